@@ -1,0 +1,24 @@
+/** @file base/clock.h
+ * Time, in nanoseconds. Never a seed, never a decision that changes what is learned.
+ *
+ * Threads: all functions may be called from any thread. */
+#ifndef BPT_BASE_CLOCK_H
+#define BPT_BASE_CLOCK_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** @return nanoseconds of a clock that only goes forward; differences have a meaning */
+uint64_t bpt_clock_ns(void);
+
+/** @return processor nanoseconds that the calling thread has used */
+uint64_t bpt_clock_thread_cpu_ns(void);
+
+/** @return seconds from @p since_ns (a bpt_clock_ns() reading) until now */
+double bpt_clock_seconds_since(uint64_t since_ns);
+
+/** Writes the time of day as "2031-05-06T07:08:09Z".
+ * @param size of @p text in bytes, at least 21 */
+void bpt_clock_utc(char *text, size_t size);
+
+#endif

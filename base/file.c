@@ -1,0 +1,167 @@
+#include "base/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/memory.h"
+
+bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path) {
+    bpt_status status = BPT_EIO;
+    if (error_number == ENOSPC || error_number == EDQUOT) status = BPT_ENOSPC;
+    if (error_number == ENOENT || error_number == ENOTDIR) status = BPT_ENOENT;
+    if (error_number == EEXIST) status = BPT_EEXIST;
+    if (error_number == ENOMEM) status = BPT_ENOMEM;
+    return bpt_fail(status, "cannot %s %s: %s", verb, path, strerror(error_number));
+}
+
+static bpt_status read_all(int fd, const char *path, char *data, size_t size) {
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t n = read(fd, data + done, size - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return bpt_fail_errno(errno, "read", path);
+        if (n == 0) return bpt_fail(BPT_EIO, "cannot read %s: it became shorter", path);
+        done += (size_t)n;
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t *size) {
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return bpt_fail_errno(errno, "open", path);
+    bpt_status status;
+    char *content = NULL;
+    struct stat info;
+    if (fstat(fd, &info) != 0) {
+        status = bpt_fail_errno(errno, "read", path);
+        goto done;
+    }
+    if (!S_ISREG(info.st_mode)) {
+        status = bpt_fail(BPT_EIO, "cannot read %s: not a regular file", path);
+        goto done;
+    }
+    if ((uint64_t)info.st_size > max_bytes) {
+        status = bpt_fail(BPT_EDATA, "%s has %lld bytes, more than the limit of %zu", path,
+                          (long long)info.st_size, max_bytes);
+        goto done;
+    }
+    BPT_TRY_GOTO(status, bpt_alloc(path, (size_t)info.st_size + 1, 1, (void **)&content), done);
+    BPT_TRY_GOTO(status, read_all(fd, path, content, (size_t)info.st_size), done);
+    *data = content;
+    *size = (size_t)info.st_size;
+    content = NULL;
+done:
+    bpt_free(content);
+    close(fd);
+    return status;
+}
+
+static bpt_status write_all(int fd, const char *path, const char *data, size_t size) {
+    size_t done = 0;
+    while (done < size) {
+        const ssize_t n = write(fd, data + done, size - done);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return bpt_fail_errno(errno, "write", path);
+        done += (size_t)n;
+    }
+    if (fsync(fd) != 0) return bpt_fail_errno(errno, "flush", path);
+    return BPT_OK;
+}
+
+static bpt_status sync_parent(const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *parent;
+    if (slash == path)
+        BPT_TRY(bpt_strdup("/", &parent));
+    else if (slash)
+        BPT_TRY(bpt_strf(&parent, "%.*s", (int)(slash - path), path));
+    else
+        BPT_TRY(bpt_strdup(".", &parent));
+    const bpt_status status = bpt_dir_sync(parent);
+    bpt_free(parent);
+    return status;
+}
+
+bpt_status bpt_file_write(const char *path, const void *data, size_t size) {
+    char *temporary;
+    BPT_TRY(bpt_strf(&temporary, "%s.tmp-%ld", path, (long)getpid()));
+    bpt_status status;
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        status = bpt_fail_errno(errno, "create", temporary);
+        goto free_name;
+    }
+    status = write_all(fd, temporary, data, size);
+    if (close(fd) != 0 && status == BPT_OK) status = bpt_fail_errno(errno, "close", temporary);
+    if (status == BPT_OK && rename(temporary, path) != 0)
+        status = bpt_fail_errno(errno, "rename to", path);
+    if (status == BPT_OK)
+        status = sync_parent(path);
+    else
+        unlink(temporary);
+free_name:
+    bpt_free(temporary);
+    return status;
+}
+
+bpt_status bpt_dir_sync(const char *path) {
+    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return bpt_fail_errno(errno, "open", path);
+    const int result = fsync(fd);
+    const int error = errno;
+    close(fd);
+    /* Some file systems cannot sync a folder and say so; there is nothing better to do there. */
+    if (result != 0 && error != EINVAL) return bpt_fail_errno(error, "flush", path);
+    return BPT_OK;
+}
+
+static bpt_status create_parents(char *path) {
+    for (char *p = path + 1; *p; p++) {
+        if (*p != '/') continue;
+        *p = '\0';
+        const int result = mkdir(path, 0777);
+        const int error = errno;
+        *p = '/';
+        if (result != 0 && error != EEXIST) return bpt_fail_errno(error, "create the parent of", path);
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_dir_create(const char *path, bool must_be_new) {
+    char *copy;
+    BPT_TRY(bpt_strdup(path, &copy));
+    bpt_status status = copy[0] ? create_parents(copy) : BPT_OK;
+    bpt_free(copy);
+    BPT_TRY(status);
+    if (mkdir(path, 0777) == 0) return BPT_OK;
+    const int error = errno;
+    struct stat info;
+    if (!must_be_new && error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return BPT_OK;
+    return bpt_fail_errno(error, "create", path);
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk) {
+    (void)info;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+bpt_status bpt_dir_remove(const char *path) {
+    if (!bpt_path_exists(path)) return BPT_OK;
+    if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
+        return bpt_fail_errno(errno, "remove", path);
+    return BPT_OK;
+}
+
+bool bpt_path_exists(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0;
+}

@@ -1,0 +1,92 @@
+#include "base/log.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+static struct {
+    pthread_mutex_t mutex; /* guards file and progress_open, and keeps lines whole */
+    const char *program;
+    int rank;
+    bpt_log_level level;
+    uint64_t start_ns;
+    FILE *file;
+    bool progress_open; /* a redrawn line stands on the terminal without a newline */
+} state = {.mutex = PTHREAD_MUTEX_INITIALIZER, .program = "bpt", .level = BPT_LOG_INFO};
+
+static const char *const level_names[] = {"error", "warn", "info", "debug", "trace"};
+
+void bpt_log_setup(const char *program, int rank, bpt_log_level level) {
+    state.program = program;
+    state.rank = rank;
+    state.level = level;
+    if (!state.start_ns) state.start_ns = bpt_clock_ns();
+}
+
+bpt_status bpt_log_file(const char *path) {
+    pthread_mutex_lock(&state.mutex);
+    if (state.file) fclose(state.file);
+    state.file = path ? fopen(path, "a") : NULL;
+    const int error = errno;
+    const bool failed = path && !state.file;
+    pthread_mutex_unlock(&state.mutex);
+    if (failed) return bpt_fail(BPT_EIO, "cannot open log file %s: %s", path, strerror(error));
+    return BPT_OK;
+}
+
+static void write_file_line(bpt_log_level level, const char *text) {
+    char utc[32], host[65];
+    bpt_clock_utc(utc, sizeof utc);
+    if (gethostname(host, sizeof host)) strcpy(host, "?");
+    host[sizeof host - 1] = '\0';
+    fprintf(state.file, "%s r%d %s %s: %s\n", utc, state.rank, host, level_names[level], text);
+    fflush(state.file);
+}
+
+static void end_progress_locked(void) {
+    if (state.progress_open) fputc('\n', stderr);
+    state.progress_open = false;
+}
+
+void bpt_log(bpt_log_level level, const char *format, ...) {
+    if (level > state.level) return;
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+
+    pthread_mutex_lock(&state.mutex);
+    if (state.rank == 0 || level != BPT_LOG_INFO) {
+        const double seconds = state.start_ns ? bpt_clock_seconds_since(state.start_ns) : 0.0;
+        end_progress_locked();
+        fprintf(stderr, "r%d %.1fs %s: %s\n", state.rank, seconds, level_names[level], text);
+    }
+    if (state.file) write_file_line(level, text);
+    pthread_mutex_unlock(&state.mutex);
+}
+
+void bpt_log_progress(const char *line) {
+    if (state.rank != 0 || state.level < BPT_LOG_INFO) return;
+    pthread_mutex_lock(&state.mutex);
+    if (isatty(STDERR_FILENO)) {
+        fprintf(stderr, "\r\033[K%s", line);
+        state.progress_open = true;
+    } else {
+        fprintf(stderr, "%s\n", line);
+    }
+    fflush(stderr);
+    pthread_mutex_unlock(&state.mutex);
+}
+
+void bpt_log_progress_end(void) {
+    pthread_mutex_lock(&state.mutex);
+    end_progress_locked();
+    pthread_mutex_unlock(&state.mutex);
+}

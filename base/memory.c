@@ -1,0 +1,99 @@
+#include "base/memory.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Plain counters: each is read alone, so relaxed order is enough. */
+static atomic_uint_fast64_t n_allocations;
+static atomic_uint_fast64_t n_live;
+static atomic_int_fast64_t allocations_until_failure = -1;
+
+static int must_fail(void) {
+    if (atomic_load_explicit(&allocations_until_failure, memory_order_relaxed) < 0) return 0;
+    return atomic_fetch_sub_explicit(&allocations_until_failure, 1, memory_order_relaxed) == 0;
+}
+
+bpt_status bpt_size_multiply(size_t a, size_t b, size_t *product) {
+    size_t result;
+    if (__builtin_mul_overflow(a, b, &result))
+        return bpt_fail(BPT_ENOMEM, "size overflow: %zu x %zu", a, b);
+    *product = result;
+    return BPT_OK;
+}
+
+bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {
+    size_t bytes;
+    BPT_TRY(bpt_size_multiply(count, size, &bytes));
+    if (bytes > SIZE_MAX - BPT_ALIGNMENT)
+        return bpt_fail(BPT_ENOMEM, "%s: %zu bytes are too many", what, bytes);
+    const size_t rounded = (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT * BPT_ALIGNMENT;
+    void *memory =
+        must_fail() ? NULL : aligned_alloc(BPT_ALIGNMENT, rounded ? rounded : BPT_ALIGNMENT);
+    if (!memory) return bpt_fail(BPT_ENOMEM, "%s: cannot allocate %zu bytes", what, bytes);
+    memset(memory, 0, rounded);
+    atomic_fetch_add_explicit(&n_allocations, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
+    *out = memory;
+    return BPT_OK;
+}
+
+bpt_status bpt_grow(const char *what, size_t need, size_t size, void **array, size_t *capacity) {
+    if (need <= *capacity) return BPT_OK;
+    size_t grown = *capacity < 8 ? 8 : *capacity;
+    while (grown < need) {
+        if (grown > SIZE_MAX / 2) return bpt_fail(BPT_ENOMEM, "%s: %zu elements", what, need);
+        grown *= 2;
+    }
+    void *memory;
+    BPT_TRY(bpt_alloc(what, grown, size, &memory));
+    if (*array) memcpy(memory, *array, *capacity * size);
+    bpt_free(*array);
+    *array = memory;
+    *capacity = grown;
+    return BPT_OK;
+}
+
+bpt_status bpt_strdup(const char *text, char **out) {
+    const size_t size = strlen(text) + 1;
+    char *copy;
+    BPT_TRY(bpt_alloc("text", size, 1, (void **)&copy));
+    memcpy(copy, text, size);
+    *out = copy;
+    return BPT_OK;
+}
+
+bpt_status bpt_strf(char **out, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    const int length = vsnprintf(NULL, 0, format, args);
+    va_end(args);
+    if (length < 0) return bpt_fail(BPT_EUSAGE, "cannot format \"%s\"", format);
+    char *text;
+    BPT_TRY(bpt_alloc("text", (size_t)length + 1, 1, (void **)&text));
+    va_start(args, format);
+    vsnprintf(text, (size_t)length + 1, format, args);
+    va_end(args);
+    *out = text;
+    return BPT_OK;
+}
+
+void bpt_free(void *memory) {
+    if (!memory) return;
+    atomic_fetch_sub_explicit(&n_live, 1, memory_order_relaxed);
+    free(memory);
+}
+
+uint64_t bpt_memory_allocations(void) {
+    return atomic_load_explicit(&n_allocations, memory_order_relaxed);
+}
+
+uint64_t bpt_memory_live(void) {
+    return atomic_load_explicit(&n_live, memory_order_relaxed);
+}
+
+void bpt_memory_fail_at(int64_t n) {
+    atomic_store_explicit(&allocations_until_failure, n, memory_order_relaxed);
+}

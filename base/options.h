@@ -1,0 +1,105 @@
+/** @file base/options.h
+ * The option table: one row per option yields parsing, --help, the key in a configuration file, the
+ * range error and the printed effective configuration.
+ *
+ * Command line before configuration file before default. An unknown option is an error that
+ * proposes the nearest one; a value out of range is refused, never clamped. Every command also has
+ * --help, --version and --config FILE (YAML; keys are the option names).
+ *
+ * Threads: one thread. */
+#ifndef BPT_BASE_OPTIONS_H
+#define BPT_BASE_OPTIONS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/status.h"
+
+/** Type of an option and of the field it sets. */
+typedef enum bpt_option_type {
+    BPT_OPTION_FLAG,   /* bool: --name; in a file true or false */
+    BPT_OPTION_INT,    /* int64_t */
+    BPT_OPTION_SIZE,   /* uint64_t; bytes, takes K, M, G (powers of 1024) */
+    BPT_OPTION_REAL,   /* double */
+    BPT_OPTION_TEXT,   /* const char *, owned by the option set; NULL if there is no default */
+    BPT_OPTION_CHOICE, /* int: index into .choices */
+    BPT_OPTION_PAIR,   /* int64_t[2]: --name A B; in a file "A B" */
+    BPT_OPTION_LIST,   /* int64_t[BPT_OPTION_LIST_MAX], unused ones -1: "8,14,18" */
+} bpt_option_type;
+
+enum { BPT_OPTION_LIST_MAX = 16 };
+
+/** One row of the table. */
+typedef struct bpt_option {
+    const char *name;      /* "batch-size" for --batch-size and the key batch-size */
+    char letter;           /* 'b' for -b, 0 for none */
+    bpt_option_type type;
+    size_t offset;         /* of the field: offsetof(struct, field) */
+    const char *value;     /* default as text; NULL: none (0, false, NULL, -1s) */
+    double min, max;       /* inclusive, for numbers; both 0: any */
+    const char *unit;      /* what stands for the value in --help: "STEPS", "FILE" */
+    const char *choices;   /* "auto|cpu|cuda" for a choice */
+    const char *group;     /* heading in --help; NULL: as the row before */
+    const char *help;      /* one sentence; may hold newlines */
+} bpt_option;
+
+/** A command: what --help is made from. All texts are borrowed for ever. */
+typedef struct bpt_command {
+    const char *name;     /* "bpt-train", "bpt-ingest idx" */
+    const char *synopsis; /* "--data DATASET --model NAME --output RUN [option...]" */
+    const char *summary;  /* one or two sentences */
+    const char *epilogue; /* exit status, examples; may be NULL */
+    const bpt_option *options;
+    size_t n_options;
+    int min_operands, max_operands; /* arguments that are no options; max -1: any number */
+} bpt_command;
+
+typedef enum bpt_option_source {
+    BPT_SOURCE_DEFAULT,
+    BPT_SOURCE_FILE,
+    BPT_SOURCE_COMMAND_LINE,
+} bpt_option_source;
+
+/** What the user asked for. */
+typedef enum bpt_option_request {
+    BPT_REQUEST_RUN,
+    BPT_REQUEST_HELP,    /* printed to stdout already: exit 0 */
+    BPT_REQUEST_VERSION, /* likewise */
+} bpt_option_request;
+
+typedef struct bpt_option_set bpt_option_set;
+
+/** Parses a command line (and the file of --config) into a struct.
+ * Options and operands may be mixed; "--" ends the options; "--name=value" works.
+ * @param command borrowed while the set lives
+ * @param argv    shape [argc]; argv[0] is skipped
+ * @param values  the struct that the rows' offsets refer to; filled with defaults first
+ * @param[out] set caller owns, bpt_option_set_free(); owns the texts in @p values
+ * @return BPT_OK, BPT_EUSAGE (with hint), BPT_ENOENT (no such configuration file), BPT_ENOMEM */
+bpt_status bpt_options_parse(const bpt_command *command, int argc, char **argv, void *values,
+                             bpt_option_request *request, bpt_option_set **set);
+void bpt_option_set_free(bpt_option_set *set);
+
+/** @return operands in order, shape [*n]; borrowed from the set */
+char *const *bpt_option_operands(const bpt_option_set *set, int *n);
+
+/** @return where the value of option @p name (which must be in the table) comes from */
+bpt_option_source bpt_option_where(const bpt_option_set *set, const char *name);
+
+/** Sets one option as text, as a configuration file would. @return BPT_OK, BPT_EUSAGE, BPT_ENOMEM */
+bpt_status bpt_option_set_text(bpt_option_set *set, const char *name, const char *text);
+
+/** Prints the effective configuration as YAML that --config reads back. Options without a value
+ * are left out. */
+void bpt_options_print(const bpt_option_set *set, FILE *out);
+
+/** Prints the help text. */
+void bpt_options_help(const bpt_command *command, FILE *out);
+
+/** @return the entry of @p names that is nearest to @p word by edit distance, NULL if none is near
+ * @param names shape [n] */
+const char *bpt_nearest(const char *word, const char *const *names, size_t n);
+
+#endif

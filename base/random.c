@@ -1,0 +1,68 @@
+#include "base/random.h"
+
+#include <math.h>
+
+static void philox_round(uint32_t c[4], const uint32_t key[2]) {
+    const uint64_t product0 = (uint64_t)0xD2511F53u * c[0];
+    const uint64_t product1 = (uint64_t)0xCD9E8D57u * c[2];
+    const uint32_t next[4] = {(uint32_t)(product1 >> 32) ^ c[1] ^ key[0], (uint32_t)product1,
+                              (uint32_t)(product0 >> 32) ^ c[3] ^ key[1], (uint32_t)product0};
+    for (int i = 0; i < 4; i++) c[i] = next[i];
+}
+
+static void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+    uint32_t k[2] = {key[0], key[1]};
+    for (int i = 0; i < 4; i++) out[i] = counter[i];
+    for (int round = 0; round < 10; round++) {
+        philox_round(out, k);
+        k[0] += 0x9E3779B9u;
+        k[1] += 0xBB67AE85u;
+    }
+}
+
+bpt_random bpt_random_stream(uint64_t seed, bpt_purpose purpose, uint64_t id) {
+    return (bpt_random){
+        .key = {(uint32_t)seed, (uint32_t)(seed >> 32)},
+        .counter = {0, (uint32_t)purpose, (uint32_t)id, (uint32_t)(id >> 32)},
+        .used = 4,
+    };
+}
+
+uint32_t bpt_random_u32(bpt_random *r) {
+    if (r->used == 4) {
+        philox(r->counter, r->key, r->block);
+        r->counter[0]++;
+        r->used = 0;
+    }
+    return r->block[r->used++];
+}
+
+uint32_t bpt_random_below(bpt_random *r, uint32_t n) {
+    /* Lemire's method: the high half of a product, redrawn where the low half would bias it. */
+    uint64_t product = (uint64_t)bpt_random_u32(r) * n;
+    const uint32_t threshold = (uint32_t)(-n) % n;
+    while ((uint32_t)product < threshold) product = (uint64_t)bpt_random_u32(r) * n;
+    return (uint32_t)(product >> 32);
+}
+
+float bpt_random_uniform(bpt_random *r) {
+    return (float)(bpt_random_u32(r) >> 8) * 0x1p-24f;
+}
+
+float bpt_random_normal(bpt_random *r) {
+    const double u = ((double)bpt_random_u32(r) + 1.0) * 0x1p-32; /* (0, 1]: its log is finite */
+    const double v = (double)bpt_random_u32(r) * 0x1p-32;
+    return (float)(sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v));
+}
+
+void bpt_random_permutation(uint64_t seed, bpt_purpose purpose, uint64_t id, uint32_t *order,
+                            uint32_t n) {
+    bpt_random r = bpt_random_stream(seed, purpose, id);
+    for (uint32_t i = 0; i < n; i++) order[i] = i;
+    for (uint32_t i = n; i > 1; i--) {
+        const uint32_t j = bpt_random_below(&r, i);
+        const uint32_t swap = order[i - 1];
+        order[i - 1] = order[j];
+        order[j] = swap;
+    }
+}

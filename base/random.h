@@ -1,0 +1,56 @@
+/** @file base/random.h
+ * Random numbers that are a function of what they are for, not of when they are drawn.
+ *
+ * A stream is named by (seed, purpose, id): the id is a sample's index, an epoch, a segment of the
+ * weights. So neither the number of threads nor of ranks changes a result. The generator is
+ * Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3; SC 2011).
+ *
+ * Threads: a stream belongs to one thread; any number of streams may be in use. */
+#ifndef BPT_BASE_RANDOM_H
+#define BPT_BASE_RANDOM_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/status.h"
+
+/** What a stream is for. A value is part of every stored result: add at the end, never reorder. */
+typedef enum bpt_purpose {
+    BPT_PURPOSE_INIT = 1,      /* initial weights; id: segment */
+    BPT_PURPOSE_PARTITION = 2, /* which sample goes to which rank; id: 0 */
+    BPT_PURPOSE_SHUFFLE = 3,   /* order within a pass; id: rank and pass */
+    BPT_PURPOSE_AUGMENT = 4,   /* id: epoch and sample */
+    BPT_PURPOSE_GLYPHS = 5,    /* id: sample */
+    BPT_PURPOSE_SYNTHETIC = 6, /* bench batches; id: sample */
+    BPT_PURPOSE_TEST = 7,
+} bpt_purpose;
+
+/** State of one stream: a plain value, free to copy. */
+typedef struct bpt_random {
+    uint32_t key[2];
+    uint32_t counter[4];
+    uint32_t block[4]; /* numbers of the current counter */
+    uint32_t used;     /* of block */
+} bpt_random;
+
+/** @return the stream of (seed, purpose, id), at its start */
+bpt_random bpt_random_stream(uint64_t seed, bpt_purpose purpose, uint64_t id);
+
+/** @return 32 uniform bits */
+uint32_t bpt_random_u32(bpt_random *r);
+
+/** @return uniform in [0, n), without bias. @p n in 1..2^32-1 */
+uint32_t bpt_random_below(bpt_random *r, uint32_t n);
+
+/** @return uniform in [0, 1), a multiple of 2^-24 */
+float bpt_random_uniform(bpt_random *r);
+
+/** @return standard normal (Box and Muller; uses the first of the pair only) */
+float bpt_random_normal(bpt_random *r);
+
+/** Fills @p order with a permutation of 0..n-1, the same for the same stream name.
+ * @param order shape [n] */
+void bpt_random_permutation(uint64_t seed, bpt_purpose purpose, uint64_t id, uint32_t *order,
+                            uint32_t n);
+
+#endif
