@@ -1,15 +1,16 @@
 #include "base/file.h"
 
+#include "base/memory.h"
+
+#include <sys/stat.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#include "base/memory.h"
 
 bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path) {
     bpt_status status = BPT_EIO;
@@ -128,7 +129,8 @@ static bpt_status create_parents(char *path) {
         const int result = mkdir(path, 0777);
         const int error = errno;
         *p = '/';
-        if (result != 0 && error != EEXIST) return bpt_fail_errno(error, "create the parent of", path);
+        if (result != 0 && error != EEXIST)
+            return bpt_fail_errno(error, "create the parent of", path);
     }
     return BPT_OK;
 }

@@ -7,11 +7,11 @@
 #ifndef BPT_BASE_FILE_H
 #define BPT_BASE_FILE_H
 
+#include "base/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/status.h"
 
 /** Fails with the meaning of @p error_number (an errno): "cannot <verb> <path>: <reason>". */
 bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path);

@@ -5,11 +5,11 @@
 #ifndef BPT_BASE_JSON_H
 #define BPT_BASE_JSON_H
 
+#include "base/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/status.h"
 
 /* ---- writing ---- */
 
@@ -79,14 +79,16 @@ const bpt_json *bpt_json_find(const bpt_json *object, const char *key);
 
 /* Typed access with checks. @p v may be NULL, which is reported as a missing value. @p key is the
  * member of object @p v to read, or NULL to read @p v itself.
- * @return BPT_OK, BPT_EDATA (missing, another type, or outside of the range; names key and document) */
+ * @return BPT_OK, BPT_EDATA (missing, another type, or outside of the range; names key and
+ * document) */
 bpt_status bpt_json_get_object(const bpt_json_doc *d, const bpt_json *v, const char *key,
                                const bpt_json **out);
 bpt_status bpt_json_get_array(const bpt_json_doc *d, const bpt_json *v, const char *key,
                               const bpt_json **out);
 bpt_status bpt_json_get_u64(const bpt_json_doc *d, const bpt_json *v, const char *key, uint64_t min,
                             uint64_t max, uint64_t *out);
-bpt_status bpt_json_get_real(const bpt_json_doc *d, const bpt_json *v, const char *key, double *out);
+bpt_status bpt_json_get_real(const bpt_json_doc *d, const bpt_json *v, const char *key,
+                             double *out);
 /** @param[out] out borrowed from the document */
 bpt_status bpt_json_get_text(const bpt_json_doc *d, const bpt_json *v, const char *key,
                              const char **out);

@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
@@ -7,8 +9,6 @@
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "base/clock.h"
 
 static struct {
     pthread_mutex_t mutex; /* guards file and progress_open, and keeps lines whole */

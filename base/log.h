@@ -5,7 +5,8 @@
  * task or message. On stderr, info comes from rank 0 only, since every rank would say the same; the
  * file of a rank holds everything up to the level.
  *
- * Threads: any thread may log. bpt_log_setup() and bpt_log_file() are called while one thread runs. */
+ * Threads: any thread may log. bpt_log_setup() and bpt_log_file() are called while one thread runs.
+ */
 #ifndef BPT_BASE_LOG_H
 #define BPT_BASE_LOG_H
 

@@ -6,10 +6,10 @@
 #ifndef BPT_BASE_MEMORY_H
 #define BPT_BASE_MEMORY_H
 
+#include "base/status.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/status.h"
 
 enum { BPT_ALIGNMENT = 64 }; /* bytes: a cache line and a 512-bit vector */
 

@@ -10,12 +10,12 @@
 #ifndef BPT_BASE_OPTIONS_H
 #define BPT_BASE_OPTIONS_H
 
+#include "base/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
-
-#include "base/status.h"
 
 /** Type of an option and of the field it sets. */
 typedef enum bpt_option_type {
@@ -33,16 +33,16 @@ enum { BPT_OPTION_LIST_MAX = 16 };
 
 /** One row of the table. */
 typedef struct bpt_option {
-    const char *name;      /* "batch-size" for --batch-size and the key batch-size */
-    char letter;           /* 'b' for -b, 0 for none */
+    const char *name; /* "batch-size" for --batch-size and the key batch-size */
+    char letter;      /* 'b' for -b, 0 for none */
     bpt_option_type type;
-    size_t offset;         /* of the field: offsetof(struct, field) */
-    const char *value;     /* default as text; NULL: none (0, false, NULL, -1s) */
-    double min, max;       /* inclusive, for numbers; both 0: any */
-    const char *unit;      /* what stands for the value in --help: "STEPS", "FILE" */
-    const char *choices;   /* "auto|cpu|cuda" for a choice */
-    const char *group;     /* heading in --help; NULL: as the row before */
-    const char *help;      /* one sentence; may hold newlines */
+    size_t offset;       /* of the field: offsetof(struct, field) */
+    const char *value;   /* default as text; NULL: none (0, false, NULL, -1s) */
+    double min, max;     /* inclusive, for numbers; both 0: any */
+    const char *unit;    /* what stands for the value in --help: "STEPS", "FILE" */
+    const char *choices; /* "auto|cpu|cuda" for a choice */
+    const char *group;   /* heading in --help; NULL: as the row before */
+    const char *help;    /* one sentence; may hold newlines */
 } bpt_option;
 
 /** A command: what --help is made from. All texts are borrowed for ever. */
@@ -88,12 +88,14 @@ char *const *bpt_option_operands(const bpt_option_set *set, int *n);
 /** @return where the value of option @p name (which must be in the table) comes from */
 bpt_option_source bpt_option_where(const bpt_option_set *set, const char *name);
 
-/** Sets one option as text, as a configuration file would. @return BPT_OK, BPT_EUSAGE, BPT_ENOMEM */
+/** Sets one option as text, as a configuration file would. @return BPT_OK, BPT_EUSAGE, BPT_ENOMEM
+ */
 bpt_status bpt_option_set_text(bpt_option_set *set, const char *name, const char *text);
 
 /** Prints the effective configuration as YAML that --config reads back. Options without a value
- * are left out. */
-void bpt_options_print(const bpt_option_set *set, FILE *out);
+ * are left out.
+ * @param values the struct that bpt_options_parse() filled */
+void bpt_options_print(const bpt_command *command, const void *values, FILE *out);
 
 /** Prints the help text. */
 void bpt_options_help(const bpt_command *command, FILE *out);

@@ -9,10 +9,10 @@
 #ifndef BPT_BASE_RANDOM_H
 #define BPT_BASE_RANDOM_H
 
+#include "base/status.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/status.h"
 
 /** What a stream is for. A value is part of every stored result: add at the end, never reorder. */
 typedef enum bpt_purpose {

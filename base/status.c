@@ -39,14 +39,13 @@ int bpt_status_exit(bpt_status status) {
     return 1;
 }
 
-bpt_status bpt_fail(bpt_status status, const char *format, ...) {
+void bpt_error_record(bpt_status status, const char *format, ...) {
     va_list args;
     va_start(args, format);
     last_error.status = status;
     last_error.hint[0] = '\0';
     vsnprintf(last_error.text, sizeof last_error.text, format, args);
     va_end(args);
-    return status;
 }
 
 void bpt_hint(const char *format, ...) {

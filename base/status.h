@@ -54,10 +54,13 @@ const char *bpt_status_text(bpt_status status);
 int bpt_status_exit(bpt_status status);
 
 /** Records what failed ("what, where") as this thread's last error and clears its hint.
- * Longer texts are cut.
- * @return @p status, so that `return bpt_fail(BPT_EDATA, "...")` is one line */
-bpt_status bpt_fail(bpt_status status, const char *format, ...)
+ * Longer texts are cut. */
+void bpt_error_record(bpt_status status, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** Records a failure and yields its status: `return bpt_fail(BPT_EDATA, "...", ...);`. A macro, so
+ * that the compiler sees that what it yields is not BPT_OK. */
+#define bpt_fail(status, ...) (bpt_error_record((status), __VA_ARGS__), (status))
 
 /** Adds to this thread's last error what the user can do about it: the next command. */
 void bpt_hint(const char *format, ...) __attribute__((format(printf, 1, 2)));

@@ -8,11 +8,11 @@
 #ifndef BPT_BASE_YAML_H
 #define BPT_BASE_YAML_H
 
+#include "base/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/status.h"
 
 typedef struct bpt_yaml bpt_yaml;
 typedef struct bpt_yaml_node bpt_yaml_node; /* borrowed from its document */

@@ -8,10 +8,10 @@
 #ifndef BPT_SCHEDULER_GRAPH_H
 #define BPT_SCHEDULER_GRAPH_H
 
+#include "base/status.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/status.h"
 
 typedef struct bpt_graph bpt_graph;
 

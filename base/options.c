@@ -1,0 +1,398 @@
+#include "base/options.h"
+
+#include "base/memory.h"
+#include "base/yaml.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct bpt_option_set {
+    const bpt_command *command;
+    void *values;
+    bpt_option_source *sources; /* shape [n_options] */
+    char **texts;               /* owned strings that values point to */
+    size_t n_texts, texts_capacity;
+    char **operands; /* borrowed from argv, shape [n_operands] */
+    size_t n_operands, operands_capacity;
+};
+
+static const bpt_option *find_option(const bpt_command *c, const char *name, size_t length) {
+    for (size_t i = 0; i < c->n_options; i++) {
+        const char *candidate = c->options[i].name;
+        if (strlen(candidate) == length && strncmp(candidate, name, length) == 0)
+            return &c->options[i];
+    }
+    return NULL;
+}
+
+static const bpt_option *find_letter(const bpt_command *c, char letter) {
+    for (size_t i = 0; i < c->n_options; i++)
+        if (c->options[i].letter == letter) return &c->options[i];
+    return NULL;
+}
+
+/* ---- values ---- */
+
+static bpt_status bad_value(const bpt_option *o, const char *text, const char *expected) {
+    return bpt_fail(BPT_EUSAGE, "option %s: \"%s\" is not %s", o->name, text, expected);
+}
+
+static bpt_status check_range(const bpt_option *o, const char *text, double value) {
+    if (o->min == 0 && o->max == 0) return BPT_OK;
+    if (value >= o->min && value <= o->max) return BPT_OK;
+    if (o->max >= 1e15)
+        return bpt_fail(BPT_EUSAGE, "option %s: %s is out of range, it must be at least %g",
+                        o->name, text, o->min);
+    return bpt_fail(BPT_EUSAGE, "option %s: %s is out of range, it must be between %g and %g",
+                    o->name, text, o->min, o->max);
+}
+
+static bpt_status parse_int(const bpt_option *o, const char *text, int64_t *out) {
+    char *end;
+    errno = 0;
+    const long long value = strtoll(text, &end, 10);
+    if (end == text || *end || errno) return bad_value(o, text, "a whole number");
+    BPT_TRY(check_range(o, text, (double)value));
+    *out = value;
+    return BPT_OK;
+}
+
+static bpt_status parse_size(const bpt_option *o, const char *text, uint64_t *out) {
+    char *end;
+    errno = 0;
+    uint64_t value = strtoull(text, &end, 10);
+    bool bad = end == text || errno || text[0] == '-';
+    const char *units = "KMG";
+    const char *unit = *end ? strchr(units, *end) : NULL;
+    if (unit) {
+        bad |= __builtin_mul_overflow(value, (uint64_t)1 << (10 * (unit - units + 1)), &value);
+        end++;
+    }
+    if (bad || *end) return bad_value(o, text, "a size like 512, 64K, 8M or 1G");
+    BPT_TRY(check_range(o, text, (double)value));
+    *out = value;
+    return BPT_OK;
+}
+
+static bpt_status parse_real(const bpt_option *o, const char *text, double *out) {
+    char *end;
+    const double value = strtod(text, &end);
+    if (end == text || *end || !isfinite(value)) return bad_value(o, text, "a number");
+    BPT_TRY(check_range(o, text, value));
+    *out = value;
+    return BPT_OK;
+}
+
+static bpt_status parse_flag(const bpt_option *o, const char *text, bool *out) {
+    const bool yes = strcmp(text, "true") == 0;
+    if (!yes && strcmp(text, "false") != 0) return bad_value(o, text, "true or false");
+    *out = yes;
+    return BPT_OK;
+}
+
+/* @return length of the choice that starts at p */
+static size_t choice_length(const char *p) {
+    return strcspn(p, "|");
+}
+
+static bpt_status parse_choice(const bpt_option *o, const char *text, int *out) {
+    int index = 0;
+    for (const char *p = o->choices;; index++) {
+        const size_t length = choice_length(p);
+        if (strlen(text) == length && strncmp(p, text, length) == 0) {
+            *out = index;
+            return BPT_OK;
+        }
+        if (!p[length]) break;
+        p += length + 1;
+    }
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "option %s: \"%s\" is not known", o->name, text);
+    bpt_hint("choose one of %s", o->choices);
+    return status;
+}
+
+static bpt_status parse_pair(const bpt_option *o, const char *text, int64_t out[2]) {
+    char first[32];
+    const size_t length = strcspn(text, " ");
+    if (length >= sizeof first || !text[length]) return bad_value(o, text, "two whole numbers");
+    memcpy(first, text, length);
+    first[length] = '\0';
+    int64_t pair[2];
+    BPT_TRY(parse_int(o, first, &pair[0]));
+    BPT_TRY(parse_int(o, text + length + 1, &pair[1]));
+    memcpy(out, pair, sizeof pair);
+    return BPT_OK;
+}
+
+static bpt_status parse_list(const bpt_option *o, const char *text, int64_t *out) {
+    int64_t list[BPT_OPTION_LIST_MAX];
+    size_t n = 0;
+    for (const char *p = text; *p;) {
+        char item[32];
+        const size_t length = strcspn(p, ",");
+        if (length >= sizeof item || n == BPT_OPTION_LIST_MAX)
+            return bad_value(o, text, "a short list of whole numbers like 8,14,18");
+        memcpy(item, p, length);
+        item[length] = '\0';
+        BPT_TRY(parse_int(o, item, &list[n++]));
+        p += length + (p[length] == ',');
+    }
+    for (size_t i = 0; i < BPT_OPTION_LIST_MAX; i++) out[i] = i < n ? list[i] : -1;
+    return BPT_OK;
+}
+
+static bpt_status keep_text(bpt_option_set *set, const char *text, const char **out) {
+    BPT_TRY(BPT_GROW("option texts", set->n_texts + 1, &set->texts, &set->texts_capacity));
+    BPT_TRY(bpt_strdup(text, &set->texts[set->n_texts]));
+    *out = set->texts[set->n_texts++];
+    return BPT_OK;
+}
+
+static bpt_status assign(bpt_option_set *set, const bpt_option *o, const char *text,
+                         bpt_option_source source) {
+    void *field = (char *)set->values + o->offset;
+    switch (o->type) {
+    case BPT_OPTION_FLAG:
+        BPT_TRY(parse_flag(o, text, field));
+        break;
+    case BPT_OPTION_INT:
+        BPT_TRY(parse_int(o, text, field));
+        break;
+    case BPT_OPTION_SIZE:
+        BPT_TRY(parse_size(o, text, field));
+        break;
+    case BPT_OPTION_REAL:
+        BPT_TRY(parse_real(o, text, field));
+        break;
+    case BPT_OPTION_TEXT:
+        BPT_TRY(keep_text(set, text, field));
+        break;
+    case BPT_OPTION_CHOICE:
+        BPT_TRY(parse_choice(o, text, field));
+        break;
+    case BPT_OPTION_PAIR:
+        BPT_TRY(parse_pair(o, text, field));
+        break;
+    case BPT_OPTION_LIST:
+        BPT_TRY(parse_list(o, text, field));
+        break;
+    }
+    set->sources[o - set->command->options] = source;
+    return BPT_OK;
+}
+
+static bpt_status assign_defaults(bpt_option_set *set) {
+    static const struct {
+        bpt_option_type type;
+        const char *text;
+    } empty[] = {{BPT_OPTION_FLAG, "false"}, {BPT_OPTION_LIST, ""}};
+    for (size_t i = 0; i < set->command->n_options; i++) {
+        const bpt_option *o = &set->command->options[i];
+        const char *text = o->value;
+        for (size_t e = 0; !text && e < sizeof empty / sizeof *empty; e++)
+            if (empty[e].type == o->type) text = empty[e].text;
+        if (text) BPT_TRY(assign(set, o, text, BPT_SOURCE_DEFAULT));
+    }
+    return BPT_OK;
+}
+
+/* ---- sources ---- */
+
+bpt_status bpt_option_set_text(bpt_option_set *set, const char *name, const char *text) {
+    const bpt_option *o = find_option(set->command, name, strlen(name));
+    if (!o) return bpt_fail(BPT_EUSAGE, "unknown option %s", name);
+    return assign(set, o, text, BPT_SOURCE_FILE);
+}
+
+static bpt_status unknown_option(const bpt_command *c, const char *name, const char *where) {
+    const char *nearest = NULL;
+    const char **names;
+    BPT_TRY(BPT_NEW("option names", c->n_options + 3, &names));
+    for (size_t i = 0; i < c->n_options; i++) names[i] = c->options[i].name;
+    names[c->n_options] = "help";
+    names[c->n_options + 1] = "version";
+    names[c->n_options + 2] = "config";
+    nearest = bpt_nearest(name, names, c->n_options + 3);
+    bpt_free(names);
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "unknown option \"%s\"%s", name, where);
+    if (nearest)
+        bpt_hint("did you mean \"%s\"? `%s --help` lists all options", nearest, c->name);
+    else
+        bpt_hint("`%s --help` lists all options", c->name);
+    return status;
+}
+
+static bpt_status load_config(bpt_option_set *set, const char *path) {
+    bpt_yaml *doc;
+    BPT_TRY(bpt_yaml_load(path, &doc));
+    const bpt_yaml_node *root = bpt_yaml_root(doc);
+    bpt_status status = BPT_OK;
+    if (bpt_yaml_node_kind(root) != BPT_YAML_MAP)
+        status = bpt_yaml_fail(doc, root, "a configuration is a map (option: value)");
+    for (size_t i = 0; status == BPT_OK && i < bpt_yaml_size(root); i++) {
+        const char *key = bpt_yaml_key(root, i);
+        const bpt_yaml_node *value = bpt_yaml_at(root, i);
+        const bpt_option *o = find_option(set->command, key, strlen(key));
+        if (!o) {
+            char where[300];
+            snprintf(where, sizeof where, " in %s:%d", path, bpt_yaml_line(value));
+            status = unknown_option(set->command, key, where);
+        } else if (!bpt_yaml_text(value)) {
+            status = bpt_yaml_fail(doc, value, "option %s takes one value", key);
+        } else if (set->sources[o - set->command->options] != BPT_SOURCE_COMMAND_LINE) {
+            status = assign(set, o, bpt_yaml_text(value), BPT_SOURCE_FILE);
+            if (status != BPT_OK) {
+                const bpt_error error = *bpt_error_last();
+                status = bpt_yaml_fail(doc, value, "%.400s", error.text);
+                if (error.hint[0]) bpt_hint("%s", error.hint);
+            }
+        }
+    }
+    bpt_yaml_free(doc);
+    return status;
+}
+
+typedef struct {
+    int argc;
+    char **argv;
+    int next; /* index of the next argument */
+    const char *config;
+    bpt_option_request request;
+} scan;
+
+static bpt_status take_value(scan *s, const char *name, const char *attached, const char **value) {
+    if (attached) {
+        *value = attached;
+        return BPT_OK;
+    }
+    if (s->next >= s->argc) return bpt_fail(BPT_EUSAGE, "option %s needs a value", name);
+    *value = s->argv[s->next++];
+    return BPT_OK;
+}
+
+static bpt_status take_option(bpt_option_set *set, scan *s, const bpt_option *o,
+                              const char *attached) {
+    if (o->type == BPT_OPTION_FLAG)
+        return assign(set, o, attached ? attached : "true", BPT_SOURCE_COMMAND_LINE);
+    const char *value;
+    BPT_TRY(take_value(s, o->name, attached, &value));
+    if (o->type == BPT_OPTION_PAIR && !attached) {
+        const char *second;
+        char pair[64];
+        BPT_TRY(take_value(s, o->name, NULL, &second));
+        snprintf(pair, sizeof pair, "%s %s", value, second);
+        return assign(set, o, pair, BPT_SOURCE_COMMAND_LINE);
+    }
+    return assign(set, o, value, BPT_SOURCE_COMMAND_LINE);
+}
+
+static bpt_status take_long(bpt_option_set *set, scan *s, const char *argument) {
+    const char *name = argument + 2;
+    const size_t length = strcspn(name, "=");
+    const char *attached = name[length] ? name + length + 1 : NULL;
+    const bpt_option *o = find_option(set->command, name, length);
+    if (o) return take_option(set, s, o, attached);
+    if (strcmp(name, "help") == 0) {
+        s->request = BPT_REQUEST_HELP;
+        return BPT_OK;
+    }
+    if (strcmp(name, "version") == 0) {
+        s->request = BPT_REQUEST_VERSION;
+        return BPT_OK;
+    }
+    if (length == 6 && strncmp(name, "config", 6) == 0)
+        return take_value(s, "config", attached, &s->config);
+    char unknown[80];
+    snprintf(unknown, sizeof unknown, "%.*s", (int)(length < 79 ? length : 79), name);
+    return unknown_option(set->command, unknown, "");
+}
+
+static bpt_status take_argument(bpt_option_set *set, scan *s, bool *options_over) {
+    char *argument = s->argv[s->next++];
+    if (!*options_over && strcmp(argument, "--") == 0) {
+        *options_over = true;
+        return BPT_OK;
+    }
+    if (!*options_over && argument[0] == '-' && argument[1] == '-')
+        return take_long(set, s, argument);
+    if (!*options_over && argument[0] == '-' && argument[1]) {
+        const bpt_option *o = find_letter(set->command, argument[1]);
+        if (!o) return unknown_option(set->command, argument, "");
+        return take_option(set, s, o, argument[2] ? argument + 2 : NULL);
+    }
+    BPT_TRY(BPT_GROW("operands", set->n_operands + 1, &set->operands, &set->operands_capacity));
+    set->operands[set->n_operands++] = argument;
+    return BPT_OK;
+}
+
+static bpt_status check_operands(const bpt_option_set *set) {
+    const bpt_command *c = set->command;
+    const int n = (int)set->n_operands;
+    if (n >= c->min_operands && (c->max_operands < 0 || n <= c->max_operands)) return BPT_OK;
+    bpt_status status;
+    if (n < c->min_operands)
+        status = bpt_fail(BPT_EUSAGE, "%s: %d argument%s missing", c->name, c->min_operands - n,
+                          c->min_operands - n == 1 ? " is" : "s are");
+    else
+        status = bpt_fail(BPT_EUSAGE, "%s: unexpected argument \"%s\"", c->name,
+                          set->operands[c->max_operands]);
+    bpt_hint("usage: %s %s", c->name, c->synopsis);
+    return status;
+}
+
+static bpt_status parse_into(bpt_option_set *set, scan *s) {
+    BPT_TRY(assign_defaults(set));
+    bool options_over = false;
+    while (s->next < s->argc && s->request == BPT_REQUEST_RUN)
+        BPT_TRY(take_argument(set, s, &options_over));
+    if (s->request == BPT_REQUEST_HELP) {
+        bpt_options_help(set->command, stdout);
+        return BPT_OK;
+    }
+    if (s->request == BPT_REQUEST_VERSION) {
+        printf("%.*s %s\n", (int)strcspn(set->command->name, " "), set->command->name, BPT_VERSION);
+        return BPT_OK;
+    }
+    if (s->config) BPT_TRY(load_config(set, s->config));
+    return check_operands(set);
+}
+
+bpt_status bpt_options_parse(const bpt_command *command, int argc, char **argv, void *values,
+                             bpt_option_request *request, bpt_option_set **out) {
+    bpt_option_set *set;
+    BPT_TRY(BPT_NEW("options", 1, &set));
+    set->command = command;
+    set->values = values;
+    bpt_status status;
+    scan s = {.argc = argc, .argv = argv, .next = 1, .request = BPT_REQUEST_RUN};
+    BPT_TRY_GOTO(status, BPT_NEW("option sources", command->n_options, &set->sources), err_free);
+    BPT_TRY_GOTO(status, parse_into(set, &s), err_free);
+    *request = s.request;
+    *out = set;
+    return BPT_OK;
+err_free:
+    bpt_option_set_free(set);
+    return status;
+}
+
+void bpt_option_set_free(bpt_option_set *set) {
+    if (!set) return;
+    for (size_t i = 0; i < set->n_texts; i++) bpt_free(set->texts[i]);
+    bpt_free(set->texts);
+    bpt_free(set->operands);
+    bpt_free(set->sources);
+    bpt_free(set);
+}
+
+char *const *bpt_option_operands(const bpt_option_set *set, int *n) {
+    *n = (int)set->n_operands;
+    return set->operands;
+}
+
+bpt_option_source bpt_option_where(const bpt_option_set *set, const char *name) {
+    const bpt_option *o = find_option(set->command, name, strlen(name));
+    return o ? set->sources[o - set->command->options] : BPT_SOURCE_DEFAULT;
+}

@@ -1,0 +1,301 @@
+/* The event stream of libyaml becomes a tree of nodes. Containers that are still open form a
+ * stack; a node is appended to the innermost one. */
+#include "base/yaml.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/options.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+enum { MAX_DEPTH = 32, MAX_NODES = 100000, MAX_BYTES = 4 << 20 };
+
+struct bpt_yaml_node {
+    bpt_yaml_kind kind;
+    int line;
+    char *text;             /* of a scalar */
+    bpt_yaml_node **items;  /* of a list or map */
+    char **keys;            /* of a map */
+    size_t n_items, n_keys; /* a map with a key that waits for its value has one key more */
+    size_t items_capacity, keys_capacity;
+};
+
+struct bpt_yaml {
+    char *name;
+    bpt_yaml_node *root;
+    size_t n_nodes;
+};
+
+static void free_node(bpt_yaml_node *n) {
+    if (!n) return;
+    for (size_t i = 0; i < n->n_items; i++) free_node(n->items[i]);
+    for (size_t i = 0; i < n->n_keys; i++) bpt_free(n->keys[i]);
+    bpt_free(n->items);
+    bpt_free(n->keys);
+    bpt_free(n->text);
+    bpt_free(n);
+}
+
+static bpt_status fail_at(const bpt_yaml *doc, size_t line0, const char *text) {
+    return bpt_fail(BPT_EUSAGE, "%s:%zu: %s", doc->name, line0 + 1, text);
+}
+
+/* Adds a key or a value to the innermost open container; takes over *node, also on error. */
+static bpt_status attach(bpt_yaml *doc, bpt_yaml_node *parent, bpt_yaml_node *node) {
+    bpt_status status = BPT_OK;
+    if (!parent) {
+        doc->root = node;
+        return BPT_OK;
+    }
+    if (parent->kind == BPT_YAML_MAP && parent->n_keys == parent->n_items) {
+        if (node->kind != BPT_YAML_SCALAR) {
+            status = fail_at(doc, (size_t)node->line - 1, "a key must be a plain word");
+        } else if (bpt_yaml_find(parent, node->text)) {
+            status = bpt_yaml_fail(doc, node, "\"%s\" is given twice", node->text);
+        } else {
+            status =
+                BPT_GROW("YAML keys", parent->n_keys + 1, &parent->keys, &parent->keys_capacity);
+            if (status == BPT_OK) {
+                parent->keys[parent->n_keys++] = node->text;
+                node->text = NULL;
+            }
+        }
+        free_node(node);
+        return status;
+    }
+    status = BPT_GROW("YAML items", parent->n_items + 1, &parent->items, &parent->items_capacity);
+    if (status == BPT_OK)
+        parent->items[parent->n_items++] = node;
+    else
+        free_node(node);
+    return status;
+}
+
+static bpt_status add_node(bpt_yaml *doc, bpt_yaml_node *parent, const yaml_event_t *event,
+                           bpt_yaml_kind kind, bpt_yaml_node **out) {
+    if (++doc->n_nodes > MAX_NODES)
+        return fail_at(doc, event->start_mark.line, "too many values for a configuration file");
+    bpt_yaml_node *node;
+    BPT_TRY(BPT_NEW("YAML node", 1, &node));
+    node->kind = kind;
+    node->line = (int)event->start_mark.line + 1;
+    if (kind == BPT_YAML_SCALAR) {
+        const bpt_status status = bpt_strdup((const char *)event->data.scalar.value, &node->text);
+        if (status != BPT_OK) {
+            bpt_free(node);
+            return status;
+        }
+    }
+    if (out) *out = node;
+    return attach(doc, parent, node);
+}
+
+typedef struct {
+    bpt_yaml *doc;
+    bpt_yaml_node *open[MAX_DEPTH];
+    int depth;
+} builder;
+
+static bpt_status open_container(builder *b, const yaml_event_t *event, bpt_yaml_kind kind) {
+    if (b->depth == MAX_DEPTH) return fail_at(b->doc, event->start_mark.line, "nested too deeply");
+    bpt_yaml_node *parent = b->depth ? b->open[b->depth - 1] : NULL;
+    bpt_yaml_node *node = NULL;
+    BPT_TRY(add_node(b->doc, parent, event, kind, &node));
+    b->open[b->depth++] = node;
+    return BPT_OK;
+}
+
+static bpt_status take_event(builder *b, const yaml_event_t *event) {
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return add_node(b->doc, b->depth ? b->open[b->depth - 1] : NULL, event, BPT_YAML_SCALAR,
+                        NULL);
+    case YAML_SEQUENCE_START_EVENT:
+        return open_container(b, event, BPT_YAML_LIST);
+    case YAML_MAPPING_START_EVENT:
+        return open_container(b, event, BPT_YAML_MAP);
+    case YAML_SEQUENCE_END_EVENT:
+    case YAML_MAPPING_END_EVENT:
+        b->depth--;
+        return BPT_OK;
+    case YAML_ALIAS_EVENT:
+        return fail_at(b->doc, event->start_mark.line, "aliases (*name) are not supported");
+    case YAML_DOCUMENT_START_EVENT:
+        if (b->doc->root)
+            return fail_at(b->doc, event->start_mark.line, "a second document begins");
+        return BPT_OK;
+    default:
+        return BPT_OK;
+    }
+}
+
+static bpt_status build_tree(bpt_yaml *doc, yaml_parser_t *parser) {
+    builder b = {.doc = doc};
+    bool over = false;
+    while (!over) {
+        yaml_event_t event;
+        if (!yaml_parser_parse(parser, &event)) {
+            if (parser->error == YAML_MEMORY_ERROR)
+                return bpt_fail(BPT_ENOMEM, "%s: out of memory", doc->name);
+            return fail_at(doc, parser->problem_mark.line,
+                           parser->problem ? parser->problem : "not valid YAML");
+        }
+        over = event.type == YAML_STREAM_END_EVENT;
+        const bpt_status status = take_event(&b, &event);
+        yaml_event_delete(&event);
+        BPT_TRY(status);
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_yaml_parse(const char *name, const char *text, size_t size, bpt_yaml **out) {
+    bpt_yaml *doc;
+    BPT_TRY(BPT_NEW("YAML document", 1, &doc));
+    bpt_status status;
+    BPT_TRY_GOTO(status, bpt_strdup(name, &doc->name), err_free);
+    yaml_parser_t parser;
+    if (!yaml_parser_initialize(&parser)) {
+        status = bpt_fail(BPT_ENOMEM, "%s: out of memory", name);
+        goto err_free;
+    }
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
+    status = build_tree(doc, &parser);
+    yaml_parser_delete(&parser);
+    if (status == BPT_OK && !doc->root) {
+        status = BPT_NEW("YAML node", 1, &doc->root);
+        if (status == BPT_OK) *doc->root = (bpt_yaml_node){.kind = BPT_YAML_MAP, .line = 1};
+    }
+    if (status != BPT_OK) goto err_free;
+    *out = doc;
+    return BPT_OK;
+err_free:
+    bpt_yaml_free(doc);
+    return status;
+}
+
+bpt_status bpt_yaml_load(const char *path, bpt_yaml **doc) {
+    char *text;
+    size_t size;
+    BPT_TRY(bpt_file_read(path, MAX_BYTES, &text, &size));
+    const bpt_status status = bpt_yaml_parse(path, text, size, doc);
+    bpt_free(text);
+    return status;
+}
+
+void bpt_yaml_free(bpt_yaml *doc) {
+    if (!doc) return;
+    free_node(doc->root);
+    bpt_free(doc->name);
+    bpt_free(doc);
+}
+
+const char *bpt_yaml_name(const bpt_yaml *doc) {
+    return doc->name;
+}
+
+const bpt_yaml_node *bpt_yaml_root(const bpt_yaml *doc) {
+    return doc->root;
+}
+
+bpt_yaml_kind bpt_yaml_node_kind(const bpt_yaml_node *n) {
+    return n->kind;
+}
+
+int bpt_yaml_line(const bpt_yaml_node *n) {
+    return n->line;
+}
+
+size_t bpt_yaml_size(const bpt_yaml_node *n) {
+    return n->n_items;
+}
+
+const bpt_yaml_node *bpt_yaml_at(const bpt_yaml_node *n, size_t i) {
+    return n->items[i];
+}
+
+const char *bpt_yaml_key(const bpt_yaml_node *map, size_t i) {
+    return map->keys[i];
+}
+
+const char *bpt_yaml_text(const bpt_yaml_node *n) {
+    return n->text;
+}
+
+const bpt_yaml_node *bpt_yaml_find(const bpt_yaml_node *map, const char *key) {
+    for (size_t i = 0; i < map->n_keys; i++)
+        if (strcmp(map->keys[i], key) == 0) return i < map->n_items ? map->items[i] : map;
+    return NULL;
+}
+
+bpt_status bpt_yaml_fail(const bpt_yaml *doc, const bpt_yaml_node *n, const char *format, ...) {
+    char text[BPT_ERROR_TEXT_SIZE];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    return fail_at(doc, (size_t)n->line - 1, text);
+}
+
+bpt_status bpt_yaml_check_keys(const bpt_yaml *doc, const bpt_yaml_node *n, const char *what,
+                               const char *const *known, size_t n_known) {
+    if (n->kind != BPT_YAML_MAP)
+        return bpt_yaml_fail(doc, n, "%s must be a map (name: value)", what);
+    for (size_t i = 0; i < n->n_items; i++) {
+        size_t k = 0;
+        while (k < n_known && strcmp(known[k], n->keys[i]) != 0) k++;
+        if (k < n_known) continue;
+        const char *nearest = bpt_nearest(n->keys[i], known, n_known);
+        const bpt_status status =
+            bpt_yaml_fail(doc, n->items[i], "%s has no field \"%s\"", what, n->keys[i]);
+        if (nearest) bpt_hint("did you mean \"%s\"?", nearest);
+        return status;
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_yaml_get_int(const bpt_yaml *doc, const bpt_yaml_node *n, const char *what,
+                            int64_t min, int64_t max, int64_t *out) {
+    char *end = NULL;
+    errno = 0;
+    const long long value = n->text && *n->text ? strtoll(n->text, &end, 10) : 0;
+    if (!end || *end || errno) return bpt_yaml_fail(doc, n, "%s must be a whole number", what);
+    if (value < min || value > max)
+        return bpt_yaml_fail(doc, n, "%s is %lld, outside of %" PRId64 " to %" PRId64, what, value,
+                             min, max);
+    *out = value;
+    return BPT_OK;
+}
+
+bpt_status bpt_yaml_get_real(const bpt_yaml *doc, const bpt_yaml_node *n, const char *what,
+                             double min, double max, double *out) {
+    char *end = NULL;
+    const double value = n->text && *n->text ? strtod(n->text, &end) : 0.0;
+    if (!end || *end || !isfinite(value)) return bpt_yaml_fail(doc, n, "%s must be a number", what);
+    if (value < min || value > max)
+        return bpt_yaml_fail(doc, n, "%s is %g, outside of %g to %g", what, value, min, max);
+    *out = value;
+    return BPT_OK;
+}
+
+bpt_status bpt_yaml_get_bool(const bpt_yaml *doc, const bpt_yaml_node *n, const char *what,
+                             bool *out) {
+    const bool yes = n->text && strcmp(n->text, "true") == 0;
+    if (!yes && !(n->text && strcmp(n->text, "false") == 0))
+        return bpt_yaml_fail(doc, n, "%s must be true or false", what);
+    *out = yes;
+    return BPT_OK;
+}
+
+bpt_status bpt_yaml_get_text(const bpt_yaml *doc, const bpt_yaml_node *n, const char *what,
+                             const char **out) {
+    if (!n->text) return bpt_yaml_fail(doc, n, "%s must be one word or text", what);
+    *out = n->text;
+    return BPT_OK;
+}
