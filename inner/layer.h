@@ -1,0 +1,89 @@
+/** @file inner/layer.h
+ * What a kind of layer is: a table of functions. A new kind is one file in inner/layers/ and one
+ * line in inner/layers/registry.c.
+ *
+ * Letters: N batch, C input channels, K output channels, H W input size, P Q output size, R S
+ * kernel.
+ *
+ * Threads: models are built by one thread and read-only afterwards. */
+#ifndef BPT_INNER_LAYER_H
+#define BPT_INNER_LAYER_H
+
+#include "base/status.h"
+#include "base/yaml.h"
+#include "inner/segments.h"
+
+#include <stdint.h>
+
+/** Shape of one sample of an activation. A flat vector has h = w = 1. */
+typedef struct bpt_shape {
+    int64_t c, h, w;
+} bpt_shape;
+
+typedef struct bpt_layer bpt_layer;
+typedef struct bpt_builder bpt_builder; /* inner/builder.h */
+
+/** Numbers that a layer's fields may refer to by name. */
+typedef struct bpt_model_scope {
+    int64_t classes; /* "classes" */
+} bpt_model_scope;
+
+typedef struct bpt_layer_kind {
+    const char *name; /* in a model file: "conv" */
+
+    const char *const *fields; /* the fields it knows besides "name", shape [n_fields] */
+    size_t n_fields;
+    size_t config_bytes; /* of its own settings, bpt_layer.config */
+
+    /** Reads the fields. @p fields is a map with known keys only, or NULL for a bare name; config
+     * is zeroed. @return BPT_OK, BPT_EUSAGE (file, line and layer named) */
+    bpt_status (*parse)(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
+                        const bpt_yaml_node *fields);
+
+    /** Sets l->out from l->in and adds the layer's weights to @p s.
+     * @return BPT_OK, BPT_EUSAGE (this input cannot be taken: says shape and why), BPT_ENOMEM */
+    bpt_status (*infer)(bpt_layer *l, bpt_segments *s);
+
+    /** @return multiply-adds of the forward pass of one sample, times two */
+    uint64_t (*forward_flops)(const bpt_layer *l);
+
+    /** Adds the layer's forward and backward tasks to a step graph. */
+    bpt_status (*build)(const bpt_layer *l, bpt_builder *b);
+} bpt_layer_kind;
+
+/** One layer of a model. Its input is the output of the layer before it. */
+struct bpt_layer {
+    const bpt_layer_kind *kind;
+    char name[BPT_NAME_SIZE / 2]; /* unique in the model; without a dot */
+    int line;                     /* in the model file */
+    bpt_shape in, out;
+    size_t first_segment, n_segments; /* in the model's table */
+    void *config;                     /* of config_bytes */
+};
+
+/** All kinds. @return shape [*n] */
+const bpt_layer_kind *const *bpt_layer_kinds(size_t *n);
+
+/** Settings of layers that other parts read. */
+typedef struct bpt_conv_config {
+    int64_t filters;           /* K, at least 1 */
+    int64_t kernel[2];         /* R, S */
+    int64_t stride[2], pad[2]; /* rows, columns */
+    bool bias;
+} bpt_conv_config;
+
+typedef struct bpt_fc_config {
+    int64_t outputs; /* K */
+    bool bias;
+} bpt_fc_config;
+
+typedef struct bpt_pool_config {
+    int64_t kernel[2], stride[2], pad[2];
+} bpt_pool_config;
+
+extern const bpt_layer_kind bpt_layer_conv;    /* layers/conv.c */
+extern const bpt_layer_kind bpt_layer_fc;      /* layers/fc.c */
+extern const bpt_layer_kind bpt_layer_relu;    /* layers/relu.c */
+extern const bpt_layer_kind bpt_layer_maxpool; /* layers/maxpool.c */
+
+#endif

@@ -1,0 +1,54 @@
+/** @file inner/model.h
+ * A network as its description says: layers with inferred shapes and the table of weights.
+ *
+ * The loss at the end of every model is softmax cross-entropy over its classes.
+ * The file format is described in docs/models.md.
+ *
+ * Threads: read-only after loading. */
+#ifndef BPT_INNER_MODEL_H
+#define BPT_INNER_MODEL_H
+
+#include "base/status.h"
+#include "inner/layer.h"
+
+#include <stdint.h>
+#include <stdio.h>
+
+typedef struct bpt_model {
+    char *name;   /* from the file */
+    char *source; /* path of the file */
+    bpt_shape input;
+    int64_t classes;
+    bpt_layer *layers; /* shape [n_layers] */
+    size_t n_layers;
+    bpt_segments segments;
+} bpt_model;
+
+/** What replaces the values of the file; zeros keep them. */
+typedef struct bpt_model_override {
+    bpt_shape input;
+    int64_t classes;
+} bpt_model_override;
+
+/** Loads a model by the name of a built-in one ("lenet"), or by path (it ends in .yaml or .yml, or
+ * holds a slash).
+ * @param override may be NULL
+ * @param[out] model caller owns, bpt_model_free()
+ * @return BPT_OK, BPT_EUSAGE (unknown name, with the list of known ones; error in the file, with
+ * file, line and layer; an input shape that a layer cannot take), BPT_ENOENT, BPT_EIO, BPT_ENOMEM
+ */
+bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *override,
+                          bpt_model **model);
+
+/** The same from memory. @param source stands for the path in errors */
+bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
+                           const bpt_model_override *override, bpt_model **model);
+void bpt_model_free(bpt_model *model);
+
+/** @return floating-point operations of forward (1x) and backward (2x) for one sample */
+uint64_t bpt_model_training_flops(const bpt_model *model);
+
+/** Prints a table of layers: name, kind, output shape, weights, forward flops. */
+void bpt_model_print(const bpt_model *model, FILE *out);
+
+#endif

@@ -1,0 +1,32 @@
+/** @file inner/safetensors.h
+ * Files of named float tensors in the safetensors format: 8 bytes little-endian header length, a
+ * JSON header {"name": {"dtype": "F32", "shape": [...], "data_offsets": [from, to]}}, the data.
+ *
+ * Threads: any. */
+#ifndef BPT_INNER_SAFETENSORS_H
+#define BPT_INNER_SAFETENSORS_H
+
+#include "base/status.h"
+#include "inner/segments.h"
+
+/** One key of the header's "__metadata__" map. */
+typedef struct bpt_metadata {
+    const char *key, *value;
+} bpt_metadata;
+
+/** Writes a flat vector, whole or not at all (bpt_file_write()). The header is padded so that the
+ * data start at a multiple of 64 bytes. Metadata and tensors keep the given order: the same input
+ * gives the same bytes.
+ * @param values shape [s->n_elements]; @param metadata shape [n_metadata], may be NULL
+ * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOENT, BPT_ENOMEM */
+bpt_status bpt_safetensors_write(const char *path, const bpt_segments *s, const float *values,
+                                 const bpt_metadata *metadata, size_t n_metadata);
+
+/** Reads a file into the flat vector of @p s, by name: the order in the file does not matter.
+ * A missing tensor, another shape or type, a tensor too many, overlapping or overhanging offsets
+ * are errors that name file and tensor.
+ * @param[out] values shape [s->n_elements]; unspecified on error
+ * @return BPT_OK, BPT_ENOENT, BPT_EDATA, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *values);
+
+#endif

@@ -1,0 +1,50 @@
+/** @file inner/segments.h
+ * The weights of a network as one flat vector of floats with a table of named segments.
+ *
+ * The canonical order of values inside a segment is row-major over its dimensions; what other
+ * ranks, files and tests see is always this order, whatever layout a device computes in.
+ *
+ * Threads: read-only after the model is built. */
+#ifndef BPT_INNER_SEGMENTS_H
+#define BPT_INNER_SEGMENTS_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BPT_NAME_SIZE = 64, BPT_MAX_DIMS = 4 };
+
+/** One tensor of weights. */
+typedef struct bpt_segment {
+    char name[BPT_NAME_SIZE]; /* "conv1.weight" */
+    size_t offset;            /* of its first value in the flat vector, in floats */
+    size_t count;             /* values: the product of dims */
+    int n_dims;
+    int64_t dims[BPT_MAX_DIMS]; /* conv weight: K, C, R, S; fc weight: K, C; bias: K */
+    int64_t fan_in;             /* inputs of one output: He initialisation; 0: starts at zero */
+    bool decays;                /* whether weight decay applies (weights yes, biases no) */
+} bpt_segment;
+
+/** The table. Segments lie one behind the other without gaps. */
+typedef struct bpt_segments {
+    bpt_segment *items; /* shape [n] */
+    size_t n, capacity;
+    size_t n_elements; /* floats in the flat vector */
+} bpt_segments;
+
+/** Adds a segment at the end.
+ * @param name "<layer>.<tensor>"; @param dims shape [n_dims], each at least 1
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too large) */
+bpt_status bpt_segments_add(bpt_segments *s, const char *name, const int64_t *dims, int n_dims,
+                            int64_t fan_in, bool decays);
+
+void bpt_segments_clear(bpt_segments *s);
+
+/** Fills the flat vector with He's initial weights: normal with variance 2 / fan_in (He, Zhang,
+ * Ren, Sun 2015, eq. 10), zero where fan_in is 0. Each segment has its own random stream.
+ * @param weights shape [n_elements] */
+void bpt_segments_initialise(const bpt_segments *s, uint64_t seed, float *weights);
+
+#endif
