@@ -83,7 +83,10 @@ double bpt_coordinator_sample_ns(const bpt_coordinator *c, uint32_t rank);
 /** @return the counts of round @p round (given out already), shape [n_ranks]; borrowed */
 const uint32_t *bpt_coordinator_round(const bpt_coordinator *c, uint32_t round);
 
-/** Adds the state at a meeting to a JSON text, as object @p key. */
+/** Makes @p to equal to @p from; both were made with the same options. */
+void bpt_coordinator_copy(bpt_coordinator *to, const bpt_coordinator *from);
+
+/** Adds the state to a JSON text, as object @p key. */
 void bpt_coordinator_save(const bpt_coordinator *c, bpt_json_writer *w, const char *key);
 
 /** Goes on from a saved state. @p c was made with options of the same ranks, samples and rounds.

@@ -19,6 +19,7 @@
 #ifndef BPT_OUTER_EXCHANGE_H
 #define BPT_OUTER_EXCHANGE_H
 
+#include "base/json.h"
 #include "base/status.h"
 #include "outer/comm.h"
 #include "outer/coordinator.h"
@@ -43,11 +44,12 @@ typedef struct bpt_exchange_options {
     const bpt_coordinator_options *coordinator; /* read on rank 0 only */
     bpt_partition *partition; /* borrowed, without rounds; every reply adds what is given out. NULL:
                                  no partition (and coordinator->n_samples is 0) */
-    const char *log_path;     /* update log of this rank's shard, appended; NULL: none */
-    const char *snapshot;     /* goes on from bpt_exchange_snapshot() of this rank in a job of the
-                                 same ranks; `initial` then holds the weights of that meeting. NULL:
+    const char *log_path;     /* update log of this rank's shard, appended; NULL: none. Deltas
+                                 only */
+    const bpt_json_doc *snapshot_doc;
+    const bpt_json *snapshot; /* goes on from bpt_exchange_snapshot() of this rank in a job of the
+                                 same ranks; `initial` then holds the values of that meeting. NULL:
                                  starts anew */
-    size_t snapshot_length;
 } bpt_exchange_options;
 
 #define BPT_EXCHANGE_OPTIONS_INIT                                                                  \
@@ -113,11 +115,11 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply);
 /** @return how the vector is cut and placed; borrowed */
 const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x);
 
-/** The state of this rank's host side (and on rank 0 of the coordinator) at the last meeting, as
- * JSON. With the values of that meeting it suffices to go on; a synchronous rule then gives the
- * same bits as without a stop.
- * @param[out] text borrowed until the next push; "" before the first meeting */
-void bpt_exchange_snapshot(const bpt_exchange *x, const char **text, size_t *length);
+/** Adds the state of this rank's host side (and on rank 0 of the coordinator) at the last meeting
+ * to a JSON text, as object @p key. To be called between that meeting and the next push. With the
+ * values of the meeting it suffices to go on; a synchronous rule then gives the same bits as
+ * without a stop. */
+void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key);
 
 /** Copies the counts. @return BPT_OK, BPT_ECOMM */
 bpt_status bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats);

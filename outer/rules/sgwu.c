@@ -1,0 +1,26 @@
+#include "outer/update_rule.h"
+
+static void weigh(const bpt_update_inputs *in, double *gamma) {
+    double sum = 0;
+    for (uint32_t j = 0; j < in->n_workers; j++) sum += in->quality[j];
+    for (uint32_t j = 0; j < in->n_workers; j++)
+        gamma[j] = sum > 0 ? in->quality[j] / sum : 1.0 / in->n_workers;
+}
+
+static void merge(float *global, const float *const *parts, const float *factors, uint32_t n_parts,
+                  size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        float change = factors[0] * parts[0][i];
+        for (uint32_t j = 1; j < n_parts; j++) change += factors[j] * parts[j][i];
+        global[i] += change;
+    }
+}
+
+const bpt_update_rule bpt_rule_sgwu = {
+    .name = "sgwu",
+    .summary = "synchronous: average of all workers' weights, by quality",
+    .synchronous = true,
+    .payload = BPT_PAYLOAD_DELTA,
+    .weigh = weigh,
+    .merge = merge,
+};
