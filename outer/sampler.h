@@ -22,8 +22,10 @@ typedef struct bpt_sampler bpt_sampler;
 typedef struct bpt_sampler_state {
     uint64_t pass;     /* local: passes completed; global: 0 */
     uint64_t position; /* local: samples taken of the current pass; global: steps * batch */
-    uint32_t rounds;   /* local: rounds of the partition that the current pass covers */
-    uint32_t covered;  /* local: rounds that the last completed pass covered, 0 before one */
+    uint32_t rounds;   /* local: rounds of the partition that the current pass covers, 0 if it
+                          has not begun; global: 0 */
+    uint32_t covered;  /* local: rounds that the last completed pass covered, 0 before one;
+                          global: 0 */
 } bpt_sampler_state;
 
 /** The local stream of one rank.
