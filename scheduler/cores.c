@@ -6,12 +6,14 @@
 
 #include <errno.h>
 #include <hwloc.h>
+#include <stdbool.h>
 #include <string.h>
 
 struct bpt__cores {
     hwloc_topology_t topology;
     hwloc_bitmap_t allowed; /* logical processors */
     hwloc_bitmap_t creator; /* those of the thread that called create */
+    hwloc_obj_type_t type;  /* core; logical processor where the machine does not tell cores */
     unsigned n;
 };
 
@@ -30,7 +32,7 @@ static bpt_status load(hwloc_topology_t *topology) {
 
 /* A core counts if one of its logical processors may be used. */
 static hwloc_obj_t next_core(const bpt__cores *cores, hwloc_obj_t core) {
-    do core = hwloc_get_next_obj_by_type(cores->topology, HWLOC_OBJ_CORE, core);
+    do core = hwloc_get_next_obj_by_type(cores->topology, cores->type, core);
     while (core && !hwloc_bitmap_intersects(core->cpuset, cores->allowed));
     return core;
 }
@@ -53,6 +55,8 @@ bpt_status bpt__cores_create(bpt__cores **out) {
                      hwloc_topology_get_allowed_cpuset(cores->topology));
     if (hwloc_get_cpubind(cores->topology, cores->creator, HWLOC_CPUBIND_THREAD))
         hwloc_bitmap_copy(cores->creator, cores->allowed);
+    const bool has_cores = hwloc_get_nbobjs_by_type(cores->topology, HWLOC_OBJ_CORE) > 0;
+    cores->type = has_cores ? HWLOC_OBJ_CORE : HWLOC_OBJ_PU;
     for (hwloc_obj_t core = next_core(cores, NULL); core; core = next_core(cores, core)) cores->n++;
     *out = cores;
     return BPT_OK;

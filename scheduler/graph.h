@@ -71,7 +71,7 @@ bpt_status bpt_graph_complete(bpt_graph *g, uint64_t run, uint32_t id, bpt_statu
  * graph's life, 0 before the first. The next run is one more. */
 uint64_t bpt_graph_run_number(const bpt_graph *g);
 
-/** Replaces the expected duration of a task; not while the graph runs. */
+/** Replaces the expected duration of a task, for the runs to come; not while the graph runs. */
 void bpt_graph_set_cost(bpt_graph *g, uint32_t id, uint64_t cost_ns);
 
 size_t bpt_graph_n_tasks(const bpt_graph *g);

@@ -105,7 +105,8 @@ static bool start_event(bpt__worker *w, bpt__task *event) {
     const uint8_t before =
         atomic_fetch_or_explicit(&event->state, BPT__STARTED, memory_order_acq_rel);
     if (!(before & BPT__COMPLETED)) return false;
-    event->measured_ns = spent;
+    const bool cancelled = atomic_load_explicit(&w->pool->cancelled, memory_order_relaxed);
+    event->measured_ns = cancelled ? 0 : spent;
     return true;
 }
 
