@@ -71,19 +71,19 @@ typedef struct bpt_job {
     uint64_t next_eval, next_checkpoint; /* progress at which they are due; UINT64_MAX: never */
     bpt_json_writer json;                /* for events */
     double last_loss, test_loss, test_accuracy;
-    bool evaluated_at_end;
 } bpt_job;
 
-/** Makes everything of a job that --resume may then set back.
- * @param set which options were given @return BPT_OK or any error of the parts; on error @p job is
- *            released */
+/** Makes everything of a job, at its start or, with --resume, where a checkpoint left it.
+ * Collective.
+ * @param options,comm borrowed while the job lives
+ * @return BPT_OK or any error of the parts; on error @p job is released */
 bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm *comm);
 void bpt_job_close(bpt_job *job);
 
 /** @return epochs of progress: what the ranks have done, and this one on top since it last heard */
 double bpt_job_epoch(const bpt_job *job);
 
-/** @return whether the next step's rate is that of @p rate_out: the rate at the end of that step */
+/** @return the learning rate of the next step */
 float bpt_job_rate(const bpt_job *job);
 
 /** Takes the next batch and trains on it.
@@ -103,7 +103,8 @@ bpt_status bpt_job_report(bpt_job *job);
  * @return BPT_OK or an error of the parts */
 bpt_status bpt_job_evaluate(bpt_job *job, bool together);
 
-/** Writes final weights and summary; collective. */
+/** Evaluates the final weights, writes them and the summary; collective. In tools/summary.c.
+ * @return BPT_OK or any error of the parts */
 bpt_status bpt_job_finish(bpt_job *job);
 
 #endif
