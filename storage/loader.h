@@ -56,8 +56,9 @@ void bpt_loader_destroy(bpt_loader *loader);
  */
 bpt_status bpt_loader_request(bpt_loader *loader, const uint32_t *indices, uint32_t n);
 
-/** @return how many more batches bpt_loader_request() would take now */
-uint32_t bpt_loader_room(const bpt_loader *loader);
+/** @return how many more batches bpt_loader_request() would take now. Slots go round in order, so a
+ * batch that is kept lent while later ones are released holds up the requests behind it */
+uint32_t bpt_loader_room(bpt_loader *loader);
 
 /** Takes the oldest requested batch that has not been taken, waiting until it is ready.
  * @param[out] batch lent until bpt_loader_release(); on error nothing is lent and the batch is gone
