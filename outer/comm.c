@@ -1,0 +1,189 @@
+#include "outer/comm.h"
+
+#include "base/memory.h"
+#include "outer/comm_state.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+static bpt_status create_thread(bpt_comm *c) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int code = pthread_create(&c->thread, NULL, bpt__comm_main, c);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0) return bpt_fail(BPT_ENOMEM, "cannot create the MPI thread: %s", strerror(code));
+    return BPT_OK;
+}
+
+static void release(bpt_comm *c) {
+    pthread_cond_destroy(&c->done);
+    pthread_cond_destroy(&c->wake);
+    pthread_mutex_destroy(&c->mutex);
+    bpt_free(c->statuses);
+    bpt_free(c->hosts);
+    bpt_free(c);
+}
+
+bpt_status bpt_comm_start(bpt_comm **comm) {
+    bpt_comm *c = NULL;
+    BPT_TRY(BPT_NEW("communication", 1, &c));
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_cond_init(&c->wake, &monotonic);
+    pthread_cond_init(&c->done, NULL);
+    pthread_condattr_destroy(&monotonic);
+    c->submitted_end = &c->submitted;
+
+    bpt_status status = create_thread(c);
+    if (status == BPT_OK) {
+        pthread_mutex_lock(&c->mutex);
+        while (!c->start_finished) pthread_cond_wait(&c->done, &c->mutex);
+        pthread_mutex_unlock(&c->mutex);
+        if (!c->started) {
+            pthread_join(c->thread, NULL);
+            status = bpt_error_put(&c->error);
+        }
+    }
+    if (status == BPT_OK)
+        *comm = c;
+    else
+        release(c);
+    return status;
+}
+
+void bpt_comm_stop(bpt_comm *c) {
+    if (!c) return;
+    pthread_mutex_lock(&c->mutex);
+    c->stopping = true;
+    pthread_cond_signal(&c->wake);
+    pthread_mutex_unlock(&c->mutex);
+    pthread_join(c->thread, NULL);
+    release(c);
+}
+
+uint32_t bpt_comm_rank(const bpt_comm *c) {
+    return c->rank;
+}
+
+uint32_t bpt_comm_size(const bpt_comm *c) {
+    return c->size;
+}
+
+const char *bpt_comm_host(const bpt_comm *c, uint32_t rank) {
+    return c->hosts[rank];
+}
+
+double bpt_comm_cpu_seconds(const bpt_comm *c) {
+    clockid_t clock;
+    struct timespec used = {0};
+    if (pthread_getcpuclockid(c->thread, &clock) != 0 || clock_gettime(clock, &used) != 0) return 0;
+    return (double)used.tv_sec + 1e-9 * (double)used.tv_nsec;
+}
+
+/* ---- collectives ---- */
+
+enum collective_kind { ALLGATHER, BROADCAST, BARRIER };
+
+typedef struct collective {
+    bpt__job job; /* first: the MPI thread is given this */
+    bpt_comm *comm;
+    enum collective_kind kind;
+    const void *mine;
+    void *data;
+    int bytes, root;
+    bool posted;
+    MPI_Request request;
+} collective;
+
+static int post(collective *o) {
+    const MPI_Comm world = o->comm->collectives;
+    switch (o->kind) {
+    case ALLGATHER:
+        return MPI_Iallgather(o->mine, o->bytes, MPI_BYTE, o->data, o->bytes, MPI_BYTE, world,
+                              &o->request);
+    case BROADCAST:
+        return MPI_Ibcast(o->data, o->bytes, MPI_BYTE, o->root, world, &o->request);
+    case BARRIER:
+        break;
+    }
+    return MPI_Ibarrier(world, &o->request);
+}
+
+static bpt_status poll_collective(bpt__job *job, bool *moved, bool *done) {
+    static const char *const names[] = {"gather from all ranks", "broadcast", "pass a barrier"};
+    collective *o = (collective *)job;
+    if (!o->posted) {
+        BPT_TRY(bpt__mpi_check(post(o), names[o->kind]));
+        o->posted = true;
+        *moved = true;
+    }
+    int complete = 0;
+    BPT_TRY(bpt__mpi_check(MPI_Test(&o->request, &complete, MPI_STATUS_IGNORE), names[o->kind]));
+    *done = complete != 0;
+    return BPT_OK;
+}
+
+static bpt_status run(collective *o) {
+    o->job.poll = poll_collective;
+    bpt__comm_submit(o->comm, &o->job);
+    return bpt__comm_join(o->comm, &o->job);
+}
+
+bpt_status bpt_comm_allgather(bpt_comm *c, const void *mine, size_t bytes, void *all) {
+    if (bytes > INT_MAX)
+        return bpt_fail(BPT_EUSAGE, "cannot gather %zu bytes a rank: at most %d", bytes, INT_MAX);
+    collective o = {.comm = c, .kind = ALLGATHER, .mine = mine, .data = all, .bytes = (int)bytes};
+    return run(&o);
+}
+
+bpt_status bpt_comm_broadcast(bpt_comm *c, uint32_t root, void *data, size_t bytes) {
+    enum { PIECE = 1 << 30 };
+    char *at = data;
+    do {
+        const size_t piece = bytes < PIECE ? bytes : PIECE;
+        collective o = {
+            .comm = c, .kind = BROADCAST, .data = at, .bytes = (int)piece, .root = (int)root};
+        BPT_TRY(run(&o));
+        at += piece;
+        bytes -= piece;
+    } while (bytes > 0);
+    return BPT_OK;
+}
+
+bpt_status bpt_comm_barrier(bpt_comm *c) {
+    collective o = {.comm = c, .kind = BARRIER};
+    return run(&o);
+}
+
+bpt_status bpt_comm_agree(bpt_comm *c, bpt_status mine) {
+    bpt_error error = {.status = mine};
+    if (mine != BPT_OK) bpt_error_get(&error);
+    const int32_t number = mine;
+    BPT_TRY(bpt_comm_allgather(c, &number, sizeof number, c->statuses));
+    uint32_t first = 0;
+    while (first < c->size && c->statuses[first] == BPT_OK) first++;
+    if (first == c->size) return BPT_OK;
+
+    bpt_error theirs = error;
+    BPT_TRY(bpt_comm_broadcast(c, first, &theirs, sizeof theirs));
+    if (mine != BPT_OK) {
+        (void)bpt_error_put(&error);
+        return mine;
+    }
+    (void)bpt_fail(BPT_EPEER, "rank %u on %s failed: %.300s", first, c->hosts[first], theirs.text);
+    if (theirs.hint[0]) bpt_hint("%s", theirs.hint);
+    return BPT_EPEER;
+}
+
+void bpt_comm_abort(bpt_comm *c, int exit_status) {
+    pthread_mutex_lock(&c->mutex);
+    c->abort_status = exit_status;
+    pthread_cond_signal(&c->wake);
+    for (;;) pthread_cond_wait(&c->done, &c->mutex);
+}

@@ -1,0 +1,191 @@
+#include "outer/comm_thread.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "outer/comm_state.h"
+
+#include <sys/prctl.h>
+
+#include <assert.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The pause between polls is an eighth of the time since something last moved, within these
+ * bounds: soon after an event its consequences are met quickly, and a rank where nothing moves
+ * costs a poll of a few microseconds every millisecond. */
+enum { NAP_MIN_NS = 20000, NAP_MAX_NS = 1000000, NAP_MAX_HURRIED_NS = 200000 };
+
+bpt_status bpt__mpi_check(int code, const char *what) {
+    if (code == MPI_SUCCESS) return BPT_OK;
+    char reason[MPI_MAX_ERROR_STRING] = "";
+    int length = 0;
+    if (MPI_Error_string(code, reason, &length) != MPI_SUCCESS) reason[0] = '\0';
+    return bpt_fail(BPT_ECOMM, "MPI cannot %s: %s", what, reason);
+}
+
+MPI_Comm bpt__comm_messages(const bpt_comm *c) {
+    return c->messages;
+}
+
+/* ---- asking the thread ---- */
+
+void bpt__comm_submit(bpt_comm *c, bpt__job *job) {
+    job->next = NULL;
+    job->finished = false;
+    pthread_mutex_lock(&c->mutex);
+    *c->submitted_end = job;
+    c->submitted_end = &job->next;
+    c->woken = true;
+    pthread_cond_signal(&c->wake);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+bpt_status bpt__comm_join(bpt_comm *c, bpt__job *job) {
+    bpt__comm_hurry_begin(c);
+    pthread_mutex_lock(&c->mutex);
+    while (!job->finished) pthread_cond_wait(&c->done, &c->mutex);
+    pthread_mutex_unlock(&c->mutex);
+    bpt__comm_hurry_end(c);
+    return job->error.status == BPT_OK ? BPT_OK : bpt_error_put(&job->error);
+}
+
+void bpt__comm_wake(bpt_comm *c) {
+    pthread_mutex_lock(&c->mutex);
+    c->woken = true;
+    pthread_cond_signal(&c->wake);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+void bpt__comm_hurry_begin(bpt_comm *c) {
+    atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
+    bpt__comm_wake(c);
+}
+
+void bpt__comm_hurry_end(bpt_comm *c) {
+    atomic_fetch_sub_explicit(&c->n_hurried, 1, memory_order_relaxed);
+}
+
+/* ---- the thread ---- */
+
+static bpt_status gather_hosts(bpt_comm *c) {
+    BPT_TRY(BPT_NEW("host names", c->size, &c->hosts));
+    BPT_TRY(BPT_NEW("statuses of ranks", c->size, &c->statuses));
+    char mine[BPT__HOST_SIZE] = "";
+    if (gethostname(mine, sizeof mine - 1) != 0) strcpy(mine, "unknown");
+    return bpt__mpi_check(
+        MPI_Allgather(mine, sizeof mine, MPI_BYTE, c->hosts, sizeof mine, MPI_BYTE, c->collectives),
+        "gather the host names");
+}
+
+static bpt_status start(bpt_comm *c) {
+    int was_initialised = 0, given = 0, rank = 0, size = 0;
+    BPT_TRY(bpt__mpi_check(MPI_Initialized(&was_initialised), "tell its state"));
+    if (was_initialised) return bpt_fail(BPT_EUSAGE, "MPI can be started once in a process only");
+    BPT_TRY(bpt__mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given), "start"));
+    if (given < MPI_THREAD_FUNNELED)
+        return bpt_fail(BPT_ECOMM, "this MPI library allows no threads (level %d)", given);
+    BPT_TRY(bpt__mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
+                           "return errors"));
+    BPT_TRY(bpt__mpi_check(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "tell the rank"));
+    BPT_TRY(bpt__mpi_check(MPI_Comm_size(MPI_COMM_WORLD, &size), "count the ranks"));
+    BPT_TRY(bpt__mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &c->collectives), "copy the world"));
+    BPT_TRY(bpt__mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &c->messages), "copy the world"));
+    c->rank = (uint32_t)rank;
+    c->size = (uint32_t)size;
+    return gather_hosts(c);
+}
+
+static void finish_job(bpt_comm *c, bpt__job *job, bpt_status status) {
+    if (status != BPT_OK) bpt_error_get(&job->error);
+    job->error.status = status;
+    pthread_mutex_lock(&c->mutex);
+    job->finished = true;
+    pthread_cond_broadcast(&c->done);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* @return whether anything moved. A finished job is unlinked first: its owner may be gone at once.
+ */
+static bool poll_jobs(bpt_comm *c, bpt__job **jobs) {
+    bool any_moved = false;
+    for (bpt__job **link = jobs; *link;) {
+        bpt__job *job = *link;
+        bool moved = false, done = false;
+        const bpt_status status = job->poll(job, &moved, &done);
+        any_moved = any_moved || moved || done || status != BPT_OK;
+        if (done || status != BPT_OK) {
+            *link = job->next;
+            finish_job(c, job, status);
+        } else {
+            link = &job->next;
+        }
+    }
+    return any_moved;
+}
+
+static void append_submitted(bpt_comm *c, bpt__job **jobs) {
+    while (*jobs) jobs = &(*jobs)->next;
+    *jobs = c->submitted;
+    c->submitted = NULL;
+    c->submitted_end = &c->submitted;
+}
+
+static void nap(bpt_comm *c, uint64_t quiet_ns) {
+    const bool hurried = atomic_load_explicit(&c->n_hurried, memory_order_relaxed) > 0;
+    const uint64_t longest = hurried ? NAP_MAX_HURRIED_NS : NAP_MAX_NS;
+    uint64_t nap_ns = quiet_ns / 8;
+    if (nap_ns < NAP_MIN_NS) nap_ns = NAP_MIN_NS;
+    if (nap_ns > longest) nap_ns = longest;
+    const uint64_t until = bpt_clock_ns() + nap_ns;
+    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    (void)pthread_cond_timedwait(&c->wake, &c->mutex, &at); /* early or late: both do no harm */
+}
+
+static void serve(bpt_comm *c) {
+    bpt__job *jobs = NULL;
+    bool moved = true;
+    uint64_t moved_ns = bpt_clock_ns();
+    for (;;) {
+        pthread_mutex_lock(&c->mutex);
+        if (!moved && !c->woken && !c->stopping && c->abort_status == 0) {
+            if (jobs)
+                nap(c, bpt_clock_ns() - moved_ns);
+            else
+                pthread_cond_wait(&c->wake, &c->mutex);
+        }
+        const bool woken = c->woken, stopping = c->stopping;
+        const int abort_status = c->abort_status;
+        c->woken = false;
+        append_submitted(c, &jobs);
+        pthread_mutex_unlock(&c->mutex);
+
+        if (abort_status != 0) {
+            MPI_Abort(MPI_COMM_WORLD, abort_status);
+            _exit(abort_status); /* should MPI ever return from it: the promise is to end */
+        }
+        if (stopping) break;
+        moved = poll_jobs(c, &jobs);
+        if (moved || woken) moved_ns = bpt_clock_ns();
+    }
+    assert(!jobs && "the communication is stopped while something is under way");
+}
+
+void *bpt__comm_main(void *argument) {
+    bpt_comm *c = argument;
+    prctl(PR_SET_TIMERSLACK, 5000ul); /* ns: the default of 50 us exceeds the shortest nap */
+    const bpt_status status = start(c);
+    pthread_mutex_lock(&c->mutex);
+    if (status != BPT_OK) bpt_error_get(&c->error);
+    c->started = status == BPT_OK;
+    c->start_finished = true;
+    pthread_cond_broadcast(&c->done);
+    pthread_mutex_unlock(&c->mutex);
+    if (status != BPT_OK) return NULL;
+
+    serve(c);
+    MPI_Comm_free(&c->messages);
+    MPI_Comm_free(&c->collectives);
+    MPI_Finalize();
+    return NULL;
+}

@@ -1,0 +1,49 @@
+/** @file outer/comm_thread.h
+ * Inside of outer/: jobs that the MPI thread polls until they are done.
+ *
+ * A job is polled in turn with all others, in the order of submission, until it says that it is
+ * done or fails. Its poll function is the only place where MPI may be called. */
+#ifndef BPT_OUTER_COMM_THREAD_H
+#define BPT_OUTER_COMM_THREAD_H
+
+#include "base/status.h"
+#include "outer/comm.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+
+typedef struct bpt__job bpt__job;
+
+struct bpt__job {
+    /** Does what can be done without waiting; runs on the MPI thread.
+     * @param[out] moved set to true if anything happened: the thread then polls again soon
+     * @param[out] done  set to true if this was the last call
+     * @return BPT_OK, or an error, after which the job is not called again */
+    bpt_status (*poll)(bpt__job *job, bool *moved, bool *done);
+
+    bpt__job *next;  /* of the list it is in; MPI thread, or guarded by the mutex while submitted */
+    bool finished;   /* guarded by the mutex */
+    bpt_error error; /* written before `finished` */
+};
+
+/** Hands a job to the MPI thread. @param job borrowed until bpt__comm_join() */
+void bpt__comm_submit(bpt_comm *comm, bpt__job *job);
+
+/** Waits until a submitted job is done. @return its status; its error is then this thread's last */
+bpt_status bpt__comm_join(bpt_comm *comm, bpt__job *job);
+
+/** Makes the MPI thread poll at once: there is something new to do. */
+void bpt__comm_wake(bpt_comm *comm);
+
+/** Between these calls a thread waits for what a job does, so that polls come sooner. */
+void bpt__comm_hurry_begin(bpt_comm *comm);
+void bpt__comm_hurry_end(bpt_comm *comm);
+
+/** @return the communicator for messages of the exchange; collectives use another */
+MPI_Comm bpt__comm_messages(const bpt_comm *comm);
+
+/** Translates what an MPI call returned. @param what "send to rank 3"
+ * @return BPT_OK or BPT_ECOMM */
+bpt_status bpt__mpi_check(int code, const char *what);
+
+#endif

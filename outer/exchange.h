@@ -1,0 +1,127 @@
+/** @file outer/exchange.h
+ * The outer layer put together: a worker pushes what it learnt and gets the global values back,
+ * while every rank also hosts a shard of them.
+ *
+ * A worker sends to the host of each shard that shard's part of its vector (a delta or a gradient,
+ * as the rule says) and gets the shard back. An asynchronous rule applies what arrives at once and
+ * answers its sender alone; a synchronous one waits for all workers. Within a shard a reply is one
+ * version, never a mix. All of it runs on the MPI thread; the training thread copies, goes on, and
+ * looks again when it likes. Each rank sends 4 n bytes of payload per push and gets 4 n back, in
+ * chunks, whatever the number of ranks.
+ *
+ * Meetings: where a reply says `meet`, the worker ends what it is at and pushes once more; that
+ * push is answered when those of all ranks are applied, and the answer has `met` set and brings the
+ * same weights to every rank. Under a synchronous rule every reply is such a moment, so `met` comes
+ * at once and `meet` never.
+ *
+ * Errors: a rank on which a call fails reports and ends the job with bpt_comm_abort().
+ * Threads: the functions are called by one thread of the rank, the training thread. */
+#ifndef BPT_OUTER_EXCHANGE_H
+#define BPT_OUTER_EXCHANGE_H
+
+#include "base/json.h"
+#include "base/status.h"
+#include "outer/comm.h"
+#include "outer/coordinator.h"
+#include "outer/partition.h"
+#include "outer/shard.h"
+#include "outer/staleness.h"
+#include "outer/update_rule.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bpt_exchange bpt_exchange;
+
+/** What an exchange is made from. */
+typedef struct bpt_exchange_options {
+    const bpt_update_rule *rule;
+    size_t n_elements;      /* n */
+    const float *initial;   /* the same bits on all ranks, shape [n]; copied. A gradient rule does
+                               not send it, but still checks that all ranks agree */
+    uint32_t max_staleness; /* SSP bound, or BPT_STALENESS_NONE; asynchronous rules only */
+    const bpt_coordinator_options *coordinator; /* read on rank 0 only */
+    bpt_partition *partition; /* borrowed, without rounds; every reply adds what is given out. NULL:
+                                 no partition (and coordinator->n_samples is 0) */
+    const char *log_path;     /* update log of this rank's shard, appended; NULL: none. Deltas
+                                 only */
+    const bpt_json_doc *snapshot_doc;
+    const bpt_json *snapshot; /* goes on from bpt_exchange_snapshot() of this rank in a job of the
+                                 same ranks; `initial` then holds the values of that meeting. NULL:
+                                 starts anew */
+} bpt_exchange_options;
+
+#define BPT_EXCHANGE_OPTIONS_INIT                                                                  \
+    { .max_staleness = BPT_STALENESS_NONE }
+
+/** What comes back for a push. */
+typedef struct bpt_reply {
+    const float *values;      /* global weights, or the sum of gradients; shape [n]; borrowed, valid
+                                 until the next push */
+    const uint64_t *versions; /* of each shard, shape [n_shards]; borrowed likewise */
+    uint64_t staleness; /* updates by others between the weights that the push started from and its
+                           own, the largest over the shards: version - base - 1 */
+    uint64_t progress;  /* samples trained on by all ranks */
+    uint32_t met;       /* BPT_MEET_* bits: all ranks have these values now, for these reasons */
+    uint32_t meet;      /* BPT_MEET_* bits: a meeting is called, the next push is for it */
+} bpt_reply;
+
+enum { BPT_STALENESS_BUCKETS = 64 };
+
+/** Counts of this rank since create. Bytes count what stays on the rank too (see bytes_local). */
+typedef struct bpt_exchange_stats {
+    uint64_t pushes;                 /* answered */
+    uint64_t wait_ns;                /* time inside bpt_exchange_wait() */
+    uint64_t payload_sent_bytes;     /* as worker and as host: 4 n a push in all ranks together, */
+    uint64_t payload_received_bytes; /* and 4 n a reply */
+    uint64_t header_sent_bytes;
+    uint64_t header_received_bytes;
+    uint64_t local_sent_bytes;                 /* of both kinds, to this rank itself: on no wire */
+    uint64_t updates;                          /* versions made of the shard hosted here */
+    uint64_t held;                             /* submissions that the staleness bound made wait */
+    uint64_t staleness[BPT_STALENESS_BUCKETS]; /* submissions to the shard hosted here by staleness;
+                                                  the last bucket holds all that are larger */
+} bpt_exchange_stats;
+
+/** Makes the exchange; collective over the job. Gives the rounds known so far to the partition.
+ * @param comm    borrowed while the exchange lives
+ * @param options only read by this call, except what it says is borrowed
+ * @param[out] x  caller owns, bpt_exchange_destroy()
+ * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, n or initial weights; see also the
+ *         coordinator), BPT_EDATA (snapshot malformed or of another job shape), BPT_EIO or
+ *         BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
+                               bpt_exchange **x);
+
+/** Ends it; collective over the job. No push may be outstanding. Writes out the update log. NULL is
+ * allowed.
+ * @return BPT_OK, BPT_EIO or BPT_ENOSPC (update log), BPT_ECOMM; @p x is gone in any case */
+bpt_status bpt_exchange_destroy(bpt_exchange *x);
+
+/** Sends a submission; copies @p vector and returns at once. The one before has been waited for.
+ * @param vector delta or gradient, shape [n]
+ * @return BPT_OK, or the error that ended the exchange on this rank */
+bpt_status bpt_exchange_push(bpt_exchange *x, const float *vector, const bpt_report *report);
+
+/** @return whether bpt_exchange_wait() would return at once; one atomic load */
+bool bpt_exchange_ready(const bpt_exchange *x);
+
+/** Waits for the answer of the last push, and adds new rounds to the partition.
+ * @param[out] reply
+ * @return BPT_OK, BPT_ECOMM, BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM */
+bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply);
+
+/** @return how the vector is cut and placed; borrowed */
+const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x);
+
+/** Adds the state of this rank's host side (and on rank 0 of the coordinator) at the last meeting
+ * to a JSON text, as object @p key. To be called between that meeting and the next push. With the
+ * values of the meeting it suffices to go on; a synchronous rule then gives the same bits as
+ * without a stop. */
+void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key);
+
+/** Copies the counts. @return BPT_OK, BPT_ECOMM */
+bpt_status bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats);
+
+#endif

@@ -1,0 +1,32 @@
+#include "outer/update_rule.h"
+
+#include <math.h>
+
+static void weigh(const bpt_update_inputs *in, double *gamma) {
+    const uint32_t m = in->n_workers;
+    double sum = 0;
+    for (uint32_t j = 0; j < m; j++) {
+        /* At version 0 every base is 0 too: the ratio is taken as 0, so that gamma is 1/m. */
+        const double age = in->version > 0 ? (double)in->base[j] / (double)in->version : 0;
+        gamma[j] = exp(age);
+        sum += gamma[j];
+    }
+    for (uint32_t j = 0; j < m; j++) gamma[j] /= sum;
+}
+
+static void merge(float *global, const float *const *parts, const float *factors, uint32_t n_parts,
+                  size_t n) {
+    (void)n_parts; /* one: its sender is answered at once */
+    const float *part = parts[0];
+    const float factor = factors[0];
+    for (size_t i = 0; i < n; i++) global[i] += factor * part[i];
+}
+
+const bpt_update_rule bpt_rule_agwu = {
+    .name = "agwu",
+    .summary = "asynchronous: each worker's change is applied on arrival, stale ones weigh less",
+    .synchronous = false,
+    .payload = BPT_PAYLOAD_DELTA,
+    .weigh = weigh,
+    .merge = merge,
+};

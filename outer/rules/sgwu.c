@@ -1,0 +1,31 @@
+#include "outer/update_rule.h"
+
+static void weigh(const bpt_update_inputs *in, double *gamma) {
+    double sum = 0;
+    for (uint32_t j = 0; j < in->n_workers; j++) sum += in->quality[j];
+    for (uint32_t j = 0; j < in->n_workers; j++)
+        gamma[j] = sum > 0 ? in->quality[j] / sum : 1.0 / in->n_workers;
+}
+
+/* In blocks that stay in cache; every element still sums in rank order. */
+static void merge(float *global, const float *const *parts, const float *factors, uint32_t n_parts,
+                  size_t n) {
+    enum { BLOCK = 1024 };
+    float change[BLOCK];
+    for (size_t begin = 0; begin < n; begin += BLOCK) {
+        const size_t width = n - begin < BLOCK ? n - begin : BLOCK;
+        for (size_t i = 0; i < width; i++) change[i] = factors[0] * parts[0][begin + i];
+        for (uint32_t j = 1; j < n_parts; j++)
+            for (size_t i = 0; i < width; i++) change[i] += factors[j] * parts[j][begin + i];
+        for (size_t i = 0; i < width; i++) global[begin + i] += change[i];
+    }
+}
+
+const bpt_update_rule bpt_rule_sgwu = {
+    .name = "sgwu",
+    .summary = "synchronous: average of all workers' weights, by quality",
+    .synchronous = true,
+    .payload = BPT_PAYLOAD_DELTA,
+    .weigh = weigh,
+    .merge = merge,
+};

@@ -1,0 +1,161 @@
+#include "outer/sampler.h"
+
+#include "base/memory.h"
+#include "base/random.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+struct bpt_sampler {
+    uint64_t seed;
+    bpt_sampler_state state;
+    uint32_t *order; /* of the pass or epoch that is drawn; room for the whole split */
+
+    const bpt_partition *partition; /* local stream, else NULL */
+    uint32_t rank;
+    uint64_t held; /* samples of the current pass, 0 if it has not begun */
+
+    uint64_t n_samples, batch, offset; /* global stream */
+    uint64_t drawn;                    /* epoch + 1 of order, 0 before the first */
+};
+
+static bpt_status create(uint64_t seed, uint64_t n_samples, bpt_sampler **sampler) {
+    bpt_sampler *s = NULL;
+    BPT_TRY(BPT_NEW("sampler", 1, &s));
+    const bpt_status status = BPT_NEW("sampler's order", n_samples, &s->order);
+    if (status != BPT_OK) {
+        bpt_free(s);
+        return status;
+    }
+    s->seed = seed;
+    s->n_samples = n_samples;
+    *sampler = s;
+    return BPT_OK;
+}
+
+bpt_status bpt_sampler_create_local(uint64_t seed, uint32_t rank, const bpt_partition *partition,
+                                    bpt_sampler **sampler) {
+    bpt_sampler *s = NULL;
+    BPT_TRY(create(seed, bpt_partition_n_samples(partition), &s));
+    s->rank = rank;
+    s->partition = partition;
+    *sampler = s;
+    return BPT_OK;
+}
+
+bpt_status bpt_sampler_create_global(uint64_t seed, uint64_t n_samples, uint64_t batch,
+                                     uint64_t offset, bpt_sampler **sampler) {
+    if (n_samples < 1 || n_samples > UINT32_MAX || batch < 1 || offset > batch)
+        return bpt_fail(BPT_EUSAGE, "no stream of batches of %llu (from %llu) out of %llu samples",
+                        (unsigned long long)batch, (unsigned long long)offset,
+                        (unsigned long long)n_samples);
+    bpt_sampler *s = NULL;
+    BPT_TRY(create(seed, n_samples, &s));
+    s->batch = batch;
+    s->offset = offset;
+    *sampler = s;
+    return BPT_OK;
+}
+
+void bpt_sampler_free(bpt_sampler *s) {
+    if (!s) return;
+    bpt_free(s->order);
+    bpt_free(s);
+}
+
+/* ---- local ---- */
+
+static uint32_t sample_at(const bpt_sampler *s, uint32_t i) {
+    for (uint32_t round = 0;; round++) {
+        uint32_t n = 0;
+        const uint32_t *range = bpt_partition_range(s->partition, round, s->rank, &n);
+        if (i < n) return range[i];
+        i -= n;
+    }
+}
+
+/* Draws the order of the pass that the state names. */
+static void draw_pass(bpt_sampler *s) {
+    s->held = bpt_partition_held(s->partition, s->rank, s->state.rounds);
+    const uint64_t id = (uint64_t)s->rank << 32 | (s->state.pass & UINT32_MAX);
+    bpt_random_permutation(s->seed, BPT_PURPOSE_SHUFFLE, id, s->order, (uint32_t)s->held);
+    for (uint64_t i = 0; i < s->held; i++) s->order[i] = sample_at(s, s->order[i]);
+}
+
+static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices) {
+    while (n > 0) {
+        if (s->state.rounds == 0) {
+            const uint32_t rounds = bpt_partition_rounds(s->partition);
+            if (bpt_partition_held(s->partition, s->rank, rounds) == 0)
+                return bpt_fail(BPT_EUSAGE, "rank %u holds no samples to train on", s->rank);
+            s->state.rounds = rounds;
+            draw_pass(s);
+        }
+        const uint64_t left = s->held - s->state.position;
+        const size_t take = n < left ? n : (size_t)left;
+        memcpy(indices, s->order + s->state.position, take * sizeof *indices);
+        indices += take;
+        n -= take;
+        s->state.position += take;
+        if (s->state.position == s->held)
+            s->state = (bpt_sampler_state){.pass = s->state.pass + 1, .covered = s->state.rounds};
+    }
+    return BPT_OK;
+}
+
+/* ---- global ---- */
+
+static bpt_status next_global(bpt_sampler *s, size_t n, uint32_t *indices) {
+    if (n > s->batch - s->offset)
+        return bpt_fail(BPT_EUSAGE, "%zu samples from %llu leave a batch of %llu", n,
+                        (unsigned long long)s->offset, (unsigned long long)s->batch);
+    uint64_t position = s->state.position + s->offset;
+    while (n > 0) {
+        const uint64_t epoch = position / s->n_samples, at = position % s->n_samples;
+        if (s->drawn != epoch + 1) {
+            bpt_random_permutation(s->seed, BPT_PURPOSE_SHUFFLE, epoch, s->order,
+                                   (uint32_t)s->n_samples);
+            s->drawn = epoch + 1;
+        }
+        const uint64_t left = s->n_samples - at;
+        const size_t take = n < left ? n : (size_t)left;
+        memcpy(indices, s->order + at, take * sizeof *indices);
+        indices += take;
+        n -= take;
+        position += take;
+    }
+    s->state.position += s->batch;
+    return BPT_OK;
+}
+
+bpt_status bpt_sampler_next(bpt_sampler *s, size_t n, uint32_t *indices) {
+    return s->partition ? next_local(s, n, indices) : next_global(s, n, indices);
+}
+
+bpt_sampler_state bpt_sampler_state_get(const bpt_sampler *s) {
+    return s->state;
+}
+
+bpt_status bpt_sampler_state_set(bpt_sampler *s, const bpt_sampler_state *state) {
+    bool valid = true;
+    if (s->partition) {
+        valid = state->rounds <= bpt_partition_rounds(s->partition) &&
+                state->covered <= bpt_partition_rounds(s->partition);
+        /* A pass that has begun is not at its end: the next would have been prepared. */
+        if (valid && state->rounds > 0)
+            valid = state->position < bpt_partition_held(s->partition, s->rank, state->rounds);
+        else
+            valid = valid && state->position == 0;
+    } else {
+        valid = state->pass == 0 && state->rounds == 0 && state->covered == 0;
+    }
+    if (!valid)
+        return bpt_fail(BPT_EDATA,
+                        "a saved position in the data (pass %llu, sample %llu) does not "
+                        "fit the data of rank %u",
+                        (unsigned long long)state->pass, (unsigned long long)state->position,
+                        s->rank);
+    s->state = *state;
+    if (s->partition && s->state.rounds > 0) draw_pass(s);
+    return BPT_OK;
+}

@@ -1,0 +1,89 @@
+/** @file outer/shard_server.h
+ * Inside of outer/: the host's side of an exchange. One shard, all workers.
+ *
+ * Each worker has one buffer here. It is either listening (a submission is awaited in it), or its
+ * submission waits (for the staleness bound, a meeting, or the other workers of a round), or the
+ * answer is being sent. Submissions are taken in the order in which they are complete.
+ *
+ * Threads: the MPI thread only, except create, free, save and load. */
+#ifndef BPT_OUTER_SHARD_SERVER_H
+#define BPT_OUTER_SHARD_SERVER_H
+
+#include "outer/exchange.h"
+#include "outer/transfers.h"
+#include "outer/update_log.h"
+
+#include <stdbool.h>
+
+/** Header of a submission; the worker's part of the shard follows. */
+typedef struct bpt__up {
+    uint64_t seq; /* of the worker's submissions, from 1 */
+    uint64_t samples, busy_ns;
+    double quality;
+    uint32_t covered, wants;
+    uint32_t meeting; /* 1: to be answered when all have met */
+    uint32_t unused;  /* 0, so that no byte is undefined */
+} bpt__up;
+
+/** Header of an answer; the shard follows. Where it is shard 0 that answers, the header ends with
+ * the counts of the latest round, uint32_t [n_workers]; else progress, met, meet, rounds are 0. */
+typedef struct bpt__down {
+    uint64_t version, staleness;
+    uint64_t progress;
+    uint32_t met, meet;
+    uint32_t rounds;
+    uint32_t unused; /* 0 */
+    uint32_t count[];
+} bpt__down;
+
+/** @return bytes of an answer's header */
+size_t bpt__down_bytes(uint32_t shard, uint32_t n_workers);
+
+/** @return tag of submissions to @p shard (@p up) or of its answers */
+int bpt__tag(uint32_t shard, bool up);
+
+typedef struct bpt__server bpt__server;
+
+typedef struct bpt__server_options {
+    const bpt_update_rule *rule;
+    uint32_t n_workers, rank, shard, max_staleness;
+    size_t n;                     /* elements of the shard */
+    const float *initial;         /* shape [n]; copied */
+    bpt_coordinator *coordinator; /* borrowed; NULL unless this is shard 0 */
+    bpt_coordinator *met_state;   /* borrowed: takes a copy of the coordinator at each meeting */
+    bpt__update_log *log;         /* borrowed; may be NULL */
+    bpt_exchange_stats *stats;    /* borrowed */
+} bpt__server_options;
+
+/** @param[out] s caller owns, bpt__server_free() @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **s);
+void bpt__server_free(bpt__server *s);
+
+/** @return requests that group of one worker needs */
+size_t bpt__server_room(const bpt__server *s);
+
+/** Listens to all workers. Worker j uses group j of @p t, borrowed from now on.
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt__server_start(bpt__server *s, bpt__transfers *t);
+
+/** Group @p worker is complete: its submission is here, or its answer is sent.
+ * @return BPT_OK, BPT_ECOMM, BPT_ENOMEM, BPT_EIO or BPT_ENOSPC (update log) */
+bpt_status bpt__server_complete(bpt__server *s, uint32_t worker);
+
+/** @return whether no answer is being sent */
+bool bpt__server_idle(const bpt__server *s);
+
+/** @return submissions of @p worker that were answered before, as loaded or 0 */
+uint64_t bpt__server_seq(const bpt__server *s, uint32_t worker);
+
+/** @return submissions by staleness, shape [BPT_STALENESS_BUCKETS]; borrowed */
+const uint64_t *bpt__server_staleness(const bpt__server *s);
+
+/** Saves the state at the last meeting as members of an open JSON object; see
+ * bpt_exchange_snapshot(). */
+void bpt__server_save(const bpt__server *s, bpt_json_writer *w);
+
+/** Goes on from a saved state, before start. @return BPT_OK, BPT_EDATA */
+bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_json *state);
+
+#endif

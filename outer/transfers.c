@@ -1,0 +1,120 @@
+#include "outer/transfers.h"
+
+#include "base/memory.h"
+#include "outer/comm_thread.h"
+
+#include <assert.h>
+
+typedef struct group {
+    size_t begin, room; /* of its requests */
+    size_t used;        /* requests started since it was last complete */
+    size_t pending;     /* of these, still under way */
+    bool fresh;         /* became complete in the current poll */
+} group;
+
+struct bpt__transfers {
+    MPI_Comm comm;
+    size_t n_requests;
+    MPI_Request *request; /* [n_requests], group after group; MPI_REQUEST_NULL if not in use */
+    uint32_t *group_of;   /* [n_requests] */
+    int *index;           /* [n_requests]: which completed */
+    uint32_t n_groups;
+    group *group; /* [n_groups] */
+};
+
+size_t bpt__transfers_chunks(size_t bytes) {
+    return bytes / BPT__CHUNK_BYTES + (bytes % BPT__CHUNK_BYTES > 0);
+}
+
+bpt_status bpt__transfers_create(MPI_Comm comm, const size_t *room, uint32_t n_groups,
+                                 bpt__transfers **transfers) {
+    bpt__transfers *t = NULL;
+    bpt_status status = BPT_OK;
+    BPT_TRY(BPT_NEW("transfers", 1, &t));
+    t->comm = comm;
+    t->n_groups = n_groups;
+    BPT_TRY_GOTO(status, BPT_NEW("groups of transfers", n_groups, &t->group), err_free);
+    for (uint32_t g = 0; g < n_groups; g++) {
+        t->group[g] = (group){.begin = t->n_requests, .room = room[g]};
+        t->n_requests += room[g];
+    }
+    BPT_TRY_GOTO(status, BPT_NEW("requests", t->n_requests, &t->request), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("groups of requests", t->n_requests, &t->group_of), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("completed requests", t->n_requests, &t->index), err_free);
+    for (uint32_t g = 0; g < n_groups; g++)
+        for (size_t i = 0; i < room[g]; i++) t->group_of[t->group[g].begin + i] = g;
+    for (size_t i = 0; i < t->n_requests; i++) t->request[i] = MPI_REQUEST_NULL;
+    *transfers = t;
+    return BPT_OK;
+err_free:
+    bpt__transfers_free(t);
+    return status;
+}
+
+void bpt__transfers_free(bpt__transfers *t) {
+    if (!t) return;
+    bpt_free(t->index);
+    bpt_free(t->group_of);
+    bpt_free(t->request);
+    bpt_free(t->group);
+    bpt_free(t);
+}
+
+static MPI_Request *next_request(bpt__transfers *t, uint32_t g) {
+    group *to = &t->group[g];
+    assert(to->used < to->room && "a group has room for its largest set of messages");
+    to->pending++;
+    return &t->request[to->begin + to->used++];
+}
+
+static size_t chunk(size_t bytes) {
+    return bytes < BPT__CHUNK_BYTES ? bytes : BPT__CHUNK_BYTES;
+}
+
+bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t g, const void *data, size_t bytes,
+                               uint32_t to, int tag) {
+    for (const char *at = data; bytes > 0; at += chunk(bytes), bytes -= chunk(bytes))
+        BPT_TRY(bpt__mpi_check(
+            MPI_Isend(at, (int)chunk(bytes), MPI_BYTE, (int)to, tag, t->comm, next_request(t, g)),
+            "send"));
+    return BPT_OK;
+}
+
+bpt_status bpt__transfers_recv(bpt__transfers *t, uint32_t g, void *data, size_t bytes,
+                               uint32_t from, int tag) {
+    for (char *at = data; bytes > 0; at += chunk(bytes), bytes -= chunk(bytes))
+        BPT_TRY(bpt__mpi_check(
+            MPI_Irecv(at, (int)chunk(bytes), MPI_BYTE, (int)from, tag, t->comm, next_request(t, g)),
+            "receive"));
+    return BPT_OK;
+}
+
+bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complete,
+                               uint32_t *n_complete) {
+    int n = 0;
+    *n_complete = 0;
+    BPT_TRY(bpt__mpi_check(
+        MPI_Testsome((int)t->n_requests, t->request, &n, t->index, MPI_STATUSES_IGNORE),
+        "complete messages"));
+    if (n == MPI_UNDEFINED || n == 0) return BPT_OK; /* nothing under way, or nothing complete */
+    *moved = true;
+    for (int i = 0; i < n; i++) {
+        group *of = &t->group[t->group_of[t->index[i]]];
+        of->fresh = --of->pending == 0;
+    }
+    for (uint32_t g = 0; g < t->n_groups; g++) {
+        if (!t->group[g].fresh) continue;
+        t->group[g].fresh = false;
+        t->group[g].used = 0;
+        complete[(*n_complete)++] = g;
+    }
+    return BPT_OK;
+}
+
+void bpt__transfers_cancel(bpt__transfers *t) {
+    for (size_t i = 0; i < t->n_requests; i++) {
+        if (t->request[i] == MPI_REQUEST_NULL) continue;
+        MPI_Cancel(&t->request[i]);
+        MPI_Wait(&t->request[i], MPI_STATUS_IGNORE);
+    }
+}

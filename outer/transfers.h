@@ -1,0 +1,52 @@
+/** @file outer/transfers.h
+ * Inside of outer/: messages under way, in groups that complete as a whole.
+ *
+ * A large message travels in chunks, so that its progress can be seen (the MPI thread polls soon
+ * while chunks complete) and no count leaves an int. Both ends cut alike, and MPI keeps the order
+ * of chunks with the same source and tag.
+ *
+ * Threads: the MPI thread only, except create and free. */
+#ifndef BPT_OUTER_TRANSFERS_H
+#define BPT_OUTER_TRANSFERS_H
+
+#include "base/status.h"
+
+#include <mpi.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BPT__CHUNK_BYTES = 1 << 20 };
+
+typedef struct bpt__transfers bpt__transfers;
+
+/** @return number of requests that a message of @p bytes takes */
+size_t bpt__transfers_chunks(size_t bytes);
+
+/** Makes room for groups.
+ * @param room requests that each group may hold at once, shape [n_groups]
+ * @param[out] t caller owns, bpt__transfers_free()
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__transfers_create(MPI_Comm comm, const size_t *room, uint32_t n_groups,
+                                 bpt__transfers **t);
+void bpt__transfers_free(bpt__transfers *t);
+
+/** Starts to send or receive. @p data stays untouched (unread) until the group is complete.
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t group, const void *data, size_t bytes,
+                               uint32_t to, int tag);
+bpt_status bpt__transfers_recv(bpt__transfers *t, uint32_t group, void *data, size_t bytes,
+                               uint32_t from, int tag);
+
+/** Looks what has completed.
+ * @param[out] moved  set to true if anything has
+ * @param[out] complete   groups without anything under way since now, shape [n_groups], ascending
+ * @param[out] n_complete how many
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complete,
+                               uint32_t *n_complete);
+
+/** Takes back what has not completed: receives of messages that nobody sends. */
+void bpt__transfers_cancel(bpt__transfers *t);
+
+#endif

@@ -1,0 +1,42 @@
+/** @file outer/update_log.h
+ * Inside of outer/: the log of applied updates, one JSON object a line.
+ *
+ *     {"shard","version","worker","seq","base","gamma","q","staleness","lead"}
+ *
+ * version is the one that the update made, seq counts the worker's submissions from 1, base is the
+ * version it started from, staleness is version - base - 1 and lead the clocks that it was ahead of
+ * the slowest worker. With the submissions at hand the lines in order give the same weights again,
+ * bit for bit: each adds (float)(gamma * q) times its delta. (A synchronous rule has one line a
+ * worker for each version; the factor is (float)gamma then, and the changes are summed first.)
+ *
+ * Threads: one thread at a time. */
+#ifndef BPT_OUTER_UPDATE_LOG_H
+#define BPT_OUTER_UPDATE_LOG_H
+
+#include "base/status.h"
+
+#include <stdint.h>
+
+typedef struct bpt__update_log bpt__update_log;
+
+typedef struct bpt__update {
+    uint32_t shard, worker;
+    uint64_t version, seq, base, staleness, lead;
+    double gamma, quality;
+} bpt__update;
+
+/** Opens a log, appending. @param[out] log caller owns, bpt__update_log_close()
+ * @return BPT_OK, BPT_EIO, BPT_ENOENT, BPT_ENOSPC, BPT_ENOMEM */
+bpt_status bpt__update_log_open(const char *path, bpt__update_log **log);
+
+/** Adds a line, buffered. @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM */
+bpt_status bpt__update_log_add(bpt__update_log *log, const bpt__update *update);
+
+/** Hands what is buffered to the system. @return BPT_OK, BPT_EIO, BPT_ENOSPC */
+bpt_status bpt__update_log_flush(bpt__update_log *log);
+
+/** Writes the rest and closes. NULL is allowed.
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC; @p log is gone in any case */
+bpt_status bpt__update_log_close(bpt__update_log *log);
+
+#endif

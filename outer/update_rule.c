@@ -1,0 +1,25 @@
+#include "outer/update_rule.h"
+
+#include <string.h>
+
+static const bpt_update_rule *const rules[] = {&bpt_rule_agwu, &bpt_rule_sgwu, &bpt_rule_allreduce};
+
+const bpt_update_rule *bpt_update_rule_at(size_t i) {
+    return i < sizeof rules / sizeof rules[0] ? rules[i] : NULL;
+}
+
+bpt_status bpt_update_rule_find(const char *name, const bpt_update_rule **rule) {
+    for (size_t i = 0; bpt_update_rule_at(i); i++) {
+        if (strcmp(rules[i]->name, name) != 0) continue;
+        *rule = rules[i];
+        return BPT_OK;
+    }
+    (void)bpt_fail(BPT_EUSAGE, "there is no update rule '%s'", name);
+    char list[128] = "";
+    for (size_t i = 0; bpt_update_rule_at(i); i++) {
+        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
+        strncat(list, rules[i]->name, sizeof list - strlen(list) - 1);
+    }
+    bpt_hint("the rules are %s", list);
+    return BPT_EUSAGE;
+}

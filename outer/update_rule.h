@@ -1,0 +1,74 @@
+/** @file outer/update_rule.h
+ * Update rules: how what the workers send becomes the next global weights.
+ *
+ * A rule is a row of pure functions, one file of outer/rules/ each. The result depends on the
+ * submissions and on the order in which the rule is given them, and on nothing else: sums run in
+ * rank order, so a synchronous rule gives the same bits whoever arrives first.
+ *
+ * Versions count applied updates of a shard: version 0 is the initial weights, an asynchronous rule
+ * makes one version a submission, a synchronous one a version a round.
+ *
+ * Threads: everything here is constant and may be used by any thread. */
+#ifndef BPT_OUTER_UPDATE_RULE_H
+#define BPT_OUTER_UPDATE_RULE_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** What workers send, and what comes back. */
+typedef enum bpt_payload {
+    BPT_PAYLOAD_DELTA,    /* local weights minus those it started from; back: global weights */
+    BPT_PAYLOAD_GRADIENT, /* gradient, summed over its samples; back: sum over all workers */
+} bpt_payload;
+
+/** What the weight of a submission may depend on. */
+typedef struct bpt_update_inputs {
+    uint32_t n_workers;    /* m */
+    uint64_t version;      /* i - 1: of the shard before the update */
+    const uint64_t *base;  /* k_j: version that each worker started from, shape [m] */
+    const double *quality; /* Q_j of each worker's latest submission, shape [m], >= 0 */
+} bpt_update_inputs;
+
+/** One rule. */
+typedef struct bpt_update_rule {
+    const char *name;    /* "agwu" */
+    const char *summary; /* half a sentence for --help */
+    bool synchronous;    /* an update needs the submissions of all workers */
+    bpt_payload payload;
+
+    /** Weighs the submissions.
+     * @param[out] gamma shape [m]: of each worker, should it submit now; the submission is then
+     *             multiplied by (float)(gamma * quality) where the rule is asynchronous, by
+     *             (float)gamma where it is synchronous (Q is then part of gamma already) */
+    void (*weigh)(const bpt_update_inputs *in, double *gamma);
+
+    /** Merges submissions into the global values.
+     * @param global  shape [n]
+     * @param parts   shape [n_parts][n], in rank order; n_parts is 1 for an asynchronous rule
+     * @param factors shape [n_parts] */
+    void (*merge)(float *global, const float *const *parts, const float *factors, uint32_t n_parts,
+                  size_t n);
+} bpt_update_rule;
+
+/** Asynchronous global weight update after BPT-CNN (ALGORITHMS 1.3, exponent as recalled):
+ *     gamma_j = exp(k_j/(i-1)) / SUM_j' exp(k_j'/(i-1)),  1/m at the first update (i = 1)
+ *     W <- W + gamma_j Q_j delta_j */
+extern const bpt_update_rule bpt_rule_agwu;
+
+/** Synchronous weighted average after BPT-CNN (ALGORITHMS 1.3), in its incremental writing:
+ *     W <- W + SUM_j (Q_j / SUM_j' Q_j') delta_j,  equal weights where all Q are zero */
+extern const bpt_update_rule bpt_rule_sgwu;
+
+/** Sum of all gradients in rank order: global <- SUM_j g_j. */
+extern const bpt_update_rule bpt_rule_allreduce;
+
+/** @return rule number @p i, NULL past the last */
+const bpt_update_rule *bpt_update_rule_at(size_t i);
+
+/** Finds a rule. @return BPT_OK, BPT_EUSAGE (no such rule; the hint lists them) */
+bpt_status bpt_update_rule_find(const char *name, const bpt_update_rule **rule);
+
+#endif
