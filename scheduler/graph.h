@@ -77,8 +77,8 @@ void bpt_graph_set_cost(bpt_graph *g, uint32_t id, uint64_t cost_ns);
 size_t bpt_graph_n_tasks(const bpt_graph *g);
 
 /** @return upward rank of a task: its cost plus the largest upward rank of a successor (HEFT,
- * Topcuoglu, Hariri, Wu 2002, without transfer costs). Unknown costs count as 1 ns. Computed when
- * asked for after a change, in time linear in the graph. */
+ * Topcuoglu, Hariri, Wu 2002, without transfer costs). Unknown costs count as 1 ns. Asking
+ * after a change computes them all. */
 uint64_t bpt_graph_rank(const bpt_graph *g, uint32_t id);
 
 /** @return the largest upward rank: no run can be shorter, with these costs */

@@ -374,6 +374,50 @@ static void an_old_end_within_a_run_is_refused(void **state) {
     bpt_graph_free(t.g);
 }
 
+/* A chain of events, each ended the moment it starts: the worker is then on its way to sleep. */
+enum { N_QUICK = 20000 };
+static _Atomic uint32_t n_started;
+
+static bpt_status announce(void *arg, unsigned worker) {
+    (void)arg, (void)worker;
+    atomic_fetch_add(&n_started, 1);
+    return BPT_OK;
+}
+
+static void *end_at_once(void *arg) {
+    bpt_graph *const g = arg;
+    intptr_t n_refused = 0;
+    for (uint32_t id = 0; id < N_QUICK; id++) {
+        while (atomic_load(&n_started) <= id) sched_yield();
+        n_refused += bpt_graph_complete(g, 1, id, BPT_OK) != BPT_OK;
+    }
+    return (void *)n_refused;
+}
+
+static void an_end_is_not_missed_by_who_falls_asleep(void **state) {
+    (void)state;
+    for (unsigned n_workers = 1; n_workers <= 2; n_workers++) {
+        bpt_graph *g;
+        assert_int_equal(bpt_graph_create(N_QUICK, N_QUICK, &g), BPT_OK);
+        for (uint32_t i = 0; i < N_QUICK; i++) {
+            uint32_t id;
+            const uint32_t last = i - 1;
+            assert_int_equal(bpt_graph_add_event(g, announce, NULL, info, 0, &last, i > 0, &id),
+                             BPT_OK);
+        }
+        atomic_store(&n_started, 0);
+        bpt_pool *pool = create(n_workers);
+        pthread_t thread;
+        void *n_refused;
+        assert_int_equal(pthread_create(&thread, NULL, end_at_once, g), 0);
+        assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
+        pthread_join(thread, &n_refused);
+        assert_null(n_refused);
+        bpt_pool_free(pool);
+        bpt_graph_free(g);
+    }
+}
+
 static uint64_t process_cpu_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
@@ -413,6 +457,7 @@ int main(void) {
         cmocka_unit_test(a_start_may_fail),
         cmocka_unit_test(a_late_end_does_not_touch_the_next_run),
         cmocka_unit_test(an_old_end_within_a_run_is_refused),
+        cmocka_unit_test(an_end_is_not_missed_by_who_falls_asleep),
         cmocka_unit_test(waiting_for_an_event_takes_no_processor),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
