@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "tools/job.h"
 #include "tools/program.h"
+#include "tools/replay.h"
 #include "tools/signals.h"
 #include "tools/train_bench.h"
 #include "tools/train_loop.h"
@@ -52,7 +53,9 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 
 /* What needs no other rank. @return whether that was all */
 static bool run_alone(const bpt_train_options *options, bpt_status *status) {
-    if (options->bench)
+    if (options->replay)
+        *status = bpt_replay(options);
+    else if (options->bench)
         *status = bpt_train_bench(options);
     else if (options->dry_run)
         *status = bpt_train_dry_run(options);

@@ -1,6 +1,7 @@
 #include "tools/train_bench.h"
 
 #include "base/clock.h"
+#include "base/json.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "inner/network.h"
