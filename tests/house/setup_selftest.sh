@@ -109,6 +109,8 @@ expect 1 'no Debian or Ubuntu'
 new_machine
 stand_in cmake 'echo "cmake version 3.22.1"'
 expect 1 'cmake is version 3.22, needed is 3.25'
+stand_in cmake 'echo "cmake version 3.9.6"'
+expect 1 'cmake is version 3.9, needed is 3.25'
 stand_in cmake 'echo "cmake version 3.31.6"'
 expect 0 'every package is there'
 stand_in cmake 'echo "cmake version 4.1.0-rc1"'
