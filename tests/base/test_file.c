@@ -209,6 +209,15 @@ static void test_dir_create_does_not_take_a_file_for_a_folder(void **state) {
     assert_content(support_path(path, "a-file"), "x");
 }
 
+/* The kernel lets nobody make or remove anything there. */
+static void test_folders_that_cannot_be_changed_are_named(void **state) {
+    (void)state;
+    assert_int_equal(bpt_dir_create("/proc/bpt/run", false), BPT_ENOENT);
+    assert_non_null(strstr(bpt_error_last()->text, "/proc/bpt/run"));
+    assert_int_equal(bpt_dir_remove("/proc/self/task"), BPT_EIO);
+    assert_non_null(strstr(bpt_error_last()->text, "/proc/self/task"));
+}
+
 static void test_dir_remove_takes_all_but_what_links_point_to(void **state) {
     (void)state;
     char path[SUPPORT_PATH_SIZE], outside[SUPPORT_PATH_SIZE], kept[SUPPORT_PATH_SIZE];
@@ -253,6 +262,7 @@ int main(void) {
         cmocka_unit_test(test_dir_create_makes_parents),
         cmocka_unit_test(test_dir_create_takes_a_slash_at_the_end),
         cmocka_unit_test(test_dir_create_does_not_take_a_file_for_a_folder),
+        cmocka_unit_test(test_folders_that_cannot_be_changed_are_named),
         cmocka_unit_test(test_dir_remove_takes_all_but_what_links_point_to),
         cmocka_unit_test(test_path_exists_sees_dangling_links),
     };

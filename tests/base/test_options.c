@@ -293,6 +293,26 @@ static void test_help_text(void **state) {
     free(text);
 }
 
+static void test_help_of_a_long_option_begins_on_the_next_line(void **state) {
+    (void)state;
+    static const bpt_option option = {.name = "placement",
+                                      .type = BPT_OPTION_CHOICE,
+                                      .choices = "round-robin|measured",
+                                      .help = "where shards live"};
+    const bpt_command one = {
+        .name = "bpt-test", .synopsis = "", .summary = "One.", .options = &option, .n_options = 1};
+    char *text;
+    size_t size;
+    FILE *out = open_memstream(&text, &size);
+    bpt_options_help(&one, out);
+    fclose(out);
+    assert_non_null(strstr(text,
+                           "\noptions:\n"
+                           "      --placement round-robin|measured\n"
+                           "                              where shards live\n"));
+    free(text);
+}
+
 static void test_nearest(void **state) {
     (void)state;
     static const char *const names[] = {"batch-size", "epochs", "lr", "lr-scale", "momentum"};
@@ -318,6 +338,7 @@ int main(void) {
         cmocka_unit_test(test_ranges_are_refused_not_clamped),
         cmocka_unit_test(test_help_and_version_win_over_what_follows),
         cmocka_unit_test(test_help_text),
+        cmocka_unit_test(test_help_of_a_long_option_begins_on_the_next_line),
         cmocka_unit_test(test_nearest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
