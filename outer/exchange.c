@@ -226,8 +226,8 @@ static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) 
     enum { N_FIELDS = sizeof mine / sizeof(uint64_t) };
     _Static_assert(sizeof what / sizeof what[0] == N_FIELDS, "one text a field");
     uint64_t(*all)[N_FIELDS] = NULL;
-    BPT_TRY(bpt_comm_agree(x->comm, BPT_NEW("table of ranks", x->m, &all)));
-    bpt_status status = bpt_comm_allgather(x->comm, &mine, sizeof mine, all);
+    bpt_status status = bpt_comm_agree(x->comm, BPT_NEW("table of ranks", x->m, &all));
+    if (status == BPT_OK) status = bpt_comm_allgather(x->comm, &mine, sizeof mine, all);
     for (uint32_t r = 1; r < x->m && status == BPT_OK; r++)
         for (int f = 0; f < N_FIELDS && status == BPT_OK; f++)
             if (all[r][f] != all[0][f])
