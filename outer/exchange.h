@@ -14,8 +14,10 @@
  * same weights to every rank. Under a synchronous rule every reply is such a moment, so `met` comes
  * at once and `meet` never.
  *
- * Errors: a rank on which a call fails reports and ends the job with bpt_comm_abort().
- * Threads: the functions are called by one thread of the rank, the training thread. */
+ * Memory: 3 n floats a rank, and n / n_ranks for the shard; nothing is allocated after create but
+ * for the buffer of the update log's lines. Errors: a rank on which a call fails reports and ends
+ * the job with bpt_comm_abort(). Threads: the functions are called by one thread of the rank, the
+ * training thread. */
 #ifndef BPT_OUTER_EXCHANGE_H
 #define BPT_OUTER_EXCHANGE_H
 
@@ -88,9 +90,9 @@ typedef struct bpt_exchange_stats {
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed
  * @param[out] x  caller owns, bpt_exchange_destroy()
- * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, n or initial weights; see also the
- *         coordinator), BPT_EDATA (snapshot malformed or of another job shape), BPT_EIO or
- *         BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, n or initial weights; a coordinator for another
+ *         number of ranks or samples), BPT_EDATA (snapshot malformed or of another job shape),
+ * BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
                                bpt_exchange **x);
 

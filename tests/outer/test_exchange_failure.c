@@ -68,6 +68,9 @@ static void test_wrong_coordinator_options(void **state) {
     f.coordinator.n_rounds = 2;
     assert_int_equal(create(&f), f.rank == 0 ? BPT_EUSAGE : BPT_EPEER);
     f.coordinator.n_samples = 0;
+    f.coordinator.n_ranks = f.m + 1;
+    assert_int_equal(create(&f), f.rank == 0 ? BPT_EUSAGE : BPT_EPEER);
+    f.coordinator.n_ranks = f.m;
     fixture_start(&f);
     fixture_end(&f);
 }

@@ -1,6 +1,7 @@
 /* Synchronous rules through the exchange: the same bits as one rank that computes it all.
  * ctest: TIMEOUT=60 RANKS=1,2,3,4 */
 #include "base/json.h"
+#include "base/memory.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <setjmp.h>
@@ -37,6 +38,7 @@ static void check_rounds(const bpt_update_rule *rule, size_t n, uint64_t rounds)
     fixture_start(&f);
     float *expected = malloc((n + 1) * sizeof *expected);
     memcpy(expected, f.initial, n * sizeof *expected);
+    const uint64_t allocations = bpt_memory_allocations();
     for (uint64_t round = 1; round <= rounds; round++) {
         fixture_push(&f, 10 + f.rank, 0);
         const bpt_reply reply = fixture_wait(&f);
@@ -47,6 +49,8 @@ static void check_rounds(const bpt_update_rule *rule, size_t n, uint64_t rounds)
         assert_int_equal(reply.met, 0);
         assert_int_equal(reply.staleness, 0);
     }
+    if (rule->payload == BPT_PAYLOAD_GRADIENT) /* no log */
+        assert_int_equal(bpt_memory_allocations(), allocations);
     free(expected);
     fixture_end(&f);
 }
