@@ -21,7 +21,8 @@ typedef struct bpt_shape {
 } bpt_shape;
 
 typedef struct bpt_layer bpt_layer;
-typedef struct bpt_builder bpt_builder; /* inner/builder.h */
+typedef struct bpt_builder bpt_builder;       /* inner/builder.h */
+typedef struct bpt_activation bpt_activation; /* likewise */
 
 /** Numbers that a layer's fields may refer to by name. */
 typedef struct bpt_model_scope {
@@ -47,8 +48,18 @@ typedef struct bpt_layer_kind {
     /** @return multiply-adds of the forward pass of one sample, times two */
     uint64_t (*forward_flops)(const bpt_layer *l);
 
-    /** Adds the layer's forward and backward tasks to a step graph. */
-    bpt_status (*build)(const bpt_layer *l, bpt_builder *b);
+    /** Plans the forward pass: kernels, the layer's output and the tasks that fill it.
+     * @param[out] out   the output, zeroed; may share memory with @p in
+     * @param[out] state what plan_backward() will be given, from bpt_builder_object(); may be left
+     * NULL
+     * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+    bpt_status (*plan_forward)(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+                               bpt_activation *out, void **state);
+
+    /** Plans the backward pass: from out->grad to in->grad (unless in->wants_grad is false) and to
+     * the gradients of the layer's weights. */
+    bpt_status (*plan_backward)(const bpt_layer *l, bpt_builder *b, bpt_activation *in,
+                                const bpt_activation *out, void *state);
 } bpt_layer_kind;
 
 /** One layer of a model. Its input is the output of the layer before it. */

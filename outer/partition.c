@@ -74,6 +74,10 @@ uint32_t bpt_partition_rounds(const bpt_partition *p) {
     return p->rounds;
 }
 
+uint32_t bpt_partition_n_ranks(const bpt_partition *p) {
+    return p->n_ranks;
+}
+
 uint64_t bpt_partition_n_samples(const bpt_partition *p) {
     return p->n_samples;
 }

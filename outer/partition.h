@@ -39,6 +39,9 @@ uint64_t bpt_partition_round_size(uint64_t n_samples, uint32_t n_rounds, uint32_
 /** @return rounds given out so far */
 uint32_t bpt_partition_rounds(const bpt_partition *p);
 
+/** @return number of ranks that share the split */
+uint32_t bpt_partition_n_ranks(const bpt_partition *p);
+
 /** @return samples in the split */
 uint64_t bpt_partition_n_samples(const bpt_partition *p);
 

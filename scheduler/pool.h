@@ -2,7 +2,8 @@
  * Worker threads that run graphs. The thread that calls bpt_pool_run() is worker 0; idle workers
  * sleep.
  *
- * Threads: one run at a time; create, run and free are called by the same thread. */
+ * Threads: one run at a time; create, run and free are called by the same thread. The other workers
+ * take no signals but those of their own faults. */
 #ifndef BPT_SCHEDULER_POOL_H
 #define BPT_SCHEDULER_POOL_H
 
@@ -27,27 +28,37 @@ typedef struct bpt_pool_options {
 #define BPT_POOL_OPTIONS_INIT                                                                      \
     { .n_workers = 1, .bind = false, .on_start = NULL }
 
-/** What the last run took: the workers' time and how it was used. */
+/** What a run took: the workers' time and how it was used. */
 typedef struct bpt_run_stats {
     uint64_t wall_ns;
-    uint64_t busy_ns; /* sum over workers of time inside tasks */
-    uint64_t n_tasks;
+    uint64_t busy_ns;  /* sum over workers of time inside tasks */
+    uint64_t n_tasks;  /* tasks and starts of events that were run; all of the graph on success */
     uint64_t n_stolen; /* tasks run by another worker than the one they were queued at */
 } bpt_run_stats;
 
-/** @param[out] pool caller owns, bpt_pool_free()
+/** Starts the workers; returns when all of them are ready.
+ * @param options copied
+ * @param[out] pool caller owns, bpt_pool_free()
  * @return BPT_OK, BPT_EUSAGE (n_workers out of range), BPT_ENOMEM, BPT_EIO (no thread to be had) */
 bpt_status bpt_pool_create(const bpt_pool_options *options, bpt_pool **pool);
+
+/** Ends the workers' threads. @param pool NULL is allowed; not running */
 void bpt_pool_free(bpt_pool *pool);
 unsigned bpt_pool_n_workers(const bpt_pool *pool);
 
-/** @return cores that this process may run on (hwloc: binding and cpusets respected), at least 1 */
+/** @return cores that this process may run on, at least 1. A core counts once however many threads
+ * it has in hardware, and if binding and cpuset leave the process one of them. A cgroup's limit of
+ * processor time is not seen. Takes milliseconds: ask once. */
 unsigned bpt_pool_allowed_cores(void);
 
-/** Runs every task of @p g once, by priority of upward rank. Allocates nothing.
- * @param stats may be NULL
- * @return BPT_OK, or the error of the first task that failed (its text is this thread's last
- * error); then tasks that had not started were not run, and all that had started have ended */
+/** Runs every task of @p g once. Each worker runs the tasks that it made ready itself by greatest
+ * upward rank first (bpt_graph_rank()), then takes the one of greatest rank from the others; with
+ * one worker this is list scheduling by HEFT's priority. Sleeps while only events are outstanding.
+ * Allocates nothing.
+ * @param stats may be NULL; written whether the run succeeds or fails
+ * @return BPT_OK, or the error of the task or event that failed first (its text is this thread's
+ *         last error); then tasks that had not started were not run, all that had started have
+ *         ended, events that were not completed count as ended, and @p g can be run again */
 bpt_status bpt_pool_run(bpt_pool *pool, bpt_graph *g, bpt_run_stats *stats);
 
 #endif

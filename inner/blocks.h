@@ -1,0 +1,59 @@
+/** @file inner/blocks.h
+ * Memory of a network: a few blocks, planned first, allocated once, never resized.
+ *
+ * While a network is planned, memory is named by a block and an offset; addresses exist only once
+ * all sizes are known ("plan, reserve, run").
+ *
+ * Threads: read-only once allocated. */
+#ifndef BPT_INNER_BLOCKS_H
+#define BPT_INNER_BLOCKS_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef enum bpt_block {
+    BPT_BLOCK_INPUT,       /* the caller's batch of pixels; changes from step to step */
+    BPT_BLOCK_LABELS,      /* the caller's labels, int32; likewise */
+    BPT_BLOCK_FLAT,        /* the caller's flat vector while weights are read or written */
+    BPT_BLOCK_NATIVE,      /* stands for one of the next three while a flat vector is converted */
+    BPT_BLOCK_WEIGHTS,     /* master weights in the layout that kernels want */
+    BPT_BLOCK_GRADIENTS,   /* same offsets as the weights */
+    BPT_BLOCK_MOMENTUM,    /* same offsets as the weights */
+    BPT_BLOCK_PARTIALS,    /* gradients of single tiles, copies of weights in a second layout */
+    BPT_BLOCK_ACTIVATIONS, /* outputs of layers, their gradients, workspaces */
+    BPT_N_BLOCKS,
+} bpt_block;
+
+/** A place in memory that need not exist yet. */
+typedef struct bpt_ref {
+    bpt_block block;
+    size_t offset; /* bytes */
+} bpt_ref;
+
+/** Where the blocks begin; NULL before they are allocated. */
+typedef struct bpt_blocks {
+    char *base[BPT_N_BLOCKS];
+    size_t bytes[BPT_N_BLOCKS]; /* planned size */
+} bpt_blocks;
+
+/** @return the address of @p ref */
+static inline void *bpt_at(const bpt_blocks *blocks, bpt_ref ref) {
+    return blocks->base[ref.block] + ref.offset;
+}
+
+/** @return @p ref moved on by @p bytes */
+static inline bpt_ref bpt_ref_plus(bpt_ref ref, size_t bytes) {
+    return (bpt_ref){ref.block, ref.offset + bytes};
+}
+
+/** Plans @p bytes more in a block, aligned to BPT_ALIGNMENT. @return where they will be */
+bpt_ref bpt_blocks_reserve(bpt_blocks *blocks, bpt_block block, size_t bytes);
+
+/** Allocates what was planned, except for the caller's blocks and BPT_BLOCK_NATIVE.
+ * @return BPT_OK, BPT_ENOMEM (nothing stays allocated) */
+bpt_status bpt_blocks_allocate(bpt_blocks *blocks);
+void bpt_blocks_release(bpt_blocks *blocks);
+
+#endif

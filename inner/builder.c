@@ -1,0 +1,215 @@
+#include "inner/builder.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+enum {
+    TILE_SAMPLES = 16, /* a tile this large loses nothing against the whole batch in oneDNN */
+    MIN_TILES = 4,     /* and with fewer samples there are still tasks to balance */
+};
+
+void bpt_builder_cut(bpt_builder *b, int64_t batch) {
+    int64_t n = (batch + TILE_SAMPLES - 1) / TILE_SAMPLES;
+    if (n < MIN_TILES) n = batch < MIN_TILES ? batch : MIN_TILES;
+    if (n > BPT_MAX_TILES) n = BPT_MAX_TILES;
+    b->batch = batch;
+    b->n_tiles = (size_t)n;
+    for (int64_t t = 0; t <= n; t++) b->tile_start[t] = batch * t / n;
+}
+
+int64_t bpt_builder_tile_samples(const bpt_builder *b, size_t t) {
+    return b->tile_start[t + 1] - b->tile_start[t];
+}
+
+void bpt_builder_release(bpt_builder *b) {
+    for (size_t i = 0; i < b->n_objects; i++) bpt_free(b->objects[i]);
+    bpt_free(b->objects);
+    bpt_free(b->tasks);
+    bpt_free(b->weights);
+}
+
+bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out) {
+    BPT_TRY(BPT_GROW("network objects", b->n_objects + 1, &b->objects, &b->objects_capacity));
+    BPT_TRY(bpt_alloc("network object", bytes, 1, out));
+    b->objects[b->n_objects++] = *out;
+    return BPT_OK;
+}
+
+/* ---- tasks ---- */
+
+bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
+                            bpt_task_info info, bpt_deps after, uint32_t *id) {
+    if (b->n_tasks >= INT32_MAX) return bpt_fail(BPT_EFULL, "a step has too many tasks");
+    BPT_TRY(BPT_GROW("step tasks", b->n_tasks + 1, &b->tasks, &b->tasks_capacity));
+    b->tasks[b->n_tasks] = (bpt_step_task){phase, fn, arg, info, after};
+    if (id) *id = (uint32_t)b->n_tasks;
+    b->n_tasks++;
+    return BPT_OK;
+}
+
+static bpt_status run_kernel(void *arg, unsigned worker) {
+    return bpt_kernel_run(arg, worker);
+}
+
+bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kernel,
+                              bpt_task_info info, bpt_deps after, uint32_t *id) {
+    return bpt_builder_task(b, phase, run_kernel, kernel, info, after, id);
+}
+
+bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps *out) {
+    uint32_t *copy;
+    BPT_TRY(bpt_builder_object(b, n * sizeof *ids, (void **)&copy));
+    if (n) memcpy(copy, ids, n * sizeof *ids);
+    *out = (bpt_deps){copy, n};
+    return BPT_OK;
+}
+
+bpt_status bpt_deps_one(bpt_builder *b, uint32_t id, bpt_deps *out) {
+    return bpt_deps_copy(b, &id, 1, out);
+}
+
+bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out) {
+    if (x.n == 0 || y.n == 0) {
+        *out = x.n ? x : y;
+        return BPT_OK;
+    }
+    uint32_t *ids;
+    BPT_TRY(bpt_builder_object(b, (x.n + y.n) * sizeof *ids, (void **)&ids));
+    memcpy(ids, x.ids, x.n * sizeof *ids);
+    memcpy(ids + x.n, y.ids, y.n * sizeof *ids);
+    *out = (bpt_deps){ids, x.n + y.n};
+    return BPT_OK;
+}
+
+bpt_status bpt_deps_all_tiles(bpt_builder *b, const bpt_deps *ready, bpt_deps *out) {
+    bpt_deps all = ready[0];
+    for (size_t t = 1; t < b->n_tiles; t++) {
+        if (ready[t].ids == ready[t - 1].ids) continue; /* tiles that share one list */
+        BPT_TRY(bpt_deps_join(b, all, ready[t], &all));
+    }
+    *out = all;
+    return BPT_OK;
+}
+
+/* ---- activations ---- */
+
+static bpt_status plain_layout(bpt_builder *b, bpt_shape s, size_t t, const bpt_layout **out) {
+    const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
+    return bpt_layout_plain(b->cpu, dims, 4, out);
+}
+
+bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bool wants_grad,
+                             bpt_activation *out) {
+    const size_t sample_bytes = (size_t)(shape.c * shape.h * shape.w) * sizeof(float);
+    const size_t bytes = (size_t)b->batch * sample_bytes;
+    *out = (bpt_activation){.shape = shape, .wants_grad = wants_grad, .plain = true};
+    const bpt_ref value = bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes);
+    const bpt_ref grad =
+        wants_grad ? bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes) : (bpt_ref){0};
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        const size_t offset = (size_t)b->tile_start[t] * sample_bytes;
+        BPT_TRY(plain_layout(b, shape, t, &out->layout[t]));
+        out->value[t] = bpt_ref_plus(value, offset);
+        out->grad[t] = bpt_ref_plus(grad, offset);
+    }
+    return BPT_OK;
+}
+
+void bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
+                              const bpt_layout *layout) {
+    const size_t bytes = bpt_layout_bytes(layout);
+    out->layout[t] = layout;
+    out->value[t] = bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes);
+    if (out->wants_grad) out->grad[t] = bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes);
+}
+
+static bool same_layouts(const bpt_builder *b, const bpt_activation *in,
+                         const bpt_layout *const *layouts) {
+    if (!layouts) return in->plain;
+    for (size_t t = 0; t < b->n_tiles; t++)
+        if (!bpt_layout_equal(in->layout[t], layouts[t])) return false;
+    return true;
+}
+
+static bpt_status copy_tile(bpt_builder *b, bpt_phase phase, bpt_task_info info,
+                            const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
+                            bpt_ref to_ref, bpt_deps after, bpt_deps *done) {
+    bpt_kernel *k;
+    uint32_t id;
+    BPT_TRY(bpt_cpu_reorder(b->cpu, from, to, &k));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, from_ref);
+    bpt_kernel_bind(k, BPT_SLOT_DST, to_ref);
+    BPT_TRY(bpt_builder_kernel(b, phase, k, info, after, &id));
+    return bpt_deps_one(b, id, done);
+}
+
+bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_activation *in,
+                               const bpt_layout *const *layouts, bpt_activation *out) {
+    if (same_layouts(b, in, layouts)) {
+        *out = *in;
+        return BPT_OK;
+    }
+    if (layouts) {
+        *out = (bpt_activation){.shape = in->shape, .wants_grad = in->wants_grad};
+        for (size_t t = 0; t < b->n_tiles; t++) bpt_builder_reserve_tile(b, out, t, layouts[t]);
+    } else {
+        BPT_TRY(bpt_builder_plain(b, in->shape, in->wants_grad, out));
+    }
+    for (size_t t = 0; t < b->n_tiles; t++)
+        BPT_TRY(copy_tile(b, BPT_PHASE_FORWARD, (bpt_task_info){"reorder", label}, in->layout[t],
+                          in->value[t], out->layout[t], out->value[t], in->value_ready[t],
+                          &out->value_ready[t]));
+    return BPT_OK;
+}
+
+bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activation *in,
+                                    const bpt_activation *out) {
+    if (!in->wants_grad) return BPT_OK;
+    const bool alias = in->grad[0].offset == out->grad[0].offset;
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        if (alias)
+            in->grad_ready[t] = out->grad_ready[t];
+        else
+            BPT_TRY(copy_tile(b, BPT_PHASE_BACKWARD, (bpt_task_info){"reorder back", label},
+                              out->layout[t], out->grad[t], in->layout[t], in->grad[t],
+                              out->grad_ready[t], &in->grad_ready[t]));
+    }
+    return BPT_OK;
+}
+
+/* ---- weights ---- */
+
+void bpt_builder_weights(bpt_builder *b, size_t segment, const bpt_layout *layout,
+                         size_t n_partials) {
+    bpt_weight_plan *w = &b->weights[segment];
+    const size_t bytes = bpt_layout_bytes(layout);
+    w->layout = layout;
+    w->n_partials = n_partials;
+    w->master = bpt_blocks_reserve(b->blocks, BPT_BLOCK_WEIGHTS, bytes);
+    w->gradient = bpt_blocks_reserve(b->blocks, BPT_BLOCK_GRADIENTS, bytes);
+    bpt_blocks_reserve(b->blocks, BPT_BLOCK_MOMENTUM, bytes);
+    w->partials.block = BPT_BLOCK_PARTIALS;
+    for (size_t i = 1; i < n_partials; i++) {
+        const bpt_ref ref = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bytes);
+        if (i == 1) w->partials = ref;
+    }
+}
+
+bpt_ref bpt_builder_partial(const bpt_builder *b, size_t segment, size_t i) {
+    const bpt_weight_plan *w = &b->weights[segment];
+    if (i == 0) return w->gradient;
+    const size_t bytes = bpt_layout_bytes(w->layout);
+    const size_t stride = (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT * BPT_ALIGNMENT;
+    return bpt_ref_plus(w->partials, (i - 1) * stride);
+}
+
+bpt_status bpt_builder_weights_written(bpt_builder *b, size_t segment, bpt_deps by) {
+    bpt_weight_plan *w = &b->weights[segment];
+    return bpt_deps_join(b, w->written, by, &w->written);
+}
+
+bpt_status bpt_builder_weights_read(bpt_builder *b, size_t segment, bpt_deps by) {
+    bpt_weight_plan *w = &b->weights[segment];
+    return bpt_deps_join(b, w->read, by, &w->read);
+}

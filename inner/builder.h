@@ -1,0 +1,140 @@
+/** @file inner/builder.h
+ * Plans a training step: what the build functions of layers are given.
+ *
+ * A batch of N samples is cut into tiles along N; the cut depends on N alone, never on the number
+ * of threads, so that every sum has one order. Layers add kernels, memory and tasks; which tasks a
+ * graph holds follows from their phase.
+ *
+ * Everything that a builder hands out lives as long as the network.
+ *
+ * Threads: one. */
+#ifndef BPT_INNER_BUILDER_H
+#define BPT_INNER_BUILDER_H
+
+#include "base/status.h"
+#include "inner/blocks.h"
+#include "inner/cpu/cpu.h"
+#include "inner/layer.h"
+#include "scheduler/graph.h"
+
+enum { BPT_MAX_TILES = 32 };
+
+/** When a task runs; bits, so that a graph is a set of phases. */
+typedef enum bpt_phase {
+    BPT_PHASE_FORWARD = 1,
+    BPT_PHASE_LOSS = 2,
+    BPT_PHASE_BACKWARD = 4,
+    BPT_PHASE_REDUCE = 8,   /* sums the tiles' gradients, for reading */
+    BPT_PHASE_UPDATE = 16,  /* sums the tiles' gradients and updates the weights */
+    BPT_PHASE_APPLY = 32,   /* updates the weights from gradients that were set */
+    BPT_PHASE_EXPORT = 64,  /* native to flat */
+    BPT_PHASE_IMPORT = 128, /* flat to native */
+} bpt_phase;
+
+/** Tasks that must have ended. */
+typedef struct bpt_deps {
+    const uint32_t *ids; /* shape [n] */
+    size_t n;
+} bpt_deps;
+
+/** Output of a layer (or the network's input), tile by tile. */
+typedef struct bpt_activation {
+    bpt_shape shape;
+    bool wants_grad; /* false for the network's input and what is a copy of it */
+    bool plain;      /* row-major, and tiles lie one behind the other: [N, C, H, W] as one array */
+    const bpt_layout *layout[BPT_MAX_TILES];
+    bpt_ref value[BPT_MAX_TILES], grad[BPT_MAX_TILES];
+    bpt_deps value_ready[BPT_MAX_TILES], grad_ready[BPT_MAX_TILES];
+} bpt_activation;
+
+/** A segment of the weights while the step is planned. */
+typedef struct bpt_weight_plan {
+    const bpt_segment *segment;
+    const bpt_layout *layout; /* of master, gradient and momentum; NULL before it is chosen */
+    bpt_ref master, gradient; /* in their blocks, at the same offset */
+    bpt_ref partials;         /* gradients of tiles 1.. ; tile 0 writes to gradient itself */
+    size_t n_partials;        /* tiles that write gradients, the first included */
+    bpt_deps written;         /* tasks that write gradients */
+    bpt_deps read;            /* tasks that read the master */
+} bpt_weight_plan;
+
+typedef struct bpt_step_task {
+    bpt_phase phase;
+    bpt_task_fn fn;
+    void *arg;
+    bpt_task_info info;
+    bpt_deps after;
+} bpt_step_task;
+
+struct bpt_builder {
+    bpt_cpu *cpu;
+    bpt_blocks *blocks;
+    int64_t batch;
+    size_t n_tiles;
+    int64_t tile_start[BPT_MAX_TILES + 1]; /* tile t holds samples [start[t], start[t+1]) */
+    bpt_weight_plan *weights;              /* shape [segments], as the model's table */
+    bpt_step_task *tasks;                  /* shape [n_tasks] */
+    size_t n_tasks, tasks_capacity;
+    void **objects; /* memory that lives as long as the network, shape [n_objects] */
+    size_t n_objects, objects_capacity;
+};
+
+/** Cuts the batch into tiles. */
+void bpt_builder_cut(bpt_builder *b, int64_t batch);
+
+/** @return samples of tile @p t */
+int64_t bpt_builder_tile_samples(const bpt_builder *b, size_t t);
+
+/** Releases what the builder handed out (not kernels and blocks). */
+void bpt_builder_release(bpt_builder *b);
+
+/** Allocates memory that lives as long as the network. @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out);
+
+/** Adds a task. @param[out] id may be NULL
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (more than 2^31 tasks) */
+bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
+                            bpt_task_info info, bpt_deps after, uint32_t *id);
+
+/** Adds a task that runs @p kernel. */
+bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kernel,
+                              bpt_task_info info, bpt_deps after, uint32_t *id);
+
+/* Lists of tasks. @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_deps_one(bpt_builder *b, uint32_t id, bpt_deps *out);
+bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps *out);
+bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out);
+/** Joins one list per tile, as a task needs that works on the whole batch.
+ * @param ready shape [n_tiles] */
+bpt_status bpt_deps_all_tiles(bpt_builder *b, const bpt_deps *ready, bpt_deps *out);
+
+/** Reserves values and gradients of a plain activation. @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bool wants_grad, bpt_activation *out);
+
+/** Reserves values (and gradients, if @p out wants them) of tile @p t in the given layout. */
+void bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
+                              const bpt_layout *layout);
+
+/** Makes @p out the same values as @p in with other layouts: an alias where they are equal, else a
+ * copy and its tasks.
+ * @param layouts shape [n_tiles], or NULL for a plain activation */
+bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_activation *in,
+                               const bpt_layout *const *layouts, bpt_activation *out);
+
+/** The backward of bpt_builder_convert(): brings the gradients of @p out to @p in. */
+bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activation *in,
+                                    const bpt_activation *out);
+
+/** Chooses the native layout of a segment and reserves its memory.
+ * @param n_partials kernels that each write a gradient of their own, at least 1 */
+void bpt_builder_weights(bpt_builder *b, size_t segment, const bpt_layout *layout,
+                         size_t n_partials);
+
+/** @return where the gradient number @p i of a segment is written */
+bpt_ref bpt_builder_partial(const bpt_builder *b, size_t segment, size_t i);
+
+/** Notes tasks that write gradients of a segment, or that read its weights. */
+bpt_status bpt_builder_weights_written(bpt_builder *b, size_t segment, bpt_deps by);
+bpt_status bpt_builder_weights_read(bpt_builder *b, size_t segment, bpt_deps by);
+
+#endif

@@ -1,0 +1,130 @@
+#include "inner/cpu/cpu.h"
+
+#include "base/memory.h"
+#include "inner/cpu/cpu_private.h"
+
+#include <omp.h>
+
+bpt_status bpt__dnnl_check(dnnl_status_t code, const char *call) {
+    if (code == dnnl_success) return BPT_OK;
+    if (code == dnnl_out_of_memory)
+        return bpt_fail(BPT_ENOMEM, "oneDNN is out of memory in %s", call);
+    return bpt_fail(BPT_EBACKEND, "oneDNN error %d in %.200s", (int)code, call);
+}
+
+/* oneDNN asks OpenMP for its number of threads at creation and at every run; OpenMP keeps that
+ * number per thread. */
+void bpt__one_thread(void) {
+    static _Thread_local bool done;
+    if (done) return;
+    omp_set_num_threads(1);
+    done = true;
+}
+
+bpt_status bpt_cpu_create(unsigned n_workers, bpt_cpu **out) {
+    bpt__one_thread();
+    bpt_cpu *cpu;
+    BPT_TRY(BPT_NEW("CPU device", 1, &cpu));
+    bpt_status status;
+    BPT_TRY_GOTO(status, BPT_NEW("streams", n_workers, &cpu->streams), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("scratch table", n_workers, &cpu->scratch), err_free);
+    cpu->n_workers = n_workers;
+    BPT_TRY_GOTO(status,
+                 bpt__dnnl_check(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0), "engine_create"),
+                 err_free);
+    BPT_TRY_GOTO(status, bpt__dnnl_check(dnnl_primitive_attr_create(&cpu->attr), "attr_create"),
+                 err_free);
+    BPT_TRY_GOTO(status,
+                 bpt__dnnl_check(
+                     dnnl_primitive_attr_set_scratchpad_mode(cpu->attr, dnnl_scratchpad_mode_user),
+                     "set_scratchpad_mode"),
+                 err_free);
+    for (unsigned i = 0; i < n_workers; i++)
+        BPT_TRY_GOTO(status,
+                     bpt__dnnl_check(dnnl_stream_create(&cpu->streams[i], cpu->engine,
+                                                        dnnl_stream_default_flags),
+                                     "stream_create"),
+                     err_free);
+    *out = cpu;
+    return BPT_OK;
+err_free:
+    bpt_cpu_free(cpu);
+    return status;
+}
+
+static void free_kernel(bpt_kernel *k) {
+    for (int i = 0; i < k->n_args; i++) dnnl_memory_destroy(k->args[i].memory);
+    dnnl_primitive_destroy(k->primitive);
+    dnnl_primitive_desc_destroy(k->pd);
+    bpt_free(k);
+}
+
+void bpt_cpu_free(bpt_cpu *cpu) {
+    if (!cpu) return;
+    while (cpu->kernels) {
+        bpt_kernel *k = cpu->kernels;
+        cpu->kernels = k->next;
+        free_kernel(k);
+    }
+    while (cpu->layouts) {
+        bpt_layout *l = cpu->layouts;
+        cpu->layouts = l->next;
+        bpt_free(l);
+    }
+    for (unsigned i = 0; i < cpu->n_workers; i++) {
+        dnnl_stream_destroy(cpu->streams[i]);
+        bpt_free(cpu->scratch[i]);
+    }
+    bpt_free(cpu->streams);
+    bpt_free(cpu->scratch);
+    dnnl_primitive_attr_destroy(cpu->attr);
+    dnnl_engine_destroy(cpu->engine);
+    bpt_free(cpu);
+}
+
+bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, char *base) {
+    for (bpt_kernel *k = cpu->kernels; k; k = k->next)
+        for (int slot = 0; slot < BPT_N_SLOTS; slot++) {
+            const int arg = k->arg_of_slot[slot];
+            if (arg < 0 || k->refs[slot].block != block) continue;
+            BPT__DNNL_TRY(
+                dnnl_memory_set_data_handle(k->args[arg].memory, base + k->refs[slot].offset));
+        }
+    return BPT_OK;
+}
+
+bpt_status bpt_cpu_reserve_scratch(bpt_cpu *cpu) {
+    for (unsigned i = 0; i < cpu->n_workers; i++) {
+        bpt_free(cpu->scratch[i]);
+        cpu->scratch[i] = NULL;
+        BPT_TRY(bpt_alloc("kernel scratch", cpu->scratch_bytes, 1, (void **)&cpu->scratch[i]));
+    }
+    return BPT_OK;
+}
+
+/* ---- layouts ---- */
+
+bpt_status bpt__layout_add(bpt_cpu *cpu, const dnnl_memory_desc_t *md, const bpt_layout **out) {
+    bpt_layout *l;
+    BPT_TRY(BPT_NEW("layout", 1, &l));
+    l->md = *md;
+    l->next = cpu->layouts;
+    cpu->layouts = l;
+    *out = l;
+    return BPT_OK;
+}
+
+bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out) {
+    static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd};
+    dnnl_memory_desc_t md;
+    BPT__DNNL_TRY(dnnl_memory_desc_init_by_tag(&md, n_dims, dims, dnnl_f32, tags[n_dims - 1]));
+    return bpt__layout_add(cpu, &md, out);
+}
+
+size_t bpt_layout_bytes(const bpt_layout *l) {
+    return dnnl_memory_desc_get_size(&l->md);
+}
+
+bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b) {
+    return dnnl_memory_desc_equal(&a->md, &b->md);
+}

@@ -1,0 +1,124 @@
+/** @file inner/cpu/cpu.h
+ * Kernels of the CPU: prepared oneDNN calls with their memory, run as bodies of tasks.
+ *
+ * A layout says how a tensor's values lie in memory; convolutions choose theirs. A kernel is
+ * created once, tells which layouts it wants, has its memory bound by bpt_kernel_bind(), and is
+ * then run any number of times by any worker, one at a time. Layouts and kernels belong to the
+ * bpt_cpu that made them and are released with it.
+ *
+ * Each call runs on the calling thread alone: parallelism is the scheduler's.
+ *
+ * Threads: creating and binding by one thread; bpt_kernel_run() from all workers, a given kernel
+ * by one at a time. */
+#ifndef BPT_INNER_CPU_H
+#define BPT_INNER_CPU_H
+
+#include "base/status.h"
+#include "inner/blocks.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bpt_cpu bpt_cpu;
+typedef struct bpt_layout bpt_layout;
+typedef struct bpt_kernel bpt_kernel;
+
+/** Operands of a kernel. */
+typedef enum bpt_slot {
+    BPT_SLOT_SRC,
+    BPT_SLOT_WEIGHTS,
+    BPT_SLOT_BIAS,
+    BPT_SLOT_DST,
+    BPT_SLOT_DIFF_SRC,
+    BPT_SLOT_DIFF_WEIGHTS,
+    BPT_SLOT_DIFF_BIAS,
+    BPT_SLOT_DIFF_DST,
+    BPT_SLOT_WORKSPACE,
+    BPT_N_SLOTS,
+} bpt_slot;
+
+/** @param n_workers bpt_kernel_run() is called with workers below this
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_cpu_create(unsigned n_workers, bpt_cpu **cpu);
+void bpt_cpu_free(bpt_cpu *cpu);
+
+/** Gives every bound operand in @p block its address, and each worker its scratch memory. Called
+ * for each block once all kernels exist, and again when a caller's block moves.
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, char *base);
+bpt_status bpt_cpu_reserve_scratch(bpt_cpu *cpu);
+
+/* ---- layouts ---- */
+
+/** Row-major floats. @param dims shape [n_dims], n_dims in 1..4
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out);
+size_t bpt_layout_bytes(const bpt_layout *l);
+bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b);
+
+/* ---- kernels ---- */
+
+/** @return the layout of an operand, NULL if the kernel has none there */
+const bpt_layout *bpt_kernel_layout(const bpt_kernel *k, bpt_slot slot);
+
+/** Says where an operand will be. Every operand is bound before the first run. */
+void bpt_kernel_bind(bpt_kernel *k, bpt_slot slot, bpt_ref where);
+
+/** Runs a kernel. @return BPT_OK, BPT_EBACKEND */
+bpt_status bpt_kernel_run(bpt_kernel *k, unsigned worker);
+
+/** A convolution of a tile of N samples. */
+typedef struct bpt_conv_problem {
+    int64_t n, c, h, w; /* input */
+    int64_t k, p, q;    /* output */
+    int64_t r, s;       /* kernel */
+    int64_t stride[2];  /* rows, columns */
+    int64_t pad[2];
+    bool bias;
+} bpt_conv_problem;
+
+/** Forward: SRC [N,C,H,W], WEIGHTS [K,C,R,S], BIAS [K] -> DST [N,K,P,Q].
+ * A NULL layout leaves the choice to the kernel.
+ * @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM (as for every kernel below) */
+bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                                const bpt_layout *weights, const bpt_layout *dst, bpt_kernel **out);
+/** DIFF_DST, WEIGHTS -> DIFF_SRC, in the activation layouts of @p forward; WEIGHTS in a layout of
+ * its own choice. */
+bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                      const bpt_kernel *forward, bpt_kernel **out);
+/** SRC, DIFF_DST -> DIFF_WEIGHTS (own choice of layout), DIFF_BIAS. Overwrites, does not add. */
+bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                         const bpt_kernel *forward, bpt_kernel **out);
+
+/** Max pooling; kernel p->r x p->s, p->k and p->bias unused. SRC -> DST, WORKSPACE, in @p src's
+ * kind of layout. */
+bpt_status bpt_cpu_maxpool_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                                   bpt_kernel **out);
+/** DIFF_DST, WORKSPACE -> DIFF_SRC */
+bpt_status bpt_cpu_maxpool_backward(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                    const bpt_kernel *forward, bpt_kernel **out);
+
+/** SRC -> DST = max(SRC, 0); may work in place. */
+bpt_status bpt_cpu_relu_forward(bpt_cpu *cpu, const bpt_layout *layout, bpt_kernel **out);
+/** DST (of forward), DIFF_DST -> DIFF_SRC; may work in place. */
+bpt_status bpt_cpu_relu_backward(bpt_cpu *cpu, const bpt_kernel *forward, bpt_kernel **out);
+
+/** A matrix in memory: value (i, j) at i * row_stride + j * column_stride floats. */
+typedef struct bpt_matrix {
+    int64_t rows, columns;
+    int64_t row_stride, column_stride; /* one of them is 1 */
+} bpt_matrix;
+
+/** DST = SRC x WEIGHTS (+ BIAS, shape [1, columns], if @p bias). */
+bpt_status bpt_cpu_matmul(bpt_cpu *cpu, bpt_matrix src, bpt_matrix weights, bpt_matrix dst,
+                          bool bias, bpt_kernel **out);
+
+/** SRC [N, K] -> DST = log(softmax(SRC)) along K, plain. */
+bpt_status bpt_cpu_log_softmax(bpt_cpu *cpu, int64_t n, int64_t k, bpt_kernel **out);
+
+/** Copies SRC to DST with a change of layout. */
+bpt_status bpt_cpu_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layout *to,
+                           bpt_kernel **out);
+
+#endif

@@ -1,0 +1,210 @@
+/* Convolution: y[k] = bias[k] + sum over c of x[c] * weight[k][c], cross-correlation as is usual.
+ */
+#include "inner/builder.h"
+#include "inner/layers/fields.h"
+
+static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
+                        const bpt_yaml_node *fields) {
+    bpt_conv_config *config = l->config;
+    BPT_TRY(bpt__field_channels(l, scope, doc, fields, "filters", &config->filters));
+    BPT_TRY(bpt__field_pair(l, doc, fields, "kernel", 1, NULL, config->kernel));
+    BPT_TRY(bpt__field_pair(l, doc, fields, "stride", 1, (int64_t[]){1, 1}, config->stride));
+    BPT_TRY(bpt__field_pair(l, doc, fields, "pad", 0, (int64_t[]){0, 0}, config->pad));
+    return bpt__field_bool(l, doc, fields, "bias", true, &config->bias);
+}
+
+static bpt_status infer(bpt_layer *l, bpt_segments *s) {
+    const bpt_conv_config *config = l->config;
+    BPT_TRY(bpt__window_infer(l, config->kernel, config->stride, config->pad));
+    l->out.c = config->filters;
+    const int64_t dims[] = {config->filters, l->in.c, config->kernel[0], config->kernel[1]};
+    return bpt__weights_infer(l, s, dims, 4, config->bias);
+}
+
+static uint64_t forward_flops(const bpt_layer *l) {
+    const bpt_conv_config *config = l->config;
+    const int64_t per_output = l->in.c * config->kernel[0] * config->kernel[1];
+    return 2 * (uint64_t)(l->out.c * l->out.h * l->out.w) * (uint64_t)per_output;
+}
+
+typedef struct {
+    bpt_conv_problem problem[BPT_MAX_TILES];
+    bpt_kernel *forward[BPT_MAX_TILES];
+    bpt_activation in; /* in the layout of the kernels */
+} conv_state;
+
+static bpt_conv_problem tile_problem(const bpt_layer *l, int64_t n) {
+    const bpt_conv_config *config = l->config;
+    return (bpt_conv_problem){
+        .n = n,
+        .c = l->in.c,
+        .h = l->in.h,
+        .w = l->in.w,
+        .k = l->out.c,
+        .p = l->out.h,
+        .q = l->out.w,
+        .r = config->kernel[0],
+        .s = config->kernel[1],
+        .stride = {config->stride[0], config->stride[1]},
+        .pad = {config->pad[0], config->pad[1]},
+        .bias = config->bias,
+    };
+}
+
+/* The first tile's kernel chooses the layout of the weights, the others must take it. */
+static bpt_status create_kernels(const bpt_layer *l, bpt_builder *b, conv_state *state,
+                                 const bpt_layout **inputs) {
+    const bpt_layout *weights = NULL;
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        state->problem[t] = tile_problem(l, bpt_builder_tile_samples(b, t));
+        BPT_TRY(bpt_cpu_conv_forward(b->cpu, &state->problem[t], NULL, weights, NULL,
+                                     &state->forward[t]));
+        weights = bpt_kernel_layout(state->forward[t], BPT_SLOT_WEIGHTS);
+        inputs[t] = bpt_kernel_layout(state->forward[t], BPT_SLOT_SRC);
+    }
+    bpt_builder_weights(b, l->first_segment, weights, b->n_tiles);
+    if (state->problem[0].bias)
+        bpt_builder_weights(b, l->first_segment + 1,
+                            bpt_kernel_layout(state->forward[0], BPT_SLOT_BIAS), b->n_tiles);
+    return BPT_OK;
+}
+
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+                               bpt_activation *out, void **state_out) {
+    conv_state *state;
+    const bpt_layout *inputs[BPT_MAX_TILES];
+    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(create_kernels(l, b, state, inputs));
+    BPT_TRY(bpt_builder_convert(b, l->name, in, inputs, &state->in));
+    *out = (bpt_activation){.shape = l->out, .wants_grad = true};
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_kernel *k = state->forward[t];
+        uint32_t id;
+        bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
+        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, b->weights[l->first_segment].master);
+        if (state->problem[t].bias)
+            bpt_kernel_bind(k, BPT_SLOT_BIAS, b->weights[l->first_segment + 1].master);
+        bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
+                                   state->in.value_ready[t], &id));
+        BPT_TRY(bpt_deps_one(b, id, &out->value_ready[t]));
+    }
+    *state_out = state;
+    return BPT_OK;
+}
+
+/* Where kernels want the weights in another layout than the forward pass, they read a copy that is
+ * made anew in every step. */
+static bpt_status weights_for_data(const bpt_layer *l, bpt_builder *b, const bpt_layout *wanted,
+                                   bpt_ref *where, bpt_deps *ready) {
+    const bpt_weight_plan *w = &b->weights[l->first_segment];
+    if (bpt_layout_equal(wanted, w->layout)) {
+        *where = w->master;
+        *ready = (bpt_deps){0};
+        return BPT_OK;
+    }
+    bpt_kernel *k;
+    uint32_t id;
+    *where = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bpt_layout_bytes(wanted));
+    BPT_TRY(bpt_cpu_reorder(b->cpu, w->layout, wanted, &k));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, w->master);
+    bpt_kernel_bind(k, BPT_SLOT_DST, *where);
+    BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
+                               (bpt_task_info){"reorder weights", l->name}, (bpt_deps){0}, &id));
+    BPT_TRY(bpt_deps_one(b, id, ready));
+    return bpt_builder_weights_read(b, l->first_segment, *ready);
+}
+
+static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, conv_state *state,
+                                     const bpt_activation *out) {
+    bpt_ref weights = {0};
+    bpt_deps weights_ready = {0};
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_kernel *k;
+        bpt_deps after;
+        uint32_t id;
+        BPT_TRY(bpt_cpu_conv_backward_data(b->cpu, &state->problem[t], state->forward[t], &k));
+        if (t == 0)
+            BPT_TRY(weights_for_data(l, b, bpt_kernel_layout(k, BPT_SLOT_WEIGHTS), &weights,
+                                     &weights_ready));
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
+        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, weights);
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, state->in.grad[t]);
+        BPT_TRY(bpt_deps_join(b, out->grad_ready[t], weights_ready, &after));
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
+                                   (bpt_task_info){"backward data", l->name}, after, &id));
+        BPT_TRY(bpt_deps_one(b, id, &state->in.grad_ready[t]));
+        BPT_TRY(bpt_builder_weights_read(b, l->first_segment, state->in.grad_ready[t]));
+    }
+    return BPT_OK;
+}
+
+/* Makes the kernel's gradient arrive in the master's layout; *done is then its last task. */
+static bpt_status adapt_gradient(const bpt_layer *l, bpt_builder *b, size_t t, bpt_kernel *k,
+                                 bpt_deps *done) {
+    const bpt_weight_plan *w = &b->weights[l->first_segment];
+    const bpt_layout *layout = bpt_kernel_layout(k, BPT_SLOT_DIFF_WEIGHTS);
+    const bpt_ref wanted = bpt_builder_partial(b, l->first_segment, t);
+    if (bpt_layout_equal(layout, w->layout)) {
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_WEIGHTS, wanted);
+        return BPT_OK;
+    }
+    const bpt_ref own = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bpt_layout_bytes(layout));
+    bpt_kernel *reorder;
+    uint32_t id;
+    bpt_kernel_bind(k, BPT_SLOT_DIFF_WEIGHTS, own);
+    BPT_TRY(bpt_cpu_reorder(b->cpu, layout, w->layout, &reorder));
+    bpt_kernel_bind(reorder, BPT_SLOT_SRC, own);
+    bpt_kernel_bind(reorder, BPT_SLOT_DST, wanted);
+    BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, reorder,
+                               (bpt_task_info){"reorder gradient", l->name}, *done, &id));
+    return bpt_deps_one(b, id, done);
+}
+
+static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv_state *state,
+                                        const bpt_activation *out) {
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_kernel *k;
+        bpt_deps done;
+        uint32_t id;
+        BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[t], state->forward[t], &k));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
+                                   (bpt_task_info){"backward weights", l->name}, out->grad_ready[t],
+                                   &id));
+        BPT_TRY(bpt_deps_one(b, id, &done));
+        if (state->problem[t].bias) {
+            bpt_kernel_bind(k, BPT_SLOT_DIFF_BIAS, bpt_builder_partial(b, l->first_segment + 1, t));
+            BPT_TRY(bpt_builder_weights_written(b, l->first_segment + 1, done));
+        }
+        BPT_TRY(adapt_gradient(l, b, t, k, &done));
+        BPT_TRY(bpt_builder_weights_written(b, l->first_segment, done));
+    }
+    return BPT_OK;
+}
+
+static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *in,
+                                const bpt_activation *out, void *arg) {
+    conv_state *state = arg;
+    if (in->wants_grad) {
+        BPT_TRY(plan_backward_data(l, b, state, out));
+        BPT_TRY(bpt_builder_convert_back(b, l->name, in, &state->in));
+    }
+    return plan_backward_weights(l, b, state, out);
+}
+
+static const char *const fields[] = {"filters", "kernel", "stride", "pad", "bias"};
+
+const bpt_layer_kind bpt_layer_conv = {
+    .name = "conv",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .config_bytes = sizeof(bpt_conv_config),
+    .parse = parse,
+    .infer = infer,
+    .forward_flops = forward_flops,
+    .plan_forward = plan_forward,
+    .plan_backward = plan_backward,
+};

@@ -1,0 +1,216 @@
+/* Fully connected: y = weight x + bias over all values of the input, flattened row-major. */
+#include "inner/builder.h"
+#include "inner/layers/fields.h"
+
+static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
+                        const bpt_yaml_node *fields) {
+    bpt_fc_config *config = l->config;
+    BPT_TRY(bpt__field_channels(l, scope, doc, fields, "outputs", &config->outputs));
+    return bpt__field_bool(l, doc, fields, "bias", true, &config->bias);
+}
+
+static int64_t n_inputs(const bpt_layer *l) {
+    return l->in.c * l->in.h * l->in.w;
+}
+
+static bpt_status infer(bpt_layer *l, bpt_segments *s) {
+    const bpt_fc_config *config = l->config;
+    l->out = (bpt_shape){.c = config->outputs, .h = 1, .w = 1};
+    const int64_t dims[] = {config->outputs, n_inputs(l)};
+    return bpt__weights_infer(l, s, dims, 2, config->bias);
+}
+
+static uint64_t forward_flops(const bpt_layer *l) {
+    return 2 * (uint64_t)l->out.c * (uint64_t)n_inputs(l);
+}
+
+/* The three products work on the whole batch and are cut along features: outputs for the forward
+ * pass and the weights' gradient, inputs for the data's gradient. So no partial sums arise, and
+ * each part of a large weight matrix is read by one core only. */
+enum { MIN_PIECE = 64, MAX_PIECES = 16 };
+
+typedef struct {
+    bpt_activation in; /* plain */
+} fc_state;
+
+typedef struct {
+    int64_t begin, size;
+} piece;
+
+/* Cuts n features in pieces; @return their number, at most MAX_PIECES. */
+static size_t cut(int64_t n, piece pieces[MAX_PIECES]) {
+    int64_t size = (n + MAX_PIECES - 1) / MAX_PIECES;
+    size = (size + 15) / 16 * 16; /* whole vectors and cache lines */
+    if (size < MIN_PIECE) size = MIN_PIECE;
+    size_t count = 0;
+    for (int64_t begin = 0; begin < n; begin += size)
+        pieces[count++] = (piece){begin, n - begin < size ? n - begin : size};
+    return count;
+}
+
+static size_t float_bytes(int64_t n) {
+    return (size_t)n * sizeof(float);
+}
+
+static bpt_status plan_segments(const bpt_layer *l, bpt_builder *b) {
+    const bpt_fc_config *config = l->config;
+    const int64_t dims[] = {l->out.c, n_inputs(l)};
+    const bpt_layout *layout;
+    BPT_TRY(bpt_layout_plain(b->cpu, dims, 2, &layout));
+    bpt_builder_weights(b, l->first_segment, layout, 1);
+    if (!config->bias) return BPT_OK;
+    BPT_TRY(bpt_layout_plain(b->cpu, dims, 1, &layout));
+    bpt_builder_weights(b, l->first_segment + 1, layout, 1);
+    return BPT_OK;
+}
+
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+                               bpt_activation *out, void **state_out) {
+    const bpt_fc_config *config = l->config;
+    const int64_t n = b->batch, c = n_inputs(l), k_all = l->out.c;
+    fc_state *state;
+    bpt_deps after, done;
+    uint32_t ids[MAX_PIECES];
+    piece pieces[MAX_PIECES];
+    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(plan_segments(l, b));
+    BPT_TRY(bpt_builder_convert(b, l->name, in, NULL, &state->in));
+    BPT_TRY(bpt_builder_plain(b, l->out, true, out));
+    BPT_TRY(bpt_deps_all_tiles(b, state->in.value_ready, &after));
+    const size_t n_pieces = cut(k_all, pieces);
+    for (size_t i = 0; i < n_pieces; i++) {
+        const piece p = pieces[i];
+        bpt_kernel *k;
+        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, c, c, 1}, (bpt_matrix){c, p.size, 1, c},
+                               (bpt_matrix){n, p.size, k_all, 1}, config->bias, &k));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[0]);
+        bpt_kernel_bind(
+            k, BPT_SLOT_WEIGHTS,
+            bpt_ref_plus(b->weights[l->first_segment].master, float_bytes(p.begin * c)));
+        if (config->bias)
+            bpt_kernel_bind(
+                k, BPT_SLOT_BIAS,
+                bpt_ref_plus(b->weights[l->first_segment + 1].master, float_bytes(p.begin)));
+        bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(out->value[0], float_bytes(p.begin)));
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
+                                   after, &ids[i]));
+    }
+    BPT_TRY(bpt_deps_copy(b, ids, n_pieces, &done));
+    for (size_t t = 0; t < b->n_tiles; t++) out->value_ready[t] = done;
+    *state_out = state;
+    return BPT_OK;
+}
+
+static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, fc_state *state,
+                                     const bpt_activation *out, bpt_deps after) {
+    const int64_t n = b->batch, c = n_inputs(l), k_all = l->out.c;
+    bpt_deps done;
+    uint32_t ids[MAX_PIECES];
+    piece pieces[MAX_PIECES];
+    const size_t n_pieces = cut(c, pieces);
+    for (size_t i = 0; i < n_pieces; i++) {
+        const piece p = pieces[i];
+        bpt_kernel *k;
+        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, k_all, k_all, 1},
+                               (bpt_matrix){k_all, p.size, c, 1}, (bpt_matrix){n, p.size, c, 1},
+                               false, &k));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, out->grad[0]);
+        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS,
+                        bpt_ref_plus(b->weights[l->first_segment].master, float_bytes(p.begin)));
+        bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(state->in.grad[0], float_bytes(p.begin)));
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
+                                   (bpt_task_info){"backward data", l->name}, after, &ids[i]));
+    }
+    BPT_TRY(bpt_deps_copy(b, ids, n_pieces, &done));
+    for (size_t t = 0; t < b->n_tiles; t++) state->in.grad_ready[t] = done;
+    return bpt_builder_weights_read(b, l->first_segment, done);
+}
+
+static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, fc_state *state,
+                                        const bpt_activation *out, bpt_deps after) {
+    const int64_t n = b->batch, c = n_inputs(l), k_all = l->out.c;
+    bpt_deps done;
+    uint32_t ids[MAX_PIECES];
+    piece pieces[MAX_PIECES];
+    const size_t n_pieces = cut(k_all, pieces);
+    for (size_t i = 0; i < n_pieces; i++) {
+        const piece p = pieces[i];
+        bpt_kernel *k;
+        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){p.size, n, 1, k_all}, (bpt_matrix){n, c, c, 1},
+                               (bpt_matrix){p.size, c, c, 1}, false, &k));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_plus(out->grad[0], float_bytes(p.begin)));
+        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, state->in.value[0]);
+        bpt_kernel_bind(
+            k, BPT_SLOT_DST,
+            bpt_ref_plus(bpt_builder_partial(b, l->first_segment, 0), float_bytes(p.begin * c)));
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
+                                   (bpt_task_info){"backward weights", l->name}, after, &ids[i]));
+    }
+    BPT_TRY(bpt_deps_copy(b, ids, n_pieces, &done));
+    return bpt_builder_weights_written(b, l->first_segment, done);
+}
+
+typedef struct {
+    const bpt_blocks *blocks;
+    bpt_ref out_grad, bias_grad;
+    int64_t n, k;
+} bias_task;
+
+/* Bias gradient: the sum of the output's gradient over the samples, in their order. */
+static bpt_status run_bias(void *arg, unsigned worker) {
+    (void)worker;
+    const bias_task *task = arg;
+    const float *restrict grad = bpt_at(task->blocks, task->out_grad);
+    float *restrict sum = bpt_at(task->blocks, task->bias_grad);
+    for (int64_t k = 0; k < task->k; k++) sum[k] = 0.0f;
+    for (int64_t i = 0; i < task->n; i++)
+        for (int64_t k = 0; k < task->k; k++) sum[k] += grad[i * task->k + k];
+    return BPT_OK;
+}
+
+static bpt_status plan_backward_bias(const bpt_layer *l, bpt_builder *b, const bpt_activation *out,
+                                     bpt_deps after) {
+    bias_task *task;
+    bpt_deps done;
+    uint32_t id;
+    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    *task = (bias_task){
+        .blocks = b->blocks,
+        .out_grad = out->grad[0],
+        .bias_grad = bpt_builder_partial(b, l->first_segment + 1, 0),
+        .n = b->batch,
+        .k = l->out.c,
+    };
+    BPT_TRY(bpt_builder_task(b, BPT_PHASE_BACKWARD, run_bias, task,
+                             (bpt_task_info){"backward bias", l->name}, after, &id));
+    BPT_TRY(bpt_deps_one(b, id, &done));
+    return bpt_builder_weights_written(b, l->first_segment + 1, done);
+}
+
+static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *in,
+                                const bpt_activation *out, void *arg) {
+    const bpt_fc_config *config = l->config;
+    fc_state *state = arg;
+    bpt_deps after;
+    BPT_TRY(bpt_deps_all_tiles(b, out->grad_ready, &after));
+    if (in->wants_grad) {
+        BPT_TRY(plan_backward_data(l, b, state, out, after));
+        BPT_TRY(bpt_builder_convert_back(b, l->name, in, &state->in));
+    }
+    BPT_TRY(plan_backward_weights(l, b, state, out, after));
+    return config->bias ? plan_backward_bias(l, b, out, after) : BPT_OK;
+}
+
+static const char *const fields[] = {"outputs", "bias"};
+
+const bpt_layer_kind bpt_layer_fc = {
+    .name = "fc",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .config_bytes = sizeof(bpt_fc_config),
+    .parse = parse,
+    .infer = infer,
+    .forward_flops = forward_flops,
+    .plan_forward = plan_forward,
+    .plan_backward = plan_backward,
+};

@@ -1,0 +1,51 @@
+/** @file inner/layers/fields.h
+ * What kinds of layers share when they read their fields and infer their shapes.
+ *
+ * Threads: any. */
+#ifndef BPT_INNER_LAYERS_FIELDS_H
+#define BPT_INNER_LAYERS_FIELDS_H
+
+#include "base/status.h"
+#include "base/yaml.h"
+#include "inner/layer.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum {
+    BPT__MAX_WINDOW = 1024,     /* of a kernel, stride or padding, each way */
+    BPT__MAX_CHANNELS = 1 << 20 /* of what a layer is told to give */
+};
+
+/* Each reads field @p key. @p fields is the layer's map or NULL, as in bpt_layer_kind.parse.
+ * @return BPT_OK, BPT_EUSAGE (missing, another type, out of range: names file, line, layer, key) */
+
+/** A required number of channels: a whole number or the word "classes". */
+bpt_status bpt__field_channels(const bpt_layer *l, const bpt_model_scope *scope,
+                               const bpt_yaml *doc, const bpt_yaml_node *fields, const char *key,
+                               int64_t *out);
+
+/** Rows and columns: one whole number for both or a list of two, @p min to BPT__MAX_WINDOW.
+ * @param fallback what a missing field means, shape [2]; NULL: the field is required
+ * @param[out] out shape [2] */
+bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                           const char *key, int64_t min, const int64_t *fallback, int64_t *out);
+
+bpt_status bpt__field_bool(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                           const char *key, bool fallback, bool *out);
+
+/** Sets rows and columns of the output of a window that slides over the padded input and never
+ * hangs over its edge: floor((H + 2 pad - R) / stride) + 1.
+ * @param kernel,stride,pad shape [2]
+ * @return BPT_OK, BPT_EUSAGE (the input is smaller than the kernel) */
+bpt_status bpt__window_infer(bpt_layer *l, const int64_t *kernel, const int64_t *stride,
+                             const int64_t *pad);
+
+/** Adds "<layer>.weight" (decays, He initialisation) and, if @p bias, "<layer>.bias" (K values,
+ * no decay, starts at zero).
+ * @param dims of the weight: K first, then what one output is computed from; shape [n_dims]
+ * @return BPT_OK, BPT_EUSAGE (too large), BPT_ENOMEM */
+bpt_status bpt__weights_infer(const bpt_layer *l, bpt_segments *s, const int64_t *dims, int n_dims,
+                              bool bias);
+
+#endif

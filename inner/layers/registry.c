@@ -1,0 +1,13 @@
+#include "inner/layer.h"
+
+static const bpt_layer_kind *const kinds[] = {
+    &bpt_layer_conv,
+    &bpt_layer_fc,
+    &bpt_layer_maxpool,
+    &bpt_layer_relu,
+};
+
+const bpt_layer_kind *const *bpt_layer_kinds(size_t *n) {
+    *n = sizeof kinds / sizeof *kinds;
+    return kinds;
+}

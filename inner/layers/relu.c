@@ -1,0 +1,81 @@
+/* Rectifier: y = max(x, 0). */
+#include "inner/builder.h"
+#include "inner/layers/fields.h"
+
+static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
+                        const bpt_yaml_node *fields) {
+    (void)l;
+    (void)scope;
+    (void)doc;
+    (void)fields;
+    return BPT_OK;
+}
+
+static bpt_status infer(bpt_layer *l, bpt_segments *s) {
+    (void)s;
+    l->out = l->in;
+    return BPT_OK;
+}
+
+static uint64_t forward_flops(const bpt_layer *l) {
+    (void)l;
+    return 0;
+}
+
+typedef struct {
+    bpt_kernel *forward[BPT_MAX_TILES];
+} relu_state;
+
+/* In place, except on the caller's pixels. */
+static bpt_status plan_output(bpt_builder *b, const bpt_activation *in, bpt_activation *out) {
+    *out = *in;
+    if (in->wants_grad) return BPT_OK;
+    return bpt_builder_plain(b, in->shape, false, out);
+}
+
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+                               bpt_activation *out, void **state_out) {
+    relu_state *state;
+    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(plan_output(b, in, out));
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_kernel *k;
+        uint32_t id;
+        BPT_TRY(bpt_cpu_relu_forward(b->cpu, in->layout[t], &k));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, in->value[t]);
+        bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
+                                   in->value_ready[t], &id));
+        BPT_TRY(bpt_deps_one(b, id, &out->value_ready[t]));
+        state->forward[t] = k;
+    }
+    *state_out = state;
+    return BPT_OK;
+}
+
+static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *in,
+                                const bpt_activation *out, void *arg) {
+    const relu_state *state = arg;
+    if (!in->wants_grad) return BPT_OK;
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_kernel *k;
+        uint32_t id;
+        BPT_TRY(bpt_cpu_relu_backward(b->cpu, state->forward[t], &k));
+        bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, in->grad[t]);
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k, (bpt_task_info){"backward", l->name},
+                                   out->grad_ready[t], &id));
+        BPT_TRY(bpt_deps_one(b, id, &in->grad_ready[t]));
+    }
+    return BPT_OK;
+}
+
+const bpt_layer_kind bpt_layer_relu = {
+    .name = "relu",
+    .parse = parse,
+    .infer = infer,
+    .forward_flops = forward_flops,
+    .plan_forward = plan_forward,
+    .plan_backward = plan_backward,
+};

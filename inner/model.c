@@ -1,0 +1,109 @@
+/* From a description to layers with shapes: the file is read in one pass (model_read.c), shapes are
+ * inferred in a second. */
+#include "inner/model.h"
+
+#include "base/memory.h"
+#include "inner/model_parts.h"
+
+#include <inttypes.h>
+
+bool bpt__shape_is_allowed(bpt_shape s) {
+    int64_t n;
+    return s.c >= 1 && s.h >= 1 && s.w >= 1 && !__builtin_mul_overflow(s.c, s.h, &n) &&
+           !__builtin_mul_overflow(n, s.w, &n) && n <= BPT__MAX_ACTIVATION;
+}
+
+/* ---- shapes ---- */
+
+/* Puts file, line and layer before the last error, which says what and why. */
+static bpt_status locate_failure(const bpt_model *m, const bpt_layer *l) {
+    bpt_error e;
+    bpt_error_get(&e);
+    bpt_error_record(e.status, "%s:%d: layer %s: %s", m->source, l->line, l->name, e.text);
+    if (e.hint[0])
+        bpt_hint("%s", e.hint);
+    else if (e.status == BPT_EUSAGE)
+        bpt_hint("the input of the model is %" PRId64 "x%" PRId64 "x%" PRId64, m->input.c,
+                 m->input.h, m->input.w);
+    return e.status;
+}
+
+static bpt_status infer_layer(bpt_layer *l, bpt_segments *s) {
+    l->first_segment = s->n;
+    BPT_TRY(l->kind->infer(l, s));
+    l->n_segments = s->n - l->first_segment;
+    if (bpt__shape_is_allowed(l->out)) return BPT_OK;
+    return bpt_fail(BPT_EUSAGE,
+                    "the output %" PRId64 "x%" PRId64 "x%" PRId64 " is larger than %d values",
+                    l->out.c, l->out.h, l->out.w, BPT__MAX_ACTIVATION);
+}
+
+static bpt_status check_output(const bpt_model *m, const bpt_layer *last) {
+    if (last->out.c == m->classes && last->out.h == 1 && last->out.w == 1) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE,
+        "%s:%d: layer %s: the last layer gives %" PRId64 "x%" PRId64 "x%" PRId64 ", not %" PRId64
+        "x1x1: one value for each class",
+        m->source, last->line, last->name, last->out.c, last->out.h, last->out.w, m->classes);
+    bpt_hint("end the model with \"- fc: {outputs: classes}\"");
+    return status;
+}
+
+static bpt_status infer_shapes(bpt_model *m) {
+    bpt_shape shape = m->input;
+    for (size_t i = 0; i < m->n_layers; i++) {
+        bpt_layer *l = &m->layers[i];
+        l->in = shape;
+        const bpt_status status = infer_layer(l, &m->segments);
+        if (status != BPT_OK) return locate_failure(m, l);
+        shape = l->out;
+    }
+    return check_output(m, &m->layers[m->n_layers - 1]);
+}
+
+/* ---- public ---- */
+
+static bpt_status build(const bpt_yaml *doc, const bpt_model_override *override, bpt_model **out) {
+    bpt_model *m;
+    bpt_status status;
+    BPT_TRY(BPT_NEW("model", 1, &m));
+    BPT_TRY_GOTO(status, bpt_strdup(bpt_yaml_name(doc), &m->source), err_free);
+    BPT_TRY_GOTO(status, bpt__model_read(doc, override, m), err_free);
+    BPT_TRY_GOTO(status, infer_shapes(m), err_free);
+    *out = m;
+    return BPT_OK;
+err_free:
+    bpt_model_free(m);
+    return status;
+}
+
+bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
+                           const bpt_model_override *override, bpt_model **model) {
+    bpt_yaml *doc;
+    BPT_TRY(bpt_yaml_parse(source, text, size, &doc));
+    const bpt_status status = build(doc, override, model);
+    bpt_yaml_free(doc);
+    return status;
+}
+
+bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *override,
+                          bpt_model **model) {
+    char *path;
+    bpt_yaml *doc = NULL;
+    BPT_TRY(bpt__model_find(name_or_path, &path));
+    bpt_status status = bpt_yaml_load(path, &doc);
+    if (status == BPT_OK) status = build(doc, override, model);
+    bpt_yaml_free(doc);
+    bpt_free(path);
+    return status;
+}
+
+void bpt_model_free(bpt_model *model) {
+    if (!model) return;
+    for (size_t i = 0; i < model->n_layers; i++) bpt_free(model->layers[i].config);
+    bpt_free(model->layers);
+    bpt_segments_clear(&model->segments);
+    bpt_free(model->name);
+    bpt_free(model->source);
+    bpt_free(model);
+}

@@ -1,0 +1,249 @@
+#include "inner/network.h"
+
+#include "base/memory.h"
+#include "inner/network_private.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- planning ---- */
+
+static void plan_input(bpt_network *net, bpt_activation *in, bpt_status *status) {
+    bpt_builder *b = &net->builder;
+    const bpt_shape s = net->model->input;
+    const size_t sample_bytes = (size_t)(s.c * s.h * s.w) * sizeof(float);
+    *in = (bpt_activation){.shape = s, .plain = true};
+    for (size_t t = 0; *status == BPT_OK && t < b->n_tiles; t++) {
+        const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
+        *status = bpt_layout_plain(net->cpu, dims, 4, &in->layout[t]);
+        in->value[t] = (bpt_ref){BPT_BLOCK_INPUT, (size_t)b->tile_start[t] * sample_bytes};
+    }
+}
+
+static bpt_status plan_layers(bpt_network *net) {
+    const bpt_model *model = net->model;
+    bpt_builder *b = &net->builder;
+    bpt_activation *a = net->activations;
+    void **states;
+    BPT_TRY(bpt_builder_object(b, model->n_layers * sizeof *states, (void **)&states));
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const bpt_layer *l = &model->layers[i];
+        BPT_TRY(l->kind->plan_forward(l, b, &a[i], &a[i + 1], &states[i]));
+    }
+    BPT_TRY(bpt__plan_loss(net, &a[model->n_layers]));
+    for (size_t i = model->n_layers; i-- > 0;) {
+        const bpt_layer *l = &model->layers[i];
+        BPT_TRY(l->kind->plan_backward(l, b, &a[i], &a[i + 1], states[i]));
+    }
+    return BPT_OK;
+}
+
+static bpt_status plan(bpt_network *net) {
+    bpt_builder *b = &net->builder;
+    const bpt_segments *segments = &net->model->segments;
+    BPT_TRY(BPT_NEW("weight plans", segments->n, &b->weights));
+    for (size_t i = 0; i < segments->n; i++) b->weights[i].segment = &segments->items[i];
+    BPT_TRY(BPT_NEW("activations", net->model->n_layers + 1, &net->activations));
+    BPT_TRY(BPT_NEW("tile results", b->n_tiles, &net->tiles));
+    bpt_status status = BPT_OK;
+    plan_input(net, &net->activations[0], &status);
+    BPT_TRY(status);
+    BPT_TRY(plan_layers(net));
+    BPT_TRY(bpt__plan_updates(net));
+    return bpt__plan_transfers(net);
+}
+
+/* ---- graphs: the tasks of some phases, with the edges among them ---- */
+
+static const unsigned phases_of[BPT_N_GRAPHS] = {
+    [BPT_GRAPH_TRAIN] = BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_UPDATE,
+    [BPT_GRAPH_GRADIENT] =
+        BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE,
+    [BPT_GRAPH_APPLY] = BPT_PHASE_APPLY,
+    [BPT_GRAPH_EVALUATE] = BPT_PHASE_FORWARD | BPT_PHASE_LOSS,
+    [BPT_GRAPH_EXPORT] = BPT_PHASE_EXPORT,
+    [BPT_GRAPH_IMPORT] = BPT_PHASE_IMPORT,
+};
+
+static void count_graph(const bpt_builder *b, unsigned phases, size_t *n_tasks, size_t *n_edges) {
+    *n_tasks = *n_edges = 0;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        if (!(b->tasks[i].phase & phases)) continue;
+        ++*n_tasks;
+        *n_edges += b->tasks[i].after.n;
+    }
+}
+
+/* @param ids    scratch: graph id of each task of the plan, shape [b->n_tasks]
+ * @param edges  scratch, shape [number of edges] */
+static bpt_status fill_graph(const bpt_builder *b, unsigned phases, bpt_graph *g, uint32_t *ids,
+                             uint32_t *edges) {
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_step_task *task = &b->tasks[i];
+        if (!(task->phase & phases)) continue;
+        size_t n = 0;
+        for (size_t d = 0; d < task->after.n; d++)
+            if (b->tasks[task->after.ids[d]].phase & phases) edges[n++] = ids[task->after.ids[d]];
+        BPT_TRY(bpt_graph_add(g, task->fn, task->arg, task->info, 0, edges, n, &ids[i]));
+    }
+    return BPT_OK;
+}
+
+static bpt_status make_graph(bpt_network *net, bpt_graph_role role) {
+    const bpt_builder *b = &net->builder;
+    const unsigned phases = phases_of[role];
+    size_t n_tasks, n_edges;
+    uint32_t *ids = NULL, *edges = NULL;
+    bpt_status status;
+    count_graph(b, phases, &n_tasks, &n_edges);
+    BPT_TRY(bpt_graph_create(n_tasks ? n_tasks : 1, n_edges, &net->graphs[role]));
+    BPT_TRY_GOTO(status, BPT_NEW("task ids", b->n_tasks, &ids), done);
+    BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);
+    BPT_TRY_GOTO(status, fill_graph(b, phases, net->graphs[role], ids, edges), done);
+    if (role == BPT_GRAPH_TRAIN) {
+        BPT_TRY_GOTO(status, BPT_NEW("task ids", n_tasks, &net->train_ids), done);
+        for (size_t i = 0; i < b->n_tasks; i++)
+            if (b->tasks[i].phase & phases) net->train_ids[ids[i]] = (uint32_t)i;
+    }
+done:
+    bpt_free(edges);
+    bpt_free(ids);
+    return status;
+}
+
+static bpt_status reserve(bpt_network *net) {
+    BPT_TRY(bpt_blocks_allocate(&net->blocks));
+    for (int block = BPT_BLOCK_WEIGHTS; block < BPT_N_BLOCKS; block++)
+        BPT_TRY(bpt_cpu_resolve(net->cpu, (bpt_block)block, net->blocks.base[block]));
+    return bpt_cpu_reserve_scratch(net->cpu);
+}
+
+bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_options sgd,
+                              bpt_pool *pool, bpt_network **out) {
+    bpt_network *net;
+    BPT_TRY(BPT_NEW("network", 1, &net));
+    net->model = model;
+    net->pool = pool;
+    net->sgd = sgd;
+    net->denominator = 1.0f;
+    bpt_status status;
+    BPT_TRY_GOTO(status, bpt_cpu_create(bpt_pool_n_workers(pool), &net->cpu), err_free);
+    net->builder.cpu = net->cpu;
+    net->builder.blocks = &net->blocks;
+    bpt_builder_cut(&net->builder, batch);
+    BPT_TRY_GOTO(status, plan(net), err_free);
+    BPT_TRY_GOTO(status, reserve(net), err_free);
+    for (int role = 0; role < BPT_N_GRAPHS; role++)
+        BPT_TRY_GOTO(status, make_graph(net, (bpt_graph_role)role), err_free);
+    *out = net;
+    return BPT_OK;
+err_free:
+    bpt_network_free(net);
+    return status;
+}
+
+void bpt_network_free(bpt_network *net) {
+    if (!net) return;
+    for (int role = 0; role < BPT_N_GRAPHS; role++) bpt_graph_free(net->graphs[role]);
+    bpt_free(net->train_ids);
+    bpt_free(net->activations);
+    bpt_free(net->tiles);
+    bpt_blocks_release(&net->blocks);
+    bpt_builder_release(&net->builder);
+    bpt_cpu_free(net->cpu);
+    bpt_free(net);
+}
+
+/* ---- running ---- */
+
+static bool tile_is_finite(const bpt_network *net, const bpt_activation *a, size_t t) {
+    const float *x = bpt_at(&net->blocks, a->value[t]);
+    const size_t n = bpt_layout_bytes(a->layout[t]) / sizeof(float);
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i])) return false;
+    return true;
+}
+
+/* The first layer, in the order of the forward pass, whose output is not finite. */
+static bpt_status fail_not_finite(const bpt_network *net) {
+    const bpt_model *model = net->model;
+    for (size_t i = 0; i <= model->n_layers; i++)
+        for (size_t t = 0; t < net->builder.n_tiles; t++)
+            if (!tile_is_finite(net, &net->activations[i], t)) {
+                const char *name = i == 0 ? "input" : model->layers[i - 1].name;
+                return bpt_fail(BPT_ENUMERIC,
+                                "the loss is not a finite number: layer %s is the first "
+                                "whose output is not",
+                                name);
+            }
+    return bpt_fail(BPT_ENUMERIC, "the loss is not a finite number");
+}
+
+static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *pixels,
+                            const int32_t *labels, bpt_batch_result *result) {
+    net->blocks.base[BPT_BLOCK_INPUT] = (char *)pixels; /* tasks only read these two */
+    net->blocks.base[BPT_BLOCK_LABELS] = (char *)labels;
+    BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_INPUT, (char *)pixels));
+    BPT_TRY(bpt_pool_run(net->pool, net->graphs[role], &net->last_run));
+    *result = (bpt_batch_result){0};
+    for (size_t t = 0; t < net->builder.n_tiles; t++) {
+        const bpt_batch_result *tile = &net->tiles[t].result;
+        result->loss_sum += tile->loss_sum;
+        result->n_correct += tile->n_correct;
+        result->n_samples += tile->n_samples;
+    }
+    return isfinite(result->loss_sum) ? BPT_OK : fail_not_finite(net);
+}
+
+bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,
+                             float rate, float denominator, bpt_batch_result *result) {
+    net->rate = rate;
+    net->denominator = denominator;
+    return run_batch(net, BPT_GRAPH_TRAIN, pixels, labels, result);
+}
+
+bpt_status bpt_network_gradient(bpt_network *net, const float *pixels, const int32_t *labels,
+                                float denominator, bpt_batch_result *result) {
+    net->denominator = denominator;
+    return run_batch(net, BPT_GRAPH_GRADIENT, pixels, labels, result);
+}
+
+bpt_status bpt_network_apply(bpt_network *net, float rate) {
+    net->rate = rate;
+    return bpt_pool_run(net->pool, net->graphs[BPT_GRAPH_APPLY], NULL);
+}
+
+bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int32_t *labels,
+                                bpt_batch_result *result) {
+    return run_batch(net, BPT_GRAPH_EVALUATE, pixels, labels, result);
+}
+
+size_t bpt_network_bytes(const bpt_network *net) {
+    size_t bytes = 0;
+    for (int block = BPT_BLOCK_WEIGHTS; block < BPT_N_BLOCKS; block++)
+        bytes += net->blocks.bytes[block];
+    return bytes;
+}
+
+bpt_run_stats bpt_network_last_run(const bpt_network *net) {
+    return net->last_run;
+}
+
+void bpt_network_visit_times(const bpt_network *net,
+                             void (*visit)(void *context, const char *label, const char *kind,
+                                           unsigned n_tasks, uint64_t ns),
+                             void *context) {
+    const bpt_graph *g = net->graphs[BPT_GRAPH_TRAIN];
+    const size_t n = bpt_graph_n_tasks(g);
+    for (size_t i = 0; i < n;) {
+        const bpt_task_info info = net->builder.tasks[net->train_ids[i]].info;
+        unsigned n_tasks = 0;
+        uint64_t ns = 0;
+        for (; i < n; i++, n_tasks++) { /* tasks of one layer and kind follow each other */
+            const bpt_task_info next = net->builder.tasks[net->train_ids[i]].info;
+            if (strcmp(next.kind, info.kind) != 0 || strcmp(next.label, info.label) != 0) break;
+            ns += bpt_graph_measured(g, (uint32_t)i);
+        }
+        visit(context, info.label, info.kind, n_tasks, ns);
+    }
+}

@@ -1,0 +1,88 @@
+/** @file inner/network.h
+ * A model with memory and step graphs: what trains.
+ *
+ * Plan, reserve, run: bpt_network_create() plans and allocates everything; a step allocates
+ * nothing. The same input gives the same bits for any number of workers.
+ *
+ * A batch is pixels [N, C, H, W] (row-major floats) and labels int32 [N], both the caller's. A
+ * label of -1 marks a sample that is not there: it counts for nothing.
+ *
+ * Threads: one at a time, the one that owns the pool. */
+#ifndef BPT_INNER_NETWORK_H
+#define BPT_INNER_NETWORK_H
+
+#include "base/status.h"
+#include "inner/model.h"
+#include "scheduler/pool.h"
+
+#include <stdint.h>
+
+typedef struct bpt_network bpt_network;
+
+/** Rule of the update: v = momentum * v + g + decay * w; w = w - rate * v (as PyTorch's SGD). */
+typedef struct bpt_sgd_options {
+    float momentum; /* in [0, 1) */
+    float decay;    /* weight decay, >= 0; for segments that decay */
+} bpt_sgd_options;
+
+/** One step's outcome, summed over the samples that are there. */
+typedef struct bpt_batch_result {
+    double loss_sum; /* of softmax cross-entropy, natural logarithm */
+    uint64_t n_correct, n_samples;
+} bpt_batch_result;
+
+typedef enum bpt_vector {
+    BPT_VECTOR_WEIGHTS,
+    BPT_VECTOR_GRADIENTS,
+    BPT_VECTOR_MOMENTUM,
+} bpt_vector;
+
+/** @param model borrowed while the network lives
+ * @param batch  N, at least 1
+ * @param pool   borrowed while the network lives
+ * @param[out] net caller owns, bpt_network_free(); weights and momentum are zero
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_options sgd,
+                              bpt_pool *pool, bpt_network **net);
+void bpt_network_free(bpt_network *net);
+
+/** Forward, loss, backward, update.
+ * @param denominator what the summed gradient is divided by, e.g. the batch size
+ * @return BPT_OK, BPT_ENUMERIC (the loss is not finite; names the first layer that is not),
+ *         BPT_EBACKEND */
+bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,
+                             float rate, float denominator, bpt_batch_result *result);
+
+/** Forward, loss, backward; the gradients can then be read. Weights stay. @return as above */
+bpt_status bpt_network_gradient(bpt_network *net, const float *pixels, const int32_t *labels,
+                                float denominator, bpt_batch_result *result);
+
+/** Updates the weights from the gradients, as they are after bpt_network_gradient() or
+ * bpt_network_set(). @return BPT_OK */
+bpt_status bpt_network_apply(bpt_network *net, float rate);
+
+/** Forward and loss. @return as bpt_network_train() */
+bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int32_t *labels,
+                                bpt_batch_result *result);
+
+/** Reads or writes a vector in canonical order, in parallel.
+ * @param flat shape [segments.n_elements], aligned to 4 bytes
+ * @return BPT_OK, BPT_EBACKEND */
+bpt_status bpt_network_get(bpt_network *net, bpt_vector which, float *flat);
+bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat);
+
+/** @return bytes of all blocks: what the plan comes to */
+size_t bpt_network_bytes(const bpt_network *net);
+
+/** @return measurements of the last training or evaluation run */
+bpt_run_stats bpt_network_last_run(const bpt_network *net);
+
+/** Time of the last bpt_network_train() by kind of task, summed over its tasks; for reports.
+ * @param visit called for each pair of layer label and task kind, in order of the step
+ * @param n_tasks of that pair; @param ns their summed time */
+void bpt_network_visit_times(const bpt_network *net,
+                             void (*visit)(void *context, const char *label, const char *kind,
+                                           unsigned n_tasks, uint64_t ns),
+                             void *context);
+
+#endif

@@ -1,0 +1,50 @@
+/** @file inner/network_private.h
+ * What the parts of a network share: network.c (life and runs), loss.c, update.c, transfer.c. */
+#ifndef BPT_INNER_NETWORK_PRIVATE_H
+#define BPT_INNER_NETWORK_PRIVATE_H
+
+#include "inner/builder.h"
+#include "inner/network.h"
+
+typedef enum bpt_graph_role {
+    BPT_GRAPH_TRAIN,
+    BPT_GRAPH_GRADIENT,
+    BPT_GRAPH_APPLY,
+    BPT_GRAPH_EVALUATE,
+    BPT_GRAPH_EXPORT,
+    BPT_GRAPH_IMPORT,
+    BPT_N_GRAPHS,
+} bpt_graph_role;
+
+/** Outcome of one tile; a cache line of its own, since tiles end on different threads. */
+typedef struct bpt_tile_result {
+    _Alignas(64) bpt_batch_result result;
+} bpt_tile_result;
+
+struct bpt_network {
+    const bpt_model *model;
+    bpt_pool *pool;
+    bpt_cpu *cpu;
+    bpt_blocks blocks;
+    bpt_builder builder;
+    bpt_sgd_options sgd;
+    bpt_activation
+        *activations;       /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
+    bpt_tile_result *tiles; /* shape [n_tiles] */
+    bpt_graph *graphs[BPT_N_GRAPHS];
+    uint32_t *train_ids; /* task of the plan for each task of the training graph */
+    bpt_run_stats last_run;
+    /* Set before a run, read by its tasks. */
+    float rate, denominator;
+};
+
+/** Plans softmax cross-entropy on the logits and their gradient. */
+bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits);
+
+/** Plans the sums of the tiles' gradients and the updates. */
+bpt_status bpt__plan_updates(bpt_network *net);
+
+/** Plans the conversions between native and flat vectors. */
+bpt_status bpt__plan_transfers(bpt_network *net);
+
+#endif

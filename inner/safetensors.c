@@ -1,0 +1,257 @@
+/* The file is built in memory to be written whole; it is read straight into the flat vector, after
+ * every number in its header has been checked against the table and the size of the file. */
+#include "inner/safetensors.h"
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian");
+
+enum { LENGTH_BYTES = 8, DATA_ALIGNMENT = 64, MAX_HEADER_BYTES = 16 << 20 };
+
+static const char METADATA_KEY[] = "__metadata__";
+
+/* ---- writing ---- */
+
+static void put_header(bpt_json_writer *w, const bpt_segments *s, const bpt_metadata *metadata,
+                       size_t n_metadata) {
+    bpt_json_open_object(w, NULL);
+    if (n_metadata > 0) {
+        bpt_json_open_object(w, METADATA_KEY);
+        for (size_t i = 0; i < n_metadata; i++)
+            bpt_json_put_text(w, metadata[i].key, metadata[i].value);
+        bpt_json_close_object(w);
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        const bpt_segment *t = &s->items[i];
+        bpt_json_open_object(w, t->name);
+        bpt_json_put_text(w, "dtype", "F32");
+        bpt_json_open_array(w, "shape");
+        for (int d = 0; d < t->n_dims; d++) bpt_json_put_i64(w, NULL, t->dims[d]);
+        bpt_json_close_array(w);
+        bpt_json_open_array(w, "data_offsets");
+        bpt_json_put_u64(w, NULL, t->offset * sizeof(float));
+        bpt_json_put_u64(w, NULL, (t->offset + t->count) * sizeof(float));
+        bpt_json_close_array(w);
+        bpt_json_close_object(w);
+    }
+    bpt_json_close_object(w);
+}
+
+bpt_status bpt_safetensors_write(const char *path, const bpt_segments *s, const float *values,
+                                 const bpt_metadata *metadata, size_t n_metadata) {
+    bpt_json_writer w = {0};
+    bpt_status status;
+    const char *header;
+    char *file = NULL;
+    size_t length;
+    put_header(&w, s, metadata, n_metadata);
+    BPT_TRY_GOTO(status, bpt_json_end_text(&w, &header, &length), free_writer);
+    const size_t start =
+        (LENGTH_BYTES + length + DATA_ALIGNMENT - 1) & ~(size_t)(DATA_ALIGNMENT - 1);
+    const size_t data_bytes = s->n_elements * sizeof *values;
+    BPT_TRY_GOTO(status, BPT_NEW("weight file", start + data_bytes, &file), free_writer);
+    const uint64_t padded = start - LENGTH_BYTES;
+    memcpy(file, &padded, LENGTH_BYTES);
+    memset(file + LENGTH_BYTES, ' ', padded);
+    memcpy(file + LENGTH_BYTES, header, length);
+    if (data_bytes > 0) memcpy(file + start, values, data_bytes);
+    status = bpt_file_write(path, file, start + data_bytes);
+    bpt_free(file);
+free_writer:
+    bpt_json_free(&w);
+    return status;
+}
+
+/* ---- reading ---- */
+
+/* Where a tensor's bytes are, counted from the end of the header. */
+typedef struct {
+    const bpt_segment *segment;
+    uint64_t from, to;
+} range;
+
+typedef struct {
+    const char *path;
+    int fd;
+    uint64_t header_bytes, data_bytes;
+    bpt_json_doc *header;
+    const bpt_segments *segments;
+    range *ranges; /* shape [segments->n] */
+} reader;
+
+static bpt_status read_at(const reader *r, void *to, size_t bytes, uint64_t offset) {
+    size_t done = 0;
+    while (done < bytes) {
+        const ssize_t n = pread(r->fd, (char *)to + done, bytes - done, (off_t)(offset + done));
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return bpt_fail_errno(errno, "read", r->path);
+        if (n == 0) return bpt_fail(BPT_EIO, "cannot read %s: it became shorter", r->path);
+        done += (size_t)n;
+    }
+    return BPT_OK;
+}
+
+static bpt_status measure(reader *r) {
+    struct stat info;
+    if (fstat(r->fd, &info) != 0) return bpt_fail_errno(errno, "read", r->path);
+    if (!S_ISREG(info.st_mode))
+        return bpt_fail(BPT_EIO, "cannot read %s: not a regular file", r->path);
+    const uint64_t size = (uint64_t)info.st_size;
+    if (size < LENGTH_BYTES)
+        return bpt_fail(BPT_EDATA, "%s: %" PRIu64 " bytes are too few for a safetensors file",
+                        r->path, size);
+    BPT_TRY(read_at(r, &r->header_bytes, LENGTH_BYTES, 0));
+    if (r->header_bytes > size - LENGTH_BYTES || r->header_bytes > MAX_HEADER_BYTES)
+        return bpt_fail(BPT_EDATA,
+                        "%s: not a safetensors file: header of %" PRIu64
+                        " bytes in a file of "
+                        "%" PRIu64,
+                        r->path, r->header_bytes, size);
+    r->data_bytes = size - LENGTH_BYTES - r->header_bytes;
+    return BPT_OK;
+}
+
+static bpt_status read_header(reader *r) {
+    char *text;
+    BPT_TRY(BPT_NEW("weight file header", r->header_bytes, &text));
+    bpt_status status = read_at(r, text, r->header_bytes, LENGTH_BYTES);
+    if (status == BPT_OK) status = bpt_json_parse(r->path, text, r->header_bytes, &r->header);
+    bpt_free(text);
+    BPT_TRY(status);
+    if (!bpt_json_is_object(bpt_json_root(r->header)))
+        return bpt_fail(BPT_EDATA, "%s: the header is not a JSON object", r->path);
+    return BPT_OK;
+}
+
+static bpt_status fail_tensor(const reader *r, const char *name, const char *text) {
+    return bpt_fail(BPT_EDATA, "%s: tensor %s: %s", r->path, name, text);
+}
+
+static bpt_status check_shape(const reader *r, const bpt_json *tensor, const bpt_segment *t) {
+    const bpt_json *shape = bpt_json_find(tensor, "shape");
+    bool same = bpt_json_is_array(shape) && bpt_json_size(shape) == (size_t)t->n_dims;
+    for (int d = 0; same && d < t->n_dims; d++) {
+        uint64_t n;
+        same = bpt_json_get_u64(r->header, bpt_json_at(shape, (size_t)d), NULL, 0, INT64_MAX, &n) ==
+                   BPT_OK &&
+               n == (uint64_t)t->dims[d];
+    }
+    return same ? BPT_OK : fail_tensor(r, t->name, "its shape is not the one of the model");
+}
+
+static bpt_status read_range(const reader *r, const bpt_json *tensor, const bpt_segment *t,
+                             range *out) {
+    const bpt_json *offsets = bpt_json_find(tensor, "data_offsets");
+    out->segment = t;
+    if (!bpt_json_is_array(offsets) || bpt_json_size(offsets) != 2 ||
+        bpt_json_get_u64(r->header, bpt_json_at(offsets, 0), NULL, 0, r->data_bytes, &out->from) !=
+            BPT_OK ||
+        bpt_json_get_u64(r->header, bpt_json_at(offsets, 1), NULL, out->from, r->data_bytes,
+                         &out->to) != BPT_OK)
+        return fail_tensor(r, t->name, "its data_offsets are not two numbers inside of the file");
+    if (out->to - out->from != t->count * sizeof(float))
+        return fail_tensor(r, t->name, "its data_offsets do not fit its shape");
+    return BPT_OK;
+}
+
+static bpt_status check_tensor(const reader *r, const bpt_segment *t, range *out) {
+    const bpt_json *tensor = bpt_json_find(bpt_json_root(r->header), t->name);
+    const char *dtype;
+    if (!tensor) return fail_tensor(r, t->name, "the model has it and the file does not");
+    if (!bpt_json_is_object(tensor)) return fail_tensor(r, t->name, "not a JSON object");
+    if (bpt_json_get_text(r->header, tensor, "dtype", &dtype) != BPT_OK ||
+        strcmp(dtype, "F32") != 0)
+        return fail_tensor(r, t->name, "its dtype is not F32");
+    BPT_TRY(check_shape(r, tensor, t));
+    return read_range(r, tensor, t, out);
+}
+
+static bool is_segment(const bpt_segments *s, const char *name) {
+    for (size_t i = 0; i < s->n; i++)
+        if (strcmp(s->items[i].name, name) == 0) return true;
+    return false;
+}
+
+/* All segments have been found, so a member beyond their number is one too many; it is among the
+ * first n + 2, since keys differ. */
+static bpt_status check_no_more(const reader *r) {
+    const bpt_json *root = bpt_json_root(r->header);
+    const bool has_metadata = bpt_json_find(root, METADATA_KEY) != NULL;
+    const bpt_segments *s = r->segments;
+    if (bpt_json_size(root) == s->n + has_metadata) return BPT_OK;
+    const char *name = "?";
+    for (size_t i = 0; i < s->n + 2 && bpt_json_member(root, i, &name); i++)
+        if (strcmp(name, METADATA_KEY) != 0 && !is_segment(s, name)) break;
+    return fail_tensor(r, name, "the file has it and the model does not");
+}
+
+static int compare_ranges(const void *a, const void *b) {
+    const range *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+/* The format allows neither overlaps nor holes. */
+static bpt_status check_ranges(const reader *r) {
+    uint64_t end = 0;
+    qsort(r->ranges, r->segments->n, sizeof *r->ranges, compare_ranges);
+    for (size_t i = 0; i < r->segments->n; i++) {
+        const range *t = &r->ranges[i];
+        if (t->from != end)
+            return fail_tensor(r, t->segment->name,
+                               t->from < end ? "its data overlap with another tensor's"
+                                             : "there is a hole before its data");
+        end = t->to;
+    }
+    if (end == r->data_bytes) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "%s: %" PRIu64 " bytes follow the last tensor", r->path,
+                    r->data_bytes - end);
+}
+
+static bpt_status check_header(reader *r) {
+    for (size_t i = 0; i < r->segments->n; i++) {
+        const bpt_status status = check_tensor(r, &r->segments->items[i], &r->ranges[i]);
+        if (status != BPT_OK) {
+            bpt_hint("the file may belong to another model, or to another number of classes");
+            return status;
+        }
+    }
+    BPT_TRY(check_no_more(r));
+    return check_ranges(r);
+}
+
+static bpt_status read_values(const reader *r, float *values) {
+    const uint64_t start = LENGTH_BYTES + r->header_bytes;
+    for (size_t i = 0; i < r->segments->n; i++) {
+        const range *t = &r->ranges[i];
+        BPT_TRY(read_at(r, values + t->segment->offset, t->to - t->from, start + t->from));
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *values) {
+    reader r = {.path = path, .segments = s};
+    r.fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (r.fd < 0) return bpt_fail_errno(errno, "open", path);
+    bpt_status status;
+    BPT_TRY_GOTO(status, measure(&r), done);
+    BPT_TRY_GOTO(status, read_header(&r), done);
+    BPT_TRY_GOTO(status, BPT_NEW("tensor ranges", s->n, &r.ranges), done);
+    BPT_TRY_GOTO(status, check_header(&r), done);
+    status = read_values(&r, values);
+done:
+    bpt_free(r.ranges);
+    bpt_json_doc_free(r.header);
+    close(r.fd);
+    return status;
+}

@@ -1,0 +1,13 @@
+#include "inner/sgd.h"
+
+void bpt_sgd_update(float *restrict w, float *restrict v, const float *restrict g, size_t n,
+                    float rate, float momentum, float decay) {
+    for (size_t i = 0; i < n; i++) {
+        v[i] = momentum * v[i] + (g[i] + decay * w[i]);
+        w[i] -= rate * v[i];
+    }
+}
+
+void bpt_sum_add(float *restrict sum, const float *restrict x, size_t n) {
+    for (size_t i = 0; i < n; i++) sum[i] += x[i];
+}

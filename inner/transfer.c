@@ -1,0 +1,50 @@
+/* Between the layouts that kernels compute in and the canonical flat vector. One pair of kernels a
+ * segment serves weights, gradients and momentum, since these lie at the same offsets. */
+#include "inner/network_private.h"
+
+static bpt_status plan_copy(bpt_network *net, bpt_phase phase, const char *kind, const char *label,
+                            const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
+                            bpt_ref to_ref) {
+    bpt_kernel *k;
+    BPT_TRY(bpt_cpu_reorder(net->cpu, from, to, &k));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, from_ref);
+    bpt_kernel_bind(k, BPT_SLOT_DST, to_ref);
+    return bpt_builder_kernel(&net->builder, phase, k, (bpt_task_info){kind, label}, (bpt_deps){0},
+                              NULL);
+}
+
+bpt_status bpt__plan_transfers(bpt_network *net) {
+    for (size_t s = 0; s < net->model->segments.n; s++) {
+        const bpt_weight_plan *w = &net->builder.weights[s];
+        const bpt_segment *segment = w->segment;
+        const bpt_ref flat = {BPT_BLOCK_FLAT, segment->offset * sizeof(float)};
+        const bpt_ref native = {BPT_BLOCK_NATIVE, w->master.offset};
+        const bpt_layout *plain;
+        BPT_TRY(bpt_layout_plain(net->cpu, segment->dims, segment->n_dims, &plain));
+        BPT_TRY(plan_copy(net, BPT_PHASE_EXPORT, "export", segment->name, w->layout, native, plain,
+                          flat));
+        BPT_TRY(plan_copy(net, BPT_PHASE_IMPORT, "import", segment->name, plain, flat, w->layout,
+                          native));
+    }
+    return BPT_OK;
+}
+
+static bpt_status transfer(bpt_network *net, bpt_graph_role role, bpt_vector which, float *flat) {
+    static const bpt_block blocks[] = {
+        [BPT_VECTOR_WEIGHTS] = BPT_BLOCK_WEIGHTS,
+        [BPT_VECTOR_GRADIENTS] = BPT_BLOCK_GRADIENTS,
+        [BPT_VECTOR_MOMENTUM] = BPT_BLOCK_MOMENTUM,
+    };
+    BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_NATIVE, net->blocks.base[blocks[which]]));
+    BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_FLAT, (char *)flat));
+    return bpt_pool_run(net->pool, net->graphs[role], NULL);
+}
+
+bpt_status bpt_network_get(bpt_network *net, bpt_vector which, float *flat) {
+    return transfer(net, BPT_GRAPH_EXPORT, which, flat);
+}
+
+bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat) {
+    return transfer(net, BPT_GRAPH_IMPORT, which,
+                    (float *)flat); /* only read by the import graph */
+}

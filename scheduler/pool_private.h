@@ -1,0 +1,75 @@
+/** @file scheduler/pool_private.h
+ * What a pool is made of, for the sources of scheduler/ only.
+ *
+ * Every worker has a queue of ready tasks. What a worker makes ready it keeps (the data are in its
+ * cache); a worker without tasks takes the one of greatest upward rank that is queued anywhere; if
+ * there is none it sleeps. Workers do not know where a run begins and ends: only worker 0 does,
+ * which stays in the loop until no task remains. So a run in which only worker 0 finds work wakes
+ * nobody.
+ *
+ * No wake-up is lost: who adds tasks first writes `best` of the queue, then reads `n_idle`; who
+ * goes to sleep first writes `n_idle`, then reads every `best`. All four are sequentially
+ * consistent, so one of the two sees the other. The same holds for `remaining` and worker 0.
+ *
+ * Lock order: bpt_graph.lock, then one of bpt__ready.lock and bpt_pool.lock. */
+#ifndef BPT_SCHEDULER_POOL_PRIVATE_H
+#define BPT_SCHEDULER_POOL_PRIVATE_H
+
+#include "scheduler/cores.h"
+#include "scheduler/graph_private.h"
+#include "scheduler/pool.h"
+#include "scheduler/ready.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+typedef struct bpt__worker {
+    _Alignas(64) bpt__ready ready;
+    bpt_pool *pool;
+    unsigned index;
+    pthread_t thread;    /* but for worker 0 */
+    pthread_cond_t wake; /* with pool->lock */
+    bool asleep;         /* guarded by pool->lock */
+    /* Of the current run; own lines, since they change with each task. Others read them once
+     * `remaining` tells that the run is over. */
+    _Alignas(64) uint64_t n_done; /* tasks over that `remaining` still counts */
+    uint64_t n_run;
+    uint64_t n_stolen;
+    uint64_t busy_ns;
+} bpt__worker;
+
+struct bpt_pool {
+    unsigned n_workers;
+    bpt__worker *workers; /* [n_workers] */
+    void (*on_start)(unsigned worker);
+    bpt__cores *cores; /* NULL unless workers are bound */
+
+    pthread_mutex_t lock; /* guards idle, asleep, n_started and stopping */
+    bpt__worker **idle;   /* [n_workers] the first n_idle sleep; the last one to go wakes first */
+    _Atomic unsigned n_idle;
+    unsigned n_started;
+    bool stopping;
+
+    /* The current run. `graph` is written between runs, when no worker holds a task. */
+    bpt_graph *graph;
+    _Atomic bool cancelled;                  /* written under graph->lock */
+    bpt_error error;                         /* guarded by graph->lock: why cancelled */
+    _Alignas(64) _Atomic uint64_t remaining; /* tasks that are not over */
+};
+
+/** Runs tasks on the calling thread: worker 0 until the run is over, the others until the pool
+ * stops. (run.c) */
+void bpt__worker_loop(bpt__worker *w);
+
+/** Sleeps until there may be something to do; returns at once if there already is.
+ * @return false if the pool stops */
+bool bpt__worker_sleep(bpt__worker *w);
+
+/** Wakes up to @p n sleeping workers. */
+void bpt__pool_wake(bpt_pool *pool, unsigned n);
+
+/** Wakes worker 0, if it sleeps, to see that the run is over. */
+void bpt__pool_wake_caller(bpt_pool *pool);
+
+#endif

@@ -1,0 +1,337 @@
+#include "storage/catalog.h"
+
+#include "base/checksum.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "storage/environment.h"
+
+#include <endian.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#define SCHEMA_KEY   "dataset"
+#define SPLIT_PREFIX "split/"
+
+enum { CHECKSUM_BYTES = 8, MAX_SPLITS = 64, MAX_CLASSES = 65536, MAX_CHANNELS = 1 << 20 };
+
+/* What a bpt_split points to. */
+typedef struct split_store {
+    bpt_json_doc *doc; /* owns the texts */
+    uint64_t *per_class;
+    double *mean, *std;
+    const char **sources;
+    bpt__location location;
+} split_store;
+
+struct bpt__catalog {
+    bpt_dataset_info info;
+    char *path;
+    bpt_json_doc *doc; /* owns the texts of the schema */
+    const char **classes;
+    bpt_split *splits;   /* shape [info.n_splits] */
+    split_store *stores; /* likewise */
+    size_t splits_capacity, stores_capacity;
+};
+
+const bpt_dataset_info *bpt__catalog_info(const bpt__catalog *catalog) {
+    return &catalog->info;
+}
+
+const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s) {
+    return &catalog->stores[s].location;
+}
+
+const bpt_split *bpt__catalog_find(const bpt__catalog *catalog, const char *name) {
+    for (size_t s = 0; s < catalog->info.n_splits; s++)
+        if (strcmp(catalog->splits[s].name, name) == 0) return &catalog->splits[s];
+    return NULL;
+}
+
+void bpt__catalog_free(bpt__catalog *c) {
+    if (!c) return;
+    for (size_t s = 0; s < c->info.n_splits; s++) {
+        split_store *store = &c->stores[s];
+        bpt_json_doc_free(store->doc);
+        bpt_free(store->per_class);
+        bpt_free(store->mean);
+        bpt_free(store->std);
+        bpt_free(store->sources);
+        bpt_free(store->location.database);
+    }
+    bpt_free(c->splits);
+    bpt_free(c->stores);
+    bpt_json_doc_free(c->doc);
+    bpt_free(c->classes);
+    bpt_free(c->path);
+    bpt_free(c);
+}
+
+/* ---- reading ---- */
+
+/* An entry of meta is the checksum of a text, then the text. */
+static bpt_status open_entry(const bpt__catalog *c, const MDB_val *key, const MDB_val *value,
+                             bpt_json_doc **doc) {
+    uint64_t checksum;
+    const char *text = (const char *)value->mv_data + sizeof checksum;
+    bool sound = value->mv_size > sizeof checksum;
+    if (sound) {
+        memcpy(&checksum, value->mv_data, sizeof checksum);
+        sound = le64toh(checksum) == bpt_checksum(text, value->mv_size - sizeof checksum);
+    }
+    if (!sound)
+        return bpt_fail(BPT_ECORRUPT, "dataset %s: checksum mismatch in its schema, entry %.*s",
+                        c->path, (int)key->mv_size, (const char *)key->mv_data);
+    return bpt_json_parse(c->path, text, value->mv_size - sizeof checksum, doc);
+}
+
+static bpt_status get_u32(const bpt_json_doc *d, const char *key, uint64_t min, uint64_t max,
+                          uint32_t *out) {
+    uint64_t value;
+    BPT_TRY(bpt_json_get_u64(d, bpt_json_root(d), key, min, max, &value));
+    *out = (uint32_t)value;
+    return BPT_OK;
+}
+
+static bpt_status get_texts(const bpt_json_doc *d, const char *key, const char ***out, size_t *n) {
+    const bpt_json *array;
+    const char **texts = NULL;
+    BPT_TRY(bpt_json_get_array(d, bpt_json_root(d), key, &array));
+    const size_t size = bpt_json_size(array);
+    BPT_TRY(BPT_NEW(key, size, &texts));
+    for (size_t i = 0; i < size; i++) {
+        const bpt_status status = bpt_json_get_text(d, bpt_json_at(array, i), NULL, &texts[i]);
+        if (status != BPT_OK) {
+            bpt_free(texts);
+            return status;
+        }
+    }
+    *out = texts;
+    *n = size;
+    return BPT_OK;
+}
+
+static bpt_status find_array(const bpt__catalog *c, const bpt_json_doc *d, const char *key,
+                             size_t size, const bpt_json **array) {
+    BPT_TRY(bpt_json_get_array(d, bpt_json_root(d), key, array));
+    if (bpt_json_size(*array) == size) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "dataset %s: %s has %zu entries, not %zu", c->path, key,
+                    bpt_json_size(*array), size);
+}
+
+static bpt_status get_reals(const bpt__catalog *c, const bpt_json_doc *d, const char *key,
+                            size_t size, double **out) {
+    const bpt_json *array;
+    BPT_TRY(find_array(c, d, key, size, &array));
+    BPT_TRY(BPT_NEW(key, size, out));
+    for (size_t i = 0; i < size; i++)
+        BPT_TRY(bpt_json_get_real(d, bpt_json_at(array, i), NULL, &(*out)[i]));
+    return BPT_OK;
+}
+
+static bpt_status get_counts(const bpt__catalog *c, const bpt_json_doc *d, const char *key,
+                             size_t size, uint64_t **out) {
+    const bpt_json *array;
+    BPT_TRY(find_array(c, d, key, size, &array));
+    BPT_TRY(BPT_NEW(key, size, out));
+    for (size_t i = 0; i < size; i++)
+        BPT_TRY(bpt_json_get_u64(d, bpt_json_at(array, i), NULL, 0, UINT32_MAX, &(*out)[i]));
+    return BPT_OK;
+}
+
+static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val *value) {
+    BPT_TRY(open_entry(c, key, value, &c->doc));
+    const bpt_json_doc *d = c->doc;
+    bpt_dataset_info *info = &c->info;
+    BPT_TRY(get_u32(d, "format", 1, UINT32_MAX, &info->format));
+    if (info->format > BPT_DATASET_FORMAT) {
+        const bpt_status status =
+            bpt_fail(BPT_EDATA, "dataset %s has format %u; this program reads formats up to %d",
+                     c->path, info->format, BPT_DATASET_FORMAT);
+        bpt_hint("use the bpt that wrote it or a newer one, or ingest the images again");
+        return status;
+    }
+    const bpt_json *shape;
+    BPT_TRY(find_array(c, d, "shape", 3, &shape));
+    uint32_t *const sides[] = {&info->C, &info->H, &info->W};
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t side;
+        BPT_TRY(bpt_json_get_u64(d, bpt_json_at(shape, i), NULL, 1, 1 << 28, &side));
+        *sides[i] = (uint32_t)side;
+    }
+    BPT_TRY(bpt_json_get_text(d, bpt_json_root(d), "encoding", &info->encoding));
+    if (strcmp(info->encoding, "raw") != 0)
+        return bpt_fail(BPT_EDATA, "dataset %s: unknown encoding \"%s\"", c->path, info->encoding);
+    const char *checksum;
+    BPT_TRY(bpt_json_get_text(d, bpt_json_root(d), "checksum", &checksum));
+    if (strcmp(checksum, BPT_CHECKSUM_NAME) != 0)
+        return bpt_fail(BPT_EDATA, "dataset %s: unknown checksum \"%s\"", c->path, checksum);
+    size_t n;
+    BPT_TRY(get_texts(d, "classes", &c->classes, &n));
+    if (n == 0 || n > MAX_CLASSES)
+        return bpt_fail(BPT_EDATA, "dataset %s has %zu classes", c->path, n);
+    info->classes = c->classes;
+    info->n_classes = (uint32_t)n;
+    return BPT_OK;
+}
+
+static bpt_status read_split(bpt__catalog *c, const MDB_val *key, const MDB_val *value) {
+    BPT_TRY(BPT_GROW("splits", c->info.n_splits + 1, &c->splits, &c->splits_capacity));
+    BPT_TRY(BPT_GROW("splits", c->info.n_splits + 1, &c->stores, &c->stores_capacity));
+    bpt_split *split = &c->splits[c->info.n_splits];
+    split_store *store = &c->stores[c->info.n_splits];
+    split->number = c->info.n_splits++; /* from here on bpt__catalog_free() cleans up */
+    c->info.splits = c->splits;
+    BPT_TRY(open_entry(c, key, value, &store->doc));
+    const bpt_json_doc *d = store->doc;
+    const bpt_json *root = bpt_json_root(d);
+    BPT_TRY(bpt_json_get_text(d, root, "name", &split->name));
+    const size_t prefix = strlen(SPLIT_PREFIX);
+    if (key->mv_size != prefix + strlen(split->name) ||
+        memcmp((const char *)key->mv_data + prefix, split->name, key->mv_size - prefix) != 0)
+        return bpt_fail(BPT_ECORRUPT, "dataset %s: entry %.*s describes split %s", c->path,
+                        (int)key->mv_size, (const char *)key->mv_data, split->name);
+    BPT_TRY(get_u32(d, "count", 1, UINT32_MAX, &split->count));
+    BPT_TRY(get_u32(d, "pack", 1, UINT32_MAX, &store->location.pack));
+    BPT_TRY(bpt_json_get_u64(d, root, "generation", 1, UINT32_MAX, &store->location.generation));
+    BPT_TRY(get_counts(c, d, "per_class", c->info.n_classes, &store->per_class));
+    BPT_TRY(get_reals(c, d, "mean", c->info.C, &store->mean));
+    BPT_TRY(get_reals(c, d, "std", c->info.C, &store->std));
+    BPT_TRY(bpt_json_get_text(d, root, "importer", &split->importer));
+    BPT_TRY(get_texts(d, "sources", &store->sources, &split->n_sources));
+    BPT_TRY(bpt_json_get_u64(d, root, "seed", 0, INT64_MAX, &split->seed));
+    split->per_class = store->per_class;
+    split->mean = store->mean;
+    split->std = store->std;
+    split->sources = store->sources;
+    return bpt_strf(&store->location.database, "%s@%" PRIu64, split->name,
+                    store->location.generation);
+}
+
+static bpt_status read_entries(bpt__catalog *c, MDB_cursor *cursor) {
+    MDB_val key, value;
+    int code;
+    for (code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST); code == 0;
+         code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        const size_t prefix = strlen(SPLIT_PREFIX);
+        if (key.mv_size == strlen(SCHEMA_KEY) && memcmp(key.mv_data, SCHEMA_KEY, key.mv_size) == 0)
+            BPT_TRY(read_schema(c, &key, &value));
+        else if (c->info.format != 0 && key.mv_size > prefix && c->info.n_splits < MAX_SPLITS &&
+                 memcmp(key.mv_data, SPLIT_PREFIX, prefix) == 0)
+            BPT_TRY(read_split(c, &key, &value));
+        else
+            return bpt_fail(BPT_ECORRUPT, "dataset %s: unknown entry %.*s in its schema", c->path,
+                            (int)key.mv_size, (const char *)key.mv_data);
+    }
+    return code == MDB_NOTFOUND ? BPT_OK : bpt__lmdb_fail(code, "read", c->path);
+}
+
+bpt_status bpt__catalog_read(MDB_txn *txn, const char *path, bpt__catalog **out) {
+    bpt__catalog *c;
+    BPT_TRY(BPT_NEW("catalog", 1, &c));
+    MDB_dbi meta;
+    MDB_cursor *cursor = NULL;
+    bpt_status status;
+    BPT_TRY_GOTO(status, bpt_strdup(path, &c->path), done);
+    c->info.path = c->path;
+    int code = mdb_dbi_open(txn, BPT__META, 0, &meta);
+    if (code == MDB_NOTFOUND) goto done; /* no split has been completed yet */
+    if (code == 0) code = mdb_cursor_open(txn, meta, &cursor);
+    if (code != 0) {
+        status = bpt__lmdb_fail(code, "read", path);
+        goto done;
+    }
+    status = read_entries(c, cursor);
+    /* A checksum was right, so what is wrong with the text was written so or was changed. */
+    mdb_cursor_close(cursor);
+done:
+    if (status == BPT_OK)
+        *out = c;
+    else
+        bpt__catalog_free(c);
+    return status;
+}
+
+/* ---- writing ---- */
+
+static void put_texts(bpt_json_writer *w, const char *key, const char *const *texts, size_t n) {
+    bpt_json_open_array(w, key);
+    for (size_t i = 0; i < n; i++) bpt_json_put_text(w, NULL, texts[i]);
+    bpt_json_close_array(w);
+}
+
+static void put_reals(bpt_json_writer *w, const char *key, const double *values, size_t n) {
+    bpt_json_open_array(w, key);
+    for (size_t i = 0; i < n; i++) bpt_json_put_real(w, NULL, values[i]);
+    bpt_json_close_array(w);
+}
+
+static void put_schema(bpt_json_writer *w, const bpt_dataset_info *info) {
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_u64(w, "format", BPT_DATASET_FORMAT);
+    bpt_json_open_array(w, "shape");
+    bpt_json_put_u64(w, NULL, info->C);
+    bpt_json_put_u64(w, NULL, info->H);
+    bpt_json_put_u64(w, NULL, info->W);
+    bpt_json_close_array(w);
+    bpt_json_put_text(w, "encoding", "raw");
+    bpt_json_put_text(w, "checksum", BPT_CHECKSUM_NAME);
+    put_texts(w, "classes", info->classes, info->n_classes);
+    bpt_json_close_object(w);
+}
+
+static void put_split(bpt_json_writer *w, const bpt_dataset_info *info, const bpt_split *split,
+                      const bpt__location *location) {
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_text(w, "name", split->name);
+    bpt_json_put_u64(w, "generation", location->generation);
+    bpt_json_put_u64(w, "count", split->count);
+    bpt_json_put_u64(w, "pack", location->pack);
+    bpt_json_open_array(w, "per_class");
+    for (size_t i = 0; i < info->n_classes; i++) bpt_json_put_u64(w, NULL, split->per_class[i]);
+    bpt_json_close_array(w);
+    put_reals(w, "mean", split->mean, info->C);
+    put_reals(w, "std", split->std, info->C);
+    bpt_json_put_text(w, "importer", split->importer);
+    put_texts(w, "sources", split->sources, split->n_sources);
+    bpt_json_put_u64(w, "seed", split->seed);
+    bpt_json_close_object(w);
+}
+
+static bpt_status write_entry(MDB_txn *txn, MDB_dbi meta, const char *key_text, bpt_json_writer *w,
+                              int *code) {
+    const char *text;
+    size_t length;
+    char *entry;
+    BPT_TRY(bpt_json_end_text(w, &text, &length));
+    BPT_TRY(bpt_alloc("schema entry", CHECKSUM_BYTES + length, 1, (void **)&entry));
+    const uint64_t checksum = htole64(bpt_checksum(text, length));
+    memcpy(entry, &checksum, CHECKSUM_BYTES);
+    memcpy(entry + CHECKSUM_BYTES, text, length);
+    MDB_val key = {strlen(key_text), (void *)(uintptr_t)key_text};
+    MDB_val value = {CHECKSUM_BYTES + length, entry};
+    *code = mdb_put(txn, meta, &key, &value, 0);
+    bpt_free(entry);
+    bpt_json_reset(w);
+    return BPT_OK;
+}
+
+bpt_status bpt__catalog_write(MDB_txn *txn, const bpt_dataset_info *info, const bpt_split *split,
+                              const bpt__location *location, int *code) {
+    MDB_dbi meta;
+    *code = mdb_dbi_open(txn, BPT__META, MDB_CREATE, &meta);
+    if (*code != 0) return BPT_OK;
+    bpt_json_writer w = {0};
+    char *key = NULL;
+    bpt_status status;
+    put_schema(&w, info);
+    BPT_TRY_GOTO(status, write_entry(txn, meta, SCHEMA_KEY, &w, code), done);
+    if (*code != 0) goto done;
+    BPT_TRY_GOTO(status, bpt_strf(&key, SPLIT_PREFIX "%s", split->name), done);
+    put_split(&w, info, split, location);
+    status = write_entry(txn, meta, key, &w, code);
+done:
+    bpt_free(key);
+    bpt_json_free(&w);
+    return status;
+}

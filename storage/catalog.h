@@ -1,0 +1,50 @@
+/** @file storage/catalog.h
+ * The `meta` database of a dataset: its schema and its splits, as JSON with a checksum.
+ * For this folder only.
+ *
+ * Threads: a catalog belongs to one thread while it is read; then any thread may look at it. */
+#ifndef BPT_STORAGE_CATALOG_H
+#define BPT_STORAGE_CATALOG_H
+
+#include "base/status.h"
+#include "storage/dataset.h"
+
+#include <lmdb.h>
+#include <stdint.h>
+
+#define BPT__META "meta"
+
+/** Where the records of a split are. */
+typedef struct bpt__location {
+    uint64_t generation; /* counts how often the split was replaced */
+    char *database;      /* "train@1" */
+    uint32_t pack;       /* records to a value; the last one may hold fewer */
+} bpt__location;
+
+typedef struct bpt__catalog bpt__catalog;
+
+/** Reads the catalog.
+ * @param path of the dataset, for messages; copied
+ * @param[out] out caller owns, bpt__catalog_free(). One of an environment that holds no schema yet
+ *             has format 0 and no splits
+ * @return BPT_OK, BPT_EDATA (newer format), BPT_ECORRUPT, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt__catalog_read(MDB_txn *txn, const char *path, bpt__catalog **out);
+void bpt__catalog_free(bpt__catalog *catalog);
+
+/** @return what readers see of it: borrowed */
+const bpt_dataset_info *bpt__catalog_info(const bpt__catalog *catalog);
+
+/** @return where split number @p s is: borrowed */
+const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s);
+
+/** @return the split of that name, NULL if there is none: borrowed */
+const bpt_split *bpt__catalog_find(const bpt__catalog *catalog, const char *name);
+
+/** Writes schema and one split into `meta`, creating it where it is missing.
+ * @param info  the new schema; its splits are not looked at
+ * @param split the new or changed split
+ * @return BPT_OK, or an LMDB code in @p code (its status is the caller's to make), BPT_ENOMEM */
+bpt_status bpt__catalog_write(MDB_txn *txn, const bpt_dataset_info *info, const bpt_split *split,
+                              const bpt__location *location, int *code);
+
+#endif

@@ -1,0 +1,175 @@
+#include "storage/dataset.h"
+
+#include "base/memory.h"
+#include "storage/dataset_private.h"
+#include "storage/environment.h"
+
+#include <stdio.h>
+#include <string.h>
+
+const bpt_dataset_info *bpt_dataset_describe(const bpt_dataset *dataset) {
+    return dataset->info;
+}
+
+bpt__value_place bpt__dataset_place(const bpt_dataset *dataset, const bpt_split *split,
+                                    uint32_t v) {
+    const uint32_t pack = bpt__catalog_location(dataset->catalog, split->number)->pack;
+    const uint64_t first = (uint64_t)v * pack;
+    const uint64_t left = split->count - first;
+    return (bpt__value_place){.database = dataset->records[split->number].database_id,
+                              .first = first,
+                              .n = left < pack ? (uint32_t)left : pack};
+}
+
+bpt_status bpt__dataset_damaged(const bpt_dataset *dataset, const bpt_split *split, uint32_t v,
+                                const char *what) {
+    const bpt__value_place place = bpt__dataset_place(dataset, split, v);
+    const unsigned long long first = place.first, last = place.first + place.n - 1;
+    const bpt_status status =
+        place.n == 1
+            ? bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: split %s, record %llu: %s",
+                       dataset->info->path, split->name, first, what)
+            : bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: split %s, records %llu to %llu: %s",
+                       dataset->info->path, split->name, first, last, what);
+    bpt_hint("ingest split %s again with --force, or restore the dataset from a copy", split->name);
+    return status;
+}
+
+/* Remembers where in the map each value of a split is. */
+static bpt_status index_values(bpt_dataset *d, const bpt_split *split, MDB_cursor *cursor) {
+    bpt__records *r = &d->records[split->number];
+    MDB_val key, value;
+    int code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
+    for (uint32_t v = 0; v < r->n_values; v++) {
+        if (code == MDB_NOTFOUND) return bpt__dataset_damaged(d, split, v, "missing");
+        if (code != 0) return bpt__lmdb_fail(code, "read", d->info->path);
+        uint8_t expected[BPT__VALUE_KEY];
+        bpt__value_key(v, expected);
+        if (key.mv_size != sizeof expected || memcmp(key.mv_data, expected, sizeof expected) != 0)
+            return bpt__dataset_damaged(d, split, v, "missing");
+        if (value.mv_size < bpt__value_bytes(d->record_bytes, bpt__dataset_place(d, split, v).n))
+            return bpt__dataset_damaged(d, split, v, "too short");
+        r->values[v] = (bpt__stored_value){value.mv_data, value.mv_size};
+        code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
+    }
+    if (code == MDB_NOTFOUND) return BPT_OK;
+    if (code != 0) return bpt__lmdb_fail(code, "read", d->info->path);
+    return bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: split %s has more records than its %u",
+                    d->info->path, split->name, split->count);
+}
+
+static bpt_status open_split(bpt_dataset *d, const bpt_split *split) {
+    bpt__records *r = &d->records[split->number];
+    const bpt__location *location = bpt__catalog_location(d->catalog, split->number);
+    r->database_id = bpt__database_id(location->database);
+    r->n_values = (uint32_t)(((uint64_t)split->count + location->pack - 1) / location->pack);
+    MDB_dbi dbi;
+    MDB_cursor *cursor;
+    MDB_stat stat;
+    int code = mdb_dbi_open(d->txn, location->database, 0, &dbi);
+    if (code == MDB_NOTFOUND)
+        return bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: the records of split %s are missing",
+                        d->info->path, split->name);
+    if (code == 0) code = mdb_stat(d->txn, dbi, &stat);
+    if (code == 0) code = mdb_cursor_open(d->txn, dbi, &cursor);
+    if (code != 0) return bpt__lmdb_fail(code, "read", d->info->path);
+    bpt_status status;
+    if (stat.ms_entries != r->n_values) {
+        status = bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: split %s has %zu values, not %u",
+                          d->info->path, split->name, stat.ms_entries, r->n_values);
+        goto done;
+    }
+    BPT_TRY_GOTO(status, BPT_NEW("value table", r->n_values, &r->values), done);
+    BPT_TRY_GOTO(status, bpt_alloc("value marks", r->n_values, 1, (void **)&r->checked), done);
+    status = index_values(d, split, cursor);
+done:
+    mdb_cursor_close(cursor);
+    return status;
+}
+
+bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out) {
+    bpt_dataset *d;
+    BPT_TRY(BPT_NEW("dataset", 1, &d));
+    bpt_status status;
+    BPT_TRY_GOTO(status, bpt__environment_read(path, deep, &d->env, &d->txn), fail);
+    BPT_TRY_GOTO(status, bpt__catalog_read(d->txn, path, &d->catalog), fail);
+    d->info = bpt__catalog_info(d->catalog);
+    d->record_bytes = (size_t)d->info->C * d->info->H * d->info->W;
+    BPT_TRY_GOTO(status, BPT_NEW("splits", d->info->n_splits, &d->records), fail);
+    for (size_t s = 0; s < d->info->n_splits; s++)
+        BPT_TRY_GOTO(status, open_split(d, &d->info->splits[s]), fail);
+    *out = d;
+    return BPT_OK;
+fail:
+    bpt_dataset_close(d);
+    return status;
+}
+
+bpt_status bpt_dataset_open(const char *path, bpt_dataset **out) {
+    bpt_dataset *d;
+    BPT_TRY(bpt__dataset_open(path, false, &d));
+    if (d->info->n_splits == 0) {
+        bpt_dataset_close(d);
+        const bpt_status status = bpt_fail(BPT_ENOENT, "dataset %s has no split yet", path);
+        bpt_hint("an ingestion was stopped before its end: run bpt-ingest again");
+        return status;
+    }
+    *out = d;
+    return BPT_OK;
+}
+
+void bpt_dataset_close(bpt_dataset *d) {
+    if (!d) return;
+    for (size_t s = 0; d->records && s < d->info->n_splits; s++) {
+        bpt_free(d->records[s].values);
+        bpt_free((void *)d->records[s].checked);
+    }
+    bpt_free(d->records);
+    bpt__catalog_free(d->catalog);
+    bpt__environment_close(d->env, d->txn);
+    bpt_free(d);
+}
+
+static void hint_splits(const bpt_dataset_info *info) {
+    char names[256] = "";
+    size_t used = 0;
+    for (size_t s = 0; s < info->n_splits && used < sizeof names; s++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", s ? ", " : "",
+                                 info->splits[s].name);
+    bpt_hint("its splits are: %s", names);
+}
+
+bpt_status bpt_dataset_find(const bpt_dataset *dataset, const char *name, const bpt_split **split) {
+    const bpt_split *found = bpt__catalog_find(dataset->catalog, name);
+    if (!found) {
+        const bpt_status status =
+            bpt_fail(BPT_ENOENT, "dataset %s has no split \"%s\"", dataset->info->path, name);
+        hint_splits(dataset->info);
+        return status;
+    }
+    *split = found;
+    return BPT_OK;
+}
+
+bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                           const uint8_t **pixels, uint32_t *label) {
+    if (i >= split->count)
+        return bpt_fail(BPT_EUSAGE, "dataset %s: split %s has %u records, there is no record %u",
+                        dataset->info->path, split->name, split->count, i);
+    const uint32_t pack = bpt__catalog_location(dataset->catalog, split->number)->pack;
+    const uint32_t v = i / pack, k = i % pack;
+    const bpt__records *r = &dataset->records[split->number];
+    const bpt__stored_value value = r->values[v];
+    const bpt__value_place place = bpt__dataset_place(dataset, split, v);
+    if (!atomic_load_explicit(&r->checked[v], memory_order_relaxed)) {
+        if (!bpt__value_intact(value.data, value.size, dataset->record_bytes, &place))
+            return bpt__dataset_damaged(dataset, split, v, "checksum mismatch");
+        atomic_store_explicit(&r->checked[v], 1, memory_order_relaxed);
+    }
+    const uint32_t found = bpt__value_label(value.data, k);
+    if (found >= dataset->info->n_classes)
+        return bpt__dataset_damaged(dataset, split, v, "a label is out of range");
+    *label = found;
+    *pixels = bpt__value_pixels(value.data, dataset->record_bytes, place.n, k);
+    return BPT_OK;
+}

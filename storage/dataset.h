@@ -1,0 +1,88 @@
+/** @file storage/dataset.h
+ * Reads a dataset: images of one shape with class labels, in named splits ("train", "test").
+ *
+ * A dataset is a directory; docs/formats.md has its layout. bpt_dataset_open() pins the state of
+ * that moment: a writer may add or replace splits meanwhile, the reader sees the old ones to its
+ * end. Records are handed out as pointers into the memory map, nothing is copied. Each stored value
+ * carries a checksum, verified when the process first reads from it.
+ *
+ * Caveats: open a dataset after fork(), once per process (LMDB's locks belong to the process), and
+ * not while the same process writes it. A read-only medium works; nobody may write there then.
+ *
+ * Threads: open and close while one thread runs; every other function from any thread. */
+#ifndef BPT_STORAGE_DATASET_H
+#define BPT_STORAGE_DATASET_H
+
+#include "base/status.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BPT_DATASET_FORMAT = 1 }; /* newest format version that this program reads and writes */
+
+typedef struct bpt_dataset bpt_dataset;
+
+/** What the schema says about a split. Everything is borrowed from the dataset. */
+typedef struct bpt_split {
+    const char *name;
+    uint32_t count;             /* records; index 0..count-1 */
+    const uint64_t *per_class;  /* records of each class, shape [n_classes] */
+    const double *mean;         /* of pixels / 255, shape [C] */
+    const double *std;          /* likewise; of the whole population; 0 where all are equal */
+    const char *importer;       /* what made it: "idx", "cifar", "glyphs" */
+    const char *const *sources; /* file names without folders, shape [n_sources] */
+    size_t n_sources;
+    uint64_t seed; /* 0 where nothing was random */
+    size_t number; /* position in bpt_dataset_info.splits */
+} bpt_split;
+
+/** What the schema says about the whole dataset. Everything is borrowed from the dataset. */
+typedef struct bpt_dataset_info {
+    const char *path;
+    uint32_t format;
+    uint32_t C, H, W;
+    const char *encoding; /* "raw" */
+    uint32_t n_classes;
+    const char *const *classes; /* names, shape [n_classes] */
+    size_t n_splits;
+    const bpt_split *splits; /* in the order of their names, shape [n_splits] */
+} bpt_dataset_info;
+
+/** Opens a dataset for reading. Checks the structure of the file first, so that damage is an error
+ * and not a crash; the records themselves are checked when read.
+ * @param[out] out caller owns, bpt_dataset_close()
+ * @return BPT_OK, BPT_ENOENT (no dataset there), BPT_EDATA (newer format, or not a dataset),
+ *         BPT_ECORRUPT, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_dataset_open(const char *path, bpt_dataset **out);
+void bpt_dataset_close(bpt_dataset *dataset);
+
+/** @return the schema: borrowed, valid until bpt_dataset_close() */
+const bpt_dataset_info *bpt_dataset_describe(const bpt_dataset *dataset);
+
+/** Finds a split by name.
+ * @param[out] split borrowed, valid until bpt_dataset_close()
+ * @return BPT_OK, BPT_ENOENT (the hint lists the splits that exist) */
+bpt_status bpt_dataset_find(const bpt_dataset *dataset, const char *name, const bpt_split **split);
+
+/** Gives one record.
+ * @param split  of this dataset
+ * @param i      in [0, split->count)
+ * @param[out] pixels shape [C,H,W]; borrowed from the memory map, valid until bpt_dataset_close()
+ * @param[out] label  in [0, n_classes)
+ * @return BPT_OK, BPT_EUSAGE (no such record), BPT_ECORRUPT (names split and record) */
+bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                           const uint8_t **pixels, uint32_t *label);
+
+/** Told now and then how far a verification has come. */
+typedef void (*bpt_verify_progress)(void *arg, uint64_t n_records, uint64_t n_total);
+
+/** Checks everything: page structure of the file, schema, checksum, place and labels of each
+ * record, counts per class, means and standard deviations. Goes on after a damaged value, so that
+ * the error counts them all.
+ * @param progress may be NULL
+ * @param[out] n_records how many records are sound; set on error too
+ * @return what bpt_dataset_open() returns, or BPT_ECORRUPT (names the first damaged records) */
+bpt_status bpt_dataset_verify(const char *path, bpt_verify_progress progress, void *arg,
+                              uint64_t *n_records);
+
+#endif

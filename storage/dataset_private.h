@@ -1,0 +1,52 @@
+/** @file storage/dataset_private.h
+ * The inside of an open dataset, for dataset.c and verify.c.
+ *
+ * Threads: as dataset.h. */
+#ifndef BPT_STORAGE_DATASET_PRIVATE_H
+#define BPT_STORAGE_DATASET_PRIVATE_H
+
+#include "storage/catalog.h"
+#include "storage/dataset.h"
+#include "storage/value.h"
+
+#include <lmdb.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** A value inside the memory map. */
+typedef struct bpt__stored_value {
+    const uint8_t *data;
+    size_t size;
+} bpt__stored_value;
+
+/** The records of one split. */
+typedef struct bpt__records {
+    uint64_t database_id;
+    uint32_t n_values;
+    bpt__stored_value *values; /* shape [n_values] */
+    _Atomic uint8_t *checked;  /* shape [n_values]: 1 once a value was found intact. Relaxed: the
+                                  file does not change, so checking twice does no harm */
+} bpt__records;
+
+struct bpt_dataset {
+    MDB_env *env;
+    MDB_txn *txn; /* pins the state that values point into */
+    bpt__catalog *catalog;
+    const bpt_dataset_info *info; /* of the catalog */
+    size_t record_bytes;
+    bpt__records *records; /* shape [info->n_splits] */
+};
+
+/** bpt_dataset_open(), but an environment without any split is no error.
+ * @param deep check all pages of the file */
+bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out);
+
+/** @return where value @p v of split @p split belongs */
+bpt__value_place bpt__dataset_place(const bpt_dataset *dataset, const bpt_split *split, uint32_t v);
+
+/** Fails with BPT_ECORRUPT and names split and records of value @p v. */
+bpt_status bpt__dataset_damaged(const bpt_dataset *dataset, const bpt_split *split, uint32_t v,
+                                const char *what);
+
+#endif

@@ -1,0 +1,173 @@
+#include "storage/environment.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+#include "storage/page_walk.h"
+
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MAX_DATABASES = 256,
+    LOCK_FILE_BYTES = 32768, /* room for some 500 readers at a time */
+    N_ATTEMPTS = 8,
+};
+
+bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path) {
+    if (code > 0) return bpt_fail_errno(code, verb, path);
+    bpt_status status = BPT_EIO;
+    switch (code) {
+    case MDB_CORRUPTED:
+    case MDB_PAGE_NOTFOUND:
+    case MDB_PANIC:
+        status = BPT_ECORRUPT;
+        break;
+    case MDB_INVALID:
+    case MDB_VERSION_MISMATCH:
+    case MDB_INCOMPATIBLE:
+        status = BPT_EDATA;
+        break;
+    case MDB_READERS_FULL:
+    case MDB_DBS_FULL:
+    case MDB_MAP_FULL:
+    case MDB_TXN_FULL:
+        status = BPT_EFULL;
+        break;
+    default:
+        break;
+    }
+    return bpt_fail(status, "cannot %s %s: %s", verb, path, mdb_strerror(code));
+}
+
+static bpt_status open_handle(const char *path, unsigned flags, MDB_env **out, int *code) {
+    MDB_env *env;
+    *code = mdb_env_create(&env);
+    if (*code != 0) return bpt__lmdb_fail(*code, "open", path);
+    *code = mdb_env_set_maxdbs(env, MAX_DATABASES);
+    if (*code == 0) *code = mdb_env_open(env, path, flags, 0666);
+    if (*code != 0) {
+        mdb_env_close(env);
+        return bpt__lmdb_fail(*code, "open", path);
+    }
+    *out = env;
+    return BPT_OK;
+}
+
+static bpt_status begin_read(MDB_env *env, const char *path, MDB_txn **txn) {
+    int code = mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
+    if (code == MDB_MAP_RESIZED) {
+        /* A writer has made the map larger since we opened it: take its size. */
+        code = mdb_env_set_mapsize(env, 0);
+        if (code == 0) code = mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
+    }
+    return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", path);
+}
+
+static bpt_status read_once(const char *path, const char *file, bool deep, MDB_env **out_env,
+                            MDB_txn **out_txn) {
+    BPT_TRY(bpt__page_check_heads(file));
+    MDB_env *env = NULL;
+    MDB_txn *txn = NULL;
+    int code;
+    bpt_status status = open_handle(path, MDB_RDONLY | MDB_NOTLS, &env, &code);
+    /* Where we may not write a lock file, nobody is writing either, or has to wait for our end. */
+    if (code == EACCES || code == EROFS || code == EPERM)
+        status = open_handle(path, MDB_RDONLY | MDB_NOTLS | MDB_NOLOCK, &env, &code);
+    BPT_TRY(status);
+    BPT_TRY_GOTO(status, begin_read(env, path, &txn), fail);
+    BPT_TRY_GOTO(status, bpt__page_walk(file, mdb_txn_id(txn), deep), fail);
+    *out_env = env;
+    *out_txn = txn;
+    return BPT_OK;
+fail:
+    bpt__environment_close(env, txn);
+    return status;
+}
+
+bpt_status bpt__environment_read(const char *path, bool deep, MDB_env **env, MDB_txn **txn) {
+    char *file;
+    BPT_TRY(bpt_strf(&file, "%s/data.mdb", path));
+    bpt_status status;
+    for (int attempt = 0;; attempt++) {
+        status = read_once(path, file, deep, env, txn);
+        /* A head page read while a writer writes it can look damaged; it does not stay so. */
+        if ((status != BPT_ECANCELED && status != BPT_ECORRUPT) || attempt == N_ATTEMPTS) break;
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    }
+    bpt_free(file);
+    if (status == BPT_ENOENT) {
+        status = bpt_fail(BPT_ENOENT, "there is no dataset at %s", path);
+        bpt_hint("bpt-ingest makes one; bpt-ingest --help shows how");
+    }
+    return status == BPT_ECANCELED ? bpt_fail(BPT_EIO, "%s changes too fast to be read", path)
+                                   : status;
+}
+
+/* LMDB maps its lock file for writing; on a full disk a hole in it would end the process. */
+static bpt_status reserve_lock_file(const char *path) {
+    char *file;
+    BPT_TRY(bpt_strf(&file, "%s/lock.mdb", path));
+    bpt_status status = BPT_OK;
+    const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        status = bpt_fail_errno(errno, "open", file);
+    } else {
+        const int code = posix_fallocate(fd, 0, LOCK_FILE_BYTES);
+        /* Some file systems cannot reserve; LMDB then makes the file by itself. */
+        if (code != 0 && code != EOPNOTSUPP && code != EINVAL)
+            status = bpt_fail_errno(code, "write", file);
+        close(fd);
+    }
+    bpt_free(file);
+    return status;
+}
+
+/* Who was killed while LMDB wrote the first two pages leaves less than a file: start over. */
+static bpt_status remove_stump(const char *file) {
+    enum { TWO_SMALLEST_PAGES = 1024 };
+    struct stat info;
+    if (stat(file, &info) != 0)
+        return errno == ENOENT ? BPT_OK : bpt_fail_errno(errno, "read", file);
+    if (info.st_size < TWO_SMALLEST_PAGES || info.st_size < 2 * sysconf(_SC_PAGESIZE)) {
+        if (unlink(file) != 0) return bpt_fail_errno(errno, "remove", file);
+        return BPT_OK;
+    }
+    return bpt__page_check_heads(file);
+}
+
+static bpt_status check_before_write(MDB_env *env, const char *path, const char *file) {
+    MDB_txn *txn = NULL;
+    BPT_TRY(begin_read(env, path, &txn));
+    const bpt_status status = bpt__page_walk(file, mdb_txn_id(txn), true);
+    mdb_txn_abort(txn);
+    return status;
+}
+
+bpt_status bpt__environment_write(const char *path, MDB_env **out) {
+    char *file;
+    BPT_TRY(bpt_strf(&file, "%s/data.mdb", path));
+    MDB_env *env = NULL;
+    int code;
+    bpt_status status;
+    BPT_TRY_GOTO(status, reserve_lock_file(path), done);
+    BPT_TRY_GOTO(status, remove_stump(file), done);
+    BPT_TRY_GOTO(status, open_handle(path, MDB_NOTLS, &env, &code), done);
+    status = check_before_write(env, path, file);
+    if (status != BPT_OK)
+        mdb_env_close(env);
+    else
+        *out = env;
+done:
+    bpt_free(file);
+    return status;
+}
+
+void bpt__environment_close(MDB_env *env, MDB_txn *txn) {
+    if (txn) mdb_txn_abort(txn);
+    if (env) mdb_env_close(env);
+}

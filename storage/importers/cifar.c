@@ -1,0 +1,179 @@
+/* The binary version of CIFAR-10 and CIFAR-100: records of one label byte (CIFAR-100: the coarse
+ * label, then the fine one) and 3x32x32 bytes, channel by channel.
+ * www.cs.toronto.edu/~kriz/cifar.html CIFAR-100 is taken with its fine labels. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "storage/importer.h"
+
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { C = 3, H = 32, W = 32, PIXELS = C * H * W };
+
+typedef struct variant {
+    const char *name;
+    size_t label_bytes; /* the label is the last of them */
+    uint32_t n_classes;
+    const char *const *class_names;
+} variant;
+
+static const char *const names_10[] = {"airplane", "automobile", "bird",  "cat",  "deer",
+                                       "dog",      "frog",       "horse", "ship", "truck"};
+
+static const char *const names_100[] = {
+    "apple",       "aquarium_fish", "baby",      "bear",       "beaver",       "bed",
+    "bee",         "beetle",        "bicycle",   "bottle",     "bowl",         "boy",
+    "bridge",      "bus",           "butterfly", "camel",      "can",          "castle",
+    "caterpillar", "cattle",        "chair",     "chimpanzee", "clock",        "cloud",
+    "cockroach",   "couch",         "crab",      "crocodile",  "cup",          "dinosaur",
+    "dolphin",     "elephant",      "flatfish",  "forest",     "fox",          "girl",
+    "hamster",     "house",         "kangaroo",  "keyboard",   "lamp",         "lawn_mower",
+    "leopard",     "lion",          "lizard",    "lobster",    "man",          "maple_tree",
+    "motorcycle",  "mountain",      "mouse",     "mushroom",   "oak_tree",     "orange",
+    "orchid",      "otter",         "palm_tree", "pear",       "pickup_truck", "pine_tree",
+    "plain",       "plate",         "poppy",     "porcupine",  "possum",       "rabbit",
+    "raccoon",     "ray",           "road",      "rocket",     "rose",         "sea",
+    "seal",        "shark",         "shrew",     "skunk",      "skyscraper",   "snail",
+    "snake",       "spider",        "squirrel",  "streetcar",  "sunflower",    "sweet_pepper",
+    "table",       "tank",          "telephone", "television", "tiger",        "tractor",
+    "train",       "trout",         "tulip",     "turtle",     "wardrobe",     "whale",
+    "willow_tree", "wolf",          "woman",     "worm"};
+
+_Static_assert(sizeof names_10 / sizeof *names_10 == 10, "CIFAR-10 has 10 classes");
+_Static_assert(sizeof names_100 / sizeof *names_100 == 100, "CIFAR-100 has 100 classes");
+
+static const variant variants[] = {{"CIFAR-10", 1, 10, names_10}, {"CIFAR-100", 2, 100, names_100}};
+
+typedef struct cifar {
+    const variant *variant;
+    char *const *files; /* borrowed */
+    size_t n_files;
+    FILE *file;      /* open one, NULL between files */
+    size_t number;   /* of the next file to open */
+    uint64_t record; /* in the open file */
+} cifar;
+
+static void cifar_close(void *import) {
+    cifar *x = import;
+    if (!x) return;
+    if (x->file) fclose(x->file);
+    bpt_free(x);
+}
+
+static const variant *recognise(uint64_t bytes) {
+    const variant *found = NULL;
+    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
+        if (bytes % (variants[i].label_bytes + PIXELS) != 0) continue;
+        if (found) return NULL; /* some 9 million bytes at a time fit both */
+        found = &variants[i];
+    }
+    return found;
+}
+
+static bpt_status no_cifar(const char *path, uint64_t bytes) {
+    unsigned char head[2] = {0};
+    FILE *file = fopen(path, "rbe");
+    if (file) {
+        if (fread(head, 1, sizeof head, file) != sizeof head) head[0] = 0;
+        fclose(file);
+    }
+    const bpt_status status =
+        bpt_fail(BPT_EDATA,
+                 "%s is no binary CIFAR file: its %llu bytes are no whole number of records of "
+                 "%d (CIFAR-10) or %d (CIFAR-100) bytes",
+                 path, (unsigned long long)bytes, 1 + PIXELS, 2 + PIXELS);
+    if (head[0] == 0x1f && head[1] == 0x8b)
+        bpt_hint("it is compressed: unpack it first (tar xzf) and name the .bin files");
+    else
+        bpt_hint("fetch it again; the binary version is cifar-10-binary.tar.gz, its files *.bin");
+    return status;
+}
+
+static bpt_status survey(cifar *x, uint64_t *count) {
+    *count = 0;
+    for (size_t i = 0; i < x->n_files; i++) {
+        struct stat info;
+        if (stat(x->files[i], &info) != 0) return bpt_fail_errno(errno, "open", x->files[i]);
+        if (!S_ISREG(info.st_mode)) return bpt_fail(BPT_EDATA, "%s is not a file", x->files[i]);
+        if (info.st_size == 0) return bpt_fail(BPT_EDATA, "%s is empty", x->files[i]);
+        const uint64_t bytes = (uint64_t)info.st_size;
+        const variant *found = recognise(bytes);
+        if (!found) return no_cifar(x->files[i], bytes);
+        if (x->variant && found != x->variant)
+            return bpt_fail(BPT_EDATA, "%s is of %s, the files before it are of %s", x->files[i],
+                            found->name, x->variant->name);
+        x->variant = found;
+        *count += bytes / (found->label_bytes + PIXELS);
+    }
+    return BPT_OK;
+}
+
+static bpt_status cifar_open(const bpt_import_source *source, bpt_import_plan *plan,
+                             void **import) {
+    if (source->n_files == 0) return bpt_fail(BPT_EUSAGE, "cifar takes one or more files");
+    cifar *x;
+    BPT_TRY(BPT_NEW("cifar import", 1, &x));
+    x->files = source->files;
+    x->n_files = source->n_files;
+    uint64_t count;
+    const bpt_status status = survey(x, &count);
+    if (status != BPT_OK) {
+        cifar_close(x);
+        return status;
+    }
+    *plan = (bpt_import_plan){.C = C,
+                              .H = H,
+                              .W = W,
+                              .count = count,
+                              .n_classes = x->variant->n_classes,
+                              .class_names = x->variant->class_names};
+    *import = x;
+    return BPT_OK;
+}
+
+/* Makes sure that a file with another record is open. */
+static bpt_status advance(cifar *x) {
+    if (x->file) {
+        const int c = getc(x->file);
+        if (c != EOF) {
+            ungetc(c, x->file);
+            return BPT_OK;
+        }
+        fclose(x->file);
+        x->file = NULL;
+    }
+    if (x->number == x->n_files)
+        return bpt_fail(BPT_EDATA, "%s became shorter while it was read", x->files[x->number - 1]);
+    x->file = fopen(x->files[x->number], "rbe");
+    if (!x->file) return bpt_fail_errno(errno, "open", x->files[x->number]);
+    x->number++;
+    x->record = 0;
+    return BPT_OK;
+}
+
+static bpt_status cifar_next(void *import, uint8_t *pixels, uint32_t *label) {
+    cifar *x = import;
+    BPT_TRY(advance(x));
+    const char *path = x->files[x->number - 1];
+    uint8_t labels[2];
+    const size_t n = x->variant->label_bytes;
+    if (fread(labels, 1, n, x->file) != n || fread(pixels, 1, PIXELS, x->file) != PIXELS)
+        return ferror(x->file) ? bpt_fail_errno(errno, "read", path)
+                               : bpt_fail(BPT_EDATA, "%s became shorter while it was read", path);
+    *label = labels[n - 1];
+    if (*label >= x->variant->n_classes) {
+        const bpt_status status = bpt_fail(
+            BPT_EDATA, "%s: record %llu has label %u, %s has classes 0 to %u", path,
+            (unsigned long long)x->record, *label, x->variant->name, x->variant->n_classes - 1);
+        bpt_hint("is it really a binary %s file?", x->variant->name);
+        return status;
+    }
+    x->record++;
+    return BPT_OK;
+}
+
+const bpt_importer bpt__import_cifar = {
+    .name = "cifar", .open = cifar_open, .next = cifar_next, .close = cifar_close};

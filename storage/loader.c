@@ -1,0 +1,259 @@
+/* A ring of slots. A slot goes round: free, requested, being filled, ready, lent, free.
+ * The consumer's thread requests, takes and releases; a filling thread takes the oldest requested
+ * slot, fills it without the lock, and marks it ready. Slots are taken in the order of their
+ * requests: batch number i always lives in slot i % depth. */
+#include "storage/loader.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+
+enum { MAX_THREADS = 64, MAX_DEPTH = 1024 };
+
+typedef enum slot_state {
+    SLOT_FREE,
+    SLOT_REQUESTED,
+    SLOT_FILLING,
+    SLOT_READY,
+    SLOT_LENT
+} slot_state;
+
+typedef struct slot {
+    slot_state state;
+    uint32_t n;
+    uint32_t *indices; /* shape [batch] */
+    float *pixels;     /* shape [batch, C, H, W] */
+    int32_t *labels;   /* shape [batch] */
+    bpt_error error;   /* status BPT_OK unless filling failed */
+} slot;
+
+struct bpt_loader {
+    const bpt_dataset *dataset;
+    const bpt_split *split;
+    uint32_t batch, depth;
+    size_t C, plane;       /* plane: H*W */
+    float *scale, *shift;  /* pixel -> pixel * scale + shift, shape [C] */
+    uint32_t *all_indices; /* shape [depth, batch]; slots point into these */
+    float *all_pixels;
+    int32_t *all_labels;
+    pthread_t threads[MAX_THREADS];
+    uint32_t n_threads; /* started */
+    uint64_t taken;     /* count of batches taken, the consumer's alone */
+    uint64_t wait_ns;   /* likewise */
+
+    pthread_mutex_t mutex; /* guards what follows; the only lock */
+    pthread_cond_t work;   /* a slot was requested, or stop */
+    pthread_cond_t ready;  /* a slot became ready */
+    slot *slots;           /* shape [depth]; contents belong to whom the state says */
+    uint64_t requested;    /* count of batches requested */
+    uint64_t begun;        /* count of batches that threads have begun to fill */
+    bool stop;
+};
+
+/* ---- filling ---- */
+
+static void convert(const bpt_loader *l, const uint8_t *pixels, float *out) {
+    for (size_t c = 0; c < l->C; c++, pixels += l->plane, out += l->plane) {
+        const float scale = l->scale[c], shift = l->shift[c];
+        for (size_t i = 0; i < l->plane; i++) out[i] = (float)pixels[i] * scale + shift;
+    }
+}
+
+static bpt_status fill(const bpt_loader *l, slot *s) {
+    const size_t record = l->C * l->plane;
+    for (uint32_t i = 0; i < s->n; i++) {
+        const uint8_t *pixels;
+        uint32_t label;
+        BPT_TRY(bpt_dataset_get(l->dataset, l->split, s->indices[i], &pixels, &label));
+        convert(l, pixels, s->pixels + i * record);
+        s->labels[i] = (int32_t)label;
+    }
+    memset(s->pixels + s->n * record, 0, (l->batch - s->n) * record * sizeof *s->pixels);
+    for (uint32_t i = s->n; i < l->batch; i++) s->labels[i] = -1;
+    return BPT_OK;
+}
+
+static void *fill_slots(void *arg) {
+    bpt_loader *l = arg;
+    pthread_mutex_lock(&l->mutex);
+    for (;;) {
+        while (!l->stop && l->begun == l->requested) pthread_cond_wait(&l->work, &l->mutex);
+        if (l->stop) break;
+        slot *s = &l->slots[l->begun++ % l->depth];
+        s->state = SLOT_FILLING;
+        pthread_mutex_unlock(&l->mutex);
+        s->error.status = BPT_OK;
+        if (fill(l, s) != BPT_OK) bpt_error_get(&s->error);
+        pthread_mutex_lock(&l->mutex);
+        s->state = SLOT_READY;
+        pthread_cond_signal(&l->ready);
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return NULL;
+}
+
+/* ---- begin and end ---- */
+
+static bpt_status check_options(const bpt_loader_options *o) {
+    if (o->batch == 0) return bpt_fail(BPT_EUSAGE, "a batch of 0 images cannot be loaded");
+    if (o->n_threads == 0 || o->n_threads > MAX_THREADS)
+        return bpt_fail(BPT_EUSAGE, "%u loader threads: must be 1 to %d", o->n_threads,
+                        MAX_THREADS);
+    if (o->depth == 0 || o->depth > MAX_DEPTH)
+        return bpt_fail(BPT_EUSAGE, "%u batches ahead: must be 1 to %d", o->depth, MAX_DEPTH);
+    return BPT_OK;
+}
+
+static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
+    size_t entries, pixels;
+    BPT_TRY(bpt_size_multiply(o->depth, o->batch, &entries));
+    BPT_TRY(bpt_size_multiply(entries, l->C * l->plane, &pixels));
+    BPT_TRY(BPT_NEW("loader slots", o->depth, &l->slots));
+    BPT_TRY(BPT_NEW("batch indices", entries, &l->all_indices));
+    BPT_TRY(BPT_NEW("batch labels", entries, &l->all_labels));
+    BPT_TRY(BPT_NEW("batch buffers", pixels, &l->all_pixels));
+    BPT_TRY(BPT_NEW("pixel scales", l->C, &l->scale));
+    BPT_TRY(BPT_NEW("pixel shifts", l->C, &l->shift));
+    for (uint32_t i = 0; i < o->depth; i++) {
+        l->slots[i].indices = l->all_indices + (size_t)i * o->batch;
+        l->slots[i].labels = l->all_labels + (size_t)i * o->batch;
+        l->slots[i].pixels = l->all_pixels + (size_t)i * o->batch * l->C * l->plane;
+    }
+    for (size_t c = 0; c < l->C; c++) {
+        const double mean = o->mean ? o->mean[c] : 0;
+        const double std = o->std && o->std[c] != 0 ? o->std[c] : 1;
+        l->scale[c] = (float)(1 / (255 * std));
+        l->shift[c] = (float)(-mean / std);
+    }
+    return BPT_OK;
+}
+
+static bpt_status start_threads(bpt_loader *l, uint32_t n) {
+    while (l->n_threads < n) {
+        const int code = pthread_create(&l->threads[l->n_threads], NULL, fill_slots, l);
+        if (code != 0)
+            return bpt_fail(BPT_EIO, "cannot start loader thread %u: %s", l->n_threads,
+                            strerror(code));
+        l->n_threads++;
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
+                             const bpt_loader_options *options, bpt_loader **out) {
+    BPT_TRY(check_options(options));
+    bpt_loader *l;
+    BPT_TRY(BPT_NEW("loader", 1, &l));
+    const bpt_dataset_info *info = bpt_dataset_describe(dataset);
+    l->dataset = dataset;
+    l->split = split;
+    l->batch = options->batch;
+    l->depth = options->depth;
+    l->C = info->C;
+    l->plane = (size_t)info->H * info->W;
+    pthread_mutex_init(&l->mutex, NULL);
+    pthread_cond_init(&l->work, NULL);
+    pthread_cond_init(&l->ready, NULL);
+    bpt_status status;
+    BPT_TRY_GOTO(status, allocate(l, options), fail);
+    BPT_TRY_GOTO(status, start_threads(l, options->n_threads), fail);
+    *out = l;
+    return BPT_OK;
+fail:
+    bpt_loader_destroy(l);
+    return status;
+}
+
+void bpt_loader_destroy(bpt_loader *l) {
+    if (!l) return;
+    pthread_mutex_lock(&l->mutex);
+    l->stop = true;
+    pthread_cond_broadcast(&l->work);
+    pthread_mutex_unlock(&l->mutex);
+    for (uint32_t i = 0; i < l->n_threads; i++) pthread_join(l->threads[i], NULL);
+    pthread_cond_destroy(&l->ready);
+    pthread_cond_destroy(&l->work);
+    pthread_mutex_destroy(&l->mutex);
+    bpt_free(l->slots);
+    bpt_free(l->all_indices);
+    bpt_free(l->all_labels);
+    bpt_free(l->all_pixels);
+    bpt_free(l->scale);
+    bpt_free(l->shift);
+    bpt_free(l);
+}
+
+/* ---- the consumer ---- */
+
+bpt_status bpt_loader_request(bpt_loader *l, const uint32_t *indices, uint32_t n) {
+    if (n == 0 || n > l->batch)
+        return bpt_fail(BPT_EUSAGE, "a batch of %u images was requested, it takes 1 to %u", n,
+                        l->batch);
+    for (uint32_t i = 0; i < n; i++)
+        if (indices[i] >= l->split->count)
+            return bpt_fail(BPT_EUSAGE, "image %u was requested, split %s has %u", indices[i],
+                            l->split->name, l->split->count);
+    bpt_status status = BPT_OK;
+    pthread_mutex_lock(&l->mutex);
+    slot *s = &l->slots[l->requested % l->depth];
+    if (s->state == SLOT_FREE) {
+        memcpy(s->indices, indices, n * sizeof *indices);
+        s->n = n;
+        s->state = SLOT_REQUESTED;
+        l->requested++;
+        pthread_cond_signal(&l->work);
+    } else {
+        status = bpt_fail(BPT_EFULL, "%u batches are requested or lent already", l->depth);
+    }
+    pthread_mutex_unlock(&l->mutex);
+    return status;
+}
+
+uint32_t bpt_loader_room(bpt_loader *l) {
+    uint32_t n = 0;
+    pthread_mutex_lock(&l->mutex);
+    while (n < l->depth && l->slots[(l->requested + n) % l->depth].state == SLOT_FREE) n++;
+    pthread_mutex_unlock(&l->mutex);
+    return n;
+}
+
+bpt_status bpt_loader_next(bpt_loader *l, bpt_batch *batch) {
+    bpt_status status = BPT_OK;
+    pthread_mutex_lock(&l->mutex);
+    if (l->taken == l->requested) {
+        status = bpt_fail(BPT_EUSAGE, "a batch was asked for, but none is requested");
+        goto done;
+    }
+    const uint32_t number = (uint32_t)(l->taken % l->depth);
+    slot *s = &l->slots[number];
+    if (s->state != SLOT_READY) {
+        const uint64_t start = bpt_clock_ns();
+        while (s->state != SLOT_READY) pthread_cond_wait(&l->ready, &l->mutex);
+        l->wait_ns += bpt_clock_ns() - start;
+    }
+    l->taken++;
+    if (s->error.status != BPT_OK) {
+        status = bpt_error_put(&s->error);
+        s->state = SLOT_FREE;
+        goto done;
+    }
+    s->state = SLOT_LENT;
+    *batch = (bpt_batch){.pixels = s->pixels, .labels = s->labels, .n = s->n, .slot = number};
+done:
+    pthread_mutex_unlock(&l->mutex);
+    return status;
+}
+
+void bpt_loader_release(bpt_loader *l, const bpt_batch *batch) {
+    pthread_mutex_lock(&l->mutex);
+    l->slots[batch->slot].state = SLOT_FREE;
+    pthread_mutex_unlock(&l->mutex);
+}
+
+uint64_t bpt_loader_wait_ns(const bpt_loader *l) {
+    return l->wait_ns;
+}

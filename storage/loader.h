@@ -1,0 +1,74 @@
+/** @file storage/loader.h
+ * Turns lists of record indices into batches of floats, ahead of time, on threads of its own.
+ *
+ * The caller decides the order: it requests batches, each a list of indices, and takes them back in
+ * the order of its requests. The loader's threads read, check and convert the records meanwhile and
+ * write them straight into the batch buffer; what comes out does not depend on how many they are.
+ *
+ *     for each of the first `depth` batches: bpt_loader_request()
+ *     loop: bpt_loader_next(), train, bpt_loader_release(), bpt_loader_request()
+ *
+ * Threads: request, next, release and the counters belong to one thread, the consumer's. The
+ * loader's own threads sleep while there is nothing to do. Nothing is allocated per batch. */
+#ifndef BPT_STORAGE_LOADER_H
+#define BPT_STORAGE_LOADER_H
+
+#include "base/status.h"
+#include "storage/dataset.h"
+
+#include <stdint.h>
+
+typedef struct bpt_loader bpt_loader;
+
+typedef struct bpt_loader_options {
+    uint32_t batch;     /* N: records of a full batch, at least 1 */
+    uint32_t n_threads; /* 1 to 64 */
+    uint32_t depth;     /* batches in flight, the ones lent to the caller included: 1 to 1024 */
+    const double *mean; /* shape [C], as of a bpt_split; NULL: 0. Copied */
+    const double *std;  /* shape [C]; NULL: 1; an entry of 0 counts as 1. Copied */
+} bpt_loader_options;
+
+#define BPT_LOADER_OPTIONS_INIT                                                                    \
+    { .batch = 32, .n_threads = 1, .depth = 4 }
+
+/** A batch, lent to the caller until bpt_loader_release(). */
+typedef struct bpt_batch {
+    const float *pixels;   /* shape [N,C,H,W]: (pixel / 255 - mean) / std; rows >= n are 0 */
+    const int32_t *labels; /* shape [N]; entries >= n are -1 */
+    uint32_t n;            /* records in it, 1 to N */
+    uint32_t slot;         /* the loader's own */
+} bpt_batch;
+
+/** Starts the threads.
+ * @param dataset, split borrowed while the loader lives
+ * @param[out] out caller owns, bpt_loader_destroy()
+ * @return BPT_OK, BPT_EUSAGE (an option out of range), BPT_ENOMEM, BPT_EIO (no thread) */
+bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
+                             const bpt_loader_options *options, bpt_loader **out);
+
+/** Stops the threads; requested batches are dropped, lent ones become invalid. NULL is allowed. */
+void bpt_loader_destroy(bpt_loader *loader);
+
+/** Queues a batch. Never waits.
+ * @param indices shape [n], copied; each below split->count; repeats are allowed
+ * @param n       1 to batch
+ * @return BPT_OK, BPT_EFULL (depth batches are in flight), BPT_EUSAGE (n or an index out of range)
+ */
+bpt_status bpt_loader_request(bpt_loader *loader, const uint32_t *indices, uint32_t n);
+
+/** @return how many more batches bpt_loader_request() would take now. Slots go round in order, so a
+ * batch that is kept lent while later ones are released holds up the requests behind it */
+uint32_t bpt_loader_room(bpt_loader *loader);
+
+/** Takes the oldest requested batch that has not been taken, waiting until it is ready.
+ * @param[out] batch lent until bpt_loader_release(); on error nothing is lent and the batch is gone
+ * @return BPT_OK, BPT_EUSAGE (none was requested), BPT_ECORRUPT (names split and record) */
+bpt_status bpt_loader_next(bpt_loader *loader, bpt_batch *batch);
+
+/** Gives a batch back; its buffer will hold another one. Any order. */
+void bpt_loader_release(bpt_loader *loader, const bpt_batch *batch);
+
+/** @return nanoseconds that bpt_loader_next() has waited so far */
+uint64_t bpt_loader_wait_ns(const bpt_loader *loader);
+
+#endif

@@ -1,0 +1,30 @@
+/** @file storage/page_walk.h
+ * Checks the structure of an LMDB data file without LMDB, so that damage is found, not executed.
+ *
+ * Understands what LMDB 0.9 writes on 64-bit machines for plain named databases (no duplicates):
+ * page headers, node offsets, key order, counts, large values and free pages. Every page number and
+ * offset that LMDB would follow is checked to be in bounds first.
+ *
+ * Threads: any. */
+#ifndef BPT_STORAGE_PAGE_WALK_H
+#define BPT_STORAGE_PAGE_WALK_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Checks the two head pages: what LMDB reads when it opens the file.
+ * @param file path of data.mdb, for reading and for messages
+ * @return BPT_OK, BPT_ENOENT (no such file, or nothing in it yet), BPT_EDATA (not an LMDB file, or
+ *         one of another LMDB format), BPT_ECORRUPT, BPT_EIO */
+bpt_status bpt__page_check_heads(const char *file);
+
+/** Checks all that is reachable from the state after transaction @p txn_id. Leaf and branch pages
+ * are read, large values are not.
+ * @param deep also check the page headers of large values, the free pages and the spare bytes
+ * @return BPT_OK, BPT_ECANCELED (a writer has replaced this state: take a newer one), BPT_ECORRUPT,
+ *         BPT_EIO, BPT_ENOMEM */
+bpt_status bpt__page_walk(const char *file, uint64_t txn_id, bool deep);
+
+#endif

@@ -1,0 +1,72 @@
+#include "storage/value.h"
+
+#include "base/checksum.h"
+
+/* Header, little-endian: checksum of all that follows it, database, first record, count, zero. */
+enum { AT_CHECKSUM = 0, AT_DATABASE = 8, AT_FIRST = 16, AT_COUNT = 24, AT_ZERO = 28 };
+
+enum { LARGEST_PACKED_VALUE = 256 * 1024 };
+
+uint64_t bpt__database_id(const char *name) {
+    return bpt_checksum(name, strlen(name));
+}
+
+size_t bpt__value_padded(size_t bytes, size_t page_bytes) {
+    const size_t n_pages = (bytes + BPT__PAGE_HEADER + page_bytes - 1) / page_bytes;
+    return n_pages * page_bytes - BPT__PAGE_HEADER;
+}
+
+uint32_t bpt__value_pack(size_t record_bytes, size_t page_bytes) {
+    uint32_t best = 1;
+    double least = 1e9;
+    for (uint32_t n = 1; n == 1 || bpt__value_bytes(record_bytes, n) <= LARGEST_PACKED_VALUE; n++) {
+        const size_t stored = bpt__value_padded(bpt__value_bytes(record_bytes, n), page_bytes);
+        const double waste =
+            (double)(stored + BPT__PAGE_HEADER) / (double)(n * (record_bytes + sizeof(uint16_t))) -
+            1;
+        if (waste < least) {
+            best = n;
+            least = waste;
+        }
+        if (waste < 0.02) break;
+    }
+    return best;
+}
+
+static void put_u64(uint8_t *at, uint64_t value) {
+    value = htole64(value);
+    memcpy(at, &value, sizeof value);
+}
+
+static void put_u32(uint8_t *at, uint32_t value) {
+    value = htole32(value);
+    memcpy(at, &value, sizeof value);
+}
+
+static uint64_t get_u64(const uint8_t *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return le64toh(value);
+}
+
+static uint32_t get_u32(const uint8_t *at) {
+    uint32_t value;
+    memcpy(&value, at, sizeof value);
+    return le32toh(value);
+}
+
+void bpt__value_seal(uint8_t *value, size_t size, const bpt__value_place *place) {
+    put_u64(value + AT_DATABASE, place->database);
+    put_u64(value + AT_FIRST, place->first);
+    put_u32(value + AT_COUNT, place->n);
+    put_u32(value + AT_ZERO, 0);
+    put_u64(value + AT_CHECKSUM, bpt_checksum(value + AT_DATABASE, size - AT_DATABASE));
+}
+
+bool bpt__value_intact(const uint8_t *value, size_t size, size_t record_bytes,
+                       const bpt__value_place *place) {
+    return size >= bpt__value_bytes(record_bytes, place->n) &&
+           get_u64(value + AT_DATABASE) == place->database &&
+           get_u64(value + AT_FIRST) == place->first && get_u32(value + AT_COUNT) == place->n &&
+           get_u64(value + AT_CHECKSUM) == bpt_checksum(value + AT_DATABASE, size - AT_DATABASE);
+}

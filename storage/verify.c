@@ -1,0 +1,103 @@
+#include "base/memory.h"
+#include "storage/dataset_private.h"
+#include "storage/statistics.h"
+
+#include <math.h>
+
+enum { VALUES_PER_REPORT = 64 };
+
+typedef struct verification {
+    const bpt_dataset *dataset;
+    bpt_verify_progress progress;
+    void *arg;
+    uint64_t n_total, n_done, n_sound;
+    uint64_t n_damaged; /* values */
+    bpt_error first;    /* of the damaged ones */
+} verification;
+
+static bpt_status check_value(verification *v, const bpt_split *split, uint32_t number,
+                              bpt__statistics *statistics) {
+    const bpt__stored_value value = v->dataset->records[split->number].values[number];
+    const bpt__value_place place = bpt__dataset_place(v->dataset, split, number);
+    const size_t record_bytes = v->dataset->record_bytes;
+    if (!bpt__value_intact(value.data, value.size, record_bytes, &place))
+        return bpt__dataset_damaged(v->dataset, split, number, "checksum mismatch");
+    for (size_t k = 0; k < place.n; k++) {
+        const uint32_t label = bpt__value_label(value.data, k);
+        if (label >= v->dataset->info->n_classes)
+            return bpt__dataset_damaged(v->dataset, split, number, "a label is out of range");
+        bpt__statistics_add(statistics, bpt__value_pixels(value.data, record_bytes, place.n, k),
+                            label);
+    }
+    return BPT_OK;
+}
+
+static bpt_status compare_statistics(const bpt_dataset *d, const bpt_split *split,
+                                     const bpt__statistics *s) {
+    const char *wrong = NULL;
+    double *mean = NULL, *std = NULL;
+    bpt_status status;
+    BPT_TRY_GOTO(status, BPT_NEW("means", s->C, &mean), done);
+    BPT_TRY_GOTO(status, BPT_NEW("deviations", s->C, &std), done);
+    bpt__statistics_finish(s, mean, std);
+    for (uint32_t i = 0; i < s->n_classes; i++)
+        if (s->per_class[i] != split->per_class[i]) wrong = "records per class";
+    for (size_t c = 0; c < s->C; c++)
+        if (fabs(mean[c] - split->mean[c]) > 1e-9 || fabs(std[c] - split->std[c]) > 1e-9)
+            wrong = "mean or standard deviation";
+    if (wrong)
+        status = bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: split %s: wrong %s in its schema",
+                          d->info->path, split->name, wrong);
+done:
+    bpt_free(mean);
+    bpt_free(std);
+    return status;
+}
+
+static bpt_status verify_split(verification *v, const bpt_split *split) {
+    const bpt_dataset *d = v->dataset;
+    const bpt_dataset_info *info = d->info;
+    bpt__statistics statistics;
+    BPT_TRY(bpt__statistics_init(&statistics, info->C, (size_t)info->H * info->W, info->n_classes));
+    const uint64_t damaged_before = v->n_damaged;
+    for (uint32_t i = 0; i < d->records[split->number].n_values; i++) {
+        const uint32_t n = bpt__dataset_place(d, split, i).n;
+        if (check_value(v, split, i, &statistics) == BPT_OK)
+            v->n_sound += n;
+        else if (v->n_damaged++ == 0)
+            bpt_error_get(&v->first);
+        v->n_done += n;
+        if (v->progress && i % VALUES_PER_REPORT == 0) v->progress(v->arg, v->n_done, v->n_total);
+    }
+    const bpt_status status = v->n_damaged == damaged_before
+                                  ? compare_statistics(d, split, &statistics)
+                                  : BPT_OK; /* reported by the caller, together with the rest */
+    bpt__statistics_free(&statistics);
+    return status;
+}
+
+static bpt_status report_damage(const verification *v) {
+    if (v->n_damaged == 0) return BPT_OK;
+    if (v->n_damaged == 1) return bpt_error_put(&v->first);
+    const bpt_status status = bpt_fail(v->first.status, "%s (and %llu more such places)",
+                                       v->first.text, (unsigned long long)(v->n_damaged - 1));
+    bpt_hint("%s", v->first.hint);
+    return status;
+}
+
+bpt_status bpt_dataset_verify(const char *path, bpt_verify_progress progress, void *arg,
+                              uint64_t *n_records) {
+    *n_records = 0;
+    bpt_dataset *dataset;
+    BPT_TRY(bpt__dataset_open(path, true, &dataset));
+    verification v = {.dataset = dataset, .progress = progress, .arg = arg};
+    const bpt_dataset_info *info = dataset->info;
+    bpt_status status = BPT_OK;
+    for (size_t s = 0; s < info->n_splits; s++) v.n_total += info->splits[s].count;
+    for (size_t s = 0; s < info->n_splits && status == BPT_OK; s++)
+        status = verify_split(&v, &info->splits[s]);
+    if (v.n_damaged > 0) status = report_damage(&v);
+    *n_records = v.n_sound;
+    bpt_dataset_close(dataset);
+    return status;
+}

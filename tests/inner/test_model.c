@@ -1,0 +1,368 @@
+/* Models: what the built-in ones are, what a file may say, and what errors say. */
+#include "base/memory.h"
+#include "inner/model.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+#define HEAD "name: t\ninput: [3, 9, 11]\nclasses: 7\nlayers:\n" /* layers start at line 5 */
+
+static bpt_status parse(const char *text, const bpt_model_override *override, bpt_model **m) {
+    return bpt_model_parse("t.yaml", text, strlen(text), override, m);
+}
+
+static bpt_model *must_parse(const char *text) {
+    bpt_model *m = NULL;
+    if (parse(text, NULL, &m) != BPT_OK) fail_msg("%s", bpt_error_last()->text);
+    return m;
+}
+
+static void check_shape(bpt_shape shape, int64_t c, int64_t h, int64_t w) {
+    assert_int_equal(shape.c, c);
+    assert_int_equal(shape.h, h);
+    assert_int_equal(shape.w, w);
+}
+
+static void check_segment(const bpt_model *m, size_t i, const char *name, size_t offset,
+                          size_t count, int64_t fan_in) {
+    const bpt_segment *s = &m->segments.items[i];
+    assert_string_equal(s->name, name);
+    assert_int_equal(s->offset, offset);
+    assert_int_equal(s->count, count);
+    assert_int_equal(s->fan_in, fan_in);
+    assert_int_equal(s->decays, fan_in != 0);
+}
+
+static void check_error(const char *text, const char *message, const char *hint) {
+    bpt_model *m = NULL;
+    assert_int_equal(parse(text, NULL, &m), BPT_EUSAGE);
+    assert_null(m);
+    assert_string_equal(bpt_error_last()->text, message);
+    if (hint) assert_string_equal(bpt_error_last()->hint, hint);
+}
+
+/* ---- built-in models, counted by hand ---- */
+
+static void test_lenet(void **state) {
+    (void)state;
+    bpt_model *m = NULL;
+    assert_int_equal(bpt_model_load("lenet", NULL, &m), BPT_OK);
+    assert_string_equal(m->name, "lenet");
+    assert_int_equal(m->n_layers, 9);
+    check_shape(m->layers[0].out, 20, 24, 24);
+    check_shape(m->layers[2].out, 20, 12, 12);
+    check_shape(m->layers[3].out, 50, 8, 8);
+    check_shape(m->layers[5].out, 50, 4, 4);
+    check_shape(m->layers[8].out, 10, 1, 1);
+    assert_string_equal(m->layers[1].name, "relu1");
+    assert_string_equal(m->layers[4].name, "relu2");
+    assert_int_equal(m->segments.n, 8);
+    check_segment(m, 0, "conv1.weight", 0, 500, 25);
+    check_segment(m, 1, "conv1.bias", 500, 20, 0);
+    check_segment(m, 2, "conv2.weight", 520, 25000, 500);
+    check_segment(m, 3, "conv2.bias", 25520, 50, 0);
+    check_segment(m, 4, "fc1.weight", 25570, 400000, 800);
+    check_segment(m, 5, "fc1.bias", 425570, 500, 0);
+    check_segment(m, 6, "fc2.weight", 426070, 5000, 500);
+    check_segment(m, 7, "fc2.bias", 431070, 10, 0);
+    assert_int_equal(m->segments.n_elements, 431080);
+    assert_int_equal(m->layers[8].first_segment, 6);
+    assert_int_equal(m->layers[8].n_segments, 2);
+    /* 20*24*24*25 + 50*8*8*500 + 400000 + 5000 multiply-adds forward */
+    assert_int_equal(bpt_model_training_flops(m), 3 * 2 * (288000 + 1600000 + 405000));
+    bpt_model_free(m);
+}
+
+static void test_lenet_with_another_input(void **state) {
+    (void)state;
+    bpt_model *m = NULL;
+    const bpt_model_override o = {.input = {3, 32, 32}, .classes = 100};
+    assert_int_equal(bpt_model_load("lenet", &o, &m), BPT_OK);
+    check_shape(m->input, 3, 32, 32);
+    assert_int_equal(m->classes, 100);
+    check_shape(m->layers[5].out, 50, 5, 5);
+    assert_int_equal(m->segments.n_elements, 20 * 75 + 20 + 25050 + 500 * 1250 + 500 + 50100);
+    bpt_model_free(m);
+
+    const bpt_model_override small = {.input = {1, 8, 8}};
+    assert_int_equal(bpt_model_load("lenet", &small, &m), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text,
+                           "lenet.yaml:9: layer conv2: the input 20x2x2 is smaller than its "
+                           "kernel 5x5"));
+    assert_string_equal(bpt_error_last()->hint, "the input of the model is 1x8x8");
+}
+
+static void test_vgg_small(void **state) {
+    (void)state;
+    bpt_model *m = NULL;
+    assert_int_equal(bpt_model_load("vgg-small", NULL, &m), BPT_OK);
+    /* 3x3 convolutions with bias: 3-64-64, 64-128-128, 128-256-256-256; 256*4*4-512-10 */
+    const size_t expected[] = {1792, 36928, 73856, 147584, 295168, 590080, 590080, 2097664, 5130};
+    size_t n = 0, total = 0;
+    for (size_t i = 0; i < m->n_layers; i++) {
+        const bpt_layer *l = &m->layers[i];
+        if (l->n_segments == 0) continue;
+        const bpt_segment *weight = &m->segments.items[l->first_segment];
+        assert_int_equal(weight[0].count + weight[1].count, expected[n++]);
+        total += weight[0].count + weight[1].count;
+    }
+    assert_int_equal(n, 9);
+    assert_int_equal(total, 3838282);
+    assert_int_equal(m->segments.n_elements, total);
+    bpt_model_free(m);
+}
+
+static void test_unknown_name_lists_the_known(void **state) {
+    (void)state;
+    bpt_model *m = NULL;
+    assert_int_equal(bpt_model_load("lenett", NULL, &m), BPT_EUSAGE);
+    assert_string_equal(bpt_error_last()->text, "no model is named \"lenett\"");
+    assert_string_equal(bpt_error_last()->hint,
+                        "did you mean \"lenet\"? known: lenet, vgg-small; "
+                        "or give the path of a .yaml file");
+    assert_int_equal(bpt_model_load("", NULL, &m), BPT_EUSAGE);
+    assert_int_equal(bpt_model_load("./no-such.yaml", NULL, &m), BPT_ENOENT);
+    assert_int_equal(bpt_model_load("no-such.yml", NULL, &m), BPT_ENOENT);
+    assert_null(m);
+}
+
+static void test_load_by_path(void **state) {
+    (void)state;
+    char folder[] = "/tmp/bpt-test-model-XXXXXX";
+    char path[64];
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/m.yml", folder);
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs(HEAD "  - fc: {outputs: classes}\n", f);
+    fclose(f);
+    bpt_model *m = NULL;
+    assert_int_equal(bpt_model_load(path, NULL, &m), BPT_OK);
+    assert_string_equal(m->source, path);
+    assert_int_equal(m->segments.n_elements, 7 * 297 + 7);
+    bpt_model_free(m);
+    unlink(path);
+    rmdir(folder);
+}
+
+/* ---- what a file may say ---- */
+
+static void test_fields(void **state) {
+    (void)state;
+    bpt_model *m = must_parse(HEAD
+                              "  - conv: {filters: 4, kernel: [3, 5], stride: [2, 1], pad: [1, 0],"
+                              " bias: false}\n"
+                              "  - conv: {filters: classes, kernel: 1}\n"
+                              "  - maxpool: {kernel: [2, 3], pad: [1, 0]}\n"
+                              "  - relu: {name: Last-relu_1}\n"
+                              "  - maxpool: {kernel: 2, stride: 1}\n"
+                              "  - fc: {outputs: 7, bias: false}\n");
+    const bpt_conv_config *conv = m->layers[0].config;
+    assert_int_equal(conv->filters, 4);
+    assert_int_equal(conv->kernel[0], 3);
+    assert_int_equal(conv->kernel[1], 5);
+    assert_int_equal(conv->stride[0], 2);
+    assert_int_equal(conv->stride[1], 1);
+    assert_int_equal(conv->pad[0], 1);
+    assert_int_equal(conv->pad[1], 0);
+    assert_false(conv->bias);
+    check_shape(m->layers[0].out, 4, 5, 7);
+    const bpt_conv_config *second = m->layers[1].config;
+    assert_int_equal(second->filters, 7);
+    assert_int_equal(second->stride[1], 1);
+    assert_true(second->bias);
+    const bpt_pool_config *pool = m->layers[2].config;
+    assert_int_equal(pool->stride[0], 2);
+    assert_int_equal(pool->stride[1], 3);
+    check_shape(m->layers[2].out, 7, 3, 2); /* (5 + 2 - 2) / 2 + 1; (7 - 3) / 3 + 1 */
+    assert_string_equal(m->layers[2].name, "maxpool1");
+    assert_string_equal(m->layers[3].name, "Last-relu_1");
+    assert_string_equal(m->layers[4].name, "maxpool2");
+    check_shape(m->layers[4].out, 7, 2, 1);
+    assert_int_equal(m->layers[3].line, 8);
+    assert_int_equal(m->segments.n, 4);
+    check_segment(m, 0, "conv1.weight", 0, 4 * 3 * 15, 45);
+    check_segment(m, 1, "conv2.weight", 180, 28, 4);
+    check_segment(m, 2, "conv2.bias", 208, 7, 0);
+    check_segment(m, 3, "fc1.weight", 215, 98, 14);
+    assert_int_equal(m->segments.items[0].n_dims, 4);
+    assert_int_equal(m->segments.items[0].dims[1], 3);
+    assert_int_equal(m->segments.items[0].dims[3], 5);
+    assert_int_equal(m->segments.items[3].dims[1], 14);
+    bpt_model_free(m);
+}
+
+static void test_override_keeps_zeros(void **state) {
+    (void)state;
+    bpt_model *m = NULL;
+    const bpt_model_override o = {.input = {.h = 5}};
+    assert_int_equal(parse(HEAD "  - fc: {outputs: classes}\n", &o, &m), BPT_OK);
+    check_shape(m->input, 3, 5, 11);
+    assert_int_equal(m->classes, 7);
+    bpt_model_free(m);
+    const bpt_model_override negative = {.input = {3, -1, 5}};
+    assert_int_equal(parse(HEAD "  - relu\n", &negative, &m), BPT_EUSAGE);
+    const bpt_model_override huge = {.input = {INT64_MAX, 2, INT64_MAX}};
+    assert_int_equal(parse(HEAD "  - relu\n", &huge, &m), BPT_EUSAGE);
+    const bpt_model_override classes = {.classes = -3};
+    assert_int_equal(parse(HEAD "  - relu\n", &classes, &m), BPT_EUSAGE);
+}
+
+static void test_print(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    bpt_model *m = NULL;
+    assert_int_equal(bpt_model_load("lenet", NULL, &m), BPT_OK);
+    bpt_model_print(m, out);
+    fclose(out);
+    assert_non_null(
+        strstr(text, "\nconv2            conv             50x8x8        25050        3.200\n"));
+    assert_non_null(
+        strstr(text, "\ntotal                             10x1x1       431080        4.586\n"));
+    free(text);
+    bpt_model_free(m);
+}
+
+/* ---- errors ---- */
+
+static void test_errors_of_the_head(void **state) {
+    (void)state;
+    check_error("", "t.yaml:1: name is missing", NULL);
+    check_error("- 1", "t.yaml:1: a model must be a map (name: value)", NULL);
+    check_error("name: t\ninputs: [1, 2, 3]", "t.yaml:2: a model has no field \"inputs\"",
+                "did you mean \"input\"?");
+    check_error("name: t\ninput: [1, 2]\n",
+                "t.yaml:2: input must be a list [channels, height, width]", NULL);
+    check_error("name: t\ninput: [1, 0, 2]\n", "t.yaml:2: input is 0, outside of 1 to 1073741824",
+                NULL);
+    check_error("name: t\ninput: [1024, 1048576, 2]\nclasses: 2",
+                "t.yaml: the input 1024x1048576x2 is empty or larger than 1073741824 values", NULL);
+    check_error("name: t\ninput: [1, 2, 3]\n", "t.yaml:1: classes is missing", NULL);
+    check_error("name: t\ninput: [1, 2, 3]\nclasses: 2", "t.yaml:1: layers is missing", NULL);
+    check_error("name: t\ninput: [1, 2, 3]\nclasses: 2\nlayers: []",
+                "t.yaml:4: layers must be a list of at least one layer", NULL);
+    check_error("name: [t]\ninput: [1, 2, 3]\nclasses: 2\nlayers: []",
+                "t.yaml:1: name must be one word or text", NULL);
+}
+
+static void test_errors_of_layers(void **state) {
+    (void)state;
+    check_error(HEAD "  - relu\n  - maxpol: {kernel: 2}\n",
+                "t.yaml:6: there is no kind of layer \"maxpol\"",
+                "did you mean \"maxpool\"? the kinds are conv, fc, maxpool, relu");
+    check_error(HEAD "  - transformer\n", "t.yaml:5: there is no kind of layer \"transformer\"",
+                "the kinds are conv, fc, maxpool, relu");
+    check_error(HEAD "  - {relu: {}, fc: {}}\n",
+                "t.yaml:5: a layer is a kind, or one kind with its fields: \"- relu\", \"- "
+                "maxpool: {kernel: 2}\"",
+                NULL);
+    check_error(HEAD "  - conv: {filtres: 3, kernel: 3}\n",
+                "t.yaml:5: layer conv1 has no field \"filtres\"", "did you mean \"filters\"?");
+    check_error(HEAD "  - conv\n", "t.yaml:5: layer conv1: filters is missing", NULL);
+    check_error(HEAD "  - conv: {name: a, filters: 2}\n", "t.yaml:5: layer a: kernel is missing",
+                NULL);
+    check_error(HEAD "  - relu: 3\n", "t.yaml:5: layer relu1 must be a map (name: value)", NULL);
+    check_error(HEAD "  - conv: {filters: many, kernel: 3}\n",
+                "t.yaml:5: layer conv1: filters must be a whole number",
+                "filters takes a whole number or the word classes");
+    check_error(HEAD "  - conv: {filters: 0, kernel: 3}\n",
+                "t.yaml:5: layer conv1: filters is 0, outside of 1 to 1048576", NULL);
+    check_error(HEAD "  - conv: {filters: 2, kernel: [1, 2, 3]}\n",
+                "t.yaml:5: layer conv1: kernel must be a whole number or a list [rows, columns]",
+                NULL);
+    check_error(HEAD "  - conv: {filters: 2, kernel: 3, stride: 0}\n",
+                "t.yaml:5: layer conv1: stride is 0, outside of 1 to 1024", NULL);
+    check_error(HEAD "  - conv: {filters: 2, kernel: 3, bias: maybe}\n",
+                "t.yaml:5: layer conv1: bias must be true or false", NULL);
+    check_error(HEAD "  - maxpool: {kernel: 3,\n     pad: 2}\n",
+                "t.yaml:6: layer maxpool1: pad 2x2 is more than half of its kernel 3x3", NULL);
+}
+
+static void test_errors_of_names(void **state) {
+    (void)state;
+    check_error(HEAD "  - relu: {name: a}\n  - relu: {name: a}\n",
+                "t.yaml:6: layer a: line 5 has a layer of this name already", NULL);
+    check_error(HEAD "  - relu: {name: relu2}\n  - relu\n",
+                "t.yaml:6: layer relu2: line 5 has a layer of this name already", NULL);
+    check_error(HEAD "  - relu: {name: a.b}\n",
+                "t.yaml:5: layer name \"a.b\": letters, digits, - and _ are allowed, 31 of them at "
+                "most",
+                NULL);
+    check_error(HEAD "  - relu: {name: ''}\n",
+                "t.yaml:5: layer name \"\": letters, digits, - and _ are allowed, 31 of them at "
+                "most",
+                NULL);
+    check_error(HEAD "  - relu: {name: a1234567890123456789012345678901}\n",
+                "t.yaml:5: layer name \"a1234567890123456789012345678901\": letters, digits, - and "
+                "_ are allowed, 31 of them at most",
+                NULL);
+}
+
+static void test_errors_of_shapes(void **state) {
+    (void)state;
+    check_error(HEAD "  - maxpool: {kernel: 4}\n  - conv: {filters: 4, kernel: 5, pad: 1}\n",
+                "t.yaml:6: layer conv1: the input 3x2x2, padded by 1x1, is smaller than its "
+                "kernel 5x5",
+                "the input of the model is 3x9x11");
+    check_error(HEAD "  - relu\n",
+                "t.yaml:5: layer relu1: the last layer gives 3x9x11, not 7x1x1: one value for each "
+                "class",
+                "end the model with \"- fc: {outputs: classes}\"");
+    check_error(HEAD "  - fc: {outputs: 1048576}\n  - fc: {outputs: 1048576}\n",
+                "t.yaml:6: layer fc2: with fc2.weight the model has more than 1073741824 weights",
+                NULL);
+    check_error(HEAD "  - conv: {filters: 1048576, kernel: 1, pad: 1000}\n",
+                "t.yaml:5: layer conv1: the output 1048576x2009x2011 is larger than 1073741824 "
+                "values",
+                NULL);
+}
+
+/* Every allocation may fail, and nothing is left behind. */
+static void test_out_of_memory(void **state) {
+    (void)state;
+    const uint64_t before = bpt_memory_live();
+    bpt_status status = BPT_ENOMEM;
+    int64_t n = 0;
+    for (; status != BPT_OK && n < 10000; n++) {
+        bpt_model *m = NULL;
+        bpt_memory_fail_at(n);
+        status = bpt_model_load("lenet", NULL, &m);
+        bpt_memory_fail_at(-1);
+        if (status != BPT_OK) assert_int_equal(status, BPT_ENOMEM);
+        bpt_model_free(m);
+        assert_int_equal(bpt_memory_live(), before);
+    }
+    assert_int_equal(status, BPT_OK);
+    assert_true(n > 50);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_lenet),
+        cmocka_unit_test(test_lenet_with_another_input),
+        cmocka_unit_test(test_vgg_small),
+        cmocka_unit_test(test_unknown_name_lists_the_known),
+        cmocka_unit_test(test_load_by_path),
+        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_override_keeps_zeros),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_errors_of_the_head),
+        cmocka_unit_test(test_errors_of_layers),
+        cmocka_unit_test(test_errors_of_names),
+        cmocka_unit_test(test_errors_of_shapes),
+        cmocka_unit_test(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

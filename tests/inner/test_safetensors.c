@@ -1,0 +1,273 @@
+/* Weight files: what is written, what is read back, and what a reader must refuse. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "inner/safetensors.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+typedef struct {
+    char folder[64], path[96];
+    bpt_segments segments; /* a.weight [2, 3], a.bias [2] */
+    float values[8];
+} fixture;
+
+static int set_up(void **state) {
+    static fixture f;
+    memset(&f, 0, sizeof f);
+    strcpy(f.folder, "/tmp/bpt-test-safetensors-XXXXXX");
+    assert_non_null(mkdtemp(f.folder));
+    snprintf(f.path, sizeof f.path, "%s/m.safetensors", f.folder);
+    assert_int_equal(bpt_segments_add(&f.segments, "a.weight", (int64_t[]){2, 3}, 2, 3, true),
+                     BPT_OK);
+    assert_int_equal(bpt_segments_add(&f.segments, "a.bias", (int64_t[]){2}, 1, 0, false), BPT_OK);
+    for (int i = 0; i < 8; i++) f.values[i] = 1.5f * (float)i - 4.0f;
+    *state = &f;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    fixture *f = *state;
+    bpt_segments_clear(&f->segments);
+    return bpt_dir_remove(f->folder) == BPT_OK ? 0 : -1;
+}
+
+static void write_bytes(const fixture *f, const void *bytes, size_t n) {
+    FILE *out = fopen(f->path, "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(bytes, 1, n, out), n);
+    assert_int_equal(fclose(out), 0);
+}
+
+/* Writes a file with this header in front of the fixture's values and n_extra bytes more. */
+static void write_raw(const fixture *f, const char *header, size_t n_extra) {
+    char bytes[2048] = "";
+    const uint64_t length = strlen(header);
+    memcpy(bytes, &length, 8);
+    memcpy(bytes + 8, header, length);
+    memcpy(bytes + 8 + length, f->values, sizeof f->values);
+    write_bytes(f, bytes, 8 + length + sizeof f->values + n_extra);
+}
+
+static bpt_status read_back(const fixture *f, float *values) {
+    return bpt_safetensors_read(f->path, &f->segments, values);
+}
+
+/* ---- what is written ---- */
+
+static void test_bytes(void **state) {
+    const fixture *f = *state;
+    const bpt_metadata metadata[] = {{"b", "1"}, {"a", "2"}};
+    char *bytes;
+    size_t size;
+    assert_int_equal(bpt_safetensors_write(f->path, &f->segments, f->values, metadata, 2), BPT_OK);
+    assert_int_equal(bpt_file_read(f->path, 4096, &bytes, &size), BPT_OK);
+    const char header[] =
+        "{\"__metadata__\": {\"b\": \"1\", \"a\": \"2\"}, "
+        "\"a.weight\": {\"dtype\": \"F32\", \"shape\": [2, 3], \"data_offsets\": [0, 24]}, "
+        "\"a.bias\": {\"dtype\": \"F32\", \"shape\": [2], \"data_offsets\": [24, 32]}}";
+    uint64_t length;
+    memcpy(&length, bytes, 8);
+    assert_int_equal(length % 64, 56);
+    assert_int_equal(size, 8 + length + sizeof f->values);
+    assert_memory_equal(bytes + 8, header, strlen(header));
+    for (size_t i = strlen(header); i < length; i++) assert_int_equal(bytes[8 + i], ' ');
+    assert_memory_equal(bytes + 8 + length, f->values, sizeof f->values);
+    bpt_free(bytes);
+}
+
+static void test_round_trip(void **state) {
+    const fixture *f = *state;
+    float values[8] = {0};
+    assert_int_equal(bpt_safetensors_write(f->path, &f->segments, f->values, NULL, 0), BPT_OK);
+    assert_int_equal(read_back(f, values), BPT_OK);
+    assert_memory_equal(values, f->values, sizeof values);
+    assert_int_equal(
+        bpt_safetensors_write("/tmp/no/such/folder/m", &f->segments, f->values, NULL, 0),
+        BPT_ENOENT);
+}
+
+static void test_order_of_the_file_does_not_matter(void **state) {
+    const fixture *f = *state;
+    float values[8] = {0};
+    write_raw(f,
+              "{\"a.bias\":{\"shape\":[2],\"data_offsets\":[0,8],\"dtype\":\"F32\"},"
+              "\"a.weight\":{\"dtype\":\"F32\",\"data_offsets\":[8,32],\"shape\":[2,3]},"
+              "\"__metadata__\":{\"format\":\"pt\"}}   ",
+              0);
+    assert_int_equal(read_back(f, values), BPT_OK);
+    assert_memory_equal(values, f->values + 2, 6 * sizeof *values);
+    assert_memory_equal(values + 6, f->values, 2 * sizeof *values);
+}
+
+/* ---- what is refused ---- */
+
+#define TENSOR(name, dtype, shape, offsets)                                                        \
+    "\"" name "\":{\"dtype\":\"" dtype "\",\"shape\":" shape ",\"data_offsets\":" offsets "}"
+#define WEIGHT TENSOR("a.weight", "F32", "[2,3]", "[0,24]")
+#define BIAS   TENSOR("a.bias", "F32", "[2]", "[24,32]")
+
+static void test_refused_headers(void **state) {
+    const fixture *f = *state;
+    static const struct {
+        const char *header, *message;
+        size_t n_extra;
+    } cases[] = {
+        {"{" WEIGHT "}", "tensor a.bias: the model has it and the file does not", 0},
+        {"{" WEIGHT "," BIAS "," TENSOR("c", "F32", "[0]", "[32,32]") "}",
+         "tensor c: the file has it and the model does not", 0},
+        {"{\"__metadata__\":{}," TENSOR("c", "F32", "[0]", "[0,0]") "," WEIGHT "," BIAS "}",
+         "tensor c: the file has it and the model does not", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F16", "[2]", "[24,32]") "}",
+         "tensor a.bias: its dtype is not F32", 0},
+        {"{" WEIGHT ",\"a.bias\":{\"shape\":[2],\"data_offsets\":[24,32]}}",
+         "tensor a.bias: its dtype is not F32", 0},
+        {"{" WEIGHT ",\"a.bias\":[]}", "tensor a.bias: not a JSON object", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[3]", "[24,32]") "}",
+         "tensor a.bias: its shape is not the one of the model", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2,1]", "[24,32]") "}",
+         "tensor a.bias: its shape is not the one of the model", 0},
+        {"{" BIAS "," TENSOR("a.weight", "F32", "[3,2]", "[0,24]") "}",
+         "tensor a.weight: its shape is not the one of the model", 0},
+        {"{" BIAS "," TENSOR("a.weight", "F32", "[-2,-3]", "[0,24]") "}",
+         "tensor a.weight: its shape is not the one of the model", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "2", "[24,32]") "}",
+         "tensor a.bias: its shape is not the one of the model", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[20,28]") "}",
+         "tensor a.bias: its data overlap with another tensor's", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[28,36]") "}",
+         "tensor a.bias: its data_offsets are not two numbers inside of the file", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[28,36]") "}",
+         "tensor a.bias: there is a hole before its data", 4},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[32,24]") "}",
+         "tensor a.bias: its data_offsets are not two numbers inside of the file", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[-8,0]") "}",
+         "tensor a.bias: its data_offsets are not two numbers inside of the file", 0},
+        {"{" WEIGHT
+         "," TENSOR("a.bias", "F32", "[2]", "[9223372036854775800,9223372036854775807]") "}",
+         "tensor a.bias: its data_offsets are not two numbers inside of the file", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[24,28]") "}",
+         "tensor a.bias: its data_offsets do not fit its shape", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[24]") "}",
+         "tensor a.bias: its data_offsets are not two numbers inside of the file", 0},
+        {"{" WEIGHT "," BIAS "}", "4 bytes follow the last tensor", 4},
+        {"[1]", "the header is not a JSON object", 0},
+        {"7", "the header is not a JSON object", 0},
+        {"{" WEIGHT "," WEIGHT "," BIAS "}", "not valid JSON, line 1: duplicate object key", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[24,99999999999999999999]") "}",
+         "not valid JSON, line 1: too big integer", 0},
+        {"", "not valid JSON", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float values[8];
+        write_raw(f, cases[i].header, cases[i].n_extra);
+        assert_int_equal(read_back(f, values), BPT_EDATA);
+        const char *text = bpt_error_last()->text;
+        if (strncmp(text, f->path, strlen(f->path)) != 0 || !strstr(text, cases[i].message))
+            fail_msg("case %zu: \"%s\" is not about \"%s\"", i, text, cases[i].message);
+    }
+}
+
+static void test_refused_lengths(void **state) {
+    const fixture *f = *state;
+    static const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX - 7, (uint64_t)INT64_MAX, 1 << 30, 9};
+    float values[8];
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        char bytes[16] = "";
+        memcpy(bytes, &lengths[i], 8);
+        write_bytes(f, bytes, sizeof bytes);
+        assert_int_equal(read_back(f, values), BPT_EDATA);
+        assert_non_null(strstr(bpt_error_last()->text, "not a safetensors file: header of"));
+    }
+    write_bytes(f, "1234567", 7);
+    assert_int_equal(read_back(f, values), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "7 bytes are too few"));
+}
+
+/* A header that claims and has more than the limit, in a file with a hole, is not even read. */
+static void test_huge_header(void **state) {
+    const fixture *f = *state;
+    const uint64_t length = (uint64_t)1 << 32;
+    float values[8];
+    write_bytes(f, &length, 8);
+    assert_int_equal(truncate(f->path, (off_t)(length + 64)), 0);
+    assert_int_equal(read_back(f, values), BPT_EDATA);
+}
+
+static void test_no_file(void **state) {
+    const fixture *f = *state;
+    float values[8];
+    assert_int_equal(read_back(f, values), BPT_ENOENT);
+    assert_int_equal(bpt_safetensors_read(f->folder, &f->segments, values), BPT_EIO);
+}
+
+/* Random damage is refused or harmless; never a crash, and nothing is left behind. */
+static void test_damage(void **state) {
+    const fixture *f = *state;
+    const uint64_t seed = 4, live = bpt_memory_live();
+    printf("seed %" PRIu64 "\n", seed);
+    assert_int_equal(bpt_safetensors_write(f->path, &f->segments, f->values, NULL, 0), BPT_OK);
+    char *whole;
+    size_t size;
+    assert_int_equal(bpt_file_read(f->path, 4096, &whole, &size), BPT_OK);
+    for (uint64_t i = 0; i < 3000; i++) {
+        bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, i);
+        char bytes[4096];
+        float values[8];
+        memcpy(bytes, whole, size);
+        size_t n = size;
+        for (uint32_t k = 1 + bpt_random_below(&r, 3); k > 0; k--)
+            bytes[bpt_random_below(&r, (uint32_t)size)] ^= (char)(1 << bpt_random_below(&r, 8));
+        if (bpt_random_below(&r, 4) == 0) n = bpt_random_below(&r, (uint32_t)size);
+        write_bytes(f, bytes, n);
+        const bpt_status status = read_back(f, values);
+        assert_true(status == BPT_OK || status == BPT_EDATA);
+    }
+    bpt_free(whole);
+    assert_int_equal(bpt_memory_live(), live);
+}
+
+static void test_out_of_memory(void **state) {
+    const fixture *f = *state;
+    const uint64_t live = bpt_memory_live();
+    bpt_status status = BPT_ENOMEM;
+    int64_t n = 0;
+    for (; status != BPT_OK && n < 1000; n++) {
+        float values[8];
+        bpt_memory_fail_at(n);
+        status = bpt_safetensors_write(f->path, &f->segments, f->values, NULL, 0);
+        if (status == BPT_OK) status = read_back(f, values);
+        bpt_memory_fail_at(-1);
+        assert_int_equal(bpt_memory_live(), live);
+    }
+    assert_int_equal(status, BPT_OK);
+    assert_true(n > 5);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(test_bytes),
+        TEST(test_round_trip),
+        TEST(test_order_of_the_file_does_not_matter),
+        TEST(test_refused_headers),
+        TEST(test_refused_lengths),
+        TEST(test_huge_header),
+        TEST(test_no_file),
+        TEST(test_damage),
+        TEST(test_out_of_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,53 @@
+/** @file tests/ref/ref_network.h
+ * A whole model in double precision, layer by layer: what a trained step is compared with.
+ *
+ * Gradients of fp32 agree only where no value lies within rounding error of a kink (ReLU at 0,
+ * equal values in a pooling window): prefer random inputs and few layers to large nets.
+ *
+ * Threads: any. */
+#ifndef TESTS_REF_REF_NETWORK_H
+#define TESTS_REF_REF_NETWORK_H
+
+#include "inner/model.h"
+#include "tests/ref/ref.h"
+
+#include <stdint.h>
+
+/** What a step is given. */
+typedef struct ref_batch {
+    int64_t n;
+    const double *pixels;  /* shape [N, C, H, W] */
+    const int32_t *labels; /* shape [N]; -1: not there */
+    double denominator;    /* the summed gradient is divided by it */
+} ref_batch;
+
+/** What comes out; counts and sums over samples with a label. */
+typedef struct ref_result {
+    double loss_sum;
+    uint64_t n_correct, n_samples; /* of equal logits the first wins */
+} ref_result;
+
+/** Forward, loss and, if @p gradient is not NULL, backward.
+ * @param weights  flat, in the order of model->segments
+ * @param logits   shape [N, classes]; may be NULL
+ * @param gradient flat, in the same order as @p weights; may be NULL */
+ref_result ref_network(const bpt_model *model, const ref_batch *batch, const double *weights,
+                       double *logits, double *gradient);
+
+/** The same from floats. @param pixels shape [N, C, H, W]; @param weights flat */
+ref_result ref_network_f32(const bpt_model *model, int64_t n, const float *pixels,
+                           const int32_t *labels, double denominator, const float *weights,
+                           double *logits, double *gradient);
+
+/** Compares a flat vector segment by segment.
+ * @param[out] name of the worst segment; may be NULL
+ * @return the largest ref_error() of a segment */
+double ref_segments_error(const bpt_segments *s, const float *values, const double *ref,
+                          const char **name);
+
+/** Updates all segments; weight decay where the segment decays.
+ * @param weights,momentum,gradient flat; @param mu the momentum's factor */
+void ref_network_update(const bpt_segments *s, double *weights, double *momentum,
+                        const double *gradient, double rate, double mu, double decay);
+
+#endif

@@ -1,0 +1,120 @@
+#include "tests/ref/ref.h"
+
+#include <string.h>
+
+int64_t ref_window_p(const ref_window *a) {
+    return (a->h + 2 * a->pad[0] - a->r) / a->stride[0] + 1;
+}
+
+int64_t ref_window_q(const ref_window *a) {
+    return (a->w + 2 * a->pad[1] - a->s) / a->stride[1] + 1;
+}
+
+/* Calls body with the index into x, y and weight of each product that a convolution sums. */
+typedef void (*product_fn)(void *context, int64_t x, int64_t y, int64_t weight);
+
+static void for_each_product(const ref_window *a, product_fn body, void *context) {
+    const int64_t P = ref_window_p(a), Q = ref_window_q(a);
+    for (int64_t n = 0; n < a->n; n++)
+        for (int64_t k = 0; k < a->k; k++)
+            for (int64_t p = 0; p < P; p++)
+                for (int64_t q = 0; q < Q; q++)
+                    for (int64_t c = 0; c < a->c; c++)
+                        for (int64_t r = 0; r < a->r; r++)
+                            for (int64_t s = 0; s < a->s; s++) {
+                                const int64_t h = p * a->stride[0] + r - a->pad[0];
+                                const int64_t w = q * a->stride[1] + s - a->pad[1];
+                                if (h < 0 || h >= a->h || w < 0 || w >= a->w) continue;
+                                body(context, ((n * a->c + c) * a->h + h) * a->w + w,
+                                     ((n * a->k + k) * P + p) * Q + q,
+                                     ((k * a->c + c) * a->r + r) * a->s + s);
+                            }
+}
+
+typedef struct {
+    const double *x, *y, *weight; /* what is read */
+    double *out;
+} operands;
+
+static void add_to_y(void *context, int64_t x, int64_t y, int64_t weight) {
+    const operands *o = context;
+    o->out[y] += o->x[x] * o->weight[weight];
+}
+
+static void add_to_x(void *context, int64_t x, int64_t y, int64_t weight) {
+    const operands *o = context;
+    o->out[x] += o->y[y] * o->weight[weight];
+}
+
+static void add_to_weight(void *context, int64_t x, int64_t y, int64_t weight) {
+    const operands *o = context;
+    o->out[weight] += o->y[y] * o->x[x];
+}
+
+static void fill_zero(double *x, int64_t n) {
+    memset(x, 0, (size_t)n * sizeof *x);
+}
+
+void ref_conv_forward(const ref_window *a, const double *x, const double *weight,
+                      const double *bias, double *y) {
+    const int64_t PQ = ref_window_p(a) * ref_window_q(a);
+    for (int64_t i = 0; i < a->n * a->k * PQ; i++) y[i] = bias ? bias[i / PQ % a->k] : 0.0;
+    operands o = {.x = x, .weight = weight, .out = y};
+    for_each_product(a, add_to_y, &o);
+}
+
+void ref_conv_backward_data(const ref_window *a, const double *dy, const double *weight,
+                            double *dx) {
+    fill_zero(dx, a->n * a->c * a->h * a->w);
+    operands o = {.y = dy, .weight = weight, .out = dx};
+    for_each_product(a, add_to_x, &o);
+}
+
+void ref_conv_backward_weight(const ref_window *a, const double *x, const double *dy,
+                              double *dweight) {
+    fill_zero(dweight, a->k * a->c * a->r * a->s);
+    operands o = {.x = x, .y = dy, .out = dweight};
+    for_each_product(a, add_to_weight, &o);
+}
+
+void ref_conv_backward_bias(const ref_window *a, const double *dy, double *dbias) {
+    const int64_t PQ = ref_window_p(a) * ref_window_q(a);
+    fill_zero(dbias, a->k);
+    for (int64_t i = 0; i < a->n * a->k * PQ; i++) dbias[i / PQ % a->k] += dy[i];
+}
+
+/* ---- pooling ---- */
+
+/* Index into x of the winner of the window at (p, q) of a plane that starts at index plane. */
+static int64_t find_winner(const ref_window *a, const double *x, int64_t plane, int64_t p,
+                           int64_t q) {
+    int64_t best = -1;
+    for (int64_t r = 0; r < a->r; r++)
+        for (int64_t s = 0; s < a->s; s++) {
+            const int64_t h = p * a->stride[0] + r - a->pad[0];
+            const int64_t w = q * a->stride[1] + s - a->pad[1];
+            if (h < 0 || h >= a->h || w < 0 || w >= a->w) continue;
+            const int64_t i = plane + h * a->w + w;
+            if (best < 0 || x[i] > x[best]) best = i;
+        }
+    return best;
+}
+
+void ref_maxpool_forward(const ref_window *a, const double *x, double *y, int64_t *winner) {
+    const int64_t P = ref_window_p(a), Q = ref_window_q(a);
+    for (int64_t nc = 0; nc < a->n * a->c; nc++)
+        for (int64_t p = 0; p < P; p++)
+            for (int64_t q = 0; q < Q; q++) {
+                const int64_t best = find_winner(a, x, nc * a->h * a->w, p, q);
+                const int64_t out = (nc * P + p) * Q + q;
+                y[out] = x[best];
+                if (winner) winner[out] = best;
+            }
+}
+
+void ref_maxpool_backward(const ref_window *a, const int64_t *winner, const double *dy,
+                          double *dx) {
+    fill_zero(dx, a->n * a->c * a->h * a->w);
+    for (int64_t i = 0; i < a->n * a->c * ref_window_p(a) * ref_window_q(a); i++)
+        dx[winner[i]] += dy[i];
+}

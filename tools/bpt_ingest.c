@@ -1,0 +1,69 @@
+/* bpt-ingest: makes datasets of images, and looks at them. */
+#include "base/log.h"
+#include "tools/ingest_commands.h"
+#include "tools/program.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const bpt_ingest_command *const commands[] = {
+    &bpt_ingest_idx, &bpt_ingest_cifar, &bpt_ingest_glyphs, &bpt_ingest_info, &bpt_ingest_verify,
+};
+
+enum { N_COMMANDS = sizeof commands / sizeof *commands };
+
+static void print_help(void) {
+    puts(
+        "usage: bpt-ingest COMMAND [argument...]\n"
+        "\n"
+        "Makes datasets for bpt-train. A split appears in a dataset only when it is whole, "
+        "whatever\n"
+        "happens meanwhile.\n"
+        "\n"
+        "commands:");
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        printf("  bpt-ingest %s %s\n      %s\n", commands[i]->name, commands[i]->usage->synopsis,
+               commands[i]->usage->summary);
+    puts(
+        "\n"
+        "`bpt-ingest COMMAND --help` lists the options of a command.\n"
+        "\n"
+        "examples:\n"
+        "  bpt-ingest idx train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out mnist "
+        "--split train\n"
+        "  bpt-ingest glyphs --out glyphs --split test --count 2000\n"
+        "  bpt-ingest info mnist\n"
+        "\n" BPT_INGEST_EXIT_STATUS);
+}
+
+static bpt_status unknown_command(const char *name) {
+    const char *names[N_COMMANDS];
+    for (size_t i = 0; i < N_COMMANDS; i++) names[i] = commands[i]->name;
+    const char *nearest = bpt_nearest(name, names, N_COMMANDS);
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "unknown command \"%s\"", name);
+    if (nearest)
+        bpt_hint("did you mean \"%s\"? `bpt-ingest --help` lists all commands", nearest);
+    else
+        bpt_hint("`bpt-ingest --help` lists all commands");
+    return status;
+}
+
+static bpt_status run(int argc, char **argv) {
+    for (size_t i = 0; i < N_COMMANDS; i++)
+        if (strcmp(argv[1], commands[i]->name) == 0) return commands[i]->run(argc - 1, argv + 1);
+    return unknown_command(argv[1]);
+}
+
+int main(int argc, char **argv) {
+    bpt_log_setup("bpt-ingest", 0, BPT_LOG_INFO);
+    if (argc < 2 || strcmp(argv[1], "--help") == 0) {
+        print_help();
+        const int end = bpt_program_end("bpt-ingest", BPT_OK);
+        return argc < 2 && end == 0 ? bpt_status_exit(BPT_EUSAGE) : end;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("bpt-ingest %s\n", BPT_VERSION);
+        return bpt_program_end("bpt-ingest", BPT_OK);
+    }
+    return bpt_program_end("bpt-ingest", run(argc, argv));
+}

@@ -1,0 +1,283 @@
+#include "tools/checkpoint.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "inner/safetensors.h"
+#include "tools/checkpoint_files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- saving ---- */
+
+static void put_sampler(bpt_json_writer *w, bpt_sampler_state s) {
+    bpt_json_open_object(w, "sampler");
+    bpt_json_put_u64(w, "pass", s.pass);
+    bpt_json_put_u64(w, "position", s.position);
+    bpt_json_put_u64(w, "rounds", s.rounds);
+    bpt_json_put_u64(w, "covered", s.covered);
+    bpt_json_close_object(w);
+}
+
+static void put_state(const bpt_job *job, bpt_json_writer *w) {
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_u64(w, "format", 1);
+    bpt_json_put_u64(w, "rank", job->rank);
+    bpt_json_put_u64(w, "ranks", job->n_ranks);
+    bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
+    bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
+    bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
+    bpt_json_put_u64(w, "train_samples", job->epoch_samples);
+    bpt_json_put_u64(w, "total_samples", job->total_samples);
+    bpt_json_put_u64(w, "progress", job->count.progress);
+    bpt_json_put_u64(w, "steps", job->count.steps);
+    bpt_json_put_u64(w, "samples", job->count.samples);
+    bpt_json_put_real(w, "seconds",
+                      job->count.seconds + bpt_clock_seconds_since(job->time.start_ns));
+    put_sampler(w, bpt_feed_state(job->feed));
+    if (job->exchange) bpt_exchange_snapshot(job->exchange, w, "exchange");
+    bpt_json_close_object(w);
+}
+
+static bpt_status write_vector(bpt_job *job, bpt_vector which, const char *folder,
+                               const char *name) {
+    char *path;
+    BPT_TRY(bpt_network_get(job->network, which, job->flat));
+    BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
+    const bpt_status status =
+        bpt_safetensors_write(path, &job->model->segments, job->flat, NULL, 0);
+    bpt_free(path);
+    return status;
+}
+
+static bpt_status write_state(const bpt_job *job, const char *folder, const char *name) {
+    bpt_json_writer w = {0};
+    const char *text;
+    size_t length;
+    char *path = NULL;
+    put_state(job, &w);
+    bpt_status status = bpt_json_end_text(&w, &text, &length);
+    if (status == BPT_OK) status = bpt_strf(&path, "%s/%s", folder, name);
+    if (status == BPT_OK) status = bpt_file_write(path, text, length);
+    bpt_free(path);
+    bpt_json_free(&w);
+    return status;
+}
+
+enum { FILES_OF_A_RANK = 3 }; /* the third, the weights, by rank 0 only */
+
+static bpt_status write_files(bpt_job *job, const char *folder,
+                              bpt_checkpoint_file files[FILES_OF_A_RANK]) {
+    char momentum[BPT_CHECKPOINT_NAME_SIZE], state[BPT_CHECKPOINT_NAME_SIZE];
+    snprintf(momentum, sizeof momentum, "rank-%u.safetensors", job->rank);
+    snprintf(state, sizeof state, "rank-%u.json", job->rank);
+    BPT_TRY(write_vector(job, BPT_VECTOR_MOMENTUM, folder, momentum));
+    BPT_TRY(write_state(job, folder, state));
+    BPT_TRY(bpt_checkpoint_measure(folder, momentum, &files[0]));
+    BPT_TRY(bpt_checkpoint_measure(folder, state, &files[1]));
+    if (job->rank != 0) return BPT_OK;
+    BPT_TRY(write_vector(job, BPT_VECTOR_WEIGHTS, folder, "model.safetensors"));
+    return bpt_checkpoint_measure(folder, "model.safetensors", &files[2]);
+}
+
+/* Rank 0: the list of all ranks' files, then the end of older checkpoints. */
+static bpt_status complete(const bpt_job *job, const char *checkpoints, const char *folder,
+                           bpt_checkpoint_file *all) {
+    size_t n = 0;
+    for (size_t i = 0; i < (size_t)job->n_ranks * FILES_OF_A_RANK; i++)
+        if (all[i].name[0]) all[n++] = all[i];
+    BPT_TRY(bpt_checkpoint_write_done(folder, all, n));
+    bpt_info("checkpoint %s at epoch %.2f", folder, bpt_job_epoch(job));
+    return bpt_checkpoint_prune(checkpoints, (size_t)job->options->checkpoint_keep);
+}
+
+static bpt_status make_folder(const bpt_job *job, const char *folder) {
+    bpt_status status = BPT_OK;
+    if (job->rank == 0) {
+        status = bpt_dir_remove(folder); /* what an interrupted job left there */
+        if (status == BPT_OK) status = bpt_dir_create(folder, true);
+    }
+    BPT_TRY(bpt_comm_agree(job->comm, status));
+    return bpt_dir_create(folder, false); /* where ranks do not share a file system */
+}
+
+static bpt_status save(bpt_job *job, const char *checkpoints, const char *folder,
+                       bpt_checkpoint_file *all) {
+    bpt_checkpoint_file mine[FILES_OF_A_RANK] = {0};
+    bpt_status status = make_folder(job, folder);
+    if (status == BPT_OK) status = write_files(job, folder, mine);
+    BPT_TRY(bpt_comm_agree(job->comm, status));
+    BPT_TRY(bpt_comm_allgather(job->comm, mine, sizeof mine, all));
+    status = job->rank == 0 ? complete(job, checkpoints, folder, all) : BPT_OK;
+    return bpt_comm_agree(job->comm, status);
+}
+
+static bpt_status explain_failure(bpt_status status, const char *folder) {
+    const bpt_error error = *bpt_error_last();
+    (void)bpt_dir_remove(folder);
+    bpt_error_record(status, "checkpoint not saved: %.440s", error.text);
+    if (status == BPT_ENOSPC)
+        bpt_hint("make room, then go on from the checkpoint before with --resume auto");
+    else if (error.hint[0])
+        bpt_hint("%s", error.hint);
+    return status;
+}
+
+bpt_status bpt_checkpoint_save(bpt_job *job) {
+    char *checkpoints, *folder = NULL;
+    bpt_checkpoint_file *all = NULL;
+    bpt_status status;
+    BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
+    BPT_TRY_GOTO(status,
+                 bpt_strf(&folder, "%s/step-%08llu", checkpoints,
+                          (unsigned long long)(job->count.progress / job->batch_all)),
+                 done);
+    BPT_TRY_GOTO(status, BPT_NEW("checkpoint files", (size_t)job->n_ranks * FILES_OF_A_RANK, &all),
+                 done);
+    status = save(job, checkpoints, folder, all);
+    if (status != BPT_OK) status = explain_failure(status, folder);
+done:
+    bpt_free(all);
+    bpt_free(folder);
+    bpt_free(checkpoints);
+    return status;
+}
+
+/* ---- going on ---- */
+
+static bpt_status get_sampler(const bpt_json_doc *doc, bpt_sampler_state *s) {
+    const bpt_json *o;
+    uint64_t rounds, covered;
+    BPT_TRY(bpt_json_get_object(doc, bpt_json_root(doc), "sampler", &o));
+    BPT_TRY(bpt_json_get_u64(doc, o, "pass", 0, UINT64_MAX, &s->pass));
+    BPT_TRY(bpt_json_get_u64(doc, o, "position", 0, UINT64_MAX, &s->position));
+    BPT_TRY(bpt_json_get_u64(doc, o, "rounds", 0, UINT32_MAX, &rounds));
+    BPT_TRY(bpt_json_get_u64(doc, o, "covered", 0, UINT32_MAX, &covered));
+    s->rounds = (uint32_t)rounds;
+    s->covered = (uint32_t)covered;
+    return BPT_OK;
+}
+
+/* Whether the job that wrote the state is this one, so that it can go on bit for bit. */
+static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json_doc *doc = c->state;
+    const bpt_json *root = bpt_json_root(doc);
+    const char *update;
+    uint64_t ranks, batch, seed, samples, total;
+    BPT_TRY(bpt_json_get_u64(doc, root, "ranks", 1, UINT32_MAX, &ranks));
+    BPT_TRY(bpt_json_get_text(doc, root, "update", &update));
+    BPT_TRY(bpt_json_get_u64(doc, root, "batch_size", 1, UINT32_MAX, &batch));
+    BPT_TRY(bpt_json_get_u64(doc, root, "seed", 0, UINT64_MAX, &seed));
+    BPT_TRY(bpt_json_get_u64(doc, root, "train_samples", 1, UINT64_MAX, &samples));
+    BPT_TRY(bpt_json_get_u64(doc, root, "total_samples", 1, UINT64_MAX, &total));
+    c->exact = ranks == job->n_ranks && strcmp(update, bpt_update_choice_name(job->update)) == 0 &&
+               batch == (uint64_t)job->options->batch_size &&
+               seed == (uint64_t)job->options->seed && samples == job->epoch_samples &&
+               total == job->total_samples;
+    c->exchange = bpt_json_find(root, "exchange");
+    return BPT_OK;
+}
+
+static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json_doc *doc = c->state;
+    const bpt_json *root = bpt_json_root(doc);
+    BPT_TRY(compare_shape(job, c));
+    BPT_TRY(bpt_json_get_u64(doc, root, "progress", 0, UINT64_MAX, &c->count.progress));
+    BPT_TRY(bpt_json_get_real(doc, root, "seconds", &c->count.seconds));
+    if (!c->exact) return BPT_OK;
+    BPT_TRY(bpt_json_get_u64(doc, root, "steps", 0, UINT64_MAX, &c->count.steps));
+    BPT_TRY(bpt_json_get_u64(doc, root, "samples", 0, UINT64_MAX, &c->count.samples));
+    return get_sampler(doc, &c->sampler);
+}
+
+/* A rank that the checkpoint does not know learns the progress from rank 0's state. */
+static bpt_status load_state(const bpt_job *job, bpt_checkpoint *c) {
+    char *path, *text;
+    size_t size;
+    BPT_TRY(bpt_strf(&path, "%s/rank-%u.json", c->path, job->rank));
+    if (!bpt_path_exists(path)) {
+        bpt_free(path);
+        BPT_TRY(bpt_strf(&path, "%s/rank-0.json", c->path));
+    }
+    bpt_status status = bpt_file_read(path, 256 << 20, &text, &size);
+    if (status == BPT_OK) {
+        status = bpt_json_parse(path, text, size, &c->state);
+        bpt_free(text);
+    }
+    if (status == BPT_OK) status = get_state(job, c);
+    bpt_free(path);
+    return status;
+}
+
+/* The newest whole checkpoint of a run, or the one that was named itself.
+ * @param[out] before the one before it, or NULL; caller owns */
+static bpt_status locate(const char *resume, const char *run, char **path, char **before) {
+    char *checkpoints, *done = NULL;
+    bpt_status status;
+    *path = *before = NULL;
+    BPT_TRY(bpt_strf(&done, "%s/DONE", resume));
+    const bool is_checkpoint = bpt_path_exists(done);
+    bpt_free(done);
+    if (is_checkpoint) return bpt_strdup(resume, path);
+    BPT_TRY(bpt_strf(&checkpoints, "%s/checkpoints", run));
+    status = bpt_checkpoint_find(checkpoints, 0, path);
+    if (status == BPT_OK) status = bpt_checkpoint_find(checkpoints, 1, before);
+    bpt_free(checkpoints);
+    return status;
+}
+
+bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c) {
+    const char *resume = job->options->resume;
+    const bool automatic = strcmp(resume, "auto") == 0;
+    const char *run = automatic ? bpt_run_folder_path(job->run) : resume;
+    char *before;
+    *c = (bpt_checkpoint){0};
+    *found = false;
+    BPT_TRY(locate(automatic ? run : resume, run, &c->path, &before));
+    bpt_status status = BPT_OK;
+    if (!c->path) {
+        bpt_free(before);
+        if (automatic) return BPT_OK;
+        status = bpt_fail(BPT_ENOENT, "no whole checkpoint in %s", resume);
+        bpt_hint("--resume takes a run folder or one of its checkpoints/step-NNNNNNNN");
+        return status;
+    }
+    status = bpt_checkpoint_verify(c->path, before);
+    bpt_free(before);
+    if (status == BPT_OK) status = load_state(job, c);
+    if (status != BPT_OK) {
+        bpt_checkpoint_close(c);
+        return status;
+    }
+    *found = true;
+    return BPT_OK;
+}
+
+void bpt_checkpoint_close(bpt_checkpoint *c) {
+    bpt_json_doc_free(c->state);
+    bpt_free(c->path);
+    *c = (bpt_checkpoint){0};
+}
+
+static bpt_status read_vector(const bpt_checkpoint *c, const bpt_job *job, const char *name,
+                              float *values) {
+    char *path;
+    BPT_TRY(bpt_strf(&path, "%s/%s", c->path, name));
+    const bpt_status status = bpt_safetensors_read(path, &job->model->segments, values);
+    bpt_free(path);
+    return status;
+}
+
+bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, const bpt_job *job, float *weights,
+                               float *momentum) {
+    char name[BPT_CHECKPOINT_NAME_SIZE];
+    BPT_TRY(read_vector(c, job, "model.safetensors", weights));
+    if (!c->exact) {
+        memset(momentum, 0, job->model->segments.n_elements * sizeof *momentum);
+        return BPT_OK;
+    }
+    snprintf(name, sizeof name, "rank-%u.safetensors", job->rank);
+    return read_vector(c, job, name, momentum);
+}

@@ -1,0 +1,59 @@
+#include "tools/evaluate.h"
+
+#include "base/memory.h"
+#include "storage/loader.h"
+
+typedef struct {
+    const bpt_evaluation *e;
+    bpt_loader *loader;
+    uint32_t *indices; /* shape [batch] */
+    uint32_t requested;
+} reader;
+
+static bpt_status request_ahead(reader *r) {
+    while (r->requested < r->e->count && bpt_loader_room(r->loader) > 0) {
+        uint32_t n = r->e->count - r->requested;
+        if (n > r->e->batch) n = r->e->batch;
+        for (uint32_t i = 0; i < n; i++) r->indices[i] = r->e->first + r->requested + i;
+        BPT_TRY(bpt_loader_request(r->loader, r->indices, n));
+        r->requested += n;
+    }
+    return BPT_OK;
+}
+
+static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *sum) {
+    for (uint32_t done = 0; done < r->e->count;) {
+        bpt_batch batch;
+        bpt_batch_result result;
+        if (r->e->stop && r->e->stop()) return bpt_fail(BPT_ESTOPPED, "evaluation was stopped");
+        BPT_TRY(request_ahead(r));
+        BPT_TRY(bpt_loader_next(r->loader, &batch));
+        BPT_TRY(bpt_network_evaluate(net, batch.pixels, batch.labels, &result));
+        done += batch.n;
+        bpt_loader_release(r->loader, &batch);
+        sum->loss_sum += result.loss_sum;
+        sum->n_correct += result.n_correct;
+        sum->n_samples += result.n_samples;
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_result *result) {
+    const bpt_loader_options options = {
+        .batch = e->batch,
+        .n_threads = e->loader_threads,
+        .depth = 3,
+        .mean = e->normalise->mean,
+        .std = e->normalise->std,
+    };
+    reader r = {.e = e};
+    bpt_status status;
+    *result = (bpt_batch_result){0};
+    BPT_TRY(BPT_NEW("evaluation indices", e->batch, &r.indices));
+    BPT_TRY_GOTO(status, bpt_loader_create(e->dataset, e->split, &options, &r.loader), done);
+    status = evaluate_all(net, &r, result);
+    bpt_loader_destroy(r.loader);
+done:
+    bpt_free(r.indices);
+    return status;
+}

@@ -1,0 +1,28 @@
+/** @file tools/evaluate.h
+ * Loss and accuracy of a network on a split.
+ *
+ * Threads: the one that owns the network. */
+#ifndef BPT_TOOLS_EVALUATE_H
+#define BPT_TOOLS_EVALUATE_H
+
+#include "inner/network.h"
+#include "storage/dataset.h"
+
+#include <stdbool.h>
+
+/** What to evaluate on. */
+typedef struct bpt_evaluation {
+    const bpt_dataset *dataset;
+    const bpt_split *split;
+    const bpt_split *normalise; /* whose mean and standard deviation are used: the training split */
+    uint32_t first, count;      /* records [first, first + count) */
+    uint32_t batch, loader_threads;
+    bool (*stop)(void); /* polled at every batch; NULL: never */
+} bpt_evaluation;
+
+/** @param[out] result sums over the records; if stopped, over those that were seen
+ * @return BPT_OK, BPT_ESTOPPED (stop() said so), BPT_ECORRUPT, BPT_ENUMERIC, BPT_ENOMEM,
+ *         BPT_EBACKEND */
+bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_result *result);
+
+#endif

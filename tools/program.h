@@ -1,0 +1,16 @@
+/** @file tools/program.h
+ * How every program ends.
+ *
+ * Threads: the main thread. */
+#ifndef BPT_TOOLS_PROGRAM_H
+#define BPT_TOOLS_PROGRAM_H
+
+#include "base/status.h"
+
+/** Ends a program: flushes standard output (results that cannot be written are a failure), and
+ * after a failure prints the last error as "<program>: what, where" and its hint as "hint: ...".
+ * @param status what the program came to
+ * @return the exit status for main(): `return bpt_program_end("bpt-ingest", status)` */
+int bpt_program_end(const char *program, bpt_status status);
+
+#endif

@@ -1,0 +1,143 @@
+#include "tools/run_folder.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct bpt_run_folder {
+    char *path;
+    FILE *metrics; /* opened at the first event */
+};
+
+static bpt_status entry(const char *path, const char *name, char **out) {
+    return bpt_strf(out, "%s/%s", path, name);
+}
+
+static bpt_status make_subfolder(const char *path, const char *name) {
+    char *folder;
+    BPT_TRY(entry(path, name, &folder));
+    const bpt_status status = bpt_dir_create(folder, false);
+    bpt_free(folder);
+    return status;
+}
+
+static bpt_status has_entry(const char *path, const char *name, bool *has) {
+    char *file;
+    BPT_TRY(entry(path, name, &file));
+    *has = bpt_path_exists(file);
+    bpt_free(file);
+    return BPT_OK;
+}
+
+static bpt_status refuse_existing(const char *path) {
+    const bpt_status status = bpt_fail(BPT_EEXIST, "the run folder %s exists already", path);
+    bpt_hint("choose another --output, go on with --resume auto, or replace it with --force");
+    return status;
+}
+
+/* Makes room for the run according to the mode. */
+static bpt_status prepare(const char *path, bpt_run_folder_mode mode) {
+    if (!bpt_path_exists(path)) return bpt_dir_create(path, mode == BPT_RUN_NEW);
+    if (mode == BPT_RUN_NEW) return refuse_existing(path);
+    if (mode == BPT_RUN_GO_ON) return bpt_dir_create(path, false);
+    bool is_run;
+    BPT_TRY(has_entry(path, "config.yaml", &is_run));
+    if (!is_run) {
+        const bpt_status status =
+            bpt_fail(BPT_EUSAGE, "%s is not a run folder: not replaced", path);
+        bpt_hint("--force replaces folders that bpt-train made; name another --output");
+        return status;
+    }
+    BPT_TRY(bpt_dir_remove(path));
+    return bpt_dir_create(path, true);
+}
+
+bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **out) {
+    bpt_run_folder *run;
+    BPT_TRY(prepare(path, mode));
+    BPT_TRY(make_subfolder(path, "checkpoints"));
+    BPT_TRY(make_subfolder(path, "exchange"));
+    BPT_TRY(BPT_NEW("run folder", 1, &run));
+    const bpt_status status = bpt_strdup(path, &run->path);
+    if (status != BPT_OK) {
+        bpt_free(run);
+        return status;
+    }
+    *out = run;
+    return BPT_OK;
+}
+
+void bpt_run_folder_close(bpt_run_folder *run) {
+    if (!run) return;
+    if (run->metrics) fclose(run->metrics);
+    bpt_free(run->path);
+    bpt_free(run);
+}
+
+const char *bpt_run_folder_path(const bpt_run_folder *run) {
+    return run->path;
+}
+
+bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, char **out) {
+    return entry(run->path, name, out);
+}
+
+static bpt_status write_entry(const bpt_run_folder *run, const char *name, const char *text,
+                              size_t size) {
+    char *path;
+    BPT_TRY(entry(run->path, name, &path));
+    const bpt_status status = bpt_file_write(path, text, size);
+    bpt_free(path);
+    return status;
+}
+
+bpt_status bpt_run_folder_config(const bpt_run_folder *run, const bpt_command *command,
+                                 const void *values) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory) return bpt_fail_errno(errno, "write", "config.yaml");
+    fprintf(memory, "# effective configuration; repeat with: %s --config THIS --output NEW\n",
+            command->name);
+    bpt_options_print(command, values, memory);
+    bpt_status status = BPT_OK;
+    if (fclose(memory) != 0) status = bpt_fail(BPT_ENOMEM, "cannot print the configuration");
+    if (status == BPT_OK) status = write_entry(run, "config.yaml", text, size);
+    free(text); /* the C library's own memory */
+    return status;
+}
+
+static bpt_status open_metrics(bpt_run_folder *run) {
+    if (run->metrics) return BPT_OK;
+    char *path;
+    BPT_TRY(entry(run->path, "metrics.jsonl", &path));
+    run->metrics = fopen(path, "a");
+    const bpt_status status = run->metrics ? BPT_OK : bpt_fail_errno(errno, "open", path);
+    bpt_free(path);
+    return status;
+}
+
+bpt_status bpt_run_folder_metric(bpt_run_folder *run, bpt_json_writer *event) {
+    const char *text;
+    size_t length;
+    BPT_TRY(open_metrics(run));
+    BPT_TRY(bpt_json_end_text(event, &text, &length));
+    const bool written = fwrite(text, 1, length, run->metrics) == length &&
+                         fputc('\n', run->metrics) != EOF && fflush(run->metrics) == 0;
+    bpt_json_reset(event);
+    return written ? BPT_OK : bpt_fail_errno(errno, "write", "metrics.jsonl");
+}
+
+bpt_status bpt_run_folder_json(const bpt_run_folder *run, const char *name, bpt_json_writer *json) {
+    const char *text;
+    size_t length;
+    char *line;
+    BPT_TRY(bpt_json_end_text(json, &text, &length));
+    BPT_TRY(bpt_strf(&line, "%s\n", text));
+    const bpt_status status = write_entry(run, name, line, length + 1);
+    bpt_free(line);
+    return status;
+}
