@@ -75,38 +75,34 @@ static bpt_status write_all(int fd, const char *path, const char *data, size_t s
     return BPT_OK;
 }
 
-static bpt_status sync_parent(const char *path) {
+/* The folder that holds @p path, as a new string. */
+static bpt_status parent_of(const char *path, char **parent) {
     const char *slash = strrchr(path, '/');
-    char *parent;
-    if (slash == path)
-        BPT_TRY(bpt_strdup("/", &parent));
-    else if (slash)
-        BPT_TRY(bpt_strf(&parent, "%.*s", (int)(slash - path), path));
-    else
-        BPT_TRY(bpt_strdup(".", &parent));
-    const bpt_status status = bpt_dir_sync(parent);
-    bpt_free(parent);
-    return status;
+    if (!slash) return bpt_strdup(".", parent);
+    if (slash == path) return bpt_strdup("/", parent);
+    return bpt_strf(parent, "%.*s", (int)(slash - path), path);
 }
 
 bpt_status bpt_file_write(const char *path, const void *data, size_t size) {
-    char *temporary;
-    BPT_TRY(bpt_strf(&temporary, "%s.tmp-%ld", path, (long)getpid()));
+    char *temporary = NULL, *parent = NULL; /* both before the rename: nothing may fail after it */
     bpt_status status;
+    BPT_TRY_GOTO(status, bpt_strf(&temporary, "%s.tmp-%ld", path, (long)getpid()), free_names);
+    BPT_TRY_GOTO(status, parent_of(path, &parent), free_names);
     const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) {
         status = bpt_fail_errno(errno, "create", temporary);
-        goto free_name;
+        goto free_names;
     }
     status = write_all(fd, temporary, data, size);
     if (close(fd) != 0 && status == BPT_OK) status = bpt_fail_errno(errno, "close", temporary);
     if (status == BPT_OK && rename(temporary, path) != 0)
         status = bpt_fail_errno(errno, "rename to", path);
     if (status == BPT_OK)
-        status = sync_parent(path);
+        status = bpt_dir_sync(parent);
     else
         unlink(temporary);
-free_name:
+free_names:
+    bpt_free(parent);
     bpt_free(temporary);
     return status;
 }
@@ -138,15 +134,17 @@ static bpt_status create_parents(char *path) {
 bpt_status bpt_dir_create(const char *path, bool must_be_new) {
     char *copy;
     BPT_TRY(bpt_strdup(path, &copy));
+    /* Behind a slash at the end the folder would count as its own parent. */
+    for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) copy[n - 1] = '\0';
     bpt_status status = copy[0] ? create_parents(copy) : BPT_OK;
+    if (status == BPT_OK && mkdir(copy, 0777) != 0) {
+        const int error = errno;
+        struct stat info;
+        if (must_be_new || error != EEXIST || stat(copy, &info) != 0 || !S_ISDIR(info.st_mode))
+            status = bpt_fail_errno(error, "create", path);
+    }
     bpt_free(copy);
-    BPT_TRY(status);
-    if (mkdir(path, 0777) == 0) return BPT_OK;
-    const int error = errno;
-    struct stat info;
-    if (!must_be_new && error == EEXIST && stat(path, &info) == 0 && S_ISDIR(info.st_mode))
-        return BPT_OK;
-    return bpt_fail_errno(error, "create", path);
+    return status;
 }
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk) {

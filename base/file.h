@@ -25,15 +25,16 @@ bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t
 
 /** Writes a file so that at any moment, also after a crash, either the old one or the whole new one
  * is at @p path: temporary name, fsync, rename, fsync of the folder.
- * @return BPT_OK, BPT_ENOSPC, BPT_ENOENT, BPT_EIO; on error the old file is untouched and the
- *         temporary one is gone */
+ * @return BPT_OK, BPT_ENOSPC, BPT_ENOENT, BPT_EIO, BPT_ENOMEM; on error the old file is untouched
+ *         and the temporary one is gone */
 bpt_status bpt_file_write(const char *path, const void *data, size_t size);
 
 /** Flushes a folder's entries to disk. @return BPT_OK, BPT_EIO, BPT_ENOENT */
 bpt_status bpt_dir_sync(const char *path);
 
 /** Creates a folder and its parents. @p must_be_new: one that is there is BPT_EEXIST.
- * @return BPT_OK, BPT_EEXIST, BPT_ENOSPC, BPT_EIO */
+ * @return BPT_OK, BPT_EEXIST, BPT_ENOENT (a parent is no folder), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM
+ */
 bpt_status bpt_dir_create(const char *path, bool must_be_new);
 
 /** Removes a folder and all that is in it; symbolic links are removed, not followed. A missing

@@ -24,20 +24,37 @@ static void append_text(bpt_json_writer *w, const char *text) {
     append(w, text, strlen(text));
 }
 
+/* @return bytes of the UTF-8 sequence at p (RFC 3629: shortest form, no surrogates), 0 if it is
+ * none */
+static size_t utf8_length(const unsigned char *p) {
+    if (p[0] < 0x80) return 1;
+    if (p[0] < 0xC2 || p[0] > 0xF4) return 0;
+    const unsigned char low = p[0] == 0xE0 ? 0xA0 : p[0] == 0xF0 ? 0x90 : 0x80;
+    const unsigned char high = p[0] == 0xED ? 0x9F : p[0] == 0xF4 ? 0x8F : 0xBF;
+    if (p[1] < low || p[1] > high) return 0;
+    const size_t length = p[0] >= 0xF0 ? 4 : p[0] >= 0xE0 ? 3 : 2;
+    for (size_t i = 2; i < length; i++)
+        if ((p[i] & 0xC0) != 0x80) return 0;
+    return length;
+}
+
+/* Names of files and hosts are any bytes; those that are no UTF-8 become U+FFFD, since a reader
+ * refuses the whole text otherwise. */
 static void append_quoted(bpt_json_writer *w, const char *text) {
     append(w, "\"", 1);
-    for (const char *p = text; *p; p++) {
+    for (const char *p = text; *p;) {
         const unsigned char c = (unsigned char)*p;
+        const size_t length = utf8_length((const unsigned char *)p);
         char escape[8];
-        if (c == '"' || c == '\\')
-            snprintf(escape, sizeof escape, "\\%c", c);
-        else if (c == '\n')
-            strcpy(escape, "\\n");
-        else if (c < 0x20)
-            snprintf(escape, sizeof escape, "\\u%04x", c);
-        else
-            snprintf(escape, sizeof escape, "%c", c);
-        append_text(w, escape);
+        if (length == 0) {
+            append_text(w, "\xEF\xBF\xBD");
+        } else if (c == '"' || c == '\\' || c < 0x20) {
+            snprintf(escape, sizeof escape, c < 0x20 ? "\\u%04x" : "\\%c", c);
+            append_text(w, c == '\n' ? "\\n" : escape);
+        } else {
+            append(w, p, length);
+        }
+        p += length ? length : 1;
     }
     append(w, "\"", 1);
 }
@@ -125,7 +142,7 @@ void bpt_json_put_null(bpt_json_writer *w, const char *key) {
 
 bpt_status bpt_json_end_text(bpt_json_writer *w, const char **text, size_t *length) {
     BPT_TRY(w->status);
-    *text = w->text ? w->text : "";
+    *text = w->length ? w->text : "";
     *length = w->length;
     return BPT_OK;
 }

@@ -26,7 +26,7 @@ typedef struct bpt_json_writer {
 } bpt_json_writer;
 
 /* Every call below adds one value. @p key names it inside an object and is NULL inside an array or
- * at the top. A number that is not finite is written as null. */
+ * at the top. A number that is not finite is written as null; bytes that are no UTF-8 as U+FFFD. */
 void bpt_json_open_object(bpt_json_writer *w, const char *key);
 void bpt_json_open_array(bpt_json_writer *w, const char *key);
 void bpt_json_close_object(bpt_json_writer *w);
@@ -40,7 +40,7 @@ void bpt_json_put_bool(bpt_json_writer *w, const char *key, bool value);
 void bpt_json_put_null(bpt_json_writer *w, const char *key);
 
 /** Ends the text. @param[out] text borrowed from the writer, 0-terminated, no newline at the end
- * @return BPT_OK, BPT_ENOMEM */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (nested deeper than BPT_JSON_DEPTH) */
 bpt_status bpt_json_end_text(bpt_json_writer *w, const char **text, size_t *length);
 
 /** Empties the writer for the next text and keeps its memory. */
@@ -77,7 +77,8 @@ const bpt_json *bpt_json_member(const bpt_json *object, size_t i, const char **k
 /** @return the value at @p key, NULL if there is none */
 const bpt_json *bpt_json_find(const bpt_json *object, const char *key);
 
-/* Typed access with checks. @p v may be NULL, which is reported as a missing value. @p key is the
+/* Typed access with checks. Whole numbers go up to 2^63-1: a text with a larger one is refused.
+ * @p v may be NULL, which is reported as a missing value. @p key is the
  * member of object @p v to read, or NULL to read @p v itself.
  * @return BPT_OK, BPT_EDATA (missing, another type, or outside of the range; names key and
  * document) */

@@ -64,7 +64,7 @@ static bpt_status parse_size(const bpt_option *o, const char *text, uint64_t *ou
     char *end;
     errno = 0;
     uint64_t value = strtoull(text, &end, 10);
-    bool bad = end == text || errno || text[0] == '-';
+    bool bad = errno || text[0] < '0' || text[0] > '9'; /* strtoull would take " -1" */
     const char *units = "KMG";
     const char *unit = *end ? strchr(units, *end) : NULL;
     if (unit) {
@@ -137,7 +137,8 @@ static bpt_status parse_list(const bpt_option *o, const char *text, int64_t *out
             return bad_value(o, text, "a short list of whole numbers like 8,14,18");
         memcpy(item, p, length);
         item[length] = '\0';
-        BPT_TRY(parse_int(o, item, &list[n++]));
+        BPT_TRY(parse_int(o, item, &list[n]));
+        if (list[n++] < 0) return bad_value(o, text, "a list of numbers from 0"); /* -1: unused */
         p += length + (p[length] == ',');
     }
     for (size_t i = 0; i < BPT_OPTION_LIST_MAX; i++) out[i] = i < n ? list[i] : -1;
@@ -184,17 +185,41 @@ static bpt_status assign(bpt_option_set *set, const bpt_option *o, const char *t
     return BPT_OK;
 }
 
+/* The value of an option that has neither been given nor a default. */
+static void clear(void *field, bpt_option_type type) {
+    switch (type) {
+    case BPT_OPTION_FLAG:
+        *(bool *)field = false;
+        break;
+    case BPT_OPTION_INT:
+        *(int64_t *)field = 0;
+        break;
+    case BPT_OPTION_SIZE:
+        *(uint64_t *)field = 0;
+        break;
+    case BPT_OPTION_REAL:
+        *(double *)field = 0;
+        break;
+    case BPT_OPTION_TEXT:
+        *(const char **)field = NULL;
+        break;
+    case BPT_OPTION_CHOICE:
+        *(int *)field = 0;
+        break;
+    case BPT_OPTION_PAIR:
+        memset(field, 0, 2 * sizeof(int64_t));
+        break;
+    case BPT_OPTION_LIST:
+        for (size_t i = 0; i < BPT_OPTION_LIST_MAX; i++) ((int64_t *)field)[i] = -1;
+        break;
+    }
+}
+
 static bpt_status assign_defaults(bpt_option_set *set) {
-    static const struct {
-        bpt_option_type type;
-        const char *text;
-    } empty[] = {{BPT_OPTION_FLAG, "false"}, {BPT_OPTION_LIST, ""}};
     for (size_t i = 0; i < set->command->n_options; i++) {
         const bpt_option *o = &set->command->options[i];
-        const char *text = o->value;
-        for (size_t e = 0; !text && e < sizeof empty / sizeof *empty; e++)
-            if (empty[e].type == o->type) text = empty[e].text;
-        if (text) BPT_TRY(assign(set, o, text, BPT_SOURCE_DEFAULT));
+        clear((char *)set->values + o->offset, o->type);
+        if (o->value) BPT_TRY(assign(set, o, o->value, BPT_SOURCE_DEFAULT));
     }
     return BPT_OK;
 }
@@ -244,7 +269,7 @@ static bpt_status load_config(bpt_option_set *set, const char *path) {
             status = bpt_yaml_fail(doc, value, "option %s takes one value", key);
         } else if (set->sources[o - set->command->options] != BPT_SOURCE_COMMAND_LINE) {
             status = assign(set, o, bpt_yaml_text(value), BPT_SOURCE_FILE);
-            if (status != BPT_OK) {
+            if (status == BPT_EUSAGE) {
                 const bpt_error error = *bpt_error_last();
                 status = bpt_yaml_fail(doc, value, "%.400s", error.text);
                 if (error.hint[0]) bpt_hint("%s", error.hint);
@@ -283,7 +308,9 @@ static bpt_status take_option(bpt_option_set *set, scan *s, const bpt_option *o,
         const char *second;
         char pair[64];
         BPT_TRY(take_value(s, o->name, NULL, &second));
-        snprintf(pair, sizeof pair, "%s %s", value, second);
+        const int length = snprintf(pair, sizeof pair, "%s %s", value, second);
+        if ((size_t)length >= sizeof pair) /* too long for two numbers: show the longer one */
+            return bad_value(o, strlen(value) > strlen(second) ? value : second, "a whole number");
         return assign(set, o, pair, BPT_SOURCE_COMMAND_LINE);
     }
     return assign(set, o, value, BPT_SOURCE_COMMAND_LINE);

@@ -63,17 +63,23 @@ void bpt_options_help(const bpt_command *c, FILE *out) {
     if (c->epilogue) fprintf(out, "\n%s\n", c->epilogue);
 }
 
-/* YAML plain text would change some values (": ", "#", "true"), so every text is quoted. */
+/* YAML plain text would change some values (": ", "#", "true"), so every text is quoted. Control
+ * characters are not allowed as they are, and U+0085, U+2028 and U+2029 would break the line. */
 static void print_quoted(const char *text, FILE *out) {
     fputc('"', out);
-    for (const char *p = text; *p; p++) {
-        const unsigned char c = (unsigned char)*p;
-        if (c == '"' || c == '\\')
-            fprintf(out, "\\%c", c);
-        else if (c < 0x20)
-            fprintf(out, "\\x%02x", c);
-        else
-            fputc(c, out);
+    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
+        if (*p == '"' || *p == '\\') {
+            fprintf(out, "\\%c", *p);
+        } else if (*p < 0x20 || *p == 0x7F) {
+            fprintf(out, "\\x%02x", *p);
+        } else if (p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0) {
+            fprintf(out, "\\x%02x", *++p); /* two bytes, U+0080 to U+009F */
+        } else if (p[0] == 0xE2 && p[1] == 0x80 && (p[2] == 0xA8 || p[2] == 0xA9)) {
+            p += 2;
+            fprintf(out, "\\u%04x", 0x2000 + (*p & 0x3F));
+        } else {
+            fputc(*p, out);
+        }
     }
     fputc('"', out);
 }
@@ -93,10 +99,27 @@ static void print_real(double value, FILE *out) {
     fputs(text, out);
 }
 
+/* A zero without a default was never given, and may be out of the option's range. What has a
+ * default is always printed: also a list that was emptied. */
 static bool has_value(const bpt_option *o, const void *field) {
-    if (o->type == BPT_OPTION_TEXT) return *(const char *const *)field != NULL;
-    if (o->type == BPT_OPTION_LIST) return ((const int64_t *)field)[0] >= 0;
-    if (o->type == BPT_OPTION_PAIR) return o->value || ((const int64_t *)field)[0] != 0;
+    const int64_t *numbers = field;
+    switch (o->type) {
+    case BPT_OPTION_TEXT:
+        return *(const char *const *)field != NULL;
+    case BPT_OPTION_INT:
+        return o->value || numbers[0] != 0;
+    case BPT_OPTION_SIZE:
+        return o->value || *(const uint64_t *)field != 0;
+    case BPT_OPTION_REAL:
+        return o->value || *(const double *)field != 0;
+    case BPT_OPTION_PAIR:
+        return o->value || numbers[0] != 0 || numbers[1] != 0;
+    case BPT_OPTION_LIST:
+        return o->value || numbers[0] >= 0;
+    case BPT_OPTION_FLAG:
+    case BPT_OPTION_CHOICE:
+        break;
+    }
     return true;
 }
 

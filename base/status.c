@@ -39,20 +39,25 @@ int bpt_status_exit(bpt_status status) {
     return 1;
 }
 
+/* Formats beside the last error, since the arguments may be taken from it. */
 void bpt_error_record(bpt_status status, const char *format, ...) {
+    char text[BPT_ERROR_TEXT_SIZE];
     va_list args;
     va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
     last_error.status = status;
     last_error.hint[0] = '\0';
-    vsnprintf(last_error.text, sizeof last_error.text, format, args);
-    va_end(args);
+    memcpy(last_error.text, text, strlen(text) + 1);
 }
 
 void bpt_hint(const char *format, ...) {
+    char hint[BPT_ERROR_HINT_SIZE];
     va_list args;
     va_start(args, format);
-    vsnprintf(last_error.hint, sizeof last_error.hint, format, args);
+    vsnprintf(hint, sizeof hint, format, args);
     va_end(args);
+    memcpy(last_error.hint, hint, strlen(hint) + 1);
 }
 
 const bpt_error *bpt_error_last(void) {

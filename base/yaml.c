@@ -22,7 +22,7 @@ struct bpt_yaml_node {
     int line;
     char *text;             /* of a scalar */
     bpt_yaml_node **items;  /* of a list or map */
-    char **keys;            /* of a map */
+    bpt_yaml_node **keys;   /* of a map: scalars */
     size_t n_items, n_keys; /* a map with a key that waits for its value has one key more */
     size_t items_capacity, keys_capacity;
 };
@@ -36,7 +36,7 @@ struct bpt_yaml {
 static void free_node(bpt_yaml_node *n) {
     if (!n) return;
     for (size_t i = 0; i < n->n_items; i++) free_node(n->items[i]);
-    for (size_t i = 0; i < n->n_keys; i++) bpt_free(n->keys[i]);
+    for (size_t i = 0; i < n->n_keys; i++) free_node(n->keys[i]);
     bpt_free(n->items);
     bpt_free(n->keys);
     bpt_free(n->text);
@@ -47,54 +47,67 @@ static bpt_status fail_at(const bpt_yaml *doc, size_t line0, const char *text) {
     return bpt_fail(BPT_EUSAGE, "%s:%zu: %s", doc->name, line0 + 1, text);
 }
 
-/* Adds a key or a value to the innermost open container; takes over *node, also on error. */
+static bpt_status attach_key(bpt_yaml *doc, bpt_yaml_node *map, bpt_yaml_node *key) {
+    if (key->kind != BPT_YAML_SCALAR) return bpt_yaml_fail(doc, key, "a key must be a plain word");
+    if (bpt_yaml_find(map, key->text))
+        return bpt_yaml_fail(doc, key, "\"%s\" is given twice", key->text);
+    BPT_TRY(BPT_GROW("YAML keys", map->n_keys + 1, &map->keys, &map->keys_capacity));
+    map->keys[map->n_keys++] = key;
+    return BPT_OK;
+}
+
+/* Adds a key or a value to the innermost open container; takes over *node on success. */
 static bpt_status attach(bpt_yaml *doc, bpt_yaml_node *parent, bpt_yaml_node *node) {
-    bpt_status status = BPT_OK;
     if (!parent) {
         doc->root = node;
         return BPT_OK;
     }
-    if (parent->kind == BPT_YAML_MAP && parent->n_keys == parent->n_items) {
-        if (node->kind != BPT_YAML_SCALAR) {
-            status = fail_at(doc, (size_t)node->line - 1, "a key must be a plain word");
-        } else if (bpt_yaml_find(parent, node->text)) {
-            status = bpt_yaml_fail(doc, node, "\"%s\" is given twice", node->text);
-        } else {
-            status =
-                BPT_GROW("YAML keys", parent->n_keys + 1, &parent->keys, &parent->keys_capacity);
-            if (status == BPT_OK) {
-                parent->keys[parent->n_keys++] = node->text;
-                node->text = NULL;
-            }
-        }
-        free_node(node);
-        return status;
+    if (parent->kind == BPT_YAML_MAP && parent->n_keys == parent->n_items)
+        return attach_key(doc, parent, node);
+    BPT_TRY(BPT_GROW("YAML items", parent->n_items + 1, &parent->items, &parent->items_capacity));
+    parent->items[parent->n_items++] = node;
+    return BPT_OK;
+}
+
+/* @return the name after an & at this event, NULL if there is none */
+static const yaml_char_t *anchor_of(const yaml_event_t *event) {
+    switch (event->type) {
+    case YAML_SCALAR_EVENT:
+        return event->data.scalar.anchor;
+    case YAML_SEQUENCE_START_EVENT:
+        return event->data.sequence_start.anchor;
+    case YAML_MAPPING_START_EVENT:
+        return event->data.mapping_start.anchor;
+    default:
+        return NULL;
     }
-    status = BPT_GROW("YAML items", parent->n_items + 1, &parent->items, &parent->items_capacity);
-    if (status == BPT_OK)
-        parent->items[parent->n_items++] = node;
-    else
-        free_node(node);
-    return status;
 }
 
 static bpt_status add_node(bpt_yaml *doc, bpt_yaml_node *parent, const yaml_event_t *event,
                            bpt_yaml_kind kind, bpt_yaml_node **out) {
+    const size_t line0 = event->start_mark.line;
     if (++doc->n_nodes > MAX_NODES)
-        return fail_at(doc, event->start_mark.line, "too many values for a configuration file");
+        return fail_at(doc, line0, "too many values for a configuration file");
+    if (anchor_of(event)) return fail_at(doc, line0, "anchors (&name) are not supported");
     bpt_yaml_node *node;
     BPT_TRY(BPT_NEW("YAML node", 1, &node));
     node->kind = kind;
-    node->line = (int)event->start_mark.line + 1;
+    node->line = (int)line0 + 1;
+    bpt_status status;
     if (kind == BPT_YAML_SCALAR) {
-        const bpt_status status = bpt_strdup((const char *)event->data.scalar.value, &node->text);
-        if (status != BPT_OK) {
-            bpt_free(node);
-            return status;
+        const char *text = (const char *)event->data.scalar.value;
+        if (strlen(text) != event->data.scalar.length) {
+            status = fail_at(doc, line0, "a text must not hold a 0 byte");
+            goto err_free;
         }
+        BPT_TRY_GOTO(status, bpt_strdup(text, &node->text), err_free);
     }
+    BPT_TRY_GOTO(status, attach(doc, parent, node), err_free);
     if (out) *out = node;
-    return attach(doc, parent, node);
+    return BPT_OK;
+err_free:
+    free_node(node);
+    return status;
 }
 
 typedef struct {
@@ -136,7 +149,15 @@ static bpt_status take_event(builder *b, const yaml_event_t *event) {
     }
 }
 
-static bpt_status build_tree(bpt_yaml *doc, yaml_parser_t *parser) {
+/* Bytes that are no text have no line in libyaml, only an offset. */
+static size_t problem_line(const yaml_parser_t *parser, const char *text, size_t size) {
+    if (parser->error != YAML_READER_ERROR) return parser->problem_mark.line;
+    size_t line = 0;
+    for (size_t i = 0; i < size && i < parser->problem_offset; i++) line += text[i] == '\n';
+    return line;
+}
+
+static bpt_status build_tree(bpt_yaml *doc, yaml_parser_t *parser, const char *text, size_t size) {
     builder b = {.doc = doc};
     bool over = false;
     while (!over) {
@@ -144,7 +165,7 @@ static bpt_status build_tree(bpt_yaml *doc, yaml_parser_t *parser) {
         if (!yaml_parser_parse(parser, &event)) {
             if (parser->error == YAML_MEMORY_ERROR)
                 return bpt_fail(BPT_ENOMEM, "%s: out of memory", doc->name);
-            return fail_at(doc, parser->problem_mark.line,
+            return fail_at(doc, problem_line(parser, text, size),
                            parser->problem ? parser->problem : "not valid YAML");
         }
         over = event.type == YAML_STREAM_END_EVENT;
@@ -166,7 +187,7 @@ bpt_status bpt_yaml_parse(const char *name, const char *text, size_t size, bpt_y
         goto err_free;
     }
     yaml_parser_set_input_string(&parser, (const unsigned char *)text, size);
-    status = build_tree(doc, &parser);
+    status = build_tree(doc, &parser, text, size);
     yaml_parser_delete(&parser);
     if (status == BPT_OK && !doc->root) {
         status = BPT_NEW("YAML node", 1, &doc->root);
@@ -183,8 +204,11 @@ err_free:
 bpt_status bpt_yaml_load(const char *path, bpt_yaml **doc) {
     char *text;
     size_t size;
-    BPT_TRY(bpt_file_read(path, MAX_BYTES, &text, &size));
-    const bpt_status status = bpt_yaml_parse(path, text, size, doc);
+    bpt_status status = bpt_file_read(path, MAX_BYTES, &text, &size);
+    if (status == BPT_EDATA)
+        return bpt_fail(BPT_EUSAGE, "%s: larger than %d bytes", path, MAX_BYTES);
+    BPT_TRY(status);
+    status = bpt_yaml_parse(path, text, size, doc);
     bpt_free(text);
     return status;
 }
@@ -221,7 +245,7 @@ const bpt_yaml_node *bpt_yaml_at(const bpt_yaml_node *n, size_t i) {
 }
 
 const char *bpt_yaml_key(const bpt_yaml_node *map, size_t i) {
-    return map->keys[i];
+    return map->keys[i]->text;
 }
 
 const char *bpt_yaml_text(const bpt_yaml_node *n) {
@@ -230,7 +254,7 @@ const char *bpt_yaml_text(const bpt_yaml_node *n) {
 
 const bpt_yaml_node *bpt_yaml_find(const bpt_yaml_node *map, const char *key) {
     for (size_t i = 0; i < map->n_keys; i++)
-        if (strcmp(map->keys[i], key) == 0) return i < map->n_items ? map->items[i] : map;
+        if (strcmp(map->keys[i]->text, key) == 0) return map->items[i];
     return NULL;
 }
 
@@ -248,12 +272,13 @@ bpt_status bpt_yaml_check_keys(const bpt_yaml *doc, const bpt_yaml_node *n, cons
     if (n->kind != BPT_YAML_MAP)
         return bpt_yaml_fail(doc, n, "%s must be a map (name: value)", what);
     for (size_t i = 0; i < n->n_items; i++) {
+        const char *key = n->keys[i]->text;
         size_t k = 0;
-        while (k < n_known && strcmp(known[k], n->keys[i]) != 0) k++;
+        while (k < n_known && strcmp(known[k], key) != 0) k++;
         if (k < n_known) continue;
-        const char *nearest = bpt_nearest(n->keys[i], known, n_known);
+        const char *nearest = bpt_nearest(key, known, n_known);
         const bpt_status status =
-            bpt_yaml_fail(doc, n->items[i], "%s has no field \"%s\"", what, n->keys[i]);
+            bpt_yaml_fail(doc, n->keys[i], "%s has no field \"%s\"", what, key);
         if (nearest) bpt_hint("did you mean \"%s\"?", nearest);
         return status;
     }

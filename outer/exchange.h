@@ -14,8 +14,10 @@
  * same weights to every rank. Under a synchronous rule every reply is such a moment, so `met` comes
  * at once and `meet` never.
  *
- * Errors: a rank on which a call fails reports and ends the job with bpt_comm_abort().
- * Threads: the functions are called by one thread of the rank, the training thread. */
+ * Memory: 3 n floats a rank, and n / n_ranks for the shard; nothing is allocated after create but
+ * for the buffer of the update log's lines. Errors: a rank on which a call fails reports and ends
+ * the job with bpt_comm_abort(). Threads: the functions are called by one thread of the rank, the
+ * training thread. */
 #ifndef BPT_OUTER_EXCHANGE_H
 #define BPT_OUTER_EXCHANGE_H
 
@@ -69,28 +71,27 @@ typedef struct bpt_reply {
 
 enum { BPT_STALENESS_BUCKETS = 64 };
 
-/** Counts of this rank since create. Bytes count what stays on the rank too (see bytes_local). */
+/** Counts of this rank since create. Summed over the ranks, payload sent is 8 n bytes a push (4 n
+ * there, 4 n back), and as much is received; that includes what stays on a rank. */
 typedef struct bpt_exchange_stats {
-    uint64_t pushes;                 /* answered */
-    uint64_t wait_ns;                /* time inside bpt_exchange_wait() */
-    uint64_t payload_sent_bytes;     /* as worker and as host: 4 n a push in all ranks together, */
-    uint64_t payload_received_bytes; /* and 4 n a reply */
-    uint64_t header_sent_bytes;
-    uint64_t header_received_bytes;
-    uint64_t local_sent_bytes;                 /* of both kinds, to this rank itself: on no wire */
-    uint64_t updates;                          /* versions made of the shard hosted here */
-    uint64_t held;                             /* submissions that the staleness bound made wait */
-    uint64_t staleness[BPT_STALENESS_BUCKETS]; /* submissions to the shard hosted here by staleness;
-                                                  the last bucket holds all that are larger */
+    uint64_t pushes;                                     /* answered */
+    uint64_t wait_ns;                                    /* time inside bpt_exchange_wait() */
+    uint64_t payload_sent_bytes, payload_received_bytes; /* values, as worker and as host */
+    uint64_t header_sent_bytes, header_received_bytes;   /* all else, likewise */
+    uint64_t local_sent_bytes; /* of both kinds, to this rank itself: on no wire */
+    uint64_t updates;          /* versions made of the shard hosted here */
+    uint64_t held;             /* submissions to it that the staleness bound made wait */
+    /** Submissions to it by staleness, also before a resume; the last bucket holds all beyond. */
+    uint64_t staleness[BPT_STALENESS_BUCKETS];
 } bpt_exchange_stats;
 
 /** Makes the exchange; collective over the job. Gives the rounds known so far to the partition.
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed
  * @param[out] x  caller owns, bpt_exchange_destroy()
- * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, n or initial weights; see also the
- *         coordinator), BPT_EDATA (snapshot malformed or of another job shape), BPT_EIO or
- *         BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, n or initial weights; a coordinator for another
+ *         number of ranks or samples), BPT_EDATA (snapshot malformed or of another job shape),
+ *         BPT_EIO, BPT_ENOENT or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
                                bpt_exchange **x);
 
@@ -101,7 +102,8 @@ bpt_status bpt_exchange_destroy(bpt_exchange *x);
 
 /** Sends a submission; copies @p vector and returns at once. The one before has been waited for.
  * @param vector delta or gradient, shape [n]
- * @return BPT_OK, or the error that ended the exchange on this rank */
+ * @return BPT_OK, BPT_ENUMERIC (the quality is no number >= 0), or the error that ended the
+ * exchange on this rank */
 bpt_status bpt_exchange_push(bpt_exchange *x, const float *vector, const bpt_report *report);
 
 /** @return whether bpt_exchange_wait() would return at once; one atomic load */

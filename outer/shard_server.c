@@ -1,46 +1,8 @@
 #include "outer/shard_server.h"
 
-#include "base/memory.h"
+#include "outer/shard_server_state.h"
 
 #include <string.h>
-
-enum worker_state {
-    LISTENING, /* its next submission is awaited */
-    WAITING,   /* the submission is here, not yet applied */
-    MEETING,   /* applied; answered when all have met */
-    ANSWERING, /* the answer is being sent */
-};
-
-/* What a checkpoint stores. */
-typedef struct counters {
-    uint64_t version;
-    uint64_t staleness[BPT_STALENESS_BUCKETS];
-    uint64_t *seq; /* submissions taken, [m] */
-} counters;
-
-struct bpt__server {
-    bpt__server_options options; /* .initial is not read after create */
-    bpt__transfers *transfers;
-    counters now, met;        /* met: as they were at the last meeting */
-    float *global;            /* [n]: the shard; of a gradient rule the latest sum */
-    float *part_block;        /* [m][n], each part starts on a cache line */
-    float **part;             /* [m]: submission, then (asynchronous) answer of each worker */
-    bpt__up *up;              /* [m] */
-    char *down;               /* [m][down_bytes] */
-    size_t down_bytes;        /* of each answer's header */
-    enum worker_state *state; /* [m] */
-    uint32_t *queue;          /* [m]: workers WAITING in order of arrival */
-    uint32_t n_queue;
-    uint32_t n_meeting;
-    bool *held; /* [m]: counted as held by the bound */
-
-    uint64_t *base;      /* [m]: version last sent to each worker */
-    uint64_t *staleness; /* [m]: of the latest submission, once applied */
-    double *quality;     /* [m]: latest */
-    double *gamma;       /* [m], scratch */
-    float *factor;       /* [m], scratch */
-    bpt_clocks clocks;   /* since the last meeting */
-};
 
 size_t bpt__down_bytes(uint32_t shard, uint32_t n_workers) {
     const size_t bytes = sizeof(bpt__down) + (shard == 0 ? n_workers * sizeof(uint32_t) : 0);
@@ -51,77 +13,6 @@ int bpt__tag(uint32_t shard, bool up) {
     return (int)(2 * shard + (up ? 0 : 1));
 }
 
-/* ---- life ---- */
-
-static bpt_status allocate(bpt__server *s) {
-    const uint32_t m = s->options.n_workers;
-    const size_t stride = (s->options.n + 15) / 16 * 16;
-    size_t n_parts = 0;
-    BPT_TRY(bpt_size_multiply(m, stride, &n_parts));
-    BPT_TRY(BPT_NEW("hosted shard", s->options.n, &s->global));
-    BPT_TRY(BPT_NEW("submissions to a shard", n_parts, &s->part_block));
-    BPT_TRY(BPT_NEW("submissions to a shard", m, &s->part));
-    BPT_TRY(BPT_NEW("submissions' headers", m, &s->up));
-    BPT_TRY(bpt_alloc("answers' headers", m, s->down_bytes, (void **)&s->down));
-    BPT_TRY(BPT_NEW("states of workers", m, &s->state));
-    BPT_TRY(BPT_NEW("queue of submissions", m, &s->queue));
-    BPT_TRY(BPT_NEW("held submissions", m, &s->held));
-    BPT_TRY(BPT_NEW("base versions", m, &s->base));
-    BPT_TRY(BPT_NEW("stalenesses", m, &s->staleness));
-    BPT_TRY(BPT_NEW("qualities", m, &s->quality));
-    BPT_TRY(BPT_NEW("gammas", m, &s->gamma));
-    BPT_TRY(BPT_NEW("factors", m, &s->factor));
-    BPT_TRY(BPT_NEW("clocks", m, &s->clocks.clock));
-    BPT_TRY(BPT_NEW("active workers", m, &s->clocks.active));
-    BPT_TRY(BPT_NEW("submissions taken", m, &s->now.seq));
-    BPT_TRY(BPT_NEW("submissions taken", m, &s->met.seq));
-    for (uint32_t j = 0; j < m; j++) s->part[j] = s->part_block + j * stride;
-    return BPT_OK;
-}
-
-bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **server) {
-    const uint32_t m = options->n_workers;
-    bpt__server *s = NULL;
-    BPT_TRY(BPT_NEW("shard server", 1, &s));
-    s->options = *options;
-    s->down_bytes = bpt__down_bytes(options->shard, m);
-    const bpt_status status = allocate(s);
-    if (status != BPT_OK) {
-        bpt__server_free(s);
-        return status;
-    }
-    if (options->rule->payload == BPT_PAYLOAD_DELTA)
-        memcpy(s->global, options->initial, options->n * sizeof *s->global);
-    for (uint32_t j = 0; j < m; j++) s->quality[j] = 1;
-    s->clocks.n_workers = m;
-    s->clocks.bound = options->max_staleness;
-    bpt_clocks_level(&s->clocks);
-    *server = s;
-    return BPT_OK;
-}
-
-void bpt__server_free(bpt__server *s) {
-    if (!s) return;
-    bpt_free(s->met.seq);
-    bpt_free(s->now.seq);
-    bpt_free(s->clocks.active);
-    bpt_free(s->clocks.clock);
-    bpt_free(s->factor);
-    bpt_free(s->gamma);
-    bpt_free(s->quality);
-    bpt_free(s->staleness);
-    bpt_free(s->base);
-    bpt_free(s->held);
-    bpt_free(s->queue);
-    bpt_free(s->state);
-    bpt_free(s->down);
-    bpt_free(s->up);
-    bpt_free(s->part);
-    bpt_free(s->part_block);
-    bpt_free(s->global);
-    bpt_free(s);
-}
-
 size_t bpt__server_room(const bpt__server *s) {
     const size_t header = s->down_bytes > sizeof(bpt__up) ? s->down_bytes : sizeof(bpt__up);
     return bpt__transfers_chunks(header) + bpt__transfers_chunks(s->options.n * sizeof(float));
@@ -129,7 +20,7 @@ size_t bpt__server_room(const bpt__server *s) {
 
 bool bpt__server_idle(const bpt__server *s) {
     for (uint32_t j = 0; j < s->options.n_workers; j++)
-        if (s->state[j] == ANSWERING) return false;
+        if (s->state[j] == BPT__ANSWERING) return false;
     return true;
 }
 
@@ -137,7 +28,7 @@ bool bpt__server_idle(const bpt__server *s) {
 
 static bpt_status listen(bpt__server *s, uint32_t j) {
     const int tag = bpt__tag(s->options.shard, true);
-    s->state[j] = LISTENING;
+    s->state[j] = BPT__LISTENING;
     BPT_TRY(bpt__transfers_recv(s->transfers, j, &s->up[j], sizeof s->up[j], j, tag));
     return bpt__transfers_recv(s->transfers, j, s->part[j], s->options.n * sizeof(float), j, tag);
 }
@@ -170,7 +61,7 @@ static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
         values = s->part[j];
     }
     s->base[j] = s->now.version;
-    s->state[j] = ANSWERING;
+    s->state[j] = BPT__ANSWERING;
     o->stats->payload_sent_bytes += payload;
     o->stats->header_sent_bytes += s->down_bytes;
     if (j == o->rank) o->stats->local_sent_bytes += payload + s->down_bytes;
@@ -227,10 +118,7 @@ static uint32_t meet(bpt__server *s) {
         reasons = bpt_coordinator_met(s->options.coordinator);
         if (reasons) bpt_coordinator_copy(s->options.met_state, s->options.coordinator);
     }
-    uint64_t *seq = s->met.seq;
-    s->met = s->now;
-    s->met.seq = seq;
-    memcpy(seq, s->now.seq, s->options.n_workers * sizeof *seq);
+    bpt__server_keep(s);
     return reasons;
 }
 
@@ -271,7 +159,7 @@ static bpt_status update_one(bpt__server *s, uint32_t j) {
     BPT_TRY(record(s, j));
     BPT_TRY(report(s, j));
     if (!s->up[j].meeting) return answer(s, j, 0);
-    s->state[j] = MEETING;
+    s->state[j] = BPT__MEETING;
     s->clocks.active[j] = false;
     return ++s->n_meeting == o->n_workers ? answer_meeting(s) : BPT_OK;
 }
@@ -305,17 +193,15 @@ static bpt_status arrive(bpt__server *s, uint32_t j) {
     s->now.seq[j]++;
     s->clocks.clock[j]++;
     s->quality[j] = s->up[j].quality;
-    s->state[j] = WAITING;
+    s->state[j] = BPT__WAITING;
     s->queue[s->n_queue++] = j;
     if (!o->rule->synchronous) return update_admitted(s);
     return s->n_queue == o->n_workers ? update_all(s) : BPT_OK;
 }
 
 bpt_status bpt__server_complete(bpt__server *s, uint32_t worker) {
-    return s->state[worker] == ANSWERING ? listen(s, worker) : arrive(s, worker);
+    return s->state[worker] == BPT__ANSWERING ? listen(s, worker) : arrive(s, worker);
 }
-
-/* ---- state ---- */
 
 uint64_t bpt__server_seq(const bpt__server *s, uint32_t worker) {
     return s->now.seq[worker];
@@ -323,46 +209,4 @@ uint64_t bpt__server_seq(const bpt__server *s, uint32_t worker) {
 
 const uint64_t *bpt__server_staleness(const bpt__server *s) {
     return s->now.staleness;
-}
-
-void bpt__server_save(const bpt__server *s, bpt_json_writer *w) {
-    bpt_json_put_text(w, "rule", s->options.rule->name);
-    bpt_json_put_u64(w, "shard", s->options.shard);
-    bpt_json_put_u64(w, "elements", s->options.n);
-    bpt_json_put_u64(w, "version", s->met.version);
-    bpt_json_open_array(w, "seq");
-    for (uint32_t j = 0; j < s->options.n_workers; j++) bpt_json_put_u64(w, NULL, s->met.seq[j]);
-    bpt_json_close_array(w);
-    bpt_json_open_array(w, "staleness");
-    for (int i = 0; i < BPT_STALENESS_BUCKETS; i++) bpt_json_put_u64(w, NULL, s->met.staleness[i]);
-    bpt_json_close_array(w);
-}
-
-static bpt_status load_array(const bpt_json_doc *doc, const bpt_json *state, const char *key,
-                             size_t n, uint64_t *out) {
-    const bpt_json *array = NULL;
-    BPT_TRY(bpt_json_get_array(doc, state, key, &array));
-    if (bpt_json_size(array) != n)
-        return bpt_fail(BPT_EDATA, "the saved exchange has %zu items in %s instead of %zu",
-                        bpt_json_size(array), key, n);
-    for (size_t i = 0; i < n; i++)
-        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(array, i), NULL, 0, UINT64_MAX, &out[i]));
-    return BPT_OK;
-}
-
-bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_json *state) {
-    const bpt__server_options *o = &s->options;
-    const char *rule = NULL;
-    uint64_t number = 0;
-    BPT_TRY(bpt_json_get_text(doc, state, "rule", &rule));
-    if (strcmp(rule, o->rule->name) != 0)
-        return bpt_fail(BPT_EDATA, "the saved exchange is of rule %s, not %s", rule, o->rule->name);
-    BPT_TRY(bpt_json_get_u64(doc, state, "shard", o->shard, o->shard, &number));
-    BPT_TRY(bpt_json_get_u64(doc, state, "elements", o->n, o->n, &number));
-    BPT_TRY(bpt_json_get_u64(doc, state, "version", 0, UINT64_MAX, &s->now.version));
-    BPT_TRY(load_array(doc, state, "seq", o->n_workers, s->now.seq));
-    BPT_TRY(load_array(doc, state, "staleness", BPT_STALENESS_BUCKETS, s->now.staleness));
-    for (uint32_t j = 0; j < o->n_workers; j++) s->base[j] = s->now.version;
-    (void)meet(s);
-    return BPT_OK;
 }

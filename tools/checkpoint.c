@@ -10,11 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const update_names[] = {[BPT_UPDATE_LOCAL] = "local",
-                                           [BPT_UPDATE_AGWU] = "agwu",
-                                           [BPT_UPDATE_SGWU] = "sgwu",
-                                           [BPT_UPDATE_ALLREDUCE] = "allreduce"};
-
 /* ---- saving ---- */
 
 static void put_sampler(bpt_json_writer *w, bpt_sampler_state s) {
@@ -31,7 +26,7 @@ static void put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "format", 1);
     bpt_json_put_u64(w, "rank", job->rank);
     bpt_json_put_u64(w, "ranks", job->n_ranks);
-    bpt_json_put_text(w, "update", update_names[job->update]);
+    bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
     bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
     bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
@@ -177,7 +172,7 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     BPT_TRY(bpt_json_get_u64(doc, root, "seed", 0, UINT64_MAX, &seed));
     BPT_TRY(bpt_json_get_u64(doc, root, "train_samples", 1, UINT64_MAX, &samples));
     BPT_TRY(bpt_json_get_u64(doc, root, "total_samples", 1, UINT64_MAX, &total));
-    c->exact = ranks == job->n_ranks && strcmp(update, update_names[job->update]) == 0 &&
+    c->exact = ranks == job->n_ranks && strcmp(update, bpt_update_choice_name(job->update)) == 0 &&
                batch == (uint64_t)job->options->batch_size &&
                seed == (uint64_t)job->options->seed && samples == job->epoch_samples &&
                total == job->total_samples;

@@ -127,9 +127,6 @@ static bpt_status gather_speeds(bpt_job *job, double *speeds) {
 static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c,
                                 const double *speeds, const char *log_path) {
     const bpt_train_options *o = job->options;
-    static const char *const rules[] = {[BPT_UPDATE_AGWU] = "agwu",
-                                        [BPT_UPDATE_SGWU] = "sgwu",
-                                        [BPT_UPDATE_ALLREDUCE] = "allreduce"};
     const bool async = job->update == BPT_UPDATE_AGWU;
     const bool idpa = job->partition == BPT_PARTITION_IDPA;
     const bpt_coordinator_options coordinator = {
@@ -143,7 +140,7 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
         .speed = idpa ? speeds : NULL,
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
-    BPT_TRY(bpt_update_rule_find(rules[job->update], &options.rule));
+    BPT_TRY(bpt_update_rule_find(bpt_update_choice_name(job->update), &options.rule));
     options.n_elements = job->model->segments.n_elements;
     options.initial = weights;
     if (o->max_staleness >= 0) options.max_staleness = (uint32_t)o->max_staleness;
@@ -272,15 +269,11 @@ static bpt_status write_start_event(bpt_job *job) {
 }
 
 static void say_what_starts(const bpt_job *job) {
-    static const char *const updates[] = {[BPT_UPDATE_LOCAL] = "local",
-                                          [BPT_UPDATE_AGWU] = "agwu",
-                                          [BPT_UPDATE_SGWU] = "sgwu",
-                                          [BPT_UPDATE_ALLREDUCE] = "allreduce"};
     bpt_info("%s: %zu weights; %s: %u training and %u test images, %u classes", job->model->name,
              job->model->segments.n_elements, job->options->data, job->train->count,
              job->test->count, (unsigned)job->model->classes);
     bpt_info("%u rank%s, update %s, partition %s, %u thread%s on this rank", job->n_ranks,
-             job->n_ranks == 1 ? "" : "s", updates[job->update],
+             job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
              job->partition == BPT_PARTITION_IDPA ? "idpa" : "even", job->n_threads,
              job->n_threads == 1 ? "" : "s");
     bpt_info("batch: %u samples a step of this rank, %llu of all ranks; %llu samples to train on",

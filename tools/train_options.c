@@ -297,6 +297,11 @@ const bpt_command bpt_train_command = {
     .n_options = sizeof rows / sizeof *rows,
 };
 
+const char *bpt_update_choice_name(bpt_update_choice update) {
+    static const char *const names[] = {"auto", "local", "agwu", "sgwu", "allreduce"};
+    return names[update];
+}
+
 bpt_schedule bpt_train_schedule(const bpt_train_options *o) {
     bpt_schedule s = {
         .kind = (bpt_schedule_kind)o->schedule,

@@ -56,6 +56,9 @@ typedef struct bpt_train_options {
 
 extern const bpt_command bpt_train_command;
 
+/** @return "agwu" for BPT_UPDATE_AGWU, and so on */
+const char *bpt_update_choice_name(bpt_update_choice update);
+
 /** @return the learning-rate schedule of the options, without the scale for several ranks */
 bpt_schedule bpt_train_schedule(const bpt_train_options *o);
 

@@ -1,0 +1,196 @@
+#include "base/checksum.h"
+#include "base/memory.h"
+#include "outer/exchange_state.h"
+
+#include <assert.h>
+#include <string.h>
+
+static bpt_status create_transfers(bpt_exchange *x) {
+    size_t *room = NULL;
+    BPT_TRY(BPT_NEW("room for messages", x->m + 1u, &room));
+    for (uint32_t j = 0; j < x->m; j++) room[j] = bpt__server_room(x->server);
+    for (uint32_t s = 0; s < x->m; s++)
+        room[x->m] += bpt__transfers_chunks(sizeof x->up) +
+                      bpt__transfers_chunks(bpt__down_bytes(s, x->m)) +
+                      2 * bpt__transfers_chunks(bpt__exchange_shard_bytes(x, s));
+    const bpt_status status =
+        bpt__transfers_create(bpt__comm_messages(x->comm), room, x->m + 1, &x->transfers);
+    bpt_free(room);
+    return status;
+}
+
+static bpt_status create_coordinator(bpt_exchange *x, const bpt_exchange_options *o) {
+    if (x->rank != 0) return BPT_OK;
+    const uint64_t n_samples = o->partition ? bpt_partition_n_samples(o->partition) : 0;
+    if (o->coordinator->n_ranks != x->m || o->coordinator->n_samples != n_samples)
+        return bpt_fail(BPT_EUSAGE, "a coordinator of %u ranks and %llu samples for %u and %llu",
+                        o->coordinator->n_ranks, (unsigned long long)o->coordinator->n_samples,
+                        x->m, (unsigned long long)n_samples);
+    BPT_TRY(bpt_coordinator_create(o->coordinator, &x->coordinator));
+    BPT_TRY(bpt_coordinator_create(o->coordinator, &x->met_state));
+    if (!o->snapshot) return BPT_OK;
+    const bpt_json *state = NULL;
+    BPT_TRY(bpt_json_get_object(o->snapshot_doc, o->snapshot, "coordinator", &state));
+    BPT_TRY(bpt_coordinator_load(x->coordinator, o->snapshot_doc, state));
+    bpt_coordinator_copy(x->met_state, x->coordinator);
+    return BPT_OK;
+}
+
+static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) {
+    const bpt_shard *shard = bpt_shard_at(x->shards, x->rank);
+    const bpt__server_options options = {
+        .rule = o->rule,
+        .n_workers = x->m,
+        .rank = x->rank,
+        .shard = x->rank,
+        .max_staleness = o->rule->synchronous ? BPT_STALENESS_NONE : o->max_staleness,
+        .n = shard->end - shard->begin,
+        .initial = o->initial + shard->begin,
+        .coordinator = x->coordinator,
+        .met_state = x->met_state,
+        .log = x->log,
+        .stats = &x->stats,
+    };
+    BPT_TRY(bpt__server_create(&options, &x->server));
+    if (!o->snapshot) return BPT_OK;
+    BPT_TRY(bpt__server_load(x->server, o->snapshot_doc, o->snapshot));
+    x->seq = bpt__server_seq(x->server, x->rank);
+    return BPT_OK;
+}
+
+/* All that may fail on this rank alone. */
+static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
+    x->down_stride = bpt__down_bytes(0, x->m);
+    BPT_TRY(BPT_NEW("vector to send", x->n, &x->sent));
+    BPT_TRY(BPT_NEW("global values", x->n, &x->values));
+    BPT_TRY(BPT_NEW("versions of shards", x->m, &x->versions));
+    BPT_TRY(BPT_NEW("complete groups", x->m + 1u, &x->complete));
+    BPT_TRY(bpt_alloc("headers of answers", x->m, x->down_stride, (void **)&x->down));
+    BPT_TRY(bpt_shard_table_create(x->n, x->m, &x->shards));
+    if (o->log_path && o->rule->payload == BPT_PAYLOAD_DELTA)
+        BPT_TRY(bpt__update_log_open(o->log_path, &x->log));
+    BPT_TRY(create_coordinator(x, o));
+    BPT_TRY(create_server(x, o));
+    return create_transfers(x);
+}
+
+/* What all ranks must have in common. */
+typedef struct common {
+    uint64_t n_elements, initial, rule, max_staleness, resumes, seq, n_samples;
+} common;
+
+/* All ranks see the same table, so all come to the same verdict. */
+static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) {
+    static const char *const what[] = {
+        "has another number of elements", "starts from other values", "uses another update rule",
+        "has another staleness bound",    "resumes (or not)",         "resumes from another step",
+        "has a split of another size"};
+    const common mine = {
+        .n_elements = x->n,
+        .initial = bpt_checksum(o->initial, x->n * sizeof(float)),
+        .rule = bpt_checksum(o->rule->name, strlen(o->rule->name)),
+        .max_staleness = o->max_staleness,
+        .resumes = o->snapshot != NULL,
+        .seq = x->seq,
+        .n_samples = o->partition ? bpt_partition_n_samples(o->partition) : 0,
+    };
+    enum { N_FIELDS = sizeof mine / sizeof(uint64_t) };
+    _Static_assert(sizeof what / sizeof what[0] == N_FIELDS, "one text a field");
+    uint64_t(*all)[N_FIELDS] = NULL;
+    bpt_status status = bpt_comm_agree(x->comm, BPT_NEW("table of ranks", x->m, &all));
+    if (status == BPT_OK) status = bpt_comm_allgather(x->comm, &mine, sizeof mine, all);
+    for (uint32_t r = 1; r < x->m && status == BPT_OK; r++)
+        for (int f = 0; f < N_FIELDS && status == BPT_OK; f++)
+            if (all[r][f] != all[0][f])
+                status = bpt_fail(BPT_EUSAGE, "rank %u on %s %s: not what rank 0 has", r,
+                                  bpt_comm_host(x->comm, r), what[f]);
+    bpt_free(all);
+    return status;
+}
+
+/* Tells all ranks the rounds that the coordinator has given out before the first push. */
+static bpt_status share_rounds(bpt_exchange *x) {
+    uint32_t rounds = x->coordinator ? bpt_coordinator_directive(x->coordinator).rounds : 0;
+    BPT_TRY(bpt_comm_broadcast(x->comm, 0, &rounds, sizeof rounds));
+    uint32_t *count = bpt__exchange_down(x, 0)->count; /* not in use yet, and of the right size */
+    bpt_status status = BPT_OK;
+    for (uint32_t a = 0; a < rounds; a++) {
+        if (x->coordinator)
+            memcpy(count, bpt_coordinator_round(x->coordinator, a), x->m * sizeof *count);
+        BPT_TRY(bpt_comm_broadcast(x->comm, 0, count, x->m * sizeof *count));
+        if (status == BPT_OK && x->partition) status = bpt_partition_allot(x->partition, count);
+    }
+    return bpt_comm_agree(x->comm, status);
+}
+
+static bpt_status start(bpt__job *job, bool *moved, bool *done) {
+    bpt_exchange *x = (bpt_exchange *)job;
+    x->job.poll = bpt__exchange_poll;
+    BPT_TRY(bpt__server_start(x->server, x->transfers));
+    return bpt__exchange_poll(job, moved, done);
+}
+
+static bpt_status release(bpt_exchange *x) {
+    const bpt_status status = bpt__update_log_close(x->log);
+    bpt__transfers_free(x->transfers);
+    bpt__server_free(x->server);
+    bpt_coordinator_free(x->met_state);
+    bpt_coordinator_free(x->coordinator);
+    bpt_shard_table_free(x->shards);
+    pthread_cond_destroy(&x->answered);
+    pthread_mutex_destroy(&x->mutex);
+    bpt_free(x->down);
+    bpt_free(x->complete);
+    bpt_free(x->versions);
+    bpt_free(x->values);
+    bpt_free(x->sent);
+    bpt_free(x);
+    return status;
+}
+
+static bpt_status create_bare(bpt_comm *comm, const bpt_exchange_options *o, bpt_exchange **out) {
+    bpt_exchange *x = NULL;
+    BPT_TRY(BPT_NEW("exchange", 1, &x));
+    x->comm = comm;
+    x->m = bpt_comm_size(comm);
+    x->rank = bpt_comm_rank(comm);
+    x->n = o->n_elements;
+    x->partition = o->partition;
+    pthread_mutex_init(&x->mutex, NULL);
+    pthread_cond_init(&x->answered, NULL);
+    const bpt_status status = create_own(x, o);
+    if (status == BPT_OK)
+        *out = x;
+    else
+        (void)release(x);
+    return status;
+}
+
+bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
+                               bpt_exchange **exchange) {
+    bpt_exchange *x = NULL;
+    bpt_status status = bpt_comm_agree(comm, create_bare(comm, options, &x));
+    if (status == BPT_OK) status = compare_ranks(x, options);
+    if (status == BPT_OK) status = share_rounds(x);
+    if (status != BPT_OK) {
+        if (x) (void)release(x);
+        return status;
+    }
+    x->job.poll = start;
+    bpt__comm_submit(comm, &x->job);
+    *exchange = x;
+    return BPT_OK;
+}
+
+bpt_status bpt_exchange_destroy(bpt_exchange *x) {
+    if (!x) return BPT_OK;
+    assert(atomic_load(&x->phase) != BPT__PUSHED && "a push is outstanding");
+    /* Where all ranks have come here, all answers have been received. */
+    bpt_status status = bpt_comm_barrier(x->comm);
+    atomic_store_explicit(&x->stopping, true, memory_order_release);
+    bpt__comm_wake(x->comm);
+    const bpt_status joined = bpt__comm_join(x->comm, &x->job);
+    if (status == BPT_OK) status = joined;
+    const bpt_status released = release(x);
+    return status != BPT_OK ? status : released;
+}

@@ -1,0 +1,61 @@
+/** @file outer/exchange_state.h
+ * Inside of outer/: what exchange.c (pushes and answers) and exchange_create.c share. */
+#ifndef BPT_OUTER_EXCHANGE_STATE_H
+#define BPT_OUTER_EXCHANGE_STATE_H
+
+#include "outer/comm_thread.h"
+#include "outer/exchange.h"
+#include "outer/shard_server.h"
+#include "outer/transfers.h"
+#include "outer/update_log.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+/* Who may touch the buffers: in PUSHED the MPI thread, else the training thread. The training
+ * thread sets PUSHED, the MPI thread ends it. */
+enum bpt__phase { BPT__IDLE, BPT__PUSHED, BPT__ANSWERED, BPT__FAILED };
+
+struct bpt_exchange {
+    bpt__job job; /* first: the MPI thread is given this */
+    bpt_comm *comm;
+    uint32_t m, rank;
+    size_t n;
+    bpt_partition *partition; /* borrowed, may be NULL */
+    bpt_shard_table *shards;  /* m of them */
+
+    /* Host side, MPI thread. */
+    bpt__server *server;
+    bpt_coordinator *coordinator, *met_state; /* rank 0, else NULL */
+    bpt__update_log *log;                     /* may be NULL */
+    bpt__transfers *transfers; /* groups 0..m-1: the server's workers; m: this worker's push */
+    uint32_t *complete;        /* [m + 1], scratch */
+    bpt_exchange_stats stats;  /* without .wait_ns (below) and .staleness (server) */
+
+    /* Worker side. */
+    atomic_int phase;        /* enum bpt__phase; release by who ends it, acquire by who reads on */
+    pthread_mutex_t mutex;   /* with it `answered`; guards nothing else */
+    pthread_cond_t answered; /* phase left PUSHED */
+    bpt_error error;         /* once FAILED */
+    atomic_bool stopping;    /* release in destroy, acquire in poll */
+    bool posted;             /* MPI thread: the push is under way */
+    bool meeting;            /* training thread: the next push is for a meeting */
+    uint64_t seq;            /* of the last push */
+    bpt__up up;              /* same header for all shards */
+    char *down;              /* [m][down_stride] */
+    size_t down_stride;
+    float *sent, *values; /* [n] */
+    uint64_t *versions;   /* [m] */
+    uint64_t wait_ns;
+};
+
+/** @return bytes of the values of shard @p s */
+size_t bpt__exchange_shard_bytes(const bpt_exchange *x, uint32_t s);
+
+/** @return where the header of shard @p s's answer is received */
+bpt__down *bpt__exchange_down(const bpt_exchange *x, uint32_t s);
+
+/** Poll function of the exchange's job. */
+bpt_status bpt__exchange_poll(bpt__job *job, bool *moved, bool *done);
+
+#endif

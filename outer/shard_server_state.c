@@ -1,0 +1,127 @@
+#include "outer/shard_server_state.h"
+
+#include "base/memory.h"
+
+#include <string.h>
+
+/* ---- life ---- */
+
+static bpt_status allocate(bpt__server *s) {
+    const uint32_t m = s->options.n_workers;
+    const size_t stride = (s->options.n + 15) / 16 * 16;
+    size_t n_parts = 0;
+    BPT_TRY(bpt_size_multiply(m, stride, &n_parts));
+    BPT_TRY(BPT_NEW("hosted shard", s->options.n, &s->global));
+    BPT_TRY(BPT_NEW("submissions to a shard", n_parts, &s->part_block));
+    BPT_TRY(BPT_NEW("submissions to a shard", m, &s->part));
+    BPT_TRY(BPT_NEW("submissions' headers", m, &s->up));
+    BPT_TRY(bpt_alloc("answers' headers", m, s->down_bytes, (void **)&s->down));
+    BPT_TRY(BPT_NEW("states of workers", m, &s->state));
+    BPT_TRY(BPT_NEW("queue of submissions", m, &s->queue));
+    BPT_TRY(BPT_NEW("held submissions", m, &s->held));
+    BPT_TRY(BPT_NEW("base versions", m, &s->base));
+    BPT_TRY(BPT_NEW("stalenesses", m, &s->staleness));
+    BPT_TRY(BPT_NEW("qualities", m, &s->quality));
+    BPT_TRY(BPT_NEW("gammas", m, &s->gamma));
+    BPT_TRY(BPT_NEW("factors", m, &s->factor));
+    BPT_TRY(BPT_NEW("clocks", m, &s->clocks.clock));
+    BPT_TRY(BPT_NEW("active workers", m, &s->clocks.active));
+    BPT_TRY(BPT_NEW("submissions taken", m, &s->now.seq));
+    BPT_TRY(BPT_NEW("submissions taken", m, &s->met.seq));
+    for (uint32_t j = 0; j < m; j++) s->part[j] = s->part_block + j * stride;
+    return BPT_OK;
+}
+
+bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **server) {
+    const uint32_t m = options->n_workers;
+    bpt__server *s = NULL;
+    BPT_TRY(BPT_NEW("shard server", 1, &s));
+    s->options = *options;
+    s->down_bytes = bpt__down_bytes(options->shard, m);
+    const bpt_status status = allocate(s);
+    if (status != BPT_OK) {
+        bpt__server_free(s);
+        return status;
+    }
+    if (options->rule->payload == BPT_PAYLOAD_DELTA)
+        memcpy(s->global, options->initial, options->n * sizeof *s->global);
+    for (uint32_t j = 0; j < m; j++) s->quality[j] = 1;
+    s->clocks.n_workers = m;
+    s->clocks.bound = options->max_staleness;
+    bpt_clocks_level(&s->clocks);
+    *server = s;
+    return BPT_OK;
+}
+
+void bpt__server_free(bpt__server *s) {
+    if (!s) return;
+    bpt_free(s->met.seq);
+    bpt_free(s->now.seq);
+    bpt_free(s->clocks.active);
+    bpt_free(s->clocks.clock);
+    bpt_free(s->factor);
+    bpt_free(s->gamma);
+    bpt_free(s->quality);
+    bpt_free(s->staleness);
+    bpt_free(s->base);
+    bpt_free(s->held);
+    bpt_free(s->queue);
+    bpt_free(s->state);
+    bpt_free(s->down);
+    bpt_free(s->up);
+    bpt_free(s->part);
+    bpt_free(s->part_block);
+    bpt_free(s->global);
+    bpt_free(s);
+}
+
+/* ---- state ---- */
+
+void bpt__server_keep(bpt__server *s) {
+    uint64_t *seq = s->met.seq;
+    s->met = s->now;
+    s->met.seq = seq;
+    memcpy(seq, s->now.seq, s->options.n_workers * sizeof *seq);
+}
+
+void bpt__server_save(const bpt__server *s, bpt_json_writer *w) {
+    bpt_json_put_text(w, "rule", s->options.rule->name);
+    bpt_json_put_u64(w, "shard", s->options.shard);
+    bpt_json_put_u64(w, "elements", s->options.n);
+    bpt_json_put_u64(w, "version", s->met.version);
+    bpt_json_open_array(w, "seq");
+    for (uint32_t j = 0; j < s->options.n_workers; j++) bpt_json_put_u64(w, NULL, s->met.seq[j]);
+    bpt_json_close_array(w);
+    bpt_json_open_array(w, "staleness");
+    for (int i = 0; i < BPT_STALENESS_BUCKETS; i++) bpt_json_put_u64(w, NULL, s->met.staleness[i]);
+    bpt_json_close_array(w);
+}
+
+static bpt_status load_array(const bpt_json_doc *doc, const bpt_json *state, const char *key,
+                             size_t n, uint64_t *out) {
+    const bpt_json *array = NULL;
+    BPT_TRY(bpt_json_get_array(doc, state, key, &array));
+    if (bpt_json_size(array) != n)
+        return bpt_fail(BPT_EDATA, "the saved exchange has %zu items in %s instead of %zu",
+                        bpt_json_size(array), key, n);
+    for (size_t i = 0; i < n; i++)
+        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(array, i), NULL, 0, UINT64_MAX, &out[i]));
+    return BPT_OK;
+}
+
+bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_json *state) {
+    const bpt__server_options *o = &s->options;
+    const char *rule = NULL;
+    uint64_t number = 0;
+    BPT_TRY(bpt_json_get_text(doc, state, "rule", &rule));
+    if (strcmp(rule, o->rule->name) != 0)
+        return bpt_fail(BPT_EDATA, "the saved exchange is of rule %s, not %s", rule, o->rule->name);
+    BPT_TRY(bpt_json_get_u64(doc, state, "shard", o->shard, o->shard, &number));
+    BPT_TRY(bpt_json_get_u64(doc, state, "elements", o->n, o->n, &number));
+    BPT_TRY(bpt_json_get_u64(doc, state, "version", 0, UINT64_MAX, &s->now.version));
+    BPT_TRY(load_array(doc, state, "seq", o->n_workers, s->now.seq));
+    BPT_TRY(load_array(doc, state, "staleness", BPT_STALENESS_BUCKETS, s->now.staleness));
+    for (uint32_t j = 0; j < o->n_workers; j++) s->base[j] = s->now.version;
+    bpt__server_keep(s);
+    return BPT_OK;
+}

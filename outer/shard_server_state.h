@@ -1,0 +1,50 @@
+/** @file outer/shard_server_state.h
+ * Inside of outer/: what shard_server.c (messages and updates) and shard_server_state.c (creating,
+ * saving, loading) share. */
+#ifndef BPT_OUTER_SHARD_SERVER_STATE_H
+#define BPT_OUTER_SHARD_SERVER_STATE_H
+
+#include "outer/shard_server.h"
+
+enum bpt__worker_state {
+    BPT__LISTENING, /* its next submission is awaited */
+    BPT__WAITING,   /* the submission is here, not yet applied */
+    BPT__MEETING,   /* applied; answered when all have met */
+    BPT__ANSWERING, /* the answer is being sent */
+};
+
+/* What a checkpoint stores. */
+typedef struct bpt__counters {
+    uint64_t version;
+    uint64_t staleness[BPT_STALENESS_BUCKETS];
+    uint64_t *seq; /* submissions taken, [m] */
+} bpt__counters;
+
+struct bpt__server {
+    bpt__server_options options; /* .initial is not read after create */
+    bpt__transfers *transfers;
+    bpt__counters now, met;        /* met: as they were at the last meeting */
+    float *global;                 /* [n]: the shard; of a gradient rule the latest sum */
+    float *part_block;             /* [m][n], each part starts on a cache line */
+    float **part;                  /* [m]: submission, then (asynchronous) answer of each worker */
+    bpt__up *up;                   /* [m] */
+    char *down;                    /* [m][down_bytes] */
+    size_t down_bytes;             /* of each answer's header */
+    enum bpt__worker_state *state; /* [m] */
+    uint32_t *queue;               /* [m]: workers BPT__WAITING in order of arrival */
+    uint32_t n_queue;
+    uint32_t n_meeting;
+    bool *held; /* [m]: counted as held by the bound */
+
+    uint64_t *base;      /* [m]: version last sent to each worker */
+    uint64_t *staleness; /* [m]: of the latest submission, once applied */
+    double *quality;     /* [m]: latest */
+    double *gamma;       /* [m], scratch */
+    float *factor;       /* [m], scratch */
+    bpt_clocks clocks;   /* since the last meeting */
+};
+
+/** Keeps the counters as they are now, a meeting, for bpt__server_save(). */
+void bpt__server_keep(bpt__server *s);
+
+#endif

@@ -1,0 +1,171 @@
+#!/usr/bin/env bash
+# Checks that a tree keeps the rules of the house:
+#   - which folder may include which, every include names its folder, no "../"
+#   - a third-party header is included in its own folder only, also through another header
+#   - file names are unique, no file of code has more than 600 lines, none has unfinished marks
+#   - the switch BPT_CUDA is asked in one file
+#   - clang-format 14 (if it is there) would change nothing
+#
+# usage: house_rules.sh [ROOT]     exit status: 0 all rules hold, 1 a rule is broken (printed)
+set -u
+cd "${1:-$(dirname "$0")/../..}" || exit 1
+
+# folder: folders that its files may include. tests and what they mirror: see may_use() below.
+declare -A may_include=(
+    [base]="base"
+    [scheduler]="scheduler base"
+    [storage]="storage base"
+    [inner]="inner scheduler base"
+    [outer]="outer base"
+    [tools]="tools outer inner scheduler storage base"
+    [tests]="tests tools outer inner scheduler storage base"
+)
+
+# third-party headers (extended regular expression) and the folder that alone may include them
+third_party=(
+    '(mpi|mpi-ext)\.h$'                      outer/
+    'lmdb\.h$'                               storage/
+    '(turbojpeg|jpeglib|png|zlib)\.h$'       storage/
+    '(google/)?protobuf-c/'                  storage/
+    '(oneapi/dnnl/|dnnl)'                    inner/cpu/
+    'omp\.h$'                                inner/cpu/
+    '(cuda|cudnn|cublas|curand|cufft|nccl)'  inner/cuda/
+    '(jansson|jansson_config|yaml|xxhash)\.h$' base/
+    'hwloc(\.h$|/)'                          scheduler/
+)
+
+max_lines=600
+n_broken=0
+
+broken() { # WHERE MESSAGE
+    printf '%s: %s\n' "$1" "$2"
+    n_broken=$((n_broken + 1))
+}
+
+# Every file that belongs to the tree: what git knows or would add; without git, all but builds.
+list_files() {
+    if [ "$(git rev-parse --show-toplevel 2>/dev/null)" = "$(pwd -P)" ]; then
+        git ls-files --cached --others --exclude-standard
+    else
+        find . \( -path ./build -o -path ./.git -o -path ./.venv \) -prune -o -type f -print |
+            sed 's|^\./||'
+    fi | sort -u
+}
+
+files=() code=()
+while IFS= read -r file; do
+    [ -f "$file" ] || continue # deleted, not yet committed
+    files+=("$file")
+    case $file in *.c | *.h | *.cu | *.cuh) code+=("$file") ;; esac
+done < <(list_files)
+if [ ${#code[@]} -eq 0 ]; then
+    echo "house_rules: no sources in $PWD" >&2
+    exit 1
+fi
+
+# ---- includes ----
+
+# @return whether file $1 may use a header that lives in folder $2 (ends with /)
+may_use() {
+    case $1 in
+    "$2"*) return 0 ;;
+    tests/bench/* | tests/fuzz/* | tests/cluster/*) return 0 ;;
+    "tests/${2%%/*}"/*) return 0 ;; # a test may look behind what it tests
+    esac
+    return 1
+}
+
+# carries["outer/x.h"]="outer/ ": headers that bring a third-party header along, and whose it is.
+# Grows until nothing is added: a header that includes a carrier is one.
+declare -A carries=()
+includes=() # "file line kind target", kind is < or "
+pattern='^([^:]+):([0-9]+):[[:space:]]*#[[:space:]]*include[[:space:]]*([<"])([^>"]+)[>"]'
+while IFS= read -r found; do
+    [[ $found =~ $pattern ]] &&
+        includes+=("${BASH_REMATCH[1]} ${BASH_REMATCH[2]} ${BASH_REMATCH[3]} ${BASH_REMATCH[4]}")
+done < <(grep -HnE '^[[:space:]]*#[[:space:]]*include' -- "${code[@]}")
+
+for include in "${includes[@]}"; do
+    read -r file line kind target <<<"$include"
+    folder=${file%%/*} target_folder=${target%%/*}
+    allowed=${may_include[$folder]-}
+    if [[ $target == *../* ]]; then
+        broken "$file:$line" "\"$target\": an include names the folder, never \"../\""
+    elif [ "$kind" = '"' ]; then
+        if [ ! -f "$target" ]; then
+            broken "$file:$line" "\"$target\" is no file of the tree (folder/name.h)"
+        elif [[ " $allowed " != *" $target_folder "* ]]; then
+            broken "$file:$line" "$folder may not include $target_folder ($target)"
+        fi
+    elif [ "$target_folder" != "$target" ] && [ -n "${may_include[$target_folder]-}" ]; then
+        broken "$file:$line" "<$target>: our own headers are included with quotes"
+    fi
+    for ((i = 0; i < ${#third_party[@]}; i += 2)); do
+        [[ $target =~ ^${third_party[i]} ]] || continue
+        [ "$kind" = '"' ] && [ -f "$target" ] && continue
+        room=${third_party[i + 1]}
+        may_use "$file" "$room" || broken "$file:$line" "$target belongs to $room alone"
+        [[ $file == *.h || $file == *.cuh ]] && carries[$file]+="$room "
+    done
+done
+
+grown=1
+while [ $grown -eq 1 ]; do
+    grown=0
+    for include in "${includes[@]}"; do
+        read -r file line kind target <<<"$include"
+        [[ $file == *.h || $file == *.cuh ]] || continue
+        for room in ${carries[$target]-}; do
+            [[ " ${carries[$file]-}" == *" $room "* ]] && continue
+            carries[$file]+="$room "
+            grown=1
+        done
+    done
+done
+for include in "${includes[@]}"; do
+    read -r file line kind target <<<"$include"
+    for room in ${carries[$target]-}; do
+        may_use "$file" "$room" ||
+            broken "$file:$line" "$target brings along a third-party header of $room"
+    done
+done
+
+# ---- names, sizes, marks ----
+
+while IFS= read -r name; do
+    broken "$name" "more than one file has this name: $(printf '%s\n' "${files[@]}" |
+        grep -E "(^|/)${name//./\\.}\$" | tr '\n' ' ')"
+done < <(printf '%s\n' "${files[@]}" | grep -E '\.(c|h|cu|cuh|cmake|sh|py)$' | sed 's|.*/||' |
+    sort | uniq -d)
+
+for file in "${code[@]}"; do
+    lines=$(wc -l <"$file")
+    [ "$lines" -le $max_lines ] || broken "$file" "$lines lines, more than $max_lines"
+done
+
+# Spelled so that this file does not find itself.
+marks='\b(TO''DO|FIX''ME|X''XX|HA''CK)\b'
+while IFS= read -r found; do
+    broken "${found%:*}" "unfinished mark"
+done < <(grep -IHnoE "$marks" -- "${files[@]}" | sed 's/:[^:]*$/:/')
+
+mapfile -t switches < <(grep -lE '^[[:space:]]*#.*\bBPT_CUDA\b' -- "${code[@]}" | grep -v '^tests/')
+[ ${#switches[@]} -le 1 ] || broken "${switches[*]}" "BPT_CUDA is asked in more than one file"
+
+# ---- layout ----
+
+formatter=${CLANG_FORMAT:-clang-format}
+formatted="clang-format 14 is not here: layout not checked"
+if "$formatter" --version 2>/dev/null | grep -q 'version 14\.' && [ -f .clang-format ]; then
+    formatted="clang-format agrees"
+    while IFS= read -r file; do
+        broken "$file" "clang-format would change it: clang-format -i $file"
+    done < <("$formatter" --dry-run -Werror "${code[@]}" 2>&1 |
+        sed -nE 's/^([^:]+):[0-9]+:[0-9]+: error: code should be clang-formatted.*/\1/p' | sort -u)
+fi
+
+if [ $n_broken -gt 0 ]; then
+    echo "house_rules: $n_broken found"
+    exit 1
+fi
+echo "house_rules: ${#files[@]} files keep the rules; $formatted"

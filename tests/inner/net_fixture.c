@@ -1,0 +1,105 @@
+#include "tests/inner/net_fixture.h"
+
+#include "base/random.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+void net_assert_ok(bpt_status status) {
+    if (status != BPT_OK) fail_msg("%s: %s", bpt_status_name(status), bpt_error_last()->text);
+}
+
+float *net_floats(size_t n) {
+    float *x = malloc(n * sizeof *x + 1);
+    assert_non_null(x);
+    return x;
+}
+
+bpt_model *net_parse(const char *text) {
+    bpt_model *model = NULL;
+    net_assert_ok(bpt_model_parse("test.yaml", text, strlen(text), NULL, &model));
+    return model;
+}
+
+bpt_pool *net_pool(unsigned n_workers) {
+    bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
+    bpt_pool *pool = NULL;
+    options.n_workers = n_workers ? n_workers : 1;
+    net_assert_ok(bpt_pool_create(&options, &pool));
+    return pool;
+}
+
+/* Biases too are random: at zero, a wrong bias would not be seen. Small enough that no sample is
+ * learned already, with a gradient of nothing. */
+static void fill_weights(net_fixture *f, uint64_t seed) {
+    const bpt_segments *s = &f->model->segments;
+    bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, 1);
+    for (size_t i = 0; i < s->n; i++) {
+        const bpt_segment *g = &s->items[i];
+        const float scale = g->fan_in ? 1.0f / sqrtf((float)g->fan_in) : 0.2f;
+        for (size_t j = 0; j < g->count; j++)
+            f->weights[g->offset + j] = scale * bpt_random_normal(&r);
+    }
+}
+
+static void fill_batch(net_fixture *f, uint64_t seed) {
+    bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, 2);
+    for (size_t i = 0; i < f->n_pixels; i++) f->pixels[i] = bpt_random_normal(&r);
+    for (int64_t i = 0; i < f->batch; i++)
+        f->labels[i] = (int32_t)bpt_random_below(&r, (uint32_t)f->model->classes);
+}
+
+static net_fixture open_model(bpt_model *model, int64_t batch, net_options o) {
+    const bpt_shape in = model->input;
+    net_fixture f = {.model = model, .batch = batch, .n_weights = model->segments.n_elements};
+    f.n_pixels = (size_t)(batch * in.c * in.h * in.w);
+    f.pool = net_pool(o.n_workers);
+    net_assert_ok(bpt_network_create(model, batch, o.sgd, f.pool, &f.net));
+    f.weights = net_floats(f.n_weights);
+    f.pixels = net_floats(f.n_pixels);
+    f.labels = malloc((size_t)batch * sizeof *f.labels);
+    assert_non_null(f.labels);
+    fill_weights(&f, o.seed);
+    fill_batch(&f, o.seed);
+    net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
+    return f;
+}
+
+net_fixture net_open(const char *text, int64_t batch, net_options options) {
+    return open_model(net_parse(text), batch, options);
+}
+
+net_fixture net_open_built_in(const char *name, const bpt_model_override *override, int64_t batch,
+                              net_options options) {
+    bpt_model *model = NULL;
+    net_assert_ok(bpt_model_load(name, override, &model));
+    return open_model(model, batch, options);
+}
+
+void net_close(net_fixture *f) {
+    free(f->labels);
+    free(f->pixels);
+    free(f->weights);
+    bpt_network_free(f->net);
+    bpt_pool_free(f->pool);
+    bpt_model_free(f->model);
+}
+
+float *net_vector(const net_fixture *f, bpt_vector which) {
+    float *x = net_floats(f->n_weights);
+    net_assert_ok(bpt_network_get(f->net, which, x));
+    return x;
+}
+
+void net_assert_same_bits(const char *what, const float *x, const float *y, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&x[i], &y[i], sizeof *x) != 0)
+            fail_msg("%s: value %zu is %.9g in one and %.9g in the other", what, i, (double)x[i],
+                     (double)y[i]);
+}

@@ -1,0 +1,60 @@
+/** @file tests/inner/net_fixture.h
+ * A network with all that a test of it needs: model, workers, random weights and a random batch.
+ *
+ * Every function ends the running test where something fails.
+ *
+ * Threads: one; the test's own. */
+#ifndef TESTS_INNER_NET_FIXTURE_H
+#define TESTS_INNER_NET_FIXTURE_H
+
+#include "inner/model.h"
+#include "inner/network.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct net_fixture {
+    bpt_model *model;
+    bpt_pool *pool;
+    bpt_network *net;
+    int64_t batch;
+    size_t n_weights, n_pixels;
+    float *weights;  /* shape [n_weights], in the canonical order; what the network was given */
+    float *pixels;   /* shape [batch, C, H, W] */
+    int32_t *labels; /* shape [batch], none is -1 */
+} net_fixture;
+
+/** How a fixture is made; zeros are one worker, plain SGD and seed 0. */
+typedef struct net_options {
+    unsigned n_workers;
+    bpt_sgd_options sgd;
+    uint64_t seed;
+} net_options;
+
+/** @param text a model in YAML */
+net_fixture net_open(const char *text, int64_t batch, net_options options);
+
+/** @param name a built-in model; @param override may be NULL */
+net_fixture net_open_built_in(const char *name, const bpt_model_override *override, int64_t batch,
+                              net_options options);
+void net_close(net_fixture *f);
+
+/** @return a model parsed from YAML; bpt_model_free() */
+bpt_model *net_parse(const char *text);
+
+/** @return a pool; bpt_pool_free() */
+bpt_pool *net_pool(unsigned n_workers);
+
+/** @return uninitialised floats, shape [n]; free() */
+float *net_floats(size_t n);
+
+/** @return what bpt_network_get() gives, shape [n_weights]; free() */
+float *net_vector(const net_fixture *f, bpt_vector which);
+
+/** Compares bits: 0 and -0 differ, equal NaNs do not. */
+void net_assert_same_bits(const char *what, const float *x, const float *y, size_t n);
+
+/** Ends the test with the last error unless @p status is BPT_OK. */
+void net_assert_ok(bpt_status status);
+
+#endif

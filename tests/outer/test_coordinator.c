@@ -1,0 +1,231 @@
+/* The coordinator: meetings, rounds of data, saving. */
+#include "base/memory.h"
+#include "outer/coordinator.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+static bpt_coordinator *make(bpt_coordinator_options options) {
+    bpt_coordinator *c = NULL;
+    assert_int_equal(bpt_coordinator_create(&options, &c), BPT_OK);
+    return c;
+}
+
+static bpt_directive report(bpt_coordinator *c, uint32_t rank, bpt_report r) {
+    assert_int_equal(bpt_coordinator_report(c, rank, &r), BPT_OK);
+    return bpt_coordinator_directive(c);
+}
+
+static void test_meetings(void **state) {
+    (void)state;
+    bpt_coordinator *c = make((bpt_coordinator_options){
+        .n_ranks = 2, .total_samples = 100, .checkpoint_every = 40, .eval_every = 30});
+    assert_int_equal(report(c, 0, (bpt_report){.samples = 25}).meet, 0);
+    assert_int_equal(bpt_coordinator_met(c), 0);
+    assert_int_equal(report(c, 1, (bpt_report){.samples = 5}).meet, BPT_MEET_EVAL);
+    /* More reasons may come up while the ranks gather; they are met at once. */
+    const bpt_directive d = report(c, 0, (bpt_report){.samples = 15});
+    assert_int_equal(d.meet, BPT_MEET_EVAL | BPT_MEET_CHECKPOINT);
+    assert_int_equal(d.progress, 45);
+    assert_int_equal(d.rounds, 0);
+    assert_null(d.count);
+    assert_int_equal(bpt_coordinator_met(c), BPT_MEET_EVAL | BPT_MEET_CHECKPOINT);
+    assert_int_equal(bpt_coordinator_directive(c).meet, 0);
+    assert_int_equal(report(c, 0, (bpt_report){.wants = BPT_MEET_STOP}).meet, BPT_MEET_STOP);
+    assert_int_equal(report(c, 1, (bpt_report){.samples = 1}).meet, BPT_MEET_STOP);
+    assert_int_equal(bpt_coordinator_met(c), BPT_MEET_STOP);
+    assert_int_equal(report(c, 1, (bpt_report){.samples = 54}).meet,
+                     BPT_MEET_EVAL | BPT_MEET_CHECKPOINT | BPT_MEET_END);
+    bpt_coordinator_free(c);
+}
+
+static void test_goes_on_from_progress(void **state) {
+    (void)state;
+    bpt_coordinator *c =
+        make((bpt_coordinator_options){.n_ranks = 1, .progress = 80, .checkpoint_every = 40});
+    assert_int_equal(report(c, 0, (bpt_report){.samples = 39}).meet, 0);
+    assert_int_equal(report(c, 0, (bpt_report){.samples = 1}).meet, BPT_MEET_CHECKPOINT);
+    assert_int_equal(bpt_coordinator_directive(c).progress, 120);
+    bpt_coordinator_free(c);
+}
+
+/* Six rounds to ranks that need 1, 2 and 4 ms a sample: the totals of ALGORITHMS 1.2. */
+static void test_rounds(void **state) {
+    (void)state;
+    bpt_coordinator *c = make((bpt_coordinator_options){
+        .n_ranks = 3, .n_samples = 12000, .n_rounds = 6, .speed = (const double[]){3, 3, 2}});
+    const uint64_t ms[] = {1, 2, 4};
+    assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
+    assert_memory_equal(bpt_coordinator_directive(c).count, ((const uint32_t[]){750, 750, 500}),
+                        12);
+    for (uint32_t round = 1; round < 6; round++) {
+        for (uint32_t r = 0; r < 3; r++) {
+            assert_int_equal(bpt_coordinator_directive(c).rounds, round);
+            /* Passes over older rounds only do not count. */
+            report(c, r,
+                   (bpt_report){.samples = 9, .busy_ns = 9000000 * ms[r], .covered = round - 1});
+            assert_int_equal(bpt_coordinator_directive(c).rounds, round);
+            report(c, r, (bpt_report){.samples = 9, .busy_ns = 9000000 * ms[r], .covered = round});
+        }
+        assert_int_equal(bpt_coordinator_directive(c).rounds, round + 1);
+    }
+    uint32_t total[3] = {0};
+    for (uint32_t round = 0; round < 6; round++)
+        for (int r = 0; r < 3; r++) total[r] += bpt_coordinator_round(c, round)[r];
+    assert_memory_equal(total, ((const uint32_t[]){6857, 3429, 1714}), 12);
+    for (uint32_t r = 0; r < 3; r++) report(c, r, (bpt_report){.covered = 6});
+    assert_int_equal(bpt_coordinator_directive(c).rounds, 6);
+    bpt_coordinator_free(c);
+}
+
+static void test_even_shares(void **state) {
+    (void)state;
+    bpt_coordinator *c =
+        make((bpt_coordinator_options){.n_ranks = 3, .n_samples = 11, .n_rounds = 1});
+    assert_memory_equal(bpt_coordinator_directive(c).count, ((const uint32_t[]){4, 4, 3}), 12);
+    bpt_coordinator_free(c);
+}
+
+/* Ranks that never measured time get later rounds by what they were believed to do. */
+static void test_rounds_without_measurements(void **state) {
+    (void)state;
+    bpt_coordinator *c = make((bpt_coordinator_options){
+        .n_ranks = 2, .n_samples = 60, .n_rounds = 2, .speed = (const double[]){2, 1}});
+    report(c, 0, (bpt_report){.samples = 20, .busy_ns = 5, .covered = 1});
+    report(c, 1, (bpt_report){.samples = 10, .covered = 1});
+    assert_memory_equal(bpt_coordinator_directive(c).count, ((const uint32_t[]){20, 10}), 8);
+    bpt_coordinator_free(c);
+}
+
+static void test_measured_times_are_smoothed(void **state) {
+    (void)state;
+    bpt_coordinator *c = make((bpt_coordinator_options){.n_ranks = 1});
+    assert_true(bpt_coordinator_sample_ns(c, 0) == 0);
+    report(c, 0, (bpt_report){.samples = 10, .busy_ns = 1000});
+    assert_true(bpt_coordinator_sample_ns(c, 0) == 100);
+    report(c, 0, (bpt_report){.samples = 10, .busy_ns = 2000});
+    assert_true(bpt_coordinator_sample_ns(c, 0) == 125);
+    for (int i = 0; i < 30; i++) report(c, 0, (bpt_report){.samples = 1, .busy_ns = 200});
+    assert_true(fabs(bpt_coordinator_sample_ns(c, 0) - 200) < 1);
+    bpt_coordinator_free(c);
+}
+
+static const bpt_coordinator_options saved_options = {
+    .n_ranks = 2, .total_samples = 1000, .checkpoint_every = 70, .n_samples = 61, .n_rounds = 3};
+
+static void save(const bpt_coordinator *c, bpt_json_writer *w, bpt_json_doc **doc) {
+    const char *text = NULL;
+    size_t length = 0;
+    bpt_json_reset(w);
+    bpt_json_open_object(w, NULL);
+    bpt_coordinator_save(c, w, "coordinator");
+    bpt_json_close_object(w);
+    assert_int_equal(bpt_json_end_text(w, &text, &length), BPT_OK);
+    assert_int_equal(bpt_json_parse("state", text, length, doc), BPT_OK);
+}
+
+static const bpt_json *state_in(const bpt_json_doc *doc) {
+    return bpt_json_find(bpt_json_root(doc), "coordinator");
+}
+
+/* Saved and loaded, or copied: goes on alike. */
+static void test_save_and_load(void **state) {
+    (void)state;
+    bpt_coordinator *a = make(saved_options), *b = make(saved_options), *copy = make(saved_options);
+    report(a, 0, (bpt_report){.samples = 30, .busy_ns = 3333, .covered = 1});
+    report(a, 1, (bpt_report){.samples = 10, .busy_ns = 7777, .covered = 1});
+    assert_int_equal(bpt_coordinator_directive(a).rounds, 2);
+    bpt_json_writer w = {0};
+    bpt_json_doc *doc = NULL;
+    save(a, &w, &doc);
+    assert_int_equal(bpt_coordinator_load(b, doc, state_in(doc)), BPT_OK);
+    bpt_coordinator_copy(copy, a);
+    bpt_json_doc_free(doc);
+
+    bpt_coordinator *all[] = {a, b, copy};
+    for (int i = 0; i < 3; i++) {
+        bpt_coordinator *c = all[i];
+        assert_int_equal(bpt_coordinator_directive(c).progress, 40);
+        assert_true(bpt_coordinator_sample_ns(c, 1) == 777.7);
+        report(c, 0, (bpt_report){.samples = 20, .busy_ns = 2000, .covered = 2});
+        const bpt_directive d =
+            report(c, 1, (bpt_report){.samples = 10, .busy_ns = 9000, .covered = 2});
+        assert_int_equal(d.meet, BPT_MEET_CHECKPOINT);
+        assert_int_equal(d.rounds, 3);
+        assert_memory_equal(d.count, bpt_coordinator_directive(a).count, 8);
+        for (uint32_t round = 0; round < 3; round++)
+            assert_memory_equal(bpt_coordinator_round(c, round), bpt_coordinator_round(a, round),
+                                8);
+        bpt_coordinator_free(i > 0 ? c : NULL);
+    }
+    bpt_coordinator_free(a);
+    bpt_json_free(&w);
+}
+
+static void test_load_of_something_else(void **state) {
+    (void)state;
+    const char *const bad[] = {
+        "{}",
+        "{\"ranks\":3,\"samples\":61,\"progress\":0,\"rounds\":[],\"covered\":[],\"sample_ns\":[]}",
+        "{\"ranks\":2,\"samples\":60,\"progress\":0,\"rounds\":[],\"covered\":[],\"sample_ns\":[]}",
+        "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[],\"covered\":[],\"sample_ns\":[]}",
+        "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[10,11]],\"covered\":[0,0],"
+        "\"sample_ns\":[0,0]}",
+        "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[20]],\"covered\":[0,0],"
+        "\"sample_ns\":[0,0]}",
+        "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[10,10]],\"covered\":[0,2],"
+        "\"sample_ns\":[0,0]}",
+        "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[10,10]],\"covered\":[0,1],"
+        "\"sample_ns\":[0]}",
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        bpt_coordinator *c = make(saved_options);
+        bpt_json_doc *doc = NULL;
+        assert_int_equal(bpt_json_parse("state", bad[i], strlen(bad[i]), &doc), BPT_OK);
+        assert_int_equal(bpt_coordinator_load(c, doc, bpt_json_root(doc)), BPT_EDATA);
+        bpt_json_doc_free(doc);
+        bpt_coordinator_free(c);
+    }
+}
+
+static void test_wrong_options_and_no_memory(void **state) {
+    (void)state;
+    bpt_coordinator *c = NULL;
+    bpt_coordinator_options o = {.n_ranks = 4, .n_samples = 11, .n_rounds = 3};
+    assert_int_equal(bpt_coordinator_create(&o, &c), BPT_EUSAGE);
+    o.n_samples = 100;
+    o.speed = (const double[]){1, 1, -1, 1};
+    assert_int_equal(bpt_coordinator_create(&o, &c), BPT_EUSAGE);
+    const uint64_t live = bpt_memory_live();
+    for (int64_t n = 0; !c; n++) {
+        bpt_memory_fail_at(n);
+        const bpt_status status = bpt_coordinator_create(&saved_options, &c);
+        bpt_memory_fail_at(-1);
+        assert_int_equal(status, c ? BPT_OK : BPT_ENOMEM);
+        if (!c) assert_int_equal(bpt_memory_live(), live);
+    }
+    bpt_coordinator_free(c);
+    assert_int_equal(bpt_memory_live(), live);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_meetings),
+        cmocka_unit_test(test_goes_on_from_progress),
+        cmocka_unit_test(test_rounds),
+        cmocka_unit_test(test_even_shares),
+        cmocka_unit_test(test_rounds_without_measurements),
+        cmocka_unit_test(test_measured_times_are_smoothed),
+        cmocka_unit_test(test_save_and_load),
+        cmocka_unit_test(test_load_of_something_else),
+        cmocka_unit_test(test_wrong_options_and_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

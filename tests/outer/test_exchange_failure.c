@@ -1,0 +1,146 @@
+/* Exchanges that cannot be made: every rank learns of it, nothing is left behind.
+ * ctest: TIMEOUT=60 RANKS=1,3 */
+#include "base/json.h"
+#include "base/memory.h"
+#include "tests/outer/exchange_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+static bpt_status create(fixture *f) {
+    f->options.coordinator = &f->coordinator;
+    return bpt_exchange_create(comm, &f->options, &f->x);
+}
+
+/* The n-th allocation of every rank fails, n = 0, 1, 2, ... until none does. */
+static void test_no_memory(void **state) {
+    (void)state;
+    fixture f;
+    fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
+    const uint64_t live = bpt_memory_live();
+    int failures = 0;
+    for (int64_t n = 0; !f.x; n++) {
+        bpt_memory_fail_at(n);
+        const bpt_status status = create(&f);
+        bpt_memory_fail_at(-1);
+        if (f.x) {
+            assert_int_equal(status, BPT_OK);
+            break;
+        }
+        assert_true(status == BPT_ENOMEM || status == BPT_EPEER);
+        assert_int_equal(bpt_memory_live(), live);
+        failures++;
+    }
+    assert_true(failures > 20);
+    fixture_push(&f, 50, 0);
+    assert_int_equal(fixture_wait(&f).versions[0] > 0, 1);
+    for (bpt_reply reply = {0}; !reply.met; reply = fixture_wait(&f)) fixture_push(&f, 50, 0);
+    fixture_end(&f);
+    assert_int_equal(bpt_memory_live(), live);
+}
+
+static void test_no_folder_for_the_log(void **state) {
+    (void)state;
+    fixture f;
+    fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
+    const bool bad = f.rank == f.m - 1;
+    if (bad) f.options.log_path = "/nowhere/at/all/updates.jsonl";
+    assert_int_equal(create(&f), bad ? BPT_ENOENT : BPT_EPEER);
+    assert_non_null(strstr(bpt_error_last()->text, "/nowhere/at/all/updates.jsonl"));
+    f.options.log_path = f.log_path;
+    fixture_start(&f);
+    fixture_end(&f);
+}
+
+static void test_wrong_coordinator_options(void **state) {
+    (void)state;
+    fixture f;
+    fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
+    f.coordinator.n_samples = 1;
+    f.coordinator.n_rounds = 2;
+    assert_int_equal(create(&f), f.rank == 0 ? BPT_EUSAGE : BPT_EPEER);
+    f.coordinator.n_samples = 0;
+    f.coordinator.n_ranks = f.m + 1;
+    assert_int_equal(create(&f), f.rank == 0 ? BPT_EUSAGE : BPT_EPEER);
+    f.coordinator.n_ranks = f.m;
+    fixture_start(&f);
+    fixture_end(&f);
+}
+
+static void test_ranks_that_differ(void **state) {
+    (void)state;
+    fixture f;
+    fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
+    if (f.m > 1) {
+        const bool odd = f.rank == f.m - 1;
+        f.initial[99] += odd;
+        assert_int_equal(create(&f), BPT_EUSAGE);
+        assert_non_null(strstr(bpt_error_last()->text, "starts from other values"));
+        f.initial[99] -= odd;
+        f.options.n_elements = odd ? 99 : 100;
+        assert_int_equal(create(&f), BPT_EUSAGE);
+        assert_non_null(strstr(bpt_error_last()->text, "another number of elements"));
+        f.options.n_elements = 100;
+        f.options.rule = odd ? &bpt_rule_sgwu : &bpt_rule_agwu;
+        assert_int_equal(create(&f), BPT_EUSAGE);
+        assert_non_null(strstr(bpt_error_last()->text, "another update rule"));
+        f.options.rule = &bpt_rule_agwu;
+    }
+    fixture_start(&f);
+    fixture_end(&f);
+}
+
+static void test_quality_must_be_a_number(void **state) {
+    (void)state;
+    fixture f;
+    fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
+    fixture_start(&f);
+    assert_int_equal(bpt_exchange_push(f.x, f.vector, &(bpt_report){.quality = NAN}), BPT_ENUMERIC);
+    assert_int_equal(bpt_exchange_push(f.x, f.vector, &(bpt_report){.quality = -1}), BPT_ENUMERIC);
+    fixture_end(&f);
+}
+
+static void test_malformed_snapshots(void **state) {
+    (void)state;
+    const char *const bad[] = {
+        "{}",
+        "{\"rule\":\"sgwu\"}",
+        "{\"rule\":\"agwu\",\"shard\":9}",
+        "{\"rule\":\"agwu\",\"shard\":0,\"elements\":1}",
+    };
+    fixture f;
+    fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
+    const uint64_t live = bpt_memory_live();
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        bpt_json_doc *doc = NULL;
+        assert_int_equal(bpt_json_parse("state", bad[i], strlen(bad[i]), &doc), BPT_OK);
+        f.options.snapshot_doc = doc;
+        f.options.snapshot = bpt_json_root(doc);
+        assert_int_equal(create(&f), BPT_EDATA);
+        bpt_json_doc_free(doc);
+        assert_int_equal(bpt_memory_live(), live);
+    }
+    f.options.snapshot = NULL;
+    fixture_start(&f);
+    fixture_end(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_no_folder_for_the_log),
+        cmocka_unit_test(test_wrong_coordinator_options),
+        cmocka_unit_test(test_ranks_that_differ),
+        cmocka_unit_test(test_quality_must_be_a_number),
+        cmocka_unit_test(test_malformed_snapshots),
+    };
+    return RUN_WITH_MPI(tests);
+}

@@ -1,0 +1,153 @@
+/* Update rules against their closed forms. */
+#include "base/random.h"
+#include "outer/update_rule.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+static const double ones[3] = {1, 1, 1};
+
+static void weigh_agwu(uint64_t version, const uint64_t base[3], double gamma[3]) {
+    const bpt_update_inputs in = {
+        .n_workers = 3, .version = version, .base = base, .quality = ones};
+    bpt_rule_agwu.weigh(&in, gamma);
+}
+
+static void test_find(void **state) {
+    (void)state;
+    const bpt_update_rule *rule = NULL;
+    assert_int_equal(bpt_update_rule_find("sgwu", &rule), BPT_OK);
+    assert_ptr_equal(rule, &bpt_rule_sgwu);
+    assert_int_equal(bpt_update_rule_find("adam", &rule), BPT_EUSAGE);
+    assert_string_equal(bpt_error_last()->hint, "the rules are agwu, sgwu, allreduce");
+    assert_true(bpt_rule_sgwu.synchronous);
+    assert_false(bpt_rule_agwu.synchronous);
+}
+
+/* ALGORITHMS 1.3: versions (9,9,5) at i = 10, and the same lags at i = 100. */
+static void test_gamma_of_the_notes(void **state) {
+    (void)state;
+    double gamma[3];
+    weigh_agwu(9, (const uint64_t[]){9, 9, 5}, gamma);
+    assert_float_equal(gamma[0], 0.3786, 5e-5);
+    assert_float_equal(gamma[2], 0.2428, 5e-5);
+    weigh_agwu(99, (const uint64_t[]){99, 99, 95}, gamma);
+    assert_float_equal(gamma[1], 0.3378, 5e-5);
+    assert_float_equal(gamma[2], 0.3244, 5e-5);
+}
+
+static void test_gamma_sums_to_one_and_grows(void **state) {
+    (void)state;
+    bpt_random r = bpt_random_stream(1, BPT_PURPOSE_TEST, 0);
+    double gamma[3];
+    for (int trial = 0; trial < 1000; trial++) {
+        const uint64_t version = bpt_random_below(&r, 100);
+        uint64_t base[3];
+        for (int j = 0; j < 3; j++) base[j] = bpt_random_below(&r, (uint32_t)version + 1);
+        weigh_agwu(version, base, gamma);
+        assert_float_equal(gamma[0] + gamma[1] + gamma[2], 1, 1e-12);
+        for (int j = 0; j < 3; j++)
+            for (int k = 0; k < 3; k++)
+                if (base[j] < base[k]) assert_true(gamma[j] < gamma[k]);
+    }
+    weigh_agwu(0, (const uint64_t[]){0, 0, 0}, gamma);
+    for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], 1.0 / 3, 1e-15);
+}
+
+/* One worker with Q = 1 is plain sequential training: the server holds what the worker has. */
+static void test_agwu_of_one_is_the_worker(void **state) {
+    (void)state;
+    bpt_random r = bpt_random_stream(2, BPT_PURPOSE_TEST, 0);
+    enum { N = 37 };
+    float global[N], local[N], delta[N];
+    for (int i = 0; i < N; i++) global[i] = local[i] = bpt_random_normal(&r);
+    for (uint64_t version = 0; version < 20; version++) {
+        for (int i = 0; i < N; i++) {
+            local[i] = global[i] + 0.1f * bpt_random_normal(&r);
+            delta[i] = local[i] - global[i];
+        }
+        double gamma = 0;
+        const bpt_update_inputs in = {
+            .n_workers = 1, .version = version, .base = &version, .quality = ones};
+        bpt_rule_agwu.weigh(&in, &gamma);
+        assert_true(gamma == 1);
+        const float factor = (float)gamma;
+        bpt_rule_agwu.merge(global, (const float *const[]){delta}, &factor, 1, N);
+        for (int i = 0; i < N; i++) assert_float_equal(global[i], local[i], 1e-6f);
+    }
+}
+
+enum { WIDE = 2500 }; /* more than one block, and a part of one */
+
+static void draw(float parts[3][WIDE], float *global, uint64_t id) {
+    bpt_random r = bpt_random_stream(3, BPT_PURPOSE_TEST, id);
+    for (int i = 0; i < WIDE; i++) global[i] = bpt_random_normal(&r);
+    for (int j = 0; j < 3; j++)
+        for (int i = 0; i < WIDE; i++) parts[j][i] = bpt_random_normal(&r);
+}
+
+static void merge_three(const bpt_update_rule *rule, float parts[3][WIDE], float *global,
+                        const double quality[3]) {
+    double gamma[3];
+    const uint64_t base[3] = {4, 4, 4};
+    const bpt_update_inputs in = {.n_workers = 3, .version = 4, .base = base, .quality = quality};
+    rule->weigh(&in, gamma);
+    const float factor[3] = {(float)gamma[0], (float)gamma[1], (float)gamma[2]};
+    rule->merge(global, (const float *const[]){parts[0], parts[1], parts[2]}, factor, 3, WIDE);
+}
+
+/* W = SUM W_j Q_j / SUM Q, where parts are W_j - W. */
+static void test_sgwu(void **state) {
+    (void)state;
+    static float parts[3][WIDE], global[WIDE], before[WIDE];
+    const double quality[2][3] = {{0.5, 0.8, 0.7}, {1, 1, 1}};
+    for (int c = 0; c < 2; c++) {
+        draw(parts, before, (uint64_t)c);
+        memcpy(global, before, sizeof global);
+        merge_three(&bpt_rule_sgwu, parts, global, quality[c]);
+        const double sum = quality[c][0] + quality[c][1] + quality[c][2];
+        for (int i = 0; i < WIDE; i++) {
+            double expected = 0;
+            for (int j = 0; j < 3; j++)
+                expected += ((double)before[i] + parts[j][i]) * quality[c][j] / sum;
+            assert_float_equal(global[i], expected, 1e-5);
+        }
+    }
+}
+
+static void test_sgwu_without_any_quality_is_the_average(void **state) {
+    (void)state;
+    double gamma[3];
+    const bpt_update_inputs in = {.n_workers = 3, .quality = (const double[]){0, 0, 0}};
+    bpt_rule_sgwu.weigh(&in, gamma);
+    for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], 1.0 / 3, 1e-15);
+}
+
+static void test_allreduce_sums_in_rank_order(void **state) {
+    (void)state;
+    static float parts[3][WIDE], global[WIDE];
+    draw(parts, global, 9);
+    merge_three(&bpt_rule_allreduce, parts, global, ones);
+    for (int i = 0; i < WIDE; i++)
+        assert_true(global[i] == (parts[0][i] + parts[1][i]) + parts[2][i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_find),
+        cmocka_unit_test(test_gamma_of_the_notes),
+        cmocka_unit_test(test_gamma_sums_to_one_and_grows),
+        cmocka_unit_test(test_agwu_of_one_is_the_worker),
+        cmocka_unit_test(test_sgwu),
+        cmocka_unit_test(test_sgwu_without_any_quality_is_the_average),
+        cmocka_unit_test(test_allreduce_sums_in_rank_order),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,193 @@
+/* bpt-eval: accuracy of saved weights on a split. */
+#include "base/json.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/options.h"
+#include "inner/network.h"
+#include "inner/safetensors.h"
+#include "tools/evaluate.h"
+#include "tools/program.h"
+
+#include <stddef.h>
+#include <stdio.h>
+
+typedef struct {
+    const char *data, *split, *train_split, *model, *weights;
+    int64_t batch_size, threads, loader_threads;
+    bool json;
+} eval_options;
+
+#define FIELD(name) offsetof(eval_options, name)
+
+static const bpt_option rows[] = {
+    {.name = "data",
+     .letter = 'd',
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(data),
+     .unit = "DATASET",
+     .help = "dataset made by bpt-ingest"},
+    {.name = "split",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(split),
+     .value = "test",
+     .unit = "NAME",
+     .help = "split to evaluate on"},
+    {.name = "train-split",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(train_split),
+     .value = "train",
+     .unit = "NAME",
+     .help = "split whose mean and deviation the weights were trained with"},
+    {.name = "model",
+     .letter = 'm',
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(model),
+     .unit = "NAME|FILE",
+     .help = "built-in model or model file (.yaml)"},
+    {.name = "weights",
+     .letter = 'w',
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(weights),
+     .unit = "FILE",
+     .help = "weights, a .safetensors file as bpt-train writes it"},
+    {.name = "batch-size",
+     .letter = 'b',
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(batch_size),
+     .value = "64",
+     .min = 1,
+     .max = 65536,
+     .unit = "SAMPLES",
+     .help = "samples at a time"},
+    {.name = "threads",
+     .letter = 't',
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(threads),
+     .value = "0",
+     .min = 0,
+     .max = 256,
+     .unit = "N",
+     .help = "0: all cores it may use"},
+    {.name = "loader-threads",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(loader_threads),
+     .value = "1",
+     .min = 1,
+     .max = 64,
+     .unit = "N",
+     .help = "threads that prepare batches"},
+    {.name = "json",
+     .type = BPT_OPTION_FLAG,
+     .offset = FIELD(json),
+     .help = "print one JSON object: accuracy, correct, count, loss"},
+};
+
+static const bpt_command command = {
+    .name = "bpt-eval",
+    .synopsis = "--data DATASET --model NAME|FILE --weights FILE [option...]",
+    .summary = "Measures loss and accuracy of saved weights on a split of a dataset.",
+    .epilogue =
+        "exit status: 0 done, 1 run-time failure, 2 usage or configuration, 3 data missing or\n"
+        "damaged, 4 the loss is not a finite number",
+    .options = rows,
+    .n_options = sizeof rows / sizeof *rows,
+};
+
+typedef struct {
+    bpt_dataset *dataset;
+    bpt_model *model;
+    bpt_pool *pool;
+    bpt_network *network;
+    float *weights;
+} parts;
+
+static bpt_status check(const eval_options *o) {
+    const char *missing = !o->data ? "data" : !o->model ? "model" : !o->weights ? "weights" : NULL;
+    if (!missing) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", missing);
+    bpt_hint("usage: %s %s", command.name, command.synopsis);
+    return status;
+}
+
+static bpt_status open_network(const eval_options *o, parts *p) {
+    const bpt_dataset_info *info = bpt_dataset_describe(p->dataset);
+    const bpt_model_override shape = {
+        .input = {.c = info->C, .h = info->H, .w = info->W},
+        .classes = info->n_classes,
+    };
+    bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
+    pool.n_workers = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
+    BPT_TRY(bpt_model_load(o->model, &shape, &p->model));
+    BPT_TRY(BPT_NEW("weights", p->model->segments.n_elements, &p->weights));
+    BPT_TRY(bpt_safetensors_read(o->weights, &p->model->segments, p->weights));
+    BPT_TRY(bpt_pool_create(&pool, &p->pool));
+    BPT_TRY(
+        bpt_network_create(p->model, o->batch_size, (bpt_sgd_options){0}, p->pool, &p->network));
+    return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
+}
+
+static bpt_status print_result(const eval_options *o, const bpt_batch_result *r) {
+    const double accuracy = (double)r->n_correct / (double)r->n_samples;
+    const double loss = r->loss_sum / (double)r->n_samples;
+    bpt_json_writer w = {0};
+    const char *text;
+    size_t length;
+    if (!o->json) {
+        printf("%s: accuracy %.4f (%llu of %llu), loss %.4f\n", o->split, accuracy,
+               (unsigned long long)r->n_correct, (unsigned long long)r->n_samples, loss);
+        return BPT_OK;
+    }
+    bpt_json_open_object(&w, NULL);
+    bpt_json_put_real(&w, "accuracy", accuracy);
+    bpt_json_put_u64(&w, "correct", r->n_correct);
+    bpt_json_put_u64(&w, "count", r->n_samples);
+    bpt_json_put_real(&w, "loss", loss);
+    bpt_json_close_object(&w);
+    const bpt_status status = bpt_json_end_text(&w, &text, &length);
+    if (status == BPT_OK) puts(text);
+    bpt_json_free(&w);
+    return status;
+}
+
+static bpt_status evaluate(const eval_options *o, parts *p) {
+    bpt_evaluation e = {.batch = (uint32_t)o->batch_size,
+                        .loader_threads = (uint32_t)o->loader_threads};
+    bpt_batch_result result;
+    BPT_TRY(bpt_dataset_open(o->data, &p->dataset));
+    e.dataset = p->dataset;
+    BPT_TRY(bpt_dataset_find(p->dataset, o->split, &e.split));
+    BPT_TRY(bpt_dataset_find(p->dataset, o->train_split, &e.normalise));
+    if (e.split->count == 0)
+        return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->split);
+    e.count = e.split->count;
+    BPT_TRY(open_network(o, p));
+    BPT_TRY(bpt_evaluate(p->network, &e, &result));
+    return print_result(o, &result);
+}
+
+static bpt_status run(int argc, char **argv, bpt_option_set **set) {
+    eval_options options = {0};
+    bpt_option_request request;
+    BPT_TRY(bpt_options_parse(&command, argc, argv, &options, &request, set));
+    if (request != BPT_REQUEST_RUN) return BPT_OK;
+    BPT_TRY(check(&options));
+    parts p = {0};
+    const bpt_status status = evaluate(&options, &p);
+    bpt_network_free(p.network);
+    bpt_pool_free(p.pool);
+    bpt_model_free(p.model);
+    bpt_dataset_close(p.dataset);
+    bpt_free(p.weights);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    bpt_option_set *set = NULL;
+    if (argc == 1) {
+        bpt_options_help(&command, stdout);
+        return 0;
+    }
+    const int exit_status = bpt_program_end("bpt-eval", run(argc, argv, &set));
+    bpt_option_set_free(set);
+    return exit_status;
+}

@@ -1,0 +1,89 @@
+/* bpt-train: from the command line to an exit status. */
+#include "base/log.h"
+#include "tools/job.h"
+#include "tools/program.h"
+#include "tools/replay.h"
+#include "tools/signals.h"
+#include "tools/train_bench.h"
+#include "tools/train_loop.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
+    static bpt_status (*const loops[])(bpt_job *) = {
+        [BPT_UPDATE_LOCAL] = bpt_train_local,
+        [BPT_UPDATE_AGWU] = bpt_train_asynchronous,
+        [BPT_UPDATE_SGWU] = bpt_train_synchronous,
+        [BPT_UPDATE_ALLREDUCE] = bpt_train_gradients,
+    };
+    bpt_job job;
+    BPT_TRY(bpt_job_open(&job, options, comm));
+    bpt_status status = loops[job.update](&job);
+    if (status == BPT_OK) status = bpt_job_finish(&job);
+    bpt_log_progress_end();
+    /* A rank that failed ends the job at once; the others cannot take part in closing it. */
+    if (status == BPT_OK || status == BPT_ESTOPPED || job.n_ranks == 1) bpt_job_close(&job);
+    return status;
+}
+
+/* Ends all ranks with the status of the one that failed. The others, told by agreement, leave it
+ * the time to say why. */
+static void end_job(bpt_comm *comm, bpt_status status) {
+    enum { PATIENCE_S = 5 };
+    if (status == BPT_EPEER) sleep(PATIENCE_S);
+    const int exit_status = status == BPT_EPEER ? 1 : bpt_program_end("bpt-train", status);
+    bpt_comm_abort(comm, exit_status);
+}
+
+static bpt_status run(const bpt_train_options *options, bpt_comm *comm) {
+    bpt_log_setup("bpt-train", (int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
+    bpt_signals_catch();
+    const bpt_status status = train(options, comm);
+    if (status != BPT_OK && status != BPT_ESTOPPED && bpt_comm_size(comm) > 1)
+        end_job(comm, status);
+    return status;
+}
+
+static bpt_status check_options(int argc, char **argv, bpt_train_options *options,
+                                bpt_option_request *request, bpt_option_set **set) {
+    BPT_TRY(bpt_options_parse(&bpt_train_command, argc, argv, options, request, set));
+    return *request == BPT_REQUEST_RUN ? bpt_train_options_check(options) : BPT_OK;
+}
+
+/* What needs no other rank. @return whether that was all */
+static bool run_alone(const bpt_train_options *options, bpt_status *status) {
+    if (options->replay)
+        *status = bpt_replay(options);
+    else if (options->bench)
+        *status = bpt_train_bench(options);
+    else if (options->dry_run)
+        *status = bpt_train_dry_run(options);
+    else
+        return false;
+    return true;
+}
+
+int main(int argc, char **argv) {
+    bpt_train_options options = {0};
+    bpt_option_request request = BPT_REQUEST_RUN;
+    bpt_option_set *set = NULL;
+    bpt_comm *comm = NULL;
+    if (argc == 1) {
+        bpt_options_help(&bpt_train_command, stdout);
+        return 0;
+    }
+    bpt_log_setup("bpt-train", 0, BPT_LOG_INFO);
+    const bpt_status parsed = check_options(argc, argv, &options, &request, &set);
+    bpt_status status = parsed;
+    if (parsed == BPT_OK && request == BPT_REQUEST_RUN && !run_alone(&options, &status)) {
+        status = bpt_comm_start(&comm);
+        if (status == BPT_OK) status = run(&options, comm);
+    }
+    /* Where all ranks say the same, one says it. */
+    const bool says = !comm || bpt_comm_rank(comm) == 0;
+    const int exit_status = says ? bpt_program_end("bpt-train", status) : bpt_status_exit(status);
+    bpt_comm_stop(comm);
+    bpt_option_set_free(set);
+    return exit_status;
+}
