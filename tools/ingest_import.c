@@ -282,7 +282,7 @@ done:
 }
 
 static bpt_status run_import(const char *name, const bpt_command *usage, int argc, char **argv) {
-    import_options o;
+    import_options o = {0}; /* a command has rows for some of its fields only */
     bpt_option_request request;
     bpt_option_set *set;
     BPT_TRY(bpt_options_parse(usage, argc, argv, &o, &request, &set));

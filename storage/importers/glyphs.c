@@ -101,16 +101,16 @@ static bend random_bend(bpt_random *r) {
     for (int i = 0; i < N_WAVES; i++) {
         b.wave[i] = (point){between(r, -1.2f, 1.2f) * 2 * pi, between(r, -1.2f, 1.2f) * 2 * pi};
         b.phase[i] = between(r, 0, 2 * pi);
-        b.height[i] = (point){between(r, -.045f, .045f), between(r, -.045f, .045f)};
+        b.height[i] = (point){between(r, -.04f, .04f), between(r, -.04f, .04f)};
     }
-    const float turn = between(r, -.35f, .35f), shear = between(r, -.35f, .35f);
-    const float width = between(r, 11, 20), height = between(r, 14, 22);
+    const float turn = between(r, -.3f, .3f), shear = between(r, -.3f, .3f);
+    const float width = between(r, 13, 21), height = between(r, 16, 22);
     const float c = cosf(turn), s = sinf(turn);
     b.m[0] = c * width;
     b.m[1] = (c * shear - s) * height;
     b.m[2] = s * width;
     b.m[3] = (s * shear + c) * height;
-    b.middle = (point){SIDE / 2.f + between(r, -4, 4), SIDE / 2.f + between(r, -3, 3)};
+    b.middle = (point){SIDE / 2.f + between(r, -3.5f, 3.5f), SIDE / 2.f + between(r, -2.5f, 2.5f)};
     return b;
 }
 
@@ -176,7 +176,7 @@ static point random_point(bpt_random *r) {
 }
 
 static void draw_clutter(canvas *c, bpt_random *r) {
-    const uint32_t n = bpt_random_below(r, 3);
+    const uint32_t n = bpt_random_below(r, 2);
     for (uint32_t i = 0; i < n; i++) {
         const point p = random_point(r);
         const point q = {p.x + between(r, -7, 7), p.y + between(r, -7, 7)};
@@ -184,11 +184,11 @@ static void draw_clutter(canvas *c, bpt_random *r) {
     }
 }
 
-/* Wipes out a bar of random place and direction, in one image of three. */
+/* Wipes out a bar of random place and direction, in one image of four. */
 static void occlude(canvas *c, bpt_random *r) {
-    if (bpt_random_below(r, 3) != 0) return;
+    if (bpt_random_below(r, 4) != 0) return;
     const point p = random_point(r);
-    const float angle = between(r, 0, pi), half = between(r, .7f, 1.8f);
+    const float angle = between(r, 0, pi), half = between(r, .7f, 1.5f);
     const float nx = cosf(angle), ny = sinf(angle);
     for (int y = 0; y < SIDE; y++)
         for (int x = 0; x < SIDE; x++)

@@ -1,0 +1,64 @@
+#include "storage/directory.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <sys/file.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define WRITER_LOCK "writer.lock"
+
+static bpt_status take_lock(const char *path, int *lock) {
+    char *file;
+    BPT_TRY(bpt_strf(&file, "%s/" WRITER_LOCK, path));
+    bpt_status status = BPT_OK;
+    const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        status = bpt_fail_errno(errno, "open", file);
+    } else if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        *lock = fd;
+    } else {
+        if (errno == EWOULDBLOCK) {
+            status = bpt_fail(BPT_EIO, "dataset %s is being written by another process", path);
+            bpt_hint("wait until it has ended, then run this again");
+        } else {
+            status = bpt_fail_errno(errno, "lock", file);
+        }
+        close(fd);
+    }
+    bpt_free(file);
+    return status;
+}
+
+/* A folder that somebody keeps other things in is no place for a new dataset. */
+static bpt_status refuse_other_folder(const char *path) {
+    DIR *dir = opendir(path);
+    if (!dir) return bpt_fail_errno(errno, "read", path);
+    bool ours = false;
+    char other[256] = "";
+    for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
+        if (strcmp(e->d_name, "data.mdb") == 0)
+            ours = true;
+        else if (e->d_name[0] != '.' && strcmp(e->d_name, "lock.mdb") != 0 &&
+                 strcmp(e->d_name, WRITER_LOCK) != 0)
+            snprintf(other, sizeof other, "%s", e->d_name);
+    closedir(dir);
+    if (ours || !other[0]) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EEXIST, "%s is no dataset, and not empty: it holds %s", path, other);
+    bpt_hint("name a dataset, an empty directory or one that does not exist yet");
+    return status;
+}
+
+bpt_status bpt__directory_lock(const char *path, int *lock, bool *created) {
+    *created = !bpt_path_exists(path);
+    BPT_TRY(bpt_dir_create(path, false));
+    if (!*created) BPT_TRY(refuse_other_folder(path));
+    return take_lock(path, lock);
+}

@@ -1,0 +1,21 @@
+/** @file storage/directory.h
+ * The directory of a dataset, held by one writer. For this folder only.
+ *
+ * The lock is the kernel's (flock on writer.lock): it ends with the process, however that ends.
+ *
+ * Threads: any. */
+#ifndef BPT_STORAGE_DIRECTORY_H
+#define BPT_STORAGE_DIRECTORY_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+
+/** Creates the directory where it is missing and takes its writer lock.
+ * @param[out] lock    file descriptor; closing it releases the lock
+ * @param[out] created whether the directory is new; set on error too
+ * @return BPT_OK, BPT_EEXIST (something else is there), BPT_EIO (also: somebody else holds the
+ *         lock), BPT_ENOSPC, BPT_ENOMEM */
+bpt_status bpt__directory_lock(const char *path, int *lock, bool *created);
+
+#endif

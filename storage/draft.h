@@ -1,0 +1,33 @@
+/** @file storage/draft.h
+ * A split before it is written: is what is asked for allowed, does it agree with the dataset that
+ * is there, and how will it be described. For this folder only.
+ *
+ * Threads: a draft belongs to one thread. */
+#ifndef BPT_STORAGE_DRAFT_H
+#define BPT_STORAGE_DRAFT_H
+
+#include "base/status.h"
+#include "storage/catalog.h"
+#include "storage/writer.h"
+
+typedef struct bpt__draft {
+    bpt_dataset_info info;  /* the schema to be; no splits */
+    bpt_split split;        /* count, per_class, mean and std are still to come */
+    bpt__location location; /* pack is still to come */
+    char *name, *importer;  /* what the structs above point to */
+    char **classes;         /* shape [info.n_classes] */
+    char **sources;         /* shape [split.n_sources] */
+} bpt__draft;
+
+/** Checks options by themselves. @return BPT_OK, BPT_EUSAGE, BPT_ENOMEM */
+bpt_status bpt__draft_check(const bpt_writer_options *options);
+
+/** Drafts a split for a dataset.
+ * @param catalog what is there
+ * @param[out] draft bpt__draft_free() is due, on error too
+ * @return BPT_OK, BPT_EEXIST, BPT_EUSAGE (too many splits), BPT_EDATA (differs), BPT_ENOMEM */
+bpt_status bpt__draft_make(const bpt__catalog *catalog, const bpt_writer_options *options,
+                           bpt__draft *draft);
+void bpt__draft_free(bpt__draft *draft);
+
+#endif
