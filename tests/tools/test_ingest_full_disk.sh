@@ -10,20 +10,20 @@ trap 'umount "$disk" 2>/dev/null; rm -rf "$work"' EXIT
 data=$disk/data
 
 # The first ingestion does not fit: nothing is left.
-expect 1 'o space left' glyphs --out "$data" --split train --count 20000
+expect 1 'o space left' glyphs --out "$data" --split train --count 9000
 [ -e "$data" ] && failed "a dataset that did not fit was left"
 
 # A later one does not fit: the first split stays.
 expect 0 'train: 2000 images' glyphs --out "$data" --split train --count 2000
-expect 1 'o space left' glyphs --out "$data" --split test --count 20000
-expect 1 'hint: make room' glyphs --out "$data" --split test --count 20000
-expect 1 'o space left' glyphs --out "$data" --split train --count 20000 --force
+expect 1 'o space left' glyphs --out "$data" --split test --count 9000
+expect 1 'hint: make room' glyphs --out "$data" --split test --count 9000
+expect 1 'o space left' glyphs --out "$data" --split train --count 9000 --force
 expect 0 '2000 images checked' verify "$data"
 
 # Not a byte is left: not even the lock file of a new dataset fits.
 head -c 8m /dev/zero >"$disk/fill" 2>/dev/null
 expect 1 'o space left' glyphs --out "$disk/other" --split train --count 10
-expect 1 'o space left' glyphs --out "$data" --split test --count 20000
+expect 1 'o space left' glyphs --out "$data" --split test --count 9000
 expect 0 '2000 images checked' verify "$data"
 
 rm -f "$disk/fill"
