@@ -452,6 +452,21 @@ static void test_apply_of_what_is_not_a_number(void **state) {
     net_close(&f);
 }
 
+static void test_label_of_no_class(void **state) {
+    (void)state;
+    net_fixture f = open_tiny(6);
+    bpt_batch_result result;
+    f.labels[4] = 3;
+    assert_int_equal(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 6.0f, &result), BPT_EDATA);
+    assert_string_equal(bpt_error_last()->text, "a label is 3, and the model has 3 classes");
+    float *weights = net_vector(&f, BPT_VECTOR_WEIGHTS);
+    net_assert_same_bits("weights", f.weights, weights, f.n_weights);
+    f.labels[4] = 2;
+    net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 6.0f, &result));
+    free(weights);
+    net_close(&f);
+}
+
 /* ---- what was measured ---- */
 
 typedef struct {
@@ -506,6 +521,7 @@ int main(void) {
         cmocka_unit_test(test_pixels_that_are_not_numbers),
         cmocka_unit_test(test_weights_that_are_not_numbers),
         cmocka_unit_test(test_apply_of_what_is_not_a_number),
+        cmocka_unit_test(test_label_of_no_class),
         cmocka_unit_test(test_times_cover_all_tasks),
     };
     print_message("seed %d\n", (int)SEED);
