@@ -12,18 +12,16 @@
 
 static struct {
     pthread_mutex_t mutex; /* guards file and progress_open, and keeps lines whole */
-    const char *program;
     int rank;
     bpt_log_level level;
     uint64_t start_ns;
     FILE *file;
     bool progress_open; /* a redrawn line stands on the terminal without a newline */
-} state = {.mutex = PTHREAD_MUTEX_INITIALIZER, .program = "bpt", .level = BPT_LOG_INFO};
+} state = {.mutex = PTHREAD_MUTEX_INITIALIZER, .level = BPT_LOG_INFO};
 
 static const char *const level_names[] = {"error", "warn", "info", "debug", "trace"};
 
-void bpt_log_setup(const char *program, int rank, bpt_log_level level) {
-    state.program = program;
+void bpt_log_setup(int rank, bpt_log_level level) {
     state.rank = rank;
     state.level = level;
     if (!state.start_ns) state.start_ns = bpt_clock_ns();

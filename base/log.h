@@ -20,9 +20,8 @@ typedef enum bpt_log_level {
     BPT_LOG_TRACE,
 } bpt_log_level;
 
-/** Says who is logging. Before this call: no program name, rank 0, level info.
- * @param program borrowed for ever, e.g. "bpt-train" */
-void bpt_log_setup(const char *program, int rank, bpt_log_level level);
+/** Says who is logging. Before this call: rank 0, level info. */
+void bpt_log_setup(int rank, bpt_log_level level);
 
 /** Also writes to a file (appended; UTC time, rank and host on every line). NULL closes it.
  * @return BPT_OK, BPT_EIO */

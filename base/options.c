@@ -1,12 +1,9 @@
 #include "base/options.h"
 
 #include "base/memory.h"
+#include "base/option_values.h"
 #include "base/yaml.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 struct bpt_option_set {
@@ -34,117 +31,6 @@ static const bpt_option *find_letter(const bpt_command *c, char letter) {
     return NULL;
 }
 
-/* ---- values ---- */
-
-static bpt_status bad_value(const bpt_option *o, const char *text, const char *expected) {
-    return bpt_fail(BPT_EUSAGE, "option %s: \"%s\" is not %s", o->name, text, expected);
-}
-
-static bpt_status check_range(const bpt_option *o, const char *text, double value) {
-    if (o->min == 0 && o->max == 0) return BPT_OK;
-    if (value >= o->min && value <= o->max) return BPT_OK;
-    if (o->max >= 1e15)
-        return bpt_fail(BPT_EUSAGE, "option %s: %s is out of range, it must be at least %g",
-                        o->name, text, o->min);
-    return bpt_fail(BPT_EUSAGE, "option %s: %s is out of range, it must be between %g and %g",
-                    o->name, text, o->min, o->max);
-}
-
-static bpt_status parse_int(const bpt_option *o, const char *text, int64_t *out) {
-    char *end;
-    errno = 0;
-    const long long value = strtoll(text, &end, 10);
-    if (end == text || *end || errno) return bad_value(o, text, "a whole number");
-    BPT_TRY(check_range(o, text, (double)value));
-    *out = value;
-    return BPT_OK;
-}
-
-static bpt_status parse_size(const bpt_option *o, const char *text, uint64_t *out) {
-    char *end;
-    errno = 0;
-    uint64_t value = strtoull(text, &end, 10);
-    bool bad = errno || text[0] < '0' || text[0] > '9'; /* strtoull would take " -1" */
-    const char *units = "KMG";
-    const char *unit = *end ? strchr(units, *end) : NULL;
-    if (unit) {
-        bad |= __builtin_mul_overflow(value, (uint64_t)1 << (10 * (unit - units + 1)), &value);
-        end++;
-    }
-    if (bad || *end) return bad_value(o, text, "a size like 512, 64K, 8M or 1G");
-    BPT_TRY(check_range(o, text, (double)value));
-    *out = value;
-    return BPT_OK;
-}
-
-static bpt_status parse_real(const bpt_option *o, const char *text, double *out) {
-    char *end;
-    const double value = strtod(text, &end);
-    if (end == text || *end || !isfinite(value)) return bad_value(o, text, "a number");
-    BPT_TRY(check_range(o, text, value));
-    *out = value;
-    return BPT_OK;
-}
-
-static bpt_status parse_flag(const bpt_option *o, const char *text, bool *out) {
-    const bool yes = strcmp(text, "true") == 0;
-    if (!yes && strcmp(text, "false") != 0) return bad_value(o, text, "true or false");
-    *out = yes;
-    return BPT_OK;
-}
-
-/* @return length of the choice that starts at p */
-static size_t choice_length(const char *p) {
-    return strcspn(p, "|");
-}
-
-static bpt_status parse_choice(const bpt_option *o, const char *text, int *out) {
-    int index = 0;
-    for (const char *p = o->choices;; index++) {
-        const size_t length = choice_length(p);
-        if (strlen(text) == length && strncmp(p, text, length) == 0) {
-            *out = index;
-            return BPT_OK;
-        }
-        if (!p[length]) break;
-        p += length + 1;
-    }
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "option %s: \"%s\" is not known", o->name, text);
-    bpt_hint("choose one of %s", o->choices);
-    return status;
-}
-
-static bpt_status parse_pair(const bpt_option *o, const char *text, int64_t out[2]) {
-    char first[32];
-    const size_t length = strcspn(text, " ");
-    if (length >= sizeof first || !text[length]) return bad_value(o, text, "two whole numbers");
-    memcpy(first, text, length);
-    first[length] = '\0';
-    int64_t pair[2];
-    BPT_TRY(parse_int(o, first, &pair[0]));
-    BPT_TRY(parse_int(o, text + length + 1, &pair[1]));
-    memcpy(out, pair, sizeof pair);
-    return BPT_OK;
-}
-
-static bpt_status parse_list(const bpt_option *o, const char *text, int64_t *out) {
-    int64_t list[BPT_OPTION_LIST_MAX];
-    size_t n = 0;
-    for (const char *p = text; *p;) {
-        char item[32];
-        const size_t length = strcspn(p, ",");
-        if (length >= sizeof item || n == BPT_OPTION_LIST_MAX)
-            return bad_value(o, text, "a short list of whole numbers like 8,14,18");
-        memcpy(item, p, length);
-        item[length] = '\0';
-        BPT_TRY(parse_int(o, item, &list[n]));
-        if (list[n++] < 0) return bad_value(o, text, "a list of numbers from 0"); /* -1: unused */
-        p += length + (p[length] == ',');
-    }
-    for (size_t i = 0; i < BPT_OPTION_LIST_MAX; i++) out[i] = i < n ? list[i] : -1;
-    return BPT_OK;
-}
-
 static bpt_status keep_text(bpt_option_set *set, const char *text, const char **out) {
     BPT_TRY(BPT_GROW("option texts", set->n_texts + 1, &set->texts, &set->texts_capacity));
     BPT_TRY(bpt_strdup(text, &set->texts[set->n_texts]));
@@ -154,71 +40,16 @@ static bpt_status keep_text(bpt_option_set *set, const char *text, const char **
 
 static bpt_status assign(bpt_option_set *set, const bpt_option *o, const char *text,
                          bpt_option_source source) {
-    void *field = (char *)set->values + o->offset;
-    switch (o->type) {
-    case BPT_OPTION_FLAG:
-        BPT_TRY(parse_flag(o, text, field));
-        break;
-    case BPT_OPTION_INT:
-        BPT_TRY(parse_int(o, text, field));
-        break;
-    case BPT_OPTION_SIZE:
-        BPT_TRY(parse_size(o, text, field));
-        break;
-    case BPT_OPTION_REAL:
-        BPT_TRY(parse_real(o, text, field));
-        break;
-    case BPT_OPTION_TEXT:
-        BPT_TRY(keep_text(set, text, field));
-        break;
-    case BPT_OPTION_CHOICE:
-        BPT_TRY(parse_choice(o, text, field));
-        break;
-    case BPT_OPTION_PAIR:
-        BPT_TRY(parse_pair(o, text, field));
-        break;
-    case BPT_OPTION_LIST:
-        BPT_TRY(parse_list(o, text, field));
-        break;
-    }
+    if (o->type == BPT_OPTION_TEXT) BPT_TRY(keep_text(set, text, &text));
+    BPT_TRY(bpt__option_parse(o, text, (char *)set->values + o->offset));
     set->sources[o - set->command->options] = source;
     return BPT_OK;
-}
-
-/* The value of an option that has neither been given nor a default. */
-static void clear(void *field, bpt_option_type type) {
-    switch (type) {
-    case BPT_OPTION_FLAG:
-        *(bool *)field = false;
-        break;
-    case BPT_OPTION_INT:
-        *(int64_t *)field = 0;
-        break;
-    case BPT_OPTION_SIZE:
-        *(uint64_t *)field = 0;
-        break;
-    case BPT_OPTION_REAL:
-        *(double *)field = 0;
-        break;
-    case BPT_OPTION_TEXT:
-        *(const char **)field = NULL;
-        break;
-    case BPT_OPTION_CHOICE:
-        *(int *)field = 0;
-        break;
-    case BPT_OPTION_PAIR:
-        memset(field, 0, 2 * sizeof(int64_t));
-        break;
-    case BPT_OPTION_LIST:
-        for (size_t i = 0; i < BPT_OPTION_LIST_MAX; i++) ((int64_t *)field)[i] = -1;
-        break;
-    }
 }
 
 static bpt_status assign_defaults(bpt_option_set *set) {
     for (size_t i = 0; i < set->command->n_options; i++) {
         const bpt_option *o = &set->command->options[i];
-        clear((char *)set->values + o->offset, o->type);
+        bpt__option_clear(o, (char *)set->values + o->offset);
         if (o->value) BPT_TRY(assign(set, o, o->value, BPT_SOURCE_DEFAULT));
     }
     return BPT_OK;
@@ -310,7 +141,8 @@ static bpt_status take_option(bpt_option_set *set, scan *s, const bpt_option *o,
         BPT_TRY(take_value(s, o->name, NULL, &second));
         const int length = snprintf(pair, sizeof pair, "%s %s", value, second);
         if ((size_t)length >= sizeof pair) /* too long for two numbers: show the longer one */
-            return bad_value(o, strlen(value) > strlen(second) ? value : second, "a whole number");
+            return bpt_fail(BPT_EUSAGE, "option %s: \"%s\" is not a whole number", o->name,
+                            strlen(value) > strlen(second) ? value : second);
         return assign(set, o, pair, BPT_SOURCE_COMMAND_LINE);
     }
     return assign(set, o, value, BPT_SOURCE_COMMAND_LINE);

@@ -55,7 +55,7 @@ static bpt_status run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
-    bpt_log_setup("bpt-ingest", 0, BPT_LOG_INFO);
+    bpt_log_setup(0, BPT_LOG_INFO);
     if (argc < 2 || strcmp(argv[1], "--help") == 0) {
         print_help();
         const int end = bpt_program_end("bpt-ingest", BPT_OK);

@@ -37,7 +37,7 @@ static void end_job(bpt_comm *comm, bpt_status status) {
 }
 
 static bpt_status run(const bpt_train_options *options, bpt_comm *comm) {
-    bpt_log_setup("bpt-train", (int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
+    bpt_log_setup((int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
     bpt_signals_catch();
     const bpt_status status = train(options, comm);
     if (status != BPT_OK && status != BPT_ESTOPPED && bpt_comm_size(comm) > 1)
@@ -73,7 +73,7 @@ int main(int argc, char **argv) {
         bpt_options_help(&bpt_train_command, stdout);
         return 0;
     }
-    bpt_log_setup("bpt-train", 0, BPT_LOG_INFO);
+    bpt_log_setup(0, BPT_LOG_INFO);
     const bpt_status parsed = check_options(argc, argv, &options, &request, &set);
     bpt_status status = parsed;
     if (parsed == BPT_OK && request == BPT_REQUEST_RUN && !run_alone(&options, &status)) {

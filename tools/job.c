@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tools/checkpoint.h"
-#include "tools/cores.h"
+#include "tools/rank_threads.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -120,7 +120,7 @@ static bpt_status open_run(bpt_job *job) {
 
 /* The speed that IDPA believes in before it has measured any. */
 static bpt_status gather_speeds(bpt_job *job, double *speeds) {
-    const double mine = bpt_cores_speed(job->n_threads);
+    const double mine = bpt_rank_threads_speed(job->n_threads);
     return bpt_comm_allgather(job->comm, &mine, sizeof mine, speeds);
 }
 
@@ -295,7 +295,7 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(choose_modes(job));
     BPT_TRY(choose_batch(job, &offset));
     choose_rate(job);
-    job->n_threads = bpt_cores_choose(job->comm, (unsigned)job->options->threads);
+    job->n_threads = bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads);
     BPT_TRY(bpt_comm_agree(job->comm, open_data(job)));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
     BPT_TRY(bpt_comm_agree(job->comm, open_run(job)));

@@ -81,7 +81,7 @@ static size_t count(const char *text, const char *part) {
 }
 
 static char *captured_levels(int rank, bpt_log_level level) {
-    bpt_log_setup("bpt-test", rank, level);
+    bpt_log_setup(rank, level);
     support_capture_start(STDERR_FILENO);
     log_all_levels();
     return support_capture_end();
@@ -151,7 +151,7 @@ static void test_log_file_that_cannot_be_opened_is_an_error(void **state) {
 
 static void test_long_lines_are_cut_but_whole(void **state) {
     (void)state;
-    bpt_log_setup("bpt-test", 0, BPT_LOG_INFO);
+    bpt_log_setup(0, BPT_LOG_INFO);
     support_capture_start(STDERR_FILENO);
     bpt_info("%03000d", 1);
     bpt_info("next");
@@ -171,7 +171,7 @@ static void *log_many(void *arg) {
 static void test_lines_of_threads_stay_whole(void **state) {
     (void)state;
     char path[SUPPORT_PATH_SIZE];
-    bpt_log_setup("bpt-test", 0, BPT_LOG_INFO);
+    bpt_log_setup(0, BPT_LOG_INFO);
     assert_int_equal(bpt_log_file(support_path(path, "threads.txt")), BPT_OK);
     support_capture_start(STDERR_FILENO);
     pthread_t threads[THREADS];
@@ -211,7 +211,7 @@ static void test_progress_in_a_file_is_one_line_each(void **state) {
     } rows[] = {
         {0, BPT_LOG_INFO, "step 1\nstep 2\n"}, {0, BPT_LOG_WARN, ""}, {1, BPT_LOG_INFO, ""}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        bpt_log_setup("bpt-test", rows[i].rank, rows[i].level);
+        bpt_log_setup(rows[i].rank, rows[i].level);
         support_capture_start(STDERR_FILENO);
         bpt_log_progress("step 1");
         bpt_log_progress("step 2");
@@ -229,7 +229,7 @@ static void test_progress_on_a_terminal_is_redrawn(void **state) {
     if (master < 0 || grantpt(master) != 0 || unlockpt(master) != 0) skip();
     const int terminal = open(ptsname(master), O_RDWR | O_NOCTTY);
     if (terminal < 0) skip();
-    bpt_log_setup("bpt-test", 0, BPT_LOG_INFO);
+    bpt_log_setup(0, BPT_LOG_INFO);
     fflush(stderr);
     const int saved = dup(STDERR_FILENO);
     assert_int_equal(dup2(terminal, STDERR_FILENO), STDERR_FILENO);

@@ -50,7 +50,7 @@ static void fill_weights(net_fixture *f, uint64_t seed) {
 
 static void fill_batch(net_fixture *f, uint64_t seed) {
     bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, 2);
-    for (size_t i = 0; i < f->n_pixels; i++) f->pixels[i] = bpt_random_normal(&r);
+    for (size_t i = 0; i < f->n_pixels; i++) f->pixels[i] = 0.5f * bpt_random_normal(&r);
     for (int64_t i = 0; i < f->batch; i++)
         f->labels[i] = (int32_t)bpt_random_below(&r, (uint32_t)f->model->classes);
 }

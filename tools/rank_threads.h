@@ -1,9 +1,9 @@
-/** @file tools/cores.h
+/** @file tools/rank_threads.h
  * How many threads a rank runs, and what they are worth.
  *
  * Threads: one. */
-#ifndef BPT_TOOLS_CORES_H
-#define BPT_TOOLS_CORES_H
+#ifndef BPT_TOOLS_RANK_THREADS_H
+#define BPT_TOOLS_RANK_THREADS_H
 
 #include "outer/comm.h"
 
@@ -11,9 +11,9 @@
  * Collective over the job.
  * @param wanted 0: all cores that the rank may use, shared with the other ranks of its host
  * @return at least 1 */
-unsigned bpt_cores_choose(const bpt_comm *comm, unsigned wanted);
+unsigned bpt_rank_threads_choose(const bpt_comm *comm, unsigned wanted);
 
 /** @return a guess of speed, comparable between machines: threads x clock rate in GHz */
-double bpt_cores_speed(unsigned n_threads);
+double bpt_rank_threads_speed(unsigned n_threads);
 
 #endif

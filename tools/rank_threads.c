@@ -1,4 +1,4 @@
-#include "tools/cores.h"
+#include "tools/rank_threads.h"
 
 #include "base/log.h"
 #include "scheduler/pool.h"
@@ -24,7 +24,7 @@ static void warn_if_bound(const bpt_comm *comm, unsigned allowed, unsigned wante
         allowed == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s", wanted);
 }
 
-unsigned bpt_cores_choose(const bpt_comm *comm, unsigned wanted) {
+unsigned bpt_rank_threads_choose(const bpt_comm *comm, unsigned wanted) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const unsigned present = online > 0 ? (unsigned)online : 1;
     const unsigned allowed = bpt_pool_allowed_cores();
@@ -40,7 +40,7 @@ unsigned bpt_cores_choose(const bpt_comm *comm, unsigned wanted) {
     return share < BPT_MAX_WORKERS ? share : BPT_MAX_WORKERS;
 }
 
-double bpt_cores_speed(unsigned n_threads) {
+double bpt_rank_threads_speed(unsigned n_threads) {
     double mhz = 0.0;
     char line[256];
     FILE *file = fopen("/proc/cpuinfo", "r");
