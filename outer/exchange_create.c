@@ -76,8 +76,16 @@ static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
 
 /* What all ranks must have in common. */
 typedef struct common {
-    uint64_t n_elements, initial, rule, max_staleness, resumes, seq, n_samples;
+    uint64_t n_elements, initial, rule, max_staleness, resumes, n_submissions, n_samples;
 } common;
+
+/* Of all workers, taken by the shard that is hosted here: the same for every shard at a meeting,
+ * whereas those of one worker are its own under an asynchronous rule. */
+static uint64_t count_submissions(const bpt_exchange *x) {
+    uint64_t n = 0;
+    for (uint32_t j = 0; j < x->m; j++) n += bpt__server_seq(x->server, j);
+    return n;
+}
 
 /* All ranks see the same table, so all come to the same verdict. */
 static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) {
@@ -91,7 +99,7 @@ static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) 
         .rule = bpt_checksum(o->rule->name, strlen(o->rule->name)),
         .max_staleness = o->max_staleness,
         .resumes = o->snapshot != NULL,
-        .seq = x->seq,
+        .n_submissions = count_submissions(x),
         .n_samples = o->partition ? bpt_partition_n_samples(o->partition) : 0,
     };
     enum { N_FIELDS = sizeof mine / sizeof(uint64_t) };

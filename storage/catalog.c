@@ -226,6 +226,19 @@ static bpt_status read_entries(bpt__catalog *c, MDB_cursor *cursor) {
     return code == MDB_NOTFOUND ? BPT_OK : bpt__lmdb_fail(code, "read", c->path);
 }
 
+/* `meta` is the first database that a writer makes: without it there may be none. */
+static bpt_status expect_nothing(MDB_txn *txn, const char *path) {
+    MDB_dbi root;
+    MDB_stat stat;
+    int code = mdb_dbi_open(txn, NULL, 0, &root);
+    if (code == 0) code = mdb_stat(txn, root, &stat);
+    if (code != 0) return bpt__lmdb_fail(code, "read", path);
+    if (stat.ms_entries == 0) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_ECORRUPT, "%s has no database `meta`", path);
+    bpt_hint("either it is damaged, or an LMDB file that bpt did not make");
+    return status;
+}
+
 bpt_status bpt__catalog_read(MDB_txn *txn, const char *path, bpt__catalog **out) {
     bpt__catalog *c;
     BPT_TRY(BPT_NEW("catalog", 1, &c));
@@ -235,14 +248,16 @@ bpt_status bpt__catalog_read(MDB_txn *txn, const char *path, bpt__catalog **out)
     BPT_TRY_GOTO(status, bpt_strdup(path, &c->path), done);
     c->info.path = c->path;
     int code = mdb_dbi_open(txn, BPT__META, 0, &meta);
-    if (code == MDB_NOTFOUND) goto done; /* no split has been completed yet */
+    if (code == MDB_NOTFOUND) {
+        status = expect_nothing(txn, path);
+        goto done;
+    }
     if (code == 0) code = mdb_cursor_open(txn, meta, &cursor);
     if (code != 0) {
         status = bpt__lmdb_fail(code, "read", path);
         goto done;
     }
     status = read_entries(c, cursor);
-    /* A checksum was right, so what is wrong with the text was written so or was changed. */
     mdb_cursor_close(cursor);
 done:
     if (status == BPT_OK)
@@ -319,7 +334,7 @@ static bpt_status write_entry(MDB_txn *txn, MDB_dbi meta, const char *key_text, 
 bpt_status bpt__catalog_write(MDB_txn *txn, const bpt_dataset_info *info, const bpt_split *split,
                               const bpt__location *location, int *code) {
     MDB_dbi meta;
-    *code = mdb_dbi_open(txn, BPT__META, MDB_CREATE, &meta);
+    *code = mdb_dbi_open(txn, BPT__META, 0, &meta);
     if (*code != 0) return BPT_OK;
     bpt_json_writer w = {0};
     char *key = NULL;

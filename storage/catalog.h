@@ -40,7 +40,7 @@ const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s
 /** @return the split of that name, NULL if there is none: borrowed */
 const bpt_split *bpt__catalog_find(const bpt__catalog *catalog, const char *name);
 
-/** Writes schema and one split into `meta`, creating it where it is missing.
+/** Writes schema and one split into `meta`, which exists.
  * @param info  the new schema; its splits are not looked at
  * @param split the new or changed split
  * @return BPT_OK, or an LMDB code in @p code (its status is the caller's to make), BPT_ENOMEM */

@@ -18,7 +18,8 @@ bpt__value_place bpt__dataset_place(const bpt_dataset *dataset, const bpt_split 
     const uint64_t left = split->count - first;
     return (bpt__value_place){.database = dataset->records[split->number].database_id,
                               .first = first,
-                              .n = left < pack ? (uint32_t)left : pack};
+                              .n = left < pack ? (uint32_t)left : pack,
+                              .record_bytes = (uint32_t)dataset->record_bytes};
 }
 
 bpt_status bpt__dataset_damaged(const bpt_dataset *dataset, const bpt_split *split, uint32_t v,
@@ -162,7 +163,7 @@ bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, u
     const bpt__stored_value value = r->values[v];
     const bpt__value_place place = bpt__dataset_place(dataset, split, v);
     if (!atomic_load_explicit(&r->checked[v], memory_order_relaxed)) {
-        if (!bpt__value_intact(value.data, value.size, dataset->record_bytes, &place))
+        if (!bpt__value_intact(value.data, value.size, &place))
             return bpt__dataset_damaged(dataset, split, v, "checksum mismatch");
         atomic_store_explicit(&r->checked[v], 1, memory_order_relaxed);
     }

@@ -15,7 +15,8 @@
 enum {
     MAX_DATABASES = 256,
     LOCK_FILE_BYTES = 32768, /* room for some 500 readers at a time */
-    N_ATTEMPTS = 8,
+    MAX_OVERTAKEN = 20,      /* times that writers may replace the state under a reader's eyes */
+    MAX_DOUBTS = 3,          /* looks at a file that seems damaged */
 };
 
 bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path) {
@@ -92,12 +93,15 @@ fail:
 bpt_status bpt__environment_read(const char *path, bool deep, MDB_env **env, MDB_txn **txn) {
     char *file;
     BPT_TRY(bpt_strf(&file, "%s/data.mdb", path));
-    bpt_status status;
-    for (int attempt = 0;; attempt++) {
+    bpt_status status = BPT_ECANCELED;
+    int n_doubts = 0;
+    for (int i = 0; status == BPT_ECANCELED && i < MAX_OVERTAKEN; i++) {
         status = read_once(path, file, deep, env, txn);
         /* A head page read while a writer writes it can look damaged; it does not stay so. */
-        if ((status != BPT_ECANCELED && status != BPT_ECORRUPT) || attempt == N_ATTEMPTS) break;
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+        if (status == BPT_ECORRUPT && ++n_doubts < MAX_DOUBTS) {
+            nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
+            status = BPT_ECANCELED;
+        }
     }
     bpt_free(file);
     if (status == BPT_ENOENT) {

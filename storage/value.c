@@ -2,8 +2,9 @@
 
 #include "base/checksum.h"
 
-/* Header, little-endian: checksum of all that follows it, database, first record, count, zero. */
-enum { AT_CHECKSUM = 0, AT_DATABASE = 8, AT_FIRST = 16, AT_COUNT = 24, AT_ZERO = 28 };
+/* Header, little-endian: checksum of all that follows it, database, first record, count,
+ * bytes of a record. */
+enum { AT_CHECKSUM = 0, AT_DATABASE = 8, AT_FIRST = 16, AT_COUNT = 24, AT_RECORD = 28 };
 
 enum { LARGEST_PACKED_VALUE = 256 * 1024 };
 
@@ -59,14 +60,14 @@ void bpt__value_seal(uint8_t *value, size_t size, const bpt__value_place *place)
     put_u64(value + AT_DATABASE, place->database);
     put_u64(value + AT_FIRST, place->first);
     put_u32(value + AT_COUNT, place->n);
-    put_u32(value + AT_ZERO, 0);
+    put_u32(value + AT_RECORD, place->record_bytes);
     put_u64(value + AT_CHECKSUM, bpt_checksum(value + AT_DATABASE, size - AT_DATABASE));
 }
 
-bool bpt__value_intact(const uint8_t *value, size_t size, size_t record_bytes,
-                       const bpt__value_place *place) {
-    return size >= bpt__value_bytes(record_bytes, place->n) &&
+bool bpt__value_intact(const uint8_t *value, size_t size, const bpt__value_place *place) {
+    return size >= bpt__value_bytes(place->record_bytes, place->n) &&
            get_u64(value + AT_DATABASE) == place->database &&
            get_u64(value + AT_FIRST) == place->first && get_u32(value + AT_COUNT) == place->n &&
+           get_u32(value + AT_RECORD) == place->record_bytes &&
            get_u64(value + AT_CHECKSUM) == bpt_checksum(value + AT_DATABASE, size - AT_DATABASE);
 }

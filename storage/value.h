@@ -14,11 +14,12 @@
 
 enum { BPT__VALUE_HEADER = 32, BPT__VALUE_KEY = 4, BPT__PAGE_HEADER = 16 };
 
-/** Where a value belongs. */
+/** Where a value belongs and what it holds. */
 typedef struct bpt__value_place {
-    uint64_t database; /* bpt__database_id() */
-    uint64_t first;    /* index of its first record */
-    uint32_t n;        /* records in it */
+    uint64_t database;     /* bpt__database_id() */
+    uint64_t first;        /* index of its first record */
+    uint32_t n;            /* records in it */
+    uint32_t record_bytes; /* C*H*W */
 } bpt__value_place;
 
 /** @return what stands for a database in the header of its values */
@@ -41,8 +42,7 @@ uint32_t bpt__value_pack(size_t record_bytes, size_t page_bytes);
 void bpt__value_seal(uint8_t *value, size_t size, const bpt__value_place *place);
 
 /** @return whether header, place and checksum are right; reads nothing past @p size */
-bool bpt__value_intact(const uint8_t *value, size_t size, size_t record_bytes,
-                       const bpt__value_place *place);
+bool bpt__value_intact(const uint8_t *value, size_t size, const bpt__value_place *place);
 
 /** @return the label of record @p k of a value */
 static inline uint32_t bpt__value_label(const uint8_t *value, size_t k) {

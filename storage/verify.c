@@ -20,7 +20,7 @@ static bpt_status check_value(verification *v, const bpt_split *split, uint32_t 
     const bpt__stored_value value = v->dataset->records[split->number].values[number];
     const bpt__value_place place = bpt__dataset_place(v->dataset, split, number);
     const size_t record_bytes = v->dataset->record_bytes;
-    if (!bpt__value_intact(value.data, value.size, record_bytes, &place))
+    if (!bpt__value_intact(value.data, value.size, &place))
         return bpt__dataset_damaged(v->dataset, split, number, "checksum mismatch");
     for (size_t k = 0; k < place.n; k++) {
         const uint32_t label = bpt__value_label(value.data, k);

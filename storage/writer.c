@@ -150,6 +150,8 @@ done:
 }
 
 static bpt_status begin_staging(bpt_writer *w, MDB_txn *txn, int *code) {
+    MDB_dbi meta;
+    *code = mdb_dbi_open(txn, BPT__META, MDB_CREATE, &meta);
     for (bool found = true; found && *code == 0;) BPT_TRY(drop_leftover(w, txn, &found, code));
     if (*code == 0) *code = mdb_dbi_open(txn, w->draft.location.database, MDB_CREATE, &w->staging);
     return BPT_OK;
@@ -201,7 +203,10 @@ static bpt_status seal_value(bpt_writer *w) {
     memset(value + used, 0, w->tail_bytes - used);
     const uint64_t v = (uint64_t)w->n_values + w->n_sealed;
     bpt__value_seal(value, w->tail_bytes,
-                    &(bpt__value_place){.database = w->database_id, .first = v * pack, .n = n});
+                    &(bpt__value_place){.database = w->database_id,
+                                        .first = v * pack,
+                                        .n = n,
+                                        .record_bytes = (uint32_t)w->record_bytes});
     w->n_open = 0;
     if (++w->n_sealed == w->chunk_values) BPT_TRY(flush_chunk(w));
     return BPT_OK;

@@ -132,6 +132,44 @@ static void check_run(size_t n, uint64_t pushes_per_rank, uint32_t pause_us) {
     fixture_end(&f);
 }
 
+/* Goes on from a meeting to which the ranks came with unlike numbers of pushes. */
+static void test_resume(void **state) {
+    (void)state;
+    enum { N = 100, EACH = 20 };
+    float values[N];
+    fixture f;
+    fixture_prepare(&f, &bpt_rule_agwu, N, 10 * EACH * bpt_comm_size(comm));
+    fixture_start(&f);
+    bpt_reply reply = run_to_the_end(&f, 1000 * f.rank); /* rank 0 pushes the most */
+    memcpy(values, reply.values, sizeof values);
+    const uint64_t version = reply.versions[0], pushes = f.pushes;
+    bpt_json_writer w = {0};
+    bpt_json_open_object(&w, NULL);
+    bpt_exchange_snapshot(f.x, &w, "exchange");
+    bpt_json_close_object(&w);
+    fixture_end(&f);
+
+    const char *text = NULL;
+    size_t length = 0;
+    bpt_json_doc *doc = NULL;
+    assert_int_equal(bpt_json_end_text(&w, &text, &length), BPT_OK);
+    assert_int_equal(bpt_json_parse("snapshot", text, length, &doc), BPT_OK);
+    fixture_prepare(&f, &bpt_rule_agwu, N, 2 * 10 * EACH * bpt_comm_size(comm));
+    memcpy(f.initial, values, sizeof values);
+    f.options.snapshot_doc = doc;
+    f.options.snapshot = bpt_json_find(bpt_json_root(doc), "exchange");
+    fixture_start(&f);
+    f.pushes = pushes;
+    reply = run_to_the_end(&f, 0);
+    assert_true(reply.versions[0] > version);
+    assert_int_equal(reply.versions[0], sum_over_ranks(f.pushes));
+    assert_int_equal(reply.progress, 10 * sum_over_ranks(f.pushes));
+    assert_same_on_all_ranks(reply.values, sizeof values);
+    fixture_end(&f);
+    bpt_json_doc_free(doc);
+    bpt_json_free(&w);
+}
+
 static void test_replay(void **state) {
     (void)state;
     check_run(1000, 40, 0);
@@ -298,6 +336,7 @@ static void test_idle_cost(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_resume),
         cmocka_unit_test(test_replay_of_chunks),
         cmocka_unit_test(test_a_slow_rank_holds_nobody_up),
         cmocka_unit_test(test_bound),

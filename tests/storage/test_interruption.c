@@ -1,0 +1,249 @@
+/* An ingestion that is killed, or that the disk fails, at any of its writes: the dataset is whole,
+ * with or without the whole new split. This program's own pwrite, writev, fdatasync and fsync stand
+ * before libc's, also for liblmdb, and count down to the failure. ctest: slow TIMEOUT=120 */
+#include "storage/dataset.h"
+#include "storage/writer.h"
+#include "tests/storage/made_dataset.h"
+
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+/* ---- the failing disk ---- */
+
+typedef enum disk_fault {
+    DISK_SOUND,
+    DISK_KILLS_BEFORE, /* SIGKILL before the call */
+    DISK_KILLS_AFTER,
+    DISK_IS_FULL,      /* this call and all after it fail with ENOSPC */
+    DISK_CUTS_WRITES,  /* a write is done by half, later ones fail: a file system filling up */
+    DISK_CANNOT_FLUSH, /* flushing fails with EIO */
+} disk_fault;
+
+static disk_fault fault;
+static int calls_left; /* calls that still go well */
+static int n_calls;    /* made since inject() */
+
+static void inject(disk_fault f, int after) {
+    fault = f;
+    calls_left = after;
+    n_calls = 0;
+}
+
+static bool is_due(void) {
+    n_calls++;
+    return fault != DISK_SOUND && calls_left-- <= 0;
+}
+
+static ssize_t write_through(int fd, const struct iovec *parts, int n, off_t at, bool has_place) {
+    const bool due = is_due();
+    if (due && fault == DISK_KILLS_BEFORE) raise(SIGKILL);
+    if (due && fault == DISK_IS_FULL) {
+        errno = ENOSPC;
+        return -1;
+    }
+    struct iovec half;
+    if (due && fault == DISK_CUTS_WRITES) {
+        half = (struct iovec){parts[0].iov_base, parts[0].iov_len / 2};
+        parts = &half;
+        n = 1;
+        fault = DISK_IS_FULL;
+    }
+    ssize_t done;
+    if (has_place)
+        done = syscall(SYS_pwrite64, fd, parts[0].iov_base, parts[0].iov_len, at);
+    else
+        done = syscall(SYS_writev, fd, parts, n);
+    if (due && fault == DISK_KILLS_AFTER) raise(SIGKILL);
+    return done;
+}
+
+ssize_t pwrite(int fd, const void *data, size_t size, off_t at) {
+    const struct iovec part = {(void *)(uintptr_t)data, size};
+    return write_through(fd, &part, 1, at, true);
+}
+
+ssize_t writev(int fd, const struct iovec *parts, int n) {
+    return write_through(fd, parts, n, 0, false);
+}
+
+static int flush(long number, int fd) {
+    const bool due = is_due();
+    if (due && fault == DISK_KILLS_BEFORE) raise(SIGKILL);
+    if (due && fault == DISK_CANNOT_FLUSH) {
+        errno = EIO;
+        return -1;
+    }
+    const int result = (int)syscall(number, fd);
+    if (due && fault == DISK_KILLS_AFTER) raise(SIGKILL);
+    return result;
+}
+
+int fdatasync(int fd) {
+    return flush(SYS_fdatasync, fd);
+}
+
+int fsync(int fd) {
+    return flush(SYS_fsync, fd);
+}
+
+/* ---- the ingestions ---- */
+
+/* Records of 256 KiB, so that OLD and NEW of them take several transactions. */
+enum { SIDE = 512, OLD = 3, NEW = 70, OLD_SALT = 1, NEW_SALT = 2 };
+
+typedef enum scene { NEW_DATASET, NEW_SPLIT, REPLACED_SPLIT, N_SCENES } scene;
+
+static made_place place;
+
+static bpt_writer_options options_of(scene s) {
+    bpt_writer_options o = made_options(s == NEW_SPLIT ? "test" : "train", 1, SIDE, SIDE);
+    o.replace = s == REPLACED_SPLIT;
+    return o;
+}
+
+static void prepare(scene s) {
+    inject(DISK_SOUND, 0);
+    place = made_place_create();
+    if (s == NEW_DATASET) return;
+    const bpt_writer_options o = made_options("train", 1, SIDE, SIDE);
+    assert_int_equal(made_split(place.dataset, &o, OLD_SALT, OLD), BPT_OK);
+}
+
+static bool holds(const bpt_dataset *dataset, const char *name, uint32_t salt, uint32_t n) {
+    const bpt_split *split;
+    return bpt_dataset_find(dataset, name, &split) == BPT_OK && split->count == n &&
+           made_equal(dataset, split, salt) == n;
+}
+
+/* @return whether the new split is there; fails the test if anything is neither old nor new */
+static bool inspect(scene s) {
+    uint64_t n_records;
+    const bpt_status verified = bpt_dataset_verify(place.dataset, NULL, NULL, &n_records);
+    bpt_dataset *dataset;
+    const bpt_status opened = bpt_dataset_open(place.dataset, &dataset);
+    if (s == NEW_DATASET && opened == BPT_ENOENT) {
+        assert_true(verified == BPT_OK || verified == BPT_ENOENT);
+        assert_int_equal(n_records, 0);
+        return false;
+    }
+    if (verified != BPT_OK || opened != BPT_OK) print_error("%s\n", bpt_error_last()->text);
+    assert_int_equal(verified, BPT_OK);
+    assert_int_equal(opened, BPT_OK);
+    const bool is_new = holds(dataset, options_of(s).split, NEW_SALT, NEW);
+    const size_t n_splits = bpt_dataset_describe(dataset)->n_splits;
+    if (s == NEW_SPLIT || !is_new) assert_true(holds(dataset, "train", OLD_SALT, OLD));
+    assert_int_equal(n_splits, s == NEW_SPLIT && is_new ? 2 : 1);
+    bpt_dataset_close(dataset);
+    return is_new;
+}
+
+/* What comes after an interruption goes well, and leaves nothing of it. */
+static void ingest_again(scene s) {
+    bpt_writer_options o = options_of(s);
+    o.replace = true;
+    assert_int_equal(made_split(place.dataset, &o, NEW_SALT, NEW), BPT_OK);
+    assert_true(inspect(s));
+}
+
+static void survives_being_killed(scene s) {
+    int n_with = 0, n_without = 0;
+    for (int after = 0, ended = 0; !ended; after++) {
+        for (disk_fault f = DISK_KILLS_BEFORE; f <= DISK_KILLS_AFTER; f++) {
+            prepare(s);
+            const pid_t pid = fork();
+            assert_true(pid >= 0);
+            if (pid == 0) {
+                const bpt_writer_options o = options_of(s);
+                inject(f, after);
+                _exit(made_split(place.dataset, &o, NEW_SALT, NEW) == BPT_OK ? 0 : 1);
+            }
+            int status;
+            assert_int_equal(waitpid(pid, &status, 0), pid);
+            ended = WIFEXITED(status);
+            if (ended) assert_int_equal(WEXITSTATUS(status), 0);
+            const bool is_new = inspect(s);
+            if (ended) assert_true(is_new);
+            *(is_new ? &n_with : &n_without) += 1;
+            if (after % 4 == 1 && !ended) ingest_again(s);
+            made_place_remove(&place);
+        }
+        assert_true(after < 500);
+    }
+    print_message("killed %d times: %d without the new split, %d with all of it\n",
+                  n_with + n_without - 2, n_without, n_with - 2);
+    assert_true(n_without > 6 && n_with >= 2);
+}
+
+static void survives_a_failing_disk(scene s, disk_fault f) {
+    bpt_status status = BPT_EIO;
+    for (int after = 0; status != BPT_OK; after++) {
+        prepare(s);
+        const bpt_writer_options o = options_of(s);
+        inject(f, after);
+        status = made_split(place.dataset, &o, NEW_SALT, NEW);
+        inject(DISK_SOUND, 0);
+        if (f == DISK_IS_FULL) assert_true(status == BPT_OK || status == BPT_ENOSPC);
+        if (f != DISK_IS_FULL) assert_true(status == BPT_OK || bpt_status_exit(status) == 1);
+        const bool is_new = inspect(s);
+        if (status == BPT_OK) assert_true(is_new);
+        if (after % 3 == 1) ingest_again(s);
+        made_place_remove(&place);
+        assert_true(after < 500);
+    }
+}
+
+static void killed_making_a_dataset(void **state) {
+    (void)state;
+    survives_being_killed(NEW_DATASET);
+}
+
+static void killed_adding_a_split(void **state) {
+    (void)state;
+    survives_being_killed(NEW_SPLIT);
+}
+
+static void killed_replacing_a_split(void **state) {
+    (void)state;
+    survives_being_killed(REPLACED_SPLIT);
+}
+
+static void full_disk(void **state) {
+    (void)state;
+    for (scene s = 0; s < N_SCENES; s++) survives_a_failing_disk(s, DISK_IS_FULL);
+}
+
+static void filling_disk(void **state) {
+    (void)state;
+    for (scene s = 0; s < N_SCENES; s++) survives_a_failing_disk(s, DISK_CUTS_WRITES);
+}
+
+static void disk_that_cannot_flush(void **state) {
+    (void)state;
+    for (scene s = 0; s < N_SCENES; s++) survives_a_failing_disk(s, DISK_CANNOT_FLUSH);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(killed_making_a_dataset),
+        cmocka_unit_test(killed_adding_a_split),
+        cmocka_unit_test(killed_replacing_a_split),
+        cmocka_unit_test(full_disk),
+        cmocka_unit_test(filling_disk),
+        cmocka_unit_test(disk_that_cannot_flush),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
