@@ -114,9 +114,6 @@ typedef struct bpt_matrix {
 bpt_status bpt_cpu_matmul(bpt_cpu *cpu, bpt_matrix src, bpt_matrix weights, bpt_matrix dst,
                           bool bias, bpt_kernel **out);
 
-/** SRC [N, K] -> DST = log(softmax(SRC)) along K, plain. */
-bpt_status bpt_cpu_log_softmax(bpt_cpu *cpu, int64_t n, int64_t k, bpt_kernel **out);
-
 /** Copies SRC to DST with a change of layout. */
 bpt_status bpt_cpu_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layout *to,
                            bpt_kernel **out);
