@@ -207,7 +207,8 @@ for file in model.safetensors rank-0.safetensors rank-0.json DONE; do
     cp -r runs/whole runs/damaged
     damage runs/damaged/checkpoints/step-00000200/$file
     fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
-    says "step-00000200/$file"
+    says "step-00000200/"
+    [ $file = DONE ] || says "step-00000200/$file is damaged"
     # What the hint says, word for word.
     proposal=$(sed -n 's/^hint: .*\(--resume [^ ]*\).*/\1/p' err)
     [ "$proposal" = "--resume runs/damaged/checkpoints/step-00000100" ] || die "proposed: $proposal"
@@ -215,7 +216,6 @@ for file in model.safetensors rank-0.safetensors rank-0.json DONE; do
     run 0 "$train" "${parts[@]}" --output runs/damaged $proposal
     same_weights runs/whole runs/damaged
     # Likewise where the damaged one is named.
-    damage runs/damaged/checkpoints/step-00000200/$file
     fails_well 3 "$train" "${parts[@]}" --output runs/new --resume runs/damaged/checkpoints/step-00000200/
     says "--resume runs/damaged/checkpoints/step-00000100"
     [ ! -e runs/new/summary.json ] || die "it went on nevertheless"
