@@ -31,12 +31,11 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
  * the time to say why. Where several fail at a time, they do so for the same reason: the lowest
  * says it, and its abort ends the others before their turn. */
 static void end_job(bpt_comm *comm, bpt_status status) {
-    enum { TURN_US = 500000, MAX_TURNS = 8, PATIENCE_S = 5 };
+    enum { TURN_US = 500000, MAX_TURNS = 8, PATIENCE_US = 5000000 };
     const uint32_t rank = bpt_comm_rank(comm);
-    if (status == BPT_EPEER)
-        sleep(PATIENCE_S);
-    else
-        usleep(TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS));
+    const useconds_t turn = TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS);
+    /* What wakes it is the signal by which mpirun ends a job: another rank was first. */
+    if (usleep(status == BPT_EPEER ? PATIENCE_US : turn) != 0) _exit(bpt_status_exit(status));
     const int exit_status = status == BPT_EPEER ? 1 : bpt_program_end("bpt-train", status);
     bpt_comm_abort(comm, exit_status);
 }

@@ -39,11 +39,19 @@ static bpt_status refuse_existing(const char *path) {
     return status;
 }
 
+/* A run folder that cannot be made is no missing data, whatever the system calls it. */
+static bpt_status make_folder(const char *path, bool must_be_new) {
+    const bpt_status status = bpt_dir_create(path, must_be_new);
+    if (status != BPT_ENOENT) return status;
+    const bpt_error error = *bpt_error_last();
+    return bpt_fail(BPT_EIO, "%s", error.text);
+}
+
 /* Makes room for the run according to the mode. */
 static bpt_status prepare(const char *path, bpt_run_folder_mode mode) {
-    if (!bpt_path_exists(path)) return bpt_dir_create(path, mode == BPT_RUN_NEW);
+    if (!bpt_path_exists(path)) return make_folder(path, mode == BPT_RUN_NEW);
     if (mode == BPT_RUN_NEW) return refuse_existing(path);
-    if (mode == BPT_RUN_GO_ON) return bpt_dir_create(path, false);
+    if (mode == BPT_RUN_GO_ON) return make_folder(path, false);
     bool is_run;
     BPT_TRY(has_entry(path, "config.yaml", &is_run));
     if (!is_run) {
@@ -53,7 +61,7 @@ static bpt_status prepare(const char *path, bpt_run_folder_mode mode) {
         return status;
     }
     BPT_TRY(bpt_dir_remove(path));
-    return bpt_dir_create(path, true);
+    return make_folder(path, true);
 }
 
 bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **out) {
