@@ -1,6 +1,7 @@
 /* Softmax cross-entropy: logits -> log-probabilities (oneDNN) -> loss, hits and the gradient. */
 #include "inner/network_private.h"
 
+#include <inttypes.h>
 #include <math.h>
 
 typedef struct {
@@ -37,6 +38,10 @@ static bpt_status run_loss(void *arg, unsigned worker) {
     bpt_batch_result result = {0};
     for (int64_t i = 0; i < tile->n; i++, log_p += tile->classes, grad += tile->classes) {
         const int32_t label = labels[i];
+        if (label >= tile->classes)
+            return bpt_fail(BPT_EDATA,
+                            "a label is %" PRId32 ", and the model has %" PRId64 " classes", label,
+                            tile->classes);
         sample_gradient(log_p, label, tile->classes, scale, grad);
         if (label < 0) continue;
         result.loss_sum -= (double)log_p[label];

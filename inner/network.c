@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "inner/network_private.h"
 
-#include <math.h>
+#include <inttypes.h>
 #include <string.h>
 
 /* ---- planning ---- */
@@ -121,6 +121,8 @@ static bpt_status reserve(bpt_network *net) {
 bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_options sgd,
                               bpt_pool *pool, bpt_network **out) {
     bpt_network *net;
+    if (batch > INT32_MAX) /* oneDNN counts samples in an int; the rest of the sizes fit then */
+        return bpt_fail(BPT_ENOMEM, "a batch of %" PRId64 " samples is too large", batch);
     BPT_TRY(BPT_NEW("network", 1, &net));
     net->model = model;
     net->pool = pool;
@@ -156,27 +158,10 @@ void bpt_network_free(bpt_network *net) {
 
 /* ---- running ---- */
 
-static bool tile_is_finite(const bpt_network *net, const bpt_activation *a, size_t t) {
-    const float *x = bpt_at(&net->blocks, a->value[t]);
-    const size_t n = bpt_layout_bytes(a->layout[t]) / sizeof(float);
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(x[i])) return false;
-    return true;
-}
-
-/* The first layer, in the order of the forward pass, whose output is not finite. */
-static bpt_status fail_not_finite(const bpt_network *net) {
-    const bpt_model *model = net->model;
-    for (size_t i = 0; i <= model->n_layers; i++)
-        for (size_t t = 0; t < net->builder.n_tiles; t++)
-            if (!tile_is_finite(net, &net->activations[i], t)) {
-                const char *name = i == 0 ? "input" : model->layers[i - 1].name;
-                return bpt_fail(BPT_ENUMERIC,
-                                "the loss is not a finite number: layer %s is the first "
-                                "whose output is not",
-                                name);
-            }
-    return bpt_fail(BPT_ENUMERIC, "the loss is not a finite number");
+/* Tasks set the flag; the end of the run orders them before its reader. */
+static bpt_status run_graph(bpt_network *net, bpt_graph_role role, bpt_run_stats *stats) {
+    atomic_store_explicit(&net->not_finite, false, memory_order_relaxed);
+    return bpt_pool_run(net->pool, net->graphs[role], stats);
 }
 
 static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *pixels,
@@ -184,7 +169,7 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *
     net->blocks.base[BPT_BLOCK_INPUT] = (char *)pixels; /* tasks only read these two */
     net->blocks.base[BPT_BLOCK_LABELS] = (char *)labels;
     BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_INPUT, (char *)pixels));
-    BPT_TRY(bpt_pool_run(net->pool, net->graphs[role], &net->last_run));
+    BPT_TRY(run_graph(net, role, &net->last_run));
     *result = (bpt_batch_result){0};
     for (size_t t = 0; t < net->builder.n_tiles; t++) {
         const bpt_batch_result *tile = &net->tiles[t].result;
@@ -192,7 +177,8 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *
         result->n_correct += tile->n_correct;
         result->n_samples += tile->n_samples;
     }
-    return isfinite(result->loss_sum) ? BPT_OK : fail_not_finite(net);
+    return bpt__check_batch(net, result->loss_sum,
+                            role == BPT_GRAPH_GRADIENT ? BPT_BLOCK_GRADIENTS : BPT_BLOCK_WEIGHTS);
 }
 
 bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,
@@ -210,7 +196,8 @@ bpt_status bpt_network_gradient(bpt_network *net, const float *pixels, const int
 
 bpt_status bpt_network_apply(bpt_network *net, float rate) {
     net->rate = rate;
-    return bpt_pool_run(net->pool, net->graphs[BPT_GRAPH_APPLY], NULL);
+    BPT_TRY(run_graph(net, BPT_GRAPH_APPLY, NULL));
+    return bpt__check_weights(net);
 }
 
 bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int32_t *labels,

@@ -48,20 +48,24 @@ void bpt_network_free(bpt_network *net);
 
 /** Forward, loss, backward, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size
- * @return BPT_OK, BPT_ENUMERIC (the loss is not finite; names the first layer that is not),
- *         BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENUMERIC (the loss or a new weight is not finite; names the layer where that
+ *         began), BPT_EDATA (a label is not below the model's classes), BPT_EBACKEND */
 bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,
                              float rate, float denominator, bpt_batch_result *result);
 
-/** Forward, loss, backward; the gradients can then be read. Weights stay. @return as above */
+/** Forward, loss, backward; the gradients can then be read. Weights stay.
+ * @return BPT_OK, BPT_ENUMERIC (likewise for the loss and the gradients), BPT_EDATA, BPT_EBACKEND
+ */
 bpt_status bpt_network_gradient(bpt_network *net, const float *pixels, const int32_t *labels,
                                 float denominator, bpt_batch_result *result);
 
 /** Updates the weights from the gradients, as they are after bpt_network_gradient() or
- * bpt_network_set(). @return BPT_OK */
+ * bpt_network_set(). @return BPT_OK, BPT_ENUMERIC (a new weight is not finite) */
 bpt_status bpt_network_apply(bpt_network *net, float rate);
 
-/** Forward and loss. @return as bpt_network_train() */
+/** Forward and loss.
+ * @return BPT_OK, BPT_ENUMERIC (the loss is not finite; a NaN that a ReLU or a maximum drops on its
+ *         way there is not noticed), BPT_EDATA, BPT_EBACKEND */
 bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int32_t *labels,
                                 bpt_batch_result *result);
 

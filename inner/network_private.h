@@ -1,10 +1,14 @@
 /** @file inner/network_private.h
- * What the parts of a network share: network.c (life and runs), loss.c, update.c, transfer.c. */
+ * What the parts of a network share: network.c (life and runs), loss.c, update.c, transfer.c,
+ * finite.c. */
 #ifndef BPT_INNER_NETWORK_PRIVATE_H
 #define BPT_INNER_NETWORK_PRIVATE_H
 
 #include "inner/builder.h"
 #include "inner/network.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
 
 typedef enum bpt_graph_role {
     BPT_GRAPH_TRAIN,
@@ -36,6 +40,7 @@ struct bpt_network {
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
     float rate, denominator;
+    atomic_bool not_finite; /* set by a task that wrote such weights or gradients */
 };
 
 /** Plans softmax cross-entropy on the logits and their gradient. */
@@ -46,5 +51,18 @@ bpt_status bpt__plan_updates(bpt_network *net);
 
 /** Plans the conversions between native and flat vectors. */
 bpt_status bpt__plan_transfers(bpt_network *net);
+
+/** @return whether @p x, shape [n], holds neither infinity nor NaN */
+bool bpt__all_finite(const float *x, size_t n);
+
+/** After a run on a batch: whether its loss, and the weights or gradients that it wrote, are
+ * finite. oneDNN's ReLU and maximum drop NaNs, so that the loss alone would not tell.
+ * @param vector BPT_BLOCK_WEIGHTS or BPT_BLOCK_GRADIENTS
+ * @return BPT_OK, BPT_ENUMERIC (names the first layer whose output is not finite, or else the last
+ *         with such values in @p vector) */
+bpt_status bpt__check_batch(const bpt_network *net, double loss_sum, bpt_block vector);
+
+/** After weights alone were written. @return likewise */
+bpt_status bpt__check_weights(const bpt_network *net);
 
 #endif

@@ -23,9 +23,16 @@ static void sum_partials(const range_task *r) {
                     r->n);
 }
 
+static void check(const range_task *r, bpt_ref result) {
+    if (!bpt__all_finite(bpt_at(&r->net->blocks, result), r->n))
+        atomic_store_explicit(&r->net->not_finite, true, memory_order_relaxed);
+}
+
 static bpt_status run_reduce(void *arg, unsigned worker) {
     (void)worker;
-    sum_partials(arg);
+    const range_task *r = arg;
+    sum_partials(r);
+    check(r, r->gradient);
     return BPT_OK;
 }
 
@@ -35,6 +42,7 @@ static bpt_status run_apply(void *arg, unsigned worker) {
     const bpt_blocks *blocks = &r->net->blocks;
     bpt_sgd_update(bpt_at(blocks, r->weights), bpt_at(blocks, r->momentum),
                    bpt_at(blocks, r->gradient), r->n, r->net->rate, r->net->sgd.momentum, r->decay);
+    check(r, r->weights);
     return BPT_OK;
 }
 

@@ -7,7 +7,8 @@
  * carries a checksum, verified when the process first reads from it.
  *
  * Caveats: open a dataset after fork(), once per process (LMDB's locks belong to the process), and
- * not while the same process writes it. A read-only medium works; nobody may write there then.
+ * not while the same process writes it. Read-only media and network file systems work; there a
+ * reader holds no lock, so nobody may replace a split while it is being read.
  *
  * Threads: open and close while one thread runs; every other function from any thread. */
 #ifndef BPT_STORAGE_DATASET_H

@@ -5,9 +5,11 @@
 #include "storage/page_walk.h"
 
 #include <sys/stat.h>
+#include <sys/vfs.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdint.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -69,16 +71,39 @@ static bpt_status begin_read(MDB_env *env, const char *path, MDB_txn **txn) {
     return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", path);
 }
 
+/* LMDB's reader table is memory that processes share through a mapped file, which only works on one
+ * machine. */
+static bool is_on_network(const char *path) {
+    static const uint32_t kinds[] = {
+        0x00006969, /* NFS */
+        0x0BD00BD0, /* Lustre */
+        0x47504653, /* GPFS */
+        0x19830326, /* BeeGFS */
+        0x00C36400, /* Ceph */
+        0xFF534D42, /* CIFS */
+        0xFE534D42, /* SMB 2 */
+        0x5346414F, /* AFS */
+        0x01021997, /* 9p */
+        0x65735546, /* FUSE: sshfs, GlusterFS */
+    };
+    struct statfs info;
+    if (statfs(path, &info) != 0) return false;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if ((uint32_t)info.f_type == kinds[i]) return true;
+    return false;
+}
+
 static bpt_status read_once(const char *path, const char *file, bool deep, MDB_env **out_env,
                             MDB_txn **out_txn) {
     BPT_TRY(bpt__page_check_heads(file));
     MDB_env *env = NULL;
     MDB_txn *txn = NULL;
     int code;
-    bpt_status status = open_handle(path, MDB_RDONLY | MDB_NOTLS, &env, &code);
+    const unsigned flags = MDB_RDONLY | MDB_NOTLS | (is_on_network(path) ? MDB_NOLOCK : 0);
+    bpt_status status = open_handle(path, flags, &env, &code);
     /* Where we may not write a lock file, nobody is writing either, or has to wait for our end. */
     if (code == EACCES || code == EROFS || code == EPERM)
-        status = open_handle(path, MDB_RDONLY | MDB_NOTLS | MDB_NOLOCK, &env, &code);
+        status = open_handle(path, flags | MDB_NOLOCK, &env, &code);
     BPT_TRY(status);
     BPT_TRY_GOTO(status, begin_read(env, path, &txn), fail);
     BPT_TRY_GOTO(status, bpt__page_walk(file, mdb_txn_id(txn), deep), fail);

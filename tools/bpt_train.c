@@ -28,10 +28,15 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
 }
 
 /* Ends all ranks with the status of the one that failed. The others, told by agreement, leave it
- * the time to say why. */
+ * the time to say why. Where several fail at a time, they do so for the same reason: the lowest
+ * says it, and its abort ends the others before their turn. */
 static void end_job(bpt_comm *comm, bpt_status status) {
-    enum { PATIENCE_S = 5 };
-    if (status == BPT_EPEER) sleep(PATIENCE_S);
+    enum { TURN_US = 500000, MAX_TURNS = 8, PATIENCE_S = 5 };
+    const uint32_t rank = bpt_comm_rank(comm);
+    if (status == BPT_EPEER)
+        sleep(PATIENCE_S);
+    else
+        usleep(TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS));
     const int exit_status = status == BPT_EPEER ? 1 : bpt_program_end("bpt-train", status);
     bpt_comm_abort(comm, exit_status);
 }

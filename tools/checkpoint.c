@@ -29,6 +29,7 @@ static void put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
     bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
     bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
+    bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
     bpt_json_put_u64(w, "progress", job->count.progress);
@@ -160,22 +161,31 @@ static bpt_status get_sampler(const bpt_json_doc *doc, bpt_sampler_state *s) {
     return BPT_OK;
 }
 
-/* Whether the job that wrote the state is this one, so that it can go on bit for bit. */
+/* In what the job that wrote the state differs from this one; NULL: it can go on bit for bit. */
 static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
+    const struct {
+        const char *key;
+        uint64_t mine;
+        const char *what;
+    } numbers[] = {
+        {"ranks", job->n_ranks, "the number of ranks"},
+        {"batch_size", (uint64_t)job->options->batch_size, "--batch-size"},
+        {"seed", (uint64_t)job->options->seed, "--seed"},
+        {"rounds", bpt_job_rounds(job), "--partition"},
+        {"train_samples", job->epoch_samples, "the dataset"},
+        {"total_samples", job->total_samples, "--epochs"},
+    };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
     const char *update;
-    uint64_t ranks, batch, seed, samples, total;
-    BPT_TRY(bpt_json_get_u64(doc, root, "ranks", 1, UINT32_MAX, &ranks));
     BPT_TRY(bpt_json_get_text(doc, root, "update", &update));
-    BPT_TRY(bpt_json_get_u64(doc, root, "batch_size", 1, UINT32_MAX, &batch));
-    BPT_TRY(bpt_json_get_u64(doc, root, "seed", 0, UINT64_MAX, &seed));
-    BPT_TRY(bpt_json_get_u64(doc, root, "train_samples", 1, UINT64_MAX, &samples));
-    BPT_TRY(bpt_json_get_u64(doc, root, "total_samples", 1, UINT64_MAX, &total));
-    c->exact = ranks == job->n_ranks && strcmp(update, bpt_update_choice_name(job->update)) == 0 &&
-               batch == (uint64_t)job->options->batch_size &&
-               seed == (uint64_t)job->options->seed && samples == job->epoch_samples &&
-               total == job->total_samples;
+    c->differs = strcmp(update, bpt_update_choice_name(job->update)) == 0 ? NULL : "--update";
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        uint64_t theirs;
+        BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
+        if (!c->differs && theirs != numbers[i].mine) c->differs = numbers[i].what;
+    }
+    c->exact = !c->differs;
     c->exchange = bpt_json_find(root, "exchange");
     return BPT_OK;
 }
@@ -211,41 +221,39 @@ static bpt_status load_state(const bpt_job *job, bpt_checkpoint *c) {
     return status;
 }
 
-/* The newest whole checkpoint of a run, or the one that was named itself.
- * @param[out] before the one before it, or NULL; caller owns */
-static bpt_status locate(const char *resume, const char *run, char **path, char **before) {
-    char *checkpoints, *done = NULL;
-    bpt_status status;
-    *path = *before = NULL;
+/* The newest whole checkpoint of a run, or the one that was named itself; NULL if there is none. */
+static bpt_status locate(const char *resume, char **path) {
+    char *done, *checkpoints;
     BPT_TRY(bpt_strf(&done, "%s/DONE", resume));
     const bool is_checkpoint = bpt_path_exists(done);
     bpt_free(done);
     if (is_checkpoint) return bpt_strdup(resume, path);
-    BPT_TRY(bpt_strf(&checkpoints, "%s/checkpoints", run));
-    status = bpt_checkpoint_find(checkpoints, 0, path);
-    if (status == BPT_OK) status = bpt_checkpoint_find(checkpoints, 1, before);
+    BPT_TRY(bpt_strf(&checkpoints, "%s/checkpoints", resume));
+    const bpt_status status = bpt_checkpoint_find(checkpoints, NULL, path);
     bpt_free(checkpoints);
+    return status;
+}
+
+bpt_status bpt_checkpoint_expect(const char *resume) {
+    char *path;
+    BPT_TRY(locate(resume, &path));
+    const bool found = path != NULL;
+    bpt_free(path);
+    if (found) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_ENOENT, "no whole checkpoint in %s", resume);
+    bpt_hint("--resume takes a run folder or one of its checkpoints/step-NNNNNNNN");
     return status;
 }
 
 bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c) {
     const char *resume = job->options->resume;
     const bool automatic = strcmp(resume, "auto") == 0;
-    const char *run = automatic ? bpt_run_folder_path(job->run) : resume;
-    char *before;
     *c = (bpt_checkpoint){0};
     *found = false;
-    BPT_TRY(locate(automatic ? run : resume, run, &c->path, &before));
-    bpt_status status = BPT_OK;
-    if (!c->path) {
-        bpt_free(before);
-        if (automatic) return BPT_OK;
-        status = bpt_fail(BPT_ENOENT, "no whole checkpoint in %s", resume);
-        bpt_hint("--resume takes a run folder or one of its checkpoints/step-NNNNNNNN");
-        return status;
-    }
-    status = bpt_checkpoint_verify(c->path, before);
-    bpt_free(before);
+    if (!automatic) BPT_TRY(bpt_checkpoint_expect(resume)); /* on this rank's file system */
+    BPT_TRY(locate(automatic ? bpt_run_folder_path(job->run) : resume, &c->path));
+    if (!c->path) return BPT_OK;
+    bpt_status status = bpt_checkpoint_verify(c->path);
     if (status == BPT_OK) status = load_state(job, c);
     if (status != BPT_OK) {
         bpt_checkpoint_close(c);

@@ -18,6 +18,10 @@
  *         the new one is removed */
 bpt_status bpt_checkpoint_save(bpt_job *job);
 
+/** Looks whether there is a checkpoint where --resume names a path, before anything is changed.
+ * @return BPT_OK, BPT_ENOENT (with hint), BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_expect(const char *resume);
+
 /** What a checkpoint holds, verified. */
 typedef struct bpt_checkpoint {
     char *path; /* of its folder */
@@ -26,7 +30,8 @@ typedef struct bpt_checkpoint {
     bpt_counters count; /* of this rank; with another shape of job, progress alone */
     bpt_sampler_state sampler;
     const bpt_json *exchange; /* inside state; NULL if nothing was exchanged */
-    bool exact;               /* same ranks, update, batch and seed: goes on bit for bit */
+    bool exact;               /* of this very job: it goes on bit for bit */
+    const char *differs;      /* else: in what it differs; static */
 } bpt_checkpoint;
 
 /** Finds and verifies the checkpoint that --resume names.

@@ -87,28 +87,6 @@ static bpt_status verify_list(const bpt_json_doc *doc, const char *folder) {
     return BPT_OK;
 }
 
-bpt_status bpt_checkpoint_verify(const char *folder, const char *before) {
-    char *path, *text = NULL;
-    size_t size;
-    bpt_json_doc *doc = NULL;
-    bpt_status status;
-    BPT_TRY(bpt_strf(&path, "%s/DONE", folder));
-    BPT_TRY_GOTO(status, bpt_file_read(path, 64 << 20, &text, &size), done);
-    BPT_TRY_GOTO(status, bpt_json_parse(path, text, size, &doc), done);
-    status = verify_list(doc, folder);
-done:
-    if (status == BPT_ECORRUPT || status == BPT_EDATA) {
-        if (before)
-            bpt_hint("the checkpoint before it: --resume %s", before);
-        else
-            bpt_hint("there is no earlier whole checkpoint; start anew with --force");
-    }
-    bpt_json_doc_free(doc);
-    bpt_free(text);
-    bpt_free(path);
-    return status;
-}
-
 /* ---- the folder of checkpoints ---- */
 
 typedef struct {
@@ -153,17 +131,16 @@ static bpt_status is_whole(const char *folder, const char *name, bool *whole) {
     return BPT_OK;
 }
 
-bpt_status bpt_checkpoint_find(const char *folder, size_t back, char **path) {
+bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path) {
     name_list list;
     BPT_TRY(list_names(folder, &list));
     bpt_status status = BPT_OK;
     *path = NULL;
     for (size_t i = 0; status == BPT_OK && i < list.n && !*path; i++) {
         bool whole = false;
+        if (before && strcmp(list.names[i], before) >= 0) continue;
         status = is_whole(folder, list.names[i], &whole);
-        if (!whole) continue;
-        if (back == 0) status = bpt_strf(path, "%s/%s", folder, list.names[i]);
-        if (back > 0) back--;
+        if (whole) status = bpt_strf(path, "%s/%s", folder, list.names[i]);
     }
     free_names(&list);
     return status;
@@ -186,5 +163,46 @@ bpt_status bpt_checkpoint_prune(const char *folder, size_t keep) {
         bpt_free(path);
     }
     free_names(&list);
+    return status;
+}
+
+/* ---- verifying ---- */
+
+/* Names the whole checkpoint before a damaged one. Keeps the error that it is a hint for. */
+static void hint_at_earlier(const char *folder) {
+    bpt_error error;
+    bpt_error_get(&error);
+    char *copy = NULL, *before = NULL;
+    bpt_status status = bpt_strdup(folder, &copy);
+    for (size_t n = status == BPT_OK ? strlen(copy) : 0; n > 1 && copy[n - 1] == '/'; n--)
+        copy[n - 1] = '\0';
+    char *slash = status == BPT_OK ? strrchr(copy, '/') : NULL;
+    if (slash) {
+        *slash = '\0';
+        status = bpt_checkpoint_find(copy, slash + 1, &before);
+    }
+    bpt_error_put(&error);
+    if (status == BPT_OK && before)
+        bpt_hint("go on from the checkpoint before it: --resume %s", before);
+    else
+        bpt_hint("there is no earlier whole checkpoint; start anew with --force, without --resume");
+    bpt_free(before);
+    bpt_free(copy);
+}
+
+bpt_status bpt_checkpoint_verify(const char *folder) {
+    char *path, *text = NULL;
+    size_t size;
+    bpt_json_doc *doc = NULL;
+    bpt_status status;
+    BPT_TRY(bpt_strf(&path, "%s/DONE", folder));
+    BPT_TRY_GOTO(status, bpt_file_read(path, 64 << 20, &text, &size), done);
+    BPT_TRY_GOTO(status, bpt_json_parse(path, text, size, &doc), done);
+    status = verify_list(doc, folder);
+done:
+    if (status == BPT_ECORRUPT || status == BPT_EDATA) hint_at_earlier(folder);
+    bpt_json_doc_free(doc);
+    bpt_free(text);
+    bpt_free(path);
     return status;
 }

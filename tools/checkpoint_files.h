@@ -26,17 +26,17 @@ bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_chec
 bpt_status bpt_checkpoint_write_done(const char *folder, const bpt_checkpoint_file *files,
                                      size_t n);
 
-/** Checks every file that DONE lists. The hint names @p before, if there is one.
- * @param before path of the checkpoint before this one, or NULL
+/** Checks every file that DONE lists. The hint names the whole checkpoint before, if there is one.
  * @return BPT_OK, BPT_ECORRUPT (names the file), BPT_ENOENT (no DONE: not a whole checkpoint),
  *         BPT_EDATA, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_checkpoint_verify(const char *folder, const char *before);
+bpt_status bpt_checkpoint_verify(const char *folder);
 
-/** Finds the whole checkpoint number @p back, counted from the newest (0).
+/** Finds the newest whole checkpoint.
  * @param folder the folder of checkpoints
- * @param[out] path caller owns, bpt_free(); NULL if there are not so many
+ * @param before NULL, or a name (step-NNNNNNNN): only older ones count
+ * @param[out] path caller owns, bpt_free(); NULL if there is none
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_checkpoint_find(const char *folder, size_t back, char **path);
+bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path);
 
 /** Removes all but the newest @p keep whole checkpoints, and every older one that is not whole. */
 bpt_status bpt_checkpoint_prune(const char *folder, size_t keep);

@@ -173,14 +173,14 @@ static bpt_status copy_records(const bpt_importer *importer, void *import,
     BPT_TRY(bpt_alloc("image", (size_t)plan->C * plan->H, plan->W, (void **)&pixels));
     char verb[128];
     snprintf(verb, sizeof verb, "%s: stored", split);
-    ingest_progress progress = ingest_progress_start(verb);
+    bpt_ingest_progress progress = bpt_ingest_progress_start(verb);
     bpt_status status = BPT_OK;
     for (uint64_t i = 0; i < plan->count; i++) {
         uint32_t label;
         BPT_TRY_GOTO(status, importer->next(import, pixels, &label), done);
         BPT_TRY_GOTO(status, bpt_writer_append(writer, pixels, label), done);
-        BPT_TRY_GOTO(status, ingest_interrupted(), done);
-        if (i % 256 == 0) ingest_progress_show(&progress, i, plan->count);
+        BPT_TRY_GOTO(status, bpt_ingest_interrupted(), done);
+        if (i % 256 == 0) bpt_ingest_progress_show(&progress, i, plan->count);
     }
 done:
     bpt_log_progress_end();
@@ -301,7 +301,7 @@ static bpt_status run_import(const char *name, const bpt_command *usage, int arg
                                       .count = (uint64_t)o.count,
                                       .seed = (uint64_t)o.seed,
                                       .split = o.split};
-    ingest_catch_signals();
+    bpt_ingest_catch_signals();
     status = import_into(bpt_importer_find(name), &o, &source);
 done:
     bpt_option_set_free(set);

@@ -133,11 +133,11 @@ done:
 /* ---- verify ---- */
 
 static void show(void *arg, uint64_t n_records, uint64_t n_total) {
-    ingest_progress_show(arg, n_records, n_total);
+    bpt_ingest_progress_show(arg, n_records, n_total);
 }
 
 static bpt_status verify(const char *path) {
-    ingest_progress progress = ingest_progress_start("verified");
+    bpt_ingest_progress progress = bpt_ingest_progress_start("verified");
     uint64_t n_records;
     BPT_TRY(bpt_dataset_verify(path, show, &progress, &n_records));
     bpt_log_progress_end();

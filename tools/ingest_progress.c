@@ -15,14 +15,14 @@ static void on_signal(int number) {
     caught = number;
 }
 
-void ingest_catch_signals(void) {
+void bpt_ingest_catch_signals(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
 }
 
-bpt_status ingest_interrupted(void) {
+bpt_status bpt_ingest_interrupted(void) {
     if (!caught) return BPT_OK;
     const bpt_status status = bpt_fail(
         BPT_ECANCELED, "stopped by %s before the end: nothing is stored", strsignal(caught));
@@ -30,15 +30,15 @@ bpt_status ingest_interrupted(void) {
     return status;
 }
 
-ingest_progress ingest_progress_start(const char *verb) {
+bpt_ingest_progress bpt_ingest_progress_start(const char *verb) {
     const uint64_t now = bpt_clock_ns();
-    return (ingest_progress){.verb = verb,
-                             .start_ns = now,
-                             .last_ns = now,
-                             .interval_ns = isatty(STDERR_FILENO) ? 200000000 : 5000000000};
+    return (bpt_ingest_progress){.verb = verb,
+                                 .start_ns = now,
+                                 .last_ns = now,
+                                 .interval_ns = isatty(STDERR_FILENO) ? 200000000 : 5000000000};
 }
 
-void ingest_progress_show(ingest_progress *p, uint64_t done, uint64_t total) {
+void bpt_ingest_progress_show(bpt_ingest_progress *p, uint64_t done, uint64_t total) {
     const uint64_t now = bpt_clock_ns();
     if (now - p->last_ns < p->interval_ns) return;
     p->last_ns = now;

@@ -38,6 +38,11 @@ static bool exchanges_weights(const bpt_job *job) {
     return job->update == BPT_UPDATE_AGWU || job->update == BPT_UPDATE_SGWU;
 }
 
+uint32_t bpt_job_rounds(const bpt_job *job) {
+    if (!exchanges_weights(job)) return 0;
+    return job->partition == BPT_PARTITION_IDPA ? (uint32_t)job->options->idpa_rounds : 1;
+}
+
 /* Samples of this rank's step, and where they begin in a batch of all ranks. */
 static bpt_status choose_batch(bpt_job *job, uint64_t *offset) {
     const uint64_t batch = (uint64_t)job->options->batch_size;
@@ -98,15 +103,30 @@ static bpt_status open_network(bpt_job *job) {
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }
 
+/* Rank 0's part: what may be there depends on what is asked for. */
+static bpt_status open_first(bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    bpt_run_folder_mode mode = o->force ? BPT_RUN_REPLACE : BPT_RUN_NEW;
+    if (o->resume && (strcmp(o->resume, "auto") == 0 || bpt_run_folder_holds(o->output, o->resume)))
+        mode = BPT_RUN_GO_ON;
+    if (o->resume && o->force && mode == BPT_RUN_GO_ON) {
+        const bpt_status status =
+            bpt_fail(BPT_EUSAGE, "--force would remove %s, which --resume goes on from", o->output);
+        bpt_hint("leave out --force to go on, or --resume to start anew");
+        return status;
+    }
+    BPT_TRY(bpt_run_folder_open(o->output, mode, &job->run));
+    bpt_train_options repeat = *o;
+    repeat.force = false; /* whoever repeats the run does not mean to lose it */
+    return bpt_run_folder_config(job->run, &bpt_train_command, &repeat);
+}
+
 static bpt_status open_run(bpt_job *job) {
     const bpt_train_options *o = job->options;
     bpt_status status = BPT_OK;
     if (job->rank == 0) {
-        bpt_run_folder_mode mode = BPT_RUN_NEW;
-        if (o->force) mode = BPT_RUN_REPLACE;
-        if (o->resume && strcmp(o->resume, "auto") == 0) mode = BPT_RUN_GO_ON;
-        status = bpt_run_folder_open(o->output, mode, &job->run);
-        if (status == BPT_OK) status = bpt_run_folder_config(job->run, &bpt_train_command, o);
+        if (o->resume && strcmp(o->resume, "auto") != 0) status = bpt_checkpoint_expect(o->resume);
+        if (status == BPT_OK) status = open_first(job);
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     if (job->rank != 0) BPT_TRY(bpt_run_folder_open(o->output, BPT_RUN_GO_ON, &job->run));
@@ -136,7 +156,7 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
         .eval_every = async ? 0 : (uint64_t)(o->eval_every * (double)job->epoch_samples),
         .progress = c && !c->exact ? c->count.progress : 0,
         .n_samples = job->shares ? job->epoch_samples : 0,
-        .n_rounds = idpa ? (uint32_t)o->idpa_rounds : 1,
+        .n_rounds = bpt_job_rounds(job),
         .speed = idpa ? speeds : NULL,
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
@@ -160,9 +180,8 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
     double *speeds;
     bpt_status status;
     if (exchanges_weights(job)) {
-        const bool idpa = job->partition == BPT_PARTITION_IDPA;
         BPT_TRY(bpt_partition_create((uint64_t)job->options->seed, job->epoch_samples, job->n_ranks,
-                                     idpa ? (uint32_t)job->options->idpa_rounds : 1, &job->shares));
+                                     bpt_job_rounds(job), &job->shares));
         snprintf(name, sizeof name, "exchange/updates.rank-%u.jsonl", job->rank);
         BPT_TRY(bpt_run_folder_entry(job->run, name, &log_path));
     }
@@ -243,10 +262,10 @@ static bpt_status open_state(bpt_job *job, uint64_t offset) {
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, offset, c)), done);
     set_due(job);
-    if (c)
-        bpt_info("going on from %s at epoch %.2f%s", c->path, bpt_job_epoch(job),
-                 c->exact ? ""
-                          : " (another shape of job: momentum and order of samples start anew)");
+    if (c) bpt_info("going on from %s at epoch %.2f", c->path, bpt_job_epoch(job));
+    if (c && !c->exact && job->rank == 0)
+        bpt_warn("%s is of another job (%s differs): momentum and order of samples start anew",
+                 c->path, c->differs);
 done:
     bpt_free(weights);
     bpt_checkpoint_close(&checkpoint);
@@ -301,7 +320,7 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt_comm_agree(job->comm, open_run(job)));
     BPT_TRY(open_state(job, offset));
     say_what_starts(job);
-    return job->rank == 0 ? write_start_event(job) : BPT_OK;
+    return bpt_comm_agree(job->comm, job->rank == 0 ? write_start_event(job) : BPT_OK);
 }
 
 bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm *comm) {

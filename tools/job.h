@@ -83,6 +83,9 @@ void bpt_job_close(bpt_job *job);
 /** @return epochs of progress: what the ranks have done, and this one on top since it last heard */
 double bpt_job_epoch(const bpt_job *job);
 
+/** @return rounds in which the data are given out to ranks; 0: they are not (local, allreduce) */
+uint32_t bpt_job_rounds(const bpt_job *job);
+
 /** @return the learning rate of the next step */
 float bpt_job_rate(const bpt_job *job);
 
@@ -98,13 +101,15 @@ void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
 bpt_status bpt_job_report(bpt_job *job);
 
 /** Evaluates the network's present weights on the test split and writes an event.
- * @param together all ranks take part, each with its part of the split; else this rank alone.
- *                 If a rank was told to stop meanwhile, there is no event
+ * @param together all ranks take part, each with its part of the split; else this rank alone
+ * @param[out] stopped whether a rank was told to stop meanwhile: then there is no event and no
+ *                 result
  * @return BPT_OK or an error of the parts */
-bpt_status bpt_job_evaluate(bpt_job *job, bool together);
+bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped);
 
 /** Evaluates the final weights, writes them and the summary; collective. In tools/summary.c.
- * @return BPT_OK or any error of the parts */
+ * @return BPT_OK, BPT_ESTOPPED (told to stop before the weights were evaluated; there is a
+ *         checkpoint to finish from) or any error of the parts */
 bpt_status bpt_job_finish(bpt_job *job);
 
 #endif

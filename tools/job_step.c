@@ -207,18 +207,16 @@ static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine)
     return mine->stopped ? BPT_OK : status;
 }
 
-bpt_status bpt_job_evaluate(bpt_job *job, bool together) {
+bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
     const uint64_t start_ns = bpt_clock_ns();
     contribution mine = {0}, all;
-    bpt_status status = evaluate_part(job, together, &mine);
+    const bpt_status status = name_step(job, evaluate_part(job, together, &mine));
     all = mine;
-    if (together) {
-        BPT_TRY(bpt_comm_agree(job->comm, status));
-        BPT_TRY(sum_contributions(job, &mine, &all));
-    }
-    BPT_TRY(name_step(job, status));
+    BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);
+    if (together) BPT_TRY(sum_contributions(job, &mine, &all));
     job->time.eval_ns += bpt_clock_ns() - start_ns;
-    if (all.stopped) return BPT_OK;
+    *stopped = all.stopped != 0;
+    if (*stopped) return BPT_OK;
     job->test_loss = all.result.loss_sum / (double)all.result.n_samples;
     job->test_accuracy = (double)all.result.n_correct / (double)all.result.n_samples;
     if (job->rank != 0) return BPT_OK;

@@ -321,15 +321,24 @@ static bpt_status load_options(const char *run, bpt_train_options *o, bpt_option
     return status;
 }
 
-bpt_status bpt_replay(const bpt_train_options *options) {
-    bpt_train_options of_run = {0};
-    bpt_option_set *set = NULL;
-    BPT_TRY(load_options(options->replay, &of_run, &set));
-    replay r = {.o = &of_run};
+static bpt_status repeat(const bpt_train_options *of_run) {
+    replay r = {.o = of_run};
     bpt_status status = open_all(&r);
     if (status == BPT_OK) status = run_all(&r);
     if (status == BPT_OK) status = compare(&r);
     close_all(&r);
+    return status;
+}
+
+bpt_status bpt_replay(const bpt_train_options *options) {
+    bpt_train_options of_run = {0};
+    bpt_option_set *set = NULL;
+    bpt_status status = load_options(options->replay, &of_run, &set);
+    if (status == BPT_OK) status = repeat(&of_run);
     bpt_option_set_free(set);
+    if (status != BPT_OK && !bpt_error_last()->hint[0])
+        bpt_hint(
+            "a replay needs the run folder as an agwu run left it, resumed never, and the "
+            "same dataset, model and program");
     return status;
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 struct bpt_run_folder {
     char *path;
@@ -75,6 +76,16 @@ void bpt_run_folder_close(bpt_run_folder *run) {
     if (run->metrics) fclose(run->metrics);
     bpt_free(run->path);
     bpt_free(run);
+}
+
+bool bpt_run_folder_holds(const char *run, const char *path) {
+    char *outer = realpath(run, NULL), *inner = realpath(path, NULL);
+    const size_t length = outer ? strlen(outer) : 0;
+    const bool holds = outer && inner && strncmp(inner, outer, length) == 0 &&
+                       (inner[length] == '\0' || inner[length] == '/');
+    free(outer); /* the C library's own memory */
+    free(inner);
+    return holds;
 }
 
 const char *bpt_run_folder_path(const bpt_run_folder *run) {

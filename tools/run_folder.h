@@ -30,6 +30,9 @@ typedef enum bpt_run_folder_mode {
 bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **run);
 void bpt_run_folder_close(bpt_run_folder *run);
 
+/** @return whether @p path is the run folder @p run or lies in it; both exist, else false */
+bool bpt_run_folder_holds(const char *run, const char *path);
+
 const char *bpt_run_folder_path(const bpt_run_folder *run);
 
 /** @return the path of an entry, "<run>/<name>"; caller owns *out, bpt_free() */

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "inner/safetensors.h"
 #include "tools/job.h"
+#include "tools/train_loop.h"
 
 #include <sys/resource.h>
 
@@ -152,8 +153,10 @@ static bpt_status write_results(bpt_job *job, const rank_summary *ranks) {
 
 bpt_status bpt_job_finish(bpt_job *job) {
     rank_summary mine, *all;
+    bool stopped;
     job->count.unreported = 0;
-    BPT_TRY(bpt_job_evaluate(job, true));
+    BPT_TRY(bpt_job_evaluate(job, true, &stopped));
+    if (stopped) return bpt_train_meet(job, BPT_MEET_STOP, &stopped);
     BPT_TRY(bpt_comm_agree(job->comm, summarise_rank(job, &mine)));
     BPT_TRY(BPT_NEW("summaries", job->n_ranks, &all));
     bpt_status status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);

@@ -20,6 +20,6 @@ bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
         bpt_hint("go on with the same command and --resume auto");
         return status;
     }
-    if (reasons & BPT_MEET_EVAL) return bpt_job_evaluate(job, true);
-    return BPT_OK;
+    bool stopped; /* the next meeting will be told so */
+    return reasons & BPT_MEET_EVAL ? bpt_job_evaluate(job, true, &stopped) : BPT_OK;
 }

@@ -3,8 +3,9 @@
  * Each image bends them by a smooth random field, turns, shears, scales and shifts them, draws them
  * with a random pen, and adds stray strokes, an occluding bar, uneven light and noise.
  *
- * An image is a function of seed, split name and index alone. Every ten images in a row hold each
- * class once, in random order. */
+ * An image is a function of seed, split name and index alone (and of libm's last bits: another libc
+ * may change a grey level by one). Every ten images in a row hold each class once, in random order.
+ * A softmax regression learns to tell 70 % of them, a LeNet 98 % from 20,000 images. */
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "base/random.h"

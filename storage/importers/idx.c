@@ -78,20 +78,27 @@ done:
     return status;
 }
 
-static bpt_status open_images(idx *x, const char *path, const char *labels_path) {
-    uint32_t count;
+/* @param[out] count of images in the header */
+static bpt_status open_images(idx *x, const char *path, uint32_t *count) {
     BPT_TRY(bpt__gz_open(path, &x->images));
     BPT_TRY(expect_magic(x->images, path, MAGIC_IMAGES));
-    BPT_TRY(read_u32(x->images, &count));
+    BPT_TRY(read_u32(x->images, count));
     BPT_TRY(read_u32(x->images, &x->H));
     BPT_TRY(read_u32(x->images, &x->W));
-    if (x->H == 0 || x->W == 0 || x->H > MAX_SIDE || x->W > MAX_SIDE)
-        return bpt_fail(BPT_EDATA, "%s announces images of %" PRIu32 "x%" PRIu32 " pixels", path,
-                        x->H, x->W);
-    if (count == x->count) return BPT_OK;
+    if (x->H > 0 && x->W > 0 && x->H <= MAX_SIDE && x->W <= MAX_SIDE) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "%s announces images of %" PRIu32 "x%" PRIu32 " pixels", path, x->H,
+                    x->W);
+}
+
+/* Labels are read whole, since they are small and say how many classes there are. */
+static bpt_status open_both(idx *x, const char *images_path, const char *labels_path) {
+    uint32_t n_images;
+    BPT_TRY(open_images(x, images_path, &n_images));
+    BPT_TRY(read_labels(x, labels_path));
+    if (n_images == x->count) return BPT_OK;
     const bpt_status status =
-        bpt_fail(BPT_EDATA, "%s holds %" PRIu32 " images, but %s holds %" PRIu32 " labels", path,
-                 count, labels_path, x->count);
+        bpt_fail(BPT_EDATA, "%s holds %" PRIu32 " images, but %s holds %" PRIu32 " labels",
+                 images_path, n_images, labels_path, x->count);
     bpt_hint("both files must be of the same set: train with train, t10k with t10k");
     return status;
 }
@@ -104,10 +111,7 @@ static bpt_status idx_open(const bpt_import_source *source, bpt_import_plan *pla
     idx *x;
     BPT_TRY(BPT_NEW("idx import", 1, &x));
     bpt_status status;
-    /* Labels first, since they are small and say how many classes there are; but files in the wrong
-     * order are better reported as such. */
-    BPT_TRY_GOTO(status, read_labels(x, source->files[1]), fail);
-    BPT_TRY_GOTO(status, open_images(x, source->files[0], source->files[1]), fail);
+    BPT_TRY_GOTO(status, open_both(x, source->files[0], source->files[1]), fail);
     uint32_t highest = 0;
     for (uint32_t i = 0; i < x->count; i++)
         if (x->labels[i] > highest) highest = x->labels[i];

@@ -156,7 +156,7 @@ static void idx_refuses_what_is_wrong(void **state) {
     expect_idx("images", "empty", BPT_EDATA, "empty");
     expect_idx(".", "labels", BPT_EDATA, "not a file");
     expect_idx("text", "labels", BPT_EDATA, "no IDX file of images");
-    expect_idx("labels", "images", BPT_EDATA, "no IDX file of labels");
+    expect_idx("labels", "images", BPT_EDATA, "no IDX file of images");
     assert_non_null(strstr(bpt_error_last()->hint, "IMAGES LABELS"));
     expect_idx("floats", "labels", BPT_EDATA, "no IDX file");
     expect_idx("short", "labels", BPT_EDATA, "its header");

@@ -1,0 +1,54 @@
+/* Numbers that are no numbers any more: found in what a step leaves behind, traced to a layer. */
+#include "inner/network_private.h"
+
+#include <math.h>
+
+bool bpt__all_finite(const float *x, size_t n) {
+    int bad = 0; /* x - x is 0 or NaN; no early end, so that the loop can be one of vectors */
+    for (size_t i = 0; i < n; i++) bad |= x[i] - x[i] != 0.0f;
+    return !bad;
+}
+
+static bool is_finite(const bpt_network *net, bpt_ref where, const bpt_layout *layout) {
+    return bpt__all_finite(bpt_at(&net->blocks, where), bpt_layout_bytes(layout) / sizeof(float));
+}
+
+static bool output_is_finite(const bpt_network *net, const bpt_activation *a) {
+    for (size_t t = 0; t < net->builder.n_tiles; t++)
+        if (!is_finite(net, a->value[t], a->layout[t])) return false;
+    return true;
+}
+
+/* Where a ReLU or a maximum has dropped a NaN on the way forward, it has spread backward, from the
+ * last layer to the first. */
+static bpt_status fail_vector(const bpt_network *net, const char *what, bpt_block vector) {
+    for (size_t s = net->model->segments.n; s-- > 0;) {
+        const bpt_weight_plan *w = &net->builder.weights[s];
+        if (is_finite(net, (bpt_ref){vector, w->master.offset}, w->layout)) continue;
+        return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, beginning at %s", what,
+                        w->segment->name);
+    }
+    return bpt_fail(BPT_ENUMERIC, "%s is not a finite number", what);
+}
+
+static bpt_status fail_batch(const bpt_network *net, const char *what, bpt_block vector) {
+    if (!output_is_finite(net, &net->activations[0]))
+        return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, nor is all of the input", what);
+    for (size_t i = 0; i < net->model->n_layers; i++)
+        if (!output_is_finite(net, &net->activations[i + 1]))
+            return bpt_fail(BPT_ENUMERIC,
+                            "%s is not a finite number: layer %s is the first whose output is not",
+                            what, net->model->layers[i].name);
+    return fail_vector(net, what, vector);
+}
+
+bpt_status bpt__check_batch(const bpt_network *net, double loss_sum, bpt_block vector) {
+    if (!isfinite(loss_sum)) return fail_batch(net, "the loss", vector);
+    if (!atomic_load_explicit(&net->not_finite, memory_order_relaxed)) return BPT_OK;
+    return fail_batch(net, vector == BPT_BLOCK_WEIGHTS ? "a weight" : "a gradient", vector);
+}
+
+bpt_status bpt__check_weights(const bpt_network *net) {
+    if (!atomic_load_explicit(&net->not_finite, memory_order_relaxed)) return BPT_OK;
+    return fail_vector(net, "a weight", BPT_BLOCK_WEIGHTS);
+}

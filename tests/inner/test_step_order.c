@@ -1,0 +1,156 @@
+/* Edges of a training step: in every order that they allow, the step gives the same bits. Thread
+ * sanitizers cannot tell, since they do not see what oneDNN's generated code reads and writes.
+ *
+ * ctest: cpu TIMEOUT=60 */
+#include "base/random.h"
+#include "inner/network_private.h"
+#include "tests/inner/net_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { SEED = 20262, N_RANDOM = 24 };
+
+static const unsigned TRAINING =
+    BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_UPDATE;
+static const unsigned GRADIENT =
+    BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE;
+
+/* Changes of layout before and after each kind of layer, weights that backward reads in another
+ * layout, gradients in several ranges. */
+static const char *const models[] = {
+    "{name: t, input: [3, 9, 11], classes: 7, layers: ["
+    "conv: {name: a, filters: 17, kernel: 3, pad: 1}, relu, maxpool: {kernel: 3, stride: 2}, "
+    "conv: {name: b, filters: 32, kernel: 3, pad: 1}, relu, conv: {name: c, filters: 16, kernel: "
+    "2}, "
+    "fc: {name: d, outputs: 300}, relu, fc: {name: e, outputs: 70}, "
+    "conv: {name: f, filters: classes, kernel: 1}]}",
+    "{name: t, input: [2, 7, 7], classes: 5, layers: [relu, maxpool: {name: p, kernel: 2, stride: "
+    "1}, "
+    "fc: {name: a, outputs: 150}, conv: {name: b, filters: 20, kernel: 1}, relu, "
+    "fc: {name: c, outputs: classes, bias: false}]}",
+};
+
+typedef enum { IN_ORDER, LAST_FIRST, RANDOM } preference;
+
+static uint32_t *keys_of(size_t n, preference p, uint64_t id) {
+    bpt_random r = bpt_random_stream(SEED, BPT_PURPOSE_TEST, id);
+    uint32_t *keys = malloc(n * sizeof *keys);
+    assert_non_null(keys);
+    for (size_t i = 0; i < n; i++)
+        keys[i] = p == RANDOM     ? bpt_random_u32(&r)
+                  : p == IN_ORDER ? (uint32_t)i
+                                  : (uint32_t)(n - i);
+    return keys;
+}
+
+static bool is_ready(const bpt_builder *b, size_t i, unsigned phases, const bool *done) {
+    if (done[i] || !(b->tasks[i].phase & phases)) return false;
+    for (size_t d = 0; d < b->tasks[i].after.n; d++) {
+        const uint32_t before = b->tasks[i].after.ids[d];
+        if (!done[before] && b->tasks[before].phase & phases) return false;
+    }
+    return true;
+}
+
+/* Runs the tasks of some phases on this thread; of those that may run, the least key first. */
+static void run_in_order_of(bpt_network *net, unsigned phases, const uint32_t *keys) {
+    const bpt_builder *b = &net->builder;
+    bool *done = calloc(b->n_tasks, sizeof *done);
+    assert_non_null(done);
+    for (;;) {
+        size_t next = b->n_tasks;
+        for (size_t i = 0; i < b->n_tasks; i++)
+            if (is_ready(b, i, phases, done) && (next == b->n_tasks || keys[i] < keys[next]))
+                next = i;
+        if (next == b->n_tasks) break;
+        net_assert_ok(b->tasks[next].fn(b->tasks[next].arg, 0));
+        done[next] = true;
+    }
+    for (size_t i = 0; i < b->n_tasks; i++)
+        assert_true(done[i] == ((b->tasks[i].phase & phases) != 0));
+    free(done);
+}
+
+/* What is left from the step before must not matter. */
+static void spoil_activations(bpt_network *net) {
+    static const bpt_block blocks[] = {BPT_BLOCK_ACTIVATIONS, BPT_BLOCK_PARTIALS,
+                                       BPT_BLOCK_GRADIENTS};
+    for (int i = 0; i < 3; i++) {
+        float *x = (float *)(void *)net->blocks.base[blocks[i]];
+        for (size_t j = 0; j < net->blocks.bytes[blocks[i]] / sizeof *x; j++) x[j] = 1e3f;
+    }
+}
+
+static void step(net_fixture *f, unsigned phases, preference p, uint64_t id) {
+    uint32_t *keys = keys_of(f->net->builder.n_tasks, p, id);
+    bpt_batch_result result;
+    float *zero = calloc(f->n_weights, sizeof *zero);
+    assert_non_null(zero);
+    /* so that the caller's blocks are where they should be */
+    net_assert_ok(bpt_network_evaluate(f->net, f->pixels, f->labels, &result));
+    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_WEIGHTS, f->weights));
+    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_MOMENTUM, zero));
+    f->net->rate = 0.25f;
+    f->net->denominator = (float)f->batch;
+    spoil_activations(f->net);
+    run_in_order_of(f->net, phases, keys);
+    free(zero);
+    free(keys);
+}
+
+static void check_orders(net_fixture *f, unsigned phases, bpt_vector result) {
+    step(f, phases, IN_ORDER, 0);
+    float *expected = net_vector(f, result);
+    for (uint64_t i = 0; i <= N_RANDOM; i++) {
+        step(f, phases, i == 0 ? LAST_FIRST : RANDOM, i);
+        float *x = net_vector(f, result);
+        net_assert_same_bits("vector", expected, x, f->n_weights);
+        free(x);
+    }
+    free(expected);
+}
+
+static void test_orders(void **state) {
+    (void)state;
+    const net_options options = {1, {0.9f, 1e-2f}, SEED};
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        net_fixture f = net_open(models[i], 7, options);
+        check_orders(&f, TRAINING, BPT_VECTOR_WEIGHTS);
+        check_orders(&f, GRADIENT, BPT_VECTOR_GRADIENTS);
+        net_close(&f);
+    }
+}
+
+/* The runner above is only as good as the pool's step. */
+static void test_same_as_the_pool(void **state) {
+    (void)state;
+    net_fixture f = net_open(models[0], 7, (net_options){2, {0.9f, 1e-2f}, SEED});
+    bpt_batch_result result;
+    step(&f, TRAINING, RANDOM, 3);
+    float *expected = net_vector(&f, BPT_VECTOR_WEIGHTS);
+    net_fixture g = net_open(models[0], 7, (net_options){2, {0.9f, 1e-2f}, SEED});
+    net_assert_ok(bpt_network_train(g.net, g.pixels, g.labels, 0.25f, 7.0f, &result));
+    float *x = net_vector(&g, BPT_VECTOR_WEIGHTS);
+    net_assert_same_bits("weights", expected, x, f.n_weights);
+    free(x);
+    free(expected);
+    net_close(&g);
+    net_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_same_as_the_pool),
+    };
+    print_message("seed %d\n", (int)SEED);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

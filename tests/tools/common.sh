@@ -1,0 +1,147 @@
+# What the end-to-end tests of bpt-train and bpt-eval share; sourced by them. Each test works in a
+# folder of its own, which is removed at the end, and ends what it started.
+#
+# From ctest: BPT_TOOLS, the folder of the programs; BPT_MPIRUN, the command before -np N.
+set -u
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+: "${BPT_TOOLS:?set it to the folder of bpt-train}" "${BPT_MPIRUN:=mpirun --bind-to none --oversubscribe}"
+train=$BPT_TOOLS/bpt-train
+eval=$BPT_TOOLS/bpt-eval
+ingest=$BPT_TOOLS/bpt-ingest
+started=() # background processes that may still live
+
+skip() { # WHY
+    echo "skipped: $1"
+    exit 77
+}
+
+die() { # WHAT
+    echo "FAILED: $1" >&2
+    local file
+    for file in out err; do
+        [ -s "$work/$file" ] && tail -n 40 "$work/$file" | sed "s/^/$file: /" >&2
+    done
+    exit 1
+}
+
+clean_up() {
+    local pid
+    for pid in "${started[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+    cd /
+    rm -rf "$work"
+}
+
+command -v python3 >/dev/null || skip "python3 is not there"
+work=$(mktemp -d "${TMPDIR:-/tmp}/bpt-test-XXXXXX") || exit 1
+trap clean_up EXIT
+trap 'exit 1' INT TERM HUP
+cd "$work" || exit 1
+
+make_data() { # [TRAIN [TEST]]: dataset "data" of so many images
+    "$ingest" glyphs --out data --split train --count "${1:-2000}" >out 2>err &&
+        "$ingest" glyphs --out data --split test --count "${2:-500}" >out 2>err ||
+        die "bpt-ingest glyphs"
+}
+
+make_model() { # model "tiny.yaml": small enough that a step takes about a millisecond
+    cat >tiny.yaml <<'END'
+name: tiny
+input: [1, 28, 28]
+classes: 10
+layers:
+  - conv: {name: conv1, filters: 16, kernel: 5}
+  - relu
+  - maxpool: {name: pool1, kernel: 2}
+  - conv: {name: conv2, filters: 16, kernel: 3}
+  - relu
+  - maxpool: {name: pool2, kernel: 2}
+  - fc: {name: fc1, outputs: classes}
+END
+}
+
+# The options that all runs have in common; later ones on the command line win.
+common=(--data data --model tiny.yaml --batch-size 20 --threads 1 --lr 0.05 --log-interval 0.1)
+
+ranks() { # N COMMAND...: runs it on N ranks
+    local n=$1
+    shift
+    $BPT_MPIRUN -np "$n" "$@"
+}
+
+run() { # STATUS COMMAND...: runs it to the end, output in files out and err
+    local wanted=$1 status
+    shift
+    "$@" >out 2>err </dev/null
+    status=$?
+    [ $status -eq "$wanted" ] || die "exit status $status instead of $wanted: $*"
+}
+
+start() { # COMMAND...: runs it in the background; $pid
+    "$@" >out 2>err </dev/null &
+    pid=$!
+    started+=("$pid")
+}
+
+finish() { # STATUS [SECONDS]: waits for $pid, which has so long
+    local wanted=$1 left=$((${2:-120} * 10)) status
+    while kill -0 "$pid" 2>/dev/null; do
+        [ $((left--)) -gt 0 ] || die "process $pid has not ended after ${2:-120} s"
+        sleep 0.1
+    done
+    wait "$pid"
+    status=$?
+    [ $status -eq "$wanted" ] || die "exit status $status instead of $wanted"
+}
+
+await() { # FILE TEXT: until the file holds the text
+    local left=600
+    until grep -qsF -- "$2" "$1"; do
+        [ $((left--)) -gt 0 ] || die "no \"$2\" in $1 after 60 s"
+        kill -0 "$pid" 2>/dev/null || die "ended before $1 held \"$2\""
+        sleep 0.1
+    done
+}
+
+await_steps() { # RUN: until training is under way
+    await "$1/metrics.jsonl" '"event": "step"'
+}
+
+rank_process() { # N: process id of the N-th local rank of the mpirun that is $pid, from 1
+    pgrep -P "$pid" -x bpt-train | sed -n "$1p"
+}
+
+says() { # TEXT [FILE]: the file (err) holds the text
+    grep -qF -- "$1" "${2:-err}" || die "\"$1\" is not in ${2:-err}"
+}
+
+fails_well() { # STATUS COMMAND...: a failure with one line that says what, and one hint
+    run "$@"
+    local n
+    n=$(grep -cE '^bpt-(train|eval): ' err)
+    [ "$n" -eq 1 ] || die "$n error lines instead of 1: ${*:2}"
+    grep -q '^hint: ' err || die "no hint: ${*:2}"
+    if grep -qE 'Segmentation|signal 11|AddressSanitizer|runtime error|assert' err; then
+        die "it crashed: ${*:2}"
+    fi
+}
+
+check_json() { # FILE EXPRESSION...: each Python expression about the parsed file, d, is true
+    local file=$1
+    shift
+    python3 - "$file" "$@" <<'END' || die "$file is not as it should be"
+import json, math, sys
+d = json.load(open(sys.argv[1]))
+for expression in sys.argv[2:]:
+    if not eval(expression):
+        sys.exit(f"{sys.argv[1]}: not true: {expression}\n{json.dumps(d)}")
+END
+}
+
+same_weights() { # RUN RUN
+    cmp "$1/model.safetensors" "$2/model.safetensors" || die "the weights of $1 and $2 differ"
+}
+
+near_weights() { # RUN RUN TOLERANCE: norm of the difference over the norm
+    python3 "$here/weights.py" near "$1/model.safetensors" "$2/model.safetensors" "$3" ||
+        die "the weights of $1 and $2 are not near"
+}

@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# Ingestions that are stopped: SIGKILL at 20 random moments leaves the dataset sound, with or without
+# the whole new split; SIGTERM and SIGINT end in order. Two at a time: one gets in.
+. "$(dirname "$0")/ingest_help.sh"
+data=$work/data
+count=6000
+expect 0 '' glyphs --out "$work/before" --split train --count 300
+cp -r "$work/before" "$data"
+
+# How long an undisturbed one takes, in milliseconds.
+start=$(date +%s%N)
+expect 0 '' glyphs --out "$data" --split timed --count $count
+took=$((($(date +%s%N) - start) / 1000000 + 1))
+
+RANDOM=20
+with=0
+for ((i = 0; i < 20; i++)); do
+    wait=$((RANDOM * took / 32768))
+    rm -rf "$data"
+    cp -r "$work/before" "$data"
+    "$ingest" glyphs --out "$data" --split test --count $count >/dev/null 2>&1 &
+    pid=$!
+    sleep "$(printf '%d.%03d' $((wait / 1000)) $((wait % 1000)))"
+    kill -KILL $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    "$ingest" verify "$data" >/dev/null 2>&1 || failed "killed after $wait ms: verify: status $?"
+    [ "$(count_of "$data" train)" = 300 ] || failed "killed after $wait ms: train is not there"
+    test=$(count_of "$data" test)
+    [ -z "$test" ] || [ "$test" = $count ] || failed "killed after $wait ms: $test images of test"
+    [ -z "$test" ] || with=$((with + 1))
+done
+echo "of 20 killed within $took ms, $with found the split whole"
+
+# The same where there was no dataset before.
+for ((i = 0; i < 5; i++)); do
+    "$ingest" glyphs --out "$work/new" --split train --count $count >/dev/null 2>&1 &
+    pid=$!
+    sleep "$(printf '0.%03d' $((RANDOM * (took < 900 ? took : 900) / 32768)))"
+    kill -KILL $pid 2>/dev/null
+    wait $pid 2>/dev/null
+    new=$(count_of "$work/new" train)
+    [ -z "$new" ] || [ "$new" = $count ] || failed "a killed first ingestion left $new images"
+    [ ! -e "$work/new/data.mdb" ] || "$ingest" verify "$work/new" >/dev/null 2>&1 ||
+        [ ! -s "$work/new/data.mdb" ] || failed "a killed first ingestion does not verify"
+    expect 0 "train: $count images" glyphs --out "$work/new" --split train --force --count $count
+    expect 0 "$count images checked" verify "$work/new"
+    rm -rf "$work/new"
+done
+
+# SIGTERM and SIGINT: status 1, a clear word, nothing half-written.
+for signal in TERM INT; do
+    # A shell without job control lets background commands ignore SIGINT; env undoes that.
+    env --default-signal=INT "$ingest" glyphs --out "$data" --split big --count 100000000 \
+        >/dev/null 2>"$work/said" &
+    pid=$!
+    sleep 0.3
+    kill -$signal $pid
+    wait $pid
+    status=$?
+    [ $status -eq 1 ] || failed "SIG$signal: status $status"
+    grep -q 'stopped by' "$work/said" || failed "SIG$signal: $(cat "$work/said")"
+    [ -z "$(count_of "$data" big)" ] || failed "SIG$signal: a split was left"
+    expect 0 'is sound' verify "$data"
+done
+
+# A second writer is told so; readers are not disturbed.
+"$ingest" glyphs --out "$data" --split big --count 100000000 >/dev/null 2>&1 &
+pid=$!
+for ((i = 0; i < 100; i++)); do
+    sleep 0.05
+    said=$("$ingest" glyphs --out "$data" --split other --count 10 --force 2>&1)
+    status=$?
+    [ $status -ne 0 ] && break
+done
+[ $status -eq 1 ] && [[ $said == *"being written by another process"* ]] ||
+    failed "second writer: status $status: $said"
+expect 0 'is sound' verify "$data"
+kill -TERM $pid
+wait $pid
+expect 0 'other: 10 images' glyphs --out "$data" --split other --count 10 --force
+expect 0 'is sound' verify "$data"
+finish

@@ -1,0 +1,61 @@
+#!/usr/bin/env bash
+# What the results may depend on: not on threads, not on how often it is run, and on the number of
+# ranks only as far as floats add up in another order.
+source "$(dirname "$0")/common.sh"
+make_data
+make_model
+
+# Threads.
+for threads in 1 2 3; do
+    run 0 "$train" "${common[@]}" --output runs/threads-$threads --epochs 0.5 --threads $threads
+done
+same_weights runs/threads-1 runs/threads-2
+same_weights runs/threads-1 runs/threads-3
+
+# allreduce follows the one-rank trajectory: loss on the whole test split after each of 20 steps.
+# A rate at which rounding is not blown up: the trajectory itself must not be chaotic.
+steps=(--lr 0.01 --batch-size 50 --epochs 0.5 --eval-every 0.025 --warmup-epochs 0.1)
+run 0 "$train" "${common[@]}" "${steps[@]}" --output runs/local --update local
+for n in 1 2 3 4; do
+    run 0 ranks $n "$train" "${common[@]}" "${steps[@]}" --output runs/sum-$n --update allreduce
+    near_weights runs/local runs/sum-$n 1e-5
+    python3 - $n <<'END' || die "allreduce on $n ranks leaves the trajectory of one"
+import json, sys
+def curve(run):
+    events = map(json.loads, open(f"runs/{run}/metrics.jsonl"))
+    return [(e["step"], e["loss"]) for e in events if e["event"] == "eval"]
+a, b = curve("local"), curve(f"sum-{sys.argv[1]}")
+assert [step for step, _ in a] == list(range(1, 21)), a
+assert [step for step, _ in b] == list(range(1, 21)), b
+worst = max(abs(x - y) / x for (_, x), (_, y) in zip(a, b))
+print(f"allreduce on {sys.argv[1]} ranks: loss differs by at most {worst:.1e} relative")
+assert worst <= 1e-4
+assert a[-1][1] < a[0][1]
+END
+done
+
+# The same seed twice.
+for update in sgwu allreduce; do
+    for turn in 1 2; do
+        run 0 ranks 2 "$train" "${common[@]}" --output runs/$update-turn-$turn --update $update \
+            --partition even --epochs 1
+    done
+    same_weights runs/$update-turn-1 runs/$update-turn-2
+done
+
+# A worker alone merges with nobody: agwu and sgwu are then plain training, however often it
+# exchanges. With the whole split as one batch, the order of samples makes no difference either.
+mv data data-large
+make_data 200 100
+alone=(--lr 0.01 --batch-size 200 --epochs 20 --schedule constant --warmup-epochs 0)
+for options in agwu "agwu --sync-every 1" "agwu --sync-every 7" sgwu; do
+    rm -rf runs/alone runs/plain
+    # shellcheck disable=SC2086 # several words
+    run 0 "$train" "${common[@]}" "${alone[@]}" --output runs/alone --partition even \
+        --update $options
+    check_json runs/alone/summary.json 'd["ranks"][0]["submissions"] >= 2' '20 <= d["steps"] <= 28'
+    # It may go a few steps beyond the end, until its last exchange.
+    steps=$(python3 -c 'import json; print(json.load(open("runs/alone/summary.json"))["steps"])')
+    run 0 "$train" "${common[@]}" "${alone[@]}" --output runs/plain --update local --epochs "$steps"
+    near_weights runs/plain runs/alone 1e-4
+done

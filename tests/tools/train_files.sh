@@ -1,0 +1,77 @@
+#!/usr/bin/env bash
+# What a run leaves behind: every file of the run folder, that its configuration repeats it bit for
+# bit, and that bpt-eval measures what the summary says.
+source "$(dirname "$0")/common.sh"
+make_data
+make_model
+
+run 0 "$train" "${common[@]}" --output runs/one --epochs 2 --eval-every 0.5 --checkpoint-every 60
+
+for entry in config.yaml log.rank-0.txt metrics.jsonl summary.json model.safetensors \
+    checkpoints/step-00000060/DONE checkpoints/step-00000180/DONE; do
+    [ -s runs/one/$entry ] || die "no runs/one/$entry"
+done
+[ -z "$(find runs/one -name '*.tmp*')" ] || die "temporary files are left"
+grep -qE '^20[0-9-]+T[0-9:]+Z r0 [^ ]+ info: ' runs/one/log.rank-0.txt || die "the log's lines"
+[ ! -s out ] || die "words on standard output"
+grep -qE '^step [0-9]+/200 epoch [0-9.]+ loss [0-9.]+ lr [0-9.e+-]+ [0-9]+ img/s data [0-9]+% wait [0-9]+% eta [0-9]+:[0-9]+$' err ||
+    die "no line of progress"
+
+check_json runs/one/summary.json \
+    '0.5 < d["test_accuracy"] <= 1' '0 < d["test_loss"] < 2' 'd["epochs"] == 2' \
+    'd["steps"] == 200' 'd["seconds"] > 0' \
+    'math.isclose(d["images_per_s"], 4000 / d["seconds"], rel_tol=1e-6)' \
+    'd["update"] == "local" and d["partition"] == "even"' 'len(d["ranks"]) == 1' \
+    'd["ranks"][0]["rank"] == 0 and d["ranks"][0]["host"] and d["ranks"][0]["device"] == "cpu"' \
+    'd["ranks"][0]["samples"] == 4000 and d["ranks"][0]["share"] == 1' \
+    'd["ranks"][0]["images_per_s"] > 0' '0 < d["ranks"][0]["compute_s"] <= d["seconds"]' \
+    'd["ranks"][0]["wait_s"] == 0 and d["ranks"][0]["comm_cpu_s"] >= 0' \
+    'd["ranks"][0]["bytes_sent"] == d["ranks"][0]["bytes_received"] == 0' \
+    'isinstance(d["staleness"], list)' '10**6 < d["peak_rss_bytes"] < 10**11'
+
+python3 - <<'END' || die "metrics.jsonl"
+import json
+events = [json.loads(line) for line in open("runs/one/metrics.jsonl")]
+summary = json.load(open("runs/one/summary.json"))
+kinds = [e["event"] for e in events]
+assert kinds[0] == "start" and kinds[-1] == "end" and set(kinds) <= {"start", "step", "eval", "end"}
+evals = [e for e in events if e["event"] == "eval"]
+assert [(e["epoch"], e["step"]) for e in evals] == [(0.5, 50), (1, 100), (1.5, 150), (2, 200)], evals
+for e in evals:
+    assert e["split"] == "test" and 0 <= e["accuracy"] <= 1 and e["loss"] > 0 and e["seconds"] > 0
+assert evals[-1]["loss"] == summary["test_loss"]
+assert evals[-1]["accuracy"] == summary["test_accuracy"]
+for e in events:
+    if e["event"] == "step":
+        assert e["loss"] > 0 and e["lr"] >= 0 and e["images_per_s"] > 0, e
+seconds = [e["seconds"] for e in events if "seconds" in e]
+assert seconds == sorted(seconds)
+END
+
+python3 "$here/weights.py" finite runs/one/model.safetensors || die "the weights"
+
+# bpt-eval finds the same accuracy, to the last image, at any batch size and number of threads.
+correct=$(python3 -c 'import json; print(round(json.load(open("runs/one/summary.json"))["test_accuracy"] * 500))')
+loss=$(python3 -c 'import json; print(json.load(open("runs/one/summary.json"))["test_loss"])')
+for options in "--batch-size 20 --threads 1" "--batch-size 7 --threads 2" "--batch-size 500"; do
+    # shellcheck disable=SC2086 # several words
+    run 0 "$eval" --data data --model tiny.yaml --weights runs/one/model.safetensors --json $options
+    check_json out "d['correct'] == $correct" 'd["count"] == 500' \
+        'd["accuracy"] == d["correct"] / 500' "math.isclose(d['loss'], $loss, rel_tol=1e-5)"
+done
+run 0 "$eval" --data data --model tiny.yaml --weights runs/one/model.safetensors
+says "($correct of 500)" out
+run 0 "$eval" --data data --model tiny.yaml --weights runs/one/model.safetensors --split train --json
+check_json out 'd["count"] == 2000'
+
+# The configuration repeats the run, wherever it is run from and also where --force made it.
+run 0 "$train" --config runs/one/config.yaml --output runs/two
+same_weights runs/one runs/two
+run 0 "$train" --config runs/one/config.yaml --output runs/two --force
+run 2 "$train" --config runs/two/config.yaml
+says "exists already"
+same_weights runs/one runs/two
+
+# Other weights with another seed.
+run 0 "$train" --config runs/one/config.yaml --output runs/three --seed 2
+! cmp -s runs/one/model.safetensors runs/three/model.safetensors || die "the seed changes nothing"

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Every way of updating on 1 to 4 ranks: it learns, what moves between the ranks adds up to the
+# byte, and every submission's staleness is counted.
+source "$(dirname "$0")/common.sh"
+make_data
+make_model
+
+for update in agwu sgwu allreduce; do
+    for n in 1 2 3 4; do
+        out=runs/$update-$n
+        # The batch is that of all ranks together under allreduce, of each one elsewhere.
+        run 0 ranks $n "$train" "${common[@]}" --output $out --update $update --epochs 4 \
+            --batch-size 20 --lr 0.01 --eval-every 2
+        check_json $out/summary.json "d['update'] == '$update'" 'd["test_accuracy"] > 0.3' \
+            "[r['rank'] for r in d['ranks']] == list(range($n))" \
+            'sum(r["samples"] for r in d["ranks"]) >= 8000' \
+            'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
+            'all(r["steps"] > 0 and r["host"] for r in d["ranks"])'
+        # Payload: weights or gradients there and back, for each submission of each rank.
+        check_json $out/summary.json \
+            'sum(r["submissions"] for r in d["ranks"]) > 0' \
+            'sum(r["payload_bytes_sent"] for r in d["ranks"]) == 2 * d["weight_bytes"] * sum(r["submissions"] for r in d["ranks"])' \
+            'sum(r["payload_bytes_received"] for r in d["ranks"]) == 2 * d["weight_bytes"] * sum(r["submissions"] for r in d["ranks"])' \
+            'all(r["bytes_sent"] >= r["payload_bytes_sent"] for r in d["ranks"])' \
+            'sum(r["bytes_sent"] for r in d["ranks"]) == sum(r["bytes_received"] for r in d["ranks"])'
+        python3 "$here/weights.py" finite $out/model.safetensors || die "weights of $out"
+        run 0 "$eval" --data data --model tiny.yaml --weights $out/model.safetensors --json
+        check_json out "d['correct'] == round(500 * $(python3 -c "
+import json; print(json.load(open('$out/summary.json'))['test_accuracy'])"))"
+        case $update in
+        agwu) # every shard counts every submission
+            check_json $out/summary.json \
+                'sum(d["staleness"]) == len(d["ranks"]) * sum(r["submissions"] for r in d["ranks"])' ;;
+        allreduce) # one batch of 20 in all
+            check_json $out/summary.json 'd["steps"] == 400' \
+                'all(r["submissions"] == 400 and r["steps"] == 400 for r in d["ranks"])' ;;
+        esac
+        for r in $(seq 0 $((n - 1))); do
+            [ -s $out/log.rank-$r.txt ] || die "no log of rank $r in $out"
+        done
+    done
+done
+
+# A staleness bound of 0 keeps the ranks in step.
+run 0 ranks 3 "$train" "${common[@]}" --output runs/bound --lr 0.01 --update agwu --epochs 2 --max-staleness 0
+check_json runs/bound/summary.json 'd["test_accuracy"] > 0.2' 'len(d["staleness"]) <= 5'
