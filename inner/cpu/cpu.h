@@ -8,8 +8,8 @@
  *
  * Each call runs on the calling thread alone: parallelism is the scheduler's.
  *
- * Threads: creating and binding by one thread; bpt_kernel_run() from all workers, a given kernel
- * by one at a time. */
+ * Threads: creating and binding by the thread that made the bpt_cpu; bpt_kernel_run() from all
+ * workers, a given kernel by one at a time. */
 #ifndef BPT_INNER_CPU_H
 #define BPT_INNER_CPU_H
 
