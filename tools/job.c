@@ -262,6 +262,7 @@ static bpt_status open_state(bpt_job *job, uint64_t offset) {
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, offset, c)), done);
     set_due(job);
+    if (c && c->exact && c->next_eval) job->next_eval = c->next_eval;
     if (c) bpt_info("going on from %s at epoch %.2f", c->path, bpt_job_epoch(job));
     if (c && !c->exact && job->rank == 0)
         bpt_warn("%s is of another job (%s differs): momentum and order of samples start anew",
@@ -335,7 +336,7 @@ bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm
         bpt_job_close(job);
         return status;
     }
-    job->time.start_ns = job->interval.start_ns = bpt_clock_ns();
+    job->start_ns = job->interval.start_ns = bpt_clock_ns();
     job->interval.progress = job->count.progress;
     return BPT_OK;
 }

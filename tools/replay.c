@@ -53,34 +53,25 @@ typedef struct {
 
 /* ---- one worker ---- */
 
-/* The indices of the next batch. The stream is told at each pass how many rounds it covers, since
+/* The indices of the next batch. The stream is told how many rounds the next pass covers, since
  * here all rounds are known from the start. */
-static bpt_status next_indices(const replay *r, worker *w, uint32_t rank) {
-    const size_t batch = (size_t)r->o->batch_size;
-    for (size_t done = 0; done < batch;) {
-        bpt_sampler_state s = bpt_sampler_state_get(w->sampler);
-        if (s.rounds == 0) {
-            if (s.pass >= w->log->n_passes)
-                return bpt_fail(BPT_EDATA, "the step log of rank %" PRIu32 " ends early", rank);
-            s.rounds = w->log->pass_rounds[s.pass];
-            s.position = 0;
-            BPT_TRY(bpt_sampler_state_set(w->sampler, &s));
-        }
-        const uint64_t left = bpt_partition_held(r->shares, rank, s.rounds) - s.position;
-        const size_t n = batch - done < left ? batch - done : (size_t)left;
-        BPT_TRY(bpt_sampler_next(w->sampler, n, r->indices + done));
-        done += n;
+static bpt_status next_indices(const replay *r, worker *w) {
+    bpt_sampler_state s = bpt_sampler_state_get(w->sampler);
+    const uint64_t next = s.rounds ? s.pass + 1 : s.pass;
+    if (next < w->log->n_passes) {
+        s.next_rounds = w->log->pass_rounds[next];
+        BPT_TRY(bpt_sampler_state_set(w->sampler, &s));
     }
-    return BPT_OK;
+    return bpt_sampler_next(w->sampler, (size_t)r->o->batch_size, r->indices);
 }
 
-static bpt_status repeat_step(replay *r, worker *w, uint32_t rank) {
+static bpt_status repeat_step(replay *r, worker *w) {
     const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count +
                          (double)r->o->batch_size / (double)r->split->count;
     const float rate = (float)bpt_schedule_rate(&r->schedule, epoch);
     bpt_batch batch;
     bpt_batch_result result;
-    BPT_TRY(next_indices(r, w, rank));
+    BPT_TRY(next_indices(r, w));
     BPT_TRY(bpt_loader_request(r->loader, r->indices, (uint32_t)r->o->batch_size));
     BPT_TRY(bpt_loader_next(r->loader, &batch));
     const bpt_status status = bpt_network_train(w->network, batch.pixels, batch.labels, rate,
@@ -124,7 +115,7 @@ static bpt_status advance(replay *r, uint32_t rank, bool *moved) {
         const bpt_replay_push *p = &w->log->pushes[w->next_push];
         const uint64_t until = w->pending ? p->landed_at : p->pushed_at;
         if (w->steps < until)
-            BPT_TRY(repeat_step(r, w, rank));
+            BPT_TRY(repeat_step(r, w));
         else if (!w->pending)
             BPT_TRY(push(r, w));
         else if (w->answered == r->m)
