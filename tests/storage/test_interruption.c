@@ -263,6 +263,10 @@ static void disk_that_cannot_flush(void **state) {
 }
 
 int main(void) {
+#ifdef __SANITIZE_THREAD__
+    print_message("skipped: one thread only, and very slow under the thread sanitizer\n");
+    return 77;
+#endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(killed_making_a_dataset),
         cmocka_unit_test(killed_adding_a_split),
