@@ -11,6 +11,17 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
+const char net_mixed[] =
+    "{name: t, input: [3, 9, 11], classes: 7, layers: ["
+    "conv: {name: conv1, filters: 17, kernel: 3, pad: 1}, relu, maxpool: {kernel: 3, stride: 2}, "
+    "conv: {name: conv2, filters: 20, kernel: 3, bias: false}, relu, "
+    "fc: {name: fc1, outputs: 150}, relu, fc: {name: fc2, outputs: classes}]}";
+
+const char net_tiny[] =
+    "{name: t, input: [1, 4, 4], classes: 3, layers: ["
+    "conv: {name: conv1, filters: 2, kernel: 3}, relu, "
+    "maxpool: {name: pool1, kernel: 2}, fc: {name: fc1, outputs: classes}]}";
+
 void net_assert_ok(bpt_status status) {
     if (status != BPT_OK) fail_msg("%s: %s", bpt_status_name(status), bpt_error_last()->text);
 }

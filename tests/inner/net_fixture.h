@@ -24,6 +24,10 @@ typedef struct net_fixture {
     int32_t *labels; /* shape [batch], none is -1 */
 } net_fixture;
 
+/* Models. */
+extern const char net_mixed[]; /* every kind of layer, and channels that fill no vector */
+extern const char net_tiny[];  /* few tasks and little memory */
+
 /** How a fixture is made; zeros are one worker, plain SGD and seed 0. */
 typedef struct net_options {
     unsigned n_workers;

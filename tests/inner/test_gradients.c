@@ -1,7 +1,7 @@
 /* What the engine computes for whole models: logits, loss and every gradient, against loops in
  * double precision and against differences of its own loss.
  *
- * ctest: cpu TIMEOUT=60 */
+ * ctest: cpu TIMEOUT=120 */
 #include "inner/network_private.h"
 #include "tests/inner/net_fixture.h"
 #include "tests/ref/ref_network.h"
