@@ -19,8 +19,8 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
     };
     bpt_job job;
     BPT_TRY(bpt_job_open(&job, options, comm));
-    bpt_status status = loops[job.update](&job);
-    if (status == BPT_OK) status = bpt_job_finish(&job);
+    bpt_status status = job.finished ? BPT_OK : loops[job.update](&job);
+    if (status == BPT_OK && !job.finished) status = bpt_job_finish(&job);
     bpt_log_progress_end();
     /* A rank that failed ends the job at once; the others cannot take part in closing it. */
     if (status == BPT_OK || status == BPT_ESTOPPED || job.n_ranks == 1) bpt_job_close(&job);
@@ -34,8 +34,9 @@ static void end_job(bpt_comm *comm, bpt_status status) {
     enum { TURN_US = 500000, MAX_TURNS = 8, PATIENCE_US = 5000000 };
     const uint32_t rank = bpt_comm_rank(comm);
     const useconds_t turn = TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS);
-    /* What wakes it is the signal by which mpirun ends a job: another rank was first. */
-    if (usleep(status == BPT_EPEER ? PATIENCE_US : turn) != 0) _exit(bpt_status_exit(status));
+    const bool woken = usleep(status == BPT_EPEER ? PATIENCE_US : turn) != 0;
+    /* By the signal with which mpirun ends a job: another rank was first. */
+    if (woken && bpt_signals_stop()) _exit(bpt_status_exit(status));
     const int exit_status = status == BPT_EPEER ? 1 : bpt_program_end("bpt-train", status);
     bpt_comm_abort(comm, exit_status);
 }
@@ -56,9 +57,9 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 }
 
 /* What needs no other rank. @return whether that was all */
-static bool run_alone(const bpt_train_options *options, bpt_status *status) {
+static bool run_alone(const bpt_train_options *options, int argc, char **argv, bpt_status *status) {
     if (options->replay)
-        *status = bpt_replay(options);
+        *status = bpt_replay(options->replay, argc, argv);
     else if (options->bench)
         *status = bpt_train_bench(options);
     else if (options->dry_run)
@@ -80,7 +81,8 @@ int main(int argc, char **argv) {
     bpt_log_setup(0, BPT_LOG_INFO);
     const bpt_status parsed = check_options(argc, argv, &options, &request, &set);
     bpt_status status = parsed;
-    if (parsed == BPT_OK && request == BPT_REQUEST_RUN && !run_alone(&options, &status)) {
+    if (parsed == BPT_OK && request == BPT_REQUEST_RUN &&
+        !run_alone(&options, argc, argv, &status)) {
         status = bpt_comm_start(&comm);
         if (status == BPT_OK) status = run(&options, comm);
     }
