@@ -8,6 +8,8 @@
 #include "tools/train_loop.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
@@ -69,6 +71,12 @@ static bool run_alone(const bpt_train_options *options, int argc, char **argv, b
     return true;
 }
 
+/* Before MPI is started only its launcher knows the rank. */
+static bool is_first_of_launch(void) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    return !rank || strcmp(rank, "0") == 0;
+}
+
 int main(int argc, char **argv) {
     bpt_train_options options = {0};
     bpt_option_request request = BPT_REQUEST_RUN;
@@ -87,7 +95,7 @@ int main(int argc, char **argv) {
         if (status == BPT_OK) status = run(&options, comm);
     }
     /* Where all ranks say the same, one says it. */
-    const bool says = !comm || bpt_comm_rank(comm) == 0;
+    const bool says = comm ? bpt_comm_rank(comm) == 0 : is_first_of_launch();
     const int exit_status = says ? bpt_program_end("bpt-train", status) : bpt_status_exit(status);
     bpt_comm_stop(comm);
     bpt_option_set_free(set);

@@ -327,7 +327,7 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(choose_modes(job));
     BPT_TRY(choose_batch(job, &offset));
     choose_rate(job);
-    job->n_threads = bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads);
+    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads));
     BPT_TRY(bpt_comm_agree(job->comm, open_data(job)));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
     BPT_TRY(bpt_comm_agree(job->comm, open_run(job)));
