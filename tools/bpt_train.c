@@ -31,7 +31,7 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
  * the time to say why. Where several fail at a time, they do so for the same reason: the lowest
  * says it, and its abort ends the others before their turn. */
 static void end_job(bpt_comm *comm, bpt_status status) {
-    enum { TURN_US = 500000, MAX_TURNS = 8, PATIENCE_US = 5000000 };
+    enum { TURN_US = 2000000, MAX_TURNS = 2, PATIENCE_US = 6000000 };
     const uint32_t rank = bpt_comm_rank(comm);
     const useconds_t turn = TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS);
     /* What wakes it is the signal by which mpirun ends a job: another rank was first. */
@@ -57,6 +57,7 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 
 /* What needs no other rank. @return whether that was all */
 static bool run_alone(const bpt_train_options *options, bpt_status *status) {
+    bpt_log_setup(0, (bpt_log_level)options->log_level);
     if (options->replay)
         *status = bpt_replay(options);
     else if (options->bench)

@@ -148,7 +148,7 @@ finish 130 20
 mkdir long && (cd long && make_data 200 20000) || die "data"
 start "$train" "${common[@]}" --data long/data --batch-size 1 --epochs 0.1 --output runs/last
 await runs/last/metrics.jsonl '"event": "start"'
-sleep 0.3
+sleep 0.15
 kill -s TERM "$pid" 2>/dev/null
 wait "$pid"
 status=$?
