@@ -33,7 +33,7 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
  * the time to say why. Where several fail at a time, they do so for the same reason: the lowest
  * says it, and its abort ends the others before their turn. */
 static void end_job(bpt_comm *comm, bpt_status status) {
-    enum { TURN_US = 500000, MAX_TURNS = 8, PATIENCE_US = 5000000 };
+    enum { TURN_US = 2000000, MAX_TURNS = 2, PATIENCE_US = 6000000 };
     const uint32_t rank = bpt_comm_rank(comm);
     const useconds_t turn = TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS);
     const bool woken = usleep(status == BPT_EPEER ? PATIENCE_US : turn) != 0;
@@ -60,6 +60,7 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 
 /* What needs no other rank. @return whether that was all */
 static bool run_alone(const bpt_train_options *options, int argc, char **argv, bpt_status *status) {
+    bpt_log_setup(0, (bpt_log_level)options->log_level);
     if (options->replay)
         *status = bpt_replay(options->replay, argc, argv);
     else if (options->bench)

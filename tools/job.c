@@ -138,9 +138,10 @@ static bpt_status open_run(bpt_job *job) {
     const bpt_train_options *o = job->options;
     bpt_status status = BPT_OK;
     if (job->rank == 0) {
-        if (o->resume && strcmp(o->resume, "auto") != 0) status = bpt_checkpoint_expect(o->resume);
+        const bool automatic = o->resume && strcmp(o->resume, "auto") == 0;
+        if (o->resume && !automatic) status = bpt_checkpoint_expect(o->resume);
         if (status == BPT_OK) status = open_first(job);
-        job->finished = status == BPT_OK && bpt_run_folder_finished(job->run);
+        job->finished = status == BPT_OK && automatic && bpt_run_folder_finished(job->run);
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, &job->finished, sizeof job->finished));
@@ -266,7 +267,8 @@ static bpt_status open_state(bpt_job *job, uint64_t offset) {
     if (job->options->resume) status = bpt_checkpoint_open(job, &found, &checkpoint);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     const bpt_checkpoint *c = found ? &checkpoint : NULL;
-    if (!c && job->rank == 0) status = bpt_run_folder_restart(job->run);
+    if (job->rank == 0)
+        status = c ? bpt_run_folder_go_on(job->run) : bpt_run_folder_restart(job->run);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     status = BPT_NEW("initial weights", job->model->segments.n_elements, &weights);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);

@@ -163,15 +163,22 @@ bool bpt_run_folder_finished(const bpt_run_folder *run) {
     return finished;
 }
 
+static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
+    char *path;
+    BPT_TRY(entry(run->path, name, &path));
+    const bpt_status status = bpt_dir_remove(path);
+    bpt_free(path);
+    return status;
+}
+
+bpt_status bpt_run_folder_go_on(bpt_run_folder *run) {
+    return remove_entry(run, "summary.json");
+}
+
 bpt_status bpt_run_folder_restart(bpt_run_folder *run) {
-    static const char *const names[] = {"metrics.jsonl", "exchange"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char *path;
-        BPT_TRY(entry(run->path, names[i], &path));
-        const bpt_status status = bpt_dir_remove(path);
-        bpt_free(path);
-        BPT_TRY(status);
-    }
+    BPT_TRY(remove_entry(run, "summary.json"));
+    BPT_TRY(remove_entry(run, "metrics.jsonl"));
+    BPT_TRY(remove_entry(run, "exchange"));
     return make_subfolder(run->path, "exchange");
 }
 

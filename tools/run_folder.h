@@ -40,7 +40,10 @@ const char *bpt_run_folder_path(const bpt_run_folder *run);
 /** @return whether the run came to its end: its summary is there */
 bool bpt_run_folder_finished(const bpt_run_folder *run);
 
-/** Removes the metrics and logs of an attempt that left no checkpoint. @return BPT_OK, BPT_EIO */
+/** Makes a run unfinished that goes on. @return BPT_OK, BPT_EIO */
+bpt_status bpt_run_folder_go_on(bpt_run_folder *run);
+
+/** Removes what an attempt without a checkpoint left: metrics and logs. @return BPT_OK, BPT_EIO */
 bpt_status bpt_run_folder_restart(bpt_run_folder *run);
 
 /** @return the path of an entry, "<run>/<name>"; caller owns *out, bpt_free() */
