@@ -85,10 +85,12 @@ static void draw_pass(bpt_sampler *s) {
 static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices) {
     while (n > 0) {
         if (s->state.rounds == 0) {
-            const uint32_t rounds = bpt_partition_rounds(s->partition);
+            const uint32_t known = bpt_partition_rounds(s->partition);
+            const uint32_t rounds = s->state.next_rounds ? s->state.next_rounds : known;
             if (bpt_partition_held(s->partition, s->rank, rounds) == 0)
                 return bpt_fail(BPT_EUSAGE, "rank %u holds no samples to train on", s->rank);
             s->state.rounds = rounds;
+            s->state.next_rounds = 0;
             draw_pass(s);
         }
         const uint64_t left = s->held - s->state.position;
@@ -98,7 +100,9 @@ static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices) {
         n -= take;
         s->state.position += take;
         if (s->state.position == s->held)
-            s->state = (bpt_sampler_state){.pass = s->state.pass + 1, .covered = s->state.rounds};
+            s->state = (bpt_sampler_state){.pass = s->state.pass + 1,
+                                           .covered = s->state.rounds,
+                                           .next_rounds = s->state.next_rounds};
     }
     return BPT_OK;
 }
@@ -140,14 +144,16 @@ bpt_status bpt_sampler_state_set(bpt_sampler *s, const bpt_sampler_state *state)
     bool valid = true;
     if (s->partition) {
         valid = state->rounds <= bpt_partition_rounds(s->partition) &&
-                state->covered <= bpt_partition_rounds(s->partition);
+                state->covered <= bpt_partition_rounds(s->partition) &&
+                state->next_rounds <= bpt_partition_rounds(s->partition);
         /* A pass that has begun is not at its end: the next would have been prepared. */
         if (valid && state->rounds > 0)
             valid = state->position < bpt_partition_held(s->partition, s->rank, state->rounds);
         else
             valid = valid && state->position == 0;
     } else {
-        valid = state->pass == 0 && state->rounds == 0 && state->covered == 0;
+        valid = state->pass == 0 && state->rounds == 0 && state->covered == 0 &&
+                state->next_rounds == 0;
     }
     if (!valid)
         return bpt_fail(BPT_EDATA,

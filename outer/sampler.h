@@ -20,12 +20,14 @@ typedef struct bpt_sampler bpt_sampler;
 
 /** Where a stream stands: a plain value that a checkpoint stores. */
 typedef struct bpt_sampler_state {
-    uint64_t pass;     /* local: passes completed; global: 0 */
-    uint64_t position; /* local: samples taken of the current pass; global: steps * batch */
-    uint32_t rounds;   /* local: rounds of the partition that the current pass covers, 0 if it
-                          has not begun; global: 0 */
-    uint32_t covered;  /* local: rounds that the last completed pass covered, 0 before one;
-                          global: 0 */
+    uint64_t pass;        /* local: passes completed; global: 0 */
+    uint64_t position;    /* local: samples taken of the current pass; global: steps * batch */
+    uint32_t rounds;      /* local: rounds of the partition that the current pass covers, 0 if it
+                             has not begun; global: 0 */
+    uint32_t covered;     /* local: rounds that the last completed pass covered, 0 before one;
+                             global: 0 */
+    uint32_t next_rounds; /* local: rounds that the next pass will cover; 0: those known when it
+                             begins; global: 0 */
 } bpt_sampler_state;
 
 /** The local stream of one rank.

@@ -7,6 +7,7 @@
 #include "inner/safetensors.h"
 #include "tools/checkpoint_files.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -18,6 +19,7 @@ static void put_sampler(bpt_json_writer *w, bpt_sampler_state s) {
     bpt_json_put_u64(w, "position", s.position);
     bpt_json_put_u64(w, "rounds", s.rounds);
     bpt_json_put_u64(w, "covered", s.covered);
+    bpt_json_put_u64(w, "next_rounds", s.next_rounds);
     bpt_json_close_object(w);
 }
 
@@ -35,8 +37,11 @@ static void put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "progress", job->count.progress);
     bpt_json_put_u64(w, "steps", job->count.steps);
     bpt_json_put_u64(w, "samples", job->count.samples);
-    bpt_json_put_real(w, "seconds",
-                      job->count.seconds + bpt_clock_seconds_since(job->time.start_ns));
+    bpt_json_put_u64(w, "compute_ns", job->count.compute_ns);
+    bpt_json_put_u64(w, "wait_ns", job->count.wait_ns);
+    bpt_json_put_u64(w, "eval_ns", job->count.eval_ns);
+    bpt_json_put_u64(w, "next_eval", job->next_eval < INT64_MAX ? job->next_eval : 0);
+    bpt_json_put_real(w, "seconds", job->count.seconds + bpt_clock_seconds_since(job->start_ns));
     put_sampler(w, bpt_feed_state(job->feed));
     if (job->exchange) bpt_exchange_snapshot(job->exchange, w, "exchange");
     bpt_json_close_object(w);
@@ -83,41 +88,52 @@ static bpt_status write_files(bpt_job *job, const char *folder,
     return bpt_checkpoint_measure(folder, "model.safetensors", &files[2]);
 }
 
-/* Rank 0: the list of all ranks' files, then the end of older checkpoints. */
-static bpt_status complete(const bpt_job *job, const char *checkpoints, const char *folder,
-                           bpt_checkpoint_file *all) {
+/* Rank 0: makes the checkpoint whole, and puts it in its place. */
+static bpt_status complete(const char *checkpoints, const char *part, const char *folder,
+                           bpt_checkpoint_file *files, size_t n_files) {
     size_t n = 0;
-    for (size_t i = 0; i < (size_t)job->n_ranks * FILES_OF_A_RANK; i++)
-        if (all[i].name[0]) all[n++] = all[i];
-    BPT_TRY(bpt_checkpoint_write_done(folder, all, n));
-    bpt_info("checkpoint %s at epoch %.2f", folder, bpt_job_epoch(job));
-    return bpt_checkpoint_prune(checkpoints, (size_t)job->options->checkpoint_keep);
+    uint64_t serial;
+    for (size_t i = 0; i < n_files; i++)
+        if (files[i].name[0]) files[n++] = files[i];
+    BPT_TRY(bpt_checkpoint_next_serial(checkpoints, &serial));
+    BPT_TRY(bpt_checkpoint_write_done(part, serial, files, n));
+    BPT_TRY(bpt_checkpoint_place(part, folder));
+    return bpt_dir_sync(checkpoints);
 }
 
-static bpt_status make_folder(const bpt_job *job, const char *folder) {
+/* What is saved stays saved, also where an older checkpoint cannot be removed. */
+static void prune(const bpt_job *job, const char *checkpoints) {
+    if (bpt_checkpoint_prune(checkpoints, (size_t)job->options->checkpoint_keep) != BPT_OK)
+        bpt_warn("older checkpoints stay: %s", bpt_error_last()->text);
+}
+
+static bpt_status make_folder(const bpt_job *job, const char *part) {
     bpt_status status = BPT_OK;
     if (job->rank == 0) {
-        status = bpt_dir_remove(folder); /* what an interrupted job left there */
-        if (status == BPT_OK) status = bpt_dir_create(folder, true);
+        status = bpt_checkpoint_remove(part); /* what an interrupted job left there */
+        if (status == BPT_OK) status = bpt_dir_create(part, true);
     }
-    BPT_TRY(bpt_comm_agree(job->comm, status));
-    return bpt_dir_create(folder, false); /* where ranks do not share a file system */
-}
-
-static bpt_status save(bpt_job *job, const char *checkpoints, const char *folder,
-                       bpt_checkpoint_file *all) {
-    bpt_checkpoint_file mine[FILES_OF_A_RANK] = {0};
-    bpt_status status = make_folder(job, folder);
-    if (status == BPT_OK) status = write_files(job, folder, mine);
-    BPT_TRY(bpt_comm_agree(job->comm, status));
-    BPT_TRY(bpt_comm_allgather(job->comm, mine, sizeof mine, all));
-    status = job->rank == 0 ? complete(job, checkpoints, folder, all) : BPT_OK;
     return bpt_comm_agree(job->comm, status);
 }
 
-static bpt_status explain_failure(bpt_status status, const char *folder) {
+static bpt_status save(bpt_job *job, const char *checkpoints, const char *part, const char *folder,
+                       bpt_checkpoint_file *all) {
+    bpt_checkpoint_file mine[FILES_OF_A_RANK] = {0};
+    BPT_TRY(make_folder(job, part));
+    BPT_TRY(bpt_comm_agree(job->comm, write_files(job, part, mine)));
+    BPT_TRY(bpt_comm_allgather(job->comm, mine, sizeof mine, all));
+    bpt_status status = BPT_OK;
+    if (job->rank == 0)
+        status = complete(checkpoints, part, folder, all, (size_t)job->n_ranks * FILES_OF_A_RANK);
+    BPT_TRY(bpt_comm_agree(job->comm, status));
+    bpt_info("checkpoint %s at epoch %.2f", folder, bpt_job_epoch(job));
+    if (job->rank == 0) prune(job, checkpoints);
+    return BPT_OK;
+}
+
+static bpt_status explain_failure(bpt_status status, const char *part) {
     const bpt_error error = *bpt_error_last();
-    (void)bpt_dir_remove(folder);
+    (void)bpt_checkpoint_remove(part);
     bpt_error_record(status, "checkpoint not saved: %.440s", error.text);
     if (status == BPT_ENOSPC)
         bpt_hint("make room, then go on from the checkpoint before with --resume auto");
@@ -127,7 +143,7 @@ static bpt_status explain_failure(bpt_status status, const char *folder) {
 }
 
 bpt_status bpt_checkpoint_save(bpt_job *job) {
-    char *checkpoints, *folder = NULL;
+    char *checkpoints, *folder = NULL, *part = NULL;
     bpt_checkpoint_file *all = NULL;
     bpt_status status;
     BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
@@ -135,12 +151,14 @@ bpt_status bpt_checkpoint_save(bpt_job *job) {
                  bpt_strf(&folder, "%s/step-%08llu", checkpoints,
                           (unsigned long long)(job->count.progress / job->batch_all)),
                  done);
+    BPT_TRY_GOTO(status, bpt_strf(&part, "%s.part", folder), done);
     BPT_TRY_GOTO(status, BPT_NEW("checkpoint files", (size_t)job->n_ranks * FILES_OF_A_RANK, &all),
                  done);
-    status = save(job, checkpoints, folder, all);
-    if (status != BPT_OK) status = explain_failure(status, folder);
+    status = save(job, checkpoints, part, folder, all);
+    if (status != BPT_OK) status = explain_failure(status, part);
 done:
     bpt_free(all);
+    bpt_free(part);
     bpt_free(folder);
     bpt_free(checkpoints);
     return status;
@@ -150,13 +168,15 @@ done:
 
 static bpt_status get_sampler(const bpt_json_doc *doc, bpt_sampler_state *s) {
     const bpt_json *o;
-    uint64_t rounds, covered;
+    uint64_t rounds, covered, next_rounds;
     BPT_TRY(bpt_json_get_object(doc, bpt_json_root(doc), "sampler", &o));
     BPT_TRY(bpt_json_get_u64(doc, o, "pass", 0, UINT64_MAX, &s->pass));
     BPT_TRY(bpt_json_get_u64(doc, o, "position", 0, UINT64_MAX, &s->position));
     BPT_TRY(bpt_json_get_u64(doc, o, "rounds", 0, UINT32_MAX, &rounds));
     BPT_TRY(bpt_json_get_u64(doc, o, "covered", 0, UINT32_MAX, &covered));
+    BPT_TRY(bpt_json_get_u64(doc, o, "next_rounds", 0, UINT32_MAX, &next_rounds));
     s->rounds = (uint32_t)rounds;
+    s->next_rounds = (uint32_t)next_rounds;
     s->covered = (uint32_t)covered;
     return BPT_OK;
 }
@@ -199,6 +219,10 @@ static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     if (!c->exact) return BPT_OK;
     BPT_TRY(bpt_json_get_u64(doc, root, "steps", 0, UINT64_MAX, &c->count.steps));
     BPT_TRY(bpt_json_get_u64(doc, root, "samples", 0, UINT64_MAX, &c->count.samples));
+    BPT_TRY(bpt_json_get_u64(doc, root, "compute_ns", 0, UINT64_MAX, &c->count.compute_ns));
+    BPT_TRY(bpt_json_get_u64(doc, root, "wait_ns", 0, UINT64_MAX, &c->count.wait_ns));
+    BPT_TRY(bpt_json_get_u64(doc, root, "eval_ns", 0, UINT64_MAX, &c->count.eval_ns));
+    BPT_TRY(bpt_json_get_u64(doc, root, "next_eval", 0, UINT64_MAX, &c->next_eval));
     return get_sampler(doc, &c->sampler);
 }
 
@@ -245,15 +269,30 @@ bpt_status bpt_checkpoint_expect(const char *resume) {
     return status;
 }
 
-bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c) {
+/* Rank 0 chooses for all, so that ranks cannot differ in what they find.
+ * @param[out] c->path stays NULL where there is none */
+static bpt_status choose(const bpt_job *job, bpt_checkpoint *c) {
     const char *resume = job->options->resume;
-    const bool automatic = strcmp(resume, "auto") == 0;
+    char path[PATH_MAX] = "";
+    bpt_status status = BPT_OK;
+    if (job->rank == 0) {
+        char *found = NULL;
+        status =
+            locate(strcmp(resume, "auto") == 0 ? bpt_run_folder_path(job->run) : resume, &found);
+        if (found) snprintf(path, sizeof path, "%s", found);
+        bpt_free(found);
+    }
+    BPT_TRY(bpt_comm_agree(job->comm, status));
+    BPT_TRY(bpt_comm_broadcast(job->comm, 0, path, sizeof path));
+    return path[0] ? bpt_strdup(path, &c->path) : BPT_OK;
+}
+
+bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c) {
     *c = (bpt_checkpoint){0};
     *found = false;
-    if (!automatic) BPT_TRY(bpt_checkpoint_expect(resume)); /* on this rank's file system */
-    BPT_TRY(locate(automatic ? bpt_run_folder_path(job->run) : resume, &c->path));
+    BPT_TRY(choose(job, c));
     if (!c->path) return BPT_OK;
-    bpt_status status = bpt_checkpoint_verify(c->path);
+    bpt_status status = bpt_checkpoint_verify(c->path, job->rank);
     if (status == BPT_OK) status = load_state(job, c);
     if (status != BPT_OK) {
         bpt_checkpoint_close(c);
@@ -281,7 +320,7 @@ static bpt_status read_vector(const bpt_checkpoint *c, const bpt_job *job, const
 bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, const bpt_job *job, float *weights,
                                float *momentum) {
     char name[BPT_CHECKPOINT_NAME_SIZE];
-    BPT_TRY(read_vector(c, job, "model.safetensors", weights));
+    if (job->rank == 0) BPT_TRY(read_vector(c, job, "model.safetensors", weights));
     if (!c->exact) {
         memset(momentum, 0, job->model->segments.n_elements * sizeof *momentum);
         return BPT_OK;

@@ -24,17 +24,18 @@ bpt_status bpt_checkpoint_expect(const char *resume);
 
 /** What a checkpoint holds, verified. */
 typedef struct bpt_checkpoint {
-    char *path; /* of its folder */
-    bpt_json_doc
-        *state;         /* of this rank; NULL: the job had other ranks or another way of updating */
-    bpt_counters count; /* of this rank; with another shape of job, progress alone */
+    char *path;          /* of its folder */
+    bpt_json_doc *state; /* of this rank, or of rank 0 where the job had fewer ranks */
+    bpt_counters count;  /* of this rank; with another shape of job, progress alone */
+    uint64_t next_eval;  /* progress at which an evaluation is due; 0: not known */
     bpt_sampler_state sampler;
     const bpt_json *exchange; /* inside state; NULL if nothing was exchanged */
     bool exact;               /* of this very job: it goes on bit for bit */
     const char *differs;      /* else: in what it differs; static */
 } bpt_checkpoint;
 
-/** Finds and verifies the checkpoint that --resume names.
+/** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to
+ * the verification: agree on the status afterwards.
  * @param[out] found whether there is one (with "auto" there may be none)
  * @param[out] c     released by bpt_checkpoint_close()
  * @return BPT_OK, BPT_ENOENT (none where one was named), BPT_ECORRUPT (a file differs from its
@@ -43,7 +44,8 @@ bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *
 void bpt_checkpoint_close(bpt_checkpoint *c);
 
 /** Reads weights and momentum into vectors.
- * @param weights,momentum shape [n weights] */
+ * @param[out] weights  shape [n weights]; on rank 0 alone
+ * @param[out] momentum shape [n weights]; zero where the job is another one */
 bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, const bpt_job *job, float *weights,
                                float *momentum);
 

@@ -10,6 +10,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+enum { FORMAT = 1 }; /* of DONE */
 
 static const size_t max_file_bytes = (size_t)1 << 40;
 
@@ -29,9 +32,11 @@ bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_chec
 
 /* ---- DONE ---- */
 
-static void put_files(bpt_json_writer *w, const bpt_checkpoint_file *files, size_t n) {
+static void put_files(bpt_json_writer *w, uint64_t serial, const bpt_checkpoint_file *files,
+                      size_t n) {
     bpt_json_open_object(w, NULL);
-    bpt_json_put_u64(w, "format", 1);
+    bpt_json_put_u64(w, "format", FORMAT);
+    bpt_json_put_u64(w, "serial", serial);
     bpt_json_put_text(w, "checksum", BPT_CHECKSUM_NAME);
     bpt_json_open_array(w, "files");
     for (size_t i = 0; i < n; i++) {
@@ -47,13 +52,13 @@ static void put_files(bpt_json_writer *w, const bpt_checkpoint_file *files, size
     bpt_json_close_object(w);
 }
 
-bpt_status bpt_checkpoint_write_done(const char *folder, const bpt_checkpoint_file *files,
-                                     size_t n) {
+bpt_status bpt_checkpoint_write_done(const char *folder, uint64_t serial,
+                                     const bpt_checkpoint_file *files, size_t n) {
     bpt_json_writer w = {0};
     const char *text;
     size_t length;
     char *path = NULL;
-    put_files(&w, files, n);
+    put_files(&w, serial, files, n);
     bpt_status status = bpt_json_end_text(&w, &text, &length);
     if (status == BPT_OK) status = bpt_strf(&path, "%s/DONE", folder);
     if (status == BPT_OK) status = bpt_file_write(path, text, length);
@@ -79,90 +84,168 @@ static bpt_status verify_entry(const bpt_json_doc *doc, const bpt_json *entry, c
     return BPT_OK;
 }
 
-static bpt_status verify_list(const bpt_json_doc *doc, const char *folder) {
-    const bpt_json *files;
-    BPT_TRY(bpt_json_get_array(doc, bpt_json_root(doc), "files", &files));
-    for (size_t i = 0; i < bpt_json_size(files); i++)
-        BPT_TRY(verify_entry(doc, bpt_json_at(files, i), folder));
+/* Whether @p rank reads this file when the job goes on. */
+static bool is_read_by(const char *name, uint32_t rank) {
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "rank-%u.", rank);
+    return strncmp(name, prefix, strlen(prefix)) == 0 ||
+           (rank == 0 && strcmp(name, "model.safetensors") == 0);
+}
+
+static bpt_status verify_list(const bpt_json_doc *doc, const char *folder, uint32_t rank) {
+    const bpt_json *root = bpt_json_root(doc), *files;
+    uint64_t format;
+    const char *checksum;
+    BPT_TRY(bpt_json_get_u64(doc, root, "format", 1, UINT32_MAX, &format));
+    BPT_TRY(bpt_json_get_text(doc, root, "checksum", &checksum));
+    if (format > FORMAT || strcmp(checksum, BPT_CHECKSUM_NAME) != 0)
+        return bpt_fail(BPT_EDATA, "%s was written by a newer bpt (format %llu, checksum %s)",
+                        folder, (unsigned long long)format, checksum);
+    BPT_TRY(bpt_json_get_array(doc, root, "files", &files));
+    for (size_t i = 0; i < bpt_json_size(files); i++) {
+        const char *name;
+        BPT_TRY(bpt_json_get_text(doc, bpt_json_at(files, i), "name", &name));
+        if (is_read_by(name, rank)) BPT_TRY(verify_entry(doc, bpt_json_at(files, i), folder));
+    }
     return BPT_OK;
 }
 
 /* ---- the folder of checkpoints ---- */
 
 typedef struct {
-    char **names; /* sorted, newest first; shape [n] */
-    size_t n, capacity;
-} name_list;
+    char *name;
+    bool whole;      /* has DONE */
+    uint64_t serial; /* 0 if not whole; the largest where DONE is damaged, so that it is noticed */
+} entry;
 
-static void free_names(name_list *list) {
-    for (size_t i = 0; i < list->n; i++) bpt_free(list->names[i]);
-    bpt_free(list->names);
+typedef struct {
+    entry *entries; /* newest first, the ones that are not whole last; shape [n] */
+    size_t n, capacity;
+} listing;
+
+static void free_listing(listing *l) {
+    for (size_t i = 0; i < l->n; i++) bpt_free(l->entries[i].name);
+    bpt_free(l->entries);
 }
 
 static int newest_first(const void *a, const void *b) {
-    return strcmp(*(char *const *)b, *(char *const *)a);
+    const entry *x = a, *y = b;
+    if (x->whole != y->whole) return x->whole ? -1 : 1;
+    if (x->serial != y->serial) return x->serial > y->serial ? -1 : 1;
+    return strcmp(y->name, x->name);
 }
 
-static bpt_status list_names(const char *folder, name_list *list) {
-    *list = (name_list){0};
-    DIR *dir = opendir(folder);
-    if (!dir) return errno == ENOENT ? BPT_OK : bpt_fail_errno(errno, "list", folder);
-    bpt_status status = BPT_OK;
-    for (struct dirent *e; status == BPT_OK && (e = readdir(dir));) {
-        if (strncmp(e->d_name, "step-", 5) != 0) continue;
-        status = BPT_GROW("checkpoint names", list->n + 1, &list->names, &list->capacity);
-        if (status == BPT_OK) status = bpt_strdup(e->d_name, &list->names[list->n]);
-        if (status == BPT_OK) list->n++;
-    }
-    closedir(dir);
-    if (status != BPT_OK) {
-        free_names(list);
-        return status;
-    }
-    if (list->n) qsort(list->names, list->n, sizeof *list->names, newest_first);
-    return BPT_OK;
-}
-
-static bpt_status is_whole(const char *folder, const char *name, bool *whole) {
-    char *path;
-    BPT_TRY(bpt_strf(&path, "%s/%s/DONE", folder, name));
-    *whole = bpt_path_exists(path);
-    bpt_free(path);
-    return BPT_OK;
-}
-
-bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path) {
-    name_list list;
-    BPT_TRY(list_names(folder, &list));
-    bpt_status status = BPT_OK;
-    *path = NULL;
-    for (size_t i = 0; status == BPT_OK && i < list.n && !*path; i++) {
-        bool whole = false;
-        if (before && strcmp(list.names[i], before) >= 0) continue;
-        status = is_whole(folder, list.names[i], &whole);
-        if (whole) status = bpt_strf(path, "%s/%s", folder, list.names[i]);
-    }
-    free_names(&list);
+static bpt_status read_serial(const char *path, uint64_t *serial) {
+    char *text;
+    size_t size;
+    bpt_json_doc *doc;
+    BPT_TRY(bpt_file_read(path, 64 << 20, &text, &size));
+    bpt_status status = bpt_json_parse(path, text, size, &doc);
+    bpt_free(text);
+    BPT_TRY(status);
+    status = bpt_json_get_u64(doc, bpt_json_root(doc), "serial", 1, UINT64_MAX - 1, serial);
+    bpt_json_doc_free(doc);
     return status;
 }
 
-bpt_status bpt_checkpoint_prune(const char *folder, size_t keep) {
-    name_list list;
-    BPT_TRY(list_names(folder, &list));
+static bpt_status add_entry(const char *folder, const char *name, listing *l) {
+    char *done;
+    BPT_TRY(BPT_GROW("checkpoints", l->n + 1, &l->entries, &l->capacity));
+    entry *e = &l->entries[l->n];
+    BPT_TRY(bpt_strdup(name, &e->name));
+    l->n++;
+    BPT_TRY(bpt_strf(&done, "%s/%s/DONE", folder, name));
+    e->whole = bpt_path_exists(done);
+    e->serial = 0;
+    if (e->whole && read_serial(done, &e->serial) != BPT_OK) e->serial = UINT64_MAX;
+    bpt_free(done);
+    return BPT_OK;
+}
+
+static bpt_status list(const char *folder, listing *l) {
+    *l = (listing){0};
+    DIR *dir = opendir(folder);
+    if (!dir) return errno == ENOENT ? BPT_OK : bpt_fail_errno(errno, "list", folder);
     bpt_status status = BPT_OK;
-    size_t n_whole = 0;
-    for (size_t i = 0; status == BPT_OK && i < list.n; i++) {
-        bool whole = false;
-        char *path = NULL;
-        status = is_whole(folder, list.names[i], &whole);
-        n_whole += whole;
-        /* Newer than any whole one: another rank may be writing it. */
-        if (n_whole == 0 || (whole && n_whole <= keep)) continue;
-        if (status == BPT_OK) status = bpt_strf(&path, "%s/%s", folder, list.names[i]);
-        if (status == BPT_OK) status = bpt_dir_remove(path);
+    for (struct dirent *e; status == BPT_OK && (e = readdir(dir));)
+        if (strncmp(e->d_name, "step-", 5) == 0) status = add_entry(folder, e->d_name, l);
+    closedir(dir);
+    if (status != BPT_OK) {
+        free_listing(l);
+        return status;
+    }
+    if (l->n) qsort(l->entries, l->n, sizeof *l->entries, newest_first);
+    return BPT_OK;
+}
+
+/* The number of the entry that comes after @p before in age; 0 where @p before is NULL. */
+static size_t position_after(const listing *l, const char *before) {
+    if (!before) return 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->entries[i].name, before) == 0) return i + 1;
+    return l->n;
+}
+
+bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path) {
+    listing l;
+    BPT_TRY(list(folder, &l));
+    const size_t i = position_after(&l, before);
+    *path = NULL;
+    const bpt_status status =
+        i < l.n && l.entries[i].whole ? bpt_strf(path, "%s/%s", folder, l.entries[i].name) : BPT_OK;
+    free_listing(&l);
+    return status;
+}
+
+bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial) {
+    listing l;
+    BPT_TRY(list(folder, &l));
+    *serial = 1;
+    for (size_t i = 0; i < l.n; i++)
+        if (l.entries[i].serial != UINT64_MAX && l.entries[i].serial >= *serial)
+            *serial = l.entries[i].serial + 1;
+    free_listing(&l);
+    return BPT_OK;
+}
+
+bpt_status bpt_checkpoint_place(const char *from, const char *to) {
+    char *aside;
+    BPT_TRY(bpt_strf(&aside, "%s.old", to));
+    bpt_status status = bpt_checkpoint_remove(aside);
+    if (status == BPT_OK && rename(to, aside) != 0 && errno != ENOENT)
+        status = bpt_fail_errno(errno, "rename", to);
+    if (status == BPT_OK && rename(from, to) != 0) status = bpt_fail_errno(errno, "rename to", to);
+    if (status == BPT_OK) status = bpt_checkpoint_remove(aside);
+    bpt_free(aside);
+    return status;
+}
+
+bpt_status bpt_checkpoint_remove(const char *folder) {
+    char *done;
+    if (!bpt_path_exists(folder)) return BPT_OK;
+    BPT_TRY(bpt_strf(&done, "%s/DONE", folder));
+    bpt_status status = BPT_OK;
+    if (unlink(done) == 0)
+        status = bpt_dir_sync(folder);
+    else if (errno != ENOENT)
+        status = bpt_fail_errno(errno, "remove", done);
+    bpt_free(done);
+    return status == BPT_OK ? bpt_dir_remove(folder) : status;
+}
+
+bpt_status bpt_checkpoint_prune(const char *folder, size_t keep) {
+    listing l;
+    BPT_TRY(list(folder, &l));
+    bpt_status status = BPT_OK;
+    for (size_t i = 0; status == BPT_OK && i < l.n; i++) {
+        char *path;
+        if (l.entries[i].whole && i < keep) continue;
+        status = bpt_strf(&path, "%s/%s", folder, l.entries[i].name);
+        if (status != BPT_OK) break;
+        status = bpt_checkpoint_remove(path);
         bpt_free(path);
     }
-    free_names(&list);
+    free_listing(&l);
     return status;
 }
 
@@ -190,7 +273,7 @@ static void hint_at_earlier(const char *folder) {
     bpt_free(copy);
 }
 
-bpt_status bpt_checkpoint_verify(const char *folder) {
+bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank) {
     char *path, *text = NULL;
     size_t size;
     bpt_json_doc *doc = NULL;
@@ -198,7 +281,7 @@ bpt_status bpt_checkpoint_verify(const char *folder) {
     BPT_TRY(bpt_strf(&path, "%s/DONE", folder));
     BPT_TRY_GOTO(status, bpt_file_read(path, 64 << 20, &text, &size), done);
     BPT_TRY_GOTO(status, bpt_json_parse(path, text, size, &doc), done);
-    status = verify_list(doc, folder);
+    status = verify_list(doc, folder, rank);
 done:
     if (status == BPT_ECORRUPT || status == BPT_EDATA) hint_at_earlier(folder);
     bpt_json_doc_free(doc);

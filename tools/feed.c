@@ -79,7 +79,12 @@ bpt_status bpt_feed_next(bpt_feed *f, bpt_batch *batch) {
 }
 
 bpt_sampler_state bpt_feed_state(const bpt_feed *f) {
-    return f->taken;
+    const bpt_sampler_state ahead = bpt_sampler_state_get(f->sampler);
+    bpt_sampler_state state = f->taken;
+    /* A pass that has begun ahead covers what was known then, not what is known by now. */
+    const uint64_t next = state.rounds ? state.pass + 1 : state.pass;
+    if (ahead.rounds && ahead.pass == next) state.next_rounds = ahead.rounds;
+    return state;
 }
 
 uint64_t bpt_feed_wait_ns(const bpt_feed *f) {

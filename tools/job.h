@@ -17,22 +17,17 @@
 #include "tools/run_folder.h"
 #include "tools/train_options.h"
 
-/** What has happened so far; a checkpoint stores it. */
+/** What has happened so far, before a checkpoint too: it stores this. */
 typedef struct bpt_counters {
     uint64_t progress;   /* samples trained on by all ranks, as last heard */
     uint64_t steps;      /* of this rank */
     uint64_t samples;    /* of this rank */
     uint64_t unreported; /* of this rank since the last exchange was answered */
-    double seconds;      /* of the run, before it was resumed */
-} bpt_counters;
-
-/** Where the time of this process went. */
-typedef struct bpt_times {
-    uint64_t start_ns;
     uint64_t compute_ns; /* inside training steps, waiting for data included */
     uint64_t wait_ns;    /* for other ranks */
-    uint64_t eval_ns;
-} bpt_times;
+    uint64_t eval_ns;    /* in evaluations */
+    double seconds;      /* of the run, before this process began */
+} bpt_counters;
 
 /** Since the last line of progress. */
 typedef struct bpt_interval {
@@ -64,8 +59,9 @@ typedef struct bpt_job {
     bpt_exchange *exchange; /* NULL where nothing is exchanged */
     bpt_feed *feed;
     bpt_run_folder *run;
+    bool finished; /* before it began: --resume auto on a run that came to its end */
     bpt_counters count;
-    bpt_times time;
+    uint64_t start_ns; /* of this process's training */
     bpt_interval interval;
     float *flat;                         /* scratch vector, shape [n weights] */
     uint64_t next_eval, next_checkpoint; /* progress at which they are due; UINT64_MAX: never */

@@ -44,7 +44,7 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
         status = bpt_network_train(job->network, batch.pixels, batch.labels, bpt_job_rate(job),
                                    (float)job->batch, &result);
     BPT_TRY(name_step(job, status));
-    job->time.compute_ns += bpt_clock_ns() - start_ns;
+    job->count.compute_ns += bpt_clock_ns() - start_ns;
     job->count.steps++;
     job->count.samples += batch.n;
     job->count.unreported += batch.n;
@@ -91,7 +91,7 @@ static progress measure(const bpt_job *job) {
         .loss = i->loss_samples ? i->loss_sum / (double)i->loss_samples : job->last_loss,
         .images_per_s = rate,
         .data_share = (double)(bpt_feed_wait_ns(job->feed) - i->data_wait_ns) * 1e-9 / seconds,
-        .wait_share = (double)(job->time.wait_ns - i->wait_ns) * 1e-9 / seconds,
+        .wait_share = (double)(job->count.wait_ns - i->wait_ns) * 1e-9 / seconds,
         .eta_s = rate > 0 && now_progress < job->total_samples
                      ? (double)(job->total_samples - now_progress) / rate
                      : 0.0,
@@ -119,8 +119,7 @@ static void put_where(bpt_job *job) {
     bpt_json_writer *w = &job->json;
     bpt_json_put_real(w, "epoch", bpt_job_epoch(job));
     bpt_json_put_u64(w, "step", (job->count.progress + job->count.unreported) / job->batch_all);
-    bpt_json_put_real(w, "seconds",
-                      job->count.seconds + bpt_clock_seconds_since(job->time.start_ns));
+    bpt_json_put_real(w, "seconds", job->count.seconds + bpt_clock_seconds_since(job->start_ns));
 }
 
 static bpt_status write_step_event(bpt_job *job, const progress *p) {
@@ -146,7 +145,7 @@ bpt_status bpt_job_report(bpt_job *job) {
     job->interval = (bpt_interval){
         .start_ns = bpt_clock_ns(),
         .progress = job->count.progress + job->count.unreported,
-        .wait_ns = job->time.wait_ns,
+        .wait_ns = job->count.wait_ns,
         .data_wait_ns = bpt_feed_wait_ns(job->feed),
     };
     return write_step_event(job, &p);
@@ -214,7 +213,7 @@ bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
     all = mine;
     BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);
     if (together) BPT_TRY(sum_contributions(job, &mine, &all));
-    job->time.eval_ns += bpt_clock_ns() - start_ns;
+    job->count.eval_ns += bpt_clock_ns() - start_ns;
     *stopped = all.stopped != 0;
     if (*stopped) return BPT_OK;
     job->test_loss = all.result.loss_sum / (double)all.result.n_samples;

@@ -6,6 +6,31 @@
 #include <errno.h>
 #include <stdio.h>
 
+/* What can be done about it where the error itself proposes nothing. */
+static void print_general_hint(const char *program, bpt_status status) {
+    static const struct {
+        bpt_status status;
+        const char *text;
+    } hints[] = {
+        {BPT_EEXIST, "name another path"},
+        {BPT_ENOENT, "check the path; it counts from the folder that the command is given in"},
+        {BPT_EDATA, "name another file, or make this one again"},
+        {BPT_ECORRUPT, "take it from a copy, or make it again"},
+        {BPT_EIO, "check that the path exists and that you may read and write there"},
+        {BPT_ENOSPC, "make room there, or name a path on another disk"},
+        {BPT_ENOMEM, "lower --batch-size or --prefetch, or end other programs"},
+        {BPT_ENUMERIC, "check the weights and the learning rate that they were trained with"},
+        {BPT_EPEER, "that rank says more, here or in its log file"},
+        {BPT_ECOMM, "look what mpirun says about hosts and network"},
+    };
+    for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
+        if (hints[i].status == status) {
+            fprintf(stderr, "hint: %s\n", hints[i].text);
+            return;
+        }
+    fprintf(stderr, "hint: `%s --help` explains all options\n", program);
+}
+
 int bpt_program_end(const char *program, bpt_status status) {
     if (fflush(stdout) != 0 && status == BPT_OK)
         status = bpt_fail_errno(errno, "write to", "standard output");
@@ -13,7 +38,10 @@ int bpt_program_end(const char *program, bpt_status status) {
     if (status != BPT_OK) {
         const bpt_error *error = bpt_error_last();
         fprintf(stderr, "%s: %s\n", program, error->text);
-        if (error->hint[0]) fprintf(stderr, "hint: %s\n", error->hint);
+        if (error->hint[0])
+            fprintf(stderr, "hint: %s\n", error->hint);
+        else
+            print_general_hint(program, status);
     }
     return bpt_status_exit(status);
 }

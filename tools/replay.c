@@ -9,6 +9,7 @@
 #include "outer/update_rule.h"
 #include "storage/loader.h"
 #include "tools/replay_log.h"
+#include "tools/train_options.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -53,34 +54,25 @@ typedef struct {
 
 /* ---- one worker ---- */
 
-/* The indices of the next batch. The stream is told at each pass how many rounds it covers, since
+/* The indices of the next batch. The stream is told how many rounds the next pass covers, since
  * here all rounds are known from the start. */
-static bpt_status next_indices(const replay *r, worker *w, uint32_t rank) {
-    const size_t batch = (size_t)r->o->batch_size;
-    for (size_t done = 0; done < batch;) {
-        bpt_sampler_state s = bpt_sampler_state_get(w->sampler);
-        if (s.rounds == 0) {
-            if (s.pass >= w->log->n_passes)
-                return bpt_fail(BPT_EDATA, "the step log of rank %" PRIu32 " ends early", rank);
-            s.rounds = w->log->pass_rounds[s.pass];
-            s.position = 0;
-            BPT_TRY(bpt_sampler_state_set(w->sampler, &s));
-        }
-        const uint64_t left = bpt_partition_held(r->shares, rank, s.rounds) - s.position;
-        const size_t n = batch - done < left ? batch - done : (size_t)left;
-        BPT_TRY(bpt_sampler_next(w->sampler, n, r->indices + done));
-        done += n;
+static bpt_status next_indices(const replay *r, worker *w) {
+    bpt_sampler_state s = bpt_sampler_state_get(w->sampler);
+    const uint64_t next = s.rounds ? s.pass + 1 : s.pass;
+    if (next < w->log->n_passes) {
+        s.next_rounds = w->log->pass_rounds[next];
+        BPT_TRY(bpt_sampler_state_set(w->sampler, &s));
     }
-    return BPT_OK;
+    return bpt_sampler_next(w->sampler, (size_t)r->o->batch_size, r->indices);
 }
 
-static bpt_status repeat_step(replay *r, worker *w, uint32_t rank) {
+static bpt_status repeat_step(replay *r, worker *w) {
     const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count +
                          (double)r->o->batch_size / (double)r->split->count;
     const float rate = (float)bpt_schedule_rate(&r->schedule, epoch);
     bpt_batch batch;
     bpt_batch_result result;
-    BPT_TRY(next_indices(r, w, rank));
+    BPT_TRY(next_indices(r, w));
     BPT_TRY(bpt_loader_request(r->loader, r->indices, (uint32_t)r->o->batch_size));
     BPT_TRY(bpt_loader_next(r->loader, &batch));
     const bpt_status status = bpt_network_train(w->network, batch.pixels, batch.labels, rate,
@@ -124,7 +116,7 @@ static bpt_status advance(replay *r, uint32_t rank, bool *moved) {
         const bpt_replay_push *p = &w->log->pushes[w->next_push];
         const uint64_t until = w->pending ? p->landed_at : p->pushed_at;
         if (w->steps < until)
-            BPT_TRY(repeat_step(r, w, rank));
+            BPT_TRY(repeat_step(r, w));
         else if (!w->pending)
             BPT_TRY(push(r, w));
         else if (w->answered == r->m)
@@ -309,15 +301,21 @@ static void close_all(replay *r) {
     bpt_replay_logs_free(&r->logs);
 }
 
-/* The options of the run itself. */
-static bpt_status load_options(const char *run, bpt_train_options *o, bpt_option_set **set) {
-    char *config;
+/* The options of the run itself; the command line goes before, for a dataset that has moved. */
+static bpt_status load_options(const char *run, int argc, char **argv, bpt_train_options *o,
+                               bpt_option_set **set) {
+    char *config = NULL, **all = NULL;
     bpt_option_request request;
+    bpt_status status;
     BPT_TRY(bpt_strf(&config, "%s/config.yaml", run));
-    char *argv[] = {"bpt-train", "--config", config};
-    const bpt_status status = bpt_options_parse(&bpt_train_command, 3, argv, o, &request, set);
+    BPT_TRY_GOTO(status, BPT_NEW("arguments", (size_t)argc + 2, &all), done);
+    memcpy(all, argv, (size_t)argc * sizeof *all);
+    all[argc] = "--config";
+    all[argc + 1] = config;
+    status = bpt_options_parse(&bpt_train_command, argc + 2, all, o, &request, set);
+done:
+    bpt_free(all);
     bpt_free(config);
-    o->replay = run;
     return status;
 }
 
@@ -330,10 +328,10 @@ static bpt_status repeat(const bpt_train_options *of_run) {
     return status;
 }
 
-bpt_status bpt_replay(const bpt_train_options *options) {
+bpt_status bpt_replay(const char *run, int argc, char **argv) {
     bpt_train_options of_run = {0};
     bpt_option_set *set = NULL;
-    bpt_status status = load_options(options->replay, &of_run, &set);
+    bpt_status status = load_options(run, argc, argv, &of_run, &set);
     if (status == BPT_OK) status = repeat(&of_run);
     bpt_option_set_free(set);
     if (status != BPT_OK && !bpt_error_last()->hint[0])

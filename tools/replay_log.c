@@ -90,13 +90,19 @@ static bpt_status take_step_line(const bpt_json_doc *doc, void *context) {
 
 /* ---- updates of a shard ---- */
 
+typedef struct {
+    bpt_replay_shard *shard;
+    uint32_t n_workers;
+} shard_reader;
+
 static bpt_status take_update_line(const bpt_json_doc *d, void *context) {
-    bpt_replay_shard *s = context;
+    shard_reader *r = context;
+    bpt_replay_shard *s = r->shard;
     const bpt_json *o = bpt_json_root(d);
     bpt_replay_update u;
     uint64_t worker;
     double gamma, q;
-    BPT_TRY(bpt_json_get_u64(d, o, "worker", 0, UINT32_MAX, &worker));
+    BPT_TRY(bpt_json_get_u64(d, o, "worker", 0, r->n_workers - 1, &worker));
     BPT_TRY(bpt_json_get_u64(d, o, "version", 1, UINT64_MAX, &u.version));
     BPT_TRY(bpt_json_get_u64(d, o, "seq", 1, UINT64_MAX, &u.seq));
     BPT_TRY(bpt_json_get_real(d, o, "gamma", &gamma));
@@ -133,13 +139,14 @@ static bpt_status count_workers(const char *run, uint32_t *n) {
 
 static bpt_status read_rank(const char *run, bpt_replay_logs *logs, uint32_t rank) {
     worker_reader reader = {&logs->workers[rank], logs->n_workers};
+    shard_reader updates = {&logs->shards[rank], logs->n_workers};
     char *path;
     BPT_TRY(log_path(run, "steps", rank, &path));
     bpt_status status = read_lines(path, take_step_line, &reader);
     bpt_free(path);
     BPT_TRY(status);
     BPT_TRY(log_path(run, "updates", rank, &path));
-    status = read_lines(path, take_update_line, &logs->shards[rank]);
+    status = read_lines(path, take_update_line, &updates);
     bpt_free(path);
     return status;
 }

@@ -24,11 +24,11 @@ static bpt_status summarise_rank(bpt_job *job, rank_summary *r) {
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
     *r = (rank_summary){
-        .seconds = job->count.seconds + bpt_clock_seconds_since(job->time.start_ns),
-        .compute_s = (double)job->time.compute_ns * 1e-9,
-        .wait_s = (double)job->time.wait_ns * 1e-9,
+        .seconds = job->count.seconds + bpt_clock_seconds_since(job->start_ns),
+        .compute_s = (double)job->count.compute_ns * 1e-9,
+        .wait_s = (double)job->count.wait_ns * 1e-9,
         .data_wait_s = (double)bpt_feed_wait_ns(job->feed) * 1e-9,
-        .eval_s = (double)job->time.eval_ns * 1e-9,
+        .eval_s = (double)job->count.eval_ns * 1e-9,
         .comm_cpu_s = bpt_comm_cpu_seconds(job->comm),
         .samples = job->count.samples,
         .steps = job->count.steps,
@@ -134,8 +134,7 @@ static bpt_status write_end_event(bpt_job *job) {
     bpt_json_put_text(w, "event", "end");
     bpt_json_put_real(w, "epoch", bpt_job_epoch(job));
     bpt_json_put_u64(w, "step", job->count.progress / job->batch_all);
-    bpt_json_put_real(w, "seconds",
-                      job->count.seconds + bpt_clock_seconds_since(job->time.start_ns));
+    bpt_json_put_real(w, "seconds", job->count.seconds + bpt_clock_seconds_since(job->start_ns));
     bpt_json_put_real(w, "accuracy", job->test_accuracy);
     bpt_json_put_real(w, "loss", job->test_loss);
     bpt_json_close_object(w);

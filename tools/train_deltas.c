@@ -50,7 +50,7 @@ static bpt_status push(merger *m) {
     for (size_t i = 0; i < m->n; i++) m->local[i] = m->pushed[i] - m->base[i];
     const bpt_report report = {
         .samples = job->count.samples - m->pushed_samples,
-        .busy_ns = job->time.compute_ns - m->pushed_compute_ns,
+        .busy_ns = job->count.compute_ns - m->pushed_compute_ns,
         .quality = 1.0,
         .covered = bpt_feed_state(job->feed).covered,
         .wants = bpt_train_wants(),
@@ -59,7 +59,7 @@ static bpt_status push(merger *m) {
     m->pending = true;
     m->pushed_steps = job->count.steps;
     m->pushed_samples = job->count.samples;
-    m->pushed_compute_ns = job->time.compute_ns;
+    m->pushed_compute_ns = job->count.compute_ns;
     return BPT_OK;
 }
 
@@ -81,7 +81,7 @@ static bpt_status land(merger *m, bpt_reply *reply) {
     bpt_job *job = m->job;
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_exchange_wait(job->exchange, reply));
-    job->time.wait_ns += bpt_clock_ns() - start_ns;
+    job->count.wait_ns += bpt_clock_ns() - start_ns;
     const uint64_t own = job->count.samples - m->pushed_samples;
     bpt_job_note_reply(job, reply);
     job->count.unreported = own;

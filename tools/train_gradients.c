@@ -12,7 +12,7 @@ static bpt_status exchange_gradient(bpt_job *job, bpt_reply *reply) {
     BPT_TRY(bpt_exchange_push(job->exchange, job->flat, &report));
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_exchange_wait(job->exchange, reply));
-    job->time.wait_ns += bpt_clock_ns() - start_ns;
+    job->count.wait_ns += bpt_clock_ns() - start_ns;
     return bpt_network_set(job->network, BPT_VECTOR_GRADIENTS, reply->values);
 }
 

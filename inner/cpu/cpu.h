@@ -8,8 +8,8 @@
  *
  * Each call runs on the calling thread alone: parallelism is the scheduler's.
  *
- * Threads: creating and binding by one thread; bpt_kernel_run() from all workers, a given kernel
- * by one at a time. */
+ * Threads: creating and binding by the thread that made the bpt_cpu; bpt_kernel_run() from all
+ * workers, a given kernel by one at a time. */
 #ifndef BPT_INNER_CPU_H
 #define BPT_INNER_CPU_H
 
@@ -113,9 +113,6 @@ typedef struct bpt_matrix {
 /** DST = SRC x WEIGHTS (+ BIAS, shape [1, columns], if @p bias). */
 bpt_status bpt_cpu_matmul(bpt_cpu *cpu, bpt_matrix src, bpt_matrix weights, bpt_matrix dst,
                           bool bias, bpt_kernel **out);
-
-/** SRC [N, K] -> DST = log(softmax(SRC)) along K, plain. */
-bpt_status bpt_cpu_log_softmax(bpt_cpu *cpu, int64_t n, int64_t k, bpt_kernel **out);
 
 /** Copies SRC to DST with a change of layout. */
 bpt_status bpt_cpu_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layout *to,

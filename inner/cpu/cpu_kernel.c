@@ -15,7 +15,7 @@ static const int dnnl_args[BPT_N_SLOTS] = {
     [BPT_SLOT_WORKSPACE] = DNNL_ARG_WORKSPACE,
 };
 
-static bpt_status add_arg(bpt_kernel *k, int dnnl_arg, const dnnl_memory_desc_t *md) {
+static bpt_status add_arg(bpt_kernel *k, int dnnl_arg, const bpt__md *md) {
     dnnl_memory_t memory;
     BPT__DNNL_TRY(dnnl_memory_create(&memory, md, k->cpu->engine, DNNL_MEMORY_NONE));
     k->args[k->n_args++] = (dnnl_exec_arg_t){.arg = dnnl_arg, .memory = memory};
@@ -23,16 +23,16 @@ static bpt_status add_arg(bpt_kernel *k, int dnnl_arg, const dnnl_memory_desc_t 
 }
 
 static bpt_status add_slot(bpt_kernel *k, bpt_slot slot) {
-    const dnnl_memory_desc_t *md =
+    const bpt__md *md =
         dnnl_primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, dnnl_args[slot]);
     if (!md || dnnl_memory_desc_get_size(md) == 0) return BPT_OK; /* e.g. no workspace needed */
-    BPT_TRY(bpt__layout_add(k->cpu, md, &k->layouts[slot]));
+    BPT_TRY(bpt__layout_copy(k->cpu, md, &k->layouts[slot]));
     k->arg_of_slot[slot] = k->n_args;
     return add_arg(k, dnnl_args[slot], md);
 }
 
 static bpt_status add_scratch(bpt_kernel *k) {
-    const dnnl_memory_desc_t *md =
+    const bpt__md *md =
         dnnl_primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, DNNL_ARG_SCRATCHPAD);
     const size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
     if (bytes == 0) return BPT_OK;
@@ -41,8 +41,8 @@ static bpt_status add_scratch(bpt_kernel *k) {
     return add_arg(k, DNNL_ARG_SCRATCHPAD, md);
 }
 
-bpt_status bpt__kernel_from_pd(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
-                               int n_slots, bpt_kernel **out) {
+bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
+                              int n_slots, bpt_kernel **out) {
     bpt_kernel *k;
     const bpt_status status = BPT_NEW("kernel", 1, &k);
     if (status != BPT_OK) {
@@ -60,15 +60,6 @@ bpt_status bpt__kernel_from_pd(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt
     BPT_TRY(add_scratch(k));
     *out = k;
     return BPT_OK;
-}
-
-bpt_status bpt__kernel_create(bpt_cpu *cpu, const_dnnl_op_desc_t op, const bpt_kernel *hint,
-                              const bpt_slot *slots, int n_slots, bpt_kernel **out) {
-    bpt__one_thread();
-    dnnl_primitive_desc_t pd;
-    BPT__DNNL_TRY(
-        dnnl_primitive_desc_create(&pd, op, cpu->attr, cpu->engine, hint ? hint->pd : NULL));
-    return bpt__kernel_from_pd(cpu, pd, slots, n_slots, out);
 }
 
 const bpt_layout *bpt_kernel_layout(const bpt_kernel *k, bpt_slot slot) {

@@ -1,14 +1,13 @@
 /** @file inner/cpu/cpu_private.h
- * What the files of this folder share; the only header that includes oneDNN's. */
+ * What the files of this folder share. */
 #ifndef BPT_INNER_CPU_PRIVATE_H
 #define BPT_INNER_CPU_PRIVATE_H
 
 #include "inner/cpu/cpu.h"
-
-#include <oneapi/dnnl/dnnl.h>
+#include "inner/cpu/dnnl_version.h"
 
 struct bpt_layout {
-    dnnl_memory_desc_t md;
+    bpt__md *md;
     bpt_layout *next; /* in bpt_cpu.layouts */
 };
 
@@ -42,20 +41,25 @@ bpt_status bpt__dnnl_check(dnnl_status_t code, const char *call);
 
 #define BPT__DNNL_TRY(call) BPT_TRY(bpt__dnnl_check((call), #call))
 
-/** Adds a layout that belongs to @p cpu. */
-bpt_status bpt__layout_add(bpt_cpu *cpu, const dnnl_memory_desc_t *md, const bpt_layout **out);
+/* Layouts; each belongs to @p cpu. @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **out);
+bpt_status bpt__layout_by_tag(bpt_cpu *cpu, const int64_t *dims, int n_dims, dnnl_format_tag_t tag,
+                              const bpt_layout **out);
+bpt_status bpt__layout_by_strides(bpt_cpu *cpu, const int64_t *dims, const int64_t *strides,
+                                  int n_dims, const bpt_layout **out);
+
+enum { BPT__N_SPATIAL = 2 }; /* rows, columns */
+
+/** What a window reads beyond the input's end: oneDNN takes it as padding. Below zero where floor
+ * division leaves rows over. */
+void bpt__pad_end(const bpt_conv_problem *p, dnnl_dim_t pad_end[BPT__N_SPATIAL]);
 
 /** Makes oneDNN use one thread on the calling thread, now and in kernels created here. */
 void bpt__one_thread(void);
 
-/** Makes a kernel from an operation descriptor.
- * @param hint primitive descriptor of the forward kernel, or NULL
+/** Makes a kernel from a primitive descriptor, which the kernel takes over (also on error).
  * @param slots operands; @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
-bpt_status bpt__kernel_create(bpt_cpu *cpu, const_dnnl_op_desc_t op, const bpt_kernel *hint,
-                              const bpt_slot *slots, int n_slots, bpt_kernel **out);
-
-/** The same from a ready primitive descriptor, which the kernel takes over (also on error). */
-bpt_status bpt__kernel_from_pd(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
-                               int n_slots, bpt_kernel **out);
+bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
+                              int n_slots, bpt_kernel **out);
 
 #endif

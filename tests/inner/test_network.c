@@ -6,6 +6,7 @@
 #include "tests/inner/net_fixture.h"
 #include "tests/ref/ref_network.h"
 
+#include <dirent.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -323,6 +324,30 @@ static void test_steps_allocate_nothing(void **state) {
     net_close(&f);
 }
 
+static int n_threads(void) {
+    int n = 0;
+    DIR *dir = opendir("/proc/self/task");
+    assert_non_null(dir);
+    for (const struct dirent *e; (e = readdir(dir));) n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+/* Kernels run on the worker that calls them; oneDNN would else have a team of its own for each. */
+static void test_steps_start_no_threads(void **state) {
+    (void)state;
+    static const char text[] =
+        "{name: t, input: [64, 32, 32], classes: 64, layers: [conv: {filters: 64, kernel: 3, "
+        "pad: 1}, relu, maxpool: {kernel: 2}, fc: {outputs: classes}]}";
+    const int before = n_threads();
+    net_fixture f = net_open(text, 16, (net_options){3, momentum_sgd, SEED});
+    bpt_batch_result result;
+    for (int step = 0; step < 2; step++)
+        net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.01f, 16.0f, &result));
+    assert_int_equal(n_threads(), before + 2); /* this one is a worker too */
+    net_close(&f);
+}
+
 /* Every allocation fails once; two tiles, so that all paths are there. */
 static void test_no_memory(void **state) {
     (void)state;
@@ -515,6 +540,7 @@ int main(void) {
         cmocka_unit_test(test_apply_takes_a_given_gradient),
         cmocka_unit_test(test_partial_batch_is_a_smaller_batch),
         cmocka_unit_test(test_steps_allocate_nothing),
+        cmocka_unit_test(test_steps_start_no_threads),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_too_large_for_memory),
         cmocka_unit_test(test_huge_rate),

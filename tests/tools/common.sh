@@ -26,7 +26,9 @@ die() { # WHAT
 
 clean_up() {
     local pid
-    for pid in "${started[@]}"; do kill -KILL "$pid" 2>/dev/null; done
+    for pid in "${started[@]}"; do
+        kill -0 "$pid" 2>/dev/null && kill -KILL $(pgrep -P "$pid") "$pid" 2>/dev/null
+    done
     cd /
     rm -rf "$work"
 }
@@ -65,6 +67,7 @@ common=(--data data --model tiny.yaml --batch-size 20 --threads 1 --lr 0.05 --lo
 ranks() { # N COMMAND...: runs it on N ranks
     local n=$1
     shift
+    # shellcheck disable=SC2086 # several words
     $BPT_MPIRUN -np "$n" "$@"
 }
 
@@ -80,6 +83,13 @@ start() { # COMMAND...: runs it in the background; $pid
     "$@" >out 2>err </dev/null &
     pid=$!
     started+=("$pid")
+}
+
+start_ranks() { # N COMMAND...: likewise under mpirun, which is $pid
+    local n=$1
+    shift
+    # shellcheck disable=SC2086 # several words
+    start $BPT_MPIRUN -np "$n" "$@"
 }
 
 finish() { # STATUS [SECONDS]: waits for $pid, which has so long

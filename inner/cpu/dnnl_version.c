@@ -1,0 +1,148 @@
+#include "inner/cpu/dnnl_version.h"
+
+#if DNNL_VERSION_MAJOR < 3
+
+#include "base/memory.h"
+
+#include <assert.h>
+
+/* ---- memory descriptors ---- */
+
+/* Hands over a new descriptor if the call that filled it in succeeded. */
+static dnnl_status_t hand_over(dnnl_status_t status, bpt__md *md, bpt__md **out) {
+    if (status == dnnl_success)
+        *out = md;
+    else
+        bpt_free(md);
+    return status;
+}
+
+dnnl_status_t dnnl_memory_desc_create_with_tag(bpt__md **out, int n_dims, const dnnl_dims_t dims,
+                                               dnnl_data_type_t type, dnnl_format_tag_t tag) {
+    bpt__md *md;
+    if (BPT_NEW("memory descriptor", 1, &md) != BPT_OK) return dnnl_out_of_memory;
+    return hand_over(dnnl_memory_desc_init_by_tag(md, n_dims, dims, type, tag), md, out);
+}
+
+dnnl_status_t dnnl_memory_desc_create_with_strides(bpt__md **out, int n_dims,
+                                                   const dnnl_dims_t dims, dnnl_data_type_t type,
+                                                   const dnnl_dims_t strides) {
+    bpt__md *md;
+    if (BPT_NEW("memory descriptor", 1, &md) != BPT_OK) return dnnl_out_of_memory;
+    return hand_over(dnnl_memory_desc_init_by_strides(md, n_dims, dims, type, strides), md, out);
+}
+
+dnnl_status_t dnnl_memory_desc_clone(bpt__md **out, const bpt__md *existing) {
+    bpt__md *md;
+    if (BPT_NEW("memory descriptor", 1, &md) != BPT_OK) return dnnl_out_of_memory;
+    *md = *existing;
+    *out = md;
+    return dnnl_success;
+}
+
+dnnl_status_t dnnl_memory_desc_destroy(bpt__md *md) {
+    bpt_free(md);
+    return dnnl_success;
+}
+
+/* ---- primitive descriptors ---- */
+
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        const dnnl_status_t try_status = (call);                                                   \
+        if (try_status != dnnl_success) return try_status;                                         \
+    } while (0)
+
+dnnl_status_t dnnl_convolution_forward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_prop_kind_t prop_kind,
+    dnnl_alg_kind_t alg_kind, const bpt__md *src, const bpt__md *weights, const bpt__md *bias,
+    const bpt__md *dst, const dnnl_dims_t strides, const dnnl_dims_t dilates,
+    const dnnl_dims_t padding_l, const dnnl_dims_t padding_r, const_dnnl_primitive_attr_t attr) {
+    dnnl_convolution_desc_t op;
+    TRY(dnnl_dilated_convolution_forward_desc_init(&op, prop_kind, alg_kind, src, weights, bias,
+                                                   dst, strides, dilates, padding_l, padding_r));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, NULL);
+}
+
+dnnl_status_t dnnl_convolution_backward_data_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg_kind,
+    const bpt__md *diff_src, const bpt__md *weights, const bpt__md *diff_dst,
+    const dnnl_dims_t strides, const dnnl_dims_t dilates, const dnnl_dims_t padding_l,
+    const dnnl_dims_t padding_r, const_dnnl_primitive_desc_t hint,
+    const_dnnl_primitive_attr_t attr) {
+    dnnl_convolution_desc_t op;
+    TRY(dnnl_dilated_convolution_backward_data_desc_init(&op, alg_kind, diff_src, weights, diff_dst,
+                                                         strides, dilates, padding_l, padding_r));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, hint);
+}
+
+dnnl_status_t dnnl_convolution_backward_weights_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg_kind, const bpt__md *src,
+    const bpt__md *diff_weights, const bpt__md *diff_bias, const bpt__md *diff_dst,
+    const dnnl_dims_t strides, const dnnl_dims_t dilates, const dnnl_dims_t padding_l,
+    const dnnl_dims_t padding_r, const_dnnl_primitive_desc_t hint,
+    const_dnnl_primitive_attr_t attr) {
+    dnnl_convolution_desc_t op;
+    TRY(dnnl_dilated_convolution_backward_weights_desc_init(&op, alg_kind, src, diff_weights,
+                                                            diff_bias, diff_dst, strides, dilates,
+                                                            padding_l, padding_r));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, hint);
+}
+
+dnnl_status_t dnnl_pooling_forward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_prop_kind_t prop_kind,
+    dnnl_alg_kind_t alg_kind, const bpt__md *src, const bpt__md *dst, const dnnl_dims_t strides,
+    const dnnl_dims_t kernel, const dnnl_dims_t dilation, const dnnl_dims_t padding_l,
+    const dnnl_dims_t padding_r, const_dnnl_primitive_attr_t attr) {
+    dnnl_pooling_v2_desc_t op;
+    TRY(dnnl_pooling_v2_forward_desc_init(&op, prop_kind, alg_kind, src, dst, strides, kernel,
+                                          dilation, padding_l, padding_r));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, NULL);
+}
+
+dnnl_status_t dnnl_pooling_backward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg_kind,
+    const bpt__md *diff_src, const bpt__md *diff_dst, const dnnl_dims_t strides,
+    const dnnl_dims_t kernel, const dnnl_dims_t dilation, const dnnl_dims_t padding_l,
+    const dnnl_dims_t padding_r, const_dnnl_primitive_desc_t hint,
+    const_dnnl_primitive_attr_t attr) {
+    dnnl_pooling_v2_desc_t op;
+    TRY(dnnl_pooling_v2_backward_desc_init(&op, alg_kind, diff_src, diff_dst, strides, kernel,
+                                           dilation, padding_l, padding_r));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, hint);
+}
+
+/* Version 2 knows one descriptor for the values on both sides. */
+dnnl_status_t
+dnnl_eltwise_forward_primitive_desc_create(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
+                                           dnnl_prop_kind_t prop_kind, dnnl_alg_kind_t alg_kind,
+                                           const bpt__md *src, const bpt__md *dst, float alpha,
+                                           float beta, const_dnnl_primitive_attr_t attr) {
+    assert(dnnl_memory_desc_equal(src, dst));
+    (void)dst;
+    dnnl_eltwise_desc_t op;
+    TRY(dnnl_eltwise_forward_desc_init(&op, prop_kind, alg_kind, src, alpha, beta));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, NULL);
+}
+
+dnnl_status_t dnnl_eltwise_backward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg_kind,
+    const bpt__md *diff_src, const bpt__md *diff_dst, const bpt__md *data, float alpha, float beta,
+    const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr) {
+    assert(dnnl_memory_desc_equal(diff_src, diff_dst));
+    (void)diff_src;
+    dnnl_eltwise_desc_t op;
+    TRY(dnnl_eltwise_backward_desc_init(&op, alg_kind, diff_dst, data, alpha, beta));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, hint);
+}
+
+dnnl_status_t dnnl_matmul_primitive_desc_create(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
+                                                const bpt__md *src, const bpt__md *weights,
+                                                const bpt__md *bias, const bpt__md *dst,
+                                                const_dnnl_primitive_attr_t attr) {
+    dnnl_matmul_desc_t op;
+    TRY(dnnl_matmul_desc_init(&op, src, weights, bias, dst));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, NULL);
+}
+
+#endif

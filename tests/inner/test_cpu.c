@@ -1,0 +1,318 @@
+/* Single kernels: matrices in any order, given layouts, memory that moves, wrong
+ * problems. What whole models use of them is in test_gradients.c.
+ *
+ * ctest: cpu TIMEOUT=60 */
+#include "base/random.h"
+#include "inner/cpu/cpu.h"
+#include "tests/ref/ref.h"
+
+#include <float.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { SEED = 20263, N_WORKERS = 3 };
+
+/* A device and a block of memory, planned by put() and there after start(). */
+typedef struct {
+    bpt_cpu *cpu;
+    bpt_blocks blocks;
+} device;
+
+static void ok(bpt_status status) {
+    if (status != BPT_OK) fail_msg("%s", bpt_error_last()->text);
+}
+
+static device open_device(void) {
+    device d = {0};
+    ok(bpt_cpu_create(N_WORKERS, &d.cpu));
+    return d;
+}
+
+static void close_device(device *d) {
+    bpt_cpu_free(d->cpu);
+    bpt_blocks_release(&d->blocks);
+}
+
+static bpt_ref put(device *d, size_t n_floats) {
+    return bpt_blocks_reserve(&d->blocks, BPT_BLOCK_ACTIVATIONS, n_floats * sizeof(float));
+}
+
+static bpt_ref put_operand(device *d, bpt_kernel *k, bpt_slot slot) {
+    const bpt_layout *l = bpt_kernel_layout(k, slot);
+    assert_non_null(l);
+    const bpt_ref ref = put(d, bpt_layout_bytes(l) / sizeof(float));
+    bpt_kernel_bind(k, slot, ref);
+    return ref;
+}
+
+static void start(device *d) {
+    ok(bpt_blocks_allocate(&d->blocks));
+    ok(bpt_cpu_resolve(d->cpu, BPT_BLOCK_ACTIVATIONS, d->blocks.base[BPT_BLOCK_ACTIVATIONS]));
+    ok(bpt_cpu_reserve_scratch(d->cpu));
+}
+
+static float *at(const device *d, bpt_ref ref) {
+    return bpt_at(&d->blocks, ref);
+}
+
+static void fill(float *x, size_t n, uint64_t id) {
+    bpt_random r = bpt_random_stream(SEED, BPT_PURPOSE_TEST, id);
+    for (size_t i = 0; i < n; i++) x[i] = bpt_random_normal(&r);
+}
+
+/* ---- matrices ---- */
+
+static bpt_matrix matrix(int64_t rows, int64_t columns, bool transposed) {
+    return transposed ? (bpt_matrix){rows, columns, 1, rows}
+                      : (bpt_matrix){rows, columns, columns, 1};
+}
+
+static float value(const float *x, bpt_matrix m, int64_t i, int64_t j) {
+    return x[i * m.row_stride + j * m.column_stride];
+}
+
+static void check_product(const float *a, bpt_matrix a_as, const float *b, bpt_matrix b_as,
+                          const float *bias, const float *c, bpt_matrix c_as) {
+    for (int64_t i = 0; i < c_as.rows; i++)
+        for (int64_t j = 0; j < c_as.columns; j++) {
+            double sum = bias ? (double)bias[j] : 0.0, scale = 1.0;
+            for (int64_t l = 0; l < a_as.columns; l++) {
+                const double term = (double)value(a, a_as, i, l) * (double)value(b, b_as, l, j);
+                sum += term;
+                scale += fabs(term);
+            }
+            if (!(fabs((double)value(c, c_as, i, j) - sum) <= 1e-6 * scale))
+                fail_msg("%dx%dx%d: (%d, %d) is %g, not %g", (int)a_as.rows, (int)a_as.columns,
+                         (int)b_as.columns, (int)i, (int)j, (double)value(c, c_as, i, j), sum);
+        }
+}
+
+static void check_matmul(int64_t m, int64_t k, int64_t n, bool a_turned, bool b_turned, bool bias) {
+    device d = open_device();
+    const bpt_matrix a_as = matrix(m, k, a_turned), b_as = matrix(k, n, b_turned);
+    const bpt_matrix c_as = {m, n, n + 3, 1}; /* columns of a wider matrix */
+    bpt_kernel *kernel;
+    ok(bpt_cpu_matmul(d.cpu, a_as, b_as, c_as, bias, &kernel));
+    const size_t n_a = (size_t)(m * k), n_b = (size_t)(k * n), n_c = (size_t)(m * (n + 3));
+    const bpt_ref a = put(&d, n_a), b = put(&d, n_b), c = put(&d, n_c), v = put(&d, (size_t)n);
+    bpt_kernel_bind(kernel, BPT_SLOT_SRC, a);
+    bpt_kernel_bind(kernel, BPT_SLOT_WEIGHTS, b);
+    bpt_kernel_bind(kernel, BPT_SLOT_DST, c);
+    if (bias) bpt_kernel_bind(kernel, BPT_SLOT_BIAS, v);
+    start(&d);
+    fill(at(&d, a), n_a, 1);
+    fill(at(&d, b), n_b, 2);
+    fill(at(&d, v), (size_t)n, 3);
+    for (size_t i = 0; i < n_c; i++) at(&d, c)[i] = 99.0f;
+    ok(bpt_kernel_run(kernel, 0));
+    check_product(at(&d, a), a_as, at(&d, b), b_as, bias ? at(&d, v) : NULL, at(&d, c), c_as);
+    for (int64_t i = 0; i < m; i++) /* what lies between the rows is another's */
+        for (int64_t j = n; j < n + 3; j++) assert_true(at(&d, c)[i * (n + 3) + j] == 99.0f);
+    close_device(&d);
+}
+
+static void test_matmul(void **state) {
+    (void)state;
+    static const int64_t sizes[][3] = {{1, 1, 1},    {1, 17, 3},   {5, 1, 9},    {16, 64, 10},
+                                       {23, 65, 33}, {3, 300, 64}, {65, 130, 17}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int variant = 0; variant < 8; variant++)
+            check_matmul(sizes[i][0], sizes[i][1], sizes[i][2], variant & 1, variant & 2,
+                         variant & 4);
+}
+
+/* ---- relu ---- */
+
+static void test_relu_in_place(void **state) {
+    (void)state;
+    static const float x[] = {-1.0f, -0.0f, 0.0f, 2.0f, -FLT_MAX, FLT_MAX, FLT_MIN, -FLT_MIN, 5.0f};
+    static const float dy[] = {1.0f, 2.0f, 3.0f, 4.0f, 5.0f, 6.0f, 7.0f, 8.0f, -9.0f};
+    static const float expected_y[] = {0, 0, 0, 2.0f, 0, FLT_MAX, FLT_MIN, 0, 5.0f};
+    static const float expected_dx[] = {0, 0, 0, 4.0f, 0, 6.0f, 7.0f, 0, -9.0f};
+    const size_t n = sizeof x / sizeof *x;
+    device d = open_device();
+    const bpt_layout *layout;
+    bpt_kernel *forward, *backward;
+    ok(bpt_layout_plain(d.cpu, (int64_t[]){3, 3}, 2, &layout));
+    ok(bpt_cpu_relu_forward(d.cpu, layout, &forward));
+    ok(bpt_cpu_relu_backward(d.cpu, forward, &backward));
+    const bpt_ref y = put(&d, n), gradient = put(&d, n);
+    bpt_kernel_bind(forward, BPT_SLOT_SRC, y);
+    bpt_kernel_bind(forward, BPT_SLOT_DST, y);
+    bpt_kernel_bind(backward, BPT_SLOT_DST, y);
+    bpt_kernel_bind(backward, BPT_SLOT_DIFF_DST, gradient);
+    bpt_kernel_bind(backward, BPT_SLOT_DIFF_SRC, gradient);
+    start(&d);
+    memcpy(at(&d, y), x, sizeof x);
+    memcpy(at(&d, gradient), dy, sizeof dy);
+    ok(bpt_kernel_run(forward, 0));
+    ok(bpt_kernel_run(backward, 0));
+    for (size_t i = 0; i < n; i++) {
+        assert_true(at(&d, y)[i] == expected_y[i]);
+        assert_true(at(&d, gradient)[i] == expected_dx[i]);
+    }
+    close_device(&d);
+}
+
+/* ---- convolution and changes of layout ---- */
+
+static const bpt_conv_problem conv = {.n = 3,
+                                      .c = 5,
+                                      .h = 9,
+                                      .w = 7,
+                                      .k = 20,
+                                      .p = 4,
+                                      .q = 7,
+                                      .r = 3,
+                                      .s = 3,
+                                      .stride = {2, 1},
+                                      .pad = {0, 1},
+                                      .bias = true};
+enum { CONV_X = 3 * 5 * 9 * 7, CONV_W = 20 * 5 * 3 * 3, CONV_Y = 3 * 20 * 4 * 7 };
+
+static void check_close(const char *what, const float *x, const double *ref, size_t n) {
+    const double error = ref_error(x, ref, n);
+    if (!(error <= 1e-5)) fail_msg("%s is off by %.2g", what, error);
+}
+
+static void make_plain_conv(device *d, bpt_kernel *kernels[3]) {
+    const bpt_layout *x, *w, *y;
+    ok(bpt_layout_plain(d->cpu, (int64_t[]){3, 5, 9, 7}, 4, &x));
+    ok(bpt_layout_plain(d->cpu, (int64_t[]){20, 5, 3, 3}, 4, &w));
+    ok(bpt_layout_plain(d->cpu, (int64_t[]){3, 20, 4, 7}, 4, &y));
+    ok(bpt_cpu_conv_forward(d->cpu, &conv, x, w, y, &kernels[0]));
+    ok(bpt_cpu_conv_backward_data(d->cpu, &conv, kernels[0], &kernels[1]));
+    ok(bpt_cpu_conv_backward_weights(d->cpu, &conv, kernels[0], &kernels[2]));
+    assert_true(bpt_layout_equal(bpt_kernel_layout(kernels[0], BPT_SLOT_SRC), x));
+    assert_true(bpt_layout_equal(bpt_kernel_layout(kernels[0], BPT_SLOT_WEIGHTS), w));
+    assert_true(bpt_layout_equal(bpt_kernel_layout(kernels[0], BPT_SLOT_DST), y));
+    assert_false(bpt_layout_equal(x, y));
+    assert_null(bpt_kernel_layout(kernels[0], BPT_SLOT_WORKSPACE));
+}
+
+/* A convolution takes the layouts that it is given, here the plain ones. */
+static void test_conv_in_given_layouts(void **state) {
+    (void)state;
+    const ref_window a = {
+        .n = 3, .c = 5, .h = 9, .w = 7, .k = 20, .r = 3, .s = 3, .stride = {2, 1}, .pad = {0, 1}};
+    device d = open_device();
+    bpt_kernel *kernels[3];
+    make_plain_conv(&d, kernels);
+    const bpt_ref x = put_operand(&d, kernels[0], BPT_SLOT_SRC);
+    const bpt_ref w = put_operand(&d, kernels[0], BPT_SLOT_WEIGHTS);
+    const bpt_ref bias = put_operand(&d, kernels[0], BPT_SLOT_BIAS);
+    const bpt_ref y = put_operand(&d, kernels[0], BPT_SLOT_DST);
+    const bpt_ref dy = put_operand(&d, kernels[2], BPT_SLOT_DIFF_DST);
+    const bpt_ref dbias = put_operand(&d, kernels[2], BPT_SLOT_DIFF_BIAS);
+    put_operand(&d, kernels[2], BPT_SLOT_DIFF_WEIGHTS);
+    bpt_kernel_bind(kernels[2], BPT_SLOT_SRC, x);
+    start(&d);
+    fill(at(&d, x), CONV_X, 1);
+    fill(at(&d, w), CONV_W, 2);
+    fill(at(&d, bias), 20, 3);
+    fill(at(&d, dy), CONV_Y, 4);
+    ok(bpt_kernel_run(kernels[0], 0));
+    ok(bpt_kernel_run(kernels[2], 2));
+    double *rx = ref_doubles(at(&d, x), CONV_X), *rw = ref_doubles(at(&d, w), CONV_W);
+    double *rb = ref_doubles(at(&d, bias), 20), *rdy = ref_doubles(at(&d, dy), CONV_Y);
+    double *ry = ref_zeros(CONV_Y), *rdb = ref_zeros(20);
+    assert_int_equal(ref_window_p(&a), conv.p);
+    assert_int_equal(ref_window_q(&a), conv.q);
+    ref_conv_forward(&a, rx, rw, rb, ry);
+    ref_conv_backward_bias(&a, rdy, rdb);
+    check_close("y", at(&d, y), ry, CONV_Y);
+    check_close("dbias", at(&d, dbias), rdb, 20);
+    free(rx);
+    free(rw);
+    free(rb);
+    free(rdy);
+    free(ry);
+    free(rdb);
+    close_device(&d);
+}
+
+/* To the layout that a convolution chooses for its weights, and back: 20 filters of 5 channels fill
+ * no vector. */
+static void test_reorder_there_and_back(void **state) {
+    (void)state;
+    device d = open_device();
+    bpt_kernel *k, *there, *back;
+    const bpt_layout *plain;
+    ok(bpt_layout_plain(d.cpu, (int64_t[]){20, 5, 3, 3}, 4, &plain));
+    ok(bpt_cpu_conv_forward(d.cpu, &conv, NULL, NULL, NULL, &k));
+    const bpt_layout *chosen = bpt_kernel_layout(k, BPT_SLOT_WEIGHTS);
+    assert_int_equal(bpt_layout_bytes(plain), CONV_W * sizeof(float));
+    assert_true(bpt_layout_bytes(chosen) >= bpt_layout_bytes(plain));
+    ok(bpt_cpu_reorder(d.cpu, plain, chosen, &there));
+    ok(bpt_cpu_reorder(d.cpu, chosen, plain, &back));
+    const bpt_ref x = put_operand(&d, there, BPT_SLOT_SRC);
+    const bpt_ref y = put_operand(&d, there, BPT_SLOT_DST);
+    bpt_kernel_bind(back, BPT_SLOT_SRC, y);
+    const bpt_ref z = put_operand(&d, back, BPT_SLOT_DST);
+    start(&d);
+    fill(at(&d, x), CONV_W, 5);
+    ok(bpt_kernel_run(there, 0));
+    ok(bpt_kernel_run(back, 0));
+    assert_memory_equal(at(&d, x), at(&d, z), CONV_W * sizeof(float));
+    close_device(&d);
+}
+
+/* ---- memory ---- */
+
+/* The caller's block lies elsewhere in each run, and any worker may run a kernel. */
+static void test_block_that_moves(void **state) {
+    (void)state;
+    device d = open_device();
+    const bpt_layout *layout;
+    bpt_kernel *k;
+    ok(bpt_layout_plain(d.cpu, (int64_t[]){4}, 1, &layout));
+    ok(bpt_cpu_relu_forward(d.cpu, layout, &k));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, (bpt_ref){BPT_BLOCK_INPUT, 4 * sizeof(float)});
+    const bpt_ref y = put(&d, 4);
+    bpt_kernel_bind(k, BPT_SLOT_DST, y);
+    start(&d);
+    float x[N_WORKERS][8];
+    for (unsigned i = 0; i < N_WORKERS; i++) {
+        for (int j = 0; j < 8; j++) x[i][j] = (float)((int)i * 10 + j);
+        ok(bpt_cpu_resolve(d.cpu, BPT_BLOCK_INPUT, (char *)x[i]));
+        ok(bpt_kernel_run(k, i));
+        assert_memory_equal(at(&d, y), x[i] + 4, 4 * sizeof(float));
+    }
+    close_device(&d);
+}
+
+static void test_wrong_problem(void **state) {
+    (void)state;
+    device d = open_device();
+    bpt_kernel *k = NULL;
+    bpt_conv_problem p = conv;
+    p.k = -3;
+    assert_int_equal(bpt_cpu_conv_forward(d.cpu, &p, NULL, NULL, NULL, &k), BPT_EBACKEND);
+    assert_non_null(strstr(bpt_error_last()->text, "oneDNN error"));
+    const bpt_matrix a = {2, 3, 3, 1}, b = {4, 2, 2, 1}, c = {2, 2, 2, 1};
+    assert_int_equal(bpt_cpu_matmul(d.cpu, a, b, c, false, &k), BPT_EBACKEND);
+    assert_null(k);
+    close_device(&d);
+    bpt_cpu_free(NULL);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_matmul),
+        cmocka_unit_test(test_relu_in_place),
+        cmocka_unit_test(test_conv_in_given_layouts),
+        cmocka_unit_test(test_reorder_there_and_back),
+        cmocka_unit_test(test_block_that_moves),
+        cmocka_unit_test(test_wrong_problem),
+    };
+    print_message("seed %d\n", (int)SEED);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

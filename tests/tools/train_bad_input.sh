@@ -1,0 +1,151 @@
+#!/usr/bin/env bash
+# What users get wrong: each time the right exit status, one line that says what, a hint, no crash,
+# and nothing of theirs lost.
+source "$(dirname "$0")/common.sh"
+make_data 400 100
+make_model
+good=("${common[@]}" --epochs 1)
+
+# ---- options ----
+
+fails_well 2 "$train" "${good[@]}" --output runs/x --epoch 3
+says 'unknown option "epoch"'
+says 'did you mean "epochs"'
+fails_well 2 "$train" "${good[@]}" --output runs/x --batch-size 0
+says 'batch-size'
+fails_well 2 "$train" "${good[@]}" --output runs/x --batch-size ten
+fails_well 2 "$train" "${good[@]}" --output runs/x --lr -1
+fails_well 2 "$train" "${good[@]}" --output runs/x --lr nan
+fails_well 2 "$train" "${good[@]}" --output runs/x --update agvu
+says 'agwu'
+fails_well 2 "$train" "${good[@]}" --output
+fails_well 2 "$train" "${good[@]}"
+says 'output'
+fails_well 2 "$train" --data data --output runs/x
+says 'model'
+fails_well 2 "$train" --model lenet --output runs/x
+says 'data'
+fails_well 2 "$train" "${good[@]}" --output runs/x --schedule step
+fails_well 2 "$train" "${good[@]}" --output runs/x --schedule step --lr-steps 3,2
+fails_well 2 "$train" "${good[@]}" --output runs/x --update sgwu --max-staleness 1
+fails_well 2 "$train" "${good[@]}" --output runs/x --update allreduce --partition idpa
+fails_well 2 "$train" "${good[@]}" --output runs/x stray
+fails_well 2 "$train" "${good[@]}" --output runs/x --classes 3
+printf 'batch-size: 20\nlearning-rate: 3\n' >config.yaml
+fails_well 2 "$train" --config config.yaml --output runs/x
+says 'config.yaml:2'
+fails_well 3 "$train" --config nowhere.yaml --output runs/x
+
+# ---- model and data ----
+
+fails_well 2 "$train" "${good[@]}" --output runs/x --model lenett
+says 'lenet'
+says 'vgg-small'
+fails_well 3 "$train" "${good[@]}" --output runs/x --model nowhere.yaml
+sed 's/kernel: 5/kernel: {/' tiny.yaml >broken.yaml
+fails_well 2 "$train" "${good[@]}" --output runs/x --model broken.yaml
+grep -qE 'broken\.yaml:[0-9]+' err || die "no file and line"
+sed 's/filters: 16/filter: 16/' tiny.yaml >broken.yaml
+fails_well 2 "$train" "${good[@]}" --output runs/x --model broken.yaml
+says 'broken.yaml:5'
+says 'filters'
+sed 's/kernel: 5/kernel: 50/' tiny.yaml >broken.yaml
+fails_well 2 "$train" "${good[@]}" --output runs/x --model broken.yaml
+says 'conv1'
+fails_well 3 "$train" "${good[@]}" --output runs/x --data nowhere
+fails_well 3 "$train" "${good[@]}" --output runs/x --data tiny.yaml
+mkdir empty
+fails_well 3 "$train" "${good[@]}" --output runs/x --data empty
+fails_well 3 "$train" "${good[@]}" --output runs/x --train-split training
+says 'train'
+fails_well 3 "$train" "${good[@]}" --output runs/x --test-split validation
+says 'test'
+[ ! -e runs ] || die "a failed start leaves a run folder: $(find runs)"
+
+fails_well 3 "$eval" --data data --model tiny.yaml --weights nowhere.safetensors
+fails_well 3 "$eval" --data data --model tiny.yaml --weights tiny.yaml
+fails_well 2 "$eval" --data data --model tiny.yaml
+fails_well 2 "$eval" --data data --model tiny.yaml --weights x --jsn
+
+# ---- the run folder ----
+
+run 0 "$train" "${good[@]}" --output runs/one
+sum=$(find runs/one -type f -exec cksum {} + | sort)
+fails_well 2 "$train" "${good[@]}" --output runs/one
+says '--force'
+says '--resume auto'
+fails_well 2 "$train" "${good[@]}" --output runs/one --model lenett --force
+fails_well 3 "$train" "${good[@]}" --output runs/one --data nowhere --force
+fails_well 3 "$train" "${good[@]}" --output runs/one --resume runs/two --force
+[ "$(find runs/one -type f -exec cksum {} + | sort)" = "$sum" ] || die "a refused run changed one"
+mkdir mine && echo precious >mine/file
+fails_well 2 "$train" "${good[@]}" --output mine --force
+[ "$(cat mine/file)" = precious ] || die "--force removed what is no run"
+fails_well 3 "$train" "${good[@]}" --output runs/new --resume runs/one
+says 'no whole checkpoint'
+fails_well 3 "$train" "${good[@]}" --output runs/new --resume nowhere
+[ ! -e runs/new ] || die "a refused --resume leaves a run folder"
+run 0 "$train" "${good[@]}" --output runs/auto --resume auto # nothing there: starts
+same_weights runs/one runs/auto
+run 0 "$train" "${good[@]}" --output runs/auto --force
+fails_well 1 "$train" "${good[@]}" --output tiny.yaml/run
+says 'tiny.yaml'
+fails_well 2 "$train" "${good[@]}" --output tiny.yaml
+if [ "$(id -u)" -eq 0 ]; then
+    # Root may write anywhere; somebody else asks.
+    chmod 755 . && mkdir shut && chmod 755 shut && cp -r data open-data && chmod -R a+rX open-data
+    if command -v setpriv >/dev/null && setpriv --reuid=65534 --clear-groups "$train" --version >/dev/null 2>&1; then
+        fails_well 1 setpriv --reuid=65534 --clear-groups "$train" "${good[@]}" --data open-data \
+            --output shut/run
+        says 'shut/run'
+    fi
+else
+    mkdir -m 555 shut
+    fails_well 1 "$train" "${good[@]}" --output shut/run
+fi
+
+# ---- several ranks ----
+
+fails_well 2 ranks 3 "$train" "${good[@]}" --output runs/x --update allreduce --batch-size 2
+says '2 samples'
+fails_well 2 ranks 2 "$train" "${good[@]}" --output runs/x --update local
+says 'agwu'
+fails_well 3 ranks 3 "$train" "${good[@]}" --output runs/x --data nowhere
+[ ! -e runs/x ] || die "a failed start leaves a run folder"
+
+# ---- numbers that blow up ----
+
+for n in 1 2; do
+    for update in agwu sgwu allreduce; do
+        fails_well 4 ranks $n "$train" "${good[@]}" --output runs/blown-$update-$n --lr 1e6 \
+            --warmup-epochs 0 --epochs 20 --update $update
+        grep -qE '^bpt-train: step [0-9]+ .*(conv|fc|loss)' err || die "no step and layer"
+        says '--lr'
+        [ ! -e runs/blown-$update-$n/model.safetensors ] || die "weights of a blown run"
+    done
+done
+fails_well 4 "$train" "${good[@]}" --output runs/blown --lr 1e6 --warmup-epochs 0
+says 'step'
+
+# ---- a bound rank ----
+
+if [ "$(nproc)" -ge 2 ] && mpirun --bind-to core -np 1 true 2>/dev/null; then
+    run 0 mpirun --bind-to core -np 1 "$train" "${good[@]}" --output runs/bound --threads 2
+    says '--bind-to none'
+    says 'bound to 1 core'
+fi
+
+# ---- a full disk ----
+
+if [ "$(id -u)" -eq 0 ] && mkdir disk && mount -t tmpfs -o size=4m none disk 2>/dev/null; then
+    trap 'umount "$work/disk"; clean_up' EXIT
+    # lenet: 1.7 MB of weights, as much momentum. One checkpoint fits, the second does not.
+    big=(--data data --model lenet --batch-size 20 --threads 1 --lr 0.001 --epochs 1)
+    fails_well 1 "$train" "${big[@]}" --output disk/run --checkpoint-every 5
+    says 'checkpoint not saved'
+    says 'space'
+    [ "$(ls disk/run/checkpoints)" = step-00000005 ] || die "left: $(ls disk/run/checkpoints)"
+    run 0 "$train" "${big[@]}" --output elsewhere --resume disk/run
+    run 0 "$train" "${big[@]}" --output never-full
+    same_weights elsewhere never-full
+fi

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# What needs no training: --bench, --dry-run, --help, --version, and a command without arguments.
+source "$(dirname "$0")/common.sh"
+make_model
+
+run 0 "$train" --model tiny.yaml --bench 7 --batch-size 16 --threads 1
+python3 - <<'END' || die "the lines of --bench"
+import json
+lines = [json.loads(line) for line in open("out")]
+steps, last = lines[:-1], lines[-1]
+assert [step["step"] for step in steps] == list(range(1, 8)), steps
+ms = sorted(step["ms"] for step in steps)
+assert ms[0] > 0
+for name, value in (("min", ms[0]), ("median", ms[3]), ("max", ms[6])):
+    assert abs(last["step_ms"][name] - value) <= 1e-3 * value + 1e-4, (name, last, ms)
+assert abs(last["images_per_s"] - 16e3 / last["step_ms"]["median"]) < 1e-3 * last["images_per_s"]
+# The usual count: forward and twice as much backward, two operations a multiply-add.
+conv1, conv2, fc = 24 * 24 * 16 * 25, 10 * 10 * 16 * 16 * 9, 400 * 10
+assert 0.99 < last["flops_per_image"] / (6 * (conv1 + conv2 + fc)) < 1.1, last["flops_per_image"]
+assert last["threads"] == 1 and last["batch_size"] == 16 and last["steps"] == 7
+END
+for layer in conv1 conv2 fc1 loss; do
+    grep -qE "^$layer .* ms .*%" err || die "no row for $layer"
+done
+
+run 0 "$train" --model lenet --bench 2 --batch-size 4 --input-size 20 24 --classes 7 --threads 2
+python3 -c 'import json; [json.loads(line) for line in open("out")]' || die "not JSON"
+make_data 100 50
+run 0 "$train" --data data --model lenet --bench 1 --batch-size 4
+fails_well 2 "$train" --model lenet --bench 2 --input-size 4 4
+[ "$(ls)" = "$(printf '%s\n' data err out tiny.yaml)" ] || die "--bench leaves something: $(ls)"
+
+run 0 "$train" --data data --model lenet --dry-run --batch-size 32
+says 'batch-size: 32' out
+says 'conv2' out
+grep -qE 'memory .*32 samples.*[0-9.]+ MB' out || die "no word of memory"
+run 0 "$train" --data data --model lenet --dry-run --output runs/x
+[ "$(ls)" = "$(printf '%s\n' data err out tiny.yaml)" ] || die "--dry-run leaves something: $(ls)"
+fails_well 3 "$train" --data nowhere --model lenet --dry-run
+
+for program in "$train" "$eval" "$ingest"; do
+    run 0 "$program" --help
+    says "usage: $(basename "$program")" out
+    [ ! -s err ] || die "--help says something on standard error"
+    run 0 "$program" --version
+    grep -qE '[0-9]+\.[0-9]+' out || die "--version without a version"
+    "$program" >out 2>err
+    says "usage: $(basename "$program")" out
+done
+run 0 "$train"
+run 0 "$eval"
+# A closed pipe or a full disk at standard output is no success.
+if [ -w /dev/full ]; then
+    "$train" --model lenet --dry-run --data data >/dev/full 2>err && die "wrote to a full disk"
+    grep -q '^bpt-train: ' err || die "no word about standard output"
+fi

@@ -1,0 +1,235 @@
+#!/usr/bin/env bash
+# Stopping and going on: by signal, by a killed rank, on other ranks, from damaged checkpoints.
+source "$(dirname "$0")/common.sh"
+make_data
+make_model
+lasts=(--lr 0.01 --epochs 8 --eval-every 4) # about a second
+
+newest() { # RUN: its newest whole checkpoint
+    find "$1/checkpoints" -name DONE | sort | tail -n 1 | xargs -r dirname
+}
+
+stopped() { # RUN: ended early, checkpoint whole, nothing of an end
+    says "checkpoint saved"
+    says "--resume auto"
+    [ "$(grep -c '^bpt-train: ' err)" -eq 1 ] || die "not one line that says it stopped"
+    [ -n "$(newest "$1")" ] || die "no whole checkpoint in $1"
+    [ ! -e "$1/summary.json" ] || die "a stopped run has a summary"
+}
+
+# ---- by signal, and bit for bit as if it had never stopped ----
+
+stop_by_signal() { # RUN SIGNAL COMMAND...: leaves RUN with a checkpoint
+    local run=$1 signal=$2
+    shift 2
+    start "$@" --output "$run"
+    await_steps "$run"
+    kill -s "$signal" "$pid"
+    finish 75
+    stopped "$run"
+}
+
+run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/local
+for signal in TERM USR1 INT; do
+    stop_by_signal runs/local-$signal $signal "$train" "${common[@]}" "${lasts[@]}"
+    run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/local-$signal --resume auto
+    says "going on from runs/local-$signal/checkpoints/step-"
+    same_weights runs/local runs/local-$signal
+done
+# Twice, and from elsewhere into a new run.
+stop_by_signal runs/twice TERM "$train" "${common[@]}" "${lasts[@]}"
+lines=$(grep -c '"event": "step"' runs/twice/metrics.jsonl)
+start "$train" "${common[@]}" "${lasts[@]}" --output runs/twice --resume auto
+until [ "$(grep -c '"event": "step"' runs/twice/metrics.jsonl)" -gt "$lines" ]; do
+    kill -0 "$pid" || die "ended too early"
+    sleep 0.05
+done
+kill -s TERM "$pid"
+finish 75
+stopped runs/twice
+run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/thrice --resume runs/twice
+same_weights runs/local runs/thrice
+run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/twice --resume runs/twice
+same_weights runs/local runs/twice
+# The counts of a run are those of all its parts.
+check_json runs/twice/summary.json 'd["epochs"] == 8' 'd["steps"] == 800' \
+    'd["ranks"][0]["samples"] == 16000 and d["ranks"][0]["steps"] == 800'
+
+for options in "sgwu --partition even" allreduce; do
+    update=${options%% *}
+    # shellcheck disable=SC2086 # several words
+    both=("${common[@]}" "${lasts[@]}" --update $options)
+    run 0 ranks 2 "$train" "${both[@]}" --output runs/$update
+    # One rank is told; all stop at the same moment.
+    start_ranks 2 "$train" "${both[@]}" --output runs/$update-stop
+    await_steps runs/$update-stop
+    kill -s TERM "$(rank_process 2)" || die "no second rank"
+    finish 75
+    stopped runs/$update-stop
+    # mpirun passes SIGUSR1 on to all.
+    start_ranks 2 "$train" "${both[@]}" --output runs/$update-stop --resume auto
+    await runs/$update-stop/log.rank-1.txt "going on from"
+    sleep 0.2
+    kill -s USR1 "$pid"
+    finish 75
+    stopped runs/$update-stop
+    run 0 ranks 2 "$train" "${both[@]}" --output runs/$update-stop --resume auto
+    same_weights runs/$update runs/$update-stop
+    python3 - runs/$update runs/$update-stop <<'END' || die "evaluations of $update"
+import json, sys
+def evals(run):
+    events = map(json.loads, open(run + "/metrics.jsonl"))
+    return [(e["epoch"], e["loss"]) for e in events if e["event"] == "eval"]
+assert evals(sys.argv[1]) == evals(sys.argv[2]), (evals(sys.argv[1]), evals(sys.argv[2]))
+END
+done
+
+# agwu depends on who comes first; it goes on from where all ranks met, and ends well.
+both=("${common[@]}" "${lasts[@]}" --update agwu)
+start_ranks 2 "$train" "${both[@]}" --output runs/agwu
+await_steps runs/agwu
+kill -s TERM "$(rank_process 1)"
+finish 75
+stopped runs/agwu
+before=$(newest runs/agwu)
+run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu --resume auto
+check_json runs/agwu/summary.json 'd["test_accuracy"] > 0.5' '8 <= d["epochs"] < 9' \
+    'sum(r["samples"] for r in d["ranks"]) == d["samples"]' \
+    'math.isclose(sum(r["share"] for r in d["ranks"]), 1)'
+
+# ---- other ranks, other options ----
+
+run 0 ranks 3 "$train" "${both[@]}" --output runs/agwu-on-3 --resume "$before"
+says "the number of ranks differs"
+check_json runs/agwu-on-3/summary.json 'd["test_accuracy"] > 0.5' 'len(d["ranks"]) == 3'
+run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/agwu-on-1 --resume "$before"
+check_json runs/agwu-on-1/summary.json 'd["test_accuracy"] > 0.5' 'd["update"] == "local"'
+run 0 ranks 2 "$train" "${both[@]}" --partition even --output runs/agwu-even --resume "$before"
+says "--partition differs"
+run 0 ranks 4 "$train" "${common[@]}" "${lasts[@]}" --update allreduce \
+    --output runs/agwu-sum --resume "$before"
+run 0 ranks 2 "$train" "${both[@]}" --seed 5 --output runs/agwu-seed --resume "$before"
+says "--seed differs"
+run 3 ranks 2 "$train" "${both[@]}" --model lenet --output runs/agwu-lenet --resume "$before"
+
+# ---- SIGHUP saves and goes on; --checkpoint-keep ----
+
+start "$train" "${common[@]}" "${lasts[@]}" --output runs/hup
+await_steps runs/hup
+kill -s HUP "$pid"
+finish 0
+[ "$(find runs/hup/checkpoints -name DONE | wc -l)" -eq 1 ] || die "SIGHUP saved no checkpoint"
+same_weights runs/local runs/hup
+
+for keep in 1 4; do
+    run 0 "$train" "${common[@]}" --epochs 1 --output runs/keep-$keep --checkpoint-every 10 \
+        --checkpoint-keep $keep
+    # The end itself needs none: steps 10 to 90.
+    wanted=$(for ((i = 10 - keep; i < 10; i++)); do echo step-000000${i}0; done)
+    [ "$(ls runs/keep-$keep/checkpoints)" = "$wanted" ] ||
+        die "--checkpoint-keep $keep left $(ls runs/keep-$keep/checkpoints)"
+done
+
+# ---- a second SIGINT ends at once ----
+
+# SIGINT is ignored by what bash puts in the background, unless it is given back.
+start python3 -c 'import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])' "$train" "${common[@]}" --epochs 1000 --output runs/int \
+    --model lenet --batch-size 1000 # a step takes so long that both signals come within it
+await runs/int/metrics.jsonl '"event": "start"'
+kill -s INT "$pid"
+sleep 0.05
+kill -s INT "$pid"
+finish 130 20
+
+# ---- stopped during the last evaluation: neither lost nor called done ----
+
+mkdir long && (cd long && make_data 200 20000) || die "data"
+start "$train" "${common[@]}" --data long/data --batch-size 1 --epochs 0.1 --output runs/last
+await runs/last/metrics.jsonl '"event": "start"'
+sleep 0.3
+kill -s TERM "$pid" 2>/dev/null
+wait "$pid"
+status=$?
+if [ $status -eq 75 ]; then
+    stopped runs/last
+    run 0 "$train" "${common[@]}" --data long/data --batch-size 1 --epochs 0.1 \
+        --output runs/last --resume auto
+elif [ $status -ne 0 ]; then
+    die "exit status $status after SIGTERM near the end"
+fi
+check_json runs/last/summary.json 'd["test_accuracy"] > 0 and d["test_loss"] > 0'
+
+# ---- a rank that is killed ----
+
+for update in agwu sgwu; do
+    start_ranks 2 "$train" "${common[@]}" "${lasts[@]}" --epochs 1000 --update $update \
+        --checkpoint-every 20 --output runs/killed-$update
+    await runs/killed-$update/log.rank-0.txt "info: checkpoint "
+    kill -s KILL "$(rank_process 2)"
+    left=300
+    while kill -0 "$pid" 2>/dev/null; do
+        [ $((left--)) -gt 0 ] || die "mpirun lives 30 s after a rank was killed"
+        sleep 0.1
+    done
+    wait "$pid" && die "mpirun ends with status 0 after a rank was killed"
+    pgrep -f "$work/" >/dev/null && pgrep -P "$pid" && die "processes are left"
+    epoch=$(grep -o 'info: checkpoint .* at epoch .*' runs/killed-$update/log.rank-0.txt | tail -n 1 | grep -o '[0-9.]*$')
+    run 0 ranks 2 "$train" "${common[@]}" --lr 0.01 --update $update \
+        --epochs "$(python3 -c "print(float('$epoch') + 3)")" --output runs/killed-$update --resume auto
+    check_json runs/killed-$update/summary.json 'd["test_accuracy"] > 0.2'
+done
+
+# ---- checkpoints that are not whole, or damaged ----
+
+damage() { # FILE: flips a bit in its middle
+    python3 - "$1" <<'END'
+import sys
+data = bytearray(open(sys.argv[1], "rb").read())
+data[len(data) // 2] ^= 1
+open(sys.argv[1], "wb").write(data)
+END
+}
+
+parts=("${common[@]}" --lr 0.01 --epochs 3)
+run 0 "$train" "${parts[@]}" --output runs/whole --checkpoint-every 100
+rm -f runs/whole/summary.json
+# Without DONE it is not there.
+cp -r runs/whole runs/undone
+rm runs/undone/checkpoints/step-00000200/DONE
+run 0 "$train" "${parts[@]}" --output runs/undone --resume auto
+says "going on from runs/undone/checkpoints/step-00000100"
+same_weights runs/whole runs/undone
+
+for file in model.safetensors rank-0.safetensors rank-0.json DONE; do
+    rm -rf runs/damaged
+    cp -r runs/whole runs/damaged
+    damage runs/damaged/checkpoints/step-00000200/$file
+    fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
+    says "step-00000200/"
+    [ $file = DONE ] || says "step-00000200/$file is damaged"
+    # What the hint says, word for word.
+    proposal=$(sed -n 's/^hint: .*\(--resume [^ ]*\).*/\1/p' err)
+    [ "$proposal" = "--resume runs/damaged/checkpoints/step-00000100" ] || die "proposed: $proposal"
+    # shellcheck disable=SC2086 # two words
+    run 0 "$train" "${parts[@]}" --output runs/damaged $proposal
+    same_weights runs/whole runs/damaged
+    # Likewise where the damaged one is named.
+    fails_well 3 "$train" "${parts[@]}" --output runs/new --resume runs/damaged/checkpoints/step-00000200/
+    says "--resume runs/damaged/checkpoints/step-00000100"
+    [ ! -e runs/new/summary.json ] || die "it went on nevertheless"
+    rm -rf runs/new
+done
+rm runs/damaged/checkpoints/step-00000200/model.safetensors
+fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
+rm -rf runs/damaged/checkpoints/step-00000100
+fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
+says "no earlier whole checkpoint"
+run 0 "$train" "${parts[@]}" --output runs/damaged --force
+same_weights runs/whole runs/damaged
+
+# --force never takes what --resume goes on from.
+fails_well 2 "$train" "${parts[@]}" --output runs/whole --resume auto --force
+fails_well 2 "$train" "${parts[@]}" --output runs/whole --resume runs/whole/checkpoints/step-00000100 --force
+[ -s runs/whole/checkpoints/step-00000200/DONE ] || die "--force removed checkpoints"
