@@ -187,9 +187,10 @@ static bpt_status adapt_gradient(const bpt_layer *l, bpt_builder *b, size_t t, b
 
 static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv_state *state,
                                         const bpt_activation *out) {
+    bpt_kernel *kernels[BPT_MAX_TILES];
+    bpt_deps done[BPT_MAX_TILES];
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
-        bpt_deps done;
         uint32_t id;
         BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[t], state->forward[t], &k));
         bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
@@ -197,13 +198,16 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
                                    (bpt_task_info){"backward weights", l->name}, out->grad_ready[t],
                                    &id));
-        BPT_TRY(bpt_deps_one(b, id, &done));
+        BPT_TRY(bpt_deps_one(b, id, &done[t]));
         if (state->problem[t].bias) {
             bpt_kernel_bind(k, BPT_SLOT_DIFF_BIAS, bpt_builder_partial(b, l->first_segment + 1, t));
-            BPT_TRY(bpt_builder_weights_written(b, l->first_segment + 1, done));
+            BPT_TRY(bpt_builder_weights_written(b, l->first_segment + 1, done[t]));
         }
-        BPT_TRY(adapt_gradient(l, b, t, k, &done));
-        BPT_TRY(bpt_builder_weights_written(b, l->first_segment, done));
+        kernels[t] = k;
+    }
+    for (size_t t = 0; t < b->n_tiles; t++) { /* apart, so that tasks of a kind stay together */
+        BPT_TRY(adapt_gradient(l, b, t, kernels[t], &done[t]));
+        BPT_TRY(bpt_builder_weights_written(b, l->first_segment, done[t]));
     }
     return BPT_OK;
 }
