@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 typedef enum bpt_block {
+    BPT_BLOCK_NONE,        /* no memory: what a zeroed bpt_ref names */
     BPT_BLOCK_INPUT,       /* the caller's batch of pixels; changes from step to step */
     BPT_BLOCK_LABELS,      /* the caller's labels, int32; likewise */
     BPT_BLOCK_FLAT,        /* the caller's flat vector while weights are read or written */

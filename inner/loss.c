@@ -1,6 +1,7 @@
 /* Softmax cross-entropy: logits -> loss, hits and the gradient of the logits. */
 #include "inner/network_private.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -79,6 +80,7 @@ static void plan_tile(bpt_network *net, const bpt_activation *logits, size_t t, 
 bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits) {
     bpt_builder *b = &net->builder;
     bpt_activation plain;
+    assert(logits->wants_grad); /* a model has weights somewhere */
     BPT_TRY(bpt_builder_convert(b, "loss", logits, NULL, &plain));
     for (size_t t = 0; t < b->n_tiles; t++) {
         loss_tile *tile;

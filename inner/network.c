@@ -164,12 +164,23 @@ static bpt_status run_graph(bpt_network *net, bpt_graph_role role, bpt_run_stats
     return bpt_pool_run(net->pool, net->graphs[role], stats);
 }
 
+/* The first run tells which paths are long; from then on the longest go first. The order changes
+ * no bit of the results. */
+static void learn_costs(bpt_network *net, bpt_graph_role role) {
+    bpt_graph *g = net->graphs[role];
+    if (net->costs_known[role]) return;
+    for (size_t i = 0; i < bpt_graph_n_tasks(g); i++)
+        bpt_graph_set_cost(g, (uint32_t)i, bpt_graph_measured(g, (uint32_t)i));
+    net->costs_known[role] = true;
+}
+
 static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *pixels,
                             const int32_t *labels, bpt_batch_result *result) {
     net->blocks.base[BPT_BLOCK_INPUT] = (char *)pixels; /* tasks only read these two */
     net->blocks.base[BPT_BLOCK_LABELS] = (char *)labels;
     BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_INPUT, (char *)pixels));
     BPT_TRY(run_graph(net, role, &net->last_run));
+    learn_costs(net, role);
     *result = (bpt_batch_result){0};
     for (size_t t = 0; t < net->builder.n_tiles; t++) {
         const bpt_batch_result *tile = &net->tiles[t].result;
