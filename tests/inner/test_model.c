@@ -131,8 +131,8 @@ static void test_unknown_name_lists_the_known(void **state) {
                         "did you mean \"lenet\"? known: lenet, vgg-small; "
                         "or give the path of a .yaml file");
     assert_int_equal(bpt_model_load("", NULL, &m), BPT_EUSAGE);
-    assert_int_equal(bpt_model_load("./no-such.yaml", NULL, &m), BPT_ENOENT);
-    assert_int_equal(bpt_model_load("no-such.yml", NULL, &m), BPT_ENOENT);
+    assert_int_equal(bpt_model_load("./no-such.yaml", NULL, &m), BPT_EUSAGE);
+    assert_int_equal(bpt_model_load("no-such.yml", NULL, &m), BPT_EUSAGE);
     assert_null(m);
 }
 
