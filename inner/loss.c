@@ -20,17 +20,19 @@ static int64_t arg_max(const float *x, int64_t n) {
     return best;
 }
 
-/* Loss -log(softmax(x)[label]) of one sample, and its gradient (softmax(x) - one_hot(label)) *
- * scale. The largest logit is subtracted so that nothing overflows; the sum is in double, so that
- * the gradient of a sample that is learned keeps its digits when 1 is subtracted. */
+/* Loss -log(softmax(x)[label]) of one sample, and, unless grad is NULL, its gradient (softmax(x) -
+ * one_hot(label)) * scale. The largest logit is subtracted so that nothing overflows; the sum is in
+ * double, so that the gradient of a sample that is learned keeps its digits when 1 is subtracted.
+ */
 static double sample_loss(const float *x, int64_t largest, int32_t label, int64_t classes,
                           float scale, float *grad) {
     double sum = 0.0;
     for (int64_t k = 0; k < classes; k++) {
-        grad[k] = expf(x[k] - x[largest]);
-        sum += (double)grad[k];
+        const float e = expf(x[k] - x[largest]);
+        if (grad) grad[k] = e;
+        sum += (double)e;
     }
-    for (int64_t k = 0; k < classes; k++)
+    for (int64_t k = 0; grad && k < classes; k++)
         grad[k] = (float)((double)grad[k] / sum - (k == label ? 1.0 : 0.0)) * scale;
     return log(sum) + (double)x[largest] - (double)x[label];
 }
@@ -51,12 +53,13 @@ static bpt_status run_loss(void *arg, unsigned worker) {
             return bpt_fail(BPT_EDATA,
                             "a label is %" PRId32 ", and the model has %" PRId64 " classes", label,
                             classes);
-        if (label < 0) {
+        if (label < 0) { /* not 0 times something: that may be NaN here */
             memset(grad, 0, (size_t)classes * sizeof *grad);
             continue;
         }
         const int64_t largest = arg_max(x, classes);
-        result.loss_sum += sample_loss(x, largest, label, classes, scale, grad);
+        result.loss_sum += sample_loss(x, largest, label, classes, scale,
+                                       tile->net->wants_logits_grad ? grad : NULL);
         result.n_correct += largest == label;
         result.n_samples++;
     }

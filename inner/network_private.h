@@ -41,6 +41,7 @@ struct bpt_network {
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
     float rate, denominator;
+    bool wants_logits_grad;
     atomic_bool not_finite; /* set by a task that wrote such weights or gradients */
 };
 

@@ -49,6 +49,9 @@ void bpt_cpu_free(bpt_cpu *cpu);
 bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, char *base);
 bpt_status bpt_cpu_reserve_scratch(bpt_cpu *cpu);
 
+/** @return bytes of scratch memory of all workers together */
+size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu);
+
 /* ---- layouts ---- */
 
 /** Row-major floats. @param dims shape [n_dims], n_dims in 1..4

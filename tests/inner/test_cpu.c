@@ -289,6 +289,19 @@ static void test_block_that_moves(void **state) {
     close_device(&d);
 }
 
+/* A plan beyond what a size_t can hold stays too large, and fails when it is allocated. */
+static void test_plan_that_overflows(void **state) {
+    (void)state;
+    bpt_blocks blocks = {0};
+    bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, 100);
+    assert_int_equal(blocks.bytes[BPT_BLOCK_ACTIVATIONS], 128);
+    bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, SIZE_MAX - 200);
+    bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, SIZE_MAX - 50);
+    bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, 1);
+    assert_int_equal(bpt_blocks_allocate(&blocks), BPT_ENOMEM);
+    assert_null(blocks.base[BPT_BLOCK_WEIGHTS]);
+}
+
 static void test_wrong_problem(void **state) {
     (void)state;
     device d = open_device();
@@ -311,6 +324,7 @@ int main(void) {
         cmocka_unit_test(test_conv_in_given_layouts),
         cmocka_unit_test(test_reorder_there_and_back),
         cmocka_unit_test(test_block_that_moves),
+        cmocka_unit_test(test_plan_that_overflows),
         cmocka_unit_test(test_wrong_problem),
     };
     print_message("seed %d\n", (int)SEED);
