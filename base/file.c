@@ -83,39 +83,54 @@ static bpt_status parent_of(const char *path, char **parent) {
     return bpt_strf(parent, "%.*s", (int)(slash - path), path);
 }
 
-bpt_status bpt_file_write(const char *path, const void *data, size_t size) {
-    char *temporary = NULL, *parent = NULL; /* both before the rename: nothing may fail after it */
-    bpt_status status;
-    BPT_TRY_GOTO(status, bpt_strf(&temporary, "%s.tmp-%ld", path, (long)getpid()), free_names);
-    BPT_TRY_GOTO(status, parent_of(path, &parent), free_names);
-    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        status = bpt_fail_errno(errno, "create", temporary);
-        goto free_names;
-    }
-    status = write_all(fd, temporary, data, size);
-    if (close(fd) != 0 && status == BPT_OK) status = bpt_fail_errno(errno, "close", temporary);
-    if (status == BPT_OK && rename(temporary, path) != 0)
-        status = bpt_fail_errno(errno, "rename to", path);
-    if (status == BPT_OK)
-        status = bpt_dir_sync(parent);
-    else
-        unlink(temporary);
-free_names:
-    bpt_free(parent);
-    bpt_free(temporary);
-    return status;
+static bpt_status open_dir(const char *path, int *fd) {
+    *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return *fd < 0 ? bpt_fail_errno(errno, "open", path) : BPT_OK;
 }
 
-bpt_status bpt_dir_sync(const char *path) {
-    const int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return bpt_fail_errno(errno, "open", path);
+static bpt_status sync_and_close_dir(int fd, const char *path) {
     const int result = fsync(fd);
     const int error = errno;
     close(fd);
     /* Some file systems cannot sync a folder and say so; there is nothing better to do there. */
     if (result != 0 && error != EINVAL) return bpt_fail_errno(error, "flush", path);
     return BPT_OK;
+}
+
+bpt_status bpt_dir_sync(const char *path) {
+    int fd;
+    BPT_TRY(open_dir(path, &fd));
+    return sync_and_close_dir(fd, path);
+}
+
+bpt_status bpt_file_write(const char *path, const void *data, size_t size) {
+    /* The names and the folder come before the rename: after it only a flush may fail. */
+    char *temporary = NULL, *parent = NULL;
+    int folder;
+    bpt_status status;
+    BPT_TRY_GOTO(status, bpt_strf(&temporary, "%s.tmp-%ld", path, (long)getpid()), free_names);
+    BPT_TRY_GOTO(status, parent_of(path, &parent), free_names);
+    BPT_TRY_GOTO(status, open_dir(parent, &folder), free_names);
+    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd < 0) {
+        status = bpt_fail_errno(errno, "create", temporary);
+        close(folder);
+        goto free_names;
+    }
+    status = write_all(fd, temporary, data, size);
+    if (close(fd) != 0 && status == BPT_OK) status = bpt_fail_errno(errno, "close", temporary);
+    if (status == BPT_OK && rename(temporary, path) != 0)
+        status = bpt_fail_errno(errno, "rename to", path);
+    if (status == BPT_OK) {
+        status = sync_and_close_dir(folder, parent);
+    } else {
+        unlink(temporary);
+        close(folder);
+    }
+free_names:
+    bpt_free(parent);
+    bpt_free(temporary);
+    return status;
 }
 
 static bpt_status create_parents(char *path) {

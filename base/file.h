@@ -25,8 +25,9 @@ bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t
 
 /** Writes a file so that at any moment, also after a crash, either the old one or the whole new one
  * is at @p path: temporary name, fsync, rename, fsync of the folder.
- * @return BPT_OK, BPT_ENOSPC, BPT_ENOENT, BPT_EIO, BPT_ENOMEM; on error the old file is untouched
- *         and the temporary one is gone */
+ * @return BPT_OK, BPT_ENOSPC, BPT_ENOENT, BPT_EIO, BPT_ENOMEM; on error the temporary file is gone
+ *         and the old one untouched, except where the folder's fsync fails ("cannot flush"
+ *         <folder>): then the new file is in place, and a crash may still bring the old one back */
 bpt_status bpt_file_write(const char *path, const void *data, size_t size);
 
 /** Flushes a folder's entries to disk. @return BPT_OK, BPT_EIO, BPT_ENOENT */

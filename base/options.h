@@ -77,7 +77,8 @@ typedef struct bpt_option_set bpt_option_set;
  * @param argv    shape [argc]; argv[0] is skipped
  * @param values  the struct that the rows' offsets refer to; filled with defaults first
  * @param[out] set caller owns, bpt_option_set_free(); owns the texts in @p values
- * @return BPT_OK, BPT_EUSAGE (with hint), BPT_ENOENT (no such configuration file), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EUSAGE (with hint; also no such configuration file), BPT_EIO (it cannot be
+ *         read), BPT_ENOMEM */
 bpt_status bpt_options_parse(const bpt_command *command, int argc, char **argv, void *values,
                              bpt_option_request *request, bpt_option_set **set);
 void bpt_option_set_free(bpt_option_set *set);

@@ -207,6 +207,10 @@ bpt_status bpt_yaml_load(const char *path, bpt_yaml **doc) {
     bpt_status status = bpt_file_read(path, MAX_BYTES, &text, &size);
     if (status == BPT_EDATA)
         return bpt_fail(BPT_EUSAGE, "%s: larger than %d bytes", path, MAX_BYTES);
+    if (status == BPT_ENOENT) { /* a configuration that is not there is no missing data */
+        const bpt_error error = *bpt_error_last();
+        return bpt_fail(BPT_EUSAGE, "%s", error.text);
+    }
     BPT_TRY(status);
     status = bpt_yaml_parse(path, text, size, doc);
     bpt_free(text);

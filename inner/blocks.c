@@ -10,7 +10,11 @@ static const char *const block_names[BPT_N_BLOCKS] = {
 
 bpt_ref bpt_blocks_reserve(bpt_blocks *blocks, bpt_block block, size_t bytes) {
     const bpt_ref ref = {block, blocks->bytes[block]};
-    blocks->bytes[block] += (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT * BPT_ALIGNMENT;
+    size_t sum; /* of multiples of the alignment: SIZE_MAX is none, and stays */
+    if (__builtin_add_overflow(ref.offset, bytes, &sum) || sum > SIZE_MAX - BPT_ALIGNMENT)
+        blocks->bytes[block] = SIZE_MAX;
+    else
+        blocks->bytes[block] = (sum + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT * BPT_ALIGNMENT;
     return ref;
 }
 

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 typedef enum bpt_block {
+    BPT_BLOCK_NONE,        /* no memory: what a zeroed bpt_ref names */
     BPT_BLOCK_INPUT,       /* the caller's batch of pixels; changes from step to step */
     BPT_BLOCK_LABELS,      /* the caller's labels, int32; likewise */
     BPT_BLOCK_FLAT,        /* the caller's flat vector while weights are read or written */
@@ -48,7 +49,8 @@ static inline bpt_ref bpt_ref_plus(bpt_ref ref, size_t bytes) {
     return (bpt_ref){ref.block, ref.offset + bytes};
 }
 
-/** Plans @p bytes more in a block, aligned to BPT_ALIGNMENT. @return where they will be */
+/** Plans @p bytes more in a block, aligned to BPT_ALIGNMENT. A block that no size_t can hold fails
+ * at its allocation. @return where they will be */
 bpt_ref bpt_blocks_reserve(bpt_blocks *blocks, bpt_block block, size_t bytes);
 
 /** Allocates what was planned, except for the caller's blocks and BPT_BLOCK_NATIVE.

@@ -92,7 +92,7 @@ void bpt_builder_release(bpt_builder *b);
 bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out);
 
 /** Adds a task. @param[out] id may be NULL
- * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (more than 2^31 tasks) */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (2^31 - 1 tasks are there) */
 bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
                             bpt_task_info info, bpt_deps after, uint32_t *id);
 

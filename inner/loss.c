@@ -1,6 +1,7 @@
 /* Softmax cross-entropy: logits -> loss, hits and the gradient of the logits. */
 #include "inner/network_private.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
@@ -19,17 +20,19 @@ static int64_t arg_max(const float *x, int64_t n) {
     return best;
 }
 
-/* Loss -log(softmax(x)[label]) of one sample, and its gradient (softmax(x) - one_hot(label)) *
- * scale. The largest logit is subtracted so that nothing overflows; the sum is in double, so that
- * the gradient of a sample that is learned keeps its digits when 1 is subtracted. */
+/* Loss -log(softmax(x)[label]) of one sample, and, unless grad is NULL, its gradient (softmax(x) -
+ * one_hot(label)) * scale. The largest logit is subtracted so that nothing overflows; the sum is in
+ * double, so that the gradient of a sample that is learned keeps its digits when 1 is subtracted.
+ */
 static double sample_loss(const float *x, int64_t largest, int32_t label, int64_t classes,
                           float scale, float *grad) {
     double sum = 0.0;
     for (int64_t k = 0; k < classes; k++) {
-        grad[k] = expf(x[k] - x[largest]);
-        sum += (double)grad[k];
+        const float e = expf(x[k] - x[largest]);
+        if (grad) grad[k] = e;
+        sum += (double)e;
     }
-    for (int64_t k = 0; k < classes; k++)
+    for (int64_t k = 0; grad && k < classes; k++)
         grad[k] = (float)((double)grad[k] / sum - (k == label ? 1.0 : 0.0)) * scale;
     return log(sum) + (double)x[largest] - (double)x[label];
 }
@@ -50,12 +53,13 @@ static bpt_status run_loss(void *arg, unsigned worker) {
             return bpt_fail(BPT_EDATA,
                             "a label is %" PRId32 ", and the model has %" PRId64 " classes", label,
                             classes);
-        if (label < 0) {
+        if (label < 0) { /* not 0 times something: that may be NaN here */
             memset(grad, 0, (size_t)classes * sizeof *grad);
             continue;
         }
         const int64_t largest = arg_max(x, classes);
-        result.loss_sum += sample_loss(x, largest, label, classes, scale, grad);
+        result.loss_sum += sample_loss(x, largest, label, classes, scale,
+                                       tile->net->wants_logits_grad ? grad : NULL);
         result.n_correct += largest == label;
         result.n_samples++;
     }
@@ -79,6 +83,7 @@ static void plan_tile(bpt_network *net, const bpt_activation *logits, size_t t, 
 bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits) {
     bpt_builder *b = &net->builder;
     bpt_activation plain;
+    assert(logits->wants_grad); /* a model has weights somewhere */
     BPT_TRY(bpt_builder_convert(b, "loss", logits, NULL, &plain));
     for (size_t t = 0; t < b->n_tiles; t++) {
         loss_tile *tile;

@@ -58,7 +58,9 @@ static bpt_status infer_shapes(bpt_model *m) {
         if (status != BPT_OK) return locate_failure(m, l);
         shape = l->out;
     }
-    return check_output(m, &m->layers[m->n_layers - 1]);
+    BPT_TRY(check_output(m, &m->layers[m->n_layers - 1]));
+    if (m->segments.n > 0) return BPT_OK;
+    return bpt_fail(BPT_EUSAGE, "%s: there is nothing to train: no layer has weights", m->source);
 }
 
 /* ---- public ---- */

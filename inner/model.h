@@ -35,8 +35,8 @@ typedef struct bpt_model_override {
  * @param override may be NULL
  * @param[out] model caller owns, bpt_model_free()
  * @return BPT_OK, BPT_EUSAGE (unknown name, with the list of known ones; error in the file, with
- * file, line and layer; an input shape that a layer cannot take), BPT_ENOENT, BPT_EIO, BPT_ENOMEM
- */
+ * file, line and layer; an input shape that a layer cannot take; no layer with weights; no such
+ * file), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *override,
                           bpt_model **model);
 

@@ -3,6 +3,7 @@
 #include "base/options.h"
 #include "inner/model_parts.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -149,8 +150,8 @@ static bpt_status check_fields(const bpt_layer *l, const bpt_yaml *doc,
                                const bpt_yaml_node *fields) {
     const char *known[MAX_FIELDS + 1] = {"name"};
     size_t n = 1;
-    for (size_t i = 0; i < l->kind->n_fields && n <= MAX_FIELDS; i++)
-        known[n++] = l->kind->fields[i];
+    assert(l->kind->n_fields <= MAX_FIELDS);
+    for (size_t i = 0; i < l->kind->n_fields; i++) known[n++] = l->kind->fields[i];
     char what[BPT_NAME_SIZE];
     snprintf(what, sizeof what, "layer %s", l->name);
     return bpt_yaml_check_keys(doc, fields, what, known, n);

@@ -3,21 +3,23 @@
 #include "base/memory.h"
 #include "inner/network_private.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
 /* ---- planning ---- */
 
-static void plan_input(bpt_network *net, bpt_activation *in, bpt_status *status) {
+static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     bpt_builder *b = &net->builder;
     const bpt_shape s = net->model->input;
     const size_t sample_bytes = (size_t)(s.c * s.h * s.w) * sizeof(float);
     *in = (bpt_activation){.shape = s, .plain = true};
-    for (size_t t = 0; *status == BPT_OK && t < b->n_tiles; t++) {
+    for (size_t t = 0; t < b->n_tiles; t++) {
         const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
-        *status = bpt_layout_plain(net->cpu, dims, 4, &in->layout[t]);
+        BPT_TRY(bpt_layout_plain(net->cpu, dims, 4, &in->layout[t]));
         in->value[t] = (bpt_ref){BPT_BLOCK_INPUT, (size_t)b->tile_start[t] * sample_bytes};
     }
+    return BPT_OK;
 }
 
 static bpt_status plan_layers(bpt_network *net) {
@@ -45,9 +47,7 @@ static bpt_status plan(bpt_network *net) {
     for (size_t i = 0; i < segments->n; i++) b->weights[i].segment = &segments->items[i];
     BPT_TRY(BPT_NEW("activations", net->model->n_layers + 1, &net->activations));
     BPT_TRY(BPT_NEW("tile results", b->n_tiles, &net->tiles));
-    bpt_status status = BPT_OK;
-    plan_input(net, &net->activations[0], &status);
-    BPT_TRY(status);
+    BPT_TRY(plan_input(net, &net->activations[0]));
     BPT_TRY(plan_layers(net));
     BPT_TRY(bpt__plan_updates(net));
     return bpt__plan_transfers(net);
@@ -121,6 +121,7 @@ static bpt_status reserve(bpt_network *net) {
 bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_options sgd,
                               bpt_pool *pool, bpt_network **out) {
     bpt_network *net;
+    assert(batch >= 1);
     if (batch > INT32_MAX) /* oneDNN counts samples in an int; the rest of the sizes fit then */
         return bpt_fail(BPT_ENOMEM, "a batch of %" PRId64 " samples is too large", batch);
     BPT_TRY(BPT_NEW("network", 1, &net));
@@ -164,12 +165,24 @@ static bpt_status run_graph(bpt_network *net, bpt_graph_role role, bpt_run_stats
     return bpt_pool_run(net->pool, net->graphs[role], stats);
 }
 
+/* The first run tells which paths are long; from then on the longest go first. The order changes
+ * no bit of the results. */
+static void learn_costs(bpt_network *net, bpt_graph_role role) {
+    bpt_graph *g = net->graphs[role];
+    if (net->costs_known[role]) return;
+    for (size_t i = 0; i < bpt_graph_n_tasks(g); i++)
+        bpt_graph_set_cost(g, (uint32_t)i, bpt_graph_measured(g, (uint32_t)i));
+    net->costs_known[role] = true;
+}
+
 static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *pixels,
                             const int32_t *labels, bpt_batch_result *result) {
     net->blocks.base[BPT_BLOCK_INPUT] = (char *)pixels; /* tasks only read these two */
     net->blocks.base[BPT_BLOCK_LABELS] = (char *)labels;
+    net->wants_logits_grad = role != BPT_GRAPH_EVALUATE;
     BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_INPUT, (char *)pixels));
     BPT_TRY(run_graph(net, role, &net->last_run));
+    learn_costs(net, role);
     *result = (bpt_batch_result){0};
     for (size_t t = 0; t < net->builder.n_tiles; t++) {
         const bpt_batch_result *tile = &net->tiles[t].result;
@@ -206,7 +219,7 @@ bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int
 }
 
 size_t bpt_network_bytes(const bpt_network *net) {
-    size_t bytes = 0;
+    size_t bytes = bpt_cpu_scratch_bytes(net->cpu);
     for (int block = BPT_BLOCK_WEIGHTS; block < BPT_N_BLOCKS; block++)
         bytes += net->blocks.bytes[block];
     return bytes;

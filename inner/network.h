@@ -1,11 +1,13 @@
 /** @file inner/network.h
  * A model with memory and step graphs: what trains.
  *
- * Plan, reserve, run: bpt_network_create() plans and allocates everything; a step allocates
- * nothing. The same input gives the same bits for any number of workers.
+ * Plan, reserve, run: bpt_network_create() plans and allocates everything; a step allocates nothing
+ * of ours, though oneDNN takes a few small objects from the heap in each call. The same input gives
+ * the same bits for any number of workers.
  *
  * A batch is pixels [N, C, H, W] (row-major floats) and labels int32 [N], both the caller's. A
- * label of -1 marks a sample that is not there: it counts for nothing.
+ * label of -1 marks a sample that is not there: it counts for nothing. Its pixels too must be
+ * finite numbers, since 0 * NaN would reach the gradients.
  *
  * Threads: one at a time, the one that owns the pool. */
 #ifndef BPT_INNER_NETWORK_H
@@ -75,7 +77,7 @@ bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int
 bpt_status bpt_network_get(bpt_network *net, bpt_vector which, float *flat);
 bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat);
 
-/** @return bytes of all blocks: what the plan comes to */
+/** @return bytes of all blocks and of the workers' scratch memory: what the plan comes to */
 size_t bpt_network_bytes(const bpt_network *net);
 
 /** @return measurements of the last training or evaluation run */

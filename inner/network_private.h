@@ -36,10 +36,12 @@ struct bpt_network {
         *activations;       /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
     bpt_tile_result *tiles; /* shape [n_tiles] */
     bpt_graph *graphs[BPT_N_GRAPHS];
-    uint32_t *train_ids; /* task of the plan for each task of the training graph */
+    bool costs_known[BPT_N_GRAPHS]; /* whether a run has told how long the tasks take */
+    uint32_t *train_ids;            /* task of the plan for each task of the training graph */
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
     float rate, denominator;
+    bool wants_logits_grad;
     atomic_bool not_finite; /* set by a task that wrote such weights or gradients */
 };
 

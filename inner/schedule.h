@@ -31,7 +31,8 @@ typedef struct bpt_schedule {
 
 /** @param epoch progress, >= 0; beyond the end it counts as the end. During warm-up the rate is
  *              base * min(1, epoch / warmup), with @p epoch that of the END of the step it is used
- * in, so that no step has rate 0
+ *              in, so that no step of the warm-up has rate 0. Under a cosine the last step of a run
+ *              has rate 0 and leaves the weights as they are
  * @return the learning rate */
 double bpt_schedule_rate(const bpt_schedule *s, double epoch);
 

@@ -95,7 +95,8 @@ typedef struct bpt_exchange_stats {
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
                                bpt_exchange **x);
 
-/** Ends it; collective over the job. No push may be outstanding. Writes out the update log. NULL is
+/** Ends it; collective over the job. Waits for the answer to a push that is outstanding, and
+ * writes out the update log. NULL is
  * allowed.
  * @return BPT_OK, BPT_EIO or BPT_ENOSPC (update log), BPT_ECOMM; @p x is gone in any case */
 bpt_status bpt_exchange_destroy(bpt_exchange *x);

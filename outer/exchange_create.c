@@ -192,7 +192,9 @@ bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *optio
 
 bpt_status bpt_exchange_destroy(bpt_exchange *x) {
     if (!x) return BPT_OK;
-    assert(atomic_load(&x->phase) != BPT__PUSHED && "a push is outstanding");
+    bpt_reply last; /* of a push that nobody waited for, after an error */
+    if (atomic_load_explicit(&x->phase, memory_order_acquire) == BPT__PUSHED)
+        (void)bpt_exchange_wait(x, &last);
     /* Where all ranks have come here, all answers have been received. */
     bpt_status status = bpt_comm_barrier(x->comm);
     atomic_store_explicit(&x->stopping, true, memory_order_release);

@@ -13,7 +13,7 @@
 #define SCHEMA_KEY   "dataset"
 #define SPLIT_PREFIX "split/"
 
-enum { CHECKSUM_BYTES = 8, MAX_SPLITS = 64, MAX_CLASSES = 65536, MAX_CHANNELS = 1 << 20 };
+enum { CHECKSUM_BYTES = 8, MAX_SPLITS = 64, MAX_CLASSES = 65536, MAX_RECORD_BYTES = 1 << 28 };
 
 /* What a bpt_split points to. */
 typedef struct split_store {
@@ -154,10 +154,15 @@ static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val
     const bpt_json *shape;
     BPT_TRY(find_array(c, d, "shape", 3, &shape));
     uint32_t *const sides[] = {&info->C, &info->H, &info->W};
+    uint64_t bytes = 1;
     for (size_t i = 0; i < 3; i++) {
         uint64_t side;
-        BPT_TRY(bpt_json_get_u64(d, bpt_json_at(shape, i), NULL, 1, 1 << 28, &side));
+        BPT_TRY(bpt_json_get_u64(d, bpt_json_at(shape, i), NULL, 1, MAX_RECORD_BYTES, &side));
         *sides[i] = (uint32_t)side;
+        bytes *= side; /* three sides of at most 2^28, checked after each: no overflow */
+        if (bytes > MAX_RECORD_BYTES)
+            return bpt_fail(BPT_EDATA, "dataset %s: images of more than %d bytes", c->path,
+                            MAX_RECORD_BYTES);
     }
     BPT_TRY(bpt_json_get_text(d, bpt_json_root(d), "encoding", &info->encoding));
     if (strcmp(info->encoding, "raw") != 0)

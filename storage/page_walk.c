@@ -84,7 +84,9 @@ static bpt_status check_head(const char *file, uint64_t page, const page_header 
     if (m->free.pad != page_bytes) return damaged(file, page, "wrong page size");
     if (m->free.flags != FREE_FLAGS || m->main.flags != 0 || m->main.pad != 0 || m->address != 0)
         return damaged(file, page, "unknown flags");
-    if (m->map_bytes >> 47 || m->map_bytes % page_bytes ||
+    /* LMDB maps that much at once. Writers never ask for more than this. */
+    const uint64_t max_pages = 2 * (m->last_page + ((uint64_t)2 << 30) / page_bytes);
+    if (m->map_bytes % page_bytes || m->map_bytes / page_bytes > max_pages ||
         m->last_page >= m->map_bytes / page_bytes)
         return damaged(file, page, "sizes that cannot be");
     if (m->txn_id != 0 && (m->txn_id & 1) != page) return damaged(file, page, "wrong transaction");

@@ -63,7 +63,8 @@ static bpt_status grow_map(bpt_writer *w) {
     MDB_envinfo info;
     mdb_env_info(w->env, &info);
     const size_t need = 2 * w->chunk_values * w->value_bytes + (1 << 20);
-    const size_t limit = (size_t)64 << 30; /* double up to this, then add it */
+    const size_t limit = (size_t)1
+                         << 30; /* double up to this, then add it: page_walk.c relies on it */
     const size_t step = info.me_mapsize < limit ? info.me_mapsize : limit;
     size_t size = info.me_mapsize + (step > need ? step : need);
     size = (size + w->page_bytes - 1) / w->page_bytes * w->page_bytes;

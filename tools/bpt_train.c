@@ -8,6 +8,8 @@
 #include "tools/train_loop.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
@@ -19,8 +21,8 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
     };
     bpt_job job;
     BPT_TRY(bpt_job_open(&job, options, comm));
-    bpt_status status = loops[job.update](&job);
-    if (status == BPT_OK) status = bpt_job_finish(&job);
+    bpt_status status = job.finished ? BPT_OK : loops[job.update](&job);
+    if (status == BPT_OK && !job.finished) status = bpt_job_finish(&job);
     bpt_log_progress_end();
     /* A rank that failed ends the job at once; the others cannot take part in closing it. */
     if (status == BPT_OK || status == BPT_ESTOPPED || job.n_ranks == 1) bpt_job_close(&job);
@@ -31,11 +33,12 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
  * the time to say why. Where several fail at a time, they do so for the same reason: the lowest
  * says it, and its abort ends the others before their turn. */
 static void end_job(bpt_comm *comm, bpt_status status) {
-    enum { TURN_US = 500000, MAX_TURNS = 8, PATIENCE_US = 5000000 };
+    enum { TURN_US = 2000000, MAX_TURNS = 2, PATIENCE_US = 6000000 };
     const uint32_t rank = bpt_comm_rank(comm);
     const useconds_t turn = TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS);
-    /* What wakes it is the signal by which mpirun ends a job: another rank was first. */
-    if (usleep(status == BPT_EPEER ? PATIENCE_US : turn) != 0) _exit(bpt_status_exit(status));
+    const bool woken = usleep(status == BPT_EPEER ? PATIENCE_US : turn) != 0;
+    /* By the signal with which mpirun ends a job: another rank was first. */
+    if (woken && bpt_signals_stop()) _exit(bpt_status_exit(status));
     const int exit_status = status == BPT_EPEER ? 1 : bpt_program_end("bpt-train", status);
     bpt_comm_abort(comm, exit_status);
 }
@@ -56,9 +59,10 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 }
 
 /* What needs no other rank. @return whether that was all */
-static bool run_alone(const bpt_train_options *options, bpt_status *status) {
+static bool run_alone(const bpt_train_options *options, int argc, char **argv, bpt_status *status) {
+    bpt_log_setup(0, (bpt_log_level)options->log_level);
     if (options->replay)
-        *status = bpt_replay(options);
+        *status = bpt_replay(options->replay, argc, argv);
     else if (options->bench)
         *status = bpt_train_bench(options);
     else if (options->dry_run)
@@ -66,6 +70,12 @@ static bool run_alone(const bpt_train_options *options, bpt_status *status) {
     else
         return false;
     return true;
+}
+
+/* Before MPI is started only its launcher knows the rank. */
+static bool is_first_of_launch(void) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    return !rank || strcmp(rank, "0") == 0;
 }
 
 int main(int argc, char **argv) {
@@ -80,12 +90,13 @@ int main(int argc, char **argv) {
     bpt_log_setup(0, BPT_LOG_INFO);
     const bpt_status parsed = check_options(argc, argv, &options, &request, &set);
     bpt_status status = parsed;
-    if (parsed == BPT_OK && request == BPT_REQUEST_RUN && !run_alone(&options, &status)) {
+    if (parsed == BPT_OK && request == BPT_REQUEST_RUN &&
+        !run_alone(&options, argc, argv, &status)) {
         status = bpt_comm_start(&comm);
         if (status == BPT_OK) status = run(&options, comm);
     }
     /* Where all ranks say the same, one says it. */
-    const bool says = !comm || bpt_comm_rank(comm) == 0;
+    const bool says = comm ? bpt_comm_rank(comm) == 0 : is_first_of_launch();
     const int exit_status = says ? bpt_program_end("bpt-train", status) : bpt_status_exit(status);
     bpt_comm_stop(comm);
     bpt_option_set_free(set);

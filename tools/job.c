@@ -31,6 +31,10 @@ static bpt_status choose_modes(bpt_job *job) {
         job->partition = job->update == BPT_UPDATE_ALLREDUCE || job->update == BPT_UPDATE_LOCAL
                              ? BPT_PARTITION_EVEN
                              : BPT_PARTITION_IDPA;
+    if (job->update == BPT_UPDATE_LOCAL && job->partition == BPT_PARTITION_IDPA)
+        return bpt_fail(BPT_EUSAGE,
+                        "--partition idpa shares the data out among ranks, this job has "
+                        "one that trains alone");
     return BPT_OK;
 }
 
@@ -121,21 +125,28 @@ static bpt_status open_first(bpt_job *job) {
     return bpt_run_folder_config(job->run, &bpt_train_command, &repeat);
 }
 
+static bpt_status open_log(const bpt_job *job) {
+    char name[32], *path;
+    snprintf(name, sizeof name, "log.rank-%u.txt", job->rank);
+    BPT_TRY(bpt_run_folder_entry(job->run, name, &path));
+    const bpt_status status = bpt_log_file(path);
+    bpt_free(path);
+    return status;
+}
+
 static bpt_status open_run(bpt_job *job) {
     const bpt_train_options *o = job->options;
     bpt_status status = BPT_OK;
     if (job->rank == 0) {
-        if (o->resume && strcmp(o->resume, "auto") != 0) status = bpt_checkpoint_expect(o->resume);
+        const bool automatic = o->resume && strcmp(o->resume, "auto") == 0;
+        if (o->resume && !automatic) status = bpt_checkpoint_expect(o->resume);
         if (status == BPT_OK) status = open_first(job);
+        job->finished = status == BPT_OK && automatic && bpt_run_folder_finished(job->run);
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
-    if (job->rank != 0) BPT_TRY(bpt_run_folder_open(o->output, BPT_RUN_GO_ON, &job->run));
-    char name[32], *path;
-    snprintf(name, sizeof name, "log.rank-%u.txt", job->rank);
-    BPT_TRY(bpt_run_folder_entry(job->run, name, &path));
-    status = bpt_log_file(path);
-    bpt_free(path);
-    return status;
+    BPT_TRY(bpt_comm_broadcast(job->comm, 0, &job->finished, sizeof job->finished));
+    if (job->rank != 0) BPT_TRY(bpt_run_folder_open(o->output, BPT_RUN_JOIN, &job->run));
+    return open_log(job);
 }
 
 /* The speed that IDPA believes in before it has measured any. */
@@ -256,6 +267,9 @@ static bpt_status open_state(bpt_job *job, uint64_t offset) {
     if (job->options->resume) status = bpt_checkpoint_open(job, &found, &checkpoint);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     const bpt_checkpoint *c = found ? &checkpoint : NULL;
+    if (job->rank == 0)
+        status = c ? bpt_run_folder_go_on(job->run) : bpt_run_folder_restart(job->run);
+    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     status = BPT_NEW("initial weights", job->model->segments.n_elements, &weights);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     BPT_TRY_GOTO(status, set_state(job, c, weights), done);
@@ -315,10 +329,14 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(choose_modes(job));
     BPT_TRY(choose_batch(job, &offset));
     choose_rate(job);
-    job->n_threads = bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads);
+    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads));
     BPT_TRY(bpt_comm_agree(job->comm, open_data(job)));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
     BPT_TRY(bpt_comm_agree(job->comm, open_run(job)));
+    if (job->finished) {
+        bpt_info("%s is finished already", bpt_run_folder_path(job->run));
+        return BPT_OK;
+    }
     BPT_TRY(open_state(job, offset));
     say_what_starts(job);
     return bpt_comm_agree(job->comm, job->rank == 0 ? write_start_event(job) : BPT_OK);

@@ -59,6 +59,7 @@ typedef struct bpt_job {
     bpt_exchange *exchange; /* NULL where nothing is exchanged */
     bpt_feed *feed;
     bpt_run_folder *run;
+    bool finished; /* before it began: --resume auto on a run that came to its end */
     bpt_counters count;
     uint64_t start_ns; /* of this process's training */
     bpt_interval interval;

@@ -1,22 +1,38 @@
 #include "tools/rank_threads.h"
 
 #include "base/log.h"
+#include "base/memory.h"
 #include "scheduler/pool.h"
 
+#include <sched.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-static unsigned ranks_on_this_host(const bpt_comm *comm) {
+/* The processors that a rank may use, as all ranks are told. */
+typedef struct {
+    cpu_set_t set;
+} affinity;
+
+/* Ranks on this rank's host, and those among them that may use the same processors as it. */
+static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, unsigned *on_host,
+                              unsigned *sharing) {
     const char *here = bpt_comm_host(comm, bpt_comm_rank(comm));
-    unsigned n = 0;
-    for (uint32_t r = 0; r < bpt_comm_size(comm); r++)
-        n += strcmp(bpt_comm_host(comm, r), here) == 0;
-    return n;
+    affinity *all;
+    BPT_TRY(BPT_NEW("affinities", bpt_comm_size(comm), &all));
+    const bpt_status status = bpt_comm_allgather(comm, mine, sizeof *mine, all);
+    *on_host = *sharing = 0;
+    for (uint32_t r = 0; status == BPT_OK && r < bpt_comm_size(comm); r++) {
+        if (strcmp(bpt_comm_host(comm, r), here) != 0) continue;
+        ++*on_host;
+        *sharing += CPU_EQUAL(&all[r].set, &mine->set) != 0;
+    }
+    bpt_free(all);
+    return status;
 }
 
-static void warn_if_bound(const bpt_comm *comm, unsigned allowed, unsigned wanted) {
-    if (allowed >= wanted) return;
+static void warn_bound(const bpt_comm *comm, unsigned allowed, unsigned wanted) {
     bpt_warn(
         "rank %u on %s is bound to %u core%s and wants %u thread%s: give mpirun the option "
         "--bind-to none (or --map-by slot:PE=%u)",
@@ -24,20 +40,23 @@ static void warn_if_bound(const bpt_comm *comm, unsigned allowed, unsigned wante
         allowed == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s", wanted);
 }
 
-unsigned bpt_rank_threads_choose(const bpt_comm *comm, unsigned wanted) {
+bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
-    const unsigned present = online > 0 ? (unsigned)online : 1;
+    const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
     const unsigned allowed = bpt_pool_allowed_cores();
-    if (wanted) {
-        warn_if_bound(comm, allowed, wanted);
-        return wanted;
-    }
-    /* Ranks that may use every core share them; a bound rank has its cores to itself. */
-    unsigned share = present / ranks_on_this_host(comm);
-    if (share == 0) share = 1;
-    warn_if_bound(comm, allowed, share);
-    if (allowed < share) share = allowed;
-    return share < BPT_MAX_WORKERS ? share : BPT_MAX_WORKERS;
+    unsigned on_host, sharing;
+    affinity mine;
+    CPU_ZERO(&mine.set);
+    (void)sched_getaffinity(0, sizeof mine.set, &mine.set); /* else: empty, the same on all ranks */
+    BPT_TRY(count_ranks(comm, &mine, &on_host, &sharing));
+    /* Bound to a single core, although the ranks of the host leave others idle. */
+    const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * on_host < present;
+    if (wanted ? allowed < wanted : loses)
+        warn_bound(comm, allowed, wanted ? wanted : present / on_host);
+    unsigned n = wanted ? wanted : allowed / sharing;
+    if (n == 0) n = 1;
+    *chosen = n < BPT_MAX_WORKERS ? n : BPT_MAX_WORKERS;
+    return BPT_OK;
 }
 
 double bpt_rank_threads_speed(unsigned n_threads) {

@@ -9,6 +9,7 @@
 #include "outer/update_rule.h"
 #include "storage/loader.h"
 #include "tools/replay_log.h"
+#include "tools/train_options.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -300,15 +301,21 @@ static void close_all(replay *r) {
     bpt_replay_logs_free(&r->logs);
 }
 
-/* The options of the run itself. */
-static bpt_status load_options(const char *run, bpt_train_options *o, bpt_option_set **set) {
-    char *config;
+/* The options of the run itself; the command line goes before, for a dataset that has moved. */
+static bpt_status load_options(const char *run, int argc, char **argv, bpt_train_options *o,
+                               bpt_option_set **set) {
+    char *config = NULL, **all = NULL;
     bpt_option_request request;
+    bpt_status status;
     BPT_TRY(bpt_strf(&config, "%s/config.yaml", run));
-    char *argv[] = {"bpt-train", "--config", config};
-    const bpt_status status = bpt_options_parse(&bpt_train_command, 3, argv, o, &request, set);
+    BPT_TRY_GOTO(status, BPT_NEW("arguments", (size_t)argc + 2, &all), done);
+    memcpy(all, argv, (size_t)argc * sizeof *all);
+    all[argc] = "--config";
+    all[argc + 1] = config;
+    status = bpt_options_parse(&bpt_train_command, argc + 2, all, o, &request, set);
+done:
+    bpt_free(all);
     bpt_free(config);
-    o->replay = run;
     return status;
 }
 
@@ -321,10 +328,10 @@ static bpt_status repeat(const bpt_train_options *of_run) {
     return status;
 }
 
-bpt_status bpt_replay(const bpt_train_options *options) {
+bpt_status bpt_replay(const char *run, int argc, char **argv) {
     bpt_train_options of_run = {0};
     bpt_option_set *set = NULL;
-    bpt_status status = load_options(options->replay, &of_run, &set);
+    bpt_status status = load_options(run, argc, argv, &of_run, &set);
     if (status == BPT_OK) status = repeat(&of_run);
     bpt_option_set_free(set);
     if (status != BPT_OK && !bpt_error_last()->hint[0])

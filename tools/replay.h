@@ -10,12 +10,12 @@
 #define BPT_TOOLS_REPLAY_H
 
 #include "base/status.h"
-#include "tools/train_options.h"
 
-/** @param options with replay set; the rest comes from the configuration in that run
+/** @param run       folder of the run; its configuration is used
+ * @param argc,argv the command line, whose options go before the configuration's
  * @return BPT_OK (the weights are equal bit for bit), BPT_ECORRUPT (they differ: says where),
  *         BPT_EUSAGE (not an agwu run, or one that was resumed), BPT_ENOENT, BPT_EDATA, or any
  * error of the parts */
-bpt_status bpt_replay(const bpt_train_options *options);
+bpt_status bpt_replay(const char *run, int argc, char **argv);
 
 #endif

@@ -3,10 +3,13 @@
 #include "base/file.h"
 #include "base/memory.h"
 
+#include <sys/stat.h>
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 struct bpt_run_folder {
     char *path;
@@ -25,12 +28,23 @@ static bpt_status make_subfolder(const char *path, const char *name) {
     return status;
 }
 
-static bpt_status has_entry(const char *path, const char *name, bool *has) {
-    char *file;
-    BPT_TRY(entry(path, name, &file));
-    *has = bpt_path_exists(file);
+/* What config.yaml of every run begins with; a folder with another config.yaml is somebody else's.
+ */
+static const char signature[] = "# effective configuration of bpt-train";
+
+static bool is_run(const char *path) {
+    char *file, line[sizeof signature] = "";
+    if (entry(path, "config.yaml", &file) != BPT_OK) return false;
+    FILE *config = fopen(file, "r");
     bpt_free(file);
-    return BPT_OK;
+    if (!config) return false;
+    const bool read = fgets(line, sizeof line, config) != NULL;
+    fclose(config);
+    return read && strcmp(line, signature) == 0;
+}
+
+static bool is_empty(const char *path) {
+    return rmdir(path) == 0 && mkdir(path, 0777) == 0;
 }
 
 static bpt_status refuse_existing(const char *path) {
@@ -47,19 +61,32 @@ static bpt_status make_folder(const char *path, bool must_be_new) {
     return bpt_fail(BPT_EIO, "%s", error.text);
 }
 
+static bpt_status refuse_stranger(const char *path) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "%s is not a run folder: left as it is", path);
+    bpt_hint("--force and --resume take folders that bpt-train made; name another --output");
+    return status;
+}
+
+/* What rank 0 has made may take a moment to show on a network file system. */
+static bpt_status join(const char *path) {
+    enum { PATIENCE_MS = 5000, POLL_MS = 50 };
+    for (int waited = 0; waited < PATIENCE_MS; waited += POLL_MS) {
+        if (is_run(path)) return BPT_OK;
+        usleep(POLL_MS * 1000);
+    }
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "the run folder %s is not seen on this host", path);
+    bpt_hint("name an --output on a file system that all machines share");
+    return status;
+}
+
 /* Makes room for the run according to the mode. */
 static bpt_status prepare(const char *path, bpt_run_folder_mode mode) {
+    if (mode == BPT_RUN_JOIN) return join(path);
     if (!bpt_path_exists(path)) return make_folder(path, mode == BPT_RUN_NEW);
     if (mode == BPT_RUN_NEW) return refuse_existing(path);
-    if (mode == BPT_RUN_GO_ON) return make_folder(path, false);
-    bool is_run;
-    BPT_TRY(has_entry(path, "config.yaml", &is_run));
-    if (!is_run) {
-        const bpt_status status =
-            bpt_fail(BPT_EUSAGE, "%s is not a run folder: not replaced", path);
-        bpt_hint("--force replaces folders that bpt-train made; name another --output");
-        return status;
-    }
+    if (!is_run(path) && !is_empty(path)) return refuse_stranger(path);
+    if (mode == BPT_RUN_GO_ON) return BPT_OK;
     BPT_TRY(bpt_dir_remove(path));
     return make_folder(path, true);
 }
@@ -119,8 +146,7 @@ bpt_status bpt_run_folder_config(const bpt_run_folder *run, const bpt_command *c
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
     if (!memory) return bpt_fail_errno(errno, "write", "config.yaml");
-    fprintf(memory, "# effective configuration; repeat with: %s --config THIS --output NEW\n",
-            command->name);
+    fprintf(memory, "%s; repeat with: %s --config THIS --output NEW\n", signature, command->name);
     bpt_options_print(command, values, memory);
     bpt_status status = BPT_OK;
     if (fclose(memory) != 0) status = bpt_fail(BPT_ENOMEM, "cannot print the configuration");
@@ -129,12 +155,50 @@ bpt_status bpt_run_folder_config(const bpt_run_folder *run, const bpt_command *c
     return status;
 }
 
+bool bpt_run_folder_finished(const bpt_run_folder *run) {
+    char *path;
+    if (entry(run->path, "summary.json", &path) != BPT_OK) return false;
+    const bool finished = bpt_path_exists(path);
+    bpt_free(path);
+    return finished;
+}
+
+static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
+    char *path;
+    BPT_TRY(entry(run->path, name, &path));
+    const bpt_status status = bpt_dir_remove(path);
+    bpt_free(path);
+    return status;
+}
+
+bpt_status bpt_run_folder_go_on(bpt_run_folder *run) {
+    return remove_entry(run, "summary.json");
+}
+
+bpt_status bpt_run_folder_restart(bpt_run_folder *run) {
+    BPT_TRY(remove_entry(run, "summary.json"));
+    BPT_TRY(remove_entry(run, "metrics.jsonl"));
+    BPT_TRY(remove_entry(run, "exchange"));
+    return make_subfolder(run->path, "exchange");
+}
+
+/* Cuts a file after its last whole line: a full disk or a kill may have left half of one. */
+static void cut_torn_line(FILE *file) {
+    long end = 0;
+    rewind(file);
+    for (int c; (c = fgetc(file)) != EOF;)
+        if (c == '\n') end = ftell(file);
+    /* If it cannot be cut, the half line stays, as it would without this. */
+    if (ftruncate(fileno(file), end) == 0) fseek(file, 0, SEEK_END);
+}
+
 static bpt_status open_metrics(bpt_run_folder *run) {
     if (run->metrics) return BPT_OK;
     char *path;
     BPT_TRY(entry(run->path, "metrics.jsonl", &path));
-    run->metrics = fopen(path, "a");
+    run->metrics = fopen(path, "a+");
     const bpt_status status = run->metrics ? BPT_OK : bpt_fail_errno(errno, "open", path);
+    if (run->metrics) cut_torn_line(run->metrics);
     bpt_free(path);
     return status;
 }

@@ -20,10 +20,12 @@ typedef struct bpt_run_folder bpt_run_folder;
 typedef enum bpt_run_folder_mode {
     BPT_RUN_NEW,     /* nothing */
     BPT_RUN_REPLACE, /* a run, which is removed; anything else is left alone */
-    BPT_RUN_GO_ON,   /* a run or nothing */
+    BPT_RUN_GO_ON,   /* a run, an empty folder, or nothing */
+    BPT_RUN_JOIN,    /* the run that rank 0 has just made */
 } bpt_run_folder_mode;
 
-/** Makes or opens the folder. Rank 0 first, with its mode; then the others with BPT_RUN_GO_ON.
+/** Makes or opens the folder. Rank 0 first, and its configuration; then the others with
+ * BPT_RUN_JOIN.
  * @param[out] run caller owns, bpt_run_folder_close()
  * @return BPT_OK, BPT_EEXIST (with hint), BPT_EUSAGE (not a run), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM
  */
@@ -35,6 +37,15 @@ bool bpt_run_folder_holds(const char *run, const char *path);
 
 const char *bpt_run_folder_path(const bpt_run_folder *run);
 
+/** @return whether the run came to its end: its summary is there */
+bool bpt_run_folder_finished(const bpt_run_folder *run);
+
+/** Makes a run unfinished that goes on. @return BPT_OK, BPT_EIO */
+bpt_status bpt_run_folder_go_on(bpt_run_folder *run);
+
+/** Removes what an attempt without a checkpoint left: metrics and logs. @return BPT_OK, BPT_EIO */
+bpt_status bpt_run_folder_restart(bpt_run_folder *run);
+
 /** @return the path of an entry, "<run>/<name>"; caller owns *out, bpt_free() */
 bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, char **out);
 
@@ -42,7 +53,8 @@ bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, cha
 bpt_status bpt_run_folder_config(const bpt_run_folder *run, const bpt_command *command,
                                  const void *values);
 
-/** Appends one finished JSON text as a line to metrics.jsonl; flushed to the file system at once.
+/** Appends one finished JSON text as a line to metrics.jsonl; flushed to the file system at once. A
+ * line that an earlier process left half-written is removed first.
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_run_folder_metric(bpt_run_folder *run, bpt_json_writer *event);
 

@@ -167,8 +167,8 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o) {
         bpt_options_print(&bpt_train_command, o, stdout);
         printf("\n");
         bpt_model_print(b.model, stdout);
-        printf("\nmemory of a rank with %lld samples a step: %.1f MB\n", (long long)o->batch_size,
-               (double)bpt_network_bytes(b.network) * 1e-6);
+        printf("\nmemory of the network with %lld samples a step: %.1f MB\n",
+               (long long)o->batch_size, (double)bpt_network_bytes(b.network) * 1e-6);
     }
     close_bench(&b);
     return status;

@@ -149,7 +149,7 @@ static const bpt_option rows[] = {
      .value = "auto",
      .choices = "auto|local|agwu|sgwu|allreduce",
      .help = "how ranks learn from each other: agwu asynchronous weights,\n"
-             "sgwu synchronous weighted average, allreduce summed gradients;\n"
+             "sgwu synchronous average of weights, allreduce summed gradients;\n"
              "auto is local on one rank and agwu on several"},
     {.name = "partition",
      .type = BPT_OPTION_CHOICE,
@@ -335,6 +335,10 @@ bpt_status bpt_train_options_check(const bpt_train_options *o) {
                             "--input-size and --classes go with --bench: "
                             "in training the dataset decides");
     }
+    if (o->bench && o->data && (o->input_size[0] || o->classes))
+        return bpt_fail(BPT_EUSAGE,
+                        "--input-size and --classes go without --data: "
+                        "the dataset decides");
     if (o->schedule == BPT_SCHEDULE_STEP && o->lr_steps[0] < 0)
         return missing("lr-steps", "--schedule step needs the epochs of its steps");
     for (int i = 1; i < BPT_OPTION_LIST_MAX && o->lr_steps[i] >= 0; i++)

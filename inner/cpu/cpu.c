@@ -108,6 +108,10 @@ bpt_status bpt_cpu_reserve_scratch(bpt_cpu *cpu) {
     return BPT_OK;
 }
 
+size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu) {
+    return cpu->scratch_bytes * cpu->n_workers;
+}
+
 /* ---- layouts ---- */
 
 /* A layout that has no descriptor yet; bpt_cpu_free() releases it, also after an error. */

@@ -49,6 +49,9 @@ void bpt_cpu_free(bpt_cpu *cpu);
 bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, char *base);
 bpt_status bpt_cpu_reserve_scratch(bpt_cpu *cpu);
 
+/** @return bytes of scratch memory of all workers together */
+size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu);
+
 /* ---- layouts ---- */
 
 /** Row-major floats. @param dims shape [n_dims], n_dims in 1..4
@@ -61,6 +64,10 @@ bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b);
 
 /** @return the layout of an operand, NULL if the kernel has none there */
 const bpt_layout *bpt_kernel_layout(const bpt_kernel *k, bpt_slot slot);
+
+/** @return the backend's name for how it computes: "jit:avx2", "gemm:jit", or "ref:any" for plain
+ * loops; for messages and tests */
+const char *bpt_kernel_implementation(const bpt_kernel *k);
 
 /** Says where an operand will be. Every operand is bound before the first run. */
 void bpt_kernel_bind(bpt_kernel *k, bpt_slot slot, bpt_ref where);
@@ -78,15 +85,24 @@ typedef struct bpt_conv_problem {
     bool bias;
 } bpt_conv_problem;
 
-/** Forward: SRC [N,C,H,W], WEIGHTS [K,C,R,S], BIAS [K] -> DST [N,K,P,Q].
- * A NULL layout leaves the choice to the kernel.
+/** Whether a convolution needs plain SRC and DST (bpt_layout_plain()) to be fast. The forward
+ * kernel's own choice binds the backward ones, and for some channel counts and instruction sets
+ * leaves them nothing but plain loops, a thousand times slower; plain layouts have matrix products
+ * for all three passes. Ask for one tile and treat all of a layer alike: they share weights.
+ * @param backward_data whether that pass is needed
  * @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM (as for every kernel below) */
+bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                                    bool *wants);
+
+/** Forward: SRC [N,C,H,W], WEIGHTS [K,C,R,S], BIAS [K] -> DST [N,K,P,Q].
+ * A NULL layout leaves the choice to the kernel. */
 bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                                 const bpt_layout *weights, const bpt_layout *dst, bpt_kernel **out);
-/** DIFF_DST, WEIGHTS -> DIFF_SRC, in the activation layouts of @p forward; WEIGHTS in a layout of
- * its own choice. */
+/** DIFF_DST, WEIGHTS -> DIFF_SRC, in the activation layouts of @p forward.
+ * @param weights NULL for a layout of its own choice */
 bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
-                                      const bpt_kernel *forward, bpt_kernel **out);
+                                      const bpt_kernel *forward, const bpt_layout *weights,
+                                      bpt_kernel **out);
 /** SRC, DIFF_DST -> DIFF_WEIGHTS (own choice of layout), DIFF_BIAS. Overwrites, does not add. */
 bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
                                          const bpt_kernel *forward, bpt_kernel **out);

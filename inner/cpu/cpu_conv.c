@@ -1,6 +1,8 @@
 /* Convolution through oneDNN, direct algorithm. */
 #include "inner/cpu/cpu_private.h"
 
+#include <string.h>
+
 static const dnnl_dim_t undilated[BPT__N_SPATIAL] = {0};
 
 typedef struct {
@@ -31,29 +33,103 @@ static bpt_status describe(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_la
     return BPT_OK;
 }
 
+/* ---- descriptors: which kernel it is and the layouts it takes, before any code is made ---- */
+
+static bpt_status forward_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                             const bpt_layout *weights, const bpt_layout *dst,
+                             dnnl_primitive_desc_t *pd) {
+    conv_mds m;
+    BPT_TRY(describe(cpu, p, src, weights, dst, &m));
+    BPT__DNNL_TRY(dnnl_convolution_forward_primitive_desc_create(
+        pd, cpu->engine, dnnl_forward_training, dnnl_convolution_direct, m.src, m.weights, m.bias,
+        m.dst, p->stride, undilated, p->pad, m.pad_end, cpu->attr));
+    return BPT_OK;
+}
+
+static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                                   const bpt_layout *weights, const bpt_layout *dst,
+                                   const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *pd) {
+    conv_mds m;
+    BPT_TRY(describe(cpu, p, src, weights, dst, &m));
+    BPT__DNNL_TRY(dnnl_convolution_backward_data_primitive_desc_create(
+        pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.dst, p->stride, undilated,
+        p->pad, m.pad_end, forward, cpu->attr));
+    return BPT_OK;
+}
+
+static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                      const bpt_layout *src, const bpt_layout *dst,
+                                      const_dnnl_primitive_desc_t forward,
+                                      dnnl_primitive_desc_t *pd) {
+    conv_mds m;
+    BPT_TRY(describe(cpu, p, src, NULL, dst, &m));
+    BPT__DNNL_TRY(dnnl_convolution_backward_weights_primitive_desc_create(
+        pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.bias, m.dst, p->stride,
+        undilated, p->pad, m.pad_end, forward, cpu->attr));
+    return BPT_OK;
+}
+
+/* ---- the choice between the kernels' own layouts and plain ones ---- */
+
+static bpt_status operand(bpt_cpu *cpu, const_dnnl_primitive_desc_t pd, int dnnl_arg,
+                          const bpt_layout **out) {
+    return bpt__layout_copy(cpu, dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, dnnl_arg),
+                            out);
+}
+
+/* Whether one of the passes has only oneDNN's plain loops ("ref:any") once the forward pass has
+ * the given layouts, or has chosen. */
+static bpt_status any_is_naive(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                               const bpt_layout *src, const bpt_layout *dst, bool *naive) {
+    dnnl_primitive_desc_t pds[3] = {NULL}; /* forward, backward weights, backward data */
+    bpt_status status;
+    BPT_TRY_GOTO(status, forward_pd(cpu, p, src, NULL, dst, &pds[0]), done);
+    BPT_TRY_GOTO(status, operand(cpu, pds[0], DNNL_ARG_SRC, &src), done);
+    BPT_TRY_GOTO(status, operand(cpu, pds[0], DNNL_ARG_DST, &dst), done);
+    BPT_TRY_GOTO(status, backward_weights_pd(cpu, p, src, dst, pds[0], &pds[1]), done);
+    if (backward_data)
+        BPT_TRY_GOTO(status, backward_data_pd(cpu, p, src, NULL, dst, pds[0], &pds[2]), done);
+    *naive = false;
+    for (int i = 0; i < (backward_data ? 3 : 2); i++)
+        if (strncmp(bpt__implementation(pds[i]), "ref", 3) == 0) *naive = true;
+done:
+    for (int i = 0; i < 3; i++)
+        if (pds[i]) dnnl_primitive_desc_destroy(pds[i]);
+    return status;
+}
+
+bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                                    bool *wants) {
+    const bpt_layout *src, *dst;
+    bool naive;
+    BPT_TRY(any_is_naive(cpu, p, backward_data, NULL, NULL, &naive));
+    *wants = false;
+    if (!naive) return BPT_OK;
+    BPT_TRY(bpt_layout_plain(cpu, (int64_t[]){p->n, p->c, p->h, p->w}, 4, &src));
+    BPT_TRY(bpt_layout_plain(cpu, (int64_t[]){p->n, p->k, p->p, p->q}, 4, &dst));
+    BPT_TRY(any_is_naive(cpu, p, backward_data, src, dst, &naive));
+    *wants = !naive;
+    return BPT_OK;
+}
+
+/* ---- kernels ---- */
+
 bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                                 const bpt_layout *weights, const bpt_layout *dst,
                                 bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_WEIGHTS, BPT_SLOT_DST, BPT_SLOT_BIAS};
-    conv_mds m;
     dnnl_primitive_desc_t pd;
-    BPT_TRY(describe(cpu, p, src, weights, dst, &m));
-    BPT__DNNL_TRY(dnnl_convolution_forward_primitive_desc_create(
-        &pd, cpu->engine, dnnl_forward_training, dnnl_convolution_direct, m.src, m.weights, m.bias,
-        m.dst, p->stride, undilated, p->pad, m.pad_end, cpu->attr));
+    BPT_TRY(forward_pd(cpu, p, src, weights, dst, &pd));
     return bpt__kernel_create(cpu, pd, slots, p->bias ? 4 : 3, out);
 }
 
 bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
-                                      const bpt_kernel *forward, bpt_kernel **out) {
+                                      const bpt_kernel *forward, const bpt_layout *weights,
+                                      bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_DIFF_DST, BPT_SLOT_WEIGHTS, BPT_SLOT_DIFF_SRC};
-    conv_mds m;
     dnnl_primitive_desc_t pd;
-    BPT_TRY(
-        describe(cpu, p, forward->layouts[BPT_SLOT_SRC], NULL, forward->layouts[BPT_SLOT_DST], &m));
-    BPT__DNNL_TRY(dnnl_convolution_backward_data_primitive_desc_create(
-        &pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.dst, p->stride, undilated,
-        p->pad, m.pad_end, forward->pd, cpu->attr));
+    BPT_TRY(backward_data_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
+                             forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
     return bpt__kernel_create(cpu, pd, slots, 3, out);
 }
 
@@ -61,12 +137,8 @@ bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p
                                          const bpt_kernel *forward, bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_DIFF_DST, BPT_SLOT_DIFF_WEIGHTS,
                                      BPT_SLOT_DIFF_BIAS};
-    conv_mds m;
     dnnl_primitive_desc_t pd;
-    BPT_TRY(
-        describe(cpu, p, forward->layouts[BPT_SLOT_SRC], NULL, forward->layouts[BPT_SLOT_DST], &m));
-    BPT__DNNL_TRY(dnnl_convolution_backward_weights_primitive_desc_create(
-        &pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.bias, m.dst, p->stride,
-        undilated, p->pad, m.pad_end, forward->pd, cpu->attr));
+    BPT_TRY(backward_weights_pd(cpu, p, forward->layouts[BPT_SLOT_SRC],
+                                forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
     return bpt__kernel_create(cpu, pd, slots, p->bias ? 4 : 3, out);
 }

@@ -62,6 +62,17 @@ bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_
     return BPT_OK;
 }
 
+const char *bpt__implementation(const_dnnl_primitive_desc_t pd) {
+    const char *name = NULL;
+    if (dnnl_primitive_desc_query(pd, dnnl_query_impl_info_str, 0, (void *)&name) != dnnl_success)
+        return "unknown";
+    return name;
+}
+
+const char *bpt_kernel_implementation(const bpt_kernel *k) {
+    return bpt__implementation(k->pd);
+}
+
 const bpt_layout *bpt_kernel_layout(const bpt_kernel *k, bpt_slot slot) {
     return k->layouts[slot];
 }

@@ -57,6 +57,9 @@ void bpt__pad_end(const bpt_conv_problem *p, dnnl_dim_t pad_end[BPT__N_SPATIAL])
 /** Makes oneDNN use one thread on the calling thread, now and in kernels created here. */
 void bpt__one_thread(void);
 
+/** @return oneDNN's name of the implementation that it chose: "jit:avx2", "gemm:jit", "ref:any" */
+const char *bpt__implementation(const_dnnl_primitive_desc_t pd);
+
 /** Makes a kernel from a primitive descriptor, which the kernel takes over (also on error).
  * @param slots operands; @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
 bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,

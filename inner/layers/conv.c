@@ -1,5 +1,6 @@
 /* Convolution: y[k] = bias[k] + sum over c of x[c] * weight[k][c], cross-correlation as is usual.
  */
+#include "base/log.h"
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
 
@@ -51,14 +52,33 @@ static bpt_conv_problem tile_problem(const bpt_layer *l, int64_t n) {
     };
 }
 
+static bpt_status wants_plain(const bpt_layer *l, bpt_builder *b, const bpt_conv_problem *first,
+                              bool backward_data, bool *plain) {
+    BPT_TRY(bpt_cpu_conv_wants_plain(b->cpu, first, backward_data, plain));
+    if (*plain) bpt_debug("layer %s: plain layouts, for want of fast kernels in others", l->name);
+    return BPT_OK;
+}
+
+static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, bool plain,
+                                const bpt_layout *weights, bpt_kernel **out) {
+    const bpt_layout *src = NULL, *dst = NULL;
+    if (plain) {
+        BPT_TRY(bpt_layout_plain(b->cpu, (int64_t[]){p->n, p->c, p->h, p->w}, 4, &src));
+        BPT_TRY(bpt_layout_plain(b->cpu, (int64_t[]){p->n, p->k, p->p, p->q}, 4, &dst));
+    }
+    return bpt_cpu_conv_forward(b->cpu, p, src, weights, dst, out);
+}
+
 /* The first tile's kernel chooses the layout of the weights, the others must take it. */
-static bpt_status create_kernels(const bpt_layer *l, bpt_builder *b, conv_state *state,
-                                 const bpt_layout **inputs) {
+static bpt_status create_kernels(const bpt_layer *l, bpt_builder *b, bool backward_data,
+                                 conv_state *state, const bpt_layout **inputs) {
     const bpt_layout *weights = NULL;
-    for (size_t t = 0; t < b->n_tiles; t++) {
+    bool plain;
+    for (size_t t = 0; t < b->n_tiles; t++)
         state->problem[t] = tile_problem(l, bpt_builder_tile_samples(b, t));
-        BPT_TRY(bpt_cpu_conv_forward(b->cpu, &state->problem[t], NULL, weights, NULL,
-                                     &state->forward[t]));
+    BPT_TRY(wants_plain(l, b, &state->problem[0], backward_data, &plain));
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        BPT_TRY(create_kernel(b, &state->problem[t], plain, weights, &state->forward[t]));
         weights = bpt_kernel_layout(state->forward[t], BPT_SLOT_WEIGHTS);
         inputs[t] = bpt_kernel_layout(state->forward[t], BPT_SLOT_SRC);
     }
@@ -74,7 +94,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_act
     conv_state *state;
     const bpt_layout *inputs[BPT_MAX_TILES];
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
-    BPT_TRY(create_kernels(l, b, state, inputs));
+    BPT_TRY(create_kernels(l, b, in->wants_grad, state, inputs));
     BPT_TRY(bpt_builder_convert(b, l->name, in, inputs, &state->in));
     *out = (bpt_activation){.shape = l->out, .wants_grad = true};
     for (size_t t = 0; t < b->n_tiles; t++) {
@@ -118,16 +138,19 @@ static bpt_status weights_for_data(const bpt_layer *l, bpt_builder *b, const bpt
 
 static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, conv_state *state,
                                      const bpt_activation *out) {
+    const bpt_layout *layout = NULL; /* of the weights: the first tile's kernel chooses */
     bpt_ref weights = {0};
     bpt_deps weights_ready = {0};
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
         bpt_deps after;
         uint32_t id;
-        BPT_TRY(bpt_cpu_conv_backward_data(b->cpu, &state->problem[t], state->forward[t], &k));
-        if (t == 0)
-            BPT_TRY(weights_for_data(l, b, bpt_kernel_layout(k, BPT_SLOT_WEIGHTS), &weights,
-                                     &weights_ready));
+        BPT_TRY(
+            bpt_cpu_conv_backward_data(b->cpu, &state->problem[t], state->forward[t], layout, &k));
+        if (t == 0) {
+            layout = bpt_kernel_layout(k, BPT_SLOT_WEIGHTS);
+            BPT_TRY(weights_for_data(l, b, layout, &weights, &weights_ready));
+        }
         bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
         bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, weights);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, state->in.grad[t]);
@@ -164,9 +187,10 @@ static bpt_status adapt_gradient(const bpt_layer *l, bpt_builder *b, size_t t, b
 
 static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv_state *state,
                                         const bpt_activation *out) {
+    bpt_kernel *kernels[BPT_MAX_TILES];
+    bpt_deps done[BPT_MAX_TILES];
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
-        bpt_deps done;
         uint32_t id;
         BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[t], state->forward[t], &k));
         bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
@@ -174,13 +198,16 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
                                    (bpt_task_info){"backward weights", l->name}, out->grad_ready[t],
                                    &id));
-        BPT_TRY(bpt_deps_one(b, id, &done));
+        BPT_TRY(bpt_deps_one(b, id, &done[t]));
         if (state->problem[t].bias) {
             bpt_kernel_bind(k, BPT_SLOT_DIFF_BIAS, bpt_builder_partial(b, l->first_segment + 1, t));
-            BPT_TRY(bpt_builder_weights_written(b, l->first_segment + 1, done));
+            BPT_TRY(bpt_builder_weights_written(b, l->first_segment + 1, done[t]));
         }
-        BPT_TRY(adapt_gradient(l, b, t, k, &done));
-        BPT_TRY(bpt_builder_weights_written(b, l->first_segment, done));
+        kernels[t] = k;
+    }
+    for (size_t t = 0; t < b->n_tiles; t++) { /* apart, so that tasks of a kind stay together */
+        BPT_TRY(adapt_gradient(l, b, t, kernels[t], &done[t]));
+        BPT_TRY(bpt_builder_weights_written(b, l->first_segment, done[t]));
     }
     return BPT_OK;
 }

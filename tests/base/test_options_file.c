@@ -118,12 +118,12 @@ static void test_errors_in_a_file_name_its_line(void **state) {
     assert_int_equal(v.epochs, 3);
 }
 
-static void test_a_missing_file_is_not_found(void **state) {
+static void test_a_missing_file_is_refused(void **state) {
     (void)state;
     sample_settings v;
     bpt_option_request request;
     bpt_option_set *set = NULL;
-    assert_int_equal(sample_parse_line("--config|/no/such.yaml", &v, &request, &set), BPT_ENOENT);
+    assert_int_equal(sample_parse_line("--config|/no/such.yaml", &v, &request, &set), BPT_EUSAGE);
     assert_non_null(strstr(bpt_error_last()->text, "/no/such.yaml"));
     assert_null(set);
     sample_refused("--config", "option config needs a value", NULL);
@@ -315,7 +315,7 @@ int main(void) {
         cmocka_unit_test(test_command_line_wins_over_file_over_default),
         cmocka_unit_test(test_an_empty_file_changes_nothing),
         cmocka_unit_test(test_errors_in_a_file_name_its_line),
-        cmocka_unit_test(test_a_missing_file_is_not_found),
+        cmocka_unit_test(test_a_missing_file_is_refused),
         cmocka_unit_test(test_set_text_acts_as_a_file),
         cmocka_unit_test(test_printed_configuration),
         cmocka_unit_test(test_printed_configuration_reads_back),

@@ -154,7 +154,7 @@ static void test_files(void **state) {
     assert_string_equal(bpt_yaml_name(doc), path);
     bpt_yaml_free(doc);
     doc = NULL;
-    assert_int_equal(bpt_yaml_load(support_path(path, "none.yaml"), &doc), BPT_ENOENT);
+    assert_int_equal(bpt_yaml_load(support_path(path, "none.yaml"), &doc), BPT_EUSAGE);
     assert_int_equal(bpt_yaml_load(support_scratch(), &doc), BPT_EIO);
     const size_t size = 5 << 20;
     char *large = malloc(size);

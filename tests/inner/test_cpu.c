@@ -189,7 +189,7 @@ static void make_plain_conv(device *d, bpt_kernel *kernels[3]) {
     ok(bpt_layout_plain(d->cpu, (int64_t[]){20, 5, 3, 3}, 4, &w));
     ok(bpt_layout_plain(d->cpu, (int64_t[]){3, 20, 4, 7}, 4, &y));
     ok(bpt_cpu_conv_forward(d->cpu, &conv, x, w, y, &kernels[0]));
-    ok(bpt_cpu_conv_backward_data(d->cpu, &conv, kernels[0], &kernels[1]));
+    ok(bpt_cpu_conv_backward_data(d->cpu, &conv, kernels[0], NULL, &kernels[1]));
     ok(bpt_cpu_conv_backward_weights(d->cpu, &conv, kernels[0], &kernels[2]));
     assert_true(bpt_layout_equal(bpt_kernel_layout(kernels[0], BPT_SLOT_SRC), x));
     assert_true(bpt_layout_equal(bpt_kernel_layout(kernels[0], BPT_SLOT_WEIGHTS), w));
@@ -289,6 +289,19 @@ static void test_block_that_moves(void **state) {
     close_device(&d);
 }
 
+/* A plan beyond what a size_t can hold stays too large, and fails when it is allocated. */
+static void test_plan_that_overflows(void **state) {
+    (void)state;
+    bpt_blocks blocks = {0};
+    bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, 100);
+    assert_int_equal(blocks.bytes[BPT_BLOCK_ACTIVATIONS], 128);
+    bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, SIZE_MAX - 200);
+    bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, SIZE_MAX - 50);
+    bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, 1);
+    assert_int_equal(bpt_blocks_allocate(&blocks), BPT_ENOMEM);
+    assert_null(blocks.base[BPT_BLOCK_WEIGHTS]);
+}
+
 static void test_wrong_problem(void **state) {
     (void)state;
     device d = open_device();
@@ -311,6 +324,7 @@ int main(void) {
         cmocka_unit_test(test_conv_in_given_layouts),
         cmocka_unit_test(test_reorder_there_and_back),
         cmocka_unit_test(test_block_that_moves),
+        cmocka_unit_test(test_plan_that_overflows),
         cmocka_unit_test(test_wrong_problem),
     };
     print_message("seed %d\n", (int)SEED);

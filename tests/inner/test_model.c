@@ -131,8 +131,8 @@ static void test_unknown_name_lists_the_known(void **state) {
                         "did you mean \"lenet\"? known: lenet, vgg-small; "
                         "or give the path of a .yaml file");
     assert_int_equal(bpt_model_load("", NULL, &m), BPT_EUSAGE);
-    assert_int_equal(bpt_model_load("./no-such.yaml", NULL, &m), BPT_ENOENT);
-    assert_int_equal(bpt_model_load("no-such.yml", NULL, &m), BPT_ENOENT);
+    assert_int_equal(bpt_model_load("./no-such.yaml", NULL, &m), BPT_EUSAGE);
+    assert_int_equal(bpt_model_load("no-such.yml", NULL, &m), BPT_EUSAGE);
     assert_null(m);
 }
 
@@ -330,6 +330,15 @@ static void test_errors_of_shapes(void **state) {
 }
 
 /* Every allocation may fail, and nothing is left behind. */
+/* Classes from pixels, with nothing in between that could learn. */
+static void test_without_weights(void **state) {
+    (void)state;
+    check_error(
+        "name: t\ninput: [7, 2, 2]\nclasses: 7\nlayers:\n  - relu\n"
+        "  - maxpool: {kernel: 2}\n",
+        "t.yaml: there is nothing to train: no layer has weights", NULL);
+}
+
 static void test_out_of_memory(void **state) {
     (void)state;
     const uint64_t before = bpt_memory_live();
@@ -362,6 +371,7 @@ int main(void) {
         cmocka_unit_test(test_errors_of_layers),
         cmocka_unit_test(test_errors_of_names),
         cmocka_unit_test(test_errors_of_shapes),
+        cmocka_unit_test(test_without_weights),
         cmocka_unit_test(test_out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -339,6 +339,7 @@ static void test_steps_start_no_threads(void **state) {
 
 typedef struct {
     unsigned n_tasks, n_visits;
+    const char *label, *kind; /* of the visit before */
     uint64_t ns;
     bool seen_update, seen_pool, seen_loss;
 } times;
@@ -347,6 +348,9 @@ static void add_time(void *context, const char *label, const char *kind, unsigne
                      uint64_t ns) {
     times *t = context;
     assert_true(n_tasks > 0);
+    if (t->label) assert_false(strcmp(label, t->label) == 0 && strcmp(kind, t->kind) == 0);
+    t->label = label;
+    t->kind = kind;
     t->n_tasks += n_tasks;
     t->n_visits++;
     t->ns += ns;

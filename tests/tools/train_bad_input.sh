@@ -34,14 +34,14 @@ fails_well 2 "$train" "${good[@]}" --output runs/x --classes 3
 printf 'batch-size: 20\nlearning-rate: 3\n' >config.yaml
 fails_well 2 "$train" --config config.yaml --output runs/x
 says 'config.yaml:2'
-fails_well 3 "$train" --config nowhere.yaml --output runs/x
+fails_well 2 "$train" --config nowhere.yaml --output runs/x
 
 # ---- model and data ----
 
 fails_well 2 "$train" "${good[@]}" --output runs/x --model lenett
 says 'lenet'
 says 'vgg-small'
-fails_well 3 "$train" "${good[@]}" --output runs/x --model nowhere.yaml
+fails_well 2 "$train" "${good[@]}" --output runs/x --model nowhere.yaml
 sed 's/kernel: 5/kernel: {/' tiny.yaml >broken.yaml
 fails_well 2 "$train" "${good[@]}" --output runs/x --model broken.yaml
 grep -qE 'broken\.yaml:[0-9]+' err || die "no file and line"

@@ -45,4 +45,4 @@ fails_well 3 "$train" --replay other
 # Other ways of updating leave no such logs.
 run 0 "$train" "${common[@]}" --output local --epochs 0.1
 fails_well 2 "$train" --replay local
-fails_well 3 "$train" --replay nowhere
+fails_well 2 "$train" --replay nowhere

@@ -148,7 +148,7 @@ finish 130 20
 mkdir long && (cd long && make_data 200 20000) || die "data"
 start "$train" "${common[@]}" --data long/data --batch-size 1 --epochs 0.1 --output runs/last
 await runs/last/metrics.jsonl '"event": "start"'
-sleep 0.3
+sleep 0.15
 kill -s TERM "$pid" 2>/dev/null
 wait "$pid"
 status=$?
@@ -221,13 +221,32 @@ for file in model.safetensors rank-0.safetensors rank-0.json DONE; do
     [ ! -e runs/new/summary.json ] || die "it went on nevertheless"
     rm -rf runs/new
 done
-rm runs/damaged/checkpoints/step-00000200/model.safetensors
+rm -f runs/damaged/checkpoints/step-00000200/model.safetensors runs/damaged/summary.json
 fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
 rm -rf runs/damaged/checkpoints/step-00000100
 fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
 says "no earlier whole checkpoint"
 run 0 "$train" "${parts[@]}" --output runs/damaged --force
 same_weights runs/whole runs/damaged
+
+# A run that came to its end is left as it is.
+run 0 "$train" "${parts[@]}" --output runs/damaged --resume auto
+says "finished already"
+same_weights runs/whole runs/damaged
+
+# Going on with more ranks, checkpoints have smaller numbers than before and are newer all the same.
+cp -r runs/whole runs/more
+run 0 ranks 2 "$train" "${parts[@]}" --update agwu --epochs 4 --output runs/more --resume auto \
+    --checkpoint-every 20 --checkpoint-keep 1
+newest=$(ls runs/more/checkpoints)
+[ "$newest" \< step-00000200 ] || die "kept $newest"
+
+# A folder with a config.yaml of its own is no run.
+mkdir runs/stranger
+echo "mine: true" >runs/stranger/config.yaml
+fails_well 2 "$train" "${parts[@]}" --output runs/stranger --force
+fails_well 2 "$train" "${parts[@]}" --output runs/stranger --resume auto
+[ "$(cat runs/stranger/config.yaml)" = "mine: true" ] || die "it was written to"
 
 # --force never takes what --resume goes on from.
 fails_well 2 "$train" "${parts[@]}" --output runs/whole --resume auto --force
