@@ -5,8 +5,10 @@
 #include <string.h>
 
 enum {
-    TILE_SAMPLES = 16, /* a tile this large loses nothing against the whole batch in oneDNN */
-    MIN_TILES = 4,     /* and with fewer samples there are still tasks to balance */
+    /* Of 64 samples, tiles of 8 in place of 16 cost one thread 1 % of a step of lenet and 2.6 % of
+     * vgg-small: the weights' gradients are summed over twice as many tiles. */
+    TILE_SAMPLES = 16,
+    MIN_TILES = 4, /* and with fewer samples there are still tasks to balance */
 };
 
 void bpt_builder_cut(bpt_builder *b, int64_t batch) {
