@@ -11,11 +11,18 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The pause between polls is the time since something last moved, within these bounds: what follows
- * on an event is met soon, and a rank where nothing moves pays little. A poll with its sleep and
- * wake costs 5 to 40 microseconds of processor (virtual machines are at the upper end). While a
- * thread of this rank waits it computes nothing, so polls may come sooner. */
-enum { NAP_MIN_NS = 20000, NAP_MAX_NS = 3000000, NAP_MAX_HURRIED_NS = 200000 };
+/* The pause between polls is the time since something last moved, within bounds: what follows on an
+ * event is met soon, and a rank where nothing moves pays little. A poll with its sleep and wake
+ * costs 5 to 40 microseconds of processor (virtual machines are at the upper end), which a rank
+ * that computes would rather keep: an answer that comes some milliseconds later costs it nothing.
+ * While a thread of this rank waits it computes nothing, so polls may come sooner. */
+typedef struct {
+    uint64_t min_ns, max_ns;
+    uint64_t divisor; /* of the quiet time */
+} pace;
+
+static const pace calm = {.min_ns = 300000, .max_ns = 4000000, .divisor = 1};
+static const pace hurried = {.min_ns = 20000, .max_ns = 200000, .divisor = 8};
 
 bpt_status bpt__mpi_check(int code, const char *what) {
     if (code == MPI_SUCCESS) return BPT_OK;
@@ -133,11 +140,11 @@ static void append_submitted(bpt_comm *c, bpt__job **jobs) {
 }
 
 static void nap(bpt_comm *c, uint64_t quiet_ns) {
-    const bool hurried = atomic_load_explicit(&c->n_hurried, memory_order_relaxed) > 0;
-    const uint64_t longest = hurried ? NAP_MAX_HURRIED_NS : NAP_MAX_NS;
-    uint64_t nap_ns = hurried ? quiet_ns / 8 : quiet_ns;
-    if (nap_ns < NAP_MIN_NS) nap_ns = NAP_MIN_NS;
-    if (nap_ns > longest) nap_ns = longest;
+    const bool waited_for = atomic_load_explicit(&c->n_hurried, memory_order_relaxed) > 0;
+    const pace *p = waited_for ? &hurried : &calm;
+    uint64_t nap_ns = quiet_ns / p->divisor;
+    if (nap_ns < p->min_ns) nap_ns = p->min_ns;
+    if (nap_ns > p->max_ns) nap_ns = p->max_ns;
     const uint64_t until = bpt_clock_ns() + nap_ns;
     const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
     (void)pthread_cond_timedwait(&c->wake, &c->mutex, &at); /* early or late: both do no harm */

@@ -61,7 +61,8 @@ typedef struct bpt_job {
     bpt_run_folder *run;
     bool finished; /* before it began: --resume auto on a run that came to its end */
     bpt_counters count;
-    uint64_t start_ns; /* of this process's training */
+    uint64_t start_ns;        /* of this process's training */
+    double comm_cpu_before_s; /* processor time of the MPI thread until then: starting MPI */
     bpt_interval interval;
     float *flat;                         /* scratch vector, shape [n weights] */
     uint64_t next_eval, next_checkpoint; /* progress at which they are due; UINT64_MAX: never */

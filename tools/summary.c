@@ -29,7 +29,7 @@ static bpt_status summarise_rank(bpt_job *job, rank_summary *r) {
         .wait_s = (double)job->count.wait_ns * 1e-9,
         .data_wait_s = (double)bpt_feed_wait_ns(job->feed) * 1e-9,
         .eval_s = (double)job->count.eval_ns * 1e-9,
-        .comm_cpu_s = bpt_comm_cpu_seconds(job->comm),
+        .comm_cpu_s = bpt_comm_cpu_seconds(job->comm) - job->comm_cpu_before_s,
         .samples = job->count.samples,
         .steps = job->count.steps,
         .peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024,
