@@ -1,6 +1,6 @@
 /* bpt-ingest: makes datasets of images, and looks at them. */
 #include "base/log.h"
-#include "tools/ingest_commands.h"
+#include "tools/ingest/ingest_commands.h"
 #include "tools/program.h"
 
 #include <stdio.h>

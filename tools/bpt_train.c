@@ -1,11 +1,11 @@
 /* bpt-train: from the command line to an exit status. */
 #include "base/log.h"
-#include "tools/job.h"
 #include "tools/program.h"
-#include "tools/replay.h"
-#include "tools/signals.h"
-#include "tools/train_bench.h"
-#include "tools/train_loop.h"
+#include "tools/train/job.h"
+#include "tools/train/replay.h"
+#include "tools/train/signals.h"
+#include "tools/train/train_bench.h"
+#include "tools/train/train_loop.h"
 
 #include <stdio.h>
 #include <stdlib.h>

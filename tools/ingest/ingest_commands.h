@@ -1,0 +1,27 @@
+/** @file tools/ingest/ingest_commands.h
+ * The subcommands of bpt-ingest. Each parses its own arguments; argv[0] is its name.
+ *
+ * Threads: the main thread. */
+#ifndef BPT_TOOLS_INGEST_COMMANDS_H
+#define BPT_TOOLS_INGEST_COMMANDS_H
+
+#include "base/options.h"
+#include "base/status.h"
+
+typedef struct bpt_ingest_command {
+    const char *name;
+    const bpt_command *usage;
+    bpt_status (*run)(int argc, char **argv);
+} bpt_ingest_command;
+
+extern const bpt_ingest_command bpt_ingest_idx;
+extern const bpt_ingest_command bpt_ingest_cifar;
+extern const bpt_ingest_command bpt_ingest_glyphs;
+extern const bpt_ingest_command bpt_ingest_info;
+extern const bpt_ingest_command bpt_ingest_verify;
+
+#define BPT_INGEST_EXIT_STATUS                                                                     \
+    "Exit status: 0 done; 1 run-time failure (disk full, interrupted, another writer);\n"          \
+    "2 wrong usage, or the split exists; 3 missing or malformed data."
+
+#endif

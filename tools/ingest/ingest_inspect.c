@@ -1,0 +1,166 @@
+/* bpt-ingest info and verify: what a dataset holds, and whether it is sound. */
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "storage/dataset.h"
+#include "tools/ingest/ingest_commands.h"
+#include "tools/ingest/ingest_progress.h"
+
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef struct info_options {
+    bool json;
+} info_options;
+
+static const bpt_option info_table[] = {
+    {.name = "json",
+     .type = BPT_OPTION_FLAG,
+     .offset = offsetof(info_options, json),
+     .help = "Print one JSON object: format, shape [C,H,W], encoding, classes, and of each split "
+             "name,\n"
+             "count, per_class, mean and std (per channel, of pixels scaled to 0..1)."},
+};
+
+static const bpt_command info_usage = {
+    .name = "bpt-ingest info",
+    .synopsis = "DATASET [--json]",
+    .summary = "Prints what a dataset holds.",
+    .epilogue = BPT_INGEST_EXIT_STATUS,
+    .options = info_table,
+    .n_options = sizeof info_table / sizeof *info_table,
+    .min_operands = 1,
+    .max_operands = 1,
+};
+
+static const bpt_command verify_usage = {
+    .name = "bpt-ingest verify",
+    .synopsis = "DATASET",
+    .summary =
+        "Reads all of a dataset and checks it: structure, checksums, places, labels, counts.",
+    .epilogue = BPT_INGEST_EXIT_STATUS,
+    .min_operands = 1,
+    .max_operands = 1,
+};
+
+/* ---- info ---- */
+
+static void put_reals(bpt_json_writer *w, const char *key, const double *values, uint32_t n) {
+    bpt_json_open_array(w, key);
+    for (uint32_t i = 0; i < n; i++) bpt_json_put_real(w, NULL, values[i]);
+    bpt_json_close_array(w);
+}
+
+static void put_split(bpt_json_writer *w, const bpt_dataset_info *info, const bpt_split *split) {
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_text(w, "name", split->name);
+    bpt_json_put_u64(w, "count", split->count);
+    bpt_json_open_array(w, "per_class");
+    for (uint32_t i = 0; i < info->n_classes; i++) bpt_json_put_u64(w, NULL, split->per_class[i]);
+    bpt_json_close_array(w);
+    put_reals(w, "mean", split->mean, info->C);
+    put_reals(w, "std", split->std, info->C);
+    bpt_json_close_object(w);
+}
+
+static bpt_status print_json(const bpt_dataset_info *info) {
+    bpt_json_writer w = {0};
+    bpt_json_open_object(&w, NULL);
+    bpt_json_put_u64(&w, "format", info->format);
+    bpt_json_open_array(&w, "shape");
+    bpt_json_put_u64(&w, NULL, info->C);
+    bpt_json_put_u64(&w, NULL, info->H);
+    bpt_json_put_u64(&w, NULL, info->W);
+    bpt_json_close_array(&w);
+    bpt_json_put_text(&w, "encoding", info->encoding);
+    bpt_json_open_array(&w, "classes");
+    for (uint32_t i = 0; i < info->n_classes; i++) bpt_json_put_text(&w, NULL, info->classes[i]);
+    bpt_json_close_array(&w);
+    bpt_json_open_array(&w, "splits");
+    for (size_t s = 0; s < info->n_splits; s++) put_split(&w, info, &info->splits[s]);
+    bpt_json_close_array(&w);
+    bpt_json_close_object(&w);
+    const char *text;
+    size_t length;
+    const bpt_status status = bpt_json_end_text(&w, &text, &length);
+    if (status == BPT_OK) puts(text);
+    bpt_json_free(&w);
+    return status;
+}
+
+static void print_split(const bpt_dataset_info *info, const bpt_split *split) {
+    printf("\nsplit %s: %u images\n  mean ", split->name, split->count);
+    for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->mean[c]);
+    printf("\n  std  ");
+    for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->std[c]);
+    printf("\n  made by %s", split->importer);
+    if (split->n_sources == 0) printf(", seed %" PRIu64, split->seed);
+    for (size_t i = 0; i < split->n_sources; i++)
+        printf("%s %s", i ? "," : " from", split->sources[i]);
+    printf("\n  images per class\n");
+    for (uint32_t i = 0; i < info->n_classes; i++)
+        printf("    %-20s %10" PRIu64 "\n", info->classes[i], split->per_class[i]);
+}
+
+static void print_text(const bpt_dataset_info *info) {
+    printf("dataset %s: format %u, %s images of %ux%ux%u (CxHxW), %u classes, %zu split%s\n",
+           info->path, info->format, info->encoding, info->C, info->H, info->W, info->n_classes,
+           info->n_splits, info->n_splits == 1 ? "" : "s");
+    for (size_t s = 0; s < info->n_splits; s++) print_split(info, &info->splits[s]);
+}
+
+static bpt_status run_info(int argc, char **argv) {
+    info_options o;
+    bpt_option_request request;
+    bpt_option_set *set;
+    BPT_TRY(bpt_options_parse(&info_usage, argc, argv, &o, &request, &set));
+    bpt_status status = BPT_OK;
+    bpt_dataset *dataset = NULL;
+    if (request != BPT_REQUEST_RUN) goto done;
+    int n;
+    BPT_TRY_GOTO(status, bpt_dataset_open(bpt_option_operands(set, &n)[0], &dataset), done);
+    if (o.json)
+        status = print_json(bpt_dataset_describe(dataset));
+    else
+        print_text(bpt_dataset_describe(dataset));
+done:
+    bpt_dataset_close(dataset);
+    bpt_option_set_free(set);
+    return status;
+}
+
+/* ---- verify ---- */
+
+static void show(void *arg, uint64_t n_records, uint64_t n_total) {
+    bpt_ingest_progress_show(arg, n_records, n_total);
+}
+
+static bpt_status verify(const char *path) {
+    bpt_ingest_progress progress = bpt_ingest_progress_start("verified");
+    uint64_t n_records;
+    BPT_TRY(bpt_dataset_verify(path, show, &progress, &n_records));
+    bpt_log_progress_end();
+    if (n_records == 0) {
+        bpt_warn("dataset %s has no split: an ingestion was stopped before its end", path);
+        return BPT_OK;
+    }
+    printf("dataset %s is sound: %" PRIu64 " images checked in %.1f s\n", path, n_records,
+           bpt_clock_seconds_since(progress.start_ns));
+    return BPT_OK;
+}
+
+static bpt_status run_verify(int argc, char **argv) {
+    bpt_option_request request;
+    bpt_option_set *set;
+    char none; /* there are no options to hold */
+    BPT_TRY(bpt_options_parse(&verify_usage, argc, argv, &none, &request, &set));
+    int n;
+    const bpt_status status =
+        request == BPT_REQUEST_RUN ? verify(bpt_option_operands(set, &n)[0]) : BPT_OK;
+    bpt_option_set_free(set);
+    return status;
+}
+
+const bpt_ingest_command bpt_ingest_info = {"info", &info_usage, run_info};
+const bpt_ingest_command bpt_ingest_verify = {"verify", &verify_usage, run_verify};

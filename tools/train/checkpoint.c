@@ -1,0 +1,330 @@
+#include "tools/train/checkpoint.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "inner/safetensors.h"
+#include "tools/train/checkpoint_files.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- saving ---- */
+
+static void put_sampler(bpt_json_writer *w, bpt_sampler_state s) {
+    bpt_json_open_object(w, "sampler");
+    bpt_json_put_u64(w, "pass", s.pass);
+    bpt_json_put_u64(w, "position", s.position);
+    bpt_json_put_u64(w, "rounds", s.rounds);
+    bpt_json_put_u64(w, "covered", s.covered);
+    bpt_json_put_u64(w, "next_rounds", s.next_rounds);
+    bpt_json_close_object(w);
+}
+
+static void put_state(const bpt_job *job, bpt_json_writer *w) {
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_u64(w, "format", 1);
+    bpt_json_put_u64(w, "rank", job->rank);
+    bpt_json_put_u64(w, "ranks", job->n_ranks);
+    bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
+    bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
+    bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
+    bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
+    bpt_json_put_u64(w, "train_samples", job->epoch_samples);
+    bpt_json_put_u64(w, "total_samples", job->total_samples);
+    bpt_json_put_u64(w, "progress", job->count.progress);
+    bpt_json_put_u64(w, "steps", job->count.steps);
+    bpt_json_put_u64(w, "samples", job->count.samples);
+    bpt_json_put_u64(w, "compute_ns", job->count.compute_ns);
+    bpt_json_put_u64(w, "wait_ns", job->count.wait_ns);
+    bpt_json_put_u64(w, "eval_ns", job->count.eval_ns);
+    bpt_json_put_u64(w, "next_eval", job->next_eval < INT64_MAX ? job->next_eval : 0);
+    bpt_json_put_real(w, "seconds", job->count.seconds + bpt_clock_seconds_since(job->start_ns));
+    put_sampler(w, bpt_feed_state(job->feed));
+    if (job->exchange) bpt_exchange_snapshot(job->exchange, w, "exchange");
+    bpt_json_close_object(w);
+}
+
+static bpt_status write_vector(bpt_job *job, bpt_vector which, const char *folder,
+                               const char *name) {
+    char *path;
+    BPT_TRY(bpt_network_get(job->network, which, job->flat));
+    BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
+    const bpt_status status =
+        bpt_safetensors_write(path, &job->model->segments, job->flat, NULL, 0);
+    bpt_free(path);
+    return status;
+}
+
+static bpt_status write_state(const bpt_job *job, const char *folder, const char *name) {
+    bpt_json_writer w = {0};
+    const char *text;
+    size_t length;
+    char *path = NULL;
+    put_state(job, &w);
+    bpt_status status = bpt_json_end_text(&w, &text, &length);
+    if (status == BPT_OK) status = bpt_strf(&path, "%s/%s", folder, name);
+    if (status == BPT_OK) status = bpt_file_write(path, text, length);
+    bpt_free(path);
+    bpt_json_free(&w);
+    return status;
+}
+
+enum { FILES_OF_A_RANK = 3 }; /* the third, the weights, by rank 0 only */
+
+static bpt_status write_files(bpt_job *job, const char *folder,
+                              bpt_checkpoint_file files[FILES_OF_A_RANK]) {
+    char momentum[BPT_CHECKPOINT_NAME_SIZE], state[BPT_CHECKPOINT_NAME_SIZE];
+    snprintf(momentum, sizeof momentum, "rank-%u.safetensors", job->rank);
+    snprintf(state, sizeof state, "rank-%u.json", job->rank);
+    BPT_TRY(write_vector(job, BPT_VECTOR_MOMENTUM, folder, momentum));
+    BPT_TRY(write_state(job, folder, state));
+    BPT_TRY(bpt_checkpoint_measure(folder, momentum, &files[0]));
+    BPT_TRY(bpt_checkpoint_measure(folder, state, &files[1]));
+    if (job->rank != 0) return BPT_OK;
+    BPT_TRY(write_vector(job, BPT_VECTOR_WEIGHTS, folder, "model.safetensors"));
+    return bpt_checkpoint_measure(folder, "model.safetensors", &files[2]);
+}
+
+/* Rank 0: makes the checkpoint whole, and puts it in its place. */
+static bpt_status complete(const char *checkpoints, const char *part, const char *folder,
+                           bpt_checkpoint_file *files, size_t n_files) {
+    size_t n = 0;
+    uint64_t serial;
+    for (size_t i = 0; i < n_files; i++)
+        if (files[i].name[0]) files[n++] = files[i];
+    BPT_TRY(bpt_checkpoint_next_serial(checkpoints, &serial));
+    BPT_TRY(bpt_checkpoint_write_done(part, serial, files, n));
+    BPT_TRY(bpt_checkpoint_place(part, folder));
+    return bpt_dir_sync(checkpoints);
+}
+
+/* What is saved stays saved, also where an older checkpoint cannot be removed. */
+static void prune(const bpt_job *job, const char *checkpoints) {
+    if (bpt_checkpoint_prune(checkpoints, (size_t)job->options->checkpoint_keep) != BPT_OK)
+        bpt_warn("older checkpoints stay: %s", bpt_error_last()->text);
+}
+
+static bpt_status make_folder(const bpt_job *job, const char *part) {
+    bpt_status status = BPT_OK;
+    if (job->rank == 0) {
+        status = bpt_checkpoint_remove(part); /* what an interrupted job left there */
+        if (status == BPT_OK) status = bpt_dir_create(part, true);
+    }
+    return bpt_comm_agree(job->comm, status);
+}
+
+static bpt_status save(bpt_job *job, const char *checkpoints, const char *part, const char *folder,
+                       bpt_checkpoint_file *all) {
+    bpt_checkpoint_file mine[FILES_OF_A_RANK] = {0};
+    BPT_TRY(make_folder(job, part));
+    BPT_TRY(bpt_comm_agree(job->comm, write_files(job, part, mine)));
+    BPT_TRY(bpt_comm_allgather(job->comm, mine, sizeof mine, all));
+    bpt_status status = BPT_OK;
+    if (job->rank == 0)
+        status = complete(checkpoints, part, folder, all, (size_t)job->n_ranks * FILES_OF_A_RANK);
+    BPT_TRY(bpt_comm_agree(job->comm, status));
+    bpt_info("checkpoint %s at epoch %.2f", folder, bpt_job_epoch(job));
+    if (job->rank == 0) prune(job, checkpoints);
+    return BPT_OK;
+}
+
+static bpt_status explain_failure(bpt_status status, const char *part) {
+    const bpt_error error = *bpt_error_last();
+    (void)bpt_checkpoint_remove(part);
+    bpt_error_record(status, "checkpoint not saved: %.440s", error.text);
+    if (status == BPT_ENOSPC)
+        bpt_hint("make room, then go on from the checkpoint before with --resume auto");
+    else if (error.hint[0])
+        bpt_hint("%s", error.hint);
+    return status;
+}
+
+bpt_status bpt_checkpoint_save(bpt_job *job) {
+    char *checkpoints, *folder = NULL, *part = NULL;
+    bpt_checkpoint_file *all = NULL;
+    bpt_status status;
+    BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
+    BPT_TRY_GOTO(status,
+                 bpt_strf(&folder, "%s/step-%08llu", checkpoints,
+                          (unsigned long long)(job->count.progress / job->batch_all)),
+                 done);
+    BPT_TRY_GOTO(status, bpt_strf(&part, "%s.part", folder), done);
+    BPT_TRY_GOTO(status, BPT_NEW("checkpoint files", (size_t)job->n_ranks * FILES_OF_A_RANK, &all),
+                 done);
+    status = save(job, checkpoints, part, folder, all);
+    if (status != BPT_OK) status = explain_failure(status, part);
+done:
+    bpt_free(all);
+    bpt_free(part);
+    bpt_free(folder);
+    bpt_free(checkpoints);
+    return status;
+}
+
+/* ---- going on ---- */
+
+static bpt_status get_sampler(const bpt_json_doc *doc, bpt_sampler_state *s) {
+    const bpt_json *o;
+    uint64_t rounds, covered, next_rounds;
+    BPT_TRY(bpt_json_get_object(doc, bpt_json_root(doc), "sampler", &o));
+    BPT_TRY(bpt_json_get_u64(doc, o, "pass", 0, UINT64_MAX, &s->pass));
+    BPT_TRY(bpt_json_get_u64(doc, o, "position", 0, UINT64_MAX, &s->position));
+    BPT_TRY(bpt_json_get_u64(doc, o, "rounds", 0, UINT32_MAX, &rounds));
+    BPT_TRY(bpt_json_get_u64(doc, o, "covered", 0, UINT32_MAX, &covered));
+    BPT_TRY(bpt_json_get_u64(doc, o, "next_rounds", 0, UINT32_MAX, &next_rounds));
+    s->rounds = (uint32_t)rounds;
+    s->next_rounds = (uint32_t)next_rounds;
+    s->covered = (uint32_t)covered;
+    return BPT_OK;
+}
+
+/* In what the job that wrote the state differs from this one; NULL: it can go on bit for bit. */
+static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
+    const struct {
+        const char *key;
+        uint64_t mine;
+        const char *what;
+    } numbers[] = {
+        {"ranks", job->n_ranks, "the number of ranks"},
+        {"batch_size", (uint64_t)job->options->batch_size, "--batch-size"},
+        {"seed", (uint64_t)job->options->seed, "--seed"},
+        {"rounds", bpt_job_rounds(job), "--partition"},
+        {"train_samples", job->epoch_samples, "the dataset"},
+        {"total_samples", job->total_samples, "--epochs"},
+    };
+    const bpt_json_doc *doc = c->state;
+    const bpt_json *root = bpt_json_root(doc);
+    const char *update;
+    BPT_TRY(bpt_json_get_text(doc, root, "update", &update));
+    c->differs = strcmp(update, bpt_update_choice_name(job->update)) == 0 ? NULL : "--update";
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        uint64_t theirs;
+        BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
+        if (!c->differs && theirs != numbers[i].mine) c->differs = numbers[i].what;
+    }
+    c->exact = !c->differs;
+    c->exchange = bpt_json_find(root, "exchange");
+    return BPT_OK;
+}
+
+static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json_doc *doc = c->state;
+    const bpt_json *root = bpt_json_root(doc);
+    BPT_TRY(compare_shape(job, c));
+    BPT_TRY(bpt_json_get_u64(doc, root, "progress", 0, UINT64_MAX, &c->count.progress));
+    BPT_TRY(bpt_json_get_real(doc, root, "seconds", &c->count.seconds));
+    if (!c->exact) return BPT_OK;
+    BPT_TRY(bpt_json_get_u64(doc, root, "steps", 0, UINT64_MAX, &c->count.steps));
+    BPT_TRY(bpt_json_get_u64(doc, root, "samples", 0, UINT64_MAX, &c->count.samples));
+    BPT_TRY(bpt_json_get_u64(doc, root, "compute_ns", 0, UINT64_MAX, &c->count.compute_ns));
+    BPT_TRY(bpt_json_get_u64(doc, root, "wait_ns", 0, UINT64_MAX, &c->count.wait_ns));
+    BPT_TRY(bpt_json_get_u64(doc, root, "eval_ns", 0, UINT64_MAX, &c->count.eval_ns));
+    BPT_TRY(bpt_json_get_u64(doc, root, "next_eval", 0, UINT64_MAX, &c->next_eval));
+    return get_sampler(doc, &c->sampler);
+}
+
+/* A rank that the checkpoint does not know learns the progress from rank 0's state. */
+static bpt_status load_state(const bpt_job *job, bpt_checkpoint *c) {
+    char *path, *text;
+    size_t size;
+    BPT_TRY(bpt_strf(&path, "%s/rank-%u.json", c->path, job->rank));
+    if (!bpt_path_exists(path)) {
+        bpt_free(path);
+        BPT_TRY(bpt_strf(&path, "%s/rank-0.json", c->path));
+    }
+    bpt_status status = bpt_file_read(path, 256 << 20, &text, &size);
+    if (status == BPT_OK) {
+        status = bpt_json_parse(path, text, size, &c->state);
+        bpt_free(text);
+    }
+    if (status == BPT_OK) status = get_state(job, c);
+    bpt_free(path);
+    return status;
+}
+
+/* The newest whole checkpoint of a run, or the one that was named itself; NULL if there is none. */
+static bpt_status locate(const char *resume, char **path) {
+    char *done, *checkpoints;
+    BPT_TRY(bpt_strf(&done, "%s/DONE", resume));
+    const bool is_checkpoint = bpt_path_exists(done);
+    bpt_free(done);
+    if (is_checkpoint) return bpt_strdup(resume, path);
+    BPT_TRY(bpt_strf(&checkpoints, "%s/checkpoints", resume));
+    const bpt_status status = bpt_checkpoint_find(checkpoints, NULL, path);
+    bpt_free(checkpoints);
+    return status;
+}
+
+bpt_status bpt_checkpoint_expect(const char *resume) {
+    char *path;
+    BPT_TRY(locate(resume, &path));
+    const bool found = path != NULL;
+    bpt_free(path);
+    if (found) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_ENOENT, "no whole checkpoint in %s", resume);
+    bpt_hint("--resume takes a run folder or one of its checkpoints/step-NNNNNNNN");
+    return status;
+}
+
+/* Rank 0 chooses for all, so that ranks cannot differ in what they find.
+ * @param[out] c->path stays NULL where there is none */
+static bpt_status choose(const bpt_job *job, bpt_checkpoint *c) {
+    const char *resume = job->options->resume;
+    char path[PATH_MAX] = "";
+    bpt_status status = BPT_OK;
+    if (job->rank == 0) {
+        char *found = NULL;
+        status =
+            locate(strcmp(resume, "auto") == 0 ? bpt_run_folder_path(job->run) : resume, &found);
+        if (found) snprintf(path, sizeof path, "%s", found);
+        bpt_free(found);
+    }
+    BPT_TRY(bpt_comm_agree(job->comm, status));
+    BPT_TRY(bpt_comm_broadcast(job->comm, 0, path, sizeof path));
+    return path[0] ? bpt_strdup(path, &c->path) : BPT_OK;
+}
+
+bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c) {
+    *c = (bpt_checkpoint){0};
+    *found = false;
+    BPT_TRY(choose(job, c));
+    if (!c->path) return BPT_OK;
+    bpt_status status = bpt_checkpoint_verify(c->path, job->rank);
+    if (status == BPT_OK) status = load_state(job, c);
+    if (status != BPT_OK) {
+        bpt_checkpoint_close(c);
+        return status;
+    }
+    *found = true;
+    return BPT_OK;
+}
+
+void bpt_checkpoint_close(bpt_checkpoint *c) {
+    bpt_json_doc_free(c->state);
+    bpt_free(c->path);
+    *c = (bpt_checkpoint){0};
+}
+
+static bpt_status read_vector(const bpt_checkpoint *c, const bpt_job *job, const char *name,
+                              float *values) {
+    char *path;
+    BPT_TRY(bpt_strf(&path, "%s/%s", c->path, name));
+    const bpt_status status = bpt_safetensors_read(path, &job->model->segments, values);
+    bpt_free(path);
+    return status;
+}
+
+bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, const bpt_job *job, float *weights,
+                               float *momentum) {
+    char name[BPT_CHECKPOINT_NAME_SIZE];
+    if (job->rank == 0) BPT_TRY(read_vector(c, job, "model.safetensors", weights));
+    if (!c->exact) {
+        memset(momentum, 0, job->model->segments.n_elements * sizeof *momentum);
+        return BPT_OK;
+    }
+    snprintf(name, sizeof name, "rank-%u.safetensors", job->rank);
+    return read_vector(c, job, name, momentum);
+}

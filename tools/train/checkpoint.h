@@ -1,0 +1,52 @@
+/** @file tools/train/checkpoint.h
+ * Checkpoints: folders RUN/checkpoints/step-NNNNNNNN, whole only with their file DONE, which holds
+ * the checksums of all others.
+ *
+ *     model.safetensors      the weights, the same on all ranks
+ *     rank-N.safetensors     momentum of rank N
+ *     rank-N.json            where rank N stands: counters, index stream, exchange
+ *
+ * Threads: the one that trains. All functions are collective over the job. */
+#ifndef BPT_TOOLS_CHECKPOINT_H
+#define BPT_TOOLS_CHECKPOINT_H
+
+#include "tools/train/job.h"
+
+/** Saves the job; every rank's network holds the global weights. Older checkpoints beyond
+ * --checkpoint-keep are removed once the new one is whole.
+ * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM, BPT_EPEER; on error older ones are untouched and
+ *         the new one is removed */
+bpt_status bpt_checkpoint_save(bpt_job *job);
+
+/** Looks whether there is a checkpoint where --resume names a path, before anything is changed.
+ * @return BPT_OK, BPT_ENOENT (with hint), BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_expect(const char *resume);
+
+/** What a checkpoint holds, verified. */
+typedef struct bpt_checkpoint {
+    char *path;          /* of its folder */
+    bpt_json_doc *state; /* of this rank, or of rank 0 where the job had fewer ranks */
+    bpt_counters count;  /* of this rank; with another shape of job, progress alone */
+    uint64_t next_eval;  /* progress at which an evaluation is due; 0: not known */
+    bpt_sampler_state sampler;
+    const bpt_json *exchange; /* inside state; NULL if nothing was exchanged */
+    bool exact;               /* of this very job: it goes on bit for bit */
+    const char *differs;      /* else: in what it differs; static */
+} bpt_checkpoint;
+
+/** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to
+ * the verification: agree on the status afterwards.
+ * @param[out] found whether there is one (with "auto" there may be none)
+ * @param[out] c     released by bpt_checkpoint_close()
+ * @return BPT_OK, BPT_ENOENT (none where one was named), BPT_ECORRUPT (a file differs from its
+ *         checksum; the hint names the checkpoint before), BPT_EDATA, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c);
+void bpt_checkpoint_close(bpt_checkpoint *c);
+
+/** Reads weights and momentum into vectors.
+ * @param[out] weights  shape [n weights]; on rank 0 alone
+ * @param[out] momentum shape [n weights]; zero where the job is another one */
+bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, const bpt_job *job, float *weights,
+                               float *momentum);
+
+#endif

@@ -1,0 +1,291 @@
+#include "tools/train/checkpoint_files.h"
+
+#include "base/checksum.h"
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { FORMAT = 1 }; /* of DONE */
+
+static const size_t max_file_bytes = (size_t)1 << 40;
+
+bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_checkpoint_file *file) {
+    char *path, *data;
+    size_t size;
+    BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
+    const bpt_status status = bpt_file_read(path, max_file_bytes, &data, &size);
+    bpt_free(path);
+    BPT_TRY(status);
+    snprintf(file->name, sizeof file->name, "%s", name);
+    file->bytes = size;
+    file->checksum = bpt_checksum(data, size);
+    bpt_free(data);
+    return BPT_OK;
+}
+
+/* ---- DONE ---- */
+
+static void put_files(bpt_json_writer *w, uint64_t serial, const bpt_checkpoint_file *files,
+                      size_t n) {
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_u64(w, "format", FORMAT);
+    bpt_json_put_u64(w, "serial", serial);
+    bpt_json_put_text(w, "checksum", BPT_CHECKSUM_NAME);
+    bpt_json_open_array(w, "files");
+    for (size_t i = 0; i < n; i++) {
+        char hex[24];
+        snprintf(hex, sizeof hex, "%016llx", (unsigned long long)files[i].checksum);
+        bpt_json_open_object(w, NULL);
+        bpt_json_put_text(w, "name", files[i].name);
+        bpt_json_put_u64(w, "bytes", files[i].bytes);
+        bpt_json_put_text(w, "checksum", hex);
+        bpt_json_close_object(w);
+    }
+    bpt_json_close_array(w);
+    bpt_json_close_object(w);
+}
+
+bpt_status bpt_checkpoint_write_done(const char *folder, uint64_t serial,
+                                     const bpt_checkpoint_file *files, size_t n) {
+    bpt_json_writer w = {0};
+    const char *text;
+    size_t length;
+    char *path = NULL;
+    put_files(&w, serial, files, n);
+    bpt_status status = bpt_json_end_text(&w, &text, &length);
+    if (status == BPT_OK) status = bpt_strf(&path, "%s/DONE", folder);
+    if (status == BPT_OK) status = bpt_file_write(path, text, length);
+    bpt_free(path);
+    bpt_json_free(&w);
+    return status;
+}
+
+static bpt_status verify_entry(const bpt_json_doc *doc, const bpt_json *entry, const char *folder) {
+    const char *name, *hex;
+    uint64_t bytes;
+    bpt_checkpoint_file file;
+    BPT_TRY(bpt_json_get_text(doc, entry, "name", &name));
+    BPT_TRY(bpt_json_get_u64(doc, entry, "bytes", 0, UINT64_MAX, &bytes));
+    BPT_TRY(bpt_json_get_text(doc, entry, "checksum", &hex));
+    if (strchr(name, '/')) return bpt_fail(BPT_EDATA, "%s/DONE names \"%s\"", folder, name);
+    if (bpt_checkpoint_measure(folder, name, &file) != BPT_OK) {
+        const bpt_error error = *bpt_error_last();
+        return bpt_fail(error.status == BPT_ENOENT ? BPT_ECORRUPT : error.status, "%s", error.text);
+    }
+    if (file.bytes != bytes || file.checksum != strtoull(hex, NULL, 16))
+        return bpt_fail(BPT_ECORRUPT, "%s/%s is damaged: its checksum differs", folder, name);
+    return BPT_OK;
+}
+
+/* Whether @p rank reads this file when the job goes on. */
+static bool is_read_by(const char *name, uint32_t rank) {
+    char prefix[32];
+    snprintf(prefix, sizeof prefix, "rank-%u.", rank);
+    return strncmp(name, prefix, strlen(prefix)) == 0 ||
+           (rank == 0 && strcmp(name, "model.safetensors") == 0);
+}
+
+static bpt_status verify_list(const bpt_json_doc *doc, const char *folder, uint32_t rank) {
+    const bpt_json *root = bpt_json_root(doc), *files;
+    uint64_t format;
+    const char *checksum;
+    BPT_TRY(bpt_json_get_u64(doc, root, "format", 1, UINT32_MAX, &format));
+    BPT_TRY(bpt_json_get_text(doc, root, "checksum", &checksum));
+    if (format > FORMAT || strcmp(checksum, BPT_CHECKSUM_NAME) != 0)
+        return bpt_fail(BPT_EDATA, "%s was written by a newer bpt (format %llu, checksum %s)",
+                        folder, (unsigned long long)format, checksum);
+    BPT_TRY(bpt_json_get_array(doc, root, "files", &files));
+    for (size_t i = 0; i < bpt_json_size(files); i++) {
+        const char *name;
+        BPT_TRY(bpt_json_get_text(doc, bpt_json_at(files, i), "name", &name));
+        if (is_read_by(name, rank)) BPT_TRY(verify_entry(doc, bpt_json_at(files, i), folder));
+    }
+    return BPT_OK;
+}
+
+/* ---- the folder of checkpoints ---- */
+
+typedef struct {
+    char *name;
+    bool whole;      /* has DONE */
+    uint64_t serial; /* 0 if not whole; the largest where DONE is damaged, so that it is noticed */
+} entry;
+
+typedef struct {
+    entry *entries; /* newest first, the ones that are not whole last; shape [n] */
+    size_t n, capacity;
+} listing;
+
+static void free_listing(listing *l) {
+    for (size_t i = 0; i < l->n; i++) bpt_free(l->entries[i].name);
+    bpt_free(l->entries);
+}
+
+static int newest_first(const void *a, const void *b) {
+    const entry *x = a, *y = b;
+    if (x->whole != y->whole) return x->whole ? -1 : 1;
+    if (x->serial != y->serial) return x->serial > y->serial ? -1 : 1;
+    return strcmp(y->name, x->name);
+}
+
+static bpt_status read_serial(const char *path, uint64_t *serial) {
+    char *text;
+    size_t size;
+    bpt_json_doc *doc;
+    BPT_TRY(bpt_file_read(path, 64 << 20, &text, &size));
+    bpt_status status = bpt_json_parse(path, text, size, &doc);
+    bpt_free(text);
+    BPT_TRY(status);
+    status = bpt_json_get_u64(doc, bpt_json_root(doc), "serial", 1, UINT64_MAX - 1, serial);
+    bpt_json_doc_free(doc);
+    return status;
+}
+
+static bpt_status add_entry(const char *folder, const char *name, listing *l) {
+    char *done;
+    BPT_TRY(BPT_GROW("checkpoints", l->n + 1, &l->entries, &l->capacity));
+    entry *e = &l->entries[l->n];
+    BPT_TRY(bpt_strdup(name, &e->name));
+    l->n++;
+    BPT_TRY(bpt_strf(&done, "%s/%s/DONE", folder, name));
+    e->whole = bpt_path_exists(done);
+    e->serial = 0;
+    if (e->whole && read_serial(done, &e->serial) != BPT_OK) e->serial = UINT64_MAX;
+    bpt_free(done);
+    return BPT_OK;
+}
+
+static bpt_status list(const char *folder, listing *l) {
+    *l = (listing){0};
+    DIR *dir = opendir(folder);
+    if (!dir) return errno == ENOENT ? BPT_OK : bpt_fail_errno(errno, "list", folder);
+    bpt_status status = BPT_OK;
+    for (struct dirent *e; status == BPT_OK && (e = readdir(dir));)
+        if (strncmp(e->d_name, "step-", 5) == 0) status = add_entry(folder, e->d_name, l);
+    closedir(dir);
+    if (status != BPT_OK) {
+        free_listing(l);
+        return status;
+    }
+    if (l->n) qsort(l->entries, l->n, sizeof *l->entries, newest_first);
+    return BPT_OK;
+}
+
+/* The number of the entry that comes after @p before in age; 0 where @p before is NULL. */
+static size_t position_after(const listing *l, const char *before) {
+    if (!before) return 0;
+    for (size_t i = 0; i < l->n; i++)
+        if (strcmp(l->entries[i].name, before) == 0) return i + 1;
+    return l->n;
+}
+
+bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path) {
+    listing l;
+    BPT_TRY(list(folder, &l));
+    const size_t i = position_after(&l, before);
+    *path = NULL;
+    const bpt_status status =
+        i < l.n && l.entries[i].whole ? bpt_strf(path, "%s/%s", folder, l.entries[i].name) : BPT_OK;
+    free_listing(&l);
+    return status;
+}
+
+bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial) {
+    listing l;
+    BPT_TRY(list(folder, &l));
+    *serial = 1;
+    for (size_t i = 0; i < l.n; i++)
+        if (l.entries[i].serial != UINT64_MAX && l.entries[i].serial >= *serial)
+            *serial = l.entries[i].serial + 1;
+    free_listing(&l);
+    return BPT_OK;
+}
+
+bpt_status bpt_checkpoint_place(const char *from, const char *to) {
+    char *aside;
+    BPT_TRY(bpt_strf(&aside, "%s.old", to));
+    bpt_status status = bpt_checkpoint_remove(aside);
+    if (status == BPT_OK && rename(to, aside) != 0 && errno != ENOENT)
+        status = bpt_fail_errno(errno, "rename", to);
+    if (status == BPT_OK && rename(from, to) != 0) status = bpt_fail_errno(errno, "rename to", to);
+    if (status == BPT_OK) status = bpt_checkpoint_remove(aside);
+    bpt_free(aside);
+    return status;
+}
+
+bpt_status bpt_checkpoint_remove(const char *folder) {
+    char *done;
+    if (!bpt_path_exists(folder)) return BPT_OK;
+    BPT_TRY(bpt_strf(&done, "%s/DONE", folder));
+    bpt_status status = BPT_OK;
+    if (unlink(done) == 0)
+        status = bpt_dir_sync(folder);
+    else if (errno != ENOENT)
+        status = bpt_fail_errno(errno, "remove", done);
+    bpt_free(done);
+    return status == BPT_OK ? bpt_dir_remove(folder) : status;
+}
+
+bpt_status bpt_checkpoint_prune(const char *folder, size_t keep) {
+    listing l;
+    BPT_TRY(list(folder, &l));
+    bpt_status status = BPT_OK;
+    for (size_t i = 0; status == BPT_OK && i < l.n; i++) {
+        char *path;
+        if (l.entries[i].whole && i < keep) continue;
+        status = bpt_strf(&path, "%s/%s", folder, l.entries[i].name);
+        if (status != BPT_OK) break;
+        status = bpt_checkpoint_remove(path);
+        bpt_free(path);
+    }
+    free_listing(&l);
+    return status;
+}
+
+/* ---- verifying ---- */
+
+/* Names the whole checkpoint before a damaged one. Keeps the error that it is a hint for. */
+static void hint_at_earlier(const char *folder) {
+    bpt_error error;
+    bpt_error_get(&error);
+    char *copy = NULL, *before = NULL;
+    bpt_status status = bpt_strdup(folder, &copy);
+    for (size_t n = status == BPT_OK ? strlen(copy) : 0; n > 1 && copy[n - 1] == '/'; n--)
+        copy[n - 1] = '\0';
+    char *slash = status == BPT_OK ? strrchr(copy, '/') : NULL;
+    if (slash) {
+        *slash = '\0';
+        status = bpt_checkpoint_find(copy, slash + 1, &before);
+    }
+    bpt_error_put(&error);
+    if (status == BPT_OK && before)
+        bpt_hint("go on from the checkpoint before it: --resume %s", before);
+    else
+        bpt_hint("there is no earlier whole checkpoint; start anew with --force, without --resume");
+    bpt_free(before);
+    bpt_free(copy);
+}
+
+bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank) {
+    char *path, *text = NULL;
+    size_t size;
+    bpt_json_doc *doc = NULL;
+    bpt_status status;
+    BPT_TRY(bpt_strf(&path, "%s/DONE", folder));
+    BPT_TRY_GOTO(status, bpt_file_read(path, 64 << 20, &text, &size), done);
+    BPT_TRY_GOTO(status, bpt_json_parse(path, text, size, &doc), done);
+    status = verify_list(doc, folder, rank);
+done:
+    if (status == BPT_ECORRUPT || status == BPT_EDATA) hint_at_earlier(folder);
+    bpt_json_doc_free(doc);
+    bpt_free(text);
+    bpt_free(path);
+    return status;
+}

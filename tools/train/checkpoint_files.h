@@ -1,0 +1,59 @@
+/** @file tools/train/checkpoint_files.h
+ * The folder of checkpoints as a folder: names, the list in DONE, checksums. Knows no job.
+ *
+ * Threads: one. */
+#ifndef BPT_TOOLS_CHECKPOINT_FILES_H
+#define BPT_TOOLS_CHECKPOINT_FILES_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BPT_CHECKPOINT_NAME_SIZE = 40 };
+
+/** One file of a checkpoint, as DONE lists it. */
+typedef struct bpt_checkpoint_file {
+    char name[BPT_CHECKPOINT_NAME_SIZE];
+    uint64_t bytes, checksum;
+} bpt_checkpoint_file;
+
+/** Measures a file that was written. @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_checkpoint_file *file);
+
+/** Writes DONE, which makes a checkpoint whole.
+ * @param serial larger than that of every checkpoint before: it orders them, since the steps in
+ *               their names may shrink when a run goes on with other ranks
+ * @param files  shape [n] */
+bpt_status bpt_checkpoint_write_done(const char *folder, uint64_t serial,
+                                     const bpt_checkpoint_file *files, size_t n);
+
+/** Checks the files of DONE's list that one rank reads: its own, and the weights on rank 0. The
+ * hint names the whole checkpoint before, if there is one.
+ * @return BPT_OK, BPT_ECORRUPT (names the file), BPT_ENOENT (no DONE: not a whole checkpoint),
+ *         BPT_EDATA (also a newer format), BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank);
+
+/** Finds the newest whole checkpoint.
+ * @param folder the folder of checkpoints
+ * @param before NULL, or the name of a checkpoint: only older ones count
+ * @param[out] path caller owns, bpt_free(); NULL if there is none
+ * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path);
+
+/** @param[out] serial of the next checkpoint in @p folder */
+bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial);
+
+/** Puts a checkpoint that is whole at @p from in the place of what may be at @p to; at every moment
+ * one of them is there whole. @return BPT_OK, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_place(const char *from, const char *to);
+
+/** Removes a checkpoint; from the first moment on it does not count as whole. A missing one is no
+ * error. @return BPT_OK, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_remove(const char *folder);
+
+/** Removes all but the newest @p keep whole checkpoints, and every one that is not whole. */
+bpt_status bpt_checkpoint_prune(const char *folder, size_t keep);
+
+#endif

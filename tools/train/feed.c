@@ -1,0 +1,92 @@
+#include "tools/train/feed.h"
+
+#include "base/memory.h"
+
+#include <stdbool.h>
+
+struct bpt_feed {
+    bpt_sampler *sampler;
+    bpt_loader *loader;
+    uint32_t batch_size, depth;
+    uint32_t *indices; /* shape [batch_size] */
+    bpt_batch batch;
+    bool holds_batch;
+    /* States of the sampler after each batch that is requested and not yet taken: a ring. */
+    bpt_sampler_state *after; /* shape [depth] */
+    uint32_t first, n_ahead;
+    bpt_sampler_state taken; /* after the last batch taken */
+};
+
+bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split, uint32_t batch,
+                           uint32_t n_threads, uint32_t depth, bpt_sampler *sampler,
+                           bpt_feed **out) {
+    bpt_feed *f = NULL;
+    bpt_status status;
+    BPT_TRY_GOTO(status, BPT_NEW("feed", 1, &f), err_sampler);
+    f->sampler = sampler;
+    f->batch_size = batch;
+    f->depth = depth;
+    f->taken = bpt_sampler_state_get(sampler);
+    BPT_TRY_GOTO(status, BPT_NEW("feed indices", batch, &f->indices), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("feed states", depth, &f->after), err_free);
+    const bpt_loader_options options = {
+        .batch = batch,
+        .n_threads = n_threads,
+        .depth = depth,
+        .mean = split->mean,
+        .std = split->std,
+    };
+    BPT_TRY_GOTO(status, bpt_loader_create(dataset, split, &options, &f->loader), err_free);
+    *out = f;
+    return BPT_OK;
+err_free:
+    bpt_feed_free(f);
+    return status;
+err_sampler:
+    bpt_sampler_free(sampler);
+    return status;
+}
+
+void bpt_feed_free(bpt_feed *f) {
+    if (!f) return;
+    bpt_loader_destroy(f->loader);
+    bpt_sampler_free(f->sampler);
+    bpt_free(f->after);
+    bpt_free(f->indices);
+    bpt_free(f);
+}
+
+static bpt_status request_ahead(bpt_feed *f) {
+    while (bpt_loader_room(f->loader) > 0) {
+        BPT_TRY(bpt_sampler_next(f->sampler, f->batch_size, f->indices));
+        BPT_TRY(bpt_loader_request(f->loader, f->indices, f->batch_size));
+        f->after[(f->first + f->n_ahead++) % f->depth] = bpt_sampler_state_get(f->sampler);
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_feed_next(bpt_feed *f, bpt_batch *batch) {
+    if (f->holds_batch) bpt_loader_release(f->loader, &f->batch);
+    f->holds_batch = false;
+    BPT_TRY(request_ahead(f));
+    BPT_TRY(bpt_loader_next(f->loader, &f->batch));
+    f->holds_batch = true;
+    f->taken = f->after[f->first];
+    f->first = (f->first + 1) % f->depth;
+    f->n_ahead--;
+    *batch = f->batch;
+    return BPT_OK;
+}
+
+bpt_sampler_state bpt_feed_state(const bpt_feed *f) {
+    const bpt_sampler_state ahead = bpt_sampler_state_get(f->sampler);
+    bpt_sampler_state state = f->taken;
+    /* A pass that has begun ahead covers what was known then, not what is known by now. */
+    const uint64_t next = state.rounds ? state.pass + 1 : state.pass;
+    if (ahead.rounds && ahead.pass == next) state.next_rounds = ahead.rounds;
+    return state;
+}
+
+uint64_t bpt_feed_wait_ns(const bpt_feed *f) {
+    return bpt_loader_wait_ns(f->loader);
+}

@@ -1,0 +1,112 @@
+/** @file tools/train/job.h
+ * A training job of one rank: everything that it is composed of, and what all ways of training do
+ * alike: a step, a look at the clock, an evaluation, a checkpoint.
+ *
+ * Threads: the one that trains. */
+#ifndef BPT_TOOLS_JOB_H
+#define BPT_TOOLS_JOB_H
+
+#include "base/json.h"
+#include "inner/network.h"
+#include "inner/schedule.h"
+#include "outer/comm.h"
+#include "outer/exchange.h"
+#include "outer/partition.h"
+#include "storage/dataset.h"
+#include "tools/train/feed.h"
+#include "tools/train/run_folder.h"
+#include "tools/train/train_options.h"
+
+/** What has happened so far, before a checkpoint too: it stores this. */
+typedef struct bpt_counters {
+    uint64_t progress;   /* samples trained on by all ranks, as last heard */
+    uint64_t steps;      /* of this rank */
+    uint64_t samples;    /* of this rank */
+    uint64_t unreported; /* of this rank since the last exchange was answered */
+    uint64_t compute_ns; /* inside training steps, waiting for data included */
+    uint64_t wait_ns;    /* for other ranks */
+    uint64_t eval_ns;    /* in evaluations */
+    double seconds;      /* of the run, before this process began */
+} bpt_counters;
+
+/** Since the last line of progress. */
+typedef struct bpt_interval {
+    uint64_t start_ns, progress, wait_ns, data_wait_ns;
+    double loss_sum;
+    uint64_t loss_samples;
+    uint64_t stale_max, n_stale;
+    uint64_t stale[BPT_STALENESS_BUCKETS];
+} bpt_interval;
+
+typedef struct bpt_job {
+    const bpt_train_options *options;
+    bpt_comm *comm; /* borrowed */
+    uint32_t rank, n_ranks;
+    bpt_update_choice update;       /* never AUTO */
+    bpt_partition_choice partition; /* never AUTO */
+    unsigned n_threads;
+    bpt_dataset *dataset;
+    const bpt_split *train, *test;
+    bpt_model *model;
+    bpt_pool *pool;
+    bpt_network *network;
+    uint32_t batch;         /* samples of one step of this rank */
+    uint64_t batch_all;     /* samples that one step of each rank comes to */
+    uint64_t total_samples; /* of the run, all ranks */
+    uint64_t epoch_samples; /* of the training split */
+    bpt_schedule schedule;  /* scaled for the number of ranks */
+    bpt_partition *shares;  /* delta rules; else NULL */
+    bpt_exchange *exchange; /* NULL where nothing is exchanged */
+    bpt_feed *feed;
+    bpt_run_folder *run;
+    bool finished; /* before it began: --resume auto on a run that came to its end */
+    bpt_counters count;
+    uint64_t start_ns;        /* of this process's training */
+    double comm_cpu_before_s; /* processor time of the MPI thread until then: starting MPI */
+    bpt_interval interval;
+    float *flat;                         /* scratch vector, shape [n weights] */
+    uint64_t next_eval, next_checkpoint; /* progress at which they are due; UINT64_MAX: never */
+    bpt_json_writer json;                /* for events */
+    double last_loss, test_loss, test_accuracy;
+} bpt_job;
+
+/** Makes everything of a job, at its start or, with --resume, where a checkpoint left it.
+ * Collective.
+ * @param options,comm borrowed while the job lives
+ * @return BPT_OK or any error of the parts; on error @p job is released */
+bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm *comm);
+void bpt_job_close(bpt_job *job);
+
+/** @return epochs of progress: what the ranks have done, and this one on top since it last heard */
+double bpt_job_epoch(const bpt_job *job);
+
+/** @return rounds in which the data are given out to ranks; 0: they are not (local, allreduce) */
+uint32_t bpt_job_rounds(const bpt_job *job);
+
+/** @return the learning rate of the next step */
+float bpt_job_rate(const bpt_job *job);
+
+/** Takes the next batch and trains on it.
+ * @param gradient_only leaves the weights and computes gradients, divided by batch_all
+ * @return BPT_OK, BPT_ENUMERIC (names step and layer), BPT_ECORRUPT, BPT_EBACKEND */
+bpt_status bpt_job_step(bpt_job *job, bool gradient_only);
+
+/** Notes an answer of the exchange: progress and staleness. */
+void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
+
+/** Prints the line of progress and writes a step event, if it is time to. */
+bpt_status bpt_job_report(bpt_job *job);
+
+/** Evaluates the network's present weights on the test split and writes an event.
+ * @param together all ranks take part, each with its part of the split; else this rank alone
+ * @param[out] stopped whether a rank was told to stop meanwhile: then there is no event and no
+ *                 result
+ * @return BPT_OK or an error of the parts */
+bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped);
+
+/** Evaluates the final weights, writes them and the summary; collective. In tools/train/summary.c.
+ * @return BPT_OK, BPT_ESTOPPED (told to stop before the weights were evaluated; there is a
+ *         checkpoint to finish from) or any error of the parts */
+bpt_status bpt_job_finish(bpt_job *job);
+
+#endif

@@ -1,0 +1,225 @@
+/* What all ways of training do alike. How a job is put together is in job.c. */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "tools/evaluate.h"
+#include "tools/train/job.h"
+#include "tools/train/signals.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+double bpt_job_epoch(const bpt_job *job) {
+    return (double)(job->count.progress + job->count.unreported) / (double)job->epoch_samples;
+}
+
+float bpt_job_rate(const bpt_job *job) {
+    const uint64_t step = job->update == BPT_UPDATE_ALLREDUCE ? job->batch_all : job->batch;
+    return (float)bpt_schedule_rate(&job->schedule,
+                                    bpt_job_epoch(job) + (double)step / (double)job->epoch_samples);
+}
+
+/* The engine names the layer; who trains knows the step. */
+static bpt_status name_step(const bpt_job *job, bpt_status status) {
+    if (status != BPT_ENUMERIC) return status;
+    const bpt_error error = *bpt_error_last();
+    bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", job->count.steps + 1,
+                     bpt_job_epoch(job), job->rank, error.text);
+    bpt_hint("lower --lr (it is %g, %g after scaling), or lengthen --warmup-epochs",
+             job->options->lr, job->schedule.base);
+    return status;
+}
+
+bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
+    const uint64_t start_ns = bpt_clock_ns();
+    bpt_batch batch;
+    bpt_batch_result result;
+    bpt_status status;
+    BPT_TRY(bpt_feed_next(job->feed, &batch));
+    if (gradient_only)
+        status = bpt_network_gradient(job->network, batch.pixels, batch.labels,
+                                      (float)job->batch_all, &result);
+    else
+        status = bpt_network_train(job->network, batch.pixels, batch.labels, bpt_job_rate(job),
+                                   (float)job->batch, &result);
+    BPT_TRY(name_step(job, status));
+    job->count.compute_ns += bpt_clock_ns() - start_ns;
+    job->count.steps++;
+    job->count.samples += batch.n;
+    job->count.unreported += batch.n;
+    job->last_loss = result.loss_sum / (double)result.n_samples;
+    job->interval.loss_sum += result.loss_sum;
+    job->interval.loss_samples += result.n_samples;
+    return BPT_OK;
+}
+
+void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply) {
+    bpt_interval *i = &job->interval;
+    const uint64_t last = BPT_STALENESS_BUCKETS - 1;
+    job->count.progress = reply->progress;
+    job->count.unreported = 0;
+    i->stale[reply->staleness < last ? reply->staleness : last]++;
+    i->n_stale++;
+    if (reply->staleness > i->stale_max) i->stale_max = reply->staleness;
+}
+
+/* ---- progress ---- */
+
+static uint64_t stale_median(const bpt_interval *i) {
+    uint64_t seen = 0;
+    for (uint64_t s = 0; s < BPT_STALENESS_BUCKETS; s++) {
+        seen += i->stale[s];
+        if (2 * seen >= i->n_stale) return s;
+    }
+    return 0;
+}
+
+typedef struct {
+    double seconds, loss, images_per_s, data_share, wait_share, eta_s;
+    float rate;
+    uint64_t step;
+} progress;
+
+static progress measure(const bpt_job *job) {
+    const bpt_interval *i = &job->interval;
+    const uint64_t now_progress = job->count.progress + job->count.unreported;
+    const double seconds = bpt_clock_seconds_since(i->start_ns);
+    const double rate = (double)(now_progress - i->progress) / seconds;
+    return (progress){
+        .seconds = seconds,
+        .loss = i->loss_samples ? i->loss_sum / (double)i->loss_samples : job->last_loss,
+        .images_per_s = rate,
+        .data_share = (double)(bpt_feed_wait_ns(job->feed) - i->data_wait_ns) * 1e-9 / seconds,
+        .wait_share = (double)(job->count.wait_ns - i->wait_ns) * 1e-9 / seconds,
+        .eta_s = rate > 0 && now_progress < job->total_samples
+                     ? (double)(job->total_samples - now_progress) / rate
+                     : 0.0,
+        .rate = bpt_job_rate(job),
+        .step = now_progress / job->batch_all,
+    };
+}
+
+static void print_progress(const bpt_job *job, const progress *p) {
+    char line[256], stale[64] = "";
+    if (job->update == BPT_UPDATE_AGWU)
+        snprintf(stale, sizeof stale, " stale p50 %" PRIu64 " max %" PRIu64,
+                 stale_median(&job->interval), job->interval.stale_max);
+    const unsigned eta = (unsigned)(p->eta_s < 3.5e6 ? p->eta_s : 3.5e6);
+    snprintf(line, sizeof line,
+             "step %" PRIu64 "/%" PRIu64
+             " epoch %.1f loss %.3f lr %.1e %.0f img/s data %.0f%% wait %.0f%%%s eta %02u:%02u",
+             p->step, (job->total_samples + job->batch_all - 1) / job->batch_all,
+             bpt_job_epoch(job), p->loss, (double)p->rate, p->images_per_s, 100 * p->data_share,
+             100 * p->wait_share, stale, eta / 60, eta % 60);
+    bpt_log_progress(line);
+}
+
+static void put_where(bpt_job *job) {
+    bpt_json_writer *w = &job->json;
+    bpt_json_put_real(w, "epoch", bpt_job_epoch(job));
+    bpt_json_put_u64(w, "step", (job->count.progress + job->count.unreported) / job->batch_all);
+    bpt_json_put_real(w, "seconds", job->count.seconds + bpt_clock_seconds_since(job->start_ns));
+}
+
+static bpt_status write_step_event(bpt_job *job, const progress *p) {
+    bpt_json_writer *w = &job->json;
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_text(w, "event", "step");
+    put_where(job);
+    bpt_json_put_real(w, "loss", p->loss);
+    bpt_json_put_real(w, "lr", (double)p->rate);
+    bpt_json_put_real(w, "images_per_s", p->images_per_s);
+    bpt_json_put_real(w, "data_wait", p->data_share);
+    bpt_json_put_real(w, "rank_wait", p->wait_share);
+    bpt_json_close_object(w);
+    return bpt_run_folder_metric(job->run, w);
+}
+
+bpt_status bpt_job_report(bpt_job *job) {
+    if (job->rank != 0 ||
+        bpt_clock_seconds_since(job->interval.start_ns) < job->options->log_interval)
+        return BPT_OK;
+    const progress p = measure(job);
+    print_progress(job, &p);
+    job->interval = (bpt_interval){
+        .start_ns = bpt_clock_ns(),
+        .progress = job->count.progress + job->count.unreported,
+        .wait_ns = job->count.wait_ns,
+        .data_wait_ns = bpt_feed_wait_ns(job->feed),
+    };
+    return write_step_event(job, &p);
+}
+
+/* ---- evaluation ---- */
+
+static bpt_status write_eval_event(bpt_job *job) {
+    bpt_json_writer *w = &job->json;
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_text(w, "event", "eval");
+    put_where(job);
+    bpt_json_put_text(w, "split", job->test->name);
+    bpt_json_put_real(w, "loss", job->test_loss);
+    bpt_json_put_real(w, "accuracy", job->test_accuracy);
+    bpt_json_close_object(w);
+    return bpt_run_folder_metric(job->run, w);
+}
+
+/* What one rank adds to an evaluation. */
+typedef struct {
+    bpt_batch_result result;
+    uint64_t stopped;
+} contribution;
+
+/* @param[out] all the sum; @return whether every rank saw its part to the end */
+static bpt_status sum_contributions(bpt_job *job, const contribution *mine, contribution *all) {
+    contribution *each;
+    BPT_TRY(BPT_NEW("evaluation results", job->n_ranks, &each));
+    const bpt_status status = bpt_comm_allgather(job->comm, mine, sizeof *mine, each);
+    *all = (contribution){0};
+    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) {
+        all->result.loss_sum += each[r].result.loss_sum;
+        all->result.n_correct += each[r].result.n_correct;
+        all->result.n_samples += each[r].result.n_samples;
+        all->stopped |= each[r].stopped;
+    }
+    bpt_free(each);
+    return status;
+}
+
+static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine) {
+    const uint64_t count = job->test->count;
+    const uint64_t first = together ? count * job->rank / job->n_ranks : 0;
+    const uint64_t end = together ? count * (job->rank + 1) / job->n_ranks : count;
+    const bpt_evaluation e = {
+        .dataset = job->dataset,
+        .split = job->test,
+        .normalise = job->train,
+        .first = (uint32_t)first,
+        .count = (uint32_t)(end - first),
+        .batch = job->batch,
+        .loader_threads = (uint32_t)job->options->loader_threads,
+        .stop = bpt_signals_stop,
+    };
+    const bpt_status status = bpt_evaluate(job->network, &e, &mine->result);
+    mine->stopped = status == BPT_ESTOPPED;
+    return mine->stopped ? BPT_OK : status;
+}
+
+bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
+    const uint64_t start_ns = bpt_clock_ns();
+    contribution mine = {0}, all;
+    const bpt_status status = name_step(job, evaluate_part(job, together, &mine));
+    all = mine;
+    BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);
+    if (together) BPT_TRY(sum_contributions(job, &mine, &all));
+    job->count.eval_ns += bpt_clock_ns() - start_ns;
+    *stopped = all.stopped != 0;
+    if (*stopped) return BPT_OK;
+    job->test_loss = all.result.loss_sum / (double)all.result.n_samples;
+    job->test_accuracy = (double)all.result.n_correct / (double)all.result.n_samples;
+    if (job->rank != 0) return BPT_OK;
+    bpt_info("epoch %.2f: %s accuracy %.4f, loss %.4f", bpt_job_epoch(job), job->test->name,
+             job->test_accuracy, job->test_loss);
+    return write_eval_event(job);
+}

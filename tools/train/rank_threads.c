@@ -1,0 +1,70 @@
+#include "tools/train/rank_threads.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "scheduler/pool.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* The processors that a rank may use, as all ranks are told. */
+typedef struct {
+    cpu_set_t set;
+} affinity;
+
+/* Ranks on this rank's host, and those among them that may use the same processors as it. */
+static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, unsigned *on_host,
+                              unsigned *sharing) {
+    const char *here = bpt_comm_host(comm, bpt_comm_rank(comm));
+    affinity *all;
+    BPT_TRY(BPT_NEW("affinities", bpt_comm_size(comm), &all));
+    const bpt_status status = bpt_comm_allgather(comm, mine, sizeof *mine, all);
+    *on_host = *sharing = 0;
+    for (uint32_t r = 0; status == BPT_OK && r < bpt_comm_size(comm); r++) {
+        if (strcmp(bpt_comm_host(comm, r), here) != 0) continue;
+        ++*on_host;
+        *sharing += CPU_EQUAL(&all[r].set, &mine->set) != 0;
+    }
+    bpt_free(all);
+    return status;
+}
+
+static void warn_bound(const bpt_comm *comm, unsigned allowed, unsigned wanted) {
+    bpt_warn(
+        "rank %u on %s is bound to %u core%s and wants %u thread%s: give mpirun the option "
+        "--bind-to none (or --map-by slot:PE=%u)",
+        bpt_comm_rank(comm), bpt_comm_host(comm, bpt_comm_rank(comm)), allowed,
+        allowed == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s", wanted);
+}
+
+bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen) {
+    const long online = sysconf(_SC_NPROCESSORS_ONLN);
+    const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
+    const unsigned allowed = bpt_pool_allowed_cores();
+    unsigned on_host, sharing;
+    affinity mine;
+    CPU_ZERO(&mine.set);
+    (void)sched_getaffinity(0, sizeof mine.set, &mine.set); /* else: empty, the same on all ranks */
+    BPT_TRY(count_ranks(comm, &mine, &on_host, &sharing));
+    /* Bound to a single core, although the ranks of the host leave others idle. */
+    const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * on_host < present;
+    if (wanted ? allowed < wanted : loses)
+        warn_bound(comm, allowed, wanted ? wanted : present / on_host);
+    unsigned n = wanted ? wanted : allowed / sharing;
+    if (n == 0) n = 1;
+    *chosen = n < BPT_MAX_WORKERS ? n : BPT_MAX_WORKERS;
+    return BPT_OK;
+}
+
+double bpt_rank_threads_speed(unsigned n_threads) {
+    double mhz = 0.0;
+    char line[256];
+    FILE *file = fopen("/proc/cpuinfo", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "cpu MHz : %lf", &mhz) == 1) break;
+    if (file) fclose(file);
+    return n_threads * (mhz > 0.0 ? mhz * 1e-3 : 1.0);
+}

@@ -1,0 +1,21 @@
+/** @file tools/train/rank_threads.h
+ * How many threads a rank runs, and what they are worth.
+ *
+ * Threads: one. */
+#ifndef BPT_TOOLS_RANK_THREADS_H
+#define BPT_TOOLS_RANK_THREADS_H
+
+#include "outer/comm.h"
+
+/** Chooses the number of threads, and warns where the rank is bound to fewer cores than it wants or
+ * could have. Collective over the job.
+ * @param wanted 0: the cores that the rank may use, shared with the ranks that may use the same
+ * ones
+ * @param[out] chosen at least 1
+ * @return BPT_OK, BPT_ENOMEM, BPT_ECOMM */
+bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen);
+
+/** @return a guess of speed, comparable between machines: threads x clock rate in GHz */
+double bpt_rank_threads_speed(unsigned n_threads);
+
+#endif

@@ -1,0 +1,342 @@
+#include "tools/train/replay.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "inner/network.h"
+#include "inner/safetensors.h"
+#include "outer/sampler.h"
+#include "outer/shard.h"
+#include "outer/update_rule.h"
+#include "storage/loader.h"
+#include "tools/train/replay_log.h"
+#include "tools/train/train_options.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* A worker of the run, as far as it has been repeated. */
+typedef struct {
+    const bpt_replay_worker *log;
+    bpt_network *network;
+    bpt_sampler *sampler;
+    float *base;             /* as in train_deltas.c; shape [n] */
+    float *pushed;           /* likewise */
+    float *delta;            /* of the push that is being applied; shape [n] */
+    float *answer;           /* global weights for it, shard by shard; shape [n] */
+    uint32_t answered;       /* shards that the answer holds */
+    size_t next_push;        /* index of the push that comes next or is under way */
+    bool pending;            /* that push is under way */
+    uint64_t steps, samples; /* done */
+    uint64_t pushed_samples; /* at the last push */
+    uint64_t progress, unreported;
+} worker;
+
+typedef struct {
+    const bpt_train_options *o;
+    bpt_replay_logs logs;
+    bpt_dataset *dataset;
+    const bpt_split *split;
+    bpt_model *model;
+    bpt_pool *pool;
+    bpt_partition *shares;
+    bpt_loader *loader;
+    bpt_shard_table *shards;
+    bpt_schedule schedule;
+    worker *workers;   /* shape [m] */
+    float *global;     /* shape [n] */
+    float *scratch;    /* shape [n] */
+    size_t *applied;   /* updates applied, of each shard; shape [m] */
+    uint32_t *n_met;   /* of each shard: pushes of the present meeting applied; shape [m] */
+    uint32_t *indices; /* shape [batch] */
+    uint32_t m;
+    size_t n;
+} replay;
+
+/* ---- one worker ---- */
+
+/* The indices of the next batch. The stream is told how many rounds the next pass covers, since
+ * here all rounds are known from the start. */
+static bpt_status next_indices(const replay *r, worker *w) {
+    bpt_sampler_state s = bpt_sampler_state_get(w->sampler);
+    const uint64_t next = s.rounds ? s.pass + 1 : s.pass;
+    if (next < w->log->n_passes) {
+        s.next_rounds = w->log->pass_rounds[next];
+        BPT_TRY(bpt_sampler_state_set(w->sampler, &s));
+    }
+    return bpt_sampler_next(w->sampler, (size_t)r->o->batch_size, r->indices);
+}
+
+static bpt_status repeat_step(replay *r, worker *w) {
+    const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count +
+                         (double)r->o->batch_size / (double)r->split->count;
+    const float rate = (float)bpt_schedule_rate(&r->schedule, epoch);
+    bpt_batch batch;
+    bpt_batch_result result;
+    BPT_TRY(next_indices(r, w));
+    BPT_TRY(bpt_loader_request(r->loader, r->indices, (uint32_t)r->o->batch_size));
+    BPT_TRY(bpt_loader_next(r->loader, &batch));
+    const bpt_status status = bpt_network_train(w->network, batch.pixels, batch.labels, rate,
+                                                (float)r->o->batch_size, &result);
+    bpt_loader_release(r->loader, &batch);
+    w->steps++;
+    w->samples += (uint64_t)r->o->batch_size;
+    w->unreported += (uint64_t)r->o->batch_size;
+    return status;
+}
+
+static bpt_status push(replay *r, worker *w) {
+    BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, w->pushed));
+    for (size_t i = 0; i < r->n; i++) w->delta[i] = w->pushed[i] - w->base[i];
+    w->pushed_samples = w->samples;
+    w->pending = true;
+    w->answered = 0;
+    return BPT_OK;
+}
+
+static bpt_status land(replay *r, worker *w) {
+    const bpt_replay_push *p = &w->log->pushes[w->next_push];
+    const uint64_t own = w->samples - w->pushed_samples;
+    w->progress = p->progress;
+    w->unreported = own;
+    if (own) BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, r->scratch));
+    for (size_t i = 0; i < r->n; i++) {
+        w->base[i] = w->answer[i];
+        r->scratch[i] = own ? r->scratch[i] + (w->base[i] - w->pushed[i]) : w->base[i];
+    }
+    w->pending = false;
+    w->next_push++;
+    return bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->scratch);
+}
+
+/* Goes on until the worker needs an answer that is not there yet, or has nothing left to do.
+ * @param[out] moved set where anything was done */
+static bpt_status advance(replay *r, uint32_t rank, bool *moved) {
+    worker *w = &r->workers[rank];
+    while (w->next_push < w->log->n_pushes) {
+        const bpt_replay_push *p = &w->log->pushes[w->next_push];
+        const uint64_t until = w->pending ? p->landed_at : p->pushed_at;
+        if (w->steps < until)
+            BPT_TRY(repeat_step(r, w));
+        else if (!w->pending)
+            BPT_TRY(push(r, w));
+        else if (w->answered == r->m)
+            BPT_TRY(land(r, w));
+        else
+            return BPT_OK;
+        *moved = true;
+    }
+    return BPT_OK;
+}
+
+/* ---- the shards ---- */
+
+static void answer(const replay *r, worker *w, const bpt_shard *s) {
+    memcpy(w->answer + s->begin, r->global + s->begin, (s->end - s->begin) * sizeof(float));
+    w->answered++;
+}
+
+/* A meeting's pushes are answered once all of them are applied. */
+static void answer_meeting(replay *r, uint32_t shard) {
+    if (++r->n_met[shard] < r->m) return;
+    r->n_met[shard] = 0;
+    for (uint32_t j = 0; j < r->m; j++) answer(r, &r->workers[j], bpt_shard_at(r->shards, shard));
+}
+
+/* Applies logged updates of a shard for as long as the deltas that they take are there. */
+static void apply(replay *r, uint32_t shard, bool *moved) {
+    const bpt_replay_shard *log = &r->logs.shards[shard];
+    const bpt_shard *s = bpt_shard_at(r->shards, shard);
+    while (r->applied[shard] < log->n) {
+        const bpt_replay_update *u = &log->updates[r->applied[shard]];
+        worker *w = &r->workers[u->worker];
+        if (!w->pending || w->next_push + 1 != u->seq) return;
+        const float *delta = w->delta + s->begin;
+        bpt_rule_agwu.merge(r->global + s->begin, &delta, &u->factor, 1, s->end - s->begin);
+        r->applied[shard]++;
+        *moved = true;
+        if (w->log->pushes[w->next_push].met)
+            answer_meeting(r, shard);
+        else
+            answer(r, w, s);
+    }
+}
+
+static bool is_over(const replay *r) {
+    for (uint32_t j = 0; j < r->m; j++)
+        if (r->workers[j].next_push < r->workers[j].log->n_pushes) return false;
+    return true;
+}
+
+static bpt_status run_all(replay *r) {
+    bool moved = true;
+    while (moved) {
+        moved = false;
+        for (uint32_t j = 0; j < r->m; j++) BPT_TRY(advance(r, j, &moved));
+        for (uint32_t s = 0; s < r->m; s++) apply(r, s, &moved);
+        bpt_debug("replay: rank 0 at push %zu of %zu", r->workers[0].next_push,
+                  r->workers[0].log->n_pushes);
+    }
+    if (is_over(r)) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "the logs do not fit together: no worker and no shard can go on");
+}
+
+static bpt_status compare(const replay *r) {
+    char *path;
+    BPT_TRY(bpt_strf(&path, "%s/model.safetensors", r->o->replay));
+    bpt_status status = bpt_safetensors_read(path, &r->model->segments, r->scratch);
+    bpt_free(path);
+    BPT_TRY(status);
+    size_t n_different = 0, first = 0;
+    for (size_t i = 0; i < r->n; i++) {
+        if (memcmp(&r->scratch[i], &r->global[i], sizeof(float)) == 0) continue;
+        if (n_different++ == 0) first = i;
+    }
+    if (n_different == 0) {
+        bpt_info("replayed: all %zu weights are equal, bit for bit", r->n);
+        return BPT_OK;
+    }
+    return bpt_fail(BPT_ECORRUPT,
+                    "replayed weights differ: %zu of %zu, the first is number %zu "
+                    "(%.9g in the run, %.9g now)",
+                    n_different, r->n, first, (double)r->scratch[first], (double)r->global[first]);
+}
+
+/* ---- set-up ---- */
+
+static bpt_status open_shares(replay *r) {
+    const bpt_replay_worker *w = &r->logs.workers[0];
+    const bool idpa = r->o->partition != BPT_PARTITION_EVEN;
+    BPT_TRY(bpt_partition_create((uint64_t)r->o->seed, r->split->count, r->m,
+                                 idpa ? (uint32_t)r->o->idpa_rounds : 1, &r->shares));
+    for (size_t i = 0; i < w->n_rounds; i++)
+        BPT_TRY(bpt_partition_allot(r->shares, w->round_counts + i * r->m));
+    return BPT_OK;
+}
+
+static bpt_status open_worker(replay *r, uint32_t rank) {
+    worker *w = &r->workers[rank];
+    const bpt_sgd_options sgd = {(float)r->o->momentum, (float)r->o->weight_decay};
+    w->log = &r->logs.workers[rank];
+    BPT_TRY(bpt_network_create(r->model, r->o->batch_size, sgd, r->pool, &w->network));
+    BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
+    BPT_TRY(bpt_sampler_create_local((uint64_t)r->o->seed, rank, r->shares, &w->sampler));
+    BPT_TRY(BPT_NEW("base weights", r->n, &w->base));
+    BPT_TRY(BPT_NEW("pushed weights", r->n, &w->pushed));
+    BPT_TRY(BPT_NEW("delta", r->n, &w->delta));
+    BPT_TRY(BPT_NEW("answer", r->n, &w->answer));
+    memcpy(w->base, r->global, r->n * sizeof *w->base);
+    return BPT_OK;
+}
+
+static bpt_status open_model(replay *r) {
+    const bpt_dataset_info *info = bpt_dataset_describe(r->dataset);
+    const bpt_model_override shape = {
+        .input = {.c = info->C, .h = info->H, .w = info->W},
+        .classes = info->n_classes,
+    };
+    bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
+    pool.n_workers = bpt_pool_allowed_cores();
+    BPT_TRY(bpt_pool_create(&pool, &r->pool));
+    BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
+    r->n = r->model->segments.n_elements;
+    BPT_TRY(bpt_shard_table_create(r->n, r->m, &r->shards));
+    BPT_TRY(BPT_NEW("global weights", r->n, &r->global));
+    BPT_TRY(BPT_NEW("scratch weights", r->n, &r->scratch));
+    bpt_segments_initialise(&r->model->segments, (uint64_t)r->o->seed, r->global);
+    r->schedule = bpt_train_schedule(r->o);
+    if (r->o->lr_scale == BPT_LR_SCALE_LINEAR) r->schedule.base *= r->m;
+    return BPT_OK;
+}
+
+static bpt_status open_data(replay *r) {
+    const bpt_train_options *o = r->o;
+    BPT_TRY(bpt_dataset_open(o->data, &r->dataset));
+    BPT_TRY(bpt_dataset_find(r->dataset, o->train_split, &r->split));
+    const bpt_loader_options loader = {
+        .batch = (uint32_t)o->batch_size,
+        .n_threads = 1,
+        .depth = 2,
+        .mean = r->split->mean,
+        .std = r->split->std,
+    };
+    BPT_TRY(bpt_loader_create(r->dataset, r->split, &loader, &r->loader));
+    return BPT_NEW("indices", (size_t)o->batch_size, &r->indices);
+}
+
+static bpt_status open_all(replay *r) {
+    BPT_TRY(bpt_replay_logs_read(r->o->replay, &r->logs));
+    r->m = r->logs.n_workers;
+    BPT_TRY(open_data(r));
+    BPT_TRY(open_model(r));
+    BPT_TRY(open_shares(r));
+    BPT_TRY(BPT_NEW("applied updates", r->m, &r->applied));
+    BPT_TRY(BPT_NEW("met workers", r->m, &r->n_met));
+    BPT_TRY(BPT_NEW("replay workers", r->m, &r->workers));
+    for (uint32_t j = 0; j < r->m; j++) BPT_TRY(open_worker(r, j));
+    return BPT_OK;
+}
+
+static void close_all(replay *r) {
+    for (uint32_t j = 0; r->workers && j < r->m; j++) {
+        worker *w = &r->workers[j];
+        bpt_network_free(w->network);
+        bpt_sampler_free(w->sampler);
+        bpt_free(w->base);
+        bpt_free(w->pushed);
+        bpt_free(w->delta);
+        bpt_free(w->answer);
+    }
+    bpt_free(r->workers);
+    bpt_free(r->applied);
+    bpt_free(r->n_met);
+    bpt_free(r->indices);
+    bpt_free(r->global);
+    bpt_free(r->scratch);
+    bpt_partition_free(r->shares);
+    bpt_shard_table_free(r->shards);
+    bpt_loader_destroy(r->loader);
+    bpt_dataset_close(r->dataset);
+    bpt_pool_free(r->pool);
+    bpt_model_free(r->model);
+    bpt_replay_logs_free(&r->logs);
+}
+
+/* The options of the run itself; the command line goes before, for a dataset that has moved. */
+static bpt_status load_options(const char *run, int argc, char **argv, bpt_train_options *o,
+                               bpt_option_set **set) {
+    char *config = NULL, **all = NULL;
+    bpt_option_request request;
+    bpt_status status;
+    BPT_TRY(bpt_strf(&config, "%s/config.yaml", run));
+    BPT_TRY_GOTO(status, BPT_NEW("arguments", (size_t)argc + 2, &all), done);
+    memcpy(all, argv, (size_t)argc * sizeof *all);
+    all[argc] = "--config";
+    all[argc + 1] = config;
+    status = bpt_options_parse(&bpt_train_command, argc + 2, all, o, &request, set);
+done:
+    bpt_free(all);
+    bpt_free(config);
+    return status;
+}
+
+static bpt_status repeat(const bpt_train_options *of_run) {
+    replay r = {.o = of_run};
+    bpt_status status = open_all(&r);
+    if (status == BPT_OK) status = run_all(&r);
+    if (status == BPT_OK) status = compare(&r);
+    close_all(&r);
+    return status;
+}
+
+bpt_status bpt_replay(const char *run, int argc, char **argv) {
+    bpt_train_options of_run = {0};
+    bpt_option_set *set = NULL;
+    bpt_status status = load_options(run, argc, argv, &of_run, &set);
+    if (status == BPT_OK) status = repeat(&of_run);
+    bpt_option_set_free(set);
+    if (status != BPT_OK && !bpt_error_last()->hint[0])
+        bpt_hint(
+            "a replay needs the run folder as an agwu run left it, resumed never, and the "
+            "same dataset, model and program");
+    return status;
+}

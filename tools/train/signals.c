@@ -1,0 +1,34 @@
+#include "tools/train/signals.h"
+
+#include <signal.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t stop_requested;
+static volatile sig_atomic_t checkpoint_requested;
+
+static void on_signal(int number) {
+    if (number == SIGHUP) {
+        checkpoint_requested = 1;
+        return;
+    }
+    if (number == SIGINT && stop_requested) _exit(130);
+    stop_requested = 1;
+}
+
+void bpt_signals_catch(void) {
+    static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    for (unsigned i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &action, NULL);
+}
+
+bool bpt_signals_stop(void) {
+    return stop_requested;
+}
+
+bool bpt_signals_take_checkpoint(void) {
+    if (!checkpoint_requested) return false;
+    checkpoint_requested = 0;
+    return true;
+}

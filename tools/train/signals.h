@@ -1,0 +1,20 @@
+/** @file tools/train/signals.h
+ * What the user asked a running job by signal.
+ *
+ * Threads: handlers may run on any thread; readers on any. */
+#ifndef BPT_TOOLS_SIGNALS_H
+#define BPT_TOOLS_SIGNALS_H
+
+#include <stdbool.h>
+
+/** Catches SIGTERM, SIGUSR1, SIGINT (stop with a checkpoint; a second SIGINT ends at once) and
+ * SIGHUP (checkpoint and go on). */
+void bpt_signals_catch(void);
+
+/** @return whether the job shall stop */
+bool bpt_signals_stop(void);
+
+/** @return whether a checkpoint is asked for, once per signal */
+bool bpt_signals_take_checkpoint(void);
+
+#endif

@@ -1,0 +1,75 @@
+#include "tools/train/step_log.h"
+
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+struct bpt_step_log {
+    FILE *file;
+    uint64_t next_pass; /* the first that is not noted */
+    uint32_t n_rounds;  /* noted */
+};
+
+bpt_status bpt_step_log_open(const bpt_run_folder *run, uint32_t rank, bpt_step_log **out) {
+    char name[64], *path;
+    bpt_step_log *log = NULL;
+    snprintf(name, sizeof name, "exchange/steps.rank-%" PRIu32 ".jsonl", rank);
+    BPT_TRY(bpt_run_folder_entry(run, name, &path));
+    bpt_status status = BPT_NEW("step log", 1, &log);
+    if (status == BPT_OK) {
+        log->file = fopen(path, "a");
+        if (!log->file) status = bpt_fail_errno(errno, "open", path);
+    }
+    bpt_free(path);
+    if (status != BPT_OK) {
+        bpt_free(log);
+        return status;
+    }
+    *out = log;
+    return BPT_OK;
+}
+
+static bpt_status check(int printed) {
+    return printed < 0 ? bpt_fail_errno(errno, "write", "the step log") : BPT_OK;
+}
+
+bpt_status bpt_step_log_close(bpt_step_log *log) {
+    if (!log) return BPT_OK;
+    const bool failed = ferror(log->file) != 0;
+    const bpt_status status =
+        fclose(log->file) != 0 || failed ? bpt_fail_errno(errno, "write", "the step log") : BPT_OK;
+    bpt_free(log);
+    return status;
+}
+
+bpt_status bpt_step_log_pass(bpt_step_log *log, bpt_sampler_state state) {
+    if (!log || state.rounds == 0 || state.pass < log->next_pass) return BPT_OK;
+    log->next_pass = state.pass + 1;
+    return check(fprintf(log->file, "{\"pass\": %" PRIu64 ", \"rounds\": %" PRIu32 "}\n",
+                         state.pass, state.rounds));
+}
+
+static bpt_status note_round(bpt_step_log *log, const bpt_partition *shares, uint32_t n_ranks) {
+    BPT_TRY(check(fprintf(log->file, "{\"round\": %" PRIu32 ", \"count\": [", log->n_rounds)));
+    for (uint32_t r = 0; r < n_ranks; r++) {
+        uint32_t n;
+        bpt_partition_range(shares, log->n_rounds, r, &n);
+        BPT_TRY(check(fprintf(log->file, "%s%" PRIu32, r ? ", " : "", n)));
+    }
+    log->n_rounds++;
+    return check(fprintf(log->file, "]}\n"));
+}
+
+bpt_status bpt_step_log_landing(bpt_step_log *log, const bpt_partition *shares, uint64_t pushed_at,
+                                uint64_t landed_at, const bpt_reply *reply) {
+    if (!log) return BPT_OK;
+    while (log->n_rounds < bpt_partition_rounds(shares))
+        BPT_TRY(note_round(log, shares, bpt_partition_n_ranks(shares)));
+    return check(fprintf(log->file,
+                         "{\"pushed_at\": %" PRIu64 ", \"landed_at\": %" PRIu64
+                         ", \"progress\": %" PRIu64 ", \"met\": %s}\n",
+                         pushed_at, landed_at, reply->progress, reply->met ? "true" : "false"));
+}

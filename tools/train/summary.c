@@ -1,0 +1,165 @@
+/* The end of a job: accuracy of the final weights, the weights themselves, and what every rank did.
+ */
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "inner/safetensors.h"
+#include "tools/train/job.h"
+#include "tools/train/train_loop.h"
+
+#include <sys/resource.h>
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a rank tells about itself. */
+typedef struct {
+    double seconds, compute_s, wait_s, data_wait_s, eval_s, comm_cpu_s;
+    uint64_t samples, steps, peak_rss_bytes;
+    uint64_t threads;
+    bpt_exchange_stats exchange;
+} rank_summary;
+
+static bpt_status summarise_rank(bpt_job *job, rank_summary *r) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    *r = (rank_summary){
+        .seconds = job->count.seconds + bpt_clock_seconds_since(job->start_ns),
+        .compute_s = (double)job->count.compute_ns * 1e-9,
+        .wait_s = (double)job->count.wait_ns * 1e-9,
+        .data_wait_s = (double)bpt_feed_wait_ns(job->feed) * 1e-9,
+        .eval_s = (double)job->count.eval_ns * 1e-9,
+        .comm_cpu_s = bpt_comm_cpu_seconds(job->comm) - job->comm_cpu_before_s,
+        .samples = job->count.samples,
+        .steps = job->count.steps,
+        .peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024,
+        .threads = job->n_threads,
+    };
+    return job->exchange ? bpt_exchange_stats_get(job->exchange, &r->exchange) : BPT_OK;
+}
+
+static void put_rank(const bpt_job *job, uint32_t rank, const rank_summary *r, uint64_t all_samples,
+                     bpt_json_writer *w) {
+    const bpt_exchange_stats *x = &r->exchange;
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_u64(w, "rank", rank);
+    bpt_json_put_text(w, "host", bpt_comm_host(job->comm, rank));
+    bpt_json_put_text(w, "device", "cpu");
+    bpt_json_put_u64(w, "threads", r->threads);
+    bpt_json_put_u64(w, "samples", r->samples);
+    bpt_json_put_u64(w, "steps", r->steps);
+    bpt_json_put_real(w, "images_per_s", r->compute_s > 0 ? (double)r->samples / r->compute_s : 0);
+    bpt_json_put_real(w, "share", all_samples ? (double)r->samples / (double)all_samples : 0);
+    bpt_json_put_real(w, "compute_s", r->compute_s);
+    bpt_json_put_real(w, "wait_s", r->wait_s);
+    bpt_json_put_real(w, "data_wait_s", r->data_wait_s);
+    bpt_json_put_real(w, "eval_s", r->eval_s);
+    bpt_json_put_real(w, "comm_cpu_s", r->comm_cpu_s);
+    bpt_json_put_u64(w, "submissions", x->pushes);
+    bpt_json_put_u64(w, "bytes_sent", x->payload_sent_bytes + x->header_sent_bytes);
+    bpt_json_put_u64(w, "bytes_received", x->payload_received_bytes + x->header_received_bytes);
+    bpt_json_put_u64(w, "payload_bytes_sent", x->payload_sent_bytes);
+    bpt_json_put_u64(w, "payload_bytes_received", x->payload_received_bytes);
+    bpt_json_put_u64(w, "peak_rss_bytes", r->peak_rss_bytes);
+    bpt_json_close_object(w);
+}
+
+static void put_staleness(const rank_summary *ranks, uint32_t n, bpt_json_writer *w) {
+    uint64_t sum[BPT_STALENESS_BUCKETS] = {0};
+    size_t last = 0;
+    for (uint32_t r = 0; r < n; r++)
+        for (size_t s = 0; s < BPT_STALENESS_BUCKETS; s++) {
+            sum[s] += ranks[r].exchange.staleness[s];
+            if (sum[s] && s > last) last = s;
+        }
+    bpt_json_open_array(w, "staleness");
+    for (size_t s = 0; s <= last; s++) bpt_json_put_u64(w, NULL, sum[s]);
+    bpt_json_close_array(w);
+}
+
+static void put_summary(const bpt_job *job, const rank_summary *ranks, bpt_json_writer *w) {
+    uint64_t samples = 0, rss = 0;
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        samples += ranks[r].samples;
+        if (ranks[r].peak_rss_bytes > rss) rss = ranks[r].peak_rss_bytes;
+    }
+    const double seconds = ranks[0].seconds;
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_real(w, "test_accuracy", job->test_accuracy);
+    bpt_json_put_real(w, "test_loss", job->test_loss);
+    bpt_json_put_real(w, "epochs", bpt_job_epoch(job));
+    bpt_json_put_u64(w, "steps", job->count.progress / job->batch_all);
+    bpt_json_put_u64(w, "samples", job->count.progress);
+    bpt_json_put_real(w, "seconds", seconds);
+    bpt_json_put_real(w, "images_per_s", (double)job->count.progress / seconds);
+    bpt_json_put_text(w, "model", job->model->name);
+    bpt_json_put_u64(w, "weight_bytes", job->model->segments.n_elements * sizeof(float));
+    bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
+    bpt_json_put_text(w, "partition", job->partition == BPT_PARTITION_IDPA ? "idpa" : "even");
+    bpt_json_open_array(w, "ranks");
+    for (uint32_t r = 0; r < job->n_ranks; r++) put_rank(job, r, &ranks[r], samples, w);
+    bpt_json_close_array(w);
+    put_staleness(ranks, job->n_ranks, w);
+    bpt_json_put_u64(w, "peak_rss_bytes", rss);
+    bpt_json_close_object(w);
+}
+
+static void say_summary(const bpt_job *job, const rank_summary *ranks) {
+    for (uint32_t r = 0; job->n_ranks > 1 && r < job->n_ranks; r++)
+        bpt_info("rank %u on %s: %llu samples (%.0f%%), %.0f img/s, waited %.1f%% for others", r,
+                 bpt_comm_host(job->comm, r), (unsigned long long)ranks[r].samples,
+                 100.0 * (double)ranks[r].samples / (double)(job->count.progress + 1),
+                 (double)ranks[r].samples / ranks[r].compute_s,
+                 100.0 * ranks[r].wait_s / ranks[r].seconds);
+    bpt_info("done: %s accuracy %.4f after %.2f epochs in %.1f s (%.0f img/s); see %s/summary.json",
+             job->test->name, job->test_accuracy, bpt_job_epoch(job), ranks[0].seconds,
+             (double)job->count.progress / ranks[0].seconds, bpt_run_folder_path(job->run));
+}
+
+static bpt_status write_weights(bpt_job *job) {
+    char *path;
+    const bpt_metadata metadata[] = {
+        {"format", "pt"}, {"model", job->model->name}, {"made_by", "bpt-train " BPT_VERSION}};
+    BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, job->flat));
+    BPT_TRY(bpt_run_folder_entry(job->run, "model.safetensors", &path));
+    const bpt_status status = bpt_safetensors_write(path, &job->model->segments, job->flat,
+                                                    metadata, sizeof metadata / sizeof *metadata);
+    bpt_free(path);
+    return status;
+}
+
+static bpt_status write_end_event(bpt_job *job) {
+    bpt_json_writer *w = &job->json;
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_text(w, "event", "end");
+    bpt_json_put_real(w, "epoch", bpt_job_epoch(job));
+    bpt_json_put_u64(w, "step", job->count.progress / job->batch_all);
+    bpt_json_put_real(w, "seconds", job->count.seconds + bpt_clock_seconds_since(job->start_ns));
+    bpt_json_put_real(w, "accuracy", job->test_accuracy);
+    bpt_json_put_real(w, "loss", job->test_loss);
+    bpt_json_close_object(w);
+    return bpt_run_folder_metric(job->run, w);
+}
+
+static bpt_status write_results(bpt_job *job, const rank_summary *ranks) {
+    BPT_TRY(write_weights(job));
+    BPT_TRY(write_end_event(job));
+    put_summary(job, ranks, &job->json);
+    BPT_TRY(bpt_run_folder_json(job->run, "summary.json", &job->json));
+    say_summary(job, ranks);
+    return BPT_OK;
+}
+
+bpt_status bpt_job_finish(bpt_job *job) {
+    rank_summary mine, *all;
+    bool stopped;
+    job->count.unreported = 0;
+    BPT_TRY(bpt_job_evaluate(job, true, &stopped));
+    if (stopped) return bpt_train_meet(job, BPT_MEET_STOP, &stopped);
+    BPT_TRY(bpt_comm_agree(job->comm, summarise_rank(job, &mine)));
+    BPT_TRY(BPT_NEW("summaries", job->n_ranks, &all));
+    bpt_status status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);
+    if (status == BPT_OK && job->rank == 0) status = write_results(job, all);
+    bpt_free(all);
+    return bpt_comm_agree(job->comm, status);
+}

@@ -1,0 +1,175 @@
+#include "tools/train/train_bench.h"
+
+#include "base/clock.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "inner/network.h"
+#include "storage/dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { WARM_UP_STEPS = 5 };
+
+typedef struct {
+    bpt_model *model;
+    bpt_pool *pool;
+    bpt_network *network;
+    unsigned n_threads;
+    float *pixels, *weights;
+    int32_t *labels;
+    double *step_ms; /* shape [options->bench] */
+} bench;
+
+static void close_bench(bench *b) {
+    bpt_network_free(b->network);
+    bpt_pool_free(b->pool);
+    bpt_model_free(b->model);
+    bpt_free(b->pixels);
+    bpt_free(b->weights);
+    bpt_free(b->labels);
+    bpt_free(b->step_ms);
+}
+
+/* The dataset's shape where there is one, else what --input-size and --classes say. */
+static bpt_status load_model(const bpt_train_options *o, bpt_model **model) {
+    bpt_model_override shape = {.classes = o->classes};
+    BPT_TRY(bpt_model_load(o->model, &shape, model));
+    shape.input = (*model)->input;
+    if (o->data) {
+        bpt_dataset *dataset;
+        BPT_TRY(bpt_dataset_open(o->data, &dataset));
+        const bpt_dataset_info *info = bpt_dataset_describe(dataset);
+        shape = (bpt_model_override){.input = {.c = info->C, .h = info->H, .w = info->W},
+                                     .classes = info->n_classes};
+        bpt_dataset_close(dataset);
+    } else if (o->input_size[0]) {
+        shape.input.h = o->input_size[0];
+        shape.input.w = o->input_size[1];
+    } else {
+        return BPT_OK;
+    }
+    bpt_model_free(*model);
+    *model = NULL;
+    return bpt_model_load(o->model, &shape, model);
+}
+
+static bpt_status open_bench(const bpt_train_options *o, bench *b) {
+    BPT_TRY(load_model(o, &b->model));
+    b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
+    bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
+    pool.n_workers = b->n_threads;
+    BPT_TRY(bpt_pool_create(&pool, &b->pool));
+    const bpt_sgd_options sgd = {(float)o->momentum, (float)o->weight_decay};
+    BPT_TRY(bpt_network_create(b->model, o->batch_size, sgd, b->pool, &b->network));
+    return BPT_OK;
+}
+
+static bpt_status fill(const bpt_train_options *o, bench *b) {
+    const bpt_shape in = b->model->input;
+    const size_t n = (size_t)o->batch_size, sample = (size_t)(in.c * in.h * in.w);
+    BPT_TRY(BPT_NEW("synthetic pixels", n * sample, &b->pixels));
+    BPT_TRY(BPT_NEW("synthetic labels", n, &b->labels));
+    BPT_TRY(BPT_NEW("initial weights", b->model->segments.n_elements, &b->weights));
+    BPT_TRY(BPT_NEW("step times", (size_t)o->bench, &b->step_ms));
+    for (size_t i = 0; i < n; i++) {
+        bpt_random r = bpt_random_stream((uint64_t)o->seed, BPT_PURPOSE_SYNTHETIC, i);
+        for (size_t p = 0; p < sample; p++) b->pixels[i * sample + p] = bpt_random_normal(&r);
+        b->labels[i] = (int32_t)bpt_random_below(&r, (uint32_t)b->model->classes);
+    }
+    bpt_segments_initialise(&b->model->segments, (uint64_t)o->seed, b->weights);
+    return bpt_network_set(b->network, BPT_VECTOR_WEIGHTS, b->weights);
+}
+
+/* A small fixed rate: the arithmetic of training without its convergence. */
+static bpt_status time_step(const bpt_train_options *o, bench *b, double *ms) {
+    bpt_batch_result result;
+    const uint64_t start_ns = bpt_clock_ns();
+    BPT_TRY(
+        bpt_network_train(b->network, b->pixels, b->labels, 1e-4f, (float)o->batch_size, &result));
+    *ms = bpt_clock_seconds_since(start_ns) * 1e3;
+    return BPT_OK;
+}
+
+static int compare_reals(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_layer(void *context, const char *label, const char *kind, unsigned n_tasks,
+                        uint64_t ns) {
+    const double total_ns = *(const double *)context;
+    fprintf(stderr, "%-20s %-18s %6u %10.3f ms %6.1f %%\n", label, kind, n_tasks, (double)ns * 1e-6,
+            100.0 * (double)ns / total_ns);
+}
+
+static bpt_status print_summary(const bpt_train_options *o, bench *b) {
+    const size_t n = (size_t)o->bench;
+    bpt_json_writer w = {0};
+    const char *text;
+    size_t length;
+    qsort(b->step_ms, n, sizeof *b->step_ms, compare_reals);
+    const double median =
+        n % 2 ? b->step_ms[n / 2] : (b->step_ms[n / 2 - 1] + b->step_ms[n / 2]) / 2;
+    const uint64_t flops = bpt_model_training_flops(b->model);
+    bpt_json_open_object(&w, NULL);
+    bpt_json_put_text(&w, "model", b->model->name);
+    bpt_json_put_u64(&w, "batch_size", (uint64_t)o->batch_size);
+    bpt_json_put_u64(&w, "threads", b->n_threads);
+    bpt_json_put_u64(&w, "steps", n);
+    bpt_json_put_real(&w, "images_per_s", (double)o->batch_size * 1e3 / median);
+    bpt_json_open_object(&w, "step_ms");
+    bpt_json_put_real(&w, "median", median);
+    bpt_json_put_real(&w, "min", b->step_ms[0]);
+    bpt_json_put_real(&w, "max", b->step_ms[n - 1]);
+    bpt_json_close_object(&w);
+    bpt_json_put_u64(&w, "flops_per_image", flops);
+    bpt_json_put_real(&w, "gflops_per_s", (double)flops * (double)o->batch_size * 1e-6 / median);
+    bpt_json_put_u64(&w, "memory_bytes", bpt_network_bytes(b->network));
+    bpt_json_close_object(&w);
+    const bpt_status status = bpt_json_end_text(&w, &text, &length);
+    if (status == BPT_OK) puts(text);
+    bpt_json_free(&w);
+    return status;
+}
+
+static bpt_status run_bench(const bpt_train_options *o, bench *b) {
+    double ms;
+    BPT_TRY(open_bench(o, b));
+    BPT_TRY(fill(o, b));
+    for (int i = 0; i < WARM_UP_STEPS; i++) BPT_TRY(time_step(o, b, &ms));
+    for (int64_t i = 0; i < o->bench; i++) {
+        BPT_TRY(time_step(o, b, &b->step_ms[i]));
+        printf("{\"step\": %lld, \"ms\": %.4f}\n", (long long)(i + 1), b->step_ms[i]);
+    }
+    const bpt_run_stats last = bpt_network_last_run(b->network);
+    double busy_ns = (double)last.busy_ns;
+    fprintf(stderr, "%-20s %-18s %6s %13s %8s   (last step)\n", "layer", "task", "tasks", "time",
+            "share");
+    bpt_network_visit_times(b->network, print_layer, &busy_ns);
+    fprintf(stderr, "workers busy %.1f %% of the step\n",
+            100.0 * busy_ns / ((double)last.wall_ns * b->n_threads));
+    return print_summary(o, b);
+}
+
+bpt_status bpt_train_bench(const bpt_train_options *o) {
+    bench b = {0};
+    const bpt_status status = run_bench(o, &b);
+    close_bench(&b);
+    return status;
+}
+
+bpt_status bpt_train_dry_run(const bpt_train_options *o) {
+    bench b = {0};
+    const bpt_status status = open_bench(o, &b);
+    if (status == BPT_OK) {
+        bpt_options_print(&bpt_train_command, o, stdout);
+        printf("\n");
+        bpt_model_print(b.model, stdout);
+        printf("\nmemory of the network with %lld samples a step: %.1f MB\n",
+               (long long)o->batch_size, (double)bpt_network_bytes(b.network) * 1e-6);
+    }
+    close_bench(&b);
+    return status;
+}

@@ -1,0 +1,19 @@
+/** @file tools/train/train_bench.h
+ * bpt-train --bench: the speed of training steps on synthetic batches.
+ *
+ * Threads: one. */
+#ifndef BPT_TOOLS_TRAIN_BENCH_H
+#define BPT_TOOLS_TRAIN_BENCH_H
+
+#include "tools/train/train_options.h"
+
+/** Runs options->bench steps after a few to warm up. Prints JSON, one object a line, on stdout (the
+ * last one is the summary) and the times of layers on stderr.
+ * @return BPT_OK or any error of the parts */
+bpt_status bpt_train_bench(const bpt_train_options *options);
+
+/** bpt-train --dry-run: prints the effective configuration, the layers, and the memory that a rank
+ * needs for them. */
+bpt_status bpt_train_dry_run(const bpt_train_options *options);
+
+#endif

@@ -1,0 +1,163 @@
+/* Merging weights (agwu and sgwu). A rank trains on its own copy of the weights and pushes how far
+ * it came from the global ones that it started from.
+ *
+ * Under agwu the rank goes on training while a push is under way. With b the weights it started
+ * from, p those at the push and g the global ones that come back, the local weights w become
+ * w + (g - p): what was learnt since the push is carried over and belongs to the next one. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "tools/train/step_log.h"
+#include "tools/train/train_loop.h"
+
+typedef struct {
+    bpt_job *job;
+    size_t n;
+    float *base;   /* global weights that the local ones grew from, shape [n] */
+    float *pushed; /* local weights at the last push, shape [n] */
+    float *local;  /* scratch: local weights as a flat vector, shape [n] */
+    bool pending;  /* a push is not yet answered */
+    bool meeting;  /* the next push is for a meeting */
+    uint64_t pushed_steps, pushed_samples, pushed_compute_ns; /* job's counts at the last push */
+    bpt_step_log *log;                                        /* NULL: not kept */
+} merger;
+
+static bpt_status merger_open(merger *m, bpt_job *job) {
+    const size_t n = job->model->segments.n_elements;
+    *m = (merger){
+        .job = job,
+        .n = n,
+        .local = job->flat,
+        .pushed_steps = job->count.steps,
+        .pushed_samples = job->count.samples,
+    };
+    BPT_TRY(BPT_NEW("base weights", n, &m->base));
+    BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
+    BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->base));
+    return job->update == BPT_UPDATE_AGWU ? bpt_step_log_open(job->run, job->rank, &m->log)
+                                          : BPT_OK;
+}
+
+static bpt_status merger_close(merger *m, bpt_status status) {
+    const bpt_status closed = bpt_step_log_close(m->log);
+    bpt_free(m->base);
+    bpt_free(m->pushed);
+    return status != BPT_OK ? status : closed;
+}
+
+static bpt_status push(merger *m) {
+    bpt_job *job = m->job;
+    BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->pushed));
+    for (size_t i = 0; i < m->n; i++) m->local[i] = m->pushed[i] - m->base[i];
+    const bpt_report report = {
+        .samples = job->count.samples - m->pushed_samples,
+        .busy_ns = job->count.compute_ns - m->pushed_compute_ns,
+        .quality = 1.0,
+        .covered = bpt_feed_state(job->feed).covered,
+        .wants = bpt_train_wants(),
+    };
+    BPT_TRY(bpt_exchange_push(job->exchange, m->local, &report));
+    m->pending = true;
+    m->pushed_steps = job->count.steps;
+    m->pushed_samples = job->count.samples;
+    m->pushed_compute_ns = job->count.compute_ns;
+    return BPT_OK;
+}
+
+/* An evaluation by rank 0 alone, of the global weights, while the others go on. */
+static bpt_status evaluate_between(merger *m) {
+    bpt_job *job = m->job;
+    if (job->update != BPT_UPDATE_AGWU || job->rank != 0 || job->count.progress < job->next_eval ||
+        job->count.progress >= job->total_samples)
+        return BPT_OK;
+    const uint64_t every = (uint64_t)(job->options->eval_every * (double)job->epoch_samples);
+    while (job->next_eval <= job->count.progress) job->next_eval += every;
+    BPT_TRY(bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, m->base));
+    bool stopped; /* the next push asks for a meeting then */
+    return bpt_job_evaluate(job, false, &stopped);
+}
+
+/* Takes the answer in; waits for it if it is not there yet. */
+static bpt_status land(merger *m, bpt_reply *reply) {
+    bpt_job *job = m->job;
+    const uint64_t start_ns = bpt_clock_ns();
+    BPT_TRY(bpt_exchange_wait(job->exchange, reply));
+    job->count.wait_ns += bpt_clock_ns() - start_ns;
+    const uint64_t own = job->count.samples - m->pushed_samples;
+    bpt_job_note_reply(job, reply);
+    job->count.unreported = own;
+    m->pending = false;
+    m->meeting = reply->meet != 0;
+    BPT_TRY(bpt_step_log_landing(m->log, job->shares, m->pushed_steps, job->count.steps, reply));
+    if (own) BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->local));
+    for (size_t i = 0; i < m->n; i++) {
+        m->base[i] = reply->values[i];
+        m->local[i] = own ? m->local[i] + (m->base[i] - m->pushed[i]) : m->base[i];
+    }
+    BPT_TRY(evaluate_between(m));
+    return bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, m->local);
+}
+
+static bpt_status push_and_land(merger *m, bpt_reply *reply) {
+    BPT_TRY(push(m));
+    return land(m, reply);
+}
+
+/* Steps of this rank in a round: as many as its share of the data, --sync-every on average. */
+static uint64_t steps_in_round(const bpt_job *job) {
+    const uint32_t rounds = bpt_partition_rounds(job->shares);
+    const double every = (double)job->options->sync_every;
+    uint64_t all = 0;
+    for (uint32_t r = 0; r < job->n_ranks; r++) all += bpt_partition_held(job->shares, r, rounds);
+    const double share = (double)bpt_partition_held(job->shares, job->rank, rounds) / (double)all;
+    const uint64_t steps = (uint64_t)(every * job->n_ranks * share + 0.5);
+    return steps ? steps : 1;
+}
+
+static bpt_status run_synchronous(merger *m) {
+    bpt_job *job = m->job;
+    for (bool over = job->count.progress >= job->total_samples; !over;) {
+        bpt_reply reply;
+        for (uint64_t n = steps_in_round(job); n > 0; n--) BPT_TRY(bpt_job_step(job, false));
+        BPT_TRY(push_and_land(m, &reply));
+        BPT_TRY(bpt_job_report(job));
+        BPT_TRY(bpt_train_meet(job, reply.met, &over));
+    }
+    return BPT_OK;
+}
+
+/* One step, then what can be done without waiting, or must be done now. */
+static bpt_status advance(merger *m, bpt_reply *reply) {
+    bpt_job *job = m->job;
+    BPT_TRY(bpt_job_step(job, false));
+    BPT_TRY(bpt_step_log_pass(m->log, bpt_feed_state(job->feed)));
+    *reply = (bpt_reply){0};
+    const bool due = job->count.steps - m->pushed_steps >= (uint64_t)job->options->sync_every;
+    if (m->pending && (due || bpt_exchange_ready(job->exchange))) BPT_TRY(land(m, reply));
+    if (m->meeting) return push_and_land(m, reply); /* answered when all have come */
+    return due ? push(m) : BPT_OK;
+}
+
+static bpt_status run_asynchronous(merger *m) {
+    bpt_job *job = m->job;
+    for (bool over = job->count.progress >= job->total_samples; !over;) {
+        bpt_reply reply;
+        BPT_TRY(advance(m, &reply));
+        BPT_TRY(bpt_job_report(job));
+        if (reply.met) BPT_TRY(bpt_train_meet(job, reply.met, &over));
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_train_synchronous(bpt_job *job) {
+    merger m;
+    bpt_status status = merger_open(&m, job);
+    if (status == BPT_OK) status = run_synchronous(&m);
+    return merger_close(&m, status);
+}
+
+bpt_status bpt_train_asynchronous(bpt_job *job) {
+    merger m;
+    bpt_status status = merger_open(&m, job);
+    if (status == BPT_OK) status = run_asynchronous(&m);
+    return merger_close(&m, status);
+}

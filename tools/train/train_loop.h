@@ -1,0 +1,35 @@
+/** @file tools/train/train_loop.h
+ * The ways of training, one file each: alone, with summed gradients, with merged weights.
+ *
+ * Each trains until the job's samples are used up or the user stops it, and evaluates and saves on
+ * the way.
+ * @return BPT_OK; BPT_ESTOPPED (by signal; a checkpoint is saved), or any error of the parts
+ *
+ * Threads: the one that trains. */
+#ifndef BPT_TOOLS_TRAIN_LOOP_H
+#define BPT_TOOLS_TRAIN_LOOP_H
+
+#include "tools/train/job.h"
+
+/** One rank, nothing exchanged. */
+bpt_status bpt_train_local(bpt_job *job);
+
+/** One trajectory of all ranks: gradients are summed at every step. */
+bpt_status bpt_train_gradients(bpt_job *job);
+
+/** Weights are merged every few steps and everybody waits: sgwu. */
+bpt_status bpt_train_synchronous(bpt_job *job);
+
+/** Weights are merged every few steps and nobody waits: agwu. */
+bpt_status bpt_train_asynchronous(bpt_job *job);
+
+/** Does what a meeting of all ranks is for; the network holds the global weights.
+ * @param reasons BPT_MEET_* bits, the same on all ranks
+ * @param[out] over whether training has come to its end
+ * @return BPT_OK, BPT_ESTOPPED, or any error of the parts */
+bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over);
+
+/** @return BPT_MEET_* bits that the signals of this rank ask for */
+uint32_t bpt_train_wants(void);
+
+#endif

@@ -1,0 +1,25 @@
+#include "base/log.h"
+#include "tools/train/checkpoint.h"
+#include "tools/train/signals.h"
+#include "tools/train/train_loop.h"
+
+uint32_t bpt_train_wants(void) {
+    uint32_t wants = 0;
+    if (bpt_signals_stop()) wants |= BPT_MEET_STOP;
+    if (bpt_signals_take_checkpoint()) wants |= BPT_MEET_CHECKPOINT;
+    return wants;
+}
+
+bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
+    *over = (reasons & BPT_MEET_END) != 0;
+    if (*over) return BPT_OK; /* the end has its own evaluation, and needs no checkpoint */
+    if (reasons & (BPT_MEET_CHECKPOINT | BPT_MEET_STOP)) BPT_TRY(bpt_checkpoint_save(job));
+    if (reasons & BPT_MEET_STOP) {
+        const bpt_status status =
+            bpt_fail(BPT_ESTOPPED, "stopped at epoch %.2f, checkpoint saved", bpt_job_epoch(job));
+        bpt_hint("go on with the same command and --resume auto");
+        return status;
+    }
+    bool stopped; /* the next meeting will be told so */
+    return reasons & BPT_MEET_EVAL ? bpt_job_evaluate(job, true, &stopped) : BPT_OK;
+}

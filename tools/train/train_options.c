@@ -1,0 +1,356 @@
+#include "tools/train/train_options.h"
+
+#define FIELD(name) offsetof(bpt_train_options, name)
+
+static const bpt_option rows[] = {
+    {.group = "what to train",
+     .name = "data",
+     .letter = 'd',
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(data),
+     .unit = "DATASET",
+     .help = "dataset made by bpt-ingest"},
+    {.name = "train-split",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(train_split),
+     .value = "train",
+     .unit = "NAME",
+     .help = "split to train on"},
+    {.name = "test-split",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(test_split),
+     .value = "test",
+     .unit = "NAME",
+     .help = "split to measure accuracy on"},
+    {.name = "model",
+     .letter = 'm',
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(model),
+     .unit = "NAME|FILE",
+     .help = "built-in model (lenet, vgg-small) or a model file (.yaml)"},
+    {.name = "output",
+     .letter = 'o',
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(output),
+     .unit = "RUN",
+     .help = "folder to make for logs, metrics, checkpoints and weights"},
+    {.name = "force",
+     .type = BPT_OPTION_FLAG,
+     .offset = FIELD(force),
+     .help = "replace an existing RUN"},
+    {.name = "input-size",
+     .type = BPT_OPTION_PAIR,
+     .offset = FIELD(input_size),
+     .min = 0,
+     .max = 65536,
+     .unit = "H W",
+     .help = "input size with --bench, instead of the model's own"},
+    {.name = "classes",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(classes),
+     .value = "0",
+     .min = 0,
+     .max = 1 << 24,
+     .unit = "N",
+     .help = "classes with --bench; 0: the model's own"},
+
+    {.group = "learning",
+     .name = "epochs",
+     .letter = 'e',
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(epochs),
+     .value = "8",
+     .min = 1e-6,
+     .max = 1e6,
+     .unit = "EPOCHS",
+     .help = "passes over the training split, all ranks together"},
+    {.name = "batch-size",
+     .letter = 'b',
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(batch_size),
+     .value = "64",
+     .min = 1,
+     .max = 65536,
+     .unit = "SAMPLES",
+     .help = "samples of one step: of each rank under agwu and sgwu, of all ranks\n"
+             "together under allreduce"},
+    {.name = "lr",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(lr),
+     .value = "0.02",
+     .min = 1e-12,
+     .max = 1e12,
+     .unit = "RATE",
+     .help = "learning rate of one rank"},
+    {.name = "lr-scale",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(lr_scale),
+     .value = "linear",
+     .choices = "linear|none",
+     .help = "multiply the rate by the number of ranks under agwu and sgwu"},
+    {.name = "schedule",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(schedule),
+     .value = "cosine",
+     .choices = "constant|step|cosine",
+     .help = "learning rate over time"},
+    {.name = "warmup-epochs",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(warmup_epochs),
+     .value = "1",
+     .min = 0,
+     .max = 1e6,
+     .unit = "EPOCHS",
+     .help = "time in which the rate grows from 0"},
+    {.name = "lr-steps",
+     .type = BPT_OPTION_LIST,
+     .offset = FIELD(lr_steps),
+     .min = 0,
+     .max = 1e6,
+     .unit = "EPOCH,...",
+     .help = "epochs at which --schedule step lowers the rate"},
+    {.name = "lr-step-factor",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(lr_step_factor),
+     .value = "0.1",
+     .min = 1e-6,
+     .max = 1,
+     .unit = "FACTOR",
+     .help = "what a step multiplies the rate by"},
+    {.name = "momentum",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(momentum),
+     .value = "0.9",
+     .min = 0,
+     .max = 0.9999,
+     .unit = "M",
+     .help = "momentum of SGD"},
+    {.name = "weight-decay",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(weight_decay),
+     .value = "0.0005",
+     .min = 0,
+     .max = 1,
+     .unit = "D",
+     .help = "weight decay, not on biases"},
+    {.name = "seed",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(seed),
+     .value = "1",
+     .min = 0,
+     .max = 9e15,
+     .unit = "S",
+     .help = "of initial weights, partition and order of samples"},
+
+    {.group = "several ranks",
+     .name = "update",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(update),
+     .value = "auto",
+     .choices = "auto|local|agwu|sgwu|allreduce",
+     .help = "how ranks learn from each other: agwu asynchronous weights,\n"
+             "sgwu synchronous average of weights, allreduce summed gradients;\n"
+             "auto is local on one rank and agwu on several"},
+    {.name = "partition",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(partition),
+     .value = "auto",
+     .choices = "auto|even|idpa",
+     .help = "shares of the data: even, or idpa by measured speed;\n"
+             "auto is even under allreduce and idpa elsewhere"},
+    {.name = "idpa-rounds",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(idpa_rounds),
+     .value = "4",
+     .min = 1,
+     .max = 64,
+     .unit = "A",
+     .help = "rounds in which idpa gives the data out"},
+    {.name = "sync-every",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(sync_every),
+     .value = "8",
+     .min = 1,
+     .max = 1000000,
+     .unit = "STEPS",
+     .help = "steps between exchanges under agwu and sgwu"},
+    {.name = "max-staleness",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(max_staleness),
+     .value = "-1",
+     .min = -1,
+     .max = 1000000,
+     .unit = "S",
+     .help = "under agwu: exchanges that a rank may be ahead of the slowest;\n-1: no bound"},
+
+    {.group = "this machine",
+     .name = "threads",
+     .letter = 't',
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(threads),
+     .value = "0",
+     .min = 0,
+     .max = 256,
+     .unit = "N",
+     .help = "threads of a rank; 0: all cores it may use"},
+    {.name = "loader-threads",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(loader_threads),
+     .value = "1",
+     .min = 1,
+     .max = 64,
+     .unit = "N",
+     .help = "threads that prepare batches"},
+    {.name = "prefetch",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(prefetch),
+     .value = "4",
+     .min = 2,
+     .max = 1024,
+     .unit = "BATCHES",
+     .help = "batches prepared ahead"},
+
+    {.group = "the run",
+     .name = "eval-every",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(eval_every),
+     .value = "1",
+     .min = 0,
+     .max = 1e6,
+     .unit = "EPOCHS",
+     .help = "epochs between evaluations on the test split; 0: at the end only"},
+    {.name = "checkpoint-every",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(checkpoint_every),
+     .value = "0",
+     .min = 0,
+     .max = 1e12,
+     .unit = "STEPS",
+     .help = "steps between checkpoints; 0: only when stopped"},
+    {.name = "checkpoint-keep",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(checkpoint_keep),
+     .value = "3",
+     .min = 1,
+     .max = 1000000,
+     .unit = "N",
+     .help = "checkpoints to keep"},
+    {.name = "resume",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(resume),
+     .unit = "auto|RUN",
+     .help = "go on from the newest whole checkpoint of RUN; auto: of --output,\n"
+             "or start if there is none"},
+    {.name = "replay",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(replay),
+     .unit = "RUN",
+     .help = "repeat an agwu run exactly from its logs, on one rank, and compare\n"
+             "its final weights"},
+    {.name = "bench",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(bench),
+     .value = "0",
+     .min = 0,
+     .max = 1000000,
+     .unit = "STEPS",
+     .help = "measure speed on synthetic batches; needs no dataset"},
+    {.name = "dry-run",
+     .type = BPT_OPTION_FLAG,
+     .offset = FIELD(dry_run),
+     .help = "print configuration, layers and memory, and train nothing"},
+    {.name = "log-interval",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(log_interval),
+     .value = "10",
+     .min = 0.1,
+     .max = 1e6,
+     .unit = "SECONDS",
+     .help = "between lines of progress and metrics"},
+    {.name = "log-level",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(log_level),
+     .value = "info",
+     .choices = "error|warn|info|debug|trace",
+     .help = "what is logged"},
+};
+
+const bpt_command bpt_train_command = {
+    .name = "bpt-train",
+    .synopsis = "--data DATASET --model NAME|FILE --output RUN [option...]",
+    .summary =
+        "Trains a convolutional network. Under mpirun, one process per machine trains one model\n"
+        "together, each with as much data as it is fast.",
+    .epilogue =
+        "exit status:\n"
+        "  0  done                         3  dataset missing or damaged\n"
+        "  1  run-time failure             4  the loss is not a finite number\n"
+        "  2  usage or configuration       75 stopped early, checkpoint saved\n\n"
+        "signals: SIGTERM, SIGUSR1 and SIGINT save a checkpoint and end with 75; a second\n"
+        "SIGINT ends at once; SIGHUP saves a checkpoint and goes on.\n\n"
+        "examples:\n"
+        "  bpt-train --data fashion --model lenet --output runs/one\n"
+        "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
+        "      bpt-train --data /data/fashion --model lenet --output runs/four\n"
+        "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2",
+    .options = rows,
+    .n_options = sizeof rows / sizeof *rows,
+};
+
+const char *bpt_update_choice_name(bpt_update_choice update) {
+    static const char *const names[] = {"auto", "local", "agwu", "sgwu", "allreduce"};
+    return names[update];
+}
+
+bpt_schedule bpt_train_schedule(const bpt_train_options *o) {
+    bpt_schedule s = {
+        .kind = (bpt_schedule_kind)o->schedule,
+        .base = o->lr,
+        .total_epochs = o->epochs,
+        .warmup_epochs = o->warmup_epochs,
+        .factor = o->lr_step_factor,
+    };
+    while (s.n_steps < BPT_SCHEDULE_MAX_STEPS && o->lr_steps[s.n_steps] >= 0) {
+        s.at_epochs[s.n_steps] = (double)o->lr_steps[s.n_steps];
+        s.n_steps++;
+    }
+    return s;
+}
+
+static bpt_status missing(const char *name, const char *hint) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", name);
+    bpt_hint("%s; `bpt-train --help` lists all options", hint);
+    return status;
+}
+
+bpt_status bpt_train_options_check(const bpt_train_options *o) {
+    if (o->replay) return BPT_OK;
+    if (!o->model) return missing("model", "e.g. --model lenet");
+    if (o->bench == 0) {
+        if (!o->data) return missing("data", "name a dataset made by bpt-ingest");
+        if (!o->output && !o->dry_run)
+            return missing("output", "name a new folder, e.g. runs/first");
+        if (o->input_size[0] || o->classes)
+            return bpt_fail(BPT_EUSAGE,
+                            "--input-size and --classes go with --bench: "
+                            "in training the dataset decides");
+    }
+    if (o->bench && o->data && (o->input_size[0] || o->classes))
+        return bpt_fail(BPT_EUSAGE,
+                        "--input-size and --classes go without --data: "
+                        "the dataset decides");
+    if (o->schedule == BPT_SCHEDULE_STEP && o->lr_steps[0] < 0)
+        return missing("lr-steps", "--schedule step needs the epochs of its steps");
+    for (int i = 1; i < BPT_OPTION_LIST_MAX && o->lr_steps[i] >= 0; i++)
+        if (o->lr_steps[i] <= o->lr_steps[i - 1])
+            return bpt_fail(BPT_EUSAGE, "option lr-steps: epochs must grow");
+    if (o->update == BPT_UPDATE_ALLREDUCE && o->partition == BPT_PARTITION_IDPA) {
+        const bpt_status status =
+            bpt_fail(BPT_EUSAGE, "allreduce cuts every batch evenly and takes no --partition idpa");
+        bpt_hint("use --update agwu for shares by measured speed");
+        return status;
+    }
+    if (o->max_staleness >= 0 && o->update != BPT_UPDATE_AGWU && o->update != BPT_UPDATE_AUTO)
+        return bpt_fail(BPT_EUSAGE, "--max-staleness goes with --update agwu");
+    return BPT_OK;
+}

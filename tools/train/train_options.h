@@ -1,0 +1,68 @@
+/** @file tools/train/train_options.h
+ * The options of bpt-train: one table, one struct. */
+#ifndef BPT_TOOLS_TRAIN_OPTIONS_H
+#define BPT_TOOLS_TRAIN_OPTIONS_H
+
+#include "base/options.h"
+#include "inner/schedule.h"
+
+typedef enum bpt_update_choice {
+    BPT_UPDATE_AUTO, /* local on one rank, agwu on several */
+    BPT_UPDATE_LOCAL,
+    BPT_UPDATE_AGWU,
+    BPT_UPDATE_SGWU,
+    BPT_UPDATE_ALLREDUCE,
+} bpt_update_choice;
+
+typedef enum bpt_partition_choice {
+    BPT_PARTITION_AUTO, /* even under allreduce, idpa elsewhere */
+    BPT_PARTITION_EVEN,
+    BPT_PARTITION_IDPA,
+} bpt_partition_choice;
+
+typedef enum bpt_lr_scale { BPT_LR_SCALE_LINEAR, BPT_LR_SCALE_NONE } bpt_lr_scale;
+
+typedef struct bpt_train_options {
+    /* what to train, on what, where to */
+    const char *data, *train_split, *test_split, *model, *output;
+    bool force;
+    int64_t input_size[2];
+    int64_t classes;
+    /* how to learn */
+    double epochs;
+    int64_t batch_size;
+    double lr, momentum, weight_decay;
+    int schedule; /* bpt_schedule_kind */
+    double warmup_epochs, lr_step_factor;
+    int64_t lr_steps[BPT_OPTION_LIST_MAX];
+    int lr_scale; /* bpt_lr_scale */
+    int64_t seed;
+    /* ranks */
+    int update;    /* bpt_update_choice */
+    int partition; /* bpt_partition_choice */
+    int64_t idpa_rounds, sync_every, max_staleness;
+    /* this machine */
+    int64_t threads, loader_threads, prefetch;
+    /* run */
+    int64_t checkpoint_every, checkpoint_keep;
+    double eval_every;
+    const char *resume;
+    double log_interval;
+    int log_level;
+    int64_t bench;
+    const char *replay;
+    bool dry_run;
+} bpt_train_options;
+
+extern const bpt_command bpt_train_command;
+
+/** @return "agwu" for BPT_UPDATE_AGWU, and so on */
+const char *bpt_update_choice_name(bpt_update_choice update);
+
+/** @return the learning-rate schedule of the options, without the scale for several ranks */
+bpt_schedule bpt_train_schedule(const bpt_train_options *o);
+
+/** Checks what no single row of the table can. @return BPT_OK, BPT_EUSAGE */
+bpt_status bpt_train_options_check(const bpt_train_options *o);
+
+#endif
