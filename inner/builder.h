@@ -37,10 +37,11 @@ typedef struct bpt_deps {
     size_t n;
 } bpt_deps;
 
-/** Output of a layer (or the network's input), tile by tile. */
+/** Output of a layer (or the network's input), tile by tile, as one of its readers sees it. */
 typedef struct bpt_activation {
     bpt_shape shape;
     bool wants_grad; /* false for the network's input and what is a copy of it */
+    bool read_only;  /* others need these values: no layer may work in place on them */
     bool plain;      /* row-major, and tiles lie one behind the other: [N, C, H, W] as one array */
     const bpt_layout *layout[BPT_MAX_TILES];
     bpt_ref value[BPT_MAX_TILES], grad[BPT_MAX_TILES];
@@ -111,6 +112,14 @@ bpt_status bpt_deps_all_tiles(bpt_builder *b, const bpt_deps *ready, bpt_deps *o
 /** Reserves values and gradients of a plain activation. @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bool wants_grad, bpt_activation *out);
 
+/** Makes @p out an activation of the same shape, layouts and wants as @p in, in memory of its own.
+ */
+void bpt_builder_alike(bpt_builder *b, const bpt_activation *in, bpt_activation *out);
+
+/** Reserves memory for an activation in the layouts of @p a.
+ * @param[out] refs shape [n_tiles]; one behind the other if @p a is plain */
+void bpt_builder_reserve_alike(bpt_builder *b, const bpt_activation *a, bpt_ref *refs);
+
 /** Reserves values (and gradients, if @p out wants them) of tile @p t in the given layout. */
 void bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
                               const bpt_layout *layout);
@@ -124,6 +133,17 @@ bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_acti
 /** The backward of bpt_builder_convert(): brings the gradients of @p out to @p in. */
 bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activation *in,
                                     const bpt_activation *out);
+
+/** Makes what the readers of an activation are given: the same values, with a gradient for each.
+ * @param views shape [n_views]. One view is @p a itself; several may not be worked on in place. */
+void bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
+                      bpt_activation *views);
+
+/** The backward of bpt_builder_fork(), once every reader has planned its own: the gradient of
+ * @p a is the sum of those of @p views, in their order.
+ * @param views shape [n_views] */
+bpt_status bpt_builder_join(bpt_builder *b, const char *label, bpt_activation *a,
+                            const bpt_activation *views, size_t n_views);
 
 /** Chooses the native layout of a segment and reserves its memory.
  * @param n_partials kernels that each write a gradient of their own, at least 1 */

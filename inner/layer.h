@@ -31,8 +31,9 @@ typedef struct bpt_model_scope {
 
 typedef struct bpt_layer_kind {
     const char *name; /* in a model file: "conv" */
+    bool joins;       /* takes two or more inputs; else one */
 
-    const char *const *fields; /* the fields it knows besides "name", shape [n_fields] */
+    const char *const *fields; /* it knows besides "name" and "input", shape [n_fields] */
     size_t n_fields;
     size_t config_bytes; /* of its own settings, bpt_layer.config */
 
@@ -41,7 +42,7 @@ typedef struct bpt_layer_kind {
     bpt_status (*parse)(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
                         const bpt_yaml_node *fields);
 
-    /** Sets l->out from l->in and adds the layer's weights to @p s.
+    /** Sets l->out from l->ins and adds the layer's weights to @p s.
      * @return BPT_OK, BPT_EUSAGE (this input cannot be taken: says shape and why), BPT_ENOMEM */
     bpt_status (*infer)(bpt_layer *l, bpt_segments *s);
 
@@ -49,25 +50,30 @@ typedef struct bpt_layer_kind {
     uint64_t (*forward_flops)(const bpt_layer *l);
 
     /** Plans the forward pass: kernels, the layer's output and the tasks that fill it.
-     * @param[out] out   the output, zeroed; may share memory with @p in
+     * @param in         the inputs, shape [l->n_inputs]
+     * @param[out] out   the output, zeroed; may share memory with an input that is not read_only
      * @param[out] state what plan_backward() will be given, from bpt_builder_object(); may be left
      * NULL
      * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
-    bpt_status (*plan_forward)(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+    bpt_status (*plan_forward)(const bpt_layer *l, bpt_builder *b, bpt_activation *const *in,
                                bpt_activation *out, void **state);
 
-    /** Plans the backward pass: from out->grad to in->grad (unless in->wants_grad is false) and to
-     * the gradients of the layer's weights. */
-    bpt_status (*plan_backward)(const bpt_layer *l, bpt_builder *b, bpt_activation *in,
+    /** Plans the backward pass: from out->grad to the grad of each input (unless its wants_grad is
+     * false) and to the gradients of the layer's weights. An input's grad may be set to other
+     * memory than was reserved for it, also to out->grad: nobody writes there any more. */
+    bpt_status (*plan_backward)(const bpt_layer *l, bpt_builder *b, bpt_activation *const *in,
                                 const bpt_activation *out, void *state);
 } bpt_layer_kind;
 
-/** One layer of a model. Its input is the output of the layer before it. */
+/** One layer of a model. */
 struct bpt_layer {
     const bpt_layer_kind *kind;
     char name[BPT_NAME_SIZE / 2]; /* unique in the model; without a dot */
     int line;                     /* in the model file */
-    bpt_shape in, out;
+    size_t *inputs; /* 0: the model's input, 1 + i: the output of layer i; shape [n_inputs] */
+    bpt_shape *ins; /* of these; shape [n_inputs] */
+    size_t n_inputs;
+    bpt_shape in, out;                /* in: ins[0] */
     size_t first_segment, n_segments; /* in the model's table */
     void *config;                     /* of config_bytes */
 };

@@ -49,14 +49,18 @@ static bpt_status check_output(const bpt_model *m, const bpt_layer *last) {
     return status;
 }
 
+static void take_input_shapes(const bpt_model *m, bpt_layer *l) {
+    for (size_t j = 0; j < l->n_inputs; j++)
+        l->ins[j] = l->inputs[j] ? m->layers[l->inputs[j] - 1].out : m->input;
+    l->in = l->ins[0];
+}
+
 static bpt_status infer_shapes(bpt_model *m) {
-    bpt_shape shape = m->input;
     for (size_t i = 0; i < m->n_layers; i++) {
         bpt_layer *l = &m->layers[i];
-        l->in = shape;
+        take_input_shapes(m, l);
         const bpt_status status = infer_layer(l, &m->segments);
         if (status != BPT_OK) return locate_failure(m, l);
-        shape = l->out;
     }
     BPT_TRY(check_output(m, &m->layers[m->n_layers - 1]));
     if (m->segments.n > 0) return BPT_OK;
@@ -102,7 +106,11 @@ bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *ov
 
 void bpt_model_free(bpt_model *model) {
     if (!model) return;
-    for (size_t i = 0; i < model->n_layers; i++) bpt_free(model->layers[i].config);
+    for (size_t i = 0; i < model->n_layers; i++) {
+        bpt_free(model->layers[i].config);
+        bpt_free(model->layers[i].inputs);
+        bpt_free(model->layers[i].ins);
+    }
     bpt_free(model->layers);
     bpt_segments_clear(&model->segments);
     bpt_free(model->name);

@@ -19,7 +19,7 @@ typedef struct bpt_model {
     char *source; /* path of the file */
     bpt_shape input;
     int64_t classes;
-    bpt_layer *layers; /* shape [n_layers] */
+    bpt_layer *layers; /* in an order in which inputs come first; shape [n_layers] */
     size_t n_layers;
     bpt_segments segments;
 } bpt_model;

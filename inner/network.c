@@ -13,7 +13,7 @@ static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     bpt_builder *b = &net->builder;
     const bpt_shape s = net->model->input;
     const size_t sample_bytes = (size_t)(s.c * s.h * s.w) * sizeof(float);
-    *in = (bpt_activation){.shape = s, .plain = true};
+    *in = (bpt_activation){.shape = s, .plain = true, .read_only = true};
     for (size_t t = 0; t < b->n_tiles; t++) {
         const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
         BPT_TRY(bpt_layout_plain(net->cpu, dims, 4, &in->layout[t]));
@@ -22,22 +22,66 @@ static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     return BPT_OK;
 }
 
-static bpt_status plan_layers(bpt_network *net) {
+/* The views of an activation, one for each reader, in the order of the layers. */
+static bpt_status plan_views(bpt_network *net) {
     const bpt_model *model = net->model;
-    bpt_builder *b = &net->builder;
-    bpt_activation *a = net->activations;
-    void **states;
-    BPT_TRY(bpt_builder_object(b, model->n_layers * sizeof *states, (void **)&states));
-    for (size_t i = 0; i < model->n_layers; i++) {
-        const bpt_layer *l = &model->layers[i];
-        BPT_TRY(l->kind->plan_forward(l, b, &a[i], &a[i + 1], &states[i]));
-    }
-    BPT_TRY(bpt__plan_loss(net, &a[model->n_layers]));
-    for (size_t i = model->n_layers; i-- > 0;) {
-        const bpt_layer *l = &model->layers[i];
-        BPT_TRY(l->kind->plan_backward(l, b, &a[i], &a[i + 1], states[i]));
+    const size_t n = model->n_layers + 1;
+    void *memory;
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->n_views, (void **)&net->n_views));
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->views, (void **)&net->views));
+    for (size_t i = 0; i < model->n_layers; i++)
+        for (size_t j = 0; j < model->layers[i].n_inputs; j++)
+            net->n_views[model->layers[i].inputs[j]]++;
+    for (size_t a = 0; a < n; a++) {
+        BPT_TRY(bpt_builder_object(&net->builder, net->n_views[a] * sizeof **net->views, &memory));
+        net->views[a] = memory;
     }
     return BPT_OK;
+}
+
+/* @param n_taken readers of each activation so far, shape [n_layers + 1]
+ * @param[out] in shape [l->n_inputs] */
+static void take_views(bpt_network *net, const bpt_layer *l, size_t *n_taken, bpt_activation **in) {
+    for (size_t j = 0; j < l->n_inputs; j++) {
+        const size_t a = l->inputs[j];
+        in[j] = &net->views[a][n_taken[a]++];
+    }
+}
+
+static bpt_status plan_backward(bpt_network *net, bpt_activation ***in, void **states) {
+    bpt_builder *b = &net->builder;
+    bpt_activation *a = net->activations;
+    for (size_t i = net->model->n_layers; i-- > 0;) {
+        const bpt_layer *l = &net->model->layers[i];
+        const size_t n_views = net->n_views[i + 1];
+        if (n_views > 0)
+            BPT_TRY(bpt_builder_join(b, l->name, &a[i + 1], net->views[i + 1], n_views));
+        BPT_TRY(l->kind->plan_backward(l, b, in[i], &a[i + 1], states[i]));
+    }
+    return BPT_OK;
+}
+
+static bpt_status plan_layers(bpt_network *net) {
+    const bpt_model *model = net->model;
+    const size_t n = model->n_layers;
+    bpt_builder *b = &net->builder;
+    bpt_activation *a = net->activations, ***in;
+    size_t *n_taken;
+    void **states;
+    BPT_TRY(plan_views(net));
+    BPT_TRY(bpt_builder_object(b, n * sizeof *states, (void **)&states));
+    BPT_TRY(bpt_builder_object(b, n * sizeof *in, (void **)&in));
+    BPT_TRY(bpt_builder_object(b, (n + 1) * sizeof *n_taken, (void **)&n_taken));
+    bpt_builder_fork(b, &a[0], net->n_views[0], net->views[0]);
+    for (size_t i = 0; i < n; i++) {
+        const bpt_layer *l = &model->layers[i];
+        BPT_TRY(bpt_builder_object(b, l->n_inputs * sizeof **in, (void **)&in[i]));
+        take_views(net, l, n_taken, in[i]);
+        BPT_TRY(l->kind->plan_forward(l, b, in[i], &a[i + 1], &states[i]));
+        bpt_builder_fork(b, &a[i + 1], net->n_views[i + 1], net->views[i + 1]);
+    }
+    BPT_TRY(bpt__plan_loss(net, &a[n]));
+    return plan_backward(net, in, states);
 }
 
 static bpt_status plan(bpt_network *net) {

@@ -34,6 +34,8 @@ struct bpt_network {
     bpt_sgd_options sgd;
     bpt_activation
         *activations;       /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
+    bpt_activation **views; /* [a][v]: activation a as its reader v sees it; shape [n_layers + 1] */
+    size_t *n_views;        /* readers of each activation, shape [n_layers + 1] */
     bpt_tile_result *tiles; /* shape [n_tiles] */
     bpt_graph *graphs[BPT_N_GRAPHS];
     bool costs_known[BPT_N_GRAPHS]; /* whether a run has told how long the tasks take */

@@ -89,13 +89,14 @@ static bpt_status create_kernels(const bpt_layer *l, bpt_builder *b, bool backwa
     return BPT_OK;
 }
 
-static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state_out) {
+    const bpt_activation *in = inputs[0];
     conv_state *state;
-    const bpt_layout *inputs[BPT_MAX_TILES];
+    const bpt_layout *layouts[BPT_MAX_TILES];
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
-    BPT_TRY(create_kernels(l, b, in->wants_grad, state, inputs));
-    BPT_TRY(bpt_builder_convert(b, l->name, in, inputs, &state->in));
+    BPT_TRY(create_kernels(l, b, in->wants_grad, state, layouts));
+    BPT_TRY(bpt_builder_convert(b, l->name, in, layouts, &state->in));
     *out = (bpt_activation){.shape = l->out, .wants_grad = true};
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k = state->forward[t];
@@ -212,8 +213,9 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv
     return BPT_OK;
 }
 
-static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *in,
+static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *arg) {
+    bpt_activation *in = inputs[0];
     conv_state *state = arg;
     if (in->wants_grad) {
         BPT_TRY(plan_backward_data(l, b, state, out));

@@ -60,8 +60,9 @@ static void bind_workspace(bpt_kernel *k, bpt_ref workspace) {
     if (bpt_kernel_layout(k, BPT_SLOT_WORKSPACE)) bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, workspace);
 }
 
-static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state_out) {
+    const bpt_activation *in = inputs[0];
     maxpool_state *state;
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
     *out = (bpt_activation){.shape = l->out, .wants_grad = in->wants_grad};
@@ -87,8 +88,9 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_act
     return BPT_OK;
 }
 
-static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *in,
+static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *arg) {
+    bpt_activation *in = inputs[0];
     const maxpool_state *state = arg;
     if (!in->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++) {
