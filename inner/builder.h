@@ -134,6 +134,15 @@ bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_acti
 bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activation *in,
                                     const bpt_activation *out);
 
+/** Adds a task: @p sum becomes the sum of @p parts, in their order.
+ * @param parts   shape [n_parts], at least two; lives as long as the network. Only the first may be
+ *                @p sum itself
+ * @param bytes   of each
+ * @param[out] done the task */
+bpt_status bpt_builder_sum(bpt_builder *b, bpt_phase phase, bpt_task_info info,
+                           const bpt_ref *parts, size_t n_parts, bpt_ref sum, size_t bytes,
+                           bpt_deps after, bpt_deps *done);
+
 /** Makes what the readers of an activation are given: the same values, with a gradient for each.
  * @param views shape [n_views]. One view is @p a itself; several may not be worked on in place. */
 void bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,

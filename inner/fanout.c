@@ -1,8 +1,5 @@
 /* An activation that several layers read: one gradient from each, summed in their order. */
 #include "inner/builder.h"
-#include "inner/sgd.h"
-
-#include <string.h>
 
 void bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
                       bpt_activation *views) {
@@ -15,47 +12,18 @@ void bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
     }
 }
 
-typedef struct {
-    const bpt_blocks *blocks;
-    bpt_ref sum;
-    const bpt_ref *parts; /* shape [n_parts] */
-    size_t n_parts;
-    size_t n; /* floats */
-} sum_task;
-
-static bpt_status run_sum(void *arg, unsigned worker) {
-    (void)worker;
-    const sum_task *task = arg;
-    float *sum = bpt_at(task->blocks, task->sum);
-    const float *first = bpt_at(task->blocks, task->parts[0]);
-    if (first != sum) memcpy(sum, first, task->n * sizeof *sum);
-    for (size_t i = 1; i < task->n_parts; i++)
-        bpt_sum_add(sum, bpt_at(task->blocks, task->parts[i]), task->n);
-    return BPT_OK;
-}
-
 static bpt_status plan_sum(bpt_builder *b, const char *label, bpt_activation *a, size_t t,
                            const bpt_activation *views, size_t n_views) {
-    sum_task *task;
     bpt_ref *parts;
     bpt_deps after = {0};
-    uint32_t id;
-    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
     BPT_TRY(bpt_builder_object(b, n_views * sizeof *parts, (void **)&parts));
     for (size_t v = 0; v < n_views; v++) {
         parts[v] = views[v].grad[t];
         BPT_TRY(bpt_deps_join(b, after, views[v].grad_ready[t], &after));
     }
-    *task = (sum_task){
-        .blocks = b->blocks,
-        .sum = a->grad[t],
-        .parts = parts,
-        .n_parts = n_views,
-        .n = bpt_layout_bytes(a->layout[t]) / sizeof(float),
-    };
-    BPT_TRY(bpt_builder_task(b, BPT_PHASE_BACKWARD, run_sum, task,
-                             (bpt_task_info){"sum gradients", label}, after, &id));
-    return bpt_deps_one(b, id, &a->grad_ready[t]);
+    return bpt_builder_sum(b, BPT_PHASE_BACKWARD, (bpt_task_info){"sum gradients", label}, parts,
+                           n_views, a->grad[t], bpt_layout_bytes(a->layout[t]), after,
+                           &a->grad_ready[t]);
 }
 
 bpt_status bpt_builder_join(bpt_builder *b, const char *label, bpt_activation *a,

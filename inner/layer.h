@@ -96,11 +96,17 @@ typedef struct bpt_fc_config {
 
 typedef struct bpt_pool_config {
     int64_t kernel[2], stride[2], pad[2];
+    bool include_pad; /* averages: padding counts as zeros */
 } bpt_pool_config;
 
-extern const bpt_layer_kind bpt_layer_conv;    /* layers/conv.c */
-extern const bpt_layer_kind bpt_layer_fc;      /* layers/fc.c */
-extern const bpt_layer_kind bpt_layer_relu;    /* layers/relu.c */
-extern const bpt_layer_kind bpt_layer_maxpool; /* layers/maxpool.c */
+/* In layers/: add.c, avgpool.c, and so on. */
+extern const bpt_layer_kind bpt_layer_add;
+extern const bpt_layer_kind bpt_layer_avgpool;
+extern const bpt_layer_kind bpt_layer_concat;
+extern const bpt_layer_kind bpt_layer_conv;
+extern const bpt_layer_kind bpt_layer_fc;
+extern const bpt_layer_kind bpt_layer_global_avgpool;
+extern const bpt_layer_kind bpt_layer_maxpool;
+extern const bpt_layer_kind bpt_layer_relu;
 
 #endif

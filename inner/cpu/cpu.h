@@ -60,6 +60,25 @@ bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const
 size_t bpt_layout_bytes(const bpt_layout *l);
 bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b);
 
+/* Activations [N, C, H, W] in one family of orders: channels in blocks of L lanes, so that value
+ * (n, c, h, w) lies at ((n * ceil(C/L) + c/L) * H * W + h * W + w) * L + c mod L. L = 1 is the
+ * plain order, L = C has channels last, 8 and 16 fit vectors; the last block's spare lanes are
+ * zeros. */
+
+/** @param dims of @p l: N, C, H, W; shape [4]
+ * @param[out] lanes L, or 0 for an order outside of the family
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims, int64_t *lanes);
+/** @param dims N, C, H, W; @param lanes 1, 8, 16 or C */
+bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, const int64_t *dims, int64_t lanes,
+                               const bpt_layout **out);
+
+/** The layout of some channels within a tensor: bound to the place of the whole, it names channels
+ * [first, first + dims[1]). Lanes divide @p first, and dims[1] unless these are the last channels.
+ * @param dims of the part: N, channels, H, W; shape [4] */
+bpt_status bpt_layout_channels(bpt_cpu *cpu, const bpt_layout *whole, const int64_t *dims,
+                               int64_t first, const bpt_layout **out);
+
 /* ---- kernels ---- */
 
 /** @return the layout of an operand, NULL if the kernel has none there */
@@ -107,13 +126,20 @@ bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
 bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
                                          const bpt_kernel *forward, bpt_kernel **out);
 
-/** Max pooling; kernel p->r x p->s, p->k and p->bias unused. SRC -> DST, WORKSPACE, in @p src's
- * kind of layout. */
-bpt_status bpt_cpu_maxpool_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
-                                   bpt_kernel **out);
-/** DIFF_DST, WORKSPACE -> DIFF_SRC */
-bpt_status bpt_cpu_maxpool_backward(bpt_cpu *cpu, const bpt_conv_problem *p,
-                                    const bpt_kernel *forward, bpt_kernel **out);
+/** What pooling makes of a window. */
+typedef enum bpt_pool_kind {
+    BPT_POOL_MAX,            /* padding never wins */
+    BPT_POOL_AVERAGE,        /* padding counts as zeros */
+    BPT_POOL_AVERAGE_INSIDE, /* padding does not count */
+} bpt_pool_kind;
+
+/** Pooling; kernel p->r x p->s, p->k and p->bias unused. SRC -> DST, and WORKSPACE for maxima, in
+ * @p src's kind of layout. */
+bpt_status bpt_cpu_pool_forward(bpt_cpu *cpu, const bpt_conv_problem *p, bpt_pool_kind kind,
+                                const bpt_layout *src, bpt_kernel **out);
+/** DIFF_DST, and WORKSPACE for maxima -> DIFF_SRC */
+bpt_status bpt_cpu_pool_backward(bpt_cpu *cpu, const bpt_conv_problem *p, bpt_pool_kind kind,
+                                 const bpt_kernel *forward, bpt_kernel **out);
 
 /** SRC -> DST = max(SRC, 0); may work in place. */
 bpt_status bpt_cpu_relu_forward(bpt_cpu *cpu, const bpt_layout *layout, bpt_kernel **out);

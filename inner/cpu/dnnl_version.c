@@ -32,6 +32,13 @@ dnnl_status_t dnnl_memory_desc_create_with_strides(bpt__md **out, int n_dims,
     return hand_over(dnnl_memory_desc_init_by_strides(md, n_dims, dims, type, strides), md, out);
 }
 
+dnnl_status_t dnnl_memory_desc_create_submemory(bpt__md **out, const bpt__md *parent,
+                                                const dnnl_dims_t dims, const dnnl_dims_t offsets) {
+    bpt__md *md;
+    if (BPT_NEW("memory descriptor", 1, &md) != BPT_OK) return dnnl_out_of_memory;
+    return hand_over(dnnl_memory_desc_init_submemory(md, parent, dims, offsets), md, out);
+}
+
 dnnl_status_t dnnl_memory_desc_clone(bpt__md **out, const bpt__md *existing) {
     bpt__md *md;
     if (BPT_NEW("memory descriptor", 1, &md) != BPT_OK) return dnnl_out_of_memory;

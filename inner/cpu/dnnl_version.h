@@ -33,6 +33,8 @@ dnnl_status_t dnnl_memory_desc_create_with_tag(bpt__md **md, int n_dims, const d
 dnnl_status_t dnnl_memory_desc_create_with_strides(bpt__md **md, int n_dims, const dnnl_dims_t dims,
                                                    dnnl_data_type_t type,
                                                    const dnnl_dims_t strides);
+dnnl_status_t dnnl_memory_desc_create_submemory(bpt__md **md, const bpt__md *parent,
+                                                const dnnl_dims_t dims, const dnnl_dims_t offsets);
 dnnl_status_t dnnl_memory_desc_clone(bpt__md **md, const bpt__md *existing);
 dnnl_status_t dnnl_memory_desc_destroy(bpt__md *md);
 

@@ -69,6 +69,20 @@ bpt_status bpt__field_bool(const bpt_layer *l, const bpt_yaml *doc, const bpt_ya
     return n ? bpt_yaml_get_bool(doc, n, label_of(l, key).text, out) : BPT_OK;
 }
 
+bpt_status bpt__no_fields(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
+                          const bpt_yaml_node *fields) {
+    (void)l;
+    (void)scope;
+    (void)doc;
+    (void)fields;
+    return BPT_OK;
+}
+
+uint64_t bpt__no_flops(const bpt_layer *l) {
+    (void)l;
+    return 0;
+}
+
 bpt_status bpt__window_infer(bpt_layer *l, const int64_t *kernel, const int64_t *stride,
                              const int64_t *pad) {
     const int64_t in[2] = {l->in.h, l->in.w};

@@ -2,24 +2,10 @@
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
 
-static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
-                        const bpt_yaml_node *fields) {
-    (void)l;
-    (void)scope;
-    (void)doc;
-    (void)fields;
-    return BPT_OK;
-}
-
 static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     (void)s;
     l->out = l->in;
     return BPT_OK;
-}
-
-static uint64_t forward_flops(const bpt_layer *l) {
-    (void)l;
-    return 0;
 }
 
 typedef struct {
@@ -77,9 +63,9 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
 
 const bpt_layer_kind bpt_layer_relu = {
     .name = "relu",
-    .parse = parse,
+    .parse = bpt__no_fields,
     .infer = infer,
-    .forward_flops = forward_flops,
+    .forward_flops = bpt__no_flops,
     .plan_forward = plan_forward,
     .plan_backward = plan_backward,
 };
