@@ -29,6 +29,9 @@ typedef enum bpt_phase {
     BPT_PHASE_APPLY = 32,   /* updates the weights from gradients that were set */
     BPT_PHASE_EXPORT = 64,  /* native to flat */
     BPT_PHASE_IMPORT = 128, /* flat to native */
+    /* What a forward pass does besides, in training and in evaluation. */
+    BPT_PHASE_TRAINING = 256,
+    BPT_PHASE_INFERENCE = 512,
 } bpt_phase;
 
 /** Tasks that must have ended. */
@@ -59,6 +62,12 @@ typedef struct bpt_weight_plan {
     bpt_deps read;            /* tasks that read the master */
 } bpt_weight_plan;
 
+/** What a run of a graph is given; its tasks read it. */
+typedef struct bpt_step_values {
+    float rate;        /* of learning */
+    float denominator; /* the summed gradient is divided by it */
+} bpt_step_values;
+
 typedef struct bpt_step_task {
     bpt_phase phase;
     bpt_task_fn fn;
@@ -70,6 +79,7 @@ typedef struct bpt_step_task {
 struct bpt_builder {
     bpt_cpu *cpu;
     bpt_blocks *blocks;
+    const bpt_step_values *step;
     int64_t batch;
     size_t n_tiles;
     int64_t tile_start[BPT_MAX_TILES + 1]; /* tile t holds samples [start[t], start[t+1]) */

@@ -99,9 +99,15 @@ typedef struct bpt_pool_config {
     bool include_pad; /* averages: padding counts as zeros */
 } bpt_pool_config;
 
+typedef struct bpt_batchnorm_config {
+    double momentum; /* part of the new in the running statistics, as PyTorch's */
+    double eps;      /* added to the variance */
+} bpt_batchnorm_config;
+
 /* In layers/: add.c, avgpool.c, and so on. */
 extern const bpt_layer_kind bpt_layer_add;
 extern const bpt_layer_kind bpt_layer_avgpool;
+extern const bpt_layer_kind bpt_layer_batchnorm;
 extern const bpt_layer_kind bpt_layer_concat;
 extern const bpt_layer_kind bpt_layer_conv;
 extern const bpt_layer_kind bpt_layer_fc;

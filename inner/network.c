@@ -100,11 +100,12 @@ static bpt_status plan(bpt_network *net) {
 /* ---- graphs: the tasks of some phases, with the edges among them ---- */
 
 static const unsigned phases_of[BPT_N_GRAPHS] = {
-    [BPT_GRAPH_TRAIN] = BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_UPDATE,
-    [BPT_GRAPH_GRADIENT] =
-        BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE,
+    [BPT_GRAPH_TRAIN] = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS |
+                        BPT_PHASE_BACKWARD | BPT_PHASE_UPDATE,
+    [BPT_GRAPH_GRADIENT] = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS |
+                           BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE,
     [BPT_GRAPH_APPLY] = BPT_PHASE_APPLY,
-    [BPT_GRAPH_EVALUATE] = BPT_PHASE_FORWARD | BPT_PHASE_LOSS,
+    [BPT_GRAPH_EVALUATE] = BPT_PHASE_FORWARD | BPT_PHASE_INFERENCE | BPT_PHASE_LOSS,
     [BPT_GRAPH_EXPORT] = BPT_PHASE_EXPORT,
     [BPT_GRAPH_IMPORT] = BPT_PHASE_IMPORT,
 };
@@ -172,11 +173,12 @@ bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_opt
     net->model = model;
     net->pool = pool;
     net->sgd = sgd;
-    net->denominator = 1.0f;
+    net->step.denominator = 1.0f;
     bpt_status status;
     BPT_TRY_GOTO(status, bpt_cpu_create(bpt_pool_n_workers(pool), &net->cpu), err_free);
     net->builder.cpu = net->cpu;
     net->builder.blocks = &net->blocks;
+    net->builder.step = &net->step;
     bpt_builder_cut(&net->builder, batch);
     BPT_TRY_GOTO(status, plan(net), err_free);
     BPT_TRY_GOTO(status, reserve(net), err_free);
@@ -240,19 +242,19 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *
 
 bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,
                              float rate, float denominator, bpt_batch_result *result) {
-    net->rate = rate;
-    net->denominator = denominator;
+    net->step.rate = rate;
+    net->step.denominator = denominator;
     return run_batch(net, BPT_GRAPH_TRAIN, pixels, labels, result);
 }
 
 bpt_status bpt_network_gradient(bpt_network *net, const float *pixels, const int32_t *labels,
                                 float denominator, bpt_batch_result *result) {
-    net->denominator = denominator;
+    net->step.denominator = denominator;
     return run_batch(net, BPT_GRAPH_GRADIENT, pixels, labels, result);
 }
 
 bpt_status bpt_network_apply(bpt_network *net, float rate) {
-    net->rate = rate;
+    net->step.rate = rate;
     BPT_TRY(run_graph(net, BPT_GRAPH_APPLY, NULL));
     return bpt__check_weights(net);
 }

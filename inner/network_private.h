@@ -42,7 +42,7 @@ struct bpt_network {
     uint32_t *train_ids;            /* task of the plan for each task of the training graph */
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
-    float rate, denominator;
+    bpt_step_values step;
     bool wants_logits_grad;
     atomic_bool not_finite; /* set by a task that wrote such weights or gradients */
 };

@@ -1,6 +1,6 @@
 /* Mean over windows. */
 #include "inner/layers/fields.h"
-#include "inner/layers/pool.h"
+#include "inner/layers/pooling.h"
 
 static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
                         const bpt_yaml_node *fields) {

@@ -62,6 +62,13 @@ bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_ya
     return BPT_OK;
 }
 
+bpt_status bpt__field_real(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                           const char *key, double min, double max, double fallback, double *out) {
+    const bpt_yaml_node *n = find(fields, key);
+    *out = fallback;
+    return n ? bpt_yaml_get_real(doc, n, label_of(l, key).text, min, max, out) : BPT_OK;
+}
+
 bpt_status bpt__field_bool(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, bool fallback, bool *out) {
     const bpt_yaml_node *n = find(fields, key);
@@ -112,8 +119,9 @@ bpt_status bpt__weights_infer(const bpt_layer *l, bpt_segments *s, const int64_t
     int64_t fan_in = 1;
     for (int d = 1; d < n_dims; d++) fan_in *= dims[d];
     snprintf(name, sizeof name, "%s.weight", l->name);
-    BPT_TRY(bpt_segments_add(s, name, dims, n_dims, fan_in, true));
+    BPT_TRY(bpt_segments_add(s, name, dims, n_dims,
+                             (bpt_segment_role){.fan_in = fan_in, .decays = true}));
     if (!bias) return BPT_OK;
     snprintf(name, sizeof name, "%s.bias", l->name);
-    return bpt_segments_add(s, name, dims, 1, 0, false);
+    return bpt_segments_add(s, name, dims, 1, (bpt_segment_role){0});
 }

@@ -31,6 +31,10 @@ bpt_status bpt__field_channels(const bpt_layer *l, const bpt_model_scope *scope,
 bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, int64_t min, const int64_t *fallback, int64_t *out);
 
+/** A number from @p min to @p max. */
+bpt_status bpt__field_real(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                           const char *key, double min, double max, double fallback, double *out);
+
 bpt_status bpt__field_bool(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, bool fallback, bool *out);
 

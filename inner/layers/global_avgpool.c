@@ -1,6 +1,6 @@
 /* Mean of each channel over all its pixels. */
 #include "inner/layers/fields.h"
-#include "inner/layers/pool.h"
+#include "inner/layers/pooling.h"
 
 static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     (void)s;

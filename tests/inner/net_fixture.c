@@ -53,7 +53,7 @@ static void fill_weights(net_fixture *f, uint64_t seed) {
     bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, 1);
     for (size_t i = 0; i < s->n; i++) {
         const bpt_segment *g = &s->items[i];
-        const float scale = g->fan_in ? 1.0f / sqrtf((float)g->fan_in) : 0.2f;
+        const float scale = g->role.fan_in ? 1.0f / sqrtf((float)g->role.fan_in) : 0.2f;
         for (size_t j = 0; j < g->count; j++)
             f->weights[g->offset + j] = scale * bpt_random_normal(&r);
     }

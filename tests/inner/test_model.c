@@ -39,8 +39,8 @@ static void check_segment(const bpt_model *m, size_t i, const char *name, size_t
     assert_string_equal(s->name, name);
     assert_int_equal(s->offset, offset);
     assert_int_equal(s->count, count);
-    assert_int_equal(s->fan_in, fan_in);
-    assert_int_equal(s->decays, fan_in != 0);
+    assert_int_equal(s->role.fan_in, fan_in);
+    assert_int_equal(s->role.decays, fan_in != 0);
 }
 
 static void check_error(const char *text, const char *message, const char *hint) {
@@ -261,9 +261,12 @@ static void test_errors_of_layers(void **state) {
     (void)state;
     check_error(HEAD "  - relu\n  - maxpol: {kernel: 2}\n",
                 "t.yaml:6: there is no kind of layer \"maxpol\"",
-                "did you mean \"maxpool\"? the kinds are conv, fc, maxpool, relu");
+                "did you mean \"maxpool\"? the kinds are add, avgpool, batchnorm, concat, conv, "
+                "fc, global_avgpool, maxpool, "
+                "relu");
     check_error(HEAD "  - transformer\n", "t.yaml:5: there is no kind of layer \"transformer\"",
-                "the kinds are conv, fc, maxpool, relu");
+                "the kinds are add, avgpool, batchnorm, concat, conv, fc, global_avgpool, maxpool, "
+                "relu");
     check_error(HEAD "  - {relu: {}, fc: {}}\n",
                 "t.yaml:5: a layer is a kind, or one kind with its fields: \"- relu\", \"- "
                 "maxpool: {kernel: 2}\"",

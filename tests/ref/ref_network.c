@@ -177,6 +177,6 @@ void ref_network_update(const bpt_segments *s, double *weights, double *momentum
     for (size_t i = 0; i < s->n; i++) {
         const bpt_segment *g = &s->items[i];
         ref_sgd_update(g->count, weights + g->offset, momentum + g->offset, gradient + g->offset,
-                       rate, mu, g->decays ? decay : 0.0);
+                       rate, mu, g->role.decays ? decay : 0.0);
     }
 }

@@ -1,9 +1,9 @@
-/** @file inner/layers/pool.h
+/** @file inner/layers/pooling.h
  * What the kinds of pooling share: fields, kernels and tasks.
  *
  * Threads: one; the one that builds. */
-#ifndef BPT_INNER_LAYERS_POOL_H
-#define BPT_INNER_LAYERS_POOL_H
+#ifndef BPT_INNER_LAYERS_POOLING_H
+#define BPT_INNER_LAYERS_POOLING_H
 
 #include "inner/builder.h"
 #include "inner/layer.h"

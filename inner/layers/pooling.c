@@ -1,4 +1,4 @@
-#include "inner/layers/pool.h"
+#include "inner/layers/pooling.h"
 
 #include "inner/layers/fields.h"
 
