@@ -86,6 +86,8 @@ typedef struct bpt_conv_config {
     int64_t filters;           /* K, at least 1 */
     int64_t kernel[2];         /* R, S */
     int64_t stride[2], pad[2]; /* rows, columns */
+    int64_t dilation[2];       /* likewise, at least 1 */
+    int64_t groups;            /* G, at least 1; divides C and K */
     bool bias;
 } bpt_conv_config;
 

@@ -54,7 +54,7 @@ size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu);
 
 /* ---- layouts ---- */
 
-/** Row-major floats. @param dims shape [n_dims], n_dims in 1..4
+/** Row-major floats. @param dims shape [n_dims], n_dims in 1..5
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out);
 size_t bpt_layout_bytes(const bpt_layout *l);
@@ -101,8 +101,14 @@ typedef struct bpt_conv_problem {
     int64_t r, s;       /* kernel */
     int64_t stride[2];  /* rows, columns */
     int64_t pad[2];
+    int64_t dilation[2]; /* distance of the kernel's values in the input, at least 1 */
+    int64_t groups;      /* G, at least 1: group g of outputs sees group g of inputs alone */
     bool bias;
 } bpt_conv_problem;
+
+/** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.
+ * @param[out] dims shape [5] @return their number */
+int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims);
 
 /** Whether a convolution needs plain SRC and DST (bpt_layout_plain()) to be fast. The forward
  * kernel's own choice binds the backward ones, and for some channel counts and instruction sets
@@ -113,7 +119,7 @@ typedef struct bpt_conv_problem {
 bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
                                     bool *wants);
 
-/** Forward: SRC [N,C,H,W], WEIGHTS [K,C,R,S], BIAS [K] -> DST [N,K,P,Q].
+/** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims()), BIAS [K] -> DST [N,K,P,Q].
  * A NULL layout leaves the choice to the kernel. */
 bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                                 const bpt_layout *weights, const bpt_layout *dst, bpt_kernel **out);

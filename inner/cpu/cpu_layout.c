@@ -37,7 +37,7 @@ bpt_status bpt__layout_by_strides(bpt_cpu *cpu, const int64_t *dims, const int64
 }
 
 bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out) {
-    static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd};
+    static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
     return bpt__layout_by_tag(cpu, dims, n_dims, tags[n_dims - 1], out);
 }
 

@@ -62,6 +62,14 @@ bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_ya
     return BPT_OK;
 }
 
+bpt_status bpt__field_int(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                          const char *key, int64_t min, int64_t max, int64_t fallback,
+                          int64_t *out) {
+    const bpt_yaml_node *n = find(fields, key);
+    *out = fallback;
+    return n ? bpt_yaml_get_int(doc, n, label_of(l, key).text, min, max, out) : BPT_OK;
+}
+
 bpt_status bpt__field_real(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, double min, double max, double fallback, double *out) {
     const bpt_yaml_node *n = find(fields, key);

@@ -31,6 +31,11 @@ bpt_status bpt__field_channels(const bpt_layer *l, const bpt_model_scope *scope,
 bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, int64_t min, const int64_t *fallback, int64_t *out);
 
+/** A whole number from @p min to @p max. */
+bpt_status bpt__field_int(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                          const char *key, int64_t min, int64_t max, int64_t fallback,
+                          int64_t *out);
+
 /** A number from @p min to @p max. */
 bpt_status bpt__field_real(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, double min, double max, double fallback, double *out);

@@ -39,6 +39,8 @@ static bpt_conv_problem tile_problem(const bpt_layer *l, const bpt_pool_config *
         .s = config->kernel[1],
         .stride = {config->stride[0], config->stride[1]},
         .pad = {config->pad[0], config->pad[1]},
+        .dilation = {1, 1},
+        .groups = 1,
     };
 }
 
