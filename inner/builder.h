@@ -67,6 +67,7 @@ typedef struct bpt_weight_plan {
 typedef struct bpt_step_values {
     float rate;        /* of learning */
     float denominator; /* the summed gradient is divided by it */
+    bpt_draw draw;
 } bpt_step_values;
 
 typedef struct bpt_step_task {

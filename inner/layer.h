@@ -24,6 +24,14 @@ typedef struct bpt_layer bpt_layer;
 typedef struct bpt_builder bpt_builder;       /* inner/builder.h */
 typedef struct bpt_activation bpt_activation; /* likewise */
 
+/** What names the random numbers of a training step: the same for any number of ranks that share a
+ * batch, another for ranks that do not. */
+typedef struct bpt_draw {
+    uint64_t seed;
+    uint64_t step;         /* of this rank */
+    uint64_t first_sample; /* of this rank's batch, among those of all ranks */
+} bpt_draw;
+
 /** Numbers that a layer's fields may refer to by name. */
 typedef struct bpt_model_scope {
     int64_t classes; /* "classes" */
@@ -70,6 +78,7 @@ struct bpt_layer {
     const bpt_layer_kind *kind;
     char name[BPT_NAME_SIZE / 2]; /* unique in the model; without a dot */
     int line;                     /* in the model file */
+    size_t index;                 /* in the model's layers */
     size_t *inputs; /* 0: the model's input, 1 + i: the output of layer i; shape [n_inputs] */
     bpt_shape *ins; /* of these; shape [n_inputs] */
     size_t n_inputs;
@@ -106,14 +115,25 @@ typedef struct bpt_batchnorm_config {
     double eps;      /* added to the variance */
 } bpt_batchnorm_config;
 
+typedef struct bpt_lrn_config {
+    int64_t size; /* channels of a window, odd */
+    double alpha, beta, k;
+} bpt_lrn_config;
+
+typedef struct bpt_dropout_config {
+    double rate; /* part of the values that is dropped, in [0, 1) */
+} bpt_dropout_config;
+
 /* In layers/: add.c, avgpool.c, and so on. */
 extern const bpt_layer_kind bpt_layer_add;
 extern const bpt_layer_kind bpt_layer_avgpool;
 extern const bpt_layer_kind bpt_layer_batchnorm;
 extern const bpt_layer_kind bpt_layer_concat;
 extern const bpt_layer_kind bpt_layer_conv;
+extern const bpt_layer_kind bpt_layer_dropout;
 extern const bpt_layer_kind bpt_layer_fc;
 extern const bpt_layer_kind bpt_layer_global_avgpool;
+extern const bpt_layer_kind bpt_layer_lrn;
 extern const bpt_layer_kind bpt_layer_maxpool;
 extern const bpt_layer_kind bpt_layer_relu;
 

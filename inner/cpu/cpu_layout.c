@@ -83,13 +83,3 @@ bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *di
     *lanes = 0;
     return BPT_OK;
 }
-
-bpt_status bpt_layout_channels(bpt_cpu *cpu, const bpt_layout *whole, const int64_t *dims,
-                               int64_t first, const bpt_layout **out) {
-    const int64_t offsets[] = {0, first, 0, 0};
-    bpt_layout *l;
-    BPT_TRY(add_layout(cpu, &l));
-    BPT__DNNL_TRY(dnnl_memory_desc_create_submemory(&l->md, whole->md, dims, offsets));
-    *out = l;
-    return BPT_OK;
-}

@@ -3,6 +3,7 @@
 #include "inner/layers/fields.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     (void)s;
@@ -19,16 +20,31 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     return BPT_OK;
 }
 
-/* The first input's order of channels, if no block would hold channels of two inputs. */
+typedef struct {
+    int64_t lanes;      /* 1, 8 or 16: no block holds channels of two inputs */
+    bpt_activation *in; /* the inputs in that order, shape [n_inputs] */
+} concat_state;
+
+/* The first input's order of channels, if that will do, else the plain one. */
 static bpt_status choose_lanes(const bpt_layer *l, bpt_builder *b, const bpt_activation *first,
                                int64_t *lanes) {
     const int64_t dims[] = {bpt_builder_tile_samples(b, 0), l->in.c, l->in.h, l->in.w};
     BPT_TRY(bpt_layout_lanes(b->cpu, first->layout[0], dims, lanes));
-    if (*lanes == l->in.c && *lanes > 1 && *lanes != 8 && *lanes != 16) *lanes = l->out.c;
-    if (*lanes == l->out.c) return BPT_OK;
-    for (size_t j = 0; j + 1 < l->n_inputs; j++)
-        if (*lanes == 0 || l->ins[j].c % *lanes != 0) *lanes = 1;
+    if (*lanes != 8 && *lanes != 16) *lanes = 1;
+    for (size_t j = 0; j < l->n_inputs; j++)
+        if (l->ins[j].c % *lanes != 0) *lanes = 1;
     return BPT_OK;
+}
+
+static bpt_status plan_input(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+                             int64_t lanes, bpt_activation *converted) {
+    const bpt_layout *layouts[BPT_MAX_TILES];
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        const bpt_shape s = in->shape;
+        const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
+        BPT_TRY(bpt_layout_of_lanes(b->cpu, dims, lanes, &layouts[t]));
+    }
+    return bpt_builder_convert(b, l->name, in, layouts, converted);
 }
 
 static bpt_status plan_output(const bpt_layer *l, bpt_builder *b, int64_t lanes, bool wants_grad,
@@ -44,62 +60,87 @@ static bpt_status plan_output(const bpt_layer *l, bpt_builder *b, int64_t lanes,
     return BPT_OK;
 }
 
-/* The place of input @p j within the output's tile @p t. */
-static bpt_status part_of(const bpt_layer *l, bpt_builder *b, const bpt_activation *out, size_t t,
-                          size_t j, const bpt_layout **part) {
-    const int64_t dims[] = {bpt_builder_tile_samples(b, t), l->ins[j].c, l->out.h, l->out.w};
-    int64_t first = 0;
-    for (size_t i = 0; i < j; i++) first += l->ins[i].c;
-    return bpt_layout_channels(b->cpu, out->layout[t], dims, first, part);
+/* Copies one run of bytes a sample: a sample's channels of one input lie in one piece. */
+typedef struct {
+    const bpt_blocks *blocks;
+    bpt_ref from, to;
+    size_t from_stride, to_stride, bytes; /* of a sample */
+    int64_t n_samples;
+} copy_task;
+
+static bpt_status run_copy(void *arg, unsigned worker) {
+    const copy_task *task = arg;
+    const char *from = bpt_at(task->blocks, task->from);
+    char *to = bpt_at(task->blocks, task->to);
+    (void)worker;
+    for (int64_t i = 0; i < task->n_samples; i++)
+        memcpy(to + (size_t)i * task->to_stride, from + (size_t)i * task->from_stride, task->bytes);
+    return BPT_OK;
 }
 
-static bpt_status plan_copy(bpt_builder *b, bpt_phase phase, bpt_task_info info,
-                            const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
-                            bpt_ref to_ref, bpt_deps after, bpt_deps *done) {
-    bpt_kernel *k;
+static size_t sample_bytes(bpt_shape s) {
+    return (size_t)(s.c * s.h * s.w) * sizeof(float);
+}
+
+/* Copies input @p j of a tile to its place in the output, or back. */
+static bpt_status plan_copy(const bpt_layer *l, bpt_builder *b, bpt_phase phase, size_t j, size_t t,
+                            bpt_ref part, bpt_ref whole, bpt_deps after, bpt_deps *done) {
+    copy_task *task;
     uint32_t id;
-    BPT_TRY(bpt_cpu_reorder(b->cpu, from, to, &k));
-    bpt_kernel_bind(k, BPT_SLOT_SRC, from_ref);
-    bpt_kernel_bind(k, BPT_SLOT_DST, to_ref);
-    BPT_TRY(bpt_builder_kernel(b, phase, k, info, after, &id));
+    size_t before = 0;
+    const bool back = phase == BPT_PHASE_BACKWARD;
+    const size_t whole_bytes = sample_bytes(l->out), part_bytes = sample_bytes(l->ins[j]);
+    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    for (size_t i = 0; i < j; i++) before += sample_bytes(l->ins[i]);
+    whole = bpt_ref_plus(whole, before);
+    *task = (copy_task){
+        .blocks = b->blocks,
+        .from = back ? whole : part,
+        .to = back ? part : whole,
+        .from_stride = back ? whole_bytes : part_bytes,
+        .to_stride = back ? part_bytes : whole_bytes,
+        .bytes = part_bytes,
+        .n_samples = bpt_builder_tile_samples(b, t),
+    };
+    const bpt_task_info info = {back ? "backward" : "forward", l->name};
+    BPT_TRY(bpt_builder_task(b, phase, run_copy, task, info, after, &id));
     return bpt_deps_one(b, id, done);
 }
 
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
-                               bpt_activation *out, void **state) {
-    int64_t lanes;
+                               bpt_activation *out, void **state_out) {
+    concat_state *state;
     bool wants_grad = false;
-    (void)state;
-    for (size_t j = 0; j < l->n_inputs; j++) wants_grad |= inputs[j]->wants_grad;
-    BPT_TRY(choose_lanes(l, b, inputs[0], &lanes));
-    BPT_TRY(plan_output(l, b, lanes, wants_grad, out));
+    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(bpt_builder_object(b, l->n_inputs * sizeof *state->in, (void **)&state->in));
+    BPT_TRY(choose_lanes(l, b, inputs[0], &state->lanes));
+    for (size_t j = 0; j < l->n_inputs; j++) {
+        BPT_TRY(plan_input(l, b, inputs[j], state->lanes, &state->in[j]));
+        wants_grad |= inputs[j]->wants_grad;
+    }
+    BPT_TRY(plan_output(l, b, state->lanes, wants_grad, out));
     for (size_t t = 0; t < b->n_tiles; t++)
         for (size_t j = 0; j < l->n_inputs; j++) {
-            const bpt_activation *in = inputs[j];
-            const bpt_layout *part;
+            const bpt_activation *in = &state->in[j];
             bpt_deps done;
-            BPT_TRY(part_of(l, b, out, t, j, &part));
-            BPT_TRY(plan_copy(b, BPT_PHASE_FORWARD, (bpt_task_info){"forward", l->name},
-                              in->layout[t], in->value[t], part, out->value[t], in->value_ready[t],
-                              &done));
+            BPT_TRY(plan_copy(l, b, BPT_PHASE_FORWARD, j, t, in->value[t], out->value[t],
+                              in->value_ready[t], &done));
             BPT_TRY(bpt_deps_join(b, out->value_ready[t], done, &out->value_ready[t]));
         }
+    *state_out = state;
     return BPT_OK;
 }
 
 static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
-                                const bpt_activation *out, void *state) {
-    (void)state;
+                                const bpt_activation *out, void *arg) {
+    concat_state *state = arg;
     for (size_t j = 0; j < l->n_inputs; j++) {
-        bpt_activation *in = inputs[j];
+        bpt_activation *in = &state->in[j];
         if (!in->wants_grad) continue;
-        for (size_t t = 0; t < b->n_tiles; t++) {
-            const bpt_layout *part;
-            BPT_TRY(part_of(l, b, out, t, j, &part));
-            BPT_TRY(plan_copy(b, BPT_PHASE_BACKWARD, (bpt_task_info){"backward", l->name}, part,
-                              out->grad[t], in->layout[t], in->grad[t], out->grad_ready[t],
-                              &in->grad_ready[t]));
-        }
+        for (size_t t = 0; t < b->n_tiles; t++)
+            BPT_TRY(plan_copy(l, b, BPT_PHASE_BACKWARD, j, t, in->grad[t], out->grad[t],
+                              out->grad_ready[t], &in->grad_ready[t]));
+        BPT_TRY(bpt_builder_convert_back(b, l->name, inputs[j], in));
     }
     return BPT_OK;
 }

@@ -44,10 +44,6 @@ static bpt_conv_problem tile_problem(const bpt_layer *l, const bpt_pool_config *
     };
 }
 
-static void bind_workspace(bpt_kernel *k, bpt_ref workspace) {
-    if (bpt_kernel_layout(k, BPT_SLOT_WORKSPACE)) bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, workspace);
-}
-
 bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_kind kind,
                                   const bpt_pool_config *config, const bpt_activation *in,
                                   bpt_activation *out, void **state_out) {
@@ -67,7 +63,7 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
                 bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bpt_layout_bytes(workspace));
         bpt_kernel_bind(k, BPT_SLOT_SRC, in->value[t]);
         bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
-        bind_workspace(k, state->workspace[t]);
+        bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
                                    in->value_ready[t], &id));
         BPT_TRY(bpt_deps_one(b, id, &out->value_ready[t]));
@@ -90,7 +86,7 @@ bpt_status bpt__pool_plan_backward(const bpt_layer *l, bpt_builder *b,
             bpt_cpu_pool_backward(b->cpu, &state->problem[t], state->kind, state->forward[t], &k));
         bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, in->grad[t]);
-        bind_workspace(k, state->workspace[t]);
+        bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k, (bpt_task_info){"backward", l->name},
                                    out->grad_ready[t], &id));
         BPT_TRY(bpt_deps_one(b, id, &in->grad_ready[t]));
