@@ -108,6 +108,7 @@ typedef struct bpt_fc_config {
 typedef struct bpt_pool_config {
     int64_t kernel[2], stride[2], pad[2];
     bool include_pad; /* averages: padding counts as zeros */
+    bool ceil;        /* maxima: a last window may hang over the edge */
 } bpt_pool_config;
 
 typedef struct bpt_batchnorm_config {
@@ -119,6 +120,10 @@ typedef struct bpt_lrn_config {
     int64_t size; /* channels of a window, odd */
     double alpha, beta, k;
 } bpt_lrn_config;
+
+typedef struct bpt_pad_channels_config {
+    int64_t channels; /* K, at least C */
+} bpt_pad_channels_config;
 
 typedef struct bpt_dropout_config {
     double rate; /* part of the values that is dropped, in [0, 1) */
@@ -135,6 +140,7 @@ extern const bpt_layer_kind bpt_layer_fc;
 extern const bpt_layer_kind bpt_layer_global_avgpool;
 extern const bpt_layer_kind bpt_layer_lrn;
 extern const bpt_layer_kind bpt_layer_maxpool;
+extern const bpt_layer_kind bpt_layer_pad_channels;
 extern const bpt_layer_kind bpt_layer_relu;
 
 #endif
