@@ -1,5 +1,6 @@
 #include "tests/ref/ref_network.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -104,6 +105,16 @@ static void run_backward(stage *g, double *dx) {
     }
 }
 
+/* A single changed value changes the hash: each step is a bijection (FNV-1a, by words). */
+static void hash_switches(const stage *g, uint64_t *hash) {
+    const bool is_relu = g->layer->kind == &bpt_layer_relu;
+    if (!is_relu && !g->winner) return;
+    for (size_t i = 0; i < g->n_out; i++) {
+        const uint64_t word = is_relu ? g->x[i] > 0.0 : (uint64_t)g->winner[i];
+        *hash = (*hash ^ word) * UINT64_C(1099511628211);
+    }
+}
+
 static void count_correct(const ref_batch *batch, int64_t classes, const double *logits,
                           ref_result *result) {
     for (int64_t i = 0; i < batch->n; i++) {
@@ -121,6 +132,7 @@ ref_result ref_network(const bpt_model *model, const ref_batch *batch, const dou
     const size_t n = model->n_layers;
     stage *stages = calloc(n, sizeof *stages);
     if (!stages) die("no memory for", model->name);
+    ref_result result = {0};
     const double *x = batch->pixels;
     for (size_t i = 0; i < n; i++) {
         stage *g = &stages[i];
@@ -128,10 +140,10 @@ ref_result ref_network(const bpt_model *model, const ref_batch *batch, const dou
         bind(g, &model->segments, weights, gradient);
         g->x = x;
         run_forward(g);
+        hash_switches(g, &result.switches);
         x = g->y;
     }
     const stage *last = &stages[n - 1];
-    ref_result result = {0};
     result.loss_sum = ref_softmax_loss(batch->n, model->classes, last->y, batch->labels,
                                        batch->denominator, last->dy);
     count_correct(batch, model->classes, last->y, &result);

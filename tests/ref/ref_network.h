@@ -25,6 +25,9 @@ typedef struct ref_batch {
 typedef struct ref_result {
     double loss_sum;
     uint64_t n_correct, n_samples; /* of equal logits the first wins */
+    /* A hash of which values each ReLU lets pass and which each maximum takes. If it is the same at
+     * two weight vectors that differ in one layer, the logits are linear in between: no kink. */
+    uint64_t switches;
 } ref_result;
 
 /** Forward, loss and, if @p gradient is not NULL, backward.

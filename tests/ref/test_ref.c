@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -283,6 +284,35 @@ static void test_network_results(void **state) {
     bpt_model_free(m);
 }
 
+/* Of a 1x1 convolution of two pixels, (w + bias, 2 w + bias), then a ReLU, a maximum or neither. */
+static uint64_t switches_at(const char *layer, double w, double bias) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "{name: s, input: [1, 1, 2], classes: 2, layers: [conv: {filters: 1, kernel: 1}, %s"
+             "fc: {outputs: classes}]}",
+             layer);
+    bpt_model *m = NULL;
+    if (bpt_model_parse("net", text, strlen(text), NULL, &m) != BPT_OK)
+        fail_msg("%s", bpt_error_last()->text);
+    const double pixels[] = {1, 2}, weights[8] = {w, bias};
+    const ref_batch batch = {
+        .n = 1, .pixels = pixels, .labels = (int32_t[]){0}, .denominator = 1.0};
+    const uint64_t switches = ref_network(m, &batch, weights, NULL, NULL).switches;
+    bpt_model_free(m);
+    return switches;
+}
+
+static void test_switches(void **state) {
+    (void)state;
+    assert_true(switches_at("", 1, 0) == switches_at("", -1, 0));
+    assert_true(switches_at("relu, ", 1, 0) == switches_at("relu, ", 2, 1));
+    assert_true(switches_at("relu, ", 1, 0) != switches_at("relu, ", -1, 0));
+    assert_true(switches_at("relu, ", 1, 0) != switches_at("relu, ", -1, 1.5));
+    const char *pool = "maxpool: {kernel: [1, 2]}, ";
+    assert_true(switches_at(pool, 1, 0) == switches_at(pool, 2, -9));
+    assert_true(switches_at(pool, 1, 0) != switches_at(pool, -1, 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv_by_hand),     cmocka_unit_test(test_maxpool_by_hand),
@@ -290,6 +320,7 @@ int main(void) {
         cmocka_unit_test(test_softmax_by_hand),  cmocka_unit_test(test_sgd_by_hand),
         cmocka_unit_test(test_errors_of_floats), cmocka_unit_test(test_conv_adjoint),
         cmocka_unit_test(test_networks),         cmocka_unit_test(test_network_results),
+        cmocka_unit_test(test_switches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
