@@ -177,29 +177,37 @@ net_fixture gradient_open_small(const gradient_case *c, int64_t batch) {
 
 /* ---- against double precision ---- */
 
-static const double NORM_RTOL = 1e-5, ELEMENT_RTOL = 1e-4, JUDGED_FROM = 0.1;
+static const double LENGTH_RTOL = 1e-5, VALUE_RTOL = 1e-4, LARGE = 0.1;
 
-static void check_segment(const bpt_segment *s, const float *gradient, const double *ref) {
-    double error2 = 0.0, ref2 = 0.0;
-    for (size_t i = 0; i < s->count; i++) {
-        const double error = (double)gradient[i] - ref[i];
-        error2 += error * error;
-        ref2 += ref[i] * ref[i];
-    }
-    if (!(sqrt(error2) <= NORM_RTOL * sqrt(ref2)))
-        fail_msg("%s: the gradient is off by %.2g of its length", s->name, sqrt(error2 / ref2));
-    const double rms = sqrt(ref2 / (double)s->count);
-    for (size_t i = 0; i < s->count; i++) {
-        const double value = (double)gradient[i];
-        if (!(fabs(value - ref[i]) <= ELEMENT_RTOL * fmax(fabs(ref[i]), JUDGED_FROM * rms)))
-            fail_msg("%s value %zu: the gradient is %.9g, not %.9g", s->name, i, value, ref[i]);
-    }
+static double length(const double *x, size_t n) {
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
+    return sqrt(sum);
 }
 
-void gradient_check(const net_fixture *f, const float *gradient, const double *ref) {
+static void check_segment(const bpt_segment *s, const float *gradient, const double *ref,
+                          const double *terms) {
+    const double large = LARGE * length(terms, s->count); /* of a whole segment */
+    const double large_value = large / sqrt((double)s->count);
+    double error2 = 0.0;
+    for (size_t i = 0; i < s->count; i++) {
+        const double value = (double)gradient[i], error = value - ref[i];
+        error2 += error * error;
+        if (!(fabs(error) <= VALUE_RTOL * fmax(fabs(ref[i]), large_value)))
+            fail_msg("%s value %zu: the gradient is %.9g, not %.9g", s->name, i, value, ref[i]);
+    }
+    if (!(sqrt(error2) <= LENGTH_RTOL * fmax(length(ref, s->count), large)))
+        fail_msg("%s: the gradient is off by %.2g of its length", s->name,
+                 sqrt(error2) / length(ref, s->count));
+}
+
+void gradient_check(const net_fixture *f, const float *gradient, const double *ref,
+                    const double *terms) {
     const bpt_segments *s = &f->model->segments;
-    for (size_t i = 0; i < s->n; i++)
-        check_segment(&s->items[i], gradient + s->items[i].offset, ref + s->items[i].offset);
+    for (size_t i = 0; i < s->n; i++) {
+        const size_t first = s->items[i].offset;
+        check_segment(&s->items[i], gradient + first, ref + first, terms + first);
+    }
 }
 
 /* ---- one test of each sort for each model ---- */

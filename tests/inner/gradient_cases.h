@@ -30,13 +30,14 @@ net_fixture gradient_open(const gradient_case *c, int64_t batch);
 /** @return the case with few enough weights to move each of them; net_close() */
 net_fixture gradient_open_small(const gradient_case *c, int64_t batch);
 
-/** Compares the gradient of every segment with one in double precision: |g - ref| / |ref| of the
- * whole segment is at most 1e-5; that of each value is at most 1e-4 where the value is large enough
- * to judge, at least a tenth of the segment's root mean square. Smaller values are sums of fp32
- * terms that cancel, and are as exact as one of a tenth: within 1e-5 of the root mean square. Where
- * all of ref is 0, so is all of g.
- * @param gradient,ref flat, in the order of the model's segments */
-void gradient_check(const net_fixture *f, const float *gradient, const double *ref);
+/** Compares the gradient of every segment with one in double precision. Large enough to judge is
+ * what does not cancel too far: at least a tenth of the root mean square, over the segment, of the
+ * sums of absolute terms, by which errors of fp32 go. |g - ref| is at most 1e-4 |ref| for every
+ * value that is large enough, and for a smaller one what it is for the smallest of those. Of the
+ * whole segment, ||g - ref|| is at most 1e-5 ||ref||, if that is large enough likewise.
+ * @param gradient,ref,terms flat; the last two as from ref_network() */
+void gradient_check(const net_fixture *f, const float *gradient, const double *ref,
+                    const double *terms);
 
 /** A sort of test, run for every case. */
 typedef struct gradient_sort {

@@ -29,7 +29,7 @@ typedef struct {
     double *pixels, *weights;
     ref_batch batch; /* for the loops */
     float *gradient;
-    double *ref_gradient;
+    double *ref_gradient, *terms;
     size_t n_large; /* weights whose gradient is large enough to judge in fp32 */
 } subject;
 
@@ -44,11 +44,13 @@ static subject open_subject(const gradient_case *c) {
     s.batch = (ref_batch){
         .n = BATCH, .pixels = s.pixels, .labels = f->labels, .denominator = (double)BATCH};
     s.ref_gradient = ref_zeros(f->n_weights);
-    ref_network(f->model, &s.batch, s.weights, NULL, s.ref_gradient);
+    s.terms = ref_zeros(f->n_weights);
+    ref_network(f->model, &s.batch, s.weights, NULL, s.ref_gradient, s.terms);
     return s;
 }
 
 static void close_subject(subject *s) {
+    free(s->terms);
     free(s->ref_gradient);
     free(s->gradient);
     free(s->weights);
@@ -74,9 +76,9 @@ static const double REF_STEPS[] = {1e-5, 1e-6, 1e-7}, REF_RTOL = 1e-6, REF_LARGE
 static bool ref_difference(subject *s, size_t i, double step, double *difference) {
     const double w = s->weights[i], above = w + step, below = w - step;
     s->weights[i] = above;
-    const ref_result a = ref_network(s->f.model, &s->batch, s->weights, NULL, NULL);
+    const ref_result a = ref_network(s->f.model, &s->batch, s->weights, NULL, NULL, NULL);
     s->weights[i] = below;
-    const ref_result b = ref_network(s->f.model, &s->batch, s->weights, NULL, NULL);
+    const ref_result b = ref_network(s->f.model, &s->batch, s->weights, NULL, NULL, NULL);
     s->weights[i] = w;
     *difference = (a.loss_sum - b.loss_sum) / ((above - below) * BATCH);
     return a.switches == b.switches;
@@ -140,7 +142,7 @@ static bool judge_engine(subject *s, size_t i) {
 static void test_differences(void **state) {
     subject s = open_subject(*state);
     size_t n_in_fp32 = 0, n_in_double = 0;
-    gradient_check(&s.f, s.gradient, s.ref_gradient);
+    gradient_check(&s.f, s.gradient, s.ref_gradient, s.terms);
     for (size_t i = 0; i < s.f.n_weights; i++) {
         n_in_fp32 += judge_engine(&s, i);
         n_in_double += judge_reference(&s, i);

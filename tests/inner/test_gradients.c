@@ -58,17 +58,18 @@ static void check_logits(const net_fixture *f, const double *ref) {
 
 static void check_against_reference(const net_fixture *f) {
     double *ref_logits = ref_zeros((size_t)(f->batch * f->model->classes));
-    double *ref_gradient = ref_zeros(f->n_weights);
+    double *ref_gradient = ref_zeros(f->n_weights), *terms = ref_zeros(f->n_weights);
     const float denominator = (float)f->batch;
     const ref_result ref = ref_network_f32(f->model, f->batch, f->pixels, f->labels, denominator,
-                                           f->weights, ref_logits, ref_gradient);
+                                           f->weights, ref_logits, ref_gradient, terms);
     bpt_batch_result result;
     net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, denominator, &result));
     float *gradient = net_vector(f, BPT_VECTOR_GRADIENTS);
     check_loss(&result, &ref);
-    gradient_check(f, gradient, ref_gradient);
+    gradient_check(f, gradient, ref_gradient, terms);
     check_logits(f, ref_logits);
     free(gradient);
+    free(terms);
     free(ref_gradient);
     free(ref_logits);
 }
