@@ -224,7 +224,7 @@ static void test_sgd_follows_reference(void **state) {
         refill(&f, step);
         double *pixels = ref_doubles(f.pixels, f.n_pixels);
         const ref_batch batch = {23, pixels, f.labels, 16.0};
-        const ref_result ref = ref_network(f.model, &batch, weights, NULL, gradient);
+        const ref_result ref = ref_network(f.model, &batch, weights, NULL, gradient, NULL);
         ref_network_update(&f.model->segments, weights, momentum, gradient, rate, mu, decay);
         net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, (float)rate, 16.0f, &result));
         assert_true(fabs(result.loss_sum - ref.loss_sum) <= 1e-5 * ref.loss_sum);

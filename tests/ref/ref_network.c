@@ -1,5 +1,7 @@
 #include "tests/ref/ref_network.h"
 
+#include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -11,6 +13,7 @@ typedef struct {
     size_t n_in, n_out; /* values of the whole batch */
     const double *weight, *bias;
     double *d_weight, *d_bias;
+    double *weight_terms, *bias_terms;
     const double *x;
     double *y, *dy;
     int64_t *winner; /* maxpool */
@@ -59,17 +62,20 @@ static void describe(stage *g, const bpt_layer *l, int64_t n) {
     g->dy = ref_zeros(g->n_out);
 }
 
-/* Points a layer to its part of the flat vectors. */
-static void bind(stage *g, const bpt_segments *s, const double *weights, double *gradient) {
+/* Points a layer to its part of the flat vectors; gradient and terms may be NULL. */
+static void bind(stage *g, const bpt_segments *s, const double *weights, double *gradient,
+                 double *terms) {
     const bpt_layer *l = g->layer;
     if (l->n_segments == 0) return;
     const size_t weight = s->items[l->first_segment].offset;
     g->weight = weights + weight;
     if (gradient) g->d_weight = gradient + weight;
+    if (terms) g->weight_terms = terms + weight;
     if (l->n_segments == 1) return;
     const size_t bias = s->items[l->first_segment + 1].offset;
     g->bias = weights + bias;
     if (gradient) g->d_bias = gradient + bias;
+    if (terms) g->bias_terms = terms + bias;
 }
 
 static void run_forward(stage *g) {
@@ -82,6 +88,26 @@ static void run_forward(stage *g) {
         ref_fc_forward(&g->fc, g->x, g->weight, g->bias, g->y);
     else
         ref_relu_forward(g->n_out, g->x, g->y);
+}
+
+static double *absolutes(const double *x, size_t n) {
+    double *y = ref_zeros(n);
+    for (size_t i = 0; i < n; i++) y[i] = fabs(x[i]);
+    return y;
+}
+
+/* What backward does for the weights, with every product that it sums made positive. */
+static void sum_terms(const stage *g) {
+    double *x = absolutes(g->x, g->n_in), *dy = absolutes(g->dy, g->n_out);
+    if (g->layer->kind == &bpt_layer_conv) {
+        ref_conv_backward_weight(&g->window, x, dy, g->weight_terms);
+        if (g->bias_terms) ref_conv_backward_bias(&g->window, dy, g->bias_terms);
+    } else {
+        ref_fc_backward_weight(&g->fc, x, dy, g->weight_terms);
+        if (g->bias_terms) ref_fc_backward_bias(&g->fc, dy, g->bias_terms);
+    }
+    free(dy);
+    free(x);
 }
 
 /* dx is NULL for the first layer: nobody wants the gradient of the pixels. */
@@ -104,6 +130,16 @@ static void run_backward(stage *g, double *dx) {
     }
 }
 
+/* A single changed value changes the hash: each step is a bijection (FNV-1a, by words). */
+static void hash_switches(const stage *g, uint64_t *hash) {
+    const bool is_relu = g->layer->kind == &bpt_layer_relu;
+    if (!is_relu && !g->winner) return;
+    for (size_t i = 0; i < g->n_out; i++) {
+        const uint64_t word = is_relu ? g->x[i] > 0.0 : (uint64_t)g->winner[i];
+        *hash = (*hash ^ word) * UINT64_C(1099511628211);
+    }
+}
+
 static void count_correct(const ref_batch *batch, int64_t classes, const double *logits,
                           ref_result *result) {
     for (int64_t i = 0; i < batch->n; i++) {
@@ -117,27 +153,30 @@ static void count_correct(const ref_batch *batch, int64_t classes, const double 
 }
 
 ref_result ref_network(const bpt_model *model, const ref_batch *batch, const double *weights,
-                       double *logits, double *gradient) {
+                       double *logits, double *gradient, double *terms) {
     const size_t n = model->n_layers;
     stage *stages = calloc(n, sizeof *stages);
     if (!stages) die("no memory for", model->name);
+    ref_result result = {0};
     const double *x = batch->pixels;
     for (size_t i = 0; i < n; i++) {
         stage *g = &stages[i];
         describe(g, &model->layers[i], batch->n);
-        bind(g, &model->segments, weights, gradient);
+        bind(g, &model->segments, weights, gradient, terms);
         g->x = x;
         run_forward(g);
+        hash_switches(g, &result.switches);
         x = g->y;
     }
     const stage *last = &stages[n - 1];
-    ref_result result = {0};
     result.loss_sum = ref_softmax_loss(batch->n, model->classes, last->y, batch->labels,
                                        batch->denominator, last->dy);
     count_correct(batch, model->classes, last->y, &result);
     for (size_t i = 0; logits && i < last->n_out; i++) logits[i] = last->y[i];
-    for (size_t i = n; gradient && i-- > 0;)
+    for (size_t i = n; gradient && i-- > 0;) {
         run_backward(&stages[i], i > 0 ? stages[i - 1].dy : NULL);
+        if (stages[i].weight_terms) sum_terms(&stages[i]);
+    }
     for (size_t i = 0; i < n; i++) {
         free(stages[i].winner);
         free(stages[i].y);
@@ -149,11 +188,11 @@ ref_result ref_network(const bpt_model *model, const ref_batch *batch, const dou
 
 ref_result ref_network_f32(const bpt_model *model, int64_t n, const float *pixels,
                            const int32_t *labels, double denominator, const float *weights,
-                           double *logits, double *gradient) {
+                           double *logits, double *gradient, double *terms) {
     double *x = ref_doubles(pixels, n_values(model->input, n));
     double *w = ref_doubles(weights, model->segments.n_elements);
     const ref_batch batch = {.n = n, .pixels = x, .labels = labels, .denominator = denominator};
-    const ref_result result = ref_network(model, &batch, w, logits, gradient);
+    const ref_result result = ref_network(model, &batch, w, logits, gradient, terms);
     free(x);
     free(w);
     return result;

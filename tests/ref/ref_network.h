@@ -25,19 +25,25 @@ typedef struct ref_batch {
 typedef struct ref_result {
     double loss_sum;
     uint64_t n_correct, n_samples; /* of equal logits the first wins */
+    /* A hash of which values each ReLU lets pass and which each maximum takes. If it is the same at
+     * two weight vectors that differ in one layer, the logits are linear in between: no kink. */
+    uint64_t switches;
 } ref_result;
 
 /** Forward, loss and, if @p gradient is not NULL, backward.
  * @param weights  flat, in the order of model->segments
  * @param logits   shape [N, classes]; may be NULL
- * @param gradient flat, in the same order as @p weights; may be NULL */
+ * @param gradient flat, in the same order as @p weights; may be NULL
+ * @param terms    flat, in the same order: for each weight, the sum of the absolute values of the
+ *                 terms whose sum is its gradient, which is what rounding errors are measured by;
+ *                 may be NULL, and is if @p gradient is */
 ref_result ref_network(const bpt_model *model, const ref_batch *batch, const double *weights,
-                       double *logits, double *gradient);
+                       double *logits, double *gradient, double *terms);
 
 /** The same from floats. @param pixels shape [N, C, H, W]; @param weights flat */
 ref_result ref_network_f32(const bpt_model *model, int64_t n, const float *pixels,
                            const int32_t *labels, double denominator, const float *weights,
-                           double *logits, double *gradient);
+                           double *logits, double *gradient, double *terms);
 
 /** Compares a flat vector segment by segment.
  * @param[out] name of the worst segment; may be NULL
