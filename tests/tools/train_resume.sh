@@ -17,6 +17,16 @@ stopped() { # RUN: ended early, checkpoint whole, nothing of an end
     [ ! -e "$1/summary.json" ] || die "a stopped run has a summary"
 }
 
+same_evaluations() { # RUN RUN: in their metrics
+    python3 - "$1" "$2" <<'END' || die "the evaluations of $1 and $2 differ"
+import json, sys
+def evals(run):
+    events = map(json.loads, open(run + "/metrics.jsonl"))
+    return [(e["epoch"], e["step"], e["loss"], e["accuracy"]) for e in events if e["event"] == "eval"]
+assert evals(sys.argv[1]) == evals(sys.argv[2]), (evals(sys.argv[1]), evals(sys.argv[2]))
+END
+}
+
 # ---- by signal, and bit for bit as if it had never stopped ----
 
 stop_by_signal() { # RUN SIGNAL COMMAND...: leaves RUN with a checkpoint
@@ -75,13 +85,29 @@ for options in "sgwu --partition even" allreduce; do
     stopped runs/$update-stop
     run 0 ranks 2 "$train" "${both[@]}" --output runs/$update-stop --resume auto
     same_weights runs/$update runs/$update-stop
-    python3 - runs/$update runs/$update-stop <<'END' || die "evaluations of $update"
-import json, sys
-def evals(run):
-    events = map(json.loads, open(run + "/metrics.jsonl"))
-    return [(e["epoch"], e["loss"]) for e in events if e["event"] == "eval"]
-assert evals(sys.argv[1]) == evals(sys.argv[2]), (evals(sys.argv[1]), evals(sys.argv[2]))
-END
+    same_evaluations runs/$update runs/$update-stop
+done
+
+# Where every meeting is for an evaluation, the one to stop is too: it is made after the resume.
+often=(--lr 0.01 --epochs 2 --eval-every 0.001)
+for options in "1 local" "2 sgwu --partition even --sync-every 1" "2 allreduce"; do
+    # shellcheck disable=SC2206 # several words
+    words=($options)
+    n=${words[0]} name=runs/often-${words[1]}
+    both=("${common[@]}" "${often[@]}" --update "${words[@]:1}")
+    run 0 ranks "$n" "$train" "${both[@]}" --output "$name"
+    start_ranks "$n" "$train" "${both[@]}" --output "$name-stop"
+    await "$name-stop/metrics.jsonl" '"event": "eval"'
+    kill -s TERM "$(rank_process "$n")" || die "rank $n of $name is not there"
+    finish 75
+    # Once more, perhaps while that evaluation is made.
+    start_ranks "$n" "$train" "${both[@]}" --output "$name-stop" --resume auto
+    await "$name-stop/log.rank-$((n - 1)).txt" "going on from"
+    kill -s TERM "$(rank_process "$n")" || die "rank $n of $name is not there"
+    finish 75
+    run 0 ranks "$n" "$train" "${both[@]}" --output "$name-stop" --resume auto
+    same_weights "$name" "$name-stop"
+    same_evaluations "$name" "$name-stop"
 done
 
 # agwu depends on who comes first; it goes on from where all ranks met, and ends well.

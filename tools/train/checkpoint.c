@@ -40,7 +40,7 @@ static void put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "compute_ns", job->count.compute_ns);
     bpt_json_put_u64(w, "wait_ns", job->count.wait_ns);
     bpt_json_put_u64(w, "eval_ns", job->count.eval_ns);
-    bpt_json_put_u64(w, "next_eval", job->next_eval < INT64_MAX ? job->next_eval : 0);
+    bpt_json_put_bool(w, "eval_due", job->eval_due);
     bpt_json_put_real(w, "seconds", job->count.seconds + bpt_clock_seconds_since(job->start_ns));
     put_sampler(w, bpt_feed_state(job->feed));
     if (job->exchange) bpt_exchange_snapshot(job->exchange, w, "exchange");
@@ -216,13 +216,13 @@ static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     BPT_TRY(compare_shape(job, c));
     BPT_TRY(bpt_json_get_u64(doc, root, "progress", 0, UINT64_MAX, &c->count.progress));
     BPT_TRY(bpt_json_get_real(doc, root, "seconds", &c->count.seconds));
+    BPT_TRY(bpt_json_get_bool(doc, root, "eval_due", &c->eval_due));
     if (!c->exact) return BPT_OK;
     BPT_TRY(bpt_json_get_u64(doc, root, "steps", 0, UINT64_MAX, &c->count.steps));
     BPT_TRY(bpt_json_get_u64(doc, root, "samples", 0, UINT64_MAX, &c->count.samples));
     BPT_TRY(bpt_json_get_u64(doc, root, "compute_ns", 0, UINT64_MAX, &c->count.compute_ns));
     BPT_TRY(bpt_json_get_u64(doc, root, "wait_ns", 0, UINT64_MAX, &c->count.wait_ns));
     BPT_TRY(bpt_json_get_u64(doc, root, "eval_ns", 0, UINT64_MAX, &c->count.eval_ns));
-    BPT_TRY(bpt_json_get_u64(doc, root, "next_eval", 0, UINT64_MAX, &c->next_eval));
     return get_sampler(doc, &c->sampler);
 }
 

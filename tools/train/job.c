@@ -276,7 +276,9 @@ static bpt_status open_state(bpt_job *job, uint64_t offset) {
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, offset, c)), done);
     set_due(job);
-    if (c && c->exact && c->next_eval) job->next_eval = c->next_eval;
+    job->eval_due = c && c->eval_due;
+    BPT_TRY_GOTO(status, bpt_comm_broadcast(job->comm, 0, &job->eval_due, sizeof job->eval_due),
+                 done);
     if (c) bpt_info("going on from %s at epoch %.2f", c->path, bpt_job_epoch(job));
     if (c && !c->exact && job->rank == 0)
         bpt_warn("%s is of another job (%s differs): momentum and order of samples start anew",

@@ -66,6 +66,7 @@ typedef struct bpt_job {
     bpt_interval interval;
     float *flat;                         /* scratch vector, shape [n weights] */
     uint64_t next_eval, next_checkpoint; /* progress at which they are due; UINT64_MAX: never */
+    bool eval_due;                       /* of the present weights: put off by a stop */
     bpt_json_writer json;                /* for events */
     double last_loss, test_loss, test_accuracy;
 } bpt_job;
@@ -97,7 +98,8 @@ void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
 /** Prints the line of progress and writes a step event, if it is time to. */
 bpt_status bpt_job_report(bpt_job *job);
 
-/** Evaluates the network's present weights on the test split and writes an event.
+/** Evaluates the network's present weights on the test split and writes an event. An evaluation
+ * that is stopped stays due (eval_due).
  * @param together all ranks take part, each with its part of the split; else this rank alone
  * @param[out] stopped whether a rank was told to stop meanwhile: then there is no event and no
  *                 result

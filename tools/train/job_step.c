@@ -214,7 +214,7 @@ bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
     BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);
     if (together) BPT_TRY(sum_contributions(job, &mine, &all));
     job->count.eval_ns += bpt_clock_ns() - start_ns;
-    *stopped = all.stopped != 0;
+    *stopped = job->eval_due = all.stopped != 0;
     if (*stopped) return BPT_OK;
     job->test_loss = all.result.loss_sum / (double)all.result.n_samples;
     job->test_accuracy = (double)all.result.n_correct / (double)all.result.n_samples;
