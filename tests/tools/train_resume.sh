@@ -27,6 +27,33 @@ assert evals(sys.argv[1]) == evals(sys.argv[2]), (evals(sys.argv[1]), evals(sys.
 END
 }
 
+same_counts() { # RUN RUN: each rank's in the summaries; the second was stopped and went on
+    python3 - "$1" "$2" <<'END' || die "the counts of $1 and $2 differ"
+import glob, json, sys
+whole, parts = (json.load(open(run + "/summary.json")) for run in sys.argv[1:])
+for mine, other in zip(whole["ranks"], parts["ranks"]):
+    for key in ("samples", "steps", "share", "submissions", "bytes_sent", "bytes_received",
+                "payload_bytes_sent", "payload_bytes_received"):
+        assert mine[key] == other[key], (key, mine, other)
+assert parts["staleness"] == whole["staleness"], (parts["staleness"], whole["staleness"])
+# Times and memory have no value to be equal to, but go up from part to part.
+states = sorted(glob.glob(sys.argv[2] + "/checkpoints/*/rank-0.json"))
+rank = parts["ranks"][0]
+assert len(states) == 2, states
+before = {}
+for saved in map(json.load, map(open, states)):
+    for key in ("compute_ns", "wait_ns", "data_wait_ns", "eval_ns", "comm_cpu_ns"):
+        seconds = rank[key.replace("_ns", "_s")]
+        assert before.get(key, 0) <= saved[key] <= seconds * 1e9 * (1 + 1e-6), (key, saved, rank)
+        before[key] = saved[key]
+    assert 0 < saved["peak_rss_bytes"] <= rank["peak_rss_bytes"], (saved, rank)
+    assert 0 < saved["comm_cpu_ns"] and 0 < saved["seconds"] < parts["seconds"], (saved, parts)
+assert rank["compute_s"] + rank["wait_s"] + rank["eval_s"] < parts["seconds"] * 1.001, parts
+for event in map(json.loads, open(sys.argv[2] + "/metrics.jsonl")):
+    assert 0 <= event.get("rank_wait", 0) <= 1.001 and 0 <= event.get("data_wait", 0) <= 1.001, event
+END
+}
+
 # ---- by signal, and bit for bit as if it had never stopped ----
 
 stop_by_signal() { # RUN SIGNAL COMMAND...: leaves RUN with a checkpoint
@@ -86,6 +113,7 @@ for options in "sgwu --partition even" allreduce; do
     run 0 ranks 2 "$train" "${both[@]}" --output runs/$update-stop --resume auto
     same_weights runs/$update runs/$update-stop
     same_evaluations runs/$update runs/$update-stop
+    same_counts runs/$update runs/$update-stop
 done
 
 # Where every meeting is for an evaluation, the one to stop is too: it is made after the resume.
@@ -121,7 +149,9 @@ before=$(newest runs/agwu)
 run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu --resume auto
 check_json runs/agwu/summary.json 'd["test_accuracy"] > 0.5' '8 <= d["epochs"] < 9' \
     'sum(r["samples"] for r in d["ranks"]) == d["samples"]' \
-    'math.isclose(sum(r["share"] for r in d["ranks"]), 1)'
+    'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
+    'sum(r["submissions"] for r in d["ranks"]) * 2 * d["weight_bytes"] == sum(r["payload_bytes_sent"] for r in d["ranks"])' \
+    'sum(r["submissions"] for r in d["ranks"]) * len(d["ranks"]) == sum(d["staleness"])'
 
 # ---- other ranks, other options ----
 

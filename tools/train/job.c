@@ -359,6 +359,7 @@ bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm
     job->comm_cpu_before_s = bpt_comm_cpu_seconds(comm);
     job->start_ns = job->interval.start_ns = bpt_clock_ns();
     job->interval.progress = job->count.progress;
+    job->interval.wait_ns = job->count.wait_ns;
     return BPT_OK;
 }
 
