@@ -78,6 +78,25 @@ static void choose_rate(bpt_job *job) {
 
 /* ---- parts ---- */
 
+/* One step of all ranks is at most an epoch: a larger one would hold samples twice. */
+static bpt_status check_batch(const bpt_job *job) {
+    const uint64_t in_step = job->update == BPT_UPDATE_ALLREDUCE ? 1 : job->n_ranks;
+    if (job->batch_all <= job->epoch_samples) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "--batch-size %lld: a step of %u rank%s takes %llu samples, split "
+                 "\"%s\" has %llu",
+                 (long long)job->options->batch_size, job->n_ranks, job->n_ranks == 1 ? "" : "s",
+                 (unsigned long long)job->batch_all, job->train->name,
+                 (unsigned long long)job->epoch_samples);
+    if (job->epoch_samples < in_step)
+        bpt_hint("use fewer ranks");
+    else
+        bpt_hint("give --batch-size %llu or less",
+                 (unsigned long long)(job->epoch_samples / in_step));
+    return status;
+}
+
 static bpt_status open_data(bpt_job *job) {
     const bpt_train_options *o = job->options;
     BPT_TRY(bpt_dataset_open(o->data, &job->dataset));
@@ -88,7 +107,7 @@ static bpt_status open_data(bpt_job *job) {
                         job->train->count == 0 ? o->train_split : o->test_split);
     job->epoch_samples = job->train->count;
     job->total_samples = (uint64_t)ceil(o->epochs * (double)job->epoch_samples);
-    return BPT_OK;
+    return check_batch(job);
 }
 
 static bpt_status open_network(bpt_job *job) {
