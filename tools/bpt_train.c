@@ -87,11 +87,12 @@ int main(int argc, char **argv) {
     bpt_option_request request = BPT_REQUEST_RUN;
     bpt_option_set *set = NULL;
     bpt_comm *comm = NULL;
-    if (argc == 1) {
-        bpt_options_help(&bpt_train_command, stdout);
-        return 0;
-    }
     bpt_log_setup(0, BPT_LOG_INFO);
+    if (argc == 1) {
+        if (is_first_of_launch()) bpt_options_help(&bpt_train_command, stdout);
+        return is_first_of_launch() ? bpt_program_no_arguments("bpt-train")
+                                    : bpt_status_exit(BPT_EUSAGE);
+    }
     const bpt_status parsed = check_options(argc, argv, &options, &request, &set);
     bpt_status status = parsed;
     if (parsed == BPT_OK && request == BPT_REQUEST_RUN &&
