@@ -42,8 +42,8 @@ bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now) {
 
 float bpt_job_rate(const bpt_job *job) {
     const uint64_t step = job->update == BPT_UPDATE_ALLREDUCE ? job->batch_all : job->batch;
-    return (float)bpt_schedule_rate(&job->schedule,
-                                    bpt_job_epoch(job) + (double)step / (double)job->epoch_samples);
+    return (float)bpt_schedule_rate(&job->schedule, bpt_job_epoch(job),
+                                    (double)step / (double)job->epoch_samples);
 }
 
 /* The engine names the layer; who trains knows the step. */
