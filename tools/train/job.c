@@ -107,6 +107,9 @@ static bpt_status open_data(bpt_job *job) {
                         job->train->count == 0 ? o->train_split : o->test_split);
     job->epoch_samples = job->train->count;
     job->total_samples = (uint64_t)ceil(o->epochs * (double)job->epoch_samples);
+    const double eval_every = round(o->eval_every * (double)job->epoch_samples);
+    job->eval_every = o->eval_every > 0 ? (uint64_t)fmax(eval_every, 1.0) : 0;
+    job->checkpoint_every = (uint64_t)o->checkpoint_every * job->batch_all;
     return check_batch(job);
 }
 
@@ -182,8 +185,8 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     const bpt_coordinator_options coordinator = {
         .n_ranks = job->n_ranks,
         .total_samples = job->total_samples,
-        .checkpoint_every = (uint64_t)o->checkpoint_every * job->batch_all,
-        .eval_every = async ? 0 : (uint64_t)(o->eval_every * (double)job->epoch_samples),
+        .checkpoint_every = job->checkpoint_every,
+        .eval_every = async ? 0 : job->eval_every,
         .progress = c && !c->exact ? c->count.progress : 0,
         .n_samples = job->shares ? job->epoch_samples : 0,
         .n_rounds = bpt_job_rounds(job),
@@ -265,19 +268,6 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
     return bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, weights);
 }
 
-/* The first multiple of @p every behind @p progress. */
-static uint64_t next_due(uint64_t progress, uint64_t every) {
-    return every ? (progress / every + 1) * every : UINT64_MAX;
-}
-
-static void set_due(bpt_job *job) {
-    const bpt_train_options *o = job->options;
-    job->next_eval =
-        next_due(job->count.progress, (uint64_t)(o->eval_every * (double)job->epoch_samples));
-    job->next_checkpoint =
-        next_due(job->count.progress, (uint64_t)o->checkpoint_every * job->batch_all);
-}
-
 static bpt_status open_state(bpt_job *job, uint64_t offset) {
     float *weights = NULL;
     bpt_checkpoint checkpoint = {0};
@@ -294,7 +284,8 @@ static bpt_status open_state(bpt_job *job, uint64_t offset) {
     BPT_TRY_GOTO(status, set_state(job, c, weights), done);
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, offset, c)), done);
-    set_due(job);
+    job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
+    job->next_checkpoint = bpt_coordinator_next(job->count.progress, job->checkpoint_every);
     job->eval_due = c && c->eval_due;
     BPT_TRY_GOTO(status, bpt_comm_broadcast(job->comm, 0, &job->eval_due, sizeof job->eval_due),
                  done);

@@ -53,10 +53,11 @@ typedef struct bpt_job {
     uint64_t start_ns;        /* of this process's training */
     double comm_cpu_before_s; /* processor time of the MPI thread until then: starting MPI */
     bpt_interval interval;
-    float *flat;                         /* scratch vector, shape [n weights] */
-    uint64_t next_eval, next_checkpoint; /* progress at which they are due; UINT64_MAX: never */
-    bool eval_due;                       /* of the present weights: put off by a stop */
-    bpt_json_writer json;                /* for events */
+    float *flat;                           /* scratch vector, shape [n weights] */
+    uint64_t eval_every, checkpoint_every; /* samples of progress between them; 0: never */
+    uint64_t next_eval, next_checkpoint;   /* progress at which they are due; UINT64_MAX: never */
+    bool eval_due;                         /* of the present weights: put off by a stop */
+    bpt_json_writer json;                  /* for events */
     double last_loss, test_loss, test_accuracy;
 } bpt_job;
 
