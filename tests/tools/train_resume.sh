@@ -117,7 +117,8 @@ for options in "sgwu --partition even" allreduce; do
 done
 
 # Where every meeting is for an evaluation, the one to stop is too: it is made after the resume.
-often=(--lr 0.01 --epochs 2 --eval-every 0.001)
+mkdir few && (cd few && make_data 2000 60) || die "data"
+often=(--data few/data --lr 0.01 --epochs 2 --eval-every 0.001) # about a second
 for options in "1 local" "2 sgwu --partition even --sync-every 1" "2 allreduce"; do
     # shellcheck disable=SC2206 # several words
     words=($options)
