@@ -52,22 +52,12 @@ typedef struct {
 
 static bpt_conv_problem tile_problem(const bpt_layer *l, int64_t n) {
     const bpt_conv_config *config = l->config;
-    return (bpt_conv_problem){
-        .n = n,
-        .c = l->in.c,
-        .h = l->in.h,
-        .w = l->in.w,
-        .k = l->out.c,
-        .p = l->out.h,
-        .q = l->out.w,
-        .r = config->kernel[0],
-        .s = config->kernel[1],
-        .stride = {config->stride[0], config->stride[1]},
-        .pad = {config->pad[0], config->pad[1]},
-        .dilation = {config->dilation[0], config->dilation[1]},
-        .groups = config->groups,
-        .bias = config->bias,
-    };
+    bpt_conv_problem p = bpt__window_problem(l, n, config->kernel, config->stride, config->pad);
+    p.dilation[0] = config->dilation[0];
+    p.dilation[1] = config->dilation[1];
+    p.groups = config->groups;
+    p.bias = config->bias;
+    return p;
 }
 
 static bpt_status wants_plain(const bpt_layer *l, bpt_builder *b, const bpt_conv_problem *first,

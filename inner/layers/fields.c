@@ -121,6 +121,25 @@ bpt_status bpt__window_infer(bpt_layer *l, const int64_t *kernel, const int64_t 
     return BPT_OK;
 }
 
+bpt_conv_problem bpt__window_problem(const bpt_layer *l, int64_t n, const int64_t *kernel,
+                                     const int64_t *stride, const int64_t *pad) {
+    return (bpt_conv_problem){
+        .n = n,
+        .c = l->in.c,
+        .h = l->in.h,
+        .w = l->in.w,
+        .k = l->out.c,
+        .p = l->out.h,
+        .q = l->out.w,
+        .r = kernel[0],
+        .s = kernel[1],
+        .stride = {stride[0], stride[1]},
+        .pad = {pad[0], pad[1]},
+        .dilation = {1, 1},
+        .groups = 1,
+    };
+}
+
 bpt_status bpt__weights_infer(const bpt_layer *l, bpt_segments *s, const int64_t *dims, int n_dims,
                               bool bias) {
     char name[BPT_NAME_SIZE];

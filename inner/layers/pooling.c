@@ -26,24 +26,6 @@ typedef struct {
     bpt_pool_kind kind;
 } pool_state;
 
-static bpt_conv_problem tile_problem(const bpt_layer *l, const bpt_pool_config *config, int64_t n) {
-    return (bpt_conv_problem){
-        .n = n,
-        .c = l->in.c,
-        .h = l->in.h,
-        .w = l->in.w,
-        .k = l->in.c,
-        .p = l->out.h,
-        .q = l->out.w,
-        .r = config->kernel[0],
-        .s = config->kernel[1],
-        .stride = {config->stride[0], config->stride[1]},
-        .pad = {config->pad[0], config->pad[1]},
-        .dilation = {1, 1},
-        .groups = 1,
-    };
-}
-
 bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_kind kind,
                                   const bpt_pool_config *config, const bpt_activation *in,
                                   bpt_activation *out, void **state_out) {
@@ -54,7 +36,8 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
         uint32_t id;
-        state->problem[t] = tile_problem(l, config, bpt_builder_tile_samples(b, t));
+        state->problem[t] = bpt__window_problem(l, bpt_builder_tile_samples(b, t), config->kernel,
+                                                config->stride, config->pad);
         BPT_TRY(bpt_cpu_pool_forward(b->cpu, &state->problem[t], kind, in->layout[t], &k));
         bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST));
         const bpt_layout *workspace = bpt_kernel_layout(k, BPT_SLOT_WORKSPACE);

@@ -223,7 +223,8 @@ static void test_sgd_follows_reference(void **state) {
         bpt_batch_result result;
         refill(&f, step);
         double *pixels = ref_doubles(f.pixels, f.n_pixels);
-        const ref_batch batch = {23, pixels, f.labels, 16.0};
+        const ref_batch batch = {
+            .n = 23, .pixels = pixels, .labels = f.labels, .denominator = 16.0};
         const ref_result ref = ref_network(f.model, &batch, weights, NULL, gradient, NULL);
         ref_network_update(&f.model->segments, weights, momentum, gradient, rate, mu, decay);
         net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, (float)rate, 16.0f, &result));

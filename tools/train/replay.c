@@ -67,9 +67,9 @@ static bpt_status next_indices(const replay *r, worker *w) {
 }
 
 static bpt_status repeat_step(replay *r, worker *w) {
-    const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count +
-                         (double)r->o->batch_size / (double)r->split->count;
-    const float rate = (float)bpt_schedule_rate(&r->schedule, epoch);
+    const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count;
+    const double step = (double)r->o->batch_size / (double)r->split->count;
+    const float rate = (float)bpt_schedule_rate(&r->schedule, epoch, step);
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(next_indices(r, w));
