@@ -128,6 +128,10 @@ void ref_network_update(const bpt_segments *s, double *weights, double *momentum
                         const double *gradient, double rate, double mu, double decay) {
     for (size_t i = 0; i < s->n; i++) {
         const bpt_segment *g = &s->items[i];
+        const size_t end = g->offset + g->count;
+        for (size_t j = g->offset; g->role.running > 0.0f && j < end; j++)
+            weights[j] -= (double)g->role.running * gradient[j];
+        if (g->role.running > 0.0f) continue;
         ref_sgd_update(g->count, weights + g->offset, momentum + g->offset, gradient + g->offset,
                        rate, mu, g->role.decays ? decay : 0.0);
     }

@@ -55,7 +55,7 @@ ref_result ref_network_f32(const bpt_model *model, int64_t n, const float *pixel
 double ref_segments_error(const bpt_segments *s, const float *values, const double *ref,
                           const char **name);
 
-/** Updates all segments; weight decay where the segment decays.
+/** Updates all segments as their roles say: with or without weight decay, or as running statistics.
  * @param weights,momentum,gradient flat; @param mu the momentum's factor */
 void ref_network_update(const bpt_segments *s, double *weights, double *momentum,
                         const double *gradient, double rate, double mu, double decay);
