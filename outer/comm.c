@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -28,8 +29,15 @@ static void release(bpt_comm *c) {
     bpt_free(c);
 }
 
+/* MPI asks hwloc for all devices, and where its plugin for displays is installed that one calls on
+ * X servers: a name look-up for each, seconds where there is no name server. */
+static void skip_displays(void) {
+    setenv("HWLOC_COMPONENTS", "-gl", 0);
+}
+
 bpt_status bpt_comm_start(bpt_comm **comm) {
     bpt_comm *c = NULL;
+    skip_displays();
     BPT_TRY(BPT_NEW("communication", 1, &c));
     sem_init(&c->wake, 0, 0);
     pthread_mutex_init(&c->mutex, NULL);
