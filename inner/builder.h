@@ -43,9 +43,10 @@ typedef struct bpt_deps {
 /** Output of a layer (or the network's input), tile by tile, as one of its readers sees it. */
 typedef struct bpt_activation {
     bpt_shape shape;
-    bool wants_grad; /* false for the network's input and what is a copy of it */
-    bool read_only;  /* others need these values: no layer may work in place on them */
-    bool plain;      /* row-major, and tiles lie one behind the other: [N, C, H, W] as one array */
+    bool wants_grad;     /* false for the network's input and what is a copy of it */
+    bool read_only;      /* others need these values: no layer may work in place on them */
+    bool grad_read_only; /* likewise the gradients */
+    bool plain; /* row-major, and tiles lie one behind the other: [N, C, H, W] as one array */
     const bpt_layout *layout[BPT_MAX_TILES];
     bpt_ref value[BPT_MAX_TILES], grad[BPT_MAX_TILES];
     bpt_deps value_ready[BPT_MAX_TILES], grad_ready[BPT_MAX_TILES];
@@ -193,6 +194,13 @@ void bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
  * @param views shape [n_views] */
 bpt_status bpt_builder_join(bpt_builder *b, const char *label, bpt_activation *a,
                             const bpt_activation *views, size_t n_views);
+
+/** Makes the gradient of an input that of an output, where one is the other or one of its addends.
+ * @param in        what a layer was given
+ * @param converted the same in the layouts of @p out (bpt_builder_convert())
+ * @param out       grad and grad_ready are those that @p in shall have; nobody writes there then */
+bpt_status bpt_builder_pass_back(bpt_builder *b, const char *label, bpt_activation *in,
+                                 bpt_activation *converted, const bpt_activation *out);
 
 /** Chooses the native layout of a segment and reserves its memory.
  * @param n_partials kernels that each write a gradient of their own, at least 1 */

@@ -38,8 +38,9 @@ typedef struct bpt_model_scope {
 } bpt_model_scope;
 
 typedef struct bpt_layer_kind {
-    const char *name; /* in a model file: "conv" */
-    bool joins;       /* takes two or more inputs; else one */
+    const char *name;           /* in a model file: "conv" */
+    bool joins;                 /* takes two or more inputs; else one */
+    bool fuses_add, fuses_relu; /* can do these layers' work too (bpt_fusion) */
 
     const char *const *fields; /* it knows besides "name" and "input", shape [n_fields] */
     size_t n_fields;
@@ -58,7 +59,8 @@ typedef struct bpt_layer_kind {
     uint64_t (*forward_flops)(const bpt_layer *l);
 
     /** Plans the forward pass: kernels, the layer's output and the tasks that fill it.
-     * @param in         the inputs, shape [l->n_inputs]
+     * @param in         the inputs, shape [l->n_inputs]; behind them, if l->fusion.add, that
+     * layer's other input
      * @param[out] out   the output, zeroed; may share memory with an input that is not read_only
      * @param[out] state what plan_backward() will be given, from bpt_builder_object(); may be left
      * NULL
@@ -73,6 +75,15 @@ typedef struct bpt_layer_kind {
                                 const bpt_activation *out, void *state);
 } bpt_layer_kind;
 
+/** Layers that are computed together, in one pass over memory (inner/fusion.c). The first of them
+ * does it all; its output is that of the last. */
+typedef struct bpt_fusion {
+    bool done;  /* another layer does the work of this one */
+    bool relu;  /* this layer does a ReLU behind it too, and behind the add if there is one */
+    size_t add; /* 1 + the add of two inputs behind it that this layer does too; 0: none */
+    size_t own; /* done, an add: which of its inputs is the layer that does its work */
+} bpt_fusion;
+
 /** One layer of a model. */
 struct bpt_layer {
     const bpt_layer_kind *kind;
@@ -85,6 +96,7 @@ struct bpt_layer {
     bpt_shape in, out;                /* in: ins[0] */
     size_t first_segment, n_segments; /* in the model's table */
     void *config;                     /* of config_bytes */
+    bpt_fusion fusion;
 };
 
 /** All kinds. @return shape [*n] */

@@ -275,6 +275,32 @@ const gradient_case gradient_cases[] = {
                "batchnorm: {name: b}, "
                "conv: {input: r, filters: 16, kernel: 1, stride: 2, bias: false}, "
                "batchnorm: {name: d}, add: {input: [b, d]}, relu, global_avgpool, " TO_CLASSES)},
+    {.name = "batchnorm, add and relu, read twice, and again",
+     .batch_statistics = true,
+     .text = MODEL("[3, 5, 5]", "4",
+                   "conv: {name: c1, filters: 5, kernel: 3, pad: 1}, batchnorm, relu: {name: r1}, "
+                   "conv: {name: c2, filters: 5, kernel: 3, pad: 1}, batchnorm: {name: b2}, "
+                   "add: {input: [r1, b2]}, relu: {name: r2}, "
+                   "conv: {name: c3, filters: 5, kernel: 3, pad: 1}, batchnorm: {name: b3}, "
+                   "add: {input: [b3, r2]}, relu, " TO_CLASSES)},
+    {.name = "batchnorm and add without relu",
+     .batch_statistics = true,
+     .text = MODEL("[3, 5, 4]", "4",
+                   "conv: {name: c1, filters: 16, kernel: 3}, batchnorm: {name: b}, "
+                   "conv: {name: c2, input: input, filters: 16, kernel: 3}, "
+                   "batchnorm: {name: d}, add: {input: [d, b]}, " TO_CLASSES)},
+    {.name = "two of batchnorm and relu share the gradient of their sum",
+     .batch_statistics = true,
+     .text = MODEL("[3, 5, 4]", "4",
+                   "conv: {name: c1, filters: 16, kernel: 3}, batchnorm, relu: {name: r}, "
+                   "conv: {name: c2, input: input, filters: 16, kernel: 3}, batchnorm, "
+                   "relu: {name: s}, add: {input: [r, s]}, " TO_CLASSES)},
+    {.name = "batchnorm, add of a layer's output in another order, relu",
+     .batch_statistics = true,
+     .text = MODEL("[3, 5, 4]", "4",
+                   "batchnorm: {name: f}, "
+                   "conv: {name: c, input: input, filters: 3, kernel: 1}, batchnorm: {name: b}, "
+                   "add: {input: [f, b]}, relu, " TO_CLASSES)},
 };
 
 const size_t gradient_n_cases = sizeof gradient_cases / sizeof *gradient_cases;

@@ -101,8 +101,11 @@ static bool judge_reference(subject *s, size_t i) {
 /* ---- in fp32 ---- */
 
 /* The mean loss is known to about 2e-7 in fp32, so that its difference over 2 * step can judge to
- * RTOL what is above NOISE / step. Beyond STEPS[0], the third derivative shows. */
-static const double STEPS[] = {1.0 / 128, 1.0 / 512}, NOISE = 8e-5, RTOL = 1e-2;
+ * RTOL what is above NOISE / step. Beyond steps[0], the third derivative shows. */
+enum { N_STEPS = 2 };
+static const double STEPS[N_STEPS] = {1.0 / 128, 1.0 / 512}, NOISE = 8e-5, RTOL = 1e-2;
+/* Where a few values are divided by their own deviation, it shows earlier. */
+static const double BATCH_STATISTICS_STEPS[N_STEPS] = {1.0 / 1024, 1.0 / 2048};
 
 /* The loss that is trained; an evaluation's is the same for most, and quicker to be had. */
 static double mean_loss(const subject *s) {
@@ -129,14 +132,15 @@ static double engine_difference(subject *s, size_t i, double step) {
 
 /* @return whether one of the steps could judge */
 static bool judge_engine(subject *s, size_t i) {
+    const double *steps = s->c->batch_statistics ? BATCH_STATISTICS_STEPS : STEPS;
     const double gradient = (double)s->gradient[i];
-    for (size_t k = 0; k < sizeof STEPS / sizeof *STEPS; k++) {
-        const double difference = engine_difference(s, i, STEPS[k]);
-        const bool is_large = fmax(fabs(gradient), fabs(difference)) >= NOISE / STEPS[k];
+    for (size_t k = 0; k < N_STEPS; k++) {
+        const double difference = engine_difference(s, i, steps[k]);
+        const bool is_large = fmax(fabs(gradient), fabs(difference)) >= NOISE / steps[k];
         if (!is_large) return false;
         s->n_large += k == 0;
         double unused;
-        if (!ref_difference(s, i, STEPS[k], &unused)) continue;
+        if (!ref_difference(s, i, steps[k], &unused)) continue;
         if (!(fabs(difference - gradient) <= RTOL * fabs(difference)))
             fail_weight(s, "engine's", i, gradient, difference);
         return true;
