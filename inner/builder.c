@@ -101,20 +101,39 @@ static bpt_status plain_layout(bpt_builder *b, bpt_shape s, size_t t, const bpt_
     return bpt_layout_plain(b->cpu, dims, 4, out);
 }
 
+/* Tiles of a plain activation lie one behind the other, so one reservation holds them all. */
+static void reserve_plain(bpt_builder *b, const bpt_activation *a, bpt_ref *refs) {
+    const bpt_shape s = a->shape;
+    const size_t sample_bytes = (size_t)(s.c * s.h * s.w) * sizeof(float);
+    const bpt_ref first =
+        bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, (size_t)b->batch * sample_bytes);
+    for (size_t t = 0; t < b->n_tiles; t++)
+        refs[t] = bpt_ref_plus(first, (size_t)b->tile_start[t] * sample_bytes);
+}
+
+void bpt_builder_reserve_alike(bpt_builder *b, const bpt_activation *a, bpt_ref *refs) {
+    if (a->plain) {
+        reserve_plain(b, a, refs);
+        return;
+    }
+    for (size_t t = 0; t < b->n_tiles; t++)
+        refs[t] =
+            bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bpt_layout_bytes(a->layout[t]));
+}
+
+void bpt_builder_alike(bpt_builder *b, const bpt_activation *in, bpt_activation *out) {
+    *out = (bpt_activation){.shape = in->shape, .wants_grad = in->wants_grad, .plain = in->plain};
+    memcpy(out->layout, in->layout, sizeof out->layout);
+    bpt_builder_reserve_alike(b, out, out->value);
+    if (out->wants_grad) bpt_builder_reserve_alike(b, out, out->grad);
+}
+
 bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bool wants_grad,
                              bpt_activation *out) {
-    const size_t sample_bytes = (size_t)(shape.c * shape.h * shape.w) * sizeof(float);
-    const size_t bytes = (size_t)b->batch * sample_bytes;
     *out = (bpt_activation){.shape = shape, .wants_grad = wants_grad, .plain = true};
-    const bpt_ref value = bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes);
-    const bpt_ref grad =
-        wants_grad ? bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes) : (bpt_ref){0};
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        const size_t offset = (size_t)b->tile_start[t] * sample_bytes;
-        BPT_TRY(plain_layout(b, shape, t, &out->layout[t]));
-        out->value[t] = bpt_ref_plus(value, offset);
-        out->grad[t] = bpt_ref_plus(grad, offset);
-    }
+    for (size_t t = 0; t < b->n_tiles; t++) BPT_TRY(plain_layout(b, shape, t, &out->layout[t]));
+    reserve_plain(b, out, out->value);
+    if (wants_grad) reserve_plain(b, out, out->grad);
     return BPT_OK;
 }
 

@@ -45,7 +45,7 @@ static bpt_status run_loss(void *arg, unsigned worker) {
     const float *x = bpt_at(blocks, tile->logits);
     const int32_t *labels = bpt_at(blocks, tile->labels);
     float *grad = bpt_at(blocks, tile->grad);
-    const float scale = 1.0f / tile->net->denominator;
+    const float scale = 1.0f / tile->net->step.denominator;
     bpt_batch_result result = {0};
     for (int64_t i = 0; i < tile->n; i++, x += classes, grad += classes) {
         const int32_t label = labels[i];

@@ -49,14 +49,18 @@ static bpt_status check_output(const bpt_model *m, const bpt_layer *last) {
     return status;
 }
 
+static void take_input_shapes(const bpt_model *m, bpt_layer *l) {
+    for (size_t j = 0; j < l->n_inputs; j++)
+        l->ins[j] = l->inputs[j] ? m->layers[l->inputs[j] - 1].out : m->input;
+    l->in = l->ins[0];
+}
+
 static bpt_status infer_shapes(bpt_model *m) {
-    bpt_shape shape = m->input;
     for (size_t i = 0; i < m->n_layers; i++) {
         bpt_layer *l = &m->layers[i];
-        l->in = shape;
+        take_input_shapes(m, l);
         const bpt_status status = infer_layer(l, &m->segments);
         if (status != BPT_OK) return locate_failure(m, l);
-        shape = l->out;
     }
     BPT_TRY(check_output(m, &m->layers[m->n_layers - 1]));
     if (m->segments.n > 0) return BPT_OK;
@@ -72,6 +76,7 @@ static bpt_status build(const bpt_yaml *doc, const bpt_model_override *override,
     BPT_TRY_GOTO(status, bpt_strdup(bpt_yaml_name(doc), &m->source), err_free);
     BPT_TRY_GOTO(status, bpt__model_read(doc, override, m), err_free);
     BPT_TRY_GOTO(status, infer_shapes(m), err_free);
+    bpt__model_fuse(m);
     *out = m;
     return BPT_OK;
 err_free:
@@ -102,7 +107,11 @@ bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *ov
 
 void bpt_model_free(bpt_model *model) {
     if (!model) return;
-    for (size_t i = 0; i < model->n_layers; i++) bpt_free(model->layers[i].config);
+    for (size_t i = 0; i < model->n_layers; i++) {
+        bpt_free(model->layers[i].config);
+        bpt_free(model->layers[i].inputs);
+        bpt_free(model->layers[i].ins);
+    }
     bpt_free(model->layers);
     bpt_segments_clear(&model->segments);
     bpt_free(model->name);

@@ -19,7 +19,7 @@ typedef struct bpt_model {
     char *source; /* path of the file */
     bpt_shape input;
     int64_t classes;
-    bpt_layer *layers; /* shape [n_layers] */
+    bpt_layer *layers; /* in an order in which inputs come first; shape [n_layers] */
     size_t n_layers;
     bpt_segments segments;
 } bpt_model;
@@ -44,6 +44,9 @@ bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *ov
 bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
                            const bpt_model_override *override, bpt_model **model);
 void bpt_model_free(bpt_model *model);
+
+/** @return parameters that are trained: all weights but running statistics */
+size_t bpt_model_parameters(const bpt_model *model);
 
 /** @return floating-point operations of forward (1x) and backward (2x) for one sample */
 uint64_t bpt_model_training_flops(const bpt_model *model);

@@ -27,6 +27,20 @@ bpt_status bpt__model_find(const char *name_or_path, char **path);
  * @return BPT_OK, BPT_EUSAGE (names file, line, layer), BPT_ENOMEM */
 bpt_status bpt__model_read(const bpt_yaml *doc, const bpt_model_override *override, bpt_model *m);
 
+/** Reads the field "input" of layer @p l, the last one so far: a name or a list of names of layers
+ * before it, or "input" for the model's. Without the field it is the layer before it.
+ * @param fields a map, or NULL for a bare name
+ * @return BPT_OK, BPT_EUSAGE (no such layer before it; a list for a layer that takes one input,
+ * less than two for one that joins), BPT_ENOMEM */
+bpt_status bpt__model_read_inputs(const bpt_model *m, bpt_layer *l, const bpt_yaml *doc,
+                                  const bpt_yaml_node *fields);
+
+/** @return BPT_OK, BPT_EUSAGE (nobody takes the output of a layer that is not the last) */
+bpt_status bpt__model_check_uses(const bpt_model *m);
+
+/** Decides which layers are computed together; shapes are known. */
+void bpt__model_fuse(bpt_model *m);
+
 /** @return whether a sample of this shape has 1 to BPT__MAX_ACTIVATION values */
 bool bpt__shape_is_allowed(bpt_shape s);
 

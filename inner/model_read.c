@@ -132,6 +132,8 @@ static bpt_status name_layer(const bpt_model *m, bpt_layer *l, const bpt_yaml *d
                                  "layer name \"%s\": letters, digits, - and _ are allowed, "
                                  "%zu of them at most",
                                  name, sizeof l->name - 1);
+        if (strcmp(name, "input") == 0)
+            return bpt_yaml_fail(doc, n, "a layer cannot be called input: that is the model's");
         snprintf(l->name, sizeof l->name, "%s", name);
     } else {
         int number = 1;
@@ -148,8 +150,8 @@ static bpt_status name_layer(const bpt_model *m, bpt_layer *l, const bpt_yaml *d
 
 static bpt_status check_fields(const bpt_layer *l, const bpt_yaml *doc,
                                const bpt_yaml_node *fields) {
-    const char *known[MAX_FIELDS + 1] = {"name"};
-    size_t n = 1;
+    const char *known[MAX_FIELDS + 2] = {"name", "input"};
+    size_t n = 2;
     assert(l->kind->n_fields <= MAX_FIELDS);
     for (size_t i = 0; i < l->kind->n_fields; i++) known[n++] = l->kind->fields[i];
     char what[BPT_NAME_SIZE];
@@ -162,11 +164,13 @@ static bpt_status read_layer(bpt_model *m, const bpt_yaml *doc, const bpt_yaml_n
     const bpt_model_scope scope = {.classes = m->classes};
     const bpt_yaml_node *fields;
     l->line = bpt_yaml_line(item);
+    l->index = m->n_layers;
     BPT_TRY(split_item(doc, item, &l->kind, &fields));
     m->n_layers++;
     BPT_TRY(bpt_alloc("layer settings", 1, l->kind->config_bytes, &l->config));
     BPT_TRY(name_layer(m, l, doc, fields));
     if (fields) BPT_TRY(check_fields(l, doc, fields));
+    BPT_TRY(bpt__model_read_inputs(m, l, doc, fields));
     return l->kind->parse(l, &scope, doc, fields);
 }
 
@@ -179,7 +183,7 @@ static bpt_status read_layers(bpt_model *m, const bpt_yaml *doc) {
     if (n > MAX_LAYERS) return bpt_yaml_fail(doc, list, "%zu layers, more than %d", n, MAX_LAYERS);
     BPT_TRY(BPT_NEW("layers", n, &m->layers));
     for (size_t i = 0; i < n; i++) BPT_TRY(read_layer(m, doc, bpt_yaml_at(list, i)));
-    return BPT_OK;
+    return bpt__model_check_uses(m);
 }
 
 bpt_status bpt__model_read(const bpt_yaml *doc, const bpt_model_override *override, bpt_model *m) {

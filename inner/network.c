@@ -13,7 +13,7 @@ static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     bpt_builder *b = &net->builder;
     const bpt_shape s = net->model->input;
     const size_t sample_bytes = (size_t)(s.c * s.h * s.w) * sizeof(float);
-    *in = (bpt_activation){.shape = s, .plain = true};
+    *in = (bpt_activation){.shape = s, .plain = true, .read_only = true};
     for (size_t t = 0; t < b->n_tiles; t++) {
         const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
         BPT_TRY(bpt_layout_plain(net->cpu, dims, 4, &in->layout[t]));
@@ -22,21 +22,89 @@ static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     return BPT_OK;
 }
 
+/* The views of an activation, one for each reader, in the order of the layers. */
+static bpt_status plan_views(bpt_network *net) {
+    const bpt_model *model = net->model;
+    const size_t n = model->n_layers + 1;
+    void *memory;
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->n_views, (void **)&net->n_views));
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->views, (void **)&net->views));
+    for (size_t i = 0; i < model->n_layers; i++)
+        for (size_t j = 0; j < model->layers[i].n_inputs; j++)
+            net->n_views[model->layers[i].inputs[j]]++;
+    for (size_t a = 0; a < n; a++) {
+        BPT_TRY(bpt_builder_object(&net->builder, net->n_views[a] * sizeof **net->views, &memory));
+        net->views[a] = memory;
+    }
+    return BPT_OK;
+}
+
+/* What is known of the layers while they are planned. */
+typedef struct {
+    size_t *n_taken;      /* readers of each activation so far, shape [n_layers + 1] */
+    bpt_activation ***in; /* inputs of each layer, shape [n_layers] */
+    void **states;        /* of each layer's kind, shape [n_layers] */
+} layer_plans;
+
+static bpt_activation *take_view(bpt_network *net, layer_plans *plans, size_t activation) {
+    return &net->views[activation][plans->n_taken[activation]++];
+}
+
+/* The inputs of a layer, and behind them the other input of an add that it does too. */
+static bpt_status take_inputs(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
+    bpt_activation ***in = &plans->in[l->index];
+    BPT_TRY(bpt_builder_object(&net->builder, (l->n_inputs + 1) * sizeof **in, (void **)in));
+    if (l->fusion.done) { /* of an add, the one input that is not taken yet */
+        (*in)[0] = take_view(net, plans, l->inputs[l->fusion.own]);
+        return BPT_OK;
+    }
+    for (size_t j = 0; j < l->n_inputs; j++) (*in)[j] = take_view(net, plans, l->inputs[j]);
+    if (l->fusion.add) {
+        const bpt_layer *add = &net->model->layers[l->fusion.add - 1];
+        (*in)[l->n_inputs] = take_view(net, plans, add->inputs[1 - add->fusion.own]);
+    }
+    return BPT_OK;
+}
+
+static bpt_status plan_forward(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
+    bpt_activation *out = &net->activations[l->index + 1];
+    bpt_activation **in;
+    BPT_TRY(take_inputs(net, plans, l));
+    in = plans->in[l->index];
+    if (l->fusion.done)
+        *out = *in[0];
+    else
+        BPT_TRY(l->kind->plan_forward(l, &net->builder, in, out, &plans->states[l->index]));
+    bpt_builder_fork(&net->builder, out, net->n_views[l->index + 1], net->views[l->index + 1]);
+    return BPT_OK;
+}
+
+static bpt_status plan_backward(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
+    const size_t n_views = net->n_views[l->index + 1];
+    bpt_activation *out = &net->activations[l->index + 1], **in = plans->in[l->index];
+    if (n_views > 0)
+        BPT_TRY(bpt_builder_join(&net->builder, l->name, out, net->views[l->index + 1], n_views));
+    if (!l->fusion.done)
+        return l->kind->plan_backward(l, &net->builder, in, out, plans->states[l->index]);
+    memcpy(in[0]->grad, out->grad, sizeof out->grad);
+    memcpy(in[0]->grad_ready, out->grad_ready, sizeof out->grad_ready);
+    in[0]->grad_read_only = out->grad_read_only;
+    return BPT_OK;
+}
+
 static bpt_status plan_layers(bpt_network *net) {
     const bpt_model *model = net->model;
+    const size_t n = model->n_layers;
     bpt_builder *b = &net->builder;
-    bpt_activation *a = net->activations;
-    void **states;
-    BPT_TRY(bpt_builder_object(b, model->n_layers * sizeof *states, (void **)&states));
-    for (size_t i = 0; i < model->n_layers; i++) {
-        const bpt_layer *l = &model->layers[i];
-        BPT_TRY(l->kind->plan_forward(l, b, &a[i], &a[i + 1], &states[i]));
-    }
-    BPT_TRY(bpt__plan_loss(net, &a[model->n_layers]));
-    for (size_t i = model->n_layers; i-- > 0;) {
-        const bpt_layer *l = &model->layers[i];
-        BPT_TRY(l->kind->plan_backward(l, b, &a[i], &a[i + 1], states[i]));
-    }
+    layer_plans plans;
+    BPT_TRY(plan_views(net));
+    BPT_TRY(bpt_builder_object(b, n * sizeof *plans.states, (void **)&plans.states));
+    BPT_TRY(bpt_builder_object(b, n * sizeof *plans.in, (void **)&plans.in));
+    BPT_TRY(bpt_builder_object(b, (n + 1) * sizeof *plans.n_taken, (void **)&plans.n_taken));
+    bpt_builder_fork(b, &net->activations[0], net->n_views[0], net->views[0]);
+    for (size_t i = 0; i < n; i++) BPT_TRY(plan_forward(net, &plans, &model->layers[i]));
+    BPT_TRY(bpt__plan_loss(net, &net->activations[n]));
+    for (size_t i = n; i-- > 0;) BPT_TRY(plan_backward(net, &plans, &model->layers[i]));
     return BPT_OK;
 }
 
@@ -56,11 +124,12 @@ static bpt_status plan(bpt_network *net) {
 /* ---- graphs: the tasks of some phases, with the edges among them ---- */
 
 static const unsigned phases_of[BPT_N_GRAPHS] = {
-    [BPT_GRAPH_TRAIN] = BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_UPDATE,
-    [BPT_GRAPH_GRADIENT] =
-        BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE,
+    [BPT_GRAPH_TRAIN] = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS |
+                        BPT_PHASE_BACKWARD | BPT_PHASE_UPDATE,
+    [BPT_GRAPH_GRADIENT] = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS |
+                           BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE,
     [BPT_GRAPH_APPLY] = BPT_PHASE_APPLY,
-    [BPT_GRAPH_EVALUATE] = BPT_PHASE_FORWARD | BPT_PHASE_LOSS,
+    [BPT_GRAPH_EVALUATE] = BPT_PHASE_FORWARD | BPT_PHASE_INFERENCE | BPT_PHASE_LOSS,
     [BPT_GRAPH_EXPORT] = BPT_PHASE_EXPORT,
     [BPT_GRAPH_IMPORT] = BPT_PHASE_IMPORT,
 };
@@ -128,11 +197,12 @@ bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_opt
     net->model = model;
     net->pool = pool;
     net->sgd = sgd;
-    net->denominator = 1.0f;
+    net->step.denominator = 1.0f;
     bpt_status status;
     BPT_TRY_GOTO(status, bpt_cpu_create(bpt_pool_n_workers(pool), &net->cpu), err_free);
     net->builder.cpu = net->cpu;
     net->builder.blocks = &net->blocks;
+    net->builder.step = &net->step;
     bpt_builder_cut(&net->builder, batch);
     BPT_TRY_GOTO(status, plan(net), err_free);
     BPT_TRY_GOTO(status, reserve(net), err_free);
@@ -194,21 +264,25 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *
                             role == BPT_GRAPH_GRADIENT ? BPT_BLOCK_GRADIENTS : BPT_BLOCK_WEIGHTS);
 }
 
+void bpt_network_set_draw(bpt_network *net, bpt_draw draw) {
+    net->step.draw = draw;
+}
+
 bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,
                              float rate, float denominator, bpt_batch_result *result) {
-    net->rate = rate;
-    net->denominator = denominator;
+    net->step.rate = rate;
+    net->step.denominator = denominator;
     return run_batch(net, BPT_GRAPH_TRAIN, pixels, labels, result);
 }
 
 bpt_status bpt_network_gradient(bpt_network *net, const float *pixels, const int32_t *labels,
                                 float denominator, bpt_batch_result *result) {
-    net->denominator = denominator;
+    net->step.denominator = denominator;
     return run_batch(net, BPT_GRAPH_GRADIENT, pixels, labels, result);
 }
 
 bpt_status bpt_network_apply(bpt_network *net, float rate) {
-    net->rate = rate;
+    net->step.rate = rate;
     BPT_TRY(run_graph(net, BPT_GRAPH_APPLY, NULL));
     return bpt__check_weights(net);
 }

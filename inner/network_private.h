@@ -34,13 +34,15 @@ struct bpt_network {
     bpt_sgd_options sgd;
     bpt_activation
         *activations;       /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
+    bpt_activation **views; /* [a][v]: activation a as its reader v sees it; shape [n_layers + 1] */
+    size_t *n_views;        /* readers of each activation, shape [n_layers + 1] */
     bpt_tile_result *tiles; /* shape [n_tiles] */
     bpt_graph *graphs[BPT_N_GRAPHS];
     bool costs_known[BPT_N_GRAPHS]; /* whether a run has told how long the tasks take */
     uint32_t *train_ids;            /* task of the plan for each task of the training graph */
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
-    float rate, denominator;
+    bpt_step_values step;
     bool wants_logits_grad;
     atomic_bool not_finite; /* set by a task that wrote such weights or gradients */
 };

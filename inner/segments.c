@@ -12,10 +12,9 @@
 static const size_t MAX_ELEMENTS = (size_t)1 << 30;
 
 bpt_status bpt_segments_add(bpt_segments *s, const char *name, const int64_t *dims, int n_dims,
-                            int64_t fan_in, bool decays) {
+                            bpt_segment_role role) {
     assert(n_dims >= 1 && n_dims <= BPT_MAX_DIMS);
-    bpt_segment segment = {
-        .offset = s->n_elements, .count = 1, .n_dims = n_dims, .fan_in = fan_in, .decays = decays};
+    bpt_segment segment = {.offset = s->n_elements, .count = 1, .n_dims = n_dims, .role = role};
     for (int d = 0; d < n_dims; d++) {
         assert(dims[d] >= 1);
         segment.dims[d] = dims[d];
@@ -40,11 +39,11 @@ void bpt_segments_initialise(const bpt_segments *s, uint64_t seed, float *weight
     for (size_t i = 0; i < s->n; i++) {
         const bpt_segment *segment = &s->items[i];
         float *values = weights + segment->offset;
-        if (segment->fan_in == 0) {
-            for (size_t j = 0; j < segment->count; j++) values[j] = 0.0f;
+        if (segment->role.fan_in == 0) {
+            for (size_t j = 0; j < segment->count; j++) values[j] = segment->role.initial;
             continue;
         }
-        const float deviation = sqrtf(2.0f / (float)segment->fan_in);
+        const float deviation = sqrtf(2.0f / (float)segment->role.fan_in);
         bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_INIT, i);
         for (size_t j = 0; j < segment->count; j++) values[j] = deviation * bpt_random_normal(&r);
     }

@@ -16,6 +16,15 @@
 
 enum { BPT_NAME_SIZE = 64, BPT_MAX_DIMS = 4 };
 
+/** How a segment begins and what changes it. */
+typedef struct bpt_segment_role {
+    int64_t fan_in; /* inputs of one output: He initialisation; 0: starts at .initial */
+    float initial;
+    bool decays;   /* whether weight decay applies (weights yes, biases no) */
+    float running; /* > 0: a running statistic, not trained: each update takes this part of its
+                    * gradient from it, whatever the optimiser and the learning rate */
+} bpt_segment_role;
+
 /** One tensor of weights. */
 typedef struct bpt_segment {
     char name[BPT_NAME_SIZE]; /* "conv1.weight" */
@@ -23,8 +32,7 @@ typedef struct bpt_segment {
     size_t count;             /* values: the product of dims */
     int n_dims;
     int64_t dims[BPT_MAX_DIMS]; /* conv weight: K, C, R, S; fc weight: K, C; bias: K */
-    int64_t fan_in;             /* inputs of one output: He initialisation; 0: starts at zero */
-    bool decays;                /* whether weight decay applies (weights yes, biases no) */
+    bpt_segment_role role;
 } bpt_segment;
 
 /** The table. Segments lie one behind the other without gaps. */
@@ -38,12 +46,13 @@ typedef struct bpt_segments {
  * @param name "<layer>.<tensor>"; @param dims shape [n_dims], each at least 1
  * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too large) */
 bpt_status bpt_segments_add(bpt_segments *s, const char *name, const int64_t *dims, int n_dims,
-                            int64_t fan_in, bool decays);
+                            bpt_segment_role role);
 
 void bpt_segments_clear(bpt_segments *s);
 
 /** Fills the flat vector with He's initial weights: normal with variance 2 / fan_in (He, Zhang,
- * Ren, Sun 2015, eq. 10), zero where fan_in is 0. Each segment has its own random stream.
+ * Ren, Sun 2015, eq. 10), or the role's initial value where fan_in is 0. Each segment has its own
+ * random stream.
  * @param weights shape [n_elements] */
 void bpt_segments_initialise(const bpt_segments *s, uint64_t seed, float *weights);
 

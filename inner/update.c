@@ -13,6 +13,7 @@ typedef struct {
     size_t n_partials;
     size_t n; /* floats */
     float decay;
+    float running; /* > 0: a running statistic */
 } range_task;
 
 static void sum_partials(const range_task *r) {
@@ -40,8 +41,13 @@ static bpt_status run_apply(void *arg, unsigned worker) {
     (void)worker;
     const range_task *r = arg;
     const bpt_blocks *blocks = &r->net->blocks;
-    bpt_sgd_update(bpt_at(blocks, r->weights), bpt_at(blocks, r->momentum),
-                   bpt_at(blocks, r->gradient), r->n, r->net->rate, r->net->sgd.momentum, r->decay);
+    float *w = bpt_at(blocks, r->weights);
+    const float *g = bpt_at(blocks, r->gradient);
+    if (r->running > 0.0f)
+        bpt_running_update(w, g, r->n, r->running);
+    else
+        bpt_sgd_update(w, bpt_at(blocks, r->momentum), g, r->n, r->net->step.rate,
+                       r->net->sgd.momentum, r->decay);
     check(r, r->weights);
     return BPT_OK;
 }
@@ -70,7 +76,8 @@ static bpt_status plan_range(bpt_network *net, const bpt_weight_plan *w, size_t 
         .partial_stride = stride,
         .n_partials = w->n_partials,
         .n = n,
-        .decay = w->segment->decays ? net->sgd.decay : 0.0f,
+        .decay = w->segment->role.decays ? net->sgd.decay : 0.0f,
+        .running = w->segment->role.running,
     };
     const char *label = w->segment->name;
     BPT_TRY(bpt_builder_task(b, BPT_PHASE_UPDATE, run_update, r, (bpt_task_info){"update", label},

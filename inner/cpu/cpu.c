@@ -13,8 +13,9 @@ bpt_status bpt__dnnl_check(dnnl_status_t code, const char *call) {
 }
 
 void bpt__pad_end(const bpt_conv_problem *p, dnnl_dim_t pad_end[BPT__N_SPATIAL]) {
-    pad_end[0] = (p->p - 1) * p->stride[0] + p->r - p->h - p->pad[0];
-    pad_end[1] = (p->q - 1) * p->stride[1] + p->s - p->w - p->pad[1];
+    const int64_t rows = (p->r - 1) * p->dilation[0] + 1, columns = (p->s - 1) * p->dilation[1] + 1;
+    pad_end[0] = (p->p - 1) * p->stride[0] + rows - p->h - p->pad[0];
+    pad_end[1] = (p->q - 1) * p->stride[1] + columns - p->w - p->pad[1];
 }
 
 /* oneDNN asks OpenMP for its number of threads at creation and at every run; OpenMP keeps that
@@ -110,53 +111,4 @@ bpt_status bpt_cpu_reserve_scratch(bpt_cpu *cpu) {
 
 size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu) {
     return cpu->scratch_bytes * cpu->n_workers;
-}
-
-/* ---- layouts ---- */
-
-/* A layout that has no descriptor yet; bpt_cpu_free() releases it, also after an error. */
-static bpt_status add_layout(bpt_cpu *cpu, bpt_layout **out) {
-    BPT_TRY(BPT_NEW("layout", 1, out));
-    (*out)->next = cpu->layouts;
-    cpu->layouts = *out;
-    return BPT_OK;
-}
-
-bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **out) {
-    bpt_layout *l;
-    BPT_TRY(add_layout(cpu, &l));
-    BPT__DNNL_TRY(dnnl_memory_desc_clone(&l->md, md));
-    *out = l;
-    return BPT_OK;
-}
-
-bpt_status bpt__layout_by_tag(bpt_cpu *cpu, const int64_t *dims, int n_dims, dnnl_format_tag_t tag,
-                              const bpt_layout **out) {
-    bpt_layout *l;
-    BPT_TRY(add_layout(cpu, &l));
-    BPT__DNNL_TRY(dnnl_memory_desc_create_with_tag(&l->md, n_dims, dims, dnnl_f32, tag));
-    *out = l;
-    return BPT_OK;
-}
-
-bpt_status bpt__layout_by_strides(bpt_cpu *cpu, const int64_t *dims, const int64_t *strides,
-                                  int n_dims, const bpt_layout **out) {
-    bpt_layout *l;
-    BPT_TRY(add_layout(cpu, &l));
-    BPT__DNNL_TRY(dnnl_memory_desc_create_with_strides(&l->md, n_dims, dims, dnnl_f32, strides));
-    *out = l;
-    return BPT_OK;
-}
-
-bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out) {
-    static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd};
-    return bpt__layout_by_tag(cpu, dims, n_dims, tags[n_dims - 1], out);
-}
-
-size_t bpt_layout_bytes(const bpt_layout *l) {
-    return dnnl_memory_desc_get_size(l->md);
-}
-
-bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b) {
-    return dnnl_memory_desc_equal(a->md, b->md);
 }

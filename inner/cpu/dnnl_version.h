@@ -76,6 +76,16 @@ dnnl_status_t dnnl_eltwise_backward_primitive_desc_create(
     const bpt__md *diff_src, const bpt__md *diff_dst, const bpt__md *data, float alpha, float beta,
     const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr);
 
+dnnl_status_t dnnl_lrn_forward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_prop_kind_t prop_kind,
+    dnnl_alg_kind_t alg_kind, const bpt__md *src, const bpt__md *dst, dnnl_dim_t local_size,
+    float alpha, float beta, float k, const_dnnl_primitive_attr_t attr);
+dnnl_status_t dnnl_lrn_backward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg_kind,
+    const bpt__md *diff_src, const bpt__md *diff_dst, const bpt__md *src, dnnl_dim_t local_size,
+    float alpha, float beta, float k, const_dnnl_primitive_desc_t hint,
+    const_dnnl_primitive_attr_t attr);
+
 dnnl_status_t dnnl_matmul_primitive_desc_create(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
                                                 const bpt__md *src, const bpt__md *weights,
                                                 const bpt__md *bias, const bpt__md *dst,

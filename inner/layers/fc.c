@@ -64,8 +64,9 @@ static bpt_status plan_segments(const bpt_layer *l, bpt_builder *b) {
     return BPT_OK;
 }
 
-static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state_out) {
+    const bpt_activation *in = inputs[0];
     const bpt_fc_config *config = l->config;
     const int64_t n = b->batch, c = n_inputs(l), k_all = l->out.c;
     fc_state *state;
@@ -187,8 +188,9 @@ static bpt_status plan_backward_bias(const bpt_layer *l, bpt_builder *b, const b
     return bpt_builder_weights_written(b, l->first_segment + 1, done);
 }
 
-static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *in,
+static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *arg) {
+    bpt_activation *in = inputs[0];
     const bpt_fc_config *config = l->config;
     fc_state *state = arg;
     bpt_deps after;

@@ -62,11 +62,40 @@ bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_ya
     return BPT_OK;
 }
 
+bpt_status bpt__field_int(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                          const char *key, int64_t min, int64_t max, int64_t fallback,
+                          int64_t *out) {
+    const bpt_yaml_node *n = find(fields, key);
+    *out = fallback;
+    return n ? bpt_yaml_get_int(doc, n, label_of(l, key).text, min, max, out) : BPT_OK;
+}
+
+bpt_status bpt__field_real(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                           const char *key, double min, double max, double fallback, double *out) {
+    const bpt_yaml_node *n = find(fields, key);
+    *out = fallback;
+    return n ? bpt_yaml_get_real(doc, n, label_of(l, key).text, min, max, out) : BPT_OK;
+}
+
 bpt_status bpt__field_bool(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, bool fallback, bool *out) {
     const bpt_yaml_node *n = find(fields, key);
     *out = fallback;
     return n ? bpt_yaml_get_bool(doc, n, label_of(l, key).text, out) : BPT_OK;
+}
+
+bpt_status bpt__no_fields(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
+                          const bpt_yaml_node *fields) {
+    (void)l;
+    (void)scope;
+    (void)doc;
+    (void)fields;
+    return BPT_OK;
+}
+
+uint64_t bpt__no_flops(const bpt_layer *l) {
+    (void)l;
+    return 0;
 }
 
 bpt_status bpt__window_infer(bpt_layer *l, const int64_t *kernel, const int64_t *stride,
@@ -106,6 +135,8 @@ bpt_conv_problem bpt__window_problem(const bpt_layer *l, int64_t n, const int64_
         .s = kernel[1],
         .stride = {stride[0], stride[1]},
         .pad = {pad[0], pad[1]},
+        .dilation = {1, 1},
+        .groups = 1,
     };
 }
 
@@ -115,8 +146,9 @@ bpt_status bpt__weights_infer(const bpt_layer *l, bpt_segments *s, const int64_t
     int64_t fan_in = 1;
     for (int d = 1; d < n_dims; d++) fan_in *= dims[d];
     snprintf(name, sizeof name, "%s.weight", l->name);
-    BPT_TRY(bpt_segments_add(s, name, dims, n_dims, fan_in, true));
+    BPT_TRY(bpt_segments_add(s, name, dims, n_dims,
+                             (bpt_segment_role){.fan_in = fan_in, .decays = true}));
     if (!bias) return BPT_OK;
     snprintf(name, sizeof name, "%s.bias", l->name);
-    return bpt_segments_add(s, name, dims, 1, 0, false);
+    return bpt_segments_add(s, name, dims, 1, (bpt_segment_role){0});
 }

@@ -32,8 +32,24 @@ bpt_status bpt__field_channels(const bpt_layer *l, const bpt_model_scope *scope,
 bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, int64_t min, const int64_t *fallback, int64_t *out);
 
+/** A whole number from @p min to @p max. */
+bpt_status bpt__field_int(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                          const char *key, int64_t min, int64_t max, int64_t fallback,
+                          int64_t *out);
+
+/** A number from @p min to @p max. */
+bpt_status bpt__field_real(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                           const char *key, double min, double max, double fallback, double *out);
+
 bpt_status bpt__field_bool(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, bool fallback, bool *out);
+
+/** A bpt_layer_kind.parse for kinds without fields. @return BPT_OK */
+bpt_status bpt__no_fields(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
+                          const bpt_yaml_node *fields);
+
+/** A bpt_layer_kind.forward_flops for kinds that multiply no matrices. @return 0 */
+uint64_t bpt__no_flops(const bpt_layer *l);
 
 /** Sets rows and columns of the output of a window that slides over the padded input and never
  * hangs over its edge: floor((H + 2 pad - R) / stride) + 1.

@@ -2,42 +2,31 @@
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
 
-static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
-                        const bpt_yaml_node *fields) {
-    (void)l;
-    (void)scope;
-    (void)doc;
-    (void)fields;
-    return BPT_OK;
-}
-
 static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     (void)s;
     l->out = l->in;
     return BPT_OK;
 }
 
-static uint64_t forward_flops(const bpt_layer *l) {
-    (void)l;
-    return 0;
-}
-
 typedef struct {
     bpt_kernel *forward[BPT_MAX_TILES];
 } relu_state;
 
-/* In place, except on the caller's pixels. */
-static bpt_status plan_output(bpt_builder *b, const bpt_activation *in, bpt_activation *out) {
-    *out = *in;
-    if (in->wants_grad) return BPT_OK;
-    return bpt_builder_plain(b, in->shape, false, out);
+/* In place where it may be. The backward pass needs the output, so nobody may change it. */
+static void plan_output(bpt_builder *b, const bpt_activation *in, bpt_activation *out) {
+    if (in->read_only)
+        bpt_builder_alike(b, in, out);
+    else
+        *out = *in;
+    out->read_only = out->wants_grad;
 }
 
-static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state_out) {
+    const bpt_activation *in = inputs[0];
     relu_state *state;
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
-    BPT_TRY(plan_output(b, in, out));
+    plan_output(b, in, out);
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
         uint32_t id;
@@ -53,8 +42,9 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, const bpt_act
     return BPT_OK;
 }
 
-static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *in,
+static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *arg) {
+    bpt_activation *in = inputs[0];
     const relu_state *state = arg;
     if (!in->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++) {
@@ -73,9 +63,9 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
 
 const bpt_layer_kind bpt_layer_relu = {
     .name = "relu",
-    .parse = parse,
+    .parse = bpt__no_fields,
     .infer = infer,
-    .forward_flops = forward_flops,
+    .forward_flops = bpt__no_flops,
     .plan_forward = plan_forward,
     .plan_backward = plan_backward,
 };

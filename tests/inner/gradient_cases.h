@@ -18,6 +18,8 @@ typedef struct gradient_case {
     const char *text;       /* NULL: the built-in model of that name, with another input */
     int64_t channels, size; /* of that input */
     bool large;             /* for few batches */
+    bool draws;             /* random numbers: training and evaluation differ */
+    bool batch_statistics;  /* samples depend on each other: likewise */
     const char *small;      /* the same layers with fewer weights; NULL: text has few */
 } gradient_case;
 

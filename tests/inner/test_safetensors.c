@@ -29,9 +29,12 @@ static int set_up(void **state) {
     strcpy(f.folder, "/tmp/bpt-test-safetensors-XXXXXX");
     assert_non_null(mkdtemp(f.folder));
     snprintf(f.path, sizeof f.path, "%s/m.safetensors", f.folder);
-    assert_int_equal(bpt_segments_add(&f.segments, "a.weight", (int64_t[]){2, 3}, 2, 3, true),
+    assert_int_equal(bpt_segments_add(&f.segments, "a.weight", (int64_t[]){2, 3}, 2,
+                                      (bpt_segment_role){.fan_in = 3, .decays = true}),
                      BPT_OK);
-    assert_int_equal(bpt_segments_add(&f.segments, "a.bias", (int64_t[]){2}, 1, 0, false), BPT_OK);
+    assert_int_equal(bpt_segments_add(&f.segments, "a.bias", (int64_t[]){2}, 1,
+                                      (bpt_segment_role){.fan_in = 0, .decays = false}),
+                     BPT_OK);
     for (int i = 0; i < 8; i++) f.values[i] = 1.5f * (float)i - 4.0f;
     *state = &f;
     return 0;

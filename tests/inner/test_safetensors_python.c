@@ -20,9 +20,15 @@ static void test_read_by_python(void **state) {
     assert_non_null(mkdtemp(folder));
     snprintf(path, sizeof path, "%s/m.safetensors", folder);
     bpt_segments s = {0};
-    assert_int_equal(bpt_segments_add(&s, "z.weight", (int64_t[]){1, 2, 1, 2}, 4, 4, true), BPT_OK);
-    assert_int_equal(bpt_segments_add(&s, "a.weight", (int64_t[]){2, 1}, 2, 1, true), BPT_OK);
-    assert_int_equal(bpt_segments_add(&s, "a.bias", (int64_t[]){1}, 1, 0, false), BPT_OK);
+    assert_int_equal(bpt_segments_add(&s, "z.weight", (int64_t[]){1, 2, 1, 2}, 4,
+                                      (bpt_segment_role){.fan_in = 4, .decays = true}),
+                     BPT_OK);
+    assert_int_equal(bpt_segments_add(&s, "a.weight", (int64_t[]){2, 1}, 2,
+                                      (bpt_segment_role){.fan_in = 1, .decays = true}),
+                     BPT_OK);
+    assert_int_equal(bpt_segments_add(&s, "a.bias", (int64_t[]){1}, 1,
+                                      (bpt_segment_role){.fan_in = 0, .decays = false}),
+                     BPT_OK);
     const float values[] = {0.5f, -1.25f, 3e38f, 1e-40f, 7, 8, -0.0f};
     const bpt_metadata metadata[] = {{"model", "a \"small\" one\\"}, {"epochs", "3"}};
     assert_int_equal(bpt_safetensors_write(path, &s, values, metadata, 2), BPT_OK);

@@ -16,10 +16,15 @@
 /* A table of a convolution with bias and a fully connected layer; the convolution has K filters. */
 static bpt_segments make_table(int64_t k) {
     bpt_segments s = {0};
-    assert_int_equal(bpt_segments_add(&s, "a.weight", (int64_t[]){k, 8, 5, 5}, 4, 200, true),
+    assert_int_equal(bpt_segments_add(&s, "a.weight", (int64_t[]){k, 8, 5, 5}, 4,
+                                      (bpt_segment_role){.fan_in = 200, .decays = true}),
                      BPT_OK);
-    assert_int_equal(bpt_segments_add(&s, "a.bias", &k, 1, 0, false), BPT_OK);
-    assert_int_equal(bpt_segments_add(&s, "b.weight", (int64_t[]){300, 50}, 2, 50, true), BPT_OK);
+    assert_int_equal(
+        bpt_segments_add(&s, "a.bias", &k, 1, (bpt_segment_role){.fan_in = 0, .decays = false}),
+        BPT_OK);
+    assert_int_equal(bpt_segments_add(&s, "b.weight", (int64_t[]){300, 50}, 2,
+                                      (bpt_segment_role){.fan_in = 50, .decays = true}),
+                     BPT_OK);
     return s;
 }
 
@@ -37,8 +42,8 @@ static void test_offsets(void **state) {
     assert_int_equal(s.items[2].n_dims, 2);
     assert_int_equal(s.items[2].dims[0], 300);
     assert_int_equal(s.items[2].dims[1], 50);
-    assert_true(s.items[2].decays);
-    assert_false(s.items[1].decays);
+    assert_true(s.items[2].role.decays);
+    assert_false(s.items[1].role.decays);
     bpt_segments_clear(&s);
     assert_int_equal(s.n, 0);
     assert_int_equal(s.n_elements, 0);
@@ -49,14 +54,20 @@ static void test_too_large(void **state) {
     (void)state;
     bpt_segments s = make_table(100);
     const int64_t huge[] = {INT64_MAX, INT64_MAX, 3, 3}, limit[] = {1024, 1024, 1024};
-    assert_int_equal(bpt_segments_add(&s, "c.weight", huge, 4, 1, true), BPT_EUSAGE);
-    assert_int_equal(bpt_segments_add(&s, "c.weight", limit, 3, 1, true), BPT_EUSAGE);
+    assert_int_equal(
+        bpt_segments_add(&s, "c.weight", huge, 4, (bpt_segment_role){.fan_in = 1, .decays = true}),
+        BPT_EUSAGE);
+    assert_int_equal(
+        bpt_segments_add(&s, "c.weight", limit, 3, (bpt_segment_role){.fan_in = 1, .decays = true}),
+        BPT_EUSAGE);
     assert_string_equal(bpt_error_last()->text,
                         "with c.weight the model has more than 1073741824 weights");
     assert_int_equal(s.n, 3);
     assert_int_equal(s.n_elements, 35100);
     bpt_segments_clear(&s);
-    assert_int_equal(bpt_segments_add(&s, "c.weight", limit, 3, 1, true), BPT_OK);
+    assert_int_equal(
+        bpt_segments_add(&s, "c.weight", limit, 3, (bpt_segment_role){.fan_in = 1, .decays = true}),
+        BPT_OK);
     assert_int_equal(s.n_elements, 1 << 30);
     bpt_segments_clear(&s);
 }
@@ -71,7 +82,7 @@ static float *initialise(const bpt_segments *s, uint64_t seed) {
 
 /* Mean and variance of a segment lie within 5 standard errors of 0 and 2 / fan_in. */
 static void check_moments(const bpt_segment *t, const float *values) {
-    const double n = (double)t->count, variance = 2.0 / (double)t->fan_in;
+    const double n = (double)t->count, variance = 2.0 / (double)t->role.fan_in;
     double sum = 0.0, squares = 0.0;
     for (size_t i = 0; i < t->count; i++) {
         sum += (double)values[i];
@@ -86,7 +97,7 @@ static void check_moments(const bpt_segment *t, const float *values) {
 
 /* The share of values within one standard deviation tells a normal from a uniform one. */
 static void check_shape(const bpt_segment *t, const float *values) {
-    const double deviation = sqrt(2.0 / (double)t->fan_in), n = (double)t->count;
+    const double deviation = sqrt(2.0 / (double)t->role.fan_in), n = (double)t->count;
     double inside = 0.0;
     for (size_t i = 0; i < t->count; i++) inside += fabs((double)values[i]) < deviation;
     assert_true(fabs(inside / n - 0.6827) < 5.0 * sqrt(0.6827 * 0.3173 / n));
@@ -100,7 +111,7 @@ static void test_he_initialisation(void **state) {
     float *w = initialise(&s, seed);
     for (size_t i = 0; i < s.n; i++) {
         const bpt_segment *t = &s.items[i];
-        if (t->fan_in == 0) continue;
+        if (t->role.fan_in == 0) continue;
         check_moments(t, w + t->offset);
         check_shape(t, w + t->offset);
     }

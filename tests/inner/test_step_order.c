@@ -98,8 +98,8 @@ static void step(net_fixture *f, unsigned phases, preference p, uint64_t id) {
     net_assert_ok(bpt_network_evaluate(f->net, f->pixels, f->labels, &result));
     net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_WEIGHTS, f->weights));
     net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_MOMENTUM, zero));
-    f->net->rate = 0.25f;
-    f->net->denominator = (float)f->batch;
+    f->net->step.rate = 0.25f;
+    f->net->step.denominator = (float)f->batch;
     f->net->wants_logits_grad = true;
     spoil_activations(f->net);
     run_in_order_of(f->net, phases, keys);

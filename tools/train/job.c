@@ -119,8 +119,7 @@ static void say_what_starts(const bpt_job *job) {
 }
 
 static bpt_status open_all(bpt_job *job) {
-    uint64_t offset;
-    BPT_TRY(bpt__job_choose(job, &offset));
+    BPT_TRY(bpt__job_choose(job));
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads));
     BPT_TRY(bpt_comm_agree(job->comm, open_data(job)));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
@@ -129,7 +128,7 @@ static bpt_status open_all(bpt_job *job) {
         bpt_info("%s is finished already", bpt_run_folder_path(job->run));
         return BPT_OK;
     }
-    BPT_TRY(bpt__job_open_state(job, offset));
+    BPT_TRY(bpt__job_open_state(job));
     say_what_starts(job);
     return bpt_comm_agree(job->comm, job->rank == 0 ? write_start_event(job) : BPT_OK);
 }

@@ -40,6 +40,7 @@ typedef struct bpt_job {
     bpt_pool *pool;
     bpt_network *network;
     uint32_t batch;         /* samples of one step of this rank */
+    uint64_t first_sample;  /* of that step, among those of all ranks */
     uint64_t batch_all;     /* samples that one step of each rank comes to */
     uint64_t total_samples; /* of the run, all ranks */
     uint64_t epoch_samples; /* of the training split */

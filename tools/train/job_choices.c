@@ -35,11 +35,11 @@ uint32_t bpt_job_rounds(const bpt_job *job) {
     return job->partition == BPT_PARTITION_IDPA ? (uint32_t)job->options->idpa_rounds : 1;
 }
 
-/* Samples of this rank's step, and where they begin in a batch of all ranks. */
-static bpt_status choose_batch(bpt_job *job, uint64_t *offset) {
+/* Samples of this rank's step, and where they begin among those of all ranks. */
+static bpt_status choose_batch(bpt_job *job) {
     const uint64_t batch = (uint64_t)job->options->batch_size;
-    *offset = 0;
     job->batch = (uint32_t)batch;
+    job->first_sample = batch * job->rank;
     job->batch_all = batch * job->n_ranks;
     if (job->update != BPT_UPDATE_ALLREDUCE) return BPT_OK;
     if (batch < job->n_ranks) {
@@ -51,7 +51,7 @@ static bpt_status choose_batch(bpt_job *job, uint64_t *offset) {
     }
     const uint64_t begin = batch * job->rank / job->n_ranks;
     const uint64_t end = batch * (job->rank + 1) / job->n_ranks;
-    *offset = begin;
+    job->first_sample = begin;
     job->batch = (uint32_t)(end - begin);
     job->batch_all = batch;
     return BPT_OK;
@@ -64,9 +64,9 @@ static void choose_rate(bpt_job *job) {
         job->schedule.base *= job->n_ranks;
 }
 
-bpt_status bpt__job_choose(bpt_job *job, uint64_t *offset) {
+bpt_status bpt__job_choose(bpt_job *job) {
     BPT_TRY(choose_modes(job));
-    BPT_TRY(choose_batch(job, offset));
+    BPT_TRY(choose_batch(job));
     choose_rate(job);
     return BPT_OK;
 }

@@ -8,9 +8,8 @@
 #include "tools/train/job.h"
 
 /** Chooses update, partition, batch and learning rate from options and number of ranks.
- * @param[out] offset where this rank's samples begin in a batch of all ranks
  * @return BPT_OK, BPT_EUSAGE (options that do not fit the number of ranks) */
-bpt_status bpt__job_choose(bpt_job *job, uint64_t *offset);
+bpt_status bpt__job_choose(bpt_job *job);
 
 /** Sets the lengths that are counted in samples; the training split is known.
  * @return BPT_OK, BPT_EUSAGE (a step of all ranks is more than the split) */
@@ -19,6 +18,6 @@ bpt_status bpt__job_choose_lengths(bpt_job *job);
 /** Sets weights, momentum and counters and makes exchange and feed: of the checkpoint that --resume
  * finds, else as at the start of a run. Data, network and run folder are there. Collective.
  * @return BPT_OK or any error of the parts, agreed on */
-bpt_status bpt__job_open_state(bpt_job *job, uint64_t offset);
+bpt_status bpt__job_open_state(bpt_job *job);
 
 #endif

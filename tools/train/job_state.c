@@ -63,15 +63,15 @@ done:
     return status;
 }
 
-static bpt_status open_feed(bpt_job *job, uint64_t offset, const bpt_checkpoint *c) {
+static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
     const bpt_train_options *o = job->options;
     const uint64_t seed = (uint64_t)o->seed;
     bpt_sampler *sampler;
     if (job->shares)
         BPT_TRY(bpt_sampler_create_local(seed, job->rank, job->shares, &sampler));
     else
-        BPT_TRY(bpt_sampler_create_global(seed, job->epoch_samples, (uint64_t)o->batch_size, offset,
-                                          &sampler));
+        BPT_TRY(bpt_sampler_create_global(seed, job->epoch_samples, (uint64_t)o->batch_size,
+                                          job->first_sample, &sampler));
     bpt_sampler_state state = {0};
     if (c && c->exact)
         state = c->sampler;
@@ -104,7 +104,7 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
     return bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, weights);
 }
 
-bpt_status bpt__job_open_state(bpt_job *job, uint64_t offset) {
+bpt_status bpt__job_open_state(bpt_job *job) {
     float *weights = NULL;
     bpt_checkpoint checkpoint = {0};
     bool found = false;
@@ -119,7 +119,7 @@ bpt_status bpt__job_open_state(bpt_job *job, uint64_t offset) {
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     BPT_TRY_GOTO(status, set_state(job, c, weights), done);
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
-    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, offset, c)), done);
+    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, c)), done);
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
     job->next_checkpoint = bpt_coordinator_next(job->count.progress, job->checkpoint_every);
     job->eval_due = c && c->eval_due;

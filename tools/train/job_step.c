@@ -62,7 +62,9 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     bpt_batch batch;
     bpt_batch_result result;
     bpt_status status;
+    const bpt_draw draw = {(uint64_t)job->options->seed, job->count.steps, job->first_sample};
     BPT_TRY(bpt_feed_next(job->feed, &batch));
+    bpt_network_set_draw(job->network, draw);
     if (gradient_only)
         status = bpt_network_gradient(job->network, batch.pixels, batch.labels,
                                       (float)job->batch_all, &result);

@@ -1,0 +1,85 @@
+/* How tensors lie in memory. */
+#include "base/memory.h"
+#include "inner/cpu/cpu_private.h"
+
+/* A layout that has no descriptor yet; bpt_cpu_free() releases it, also after an error. */
+static bpt_status add_layout(bpt_cpu *cpu, bpt_layout **out) {
+    BPT_TRY(BPT_NEW("layout", 1, out));
+    (*out)->next = cpu->layouts;
+    cpu->layouts = *out;
+    return BPT_OK;
+}
+
+bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **out) {
+    bpt_layout *l;
+    BPT_TRY(add_layout(cpu, &l));
+    BPT__DNNL_TRY(dnnl_memory_desc_clone(&l->md, md));
+    *out = l;
+    return BPT_OK;
+}
+
+bpt_status bpt__layout_by_tag(bpt_cpu *cpu, const int64_t *dims, int n_dims, dnnl_format_tag_t tag,
+                              const bpt_layout **out) {
+    bpt_layout *l;
+    BPT_TRY(add_layout(cpu, &l));
+    BPT__DNNL_TRY(dnnl_memory_desc_create_with_tag(&l->md, n_dims, dims, dnnl_f32, tag));
+    *out = l;
+    return BPT_OK;
+}
+
+bpt_status bpt__layout_by_strides(bpt_cpu *cpu, const int64_t *dims, const int64_t *strides,
+                                  int n_dims, const bpt_layout **out) {
+    bpt_layout *l;
+    BPT_TRY(add_layout(cpu, &l));
+    BPT__DNNL_TRY(dnnl_memory_desc_create_with_strides(&l->md, n_dims, dims, dnnl_f32, strides));
+    *out = l;
+    return BPT_OK;
+}
+
+bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out) {
+    static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
+    return bpt__layout_by_tag(cpu, dims, n_dims, tags[n_dims - 1], out);
+}
+
+size_t bpt_layout_bytes(const bpt_layout *l) {
+    return dnnl_memory_desc_get_size(l->md);
+}
+
+bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b) {
+    return dnnl_memory_desc_equal(a->md, b->md);
+}
+
+/* ---- the order of an activation's channels ---- */
+
+static dnnl_format_tag_t tag_of_lanes(int64_t lanes) {
+    switch (lanes) {
+    case 1:
+        return dnnl_nchw;
+    case 8:
+        return dnnl_nChw8c;
+    case 16:
+        return dnnl_nChw16c;
+    default:
+        return dnnl_nhwc;
+    }
+}
+
+bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, const int64_t *dims, int64_t lanes,
+                               const bpt_layout **out) {
+    return bpt__layout_by_tag(cpu, dims, 4, tag_of_lanes(lanes), out);
+}
+
+bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
+                            int64_t *lanes) {
+    const int64_t known[] = {1, 16, 8, dims[1]};
+    for (int i = 0; i < 4; i++) {
+        const bpt_layout *candidate;
+        const dnnl_format_tag_t tag = i == 3 ? dnnl_nhwc : tag_of_lanes(known[i]);
+        BPT_TRY(bpt__layout_by_tag(cpu, dims, 4, tag, &candidate));
+        if (!bpt_layout_equal(l, candidate)) continue;
+        *lanes = known[i];
+        return BPT_OK;
+    }
+    *lanes = 0;
+    return BPT_OK;
+}

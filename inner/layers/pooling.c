@@ -1,0 +1,78 @@
+#include "inner/layers/pooling.h"
+
+#include "inner/layers/fields.h"
+
+#include <inttypes.h>
+
+bpt_status bpt__pool_parse(bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields) {
+    bpt_pool_config *config = l->config;
+    const int64_t *kernel = config->kernel, *pad = config->pad;
+    BPT_TRY(bpt__field_pair(l, doc, fields, "kernel", 1, NULL, config->kernel));
+    BPT_TRY(bpt__field_pair(l, doc, fields, "stride", 1, kernel, config->stride));
+    BPT_TRY(bpt__field_pair(l, doc, fields, "pad", 0, (int64_t[]){0, 0}, config->pad));
+    /* So that no window lies in the padding alone. */
+    if (pad[0] > kernel[0] / 2 || pad[1] > kernel[1] / 2)
+        return bpt_yaml_fail(doc, bpt_yaml_find(fields, "pad"),
+                             "layer %s: pad %" PRId64 "x%" PRId64
+                             " is more than half of its kernel %" PRId64 "x%" PRId64,
+                             l->name, pad[0], pad[1], kernel[0], kernel[1]);
+    return BPT_OK;
+}
+
+typedef struct {
+    bpt_conv_problem problem[BPT_MAX_TILES];
+    bpt_kernel *forward[BPT_MAX_TILES];
+    bpt_ref workspace[BPT_MAX_TILES];
+    bpt_pool_kind kind;
+} pool_state;
+
+bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_kind kind,
+                                  const bpt_pool_config *config, const bpt_activation *in,
+                                  bpt_activation *out, void **state_out) {
+    pool_state *state;
+    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    state->kind = kind;
+    *out = (bpt_activation){.shape = l->out, .wants_grad = in->wants_grad};
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_kernel *k;
+        uint32_t id;
+        state->problem[t] = bpt__window_problem(l, bpt_builder_tile_samples(b, t), config->kernel,
+                                                config->stride, config->pad);
+        BPT_TRY(bpt_cpu_pool_forward(b->cpu, &state->problem[t], kind, in->layout[t], &k));
+        bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST));
+        const bpt_layout *workspace = bpt_kernel_layout(k, BPT_SLOT_WORKSPACE);
+        if (workspace)
+            state->workspace[t] =
+                bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bpt_layout_bytes(workspace));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, in->value[t]);
+        bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
+        bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
+                                   in->value_ready[t], &id));
+        BPT_TRY(bpt_deps_one(b, id, &out->value_ready[t]));
+        state->forward[t] = k;
+    }
+    *state_out = state;
+    return BPT_OK;
+}
+
+bpt_status bpt__pool_plan_backward(const bpt_layer *l, bpt_builder *b,
+                                   bpt_activation *const *inputs, const bpt_activation *out,
+                                   void *arg) {
+    bpt_activation *in = inputs[0];
+    const pool_state *state = arg;
+    if (!in->wants_grad) return BPT_OK;
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_kernel *k;
+        uint32_t id;
+        BPT_TRY(
+            bpt_cpu_pool_backward(b->cpu, &state->problem[t], state->kind, state->forward[t], &k));
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, in->grad[t]);
+        bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k, (bpt_task_info){"backward", l->name},
+                                   out->grad_ready[t], &id));
+        BPT_TRY(bpt_deps_one(b, id, &in->grad_ready[t]));
+    }
+    return BPT_OK;
+}

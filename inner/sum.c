@@ -1,0 +1,42 @@
+/* Sums of arrays in memory, in the order in which they are named. */
+#include "inner/builder.h"
+#include "inner/sgd.h"
+
+#include <string.h>
+
+typedef struct {
+    const bpt_blocks *blocks;
+    bpt_ref sum;
+    const bpt_ref *parts; /* shape [n_parts] */
+    size_t n_parts;
+    size_t n; /* floats */
+} sum_task;
+
+static bpt_status run_sum(void *arg, unsigned worker) {
+    (void)worker;
+    const sum_task *task = arg;
+    float *sum = bpt_at(task->blocks, task->sum);
+    const float *first = bpt_at(task->blocks, task->parts[0]);
+    if (first == sum)
+        bpt_sum_add(sum, bpt_at(task->blocks, task->parts[1]), task->n);
+    else
+        bpt_sum_of(sum, first, bpt_at(task->blocks, task->parts[1]), task->n);
+    for (size_t i = 2; i < task->n_parts; i++)
+        bpt_sum_add(sum, bpt_at(task->blocks, task->parts[i]), task->n);
+    return BPT_OK;
+}
+
+bpt_status bpt_builder_sum(bpt_builder *b, bpt_phase phase, bpt_task_info info,
+                           const bpt_ref *parts, size_t n_parts, bpt_ref sum, size_t bytes,
+                           bpt_deps after, bpt_deps *done) {
+    sum_task *task;
+    uint32_t id;
+    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    *task = (sum_task){.blocks = b->blocks,
+                       .sum = sum,
+                       .parts = parts,
+                       .n_parts = n_parts,
+                       .n = bytes / sizeof(float)};
+    BPT_TRY(bpt_builder_task(b, phase, run_sum, task, info, after, &id));
+    return bpt_deps_one(b, id, done);
+}
