@@ -2,10 +2,10 @@
  * What a pool is made of, for the sources of scheduler/ only.
  *
  * Every worker has a queue of ready tasks. What a worker makes ready it keeps (the data are in its
- * cache); a worker without tasks takes the one of greatest upward rank that is queued anywhere; if
- * there is none it sleeps. Workers do not know where a run begins and ends: only worker 0 does,
- * which stays in the loop until no task remains. So a run in which only worker 0 finds work wakes
- * nobody.
+ * cache), unless the policy places tasks (place.c); a worker without tasks takes the one of
+ * greatest key that is queued anywhere, if the policy lets it; if there is none it sleeps. Workers
+ * do not know where a run begins and ends: only worker 0 does, which stays in the loop until no
+ * task remains. So a run in which only worker 0 finds work wakes nobody.
  *
  * No wake-up is lost: who adds tasks first writes `best` of the queue, then reads `n_idle`; who
  * goes to sleep first writes `n_idle`, then reads every `best`. All four are sequentially
@@ -44,6 +44,9 @@ struct bpt_pool {
     bpt__worker *workers; /* [n_workers] */
     void (*on_start)(unsigned worker);
     bpt__cores *cores; /* NULL unless workers are bound */
+    const bpt_policy *policy;
+    bpt_machine machine; /* workers that are alike */
+    bpt_load *loads;     /* [n_workers] kept only for a policy that places tasks */
 
     pthread_mutex_t lock; /* guards idle, asleep, n_started and stopping */
     bpt__worker **idle;   /* [n_workers] the first n_idle sleep; the last one to go wakes first */
@@ -53,6 +56,7 @@ struct bpt_pool {
 
     /* The current run. `graph` is written between runs, when no worker holds a task. */
     bpt_graph *graph;
+    _Atomic uint64_t n_placed;               /* tasks that were placed */
     _Atomic bool cancelled;                  /* written under graph->lock */
     bpt_error error;                         /* guarded by graph->lock: why cancelled */
     _Alignas(64) _Atomic uint64_t remaining; /* tasks that are not over */
@@ -69,7 +73,21 @@ bool bpt__worker_sleep(bpt__worker *w);
 /** Wakes up to @p n sleeping workers. */
 void bpt__pool_wake(bpt_pool *pool, unsigned n);
 
+/** Wakes a worker for what was put into the queue of @p w: @p w, or, if that is awake and with
+ * @p or_other, another one that may take it. */
+void bpt__pool_wake_for(bpt_pool *pool, bpt__worker *w, bool or_other);
+
 /** Wakes worker 0, if it sleeps, to see that the run is over. */
 void bpt__pool_wake_caller(bpt_pool *pool);
+
+/** Puts a ready task into the queue that the policy names. For policies that place. (place.c) */
+void bpt__place(bpt_pool *pool, bpt__task *task, unsigned maker);
+
+/** Releases the successors of a task that is over and places those that are ready. (place.c) */
+void bpt__place_successors(bpt_pool *pool, const bpt__task *task, unsigned maker);
+
+/** Keeps the load of a worker around a task that it took from the queue of @p from. (place.c) */
+void bpt__place_begin(bpt__worker *w, const bpt__worker *from, const bpt__task *task);
+void bpt__place_end(bpt__worker *w);
 
 #endif
