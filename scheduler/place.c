@@ -22,7 +22,9 @@ void bpt__place(bpt_pool *pool, bpt__task *task, unsigned maker) {
     bpt__load_give(&pool->loads[w->index], cost_of(pool, task));
     /* What a worker gives itself it takes next: nobody else need come for it. */
     const bool own = w->index == maker && atomic_load(&w->ready.best) == 0;
+    const uint64_t key = task->key;
     bpt__ready_push(&w->ready, task);
+    bpt__pool_announce(pool, key);
     bpt__pool_wake_for(pool, w, !own);
 }
 

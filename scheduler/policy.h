@@ -15,6 +15,7 @@
 #include "scheduler/machine.h"
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /** What one worker was given. Read while others write it: a policy must do with values that are a
@@ -53,17 +54,32 @@ typedef struct bpt_policy {
      * @param[out] key shape [n_tasks] */
     void (*keys)(const bpt_graph *g, const bpt_machine *m, uint64_t *key);
 
-    /** @return the worker whose queue task @p id goes to. NULL: it stays with @p maker, the worker
-     * that made it ready, which goes on with the best of those at once; tasks that wait for none
-     * are dealt out in turn */
+    /** @return the worker whose queue task @p id goes to; @p maker is the one that made it ready */
     unsigned (*place)(const bpt_policy_view *v, uint32_t id, unsigned maker);
 
+    /* Where workers are alike place is not asked: a task stays with its maker, which goes on with
+     * the best of those at once; tasks that wait for none are dealt out in turn. */
+    bool stays;
+
     bpt_stealing stealing;
+
+    /* A worker puts off its own best task for one that it may steal whose key is greater by more
+     * than this. 0: it first does all that is in its own queue. */
+    uint64_t gain_ns;
 } bpt_policy;
+
+/** What moving a task to another core's cache may cost: less is not worth it. */
+enum { BPT_STEAL_GAIN_NS = 20000 };
+
+/** @return whether the policy is asked for a place on such workers */
+static inline bool bpt_policy_places(const bpt_policy *policy, const bpt_machine *m) {
+    return !policy->stays || m->n_kinds > 1;
+}
 
 /** Longest path first, by measured costs: the key is the upward rank. A task stays with the worker
  * that made it ready, whose cache holds its input: that is the rule of locality. Idle workers take
- * the task of greatest rank from the others. The default. */
+ * the task of greatest rank from the others, busy ones do if the path behind it is longer by
+ * enough. Among unlike workers a task goes where it should end first, as with eft. The default. */
 extern const bpt_policy bpt_policy_critical_path;
 
 /** BPT-CNN as recalled (ALGORITHMS 1.5): level by level from the entry, tasks of a level equal;

@@ -188,6 +188,7 @@ bpt_status bpt_pool_create(const bpt_pool_options *options, bpt_pool **out) {
     pool->on_start = options->on_start;
     pool->policy = options->policy ? options->policy : &bpt_policy_critical_path;
     pool->machine = (bpt_machine){.n_workers = n, .n_kinds = 1};
+    pool->places = bpt_policy_places(pool->policy, &pool->machine);
     BPT_TRY_GOTO(status, BPT_NEW("workers", n, &pool->workers), free_pool);
     BPT_TRY_GOTO(status, BPT_NEW("idle workers", n, &pool->idle), free_workers);
     BPT_TRY_GOTO(status, BPT_NEW("loads", n, &pool->loads), free_idle);

@@ -2,10 +2,11 @@
  * What a pool is made of, for the sources of scheduler/ only.
  *
  * Every worker has a queue of ready tasks. What a worker makes ready it keeps (the data are in its
- * cache), unless the policy places tasks (place.c); a worker without tasks takes the one of
- * greatest key that is queued anywhere, if the policy lets it; if there is none it sleeps. Workers
- * do not know where a run begins and ends: only worker 0 does, which stays in the loop until no
- * task remains. So a run in which only worker 0 finds work wakes nobody.
+ * cache), unless the policy places tasks (place.c); a worker without tasks, or with much less
+ * urgent ones, takes the one of greatest key that is queued anywhere, if the policy lets it; if
+ * there is none it sleeps. Workers do not know where a run begins and ends: only worker 0 does,
+ * which stays in the loop until no task remains. So a run in which only worker 0 finds work wakes
+ * nobody.
  *
  * No wake-up is lost: who adds tasks first writes `best` of the queue, then reads `n_idle`; who
  * goes to sleep first writes `n_idle`, then reads every `best`. All four are sequentially
@@ -46,6 +47,7 @@ struct bpt_pool {
     bpt__cores *cores; /* NULL unless workers are bound */
     const bpt_policy *policy;
     bpt_machine machine; /* workers that are alike */
+    bool places;         /* whether the policy is asked where a task goes */
     bpt_load *loads;     /* [n_workers] kept only for a policy that places tasks */
 
     pthread_mutex_t lock; /* guards idle, asleep, n_started and stopping */
@@ -60,6 +62,9 @@ struct bpt_pool {
     _Atomic bool cancelled;                  /* written under graph->lock */
     bpt_error error;                         /* guarded by graph->lock: why cancelled */
     _Alignas(64) _Atomic uint64_t remaining; /* tasks that are not over */
+    /* The greatest key that is queued, more or less: raised by who adds tasks, put right by who
+     * looked at all queues. Only a hint, so that busy workers need not look at them. */
+    _Alignas(64) _Atomic uint64_t urgent;
 };
 
 /** Runs tasks on the calling thread: worker 0 until the run is over, the others until the pool
@@ -69,6 +74,12 @@ void bpt__worker_loop(bpt__worker *w);
 /** Sleeps until there may be something to do; returns at once if there already is.
  * @return false if the pool stops */
 bool bpt__worker_sleep(bpt__worker *w);
+
+/** Tells busy workers that a task of such a key is queued. */
+static inline void bpt__pool_announce(bpt_pool *pool, uint64_t key) {
+    if (key > atomic_load_explicit(&pool->urgent, memory_order_relaxed))
+        atomic_store_explicit(&pool->urgent, key, memory_order_relaxed);
+}
 
 /** Wakes up to @p n sleeping workers. */
 void bpt__pool_wake(bpt_pool *pool, unsigned n);

@@ -56,7 +56,7 @@ static void begin_run(simulation *s) {
         atomic_store_explicit(&s->g->tasks[i].pending, s->g->plans[i].n_before,
                               memory_order_relaxed);
     for (size_t i = 0; i < s->g->n_roots; i++)
-        if (s->policy->place)
+        if (bpt_policy_places(s->policy, s->m))
             place(s, s->g->roots[i], 0);
         else
             enqueue(s, s->g->roots[i], (unsigned)(i % s->m->n_workers));
@@ -87,7 +87,7 @@ static void end_task(simulation *s, unsigned w) {
     me->running = NULL;
     bpt__load_run(&s->loads[w], 0);
     if (!heap) return;
-    if (s->policy->place) {
+    if (bpt_policy_places(s->policy, s->m)) {
         while (heap) place(s, bpt__heap_pop(&heap), w);
         return;
     }
@@ -106,9 +106,9 @@ static bool may_steal(const simulation *s, unsigned thief, unsigned from) {
     }
 }
 
-static bpt__task *steal(simulation *s, unsigned w) {
+/* @return a task whose key is greater than @p best, NULL: there is none to steal */
+static bpt__task *steal(simulation *s, unsigned w, uint64_t best) {
     unsigned victim = w;
-    uint64_t best = 0;
     for (unsigned i = 1; i < s->m->n_workers; i++) {
         const unsigned other = (w + i) % s->m->n_workers;
         const bpt__task *const first = s->workers[other].queue;
@@ -125,10 +125,16 @@ static bpt__task *steal(simulation *s, unsigned w) {
 
 static bpt__task *take(simulation *s, unsigned w) {
     worker *const me = &s->workers[w];
-    bpt__task *task = me->kept;
+    bpt__task *const kept = me->kept;
     me->kept = NULL;
-    if (!task && me->queue) task = dequeue(s, w);
-    return task ? task : steal(s, w);
+    const bpt__task *const own = kept ? kept : me->queue;
+    if (!own) return steal(s, w, 0);
+    bpt__task *const better = s->policy->gain_ns && own->key <= UINT64_MAX - s->policy->gain_ns
+                                  ? steal(s, w, own->key + s->policy->gain_ns)
+                                  : NULL;
+    if (better && kept) enqueue(s, kept, w);
+    if (better) return better;
+    return kept ? kept : dequeue(s, w);
 }
 
 static void begin_task(simulation *s, unsigned w, bpt__task *task) {

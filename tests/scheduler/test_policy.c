@@ -4,11 +4,13 @@
 #include "scheduler/pool.h"
 #include "tests/scheduler/random_dag.h"
 
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <time.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -170,6 +172,57 @@ static void fifo_is_not_by_id(void **state) {
     bpt_graph_free(g);
 }
 
+/* As above in the pool: when the roots are over, one worker has the ends of both long chains, the
+ * other many short tasks. It must not do all of them first. */
+static struct {
+    _Atomic bool long_root_over;
+    _Atomic uint32_t n_started, second_chain, last_short;
+} race;
+
+static bpt_status end_long_root(void *arg, unsigned worker) {
+    (void)arg, (void)worker;
+    atomic_store(&race.long_root_over, true);
+    return BPT_OK;
+}
+
+static bpt_status end_short_root(void *arg, unsigned worker) {
+    (void)arg, (void)worker;
+    while (!atomic_load(&race.long_root_over)) sched_yield();
+    return BPT_OK;
+}
+
+static bpt_status nap(void *arg, unsigned worker) {
+    (void)worker;
+    _Atomic uint32_t *const when = arg;
+    if (when) atomic_store(when, atomic_fetch_add(&race.n_started, 1));
+    const struct timespec ms = {.tv_nsec = when ? 2000000 : 90000000};
+    return nanosleep(&ms, NULL) == 0 ? BPT_OK : BPT_EIO;
+}
+
+static void a_long_path_is_fetched_from_a_busy_worker(void **state) {
+    (void)state;
+    enum { N_SHORT = 20 };
+    bpt_graph *g;
+    uint32_t id;
+    assert_int_equal(bpt_graph_create(4 + N_SHORT, 2 + N_SHORT, &g), BPT_OK);
+    (void)bpt_graph_add(g, end_long_root, NULL, info, 1, NULL, 0, &id);
+    (void)bpt_graph_add(g, end_short_root, NULL, info, 1, NULL, 0, &id);
+    for (int chain = 0; chain < 2; chain++)
+        (void)bpt_graph_add(g, nap, chain ? &race.second_chain : NULL, info, 1000000000,
+                            &(uint32_t){0}, 1, &id);
+    for (int i = 0; i < N_SHORT; i++)
+        (void)bpt_graph_add(g, nap, &race.last_short, info, 1000, &(uint32_t){1}, 1, &id);
+    bpt_pool *const pool = create(&bpt_policy_critical_path, 2);
+    for (int turn = 0; turn < 3; turn++) {
+        atomic_store(&race.long_root_over, false);
+        atomic_store(&race.n_started, 0);
+        assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
+        assert_true(atomic_load(&race.second_chain) < atomic_load(&race.last_short));
+    }
+    bpt_pool_free(pool);
+    bpt_graph_free(g);
+}
+
 static void keys_of_level_fall_with_depth(void **state) {
     (void)state;
     bpt_random r = bpt_random_stream(dag_seed(), BPT_PURPOSE_TEST, 0);
@@ -195,6 +248,7 @@ int main(void) {
         cmocka_unit_test(any_policy_survives_a_failure),
         cmocka_unit_test(each_policy_has_its_order),
         cmocka_unit_test(fifo_is_not_by_id),
+        cmocka_unit_test(a_long_path_is_fetched_from_a_busy_worker),
         cmocka_unit_test(keys_of_level_fall_with_depth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

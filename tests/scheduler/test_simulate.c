@@ -141,6 +141,26 @@ static void eft_leaves_the_slow_ones_out_where_they_would_be_late(void **state) 
     bpt_graph_free(g);
 }
 
+/* Two chains of 200 wait in the queue of the worker that freed both, while the other has freed four
+ * tasks of 50: it takes a chain first, if the gain is worth a move. */
+static void a_long_path_is_fetched_from_a_busy_worker(void **state) {
+    (void)state;
+    enum { SHORT = BPT_STEAL_GAIN_NS / 8, UNIT = BPT_STEAL_GAIN_NS };
+    for (uint64_t unit = SHORT; unit <= UNIT; unit += UNIT - SHORT) {
+        bpt_graph *const g = create(10, 8);
+        const uint32_t long_root = add(g, 2 * unit, NULL, 0);
+        const uint32_t short_root = add(g, 2 * unit, NULL, 0);
+        for (int chain = 0; chain < 2; chain++) {
+            const uint32_t first = add(g, 4 * unit, &long_root, 1);
+            add(g, 4 * unit, &first, 1);
+        }
+        for (int i = 0; i < 4; i++) add(g, unit, &short_root, 1);
+        assert_int_equal(makespan(g, alike(2), critical_path), (unit == UNIT ? 12 : 14) * unit);
+        assert_int_equal(makespan(g, alike(2), fifo), (2 + 4 + 4 + 2) * unit);
+        bpt_graph_free(g);
+    }
+}
+
 static void draw_machine(bpt_random *r, bpt_machine *m, uint8_t *kind, double *speed) {
     *m = alike(1 + bpt_random_below(r, 9));
     m->n_kinds = 1 + bpt_random_below(r, m->n_workers < 3 ? m->n_workers : 3);
@@ -278,6 +298,7 @@ int main(void) {
         cmocka_unit_test(level_balances_what_it_gave),
         cmocka_unit_test(eft_weighs_transfers),
         cmocka_unit_test(eft_leaves_the_slow_ones_out_where_they_would_be_late),
+        cmocka_unit_test(a_long_path_is_fetched_from_a_busy_worker),
         cmocka_unit_test(every_timetable_is_possible_and_repeats),
         cmocka_unit_test(no_worker_idles_while_a_task_is_ready),
         cmocka_unit_test(one_worker_of_the_pool_does_what_was_played),
