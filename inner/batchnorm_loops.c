@@ -127,30 +127,30 @@ void bpt_moments_merge(size_t n_channels, bpt_moments *into, const bpt_moments *
 
 /* ---- forward ---- */
 
-BPT_CLONES static void scale_shift_block(const float *restrict x, int64_t n_pixels, int64_t lanes,
-                                         const float *restrict scale, const float *restrict shift,
-                                         float *restrict y) {
-#define SCALE_SHIFT(n)                                                                             \
+BPT_CLONES static void forward_block(const float *restrict x, int64_t n_pixels, int64_t lanes,
+                                     const float *restrict mean, const float *restrict scale,
+                                     const float *restrict bias, float *restrict y) {
+#define FORWARD(n)                                                                                 \
     for (int64_t p = 0; p < n_pixels; p++)                                                         \
-        for (int64_t i = 0; i < (n); i++) y[p * (n) + i] = x[p * (n) + i] * scale[i] + shift[i]
-    FOR_LANES(lanes, SCALE_SHIFT);
+        for (int64_t i = 0; i < (n); i++)                                                          \
+    y[p * (n) + i] = (x[p * (n) + i] - mean[i]) * scale[i] + bias[i]
+    FOR_LANES(lanes, FORWARD);
 }
 
-BPT_CLONES static void scale_shift_plain(const float *restrict x, int64_t n_pixels, float scale,
-                                         float shift, float *restrict y) {
-    for (int64_t p = 0; p < n_pixels; p++) y[p] = x[p] * scale + shift;
+BPT_CLONES static void forward_plain(const float *restrict x, int64_t n_pixels, float mean,
+                                     float scale, float bias, float *restrict y) {
+    for (int64_t p = 0; p < n_pixels; p++) y[p] = (x[p] - mean) * scale + bias;
 }
 
-void bpt_scale_shift(const bpt_lanes *a, const float *x, const float *scale, const float *shift,
-                     float *y) {
+void bpt_batchnorm_forward(const bpt_lanes *a, const float *x, const float *mean,
+                           const float *scale, const float *bias, float *y) {
     const int64_t block = a->n_pixels * a->lanes;
     for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
-        const int64_t c = i % a->n_blocks * a->lanes;
+        const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
         if (a->lanes == 1)
-            scale_shift_plain(x + i * block, a->n_pixels, scale[c], shift[c], y + i * block);
+            forward_plain(x + at, a->n_pixels, mean[c], scale[c], bias[c], y + at);
         else
-            scale_shift_block(x + i * block, a->n_pixels, a->lanes, scale + c, shift + c,
-                              y + i * block);
+            forward_block(x + at, a->n_pixels, a->lanes, mean + c, scale + c, bias + c, y + at);
     }
 }
 

@@ -35,9 +35,10 @@ void bpt_moments_of(const bpt_lanes *a, const float *x, const int32_t *labels, b
 /** Makes @p into the moments of both (Chan, Golub, LeVeque 1979). */
 void bpt_moments_merge(size_t n_channels, bpt_moments *into, const bpt_moments *from);
 
-/** y = x * scale + shift, channel by channel. @param scale,shift shape [n_channels] */
-void bpt_scale_shift(const bpt_lanes *a, const float *x, const float *scale, const float *shift,
-                     float *y);
+/** y = (x - mean) * scale + bias, channel by channel: in this order, so that a large mean costs no
+ * digits. @param mean,scale,bias shape [n_channels] */
+void bpt_batchnorm_forward(const bpt_lanes *a, const float *x, const float *mean,
+                           const float *scale, const float *bias, float *y);
 
 /** Sums over a tile: of dy, and of dy * (x - mean).
  * @param mean shape [n_channels]; @param[out] sum_dy,sum_dyx shape [n_channels] */

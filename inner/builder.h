@@ -55,6 +55,7 @@ typedef struct bpt_activation {
 typedef struct bpt_weight_plan {
     const bpt_segment *segment;
     const bpt_layout *layout; /* of master, gradient and momentum; NULL before it is chosen */
+    const bpt_layout *flat;   /* of the flat vector's part; NULL: row-major over segment->dims */
     bpt_ref master, gradient; /* in their blocks, at the same offset */
     bpt_ref partials;         /* gradients of tiles 1.. ; tile 0 writes to gradient itself */
     size_t n_partials;        /* tiles that write gradients, the first included */
@@ -66,6 +67,7 @@ typedef struct bpt_weight_plan {
 typedef struct bpt_step_values {
     float rate;        /* of learning */
     float denominator; /* the summed gradient is divided by it */
+    bpt_draw draw;
 } bpt_step_values;
 
 typedef struct bpt_step_task {
@@ -140,9 +142,37 @@ void bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
 bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_activation *in,
                                const bpt_layout *const *layouts, bpt_activation *out);
 
+/** Chooses an order in which the channels of activations can be cut and joined by copying: the
+ * order of @p in if its blocks of channels allow it, else the plain one.
+ * @param channels where cuts are, shape [n_channels]
+ * @param[out] lanes 1, 8 or 16 */
+bpt_status bpt_builder_choose_lanes(bpt_builder *b, const bpt_activation *in,
+                                    const int64_t *channels, size_t n_channels, int64_t *lanes);
+
+/** bpt_builder_convert() to an order of lanes. */
+bpt_status bpt_builder_convert_to_lanes(bpt_builder *b, const char *label, const bpt_activation *in,
+                                        int64_t lanes, bpt_activation *out);
+
+/** Reserves values and gradients of an activation in an order of lanes. */
+bpt_status bpt_builder_reserve_lanes(bpt_builder *b, bpt_shape shape, int64_t lanes,
+                                     bool wants_grad, bpt_activation *out);
+
 /** The backward of bpt_builder_convert(): brings the gradients of @p out to @p in. */
 bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activation *in,
                                     const bpt_activation *out);
+
+/** A run of bytes in each sample of a tile. */
+typedef struct bpt_sample_run {
+    bpt_ref first; /* of the first sample */
+    size_t stride; /* bytes from a sample to the next */
+} bpt_sample_run;
+
+/** Adds a task that copies a run of each sample of tile @p t.
+ * @param bytes of a run; @param zeros bytes that are set to 0 behind it
+ * @param[out] done the task */
+bpt_status bpt_builder_copy_samples(bpt_builder *b, bpt_phase phase, bpt_task_info info, size_t t,
+                                    bpt_sample_run from, bpt_sample_run to, size_t bytes,
+                                    size_t zeros, bpt_deps after, bpt_deps *done);
 
 /** Adds a task: @p sum becomes the sum of @p parts, in their order.
  * @param parts   shape [n_parts], at least two; lives as long as the network. Only the first may be

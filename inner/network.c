@@ -240,6 +240,10 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *
                             role == BPT_GRAPH_GRADIENT ? BPT_BLOCK_GRADIENTS : BPT_BLOCK_WEIGHTS);
 }
 
+void bpt_network_set_draw(bpt_network *net, bpt_draw draw) {
+    net->step.draw = draw;
+}
+
 bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,
                              float rate, float denominator, bpt_batch_result *result) {
     net->step.rate = rate;

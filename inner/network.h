@@ -48,6 +48,9 @@ bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_opt
                               bpt_pool *pool, bpt_network **net);
 void bpt_network_free(bpt_network *net);
 
+/** Names the random numbers (dropout) of the next training step or gradient. */
+void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
+
 /** Forward, loss, backward, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size
  * @return BPT_OK, BPT_ENUMERIC (the loss or a new weight is not finite; names the layer where that

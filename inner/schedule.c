@@ -4,16 +4,16 @@
 
 static const double PI = 3.14159265358979323846;
 
-/* The step that ends exactly at a boundary still lies before it. */
 static double step_factor(const bpt_schedule *s, double epoch) {
     double factor = 1.0;
-    for (size_t i = 0; i < s->n_steps && epoch > s->at_epochs[i]; i++) factor *= s->factor;
+    for (size_t i = 0; i < s->n_steps && epoch >= s->at_epochs[i]; i++) factor *= s->factor;
     return factor;
 }
 
-double bpt_schedule_rate(const bpt_schedule *s, double epoch) {
+double bpt_schedule_rate(const bpt_schedule *s, double epoch, double step_epochs) {
+    const double end = fmin(epoch + step_epochs, s->total_epochs);
+    const double warmup = end < s->warmup_epochs ? end / s->warmup_epochs : 1.0;
     epoch = fmin(epoch, s->total_epochs);
-    const double warmup = epoch < s->warmup_epochs ? epoch / s->warmup_epochs : 1.0;
     double factor = 1.0;
     switch (s->kind) {
     case BPT_SCHEDULE_CONSTANT:

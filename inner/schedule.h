@@ -11,7 +11,7 @@
 
 typedef enum bpt_schedule_kind {
     BPT_SCHEDULE_CONSTANT,
-    BPT_SCHEDULE_STEP,   /* times factor after each given epoch */
+    BPT_SCHEDULE_STEP,   /* times factor from each given epoch on */
     BPT_SCHEDULE_COSINE, /* half a cosine from the base rate down to 0 (SGDR, Loshchilov, Hutter
                             2017, eq. 5, one cycle), from the start of the run, warm-up included */
 } bpt_schedule_kind;
@@ -29,11 +29,13 @@ typedef struct bpt_schedule {
     size_t n_steps;
 } bpt_schedule;
 
-/** @param epoch progress, >= 0; beyond the end it counts as the end. During warm-up the rate is
- *              base * min(1, epoch / warmup), with @p epoch that of the END of the step it is used
- *              in, so that no step of the warm-up has rate 0. Under a cosine the last step of a run
- *              has rate 0 and leaves the weights as they are
+/** The rate of one step. A schedule is read where the step begins, as is usual: step t of T under a
+ * cosine has base * (1 + cos(pi t / T)) / 2, t = 0 .. T-1, so the first has the whole rate and the
+ * last one still more than 0. Warm-up is read where the step ends, base * min(1, end / warmup): no
+ * step of it has rate 0 either.
+ * @param epoch       progress where the step begins, >= 0; beyond the end it counts as the end
+ * @param step_epochs length of the step, samples over samples of the split
  * @return the learning rate */
-double bpt_schedule_rate(const bpt_schedule *s, double epoch);
+double bpt_schedule_rate(const bpt_schedule *s, double epoch, double step_epochs);
 
 #endif

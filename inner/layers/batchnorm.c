@@ -53,7 +53,7 @@ typedef struct {
     double count[BPT_MAX_TILES + 1]; /* of a tile's moments; the last of the whole batch's */
     bpt_ref arrays[N_ARRAYS];        /* floats, shape [n_channels] */
     bpt_ref master[N_SEGMENTS], gradient[N_SEGMENTS]; /* floats, shape [channels] */
-    bpt_deps forward_ready;                           /* scale and shift are there */
+    bpt_deps forward_ready;                           /* mean, scale and shift are there */
 } batchnorm;
 
 typedef struct {
@@ -96,14 +96,14 @@ static bpt_status run_moments(void *arg, unsigned worker) {
     return BPT_OK;
 }
 
-/* y = x * scale + shift does what the formula says. */
+/* y = (x - mean) * scale + shift does what the formula says. */
 static void set_scale(const batchnorm *n, int64_t c, double mean, double var) {
     const double inv_std = 1.0 / sqrt(var + n->eps);
     const double scale = (double)master(n, WEIGHT)[c] * inv_std;
     array(n, MEAN)[c] = (float)mean;
     array(n, INV_STD)[c] = (float)inv_std;
     array(n, SCALE)[c] = (float)scale;
-    array(n, SHIFT)[c] = (float)((double)master(n, BIAS)[c] - mean * scale);
+    array(n, SHIFT)[c] = master(n, BIAS)[c];
 }
 
 /* The tiles' moments, merged in the order of the tiles. The running statistics' gradient is their
@@ -147,8 +147,8 @@ static bpt_status run_normalise(void *arg, unsigned worker) {
     const batchnorm *n = task->n;
     const bpt_blocks *blocks = n->b->blocks;
     (void)worker;
-    bpt_scale_shift(&n->lanes[task->t], bpt_at(blocks, n->in.value[task->t]), array(n, SCALE),
-                    array(n, SHIFT), bpt_at(blocks, n->out[task->t]));
+    bpt_batchnorm_forward(&n->lanes[task->t], bpt_at(blocks, n->in.value[task->t]), array(n, MEAN),
+                          array(n, SCALE), array(n, SHIFT), bpt_at(blocks, n->out[task->t]));
     return BPT_OK;
 }
 

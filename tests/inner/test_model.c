@@ -128,7 +128,8 @@ static void test_unknown_name_lists_the_known(void **state) {
     assert_int_equal(bpt_model_load("lenett", NULL, &m), BPT_EUSAGE);
     assert_string_equal(bpt_error_last()->text, "no model is named \"lenett\"");
     assert_string_equal(bpt_error_last()->hint,
-                        "did you mean \"lenet\"? known: lenet, vgg-small; "
+                        "did you mean \"lenet\"? known: alexnet, googlenet, lenet, mobilenet, "
+                        "resnet18, resnet20, resnet50, resnet56, vgg-small, vgg16; "
                         "or give the path of a .yaml file");
     assert_int_equal(bpt_model_load("", NULL, &m), BPT_EUSAGE);
     assert_int_equal(bpt_model_load("./no-such.yaml", NULL, &m), BPT_EUSAGE);
@@ -257,16 +258,17 @@ static void test_errors_of_the_head(void **state) {
                 "t.yaml:1: name must be one word or text", NULL);
 }
 
+#define KINDS                                                                                      \
+    "the kinds are add, avgpool, batchnorm, concat, conv, dropout, fc, global_avgpool, lrn, "      \
+    "maxpool, pad_channels, relu"
+
 static void test_errors_of_layers(void **state) {
     (void)state;
     check_error(HEAD "  - relu\n  - maxpol: {kernel: 2}\n",
                 "t.yaml:6: there is no kind of layer \"maxpol\"",
-                "did you mean \"maxpool\"? the kinds are add, avgpool, batchnorm, concat, conv, "
-                "fc, global_avgpool, maxpool, "
-                "relu");
+                "did you mean \"maxpool\"? " KINDS);
     check_error(HEAD "  - transformer\n", "t.yaml:5: there is no kind of layer \"transformer\"",
-                "the kinds are add, avgpool, batchnorm, concat, conv, fc, global_avgpool, maxpool, "
-                "relu");
+                KINDS);
     check_error(HEAD "  - {relu: {}, fc: {}}\n",
                 "t.yaml:5: a layer is a kind, or one kind with its fields: \"- relu\", \"- "
                 "maxpool: {kernel: 2}\"",

@@ -67,14 +67,17 @@ static bpt_status next_indices(const replay *r, worker *w) {
 }
 
 static bpt_status repeat_step(replay *r, worker *w) {
-    const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count +
-                         (double)r->o->batch_size / (double)r->split->count;
-    const float rate = (float)bpt_schedule_rate(&r->schedule, epoch);
+    const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count;
+    const double step = (double)r->o->batch_size / (double)r->split->count;
+    const float rate = (float)bpt_schedule_rate(&r->schedule, epoch, step);
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(next_indices(r, w));
     BPT_TRY(bpt_loader_request(r->loader, r->indices, (uint32_t)r->o->batch_size));
     BPT_TRY(bpt_loader_next(r->loader, &batch));
+    const uint64_t rank = (uint64_t)(w - r->workers);
+    bpt_network_set_draw(
+        w->network, (bpt_draw){(uint64_t)r->o->seed, w->steps, rank * (uint64_t)r->o->batch_size});
     const bpt_status status = bpt_network_train(w->network, batch.pixels, batch.labels, rate,
                                                 (float)r->o->batch_size, &result);
     bpt_loader_release(r->loader, &batch);
