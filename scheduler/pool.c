@@ -227,6 +227,11 @@ void bpt_pool_free(bpt_pool *pool) {
     bpt_free(pool);
 }
 
+void bpt_pool_set_trace(bpt_pool *pool, bpt_trace *trace) {
+    assert(!pool->graph);
+    for (unsigned i = 0; i < pool->n_workers; i++) pool->workers[i].trace = trace;
+}
+
 unsigned bpt_pool_n_workers(const bpt_pool *pool) {
     return pool->n_workers;
 }

@@ -10,6 +10,7 @@
 #include "base/status.h"
 #include "scheduler/graph.h"
 #include "scheduler/policy.h"
+#include "scheduler/trace.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -47,6 +48,10 @@ bpt_status bpt_pool_create(const bpt_pool_options *options, bpt_pool **pool);
 /** Ends the workers' threads. @param pool NULL is allowed; not running */
 void bpt_pool_free(bpt_pool *pool);
 unsigned bpt_pool_n_workers(const bpt_pool *pool);
+
+/** Lets the runs to come be recorded; between runs.
+ * @param trace borrowed until another call; of at least as many workers; NULL: no recording */
+void bpt_pool_set_trace(bpt_pool *pool, bpt_trace *trace);
 
 /** @return cores that this process may run on, at least 1. A core counts once however many threads
  * it has in hardware, and if binding and cpuset leave the process one of them. A cgroup's limit of

@@ -38,6 +38,7 @@ typedef struct bpt__worker {
     uint64_t n_run;
     uint64_t n_stolen;
     uint64_t busy_ns;
+    bpt_trace *trace; /* NULL: nothing is recorded */
 } bpt__worker;
 
 struct bpt_pool {

@@ -98,6 +98,10 @@ static void call(bpt__worker *w, bpt__task *task) {
     const uint64_t end = bpt_clock_ns();
     w->n_run++;
     w->busy_ns += end - begin;
+    if (w->trace) {
+        const size_t id = (size_t)(task - g->tasks);
+        bpt_trace_add(w->trace, w->index, g->plans[id].info, id, begin, end);
+    }
     /* 0 means that the task did not run, and a clock may be coarse. */
     task->measured_ns = end > begin ? end - begin : 1;
     if (status == BPT_OK) return;
