@@ -191,6 +191,22 @@ uint64_t bpt_graph_measured(const bpt_graph *g, uint32_t id) {
     return g->tasks[id].measured_ns;
 }
 
+/* From first to last: the longest path that ends with each task. */
+uint64_t bpt_graph_measured_path(bpt_graph *g) {
+    uint64_t *const end = g->keys, longest = 0;
+    for (size_t i = 0; i < g->n_tasks; i++) {
+        const bpt__plan *const plan = &g->plans[i];
+        uint64_t begin = 0;
+        for (uint32_t k = 0; k < plan->n_before; k++) {
+            const uint64_t before = end[g->before[plan->first_before + k]];
+            if (begin < before) begin = before;
+        }
+        end[i] = begin + g->tasks[i].measured_ns;
+        if (longest < end[i]) longest = end[i];
+    }
+    return longest;
+}
+
 uint64_t bpt_graph_run_number(const bpt_graph *g) {
     return atomic_load_explicit(&g->run, memory_order_relaxed);
 }
