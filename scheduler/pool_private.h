@@ -42,26 +42,26 @@ typedef struct bpt__worker {
 } bpt__worker;
 
 struct bpt_pool {
+    /* Read for every task, and written between runs only. */
     unsigned n_workers;
-    bpt__worker *workers; /* [n_workers] */
+    bool places;            /* whether the policy is asked where a task goes */
+    _Atomic bool cancelled; /* written under graph->lock, once a run */
+    bpt__worker *workers;   /* [n_workers] */
+    const bpt_policy *policy;
+    bpt_graph *graph;    /* of the current run; no worker holds a task when it is written */
+    bpt_load *loads;     /* [n_workers] kept only for a policy that places tasks */
+    bpt_machine machine; /* workers that are alike */
     void (*on_start)(unsigned worker);
     bpt__cores *cores; /* NULL unless workers are bound */
-    const bpt_policy *policy;
-    bpt_machine machine; /* workers that are alike */
-    bool places;         /* whether the policy is asked where a task goes */
-    bpt_load *loads;     /* [n_workers] kept only for a policy that places tasks */
 
-    pthread_mutex_t lock; /* guards idle, asleep, n_started and stopping */
-    bpt__worker **idle;   /* [n_workers] the first n_idle sleep; the last one to go wakes first */
+    _Alignas(64) pthread_mutex_t lock; /* guards idle, asleep, n_started and stopping */
+    bpt__worker **idle; /* [n_workers] the first n_idle sleep; the last one to go wakes first */
     _Atomic unsigned n_idle;
     unsigned n_started;
     bool stopping;
 
-    /* The current run. `graph` is written between runs, when no worker holds a task. */
-    bpt_graph *graph;
-    _Atomic uint64_t n_placed;               /* tasks that were placed */
-    _Atomic bool cancelled;                  /* written under graph->lock */
-    bpt_error error;                         /* guarded by graph->lock: why cancelled */
+    _Alignas(64) _Atomic uint64_t n_placed;  /* tasks that were placed in the current run */
+    bpt_error error;                         /* guarded by graph->lock: why it was cancelled */
     _Alignas(64) _Atomic uint64_t remaining; /* tasks that are not over */
     /* The greatest key that is queued, more or less: raised by who adds tasks, put right by who
      * looked at all queues. Only a hint, so that busy workers need not look at them. */

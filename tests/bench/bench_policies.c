@@ -1,7 +1,7 @@
 /* What each scheduling policy makes of the same graphs, in the simulator: random graphs, and
  * training steps of networks with the times that their tasks take on this machine's core.
  *
- *   bench_policies
+ *   bench_policies [random]      random: the random graphs alone, the same on every machine
  *
  * Prints a Markdown table: mean makespan in microseconds for 4, 16 and 64 like workers, and for 16
  * cores with a device 50 times as fast and 20 microseconds away. HEFT, which makes its timetable
@@ -13,6 +13,7 @@
 #include "tests/bench/policy_graphs.h"
 
 #include <stdio.h>
+#include <string.h>
 
 enum { N_POLICIES = 4, N_COLUMNS = N_POLICIES + 1, N_MACHINES = 4, N_SEEDS = 40 };
 
@@ -86,22 +87,28 @@ static bpt_status compare_step(const char *model, int64_t batch, bool *keep) {
     return status;
 }
 
-static bpt_status compare_all(bool *keep) {
+static bpt_status compare_all(bool steps, bool *keep) {
     BPT_TRY(compare_random(RANDOM_LAYERED, "random, layered", keep));
     BPT_TRY(compare_random(RANDOM_BRANCHES, "random, branches", keep));
     BPT_TRY(compare_random(RANDOM_SPARSE, "random, sparse", keep));
+    if (!steps) return BPT_OK;
     BPT_TRY(compare_step("lenet", 256, keep));
     BPT_TRY(compare_step("vgg-small", 128, keep));
     return compare_step("branches", 128, keep);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
     bool keep = true;
+    const bool random_only = argc == 2 && strcmp(argv[1], "random") == 0;
+    if (argc > 1 && !random_only) {
+        fprintf(stderr, "usage: bench_policies [random]\n");
+        return 2;
+    }
     kinds[16] = 1;
     printf("| graph | workers |");
     for (size_t p = 0; p < N_POLICIES; p++) printf(" %s |", bpt_policy_at(p)->name);
     printf(" HEFT | critical-path | eft |\n|---|---|---|---|---|---|---|---|---|\n");
-    const bpt_status status = compare_all(&keep);
+    const bpt_status status = compare_all(!random_only, &keep);
     if (status != BPT_OK) {
         fprintf(stderr, "bench_policies: %s\n", bpt_error_last()->text);
         return bpt_status_exit(status);
