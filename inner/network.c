@@ -303,6 +303,10 @@ bpt_run_stats bpt_network_last_run(const bpt_network *net) {
     return net->last_run;
 }
 
+uint64_t bpt_network_critical_path(const bpt_network *net) {
+    return bpt_graph_measured_path(net->graphs[BPT_GRAPH_TRAIN]);
+}
+
 void bpt_network_visit_times(const bpt_network *net,
                              void (*visit)(void *context, const char *label, const char *kind,
                                            unsigned n_tasks, uint64_t ns),

@@ -86,6 +86,10 @@ size_t bpt_network_bytes(const bpt_network *net);
 /** @return measurements of the last training or evaluation run */
 bpt_run_stats bpt_network_last_run(const bpt_network *net);
 
+/** @return nanoseconds of the longest path through the tasks of the last bpt_network_train(), by
+ * their measured times */
+uint64_t bpt_network_critical_path(const bpt_network *net);
+
 /** Time of the last bpt_network_train() by kind of task, summed over its tasks; for reports.
  * @param visit called for each pair of layer label and task kind, in order of the step
  * @param n_tasks of that pair; @param ns their summed time */

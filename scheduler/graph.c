@@ -19,12 +19,18 @@ bpt_status bpt_graph_create(size_t max_tasks, size_t max_edges, bpt_graph **out)
     BPT_TRY_GOTO(status, BPT_NEW("graph edges", max_edges, &g->before), free_plans);
     BPT_TRY_GOTO(status, BPT_NEW("graph edges", max_edges, &g->successors), free_before);
     BPT_TRY_GOTO(status, BPT_NEW("graph roots", max_tasks, &g->roots), free_successors);
+    BPT_TRY_GOTO(status, BPT_NEW("graph ranks", max_tasks, &g->ranks), free_roots);
+    BPT_TRY_GOTO(status, BPT_NEW("graph keys", max_tasks, &g->keys), free_ranks);
     g->max_tasks = max_tasks;
     g->max_edges = max_edges;
     pthread_mutex_init(&g->lock, NULL);
     *out = g;
     return BPT_OK;
 
+free_ranks:
+    bpt_free(g->ranks);
+free_roots:
+    bpt_free(g->roots);
 free_successors:
     bpt_free(g->successors);
 free_before:
@@ -42,6 +48,8 @@ void bpt_graph_free(bpt_graph *g) {
     if (!g) return;
     assert(!g->pool);
     pthread_mutex_destroy(&g->lock);
+    bpt_free(g->keys);
+    bpt_free(g->ranks);
     bpt_free(g->roots);
     bpt_free(g->successors);
     bpt_free(g->before);
@@ -80,6 +88,7 @@ static bpt_status add(bpt_graph *g, uint8_t state, bpt_task_fn fn, void *arg, bp
         g->tasks[after[i]].n_successors++;
     }
     g->edges_changed = g->ranks_changed = true;
+    g->keyed_for = NULL;
     *id = (uint32_t)g->n_tasks++;
     return BPT_OK;
 }
@@ -97,8 +106,10 @@ bpt_status bpt_graph_add_event(bpt_graph *g, bpt_task_fn start, void *arg, bpt_t
 
 void bpt_graph_set_cost(bpt_graph *g, uint32_t id, uint64_t cost_ns) {
     assert(id < g->n_tasks && !g->pool);
-    g->ranks_changed |= g->plans[id].cost_ns != cost_ns;
+    if (g->plans[id].cost_ns == cost_ns) return;
     g->plans[id].cost_ns = cost_ns;
+    g->ranks_changed = true;
+    g->keyed_for = NULL;
 }
 
 /* Rows of successors from rows of predecessors. Each row is filled from its end, by tasks from last
@@ -119,27 +130,6 @@ static void turn_edges(bpt_graph *g) {
     g->edges_changed = false;
 }
 
-static uint64_t add_saturated(uint64_t a, uint64_t b) {
-    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
-}
-
-/* Successors have higher ids, so from last to first a task's rank holds the largest one of its
- * successors when its turn comes. */
-static void compute_ranks(bpt_graph *g) {
-    g->critical_path = 0;
-    for (size_t i = 0; i < g->n_tasks; i++) g->tasks[i].rank = 0;
-    for (size_t i = g->n_tasks; i-- > 0;) {
-        const bpt__plan *const plan = &g->plans[i];
-        const uint64_t rank = add_saturated(plan->cost_ns ? plan->cost_ns : 1, g->tasks[i].rank);
-        g->tasks[i].rank = rank;
-        if (g->critical_path < rank) g->critical_path = rank;
-        for (uint32_t k = 0; k < plan->n_before; k++) {
-            bpt__task *const before = &g->tasks[g->before[plan->first_before + k]];
-            if (before->rank < rank) before->rank = rank;
-        }
-    }
-}
-
 static void sort_roots(bpt_graph *g) {
     bpt__task *heap = NULL;
     for (size_t i = 0; i < g->n_tasks; i++)
@@ -147,16 +137,17 @@ static void sort_roots(bpt_graph *g) {
     for (g->n_roots = 0; heap; g->n_roots++) g->roots[g->n_roots] = bpt__heap_pop(&heap);
 }
 
-static void refresh_ranks(bpt_graph *g) {
-    if (!g->ranks_changed) return;
-    compute_ranks(g);
-    sort_roots(g);
-    g->ranks_changed = false;
+static void set_keys(bpt_graph *g, const bpt_policy *policy, const bpt_machine *m) {
+    if (policy->keys) policy->keys(g, m, g->keys);
+    for (size_t i = 0; i < g->n_tasks; i++) g->tasks[i].key = policy->keys ? g->keys[i] : 1;
 }
 
-void bpt__graph_prepare(bpt_graph *g) {
+void bpt__graph_prepare(bpt_graph *g, const bpt_policy *policy, const bpt_machine *m) {
     if (g->edges_changed) turn_edges(g);
-    refresh_ranks(g);
+    if (g->keyed_for == policy) return;
+    set_keys(g, policy, m);
+    sort_roots(g);
+    g->keyed_for = policy;
 }
 
 void bpt__graph_reset(bpt_graph *g) {
@@ -173,11 +164,21 @@ size_t bpt_graph_n_tasks(const bpt_graph *g) {
     return g->n_tasks;
 }
 
+static void refresh_ranks(bpt_graph *g) {
+    if (!g->ranks_changed) return;
+    const bpt_machine alike = {.n_workers = 1, .n_kinds = 1};
+    bpt_machine_ranks(&alike, g, false, g->ranks);
+    g->critical_path = 0;
+    for (size_t i = 0; i < g->n_tasks; i++)
+        if (g->critical_path < g->ranks[i]) g->critical_path = g->ranks[i];
+    g->ranks_changed = false;
+}
+
 /* The ranks are a cache inside of an object that is never const itself. */
 uint64_t bpt_graph_rank(const bpt_graph *g, uint32_t id) {
     assert(id < g->n_tasks);
     refresh_ranks((bpt_graph *)g);
-    return g->tasks[id].rank;
+    return g->ranks[id];
 }
 
 uint64_t bpt_graph_critical_path(const bpt_graph *g) {
@@ -188,6 +189,22 @@ uint64_t bpt_graph_critical_path(const bpt_graph *g) {
 uint64_t bpt_graph_measured(const bpt_graph *g, uint32_t id) {
     assert(id < g->n_tasks);
     return g->tasks[id].measured_ns;
+}
+
+/* From first to last: the longest path that ends with each task. */
+uint64_t bpt_graph_measured_path(bpt_graph *g) {
+    uint64_t *const end = g->keys, longest = 0;
+    for (size_t i = 0; i < g->n_tasks; i++) {
+        const bpt__plan *const plan = &g->plans[i];
+        uint64_t begin = 0;
+        for (uint32_t k = 0; k < plan->n_before; k++) {
+            const uint64_t before = end[g->before[plan->first_before + k]];
+            if (begin < before) begin = before;
+        }
+        end[i] = begin + g->tasks[i].measured_ns;
+        if (longest < end[i]) longest = end[i];
+    }
+    return longest;
 }
 
 uint64_t bpt_graph_run_number(const bpt_graph *g) {

@@ -89,4 +89,8 @@ uint64_t bpt_graph_critical_path(const bpt_graph *g);
  * if the run failed before its end */
 uint64_t bpt_graph_measured(const bpt_graph *g, uint32_t id);
 
+/** @return nanoseconds of the longest path by the measured times of the last run: with any number
+ * of workers it could not have been shorter; not while the graph runs */
+uint64_t bpt_graph_measured_path(bpt_graph *g);
+
 #endif

@@ -8,6 +8,7 @@
 #define BPT_SCHEDULER_GRAPH_PRIVATE_H
 
 #include "scheduler/graph.h"
+#include "scheduler/policy.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +22,7 @@ enum { BPT__EVENT = 1, BPT__STARTED = 2, BPT__COMPLETED = 4 };
 typedef struct bpt__task {
     bpt_task_fn fn; /* may be NULL */
     void *arg;
-    uint64_t rank;             /* upward rank, at least 1: the key of the ready queues */
+    uint64_t key;              /* at least 1: of ready tasks the greatest runs first */
     uint64_t measured_ns;      /* of an event that has not ended: when it started */
     struct bpt__task *child;   /* links of a ready queue (scheduler/ready.h), NULL outside */
     struct bpt__task *sibling; /* of one */
@@ -48,20 +49,26 @@ struct bpt_graph {
     uint32_t *before;     /* [max_edges] ids, by task */
     uint32_t *successors; /* [max_edges] ids, by task */
     bpt__task **roots;    /* [max_tasks] tasks that wait for none, first to run first */
+    uint64_t *ranks;      /* [max_tasks] upward ranks, at least 1 */
+    uint64_t *keys;       /* [max_tasks] scratch of a policy */
     size_t n_tasks, max_tasks;
     size_t n_edges, max_edges;
     size_t n_roots;
     uint64_t critical_path;
     bool edges_changed; /* since successors were made */
-    bool ranks_changed; /* since ranks and roots were computed */
+    bool ranks_changed; /* since ranks were computed */
+    /* The policy that the keys in the tasks and the order of the roots are of, for alike workers;
+     * NULL: of none, or costs or edges have changed. */
+    const bpt_policy *keyed_for;
 
     pthread_mutex_t lock;  /* guards pool, the start of failures, and completion of events */
     struct bpt_pool *pool; /* the one that runs this graph now, or NULL */
     _Atomic uint64_t run;  /* number of the current or last run; written under lock */
 };
 
-/** Makes successors, ranks and roots agree with what was added or set since the last call. */
-void bpt__graph_prepare(bpt_graph *g);
+/** Makes successors, keys and roots agree with what was added or set since the last call.
+ * @param m of one kind of workers; who calls with another clears keyed_for afterwards */
+void bpt__graph_prepare(bpt_graph *g, const bpt_policy *policy, const bpt_machine *m);
 
 /** Puts every task into the state before a run. */
 void bpt__graph_reset(bpt_graph *g);

@@ -8,7 +8,9 @@
 #include <signal.h>
 #include <string.h>
 
-static bool has_work(bpt_pool *pool) {
+static bool has_work(bpt__worker *w) {
+    bpt_pool *const pool = w->pool;
+    if (pool->policy->stealing == BPT_STEAL_NEVER) return atomic_load(&w->ready.best) != 0;
     for (unsigned i = 0; i < pool->n_workers; i++)
         if (atomic_load(&pool->workers[i].ready.best)) return true;
     return false;
@@ -33,11 +35,17 @@ static void set_awake(bpt_pool *pool, bpt__worker *w) {
     atomic_store(&pool->n_idle, n - 1);
 }
 
+/* Under pool->lock. */
+static void wake(bpt_pool *pool, bpt__worker *w) {
+    set_awake(pool, w);
+    pthread_cond_signal(&w->wake);
+}
+
 bool bpt__worker_sleep(bpt__worker *w) {
     bpt_pool *const pool = w->pool;
     pthread_mutex_lock(&pool->lock);
     set_asleep(pool, w);
-    if (has_work(pool) || pool->stopping || (w->index == 0 && atomic_load(&pool->remaining) == 0))
+    if (has_work(w) || pool->stopping || (w->index == 0 && atomic_load(&pool->remaining) == 0))
         set_awake(pool, w);
     while (w->asleep) pthread_cond_wait(&w->wake, &pool->lock);
     const bool go_on = !pool->stopping;
@@ -48,11 +56,17 @@ bool bpt__worker_sleep(bpt__worker *w) {
 void bpt__pool_wake(bpt_pool *pool, unsigned n) {
     if (atomic_load(&pool->n_idle) == 0) return;
     pthread_mutex_lock(&pool->lock);
-    for (; n > 0 && pool->n_idle > 0; n--) {
-        bpt__worker *const w = pool->idle[pool->n_idle - 1];
-        set_awake(pool, w);
-        pthread_cond_signal(&w->wake);
-    }
+    for (; n > 0 && pool->n_idle > 0; n--) wake(pool, pool->idle[pool->n_idle - 1]);
+    pthread_mutex_unlock(&pool->lock);
+}
+
+void bpt__pool_wake_for(bpt_pool *pool, bpt__worker *w, bool or_other) {
+    if (atomic_load(&pool->n_idle) == 0) return;
+    pthread_mutex_lock(&pool->lock);
+    if (w->asleep)
+        wake(pool, w);
+    else if (or_other && pool->n_idle > 0 && pool->policy->stealing != BPT_STEAL_NEVER)
+        wake(pool, pool->idle[pool->n_idle - 1]);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -60,10 +74,7 @@ void bpt__pool_wake_caller(bpt_pool *pool) {
     if (atomic_load(&pool->n_idle) == 0) return;
     bpt__worker *const w = &pool->workers[0];
     pthread_mutex_lock(&pool->lock);
-    if (w->asleep) {
-        set_awake(pool, w);
-        pthread_cond_signal(&w->wake);
-    }
+    if (w->asleep) wake(pool, w);
     pthread_mutex_unlock(&pool->lock);
 }
 
@@ -175,9 +186,13 @@ bpt_status bpt_pool_create(const bpt_pool_options *options, bpt_pool **out) {
     BPT_TRY(BPT_NEW("pool", 1, &pool));
     pool->n_workers = n;
     pool->on_start = options->on_start;
+    pool->policy = options->policy ? options->policy : &bpt_policy_critical_path;
+    pool->machine = (bpt_machine){.n_workers = n, .n_kinds = 1};
+    pool->places = bpt_policy_places(pool->policy, &pool->machine);
     BPT_TRY_GOTO(status, BPT_NEW("workers", n, &pool->workers), free_pool);
     BPT_TRY_GOTO(status, BPT_NEW("idle workers", n, &pool->idle), free_workers);
-    if (options->bind) BPT_TRY_GOTO(status, find_cores(pool), free_idle);
+    BPT_TRY_GOTO(status, BPT_NEW("loads", n, &pool->loads), free_idle);
+    if (options->bind) BPT_TRY_GOTO(status, find_cores(pool), free_loads);
     init_locks(pool);
     BPT_TRY_GOTO(status, start_threads(pool), destroy_locks);
     start_worker(&pool->workers[0]);
@@ -188,6 +203,8 @@ bpt_status bpt_pool_create(const bpt_pool_options *options, bpt_pool **out) {
 destroy_locks:
     destroy_locks(pool);
     bpt__cores_free(pool->cores);
+free_loads:
+    bpt_free(pool->loads);
 free_idle:
     bpt_free(pool->idle);
 free_workers:
@@ -204,9 +221,15 @@ void bpt_pool_free(bpt_pool *pool) {
     if (pool->cores) bpt__cores_unbind(pool->cores);
     destroy_locks(pool);
     bpt__cores_free(pool->cores);
+    bpt_free(pool->loads);
     bpt_free(pool->idle);
     bpt_free(pool->workers);
     bpt_free(pool);
+}
+
+void bpt_pool_set_trace(bpt_pool *pool, bpt_trace *trace) {
+    assert(!pool->graph);
+    for (unsigned i = 0; i < pool->n_workers; i++) pool->workers[i].trace = trace;
 }
 
 unsigned bpt_pool_n_workers(const bpt_pool *pool) {

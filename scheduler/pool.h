@@ -9,6 +9,8 @@
 
 #include "base/status.h"
 #include "scheduler/graph.h"
+#include "scheduler/policy.h"
+#include "scheduler/trace.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,10 +25,11 @@ typedef struct bpt_pool_options {
     bool bind;                         /* bind worker i to the i-th allowed core; only if there are
                                           at least n_workers of them */
     void (*on_start)(unsigned worker); /* called once on every worker's thread; may be NULL */
+    const bpt_policy *policy;          /* NULL: bpt_policy_critical_path */
 } bpt_pool_options;
 
 #define BPT_POOL_OPTIONS_INIT                                                                      \
-    { .n_workers = 1, .bind = false, .on_start = NULL }
+    { .n_workers = 1, .bind = false, .on_start = NULL, .policy = NULL }
 
 /** What a run took: the workers' time and how it was used. */
 typedef struct bpt_run_stats {
@@ -46,15 +49,20 @@ bpt_status bpt_pool_create(const bpt_pool_options *options, bpt_pool **pool);
 void bpt_pool_free(bpt_pool *pool);
 unsigned bpt_pool_n_workers(const bpt_pool *pool);
 
+/** Lets the runs to come be recorded; between runs.
+ * @param trace borrowed until another call; of at least as many workers; NULL: no recording */
+void bpt_pool_set_trace(bpt_pool *pool, bpt_trace *trace);
+
 /** @return cores that this process may run on, at least 1. A core counts once however many threads
  * it has in hardware, and if binding and cpuset leave the process one of them. A cgroup's limit of
  * processor time is not seen. Takes milliseconds: ask once. */
 unsigned bpt_pool_allowed_cores(void);
 
-/** Runs every task of @p g once. Each worker runs the tasks that it made ready itself by greatest
- * upward rank first (bpt_graph_rank()), then takes the one of greatest rank from the others; with
- * one worker this is list scheduling by HEFT's priority. Sleeps while only events are outstanding.
- * Allocates nothing.
+/** Runs every task of @p g once, in the order and on the workers that the policy of the pool says
+ * (scheduler/policy.h). By the default policy each worker runs the tasks that it made ready itself
+ * by greatest upward rank first (bpt_graph_rank()), then takes the one of greatest rank from the
+ * others; with one worker this is list scheduling by HEFT's priority. Sleeps while only events are
+ * outstanding. Allocates nothing.
  * @param stats may be NULL; written whether the run succeeds or fails
  * @return BPT_OK, or the error of the task or event that failed first (its text is this thread's
  *         last error); then tasks that had not started were not run, all that had started have

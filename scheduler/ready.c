@@ -44,7 +44,7 @@ bpt__task *bpt__heap_pop(bpt__task **heap) {
 }
 
 static void publish(bpt__ready *ready) {
-    atomic_store(&ready->best, ready->heap ? ready->heap->rank : 0);
+    atomic_store(&ready->best, ready->heap ? ready->heap->key : 0);
 }
 
 void bpt__ready_push(bpt__ready *ready, bpt__task *heap) {
@@ -65,7 +65,7 @@ bpt__task *bpt__ready_pop(bpt__ready *ready) {
 
 bpt__task *bpt__ready_exchange(bpt__ready *ready, bpt__task *task) {
     /* Only the owner adds tasks (but for ends of events), so the look without the lock is good. */
-    if (atomic_load(&ready->best) < task->rank) return task;
+    if (atomic_load(&ready->best) < task->key) return task;
     pthread_mutex_lock(&ready->lock);
     ready->heap = bpt__heap_meld(ready->heap, task);
     bpt__task *const first = bpt__heap_pop(&ready->heap);

@@ -1,5 +1,5 @@
 /** @file scheduler/ready.h
- * The tasks that one worker may start, longest upward rank first, lower id first among equals.
+ * The tasks that one worker may start, greatest key first, lower id first among equals.
  *
  * A pairing heap (Fredman, Sedgewick, Sleator, Tarjan 1986) whose links lie in the tasks: it needs
  * no memory and has no capacity, and a whole heap is added in constant time.
@@ -17,7 +17,7 @@
 
 /** @return whether @p a runs before @p b: tasks of one graph lie in the order of their ids */
 static inline bool bpt__task_precedes(const bpt__task *a, const bpt__task *b) {
-    return a->rank != b->rank ? a->rank > b->rank : a < b;
+    return a->key != b->key ? a->key > b->key : a < b;
 }
 
 /** Joins two heaps (a single task is one; NULL is the empty one). @return the joint heap */
@@ -29,7 +29,7 @@ bpt__task *bpt__heap_pop(bpt__task **heap);
 typedef struct bpt__ready {
     pthread_mutex_t lock; /* guards heap */
     bpt__task *heap;
-    /* Rank of the first task, 0 if there is none. Written under the lock and read without it, in
+    /* Key of the first task, 0 if there is none. Written under the lock and read without it, in
      * sequential order, since a worker decides by it whether to sleep (bpt__pool_sleep). */
     _Atomic uint64_t best;
 } bpt__ready;

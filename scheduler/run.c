@@ -4,11 +4,13 @@
  * taken in its turn, but its body is not called any more, and events are over without having been
  * completed. So there is one way for a run to end, and the state after it is always the same. */
 #include "base/clock.h"
+#include "scheduler/load.h"
 #include "scheduler/pool_private.h"
 
 #include <assert.h>
 
-/* Releases the successors of a task that is over into the queue of @p w.
+/* Releases the successors of a task that is over into the queue of @p w, for a policy that leaves
+ * them there.
  * @return the one of those made ready that runs first, kept out of the queue; NULL if none was */
 static bpt__task *release(bpt__worker *w, const bpt__task *task) {
     bpt_graph *const g = w->pool->graph;
@@ -30,7 +32,9 @@ static bpt__task *release(bpt__worker *w, const bpt__task *task) {
         }
     }
     if (others) {
+        const uint64_t key = others->key;
         bpt__ready_push(&w->ready, others);
+        bpt__pool_announce(w->pool, key);
         bpt__pool_wake(w->pool, n_others);
     }
     return first;
@@ -45,10 +49,16 @@ static void count_over(bpt_pool *pool, uint64_t n) {
 /* Ends an event from a thread that may be no worker. Under graph->lock. */
 static void end_event(bpt_pool *pool, const bpt__task *event) {
     bpt__worker *const home = &pool->workers[event->home];
-    bpt__task *const first = release(home, event);
-    if (first) {
-        bpt__ready_push(&home->ready, first);
-        bpt__pool_wake(pool, 1);
+    if (pool->places) {
+        bpt__place_successors(pool, event, event->home);
+    } else {
+        bpt__task *const first = release(home, event);
+        if (first) {
+            const uint64_t key = first->key;
+            bpt__ready_push(&home->ready, first);
+            bpt__pool_announce(pool, key);
+            bpt__pool_wake(pool, 1);
+        }
     }
     count_over(pool, 1);
 }
@@ -88,6 +98,10 @@ static void call(bpt__worker *w, bpt__task *task) {
     const uint64_t end = bpt_clock_ns();
     w->n_run++;
     w->busy_ns += end - begin;
+    if (w->trace) {
+        const size_t id = (size_t)(task - g->tasks);
+        bpt_trace_add(w->trace, w->index, g->plans[id].info, id, begin, end);
+    }
     /* 0 means that the task did not run, and a clock may be coarse. */
     task->measured_ns = end > begin ? end - begin : 1;
     if (status == BPT_OK) return;
@@ -114,25 +128,35 @@ static bool start_event(bpt__worker *w, bpt__task *event) {
 static bpt__task *execute(bpt__worker *w, bpt__task *task) {
     bpt_pool *const pool = w->pool;
     if (!atomic_load_explicit(&pool->cancelled, memory_order_relaxed)) call(w, task);
+    if (pool->places) bpt__place_end(w);
     if (atomic_load_explicit(&task->state, memory_order_relaxed) & BPT__EVENT &&
         !start_event(w, task))
         return NULL;
+    if (pool->places) {
+        bpt__place_successors(pool, task, w->index);
+        w->n_done++;
+        return NULL;
+    }
     bpt__task *const next = release(w, task);
     w->n_done++;
     return next ? bpt__ready_exchange(&w->ready, next) : NULL;
 }
 
-/* Takes the task of greatest rank that any other worker has queued. */
-static bpt__task *steal(bpt__worker *w) {
+/* Takes the task of greatest key that any other worker has queued.
+ * @param least what its key must exceed
+ * @param[out] from whose queue it was in
+ * @return NULL if there is none */
+static bpt__task *steal(bpt__worker *w, uint64_t least, bpt__worker **from) {
     bpt_pool *const pool = w->pool;
+    if (pool->policy->stealing == BPT_STEAL_NEVER) return NULL;
     for (;;) {
         bpt__worker *victim = NULL;
-        uint64_t best = 0;
+        uint64_t best = least;
         for (unsigned i = 1; i < pool->n_workers; i++) {
             bpt__worker *const other = &pool->workers[(w->index + i) % pool->n_workers];
-            const uint64_t rank = atomic_load_explicit(&other->ready.best, memory_order_relaxed);
-            if (rank > best) {
-                best = rank;
+            const uint64_t key = atomic_load_explicit(&other->ready.best, memory_order_relaxed);
+            if (key > best) {
+                best = key;
                 victim = other;
             }
         }
@@ -140,20 +164,43 @@ static bpt__task *steal(bpt__worker *w) {
         bpt__task *const task = bpt__ready_pop(&victim->ready);
         if (!task) continue; /* someone else was quicker */
         w->n_stolen++;
+        *from = victim;
         return task;
     }
 }
 
-static bpt__task *take(bpt__worker *w) {
-    bpt__task *const task = bpt__ready_pop(&w->ready);
-    return task ? task : steal(w);
+/* Lets a worker put off its own best task for a much more urgent one of another.
+ * @return the one to run now; the other one is queued */
+static bpt__task *prefer_urgent(bpt__worker *w, bpt__task *task, bpt__worker **from) {
+    bpt_pool *const pool = w->pool;
+    const uint64_t gain_ns = pool->policy->gain_ns;
+    const uint64_t urgent = atomic_load_explicit(&pool->urgent, memory_order_relaxed);
+    if (gain_ns == 0 || urgent <= gain_ns || urgent - gain_ns <= task->key) return task;
+    bpt__task *const better = steal(w, task->key + gain_ns, from);
+    if (!better) {
+        /* Nothing that urgent is queued any more. */
+        atomic_store_explicit(&pool->urgent, task->key + gain_ns, memory_order_relaxed);
+        return task;
+    }
+    bpt__ready_push(&w->ready, task);
+    bpt__pool_wake(pool, 1);
+    return better;
+}
+
+/* @param own the task that the worker would go on with, NULL: the best of its queue */
+static bpt__task *take(bpt__worker *w, bpt__task *own) {
+    bpt__worker *from = w;
+    bpt__task *task = own ? own : bpt__ready_pop(&w->ready);
+    task = task ? prefer_urgent(w, task, &from) : steal(w, 0, &from);
+    if (task && w->pool->places) bpt__place_begin(w, from, task);
+    return task;
 }
 
 void bpt__worker_loop(bpt__worker *w) {
     bpt_pool *const pool = w->pool;
     bpt__task *task = NULL;
     for (;;) {
-        if (!task) task = take(w);
+        task = take(w, task);
         if (task) {
             task = execute(w, task);
             continue;
@@ -169,6 +216,10 @@ void bpt__worker_loop(bpt__worker *w) {
 
 /* Deals the tasks that wait for none to the workers, best first. */
 static void deal_roots(bpt_pool *pool, const bpt_graph *g) {
+    if (pool->places) {
+        for (size_t i = 0; i < g->n_roots; i++) bpt__place(pool, g->roots[i], 0);
+        return;
+    }
     for (unsigned i = 0; i < pool->n_workers && i < g->n_roots; i++) {
         bpt__task *heap = NULL;
         const size_t last = i + (g->n_roots - 1 - i) / pool->n_workers * pool->n_workers;
@@ -176,6 +227,7 @@ static void deal_roots(bpt_pool *pool, const bpt_graph *g) {
             heap = bpt__heap_meld(heap, g->roots[k - pool->n_workers]);
         bpt__ready_push(&pool->workers[i].ready, heap);
     }
+    if (g->n_roots) bpt__pool_announce(pool, g->roots[0]->key);
     if (g->n_roots > 1) {
         const size_t n = g->n_roots - 1;
         bpt__pool_wake(pool, n < pool->n_workers ? (unsigned)n : pool->n_workers);
@@ -183,12 +235,15 @@ static void deal_roots(bpt_pool *pool, const bpt_graph *g) {
 }
 
 static void begin_run(bpt_pool *pool, bpt_graph *g) {
-    bpt__graph_prepare(g);
+    bpt__graph_prepare(g, pool->policy, &pool->machine);
     bpt__graph_reset(g);
     for (unsigned i = 0; i < pool->n_workers; i++) {
         bpt__worker *const w = &pool->workers[i];
         w->n_run = w->n_stolen = w->busy_ns = 0;
+        bpt__load_clear(&pool->loads[i]);
     }
+    atomic_store_explicit(&pool->n_placed, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->urgent, 0, memory_order_relaxed);
     pool->graph = g;
     atomic_store_explicit(&pool->cancelled, false, memory_order_relaxed);
     atomic_store(&pool->remaining, g->n_tasks);

@@ -12,6 +12,16 @@
 #include <string.h>
 #include <unistd.h>
 
+/* A run that was stopped keeps its own reason. */
+static bpt_status write_trace(bpt_job *job, bpt_status status) {
+    bpt_error error;
+    bpt_error_get(&error);
+    const bpt_status written = bpt_step_trace_write(job->trace);
+    if (status == BPT_OK) return written;
+    if (written != BPT_OK) bpt_warn("no trace: %s", bpt_error_last()->text);
+    return bpt_error_put(&error);
+}
+
 static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
     static bpt_status (*const loops[])(bpt_job *) = {
         [BPT_UPDATE_LOCAL] = bpt_train_local,
@@ -28,6 +38,7 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
         if (status == BPT_OK) status = bpt_job_finish(&job);
     }
     bpt_log_progress_end();
+    if (status == BPT_OK || status == BPT_ESTOPPED) status = write_trace(&job, status);
     /* A rank that failed ends the job at once; the others cannot take part in closing it. */
     if (status == BPT_OK || status == BPT_ESTOPPED || job.n_ranks == 1) bpt_job_close(&job);
     return status;

@@ -1,65 +1,34 @@
 /* What a task costs that does nothing: nanoseconds of wall time per task, for graphs of several
- * shapes, on one and two workers, beside OpenMP tasks (libgomp) with the same dependences.
+ * shapes, on one and two workers, beside OpenMP tasks (libgomp) and, where the build found it,
+ * StarPU with the same dependences.
  *
  *   bench_scheduler [RUNS]      timed runs of each case (default 60)
  *
- * One JSON object a line on stdout. Runs of bpt and OpenMP alternate, after warm-up; a graph is
- * built before the clock starts, as in training, while OpenMP finds its dependences in every run.
+ * One JSON object a line on stdout. Engines take turns, case by case, after warm-up. bpt's graph is
+ * built before the clock starts, as in training; OpenMP finds its dependences in every run;
+ * StarPU's tasks are made and linked before its clock starts, which counts their submission.
  */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "scheduler/pool.h"
+#include "tests/bench/starpu_tasks.h"
+#include "tests/bench/task_shapes.h"
 
 #include <omp.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
-enum { N_TASKS = 10000, FORK = 50, MAX_BEFORE = 3, WARM_UP = 10 };
+enum { WARM_UP = 10 };
 
-/* A shape is the predecessors of each task. */
-typedef struct shape {
-    const char *name;
-    uint32_t n_before[N_TASKS];
-    uint32_t before[N_TASKS][FORK];
-} shape;
-
-static shape shapes[4];
-
-static void make_shapes(void) {
-    shape *const independent = &shapes[0], *const chain = &shapes[1];
-    shape *const random = &shapes[2], *const fork_join = &shapes[3];
-    independent->name = "independent";
-    chain->name = "chain";
-    random->name = "random";
-    fork_join->name = "fork-join";
-    bpt_random r = bpt_random_stream(1, BPT_PURPOSE_TEST, 0);
-    for (uint32_t i = 1; i < N_TASKS; i++) {
-        chain->n_before[i] = 1;
-        chain->before[i][0] = i - 1;
-        random->n_before[i] = bpt_random_below(&r, MAX_BEFORE + 1);
-        for (uint32_t k = 0; k < random->n_before[i]; k++) {
-            const uint32_t reach = i < 100 ? i : 100;
-            random->before[i][k] = i - 1 - bpt_random_below(&r, reach);
-        }
-        /* Joins at multiples of FORK, FORK - 1 tasks between. */
-        if (i % FORK) {
-            fork_join->n_before[i] = 1;
-            fork_join->before[i][0] = i / FORK * FORK;
-        } else {
-            fork_join->n_before[i] = FORK - 1;
-            for (uint32_t k = 0; k < FORK - 1; k++) fork_join->before[i][k] = i - 1 - k;
-        }
-    }
-}
+static task_shape shapes[N_SHAPES];
 
 static bpt_status nothing(void *arg, unsigned worker) {
     (void)arg, (void)worker;
     return BPT_OK;
 }
 
-static bpt_status build(const shape *s, bpt_graph **out) {
+static bpt_status build(const task_shape *s, bpt_graph **out) {
     size_t n_edges = 0;
     for (uint32_t i = 0; i < N_TASKS; i++) n_edges += s->n_before[i];
     bpt_graph *g;
@@ -81,7 +50,7 @@ static bpt_status build(const shape *s, bpt_graph **out) {
 /* The address of a task's byte stands for its result. */
 static char results[N_TASKS];
 
-static uint64_t run_openmp(const shape *s, int n_threads) {
+static uint64_t run_openmp(const task_shape *s, int n_threads) {
     const uint64_t begin = bpt_clock_ns();
 #pragma omp parallel num_threads(n_threads)
 #pragma omp single
@@ -116,7 +85,8 @@ static int compare(const void *a, const void *b) {
 }
 
 /* All of a line but its end. */
-static void print(const shape *s, const char *engine, unsigned n_workers, double *ns, int n_runs) {
+static void print(const task_shape *s, const char *engine, unsigned n_workers, double *ns,
+                  int n_runs) {
     qsort(ns, (size_t)n_runs, sizeof *ns, compare);
     printf(
         "{\"bench\": \"scheduler\", \"case\": \"%s\", \"engine\": \"%s\", \"workers\": %u, "
@@ -126,7 +96,7 @@ static void print(const shape *s, const char *engine, unsigned n_workers, double
         ns[n_runs * 9 / 10], ns[0]);
 }
 
-static bpt_status bench_bpt(const shape *s, unsigned n_workers, int n_runs, double *ns) {
+static bpt_status bench_bpt(const task_shape *s, unsigned n_workers, int n_runs, double *ns) {
     bpt_pool *pool;
     bpt_graph *g;
     bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
@@ -152,7 +122,7 @@ free_pool:
     return status;
 }
 
-static void bench_openmp(const shape *s, unsigned n_workers, int n_runs, double *ns) {
+static void bench_openmp(const task_shape *s, unsigned n_workers, int n_runs, double *ns) {
     for (int i = -WARM_UP; i < n_runs; i++) {
         const uint64_t wall_ns = s == &shapes[0] ? run_openmp_independent((int)n_workers)
                                                  : run_openmp(s, (int)n_workers);
@@ -160,8 +130,36 @@ static void bench_openmp(const shape *s, unsigned n_workers, int n_runs, double 
     }
     print(s, "openmp", n_workers, ns, n_runs);
     printf("}\n");
+    /* libgomp's threads go on spinning for a while. */
     const struct timespec pause = {.tv_nsec = 100000000};
     nanosleep(&pause, NULL);
+}
+
+#ifdef HAVE_STARPU
+static bpt_status bench_starpu(const task_shape *s, unsigned n_workers, int n_runs, double *ns) {
+    if (!starpu_tasks_start(n_workers)) return bpt_fail(BPT_EBACKEND, "StarPU does not start");
+    uint64_t wall_ns = 1;
+    for (int i = -WARM_UP; i < n_runs && wall_ns; i++) {
+        wall_ns = starpu_tasks_run(s);
+        if (i >= 0) ns[i] = (double)wall_ns / N_TASKS;
+    }
+    starpu_tasks_stop();
+    if (!wall_ns) return bpt_fail(BPT_EBACKEND, "StarPU refused a task");
+    print(s, "starpu", n_workers, ns, n_runs);
+    printf("}\n");
+    return BPT_OK;
+}
+#else
+static bpt_status bench_starpu(const task_shape *s, unsigned n_workers, int n_runs, double *ns) {
+    (void)s, (void)n_workers, (void)n_runs, (void)ns;
+    return BPT_OK;
+}
+#endif
+
+static bpt_status bench_case(const task_shape *s, unsigned n_workers, int n_runs, double *ns) {
+    BPT_TRY(bench_bpt(s, n_workers, n_runs, ns));
+    bench_openmp(s, n_workers, n_runs, ns);
+    return bench_starpu(s, n_workers, n_runs, ns);
 }
 
 int main(int argc, char **argv) {
@@ -173,12 +171,10 @@ int main(int argc, char **argv) {
     double *ns;
     bpt_status status = BPT_NEW("times", (size_t)n_runs, &ns);
     if (status != BPT_OK) return bpt_status_exit(status);
-    make_shapes();
-    for (size_t i = 0; i < 4 && status == BPT_OK; i++)
-        for (unsigned n_workers = 1; n_workers <= 2 && status == BPT_OK; n_workers++) {
-            status = bench_bpt(&shapes[i], n_workers, n_runs, ns);
-            if (status == BPT_OK) bench_openmp(&shapes[i], n_workers, n_runs, ns);
-        }
+    task_shapes_make(shapes);
+    for (size_t i = 0; i < N_SHAPES && status == BPT_OK; i++)
+        for (unsigned n_workers = 1; n_workers <= 2 && status == BPT_OK; n_workers++)
+            status = bench_case(&shapes[i], n_workers, n_runs, ns);
     if (status != BPT_OK) fprintf(stderr, "bench_scheduler: %s\n", bpt_error_last()->text);
     bpt_free(ns);
     return bpt_status_exit(status);

@@ -17,16 +17,16 @@ enum { N_TASKS = 300 };
 static bpt__task *naive_first(bpt__task *tasks, const bool *queued) {
     bpt__task *first = NULL;
     for (size_t i = 0; i < N_TASKS; i++)
-        if (queued[i] && (!first || tasks[i].rank > first->rank)) first = &tasks[i];
+        if (queued[i] && (!first || tasks[i].key > first->key)) first = &tasks[i];
     return first;
 }
 
-static void takes_in_order_of_rank_then_id(void **state) {
+static void takes_in_order_of_key_then_id(void **state) {
     (void)state;
     bpt_random r = bpt_random_stream(dag_seed(), BPT_PURPOSE_TEST, 0);
     static bpt__task tasks[N_TASKS];
     bool queued[N_TASKS] = {false};
-    for (size_t i = 0; i < N_TASKS; i++) tasks[i].rank = 1 + bpt_random_below(&r, 40);
+    for (size_t i = 0; i < N_TASKS; i++) tasks[i].key = 1 + bpt_random_below(&r, 40);
     bpt__ready ready = {.lock = PTHREAD_MUTEX_INITIALIZER};
     for (int turn = 0; turn < 20000; turn++) {
         const uint32_t i = bpt_random_below(&r, N_TASKS);
@@ -55,7 +55,7 @@ static void takes_in_order_of_rank_then_id(void **state) {
             assert_null(taken->sibling);
         }
         const bpt__task *const first = naive_first(tasks, queued);
-        assert_int_equal(ready.best, first ? first->rank : 0);
+        assert_int_equal(ready.best, first ? first->key : 0);
     }
     pthread_mutex_destroy(&ready.lock);
 }
@@ -64,7 +64,7 @@ static void empty_gives_nothing(void **state) {
     (void)state;
     bpt__ready ready = {.lock = PTHREAD_MUTEX_INITIALIZER};
     assert_null(bpt__ready_pop(&ready));
-    bpt__task task = {.rank = 1};
+    bpt__task task = {.key = 1};
     assert_ptr_equal(bpt__ready_exchange(&ready, &task), &task);
     assert_null(bpt__ready_pop(&ready));
     pthread_mutex_destroy(&ready.lock);
@@ -72,7 +72,7 @@ static void empty_gives_nothing(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(takes_in_order_of_rank_then_id),
+        cmocka_unit_test(takes_in_order_of_key_then_id),
         cmocka_unit_test(empty_gives_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -250,6 +250,34 @@ static void a_task_without_a_body_joins_edges(void **state) {
     bpt_pool_free(pool);
 }
 
+/* The longest path, by what the last run measured; the costs say otherwise. */
+static void the_measured_path_is_the_longest(void **state) {
+    (void)state;
+    bpt_random r = bpt_random_stream(dag_seed(), BPT_PURPOSE_TEST, 0);
+    dag d;
+    dag_create(&d, &r, 300, NULL);
+    bpt_pool *const pool = create(3);
+    assert_int_equal(bpt_graph_measured_path(d.graph), 0);
+    for (int turn = 0; turn < 2; turn++) {
+        uint64_t end[300], longest = 0;
+        dag_clear(&d);
+        bpt_run_stats stats;
+        assert_int_equal(bpt_pool_run(pool, d.graph, &stats), BPT_OK);
+        for (uint32_t id = 0; id < d.n; id++) {
+            const dag_task *const t = &d.tasks[id];
+            end[id] = 0;
+            for (uint32_t i = 0; i < t->n_before; i++)
+                if (end[id] < end[t->before[i]]) end[id] = end[t->before[i]];
+            end[id] += bpt_graph_measured(d.graph, id);
+            if (longest < end[id]) longest = end[id];
+        }
+        assert_int_equal(bpt_graph_measured_path(d.graph), longest);
+        assert_true(longest <= stats.wall_ns);
+    }
+    bpt_pool_free(pool);
+    dag_free(&d);
+}
+
 /* Thousands of short runs, where workers fall asleep and wake all the time: a lost wake-up hangs.
  */
 static void no_wake_up_is_lost(void **state) {
@@ -282,6 +310,7 @@ int main(void) {
         cmocka_unit_test(sleeping_tasks_and_sleeping_workers),
         cmocka_unit_test(wide_and_long_graphs),
         cmocka_unit_test(a_task_without_a_body_joins_edges),
+        cmocka_unit_test(the_measured_path_is_the_longest),
         cmocka_unit_test(no_wake_up_is_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

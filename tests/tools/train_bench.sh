@@ -19,6 +19,15 @@ conv1, conv2, fc = 24 * 24 * 16 * 25, 10 * 10 * 16 * 16 * 9, 400 * 10
 assert 0.99 < last["flops_per_image"] / (6 * (conv1 + conv2 + fc)) < 1.1, last["flops_per_image"]
 assert last["threads"] == 1 and last["batch_size"] == 16 and last["steps"] == 7
 END
+# What limits the step: one worker is always busy, and no path is longer than all the work.
+grep -qE '^the step is limited by its work: the workers are busy \(wall [0-9.]+ ms, critical path [0-9.]+ ms, work / 1 workers [0-9.]+ ms\)$' err ||
+    die "no word of what limits the step"
+python3 - <<'END' || die "the figures of what limits the step"
+import re
+line = next(line for line in open("err") if line.startswith("the step is limited"))
+wall, path, work = map(float, re.findall(r"([0-9.]+) ms", line))
+assert 0 < path < work <= wall, line
+END
 for layer in conv1 conv2 fc1 loss; do
     grep -qE "^$layer .* ms .*%" err || die "no row for $layer"
 done

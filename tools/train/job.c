@@ -129,6 +129,7 @@ static bpt_status open_all(bpt_job *job) {
         return BPT_OK;
     }
     BPT_TRY(bpt__job_open_state(job));
+    BPT_TRY(bpt_step_trace_open(job->options, job->comm, job->pool, &job->trace));
     say_what_starts(job);
     return bpt_comm_agree(job->comm, job->rank == 0 ? write_start_event(job) : BPT_OK);
 }
@@ -153,6 +154,7 @@ bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm
 }
 
 void bpt_job_close(bpt_job *job) {
+    bpt_step_trace_close(job->trace);
     bpt_feed_free(job->feed);
     if (job->exchange)
         (void)bpt_exchange_destroy(job->exchange); /* its log was flushed by finish */

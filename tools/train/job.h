@@ -16,6 +16,7 @@
 #include "tools/train/counters.h"
 #include "tools/train/feed.h"
 #include "tools/train/run_folder.h"
+#include "tools/train/step_trace.h"
 #include "tools/train/train_options.h"
 
 /** Since the last line of progress. */
@@ -49,6 +50,7 @@ typedef struct bpt_job {
     bpt_exchange *exchange; /* NULL where nothing is exchanged */
     bpt_feed *feed;
     bpt_run_folder *run;
+    bpt_step_trace *trace;    /* NULL without --trace */
     bool finished;            /* before it began: --resume auto on a run that came to its end */
     bpt_counters count;       /* what others keep for this process is added by bpt_job_count() */
     uint64_t start_ns;        /* of this process's training */

@@ -63,7 +63,9 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     bpt_batch_result result;
     bpt_status status;
     const bpt_draw draw = {(uint64_t)job->options->seed, job->count.steps, job->first_sample};
+    bpt_step_trace_begin(job->trace, job->count.steps + 1);
     BPT_TRY(bpt_feed_next(job->feed, &batch));
+    bpt_step_trace_wait(job->trace, "data", start_ns);
     bpt_network_set_draw(job->network, draw);
     if (gradient_only)
         status = bpt_network_gradient(job->network, batch.pixels, batch.labels,
@@ -72,6 +74,7 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
         status = bpt_network_train(job->network, batch.pixels, batch.labels, bpt_job_rate(job),
                                    (float)job->batch, &result);
     BPT_TRY(name_step(job, status));
+    bpt_step_trace_end(job->trace, start_ns);
     job->count.compute_ns += bpt_clock_ns() - start_ns;
     job->count.steps++;
     job->count.samples += batch.n;
@@ -237,6 +240,7 @@ static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine)
 bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
     const uint64_t start_ns = bpt_clock_ns();
     contribution mine = {0}, all;
+    bpt_step_trace_pause(job->trace);
     const bpt_status status = name_step(job, evaluate_part(job, together, &mine));
     all = mine;
     BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);

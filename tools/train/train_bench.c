@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "inner/network.h"
 #include "storage/dataset.h"
+#include "tools/train/step_trace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@ typedef struct {
     bpt_model *model;
     bpt_pool *pool;
     bpt_network *network;
+    bpt_step_trace *trace; /* NULL without --trace */
     unsigned n_threads;
     float *pixels, *weights;
     int32_t *labels;
@@ -23,6 +25,7 @@ typedef struct {
 } bench;
 
 static void close_bench(bench *b) {
+    bpt_step_trace_close(b->trace);
     bpt_network_free(b->network);
     bpt_pool_free(b->pool);
     bpt_model_free(b->model);
@@ -88,6 +91,7 @@ static bpt_status time_step(const bpt_train_options *o, bench *b, double *ms) {
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(
         bpt_network_train(b->network, b->pixels, b->labels, 1e-4f, (float)o->batch_size, &result));
+    bpt_step_trace_end(b->trace, start_ns);
     *ms = bpt_clock_seconds_since(start_ns) * 1e3;
     return BPT_OK;
 }
@@ -134,12 +138,29 @@ static bpt_status print_summary(const bpt_train_options *o, bench *b) {
     return status;
 }
 
+/* What a shorter step would need. No step is shorter than its longest path, nor than its work
+ * shared evenly; where it is longer than both, workers had nothing to do while others worked. */
+static void print_limit(const bench *b, const bpt_run_stats *last) {
+    const double wall = (double)last->wall_ns, path = (double)bpt_network_critical_path(b->network);
+    const double share = (double)last->busy_ns / b->n_threads;
+    const double bound = path > share ? path : share;
+    const char *limit = path > share ? "its critical path" : "its work: the workers are busy";
+    if (bound < 0.9 * wall) limit = "load imbalance: workers idle between tasks";
+    fprintf(stderr, "workers busy %.1f %% of the step\n", 100.0 * share / wall);
+    fprintf(stderr,
+            "the step is limited by %s (wall %.3f ms, critical path %.3f ms, "
+            "work / %u workers %.3f ms)\n",
+            limit, wall * 1e-6, path * 1e-6, b->n_threads, share * 1e-6);
+}
+
 static bpt_status run_bench(const bpt_train_options *o, bench *b) {
     double ms;
     BPT_TRY(open_bench(o, b));
+    BPT_TRY(bpt_step_trace_open(o, NULL, b->pool, &b->trace));
     BPT_TRY(fill(o, b));
     for (int i = 0; i < WARM_UP_STEPS; i++) BPT_TRY(time_step(o, b, &ms));
     for (int64_t i = 0; i < o->bench; i++) {
+        bpt_step_trace_begin(b->trace, (uint64_t)i + 1);
         BPT_TRY(time_step(o, b, &b->step_ms[i]));
         printf("{\"step\": %lld, \"ms\": %.4f}\n", (long long)(i + 1), b->step_ms[i]);
     }
@@ -148,8 +169,8 @@ static bpt_status run_bench(const bpt_train_options *o, bench *b) {
     fprintf(stderr, "%-20s %-18s %6s %13s %8s   (last step)\n", "layer", "task", "tasks", "time",
             "share");
     bpt_network_visit_times(b->network, print_layer, &busy_ns);
-    fprintf(stderr, "workers busy %.1f %% of the step\n",
-            100.0 * busy_ns / ((double)last.wall_ns * b->n_threads));
+    print_limit(b, &last);
+    BPT_TRY(bpt_step_trace_write(b->trace));
     return print_summary(o, b);
 }
 

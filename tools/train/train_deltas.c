@@ -81,6 +81,7 @@ static bpt_status land(merger *m, bpt_reply *reply) {
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_exchange_wait(job->exchange, reply));
     job->count.wait_ns += bpt_clock_ns() - start_ns;
+    bpt_step_trace_wait(job->trace, "weights", start_ns);
     const uint64_t own = job->count.samples - m->pushed_samples;
     bpt_job_note_reply(job, reply);
     job->count.unreported = own;

@@ -13,6 +13,7 @@ static bpt_status exchange_gradient(bpt_job *job, bpt_reply *reply) {
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_exchange_wait(job->exchange, reply));
     job->count.wait_ns += bpt_clock_ns() - start_ns;
+    bpt_step_trace_wait(job->trace, "gradients", start_ns);
     return bpt_network_set(job->network, BPT_VECTOR_GRADIENTS, reply->values);
 }
 

@@ -1,5 +1,9 @@
 #include "tools/train/train_options.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
 #define FIELD(name) offsetof(bpt_train_options, name)
 
 static const bpt_option rows[] = {
@@ -255,6 +259,18 @@ static const bpt_option rows[] = {
      .max = 1000000,
      .unit = "STEPS",
      .help = "measure speed on synthetic batches; needs no dataset"},
+    {.name = "trace",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(trace),
+     .unit = "FILE",
+     .help = "record every task and wait of some steps, of all ranks, as trace events\n"
+             "for ui.perfetto.dev"},
+    {.name = "trace-steps",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(trace_steps),
+     .value = "1-20",
+     .unit = "A-B",
+     .help = "first and last step that --trace records, of each rank"},
     {.name = "dry-run",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(dry_run),
@@ -323,7 +339,28 @@ static bpt_status missing(const char *name, const char *hint) {
     return status;
 }
 
+bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last) {
+    int end = 0;
+    const char *const text = o->trace_steps;
+    if (sscanf(text, "%" SCNu64 "-%" SCNu64 "%n", first, last, &end) == 2 && text[end] == '\0' &&
+        strspn(text, "0123456789-") == strlen(text) && *first >= 1 && *first <= *last)
+        return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "option --trace-steps: '%s' is no range of steps", text);
+    bpt_hint("first and last step, from 1, e.g. --trace-steps 11-20");
+    return status;
+}
+
+static bpt_status check_trace(const bpt_train_options *o) {
+    uint64_t first, last;
+    BPT_TRY(bpt_train_trace_steps(o, &first, &last));
+    if (o->trace && (o->replay || o->dry_run))
+        return bpt_fail(BPT_EUSAGE, "--trace goes with training and with --bench");
+    return BPT_OK;
+}
+
 bpt_status bpt_train_options_check(const bpt_train_options *o) {
+    BPT_TRY(check_trace(o));
     if (o->replay) return BPT_OK;
     if (!o->model) return missing("model", "e.g. --model lenet");
     if (o->bench == 0) {

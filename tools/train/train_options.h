@@ -50,6 +50,7 @@ typedef struct bpt_train_options {
     double log_interval;
     int log_level;
     int64_t bench;
+    const char *trace, *trace_steps;
     const char *replay;
     bool dry_run;
 } bpt_train_options;
@@ -61,6 +62,10 @@ const char *bpt_update_choice_name(bpt_update_choice update);
 
 /** @return the learning-rate schedule of the options, without the scale for several ranks */
 bpt_schedule bpt_train_schedule(const bpt_train_options *o);
+
+/** @param[out] first,last the steps of --trace-steps, from 1, first <= last
+ * @return BPT_OK, BPT_EUSAGE */
+bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last);
 
 /** Checks what no single row of the table can. @return BPT_OK, BPT_EUSAGE */
 bpt_status bpt_train_options_check(const bpt_train_options *o);

@@ -1,0 +1,43 @@
+#include "scheduler/machine.h"
+
+#include "scheduler/graph_private.h"
+
+#include <math.h>
+
+uint64_t bpt_machine_cost(const bpt_machine *m, const bpt_graph *g, uint32_t id, unsigned kind) {
+    uint64_t cost = m->cost_ns ? m->cost_ns[(size_t)id * m->n_kinds + kind] : g->plans[id].cost_ns;
+    if (!m->cost_ns && m->speed) cost = (uint64_t)llround((double)cost / m->speed[kind]);
+    return cost ? cost : 1;
+}
+
+/* Over all workers, so a kind counts as often as it has workers. */
+static uint64_t mean_cost(const bpt_machine *m, const bpt_graph *g, uint32_t id) {
+    if (m->n_kinds == 1) return bpt_machine_cost(m, g, id, 0);
+    double sum = 0;
+    for (unsigned w = 0; w < m->n_workers; w++)
+        sum += (double)bpt_machine_cost(m, g, id, bpt_machine_kind(m, w));
+    const uint64_t mean = (uint64_t)llround(sum / m->n_workers);
+    return mean ? mean : 1;
+}
+
+static uint64_t add_saturated(uint64_t a, uint64_t b) {
+    return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+/* Successors have higher ids, so from last to first a task's rank holds the longest way from its
+ * end when its turn comes. */
+void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers, uint64_t *rank) {
+    for (size_t i = 0; i < g->n_tasks; i++) rank[i] = 0;
+    for (size_t i = g->n_tasks; i-- > 0;) {
+        const bpt__plan *const plan = &g->plans[i];
+        rank[i] = add_saturated(rank[i], mean_cost(m, g, (uint32_t)i));
+        for (uint32_t k = 0; k < plan->n_before; k++) {
+            const uint32_t edge = plan->first_before + k;
+            uint64_t way = rank[i];
+            if (transfers && m->n_kinds > 1)
+                way = add_saturated(way, m->edge_ns ? m->edge_ns[edge] : m->transfer_ns);
+            uint64_t *const before = &rank[g->before[edge]];
+            if (*before < way) *before = way;
+        }
+    }
+}

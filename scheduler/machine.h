@@ -1,0 +1,44 @@
+/** @file scheduler/machine.h
+ * What tasks and transfers cost on workers that may be unlike: plain numbers that a policy plans
+ * with. The workers of a kind share one memory, kinds do not.
+ *
+ * Threads: any; nothing here changes. */
+#ifndef BPT_SCHEDULER_MACHINE_H
+#define BPT_SCHEDULER_MACHINE_H
+
+#include "scheduler/graph.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** All arrays are borrowed. Zero-initialised but for n_workers and n_kinds = 1: workers that are
+ * alike. */
+typedef struct bpt_machine {
+    unsigned n_workers;   /* in [1, BPT_MAX_WORKERS] */
+    unsigned n_kinds;     /* in [1, n_workers] */
+    const uint8_t *kind;  /* shape [n_workers], below n_kinds; NULL: all are 0 */
+    const double *speed;  /* shape [n_kinds], > 0: a task takes its cost / speed; NULL: all 1 */
+    uint64_t transfer_ns; /* of a task's result to a successor on another kind of worker */
+    /* In place of the graph's costs and speed, shape [n_tasks][n_kinds]; NULL: those hold. */
+    const uint64_t *cost_ns;
+    /* In place of transfer_ns: of every edge, in the order in which bpt_graph_add() was given
+     * them, shape [n_edges]; NULL: transfer_ns for all. */
+    const uint64_t *edge_ns;
+} bpt_machine;
+
+/** @return the kind of a worker */
+static inline unsigned bpt_machine_kind(const bpt_machine *m, unsigned worker) {
+    return m->kind ? m->kind[worker] : 0;
+}
+
+/** @return expected nanoseconds of task @p id on a worker of @p kind, at least 1; an unknown cost
+ * counts as 1 ns */
+uint64_t bpt_machine_cost(const bpt_machine *m, const bpt_graph *g, uint32_t id, unsigned kind);
+
+/** Writes upward ranks as HEFT has them for unlike workers (Topcuoglu, Hariri, Wu 2002, eq. 5): the
+ * mean cost over all workers, plus the largest sum of mean transfer and rank of a successor.
+ * @param transfers false: a transfer counts as nothing
+ * @param[out] rank shape [n_tasks], at least 1 each */
+void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers, uint64_t *rank);
+
+#endif

@@ -1,0 +1,15 @@
+#include "scheduler/load.h"
+
+static void keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
+    bpt_machine_ranks(m, g, true, key);
+}
+
+const bpt_policy bpt_policy_critical_path = {
+    .name = "critical-path",
+    .summary = "longest path first, near its input, idle workers steal",
+    .keys = keys,
+    .place = bpt__earliest_finish,
+    .stays = true,
+    .stealing = BPT_STEAL_ALIKE,
+    .gain_ns = BPT_STEAL_GAIN_NS,
+};

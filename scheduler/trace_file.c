@@ -1,0 +1,145 @@
+/* A file of trace events is a first line, a line an event, and a last line, so that files can be
+ * joined without being parsed. */
+#include "base/file.h"
+#include "base/json.h"
+#include "base/memory.h"
+#include "scheduler/trace_private.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char head[] = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
+static const char tail[] = "\n]}\n";
+
+/* Text that is being written, and the events of it. */
+typedef struct page {
+    FILE *file;
+    bpt_json_writer json;
+    const bpt_trace_process *process;
+    bool has_events;
+} page;
+
+static void open_event(page *p, const char *phase, const char *name, unsigned worker) {
+    bpt_json_reset(&p->json);
+    bpt_json_open_object(&p->json, NULL);
+    bpt_json_put_text(&p->json, "ph", phase);
+    bpt_json_put_text(&p->json, "name", name);
+    bpt_json_put_u64(&p->json, "pid", p->process->rank);
+    bpt_json_put_u64(&p->json, "tid", worker);
+}
+
+static bpt_status close_event(page *p) {
+    const char *text;
+    size_t length;
+    bpt_json_close_object(&p->json);
+    BPT_TRY(bpt_json_end_text(&p->json, &text, &length));
+    fprintf(p->file, "%s%s", p->has_events ? ",\n" : "", text);
+    p->has_events = true;
+    return BPT_OK;
+}
+
+/* A metadata event: its only argument is a name. */
+static bpt_status write_name(page *p, const char *what, unsigned worker, const char *name) {
+    open_event(p, "M", what, worker);
+    bpt_json_open_object(&p->json, "args");
+    bpt_json_put_text(&p->json, "name", name);
+    bpt_json_close_object(&p->json);
+    return close_event(p);
+}
+
+static bpt_status write_span(page *p, unsigned worker, const bpt__span *s) {
+    char name[128];
+    snprintf(name, sizeof name, "%s%s%s", s->info.label ? s->info.label : "",
+             s->info.label && s->info.kind ? " " : "", s->info.kind ? s->info.kind : "");
+    open_event(p, "X", name, worker);
+    bpt_json_put_text(&p->json, "cat", s->info.kind ? s->info.kind : "task");
+    bpt_json_put_real(&p->json, "ts",
+                      (double)(int64_t)(s->begin_ns - p->process->origin_ns) * 1e-3);
+    bpt_json_put_real(&p->json, "dur", (double)(s->end_ns - s->begin_ns) * 1e-3);
+    bpt_json_open_object(&p->json, "args");
+    bpt_json_put_u64(&p->json, "id", s->id);
+    bpt_json_close_object(&p->json);
+    return close_event(p);
+}
+
+static bpt_status write_ring(page *p, const bpt_trace *trace, unsigned worker) {
+    char name[32];
+    const bpt__ring *const ring = &trace->rings[worker];
+    const uint64_t first = ring->n > trace->capacity ? ring->n - trace->capacity : 0;
+    snprintf(name, sizeof name, "worker %u", worker);
+    BPT_TRY(write_name(p, "thread_name", worker, name));
+    for (uint64_t i = first; i < ring->n; i++)
+        BPT_TRY(write_span(p, worker, &ring->spans[i % trace->capacity]));
+    return BPT_OK;
+}
+
+static bpt_status write_all(page *p, const bpt_trace *trace) {
+    fputs(head, p->file);
+    BPT_TRY(write_name(p, "process_name", 0, p->process->name));
+    for (unsigned w = 0; w < trace->n_workers; w++) BPT_TRY(write_ring(p, trace, w));
+    fputs(tail, p->file);
+    return BPT_OK;
+}
+
+/* Closes a file that was written; takes it away if anything failed. */
+static bpt_status close_file(FILE *file, const char *path, bpt_status status) {
+    errno = 0;
+    const bool failed = ferror(file) != 0;
+    if ((fclose(file) != 0 || failed) && status == BPT_OK)
+        status = bpt_fail_errno(errno ? errno : EIO, "write", path);
+    if (status != BPT_OK) (void)unlink(path);
+    return status;
+}
+
+bpt_status bpt_trace_write(const bpt_trace *trace, const bpt_trace_process *process,
+                           const char *path) {
+    page p = {.file = fopen(path, "w"), .process = process};
+    if (!p.file) return bpt_fail_errno(errno, "write", path);
+    const bpt_status status = write_all(&p, trace);
+    bpt_json_free(&p.json);
+    return close_file(p.file, path, status);
+}
+
+/* Appends the events of one file. */
+static bpt_status append(page *p, const char *path) {
+    char *text;
+    size_t size;
+    BPT_TRY(bpt_file_read(path, SIZE_MAX, &text, &size));
+    const size_t ends = sizeof head - 1 + sizeof tail - 1;
+    bpt_status status = BPT_OK;
+    if (size < ends || memcmp(text, head, sizeof head - 1) != 0 ||
+        memcmp(text + size - (sizeof tail - 1), tail, sizeof tail - 1) != 0)
+        status = bpt_fail(BPT_EDATA, "%s is no trace", path);
+    if (status == BPT_OK) {
+        if (p->has_events) fputs(",\n", p->file);
+        (void)fwrite(text + sizeof head - 1, 1, size - ends, p->file);
+        p->has_events = true;
+    }
+    bpt_free(text);
+    return status;
+}
+
+static bpt_status append_all(page *p, const char *const *paths, size_t n_paths, size_t *n_joined) {
+    fputs(head, p->file);
+    for (size_t i = 0; i < n_paths; i++) {
+        const bpt_status status = append(p, paths[i]);
+        if (status == BPT_ENOENT) continue;
+        BPT_TRY(status);
+        ++*n_joined;
+    }
+    fputs(tail, p->file);
+    return BPT_OK;
+}
+
+bpt_status bpt_trace_join(const char *const *paths, size_t n_paths, const char *path,
+                          size_t *n_joined) {
+    page p = {.file = fopen(path, "w")};
+    if (!p.file) return bpt_fail_errno(errno, "write", path);
+    *n_joined = 0;
+    BPT_TRY(close_file(p.file, path, append_all(&p, paths, n_paths, n_joined)));
+    for (size_t i = 0; i < n_paths; i++) (void)unlink(paths[i]);
+    return BPT_OK;
+}

@@ -1,0 +1,255 @@
+/* Policies in the pool: no result depends on them, and each keeps its order. */
+#include "base/memory.h"
+#include "scheduler/graph_private.h"
+#include "scheduler/pool.h"
+#include "tests/scheduler/random_dag.h"
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <time.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+static const bpt_task_info info = {.kind = "test", .label = "task"};
+
+static bpt_pool *create(const bpt_policy *policy, unsigned n_workers) {
+    bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
+    options.n_workers = n_workers;
+    options.policy = policy;
+    bpt_pool *pool;
+    assert_int_equal(bpt_pool_create(&options, &pool), BPT_OK);
+    return pool;
+}
+
+static void a_policy_is_found_by_its_name(void **state) {
+    (void)state;
+    static const char *const names[] = {"critical-path", "level", "eft", "fifo"};
+    const bpt_policy *policy;
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(bpt_policy_find(names[i], &policy), BPT_OK);
+        assert_ptr_equal(policy, bpt_policy_at(i));
+        assert_string_equal(policy->name, names[i]);
+    }
+    assert_null(bpt_policy_at(4));
+    assert_int_equal(bpt_policy_find("random", &policy), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "'random'"));
+    assert_non_null(strstr(bpt_error_last()->hint, "critical-path, level, eft, fifo"));
+    assert_ptr_equal(policy, bpt_policy_at(3)); /* untouched */
+}
+
+/* Started events are over at once: who started them completes them. */
+static void complete_at_once(dag_task *t) {
+    bpt_graph *const g = t->owner->graph;
+    const bpt_status status = dag_compute(t);
+    (void)bpt_graph_complete(g, bpt_graph_run_number(g), t->id, status);
+}
+
+/* One graph goes from policy to policy, so that keys of one would show in the next. */
+static void no_policy_changes_a_result(void **state) {
+    (void)state;
+    static const unsigned n_workers[] = {1, 2, 3, 8};
+    const uint64_t seed = dag_seed();
+    for (uint64_t i = 0; i < 8; i++) {
+        bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, i);
+        dag d;
+        dag_create(&d, &r, 1 + bpt_random_below(&r, 500), i % 2 ? complete_at_once : NULL);
+        for (size_t k = 0; k < 16; k++) {
+            const bpt_policy *const policy = bpt_policy_at(k % 4);
+            bpt_pool *const pool = create(policy, n_workers[k / 4]);
+            for (int turn = 0; turn < 3; turn++) {
+                dag_clear(&d);
+                const uint64_t allocations = bpt_memory_allocations();
+                bpt_run_stats stats;
+                assert_int_equal(bpt_pool_run(pool, d.graph, &stats), BPT_OK);
+                assert_int_equal(bpt_memory_allocations(), allocations);
+                dag_check(&d);
+                assert_int_equal(stats.n_tasks, d.n);
+                if (policy->stealing == BPT_STEAL_NEVER) assert_int_equal(stats.n_stolen, 0);
+            }
+            bpt_pool_free(pool);
+        }
+        dag_free(&d);
+    }
+}
+
+static void any_policy_survives_a_failure(void **state) {
+    (void)state;
+    const uint64_t seed = dag_seed();
+    for (size_t k = 0; k < 8; k++) {
+        bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, k);
+        bpt_pool *const pool = create(bpt_policy_at(k % 4), 1 + (unsigned)k / 4);
+        dag d;
+        dag_create(&d, &r, 100, complete_at_once);
+        for (uint32_t id = 0; id < d.n; id += 7) {
+            dag_clear(&d);
+            d.fails = id;
+            assert_int_equal(bpt_pool_run(pool, d.graph, NULL), BPT_ENUMERIC);
+            assert_int_equal(atomic_load(&d.too_early), 0);
+            assert_int_equal(atomic_load(&d.tasks[id].ran), 1);
+            dag_clear(&d);
+            d.fails = DAG_NONE;
+            assert_int_equal(bpt_pool_run(pool, d.graph, NULL), BPT_OK);
+            dag_check(&d);
+        }
+        dag_free(&d);
+        bpt_pool_free(pool);
+    }
+}
+
+/* The ids of tasks in the order in which one worker ran them. */
+static struct {
+    size_t n;
+    uint32_t ids[8];
+} order;
+
+static bpt_status note(void *arg, unsigned worker) {
+    (void)worker;
+    order.ids[order.n++] = (uint32_t)(uintptr_t)arg;
+    return BPT_OK;
+}
+
+static void check_order(const bpt_policy *policy, bpt_graph *g, const uint32_t *expected) {
+    bpt_pool *const pool = create(policy, 1);
+    for (int turn = 0; turn < 2; turn++) {
+        order.n = 0;
+        assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
+        assert_int_equal(order.n, 7);
+        assert_memory_equal(order.ids, expected, 7 * sizeof *expected);
+    }
+    bpt_pool_free(pool);
+}
+
+/* Two entries; behind 1 a long branch (4, 6), so that each policy has an order of its own:
+ *     0 -> 2 -> 5,   0 -> 3,   1 -> 4 -> 6 */
+static void each_policy_has_its_order(void **state) {
+    (void)state;
+    static const uint32_t before[7] = {0, 0, 0, 0, 1, 2, 4};
+    static const uint64_t cost[7] = {10, 10, 10, 50, 20, 10, 100};
+    bpt_graph *g;
+    assert_int_equal(bpt_graph_create(7, 5, &g), BPT_OK);
+    for (uint32_t i = 0; i < 7; i++) {
+        uint32_t id;
+        assert_int_equal(
+            bpt_graph_add(g, note, (void *)(uintptr_t)i, info, cost[i], &before[i], i >= 2, &id),
+            BPT_OK);
+    }
+    static const uint32_t by_rank[] = {1, 4, 6, 0, 3, 2, 5};
+    static const uint32_t by_level[] = {0, 1, 2, 3, 4, 5, 6};
+    static const uint32_t by_arrival[] = {0, 1, 2, 3, 4, 5, 6};
+    check_order(&bpt_policy_critical_path, g, by_rank);
+    check_order(&bpt_policy_level, g, by_level);
+    check_order(&bpt_policy_eft, g, by_rank);
+    check_order(&bpt_policy_fifo, g, by_arrival);
+    bpt_graph_set_cost(g, 5, 1000);
+    static const uint32_t by_new_rank[] = {0, 2, 5, 1, 4, 6, 3};
+    check_order(&bpt_policy_critical_path, g, by_new_rank);
+    check_order(&bpt_policy_level, g, by_level);
+    bpt_graph_free(g);
+}
+
+/* Within a level fifo goes by arrival, level by id:  0 -> 3 -> 5,  1 -> 2 -> 4 -> 6 */
+static void fifo_is_not_by_id(void **state) {
+    (void)state;
+    static const uint32_t before[7] = {0, 0, 1, 0, 2, 3, 4};
+    bpt_graph *g;
+    assert_int_equal(bpt_graph_create(7, 5, &g), BPT_OK);
+    for (uint32_t i = 0; i < 7; i++) {
+        uint32_t id;
+        assert_int_equal(
+            bpt_graph_add(g, note, (void *)(uintptr_t)i, info, 1, &before[i], i >= 2, &id), BPT_OK);
+    }
+    static const uint32_t by_arrival[] = {0, 1, 3, 2, 5, 4, 6};
+    static const uint32_t by_level[] = {0, 1, 2, 3, 4, 5, 6};
+    static const uint32_t by_rank[] = {1, 0, 2, 3, 4, 5, 6};
+    check_order(&bpt_policy_fifo, g, by_arrival);
+    check_order(&bpt_policy_level, g, by_level);
+    check_order(&bpt_policy_critical_path, g, by_rank);
+    bpt_graph_free(g);
+}
+
+/* As above in the pool: when the roots are over, one worker has the ends of both long chains, the
+ * other many short tasks. It must not do all of them first. */
+static struct {
+    _Atomic bool long_root_over;
+    _Atomic uint32_t n_started, second_chain, last_short;
+} race;
+
+static bpt_status end_long_root(void *arg, unsigned worker) {
+    (void)arg, (void)worker;
+    atomic_store(&race.long_root_over, true);
+    return BPT_OK;
+}
+
+static bpt_status end_short_root(void *arg, unsigned worker) {
+    (void)arg, (void)worker;
+    while (!atomic_load(&race.long_root_over)) sched_yield();
+    return BPT_OK;
+}
+
+static bpt_status nap(void *arg, unsigned worker) {
+    (void)worker;
+    _Atomic uint32_t *const when = arg;
+    if (when) atomic_store(when, atomic_fetch_add(&race.n_started, 1));
+    const struct timespec ms = {.tv_nsec = when ? 2000000 : 90000000};
+    return nanosleep(&ms, NULL) == 0 ? BPT_OK : BPT_EIO;
+}
+
+static void a_long_path_is_fetched_from_a_busy_worker(void **state) {
+    (void)state;
+    enum { N_SHORT = 20 };
+    bpt_graph *g;
+    uint32_t id;
+    assert_int_equal(bpt_graph_create(4 + N_SHORT, 2 + N_SHORT, &g), BPT_OK);
+    (void)bpt_graph_add(g, end_long_root, NULL, info, 1, NULL, 0, &id);
+    (void)bpt_graph_add(g, end_short_root, NULL, info, 1, NULL, 0, &id);
+    for (int chain = 0; chain < 2; chain++)
+        (void)bpt_graph_add(g, nap, chain ? &race.second_chain : NULL, info, 1000000000,
+                            &(uint32_t){0}, 1, &id);
+    for (int i = 0; i < N_SHORT; i++)
+        (void)bpt_graph_add(g, nap, &race.last_short, info, 1000, &(uint32_t){1}, 1, &id);
+    bpt_pool *const pool = create(&bpt_policy_critical_path, 2);
+    for (int turn = 0; turn < 3; turn++) {
+        atomic_store(&race.long_root_over, false);
+        atomic_store(&race.n_started, 0);
+        assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
+        assert_true(atomic_load(&race.second_chain) < atomic_load(&race.last_short));
+    }
+    bpt_pool_free(pool);
+    bpt_graph_free(g);
+}
+
+static void keys_of_level_fall_with_depth(void **state) {
+    (void)state;
+    bpt_random r = bpt_random_stream(dag_seed(), BPT_PURPOSE_TEST, 0);
+    dag d;
+    dag_create(&d, &r, 300, NULL);
+    static uint64_t key[300], depth[300];
+    const bpt_machine alike = {.n_workers = 2, .n_kinds = 1};
+    bpt_policy_level.keys(d.graph, &alike, key);
+    for (uint32_t id = 0; id < d.n; id++) {
+        const dag_task *const t = &d.tasks[id];
+        depth[id] = 0;
+        for (uint32_t i = 0; i < t->n_before; i++)
+            if (depth[id] < depth[t->before[i]] + 1) depth[id] = depth[t->before[i]] + 1;
+        assert_int_equal(UINT64_MAX - key[id], depth[id]);
+    }
+    dag_free(&d);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_policy_is_found_by_its_name),
+        cmocka_unit_test(no_policy_changes_a_result),
+        cmocka_unit_test(any_policy_survives_a_failure),
+        cmocka_unit_test(each_policy_has_its_order),
+        cmocka_unit_test(fifo_is_not_by_id),
+        cmocka_unit_test(a_long_path_is_fetched_from_a_busy_worker),
+        cmocka_unit_test(keys_of_level_fall_with_depth),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# --trace: the file parses, has every task of the steps it names and no others, ranks are joined, and
+# the waits of the thread that trains are in it.
+source "$(dirname "$0")/common.sh"
+make_model
+make_data 600 100
+
+# A trace is looked at by one script: STEPS "FIRST LAST", RANKS, and what must be waited for.
+look() { # FILE FIRST LAST RANKS WAIT...
+    python3 - "$@" <<'END' || die "the trace $1"
+import json, sys
+path, first, last, ranks, waits = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5:]
+events = json.load(open(path))["traceEvents"]
+spans = [e for e in events if e["ph"] == "X"]
+assert {e["ph"] for e in events} == {"X", "M"}
+assert {e["pid"] for e in events} == set(range(ranks))
+names = [e for e in events if e["name"] == "process_name"]
+assert len(names) == ranks, names
+for rank in range(ranks):
+    mine = [e for e in spans if e["pid"] == rank]
+    steps = sorted((e for e in mine if e["cat"] == "step"), key=lambda e: e["ts"])
+    assert [e["args"]["id"] for e in steps] == list(range(first, last + 1)), steps
+    shapes = set()
+    for step in steps:
+        begin, end = step["ts"], step["ts"] + step["dur"]
+        tasks = [e for e in mine if e["cat"] not in ("step", "wait")
+                 and begin <= e["ts"] and e["ts"] + e["dur"] <= end + 0.01]
+        ids = sorted(e["args"]["id"] for e in tasks)
+        assert ids == list(range(len(ids))) and ids, ids  # each task of the graph, once
+        shapes.add(tuple(sorted(e["name"] for e in tasks)))
+        found = " ".join(e["name"] for e in tasks)
+        for name in ("conv1 forward", "conv2 backward weights", "fc1 forward", "loss"):
+            assert name in found, (name, found)
+        # A worker does one thing at a time.
+        for worker in {e["tid"] for e in tasks}:
+            times = sorted((e["ts"], e["ts"] + e["dur"]) for e in tasks if e["tid"] == worker)
+            assert all(a[1] <= b[0] + 0.01 for a, b in zip(times, times[1:])), times
+    assert len(shapes) == 1, "steps differ in their tasks"
+    assert max(e["tid"] for e in mine) <= 1
+    for wait in waits:
+        assert any(e["cat"] == "wait" and e["name"] == wait + " wait" for e in mine), wait
+END
+}
+
+run 0 "$train" --model tiny.yaml --bench 9 --batch-size 16 --threads 2 --trace b.json --trace-steps 3-5
+look b.json 3 5 1
+run 0 "$train" --data data --model tiny.yaml --output runs/one --epochs 1 --threads 2 --trace one.json
+look one.json 1 10 1 data
+run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/two --epochs 2 --threads 1 \
+    --update allreduce --trace two.json --trace-steps 2-4
+look two.json 2 4 2 data gradients
+run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/three --epochs 2 --threads 1 \
+    --update sgwu --partition even --sync-every 2 --trace three.json --trace-steps 2-4
+look three.json 2 4 2 data weights
+[ -z "$(ls ./*.rank-* 2>/dev/null)" ] || die "parts are left: $(ls)"
+
+# The weights do not depend on it.
+run 0 "$train" --data data --model tiny.yaml --output runs/plain --epochs 1 --threads 2
+cmp runs/one/model.safetensors runs/plain/model.safetensors || die "--trace changes the weights"
+
+run 0 "$train" --model tiny.yaml --bench 2 --trace late.json --trace-steps 5-6
+says 'the trace is empty'
+for steps in 0-3 5-4 3 a-b 3-5x -1-2 ''; do
+    fails_well 2 "$train" --model tiny.yaml --bench 2 --trace x.json --trace-steps "$steps"
+done
+fails_well 2 "$train" --data data --model tiny.yaml --dry-run --trace x.json
+fails_well 3 "$train" --model tiny.yaml --bench 2 --trace nowhere/x.json
+[ ! -e x.json ] || die "a refused command leaves a trace"

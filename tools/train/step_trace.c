@@ -1,0 +1,144 @@
+#include "tools/train/step_trace.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SPANS_PER_WORKER = 1 << 16 };
+
+struct bpt_step_trace {
+    bpt_comm *comm;
+    bpt_pool *pool;
+    bpt_trace *spans;
+    const char *path; /* borrowed from the options */
+    char **parts;     /* shape [n_ranks]: the file of each rank */
+    uint32_t rank, n_ranks;
+    uint64_t first, last; /* steps to record */
+    uint64_t step;
+    uint64_t n_steps; /* recorded */
+    uint64_t origin_ns;
+    bool records, written;
+};
+
+static bpt_status agree(const bpt_step_trace *t, bpt_status status) {
+    return t->comm ? bpt_comm_agree(t->comm, status) : status;
+}
+
+/* Ranks of one machine read one clock. */
+static bpt_status choose_origin(bpt_step_trace *t) {
+    uint64_t first_ns = bpt_clock_ns();
+    t->origin_ns = first_ns;
+    if (!t->comm) return BPT_OK;
+    BPT_TRY(bpt_comm_broadcast(t->comm, 0, &first_ns, sizeof first_ns));
+    if (strcmp(bpt_comm_host(t->comm, t->rank), bpt_comm_host(t->comm, 0)) == 0)
+        t->origin_ns = first_ns;
+    return BPT_OK;
+}
+
+static bpt_status write_part(const bpt_step_trace *t) {
+    char name[128] = "bpt-train";
+    if (t->comm)
+        snprintf(name, sizeof name, "rank %" PRIu32 " on %s", t->rank,
+                 bpt_comm_host(t->comm, t->rank));
+    const bpt_trace_process process = {t->rank, name, t->origin_ns};
+    return bpt_trace_write(t->spans, &process, t->parts[t->rank]);
+}
+
+static bpt_status reserve(bpt_step_trace *t) {
+    BPT_TRY(BPT_NEW("trace parts", t->n_ranks, &t->parts));
+    for (uint32_t r = 0; r < t->n_ranks; r++)
+        BPT_TRY(bpt_strf(&t->parts[r], "%s.rank-%" PRIu32, t->path, r));
+    BPT_TRY(bpt_trace_create(bpt_pool_n_workers(t->pool), SPANS_PER_WORKER, &t->spans));
+    return write_part(t); /* better to hear now that it cannot be written */
+}
+
+bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm, bpt_pool *pool,
+                               bpt_step_trace **out) {
+    *out = NULL;
+    if (!options->trace) return BPT_OK;
+    bpt_step_trace *t;
+    bpt_status status = BPT_NEW("step trace", 1, &t);
+    if (comm) status = bpt_comm_agree(comm, status);
+    if (status != BPT_OK) return status;
+    t->comm = comm;
+    t->pool = pool;
+    t->path = options->trace;
+    t->n_ranks = 1;
+    if (comm) {
+        t->rank = bpt_comm_rank(comm);
+        t->n_ranks = bpt_comm_size(comm);
+    }
+    status = bpt_train_trace_steps(options, &t->first, &t->last);
+    if (status == BPT_OK) status = choose_origin(t);
+    if (status == BPT_OK) status = agree(t, reserve(t));
+    if (status != BPT_OK) {
+        bpt_step_trace_close(t);
+        return status;
+    }
+    *out = t;
+    return BPT_OK;
+}
+
+void bpt_step_trace_close(bpt_step_trace *t) {
+    if (!t) return;
+    bpt_pool_set_trace(t->pool, NULL);
+    bpt_trace_free(t->spans);
+    if (!t->written && t->parts && t->parts[t->rank]) (void)unlink(t->parts[t->rank]);
+    for (uint32_t r = 0; t->parts && r < t->n_ranks; r++) bpt_free(t->parts[r]);
+    bpt_free(t->parts);
+    bpt_free(t);
+}
+
+static void record(bpt_step_trace *t, bool records) {
+    t->records = records;
+    bpt_pool_set_trace(t->pool, records ? t->spans : NULL);
+}
+
+void bpt_step_trace_begin(bpt_step_trace *t, uint64_t step) {
+    if (!t) return;
+    t->step = step;
+    record(t, step >= t->first && step <= t->last);
+}
+
+void bpt_step_trace_end(bpt_step_trace *t, uint64_t begin_ns) {
+    if (!t || !t->records) return;
+    t->n_steps++;
+    bpt_trace_add(t->spans, 0, (bpt_task_info){.kind = "step"}, t->step, begin_ns, bpt_clock_ns());
+}
+
+void bpt_step_trace_wait(bpt_step_trace *t, const char *what, uint64_t begin_ns) {
+    if (!t || !t->records) return;
+    bpt_trace_add(t->spans, 0, (bpt_task_info){"wait", what}, t->step, begin_ns, bpt_clock_ns());
+}
+
+void bpt_step_trace_pause(bpt_step_trace *t) {
+    if (t) record(t, false);
+}
+
+static bpt_status join(const bpt_step_trace *t) {
+    size_t n_joined;
+    BPT_TRY(bpt_trace_join((const char *const *)t->parts, t->n_ranks, t->path, &n_joined));
+    if (n_joined < t->n_ranks)
+        bpt_warn("%s has %zu of %" PRIu32 " ranks: the others' parts lie on their own disks",
+                 t->path, n_joined, t->n_ranks);
+    bpt_info("trace of %" PRIu64 " steps in %s: open it at ui.perfetto.dev", t->n_steps, t->path);
+    return BPT_OK;
+}
+
+bpt_status bpt_step_trace_write(bpt_step_trace *t) {
+    if (!t) return BPT_OK;
+    record(t, false);
+    if (t->n_steps == 0)
+        bpt_warn("the trace is empty: the run ended before step %" PRIu64, t->first);
+    if (bpt_trace_lost(t->spans))
+        bpt_warn("the trace lost its %" PRIu64 " oldest spans: choose fewer steps",
+                 bpt_trace_lost(t->spans));
+    BPT_TRY(agree(t, write_part(t)));
+    t->written = true;
+    return agree(t, t->rank == 0 ? join(t) : BPT_OK);
+}

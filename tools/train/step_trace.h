@@ -1,0 +1,42 @@
+/** @file tools/train/step_trace.h
+ * bpt-train --trace: what every worker of every rank did in some of the steps, and what the thread
+ * that trains waited for, as one file for a viewer of trace events.
+ *
+ * All functions do nothing with a NULL trace.
+ * Threads: the one that trains. */
+#ifndef BPT_TOOLS_STEP_TRACE_H
+#define BPT_TOOLS_STEP_TRACE_H
+
+#include "outer/comm.h"
+#include "scheduler/pool.h"
+#include "tools/train/train_options.h"
+
+typedef struct bpt_step_trace bpt_step_trace;
+
+/** Reserves room and makes sure that the file can be written. Collective: ranks of one machine
+ * share a time 0; that of others is when they come here.
+ * @param comm borrowed; NULL: there is one rank
+ * @param pool borrowed, outlives the trace
+ * @param[out] trace caller owns, bpt_step_trace_close(); NULL without --trace
+ * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_ENOSPC, BPT_ENOENT, BPT_ECOMM, BPT_EPEER */
+bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm, bpt_pool *pool,
+                               bpt_step_trace **trace);
+void bpt_step_trace_close(bpt_step_trace *trace);
+
+/** Records from here on if --trace-steps names step @p step of this rank, from 1. */
+void bpt_step_trace_begin(bpt_step_trace *trace, uint64_t step);
+
+/** Notes the step that began at @p begin_ns (bpt_clock_ns()) and ends now. */
+void bpt_step_trace_end(bpt_step_trace *trace, uint64_t begin_ns);
+
+/** Notes that this thread waited for @p what (a string that stays) from @p begin_ns until now. */
+void bpt_step_trace_wait(bpt_step_trace *trace, const char *what, uint64_t begin_ns);
+
+/** Stops recording until the next step: what follows is no part of one. */
+void bpt_step_trace_pause(bpt_step_trace *trace);
+
+/** Writes this rank's part; rank 0 joins the parts to one file. Collective.
+ * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_ENOSPC, BPT_ENOENT, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt_step_trace_write(bpt_step_trace *trace);
+
+#endif
