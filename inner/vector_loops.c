@@ -1,12 +1,4 @@
-#include "inner/sgd.h"
-
-void bpt_sgd_update(float *restrict w, float *restrict v, const float *restrict g, size_t n,
-                    float rate, float momentum, float decay) {
-    for (size_t i = 0; i < n; i++) {
-        v[i] = momentum * v[i] + (g[i] + decay * w[i]);
-        w[i] -= rate * v[i];
-    }
-}
+#include "inner/vector_loops.h"
 
 void bpt_running_update(float *restrict w, const float *restrict g, size_t n, float part) {
     for (size_t i = 0; i < n; i++) w[i] -= part * g[i];
@@ -18,4 +10,17 @@ void bpt_sum_of(float *restrict sum, const float *restrict x, const float *restr
 
 void bpt_sum_add(float *restrict sum, const float *restrict x, size_t n) {
     for (size_t i = 0; i < n; i++) sum[i] += x[i];
+}
+
+/* Lanes of their own, so that the loop can be one of vectors without changing any sum. */
+double bpt_sum_of_squares(const float *x, size_t n) {
+    enum { LANES = 16 };
+    double lanes[LANES] = {0};
+    size_t i = 0;
+    for (; i + LANES <= n; i += LANES)
+        for (size_t j = 0; j < LANES; j++) lanes[j] += (double)x[i + j] * (double)x[i + j];
+    for (size_t j = 0; i < n; i++, j++) lanes[j] += (double)x[i] * (double)x[i];
+    double sum = 0.0;
+    for (size_t j = 0; j < LANES; j++) sum += lanes[j];
+    return sum;
 }

@@ -97,7 +97,7 @@ static void step(net_fixture *f, unsigned phases, preference p, uint64_t id) {
     /* so that the caller's blocks are where they should be */
     net_assert_ok(bpt_network_evaluate(f->net, f->pixels, f->labels, &result));
     net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_WEIGHTS, f->weights));
-    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_MOMENTUM, zero));
+    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_STATE_0, zero));
     f->net->step.rate = 0.25f;
     f->net->step.denominator = (float)f->batch;
     f->net->wants_logits_grad = true;
@@ -121,7 +121,7 @@ static void check_orders(net_fixture *f, unsigned phases, bpt_vector result) {
 
 static void test_orders(void **state) {
     (void)state;
-    const net_options options = {1, {0.9f, 1e-2f}, SEED};
+    const net_options options = {1, {.momentum = 0.9f, .decay = 1e-2f}, SEED};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         net_fixture f = net_open(models[i], 7, options);
         check_orders(&f, TRAINING, BPT_VECTOR_WEIGHTS);
@@ -133,11 +133,13 @@ static void test_orders(void **state) {
 /* The runner above is only as good as the pool's step. */
 static void test_same_as_the_pool(void **state) {
     (void)state;
-    net_fixture f = net_open(models[0], 7, (net_options){2, {0.9f, 1e-2f}, SEED});
+    net_fixture f =
+        net_open(models[0], 7, (net_options){2, {.momentum = 0.9f, .decay = 1e-2f}, SEED});
     bpt_batch_result result;
     step(&f, TRAINING, RANDOM, 3);
     float *expected = net_vector(&f, BPT_VECTOR_WEIGHTS);
-    net_fixture g = net_open(models[0], 7, (net_options){2, {0.9f, 1e-2f}, SEED});
+    net_fixture g =
+        net_open(models[0], 7, (net_options){2, {.momentum = 0.9f, .decay = 1e-2f}, SEED});
     net_assert_ok(bpt_network_train(g.net, g.pixels, g.labels, 0.25f, 7.0f, &result));
     float *x = net_vector(&g, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", expected, x, f.n_weights);

@@ -102,8 +102,8 @@ static bpt_status open_network(bpt_job *job) {
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = job->n_threads;
     BPT_TRY(bpt_pool_create(&pool, &job->pool));
-    const bpt_sgd_options sgd = {(float)o->momentum, (float)o->weight_decay};
-    BPT_TRY(bpt_network_create(job->model, job->batch, sgd, job->pool, &job->network));
+    BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_learning(o), job->pool,
+                               &job->network));
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }
 
@@ -228,15 +228,14 @@ static bpt_status open_feed(bpt_job *job, uint64_t offset, const bpt_checkpoint 
                            (uint32_t)o->prefetch, sampler, &job->feed);
 }
 
-/* Weights, momentum and counters: from a checkpoint, or as at the start of a run. The weights of
- * rank 0 go to all: initial values may differ in the last bit between unlike machines. */
+/* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The
+ * weights of rank 0 go to all: initial values may differ in the last bit between unlike machines.
+ */
 static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weights) {
     const size_t n = job->model->segments.n_elements;
     bpt_status status = BPT_OK;
     if (c) {
-        status = bpt_checkpoint_read(c, job, weights, job->flat);
-        if (status == BPT_OK)
-            status = bpt_network_set(job->network, BPT_VECTOR_MOMENTUM, job->flat);
+        status = bpt_checkpoint_read(c, job, weights);
         job->count = c->count;
     } else {
         bpt_segments_initialise(&job->model->segments, (uint64_t)job->options->seed, weights);
@@ -279,8 +278,10 @@ static bpt_status open_state(bpt_job *job, uint64_t offset) {
     if (c && c->exact && c->next_eval) job->next_eval = c->next_eval;
     if (c) bpt_info("going on from %s at epoch %.2f", c->path, bpt_job_epoch(job));
     if (c && !c->exact && job->rank == 0)
-        bpt_warn("%s is of another job (%s differs): momentum and order of samples start anew",
-                 c->path, c->differs);
+        bpt_warn(
+            "%s is of another job (%s differs): the optimiser's state and the order of "
+            "samples start anew",
+            c->path, c->differs);
 done:
     bpt_free(weights);
     bpt_checkpoint_close(&checkpoint);

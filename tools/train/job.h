@@ -8,12 +8,12 @@
 
 #include "base/json.h"
 #include "inner/network.h"
-#include "inner/schedule.h"
 #include "outer/comm.h"
 #include "outer/exchange.h"
 #include "outer/partition.h"
 #include "storage/dataset.h"
 #include "tools/train/feed.h"
+#include "tools/train/learning_options.h"
 #include "tools/train/run_folder.h"
 #include "tools/train/train_options.h"
 

@@ -16,8 +16,8 @@ double bpt_job_epoch(const bpt_job *job) {
 
 float bpt_job_rate(const bpt_job *job) {
     const uint64_t step = job->update == BPT_UPDATE_ALLREDUCE ? job->batch_all : job->batch;
-    return (float)bpt_schedule_rate(&job->schedule,
-                                    bpt_job_epoch(job) + (double)step / (double)job->epoch_samples);
+    return (float)bpt_schedule_rate(&job->schedule, bpt_job_epoch(job),
+                                    (double)step / (double)job->epoch_samples);
 }
 
 /* The engine names the layer; who trains knows the step. */
@@ -26,8 +26,10 @@ static bpt_status name_step(const bpt_job *job, bpt_status status) {
     const bpt_error error = *bpt_error_last();
     bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", job->count.steps + 1,
                      bpt_job_epoch(job), job->rank, error.text);
-    bpt_hint("lower --lr (it is %g, %g after scaling), or lengthen --warmup-epochs",
-             job->options->lr, job->schedule.base);
+    bpt_hint(
+        "lower --lr (it is %g, %g after scaling), lengthen --warmup-epochs, or bound the "
+        "gradient with --clip-norm",
+        job->options->lr, job->schedule.base);
     return status;
 }
 

@@ -8,8 +8,8 @@
 #include "outer/shard.h"
 #include "outer/update_rule.h"
 #include "storage/loader.h"
+#include "tools/train/learning_options.h"
 #include "tools/train/replay_log.h"
-#include "tools/train/train_options.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -67,9 +67,9 @@ static bpt_status next_indices(const replay *r, worker *w) {
 }
 
 static bpt_status repeat_step(replay *r, worker *w) {
-    const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count +
-                         (double)r->o->batch_size / (double)r->split->count;
-    const float rate = (float)bpt_schedule_rate(&r->schedule, epoch);
+    const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count;
+    const double step = (double)r->o->batch_size / (double)r->split->count;
+    const float rate = (float)bpt_schedule_rate(&r->schedule, epoch, step);
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(next_indices(r, w));
@@ -215,9 +215,9 @@ static bpt_status open_shares(replay *r) {
 
 static bpt_status open_worker(replay *r, uint32_t rank) {
     worker *w = &r->workers[rank];
-    const bpt_sgd_options sgd = {(float)r->o->momentum, (float)r->o->weight_decay};
     w->log = &r->logs.workers[rank];
-    BPT_TRY(bpt_network_create(r->model, r->o->batch_size, sgd, r->pool, &w->network));
+    BPT_TRY(bpt_network_create(r->model, r->o->batch_size, bpt_train_learning(r->o), r->pool,
+                               &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
     BPT_TRY(bpt_sampler_create_local((uint64_t)r->o->seed, rank, r->shares, &w->sampler));
     BPT_TRY(BPT_NEW("base weights", r->n, &w->base));
