@@ -13,7 +13,7 @@
 
 static void check_step(const bpt_schedule *s, double epoch, double step_epochs, double expected) {
     const double rate = bpt_schedule_rate(s, epoch, step_epochs);
-    if (!(fabs(rate - expected) <= 1e-15))
+    if (!(fabs(rate - expected) <= 1e-15 + 4e-16 * expected))
         fail_msg("at epoch %g the rate is %.17g, not %.17g", epoch, rate, expected);
 }
 
