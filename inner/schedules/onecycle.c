@@ -14,7 +14,7 @@ static double factor(const bpt_schedule *s, double epoch, double step_epochs) {
     const double first = 1.0 / s->div_factor, last = first / s->final_div_factor;
     const double top = s->pct_start * s->total_epochs - step_epochs;
     const double end = s->total_epochs - step_epochs;
-    if (top > 0.0 && epoch <= top) return anneal(first, 1.0, epoch / top);
+    if (epoch < top) return anneal(first, 1.0, epoch / top);
     return anneal(1.0, last, fmin((epoch - top) / (end - top), 1.0));
 }
 
