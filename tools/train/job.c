@@ -314,9 +314,11 @@ static void say_what_starts(const bpt_job *job) {
     bpt_info("batch: %u samples a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, (unsigned long long)job->batch_all,
              (unsigned long long)job->total_samples);
+    bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epochs",
+             bpt_network_learning(job->network).optimizer->name, job->schedule.base,
+             job->schedule.kind->name, job->schedule.warmup_epochs);
     if (job->schedule.base != job->options->lr)
-        bpt_info("learning rate %g x %u ranks = %g (--lr-scale linear), warm-up %g epochs",
-                 job->options->lr, job->n_ranks, job->schedule.base, job->schedule.warmup_epochs);
+        bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
     for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
          i++) {
         char line[200];
