@@ -58,7 +58,7 @@ static bool is_default(const bpt_option_set *set, const char *option) {
 void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *set) {
     const bool adamw = strcmp(optimizer_name(o), "adamw") == 0;
     const bool lars = strcmp(optimizer_name(o), "lars") == 0;
-    if (is_default(set, "lr")) o->lr = adamw ? 1e-3 : lars ? 5.0 : o->lr;
+    if (is_default(set, "lr")) o->lr = adamw ? 1e-3 : lars ? 2.0 : o->lr;
     if (is_default(set, "weight-decay") && adamw) o->weight_decay = 0.01;
     if (is_default(set, "warmup-epochs") && strcmp(schedule_name(o), "onecycle") == 0)
         o->warmup_epochs = 0.0;
