@@ -89,7 +89,8 @@ static const bpt_option rows[] = {
      .min = 1e-12,
      .max = 1e12,
      .unit = "RATE",
-     .help = "learning rate of one rank; unless given, adamw has 0.001 and lars 2"},
+     .help = "learning rate of one rank; unless given, adamw has 0.001 and\n"
+             "lars 2"},
     {.name = "lr-scale",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(lr_scale),
@@ -115,7 +116,8 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 1,
      .unit = "D",
-     .help = "weight decay, not on biases and batch norms; unless given, adamw has 0.01"},
+     .help = "weight decay, not on biases and batch norms; unless given,\n"
+             "adamw has 0.01"},
     {.name = "beta1",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(beta1),
@@ -178,7 +180,8 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 1e6,
      .unit = "EPOCHS",
-     .help = "time in which the rate grows from 0; unless given, onecycle has 0"},
+     .help = "time in which the rate grows from 0; unless given, onecycle\n"
+             "has 0"},
     {.name = "lr-step-size",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(lr_step_size),
@@ -209,7 +212,8 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 0.99,
      .unit = "PART",
-     .help = "with --schedule onecycle: part of the run in which the rate rises"},
+     .help = "with --schedule onecycle: part of the run in which the rate\n"
+             "rises"},
     {.name = "div-factor",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(div_factor),
