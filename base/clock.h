@@ -11,9 +11,6 @@
 /** @return nanoseconds of a clock that only goes forward; differences have a meaning */
 uint64_t bpt_clock_ns(void);
 
-/** @return processor nanoseconds that the calling thread has used */
-uint64_t bpt_clock_thread_cpu_ns(void);
-
 /** @return seconds from @p since_ns (a bpt_clock_ns() reading) until now */
 double bpt_clock_seconds_since(uint64_t since_ns);
 

@@ -57,12 +57,6 @@ static bpt_status assign_defaults(bpt_option_set *set) {
 
 /* ---- sources ---- */
 
-bpt_status bpt_option_set_text(bpt_option_set *set, const char *name, const char *text) {
-    const bpt_option *o = find_option(set->command, name, strlen(name));
-    if (!o) return bpt_fail(BPT_EUSAGE, "unknown option %s", name);
-    return assign(set, o, text, BPT_SOURCE_FILE);
-}
-
 static bpt_status unknown_option(const bpt_command *c, const char *name, const char *where) {
     const char *nearest = NULL;
     const char **names;

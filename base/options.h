@@ -89,10 +89,6 @@ char *const *bpt_option_operands(const bpt_option_set *set, int *n);
 /** @return where the value of option @p name (which must be in the table) comes from */
 bpt_option_source bpt_option_where(const bpt_option_set *set, const char *name);
 
-/** Sets one option as text, as a configuration file would. @return BPT_OK, BPT_EUSAGE, BPT_ENOMEM
- */
-bpt_status bpt_option_set_text(bpt_option_set *set, const char *name, const char *text);
-
 /** Prints the effective configuration as YAML that --config reads back. Options without a value
  * are left out.
  * @param values the struct that bpt_options_parse() filled */

@@ -23,6 +23,7 @@ typedef enum bpt_purpose {
     BPT_PURPOSE_GLYPHS = 5,    /* id: sample */
     BPT_PURPOSE_SYNTHETIC = 6, /* bench batches; id: sample */
     BPT_PURPOSE_TEST = 7,
+    BPT_PURPOSE_DROPOUT = 8, /* id: layer, step and sample */
 } bpt_purpose;
 
 /** State of one stream: a plain value, free to copy. */

@@ -127,30 +127,49 @@ void bpt_moments_merge(size_t n_channels, bpt_moments *into, const bpt_moments *
 
 /* ---- forward ---- */
 
-BPT_CLONES static void scale_shift_block(const float *restrict x, int64_t n_pixels, int64_t lanes,
-                                         const float *restrict scale, const float *restrict shift,
-                                         float *restrict y) {
-#define SCALE_SHIFT(n)                                                                             \
+static inline float rectified(float y, int relu) {
+    return !relu || y > 0.0f ? y : 0.0f;
+}
+
+BPT_CLONES static void forward_block(const float *restrict x, const float *restrict z,
+                                     int64_t n_pixels, int64_t lanes, const float *restrict mean,
+                                     const float *restrict scale, const float *restrict bias,
+                                     int relu, float *restrict y) {
+#define FORWARD(n, addend)                                                                         \
     for (int64_t p = 0; p < n_pixels; p++)                                                         \
-        for (int64_t i = 0; i < (n); i++) y[p * (n) + i] = x[p * (n) + i] * scale[i] + shift[i]
-    FOR_LANES(lanes, SCALE_SHIFT);
+        for (int64_t i = 0; i < (n); i++) {                                                        \
+            const int64_t at = p * (n) + i;                                                        \
+            y[at] = rectified((x[at] - mean[i]) * scale[i] + bias[i] addend, relu);                \
+        }
+#define FORWARD_ADD(n)   FORWARD(n, +z[at])
+#define FORWARD_ALONE(n) FORWARD(n, )
+    if (z)
+        FOR_LANES(lanes, FORWARD_ADD);
+    else
+        FOR_LANES(lanes, FORWARD_ALONE);
 }
 
-BPT_CLONES static void scale_shift_plain(const float *restrict x, int64_t n_pixels, float scale,
-                                         float shift, float *restrict y) {
-    for (int64_t p = 0; p < n_pixels; p++) y[p] = x[p] * scale + shift;
+BPT_CLONES static void forward_plain(const float *restrict x, const float *restrict z,
+                                     int64_t n_pixels, float mean, float scale, float bias,
+                                     int relu, float *restrict y) {
+    if (z)
+        for (int64_t p = 0; p < n_pixels; p++)
+            y[p] = rectified((x[p] - mean) * scale + bias + z[p], relu);
+    else
+        for (int64_t p = 0; p < n_pixels; p++) y[p] = rectified((x[p] - mean) * scale + bias, relu);
 }
 
-void bpt_scale_shift(const bpt_lanes *a, const float *x, const float *scale, const float *shift,
-                     float *y) {
+void bpt_batchnorm_forward(const bpt_lanes *a, const float *x, const float *z, const float *mean,
+                           const float *scale, const float *bias, bool relu, float *y) {
     const int64_t block = a->n_pixels * a->lanes;
     for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
-        const int64_t c = i % a->n_blocks * a->lanes;
+        const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
+        const float *addend = z ? z + at : NULL;
         if (a->lanes == 1)
-            scale_shift_plain(x + i * block, a->n_pixels, scale[c], shift[c], y + i * block);
+            forward_plain(x + at, addend, a->n_pixels, mean[c], scale[c], bias[c], relu, y + at);
         else
-            scale_shift_block(x + i * block, a->n_pixels, a->lanes, scale + c, shift + c,
-                              y + i * block);
+            forward_block(x + at, addend, a->n_pixels, a->lanes, mean + c, scale + c, bias + c,
+                          relu, y + at);
     }
 }
 
@@ -205,18 +224,29 @@ static void plain_sums(const float *x, const float *dy, int64_t n_pixels, float 
     }
 }
 
-void bpt_batchnorm_sums(const bpt_lanes *a, const float *x, const float *dy, const float *mean,
-                        double *sum_dy, double *sum_dyx) {
+/* masked may be dy. */
+BPT_CLONES static void mask(const float *restrict y, const float *dy, int64_t n, float *masked) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; i++) masked[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+}
+
+void bpt_batchnorm_sums(const bpt_lanes *a, const float *x, const float *dy, const float *y,
+                        float *masked, const float *mean, double *sum_dy, double *sum_dyx) {
     const size_t n_channels = bpt_lanes_channels(a);
     const int64_t block = a->n_pixels * a->lanes;
     memset(sum_dy, 0, n_channels * sizeof *sum_dy);
     memset(sum_dyx, 0, n_channels * sizeof *sum_dyx);
     for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
         const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
+        const float *counts = dy + at;
+        if (y) {
+            mask(y + at, dy + at, block, masked + at);
+            counts = masked + at;
+        }
         if (a->lanes == 1)
-            plain_sums(x + at, dy + at, a->n_pixels, mean[c], sum_dy + c, sum_dyx + c);
+            plain_sums(x + at, counts, a->n_pixels, mean[c], sum_dy + c, sum_dyx + c);
         else
-            block_sums(x + at, dy + at, a->n_pixels, a->lanes, mean + c, sum_dy + c, sum_dyx + c);
+            block_sums(x + at, counts, a->n_pixels, a->lanes, mean + c, sum_dy + c, sum_dyx + c);
     }
 }
 

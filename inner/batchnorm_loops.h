@@ -10,6 +10,7 @@
 #ifndef BPT_INNER_BATCHNORM_LOOPS_H
 #define BPT_INNER_BATCHNORM_LOOPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,14 +36,20 @@ void bpt_moments_of(const bpt_lanes *a, const float *x, const int32_t *labels, b
 /** Makes @p into the moments of both (Chan, Golub, LeVeque 1979). */
 void bpt_moments_merge(size_t n_channels, bpt_moments *into, const bpt_moments *from);
 
-/** y = x * scale + shift, channel by channel. @param scale,shift shape [n_channels] */
-void bpt_scale_shift(const bpt_lanes *a, const float *x, const float *scale, const float *shift,
-                     float *y);
+/** y = (x - mean) * scale + bias + z, channel by channel: in this order, so that a large mean costs
+ * no digits.
+ * @param z    NULL: nothing is added; else in the order of @p x
+ * @param mean,scale,bias shape [n_channels]
+ * @param relu whether values below 0 become 0 */
+void bpt_batchnorm_forward(const bpt_lanes *a, const float *x, const float *z, const float *mean,
+                           const float *scale, const float *bias, bool relu, float *y);
 
 /** Sums over a tile: of dy, and of dy * (x - mean).
- * @param mean shape [n_channels]; @param[out] sum_dy,sum_dyx shape [n_channels] */
-void bpt_batchnorm_sums(const bpt_lanes *a, const float *x, const float *dy, const float *mean,
-                        double *sum_dy, double *sum_dyx);
+ * @param y      NULL, or the output behind a ReLU: dy counts where y > 0 only
+ * @param[out] masked what of dy counts, if @p y is given; may be @p dy
+ * @param mean   shape [n_channels]; @param[out] sum_dy,sum_dyx shape [n_channels] */
+void bpt_batchnorm_sums(const bpt_lanes *a, const float *x, const float *dy, const float *y,
+                        float *masked, const float *mean, double *sum_dy, double *sum_dyx);
 
 /** What bpt_batchnorm_data() computes with; shape [n_channels] each. */
 typedef struct bpt_batchnorm_slopes {

@@ -43,9 +43,10 @@ typedef struct bpt_deps {
 /** Output of a layer (or the network's input), tile by tile, as one of its readers sees it. */
 typedef struct bpt_activation {
     bpt_shape shape;
-    bool wants_grad; /* false for the network's input and what is a copy of it */
-    bool read_only;  /* others need these values: no layer may work in place on them */
-    bool plain;      /* row-major, and tiles lie one behind the other: [N, C, H, W] as one array */
+    bool wants_grad;     /* false for the network's input and what is a copy of it */
+    bool read_only;      /* others need these values: no layer may work in place on them */
+    bool grad_read_only; /* likewise the gradients */
+    bool plain; /* row-major, and tiles lie one behind the other: [N, C, H, W] as one array */
     const bpt_layout *layout[BPT_MAX_TILES];
     bpt_ref value[BPT_MAX_TILES], grad[BPT_MAX_TILES];
     bpt_deps value_ready[BPT_MAX_TILES], grad_ready[BPT_MAX_TILES];
@@ -55,6 +56,7 @@ typedef struct bpt_activation {
 typedef struct bpt_weight_plan {
     const bpt_segment *segment;
     const bpt_layout *layout; /* of master, gradient and states; NULL before it is chosen */
+    const bpt_layout *flat;   /* of the flat vector's part; NULL: row-major over segment->dims */
     bpt_ref master, gradient; /* in their blocks, at the same offset */
     bpt_ref partials;         /* gradients of tiles 1.. ; tile 0 writes to gradient itself */
     size_t n_partials;        /* tiles that write gradients, the first included */
@@ -66,6 +68,7 @@ typedef struct bpt_weight_plan {
 typedef struct bpt_step_values {
     float rate;        /* of learning */
     float denominator; /* the summed gradient is divided by it */
+    bpt_draw draw;
 } bpt_step_values;
 
 typedef struct bpt_step_task {
@@ -140,9 +143,37 @@ void bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
 bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_activation *in,
                                const bpt_layout *const *layouts, bpt_activation *out);
 
+/** Chooses an order in which the channels of activations can be cut and joined by copying: the
+ * order of @p in if its blocks of channels allow it, else the plain one.
+ * @param channels where cuts are, shape [n_channels]
+ * @param[out] lanes 1, 8 or 16 */
+bpt_status bpt_builder_choose_lanes(bpt_builder *b, const bpt_activation *in,
+                                    const int64_t *channels, size_t n_channels, int64_t *lanes);
+
+/** bpt_builder_convert() to an order of lanes. */
+bpt_status bpt_builder_convert_to_lanes(bpt_builder *b, const char *label, const bpt_activation *in,
+                                        int64_t lanes, bpt_activation *out);
+
+/** Reserves values and gradients of an activation in an order of lanes. */
+bpt_status bpt_builder_reserve_lanes(bpt_builder *b, bpt_shape shape, int64_t lanes,
+                                     bool wants_grad, bpt_activation *out);
+
 /** The backward of bpt_builder_convert(): brings the gradients of @p out to @p in. */
 bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activation *in,
                                     const bpt_activation *out);
+
+/** A run of bytes in each sample of a tile. */
+typedef struct bpt_sample_run {
+    bpt_ref first; /* of the first sample */
+    size_t stride; /* bytes from a sample to the next */
+} bpt_sample_run;
+
+/** Adds a task that copies a run of each sample of tile @p t.
+ * @param bytes of a run; @param zeros bytes that are set to 0 behind it
+ * @param[out] done the task */
+bpt_status bpt_builder_copy_samples(bpt_builder *b, bpt_phase phase, bpt_task_info info, size_t t,
+                                    bpt_sample_run from, bpt_sample_run to, size_t bytes,
+                                    size_t zeros, bpt_deps after, bpt_deps *done);
 
 /** Adds a task: @p sum becomes the sum of @p parts, in their order.
  * @param parts   shape [n_parts], at least two; lives as long as the network. Only the first may be
@@ -163,6 +194,13 @@ void bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
  * @param views shape [n_views] */
 bpt_status bpt_builder_join(bpt_builder *b, const char *label, bpt_activation *a,
                             const bpt_activation *views, size_t n_views);
+
+/** Makes the gradient of an input that of an output, where one is the other or one of its addends.
+ * @param in        what a layer was given
+ * @param converted the same in the layouts of @p out (bpt_builder_convert())
+ * @param out       grad and grad_ready are those that @p in shall have; nobody writes there then */
+bpt_status bpt_builder_pass_back(bpt_builder *b, const char *label, bpt_activation *in,
+                                 bpt_activation *converted, const bpt_activation *out);
 
 /** Chooses the native layout of a segment and reserves its memory.
  * @param n_partials kernels that each write a gradient of their own, at least 1 */

@@ -1,6 +1,8 @@
 /* An activation that several layers read: one gradient from each, summed in their order. */
 #include "inner/builder.h"
 
+#include <string.h>
+
 void bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
                       bpt_activation *views) {
     for (size_t v = 0; v < n_views; v++) {
@@ -37,5 +39,19 @@ bpt_status bpt_builder_join(bpt_builder *b, const char *label, bpt_activation *a
         a->grad[t] = views[0].grad[t];
         a->grad_ready[t] = views[0].grad_ready[t];
     }
+    a->grad_read_only = n_views == 1 && views[0].grad_read_only;
     return BPT_OK;
+}
+
+/* A copy is needed for another layout, or where the whole batch in one piece is asked for. */
+bpt_status bpt_builder_pass_back(bpt_builder *b, const char *label, bpt_activation *in,
+                                 bpt_activation *converted, const bpt_activation *out) {
+    const bool same_layouts = converted->value[0].offset == in->value[0].offset;
+    const bool alias = same_layouts && (out->plain || !in->plain);
+    bpt_activation *target = alias ? in : converted;
+    if (!in->wants_grad) return BPT_OK;
+    memcpy(target->grad, out->grad, sizeof target->grad);
+    memcpy(target->grad_ready, out->grad_ready, sizeof target->grad_ready);
+    target->grad_read_only = true;
+    return alias ? BPT_OK : bpt_builder_convert_back(b, label, in, converted);
 }

@@ -19,6 +19,17 @@ static bool output_is_finite(const bpt_network *net, const bpt_activation *a) {
     return true;
 }
 
+/* Whether a layer that joins several outputs has worked in the memory of this one's: what stands
+ * there does not tell of this layer alone. */
+static bool is_joined_in_place(const bpt_network *net, size_t layer) {
+    const bpt_ref own = net->activations[layer + 1].value[0];
+    for (size_t i = layer + 1; i < net->model->n_layers; i++) {
+        const bpt_ref other = net->activations[i + 1].value[0];
+        if (net->model->layers[i].kind->joins && other.offset == own.offset) return true;
+    }
+    return false;
+}
+
 /* Where a ReLU or a maximum has dropped a NaN on the way forward, it has spread backward, from the
  * last layer to the first. */
 static bool vector_is_finite(const bpt_network *net, size_t segment, bpt_block vector) {
@@ -50,7 +61,7 @@ static bpt_status fail_batch(const bpt_network *net, const char *what, bpt_block
     if (!output_is_finite(net, &net->activations[0]))
         return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, nor is all of the input", what);
     for (size_t i = 0; i < net->model->n_layers; i++)
-        if (!output_is_finite(net, &net->activations[i + 1]))
+        if (!is_joined_in_place(net, i) && !output_is_finite(net, &net->activations[i + 1]))
             return bpt_fail(BPT_ENUMERIC,
                             "%s is not a finite number: layer %s is the first whose output is not",
                             what, net->model->layers[i].name);

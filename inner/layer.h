@@ -24,14 +24,23 @@ typedef struct bpt_layer bpt_layer;
 typedef struct bpt_builder bpt_builder;       /* inner/builder.h */
 typedef struct bpt_activation bpt_activation; /* likewise */
 
+/** What names the random numbers of a training step: the same for any number of ranks that share a
+ * batch, another for ranks that do not. */
+typedef struct bpt_draw {
+    uint64_t seed;
+    uint64_t step;         /* of this rank */
+    uint64_t first_sample; /* of this rank's batch, among those of all ranks */
+} bpt_draw;
+
 /** Numbers that a layer's fields may refer to by name. */
 typedef struct bpt_model_scope {
     int64_t classes; /* "classes" */
 } bpt_model_scope;
 
 typedef struct bpt_layer_kind {
-    const char *name; /* in a model file: "conv" */
-    bool joins;       /* takes two or more inputs; else one */
+    const char *name;           /* in a model file: "conv" */
+    bool joins;                 /* takes two or more inputs; else one */
+    bool fuses_add, fuses_relu; /* can do these layers' work too (bpt_fusion) */
 
     const char *const *fields; /* it knows besides "name" and "input", shape [n_fields] */
     size_t n_fields;
@@ -50,7 +59,8 @@ typedef struct bpt_layer_kind {
     uint64_t (*forward_flops)(const bpt_layer *l);
 
     /** Plans the forward pass: kernels, the layer's output and the tasks that fill it.
-     * @param in         the inputs, shape [l->n_inputs]
+     * @param in         the inputs, shape [l->n_inputs]; behind them, if l->fusion.add, that
+     * layer's other input
      * @param[out] out   the output, zeroed; may share memory with an input that is not read_only
      * @param[out] state what plan_backward() will be given, from bpt_builder_object(); may be left
      * NULL
@@ -65,17 +75,28 @@ typedef struct bpt_layer_kind {
                                 const bpt_activation *out, void *state);
 } bpt_layer_kind;
 
+/** Layers that are computed together, in one pass over memory (inner/fusion.c). The first of them
+ * does it all; its output is that of the last. */
+typedef struct bpt_fusion {
+    bool done;  /* another layer does the work of this one */
+    bool relu;  /* this layer does a ReLU behind it too, and behind the add if there is one */
+    size_t add; /* 1 + the add of two inputs behind it that this layer does too; 0: none */
+    size_t own; /* done, an add: which of its inputs is the layer that does its work */
+} bpt_fusion;
+
 /** One layer of a model. */
 struct bpt_layer {
     const bpt_layer_kind *kind;
     char name[BPT_NAME_SIZE / 2]; /* unique in the model; without a dot */
     int line;                     /* in the model file */
+    size_t index;                 /* in the model's layers */
     size_t *inputs; /* 0: the model's input, 1 + i: the output of layer i; shape [n_inputs] */
     bpt_shape *ins; /* of these; shape [n_inputs] */
     size_t n_inputs;
     bpt_shape in, out;                /* in: ins[0] */
     size_t first_segment, n_segments; /* in the model's table */
     void *config;                     /* of config_bytes */
+    bpt_fusion fusion;
 };
 
 /** All kinds. @return shape [*n] */
@@ -86,6 +107,8 @@ typedef struct bpt_conv_config {
     int64_t filters;           /* K, at least 1 */
     int64_t kernel[2];         /* R, S */
     int64_t stride[2], pad[2]; /* rows, columns */
+    int64_t dilation[2];       /* likewise, at least 1 */
+    int64_t groups;            /* G, at least 1; divides C and K */
     bool bias;
 } bpt_conv_config;
 
@@ -97,6 +120,7 @@ typedef struct bpt_fc_config {
 typedef struct bpt_pool_config {
     int64_t kernel[2], stride[2], pad[2];
     bool include_pad; /* averages: padding counts as zeros */
+    bool ceil;        /* maxima: a last window may hang over the edge */
 } bpt_pool_config;
 
 typedef struct bpt_batchnorm_config {
@@ -104,15 +128,31 @@ typedef struct bpt_batchnorm_config {
     double eps;      /* added to the variance */
 } bpt_batchnorm_config;
 
+typedef struct bpt_lrn_config {
+    int64_t size; /* channels of a window, odd */
+    double alpha, beta, k;
+} bpt_lrn_config;
+
+typedef struct bpt_pad_channels_config {
+    int64_t channels; /* K, at least C */
+} bpt_pad_channels_config;
+
+typedef struct bpt_dropout_config {
+    double rate; /* part of the values that is dropped, in [0, 1) */
+} bpt_dropout_config;
+
 /* In layers/: add.c, avgpool.c, and so on. */
 extern const bpt_layer_kind bpt_layer_add;
 extern const bpt_layer_kind bpt_layer_avgpool;
 extern const bpt_layer_kind bpt_layer_batchnorm;
 extern const bpt_layer_kind bpt_layer_concat;
 extern const bpt_layer_kind bpt_layer_conv;
+extern const bpt_layer_kind bpt_layer_dropout;
 extern const bpt_layer_kind bpt_layer_fc;
 extern const bpt_layer_kind bpt_layer_global_avgpool;
+extern const bpt_layer_kind bpt_layer_lrn;
 extern const bpt_layer_kind bpt_layer_maxpool;
+extern const bpt_layer_kind bpt_layer_pad_channels;
 extern const bpt_layer_kind bpt_layer_relu;
 
 #endif

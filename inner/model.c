@@ -76,6 +76,7 @@ static bpt_status build(const bpt_yaml *doc, const bpt_model_override *override,
     BPT_TRY_GOTO(status, bpt_strdup(bpt_yaml_name(doc), &m->source), err_free);
     BPT_TRY_GOTO(status, bpt__model_read(doc, override, m), err_free);
     BPT_TRY_GOTO(status, infer_shapes(m), err_free);
+    bpt__model_fuse(m);
     *out = m;
     return BPT_OK;
 err_free:

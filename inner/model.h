@@ -45,6 +45,9 @@ bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
                            const bpt_model_override *override, bpt_model **model);
 void bpt_model_free(bpt_model *model);
 
+/** @return parameters that are trained: all weights but running statistics */
+size_t bpt_model_parameters(const bpt_model *model);
+
 /** @return floating-point operations of forward (1x) and backward (2x) for one sample */
 uint64_t bpt_model_training_flops(const bpt_model *model);
 

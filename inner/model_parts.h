@@ -38,6 +38,9 @@ bpt_status bpt__model_read_inputs(const bpt_model *m, bpt_layer *l, const bpt_ya
 /** @return BPT_OK, BPT_EUSAGE (nobody takes the output of a layer that is not the last) */
 bpt_status bpt__model_check_uses(const bpt_model *m);
 
+/** Decides which layers are computed together; shapes are known. */
+void bpt__model_fuse(bpt_model *m);
+
 /** @return whether a sample of this shape has 1 to BPT__MAX_ACTIVATION values */
 bool bpt__shape_is_allowed(bpt_shape s);
 

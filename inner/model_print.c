@@ -2,6 +2,17 @@
 
 #include <inttypes.h>
 
+static size_t count_parameters(const bpt_model *model, size_t first, size_t n) {
+    size_t count = 0;
+    for (const bpt_segment *s = &model->segments.items[first]; n-- > 0; s++)
+        if (s->role.running == 0.0f) count += s->count;
+    return count;
+}
+
+size_t bpt_model_parameters(const bpt_model *model) {
+    return count_parameters(model, 0, model->segments.n);
+}
+
 uint64_t bpt_model_training_flops(const bpt_model *model) {
     uint64_t forward = 0;
     for (size_t i = 0; i < model->n_layers; i++)
@@ -22,11 +33,10 @@ void bpt_model_print(const bpt_model *model, FILE *out) {
     print_row(out, "input", "", model->input, 0, 0);
     for (size_t i = 0; i < model->n_layers; i++) {
         const bpt_layer *l = &model->layers[i];
-        size_t n_weights = 0;
-        for (size_t s = 0; s < l->n_segments; s++)
-            n_weights += model->segments.items[l->first_segment + s].count;
-        print_row(out, l->name, l->kind->name, l->out, n_weights, l->kind->forward_flops(l));
+        print_row(out, l->name, l->kind->name, l->out,
+                  count_parameters(model, l->first_segment, l->n_segments),
+                  l->kind->forward_flops(l));
     }
-    print_row(out, "total", "", (bpt_shape){model->classes, 1, 1}, model->segments.n_elements,
+    print_row(out, "total", "", (bpt_shape){model->classes, 1, 1}, bpt_model_parameters(model),
               bpt_model_training_flops(model) / 3);
 }

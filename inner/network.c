@@ -39,25 +39,56 @@ static bpt_status plan_views(bpt_network *net) {
     return BPT_OK;
 }
 
-/* @param n_taken readers of each activation so far, shape [n_layers + 1]
- * @param[out] in shape [l->n_inputs] */
-static void take_views(bpt_network *net, const bpt_layer *l, size_t *n_taken, bpt_activation **in) {
-    for (size_t j = 0; j < l->n_inputs; j++) {
-        const size_t a = l->inputs[j];
-        in[j] = &net->views[a][n_taken[a]++];
-    }
+/* What is known of the layers while they are planned. */
+typedef struct {
+    size_t *n_taken;      /* readers of each activation so far, shape [n_layers + 1] */
+    bpt_activation ***in; /* inputs of each layer, shape [n_layers] */
+    void **states;        /* of each layer's kind, shape [n_layers] */
+} layer_plans;
+
+static bpt_activation *take_view(bpt_network *net, layer_plans *plans, size_t activation) {
+    return &net->views[activation][plans->n_taken[activation]++];
 }
 
-static bpt_status plan_backward(bpt_network *net, bpt_activation ***in, void **states) {
-    bpt_builder *b = &net->builder;
-    bpt_activation *a = net->activations;
-    for (size_t i = net->model->n_layers; i-- > 0;) {
-        const bpt_layer *l = &net->model->layers[i];
-        const size_t n_views = net->n_views[i + 1];
-        if (n_views > 0)
-            BPT_TRY(bpt_builder_join(b, l->name, &a[i + 1], net->views[i + 1], n_views));
-        BPT_TRY(l->kind->plan_backward(l, b, in[i], &a[i + 1], states[i]));
+/* The inputs of a layer, and behind them the other input of an add that it does too. */
+static bpt_status take_inputs(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
+    bpt_activation ***in = &plans->in[l->index];
+    BPT_TRY(bpt_builder_object(&net->builder, (l->n_inputs + 1) * sizeof **in, (void **)in));
+    if (l->fusion.done) { /* of an add, the one input that is not taken yet */
+        (*in)[0] = take_view(net, plans, l->inputs[l->fusion.own]);
+        return BPT_OK;
     }
+    for (size_t j = 0; j < l->n_inputs; j++) (*in)[j] = take_view(net, plans, l->inputs[j]);
+    if (l->fusion.add) {
+        const bpt_layer *add = &net->model->layers[l->fusion.add - 1];
+        (*in)[l->n_inputs] = take_view(net, plans, add->inputs[1 - add->fusion.own]);
+    }
+    return BPT_OK;
+}
+
+static bpt_status plan_forward(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
+    bpt_activation *out = &net->activations[l->index + 1];
+    bpt_activation **in;
+    BPT_TRY(take_inputs(net, plans, l));
+    in = plans->in[l->index];
+    if (l->fusion.done)
+        *out = *in[0];
+    else
+        BPT_TRY(l->kind->plan_forward(l, &net->builder, in, out, &plans->states[l->index]));
+    bpt_builder_fork(&net->builder, out, net->n_views[l->index + 1], net->views[l->index + 1]);
+    return BPT_OK;
+}
+
+static bpt_status plan_backward(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
+    const size_t n_views = net->n_views[l->index + 1];
+    bpt_activation *out = &net->activations[l->index + 1], **in = plans->in[l->index];
+    if (n_views > 0)
+        BPT_TRY(bpt_builder_join(&net->builder, l->name, out, net->views[l->index + 1], n_views));
+    if (!l->fusion.done)
+        return l->kind->plan_backward(l, &net->builder, in, out, plans->states[l->index]);
+    memcpy(in[0]->grad, out->grad, sizeof out->grad);
+    memcpy(in[0]->grad_ready, out->grad_ready, sizeof out->grad_ready);
+    in[0]->grad_read_only = out->grad_read_only;
     return BPT_OK;
 }
 
@@ -65,23 +96,16 @@ static bpt_status plan_layers(bpt_network *net) {
     const bpt_model *model = net->model;
     const size_t n = model->n_layers;
     bpt_builder *b = &net->builder;
-    bpt_activation *a = net->activations, ***in;
-    size_t *n_taken;
-    void **states;
+    layer_plans plans;
     BPT_TRY(plan_views(net));
-    BPT_TRY(bpt_builder_object(b, n * sizeof *states, (void **)&states));
-    BPT_TRY(bpt_builder_object(b, n * sizeof *in, (void **)&in));
-    BPT_TRY(bpt_builder_object(b, (n + 1) * sizeof *n_taken, (void **)&n_taken));
-    bpt_builder_fork(b, &a[0], net->n_views[0], net->views[0]);
-    for (size_t i = 0; i < n; i++) {
-        const bpt_layer *l = &model->layers[i];
-        BPT_TRY(bpt_builder_object(b, l->n_inputs * sizeof **in, (void **)&in[i]));
-        take_views(net, l, n_taken, in[i]);
-        BPT_TRY(l->kind->plan_forward(l, b, in[i], &a[i + 1], &states[i]));
-        bpt_builder_fork(b, &a[i + 1], net->n_views[i + 1], net->views[i + 1]);
-    }
-    BPT_TRY(bpt__plan_loss(net, &a[n]));
-    return plan_backward(net, in, states);
+    BPT_TRY(bpt_builder_object(b, n * sizeof *plans.states, (void **)&plans.states));
+    BPT_TRY(bpt_builder_object(b, n * sizeof *plans.in, (void **)&plans.in));
+    BPT_TRY(bpt_builder_object(b, (n + 1) * sizeof *plans.n_taken, (void **)&plans.n_taken));
+    bpt_builder_fork(b, &net->activations[0], net->n_views[0], net->views[0]);
+    for (size_t i = 0; i < n; i++) BPT_TRY(plan_forward(net, &plans, &model->layers[i]));
+    BPT_TRY(bpt__plan_loss(net, &net->activations[n]));
+    for (size_t i = n; i-- > 0;) BPT_TRY(plan_backward(net, &plans, &model->layers[i]));
+    return BPT_OK;
 }
 
 static bpt_status plan(bpt_network *net) {
@@ -249,6 +273,10 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *
     }
     return bpt__check_batch(net, result->loss_sum,
                             role == BPT_GRAPH_GRADIENT ? BPT_BLOCK_GRADIENTS : BPT_BLOCK_WEIGHTS);
+}
+
+void bpt_network_set_draw(bpt_network *net, bpt_draw draw) {
+    net->step.draw = draw;
 }
 
 bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,

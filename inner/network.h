@@ -49,6 +49,9 @@ void bpt_network_free(bpt_network *net);
 /** @return how it learns; .optimizer is set */
 bpt_learning bpt_network_learning(const bpt_network *net);
 
+/** Names the random numbers (dropout) of the next training step or gradient. */
+void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
+
 /** Forward, loss, backward, clipping, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size
  * @return BPT_OK, BPT_ENUMERIC (the loss or a new weight is not finite; names the layer where that

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -21,23 +22,26 @@ static bpt_status create_thread(bpt_comm *c) {
 
 static void release(bpt_comm *c) {
     pthread_cond_destroy(&c->done);
-    pthread_cond_destroy(&c->wake);
     pthread_mutex_destroy(&c->mutex);
+    sem_destroy(&c->wake);
     bpt_free(c->statuses);
     bpt_free(c->hosts);
     bpt_free(c);
 }
 
+/* MPI asks hwloc for all devices, and where its plugin for displays is installed that one calls on
+ * X servers: a name look-up for each, seconds where there is no name server. */
+static void skip_displays(void) {
+    setenv("HWLOC_COMPONENTS", "-gl", 0);
+}
+
 bpt_status bpt_comm_start(bpt_comm **comm) {
     bpt_comm *c = NULL;
+    skip_displays();
     BPT_TRY(BPT_NEW("communication", 1, &c));
-    pthread_condattr_t monotonic;
-    pthread_condattr_init(&monotonic);
-    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    sem_init(&c->wake, 0, 0);
     pthread_mutex_init(&c->mutex, NULL);
-    pthread_cond_init(&c->wake, &monotonic);
     pthread_cond_init(&c->done, NULL);
-    pthread_condattr_destroy(&monotonic);
     c->submitted_end = &c->submitted;
 
     bpt_status status = create_thread(c);
@@ -61,8 +65,8 @@ void bpt_comm_stop(bpt_comm *c) {
     if (!c) return;
     pthread_mutex_lock(&c->mutex);
     c->stopping = true;
-    pthread_cond_signal(&c->wake);
     pthread_mutex_unlock(&c->mutex);
+    bpt__comm_wake(c);
     pthread_join(c->thread, NULL);
     release(c);
 }
@@ -184,6 +188,6 @@ bpt_status bpt_comm_agree(bpt_comm *c, bpt_status mine) {
 void bpt_comm_abort(bpt_comm *c, int exit_status) {
     pthread_mutex_lock(&c->mutex);
     c->abort_status = exit_status;
-    pthread_cond_signal(&c->wake);
+    bpt__comm_wake(c);
     for (;;) pthread_cond_wait(&c->done, &c->mutex);
 }

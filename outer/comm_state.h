@@ -6,6 +6,7 @@
 #include "outer/comm_thread.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 
 enum { BPT__HOST_SIZE = 64 };
@@ -19,10 +20,11 @@ struct bpt_comm {
 
     atomic_uint n_hurried; /* threads between hurry_begin and hurry_end; a hint, so relaxed */
 
+    sem_t wake; /* the MPI thread sleeps on it; posted when there is something new to do */
+
     pthread_mutex_t mutex; /* guards all below; never held together with another */
-    pthread_cond_t wake;   /* the MPI thread: something new to do */
     pthread_cond_t done;   /* everybody else: started, or a job finished */
-    bool started, start_finished, stopping, woken;
+    bool started, start_finished, stopping;
     int abort_status; /* 0: no abort asked for */
     bpt__job *submitted, **submitted_end;
     bpt_error error; /* of the start */

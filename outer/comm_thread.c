@@ -21,7 +21,7 @@ typedef struct {
     uint64_t divisor; /* of the quiet time */
 } pace;
 
-static const pace calm = {.min_ns = 300000, .max_ns = 4000000, .divisor = 1};
+static const pace calm = {.min_ns = 1000000, .max_ns = 4000000, .divisor = 1};
 static const pace hurried = {.min_ns = 20000, .max_ns = 200000, .divisor = 8};
 
 bpt_status bpt__mpi_check(int code, const char *what) {
@@ -44,9 +44,8 @@ void bpt__comm_submit(bpt_comm *c, bpt__job *job) {
     pthread_mutex_lock(&c->mutex);
     *c->submitted_end = job;
     c->submitted_end = &job->next;
-    c->woken = true;
-    pthread_cond_signal(&c->wake);
     pthread_mutex_unlock(&c->mutex);
+    bpt__comm_wake(c);
 }
 
 bpt_status bpt__comm_join(bpt_comm *c, bpt__job *job) {
@@ -59,10 +58,7 @@ bpt_status bpt__comm_join(bpt_comm *c, bpt__job *job) {
 }
 
 void bpt__comm_wake(bpt_comm *c) {
-    pthread_mutex_lock(&c->mutex);
-    c->woken = true;
-    pthread_cond_signal(&c->wake);
-    pthread_mutex_unlock(&c->mutex);
+    sem_post(&c->wake);
 }
 
 void bpt__comm_hurry_begin(bpt_comm *c) {
@@ -139,7 +135,8 @@ static void append_submitted(bpt_comm *c, bpt__job **jobs) {
     c->submitted_end = &c->submitted;
 }
 
-static void nap(bpt_comm *c, uint64_t quiet_ns) {
+/* @return whether it was woken */
+static bool nap(bpt_comm *c, uint64_t quiet_ns) {
     const bool waited_for = atomic_load_explicit(&c->n_hurried, memory_order_relaxed) > 0;
     const pace *p = waited_for ? &hurried : &calm;
     uint64_t nap_ns = quiet_ns / p->divisor;
@@ -147,32 +144,37 @@ static void nap(bpt_comm *c, uint64_t quiet_ns) {
     if (nap_ns > p->max_ns) nap_ns = p->max_ns;
     const uint64_t until = bpt_clock_ns() + nap_ns;
     const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    (void)pthread_cond_timedwait(&c->wake, &c->mutex, &at); /* early or late: both do no harm */
+    return sem_clockwait(&c->wake, CLOCK_MONOTONIC, &at) == 0;
+}
+
+/* Sleeps as long as may be. @return whether it was woken */
+static bool rest(bpt_comm *c, bool moved, bool has_jobs, uint64_t moved_ns) {
+    if (moved) return sem_trywait(&c->wake) == 0;
+    if (has_jobs) return nap(c, bpt_clock_ns() - moved_ns);
+    return sem_wait(&c->wake) == 0;
+}
+
+/* Takes over what was asked for. @return false if the thread is to end */
+static bool take_orders(bpt_comm *c, bpt__job **jobs) {
+    pthread_mutex_lock(&c->mutex);
+    const bool stopping = c->stopping;
+    const int abort_status = c->abort_status;
+    append_submitted(c, jobs);
+    pthread_mutex_unlock(&c->mutex);
+    if (abort_status != 0) {
+        MPI_Abort(MPI_COMM_WORLD, abort_status);
+        _exit(abort_status); /* should MPI ever return from it: the promise is to end */
+    }
+    return !stopping;
 }
 
 static void serve(bpt_comm *c) {
     bpt__job *jobs = NULL;
-    bool moved = true;
-    uint64_t moved_ns = bpt_clock_ns();
+    bool moved = false;
+    uint64_t moved_ns = 0;
     for (;;) {
-        pthread_mutex_lock(&c->mutex);
-        if (!moved && !c->woken && !c->stopping && c->abort_status == 0) {
-            if (jobs)
-                nap(c, bpt_clock_ns() - moved_ns);
-            else
-                pthread_cond_wait(&c->wake, &c->mutex);
-        }
-        const bool woken = c->woken, stopping = c->stopping;
-        const int abort_status = c->abort_status;
-        c->woken = false;
-        append_submitted(c, &jobs);
-        pthread_mutex_unlock(&c->mutex);
-
-        if (abort_status != 0) {
-            MPI_Abort(MPI_COMM_WORLD, abort_status);
-            _exit(abort_status); /* should MPI ever return from it: the promise is to end */
-        }
-        if (stopping) break;
+        const bool woken = rest(c, moved, jobs != NULL, moved_ns);
+        if (woken && !take_orders(c, &jobs)) break;
         moved = poll_jobs(c, &jobs);
         if (moved || woken) moved_ns = bpt_clock_ns();
     }

@@ -23,13 +23,13 @@ struct bpt_coordinator {
     double *tbar;      /* scratch of the next round */
 };
 
-static uint64_t next_multiple(uint64_t progress, uint64_t every) {
+uint64_t bpt_coordinator_next(uint64_t progress, uint64_t every) {
     return every > 0 ? (progress / every + 1) * every : UINT64_MAX;
 }
 
 static void set_thresholds(bpt_coordinator *c) {
-    c->next_checkpoint = next_multiple(c->progress, c->options.checkpoint_every);
-    c->next_eval = next_multiple(c->progress, c->options.eval_every);
+    c->next_checkpoint = bpt_coordinator_next(c->progress, c->options.checkpoint_every);
+    c->next_eval = bpt_coordinator_next(c->progress, c->options.eval_every);
 }
 
 /* ---- the partition ---- */

@@ -59,6 +59,9 @@ typedef struct bpt_coordinator_options {
 
 typedef struct bpt_coordinator bpt_coordinator;
 
+/** @return the first multiple of @p every beyond @p progress; UINT64_MAX, never, for every 0 */
+uint64_t bpt_coordinator_next(uint64_t progress, uint64_t every);
+
 /** Makes a coordinator, which gives out the first round at once.
  * @param[out] c caller owns, bpt_coordinator_free()
  * @return BPT_OK, BPT_EUSAGE (fewer samples a round than ranks, a speed that is not positive),

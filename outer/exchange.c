@@ -18,9 +18,11 @@ bpt__down *bpt__exchange_down(const bpt_exchange *x, uint32_t s) {
 
 /* ---- MPI thread ---- */
 
-/* Receives first, so that no answer ever finds nobody waiting for it. */
+/* Receives first, so that no answer ever finds nobody waiting for it. The shard hosted here gets
+ * its part without a message, last: the others are under way meanwhile. */
 static bpt_status post_push(bpt_exchange *x) {
     for (uint32_t s = 0; s < x->m; s++) {
+        if (s == x->rank) continue;
         const bpt_shard *shard = bpt_shard_at(x->shards, s);
         const int tag = bpt__tag(s, false);
         BPT_TRY(bpt__transfers_recv(x->transfers, x->m, bpt__exchange_down(x, s),
@@ -28,20 +30,20 @@ static bpt_status post_push(bpt_exchange *x) {
         BPT_TRY(bpt__transfers_recv(x->transfers, x->m, x->values + shard->begin,
                                     bpt__exchange_shard_bytes(x, s), shard->host, tag));
     }
-    for (uint32_t i = 0; i < x->m; i++) {
+    for (uint32_t i = 1; i < x->m; i++) {
         const uint32_t s = (x->rank + i) % x->m; /* not all ranks to the same host at once */
         const bpt_shard *shard = bpt_shard_at(x->shards, s);
         const int tag = bpt__tag(s, true);
         BPT_TRY(bpt__transfers_send(x->transfers, x->m, &x->up, sizeof x->up, shard->host, tag));
         BPT_TRY(bpt__transfers_send(x->transfers, x->m, x->sent + shard->begin,
                                     bpt__exchange_shard_bytes(x, s), shard->host, tag));
-        x->stats.payload_sent_bytes += bpt__exchange_shard_bytes(x, s);
-        x->stats.header_sent_bytes += sizeof x->up;
-        if (shard->host == x->rank)
-            x->stats.local_sent_bytes += bpt__exchange_shard_bytes(x, s) + sizeof x->up;
     }
+    x->stats.payload_sent_bytes += x->n * sizeof(float);
+    x->stats.header_sent_bytes += x->m * sizeof x->up;
+    x->stats.local_sent_bytes += bpt__exchange_shard_bytes(x, x->rank) + sizeof x->up;
     x->posted = true;
-    return BPT_OK;
+    x->moving = x->m > 1;
+    return bpt__server_take_own(x->server);
 }
 
 static void end_push(bpt_exchange *x, enum bpt__phase phase) {
@@ -52,10 +54,8 @@ static void end_push(bpt_exchange *x, enum bpt__phase phase) {
 }
 
 static bpt_status complete_push(bpt_exchange *x) {
-    for (uint32_t s = 0; s < x->m; s++) {
-        x->stats.payload_received_bytes += bpt__exchange_shard_bytes(x, s);
-        x->stats.header_received_bytes += bpt__down_bytes(s, x->m);
-    }
+    x->stats.payload_received_bytes += x->n * sizeof(float);
+    for (uint32_t s = 0; s < x->m; s++) x->stats.header_received_bytes += bpt__down_bytes(s, x->m);
     x->stats.pushes++;
     x->posted = false;
     if (x->log && bpt__exchange_down(x, 0)->met) BPT_TRY(bpt__update_log_flush(x->log));
@@ -72,8 +72,12 @@ static bpt_status serve(bpt_exchange *x, bool *moved, bool *done) {
     BPT_TRY(bpt__transfers_poll(x->transfers, moved, x->complete, &n_complete));
     for (uint32_t i = 0; i < n_complete; i++) {
         const uint32_t group = x->complete[i];
-        BPT_TRY(group == x->m ? complete_push(x) : bpt__server_complete(x->server, group));
+        if (group == x->m)
+            x->moving = false;
+        else
+            BPT_TRY(bpt__server_complete(x->server, group));
     }
+    if (x->posted && !x->moving && bpt__server_own_answered(x->server)) BPT_TRY(complete_push(x));
     if (atomic_load_explicit(&x->stopping, memory_order_acquire) && bpt__server_idle(x->server)) {
         bpt__transfers_cancel(x->transfers);
         *done = true;

@@ -7,14 +7,14 @@
  * answers its sender alone; a synchronous one waits for all workers. Within a shard a reply is one
  * version, never a mix. All of it runs on the MPI thread; the training thread copies, goes on, and
  * looks again when it likes. Each rank sends 4 n bytes of payload per push and gets 4 n back, in
- * chunks, whatever the number of ranks.
+ * chunks, whatever the number of ranks. What stays on a rank takes no message.
  *
  * Meetings: where a reply says `meet`, the worker ends what it is at and pushes once more; that
  * push is answered when those of all ranks are applied, and the answer has `met` set and brings the
  * same weights to every rank. Under a synchronous rule every reply is such a moment, so `met` comes
  * at once and `meet` never.
  *
- * Memory: 3 n floats a rank, and n / n_ranks for the shard; nothing is allocated after create but
+ * Memory: 3 n floats a rank, those of its shard among them; nothing is allocated after create but
  * for the buffer of the update log's lines. Errors: a rank on which a call fails reports and ends
  * the job with bpt_comm_abort(). Threads: the functions are called by one thread of the rank, the
  * training thread. */

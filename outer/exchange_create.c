@@ -8,11 +8,13 @@
 static bpt_status create_transfers(bpt_exchange *x) {
     size_t *room = NULL;
     BPT_TRY(BPT_NEW("room for messages", x->m + 1u, &room));
-    for (uint32_t j = 0; j < x->m; j++) room[j] = bpt__server_room(x->server);
-    for (uint32_t s = 0; s < x->m; s++)
+    for (uint32_t j = 0; j < x->m; j++) room[j] = bpt__server_room(x->server, j);
+    for (uint32_t s = 0; s < x->m; s++) {
+        if (s == x->rank) continue;
         room[x->m] += bpt__transfers_chunks(sizeof x->up) +
                       bpt__transfers_chunks(bpt__down_bytes(s, x->m)) +
                       2 * bpt__transfers_chunks(bpt__exchange_shard_bytes(x, s));
+    }
     const bpt_status status =
         bpt__transfers_create(bpt__comm_messages(x->comm), room, x->m + 1, &x->transfers);
     bpt_free(room);
@@ -46,6 +48,10 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
         .max_staleness = o->rule->synchronous ? BPT_STALENESS_NONE : o->max_staleness,
         .n = shard->end - shard->begin,
         .initial = o->initial + shard->begin,
+        .own = {.up = &x->up,
+                .part = x->sent + shard->begin,
+                .down = bpt__exchange_down(x, x->rank),
+                .values = x->values + shard->begin},
         .coordinator = x->coordinator,
         .met_state = x->met_state,
         .log = x->log,

@@ -39,6 +39,7 @@ struct bpt_exchange {
     bpt_error error;         /* once FAILED */
     atomic_bool stopping;    /* release in destroy, acquire in poll */
     bool posted;             /* MPI thread: the push is under way */
+    bool moving;             /* MPI thread: its messages to other ranks and their answers are */
     bool meeting;            /* training thread: the next push is for a meeting */
     uint64_t seq;            /* of the last push */
     bpt__up up;              /* same header for all shards */

@@ -48,10 +48,6 @@ bpt_status bpt_share_proportional(uint64_t total, const double *weight, uint32_t
     return BPT_OK;
 }
 
-void bpt_share_even(uint64_t total, uint32_t m, uint64_t *count) {
-    for (uint32_t j = 0; j < m; j++) count[j] = total / m + (j < total % m);
-}
-
 bpt_status bpt_idpa_first(uint64_t batch, const double *speed, uint32_t m, uint64_t *count) {
     BPT_TRY(check_positive(speed, m, "speed"));
     BPT_TRY(bpt_share_proportional(batch, speed, m, count));

@@ -22,10 +22,6 @@
 bpt_status bpt_share_proportional(uint64_t total, const double *weight, uint32_t m,
                                   uint64_t *count);
 
-/** Shares that differ by at most one, the lower ranks gaining.
- * @param[out] count shape [m], sums to @p total */
-void bpt_share_even(uint64_t total, uint32_t m, uint64_t *count);
-
 /** First batch: in proportion to the speed that each rank is believed to have. Where the batch has
  * a sample for every rank, none is left without (it could never be measured).
  * @param speed shape [m], > 0, any unit

@@ -13,9 +13,14 @@ int bpt__tag(uint32_t shard, bool up) {
     return (int)(2 * shard + (up ? 0 : 1));
 }
 
-size_t bpt__server_room(const bpt__server *s) {
+size_t bpt__server_room(const bpt__server *s, uint32_t worker) {
+    if (worker == s->options.rank) return 0;
     const size_t header = s->down_bytes > sizeof(bpt__up) ? s->down_bytes : sizeof(bpt__up);
     return bpt__transfers_chunks(header) + bpt__transfers_chunks(s->options.n * sizeof(float));
+}
+
+bool bpt__server_own_answered(const bpt__server *s) {
+    return s->state[s->options.rank] == BPT__LISTENING;
 }
 
 bool bpt__server_idle(const bpt__server *s) {
@@ -29,8 +34,9 @@ bool bpt__server_idle(const bpt__server *s) {
 static bpt_status listen(bpt__server *s, uint32_t j) {
     const int tag = bpt__tag(s->options.shard, true);
     s->state[j] = BPT__LISTENING;
+    if (j == s->options.rank) return BPT_OK; /* it comes by bpt__server_take_own() */
     BPT_TRY(bpt__transfers_recv(s->transfers, j, &s->up[j], sizeof s->up[j], j, tag));
-    return bpt__transfers_recv(s->transfers, j, s->part[j], s->options.n * sizeof(float), j, tag);
+    return bpt__transfers_recv(s->transfers, j, s->buffer[j], s->options.n * sizeof(float), j, tag);
 }
 
 bpt_status bpt__server_start(bpt__server *s, bpt__transfers *t) {
@@ -39,13 +45,19 @@ bpt_status bpt__server_start(bpt__server *s, bpt__transfers *t) {
     return BPT_OK;
 }
 
-/* Sends the shard as it is now to worker @p j. Under an asynchronous rule the next update may come
- * before the message has left, so it leaves from a copy: the submission's buffer, which is free
- * now. A synchronous rule changes nothing before all have got it. */
+/* Copies the shard as it is now into the answer of worker @p j. */
+static void fill_answer(bpt__server *s, uint32_t j) {
+    memcpy(s->buffer[j], s->global, s->options.n * sizeof *s->global);
+}
+
+/* Answers worker @p j. Under an asynchronous rule the next update may come before the message has
+ * left, so it leaves from a copy: the submission's buffer, which is free now. A synchronous rule
+ * changes nothing before all have got it. */
 static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
     const bpt__server_options *o = &s->options;
     const size_t payload = o->n * sizeof(float);
-    bpt__down *down = (bpt__down *)(s->down + j * s->down_bytes);
+    const bool own = j == o->rank;
+    bpt__down *down = own ? o->own.down : (bpt__down *)(s->down + j * s->down_bytes);
     *down = (bpt__down){.version = s->now.version, .staleness = s->staleness[j], .met = met};
     if (o->coordinator) {
         const bpt_directive directive = bpt_coordinator_directive(o->coordinator);
@@ -55,16 +67,15 @@ static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
         if (directive.count)
             memcpy(down->count, directive.count, o->n_workers * sizeof down->count[0]);
     }
-    const float *values = s->global;
-    if (!o->rule->synchronous) {
-        memcpy(s->part[j], s->global, payload);
-        values = s->part[j];
-    }
     s->base[j] = s->now.version;
-    s->state[j] = BPT__ANSWERING;
     o->stats->payload_sent_bytes += payload;
     o->stats->header_sent_bytes += s->down_bytes;
-    if (j == o->rank) o->stats->local_sent_bytes += payload + s->down_bytes;
+    if (own) {
+        o->stats->local_sent_bytes += payload + s->down_bytes;
+        return listen(s, j);
+    }
+    s->state[j] = BPT__ANSWERING;
+    const float *values = o->rule->synchronous ? s->global : s->buffer[j];
     const int tag = bpt__tag(o->shard, false);
     BPT_TRY(bpt__transfers_send(s->transfers, j, down, s->down_bytes, j, tag));
     return bpt__transfers_send(s->transfers, j, values, payload, j, tag);
@@ -127,13 +138,14 @@ static bpt_status update_all(bpt__server *s) {
     const bpt__server_options *o = &s->options;
     weigh(s);
     for (uint32_t j = 0; j < o->n_workers; j++) s->factor[j] = (float)s->gamma[j];
-    o->rule->merge(s->global, (const float *const *)s->part, s->factor, o->n_workers, o->n);
+    o->rule->merge(s->global, s->part, s->factor, o->n_workers, o->n);
     s->now.version++;
     o->stats->updates++;
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(record(s, j));
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(report(s, j));
     const uint32_t met = meet(s);
     s->n_queue = 0;
+    fill_answer(s, o->rank);
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(answer(s, j, met));
     return BPT_OK;
 }
@@ -142,7 +154,10 @@ static bpt_status answer_meeting(bpt__server *s) {
     const uint32_t met = meet(s);
     bpt_clocks_level(&s->clocks);
     s->n_meeting = 0;
-    for (uint32_t j = 0; j < s->options.n_workers; j++) BPT_TRY(answer(s, j, met));
+    for (uint32_t j = 0; j < s->options.n_workers; j++) {
+        fill_answer(s, j);
+        BPT_TRY(answer(s, j, met));
+    }
     return BPT_OK;
 }
 
@@ -151,14 +166,16 @@ static bpt_status update_one(bpt__server *s, uint32_t j) {
     const bpt__server_options *o = &s->options;
     weigh(s);
     const float factor = (float)(s->gamma[j] * s->quality[j]);
-    const float *part = s->part[j];
-    o->rule->merge(s->global, &part, &factor, 1, o->n);
+    o->rule->merge(s->global, &s->part[j], &factor, 1, o->n);
     s->now.version++;
     o->stats->updates++;
     s->held[j] = false;
     BPT_TRY(record(s, j));
     BPT_TRY(report(s, j));
-    if (!s->up[j].meeting) return answer(s, j, 0);
+    if (!s->up[j].meeting) {
+        fill_answer(s, j);
+        return answer(s, j, 0);
+    }
     s->state[j] = BPT__MEETING;
     s->clocks.active[j] = false;
     return ++s->n_meeting == o->n_workers ? answer_meeting(s) : BPT_OK;
@@ -197,6 +214,11 @@ static bpt_status arrive(bpt__server *s, uint32_t j) {
     s->queue[s->n_queue++] = j;
     if (!o->rule->synchronous) return update_admitted(s);
     return s->n_queue == o->n_workers ? update_all(s) : BPT_OK;
+}
+
+bpt_status bpt__server_take_own(bpt__server *s) {
+    s->up[s->options.rank] = *s->options.own.up;
+    return arrive(s, s->options.rank);
 }
 
 bpt_status bpt__server_complete(bpt__server *s, uint32_t worker) {

@@ -5,6 +5,9 @@
  * submission waits (for the staleness bound, a meeting, or the other workers of a round), or the
  * answer is being sent. Submissions are taken in the order in which they are complete.
  *
+ * The worker on this rank sends no messages: its submission is read, and the answer is written,
+ * where the worker has them.
+ *
  * Threads: the MPI thread only, except create, free, save and load. */
 #ifndef BPT_OUTER_SHARD_SERVER_H
 #define BPT_OUTER_SHARD_SERVER_H
@@ -44,11 +47,20 @@ int bpt__tag(uint32_t shard, bool up);
 
 typedef struct bpt__server bpt__server;
 
+/** The worker on this rank: its part of this shard. All borrowed for the server's life. */
+typedef struct bpt__own_worker {
+    const bpt__up *up;
+    const float *part; /* shape [n] */
+    bpt__down *down;   /* of bpt__down_bytes() */
+    float *values;     /* shape [n] */
+} bpt__own_worker;
+
 typedef struct bpt__server_options {
     const bpt_update_rule *rule;
     uint32_t n_workers, rank, shard, max_staleness;
-    size_t n;                     /* elements of the shard */
-    const float *initial;         /* shape [n]; copied */
+    size_t n;             /* elements of the shard */
+    const float *initial; /* shape [n]; copied */
+    bpt__own_worker own;
     bpt_coordinator *coordinator; /* borrowed; NULL unless this is shard 0 */
     bpt_coordinator *met_state;   /* borrowed: takes a copy of the coordinator at each meeting */
     bpt__update_log *log;         /* borrowed; may be NULL */
@@ -59,8 +71,8 @@ typedef struct bpt__server_options {
 bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **s);
 void bpt__server_free(bpt__server *s);
 
-/** @return requests that group of one worker needs */
-size_t bpt__server_room(const bpt__server *s);
+/** @return requests that the group of @p worker needs */
+size_t bpt__server_room(const bpt__server *s, uint32_t worker);
 
 /** Listens to all workers. Worker j uses group j of @p t, borrowed from now on.
  * @return BPT_OK, BPT_ECOMM */
@@ -69,6 +81,14 @@ bpt_status bpt__server_start(bpt__server *s, bpt__transfers *t);
 /** Group @p worker is complete: its submission is here, or its answer is sent.
  * @return BPT_OK, BPT_ECOMM, BPT_ENOMEM, BPT_EIO or BPT_ENOSPC (update log) */
 bpt_status bpt__server_complete(bpt__server *s, uint32_t worker);
+
+/** Takes a submission of the worker on this rank. Until it is answered the worker leaves it and the
+ * place of the answer alone.
+ * @return as bpt__server_complete() */
+bpt_status bpt__server_take_own(bpt__server *s);
+
+/** @return whether the last submission of the worker on this rank is answered */
+bool bpt__server_own_answered(const bpt__server *s);
 
 /** @return whether no answer is being sent */
 bool bpt__server_idle(const bpt__server *s);

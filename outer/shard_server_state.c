@@ -9,10 +9,11 @@
 static bpt_status allocate(bpt__server *s) {
     const uint32_t m = s->options.n_workers;
     const size_t stride = (s->options.n + 15) / 16 * 16;
-    size_t n_parts = 0;
-    BPT_TRY(bpt_size_multiply(m, stride, &n_parts));
+    size_t n_buffered = 0;
+    BPT_TRY(bpt_size_multiply(m - 1, stride, &n_buffered));
     BPT_TRY(BPT_NEW("hosted shard", s->options.n, &s->global));
-    BPT_TRY(BPT_NEW("submissions to a shard", n_parts, &s->part_block));
+    BPT_TRY(BPT_NEW("submissions to a shard", n_buffered, &s->buffer_block));
+    BPT_TRY(BPT_NEW("submissions to a shard", m, &s->buffer));
     BPT_TRY(BPT_NEW("submissions to a shard", m, &s->part));
     BPT_TRY(BPT_NEW("submissions' headers", m, &s->up));
     BPT_TRY(bpt_alloc("answers' headers", m, s->down_bytes, (void **)&s->down));
@@ -28,7 +29,13 @@ static bpt_status allocate(bpt__server *s) {
     BPT_TRY(BPT_NEW("active workers", m, &s->clocks.active));
     BPT_TRY(BPT_NEW("submissions taken", m, &s->now.seq));
     BPT_TRY(BPT_NEW("submissions taken", m, &s->met.seq));
-    for (uint32_t j = 0; j < m; j++) s->part[j] = s->part_block + j * stride;
+    float *next = s->buffer_block;
+    for (uint32_t j = 0; j < m; j++) {
+        const bool own = j == s->options.rank;
+        s->buffer[j] = own ? s->options.own.values : next;
+        s->part[j] = own ? s->options.own.part : next;
+        if (!own) next += stride;
+    }
     return BPT_OK;
 }
 
@@ -70,7 +77,8 @@ void bpt__server_free(bpt__server *s) {
     bpt_free(s->down);
     bpt_free(s->up);
     bpt_free(s->part);
-    bpt_free(s->part_block);
+    bpt_free(s->buffer);
+    bpt_free(s->buffer_block);
     bpt_free(s->global);
     bpt_free(s);
 }

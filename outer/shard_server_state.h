@@ -25,8 +25,10 @@ struct bpt__server {
     bpt__transfers *transfers;
     bpt__counters now, met;        /* met: as they were at the last meeting */
     float *global;                 /* [n]: the shard; of a gradient rule the latest sum */
-    float *part_block;             /* [m][n], each part starts on a cache line */
-    float **part;                  /* [m]: submission, then (asynchronous) answer of each worker */
+    float *buffer_block;           /* [m - 1][n], each buffer starts on a cache line */
+    float **buffer;                /* [m]: submission, then (asynchronous) answer of each worker;
+                                      of that on this rank, the answer's place */
+    const float **part;            /* [m]: submissions */
     bpt__up *up;                   /* [m] */
     char *down;                    /* [m][down_bytes] */
     size_t down_bytes;             /* of each answer's header */

@@ -34,9 +34,8 @@ typedef struct bpt_update_inputs {
 
 /** One rule. */
 typedef struct bpt_update_rule {
-    const char *name;    /* "agwu" */
-    const char *summary; /* half a sentence for --help */
-    bool synchronous;    /* an update needs the submissions of all workers */
+    const char *name; /* "agwu" */
+    bool synchronous; /* an update needs the submissions of all workers */
     bpt_payload payload;
 
     /** Weighs the submissions.

@@ -13,7 +13,7 @@
 #define SCHEMA_KEY   "dataset"
 #define SPLIT_PREFIX "split/"
 
-enum { CHECKSUM_BYTES = 8, MAX_SPLITS = 64, MAX_CLASSES = 65536, MAX_RECORD_BYTES = 1 << 28 };
+enum { CHECKSUM_BYTES = 8 };
 
 /* What a bpt_split points to. */
 typedef struct split_store {
@@ -157,12 +157,12 @@ static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val
     uint64_t bytes = 1;
     for (size_t i = 0; i < 3; i++) {
         uint64_t side;
-        BPT_TRY(bpt_json_get_u64(d, bpt_json_at(shape, i), NULL, 1, MAX_RECORD_BYTES, &side));
+        BPT_TRY(bpt_json_get_u64(d, bpt_json_at(shape, i), NULL, 1, BPT__MAX_RECORD_BYTES, &side));
         *sides[i] = (uint32_t)side;
         bytes *= side; /* three sides of at most 2^28, checked after each: no overflow */
-        if (bytes > MAX_RECORD_BYTES)
+        if (bytes > BPT__MAX_RECORD_BYTES)
             return bpt_fail(BPT_EDATA, "dataset %s: images of more than %d bytes", c->path,
-                            MAX_RECORD_BYTES);
+                            BPT__MAX_RECORD_BYTES);
     }
     BPT_TRY(bpt_json_get_text(d, bpt_json_root(d), "encoding", &info->encoding));
     if (strcmp(info->encoding, "raw") != 0)
@@ -173,7 +173,7 @@ static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val
         return bpt_fail(BPT_EDATA, "dataset %s: unknown checksum \"%s\"", c->path, checksum);
     size_t n;
     BPT_TRY(get_texts(d, "classes", &c->classes, &n));
-    if (n == 0 || n > MAX_CLASSES)
+    if (n == 0 || n > BPT__MAX_CLASSES)
         return bpt_fail(BPT_EDATA, "dataset %s has %zu classes", c->path, n);
     info->classes = c->classes;
     info->n_classes = (uint32_t)n;
@@ -221,7 +221,8 @@ static bpt_status read_entries(bpt__catalog *c, MDB_cursor *cursor) {
         const size_t prefix = strlen(SPLIT_PREFIX);
         if (key.mv_size == strlen(SCHEMA_KEY) && memcmp(key.mv_data, SCHEMA_KEY, key.mv_size) == 0)
             BPT_TRY(read_schema(c, &key, &value));
-        else if (c->info.format != 0 && key.mv_size > prefix && c->info.n_splits < MAX_SPLITS &&
+        else if (c->info.format != 0 && key.mv_size > prefix &&
+                 c->info.n_splits < BPT__MAX_SPLITS &&
                  memcmp(key.mv_data, SPLIT_PREFIX, prefix) == 0)
             BPT_TRY(read_split(c, &key, &value));
         else

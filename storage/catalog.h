@@ -14,6 +14,9 @@
 
 #define BPT__META "meta"
 
+/** Limits of the format (docs/formats.md). */
+enum { BPT__MAX_SPLITS = 64, BPT__MAX_CLASSES = 65536, BPT__MAX_RECORD_BYTES = 1 << 28 };
+
 /** Where the records of a split are. */
 typedef struct bpt__location {
     uint64_t generation; /* counts how often the split was replaced */

@@ -95,6 +95,11 @@ bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out) {
     BPT_TRY_GOTO(status, bpt__environment_read(path, deep, &d->env, &d->txn), fail);
     BPT_TRY_GOTO(status, bpt__catalog_read(d->txn, path, &d->catalog), fail);
     d->info = bpt__catalog_info(d->catalog);
+    if (d->info->n_splits == 0) {
+        status = bpt_fail(BPT_ENOENT, "dataset %s has no split yet", path);
+        bpt_hint("its first ingestion was stopped before its end: run bpt-ingest again");
+        goto fail;
+    }
     d->record_bytes = (size_t)d->info->C * d->info->H * d->info->W;
     BPT_TRY_GOTO(status, BPT_NEW("splits", d->info->n_splits, &d->records), fail);
     for (size_t s = 0; s < d->info->n_splits; s++)
@@ -107,16 +112,7 @@ fail:
 }
 
 bpt_status bpt_dataset_open(const char *path, bpt_dataset **out) {
-    bpt_dataset *d;
-    BPT_TRY(bpt__dataset_open(path, false, &d));
-    if (d->info->n_splits == 0) {
-        bpt_dataset_close(d);
-        const bpt_status status = bpt_fail(BPT_ENOENT, "dataset %s has no split yet", path);
-        bpt_hint("an ingestion was stopped before its end: run bpt-ingest again");
-        return status;
-    }
-    *out = d;
-    return BPT_OK;
+    return bpt__dataset_open(path, false, out);
 }
 
 void bpt_dataset_close(bpt_dataset *d) {

@@ -38,8 +38,8 @@ struct bpt_dataset {
     bpt__records *records; /* shape [info->n_splits] */
 };
 
-/** bpt_dataset_open(), but an environment without any split is no error.
- * @param deep check all pages of the file */
+/** bpt_dataset_open().
+ * @param deep check all pages of the file, also where there is no split */
 bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out);
 
 /** @return where value @p v of split @p split belongs */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_RECORD_BYTES = 1 << 28, MAX_CLASSES = 65536, MAX_SPLITS = 64, MAX_NAME = 64 };
+enum { MAX_NAME = 64 };
 
 /* ---- what is asked for ---- */
 
@@ -63,12 +63,13 @@ static bpt_status check_class_names(const char *const *names, uint32_t n) {
 bpt_status bpt__draft_check(const bpt_writer_options *o) {
     BPT_TRY(check_name(o->split));
     const uint64_t bytes = (uint64_t)o->C * o->H;
-    if (bytes == 0 || o->W == 0 || bytes > MAX_RECORD_BYTES || bytes * o->W > MAX_RECORD_BYTES)
+    if (bytes == 0 || o->W == 0 || bytes > BPT__MAX_RECORD_BYTES ||
+        bytes * o->W > BPT__MAX_RECORD_BYTES)
         return bpt_fail(BPT_EUSAGE, "images of %ux%ux%u cannot be stored (at most %d bytes)", o->C,
-                        o->H, o->W, MAX_RECORD_BYTES);
-    if (o->n_classes == 0 || o->n_classes > MAX_CLASSES)
+                        o->H, o->W, BPT__MAX_RECORD_BYTES);
+    if (o->n_classes == 0 || o->n_classes > BPT__MAX_CLASSES)
         return bpt_fail(BPT_EUSAGE, "%u classes cannot be stored (1 to %d)", o->n_classes,
-                        MAX_CLASSES);
+                        BPT__MAX_CLASSES);
     return o->class_names ? check_class_names(o->class_names, o->n_classes) : BPT_OK;
 }
 
@@ -124,9 +125,9 @@ static bpt_status merge_schema(const bpt__catalog *catalog, const bpt_writer_opt
         bpt_hint("--force replaces it; --split NAME gives the new one another name");
         return status;
     }
-    if (!replaced && old->n_splits == MAX_SPLITS)
+    if (!replaced && old->n_splits == BPT__MAX_SPLITS)
         return bpt_fail(BPT_EUSAGE, "dataset %s has %d splits, which is the limit", old->path,
-                        MAX_SPLITS);
+                        BPT__MAX_SPLITS);
     const bool keep = old->n_splits > (replaced ? 1 : 0);
     if (keep) BPT_TRY(check_agreement(old, o));
     d->info = (bpt_dataset_info){.C = o->C, .H = o->H, .W = o->W};

@@ -184,7 +184,7 @@ int main(int argc, char **argv) {
     bpt_option_set *set = NULL;
     if (argc == 1) {
         bpt_options_help(&command, stdout);
-        return 0;
+        return bpt_program_no_arguments("bpt-eval");
     }
     const int exit_status = bpt_program_end("bpt-eval", run(argc, argv, &set));
     bpt_option_set_free(set);

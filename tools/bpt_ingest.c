@@ -56,10 +56,13 @@ static bpt_status run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     bpt_log_setup(0, BPT_LOG_INFO);
-    if (argc < 2 || strcmp(argv[1], "--help") == 0) {
+    if (argc == 1) {
         print_help();
-        const int end = bpt_program_end("bpt-ingest", BPT_OK);
-        return argc < 2 && end == 0 ? bpt_status_exit(BPT_EUSAGE) : end;
+        return bpt_program_no_arguments("bpt-ingest");
+    }
+    if (strcmp(argv[1], "--help") == 0) {
+        print_help();
+        return bpt_program_end("bpt-ingest", BPT_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("bpt-ingest %s\n", BPT_VERSION);

@@ -22,8 +22,12 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
     };
     bpt_job job;
     BPT_TRY(bpt_job_open(&job, options, comm));
-    bpt_status status = job.finished ? BPT_OK : loops[job.update](&job);
-    if (status == BPT_OK && !job.finished) status = bpt_job_finish(&job);
+    bpt_status status = BPT_OK;
+    if (!job.finished) {
+        status = bpt_train_catch_up(&job);
+        if (status == BPT_OK) status = loops[job.update](&job);
+        if (status == BPT_OK) status = bpt_job_finish(&job);
+    }
     bpt_log_progress_end();
     /* A rank that failed ends the job at once; the others cannot take part in closing it. */
     if (status == BPT_OK || status == BPT_ESTOPPED || job.n_ranks == 1) bpt_job_close(&job);
@@ -88,11 +92,12 @@ int main(int argc, char **argv) {
     bpt_option_request request = BPT_REQUEST_RUN;
     bpt_option_set *set = NULL;
     bpt_comm *comm = NULL;
-    if (argc == 1) {
-        bpt_options_help(&bpt_train_command, stdout);
-        return 0;
-    }
     bpt_log_setup(0, BPT_LOG_INFO);
+    if (argc == 1) {
+        if (is_first_of_launch()) bpt_options_help(&bpt_train_command, stdout);
+        return is_first_of_launch() ? bpt_program_no_arguments("bpt-train")
+                                    : bpt_status_exit(BPT_EUSAGE);
+    }
     const bpt_status parsed = check_options(argc, argv, &options, &request, &set);
     bpt_status status = parsed;
     if (parsed == BPT_OK && request == BPT_REQUEST_RUN &&

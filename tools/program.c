@@ -45,3 +45,9 @@ int bpt_program_end(const char *program, bpt_status status) {
     }
     return bpt_status_exit(status);
 }
+
+int bpt_program_no_arguments(const char *program) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "nothing to do: no arguments are given");
+    bpt_hint("`%s --help` lists them", program);
+    return bpt_program_end(program, status);
+}

@@ -13,4 +13,9 @@
  * @return the exit status for main(): `return bpt_program_end("bpt-ingest", status)` */
 int bpt_program_end(const char *program, bpt_status status);
 
+/** Ends a program that was given no arguments and has printed its help: nothing was done, and a
+ * script that forgot them must see that.
+ * @return the exit status for main(), that of wrong usage */
+int bpt_program_no_arguments(const char *program);
+
 #endif

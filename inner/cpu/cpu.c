@@ -13,8 +13,9 @@ bpt_status bpt__dnnl_check(dnnl_status_t code, const char *call) {
 }
 
 void bpt__pad_end(const bpt_conv_problem *p, dnnl_dim_t pad_end[BPT__N_SPATIAL]) {
-    pad_end[0] = (p->p - 1) * p->stride[0] + p->r - p->h - p->pad[0];
-    pad_end[1] = (p->q - 1) * p->stride[1] + p->s - p->w - p->pad[1];
+    const int64_t rows = (p->r - 1) * p->dilation[0] + 1, columns = (p->s - 1) * p->dilation[1] + 1;
+    pad_end[0] = (p->p - 1) * p->stride[0] + rows - p->h - p->pad[0];
+    pad_end[1] = (p->q - 1) * p->stride[1] + columns - p->w - p->pad[1];
 }
 
 /* oneDNN asks OpenMP for its number of threads at creation and at every run; OpenMP keeps that

@@ -54,7 +54,7 @@ size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu);
 
 /* ---- layouts ---- */
 
-/** Row-major floats. @param dims shape [n_dims], n_dims in 1..4
+/** Row-major floats. @param dims shape [n_dims], n_dims in 1..5
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out);
 size_t bpt_layout_bytes(const bpt_layout *l);
@@ -73,12 +73,6 @@ bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *di
 bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, const int64_t *dims, int64_t lanes,
                                const bpt_layout **out);
 
-/** The layout of some channels within a tensor: bound to the place of the whole, it names channels
- * [first, first + dims[1]). Lanes divide @p first, and dims[1] unless these are the last channels.
- * @param dims of the part: N, channels, H, W; shape [4] */
-bpt_status bpt_layout_channels(bpt_cpu *cpu, const bpt_layout *whole, const int64_t *dims,
-                               int64_t first, const bpt_layout **out);
-
 /* ---- kernels ---- */
 
 /** @return the layout of an operand, NULL if the kernel has none there */
@@ -88,7 +82,8 @@ const bpt_layout *bpt_kernel_layout(const bpt_kernel *k, bpt_slot slot);
  * loops; for messages and tests */
 const char *bpt_kernel_implementation(const bpt_kernel *k);
 
-/** Says where an operand will be. Every operand is bound before the first run. */
+/** Says where an operand will be; without effect for one that the kernel has not. Every operand is
+ * bound before the first run. */
 void bpt_kernel_bind(bpt_kernel *k, bpt_slot slot, bpt_ref where);
 
 /** Runs a kernel. @return BPT_OK, BPT_EBACKEND */
@@ -101,8 +96,14 @@ typedef struct bpt_conv_problem {
     int64_t r, s;       /* kernel */
     int64_t stride[2];  /* rows, columns */
     int64_t pad[2];
+    int64_t dilation[2]; /* distance of the kernel's values in the input, at least 1 */
+    int64_t groups;      /* G, at least 1: group g of outputs sees group g of inputs alone */
     bool bias;
 } bpt_conv_problem;
+
+/** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.
+ * @param[out] dims shape [5] @return their number */
+int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims);
 
 /** Whether a convolution needs plain SRC and DST (bpt_layout_plain()) to be fast. The forward
  * kernel's own choice binds the backward ones, and for some channel counts and instruction sets
@@ -113,7 +114,7 @@ typedef struct bpt_conv_problem {
 bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
                                     bool *wants);
 
-/** Forward: SRC [N,C,H,W], WEIGHTS [K,C,R,S], BIAS [K] -> DST [N,K,P,Q].
+/** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims()), BIAS [K] -> DST [N,K,P,Q].
  * A NULL layout leaves the choice to the kernel. */
 bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                                 const bpt_layout *weights, const bpt_layout *dst, bpt_kernel **out);
@@ -140,6 +141,19 @@ bpt_status bpt_cpu_pool_forward(bpt_cpu *cpu, const bpt_conv_problem *p, bpt_poo
 /** DIFF_DST, and WORKSPACE for maxima -> DIFF_SRC */
 bpt_status bpt_cpu_pool_backward(bpt_cpu *cpu, const bpt_conv_problem *p, bpt_pool_kind kind,
                                  const bpt_kernel *forward, bpt_kernel **out);
+
+/** y = x / (k + alpha / size * sum of x^2 over size neighbouring channels)^beta */
+typedef struct bpt_lrn {
+    int64_t size;
+    float alpha, beta, k;
+} bpt_lrn;
+
+/** SRC -> DST, WORKSPACE (if it has one), all in @p layout. */
+bpt_status bpt_cpu_lrn_forward(bpt_cpu *cpu, bpt_lrn lrn, const bpt_layout *layout,
+                               bpt_kernel **out);
+/** SRC, DIFF_DST, WORKSPACE -> DIFF_SRC */
+bpt_status bpt_cpu_lrn_backward(bpt_cpu *cpu, bpt_lrn lrn, const bpt_kernel *forward,
+                                bpt_kernel **out);
 
 /** SRC -> DST = max(SRC, 0); may work in place. */
 bpt_status bpt_cpu_relu_forward(bpt_cpu *cpu, const bpt_layout *layout, bpt_kernel **out);

@@ -3,17 +3,26 @@
 
 #include <string.h>
 
-static const dnnl_dim_t undilated[BPT__N_SPATIAL] = {0};
-
 typedef struct {
     const bpt__md *src, *weights, *bias, *dst; /* bias: NULL if there is none */
     dnnl_dim_t pad_end[BPT__N_SPATIAL];
+    dnnl_dim_t dilates[BPT__N_SPATIAL]; /* as oneDNN counts: 0 is dense */
 } conv_mds;
 
+int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims) {
+    int n = 0;
+    if (p->groups > 1) dims[n++] = p->groups;
+    dims[n++] = p->k / p->groups;
+    dims[n++] = p->c / p->groups;
+    dims[n++] = p->r;
+    dims[n++] = p->s;
+    return n;
+}
+
 /* The given layout, or one that oneDNN chooses. */
-static bpt_status choose(bpt_cpu *cpu, const int64_t dims[4], const bpt_layout *given,
+static bpt_status choose(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout *given,
                          const bpt__md **md) {
-    if (!given) BPT_TRY(bpt__layout_by_tag(cpu, dims, 4, dnnl_format_tag_any, &given));
+    if (!given) BPT_TRY(bpt__layout_by_tag(cpu, dims, n_dims, dnnl_format_tag_any, &given));
     *md = given->md;
     return BPT_OK;
 }
@@ -21,15 +30,17 @@ static bpt_status choose(bpt_cpu *cpu, const int64_t dims[4], const bpt_layout *
 static bpt_status describe(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                            const bpt_layout *weights, const bpt_layout *dst, conv_mds *m) {
     const int64_t src_dims[] = {p->n, p->c, p->h, p->w};
-    const int64_t weight_dims[] = {p->k, p->c, p->r, p->s};
+    int64_t weight_dims[5];
+    const int n_weight_dims = bpt_conv_weight_dims(p, weight_dims);
     const int64_t dst_dims[] = {p->n, p->k, p->p, p->q};
     const bpt_layout *bias;
-    BPT_TRY(choose(cpu, src_dims, src, &m->src));
-    BPT_TRY(choose(cpu, weight_dims, weights, &m->weights));
-    BPT_TRY(choose(cpu, dst_dims, dst, &m->dst));
+    BPT_TRY(choose(cpu, src_dims, 4, src, &m->src));
+    BPT_TRY(choose(cpu, weight_dims, n_weight_dims, weights, &m->weights));
+    BPT_TRY(choose(cpu, dst_dims, 4, dst, &m->dst));
     BPT_TRY(bpt_layout_plain(cpu, &p->k, 1, &bias));
     m->bias = p->bias ? bias->md : NULL;
     bpt__pad_end(p, m->pad_end);
+    for (int i = 0; i < BPT__N_SPATIAL; i++) m->dilates[i] = p->dilation[i] - 1;
     return BPT_OK;
 }
 
@@ -42,7 +53,7 @@ static bpt_status forward_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_
     BPT_TRY(describe(cpu, p, src, weights, dst, &m));
     BPT__DNNL_TRY(dnnl_convolution_forward_primitive_desc_create(
         pd, cpu->engine, dnnl_forward_training, dnnl_convolution_direct, m.src, m.weights, m.bias,
-        m.dst, p->stride, undilated, p->pad, m.pad_end, cpu->attr));
+        m.dst, p->stride, m.dilates, p->pad, m.pad_end, cpu->attr));
     return BPT_OK;
 }
 
@@ -52,7 +63,7 @@ static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, cons
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, weights, dst, &m));
     BPT__DNNL_TRY(dnnl_convolution_backward_data_primitive_desc_create(
-        pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.dst, p->stride, undilated,
+        pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.dst, p->stride, m.dilates,
         p->pad, m.pad_end, forward, cpu->attr));
     return BPT_OK;
 }
@@ -65,7 +76,7 @@ static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
     BPT_TRY(describe(cpu, p, src, NULL, dst, &m));
     BPT__DNNL_TRY(dnnl_convolution_backward_weights_primitive_desc_create(
         pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.bias, m.dst, p->stride,
-        undilated, p->pad, m.pad_end, forward, cpu->attr));
+        m.dilates, p->pad, m.pad_end, forward, cpu->attr));
     return BPT_OK;
 }
 

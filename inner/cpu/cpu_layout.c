@@ -37,7 +37,7 @@ bpt_status bpt__layout_by_strides(bpt_cpu *cpu, const int64_t *dims, const int64
 }
 
 bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out) {
-    static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd};
+    static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
     return bpt__layout_by_tag(cpu, dims, n_dims, tags[n_dims - 1], out);
 }
 
@@ -81,15 +81,5 @@ bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *di
         return BPT_OK;
     }
     *lanes = 0;
-    return BPT_OK;
-}
-
-bpt_status bpt_layout_channels(bpt_cpu *cpu, const bpt_layout *whole, const int64_t *dims,
-                               int64_t first, const bpt_layout **out) {
-    const int64_t offsets[] = {0, first, 0, 0};
-    bpt_layout *l;
-    BPT_TRY(add_layout(cpu, &l));
-    BPT__DNNL_TRY(dnnl_memory_desc_create_submemory(&l->md, whole->md, dims, offsets));
-    *out = l;
     return BPT_OK;
 }

@@ -32,13 +32,6 @@ dnnl_status_t dnnl_memory_desc_create_with_strides(bpt__md **out, int n_dims,
     return hand_over(dnnl_memory_desc_init_by_strides(md, n_dims, dims, type, strides), md, out);
 }
 
-dnnl_status_t dnnl_memory_desc_create_submemory(bpt__md **out, const bpt__md *parent,
-                                                const dnnl_dims_t dims, const dnnl_dims_t offsets) {
-    bpt__md *md;
-    if (BPT_NEW("memory descriptor", 1, &md) != BPT_OK) return dnnl_out_of_memory;
-    return hand_over(dnnl_memory_desc_init_submemory(md, parent, dims, offsets), md, out);
-}
-
 dnnl_status_t dnnl_memory_desc_clone(bpt__md **out, const bpt__md *existing) {
     bpt__md *md;
     if (BPT_NEW("memory descriptor", 1, &md) != BPT_OK) return dnnl_out_of_memory;
@@ -140,6 +133,29 @@ dnnl_status_t dnnl_eltwise_backward_primitive_desc_create(
     (void)diff_src;
     dnnl_eltwise_desc_t op;
     TRY(dnnl_eltwise_backward_desc_init(&op, alg_kind, diff_dst, data, alpha, beta));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, hint);
+}
+
+dnnl_status_t dnnl_lrn_forward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_prop_kind_t prop_kind,
+    dnnl_alg_kind_t alg_kind, const bpt__md *src, const bpt__md *dst, dnnl_dim_t local_size,
+    float alpha, float beta, float k, const_dnnl_primitive_attr_t attr) {
+    assert(dnnl_memory_desc_equal(src, dst));
+    (void)dst;
+    dnnl_lrn_desc_t op;
+    TRY(dnnl_lrn_forward_desc_init(&op, prop_kind, alg_kind, src, local_size, alpha, beta, k));
+    return dnnl_primitive_desc_create(pd, &op, attr, engine, NULL);
+}
+
+dnnl_status_t dnnl_lrn_backward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg_kind,
+    const bpt__md *diff_src, const bpt__md *diff_dst, const bpt__md *src, dnnl_dim_t local_size,
+    float alpha, float beta, float k, const_dnnl_primitive_desc_t hint,
+    const_dnnl_primitive_attr_t attr) {
+    assert(dnnl_memory_desc_equal(diff_src, diff_dst));
+    (void)diff_src;
+    dnnl_lrn_desc_t op;
+    TRY(dnnl_lrn_backward_desc_init(&op, alg_kind, diff_dst, src, local_size, alpha, beta, k));
     return dnnl_primitive_desc_create(pd, &op, attr, engine, hint);
 }
 

@@ -33,8 +33,6 @@ dnnl_status_t dnnl_memory_desc_create_with_tag(bpt__md **md, int n_dims, const d
 dnnl_status_t dnnl_memory_desc_create_with_strides(bpt__md **md, int n_dims, const dnnl_dims_t dims,
                                                    dnnl_data_type_t type,
                                                    const dnnl_dims_t strides);
-dnnl_status_t dnnl_memory_desc_create_submemory(bpt__md **md, const bpt__md *parent,
-                                                const dnnl_dims_t dims, const dnnl_dims_t offsets);
 dnnl_status_t dnnl_memory_desc_clone(bpt__md **md, const bpt__md *existing);
 dnnl_status_t dnnl_memory_desc_destroy(bpt__md *md);
 
@@ -77,6 +75,16 @@ dnnl_status_t dnnl_eltwise_backward_primitive_desc_create(
     dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg_kind,
     const bpt__md *diff_src, const bpt__md *diff_dst, const bpt__md *data, float alpha, float beta,
     const_dnnl_primitive_desc_t hint, const_dnnl_primitive_attr_t attr);
+
+dnnl_status_t dnnl_lrn_forward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_prop_kind_t prop_kind,
+    dnnl_alg_kind_t alg_kind, const bpt__md *src, const bpt__md *dst, dnnl_dim_t local_size,
+    float alpha, float beta, float k, const_dnnl_primitive_attr_t attr);
+dnnl_status_t dnnl_lrn_backward_primitive_desc_create(
+    dnnl_primitive_desc_t *pd, dnnl_engine_t engine, dnnl_alg_kind_t alg_kind,
+    const bpt__md *diff_src, const bpt__md *diff_dst, const bpt__md *src, dnnl_dim_t local_size,
+    float alpha, float beta, float k, const_dnnl_primitive_desc_t hint,
+    const_dnnl_primitive_attr_t attr);
 
 dnnl_status_t dnnl_matmul_primitive_desc_create(dnnl_primitive_desc_t *pd, dnnl_engine_t engine,
                                                 const bpt__md *src, const bpt__md *weights,

@@ -3,7 +3,6 @@
 #include "inner/layers/fields.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     (void)s;
@@ -61,20 +60,12 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     return BPT_OK;
 }
 
-/* The gradient of each input is that of the output. Inputs need no copy of it, unless another
- * layout or whole batch in one piece is asked for. */
+/* The gradient of each input is that of the output. */
 static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *state) {
     bpt_activation *in = state;
-    for (size_t j = 0; j < l->n_inputs; j++) {
-        const bool same_layouts = in[j].value[0].offset == inputs[j]->value[0].offset;
-        const bool alias = same_layouts && (out->plain || !inputs[j]->plain);
-        bpt_activation *target = alias ? inputs[j] : &in[j];
-        if (!inputs[j]->wants_grad) continue;
-        memcpy(target->grad, out->grad, sizeof target->grad);
-        memcpy(target->grad_ready, out->grad_ready, sizeof target->grad_ready);
-        if (!alias) BPT_TRY(bpt_builder_convert_back(b, l->name, inputs[j], &in[j]));
-    }
+    for (size_t j = 0; j < l->n_inputs; j++)
+        BPT_TRY(bpt_builder_pass_back(b, l->name, inputs[j], &in[j], out));
     return BPT_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
                         const bpt_yaml_node *fields) {
@@ -46,14 +47,16 @@ typedef struct {
     size_t n_channels; /* with spare lanes */
     double eps;
     bpt_lanes lanes[BPT_MAX_TILES];
-    bpt_activation in; /* in an order of lanes */
-    bpt_ref out[BPT_MAX_TILES], out_grad[BPT_MAX_TILES];
+    bool relu, add;                  /* these are done too */
+    bpt_activation in, other;        /* in an order of lanes; other: what is added */
+    bpt_activation out;              /* its gradients: behind the ReLU's backward pass */
+    bpt_ref out_grad[BPT_MAX_TILES]; /* before it */
     bpt_ref moments[BPT_MAX_TILES];  /* of a tile: mean and dev, doubles, shape [2, n_channels] */
     bpt_ref sums[BPT_MAX_TILES];     /* of a tile: dy and dy * x, likewise */
     double count[BPT_MAX_TILES + 1]; /* of a tile's moments; the last of the whole batch's */
     bpt_ref arrays[N_ARRAYS];        /* floats, shape [n_channels] */
     bpt_ref master[N_SEGMENTS], gradient[N_SEGMENTS]; /* floats, shape [channels] */
-    bpt_deps forward_ready;                           /* scale and shift are there */
+    bpt_deps forward_ready;                           /* mean, scale and shift are there */
 } batchnorm;
 
 typedef struct {
@@ -96,14 +99,14 @@ static bpt_status run_moments(void *arg, unsigned worker) {
     return BPT_OK;
 }
 
-/* y = x * scale + shift does what the formula says. */
+/* y = (x - mean) * scale + shift does what the formula says. */
 static void set_scale(const batchnorm *n, int64_t c, double mean, double var) {
     const double inv_std = 1.0 / sqrt(var + n->eps);
     const double scale = (double)master(n, WEIGHT)[c] * inv_std;
     array(n, MEAN)[c] = (float)mean;
     array(n, INV_STD)[c] = (float)inv_std;
     array(n, SCALE)[c] = (float)scale;
-    array(n, SHIFT)[c] = (float)((double)master(n, BIAS)[c] - mean * scale);
+    array(n, SHIFT)[c] = master(n, BIAS)[c];
 }
 
 /* The tiles' moments, merged in the order of the tiles. The running statistics' gradient is their
@@ -146,9 +149,12 @@ static bpt_status run_normalise(void *arg, unsigned worker) {
     const tile_task *task = arg;
     const batchnorm *n = task->n;
     const bpt_blocks *blocks = n->b->blocks;
+    const size_t t = task->t;
+    const float *addend = n->add ? bpt_at(blocks, n->other.value[t]) : NULL;
     (void)worker;
-    bpt_scale_shift(&n->lanes[task->t], bpt_at(blocks, n->in.value[task->t]), array(n, SCALE),
-                    array(n, SHIFT), bpt_at(blocks, n->out[task->t]));
+    bpt_batchnorm_forward(&n->lanes[t], bpt_at(blocks, n->in.value[t]), addend, array(n, MEAN),
+                          array(n, SCALE), array(n, SHIFT), n->relu,
+                          bpt_at(blocks, n->out.value[t]));
     return BPT_OK;
 }
 
@@ -157,10 +163,12 @@ static bpt_status run_sums(void *arg, unsigned worker) {
     const batchnorm *n = task->n;
     const bpt_blocks *blocks = n->b->blocks;
     const size_t t = task->t;
+    const float *y = n->relu ? bpt_at(blocks, n->out.value[t]) : NULL;
     double *sum_dy = bpt_at(blocks, n->sums[t]);
     (void)worker;
     bpt_batchnorm_sums(&n->lanes[t], bpt_at(blocks, n->in.value[t]), bpt_at(blocks, n->out_grad[t]),
-                       array(n, MEAN), sum_dy, sum_dy + n->n_channels);
+                       y, bpt_at(blocks, n->out.grad[t]), array(n, MEAN), sum_dy,
+                       sum_dy + n->n_channels);
     return BPT_OK;
 }
 
@@ -195,7 +203,7 @@ static bpt_status run_data(void *arg, unsigned worker) {
     (void)worker;
     const bpt_batchnorm_slopes slopes = {array(n, MEAN), array(n, SLOPE_DY), array(n, SLOPE_X),
                                          array(n, CONSTANT)};
-    bpt_batchnorm_data(&n->lanes[t], bpt_at(blocks, n->in.value[t]), bpt_at(blocks, n->out_grad[t]),
+    bpt_batchnorm_data(&n->lanes[t], bpt_at(blocks, n->in.value[t]), bpt_at(blocks, n->out.grad[t]),
                        labels_of(n, t), slopes, bpt_at(blocks, n->in.grad[t]));
     return BPT_OK;
 }
@@ -290,32 +298,47 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     BPT_TRY(bpt_builder_object(b, sizeof *n, (void **)&n));
     n->b = b;
     n->eps = config->eps;
+    n->relu = l->fusion.relu;
+    n->add = l->fusion.add != 0;
     BPT_TRY(plan_input(l, b, inputs[0], n));
+    if (n->add) BPT_TRY(bpt_builder_convert(b, l->name, inputs[1], n->in.layout, &n->other));
     BPT_TRY(plan_memory(l, b, n));
     bpt_activation like = n->in;
     like.wants_grad = true;
     bpt_builder_alike(b, &like, out);
+    out->read_only = n->relu; /* the backward pass needs it */
     BPT_TRY(plan_statistics(l, b, n));
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_deps after;
-        n->out[t] = out->value[t];
         BPT_TRY(bpt_deps_join(b, n->in.value_ready[t], n->forward_ready, &after));
+        if (n->add) BPT_TRY(bpt_deps_join(b, n->other.value_ready[t], after, &after));
         BPT_TRY(add_tile_task(l, b, BPT_PHASE_FORWARD, "forward", run_normalise, n, t, after,
                               &out->value_ready[t]));
     }
+    n->out = *out;
     *state = n;
     return BPT_OK;
+}
+
+/* Behind a ReLU the gradient is masked, in place unless others read it. */
+static void plan_mask(bpt_builder *b, const bpt_activation *out, batchnorm *n) {
+    memcpy(n->out_grad, out->grad, sizeof n->out_grad);
+    memcpy(n->out.grad, out->grad, sizeof n->out.grad);
+    memcpy(n->out.grad_ready, out->grad_ready, sizeof n->out.grad_ready);
+    if (n->relu && out->grad_read_only) bpt_builder_reserve_alike(b, &n->out, n->out.grad);
 }
 
 static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *state) {
     batchnorm *n = state;
     bpt_deps tiles[BPT_MAX_TILES], all, slopes;
+    plan_mask(b, out, n);
     for (size_t t = 0; t < b->n_tiles; t++) {
-        n->out_grad[t] = out->grad[t];
         BPT_TRY(add_tile_task(l, b, BPT_PHASE_BACKWARD, "backward sums", run_sums, n, t,
                               out->grad_ready[t], &tiles[t]));
+        if (n->relu) n->out.grad_ready[t] = tiles[t];
     }
+    if (n->add) BPT_TRY(bpt_builder_pass_back(b, l->name, inputs[1], &n->other, &n->out));
     BPT_TRY(bpt_deps_all_tiles(b, tiles, &all));
     BPT_TRY(add_task(l, b, BPT_PHASE_BACKWARD, "backward weights", run_slopes, n, all, &slopes));
     BPT_TRY(bpt_builder_weights_written(b, l->first_segment + WEIGHT, slopes));
@@ -331,6 +354,8 @@ static const char *const fields[] = {"momentum", "eps"};
 
 const bpt_layer_kind bpt_layer_batchnorm = {
     .name = "batchnorm",
+    .fuses_add = true,
+    .fuses_relu = true,
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_batchnorm_config),

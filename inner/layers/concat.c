@@ -19,87 +19,59 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     return BPT_OK;
 }
 
-/* The first input's order of channels, if no block would hold channels of two inputs. */
-static bpt_status choose_lanes(const bpt_layer *l, bpt_builder *b, const bpt_activation *first,
-                               int64_t *lanes) {
-    const int64_t dims[] = {bpt_builder_tile_samples(b, 0), l->in.c, l->in.h, l->in.w};
-    BPT_TRY(bpt_layout_lanes(b->cpu, first->layout[0], dims, lanes));
-    if (*lanes == l->in.c && *lanes > 1 && *lanes != 8 && *lanes != 16) *lanes = l->out.c;
-    if (*lanes == l->out.c) return BPT_OK;
-    for (size_t j = 0; j + 1 < l->n_inputs; j++)
-        if (*lanes == 0 || l->ins[j].c % *lanes != 0) *lanes = 1;
-    return BPT_OK;
+static size_t sample_bytes(bpt_shape s) {
+    return (size_t)(s.c * s.h * s.w) * sizeof(float);
 }
 
-static bpt_status plan_output(const bpt_layer *l, bpt_builder *b, int64_t lanes, bool wants_grad,
-                              bpt_activation *out) {
-    if (lanes == 1) return bpt_builder_plain(b, l->out, wants_grad, out);
-    *out = (bpt_activation){.shape = l->out, .wants_grad = wants_grad};
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        const int64_t dims[] = {bpt_builder_tile_samples(b, t), l->out.c, l->out.h, l->out.w};
-        const bpt_layout *layout;
-        BPT_TRY(bpt_layout_of_lanes(b->cpu, dims, lanes, &layout));
-        bpt_builder_reserve_tile(b, out, t, layout);
-    }
-    return BPT_OK;
+/* Copies input @p j of a tile to its place in the output, or back. */
+static bpt_status plan_copy(const bpt_layer *l, bpt_builder *b, bpt_phase phase, size_t j, size_t t,
+                            bpt_ref part, bpt_ref whole, bpt_deps after, bpt_deps *done) {
+    const bool back = phase == BPT_PHASE_BACKWARD;
+    size_t before = 0;
+    for (size_t i = 0; i < j; i++) before += sample_bytes(l->ins[i]);
+    const bpt_sample_run inside = {bpt_ref_plus(whole, before), sample_bytes(l->out)};
+    const bpt_sample_run alone = {part, sample_bytes(l->ins[j])};
+    const bpt_task_info info = {back ? "backward" : "forward", l->name};
+    return bpt_builder_copy_samples(b, phase, info, t, back ? inside : alone, back ? alone : inside,
+                                    alone.stride, 0, after, done);
 }
 
-/* The place of input @p j within the output's tile @p t. */
-static bpt_status part_of(const bpt_layer *l, bpt_builder *b, const bpt_activation *out, size_t t,
-                          size_t j, const bpt_layout **part) {
-    const int64_t dims[] = {bpt_builder_tile_samples(b, t), l->ins[j].c, l->out.h, l->out.w};
-    int64_t first = 0;
-    for (size_t i = 0; i < j; i++) first += l->ins[i].c;
-    return bpt_layout_channels(b->cpu, out->layout[t], dims, first, part);
-}
-
-static bpt_status plan_copy(bpt_builder *b, bpt_phase phase, bpt_task_info info,
-                            const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
-                            bpt_ref to_ref, bpt_deps after, bpt_deps *done) {
-    bpt_kernel *k;
-    uint32_t id;
-    BPT_TRY(bpt_cpu_reorder(b->cpu, from, to, &k));
-    bpt_kernel_bind(k, BPT_SLOT_SRC, from_ref);
-    bpt_kernel_bind(k, BPT_SLOT_DST, to_ref);
-    BPT_TRY(bpt_builder_kernel(b, phase, k, info, after, &id));
-    return bpt_deps_one(b, id, done);
-}
-
+/* The state: the inputs in the order of the output, shape [n_inputs]. */
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state) {
-    int64_t lanes;
+    bpt_activation *in;
+    int64_t *channels, lanes;
     bool wants_grad = false;
-    (void)state;
-    for (size_t j = 0; j < l->n_inputs; j++) wants_grad |= inputs[j]->wants_grad;
-    BPT_TRY(choose_lanes(l, b, inputs[0], &lanes));
-    BPT_TRY(plan_output(l, b, lanes, wants_grad, out));
+    BPT_TRY(bpt_builder_object(b, l->n_inputs * sizeof *in, (void **)&in));
+    BPT_TRY(bpt_builder_object(b, l->n_inputs * sizeof *channels, (void **)&channels));
+    for (size_t j = 0; j < l->n_inputs; j++) {
+        channels[j] = l->ins[j].c;
+        wants_grad |= inputs[j]->wants_grad;
+    }
+    BPT_TRY(bpt_builder_choose_lanes(b, inputs[0], channels, l->n_inputs, &lanes));
+    BPT_TRY(bpt_builder_reserve_lanes(b, l->out, lanes, wants_grad, out));
+    for (size_t j = 0; j < l->n_inputs; j++)
+        BPT_TRY(bpt_builder_convert_to_lanes(b, l->name, inputs[j], lanes, &in[j]));
     for (size_t t = 0; t < b->n_tiles; t++)
         for (size_t j = 0; j < l->n_inputs; j++) {
-            const bpt_activation *in = inputs[j];
-            const bpt_layout *part;
             bpt_deps done;
-            BPT_TRY(part_of(l, b, out, t, j, &part));
-            BPT_TRY(plan_copy(b, BPT_PHASE_FORWARD, (bpt_task_info){"forward", l->name},
-                              in->layout[t], in->value[t], part, out->value[t], in->value_ready[t],
-                              &done));
+            BPT_TRY(plan_copy(l, b, BPT_PHASE_FORWARD, j, t, in[j].value[t], out->value[t],
+                              in[j].value_ready[t], &done));
             BPT_TRY(bpt_deps_join(b, out->value_ready[t], done, &out->value_ready[t]));
         }
+    *state = in;
     return BPT_OK;
 }
 
 static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *state) {
-    (void)state;
+    bpt_activation *in = state;
     for (size_t j = 0; j < l->n_inputs; j++) {
-        bpt_activation *in = inputs[j];
-        if (!in->wants_grad) continue;
-        for (size_t t = 0; t < b->n_tiles; t++) {
-            const bpt_layout *part;
-            BPT_TRY(part_of(l, b, out, t, j, &part));
-            BPT_TRY(plan_copy(b, BPT_PHASE_BACKWARD, (bpt_task_info){"backward", l->name}, part,
-                              out->grad[t], in->layout[t], in->grad[t], out->grad_ready[t],
-                              &in->grad_ready[t]));
-        }
+        if (!in[j].wants_grad) continue;
+        for (size_t t = 0; t < b->n_tiles; t++)
+            BPT_TRY(plan_copy(l, b, BPT_PHASE_BACKWARD, j, t, in[j].grad[t], out->grad[t],
+                              out->grad_ready[t], &in[j].grad_ready[t]));
+        BPT_TRY(bpt_builder_convert_back(b, l->name, inputs[j], &in[j]));
     }
     return BPT_OK;
 }

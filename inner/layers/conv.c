@@ -4,6 +4,8 @@
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
 
+#include <inttypes.h>
+
 static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
                         const bpt_yaml_node *fields) {
     bpt_conv_config *config = l->config;
@@ -11,20 +13,34 @@ static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_ya
     BPT_TRY(bpt__field_pair(l, doc, fields, "kernel", 1, NULL, config->kernel));
     BPT_TRY(bpt__field_pair(l, doc, fields, "stride", 1, (int64_t[]){1, 1}, config->stride));
     BPT_TRY(bpt__field_pair(l, doc, fields, "pad", 0, (int64_t[]){0, 0}, config->pad));
+    BPT_TRY(bpt__field_pair(l, doc, fields, "dilation", 1, (int64_t[]){1, 1}, config->dilation));
+    BPT_TRY(bpt__field_int(l, doc, fields, "groups", 1, BPT__MAX_CHANNELS, 1, &config->groups));
     return bpt__field_bool(l, doc, fields, "bias", true, &config->bias);
+}
+
+static bpt_status check_groups(const bpt_layer *l, const bpt_conv_config *config) {
+    if (l->in.c % config->groups == 0 && config->filters % config->groups == 0) return BPT_OK;
+    return bpt_fail(BPT_EUSAGE,
+                    "%" PRId64 " input channels and %" PRId64 " filters do not divide in %" PRId64
+                    " groups",
+                    l->in.c, config->filters, config->groups);
 }
 
 static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     const bpt_conv_config *config = l->config;
-    BPT_TRY(bpt__window_infer(l, config->kernel, config->stride, config->pad));
+    int64_t extent[2]; /* of the kernel with its gaps */
+    for (int i = 0; i < 2; i++) extent[i] = (config->kernel[i] - 1) * config->dilation[i] + 1;
+    BPT_TRY(check_groups(l, config));
+    BPT_TRY(bpt__window_infer(l, extent, config->stride, config->pad));
     l->out.c = config->filters;
-    const int64_t dims[] = {config->filters, l->in.c, config->kernel[0], config->kernel[1]};
+    const int64_t dims[] = {config->filters, l->in.c / config->groups, config->kernel[0],
+                            config->kernel[1]};
     return bpt__weights_infer(l, s, dims, 4, config->bias);
 }
 
 static uint64_t forward_flops(const bpt_layer *l) {
     const bpt_conv_config *config = l->config;
-    const int64_t per_output = l->in.c * config->kernel[0] * config->kernel[1];
+    const int64_t per_output = l->in.c / config->groups * config->kernel[0] * config->kernel[1];
     return 2 * (uint64_t)(l->out.c * l->out.h * l->out.w) * (uint64_t)per_output;
 }
 
@@ -36,20 +52,12 @@ typedef struct {
 
 static bpt_conv_problem tile_problem(const bpt_layer *l, int64_t n) {
     const bpt_conv_config *config = l->config;
-    return (bpt_conv_problem){
-        .n = n,
-        .c = l->in.c,
-        .h = l->in.h,
-        .w = l->in.w,
-        .k = l->out.c,
-        .p = l->out.h,
-        .q = l->out.w,
-        .r = config->kernel[0],
-        .s = config->kernel[1],
-        .stride = {config->stride[0], config->stride[1]},
-        .pad = {config->pad[0], config->pad[1]},
-        .bias = config->bias,
-    };
+    bpt_conv_problem p = bpt__window_problem(l, n, config->kernel, config->stride, config->pad);
+    p.dilation[0] = config->dilation[0];
+    p.dilation[1] = config->dilation[1];
+    p.groups = config->groups;
+    p.bias = config->bias;
+    return p;
 }
 
 static bpt_status wants_plain(const bpt_layer *l, bpt_builder *b, const bpt_conv_problem *first,
@@ -69,6 +77,13 @@ static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, bool 
     return bpt_cpu_conv_forward(b->cpu, p, src, weights, dst, out);
 }
 
+/* In files and between ranks the weights are [K, C/G, R, S], which is [G, K/G, C/G, R, S]. */
+static bpt_status plan_flat(const bpt_layer *l, bpt_builder *b, const bpt_conv_problem *p) {
+    int64_t dims[5];
+    const int n_dims = bpt_conv_weight_dims(p, dims);
+    return bpt_layout_plain(b->cpu, dims, n_dims, &b->weights[l->first_segment].flat);
+}
+
 /* The first tile's kernel chooses the layout of the weights, the others must take it. */
 static bpt_status create_kernels(const bpt_layer *l, bpt_builder *b, bool backward_data,
                                  conv_state *state, const bpt_layout **inputs) {
@@ -83,6 +98,7 @@ static bpt_status create_kernels(const bpt_layer *l, bpt_builder *b, bool backwa
         inputs[t] = bpt_kernel_layout(state->forward[t], BPT_SLOT_SRC);
     }
     bpt_builder_weights(b, l->first_segment, weights, b->n_tiles);
+    BPT_TRY(plan_flat(l, b, &state->problem[0]));
     if (state->problem[0].bias)
         bpt_builder_weights(b, l->first_segment + 1,
                             bpt_kernel_layout(state->forward[0], BPT_SLOT_BIAS), b->n_tiles);
@@ -224,7 +240,8 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
     return plan_backward_weights(l, b, state, out);
 }
 
-static const char *const fields[] = {"filters", "kernel", "stride", "pad", "bias"};
+static const char *const fields[] = {"filters",  "kernel", "stride", "pad",
+                                     "dilation", "groups", "bias"};
 
 const bpt_layer_kind bpt_layer_conv = {
     .name = "conv",

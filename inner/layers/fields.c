@@ -62,6 +62,14 @@ bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_ya
     return BPT_OK;
 }
 
+bpt_status bpt__field_int(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                          const char *key, int64_t min, int64_t max, int64_t fallback,
+                          int64_t *out) {
+    const bpt_yaml_node *n = find(fields, key);
+    *out = fallback;
+    return n ? bpt_yaml_get_int(doc, n, label_of(l, key).text, min, max, out) : BPT_OK;
+}
+
 bpt_status bpt__field_real(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, double min, double max, double fallback, double *out) {
     const bpt_yaml_node *n = find(fields, key);
@@ -111,6 +119,25 @@ bpt_status bpt__window_infer(bpt_layer *l, const int64_t *kernel, const int64_t 
     l->out.h = out[0];
     l->out.w = out[1];
     return BPT_OK;
+}
+
+bpt_conv_problem bpt__window_problem(const bpt_layer *l, int64_t n, const int64_t *kernel,
+                                     const int64_t *stride, const int64_t *pad) {
+    return (bpt_conv_problem){
+        .n = n,
+        .c = l->in.c,
+        .h = l->in.h,
+        .w = l->in.w,
+        .k = l->out.c,
+        .p = l->out.h,
+        .q = l->out.w,
+        .r = kernel[0],
+        .s = kernel[1],
+        .stride = {stride[0], stride[1]},
+        .pad = {pad[0], pad[1]},
+        .dilation = {1, 1},
+        .groups = 1,
+    };
 }
 
 bpt_status bpt__weights_infer(const bpt_layer *l, bpt_segments *s, const int64_t *dims, int n_dims,

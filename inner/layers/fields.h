@@ -1,5 +1,5 @@
 /** @file inner/layers/fields.h
- * What kinds of layers share when they read their fields and infer their shapes.
+ * What kinds of layers share when they read their fields, infer their shapes and ask for kernels.
  *
  * Threads: any. */
 #ifndef BPT_INNER_LAYERS_FIELDS_H
@@ -7,6 +7,7 @@
 
 #include "base/status.h"
 #include "base/yaml.h"
+#include "inner/cpu/cpu.h"
 #include "inner/layer.h"
 
 #include <stdbool.h>
@@ -31,6 +32,11 @@ bpt_status bpt__field_channels(const bpt_layer *l, const bpt_model_scope *scope,
 bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, int64_t min, const int64_t *fallback, int64_t *out);
 
+/** A whole number from @p min to @p max. */
+bpt_status bpt__field_int(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
+                          const char *key, int64_t min, int64_t max, int64_t fallback,
+                          int64_t *out);
+
 /** A number from @p min to @p max. */
 bpt_status bpt__field_real(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *fields,
                            const char *key, double min, double max, double fallback, double *out);
@@ -51,6 +57,11 @@ uint64_t bpt__no_flops(const bpt_layer *l);
  * @return BPT_OK, BPT_EUSAGE (the input is smaller than the kernel) */
 bpt_status bpt__window_infer(bpt_layer *l, const int64_t *kernel, const int64_t *stride,
                              const int64_t *pad);
+
+/** @return that window over a tile of @p n samples, as kernels want it; without bias
+ * @param kernel,stride,pad shape [2] */
+bpt_conv_problem bpt__window_problem(const bpt_layer *l, int64_t n, const int64_t *kernel,
+                                     const int64_t *stride, const int64_t *pad);
 
 /** Adds "<layer>.weight" (decays, He initialisation) and, if @p bias, "<layer>.bias" (K values,
  * no decay, starts at zero).

@@ -26,26 +26,6 @@ typedef struct {
     bpt_pool_kind kind;
 } pool_state;
 
-static bpt_conv_problem tile_problem(const bpt_layer *l, const bpt_pool_config *config, int64_t n) {
-    return (bpt_conv_problem){
-        .n = n,
-        .c = l->in.c,
-        .h = l->in.h,
-        .w = l->in.w,
-        .k = l->in.c,
-        .p = l->out.h,
-        .q = l->out.w,
-        .r = config->kernel[0],
-        .s = config->kernel[1],
-        .stride = {config->stride[0], config->stride[1]},
-        .pad = {config->pad[0], config->pad[1]},
-    };
-}
-
-static void bind_workspace(bpt_kernel *k, bpt_ref workspace) {
-    if (bpt_kernel_layout(k, BPT_SLOT_WORKSPACE)) bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, workspace);
-}
-
 bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_kind kind,
                                   const bpt_pool_config *config, const bpt_activation *in,
                                   bpt_activation *out, void **state_out) {
@@ -56,7 +36,8 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
         uint32_t id;
-        state->problem[t] = tile_problem(l, config, bpt_builder_tile_samples(b, t));
+        state->problem[t] = bpt__window_problem(l, bpt_builder_tile_samples(b, t), config->kernel,
+                                                config->stride, config->pad);
         BPT_TRY(bpt_cpu_pool_forward(b->cpu, &state->problem[t], kind, in->layout[t], &k));
         bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST));
         const bpt_layout *workspace = bpt_kernel_layout(k, BPT_SLOT_WORKSPACE);
@@ -65,7 +46,7 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
                 bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bpt_layout_bytes(workspace));
         bpt_kernel_bind(k, BPT_SLOT_SRC, in->value[t]);
         bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
-        bind_workspace(k, state->workspace[t]);
+        bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
                                    in->value_ready[t], &id));
         BPT_TRY(bpt_deps_one(b, id, &out->value_ready[t]));
@@ -88,7 +69,7 @@ bpt_status bpt__pool_plan_backward(const bpt_layer *l, bpt_builder *b,
             bpt_cpu_pool_backward(b->cpu, &state->problem[t], state->kind, state->forward[t], &k));
         bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, in->grad[t]);
-        bind_workspace(k, state->workspace[t]);
+        bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k, (bpt_task_info){"backward", l->name},
                                    out->grad_ready[t], &id));
         BPT_TRY(bpt_deps_one(b, id, &in->grad_ready[t]));

@@ -24,7 +24,6 @@ static void merge(float *global, const float *const *parts, const float *factors
 
 const bpt_update_rule bpt_rule_agwu = {
     .name = "agwu",
-    .summary = "asynchronous: each worker's change is applied on arrival, stale ones weigh less",
     .synchronous = false,
     .payload = BPT_PAYLOAD_DELTA,
     .weigh = weigh,

@@ -19,7 +19,6 @@ static void merge(float *global, const float *const *parts, const float *factors
 
 const bpt_update_rule bpt_rule_allreduce = {
     .name = "allreduce",
-    .summary = "synchronous: gradients summed every step, one SGD trajectory",
     .synchronous = true,
     .payload = BPT_PAYLOAD_GRADIENT,
     .weigh = weigh,

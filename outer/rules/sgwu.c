@@ -23,7 +23,6 @@ static void merge(float *global, const float *const *parts, const float *factors
 
 const bpt_update_rule bpt_rule_sgwu = {
     .name = "sgwu",
-    .summary = "synchronous: average of all workers' weights, by quality",
     .synchronous = true,
     .payload = BPT_PAYLOAD_DELTA,
     .weigh = weigh,

@@ -36,17 +36,6 @@ static void test_clock_goes_forward(void **state) {
     assert_true(seconds >= 0.02 && seconds < 20.0);
 }
 
-static void test_thread_time_stands_still_in_sleep(void **state) {
-    (void)state;
-    const uint64_t start = bpt_clock_thread_cpu_ns();
-    sleep_ms(50);
-    assert_true(bpt_clock_thread_cpu_ns() - start < 40000000);
-    const uint64_t before = bpt_clock_thread_cpu_ns();
-    volatile uint64_t sum = 0;
-    for (uint64_t i = 0; i < 3000000; i++) sum += i;
-    assert_true(bpt_clock_thread_cpu_ns() > before);
-}
-
 static void test_utc_is_the_time_of_day(void **state) {
     (void)state;
     char text[21];
@@ -261,7 +250,6 @@ static void test_progress_on_a_terminal_is_redrawn(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_clock_goes_forward),
-        cmocka_unit_test(test_thread_time_stands_still_in_sleep),
         cmocka_unit_test(test_utc_is_the_time_of_day),
         cmocka_unit_test(test_level_decides_what_is_written),
         cmocka_unit_test(test_info_comes_from_rank_zero_only),

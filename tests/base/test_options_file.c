@@ -129,23 +129,6 @@ static void test_a_missing_file_is_refused(void **state) {
     sample_refused("--config", "option config needs a value", NULL);
 }
 
-static void test_set_text_acts_as_a_file(void **state) {
-    (void)state;
-    sample_settings v;
-    bpt_option_set *set = sample_parse("", &v);
-    assert_int_equal(bpt_option_set_text(set, "epochs", "33"), BPT_OK);
-    assert_int_equal(v.epochs, 33);
-    assert_int_equal(bpt_option_where(set, "epochs"), BPT_SOURCE_FILE);
-    assert_int_equal(bpt_option_set_text(set, "epochs", "0"), BPT_EUSAGE);
-    assert_int_equal(v.epochs, 33);
-    assert_int_equal(bpt_option_set_text(set, "nothing", "0"), BPT_EUSAGE);
-    char text[] = "first";
-    assert_int_equal(bpt_option_set_text(set, "model", text), BPT_OK);
-    memset(text, 'x', 5); /* it has been copied */
-    assert_string_equal(v.model, "first");
-    bpt_option_set_free(set);
-}
-
 /* @return the printed configuration; the caller frees it with free() */
 static char *print(const sample_settings *values) {
     char *text;
@@ -316,7 +299,6 @@ int main(void) {
         cmocka_unit_test(test_an_empty_file_changes_nothing),
         cmocka_unit_test(test_errors_in_a_file_name_its_line),
         cmocka_unit_test(test_a_missing_file_is_refused),
-        cmocka_unit_test(test_set_text_acts_as_a_file),
         cmocka_unit_test(test_printed_configuration),
         cmocka_unit_test(test_printed_configuration_reads_back),
         cmocka_unit_test(test_texts_of_any_kind_read_back),

@@ -13,9 +13,17 @@
 
 const char net_mixed[] =
     "{name: t, input: [3, 9, 11], classes: 7, layers: ["
-    "conv: {name: conv1, filters: 17, kernel: 3, pad: 1}, relu, maxpool: {kernel: 3, stride: 2}, "
-    "conv: {name: conv2, filters: 20, kernel: 3, bias: false}, relu, "
-    "fc: {name: fc1, outputs: 150}, relu, fc: {name: fc2, outputs: classes}]}";
+    "conv: {name: conv1, filters: 17, kernel: 3, pad: 1}, relu, "
+    "maxpool: {name: p, kernel: 3, stride: 2}, "
+    "conv: {name: conv2, filters: 16, kernel: 3, pad: 1, bias: false}, batchnorm: {name: b}, "
+    "conv: {name: conv3, input: p, filters: 16, kernel: 1}, lrn, "
+    "conv: {name: conv4, filters: 16, groups: 16, kernel: 3, pad: 1}, "
+    "add: {name: sum, input: [b, conv4]}, relu: {name: r}, "
+    "avgpool: {name: a, input: sum, kernel: 3, stride: 1, pad: 1}, "
+    "concat: {name: both, input: [r, a]}, pad_channels: {channels: 48}, "
+    "conv: {name: conv5, filters: 20, kernel: 3, bias: false}, relu, "
+    "fc: {name: fc1, outputs: 150}, relu, dropout: {rate: 0.25}, "
+    "fc: {name: fc2, outputs: classes}]}";
 
 const char net_tiny[] =
     "{name: t, input: [1, 4, 4], classes: 3, layers: ["
@@ -55,7 +63,7 @@ static void fill_weights(net_fixture *f, uint64_t seed) {
         const bpt_segment *g = &s->items[i];
         const float scale = g->role.fan_in ? 1.0f / sqrtf((float)g->role.fan_in) : 0.2f;
         for (size_t j = 0; j < g->count; j++)
-            f->weights[g->offset + j] = scale * bpt_random_normal(&r);
+            f->weights[g->offset + j] = g->role.initial + scale * bpt_random_normal(&r);
     }
 }
 

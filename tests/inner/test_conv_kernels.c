@@ -63,7 +63,8 @@ static void check_gradient(const net_fixture *f) {
     double *logits = ref_zeros((size_t)(f->batch * f->model->classes));
     double *ref = ref_zeros(f->n_weights);
     bpt_batch_result result;
-    ref_network_f32(f->model, f->batch, f->pixels, f->labels, denominator, f->weights, logits, ref);
+    ref_network_f32(f->model, f->batch, f->pixels, f->labels, denominator, f->weights, logits, ref,
+                    NULL);
     net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, denominator, &result));
     float *gradient = net_vector(f, BPT_VECTOR_GRADIENTS);
     for (size_t i = 0; i < f->n_weights; i++)

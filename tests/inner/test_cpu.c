@@ -175,7 +175,9 @@ static const bpt_conv_problem conv = {.n = 3,
                                       .s = 3,
                                       .stride = {2, 1},
                                       .pad = {0, 1},
-                                      .bias = true};
+                                      .bias = true,
+                                      .dilation = {1, 1},
+                                      .groups = 1};
 enum { CONV_X = 3 * 5 * 9 * 7, CONV_W = 20 * 5 * 3 * 3, CONV_Y = 3 * 20 * 4 * 7 };
 
 static void check_close(const char *what, const float *x, const double *ref, size_t n) {

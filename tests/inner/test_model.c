@@ -128,7 +128,8 @@ static void test_unknown_name_lists_the_known(void **state) {
     assert_int_equal(bpt_model_load("lenett", NULL, &m), BPT_EUSAGE);
     assert_string_equal(bpt_error_last()->text, "no model is named \"lenett\"");
     assert_string_equal(bpt_error_last()->hint,
-                        "did you mean \"lenet\"? known: lenet, vgg-small; "
+                        "did you mean \"lenet\"? known: alexnet, googlenet, lenet, mobilenet, "
+                        "resnet18, resnet20, resnet50, resnet56, vgg-small, vgg16; "
                         "or give the path of a .yaml file");
     assert_int_equal(bpt_model_load("", NULL, &m), BPT_EUSAGE);
     assert_int_equal(bpt_model_load("./no-such.yaml", NULL, &m), BPT_EUSAGE);
@@ -235,6 +236,48 @@ static void test_print(void **state) {
     bpt_model_free(m);
 }
 
+/* ---- layers that are computed together ---- */
+
+/* @param expected a letter a layer: r does the ReLU behind it too, a the add, b both; d is done by
+ * another; - neither */
+static void check_fusions(const char *layers, const char *expected) {
+    char text[1024], found[64] = "";
+    bpt_model *m;
+    snprintf(text, sizeof text,
+             "{name: t, input: [3, 8, 8], classes: 4, layers: [%s, fc: {outputs: classes}]}",
+             layers);
+    assert_int_equal(bpt_model_parse("t.yaml", text, strlen(text), NULL, &m), BPT_OK);
+    for (size_t i = 0; i < m->n_layers; i++) {
+        const bpt_fusion *f = &m->layers[i].fusion;
+        found[i] = f->done ? 'd' : f->add ? (f->relu ? 'b' : 'a') : f->relu ? 'r' : '-';
+    }
+    assert_string_equal(found, expected);
+    bpt_model_free(m);
+}
+
+static void test_fusions(void **state) {
+    (void)state;
+    check_fusions("batchnorm, relu", "rd-");
+    check_fusions("relu, batchnorm", "---");
+    check_fusions("batchnorm, relu, relu", "rd--");
+    /* both readers want what is before the ReLU */
+    check_fusions("batchnorm: {name: b}, relu: {name: r}, add: {input: [b, r]}", "----");
+    /* the second of the two is the last to come */
+    check_fusions(
+        "batchnorm: {name: b}, batchnorm: {name: c, input: input}, "
+        "add: {input: [b, c]}, relu",
+        "-bdd-");
+    check_fusions("batchnorm: {name: b}, batchnorm: {name: c, input: input}, add: {input: [c, b]}",
+                  "-ad-");
+    /* the other input comes later and cannot add */
+    check_fusions(
+        "batchnorm: {name: b}, maxpool: {name: m, input: input, kernel: 1}, "
+        "add: {input: [b, m]}, relu",
+        "-----");
+    check_fusions("batchnorm: {name: b}, add: {input: [b, input, input]}, relu", "----");
+    check_fusions("batchnorm: {name: b}, add: {input: [b, b]}", "---");
+}
+
 /* ---- errors ---- */
 
 static void test_errors_of_the_head(void **state) {
@@ -257,16 +300,17 @@ static void test_errors_of_the_head(void **state) {
                 "t.yaml:1: name must be one word or text", NULL);
 }
 
+#define KINDS                                                                                      \
+    "the kinds are add, avgpool, batchnorm, concat, conv, dropout, fc, global_avgpool, lrn, "      \
+    "maxpool, pad_channels, relu"
+
 static void test_errors_of_layers(void **state) {
     (void)state;
     check_error(HEAD "  - relu\n  - maxpol: {kernel: 2}\n",
                 "t.yaml:6: there is no kind of layer \"maxpol\"",
-                "did you mean \"maxpool\"? the kinds are add, avgpool, batchnorm, concat, conv, "
-                "fc, global_avgpool, maxpool, "
-                "relu");
+                "did you mean \"maxpool\"? " KINDS);
     check_error(HEAD "  - transformer\n", "t.yaml:5: there is no kind of layer \"transformer\"",
-                "the kinds are add, avgpool, batchnorm, concat, conv, fc, global_avgpool, maxpool, "
-                "relu");
+                KINDS);
     check_error(HEAD "  - {relu: {}, fc: {}}\n",
                 "t.yaml:5: a layer is a kind, or one kind with its fields: \"- relu\", \"- "
                 "maxpool: {kernel: 2}\"",
@@ -370,6 +414,7 @@ int main(void) {
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_override_keeps_zeros),
         cmocka_unit_test(test_print),
+        cmocka_unit_test(test_fusions),
         cmocka_unit_test(test_errors_of_the_head),
         cmocka_unit_test(test_errors_of_layers),
         cmocka_unit_test(test_errors_of_names),

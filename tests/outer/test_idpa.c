@@ -46,9 +46,6 @@ static void test_exact_sums(void **state) {
         assert_int_equal(sum(count, m), total);
         for (uint32_t j = 0; j < m; j++)
             assert_true(fabs((double)count[j] - (double)total * weight[j] / all) < 1.0001);
-        bpt_share_even(total, m, count);
-        assert_int_equal(sum(count, m), total);
-        assert_true(count[0] - count[m - 1] <= 1);
     }
 }
 

@@ -32,15 +32,20 @@ typedef struct ref_window {
     int64_t k;          /* output channels of a convolution; unused by pooling */
     int64_t r, s;       /* kernel */
     int64_t stride[2], pad[2];
+    int64_t dilation[2]; /* 0 counts as 1 */
+    int64_t groups;      /* 0 counts as 1; convolution alone */
+    int64_t p, q;        /* output, if it is not what the functions below say; pooling alone */
 } ref_window;
 
-/** @return output rows: floor((H + 2 pad - R) / stride) + 1 */
+/** @return output rows: floor((H + 2 pad - extent of the kernel) / stride) + 1 */
 int64_t ref_window_p(const ref_window *a);
 /** @return output columns */
 int64_t ref_window_q(const ref_window *a);
 
-/** y[n,k,p,q] = bias[k] + sum over c,r,s of x[n,c,p*stride+r-pad,q*stride+s-pad] weight[k,c,r,s]
- * @param x shape [N,C,H,W]; @param weight shape [K,C,R,S]; @param bias shape [K] or NULL
+/** y[n,k,p,q] = bias[k] + sum over c,r,s of
+ *              x[n, c + C/G group(k), p*stride+r*dilation-pad, q*stride+s*dilation-pad]
+ * weight[k,c,r,s] with group(k) = k / (K/G).
+ * @param x shape [N,C,H,W]; @param weight shape [K,C/G,R,S]; @param bias shape [K] or NULL
  * @param y shape [N,K,P,Q] */
 void ref_conv_forward(const ref_window *a, const double *x, const double *weight,
                       const double *bias, double *y);
@@ -61,6 +66,10 @@ void ref_maxpool_forward(const ref_window *a, const double *x, double *y, int64_
 /** @param dx shape [N,C,H,W] */
 void ref_maxpool_backward(const ref_window *a, const int64_t *winner, const double *dy, double *dx);
 
+/** The mean of each window. @param include_pad whether padding counts, as zeros */
+void ref_avgpool_forward(const ref_window *a, int include_pad, const double *x, double *y);
+void ref_avgpool_backward(const ref_window *a, int include_pad, const double *dy, double *dx);
+
 /* ---- fully connected: y[n,k] = bias[k] + sum over c of x[n,c] weight[k,c] ---- */
 
 typedef struct ref_fc {
@@ -79,6 +88,30 @@ void ref_fc_backward_bias(const ref_fc *a, const double *dy, double *dbias);
 void ref_relu_forward(size_t n, const double *x, double *y);
 /** dx = dy where x > 0, else 0. @param x input or output of forward: either gives the same */
 void ref_relu_backward(size_t n, const double *x, const double *dy, double *dx);
+
+/* ---- normalisation: x, y [N, C, M] with M pixels ---- */
+
+/** Batch normalisation by the moments of those samples whose label is not below zero.
+ * @param mean,var of each channel, biased; shape [C]
+ * @return values of a channel that took part */
+double ref_moments(int64_t n, int64_t c, int64_t m, const double *x, const int32_t *labels,
+                   double *mean, double *var);
+/** y = (x - mean) / sqrt(var + eps) * weight + bias */
+void ref_batchnorm_forward(int64_t n, int64_t c, int64_t m, const double *x, const double *mean,
+                           const double *var, double eps, const double *weight, const double *bias,
+                           double *y);
+/** The gradients where mean and var are the batch's. @param dx 0 for samples that are not there */
+void ref_batchnorm_backward(int64_t n, int64_t c, int64_t m, const double *x, const int32_t *labels,
+                            const double *mean, const double *var, double eps, const double *weight,
+                            const double *dy, double *dx, double *dweight, double *dbias);
+
+/** y = x / (k + alpha / size * sum of x^2 over size channels)^beta; channels outside are zeros */
+typedef struct ref_lrn {
+    int64_t n, c, m, size;
+    double alpha, beta, k;
+} ref_lrn;
+void ref_lrn_forward(const ref_lrn *a, const double *x, double *y);
+void ref_lrn_backward(const ref_lrn *a, const double *x, const double *dy, double *dx);
 
 /* ---- loss and update ---- */
 

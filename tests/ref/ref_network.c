@@ -1,106 +1,65 @@
-#include "tests/ref/ref_network.h"
+/* A model, stage by stage: forward in the order of its layers, backward in the other. */
+#include "tests/ref/ref_stage.h"
 
-#include <stdio.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* One layer at work. x and dx of a layer are y and dy of the one before. */
-typedef struct {
-    const bpt_layer *layer;
-    ref_window window; /* conv, maxpool */
-    ref_fc fc;
-    size_t n_in, n_out; /* values of the whole batch */
-    const double *weight, *bias;
-    double *d_weight, *d_bias;
-    const double *x;
-    double *y, *dy;
-    int64_t *winner; /* maxpool */
-} stage;
-
-static void die(const char *what, const char *about) {
-    fprintf(stderr, "reference: %s %s\n", what, about);
-    abort();
-}
-
-static size_t n_values(bpt_shape s, int64_t n) {
-    return (size_t)(n * s.c * s.h * s.w);
-}
-
-static ref_window window_of(const bpt_layer *l, int64_t n, const int64_t *kernel,
-                            const int64_t *stride, const int64_t *pad) {
-    return (ref_window){
-        .n = n,
-        .c = l->in.c,
-        .h = l->in.h,
-        .w = l->in.w,
-        .k = l->out.c,
-        .r = kernel[0],
-        .s = kernel[1],
-        .stride = {stride[0], stride[1]},
-        .pad = {pad[0], pad[1]},
-    };
-}
-
-static void describe(stage *g, const bpt_layer *l, int64_t n) {
-    *g = (stage){.layer = l, .n_in = n_values(l->in, n), .n_out = n_values(l->out, n)};
-    if (l->kind == &bpt_layer_conv) {
-        const bpt_conv_config *c = l->config;
-        g->window = window_of(l, n, c->kernel, c->stride, c->pad);
-    } else if (l->kind == &bpt_layer_maxpool) {
-        const bpt_pool_config *c = l->config;
-        g->window = window_of(l, n, c->kernel, c->stride, c->pad);
-        g->winner = calloc(g->n_out, sizeof *g->winner);
-        if (!g->winner) die("no memory for", l->name);
-    } else if (l->kind == &bpt_layer_fc) {
-        g->fc = (ref_fc){.n = n, .c = l->in.c * l->in.h * l->in.w, .k = l->out.c};
-    } else if (l->kind != &bpt_layer_relu) {
-        die("there is none for the kind", l->kind->name);
+/* Points a layer to its part of the flat vectors; gradient and terms may be NULL. */
+static void bind(ref_stage *g, const bpt_segments *s, const double *weights, double *gradient,
+                 double *terms) {
+    for (size_t i = 0; i < g->layer->n_segments; i++) {
+        const size_t offset = s->items[g->layer->first_segment + i].offset;
+        g->w[i] = weights + offset;
+        if (gradient) g->dw[i] = gradient + offset;
+        if (terms) g->terms[i] = terms + offset;
     }
-    g->y = ref_zeros(g->n_out);
-    g->dy = ref_zeros(g->n_out);
 }
 
-/* Points a layer to its part of the flat vectors. */
-static void bind(stage *g, const bpt_segments *s, const double *weights, double *gradient) {
+static ref_stage open_stage(const bpt_layer *l, const ref_batch *batch, const ref_stage *stages) {
+    ref_stage g = {.layer = l, .batch = batch, .n_out = ref_n_values(l->out, batch->n)};
+    g.y = ref_zeros(g.n_out);
+    g.dy = ref_zeros(g.n_out);
+    g.x = calloc(l->n_inputs, sizeof *g.x);
+    g.dx = calloc(l->n_inputs, sizeof *g.dx);
+    if (!g.x || !g.dx) ref_die("no memory for", l->name);
+    for (size_t j = 0; j < l->n_inputs; j++)
+        g.x[j] = l->inputs[j] ? stages[l->inputs[j] - 1].y : batch->pixels;
+    return g;
+}
+
+static void close_stage(ref_stage *g) {
+    free(g->winner);
+    free(g->mean);
+    free(g->var);
+    free(g->x);
+    free(g->dx);
+    free(g->y);
+    free(g->dy);
+}
+
+/* The gradient of a value is the sum of those that its readers give. Nobody wants the gradient of
+ * the pixels. */
+static void backward(ref_stage *stages, ref_stage *g) {
     const bpt_layer *l = g->layer;
-    if (l->n_segments == 0) return;
-    const size_t weight = s->items[l->first_segment].offset;
-    g->weight = weights + weight;
-    if (gradient) g->d_weight = gradient + weight;
-    if (l->n_segments == 1) return;
-    const size_t bias = s->items[l->first_segment + 1].offset;
-    g->bias = weights + bias;
-    if (gradient) g->d_bias = gradient + bias;
+    for (size_t j = 0; j < l->n_inputs; j++)
+        if (l->inputs[j]) g->dx[j] = ref_zeros(ref_n_values(l->ins[j], g->batch->n));
+    ref_stage_backward(g);
+    for (size_t j = 0; j < l->n_inputs; j++) {
+        if (!g->dx[j]) continue;
+        ref_stage *producer = &stages[l->inputs[j] - 1];
+        for (size_t i = 0; i < producer->n_out; i++) producer->dy[i] += g->dx[j][i];
+        free(g->dx[j]);
+    }
 }
 
-static void run_forward(stage *g) {
-    const bpt_layer_kind *kind = g->layer->kind;
-    if (kind == &bpt_layer_conv)
-        ref_conv_forward(&g->window, g->x, g->weight, g->bias, g->y);
-    else if (kind == &bpt_layer_maxpool)
-        ref_maxpool_forward(&g->window, g->x, g->y, g->winner);
-    else if (kind == &bpt_layer_fc)
-        ref_fc_forward(&g->fc, g->x, g->weight, g->bias, g->y);
-    else
-        ref_relu_forward(g->n_out, g->x, g->y);
-}
-
-/* dx is NULL for the first layer: nobody wants the gradient of the pixels. */
-static void run_backward(stage *g, double *dx) {
-    const bpt_layer_kind *kind = g->layer->kind;
-    if (kind == &bpt_layer_conv) {
-        ref_conv_backward_weight(&g->window, g->x, g->dy, g->d_weight);
-        if (g->d_bias) ref_conv_backward_bias(&g->window, g->dy, g->d_bias);
-        if (dx) ref_conv_backward_data(&g->window, g->dy, g->weight, dx);
-    } else if (kind == &bpt_layer_fc) {
-        ref_fc_backward_weight(&g->fc, g->x, g->dy, g->d_weight);
-        if (g->d_bias) ref_fc_backward_bias(&g->fc, g->dy, g->d_bias);
-        if (dx) ref_fc_backward_data(&g->fc, g->dy, g->weight, dx);
-    } else if (!dx) {
-        return;
-    } else if (kind == &bpt_layer_maxpool) {
-        ref_maxpool_backward(&g->window, g->winner, g->dy, dx);
-    } else {
-        ref_relu_backward(g->n_out, g->x, g->dy, dx);
+/* A single changed value changes the hash: each step is a bijection (FNV-1a, by words). */
+static void hash_switches(const ref_stage *g, uint64_t *hash) {
+    const bool is_relu = g->layer->kind == &bpt_layer_relu;
+    if (!is_relu && !g->winner) return;
+    for (size_t i = 0; i < g->n_out; i++) {
+        const uint64_t word = is_relu ? g->x[0][i] > 0.0 : (uint64_t)g->winner[i];
+        *hash = (*hash ^ word) * UINT64_C(1099511628211);
     }
 }
 
@@ -117,43 +76,36 @@ static void count_correct(const ref_batch *batch, int64_t classes, const double 
 }
 
 ref_result ref_network(const bpt_model *model, const ref_batch *batch, const double *weights,
-                       double *logits, double *gradient) {
-    const size_t n = model->n_layers;
-    stage *stages = calloc(n, sizeof *stages);
-    if (!stages) die("no memory for", model->name);
-    const double *x = batch->pixels;
-    for (size_t i = 0; i < n; i++) {
-        stage *g = &stages[i];
-        describe(g, &model->layers[i], batch->n);
-        bind(g, &model->segments, weights, gradient);
-        g->x = x;
-        run_forward(g);
-        x = g->y;
-    }
-    const stage *last = &stages[n - 1];
+                       double *logits, double *gradient, double *terms) {
+    const size_t n = model->n_layers, n_weights = model->segments.n_elements;
+    ref_stage *stages = calloc(n, sizeof *stages);
+    if (!stages) ref_die("no memory for", model->name);
+    if (terms) memset(terms, 0, n_weights * sizeof *terms);
     ref_result result = {0};
+    for (size_t i = 0; i < n; i++) {
+        stages[i] = open_stage(&model->layers[i], batch, stages);
+        bind(&stages[i], &model->segments, weights, gradient, terms);
+        ref_stage_forward(&stages[i]);
+        hash_switches(&stages[i], &result.switches);
+    }
+    const ref_stage *last = &stages[n - 1];
     result.loss_sum = ref_softmax_loss(batch->n, model->classes, last->y, batch->labels,
                                        batch->denominator, last->dy);
     count_correct(batch, model->classes, last->y, &result);
     for (size_t i = 0; logits && i < last->n_out; i++) logits[i] = last->y[i];
-    for (size_t i = n; gradient && i-- > 0;)
-        run_backward(&stages[i], i > 0 ? stages[i - 1].dy : NULL);
-    for (size_t i = 0; i < n; i++) {
-        free(stages[i].winner);
-        free(stages[i].y);
-        free(stages[i].dy);
-    }
+    for (size_t i = n; gradient && i-- > 0;) backward(stages, &stages[i]);
+    for (size_t i = 0; i < n; i++) close_stage(&stages[i]);
     free(stages);
     return result;
 }
 
 ref_result ref_network_f32(const bpt_model *model, int64_t n, const float *pixels,
                            const int32_t *labels, double denominator, const float *weights,
-                           double *logits, double *gradient) {
-    double *x = ref_doubles(pixels, n_values(model->input, n));
+                           double *logits, double *gradient, double *terms) {
+    double *x = ref_doubles(pixels, ref_n_values(model->input, n));
     double *w = ref_doubles(weights, model->segments.n_elements);
     const ref_batch batch = {.n = n, .pixels = x, .labels = labels, .denominator = denominator};
-    const ref_result result = ref_network(model, &batch, w, logits, gradient);
+    const ref_result result = ref_network(model, &batch, w, logits, gradient, terms);
     free(x);
     free(w);
     return result;
@@ -176,6 +128,10 @@ void ref_network_update(const bpt_segments *s, double *weights, double *momentum
                         const double *gradient, double rate, double mu, double decay) {
     for (size_t i = 0; i < s->n; i++) {
         const bpt_segment *g = &s->items[i];
+        const size_t end = g->offset + g->count;
+        for (size_t j = g->offset; g->role.running > 0.0f && j < end; j++)
+            weights[j] -= (double)g->role.running * gradient[j];
+        if (g->role.running > 0.0f) continue;
         ref_sgd_update(g->count, weights + g->offset, momentum + g->offset, gradient + g->offset,
                        rate, mu, g->role.decays ? decay : 0.0);
     }

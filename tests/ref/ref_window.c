@@ -2,12 +2,22 @@
 
 #include <string.h>
 
+static int64_t one_if_unset(int64_t x) {
+    return x ? x : 1;
+}
+
+static int64_t dilation(const ref_window *a, int i) {
+    return one_if_unset(a->dilation[i]);
+}
+
 int64_t ref_window_p(const ref_window *a) {
-    return (a->h + 2 * a->pad[0] - a->r) / a->stride[0] + 1;
+    if (a->p) return a->p;
+    return (a->h + 2 * a->pad[0] - (a->r - 1) * dilation(a, 0) - 1) / a->stride[0] + 1;
 }
 
 int64_t ref_window_q(const ref_window *a) {
-    return (a->w + 2 * a->pad[1] - a->s) / a->stride[1] + 1;
+    if (a->q) return a->q;
+    return (a->w + 2 * a->pad[1] - (a->s - 1) * dilation(a, 1) - 1) / a->stride[1] + 1;
 }
 
 /* Calls body with the index into x, y and weight of each product that a convolution sums. */
@@ -15,19 +25,20 @@ typedef void (*product_fn)(void *context, int64_t x, int64_t y, int64_t weight);
 
 static void for_each_product(const ref_window *a, product_fn body, void *context) {
     const int64_t P = ref_window_p(a), Q = ref_window_q(a);
+    const int64_t groups = one_if_unset(a->groups), C = a->c / groups, K = a->k / groups;
     for (int64_t n = 0; n < a->n; n++)
         for (int64_t k = 0; k < a->k; k++)
             for (int64_t p = 0; p < P; p++)
                 for (int64_t q = 0; q < Q; q++)
-                    for (int64_t c = 0; c < a->c; c++)
+                    for (int64_t c = 0; c < C; c++)
                         for (int64_t r = 0; r < a->r; r++)
                             for (int64_t s = 0; s < a->s; s++) {
-                                const int64_t h = p * a->stride[0] + r - a->pad[0];
-                                const int64_t w = q * a->stride[1] + s - a->pad[1];
+                                const int64_t h = p * a->stride[0] + r * dilation(a, 0) - a->pad[0];
+                                const int64_t w = q * a->stride[1] + s * dilation(a, 1) - a->pad[1];
                                 if (h < 0 || h >= a->h || w < 0 || w >= a->w) continue;
-                                body(context, ((n * a->c + c) * a->h + h) * a->w + w,
+                                body(context, ((n * a->c + k / K * C + c) * a->h + h) * a->w + w,
                                      ((n * a->k + k) * P + p) * Q + q,
-                                     ((k * a->c + c) * a->r + r) * a->s + s);
+                                     ((k * C + c) * a->r + r) * a->s + s);
                             }
 }
 
@@ -72,7 +83,7 @@ void ref_conv_backward_data(const ref_window *a, const double *dy, const double 
 
 void ref_conv_backward_weight(const ref_window *a, const double *x, const double *dy,
                               double *dweight) {
-    fill_zero(dweight, a->k * a->c * a->r * a->s);
+    fill_zero(dweight, a->k * a->c / one_if_unset(a->groups) * a->r * a->s);
     operands o = {.x = x, .y = dy, .out = dweight};
     for_each_product(a, add_to_weight, &o);
 }
@@ -117,4 +128,52 @@ void ref_maxpool_backward(const ref_window *a, const int64_t *winner, const doub
     fill_zero(dx, a->n * a->c * a->h * a->w);
     for (int64_t i = 0; i < a->n * a->c * ref_window_p(a) * ref_window_q(a); i++)
         dx[winner[i]] += dy[i];
+}
+
+/* Adds to the pixels of the window at (p, q), or reads them: *sum += x, or x += share. */
+typedef struct {
+    double *sum;
+    const double *x;
+    double *dx, share;
+    int64_t inside; /* pixels of the window that are no padding */
+} window_pass;
+
+static void pass_window(const ref_window *a, int64_t plane, int64_t p, int64_t q,
+                        window_pass *pass) {
+    pass->inside = 0;
+    for (int64_t r = 0; r < a->r; r++)
+        for (int64_t s = 0; s < a->s; s++) {
+            const int64_t h = p * a->stride[0] + r - a->pad[0];
+            const int64_t w = q * a->stride[1] + s - a->pad[1];
+            if (h < 0 || h >= a->h || w < 0 || w >= a->w) continue;
+            pass->inside++;
+            if (pass->x) *pass->sum += pass->x[plane + h * a->w + w];
+            if (pass->dx) pass->dx[plane + h * a->w + w] += pass->share;
+        }
+}
+
+static double pixels_of(const ref_window *a, int include_pad, const window_pass *pass) {
+    return include_pad ? (double)(a->r * a->s) : (double)pass->inside;
+}
+
+void ref_avgpool_forward(const ref_window *a, int include_pad, const double *x, double *y) {
+    const int64_t P = ref_window_p(a), Q = ref_window_q(a);
+    for (int64_t i = 0; i < a->n * a->c * P * Q; i++) {
+        y[i] = 0.0;
+        window_pass pass = {.sum = &y[i], .x = x};
+        pass_window(a, i / (P * Q) * a->h * a->w, i / Q % P, i % Q, &pass);
+        y[i] /= pixels_of(a, include_pad, &pass);
+    }
+}
+
+void ref_avgpool_backward(const ref_window *a, int include_pad, const double *dy, double *dx) {
+    const int64_t P = ref_window_p(a), Q = ref_window_q(a);
+    fill_zero(dx, a->n * a->c * a->h * a->w);
+    for (int64_t i = 0; i < a->n * a->c * P * Q; i++) {
+        const int64_t plane = i / (P * Q) * a->h * a->w;
+        window_pass pass = {0};
+        pass_window(a, plane, i / Q % P, i % Q, &pass);
+        pass = (window_pass){.dx = dx, .share = dy[i] / pixels_of(a, include_pad, &pass)};
+        pass_window(a, plane, i / Q % P, i % Q, &pass);
+    }
 }

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,7 +209,7 @@ static const char *const nets[] = {
 };
 
 static double loss_at(const bpt_model *m, const ref_batch *batch, const double *weights) {
-    return ref_network(m, batch, weights, NULL, NULL).loss_sum / batch->denominator;
+    return ref_network(m, batch, weights, NULL, NULL, NULL).loss_sum / batch->denominator;
 }
 
 /* Relative error, over all of the vector, of the gradient against (f(w + h) - f(w - h)) / 2h. */
@@ -216,7 +217,7 @@ static double gradient_error(const bpt_model *m, const ref_batch *batch, double 
     const double h = 1e-5;
     double *gradient = ref_zeros(m->segments.n_elements);
     double difference = 0.0, length = 0.0;
-    ref_network(m, batch, weights, NULL, gradient);
+    ref_network(m, batch, weights, NULL, gradient, NULL);
     for (size_t i = 0; i < m->segments.n_elements; i++) {
         const double w = weights[i];
         weights[i] = w + h;
@@ -260,15 +261,17 @@ static void test_network_results(void **state) {
     const float pixels[] = {1, 0, 0, 1, 1, 1}, weights[] = {3, 0, 0, 5, 0.5f, 0};
     const int32_t labels[] = {0, 0, -1};
     bpt_model *m = NULL;
-    double logits[6], gradient[6];
+    double logits[6], gradient[6], terms[6];
     assert_int_equal(bpt_model_parse("net", text, strlen(text), NULL, &m), BPT_OK);
-    const ref_result r = ref_network_f32(m, 3, pixels, labels, 2.0, weights, logits, gradient);
+    const ref_result r =
+        ref_network_f32(m, 3, pixels, labels, 2.0, weights, logits, gradient, terms);
     assert_int_equal(r.n_samples, 2);
     assert_int_equal(r.n_correct, 1);
     check(logits, (double[]){3.5, 0, 0.5, 5, 3.5, 5}, 6);
     const double p0 = 1 / (1 + exp(3.5)), p1 = 1 / (1 + exp(-4.5)); /* of class 1 */
     check(&r.loss_sum, (double[]){-log(1 - p0) - log(1 - p1)}, 1);
     check(gradient, (double[]){-p0 / 2, -p1 / 2, p0 / 2, p1 / 2, -(p0 + p1) / 2, (p0 + p1) / 2}, 6);
+    check(terms, (double[]){p0 / 2, p1 / 2, p0 / 2, p1 / 2, (p0 + p1) / 2, (p0 + p1) / 2}, 6);
     const char *name = NULL;
     float close[6];
     for (size_t i = 0; i < 6; i++) close[i] = (float)gradient[i];
@@ -283,6 +286,35 @@ static void test_network_results(void **state) {
     bpt_model_free(m);
 }
 
+/* Of a 1x1 convolution of two pixels, (w + bias, 2 w + bias), then a ReLU, a maximum or neither. */
+static uint64_t switches_at(const char *layer, double w, double bias) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "{name: s, input: [1, 1, 2], classes: 2, layers: [conv: {filters: 1, kernel: 1}, %s"
+             "fc: {outputs: classes}]}",
+             layer);
+    bpt_model *m = NULL;
+    if (bpt_model_parse("net", text, strlen(text), NULL, &m) != BPT_OK)
+        fail_msg("%s", bpt_error_last()->text);
+    const double pixels[] = {1, 2}, weights[8] = {w, bias};
+    const ref_batch batch = {
+        .n = 1, .pixels = pixels, .labels = (int32_t[]){0}, .denominator = 1.0};
+    const uint64_t switches = ref_network(m, &batch, weights, NULL, NULL, NULL).switches;
+    bpt_model_free(m);
+    return switches;
+}
+
+static void test_switches(void **state) {
+    (void)state;
+    assert_true(switches_at("", 1, 0) == switches_at("", -1, 0));
+    assert_true(switches_at("relu, ", 1, 0) == switches_at("relu, ", 2, 1));
+    assert_true(switches_at("relu, ", 1, 0) != switches_at("relu, ", -1, 0));
+    assert_true(switches_at("relu, ", 1, 0) != switches_at("relu, ", -1, 1.5));
+    const char *pool = "maxpool: {kernel: [1, 2]}, ";
+    assert_true(switches_at(pool, 1, 0) == switches_at(pool, 2, -9));
+    assert_true(switches_at(pool, 1, 0) != switches_at(pool, -1, 0));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_conv_by_hand),     cmocka_unit_test(test_maxpool_by_hand),
@@ -290,6 +322,7 @@ int main(void) {
         cmocka_unit_test(test_softmax_by_hand),  cmocka_unit_test(test_sgd_by_hand),
         cmocka_unit_test(test_errors_of_floats), cmocka_unit_test(test_conv_adjoint),
         cmocka_unit_test(test_networks),         cmocka_unit_test(test_network_results),
+        cmocka_unit_test(test_switches),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -127,7 +127,7 @@ says() { # TEXT [FILE]: the file (err) holds the text
 fails_well() { # STATUS COMMAND...: a failure with one line that says what, and one hint
     run "$@"
     local n
-    n=$(grep -cE '^bpt-(train|eval): ' err)
+    n=$(grep -cE '^bpt-(train|eval|ingest): ' err)
     [ "$n" -eq 1 ] || die "$n error lines instead of 1: ${*:2}"
     grep -q '^hint: ' err || die "no hint: ${*:2}"
     if grep -qE 'Segmentation|signal 11|AddressSanitizer|runtime error|assert' err; then

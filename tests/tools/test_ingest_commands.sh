@@ -6,6 +6,7 @@ data=$work/data
 # ---- help ----
 expect 0 'bpt-ingest idx IMAGES LABELS' --help
 expect 2 'bpt-ingest idx IMAGES LABELS'
+expect 2 'no arguments'
 expect 0 'bpt-ingest 0.' --version
 for command in idx cifar glyphs info verify; do
     expect 0 "bpt-ingest $command" $command --help

@@ -61,6 +61,9 @@ fails_well 3 "$train" "${good[@]}" --output runs/x --train-split training
 says 'train'
 fails_well 3 "$train" "${good[@]}" --output runs/x --test-split validation
 says 'test'
+fails_well 2 "$train" "${good[@]}" --output runs/x --batch-size 401
+says 'split "train" has 400'
+says '--batch-size 400 or less'
 [ ! -e runs ] || die "a failed start leaves a run folder: $(find runs)"
 
 fails_well 3 "$eval" --data data --model tiny.yaml --weights nowhere.safetensors
@@ -109,6 +112,15 @@ fi
 
 fails_well 2 ranks 3 "$train" "${good[@]}" --output runs/x --update allreduce --batch-size 2
 says '2 samples'
+for update in agwu sgwu; do # a batch is that of one rank
+    fails_well 2 ranks 2 "$train" "${good[@]}" --output runs/x --update $update --batch-size 201
+    says 'a step of 2 ranks takes 402 samples'
+    says '--batch-size 200 or less'
+done
+run 0 ranks 2 "$train" "${good[@]}" --output runs/all-agwu --update agwu --batch-size 200
+run 0 ranks 2 "$train" "${good[@]}" --output runs/all-sum --update allreduce --batch-size 400
+fails_well 2 ranks 2 "$train" "${good[@]}" --output runs/x --update allreduce --batch-size 401
+says '--batch-size 400 or less'
 fails_well 2 ranks 2 "$train" "${good[@]}" --output runs/x --update local
 says 'agwu'
 fails_well 3 ranks 3 "$train" "${good[@]}" --output runs/x --data nowhere

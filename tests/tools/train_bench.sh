@@ -44,11 +44,12 @@ for program in "$train" "$eval" "$ingest"; do
     [ ! -s err ] || die "--help says something on standard error"
     run 0 "$program" --version
     grep -qE '[0-9]+\.[0-9]+' out || die "--version without a version"
-    "$program" >out 2>err
+    fails_well 2 "$program" # without arguments: help, but no success
     says "usage: $(basename "$program")" out
+    says "no arguments"
 done
-run 0 "$train"
-run 0 "$eval"
+fails_well 2 ranks 2 "$train"
+[ "$(grep -c '^usage: ' out)" -eq 1 ] || die "each rank prints the help"
 # A closed pipe or a full disk at standard output is no success.
 if [ -w /dev/full ]; then
     "$train" --model lenet --dry-run --data data >/dev/full 2>err && die "wrote to a full disk"

@@ -17,6 +17,43 @@ stopped() { # RUN: ended early, checkpoint whole, nothing of an end
     [ ! -e "$1/summary.json" ] || die "a stopped run has a summary"
 }
 
+same_evaluations() { # RUN RUN: in their metrics
+    python3 - "$1" "$2" <<'END' || die "the evaluations of $1 and $2 differ"
+import json, sys
+def evals(run):
+    events = map(json.loads, open(run + "/metrics.jsonl"))
+    return [(e["epoch"], e["step"], e["loss"], e["accuracy"]) for e in events if e["event"] == "eval"]
+assert evals(sys.argv[1]) == evals(sys.argv[2]), (evals(sys.argv[1]), evals(sys.argv[2]))
+END
+}
+
+same_counts() { # RUN RUN: each rank's in the summaries; the second was stopped and went on
+    python3 - "$1" "$2" <<'END' || die "the counts of $1 and $2 differ"
+import glob, json, sys
+whole, parts = (json.load(open(run + "/summary.json")) for run in sys.argv[1:])
+for mine, other in zip(whole["ranks"], parts["ranks"]):
+    for key in ("samples", "steps", "share", "submissions", "bytes_sent", "bytes_received",
+                "payload_bytes_sent", "payload_bytes_received"):
+        assert mine[key] == other[key], (key, mine, other)
+assert parts["staleness"] == whole["staleness"], (parts["staleness"], whole["staleness"])
+# Times and memory have no value to be equal to, but go up from part to part.
+states = sorted(glob.glob(sys.argv[2] + "/checkpoints/*/rank-0.json"))
+rank = parts["ranks"][0]
+assert len(states) == 2, states
+before = {}
+for saved in map(json.load, map(open, states)):
+    for key in ("compute_ns", "wait_ns", "data_wait_ns", "eval_ns", "comm_cpu_ns"):
+        seconds = rank[key.replace("_ns", "_s")]
+        assert before.get(key, 0) <= saved[key] <= seconds * 1e9 * (1 + 1e-6), (key, saved, rank)
+        before[key] = saved[key]
+    assert 0 < saved["peak_rss_bytes"] <= rank["peak_rss_bytes"], (saved, rank)
+    assert 0 < saved["comm_cpu_ns"] and 0 < saved["seconds"] < parts["seconds"], (saved, parts)
+assert rank["compute_s"] + rank["wait_s"] + rank["eval_s"] < parts["seconds"] * 1.001, parts
+for event in map(json.loads, open(sys.argv[2] + "/metrics.jsonl")):
+    assert 0 <= event.get("rank_wait", 0) <= 1.001 and 0 <= event.get("data_wait", 0) <= 1.001, event
+END
+}
+
 # ---- by signal, and bit for bit as if it had never stopped ----
 
 stop_by_signal() { # RUN SIGNAL COMMAND...: leaves RUN with a checkpoint
@@ -75,13 +112,31 @@ for options in "sgwu --partition even" allreduce; do
     stopped runs/$update-stop
     run 0 ranks 2 "$train" "${both[@]}" --output runs/$update-stop --resume auto
     same_weights runs/$update runs/$update-stop
-    python3 - runs/$update runs/$update-stop <<'END' || die "evaluations of $update"
-import json, sys
-def evals(run):
-    events = map(json.loads, open(run + "/metrics.jsonl"))
-    return [(e["epoch"], e["loss"]) for e in events if e["event"] == "eval"]
-assert evals(sys.argv[1]) == evals(sys.argv[2]), (evals(sys.argv[1]), evals(sys.argv[2]))
-END
+    same_evaluations runs/$update runs/$update-stop
+    same_counts runs/$update runs/$update-stop
+done
+
+# Where every meeting is for an evaluation, the one to stop is too: it is made after the resume.
+mkdir few && (cd few && make_data 2000 60) || die "data"
+often=(--data few/data --lr 0.01 --epochs 2 --eval-every 0.001) # about a second
+for options in "1 local" "2 sgwu --partition even --sync-every 1" "2 allreduce"; do
+    # shellcheck disable=SC2206 # several words
+    words=($options)
+    n=${words[0]} name=runs/often-${words[1]}
+    both=("${common[@]}" "${often[@]}" --update "${words[@]:1}")
+    run 0 ranks "$n" "$train" "${both[@]}" --output "$name"
+    start_ranks "$n" "$train" "${both[@]}" --output "$name-stop"
+    await "$name-stop/metrics.jsonl" '"event": "eval"'
+    kill -s TERM "$(rank_process "$n")" || die "rank $n of $name is not there"
+    finish 75
+    # Once more, perhaps while that evaluation is made.
+    start_ranks "$n" "$train" "${both[@]}" --output "$name-stop" --resume auto
+    await "$name-stop/log.rank-$((n - 1)).txt" "going on from"
+    kill -s TERM "$(rank_process "$n")" || die "rank $n of $name is not there"
+    finish 75
+    run 0 ranks "$n" "$train" "${both[@]}" --output "$name-stop" --resume auto
+    same_weights "$name" "$name-stop"
+    same_evaluations "$name" "$name-stop"
 done
 
 # agwu depends on who comes first; it goes on from where all ranks met, and ends well.
@@ -95,7 +150,9 @@ before=$(newest runs/agwu)
 run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu --resume auto
 check_json runs/agwu/summary.json 'd["test_accuracy"] > 0.5' '8 <= d["epochs"] < 9' \
     'sum(r["samples"] for r in d["ranks"]) == d["samples"]' \
-    'math.isclose(sum(r["share"] for r in d["ranks"]), 1)'
+    'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
+    'sum(r["submissions"] for r in d["ranks"]) * 2 * d["weight_bytes"] == sum(r["payload_bytes_sent"] for r in d["ranks"])' \
+    'sum(r["submissions"] for r in d["ranks"]) * len(d["ranks"]) == sum(d["staleness"])'
 
 # ---- other ranks, other options ----
 

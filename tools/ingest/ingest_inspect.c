@@ -141,10 +141,6 @@ static bpt_status verify(const char *path) {
     uint64_t n_records;
     BPT_TRY(bpt_dataset_verify(path, show, &progress, &n_records));
     bpt_log_progress_end();
-    if (n_records == 0) {
-        bpt_warn("dataset %s has no split: an ingestion was stopped before its end", path);
-        return BPT_OK;
-    }
     printf("dataset %s is sound: %" PRIu64 " images checked in %.1f s\n", path, n_records,
            bpt_clock_seconds_since(progress.start_ns));
     return BPT_OK;

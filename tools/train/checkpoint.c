@@ -23,7 +23,9 @@ static void put_sampler(bpt_json_writer *w, bpt_sampler_state s) {
     bpt_json_close_object(w);
 }
 
-static void put_state(const bpt_job *job, bpt_json_writer *w) {
+static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
+    bpt_counters count;
+    BPT_TRY(bpt_job_count(job, &count));
     bpt_json_open_object(w, NULL);
     bpt_json_put_u64(w, "format", 1);
     bpt_json_put_u64(w, "rank", job->rank);
@@ -37,17 +39,12 @@ static void put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
-    bpt_json_put_u64(w, "progress", job->count.progress);
-    bpt_json_put_u64(w, "steps", job->count.steps);
-    bpt_json_put_u64(w, "samples", job->count.samples);
-    bpt_json_put_u64(w, "compute_ns", job->count.compute_ns);
-    bpt_json_put_u64(w, "wait_ns", job->count.wait_ns);
-    bpt_json_put_u64(w, "eval_ns", job->count.eval_ns);
-    bpt_json_put_u64(w, "next_eval", job->next_eval < INT64_MAX ? job->next_eval : 0);
-    bpt_json_put_real(w, "seconds", job->count.seconds + bpt_clock_seconds_since(job->start_ns));
+    bpt_counters_put(&count, w);
+    bpt_json_put_bool(w, "eval_due", job->eval_due);
     put_sampler(w, bpt_feed_state(job->feed));
     if (job->exchange) bpt_exchange_snapshot(job->exchange, w, "exchange");
     bpt_json_close_object(w);
+    return BPT_OK;
 }
 
 static bpt_status write_vector(bpt_job *job, bpt_vector which, const char *folder,
@@ -66,8 +63,8 @@ static bpt_status write_state(const bpt_job *job, const char *folder, const char
     const char *text;
     size_t length;
     char *path = NULL;
-    put_state(job, &w);
-    bpt_status status = bpt_json_end_text(&w, &text, &length);
+    bpt_status status = put_state(job, &w);
+    if (status == BPT_OK) status = bpt_json_end_text(&w, &text, &length);
     if (status == BPT_OK) status = bpt_strf(&path, "%s/%s", folder, name);
     if (status == BPT_OK) status = bpt_file_write(path, text, length);
     bpt_free(path);
@@ -232,17 +229,13 @@ static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
     BPT_TRY(compare_shape(job, c));
-    BPT_TRY(bpt_json_get_u64(doc, root, "progress", 0, UINT64_MAX, &c->count.progress));
-    BPT_TRY(bpt_json_get_real(doc, root, "seconds", &c->count.seconds));
-    if (!c->exact) return BPT_OK;
-    BPT_TRY(bpt_json_get_u64(doc, root, "steps", 0, UINT64_MAX, &c->count.steps));
-    BPT_TRY(bpt_json_get_u64(doc, root, "samples", 0, UINT64_MAX, &c->count.samples));
-    BPT_TRY(bpt_json_get_u64(doc, root, "compute_ns", 0, UINT64_MAX, &c->count.compute_ns));
-    BPT_TRY(bpt_json_get_u64(doc, root, "wait_ns", 0, UINT64_MAX, &c->count.wait_ns));
-    BPT_TRY(bpt_json_get_u64(doc, root, "eval_ns", 0, UINT64_MAX, &c->count.eval_ns));
+    BPT_TRY(bpt_counters_get(doc, root, &c->count));
+    BPT_TRY(bpt_json_get_bool(doc, root, "eval_due", &c->eval_due));
     BPT_TRY(bpt_json_get_u64(doc, root, "optimizer_updates", 0, UINT64_MAX, &c->updates));
-    BPT_TRY(bpt_json_get_u64(doc, root, "next_eval", 0, UINT64_MAX, &c->next_eval));
-    return get_sampler(doc, &c->sampler);
+    if (c->exact) return get_sampler(doc, &c->sampler);
+    /* What the ranks of another job did says nothing about these. */
+    c->count = (bpt_counters){.progress = c->count.progress, .seconds = c->count.seconds};
+    return BPT_OK;
 }
 
 /* A rank that the checkpoint does not know learns the progress from rank 0's state. */

@@ -27,8 +27,8 @@ bpt_status bpt_checkpoint_expect(const char *resume);
 typedef struct bpt_checkpoint {
     char *path;          /* of its folder */
     bpt_json_doc *state; /* of this rank, or of rank 0 where the job had fewer ranks */
-    bpt_counters count;  /* of this rank; with another shape of job, progress alone */
-    uint64_t next_eval;  /* progress at which an evaluation is due; 0: not known */
+    bpt_counters count;  /* of this rank; with another shape of job, progress and seconds alone */
+    bool eval_due;       /* the weights were to be evaluated; what rank 0 knows counts */
     bpt_sampler_state sampler;
     uint64_t updates;         /* that the optimiser has counted */
     const bpt_json *exchange; /* inside state; NULL if nothing was exchanged */

@@ -12,22 +12,11 @@
 #include "outer/exchange.h"
 #include "outer/partition.h"
 #include "storage/dataset.h"
+#include "tools/train/counters.h"
 #include "tools/train/feed.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/run_folder.h"
 #include "tools/train/train_options.h"
-
-/** What has happened so far, before a checkpoint too: it stores this. */
-typedef struct bpt_counters {
-    uint64_t progress;   /* samples trained on by all ranks, as last heard */
-    uint64_t steps;      /* of this rank */
-    uint64_t samples;    /* of this rank */
-    uint64_t unreported; /* of this rank since the last exchange was answered */
-    uint64_t compute_ns; /* inside training steps, waiting for data included */
-    uint64_t wait_ns;    /* for other ranks */
-    uint64_t eval_ns;    /* in evaluations */
-    double seconds;      /* of the run, before this process began */
-} bpt_counters;
 
 /** Since the last line of progress. */
 typedef struct bpt_interval {
@@ -51,6 +40,7 @@ typedef struct bpt_job {
     bpt_pool *pool;
     bpt_network *network;
     uint32_t batch;         /* samples of one step of this rank */
+    uint64_t first_sample;  /* of that step, among those of all ranks */
     uint64_t batch_all;     /* samples that one step of each rank comes to */
     uint64_t total_samples; /* of the run, all ranks */
     uint64_t epoch_samples; /* of the training split */
@@ -59,14 +49,16 @@ typedef struct bpt_job {
     bpt_exchange *exchange; /* NULL where nothing is exchanged */
     bpt_feed *feed;
     bpt_run_folder *run;
-    bool finished; /* before it began: --resume auto on a run that came to its end */
-    bpt_counters count;
+    bool finished;            /* before it began: --resume auto on a run that came to its end */
+    bpt_counters count;       /* what others keep for this process is added by bpt_job_count() */
     uint64_t start_ns;        /* of this process's training */
     double comm_cpu_before_s; /* processor time of the MPI thread until then: starting MPI */
     bpt_interval interval;
-    float *flat;                         /* scratch vector, shape [n weights] */
-    uint64_t next_eval, next_checkpoint; /* progress at which they are due; UINT64_MAX: never */
-    bpt_json_writer json;                /* for events */
+    float *flat;                           /* scratch vector, shape [n weights] */
+    uint64_t eval_every, checkpoint_every; /* samples of progress between them; 0: never */
+    uint64_t next_eval, next_checkpoint;   /* progress at which they are due; UINT64_MAX: never */
+    bool eval_due;                         /* of the present weights: put off by a stop */
+    bpt_json_writer json;                  /* for events */
     double last_loss, test_loss, test_accuracy;
 } bpt_job;
 
@@ -79,6 +71,10 @@ void bpt_job_close(bpt_job *job);
 
 /** @return epochs of progress: what the ranks have done, and this one on top since it last heard */
 double bpt_job_epoch(const bpt_job *job);
+
+/** @param[out] now what this rank has done in the whole run until now
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now);
 
 /** @return rounds in which the data are given out to ranks; 0: they are not (local, allreduce) */
 uint32_t bpt_job_rounds(const bpt_job *job);
@@ -97,7 +93,8 @@ void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
 /** Prints the line of progress and writes a step event, if it is time to. */
 bpt_status bpt_job_report(bpt_job *job);
 
-/** Evaluates the network's present weights on the test split and writes an event.
+/** Evaluates the network's present weights on the test split and writes an event. An evaluation
+ * that is stopped stays due (eval_due).
  * @param together all ranks take part, each with its part of the split; else this rank alone
  * @param[out] stopped whether a rank was told to stop meanwhile: then there is no event and no
  *                 result

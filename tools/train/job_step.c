@@ -6,12 +6,38 @@
 #include "tools/train/job.h"
 #include "tools/train/signals.h"
 
+#include <sys/resource.h>
+
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 
 double bpt_job_epoch(const bpt_job *job) {
     return (double)(job->count.progress + job->count.unreported) / (double)job->epoch_samples;
+}
+
+static uint64_t peak_rss_bytes(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return (uint64_t)usage.ru_maxrss * 1024;
+}
+
+bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now) {
+    bpt_exchange_stats x = {0};
+    if (job->exchange) BPT_TRY(bpt_exchange_stats_get(job->exchange, &x));
+    const double comm_cpu_s = bpt_comm_cpu_seconds(job->comm) - job->comm_cpu_before_s;
+    const uint64_t rss = peak_rss_bytes();
+    *now = job->count;
+    now->seconds += bpt_clock_seconds_since(job->start_ns);
+    now->data_wait_ns += bpt_feed_wait_ns(job->feed);
+    now->comm_cpu_ns += (uint64_t)(comm_cpu_s * 1e9);
+    now->submissions += x.pushes;
+    now->payload_sent_bytes += x.payload_sent_bytes;
+    now->payload_received_bytes += x.payload_received_bytes;
+    now->header_sent_bytes += x.header_sent_bytes;
+    now->header_received_bytes += x.header_received_bytes;
+    if (now->peak_rss_bytes < rss) now->peak_rss_bytes = rss;
+    return BPT_OK;
 }
 
 float bpt_job_rate(const bpt_job *job) {
@@ -38,7 +64,9 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     bpt_batch batch;
     bpt_batch_result result;
     bpt_status status;
+    const bpt_draw draw = {(uint64_t)job->options->seed, job->count.steps, job->first_sample};
     BPT_TRY(bpt_feed_next(job->feed, &batch));
+    bpt_network_set_draw(job->network, draw);
     if (gradient_only)
         status = bpt_network_gradient(job->network, batch.pixels, batch.labels,
                                       (float)job->batch_all, &result);
@@ -216,7 +244,7 @@ bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
     BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);
     if (together) BPT_TRY(sum_contributions(job, &mine, &all));
     job->count.eval_ns += bpt_clock_ns() - start_ns;
-    *stopped = all.stopped != 0;
+    *stopped = job->eval_due = all.stopped != 0;
     if (*stopped) return BPT_OK;
     job->test_loss = all.result.loss_sum / (double)all.result.n_samples;
     job->test_accuracy = (double)all.result.n_correct / (double)all.result.n_samples;

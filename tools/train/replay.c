@@ -75,6 +75,9 @@ static bpt_status repeat_step(replay *r, worker *w) {
     BPT_TRY(next_indices(r, w));
     BPT_TRY(bpt_loader_request(r->loader, r->indices, (uint32_t)r->o->batch_size));
     BPT_TRY(bpt_loader_next(r->loader, &batch));
+    const uint64_t rank = (uint64_t)(w - r->workers);
+    bpt_network_set_draw(
+        w->network, (bpt_draw){(uint64_t)r->o->seed, w->steps, rank * (uint64_t)r->o->batch_size});
     const bpt_status status = bpt_network_train(w->network, batch.pixels, batch.labels, rate,
                                                 (float)r->o->batch_size, &result);
     bpt_loader_release(r->loader, &batch);

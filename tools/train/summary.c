@@ -7,60 +7,57 @@
 #include "tools/train/job.h"
 #include "tools/train/train_loop.h"
 
-#include <sys/resource.h>
-
 #include <stdio.h>
 #include <string.h>
 
 /* What a rank tells about itself. */
 typedef struct {
-    double seconds, compute_s, wait_s, data_wait_s, eval_s, comm_cpu_s;
-    uint64_t samples, steps, peak_rss_bytes;
+    bpt_counters count;
     uint64_t threads;
-    bpt_exchange_stats exchange;
+    uint64_t staleness[BPT_STALENESS_BUCKETS];
 } rank_summary;
 
 static bpt_status summarise_rank(bpt_job *job, rank_summary *r) {
-    struct rusage usage;
-    getrusage(RUSAGE_SELF, &usage);
-    *r = (rank_summary){
-        .seconds = job->count.seconds + bpt_clock_seconds_since(job->start_ns),
-        .compute_s = (double)job->count.compute_ns * 1e-9,
-        .wait_s = (double)job->count.wait_ns * 1e-9,
-        .data_wait_s = (double)bpt_feed_wait_ns(job->feed) * 1e-9,
-        .eval_s = (double)job->count.eval_ns * 1e-9,
-        .comm_cpu_s = bpt_comm_cpu_seconds(job->comm) - job->comm_cpu_before_s,
-        .samples = job->count.samples,
-        .steps = job->count.steps,
-        .peak_rss_bytes = (uint64_t)usage.ru_maxrss * 1024,
-        .threads = job->n_threads,
-    };
-    return job->exchange ? bpt_exchange_stats_get(job->exchange, &r->exchange) : BPT_OK;
+    bpt_exchange_stats x = {0};
+    BPT_TRY(bpt_job_count(job, &r->count));
+    if (job->exchange) BPT_TRY(bpt_exchange_stats_get(job->exchange, &x));
+    memcpy(r->staleness, x.staleness, sizeof r->staleness);
+    r->threads = job->n_threads;
+    return BPT_OK;
+}
+
+static double as_seconds(uint64_t ns) {
+    return (double)ns * 1e-9;
+}
+
+/* While computing; 0 where the rank did not. */
+static double images_per_s(const bpt_counters *c) {
+    return c->compute_ns ? (double)c->samples / as_seconds(c->compute_ns) : 0;
 }
 
 static void put_rank(const bpt_job *job, uint32_t rank, const rank_summary *r, uint64_t all_samples,
                      bpt_json_writer *w) {
-    const bpt_exchange_stats *x = &r->exchange;
+    const bpt_counters *c = &r->count;
     bpt_json_open_object(w, NULL);
     bpt_json_put_u64(w, "rank", rank);
     bpt_json_put_text(w, "host", bpt_comm_host(job->comm, rank));
     bpt_json_put_text(w, "device", "cpu");
     bpt_json_put_u64(w, "threads", r->threads);
-    bpt_json_put_u64(w, "samples", r->samples);
-    bpt_json_put_u64(w, "steps", r->steps);
-    bpt_json_put_real(w, "images_per_s", r->compute_s > 0 ? (double)r->samples / r->compute_s : 0);
-    bpt_json_put_real(w, "share", all_samples ? (double)r->samples / (double)all_samples : 0);
-    bpt_json_put_real(w, "compute_s", r->compute_s);
-    bpt_json_put_real(w, "wait_s", r->wait_s);
-    bpt_json_put_real(w, "data_wait_s", r->data_wait_s);
-    bpt_json_put_real(w, "eval_s", r->eval_s);
-    bpt_json_put_real(w, "comm_cpu_s", r->comm_cpu_s);
-    bpt_json_put_u64(w, "submissions", x->pushes);
-    bpt_json_put_u64(w, "bytes_sent", x->payload_sent_bytes + x->header_sent_bytes);
-    bpt_json_put_u64(w, "bytes_received", x->payload_received_bytes + x->header_received_bytes);
-    bpt_json_put_u64(w, "payload_bytes_sent", x->payload_sent_bytes);
-    bpt_json_put_u64(w, "payload_bytes_received", x->payload_received_bytes);
-    bpt_json_put_u64(w, "peak_rss_bytes", r->peak_rss_bytes);
+    bpt_json_put_u64(w, "samples", c->samples);
+    bpt_json_put_u64(w, "steps", c->steps);
+    bpt_json_put_real(w, "images_per_s", images_per_s(c));
+    bpt_json_put_real(w, "share", all_samples ? (double)c->samples / (double)all_samples : 0);
+    bpt_json_put_real(w, "compute_s", as_seconds(c->compute_ns));
+    bpt_json_put_real(w, "wait_s", as_seconds(c->wait_ns));
+    bpt_json_put_real(w, "data_wait_s", as_seconds(c->data_wait_ns));
+    bpt_json_put_real(w, "eval_s", as_seconds(c->eval_ns));
+    bpt_json_put_real(w, "comm_cpu_s", as_seconds(c->comm_cpu_ns));
+    bpt_json_put_u64(w, "submissions", c->submissions);
+    bpt_json_put_u64(w, "bytes_sent", c->payload_sent_bytes + c->header_sent_bytes);
+    bpt_json_put_u64(w, "bytes_received", c->payload_received_bytes + c->header_received_bytes);
+    bpt_json_put_u64(w, "payload_bytes_sent", c->payload_sent_bytes);
+    bpt_json_put_u64(w, "payload_bytes_received", c->payload_received_bytes);
+    bpt_json_put_u64(w, "peak_rss_bytes", c->peak_rss_bytes);
     bpt_json_close_object(w);
 }
 
@@ -69,7 +66,7 @@ static void put_staleness(const rank_summary *ranks, uint32_t n, bpt_json_writer
     size_t last = 0;
     for (uint32_t r = 0; r < n; r++)
         for (size_t s = 0; s < BPT_STALENESS_BUCKETS; s++) {
-            sum[s] += ranks[r].exchange.staleness[s];
+            sum[s] += ranks[r].staleness[s];
             if (sum[s] && s > last) last = s;
         }
     bpt_json_open_array(w, "staleness");
@@ -80,10 +77,10 @@ static void put_staleness(const rank_summary *ranks, uint32_t n, bpt_json_writer
 static void put_summary(const bpt_job *job, const rank_summary *ranks, bpt_json_writer *w) {
     uint64_t samples = 0, rss = 0;
     for (uint32_t r = 0; r < job->n_ranks; r++) {
-        samples += ranks[r].samples;
-        if (ranks[r].peak_rss_bytes > rss) rss = ranks[r].peak_rss_bytes;
+        samples += ranks[r].count.samples;
+        if (ranks[r].count.peak_rss_bytes > rss) rss = ranks[r].count.peak_rss_bytes;
     }
-    const double seconds = ranks[0].seconds;
+    const double seconds = ranks[0].count.seconds;
     bpt_json_open_object(w, NULL);
     bpt_json_put_real(w, "test_accuracy", job->test_accuracy);
     bpt_json_put_real(w, "test_loss", job->test_loss);
@@ -105,15 +102,17 @@ static void put_summary(const bpt_job *job, const rank_summary *ranks, bpt_json_
 }
 
 static void say_summary(const bpt_job *job, const rank_summary *ranks) {
-    for (uint32_t r = 0; job->n_ranks > 1 && r < job->n_ranks; r++)
+    for (uint32_t r = 0; job->n_ranks > 1 && r < job->n_ranks; r++) {
+        const bpt_counters *c = &ranks[r].count;
         bpt_info("rank %u on %s: %llu samples (%.0f%%), %.0f img/s, waited %.1f%% for others", r,
-                 bpt_comm_host(job->comm, r), (unsigned long long)ranks[r].samples,
-                 100.0 * (double)ranks[r].samples / (double)(job->count.progress + 1),
-                 (double)ranks[r].samples / ranks[r].compute_s,
-                 100.0 * ranks[r].wait_s / ranks[r].seconds);
+                 bpt_comm_host(job->comm, r), (unsigned long long)c->samples,
+                 100.0 * (double)c->samples / (double)(job->count.progress + 1), images_per_s(c),
+                 100.0 * as_seconds(c->wait_ns) /
+                     as_seconds(c->compute_ns + c->wait_ns + c->eval_ns));
+    }
     bpt_info("done: %s accuracy %.4f after %.2f epochs in %.1f s (%.0f img/s); see %s/summary.json",
-             job->test->name, job->test_accuracy, bpt_job_epoch(job), ranks[0].seconds,
-             (double)job->count.progress / ranks[0].seconds, bpt_run_folder_path(job->run));
+             job->test->name, job->test_accuracy, bpt_job_epoch(job), ranks[0].count.seconds,
+             (double)job->count.progress / ranks[0].count.seconds, bpt_run_folder_path(job->run));
 }
 
 static bpt_status write_weights(bpt_job *job) {

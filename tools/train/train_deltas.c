@@ -69,10 +69,9 @@ static bpt_status evaluate_between(merger *m) {
     if (job->update != BPT_UPDATE_AGWU || job->rank != 0 || job->count.progress < job->next_eval ||
         job->count.progress >= job->total_samples)
         return BPT_OK;
-    const uint64_t every = (uint64_t)(job->options->eval_every * (double)job->epoch_samples);
-    while (job->next_eval <= job->count.progress) job->next_eval += every;
+    job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
     BPT_TRY(bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, m->base));
-    bool stopped; /* the next push asks for a meeting then */
+    bool stopped; /* the next push asks for a meeting then, and the evaluation stays due */
     return bpt_job_evaluate(job, false, &stopped);
 }
 

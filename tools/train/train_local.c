@@ -2,16 +2,15 @@
 
 /* What is due after this step: the coordinator's part, where there is none. */
 static uint32_t due(bpt_job *job) {
-    const bpt_train_options *o = job->options;
     uint32_t reasons = bpt_train_wants();
     if (job->count.progress >= job->total_samples) reasons |= BPT_MEET_END;
     if (job->count.progress >= job->next_eval) {
         reasons |= BPT_MEET_EVAL;
-        job->next_eval += (uint64_t)(o->eval_every * (double)job->epoch_samples);
+        job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
     }
     if (job->count.progress >= job->next_checkpoint) {
         reasons |= BPT_MEET_CHECKPOINT;
-        job->next_checkpoint += (uint64_t)o->checkpoint_every * job->batch_all;
+        job->next_checkpoint = bpt_coordinator_next(job->count.progress, job->checkpoint_every);
     }
     return reasons;
 }

@@ -23,11 +23,17 @@ bpt_status bpt_train_synchronous(bpt_job *job);
 /** Weights are merged every few steps and nobody waits: agwu. */
 bpt_status bpt_train_asynchronous(bpt_job *job);
 
-/** Does what a meeting of all ranks is for; the network holds the global weights.
+/** Does what a meeting of all ranks is for; the network holds the global weights. An evaluation
+ * comes before the checkpoint. A stop does not wait for one: the checkpoint says that it is due.
  * @param reasons BPT_MEET_* bits, the same on all ranks
  * @param[out] over whether training has come to its end
  * @return BPT_OK, BPT_ESTOPPED, or any error of the parts */
 bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over);
+
+/** Makes the evaluation that was due where the checkpoint left off that the job goes on from, if
+ * one was. Collective, before training.
+ * @return BPT_OK, BPT_ESTOPPED (meanwhile; a checkpoint is saved), or any error of the parts */
+bpt_status bpt_train_catch_up(bpt_job *job);
 
 /** @return BPT_MEET_* bits that the signals of this rank ask for */
 uint32_t bpt_train_wants(void);

@@ -13,13 +13,21 @@ uint32_t bpt_train_wants(void) {
 bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
     *over = (reasons & BPT_MEET_END) != 0;
     if (*over) return BPT_OK; /* the end has its own evaluation, and needs no checkpoint */
-    if (reasons & (BPT_MEET_CHECKPOINT | BPT_MEET_STOP)) BPT_TRY(bpt_checkpoint_save(job));
-    if (reasons & BPT_MEET_STOP) {
-        const bpt_status status =
-            bpt_fail(BPT_ESTOPPED, "stopped at epoch %.2f, checkpoint saved", bpt_job_epoch(job));
-        bpt_hint("go on with the same command and --resume auto");
-        return status;
+    bool stop = (reasons & BPT_MEET_STOP) != 0;
+    if (reasons & BPT_MEET_EVAL) {
+        job->eval_due = true;
+        if (!stop) BPT_TRY(bpt_job_evaluate(job, true, &stop));
     }
-    bool stopped; /* the next meeting will be told so */
-    return reasons & BPT_MEET_EVAL ? bpt_job_evaluate(job, true, &stopped) : BPT_OK;
+    if (stop || reasons & BPT_MEET_CHECKPOINT) BPT_TRY(bpt_checkpoint_save(job));
+    if (!stop) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_ESTOPPED, "stopped at epoch %.2f, checkpoint saved", bpt_job_epoch(job));
+    bpt_hint("go on with the same command and --resume auto");
+    return status;
+}
+
+bpt_status bpt_train_catch_up(bpt_job *job) {
+    bool over;
+    if (!job->eval_due || job->count.progress >= job->total_samples) return BPT_OK;
+    return bpt_train_meet(job, BPT_MEET_EVAL, &over);
 }

@@ -1,0 +1,24 @@
+/* Local response normalisation through oneDNN. */
+#include "inner/cpu/cpu_private.h"
+
+bpt_status bpt_cpu_lrn_forward(bpt_cpu *cpu, bpt_lrn lrn, const bpt_layout *layout,
+                               bpt_kernel **out) {
+    static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_DST, BPT_SLOT_WORKSPACE};
+    dnnl_primitive_desc_t pd;
+    BPT__DNNL_TRY(dnnl_lrn_forward_primitive_desc_create(
+        &pd, cpu->engine, dnnl_forward_training, dnnl_lrn_across_channels, layout->md, layout->md,
+        lrn.size, lrn.alpha, lrn.beta, lrn.k, cpu->attr));
+    return bpt__kernel_create(cpu, pd, slots, 3, out);
+}
+
+bpt_status bpt_cpu_lrn_backward(bpt_cpu *cpu, bpt_lrn lrn, const bpt_kernel *forward,
+                                bpt_kernel **out) {
+    static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_DIFF_DST, BPT_SLOT_DIFF_SRC,
+                                     BPT_SLOT_WORKSPACE};
+    const bpt__md *md = forward->layouts[BPT_SLOT_SRC]->md;
+    dnnl_primitive_desc_t pd;
+    BPT__DNNL_TRY(dnnl_lrn_backward_primitive_desc_create(
+        &pd, cpu->engine, dnnl_lrn_across_channels, md, md, md, lrn.size, lrn.alpha, lrn.beta,
+        lrn.k, forward->pd, cpu->attr));
+    return bpt__kernel_create(cpu, pd, slots, 4, out);
+}

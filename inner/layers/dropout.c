@@ -1,0 +1,133 @@
+/* Dropout (Srivastava, Hinton et al. 2014), inverted as is usual: in training a value is dropped
+ * with probability p, else divided by 1 - p; in evaluation it passes.
+ *
+ * The mask is drawn anew in the backward pass, from the same numbers, rather than stored. */
+#include "base/random.h"
+#include "inner/builder.h"
+#include "inner/layers/fields.h"
+
+#include <string.h>
+
+static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
+                        const bpt_yaml_node *fields) {
+    bpt_dropout_config *config = l->config;
+    (void)scope;
+    return bpt__field_real(l, doc, fields, "rate", 0.0, 0.99, 0.5, &config->rate);
+}
+
+static bpt_status infer(bpt_layer *l, bpt_segments *s) {
+    (void)s;
+    l->out = l->in;
+    return BPT_OK;
+}
+
+typedef struct {
+    const bpt_builder *b;
+    bpt_ref from, to;
+    uint64_t layer, first_sample; /* of the tile, within the batch */
+    int64_t n_samples;
+    size_t n_values; /* of a sample */
+    double rate;
+} mask_task;
+
+/* Layer, step and sample in one number; a step beyond 2^28 begins anew. */
+static uint64_t stream_id(const mask_task *task, uint64_t sample) {
+    const bpt_draw *draw = &task->b->step->draw;
+    return task->layer << 52 | (draw->step & 0xFFFFFFF) << 24 | (sample & 0xFFFFFF);
+}
+
+static bpt_status run_mask(void *arg, unsigned worker) {
+    const mask_task *task = arg;
+    const bpt_draw *draw = &task->b->step->draw;
+    const float *from = bpt_at(task->b->blocks, task->from);
+    float *to = bpt_at(task->b->blocks, task->to);
+    const uint32_t dropped = (uint32_t)(task->rate * 0x1p32);
+    const float scale = (float)(1.0 / (1.0 - task->rate));
+    (void)worker;
+    for (int64_t i = 0; i < task->n_samples; i++) {
+        const uint64_t sample = draw->first_sample + task->first_sample + (uint64_t)i;
+        bpt_random r = bpt_random_stream(draw->seed, BPT_PURPOSE_DROPOUT, stream_id(task, sample));
+        for (size_t j = 0; j < task->n_values; j++)
+            to[j] = bpt_random_u32(&r) < dropped ? 0.0f : from[j] * scale;
+        from += task->n_values;
+        to += task->n_values;
+    }
+    return BPT_OK;
+}
+
+static bpt_status run_pass(void *arg, unsigned worker) {
+    const mask_task *task = arg;
+    const size_t n = (size_t)task->n_samples * task->n_values;
+    (void)worker;
+    if (task->from.offset == task->to.offset) return BPT_OK;
+    memcpy(bpt_at(task->b->blocks, task->to), bpt_at(task->b->blocks, task->from),
+           n * sizeof(float));
+    return BPT_OK;
+}
+
+static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase, const char *kind,
+                            bpt_task_fn fn, size_t t, bpt_ref from, bpt_ref to, bpt_deps after,
+                            bpt_deps *done) {
+    const bpt_dropout_config *config = l->config;
+    mask_task *task;
+    uint32_t id;
+    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    *task = (mask_task){
+        .b = b,
+        .from = from,
+        .to = to,
+        .layer = (uint64_t)l->index,
+        .first_sample = (uint64_t)b->tile_start[t],
+        .n_samples = bpt_builder_tile_samples(b, t),
+        .n_values = (size_t)(l->in.c * l->in.h * l->in.w),
+        .rate = config->rate,
+    };
+    BPT_TRY(bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name}, after, &id));
+    return bpt_deps_one(b, id, done);
+}
+
+/* The state: the input, plain. */
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
+                               bpt_activation *out, void **state) {
+    bpt_activation *in;
+    BPT_TRY(bpt_builder_object(b, sizeof *in, (void **)&in));
+    BPT_TRY(bpt_builder_convert(b, l->name, inputs[0], NULL, in));
+    if (in->read_only)
+        bpt_builder_alike(b, in, out);
+    else
+        *out = *in;
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_deps trained, passed;
+        BPT_TRY(plan_tile(l, b, BPT_PHASE_TRAINING, "forward", run_mask, t, in->value[t],
+                          out->value[t], in->value_ready[t], &trained));
+        BPT_TRY(plan_tile(l, b, BPT_PHASE_INFERENCE, "forward", run_pass, t, in->value[t],
+                          out->value[t], in->value_ready[t], &passed));
+        BPT_TRY(bpt_deps_join(b, trained, passed, &out->value_ready[t]));
+    }
+    *state = in;
+    return BPT_OK;
+}
+
+static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
+                                const bpt_activation *out, void *state) {
+    bpt_activation *in = state;
+    if (!inputs[0]->wants_grad) return BPT_OK;
+    for (size_t t = 0; t < b->n_tiles; t++)
+        BPT_TRY(plan_tile(l, b, BPT_PHASE_BACKWARD, "backward", run_mask, t, out->grad[t],
+                          in->grad[t], out->grad_ready[t], &in->grad_ready[t]));
+    return bpt_builder_convert_back(b, l->name, inputs[0], in);
+}
+
+static const char *const fields[] = {"rate"};
+
+const bpt_layer_kind bpt_layer_dropout = {
+    .name = "dropout",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .config_bytes = sizeof(bpt_dropout_config),
+    .parse = parse,
+    .infer = infer,
+    .forward_flops = bpt__no_flops,
+    .plan_forward = plan_forward,
+    .plan_backward = plan_backward,
+};

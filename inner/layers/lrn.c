@@ -1,0 +1,100 @@
+/* Local response normalisation across channels (Krizhevsky, Sutskever, Hinton 2012), as Caffe and
+ * PyTorch have it: y = x / (k + alpha / size * sum of x^2 over size channels)^beta. */
+#include "inner/builder.h"
+#include "inner/layers/fields.h"
+
+#include <inttypes.h>
+
+static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
+                        const bpt_yaml_node *fields) {
+    bpt_lrn_config *config = l->config;
+    (void)scope;
+    BPT_TRY(bpt__field_int(l, doc, fields, "size", 1, 63, 5, &config->size));
+    BPT_TRY(bpt__field_real(l, doc, fields, "alpha", 0.0, 1e3, 1e-4, &config->alpha));
+    BPT_TRY(bpt__field_real(l, doc, fields, "beta", 0.0, 1e3, 0.75, &config->beta));
+    BPT_TRY(bpt__field_real(l, doc, fields, "k", 1e-6, 1e3, 1.0, &config->k));
+    if (config->size % 2 == 1) return BPT_OK;
+    return bpt_yaml_fail(doc, bpt_yaml_find(fields, "size"),
+                         "layer %s: size %" PRId64 " is not odd: a window has a middle", l->name,
+                         config->size);
+}
+
+static bpt_status infer(bpt_layer *l, bpt_segments *s) {
+    (void)s;
+    l->out = l->in;
+    return BPT_OK;
+}
+
+typedef struct {
+    bpt_kernel *forward[BPT_MAX_TILES];
+    bpt_ref workspace[BPT_MAX_TILES];
+    bpt_activation in;
+} lrn_state;
+
+static bpt_lrn lrn_of(const bpt_layer *l) {
+    const bpt_lrn_config *config = l->config;
+    return (bpt_lrn){config->size, (float)config->alpha, (float)config->beta, (float)config->k};
+}
+
+static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, lrn_state *state,
+                            bpt_activation *out, size_t t) {
+    bpt_kernel *k;
+    uint32_t id;
+    BPT_TRY(bpt_cpu_lrn_forward(b->cpu, lrn_of(l), state->in.layout[t], &k));
+    const bpt_layout *workspace = bpt_kernel_layout(k, BPT_SLOT_WORKSPACE);
+    if (workspace)
+        state->workspace[t] =
+            bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bpt_layout_bytes(workspace));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
+    bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
+    bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
+    state->forward[t] = k;
+    BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
+                               state->in.value_ready[t], &id));
+    return bpt_deps_one(b, id, &out->value_ready[t]);
+}
+
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
+                               bpt_activation *out, void **state_out) {
+    lrn_state *state;
+    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    state->in = *inputs[0];
+    bpt_builder_alike(b, &state->in, out);
+    for (size_t t = 0; t < b->n_tiles; t++) BPT_TRY(plan_tile(l, b, state, out, t));
+    *state_out = state;
+    return BPT_OK;
+}
+
+static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
+                                const bpt_activation *out, void *arg) {
+    const lrn_state *state = arg;
+    bpt_activation *in = inputs[0];
+    if (!in->wants_grad) return BPT_OK;
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_kernel *k;
+        uint32_t id;
+        BPT_TRY(bpt_cpu_lrn_backward(b->cpu, lrn_of(l), state->forward[t], &k));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, in->value[t]);
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
+        bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, in->grad[t]);
+        bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k, (bpt_task_info){"backward", l->name},
+                                   out->grad_ready[t], &id));
+        BPT_TRY(bpt_deps_one(b, id, &in->grad_ready[t]));
+    }
+    return BPT_OK;
+}
+
+static const char *const fields[] = {"size", "alpha", "beta", "k"};
+
+const bpt_layer_kind bpt_layer_lrn = {
+    .name = "lrn",
+    .fields = fields,
+    .n_fields = sizeof fields / sizeof *fields,
+    .config_bytes = sizeof(bpt_lrn_config),
+    .parse = parse,
+    .infer = infer,
+    .forward_flops = bpt__no_flops,
+    .plan_forward = plan_forward,
+    .plan_backward = plan_backward,
+};

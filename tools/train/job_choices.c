@@ -1,0 +1,101 @@
+/* What options leave open and what follows from them and the number of ranks. */
+#include "tools/train/job_parts.h"
+
+#include <math.h>
+
+static bpt_status choose_modes(bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    job->update = (bpt_update_choice)o->update;
+    if (job->update == BPT_UPDATE_AUTO)
+        job->update = job->n_ranks == 1 ? BPT_UPDATE_LOCAL : BPT_UPDATE_AGWU;
+    if (job->update == BPT_UPDATE_LOCAL && job->n_ranks > 1) {
+        const bpt_status status = bpt_fail(
+            BPT_EUSAGE, "--update local trains on one rank, this job has %u", job->n_ranks);
+        bpt_hint("choose --update agwu, sgwu or allreduce");
+        return status;
+    }
+    job->partition = (bpt_partition_choice)o->partition;
+    if (job->partition == BPT_PARTITION_AUTO)
+        job->partition = job->update == BPT_UPDATE_ALLREDUCE || job->update == BPT_UPDATE_LOCAL
+                             ? BPT_PARTITION_EVEN
+                             : BPT_PARTITION_IDPA;
+    if (job->update == BPT_UPDATE_LOCAL && job->partition == BPT_PARTITION_IDPA)
+        return bpt_fail(BPT_EUSAGE,
+                        "--partition idpa shares the data out among ranks, this job has "
+                        "one that trains alone");
+    return BPT_OK;
+}
+
+static bool exchanges_weights(const bpt_job *job) {
+    return job->update == BPT_UPDATE_AGWU || job->update == BPT_UPDATE_SGWU;
+}
+
+uint32_t bpt_job_rounds(const bpt_job *job) {
+    if (!exchanges_weights(job)) return 0;
+    return job->partition == BPT_PARTITION_IDPA ? (uint32_t)job->options->idpa_rounds : 1;
+}
+
+/* Samples of this rank's step, and where they begin among those of all ranks. */
+static bpt_status choose_batch(bpt_job *job) {
+    const uint64_t batch = (uint64_t)job->options->batch_size;
+    job->batch = (uint32_t)batch;
+    job->first_sample = batch * job->rank;
+    job->batch_all = batch * job->n_ranks;
+    if (job->update != BPT_UPDATE_ALLREDUCE) return BPT_OK;
+    if (batch < job->n_ranks) {
+        const bpt_status status =
+            bpt_fail(BPT_EUSAGE, "a batch of %llu samples cannot be shared by %u ranks",
+                     (unsigned long long)batch, job->n_ranks);
+        bpt_hint("under allreduce --batch-size is that of all ranks together");
+        return status;
+    }
+    const uint64_t begin = batch * job->rank / job->n_ranks;
+    const uint64_t end = batch * (job->rank + 1) / job->n_ranks;
+    job->first_sample = begin;
+    job->batch = (uint32_t)(end - begin);
+    job->batch_all = batch;
+    return BPT_OK;
+}
+
+static void choose_rate(bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    job->schedule = bpt_train_schedule(o);
+    if (o->lr_scale == BPT_LR_SCALE_LINEAR && exchanges_weights(job))
+        job->schedule.base *= job->n_ranks;
+}
+
+bpt_status bpt__job_choose(bpt_job *job) {
+    BPT_TRY(choose_modes(job));
+    BPT_TRY(choose_batch(job));
+    choose_rate(job);
+    return BPT_OK;
+}
+
+/* One step of all ranks is at most an epoch: a larger one would hold samples twice. */
+static bpt_status check_batch(const bpt_job *job) {
+    const uint64_t in_step = job->update == BPT_UPDATE_ALLREDUCE ? 1 : job->n_ranks;
+    if (job->batch_all <= job->epoch_samples) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "--batch-size %lld: a step of %u rank%s takes %llu samples, split "
+                 "\"%s\" has %llu",
+                 (long long)job->options->batch_size, job->n_ranks, job->n_ranks == 1 ? "" : "s",
+                 (unsigned long long)job->batch_all, job->train->name,
+                 (unsigned long long)job->epoch_samples);
+    if (job->epoch_samples < in_step)
+        bpt_hint("use fewer ranks");
+    else
+        bpt_hint("give --batch-size %llu or less",
+                 (unsigned long long)(job->epoch_samples / in_step));
+    return status;
+}
+
+bpt_status bpt__job_choose_lengths(bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    job->epoch_samples = job->train->count;
+    job->total_samples = (uint64_t)ceil(o->epochs * (double)job->epoch_samples);
+    const double eval_every = round(o->eval_every * (double)job->epoch_samples);
+    job->eval_every = o->eval_every > 0 ? (uint64_t)fmax(eval_every, 1.0) : 0;
+    job->checkpoint_every = (uint64_t)o->checkpoint_every * job->batch_all;
+    return check_batch(job);
+}

@@ -1,0 +1,137 @@
+/* Where a job starts from: weights, exchange and order of samples, of a checkpoint or anew. */
+#include "base/log.h"
+#include "base/memory.h"
+#include "tools/train/checkpoint.h"
+#include "tools/train/job_parts.h"
+#include "tools/train/rank_threads.h"
+
+#include <stdio.h>
+
+/* The speed that IDPA believes in before it has measured any. */
+static bpt_status gather_speeds(bpt_job *job, double *speeds) {
+    const double mine = bpt_rank_threads_speed(job->n_threads);
+    return bpt_comm_allgather(job->comm, &mine, sizeof mine, speeds);
+}
+
+static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c,
+                                const double *speeds, const char *log_path) {
+    const bpt_train_options *o = job->options;
+    const bool async = job->update == BPT_UPDATE_AGWU;
+    const bool idpa = job->partition == BPT_PARTITION_IDPA;
+    const bpt_coordinator_options coordinator = {
+        .n_ranks = job->n_ranks,
+        .total_samples = job->total_samples,
+        .checkpoint_every = job->checkpoint_every,
+        .eval_every = async ? 0 : job->eval_every,
+        .progress = c && !c->exact ? c->count.progress : 0,
+        .n_samples = job->shares ? job->epoch_samples : 0,
+        .n_rounds = bpt_job_rounds(job),
+        .speed = idpa ? speeds : NULL,
+    };
+    bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
+    BPT_TRY(bpt_update_rule_find(bpt_update_choice_name(job->update), &options.rule));
+    options.n_elements = job->model->segments.n_elements;
+    options.initial = weights;
+    if (o->max_staleness >= 0) options.max_staleness = (uint32_t)o->max_staleness;
+    options.coordinator = &coordinator;
+    options.partition = job->shares;
+    options.log_path = log_path;
+    if (c && c->exact) {
+        options.snapshot_doc = c->state;
+        options.snapshot = c->exchange;
+    }
+    return bpt_exchange_create(job->comm, &options, &job->exchange);
+}
+
+static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c) {
+    if (job->update == BPT_UPDATE_LOCAL) return BPT_OK;
+    char name[48], *log_path = NULL;
+    double *speeds;
+    bpt_status status;
+    if (bpt_job_rounds(job)) {
+        BPT_TRY(bpt_partition_create((uint64_t)job->options->seed, job->epoch_samples, job->n_ranks,
+                                     bpt_job_rounds(job), &job->shares));
+        snprintf(name, sizeof name, "exchange/updates.rank-%u.jsonl", job->rank);
+        BPT_TRY(bpt_run_folder_entry(job->run, name, &log_path));
+    }
+    BPT_TRY_GOTO(status, BPT_NEW("speeds", job->n_ranks, &speeds), done);
+    status = gather_speeds(job, speeds);
+    if (status == BPT_OK) status = make_exchange(job, weights, c, speeds, log_path);
+    bpt_free(speeds);
+done:
+    bpt_free(log_path);
+    return status;
+}
+
+static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
+    const bpt_train_options *o = job->options;
+    const uint64_t seed = (uint64_t)o->seed;
+    bpt_sampler *sampler;
+    if (job->shares)
+        BPT_TRY(bpt_sampler_create_local(seed, job->rank, job->shares, &sampler));
+    else
+        BPT_TRY(bpt_sampler_create_global(seed, job->epoch_samples, (uint64_t)o->batch_size,
+                                          job->first_sample, &sampler));
+    bpt_sampler_state state = {0};
+    if (c && c->exact)
+        state = c->sampler;
+    else if (c && !job->shares) /* the global order is that of any number of ranks */
+        state.position = c->count.progress / (uint64_t)o->batch_size * (uint64_t)o->batch_size;
+    const bpt_status status = c ? bpt_sampler_state_set(sampler, &state) : BPT_OK;
+    if (status != BPT_OK) {
+        bpt_sampler_free(sampler);
+        return status;
+    }
+    return bpt_feed_create(job->dataset, job->train, job->batch, (uint32_t)o->loader_threads,
+                           (uint32_t)o->prefetch, sampler, &job->feed);
+}
+
+/* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The
+ * weights of rank 0 go to all: initial values may differ in the last bit between unlike machines.
+ */
+static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weights) {
+    const size_t n = job->model->segments.n_elements;
+    bpt_status status = BPT_OK;
+    if (c) {
+        status = bpt_checkpoint_read(c, job, weights);
+        job->count = c->count;
+    } else {
+        bpt_segments_initialise(&job->model->segments, (uint64_t)job->options->seed, weights);
+    }
+    BPT_TRY(bpt_comm_agree(job->comm, status));
+    BPT_TRY(bpt_comm_broadcast(job->comm, 0, weights, n * sizeof *weights));
+    return bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, weights);
+}
+
+bpt_status bpt__job_open_state(bpt_job *job) {
+    float *weights = NULL;
+    bpt_checkpoint checkpoint = {0};
+    bool found = false;
+    bpt_status status = BPT_OK;
+    if (job->options->resume) status = bpt_checkpoint_open(job, &found, &checkpoint);
+    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
+    const bpt_checkpoint *c = found ? &checkpoint : NULL;
+    if (job->rank == 0)
+        status = c ? bpt_run_folder_go_on(job->run) : bpt_run_folder_restart(job->run);
+    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
+    status = BPT_NEW("initial weights", job->model->segments.n_elements, &weights);
+    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
+    BPT_TRY_GOTO(status, set_state(job, c, weights), done);
+    BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
+    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, c)), done);
+    job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
+    job->next_checkpoint = bpt_coordinator_next(job->count.progress, job->checkpoint_every);
+    job->eval_due = c && c->eval_due;
+    BPT_TRY_GOTO(status, bpt_comm_broadcast(job->comm, 0, &job->eval_due, sizeof job->eval_due),
+                 done);
+    if (c) bpt_info("going on from %s at epoch %.2f", c->path, bpt_job_epoch(job));
+    if (c && !c->exact && job->rank == 0)
+        bpt_warn(
+            "%s is of another job (%s differs): the optimiser's state and the order of "
+            "samples start anew",
+            c->path, c->differs);
+done:
+    bpt_free(weights);
+    bpt_checkpoint_close(&checkpoint);
+    return status;
+}
