@@ -18,10 +18,11 @@ typedef enum bpt_block {
     BPT_BLOCK_INPUT,       /* the caller's batch of pixels; changes from step to step */
     BPT_BLOCK_LABELS,      /* the caller's labels, int32; likewise */
     BPT_BLOCK_FLAT,        /* the caller's flat vector while weights are read or written */
-    BPT_BLOCK_NATIVE,      /* stands for one of the next three while a flat vector is converted */
+    BPT_BLOCK_NATIVE,      /* stands for one of the next four while a flat vector is converted */
     BPT_BLOCK_WEIGHTS,     /* master weights in the layout that kernels want */
     BPT_BLOCK_GRADIENTS,   /* same offsets as the weights */
-    BPT_BLOCK_MOMENTUM,    /* same offsets as the weights */
+    BPT_BLOCK_STATE_0,     /* of the optimiser; same offsets as the weights, or empty */
+    BPT_BLOCK_STATE_1,     /* likewise */
     BPT_BLOCK_PARTIALS,    /* gradients of single tiles, copies of weights in a second layout */
     BPT_BLOCK_ACTIVATIONS, /* outputs of layers, their gradients, workspaces */
     BPT_N_BLOCKS,

@@ -209,7 +209,6 @@ void bpt_builder_weights(bpt_builder *b, size_t segment, const bpt_layout *layou
     w->n_partials = n_partials;
     w->master = bpt_blocks_reserve(b->blocks, BPT_BLOCK_WEIGHTS, bytes);
     w->gradient = bpt_blocks_reserve(b->blocks, BPT_BLOCK_GRADIENTS, bytes);
-    bpt_blocks_reserve(b->blocks, BPT_BLOCK_MOMENTUM, bytes);
     w->partials.block = BPT_BLOCK_PARTIALS;
     for (size_t i = 1; i < n_partials; i++) {
         const bpt_ref ref = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bytes);

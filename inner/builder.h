@@ -55,7 +55,7 @@ typedef struct bpt_activation {
 /** A segment of the weights while the step is planned. */
 typedef struct bpt_weight_plan {
     const bpt_segment *segment;
-    const bpt_layout *layout; /* of master, gradient and momentum; NULL before it is chosen */
+    const bpt_layout *layout; /* of master, gradient and states; NULL before it is chosen */
     const bpt_layout *flat;   /* of the flat vector's part; NULL: row-major over segment->dims */
     bpt_ref master, gradient; /* in their blocks, at the same offset */
     bpt_ref partials;         /* gradients of tiles 1.. ; tile 0 writes to gradient itself */

@@ -32,12 +32,27 @@ static bool is_joined_in_place(const bpt_network *net, size_t layer) {
 
 /* Where a ReLU or a maximum has dropped a NaN on the way forward, it has spread backward, from the
  * last layer to the first. */
+static bool vector_is_finite(const bpt_network *net, size_t segment, bpt_block vector) {
+    const bpt_weight_plan *w = &net->builder.weights[segment];
+    return is_finite(net, (bpt_ref){vector, w->master.offset}, w->layout);
+}
+
+/* One gradient that is no number makes all weights such by way of the norms: it is to be named. */
+static bpt_block cause(const bpt_network *net, bpt_block vector) {
+    for (size_t s = 0; net->wants_norms && s < net->model->segments.n; s++)
+        if (!vector_is_finite(net, s, BPT_BLOCK_GRADIENTS)) return BPT_BLOCK_GRADIENTS;
+    return vector;
+}
+
+static const char *name_of(bpt_block vector) {
+    return vector == BPT_BLOCK_WEIGHTS ? "a weight" : "a gradient";
+}
+
 static bpt_status fail_vector(const bpt_network *net, const char *what, bpt_block vector) {
     for (size_t s = net->model->segments.n; s-- > 0;) {
-        const bpt_weight_plan *w = &net->builder.weights[s];
-        if (is_finite(net, (bpt_ref){vector, w->master.offset}, w->layout)) continue;
+        if (vector_is_finite(net, s, vector)) continue;
         return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, beginning at %s", what,
-                        w->segment->name);
+                        net->model->segments.items[s].name);
     }
     return bpt_fail(BPT_ENUMERIC, "%s is not a finite number", what);
 }
@@ -56,10 +71,12 @@ static bpt_status fail_batch(const bpt_network *net, const char *what, bpt_block
 bpt_status bpt__check_batch(const bpt_network *net, double loss_sum, bpt_block vector) {
     if (!isfinite(loss_sum)) return fail_batch(net, "the loss", vector);
     if (!atomic_load_explicit(&net->not_finite, memory_order_relaxed)) return BPT_OK;
-    return fail_batch(net, vector == BPT_BLOCK_WEIGHTS ? "a weight" : "a gradient", vector);
+    vector = cause(net, vector);
+    return fail_batch(net, name_of(vector), vector);
 }
 
 bpt_status bpt__check_weights(const bpt_network *net) {
     if (!atomic_load_explicit(&net->not_finite, memory_order_relaxed)) return BPT_OK;
-    return fail_vector(net, "a weight", BPT_BLOCK_WEIGHTS);
+    const bpt_block vector = cause(net, BPT_BLOCK_WEIGHTS);
+    return fail_vector(net, name_of(vector), vector);
 }

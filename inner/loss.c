@@ -37,6 +37,23 @@ static double sample_loss(const float *x, int64_t largest, int32_t label, int64_
     return log(sum) + (double)x[largest] - (double)x[label];
 }
 
+/* The same where a part of the label goes to all classes alike (Szegedy, Vanhoucke, Ioffe, Shlens,
+ * Wojna 2016, section 7, as PyTorch's CrossEntropyLoss): the target is (1 - part) * one_hot(label)
+ * + part / classes. */
+static double smoothed_loss(const float *x, int64_t largest, int32_t label, int64_t classes,
+                            double part, float scale, float *grad) {
+    const double each = part / (double)classes;
+    double sum = 0.0, below = 0.0; /* below: of the logits, how far from the largest */
+    for (int64_t k = 0; k < classes; k++) {
+        grad[k] = expf(x[k] - x[largest]);
+        sum += (double)grad[k];
+        below += (double)x[largest] - (double)x[k];
+    }
+    for (int64_t k = 0; k < classes; k++)
+        grad[k] = (float)((double)grad[k] / sum - (k == label ? 1.0 - part : 0.0) - each) * scale;
+    return log(sum) + (1.0 - part) * ((double)x[largest] - (double)x[label]) + each * below;
+}
+
 static bpt_status run_loss(void *arg, unsigned worker) {
     (void)worker;
     const loss_tile *tile = arg;
@@ -46,6 +63,8 @@ static bpt_status run_loss(void *arg, unsigned worker) {
     const int32_t *labels = bpt_at(blocks, tile->labels);
     float *grad = bpt_at(blocks, tile->grad);
     const float scale = 1.0f / tile->net->step.denominator;
+    const double part = tile->net->learning.label_smoothing;
+    const bool trains = tile->net->wants_logits_grad;
     bpt_batch_result result = {0};
     for (int64_t i = 0; i < tile->n; i++, x += classes, grad += classes) {
         const int32_t label = labels[i];
@@ -58,8 +77,10 @@ static bpt_status run_loss(void *arg, unsigned worker) {
             continue;
         }
         const int64_t largest = arg_max(x, classes);
-        result.loss_sum += sample_loss(x, largest, label, classes, scale,
-                                       tile->net->wants_logits_grad ? grad : NULL);
+        result.loss_sum +=
+            trains && part > 0.0
+                ? smoothed_loss(x, largest, label, classes, part, scale, grad)
+                : sample_loss(x, largest, label, classes, scale, trains ? grad : NULL);
         result.n_correct += largest == label;
         result.n_samples++;
     }

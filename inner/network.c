@@ -123,21 +123,29 @@ static bpt_status plan(bpt_network *net) {
 
 /* ---- graphs: the tasks of some phases, with the edges among them ---- */
 
+enum {
+    COMPUTE = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD,
+};
+
 static const unsigned phases_of[BPT_N_GRAPHS] = {
-    [BPT_GRAPH_TRAIN] = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS |
-                        BPT_PHASE_BACKWARD | BPT_PHASE_UPDATE,
-    [BPT_GRAPH_GRADIENT] = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS |
-                           BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE,
+    [BPT_GRAPH_TRAIN] = COMPUTE | BPT_PHASE_UPDATE,
+    [BPT_GRAPH_GRADIENT] = COMPUTE | BPT_PHASE_REDUCE,
     [BPT_GRAPH_APPLY] = BPT_PHASE_APPLY,
     [BPT_GRAPH_EVALUATE] = BPT_PHASE_FORWARD | BPT_PHASE_INFERENCE | BPT_PHASE_LOSS,
     [BPT_GRAPH_EXPORT] = BPT_PHASE_EXPORT,
     [BPT_GRAPH_IMPORT] = BPT_PHASE_IMPORT,
 };
 
-static void count_graph(const bpt_builder *b, unsigned phases, size_t *n_tasks, size_t *n_edges) {
+static unsigned phases(const bpt_network *net, bpt_graph_role role) {
+    if (role == BPT_GRAPH_TRAIN && net->wants_norms)
+        return COMPUTE | BPT_PHASE_REDUCE | BPT_PHASE_APPLY;
+    return phases_of[role];
+}
+
+static void count_graph(const bpt_builder *b, unsigned set, size_t *n_tasks, size_t *n_edges) {
     *n_tasks = *n_edges = 0;
     for (size_t i = 0; i < b->n_tasks; i++) {
-        if (!(b->tasks[i].phase & phases)) continue;
+        if (!(b->tasks[i].phase & set)) continue;
         ++*n_tasks;
         *n_edges += b->tasks[i].after.n;
     }
@@ -145,14 +153,14 @@ static void count_graph(const bpt_builder *b, unsigned phases, size_t *n_tasks, 
 
 /* @param ids    scratch: graph id of each task of the plan, shape [b->n_tasks]
  * @param edges  scratch, shape [number of edges] */
-static bpt_status fill_graph(const bpt_builder *b, unsigned phases, bpt_graph *g, uint32_t *ids,
+static bpt_status fill_graph(const bpt_builder *b, unsigned set, bpt_graph *g, uint32_t *ids,
                              uint32_t *edges) {
     for (size_t i = 0; i < b->n_tasks; i++) {
         const bpt_step_task *task = &b->tasks[i];
-        if (!(task->phase & phases)) continue;
+        if (!(task->phase & set)) continue;
         size_t n = 0;
         for (size_t d = 0; d < task->after.n; d++)
-            if (b->tasks[task->after.ids[d]].phase & phases) edges[n++] = ids[task->after.ids[d]];
+            if (b->tasks[task->after.ids[d]].phase & set) edges[n++] = ids[task->after.ids[d]];
         BPT_TRY(bpt_graph_add(g, task->fn, task->arg, task->info, 0, edges, n, &ids[i]));
     }
     return BPT_OK;
@@ -160,19 +168,19 @@ static bpt_status fill_graph(const bpt_builder *b, unsigned phases, bpt_graph *g
 
 static bpt_status make_graph(bpt_network *net, bpt_graph_role role) {
     const bpt_builder *b = &net->builder;
-    const unsigned phases = phases_of[role];
+    const unsigned set = phases(net, role);
     size_t n_tasks, n_edges;
     uint32_t *ids = NULL, *edges = NULL;
     bpt_status status;
-    count_graph(b, phases, &n_tasks, &n_edges);
+    count_graph(b, set, &n_tasks, &n_edges);
     BPT_TRY(bpt_graph_create(n_tasks ? n_tasks : 1, n_edges, &net->graphs[role]));
     BPT_TRY_GOTO(status, BPT_NEW("task ids", b->n_tasks, &ids), done);
     BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);
-    BPT_TRY_GOTO(status, fill_graph(b, phases, net->graphs[role], ids, edges), done);
+    BPT_TRY_GOTO(status, fill_graph(b, set, net->graphs[role], ids, edges), done);
     if (role == BPT_GRAPH_TRAIN) {
         BPT_TRY_GOTO(status, BPT_NEW("task ids", n_tasks, &net->train_ids), done);
         for (size_t i = 0; i < b->n_tasks; i++)
-            if (b->tasks[i].phase & phases) net->train_ids[ids[i]] = (uint32_t)i;
+            if (b->tasks[i].phase & set) net->train_ids[ids[i]] = (uint32_t)i;
     }
 done:
     bpt_free(edges);
@@ -187,7 +195,7 @@ static bpt_status reserve(bpt_network *net) {
     return bpt_cpu_reserve_scratch(net->cpu);
 }
 
-bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_options sgd,
+bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_learning learning,
                               bpt_pool *pool, bpt_network **out) {
     bpt_network *net;
     assert(batch >= 1);
@@ -196,7 +204,10 @@ bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_opt
     BPT_TRY(BPT_NEW("network", 1, &net));
     net->model = model;
     net->pool = pool;
-    net->sgd = sgd;
+    net->learning = learning;
+    net->learning.optimizer = bpt_learning_optimizer(&learning);
+    net->wants_norms = learning.clip_norm > 0.0 || net->learning.optimizer->trust;
+    net->clip_scale = 1.0f;
     net->step.denominator = 1.0f;
     bpt_status status;
     BPT_TRY_GOTO(status, bpt_cpu_create(bpt_pool_n_workers(pool), &net->cpu), err_free);
@@ -272,6 +283,7 @@ bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_
                              float rate, float denominator, bpt_batch_result *result) {
     net->step.rate = rate;
     net->step.denominator = denominator;
+    net->updates++;
     return run_batch(net, BPT_GRAPH_TRAIN, pixels, labels, result);
 }
 
@@ -283,6 +295,7 @@ bpt_status bpt_network_gradient(bpt_network *net, const float *pixels, const int
 
 bpt_status bpt_network_apply(bpt_network *net, float rate) {
     net->step.rate = rate;
+    net->updates++;
     BPT_TRY(run_graph(net, BPT_GRAPH_APPLY, NULL));
     return bpt__check_weights(net);
 }
@@ -290,6 +303,22 @@ bpt_status bpt_network_apply(bpt_network *net, float rate) {
 bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int32_t *labels,
                                 bpt_batch_result *result) {
     return run_batch(net, BPT_GRAPH_EVALUATE, pixels, labels, result);
+}
+
+bpt_learning bpt_network_learning(const bpt_network *net) {
+    return net->learning;
+}
+
+size_t bpt_network_n_states(const bpt_network *net) {
+    return net->learning.optimizer->n_states(&net->learning);
+}
+
+uint64_t bpt_network_updates(const bpt_network *net) {
+    return net->updates;
+}
+
+void bpt_network_set_updates(bpt_network *net, uint64_t n) {
+    net->updates = n;
 }
 
 size_t bpt_network_bytes(const bpt_network *net) {

@@ -15,43 +15,44 @@
 
 #include "base/status.h"
 #include "inner/model.h"
+#include "inner/optimizer.h"
 #include "scheduler/pool.h"
 
 #include <stdint.h>
 
 typedef struct bpt_network bpt_network;
 
-/** Rule of the update: v = momentum * v + g + decay * w; w = w - rate * v (as PyTorch's SGD). */
-typedef struct bpt_sgd_options {
-    float momentum; /* in [0, 1) */
-    float decay;    /* weight decay, >= 0; for segments that decay */
-} bpt_sgd_options;
-
 /** One step's outcome, summed over the samples that are there. */
 typedef struct bpt_batch_result {
-    double loss_sum; /* of softmax cross-entropy, natural logarithm */
+    double loss_sum; /* of softmax cross-entropy, natural logarithm; with label smoothing where
+                      * gradients are computed, without it in an evaluation */
     uint64_t n_correct, n_samples;
 } bpt_batch_result;
 
 typedef enum bpt_vector {
     BPT_VECTOR_WEIGHTS,
     BPT_VECTOR_GRADIENTS,
-    BPT_VECTOR_MOMENTUM,
+    BPT_VECTOR_STATE_0, /* of the optimiser, if it has as many: bpt_network_n_states() */
+    BPT_VECTOR_STATE_1,
 } bpt_vector;
 
 /** @param model borrowed while the network lives
  * @param batch  N, at least 1
  * @param pool   borrowed while the network lives
- * @param[out] net caller owns, bpt_network_free(); weights and momentum are zero
+ * @param learning copied
+ * @param[out] net caller owns, bpt_network_free(); weights, state and count of updates are zero
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
-bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_sgd_options sgd,
+bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_learning learning,
                               bpt_pool *pool, bpt_network **net);
 void bpt_network_free(bpt_network *net);
+
+/** @return how it learns; .optimizer is set */
+bpt_learning bpt_network_learning(const bpt_network *net);
 
 /** Names the random numbers (dropout) of the next training step or gradient. */
 void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
 
-/** Forward, loss, backward, update.
+/** Forward, loss, backward, clipping, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size
  * @return BPT_OK, BPT_ENUMERIC (the loss or a new weight is not finite; names the layer where that
  *         began), BPT_EDATA (a label is not below the model's classes), BPT_EBACKEND */
@@ -64,8 +65,9 @@ bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_
 bpt_status bpt_network_gradient(bpt_network *net, const float *pixels, const int32_t *labels,
                                 float denominator, bpt_batch_result *result);
 
-/** Updates the weights from the gradients, as they are after bpt_network_gradient() or
- * bpt_network_set(). @return BPT_OK, BPT_ENUMERIC (a new weight is not finite) */
+/** Clipping and update: changes the weights from the gradients, as they are after
+ * bpt_network_gradient() or bpt_network_set(). @return BPT_OK, BPT_ENUMERIC (a new weight is not
+ * finite) */
 bpt_status bpt_network_apply(bpt_network *net, float rate);
 
 /** Forward and loss.
@@ -79,6 +81,13 @@ bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int
  * @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_network_get(bpt_network *net, bpt_vector which, float *flat);
 bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat);
+
+/** @return state vectors of the optimiser: BPT_VECTOR_STATE_0 and so on */
+size_t bpt_network_n_states(const bpt_network *net);
+
+/** Updates made so far, which some optimisers count by; part of their state. */
+uint64_t bpt_network_updates(const bpt_network *net);
+void bpt_network_set_updates(bpt_network *net, uint64_t n);
 
 /** @return bytes of all blocks and of the workers' scratch memory: what the plan comes to */
 size_t bpt_network_bytes(const bpt_network *net);

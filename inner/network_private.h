@@ -1,6 +1,6 @@
 /** @file inner/network_private.h
- * What the parts of a network share: network.c (life and runs), loss.c, update.c, transfer.c,
- * finite.c. */
+ * What the parts of a network share: network.c (life and runs), loss.c, update.c, norms.c,
+ * transfer.c, finite.c. */
 #ifndef BPT_INNER_NETWORK_PRIVATE_H
 #define BPT_INNER_NETWORK_PRIVATE_H
 
@@ -25,13 +25,20 @@ typedef struct bpt_tile_result {
     _Alignas(64) bpt_batch_result result;
 } bpt_tile_result;
 
+/** Sums of squares. */
+typedef struct bpt_squares {
+    double weights, gradient;
+} bpt_squares;
+
 struct bpt_network {
     const bpt_model *model;
     bpt_pool *pool;
     bpt_cpu *cpu;
     bpt_blocks blocks;
     bpt_builder builder;
-    bpt_sgd_options sgd;
+    bpt_learning learning; /* .optimizer is set */
+    bool wants_norms;      /* an update needs norms: it follows the sums as a task of its own */
+    bpt_squares *squares;  /* of each segment; NULL unless it wants norms; shape [segments] */
     bpt_activation
         *activations;       /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
     bpt_activation **views; /* [a][v]: activation a as its reader v sees it; shape [n_layers + 1] */
@@ -43,6 +50,8 @@ struct bpt_network {
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
     bpt_step_values step;
+    uint64_t updates; /* the one of this run included */
+    float clip_scale; /* set by a task; 1 without clipping */
     bool wants_logits_grad;
     atomic_bool not_finite; /* set by a task that wrote such weights or gradients */
 };
@@ -52,6 +61,23 @@ bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits);
 
 /** Plans the sums of the tiles' gradients and the updates. */
 bpt_status bpt__plan_updates(bpt_network *net);
+
+/** Neighbouring values of a segment. */
+typedef struct bpt_range {
+    bpt_ref weights, gradient;
+    size_t n;        /* floats */
+    uint32_t summed; /* task after which the gradient is complete */
+} bpt_range;
+
+/** Plans the sums of squares of a segment, into net->squares.
+ * @param ranges of the segment, in order; shape [n], copied
+ * @param[out] known tasks after which they are there */
+bpt_status bpt__plan_squares(bpt_network *net, size_t segment, const bpt_range *ranges, size_t n,
+                             bpt_deps *known);
+
+/** Plans net->clip_scale, from the squares of all segments.
+ * @param after tasks after which these are there */
+bpt_status bpt__plan_clip(bpt_network *net, bpt_deps after, bpt_deps *known);
 
 /** Plans the conversions between native and flat vectors. */
 bpt_status bpt__plan_transfers(bpt_network *net);

@@ -2,28 +2,17 @@
 
 #include <math.h>
 
-static const double PI = 3.14159265358979323846;
+static const bpt_schedule_kind *const kinds[] = {
+    &bpt_schedule_constant, &bpt_schedule_step,     &bpt_schedule_multistep,
+    &bpt_schedule_cosine,   &bpt_schedule_onecycle, &bpt_schedule_polynomial,
+};
 
-static double step_factor(const bpt_schedule *s, double epoch) {
-    double factor = 1.0;
-    for (size_t i = 0; i < s->n_steps && epoch >= s->at_epochs[i]; i++) factor *= s->factor;
-    return factor;
+const bpt_schedule_kind *bpt_schedule_kind_at(size_t i) {
+    return i < sizeof kinds / sizeof *kinds ? kinds[i] : NULL;
 }
 
 double bpt_schedule_rate(const bpt_schedule *s, double epoch, double step_epochs) {
     const double end = fmin(epoch + step_epochs, s->total_epochs);
     const double warmup = end < s->warmup_epochs ? end / s->warmup_epochs : 1.0;
-    epoch = fmin(epoch, s->total_epochs);
-    double factor = 1.0;
-    switch (s->kind) {
-    case BPT_SCHEDULE_CONSTANT:
-        break;
-    case BPT_SCHEDULE_STEP:
-        factor = step_factor(s, epoch);
-        break;
-    case BPT_SCHEDULE_COSINE:
-        factor = 0.5 * (1.0 + cos(PI * epoch / s->total_epochs));
-        break;
-    }
-    return s->base * warmup * factor;
+    return s->base * warmup * s->kind->factor(s, fmin(epoch, s->total_epochs), step_epochs);
 }

@@ -1,6 +1,6 @@
 /* Sums of arrays in memory, in the order in which they are named. */
 #include "inner/builder.h"
-#include "inner/sgd.h"
+#include "inner/vector_loops.h"
 
 #include <string.h>
 

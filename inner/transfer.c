@@ -1,6 +1,9 @@
 /* Between the layouts that kernels compute in and the canonical flat vector. One pair of kernels a
- * segment serves weights, gradients and momentum, since these lie at the same offsets. */
+ * segment serves weights, gradients and the optimiser's state, since these lie at the same offsets.
+ */
 #include "inner/network_private.h"
+
+#include <assert.h>
 
 static bpt_status plan_copy(bpt_network *net, bpt_phase phase, const char *kind, const char *label,
                             const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
@@ -33,8 +36,10 @@ static bpt_status transfer(bpt_network *net, bpt_graph_role role, bpt_vector whi
     static const bpt_block blocks[] = {
         [BPT_VECTOR_WEIGHTS] = BPT_BLOCK_WEIGHTS,
         [BPT_VECTOR_GRADIENTS] = BPT_BLOCK_GRADIENTS,
-        [BPT_VECTOR_MOMENTUM] = BPT_BLOCK_MOMENTUM,
+        [BPT_VECTOR_STATE_0] = BPT_BLOCK_STATE_0,
+        [BPT_VECTOR_STATE_1] = BPT_BLOCK_STATE_1,
     };
+    assert(net->blocks.bytes[blocks[which]] > 0);
     BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_NATIVE, net->blocks.base[blocks[which]]));
     BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_FLAT, (char *)flat));
     return bpt_pool_run(net->pool, net->graphs[role], NULL);

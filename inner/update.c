@@ -1,19 +1,24 @@
 /* From the gradients of the tiles to new weights. A segment is cut into ranges that fit in cache; a
- * range is summed over the tiles in their order, then updated, in one task. */
+ * range is summed over the tiles in their order, then updated, in one task. Where an update needs
+ * norms, of the segment (LARS) or of the whole gradient (clipping), it waits for the sums as a task
+ * of its own. */
 #include "inner/network_private.h"
-#include "inner/sgd.h"
+#include "inner/vector_loops.h"
+
+#include <math.h>
 
 enum { RANGE_FLOATS = 16 * 1024 };
 
 typedef struct {
     bpt_network *net;
-    bpt_ref weights, momentum, gradient;
+    bpt_ref weights, gradient;
+    bpt_ref state[BPT_MAX_STATES];
     bpt_ref partial; /* of the second tile */
     size_t partial_stride;
     size_t n_partials;
     size_t n; /* floats */
-    float decay;
-    float running; /* > 0: a running statistic */
+    bpt_segment_role role;
+    const bpt_squares *squares; /* of the segment */
 } range_task;
 
 static void sum_partials(const range_task *r) {
@@ -37,17 +42,39 @@ static bpt_status run_reduce(void *arg, unsigned worker) {
     return BPT_OK;
 }
 
+static float trust_of(const range_task *r) {
+    const bpt_learning *l = &r->net->learning;
+    if (!l->optimizer->trust || !r->role.decays) return 1.0f;
+    return l->optimizer->trust(l, sqrt(r->squares->weights),
+                               (double)r->net->clip_scale * sqrt(r->squares->gradient));
+}
+
+static void optimise(const range_task *r) {
+    const bpt_network *net = r->net;
+    bpt_update_range range = {
+        .w = bpt_at(&net->blocks, r->weights),
+        .g = bpt_at(&net->blocks, r->gradient),
+        .n = r->n,
+        .rate = net->step.rate,
+        .decays = r->role.decays,
+        .scale = net->clip_scale,
+        .trust = trust_of(r),
+        .update = net->updates,
+    };
+    for (size_t i = 0; i < bpt_network_n_states(net); i++)
+        range.state[i] = bpt_at(&net->blocks, r->state[i]);
+    net->learning.optimizer->update(&net->learning, &range);
+}
+
 static bpt_status run_apply(void *arg, unsigned worker) {
     (void)worker;
     const range_task *r = arg;
     const bpt_blocks *blocks = &r->net->blocks;
-    float *w = bpt_at(blocks, r->weights);
-    const float *g = bpt_at(blocks, r->gradient);
-    if (r->running > 0.0f)
-        bpt_running_update(w, g, r->n, r->running);
+    if (r->role.running > 0.0f)
+        bpt_running_update(bpt_at(blocks, r->weights), bpt_at(blocks, r->gradient), r->n,
+                           r->role.running);
     else
-        bpt_sgd_update(w, bpt_at(blocks, r->momentum), g, r->n, r->net->step.rate,
-                       r->net->sgd.momentum, r->decay);
+        optimise(r);
     check(r, r->weights);
     return BPT_OK;
 }
@@ -57,48 +84,120 @@ static bpt_status run_update(void *arg, unsigned worker) {
     return run_apply(arg, worker);
 }
 
-static bpt_status plan_range(bpt_network *net, const bpt_weight_plan *w, size_t begin, size_t n,
-                             bpt_deps gradients_done, bpt_deps all_done) {
-    bpt_builder *b = &net->builder;
+/* ---- planning ---- */
+
+/* A segment while its updates are planned. */
+typedef struct {
+    const bpt_weight_plan *weights;
+    range_task *tasks; /* shape [n] */
+    bpt_range *ranges; /* the same, as norms see them; shape [n] */
+    size_t n;
+    bpt_deps known; /* tasks after which its norms are known */
+} segment_plan;
+
+static range_task describe(bpt_network *net, size_t segment, size_t begin, size_t n) {
+    const bpt_builder *b = &net->builder;
+    const bpt_weight_plan *w = &b->weights[segment];
     const size_t bytes = begin * sizeof(float);
-    const size_t stride =
-        w->n_partials > 2
-            ? bpt_builder_partial(b, (size_t)(w - b->weights), 2).offset - w->partials.offset
-            : 0;
-    range_task *r;
-    BPT_TRY(bpt_builder_object(b, sizeof *r, (void **)&r));
-    *r = (range_task){
+    range_task r = {
         .net = net,
         .weights = bpt_ref_plus(w->master, bytes),
-        .momentum = {BPT_BLOCK_MOMENTUM, w->master.offset + bytes},
         .gradient = bpt_ref_plus(w->gradient, bytes),
         .partial = bpt_ref_plus(w->partials, bytes),
-        .partial_stride = stride,
+        .partial_stride =
+            w->n_partials > 2 ? bpt_builder_partial(b, segment, 2).offset - w->partials.offset : 0,
         .n_partials = w->n_partials,
         .n = n,
-        .decay = w->segment->role.decays ? net->sgd.decay : 0.0f,
-        .running = w->segment->role.running,
+        .role = w->segment->role,
+        .squares = net->wants_norms ? &net->squares[segment] : NULL,
     };
-    const char *label = w->segment->name;
-    BPT_TRY(bpt_builder_task(b, BPT_PHASE_UPDATE, run_update, r, (bpt_task_info){"update", label},
-                             all_done, NULL));
-    BPT_TRY(bpt_builder_task(b, BPT_PHASE_REDUCE, run_reduce, r, (bpt_task_info){"reduce", label},
-                             gradients_done, NULL));
-    return bpt_builder_task(b, BPT_PHASE_APPLY, run_apply, r, (bpt_task_info){"apply", label},
-                            (bpt_deps){0}, NULL);
+    for (int i = 0; i < BPT_MAX_STATES; i++)
+        r.state[i] = (bpt_ref){(bpt_block)(BPT_BLOCK_STATE_0 + i), r.weights.offset};
+    return r;
+}
+
+/* Cuts a segment, and plans the sums of its ranges. */
+static bpt_status plan_reduces(bpt_network *net, size_t segment, segment_plan *p) {
+    bpt_builder *b = &net->builder;
+    const bpt_weight_plan *w = &b->weights[segment];
+    const size_t n = bpt_layout_bytes(w->layout) / sizeof(float);
+    p->weights = w;
+    p->n = (n + RANGE_FLOATS - 1) / RANGE_FLOATS;
+    BPT_TRY(bpt_builder_object(b, p->n * sizeof *p->tasks, (void **)&p->tasks));
+    BPT_TRY(bpt_builder_object(b, p->n * sizeof *p->ranges, (void **)&p->ranges));
+    for (size_t i = 0; i < p->n; i++) {
+        const size_t begin = i * RANGE_FLOATS;
+        const size_t count = n - begin < RANGE_FLOATS ? n - begin : RANGE_FLOATS;
+        p->tasks[i] = describe(net, segment, begin, count);
+        p->ranges[i] = (bpt_range){p->tasks[i].weights, p->tasks[i].gradient, count, 0};
+        BPT_TRY(bpt_builder_task(b, BPT_PHASE_REDUCE, run_reduce, &p->tasks[i],
+                                 (bpt_task_info){"reduce", w->segment->name}, w->written,
+                                 &p->ranges[i].summed));
+    }
+    return BPT_OK;
+}
+
+/* Sum and update in one, and the update alone for gradients that were set. */
+static bpt_status plan_direct(bpt_network *net, segment_plan *p) {
+    bpt_builder *b = &net->builder;
+    const char *label = p->weights->segment->name;
+    bpt_deps all_done;
+    BPT_TRY(bpt_deps_join(b, p->weights->written, p->weights->read, &all_done));
+    for (size_t i = 0; i < p->n; i++) {
+        BPT_TRY(bpt_builder_task(b, BPT_PHASE_UPDATE, run_update, &p->tasks[i],
+                                 (bpt_task_info){"update", label}, all_done, NULL));
+        BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_apply, &p->tasks[i],
+                                 (bpt_task_info){"apply", label}, (bpt_deps){0}, NULL));
+    }
+    return BPT_OK;
+}
+
+static bpt_status plan_after_norms(bpt_network *net, segment_plan *p) {
+    bpt_builder *b = &net->builder;
+    for (size_t i = 0; i < p->n; i++) {
+        bpt_deps summed, after;
+        BPT_TRY(bpt_deps_one(b, p->ranges[i].summed, &summed));
+        BPT_TRY(bpt_deps_join(b, p->known.n ? p->known : summed, p->weights->read, &after));
+        BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_apply, &p->tasks[i],
+                                 (bpt_task_info){"apply", p->weights->segment->name}, after, NULL));
+    }
+    return BPT_OK;
+}
+
+static bpt_status plan_norms(bpt_network *net, segment_plan *plans, size_t n) {
+    bpt_builder *b = &net->builder;
+    bpt_deps all = {0};
+    for (size_t s = 0; s < n; s++) {
+        if (plans[s].weights->segment->role.running > 0.0f) continue;
+        BPT_TRY(bpt__plan_squares(net, s, plans[s].ranges, plans[s].n, &plans[s].known));
+        BPT_TRY(bpt_deps_join(b, all, plans[s].known, &all));
+    }
+    if (net->learning.clip_norm == 0.0) return BPT_OK;
+    BPT_TRY(bpt__plan_clip(net, all, &all));
+    for (size_t s = 0; s < n; s++)
+        if (plans[s].known.n) plans[s].known = all;
+    return BPT_OK;
+}
+
+static void reserve_states(bpt_network *net) {
+    for (size_t i = 0; i < bpt_network_n_states(net); i++)
+        bpt_blocks_reserve(&net->blocks, (bpt_block)(BPT_BLOCK_STATE_0 + (int)i),
+                           net->blocks.bytes[BPT_BLOCK_WEIGHTS]);
 }
 
 bpt_status bpt__plan_updates(bpt_network *net) {
-    bpt_builder *b = &net->builder;
-    for (size_t s = 0; s < net->model->segments.n; s++) {
-        const bpt_weight_plan *w = &b->weights[s];
-        const size_t n = bpt_layout_bytes(w->layout) / sizeof(float);
-        bpt_deps all_done;
-        BPT_TRY(bpt_deps_join(b, w->written, w->read, &all_done));
-        for (size_t begin = 0; begin < n; begin += RANGE_FLOATS) {
-            const size_t count = n - begin < RANGE_FLOATS ? n - begin : RANGE_FLOATS;
-            BPT_TRY(plan_range(net, w, begin, count, w->written, all_done));
-        }
+    const size_t n = net->model->segments.n;
+    segment_plan *plans;
+    void *squares;
+    reserve_states(net);
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *plans, (void **)&plans));
+    if (net->wants_norms) {
+        BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->squares, &squares));
+        net->squares = squares;
     }
+    for (size_t s = 0; s < n; s++) BPT_TRY(plan_reduces(net, s, &plans[s]));
+    if (net->wants_norms) BPT_TRY(plan_norms(net, plans, n));
+    for (size_t s = 0; s < n; s++)
+        BPT_TRY(net->wants_norms ? plan_after_norms(net, &plans[s]) : plan_direct(net, &plans[s]));
     return BPT_OK;
 }

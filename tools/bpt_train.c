@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "tools/program.h"
 #include "tools/train/job.h"
+#include "tools/train/learning_options.h"
 #include "tools/train/replay.h"
 #include "tools/train/signals.h"
 #include "tools/train/train_bench.h"
@@ -67,10 +68,20 @@ static bpt_status run(const bpt_train_options *options, bpt_comm *comm) {
     return status;
 }
 
+/* Before MPI is started only its launcher knows the rank. */
+static bool is_first_of_launch(void) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    return !rank || strcmp(rank, "0") == 0;
+}
+
 static bpt_status check_options(int argc, char **argv, bpt_train_options *options,
                                 bpt_option_request *request, bpt_option_set **set) {
     BPT_TRY(bpt_options_parse(&bpt_train_command, argc, argv, options, request, set));
-    return *request == BPT_REQUEST_RUN ? bpt_train_options_check(options) : BPT_OK;
+    if (*request != BPT_REQUEST_RUN) return BPT_OK;
+    BPT_TRY(bpt_train_options_check(options, *set));
+    bpt_learning_options_default(options, *set);
+    if (is_first_of_launch()) bpt_learning_options_warn(options, *set);
+    return BPT_OK;
 }
 
 /* What needs no other rank. @return whether that was all */
@@ -85,12 +96,6 @@ static bool run_alone(const bpt_train_options *options, int argc, char **argv, b
     else
         return false;
     return true;
-}
-
-/* Before MPI is started only its launcher knows the rank. */
-static bool is_first_of_launch(void) {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    return !rank || strcmp(rank, "0") == 0;
 }
 
 int main(int argc, char **argv) {

@@ -32,7 +32,7 @@ def ask_help(programs, *command):
                           capture_output=True, text=True).stdout
     options, name = {}, None
     for line in text.splitlines():
-        row = re.match(r"^ {2,6}(?:(-\w), )?(--[a-z][a-z-]*)(?=\s|$)", line)
+        row = re.match(r"^ {2,6}(?:(-\w), )?(--[a-z][a-z0-9-]*)(?=\s|$)", line)
         if row:
             name = row[2]
             options[name] = None
@@ -129,7 +129,7 @@ def page_items(text):
     items = {}
     for item in re.split(r"^(?=\.It )", text, flags=re.M)[1:]:
         item = re.split(r"^\.(?:El|Sh|Ss)", item, flags=re.M)[0]
-        for option in re.findall(r"\bFl (-?[a-z][a-z-]*)", item.splitlines()[0]):
+        for option in re.findall(r"\bFl (-?[a-z][a-z0-9-]*)", item.splitlines()[0]):
             items["-" + option] = item
     return items
 
@@ -147,7 +147,7 @@ def check_page(root, program, options):
             broken(where, f"{option} of --help is missing")
         elif default and f"\nDefault: {default}.\n" not in items[option]:
             broken(where, f"{option}: --help has the default {default}")
-    for option in {"-" + o for o in re.findall(r"\bFl (-[a-z][a-z-]*)", text)} - set(options):
+    for option in {"-" + o for o in re.findall(r"\bFl (-[a-z][a-z0-9-]*)", text)} - set(options):
         if option not in FOREIGN:
             broken(where, f"{option}: the program has no such option")
 

@@ -31,7 +31,7 @@ extern const char net_tiny[];  /* few tasks and little memory */
 /** How a fixture is made; zeros are one worker, plain SGD and seed 0. */
 typedef struct net_options {
     unsigned n_workers;
-    bpt_sgd_options sgd;
+    bpt_learning learning;
     uint64_t seed;
 } net_options;
 

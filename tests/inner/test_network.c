@@ -21,7 +21,7 @@
 
 enum { SEED = 20261 };
 
-static const bpt_sgd_options momentum_sgd = {.momentum = 0.9f, .decay = 1e-2f};
+static const bpt_learning momentum_sgd = {.momentum = 0.9f, .decay = 1e-2f};
 
 static net_fixture open_mixed(int64_t batch, unsigned n_workers) {
     return net_open(net_mixed, batch, (net_options){n_workers, momentum_sgd, SEED});
@@ -53,7 +53,7 @@ static void check_result(const bpt_batch_result *a, const bpt_batch_result *b) {
 }
 
 static void check_vectors(const net_fixture *a, const net_fixture *b) {
-    static const bpt_vector vectors[] = {BPT_VECTOR_WEIGHTS, BPT_VECTOR_MOMENTUM};
+    static const bpt_vector vectors[] = {BPT_VECTOR_WEIGHTS, BPT_VECTOR_STATE_0};
     for (int i = 0; i < 2; i++) {
         float *x = net_vector(a, vectors[i]), *y = net_vector(b, vectors[i]);
         net_assert_same_bits(i == 0 ? "weights" : "momentum", x, y, a->n_weights);
@@ -140,7 +140,7 @@ static void test_addresses_do_not_change_bits(void **state) {
 static void test_vectors_come_back(void **state) {
     (void)state;
     static const bpt_vector vectors[] = {BPT_VECTOR_WEIGHTS, BPT_VECTOR_GRADIENTS,
-                                         BPT_VECTOR_MOMENTUM};
+                                         BPT_VECTOR_STATE_0};
     net_fixture f = open_mixed(5, 2);
     float *given[3];
     for (int i = 0; i < 3; i++) {
@@ -167,7 +167,7 @@ static void test_starts_at_zero(void **state) {
     net_assert_ok(bpt_network_get(net, BPT_VECTOR_WEIGHTS, x));
     for (size_t i = 0; i < n; i++) assert_true(x[i] == 0.0f);
     x[0] = 1.0f;
-    net_assert_ok(bpt_network_get(net, BPT_VECTOR_MOMENTUM, x));
+    net_assert_ok(bpt_network_get(net, BPT_VECTOR_STATE_0, x));
     for (size_t i = 0; i < n; i++) assert_true(x[i] == 0.0f);
     assert_true(bpt_network_bytes(net) > 3 * n * sizeof(float));
     free(x);
@@ -198,7 +198,7 @@ static void check_evaluation(const net_fixture *f, const float *weights,
 static void test_evaluate_changes_nothing(void **state) {
     (void)state;
     static const bpt_vector vectors[] = {BPT_VECTOR_WEIGHTS, BPT_VECTOR_GRADIENTS,
-                                         BPT_VECTOR_MOMENTUM};
+                                         BPT_VECTOR_STATE_0};
     net_fixture f = open_mixed(23, 2);
     bpt_batch_result computed, evaluated;
     net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 23.0f, &computed));
@@ -234,7 +234,7 @@ static void check_against(const net_fixture *f, bpt_vector which, const double *
 static void test_sgd_follows_reference(void **state) {
     (void)state;
     const double rate = 0.0625, mu = 0.75, decay = 0.125; /* the same in float and double */
-    const net_options options = {2, {(float)mu, (float)decay}, SEED};
+    const net_options options = {2, {.momentum = mu, .decay = decay}, SEED};
     net_fixture f = net_open(net_mixed, 23, options);
     double *weights = ref_doubles(f.weights, f.n_weights);
     double *momentum = ref_zeros(f.n_weights), *gradient = ref_zeros(f.n_weights);
@@ -252,7 +252,7 @@ static void test_sgd_follows_reference(void **state) {
         free(pixels);
     }
     check_against(&f, BPT_VECTOR_WEIGHTS, weights, 2e-5);
-    check_against(&f, BPT_VECTOR_MOMENTUM, momentum, 1e-4);
+    check_against(&f, BPT_VECTOR_STATE_0, momentum, 1e-4);
     free(weights);
     free(momentum);
     free(gradient);
@@ -272,7 +272,7 @@ static void test_apply_takes_a_given_gradient(void **state) {
                            (double)momentum_sgd.momentum, (double)momentum_sgd.decay);
     }
     check_against(&f, BPT_VECTOR_WEIGHTS, weights, 1e-6);
-    check_against(&f, BPT_VECTOR_MOMENTUM, momentum, 1e-6);
+    check_against(&f, BPT_VECTOR_STATE_0, momentum, 1e-6);
     free(given);
     free(weights);
     free(momentum);

@@ -18,7 +18,7 @@
 
 enum { SEED = 20265 };
 
-static const bpt_sgd_options momentum_sgd = {.momentum = 0.9f, .decay = 1e-2f};
+static const bpt_learning momentum_sgd = {.momentum = 0.9f, .decay = 1e-2f};
 
 static net_fixture open_mixed(int64_t batch, unsigned n_workers) {
     return net_open(net_mixed, batch, (net_options){n_workers, momentum_sgd, SEED});
@@ -93,7 +93,7 @@ static void test_huge_rate(void **state) {
     float *zero = calloc(f.n_weights, sizeof *zero);
     assert_non_null(zero);
     net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
-    net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_MOMENTUM, zero));
+    net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_STATE_0, zero));
     net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 23.0f, &result));
     net_fixture fresh = open_mixed(23, 2);
     net_assert_ok(bpt_network_train(fresh.net, f.pixels, f.labels, 0.1f, 23.0f, &result));

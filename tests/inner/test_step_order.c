@@ -81,6 +81,9 @@ static void run_in_order_of(bpt_network *net, unsigned phases, const uint32_t *k
 
 /* What is left from the step before must not matter. */
 static void spoil_activations(bpt_network *net) {
+    for (size_t s = 0; net->squares && s < net->model->segments.n; s++)
+        net->squares[s] = (bpt_squares){1e3, 1e3};
+    if (net->learning.clip_norm > 0.0) net->clip_scale = 1e3f;
     static const bpt_block blocks[] = {BPT_BLOCK_ACTIVATIONS, BPT_BLOCK_PARTIALS,
                                        BPT_BLOCK_GRADIENTS};
     for (int i = 0; i < 3; i++) {
@@ -97,7 +100,7 @@ static void step(net_fixture *f, unsigned phases, preference p, uint64_t id) {
     /* so that the caller's blocks are where they should be */
     net_assert_ok(bpt_network_evaluate(f->net, f->pixels, f->labels, &result));
     net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_WEIGHTS, f->weights));
-    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_MOMENTUM, zero));
+    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_STATE_0, zero));
     f->net->step.rate = 0.25f;
     f->net->step.denominator = (float)f->batch;
     f->net->wants_logits_grad = true;
@@ -119,9 +122,34 @@ static void check_orders(net_fixture *f, unsigned phases, bpt_vector result) {
     free(expected);
 }
 
+/* Where updates need norms, sums and updates are tasks apart. With a bound on the whole gradient
+ * every update is after every gradient, without it not. */
+static void check_orders_with_norms(double clip_norm) {
+    const net_options options = {1,
+                                 {.optimizer = &bpt_optimizer_lars,
+                                  .momentum = 0.9,
+                                  .decay = 1e-2,
+                                  .eta = 0.1,
+                                  .clip_norm = clip_norm},
+                                 SEED};
+    const unsigned training =
+        (TRAINING & ~(unsigned)BPT_PHASE_UPDATE) | BPT_PHASE_REDUCE | BPT_PHASE_APPLY;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
+        net_fixture f = net_open(models[i], 7, options);
+        check_orders(&f, training, BPT_VECTOR_WEIGHTS);
+        net_close(&f);
+    }
+}
+
+static void test_orders_with_norms(void **state) {
+    (void)state;
+    check_orders_with_norms(0.0);
+    check_orders_with_norms(0.5);
+}
+
 static void test_orders(void **state) {
     (void)state;
-    const net_options options = {1, {0.9f, 1e-2f}, SEED};
+    const net_options options = {1, {.momentum = 0.9f, .decay = 1e-2f}, SEED};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         net_fixture f = net_open(models[i], 7, options);
         check_orders(&f, TRAINING, BPT_VECTOR_WEIGHTS);
@@ -133,11 +161,13 @@ static void test_orders(void **state) {
 /* The runner above is only as good as the pool's step. */
 static void test_same_as_the_pool(void **state) {
     (void)state;
-    net_fixture f = net_open(models[0], 7, (net_options){2, {0.9f, 1e-2f}, SEED});
+    net_fixture f =
+        net_open(models[0], 7, (net_options){2, {.momentum = 0.9f, .decay = 1e-2f}, SEED});
     bpt_batch_result result;
     step(&f, TRAINING, RANDOM, 3);
     float *expected = net_vector(&f, BPT_VECTOR_WEIGHTS);
-    net_fixture g = net_open(models[0], 7, (net_options){2, {0.9f, 1e-2f}, SEED});
+    net_fixture g =
+        net_open(models[0], 7, (net_options){2, {.momentum = 0.9f, .decay = 1e-2f}, SEED});
     net_assert_ok(bpt_network_train(g.net, g.pixels, g.labels, 0.25f, 7.0f, &result));
     float *x = net_vector(&g, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", expected, x, f.n_weights);
@@ -150,6 +180,7 @@ static void test_same_as_the_pool(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_orders_with_norms),
         cmocka_unit_test(test_same_as_the_pool),
     };
     print_message("seed %d\n", (int)SEED);

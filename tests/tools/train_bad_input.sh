@@ -25,8 +25,9 @@ fails_well 2 "$train" --data data --output runs/x
 says 'model'
 fails_well 2 "$train" --model lenet --output runs/x
 says 'data'
-fails_well 2 "$train" "${good[@]}" --output runs/x --schedule step
-fails_well 2 "$train" "${good[@]}" --output runs/x --schedule step --lr-steps 3,2
+fails_well 2 "$train" "${good[@]}" --output runs/x --schedule multistep
+says '--milestones'
+fails_well 2 "$train" "${good[@]}" --output runs/x --schedule multistep --milestones 3,2
 fails_well 2 "$train" "${good[@]}" --output runs/x --update sgwu --max-staleness 1
 fails_well 2 "$train" "${good[@]}" --output runs/x --update allreduce --partition idpa
 fails_well 2 "$train" "${good[@]}" --output runs/x stray

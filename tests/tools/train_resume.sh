@@ -259,7 +259,7 @@ run 0 "$train" "${parts[@]}" --output runs/undone --resume auto
 says "going on from runs/undone/checkpoints/step-00000100"
 same_weights runs/whole runs/undone
 
-for file in model.safetensors rank-0.safetensors rank-0.json DONE; do
+for file in model.safetensors rank-0.momentum.safetensors rank-0.json DONE; do
     rm -rf runs/damaged
     cp -r runs/whole runs/damaged
     damage runs/damaged/checkpoints/step-00000200/$file

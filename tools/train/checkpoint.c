@@ -33,6 +33,9 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
     bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
     bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
+    bpt_json_put_text(w, "optimizer", bpt_network_learning(job->network).optimizer->name);
+    bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(job->network));
+    bpt_json_put_u64(w, "optimizer_updates", bpt_network_updates(job->network));
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
@@ -69,20 +72,29 @@ static bpt_status write_state(const bpt_job *job, const char *folder, const char
     return status;
 }
 
-enum { FILES_OF_A_RANK = 3 }; /* the third, the weights, by rank 0 only */
+/* A file for each vector of the optimiser's state: "rank-0.momentum.safetensors". */
+static void name_vector(const bpt_job *job, size_t i, char name[BPT_CHECKPOINT_NAME_SIZE]) {
+    snprintf(name, BPT_CHECKPOINT_NAME_SIZE, "rank-%u.%s.safetensors", job->rank,
+             bpt_network_learning(job->network).optimizer->state_name[i]);
+}
+
+/* Where the job stands, the weights (by rank 0 only), the optimiser's state. */
+enum { FILES_OF_A_RANK = 2 + BPT_MAX_STATES };
 
 static bpt_status write_files(bpt_job *job, const char *folder,
                               bpt_checkpoint_file files[FILES_OF_A_RANK]) {
-    char momentum[BPT_CHECKPOINT_NAME_SIZE], state[BPT_CHECKPOINT_NAME_SIZE];
-    snprintf(momentum, sizeof momentum, "rank-%u.safetensors", job->rank);
-    snprintf(state, sizeof state, "rank-%u.json", job->rank);
-    BPT_TRY(write_vector(job, BPT_VECTOR_MOMENTUM, folder, momentum));
-    BPT_TRY(write_state(job, folder, state));
-    BPT_TRY(bpt_checkpoint_measure(folder, momentum, &files[0]));
-    BPT_TRY(bpt_checkpoint_measure(folder, state, &files[1]));
+    char name[BPT_CHECKPOINT_NAME_SIZE];
+    snprintf(name, sizeof name, "rank-%u.json", job->rank);
+    BPT_TRY(write_state(job, folder, name));
+    BPT_TRY(bpt_checkpoint_measure(folder, name, &files[0]));
+    for (size_t i = 0; i < bpt_network_n_states(job->network); i++) {
+        name_vector(job, i, name);
+        BPT_TRY(write_vector(job, (bpt_vector)(BPT_VECTOR_STATE_0 + i), folder, name));
+        BPT_TRY(bpt_checkpoint_measure(folder, name, &files[2 + i]));
+    }
     if (job->rank != 0) return BPT_OK;
     BPT_TRY(write_vector(job, BPT_VECTOR_WEIGHTS, folder, "model.safetensors"));
-    return bpt_checkpoint_measure(folder, "model.safetensors", &files[2]);
+    return bpt_checkpoint_measure(folder, "model.safetensors", &files[1]);
 }
 
 /* Rank 0: makes the checkpoint whole, and puts it in its place. */
@@ -191,12 +203,18 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"rounds", bpt_job_rounds(job), "--partition"},
         {"train_samples", job->epoch_samples, "the dataset"},
         {"total_samples", job->total_samples, "--epochs"},
+        {"optimizer_states", bpt_network_n_states(job->network), "--momentum, which is 0 in one"},
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
-    const char *update;
+    const bpt_optimizer *mine = bpt_network_learning(job->network).optimizer;
+    const char *update, *optimizer;
     BPT_TRY(bpt_json_get_text(doc, root, "update", &update));
-    c->differs = strcmp(update, bpt_update_choice_name(job->update)) == 0 ? NULL : "--update";
+    BPT_TRY(bpt_json_get_text(doc, root, "optimizer", &optimizer));
+    if (strcmp(update, bpt_update_choice_name(job->update)) != 0)
+        c->differs = "--update";
+    else if (strcmp(optimizer, mine->name) != 0)
+        c->differs = "--optimizer";
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         uint64_t theirs;
         BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
@@ -213,6 +231,7 @@ static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     BPT_TRY(compare_shape(job, c));
     BPT_TRY(bpt_counters_get(doc, root, &c->count));
     BPT_TRY(bpt_json_get_bool(doc, root, "eval_due", &c->eval_due));
+    BPT_TRY(bpt_json_get_u64(doc, root, "optimizer_updates", 0, UINT64_MAX, &c->updates));
     if (c->exact) return get_sampler(doc, &c->sampler);
     /* What the ranks of another job did says nothing about these. */
     c->count = (bpt_counters){.progress = c->count.progress, .seconds = c->count.seconds};
@@ -310,14 +329,15 @@ static bpt_status read_vector(const bpt_checkpoint *c, const bpt_job *job, const
     return status;
 }
 
-bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, const bpt_job *job, float *weights,
-                               float *momentum) {
-    char name[BPT_CHECKPOINT_NAME_SIZE];
+bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *weights) {
     if (job->rank == 0) BPT_TRY(read_vector(c, job, "model.safetensors", weights));
-    if (!c->exact) {
-        memset(momentum, 0, job->model->segments.n_elements * sizeof *momentum);
-        return BPT_OK;
+    if (!c->exact) return BPT_OK;
+    for (size_t i = 0; i < bpt_network_n_states(job->network); i++) {
+        char name[BPT_CHECKPOINT_NAME_SIZE];
+        name_vector(job, i, name);
+        BPT_TRY(read_vector(c, job, name, job->flat));
+        BPT_TRY(bpt_network_set(job->network, (bpt_vector)(BPT_VECTOR_STATE_0 + i), job->flat));
     }
-    snprintf(name, sizeof name, "rank-%u.safetensors", job->rank);
-    return read_vector(c, job, name, momentum);
+    bpt_network_set_updates(job->network, c->updates);
+    return BPT_OK;
 }

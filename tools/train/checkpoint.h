@@ -3,7 +3,8 @@
  * the checksums of all others.
  *
  *     model.safetensors      the weights, the same on all ranks
- *     rank-N.safetensors     momentum of rank N
+ *     rank-N.*.safetensors   state of rank N's optimiser, a file a vector: momentum, or exp_avg
+ *                            and exp_avg_sq
  *     rank-N.json            where rank N stands: counters, index stream, exchange
  *
  * Threads: the one that trains. All functions are collective over the job. */
@@ -29,6 +30,7 @@ typedef struct bpt_checkpoint {
     bpt_counters count;  /* of this rank; with another shape of job, progress and seconds alone */
     bool eval_due;       /* the weights were to be evaluated; what rank 0 knows counts */
     bpt_sampler_state sampler;
+    uint64_t updates;         /* that the optimiser has counted */
     const bpt_json *exchange; /* inside state; NULL if nothing was exchanged */
     bool exact;               /* of this very job: it goes on bit for bit */
     const char *differs;      /* else: in what it differs; static */
@@ -43,10 +45,9 @@ typedef struct bpt_checkpoint {
 bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c);
 void bpt_checkpoint_close(bpt_checkpoint *c);
 
-/** Reads weights and momentum into vectors.
- * @param[out] weights  shape [n weights]; on rank 0 alone
- * @param[out] momentum shape [n weights]; zero where the job is another one */
-bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, const bpt_job *job, float *weights,
-                               float *momentum);
+/** Reads the weights and, unless the job is another one, sets the optimiser's state in the job's
+ * network, which is fresh.
+ * @param[out] weights shape [n weights]; on rank 0 alone */
+bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *weights);
 
 #endif

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { FORMAT = 1 }; /* of DONE */
+enum { FORMAT = 2 }; /* of DONE */
 
 static const size_t max_file_bytes = (size_t)1 << 40;
 
@@ -32,23 +32,40 @@ bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_chec
 
 /* ---- DONE ---- */
 
+/* Goes on from the checksum of what stands before in DONE: so that a list which is damaged itself
+ * is not believed. */
+static uint64_t chain(uint64_t before, const bpt_checkpoint_file *f) {
+    char line[160];
+    const int length =
+        snprintf(line, sizeof line, "%016llx %s %llu %016llx", (unsigned long long)before, f->name,
+                 (unsigned long long)f->bytes, (unsigned long long)f->checksum);
+    return bpt_checksum(line, (size_t)length);
+}
+
+static void put_checksum(bpt_json_writer *w, const char *key, uint64_t checksum) {
+    char hex[24];
+    snprintf(hex, sizeof hex, "%016llx", (unsigned long long)checksum);
+    bpt_json_put_text(w, key, hex);
+}
+
 static void put_files(bpt_json_writer *w, uint64_t serial, const bpt_checkpoint_file *files,
                       size_t n) {
+    uint64_t list = serial;
     bpt_json_open_object(w, NULL);
     bpt_json_put_u64(w, "format", FORMAT);
     bpt_json_put_u64(w, "serial", serial);
     bpt_json_put_text(w, "checksum", BPT_CHECKSUM_NAME);
     bpt_json_open_array(w, "files");
     for (size_t i = 0; i < n; i++) {
-        char hex[24];
-        snprintf(hex, sizeof hex, "%016llx", (unsigned long long)files[i].checksum);
+        list = chain(list, &files[i]);
         bpt_json_open_object(w, NULL);
         bpt_json_put_text(w, "name", files[i].name);
         bpt_json_put_u64(w, "bytes", files[i].bytes);
-        bpt_json_put_text(w, "checksum", hex);
+        put_checksum(w, "checksum", files[i].checksum);
         bpt_json_close_object(w);
     }
     bpt_json_close_array(w);
+    put_checksum(w, "checksum_of_list", list);
     bpt_json_close_object(w);
 }
 
@@ -67,20 +84,35 @@ bpt_status bpt_checkpoint_write_done(const char *folder, uint64_t serial,
     return status;
 }
 
-static bpt_status verify_entry(const bpt_json_doc *doc, const bpt_json *entry, const char *folder) {
-    const char *name, *hex;
-    uint64_t bytes;
-    bpt_checkpoint_file file;
+static bpt_status get_checksum(const bpt_json_doc *doc, const bpt_json *object, const char *key,
+                               uint64_t *checksum) {
+    const char *hex;
+    BPT_TRY(bpt_json_get_text(doc, object, key, &hex));
+    *checksum = strtoull(hex, NULL, 16);
+    return BPT_OK;
+}
+
+static bpt_status get_entry(const bpt_json_doc *doc, const bpt_json *entry, const char *folder,
+                            bpt_checkpoint_file *file) {
+    const char *name;
     BPT_TRY(bpt_json_get_text(doc, entry, "name", &name));
-    BPT_TRY(bpt_json_get_u64(doc, entry, "bytes", 0, UINT64_MAX, &bytes));
-    BPT_TRY(bpt_json_get_text(doc, entry, "checksum", &hex));
-    if (strchr(name, '/')) return bpt_fail(BPT_EDATA, "%s/DONE names \"%s\"", folder, name);
-    if (bpt_checkpoint_measure(folder, name, &file) != BPT_OK) {
+    BPT_TRY(bpt_json_get_u64(doc, entry, "bytes", 0, UINT64_MAX, &file->bytes));
+    BPT_TRY(get_checksum(doc, entry, "checksum", &file->checksum));
+    if (strchr(name, '/') || strlen(name) >= sizeof file->name)
+        return bpt_fail(BPT_EDATA, "%s/DONE names \"%.80s\"", folder, name);
+    snprintf(file->name, sizeof file->name, "%s", name);
+    return BPT_OK;
+}
+
+static bpt_status verify_entry(const bpt_checkpoint_file *listed, const char *folder) {
+    bpt_checkpoint_file file;
+    if (bpt_checkpoint_measure(folder, listed->name, &file) != BPT_OK) {
         const bpt_error error = *bpt_error_last();
         return bpt_fail(error.status == BPT_ENOENT ? BPT_ECORRUPT : error.status, "%s", error.text);
     }
-    if (file.bytes != bytes || file.checksum != strtoull(hex, NULL, 16))
-        return bpt_fail(BPT_ECORRUPT, "%s/%s is damaged: its checksum differs", folder, name);
+    if (file.bytes != listed->bytes || file.checksum != listed->checksum)
+        return bpt_fail(BPT_ECORRUPT, "%s/%s is damaged: its checksum differs", folder,
+                        listed->name);
     return BPT_OK;
 }
 
@@ -92,22 +124,33 @@ static bool is_read_by(const char *name, uint32_t rank) {
            (rank == 0 && strcmp(name, "model.safetensors") == 0);
 }
 
-static bpt_status verify_list(const bpt_json_doc *doc, const char *folder, uint32_t rank) {
-    const bpt_json *root = bpt_json_root(doc), *files;
+static bpt_status check_head(const bpt_json_doc *doc, const char *folder) {
+    const bpt_json *root = bpt_json_root(doc);
     uint64_t format;
     const char *checksum;
     BPT_TRY(bpt_json_get_u64(doc, root, "format", 1, UINT32_MAX, &format));
     BPT_TRY(bpt_json_get_text(doc, root, "checksum", &checksum));
-    if (format > FORMAT || strcmp(checksum, BPT_CHECKSUM_NAME) != 0)
-        return bpt_fail(BPT_EDATA, "%s was written by a newer bpt (format %llu, checksum %s)",
-                        folder, (unsigned long long)format, checksum);
+    if (format == FORMAT && strcmp(checksum, BPT_CHECKSUM_NAME) == 0) return BPT_OK;
+    return bpt_fail(BPT_EDATA,
+                    "%s was written by another version of bpt (format %llu, checksum %s)", folder,
+                    (unsigned long long)format, checksum);
+}
+
+static bpt_status verify_list(const bpt_json_doc *doc, const char *folder, uint32_t rank) {
+    const bpt_json *root = bpt_json_root(doc), *files;
+    uint64_t list, listed;
+    BPT_TRY(check_head(doc, folder));
+    BPT_TRY(bpt_json_get_u64(doc, root, "serial", 1, UINT64_MAX - 1, &list));
     BPT_TRY(bpt_json_get_array(doc, root, "files", &files));
     for (size_t i = 0; i < bpt_json_size(files); i++) {
-        const char *name;
-        BPT_TRY(bpt_json_get_text(doc, bpt_json_at(files, i), "name", &name));
-        if (is_read_by(name, rank)) BPT_TRY(verify_entry(doc, bpt_json_at(files, i), folder));
+        bpt_checkpoint_file file;
+        BPT_TRY(get_entry(doc, bpt_json_at(files, i), folder, &file));
+        if (is_read_by(file.name, rank)) BPT_TRY(verify_entry(&file, folder));
+        list = chain(list, &file);
     }
-    return BPT_OK;
+    BPT_TRY(get_checksum(doc, root, "checksum_of_list", &listed));
+    if (list == listed) return BPT_OK;
+    return bpt_fail(BPT_ECORRUPT, "%s/DONE is damaged: its checksum differs", folder);
 }
 
 /* ---- the folder of checkpoints ---- */

@@ -31,8 +31,8 @@ bpt_status bpt_checkpoint_write_done(const char *folder, uint64_t serial,
 
 /** Checks the files of DONE's list that one rank reads: its own, and the weights on rank 0. The
  * hint names the whole checkpoint before, if there is one.
- * @return BPT_OK, BPT_ECORRUPT (names the file), BPT_ENOENT (no DONE: not a whole checkpoint),
- *         BPT_EDATA (also a newer format), BPT_EIO, BPT_ENOMEM */
+ * @return BPT_OK, BPT_ECORRUPT (names the file, or DONE itself), BPT_ENOENT (no DONE: not a whole
+ * checkpoint), BPT_EDATA (also another format), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank);
 
 /** Finds the newest whole checkpoint.

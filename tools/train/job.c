@@ -34,8 +34,8 @@ static bpt_status open_network(bpt_job *job) {
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = job->n_threads;
     BPT_TRY(bpt_pool_create(&pool, &job->pool));
-    const bpt_sgd_options sgd = {(float)o->momentum, (float)o->weight_decay};
-    BPT_TRY(bpt_network_create(job->model, job->batch, sgd, job->pool, &job->network));
+    BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_learning(o), job->pool,
+                               &job->network));
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }
 
@@ -107,9 +107,11 @@ static void say_what_starts(const bpt_job *job) {
     bpt_info("batch: %u samples a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, (unsigned long long)job->batch_all,
              (unsigned long long)job->total_samples);
+    bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epochs",
+             bpt_network_learning(job->network).optimizer->name, job->schedule.base,
+             job->schedule.kind->name, job->schedule.warmup_epochs);
     if (job->schedule.base != job->options->lr)
-        bpt_info("learning rate %g x %u ranks = %g (--lr-scale linear), warm-up %g epochs",
-                 job->options->lr, job->n_ranks, job->schedule.base, job->schedule.warmup_epochs);
+        bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
     for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
          i++) {
         char line[200];

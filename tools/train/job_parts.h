@@ -15,8 +15,9 @@ bpt_status bpt__job_choose(bpt_job *job);
  * @return BPT_OK, BPT_EUSAGE (a step of all ranks is more than the split) */
 bpt_status bpt__job_choose_lengths(bpt_job *job);
 
-/** Sets weights, momentum and counters and makes exchange and feed: of the checkpoint that --resume
- * finds, else as at the start of a run. Data, network and run folder are there. Collective.
+/** Sets weights, optimiser's state and counters and makes exchange and feed: of the checkpoint that
+ * --resume finds, else as at the start of a run. Data, network and run folder are there.
+ * Collective.
  * @return BPT_OK or any error of the parts, agreed on */
 bpt_status bpt__job_open_state(bpt_job *job);
 

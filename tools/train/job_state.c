@@ -86,15 +86,14 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
                            (uint32_t)o->prefetch, sampler, &job->feed);
 }
 
-/* Weights, momentum and counters: from a checkpoint, or as at the start of a run. The weights of
- * rank 0 go to all: initial values may differ in the last bit between unlike machines. */
+/* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The
+ * weights of rank 0 go to all: initial values may differ in the last bit between unlike machines.
+ */
 static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weights) {
     const size_t n = job->model->segments.n_elements;
     bpt_status status = BPT_OK;
     if (c) {
-        status = bpt_checkpoint_read(c, job, weights, job->flat);
-        if (status == BPT_OK)
-            status = bpt_network_set(job->network, BPT_VECTOR_MOMENTUM, job->flat);
+        status = bpt_checkpoint_read(c, job, weights);
         job->count = c->count;
     } else {
         bpt_segments_initialise(&job->model->segments, (uint64_t)job->options->seed, weights);
@@ -127,8 +126,10 @@ bpt_status bpt__job_open_state(bpt_job *job) {
                  done);
     if (c) bpt_info("going on from %s at epoch %.2f", c->path, bpt_job_epoch(job));
     if (c && !c->exact && job->rank == 0)
-        bpt_warn("%s is of another job (%s differs): momentum and order of samples start anew",
-                 c->path, c->differs);
+        bpt_warn(
+            "%s is of another job (%s differs): the optimiser's state and the order of "
+            "samples start anew",
+            c->path, c->differs);
 done:
     bpt_free(weights);
     bpt_checkpoint_close(&checkpoint);

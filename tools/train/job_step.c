@@ -52,8 +52,10 @@ static bpt_status name_step(const bpt_job *job, bpt_status status) {
     const bpt_error error = *bpt_error_last();
     bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", job->count.steps + 1,
                      bpt_job_epoch(job), job->rank, error.text);
-    bpt_hint("lower --lr (it is %g, %g after scaling), or lengthen --warmup-epochs",
-             job->options->lr, job->schedule.base);
+    bpt_hint(
+        "lower --lr (it is %g, %g after scaling), lengthen --warmup-epochs, or bound the "
+        "gradient with --clip-norm",
+        job->options->lr, job->schedule.base);
     return status;
 }
 

@@ -8,8 +8,8 @@
 #include "outer/shard.h"
 #include "outer/update_rule.h"
 #include "storage/loader.h"
+#include "tools/train/learning_options.h"
 #include "tools/train/replay_log.h"
-#include "tools/train/train_options.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -218,9 +218,9 @@ static bpt_status open_shares(replay *r) {
 
 static bpt_status open_worker(replay *r, uint32_t rank) {
     worker *w = &r->workers[rank];
-    const bpt_sgd_options sgd = {(float)r->o->momentum, (float)r->o->weight_decay};
     w->log = &r->logs.workers[rank];
-    BPT_TRY(bpt_network_create(r->model, r->o->batch_size, sgd, r->pool, &w->network));
+    BPT_TRY(bpt_network_create(r->model, r->o->batch_size, bpt_train_learning(r->o), r->pool,
+                               &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
     BPT_TRY(bpt_sampler_create_local((uint64_t)r->o->seed, rank, r->shares, &w->sampler));
     BPT_TRY(BPT_NEW("base weights", r->n, &w->base));

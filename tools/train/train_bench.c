@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "inner/network.h"
 #include "storage/dataset.h"
+#include "tools/train/learning_options.h"
 #include "tools/train/step_trace.h"
 
 #include <stdio.h>
@@ -64,8 +65,8 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = b->n_threads;
     BPT_TRY(bpt_pool_create(&pool, &b->pool));
-    const bpt_sgd_options sgd = {(float)o->momentum, (float)o->weight_decay};
-    BPT_TRY(bpt_network_create(b->model, o->batch_size, sgd, b->pool, &b->network));
+    BPT_TRY(
+        bpt_network_create(b->model, o->batch_size, bpt_train_learning(o), b->pool, &b->network));
     return BPT_OK;
 }
 

@@ -1,5 +1,7 @@
 #include "tools/train/train_options.h"
 
+#include "tools/train/learning_options.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -78,6 +80,12 @@ static const bpt_option rows[] = {
      .unit = "SAMPLES",
      .help = "samples of one step: of each rank under agwu and sgwu, of all ranks\n"
              "together under allreduce"},
+    {.name = "optimizer",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(optimizer),
+     .value = "sgd",
+     .choices = "sgd|adamw|lars",
+     .help = "how a gradient changes the weights"},
     {.name = "lr",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(lr),
@@ -85,18 +93,89 @@ static const bpt_option rows[] = {
      .min = 1e-12,
      .max = 1e12,
      .unit = "RATE",
-     .help = "learning rate of one rank"},
+     .help = "learning rate of one rank; unless given, adamw has 0.001 and\n"
+             "lars 2"},
     {.name = "lr-scale",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(lr_scale),
      .value = "linear",
      .choices = "linear|none",
      .help = "multiply the rate by the number of ranks under agwu and sgwu"},
+    {.name = "momentum",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(momentum),
+     .value = "0.9",
+     .min = 0,
+     .max = 0.9999,
+     .unit = "M",
+     .help = "momentum of sgd and lars"},
+    {.name = "nesterov",
+     .type = BPT_OPTION_FLAG,
+     .offset = FIELD(nesterov),
+     .help = "Nesterov's momentum, with sgd"},
+    {.name = "weight-decay",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(weight_decay),
+     .value = "0.0005",
+     .min = 0,
+     .max = 1,
+     .unit = "D",
+     .help = "weight decay, not on biases and batch norms; unless given,\n"
+             "adamw has 0.01"},
+    {.name = "beta1",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(beta1),
+     .value = "0.9",
+     .min = 0,
+     .max = 0.999999,
+     .unit = "B",
+     .help = "with adamw: what a step keeps of the mean of gradients"},
+    {.name = "beta2",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(beta2),
+     .value = "0.999",
+     .min = 0,
+     .max = 0.999999,
+     .unit = "B",
+     .help = "with adamw: what a step keeps of the mean of their squares"},
+    {.name = "adam-eps",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(adam_eps),
+     .value = "1e-08",
+     .min = 1e-30,
+     .max = 1,
+     .unit = "EPS",
+     .help = "with adamw: added to the root of that"},
+    {.name = "lars-eta",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(lars_eta),
+     .value = "0.001",
+     .min = 1e-12,
+     .max = 1e6,
+     .unit = "ETA",
+     .help = "with lars: trust coefficient"},
+    {.name = "clip-norm",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(clip_norm),
+     .value = "0",
+     .min = 0,
+     .max = 1e12,
+     .unit = "NORM",
+     .help = "largest norm of the whole gradient: a larger one is scaled down;\n"
+             "0: no bound"},
+    {.name = "label-smoothing",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(label_smoothing),
+     .value = "0",
+     .min = 0,
+     .max = 1,
+     .unit = "E",
+     .help = "part of every label that goes to all classes alike, in training"},
     {.name = "schedule",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(schedule),
      .value = "cosine",
-     .choices = "constant|step|cosine",
+     .choices = "constant|step|multistep|cosine|onecycle|polynomial",
      .help = "learning rate over time"},
     {.name = "warmup-epochs",
      .type = BPT_OPTION_REAL,
@@ -105,14 +184,23 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 1e6,
      .unit = "EPOCHS",
-     .help = "time in which the rate grows from 0"},
-    {.name = "lr-steps",
+     .help = "time in which the rate grows from 0; unless given, onecycle\n"
+             "has 0"},
+    {.name = "lr-step-size",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(lr_step_size),
+     .value = "2",
+     .min = 1e-6,
+     .max = 1e6,
+     .unit = "EPOCHS",
+     .help = "with --schedule step: time between steps"},
+    {.name = "milestones",
      .type = BPT_OPTION_LIST,
-     .offset = FIELD(lr_steps),
+     .offset = FIELD(milestones),
      .min = 0,
      .max = 1e6,
      .unit = "EPOCH,...",
-     .help = "epochs at which --schedule step lowers the rate"},
+     .help = "with --schedule multistep: epochs at which the rate steps"},
     {.name = "lr-step-factor",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(lr_step_factor),
@@ -121,22 +209,39 @@ static const bpt_option rows[] = {
      .max = 1,
      .unit = "FACTOR",
      .help = "what a step multiplies the rate by"},
-    {.name = "momentum",
+    {.name = "pct-start",
      .type = BPT_OPTION_REAL,
-     .offset = FIELD(momentum),
-     .value = "0.9",
+     .offset = FIELD(pct_start),
+     .value = "0.3",
      .min = 0,
-     .max = 0.9999,
-     .unit = "M",
-     .help = "momentum of SGD"},
-    {.name = "weight-decay",
+     .max = 0.99,
+     .unit = "PART",
+     .help = "with --schedule onecycle: part of the run in which the rate\n"
+             "rises"},
+    {.name = "div-factor",
      .type = BPT_OPTION_REAL,
-     .offset = FIELD(weight_decay),
-     .value = "0.0005",
+     .offset = FIELD(div_factor),
+     .value = "25",
+     .min = 1,
+     .max = 1e12,
+     .unit = "FACTOR",
+     .help = "with --schedule onecycle: --lr over the first rate"},
+    {.name = "final-div-factor",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(final_div_factor),
+     .value = "10000",
+     .min = 1,
+     .max = 1e12,
+     .unit = "FACTOR",
+     .help = "with --schedule onecycle: the first rate over the last"},
+    {.name = "power",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(power),
+     .value = "1",
      .min = 0,
-     .max = 1,
-     .unit = "D",
-     .help = "weight decay, not on biases"},
+     .max = 100,
+     .unit = "P",
+     .help = "with --schedule polynomial: its power"},
     {.name = "seed",
      .type = BPT_OPTION_INT,
      .offset = FIELD(seed),
@@ -318,21 +423,6 @@ const char *bpt_update_choice_name(bpt_update_choice update) {
     return names[update];
 }
 
-bpt_schedule bpt_train_schedule(const bpt_train_options *o) {
-    bpt_schedule s = {
-        .kind = (bpt_schedule_kind)o->schedule,
-        .base = o->lr,
-        .total_epochs = o->epochs,
-        .warmup_epochs = o->warmup_epochs,
-        .factor = o->lr_step_factor,
-    };
-    while (s.n_steps < BPT_SCHEDULE_MAX_STEPS && o->lr_steps[s.n_steps] >= 0) {
-        s.at_epochs[s.n_steps] = (double)o->lr_steps[s.n_steps];
-        s.n_steps++;
-    }
-    return s;
-}
-
 static bpt_status missing(const char *name, const char *hint) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", name);
     bpt_hint("%s; `bpt-train --help` lists all options", hint);
@@ -359,7 +449,7 @@ static bpt_status check_trace(const bpt_train_options *o) {
     return BPT_OK;
 }
 
-bpt_status bpt_train_options_check(const bpt_train_options *o) {
+bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
     BPT_TRY(check_trace(o));
     if (o->replay) return BPT_OK;
     if (!o->model) return missing("model", "e.g. --model lenet");
@@ -376,11 +466,7 @@ bpt_status bpt_train_options_check(const bpt_train_options *o) {
         return bpt_fail(BPT_EUSAGE,
                         "--input-size and --classes go without --data: "
                         "the dataset decides");
-    if (o->schedule == BPT_SCHEDULE_STEP && o->lr_steps[0] < 0)
-        return missing("lr-steps", "--schedule step needs the epochs of its steps");
-    for (int i = 1; i < BPT_OPTION_LIST_MAX && o->lr_steps[i] >= 0; i++)
-        if (o->lr_steps[i] <= o->lr_steps[i - 1])
-            return bpt_fail(BPT_EUSAGE, "option lr-steps: epochs must grow");
+    BPT_TRY(bpt_learning_options_check(o, set));
     if (o->update == BPT_UPDATE_ALLREDUCE && o->partition == BPT_PARTITION_IDPA) {
         const bpt_status status =
             bpt_fail(BPT_EUSAGE, "allreduce cuts every batch evenly and takes no --partition idpa");

@@ -4,7 +4,6 @@
 #define BPT_TOOLS_TRAIN_OPTIONS_H
 
 #include "base/options.h"
-#include "inner/schedule.h"
 
 typedef enum bpt_update_choice {
     BPT_UPDATE_AUTO, /* local on one rank, agwu on several */
@@ -31,11 +30,16 @@ typedef struct bpt_train_options {
     /* how to learn */
     double epochs;
     int64_t batch_size;
-    double lr, momentum, weight_decay;
-    int schedule; /* bpt_schedule_kind */
-    double warmup_epochs, lr_step_factor;
-    int64_t lr_steps[BPT_OPTION_LIST_MAX];
+    int optimizer; /* for bpt_optimizer_at() */
+    double lr;
     int lr_scale; /* bpt_lr_scale */
+    double momentum, weight_decay, beta1, beta2, adam_eps, lars_eta;
+    bool nesterov;
+    double clip_norm, label_smoothing;
+    int schedule; /* for bpt_schedule_kind_at() */
+    double warmup_epochs, lr_step_size, lr_step_factor;
+    int64_t milestones[BPT_OPTION_LIST_MAX];
+    double pct_start, div_factor, final_div_factor, power;
     int64_t seed;
     /* ranks */
     int update;    /* bpt_update_choice */
@@ -60,14 +64,13 @@ extern const bpt_command bpt_train_command;
 /** @return "agwu" for BPT_UPDATE_AGWU, and so on */
 const char *bpt_update_choice_name(bpt_update_choice update);
 
-/** @return the learning-rate schedule of the options, without the scale for several ranks */
-bpt_schedule bpt_train_schedule(const bpt_train_options *o);
-
 /** @param[out] first,last the steps of --trace-steps, from 1, first <= last
  * @return BPT_OK, BPT_EUSAGE */
 bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last);
 
-/** Checks what no single row of the table can. @return BPT_OK, BPT_EUSAGE */
-bpt_status bpt_train_options_check(const bpt_train_options *o);
+/** Checks what no single row of the table can.
+ * @param set where the options come from
+ * @return BPT_OK, BPT_EUSAGE */
+bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set);
 
 #endif

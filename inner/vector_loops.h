@@ -1,16 +1,11 @@
-/** @file inner/sgd.h
- * Stochastic gradient descent with momentum. Pure; one pass over memory.
+/** @file inner/vector_loops.h
+ * Plain loops over vectors in memory. Pure; one pass.
  *
  * Threads: any, on ranges that do not overlap. */
-#ifndef BPT_INNER_SGD_H
-#define BPT_INNER_SGD_H
+#ifndef BPT_INNER_VECTOR_LOOPS_H
+#define BPT_INNER_VECTOR_LOOPS_H
 
 #include <stddef.h>
-
-/** v = momentum * v + g + decay * w;  w = w - rate * v
- * @param w,v,g shape [n], no overlap */
-void bpt_sgd_update(float *restrict w, float *restrict v, const float *restrict g, size_t n,
-                    float rate, float momentum, float decay);
 
 /** w = w - part * g: a running statistic follows the batch's. @param w,g shape [n], no overlap */
 void bpt_running_update(float *restrict w, const float *restrict g, size_t n, float part);
@@ -20,5 +15,9 @@ void bpt_sum_of(float *restrict sum, const float *restrict x, const float *restr
 
 /** sum += x, elementwise. @param sum,x shape [n], no overlap */
 void bpt_sum_add(float *restrict sum, const float *restrict x, size_t n);
+
+/** @return the sum of x[i]^2 in double precision, in an order that depends on n alone
+ * @param x shape [n] */
+double bpt_sum_of_squares(const float *x, size_t n);
 
 #endif

@@ -1,0 +1,107 @@
+#include "tests/ref/ref_learning.h"
+
+#include "tests/ref/ref.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void ref_nesterov_update(size_t n, double *w, double *v, const double *g, double rate,
+                         double momentum, double decay) {
+    for (size_t i = 0; i < n; i++) {
+        const double d = g[i] + decay * w[i];
+        v[i] = momentum * v[i] + d;
+        w[i] -= rate * (d + momentum * v[i]);
+    }
+}
+
+void ref_adamw_update(size_t n, double *w, double *m, double *v, const double *g, uint64_t t,
+                      double rate, const bpt_learning *l) {
+    for (size_t i = 0; i < n; i++) {
+        w[i] -= rate * l->decay * w[i];
+        m[i] = l->beta1 * m[i] + (1 - l->beta1) * g[i];
+        v[i] = l->beta2 * v[i] + (1 - l->beta2) * g[i] * g[i];
+        const double mean = m[i] / (1 - pow(l->beta1, (double)t));
+        const double square = v[i] / (1 - pow(l->beta2, (double)t));
+        w[i] -= rate * mean / (sqrt(square) + l->eps);
+    }
+}
+
+double ref_norm(const double *x, size_t n) {
+    double sum = 0.0;
+    for (size_t i = 0; i < n; i++) sum += x[i] * x[i];
+    return sqrt(sum);
+}
+
+void ref_lars_update(size_t n, double *w, double *v, const double *g, double rate,
+                     const bpt_learning *l) {
+    const double of_w = ref_norm(w, n), of_g = ref_norm(g, n);
+    const double trust = of_w > 0 && of_g > 0 ? l->eta * of_w / (of_g + l->decay * of_w) : 1.0;
+    for (size_t i = 0; i < n; i++) {
+        v[i] = l->momentum * v[i] + trust * (g[i] + l->decay * w[i]);
+        w[i] -= rate * v[i];
+    }
+}
+
+/* Of one segment. @param l whose decay is 0 where the segment does not decay */
+static void update_segment(const bpt_segment *s, const bpt_learning *l, uint64_t t, double rate,
+                           double *w, double *const *states, const double *g) {
+    const char *name = bpt_learning_optimizer(l)->name;
+    double *a = states[0] + s->offset, *b = states[1] + s->offset;
+    if (strcmp(name, "adamw") == 0)
+        ref_adamw_update(s->count, w, a, b, g, t, rate, l);
+    else if (strcmp(name, "lars") == 0 && s->role.decays)
+        ref_lars_update(s->count, w, a, g, rate, l);
+    else if (l->nesterov)
+        ref_nesterov_update(s->count, w, a, g, rate, l->momentum, l->decay);
+    else
+        ref_sgd_update(s->count, w, a, g, rate, l->momentum, l->decay);
+}
+
+static double clip_scale(const bpt_segments *s, double clip_norm, const double *g) {
+    double sum = 0.0;
+    for (size_t i = 0; i < s->n; i++) {
+        const bpt_segment *segment = &s->items[i];
+        const double norm = ref_norm(g + segment->offset, segment->count);
+        if (segment->role.running == 0.0f) sum += norm * norm;
+    }
+    return clip_norm > 0.0 ? fmin(1.0, clip_norm / (sqrt(sum) + 1e-6)) : 1.0;
+}
+
+void ref_learning_update(const bpt_segments *s, const bpt_learning *l, uint64_t t, double rate,
+                         double *w, double *const *states, const double *g) {
+    const double scale = clip_scale(s, l->clip_norm, g);
+    double *clipped = ref_zeros(s->n_elements);
+    for (size_t i = 0; i < s->n_elements; i++) clipped[i] = scale * g[i];
+    for (size_t i = 0; i < s->n; i++) {
+        const bpt_segment *segment = &s->items[i];
+        const size_t begin = segment->offset;
+        bpt_learning of_segment = *l;
+        if (!segment->role.decays) of_segment.decay = 0.0;
+        if (segment->role.running == 0.0f)
+            update_segment(segment, &of_segment, t, rate, w + begin, states, clipped + begin);
+        else
+            for (size_t j = begin; j < begin + segment->count; j++)
+                w[j] -= (double)segment->role.running * g[j];
+    }
+    free(clipped);
+}
+
+double ref_smoothed_loss(int64_t n, int64_t classes, const double *logits, const int32_t *labels,
+                         double smoothing, double denominator, double *dlogits) {
+    double loss = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        const double *x = logits + i * classes;
+        double largest = x[0], sum = 0.0;
+        for (int64_t k = 0; k < classes; k++) largest = fmax(largest, x[k]);
+        for (int64_t k = 0; k < classes; k++) sum += exp(x[k] - largest);
+        for (int64_t k = 0; k < classes; k++) {
+            const double log_p = x[k] - largest - log(sum);
+            const double target =
+                (1 - smoothing) * (k == labels[i] ? 1.0 : 0.0) + smoothing / (double)classes;
+            if (labels[i] >= 0) loss -= target * log_p;
+            dlogits[i * classes + k] = labels[i] >= 0 ? (exp(log_p) - target) / denominator : 0.0;
+        }
+    }
+    return loss;
+}

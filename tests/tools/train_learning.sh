@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# Optimisers, schedules, clipping and smoothed labels as a user asks for them: repeated bit by bit,
+# resumed bit by bit, on one rank and on several; and options that do not go together.
+source "$(dirname "$0")/common.sh"
+make_data
+make_model
+adamw=(--optimizer adamw --lr 0.002)
+lars=(--optimizer lars --lr 2)
+
+# ---- going on from a checkpoint, as if it had never stopped ----
+
+cut_back() { # RUN: to its first checkpoint, unfinished
+    rm "$1/summary.json" "$1/model.safetensors"
+    find "$1/checkpoints" -mindepth 1 -maxdepth 1 | sort | tail -n +2 | xargs -r rm -r
+}
+
+resumes() { # NAME FILES COMMAND...: twice, the second time from a checkpoint; FILES of state a rank
+    local name=runs/$1 files=$2
+    shift 2
+    run 0 "$@" --epochs 2 --checkpoint-every 60 --checkpoint-keep 9 --output "$name"
+    cp -r "$name" "$name-again"
+    cut_back "$name-again"
+    [ "$(find "$name-again/checkpoints" -name 'rank-0.*.safetensors' -printf '%f ')" = "$files" ] ||
+        die "$name: state is not in $files"
+    run 0 "$@" --epochs 2 --checkpoint-every 60 --checkpoint-keep 9 --output "$name-again" --resume auto
+    says "going on from $name-again/checkpoints/step-000000"
+    grep -q 'is of another job' err && die "$name: not the same job"
+    same_weights "$name" "$name-again"
+}
+
+for n in 1 2; do
+    for options in adamw lars; do
+        declare -n optimizer=$options
+        files="rank-0.momentum.safetensors "
+        [ $options = adamw ] && files="rank-0.exp_avg.safetensors rank-0.exp_avg_sq.safetensors "
+        for update in local "sgwu --partition even" allreduce; do
+            [ $n = 2 ] && [ "$update" = local ] && continue
+            # shellcheck disable=SC2086 # several words
+            resumes "$options-${update%% *}-$n" "$files" ranks $n "$train" "${common[@]}" \
+                "${optimizer[@]}" --update $update
+        done
+    done
+done
+resumes plain "" "$train" "${common[@]}" --momentum 0
+resumes nesterov "rank-0.momentum.safetensors " "$train" "${common[@]}" --nesterov \
+    --clip-norm 0.5 --label-smoothing 0.1 --schedule onecycle
+cmp -s runs/plain/model.safetensors runs/nesterov/model.safetensors && die "options change nothing"
+
+# The state of another optimiser is no use: the weights go on, and it is said.
+for options in "--optimizer lars" "--optimizer sgd --momentum 0" "--optimizer sgd"; do
+    rm -rf runs/other
+    # shellcheck disable=SC2086 # several words
+    run 0 "$train" "${common[@]}" $options --lr 0.01 --epochs 2 --output runs/other \
+        --resume runs/adamw-local-1
+    says "--optimizer differs"
+    says "the optimiser's state"
+done
+run 0 "$train" "${common[@]}" --epochs 2 --output runs/still --resume runs/plain
+says "--momentum, which is 0 in one differs"
+
+# ---- an asynchronous run can be repeated ----
+
+for options in "${adamw[*]} --schedule onecycle --label-smoothing 0.1" \
+    "${lars[*]} --clip-norm 0.2 --schedule polynomial --power 2" \
+    "--nesterov --lr 0.01 --schedule multistep --milestones 1,2 --lr-step-factor 0.5"; do
+    rm -rf runs/agwu
+    # shellcheck disable=SC2086 # several words
+    run 0 ranks 3 "$train" "${common[@]}" $options --output runs/agwu --update agwu --epochs 3 \
+        --sync-every 3
+    run 0 "$train" --replay runs/agwu
+    says "bit for bit"
+    check_json runs/agwu/summary.json 'd["test_accuracy"] > 0.2'
+done
+
+# ---- threads, ranks ----
+
+bounded=(--lr 0.01 --batch-size 50 --epochs 0.5 --warmup-epochs 0.1 --clip-norm 0.5)
+for threads in 1 3; do
+    for options in adamw lars; do
+        declare -n optimizer=$options
+        run 0 "$train" "${common[@]}" "${bounded[@]}" "${optimizer[@]}" --threads $threads \
+            --output runs/$options-threads-$threads
+    done
+done
+same_weights runs/adamw-threads-1 runs/adamw-threads-3
+same_weights runs/lars-threads-1 runs/lars-threads-3
+
+# allreduce clips the sum of all ranks: the trajectory of one.
+run 0 "$train" "${common[@]}" "${bounded[@]}" --output runs/bounded
+run 0 "$train" "${common[@]}" "${bounded[@]}" --clip-norm 0 --output runs/unbounded
+python3 "$here/weights.py" near runs/bounded/model.safetensors runs/unbounded/model.safetensors 1e-2 \
+    >/dev/null 2>&1 && die "the bound is never reached"
+for n in 2 3; do
+    run 0 ranks $n "$train" "${common[@]}" "${bounded[@]}" --output runs/bounded-$n --update allreduce
+    near_weights runs/bounded runs/bounded-$n 1e-5
+done
+run 0 ranks 2 "$train" "${common[@]}" "${bounded[@]}" "${lars[@]}" --output runs/lars-sum --update allreduce
+near_weights runs/lars-threads-1 runs/lars-sum 1e-5
+
+# ---- what is reported ----
+
+# Training reports the smoothed loss, which cannot be below that of a target of 0.55 and 9 times
+# 0.05; evaluations have plain cross-entropy.
+run 0 "$train" "${common[@]}" --label-smoothing 0.5 --epochs 6 --output runs/smooth --eval-every 0
+run 0 "$eval" --data data --model tiny.yaml --weights runs/smooth/model.safetensors --json
+check_json out 'math.isclose(d["loss"], json.load(open("runs/smooth/summary.json"))["test_loss"], rel_tol=1e-5)'
+python3 - <<'END' || die "losses of training with smoothed labels"
+import json, math
+least = -0.55 * math.log(0.55) - 9 * 0.05 * math.log(0.05)
+steps = [e for e in map(json.loads, open("runs/smooth/metrics.jsonl")) if e["event"] == "step"]
+assert steps and all(e["loss"] >= least for e in steps), steps
+END
+
+# The rates of a run are those of its schedule.
+for options in "constant" "step --lr-step-size 0.5 --lr-step-factor 0.5" "multistep --milestones 1,2" \
+    "cosine" "onecycle --pct-start 0.4 --div-factor 10 --final-div-factor 100" "polynomial --power 2"; do
+    rm -rf runs/rates
+    # shellcheck disable=SC2086 # several words
+    run 0 "$train" "${common[@]}" --lr 0.02 --epochs 3 --warmup-epochs 0 --output runs/rates \
+        --eval-every 0 --schedule $options
+    python3 - "${options%% *}" <<'END' || die "rates of --schedule $options"
+import json, math, sys
+T, per_epoch = 300, 100
+def cosine(a, b, part): return b + (a - b) * (1 + math.cos(math.pi * part)) / 2
+def onecycle(t):
+    top = 0.4 * T - 1
+    return cosine(0.1, 1, t / top) if t <= top else cosine(1, 0.001, (t - top) / (T - 1 - top))
+factor = {
+    "constant": lambda t: 1,
+    "step": lambda t: 0.5 ** (t // 50),
+    "multistep": lambda t: 0.1 ** (t // per_epoch),
+    "cosine": lambda t: cosine(1, 0, t / T),
+    "onecycle": onecycle,
+    "polynomial": lambda t: (1 - t / T) ** 2,
+}[sys.argv[1]]
+steps = [e for e in map(json.loads, open("runs/rates/metrics.jsonl")) if e["event"] == "step"]
+assert steps
+for e in steps:
+    if e["step"] < T:
+        assert math.isclose(e["lr"], 0.02 * factor(e["step"]), rel_tol=1e-6), (e, factor(e["step"]))
+END
+done
+
+# ---- options that do not go together ----
+
+good=("${common[@]}" --epochs 0.1)
+refused() { # SAYS OPTION...
+    fails_well 2 "$train" "${good[@]}" --output runs/x "${@:2}"
+    says "$1"
+}
+refused '--beta1 is not used by --optimizer sgd' --beta1 0.8
+says '--optimizer adamw'
+refused '--momentum is not used by --optimizer adamw' --optimizer adamw --momentum 0.9
+refused '--nesterov is not used by --optimizer lars' --optimizer lars --nesterov
+refused '--lars-eta is not used' --lars-eta 0.1
+refused '--adam-eps is not used' --adam-eps 1e-6
+refused '--nesterov needs' --nesterov --momentum 0
+refused '--milestones is not used by --schedule cosine' --milestones 3
+refused '--lr-step-size is not used by --schedule multistep' --schedule multistep --lr-step-size 3
+refused '--lr-step-factor is not used by --schedule onecycle' --schedule onecycle --lr-step-factor 0.5
+refused '--power is not used' --power 2
+refused '--pct-start is not used' --pct-start 0.2
+refused 'adamw' --optimizer adam
+refused 'out of range' --optimizer adamw --beta2 1
+refused 'out of range' --clip-norm -1
+refused 'out of range' --label-smoothing 1.5
+refused 'out of range' --schedule onecycle --pct-start 1
+[ ! -e runs/x ] || die "a refused start leaves a run folder"
+
+# In a file they are warned of, but not where a run wrote them down with their defaults.
+printf 'momentum: 0.8\npower: 1\n' >config.yaml
+run 0 "$train" --config config.yaml "${good[@]}" --optimizer adamw --output runs/warned
+says 'momentum in the configuration is not used by --optimizer adamw'
+grep -q 'power in the configuration' err && die "warned of a default"
+# What was not given suits the optimiser and the schedule; the run's own file says it all.
+run 0 "$train" --data data --model tiny.yaml --threads 1 --epochs 0.1 --optimizer adamw \
+    --schedule onecycle --output runs/defaults
+for line in 'lr: 0.001' 'weight-decay: 0.01' 'warmup-epochs: 0' 'beta2: 0.999'; do
+    says "$line" runs/defaults/config.yaml
+done
+run 0 "$train" --config runs/defaults/config.yaml --output runs/defaults-again
+grep -q 'not used' err && die "a run's own configuration is warned of"
+same_weights runs/defaults runs/defaults-again
