@@ -1,6 +1,7 @@
 #include "inner/batchnorm_loops.h"
 
 #include "base/clones.h"
+#include "inner/rectify.h"
 
 #include <string.h>
 
@@ -224,12 +225,6 @@ static void plain_sums(const float *x, const float *dy, int64_t n_pixels, float 
     }
 }
 
-/* masked may be dy. */
-BPT_CLONES static void mask(const float *restrict y, const float *dy, int64_t n, float *masked) {
-#pragma GCC ivdep
-    for (int64_t i = 0; i < n; i++) masked[i] = y[i] > 0.0f ? dy[i] : 0.0f;
-}
-
 void bpt_batchnorm_sums(const bpt_lanes *a, const float *x, const float *dy, const float *y,
                         float *masked, const float *mean, double *sum_dy, double *sum_dyx) {
     const size_t n_channels = bpt_lanes_channels(a);
@@ -240,7 +235,7 @@ void bpt_batchnorm_sums(const bpt_lanes *a, const float *x, const float *dy, con
         const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
         const float *counts = dy + at;
         if (y) {
-            mask(y + at, dy + at, block, masked + at);
+            bpt_rectify_back(y + at, dy + at, (size_t)block, masked + at);
             counts = masked + at;
         }
         if (a->lanes == 1)

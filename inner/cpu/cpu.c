@@ -27,34 +27,44 @@ void bpt__one_thread(void) {
     done = true;
 }
 
+static bpt_status create_attr(dnnl_primitive_attr_t *attr) {
+    BPT__DNNL_TRY(dnnl_primitive_attr_create(attr));
+    BPT__DNNL_TRY(dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user));
+    return BPT_OK;
+}
+
+static bpt_status append_relu(dnnl_primitive_attr_t attr) {
+    dnnl_post_ops_t ops;
+    BPT__DNNL_TRY(dnnl_post_ops_create(&ops));
+    bpt_status status = bpt__dnnl_check(bpt__post_ops_append_relu(ops), "post_ops_append_eltwise");
+    if (status == BPT_OK)
+        status = bpt__dnnl_check(dnnl_primitive_attr_set_post_ops(attr, ops), "set_post_ops");
+    dnnl_post_ops_destroy(ops);
+    return status;
+}
+
+static bpt_status create_parts(bpt_cpu *cpu, unsigned n_workers) {
+    BPT_TRY(BPT_NEW("streams", n_workers, &cpu->streams));
+    BPT_TRY(BPT_NEW("scratch table", n_workers, &cpu->scratch));
+    cpu->n_workers = n_workers;
+    BPT__DNNL_TRY(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0));
+    BPT_TRY(create_attr(&cpu->attr));
+    BPT_TRY(create_attr(&cpu->attr_relu));
+    BPT_TRY(append_relu(cpu->attr_relu));
+    for (unsigned i = 0; i < n_workers; i++)
+        BPT__DNNL_TRY(dnnl_stream_create(&cpu->streams[i], cpu->engine, dnnl_stream_default_flags));
+    return BPT_OK;
+}
+
 bpt_status bpt_cpu_create(unsigned n_workers, bpt_cpu **out) {
     bpt__one_thread();
     bpt_cpu *cpu;
     BPT_TRY(BPT_NEW("CPU device", 1, &cpu));
-    bpt_status status;
-    BPT_TRY_GOTO(status, BPT_NEW("streams", n_workers, &cpu->streams), err_free);
-    BPT_TRY_GOTO(status, BPT_NEW("scratch table", n_workers, &cpu->scratch), err_free);
-    cpu->n_workers = n_workers;
-    BPT_TRY_GOTO(status,
-                 bpt__dnnl_check(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0), "engine_create"),
-                 err_free);
-    BPT_TRY_GOTO(status, bpt__dnnl_check(dnnl_primitive_attr_create(&cpu->attr), "attr_create"),
-                 err_free);
-    BPT_TRY_GOTO(status,
-                 bpt__dnnl_check(
-                     dnnl_primitive_attr_set_scratchpad_mode(cpu->attr, dnnl_scratchpad_mode_user),
-                     "set_scratchpad_mode"),
-                 err_free);
-    for (unsigned i = 0; i < n_workers; i++)
-        BPT_TRY_GOTO(status,
-                     bpt__dnnl_check(dnnl_stream_create(&cpu->streams[i], cpu->engine,
-                                                        dnnl_stream_default_flags),
-                                     "stream_create"),
-                     err_free);
-    *out = cpu;
-    return BPT_OK;
-err_free:
-    bpt_cpu_free(cpu);
+    const bpt_status status = create_parts(cpu, n_workers);
+    if (status == BPT_OK)
+        *out = cpu;
+    else
+        bpt_cpu_free(cpu);
     return status;
 }
 
@@ -85,6 +95,7 @@ void bpt_cpu_free(bpt_cpu *cpu) {
     bpt_free(cpu->streams);
     bpt_free(cpu->scratch);
     dnnl_primitive_attr_destroy(cpu->attr);
+    dnnl_primitive_attr_destroy(cpu->attr_relu);
     dnnl_engine_destroy(cpu->engine);
     bpt_free(cpu);
 }

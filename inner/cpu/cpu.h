@@ -99,6 +99,7 @@ typedef struct bpt_conv_problem {
     int64_t dilation[2]; /* distance of the kernel's values in the input, at least 1 */
     int64_t groups;      /* G, at least 1: group g of outputs sees group g of inputs alone */
     bool bias;
+    bool relu; /* forward: max(x, 0) of the result */
 } bpt_conv_problem;
 
 /** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.

@@ -53,7 +53,7 @@ static bpt_status forward_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_
     BPT_TRY(describe(cpu, p, src, weights, dst, &m));
     BPT__DNNL_TRY(dnnl_convolution_forward_primitive_desc_create(
         pd, cpu->engine, dnnl_forward_training, dnnl_convolution_direct, m.src, m.weights, m.bias,
-        m.dst, p->stride, m.dilates, p->pad, m.pad_end, cpu->attr));
+        m.dst, p->stride, m.dilates, p->pad, m.pad_end, p->relu ? cpu->attr_relu : cpu->attr));
     return BPT_OK;
 }
 

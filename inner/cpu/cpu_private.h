@@ -27,7 +27,8 @@ struct bpt_kernel {
 
 struct bpt_cpu {
     dnnl_engine_t engine;
-    dnnl_primitive_attr_t attr; /* scratchpad given by the caller */
+    dnnl_primitive_attr_t attr;      /* scratchpad given by the caller */
+    dnnl_primitive_attr_t attr_relu; /* likewise, and max(x, 0) at the end */
     unsigned n_workers;
     dnnl_stream_t *streams; /* shape [n_workers] */
     char **scratch;         /* shape [n_workers], each scratch_bytes */

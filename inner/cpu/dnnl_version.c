@@ -1,10 +1,20 @@
 #include "inner/cpu/dnnl_version.h"
 
-#if DNNL_VERSION_MAJOR < 3
-
 #include "base/memory.h"
 
 #include <assert.h>
+
+#if DNNL_VERSION_MAJOR >= 3
+
+dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops) {
+    return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
+}
+
+#else
+
+dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops) {
+    return dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
+}
 
 /* ---- memory descriptors ---- */
 

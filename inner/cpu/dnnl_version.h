@@ -19,6 +19,9 @@
 #error "bpt needs a oneDNN that was built for OpenMP (as Debian's and Ubuntu's are)"
 #endif
 
+/** Appends max(x, 0) to what a kernel does last. Version 2 wants a factor too. */
+dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops);
+
 #if DNNL_VERSION_MAJOR >= 3
 
 /** A memory descriptor; always behind a pointer. */

@@ -4,6 +4,7 @@
 #include "inner/batchnorm_loops.h"
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
+#include "inner/rectify.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -320,19 +321,13 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     return BPT_OK;
 }
 
-/* Behind a ReLU the gradient is masked, in place unless others read it. */
-static void plan_mask(bpt_builder *b, const bpt_activation *out, batchnorm *n) {
-    memcpy(n->out_grad, out->grad, sizeof n->out_grad);
-    memcpy(n->out.grad, out->grad, sizeof n->out.grad);
-    memcpy(n->out.grad_ready, out->grad_ready, sizeof n->out.grad_ready);
-    if (n->relu && out->grad_read_only) bpt_builder_reserve_alike(b, &n->out, n->out.grad);
-}
-
 static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *state) {
     batchnorm *n = state;
     bpt_deps tiles[BPT_MAX_TILES], all, slopes;
-    plan_mask(b, out, n);
+    memcpy(n->out_grad, out->grad, sizeof n->out_grad);
+    n->out = *out;
+    if (n->relu) bpt_rectify_plan(b, out, &n->out);
     for (size_t t = 0; t < b->n_tiles; t++) {
         BPT_TRY(add_tile_task(l, b, BPT_PHASE_BACKWARD, "backward sums", run_sums, n, t,
                               out->grad_ready[t], &tiles[t]));

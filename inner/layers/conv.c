@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
+#include "inner/rectify.h"
 
 #include <inttypes.h>
 
@@ -57,6 +58,7 @@ static bpt_conv_problem tile_problem(const bpt_layer *l, int64_t n) {
     p.dilation[1] = config->dilation[1];
     p.groups = config->groups;
     p.bias = config->bias;
+    p.relu = l->fusion.relu;
     return p;
 }
 
@@ -113,7 +115,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
     BPT_TRY(create_kernels(l, b, in->wants_grad, state, layouts));
     BPT_TRY(bpt_builder_convert(b, l->name, in, layouts, &state->in));
-    *out = (bpt_activation){.shape = l->out, .wants_grad = true};
+    *out = (bpt_activation){.shape = l->out, .wants_grad = true, .read_only = l->fusion.relu};
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k = state->forward[t];
         uint32_t id;
@@ -233,6 +235,12 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
                                 const bpt_activation *out, void *arg) {
     bpt_activation *in = inputs[0];
     conv_state *state = arg;
+    bpt_activation masked;
+    if (l->fusion.relu) {
+        bpt_rectify_plan(b, out, &masked);
+        BPT_TRY(bpt_rectify_tasks(b, l->name, out, &masked));
+        out = &masked;
+    }
     if (in->wants_grad) {
         BPT_TRY(plan_backward_data(l, b, state, out));
         BPT_TRY(bpt_builder_convert_back(b, l->name, in, &state->in));
@@ -245,6 +253,7 @@ static const char *const fields[] = {"filters",  "kernel", "stride", "pad",
 
 const bpt_layer_kind bpt_layer_conv = {
     .name = "conv",
+    .fuses_relu = true,
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_conv_config),

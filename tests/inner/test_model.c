@@ -259,6 +259,8 @@ static void test_fusions(void **state) {
     (void)state;
     check_fusions("batchnorm, relu", "rd-");
     check_fusions("relu, batchnorm", "---");
+    check_fusions("conv: {filters: 5, kernel: 1}, relu, maxpool: {kernel: 2}, relu", "rd---");
+    check_fusions("conv: {filters: 3, kernel: 1}, add: {input: [conv1, input]}, relu", "----");
     check_fusions("batchnorm, relu, relu", "rd--");
     /* both readers want what is before the ReLU */
     check_fusions("batchnorm: {name: b}, relu: {name: r}, add: {input: [b, r]}", "----");

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# What the results may depend on: not on threads, not on how often it is run, and on the number of
-# ranks only as far as floats add up in another order.
+# What the results may depend on: not on threads or the scheduling policy, not on how often it is run,
+# and on the number of ranks only as far as floats add up in another order.
 source "$(dirname "$0")/common.sh"
 make_data
 make_model
@@ -11,6 +11,12 @@ for threads in 1 2 3; do
 done
 same_weights runs/threads-1 runs/threads-2
 same_weights runs/threads-1 runs/threads-3
+
+# Policies.
+for policy in level eft fifo; do
+    run 0 "$train" "${common[@]}" --output runs/$policy --epochs 0.5 --threads 2 --policy $policy
+    same_weights runs/threads-1 runs/$policy
+done
 
 # allreduce follows the one-rank trajectory: loss on the whole test split after each of 20 steps.
 # A rate at which rounding is not blown up: the trajectory itself must not be chaotic.

@@ -1,0 +1,43 @@
+#include "inner/rectify.h"
+
+#include "base/clones.h"
+
+BPT_CLONES void bpt_rectify_back(const float *y, const float *dy, size_t n, float *dx) {
+#pragma GCC ivdep
+    for (size_t i = 0; i < n; i++) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+}
+
+void bpt_rectify_plan(bpt_builder *b, const bpt_activation *out, bpt_activation *masked) {
+    *masked = *out;
+    if (out->grad_read_only) bpt_builder_reserve_alike(b, out, masked->grad);
+    masked->grad_read_only = false;
+}
+
+typedef struct {
+    const bpt_blocks *blocks;
+    bpt_ref y, dy, dx;
+    size_t n; /* floats */
+} rectify_task;
+
+static bpt_status run_rectify(void *arg, unsigned worker) {
+    const rectify_task *task = arg;
+    (void)worker;
+    bpt_rectify_back(bpt_at(task->blocks, task->y), bpt_at(task->blocks, task->dy), task->n,
+                     bpt_at(task->blocks, task->dx));
+    return BPT_OK;
+}
+
+bpt_status bpt_rectify_tasks(bpt_builder *b, const char *label, const bpt_activation *out,
+                             bpt_activation *masked) {
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        rectify_task *task;
+        uint32_t id;
+        BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+        *task = (rectify_task){b->blocks, out->value[t], out->grad[t], masked->grad[t],
+                               bpt_layout_bytes(out->layout[t]) / sizeof(float)};
+        BPT_TRY(bpt_builder_task(b, BPT_PHASE_BACKWARD, run_rectify, task,
+                                 (bpt_task_info){"backward relu", label}, out->grad_ready[t], &id));
+        BPT_TRY(bpt_deps_one(b, id, &masked->grad_ready[t]));
+    }
+    return BPT_OK;
+}

@@ -1,0 +1,24 @@
+/** @file inner/rectify.h
+ * The ReLU's backward pass where another layer does it (inner/fusion.c).
+ *
+ * Threads: bpt_rectify_back() any, on arrays that do not overlap; planning by the one that builds.
+ */
+#ifndef BPT_INNER_RECTIFY_H
+#define BPT_INNER_RECTIFY_H
+
+#include "inner/builder.h"
+
+/** dx = dy where y > 0, else 0. @param y,dy,dx shape [n]; dx may be @p dy */
+void bpt_rectify_back(const float *y, const float *dy, size_t n, float *dx);
+
+/** Plans where the gradient of the ReLU's input goes: in place of @p out's, unless others read
+ * that.
+ * @param out what the layer has computed, its gradient planned
+ * @param[out] masked its grad; the rest is @p out's */
+void bpt_rectify_plan(bpt_builder *b, const bpt_activation *out, bpt_activation *masked);
+
+/** Adds the tasks that fill @p masked, and sets its grad_ready. */
+bpt_status bpt_rectify_tasks(bpt_builder *b, const char *label, const bpt_activation *out,
+                             bpt_activation *masked);
+
+#endif
