@@ -2,6 +2,8 @@
 
 #include "base/memory.h"
 
+#include <unistd.h>
+
 static const char *const block_names[BPT_N_BLOCKS] = {
     [BPT_BLOCK_WEIGHTS] = "weights",
     [BPT_BLOCK_GRADIENTS] = "gradients",
@@ -21,7 +23,22 @@ bpt_ref bpt_blocks_reserve(bpt_blocks *blocks, bpt_block block, size_t bytes) {
     return ref;
 }
 
+/* Memory that the machine does not have is given out all the same, until it is touched: then the
+ * machine stands still, and some process is ended. */
+static bpt_status check_machine(const bpt_blocks *blocks) {
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    double bytes = 0.0;
+    for (int i = BPT_BLOCK_WEIGHTS; i < BPT_N_BLOCKS; i++) bytes += (double)blocks->bytes[i];
+    if (pages <= 0 || page <= 0 || bytes <= (double)pages * (double)page) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_ENOMEM, "the network needs %.1f GiB of memory, this machine has %.1f GiB",
+                 bytes / 0x1p30, (double)pages * (double)page / 0x1p30);
+    bpt_hint("lower --batch-size; most of the memory is for activations");
+    return status;
+}
+
 bpt_status bpt_blocks_allocate(bpt_blocks *blocks) {
+    BPT_TRY(check_machine(blocks));
     for (int i = BPT_BLOCK_WEIGHTS; i < BPT_N_BLOCKS; i++) {
         const bpt_status status =
             bpt_alloc(block_names[i], blocks->bytes[i], 1, (void **)&blocks->base[i]);

@@ -55,7 +55,7 @@ static inline bpt_ref bpt_ref_plus(bpt_ref ref, size_t bytes) {
 bpt_ref bpt_blocks_reserve(bpt_blocks *blocks, bpt_block block, size_t bytes);
 
 /** Allocates what was planned, except for the caller's blocks and BPT_BLOCK_NATIVE.
- * @return BPT_OK, BPT_ENOMEM (nothing stays allocated) */
+ * @return BPT_OK, BPT_ENOMEM (nothing stays allocated; more than the machine has is not tried) */
 bpt_status bpt_blocks_allocate(bpt_blocks *blocks);
 void bpt_blocks_release(bpt_blocks *blocks);
 

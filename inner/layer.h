@@ -70,7 +70,8 @@ typedef struct bpt_layer_kind {
 
     /** Plans the backward pass: from out->grad to the grad of each input (unless its wants_grad is
      * false) and to the gradients of the layer's weights. An input's grad may be set to other
-     * memory than was reserved for it, also to out->grad: nobody writes there any more. */
+     * memory than was reserved for it, also to out->grad; it is grad_read_only then, and who
+     * works in place on gradients must look at that. */
     bpt_status (*plan_backward)(const bpt_layer *l, bpt_builder *b, bpt_activation *const *in,
                                 const bpt_activation *out, void *state);
 } bpt_layer_kind;

@@ -35,9 +35,17 @@ static void skip_displays(void) {
     setenv("HWLOC_COMPONENTS", "-gl", 0);
 }
 
+/* A process that no mpirun has started would start a server of Open MPI, to be able to start
+ * others. It starts none; and such a server was seen to outlive its process and to take all memory.
+ */
+static void start_no_server(void) {
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+}
+
 bpt_status bpt_comm_start(bpt_comm **comm) {
     bpt_comm *c = NULL;
     skip_displays();
+    start_no_server();
     BPT_TRY(BPT_NEW("communication", 1, &c));
     sem_init(&c->wake, 0, 0);
     pthread_mutex_init(&c->mutex, NULL);

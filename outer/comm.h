@@ -23,7 +23,8 @@
 
 typedef struct bpt_comm bpt_comm;
 
-/** Starts MPI and its thread; collective over the job.
+/** Starts MPI and its thread; collective over the job. Sets variables of the environment that MPI
+ * reads, unless they are set: to be called while the process has one thread.
  * @param[out] comm caller owns, bpt_comm_stop()
  * @return BPT_OK, BPT_EUSAGE (MPI was started before), BPT_ENOMEM, BPT_ECOMM */
 bpt_status bpt_comm_start(bpt_comm **comm);

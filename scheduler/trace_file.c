@@ -5,9 +5,12 @@
 #include "base/memory.h"
 #include "scheduler/trace_private.h"
 
+#include <sys/stat.h>
+
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -84,23 +87,64 @@ static bpt_status write_all(page *p, const bpt_trace *trace) {
     return BPT_OK;
 }
 
-/* Closes a file that was written; takes it away if anything failed. */
-static bpt_status close_file(FILE *file, const char *path, bpt_status status) {
+/* ---- a file that is replaced as a whole ---- */
+
+/* What is written goes to a new file beside @p path, which takes its place at the end. A device or
+ * a pipe is written to as it is, and never removed. */
+typedef struct {
+    FILE *file;
+    const char *path;
+    char *temporary; /* NULL: written in place */
+} output;
+
+static bpt_status open_temporary(output *o) {
+    const size_t size = strlen(o->path) + sizeof ".XXXXXX";
+    BPT_TRY(bpt_alloc("name of a file", size, 1, (void **)&o->temporary));
+    snprintf(o->temporary, size, "%s.XXXXXX", o->path);
+    const int fd = mkstemp(o->temporary);
+    const mode_t mask = umask(0);
+    umask(mask);
+    if (fd >= 0 && fchmod(fd, 0666 & ~mask) == 0) o->file = fdopen(fd, "w");
+    if (o->file) return BPT_OK;
+    const bpt_status status = bpt_fail_errno(errno, "write", o->path);
+    if (fd >= 0) {
+        close(fd);
+        (void)unlink(o->temporary);
+    }
+    bpt_free(o->temporary);
+    return status;
+}
+
+static bpt_status open_output(const char *path, output *o) {
+    struct stat there;
+    *o = (output){.path = path};
+    if (stat(path, &there) != 0 || S_ISREG(there.st_mode)) return open_temporary(o);
+    o->file = fopen(path, "w");
+    return o->file ? BPT_OK : bpt_fail_errno(errno, "write", path);
+}
+
+/* Puts the file in its place, or, after an error, leaves what was there. */
+static bpt_status close_output(output *o, bpt_status status) {
     errno = 0;
-    const bool failed = ferror(file) != 0;
-    if ((fclose(file) != 0 || failed) && status == BPT_OK)
-        status = bpt_fail_errno(errno ? errno : EIO, "write", path);
-    if (status != BPT_OK) (void)unlink(path);
+    const bool failed = ferror(o->file) != 0;
+    if ((fclose(o->file) != 0 || failed) && status == BPT_OK)
+        status = bpt_fail_errno(errno ? errno : EIO, "write", o->path);
+    if (!o->temporary) return status;
+    if (status == BPT_OK && rename(o->temporary, o->path) != 0)
+        status = bpt_fail_errno(errno, "write", o->path);
+    if (status != BPT_OK) (void)unlink(o->temporary);
+    bpt_free(o->temporary);
     return status;
 }
 
 bpt_status bpt_trace_write(const bpt_trace *trace, const bpt_trace_process *process,
                            const char *path) {
-    page p = {.file = fopen(path, "w"), .process = process};
-    if (!p.file) return bpt_fail_errno(errno, "write", path);
+    output o;
+    BPT_TRY(open_output(path, &o));
+    page p = {.file = o.file, .process = process};
     const bpt_status status = write_all(&p, trace);
     bpt_json_free(&p.json);
-    return close_file(p.file, path, status);
+    return close_output(&o, status);
 }
 
 /* Appends the events of one file. */
@@ -136,10 +180,11 @@ static bpt_status append_all(page *p, const char *const *paths, size_t n_paths, 
 
 bpt_status bpt_trace_join(const char *const *paths, size_t n_paths, const char *path,
                           size_t *n_joined) {
-    page p = {.file = fopen(path, "w")};
-    if (!p.file) return bpt_fail_errno(errno, "write", path);
+    output o;
+    BPT_TRY(open_output(path, &o));
+    page p = {.file = o.file};
     *n_joined = 0;
-    BPT_TRY(close_file(p.file, path, append_all(&p, paths, n_paths, n_joined)));
+    BPT_TRY(close_output(&o, append_all(&p, paths, n_paths, n_joined)));
     for (size_t i = 0; i < n_paths; i++) (void)unlink(paths[i]);
     return BPT_OK;
 }

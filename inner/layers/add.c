@@ -18,11 +18,13 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     return BPT_OK;
 }
 
-/* In place of the first input where it may be. */
+/* In place of the first input where it may be. Its gradient is another's: the layer before may have
+ * worked in place too, and will write there, while all inputs read the gradient of the sum. */
 static void plan_output(bpt_builder *b, const bpt_activation *first, bool wants_grad,
                         bpt_activation *out) {
     if (!first->read_only && first->wants_grad) {
         *out = *first;
+        bpt_builder_reserve_alike(b, out, out->grad);
         return;
     }
     bpt_activation like = *first;

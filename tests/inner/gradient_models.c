@@ -252,6 +252,18 @@ const gradient_case gradient_cases[] = {
      .draws = true,
      .text = MODEL("[2, 5, 5]", "4",
                    "dropout: {rate: 0.2}, conv: {filters: 17, kernel: 3}, dropout, " TO_CLASSES)},
+    {.name = "dropout is the first input of an add",
+     .draws = true,
+     .text = MODEL("[3, 5, 4]", "4",
+                   "conv: {name: a, filters: 3, kernel: 3}, dropout: {name: d}, "
+                   "conv: {name: b, input: input, filters: 3, kernel: 3}, "
+                   "add: {input: [d, b]}, relu, " TO_CLASSES)},
+    {.name = "dropout is the second input of an add",
+     .draws = true,
+     .text = MODEL("[3, 5, 4]", "4",
+                   "conv: {name: a, filters: 3, kernel: 3}, dropout: {name: d}, "
+                   "conv: {name: b, input: input, filters: 3, kernel: 3}, "
+                   "add: {input: [b, d]}, relu, " TO_CLASSES)},
     {.name = "batchnorm of 16 channels",
      .batch_statistics = true,
      .text = MODEL("[3, 5, 5]", "4",

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -67,6 +68,24 @@ static void test_too_large_for_memory(void **state) {
         assert_null(net);
         assert_int_equal(bpt_memory_live(), live);
     }
+    bpt_pool_free(pool);
+    bpt_model_free(model);
+}
+
+/* More than the machine has is refused, not tried. */
+static void test_too_large_for_machine(void **state) {
+    (void)state;
+    const double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
+    const char text[] =
+        "{name: t, input: [64, 512, 512], classes: 2, layers: ["
+        "maxpool: {kernel: 1}, global_avgpool, fc: {outputs: classes}]}";
+    const int64_t batch = (int64_t)(2.0 * machine / (64.0 * 512 * 512 * sizeof(float)));
+    bpt_model *model = net_parse(text);
+    bpt_pool *pool = net_pool(1);
+    bpt_network *net = NULL;
+    assert_int_equal(bpt_network_create(model, batch, momentum_sgd, pool, &net), BPT_ENOMEM);
+    if (!strstr(bpt_error_last()->text, "this machine has"))
+        fail_msg("the error is \"%s\"", bpt_error_last()->text);
     bpt_pool_free(pool);
     bpt_model_free(model);
 }
@@ -182,6 +201,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_too_large_for_memory),
+        cmocka_unit_test(test_too_large_for_machine),
         cmocka_unit_test(test_huge_rate),
         cmocka_unit_test(test_pixels_that_are_not_numbers),
         cmocka_unit_test(test_weights_that_are_not_numbers),

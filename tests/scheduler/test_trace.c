@@ -161,6 +161,16 @@ static void files_are_joined_and_go(void **state) {
     const char *const wrong = path[0];
     assert_int_equal(bpt_trace_join(&wrong, 1, path[1], &n_joined), BPT_EDATA);
     assert_false(bpt_path_exists(path[1]));
+
+    /* what was there before stays if the new one fails */
+    char *text;
+    size_t size;
+    assert_int_equal(bpt_file_write(path[1], "old", 3), BPT_OK);
+    assert_int_equal(bpt_trace_join(&wrong, 1, path[1], &n_joined), BPT_EDATA);
+    assert_int_equal(bpt_file_read(path[1], 100, &text, &size), BPT_OK);
+    assert_string_equal(text, "old");
+    bpt_free(text);
+    assert_int_equal(unlink(path[1]), 0);
     bpt_trace_free(trace);
 }
 
@@ -178,12 +188,13 @@ static void failures_leave_no_file_and_no_memory(void **state) {
     }
     assert_int_equal(bpt_trace_write(trace, &processes[0], "/nowhere/at/all"), BPT_ENOENT);
     if (access("/dev/full", W_OK) == 0) {
-        /* Through a link, since a failed write takes its file away. */
+        /* A device is written to as it is, and stays; here through a link. */
         char link[80];
         snprintf(link, sizeof link, "%s/full", folder);
         assert_int_equal(symlink("/dev/full", link), 0);
         assert_int_equal(bpt_trace_write(trace, &processes[0], link), BPT_ENOSPC);
-        assert_false(bpt_path_exists(link));
+        assert_true(bpt_path_exists(link));
+        assert_int_equal(unlink(link), 0);
     }
     bpt_trace_free(trace);
     assert_int_equal(bpt_memory_live(), live);
