@@ -87,8 +87,8 @@ static const bpt_command command = {
     .synopsis = "--data DATASET --model NAME|FILE --weights FILE [option...]",
     .summary = "Measures loss and accuracy of saved weights on a split of a dataset.",
     .epilogue =
-        "exit status: 0 done, 1 run-time failure, 2 usage or configuration, 3 data missing or\n"
-        "damaged, 4 the loss is not a finite number",
+        "exit status: 0 done, 1 run-time failure, 2 usage or configuration, 3 dataset or\n"
+        "weights missing or damaged, 4 the loss is not a finite number",
     .options = rows,
     .n_options = sizeof rows / sizeof *rows,
 };

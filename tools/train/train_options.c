@@ -410,9 +410,12 @@ const bpt_command bpt_train_command = {
         "together, each with as much data as it is fast.",
     .epilogue =
         "exit status:\n"
-        "  0  done                         3  dataset missing or damaged\n"
-        "  1  run-time failure             4  the loss is not a finite number\n"
-        "  2  usage or configuration       75 stopped early, checkpoint saved\n\n"
+        "  0  done\n"
+        "  1  run-time failure\n"
+        "  2  usage or configuration\n"
+        "  3  dataset, weights or checkpoint missing or damaged\n"
+        "  4  the loss is not a finite number\n"
+        "  75 stopped early, checkpoint saved\n\n"
         "signals: SIGTERM, SIGUSR1 and SIGINT save a checkpoint and end with 75; a second\n"
         "SIGINT ends at once; SIGHUP saves a checkpoint and goes on.\n\n"
         "examples:\n"
