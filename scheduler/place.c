@@ -8,7 +8,7 @@ static uint64_t cost_of(const bpt_pool *pool, const bpt__task *task) {
     return bpt_machine_cost(&pool->machine, g, (uint32_t)(task - g->tasks), 0);
 }
 
-void bpt__place(bpt_pool *pool, bpt__task *task, unsigned maker) {
+void bpt__place(bpt_pool *pool, bpt__task *task, unsigned maker, bool maker_takes) {
     const bpt_policy_view view = {
         .graph = pool->graph,
         .machine = &pool->machine,
@@ -21,14 +21,15 @@ void bpt__place(bpt_pool *pool, bpt__task *task, unsigned maker) {
     if (!pool->policy->keys) task->key = UINT64_MAX - n;
     bpt__load_give(&pool->loads[w->index], cost_of(pool, task));
     /* What a worker gives itself it takes next: nobody else need come for it. */
-    const bool own = w->index == maker && atomic_load(&w->ready.best) == 0;
+    const bool own = maker_takes && w->index == maker && atomic_load(&w->ready.best) == 0;
     const uint64_t key = task->key;
     bpt__ready_push(&w->ready, task);
     bpt__pool_announce(pool, key);
     bpt__pool_wake_for(pool, w, !own);
 }
 
-void bpt__place_successors(bpt_pool *pool, const bpt__task *task, unsigned maker) {
+void bpt__place_successors(bpt_pool *pool, const bpt__task *task, unsigned maker,
+                           bool maker_takes) {
     bpt_graph *const g = pool->graph;
     const uint32_t *const successors = &g->successors[task->first_successor];
     bpt__task *heap = NULL;
@@ -39,7 +40,7 @@ void bpt__place_successors(bpt_pool *pool, const bpt__task *task, unsigned maker
         if (!pool->policy->keys) ready->key = 1; /* until it is placed, equal: the lower id first */
         heap = bpt__heap_meld(heap, ready);
     }
-    while (heap) bpt__place(pool, bpt__heap_pop(&heap), maker);
+    while (heap) bpt__place(pool, bpt__heap_pop(&heap), maker, maker_takes);
 }
 
 void bpt__place_begin(bpt__worker *w, const bpt__worker *from, const bpt__task *task) {

@@ -92,11 +92,13 @@ void bpt__pool_wake_for(bpt_pool *pool, bpt__worker *w, bool or_other);
 /** Wakes worker 0, if it sleeps, to see that the run is over. */
 void bpt__pool_wake_caller(bpt_pool *pool);
 
-/** Puts a ready task into the queue that the policy names. For policies that place. (place.c) */
-void bpt__place(bpt_pool *pool, bpt__task *task, unsigned maker);
+/** Puts a ready task into the queue that the policy names. For policies that place. (place.c)
+ * @param maker_takes whether this thread is worker @p maker and takes its next task at once */
+void bpt__place(bpt_pool *pool, bpt__task *task, unsigned maker, bool maker_takes);
 
-/** Releases the successors of a task that is over and places those that are ready. (place.c) */
-void bpt__place_successors(bpt_pool *pool, const bpt__task *task, unsigned maker);
+/** Releases the successors of a task that is over and places those that are ready. (place.c)
+ * @param maker_takes as for bpt__place() */
+void bpt__place_successors(bpt_pool *pool, const bpt__task *task, unsigned maker, bool maker_takes);
 
 /** Keeps the load of a worker around a task that it took from the queue of @p from. (place.c) */
 void bpt__place_begin(bpt__worker *w, const bpt__worker *from, const bpt__task *task);

@@ -46,11 +46,12 @@ static void count_over(bpt_pool *pool, uint64_t n) {
     if (atomic_fetch_sub(&pool->remaining, n) == n) bpt__pool_wake_caller(pool);
 }
 
-/* Ends an event from a thread that may be no worker. Under graph->lock. */
+/* Ends an event from a thread that may be no worker. Its home may be deep in another task, so
+ * others are woken for what it releases. Under graph->lock. */
 static void end_event(bpt_pool *pool, const bpt__task *event) {
     bpt__worker *const home = &pool->workers[event->home];
     if (pool->places) {
-        bpt__place_successors(pool, event, event->home);
+        bpt__place_successors(pool, event, event->home, false);
     } else {
         bpt__task *const first = release(home, event);
         if (first) {
@@ -133,7 +134,7 @@ static bpt__task *execute(bpt__worker *w, bpt__task *task) {
         !start_event(w, task))
         return NULL;
     if (pool->places) {
-        bpt__place_successors(pool, task, w->index);
+        bpt__place_successors(pool, task, w->index, true);
         w->n_done++;
         return NULL;
     }
@@ -217,7 +218,7 @@ void bpt__worker_loop(bpt__worker *w) {
 /* Deals the tasks that wait for none to the workers, best first. */
 static void deal_roots(bpt_pool *pool, const bpt_graph *g) {
     if (pool->places) {
-        for (size_t i = 0; i < g->n_roots; i++) bpt__place(pool, g->roots[i], 0);
+        for (size_t i = 0; i < g->n_roots; i++) bpt__place(pool, g->roots[i], 0, true);
         return;
     }
     for (unsigned i = 0; i < pool->n_workers && i < g->n_roots; i++) {
