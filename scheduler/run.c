@@ -46,8 +46,8 @@ static void count_over(bpt_pool *pool, uint64_t n) {
     if (atomic_fetch_sub(&pool->remaining, n) == n) bpt__pool_wake_caller(pool);
 }
 
-/* Ends an event from a thread that may be no worker. Its home may be deep in another task: a
- * sleeper is woken for all that it releases. Under graph->lock. */
+/* Ends an event from a thread that may be no worker. Its home may be deep in another task, so
+ * others are woken for what it releases. Under graph->lock. */
 static void end_event(bpt_pool *pool, const bpt__task *event) {
     bpt__worker *const home = &pool->workers[event->home];
     if (pool->places) {

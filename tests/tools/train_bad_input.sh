@@ -139,6 +139,14 @@ for n in 1 2; do
 done
 fails_well 4 "$train" "${good[@]}" --output runs/blown --lr 1e6 --warmup-epochs 0
 says 'step'
+# One linear layer bears any weight: decay alone takes it beyond all numbers, in an update.
+printf 'name: flat\ninput: [1, 28, 28]\nclasses: 10\nlayers:\n  - fc: {name: fc1, outputs: classes}\n' >flat.yaml
+for update in local allreduce; do
+    fails_well 4 "$train" "${good[@]}" --model flat.yaml --output runs/burst-$update --lr 1e11 \
+        --warmup-epochs 0 --schedule constant --momentum 0 --weight-decay 1 --update $update
+    grep -qE '^bpt-train: step 4 \(epoch .*rank 0\): a weight .*fc1' err || die "no step and layer"
+    says '--clip-norm'
+done
 
 # ---- a bound rank ----
 

@@ -8,7 +8,7 @@ make_data 600 100
 # A trace is looked at by one script: STEPS "FIRST LAST", RANKS, and what must be waited for.
 look() { # FILE FIRST LAST RANKS WAIT...
     python3 - "$@" <<'END' || die "the trace $1"
-import json, sys
+import collections, json, sys
 path, first, last, ranks, waits = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5:]
 events = json.load(open(path))["traceEvents"]
 spans = [e for e in events if e["ph"] == "X"]
@@ -25,8 +25,12 @@ for rank in range(ranks):
         begin, end = step["ts"], step["ts"] + step["dur"]
         tasks = [e for e in mine if e["cat"] not in ("step", "wait")
                  and begin <= e["ts"] and e["ts"] + e["dur"] <= end + 0.01]
-        ids = sorted(e["args"]["id"] for e in tasks)
-        assert ids == list(range(len(ids))) and ids, ids  # each task of the graph, once
+        # Each task of each graph once: of one, or of several one after the other.
+        ids = collections.Counter(e["args"]["id"] for e in tasks)
+        counts = [ids[i] for i in range(len(ids))]
+        assert counts and counts == sorted(counts, reverse=True), ids
+        assert (counts[0] > 1) == ("gradients" in waits), ids
+        assert any(e["cat"] == "apply" for e in tasks) == ("gradients" in waits)
         shapes.add(tuple(sorted(e["name"] for e in tasks)))
         found = " ".join(e["name"] for e in tasks)
         for name in ("conv1 forward", "conv2 backward weights", "fc1 forward", "loss"):
@@ -37,6 +41,9 @@ for rank in range(ranks):
             assert all(a[1] <= b[0] + 0.01 for a, b in zip(times, times[1:])), times
     assert len(shapes) == 1, "steps differ in their tasks"
     assert max(e["tid"] for e in mine) <= 1
+    for e in mine:  # viewers nest spans of a thread
+        within = [s for s in steps if s["ts"] < e["ts"] + e["dur"] and e["ts"] < s["ts"] + s["dur"]]
+        assert e["cat"] != "wait" or all(s["ts"] <= e["ts"] for s in within), e
     for wait in waits:
         assert any(e["cat"] == "wait" and e["name"] == wait + " wait" for e in mine), wait
 END
@@ -52,7 +59,10 @@ look two.json 2 4 2 data gradients
 run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/three --epochs 2 --threads 1 \
     --update sgwu --partition even --sync-every 2 --trace three.json --trace-steps 2-4
 look three.json 2 4 2 data weights
-[ -z "$(ls ./*.rank-* 2>/dev/null)" ] || die "parts are left: $(ls)"
+no_parts() { # but those of the user
+    [ -z "$(find . -name '*.rank-*' ! -path './mine.json.*' ! -path './runs/*')" ] || die "parts are left: $(ls -A)"
+}
+no_parts
 
 # The weights do not depend on it.
 run 0 "$train" --data data --model tiny.yaml --output runs/plain --epochs 1 --threads 2
@@ -60,9 +70,37 @@ cmp runs/one/model.safetensors runs/plain/model.safetensors || die "--trace chan
 
 run 0 "$train" --model tiny.yaml --bench 2 --trace late.json --trace-steps 5-6
 says 'the trace is empty'
-for steps in 0-3 5-4 3 a-b 3-5x -1-2 ''; do
+for steps in 0-3 5-4 3 a-b 3-5x -1-2 1--5 1-+5 '1- 5' ' 1-5' 1-99999999999999999999 \
+    18446744073709551617-18446744073709551618 ''; do
     fails_well 2 "$train" --model tiny.yaml --bench 2 --trace x.json --trace-steps "$steps"
 done
 fails_well 2 "$train" --data data --model tiny.yaml --dry-run --trace x.json
 fails_well 3 "$train" --model tiny.yaml --bench 2 --trace nowhere/x.json
 [ ! -e x.json ] || die "a refused command leaves a trace"
+
+# What cannot be written is heard of before the first step, and nothing is left.
+mkdir folder
+fails_well 1 "$train" --model tiny.yaml --bench 2 --trace folder
+says 'folder'
+[ ! -s out ] || die "steps before the refusal"
+fails_well 1 ranks 2 "$train" --data data --model tiny.yaml --output runs/four --epochs 1 --threads 1 \
+    --trace folder
+no_parts
+[ -z "$(find folder -mindepth 1)" ] || die "left: $(find folder)"
+
+# What fails later takes the measurement of nobody.
+ln -s /dev/full full.json
+fails_well 1 "$train" --model tiny.yaml --bench 2 --trace full.json
+says 'full.json'
+grep -q '"images_per_s"' out || die "no summary"
+no_parts
+
+# Files of the user beside it stay, and one of that name until there is another.
+echo precious >mine.json.rank-0
+echo old >mine.json
+run 4 "$train" --data data --model tiny.yaml --output runs/five --lr 1e9 --warmup-epochs 0 --trace mine.json
+[ "$(cat mine.json)" = old ] || die "a run that failed changes the old trace"
+run 0 "$train" --model tiny.yaml --bench 2 --trace mine.json --trace-steps 1-2
+look mine.json 1 2 1
+[ "$(cat mine.json.rank-0)" = precious ] || die "a file of the user is gone"
+no_parts

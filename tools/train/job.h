@@ -85,9 +85,15 @@ uint32_t bpt_job_rounds(const bpt_job *job);
 float bpt_job_rate(const bpt_job *job);
 
 /** Takes the next batch and trains on it.
- * @param gradient_only leaves the weights and computes gradients, divided by batch_all
+ * @param gradient_only leaves the weights and computes gradients, divided by batch_all; the step
+ *                      goes on until bpt_job_apply()
  * @return BPT_OK, BPT_ENUMERIC (names step and layer), BPT_ECORRUPT, BPT_EBACKEND */
 bpt_status bpt_job_step(bpt_job *job, bool gradient_only);
+
+/** Ends a step of gradients: changes the weights from what was summed over the ranks.
+ * @param rate bpt_job_rate() before the step
+ * @return BPT_OK, BPT_ENUMERIC (names step and weights) */
+bpt_status bpt_job_apply(bpt_job *job, float rate);
 
 /** Notes an answer of the exchange: progress and staleness. */
 void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);

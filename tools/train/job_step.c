@@ -47,10 +47,10 @@ float bpt_job_rate(const bpt_job *job) {
 }
 
 /* The engine names the layer; who trains knows the step. */
-static bpt_status name_step(const bpt_job *job, bpt_status status) {
+static bpt_status name_step(const bpt_job *job, uint64_t step, bpt_status status) {
     if (status != BPT_ENUMERIC) return status;
     const bpt_error error = *bpt_error_last();
-    bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", job->count.steps + 1,
+    bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", step,
                      bpt_job_epoch(job), job->rank, error.text);
     bpt_hint(
         "lower --lr (it is %g, %g after scaling), lengthen --warmup-epochs, or bound the "
@@ -60,12 +60,12 @@ static bpt_status name_step(const bpt_job *job, bpt_status status) {
 }
 
 bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
+    bpt_step_trace_begin(job->trace, job->count.steps + 1);
     const uint64_t start_ns = bpt_clock_ns();
     bpt_batch batch;
     bpt_batch_result result;
     bpt_status status;
     const bpt_draw draw = {(uint64_t)job->options->seed, job->count.steps, job->first_sample};
-    bpt_step_trace_begin(job->trace, job->count.steps + 1);
     BPT_TRY(bpt_feed_next(job->feed, &batch));
     bpt_step_trace_wait(job->trace, "data", start_ns);
     bpt_network_set_draw(job->network, draw);
@@ -75,8 +75,8 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     else
         status = bpt_network_train(job->network, batch.pixels, batch.labels, bpt_job_rate(job),
                                    (float)job->batch, &result);
-    BPT_TRY(name_step(job, status));
-    bpt_step_trace_end(job->trace, start_ns);
+    BPT_TRY(name_step(job, job->count.steps + 1, status));
+    if (!gradient_only) bpt_step_trace_end(job->trace);
     job->count.compute_ns += bpt_clock_ns() - start_ns;
     job->count.steps++;
     job->count.samples += batch.n;
@@ -84,6 +84,12 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     job->last_loss = result.loss_sum / (double)result.n_samples;
     job->interval.loss_sum += result.loss_sum;
     job->interval.loss_samples += result.n_samples;
+    return BPT_OK;
+}
+
+bpt_status bpt_job_apply(bpt_job *job, float rate) {
+    BPT_TRY(name_step(job, job->count.steps, bpt_network_apply(job->network, rate)));
+    bpt_step_trace_end(job->trace);
     return BPT_OK;
 }
 
@@ -243,7 +249,8 @@ bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
     const uint64_t start_ns = bpt_clock_ns();
     contribution mine = {0}, all;
     bpt_step_trace_pause(job->trace);
-    const bpt_status status = name_step(job, evaluate_part(job, together, &mine));
+    const bpt_status status =
+        name_step(job, job->count.steps + 1, evaluate_part(job, together, &mine));
     all = mine;
     BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);
     if (together) BPT_TRY(sum_contributions(job, &mine, &all));

@@ -1,9 +1,12 @@
 #include "tools/train/step_trace.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,13 +19,13 @@ struct bpt_step_trace {
     bpt_pool *pool;
     bpt_trace *spans;
     const char *path; /* borrowed from the options */
-    char **parts;     /* shape [n_ranks]: the file of each rank */
+    char **parts;     /* shape [n_ranks]: the file of each rank until all are joined */
     uint32_t rank, n_ranks;
     uint64_t first, last; /* steps to record */
-    uint64_t step;
+    uint64_t step, step_begin_ns;
     uint64_t n_steps; /* recorded */
     uint64_t origin_ns;
-    bool records, written;
+    bool records;
 };
 
 static bpt_status agree(const bpt_step_trace *t, bpt_status status) {
@@ -49,22 +52,60 @@ static bpt_status write_part(const bpt_step_trace *t) {
     return bpt_trace_write(t->spans, &process, t->parts[t->rank]);
 }
 
-static bpt_status reserve(bpt_step_trace *t) {
+/* Hidden, and with the number of a process of now: no file of the user's. */
+static bpt_status name_parts(bpt_step_trace *t, uint64_t process) {
+    const char *const slash = strrchr(t->path, '/');
+    const char *const base = slash ? slash + 1 : t->path;
     BPT_TRY(BPT_NEW("trace parts", t->n_ranks, &t->parts));
     for (uint32_t r = 0; r < t->n_ranks; r++)
-        BPT_TRY(bpt_strf(&t->parts[r], "%s.rank-%" PRIu32, t->path, r));
+        BPT_TRY(bpt_strf(&t->parts[r], "%.*s.%s.%" PRIu64 ".rank-%" PRIu32, (int)(base - t->path),
+                         t->path, base, process, r));
+    return BPT_OK;
+}
+
+/* Opens the file for writing as the join will, but leaves what is there. */
+static bpt_status try_file(const char *path) {
+    const bool existed = bpt_path_exists(path);
+    const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (file < 0) return bpt_fail_errno(errno, "write", path);
+    (void)close(file);
+    if (!existed) (void)unlink(path);
+    return BPT_OK;
+}
+
+/* Better to hear now that something cannot be written. */
+static bpt_status try_files(const bpt_step_trace *t) {
+    if (t->rank == 0) BPT_TRY(try_file(t->path));
+    BPT_TRY(write_part(t));
+    (void)unlink(t->parts[t->rank]);
+    return BPT_OK;
+}
+
+static bpt_status reserve(bpt_step_trace *t, uint64_t process) {
+    BPT_TRY(name_parts(t, process));
     BPT_TRY(bpt_trace_create(bpt_pool_n_workers(t->pool), SPANS_PER_WORKER, &t->spans));
-    return write_part(t); /* better to hear now that it cannot be written */
+    return try_files(t);
+}
+
+/* Between ranks all goes through agree(): none waits for one that failed. */
+static bpt_status open_together(bpt_step_trace *t) {
+    uint64_t process = (uint64_t)getpid();
+    BPT_TRY(choose_origin(t));
+    if (t->comm) BPT_TRY(bpt_comm_broadcast(t->comm, 0, &process, sizeof process));
+    return agree(t, reserve(t, process));
 }
 
 bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm, bpt_pool *pool,
                                bpt_step_trace **out) {
     *out = NULL;
     if (!options->trace) return BPT_OK;
-    bpt_step_trace *t;
+    bpt_step_trace *t = NULL;
     bpt_status status = BPT_NEW("step trace", 1, &t);
     if (comm) status = bpt_comm_agree(comm, status);
-    if (status != BPT_OK) return status;
+    if (status != BPT_OK) {
+        bpt_free(t); /* there, if it was another rank that failed */
+        return status;
+    }
     t->comm = comm;
     t->pool = pool;
     t->path = options->trace;
@@ -74,8 +115,7 @@ bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm,
         t->n_ranks = bpt_comm_size(comm);
     }
     status = bpt_train_trace_steps(options, &t->first, &t->last);
-    if (status == BPT_OK) status = choose_origin(t);
-    if (status == BPT_OK) status = agree(t, reserve(t));
+    if (status == BPT_OK) status = open_together(t);
     if (status != BPT_OK) {
         bpt_step_trace_close(t);
         return status;
@@ -88,7 +128,6 @@ void bpt_step_trace_close(bpt_step_trace *t) {
     if (!t) return;
     bpt_pool_set_trace(t->pool, NULL);
     bpt_trace_free(t->spans);
-    if (!t->written && t->parts && t->parts[t->rank]) (void)unlink(t->parts[t->rank]);
     for (uint32_t r = 0; t->parts && r < t->n_ranks; r++) bpt_free(t->parts[r]);
     bpt_free(t->parts);
     bpt_free(t);
@@ -102,13 +141,15 @@ static void record(bpt_step_trace *t, bool records) {
 void bpt_step_trace_begin(bpt_step_trace *t, uint64_t step) {
     if (!t) return;
     t->step = step;
+    t->step_begin_ns = bpt_clock_ns();
     record(t, step >= t->first && step <= t->last);
 }
 
-void bpt_step_trace_end(bpt_step_trace *t, uint64_t begin_ns) {
+void bpt_step_trace_end(bpt_step_trace *t) {
     if (!t || !t->records) return;
     t->n_steps++;
-    bpt_trace_add(t->spans, 0, (bpt_task_info){.kind = "step"}, t->step, begin_ns, bpt_clock_ns());
+    bpt_trace_add(t->spans, 0, (bpt_task_info){.kind = "step"}, t->step, t->step_begin_ns,
+                  bpt_clock_ns());
 }
 
 void bpt_step_trace_wait(bpt_step_trace *t, const char *what, uint64_t begin_ns) {
@@ -124,8 +165,8 @@ static bpt_status join(const bpt_step_trace *t) {
     size_t n_joined;
     BPT_TRY(bpt_trace_join((const char *const *)t->parts, t->n_ranks, t->path, &n_joined));
     if (n_joined < t->n_ranks)
-        bpt_warn("%s has %zu of %" PRIu32 " ranks: the others' parts lie on their own disks",
-                 t->path, n_joined, t->n_ranks);
+        bpt_warn("%s has %zu of %" PRIu32 " ranks: the others lie on their own disks, like %s",
+                 t->path, n_joined, t->n_ranks, t->parts[t->n_ranks - 1]);
     bpt_info("trace of %" PRIu64 " steps in %s: open it at ui.perfetto.dev", t->n_steps, t->path);
     return BPT_OK;
 }
@@ -138,7 +179,8 @@ bpt_status bpt_step_trace_write(bpt_step_trace *t) {
     if (bpt_trace_lost(t->spans))
         bpt_warn("the trace lost its %" PRIu64 " oldest spans: choose fewer steps",
                  bpt_trace_lost(t->spans));
-    BPT_TRY(agree(t, write_part(t)));
-    t->written = true;
-    return agree(t, t->rank == 0 ? join(t) : BPT_OK);
+    bpt_status status = agree(t, write_part(t));
+    if (status == BPT_OK) status = agree(t, t->rank == 0 ? join(t) : BPT_OK);
+    if (status != BPT_OK) (void)unlink(t->parts[t->rank]);
+    return status;
 }

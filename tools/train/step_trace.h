@@ -13,8 +13,9 @@
 
 typedef struct bpt_step_trace bpt_step_trace;
 
-/** Reserves room and makes sure that the file can be written. Collective: ranks of one machine
- * share a time 0; that of others is when they come here.
+/** Reserves room and makes sure that the file can be written, and each rank's hidden part beside
+ * it; leaves neither, and a file that is there as it is. Collective: ranks of one machine share a
+ * time 0; that of others is when they come here.
  * @param comm borrowed; NULL: there is one rank
  * @param pool borrowed, outlives the trace
  * @param[out] trace caller owns, bpt_step_trace_close(); NULL without --trace
@@ -26,8 +27,8 @@ void bpt_step_trace_close(bpt_step_trace *trace);
 /** Records from here on if --trace-steps names step @p step of this rank, from 1. */
 void bpt_step_trace_begin(bpt_step_trace *trace, uint64_t step);
 
-/** Notes the step that began at @p begin_ns (bpt_clock_ns()) and ends now. */
-void bpt_step_trace_end(bpt_step_trace *trace, uint64_t begin_ns);
+/** Notes the step that ends now. */
+void bpt_step_trace_end(bpt_step_trace *trace);
 
 /** Notes that this thread waited for @p what (a string that stays) from @p begin_ns until now. */
 void bpt_step_trace_wait(bpt_step_trace *trace, const char *what, uint64_t begin_ns);
@@ -35,7 +36,8 @@ void bpt_step_trace_wait(bpt_step_trace *trace, const char *what, uint64_t begin
 /** Stops recording until the next step: what follows is no part of one. */
 void bpt_step_trace_pause(bpt_step_trace *trace);
 
-/** Writes this rank's part; rank 0 joins the parts to one file. Collective.
+/** Writes this rank's part; rank 0 joins the parts to one file. Where it sees not all of them they
+ * stay; if it fails none does. Collective.
  * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_ENOSPC, BPT_ENOENT, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_step_trace_write(bpt_step_trace *trace);
 

@@ -93,7 +93,7 @@ static bpt_status time_step(const bpt_train_options *o, bench *b, double *ms) {
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(
         bpt_network_train(b->network, b->pixels, b->labels, 1e-4f, (float)o->batch_size, &result));
-    bpt_step_trace_end(b->trace, start_ns);
+    bpt_step_trace_end(b->trace);
     *ms = bpt_clock_seconds_since(start_ns) * 1e3;
     return BPT_OK;
 }
@@ -172,8 +172,8 @@ static bpt_status run_bench(const bpt_train_options *o, bench *b) {
             "share");
     bpt_network_visit_times(b->network, print_layer, &busy_ns);
     print_limit(b, &last);
-    BPT_TRY(bpt_step_trace_write(b->trace));
-    return print_summary(o, b);
+    BPT_TRY(print_summary(o, b)); /* first: measured in vain otherwise if the trace fails */
+    return bpt_step_trace_write(b->trace);
 }
 
 bpt_status bpt_train_bench(const bpt_train_options *o) {

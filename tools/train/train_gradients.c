@@ -24,7 +24,7 @@ bpt_status bpt_train_gradients(bpt_job *job) {
         const float rate = bpt_job_rate(job);
         BPT_TRY(bpt_job_step(job, true));
         BPT_TRY(exchange_gradient(job, &reply));
-        BPT_TRY(bpt_network_apply(job->network, rate));
+        BPT_TRY(bpt_job_apply(job, rate));
         bpt_job_note_reply(job, &reply);
         BPT_TRY(bpt_job_report(job));
         BPT_TRY(bpt_train_meet(job, reply.met, &over));

@@ -2,8 +2,10 @@
 
 #include "tools/train/learning_options.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FIELD(name) offsetof(bpt_train_options, name)
@@ -438,14 +440,23 @@ static bpt_status missing(const char *name, const char *hint) {
     return status;
 }
 
+/* Takes one number, digits alone and at least 1, off the text. @return whether there was one */
+static bool parse_step(const char **text, uint64_t *step) {
+    char *end;
+    if (**text < '0' || **text > '9') return false;
+    errno = 0;
+    *step = strtoull(*text, &end, 10);
+    *text = end;
+    return errno == 0 && *step >= 1;
+}
+
 bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last) {
-    int end = 0;
-    const char *const text = o->trace_steps;
-    if (sscanf(text, "%" SCNu64 "-%" SCNu64 "%n", first, last, &end) == 2 && text[end] == '\0' &&
-        strspn(text, "0123456789-") == strlen(text) && *first >= 1 && *first <= *last)
+    const char *text = o->trace_steps;
+    if (parse_step(&text, first) && *text++ == '-' && parse_step(&text, last) && !*text &&
+        *first <= *last)
         return BPT_OK;
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "option --trace-steps: '%s' is no range of steps", text);
+        bpt_fail(BPT_EUSAGE, "option --trace-steps: '%s' is no range of steps", o->trace_steps);
     bpt_hint("first and last step, from 1, e.g. --trace-steps 11-20");
     return status;
 }
