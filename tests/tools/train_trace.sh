@@ -53,6 +53,7 @@ run 0 "$train" --model tiny.yaml --bench 9 --batch-size 16 --threads 2 --trace b
 look b.json 3 5 1
 run 0 "$train" --data data --model tiny.yaml --output runs/one --epochs 1 --threads 2 --trace one.json
 look one.json 1 10 1 data
+grep -q '^trace:' runs/one/config.yaml && die "a repeated run would replace the trace"
 run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/two --epochs 2 --threads 1 \
     --update allreduce --trace two.json --trace-steps 2-4
 look two.json 2 4 2 data gradients

@@ -54,7 +54,9 @@ static bpt_status open_first(bpt_job *job) {
     }
     BPT_TRY(bpt_run_folder_open(o->output, mode, &job->run));
     bpt_train_options repeat = *o;
-    repeat.force = false; /* whoever repeats the run does not mean to lose it */
+    /* Whoever repeats the run does not mean to lose this one, nor its trace. */
+    repeat.force = false;
+    repeat.trace = NULL;
     return bpt_run_folder_config(job->run, &bpt_train_command, &repeat);
 }
 
