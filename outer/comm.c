@@ -36,8 +36,7 @@ static void skip_displays(void) {
 }
 
 /* A process that no mpirun has started would start a server of Open MPI, to be able to start
- * others. It starts none; and such a server was seen to outlive its process and to take all memory.
- */
+ * others. It starts none; and one such server was seen to take all memory of a machine. */
 static void start_no_server(void) {
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
 }
