@@ -46,8 +46,7 @@ typedef enum bpt_stealing {
 
 /** One policy. */
 typedef struct bpt_policy {
-    const char *name;    /* "critical-path" */
-    const char *summary; /* half a sentence for --help */
+    const char *name; /* "critical-path" */
 
     /** Writes the keys, each at least 1: of ready tasks the greatest is taken first, the lower id
      * among equals. NULL: in the order of becoming ready.

@@ -6,7 +6,6 @@ static void keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
 
 const bpt_policy bpt_policy_critical_path = {
     .name = "critical-path",
-    .summary = "longest path first, near its input, idle workers steal",
     .keys = keys,
     .place = bpt__earliest_finish,
     .stays = true,

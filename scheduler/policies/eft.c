@@ -6,7 +6,6 @@ static void keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
 
 const bpt_policy bpt_policy_eft = {
     .name = "eft",
-    .summary = "to the worker that should finish it first, for unlike workers",
     .keys = keys,
     .place = bpt__earliest_finish,
     .stealing = BPT_STEAL_ALIKE,

@@ -7,7 +7,6 @@ static unsigned place(const bpt_policy_view *v, uint32_t id, unsigned maker) {
 
 const bpt_policy bpt_policy_fifo = {
     .name = "fifo",
-    .summary = "one queue, in the order of becoming ready",
     .place = place,
     .stealing = BPT_STEAL_ANY,
 };

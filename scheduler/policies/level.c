@@ -29,7 +29,6 @@ static unsigned place(const bpt_policy_view *v, uint32_t id, unsigned maker) {
 
 const bpt_policy bpt_policy_level = {
     .name = "level",
-    .summary = "level by level (BPT-CNN), to the worker with the least assigned work",
     .keys = keys,
     .place = place,
     .stealing = BPT_STEAL_NEVER,

@@ -8,6 +8,8 @@ good=("${common[@]}" --epochs 1)
 
 # ---- options ----
 
+fails_well 2 "$train" --model tiny.yaml --bench 1 --policy fiffo
+says "the policies are critical-path, level, eft, fifo"
 fails_well 2 "$train" "${good[@]}" --output runs/x --epoch 3
 says 'unknown option "epoch"'
 says 'did you mean "epochs"'

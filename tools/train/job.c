@@ -33,7 +33,7 @@ static bpt_status open_network(bpt_job *job) {
     BPT_TRY(bpt_model_load(o->model, &shape, &job->model));
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = job->n_threads;
-    pool.policy = bpt_policy_at((size_t)o->policy);
+    BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &job->pool));
     BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_learning(o), job->pool,
                                &job->network));

@@ -64,7 +64,7 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = b->n_threads;
-    pool.policy = bpt_policy_at((size_t)o->policy);
+    BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &b->pool));
     BPT_TRY(
         bpt_network_create(b->model, o->batch_size, bpt_train_learning(o), b->pool, &b->network));

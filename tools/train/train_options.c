@@ -1,5 +1,6 @@
 #include "tools/train/train_options.h"
 
+#include "scheduler/policy.h"
 #include "tools/train/learning_options.h"
 
 #include <errno.h>
@@ -305,11 +306,12 @@ static const bpt_option rows[] = {
      .unit = "N",
      .help = "threads of a rank; 0: all cores it may use"},
     {.name = "policy",
-     .type = BPT_OPTION_CHOICE,
+     .type = BPT_OPTION_TEXT,
      .offset = FIELD(policy),
      .value = "critical-path",
-     .choices = "critical-path|level|eft|fifo",
-     .help = "which task a thread takes next; changes no result"},
+     .unit = "NAME",
+     .help = "which task a thread takes next: critical-path, level, eft or\n"
+             "fifo; changes no result"},
     {.name = "loader-threads",
      .type = BPT_OPTION_INT,
      .offset = FIELD(loader_threads),
@@ -470,6 +472,8 @@ static bpt_status check_trace(const bpt_train_options *o) {
 }
 
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
+    const bpt_policy *policy;
+    BPT_TRY(bpt_policy_find(o->policy, &policy));
     BPT_TRY(check_trace(o));
     if (o->replay) return BPT_OK;
     if (!o->model) return missing("model", "e.g. --model lenet");

@@ -46,7 +46,7 @@ typedef struct bpt_train_options {
     int partition; /* bpt_partition_choice */
     int64_t idpa_rounds, sync_every, max_staleness;
     /* this machine */
-    int policy; /* for bpt_policy_at() */
+    const char *policy; /* for bpt_policy_find() */
     int64_t threads, loader_threads, prefetch;
     /* run */
     int64_t checkpoint_every, checkpoint_keep;
