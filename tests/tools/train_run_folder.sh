@@ -98,3 +98,50 @@ for n in 1 2; do
     says "runs/old is finished already"
     [ "$(sums runs/old)" = "$before" ] || die "a finished run was changed"
 done
+
+# ---- a stop before the first step ----
+
+late() { # SECONDS COMMAND...: what one rank is to wait before
+    sleep "$1" && shift && exec "$@"
+}
+export -f late
+# The first rank waits for the second one in MPI_Init: it is told to stop there.
+for signal in TERM USR1 INT; do
+    for way in "" "--resume auto"; do
+        # shellcheck disable=SC2206 # several words
+        job=("$train" "${good[@]}" --output runs/soon --update sgwu $way)
+        start_ranks 1 "${job[@]}" : -np 1 bash -c 'late "$@"' late 1.5 "${job[@]}"
+        sleep 1
+        kill -s $signal "$(rank_process 1)" || die "there is no rank"
+        finish 75
+        says "stopped before the first step, nothing is changed"
+        says "hint: give the same command again"
+        [ "$(grep -c '^bpt-train: ' err)" -eq 1 ] || die "not one line that says it stopped"
+        [ ! -e runs/soon ] || die "it leaves $(find runs/soon)"
+    done
+done
+# From the first moment at which signals are caught on: 75, and the same command goes on.
+pending() { # PROCESS: whether SIGTERM still kills it
+    ! [ $((0x$(sed -n 's/^SigCgt:\t*0*//p' "/proc/$1/status") & 0x4000)) -ne 0 ]
+}
+for wait in 0 0.05 0.1 0.2 0.4; do
+    start "$train" "${good[@]}" --epochs 200 --output runs/moment --resume auto
+    while pending "$pid"; do :; done
+    sleep $wait
+    kill -s TERM "$pid"
+    finish 75
+done
+run 0 "$train" "${good[@]}" --output runs/one-epoch
+rm -rf runs/moment
+start "$train" "${good[@]}" --output runs/moment --resume auto
+while pending "$pid"; do :; done
+kill -s TERM "$pid"
+finish 75
+run 0 "$train" "${good[@]}" --output runs/moment --resume auto
+same_weights runs/one-epoch runs/moment
+
+# What has nothing to save ends by the signal, as it is used to.
+start "$train" --model tiny.yaml --bench 1000000 --threads 1
+await out '"step": 2'
+kill -s TERM "$pid"
+finish 143

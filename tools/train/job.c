@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/rank_threads.h"
+#include "tools/train/signals.h"
 
 static bpt_status open_data(bpt_job *job) {
     const bpt_train_options *o = job->options;
@@ -75,11 +76,28 @@ static void say_what_starts(const bpt_job *job) {
     }
 }
 
+/* A job that is told to stop before it has changed anything just ends; later ones save a checkpoint
+ * at their first step. One rank is told, all have to know. */
+static bpt_status stop_if_told(bpt_job *job) {
+    const bool told = bpt_signals_stop();
+    bool *all, any = false;
+    BPT_TRY(bpt_comm_agree(job->comm, BPT_NEW("who is told to stop", job->n_ranks, &all)));
+    bpt_status status = bpt_comm_allgather(job->comm, &told, sizeof told, all);
+    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) any = any || all[r];
+    bpt_free(all);
+    if (status != BPT_OK || !any) return status;
+    status = bpt_fail(BPT_ESTOPPED, "stopped before the first step, nothing is changed");
+    bpt_hint("give the same command again");
+    return status;
+}
+
 static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads));
     BPT_TRY(bpt_comm_agree(job->comm, open_data(job)));
+    BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
+    BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt__job_open_run(job));
     if (job->finished) {
         bpt_info("%s is finished already", job->options->output);
