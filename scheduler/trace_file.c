@@ -106,7 +106,7 @@ static bpt_status open_temporary(output *o) {
     umask(mask);
     if (fd >= 0 && fchmod(fd, 0666 & ~mask) == 0) o->file = fdopen(fd, "w");
     if (o->file) return BPT_OK;
-    const bpt_status status = bpt_fail_errno(errno, "write", o->path);
+    const bpt_status status = bpt_fail_write(errno, "write", o->path);
     if (fd >= 0) {
         close(fd);
         (void)unlink(o->temporary);
@@ -120,7 +120,7 @@ static bpt_status open_output(const char *path, output *o) {
     *o = (output){.path = path};
     if (stat(path, &there) != 0 || S_ISREG(there.st_mode)) return open_temporary(o);
     o->file = fopen(path, "w");
-    return o->file ? BPT_OK : bpt_fail_errno(errno, "write", path);
+    return o->file ? BPT_OK : bpt_fail_write(errno, "write", path);
 }
 
 /* Puts the file in its place, or, after an error, leaves what was there. */
@@ -128,10 +128,10 @@ static bpt_status close_output(output *o, bpt_status status) {
     errno = 0;
     const bool failed = ferror(o->file) != 0;
     if ((fclose(o->file) != 0 || failed) && status == BPT_OK)
-        status = bpt_fail_errno(errno ? errno : EIO, "write", o->path);
+        status = bpt_fail_write(errno ? errno : EIO, "write", o->path);
     if (!o->temporary) return status;
     if (status == BPT_OK && rename(o->temporary, o->path) != 0)
-        status = bpt_fail_errno(errno, "write", o->path);
+        status = bpt_fail_write(errno, "write", o->path);
     if (status != BPT_OK) (void)unlink(o->temporary);
     bpt_free(o->temporary);
     return status;

@@ -102,6 +102,7 @@ int main(int argc, char **argv) {
     bpt_option_request request = BPT_REQUEST_RUN;
     bpt_option_set *set = NULL;
     bpt_comm *comm = NULL;
+    bpt_program_begin();
     bpt_signals_catch(); /* first: a stop while the job starts is a stop like any other */
     bpt_log_setup(0, BPT_LOG_INFO);
     if (argc == 1) {

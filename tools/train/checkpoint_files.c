@@ -256,8 +256,8 @@ bpt_status bpt_checkpoint_place(const char *from, const char *to) {
     BPT_TRY(bpt_strf(&aside, "%s.old", to));
     bpt_status status = bpt_checkpoint_remove(aside);
     if (status == BPT_OK && rename(to, aside) != 0 && errno != ENOENT)
-        status = bpt_fail_errno(errno, "rename", to);
-    if (status == BPT_OK && rename(from, to) != 0) status = bpt_fail_errno(errno, "rename to", to);
+        status = bpt_fail_write(errno, "rename", to);
+    if (status == BPT_OK && rename(from, to) != 0) status = bpt_fail_write(errno, "rename to", to);
     if (status == BPT_OK) status = bpt_checkpoint_remove(aside);
     bpt_free(aside);
     return status;
@@ -271,7 +271,7 @@ bpt_status bpt_checkpoint_remove(const char *folder) {
     if (unlink(done) == 0)
         status = bpt_dir_sync(folder);
     else if (errno != ENOENT)
-        status = bpt_fail_errno(errno, "remove", done);
+        status = bpt_fail_write(errno, "remove", done);
     bpt_free(done);
     return status == BPT_OK ? bpt_dir_remove(folder) : status;
 }

@@ -152,7 +152,7 @@ static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
 /* The configuration is the last to go: until then the folder is known as a run. */
 static bpt_status remove_all(const bpt_run_folder *run) {
     DIR *dir = opendir(run->path);
-    if (!dir) return bpt_fail_errno(errno, "list", run->path);
+    if (!dir) return bpt_fail_write(errno, "list", run->path);
     bpt_status status = BPT_OK;
     for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));)
         if (!is_dots(e->d_name) && strcmp(e->d_name, BPT_RUN_LOCK_NAME) != 0 &&
@@ -238,7 +238,7 @@ bpt_status bpt_run_folder_config(const bpt_run_folder *run, const bpt_command *c
     char *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
-    if (!memory) return bpt_fail_errno(errno, "write", CONFIG);
+    if (!memory) return bpt_fail_write(errno, "write", CONFIG);
     fprintf(memory, "%s; repeat with: %s --config THIS --output NEW\n", signature, command->name);
     bpt_options_print(command, values, memory);
     bpt_status status = BPT_OK;
@@ -271,7 +271,7 @@ static bpt_status open_metrics(bpt_run_folder *run) {
     char *path;
     BPT_TRY(entry(run->path, METRICS, &path));
     run->metrics = fopen(path, "a+");
-    const bpt_status status = run->metrics ? BPT_OK : bpt_fail_errno(errno, "open", path);
+    const bpt_status status = run->metrics ? BPT_OK : bpt_fail_write(errno, "open", path);
     if (run->metrics) cut_torn_line(run->metrics);
     bpt_free(path);
     return status;
@@ -285,7 +285,7 @@ bpt_status bpt_run_folder_metric(bpt_run_folder *run, bpt_json_writer *event) {
     const bool written = fwrite(text, 1, length, run->metrics) == length &&
                          fputc('\n', run->metrics) != EOF && fflush(run->metrics) == 0;
     bpt_json_reset(event);
-    return written ? BPT_OK : bpt_fail_errno(errno, "write", METRICS);
+    return written ? BPT_OK : bpt_fail_write(errno, "write", METRICS);
 }
 
 bpt_status bpt_run_folder_json(const bpt_run_folder *run, const char *name, bpt_json_writer *json) {

@@ -52,7 +52,7 @@ static void say_who(int fd) {
 static bpt_status try_lock(const char *run, const char *path, int *fd, bool *again) {
     *again = false;
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (*fd < 0) return bpt_fail_errno(errno, "open", path);
+    if (*fd < 0) return bpt_fail_write(errno, "open", path);
     bpt_status status = BPT_OK;
     if (flock(*fd, LOCK_EX | LOCK_NB) == 0)
         *again = !is_still_there(*fd, path);

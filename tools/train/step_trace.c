@@ -67,7 +67,7 @@ static bpt_status name_parts(bpt_step_trace *t, uint64_t process) {
 static bpt_status try_file(const char *path) {
     const bool existed = bpt_path_exists(path);
     const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file < 0) return bpt_fail_errno(errno, "write", path);
+    if (file < 0) return bpt_fail_write(errno, "write", path);
     (void)close(file);
     if (!existed) (void)unlink(path);
     return BPT_OK;
