@@ -123,11 +123,7 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     BPT_TRY_GOTO(status, bpt_comm_broadcast(job->comm, 0, &job->eval_due, sizeof job->eval_due),
                  done);
     if (c) bpt_info("going on from %s at epoch %.2f", c->path, bpt_job_epoch(job));
-    if (c && !c->exact && job->rank == 0)
-        bpt_warn(
-            "%s is of another job (%s differs): the optimiser's state and the order of "
-            "samples start anew",
-            c->path, c->differs);
+    bpt_checkpoint_warn(job, c);
 done:
     bpt_free(weights);
     bpt_checkpoint_close(&checkpoint);
