@@ -14,7 +14,8 @@
 typedef struct bpt_step_trace bpt_step_trace;
 
 /** Reserves room and makes sure that the file can be written, and each rank's hidden part beside
- * it; leaves neither, and a file that is there as it is. Collective: ranks of one machine share a
+ * it; leaves neither, and a file that is there as it is. Removes parts that killed jobs left beside
+ * a trace of this name. Collective: ranks of one machine share a
  * time 0; that of others is when they come here.
  * @param comm borrowed; NULL: there is one rank
  * @param pool borrowed, outlives the trace
