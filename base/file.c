@@ -82,8 +82,12 @@ static bpt_status write_all(int fd, const char *path, const char *data, size_t s
         if (n < 0) return bpt_fail_write(errno, "write", path);
         done += (size_t)n;
     }
-    if (fsync(fd) != 0) return bpt_fail_write(errno, "flush", path);
     return BPT_OK;
+}
+
+static bpt_status write_parts(int fd, const char *path, const bpt_bytes *parts, size_t n_parts) {
+    for (size_t i = 0; i < n_parts; i++) BPT_TRY(write_all(fd, path, parts[i].data, parts[i].size));
+    return fsync(fd) == 0 ? BPT_OK : bpt_fail_write(errno, "flush", path);
 }
 
 /* The folder that holds @p path, as a new string. */
@@ -115,6 +119,10 @@ bpt_status bpt_dir_sync(const char *path) {
 }
 
 bpt_status bpt_file_write(const char *path, const void *data, size_t size) {
+    return bpt_file_write_parts(path, &(bpt_bytes){data, size}, 1);
+}
+
+bpt_status bpt_file_write_parts(const char *path, const bpt_bytes *parts, size_t n_parts) {
     /* The names and the folder come before the rename: after it only a flush may fail. */
     char *temporary = NULL, *parent = NULL;
     int folder;
@@ -128,7 +136,7 @@ bpt_status bpt_file_write(const char *path, const void *data, size_t size) {
         close(folder);
         goto free_names;
     }
-    status = write_all(fd, temporary, data, size);
+    status = write_parts(fd, temporary, parts, n_parts);
     if (close(fd) != 0 && status == BPT_OK) status = bpt_fail_write(errno, "close", temporary);
     if (status == BPT_OK && rename(temporary, path) != 0)
         status = bpt_fail_write(errno, "rename to", path);

@@ -35,6 +35,15 @@ bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t
  *         <folder>): then the new file is in place, and a crash may still bring the old one back */
 bpt_status bpt_file_write(const char *path, const void *data, size_t size);
 
+/** Bytes of somebody else's. */
+typedef struct bpt_bytes {
+    const void *data;
+    size_t size;
+} bpt_bytes;
+
+/** Likewise for a file whose parts, shape [n_parts], lie in several places: none is copied. */
+bpt_status bpt_file_write_parts(const char *path, const bpt_bytes *parts, size_t n_parts);
+
 /** Flushes a folder's entries to disk. @return BPT_OK, BPT_EIO */
 bpt_status bpt_dir_sync(const char *path);
 

@@ -113,6 +113,16 @@ static void test_write_replaces_a_file(void **state) {
     assert_int_equal(count_entries(support_scratch(), "written"), 1);
 }
 
+static void test_write_joins_parts(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE];
+    const bpt_bytes parts[] = {{"one ", 4}, {NULL, 0}, {"two", 3}};
+    assert_int_equal(bpt_file_write_parts(support_path(path, "joined"), parts, 3), BPT_OK);
+    assert_content(path, "one two");
+    assert_int_equal(bpt_file_write_parts(path, NULL, 0), BPT_OK);
+    assert_content(path, "");
+}
+
 static void test_write_without_a_folder_in_the_path(void **state) {
     (void)state;
     char *before = getcwd(NULL, 0);
@@ -267,6 +277,7 @@ int main(void) {
         cmocka_unit_test(test_read_gives_every_byte),
         cmocka_unit_test(test_read_refuses_with_path_and_reason),
         cmocka_unit_test(test_write_replaces_a_file),
+        cmocka_unit_test(test_write_joins_parts),
         cmocka_unit_test(test_write_without_a_folder_in_the_path),
         cmocka_unit_test(test_write_into_nothing_is_refused),
         cmocka_unit_test(test_write_that_runs_out_of_memory_keeps_the_old_file),

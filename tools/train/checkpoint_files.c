@@ -14,20 +14,13 @@
 
 enum { FORMAT = 2 }; /* of DONE */
 
-static const size_t max_file_bytes = (size_t)1 << 40;
-
 bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_checkpoint_file *file) {
-    char *path, *data;
-    size_t size;
+    char *path;
     BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
-    const bpt_status status = bpt_file_read(path, max_file_bytes, &data, &size);
+    const bpt_status status = bpt_checksum_file(path, &file->bytes, &file->checksum);
     bpt_free(path);
-    BPT_TRY(status);
     snprintf(file->name, sizeof file->name, "%s", name);
-    file->bytes = size;
-    file->checksum = bpt_checksum(data, size);
-    bpt_free(data);
-    return BPT_OK;
+    return status;
 }
 
 /* ---- DONE ---- */
