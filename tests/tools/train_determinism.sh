@@ -28,8 +28,7 @@ for policy in level eft fifo; do
 done
 
 # allreduce follows the one-rank trajectory: loss on the whole test split after each of 20 steps.
-# A rate at which rounding is not blown up: the trajectory itself must not be chaotic.
-steps=(--lr 0.01 --batch-size 50 --epochs 0.5 --eval-every 0.025 --warmup-epochs 0.1)
+steps=(--batch-size 50 --epochs 0.5 --eval-every 0.025 --warmup-epochs 0.1)
 run 0 "$train" "${common[@]}" "${steps[@]}" --output runs/local --update local
 for n in 1 2 3 4; do
     run 0 ranks $n "$train" "${common[@]}" "${steps[@]}" --output runs/sum-$n --update allreduce
