@@ -174,6 +174,14 @@ static const bpt_option rows[] = {
      .max = 1,
      .unit = "E",
      .help = "part of every label that goes to all classes alike, in training"},
+    {.name = "augment",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(augment),
+     .value = "none",
+     .unit = "LIST",
+     .help = "what is done to training images, in this order, e.g. crop=4,flip:\n"
+             "crop=P a window of the image's size out of it with P black pixels\n"
+             "around; flip mirrors half of them left to right"},
     {.name = "schedule",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(schedule),
@@ -471,9 +479,17 @@ static bpt_status check_trace(const bpt_train_options *o) {
     return BPT_OK;
 }
 
+bpt_augment bpt_train_augment(const bpt_train_options *o) {
+    bpt_augment augment = {.n = 0};
+    bpt_augment_parse(o->augment, &augment);
+    return augment;
+}
+
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
     const bpt_policy *policy;
+    bpt_augment augment;
     BPT_TRY(bpt_policy_find(o->policy, &policy));
+    BPT_TRY(bpt_augment_parse(o->augment, &augment));
     BPT_TRY(check_trace(o));
     if (o->replay) return BPT_OK;
     if (!o->model) return missing("model", "e.g. --model lenet");
