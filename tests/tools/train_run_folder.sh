@@ -105,14 +105,24 @@ late() { # SECONDS COMMAND...: what one rank is to wait before
     sleep "$1" && shift && exec "$@"
 }
 export -f late
+catches() { # PROCESS: until it is bpt-train and catches SIGHUP, the last that it sets
+    local left=400 # 20 s
+    until [ "$(cat "/proc/$1/comm" 2>/dev/null)" = bpt-train ] &&
+        [ $((0x$(sed -n 's/^SigCgt:\t*0*//p' "/proc/$1/status") & 1)) -ne 0 ]; do
+        [ $((left--)) -gt 0 ] || die "it catches no signals"
+        sleep 0.05
+    done
+}
 # The first rank waits for the second one in MPI_Init: it is told to stop there.
 for signal in TERM USR1 INT; do
     for way in "" "--resume auto"; do
         # shellcheck disable=SC2206 # several words
         job=("$train" "${good[@]}" --output runs/soon --update sgwu $way)
-        start_ranks 1 "${job[@]}" : -np 1 bash -c 'late "$@"' late 1.5 "${job[@]}"
-        sleep 1
-        kill -s $signal "$(rank_process 1)" || die "there is no rank"
+        start_ranks 1 "${job[@]}" : -np 1 bash -c 'late "$@"' late 4 "${job[@]}"
+        until first=$(rank_process 1) && [ -n "$first" ]; do sleep 0.05; done
+        catches "$first"
+        [ -z "$(rank_process 2)" ] || die "signals are caught only once all ranks are there"
+        kill -s $signal "$first"
         finish 75
         says "stopped before the first step, nothing is changed"
         says "hint: give the same command again"
@@ -121,12 +131,9 @@ for signal in TERM USR1 INT; do
     done
 done
 # From the first moment at which signals are caught on: 75, and the same command goes on.
-pending() { # PROCESS: whether SIGTERM still kills it
-    ! [ $((0x$(sed -n 's/^SigCgt:\t*0*//p' "/proc/$1/status") & 0x4000)) -ne 0 ]
-}
 for wait in 0 0.05 0.1 0.2 0.4; do
     start "$train" "${good[@]}" --epochs 200 --output runs/moment --resume auto
-    while pending "$pid"; do :; done
+    catches "$pid"
     sleep $wait
     kill -s TERM "$pid"
     finish 75
@@ -134,7 +141,7 @@ done
 run 0 "$train" "${good[@]}" --output runs/one-epoch
 rm -rf runs/moment
 start "$train" "${good[@]}" --output runs/moment --resume auto
-while pending "$pid"; do :; done
+catches "$pid"
 kill -s TERM "$pid"
 finish 75
 run 0 "$train" "${good[@]}" --output runs/moment --resume auto
