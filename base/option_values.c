@@ -86,8 +86,9 @@ static bpt_status parse_choice(const bpt_option *o, const char *text, int *out) 
 
 static bpt_status parse_pair(const bpt_option *o, const char *text, int64_t out[2]) {
     char first[32];
-    const size_t length = strcspn(text, " ");
-    if (length >= sizeof first || !text[length]) return bad_value(o, text, "two whole numbers");
+    const size_t length = strcspn(text, " x");
+    if (length >= sizeof first || !text[length] || !text[length + 1])
+        return bad_value(o, text, "two whole numbers like 32 48 or 32x48");
     memcpy(first, text, length);
     first[length] = '\0';
     int64_t pair[2];

@@ -144,14 +144,14 @@ static void print_value(const bpt_option *o, const void *field, FILE *out) {
         print_choice(o, *(const int *)field, out);
         break;
     case BPT_OPTION_PAIR:
-        fprintf(out, "\"%" PRId64 " %" PRId64 "\"", ((const int64_t *)field)[0],
+        fprintf(out, "[%" PRId64 ", %" PRId64 "]", ((const int64_t *)field)[0],
                 ((const int64_t *)field)[1]);
         break;
     case BPT_OPTION_LIST:
-        fputc('"', out);
+        fputc('[', out);
         for (size_t i = 0; i < BPT_OPTION_LIST_MAX && ((const int64_t *)field)[i] >= 0; i++)
-            fprintf(out, "%s%" PRId64, i ? "," : "", ((const int64_t *)field)[i]);
-        fputc('"', out);
+            fprintf(out, "%s%" PRId64, i ? ", " : "", ((const int64_t *)field)[i]);
+        fputc(']', out);
         break;
     }
 }

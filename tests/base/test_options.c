@@ -47,6 +47,9 @@ static void test_command_line_sets_every_type(void **state) {
         "--force=true|--epochs=20|--cache=3G|--lr=2.5e-3|--model=a b|--data=/d|--device=cuda|"
         "--resize=32 48|--sync=1,2|--rank=9",
         "-f|-e|20|--cache|3145728K|-l|.0025|-m|a b|--data|/d|-d|cuda|-r|32|48|--sync|1,2,|--rank|9",
+        "-f|-e|20|--cache|3G|-l|.0025|-m|a b|--data|/d|-d|cuda|-r|32x48|--sync|1,2,|--rank|9",
+        "-f|-e|20|--cache|3G|-l|.0025|-m|a b|--data|/d|-d|cuda|-r32x48|--sync|1,2,|--rank|9",
+        "-f|-e|20|--cache|3G|-l|.0025|-m|a b|--data|/d|-d|cuda|--resize=32x48|--sync|1,2,|--rank|9",
         "-f|-e20|--cache|3221225472|-l0.0025|-ma b|--data|/d|-dcuda|-r32 48|--sync|1,2|--rank|9",
         "--epochs|3|--epochs|20|--force=false|--force|--cache|3072M|--lr|0.0025|--model|x|"
         "--model|a b|--data|/d|--device|cpu|--device|cuda|--resize|1|1|--resize|32|48|--sync|5|"
@@ -154,7 +157,7 @@ static void test_unknown_options_propose_the_nearest(void **state) {
 static void test_wrong_values_are_refused(void **state) {
     (void)state;
     sample_refused("--epochs", "option epochs needs a value", NULL);
-    sample_refused("--resize|3", "option resize needs a value", NULL);
+    sample_refused("--resize|3", "option resize takes two whole numbers like 32 48 or 32x48", NULL);
     sample_refused("--epochs|ten", "option epochs: \"ten\" is not a whole number", NULL);
     sample_refused("--epochs|3x", "option epochs: \"3x\" is not a whole number", NULL);
     sample_refused("--epochs=", "option epochs: \"\" is not a whole number", NULL);
@@ -168,7 +171,15 @@ static void test_wrong_values_are_refused(void **state) {
                    "choose one of auto|cpu|cuda");
     sample_refused("--device|aut", "option device: \"aut\" is not known", NULL);
     sample_refused("--device=", "option device: \"\" is not known", NULL);
-    sample_refused("--resize=3", "option resize: \"3\" is not two whole numbers", NULL);
+    static const char *const pairs[] = {"3", "3x", "", "x", "3 "};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char line[64], text[128];
+        snprintf(line, sizeof line, "--resize=%s", pairs[i]);
+        snprintf(text, sizeof text,
+                 "option resize: \"%s\" is not two whole numbers like 32 48 or 32x48", pairs[i]);
+        sample_refused(line, text, NULL);
+    }
+    sample_refused("--resize|3x4x5", "option resize: \"4x5\" is not a whole number", NULL);
     sample_refused("--resize|3|x", "option resize: \"x\" is not a whole number", NULL);
     static const char *const sizes[] = {"1T", "1KB", "K", "-1", " -1", "1.5M", "", "99999999999G"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
