@@ -300,6 +300,11 @@ bpt_option_source bpt_option_where(const bpt_option_set *set, const char *name) 
     return o ? set->sources[o - set->command->options] : BPT_SOURCE_DEFAULT;
 }
 
+bool bpt_option_is_default(const bpt_command *command, const char *name, const void *values) {
+    const bpt_option *o = find_option(command, name, strlen(name));
+    return o && bpt__option_is_default(o, (const char *)values + o->offset);
+}
+
 const char *bpt_option_overridden(const bpt_option_set *set, const char *name) {
     const bpt_option *o = find_option(set->command, name, strlen(name));
     return o ? set->overridden[o - set->command->options] : NULL;

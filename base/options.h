@@ -90,6 +90,11 @@ char *const *bpt_option_operands(const bpt_option_set *set, int *n);
 /** @return where the value of option @p name (which must be in the table) comes from */
 bpt_option_source bpt_option_where(const bpt_option_set *set, const char *name);
 
+/** @return whether option @p name (which must be in the table) has its default, wherever it comes
+ * from
+ * @param values the struct that bpt_options_parse() filled */
+bool bpt_option_is_default(const bpt_command *command, const char *name, const void *values);
+
 /** @return what the configuration file says of option @p name where the command line overrides it,
  * as text; NULL where it does not or says nothing. Borrowed from the set */
 const char *bpt_option_overridden(const bpt_option_set *set, const char *name);

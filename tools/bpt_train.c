@@ -3,6 +3,7 @@
 #include "tools/program.h"
 #include "tools/train/job.h"
 #include "tools/train/learning_options.h"
+#include "tools/train/option_uses.h"
 #include "tools/train/replay.h"
 #include "tools/train/signals.h"
 #include "tools/train/train_bench.h"
@@ -59,8 +60,9 @@ static void end_job(bpt_comm *comm, bpt_status status) {
     bpt_comm_abort(comm, exit_status);
 }
 
-static bpt_status run(const bpt_train_options *options, bpt_comm *comm) {
+static bpt_status run(const bpt_train_options *options, const bpt_option_set *set, bpt_comm *comm) {
     bpt_log_setup((int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
+    if (bpt_comm_rank(comm) == 0) bpt_option_uses_warn_ranks(options, set, bpt_comm_size(comm));
     bpt_signals_catch();
     const bpt_status status = train(options, comm);
     if (status != BPT_OK && status != BPT_ESTOPPED && bpt_comm_size(comm) > 1)
@@ -80,7 +82,9 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
     if (*request != BPT_REQUEST_RUN) return BPT_OK;
     BPT_TRY(bpt_train_options_check(options, *set));
     bpt_learning_options_default(options, *set);
-    if (is_first_of_launch()) bpt_learning_options_warn(options, *set);
+    if (!is_first_of_launch()) return BPT_OK;
+    bpt_option_uses_warn(options, *set);
+    if (!options->bench && !options->replay) bpt_learning_options_warn(options, *set);
     return BPT_OK;
 }
 
@@ -114,7 +118,7 @@ int main(int argc, char **argv) {
     if (parsed == BPT_OK && request == BPT_REQUEST_RUN &&
         !run_alone(&options, argc, argv, &status)) {
         status = bpt_comm_start(&comm);
-        if (status == BPT_OK) status = run(&options, comm);
+        if (status == BPT_OK) status = run(&options, set, comm);
     }
     /* Where all ranks say the same, one says it. */
     const bool says = comm ? bpt_comm_rank(comm) == 0 : is_first_of_launch();

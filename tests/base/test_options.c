@@ -76,6 +76,32 @@ static void test_command_line_sets_every_type(void **state) {
     }
 }
 
+static bool is_default(const char *name, const sample_settings *values) {
+    return bpt_option_is_default(&sample_command, name, values);
+}
+
+static void test_defaults_are_known_as_such(void **state) {
+    (void)state;
+    sample_settings v;
+    static const char *const lines[] = {
+        "",
+        "--force=false|--epochs|10|--cache|65536K|--lr|1e-1|--model|small|--device|auto|"
+        "--resize|0x0|--sync|8,14,18,"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        bpt_option_set *set = sample_parse(lines[i], &v);
+        for (size_t k = 0; k < sample_command.n_options; k++)
+            assert_true(is_default(sample_command.options[k].name, &v));
+        bpt_option_set_free(set);
+    }
+    bpt_option_set *set = sample_parse(
+        "--force|--epochs|20|--cache|3G|--lr|2.5e-3|--model|a|--data|/d|--device|cuda|"
+        "--resize|0|48|--sync|8,14,19|--rank|9",
+        &v);
+    for (size_t k = 0; k < sample_command.n_options; k++)
+        assert_false(is_default(sample_command.options[k].name, &v));
+    bpt_option_set_free(set);
+}
+
 static void test_values_may_look_like_anything(void **state) {
     (void)state;
     sample_settings v;
@@ -340,6 +366,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults_fill_every_field),
         cmocka_unit_test(test_command_line_sets_every_type),
+        cmocka_unit_test(test_defaults_are_known_as_such),
         cmocka_unit_test(test_values_may_look_like_anything),
         cmocka_unit_test(test_operands_are_kept_in_order),
         cmocka_unit_test(test_number_of_operands_is_checked),

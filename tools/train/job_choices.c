@@ -1,13 +1,12 @@
 /* What options leave open and what follows from them and the number of ranks. */
 #include "tools/train/job_parts.h"
+#include "tools/train/option_uses.h"
 
 #include <math.h>
 
 static bpt_status choose_modes(bpt_job *job) {
     const bpt_train_options *o = job->options;
-    job->update = (bpt_update_choice)o->update;
-    if (job->update == BPT_UPDATE_AUTO)
-        job->update = job->n_ranks == 1 ? BPT_UPDATE_LOCAL : BPT_UPDATE_AGWU;
+    job->update = bpt_update_resolve((bpt_update_choice)o->update, job->n_ranks);
     if (job->update == BPT_UPDATE_LOCAL && job->n_ranks > 1) {
         const bpt_status status = bpt_fail(
             BPT_EUSAGE, "--update local trains on one rank, this job has %u", job->n_ranks);
@@ -19,10 +18,12 @@ static bpt_status choose_modes(bpt_job *job) {
         job->partition = job->update == BPT_UPDATE_ALLREDUCE || job->update == BPT_UPDATE_LOCAL
                              ? BPT_PARTITION_EVEN
                              : BPT_PARTITION_IDPA;
-    if (job->update == BPT_UPDATE_LOCAL && job->partition == BPT_PARTITION_IDPA)
-        return bpt_fail(BPT_EUSAGE,
-                        "--partition idpa shares the data out among ranks, this job has "
-                        "one that trains alone");
+    if (job->update == BPT_UPDATE_LOCAL && job->partition == BPT_PARTITION_IDPA) {
+        const bpt_status status = bpt_fail(
+            BPT_EUSAGE, "--partition idpa shares the data out among ranks, this job has one");
+        bpt_hint("leave it out: on several ranks it is the default under agwu and sgwu");
+        return status;
+    }
     return BPT_OK;
 }
 

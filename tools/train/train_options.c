@@ -1,13 +1,6 @@
 #include "tools/train/train_options.h"
 
-#include "scheduler/policy.h"
-#include "tools/train/learning_options.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
 #define FIELD(name) offsetof(bpt_train_options, name)
 
@@ -434,70 +427,4 @@ const bpt_command bpt_train_command = {
 const char *bpt_update_choice_name(bpt_update_choice update) {
     static const char *const names[] = {"auto", "local", "agwu", "sgwu", "allreduce"};
     return names[update];
-}
-
-static bpt_status missing(const char *name, const char *hint) {
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", name);
-    bpt_hint("%s; `bpt-train --help` lists all options", hint);
-    return status;
-}
-
-/* Takes one number, digits alone and at least 1, off the text. @return whether there was one */
-static bool parse_step(const char **text, uint64_t *step) {
-    char *end;
-    if (**text < '0' || **text > '9') return false;
-    errno = 0;
-    *step = strtoull(*text, &end, 10);
-    *text = end;
-    return errno == 0 && *step >= 1;
-}
-
-bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last) {
-    const char *text = o->trace_steps;
-    if (parse_step(&text, first) && *text++ == '-' && parse_step(&text, last) && !*text &&
-        *first <= *last)
-        return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "option --trace-steps: '%s' is no range of steps", o->trace_steps);
-    bpt_hint("first and last step, from 1, e.g. --trace-steps 11-20");
-    return status;
-}
-
-static bpt_status check_trace(const bpt_train_options *o) {
-    uint64_t first, last;
-    BPT_TRY(bpt_train_trace_steps(o, &first, &last));
-    if (o->trace && (o->replay || o->dry_run))
-        return bpt_fail(BPT_EUSAGE, "--trace goes with training and with --bench");
-    return BPT_OK;
-}
-
-bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
-    const bpt_policy *policy;
-    BPT_TRY(bpt_policy_find(o->policy, &policy));
-    BPT_TRY(check_trace(o));
-    if (o->replay) return BPT_OK;
-    if (!o->model) return missing("model", "e.g. --model lenet");
-    if (o->bench == 0) {
-        if (!o->data) return missing("data", "name a dataset made by bpt-ingest");
-        if (!o->output && !o->dry_run)
-            return missing("output", "name a new folder, e.g. runs/first");
-        if (o->input_size[0] || o->classes)
-            return bpt_fail(BPT_EUSAGE,
-                            "--input-size and --classes go with --bench: "
-                            "in training the dataset decides");
-    }
-    if (o->bench && o->data && (o->input_size[0] || o->classes))
-        return bpt_fail(BPT_EUSAGE,
-                        "--input-size and --classes go without --data: "
-                        "the dataset decides");
-    BPT_TRY(bpt_learning_options_check(o, set));
-    if (o->update == BPT_UPDATE_ALLREDUCE && o->partition == BPT_PARTITION_IDPA) {
-        const bpt_status status =
-            bpt_fail(BPT_EUSAGE, "allreduce cuts every batch evenly and takes no --partition idpa");
-        bpt_hint("use --update agwu for shares by measured speed");
-        return status;
-    }
-    if (o->max_staleness >= 0 && o->update != BPT_UPDATE_AGWU && o->update != BPT_UPDATE_AUTO)
-        return bpt_fail(BPT_EUSAGE, "--max-staleness goes with --update agwu");
-    return BPT_OK;
 }

@@ -14,7 +14,7 @@ typedef enum bpt_update_choice {
 } bpt_update_choice;
 
 typedef enum bpt_partition_choice {
-    BPT_PARTITION_AUTO, /* even under allreduce, idpa elsewhere */
+    BPT_PARTITION_AUTO, /* idpa under agwu and sgwu, else even */
     BPT_PARTITION_EVEN,
     BPT_PARTITION_IDPA,
 } bpt_partition_choice;
@@ -69,9 +69,9 @@ const char *bpt_update_choice_name(bpt_update_choice update);
  * @return BPT_OK, BPT_EUSAGE */
 bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last);
 
-/** Checks what no single row of the table can.
+/** Checks what no single row of the table can: what is missing, and what cannot go together.
  * @param set where the options come from
- * @return BPT_OK, BPT_EUSAGE */
+ * @return BPT_OK, BPT_EUSAGE (with hint) */
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set);
 
 #endif
