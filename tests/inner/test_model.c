@@ -228,10 +228,38 @@ static void test_print(void **state) {
     assert_int_equal(bpt_model_load("lenet", NULL, &m), BPT_OK);
     bpt_model_print(m, out);
     fclose(out);
-    assert_non_null(
-        strstr(text, "\nconv2            conv             50x8x8        25050        3.200\n"));
-    assert_non_null(
-        strstr(text, "\ntotal                             10x1x1       431080        4.586\n"));
+    assert_non_null(strstr(text, "\nconv2  conv       50x8x8       25050      3.200\n"));
+    assert_non_null(strstr(text, "\ntotal             10x1x1      431080      4.586\n"));
+    assert_null(strstr(text, "running"));
+    free(text);
+    bpt_model_free(m);
+}
+
+/* Whatever the length of names and numbers: every row has the length of the heading, and ends its
+ * columns where that does. Running statistics are no parameters. */
+static void test_print_in_columns(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    bpt_model *m = must_parse(
+        "name: t\ninput: [100000, 2, 3]\nclasses: 7\nlayers:\n"
+        "  - global_avgpool: {name: a-name-of-thirty-one-characters}\n"
+        "  - batchnorm: {name: b}\n"
+        "  - fc: {outputs: classes}\n");
+    assert_int_equal(bpt_model_parameters(m), 2 * 100000 + 700007);
+    assert_int_equal(bpt_model_running_statistics(m), 2 * 100000);
+    bpt_model_print(m, out);
+    fclose(out);
+    const size_t width = strcspn(text, "\n");
+    const size_t end = (size_t)(strstr(text, "parameters") - text) + sizeof "parameters" - 1;
+    const char *line = text;
+    for (int i = 0; i < 6; i++, line += width + 1) {
+        assert_int_equal(strcspn(line, "\n"), width);
+        assert_true(line[end - 1] != ' ' && line[end] == ' ' && line[end + 1] == ' ');
+    }
+    assert_string_equal(line,
+                        "and 200000 running statistics, which are not learned: no parameters\n");
     free(text);
     bpt_model_free(m);
 }
@@ -416,6 +444,7 @@ int main(void) {
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_override_keeps_zeros),
         cmocka_unit_test(test_print),
+        cmocka_unit_test(test_print_in_columns),
         cmocka_unit_test(test_fusions),
         cmocka_unit_test(test_errors_of_the_head),
         cmocka_unit_test(test_errors_of_layers),

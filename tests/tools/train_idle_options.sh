@@ -11,7 +11,7 @@ refused() { # SAYS OPTION...
     says "$1"
 }
 quiet() { # no warning
-    grep -E 'warn' err && die "warned without need"
+    grep -E 'not used|stays|without effect|not reached' err && die "warned without need"
 }
 
 # ---- on the command line ----

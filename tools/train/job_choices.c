@@ -1,4 +1,5 @@
 /* What options leave open and what follows from them and the number of ranks. */
+#include "base/log.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/option_uses.h"
 
@@ -70,6 +71,22 @@ bpt_status bpt__job_choose(bpt_job *job) {
     BPT_TRY(choose_batch(job));
     choose_rate(job);
     return BPT_OK;
+}
+
+/* Where a run may end late by a good part of itself. Under sgwu the end is a whole number of
+ * exchanges; under agwu an answer may take until the next one. */
+void bpt__job_warn_late_end(const bpt_job *job) {
+    enum { GOOD_PART = 10 };
+    const uint64_t every = (uint64_t)job->options->sync_every * job->batch_all;
+    const uint64_t total = job->total_samples;
+    if (!exchanges_weights(job) || every <= total / GOOD_PART) return;
+    if (job->update == BPT_UPDATE_SGWU && total % every == 0) return;
+    bpt_warn(
+        "a short run: %llu samples, and the end is noticed at an exchange, every %llu; it may come "
+        "up to %llu samples late%s",
+        (unsigned long long)total, (unsigned long long)every,
+        (unsigned long long)(job->update == BPT_UPDATE_AGWU ? 2 * every : every),
+        job->options->sync_every > 1 ? ": lower --sync-every" : "");
 }
 
 /* One step of all ranks is at most an epoch: a larger one would hold samples twice. */
