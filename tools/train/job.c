@@ -108,7 +108,7 @@ static void say_what_starts(const bpt_job *job) {
              job->train->count, job->test->count, (unsigned)job->model->classes);
     bpt_info("%u rank%s, update %s, partition %s, %u thread%s on this rank", job->n_ranks,
              job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
-             job->partition == BPT_PARTITION_IDPA ? "idpa" : "even", job->n_threads,
+             bpt_partition_choice_name(job->partition), job->n_threads,
              job->n_threads == 1 ? "" : "s");
     bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,

@@ -90,7 +90,6 @@ static const char *task_of(const bpt_train_options *o) {
 }
 
 static const char *chosen(const bpt_train_options *o, chooser by) {
-    static const char *const partitions[] = {"auto", "even", "idpa"};
     switch (by) {
     case BY_TASK:
         return task_of(o);
@@ -103,7 +102,7 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
     case BY_UPDATE:
         return bpt_update_choice_name((bpt_update_choice)o->update);
     case BY_PARTITION:
-        return partitions[o->partition];
+        return bpt_partition_choice_name((bpt_partition_choice)o->partition);
     }
     return "";
 }

@@ -92,7 +92,7 @@ static void put_summary(const bpt_job *job, const rank_summary *ranks, bpt_json_
     bpt_json_put_text(w, "model", job->model->name);
     bpt_json_put_u64(w, "weight_bytes", job->model->segments.n_elements * sizeof(float));
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
-    bpt_json_put_text(w, "partition", job->partition == BPT_PARTITION_IDPA ? "idpa" : "even");
+    bpt_json_put_text(w, "partition", bpt_partition_choice_name(job->partition));
     bpt_json_open_array(w, "ranks");
     for (uint32_t r = 0; r < job->n_ranks; r++) put_rank(job, r, &ranks[r], samples, w);
     bpt_json_close_array(w);

@@ -428,3 +428,8 @@ const char *bpt_update_choice_name(bpt_update_choice update) {
     static const char *const names[] = {"auto", "local", "agwu", "sgwu", "allreduce"};
     return names[update];
 }
+
+const char *bpt_partition_choice_name(bpt_partition_choice partition) {
+    static const char *const names[] = {"auto", "even", "idpa"};
+    return names[partition];
+}

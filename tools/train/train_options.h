@@ -65,6 +65,9 @@ extern const bpt_command bpt_train_command;
 /** @return "agwu" for BPT_UPDATE_AGWU, and so on */
 const char *bpt_update_choice_name(bpt_update_choice update);
 
+/** @return "idpa" for BPT_PARTITION_IDPA, and so on */
+const char *bpt_partition_choice_name(bpt_partition_choice partition);
+
 /** @param[out] first,last the steps of --trace-steps, from 1, first <= last
  * @return BPT_OK, BPT_EUSAGE */
 bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last);
