@@ -27,7 +27,7 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
         [WEIGHT] = {.initial = 1.0f},
         [BIAS] = {.initial = 0.0f},
         [RUNNING_MEAN] = {.initial = 0.0f, .running = (float)config->momentum},
-        [RUNNING_VAR] = {.initial = 1.0f, .running = (float)config->momentum},
+        [RUNNING_VAR] = {.initial = 1.0f, .running = (float)config->momentum, .variance = true},
     };
     l->out = l->in;
     for (int i = 0; i < N_SEGMENTS; i++) {

@@ -120,6 +120,7 @@ static bpt_status write_weights(bpt_job *job) {
     const bpt_metadata metadata[] = {
         {"format", "pt"}, {"model", job->model->name}, {"made_by", "bpt-train " BPT_VERSION}};
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, job->flat));
+    bpt_segments_settle(&job->model->segments, job->flat);
     BPT_TRY(bpt_run_folder_entry(job->run, "model.safetensors", &path));
     const bpt_status status = bpt_safetensors_write(path, &job->model->segments, job->flat,
                                                     metadata, sizeof metadata / sizeof *metadata);
