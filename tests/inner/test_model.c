@@ -49,6 +49,7 @@ static void check_error(const char *text, const char *message, const char *hint)
     assert_null(m);
     assert_string_equal(bpt_error_last()->text, message);
     if (hint) assert_string_equal(bpt_error_last()->hint, hint);
+    assert_true(bpt_error_last()->hint[0] != '\0'); /* there is always something to do */
 }
 
 /* ---- built-in models, counted by hand ---- */
@@ -312,7 +313,12 @@ static void test_fusions(void **state) {
 
 static void test_errors_of_the_head(void **state) {
     (void)state;
-    check_error("", "t.yaml:1: name is missing", NULL);
+    check_error("", "t.yaml:1: name is missing",
+                "a model has the keys name, input, classes and layers");
+    check_error("name: t\nsize: 3", "t.yaml:2: a model has no field \"size\"",
+                "known here: name, input, classes, layers");
+    check_error("name: {\n", "t.yaml:2: did not find expected node content",
+                "docs/models.md has the format: all keys, kinds of layers, fields and limits");
     check_error("- 1", "t.yaml:1: a model must be a map (name: value)", NULL);
     check_error("name: t\ninputs: [1, 2, 3]", "t.yaml:2: a model has no field \"inputs\"",
                 "did you mean \"input\"?");
@@ -347,9 +353,16 @@ static void test_errors_of_layers(void **state) {
                 NULL);
     check_error(HEAD "  - conv: {filtres: 3, kernel: 3}\n",
                 "t.yaml:5: layer conv1 has no field \"filtres\"", "did you mean \"filters\"?");
-    check_error(HEAD "  - conv\n", "t.yaml:5: layer conv1: filters is missing", NULL);
-    check_error(HEAD "  - conv: {name: a, filters: 2}\n", "t.yaml:5: layer a: kernel is missing",
-                NULL);
+    check_error(HEAD "  - conv\n", "t.yaml:5: layer conv1: filters is missing",
+                "filters takes a whole number or the word classes, e.g. \"- conv: {filters: 16}\"");
+    check_error(
+        HEAD "  - conv: {name: a, filters: 2}\n", "t.yaml:5: layer a: kernel is missing",
+        "kernel takes a whole number or a list [rows, columns], e.g. \"- conv: {kernel: 3}\"");
+    check_error(HEAD "  - relu: {slope: 3}\n", "t.yaml:5: layer relu1 has no field \"slope\"",
+                "known here: name, input");
+    check_error(HEAD "  - relu: {input: [input, input]}\n",
+                "t.yaml:5: layer relu1: relu takes one input, not 2",
+                "join them in a layer before it: add (values) or concat (channels)");
     check_error(HEAD "  - relu: 3\n", "t.yaml:5: layer relu1 must be a map (name: value)", NULL);
     check_error(HEAD "  - conv: {filters: many, kernel: 3}\n",
                 "t.yaml:5: layer conv1: filters must be a whole number",
