@@ -32,6 +32,11 @@ says '--milestones'
 fails_well 2 "$train" "${good[@]}" --output runs/x --schedule multistep --milestones 3,2
 fails_well 2 "$train" "${good[@]}" --output runs/x --update sgwu --max-staleness 1
 fails_well 2 "$train" "${good[@]}" --output runs/x --update allreduce --partition idpa
+fails_well 2 "$train" "${good[@]}" --output runs/x --augment crop=4,flop
+says 'did you mean "flip"'
+for list in crop crop=x flip=1 flip,,flip crop=400; do
+    fails_well 2 "$train" "${good[@]}" --output runs/x --augment $list
+done
 fails_well 2 "$train" "${good[@]}" --output runs/x stray
 fails_well 2 "$train" "${good[@]}" --output runs/x --classes 3
 printf 'batch-size: 20\nlearning-rate: 3\n' >config.yaml

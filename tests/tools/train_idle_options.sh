@@ -37,7 +37,7 @@ says 'e.g. --milestones 4,6'
 
 bench=("$train" --model tiny.yaml --bench 1 --batch-size 4)
 for option in "--output runs/x" --dry-run --force "--epochs 3" "--lr 0.1" "--schedule constant" "--update agwu" \
-    "--sync-every 4" "--resume auto" "--checkpoint-every 3" "--loader-threads 2" "--log-interval 1" \
+    "--sync-every 4" "--resume auto" "--checkpoint-every 3" "--loader-threads 2" "--augment flip" "--log-interval 1" \
     "--test-split test" "--milestones 3"; do
     # shellcheck disable=SC2086 # several words
     fails_well 2 "${bench[@]}" $option

@@ -15,6 +15,9 @@
 static bpt_status open_data(bpt_job *job) {
     const bpt_train_options *o = job->options;
     BPT_TRY(bpt_dataset_open(o->data, &job->dataset));
+    const bpt_dataset_info *info = bpt_dataset_describe(job->dataset);
+    const bpt_augment augment = bpt_train_augment(o);
+    BPT_TRY(bpt_augment_check(&augment, info->H, info->W));
     BPT_TRY(bpt_dataset_find(job->dataset, o->train_split, &job->train));
     BPT_TRY(bpt_dataset_find(job->dataset, o->test_split, &job->test));
     if (job->train->count == 0 || job->test->count == 0)

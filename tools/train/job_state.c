@@ -82,8 +82,8 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
         bpt_sampler_free(sampler);
         return status;
     }
-    return bpt_feed_create(job->dataset, job->train, job->batch, (uint32_t)o->loader_threads,
-                           (uint32_t)o->prefetch, sampler, &job->feed);
+    const bpt_loader_options options = bpt_feed_options(o, job->train, job->batch);
+    return bpt_feed_create(job->dataset, job->train, &options, sampler, &job->feed);
 }
 
 /* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The

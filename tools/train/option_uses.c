@@ -27,6 +27,7 @@ static const dependent dependents[] = {
     {"input-size", BY_TASK, " train dry-run bench "},
     {"classes", BY_TASK, " train dry-run bench "},
     {"epochs", BY_TASK, " train dry-run replay "},
+    {"augment", BY_TASK, " train dry-run replay "},
     {"lr", BY_TASK, " train dry-run replay "},
     {"lr-scale", BY_TASK, " train dry-run replay "},
     {"schedule", BY_TASK, " train dry-run replay "},

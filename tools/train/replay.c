@@ -8,6 +8,7 @@
 #include "outer/shard.h"
 #include "outer/update_rule.h"
 #include "storage/loader.h"
+#include "tools/train/feed.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/replay_log.h"
 
@@ -48,6 +49,7 @@ typedef struct {
     size_t *applied;   /* updates applied, of each shard; shape [m] */
     uint32_t *n_met;   /* of each shard: pushes of the present meeting applied; shape [m] */
     uint32_t *indices; /* shape [batch] */
+    uint32_t *passes;  /* shape [batch] */
     uint32_t m;
     size_t n;
 } replay;
@@ -63,7 +65,7 @@ static bpt_status next_indices(const replay *r, worker *w) {
         s.next_rounds = w->log->pass_rounds[next];
         BPT_TRY(bpt_sampler_state_set(w->sampler, &s));
     }
-    return bpt_sampler_next(w->sampler, (size_t)r->o->batch_size, r->indices);
+    return bpt_sampler_next(w->sampler, (size_t)r->o->batch_size, r->indices, r->passes);
 }
 
 static bpt_status repeat_step(replay *r, worker *w) {
@@ -73,7 +75,7 @@ static bpt_status repeat_step(replay *r, worker *w) {
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(next_indices(r, w));
-    BPT_TRY(bpt_loader_request(r->loader, r->indices, (uint32_t)r->o->batch_size));
+    BPT_TRY(bpt_loader_request(r->loader, r->indices, r->passes, (uint32_t)r->o->batch_size));
     BPT_TRY(bpt_loader_next(r->loader, &batch));
     const uint64_t rank = (uint64_t)(w - r->workers);
     bpt_network_set_draw(
@@ -256,14 +258,9 @@ static bpt_status open_data(replay *r) {
     const bpt_train_options *o = r->o;
     BPT_TRY(bpt_dataset_open(o->data, &r->dataset));
     BPT_TRY(bpt_dataset_find(r->dataset, o->train_split, &r->split));
-    const bpt_loader_options loader = {
-        .batch = (uint32_t)o->batch_size,
-        .n_threads = 1,
-        .depth = 2,
-        .mean = r->split->mean,
-        .std = r->split->std,
-    };
+    const bpt_loader_options loader = bpt_feed_options(o, r->split, (uint32_t)o->batch_size);
     BPT_TRY(bpt_loader_create(r->dataset, r->split, &loader, &r->loader));
+    BPT_TRY(BPT_NEW("passes", (size_t)o->batch_size, &r->passes));
     return BPT_NEW("indices", (size_t)o->batch_size, &r->indices);
 }
 
@@ -294,6 +291,7 @@ static void close_all(replay *r) {
     bpt_free(r->applied);
     bpt_free(r->n_met);
     bpt_free(r->indices);
+    bpt_free(r->passes);
     bpt_free(r->global);
     bpt_free(r->scratch);
     bpt_partition_free(r->shares);

@@ -55,6 +55,12 @@ bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, ui
     return status;
 }
 
+bpt_augment bpt_train_augment(const bpt_train_options *o) {
+    bpt_augment augment = {.n = 0};
+    bpt_augment_parse(o->augment, &augment);
+    return augment;
+}
+
 static bpt_status check_trace(const bpt_train_options *o) {
     uint64_t first, last;
     BPT_TRY(bpt_train_trace_steps(o, &first, &last));
@@ -77,7 +83,9 @@ static bpt_status check_partition(const bpt_train_options *o) {
 
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
     const bpt_policy *policy;
+    bpt_augment augment;
     BPT_TRY(bpt_policy_find(o->policy, &policy));
+    BPT_TRY(bpt_augment_parse(o->augment, &augment));
     BPT_TRY(bpt_option_uses_check(o, set));
     BPT_TRY(check_trace(o));
     if (o->replay) return BPT_OK;

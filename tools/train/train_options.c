@@ -167,6 +167,14 @@ static const bpt_option rows[] = {
      .max = 1,
      .unit = "E",
      .help = "part of every label that goes to all classes alike, in training"},
+    {.name = "augment",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(augment),
+     .value = "none",
+     .unit = "LIST",
+     .help = "what is done to training images, in this order, e.g. crop=4,flip:\n"
+             "crop=P a window of the image's size out of it with P black pixels\n"
+             "around; flip mirrors half of them left to right"},
     {.name = "schedule",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(schedule),
