@@ -51,11 +51,16 @@ for program in "$train" "$eval" "$ingest"; do
     run 0 "$program" --help
     says "usage: $(basename "$program")" out
     [ ! -s err ] || die "--help says something on standard error"
+    awk 'length > 100 { exit 1 }' out || die "a line of --help is too long"
     run 0 "$program" --version
     grep -qE '[0-9]+\.[0-9]+' out || die "--version without a version"
     fails_well 2 "$program" # without arguments: help, but no success
     says "usage: $(basename "$program")" out
     says "no arguments"
+done
+for command in idx cifar glyphs info verify; do
+    run 0 "$ingest" $command --help
+    awk 'length > 100 { exit 1 }' out || die "a line of $command --help is too long"
 done
 fails_well 2 ranks 2 "$train"
 [ "$(grep -c '^usage: ' out)" -eq 1 ] || die "each rank prints the help"
