@@ -83,6 +83,7 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
     BPT_TRY(bpt_train_options_check(options, *set));
     bpt_learning_options_default(options, *set);
     if (!is_first_of_launch()) return BPT_OK;
+    bpt_log_setup(0, (bpt_log_level)options->log_level);
     bpt_option_uses_warn(options, *set);
     if (!options->bench && !options->replay) bpt_learning_options_warn(options, *set);
     return BPT_OK;

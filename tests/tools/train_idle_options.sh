@@ -80,6 +80,9 @@ run 0 "$train" --config runs/x/config.yaml --bench 1
 says 'in the configuration are not used by --bench'
 [ "$(grep -c 'not used by --bench' err)" -eq 1 ] || die "not one line for one reason"
 
+run 0 "$train" --config config.yaml "${good[@]}" --force --update allreduce --log-level error
+quiet
+
 # What a run wrote down is no cause of warnings for the same run again.
 run 0 "$train" "${good[@]}" --force --trace trace.json --trace-steps 1-2
 quiet
