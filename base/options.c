@@ -234,11 +234,10 @@ static bpt_status check_operands(const bpt_option_set *set) {
     if (n >= c->min_operands && (c->max_operands < 0 || n <= c->max_operands)) return BPT_OK;
     bpt_status status;
     if (n < c->min_operands)
-        status = bpt_fail(BPT_EUSAGE, "%s: %d argument%s missing", c->name, c->min_operands - n,
+        status = bpt_fail(BPT_EUSAGE, "%d argument%s missing", c->min_operands - n,
                           c->min_operands - n == 1 ? " is" : "s are");
     else
-        status = bpt_fail(BPT_EUSAGE, "%s: unexpected argument \"%s\"", c->name,
-                          set->operands[c->max_operands]);
+        status = bpt_fail(BPT_EUSAGE, "unexpected argument \"%s\"", set->operands[c->max_operands]);
     bpt_hint("usage: %s %s", c->name, c->synopsis);
     return status;
 }

@@ -186,6 +186,7 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
 
 int main(int argc, char **argv) {
     bpt_option_set *set = NULL;
+    bpt_program_begin();
     if (argc == 1) {
         bpt_options_help(&command, stdout);
         return bpt_program_no_arguments("bpt-eval");

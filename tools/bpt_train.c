@@ -63,7 +63,6 @@ static void end_job(bpt_comm *comm, bpt_status status) {
 static bpt_status run(const bpt_train_options *options, const bpt_option_set *set, bpt_comm *comm) {
     bpt_log_setup((int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
     if (bpt_comm_rank(comm) == 0) bpt_option_uses_warn_ranks(options, set, bpt_comm_size(comm));
-    bpt_signals_catch();
     const bpt_status status = train(options, comm);
     if (status != BPT_OK && status != BPT_ESTOPPED && bpt_comm_size(comm) > 1)
         end_job(comm, status);
@@ -92,14 +91,14 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 /* What needs no other rank. @return whether that was all */
 static bool run_alone(const bpt_train_options *options, int argc, char **argv, bpt_status *status) {
     bpt_log_setup(0, (bpt_log_level)options->log_level);
+    if (!options->replay && !options->bench && !options->dry_run) return false;
+    bpt_signals_release();
     if (options->replay)
         *status = bpt_replay(options->replay, argc, argv);
     else if (options->bench)
         *status = bpt_train_bench(options);
-    else if (options->dry_run)
-        *status = bpt_train_dry_run(options);
     else
-        return false;
+        *status = bpt_train_dry_run(options);
     return true;
 }
 
@@ -108,6 +107,8 @@ int main(int argc, char **argv) {
     bpt_option_request request = BPT_REQUEST_RUN;
     bpt_option_set *set = NULL;
     bpt_comm *comm = NULL;
+    bpt_program_begin();
+    bpt_signals_catch(); /* first: a stop while the job starts is a stop like any other */
     bpt_log_setup(0, BPT_LOG_INFO);
     if (argc == 1) {
         if (is_first_of_launch()) bpt_options_help(&bpt_train_command, stdout);

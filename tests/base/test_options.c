@@ -139,8 +139,7 @@ static void test_operands_are_kept_in_order(void **state) {
 
 static void test_number_of_operands_is_checked(void **state) {
     (void)state;
-    sample_refused("a|b|c", "bpt-test run: unexpected argument \"c\"",
-                   "usage: bpt-test run [option...] FILE...");
+    sample_refused("a|b|c", "unexpected argument \"c\"", "usage: bpt-test run [option...] FILE...");
     bpt_command strict = sample_command;
     strict.min_operands = 2;
     sample_settings v;
@@ -148,9 +147,9 @@ static void test_number_of_operands_is_checked(void **state) {
     bpt_option_set *set = NULL;
     char *argv[] = {(char *)"program", (char *)"one"};
     assert_int_equal(bpt_options_parse(&strict, 2, argv, &v, &request, &set), BPT_EUSAGE);
-    assert_string_equal(bpt_error_last()->text, "bpt-test run: 1 argument is missing");
+    assert_string_equal(bpt_error_last()->text, "1 argument is missing");
     assert_int_equal(bpt_options_parse(&strict, 1, argv, &v, &request, &set), BPT_EUSAGE);
-    assert_string_equal(bpt_error_last()->text, "bpt-test run: 2 arguments are missing");
+    assert_string_equal(bpt_error_last()->text, "2 arguments are missing");
     strict.max_operands = -1;
     char *many[12];
     for (int i = 0; i < 12; i++) many[i] = (char *)"x";
