@@ -16,6 +16,7 @@
 #include "base/status.h"
 #include "storage/dataset.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct bpt_loader bpt_loader;
@@ -38,6 +39,10 @@ typedef struct bpt_batch {
     uint32_t n;            /* records in it, 1 to N */
     uint32_t slot;         /* the loader's own */
 } bpt_batch;
+
+/** @param values C*H*W
+ * @return bytes of a loader's batches; SIZE_MAX where no size_t can tell */
+size_t bpt_loader_bytes(const bpt_loader_options *options, size_t values);
 
 /** Starts the threads.
  * @param dataset, split borrowed while the loader lives

@@ -53,7 +53,7 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 65536,
      .unit = "H W",
-     .help = "input size with --bench, instead of the model's own"},
+     .help = "input size with --bench or --dry-run, instead of the model's own"},
     {.name = "classes",
      .type = BPT_OPTION_INT,
      .offset = FIELD(classes),
@@ -61,7 +61,7 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 1 << 24,
      .unit = "N",
-     .help = "classes with --bench; 0: the model's own"},
+     .help = "classes with --bench or --dry-run; 0: the model's own"},
 
     {.group = "learning",
      .name = "epochs",
@@ -477,16 +477,16 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(check_trace(o));
     if (o->replay) return BPT_OK;
     if (!o->model) return missing("model", "e.g. --model lenet");
-    if (o->bench == 0) {
+    const bool shape_only = o->bench || o->dry_run;
+    if (!shape_only) {
         if (!o->data) return missing("data", "name a dataset made by bpt-ingest");
-        if (!o->output && !o->dry_run)
-            return missing("output", "name a new folder, e.g. runs/first");
+        if (!o->output) return missing("output", "name a new folder, e.g. runs/first");
         if (o->input_size[0] || o->classes)
             return bpt_fail(BPT_EUSAGE,
-                            "--input-size and --classes go with --bench: "
+                            "--input-size and --classes go with --bench and --dry-run: "
                             "in training the dataset decides");
     }
-    if (o->bench && o->data && (o->input_size[0] || o->classes))
+    if (shape_only && o->data && (o->input_size[0] || o->classes))
         return bpt_fail(BPT_EUSAGE,
                         "--input-size and --classes go without --data: "
                         "the dataset decides");
