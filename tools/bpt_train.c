@@ -1,6 +1,7 @@
 /* bpt-train: from the command line to an exit status. */
 #include "base/log.h"
 #include "tools/program.h"
+#include "tools/train/dry_run.h"
 #include "tools/train/job.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/option_uses.h"
@@ -69,10 +70,21 @@ static bpt_status run(const bpt_train_options *options, const bpt_option_set *se
     return status;
 }
 
-/* Before MPI is started only its launcher knows the rank. */
+/* Before MPI is started only its launcher knows rank and number of ranks. */
 static bool is_first_of_launch(void) {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     return !rank || strcmp(rank, "0") == 0;
+}
+
+static uint32_t ranks_of_launch(void) {
+    const char *size = getenv("OMPI_COMM_WORLD_SIZE");
+    const unsigned long n = size ? strtoul(size, NULL, 10) : 1;
+    return n >= 1 && n <= UINT32_MAX ? (uint32_t)n : 1;
+}
+
+/* All ranks would print the same. */
+static bpt_status dry_run(const bpt_train_options *options) {
+    return is_first_of_launch() ? bpt_train_dry_run(options, ranks_of_launch()) : BPT_OK;
 }
 
 static bpt_status check_options(int argc, char **argv, bpt_train_options *options,
@@ -98,7 +110,7 @@ static bool run_alone(const bpt_train_options *options, int argc, char **argv, b
     else if (options->bench)
         *status = bpt_train_bench(options);
     else
-        *status = bpt_train_dry_run(options);
+        *status = dry_run(options);
     return true;
 }
 

@@ -5,9 +5,9 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "inner/network.h"
-#include "storage/dataset.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/step_trace.h"
+#include "tools/train/train_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,31 +37,8 @@ static void close_bench(bench *b) {
     bpt_free(b->step_ms);
 }
 
-/* The dataset's shape where there is one, else what --input-size and --classes say. */
-static bpt_status load_model(const bpt_train_options *o, bpt_model **model) {
-    bpt_model_override shape = {.classes = o->classes};
-    BPT_TRY(bpt_model_load(o->model, &shape, model));
-    shape.input = (*model)->input;
-    if (o->data) {
-        bpt_dataset *dataset;
-        BPT_TRY(bpt_dataset_open(o->data, &dataset));
-        const bpt_dataset_info *info = bpt_dataset_describe(dataset);
-        shape = (bpt_model_override){.input = {.c = info->C, .h = info->H, .w = info->W},
-                                     .classes = info->n_classes};
-        bpt_dataset_close(dataset);
-    } else if (o->input_size[0]) {
-        shape.input.h = o->input_size[0];
-        shape.input.w = o->input_size[1];
-    } else {
-        return BPT_OK;
-    }
-    bpt_model_free(*model);
-    *model = NULL;
-    return bpt_model_load(o->model, &shape, model);
-}
-
 static bpt_status open_bench(const bpt_train_options *o, bench *b) {
-    BPT_TRY(load_model(o, &b->model));
+    BPT_TRY(bpt_train_load_model(o, &b->model));
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = b->n_threads;
@@ -156,7 +133,7 @@ static bpt_status print_summary(const bpt_train_options *o, bench *b) {
     bpt_json_close_object(&w);
     bpt_json_put_u64(&w, "flops_per_image", flops);
     bpt_json_put_real(&w, "gflops_per_s", (double)flops * (double)o->batch_size * 1e-6 / median);
-    bpt_json_put_u64(&w, "memory_bytes", bpt_network_bytes(b->network));
+    bpt_json_put_u64(&w, "memory_bytes", bpt_network_memory_of(b->network).total);
     bpt_json_close_object(&w);
     const bpt_status status = bpt_json_end_text(&w, &text, &length);
     if (status == BPT_OK) puts(text);
@@ -200,20 +177,6 @@ static bpt_status run_bench(const bpt_train_options *o, bench *b) {
 bpt_status bpt_train_bench(const bpt_train_options *o) {
     bench b = {0};
     const bpt_status status = run_bench(o, &b);
-    close_bench(&b);
-    return status;
-}
-
-bpt_status bpt_train_dry_run(const bpt_train_options *o) {
-    bench b = {0};
-    const bpt_status status = open_bench(o, &b);
-    if (status == BPT_OK) {
-        bpt_options_print(&bpt_train_command, o, stdout);
-        printf("\n");
-        bpt_model_print(b.model, stdout);
-        printf("\nmemory of the network with %lld samples a step: %.1f MB\n",
-               (long long)o->batch_size, (double)bpt_network_bytes(b.network) * 1e-6);
-    }
     close_bench(&b);
     return status;
 }

@@ -14,23 +14,28 @@ static bpt_status missing(const char *name, const char *hint) {
     return status;
 }
 
+/* Whether the work needs no dataset. */
+static bool is_made_up(const bpt_train_options *o) {
+    return o->bench || o->dry_run;
+}
+
 static bpt_status check_required(const bpt_train_options *o) {
     if (!o->model) return missing("model", "e.g. --model lenet");
-    if (o->bench) return BPT_OK;
+    if (is_made_up(o)) return BPT_OK;
     if (!o->data) return missing("data", "name a dataset made by bpt-ingest");
-    if (!o->output && !o->dry_run) return missing("output", "name a new folder, e.g. runs/first");
+    if (!o->output) return missing("output", "name a new folder, e.g. runs/first");
     return BPT_OK;
 }
 
 static bpt_status check_shape(const bpt_train_options *o) {
     const bool given = o->input_size[0] || o->input_size[1] || o->classes;
-    if (!given || (o->bench && !o->data)) return BPT_OK;
+    if (!given || (is_made_up(o) && !o->data)) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE,
-                 "--input-size and --classes go with --bench and without --data: a dataset "
-                 "decides them");
-    bpt_hint(o->bench ? "leave out --data to measure with another shape"
-                      : "leave them out; --bench 20 measures speed with any shape");
+                 "--input-size and --classes go with --bench or --dry-run and without --data: a "
+                 "dataset decides them");
+    bpt_hint(is_made_up(o) ? "leave out --data for another shape"
+                           : "leave them out; --bench 20 measures speed with any shape");
     return status;
 }
 

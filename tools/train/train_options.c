@@ -46,8 +46,8 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 65536,
      .unit = "H W",
-     .help = "with --bench and without --data: height and width of the input, as\n"
-             "32 48 or 32x48, instead of the model's own"},
+     .help = "with --bench or --dry-run and without --data: height and width of\n"
+             "the input, as 32 48 or 32x48, instead of the model's own"},
     {.name = "classes",
      .type = BPT_OPTION_INT,
      .offset = FIELD(classes),
@@ -55,8 +55,8 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 1 << 24,
      .unit = "N",
-     .help = "with --bench and without --data: number of classes; 0: the model's\n"
-             "own"},
+     .help = "with --bench or --dry-run and without --data: number of classes; 0:\n"
+             "the model's own"},
 
     {.group = "learning",
      .name = "epochs",
