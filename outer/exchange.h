@@ -85,6 +85,10 @@ typedef struct bpt_exchange_stats {
     uint64_t staleness[BPT_STALENESS_BUCKETS];
 } bpt_exchange_stats;
 
+/** @return bytes that an exchange of @p n_elements takes on a rank, but for headers and tables: two
+ * vectors, the shard that it hosts, and what the other ranks submit to that */
+size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks);
+
 /** Makes the exchange; collective over the job. Gives the rounds known so far to the partition.
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed

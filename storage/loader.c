@@ -162,6 +162,16 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
     return BPT_OK;
 }
 
+size_t bpt_loader_bytes(const bpt_loader_options *o, size_t values) {
+    const size_t entries = (size_t)o->depth * o->batch;
+    size_t bytes; /* of a record: pixels, label, index */
+    if (__builtin_mul_overflow(values, sizeof(float), &bytes) ||
+        __builtin_add_overflow(bytes, sizeof(int32_t) + sizeof(uint32_t), &bytes) ||
+        __builtin_mul_overflow(bytes, entries, &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
 static bpt_status start_threads(bpt_loader *l, uint32_t n) {
     while (l->n_threads < n) {
         filler *f = &l->fillers[l->n_threads];

@@ -18,6 +18,7 @@
 #include "storage/augment.h"
 #include "storage/dataset.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct bpt_loader bpt_loader;
@@ -42,6 +43,10 @@ typedef struct bpt_batch {
     uint32_t n;            /* records in it, 1 to N */
     uint32_t slot;         /* the loader's own */
 } bpt_batch;
+
+/** @param values C*H*W
+ * @return bytes of a loader's batches; SIZE_MAX where no size_t can tell */
+size_t bpt_loader_bytes(const bpt_loader_options *options, size_t values);
 
 /** Starts the threads.
  * @param dataset, split borrowed while the loader lives

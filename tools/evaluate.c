@@ -42,7 +42,7 @@ bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_res
     const bpt_loader_options options = {
         .batch = e->batch,
         .n_threads = e->loader_threads,
-        .depth = 3,
+        .depth = BPT_EVALUATION_DEPTH,
         .mean = e->normalise->mean,
         .std = e->normalise->std,
     };

@@ -56,19 +56,23 @@ static bpt_status write_start_event(bpt_job *job) {
 }
 
 static void say_what_starts(const bpt_job *job) {
-    bpt_info("%s: %zu weights; %s: %u training and %u test images, %u classes", job->model->name,
-             job->model->segments.n_elements, job->options->data, job->train->count,
-             job->test->count, (unsigned)job->model->classes);
+    char running[48] = "";
+    const size_t n_running = bpt_model_running_statistics(job->model);
+    if (n_running) snprintf(running, sizeof running, " and %zu running statistics", n_running);
+    bpt_info("%s: %zu parameters%s; %s: %u training and %u test images, %u classes",
+             job->model->name, bpt_model_parameters(job->model), running, job->options->data,
+             job->train->count, job->test->count, (unsigned)job->model->classes);
     bpt_info("%u rank%s, update %s, partition %s, %u thread%s on this rank", job->n_ranks,
              job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
-             job->partition == BPT_PARTITION_IDPA ? "idpa" : "even", job->n_threads,
+             bpt_partition_choice_name(job->partition), job->n_threads,
              job->n_threads == 1 ? "" : "s");
-    bpt_info("batch: %u samples a step of this rank, %llu of all ranks; %llu samples to train on",
-             job->batch, (unsigned long long)job->batch_all,
+    bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
+             job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,
              (unsigned long long)job->total_samples);
-    bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epochs",
+    bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",
              bpt_network_learning(job->network).optimizer->name, job->schedule.base,
-             job->schedule.kind->name, job->schedule.warmup_epochs);
+             job->schedule.kind->name, job->schedule.warmup_epochs,
+             job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.base != job->options->lr)
         bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
     for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
@@ -77,6 +81,7 @@ static void say_what_starts(const bpt_job *job) {
         bpt_shard_describe(bpt_exchange_shards(job->exchange), i, line, sizeof line);
         bpt_info("placement: %s (%s)", line, bpt_comm_host(job->comm, i));
     }
+    if (job->rank == 0) bpt__job_warn_late_end(job);
 }
 
 /* A job that is told to stop before it has changed anything just ends; later ones save a checkpoint

@@ -31,4 +31,8 @@ bpt_status bpt__job_begin_run(bpt_job *job, bool anew);
  * @return BPT_OK or any error of the parts, agreed on */
 bpt_status bpt__job_open_state(bpt_job *job);
 
+/** Warns of a run so short that its end, which agwu and sgwu notice at an exchange only, may come
+ * late by more than a tenth of it. */
+void bpt__job_warn_late_end(const bpt_job *job);
+
 #endif

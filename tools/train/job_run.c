@@ -45,7 +45,7 @@ static bpt_status write_config(const bpt_job *job) {
     bpt_train_options repeat = *job->options;
     /* Whoever repeats the run does not mean to lose this one, nor its trace. */
     repeat.force = false;
-    repeat.trace = NULL;
+    repeat.trace = repeat.trace_steps = NULL;
     return bpt_run_folder_config(job->run, &bpt_train_command, &repeat);
 }
 

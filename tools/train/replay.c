@@ -191,6 +191,7 @@ static bpt_status compare(const replay *r) {
     bpt_status status = bpt_safetensors_read(path, &r->model->segments, r->scratch);
     bpt_free(path);
     BPT_TRY(status);
+    bpt_segments_settle(&r->model->segments, r->global); /* as the run has written them */
     size_t n_different = 0, first = 0;
     for (size_t i = 0; i < r->n; i++) {
         if (memcmp(&r->scratch[i], &r->global[i], sizeof(float)) == 0) continue;
