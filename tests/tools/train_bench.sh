@@ -72,7 +72,9 @@ run 0 ranks 2 "$train" --model tiny.yaml --dry-run
 [ "$(grep -c '^memory of a rank' out)" -eq 1 ] || die "each rank prints the plan"
 [ "$(plan exchange)" -gt $((3 * weights - 1)) ] || die "no exchange on two ranks"
 run 0 "$train" --model lenet --dry-run --input-size 40 44 --classes 7
-says '40' out
+says '1x40x44' out
+run 0 "$train" --model lenet --dry-run --input-size 0x44
+says '1x28x44' out
 fails_well 2 "$train" --data data --model lenet --dry-run --input-size 40 44
 # What would never fit is planned in a small part of it.
 python3 - "$train" <<'END' || die "--dry-run takes the memory that it plans"

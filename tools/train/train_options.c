@@ -47,7 +47,7 @@ static const bpt_option rows[] = {
      .max = 65536,
      .unit = "H W",
      .help = "with --bench or --dry-run and without --data: height and width of\n"
-             "the input, as 32 48 or 32x48, instead of the model's own"},
+             "the input, as 32 48 or 32x48; 0: the model's own"},
     {.name = "classes",
      .type = BPT_OPTION_INT,
      .offset = FIELD(classes),
