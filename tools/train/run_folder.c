@@ -177,19 +177,16 @@ void bpt_run_folder_keep(bpt_run_folder *run) {
     run->kept = true;
 }
 
-/* Takes back what this process made: nothing of value is in it. Errors leave more behind. */
+/* Takes back the folders that this process made, once what it put there is gone. They stay where
+ * they hold more by now: another's. */
 static void take_back(const bpt_run_folder *run) {
     char *path;
-    if (bpt_strdup(run->path, &path) != BPT_OK) return;
-    if (run->lock)
-        (void)bpt_dir_remove(path);
-    else
-        (void)rmdir(path); /* nobody's, or by now another's */
+    if (rmdir(run->path) != 0 || bpt_strdup(run->path, &path) != BPT_OK) return;
     for (size_t n = run->n_made - 1, length = strlen(path); n > 0; n--) {
         while (length > 1 && path[length - 1] == '/') length--;
         while (length > 1 && path[length - 1] != '/') length--;
         path[length] = '\0';
-        if (rmdir(path) != 0) break; /* it holds more than this run by now */
+        if (rmdir(path) != 0) break;
     }
     bpt_free(path);
 }
@@ -199,8 +196,11 @@ void bpt_run_folder_close(bpt_run_folder *run) {
     bpt_error error;
     bpt_error_get(&error); /* the reason for which a folder is taken back */
     if (run->metrics) fclose(run->metrics);
-    if (run->n_made && !run->kept) take_back(run);
+    const bool made_in_vain = run->n_made && !run->kept;
+    /* The lock is the last to go: until then nobody else begins to write here. */
+    if (made_in_vain && run->lock) (void)remove_all(run);
     bpt_run_lock_release(run->lock);
+    if (made_in_vain) take_back(run);
     (void)bpt_error_put(&error);
     bpt_free(run->path);
     bpt_free(run);
