@@ -8,7 +8,8 @@
 #include <stdbool.h>
 
 /** Catches SIGTERM, SIGUSR1, SIGINT (stop with a checkpoint; a second SIGINT ends at once) and
- * SIGHUP (checkpoint and go on). */
+ * SIGHUP (checkpoint and go on). To be called by the thread that trains: handlers leave its stack
+ * alone. */
 void bpt_signals_catch(void);
 
 /** @return whether the job shall stop */
