@@ -1,4 +1,5 @@
 /* bpt-eval: accuracy of saved weights on a split. */
+#include "base/float_mode.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -182,6 +183,7 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
 
 int main(int argc, char **argv) {
     bpt_option_set *set = NULL;
+    (void)bpt_float_flush_denormals();
     if (argc == 1) {
         bpt_options_help(&command, stdout);
         return bpt_program_no_arguments("bpt-eval");

@@ -1,4 +1,5 @@
 /* bpt-train: from the command line to an exit status. */
+#include "base/float_mode.h"
 #include "base/log.h"
 #include "tools/program.h"
 #include "tools/train/job.h"
@@ -103,6 +104,7 @@ int main(int argc, char **argv) {
     bpt_option_request request = BPT_REQUEST_RUN;
     bpt_option_set *set = NULL;
     bpt_comm *comm = NULL;
+    (void)bpt_float_flush_denormals();
     bpt_log_setup(0, BPT_LOG_INFO);
     if (argc == 1) {
         if (is_first_of_launch()) bpt_options_help(&bpt_train_command, stdout);
