@@ -13,14 +13,38 @@ static const char *const block_names[BPT_N_BLOCKS] = {
     [BPT_BLOCK_ACTIVATIONS] = "activations",
 };
 
+/* SIZE_MAX is no multiple of the alignment: it stands for what no size_t can hold, and stays. */
+static size_t aligned(size_t bytes) {
+    if (bytes > SIZE_MAX - BPT_ALIGNMENT) return SIZE_MAX;
+    return (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT * BPT_ALIGNMENT;
+}
+
 bpt_ref bpt_blocks_reserve(bpt_blocks *blocks, bpt_block block, size_t bytes) {
-    const bpt_ref ref = {block, blocks->bytes[block]};
-    size_t sum; /* of multiples of the alignment: SIZE_MAX is none, and stays */
-    if (__builtin_add_overflow(ref.offset, bytes, &sum) || sum > SIZE_MAX - BPT_ALIGNMENT)
-        blocks->bytes[block] = SIZE_MAX;
-    else
-        blocks->bytes[block] = (sum + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT * BPT_ALIGNMENT;
+    const bpt_ref ref = bpt_ref_in(block, blocks->bytes[block]);
+    size_t sum;
+    blocks->bytes[block] =
+        __builtin_add_overflow(ref.offset, bytes, &sum) ? SIZE_MAX : aligned(sum);
     return ref;
+}
+
+size_t bpt_buffer_bytes(const bpt_buffer *buffer) {
+    return aligned(buffer->bytes);
+}
+
+bpt_status bpt_blocks_buffer(bpt_blocks *blocks, bpt_buffer_kind kind, size_t bytes,
+                             bpt_ref *where) {
+    if (blocks->n_buffers == 0) blocks->n_buffers = 1; /* number 0 is none */
+    BPT_TRY(
+        BPT_GROW("buffers", blocks->n_buffers + 1, &blocks->buffers, &blocks->buffers_capacity));
+    blocks->buffers[blocks->n_buffers] = (bpt_buffer){.kind = kind, .bytes = bytes};
+    *where = (bpt_ref){BPT_BLOCK_ACTIVATIONS, (uint32_t)blocks->n_buffers++, 0};
+    return BPT_OK;
+}
+
+void bpt_blocks_place(bpt_blocks *blocks) {
+    for (size_t i = 1; i < blocks->n_buffers; i++)
+        blocks->buffers[i].place =
+            bpt_blocks_reserve(blocks, BPT_BLOCK_ACTIVATIONS, blocks->buffers[i].bytes).offset;
 }
 
 /* Memory that the machine does not have is given out all the same, until it is touched: then the
@@ -54,4 +78,7 @@ void bpt_blocks_release(bpt_blocks *blocks) {
         bpt_free(blocks->base[i]);
         blocks->base[i] = NULL;
     }
+    bpt_free(blocks->buffers);
+    blocks->buffers = NULL;
+    blocks->n_buffers = blocks->buffers_capacity = 0;
 }

@@ -101,48 +101,60 @@ static bpt_status plain_layout(bpt_builder *b, bpt_shape s, size_t t, const bpt_
     return bpt_layout_plain(b->cpu, dims, 4, out);
 }
 
-/* Tiles of a plain activation lie one behind the other, so one reservation holds them all. */
-static void reserve_plain(bpt_builder *b, const bpt_activation *a, bpt_ref *refs) {
+/* Tiles of a plain activation lie one behind the other, so one buffer holds them all. */
+static bpt_status reserve_plain(bpt_builder *b, const bpt_activation *a, bpt_buffer_kind kind,
+                                bpt_ref *refs) {
     const bpt_shape s = a->shape;
     const size_t sample_bytes = (size_t)(s.c * s.h * s.w) * sizeof(float);
-    const bpt_ref first =
-        bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, (size_t)b->batch * sample_bytes);
+    bpt_ref first;
+    BPT_TRY(bpt_blocks_buffer(b->blocks, kind, (size_t)b->batch * sample_bytes, &first));
     for (size_t t = 0; t < b->n_tiles; t++)
         refs[t] = bpt_ref_plus(first, (size_t)b->tile_start[t] * sample_bytes);
+    return BPT_OK;
 }
 
-void bpt_builder_reserve_alike(bpt_builder *b, const bpt_activation *a, bpt_ref *refs) {
-    if (a->plain) {
-        reserve_plain(b, a, refs);
-        return;
-    }
+static bpt_status reserve(bpt_builder *b, const bpt_activation *a, bpt_buffer_kind kind,
+                          bpt_ref *refs) {
+    if (a->plain) return reserve_plain(b, a, kind, refs);
     for (size_t t = 0; t < b->n_tiles; t++)
-        refs[t] =
-            bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bpt_layout_bytes(a->layout[t]));
+        BPT_TRY(bpt_blocks_buffer(b->blocks, kind, bpt_layout_bytes(a->layout[t]), &refs[t]));
+    return BPT_OK;
 }
 
-void bpt_builder_alike(bpt_builder *b, const bpt_activation *in, bpt_activation *out) {
+bpt_status bpt_builder_reserve_gradients(bpt_builder *b, const bpt_activation *a, bpt_ref *refs) {
+    return reserve(b, a, BPT_BUFFER_GRADIENTS, refs);
+}
+
+/* Values and, where they are wanted, gradients; the layouts are set. */
+static bpt_status reserve_both(bpt_builder *b, bpt_activation *a) {
+    BPT_TRY(reserve(b, a, BPT_BUFFER_VALUES, a->value));
+    return a->wants_grad ? reserve(b, a, BPT_BUFFER_GRADIENTS, a->grad) : BPT_OK;
+}
+
+bpt_status bpt_builder_alike(bpt_builder *b, const bpt_activation *in, bpt_activation *out) {
     *out = (bpt_activation){.shape = in->shape, .wants_grad = in->wants_grad, .plain = in->plain};
     memcpy(out->layout, in->layout, sizeof out->layout);
-    bpt_builder_reserve_alike(b, out, out->value);
-    if (out->wants_grad) bpt_builder_reserve_alike(b, out, out->grad);
+    return reserve_both(b, out);
 }
 
 bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bool wants_grad,
                              bpt_activation *out) {
     *out = (bpt_activation){.shape = shape, .wants_grad = wants_grad, .plain = true};
     for (size_t t = 0; t < b->n_tiles; t++) BPT_TRY(plain_layout(b, shape, t, &out->layout[t]));
-    reserve_plain(b, out, out->value);
-    if (wants_grad) reserve_plain(b, out, out->grad);
-    return BPT_OK;
+    return reserve_both(b, out);
 }
 
-void bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
-                              const bpt_layout *layout) {
+bpt_status bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
+                                    const bpt_layout *layout) {
     const size_t bytes = bpt_layout_bytes(layout);
     out->layout[t] = layout;
-    out->value[t] = bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes);
-    if (out->wants_grad) out->grad[t] = bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes);
+    BPT_TRY(bpt_blocks_buffer(b->blocks, BPT_BUFFER_VALUES, bytes, &out->value[t]));
+    if (!out->wants_grad) return BPT_OK;
+    return bpt_blocks_buffer(b->blocks, BPT_BUFFER_GRADIENTS, bytes, &out->grad[t]);
+}
+
+bpt_status bpt_builder_workspace(bpt_builder *b, size_t bytes, bpt_ref *out) {
+    return bpt_blocks_buffer(b->blocks, BPT_BUFFER_WORKSPACE, bytes, out);
 }
 
 static bool same_layouts(const bpt_builder *b, const bpt_activation *in,
@@ -173,7 +185,8 @@ bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_acti
     }
     if (layouts) {
         *out = (bpt_activation){.shape = in->shape, .wants_grad = in->wants_grad};
-        for (size_t t = 0; t < b->n_tiles; t++) bpt_builder_reserve_tile(b, out, t, layouts[t]);
+        for (size_t t = 0; t < b->n_tiles; t++)
+            BPT_TRY(bpt_builder_reserve_tile(b, out, t, layouts[t]));
     } else {
         BPT_TRY(bpt_builder_plain(b, in->shape, in->wants_grad, out));
     }
@@ -187,7 +200,7 @@ bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_acti
 bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activation *in,
                                     const bpt_activation *out) {
     if (!in->wants_grad) return BPT_OK;
-    const bool alias = in->grad[0].offset == out->grad[0].offset;
+    const bool alias = bpt_ref_equal(in->grad[0], out->grad[0]);
     for (size_t t = 0; t < b->n_tiles; t++) {
         if (alias)
             in->grad_ready[t] = out->grad_ready[t];

@@ -126,16 +126,21 @@ bpt_status bpt_deps_all_tiles(bpt_builder *b, const bpt_deps *ready, bpt_deps *o
 bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bool wants_grad, bpt_activation *out);
 
 /** Makes @p out an activation of the same shape, layouts and wants as @p in, in memory of its own.
- */
-void bpt_builder_alike(bpt_builder *b, const bpt_activation *in, bpt_activation *out);
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_builder_alike(bpt_builder *b, const bpt_activation *in, bpt_activation *out);
 
-/** Reserves memory for an activation in the layouts of @p a.
- * @param[out] refs shape [n_tiles]; one behind the other if @p a is plain */
-void bpt_builder_reserve_alike(bpt_builder *b, const bpt_activation *a, bpt_ref *refs);
+/** Reserves memory for gradients in the layouts of @p a.
+ * @param[out] refs shape [n_tiles]; one behind the other if @p a is plain
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_builder_reserve_gradients(bpt_builder *b, const bpt_activation *a, bpt_ref *refs);
 
-/** Reserves values (and gradients, if @p out wants them) of tile @p t in the given layout. */
-void bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
-                              const bpt_layout *layout);
+/** Reserves values (and gradients, if @p out wants them) of tile @p t in the given layout.
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
+                                    const bpt_layout *layout);
+
+/** Reserves what tasks need besides. @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_builder_workspace(bpt_builder *b, size_t bytes, bpt_ref *out);
 
 /** Makes @p out the same values as @p in with other layouts: an alias where they are equal, else a
  * copy and its tasks.
@@ -185,9 +190,10 @@ bpt_status bpt_builder_sum(bpt_builder *b, bpt_phase phase, bpt_task_info info,
                            bpt_deps after, bpt_deps *done);
 
 /** Makes what the readers of an activation are given: the same values, with a gradient for each.
- * @param views shape [n_views]. One view is @p a itself; several may not be worked on in place. */
-void bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
-                      bpt_activation *views);
+ * @param views shape [n_views]. One view is @p a itself; several may not be worked on in place.
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
+                            bpt_activation *views);
 
 /** The backward of bpt_builder_fork(), once every reader has planned its own: the gradient of
  * @p a is the sum of those of @p views, in their order.

@@ -3,15 +3,16 @@
 
 #include <string.h>
 
-void bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
-                      bpt_activation *views) {
+bpt_status bpt_builder_fork(bpt_builder *b, const bpt_activation *a, size_t n_views,
+                            bpt_activation *views) {
     for (size_t v = 0; v < n_views; v++) {
         views[v] = *a;
-        if (n_views == 1) return;
+        if (n_views == 1) return BPT_OK;
         views[v].read_only = true;
         if (v == 0 || !a->wants_grad) continue; /* the first writes where the sum will be */
-        bpt_builder_reserve_alike(b, a, views[v].grad);
+        BPT_TRY(bpt_builder_reserve_gradients(b, a, views[v].grad));
     }
+    return BPT_OK;
 }
 
 static bpt_status plan_sum(bpt_builder *b, const char *label, bpt_activation *a, size_t t,
@@ -46,7 +47,7 @@ bpt_status bpt_builder_join(bpt_builder *b, const char *label, bpt_activation *a
 /* A copy is needed for another layout, or where the whole batch in one piece is asked for. */
 bpt_status bpt_builder_pass_back(bpt_builder *b, const char *label, bpt_activation *in,
                                  bpt_activation *converted, const bpt_activation *out) {
-    const bool same_layouts = converted->value[0].offset == in->value[0].offset;
+    const bool same_layouts = bpt_ref_equal(converted->value[0], in->value[0]);
     const bool alias = same_layouts && (out->plain || !in->plain);
     bpt_activation *target = alias ? in : converted;
     if (!in->wants_grad) return BPT_OK;

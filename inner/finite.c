@@ -22,10 +22,10 @@ static bool output_is_finite(const bpt_network *net, const bpt_activation *a) {
 /* Whether a layer that joins several outputs has worked in the memory of this one's: what stands
  * there does not tell of this layer alone. */
 static bool is_joined_in_place(const bpt_network *net, size_t layer) {
-    const bpt_ref own = net->activations[layer + 1].value[0];
     for (size_t i = layer + 1; i < net->model->n_layers; i++) {
         const bpt_ref other = net->activations[i + 1].value[0];
-        if (net->model->layers[i].kind->joins && other.offset == own.offset) return true;
+        const bool same = bpt_ref_equal(other, net->activations[layer + 1].value[0]);
+        if (net->model->layers[i].kind->joins && same) return true;
     }
     return false;
 }
@@ -34,7 +34,7 @@ static bool is_joined_in_place(const bpt_network *net, size_t layer) {
  * last layer to the first. */
 static bool vector_is_finite(const bpt_network *net, size_t segment, bpt_block vector) {
     const bpt_weight_plan *w = &net->builder.weights[segment];
-    return is_finite(net, (bpt_ref){vector, w->master.offset}, w->layout);
+    return is_finite(net, bpt_ref_in(vector, w->master.offset), w->layout);
 }
 
 /* One gradient that is no number makes all weights such by way of the norms: it is to be named. */

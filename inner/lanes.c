@@ -32,7 +32,7 @@ bpt_status bpt_builder_reserve_lanes(bpt_builder *b, bpt_shape shape, int64_t la
     for (size_t t = 0; t < b->n_tiles; t++) {
         const bpt_layout *layout;
         BPT_TRY(layout_of(b, shape, t, lanes, &layout));
-        bpt_builder_reserve_tile(b, out, t, layout);
+        BPT_TRY(bpt_builder_reserve_tile(b, out, t, layout));
     }
     return BPT_OK;
 }

@@ -93,7 +93,7 @@ static void plan_tile(bpt_network *net, const bpt_activation *logits, size_t t, 
     *tile = (loss_tile){
         .net = net,
         .logits = logits->value[t],
-        .labels = {BPT_BLOCK_LABELS, (size_t)b->tile_start[t] * sizeof(int32_t)},
+        .labels = bpt_ref_in(BPT_BLOCK_LABELS, (size_t)b->tile_start[t] * sizeof(int32_t)),
         .grad = logits->grad[t],
         .n = bpt_builder_tile_samples(b, t),
         .classes = net->model->classes,

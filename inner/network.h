@@ -36,12 +36,30 @@ typedef enum bpt_vector {
     BPT_VECTOR_STATE_1,
 } bpt_vector;
 
+/** Bytes that a network takes, by what they hold; SIZE_MAX where no size_t can tell. What the
+ * description of its tasks and kernels takes is not counted: it does not grow with the batch. */
+typedef struct bpt_network_memory {
+    size_t parameters;
+    size_t gradients; /* of parameters */
+    size_t state;     /* of the optimiser */
+    size_t activations, activation_gradients;
+    size_t workspaces; /* partial sums of gradients, copies of weights, scratch of the workers */
+    size_t total;
+} bpt_network_memory;
+
+/** Says what a network would take, and allocates none of it.
+ * @param n_workers of the pool that would run it
+ * @return as bpt_network_create() */
+bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_learning learning,
+                            unsigned n_workers, bpt_network_memory *memory);
+
 /** @param model borrowed while the network lives
  * @param batch  N, at least 1
  * @param pool   borrowed while the network lives
  * @param learning copied
  * @param[out] net caller owns, bpt_network_free(); weights, state and count of updates are zero
- * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENOMEM (also where the machine has less than the plan), BPT_EFULL (the step
+ *         has more tasks than a graph can hold), BPT_EUSAGE (or more edges), BPT_EBACKEND */
 bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_learning learning,
                               bpt_pool *pool, bpt_network **net);
 void bpt_network_free(bpt_network *net);
@@ -89,8 +107,8 @@ size_t bpt_network_n_states(const bpt_network *net);
 uint64_t bpt_network_updates(const bpt_network *net);
 void bpt_network_set_updates(bpt_network *net, uint64_t n);
 
-/** @return bytes of all blocks and of the workers' scratch memory: what the plan comes to */
-size_t bpt_network_bytes(const bpt_network *net);
+/** @return what the network takes: as planned */
+bpt_network_memory bpt_network_memory_of(const bpt_network *net);
 
 /** @return measurements of the last training or evaluation run */
 bpt_run_stats bpt_network_last_run(const bpt_network *net);

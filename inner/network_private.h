@@ -1,6 +1,6 @@
 /** @file inner/network_private.h
- * What the parts of a network share: network.c (life and runs), loss.c, update.c, norms.c,
- * transfer.c, finite.c. */
+ * What the parts of a network share: network.c (life and runs), network_plan.c, network_graphs.c,
+ * loss.c, update.c, norms.c, transfer.c, finite.c. */
 #ifndef BPT_INNER_NETWORK_PRIVATE_H
 #define BPT_INNER_NETWORK_PRIVATE_H
 
@@ -41,8 +41,6 @@ struct bpt_network {
     bpt_squares *squares;  /* of each segment; NULL unless it wants norms; shape [segments] */
     bpt_activation
         *activations;       /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
-    bpt_activation **views; /* [a][v]: activation a as its reader v sees it; shape [n_layers + 1] */
-    size_t *n_views;        /* readers of each activation, shape [n_layers + 1] */
     bpt_tile_result *tiles; /* shape [n_tiles] */
     bpt_graph *graphs[BPT_N_GRAPHS];
     bool costs_known[BPT_N_GRAPHS]; /* whether a run has told how long the tasks take */
@@ -55,6 +53,14 @@ struct bpt_network {
     bool wants_logits_grad;
     atomic_bool not_finite; /* set by a task that wrote such weights or gradients */
 };
+
+/** Plans everything: kernels are described and tasks listed, the sizes of all blocks are known.
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (too many tasks), BPT_EBACKEND */
+bpt_status bpt__network_plan(bpt_network *net);
+
+/** Makes one of the graphs from the planned tasks. @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many
+ * edges) */
+bpt_status bpt__network_graph(bpt_network *net, bpt_graph_role role);
 
 /** Plans softmax cross-entropy on the logits and their gradient. */
 bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits);

@@ -7,10 +7,11 @@ BPT_CLONES void bpt_rectify_back(const float *y, const float *dy, size_t n, floa
     for (size_t i = 0; i < n; i++) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
 }
 
-void bpt_rectify_plan(bpt_builder *b, const bpt_activation *out, bpt_activation *masked) {
+bpt_status bpt_rectify_plan(bpt_builder *b, const bpt_activation *out, bpt_activation *masked) {
     *masked = *out;
-    if (out->grad_read_only) bpt_builder_reserve_alike(b, out, masked->grad);
     masked->grad_read_only = false;
+    if (!out->grad_read_only) return BPT_OK;
+    return bpt_builder_reserve_gradients(b, out, masked->grad);
 }
 
 typedef struct {

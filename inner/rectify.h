@@ -14,8 +14,9 @@ void bpt_rectify_back(const float *y, const float *dy, size_t n, float *dx);
 /** Plans where the gradient of the ReLU's input goes: in place of @p out's, unless others read
  * that.
  * @param out what the layer has computed, its gradient planned
- * @param[out] masked its grad; the rest is @p out's */
-void bpt_rectify_plan(bpt_builder *b, const bpt_activation *out, bpt_activation *masked);
+ * @param[out] masked its grad; the rest is @p out's
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_rectify_plan(bpt_builder *b, const bpt_activation *out, bpt_activation *masked);
 
 /** Adds the tasks that fill @p masked, and sets its grad_ready. */
 bpt_status bpt_rectify_tasks(bpt_builder *b, const char *label, const bpt_activation *out,

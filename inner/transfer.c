@@ -20,8 +20,8 @@ bpt_status bpt__plan_transfers(bpt_network *net) {
     for (size_t s = 0; s < net->model->segments.n; s++) {
         const bpt_weight_plan *w = &net->builder.weights[s];
         const bpt_segment *segment = w->segment;
-        const bpt_ref flat = {BPT_BLOCK_FLAT, segment->offset * sizeof(float)};
-        const bpt_ref native = {BPT_BLOCK_NATIVE, w->master.offset};
+        const bpt_ref flat = bpt_ref_in(BPT_BLOCK_FLAT, segment->offset * sizeof(float));
+        const bpt_ref native = bpt_ref_in(BPT_BLOCK_NATIVE, w->master.offset);
         const bpt_layout *plain = w->flat;
         if (!plain) BPT_TRY(bpt_layout_plain(net->cpu, segment->dims, segment->n_dims, &plain));
         BPT_TRY(plan_copy(net, BPT_PHASE_EXPORT, "export", segment->name, w->layout, native, plain,
@@ -40,8 +40,10 @@ static bpt_status transfer(bpt_network *net, bpt_graph_role role, bpt_vector whi
         [BPT_VECTOR_STATE_1] = BPT_BLOCK_STATE_1,
     };
     assert(net->blocks.bytes[blocks[which]] > 0);
-    BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_NATIVE, net->blocks.base[blocks[which]]));
-    BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_FLAT, (char *)flat));
+    net->blocks.base[BPT_BLOCK_NATIVE] = net->blocks.base[blocks[which]];
+    net->blocks.base[BPT_BLOCK_FLAT] = (char *)flat;
+    BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_NATIVE, &net->blocks));
+    BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_FLAT, &net->blocks));
     return bpt_pool_run(net->pool, net->graphs[role], NULL);
 }
 

@@ -112,7 +112,7 @@ static range_task describe(bpt_network *net, size_t segment, size_t begin, size_
         .squares = net->wants_norms ? &net->squares[segment] : NULL,
     };
     for (int i = 0; i < BPT_MAX_STATES; i++)
-        r.state[i] = (bpt_ref){(bpt_block)(BPT_BLOCK_STATE_0 + i), r.weights.offset};
+        r.state[i] = bpt_ref_in((bpt_block)(BPT_BLOCK_STATE_0 + i), r.weights.offset);
     return r;
 }
 

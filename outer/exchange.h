@@ -85,13 +85,17 @@ typedef struct bpt_exchange_stats {
     uint64_t staleness[BPT_STALENESS_BUCKETS];
 } bpt_exchange_stats;
 
+/** @return bytes that an exchange of @p n_elements takes on a rank, but for headers and tables: two
+ * vectors, the shard that it hosts, and what the other ranks submit to that */
+size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks);
+
 /** Makes the exchange; collective over the job. Gives the rounds known so far to the partition.
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed
  * @param[out] x  caller owns, bpt_exchange_destroy()
  * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, n or initial weights; a coordinator for another
  *         number of ranks or samples), BPT_EDATA (snapshot malformed or of another job shape),
- *         BPT_EIO, BPT_ENOENT or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ *         BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
                                bpt_exchange **x);
 

@@ -64,6 +64,11 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
     return BPT_OK;
 }
 
+size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks) {
+    const size_t shard = (n_elements + n_ranks - 1) / n_ranks + BPT_SHARD_ALIGNMENT; /* largest */
+    return (2 * n_elements + n_ranks * shard) * sizeof(float);
+}
+
 /* All that may fail on this rank alone. */
 static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
     x->down_stride = bpt__down_bytes(0, x->m);

@@ -15,7 +15,7 @@ static bpt_status request_ahead(reader *r) {
         uint32_t n = r->e->count - r->requested;
         if (n > r->e->batch) n = r->e->batch;
         for (uint32_t i = 0; i < n; i++) r->indices[i] = r->e->first + r->requested + i;
-        BPT_TRY(bpt_loader_request(r->loader, r->indices, n));
+        BPT_TRY(bpt_loader_request(r->loader, r->indices, NULL, n));
         r->requested += n;
     }
     return BPT_OK;
@@ -42,7 +42,7 @@ bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_res
     const bpt_loader_options options = {
         .batch = e->batch,
         .n_threads = e->loader_threads,
-        .depth = 3,
+        .depth = BPT_EVALUATION_DEPTH,
         .mean = e->normalise->mean,
         .std = e->normalise->std,
     };

@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+enum { BPT_EVALUATION_DEPTH = 3 }; /* batches that are in memory at a time */
+
 /** What to evaluate on. */
 typedef struct bpt_evaluation {
     const bpt_dataset *dataset;

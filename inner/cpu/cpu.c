@@ -100,18 +100,20 @@ void bpt_cpu_free(bpt_cpu *cpu) {
     bpt_free(cpu);
 }
 
-bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, char *base) {
+bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, const bpt_blocks *blocks) {
     for (bpt_kernel *k = cpu->kernels; k; k = k->next)
         for (int slot = 0; slot < BPT_N_SLOTS; slot++) {
             const int arg = k->arg_of_slot[slot];
             if (arg < 0 || k->refs[slot].block != block) continue;
             BPT__DNNL_TRY(
-                dnnl_memory_set_data_handle(k->args[arg].memory, base + k->refs[slot].offset));
+                dnnl_memory_set_data_handle(k->args[arg].memory, bpt_at(blocks, k->refs[slot])));
         }
     return BPT_OK;
 }
 
-bpt_status bpt_cpu_reserve_scratch(bpt_cpu *cpu) {
+bpt_status bpt_cpu_prepare(bpt_cpu *cpu) {
+    for (bpt_kernel *k = cpu->kernels; k; k = k->next)
+        if (!k->primitive) BPT__DNNL_TRY(dnnl_primitive_create(&k->primitive, k->pd));
     for (unsigned i = 0; i < cpu->n_workers; i++) {
         bpt_free(cpu->scratch[i]);
         cpu->scratch[i] = NULL;

@@ -2,8 +2,9 @@
  * Kernels of the CPU: prepared oneDNN calls with their memory, run as bodies of tasks.
  *
  * A layout says how a tensor's values lie in memory; convolutions choose theirs. A kernel is
- * created once, tells which layouts it wants, has its memory bound by bpt_kernel_bind(), and is
- * then run any number of times by any worker, one at a time. Layouts and kernels belong to the
+ * created once, tells which layouts it wants, has its memory bound by bpt_kernel_bind(), is made
+ * ready by bpt_cpu_prepare() and bpt_cpu_resolve(), and is then run any number of times by any
+ * worker, one at a time. Layouts and kernels belong to the
  * bpt_cpu that made them and are released with it.
  *
  * Each call runs on the calling thread alone: parallelism is the scheduler's.
@@ -43,13 +44,17 @@ typedef enum bpt_slot {
 bpt_status bpt_cpu_create(unsigned n_workers, bpt_cpu **cpu);
 void bpt_cpu_free(bpt_cpu *cpu);
 
-/** Gives every bound operand in @p block its address, and each worker its scratch memory. Called
- * for each block once all kernels exist, and again when a caller's block moves.
+/** Makes the code of all kernels created so far, and each worker's scratch memory. Until then a
+ * kernel is a description: layouts and sizes are known, it takes little memory and cannot run.
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
-bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, char *base);
-bpt_status bpt_cpu_reserve_scratch(bpt_cpu *cpu);
+bpt_status bpt_cpu_prepare(bpt_cpu *cpu);
 
-/** @return bytes of scratch memory of all workers together */
+/** Gives every bound operand in @p block its address. Called for each block once all kernels exist,
+ * and again when a caller's block moves.
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, const bpt_blocks *blocks);
+
+/** @return bytes of scratch memory of all workers together, also before it is made */
 size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu);
 
 /* ---- layouts ---- */

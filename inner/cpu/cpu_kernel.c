@@ -55,7 +55,6 @@ bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_
     for (int i = 0; i < BPT_N_SLOTS; i++) k->arg_of_slot[i] = -1;
     k->next = cpu->kernels; /* from here on bpt_cpu_free() releases it, also after an error */
     cpu->kernels = k;
-    BPT__DNNL_TRY(dnnl_primitive_create(&k->primitive, pd));
     for (int i = 0; i < n_slots; i++) BPT_TRY(add_slot(k, slots[i]));
     BPT_TRY(add_scratch(k));
     *out = k;

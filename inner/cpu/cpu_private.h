@@ -14,7 +14,7 @@ struct bpt_layout {
 struct bpt_kernel {
     bpt_cpu *cpu;
     dnnl_primitive_desc_t pd;
-    dnnl_primitive_t primitive;
+    dnnl_primitive_t primitive; /* NULL before bpt_cpu_prepare() */
     const bpt_layout *layouts[BPT_N_SLOTS];
     bpt_ref refs[BPT_N_SLOTS];
     dnnl_exec_arg_t

@@ -20,16 +20,15 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
 
 /* In place of the first input where it may be. Its gradient is another's: the layer before may have
  * worked in place too, and will write there, while all inputs read the gradient of the sum. */
-static void plan_output(bpt_builder *b, const bpt_activation *first, bool wants_grad,
-                        bpt_activation *out) {
+static bpt_status plan_output(bpt_builder *b, const bpt_activation *first, bool wants_grad,
+                              bpt_activation *out) {
     if (!first->read_only && first->wants_grad) {
         *out = *first;
-        bpt_builder_reserve_alike(b, out, out->grad);
-        return;
+        return bpt_builder_reserve_gradients(b, out, out->grad);
     }
     bpt_activation like = *first;
     like.wants_grad = wants_grad;
-    bpt_builder_alike(b, &like, out);
+    return bpt_builder_alike(b, &like, out);
 }
 
 static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
@@ -56,7 +55,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
         BPT_TRY(bpt_builder_convert(b, l->name, inputs[j], inputs[0]->layout, &in[j]));
         wants_grad |= in[j].wants_grad;
     }
-    plan_output(b, &in[0], wants_grad, out);
+    BPT_TRY(plan_output(b, &in[0], wants_grad, out));
     for (size_t t = 0; t < b->n_tiles; t++) BPT_TRY(plan_tile(l, b, in, out, t));
     *state = in;
     return BPT_OK;

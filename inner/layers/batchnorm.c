@@ -27,7 +27,7 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
         [WEIGHT] = {.initial = 1.0f},
         [BIAS] = {.initial = 0.0f},
         [RUNNING_MEAN] = {.initial = 0.0f, .running = (float)config->momentum},
-        [RUNNING_VAR] = {.initial = 1.0f, .running = (float)config->momentum},
+        [RUNNING_VAR] = {.initial = 1.0f, .running = (float)config->momentum, .variance = true},
     };
     l->out = l->in;
     for (int i = 0; i < N_SEGMENTS; i++) {
@@ -81,7 +81,7 @@ static float *gradient(const batchnorm *n, int which) {
 
 static const int32_t *labels_of(const batchnorm *n, size_t t) {
     const size_t offset = (size_t)n->b->tile_start[t] * sizeof(int32_t);
-    return bpt_at(n->b->blocks, (bpt_ref){BPT_BLOCK_LABELS, offset});
+    return bpt_at(n->b->blocks, bpt_ref_in(BPT_BLOCK_LABELS, offset));
 }
 
 static bpt_moments moments_of(const batchnorm *n, size_t t) {
@@ -247,12 +247,11 @@ static bpt_status plan_memory(const bpt_layer *l, bpt_builder *b, batchnorm *n) 
         n->gradient[i] = b->weights[segment].gradient;
     }
     for (int i = 0; i < N_ARRAYS; i++)
-        n->arrays[i] =
-            bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, n->n_channels * sizeof(float));
+        BPT_TRY(bpt_builder_workspace(b, n->n_channels * sizeof(float), &n->arrays[i]));
     for (size_t t = 0; t < b->n_tiles; t++) {
         const size_t bytes = 2 * n->n_channels * sizeof(double);
-        n->moments[t] = bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes);
-        n->sums[t] = bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bytes);
+        BPT_TRY(bpt_builder_workspace(b, bytes, &n->moments[t]));
+        BPT_TRY(bpt_builder_workspace(b, bytes, &n->sums[t]));
     }
     return BPT_OK;
 }
@@ -306,7 +305,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     BPT_TRY(plan_memory(l, b, n));
     bpt_activation like = n->in;
     like.wants_grad = true;
-    bpt_builder_alike(b, &like, out);
+    BPT_TRY(bpt_builder_alike(b, &like, out));
     out->read_only = n->relu; /* the backward pass needs it */
     BPT_TRY(plan_statistics(l, b, n));
     for (size_t t = 0; t < b->n_tiles; t++) {
@@ -327,7 +326,7 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
     bpt_deps tiles[BPT_MAX_TILES], all, slopes;
     memcpy(n->out_grad, out->grad, sizeof n->out_grad);
     n->out = *out;
-    if (n->relu) bpt_rectify_plan(b, out, &n->out);
+    if (n->relu) BPT_TRY(bpt_rectify_plan(b, out, &n->out));
     for (size_t t = 0; t < b->n_tiles; t++) {
         BPT_TRY(add_tile_task(l, b, BPT_PHASE_BACKWARD, "backward sums", run_sums, n, t,
                               out->grad_ready[t], &tiles[t]));

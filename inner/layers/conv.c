@@ -119,7 +119,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k = state->forward[t];
         uint32_t id;
-        bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST));
+        BPT_TRY(bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST)));
         bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
         bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, b->weights[l->first_segment].master);
         if (state->problem[t].bias)
@@ -237,7 +237,7 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
     conv_state *state = arg;
     bpt_activation masked;
     if (l->fusion.relu) {
-        bpt_rectify_plan(b, out, &masked);
+        BPT_TRY(bpt_rectify_plan(b, out, &masked));
         BPT_TRY(bpt_rectify_tasks(b, l->name, out, &masked));
         out = &masked;
     }

@@ -59,7 +59,7 @@ static bpt_status run_pass(void *arg, unsigned worker) {
     const mask_task *task = arg;
     const size_t n = (size_t)task->n_samples * task->n_values;
     (void)worker;
-    if (task->from.offset == task->to.offset) return BPT_OK;
+    if (bpt_ref_equal(task->from, task->to)) return BPT_OK;
     memcpy(bpt_at(task->b->blocks, task->to), bpt_at(task->b->blocks, task->from),
            n * sizeof(float));
     return BPT_OK;
@@ -93,7 +93,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     BPT_TRY(bpt_builder_object(b, sizeof *in, (void **)&in));
     BPT_TRY(bpt_builder_convert(b, l->name, inputs[0], NULL, in));
     if (in->read_only)
-        bpt_builder_alike(b, in, out);
+        BPT_TRY(bpt_builder_alike(b, in, out));
     else
         *out = *in;
     for (size_t t = 0; t < b->n_tiles; t++) {

@@ -43,8 +43,7 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, lrn_state *state
     BPT_TRY(bpt_cpu_lrn_forward(b->cpu, lrn_of(l), state->in.layout[t], &k));
     const bpt_layout *workspace = bpt_kernel_layout(k, BPT_SLOT_WORKSPACE);
     if (workspace)
-        state->workspace[t] =
-            bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bpt_layout_bytes(workspace));
+        BPT_TRY(bpt_builder_workspace(b, bpt_layout_bytes(workspace), &state->workspace[t]));
     bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
     bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
     bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
@@ -59,7 +58,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     lrn_state *state;
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
     state->in = *inputs[0];
-    bpt_builder_alike(b, &state->in, out);
+    BPT_TRY(bpt_builder_alike(b, &state->in, out));
     for (size_t t = 0; t < b->n_tiles; t++) BPT_TRY(plan_tile(l, b, state, out, t));
     *state_out = state;
     return BPT_OK;

@@ -39,11 +39,10 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
         state->problem[t] = bpt__window_problem(l, bpt_builder_tile_samples(b, t), config->kernel,
                                                 config->stride, config->pad);
         BPT_TRY(bpt_cpu_pool_forward(b->cpu, &state->problem[t], kind, in->layout[t], &k));
-        bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST));
+        BPT_TRY(bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST)));
         const bpt_layout *workspace = bpt_kernel_layout(k, BPT_SLOT_WORKSPACE);
         if (workspace)
-            state->workspace[t] =
-                bpt_blocks_reserve(b->blocks, BPT_BLOCK_ACTIVATIONS, bpt_layout_bytes(workspace));
+            BPT_TRY(bpt_builder_workspace(b, bpt_layout_bytes(workspace), &state->workspace[t]));
         bpt_kernel_bind(k, BPT_SLOT_SRC, in->value[t]);
         bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
         bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);

@@ -13,12 +13,13 @@ typedef struct {
 } relu_state;
 
 /* In place where it may be. The backward pass needs the output, so nobody may change it. */
-static void plan_output(bpt_builder *b, const bpt_activation *in, bpt_activation *out) {
+static bpt_status plan_output(bpt_builder *b, const bpt_activation *in, bpt_activation *out) {
     if (in->read_only)
-        bpt_builder_alike(b, in, out);
+        BPT_TRY(bpt_builder_alike(b, in, out));
     else
         *out = *in;
     out->read_only = out->wants_grad;
+    return BPT_OK;
 }
 
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
@@ -26,7 +27,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     const bpt_activation *in = inputs[0];
     relu_state *state;
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
-    plan_output(b, in, out);
+    BPT_TRY(plan_output(b, in, out));
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
         uint32_t id;

@@ -55,8 +55,8 @@ static bpt_ref put_operand(device *d, bpt_kernel *k, bpt_slot slot) {
 
 static void start(device *d) {
     ok(bpt_blocks_allocate(&d->blocks));
-    ok(bpt_cpu_resolve(d->cpu, BPT_BLOCK_ACTIVATIONS, d->blocks.base[BPT_BLOCK_ACTIVATIONS]));
-    ok(bpt_cpu_reserve_scratch(d->cpu));
+    ok(bpt_cpu_resolve(d->cpu, BPT_BLOCK_ACTIVATIONS, &d->blocks));
+    ok(bpt_cpu_prepare(d->cpu));
 }
 
 static float *at(const device *d, bpt_ref ref) {
@@ -277,14 +277,15 @@ static void test_block_that_moves(void **state) {
     bpt_kernel *k;
     ok(bpt_layout_plain(d.cpu, (int64_t[]){4}, 1, &layout));
     ok(bpt_cpu_relu_forward(d.cpu, layout, &k));
-    bpt_kernel_bind(k, BPT_SLOT_SRC, (bpt_ref){BPT_BLOCK_INPUT, 4 * sizeof(float)});
+    bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_in(BPT_BLOCK_INPUT, 4 * sizeof(float)));
     const bpt_ref y = put(&d, 4);
     bpt_kernel_bind(k, BPT_SLOT_DST, y);
     start(&d);
     float x[N_WORKERS][8];
     for (unsigned i = 0; i < N_WORKERS; i++) {
         for (int j = 0; j < 8; j++) x[i][j] = (float)((int)i * 10 + j);
-        ok(bpt_cpu_resolve(d.cpu, BPT_BLOCK_INPUT, (char *)x[i]));
+        d.blocks.base[BPT_BLOCK_INPUT] = (char *)x[i];
+        ok(bpt_cpu_resolve(d.cpu, BPT_BLOCK_INPUT, &d.blocks));
         ok(bpt_kernel_run(k, i));
         assert_memory_equal(at(&d, y), x[i] + 4, 4 * sizeof(float));
     }

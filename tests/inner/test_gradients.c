@@ -20,7 +20,7 @@ static const int64_t batches[] = {1, 2, 3, 5, 16, 23, 64};
 
 /* Brings the logits of the last run out of the layout of the last layer. */
 static void read_logits(const net_fixture *f, float *logits) {
-    const bpt_network *net = f->net;
+    bpt_network *net = f->net;
     const bpt_activation *a = &net->activations[f->model->n_layers];
     bpt_kernel *kernels[BPT_MAX_TILES];
     for (size_t t = 0; t < net->builder.n_tiles; t++) {
@@ -31,12 +31,13 @@ static void read_logits(const net_fixture *f, float *logits) {
         net_assert_ok(bpt_layout_plain(net->cpu, dims, 4, &plain));
         net_assert_ok(bpt_cpu_reorder(net->cpu, a->layout[t], plain, &kernels[t]));
         bpt_kernel_bind(kernels[t], BPT_SLOT_SRC, a->value[t]);
-        bpt_kernel_bind(kernels[t], BPT_SLOT_DST, (bpt_ref){BPT_BLOCK_FLAT, first * sizeof(float)});
+        bpt_kernel_bind(kernels[t], BPT_SLOT_DST,
+                        bpt_ref_in(BPT_BLOCK_FLAT, first * sizeof(float)));
     }
-    net_assert_ok(bpt_cpu_resolve(net->cpu, BPT_BLOCK_FLAT, (char *)logits));
-    net_assert_ok(
-        bpt_cpu_resolve(net->cpu, a->value[0].block, net->blocks.base[a->value[0].block]));
-    net_assert_ok(bpt_cpu_reserve_scratch(net->cpu));
+    net->blocks.base[BPT_BLOCK_FLAT] = (char *)logits;
+    net_assert_ok(bpt_cpu_resolve(net->cpu, BPT_BLOCK_FLAT, &net->blocks));
+    net_assert_ok(bpt_cpu_resolve(net->cpu, a->value[0].block, &net->blocks));
+    net_assert_ok(bpt_cpu_prepare(net->cpu));
     for (size_t t = 0; t < net->builder.n_tiles; t++) net_assert_ok(bpt_kernel_run(kernels[t], 0));
 }
 

@@ -169,7 +169,7 @@ static void test_starts_at_zero(void **state) {
     x[0] = 1.0f;
     net_assert_ok(bpt_network_get(net, BPT_VECTOR_STATE_0, x));
     for (size_t i = 0; i < n; i++) assert_true(x[i] == 0.0f);
-    assert_true(bpt_network_bytes(net) > 3 * n * sizeof(float));
+    assert_true(bpt_network_memory_of(net).total > 3 * n * sizeof(float));
     free(x);
     bpt_network_free(net);
     bpt_network_free(NULL);
@@ -314,6 +314,25 @@ static void test_partial_batch_is_a_smaller_batch(void **state) {
 
 /* ---- memory ---- */
 
+static void test_plan_is_what_is_allocated(void **state) {
+    (void)state;
+    bpt_network_memory plan;
+    bpt_model *model = net_parse(net_mixed);
+    const uint64_t live = bpt_memory_live();
+    net_assert_ok(bpt_network_plan(model, 23, momentum_sgd, 3, &plan));
+    assert_int_equal(bpt_memory_live(), live);
+    net_fixture f = open_mixed(23, 3);
+    const bpt_network_memory real = bpt_network_memory_of(f.net);
+    assert_memory_equal(&plan, &real, sizeof plan);
+    assert_int_equal(plan.total, plan.parameters + plan.gradients + plan.state + plan.activations +
+                                     plan.activation_gradients + plan.workspaces);
+    assert_int_equal(plan.parameters, plan.gradients);
+    assert_int_equal(plan.parameters, plan.state);
+    assert_in_range(plan.parameters, f.n_weights * sizeof(float), 2 * f.n_weights * sizeof(float));
+    net_close(&f);
+    bpt_model_free(model);
+}
+
 static void test_steps_allocate_nothing(void **state) {
     (void)state;
     net_fixture f = open_mixed(23, 3);
@@ -406,6 +425,7 @@ int main(void) {
         cmocka_unit_test(test_sgd_follows_reference),
         cmocka_unit_test(test_apply_takes_a_given_gradient),
         cmocka_unit_test(test_partial_batch_is_a_smaller_batch),
+        cmocka_unit_test(test_plan_is_what_is_allocated),
         cmocka_unit_test(test_steps_allocate_nothing),
         cmocka_unit_test(test_steps_start_no_threads),
         cmocka_unit_test(test_times_cover_all_tasks),

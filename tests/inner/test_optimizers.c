@@ -297,7 +297,7 @@ static void test_state_costs_what_it_needs(void **state) {
         const size_t n_states = bpt_network_n_states(f.net);
         const bpt_learning *l = &recipes[i].learning;
         assert_int_equal(n_states, l->optimizer == &bpt_optimizer_adamw ? 2 : l->momentum > 0);
-        bytes[i] = bpt_network_bytes(f.net);
+        bytes[i] = bpt_network_memory_of(f.net).total;
         if (i == 0) n = f.n_weights * sizeof(float);
         /* layouts pad a little */
         assert_true(bytes[i] >= bytes[0] + n_states * n);

@@ -42,20 +42,57 @@ fails_well 2 "$train" --model lenet --bench 2 --input-size 4 4
 run 0 "$train" --data data --model lenet --dry-run --batch-size 32
 says 'batch-size: 32' out
 says 'conv2' out
-grep -qE 'memory .*32 samples.*[0-9.]+ MB' out || die "no word of memory"
+says 'memory of a rank, with 32 samples a step:' out
 run 0 "$train" --data data --model lenet --dry-run --output runs/x
 [ "$(ls)" = "$(printf '%s\n' data err out tiny.yaml)" ] || die "--dry-run leaves something: $(ls)"
 fails_well 3 "$train" --data nowhere --model lenet --dry-run
+
+plan() { # KEY: bytes in the table of --dry-run
+    sed -nE "s/^  $1 +([0-9]+) +[0-9.]+ MB\$/\1/p" out
+}
+# Without a dataset, and the rows add up.
+run 0 "$train" --model tiny.yaml --dry-run --batch-size 32 --threads 1
+total=0
+for key in parameters gradients 'optimiser state' activations 'activation gradients' workspaces \
+    batches 'vectors of weights' exchange; do
+    [ "$(plan "$key")" -ge 0 ] || die "no row of $key"
+    total=$((total + $(plan "$key")))
+done
+[ "$(plan total)" -eq "$total" ] || die "the total is not the sum $total"
+[ "$(plan exchange)" -eq 0 ] || die "an exchange on one rank"
+weights=$((4 * (16 * 25 + 16 + 16 * 16 * 9 + 16 + 400 * 10 + 10)))
+[ "$(plan parameters)" -ge "$weights" ] && [ "$(plan parameters)" -lt $((weights + 1024)) ] ||
+    die "$(plan parameters) bytes of parameters, not $weights"
+# 4 + 3 batches in flight, each of pixels, labels and indices.
+[ "$(plan batches)" -eq $((7 * 32 * (4 * 28 * 28 + 8))) ] || die "$(plan batches) bytes of batches"
+run 0 ranks 2 "$train" --model tiny.yaml --dry-run
+[ "$(grep -c '^memory of a rank' out)" -eq 1 ] || die "each rank prints the plan"
+[ "$(plan exchange)" -gt $((3 * weights - 1)) ] || die "no exchange on two ranks"
+run 0 "$train" --model lenet --dry-run --input-size 40 44 --classes 7
+says '40' out
+fails_well 2 "$train" --data data --model lenet --dry-run --input-size 40 44
+# What would never fit is planned in a small part of it.
+python3 - "$train" <<'END' || die "--dry-run takes the memory that it plans"
+import resource, subprocess, sys
+subprocess.run([sys.argv[1], "--model", "vgg16", "--dry-run", "--batch-size", "4096"],
+               check=True, stdout=subprocess.DEVNULL)
+assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 200 * 1024
+END
 
 for program in "$train" "$eval" "$ingest"; do
     run 0 "$program" --help
     says "usage: $(basename "$program")" out
     [ ! -s err ] || die "--help says something on standard error"
+    awk 'length > 100 { exit 1 }' out || die "a line of --help is too long"
     run 0 "$program" --version
     grep -qE '[0-9]+\.[0-9]+' out || die "--version without a version"
     fails_well 2 "$program" # without arguments: help, but no success
     says "usage: $(basename "$program")" out
     says "no arguments"
+done
+for command in idx cifar glyphs info verify; do
+    run 0 "$ingest" $command --help
+    awk 'length > 100 { exit 1 }' out || die "a line of $command --help is too long"
 done
 fails_well 2 ranks 2 "$train"
 [ "$(grep -c '^usage: ' out)" -eq 1 ] || die "each rank prints the help"

@@ -5,7 +5,7 @@ make_data
 make_model
 
 run 0 ranks 3 "$train" "${common[@]}" --output run --update agwu --epochs 3 --sync-every 3 \
-    --checkpoint-every 30
+    --checkpoint-every 30 --augment crop=2,flip
 run 0 "$train" --replay run --log-interval 0.1
 says "bit for bit"
 # Its progress is shown.

@@ -9,6 +9,7 @@
 #include "outer/staleness.h"
 #include "outer/update_rule.h"
 #include "storage/loader.h"
+#include "tools/train/feed.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/replay_log.h"
 #include "tools/train/replay_progress.h"
@@ -52,6 +53,7 @@ typedef struct {
     size_t *applied;   /* updates applied, of each shard; shape [m] */
     uint32_t *n_met;   /* of each shard: pushes of the present meeting applied; shape [m] */
     uint32_t *indices; /* shape [batch] */
+    uint32_t *passes;  /* shape [batch] */
     uint32_t m;
     size_t n;
 } replay;
@@ -72,7 +74,7 @@ static bpt_status next_indices(const replay *r, worker *w) {
         }
         const uint64_t left = bpt_partition_held(r->shares, rank, rounds) - s.position;
         const uint64_t take = left < batch - n ? left : batch - n;
-        BPT_TRY(bpt_sampler_next(w->sampler, (size_t)take, r->indices + n));
+        BPT_TRY(bpt_sampler_next(w->sampler, (size_t)take, r->indices + n, r->passes + n));
         n += take;
     }
     return BPT_OK;
@@ -85,7 +87,7 @@ static bpt_status repeat_step(replay *r, worker *w) {
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(next_indices(r, w));
-    BPT_TRY(bpt_loader_request(r->loader, r->indices, (uint32_t)r->o->batch_size));
+    BPT_TRY(bpt_loader_request(r->loader, r->indices, r->passes, (uint32_t)r->o->batch_size));
     BPT_TRY(bpt_loader_next(r->loader, &batch));
     const uint64_t rank = (uint64_t)(w - r->workers);
     bpt_network_set_draw(
@@ -205,6 +207,7 @@ static bpt_status read_final(replay *r) {
 }
 
 static bpt_status compare(const replay *r) {
+    bpt_segments_settle(&r->model->segments, r->global); /* as the run has written them */
     size_t n_different = 0, first = 0;
     for (size_t i = 0; i < r->n; i++) {
         if (memcmp(&r->final[i], &r->global[i], sizeof(float)) == 0) continue;
@@ -289,14 +292,9 @@ static bpt_status open_data(replay *r) {
     const bpt_train_options *o = r->o;
     BPT_TRY(bpt_dataset_open(o->data, &r->dataset));
     BPT_TRY(bpt_dataset_find(r->dataset, o->train_split, &r->split));
-    const bpt_loader_options loader = {
-        .batch = (uint32_t)o->batch_size,
-        .n_threads = 1,
-        .depth = 2,
-        .mean = r->split->mean,
-        .std = r->split->std,
-    };
+    const bpt_loader_options loader = bpt_feed_options(o, r->split, (uint32_t)o->batch_size);
     BPT_TRY(bpt_loader_create(r->dataset, r->split, &loader, &r->loader));
+    BPT_TRY(BPT_NEW("passes", (size_t)o->batch_size, &r->passes));
     return BPT_NEW("indices", (size_t)o->batch_size, &r->indices);
 }
 
@@ -340,6 +338,7 @@ static void close_all(replay *r) {
     bpt_free(r->applied);
     bpt_free(r->n_met);
     bpt_free(r->indices);
+    bpt_free(r->passes);
     bpt_free(r->global);
     bpt_free(r->scratch);
     bpt_free(r->final);

@@ -22,7 +22,7 @@ bpt_status bpt_step_log_open(const bpt_run_folder *run, uint32_t rank, uint64_t 
     bpt_status status = BPT_NEW("step log", 1, &log);
     if (status == BPT_OK) {
         log->file = fopen(path, "a");
-        if (!log->file) status = bpt_fail_errno(errno, "open", path);
+        if (!log->file) status = bpt_fail_write(errno, "open", path);
     }
     bpt_free(path);
     if (status != BPT_OK) {
@@ -35,14 +35,14 @@ bpt_status bpt_step_log_open(const bpt_run_folder *run, uint32_t rank, uint64_t 
 }
 
 static bpt_status check(int printed) {
-    return printed < 0 ? bpt_fail_errno(errno, "write", "the step log") : BPT_OK;
+    return printed < 0 ? bpt_fail_write(errno, "write", "the step log") : BPT_OK;
 }
 
 bpt_status bpt_step_log_close(bpt_step_log *log) {
     if (!log) return BPT_OK;
     const bool failed = ferror(log->file) != 0;
     const bpt_status status =
-        fclose(log->file) != 0 || failed ? bpt_fail_errno(errno, "write", "the step log") : BPT_OK;
+        fclose(log->file) != 0 || failed ? bpt_fail_write(errno, "write", "the step log") : BPT_OK;
     bpt_free(log);
     return status;
 }

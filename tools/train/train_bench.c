@@ -5,12 +5,13 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "inner/network.h"
-#include "storage/dataset.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/step_trace.h"
+#include "tools/train/train_model.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WARM_UP_STEPS = 5 };
 
@@ -36,31 +37,8 @@ static void close_bench(bench *b) {
     bpt_free(b->step_ms);
 }
 
-/* The dataset's shape where there is one, else what --input-size and --classes say. */
-static bpt_status load_model(const bpt_train_options *o, bpt_model **model) {
-    bpt_model_override shape = {.classes = o->classes};
-    BPT_TRY(bpt_model_load(o->model, &shape, model));
-    shape.input = (*model)->input;
-    if (o->data) {
-        bpt_dataset *dataset;
-        BPT_TRY(bpt_dataset_open(o->data, &dataset));
-        const bpt_dataset_info *info = bpt_dataset_describe(dataset);
-        shape = (bpt_model_override){.input = {.c = info->C, .h = info->H, .w = info->W},
-                                     .classes = info->n_classes};
-        bpt_dataset_close(dataset);
-    } else if (o->input_size[0]) {
-        shape.input.h = o->input_size[0];
-        shape.input.w = o->input_size[1];
-    } else {
-        return BPT_OK;
-    }
-    bpt_model_free(*model);
-    *model = NULL;
-    return bpt_model_load(o->model, &shape, model);
-}
-
 static bpt_status open_bench(const bpt_train_options *o, bench *b) {
-    BPT_TRY(load_model(o, &b->model));
+    BPT_TRY(bpt_train_load_model(o, &b->model));
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = b->n_threads;
@@ -103,11 +81,34 @@ static int compare_reals(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Of the table of layers: widths in characters. */
+typedef struct {
+    int label, kind;
+    double total_ns;
+} layer_table;
+
+static void measure_layer(void *context, const char *label, const char *kind, unsigned n_tasks,
+                          uint64_t ns) {
+    layer_table *table = context;
+    (void)n_tasks;
+    (void)ns;
+    if ((int)strlen(label) > table->label) table->label = (int)strlen(label);
+    if ((int)strlen(kind) > table->kind) table->kind = (int)strlen(kind);
+}
+
 static void print_layer(void *context, const char *label, const char *kind, unsigned n_tasks,
                         uint64_t ns) {
-    const double total_ns = *(const double *)context;
-    fprintf(stderr, "%-20s %-18s %6u %10.3f ms %6.1f %%\n", label, kind, n_tasks, (double)ns * 1e-6,
-            100.0 * (double)ns / total_ns);
+    const layer_table *table = context;
+    fprintf(stderr, "%-*s  %-*s  %6u %10.3f ms %6.1f %%\n", table->label, label, table->kind, kind,
+            n_tasks, (double)ns * 1e-6, 100.0 * (double)ns / table->total_ns);
+}
+
+static void print_layers(const bpt_network *network, const bpt_run_stats *last) {
+    layer_table table = {sizeof "layer" - 1, sizeof "task" - 1, (double)last->busy_ns};
+    bpt_network_visit_times(network, measure_layer, &table);
+    fprintf(stderr, "%-*s  %-*s  %6s %13s %8s   (last step)\n", table.label, "layer", table.kind,
+            "task", "tasks", "time", "share");
+    bpt_network_visit_times(network, print_layer, &table);
 }
 
 static bpt_status print_summary(const bpt_train_options *o, bench *b) {
@@ -132,7 +133,7 @@ static bpt_status print_summary(const bpt_train_options *o, bench *b) {
     bpt_json_close_object(&w);
     bpt_json_put_u64(&w, "flops_per_image", flops);
     bpt_json_put_real(&w, "gflops_per_s", (double)flops * (double)o->batch_size * 1e-6 / median);
-    bpt_json_put_u64(&w, "memory_bytes", bpt_network_bytes(b->network));
+    bpt_json_put_u64(&w, "memory_bytes", bpt_network_memory_of(b->network).total);
     bpt_json_close_object(&w);
     const bpt_status status = bpt_json_end_text(&w, &text, &length);
     if (status == BPT_OK) puts(text);
@@ -167,10 +168,7 @@ static bpt_status run_bench(const bpt_train_options *o, bench *b) {
         printf("{\"step\": %lld, \"ms\": %.4f}\n", (long long)(i + 1), b->step_ms[i]);
     }
     const bpt_run_stats last = bpt_network_last_run(b->network);
-    double busy_ns = (double)last.busy_ns;
-    fprintf(stderr, "%-20s %-18s %6s %13s %8s   (last step)\n", "layer", "task", "tasks", "time",
-            "share");
-    bpt_network_visit_times(b->network, print_layer, &busy_ns);
+    print_layers(b->network, &last);
     print_limit(b, &last);
     BPT_TRY(print_summary(o, b)); /* first: measured in vain otherwise if the trace fails */
     return bpt_step_trace_write(b->trace);
@@ -179,20 +177,6 @@ static bpt_status run_bench(const bpt_train_options *o, bench *b) {
 bpt_status bpt_train_bench(const bpt_train_options *o) {
     bench b = {0};
     const bpt_status status = run_bench(o, &b);
-    close_bench(&b);
-    return status;
-}
-
-bpt_status bpt_train_dry_run(const bpt_train_options *o) {
-    bench b = {0};
-    const bpt_status status = open_bench(o, &b);
-    if (status == BPT_OK) {
-        bpt_options_print(&bpt_train_command, o, stdout);
-        printf("\n");
-        bpt_model_print(b.model, stdout);
-        printf("\nmemory of the network with %lld samples a step: %.1f MB\n",
-               (long long)o->batch_size, (double)bpt_network_bytes(b.network) * 1e-6);
-    }
     close_bench(&b);
     return status;
 }

@@ -12,8 +12,4 @@
  * @return BPT_OK or any error of the parts */
 bpt_status bpt_train_bench(const bpt_train_options *options);
 
-/** bpt-train --dry-run: prints the effective configuration, the layers, and the memory that a rank
- * needs for them. */
-bpt_status bpt_train_dry_run(const bpt_train_options *options);
-
 #endif

@@ -1,0 +1,68 @@
+/* Graphs: the tasks of some phases, with the edges among them. */
+#include "base/memory.h"
+#include "inner/network_private.h"
+
+enum {
+    COMPUTE = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD,
+};
+
+static const unsigned phases_of[BPT_N_GRAPHS] = {
+    [BPT_GRAPH_TRAIN] = COMPUTE | BPT_PHASE_UPDATE,
+    [BPT_GRAPH_GRADIENT] = COMPUTE | BPT_PHASE_REDUCE,
+    [BPT_GRAPH_APPLY] = BPT_PHASE_APPLY,
+    [BPT_GRAPH_EVALUATE] = BPT_PHASE_FORWARD | BPT_PHASE_INFERENCE | BPT_PHASE_LOSS,
+    [BPT_GRAPH_EXPORT] = BPT_PHASE_EXPORT,
+    [BPT_GRAPH_IMPORT] = BPT_PHASE_IMPORT,
+};
+
+static unsigned phases(const bpt_network *net, bpt_graph_role role) {
+    if (role == BPT_GRAPH_TRAIN && net->wants_norms)
+        return COMPUTE | BPT_PHASE_REDUCE | BPT_PHASE_APPLY;
+    return phases_of[role];
+}
+
+static void count_graph(const bpt_builder *b, unsigned set, size_t *n_tasks, size_t *n_edges) {
+    *n_tasks = *n_edges = 0;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        if (!(b->tasks[i].phase & set)) continue;
+        ++*n_tasks;
+        *n_edges += b->tasks[i].after.n;
+    }
+}
+
+/* @param ids    scratch: graph id of each task of the plan, shape [b->n_tasks]
+ * @param edges  scratch, shape [number of edges] */
+static bpt_status fill_graph(const bpt_builder *b, unsigned set, bpt_graph *g, uint32_t *ids,
+                             uint32_t *edges) {
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_step_task *task = &b->tasks[i];
+        if (!(task->phase & set)) continue;
+        size_t n = 0;
+        for (size_t d = 0; d < task->after.n; d++)
+            if (b->tasks[task->after.ids[d]].phase & set) edges[n++] = ids[task->after.ids[d]];
+        BPT_TRY(bpt_graph_add(g, task->fn, task->arg, task->info, 0, edges, n, &ids[i]));
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt__network_graph(bpt_network *net, bpt_graph_role role) {
+    const bpt_builder *b = &net->builder;
+    const unsigned set = phases(net, role);
+    size_t n_tasks, n_edges;
+    uint32_t *ids = NULL, *edges = NULL;
+    bpt_status status;
+    count_graph(b, set, &n_tasks, &n_edges);
+    BPT_TRY(bpt_graph_create(n_tasks ? n_tasks : 1, n_edges, &net->graphs[role]));
+    BPT_TRY_GOTO(status, BPT_NEW("task ids", b->n_tasks, &ids), done);
+    BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);
+    BPT_TRY_GOTO(status, fill_graph(b, set, net->graphs[role], ids, edges), done);
+    if (role == BPT_GRAPH_TRAIN) {
+        BPT_TRY_GOTO(status, BPT_NEW("task ids", n_tasks, &net->train_ids), done);
+        for (size_t i = 0; i < b->n_tasks; i++)
+            if (b->tasks[i].phase & set) net->train_ids[ids[i]] = (uint32_t)i;
+    }
+done:
+    bpt_free(edges);
+    bpt_free(ids);
+    return status;
+}

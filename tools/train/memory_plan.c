@@ -1,0 +1,60 @@
+#include "tools/train/memory_plan.h"
+
+#include "storage/loader.h"
+#include "tools/evaluate.h"
+
+static size_t add_bytes(size_t a, size_t b) {
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+/* Batches on their way to the training step, and meanwhile those of an evaluation. */
+static size_t batch_bytes(const bpt_job *job) {
+    const bpt_shape in = job->model->input;
+    const bpt_loader_options options = {
+        .batch = job->batch,
+        .depth = (uint32_t)job->options->prefetch + BPT_EVALUATION_DEPTH,
+    };
+    return bpt_loader_bytes(&options, (size_t)(in.c * in.h * in.w));
+}
+
+/* One to read and write through; then either the initial weights, which are gone when training
+ * begins, or what a merge of weights compares with. */
+static size_t vector_bytes(const bpt_job *job) {
+    const bool merges = job->update == BPT_UPDATE_AGWU || job->update == BPT_UPDATE_SGWU;
+    return (merges ? 3 : 2) * job->model->segments.n_elements * sizeof(float);
+}
+
+bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
+    *plan = (bpt_memory_plan){
+        .batch = job->batch,
+        .batches = batch_bytes(job),
+        .vectors = vector_bytes(job),
+        .exchange = job->update == BPT_UPDATE_LOCAL
+                        ? 0
+                        : bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks),
+    };
+    BPT_TRY(bpt_network_plan(job->model, job->batch, bpt_train_learning(job->options),
+                             job->n_threads, &plan->network));
+    plan->total = add_bytes(plan->network.total, plan->batches);
+    plan->total = add_bytes(plan->total, plan->vectors);
+    plan->total = add_bytes(plan->total, plan->exchange);
+    return BPT_OK;
+}
+
+static void print_row(FILE *out, const char *what, size_t bytes) {
+    fprintf(out, "  %-22s %16zu %12.1f MB\n", what, bytes, (double)bytes * 1e-6);
+}
+
+void bpt_memory_plan_print(const bpt_memory_plan *p, FILE *out) {
+    fprintf(out, "memory of a rank, with %u samples a step:\n", p->batch);
+    print_row(out, "parameters", p->network.parameters);
+    print_row(out, "gradients", p->network.gradients);
+    print_row(out, "optimiser state", p->network.state);
+    print_row(out, "activations", p->network.activations);
+    print_row(out, "activation gradients", p->network.activation_gradients);
+    print_row(out, "workspaces", p->network.workspaces);
+    print_row(out, "batches", p->batches);
+    print_row(out, "vectors of weights", p->vectors);
+    print_row(out, "exchange", p->exchange);
+    print_row(out, "total", p->total);
+}

@@ -1,0 +1,32 @@
+/** @file tools/train/memory_plan.h
+ * What training takes of a rank's memory, known before any of it is allocated.
+ *
+ * Threads: one. */
+#ifndef BPT_TOOLS_MEMORY_PLAN_H
+#define BPT_TOOLS_MEMORY_PLAN_H
+
+#include "inner/network.h"
+#include "tools/train/job.h"
+
+#include <stdio.h>
+
+/** Bytes of a rank, by what they hold. What the programs' code, MPI and the pages of the dataset
+ * take comes on top: some ten megabytes, whatever the model. */
+typedef struct bpt_memory_plan {
+    uint32_t batch; /* samples of a step of this rank */
+    bpt_network_memory network;
+    size_t batches;  /* of the loaders, for training and evaluation */
+    size_t vectors;  /* flat vectors of the weights that are read, merged and written */
+    size_t exchange; /* of the outer layer: shards and what is sent */
+    size_t total;
+} bpt_memory_plan;
+
+/** @param job model, options, update, batch and numbers of ranks and threads are known; the network
+ *            need not exist
+ * @return as bpt_network_plan() */
+bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan);
+
+/** Prints the table. */
+void bpt_memory_plan_print(const bpt_memory_plan *plan, FILE *out);
+
+#endif
