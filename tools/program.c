@@ -1,6 +1,7 @@
 #include "tools/program.h"
 
 #include "base/file.h"
+#include "base/float_mode.h"
 #include "base/log.h"
 
 #include <errno.h>
@@ -34,6 +35,7 @@ static void print_general_hint(const char *program, bpt_status status) {
 
 void bpt_program_begin(void) {
     signal(SIGXFSZ, SIG_IGN);
+    (void)bpt_float_flush_denormals();
 }
 
 int bpt_program_end(const char *program, bpt_status status) {

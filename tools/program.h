@@ -8,7 +8,8 @@
 #include "base/status.h"
 
 /** Begins a program: a write beyond a limit on the size of files (`ulimit -f`) is from here on an
- * error like any other, and does not end the process. */
+ * error like any other, and does not end the process; and denormal numbers are 0. Before there is
+ * a second thread. */
 void bpt_program_begin(void);
 
 /** Ends a program: flushes standard output (results that cannot be written are a failure), and

@@ -42,8 +42,8 @@ static const dependent dependents[] = {
     {"update", BY_TASK, " train dry-run "},
     {"partition", BY_TASK, " train dry-run replay "},
     {"idpa-rounds", BY_TASK, " train dry-run replay "},
-    {"sync-every", BY_TASK, " train dry-run "},
-    {"max-staleness", BY_TASK, " train dry-run "},
+    {"sync-every", BY_TASK, " train dry-run replay "},
+    {"max-staleness", BY_TASK, " train dry-run replay "},
     {"threads", BY_TASK, " train dry-run bench "},
     {"policy", BY_TASK, " train dry-run bench "},
     {"loader-threads", BY_TASK, " train dry-run "},
@@ -54,7 +54,7 @@ static const dependent dependents[] = {
     {"resume", BY_TASK, " train dry-run "},
     {"bench", BY_TASK, " train dry-run bench "},
     {"dry-run", BY_TASK, " train dry-run "},
-    {"log-interval", BY_TASK, " train dry-run "},
+    {"log-interval", BY_TASK, " train dry-run replay "},
 
     {"trace-steps", BY_TRACE, " traced "},
 
