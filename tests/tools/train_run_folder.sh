@@ -48,7 +48,7 @@ wait "$pid" 2>/dev/null
 run 0 "$train" "${common[@]}" --epochs 2 --output runs/killed --resume auto
 says "going on from runs/killed/checkpoints/"
 [ ! -e runs/killed/run.lock ] || die "the lock file is left"
-mkdir -p runs/early && touch runs/early/run.lock # killed before it wrote anything
+mkdir -p runs/early && touch runs/early/run.lock runs/early/config.yaml.tmp-1 # killed as it began to write
 run 0 "$train" "${good[@]}" --output runs/early --resume auto
 
 # Where somebody removes the lock file, the next one is another job's: who ends leaves it alone.
@@ -78,6 +78,7 @@ refused() { # FOLDER COMMAND...: status 2 or 3, and there is no folder
     [ ! -e "$folder" ] || die "left: $(find "$folder")"
 }
 
+name_too_long=$(printf 'x%.0s' {1..300})
 run 0 "$train" "${good[@]}" --output runs/old --checkpoint-every 10
 cp -r runs/old runs/broken
 printf x >>runs/broken/checkpoints/step-00000010/model.safetensors
@@ -86,6 +87,9 @@ cp -r runs/old runs/foreign # weights of another model
 for n in 1 2; do
     both=(ranks $n "$train" "${good[@]}")
     refused new "${both[@]}" --output new/deep/run --trace nowhere/x.json
+    for long in new/deep/$name_too_long new/$name_too_long/run; do
+        refused new "${both[@]}" --output "$long"
+    done
     refused new "${both[@]}" --output new/deep/run --resume runs/broken
     refused new "${both[@]}" --output new/deep/run --resume runs/foreign --model lenet
     mkdir new
