@@ -118,6 +118,12 @@ sed -i 's/^augment: .*/augment: "crop=2,flop"/' other/config.yaml
 fails_well 2 "$train" --replay other
 says 'there is no augmentation "flop"'
 
+for key in model data; do
+    sed "/^$key: /d" run/config.yaml >other/config.yaml
+    fails_well 2 "$train" --replay other
+    says "other/config.yaml names no $key"
+done
+
 # Other ways of updating leave no such logs.
 run 0 "$train" "${common[@]}" --output local --epochs 0.1
 fails_well 2 "$train" --replay local
