@@ -155,14 +155,26 @@ static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
     return status;
 }
 
-/* All but the lock and the configuration, by which the folder is known as a run. */
+/* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
+static bool is_made(const char *name) {
+    static const char *const made[] = {CONFIG,     METRICS,       SUMMARY,
+                                       "exchange", "checkpoints", "model.safetensors"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        const size_t length = strlen(made[i]);
+        if (strncmp(name, made[i], length) != 0) continue;
+        if (name[length] == '\0' || strncmp(name + length, ".tmp-", 5) == 0) return true;
+    }
+    return strncmp(name, "log.rank-", 9) == 0;
+}
+
+/* The configuration stays until there is a new one: by it the folder is known as a run. What else
+ * somebody keeps there is his. */
 static bpt_status remove_run(const bpt_run_folder *run) {
     DIR *dir = opendir(run->path);
     if (!dir) return bpt_fail_write(errno, "list", run->path);
     bpt_status status = BPT_OK;
     for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));)
-        if (!is_dots(e->d_name) && strcmp(e->d_name, BPT_RUN_LOCK_NAME) != 0 &&
-            strcmp(e->d_name, CONFIG) != 0)
+        if (is_made(e->d_name) && strcmp(e->d_name, CONFIG) != 0)
             status = remove_entry(run, e->d_name);
     closedir(dir);
     return status;
