@@ -40,14 +40,28 @@ bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out) {
 
 /* ---- tasks ---- */
 
-bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
-                            bpt_task_info info, bpt_deps after, uint32_t *id) {
+static bpt_status add_task(bpt_builder *b, bpt_step_task task, uint32_t *id) {
     if (b->n_tasks >= INT32_MAX) return bpt_fail(BPT_EFULL, "a step has too many tasks");
     BPT_TRY(BPT_GROW("step tasks", b->n_tasks + 1, &b->tasks, &b->tasks_capacity));
-    b->tasks[b->n_tasks] = (bpt_step_task){phase, fn, arg, info, after};
+    b->tasks[b->n_tasks] = task;
     if (id) *id = (uint32_t)b->n_tasks;
     b->n_tasks++;
     return BPT_OK;
+}
+
+bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
+                            bpt_task_info info, bpt_places touches, bpt_deps after, uint32_t *id) {
+    bpt_ref *refs;
+    BPT_TRY(bpt_builder_object(b, touches.n * sizeof *refs, (void **)&refs));
+    if (touches.n) memcpy(refs, touches.refs, touches.n * sizeof *refs);
+    return add_task(b,
+                    (bpt_step_task){.phase = phase,
+                                    .fn = fn,
+                                    .arg = arg,
+                                    .info = info,
+                                    .after = after,
+                                    .touches = {refs, touches.n}},
+                    id);
 }
 
 static bpt_status run_kernel(void *arg, unsigned worker) {
@@ -56,7 +70,14 @@ static bpt_status run_kernel(void *arg, unsigned worker) {
 
 bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kernel,
                               bpt_task_info info, bpt_deps after, uint32_t *id) {
-    return bpt_builder_task(b, phase, run_kernel, kernel, info, after, id);
+    return add_task(b,
+                    (bpt_step_task){.phase = phase,
+                                    .fn = run_kernel,
+                                    .arg = kernel,
+                                    .info = info,
+                                    .after = after,
+                                    .kernel = kernel},
+                    id);
 }
 
 bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps *out) {
@@ -221,6 +242,7 @@ void bpt_builder_weights(bpt_builder *b, size_t segment, const bpt_layout *layou
     w->layout = layout;
     w->n_partials = n_partials;
     w->master = bpt_blocks_reserve(b->blocks, BPT_BLOCK_WEIGHTS, bytes);
+    if (b->forward_only) return;
     w->gradient = bpt_blocks_reserve(b->blocks, BPT_BLOCK_GRADIENTS, bytes);
     w->partials.block = BPT_BLOCK_PARTIALS;
     for (size_t i = 1; i < n_partials; i++) {

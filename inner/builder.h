@@ -71,12 +71,25 @@ typedef struct bpt_step_values {
     bpt_draw draw;
 } bpt_step_values;
 
+/** Places in memory; those that are not in a buffer are passed over. */
+typedef struct bpt_places {
+    const bpt_ref *refs; /* shape [n] */
+    size_t n;
+} bpt_places;
+
+/** A list of places for one call. */
+#define BPT_PLACES(...)                                                                            \
+    ((bpt_places){(const bpt_ref[]){__VA_ARGS__},                                                  \
+                  sizeof((const bpt_ref[]){__VA_ARGS__}) / sizeof(bpt_ref)})
+
 typedef struct bpt_step_task {
     bpt_phase phase;
     bpt_task_fn fn;
     void *arg;
     bpt_task_info info;
     bpt_deps after;
+    const bpt_kernel *kernel; /* that it runs: its operands are what it touches; or NULL */
+    bpt_places touches;       /* without a kernel: what it reads or writes */
 } bpt_step_task;
 
 struct bpt_builder {
@@ -87,6 +100,9 @@ struct bpt_builder {
     size_t n_tiles;
     int64_t tile_start[BPT_MAX_TILES + 1]; /* tile t holds samples [start[t], start[t+1]) */
     bpt_weight_plan *weights;              /* shape [segments], as the model's table */
+    bool forward_only;                     /* no gradients, no updates */
+    bpt_deps weights_done[BPT_MAX_TILES];  /* the convolution planned last backward: tasks that
+                                            * compute its weights' gradient */
     bpt_step_task *tasks;                  /* shape [n_tasks] */
     size_t n_tasks, tasks_capacity;
     void **objects; /* memory that lives as long as the network, shape [n_objects] */
@@ -105,12 +121,15 @@ void bpt_builder_release(bpt_builder *b);
 /** Allocates memory that lives as long as the network. @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out);
 
-/** Adds a task. @param[out] id may be NULL
+/** Adds a task.
+ * @param touches all that it reads or writes in buffers, copied: other memory may lie at the same
+ *                place while no task that touches a buffer runs
+ * @param[out] id may be NULL
  * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (2^31 - 1 tasks are there) */
 bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
-                            bpt_task_info info, bpt_deps after, uint32_t *id);
+                            bpt_task_info info, bpt_places touches, bpt_deps after, uint32_t *id);
 
-/** Adds a task that runs @p kernel. */
+/** Adds a task that runs @p kernel; it touches the kernel's operands, bound before or after. */
 bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kernel,
                               bpt_task_info info, bpt_deps after, uint32_t *id);
 

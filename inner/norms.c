@@ -63,7 +63,8 @@ static bpt_status plan_measures(bpt_network *net, size_t segment, const bpt_rang
         };
         BPT_TRY(bpt_deps_one(b, ranges[i].summed, &summed));
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_measure, &tasks[i],
-                                 (bpt_task_info){"measure", s->name}, summed, &ids[i]));
+                                 (bpt_task_info){"measure", s->name}, (bpt_places){0}, summed,
+                                 &ids[i]));
     }
     *done = (bpt_deps){ids, n};
     return BPT_OK;
@@ -81,14 +82,14 @@ bpt_status bpt__plan_squares(bpt_network *net, size_t segment, const bpt_range *
     BPT_TRY(plan_measures(net, segment, ranges, n, parts, &measured));
     *task = (segment_task){parts, n, &net->squares[segment]};
     BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_segment, task,
-                             (bpt_task_info){"norm", b->weights[segment].segment->name}, measured,
-                             &id));
+                             (bpt_task_info){"norm", b->weights[segment].segment->name},
+                             (bpt_places){0}, measured, &id));
     return bpt_deps_one(b, id, known);
 }
 
 bpt_status bpt__plan_clip(bpt_network *net, bpt_deps after, bpt_deps *known) {
     uint32_t id;
     BPT_TRY(bpt_builder_task(&net->builder, BPT_PHASE_APPLY, run_clip, net,
-                             (bpt_task_info){"clip", "gradient"}, after, &id));
+                             (bpt_task_info){"clip", "gradient"}, (bpt_places){0}, after, &id));
     return bpt_deps_one(&net->builder, id, known);
 }

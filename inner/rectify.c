@@ -36,8 +36,9 @@ bpt_status bpt_rectify_tasks(bpt_builder *b, const char *label, const bpt_activa
         BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
         *task = (rectify_task){b->blocks, out->value[t], out->grad[t], masked->grad[t],
                                bpt_layout_bytes(out->layout[t]) / sizeof(float)};
-        BPT_TRY(bpt_builder_task(b, BPT_PHASE_BACKWARD, run_rectify, task,
-                                 (bpt_task_info){"backward relu", label}, out->grad_ready[t], &id));
+        BPT_TRY(bpt_builder_task(
+            b, BPT_PHASE_BACKWARD, run_rectify, task, (bpt_task_info){"backward relu", label},
+            BPT_PLACES(out->value[t], out->grad[t], masked->grad[t]), out->grad_ready[t], &id));
         BPT_TRY(bpt_deps_one(b, id, &masked->grad_ready[t]));
     }
     return BPT_OK;

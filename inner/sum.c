@@ -37,6 +37,11 @@ bpt_status bpt_builder_sum(bpt_builder *b, bpt_phase phase, bpt_task_info info,
                        .parts = parts,
                        .n_parts = n_parts,
                        .n = bytes / sizeof(float)};
-    BPT_TRY(bpt_builder_task(b, phase, run_sum, task, info, after, &id));
+    bpt_ref *touches;
+    BPT_TRY(bpt_builder_object(b, (n_parts + 1) * sizeof *touches, (void **)&touches));
+    memcpy(touches, parts, n_parts * sizeof *touches);
+    touches[n_parts] = sum;
+    BPT_TRY(bpt_builder_task(b, phase, run_sum, task, info, (bpt_places){touches, n_parts + 1},
+                             after, &id));
     return bpt_deps_one(b, id, done);
 }

@@ -38,7 +38,8 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     return BPT_OK;
 }
 
-/* Arrays over channels that tasks hand on; they begin as zeros and their spare lanes stay so. */
+/* Arrays over channels that tasks hand on, with zeros in their spare lanes: those of the forward
+ * pass, and those of the backward pass alone. */
 enum { MEAN, INV_STD, SCALE, SHIFT, SLOPE_DY, SLOPE_X, CONSTANT, N_ARRAYS };
 
 /* What the tasks of a layer share. */
@@ -77,6 +78,13 @@ static float *master(const batchnorm *n, int which) {
 
 static float *gradient(const batchnorm *n, int which) {
     return bpt_at(n->b->blocks, n->gradient[which]);
+}
+
+/* Whole, since another buffer may have been at its place. */
+static void clear_spare_lanes(const batchnorm *n, int first, int last) {
+    const size_t n_spare = n->n_channels - (size_t)n->channels;
+    for (int which = first; which <= last; which++)
+        memset(array(n, which) + n->channels, 0, n_spare * sizeof(float));
 }
 
 static const int32_t *labels_of(const batchnorm *n, size_t t) {
@@ -124,6 +132,7 @@ static bpt_status run_statistics(void *arg, unsigned worker) {
     const double count = all.count, pixels = (double)n->lanes[0].n_pixels;
     const double share = count / pixels / (double)n->b->step->denominator;
     n->count[n->b->n_tiles] = count;
+    clear_spare_lanes(n, MEAN, SHIFT);
     for (int64_t c = 0; c < n->channels; c++) {
         const double var = count > 0.0 ? all.dev[c] / count : 0.0;
         const double unbiased = count > 1.0 ? all.dev[c] / (count - 1.0) : var;
@@ -140,6 +149,7 @@ static bpt_status run_statistics(void *arg, unsigned worker) {
 static bpt_status run_recall(void *arg, unsigned worker) {
     const batchnorm *n = arg;
     (void)worker;
+    clear_spare_lanes(n, MEAN, SHIFT);
     for (int64_t c = 0; c < n->channels; c++)
         set_scale(n, c, (double)master(n, RUNNING_MEAN)[c],
                   fmax((double)master(n, RUNNING_VAR)[c], 0.0));
@@ -179,6 +189,7 @@ static bpt_status run_slopes(void *arg, unsigned worker) {
     const batchnorm *n = arg;
     const double count = n->count[n->b->n_tiles], part = count > 0.0 ? 1.0 / count : 0.0;
     (void)worker;
+    clear_spare_lanes(n, SLOPE_DY, CONSTANT);
     for (int64_t c = 0; c < n->channels; c++) {
         double sum_dy = 0.0, sum_dyx = 0.0;
         for (size_t t = 0; t < n->b->n_tiles; t++) {
@@ -237,6 +248,16 @@ static bpt_status plan_input(const bpt_layer *l, bpt_builder *b, const bpt_activ
     return BPT_OK;
 }
 
+/* Side by side. */
+static bpt_status reserve_arrays(bpt_builder *b, batchnorm *n, int first, int last) {
+    const size_t bytes = n->n_channels * sizeof(float);
+    bpt_ref where;
+    BPT_TRY(bpt_builder_workspace(b, (size_t)(last - first + 1) * bytes, &where));
+    for (int i = first; i <= last; i++)
+        n->arrays[i] = bpt_ref_plus(where, (size_t)(i - first) * bytes);
+    return BPT_OK;
+}
+
 static bpt_status plan_memory(const bpt_layer *l, bpt_builder *b, batchnorm *n) {
     const bpt_layout *layout;
     BPT_TRY(bpt_layout_plain(b->cpu, &l->in.c, 1, &layout));
@@ -246,8 +267,8 @@ static bpt_status plan_memory(const bpt_layer *l, bpt_builder *b, batchnorm *n) 
         n->master[i] = b->weights[segment].master;
         n->gradient[i] = b->weights[segment].gradient;
     }
-    for (int i = 0; i < N_ARRAYS; i++)
-        BPT_TRY(bpt_builder_workspace(b, n->n_channels * sizeof(float), &n->arrays[i]));
+    BPT_TRY(reserve_arrays(b, n, MEAN, SHIFT));
+    BPT_TRY(reserve_arrays(b, n, SLOPE_DY, CONSTANT));
     for (size_t t = 0; t < b->n_tiles; t++) {
         const size_t bytes = 2 * n->n_channels * sizeof(double);
         BPT_TRY(bpt_builder_workspace(b, bytes, &n->moments[t]));
@@ -258,19 +279,26 @@ static bpt_status plan_memory(const bpt_layer *l, bpt_builder *b, batchnorm *n) 
 
 static bpt_status add_tile_task(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
                                 const char *kind, bpt_task_fn fn, batchnorm *n, size_t t,
-                                bpt_deps after, bpt_deps *done) {
+                                bpt_places touches, bpt_deps after, bpt_deps *done) {
     tile_task *task;
     uint32_t id;
     BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
     *task = (tile_task){n, t};
-    BPT_TRY(bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name}, after, &id));
+    BPT_TRY(
+        bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name}, touches, after, &id));
     return bpt_deps_one(b, id, done);
 }
 
+/* @param tiles what it reads of each tile; besides it touches the arrays beginning at @p arrays */
 static bpt_status add_task(const bpt_layer *l, bpt_builder *b, bpt_phase phase, const char *kind,
-                           bpt_task_fn fn, batchnorm *n, bpt_deps after, bpt_deps *done) {
+                           bpt_task_fn fn, batchnorm *n, const bpt_ref *tiles, int arrays,
+                           bpt_deps after, bpt_deps *done) {
+    bpt_ref touches[BPT_MAX_TILES + 2] = {n->arrays[MEAN], n->arrays[arrays]};
+    const size_t n_tiles = tiles ? b->n_tiles : 0;
     uint32_t id;
-    BPT_TRY(bpt_builder_task(b, phase, fn, n, (bpt_task_info){kind, l->name}, after, &id));
+    if (tiles) memcpy(touches + 2, tiles, n_tiles * sizeof *touches);
+    BPT_TRY(bpt_builder_task(b, phase, fn, n, (bpt_task_info){kind, l->name},
+                             (bpt_places){touches, n_tiles + 2}, after, &id));
     return bpt_deps_one(b, id, done);
 }
 
@@ -279,11 +307,13 @@ static bpt_status plan_statistics(const bpt_layer *l, bpt_builder *b, batchnorm 
     bpt_deps tiles[BPT_MAX_TILES], all, trained, recalled;
     for (size_t t = 0; t < b->n_tiles; t++)
         BPT_TRY(add_tile_task(l, b, BPT_PHASE_TRAINING, "moments", run_moments, n, t,
-                              n->in.value_ready[t], &tiles[t]));
+                              BPT_PLACES(n->in.value[t], n->moments[t]), n->in.value_ready[t],
+                              &tiles[t]));
     BPT_TRY(bpt_deps_all_tiles(b, tiles, &all));
-    BPT_TRY(add_task(l, b, BPT_PHASE_TRAINING, "statistics", run_statistics, n, all, &trained));
-    BPT_TRY(
-        add_task(l, b, BPT_PHASE_INFERENCE, "statistics", run_recall, n, (bpt_deps){0}, &recalled));
+    BPT_TRY(add_task(l, b, BPT_PHASE_TRAINING, "statistics", run_statistics, n, n->moments, MEAN,
+                     all, &trained));
+    BPT_TRY(add_task(l, b, BPT_PHASE_INFERENCE, "statistics", run_recall, n, NULL, MEAN,
+                     (bpt_deps){0}, &recalled));
     for (int i = 0; i < N_SEGMENTS; i++)
         BPT_TRY(bpt_builder_weights_read(b, l->first_segment + (size_t)i, trained));
     BPT_TRY(bpt_builder_weights_written(b, l->first_segment + RUNNING_MEAN, trained));
@@ -312,8 +342,10 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
         bpt_deps after;
         BPT_TRY(bpt_deps_join(b, n->in.value_ready[t], n->forward_ready, &after));
         if (n->add) BPT_TRY(bpt_deps_join(b, n->other.value_ready[t], after, &after));
-        BPT_TRY(add_tile_task(l, b, BPT_PHASE_FORWARD, "forward", run_normalise, n, t, after,
-                              &out->value_ready[t]));
+        BPT_TRY(add_tile_task(
+            l, b, BPT_PHASE_FORWARD, "forward", run_normalise, n, t,
+            BPT_PLACES(n->in.value[t], n->other.value[t], n->arrays[MEAN], out->value[t]), after,
+            &out->value_ready[t]));
     }
     n->out = *out;
     *state = n;
@@ -329,18 +361,23 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
     if (n->relu) BPT_TRY(bpt_rectify_plan(b, out, &n->out));
     for (size_t t = 0; t < b->n_tiles; t++) {
         BPT_TRY(add_tile_task(l, b, BPT_PHASE_BACKWARD, "backward sums", run_sums, n, t,
+                              BPT_PLACES(n->in.value[t], out->value[t], out->grad[t],
+                                         n->out.grad[t], n->arrays[MEAN], n->sums[t]),
                               out->grad_ready[t], &tiles[t]));
         if (n->relu) n->out.grad_ready[t] = tiles[t];
     }
     if (n->add) BPT_TRY(bpt_builder_pass_back(b, l->name, inputs[1], &n->other, &n->out));
     BPT_TRY(bpt_deps_all_tiles(b, tiles, &all));
-    BPT_TRY(add_task(l, b, BPT_PHASE_BACKWARD, "backward weights", run_slopes, n, all, &slopes));
+    BPT_TRY(add_task(l, b, BPT_PHASE_BACKWARD, "backward weights", run_slopes, n, n->sums, SLOPE_DY,
+                     all, &slopes));
     BPT_TRY(bpt_builder_weights_written(b, l->first_segment + WEIGHT, slopes));
     BPT_TRY(bpt_builder_weights_written(b, l->first_segment + BIAS, slopes));
     if (!inputs[0]->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++)
-        BPT_TRY(add_tile_task(l, b, BPT_PHASE_BACKWARD, "backward data", run_data, n, t, slopes,
-                              &n->in.grad_ready[t]));
+        BPT_TRY(add_tile_task(l, b, BPT_PHASE_BACKWARD, "backward data", run_data, n, t,
+                              BPT_PLACES(n->in.value[t], n->out.grad[t], n->arrays[MEAN],
+                                         n->arrays[SLOPE_DY], n->in.grad[t]),
+                              slopes, &n->in.grad_ready[t]));
     return bpt_builder_convert_back(b, l->name, inputs[0], &n->in);
 }
 

@@ -174,6 +174,7 @@ static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, conv_st
         bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, weights);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, state->in.grad[t]);
         BPT_TRY(bpt_deps_join(b, out->grad_ready[t], weights_ready, &after));
+        BPT_TRY(bpt_deps_join(b, after, b->weights_done[t], &after));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
                                    (bpt_task_info){"backward data", l->name}, after, &id));
         BPT_TRY(bpt_deps_one(b, id, &state->in.grad_ready[t]));
@@ -218,6 +219,7 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv
                                    (bpt_task_info){"backward weights", l->name}, out->grad_ready[t],
                                    &id));
         BPT_TRY(bpt_deps_one(b, id, &done[t]));
+        b->weights_done[t] = done[t];
         if (state->problem[t].bias) {
             bpt_kernel_bind(k, BPT_SLOT_DIFF_BIAS, bpt_builder_partial(b, l->first_segment + 1, t));
             BPT_TRY(bpt_builder_weights_written(b, l->first_segment + 1, done[t]));

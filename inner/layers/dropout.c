@@ -82,7 +82,8 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
         .n_values = (size_t)(l->in.c * l->in.h * l->in.w),
         .rate = config->rate,
     };
-    BPT_TRY(bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name}, after, &id));
+    BPT_TRY(bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name},
+                             BPT_PLACES(from, to), after, &id));
     return bpt_deps_one(b, id, done);
 }
 

@@ -183,7 +183,8 @@ static bpt_status plan_backward_bias(const bpt_layer *l, bpt_builder *b, const b
         .k = l->out.c,
     };
     BPT_TRY(bpt_builder_task(b, BPT_PHASE_BACKWARD, run_bias, task,
-                             (bpt_task_info){"backward bias", l->name}, after, &id));
+                             (bpt_task_info){"backward bias", l->name}, BPT_PLACES(out->grad[0]),
+                             after, &id));
     BPT_TRY(bpt_deps_one(b, id, &done));
     return bpt_builder_weights_written(b, l->first_segment + 1, done);
 }
