@@ -7,6 +7,7 @@
 #include "base/memory.h"
 #include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
 
 #include <stdio.h>
@@ -31,6 +32,7 @@ static bpt_status open_network(bpt_job *job) {
         .classes = info->n_classes,
     };
     BPT_TRY(bpt_model_load(o->model, &shape, &job->model));
+    BPT_TRY(bpt_memory_plan_check(job));
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = job->n_threads;
     BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
@@ -125,7 +127,8 @@ static void say_what_starts(const bpt_job *job) {
 
 static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
-    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads));
+    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads,
+                                    &job->ranks_on_host));
     BPT_TRY(bpt_comm_agree(job->comm, open_data(job)));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
     BPT_TRY(bpt_comm_agree(job->comm, open_run(job)));
