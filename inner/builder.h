@@ -124,17 +124,16 @@ bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out);
 /** Adds a task.
  * @param touches all that it reads or writes in buffers, copied: other memory may lie at the same
  *                place while no task that touches a buffer runs
- * @param[out] id may be NULL
+ * @param[out] done the task, as a list of one; may be NULL
  * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (2^31 - 1 tasks are there) */
 bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
-                            bpt_task_info info, bpt_places touches, bpt_deps after, uint32_t *id);
+                            bpt_task_info info, bpt_places touches, bpt_deps after, bpt_deps *done);
 
 /** Adds a task that runs @p kernel; it touches the kernel's operands, bound before or after. */
 bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kernel,
-                              bpt_task_info info, bpt_deps after, uint32_t *id);
+                              bpt_task_info info, bpt_deps after, bpt_deps *done);
 
 /* Lists of tasks. @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_deps_one(bpt_builder *b, uint32_t id, bpt_deps *out);
 bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps *out);
 bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out);
 /** Joins one list per tile, as a task needs that works on the whole batch.

@@ -109,12 +109,11 @@ bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits) {
     BPT_TRY(bpt_builder_convert(b, "loss", logits, NULL, &plain));
     for (size_t t = 0; t < b->n_tiles; t++) {
         loss_tile *tile;
-        uint32_t id;
         BPT_TRY(bpt_builder_object(b, sizeof *tile, (void **)&tile));
         plan_tile(net, &plain, t, tile);
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_LOSS, run_loss, tile, (bpt_task_info){"loss", "loss"},
-                                 BPT_PLACES(tile->logits, tile->grad), plain.value_ready[t], &id));
-        BPT_TRY(bpt_deps_one(b, id, &plain.grad_ready[t]));
+                                 BPT_PLACES(tile->logits, tile->grad), plain.value_ready[t],
+                                 &plain.grad_ready[t]));
     }
     return b->forward_only ? BPT_OK : bpt_builder_convert_back(b, "loss", logits, &plain);
 }

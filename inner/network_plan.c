@@ -7,7 +7,7 @@
 static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     bpt_builder *b = &net->builder;
     const bpt_shape s = net->model->input;
-    const size_t sample_bytes = (size_t)(s.c * s.h * s.w) * sizeof(float);
+    const size_t sample_bytes = bpt_shape_bytes(s);
     *in = (bpt_activation){.shape = s, .plain = true, .read_only = true};
     for (size_t t = 0; t < b->n_tiles; t++) {
         const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};

@@ -87,7 +87,7 @@ bpt_status bpt__plan_updates(bpt_network *net);
 typedef struct bpt_range {
     bpt_ref weights, gradient;
     size_t n;        /* floats */
-    uint32_t summed; /* task after which the gradient is complete */
+    bpt_deps summed; /* task after which the gradient is complete */
 } bpt_range;
 
 /** Plans the sums of squares of a segment, into net->squares.

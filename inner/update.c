@@ -137,7 +137,7 @@ static bpt_status plan_reduces(bpt_network *net, size_t segment, segment_plan *p
         const size_t begin = i * RANGE_FLOATS;
         const size_t count = n - begin < RANGE_FLOATS ? n - begin : RANGE_FLOATS;
         p->tasks[i] = describe(net, segment, begin, count);
-        p->ranges[i] = (bpt_range){p->tasks[i].weights, p->tasks[i].gradient, count, 0};
+        p->ranges[i] = (bpt_range){p->tasks[i].weights, p->tasks[i].gradient, count, {0}};
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_REDUCE, run_reduce, &p->tasks[i],
                                  (bpt_task_info){"reduce", w->segment->name}, (bpt_places){0},
                                  w->written, &p->ranges[i].summed));
@@ -165,9 +165,9 @@ static bpt_status plan_direct(bpt_network *net, segment_plan *p) {
 static bpt_status plan_after_norms(bpt_network *net, segment_plan *p) {
     bpt_builder *b = &net->builder;
     for (size_t i = 0; i < p->n; i++) {
-        bpt_deps summed, after;
-        BPT_TRY(bpt_deps_one(b, p->ranges[i].summed, &summed));
-        BPT_TRY(bpt_deps_join(b, p->known.n ? p->known : summed, p->weights->read, &after));
+        bpt_deps after;
+        BPT_TRY(bpt_deps_join(b, p->known.n ? p->known : p->ranges[i].summed, p->weights->read,
+                              &after));
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_apply, &p->tasks[i],
                                  (bpt_task_info){"apply", p->weights->segment->name},
                                  (bpt_places){0}, after, NULL));
