@@ -17,7 +17,10 @@
 #include "inner/layer.h"
 #include "scheduler/graph.h"
 
-enum { BPT_MAX_TILES = 32 };
+enum {
+    BPT_MAX_TILES = 32,
+    BPT_WEIGHTS_LAG = 4, /* convolutions by which weights' gradients may be late (layers/conv.c) */
+};
 
 /** When a task runs; bits, so that a graph is a set of phases. */
 typedef enum bpt_phase {
@@ -101,9 +104,10 @@ struct bpt_builder {
     int64_t tile_start[BPT_MAX_TILES + 1]; /* tile t holds samples [start[t], start[t+1]) */
     bpt_weight_plan *weights;              /* shape [segments], as the model's table */
     bool forward_only;                     /* no gradients, no updates */
-    bpt_deps weights_done[BPT_MAX_TILES];  /* the convolution planned last backward: tasks that
-                                            * compute its weights' gradient */
-    bpt_step_task *tasks;                  /* shape [n_tasks] */
+    bpt_deps weights_done[BPT_WEIGHTS_LAG][BPT_MAX_TILES]; /* a ring of convolutions: tasks that
+                                                            * compute their weights' gradients */
+    size_t n_weights_done;                                 /* convolutions planned backward */
+    bpt_step_task *tasks;                                  /* shape [n_tasks] */
     size_t n_tasks, tasks_capacity;
     void **objects; /* memory that lives as long as the network, shape [n_objects] */
     size_t n_objects, objects_capacity;

@@ -151,6 +151,14 @@ static bpt_status weights_for_data(const bpt_layer *l, bpt_builder *b, const bpt
     return bpt_builder_weights_read(b, l->first_segment, *ready);
 }
 
+/* Nobody but the update waits for weights' gradients, so they could be left for last, and all that
+ * they read would be in use until then. So backward data waits, tile by tile, for those of some
+ * convolutions before: what these read is free from there on.
+ * @return of each tile, the tasks of the convolution so far back, or nothing; shape [n_tiles] */
+static bpt_deps *late_weights(bpt_builder *b) {
+    return b->weights_done[b->n_weights_done % BPT_WEIGHTS_LAG];
+}
+
 static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, conv_state *state,
                                      const bpt_activation *out) {
     const bpt_layout *layout = NULL; /* of the weights: the first tile's kernel chooses */
@@ -169,7 +177,7 @@ static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, conv_st
         bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, weights);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, state->in.grad[t]);
         BPT_TRY(bpt_deps_join(b, out->grad_ready[t], weights_ready, &after));
-        BPT_TRY(bpt_deps_join(b, after, b->weights_done[t], &after));
+        BPT_TRY(bpt_deps_join(b, after, late_weights(b)[t], &after));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
                                    (bpt_task_info){"backward data", l->name}, after,
                                    &state->in.grad_ready[t]));
@@ -210,7 +218,7 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
                                    (bpt_task_info){"backward weights", l->name}, out->grad_ready[t],
                                    &done[t]));
-        b->weights_done[t] = done[t];
+        late_weights(b)[t] = done[t]; /* takes the place of the older ones */
         if (state->problem[t].bias) {
             bpt_kernel_bind(k, BPT_SLOT_DIFF_BIAS, bpt_builder_partial(b, l->first_segment + 1, t));
             BPT_TRY(bpt_builder_weights_written(b, l->first_segment + 1, done[t]));
@@ -221,6 +229,7 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv
         BPT_TRY(adapt_gradient(l, b, t, kernels[t], &done[t]));
         BPT_TRY(bpt_builder_weights_written(b, l->first_segment, done[t]));
     }
+    b->n_weights_done++;
     return BPT_OK;
 }
 
