@@ -1,7 +1,59 @@
 #include "base/checksum.h"
 
+#include "base/file.h"
+#include "base/memory.h"
+
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 uint64_t bpt_checksum(const void *data, size_t size) {
     return XXH3_64bits(data, size);
+}
+
+static bpt_status check_regular(int fd, const char *path) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) return bpt_fail_errno(errno, "read", path);
+    if (S_ISREG(info.st_mode)) return BPT_OK;
+    return bpt_fail(BPT_EIO, "cannot read %s: not a regular file", path);
+}
+
+static bpt_status sum_up(int fd, const char *path, XXH3_state_t *state, char *piece, size_t size,
+                         uint64_t *bytes) {
+    uint64_t done = 0;
+    for (;;) {
+        const ssize_t n = read(fd, piece, size);
+        if (n < 0 && errno == EINTR) continue;
+        if (n < 0) return bpt_fail_errno(errno, "read", path);
+        if (n == 0) break;
+        XXH3_64bits_update(state, piece, (size_t)n);
+        done += (uint64_t)n;
+    }
+    *bytes = done;
+    return BPT_OK;
+}
+
+bpt_status bpt_checksum_file(const char *path, uint64_t *bytes, uint64_t *checksum) {
+    enum { PIECE_BYTES = 1 << 20 };
+    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0) return bpt_fail_errno(errno, "open", path);
+    XXH3_state_t *state = XXH3_createState();
+    char *piece = NULL;
+    bpt_status status;
+    BPT_TRY_GOTO(status, check_regular(fd, path), done);
+    BPT_TRY_GOTO(status, BPT_NEW("piece of a file", PIECE_BYTES, &piece), done);
+    if (!state || XXH3_64bits_reset(state) == XXH_ERROR) {
+        status = bpt_fail(BPT_ENOMEM, "out of memory for the checksum of %s", path);
+        goto done;
+    }
+    status = sum_up(fd, path, state, piece, PIECE_BYTES, bytes);
+    if (status == BPT_OK) *checksum = XXH3_64bits_digest(state);
+done:
+    bpt_free(piece);
+    XXH3_freeState(state);
+    close(fd);
+    return status;
 }

@@ -21,6 +21,17 @@ bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path) 
     return bpt_fail(status, "cannot %s %s: %s", verb, path, strerror(error_number));
 }
 
+bpt_status bpt_fail_write(int error_number, const char *verb, const char *path) {
+    bpt_status status = bpt_fail_errno(error_number, verb, path);
+    if (status == BPT_ENOENT) {
+        const bpt_error error = *bpt_error_last();
+        status = bpt_fail(BPT_EIO, "%s", error.text);
+    }
+    if (error_number == EFBIG)
+        bpt_hint("raise the limit on the size of files (`ulimit -f`), or that of the file system");
+    return status;
+}
+
 static bpt_status read_all(int fd, const char *path, char *data, size_t size) {
     size_t done = 0;
     while (done < size) {
@@ -68,11 +79,15 @@ static bpt_status write_all(int fd, const char *path, const char *data, size_t s
     while (done < size) {
         const ssize_t n = write(fd, data + done, size - done);
         if (n < 0 && errno == EINTR) continue;
-        if (n < 0) return bpt_fail_errno(errno, "write", path);
+        if (n < 0) return bpt_fail_write(errno, "write", path);
         done += (size_t)n;
     }
-    if (fsync(fd) != 0) return bpt_fail_errno(errno, "flush", path);
     return BPT_OK;
+}
+
+static bpt_status write_parts(int fd, const char *path, const bpt_bytes *parts, size_t n_parts) {
+    for (size_t i = 0; i < n_parts; i++) BPT_TRY(write_all(fd, path, parts[i].data, parts[i].size));
+    return fsync(fd) == 0 ? BPT_OK : bpt_fail_write(errno, "flush", path);
 }
 
 /* The folder that holds @p path, as a new string. */
@@ -85,7 +100,7 @@ static bpt_status parent_of(const char *path, char **parent) {
 
 static bpt_status open_dir(const char *path, int *fd) {
     *fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return *fd < 0 ? bpt_fail_errno(errno, "open", path) : BPT_OK;
+    return *fd < 0 ? bpt_fail_write(errno, "open", path) : BPT_OK;
 }
 
 static bpt_status sync_and_close_dir(int fd, const char *path) {
@@ -93,7 +108,7 @@ static bpt_status sync_and_close_dir(int fd, const char *path) {
     const int error = errno;
     close(fd);
     /* Some file systems cannot sync a folder and say so; there is nothing better to do there. */
-    if (result != 0 && error != EINVAL) return bpt_fail_errno(error, "flush", path);
+    if (result != 0 && error != EINVAL) return bpt_fail_write(error, "flush", path);
     return BPT_OK;
 }
 
@@ -104,6 +119,10 @@ bpt_status bpt_dir_sync(const char *path) {
 }
 
 bpt_status bpt_file_write(const char *path, const void *data, size_t size) {
+    return bpt_file_write_parts(path, &(bpt_bytes){data, size}, 1);
+}
+
+bpt_status bpt_file_write_parts(const char *path, const bpt_bytes *parts, size_t n_parts) {
     /* The names and the folder come before the rename: after it only a flush may fail. */
     char *temporary = NULL, *parent = NULL;
     int folder;
@@ -113,14 +132,14 @@ bpt_status bpt_file_write(const char *path, const void *data, size_t size) {
     BPT_TRY_GOTO(status, open_dir(parent, &folder), free_names);
     const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (fd < 0) {
-        status = bpt_fail_errno(errno, "create", temporary);
+        status = bpt_fail_write(errno, "create", temporary);
         close(folder);
         goto free_names;
     }
-    status = write_all(fd, temporary, data, size);
-    if (close(fd) != 0 && status == BPT_OK) status = bpt_fail_errno(errno, "close", temporary);
+    status = write_parts(fd, temporary, parts, n_parts);
+    if (close(fd) != 0 && status == BPT_OK) status = bpt_fail_write(errno, "close", temporary);
     if (status == BPT_OK && rename(temporary, path) != 0)
-        status = bpt_fail_errno(errno, "rename to", path);
+        status = bpt_fail_write(errno, "rename to", path);
     if (status == BPT_OK) {
         status = sync_and_close_dir(folder, parent);
     } else {
@@ -141,7 +160,7 @@ static bpt_status create_parents(char *path) {
         const int error = errno;
         *p = '/';
         if (result != 0 && error != EEXIST)
-            return bpt_fail_errno(error, "create the parent of", path);
+            return bpt_fail_write(error, "create the parent of", path);
     }
     return BPT_OK;
 }
@@ -156,7 +175,7 @@ bpt_status bpt_dir_create(const char *path, bool must_be_new) {
         const int error = errno;
         struct stat info;
         if (must_be_new || error != EEXIST || stat(copy, &info) != 0 || !S_ISDIR(info.st_mode))
-            status = bpt_fail_errno(error, "create", path);
+            status = bpt_fail_write(error, "create", path);
     }
     bpt_free(copy);
     return status;
@@ -172,7 +191,7 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 bpt_status bpt_dir_remove(const char *path) {
     if (!bpt_path_exists(path)) return BPT_OK;
     if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
-        return bpt_fail_errno(errno, "remove", path);
+        return bpt_fail_write(errno, "remove", path);
     return BPT_OK;
 }
 

@@ -1,8 +1,9 @@
 /** @file base/file.h
  * Files that are there whole or not at all.
  *
- * Errors: BPT_ENOSPC where the device or a quota is full, BPT_ENOENT where a path does not exist,
- * BPT_EEXIST where it may not exist yet, else BPT_EIO; each text names path and reason.
+ * Errors: BPT_ENOSPC where the device or a quota is full, BPT_ENOENT where what is to be read does
+ * not exist, BPT_EEXIST where something may not exist yet, else BPT_EIO; each text names path and
+ * reason.
  * Threads: any. */
 #ifndef BPT_BASE_FILE_H
 #define BPT_BASE_FILE_H
@@ -16,6 +17,10 @@
 /** Fails with the meaning of @p error_number (an errno): "cannot <verb> <path>: <reason>". */
 bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path);
 
+/** Likewise for what was to be written: a folder that is missing there is BPT_EIO, since no data of
+ * the user's are missing. A file that is too large gets a hint. */
+bpt_status bpt_fail_write(int error_number, const char *verb, const char *path);
+
 /** Reads a whole file.
  * @param max_bytes larger files are refused (BPT_EDATA)
  * @param[out] data caller owns, bpt_free(); one 0 byte follows the content
@@ -25,17 +30,25 @@ bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t
 
 /** Writes a file so that at any moment, also after a crash, either the old one or the whole new one
  * is at @p path: temporary name, fsync, rename, fsync of the folder.
- * @return BPT_OK, BPT_ENOSPC, BPT_ENOENT, BPT_EIO, BPT_ENOMEM; on error the temporary file is gone
- *         and the old one untouched, except where the folder's fsync fails ("cannot flush"
+ * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM; on error the temporary file is gone and the
+ *         old one untouched, except where the folder's fsync fails ("cannot flush"
  *         <folder>): then the new file is in place, and a crash may still bring the old one back */
 bpt_status bpt_file_write(const char *path, const void *data, size_t size);
 
-/** Flushes a folder's entries to disk. @return BPT_OK, BPT_EIO, BPT_ENOENT */
+/** Bytes of somebody else's. */
+typedef struct bpt_bytes {
+    const void *data;
+    size_t size;
+} bpt_bytes;
+
+/** Likewise for a file whose parts, shape [n_parts], lie in several places: none is copied. */
+bpt_status bpt_file_write_parts(const char *path, const bpt_bytes *parts, size_t n_parts);
+
+/** Flushes a folder's entries to disk. @return BPT_OK, BPT_EIO */
 bpt_status bpt_dir_sync(const char *path);
 
 /** Creates a folder and its parents. @p must_be_new: one that is there is BPT_EEXIST.
- * @return BPT_OK, BPT_EEXIST, BPT_ENOENT (a parent is no folder), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM
- */
+ * @return BPT_OK, BPT_EEXIST, BPT_ENOSPC, BPT_EIO (also: a parent is no folder), BPT_ENOMEM */
 bpt_status bpt_dir_create(const char *path, bool must_be_new);
 
 /** Removes a folder and all that is in it; symbolic links are removed, not followed. A missing

@@ -86,8 +86,9 @@ static bpt_status parse_choice(const bpt_option *o, const char *text, int *out) 
 
 static bpt_status parse_pair(const bpt_option *o, const char *text, int64_t out[2]) {
     char first[32];
-    const size_t length = strcspn(text, " ");
-    if (length >= sizeof first || !text[length]) return bad_value(o, text, "two whole numbers");
+    const size_t length = strcspn(text, " x");
+    if (length >= sizeof first || !text[length] || !text[length + 1])
+        return bad_value(o, text, "two whole numbers like 32 48 or 32x48");
     memcpy(first, text, length);
     first[length] = '\0';
     int64_t pair[2];
@@ -165,4 +166,30 @@ void bpt__option_clear(const bpt_option *o, void *field) {
         for (size_t i = 0; i < BPT_OPTION_LIST_MAX; i++) ((int64_t *)field)[i] = -1;
         break;
     }
+}
+
+bool bpt__option_is_default(const bpt_option *o, const void *field) {
+    if (o->type == BPT_OPTION_TEXT) {
+        const char *text = *(const char *const *)field;
+        return text && o->value ? strcmp(text, o->value) == 0 : text == o->value;
+    }
+    static const size_t sizes[] = {
+        [BPT_OPTION_FLAG] = sizeof(bool),
+        [BPT_OPTION_INT] = sizeof(int64_t),
+        [BPT_OPTION_SIZE] = sizeof(uint64_t),
+        [BPT_OPTION_REAL] = sizeof(double),
+        [BPT_OPTION_CHOICE] = sizeof(int),
+        [BPT_OPTION_PAIR] = 2 * sizeof(int64_t),
+        [BPT_OPTION_LIST] = BPT_OPTION_LIST_MAX * sizeof(int64_t),
+    };
+    union { /* a field of any type but text */
+        bool flag;
+        int64_t numbers[BPT_OPTION_LIST_MAX];
+        uint64_t size;
+        double real;
+        int choice;
+    } fallback;
+    bpt__option_clear(o, &fallback);
+    if (o->value && bpt__option_parse(o, o->value, &fallback) != BPT_OK) return false;
+    return memcmp(field, &fallback, sizes[o->type]) == 0;
 }

@@ -15,4 +15,7 @@ bpt_status bpt__option_parse(const bpt_option *o, const char *text, void *field)
 /** Sets the value of an option that has neither been given nor a default: 0, false, NULL, -1s. */
 void bpt__option_clear(const bpt_option *o, void *field);
 
+/** @return whether a field has the option's default, or is clear where that has none */
+bool bpt__option_is_default(const bpt_option *o, const void *field);
+
 #endif

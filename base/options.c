@@ -4,13 +4,17 @@
 #include "base/option_values.h"
 #include "base/yaml.h"
 
+#include <inttypes.h>
 #include <string.h>
+
+enum { LIST_TEXT_SIZE = BPT_OPTION_LIST_MAX * sizeof "-9223372036854775808," };
 
 struct bpt_option_set {
     const bpt_command *command;
     void *values;
     bpt_option_source *sources; /* shape [n_options] */
-    char **texts;               /* owned strings that values point to */
+    const char **overridden;    /* of the file, by the command line; else NULL; shape [n_options] */
+    char **texts;               /* owned strings that values and overridden ones point to */
     size_t n_texts, texts_capacity;
     char **operands; /* borrowed from argv, shape [n_operands] */
     size_t n_operands, operands_capacity;
@@ -75,6 +79,53 @@ static bpt_status unknown_option(const bpt_command *c, const char *name, const c
     return status;
 }
 
+/* The value of an option as it would stand on the command line.
+ * @param joined memory for the numbers of a list */
+static bpt_status text_of_value(const bpt_yaml *doc, const bpt_yaml_node *value,
+                                const bpt_option *o, char joined[LIST_TEXT_SIZE],
+                                const char **text) {
+    const bool numbers = o->type == BPT_OPTION_PAIR || o->type == BPT_OPTION_LIST;
+    *text = bpt_yaml_text(value);
+    if (*text) return BPT_OK;
+    if (!numbers || bpt_yaml_node_kind(value) != BPT_YAML_LIST)
+        return bpt_yaml_fail(doc, value, "option %s takes %s", o->name,
+                             numbers ? "whole numbers, like [8, 14]" : "one value");
+    if (bpt_yaml_size(value) > BPT_OPTION_LIST_MAX)
+        return bpt_yaml_fail(doc, value, "option %s: %zu numbers, more than %d", o->name,
+                             bpt_yaml_size(value), BPT_OPTION_LIST_MAX);
+    size_t length = 0;
+    joined[0] = '\0';
+    for (size_t i = 0; i < bpt_yaml_size(value); i++) {
+        int64_t number;
+        BPT_TRY(
+            bpt_yaml_get_int(doc, bpt_yaml_at(value, i), o->name, INT64_MIN, INT64_MAX, &number));
+        length += (size_t)snprintf(joined + length, LIST_TEXT_SIZE - length, "%s%" PRId64,
+                                   i == 0                       ? ""
+                                   : o->type == BPT_OPTION_PAIR ? " "
+                                                                : ",",
+                                   number);
+    }
+    *text = joined;
+    return BPT_OK;
+}
+
+/* Takes the value of an option from the file unless the command line has one. */
+static bpt_status take_entry(bpt_option_set *set, const bpt_yaml *doc, const bpt_yaml_node *value,
+                             const bpt_option *o) {
+    const size_t index = (size_t)(o - set->command->options);
+    char joined[LIST_TEXT_SIZE];
+    const char *text;
+    BPT_TRY(text_of_value(doc, value, o, joined, &text));
+    if (set->sources[index] == BPT_SOURCE_COMMAND_LINE)
+        return keep_text(set, text, &set->overridden[index]);
+    const bpt_status status = assign(set, o, text, BPT_SOURCE_FILE);
+    if (status != BPT_EUSAGE) return status;
+    const bpt_error error = *bpt_error_last();
+    bpt_yaml_fail(doc, value, "%.400s", error.text);
+    if (error.hint[0]) bpt_hint("%s", error.hint);
+    return status;
+}
+
 static bpt_status load_config(bpt_option_set *set, const char *path) {
     bpt_yaml *doc;
     BPT_TRY(bpt_yaml_load(path, &doc));
@@ -90,15 +141,8 @@ static bpt_status load_config(bpt_option_set *set, const char *path) {
             char where[300];
             snprintf(where, sizeof where, " in %s:%d", path, bpt_yaml_line(value));
             status = unknown_option(set->command, key, where);
-        } else if (!bpt_yaml_text(value)) {
-            status = bpt_yaml_fail(doc, value, "option %s takes one value", key);
-        } else if (set->sources[o - set->command->options] != BPT_SOURCE_COMMAND_LINE) {
-            status = assign(set, o, bpt_yaml_text(value), BPT_SOURCE_FILE);
-            if (status == BPT_EUSAGE) {
-                const bpt_error error = *bpt_error_last();
-                status = bpt_yaml_fail(doc, value, "%.400s", error.text);
-                if (error.hint[0]) bpt_hint("%s", error.hint);
-            }
+        } else {
+            status = take_entry(set, doc, value, o);
         }
     }
     bpt_yaml_free(doc);
@@ -129,9 +173,12 @@ static bpt_status take_option(bpt_option_set *set, scan *s, const bpt_option *o,
         return assign(set, o, attached ? attached : "true", BPT_SOURCE_COMMAND_LINE);
     const char *value;
     BPT_TRY(take_value(s, o->name, attached, &value));
-    if (o->type == BPT_OPTION_PAIR && !attached) {
+    if (o->type == BPT_OPTION_PAIR && !attached && !strchr(value, 'x')) {
         const char *second;
         char pair[64];
+        if (s->next >= s->argc)
+            return bpt_fail(BPT_EUSAGE, "option %s takes two whole numbers like 32 48 or 32x48",
+                            o->name);
         BPT_TRY(take_value(s, o->name, NULL, &second));
         const int length = snprintf(pair, sizeof pair, "%s %s", value, second);
         if ((size_t)length >= sizeof pair) /* too long for two numbers: show the longer one */
@@ -187,11 +234,10 @@ static bpt_status check_operands(const bpt_option_set *set) {
     if (n >= c->min_operands && (c->max_operands < 0 || n <= c->max_operands)) return BPT_OK;
     bpt_status status;
     if (n < c->min_operands)
-        status = bpt_fail(BPT_EUSAGE, "%s: %d argument%s missing", c->name, c->min_operands - n,
+        status = bpt_fail(BPT_EUSAGE, "%d argument%s missing", c->min_operands - n,
                           c->min_operands - n == 1 ? " is" : "s are");
     else
-        status = bpt_fail(BPT_EUSAGE, "%s: unexpected argument \"%s\"", c->name,
-                          set->operands[c->max_operands]);
+        status = bpt_fail(BPT_EUSAGE, "unexpected argument \"%s\"", set->operands[c->max_operands]);
     bpt_hint("usage: %s %s", c->name, c->synopsis);
     return status;
 }
@@ -222,6 +268,8 @@ bpt_status bpt_options_parse(const bpt_command *command, int argc, char **argv, 
     bpt_status status;
     scan s = {.argc = argc, .argv = argv, .next = 1, .request = BPT_REQUEST_RUN};
     BPT_TRY_GOTO(status, BPT_NEW("option sources", command->n_options, &set->sources), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("overridden values", command->n_options, &set->overridden),
+                 err_free);
     BPT_TRY_GOTO(status, parse_into(set, &s), err_free);
     *request = s.request;
     *out = set;
@@ -237,6 +285,7 @@ void bpt_option_set_free(bpt_option_set *set) {
     bpt_free(set->texts);
     bpt_free(set->operands);
     bpt_free(set->sources);
+    bpt_free(set->overridden);
     bpt_free(set);
 }
 
@@ -248,4 +297,14 @@ char *const *bpt_option_operands(const bpt_option_set *set, int *n) {
 bpt_option_source bpt_option_where(const bpt_option_set *set, const char *name) {
     const bpt_option *o = find_option(set->command, name, strlen(name));
     return o ? set->sources[o - set->command->options] : BPT_SOURCE_DEFAULT;
+}
+
+bool bpt_option_is_default(const bpt_command *command, const char *name, const void *values) {
+    const bpt_option *o = find_option(command, name, strlen(name));
+    return o && bpt__option_is_default(o, (const char *)values + o->offset);
+}
+
+const char *bpt_option_overridden(const bpt_option_set *set, const char *name) {
+    const bpt_option *o = find_option(set->command, name, strlen(name));
+    return o ? set->overridden[o - set->command->options] : NULL;
 }

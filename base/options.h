@@ -25,8 +25,9 @@ typedef enum bpt_option_type {
     BPT_OPTION_REAL,   /* double */
     BPT_OPTION_TEXT,   /* const char *, owned by the option set; NULL if there is no default */
     BPT_OPTION_CHOICE, /* int: index into .choices */
-    BPT_OPTION_PAIR,   /* int64_t[2]: --name A B; in a file "A B" */
-    BPT_OPTION_LIST,   /* int64_t[BPT_OPTION_LIST_MAX], unused ones -1: "8,14,18" */
+    BPT_OPTION_PAIR,   /* int64_t[2]: --name A B or AxB; in a file [A, B], "A B" or AxB */
+    BPT_OPTION_LIST,   /* int64_t[BPT_OPTION_LIST_MAX], unused ones -1: 8,14,18; in a file also
+                        * [8, 14, 18] */
 } bpt_option_type;
 
 enum { BPT_OPTION_LIST_MAX = 16 };
@@ -88,6 +89,15 @@ char *const *bpt_option_operands(const bpt_option_set *set, int *n);
 
 /** @return where the value of option @p name (which must be in the table) comes from */
 bpt_option_source bpt_option_where(const bpt_option_set *set, const char *name);
+
+/** @return whether option @p name (which must be in the table) has its default, wherever it comes
+ * from
+ * @param values the struct that bpt_options_parse() filled */
+bool bpt_option_is_default(const bpt_command *command, const char *name, const void *values);
+
+/** @return what the configuration file says of option @p name where the command line overrides it,
+ * as text; NULL where it does not or says nothing. Borrowed from the set */
+const char *bpt_option_overridden(const bpt_option_set *set, const char *name);
 
 /** Prints the effective configuration as YAML that --config reads back. Options without a value
  * are left out.

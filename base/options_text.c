@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HELP_COLUMN = 30, MAX_WORD = 64 };
+enum { HELP_COLUMN = 30, HELP_WIDTH = 100, MAX_WORD = 64 };
 
 static void print_indented(const char *text, FILE *out) {
     for (const char *p = text; *p; p++) {
@@ -36,8 +36,13 @@ static void print_flag(const bpt_option *o, FILE *out) {
 static void print_option(const bpt_option *o, FILE *out) {
     print_flag(o, out);
     char text[1200];
-    if (o->value && o->type != BPT_OPTION_FLAG && *o->value)
-        snprintf(text, sizeof text, "%s (default: %s)", o->help, o->value);
+    const bool has_default = o->value && o->type != BPT_OPTION_FLAG && *o->value;
+    const char *line = strrchr(o->help, '\n');
+    const size_t last = strlen(line ? line + 1 : o->help);
+    const size_t more = has_default ? sizeof " (default: )" - 1 + strlen(o->value) : 0;
+    const char *gap = HELP_COLUMN + last + more > HELP_WIDTH ? "\n" : " ";
+    if (has_default)
+        snprintf(text, sizeof text, "%s%s(default: %s)", o->help, gap, o->value);
     else
         snprintf(text, sizeof text, "%s", o->help);
     print_indented(text, out);
@@ -54,7 +59,8 @@ void bpt_options_help(const bpt_command *c, FILE *out) {
         {.name = "config",
          .type = BPT_OPTION_TEXT,
          .unit = "FILE",
-         .help = "read options from a YAML file; the command line wins"},
+         .help = "read options from a YAML file, one a line (name: value); the\n"
+                 "command line wins"},
         {.name = "help", .type = BPT_OPTION_FLAG, .help = "print this and exit"},
         {.name = "version", .type = BPT_OPTION_FLAG, .help = "print the version and exit"},
     };
@@ -144,14 +150,14 @@ static void print_value(const bpt_option *o, const void *field, FILE *out) {
         print_choice(o, *(const int *)field, out);
         break;
     case BPT_OPTION_PAIR:
-        fprintf(out, "\"%" PRId64 " %" PRId64 "\"", ((const int64_t *)field)[0],
+        fprintf(out, "[%" PRId64 ", %" PRId64 "]", ((const int64_t *)field)[0],
                 ((const int64_t *)field)[1]);
         break;
     case BPT_OPTION_LIST:
-        fputc('"', out);
+        fputc('[', out);
         for (size_t i = 0; i < BPT_OPTION_LIST_MAX && ((const int64_t *)field)[i] >= 0; i++)
-            fprintf(out, "%s%" PRId64, i ? "," : "", ((const int64_t *)field)[i]);
-        fputc('"', out);
+            fprintf(out, "%s%" PRId64, i ? ", " : "", ((const int64_t *)field)[i]);
+        fputc(']', out);
         break;
     }
 }

@@ -271,6 +271,15 @@ bpt_status bpt_yaml_fail(const bpt_yaml *doc, const bpt_yaml_node *n, const char
     return fail_at(doc, (size_t)n->line - 1, text);
 }
 
+static void hint_known(const char *const *known, size_t n_known) {
+    char list[BPT_ERROR_HINT_SIZE / 2] = "";
+    size_t length = 0;
+    for (size_t i = 0; i < n_known && length < sizeof list; i++)
+        length +=
+            (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", known[i]);
+    bpt_hint("known here: %s", list);
+}
+
 bpt_status bpt_yaml_check_keys(const bpt_yaml *doc, const bpt_yaml_node *n, const char *what,
                                const char *const *known, size_t n_known) {
     if (n->kind != BPT_YAML_MAP)
@@ -283,7 +292,10 @@ bpt_status bpt_yaml_check_keys(const bpt_yaml *doc, const bpt_yaml_node *n, cons
         const char *nearest = bpt_nearest(key, known, n_known);
         const bpt_status status =
             bpt_yaml_fail(doc, n->keys[i], "%s has no field \"%s\"", what, key);
-        if (nearest) bpt_hint("did you mean \"%s\"?", nearest);
+        if (nearest)
+            bpt_hint("did you mean \"%s\"?", nearest);
+        else
+            hint_known(known, n_known);
         return status;
     }
     return BPT_OK;

@@ -54,7 +54,8 @@ bpt_status bpt_yaml_fail(const bpt_yaml *doc, const bpt_yaml_node *n, const char
 
 /** Checks that every key of a map is one of @p known, and that @p n is a map.
  * @param what names the map in the error ("layer conv1"); @param known shape [n_known]
- * @return BPT_OK, BPT_EUSAGE (names file, line, key, and the nearest known key as hint) */
+ * @return BPT_OK, BPT_EUSAGE (names file, line and key; the hint has the nearest known key, or all)
+ */
 bpt_status bpt_yaml_check_keys(const bpt_yaml *doc, const bpt_yaml_node *n, const char *what,
                                const char *const *known, size_t n_known);
 

@@ -2,6 +2,7 @@
  * inferred in a second. */
 #include "inner/model.h"
 
+#include "base/file.h"
 #include "base/memory.h"
 #include "inner/model_parts.h"
 
@@ -64,10 +65,20 @@ static bpt_status infer_shapes(bpt_model *m) {
     }
     BPT_TRY(check_output(m, &m->layers[m->n_layers - 1]));
     if (m->segments.n > 0) return BPT_OK;
-    return bpt_fail(BPT_EUSAGE, "%s: there is nothing to train: no layer has weights", m->source);
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "%s: there is nothing to train: no layer has weights", m->source);
+    bpt_hint("put a layer that learns in, e.g. \"- fc: {outputs: classes}\" at the end");
+    return status;
 }
 
 /* ---- public ---- */
+
+/* Errors that propose nothing themselves say where to read on. */
+static bpt_status with_hint(bpt_status status) {
+    if (status == BPT_EUSAGE && !bpt_error_last()->hint[0])
+        bpt_hint("docs/models.md has the format: all keys, kinds of layers, fields and limits");
+    return status;
+}
 
 static bpt_status build(const bpt_yaml *doc, const bpt_model_override *override, bpt_model **out) {
     bpt_model *m;
@@ -87,10 +98,11 @@ err_free:
 bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
                            const bpt_model_override *override, bpt_model **model) {
     bpt_yaml *doc;
-    BPT_TRY(bpt_yaml_parse(source, text, size, &doc));
-    const bpt_status status = build(doc, override, model);
+    bpt_status status = bpt_yaml_parse(source, text, size, &doc);
+    if (status != BPT_OK) return with_hint(status);
+    status = build(doc, override, model);
     bpt_yaml_free(doc);
-    return status;
+    return with_hint(status);
 }
 
 bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *override,
@@ -98,11 +110,14 @@ bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *ov
     char *path;
     bpt_yaml *doc = NULL;
     BPT_TRY(bpt__model_find(name_or_path, &path));
+    const bool exists = bpt_path_exists(path);
     bpt_status status = bpt_yaml_load(path, &doc);
+    if (status == BPT_EUSAGE && !exists)
+        bpt_hint("check the path, or give the name of a built-in model, e.g. lenet");
     if (status == BPT_OK) status = build(doc, override, model);
     bpt_yaml_free(doc);
     bpt_free(path);
-    return status;
+    return with_hint(status);
 }
 
 void bpt_model_free(bpt_model *model) {

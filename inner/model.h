@@ -45,13 +45,17 @@ bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
                            const bpt_model_override *override, bpt_model **model);
 void bpt_model_free(bpt_model *model);
 
-/** @return parameters that are trained: all weights but running statistics */
+/** @return parameters: the values that are learned. Running statistics are none */
 size_t bpt_model_parameters(const bpt_model *model);
+
+/** @return values of running statistics: saved and sent with the parameters, but not learned */
+size_t bpt_model_running_statistics(const bpt_model *model);
 
 /** @return floating-point operations of forward (1x) and backward (2x) for one sample */
 uint64_t bpt_model_training_flops(const bpt_model *model);
 
-/** Prints a table of layers: name, kind, output shape, weights, forward flops. */
+/** Prints a table of layers: name, kind, output shape, parameters, forward flops; and the number of
+ * running statistics if there are any. */
 void bpt_model_print(const bpt_model *model, FILE *out);
 
 #endif

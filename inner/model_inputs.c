@@ -48,15 +48,21 @@ static bpt_status read_input(const bpt_model *m, const bpt_layer *l, const bpt_y
 
 static bpt_status check_number(const bpt_layer *l, const bpt_yaml *doc, const bpt_yaml_node *n,
                                size_t n_inputs) {
-    if (!l->kind->joins && n_inputs != 1)
-        return bpt_yaml_fail(doc, n, "layer %s: %s takes one input, not %zu", l->name,
-                             l->kind->name, n_inputs);
-    if (n_inputs > MAX_INPUTS)
-        return bpt_yaml_fail(doc, n, "layer %s: %zu inputs, more than %d", l->name, n_inputs,
-                             MAX_INPUTS);
+    bpt_status status;
+    if (!l->kind->joins && n_inputs != 1) {
+        status = bpt_yaml_fail(doc, n, "layer %s: %s takes one input, not %zu", l->name,
+                               l->kind->name, n_inputs);
+        bpt_hint("join them in a layer before it: add (values) or concat (channels)");
+        return status;
+    }
+    if (n_inputs > MAX_INPUTS) {
+        status = bpt_yaml_fail(doc, n, "layer %s: %zu inputs, more than %d", l->name, n_inputs,
+                               MAX_INPUTS);
+        bpt_hint("join some of them in a layer before it");
+        return status;
+    }
     if (!l->kind->joins || n_inputs >= 2) return BPT_OK;
-    const bpt_status status =
-        bpt_yaml_fail(doc, n, "layer %s: %s takes two or more inputs", l->name, l->kind->name);
+    status = bpt_yaml_fail(doc, n, "layer %s: %s takes two or more inputs", l->name, l->kind->name);
     bpt_hint("name them: \"- %s: {input: [conv1, conv2]}\"", l->kind->name);
     return status;
 }

@@ -1,6 +1,7 @@
 #include "inner/model.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 static size_t count_parameters(const bpt_model *model, size_t first, size_t n) {
     size_t count = 0;
@@ -13,6 +14,10 @@ size_t bpt_model_parameters(const bpt_model *model) {
     return count_parameters(model, 0, model->segments.n);
 }
 
+size_t bpt_model_running_statistics(const bpt_model *model) {
+    return model->segments.n_elements - bpt_model_parameters(model);
+}
+
 uint64_t bpt_model_training_flops(const bpt_model *model) {
     uint64_t forward = 0;
     for (size_t i = 0; i < model->n_layers; i++)
@@ -20,23 +25,66 @@ uint64_t bpt_model_training_flops(const bpt_model *model) {
     return 3 * forward;
 }
 
-static void print_row(FILE *out, const char *name, const char *kind, bpt_shape shape,
-                      size_t n_weights, uint64_t flops) {
-    char text[72];
-    snprintf(text, sizeof text, "%" PRId64 "x%" PRId64 "x%" PRId64, shape.c, shape.h, shape.w);
-    fprintf(out, "%-16s %-8s %14s %12zu %12.3f\n", name, kind, text, n_weights,
-            (double)flops / 1e6);
+/* ---- the table ---- */
+
+/* Of one row, as text. */
+typedef struct {
+    const char *name, *kind;
+    char output[72], parameters[24], flops[32];
+} row;
+
+/* Of the columns, in characters. */
+typedef struct {
+    int name, kind, output, parameters, flops;
+} widths;
+
+static row make_row(const char *name, const char *kind, bpt_shape shape, size_t n_parameters,
+                    uint64_t flops) {
+    row r = {.name = name, .kind = kind};
+    snprintf(r.output, sizeof r.output, "%" PRId64 "x%" PRId64 "x%" PRId64, shape.c, shape.h,
+             shape.w);
+    snprintf(r.parameters, sizeof r.parameters, "%zu", n_parameters);
+    snprintf(r.flops, sizeof r.flops, "%.3f", (double)flops / 1e6);
+    return r;
+}
+
+static const row heading = {"layer", "kind", "output", "parameters", "fwd MFLOP"};
+
+/* Row 0 is the heading, 1 the input; then come the layers, and the total is the last. */
+static row row_at(const bpt_model *model, size_t i) {
+    if (i == 0) return heading;
+    if (i == 1) return make_row("input", "", model->input, 0, 0);
+    if (i == model->n_layers + 2)
+        return make_row("total", "", (bpt_shape){model->classes, 1, 1}, bpt_model_parameters(model),
+                        bpt_model_training_flops(model) / 3);
+    const bpt_layer *l = &model->layers[i - 2];
+    return make_row(l->name, l->kind->name, l->out,
+                    count_parameters(model, l->first_segment, l->n_segments),
+                    l->kind->forward_flops(l));
+}
+
+static void widen(int *width, const char *text) {
+    const int length = (int)strlen(text);
+    if (length > *width) *width = length;
 }
 
 void bpt_model_print(const bpt_model *model, FILE *out) {
-    fprintf(out, "%-16s %-8s %14s %12s %12s\n", "layer", "kind", "output", "weights", "fwd MFLOP");
-    print_row(out, "input", "", model->input, 0, 0);
-    for (size_t i = 0; i < model->n_layers; i++) {
-        const bpt_layer *l = &model->layers[i];
-        print_row(out, l->name, l->kind->name, l->out,
-                  count_parameters(model, l->first_segment, l->n_segments),
-                  l->kind->forward_flops(l));
+    const size_t n_rows = model->n_layers + 3;
+    widths w = {0};
+    for (size_t i = 0; i < n_rows; i++) {
+        const row r = row_at(model, i);
+        widen(&w.name, r.name);
+        widen(&w.kind, r.kind);
+        widen(&w.output, r.output);
+        widen(&w.parameters, r.parameters);
+        widen(&w.flops, r.flops);
     }
-    print_row(out, "total", "", (bpt_shape){model->classes, 1, 1}, bpt_model_parameters(model),
-              bpt_model_training_flops(model) / 3);
+    for (size_t i = 0; i < n_rows; i++) {
+        const row r = row_at(model, i);
+        fprintf(out, "%-*s  %-*s  %*s  %*s  %*s\n", w.name, r.name, w.kind, r.kind, w.output,
+                r.output, w.parameters, r.parameters, w.flops, r.flops);
+    }
+    const size_t running = bpt_model_running_statistics(model);
+    if (running)
+        fprintf(out, "and %zu running statistics, which are not learned: no parameters\n", running);
 }

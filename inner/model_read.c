@@ -11,19 +11,31 @@
 
 enum { MAX_LAYERS = 1024, MAX_CLASSES = 1 << 20, MAX_FIELDS = 15 };
 
+#define NAME_HINT "without a name a layer is called by its kind and number: conv1, relu2"
+
+/* @return @p status, whose error was recorded just now */
+static bpt_status fail_with_hint(bpt_status status, const char *hint) {
+    bpt_hint("%s", hint);
+    return status;
+}
+
 /* ---- the head of the file ---- */
 
 static bpt_status find_required(const bpt_yaml *doc, const char *key, const bpt_yaml_node **n) {
     *n = bpt_yaml_find(bpt_yaml_root(doc), key);
     if (*n) return BPT_OK;
-    return bpt_yaml_fail(doc, bpt_yaml_root(doc), "%s is missing", key);
+    const bpt_status status = bpt_yaml_fail(doc, bpt_yaml_root(doc), "%s is missing", key);
+    bpt_hint("a model has the keys name, input, classes and layers");
+    return status;
 }
 
 static bpt_status read_input(const bpt_yaml *doc, bpt_shape *shape) {
     const bpt_yaml_node *n;
     BPT_TRY(find_required(doc, "input", &n));
     if (bpt_yaml_node_kind(n) != BPT_YAML_LIST || bpt_yaml_size(n) != 3)
-        return bpt_yaml_fail(doc, n, "input must be a list [channels, height, width]");
+        return fail_with_hint(
+            bpt_yaml_fail(doc, n, "input must be a list [channels, height, width]"),
+            "e.g. input: [3, 32, 32]");
     int64_t *const into[] = {&shape->c, &shape->h, &shape->w};
     for (size_t i = 0; i < 3; i++)
         BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(n, i), "input", 1, BPT__MAX_ACTIVATION, into[i]));
@@ -102,9 +114,10 @@ static bpt_status split_item(const bpt_yaml *doc, const bpt_yaml_node *item,
     *fields = NULL;
     if (!name) {
         if (bpt_yaml_node_kind(item) != BPT_YAML_MAP || bpt_yaml_size(item) != 1)
-            return bpt_yaml_fail(doc, item,
-                                 "a layer is a kind, or one kind with its fields: "
-                                 "\"- relu\", \"- maxpool: {kernel: 2}\"");
+            return fail_with_hint(bpt_yaml_fail(doc, item,
+                                                "a layer is a kind, or one kind with its fields: "
+                                                "\"- relu\", \"- maxpool: {kernel: 2}\""),
+                                  "each layer is an item of the list with a dash of its own");
         name = bpt_yaml_key(item, 0);
         *fields = bpt_yaml_at(item, 0);
     }
@@ -128,12 +141,16 @@ static bpt_status name_layer(const bpt_model *m, bpt_layer *l, const bpt_yaml *d
         const char *name;
         BPT_TRY(bpt_yaml_get_text(doc, n, "the name of a layer", &name));
         if (!is_layer_name(name))
-            return bpt_yaml_fail(doc, n,
-                                 "layer name \"%s\": letters, digits, - and _ are allowed, "
-                                 "%zu of them at most",
-                                 name, sizeof l->name - 1);
+            return fail_with_hint(
+                bpt_yaml_fail(doc, n,
+                              "layer name \"%s\": letters, digits, - and _ are allowed, "
+                              "%zu of them at most",
+                              name, sizeof l->name - 1),
+                NAME_HINT);
         if (strcmp(name, "input") == 0)
-            return bpt_yaml_fail(doc, n, "a layer cannot be called input: that is the model's");
+            return fail_with_hint(
+                bpt_yaml_fail(doc, n, "a layer cannot be called input: that is the model's"),
+                NAME_HINT);
         snprintf(l->name, sizeof l->name, "%s", name);
     } else {
         int number = 1;
@@ -143,8 +160,10 @@ static bpt_status name_layer(const bpt_model *m, bpt_layer *l, const bpt_yaml *d
     }
     for (const bpt_layer *other = m->layers; other != l; other++)
         if (strcmp(other->name, l->name) == 0)
-            return bpt_fail(BPT_EUSAGE, "%s:%d: layer %s: line %d has a layer of this name already",
-                            m->source, l->line, l->name, other->line);
+            return fail_with_hint(
+                bpt_fail(BPT_EUSAGE, "%s:%d: layer %s: line %d has a layer of this name already",
+                         m->source, l->line, l->name, other->line),
+                "give each layer a name of its own; without one it is called by kind and number");
     return BPT_OK;
 }
 
@@ -179,7 +198,9 @@ static bpt_status read_layers(bpt_model *m, const bpt_yaml *doc) {
     BPT_TRY(find_required(doc, "layers", &list));
     const size_t n = bpt_yaml_size(list);
     if (bpt_yaml_node_kind(list) != BPT_YAML_LIST || n == 0)
-        return bpt_yaml_fail(doc, list, "layers must be a list of at least one layer");
+        return fail_with_hint(
+            bpt_yaml_fail(doc, list, "layers must be a list of at least one layer"),
+            "a layer a line, the last one e.g. \"- fc: {outputs: classes}\"");
     if (n > MAX_LAYERS) return bpt_yaml_fail(doc, list, "%zu layers, more than %d", n, MAX_LAYERS);
     BPT_TRY(BPT_NEW("layers", n, &m->layers));
     for (size_t i = 0; i < n; i++) BPT_TRY(read_layer(m, doc, bpt_yaml_at(list, i)));

@@ -1,5 +1,5 @@
-/* The file is built in memory to be written whole; it is read straight into the flat vector, after
- * every number in its header has been checked against the table and the size of the file. */
+/* Values are written straight from the flat vector and read straight into it, after every number in
+ * the header has been checked against the table and the size of the file. */
 #include "inner/safetensors.h"
 
 #include "base/file.h"
@@ -53,21 +53,20 @@ bpt_status bpt_safetensors_write(const char *path, const bpt_segments *s, const 
     bpt_json_writer w = {0};
     bpt_status status;
     const char *header;
-    char *file = NULL;
+    char *head = NULL; /* length and padded header */
     size_t length;
     put_header(&w, s, metadata, n_metadata);
     BPT_TRY_GOTO(status, bpt_json_end_text(&w, &header, &length), free_writer);
     const size_t start =
         (LENGTH_BYTES + length + DATA_ALIGNMENT - 1) & ~(size_t)(DATA_ALIGNMENT - 1);
-    const size_t data_bytes = s->n_elements * sizeof *values;
-    BPT_TRY_GOTO(status, BPT_NEW("weight file", start + data_bytes, &file), free_writer);
+    BPT_TRY_GOTO(status, BPT_NEW("weight file header", start, &head), free_writer);
     const uint64_t padded = start - LENGTH_BYTES;
-    memcpy(file, &padded, LENGTH_BYTES);
-    memset(file + LENGTH_BYTES, ' ', padded);
-    memcpy(file + LENGTH_BYTES, header, length);
-    if (data_bytes > 0) memcpy(file + start, values, data_bytes);
-    status = bpt_file_write(path, file, start + data_bytes);
-    bpt_free(file);
+    memcpy(head, &padded, LENGTH_BYTES);
+    memset(head + LENGTH_BYTES, ' ', padded);
+    memcpy(head + LENGTH_BYTES, header, length);
+    const bpt_bytes parts[] = {{head, start}, {values, s->n_elements * sizeof *values}};
+    status = bpt_file_write_parts(path, parts, 2);
+    bpt_free(head);
 free_writer:
     bpt_json_free(&w);
     return status;

@@ -14,11 +14,11 @@ typedef struct bpt_metadata {
     const char *key, *value;
 } bpt_metadata;
 
-/** Writes a flat vector, whole or not at all (bpt_file_write()). The header is padded so that the
- * data start at a multiple of 64 bytes. Metadata and tensors keep the given order: the same input
- * gives the same bytes.
+/** Writes a flat vector, whole or not at all (bpt_file_write()), without a copy of it. The header
+ * is padded so that the data start at a multiple of 64 bytes. Metadata and tensors keep the given
+ * order: the same input gives the same bytes.
  * @param values shape [s->n_elements]; @param metadata shape [n_metadata], may be NULL
- * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOENT, BPT_ENOMEM */
+ * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_safetensors_write(const char *path, const bpt_segments *s, const float *values,
                                  const bpt_metadata *metadata, size_t n_metadata);
 

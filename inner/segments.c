@@ -48,3 +48,40 @@ void bpt_segments_initialise(const bpt_segments *s, uint64_t seed, float *weight
         for (size_t j = 0; j < segment->count; j++) values[j] = deviation * bpt_random_normal(&r);
     }
 }
+
+/* @return why a value of a segment cannot be one, NULL if it can */
+static const char *find_fault(const bpt_segment *segment, float value) {
+    if (!isfinite(value)) return "not a finite number";
+    return segment->role.variance && value < 0.0f ? "a variance below 0" : NULL;
+}
+
+bpt_status bpt_segments_check(const bpt_segments *s, const char *path, const float *weights) {
+    for (size_t i = 0; i < s->n; i++) {
+        const bpt_segment *segment = &s->items[i];
+        for (size_t j = 0; j < segment->count; j++) {
+            const float value = weights[segment->offset + j];
+            const char *fault = find_fault(segment, value);
+            if (!fault) continue;
+            const bpt_status status =
+                bpt_fail(BPT_EDATA, "%s: tensor %s: value %zu of %zu is %g, %s", path,
+                         segment->name, j + 1, segment->count, (double)value, fault);
+            if (isfinite(value))
+                bpt_hint(
+                    "a checkpoint of agwu or sgwu may hold one, the weights at the end of a "
+                    "run never: take these");
+            else
+                bpt_hint("the file is damaged, or its training went wrong: take another one");
+            return status;
+        }
+    }
+    return BPT_OK;
+}
+
+void bpt_segments_settle(const bpt_segments *s, float *weights) {
+    for (size_t i = 0; i < s->n; i++) {
+        const bpt_segment *segment = &s->items[i];
+        float *values = weights + segment->offset;
+        for (size_t j = 0; segment->role.variance && j < segment->count; j++)
+            if (values[j] < 0.0f) values[j] = 0.0f;
+    }
+}

@@ -23,6 +23,7 @@ typedef struct bpt_segment_role {
     bool decays;   /* whether weight decay applies (weights yes, biases no) */
     float running; /* > 0: a running statistic, not trained: each update takes this part of its
                     * gradient from it, whatever the optimiser and the learning rate */
+    bool variance; /* not below 0 */
 } bpt_segment_role;
 
 /** One tensor of weights. */
@@ -55,5 +56,15 @@ void bpt_segments_clear(bpt_segments *s);
  * random stream.
  * @param weights shape [n_elements] */
 void bpt_segments_initialise(const bpt_segments *s, uint64_t seed, float *weights);
+
+/** Checks values that come from a file: all finite, no variance below 0.
+ * @param path names the file in the error; @param weights shape [n_elements]
+ * @return BPT_OK, BPT_EDATA (names file and segment; with hint) */
+bpt_status bpt_segments_check(const bpt_segments *s, const char *path, const float *weights);
+
+/** Makes values ready for others to read: a variance below 0 becomes 0, which evaluations take it
+ * for. It is there where deltas of several ranks have each taken away nearly the whole of it.
+ * @param weights shape [n_elements] */
+void bpt_segments_settle(const bpt_segments *s, float *weights);
 
 #endif

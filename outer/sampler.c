@@ -63,6 +63,16 @@ void bpt_sampler_free(bpt_sampler *s) {
     bpt_free(s);
 }
 
+/* Hands out n entries of the order from at on.
+ * @param passes NULL allowed; goes on like indices */
+static void take(const bpt_sampler *s, uint64_t at, size_t n, uint64_t pass, uint32_t **indices,
+                 uint32_t **passes) {
+    memcpy(*indices, s->order + at, n * sizeof **indices);
+    *indices += n;
+    if (!*passes) return;
+    for (size_t i = 0; i < n; i++) *(*passes)++ = (uint32_t)pass;
+}
+
 /* ---- local ---- */
 
 static uint32_t sample_at(const bpt_sampler *s, uint32_t i) {
@@ -82,7 +92,7 @@ static void draw_pass(bpt_sampler *s) {
     for (uint64_t i = 0; i < s->held; i++) s->order[i] = sample_at(s, s->order[i]);
 }
 
-static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices) {
+static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices, uint32_t *passes) {
     while (n > 0) {
         if (s->state.rounds == 0) {
             const uint32_t known = bpt_partition_rounds(s->partition);
@@ -94,11 +104,10 @@ static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices) {
             draw_pass(s);
         }
         const uint64_t left = s->held - s->state.position;
-        const size_t take = n < left ? n : (size_t)left;
-        memcpy(indices, s->order + s->state.position, take * sizeof *indices);
-        indices += take;
-        n -= take;
-        s->state.position += take;
+        const size_t part = n < left ? n : (size_t)left;
+        take(s, s->state.position, part, s->state.pass, &indices, &passes);
+        n -= part;
+        s->state.position += part;
         if (s->state.position == s->held)
             s->state = (bpt_sampler_state){.pass = s->state.pass + 1,
                                            .covered = s->state.rounds,
@@ -109,7 +118,7 @@ static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices) {
 
 /* ---- global ---- */
 
-static bpt_status next_global(bpt_sampler *s, size_t n, uint32_t *indices) {
+static bpt_status next_global(bpt_sampler *s, size_t n, uint32_t *indices, uint32_t *passes) {
     if (n > s->batch - s->offset)
         return bpt_fail(BPT_EUSAGE, "%zu samples from %llu leave a batch of %llu", n,
                         (unsigned long long)s->offset, (unsigned long long)s->batch);
@@ -122,18 +131,17 @@ static bpt_status next_global(bpt_sampler *s, size_t n, uint32_t *indices) {
             s->drawn = epoch + 1;
         }
         const uint64_t left = s->n_samples - at;
-        const size_t take = n < left ? n : (size_t)left;
-        memcpy(indices, s->order + at, take * sizeof *indices);
-        indices += take;
-        n -= take;
-        position += take;
+        const size_t part = n < left ? n : (size_t)left;
+        take(s, at, part, epoch, &indices, &passes);
+        n -= part;
+        position += part;
     }
     s->state.position += s->batch;
     return BPT_OK;
 }
 
-bpt_status bpt_sampler_next(bpt_sampler *s, size_t n, uint32_t *indices) {
-    return s->partition ? next_local(s, n, indices) : next_global(s, n, indices);
+bpt_status bpt_sampler_next(bpt_sampler *s, size_t n, uint32_t *indices, uint32_t *passes) {
+    return s->partition ? next_local(s, n, indices, passes) : next_global(s, n, indices, passes);
 }
 
 bpt_sampler_state bpt_sampler_state_get(const bpt_sampler *s) {

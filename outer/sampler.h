@@ -52,8 +52,10 @@ void bpt_sampler_free(bpt_sampler *s);
  * where a pass or epoch begins its order is drawn, which takes time linear in its size.
  * @param n       global: offset + n is at most the batch
  * @param indices shape [n]
+ * @param passes  shape [n]: the pass (or, of a global stream, the epoch) that each is of, modulo
+ *                2^32; NULL if not wanted
  * @return BPT_OK, BPT_EUSAGE (this rank holds no samples; or the part leaves the batch) */
-bpt_status bpt_sampler_next(bpt_sampler *s, size_t n, uint32_t *indices);
+bpt_status bpt_sampler_next(bpt_sampler *s, size_t n, uint32_t *indices, uint32_t *passes);
 
 /** @return where the stream stands */
 bpt_sampler_state bpt_sampler_state_get(const bpt_sampler *s);

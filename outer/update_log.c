@@ -20,7 +20,7 @@ bpt_status bpt__update_log_open(const char *path, bpt__update_log **log) {
     BPT_TRY_GOTO(status, bpt_strdup(path, &l->path), err_free);
     l->file = fopen(path, "ae");
     if (!l->file) {
-        status = bpt_fail_errno(errno, "open", path);
+        status = bpt_fail_write(errno, "open", path);
         goto err_path;
     }
     *log = l;
@@ -50,17 +50,17 @@ bpt_status bpt__update_log_add(bpt__update_log *l, const bpt__update *u) {
     size_t length = 0;
     BPT_TRY(bpt_json_end_text(w, &text, &length));
     if (fwrite(text, 1, length, l->file) == length && fputc('\n', l->file) != EOF) return BPT_OK;
-    return bpt_fail_errno(errno, "write", l->path);
+    return bpt_fail_write(errno, "write", l->path);
 }
 
 bpt_status bpt__update_log_flush(bpt__update_log *l) {
-    return fflush(l->file) == 0 ? BPT_OK : bpt_fail_errno(errno, "write", l->path);
+    return fflush(l->file) == 0 ? BPT_OK : bpt_fail_write(errno, "write", l->path);
 }
 
 bpt_status bpt__update_log_close(bpt__update_log *l) {
     if (!l) return BPT_OK;
     const bpt_status status =
-        fclose(l->file) == 0 ? BPT_OK : bpt_fail_errno(errno, "write", l->path);
+        fclose(l->file) == 0 ? BPT_OK : bpt_fail_write(errno, "write", l->path);
     bpt_json_free(&l->line);
     bpt_free(l->path);
     bpt_free(l);

@@ -26,7 +26,7 @@ typedef struct bpt__update {
 } bpt__update;
 
 /** Opens a log, appending. @param[out] log caller owns, bpt__update_log_close()
- * @return BPT_OK, BPT_EIO, BPT_ENOENT, BPT_ENOSPC, BPT_ENOMEM */
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM */
 bpt_status bpt__update_log_open(const char *path, bpt__update_log **log);
 
 /** Adds a line, buffered. @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM */

@@ -44,14 +44,16 @@ typedef struct bpt_trace_process {
 /** Writes one JSON object: {"traceEvents": [...]}, a line an event, times in microseconds. Each
  * span is a complete event ("ph": "X") with "tid" = worker, "name" = label and kind, "cat" = kind,
  * "args": {"id"}; metadata events name process and threads.
- * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOENT, BPT_ENOMEM; on error there is no file */
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM; on error there is no file. Who is killed
+ * meanwhile leaves "<path>.<six characters>" */
 bpt_status bpt_trace_write(const bpt_trace *trace, const bpt_trace_process *process,
                            const char *path);
 
 /** Joins files that bpt_trace_write() wrote into one, and removes them.
- * @param paths shape [n_paths]; a missing one is passed over
+ * @param paths shape [n_paths], at least one, all in the folder of @p path; a missing one is passed
+ *              over. Who is killed meanwhile leaves "<paths[0]>.<six characters>"
  * @param[out] n_joined how many there were
- * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOENT, BPT_EDATA (no such file), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_EDATA (no such file), BPT_ENOMEM */
 bpt_status bpt_trace_join(const char *const *paths, size_t n_paths, const char *path,
                           size_t *n_joined);
 

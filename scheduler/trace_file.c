@@ -89,24 +89,24 @@ static bpt_status write_all(page *p, const bpt_trace *trace) {
 
 /* ---- a file that is replaced as a whole ---- */
 
-/* What is written goes to a new file beside @p path, which takes its place at the end. A device or
- * a pipe is written to as it is, and never removed. */
+/* What is written goes to a new file, which takes the place of @p path at the end. A device or a
+ * pipe is written to as it is, and never removed. */
 typedef struct {
     FILE *file;
     const char *path;
     char *temporary; /* NULL: written in place */
 } output;
 
-static bpt_status open_temporary(output *o) {
-    const size_t size = strlen(o->path) + sizeof ".XXXXXX";
+static bpt_status open_temporary(output *o, const char *stem) {
+    const size_t size = strlen(stem) + sizeof ".XXXXXX";
     BPT_TRY(bpt_alloc("name of a file", size, 1, (void **)&o->temporary));
-    snprintf(o->temporary, size, "%s.XXXXXX", o->path);
+    snprintf(o->temporary, size, "%s.XXXXXX", stem);
     const int fd = mkstemp(o->temporary);
     const mode_t mask = umask(0);
     umask(mask);
     if (fd >= 0 && fchmod(fd, 0666 & ~mask) == 0) o->file = fdopen(fd, "w");
     if (o->file) return BPT_OK;
-    const bpt_status status = bpt_fail_errno(errno, "write", o->path);
+    const bpt_status status = bpt_fail_write(errno, "write", o->path);
     if (fd >= 0) {
         close(fd);
         (void)unlink(o->temporary);
@@ -115,12 +115,13 @@ static bpt_status open_temporary(output *o) {
     return status;
 }
 
-static bpt_status open_output(const char *path, output *o) {
+/* @param stem what the name of the new file begins with: a path in the folder of @p path */
+static bpt_status open_output(const char *path, const char *stem, output *o) {
     struct stat there;
     *o = (output){.path = path};
-    if (stat(path, &there) != 0 || S_ISREG(there.st_mode)) return open_temporary(o);
+    if (stat(path, &there) != 0 || S_ISREG(there.st_mode)) return open_temporary(o, stem);
     o->file = fopen(path, "w");
-    return o->file ? BPT_OK : bpt_fail_errno(errno, "write", path);
+    return o->file ? BPT_OK : bpt_fail_write(errno, "write", path);
 }
 
 /* Puts the file in its place, or, after an error, leaves what was there. */
@@ -128,10 +129,10 @@ static bpt_status close_output(output *o, bpt_status status) {
     errno = 0;
     const bool failed = ferror(o->file) != 0;
     if ((fclose(o->file) != 0 || failed) && status == BPT_OK)
-        status = bpt_fail_errno(errno ? errno : EIO, "write", o->path);
+        status = bpt_fail_write(errno ? errno : EIO, "write", o->path);
     if (!o->temporary) return status;
     if (status == BPT_OK && rename(o->temporary, o->path) != 0)
-        status = bpt_fail_errno(errno, "write", o->path);
+        status = bpt_fail_write(errno, "write", o->path);
     if (status != BPT_OK) (void)unlink(o->temporary);
     bpt_free(o->temporary);
     return status;
@@ -140,7 +141,7 @@ static bpt_status close_output(output *o, bpt_status status) {
 bpt_status bpt_trace_write(const bpt_trace *trace, const bpt_trace_process *process,
                            const char *path) {
     output o;
-    BPT_TRY(open_output(path, &o));
+    BPT_TRY(open_output(path, path, &o));
     page p = {.file = o.file, .process = process};
     const bpt_status status = write_all(&p, trace);
     bpt_json_free(&p.json);
@@ -181,7 +182,7 @@ static bpt_status append_all(page *p, const char *const *paths, size_t n_paths, 
 bpt_status bpt_trace_join(const char *const *paths, size_t n_paths, const char *path,
                           size_t *n_joined) {
     output o;
-    BPT_TRY(open_output(path, &o));
+    BPT_TRY(open_output(path, paths[0], &o));
     page p = {.file = o.file};
     *n_joined = 0;
     BPT_TRY(close_output(&o, append_all(&p, paths, n_paths, n_joined)));

@@ -20,7 +20,7 @@ static bpt_status take_lock(const char *path, int *lock) {
     bpt_status status = BPT_OK;
     const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {
-        status = bpt_fail_errno(errno, "open", file);
+        status = bpt_fail_write(errno, "open", file);
     } else if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
         *lock = fd;
     } else {

@@ -144,12 +144,12 @@ static bpt_status reserve_lock_file(const char *path) {
     bpt_status status = BPT_OK;
     const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {
-        status = bpt_fail_errno(errno, "open", file);
+        status = bpt_fail_write(errno, "open", file);
     } else {
         const int code = posix_fallocate(fd, 0, LOCK_FILE_BYTES);
         /* Some file systems cannot reserve; LMDB then makes the file by itself. */
         if (code != 0 && code != EOPNOTSUPP && code != EINVAL)
-            status = bpt_fail_errno(code, "write", file);
+            status = bpt_fail_write(code, "write", file);
         close(fd);
     }
     bpt_free(file);

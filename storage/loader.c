@@ -26,21 +26,34 @@ typedef struct slot {
     slot_state state;
     uint32_t n;
     uint32_t *indices; /* shape [batch] */
+    uint32_t *passes;  /* shape [batch] */
     float *pixels;     /* shape [batch, C, H, W] */
     int32_t *labels;   /* shape [batch] */
     bpt_error error;   /* status BPT_OK unless filling failed */
 } slot;
 
+/* A filling thread and what it alone writes. */
+typedef struct filler {
+    bpt_loader *loader;
+    pthread_t thread;
+    uint8_t *scratch; /* shape [2,C,H,W], for augmentation */
+} filler;
+
 struct bpt_loader {
     const bpt_dataset *dataset;
     const bpt_split *split;
     uint32_t batch, depth;
-    size_t C, plane;       /* plane: H*W */
+    uint32_t C, H, W;
+    size_t plane; /* H*W */
+    bpt_augment augment;
+    uint64_t seed;
     float *scale, *shift;  /* pixel -> pixel * scale + shift, shape [C] */
     uint32_t *all_indices; /* shape [depth, batch]; slots point into these */
+    uint32_t *all_passes;
     float *all_pixels;
     int32_t *all_labels;
-    pthread_t threads[MAX_THREADS];
+    uint8_t *all_scratch; /* shape [threads,2,C,H,W]; fillers point into it */
+    filler fillers[MAX_THREADS];
     uint32_t n_threads; /* started */
     uint64_t taken;     /* count of batches taken, the consumer's alone */
     uint64_t wait_ns;   /* likewise */
@@ -57,18 +70,29 @@ struct bpt_loader {
 /* ---- filling ---- */
 
 static void convert(const bpt_loader *l, const uint8_t *pixels, float *out) {
-    for (size_t c = 0; c < l->C; c++, pixels += l->plane, out += l->plane) {
+    for (uint32_t c = 0; c < l->C; c++, pixels += l->plane, out += l->plane) {
         const float scale = l->scale[c], shift = l->shift[c];
         for (size_t i = 0; i < l->plane; i++) out[i] = (float)pixels[i] * scale + shift;
     }
 }
 
-static bpt_status fill(const bpt_loader *l, slot *s) {
+static const uint8_t *augment(const filler *f, uint32_t index, uint32_t pass,
+                              const uint8_t *pixels) {
+    const bpt_loader *l = f->loader;
+    if (l->augment.n == 0) return pixels;
+    bpt_random random =
+        bpt_random_stream(l->seed, BPT_PURPOSE_AUGMENT, (uint64_t)pass << 32 | index);
+    return bpt_augment_apply(&l->augment, &random, l->C, l->H, l->W, pixels, f->scratch);
+}
+
+static bpt_status fill(const filler *f, slot *s) {
+    const bpt_loader *l = f->loader;
     const size_t record = l->C * l->plane;
     for (uint32_t i = 0; i < s->n; i++) {
         const uint8_t *pixels;
         uint32_t label;
         BPT_TRY(bpt_dataset_get(l->dataset, l->split, s->indices[i], &pixels, &label));
+        pixels = augment(f, s->indices[i], s->passes[i], pixels);
         convert(l, pixels, s->pixels + i * record);
         s->labels[i] = (int32_t)label;
     }
@@ -78,7 +102,8 @@ static bpt_status fill(const bpt_loader *l, slot *s) {
 }
 
 static void *fill_slots(void *arg) {
-    bpt_loader *l = arg;
+    const filler *f = arg;
+    bpt_loader *l = f->loader;
     pthread_mutex_lock(&l->mutex);
     for (;;) {
         while (!l->stop && l->begun == l->requested) pthread_cond_wait(&l->work, &l->mutex);
@@ -87,7 +112,7 @@ static void *fill_slots(void *arg) {
         s->state = SLOT_FILLING;
         pthread_mutex_unlock(&l->mutex);
         s->error.status = BPT_OK;
-        if (fill(l, s) != BPT_OK) bpt_error_get(&s->error);
+        if (fill(f, s) != BPT_OK) bpt_error_get(&s->error);
         pthread_mutex_lock(&l->mutex);
         s->state = SLOT_READY;
         pthread_cond_signal(&l->ready);
@@ -110,20 +135,25 @@ static bpt_status check_options(const bpt_loader_options *o) {
 
 static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
     size_t entries, pixels;
+    const size_t record = l->C * l->plane;
     BPT_TRY(bpt_size_multiply(o->depth, o->batch, &entries));
-    BPT_TRY(bpt_size_multiply(entries, l->C * l->plane, &pixels));
+    BPT_TRY(bpt_size_multiply(entries, record, &pixels));
     BPT_TRY(BPT_NEW("loader slots", o->depth, &l->slots));
     BPT_TRY(BPT_NEW("batch indices", entries, &l->all_indices));
+    BPT_TRY(BPT_NEW("batch passes", entries, &l->all_passes));
     BPT_TRY(BPT_NEW("batch labels", entries, &l->all_labels));
     BPT_TRY(BPT_NEW("batch buffers", pixels, &l->all_pixels));
     BPT_TRY(BPT_NEW("pixel scales", l->C, &l->scale));
     BPT_TRY(BPT_NEW("pixel shifts", l->C, &l->shift));
+    if (l->augment.n > 0)
+        BPT_TRY(BPT_NEW("augmented images", 2 * o->n_threads * record, &l->all_scratch));
     for (uint32_t i = 0; i < o->depth; i++) {
         l->slots[i].indices = l->all_indices + (size_t)i * o->batch;
+        l->slots[i].passes = l->all_passes + (size_t)i * o->batch;
         l->slots[i].labels = l->all_labels + (size_t)i * o->batch;
-        l->slots[i].pixels = l->all_pixels + (size_t)i * o->batch * l->C * l->plane;
+        l->slots[i].pixels = l->all_pixels + (size_t)i * o->batch * record;
     }
-    for (size_t c = 0; c < l->C; c++) {
+    for (uint32_t c = 0; c < l->C; c++) {
         const double mean = o->mean ? o->mean[c] : 0;
         const double std = o->std && o->std[c] != 0 ? o->std[c] : 1;
         l->scale[c] = (float)(1 / (255 * std));
@@ -134,17 +164,23 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
 
 size_t bpt_loader_bytes(const bpt_loader_options *o, size_t values) {
     const size_t entries = (size_t)o->depth * o->batch;
-    size_t bytes; /* of a record: pixels, label, index */
+    const size_t n_images = o->augment.n ? (size_t)2 * o->n_threads : 0;
+    size_t bytes, scratch; /* first of a record: pixels, label, index, pass */
     if (__builtin_mul_overflow(values, sizeof(float), &bytes) ||
-        __builtin_add_overflow(bytes, sizeof(int32_t) + sizeof(uint32_t), &bytes) ||
-        __builtin_mul_overflow(bytes, entries, &bytes))
+        __builtin_add_overflow(bytes, sizeof(int32_t) + 2 * sizeof(uint32_t), &bytes) ||
+        __builtin_mul_overflow(bytes, entries, &bytes) ||
+        __builtin_mul_overflow(values, n_images, &scratch) ||
+        __builtin_add_overflow(bytes, scratch, &bytes))
         return SIZE_MAX;
     return bytes;
 }
 
 static bpt_status start_threads(bpt_loader *l, uint32_t n) {
     while (l->n_threads < n) {
-        const int code = pthread_create(&l->threads[l->n_threads], NULL, fill_slots, l);
+        filler *f = &l->fillers[l->n_threads];
+        f->loader = l;
+        if (l->all_scratch) f->scratch = l->all_scratch + 2 * l->n_threads * l->C * l->plane;
+        const int code = pthread_create(&f->thread, NULL, fill_slots, f);
         if (code != 0)
             return bpt_fail(BPT_EIO, "cannot start loader thread %u: %s", l->n_threads,
                             strerror(code));
@@ -155,15 +191,20 @@ static bpt_status start_threads(bpt_loader *l, uint32_t n) {
 
 bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                              const bpt_loader_options *options, bpt_loader **out) {
+    const bpt_dataset_info *info = bpt_dataset_describe(dataset);
     BPT_TRY(check_options(options));
+    BPT_TRY(bpt_augment_check(&options->augment, info->H, info->W));
     bpt_loader *l;
     BPT_TRY(BPT_NEW("loader", 1, &l));
-    const bpt_dataset_info *info = bpt_dataset_describe(dataset);
     l->dataset = dataset;
     l->split = split;
     l->batch = options->batch;
     l->depth = options->depth;
+    l->augment = options->augment;
+    l->seed = options->seed;
     l->C = info->C;
+    l->H = info->H;
+    l->W = info->W;
     l->plane = (size_t)info->H * info->W;
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->work, NULL);
@@ -184,13 +225,15 @@ void bpt_loader_destroy(bpt_loader *l) {
     l->stop = true;
     pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->mutex);
-    for (uint32_t i = 0; i < l->n_threads; i++) pthread_join(l->threads[i], NULL);
+    for (uint32_t i = 0; i < l->n_threads; i++) pthread_join(l->fillers[i].thread, NULL);
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->work);
     pthread_mutex_destroy(&l->mutex);
     bpt_free(l->slots);
     bpt_free(l->all_indices);
+    bpt_free(l->all_passes);
     bpt_free(l->all_labels);
+    bpt_free(l->all_scratch);
     bpt_free(l->all_pixels);
     bpt_free(l->scale);
     bpt_free(l->shift);
@@ -199,7 +242,8 @@ void bpt_loader_destroy(bpt_loader *l) {
 
 /* ---- the consumer ---- */
 
-bpt_status bpt_loader_request(bpt_loader *l, const uint32_t *indices, uint32_t n) {
+bpt_status bpt_loader_request(bpt_loader *l, const uint32_t *indices, const uint32_t *passes,
+                              uint32_t n) {
     if (n == 0 || n > l->batch)
         return bpt_fail(BPT_EUSAGE, "a batch of %u images was requested, it takes 1 to %u", n,
                         l->batch);
@@ -212,6 +256,10 @@ bpt_status bpt_loader_request(bpt_loader *l, const uint32_t *indices, uint32_t n
     slot *s = &l->slots[l->requested % l->depth];
     if (s->state == SLOT_FREE) {
         memcpy(s->indices, indices, n * sizeof *indices);
+        if (passes)
+            memcpy(s->passes, passes, n * sizeof *passes);
+        else
+            memset(s->passes, 0, n * sizeof *s->passes);
         s->n = n;
         s->state = SLOT_REQUESTED;
         l->requested++;

@@ -2,8 +2,9 @@
  * Turns lists of record indices into batches of floats, ahead of time, on threads of its own.
  *
  * The caller decides the order: it requests batches, each a list of indices, and takes them back in
- * the order of its requests. The loader's threads read, check and convert the records meanwhile and
- * write them straight into the batch buffer; what comes out does not depend on how many they are.
+ * the order of its requests. The loader's threads read, check, augment and convert the records
+ * meanwhile and write them straight into the batch buffer; what comes out does not depend on how
+ * many they are.
  *
  *     for each of the first `depth` batches: bpt_loader_request()
  *     loop: bpt_loader_next(), train, bpt_loader_release(), bpt_loader_request()
@@ -14,6 +15,7 @@
 #define BPT_STORAGE_LOADER_H
 
 #include "base/status.h"
+#include "storage/augment.h"
 #include "storage/dataset.h"
 
 #include <stddef.h>
@@ -22,11 +24,13 @@
 typedef struct bpt_loader bpt_loader;
 
 typedef struct bpt_loader_options {
-    uint32_t batch;     /* N: records of a full batch, at least 1 */
-    uint32_t n_threads; /* 1 to 64 */
-    uint32_t depth;     /* batches in flight, the ones lent to the caller included: 1 to 1024 */
-    const double *mean; /* shape [C], as of a bpt_split; NULL: 0. Copied */
-    const double *std;  /* shape [C]; NULL: 1; an entry of 0 counts as 1. Copied */
+    uint32_t batch;      /* N: records of a full batch, at least 1 */
+    uint32_t n_threads;  /* 1 to 64 */
+    uint32_t depth;      /* batches in flight, the ones lent to the caller included: 1 to 1024 */
+    const double *mean;  /* shape [C], as of a bpt_split; NULL: 0. Copied */
+    const double *std;   /* shape [C]; NULL: 1; an entry of 0 counts as 1. Copied */
+    bpt_augment augment; /* what is done to each image before it is normalised */
+    uint64_t seed;       /* of its choices */
 } bpt_loader_options;
 
 #define BPT_LOADER_OPTIONS_INIT                                                                    \
@@ -41,13 +45,14 @@ typedef struct bpt_batch {
 } bpt_batch;
 
 /** @param values C*H*W
- * @return bytes of a loader's batches; SIZE_MAX where no size_t can tell */
+ * @return bytes of a loader's batches and augmented images; SIZE_MAX where no size_t can tell */
 size_t bpt_loader_bytes(const bpt_loader_options *options, size_t values);
 
 /** Starts the threads.
  * @param dataset, split borrowed while the loader lives
  * @param[out] out caller owns, bpt_loader_destroy()
- * @return BPT_OK, BPT_EUSAGE (an option out of range), BPT_ENOMEM, BPT_EIO (no thread) */
+ * @return BPT_OK, BPT_EUSAGE (an option out of range, or images too small for an augmentation),
+ *         BPT_ENOMEM, BPT_EIO (no thread) */
 bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                              const bpt_loader_options *options, bpt_loader **out);
 
@@ -56,10 +61,13 @@ void bpt_loader_destroy(bpt_loader *loader);
 
 /** Queues a batch. Never waits.
  * @param indices shape [n], copied; each below split->count; repeats are allowed
+ * @param passes  shape [n], copied: which pass over the data each is of, so that its augmentation
+ *                is another in each; NULL: all of pass 0
  * @param n       1 to batch
  * @return BPT_OK, BPT_EFULL (depth batches are in flight), BPT_EUSAGE (n or an index out of range)
  */
-bpt_status bpt_loader_request(bpt_loader *loader, const uint32_t *indices, uint32_t n);
+bpt_status bpt_loader_request(bpt_loader *loader, const uint32_t *indices, const uint32_t *passes,
+                              uint32_t n);
 
 /** @return how many more batches bpt_loader_request() would take now. Slots go round in order, so a
  * batch that is kept lent while later ones are released holds up the requests behind it */

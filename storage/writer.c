@@ -12,6 +12,7 @@
 #include "storage/statistics.h"
 #include "storage/value.h"
 
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 
 #include <errno.h>
@@ -74,14 +75,25 @@ static bpt_status grow_map(bpt_writer *w) {
     return BPT_OK;
 }
 
-/* A write that the device cuts short reaches LMDB's callers as EIO: look at the room left. */
+/* Whether the process may not make the environment's file as large as it has to be. */
+static bool is_limited(const bpt_writer *w, size_t need) {
+    struct rlimit limit;
+    MDB_envinfo info;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+    mdb_env_info(w->env, &info);
+    return (info.me_last_pgno + 1) * w->page_bytes + need > limit.rlim_cur;
+}
+
+/* A write that is cut short reaches LMDB's callers as EIO: look at the room left. */
 static bpt_status write_failure(const bpt_writer *w, int code) {
     struct statvfs info;
     const size_t need = w->chunk_values * w->value_bytes + (1 << 20);
     if (code == EIO && statvfs(w->path, &info) == 0 &&
         (uint64_t)info.f_bavail * info.f_frsize < need)
         code = ENOSPC;
-    const bpt_status status = bpt__lmdb_fail(code, "write", w->path);
+    if (code == EIO && is_limited(w, need)) code = EFBIG;
+    const bpt_status status =
+        code > 0 ? bpt_fail_write(code, "write", w->path) : bpt__lmdb_fail(code, "write", w->path);
     if (status == BPT_ENOSPC)
         bpt_hint("make room and run this again; the splits that were there are unharmed");
     return status;

@@ -37,19 +37,20 @@ static const bpt_option rows[] = {
      .offset = FIELD(train_split),
      .value = "train",
      .unit = "NAME",
-     .help = "split whose mean and deviation the weights were trained with"},
+     .help = "split that the weights were trained on: images are normalised by its\n"
+             "mean and deviation"},
     {.name = "model",
      .letter = 'm',
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(model),
      .unit = "NAME|FILE",
-     .help = "built-in model or model file (.yaml)"},
+     .help = "built-in model (lenet, resnet50, ...) or a model file (.yaml)"},
     {.name = "weights",
      .letter = 'w',
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(weights),
      .unit = "FILE",
-     .help = "weights, a .safetensors file as bpt-train writes it"},
+     .help = "weights: RUN/model.safetensors of bpt-train"},
     {.name = "batch-size",
      .letter = 'b',
      .type = BPT_OPTION_INT,
@@ -58,7 +59,7 @@ static const bpt_option rows[] = {
      .min = 1,
      .max = 65536,
      .unit = "SAMPLES",
-     .help = "samples at a time"},
+     .help = "samples at a time: changes speed and memory, not the result"},
     {.name = "threads",
      .letter = 't',
      .type = BPT_OPTION_INT,
@@ -67,7 +68,7 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 256,
      .unit = "N",
-     .help = "0: all cores it may use"},
+     .help = "threads; 0: all cores it may use"},
     {.name = "loader-threads",
      .type = BPT_OPTION_INT,
      .offset = FIELD(loader_threads),
@@ -87,8 +88,10 @@ static const bpt_command command = {
     .synopsis = "--data DATASET --model NAME|FILE --weights FILE [option...]",
     .summary = "Measures loss and accuracy of saved weights on a split of a dataset.",
     .epilogue =
-        "exit status: 0 done, 1 run-time failure, 2 usage or configuration, 3 dataset or\n"
-        "weights missing or damaged, 4 the loss is not a finite number",
+        "exit status: 0 done, 1 run-time failure, 2 wrong usage or configuration, 3 dataset or\n"
+        "weights missing or damaged, 4 the loss is not a finite number\n\n"
+        "example:\n"
+        "  bpt-eval --data fashion --model lenet --weights runs/one/model.safetensors",
     .options = rows,
     .n_options = sizeof rows / sizeof *rows,
 };
@@ -120,6 +123,7 @@ static bpt_status open_network(const eval_options *o, parts *p) {
     BPT_TRY(bpt_model_load(o->model, &shape, &p->model));
     BPT_TRY(BPT_NEW("weights", p->model->segments.n_elements, &p->weights));
     BPT_TRY(bpt_safetensors_read(o->weights, &p->model->segments, p->weights));
+    BPT_TRY(bpt_segments_check(&p->model->segments, o->weights, p->weights));
     BPT_TRY(bpt_pool_create(&pool, &p->pool));
     BPT_TRY(bpt_network_create_forward(p->model, o->batch_size, p->pool, &p->network));
     return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
@@ -182,6 +186,7 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
 
 int main(int argc, char **argv) {
     bpt_option_set *set = NULL;
+    bpt_program_begin();
     if (argc == 1) {
         bpt_options_help(&command, stdout);
         return bpt_program_no_arguments("bpt-eval");

@@ -55,6 +55,7 @@ static bpt_status run(int argc, char **argv) {
 }
 
 int main(int argc, char **argv) {
+    bpt_program_begin();
     bpt_log_setup(0, BPT_LOG_INFO);
     if (argc == 1) {
         print_help();

@@ -15,7 +15,7 @@ static bpt_status request_ahead(reader *r) {
         uint32_t n = r->e->count - r->requested;
         if (n > r->e->batch) n = r->e->batch;
         for (uint32_t i = 0; i < n; i++) r->indices[i] = r->e->first + r->requested + i;
-        BPT_TRY(bpt_loader_request(r->loader, r->indices, n));
+        BPT_TRY(bpt_loader_request(r->loader, r->indices, NULL, n));
         r->requested += n;
     }
     return BPT_OK;

@@ -1,9 +1,11 @@
 #include "tools/program.h"
 
 #include "base/file.h"
+#include "base/float_mode.h"
 #include "base/log.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 
 /* What can be done about it where the error itself proposes nothing. */
@@ -31,9 +33,14 @@ static void print_general_hint(const char *program, bpt_status status) {
     fprintf(stderr, "hint: `%s --help` explains all options\n", program);
 }
 
+void bpt_program_begin(void) {
+    signal(SIGXFSZ, SIG_IGN);
+    (void)bpt_float_flush_denormals();
+}
+
 int bpt_program_end(const char *program, bpt_status status) {
     if (fflush(stdout) != 0 && status == BPT_OK)
-        status = bpt_fail_errno(errno, "write to", "standard output");
+        status = bpt_fail_write(errno, "write to", "standard output");
     bpt_log_progress_end();
     if (status != BPT_OK) {
         const bpt_error *error = bpt_error_last();

@@ -1,11 +1,16 @@
 /** @file tools/program.h
- * How every program ends.
+ * How every program begins and ends.
  *
  * Threads: the main thread. */
 #ifndef BPT_TOOLS_PROGRAM_H
 #define BPT_TOOLS_PROGRAM_H
 
 #include "base/status.h"
+
+/** Begins a program: a write beyond a limit on the size of files (`ulimit -f`) is from here on an
+ * error like any other, and does not end the process; and denormal numbers are 0. Before there is
+ * a second thread. */
+void bpt_program_begin(void);
 
 /** Ends a program: flushes standard output (results that cannot be written are a failure), and
  * after a failure prints the last error as "<program>: what, where" and its hint as "hint: ...".

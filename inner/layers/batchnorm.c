@@ -23,7 +23,9 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
         [BPT__BN_WEIGHT] = {.initial = 1.0f},
         [BPT__BN_BIAS] = {.initial = 0.0f},
         [BPT__BN_RUNNING_MEAN] = {.initial = 0.0f, .running = (float)config->momentum},
-        [BPT__BN_RUNNING_VAR] = {.initial = 1.0f, .running = (float)config->momentum},
+        [BPT__BN_RUNNING_VAR] = {.initial = 1.0f,
+                                 .running = (float)config->momentum,
+                                 .variance = true},
     };
     l->out = l->in;
     for (int i = 0; i < BPT__BN_SEGMENTS; i++) {

@@ -19,16 +19,22 @@ static const bpt_yaml_node *find(const bpt_yaml_node *fields, const char *key) {
     return fields ? bpt_yaml_find(fields, key) : NULL;
 }
 
-static bpt_status missing(const bpt_layer *l, const bpt_yaml *doc, const char *key) {
-    return bpt_fail(BPT_EUSAGE, "%s:%d: layer %s: %s is missing", bpt_yaml_name(doc), l->line,
-                    l->name, key);
+#define CHANNELS "a whole number or the word classes"
+#define PAIR     "a whole number or a list [rows, columns]"
+
+static bpt_status missing(const bpt_layer *l, const bpt_yaml *doc, const char *key,
+                          const char *takes, const char *example) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "%s:%d: layer %s: %s is missing",
+                                       bpt_yaml_name(doc), l->line, l->name, key);
+    bpt_hint("%s takes %s, e.g. \"- %s: {%s: %s}\"", key, takes, l->kind->name, key, example);
+    return status;
 }
 
 bpt_status bpt__field_channels(const bpt_layer *l, const bpt_model_scope *scope,
                                const bpt_yaml *doc, const bpt_yaml_node *fields, const char *key,
                                int64_t *out) {
     const bpt_yaml_node *n = find(fields, key);
-    if (!n) return missing(l, doc, key);
+    if (!n) return missing(l, doc, key, CHANNELS, "16");
     const char *text = bpt_yaml_text(n);
     if (text && strcmp(text, "classes") == 0) {
         *out = scope->classes;
@@ -36,7 +42,7 @@ bpt_status bpt__field_channels(const bpt_layer *l, const bpt_model_scope *scope,
     }
     const bpt_status status =
         bpt_yaml_get_int(doc, n, label_of(l, key).text, 1, BPT__MAX_CHANNELS, out);
-    if (status != BPT_OK) bpt_hint("%s takes a whole number or the word classes", key);
+    if (status != BPT_OK) bpt_hint("%s takes " CHANNELS, key);
     return status;
 }
 
@@ -45,7 +51,7 @@ bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_ya
     const bpt_yaml_node *n = find(fields, key);
     const label what = label_of(l, key);
     if (!n) {
-        if (!fallback) return missing(l, doc, key);
+        if (!fallback) return missing(l, doc, key, PAIR, "3");
         memcpy(out, fallback, 2 * sizeof *out);
         return BPT_OK;
     }
@@ -55,8 +61,7 @@ bpt_status bpt__field_pair(const bpt_layer *l, const bpt_yaml *doc, const bpt_ya
         return BPT_OK;
     }
     if (bpt_yaml_node_kind(n) != BPT_YAML_LIST || bpt_yaml_size(n) != 2)
-        return bpt_yaml_fail(doc, n, "%s must be a whole number or a list [rows, columns]",
-                             what.text);
+        return bpt_yaml_fail(doc, n, "%s must be " PAIR, what.text);
     for (size_t i = 0; i < 2; i++)
         BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(n, i), what.text, min, BPT__MAX_WINDOW, &out[i]));
     return BPT_OK;

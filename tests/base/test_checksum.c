@@ -1,11 +1,16 @@
 /* XXH3 with 64 bits, against the vectors of xxHash's own sanity check (seed 0). */
 #include "base/checksum.h"
+#include "base/memory.h"
+#include "tests/base/support.h"
+
+#include <sys/resource.h>
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -62,11 +67,61 @@ static void test_every_flipped_bit_shows(void **state) {
     }
 }
 
+static void expect_file_sum(const void *data, size_t size) {
+    char path[SUPPORT_PATH_SIZE];
+    uint64_t bytes = 1, sum = 1;
+    support_write(path, "summed", data, size);
+    assert_int_equal(bpt_checksum_file(path, &bytes, &sum), BPT_OK);
+    assert_int_equal(bytes, size);
+    assert_int_equal(sum, bpt_checksum(data, size));
+}
+
+static void test_sum_of_a_file_is_that_of_its_bytes(void **state) {
+    (void)state;
+    uint8_t buffer[BUFFER_SIZE];
+    fill(buffer);
+    expect_file_sum(buffer, 0);
+    expect_file_sum(buffer, 1);
+    expect_file_sum(buffer, BUFFER_SIZE);
+}
+
+/* Files of several pieces take no more memory than one. */
+static void test_sum_of_a_large_file(void **state) {
+    (void)state;
+    enum { SIZE = (64 << 20) + 7 };
+    char path[SUPPORT_PATH_SIZE];
+    uint64_t bytes, sum;
+    struct rusage before, after;
+    support_write(path, "large", "", 0);
+    assert_int_equal(truncate(path, SIZE), 0);
+    assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
+    assert_int_equal(bpt_checksum_file(path, &bytes, &sum), BPT_OK);
+    assert_int_equal(getrusage(RUSAGE_SELF, &after), 0);
+    assert_true(after.ru_maxrss - before.ru_maxrss < SIZE / 1024 / 4);
+    uint8_t *zeros;
+    assert_int_equal(BPT_NEW("zeros", SIZE, &zeros), BPT_OK);
+    assert_int_equal(bytes, SIZE);
+    assert_int_equal(sum, bpt_checksum(zeros, SIZE));
+    bpt_free(zeros);
+}
+
+static void test_sum_of_no_file_is_refused(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE];
+    uint64_t bytes, sum;
+    assert_int_equal(bpt_checksum_file(support_path(path, "none"), &bytes, &sum), BPT_ENOENT);
+    assert_non_null(strstr(bpt_error_last()->text, path));
+    assert_int_equal(bpt_checksum_file(support_scratch(), &bytes, &sum), BPT_EIO);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_known_answers),
         cmocka_unit_test(test_sum_does_not_depend_on_alignment),
         cmocka_unit_test(test_every_flipped_bit_shows),
+        cmocka_unit_test(test_sum_of_a_file_is_that_of_its_bytes),
+        cmocka_unit_test(test_sum_of_a_large_file),
+        cmocka_unit_test(test_sum_of_no_file_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, support_make_scratch, support_remove_scratch);
 }

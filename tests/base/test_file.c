@@ -54,6 +54,18 @@ static void test_errno_is_translated(void **state) {
     assert_string_equal(bpt_error_last()->text, "cannot open x: Permission denied");
 }
 
+/* Exit status 3 speaks of data; what cannot be written is no such thing. */
+static void test_what_cannot_be_written_is_no_missing_data(void **state) {
+    (void)state;
+    assert_int_equal(bpt_fail_write(ENOENT, "write", "x"), BPT_EIO);
+    assert_string_equal(bpt_error_last()->text, "cannot write x: No such file or directory");
+    assert_string_equal(bpt_error_last()->hint, "");
+    assert_int_equal(bpt_fail_write(ENOTDIR, "write", "x"), BPT_EIO);
+    assert_int_equal(bpt_fail_write(ENOSPC, "write", "x"), BPT_ENOSPC);
+    assert_int_equal(bpt_fail_write(EFBIG, "write", "x"), BPT_EIO);
+    assert_non_null(strstr(bpt_error_last()->hint, "ulimit -f"));
+}
+
 static void test_read_gives_every_byte(void **state) {
     (void)state;
     char path[SUPPORT_PATH_SIZE];
@@ -101,6 +113,16 @@ static void test_write_replaces_a_file(void **state) {
     assert_int_equal(count_entries(support_scratch(), "written"), 1);
 }
 
+static void test_write_joins_parts(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE];
+    const bpt_bytes parts[] = {{"one ", 4}, {NULL, 0}, {"two", 3}};
+    assert_int_equal(bpt_file_write_parts(support_path(path, "joined"), parts, 3), BPT_OK);
+    assert_content(path, "one two");
+    assert_int_equal(bpt_file_write_parts(path, NULL, 0), BPT_OK);
+    assert_content(path, "");
+}
+
 static void test_write_without_a_folder_in_the_path(void **state) {
     (void)state;
     char *before = getcwd(NULL, 0);
@@ -115,7 +137,7 @@ static void test_write_without_a_folder_in_the_path(void **state) {
 static void test_write_into_nothing_is_refused(void **state) {
     (void)state;
     char path[SUPPORT_PATH_SIZE];
-    assert_int_equal(bpt_file_write(support_path(path, "no/folder"), "x", 1), BPT_ENOENT);
+    assert_int_equal(bpt_file_write(support_path(path, "no/folder"), "x", 1), BPT_EIO);
     assert_int_equal(bpt_dir_create(support_path(path, "target"), true), BPT_OK);
     assert_int_not_equal(bpt_file_write(path, "x", 1), BPT_OK); /* a folder stands there */
     assert_int_equal(count_entries(support_scratch(), "target"), 1);
@@ -188,7 +210,7 @@ static void test_dir_create_makes_parents(void **state) {
     assert_int_equal(bpt_dir_create(path, true), BPT_EEXIST);
     assert_non_null(strstr(bpt_error_last()->text, path));
     assert_int_equal(bpt_dir_sync(path), BPT_OK);
-    assert_int_equal(bpt_dir_sync(support_path(path, "none")), BPT_ENOENT);
+    assert_int_equal(bpt_dir_sync(support_path(path, "none")), BPT_EIO);
 }
 
 static void test_dir_create_takes_a_slash_at_the_end(void **state) {
@@ -205,14 +227,14 @@ static void test_dir_create_does_not_take_a_file_for_a_folder(void **state) {
     char path[SUPPORT_PATH_SIZE];
     support_write(path, "a-file", "x", 1);
     assert_int_equal(bpt_dir_create(path, false), BPT_EEXIST);
-    assert_int_equal(bpt_dir_create(support_path(path, "a-file/below"), false), BPT_ENOENT);
+    assert_int_equal(bpt_dir_create(support_path(path, "a-file/below"), false), BPT_EIO);
     assert_content(support_path(path, "a-file"), "x");
 }
 
 /* The kernel lets nobody make or remove anything there. */
 static void test_folders_that_cannot_be_changed_are_named(void **state) {
     (void)state;
-    assert_int_equal(bpt_dir_create("/proc/bpt/run", false), BPT_ENOENT);
+    assert_int_equal(bpt_dir_create("/proc/bpt/run", false), BPT_EIO);
     assert_non_null(strstr(bpt_error_last()->text, "/proc/bpt/run"));
     assert_int_equal(bpt_dir_remove("/proc/self/task"), BPT_EIO);
     assert_non_null(strstr(bpt_error_last()->text, "/proc/self/task"));
@@ -251,9 +273,11 @@ static void test_path_exists_sees_dangling_links(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errno_is_translated),
+        cmocka_unit_test(test_what_cannot_be_written_is_no_missing_data),
         cmocka_unit_test(test_read_gives_every_byte),
         cmocka_unit_test(test_read_refuses_with_path_and_reason),
         cmocka_unit_test(test_write_replaces_a_file),
+        cmocka_unit_test(test_write_joins_parts),
         cmocka_unit_test(test_write_without_a_folder_in_the_path),
         cmocka_unit_test(test_write_into_nothing_is_refused),
         cmocka_unit_test(test_write_that_runs_out_of_memory_keeps_the_old_file),

@@ -47,6 +47,9 @@ static void test_command_line_sets_every_type(void **state) {
         "--force=true|--epochs=20|--cache=3G|--lr=2.5e-3|--model=a b|--data=/d|--device=cuda|"
         "--resize=32 48|--sync=1,2|--rank=9",
         "-f|-e|20|--cache|3145728K|-l|.0025|-m|a b|--data|/d|-d|cuda|-r|32|48|--sync|1,2,|--rank|9",
+        "-f|-e|20|--cache|3G|-l|.0025|-m|a b|--data|/d|-d|cuda|-r|32x48|--sync|1,2,|--rank|9",
+        "-f|-e|20|--cache|3G|-l|.0025|-m|a b|--data|/d|-d|cuda|-r32x48|--sync|1,2,|--rank|9",
+        "-f|-e|20|--cache|3G|-l|.0025|-m|a b|--data|/d|-d|cuda|--resize=32x48|--sync|1,2,|--rank|9",
         "-f|-e20|--cache|3221225472|-l0.0025|-ma b|--data|/d|-dcuda|-r32 48|--sync|1,2|--rank|9",
         "--epochs|3|--epochs|20|--force=false|--force|--cache|3072M|--lr|0.0025|--model|x|"
         "--model|a b|--data|/d|--device|cpu|--device|cuda|--resize|1|1|--resize|32|48|--sync|5|"
@@ -71,6 +74,32 @@ static void test_command_line_sets_every_type(void **state) {
                              BPT_SOURCE_COMMAND_LINE);
         bpt_option_set_free(set);
     }
+}
+
+static bool is_default(const char *name, const sample_settings *values) {
+    return bpt_option_is_default(&sample_command, name, values);
+}
+
+static void test_defaults_are_known_as_such(void **state) {
+    (void)state;
+    sample_settings v;
+    static const char *const lines[] = {
+        "",
+        "--force=false|--epochs|10|--cache|65536K|--lr|1e-1|--model|small|--device|auto|"
+        "--resize|0x0|--sync|8,14,18,"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        bpt_option_set *set = sample_parse(lines[i], &v);
+        for (size_t k = 0; k < sample_command.n_options; k++)
+            assert_true(is_default(sample_command.options[k].name, &v));
+        bpt_option_set_free(set);
+    }
+    bpt_option_set *set = sample_parse(
+        "--force|--epochs|20|--cache|3G|--lr|2.5e-3|--model|a|--data|/d|--device|cuda|"
+        "--resize|0|48|--sync|8,14,19|--rank|9",
+        &v);
+    for (size_t k = 0; k < sample_command.n_options; k++)
+        assert_false(is_default(sample_command.options[k].name, &v));
+    bpt_option_set_free(set);
 }
 
 static void test_values_may_look_like_anything(void **state) {
@@ -110,8 +139,7 @@ static void test_operands_are_kept_in_order(void **state) {
 
 static void test_number_of_operands_is_checked(void **state) {
     (void)state;
-    sample_refused("a|b|c", "bpt-test run: unexpected argument \"c\"",
-                   "usage: bpt-test run [option...] FILE...");
+    sample_refused("a|b|c", "unexpected argument \"c\"", "usage: bpt-test run [option...] FILE...");
     bpt_command strict = sample_command;
     strict.min_operands = 2;
     sample_settings v;
@@ -119,9 +147,9 @@ static void test_number_of_operands_is_checked(void **state) {
     bpt_option_set *set = NULL;
     char *argv[] = {(char *)"program", (char *)"one"};
     assert_int_equal(bpt_options_parse(&strict, 2, argv, &v, &request, &set), BPT_EUSAGE);
-    assert_string_equal(bpt_error_last()->text, "bpt-test run: 1 argument is missing");
+    assert_string_equal(bpt_error_last()->text, "1 argument is missing");
     assert_int_equal(bpt_options_parse(&strict, 1, argv, &v, &request, &set), BPT_EUSAGE);
-    assert_string_equal(bpt_error_last()->text, "bpt-test run: 2 arguments are missing");
+    assert_string_equal(bpt_error_last()->text, "2 arguments are missing");
     strict.max_operands = -1;
     char *many[12];
     for (int i = 0; i < 12; i++) many[i] = (char *)"x";
@@ -154,7 +182,7 @@ static void test_unknown_options_propose_the_nearest(void **state) {
 static void test_wrong_values_are_refused(void **state) {
     (void)state;
     sample_refused("--epochs", "option epochs needs a value", NULL);
-    sample_refused("--resize|3", "option resize needs a value", NULL);
+    sample_refused("--resize|3", "option resize takes two whole numbers like 32 48 or 32x48", NULL);
     sample_refused("--epochs|ten", "option epochs: \"ten\" is not a whole number", NULL);
     sample_refused("--epochs|3x", "option epochs: \"3x\" is not a whole number", NULL);
     sample_refused("--epochs=", "option epochs: \"\" is not a whole number", NULL);
@@ -168,7 +196,15 @@ static void test_wrong_values_are_refused(void **state) {
                    "choose one of auto|cpu|cuda");
     sample_refused("--device|aut", "option device: \"aut\" is not known", NULL);
     sample_refused("--device=", "option device: \"\" is not known", NULL);
-    sample_refused("--resize=3", "option resize: \"3\" is not two whole numbers", NULL);
+    static const char *const pairs[] = {"3", "3x", "", "x", "3 "};
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        char line[64], text[128];
+        snprintf(line, sizeof line, "--resize=%s", pairs[i]);
+        snprintf(text, sizeof text,
+                 "option resize: \"%s\" is not two whole numbers like 32 48 or 32x48", pairs[i]);
+        sample_refused(line, text, NULL);
+    }
+    sample_refused("--resize|3x4x5", "option resize: \"4x5\" is not a whole number", NULL);
     sample_refused("--resize|3|x", "option resize: \"x\" is not a whole number", NULL);
     static const char *const sizes[] = {"1T", "1KB", "K", "-1", " -1", "1.5M", "", "99999999999G"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
@@ -284,7 +320,9 @@ static void test_help_text(void **state) {
         "      --rank N                one rank only\n"
         "\n"
         "common:\n"
-        "      --config FILE           read options from a YAML file; the command line wins\n"
+        "      --config FILE           read options from a YAML file, one a line (name: value); "
+        "the\n"
+        "                              command line wins\n"
         "      --help                  print this and exit\n"
         "      --version               print the version and exit\n"
         "\n"
@@ -329,6 +367,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_defaults_fill_every_field),
         cmocka_unit_test(test_command_line_sets_every_type),
+        cmocka_unit_test(test_defaults_are_known_as_such),
         cmocka_unit_test(test_values_may_look_like_anything),
         cmocka_unit_test(test_operands_are_kept_in_order),
         cmocka_unit_test(test_number_of_operands_is_checked),

@@ -55,6 +55,45 @@ static void test_file_sets_every_type(void **state) {
     bpt_option_set_free(set);
 }
 
+/* Numbers may be written as YAML's lists or as on the command line. */
+static void test_file_takes_lists_in_every_form(void **state) {
+    (void)state;
+    static const char *const forms[] = {
+        "resize: [32, 48]\nsync: [1, 2]\n",   "resize:\n  - 32\n  - 48\nsync:\n- 1\n- 2\n",
+        "resize: 32 48\nsync: 1,2\n",         "resize: 32x48\nsync: 1, 2\n",
+        "resize: \"32 48\"\nsync: \"1,2\"\n", /* as older runs wrote it */
+    };
+    sample_settings v;
+    char line[1024];
+    for (size_t i = 0; i < sizeof forms / sizeof *forms; i++) {
+        bpt_option_set *set = sample_parse(with_config(line, forms[i], ""), &v);
+        assert_int_equal(v.resize[0], 32);
+        assert_int_equal(v.resize[1], 48);
+        sample_list_equal(v.sync, 2, (const int64_t[]){1, 2});
+        bpt_option_set_free(set);
+    }
+    bpt_option_set_free(sample_parse(with_config(line, "sync: []\n", ""), &v));
+    sample_list_equal(v.sync, 0, NULL);
+    bpt_option_set_free(sample_parse(with_config(line, "sync: 5\n", ""), &v));
+    sample_list_equal(v.sync, 1, (const int64_t[]){5});
+}
+
+static void test_what_the_command_line_overrides_is_known(void **state) {
+    (void)state;
+    sample_settings v;
+    char line[1024];
+    bpt_option_set *set = sample_parse(
+        with_config(line, "epochs: 5\nsync: [1, 2]\nlr: 3\n", "--epochs|7|--sync|9|--device|cpu"),
+        &v);
+    assert_string_equal(bpt_option_overridden(set, "epochs"), "5");
+    assert_string_equal(bpt_option_overridden(set, "sync"), "1,2");
+    assert_null(bpt_option_overridden(set, "lr"));     /* not overridden */
+    assert_null(bpt_option_overridden(set, "device")); /* not in the file */
+    assert_null(bpt_option_overridden(set, "model"));  /* nowhere */
+    sample_list_equal(v.sync, 1, (const int64_t[]){9});
+    bpt_option_set_free(set);
+}
+
 static void test_command_line_wins_over_file_over_default(void **state) {
     (void)state;
     /* wherever --config stands on the line */
@@ -107,7 +146,22 @@ static void test_errors_in_a_file_name_its_line(void **state) {
     assert_config_refused("epohcs: 3\n", "unknown option \"epohcs\" in @:1",
                           "did you mean \"epochs\"? `bpt-test run --help` lists all options");
     assert_config_refused("force: yes\n", "@:1: option force: \"yes\" is not true or false", "");
-    assert_config_refused("lr: 1\nsync: [1, 2]\n", "@:2: option sync takes one value", "");
+    assert_config_refused("lr: [1]\n", "@:1: option lr takes one value", "");
+    assert_config_refused("sync: {a: 1}\n", "@:1: option sync takes whole numbers, like [8, 14]",
+                          "");
+    assert_config_refused("sync: [1,\n  two]\n", "@:2: sync must be a whole number", "");
+    assert_config_refused("sync: [1, [2]]\n", "@:1: sync must be a whole number", "");
+    assert_config_refused("sync: [1, \"2,3\"]\n", "@:1: sync must be a whole number", "");
+    assert_config_refused("sync: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]\n",
+                          "@:1: option sync: 17 numbers, more than 16", "");
+    assert_config_refused("resize: [1]\n",
+                          "@:1: option resize: \"1\" is not two whole numbers like 32 48 or 32x48",
+                          "");
+    assert_config_refused("resize: [1, 2, 3]\n",
+                          "@:1: option resize: \"2 3\" is not a whole number", "");
+    assert_config_refused("resize: [1, 9999]\n",
+                          "@:1: option resize: 9999 is out of range, it must be between 0 and 4096",
+                          "");
     assert_config_refused("- epochs\n", "@:1: a configuration is a map (option: value)", "");
     assert_config_refused("epochs: 3\nepochs: 4\n", "@:2: \"epochs\" is given twice", "");
     assert_config_refused("config: x\n", "unknown option \"config\" in @:1", NULL);
@@ -152,8 +206,8 @@ static void test_printed_configuration(void **state) {
                         "lr: 0.1\n"
                         "model: \"small\"\n"
                         "device: cpu\n"
-                        "resize: \"0 5\"\n"
-                        "sync: \"8,14,18\"\n");
+                        "resize: [0, 5]\n"
+                        "sync: [8, 14, 18]\n");
     free(text);
     bpt_option_set_free(set);
 }
@@ -295,6 +349,8 @@ static void test_allocation_failures_on_the_way_to_an_error(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_file_sets_every_type),
+        cmocka_unit_test(test_file_takes_lists_in_every_form),
+        cmocka_unit_test(test_what_the_command_line_overrides_is_known),
         cmocka_unit_test(test_command_line_wins_over_file_over_default),
         cmocka_unit_test(test_an_empty_file_changes_nothing),
         cmocka_unit_test(test_errors_in_a_file_name_its_line),

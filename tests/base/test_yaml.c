@@ -184,7 +184,7 @@ static void test_unknown_keys_are_named_with_the_nearest(void **state) {
     doc = parse("type: conv\nqqqqqq:\n  - 1\n"); /* the line of the key, not of its value */
     assert_int_equal(bpt_yaml_check_keys(doc, bpt_yaml_root(doc), "layer", known, 3), BPT_EUSAGE);
     assert_string_equal(bpt_error_last()->text, "m.yaml:2: layer has no field \"qqqqqq\"");
-    assert_string_equal(bpt_error_last()->hint, "");
+    assert_string_equal(bpt_error_last()->hint, "known here: type, kernel, stride");
     bpt_yaml_free(doc);
 
     doc = parse("stride: 1\ntype: conv\n");

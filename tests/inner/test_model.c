@@ -49,6 +49,7 @@ static void check_error(const char *text, const char *message, const char *hint)
     assert_null(m);
     assert_string_equal(bpt_error_last()->text, message);
     if (hint) assert_string_equal(bpt_error_last()->hint, hint);
+    assert_true(bpt_error_last()->hint[0] != '\0'); /* there is always something to do */
 }
 
 /* ---- built-in models, counted by hand ---- */
@@ -228,10 +229,38 @@ static void test_print(void **state) {
     assert_int_equal(bpt_model_load("lenet", NULL, &m), BPT_OK);
     bpt_model_print(m, out);
     fclose(out);
-    assert_non_null(
-        strstr(text, "\nconv2            conv             50x8x8        25050        3.200\n"));
-    assert_non_null(
-        strstr(text, "\ntotal                             10x1x1       431080        4.586\n"));
+    assert_non_null(strstr(text, "\nconv2  conv       50x8x8       25050      3.200\n"));
+    assert_non_null(strstr(text, "\ntotal             10x1x1      431080      4.586\n"));
+    assert_null(strstr(text, "running"));
+    free(text);
+    bpt_model_free(m);
+}
+
+/* Whatever the length of names and numbers: every row has the length of the heading, and ends its
+ * columns where that does. Running statistics are no parameters. */
+static void test_print_in_columns(void **state) {
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    bpt_model *m = must_parse(
+        "name: t\ninput: [100000, 2, 3]\nclasses: 7\nlayers:\n"
+        "  - global_avgpool: {name: a-name-of-thirty-one-characters}\n"
+        "  - batchnorm: {name: b}\n"
+        "  - fc: {outputs: classes}\n");
+    assert_int_equal(bpt_model_parameters(m), 2 * 100000 + 700007);
+    assert_int_equal(bpt_model_running_statistics(m), 2 * 100000);
+    bpt_model_print(m, out);
+    fclose(out);
+    const size_t width = strcspn(text, "\n");
+    const size_t end = (size_t)(strstr(text, "parameters") - text) + sizeof "parameters" - 1;
+    const char *line = text;
+    for (int i = 0; i < 6; i++, line += width + 1) {
+        assert_int_equal(strcspn(line, "\n"), width);
+        assert_true(line[end - 1] != ' ' && line[end] == ' ' && line[end + 1] == ' ');
+    }
+    assert_string_equal(line,
+                        "and 200000 running statistics, which are not learned: no parameters\n");
     free(text);
     bpt_model_free(m);
 }
@@ -284,7 +313,12 @@ static void test_fusions(void **state) {
 
 static void test_errors_of_the_head(void **state) {
     (void)state;
-    check_error("", "t.yaml:1: name is missing", NULL);
+    check_error("", "t.yaml:1: name is missing",
+                "a model has the keys name, input, classes and layers");
+    check_error("name: t\nsize: 3", "t.yaml:2: a model has no field \"size\"",
+                "known here: name, input, classes, layers");
+    check_error("name: {\n", "t.yaml:2: did not find expected node content",
+                "docs/models.md has the format: all keys, kinds of layers, fields and limits");
     check_error("- 1", "t.yaml:1: a model must be a map (name: value)", NULL);
     check_error("name: t\ninputs: [1, 2, 3]", "t.yaml:2: a model has no field \"inputs\"",
                 "did you mean \"input\"?");
@@ -319,9 +353,16 @@ static void test_errors_of_layers(void **state) {
                 NULL);
     check_error(HEAD "  - conv: {filtres: 3, kernel: 3}\n",
                 "t.yaml:5: layer conv1 has no field \"filtres\"", "did you mean \"filters\"?");
-    check_error(HEAD "  - conv\n", "t.yaml:5: layer conv1: filters is missing", NULL);
-    check_error(HEAD "  - conv: {name: a, filters: 2}\n", "t.yaml:5: layer a: kernel is missing",
-                NULL);
+    check_error(HEAD "  - conv\n", "t.yaml:5: layer conv1: filters is missing",
+                "filters takes a whole number or the word classes, e.g. \"- conv: {filters: 16}\"");
+    check_error(
+        HEAD "  - conv: {name: a, filters: 2}\n", "t.yaml:5: layer a: kernel is missing",
+        "kernel takes a whole number or a list [rows, columns], e.g. \"- conv: {kernel: 3}\"");
+    check_error(HEAD "  - relu: {slope: 3}\n", "t.yaml:5: layer relu1 has no field \"slope\"",
+                "known here: name, input");
+    check_error(HEAD "  - relu: {input: [input, input]}\n",
+                "t.yaml:5: layer relu1: relu takes one input, not 2",
+                "join them in a layer before it: add (values) or concat (channels)");
     check_error(HEAD "  - relu: 3\n", "t.yaml:5: layer relu1 must be a map (name: value)", NULL);
     check_error(HEAD "  - conv: {filters: many, kernel: 3}\n",
                 "t.yaml:5: layer conv1: filters must be a whole number",
@@ -416,6 +457,7 @@ int main(void) {
         cmocka_unit_test(test_fields),
         cmocka_unit_test(test_override_keeps_zeros),
         cmocka_unit_test(test_print),
+        cmocka_unit_test(test_print_in_columns),
         cmocka_unit_test(test_fusions),
         cmocka_unit_test(test_errors_of_the_head),
         cmocka_unit_test(test_errors_of_layers),

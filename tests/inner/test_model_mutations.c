@@ -156,7 +156,8 @@ static void test_mutations(void **state) {
             (void)bpt_model_training_flops(m);
             n_sound++;
         } else if (status != BPT_EUSAGE || m ||
-                   strncmp(bpt_error_last()->text, "m.yaml:", 7) != 0) {
+                   strncmp(bpt_error_last()->text, "m.yaml:", 7) != 0 ||
+                   !bpt_error_last()->hint[0]) {
             fail_msg("round %" PRIu64 ": %s: %s\n%.*s", i, bpt_status_name(status),
                      bpt_error_last()->text, (int)t.size, t.bytes);
         }

@@ -4,6 +4,8 @@
 #include "base/random.h"
 #include "inner/safetensors.h"
 
+#include <sys/resource.h>
+
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -97,8 +99,34 @@ static void test_round_trip(void **state) {
     assert_int_equal(read_back(f, values), BPT_OK);
     assert_memory_equal(values, f->values, sizeof values);
     assert_int_equal(
-        bpt_safetensors_write("/tmp/no/such/folder/m", &f->segments, f->values, NULL, 0),
-        BPT_ENOENT);
+        bpt_safetensors_write("/tmp/no/such/folder/m", &f->segments, f->values, NULL, 0), BPT_EIO);
+}
+
+static long peak_rss_kib(void) {
+    struct rusage usage;
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_maxrss;
+}
+
+/* Weights may be half of the memory that there is. */
+static void test_writing_takes_no_second_copy(void **state) {
+    fixture *f = *state;
+    enum { N = 16 << 20 };
+    float *values, *back;
+    assert_int_equal(bpt_segments_add(&f->segments, "large", (int64_t[]){N}, 1,
+                                      (bpt_segment_role){.fan_in = 1, .decays = true}),
+                     BPT_OK);
+    const size_t n = f->segments.n_elements;
+    assert_int_equal(BPT_NEW("values", n, &values), BPT_OK);
+    for (size_t i = 0; i < n; i++) values[i] = (float)i;
+    const long before = peak_rss_kib();
+    assert_int_equal(bpt_safetensors_write(f->path, &f->segments, values, NULL, 0), BPT_OK);
+    assert_true(peak_rss_kib() - before < N * (long)sizeof(float) / 1024 / 4);
+    assert_int_equal(BPT_NEW("values read", n, &back), BPT_OK);
+    assert_int_equal(read_back(f, back), BPT_OK);
+    assert_memory_equal(back, values, n * sizeof *values);
+    bpt_free(back);
+    bpt_free(values);
 }
 
 static void test_order_of_the_file_does_not_matter(void **state) {
@@ -264,6 +292,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_bytes),
         TEST(test_round_trip),
+        TEST(test_writing_takes_no_second_copy),
         TEST(test_order_of_the_file_does_not_matter),
         TEST(test_refused_headers),
         TEST(test_refused_lengths),

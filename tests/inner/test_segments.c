@@ -50,6 +50,39 @@ static void test_offsets(void **state) {
     assert_null(s.items);
 }
 
+static void test_values_from_outside(void **state) {
+    (void)state;
+    bpt_segments s = {0};
+    const int64_t two = 2;
+    assert_int_equal(bpt_segments_add(&s, "n.mean", &two, 1, (bpt_segment_role){.running = 0.1f}),
+                     BPT_OK);
+    assert_int_equal(bpt_segments_add(&s, "n.var", &two, 1,
+                                      (bpt_segment_role){.running = 0.1f, .variance = true}),
+                     BPT_OK);
+    static const struct {
+        float values[4];
+        const char *error;
+    } cases[] = {
+        {{-1, 0, 0, 3e38f}, NULL},
+        {{0, -0.0f, -0.0f, 1e-40f}, NULL},
+        {{0, NAN, 1, 1}, "f: tensor n.mean: value 2 of 2 is nan, not a finite number"},
+        {{0, 0, INFINITY, 1}, "f: tensor n.var: value 1 of 2 is inf, not a finite number"},
+        {{0, 0, 1, -INFINITY}, "f: tensor n.var: value 2 of 2 is -inf, not a finite number"},
+        {{0, 0, 1, -1e-9f}, "f: tensor n.var: value 2 of 2 is -1e-09, a variance below 0"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bpt_status status = bpt_segments_check(&s, "f", cases[i].values);
+        assert_int_equal(status, cases[i].error ? BPT_EDATA : BPT_OK);
+        if (!cases[i].error) continue;
+        assert_string_equal(bpt_error_last()->text, cases[i].error);
+        assert_true(bpt_error_last()->hint[0] != '\0');
+    }
+    float values[] = {-1, -2, -3, 4};
+    bpt_segments_settle(&s, values);
+    assert_memory_equal(values, ((const float[]){-1, -2, 0, 4}), sizeof values);
+    bpt_segments_clear(&s);
+}
+
 static void test_too_large(void **state) {
     (void)state;
     bpt_segments s = make_table(100);
@@ -143,9 +176,8 @@ static void test_streams(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_offsets),
-        cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_he_initialisation),
+        cmocka_unit_test(test_offsets),   cmocka_unit_test(test_values_from_outside),
+        cmocka_unit_test(test_too_large), cmocka_unit_test(test_he_initialisation),
         cmocka_unit_test(test_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

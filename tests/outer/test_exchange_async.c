@@ -287,7 +287,7 @@ static void test_partition_grows(void **state) {
     bpt_reply reply = {0};
     while (!reply.met) {
         uint32_t index[STEP];
-        assert_int_equal(bpt_sampler_next(sampler, STEP, index), BPT_OK);
+        assert_int_equal(bpt_sampler_next(sampler, STEP, index, NULL), BPT_OK);
         const uint32_t covered = bpt_sampler_state_get(sampler).covered;
         const bpt_report report = {.samples = STEP,
                                    .busy_ns = STEP * 1000 * (f.rank + 1),

@@ -53,7 +53,7 @@ static void test_no_folder_for_the_log(void **state) {
     fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
     const bool bad = f.rank == f.m - 1;
     if (bad) f.options.log_path = "/nowhere/at/all/updates.jsonl";
-    assert_int_equal(create(&f), bad ? BPT_ENOENT : BPT_EPEER);
+    assert_int_equal(create(&f), bad ? BPT_EIO : BPT_EPEER);
     assert_non_null(strstr(bpt_error_last()->text, "/nowhere/at/all/updates.jsonl"));
     f.options.log_path = f.log_path;
     fixture_start(&f);

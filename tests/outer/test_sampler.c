@@ -50,8 +50,9 @@ static void test_passes(void **state) {
     (void)state;
     bpt_partition *p = make_partition();
     bpt_sampler *s = make_local(p, 1);
-    uint32_t index[30];
-    assert_int_equal(bpt_sampler_next(s, 30, index), BPT_OK); /* three passes of 10 */
+    uint32_t index[30], of_pass[30];
+    assert_int_equal(bpt_sampler_next(s, 30, index, of_pass), BPT_OK); /* three passes of 10 */
+    for (uint32_t i = 0; i < 30; i++) assert_int_equal(of_pass[i], i / 10);
     for (int pass = 0; pass < 3; pass++) assert_pass(p, 1, 1, index + 10 * pass);
     assert_memory_not_equal(index, index + 10, 10 * sizeof *index);
     assert_memory_not_equal(index + 10, index + 20, 10 * sizeof *index);
@@ -68,12 +69,12 @@ static void test_an_allotment_joins_at_the_next_pass(void **state) {
     bpt_partition *p = make_partition();
     bpt_sampler *s = make_local(p, 1);
     uint32_t index[20];
-    assert_int_equal(bpt_sampler_next(s, 4, index), BPT_OK);
+    assert_int_equal(bpt_sampler_next(s, 4, index, NULL), BPT_OK);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){20, 10}), BPT_OK);
-    assert_int_equal(bpt_sampler_next(s, 6, index + 4), BPT_OK);
+    assert_int_equal(bpt_sampler_next(s, 6, index + 4, NULL), BPT_OK);
     assert_pass(p, 1, 1, index);
     assert_int_equal(bpt_sampler_state_get(s).covered, 1);
-    assert_int_equal(bpt_sampler_next(s, 20, index), BPT_OK);
+    assert_int_equal(bpt_sampler_next(s, 20, index, NULL), BPT_OK);
     assert_pass(p, 1, 2, index);
     assert_int_equal(bpt_sampler_state_get(s).covered, 2);
     assert_int_equal(bpt_sampler_state_get(s).pass, 2);
@@ -92,11 +93,11 @@ static void test_resume(void **state) {
             bpt_sampler *b = kind ? make_global(7, 2) : make_local(p, 1);
             uint32_t skipped[3], x[5], y[5];
             for (size_t i = 0; i < step; i++)
-                assert_int_equal(bpt_sampler_next(a, 3, skipped), BPT_OK);
+                assert_int_equal(bpt_sampler_next(a, 3, skipped, NULL), BPT_OK);
             const bpt_sampler_state at = bpt_sampler_state_get(a);
             assert_int_equal(bpt_sampler_state_set(b, &at), BPT_OK);
-            assert_int_equal(bpt_sampler_next(a, 5, x), BPT_OK);
-            assert_int_equal(bpt_sampler_next(b, 5, y), BPT_OK);
+            assert_int_equal(bpt_sampler_next(a, 5, x, NULL), BPT_OK);
+            assert_int_equal(bpt_sampler_next(b, 5, y, NULL), BPT_OK);
             assert_memory_equal(x, y, sizeof x);
             bpt_sampler_free(a);
             bpt_sampler_free(b);
@@ -128,18 +129,20 @@ static void test_global_stream_for_any_ranks(void **state) {
     (void)state;
     enum { BATCH = 16, STEPS = 20 };
     static const uint32_t shares[][4] = {{16}, {8, 8}, {9, 4, 3}, {4, 4, 4, 4}};
-    uint32_t expected[STEPS * BATCH], got[STEPS * BATCH];
+    uint32_t expected[STEPS * BATCH], got[STEPS * BATCH], epochs[STEPS * BATCH];
     for (size_t c = 0; c < sizeof shares / sizeof shares[0]; c++) {
         uint32_t offset = 0;
         for (int r = 0; r < 4 && shares[c][r]; offset += shares[c][r++]) {
             bpt_sampler *s = make_global(BATCH, offset);
             for (int step = 0; step < STEPS; step++)
-                assert_int_equal(bpt_sampler_next(s, shares[c][r], got + step * BATCH + offset),
+                assert_int_equal(bpt_sampler_next(s, shares[c][r], got + step * BATCH + offset,
+                                                  epochs + step * BATCH + offset),
                                  BPT_OK);
             bpt_sampler_free(s);
         }
         if (c == 0) memcpy(expected, got, sizeof got);
         assert_memory_equal(got, expected, sizeof got);
+        for (uint32_t i = 0; i < STEPS * BATCH; i++) assert_int_equal(epochs[i], i / N);
     }
     for (int epoch = 0; (epoch + 1) * N <= STEPS * BATCH; epoch++) {
         int seen[N] = {0};
@@ -155,15 +158,15 @@ static void test_wrong_use(void **state) {
     assert_int_equal(bpt_sampler_create_global(1, 0, 4, 0, &s), BPT_EUSAGE);
     assert_int_equal(bpt_sampler_create_global(1, 9, 4, 5, &s), BPT_EUSAGE);
     s = make_global(7, 2);
-    assert_int_equal(bpt_sampler_next(s, 6, index), BPT_EUSAGE);
+    assert_int_equal(bpt_sampler_next(s, 6, index, NULL), BPT_EUSAGE);
     bpt_sampler_free(s);
 
     bpt_partition *p = NULL;
     assert_int_equal(bpt_partition_create(SEED, N, 2, 2, &p), BPT_OK);
     s = make_local(p, 1);
-    assert_int_equal(bpt_sampler_next(s, 1, index), BPT_EUSAGE);
+    assert_int_equal(bpt_sampler_next(s, 1, index, NULL), BPT_EUSAGE);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){30, 0}), BPT_OK);
-    assert_int_equal(bpt_sampler_next(s, 1, index), BPT_EUSAGE);
+    assert_int_equal(bpt_sampler_next(s, 1, index, NULL), BPT_EUSAGE);
     bpt_sampler_free(s);
     bpt_partition_free(p);
 }
@@ -182,7 +185,7 @@ static void test_memory(void **state) {
     }
     const uint64_t before = bpt_memory_allocations();
     uint32_t index[50];
-    for (int i = 0; i < 10; i++) assert_int_equal(bpt_sampler_next(s, 50, index), BPT_OK);
+    for (int i = 0; i < 10; i++) assert_int_equal(bpt_sampler_next(s, 50, index, NULL), BPT_OK);
     assert_int_equal(bpt_memory_allocations(), before);
     bpt_sampler_free(s);
     bpt_partition_free(p);

@@ -186,7 +186,7 @@ static void failures_leave_no_file_and_no_memory(void **state) {
         status = bpt_trace_create(3, 10, &trace);
         bpt_memory_fail_at(-1);
     }
-    assert_int_equal(bpt_trace_write(trace, &processes[0], "/nowhere/at/all"), BPT_ENOENT);
+    assert_int_equal(bpt_trace_write(trace, &processes[0], "/nowhere/at/all"), BPT_EIO);
     if (access("/dev/full", W_OK) == 0) {
         /* A device is written to as it is, and stays; here through a link. */
         char link[80];

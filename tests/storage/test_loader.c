@@ -83,8 +83,8 @@ static void gives_what_was_requested(void **state) {
                                       1,   2, 3, 100, 200, 300, 400, 5};
         const uint32_t part[3] = {13, 12, 11};
         assert_int_equal(bpt_loader_room(loader), 3);
-        assert_int_equal(bpt_loader_request(loader, full, BATCH), BPT_OK);
-        assert_int_equal(bpt_loader_request(loader, part, 3), BPT_OK);
+        assert_int_equal(bpt_loader_request(loader, full, NULL, BATCH), BPT_OK);
+        assert_int_equal(bpt_loader_request(loader, part, NULL, 3), BPT_OK);
         assert_int_equal(bpt_loader_room(loader), 1);
         assert_int_equal(bpt_loader_next(loader, &batch), BPT_OK);
         expect_batch(s, &batch, full, BATCH, normalised);
@@ -94,7 +94,7 @@ static void gives_what_was_requested(void **state) {
         bpt_loader_release(loader, &batch);
         /* A slot that held a full batch now holds a part: the rest is cleared. */
         for (int i = 0; i < 3; i++) {
-            assert_int_equal(bpt_loader_request(loader, part + i, 1), BPT_OK);
+            assert_int_equal(bpt_loader_request(loader, part + i, NULL, 1), BPT_OK);
             assert_int_equal(bpt_loader_next(loader, &batch), BPT_OK);
             expect_batch(s, &batch, part + i, 1, normalised);
             bpt_loader_release(loader, &batch);
@@ -109,18 +109,18 @@ static void refuses_wrong_requests(void **state) {
     bpt_batch batch;
     uint32_t indices[BATCH + 1] = {0};
     assert_int_equal(bpt_loader_next(loader, &batch), BPT_EUSAGE);
-    assert_int_equal(bpt_loader_request(loader, indices, 0), BPT_EUSAGE);
-    assert_int_equal(bpt_loader_request(loader, indices, BATCH + 1), BPT_EUSAGE);
+    assert_int_equal(bpt_loader_request(loader, indices, NULL, 0), BPT_EUSAGE);
+    assert_int_equal(bpt_loader_request(loader, indices, NULL, BATCH + 1), BPT_EUSAGE);
     indices[3] = COUNT;
-    assert_int_equal(bpt_loader_request(loader, indices, 4), BPT_EUSAGE);
-    assert_int_equal(bpt_loader_request(loader, indices, 3), BPT_OK);
-    assert_int_equal(bpt_loader_request(loader, indices, 3), BPT_OK);
-    assert_int_equal(bpt_loader_request(loader, indices, 3), BPT_EFULL);
+    assert_int_equal(bpt_loader_request(loader, indices, NULL, 4), BPT_EUSAGE);
+    assert_int_equal(bpt_loader_request(loader, indices, NULL, 3), BPT_OK);
+    assert_int_equal(bpt_loader_request(loader, indices, NULL, 3), BPT_OK);
+    assert_int_equal(bpt_loader_request(loader, indices, NULL, 3), BPT_EFULL);
     assert_int_equal(bpt_loader_room(loader), 0);
     assert_int_equal(bpt_loader_next(loader, &batch), BPT_OK);
-    assert_int_equal(bpt_loader_request(loader, indices, 3), BPT_EFULL); /* lent counts */
+    assert_int_equal(bpt_loader_request(loader, indices, NULL, 3), BPT_EFULL); /* lent counts */
     bpt_loader_release(loader, &batch);
-    assert_int_equal(bpt_loader_request(loader, indices, 3), BPT_OK);
+    assert_int_equal(bpt_loader_request(loader, indices, NULL, 3), BPT_OK);
     bpt_loader_destroy(loader); /* with requests under way */
     const bpt_loader_options bad[] = {{.batch = 0, .n_threads = 1, .depth = 1},
                                       {.batch = 1, .n_threads = 0, .depth = 1},
@@ -131,18 +131,29 @@ static void refuses_wrong_requests(void **state) {
         assert_int_equal(bpt_loader_create(s->dataset, s->split, &bad[i], &loader), BPT_EUSAGE);
 }
 
-/* A pass over the split in one order, all batches one after another.
- * @param out shape [COUNT, RECORD + 1] */
-static void take_pass(const subject *s, uint32_t n_threads, uint32_t depth, float *out) {
-    uint32_t order[COUNT];
+/* Pass number pass over the split in one order, all batches one after another.
+ * @param list augmentations
+ * @param out  shape [COUNT, RECORD + 1] */
+static void take_pass(const subject *s, const char *list, uint32_t pass, uint32_t n_threads,
+                      uint32_t depth, float *out) {
+    uint32_t order[COUNT], passes[COUNT];
     bpt_random_permutation(11, BPT_PURPOSE_TEST, 0, order, COUNT);
-    bpt_loader *loader = create(s, n_threads, depth, true);
+    for (int i = 0; i < COUNT; i++) passes[i] = pass;
+    bpt_loader *loader;
+    bpt_loader_options o = {.batch = BATCH,
+                            .n_threads = n_threads,
+                            .depth = depth,
+                            .mean = s->split->mean,
+                            .std = s->split->std,
+                            .seed = 5};
+    assert_int_equal(bpt_augment_parse(list, &o.augment), BPT_OK);
+    assert_int_equal(bpt_loader_create(s->dataset, s->split, &o, &loader), BPT_OK);
     uint32_t requested = 0, taken = 0;
     uint64_t allocations = 0;
     while (taken < COUNT) {
         for (; requested < COUNT && bpt_loader_room(loader) > 0;) {
             const uint32_t n = COUNT - requested < BATCH ? COUNT - requested : BATCH;
-            assert_int_equal(bpt_loader_request(loader, order + requested, n), BPT_OK);
+            assert_int_equal(bpt_loader_request(loader, order + requested, passes, n), BPT_OK);
             requested += n;
         }
         bpt_batch batch;
@@ -165,14 +176,49 @@ static void does_not_depend_on_threads(void **state) {
     float *one = malloc(size * sizeof *one), *many = malloc(size * sizeof *many);
     assert_non_null(one);
     assert_non_null(many);
-    take_pass(s, 1, 1, one);
-    const uint32_t cases[][2] = {{1, 4}, {2, 2}, {4, 3}, {8, 32}};
-    for (size_t i = 0; i < 4; i++) {
-        take_pass(s, cases[i][0], cases[i][1], many);
-        assert_memory_equal(one, many, size * sizeof *one);
+    const char *const lists[] = {"none", "crop=2,flip"};
+    for (size_t list = 0; list < 2; list++) {
+        take_pass(s, lists[list], 0, 1, 1, one);
+        const uint32_t cases[][2] = {{1, 4}, {2, 2}, {4, 3}, {8, 32}};
+        for (size_t i = 0; i < 4; i++) {
+            take_pass(s, lists[list], 0, cases[i][0], cases[i][1], many);
+            assert_memory_equal(one, many, size * sizeof *one);
+        }
     }
     free(one);
     free(many);
+}
+
+/* Augmented images keep their labels and are others in each pass; without augmentation the pass
+ * makes no difference. */
+static void augments_each_pass_anew(void **state) {
+    const subject *s = *state;
+    const size_t size = (size_t)COUNT * (RECORD + 1);
+    float *pass[3];
+    for (int i = 0; i < 3; i++) assert_non_null(pass[i] = malloc(size * sizeof **pass));
+    take_pass(s, "none", 0, 2, 3, pass[0]);
+    take_pass(s, "none", 1, 2, 3, pass[1]);
+    assert_memory_equal(pass[0], pass[1], size * sizeof **pass);
+    take_pass(s, "crop=2,flip", 0, 2, 3, pass[1]);
+    take_pass(s, "crop=2,flip", 1, 2, 3, pass[2]);
+    int n_unlike[2] = {0, 0};
+    for (size_t i = 0; i < size; i += RECORD + 1) {
+        for (int p = 0; p < 2; p++) {
+            assert_true(pass[p][i + RECORD] == pass[p + 1][i + RECORD]);
+            n_unlike[p] += memcmp(pass[p] + i, pass[p + 1] + i, RECORD * sizeof **pass) != 0;
+        }
+    }
+    assert_in_range(n_unlike[0], COUNT * 9 / 10, COUNT); /* one in 50 stays as it is */
+    assert_in_range(n_unlike[1], COUNT * 9 / 10, COUNT);
+    for (int i = 0; i < 3; i++) free(pass[i]);
+}
+
+static void refuses_too_small_images(void **state) {
+    const subject *s = *state;
+    bpt_loader *loader;
+    bpt_loader_options o = BPT_LOADER_OPTIONS_INIT;
+    assert_int_equal(bpt_augment_parse("crop=5", &o.augment), BPT_OK);
+    assert_int_equal(bpt_loader_create(s->dataset, s->split, &o, &loader), BPT_EUSAGE);
 }
 
 static void keeps_lent_batches(void **state) {
@@ -180,9 +226,10 @@ static void keeps_lent_batches(void **state) {
     bpt_loader *loader = create(s, 2, 4, false);
     bpt_batch held, batch;
     uint32_t index = 42;
-    assert_int_equal(bpt_loader_request(loader, &index, 1), BPT_OK);
+    assert_int_equal(bpt_loader_request(loader, &index, NULL, 1), BPT_OK);
     assert_int_equal(bpt_loader_next(loader, &held), BPT_OK);
-    for (uint32_t i = 0; i < 3; i++) assert_int_equal(bpt_loader_request(loader, &i, 1), BPT_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(bpt_loader_request(loader, &i, NULL, 1), BPT_OK);
     for (uint32_t i = 0; i < 3; i++) {
         assert_int_equal(bpt_loader_next(loader, &batch), BPT_OK);
         expect_batch(s, &batch, &i, 1, false);
@@ -218,9 +265,9 @@ static void reports_damage(void **state) {
     bpt_loader *loader = create(s, 2, 4, false);
     bpt_batch batch;
     const uint32_t good[2] = {0, 499}, bad[2] = {1, 250};
-    assert_int_equal(bpt_loader_request(loader, good, 2), BPT_OK);
-    assert_int_equal(bpt_loader_request(loader, bad, 2), BPT_OK);
-    assert_int_equal(bpt_loader_request(loader, good + 1, 1), BPT_OK);
+    assert_int_equal(bpt_loader_request(loader, good, NULL, 2), BPT_OK);
+    assert_int_equal(bpt_loader_request(loader, bad, NULL, 2), BPT_OK);
+    assert_int_equal(bpt_loader_request(loader, good + 1, NULL, 1), BPT_OK);
     assert_int_equal(bpt_loader_next(loader, &batch), BPT_OK);
     bpt_loader_release(loader, &batch);
     assert_int_equal(bpt_loader_next(loader, &batch), BPT_ECORRUPT);
@@ -237,7 +284,8 @@ static void reports_damage(void **state) {
 static void survives_failed_allocations(void **state) {
     const subject *s = *state;
     const uint64_t live = bpt_memory_live();
-    const bpt_loader_options o = BPT_LOADER_OPTIONS_INIT;
+    bpt_loader_options o = BPT_LOADER_OPTIONS_INIT;
+    assert_int_equal(bpt_augment_parse("crop=2", &o.augment), BPT_OK);
     bpt_loader *loader;
     bpt_status status = BPT_ENOMEM;
     for (int64_t n = 0; status != BPT_OK; n++) {
@@ -256,6 +304,7 @@ int main(void) {
         cmocka_unit_test(gives_what_was_requested),    cmocka_unit_test(refuses_wrong_requests),
         cmocka_unit_test(does_not_depend_on_threads),  cmocka_unit_test(keeps_lent_batches),
         cmocka_unit_test(survives_failed_allocations), cmocka_unit_test(reports_damage),
+        cmocka_unit_test(augments_each_pass_anew),     cmocka_unit_test(refuses_too_small_images),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -129,6 +129,7 @@ fails_well() { # STATUS COMMAND...: a failure with one line that says what, and 
     local n
     n=$(grep -cE '^bpt-(train|eval|ingest): ' err)
     [ "$n" -eq 1 ] || die "$n error lines instead of 1: ${*:2}"
+    grep -qE '^(bpt-[a-z]+): \1' err && die "the program's name twice: ${*:2}"
     grep -q '^hint: ' err || die "no hint: ${*:2}"
     if grep -qE 'Segmentation|signal 11|AddressSanitizer|runtime error|assert' err; then
         die "it crashed: ${*:2}"

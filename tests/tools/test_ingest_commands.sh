@@ -58,6 +58,15 @@ expect 0 'train: 30 images' glyphs --out "$data" --split train --count 30 --forc
 [ "$(count_of "$data" train),$(count_of "$data" test)" = 30,200 ] || failed "counts after --force"
 expect 0 '230 images checked' verify "$data"
 
+# ---- a limit on the size of files is an error like any other ----
+for limit in 16 100 3000; do # for the first file, the first pages, the first images
+    said=$(ulimit -f $limit && "$ingest" glyphs --out "$work/limited" --split train --count 9000 2>&1)
+    status=$?
+    [ $status -eq 1 ] && [[ $said == *"File too large"*"ulimit -f"* ]] ||
+        failed "ulimit -f $limit: status $status: $said"
+    [ ! -e "$work/limited" ] || failed "ulimit -f $limit leaves a dataset"
+done
+
 # ---- one seed, one dataset ----
 expect 0 '' glyphs --out "$work/one" --split train --count 300 --seed 9
 expect 0 '' glyphs --out "$work/two" --split train --count 300 --seed 9

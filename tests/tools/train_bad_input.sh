@@ -32,7 +32,14 @@ says '--milestones'
 fails_well 2 "$train" "${good[@]}" --output runs/x --schedule multistep --milestones 3,2
 fails_well 2 "$train" "${good[@]}" --output runs/x --update sgwu --max-staleness 1
 fails_well 2 "$train" "${good[@]}" --output runs/x --update allreduce --partition idpa
+fails_well 2 "$train" "${good[@]}" --output runs/x --augment crop=4,flop
+says 'did you mean "flip"'
+for list in crop crop=x flip=1 flip,,flip crop=400; do
+    fails_well 2 "$train" "${good[@]}" --output runs/x --augment $list
+done
 fails_well 2 "$train" "${good[@]}" --output runs/x stray
+says 'unexpected argument "stray"'
+fails_well 2 "$eval" stray
 fails_well 2 "$train" "${good[@]}" --output runs/x --classes 3
 printf 'batch-size: 20\nlearning-rate: 3\n' >config.yaml
 fails_well 2 "$train" --config config.yaml --output runs/x
@@ -157,6 +164,19 @@ if [ "$(nproc)" -ge 2 ] && mpirun --bind-to core -np 1 true 2>/dev/null; then
     says '--bind-to none'
     says 'bound to 1 core'
 fi
+
+# ---- what cannot be written ----
+
+fails_well 1 bash -c 'ulimit -f 16 && exec "$@"' limited "$train" "${good[@]}" --output runs/limited
+says 'model.safetensors'
+says 'File too large'
+says 'ulimit -f'
+start "$train" "${common[@]}" --epochs 100000 --log-interval 1000 --output runs/taken
+await runs/taken/metrics.jsonl '"event": "start"'
+mv runs/taken runs/away && touch runs/taken
+kill -s TERM "$pid"
+finish 1
+says 'checkpoint not saved'
 
 # ---- a full disk ----
 

@@ -12,6 +12,15 @@ done
 same_weights runs/threads-1 runs/threads-2
 same_weights runs/threads-1 runs/threads-3
 
+# Augmentation: neither the threads that load nor those that train.
+augmented=(--epochs 1.5 --augment crop=2,flip)
+run 0 "$train" "${common[@]}" "${augmented[@]}" --output runs/augmented --threads 1
+run 0 "$train" "${common[@]}" "${augmented[@]}" --output runs/augmented-2 --threads 2 --loader-threads 3
+same_weights runs/augmented runs/augmented-2
+run 0 "$train" "${common[@]}" --epochs 1.5 --output runs/as-they-are
+cmp -s runs/augmented/model.safetensors runs/as-they-are/model.safetensors && \
+    die "augmentation changes nothing"
+
 # Policies.
 for policy in level eft fifo; do
     run 0 "$train" "${common[@]}" --output runs/$policy --epochs 0.5 --threads 2 --policy $policy
@@ -19,8 +28,7 @@ for policy in level eft fifo; do
 done
 
 # allreduce follows the one-rank trajectory: loss on the whole test split after each of 20 steps.
-# A rate at which rounding is not blown up: the trajectory itself must not be chaotic.
-steps=(--lr 0.01 --batch-size 50 --epochs 0.5 --eval-every 0.025 --warmup-epochs 0.1)
+steps=(--batch-size 50 --epochs 0.5 --eval-every 0.025 --warmup-epochs 0.1)
 run 0 "$train" "${common[@]}" "${steps[@]}" --output runs/local --update local
 for n in 1 2 3 4; do
     run 0 ranks $n "$train" "${common[@]}" "${steps[@]}" --output runs/sum-$n --update allreduce

@@ -44,6 +44,7 @@ done
 resumes plain "" "$train" "${common[@]}" --momentum 0
 resumes nesterov "rank-0.momentum.safetensors " "$train" "${common[@]}" --nesterov \
     --clip-norm 0.5 --label-smoothing 0.1 --schedule onecycle
+resumes augmented "rank-0.momentum.safetensors " "$train" "${common[@]}" --augment flip,crop=3
 cmp -s runs/plain/model.safetensors runs/nesterov/model.safetensors && die "options change nothing"
 
 # The state of another optimiser is no use: the weights go on, and it is said.

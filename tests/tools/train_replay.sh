@@ -5,36 +5,104 @@ make_data
 make_model
 
 run 0 ranks 3 "$train" "${common[@]}" --output run --update agwu --epochs 3 --sync-every 3 \
-    --checkpoint-every 30
-run 0 "$train" --replay run
+    --checkpoint-every 30 --augment crop=2,flip
+run 0 "$train" --replay run --log-interval 0.1
+says "bit for bit"
+# Its progress is shown.
+python3 - <<'END' || die "no progress"
+import re
+lines = re.findall(r"^step (\d+)/(\d+) epoch [\d.]+ loss [\d.]+ lr \S+ \d+ img/s eta \d\d:\d\d$", open("err").read(), re.M)
+steps = [int(done) for done, _ in lines]
+total = int(lines[0][1])
+assert steps == sorted(steps) and 0 < steps[-1] <= total, lines
+END
+
+# Shares that are smaller than a batch, as large as one, and with a bound on staleness.
+mkdir small && (cd small && make_data 400 60) || die "data"
+few=("${common[@]}" --data small/data --update agwu --epochs 5)
+run 0 ranks 3 "$train" "${few[@]}" --output less --batch-size 100 --sync-every 2
+run 0 "$train" --replay less
+says "bit for bit"
+run 0 ranks 2 "$train" "${few[@]}" --output equal --batch-size 200 --partition even --sync-every 1
+run 0 "$train" --replay equal
+says "bit for bit"
+run 0 ranks 3 "$train" "${few[@]}" --output bound --max-staleness 1 --sync-every 1
+run 0 "$train" --replay bound
 says "bit for bit"
 
 # From another folder the dataset's path leads nowhere: said, not crashed over.
 mkdir elsewhere
 (cd elsewhere && fails_well 3 "$train" --replay "$work/run") || exit 1
 
-flip() { # FILE PATTERN: turns the digit after the pattern's middle occurrence into another one
-    python3 - "$1" "$2" <<'END' || die "could not change $1"
-import re, sys
-text = open(sys.argv[1]).read()
-found = list(re.finditer(sys.argv[2] + r"[0-9.]*?([1-9])", text))
-at = found[len(found) // 2].start(1)
-digit = "5" if text[at] != "5" else "4"
-open(sys.argv[1], "w").write(text[:at] + digit + text[at + 1:])
-END
+alter() { # FILE FIELD EXPRESSION: of its value v, on the middle line that has the field; $line
+    line=$(python3 "$here/alter.py" "$@") || die "could not change $1"
 }
 
-damaged() { # FILE PATTERN [STATUS]: a run with one digit changed is not taken for the real one
+altered() { # FILE FIELD EXPRESSION [STATUS]: a run with one value changed is not taken for the real one
     rm -rf other
     cp -r run other
-    flip "other/exchange/$1" "$2"
-    fails_well "${3:-3}" "$train" --replay other
+    alter "other/exchange/$1" "$2" "$3"
+    fails_well "${4:-3}" "$train" --replay other
 }
-damaged updates.rank-1.jsonl '"gamma": '
-damaged updates.rank-0.jsonl '"version": ' 2 # as in a resumed run, which cannot be replayed
-damaged updates.rank-2.jsonl '"seq": '
-damaged steps.rank-0.jsonl '"landed_at": '
-damaged steps.rank-2.jsonl '"progress": '
+
+located() { # as altered; file and line are named
+    altered "$@"
+    says "other/exchange/$1, line $line: "
+}
+
+named() { # as altered; file, line and field are named
+    located "$@"
+    says "\"$2\""
+}
+
+for by in +1 -1; do
+    named updates.rank-1.jsonl shard "v$by"
+    named updates.rank-0.jsonl version "v$by" 2 # as in a resumed run, which cannot be replayed
+    named updates.rank-2.jsonl seq "v$by"
+    named updates.rank-0.jsonl base "v$by"
+    named updates.rank-1.jsonl gamma "v${by}e-9"
+    named updates.rank-2.jsonl staleness "v$by"
+    named updates.rank-0.jsonl lead "v$by"
+    named steps.rank-0.jsonl pass "v$by" 2
+    named steps.rank-1.jsonl pushed_at "v$by"
+    named steps.rank-2.jsonl landed_at "v${by}0"
+    named steps.rank-0.jsonl progress "v${by}*20"
+    named steps.rank-1.jsonl round "v$by"
+    named steps.rank-2.jsonl count "[v[0]$by] + v[1:]"
+    located updates.rank-0.jsonl worker "(v$by)%3"
+done
+named steps.rank-1.jsonl count "[v[0] + 1, v[1] - 1, v[2]]"
+named steps.rank-1.jsonl count "v[1:]"
+named steps.rank-0.jsonl rounds "v + 4"
+named updates.rank-1.jsonl worker "3"
+named updates.rank-1.jsonl q "-v"
+altered updates.rank-1.jsonl q "v + 1"
+says "weights differ"
+located steps.rank-2.jsonl met "not v"
+# Other types, and fields that nobody knows.
+for field in shard version worker seq base gamma q staleness lead; do
+    named updates.rank-1.jsonl $field "str(v)"
+done
+for field in pass rounds pushed_at landed_at progress round count met; do
+    named steps.rank-1.jsonl $field "str(v)"
+done
+named steps.rank-1.jsonl count "[str(n) for n in v]"
+for file in updates.rank-2 steps.rank-0; do
+    rm -rf other && cp -r run other
+    sed -i '2s/}/, "more": 0}/' other/exchange/$file.jsonl
+    fails_well 3 "$train" --replay other
+    says "$file.jsonl, line 2: "
+done
+# Lines that are missing at the end.
+for file in steps.rank-1 updates.rank-2; do
+    rm -rf other && cp -r run other
+    sed -i '$d' other/exchange/$file.jsonl
+    fails_well 3 "$train" --replay other
+    says "other/exchange/$file.jsonl ends after line "
+done
+# Options that were not those of the run.
+fails_well 3 "$train" --replay run --sync-every 4
+fails_well 3 "$train" --replay run --batch-size 10
 
 rm -rf other
 cp -r run other
@@ -42,6 +110,13 @@ head -c 2000 run/exchange/steps.rank-1.jsonl >other/exchange/steps.rank-1.jsonl
 fails_well 3 "$train" --replay other
 rm other/exchange/updates.rank-1.jsonl
 fails_well 3 "$train" --replay other
+
+# What its configuration says is looked at like any other.
+rm -rf other
+cp -r run other
+sed -i 's/^augment: .*/augment: "crop=2,flop"/' other/config.yaml
+fails_well 2 "$train" --replay other
+says 'there is no augmentation "flop"'
 
 # Other ways of updating leave no such logs.
 run 0 "$train" "${common[@]}" --output local --epochs 0.1

@@ -169,6 +169,31 @@ run 0 ranks 2 "$train" "${both[@]}" --seed 5 --output runs/agwu-seed --resume "$
 says "--seed differs"
 run 3 ranks 2 "$train" "${both[@]}" --model lenet --output runs/agwu-lenet --resume "$before"
 
+# Without momentum and with one rate nothing is left of another job but the order of samples. Under
+# local and allreduce it goes on, whatever the number of ranks; the warning says what it does.
+plain=("${common[@]}" --momentum 0 --schedule constant --warmup-epochs 0)
+orders=("the optimiser's state starts anew, the order of samples goes on"
+    "the optimiser's state starts anew, the samples come in another order"
+    "the optimiser's state and the order of samples start anew")
+run 0 "$train" "${plain[@]}" --epochs 2 --checkpoint-every 150 --output runs/plain
+run 0 "$train" "${plain[@]}" --epochs 3 --output runs/plain-3
+from=runs/plain/checkpoints/step-00000150
+goes_on() { # NAME ORDER RANKS OPTION...: from the checkpoint of the plain run, with 3 epochs
+    local name=$1 order=$2 n=$3
+    shift 3
+    run 0 ranks "$n" "$train" "${plain[@]}" --epochs 3 "$@" --output "runs/plain-$name" --resume $from
+    says "${orders[$order]}"
+    [ "$(grep -c 'is of another job' err)" -eq 1 ] || die "not one warning"
+}
+goes_on epochs 0 1
+same_weights runs/plain-3 runs/plain-epochs
+goes_on ranks 0 2 --update allreduce
+near_weights runs/plain-3 runs/plain-ranks 1e-5
+goes_on batch 0 1 --batch-size 30
+goes_on seed 1 1 --seed 2
+goes_on agwu 2 2 --update agwu
+from=$before goes_on from-agwu 1 1
+
 # ---- SIGHUP saves and goes on; --checkpoint-keep ----
 
 start "$train" "${common[@]}" "${lasts[@]}" --output runs/hup
@@ -285,6 +310,29 @@ fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
 says "no earlier whole checkpoint"
 run 0 "$train" "${parts[@]}" --output runs/damaged --force
 same_weights runs/whole runs/damaged
+
+# A format of tomorrow is refused, not guessed at.
+step=runs/newer/checkpoints/step-00000200
+cp -r runs/whole runs/newer
+sed -i 's/"format": 1/"format": 2/' $step/rank-0.json
+"${BPT_HELPERS:?}/seal_checkpoint" $step 2 rank-0.json rank-0.momentum.safetensors model.safetensors ||
+    die "seal_checkpoint"
+fails_well 3 "$train" "${parts[@]}" --output runs/newer --resume auto
+says "$step/rank-0.json has format 2, this version of bpt-train reads 1"
+sed -i 's/"format": 2/"format": 1/' $step/rank-0.json
+"$BPT_HELPERS/seal_checkpoint" $step 2 rank-0.json rank-0.momentum.safetensors model.safetensors
+run 0 "$train" "${parts[@]}" --output runs/newer --resume auto
+same_weights runs/whole runs/newer
+
+# Where there are only checkpoints that are not whole, it starts anew, and says so.
+cp -r runs/whole runs/torn
+rm -f runs/torn/checkpoints/*/DONE runs/torn/summary.json
+run 0 "$train" "${parts[@]}" --output runs/torn --resume auto
+says "warn: no checkpoint in runs/torn/checkpoints is whole (without DONE: step-00000200, step-00000100)"
+grep -q "warn: no checkpoint" runs/torn/log.rank-0.txt || die "the log does not say it"
+same_weights runs/whole runs/torn
+run 0 "$train" "${parts[@]}" --output runs/fresh --resume auto
+! grep -q "warn:" err || die "a warning about nothing"
 
 # A run that came to its end is left as it is.
 run 0 "$train" "${parts[@]}" --output runs/damaged --resume auto

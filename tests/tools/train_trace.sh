@@ -76,7 +76,7 @@ for steps in 0-3 5-4 3 a-b 3-5x -1-2 1--5 1-+5 '1- 5' ' 1-5' 1-99999999999999999
     fails_well 2 "$train" --model tiny.yaml --bench 2 --trace x.json --trace-steps "$steps"
 done
 fails_well 2 "$train" --data data --model tiny.yaml --dry-run --trace x.json
-fails_well 3 "$train" --model tiny.yaml --bench 2 --trace nowhere/x.json
+fails_well 1 "$train" --model tiny.yaml --bench 2 --trace nowhere/x.json
 [ ! -e x.json ] || die "a refused command leaves a trace"
 
 # What cannot be written is heard of before the first step, and nothing is left.
@@ -95,6 +95,37 @@ fails_well 1 "$train" --model tiny.yaml --bench 2 --trace full.json
 says 'full.json'
 grep -q '"images_per_s"' out || die "no summary"
 no_parts
+
+# What a killed job left beside a trace of that name goes; what may be a living one's stays.
+bash -c 'echo $$' >dead
+dead=$(cat dead)
+for left in .swept.json.$dead.rank-0 .swept.json.$dead.rank-1.a1B2c3 .swept.json.$$.rank-1 .swept.json.1x.rank-0 \
+    .swept.json.rank-0 .other.json.$dead.rank-0; do
+    echo left >"$left"
+done
+run 0 "$train" --model tiny.yaml --bench 2 --trace swept.json --trace-steps 1-2
+[ -z "$(find . -name ".swept.json.$dead.*")" ] || die "parts of a killed job are left"
+for kept in .swept.json.$$.rank-1 .swept.json.1x.rank-0 .swept.json.rank-0 .other.json.$dead.rank-0; do
+    [ -e "$kept" ] || die "$kept is gone"
+    rm "$kept"
+done
+# Killed while it joins: the reader of the pipe that stands for a slow disk never comes.
+mkdir slow && mkfifo slow/pipe.json
+cat slow/pipe.json >/dev/null & # until the check at the start has opened and closed it
+start "$train" --model tiny.yaml --bench 2 --trace slow/pipe.json --trace-steps 1-2
+await err 'the step is limited'
+left=100
+until [ -n "$(find slow -name '.pipe.json.*')" ]; do
+    [ $((left--)) -gt 0 ] || die "no part is written"
+    sleep 0.05
+done
+kill -s KILL "$pid"
+wait "$pid" 2>/dev/null
+[ -n "$(find slow -name '.pipe.json.*')" ] || die "the kill came late"
+rm slow/pipe.json
+run 0 "$train" --model tiny.yaml --bench 2 --trace slow/pipe.json --trace-steps 1-2
+look slow/pipe.json 1 2 1
+[ "$(ls -A slow)" = pipe.json ] || die "left: $(ls -A slow)"
 
 # Files of the user beside it stay, and one of that name until there is another.
 echo precious >mine.json.rank-0

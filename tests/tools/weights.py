@@ -2,6 +2,7 @@
 """Looks at safetensors files with nothing but the standard library.
 
     weights.py finite FILE              every tensor lies in the file and is finite
+    weights.py normal FILE              no number is denormal
     weights.py near FILE FILE TOLERANCE  |a - b| <= TOLERANCE |a| over all tensors together
 """
 import json
@@ -39,6 +40,12 @@ def finite(path):
             sys.exit(f"{path}: {name} is all zero")
 
 
+def normal(path):
+    for name, values in read(path).items():
+        if any(0 < abs(value) < 2.0**-126 for value in values):
+            sys.exit(f"{path}: {name} holds a denormal number")
+
+
 def near(path_a, path_b, tolerance):
     a, b = read(path_a), read(path_b)
     if a.keys() != b.keys():
@@ -51,4 +58,4 @@ def near(path_a, path_b, tolerance):
         sys.exit(f"more than {tolerance}")
 
 
-{"finite": finite, "near": near}[sys.argv[1]](*sys.argv[2:])
+{"finite": finite, "normal": normal, "near": near}[sys.argv[1]](*sys.argv[2:])

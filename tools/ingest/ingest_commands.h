@@ -21,7 +21,7 @@ extern const bpt_ingest_command bpt_ingest_info;
 extern const bpt_ingest_command bpt_ingest_verify;
 
 #define BPT_INGEST_EXIT_STATUS                                                                     \
-    "Exit status: 0 done; 1 run-time failure (disk full, interrupted, another writer);\n"          \
+    "exit status: 0 done; 1 run-time failure (disk full, interrupted, another writer);\n"          \
     "2 wrong usage, or the split exists; 3 missing or malformed data."
 
 #endif

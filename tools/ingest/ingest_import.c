@@ -27,16 +27,16 @@ typedef struct import_options {
      .type = BPT_OPTION_TEXT,                                                                      \
      .offset = offsetof(import_options, out),                                                      \
      .unit = "DATASET",                                                                            \
-     .group = "Where to",                                                                          \
-     .help = "Directory of the dataset; created if it does not exist."},                           \
+     .group = "where to",                                                                          \
+     .help = "folder of the dataset; made if it is not there"},                                    \
         {.name = "split",                                                                          \
          .type = BPT_OPTION_TEXT,                                                                  \
          .offset = offsetof(import_options, split),                                                \
          .unit = "NAME",                                                                           \
-         .help = "Name of the split, such as train or test."},                                     \
+         .help = "name of the split, such as train or test"},                                      \
     {                                                                                              \
         .name = "force", .type = BPT_OPTION_FLAG, .offset = offsetof(import_options, force),       \
-        .help = "Replace a split that exists; the old one is there until the new one is whole."    \
+        .help = "replace the split if it is there; the old one stays until the new one\nis whole"  \
     }
 
 static const bpt_option idx_options[] = {
@@ -47,15 +47,14 @@ static const bpt_option idx_options[] = {
      .min = 1,
      .max = 256,
      .unit = "N",
-     .group = "Classes",
-     .help =
-         "Number of classes; a label from N on is an error.\nDefault: those of the dataset, in a "
-         "new one the highest label and those below."},
+     .group = "classes",
+     .help = "number of classes; a label from N on is an error; unless given: as\nmany as the "
+             "dataset has, in a new one up to the highest label"},
     {.name = "class-names",
      .type = BPT_OPTION_TEXT,
      .offset = offsetof(import_options, class_names),
      .unit = "FILE",
-     .help = "Text file with the name of one class a line, from class 0 on."},
+     .help = "text file with the name of one class a line, from class 0 on"},
 };
 
 static const bpt_option cifar_options[] = {OPTIONS_OF_ALL};
@@ -69,8 +68,8 @@ static const bpt_option glyphs_options[] = {
      .min = 1,
      .max = 4294967295.0,
      .unit = "N",
-     .group = "Images",
-     .help = "How many images to draw."},
+     .group = "images",
+     .help = "how many images to draw"},
     {.name = "seed",
      .type = BPT_OPTION_INT,
      .offset = offsetof(import_options, seed),
@@ -78,7 +77,7 @@ static const bpt_option glyphs_options[] = {
      .min = 0,
      .max = 9007199254740992.0,
      .unit = "SEED",
-     .help = "Seed; splits of other names differ also with the same seed."},
+     .help = "seed of what is drawn; splits of other names differ also with the same"},
 };
 
 static const bpt_command idx_usage = {
@@ -290,7 +289,7 @@ static bpt_status run_import(const char *name, const bpt_command *usage, int arg
     if (request != BPT_REQUEST_RUN) goto done;
     const char *missing = !o.out ? "--out DATASET" : !o.split ? "--split NAME" : NULL;
     if (missing) {
-        status = bpt_fail(BPT_EUSAGE, "%s: %s is missing", usage->name, missing);
+        status = bpt_fail(BPT_EUSAGE, "option %s is missing", missing);
         bpt_hint("usage: %s %s", usage->name, usage->synopsis);
         goto done;
     }

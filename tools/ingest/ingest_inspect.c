@@ -18,9 +18,9 @@ static const bpt_option info_table[] = {
     {.name = "json",
      .type = BPT_OPTION_FLAG,
      .offset = offsetof(info_options, json),
-     .help = "Print one JSON object: format, shape [C,H,W], encoding, classes, and of each split "
-             "name,\n"
-             "count, per_class, mean and std (per channel, of pixels scaled to 0..1)."},
+     .help = "print one JSON object: format, shape [C,H,W], encoding, classes, and\nof each "
+             "split name, count, per_class, mean and std (per channel, of\npixels scaled to "
+             "0..1)"},
 };
 
 static const bpt_command info_usage = {

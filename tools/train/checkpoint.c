@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+enum { FORMAT = 1 }; /* of rank-N.json */
+
 /* ---- saving ---- */
 
 static void put_sampler(bpt_json_writer *w, bpt_sampler_state s) {
@@ -27,7 +29,7 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_counters count;
     BPT_TRY(bpt_job_count(job, &count));
     bpt_json_open_object(w, NULL);
-    bpt_json_put_u64(w, "format", 1);
+    bpt_json_put_u64(w, "format", FORMAT);
     bpt_json_put_u64(w, "rank", job->rank);
     bpt_json_put_u64(w, "ranks", job->n_ranks);
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
@@ -225,10 +227,35 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     return BPT_OK;
 }
 
+/* Without shares all ranks draw from one order, which is given by seed and number of samples. */
+static bpt_status compare_order(const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json *root = bpt_json_root(c->state);
+    uint64_t rounds, seed, n_samples;
+    BPT_TRY(bpt_json_get_u64(c->state, root, "rounds", 0, UINT64_MAX, &rounds));
+    BPT_TRY(bpt_json_get_u64(c->state, root, "seed", 0, UINT64_MAX, &seed));
+    BPT_TRY(bpt_json_get_u64(c->state, root, "train_samples", 0, UINT64_MAX, &n_samples));
+    const bool global = rounds == 0 && bpt_job_rounds(job) == 0;
+    c->same_order = c->exact || (global && seed == (uint64_t)job->options->seed &&
+                                 n_samples == job->epoch_samples);
+    return BPT_OK;
+}
+
+static bpt_status check_format(const bpt_checkpoint *c, const char *path) {
+    uint64_t format;
+    BPT_TRY(bpt_json_get_u64(c->state, bpt_json_root(c->state), "format", 1, UINT32_MAX, &format));
+    if (format == FORMAT) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EDATA, "%s has format %llu, this version of bpt-train reads %d", path,
+                 (unsigned long long)format, FORMAT);
+    bpt_hint("go on with the version that wrote it");
+    return status;
+}
+
 static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
     BPT_TRY(compare_shape(job, c));
+    BPT_TRY(compare_order(job, c));
     BPT_TRY(bpt_counters_get(doc, root, &c->count));
     BPT_TRY(bpt_json_get_bool(doc, root, "eval_due", &c->eval_due));
     BPT_TRY(bpt_json_get_u64(doc, root, "optimizer_updates", 0, UINT64_MAX, &c->updates));
@@ -252,6 +279,7 @@ static bpt_status load_state(const bpt_job *job, bpt_checkpoint *c) {
         status = bpt_json_parse(path, text, size, &c->state);
         bpt_free(text);
     }
+    if (status == BPT_OK) status = check_format(c, path);
     if (status == BPT_OK) status = get_state(job, c);
     bpt_free(path);
     return status;
@@ -318,6 +346,30 @@ void bpt_checkpoint_close(bpt_checkpoint *c) {
     bpt_json_doc_free(c->state);
     bpt_free(c->path);
     *c = (bpt_checkpoint){0};
+}
+
+static void warn_of_torn(const bpt_job *job) {
+    char *checkpoints, *names = NULL;
+    if (bpt_run_folder_entry(job->run, "checkpoints", &checkpoints) != BPT_OK) return;
+    if (bpt_checkpoint_torn(checkpoints, &names) == BPT_OK && names)
+        bpt_warn(
+            "no checkpoint in %s is whole (without DONE: %s): training starts anew, and the next "
+            "checkpoint removes them",
+            checkpoints, names);
+    bpt_free(names);
+    bpt_free(checkpoints);
+}
+
+void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {
+    if (job->rank != 0) return;
+    if (!c && job->options->resume) warn_of_torn(job);
+    if (!c || c->exact) return;
+    const char *order = "the optimiser's state and the order of samples start anew";
+    if (c->same_order)
+        order = "the optimiser's state starts anew, the order of samples goes on";
+    else if (!job->shares)
+        order = "the optimiser's state starts anew, the samples come in another order";
+    bpt_warn("%s is of another job (%s differs): %s", c->path, c->differs, order);
 }
 
 static bpt_status read_vector(const bpt_checkpoint *c, const bpt_job *job, const char *name,

@@ -34,6 +34,7 @@ typedef struct bpt_checkpoint {
     const bpt_json *exchange; /* inside state; NULL if nothing was exchanged */
     bool exact;               /* of this very job: it goes on bit for bit */
     const char *differs;      /* else: in what it differs; static */
+    bool same_order;          /* of samples: that of the checkpoint goes on */
 } bpt_checkpoint;
 
 /** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to
@@ -41,9 +42,15 @@ typedef struct bpt_checkpoint {
  * @param[out] found whether there is one (with "auto" there may be none)
  * @param[out] c     released by bpt_checkpoint_close()
  * @return BPT_OK, BPT_ENOENT (none where one was named), BPT_ECORRUPT (a file differs from its
- *         checksum; the hint names the checkpoint before), BPT_EDATA, BPT_EIO, BPT_ENOMEM */
+ *         checksum; the hint names the checkpoint before), BPT_EDATA (also another format, with
+ *         hint), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c);
 void bpt_checkpoint_close(bpt_checkpoint *c);
+
+/** Warns on rank 0 where a job goes on otherwise than whoever gave --resume may expect: as another
+ * job, or from the start although there are checkpoints, of which none is whole.
+ * @param c NULL: none was found */
+void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c);
 
 /** Reads the weights and, unless the job is another one, sets the optimiser's state in the job's
  * network, which is fresh.

@@ -14,20 +14,13 @@
 
 enum { FORMAT = 2 }; /* of DONE */
 
-static const size_t max_file_bytes = (size_t)1 << 40;
-
 bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_checkpoint_file *file) {
-    char *path, *data;
-    size_t size;
+    char *path;
     BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
-    const bpt_status status = bpt_file_read(path, max_file_bytes, &data, &size);
+    const bpt_status status = bpt_checksum_file(path, &file->bytes, &file->checksum);
     bpt_free(path);
-    BPT_TRY(status);
     snprintf(file->name, sizeof file->name, "%s", name);
-    file->bytes = size;
-    file->checksum = bpt_checksum(data, size);
-    bpt_free(data);
-    return BPT_OK;
+    return status;
 }
 
 /* ---- DONE ---- */
@@ -240,6 +233,29 @@ bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **pa
     return status;
 }
 
+static bpt_status append_name(char **names, const char *name) {
+    char *longer;
+    BPT_TRY(bpt_strf(&longer, "%s%s%s", *names ? *names : "", *names ? ", " : "", name));
+    bpt_free(*names);
+    *names = longer;
+    return BPT_OK;
+}
+
+bpt_status bpt_checkpoint_torn(const char *folder, char **names) {
+    listing l;
+    BPT_TRY(list(folder, &l));
+    bpt_status status = BPT_OK;
+    *names = NULL;
+    for (size_t i = 0; status == BPT_OK && i < l.n; i++)
+        if (!l.entries[i].whole) status = append_name(names, l.entries[i].name);
+    free_listing(&l);
+    if (status != BPT_OK) {
+        bpt_free(*names);
+        *names = NULL;
+    }
+    return status;
+}
+
 bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial) {
     listing l;
     BPT_TRY(list(folder, &l));
@@ -256,8 +272,8 @@ bpt_status bpt_checkpoint_place(const char *from, const char *to) {
     BPT_TRY(bpt_strf(&aside, "%s.old", to));
     bpt_status status = bpt_checkpoint_remove(aside);
     if (status == BPT_OK && rename(to, aside) != 0 && errno != ENOENT)
-        status = bpt_fail_errno(errno, "rename", to);
-    if (status == BPT_OK && rename(from, to) != 0) status = bpt_fail_errno(errno, "rename to", to);
+        status = bpt_fail_write(errno, "rename", to);
+    if (status == BPT_OK && rename(from, to) != 0) status = bpt_fail_write(errno, "rename to", to);
     if (status == BPT_OK) status = bpt_checkpoint_remove(aside);
     bpt_free(aside);
     return status;
@@ -271,7 +287,7 @@ bpt_status bpt_checkpoint_remove(const char *folder) {
     if (unlink(done) == 0)
         status = bpt_dir_sync(folder);
     else if (errno != ENOENT)
-        status = bpt_fail_errno(errno, "remove", done);
+        status = bpt_fail_write(errno, "remove", done);
     bpt_free(done);
     return status == BPT_OK ? bpt_dir_remove(folder) : status;
 }

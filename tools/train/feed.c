@@ -9,6 +9,7 @@ struct bpt_feed {
     bpt_loader *loader;
     uint32_t batch_size, depth;
     uint32_t *indices; /* shape [batch_size] */
+    uint32_t *passes;  /* shape [batch_size] */
     bpt_batch batch;
     bool holds_batch;
     /* States of the sampler after each batch that is requested and not yet taken: a ring. */
@@ -17,26 +18,33 @@ struct bpt_feed {
     bpt_sampler_state taken; /* after the last batch taken */
 };
 
-bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split, uint32_t batch,
-                           uint32_t n_threads, uint32_t depth, bpt_sampler *sampler,
+bpt_loader_options bpt_feed_options(const bpt_train_options *o, const bpt_split *train,
+                                    uint32_t batch) {
+    return (bpt_loader_options){
+        .batch = batch,
+        .n_threads = (uint32_t)o->loader_threads,
+        .depth = (uint32_t)o->prefetch,
+        .mean = train->mean,
+        .std = train->std,
+        .augment = bpt_train_augment(o),
+        .seed = (uint64_t)o->seed,
+    };
+}
+
+bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split,
+                           const bpt_loader_options *options, bpt_sampler *sampler,
                            bpt_feed **out) {
     bpt_feed *f = NULL;
     bpt_status status;
     BPT_TRY_GOTO(status, BPT_NEW("feed", 1, &f), err_sampler);
     f->sampler = sampler;
-    f->batch_size = batch;
-    f->depth = depth;
+    f->batch_size = options->batch;
+    f->depth = options->depth;
     f->taken = bpt_sampler_state_get(sampler);
-    BPT_TRY_GOTO(status, BPT_NEW("feed indices", batch, &f->indices), err_free);
-    BPT_TRY_GOTO(status, BPT_NEW("feed states", depth, &f->after), err_free);
-    const bpt_loader_options options = {
-        .batch = batch,
-        .n_threads = n_threads,
-        .depth = depth,
-        .mean = split->mean,
-        .std = split->std,
-    };
-    BPT_TRY_GOTO(status, bpt_loader_create(dataset, split, &options, &f->loader), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("feed indices", f->batch_size, &f->indices), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("feed passes", f->batch_size, &f->passes), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("feed states", f->depth, &f->after), err_free);
+    BPT_TRY_GOTO(status, bpt_loader_create(dataset, split, options, &f->loader), err_free);
     *out = f;
     return BPT_OK;
 err_free:
@@ -52,14 +60,15 @@ void bpt_feed_free(bpt_feed *f) {
     bpt_loader_destroy(f->loader);
     bpt_sampler_free(f->sampler);
     bpt_free(f->after);
+    bpt_free(f->passes);
     bpt_free(f->indices);
     bpt_free(f);
 }
 
 static bpt_status request_ahead(bpt_feed *f) {
     while (bpt_loader_room(f->loader) > 0) {
-        BPT_TRY(bpt_sampler_next(f->sampler, f->batch_size, f->indices));
-        BPT_TRY(bpt_loader_request(f->loader, f->indices, f->batch_size));
+        BPT_TRY(bpt_sampler_next(f->sampler, f->batch_size, f->indices, f->passes));
+        BPT_TRY(bpt_loader_request(f->loader, f->indices, f->passes, f->batch_size));
         f->after[(f->first + f->n_ahead++) % f->depth] = bpt_sampler_state_get(f->sampler);
     }
     return BPT_OK;

@@ -10,15 +10,22 @@
 
 #include "outer/sampler.h"
 #include "storage/loader.h"
+#include "tools/train/train_options.h"
 
 typedef struct bpt_feed bpt_feed;
 
-/** @param sampler taken over, also on error
- * @param depth   batches ahead, at least 2
+/** @return how the images of @p train are loaded in training: normalised by its own mean and
+ * deviation (borrowed), augmented by --augment
+ * @param batch samples of a batch of this rank */
+bpt_loader_options bpt_feed_options(const bpt_train_options *o, const bpt_split *train,
+                                    uint32_t batch);
+
+/** @param options depth at least 2
+ * @param sampler taken over, also on error
  * @param[out] feed caller owns, bpt_feed_free()
  * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_EUSAGE */
-bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split, uint32_t batch,
-                           uint32_t n_threads, uint32_t depth, bpt_sampler *sampler,
+bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split,
+                           const bpt_loader_options *options, bpt_sampler *sampler,
                            bpt_feed **feed);
 void bpt_feed_free(bpt_feed *feed);
 

@@ -1,21 +1,21 @@
-/* How a job is put together. What is chosen for it is in job_choices.c, where it starts from in
- * job_state.c, and what it does in job_step.c. */
+/* How a job is put together. What is chosen for it is in job_choices.c, its folder is in job_run.c,
+ * where it starts from in job_state.c, and what it does in job_step.c. */
 #include "tools/train/job.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
-
-#include <stdio.h>
-#include <string.h>
+#include "tools/train/signals.h"
 
 static bpt_status open_data(bpt_job *job) {
     const bpt_train_options *o = job->options;
     BPT_TRY(bpt_dataset_open(o->data, &job->dataset));
+    const bpt_dataset_info *info = bpt_dataset_describe(job->dataset);
+    const bpt_augment augment = bpt_train_augment(o);
+    BPT_TRY(bpt_augment_check(&augment, info->H, info->W));
     BPT_TRY(bpt_dataset_find(job->dataset, o->train_split, &job->train));
     BPT_TRY(bpt_dataset_find(job->dataset, o->test_split, &job->test));
     if (job->train->count == 0 || job->test->count == 0)
@@ -42,50 +42,6 @@ static bpt_status open_network(bpt_job *job) {
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }
 
-/* Rank 0's part: what may be there depends on what is asked for. */
-static bpt_status open_first(bpt_job *job) {
-    const bpt_train_options *o = job->options;
-    bpt_run_folder_mode mode = o->force ? BPT_RUN_REPLACE : BPT_RUN_NEW;
-    if (o->resume && (strcmp(o->resume, "auto") == 0 || bpt_run_folder_holds(o->output, o->resume)))
-        mode = BPT_RUN_GO_ON;
-    if (o->resume && o->force && mode == BPT_RUN_GO_ON) {
-        const bpt_status status =
-            bpt_fail(BPT_EUSAGE, "--force would remove %s, which --resume goes on from", o->output);
-        bpt_hint("leave out --force to go on, or --resume to start anew");
-        return status;
-    }
-    BPT_TRY(bpt_run_folder_open(o->output, mode, &job->run));
-    bpt_train_options repeat = *o;
-    /* Whoever repeats the run does not mean to lose this one, nor its trace. */
-    repeat.force = false;
-    repeat.trace = NULL;
-    return bpt_run_folder_config(job->run, &bpt_train_command, &repeat);
-}
-
-static bpt_status open_log(const bpt_job *job) {
-    char name[32], *path;
-    snprintf(name, sizeof name, "log.rank-%u.txt", job->rank);
-    BPT_TRY(bpt_run_folder_entry(job->run, name, &path));
-    const bpt_status status = bpt_log_file(path);
-    bpt_free(path);
-    return status;
-}
-
-static bpt_status open_run(bpt_job *job) {
-    const bpt_train_options *o = job->options;
-    bpt_status status = BPT_OK;
-    if (job->rank == 0) {
-        const bool automatic = o->resume && strcmp(o->resume, "auto") == 0;
-        if (o->resume && !automatic) status = bpt_checkpoint_expect(o->resume);
-        if (status == BPT_OK) status = open_first(job);
-        job->finished = status == BPT_OK && automatic && bpt_run_folder_finished(job->run);
-    }
-    BPT_TRY(bpt_comm_agree(job->comm, status));
-    BPT_TRY(bpt_comm_broadcast(job->comm, 0, &job->finished, sizeof job->finished));
-    if (job->rank != 0) BPT_TRY(bpt_run_folder_open(o->output, BPT_RUN_JOIN, &job->run));
-    return open_log(job);
-}
-
 static bpt_status write_start_event(bpt_job *job) {
     bpt_json_writer *w = &job->json;
     bpt_json_open_object(w, NULL);
@@ -102,19 +58,23 @@ static bpt_status write_start_event(bpt_job *job) {
 }
 
 static void say_what_starts(const bpt_job *job) {
-    bpt_info("%s: %zu weights; %s: %u training and %u test images, %u classes", job->model->name,
-             job->model->segments.n_elements, job->options->data, job->train->count,
-             job->test->count, (unsigned)job->model->classes);
+    char running[48] = "";
+    const size_t n_running = bpt_model_running_statistics(job->model);
+    if (n_running) snprintf(running, sizeof running, " and %zu running statistics", n_running);
+    bpt_info("%s: %zu parameters%s; %s: %u training and %u test images, %u classes",
+             job->model->name, bpt_model_parameters(job->model), running, job->options->data,
+             job->train->count, job->test->count, (unsigned)job->model->classes);
     bpt_info("%u rank%s, update %s, partition %s, %u thread%s on this rank", job->n_ranks,
              job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
-             job->partition == BPT_PARTITION_IDPA ? "idpa" : "even", job->n_threads,
+             bpt_partition_choice_name(job->partition), job->n_threads,
              job->n_threads == 1 ? "" : "s");
-    bpt_info("batch: %u samples a step of this rank, %llu of all ranks; %llu samples to train on",
-             job->batch, (unsigned long long)job->batch_all,
+    bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
+             job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,
              (unsigned long long)job->total_samples);
-    bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epochs",
+    bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",
              bpt_network_learning(job->network).optimizer->name, job->schedule.base,
-             job->schedule.kind->name, job->schedule.warmup_epochs);
+             job->schedule.kind->name, job->schedule.warmup_epochs,
+             job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.base != job->options->lr)
         bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
     for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
@@ -123,6 +83,23 @@ static void say_what_starts(const bpt_job *job) {
         bpt_shard_describe(bpt_exchange_shards(job->exchange), i, line, sizeof line);
         bpt_info("placement: %s (%s)", line, bpt_comm_host(job->comm, i));
     }
+    if (job->rank == 0) bpt__job_warn_late_end(job);
+}
+
+/* A job that is told to stop before it has changed anything just ends; later ones save a checkpoint
+ * at their first step. One rank is told, all have to know. */
+static bpt_status stop_if_told(bpt_job *job) {
+    const bool told = bpt_signals_stop();
+    bool *all = NULL, any = false;
+    bpt_status status = BPT_NEW("who is told to stop", job->n_ranks, &all);
+    status = bpt_comm_agree(job->comm, status);
+    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &told, sizeof told, all);
+    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) any = any || all[r];
+    bpt_free(all);
+    if (status != BPT_OK || !any) return status;
+    status = bpt_fail(BPT_ESTOPPED, "stopped before the first step, nothing is changed");
+    bpt_hint("give the same command again");
+    return status;
 }
 
 static bpt_status open_all(bpt_job *job) {
@@ -130,16 +107,20 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads,
                                     &job->ranks_on_host));
     BPT_TRY(bpt_comm_agree(job->comm, open_data(job)));
+    BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
-    BPT_TRY(bpt_comm_agree(job->comm, open_run(job)));
+    BPT_TRY(stop_if_told(job));
+    BPT_TRY(bpt__job_open_run(job));
     if (job->finished) {
-        bpt_info("%s is finished already", bpt_run_folder_path(job->run));
+        bpt_info("%s is finished already", job->options->output);
         return BPT_OK;
     }
-    BPT_TRY(bpt__job_open_state(job));
     BPT_TRY(bpt_step_trace_open(job->options, job->comm, job->pool, &job->trace));
+    BPT_TRY(bpt__job_open_state(job));
     say_what_starts(job);
-    return bpt_comm_agree(job->comm, job->rank == 0 ? write_start_event(job) : BPT_OK);
+    BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? write_start_event(job) : BPT_OK));
+    bpt_run_folder_keep(job->run);
+    return BPT_OK;
 }
 
 bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm *comm) {

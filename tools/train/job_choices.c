@@ -1,13 +1,13 @@
 /* What options leave open and what follows from them and the number of ranks. */
+#include "base/log.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/option_uses.h"
 
 #include <math.h>
 
 static bpt_status choose_modes(bpt_job *job) {
     const bpt_train_options *o = job->options;
-    job->update = (bpt_update_choice)o->update;
-    if (job->update == BPT_UPDATE_AUTO)
-        job->update = job->n_ranks == 1 ? BPT_UPDATE_LOCAL : BPT_UPDATE_AGWU;
+    job->update = bpt_update_resolve((bpt_update_choice)o->update, job->n_ranks);
     if (job->update == BPT_UPDATE_LOCAL && job->n_ranks > 1) {
         const bpt_status status = bpt_fail(
             BPT_EUSAGE, "--update local trains on one rank, this job has %u", job->n_ranks);
@@ -19,10 +19,12 @@ static bpt_status choose_modes(bpt_job *job) {
         job->partition = job->update == BPT_UPDATE_ALLREDUCE || job->update == BPT_UPDATE_LOCAL
                              ? BPT_PARTITION_EVEN
                              : BPT_PARTITION_IDPA;
-    if (job->update == BPT_UPDATE_LOCAL && job->partition == BPT_PARTITION_IDPA)
-        return bpt_fail(BPT_EUSAGE,
-                        "--partition idpa shares the data out among ranks, this job has "
-                        "one that trains alone");
+    if (job->update == BPT_UPDATE_LOCAL && job->partition == BPT_PARTITION_IDPA) {
+        const bpt_status status = bpt_fail(
+            BPT_EUSAGE, "--partition idpa shares the data out among ranks, this job has one");
+        bpt_hint("leave it out: on several ranks it is the default under agwu and sgwu");
+        return status;
+    }
     return BPT_OK;
 }
 
@@ -69,6 +71,22 @@ bpt_status bpt__job_choose(bpt_job *job) {
     BPT_TRY(choose_batch(job));
     choose_rate(job);
     return BPT_OK;
+}
+
+/* Where a run may end late by a good part of itself. Under sgwu the end is a whole number of
+ * exchanges; under agwu an answer may take until the next one. */
+void bpt__job_warn_late_end(const bpt_job *job) {
+    enum { GOOD_PART = 10 };
+    const uint64_t every = (uint64_t)job->options->sync_every * job->batch_all;
+    const uint64_t total = job->total_samples;
+    if (!exchanges_weights(job) || every <= total / GOOD_PART) return;
+    if (job->update == BPT_UPDATE_SGWU && total % every == 0) return;
+    bpt_warn(
+        "a short run: %llu samples, and the end is noticed at an exchange, every %llu; it may come "
+        "up to %llu samples late%s",
+        (unsigned long long)total, (unsigned long long)every,
+        (unsigned long long)(job->update == BPT_UPDATE_AGWU ? 2 * every : every),
+        job->options->sync_every > 1 ? ": lower --sync-every" : "");
 }
 
 /* One step of all ranks is at most an epoch: a larger one would hold samples twice. */

@@ -15,10 +15,24 @@ bpt_status bpt__job_choose(bpt_job *job);
  * @return BPT_OK, BPT_EUSAGE (a step of all ranks is more than the split) */
 bpt_status bpt__job_choose_lengths(bpt_job *job);
 
+/** Opens and locks the run's folder, and leaves what is in it; sets job->finished where there is
+ * nothing to do (then at most rank 0 has opened it). Collective.
+ * @return BPT_OK or an error of the folder, agreed on */
+bpt_status bpt__job_open_run(bpt_job *job);
+
+/** Makes room in the folder, writes config.yaml and opens the log file. Collective.
+ * @param anew no checkpoint: what an earlier attempt left is removed
+ * @return BPT_OK or an error of the folder, agreed on */
+bpt_status bpt__job_begin_run(bpt_job *job, bool anew);
+
 /** Sets weights, optimiser's state and counters and makes exchange and feed: of the checkpoint that
- * --resume finds, else as at the start of a run. Data, network and run folder are there.
- * Collective.
+ * --resume finds, else as at the start of a run. Calls bpt__job_begin_run() once nothing is left to
+ * refuse. Data, network and run folder are there. Collective.
  * @return BPT_OK or any error of the parts, agreed on */
 bpt_status bpt__job_open_state(bpt_job *job);
+
+/** Warns of a run so short that its end, which agwu and sgwu notice at an exchange only, may come
+ * late by more than a tenth of it. */
+void bpt__job_warn_late_end(const bpt_job *job);
 
 #endif

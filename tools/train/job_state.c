@@ -82,8 +82,8 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
         bpt_sampler_free(sampler);
         return status;
     }
-    return bpt_feed_create(job->dataset, job->train, job->batch, (uint32_t)o->loader_threads,
-                           (uint32_t)o->prefetch, sampler, &job->feed);
+    const bpt_loader_options options = bpt_feed_options(o, job->train, job->batch);
+    return bpt_feed_create(job->dataset, job->train, &options, sampler, &job->feed);
 }
 
 /* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The
@@ -111,12 +111,10 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     if (job->options->resume) status = bpt_checkpoint_open(job, &found, &checkpoint);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     const bpt_checkpoint *c = found ? &checkpoint : NULL;
-    if (job->rank == 0)
-        status = c ? bpt_run_folder_go_on(job->run) : bpt_run_folder_restart(job->run);
-    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     status = BPT_NEW("initial weights", job->model->segments.n_elements, &weights);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     BPT_TRY_GOTO(status, set_state(job, c, weights), done);
+    BPT_TRY_GOTO(status, bpt__job_begin_run(job, !c), done);
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, c)), done);
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
@@ -125,11 +123,7 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     BPT_TRY_GOTO(status, bpt_comm_broadcast(job->comm, 0, &job->eval_due, sizeof job->eval_due),
                  done);
     if (c) bpt_info("going on from %s at epoch %.2f", c->path, bpt_job_epoch(job));
-    if (c && !c->exact && job->rank == 0)
-        bpt_warn(
-            "%s is of another job (%s differs): the optimiser's state and the order of "
-            "samples start anew",
-            c->path, c->differs);
+    bpt_checkpoint_warn(job, c);
 done:
     bpt_free(weights);
     bpt_checkpoint_close(&checkpoint);

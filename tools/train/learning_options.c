@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 
+#include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* ---- values ---- */
@@ -51,117 +53,118 @@ static const char *schedule_name(const bpt_train_options *o) {
     return bpt_schedule_kind_at((size_t)o->schedule)->name;
 }
 
-static bool is_default(const bpt_option_set *set, const char *option) {
-    return bpt_option_where(set, option) == BPT_SOURCE_DEFAULT;
+static int64_t last_milestone(const bpt_train_options *o) {
+    int64_t last = -1;
+    for (int i = 0; i < BPT_OPTION_LIST_MAX && o->milestones[i] >= 0; i++) last = o->milestones[i];
+    return last;
+}
+
+/* One that no step begins behind. */
+static bool has_late_milestone(const bpt_train_options *o) {
+    return strcmp(schedule_name(o), "multistep") == 0 && (double)last_milestone(o) >= o->epochs;
+}
+
+/* ---- defaults that follow the optimiser and the schedule ---- */
+
+/* Options that have them, and what decides. */
+static const struct {
+    const char *option, *chooser;
+    size_t offset;
+} adapted[] = {
+    {"lr", "optimizer", offsetof(bpt_train_options, lr)},
+    {"weight-decay", "optimizer", offsetof(bpt_train_options, weight_decay)},
+    {"warmup-epochs", "schedule", offsetof(bpt_train_options, warmup_epochs)},
+};
+
+enum { N_ADAPTED = sizeof adapted / sizeof *adapted };
+
+/* Where the default is not that of the table. */
+static const struct {
+    const char *option, *choice;
+    double value;
+} own_defaults[] = {
+    {"lr", "adamw", 1e-3},
+    {"lr", "lars", 2.0},
+    {"weight-decay", "adamw", 0.01},
+    {"warmup-epochs", "onecycle", 0.0},
+};
+
+enum { N_OWN_DEFAULTS = sizeof own_defaults / sizeof *own_defaults };
+
+static const char *table_default(const char *option) {
+    const bpt_option *row = bpt_train_command.options;
+    while (strcmp(row->name, option) != 0) row++;
+    return row->value;
+}
+
+static double default_of(const char *option, const char *choice) {
+    for (int i = 0; i < N_OWN_DEFAULTS; i++)
+        if (strcmp(own_defaults[i].option, option) == 0 &&
+            strcmp(own_defaults[i].choice, choice) == 0)
+            return own_defaults[i].value;
+    return strtod(table_default(option), NULL);
+}
+
+static const char *choice_of(const bpt_train_options *o, const char *chooser) {
+    return strcmp(chooser, "optimizer") == 0 ? optimizer_name(o) : schedule_name(o);
 }
 
 void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *set) {
-    const bool adamw = strcmp(optimizer_name(o), "adamw") == 0;
-    const bool lars = strcmp(optimizer_name(o), "lars") == 0;
-    if (is_default(set, "lr")) o->lr = adamw ? 1e-3 : lars ? 2.0 : o->lr;
-    if (is_default(set, "weight-decay") && adamw) o->weight_decay = 0.01;
-    if (is_default(set, "warmup-epochs") && strcmp(schedule_name(o), "onecycle") == 0)
-        o->warmup_epochs = 0.0;
+    for (int i = 0; i < N_ADAPTED; i++) {
+        double *value = (double *)((char *)o + adapted[i].offset);
+        if (bpt_option_where(set, adapted[i].option) == BPT_SOURCE_DEFAULT)
+            *value = default_of(adapted[i].option, choice_of(o, adapted[i].chooser));
+    }
+}
+
+void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set *set) {
+    for (int i = 0; i < N_ADAPTED; i++) {
+        const char *option = adapted[i].option, *chooser = adapted[i].chooser;
+        const char *before = bpt_option_overridden(set, chooser), *now = choice_of(o, chooser);
+        const double value = *(const double *)((const char *)o + adapted[i].offset);
+        const double fallback = default_of(option, now);
+        if (!before) before = table_default(chooser);
+        if (bpt_option_where(set, chooser) == BPT_SOURCE_COMMAND_LINE &&
+            bpt_option_where(set, option) == BPT_SOURCE_FILE && strcmp(before, now) != 0 &&
+            value != fallback)
+            bpt_warn("%s stays %g: the configuration has it, for --%s %s; the default of %s is %g",
+                     option, value, chooser, before, now, fallback);
+    }
+    if (has_late_milestone(o) && bpt_option_where(set, "milestones") == BPT_SOURCE_FILE)
+        bpt_warn("milestones in the configuration: %" PRId64
+                 " is not reached, training ends at epoch %g",
+                 last_milestone(o), o->epochs);
 }
 
 /* ---- what goes with what ---- */
 
-/* An option that some optimisers or schedules use. */
-typedef struct {
-    const char *option;
-    const char *chooser; /* the option that decides */
-    const char *users;   /* its values for which this one counts, between spaces */
-} dependent;
-
-static const dependent dependents[] = {
-    {"momentum", "optimizer", " sgd lars "},
-    {"nesterov", "optimizer", " sgd "},
-    {"beta1", "optimizer", " adamw "},
-    {"beta2", "optimizer", " adamw "},
-    {"adam-eps", "optimizer", " adamw "},
-    {"lars-eta", "optimizer", " lars "},
-    {"lr-step-size", "schedule", " step "},
-    {"milestones", "schedule", " multistep "},
-    {"lr-step-factor", "schedule", " step multistep "},
-    {"pct-start", "schedule", " onecycle "},
-    {"div-factor", "schedule", " onecycle "},
-    {"final-div-factor", "schedule", " onecycle "},
-    {"power", "schedule", " polynomial "},
-};
-
-enum { N_DEPENDENTS = sizeof dependents / sizeof *dependents };
-
-static const char *chosen(const bpt_train_options *o, const dependent *d) {
-    return strcmp(d->chooser, "optimizer") == 0 ? optimizer_name(o) : schedule_name(o);
-}
-
-static bool is_used(const bpt_train_options *o, const dependent *d) {
-    char word[24];
-    snprintf(word, sizeof word, " %s ", chosen(o, d));
-    return strstr(d->users, word) != NULL;
-}
-
-static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "--%s is not used by --%s %s", d->option, d->chooser, chosen(o, d));
-    const int first = (int)strcspn(d->users + 1, " ");
-    bpt_hint("leave it out, or choose --%s %.*s", d->chooser, first, d->users + 1);
-    return status;
-}
-
-static bpt_status check_milestones(const bpt_train_options *o) {
+static bpt_status check_milestones(const bpt_train_options *o, const bpt_option_set *set) {
+    bpt_status status = BPT_OK;
     if (strcmp(schedule_name(o), "multistep") == 0 && o->milestones[0] < 0) {
-        const bpt_status status = bpt_fail(BPT_EUSAGE, "option --milestones is missing");
+        status = bpt_fail(BPT_EUSAGE, "option --milestones is missing");
         bpt_hint("--schedule multistep needs the epochs of its steps, e.g. --milestones 4,6");
         return status;
     }
     for (int i = 1; i < BPT_OPTION_LIST_MAX && o->milestones[i] >= 0; i++)
-        if (o->milestones[i] <= o->milestones[i - 1])
-            return bpt_fail(BPT_EUSAGE, "option milestones: epochs must grow");
-    return BPT_OK;
+        if (o->milestones[i] <= o->milestones[i - 1]) {
+            status = bpt_fail(BPT_EUSAGE, "option milestones: epochs must grow");
+            bpt_hint("the first one first, each once, e.g. --milestones 4,6");
+            return status;
+        }
+    if (has_late_milestone(o) && bpt_option_where(set, "milestones") == BPT_SOURCE_COMMAND_LINE) {
+        status = bpt_fail(BPT_EUSAGE,
+                          "--milestones: %" PRId64 " is not reached, training ends at epoch %g",
+                          last_milestone(o), o->epochs);
+        bpt_hint("leave it out, or train for more --epochs");
+    }
+    return status;
 }
 
 bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_option_set *set) {
-    for (size_t i = 0; i < N_DEPENDENTS; i++) {
-        const dependent *d = &dependents[i];
-        if (bpt_option_where(set, d->option) == BPT_SOURCE_COMMAND_LINE && !is_used(o, d))
-            return refuse(o, d);
+    if (o->nesterov && o->momentum == 0.0 && strcmp(optimizer_name(o), "sgd") == 0) {
+        const bpt_status status = bpt_fail(BPT_EUSAGE, "--nesterov needs a --momentum above 0");
+        bpt_hint("0.9 is usual");
+        return status;
     }
-    if (o->nesterov && o->momentum == 0.0 && strcmp(optimizer_name(o), "sgd") == 0)
-        return bpt_fail(BPT_EUSAGE, "--nesterov needs a --momentum above 0");
-    return check_milestones(o);
-}
-
-/* ---- values of a file that count for nothing ---- */
-
-static const bpt_option *row_of(const char *name) {
-    const bpt_option *row = bpt_train_command.options;
-    while (strcmp(row->name, name) != 0) row++;
-    return row;
-}
-
-static bool equal(const bpt_option *row, const bpt_train_options *a, const bpt_train_options *b) {
-    const char *x = (const char *)a + row->offset, *y = (const char *)b + row->offset;
-    const size_t size = row->type == BPT_OPTION_FLAG   ? sizeof(bool)
-                        : row->type == BPT_OPTION_LIST ? sizeof a->milestones
-                                                       : sizeof(double);
-    return memcmp(x, y, size) == 0;
-}
-
-void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set *set) {
-    char *nothing[] = {(char *)bpt_train_command.name};
-    bpt_train_options defaults;
-    bpt_option_request request;
-    bpt_option_set *of_defaults;
-    if (bpt_options_parse(&bpt_train_command, 1, nothing, &defaults, &request, &of_defaults) !=
-        BPT_OK)
-        return;
-    for (size_t i = 0; i < N_DEPENDENTS; i++) {
-        const dependent *d = &dependents[i];
-        if (bpt_option_where(set, d->option) == BPT_SOURCE_FILE && !is_used(o, d) &&
-            !equal(row_of(d->option), o, &defaults))
-            bpt_warn("%s in the configuration is not used by --%s %s", d->option, d->chooser,
-                     chosen(o, d));
-    }
-    bpt_option_set_free(of_defaults);
+    return o->bench ? BPT_OK : check_milestones(o, set);
 }

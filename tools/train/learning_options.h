@@ -1,6 +1,5 @@
 /** @file tools/train/learning_options.h
- * From options to optimiser and schedule: defaults that depend on these, and which options go with
- * which.
+ * From options to optimiser and schedule, and defaults that depend on these.
  *
  * Threads: one thread. */
 #ifndef BPT_TOOLS_LEARNING_OPTIONS_H
@@ -14,12 +13,14 @@
  * --weight-decay, --warmup-epochs. */
 void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *set);
 
-/** Checks optimiser and schedule. An option of another one on the command line is an error.
+/** Checks the values of optimiser and schedule. A milestone on the command line that training does
+ * not reach is an error.
  * @return BPT_OK, BPT_EUSAGE (with hint) */
 bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_option_set *set);
 
-/** Warns of options that a configuration file gives and the optimiser or the schedule does not use,
- * unless they have their default: such files come from runs too, and these name every option. */
+/** Warns of what a configuration file gives and the command line makes doubtful: a rate, decay or
+ * warm-up that was for another optimiser or schedule and is not the default of this one, and
+ * milestones that training does not reach. */
 void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set *set);
 
 /** @return how networks learn by these options */

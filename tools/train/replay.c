@@ -6,10 +6,13 @@
 #include "inner/safetensors.h"
 #include "outer/sampler.h"
 #include "outer/shard.h"
+#include "outer/staleness.h"
 #include "outer/update_rule.h"
 #include "storage/loader.h"
+#include "tools/train/feed.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/replay_log.h"
+#include "tools/train/replay_progress.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -42,28 +45,39 @@ typedef struct {
     bpt_loader *loader;
     bpt_shard_table *shards;
     bpt_schedule schedule;
+    bpt_replay_progress progress;
     worker *workers;   /* shape [m] */
     float *global;     /* shape [n] */
     float *scratch;    /* shape [n] */
+    float *final;      /* weights that the run ended with; shape [n] */
     size_t *applied;   /* updates applied, of each shard; shape [m] */
     uint32_t *n_met;   /* of each shard: pushes of the present meeting applied; shape [m] */
     uint32_t *indices; /* shape [batch] */
+    uint32_t *passes;  /* shape [batch] */
     uint32_t m;
     size_t n;
 } replay;
 
 /* ---- one worker ---- */
 
-/* The indices of the next batch. The stream is told how many rounds the next pass covers, since
- * here all rounds are known from the start. */
+/* The indices of the next batch, pass by pass: the stream is told how many rounds each covers,
+ * since here all rounds are known from the start. */
 static bpt_status next_indices(const replay *r, worker *w) {
-    bpt_sampler_state s = bpt_sampler_state_get(w->sampler);
-    const uint64_t next = s.rounds ? s.pass + 1 : s.pass;
-    if (next < w->log->n_passes) {
-        s.next_rounds = w->log->pass_rounds[next];
-        BPT_TRY(bpt_sampler_state_set(w->sampler, &s));
+    const uint32_t rank = (uint32_t)(w - r->workers);
+    const uint64_t batch = (uint64_t)r->o->batch_size;
+    for (uint64_t n = 0; n < batch;) {
+        bpt_sampler_state s = bpt_sampler_state_get(w->sampler);
+        const uint32_t rounds = w->log->passes[s.pass].rounds; /* there are enough, as checked */
+        if (s.rounds == 0) {
+            s.next_rounds = rounds;
+            BPT_TRY(bpt_sampler_state_set(w->sampler, &s));
+        }
+        const uint64_t left = bpt_partition_held(r->shares, rank, rounds) - s.position;
+        const uint64_t take = left < batch - n ? left : batch - n;
+        BPT_TRY(bpt_sampler_next(w->sampler, (size_t)take, r->indices + n, r->passes + n));
+        n += take;
     }
-    return bpt_sampler_next(w->sampler, (size_t)r->o->batch_size, r->indices);
+    return BPT_OK;
 }
 
 static bpt_status repeat_step(replay *r, worker *w) {
@@ -73,7 +87,7 @@ static bpt_status repeat_step(replay *r, worker *w) {
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(next_indices(r, w));
-    BPT_TRY(bpt_loader_request(r->loader, r->indices, (uint32_t)r->o->batch_size));
+    BPT_TRY(bpt_loader_request(r->loader, r->indices, r->passes, (uint32_t)r->o->batch_size));
     BPT_TRY(bpt_loader_next(r->loader, &batch));
     const uint64_t rank = (uint64_t)(w - r->workers);
     bpt_network_set_draw(
@@ -84,6 +98,7 @@ static bpt_status repeat_step(replay *r, worker *w) {
     w->steps++;
     w->samples += (uint64_t)r->o->batch_size;
     w->unreported += (uint64_t)r->o->batch_size;
+    if (status == BPT_OK) bpt_replay_progress_step(&r->progress, &result, rate);
     return status;
 }
 
@@ -154,7 +169,8 @@ static void apply(replay *r, uint32_t shard, bool *moved) {
         worker *w = &r->workers[u->worker];
         if (!w->pending || w->next_push + 1 != u->seq) return;
         const float *delta = w->delta + s->begin;
-        bpt_rule_agwu.merge(r->global + s->begin, &delta, &u->factor, 1, s->end - s->begin);
+        const float factor = (float)(u->gamma * u->quality);
+        bpt_rule_agwu.merge(r->global + s->begin, &delta, &factor, 1, s->end - s->begin);
         r->applied[shard]++;
         *moved = true;
         if (w->log->pushes[w->next_push].met)
@@ -176,22 +192,25 @@ static bpt_status run_all(replay *r) {
         moved = false;
         for (uint32_t j = 0; j < r->m; j++) BPT_TRY(advance(r, j, &moved));
         for (uint32_t s = 0; s < r->m; s++) apply(r, s, &moved);
-        bpt_debug("replay: rank 0 at push %zu of %zu", r->workers[0].next_push,
-                  r->workers[0].log->n_pushes);
     }
+    bpt_log_progress_end();
     if (is_over(r)) return BPT_OK;
     return bpt_fail(BPT_EDATA, "the logs do not fit together: no worker and no shard can go on");
 }
 
-static bpt_status compare(const replay *r) {
+static bpt_status read_final(replay *r) {
     char *path;
     BPT_TRY(bpt_strf(&path, "%s/model.safetensors", r->o->replay));
-    bpt_status status = bpt_safetensors_read(path, &r->model->segments, r->scratch);
+    const bpt_status status = bpt_safetensors_read(path, &r->model->segments, r->final);
     bpt_free(path);
-    BPT_TRY(status);
+    return status;
+}
+
+static bpt_status compare(const replay *r) {
+    bpt_segments_settle(&r->model->segments, r->global); /* as the run has written them */
     size_t n_different = 0, first = 0;
     for (size_t i = 0; i < r->n; i++) {
-        if (memcmp(&r->scratch[i], &r->global[i], sizeof(float)) == 0) continue;
+        if (memcmp(&r->final[i], &r->global[i], sizeof(float)) == 0) continue;
         if (n_different++ == 0) first = i;
     }
     if (n_different == 0) {
@@ -201,16 +220,32 @@ static bpt_status compare(const replay *r) {
     return bpt_fail(BPT_ECORRUPT,
                     "replayed weights differ: %zu of %zu, the first is number %zu "
                     "(%.9g in the run, %.9g now)",
-                    n_different, r->n, first, (double)r->scratch[first], (double)r->global[first]);
+                    n_different, r->n, first, (double)r->final[first], (double)r->global[first]);
 }
 
 /* ---- set-up ---- */
 
+static uint32_t n_rounds(const bpt_train_options *o) {
+    return o->partition == BPT_PARTITION_EVEN ? 1 : (uint32_t)o->idpa_rounds;
+}
+
+static bpt_status open_logs(replay *r) {
+    const bpt_train_options *o = r->o;
+    const bpt_replay_facts facts = {
+        .run = o->replay,
+        .n_samples = r->split->count,
+        .batch = (uint64_t)o->batch_size,
+        .sync_every = (uint64_t)o->sync_every,
+        .n_rounds = n_rounds(o),
+        .max_staleness = o->max_staleness < 0 ? BPT_STALENESS_NONE : (uint32_t)o->max_staleness,
+    };
+    return bpt_replay_logs_read(&facts, r->m, &r->logs);
+}
+
 static bpt_status open_shares(replay *r) {
     const bpt_replay_worker *w = &r->logs.workers[0];
-    const bool idpa = r->o->partition != BPT_PARTITION_EVEN;
-    BPT_TRY(bpt_partition_create((uint64_t)r->o->seed, r->split->count, r->m,
-                                 idpa ? (uint32_t)r->o->idpa_rounds : 1, &r->shares));
+    BPT_TRY(bpt_partition_create((uint64_t)r->o->seed, r->split->count, r->m, n_rounds(r->o),
+                                 &r->shares));
     for (size_t i = 0; i < w->n_rounds; i++)
         BPT_TRY(bpt_partition_allot(r->shares, w->round_counts + i * r->m));
     return BPT_OK;
@@ -245,6 +280,8 @@ static bpt_status open_model(replay *r) {
     BPT_TRY(bpt_shard_table_create(r->n, r->m, &r->shards));
     BPT_TRY(BPT_NEW("global weights", r->n, &r->global));
     BPT_TRY(BPT_NEW("scratch weights", r->n, &r->scratch));
+    BPT_TRY(BPT_NEW("final weights", r->n, &r->final));
+    BPT_TRY(read_final(r));
     bpt_segments_initialise(&r->model->segments, (uint64_t)r->o->seed, r->global);
     r->schedule = bpt_train_schedule(r->o);
     if (r->o->lr_scale == BPT_LR_SCALE_LINEAR) r->schedule.base *= r->m;
@@ -255,27 +292,35 @@ static bpt_status open_data(replay *r) {
     const bpt_train_options *o = r->o;
     BPT_TRY(bpt_dataset_open(o->data, &r->dataset));
     BPT_TRY(bpt_dataset_find(r->dataset, o->train_split, &r->split));
-    const bpt_loader_options loader = {
-        .batch = (uint32_t)o->batch_size,
-        .n_threads = 1,
-        .depth = 2,
-        .mean = r->split->mean,
-        .std = r->split->std,
-    };
+    const bpt_loader_options loader = bpt_feed_options(o, r->split, (uint32_t)o->batch_size);
     BPT_TRY(bpt_loader_create(r->dataset, r->split, &loader, &r->loader));
+    BPT_TRY(BPT_NEW("passes", (size_t)o->batch_size, &r->passes));
     return BPT_NEW("indices", (size_t)o->batch_size, &r->indices);
 }
 
+static void begin_progress(replay *r) {
+    uint64_t n_steps = 0, n_pushes = 0;
+    for (uint32_t j = 0; j < r->m; j++) {
+        const bpt_replay_worker *w = &r->logs.workers[j];
+        n_steps += w->pushes[w->n_pushes - 1].pushed_at;
+        n_pushes += w->n_pushes;
+    }
+    bpt_info("replaying %" PRIu64 " steps and %" PRIu64 " pushes of %" PRIu32 " rank%s", n_steps,
+             n_pushes, r->m, r->m == 1 ? "" : "s");
+    bpt_replay_progress_begin(&r->progress, n_steps, r->m, r->split->count, r->o->log_interval);
+}
+
 static bpt_status open_all(replay *r) {
-    BPT_TRY(bpt_replay_logs_read(r->o->replay, &r->logs));
-    r->m = r->logs.n_workers;
+    BPT_TRY(bpt_replay_count_workers(r->o->replay, &r->m));
     BPT_TRY(open_data(r));
+    BPT_TRY(open_logs(r));
     BPT_TRY(open_model(r));
     BPT_TRY(open_shares(r));
     BPT_TRY(BPT_NEW("applied updates", r->m, &r->applied));
     BPT_TRY(BPT_NEW("met workers", r->m, &r->n_met));
     BPT_TRY(BPT_NEW("replay workers", r->m, &r->workers));
     for (uint32_t j = 0; j < r->m; j++) BPT_TRY(open_worker(r, j));
+    begin_progress(r);
     return BPT_OK;
 }
 
@@ -293,8 +338,10 @@ static void close_all(replay *r) {
     bpt_free(r->applied);
     bpt_free(r->n_met);
     bpt_free(r->indices);
+    bpt_free(r->passes);
     bpt_free(r->global);
     bpt_free(r->scratch);
+    bpt_free(r->final);
     bpt_partition_free(r->shares);
     bpt_shard_table_free(r->shards);
     bpt_loader_destroy(r->loader);
@@ -316,6 +363,7 @@ static bpt_status load_options(const char *run, int argc, char **argv, bpt_train
     all[argc] = "--config";
     all[argc + 1] = config;
     status = bpt_options_parse(&bpt_train_command, argc + 2, all, o, &request, set);
+    if (status == BPT_OK) status = bpt_train_options_check(o, *set);
 done:
     bpt_free(all);
     bpt_free(config);

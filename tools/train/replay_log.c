@@ -3,117 +3,186 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "outer/partition.h"
+#include "tools/train/replay_check.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-typedef bpt_status (*line_fn)(const bpt_json_doc *doc, void *context);
+/* What the lines of one file are read into. */
+typedef struct {
+    const bpt_replay_facts *facts;
+    bpt_replay_logs *logs;
+    uint32_t rank;
+    size_t line;
+} reader;
+
+typedef bpt_status (*line_fn)(reader *r, const bpt_json_doc *doc);
+
+static bpt_status read_line(reader *r, const char *path, const char *text, size_t length,
+                            line_fn take) {
+    bpt_json_doc *doc;
+    char *what;
+    r->line++;
+    BPT_TRY(bpt_strf(&what, "%s, line %zu", path, r->line));
+    bpt_status status = bpt_json_parse(what, text, length, &doc);
+    bpt_free(what);
+    BPT_TRY(status);
+    status = take(r, doc);
+    bpt_json_doc_free(doc);
+    return status;
+}
 
 /* Calls @p take for each line of a file of JSON objects. */
-static bpt_status read_lines(const char *path, line_fn take, void *context) {
+static bpt_status read_lines(reader *r, const char *path, line_fn take) {
     char *text;
     size_t size;
     BPT_TRY(bpt_file_read(path, (size_t)4 << 30, &text, &size));
     bpt_status status = BPT_OK;
-    for (char *line = text; status == BPT_OK && *line;) {
+    for (const char *line = text; status == BPT_OK && line < text + size;) {
         const size_t length = strcspn(line, "\n");
-        bpt_json_doc *doc;
-        status = bpt_json_parse(path, line, length, &doc);
-        if (status != BPT_OK) break;
-        status = take(doc, context);
-        bpt_json_doc_free(doc);
-        line += length + (line[length] == '\n');
+        status = read_line(r, path, line, length, take);
+        line += length + 1;
     }
     bpt_free(text);
     return status;
 }
 
+static bpt_status name_line(const reader *r, const char *kind, bpt_status status) {
+    const bpt_error error = *bpt_error_last();
+    bpt_error_record(status, "%s/exchange/%s.rank-%" PRIu32 ".jsonl, line %zu: %.400s",
+                     r->facts->run, kind, r->rank, r->line, error.text);
+    return status;
+}
+
+/* Fields that are there are read one by one; this finds those that should not be there. */
+static bpt_status count_fields(const reader *r, const char *kind, const bpt_json *o, size_t n) {
+    if (bpt_json_size(o) == n) return BPT_OK;
+    return name_line(r, kind,
+                     bpt_fail(BPT_EDATA, "%zu fields instead of %zu", bpt_json_size(o), n));
+}
+
 /* ---- steps of a worker ---- */
 
-typedef struct {
-    bpt_replay_worker *worker;
-    uint32_t n_workers;
-} worker_reader;
-
-static bpt_status take_push(const bpt_json_doc *d, bpt_replay_worker *w) {
+/* A push is due after sync_every steps; its answer is waited for when the next one is. One for a
+ * meeting comes as soon as the rank hears of it, and is waited for at once. */
+static bpt_status take_push(reader *r, const bpt_json_doc *d) {
+    bpt_replay_worker *w = &r->logs->workers[r->rank];
     const bpt_json *o = bpt_json_root(d);
-    bpt_replay_push push;
-    BPT_TRY(bpt_json_get_u64(d, o, "pushed_at", 0, UINT64_MAX, &push.pushed_at));
-    BPT_TRY(bpt_json_get_u64(d, o, "landed_at", push.pushed_at, UINT64_MAX, &push.landed_at));
-    BPT_TRY(bpt_json_get_u64(d, o, "progress", 0, UINT64_MAX, &push.progress));
+    bpt_replay_push push = {.line = r->line}, before = {.met = true};
+    if (w->n_pushes > 0) before = w->pushes[w->n_pushes - 1];
+    const uint64_t due = before.pushed_at + r->facts->sync_every;
+    const uint64_t next = before.met ? before.pushed_at + 1 : before.landed_at;
     BPT_TRY(bpt_json_get_bool(d, o, "met", &push.met));
+    BPT_TRY(bpt_json_get_u64(d, o, "pushed_at", push.met ? next : due, due, &push.pushed_at));
+    BPT_TRY(bpt_json_get_u64(d, o, "landed_at", push.pushed_at + !push.met,
+                             push.pushed_at + (push.met ? 0 : r->facts->sync_every),
+                             &push.landed_at));
+    BPT_TRY(bpt_json_get_u64(d, o, "progress", before.progress + r->facts->batch, INT64_MAX,
+                             &push.progress));
+    BPT_TRY(count_fields(r, "steps", o, 4));
     BPT_TRY(BPT_GROW("pushes", w->n_pushes + 1, &w->pushes, &w->pushes_capacity));
     w->pushes[w->n_pushes++] = push;
     return BPT_OK;
 }
 
-static bpt_status take_pass(const bpt_json_doc *d, bpt_replay_worker *w) {
+static bpt_status take_pass(reader *r, const bpt_json_doc *d) {
+    bpt_replay_worker *w = &r->logs->workers[r->rank];
     const bpt_json *o = bpt_json_root(d);
     uint64_t pass, rounds;
-    BPT_TRY(bpt_json_get_u64(d, o, "pass", 0, UINT64_MAX, &pass));
-    BPT_TRY(bpt_json_get_u64(d, o, "rounds", 1, UINT32_MAX, &rounds));
+    BPT_TRY(bpt_json_get_u64(d, o, "pass", 0, INT64_MAX, &pass));
     if (pass != w->n_passes)
-        return bpt_fail(BPT_EUSAGE,
-                        "the step log lacks pass %zu: a share smaller than a batch, or a "
-                        "resumed run, cannot be replayed",
-                        w->n_passes);
-    BPT_TRY(BPT_GROW("passes", w->n_passes + 1, &w->pass_rounds, &w->passes_capacity));
-    w->pass_rounds[w->n_passes++] = (uint32_t)rounds;
+        return name_line(r, "steps",
+                         bpt_fail(BPT_EUSAGE,
+                                  "\"pass\" is %" PRIu64
+                                  " instead of %zu, as in a resumed run, which "
+                                  "cannot be replayed",
+                                  pass, w->n_passes));
+    const uint32_t least = w->n_passes > 0 ? w->passes[w->n_passes - 1].rounds : 1;
+    BPT_TRY(bpt_json_get_u64(d, o, "rounds", least, r->facts->n_rounds, &rounds));
+    BPT_TRY(count_fields(r, "steps", o, 2));
+    BPT_TRY(BPT_GROW("passes", w->n_passes + 1, &w->passes, &w->passes_capacity));
+    w->passes[w->n_passes++] = (bpt_replay_pass){.line = r->line, .rounds = (uint32_t)rounds};
     return BPT_OK;
 }
 
-static bpt_status take_round(const bpt_json_doc *d, worker_reader *r) {
-    bpt_replay_worker *w = r->worker;
-    const bpt_json *count;
-    const size_t first = w->n_rounds * r->n_workers;
-    BPT_TRY(bpt_json_get_array(d, bpt_json_root(d), "count", &count));
-    if (bpt_json_size(count) != r->n_workers)
-        return bpt_fail(BPT_EDATA, "the step log speaks of %zu ranks, there are logs of %" PRIu32,
-                        bpt_json_size(count), r->n_workers);
-    BPT_TRY(BPT_GROW("rounds", first + r->n_workers, &w->round_counts, &w->counts_capacity));
-    for (uint32_t i = 0; i < r->n_workers; i++) {
+static bpt_status take_counts(reader *r, const bpt_json_doc *d, const bpt_json *count) {
+    bpt_replay_worker *w = &r->logs->workers[r->rank];
+    const uint32_t m = r->logs->n_workers;
+    const uint64_t size =
+        bpt_partition_round_size(r->facts->n_samples, r->facts->n_rounds, (uint32_t)w->n_rounds);
+    const size_t first = w->n_rounds * m;
+    uint64_t sum = 0;
+    if (bpt_json_size(count) != m)
+        return name_line(r, "steps",
+                         bpt_fail(BPT_EDATA,
+                                  "\"count\" speaks of %zu ranks, there are logs of %" PRIu32,
+                                  bpt_json_size(count), m));
+    BPT_TRY(BPT_GROW("rounds", first + m, &w->round_counts, &w->counts_capacity));
+    for (uint32_t i = 0; i < m; i++) {
         uint64_t n;
-        BPT_TRY(bpt_json_get_u64(d, bpt_json_at(count, i), NULL, 0, UINT32_MAX, &n));
+        if (bpt_json_get_u64(d, bpt_json_at(count, i), NULL, 0, UINT32_MAX, &n) != BPT_OK)
+            return name_line(r, "steps", bpt_fail(BPT_EDATA, "\"count\" holds what is no count"));
         w->round_counts[first + i] = (uint32_t)n;
+        sum += n;
     }
-    w->n_rounds++;
+    if (sum == size) return BPT_OK;
+    return name_line(r, "steps",
+                     bpt_fail(BPT_EDATA,
+                              "\"count\" comes to %" PRIu64 " samples instead of %" PRIu64, sum,
+                              size));
+}
+
+static bpt_status take_round(reader *r, const bpt_json_doc *d) {
+    bpt_replay_worker *w = &r->logs->workers[r->rank];
+    const bpt_json *o = bpt_json_root(d), *count;
+    uint64_t round;
+    if (w->n_rounds == r->facts->n_rounds)
+        return name_line(r, "steps",
+                         bpt_fail(BPT_EDATA, "a \"round\" after the last of %zu", w->n_rounds));
+    BPT_TRY(bpt_json_get_u64(d, o, "round", w->n_rounds, w->n_rounds, &round));
+    BPT_TRY(bpt_json_get_array(d, o, "count", &count));
+    BPT_TRY(count_fields(r, "steps", o, 2));
+    BPT_TRY(take_counts(r, d, count));
+    BPT_TRY(BPT_GROW("rounds", w->n_rounds + 1, &w->round_lines, &w->round_lines_capacity));
+    w->round_lines[w->n_rounds++] = r->line;
     return BPT_OK;
 }
 
-static bpt_status take_step_line(const bpt_json_doc *doc, void *context) {
-    worker_reader *r = context;
+static bpt_status take_step_line(reader *r, const bpt_json_doc *doc) {
     const bpt_json *o = bpt_json_root(doc);
-    if (bpt_json_find(o, "pushed_at")) return take_push(doc, r->worker);
-    if (bpt_json_find(o, "pass")) return take_pass(doc, r->worker);
-    return take_round(doc, r);
+    r->logs->workers[r->rank].n_lines = r->line;
+    if (bpt_json_find(o, "pass")) return take_pass(r, doc);
+    if (bpt_json_find(o, "round")) return take_round(r, doc);
+    return take_push(r, doc);
 }
 
 /* ---- updates of a shard ---- */
 
-typedef struct {
-    bpt_replay_shard *shard;
-    uint32_t n_workers;
-} shard_reader;
-
-static bpt_status take_update_line(const bpt_json_doc *d, void *context) {
-    shard_reader *r = context;
-    bpt_replay_shard *s = r->shard;
+static bpt_status take_update_line(reader *r, const bpt_json_doc *d) {
+    bpt_replay_shard *s = &r->logs->shards[r->rank];
     const bpt_json *o = bpt_json_root(d);
     bpt_replay_update u;
-    uint64_t worker;
-    double gamma, q;
-    BPT_TRY(bpt_json_get_u64(d, o, "worker", 0, r->n_workers - 1, &worker));
-    BPT_TRY(bpt_json_get_u64(d, o, "version", 1, UINT64_MAX, &u.version));
-    BPT_TRY(bpt_json_get_u64(d, o, "seq", 1, UINT64_MAX, &u.seq));
-    BPT_TRY(bpt_json_get_real(d, o, "gamma", &gamma));
-    BPT_TRY(bpt_json_get_real(d, o, "q", &q));
-    if (u.version != s->n + 1)
-        return bpt_fail(BPT_EUSAGE,
-                        "the update log lacks version %zu: a resumed run cannot be "
-                        "replayed",
-                        s->n + 1);
+    uint64_t shard, worker, version;
+    BPT_TRY(bpt_json_get_u64(d, o, "shard", r->rank, r->rank, &shard));
+    BPT_TRY(bpt_json_get_u64(d, o, "version", 1, INT64_MAX, &version));
+    if (version != s->n + 1)
+        return name_line(r, "updates",
+                         bpt_fail(BPT_EUSAGE,
+                                  "\"version\" is %" PRIu64 " instead of %zu, as in a resumed run, "
+                                  "which cannot be replayed",
+                                  version, s->n + 1));
+    BPT_TRY(bpt_json_get_u64(d, o, "worker", 0, r->logs->n_workers - 1, &worker));
+    BPT_TRY(bpt_json_get_u64(d, o, "seq", 1, INT64_MAX, &u.seq));
+    BPT_TRY(bpt_json_get_u64(d, o, "base", 0, s->n, &u.base));
+    BPT_TRY(bpt_json_get_real(d, o, "gamma", &u.gamma));
+    BPT_TRY(bpt_json_get_real(d, o, "q", &u.quality));
+    BPT_TRY(bpt_json_get_u64(d, o, "staleness", 0, s->n, &u.staleness));
+    BPT_TRY(bpt_json_get_u64(d, o, "lead", 0, r->facts->max_staleness, &u.lead));
+    BPT_TRY(count_fields(r, "updates", o, 9));
+    if (!(u.quality > 0))
+        return name_line(r, "updates", bpt_fail(BPT_EDATA, "\"q\" is %g: not positive", u.quality));
     u.worker = (uint32_t)worker;
-    u.factor = (float)(gamma * q);
     BPT_TRY(BPT_GROW("updates", s->n + 1, &s->updates, &s->capacity));
     s->updates[s->n++] = u;
     return BPT_OK;
@@ -125,7 +194,7 @@ static bpt_status log_path(const char *run, const char *kind, uint32_t rank, cha
     return bpt_strf(path, "%s/exchange/%s.rank-%" PRIu32 ".jsonl", run, kind, rank);
 }
 
-static bpt_status count_workers(const char *run, uint32_t *n) {
+bpt_status bpt_replay_count_workers(const char *run, uint32_t *n) {
     for (*n = 0;; ++*n) {
         char *path;
         BPT_TRY(log_path(run, "steps", *n, &path));
@@ -137,27 +206,26 @@ static bpt_status count_workers(const char *run, uint32_t *n) {
     return bpt_fail(BPT_EUSAGE, "%s holds no step logs: only agwu runs can be replayed", run);
 }
 
-static bpt_status read_rank(const char *run, bpt_replay_logs *logs, uint32_t rank) {
-    worker_reader reader = {&logs->workers[rank], logs->n_workers};
-    shard_reader updates = {&logs->shards[rank], logs->n_workers};
+static bpt_status read_rank(const bpt_replay_facts *facts, bpt_replay_logs *logs, uint32_t rank) {
+    reader steps = {.facts = facts, .logs = logs, .rank = rank}, updates = steps;
     char *path;
-    BPT_TRY(log_path(run, "steps", rank, &path));
-    bpt_status status = read_lines(path, take_step_line, &reader);
+    BPT_TRY(log_path(facts->run, "steps", rank, &path));
+    bpt_status status = read_lines(&steps, path, take_step_line);
     bpt_free(path);
     BPT_TRY(status);
-    BPT_TRY(log_path(run, "updates", rank, &path));
-    status = read_lines(path, take_update_line, &updates);
+    BPT_TRY(log_path(facts->run, "updates", rank, &path));
+    status = read_lines(&updates, path, take_update_line);
     bpt_free(path);
     return status;
 }
 
-bpt_status bpt_replay_logs_read(const char *run, bpt_replay_logs *logs) {
-    *logs = (bpt_replay_logs){0};
-    BPT_TRY(count_workers(run, &logs->n_workers));
-    bpt_status status = BPT_NEW("replay workers", logs->n_workers, &logs->workers);
-    if (status == BPT_OK) status = BPT_NEW("replay shards", logs->n_workers, &logs->shards);
-    for (uint32_t r = 0; status == BPT_OK && r < logs->n_workers; r++)
-        status = read_rank(run, logs, r);
+bpt_status bpt_replay_logs_read(const bpt_replay_facts *facts, uint32_t n_workers,
+                                bpt_replay_logs *logs) {
+    *logs = (bpt_replay_logs){.n_workers = n_workers};
+    bpt_status status = BPT_NEW("replay workers", n_workers, &logs->workers);
+    if (status == BPT_OK) status = BPT_NEW("replay shards", n_workers, &logs->shards);
+    for (uint32_t r = 0; status == BPT_OK && r < n_workers; r++) status = read_rank(facts, logs, r);
+    if (status == BPT_OK) status = bpt_replay_logs_check(logs, facts);
     if (status != BPT_OK) bpt_replay_logs_free(logs);
     return status;
 }
@@ -166,8 +234,9 @@ void bpt_replay_logs_free(bpt_replay_logs *logs) {
     for (uint32_t r = 0; r < logs->n_workers; r++) {
         if (logs->workers) {
             bpt_free(logs->workers[r].pushes);
-            bpt_free(logs->workers[r].pass_rounds);
+            bpt_free(logs->workers[r].passes);
             bpt_free(logs->workers[r].round_counts);
+            bpt_free(logs->workers[r].round_lines);
         }
         if (logs->shards) bpt_free(logs->shards[r].updates);
     }

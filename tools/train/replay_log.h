@@ -1,5 +1,9 @@
 /** @file tools/train/replay_log.h
- * The logs of an agwu run, read back.
+ * The logs of an agwu run, read back and checked.
+ *
+ * Every field of every line is checked: type and range, against the lines before, and what the logs
+ * of different ranks say about the same event against each other. An error names file, line and
+ * field. What no other line speaks of is the quality of an update; it is only seen to be positive.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_REPLAY_LOG_H
@@ -11,28 +15,47 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** What the logs have to agree with. */
+typedef struct bpt_replay_facts {
+    const char *run;        /* its folder */
+    uint64_t n_samples;     /* of the training split */
+    uint64_t batch;         /* samples of a worker's step */
+    uint64_t sync_every;    /* steps between pushes */
+    uint32_t n_rounds;      /* in which the data are given out */
+    uint32_t max_staleness; /* BPT_STALENESS_NONE: no bound */
+} bpt_replay_facts;
+
 /** One push of a worker and its answer. */
 typedef struct bpt_replay_push {
+    size_t line;                   /* of the log, from 1 */
     uint64_t pushed_at, landed_at; /* after how many steps of the worker */
     uint64_t progress;             /* told in the answer */
     bool met;                      /* answered when all had met */
 } bpt_replay_push;
 
+/** One pass of a worker over its data. */
+typedef struct bpt_replay_pass {
+    size_t line;
+    uint32_t rounds; /* that it covered */
+} bpt_replay_pass;
+
 /** What one worker did. */
 typedef struct bpt_replay_worker {
     bpt_replay_push *pushes; /* in order; number i has sequence number i + 1; shape [n_pushes] */
     size_t n_pushes, pushes_capacity;
-    uint32_t *pass_rounds; /* rounds that each pass covered; shape [n_passes] */
+    bpt_replay_pass *passes; /* shape [n_passes] */
     size_t n_passes, passes_capacity;
     uint32_t *round_counts; /* samples of each rank in each round: [n_rounds][n_workers] */
-    size_t n_rounds, counts_capacity;
+    size_t *round_lines;    /* shape [n_rounds] */
+    size_t n_rounds, counts_capacity, round_lines_capacity;
+    size_t n_lines;
 } bpt_replay_worker;
 
-/** One applied update of a shard. */
+/** One applied update of a shard: number i is on line i + 1 and made version i + 1. */
 typedef struct bpt_replay_update {
     uint32_t worker;
-    uint64_t version, seq;
-    float factor; /* what the delta was multiplied by */
+    uint64_t seq, base, staleness, lead;
+    double gamma, quality; /* the delta was multiplied by (float)(gamma * quality) */
 } bpt_replay_update;
 
 typedef struct bpt_replay_shard {
@@ -46,10 +69,17 @@ typedef struct bpt_replay_logs {
     bpt_replay_shard *shards;   /* shape [n_workers]: one shard a rank */
 } bpt_replay_logs;
 
+/** Counts the workers of a run by their logs.
+ * @param[out] n at least 1
+ * @return BPT_OK, BPT_EUSAGE (no logs there: not an agwu run), BPT_ENOMEM */
+bpt_status bpt_replay_count_workers(const char *run, uint32_t *n);
+
 /** Reads all logs in a run's folder.
+ * @param facts only read by this call
  * @param[out] logs released by bpt_replay_logs_free()
- * @return BPT_OK, BPT_EUSAGE (no logs there: not an agwu run), BPT_EDATA, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_replay_logs_read(const char *run, bpt_replay_logs *logs);
+ * @return BPT_OK, BPT_EUSAGE (of a run that was resumed), BPT_EDATA, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_replay_logs_read(const bpt_replay_facts *facts, uint32_t n_workers,
+                                bpt_replay_logs *logs);
 void bpt_replay_logs_free(bpt_replay_logs *logs);
 
 #endif

@@ -2,17 +2,25 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "tools/train/run_lock.h"
 
-#include <sys/stat.h>
-
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#define CONFIG  "config.yaml"
+#define METRICS "metrics.jsonl"
+#define SUMMARY "summary.json"
+
 struct bpt_run_folder {
     char *path;
+    bpt_run_folder_mode mode;
+    bpt_run_lock *lock; /* of rank 0 */
+    size_t n_made;      /* folders that this process made: the last so many parts of the path */
+    bool kept;
     FILE *metrics; /* opened at the first event */
 };
 
@@ -28,13 +36,15 @@ static bpt_status make_subfolder(const char *path, const char *name) {
     return status;
 }
 
+/* ---- what may be there ---- */
+
 /* What config.yaml of every run begins with; a folder with another config.yaml is somebody else's.
  */
 static const char signature[] = "# effective configuration of bpt-train";
 
 static bool is_run(const char *path) {
     char *file, line[sizeof signature] = "";
-    if (entry(path, "config.yaml", &file) != BPT_OK) return false;
+    if (entry(path, CONFIG, &file) != BPT_OK) return false;
     FILE *config = fopen(file, "r");
     bpt_free(file);
     if (!config) return false;
@@ -43,8 +53,24 @@ static bool is_run(const char *path) {
     return read && strcmp(line, signature) == 0;
 }
 
+static bool is_dots(const char *name) {
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* What a job leaves that was killed before the folder was known as a run: the lock, and a part of
+ * the configuration. */
+static bool is_early(const char *name) {
+    static const char part[] = CONFIG ".tmp-"; /* bpt_file_write() */
+    return strcmp(name, BPT_RUN_LOCK_NAME) == 0 || strncmp(name, part, sizeof part - 1) == 0;
+}
+
 static bool is_empty(const char *path) {
-    return rmdir(path) == 0 && mkdir(path, 0777) == 0;
+    DIR *dir = opendir(path);
+    bool empty = dir != NULL;
+    for (const struct dirent *e; empty && (e = readdir(dir));)
+        empty = is_dots(e->d_name) || is_early(e->d_name);
+    if (dir) closedir(dir);
+    return empty;
 }
 
 static bpt_status refuse_existing(const char *path) {
@@ -53,62 +79,166 @@ static bpt_status refuse_existing(const char *path) {
     return status;
 }
 
-/* A run folder that cannot be made is no missing data, whatever the system calls it. */
-static bpt_status make_folder(const char *path, bool must_be_new) {
-    const bpt_status status = bpt_dir_create(path, must_be_new);
-    if (status != BPT_ENOENT) return status;
-    const bpt_error error = *bpt_error_last();
-    return bpt_fail(BPT_EIO, "%s", error.text);
-}
-
 static bpt_status refuse_stranger(const char *path) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "%s is not a run folder: left as it is", path);
     bpt_hint("--force and --resume take folders that bpt-train made; name another --output");
     return status;
 }
 
+/* ---- opening ---- */
+
+/* Parts of @p path that are not there yet: the folder, and those of its parents. */
+static bpt_status count_missing(const char *path, size_t *n) {
+    char *part;
+    BPT_TRY(bpt_strdup(path, &part));
+    size_t length = strlen(part);
+    for (*n = 0;; ++*n) {
+        while (length > 1 && part[length - 1] == '/') length--;
+        part[length] = '\0';
+        if (length == 0 || bpt_path_exists(part)) break;
+        while (length > 0 && part[length - 1] != '/') length--;
+    }
+    bpt_free(part);
+    return BPT_OK;
+}
+
+/* Rank 0: the folder is there and locked afterwards; what it holds is as it was. */
+static bpt_status open_first(bpt_run_folder *run) {
+    const char *path = run->path;
+    size_t n_missing;
+    BPT_TRY(count_missing(path, &n_missing));
+    if (n_missing == 0 && run->mode == BPT_RUN_NEW) return refuse_existing(path);
+    if (n_missing == 0 && !is_run(path) && !is_empty(path)) return refuse_stranger(path);
+    const bpt_status made = n_missing > 0 ? bpt_dir_create(path, true) : BPT_OK;
+    if (made != BPT_EEXIST) run->n_made = n_missing; /* else somebody was first */
+    return made == BPT_OK ? bpt_run_lock_take(path, &run->lock) : made;
+}
+
 /* What rank 0 has made may take a moment to show on a network file system. */
 static bpt_status join(const char *path) {
     enum { PATIENCE_MS = 5000, POLL_MS = 50 };
-    for (int waited = 0; waited < PATIENCE_MS; waited += POLL_MS) {
-        if (is_run(path)) return BPT_OK;
+    char *lock;
+    BPT_TRY(entry(path, BPT_RUN_LOCK_NAME, &lock));
+    bool seen = bpt_path_exists(lock);
+    for (int waited = 0; !seen && waited < PATIENCE_MS; waited += POLL_MS) {
         usleep(POLL_MS * 1000);
+        seen = bpt_path_exists(lock);
     }
+    bpt_free(lock);
+    if (seen) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "the run folder %s is not seen on this host", path);
     bpt_hint("name an --output on a file system that all machines share");
     return status;
 }
 
-/* Makes room for the run according to the mode. */
-static bpt_status prepare(const char *path, bpt_run_folder_mode mode) {
-    if (mode == BPT_RUN_JOIN) return join(path);
-    if (!bpt_path_exists(path)) return make_folder(path, mode == BPT_RUN_NEW);
-    if (mode == BPT_RUN_NEW) return refuse_existing(path);
-    if (!is_run(path) && !is_empty(path)) return refuse_stranger(path);
-    if (mode == BPT_RUN_GO_ON) return BPT_OK;
-    BPT_TRY(bpt_dir_remove(path));
-    return make_folder(path, true);
-}
-
 bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **out) {
     bpt_run_folder *run;
-    BPT_TRY(prepare(path, mode));
-    BPT_TRY(make_subfolder(path, "checkpoints"));
-    BPT_TRY(make_subfolder(path, "exchange"));
     BPT_TRY(BPT_NEW("run folder", 1, &run));
-    const bpt_status status = bpt_strdup(path, &run->path);
-    if (status != BPT_OK) {
-        bpt_free(run);
-        return status;
+    run->mode = mode;
+    bpt_status status = bpt_strdup(path, &run->path);
+    if (status == BPT_OK) status = mode == BPT_RUN_JOIN ? join(path) : open_first(run);
+    if (status == BPT_OK)
+        *out = run;
+    else
+        bpt_run_folder_close(run);
+    return status;
+}
+
+/* ---- beginning ---- */
+
+static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
+    char *path;
+    BPT_TRY(entry(run->path, name, &path));
+    const bpt_status status = bpt_dir_remove(path);
+    bpt_free(path);
+    return status;
+}
+
+/* All but the lock and the configuration, by which the folder is known as a run. */
+static bpt_status remove_run(const bpt_run_folder *run) {
+    DIR *dir = opendir(run->path);
+    if (!dir) return bpt_fail_write(errno, "list", run->path);
+    bpt_status status = BPT_OK;
+    for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));)
+        if (!is_dots(e->d_name) && strcmp(e->d_name, BPT_RUN_LOCK_NAME) != 0 &&
+            strcmp(e->d_name, CONFIG) != 0)
+            status = remove_entry(run, e->d_name);
+    closedir(dir);
+    return status;
+}
+
+static bpt_status write_entry(const bpt_run_folder *run, const char *name, const char *text,
+                              size_t size) {
+    char *path;
+    BPT_TRY(entry(run->path, name, &path));
+    const bpt_status status = bpt_file_write(path, text, size);
+    bpt_free(path);
+    return status;
+}
+
+static bpt_status write_config(const bpt_run_folder *run, const bpt_command *command,
+                               const void *values) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory) return bpt_fail_write(errno, "write", CONFIG);
+    fprintf(memory, "%s; repeat with: %s --config THIS --output NEW\n", signature, command->name);
+    bpt_options_print(command, values, memory);
+    bpt_status status = BPT_OK;
+    if (fclose(memory) != 0) status = bpt_fail(BPT_ENOMEM, "cannot print the configuration");
+    if (status == BPT_OK) status = write_entry(run, CONFIG, text, size);
+    free(text); /* the C library's own memory */
+    return status;
+}
+
+/* From its configuration on the folder is known as a run, also if this job is killed. */
+bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_command *command,
+                                const void *values) {
+    if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
+    BPT_TRY(remove_entry(run, SUMMARY));
+    BPT_TRY(write_config(run, command, values));
+    if (anew) {
+        BPT_TRY(remove_entry(run, METRICS));
+        BPT_TRY(remove_entry(run, "exchange"));
     }
-    *out = run;
-    return BPT_OK;
+    BPT_TRY(make_subfolder(run->path, "checkpoints"));
+    return make_subfolder(run->path, "exchange");
+}
+
+void bpt_run_folder_keep(bpt_run_folder *run) {
+    run->kept = true;
+}
+
+static bool remove_empty(const char *path) {
+    return rmdir(path) == 0 || !bpt_path_exists(path);
+}
+
+/* Takes back the folders that this process made, once what it put there is gone. They stay where
+ * they hold more by now: another's. */
+static void take_back(const bpt_run_folder *run) {
+    char *path;
+    if (!remove_empty(run->path) || bpt_strdup(run->path, &path) != BPT_OK) return;
+    for (size_t n = run->n_made - 1, length = strlen(path); n > 0; n--) {
+        while (length > 1 && path[length - 1] == '/') length--;
+        while (length > 1 && path[length - 1] != '/') length--;
+        path[length] = '\0';
+        if (!remove_empty(path)) break;
+    }
+    bpt_free(path);
 }
 
 void bpt_run_folder_close(bpt_run_folder *run) {
     if (!run) return;
+    bpt_error error;
+    bpt_error_get(&error); /* the reason for which a folder is taken back */
     if (run->metrics) fclose(run->metrics);
+    const bool made_in_vain = run->n_made && !run->kept;
+    /* The lock is the last to go: until then nobody else begins to write here. */
+    if (made_in_vain && run->lock && remove_run(run) == BPT_OK) (void)remove_entry(run, CONFIG);
+    bpt_run_lock_release(run->lock);
+    if (made_in_vain) take_back(run);
+    (void)bpt_error_put(&error);
     bpt_free(run->path);
     bpt_free(run);
 }
@@ -131,55 +261,12 @@ bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, cha
     return entry(run->path, name, out);
 }
 
-static bpt_status write_entry(const bpt_run_folder *run, const char *name, const char *text,
-                              size_t size) {
-    char *path;
-    BPT_TRY(entry(run->path, name, &path));
-    const bpt_status status = bpt_file_write(path, text, size);
-    bpt_free(path);
-    return status;
-}
-
-bpt_status bpt_run_folder_config(const bpt_run_folder *run, const bpt_command *command,
-                                 const void *values) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory) return bpt_fail_errno(errno, "write", "config.yaml");
-    fprintf(memory, "%s; repeat with: %s --config THIS --output NEW\n", signature, command->name);
-    bpt_options_print(command, values, memory);
-    bpt_status status = BPT_OK;
-    if (fclose(memory) != 0) status = bpt_fail(BPT_ENOMEM, "cannot print the configuration");
-    if (status == BPT_OK) status = write_entry(run, "config.yaml", text, size);
-    free(text); /* the C library's own memory */
-    return status;
-}
-
-bool bpt_run_folder_finished(const bpt_run_folder *run) {
-    char *path;
-    if (entry(run->path, "summary.json", &path) != BPT_OK) return false;
-    const bool finished = bpt_path_exists(path);
-    bpt_free(path);
+bool bpt_run_folder_finished(const char *path) {
+    char *summary;
+    if (entry(path, SUMMARY, &summary) != BPT_OK) return false;
+    const bool finished = bpt_path_exists(summary) && is_run(path);
+    bpt_free(summary);
     return finished;
-}
-
-static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
-    char *path;
-    BPT_TRY(entry(run->path, name, &path));
-    const bpt_status status = bpt_dir_remove(path);
-    bpt_free(path);
-    return status;
-}
-
-bpt_status bpt_run_folder_go_on(bpt_run_folder *run) {
-    return remove_entry(run, "summary.json");
-}
-
-bpt_status bpt_run_folder_restart(bpt_run_folder *run) {
-    BPT_TRY(remove_entry(run, "summary.json"));
-    BPT_TRY(remove_entry(run, "metrics.jsonl"));
-    BPT_TRY(remove_entry(run, "exchange"));
-    return make_subfolder(run->path, "exchange");
 }
 
 /* Cuts a file after its last whole line: a full disk or a kill may have left half of one. */
@@ -195,9 +282,9 @@ static void cut_torn_line(FILE *file) {
 static bpt_status open_metrics(bpt_run_folder *run) {
     if (run->metrics) return BPT_OK;
     char *path;
-    BPT_TRY(entry(run->path, "metrics.jsonl", &path));
+    BPT_TRY(entry(run->path, METRICS, &path));
     run->metrics = fopen(path, "a+");
-    const bpt_status status = run->metrics ? BPT_OK : bpt_fail_errno(errno, "open", path);
+    const bpt_status status = run->metrics ? BPT_OK : bpt_fail_write(errno, "open", path);
     if (run->metrics) cut_torn_line(run->metrics);
     bpt_free(path);
     return status;
@@ -211,7 +298,7 @@ bpt_status bpt_run_folder_metric(bpt_run_folder *run, bpt_json_writer *event) {
     const bool written = fwrite(text, 1, length, run->metrics) == length &&
                          fputc('\n', run->metrics) != EOF && fflush(run->metrics) == 0;
     bpt_json_reset(event);
-    return written ? BPT_OK : bpt_fail_errno(errno, "write", "metrics.jsonl");
+    return written ? BPT_OK : bpt_fail_write(errno, "write", METRICS);
 }
 
 bpt_status bpt_run_folder_json(const bpt_run_folder *run, const char *name, bpt_json_writer *json) {

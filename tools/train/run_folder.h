@@ -3,6 +3,7 @@
  *
  *     RUN/config.yaml  log.rank-N.txt  metrics.jsonl  summary.json  model.safetensors  checkpoints/
  *     RUN/exchange/  what an agwu run is replayed from
+ *     RUN/run.lock   while a job writes there (run_lock.h)
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_RUN_FOLDER_H
@@ -19,17 +20,31 @@ typedef struct bpt_run_folder bpt_run_folder;
 /** What may be at the path already. */
 typedef enum bpt_run_folder_mode {
     BPT_RUN_NEW,     /* nothing */
-    BPT_RUN_REPLACE, /* a run, which is removed; anything else is left alone */
+    BPT_RUN_REPLACE, /* a run, which bpt_run_folder_begin() removes, an empty folder, or nothing */
     BPT_RUN_GO_ON,   /* a run, an empty folder, or nothing */
-    BPT_RUN_JOIN,    /* the run that rank 0 has just made */
+    BPT_RUN_JOIN,    /* the folder that rank 0 has just opened */
 } bpt_run_folder_mode;
 
-/** Makes or opens the folder. Rank 0 first, and its configuration; then the others with
- * BPT_RUN_JOIN.
+/** Opens the folder: rank 0 first, which makes it where it is missing and locks it until it is
+ * closed; then the others with BPT_RUN_JOIN. What is in it stays as it is.
  * @param[out] run caller owns, bpt_run_folder_close()
- * @return BPT_OK, BPT_EEXIST (with hint), BPT_EUSAGE (not a run), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM
- */
+ * @return BPT_OK, BPT_EEXIST (with hint), BPT_EUSAGE (not a run; another job writes there; not seen
+ *         on this host), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM; on error what was made is gone again */
 bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **run);
+
+/** Rank 0: makes room for what the run will write: removes the run that is replaced and the summary
+ * of one that goes on, writes config.yaml, and makes subfolders that are missing.
+ * @param anew also removes what an attempt without a checkpoint left: metrics and logs
+ * @param values the options of @p command
+ * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_command *command,
+                                const void *values);
+
+/** From here on there is something of value in the folder. */
+void bpt_run_folder_keep(bpt_run_folder *run);
+
+/** Unlocks the folder. One that this process made and did not keep is removed, and so are the
+ * parents that it made. NULL is allowed. Leaves this thread's last error as it is. */
 void bpt_run_folder_close(bpt_run_folder *run);
 
 /** @return whether @p path is the run folder @p run or lies in it; both exist, else false */
@@ -37,21 +52,11 @@ bool bpt_run_folder_holds(const char *run, const char *path);
 
 const char *bpt_run_folder_path(const bpt_run_folder *run);
 
-/** @return whether the run came to its end: its summary is there */
-bool bpt_run_folder_finished(const bpt_run_folder *run);
-
-/** Makes a run unfinished that goes on. @return BPT_OK, BPT_EIO */
-bpt_status bpt_run_folder_go_on(bpt_run_folder *run);
-
-/** Removes what an attempt without a checkpoint left: metrics and logs. @return BPT_OK, BPT_EIO */
-bpt_status bpt_run_folder_restart(bpt_run_folder *run);
+/** @return whether the run at @p path came to its end: its summary is there */
+bool bpt_run_folder_finished(const char *path);
 
 /** @return the path of an entry, "<run>/<name>"; caller owns *out, bpt_free() */
 bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, char **out);
-
-/** Writes config.yaml. @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_run_folder_config(const bpt_run_folder *run, const bpt_command *command,
-                                 const void *values);
 
 /** Appends one finished JSON text as a line to metrics.jsonl; flushed to the file system at once. A
  * line that an earlier process left half-written is removed first.

@@ -8,8 +8,13 @@
 #include <stdbool.h>
 
 /** Catches SIGTERM, SIGUSR1, SIGINT (stop with a checkpoint; a second SIGINT ends at once) and
- * SIGHUP (checkpoint and go on). */
+ * SIGHUP (checkpoint and go on). What comes before there is a job is remembered for it. To be
+ * called by the thread that trains: handlers leave its stack alone. */
 void bpt_signals_catch(void);
+
+/** Undoes it, for what has no state to save: the signals act as they did before, and one that was
+ * caught meanwhile does so now. */
+void bpt_signals_release(void);
 
 /** @return whether the job shall stop */
 bool bpt_signals_stop(void);

@@ -13,7 +13,8 @@ struct bpt_step_log {
     uint32_t n_rounds;  /* noted */
 };
 
-bpt_status bpt_step_log_open(const bpt_run_folder *run, uint32_t rank, bpt_step_log **out) {
+bpt_status bpt_step_log_open(const bpt_run_folder *run, uint32_t rank, uint64_t first_pass,
+                             bpt_step_log **out) {
     char name[64], *path;
     bpt_step_log *log = NULL;
     snprintf(name, sizeof name, "exchange/steps.rank-%" PRIu32 ".jsonl", rank);
@@ -21,35 +22,42 @@ bpt_status bpt_step_log_open(const bpt_run_folder *run, uint32_t rank, bpt_step_
     bpt_status status = BPT_NEW("step log", 1, &log);
     if (status == BPT_OK) {
         log->file = fopen(path, "a");
-        if (!log->file) status = bpt_fail_errno(errno, "open", path);
+        if (!log->file) status = bpt_fail_write(errno, "open", path);
     }
     bpt_free(path);
     if (status != BPT_OK) {
         bpt_free(log);
         return status;
     }
+    log->next_pass = first_pass;
     *out = log;
     return BPT_OK;
 }
 
 static bpt_status check(int printed) {
-    return printed < 0 ? bpt_fail_errno(errno, "write", "the step log") : BPT_OK;
+    return printed < 0 ? bpt_fail_write(errno, "write", "the step log") : BPT_OK;
 }
 
 bpt_status bpt_step_log_close(bpt_step_log *log) {
     if (!log) return BPT_OK;
     const bool failed = ferror(log->file) != 0;
     const bpt_status status =
-        fclose(log->file) != 0 || failed ? bpt_fail_errno(errno, "write", "the step log") : BPT_OK;
+        fclose(log->file) != 0 || failed ? bpt_fail_write(errno, "write", "the step log") : BPT_OK;
     bpt_free(log);
     return status;
 }
 
-bpt_status bpt_step_log_pass(bpt_step_log *log, bpt_sampler_state state) {
-    if (!log || state.rounds == 0 || state.pass < log->next_pass) return BPT_OK;
-    log->next_pass = state.pass + 1;
+static bpt_status note_pass(bpt_step_log *log, uint32_t rounds) {
     return check(fprintf(log->file, "{\"pass\": %" PRIu64 ", \"rounds\": %" PRIu32 "}\n",
-                         state.pass, state.rounds));
+                         log->next_pass++, rounds));
+}
+
+/* Where a share is smaller than a batch, a step takes several passes. They began at the same
+ * moment, so they cover the same rounds. */
+bpt_status bpt_step_log_pass(bpt_step_log *log, bpt_sampler_state state) {
+    if (!log) return BPT_OK;
+    while (log->next_pass < state.pass) BPT_TRY(note_pass(log, state.covered));
+    return state.rounds && log->next_pass == state.pass ? note_pass(log, state.rounds) : BPT_OK;
 }
 
 static bpt_status note_round(bpt_step_log *log, const bpt_partition *shares, uint32_t n_ranks) {

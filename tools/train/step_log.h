@@ -19,14 +19,17 @@
 
 typedef struct bpt_step_log bpt_step_log;
 
-/** @param[out] log caller owns, bpt_step_log_close(); appends to an existing file
+/** @param first_pass that the rank is at: the first to be noted
+ * @param[out] log caller owns, bpt_step_log_close(); appends to an existing file
  * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM */
-bpt_status bpt_step_log_open(const bpt_run_folder *run, uint32_t rank, bpt_step_log **log);
+bpt_status bpt_step_log_open(const bpt_run_folder *run, uint32_t rank, uint64_t first_pass,
+                             bpt_step_log **log);
 
 /** Closes and flushes. @return BPT_OK, BPT_EIO, BPT_ENOSPC */
 bpt_status bpt_step_log_close(bpt_step_log *log);
 
-/** Notes where the index stream stands after a step. @return BPT_OK, BPT_EIO, BPT_ENOSPC */
+/** Notes the passes that began with a step. @param state of the index stream after it
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC */
 bpt_status bpt_step_log_pass(bpt_step_log *log, bpt_sampler_state state);
 
 /** Notes an answer, and rounds of the partition that came with it. @return as above */

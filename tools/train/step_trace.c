@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tools/train/trace_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -52,14 +53,10 @@ static bpt_status write_part(const bpt_step_trace *t) {
     return bpt_trace_write(t->spans, &process, t->parts[t->rank]);
 }
 
-/* Hidden, and with the number of a process of now: no file of the user's. */
 static bpt_status name_parts(bpt_step_trace *t, uint64_t process) {
-    const char *const slash = strrchr(t->path, '/');
-    const char *const base = slash ? slash + 1 : t->path;
     BPT_TRY(BPT_NEW("trace parts", t->n_ranks, &t->parts));
     for (uint32_t r = 0; r < t->n_ranks; r++)
-        BPT_TRY(bpt_strf(&t->parts[r], "%.*s.%s.%" PRIu64 ".rank-%" PRIu32, (int)(base - t->path),
-                         t->path, base, process, r));
+        BPT_TRY(bpt_trace_part_name(t->path, process, r, &t->parts[r]));
     return BPT_OK;
 }
 
@@ -67,7 +64,7 @@ static bpt_status name_parts(bpt_step_trace *t, uint64_t process) {
 static bpt_status try_file(const char *path) {
     const bool existed = bpt_path_exists(path);
     const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-    if (file < 0) return bpt_fail_errno(errno, "write", path);
+    if (file < 0) return bpt_fail_write(errno, "write", path);
     (void)close(file);
     if (!existed) (void)unlink(path);
     return BPT_OK;
@@ -84,6 +81,7 @@ static bpt_status try_files(const bpt_step_trace *t) {
 static bpt_status reserve(bpt_step_trace *t, uint64_t process) {
     BPT_TRY(name_parts(t, process));
     BPT_TRY(bpt_trace_create(bpt_pool_n_workers(t->pool), SPANS_PER_WORKER, &t->spans));
+    bpt_trace_parts_sweep(t->path, process);
     return try_files(t);
 }
 

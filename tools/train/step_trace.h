@@ -14,12 +14,13 @@
 typedef struct bpt_step_trace bpt_step_trace;
 
 /** Reserves room and makes sure that the file can be written, and each rank's hidden part beside
- * it; leaves neither, and a file that is there as it is. Collective: ranks of one machine share a
+ * it; leaves neither, and a file that is there as it is. Removes parts that killed jobs left beside
+ * a trace of this name. Collective: ranks of one machine share a
  * time 0; that of others is when they come here.
  * @param comm borrowed; NULL: there is one rank
  * @param pool borrowed, outlives the trace
  * @param[out] trace caller owns, bpt_step_trace_close(); NULL without --trace
- * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_ENOSPC, BPT_ENOENT, BPT_ECOMM, BPT_EPEER */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_ENOSPC, BPT_ECOMM, BPT_EPEER */
 bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm, bpt_pool *pool,
                                bpt_step_trace **trace);
 void bpt_step_trace_close(bpt_step_trace *trace);
@@ -38,7 +39,7 @@ void bpt_step_trace_pause(bpt_step_trace *trace);
 
 /** Writes this rank's part; rank 0 joins the parts to one file. Where it sees not all of them they
  * stay; if it fails none does. Collective.
- * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_ENOSPC, BPT_ENOENT, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_ENOSPC, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_step_trace_write(bpt_step_trace *trace);
 
 #endif

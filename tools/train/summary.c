@@ -92,7 +92,7 @@ static void put_summary(const bpt_job *job, const rank_summary *ranks, bpt_json_
     bpt_json_put_text(w, "model", job->model->name);
     bpt_json_put_u64(w, "weight_bytes", job->model->segments.n_elements * sizeof(float));
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
-    bpt_json_put_text(w, "partition", job->partition == BPT_PARTITION_IDPA ? "idpa" : "even");
+    bpt_json_put_text(w, "partition", bpt_partition_choice_name(job->partition));
     bpt_json_open_array(w, "ranks");
     for (uint32_t r = 0; r < job->n_ranks; r++) put_rank(job, r, &ranks[r], samples, w);
     bpt_json_close_array(w);
@@ -120,6 +120,7 @@ static bpt_status write_weights(bpt_job *job) {
     const bpt_metadata metadata[] = {
         {"format", "pt"}, {"model", job->model->name}, {"made_by", "bpt-train " BPT_VERSION}};
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, job->flat));
+    bpt_segments_settle(&job->model->segments, job->flat);
     BPT_TRY(bpt_run_folder_entry(job->run, "model.safetensors", &path));
     const bpt_status status = bpt_safetensors_write(path, &job->model->segments, job->flat,
                                                     metadata, sizeof metadata / sizeof *metadata);

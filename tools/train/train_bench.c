@@ -11,6 +11,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { WARM_UP_STEPS = 5 };
 
@@ -80,11 +81,34 @@ static int compare_reals(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* Of the table of layers: widths in characters. */
+typedef struct {
+    int label, kind;
+    double total_ns;
+} layer_table;
+
+static void measure_layer(void *context, const char *label, const char *kind, unsigned n_tasks,
+                          uint64_t ns) {
+    layer_table *table = context;
+    (void)n_tasks;
+    (void)ns;
+    if ((int)strlen(label) > table->label) table->label = (int)strlen(label);
+    if ((int)strlen(kind) > table->kind) table->kind = (int)strlen(kind);
+}
+
 static void print_layer(void *context, const char *label, const char *kind, unsigned n_tasks,
                         uint64_t ns) {
-    const double total_ns = *(const double *)context;
-    fprintf(stderr, "%-20s %-18s %6u %10.3f ms %6.1f %%\n", label, kind, n_tasks, (double)ns * 1e-6,
-            100.0 * (double)ns / total_ns);
+    const layer_table *table = context;
+    fprintf(stderr, "%-*s  %-*s  %6u %10.3f ms %6.1f %%\n", table->label, label, table->kind, kind,
+            n_tasks, (double)ns * 1e-6, 100.0 * (double)ns / table->total_ns);
+}
+
+static void print_layers(const bpt_network *network, const bpt_run_stats *last) {
+    layer_table table = {sizeof "layer" - 1, sizeof "task" - 1, (double)last->busy_ns};
+    bpt_network_visit_times(network, measure_layer, &table);
+    fprintf(stderr, "%-*s  %-*s  %6s %13s %8s   (last step)\n", table.label, "layer", table.kind,
+            "task", "tasks", "time", "share");
+    bpt_network_visit_times(network, print_layer, &table);
 }
 
 static bpt_status print_summary(const bpt_train_options *o, bench *b) {
@@ -144,10 +168,7 @@ static bpt_status run_bench(const bpt_train_options *o, bench *b) {
         printf("{\"step\": %lld, \"ms\": %.4f}\n", (long long)(i + 1), b->step_ms[i]);
     }
     const bpt_run_stats last = bpt_network_last_run(b->network);
-    double busy_ns = (double)last.busy_ns;
-    fprintf(stderr, "%-20s %-18s %6s %13s %8s   (last step)\n", "layer", "task", "tasks", "time",
-            "share");
-    bpt_network_visit_times(b->network, print_layer, &busy_ns);
+    print_layers(b->network, &last);
     print_limit(b, &last);
     BPT_TRY(print_summary(o, b)); /* first: measured in vain otherwise if the trace fails */
     return bpt_step_trace_write(b->trace);

@@ -33,8 +33,8 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->base));
-    return job->update == BPT_UPDATE_AGWU ? bpt_step_log_open(job->run, job->rank, &m->log)
-                                          : BPT_OK;
+    if (job->update != BPT_UPDATE_AGWU) return BPT_OK;
+    return bpt_step_log_open(job->run, job->rank, bpt_feed_state(job->feed).pass, &m->log);
 }
 
 static bpt_status merger_close(merger *m, bpt_status status) {

@@ -1,13 +1,6 @@
 #include "tools/train/train_options.h"
 
-#include "scheduler/policy.h"
-#include "tools/train/learning_options.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stddef.h>
 
 #define FIELD(name) offsetof(bpt_train_options, name)
 
@@ -46,14 +39,15 @@ static const bpt_option rows[] = {
     {.name = "force",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(force),
-     .help = "replace an existing RUN"},
+     .help = "replace RUN if it is there; only what bpt-train has made"},
     {.name = "input-size",
      .type = BPT_OPTION_PAIR,
      .offset = FIELD(input_size),
      .min = 0,
      .max = 65536,
      .unit = "H W",
-     .help = "input size with --bench or --dry-run, instead of the model's own"},
+     .help = "with --bench or --dry-run and without --data: height and width of\n"
+             "the input, as 32 48 or 32x48; 0: the model's own"},
     {.name = "classes",
      .type = BPT_OPTION_INT,
      .offset = FIELD(classes),
@@ -61,7 +55,8 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 1 << 24,
      .unit = "N",
-     .help = "classes with --bench or --dry-run; 0: the model's own"},
+     .help = "with --bench or --dry-run and without --data: number of classes; 0:\n"
+             "the model's own"},
 
     {.group = "learning",
      .name = "epochs",
@@ -72,7 +67,7 @@ static const bpt_option rows[] = {
      .min = 1e-6,
      .max = 1e6,
      .unit = "EPOCHS",
-     .help = "passes over the training split, all ranks together"},
+     .help = "passes over the training split, all ranks together; may be a fraction"},
     {.name = "batch-size",
      .letter = 'b',
      .type = BPT_OPTION_INT,
@@ -103,7 +98,8 @@ static const bpt_option rows[] = {
      .offset = FIELD(lr_scale),
      .value = "linear",
      .choices = "linear|none",
-     .help = "multiply the rate by the number of ranks under agwu and sgwu"},
+     .help = "under agwu and sgwu: whether the rate is multiplied by the number of\n"
+             "ranks"},
     {.name = "momentum",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(momentum),
@@ -111,11 +107,11 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 0.9999,
      .unit = "M",
-     .help = "momentum of sgd and lars"},
+     .help = "with sgd and lars: momentum"},
     {.name = "nesterov",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(nesterov),
-     .help = "Nesterov's momentum, with sgd"},
+     .help = "with sgd: Nesterov's momentum"},
     {.name = "weight-decay",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(weight_decay),
@@ -148,7 +144,7 @@ static const bpt_option rows[] = {
      .min = 1e-30,
      .max = 1,
      .unit = "EPS",
-     .help = "with adamw: added to the root of that"},
+     .help = "with adamw: added to the root of the mean of squares"},
     {.name = "lars-eta",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(lars_eta),
@@ -174,6 +170,14 @@ static const bpt_option rows[] = {
      .max = 1,
      .unit = "E",
      .help = "part of every label that goes to all classes alike, in training"},
+    {.name = "augment",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(augment),
+     .value = "none",
+     .unit = "LIST",
+     .help = "what is done to training images, in this order, e.g. crop=4,flip:\n"
+             "crop=P a window of the image's size out of it with P black pixels\n"
+             "around; flip mirrors half of them left to right"},
     {.name = "schedule",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(schedule),
@@ -187,7 +191,7 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 1e6,
      .unit = "EPOCHS",
-     .help = "time in which the rate grows from 0; unless given, onecycle\n"
+     .help = "epochs in which the rate grows from 0; unless given, onecycle\n"
              "has 0"},
     {.name = "lr-step-size",
      .type = BPT_OPTION_REAL,
@@ -196,14 +200,14 @@ static const bpt_option rows[] = {
      .min = 1e-6,
      .max = 1e6,
      .unit = "EPOCHS",
-     .help = "with --schedule step: time between steps"},
+     .help = "with --schedule step: epochs between two steps of the rate"},
     {.name = "milestones",
      .type = BPT_OPTION_LIST,
      .offset = FIELD(milestones),
      .min = 0,
      .max = 1e6,
      .unit = "EPOCH,...",
-     .help = "with --schedule multistep: epochs at which the rate steps"},
+     .help = "with --schedule multistep: epochs at which the rate steps, e.g. 4,6"},
     {.name = "lr-step-factor",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(lr_step_factor),
@@ -211,7 +215,8 @@ static const bpt_option rows[] = {
      .min = 1e-6,
      .max = 1,
      .unit = "FACTOR",
-     .help = "what a step multiplies the rate by"},
+     .help = "with --schedule step and multistep: what a step multiplies the rate\n"
+             "by"},
     {.name = "pct-start",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(pct_start),
@@ -228,7 +233,7 @@ static const bpt_option rows[] = {
      .min = 1,
      .max = 1e12,
      .unit = "FACTOR",
-     .help = "with --schedule onecycle: --lr over the first rate"},
+     .help = "with --schedule onecycle: the first rate is --lr divided by this"},
     {.name = "final-div-factor",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(final_div_factor),
@@ -236,7 +241,7 @@ static const bpt_option rows[] = {
      .min = 1,
      .max = 1e12,
      .unit = "FACTOR",
-     .help = "with --schedule onecycle: the first rate over the last"},
+     .help = "with --schedule onecycle: the last rate is the first divided by this"},
     {.name = "power",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(power),
@@ -244,7 +249,7 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 100,
      .unit = "P",
-     .help = "with --schedule polynomial: its power"},
+     .help = "with --schedule polynomial: the exponent"},
     {.name = "seed",
      .type = BPT_OPTION_INT,
      .offset = FIELD(seed),
@@ -252,7 +257,7 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 9e15,
      .unit = "S",
-     .help = "of initial weights, partition and order of samples"},
+     .help = "seed of all that is random: initial weights, order of samples, ..."},
 
     {.group = "several ranks",
      .name = "update",
@@ -260,8 +265,9 @@ static const bpt_option rows[] = {
      .offset = FIELD(update),
      .value = "auto",
      .choices = "auto|local|agwu|sgwu|allreduce",
-     .help = "how ranks learn from each other: agwu asynchronous weights,\n"
-             "sgwu synchronous average of weights, allreduce summed gradients;\n"
+     .help = "how ranks learn from each other: agwu merges weights as they come,\n"
+             "nobody waits; sgwu averages weights, all wait; allreduce sums\n"
+             "gradients at every step; local is one rank by itself;\n"
              "auto is local on one rank and agwu on several"},
     {.name = "partition",
      .type = BPT_OPTION_CHOICE,
@@ -269,7 +275,7 @@ static const bpt_option rows[] = {
      .value = "auto",
      .choices = "auto|even|idpa",
      .help = "shares of the data: even, or idpa by measured speed;\n"
-             "auto is even under allreduce and idpa elsewhere"},
+             "auto is idpa under agwu and sgwu and even under the others"},
     {.name = "idpa-rounds",
      .type = BPT_OPTION_INT,
      .offset = FIELD(idpa_rounds),
@@ -277,7 +283,7 @@ static const bpt_option rows[] = {
      .min = 1,
      .max = 64,
      .unit = "A",
-     .help = "rounds in which idpa gives the data out"},
+     .help = "with idpa: rounds in which it gives the data out"},
     {.name = "sync-every",
      .type = BPT_OPTION_INT,
      .offset = FIELD(sync_every),
@@ -285,7 +291,7 @@ static const bpt_option rows[] = {
      .min = 1,
      .max = 1000000,
      .unit = "STEPS",
-     .help = "steps between exchanges under agwu and sgwu"},
+     .help = "under agwu and sgwu: steps between exchanges"},
     {.name = "max-staleness",
      .type = BPT_OPTION_INT,
      .offset = FIELD(max_staleness),
@@ -345,7 +351,7 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 1e12,
      .unit = "STEPS",
-     .help = "steps between checkpoints; 0: only when stopped"},
+     .help = "steps between checkpoints; 0: only on a signal (below)"},
     {.name = "checkpoint-keep",
      .type = BPT_OPTION_INT,
      .offset = FIELD(checkpoint_keep),
@@ -359,7 +365,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(resume),
      .unit = "auto|RUN",
      .help = "go on from the newest whole checkpoint of RUN; auto: of --output,\n"
-             "or start if there is none"},
+             "or start anew if there is none"},
     {.name = "replay",
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(replay),
@@ -378,14 +384,14 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(trace),
      .unit = "FILE",
-     .help = "record every task and wait of some steps, of all ranks, as trace events\n"
-             "for ui.perfetto.dev"},
+     .help = "record every task and wait of some steps, of all ranks, to look at in\n"
+             "ui.perfetto.dev"},
     {.name = "trace-steps",
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(trace_steps),
      .value = "1-20",
      .unit = "A-B",
-     .help = "first and last step that --trace records, of each rank"},
+     .help = "with --trace: first and last step that is recorded, of each rank"},
     {.name = "dry-run",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(dry_run),
@@ -397,13 +403,13 @@ static const bpt_option rows[] = {
      .min = 0.1,
      .max = 1e6,
      .unit = "SECONDS",
-     .help = "between lines of progress and metrics"},
+     .help = "seconds between lines of progress, and between those of metrics"},
     {.name = "log-level",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(log_level),
      .value = "info",
      .choices = "error|warn|info|debug|trace",
-     .help = "what is logged"},
+     .help = "log messages up to this level"},
 };
 
 const bpt_command bpt_train_command = {
@@ -411,22 +417,24 @@ const bpt_command bpt_train_command = {
     .synopsis = "--data DATASET --model NAME|FILE --output RUN [option...]",
     .summary =
         "Trains a convolutional network. Under mpirun, one process per machine trains one model\n"
-        "together, each with as much data as it is fast.",
+        "together, each on as much of the data as its speed allows.",
     .epilogue =
         "exit status:\n"
         "  0  done\n"
         "  1  run-time failure\n"
-        "  2  usage or configuration\n"
+        "  2  wrong usage or configuration\n"
         "  3  dataset, weights or checkpoint missing or damaged\n"
-        "  4  the loss is not a finite number\n"
-        "  75 stopped early, checkpoint saved\n\n"
+        "  4  the loss, a gradient or a weight is not a finite number\n"
+        "  75 stopped early, checkpoint saved: go on with --resume auto; or stopped before\n"
+        "     the first step, nothing changed: run the same again\n\n"
         "signals: SIGTERM, SIGUSR1 and SIGINT save a checkpoint and end with 75; a second\n"
         "SIGINT ends at once; SIGHUP saves a checkpoint and goes on.\n\n"
         "examples:\n"
         "  bpt-train --data fashion --model lenet --output runs/one\n"
         "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
         "      bpt-train --data /data/fashion --model lenet --output runs/four\n"
-        "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2",
+        "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2\n"
+        "  bpt-train --model lenet --bench 20",
     .options = rows,
     .n_options = sizeof rows / sizeof *rows,
 };
@@ -436,68 +444,7 @@ const char *bpt_update_choice_name(bpt_update_choice update) {
     return names[update];
 }
 
-static bpt_status missing(const char *name, const char *hint) {
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", name);
-    bpt_hint("%s; `bpt-train --help` lists all options", hint);
-    return status;
-}
-
-/* Takes one number, digits alone and at least 1, off the text. @return whether there was one */
-static bool parse_step(const char **text, uint64_t *step) {
-    char *end;
-    if (**text < '0' || **text > '9') return false;
-    errno = 0;
-    *step = strtoull(*text, &end, 10);
-    *text = end;
-    return errno == 0 && *step >= 1;
-}
-
-bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last) {
-    const char *text = o->trace_steps;
-    if (parse_step(&text, first) && *text++ == '-' && parse_step(&text, last) && !*text &&
-        *first <= *last)
-        return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "option --trace-steps: '%s' is no range of steps", o->trace_steps);
-    bpt_hint("first and last step, from 1, e.g. --trace-steps 11-20");
-    return status;
-}
-
-static bpt_status check_trace(const bpt_train_options *o) {
-    uint64_t first, last;
-    BPT_TRY(bpt_train_trace_steps(o, &first, &last));
-    if (o->trace && (o->replay || o->dry_run))
-        return bpt_fail(BPT_EUSAGE, "--trace goes with training and with --bench");
-    return BPT_OK;
-}
-
-bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
-    const bpt_policy *policy;
-    BPT_TRY(bpt_policy_find(o->policy, &policy));
-    BPT_TRY(check_trace(o));
-    if (o->replay) return BPT_OK;
-    if (!o->model) return missing("model", "e.g. --model lenet");
-    const bool shape_only = o->bench || o->dry_run;
-    if (!shape_only) {
-        if (!o->data) return missing("data", "name a dataset made by bpt-ingest");
-        if (!o->output) return missing("output", "name a new folder, e.g. runs/first");
-        if (o->input_size[0] || o->classes)
-            return bpt_fail(BPT_EUSAGE,
-                            "--input-size and --classes go with --bench and --dry-run: "
-                            "in training the dataset decides");
-    }
-    if (shape_only && o->data && (o->input_size[0] || o->classes))
-        return bpt_fail(BPT_EUSAGE,
-                        "--input-size and --classes go without --data: "
-                        "the dataset decides");
-    BPT_TRY(bpt_learning_options_check(o, set));
-    if (o->update == BPT_UPDATE_ALLREDUCE && o->partition == BPT_PARTITION_IDPA) {
-        const bpt_status status =
-            bpt_fail(BPT_EUSAGE, "allreduce cuts every batch evenly and takes no --partition idpa");
-        bpt_hint("use --update agwu for shares by measured speed");
-        return status;
-    }
-    if (o->max_staleness >= 0 && o->update != BPT_UPDATE_AGWU && o->update != BPT_UPDATE_AUTO)
-        return bpt_fail(BPT_EUSAGE, "--max-staleness goes with --update agwu");
-    return BPT_OK;
+const char *bpt_partition_choice_name(bpt_partition_choice partition) {
+    static const char *const names[] = {"auto", "even", "idpa"};
+    return names[partition];
 }

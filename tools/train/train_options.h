@@ -4,6 +4,7 @@
 #define BPT_TOOLS_TRAIN_OPTIONS_H
 
 #include "base/options.h"
+#include "storage/augment.h"
 
 typedef enum bpt_update_choice {
     BPT_UPDATE_AUTO, /* local on one rank, agwu on several */
@@ -14,7 +15,7 @@ typedef enum bpt_update_choice {
 } bpt_update_choice;
 
 typedef enum bpt_partition_choice {
-    BPT_PARTITION_AUTO, /* even under allreduce, idpa elsewhere */
+    BPT_PARTITION_AUTO, /* idpa under agwu and sgwu, else even */
     BPT_PARTITION_EVEN,
     BPT_PARTITION_IDPA,
 } bpt_partition_choice;
@@ -36,7 +37,8 @@ typedef struct bpt_train_options {
     double momentum, weight_decay, beta1, beta2, adam_eps, lars_eta;
     bool nesterov;
     double clip_norm, label_smoothing;
-    int schedule; /* for bpt_schedule_kind_at() */
+    const char *augment; /* for bpt_augment_parse() */
+    int schedule;        /* for bpt_schedule_kind_at() */
     double warmup_epochs, lr_step_size, lr_step_factor;
     int64_t milestones[BPT_OPTION_LIST_MAX];
     double pct_start, div_factor, final_div_factor, power;
@@ -65,13 +67,19 @@ extern const bpt_command bpt_train_command;
 /** @return "agwu" for BPT_UPDATE_AGWU, and so on */
 const char *bpt_update_choice_name(bpt_update_choice update);
 
+/** @return "idpa" for BPT_PARTITION_IDPA, and so on */
+const char *bpt_partition_choice_name(bpt_partition_choice partition);
+
 /** @param[out] first,last the steps of --trace-steps, from 1, first <= last
  * @return BPT_OK, BPT_EUSAGE */
 bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last);
 
-/** Checks what no single row of the table can.
+/** @return what --augment says, which bpt_train_options_check() has found right */
+bpt_augment bpt_train_augment(const bpt_train_options *o);
+
+/** Checks what no single row of the table can: what is missing, and what cannot go together.
  * @param set where the options come from
- * @return BPT_OK, BPT_EUSAGE */
+ * @return BPT_OK, BPT_EUSAGE (with hint) */
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set);
 
 #endif

@@ -1,0 +1,46 @@
+/** @file storage/augment.h
+ * What is done to a training image before the network sees it, so that it never sees the same one
+ * twice: a list of augmentations, done in the order of the list.
+ *
+ * Every random choice comes from the stream that the caller gives, which names the image and its
+ * pass: the result does not depend on threads, ranks or time.
+ *
+ * Threads: a bpt_augment is read-only once parsed; any number of threads may use it. */
+#ifndef BPT_STORAGE_AUGMENT_H
+#define BPT_STORAGE_AUGMENT_H
+
+#include "base/random.h"
+#include "base/status.h"
+
+#include <stdint.h>
+
+enum { BPT_AUGMENT_MAX = 16 };
+
+typedef struct bpt_augmentation bpt_augmentation; /* storage/augmentation.h */
+
+/** The list: a plain value. All zero: nothing is done. */
+typedef struct bpt_augment {
+    struct {
+        const bpt_augmentation *kind;
+        uint32_t value;
+    } steps[BPT_AUGMENT_MAX];
+    uint32_t n;
+} bpt_augment;
+
+/** Reads a list such as "crop=4,flip"; "none" is the empty one.
+ * @param[out] augment set on success
+ * @return BPT_OK, BPT_EUSAGE (with hint: no such augmentation, a value out of range or missing) */
+bpt_status bpt_augment_parse(const char *text, bpt_augment *augment);
+
+/** @return BPT_OK, BPT_EUSAGE (an image of H*W is too small for one of the list, named) */
+bpt_status bpt_augment_check(const bpt_augment *augment, uint32_t H, uint32_t W);
+
+/** Changes one image.
+ * @param random  where the choices come from, at the start of its stream
+ * @param pixels  shape [C,H,W], not changed
+ * @param scratch shape [2,C,H,W]
+ * @return the changed image, shape [C,H,W]: in @p scratch, or @p pixels if nothing changed */
+const uint8_t *bpt_augment_apply(const bpt_augment *augment, bpt_random *random, uint32_t C,
+                                 uint32_t H, uint32_t W, const uint8_t *pixels, uint8_t *scratch);
+
+#endif

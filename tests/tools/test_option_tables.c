@@ -1,0 +1,126 @@
+/* The choices of options are tied by position to tables and enumerations elsewhere: they name the
+ * same things in the same order. */
+#include "base/log.h"
+#include "inner/optimizer.h"
+#include "inner/schedule.h"
+#include "outer/update_rule.h"
+#include "scheduler/policy.h"
+#include "tools/train/train_options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const bpt_option *option(const char *name) {
+    const bpt_option *o = bpt_train_command.options;
+    for (size_t i = 0; i < bpt_train_command.n_options; i++, o++)
+        if (strcmp(o->name, name) == 0) return o;
+    fail_msg("there is no option %s", name);
+    return NULL;
+}
+
+/* @return word number @p i of the option's choices, NULL past the last; valid until the next call
+ */
+static const char *choice(const char *name, size_t i) {
+    static char word[64];
+    const bpt_option *o = option(name);
+    assert_int_equal(o->type, BPT_OPTION_CHOICE);
+    const char *p = o->choices;
+    for (; i > 0; i--) {
+        p += strcspn(p, "|");
+        if (!*p++) return NULL;
+    }
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(p, "|"), p);
+    return word;
+}
+
+static void assert_choices(const char *name, size_t n, const char *const *expected) {
+    for (size_t i = 0; i < n; i++) {
+        assert_non_null(choice(name, i));
+        assert_string_equal(choice(name, i), expected[i]);
+    }
+    assert_null(choice(name, n));
+}
+
+static void test_optimizers(void **state) {
+    (void)state;
+    const char *names[16];
+    size_t n = 0;
+    for (; bpt_optimizer_at(n); n++) names[n] = bpt_optimizer_at(n)->name;
+    assert_choices("optimizer", n, names);
+}
+
+static void test_schedules(void **state) {
+    (void)state;
+    const char *names[16];
+    size_t n = 0;
+    for (; bpt_schedule_kind_at(n); n++) names[n] = bpt_schedule_kind_at(n)->name;
+    assert_choices("schedule", n, names);
+}
+
+static void test_updates(void **state) {
+    (void)state;
+    enum { N = BPT_UPDATE_ALLREDUCE + 1 };
+    static const char *const expected[N] = {
+        [BPT_UPDATE_AUTO] = "auto",           [BPT_UPDATE_LOCAL] = "local",
+        [BPT_UPDATE_AGWU] = "agwu",           [BPT_UPDATE_SGWU] = "sgwu",
+        [BPT_UPDATE_ALLREDUCE] = "allreduce",
+    };
+    assert_choices("update", N, expected);
+    size_t n_rules = 0;
+    for (int i = 0; i < N; i++) {
+        const bpt_update_rule *rule;
+        assert_string_equal(bpt_update_choice_name((bpt_update_choice)i), expected[i]);
+        if (bpt_update_rule_find(expected[i], &rule) == BPT_OK) n_rules++;
+    }
+    assert_null(bpt_update_rule_at(n_rules)); /* every rule can be chosen */
+    assert_int_equal(n_rules, N - 2);         /* and auto and local are none */
+}
+
+static void test_partitions(void **state) {
+    (void)state;
+    enum { N = BPT_PARTITION_IDPA + 1 };
+    static const char *const expected[N] = {[BPT_PARTITION_AUTO] = "auto",
+                                            [BPT_PARTITION_EVEN] = "even",
+                                            [BPT_PARTITION_IDPA] = "idpa"};
+    assert_choices("partition", N, expected);
+    for (int i = 0; i < N; i++)
+        assert_string_equal(bpt_partition_choice_name((bpt_partition_choice)i), expected[i]);
+}
+
+static void test_enumerations(void **state) {
+    (void)state;
+    assert_choices(
+        "lr-scale", 2,
+        (const char *[]){[BPT_LR_SCALE_LINEAR] = "linear", [BPT_LR_SCALE_NONE] = "none"});
+    assert_choices("log-level", 5,
+                   (const char *[]){[BPT_LOG_ERROR] = "error",
+                                    [BPT_LOG_WARN] = "warn",
+                                    [BPT_LOG_INFO] = "info",
+                                    [BPT_LOG_DEBUG] = "debug",
+                                    [BPT_LOG_TRACE] = "trace"});
+}
+
+/* The policy is found by its name; its help lists them all. */
+static void test_policies(void **state) {
+    (void)state;
+    const bpt_option *o = option("policy");
+    const bpt_policy *policy;
+    assert_int_equal(bpt_policy_find(o->value, &policy), BPT_OK);
+    for (size_t i = 0; bpt_policy_at(i); i++)
+        assert_non_null(strstr(o->help, bpt_policy_at(i)->name));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_optimizers),   cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_updates),      cmocka_unit_test(test_partitions),
+        cmocka_unit_test(test_enumerations), cmocka_unit_test(test_policies),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Options that cannot do anything: refused on the command line, warned of in a configuration file
+# (but not where a run wrote down a default), and warned of where the number of ranks decides.
+source "$(dirname "$0")/common.sh"
+make_data 200 50
+make_model
+good=("${common[@]}" --epochs 0.2 --output runs/x)
+
+refused() { # SAYS OPTION...
+    fails_well 2 "$train" "${good[@]}" "${@:2}"
+    says "$1"
+}
+quiet() { # no warning
+    grep -E 'not used|stays|without effect|not reached' err && die "warned without need"
+}
+
+# ---- on the command line ----
+
+for update in allreduce local; do
+    for option in "--sync-every 4" "--max-staleness 2" "--idpa-rounds 2" "--lr-scale none"; do
+        # shellcheck disable=SC2086 # several words
+        refused "${option% *} is not used by --update $update" --update $update $option
+        says 'hint: leave it out, or choose --update agwu'
+    done
+done
+refused '--max-staleness is not used by --update sgwu' --update sgwu --max-staleness 1
+refused '--idpa-rounds is not used by --partition even' --update agwu --partition even --idpa-rounds 2
+refused '--partition idpa' --update allreduce --partition idpa
+refused '--partition idpa' --update local --partition idpa
+refused '--trace-steps is not used without --trace' --trace-steps 1-3
+says 'give --trace FILE'
+refused '--milestones: 9 is not reached' --schedule multistep --milestones 0,9
+refused '--milestones: 2 is not reached' --schedule multistep --milestones 1,2 --epochs 2
+refused 'epochs must grow' --schedule multistep --milestones 1,1 --epochs 2
+says 'e.g. --milestones 4,6'
+[ ! -e runs ] || die "a refused start leaves a run folder"
+
+bench=("$train" --model tiny.yaml --bench 1 --batch-size 4)
+for option in "--output runs/x" --dry-run --force "--epochs 3" "--lr 0.1" "--schedule constant" "--update agwu" \
+    "--sync-every 4" "--resume auto" "--checkpoint-every 3" "--loader-threads 2" "--augment flip" "--log-interval 1" \
+    "--test-split test" "--milestones 3"; do
+    # shellcheck disable=SC2086 # several words
+    fails_well 2 "${bench[@]}" $option
+    says "${option% *} is not used by --bench"
+    says 'hint: leave it out, or --bench'
+done
+fails_well 2 "${bench[@]}" --beta1 0.8 # what it does use, it looks at as training does
+says '--beta1 is not used by --optimizer sgd'
+fails_well 2 "${bench[@]}" --nesterov --momentum 0
+says '--nesterov needs a --momentum above 0'
+run 0 "${bench[@]}" --optimizer adamw --beta1 0.8 --threads 1 --seed 3 --clip-norm 1 --policy fifo
+fails_well 2 "$train" --replay runs/x --output runs/y
+says '--output is not used by --replay'
+fails_well 2 "$train" --replay runs/x --bench 3
+says '--bench is not used by --replay'
+fails_well 2 "${bench[@]}" --data data --input-size 8 8
+says 'leave out --data'
+refused 'go with --bench' --classes 3
+
+# ---- in a file ----
+
+cat >config.yaml <<'END'
+sync-every: 4
+max-staleness: 2
+beta1: 0.8
+beta2: 0.9
+power: 1
+trace-steps: 3-4
+milestones: [1, 2]
+END
+run 0 "$train" --config config.yaml "${good[@]}" --update allreduce
+says 'sync-every, max-staleness in the configuration are not used by --update allreduce'
+says 'beta1, beta2 in the configuration are not used by --optimizer sgd'
+says 'milestones in the configuration is not used by --schedule cosine'
+says 'trace-steps in the configuration is not used without --trace'
+grep -q 'power' err && die "warned of a default"
+run 0 "$train" --config runs/x/config.yaml --force
+says 'sync-every, max-staleness in the configuration'
+run 0 "$train" --config config.yaml "${good[@]}" --force --schedule multistep --update agwu
+says 'milestones in the configuration: 2 is not reached, training ends at epoch 0.2'
+run 0 "$train" --config runs/x/config.yaml --bench 1
+says 'in the configuration are not used by --bench'
+[ "$(grep -c 'not used by --bench' err)" -eq 1 ] || die "not one line for one reason"
+
+run 0 "$train" --config config.yaml "${good[@]}" --force --update allreduce --log-level error
+quiet
+
+# What a run wrote down is no cause of warnings for the same run again.
+run 0 "$train" "${good[@]}" --force --trace trace.json --trace-steps 1-2
+quiet
+run 0 "$train" --config runs/x/config.yaml --force
+quiet
+for update in auto agwu sgwu allreduce; do
+    run 0 "$train" --data data --model tiny.yaml --threads 1 --update $update --output runs/$update
+    run 0 "$train" --config runs/$update/config.yaml --output runs/$update-again
+    quiet
+done
+
+# ---- by the number of ranks ----
+
+run 0 "$train" "${good[@]}" --force --sync-every 4 --idpa-rounds 2
+says '--sync-every, --idpa-rounds: without effect on 1 rank, where --update is local'
+run 0 "$train" "${good[@]}" --force --update agwu --max-staleness 1 --sync-every 4
+says '--max-staleness: without effect on 1 rank, where --update is agwu'
+run 0 ranks 2 "$train" "${good[@]}" --force --sync-every 1 --max-staleness 1 --idpa-rounds 1
+grep -q 'without effect' err && die "warned of what has an effect"
+
+# ---- a rate, decay or warm-up that was for another optimiser or schedule ----
+
+run 0 "$train" --data data --model tiny.yaml --threads 1 --epochs 0.2 --output runs/sgd
+run 0 "$train" --config runs/sgd/config.yaml --optimizer adamw --schedule onecycle --output runs/changed
+says 'lr stays 0.02: the configuration has it, for --optimizer sgd; the default of adamw is 0.001'
+says 'weight-decay stays 0.0005: the configuration has it, for --optimizer sgd; the default of adamw is 0.01'
+says 'warmup-epochs stays 1: the configuration has it, for --schedule cosine; the default of onecycle is 0'
+says 'lr: 0.02' runs/changed/config.yaml
+run 0 "$train" --config runs/sgd/config.yaml --optimizer adamw --lr 0.002 --weight-decay 0.1 --output runs/given
+quiet
+run 0 "$train" --config runs/sgd/config.yaml --optimizer sgd --schedule cosine --output runs/same
+quiet
+run 0 "$train" --config runs/changed/config.yaml --output runs/changed-again
+quiet
+printf 'lr: 0.5\n' >config.yaml # what it was for is not said: the default
+run 0 "$train" --config config.yaml --data data --model tiny.yaml --threads 1 --epochs 0.2 --optimizer lars \
+    --output runs/plain
+says 'lr stays 0.5: the configuration has it, for --optimizer sgd; the default of lars is 2'

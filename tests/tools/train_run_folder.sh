@@ -1,0 +1,176 @@
+#!/usr/bin/env bash
+# The run's folder: one job at a time writes there, what is refused changes nothing and leaves
+# nothing, a finished run stays as it is, and a stop before the first step is a stop.
+source "$(dirname "$0")/common.sh"
+make_data 400 100
+make_model
+good=("${common[@]}" --epochs 1)
+
+sums() { # FOLDER: all that is in it
+    (cd "$1" && find . -type f -exec cksum {} + | sort)
+}
+
+# ---- a live run is nobody else's ----
+
+for n in 1 2; do
+    live=runs/live-$n
+    # Nothing is written between start and stop: a change is somebody else's.
+    quiet=("${common[@]}" --log-interval 1000 --eval-every 0 --output $live)
+    [ $n -eq 1 ] || quiet+=(--update allreduce)
+    start_ranks $n "$train" "${quiet[@]}" --epochs 100000
+    await $live/metrics.jsonl '"event": "start"'
+    holder="process $(rank_process 1) on $(uname -n)"
+    [ $n -eq 1 ] || holder="on $(uname -n)" # which of them is rank 0 is mpirun's to know
+    before=$(sums $live)
+    for ranks in 1 2; do
+        for way in "--resume auto" --force; do
+            # shellcheck disable=SC2086 # several words
+            fails_well 2 ranks $ranks "$train" "${good[@]}" --output $live $way
+            says "another bpt-train writes to the run folder $live"
+            says "$holder"
+        done
+    done
+    [ "$(sums $live)" = "$before" ] || die "a refused job changed a live run"
+    kill -s TERM "$(rank_process 1)"
+    finish 75
+    [ ! -e $live/run.lock ] || die "the lock file is left"
+    [ "$(find $live -name DONE | wc -l)" -eq 1 ] || die "the live run has no checkpoint"
+    run 0 ranks $n "$train" "${quiet[@]}" --epochs 2 --resume auto
+    [ ! -e $live/run.lock ] || die "the lock file is left"
+done
+
+# A killed run holds nobody back.
+start "$train" "${common[@]}" --epochs 100000 --checkpoint-every 10 --output runs/killed
+await runs/killed/log.rank-0.txt "info: checkpoint "
+kill -s KILL "$pid"
+wait "$pid" 2>/dev/null
+[ -e runs/killed/run.lock ] || die "it was not locked"
+run 0 "$train" "${common[@]}" --epochs 2 --output runs/killed --resume auto
+says "going on from runs/killed/checkpoints/"
+[ ! -e runs/killed/run.lock ] || die "the lock file is left"
+mkdir -p runs/early && touch runs/early/run.lock runs/early/config.yaml.tmp-1 # killed as it began to write
+run 0 "$train" "${good[@]}" --output runs/early --resume auto
+
+# Where somebody removes the lock file, the next one is another job's: who ends leaves it alone.
+two=("$train" "${common[@]}" --log-interval 1000 --eval-every 0 --epochs 100000 --output runs/two --resume auto)
+start "${two[@]}"
+await runs/two/metrics.jsonl '"event": "start"'
+first=$pid
+rm runs/two/run.lock
+start "${two[@]}"
+await runs/two/run.lock "process $pid on"
+kill -s TERM "$first"
+wait "$first"
+[ $? -eq 75 ] || die "the first of two was not stopped"
+[ -e runs/two/run.lock ] || die "one job removes the lock file of another"
+fails_well 2 "${two[@]}"
+kill -s TERM "$pid"
+finish 75
+
+# ---- what is refused leaves nothing, and changes nothing ----
+
+refused() { # FOLDER COMMAND...: status 2 or 3, and there is no folder
+    local folder=$1
+    shift
+    "$@" >out 2>err </dev/null
+    case $? in 1 | 2 | 3) ;; *) die "it was not refused: $*" ;; esac
+    grep -q '^hint: ' err || die "no hint: $*"
+    [ ! -e "$folder" ] || die "left: $(find "$folder")"
+}
+
+name_too_long=$(printf 'x%.0s' {1..300})
+run 0 "$train" "${good[@]}" --output runs/old --checkpoint-every 10
+cp -r runs/old runs/broken
+printf x >>runs/broken/checkpoints/step-00000010/model.safetensors
+rm -rf runs/broken/checkpoints/step-00000020 runs/broken/checkpoints/step-0000001[1-9]
+cp -r runs/old runs/foreign # weights of another model
+for n in 1 2; do
+    both=(ranks $n "$train" "${good[@]}")
+    refused new "${both[@]}" --output new/deep/run --trace nowhere/x.json
+    for long in new/deep/$name_too_long new/$name_too_long/run; do
+        refused new "${both[@]}" --output "$long"
+    done
+    refused new "${both[@]}" --output new/deep/run --resume runs/broken
+    refused new "${both[@]}" --output new/deep/run --resume runs/foreign --model lenet
+    mkdir new
+    refused new/run "${both[@]}" --output new/run --trace nowhere/x.json
+    [ -d new ] || die "it removed what it did not make"
+    rmdir new
+    # With --force the old run is what could be lost.
+    before=$(sums runs/old)
+    refused nothing "${both[@]}" --output runs/old --force --trace nowhere/x.json
+    refused nothing "${both[@]}" --output runs/old --force --resume runs/broken
+    refused nothing "${both[@]}" --output runs/old --resume runs/old --trace nowhere/x.json
+    [ "$(sums runs/old)" = "$before" ] || die "what was refused changed runs/old"
+done
+# The trace may lie in the folder that is made.
+run 0 "$train" "${good[@]}" --output new/run --trace new/run/trace.json --trace-steps 1-2
+[ -s new/run/trace.json ] || die "no trace"
+run 0 "$train" "${good[@]}" --output new/run --force --trace new/run/trace.json
+run 0 "$train" "${good[@]}" --output new/plain
+same_weights new/run new/plain
+
+# ---- a finished run stays as it is ----
+
+before=$(sums runs/old)
+for n in 1 2; do
+    run 0 ranks $n "$train" "${common[@]}" --epochs 7 --lr 0.3 --output runs/old --resume auto
+    says "runs/old is finished already"
+    [ "$(sums runs/old)" = "$before" ] || die "a finished run was changed"
+done
+
+# ---- a stop before the first step ----
+
+late() { # FILE COMMAND...: what one rank does once the file is there
+    until [ -e "$1" ]; do sleep 0.05; done
+    shift && exec "$@"
+}
+export -f late
+catches() { # PROCESS: until it is bpt-train and catches SIGHUP, the last that it sets
+    local left=400 # 20 s
+    until [ "$(cat "/proc/$1/comm" 2>/dev/null)" = bpt-train ] &&
+        [ $((0x$(sed -n 's/^SigCgt:\t*0*//p' "/proc/$1/status") & 1)) -ne 0 ]; do
+        [ $((left--)) -gt 0 ] || die "it catches no signals"
+        sleep 0.05
+    done
+}
+# The first rank waits for the second one in MPI_Init: it is told to stop there.
+for signal in TERM USR1 INT; do
+    for way in "" "--resume auto"; do
+        # shellcheck disable=SC2206 # several words
+        job=("$train" "${good[@]}" --output runs/soon --update sgwu $way)
+        rm -f go
+        start_ranks 1 "${job[@]}" : -np 1 bash -c 'late "$@"' late go "${job[@]}"
+        until first=$(rank_process 1) && [ -n "$first" ]; do sleep 0.05; done
+        catches "$first"
+        kill -s $signal "$first"
+        touch go
+        finish 75
+        says "stopped before the first step, nothing is changed"
+        says "hint: give the same command again"
+        [ "$(grep -c '^bpt-train: ' err)" -eq 1 ] || die "not one line that says it stopped"
+        [ ! -e runs/soon ] || die "it leaves $(find runs/soon)"
+    done
+done
+# From the first moment at which signals are caught on: 75, and the same command goes on.
+for wait in 0 0.05 0.1 0.2 0.4; do
+    start "$train" "${good[@]}" --epochs 100000 --output runs/moment --resume auto
+    catches "$pid"
+    sleep $wait
+    kill -s TERM "$pid"
+    finish 75
+done
+run 0 "$train" "${good[@]}" --output runs/one-epoch
+rm -rf runs/moment
+start "$train" "${good[@]}" --output runs/moment --resume auto
+catches "$pid"
+kill -s TERM "$pid"
+finish 75
+run 0 "$train" "${good[@]}" --output runs/moment --resume auto
+same_weights runs/one-epoch runs/moment
+
+# What has nothing to save ends by the signal, as it is used to.
+start "$train" --model tiny.yaml --bench 1000000 --threads 1
+await out '"step": 2'
+kill -s TERM "$pid"
+finish 143

@@ -1,0 +1,64 @@
+/* The folder of a job's run: what may be there, when it changes, and whose it is. Nothing in it
+ * changes before all that can be refused has been looked at. */
+#include "base/log.h"
+#include "base/memory.h"
+#include "tools/train/checkpoint.h"
+#include "tools/train/job_parts.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bpt_status refuse_force(const char *output) {
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "--force would remove %s, which --resume goes on from", output);
+    bpt_hint("leave out --force to go on, or --resume to start anew");
+    return status;
+}
+
+/* Rank 0. What may be there depends on what is asked for. */
+static bpt_status open_first(bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    const bool automatic = o->resume && strcmp(o->resume, "auto") == 0;
+    const bool goes_on = automatic || (o->resume && bpt_run_folder_holds(o->output, o->resume));
+    if (goes_on && o->force) return refuse_force(o->output);
+    if (o->resume && !automatic) BPT_TRY(bpt_checkpoint_expect(o->resume));
+    job->finished = automatic && bpt_run_folder_finished(o->output);
+    if (job->finished) return BPT_OK;
+    const bpt_run_folder_mode start = o->force ? BPT_RUN_REPLACE : BPT_RUN_NEW;
+    BPT_TRY(bpt_run_folder_open(o->output, goes_on ? BPT_RUN_GO_ON : start, &job->run));
+    /* Again: it may have come to its end before it was locked. */
+    job->finished = automatic && bpt_run_folder_finished(o->output);
+    return BPT_OK;
+}
+
+bpt_status bpt__job_open_run(bpt_job *job) {
+    BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? open_first(job) : BPT_OK));
+    BPT_TRY(bpt_comm_broadcast(job->comm, 0, &job->finished, sizeof job->finished));
+    if (job->finished) return BPT_OK;
+    const bool joins = job->rank != 0;
+    return bpt_comm_agree(job->comm,
+                          joins ? bpt_run_folder_open(job->options->output, BPT_RUN_JOIN, &job->run)
+                                : BPT_OK);
+}
+
+static bpt_status begin_first(const bpt_job *job, bool anew) {
+    bpt_train_options repeat = *job->options;
+    /* Whoever repeats the run does not mean to lose this one, nor its trace. */
+    repeat.force = false;
+    repeat.trace = repeat.trace_steps = NULL;
+    return bpt_run_folder_begin(job->run, anew, &bpt_train_command, &repeat);
+}
+
+static bpt_status open_log(const bpt_job *job) {
+    char name[32], *path;
+    snprintf(name, sizeof name, "log.rank-%u.txt", job->rank);
+    BPT_TRY(bpt_run_folder_entry(job->run, name, &path));
+    const bpt_status status = bpt_log_file(path);
+    bpt_free(path);
+    return status;
+}
+
+bpt_status bpt__job_begin_run(bpt_job *job, bool anew) {
+    BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, anew) : BPT_OK));
+    return bpt_comm_agree(job->comm, open_log(job));
+}

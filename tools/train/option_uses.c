@@ -1,0 +1,231 @@
+#include "tools/train/option_uses.h"
+
+#include "base/log.h"
+#include "inner/optimizer.h"
+#include "inner/schedule.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What decides whether an option counts. */
+typedef enum { BY_TASK, BY_TRACE, BY_OPTIMIZER, BY_SCHEDULE, BY_UPDATE, BY_PARTITION } chooser;
+
+/* An option that only some choices use. */
+typedef struct {
+    const char *option;
+    chooser by;
+    const char *users; /* words of chosen(), each between spaces */
+} dependent;
+
+/* Of each option the row of the task comes first: what a task does not use needs no other reason.
+ */
+static const dependent dependents[] = {
+    {"train-split", BY_TASK, " train dry-run replay "},
+    {"test-split", BY_TASK, " train dry-run "},
+    {"output", BY_TASK, " train dry-run "},
+    {"force", BY_TASK, " train dry-run "},
+    {"input-size", BY_TASK, " train dry-run bench "},
+    {"classes", BY_TASK, " train dry-run bench "},
+    {"epochs", BY_TASK, " train dry-run replay "},
+    {"augment", BY_TASK, " train dry-run replay "},
+    {"lr", BY_TASK, " train dry-run replay "},
+    {"lr-scale", BY_TASK, " train dry-run replay "},
+    {"schedule", BY_TASK, " train dry-run replay "},
+    {"warmup-epochs", BY_TASK, " train dry-run replay "},
+    {"lr-step-size", BY_TASK, " train dry-run replay "},
+    {"milestones", BY_TASK, " train dry-run replay "},
+    {"lr-step-factor", BY_TASK, " train dry-run replay "},
+    {"pct-start", BY_TASK, " train dry-run replay "},
+    {"div-factor", BY_TASK, " train dry-run replay "},
+    {"final-div-factor", BY_TASK, " train dry-run replay "},
+    {"power", BY_TASK, " train dry-run replay "},
+    {"update", BY_TASK, " train dry-run "},
+    {"partition", BY_TASK, " train dry-run replay "},
+    {"idpa-rounds", BY_TASK, " train dry-run replay "},
+    {"sync-every", BY_TASK, " train dry-run replay "},
+    {"max-staleness", BY_TASK, " train dry-run replay "},
+    {"threads", BY_TASK, " train dry-run bench "},
+    {"policy", BY_TASK, " train dry-run bench "},
+    {"loader-threads", BY_TASK, " train dry-run "},
+    {"prefetch", BY_TASK, " train dry-run "},
+    {"eval-every", BY_TASK, " train dry-run "},
+    {"checkpoint-every", BY_TASK, " train dry-run "},
+    {"checkpoint-keep", BY_TASK, " train dry-run "},
+    {"resume", BY_TASK, " train dry-run "},
+    {"bench", BY_TASK, " train dry-run bench "},
+    {"dry-run", BY_TASK, " train dry-run "},
+    {"log-interval", BY_TASK, " train dry-run replay "},
+
+    {"trace-steps", BY_TRACE, " traced "},
+
+    {"momentum", BY_OPTIMIZER, " sgd lars "},
+    {"nesterov", BY_OPTIMIZER, " sgd "},
+    {"beta1", BY_OPTIMIZER, " adamw "},
+    {"beta2", BY_OPTIMIZER, " adamw "},
+    {"adam-eps", BY_OPTIMIZER, " adamw "},
+    {"lars-eta", BY_OPTIMIZER, " lars "},
+
+    {"lr-step-size", BY_SCHEDULE, " step "},
+    {"milestones", BY_SCHEDULE, " multistep "},
+    {"lr-step-factor", BY_SCHEDULE, " step multistep "},
+    {"pct-start", BY_SCHEDULE, " onecycle "},
+    {"div-factor", BY_SCHEDULE, " onecycle "},
+    {"final-div-factor", BY_SCHEDULE, " onecycle "},
+    {"power", BY_SCHEDULE, " polynomial "},
+
+    /* under auto the number of ranks decides: bpt_option_uses_warn_ranks() */
+    {"lr-scale", BY_UPDATE, " agwu sgwu auto "},
+    {"sync-every", BY_UPDATE, " agwu sgwu auto "},
+    {"idpa-rounds", BY_UPDATE, " agwu sgwu auto "},
+    {"max-staleness", BY_UPDATE, " agwu auto "},
+
+    {"idpa-rounds", BY_PARTITION, " idpa auto "},
+};
+
+enum { N_DEPENDENTS = sizeof dependents / sizeof *dependents };
+
+/* ---- what is chosen ---- */
+
+static const char *task_of(const bpt_train_options *o) {
+    return o->replay ? "replay" : o->bench ? "bench" : o->dry_run ? "dry-run" : "train";
+}
+
+static const char *chosen(const bpt_train_options *o, chooser by) {
+    switch (by) {
+    case BY_TASK:
+        return task_of(o);
+    case BY_TRACE:
+        return o->trace ? "traced" : "untraced";
+    case BY_OPTIMIZER:
+        return bpt_optimizer_at((size_t)o->optimizer)->name;
+    case BY_SCHEDULE:
+        return bpt_schedule_kind_at((size_t)o->schedule)->name;
+    case BY_UPDATE:
+        return bpt_update_choice_name((bpt_update_choice)o->update);
+    case BY_PARTITION:
+        return bpt_partition_choice_name((bpt_partition_choice)o->partition);
+    }
+    return "";
+}
+
+static const char *const flags[] = {[BY_OPTIMIZER] = "optimizer",
+                                    [BY_SCHEDULE] = "schedule",
+                                    [BY_UPDATE] = "update",
+                                    [BY_PARTITION] = "partition"};
+
+/* "by --optimizer sgd", behind "not used". */
+static void describe(const bpt_train_options *o, chooser by, char *text, size_t size) {
+    if (by == BY_TASK)
+        snprintf(text, size, "by --%s", task_of(o));
+    else if (by == BY_TRACE)
+        snprintf(text, size, "without --trace");
+    else
+        snprintf(text, size, "by --%s %s", flags[by], chosen(o, by));
+}
+
+static bool is_user(const dependent *d, const char *word) {
+    char spaced[24];
+    snprintf(spaced, sizeof spaced, " %s ", word);
+    return strstr(d->users, spaced) != NULL;
+}
+
+/* A replay takes its learning from the run: what stands beside it is judged by its task alone. */
+static bool is_idle(const bpt_train_options *o, const dependent *d) {
+    if (o->replay && d->by != BY_TASK) return false;
+    return !is_user(d, chosen(o, d->by));
+}
+
+/* Whether an earlier row says so already. */
+static bool is_known_idle(const bpt_train_options *o, const dependent *d) {
+    for (const dependent *other = dependents; other != d; other++)
+        if (strcmp(other->option, d->option) == 0 && is_idle(o, other)) return true;
+    return false;
+}
+
+/* ---- on the command line ---- */
+
+static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
+    char reason[64];
+    describe(o, d->by, reason, sizeof reason);
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is not used %s", d->option, reason);
+    const int first = (int)strcspn(d->users + 1, " ");
+    if (d->by == BY_TASK)
+        bpt_hint("leave it out, or --%s", task_of(o));
+    else if (d->by == BY_TRACE)
+        bpt_hint("leave it out, or give --trace FILE");
+    else
+        bpt_hint("leave it out, or choose --%s %.*s", flags[d->by], first, d->users + 1);
+    return status;
+}
+
+bpt_status bpt_option_uses_check(const bpt_train_options *o, const bpt_option_set *set) {
+    for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++)
+        if (bpt_option_where(set, d->option) == BPT_SOURCE_COMMAND_LINE && is_idle(o, d))
+            return refuse(o, d);
+    return BPT_OK;
+}
+
+/* ---- in a file ---- */
+
+/* Names of options, for a message. */
+typedef struct {
+    char text[300];
+    size_t length;
+    int n;
+} name_list;
+
+static void add_name(name_list *list, const char *prefix, const char *name) {
+    if (list->length < sizeof list->text)
+        list->length +=
+            (size_t)snprintf(list->text + list->length, sizeof list->text - list->length, "%s%s%s",
+                             list->n ? ", " : "", prefix, name);
+    list->n++;
+}
+
+static bool is_set(const bpt_train_options *o, const char *option) {
+    return !bpt_option_is_default(&bpt_train_command, option, o);
+}
+
+void bpt_option_uses_warn(const bpt_train_options *o, const bpt_option_set *set) {
+    for (int by = BY_TASK; by <= BY_PARTITION; by++) {
+        name_list list = {0};
+        char reason[64];
+        for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++)
+            if ((int)d->by == by && bpt_option_where(set, d->option) == BPT_SOURCE_FILE &&
+                is_set(o, d->option) && is_idle(o, d) && !is_known_idle(o, d))
+                add_name(&list, "", d->option);
+        describe(o, (chooser)by, reason, sizeof reason);
+        if (list.n)
+            bpt_warn("%s in the configuration %s not used %s", list.text,
+                     list.n == 1 ? "is" : "are", reason);
+    }
+}
+
+/* ---- by the number of ranks ---- */
+
+bpt_update_choice bpt_update_resolve(bpt_update_choice update, uint32_t n_ranks) {
+    if (update != BPT_UPDATE_AUTO) return update;
+    return n_ranks == 1 ? BPT_UPDATE_LOCAL : BPT_UPDATE_AGWU;
+}
+
+/* Somebody wants it: a file that a run has written names all options with their defaults. */
+static bool is_wanted(const bpt_train_options *o, const bpt_option_set *set, const char *option) {
+    const bpt_option_source source = bpt_option_where(set, option);
+    return source == BPT_SOURCE_COMMAND_LINE || (source == BPT_SOURCE_FILE && is_set(o, option));
+}
+
+void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set *set,
+                                uint32_t n_ranks) {
+    const bpt_update_choice update = bpt_update_resolve((bpt_update_choice)o->update, n_ranks);
+    const bool alone = n_ranks == 1 && update == BPT_UPDATE_AGWU;
+    name_list list = {0};
+    for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++) {
+        if (d->by != BY_UPDATE || is_idle(o, d) || !is_wanted(o, set, d->option)) continue;
+        if (!is_user(d, bpt_update_choice_name(update)) ||
+            (alone && strcmp(d->option, "max-staleness") == 0))
+            add_name(&list, "--", d->option);
+    }
+    if (list.n)
+        bpt_warn("%s: without effect on %u rank%s, where --update is %s", list.text, n_ranks,
+                 n_ranks == 1 ? "" : "s", bpt_update_choice_name(update));
+}

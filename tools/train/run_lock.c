@@ -1,0 +1,93 @@
+#include "tools/train/run_lock.h"
+
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+struct bpt_run_lock {
+    char *path;
+    int fd;
+};
+
+static bpt_status refuse(const char *run, int fd) {
+    char holder[200] = "";
+    if (pread(fd, holder, sizeof holder - 1, 0) < 0) holder[0] = '\0';
+    holder[strcspn(holder, "\n")] = '\0';
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "another bpt-train writes to the run folder %s: %s", run,
+                 holder[0] ? holder : "a process that has not said which");
+    bpt_hint("wait for its end or stop it, or name another --output");
+    return status;
+}
+
+/* The one who had the lock may have removed the file between open() and flock(). */
+static bool is_still_there(int fd, const char *path) {
+    struct stat mine, there;
+    return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
+           mine.st_dev == there.st_dev;
+}
+
+static void say_who(int fd) {
+    char host[65] = "", utc[32], line[160];
+    if (gethostname(host, sizeof host - 1) != 0) strcpy(host, "?");
+    bpt_clock_utc(utc, sizeof utc);
+    const int length =
+        snprintf(line, sizeof line, "process %ld on %s since %s\n", (long)getpid(), host, utc);
+    /* The lock holds without it. */
+    if (ftruncate(fd, 0) != 0 || write(fd, line, (size_t)length) != length || fsync(fd) != 0)
+        bpt_debug("the lock file does not say whose it is: %s", strerror(errno));
+}
+
+/* @param[out] again the file is gone */
+static bpt_status try_lock(const char *run, const char *path, int *fd, bool *again) {
+    *again = false;
+    *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (*fd < 0) return bpt_fail_write(errno, "open", path);
+    bpt_status status = BPT_OK;
+    if (flock(*fd, LOCK_EX | LOCK_NB) == 0)
+        *again = !is_still_there(*fd, path);
+    else if (errno == EWOULDBLOCK)
+        status = refuse(run, *fd);
+    else
+        bpt_warn("%s cannot be locked (%s): nothing keeps a second bpt-train out of it", run,
+                 strerror(errno));
+    if (status != BPT_OK || *again) close(*fd);
+    return status;
+}
+
+bpt_status bpt_run_lock_take(const char *run, bpt_run_lock **out) {
+    bpt_run_lock *lock;
+    bpt_status status;
+    bool again = true;
+    BPT_TRY(BPT_NEW("run lock", 1, &lock));
+    BPT_TRY_GOTO(status, bpt_strf(&lock->path, "%s/" BPT_RUN_LOCK_NAME, run), err_free);
+    while (again) BPT_TRY_GOTO(status, try_lock(run, lock->path, &lock->fd, &again), err_path);
+    say_who(lock->fd);
+    *out = lock;
+    return BPT_OK;
+err_path:
+    bpt_free(lock->path);
+err_free:
+    bpt_free(lock);
+    return status;
+}
+
+void bpt_run_lock_release(bpt_run_lock *lock) {
+    if (!lock) return;
+    /* While it is held: whoever opens the file now finds it gone once he has the lock. Where
+     * somebody has removed it and another job has made it anew, it is that job's. */
+    if (is_still_there(lock->fd, lock->path)) (void)unlink(lock->path);
+    close(lock->fd);
+    bpt_free(lock->path);
+    bpt_free(lock);
+}

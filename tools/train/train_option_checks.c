@@ -1,0 +1,101 @@
+/* Which options of bpt-train are missing, and which cannot go together. Those that would do nothing
+ * beside others are in option_uses.c. */
+#include "scheduler/policy.h"
+#include "tools/train/learning_options.h"
+#include "tools/train/option_uses.h"
+#include "tools/train/train_options.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static bpt_status missing(const char *name, const char *hint) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", name);
+    bpt_hint("%s; `bpt-train --help` lists all options", hint);
+    return status;
+}
+
+/* Whether the work needs no dataset. */
+static bool is_made_up(const bpt_train_options *o) {
+    return o->bench || o->dry_run;
+}
+
+static bpt_status check_required(const bpt_train_options *o) {
+    if (!o->model) return missing("model", "e.g. --model lenet");
+    if (is_made_up(o)) return BPT_OK;
+    if (!o->data) return missing("data", "name a dataset made by bpt-ingest");
+    if (!o->output) return missing("output", "name a new folder, e.g. runs/first");
+    return BPT_OK;
+}
+
+static bpt_status check_shape(const bpt_train_options *o) {
+    const bool given = o->input_size[0] || o->input_size[1] || o->classes;
+    if (!given || (is_made_up(o) && !o->data)) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "--input-size and --classes go with --bench or --dry-run and without --data: a "
+                 "dataset decides them");
+    bpt_hint(is_made_up(o) ? "leave out --data for another shape"
+                           : "leave them out; --bench 20 measures speed with any shape");
+    return status;
+}
+
+/* Takes one number, digits alone and at least 1, off the text. @return whether there was one */
+static bool parse_step(const char **text, uint64_t *step) {
+    char *end;
+    if (**text < '0' || **text > '9') return false;
+    errno = 0;
+    *step = strtoull(*text, &end, 10);
+    *text = end;
+    return errno == 0 && *step >= 1;
+}
+
+bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last) {
+    const char *text = o->trace_steps;
+    if (parse_step(&text, first) && *text++ == '-' && parse_step(&text, last) && !*text &&
+        *first <= *last)
+        return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "option --trace-steps: '%s' is no range of steps", o->trace_steps);
+    bpt_hint("first and last step, from 1, e.g. --trace-steps 11-20");
+    return status;
+}
+
+bpt_augment bpt_train_augment(const bpt_train_options *o) {
+    bpt_augment augment = {.n = 0};
+    bpt_augment_parse(o->augment, &augment);
+    return augment;
+}
+
+static bpt_status check_trace(const bpt_train_options *o) {
+    uint64_t first, last;
+    BPT_TRY(bpt_train_trace_steps(o, &first, &last));
+    if (!o->trace || !(o->replay || o->dry_run)) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--trace goes with training and with --bench");
+    bpt_hint("leave out --trace, or %s", o->replay ? "--replay" : "--dry-run");
+    return status;
+}
+
+static bpt_status check_partition(const bpt_train_options *o) {
+    const bool even = o->update == BPT_UPDATE_ALLREDUCE || o->update == BPT_UPDATE_LOCAL;
+    if (!even || o->partition != BPT_PARTITION_IDPA) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "%s and takes no --partition idpa",
+                                       o->update == BPT_UPDATE_LOCAL
+                                           ? "--update local trains on one rank with all the data"
+                                           : "--update allreduce cuts every batch evenly");
+    bpt_hint("use --update agwu for shares by measured speed");
+    return status;
+}
+
+bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
+    const bpt_policy *policy;
+    bpt_augment augment;
+    BPT_TRY(bpt_policy_find(o->policy, &policy));
+    BPT_TRY(bpt_augment_parse(o->augment, &augment));
+    BPT_TRY(bpt_option_uses_check(o, set));
+    BPT_TRY(check_trace(o));
+    if (o->replay) return BPT_OK;
+    BPT_TRY(check_required(o));
+    BPT_TRY(check_shape(o));
+    BPT_TRY(bpt_learning_options_check(o, set));
+    return o->bench ? BPT_OK : check_partition(o);
+}
