@@ -19,9 +19,10 @@ typedef struct {
 static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, unsigned *on_host,
                               unsigned *sharing) {
     const char *here = bpt_comm_host(comm, bpt_comm_rank(comm));
-    affinity *all;
-    BPT_TRY(BPT_NEW("affinities", bpt_comm_size(comm), &all));
-    const bpt_status status = bpt_comm_allgather(comm, mine, sizeof *mine, all);
+    affinity *all = NULL;
+    bpt_status status = BPT_NEW("affinities", bpt_comm_size(comm), &all);
+    status = bpt_comm_agree(comm, status);
+    if (status == BPT_OK) status = bpt_comm_allgather(comm, mine, sizeof *mine, all);
     *on_host = *sharing = 0;
     for (uint32_t r = 0; status == BPT_OK && r < bpt_comm_size(comm); r++) {
         if (strcmp(bpt_comm_host(comm, r), here) != 0) continue;

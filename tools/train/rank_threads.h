@@ -12,7 +12,7 @@
  * @param wanted 0: the cores that the rank may use, shared with the ranks that may use the same
  * ones
  * @param[out] chosen at least 1
- * @return BPT_OK, BPT_ENOMEM, BPT_ECOMM */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen);
 
 /** @return a guess of speed, comparable between machines: threads x clock rate in GHz */
