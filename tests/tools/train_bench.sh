@@ -46,6 +46,20 @@ says 'memory of a rank, with 32 samples a step:' out
 run 0 "$train" --data data --model lenet --dry-run --output runs/x
 [ "$(ls)" = "$(printf '%s\n' data err out tiny.yaml)" ] || die "--dry-run leaves something: $(ls)"
 fails_well 3 "$train" --data nowhere --model lenet --dry-run
+# What the run would refuse for the dataset's sake.
+dry=("$train" --data data --model tiny.yaml --dry-run)
+for wrong in "--train-split nosuch" "--test-split nosuch"; do
+    # shellcheck disable=SC2086 # several words
+    fails_well 3 "${dry[@]}" $wrong
+    says nosuch
+done
+fails_well 2 "${dry[@]}" --augment crop=400
+says crop
+fails_well 2 "${dry[@]}" --batch-size 60000
+says 'batch-size 60000: a step of 1 rank takes 60000 samples'
+fails_well 2 ranks 2 "${dry[@]}" --batch-size 1 --idpa-rounds 64
+says '100 samples in 64 rounds leave some of 2 ranks without any'
+[ ! -s out ] || die "a plan of what is refused"
 
 plan() { # KEY: bytes in the table of --dry-run
     sed -nE "s/^  $1 +([0-9]+) +[0-9.]+ MB\$/\1/p" out

@@ -4,6 +4,13 @@
 #include "tools/train/memory_plan.h"
 #include "tools/train/train_model.h"
 
+/* With a dataset whatever the run would refuse for its sake is refused here. */
+static bpt_status open_model(bpt_job *job) {
+    if (!job->options->data) return bpt_train_load_model(job->options, &job->model);
+    BPT_TRY(bpt__job_open_data(job));
+    return bpt__job_load_model(job);
+}
+
 bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks) {
     bpt_job job = {
         .options = o,
@@ -13,8 +20,8 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks) {
     };
     bpt_memory_plan plan;
     BPT_TRY(bpt__job_choose(&job));
-    BPT_TRY(bpt_train_load_model(o, &job.model));
-    const bpt_status status = bpt_memory_plan_make(&job, &plan);
+    bpt_status status = open_model(&job);
+    if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {
         bpt_options_print(&bpt_train_command, o, stdout);
         printf("\n");
@@ -23,5 +30,6 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks) {
         bpt_memory_plan_print(&plan, stdout);
     }
     bpt_model_free(job.model);
+    bpt_dataset_close(job.dataset);
     return status;
 }

@@ -115,5 +115,7 @@ bpt_status bpt__job_choose_lengths(bpt_job *job) {
     const double eval_every = round(o->eval_every * (double)job->epoch_samples);
     job->eval_every = o->eval_every > 0 ? (uint64_t)fmax(eval_every, 1.0) : 0;
     job->checkpoint_every = (uint64_t)o->checkpoint_every * job->batch_all;
-    return check_batch(job);
+    BPT_TRY(check_batch(job));
+    const uint32_t rounds = bpt_job_rounds(job);
+    return rounds ? bpt_partition_check(job->epoch_samples, job->n_ranks, rounds) : BPT_OK;
 }
