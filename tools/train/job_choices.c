@@ -14,17 +14,7 @@ static bpt_status choose_modes(bpt_job *job) {
         bpt_hint("choose --update agwu, sgwu or allreduce");
         return status;
     }
-    job->partition = (bpt_partition_choice)o->partition;
-    if (job->partition == BPT_PARTITION_AUTO)
-        job->partition = job->update == BPT_UPDATE_ALLREDUCE || job->update == BPT_UPDATE_LOCAL
-                             ? BPT_PARTITION_EVEN
-                             : BPT_PARTITION_IDPA;
-    if (job->update == BPT_UPDATE_LOCAL && job->partition == BPT_PARTITION_IDPA) {
-        const bpt_status status = bpt_fail(
-            BPT_EUSAGE, "--partition idpa shares the data out among ranks, this job has one");
-        bpt_hint("leave it out: on several ranks it is the default under agwu and sgwu");
-        return status;
-    }
+    job->partition = bpt_partition_resolve((bpt_partition_choice)o->partition, job->update);
     return BPT_OK;
 }
 
