@@ -76,8 +76,8 @@ static bool is_first_of_launch(void) {
     return !rank || strcmp(rank, "0") == 0;
 }
 
-static uint32_t ranks_of_launch(void) {
-    const char *size = getenv("OMPI_COMM_WORLD_SIZE");
+static uint32_t count_of_launch(const char *variable) {
+    const char *size = getenv(variable);
     const unsigned long n = size ? strtoul(size, NULL, 10) : 1;
     return n >= 1 && n <= UINT32_MAX ? (uint32_t)n : 1;
 }
@@ -85,8 +85,9 @@ static uint32_t ranks_of_launch(void) {
 /* All ranks would print the same. */
 static bpt_status dry_run(const bpt_train_options *options, const bpt_option_set *set) {
     if (!is_first_of_launch()) return BPT_OK;
-    bpt_option_uses_warn_ranks(options, set, ranks_of_launch());
-    return bpt_train_dry_run(options, ranks_of_launch());
+    const uint32_t n_ranks = count_of_launch("OMPI_COMM_WORLD_SIZE");
+    bpt_option_uses_warn_ranks(options, set, n_ranks);
+    return bpt_train_dry_run(options, n_ranks, count_of_launch("OMPI_COMM_WORLD_LOCAL_SIZE"));
 }
 
 static bpt_status check_options(int argc, char **argv, bpt_train_options *options,

@@ -85,6 +85,15 @@ run 0 "$train" --model tiny.yaml --dry-run --batch-size 32 --threads 1 --augment
 run 0 ranks 2 "$train" --model tiny.yaml --dry-run
 [ "$(grep -c '^memory of a rank' out)" -eq 1 ] || die "each rank prints the plan"
 [ "$(plan exchange)" -gt $((3 * weights - 1)) ] || die "no exchange on two ranks"
+# Ranks of a host share its cores: 4 of 8 that hwloc is told of have 2 each.
+HWLOC_SYNTHETIC="core:8 pu:1" run 0 ranks 4 "$train" --model tiny.yaml --dry-run
+cp out shared
+run 0 ranks 4 "$train" --model tiny.yaml --dry-run --threads 2
+cut_threads() { grep -v '^threads: ' "$1"; }
+[ "$(cut_threads out)" = "$(cut_threads shared)" ] || die "--dry-run plans other threads than the run has"
+run 0 ranks 4 "$train" --model tiny.yaml --dry-run --threads 8
+[ "$(cut_threads out)" != "$(cut_threads shared)" ] || die "the plan does not depend on threads"
+rm shared
 run 0 "$train" --model lenet --dry-run --input-size 40 44 --classes 7
 says '1x40x44' out
 run 0 "$train" --model lenet --dry-run --input-size 0x44

@@ -2,6 +2,7 @@
 
 #include "tools/train/job_parts.h"
 #include "tools/train/memory_plan.h"
+#include "tools/train/rank_threads.h"
 #include "tools/train/train_model.h"
 
 /* With a dataset whatever the run would refuse for its sake is refused here. */
@@ -11,12 +12,12 @@ static bpt_status open_model(bpt_job *job) {
     return bpt__job_load_model(job);
 }
 
-bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks) {
+bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint32_t on_host) {
     bpt_job job = {
         .options = o,
         .rank = n_ranks - 1, /* of shares that are not quite equal the last is the largest */
         .n_ranks = n_ranks,
-        .n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores(),
+        .n_threads = bpt_rank_threads_expected((unsigned)o->threads, on_host),
     };
     bpt_memory_plan plan;
     BPT_TRY(bpt__job_choose(&job));
