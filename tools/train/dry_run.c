@@ -14,7 +14,9 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks) {
     bpt_memory_plan plan;
     BPT_TRY(bpt__job_choose(&job));
     BPT_TRY(bpt_train_load_model(o, &job.model));
-    const bpt_status status = bpt_memory_plan_make(&job, &plan);
+    const bpt_augment augment = bpt_train_augment(o);
+    bpt_status status = bpt_augment_check(&augment, job.model->input.h, job.model->input.w);
+    if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {
         bpt_options_print(&bpt_train_command, o, stdout);
         printf("\n");
