@@ -182,8 +182,14 @@ bool bpt__option_is_default(const bpt_option *o, const void *field) {
         [BPT_OPTION_PAIR] = 2 * sizeof(int64_t),
         [BPT_OPTION_LIST] = BPT_OPTION_LIST_MAX * sizeof(int64_t),
     };
-    int64_t fallback[BPT_OPTION_LIST_MAX]; /* room for a field of any type */
-    bpt__option_clear(o, fallback);
-    if (o->value && bpt__option_parse(o, o->value, fallback) != BPT_OK) return false;
-    return memcmp(field, fallback, sizes[o->type]) == 0;
+    union { /* a field of any type but text */
+        bool flag;
+        int64_t numbers[BPT_OPTION_LIST_MAX];
+        uint64_t size;
+        double real;
+        int choice;
+    } fallback;
+    bpt__option_clear(o, &fallback);
+    if (o->value && bpt__option_parse(o, o->value, &fallback) != BPT_OK) return false;
+    return memcmp(field, &fallback, sizes[o->type]) == 0;
 }

@@ -164,10 +164,13 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
 
 size_t bpt_loader_bytes(const bpt_loader_options *o, size_t values) {
     const size_t entries = (size_t)o->depth * o->batch;
-    size_t bytes; /* of a record: pixels, label, index */
+    const size_t n_images = o->augment.n ? (size_t)2 * o->n_threads : 0;
+    size_t bytes, scratch; /* first of a record: pixels, label, index, pass */
     if (__builtin_mul_overflow(values, sizeof(float), &bytes) ||
-        __builtin_add_overflow(bytes, sizeof(int32_t) + sizeof(uint32_t), &bytes) ||
-        __builtin_mul_overflow(bytes, entries, &bytes))
+        __builtin_add_overflow(bytes, sizeof(int32_t) + 2 * sizeof(uint32_t), &bytes) ||
+        __builtin_mul_overflow(bytes, entries, &bytes) ||
+        __builtin_mul_overflow(values, n_images, &scratch) ||
+        __builtin_add_overflow(bytes, scratch, &bytes))
         return SIZE_MAX;
     return bytes;
 }

@@ -45,7 +45,7 @@ typedef struct bpt_batch {
 } bpt_batch;
 
 /** @param values C*H*W
- * @return bytes of a loader's batches; SIZE_MAX where no size_t can tell */
+ * @return bytes of a loader's batches and augmented images; SIZE_MAX where no size_t can tell */
 size_t bpt_loader_bytes(const bpt_loader_options *options, size_t values);
 
 /** Starts the threads.

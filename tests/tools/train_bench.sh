@@ -63,13 +63,18 @@ done
 weights=$((4 * (16 * 25 + 16 + 16 * 16 * 9 + 16 + 400 * 10 + 10)))
 [ "$(plan parameters)" -ge "$weights" ] && [ "$(plan parameters)" -lt $((weights + 1024)) ] ||
     die "$(plan parameters) bytes of parameters, not $weights"
-# 4 + 3 batches in flight, each of pixels, labels and indices.
-[ "$(plan batches)" -eq $((7 * 32 * (4 * 28 * 28 + 8))) ] || die "$(plan batches) bytes of batches"
+# 4 + 3 batches in flight, each of pixels, labels, indices and passes; two images a thread to augment.
+batches=$((7 * 32 * (4 * 28 * 28 + 12)))
+[ "$(plan batches)" -eq $batches ] || die "$(plan batches) bytes of batches"
+run 0 "$train" --model tiny.yaml --dry-run --batch-size 32 --threads 1 --augment flip --loader-threads 3
+[ "$(plan batches)" -eq $((batches + 3 * 2 * 28 * 28)) ] || die "$(plan batches) bytes of augmented batches"
 run 0 ranks 2 "$train" --model tiny.yaml --dry-run
 [ "$(grep -c '^memory of a rank' out)" -eq 1 ] || die "each rank prints the plan"
 [ "$(plan exchange)" -gt $((3 * weights - 1)) ] || die "no exchange on two ranks"
 run 0 "$train" --model lenet --dry-run --input-size 40 44 --classes 7
-says '40' out
+says '1x40x44' out
+run 0 "$train" --model lenet --dry-run --input-size 0x44
+says '1x28x44' out
 fails_well 2 "$train" --data data --model lenet --dry-run --input-size 40 44
 # What would never fit is planned in a small part of it.
 python3 - "$train" <<'END' || die "--dry-run takes the memory that it plans"

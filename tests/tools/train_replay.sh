@@ -111,6 +111,13 @@ fails_well 3 "$train" --replay other
 rm other/exchange/updates.rank-1.jsonl
 fails_well 3 "$train" --replay other
 
+# What its configuration says is looked at like any other.
+rm -rf other
+cp -r run other
+sed -i 's/^augment: .*/augment: "crop=2,flop"/' other/config.yaml
+fails_well 2 "$train" --replay other
+says 'there is no augmentation "flop"'
+
 # Other ways of updating leave no such logs.
 run 0 "$train" "${common[@]}" --output local --epochs 0.1
 fails_well 2 "$train" --replay local

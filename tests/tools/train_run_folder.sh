@@ -48,8 +48,24 @@ wait "$pid" 2>/dev/null
 run 0 "$train" "${common[@]}" --epochs 2 --output runs/killed --resume auto
 says "going on from runs/killed/checkpoints/"
 [ ! -e runs/killed/run.lock ] || die "the lock file is left"
-mkdir -p runs/early && touch runs/early/run.lock # killed before it wrote anything
+mkdir -p runs/early && touch runs/early/run.lock runs/early/config.yaml.tmp-1 # killed as it began to write
 run 0 "$train" "${good[@]}" --output runs/early --resume auto
+
+# Where somebody removes the lock file, the next one is another job's: who ends leaves it alone.
+two=("$train" "${common[@]}" --log-interval 1000 --eval-every 0 --epochs 100000 --output runs/two --resume auto)
+start "${two[@]}"
+await runs/two/metrics.jsonl '"event": "start"'
+first=$pid
+rm runs/two/run.lock
+start "${two[@]}"
+await runs/two/run.lock "process $pid on"
+kill -s TERM "$first"
+wait "$first"
+[ $? -eq 75 ] || die "the first of two was not stopped"
+[ -e runs/two/run.lock ] || die "one job removes the lock file of another"
+fails_well 2 "${two[@]}"
+kill -s TERM "$pid"
+finish 75
 
 # ---- what is refused leaves nothing, and changes nothing ----
 
@@ -62,6 +78,7 @@ refused() { # FOLDER COMMAND...: status 2 or 3, and there is no folder
     [ ! -e "$folder" ] || die "left: $(find "$folder")"
 }
 
+name_too_long=$(printf 'x%.0s' {1..300})
 run 0 "$train" "${good[@]}" --output runs/old --checkpoint-every 10
 cp -r runs/old runs/broken
 printf x >>runs/broken/checkpoints/step-00000010/model.safetensors
@@ -70,6 +87,9 @@ cp -r runs/old runs/foreign # weights of another model
 for n in 1 2; do
     both=(ranks $n "$train" "${good[@]}")
     refused new "${both[@]}" --output new/deep/run --trace nowhere/x.json
+    for long in new/deep/$name_too_long new/$name_too_long/run; do
+        refused new "${both[@]}" --output "$long"
+    done
     refused new "${both[@]}" --output new/deep/run --resume runs/broken
     refused new "${both[@]}" --output new/deep/run --resume runs/foreign --model lenet
     mkdir new
@@ -101,8 +121,9 @@ done
 
 # ---- a stop before the first step ----
 
-late() { # SECONDS COMMAND...: what one rank is to wait before
-    sleep "$1" && shift && exec "$@"
+late() { # FILE COMMAND...: what one rank does once the file is there
+    until [ -e "$1" ]; do sleep 0.05; done
+    shift && exec "$@"
 }
 export -f late
 catches() { # PROCESS: until it is bpt-train and catches SIGHUP, the last that it sets
@@ -118,11 +139,12 @@ for signal in TERM USR1 INT; do
     for way in "" "--resume auto"; do
         # shellcheck disable=SC2206 # several words
         job=("$train" "${good[@]}" --output runs/soon --update sgwu $way)
-        start_ranks 1 "${job[@]}" : -np 1 bash -c 'late "$@"' late 4 "${job[@]}"
+        rm -f go
+        start_ranks 1 "${job[@]}" : -np 1 bash -c 'late "$@"' late go "${job[@]}"
         until first=$(rank_process 1) && [ -n "$first" ]; do sleep 0.05; done
         catches "$first"
-        [ -z "$(rank_process 2)" ] || die "signals are caught only once all ranks are there"
         kill -s $signal "$first"
+        touch go
         finish 75
         says "stopped before the first step, nothing is changed"
         says "hint: give the same command again"
@@ -132,7 +154,7 @@ for signal in TERM USR1 INT; do
 done
 # From the first moment at which signals are caught on: 75, and the same command goes on.
 for wait in 0 0.05 0.1 0.2 0.4; do
-    start "$train" "${good[@]}" --epochs 200 --output runs/moment --resume auto
+    start "$train" "${good[@]}" --epochs 100000 --output runs/moment --resume auto
     catches "$pid"
     sleep $wait
     kill -s TERM "$pid"

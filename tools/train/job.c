@@ -89,9 +89,10 @@ static void say_what_starts(const bpt_job *job) {
  * at their first step. One rank is told, all have to know. */
 static bpt_status stop_if_told(bpt_job *job) {
     const bool told = bpt_signals_stop();
-    bool *all, any = false;
-    BPT_TRY(bpt_comm_agree(job->comm, BPT_NEW("who is told to stop", job->n_ranks, &all)));
-    bpt_status status = bpt_comm_allgather(job->comm, &told, sizeof told, all);
+    bool *all = NULL, any = false;
+    bpt_status status = BPT_NEW("who is told to stop", job->n_ranks, &all);
+    status = bpt_comm_agree(job->comm, status);
+    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &told, sizeof told, all);
     for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) any = any || all[r];
     bpt_free(all);
     if (status != BPT_OK || !any) return status;

@@ -16,7 +16,7 @@ bpt_status bpt__job_choose(bpt_job *job);
 bpt_status bpt__job_choose_lengths(bpt_job *job);
 
 /** Opens and locks the run's folder, and leaves what is in it; sets job->finished where there is
- * nothing to do (then the folder is not opened). Collective.
+ * nothing to do (then at most rank 0 has opened it). Collective.
  * @return BPT_OK or an error of the folder, agreed on */
 bpt_status bpt__job_open_run(bpt_job *job);
 

@@ -41,12 +41,12 @@ bpt_status bpt__job_open_run(bpt_job *job) {
                                 : BPT_OK);
 }
 
-static bpt_status write_config(const bpt_job *job) {
+static bpt_status begin_first(const bpt_job *job, bool anew) {
     bpt_train_options repeat = *job->options;
     /* Whoever repeats the run does not mean to lose this one, nor its trace. */
     repeat.force = false;
     repeat.trace = repeat.trace_steps = NULL;
-    return bpt_run_folder_config(job->run, &bpt_train_command, &repeat);
+    return bpt_run_folder_begin(job->run, anew, &bpt_train_command, &repeat);
 }
 
 static bpt_status open_log(const bpt_job *job) {
@@ -59,9 +59,6 @@ static bpt_status open_log(const bpt_job *job) {
 }
 
 bpt_status bpt__job_begin_run(bpt_job *job, bool anew) {
-    bpt_status status = BPT_OK;
-    if (job->rank == 0) status = bpt_run_folder_begin(job->run, anew);
-    if (job->rank == 0 && status == BPT_OK) status = write_config(job);
-    BPT_TRY(bpt_comm_agree(job->comm, status));
+    BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, anew) : BPT_OK));
     return bpt_comm_agree(job->comm, open_log(job));
 }

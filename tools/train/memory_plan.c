@@ -12,7 +12,9 @@ static size_t batch_bytes(const bpt_job *job) {
     const bpt_shape in = job->model->input;
     const bpt_loader_options options = {
         .batch = job->batch,
+        .n_threads = (uint32_t)job->options->loader_threads,
         .depth = (uint32_t)job->options->prefetch + BPT_EVALUATION_DEPTH,
+        .augment = bpt_train_augment(job->options),
     };
     return bpt_loader_bytes(&options, (size_t)(in.c * in.h * in.w));
 }

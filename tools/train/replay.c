@@ -363,6 +363,7 @@ static bpt_status load_options(const char *run, int argc, char **argv, bpt_train
     all[argc] = "--config";
     all[argc + 1] = config;
     status = bpt_options_parse(&bpt_train_command, argc + 2, all, o, &request, set);
+    if (status == BPT_OK) status = bpt_train_options_check(o, *set);
 done:
     bpt_free(all);
     bpt_free(config);

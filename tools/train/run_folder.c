@@ -57,12 +57,18 @@ static bool is_dots(const char *name) {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* A job that was killed early leaves its lock file. */
+/* What a job leaves that was killed before the folder was known as a run: the lock, and a part of
+ * the configuration. */
+static bool is_early(const char *name) {
+    static const char part[] = CONFIG ".tmp-"; /* bpt_file_write() */
+    return strcmp(name, BPT_RUN_LOCK_NAME) == 0 || strncmp(name, part, sizeof part - 1) == 0;
+}
+
 static bool is_empty(const char *path) {
     DIR *dir = opendir(path);
     bool empty = dir != NULL;
     for (const struct dirent *e; empty && (e = readdir(dir));)
-        empty = is_dots(e->d_name) || strcmp(e->d_name, BPT_RUN_LOCK_NAME) == 0;
+        empty = is_dots(e->d_name) || is_early(e->d_name);
     if (dir) closedir(dir);
     return empty;
 }
@@ -108,9 +114,9 @@ static bpt_status open_first(bpt_run_folder *run) {
     BPT_TRY(count_missing(path, &n_missing));
     if (n_missing == 0 && run->mode == BPT_RUN_NEW) return refuse_existing(path);
     if (n_missing == 0 && !is_run(path) && !is_empty(path)) return refuse_stranger(path);
-    if (n_missing > 0) BPT_TRY(bpt_dir_create(path, true));
-    run->n_made = n_missing;
-    return bpt_run_lock_take(path, &run->lock);
+    const bpt_status made = n_missing > 0 ? bpt_dir_create(path, true) : BPT_OK;
+    if (made != BPT_EEXIST) run->n_made = n_missing; /* else somebody was first */
+    return made == BPT_OK ? bpt_run_lock_take(path, &run->lock) : made;
 }
 
 /* What rank 0 has made may take a moment to show on a network file system. */
@@ -154,8 +160,8 @@ static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
     return status;
 }
 
-/* The configuration is the last to go: until then the folder is known as a run. */
-static bpt_status remove_all(const bpt_run_folder *run) {
+/* All but the lock and the configuration, by which the folder is known as a run. */
+static bpt_status remove_run(const bpt_run_folder *run) {
     DIR *dir = opendir(run->path);
     if (!dir) return bpt_fail_write(errno, "list", run->path);
     bpt_status status = BPT_OK;
@@ -164,12 +170,39 @@ static bpt_status remove_all(const bpt_run_folder *run) {
             strcmp(e->d_name, CONFIG) != 0)
             status = remove_entry(run, e->d_name);
     closedir(dir);
-    return status == BPT_OK ? remove_entry(run, CONFIG) : status;
+    return status;
 }
 
-bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew) {
-    if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_all(run));
+static bpt_status write_entry(const bpt_run_folder *run, const char *name, const char *text,
+                              size_t size) {
+    char *path;
+    BPT_TRY(entry(run->path, name, &path));
+    const bpt_status status = bpt_file_write(path, text, size);
+    bpt_free(path);
+    return status;
+}
+
+static bpt_status write_config(const bpt_run_folder *run, const bpt_command *command,
+                               const void *values) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory) return bpt_fail_write(errno, "write", CONFIG);
+    fprintf(memory, "%s; repeat with: %s --config THIS --output NEW\n", signature, command->name);
+    bpt_options_print(command, values, memory);
+    bpt_status status = BPT_OK;
+    if (fclose(memory) != 0) status = bpt_fail(BPT_ENOMEM, "cannot print the configuration");
+    if (status == BPT_OK) status = write_entry(run, CONFIG, text, size);
+    free(text); /* the C library's own memory */
+    return status;
+}
+
+/* From its configuration on the folder is known as a run, also if this job is killed. */
+bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_command *command,
+                                const void *values) {
+    if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
     BPT_TRY(remove_entry(run, SUMMARY));
+    BPT_TRY(write_config(run, command, values));
     if (anew) {
         BPT_TRY(remove_entry(run, METRICS));
         BPT_TRY(remove_entry(run, "exchange"));
@@ -182,19 +215,20 @@ void bpt_run_folder_keep(bpt_run_folder *run) {
     run->kept = true;
 }
 
-/* Takes back what this process made: nothing of value is in it. Errors leave more behind. */
+static bool remove_empty(const char *path) {
+    return rmdir(path) == 0 || !bpt_path_exists(path);
+}
+
+/* Takes back the folders that this process made, once what it put there is gone. They stay where
+ * they hold more by now: another's. */
 static void take_back(const bpt_run_folder *run) {
     char *path;
-    if (bpt_strdup(run->path, &path) != BPT_OK) return;
-    if (run->lock)
-        (void)bpt_dir_remove(path);
-    else
-        (void)rmdir(path); /* nobody's, or by now another's */
+    if (!remove_empty(run->path) || bpt_strdup(run->path, &path) != BPT_OK) return;
     for (size_t n = run->n_made - 1, length = strlen(path); n > 0; n--) {
         while (length > 1 && path[length - 1] == '/') length--;
         while (length > 1 && path[length - 1] != '/') length--;
         path[length] = '\0';
-        if (rmdir(path) != 0) break; /* it holds more than this run by now */
+        if (!remove_empty(path)) break;
     }
     bpt_free(path);
 }
@@ -204,8 +238,11 @@ void bpt_run_folder_close(bpt_run_folder *run) {
     bpt_error error;
     bpt_error_get(&error); /* the reason for which a folder is taken back */
     if (run->metrics) fclose(run->metrics);
-    if (run->n_made && !run->kept) take_back(run);
+    const bool made_in_vain = run->n_made && !run->kept;
+    /* The lock is the last to go: until then nobody else begins to write here. */
+    if (made_in_vain && run->lock && remove_run(run) == BPT_OK) (void)remove_entry(run, CONFIG);
     bpt_run_lock_release(run->lock);
+    if (made_in_vain) take_back(run);
     (void)bpt_error_put(&error);
     bpt_free(run->path);
     bpt_free(run);
@@ -227,30 +264,6 @@ const char *bpt_run_folder_path(const bpt_run_folder *run) {
 
 bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, char **out) {
     return entry(run->path, name, out);
-}
-
-static bpt_status write_entry(const bpt_run_folder *run, const char *name, const char *text,
-                              size_t size) {
-    char *path;
-    BPT_TRY(entry(run->path, name, &path));
-    const bpt_status status = bpt_file_write(path, text, size);
-    bpt_free(path);
-    return status;
-}
-
-bpt_status bpt_run_folder_config(const bpt_run_folder *run, const bpt_command *command,
-                                 const void *values) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory) return bpt_fail_write(errno, "write", CONFIG);
-    fprintf(memory, "%s; repeat with: %s --config THIS --output NEW\n", signature, command->name);
-    bpt_options_print(command, values, memory);
-    bpt_status status = BPT_OK;
-    if (fclose(memory) != 0) status = bpt_fail(BPT_ENOMEM, "cannot print the configuration");
-    if (status == BPT_OK) status = write_entry(run, CONFIG, text, size);
-    free(text); /* the C library's own memory */
-    return status;
 }
 
 bool bpt_run_folder_finished(const char *path) {

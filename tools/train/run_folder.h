@@ -32,11 +32,13 @@ typedef enum bpt_run_folder_mode {
  *         on this host), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM; on error what was made is gone again */
 bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **run);
 
-/** Rank 0: makes room for what the run will write: removes the run that is replaced, the summary of
- * one that goes on, and subfolders that are missing are made.
+/** Rank 0: makes room for what the run will write: removes the run that is replaced and the summary
+ * of one that goes on, writes config.yaml, and makes subfolders that are missing.
  * @param anew also removes what an attempt without a checkpoint left: metrics and logs
+ * @param values the options of @p command
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew);
+bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_command *command,
+                                const void *values);
 
 /** From here on there is something of value in the folder. */
 void bpt_run_folder_keep(bpt_run_folder *run);
@@ -55,10 +57,6 @@ bool bpt_run_folder_finished(const char *path);
 
 /** @return the path of an entry, "<run>/<name>"; caller owns *out, bpt_free() */
 bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, char **out);
-
-/** Writes config.yaml. @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_run_folder_config(const bpt_run_folder *run, const bpt_command *command,
-                                 const void *values);
 
 /** Appends one finished JSON text as a line to metrics.jsonl; flushed to the file system at once. A
  * line that an earlier process left half-written is removed first.

@@ -84,8 +84,9 @@ err_free:
 
 void bpt_run_lock_release(bpt_run_lock *lock) {
     if (!lock) return;
-    /* While it is held: whoever opens the file now finds it gone once he has the lock. */
-    (void)unlink(lock->path);
+    /* While it is held: whoever opens the file now finds it gone once he has the lock. Where
+     * somebody has removed it and another job has made it anew, it is that job's. */
+    if (is_still_there(lock->fd, lock->path)) (void)unlink(lock->path);
     close(lock->fd);
     bpt_free(lock->path);
     bpt_free(lock);

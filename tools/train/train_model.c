@@ -19,7 +19,7 @@ bpt_status bpt_train_load_model(const bpt_train_options *o, bpt_model **model) {
         return bpt_model_load(o->model, &shape, model);
     }
     BPT_TRY(bpt_model_load(o->model, &shape, model));
-    if (!o->input_size[0]) return BPT_OK;
+    if (!o->input_size[0] && !o->input_size[1]) return BPT_OK;
     shape.input = (bpt_shape){(*model)->input.c, o->input_size[0], o->input_size[1]};
     bpt_model_free(*model);
     *model = NULL;

@@ -96,7 +96,6 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     if (o->replay) return BPT_OK;
     BPT_TRY(check_required(o));
     BPT_TRY(check_shape(o));
-    if (o->bench) return BPT_OK;
     BPT_TRY(bpt_learning_options_check(o, set));
-    return check_partition(o);
+    return o->bench ? BPT_OK : check_partition(o);
 }

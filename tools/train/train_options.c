@@ -47,7 +47,7 @@ static const bpt_option rows[] = {
      .max = 65536,
      .unit = "H W",
      .help = "with --bench or --dry-run and without --data: height and width of\n"
-             "the input, as 32 48 or 32x48, instead of the model's own"},
+             "the input, as 32 48 or 32x48; 0: the model's own"},
     {.name = "classes",
      .type = BPT_OPTION_INT,
      .offset = FIELD(classes),
@@ -425,7 +425,8 @@ const bpt_command bpt_train_command = {
         "  2  wrong usage or configuration\n"
         "  3  dataset, weights or checkpoint missing or damaged\n"
         "  4  the loss, a gradient or a weight is not a finite number\n"
-        "  75 stopped early, checkpoint saved: go on with --resume auto\n\n"
+        "  75 stopped early, checkpoint saved: go on with --resume auto; or stopped before\n"
+        "     the first step, nothing changed: run the same again\n\n"
         "signals: SIGTERM, SIGUSR1 and SIGINT save a checkpoint and end with 75; a second\n"
         "SIGINT ends at once; SIGHUP saves a checkpoint and goes on.\n\n"
         "examples:\n"
