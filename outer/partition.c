@@ -15,8 +15,7 @@ uint64_t bpt_partition_round_size(uint64_t n_samples, uint32_t n_rounds, uint32_
     return n_samples * (round + 1) / n_rounds - n_samples * round / n_rounds;
 }
 
-bpt_status bpt_partition_create(uint64_t seed, uint64_t n_samples, uint32_t n_ranks,
-                                uint32_t n_rounds, bpt_partition **partition) {
+bpt_status bpt_partition_check(uint64_t n_samples, uint32_t n_ranks, uint32_t n_rounds) {
     if (n_samples < 1 || n_samples > UINT32_MAX)
         return bpt_fail(BPT_EUSAGE, "a split of %llu samples cannot be given out",
                         (unsigned long long)n_samples);
@@ -29,6 +28,12 @@ bpt_status bpt_partition_create(uint64_t seed, uint64_t n_samples, uint32_t n_ra
         bpt_hint("use fewer rounds or fewer ranks");
         return BPT_EUSAGE;
     }
+    return BPT_OK;
+}
+
+bpt_status bpt_partition_create(uint64_t seed, uint64_t n_samples, uint32_t n_ranks,
+                                uint32_t n_rounds, bpt_partition **partition) {
+    BPT_TRY(bpt_partition_check(n_samples, n_ranks, n_rounds));
     bpt_partition *p = NULL;
     bpt_status status = BPT_OK;
     BPT_TRY(BPT_NEW("partition", 1, &p));

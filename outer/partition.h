@@ -18,12 +18,17 @@ enum { BPT_PARTITION_ROUNDS_MAX = 64 };
 
 typedef struct bpt_partition bpt_partition;
 
-/** Makes a table without any round given out.
+/** Tells whether a split can be given out, before anything is made for it.
  * @param n_samples in the split, 1..2^32-1
  * @param n_ranks   at least 1
  * @param n_rounds  A, 1..BPT_PARTITION_ROUNDS_MAX; 1 gives everything at once
+ * @return BPT_OK, BPT_EUSAGE (out of range, or fewer samples a round than ranks) */
+bpt_status bpt_partition_check(uint64_t n_samples, uint32_t n_ranks, uint32_t n_rounds);
+
+/** Makes a table without any round given out.
+ * @param n_samples,n_ranks,n_rounds as above
  * @param[out] p caller owns, bpt_partition_free()
- * @return BPT_OK, BPT_EUSAGE (out of range, or fewer samples a round than ranks), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EUSAGE (as above), BPT_ENOMEM */
 bpt_status bpt_partition_create(uint64_t seed, uint64_t n_samples, uint32_t n_ranks,
                                 uint32_t n_rounds, bpt_partition **p);
 void bpt_partition_free(bpt_partition *p);

@@ -108,5 +108,5 @@ unsigned bpt_pool_allowed_cores(void) {
     }
     const unsigned n = bpt__cores_count(cores);
     bpt__cores_free(cores);
-    return n;
+    return n < BPT_MAX_WORKERS ? n : BPT_MAX_WORKERS;
 }

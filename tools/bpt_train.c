@@ -76,15 +76,18 @@ static bool is_first_of_launch(void) {
     return !rank || strcmp(rank, "0") == 0;
 }
 
-static uint32_t ranks_of_launch(void) {
-    const char *size = getenv("OMPI_COMM_WORLD_SIZE");
+static uint32_t count_of_launch(const char *variable) {
+    const char *size = getenv(variable);
     const unsigned long n = size ? strtoul(size, NULL, 10) : 1;
     return n >= 1 && n <= UINT32_MAX ? (uint32_t)n : 1;
 }
 
 /* All ranks would print the same. */
-static bpt_status dry_run(const bpt_train_options *options) {
-    return is_first_of_launch() ? bpt_train_dry_run(options, ranks_of_launch()) : BPT_OK;
+static bpt_status dry_run(const bpt_train_options *options, const bpt_option_set *set) {
+    if (!is_first_of_launch()) return BPT_OK;
+    const uint32_t n_ranks = count_of_launch("OMPI_COMM_WORLD_SIZE");
+    bpt_option_uses_warn_ranks(options, set, n_ranks);
+    return bpt_train_dry_run(options, n_ranks, count_of_launch("OMPI_COMM_WORLD_LOCAL_SIZE"));
 }
 
 static bpt_status check_options(int argc, char **argv, bpt_train_options *options,
@@ -101,7 +104,8 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 }
 
 /* What needs no other rank. @return whether that was all */
-static bool run_alone(const bpt_train_options *options, int argc, char **argv, bpt_status *status) {
+static bool run_alone(const bpt_train_options *options, const bpt_option_set *set, int argc,
+                      char **argv, bpt_status *status) {
     bpt_log_setup(0, (bpt_log_level)options->log_level);
     if (!options->replay && !options->bench && !options->dry_run) return false;
     bpt_signals_release();
@@ -110,7 +114,7 @@ static bool run_alone(const bpt_train_options *options, int argc, char **argv, b
     else if (options->bench)
         *status = bpt_train_bench(options);
     else
-        *status = dry_run(options);
+        *status = dry_run(options, set);
     return true;
 }
 
@@ -130,7 +134,7 @@ int main(int argc, char **argv) {
     const bpt_status parsed = check_options(argc, argv, &options, &request, &set);
     bpt_status status = parsed;
     if (parsed == BPT_OK && request == BPT_REQUEST_RUN &&
-        !run_alone(&options, argc, argv, &status)) {
+        !run_alone(&options, set, argc, argv, &status)) {
         status = bpt_comm_start(&comm);
         if (status == BPT_OK) status = run(&options, set, comm);
     }

@@ -161,6 +161,15 @@ static void allowed_cores_are_those_of_the_process(void **state) {
     assert_int_equal(set_process_affinity(&before), 0);
 }
 
+/* On a machine that hwloc is told of. */
+static void more_cores_than_a_pool_takes(void **state) {
+    (void)state;
+    assert_int_equal(setenv("HWLOC_SYNTHETIC", "core:384 pu:1", 1), 0);
+    const unsigned n = bpt_pool_allowed_cores();
+    assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);
+    assert_int_equal(n, BPT_MAX_WORKERS);
+}
+
 static void no_thread_to_be_had(void **state) {
     (void)state;
     const uint64_t live = bpt_memory_live();
@@ -213,6 +222,7 @@ int main(void) {
         cmocka_unit_test(bound_workers_have_a_core_each),
         cmocka_unit_test(too_many_workers_stay_unbound),
         cmocka_unit_test(allowed_cores_are_those_of_the_process),
+        cmocka_unit_test(more_cores_than_a_pool_takes),
         cmocka_unit_test(no_thread_to_be_had),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(workers_end_at_any_moment),

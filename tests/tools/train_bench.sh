@@ -20,7 +20,7 @@ assert 0.99 < last["flops_per_image"] / (6 * (conv1 + conv2 + fc)) < 1.1, last["
 assert last["threads"] == 1 and last["batch_size"] == 16 and last["steps"] == 7
 END
 # What limits the step: one worker is always busy, and no path is longer than all the work.
-grep -qE '^the step is limited by its work: the workers are busy \(wall [0-9.]+ ms, critical path [0-9.]+ ms, work / 1 workers [0-9.]+ ms\)$' err ||
+grep -qE '^the step is limited by its work: the workers are busy \(wall [0-9.]+ ms, critical path [0-9.]+ ms, work / 1 worker [0-9.]+ ms\)$' err ||
     die "no word of what limits the step"
 python3 - <<'END' || die "the figures of what limits the step"
 import re
@@ -46,6 +46,20 @@ says 'memory of a rank, with 32 samples a step:' out
 run 0 "$train" --data data --model lenet --dry-run --output runs/x
 [ "$(ls)" = "$(printf '%s\n' data err out tiny.yaml)" ] || die "--dry-run leaves something: $(ls)"
 fails_well 3 "$train" --data nowhere --model lenet --dry-run
+# What the run would refuse for the dataset's sake.
+dry=("$train" --data data --model tiny.yaml --dry-run)
+for wrong in "--train-split nosuch" "--test-split nosuch"; do
+    # shellcheck disable=SC2086 # several words
+    fails_well 3 "${dry[@]}" $wrong
+    says nosuch
+done
+fails_well 2 "${dry[@]}" --augment crop=400
+says crop
+fails_well 2 "${dry[@]}" --batch-size 60000
+says 'batch-size 60000: a step of 1 rank takes 60000 samples'
+fails_well 2 ranks 2 "${dry[@]}" --batch-size 1 --idpa-rounds 64
+says '100 samples in 64 rounds leave some of 2 ranks without any'
+[ ! -s out ] || die "a plan of what is refused"
 
 plan() { # KEY: bytes in the table of --dry-run
     sed -nE "s/^  $1 +([0-9]+) +[0-9.]+ MB\$/\1/p" out
@@ -71,6 +85,15 @@ run 0 "$train" --model tiny.yaml --dry-run --batch-size 32 --threads 1 --augment
 run 0 ranks 2 "$train" --model tiny.yaml --dry-run
 [ "$(grep -c '^memory of a rank' out)" -eq 1 ] || die "each rank prints the plan"
 [ "$(plan exchange)" -gt $((3 * weights - 1)) ] || die "no exchange on two ranks"
+# Ranks of a host share its cores: 4 of 8 that hwloc is told of have 2 each.
+HWLOC_SYNTHETIC="core:8 pu:1" run 0 ranks 4 "$train" --model tiny.yaml --dry-run
+cp out shared
+run 0 ranks 4 "$train" --model tiny.yaml --dry-run --threads 2
+cut_threads() { grep -v '^threads: ' "$1"; }
+[ "$(cut_threads out)" = "$(cut_threads shared)" ] || die "--dry-run plans other threads than the run has"
+run 0 ranks 4 "$train" --model tiny.yaml --dry-run --threads 8
+[ "$(cut_threads out)" != "$(cut_threads shared)" ] || die "the plan does not depend on threads"
+rm shared
 run 0 "$train" --model lenet --dry-run --input-size 40 44 --classes 7
 says '1x40x44' out
 run 0 "$train" --model lenet --dry-run --input-size 0x44

@@ -100,6 +100,16 @@ done
 
 run 0 "$train" "${good[@]}" --force --sync-every 4 --idpa-rounds 2
 says '--sync-every, --idpa-rounds: without effect on 1 rank, where --update is local'
+run 0 "$train" "${good[@]}" --force --partition idpa
+says '--partition idpa: without effect on 1 rank, where --update is local'
+check_json runs/x/summary.json 'd["partition"] == "even"'
+run 0 ranks 2 "$train" "${good[@]}" --force --partition idpa
+grep -q 'without effect' err && die "warned of what has an effect"
+check_json runs/x/summary.json 'd["partition"] == "idpa"'
+run 0 "$train" --config runs/x/config.yaml --output runs/from-two # as it came from two ranks
+says '--partition idpa: without effect on 1 rank'
+run 0 "$train" "${good[@]}" --dry-run --partition idpa --force
+says '--partition idpa: without effect on 1 rank'
 run 0 "$train" "${good[@]}" --force --update agwu --max-staleness 1 --sync-every 4
 says '--max-staleness: without effect on 1 rank, where --update is agwu'
 run 0 ranks 2 "$train" "${good[@]}" --force --sync-every 1 --max-staleness 1 --idpa-rounds 1

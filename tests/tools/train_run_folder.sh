@@ -103,6 +103,11 @@ for n in 1 2; do
     refused nothing "${both[@]}" --output runs/old --resume runs/old --trace nowhere/x.json
     [ "$(sums runs/old)" = "$before" ] || die "what was refused changed runs/old"
 done
+mkdir few && (cd few && make_data 100 10) || die "data"
+before=$(sums runs/old)
+refused nothing ranks 2 "$train" "${good[@]}" --output runs/old --force --data few/data --idpa-rounds 64
+says 'leave some of 2 ranks without any'
+[ "$(sums runs/old)" = "$before" ] || die "what was refused changed runs/old"
 # The trace may lie in the folder that is made.
 run 0 "$train" "${good[@]}" --output new/run --trace new/run/trace.json --trace-steps 1-2
 [ -s new/run/trace.json ] || die "no trace"
@@ -115,7 +120,7 @@ same_weights new/run new/plain
 before=$(sums runs/old)
 for n in 1 2; do
     run 0 ranks $n "$train" "${common[@]}" --epochs 7 --lr 0.3 --output runs/old --resume auto
-    says "runs/old is finished already"
+    says "runs/old is finished already; --resume runs/old with another --output trains on"
     [ "$(sums runs/old)" = "$before" ] || die "a finished run was changed"
 done
 

@@ -99,13 +99,16 @@ no_parts
 # What a killed job left beside a trace of that name goes; what may be a living one's stays.
 bash -c 'echo $$' >dead
 dead=$(cat dead)
+no_one=2147483646 # no process has this number
 for left in .swept.json.$dead.rank-0 .swept.json.$dead.rank-1.a1B2c3 .swept.json.$$.rank-1 .swept.json.1x.rank-0 \
-    .swept.json.rank-0 .other.json.$dead.rank-0; do
+    .swept.json.rank-0 .other.json.$dead.rank-0 .swept.json.$no_one.rank-notes .swept.json.$no_one.rank-0.txt \
+    .swept.json.$no_one.rank-0a .swept.json.$no_one.rank-0.a1B2c3d; do
     echo left >"$left"
 done
 run 0 "$train" --model tiny.yaml --bench 2 --trace swept.json --trace-steps 1-2
 [ -z "$(find . -name ".swept.json.$dead.*")" ] || die "parts of a killed job are left"
-for kept in .swept.json.$$.rank-1 .swept.json.1x.rank-0 .swept.json.rank-0 .other.json.$dead.rank-0; do
+for kept in .swept.json.$$.rank-1 .swept.json.1x.rank-0 .swept.json.rank-0 .other.json.$dead.rank-0 \
+    .swept.json.$no_one.rank-notes .swept.json.$no_one.rank-0.txt .swept.json.$no_one.rank-0a .swept.json.$no_one.rank-0.a1B2c3d; do
     [ -e "$kept" ] || die "$kept is gone"
     rm "$kept"
 done

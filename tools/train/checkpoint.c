@@ -153,18 +153,21 @@ static bpt_status explain_failure(bpt_status status, const char *part) {
     return status;
 }
 
+/* Where the next checkpoint goes, and where it is until it is whole. */
+static bpt_status name_folders(const bpt_job *job, char **checkpoints, char **folder, char **part) {
+    BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", checkpoints));
+    BPT_TRY(bpt_strf(folder, "%s/step-%08llu", *checkpoints,
+                     (unsigned long long)(job->count.progress / job->batch_all)));
+    return bpt_strf(part, "%s.part", *folder);
+}
+
 bpt_status bpt_checkpoint_save(bpt_job *job) {
-    char *checkpoints, *folder = NULL, *part = NULL;
+    char *checkpoints = NULL, *folder = NULL, *part = NULL;
     bpt_checkpoint_file *all = NULL;
-    bpt_status status;
-    BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
-    BPT_TRY_GOTO(status,
-                 bpt_strf(&folder, "%s/step-%08llu", checkpoints,
-                          (unsigned long long)(job->count.progress / job->batch_all)),
-                 done);
-    BPT_TRY_GOTO(status, bpt_strf(&part, "%s.part", folder), done);
-    BPT_TRY_GOTO(status, BPT_NEW("checkpoint files", (size_t)job->n_ranks * FILES_OF_A_RANK, &all),
-                 done);
+    bpt_status status = name_folders(job, &checkpoints, &folder, &part);
+    if (status == BPT_OK)
+        status = BPT_NEW("checkpoint files", (size_t)job->n_ranks * FILES_OF_A_RANK, &all);
+    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     status = save(job, checkpoints, part, folder, all);
     if (status != BPT_OK) status = explain_failure(status, part);
 done:
@@ -305,7 +308,9 @@ bpt_status bpt_checkpoint_expect(const char *resume) {
     bpt_free(path);
     if (found) return BPT_OK;
     const bpt_status status = bpt_fail(BPT_ENOENT, "no whole checkpoint in %s", resume);
-    bpt_hint("--resume takes a run folder or one of its checkpoints/step-NNNNNNNN");
+    bpt_hint(
+        "--resume takes a run folder or one of its checkpoints/step-NNNNNNNN; a run makes them "
+        "with --checkpoint-every or on a signal");
     return status;
 }
 

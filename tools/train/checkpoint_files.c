@@ -19,7 +19,7 @@ bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_chec
     BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
     const bpt_status status = bpt_checksum_file(path, &file->bytes, &file->checksum);
     bpt_free(path);
-    snprintf(file->name, sizeof file->name, "%s", name);
+    if (status == BPT_OK) snprintf(file->name, sizeof file->name, "%s", name);
     return status;
 }
 

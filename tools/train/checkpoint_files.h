@@ -19,7 +19,10 @@ typedef struct bpt_checkpoint_file {
     uint64_t bytes, checksum;
 } bpt_checkpoint_file;
 
-/** Measures a file that was written. @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_ENOMEM */
+/** Measures a file that was written.
+ * @param name shorter than BPT_CHECKPOINT_NAME_SIZE
+ * @param[out] file set on success only
+ * @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_measure(const char *folder, const char *name, bpt_checkpoint_file *file);
 
 /** Writes DONE, which makes a checkpoint whole.

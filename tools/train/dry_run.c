@@ -2,26 +2,60 @@
 
 #include "tools/train/job_parts.h"
 #include "tools/train/memory_plan.h"
+#include "tools/train/rank_threads.h"
 #include "tools/train/train_model.h"
 
-bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks) {
+#include <inttypes.h>
+
+static void print_plan(const bpt_job *job, const bpt_memory_plan *plan) {
+    bpt_options_print(&bpt_train_command, job->options, stdout);
+    printf("\n");
+    bpt_model_print(job->model, stdout);
+    printf("\n");
+    bpt_memory_plan_print(plan, stdout);
+}
+
+static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
+    const size_t limit = bpt_memory_of_machine(job->ranks_on_host);
+    uint64_t batch;
+    if (plan->total <= limit) return BPT_OK;
+    BPT_TRY(bpt_memory_plan_largest(job, plan, limit, &batch));
+    printf(
+        "more than the %.1f MB that this machine has for a rank; the largest that fits: "
+        "--batch-size %" PRIu64 "\n",
+        (double)limit * 1e-6, batch);
+    return BPT_OK;
+}
+
+/* Whatever the run would refuse for its dataset's or its input's sake is refused here. */
+static bpt_status open_model(bpt_job *job) {
+    const bpt_augment augment = bpt_train_augment(job->options);
+    if (job->options->data) {
+        BPT_TRY(bpt__job_open_data(job));
+        return bpt__job_load_model(job);
+    }
+    BPT_TRY(bpt_train_load_model(job->options, &job->model));
+    return bpt_augment_check(&augment, (uint32_t)job->model->input.h,
+                             (uint32_t)job->model->input.w);
+}
+
+bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint32_t on_host) {
     bpt_job job = {
         .options = o,
         .rank = n_ranks - 1, /* of shares that are not quite equal the last is the largest */
         .n_ranks = n_ranks,
-        .n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores(),
+        .ranks_on_host = on_host,
+        .n_threads = bpt_rank_threads_expected((unsigned)o->threads, on_host),
     };
     bpt_memory_plan plan;
     BPT_TRY(bpt__job_choose(&job));
-    BPT_TRY(bpt_train_load_model(o, &job.model));
-    const bpt_status status = bpt_memory_plan_make(&job, &plan);
+    bpt_status status = open_model(&job);
+    if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {
-        bpt_options_print(&bpt_train_command, o, stdout);
-        printf("\n");
-        bpt_model_print(job.model, stdout);
-        printf("\n");
-        bpt_memory_plan_print(&plan, stdout);
+        print_plan(&job, &plan);
+        status = print_limit(&job, &plan);
     }
     bpt_model_free(job.model);
+    bpt_dataset_close(job.dataset);
     return status;
 }

@@ -10,10 +10,12 @@
 #include <stdint.h>
 
 /** Prints the effective configuration, the layers and the memory that a rank needs, and allocates
- * none of it. Needs no dataset where the model's own input is meant, or --input-size.
+ * none of it. Needs no dataset where the model's own input is meant, or --input-size; with
+ * one, what the run would refuse for its sake is refused: splits, batch, augmentation.
  * @param n_ranks of the job, at least 1
+ * @param on_host of them on this host, which share its cores; at least 1
  * @return BPT_OK, BPT_EUSAGE (options that do not fit the number of ranks), as
- *         bpt_train_load_model() or bpt_memory_plan_make() */
-bpt_status bpt_train_dry_run(const bpt_train_options *options, uint32_t n_ranks);
+ *         bpt__job_open_data(), bpt_train_load_model() or bpt_memory_plan_make() */
+bpt_status bpt_train_dry_run(const bpt_train_options *options, uint32_t n_ranks, uint32_t on_host);
 
 #endif

@@ -1,36 +1,19 @@
-/* How a job is put together. What is chosen for it is in job_choices.c, its folder is in job_run.c,
- * where it starts from in job_state.c, and what it does in job_step.c. */
+/* How a job is put together. What is chosen for it is in job_choices.c, its dataset in job_data.c,
+ * its folder in job_run.c, where it starts from in job_state.c, and what it does in job_step.c. */
 #include "tools/train/job.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
 #include "tools/train/signals.h"
 
-static bpt_status open_data(bpt_job *job) {
-    const bpt_train_options *o = job->options;
-    BPT_TRY(bpt_dataset_open(o->data, &job->dataset));
-    const bpt_dataset_info *info = bpt_dataset_describe(job->dataset);
-    const bpt_augment augment = bpt_train_augment(o);
-    BPT_TRY(bpt_augment_check(&augment, info->H, info->W));
-    BPT_TRY(bpt_dataset_find(job->dataset, o->train_split, &job->train));
-    BPT_TRY(bpt_dataset_find(job->dataset, o->test_split, &job->test));
-    if (job->train->count == 0 || job->test->count == 0)
-        return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data,
-                        job->train->count == 0 ? o->train_split : o->test_split);
-    return bpt__job_choose_lengths(job);
-}
-
 static bpt_status open_network(bpt_job *job) {
-    const bpt_dataset_info *info = bpt_dataset_describe(job->dataset);
     const bpt_train_options *o = job->options;
-    const bpt_model_override shape = {
-        .input = {.c = info->C, .h = info->H, .w = info->W},
-        .classes = info->n_classes,
-    };
-    BPT_TRY(bpt_model_load(o->model, &shape, &job->model));
+    BPT_TRY(bpt__job_load_model(job));
+    BPT_TRY(bpt_memory_plan_check(job));
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = job->n_threads;
     BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
@@ -75,6 +58,7 @@ static void say_what_starts(const bpt_job *job) {
              job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.base != job->options->lr)
         bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
+    if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
     for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
          i++) {
         char line[200];
@@ -102,14 +86,16 @@ static bpt_status stop_if_told(bpt_job *job) {
 
 static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
-    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads));
-    BPT_TRY(bpt_comm_agree(job->comm, open_data(job)));
+    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads,
+                                    &job->ranks_on_host));
+    BPT_TRY(bpt_comm_agree(job->comm, bpt__job_open_data(job)));
     BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
     BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt__job_open_run(job));
     if (job->finished) {
-        bpt_info("%s is finished already", job->options->output);
+        bpt_info("%s is finished already; --resume %s with another --output trains on",
+                 job->options->output, job->options->output);
         return BPT_OK;
     }
     BPT_TRY(bpt_step_trace_open(job->options, job->comm, job->pool, &job->trace));

@@ -14,17 +14,7 @@ static bpt_status choose_modes(bpt_job *job) {
         bpt_hint("choose --update agwu, sgwu or allreduce");
         return status;
     }
-    job->partition = (bpt_partition_choice)o->partition;
-    if (job->partition == BPT_PARTITION_AUTO)
-        job->partition = job->update == BPT_UPDATE_ALLREDUCE || job->update == BPT_UPDATE_LOCAL
-                             ? BPT_PARTITION_EVEN
-                             : BPT_PARTITION_IDPA;
-    if (job->update == BPT_UPDATE_LOCAL && job->partition == BPT_PARTITION_IDPA) {
-        const bpt_status status = bpt_fail(
-            BPT_EUSAGE, "--partition idpa shares the data out among ranks, this job has one");
-        bpt_hint("leave it out: on several ranks it is the default under agwu and sgwu");
-        return status;
-    }
+    job->partition = bpt_partition_resolve((bpt_partition_choice)o->partition, job->update);
     return BPT_OK;
 }
 
@@ -115,5 +105,7 @@ bpt_status bpt__job_choose_lengths(bpt_job *job) {
     const double eval_every = round(o->eval_every * (double)job->epoch_samples);
     job->eval_every = o->eval_every > 0 ? (uint64_t)fmax(eval_every, 1.0) : 0;
     job->checkpoint_every = (uint64_t)o->checkpoint_every * job->batch_all;
-    return check_batch(job);
+    BPT_TRY(check_batch(job));
+    const uint32_t rounds = bpt_job_rounds(job);
+    return rounds ? bpt_partition_check(job->epoch_samples, job->n_ranks, rounds) : BPT_OK;
 }

@@ -12,8 +12,18 @@
 bpt_status bpt__job_choose(bpt_job *job);
 
 /** Sets the lengths that are counted in samples; the training split is known.
- * @return BPT_OK, BPT_EUSAGE (a step of all ranks is more than the split) */
+ * @return BPT_OK, BPT_EUSAGE (a step of all ranks is more than the split, or too few samples for
+ *         the rounds of --idpa-rounds) */
 bpt_status bpt__job_choose_lengths(bpt_job *job);
+
+/** Opens the dataset, finds both splits, checks the augmentation and sets the lengths. On an error
+ * too the dataset may be open: bpt_dataset_close().
+ * @return BPT_OK, BPT_EDATA (an empty split), as bpt_dataset_open(), bpt_dataset_find(),
+ *         bpt_augment_check() or bpt__job_choose_lengths() */
+bpt_status bpt__job_open_data(bpt_job *job);
+
+/** Loads the model in the shape of the dataset, which is open. @return as bpt_model_load() */
+bpt_status bpt__job_load_model(bpt_job *job);
 
 /** Opens and locks the run's folder, and leaves what is in it; sets job->finished where there is
  * nothing to do (then at most rank 0 has opened it). Collective.

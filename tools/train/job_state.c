@@ -43,22 +43,26 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     return bpt_exchange_create(job->comm, &options, &job->exchange);
 }
 
+/* Where the samples are given out: who has which, and where the updates are logged. */
+static bpt_status open_shares(bpt_job *job, char **log_path) {
+    char name[48];
+    if (!bpt_job_rounds(job)) return BPT_OK;
+    BPT_TRY(bpt_partition_create((uint64_t)job->options->seed, job->epoch_samples, job->n_ranks,
+                                 bpt_job_rounds(job), &job->shares));
+    snprintf(name, sizeof name, "exchange/updates.rank-%u.jsonl", job->rank);
+    return bpt_run_folder_entry(job->run, name, log_path);
+}
+
 static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c) {
     if (job->update == BPT_UPDATE_LOCAL) return BPT_OK;
-    char name[48], *log_path = NULL;
-    double *speeds;
-    bpt_status status;
-    if (bpt_job_rounds(job)) {
-        BPT_TRY(bpt_partition_create((uint64_t)job->options->seed, job->epoch_samples, job->n_ranks,
-                                     bpt_job_rounds(job), &job->shares));
-        snprintf(name, sizeof name, "exchange/updates.rank-%u.jsonl", job->rank);
-        BPT_TRY(bpt_run_folder_entry(job->run, name, &log_path));
-    }
-    BPT_TRY_GOTO(status, BPT_NEW("speeds", job->n_ranks, &speeds), done);
-    status = gather_speeds(job, speeds);
+    char *log_path = NULL;
+    double *speeds = NULL;
+    bpt_status status = open_shares(job, &log_path);
+    if (status == BPT_OK) status = BPT_NEW("speeds", job->n_ranks, &speeds);
+    status = bpt_comm_agree(job->comm, status);
+    if (status == BPT_OK) status = gather_speeds(job, speeds);
     if (status == BPT_OK) status = make_exchange(job, weights, c, speeds, log_path);
     bpt_free(speeds);
-done:
     bpt_free(log_path);
     return status;
 }
@@ -100,7 +104,7 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, weights, n * sizeof *weights));
-    return bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, weights);
+    return bpt_comm_agree(job->comm, bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, weights));
 }
 
 bpt_status bpt__job_open_state(bpt_job *job) {

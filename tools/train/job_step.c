@@ -46,7 +46,7 @@ float bpt_job_rate(const bpt_job *job) {
                                     (double)step / (double)job->epoch_samples);
 }
 
-/* The engine names the layer; who trains knows the step. */
+/* The network names where it began (input, layer or weights); who trains knows the step. */
 static bpt_status name_step(const bpt_job *job, uint64_t step, bpt_status status) {
     if (status != BPT_ENUMERIC) return status;
     const bpt_error error = *bpt_error_last();
@@ -212,9 +212,10 @@ typedef struct {
 
 /* @param[out] all the sum; @return whether every rank saw its part to the end */
 static bpt_status sum_contributions(bpt_job *job, const contribution *mine, contribution *all) {
-    contribution *each;
-    BPT_TRY(BPT_NEW("evaluation results", job->n_ranks, &each));
-    const bpt_status status = bpt_comm_allgather(job->comm, mine, sizeof *mine, each);
+    contribution *each = NULL;
+    bpt_status status = BPT_NEW("evaluation results", job->n_ranks, &each);
+    status = bpt_comm_agree(job->comm, status);
+    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, mine, sizeof *mine, each);
     *all = (contribution){0};
     for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) {
         all->result.loss_sum += each[r].result.loss_sum;

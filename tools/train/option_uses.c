@@ -208,6 +208,15 @@ bpt_update_choice bpt_update_resolve(bpt_update_choice update, uint32_t n_ranks)
     return n_ranks == 1 ? BPT_UPDATE_LOCAL : BPT_UPDATE_AGWU;
 }
 
+/* Where ranks do not keep weights of their own idpa is refused beside the update that says so
+ * (train_option_checks.c), but for one: --update auto on a single rank. */
+bpt_partition_choice bpt_partition_resolve(bpt_partition_choice partition,
+                                           bpt_update_choice update) {
+    const bool even = update == BPT_UPDATE_ALLREDUCE || update == BPT_UPDATE_LOCAL;
+    if (even) return BPT_PARTITION_EVEN;
+    return partition == BPT_PARTITION_AUTO ? BPT_PARTITION_IDPA : partition;
+}
+
 /* Somebody wants it: a file that a run has written names all options with their defaults. */
 static bool is_wanted(const bpt_train_options *o, const bpt_option_set *set, const char *option) {
     const bpt_option_source source = bpt_option_where(set, option);
@@ -225,6 +234,8 @@ void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set
             (alone && strcmp(d->option, "max-staleness") == 0))
             add_name(&list, "--", d->option);
     }
+    if (o->partition == BPT_PARTITION_IDPA && update == BPT_UPDATE_LOCAL)
+        add_name(&list, "--", "partition idpa");
     if (list.n)
         bpt_warn("%s: without effect on %u rank%s, where --update is %s", list.text, n_ranks,
                  n_ranks == 1 ? "" : "s", bpt_update_choice_name(update));

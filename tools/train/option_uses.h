@@ -28,4 +28,10 @@ void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set
 /** @return what --update auto stands for with this number of ranks, else the given update */
 bpt_update_choice bpt_update_resolve(bpt_update_choice update, uint32_t n_ranks);
 
+/** @param update never AUTO: what was resolved for the job
+ * @return what --partition auto stands for, else the given partition; even where the update has no
+ *         other */
+bpt_partition_choice bpt_partition_resolve(bpt_partition_choice partition,
+                                           bpt_update_choice update);
+
 #endif

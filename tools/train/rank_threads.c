@@ -15,13 +15,20 @@ typedef struct {
     cpu_set_t set;
 } affinity;
 
+static unsigned choose(unsigned wanted, unsigned allowed, unsigned sharing) {
+    const unsigned n = wanted ? wanted : allowed / sharing;
+    if (n == 0) return 1;
+    return n < BPT_MAX_WORKERS ? n : BPT_MAX_WORKERS;
+}
+
 /* Ranks on this rank's host, and those among them that may use the same processors as it. */
 static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, unsigned *on_host,
                               unsigned *sharing) {
     const char *here = bpt_comm_host(comm, bpt_comm_rank(comm));
-    affinity *all;
-    BPT_TRY(BPT_NEW("affinities", bpt_comm_size(comm), &all));
-    const bpt_status status = bpt_comm_allgather(comm, mine, sizeof *mine, all);
+    affinity *all = NULL;
+    bpt_status status = BPT_NEW("affinities", bpt_comm_size(comm), &all);
+    status = bpt_comm_agree(comm, status);
+    if (status == BPT_OK) status = bpt_comm_allgather(comm, mine, sizeof *mine, all);
     *on_host = *sharing = 0;
     for (uint32_t r = 0; status == BPT_OK && r < bpt_comm_size(comm); r++) {
         if (strcmp(bpt_comm_host(comm, r), here) != 0) continue;
@@ -40,23 +47,26 @@ static void warn_bound(const bpt_comm *comm, unsigned allowed, unsigned wanted) 
         allowed == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s", wanted);
 }
 
-bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen) {
+bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen,
+                                   unsigned *on_host) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
     const unsigned allowed = bpt_pool_allowed_cores();
-    unsigned on_host, sharing;
+    unsigned sharing;
     affinity mine;
     CPU_ZERO(&mine.set);
     (void)sched_getaffinity(0, sizeof mine.set, &mine.set); /* else: empty, the same on all ranks */
-    BPT_TRY(count_ranks(comm, &mine, &on_host, &sharing));
+    BPT_TRY(count_ranks(comm, &mine, on_host, &sharing));
     /* Bound to a single core, although the ranks of the host leave others idle. */
-    const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * on_host < present;
+    const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * *on_host < present;
     if (wanted ? allowed < wanted : loses)
-        warn_bound(comm, allowed, wanted ? wanted : present / on_host);
-    unsigned n = wanted ? wanted : allowed / sharing;
-    if (n == 0) n = 1;
-    *chosen = n < BPT_MAX_WORKERS ? n : BPT_MAX_WORKERS;
+        warn_bound(comm, allowed, wanted ? wanted : present / *on_host);
+    *chosen = choose(wanted, allowed, sharing);
     return BPT_OK;
+}
+
+unsigned bpt_rank_threads_expected(unsigned wanted, unsigned on_host) {
+    return choose(wanted, bpt_pool_allowed_cores(), on_host);
 }
 
 double bpt_rank_threads_speed(unsigned n_threads) {

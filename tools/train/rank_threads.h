@@ -12,8 +12,16 @@
  * @param wanted 0: the cores that the rank may use, shared with the ranks that may use the same
  * ones
  * @param[out] chosen at least 1
- * @return BPT_OK, BPT_ENOMEM, BPT_ECOMM */
-bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen);
+ * @param[out] on_host ranks on this rank's host, at least 1
+ * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen,
+                                   unsigned *on_host);
+
+/** Tells, before there is a job, what bpt_rank_threads_choose() will choose where all ranks of the
+ * host may use the same cores; where they are bound to cores of their own it chooses more.
+ * @param on_host ranks of the job on this host, at least 1
+ * @return at least 1 */
+unsigned bpt_rank_threads_expected(unsigned wanted, unsigned on_host);
 
 /** @return a guess of speed, comparable between machines: threads x clock rate in GHz */
 double bpt_rank_threads_speed(unsigned n_threads);

@@ -1,6 +1,7 @@
 #include "tools/train/signals.h"
 
 #include <signal.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
@@ -8,16 +9,23 @@ static const int numbers[] = {SIGTERM, SIGUSR1, SIGINT, SIGHUP};
 enum { N_NUMBERS = sizeof numbers / sizeof *numbers };
 
 static struct sigaction before[N_NUMBERS];
-static volatile sig_atomic_t stop_requested; /* by which signal; 0: by none */
-static volatile sig_atomic_t checkpoint_requested;
+/* Handlers may write them on one thread while another one reads; they order no other data, so that
+ * relaxed accesses do. Without locks a handler may interrupt an access. */
+static atomic_int stop_requested; /* by which signal; 0: by none */
+static atomic_bool checkpoint_requested;
+_Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2, "safe in a handler");
+
+static int stop_signal(void) {
+    return atomic_load_explicit(&stop_requested, memory_order_relaxed);
+}
 
 static void on_signal(int number) {
     if (number == SIGHUP) {
-        checkpoint_requested = 1;
+        atomic_store_explicit(&checkpoint_requested, true, memory_order_relaxed);
         return;
     }
-    if (number == SIGINT && stop_requested) _exit(130);
-    stop_requested = number;
+    if (number == SIGINT && stop_signal()) _exit(130);
+    atomic_store_explicit(&stop_requested, number, memory_order_relaxed);
 }
 
 /* oneDNN's kernels of matrix products, before 3.11.2, use the stack pointer for an address in the
@@ -37,16 +45,14 @@ void bpt_signals_catch(void) {
 
 void bpt_signals_release(void) {
     for (unsigned i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &before[i], NULL);
-    if (stop_requested) raise(stop_requested);
-    if (checkpoint_requested) raise(SIGHUP);
+    if (stop_signal()) raise(stop_signal());
+    if (bpt_signals_take_checkpoint()) raise(SIGHUP);
 }
 
 bool bpt_signals_stop(void) {
-    return stop_requested != 0;
+    return stop_signal() != 0;
 }
 
 bool bpt_signals_take_checkpoint(void) {
-    if (!checkpoint_requested) return false;
-    checkpoint_requested = 0;
-    return true;
+    return atomic_exchange_explicit(&checkpoint_requested, false, memory_order_relaxed);
 }

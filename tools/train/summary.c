@@ -151,14 +151,15 @@ static bpt_status write_results(bpt_job *job, const rank_summary *ranks) {
 }
 
 bpt_status bpt_job_finish(bpt_job *job) {
-    rank_summary mine, *all;
+    rank_summary mine, *all = NULL;
     bool stopped;
     job->count.unreported = 0;
     BPT_TRY(bpt_job_evaluate(job, true, &stopped));
     if (stopped) return bpt_train_meet(job, BPT_MEET_STOP, &stopped);
-    BPT_TRY(bpt_comm_agree(job->comm, summarise_rank(job, &mine)));
-    BPT_TRY(BPT_NEW("summaries", job->n_ranks, &all));
-    bpt_status status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);
+    bpt_status status = BPT_NEW("summaries", job->n_ranks, &all);
+    if (status == BPT_OK) status = summarise_rank(job, &mine);
+    status = bpt_comm_agree(job->comm, status);
+    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);
     if (status == BPT_OK && job->rank == 0) status = write_results(job, all);
     bpt_free(all);
     return bpt_comm_agree(job->comm, status);

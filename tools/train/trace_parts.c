@@ -24,16 +24,32 @@ bpt_status bpt_trace_part_name(const char *trace, uint64_t process, uint32_t ran
                     process, rank);
 }
 
+static size_t count_digits(const char *text) {
+    return strspn(text, "0123456789");
+}
+
+/* "", or the dot and six characters of a file that was to become a part (scheduler/trace_file.c).
+ */
+static bool is_end(const char *text) {
+    enum { N_RANDOM = 6 };
+    if (!*text) return true;
+    const size_t n = strspn(text + 1,
+                            "0123456789abcdefghijklmnopqrstuvwxyz"
+                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    return *text == '.' && n == N_RANDOM && !text[1 + n];
+}
+
 /* @param[out] process that a part's name has; @return whether it is the name of a part of @p base,
  * or of a file that was to become one */
 static bool parse(const char *name, const char *base, uint64_t *process) {
     const size_t length = strlen(base);
     if (name[0] != '.' || strncmp(name + 1, base, length) != 0) return false;
     const char *at = name + 1 + length;
-    if (at[0] != '.' || at[1] < '0' || at[1] > '9') return false;
-    char *end;
-    *process = strtoull(at + 1, &end, 10);
-    return strncmp(end, ".rank-", 6) == 0;
+    if (at[0] != '.' || count_digits(at + 1) == 0) return false;
+    *process = strtoull(at + 1, NULL, 10);
+    at += 1 + count_digits(at + 1);
+    if (strncmp(at, ".rank-", 6) != 0 || count_digits(at + 6) == 0) return false;
+    return is_end(at + 6 + count_digits(at + 6));
 }
 
 static bool is_alive(uint64_t process) {

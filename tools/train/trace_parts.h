@@ -15,9 +15,10 @@
 bpt_status bpt_trace_part_name(const char *trace, uint64_t process, uint32_t rank, char **part);
 
 /** Removes what killed jobs left beside a trace of this name. What may be a living job's stays:
- * that of @p process, and of a process number that is alive on this host. A job that rank 0 leads
- * on another host and that writes a trace of the same name at this very moment is not known here.
- * Errors are none: what cannot be removed stays. */
+ * that of @p process, and of a process number that is alive as this process sees it. A job whose
+ * rank 0 has other numbers of processes, on another host or in another container, and that writes a
+ * trace of the same name at this very moment is not known here: its parts would go. Errors are
+ * none: what cannot be removed stays. */
 void bpt_trace_parts_sweep(const char *trace, uint64_t process);
 
 #endif

@@ -1,0 +1,43 @@
+/* Threads of a rank where one of the ranks lacks memory: all hear of it, and none waits. */
+#include "base/memory.h"
+#include "outer/comm.h"
+#include "tools/train/rank_threads.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+static bpt_comm *comm;
+
+static void test_memory_of_one_rank(void **state) {
+    (void)state;
+    const uint32_t last = bpt_comm_size(comm) - 1;
+    enum { ALLOCATIONS = 4, MAX_RANKS = 4 };
+    bpt_status each[MAX_RANKS] = {BPT_OK};
+    int n_refused = 0;
+    for (int n = 0; n < ALLOCATIONS; n++) {
+        unsigned threads = 0, on_host = 0;
+        if (bpt_comm_rank(comm) == last) bpt_memory_fail_at(n);
+        const bpt_status mine = bpt_rank_threads_choose(comm, 0, &threads, &on_host);
+        bpt_memory_fail_at(-1);
+        assert_int_equal(bpt_comm_allgather(comm, &mine, sizeof mine, each), BPT_OK);
+        n_refused += each[last] == BPT_ENOMEM;
+        for (uint32_t r = 0; r < last; r++)
+            assert_int_equal(each[r], each[last] == BPT_ENOMEM ? BPT_EPEER : BPT_OK);
+        if (mine == BPT_OK) assert_true(threads >= 1 && on_host == bpt_comm_size(comm));
+    }
+    assert_int_equal(n_refused, 1);
+    assert_int_equal(each[last], BPT_OK); /* there were no more of them */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_of_one_rank)};
+    if (bpt_comm_start(&comm) != BPT_OK) return 1;
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    bpt_comm_stop(comm);
+    return failed;
+}
