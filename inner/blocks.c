@@ -41,12 +41,6 @@ bpt_status bpt_blocks_buffer(bpt_blocks *blocks, bpt_buffer_kind kind, size_t by
     return BPT_OK;
 }
 
-void bpt_blocks_place(bpt_blocks *blocks) {
-    for (size_t i = 1; i < blocks->n_buffers; i++)
-        blocks->buffers[i].place =
-            bpt_blocks_reserve(blocks, BPT_BLOCK_ACTIVATIONS, blocks->buffers[i].bytes).offset;
-}
-
 /* Memory that the machine does not have is given out all the same, until it is touched: then the
  * machine stands still, and some process is ended. */
 static bpt_status check_machine(const bpt_blocks *blocks) {

@@ -34,14 +34,14 @@ typedef enum bpt_buffer_kind {
     BPT_BUFFER_VALUES,
     BPT_BUFFER_GRADIENTS, /* of such values */
     BPT_BUFFER_WORKSPACE,
-    BPT_N_BUFFER_KINDS,
 } bpt_buffer_kind;
 
 /** A piece of BPT_BLOCK_ACTIVATIONS, which gets its place there once all are known. */
 typedef struct bpt_buffer {
     bpt_buffer_kind kind;
+    bool used; /* by any task */
     size_t bytes;
-    size_t place; /* offset in the block */
+    size_t place; /* offset in the block; others may lie there at other times */
 } bpt_buffer;
 
 /** A place in memory that need not exist yet. */
@@ -90,9 +90,6 @@ bpt_status bpt_blocks_buffer(bpt_blocks *blocks, bpt_buffer_kind kind, size_t by
 
 /** @return bytes that a buffer takes, whole lines of the cache */
 size_t bpt_buffer_bytes(const bpt_buffer *buffer);
-
-/** Gives all buffers their places, and BPT_BLOCK_ACTIVATIONS its size. */
-void bpt_blocks_place(bpt_blocks *blocks);
 
 /** Allocates what was planned, except for the caller's blocks and BPT_BLOCK_NATIVE.
  * @return BPT_OK, BPT_ENOMEM (nothing stays allocated; more than the machine has is not tried) */

@@ -40,14 +40,29 @@ bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out) {
 
 /* ---- tasks ---- */
 
-bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
-                            bpt_task_info info, bpt_deps after, uint32_t *id) {
+static bpt_status add_task(bpt_builder *b, bpt_step_task task, bpt_deps *done) {
+    const uint32_t id = (uint32_t)b->n_tasks;
     if (b->n_tasks >= INT32_MAX) return bpt_fail(BPT_EFULL, "a step has too many tasks");
     BPT_TRY(BPT_GROW("step tasks", b->n_tasks + 1, &b->tasks, &b->tasks_capacity));
-    b->tasks[b->n_tasks] = (bpt_step_task){phase, fn, arg, info, after};
-    if (id) *id = (uint32_t)b->n_tasks;
+    b->tasks[b->n_tasks] = task;
     b->n_tasks++;
-    return BPT_OK;
+    return done ? bpt_deps_copy(b, &id, 1, done) : BPT_OK;
+}
+
+bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
+                            bpt_task_info info, bpt_places touches, bpt_deps after,
+                            bpt_deps *done) {
+    bpt_ref *refs;
+    BPT_TRY(bpt_builder_object(b, touches.n * sizeof *refs, (void **)&refs));
+    if (touches.n) memcpy(refs, touches.refs, touches.n * sizeof *refs);
+    return add_task(b,
+                    (bpt_step_task){.phase = phase,
+                                    .fn = fn,
+                                    .arg = arg,
+                                    .info = info,
+                                    .after = after,
+                                    .touches = {refs, touches.n}},
+                    done);
 }
 
 static bpt_status run_kernel(void *arg, unsigned worker) {
@@ -55,8 +70,15 @@ static bpt_status run_kernel(void *arg, unsigned worker) {
 }
 
 bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kernel,
-                              bpt_task_info info, bpt_deps after, uint32_t *id) {
-    return bpt_builder_task(b, phase, run_kernel, kernel, info, after, id);
+                              bpt_task_info info, bpt_deps after, bpt_deps *done) {
+    return add_task(b,
+                    (bpt_step_task){.phase = phase,
+                                    .fn = run_kernel,
+                                    .arg = kernel,
+                                    .info = info,
+                                    .after = after,
+                                    .kernel = kernel},
+                    done);
 }
 
 bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps *out) {
@@ -65,10 +87,6 @@ bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps
     if (n) memcpy(copy, ids, n * sizeof *ids);
     *out = (bpt_deps){copy, n};
     return BPT_OK;
-}
-
-bpt_status bpt_deps_one(bpt_builder *b, uint32_t id, bpt_deps *out) {
-    return bpt_deps_copy(b, &id, 1, out);
 }
 
 bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out) {
@@ -104,8 +122,7 @@ static bpt_status plain_layout(bpt_builder *b, bpt_shape s, size_t t, const bpt_
 /* Tiles of a plain activation lie one behind the other, so one buffer holds them all. */
 static bpt_status reserve_plain(bpt_builder *b, const bpt_activation *a, bpt_buffer_kind kind,
                                 bpt_ref *refs) {
-    const bpt_shape s = a->shape;
-    const size_t sample_bytes = (size_t)(s.c * s.h * s.w) * sizeof(float);
+    const size_t sample_bytes = bpt_shape_bytes(a->shape);
     bpt_ref first;
     BPT_TRY(bpt_blocks_buffer(b->blocks, kind, (size_t)b->batch * sample_bytes, &first));
     for (size_t t = 0; t < b->n_tiles; t++)
@@ -169,12 +186,10 @@ static bpt_status copy_tile(bpt_builder *b, bpt_phase phase, bpt_task_info info,
                             const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
                             bpt_ref to_ref, bpt_deps after, bpt_deps *done) {
     bpt_kernel *k;
-    uint32_t id;
     BPT_TRY(bpt_cpu_reorder(b->cpu, from, to, &k));
     bpt_kernel_bind(k, BPT_SLOT_SRC, from_ref);
     bpt_kernel_bind(k, BPT_SLOT_DST, to_ref);
-    BPT_TRY(bpt_builder_kernel(b, phase, k, info, after, &id));
-    return bpt_deps_one(b, id, done);
+    return bpt_builder_kernel(b, phase, k, info, after, done);
 }
 
 bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_activation *in,
@@ -221,6 +236,7 @@ void bpt_builder_weights(bpt_builder *b, size_t segment, const bpt_layout *layou
     w->layout = layout;
     w->n_partials = n_partials;
     w->master = bpt_blocks_reserve(b->blocks, BPT_BLOCK_WEIGHTS, bytes);
+    if (b->forward_only) return;
     w->gradient = bpt_blocks_reserve(b->blocks, BPT_BLOCK_GRADIENTS, bytes);
     w->partials.block = BPT_BLOCK_PARTIALS;
     for (size_t i = 1; i < n_partials; i++) {

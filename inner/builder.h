@@ -17,7 +17,10 @@
 #include "inner/layer.h"
 #include "scheduler/graph.h"
 
-enum { BPT_MAX_TILES = 32 };
+enum {
+    BPT_MAX_TILES = 32,
+    BPT_WEIGHTS_LAG = 4, /* convolutions by which weights' gradients may be late (layers/conv.c) */
+};
 
 /** When a task runs; bits, so that a graph is a set of phases. */
 typedef enum bpt_phase {
@@ -71,12 +74,25 @@ typedef struct bpt_step_values {
     bpt_draw draw;
 } bpt_step_values;
 
+/** Places in memory; those that are not in a buffer are passed over. */
+typedef struct bpt_places {
+    const bpt_ref *refs; /* shape [n] */
+    size_t n;
+} bpt_places;
+
+/** A list of places for one call. */
+#define BPT_PLACES(...)                                                                            \
+    ((bpt_places){(const bpt_ref[]){__VA_ARGS__},                                                  \
+                  sizeof((const bpt_ref[]){__VA_ARGS__}) / sizeof(bpt_ref)})
+
 typedef struct bpt_step_task {
     bpt_phase phase;
     bpt_task_fn fn;
     void *arg;
     bpt_task_info info;
     bpt_deps after;
+    const bpt_kernel *kernel; /* that it runs: its operands are what it touches; or NULL */
+    bpt_places touches;       /* without a kernel: what it reads or writes */
 } bpt_step_task;
 
 struct bpt_builder {
@@ -87,7 +103,11 @@ struct bpt_builder {
     size_t n_tiles;
     int64_t tile_start[BPT_MAX_TILES + 1]; /* tile t holds samples [start[t], start[t+1]) */
     bpt_weight_plan *weights;              /* shape [segments], as the model's table */
-    bpt_step_task *tasks;                  /* shape [n_tasks] */
+    bool forward_only;                     /* no gradients, no updates */
+    bpt_deps weights_done[BPT_WEIGHTS_LAG][BPT_MAX_TILES]; /* a ring of convolutions: tasks that
+                                                            * compute their weights' gradients */
+    size_t n_weights_done;                                 /* convolutions planned backward */
+    bpt_step_task *tasks;                                  /* shape [n_tasks] */
     size_t n_tasks, tasks_capacity;
     void **objects; /* memory that lives as long as the network, shape [n_objects] */
     size_t n_objects, objects_capacity;
@@ -105,17 +125,19 @@ void bpt_builder_release(bpt_builder *b);
 /** Allocates memory that lives as long as the network. @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out);
 
-/** Adds a task. @param[out] id may be NULL
+/** Adds a task.
+ * @param touches all that it reads or writes in buffers, copied: other memory may lie at the same
+ *                place while no task that touches a buffer runs
+ * @param[out] done the task, as a list of one; may be NULL
  * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (2^31 - 1 tasks are there) */
 bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
-                            bpt_task_info info, bpt_deps after, uint32_t *id);
+                            bpt_task_info info, bpt_places touches, bpt_deps after, bpt_deps *done);
 
-/** Adds a task that runs @p kernel. */
+/** Adds a task that runs @p kernel; it touches the kernel's operands, bound before or after. */
 bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kernel,
-                              bpt_task_info info, bpt_deps after, uint32_t *id);
+                              bpt_task_info info, bpt_deps after, bpt_deps *done);
 
 /* Lists of tasks. @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_deps_one(bpt_builder *b, uint32_t id, bpt_deps *out);
 bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps *out);
 bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out);
 /** Joins one list per tile, as a task needs that works on the whole batch.

@@ -1,4 +1,7 @@
-/* Numbers that are no numbers any more: found in what a step leaves behind, traced to a layer. */
+/* Numbers that are no numbers any more, traced to a layer. What a layer has computed is not kept to
+ * the end of a step, so the forward pass is computed again: with the weights that led there, since
+ * gradients that are not finite are not applied. Where it finds nothing, the gradients and weights
+ * that the step has left behind tell. */
 #include "inner/network_private.h"
 
 #include <math.h>
@@ -19,64 +22,64 @@ static bool output_is_finite(const bpt_network *net, const bpt_activation *a) {
     return true;
 }
 
-/* Whether a layer that joins several outputs has worked in the memory of this one's: what stands
- * there does not tell of this layer alone. */
-static bool is_joined_in_place(const bpt_network *net, size_t layer) {
-    for (size_t i = layer + 1; i < net->model->n_layers; i++) {
-        const bpt_ref other = net->activations[i + 1].value[0];
-        const bool same = bpt_ref_equal(other, net->activations[layer + 1].value[0]);
-        if (net->model->layers[i].kind->joins && same) return true;
+/* Computes the forward pass again, by this thread, and looks at each layer's output before another
+ * may take its place in memory.
+ * @param[out] layer the first whose output is not finite; NULL: none */
+static bpt_status find_layer(bpt_network *net, bpt_graph_role role, const bpt_layer **layer) {
+    const bpt_builder *b = &net->builder;
+    const unsigned kind = role == BPT_GRAPH_EVALUATE ? BPT_PHASE_INFERENCE : BPT_PHASE_TRAINING;
+    size_t task = 0;
+    *layer = NULL;
+    for (size_t i = 0; i < net->model->n_layers; i++) {
+        for (; task < net->forward_end[i]; task++)
+            if (b->tasks[task].phase & (BPT_PHASE_FORWARD | kind))
+                BPT_TRY(b->tasks[task].fn(b->tasks[task].arg, 0));
+        if (output_is_finite(net, &net->activations[i + 1])) continue;
+        *layer = &net->model->layers[i];
+        return BPT_OK;
     }
-    return false;
+    return BPT_OK;
 }
 
-/* Where a ReLU or a maximum has dropped a NaN on the way forward, it has spread backward, from the
- * last layer to the first. */
+/* @return BPT_ENUMERIC if the input is not finite or a layer's output is not, else BPT_OK */
+static bpt_status trace_forward(bpt_network *net, bpt_graph_role role, const char *what) {
+    const bpt_layer *layer;
+    if (!output_is_finite(net, &net->activations[0]))
+        return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, nor is all of the input", what);
+    BPT_TRY(find_layer(net, role, &layer));
+    if (!layer) return BPT_OK;
+    return bpt_fail(BPT_ENUMERIC,
+                    "%s is not a finite number: layer %s is the first whose output is not", what,
+                    layer->name);
+}
+
+bpt_status bpt__trace_loss(bpt_network *net, bpt_graph_role role) {
+    BPT_TRY(trace_forward(net, role, "the loss"));
+    return bpt_fail(BPT_ENUMERIC, "the loss is not a finite number");
+}
+
 static bool vector_is_finite(const bpt_network *net, size_t segment, bpt_block vector) {
     const bpt_weight_plan *w = &net->builder.weights[segment];
     return is_finite(net, bpt_ref_in(vector, w->master.offset), w->layout);
 }
 
-/* One gradient that is no number makes all weights such by way of the norms: it is to be named. */
-static bpt_block cause(const bpt_network *net, bpt_block vector) {
-    for (size_t s = 0; net->wants_norms && s < net->model->segments.n; s++)
-        if (!vector_is_finite(net, s, BPT_BLOCK_GRADIENTS)) return BPT_BLOCK_GRADIENTS;
-    return vector;
-}
-
-static const char *name_of(bpt_block vector) {
-    return vector == BPT_BLOCK_WEIGHTS ? "a weight" : "a gradient";
-}
-
-static bpt_status fail_vector(const bpt_network *net, const char *what, bpt_block vector) {
+/* A weight that a ReLU or a maximum has hidden on the way forward has spread backward, from the
+ * last layer to the first. */
+bpt_status bpt__check_updates(const bpt_network *net) {
+    if (!atomic_load_explicit(&net->bad_gradient, memory_order_relaxed) &&
+        !atomic_load_explicit(&net->bad_weight, memory_order_relaxed))
+        return BPT_OK;
     for (size_t s = net->model->segments.n; s-- > 0;) {
-        if (vector_is_finite(net, s, vector)) continue;
-        return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, beginning at %s", what,
-                        net->model->segments.items[s].name);
+        const bool weights = vector_is_finite(net, s, BPT_BLOCK_WEIGHTS);
+        if (weights && vector_is_finite(net, s, BPT_BLOCK_GRADIENTS)) continue;
+        return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, beginning at %s",
+                        weights ? "a gradient" : "a weight", net->model->segments.items[s].name);
     }
-    return bpt_fail(BPT_ENUMERIC, "%s is not a finite number", what);
+    return bpt_fail(BPT_ENUMERIC, "a norm of gradients is not a finite number");
 }
 
-static bpt_status fail_batch(const bpt_network *net, const char *what, bpt_block vector) {
-    if (!output_is_finite(net, &net->activations[0]))
-        return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, nor is all of the input", what);
-    for (size_t i = 0; i < net->model->n_layers; i++)
-        if (!is_joined_in_place(net, i) && !output_is_finite(net, &net->activations[i + 1]))
-            return bpt_fail(BPT_ENUMERIC,
-                            "%s is not a finite number: layer %s is the first whose output is not",
-                            what, net->model->layers[i].name);
-    return fail_vector(net, what, vector);
-}
-
-bpt_status bpt__check_batch(const bpt_network *net, double loss_sum, bpt_block vector) {
-    if (!isfinite(loss_sum)) return fail_batch(net, "the loss", vector);
-    if (!atomic_load_explicit(&net->not_finite, memory_order_relaxed)) return BPT_OK;
-    vector = cause(net, vector);
-    return fail_batch(net, name_of(vector), vector);
-}
-
-bpt_status bpt__check_weights(const bpt_network *net) {
-    if (!atomic_load_explicit(&net->not_finite, memory_order_relaxed)) return BPT_OK;
-    const bpt_block vector = cause(net, BPT_BLOCK_WEIGHTS);
-    return fail_vector(net, name_of(vector), vector);
+bpt_status bpt__check_batch(bpt_network *net, bpt_graph_role role) {
+    if (atomic_load_explicit(&net->bad_gradient, memory_order_relaxed))
+        BPT_TRY(trace_forward(net, role, "a gradient"));
+    return bpt__check_updates(net);
 }

@@ -13,12 +13,18 @@
 #include "base/yaml.h"
 #include "inner/segments.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 /** Shape of one sample of an activation. A flat vector has h = w = 1. */
 typedef struct bpt_shape {
     int64_t c, h, w;
 } bpt_shape;
+
+/** @return bytes of a sample in an order without gaps */
+static inline size_t bpt_shape_bytes(bpt_shape s) {
+    return (size_t)(s.c * s.h * s.w) * sizeof(float);
+}
 
 typedef struct bpt_layer bpt_layer;
 typedef struct bpt_builder bpt_builder;       /* inner/builder.h */

@@ -61,31 +61,32 @@ static bpt_status run_loss(void *arg, unsigned worker) {
     const int64_t classes = tile->classes;
     const float *x = bpt_at(blocks, tile->logits);
     const int32_t *labels = bpt_at(blocks, tile->labels);
-    float *grad = bpt_at(blocks, tile->grad);
+    const bool trains = tile->net->wants_logits_grad;
+    float *grad = trains ? bpt_at(blocks, tile->grad) : NULL;
     const float scale = 1.0f / tile->net->step.denominator;
     const double part = tile->net->learning.label_smoothing;
-    const bool trains = tile->net->wants_logits_grad;
     bpt_batch_result result = {0};
-    for (int64_t i = 0; i < tile->n; i++, x += classes, grad += classes) {
+    for (int64_t i = 0; i < tile->n; i++, x += classes, grad = grad ? grad + classes : NULL) {
         const int32_t label = labels[i];
         if (label >= classes)
             return bpt_fail(BPT_EDATA,
                             "a label is %" PRId32 ", and the model has %" PRId64 " classes", label,
                             classes);
         if (label < 0) { /* not 0 times something: that may be NaN here */
-            memset(grad, 0, (size_t)classes * sizeof *grad);
+            if (grad) memset(grad, 0, (size_t)classes * sizeof *grad);
             continue;
         }
         const int64_t largest = arg_max(x, classes);
-        result.loss_sum +=
-            trains && part > 0.0
-                ? smoothed_loss(x, largest, label, classes, part, scale, grad)
-                : sample_loss(x, largest, label, classes, scale, trains ? grad : NULL);
+        result.loss_sum += grad && part > 0.0
+                               ? smoothed_loss(x, largest, label, classes, part, scale, grad)
+                               : sample_loss(x, largest, label, classes, scale, grad);
         result.n_correct += largest == label;
         result.n_samples++;
     }
     *tile->result = result;
-    return BPT_OK;
+    /* Ends the step before any weight is changed: what led here can be computed again. */
+    return isfinite(result.loss_sum) ? BPT_OK
+                                     : bpt_fail(BPT_ENUMERIC, "the loss is not a finite number");
 }
 
 static void plan_tile(bpt_network *net, const bpt_activation *logits, size_t t, loss_tile *tile) {
@@ -94,7 +95,7 @@ static void plan_tile(bpt_network *net, const bpt_activation *logits, size_t t, 
         .net = net,
         .logits = logits->value[t],
         .labels = bpt_ref_in(BPT_BLOCK_LABELS, (size_t)b->tile_start[t] * sizeof(int32_t)),
-        .grad = logits->grad[t],
+        .grad = b->forward_only ? (bpt_ref){0} : logits->grad[t],
         .n = bpt_builder_tile_samples(b, t),
         .classes = net->model->classes,
         .result = &net->tiles[t].result,
@@ -108,12 +109,11 @@ bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits) {
     BPT_TRY(bpt_builder_convert(b, "loss", logits, NULL, &plain));
     for (size_t t = 0; t < b->n_tiles; t++) {
         loss_tile *tile;
-        uint32_t id;
         BPT_TRY(bpt_builder_object(b, sizeof *tile, (void **)&tile));
         plan_tile(net, &plain, t, tile);
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_LOSS, run_loss, tile, (bpt_task_info){"loss", "loss"},
-                                 plain.value_ready[t], &id));
-        BPT_TRY(bpt_deps_one(b, id, &plain.grad_ready[t]));
+                                 BPT_PLACES(tile->logits, tile->grad), plain.value_ready[t],
+                                 &plain.grad_ready[t]));
     }
-    return bpt_builder_convert_back(b, "loss", logits, &plain);
+    return b->forward_only ? BPT_OK : bpt_builder_convert_back(b, "loss", logits, &plain);
 }

@@ -26,7 +26,9 @@ static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
     net->builder.blocks = &net->blocks;
     net->builder.step = &net->step;
     bpt_builder_cut(&net->builder, batch);
-    return bpt__network_plan(net);
+    BPT_TRY(bpt__network_plan(net));
+    BPT_TRY(bpt__network_place(net));
+    return bpt__network_count(net);
 }
 
 static bpt_status reserve(bpt_network *net) {
@@ -35,15 +37,17 @@ static bpt_status reserve(bpt_network *net) {
     for (int block = BPT_BLOCK_WEIGHTS; block < BPT_N_BLOCKS; block++)
         BPT_TRY(bpt_cpu_resolve(net->cpu, (bpt_block)block, &net->blocks));
     for (int role = 0; role < BPT_N_GRAPHS; role++)
-        BPT_TRY(bpt__network_graph(net, (bpt_graph_role)role));
+        if (bpt__graph_exists(net, (bpt_graph_role)role))
+            BPT_TRY(bpt__network_graph(net, (bpt_graph_role)role));
     return BPT_OK;
 }
 
-bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_learning learning,
-                              bpt_pool *pool, bpt_network **out) {
+static bpt_status create(const bpt_model *model, int64_t batch, bpt_learning learning,
+                         bool forward_only, bpt_pool *pool, bpt_network **out) {
     bpt_network *net;
     BPT_TRY(BPT_NEW("network", 1, &net));
     net->pool = pool;
+    net->builder.forward_only = forward_only;
     bpt_status status = plan(net, model, batch, learning, bpt_pool_n_workers(pool));
     if (status == BPT_OK) status = reserve(net);
     if (status == BPT_OK)
@@ -53,12 +57,22 @@ bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_learnin
     return status;
 }
 
+bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_learning learning,
+                              bpt_pool *pool, bpt_network **net) {
+    return create(model, batch, learning, false, pool, net);
+}
+
+bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch, bpt_pool *pool,
+                                      bpt_network **net) {
+    return create(model, batch, (bpt_learning){0}, true, pool, net);
+}
+
 bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_learning learning,
                             unsigned n_workers, bpt_network_memory *memory) {
     bpt_network *net;
     BPT_TRY(BPT_NEW("network", 1, &net));
     const bpt_status status = plan(net, model, batch, learning, n_workers);
-    if (status == BPT_OK) *memory = bpt_network_memory_of(net);
+    if (status == BPT_OK) *memory = net->memory;
     bpt_network_free(net);
     return status;
 }
@@ -68,6 +82,7 @@ void bpt_network_free(bpt_network *net) {
     for (int role = 0; role < BPT_N_GRAPHS; role++) bpt_graph_free(net->graphs[role]);
     bpt_free(net->train_ids);
     bpt_free(net->activations);
+    bpt_free(net->forward_end);
     bpt_free(net->tiles);
     bpt_blocks_release(&net->blocks);
     bpt_builder_release(&net->builder);
@@ -77,9 +92,11 @@ void bpt_network_free(bpt_network *net) {
 
 /* ---- running ---- */
 
-/* Tasks set the flag; the end of the run orders them before its reader. */
+/* Tasks set the flags; the end of the run orders them before their reader. */
 static bpt_status run_graph(bpt_network *net, bpt_graph_role role, bpt_run_stats *stats) {
-    atomic_store_explicit(&net->not_finite, false, memory_order_relaxed);
+    assert(net->graphs[role]);
+    atomic_store_explicit(&net->bad_gradient, false, memory_order_relaxed);
+    atomic_store_explicit(&net->bad_weight, false, memory_order_relaxed);
     return bpt_pool_run(net->pool, net->graphs[role], stats);
 }
 
@@ -99,7 +116,9 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *
     net->blocks.base[BPT_BLOCK_LABELS] = (char *)labels;
     net->wants_logits_grad = role != BPT_GRAPH_EVALUATE;
     BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_INPUT, &net->blocks));
-    BPT_TRY(run_graph(net, role, &net->last_run));
+    const bpt_status status = run_graph(net, role, &net->last_run);
+    if (status == BPT_ENUMERIC) return bpt__trace_loss(net, role);
+    BPT_TRY(status);
     learn_costs(net, role);
     *result = (bpt_batch_result){0};
     for (size_t t = 0; t < net->builder.n_tiles; t++) {
@@ -108,8 +127,7 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const float *
         result->n_correct += tile->n_correct;
         result->n_samples += tile->n_samples;
     }
-    return bpt__check_batch(net, result->loss_sum,
-                            role == BPT_GRAPH_GRADIENT ? BPT_BLOCK_GRADIENTS : BPT_BLOCK_WEIGHTS);
+    return bpt__check_batch(net, role);
 }
 
 void bpt_network_set_draw(bpt_network *net, bpt_draw draw) {
@@ -134,7 +152,7 @@ bpt_status bpt_network_apply(bpt_network *net, float rate) {
     net->step.rate = rate;
     net->updates++;
     BPT_TRY(run_graph(net, BPT_GRAPH_APPLY, NULL));
-    return bpt__check_weights(net);
+    return bpt__check_updates(net);
 }
 
 bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int32_t *labels,
@@ -156,35 +174,6 @@ uint64_t bpt_network_updates(const bpt_network *net) {
 
 void bpt_network_set_updates(bpt_network *net, uint64_t n) {
     net->updates = n;
-}
-
-static size_t add_bytes(size_t a, size_t b) {
-    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
-}
-
-bpt_network_memory bpt_network_memory_of(const bpt_network *net) {
-    const size_t *bytes = net->blocks.bytes;
-    bpt_network_memory m = {
-        .parameters = bytes[BPT_BLOCK_WEIGHTS],
-        .gradients = bytes[BPT_BLOCK_GRADIENTS],
-        .state = add_bytes(bytes[BPT_BLOCK_STATE_0], bytes[BPT_BLOCK_STATE_1]),
-        .workspaces = add_bytes(bytes[BPT_BLOCK_PARTIALS], bpt_cpu_scratch_bytes(net->cpu)),
-    };
-    size_t *const of_kind[BPT_N_BUFFER_KINDS] = {
-        [BPT_BUFFER_VALUES] = &m.activations,
-        [BPT_BUFFER_GRADIENTS] = &m.activation_gradients,
-        [BPT_BUFFER_WORKSPACE] = &m.workspaces,
-    };
-    for (size_t i = 1; i < net->blocks.n_buffers; i++) {
-        const bpt_buffer *b = &net->blocks.buffers[i];
-        *of_kind[b->kind] = add_bytes(*of_kind[b->kind], bpt_buffer_bytes(b));
-    }
-    m.total = add_bytes(m.parameters, m.gradients);
-    m.total = add_bytes(m.total, m.state);
-    m.total = add_bytes(m.total, m.workspaces);
-    m.total = add_bytes(m.total, m.activations);
-    m.total = add_bytes(m.total, m.activation_gradients);
-    return m;
 }
 
 bpt_run_stats bpt_network_last_run(const bpt_network *net) {

@@ -42,9 +42,14 @@ typedef struct bpt_network_memory {
     size_t parameters;
     size_t gradients; /* of parameters */
     size_t state;     /* of the optimiser */
+    /* What is needed at different times shares memory. Here a byte counts for activations if it
+     * ever holds one, else for their gradients if it ever holds one of them, else for workspaces.
+     */
     size_t activations, activation_gradients;
     size_t workspaces; /* partial sums of gradients, copies of weights, scratch of the workers */
     size_t total;
+    size_t unshared; /* what activations, their gradients and their workspaces would take if each
+                      * had memory of its own */
 } bpt_network_memory;
 
 /** Says what a network would take, and allocates none of it.
@@ -62,6 +67,11 @@ bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_learning 
  *         has more tasks than a graph can hold), BPT_EUSAGE (or more edges), BPT_EBACKEND */
 bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_learning learning,
                               bpt_pool *pool, bpt_network **net);
+
+/** A network that evaluates and nothing else: without gradients, updates and state, and with less
+ * memory. @return as bpt_network_create() */
+bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch, bpt_pool *pool,
+                                      bpt_network **net);
 void bpt_network_free(bpt_network *net);
 
 /** @return how it learns; .optimizer is set */
@@ -72,8 +82,9 @@ void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
 
 /** Forward, loss, backward, clipping, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size
- * @return BPT_OK, BPT_ENUMERIC (the loss or a new weight is not finite; names the layer where that
- *         began), BPT_EDATA (a label is not below the model's classes), BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENUMERIC (the loss is not finite: the weights have stayed, and the layer
+ * where it began is named; or a new weight is not: names where that began), BPT_EDATA (a label is
+ * not below the model's classes), BPT_EBACKEND */
 bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,
                              float rate, float denominator, bpt_batch_result *result);
 

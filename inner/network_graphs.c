@@ -15,10 +15,16 @@ static const unsigned phases_of[BPT_N_GRAPHS] = {
     [BPT_GRAPH_IMPORT] = BPT_PHASE_IMPORT,
 };
 
-static unsigned phases(const bpt_network *net, bpt_graph_role role) {
+unsigned bpt__graph_phases(const bpt_network *net, bpt_graph_role role) {
     if (role == BPT_GRAPH_TRAIN && net->wants_norms)
         return COMPUTE | BPT_PHASE_REDUCE | BPT_PHASE_APPLY;
     return phases_of[role];
+}
+
+bool bpt__graph_exists(const bpt_network *net, bpt_graph_role role) {
+    const bool forward =
+        role == BPT_GRAPH_EVALUATE || role == BPT_GRAPH_EXPORT || role == BPT_GRAPH_IMPORT;
+    return forward || !net->builder.forward_only;
 }
 
 static void count_graph(const bpt_builder *b, unsigned set, size_t *n_tasks, size_t *n_edges) {
@@ -47,7 +53,7 @@ static bpt_status fill_graph(const bpt_builder *b, unsigned set, bpt_graph *g, u
 
 bpt_status bpt__network_graph(bpt_network *net, bpt_graph_role role) {
     const bpt_builder *b = &net->builder;
-    const unsigned set = phases(net, role);
+    const unsigned set = bpt__graph_phases(net, role);
     size_t n_tasks, n_edges;
     uint32_t *ids = NULL, *edges = NULL;
     bpt_status status;

@@ -7,7 +7,7 @@
 static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     bpt_builder *b = &net->builder;
     const bpt_shape s = net->model->input;
-    const size_t sample_bytes = (size_t)(s.c * s.h * s.w) * sizeof(float);
+    const size_t sample_bytes = bpt_shape_bytes(s);
     *in = (bpt_activation){.shape = s, .plain = true, .read_only = true};
     for (size_t t = 0; t < b->n_tiles; t++) {
         const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
@@ -101,9 +101,13 @@ static bpt_status plan_layers(bpt_network *net) {
     layer_plans plans;
     BPT_TRY(create_plans(net, &plans));
     BPT_TRY(fork_output(net, &plans, 0));
-    for (size_t i = 0; i < n; i++) BPT_TRY(plan_forward(net, &plans, &model->layers[i]));
+    for (size_t i = 0; i < n; i++) {
+        BPT_TRY(plan_forward(net, &plans, &model->layers[i]));
+        net->forward_end[i] = net->builder.n_tasks;
+    }
     BPT_TRY(bpt__plan_loss(net, &net->activations[n]));
-    for (size_t i = n; i-- > 0;) BPT_TRY(plan_backward(net, &plans, &model->layers[i]));
+    for (size_t i = n; i-- > 0 && !net->builder.forward_only;)
+        BPT_TRY(plan_backward(net, &plans, &model->layers[i]));
     return BPT_OK;
 }
 
@@ -113,11 +117,10 @@ bpt_status bpt__network_plan(bpt_network *net) {
     BPT_TRY(BPT_NEW("weight plans", segments->n, &b->weights));
     for (size_t i = 0; i < segments->n; i++) b->weights[i].segment = &segments->items[i];
     BPT_TRY(BPT_NEW("activations", net->model->n_layers + 1, &net->activations));
+    BPT_TRY(BPT_NEW("forward passes", net->model->n_layers, &net->forward_end));
     BPT_TRY(BPT_NEW("tile results", b->n_tiles, &net->tiles));
     BPT_TRY(plan_input(net, &net->activations[0]));
     BPT_TRY(plan_layers(net));
-    BPT_TRY(bpt__plan_updates(net));
-    BPT_TRY(bpt__plan_transfers(net));
-    bpt_blocks_place(&net->blocks);
-    return BPT_OK;
+    if (!b->forward_only) BPT_TRY(bpt__plan_updates(net));
+    return bpt__plan_transfers(net);
 }

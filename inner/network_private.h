@@ -45,18 +45,33 @@ struct bpt_network {
     bpt_graph *graphs[BPT_N_GRAPHS];
     bool costs_known[BPT_N_GRAPHS]; /* whether a run has told how long the tasks take */
     uint32_t *train_ids;            /* task of the plan for each task of the training graph */
+    size_t *
+        forward_end; /* of each layer: tasks of the plan up to its forward pass; shape [n_layers] */
+    bpt_network_memory memory;
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
     bpt_step_values step;
     uint64_t updates; /* the one of this run included */
     float clip_scale; /* set by a task; 1 without clipping */
     bool wants_logits_grad;
-    atomic_bool not_finite; /* set by a task that wrote such weights or gradients */
+    atomic_bool bad_gradient, bad_weight; /* set by a task that has met one that is not finite */
 };
 
 /** Plans everything: kernels are described and tasks listed, the sizes of all blocks are known.
  * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (too many tasks), BPT_EBACKEND */
 bpt_status bpt__network_plan(bpt_network *net);
+
+/** Gives buffers their places. @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__network_place(bpt_network *net);
+
+/** Sums up what was planned, into net->memory. @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__network_count(bpt_network *net);
+
+/** @return the phases whose tasks a graph holds */
+unsigned bpt__graph_phases(const bpt_network *net, bpt_graph_role role);
+
+/** @return whether the network has a graph */
+bool bpt__graph_exists(const bpt_network *net, bpt_graph_role role);
 
 /** Makes one of the graphs from the planned tasks. @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many
  * edges) */
@@ -72,7 +87,7 @@ bpt_status bpt__plan_updates(bpt_network *net);
 typedef struct bpt_range {
     bpt_ref weights, gradient;
     size_t n;        /* floats */
-    uint32_t summed; /* task after which the gradient is complete */
+    bpt_deps summed; /* task after which the gradient is complete */
 } bpt_range;
 
 /** Plans the sums of squares of a segment, into net->squares.
@@ -91,14 +106,18 @@ bpt_status bpt__plan_transfers(bpt_network *net);
 /** @return whether @p x, shape [n], holds neither infinity nor NaN */
 bool bpt__all_finite(const float *x, size_t n);
 
-/** After a run on a batch: whether its loss, and the weights or gradients that it wrote, are
- * finite. oneDNN's ReLU and maximum drop NaNs, so that the loss alone would not tell.
- * @param vector BPT_BLOCK_WEIGHTS or BPT_BLOCK_GRADIENTS
- * @return BPT_OK, BPT_ENUMERIC (names the first layer whose output is not finite, or else the last
- *         with such values in @p vector) */
-bpt_status bpt__check_batch(const bpt_network *net, double loss_sum, bpt_block vector);
+/** After a run that ended at a loss that is not finite, before any weight was changed.
+ * @return BPT_ENUMERIC (names the input, or the first layer whose output is not finite), or an
+ * error of a task */
+bpt_status bpt__trace_loss(bpt_network *net, bpt_graph_role role);
 
-/** After weights alone were written. @return likewise */
-bpt_status bpt__check_weights(const bpt_network *net);
+/** After a run on a batch: whether the gradients that it has met and the weights that it has
+ * written are finite. oneDNN's ReLU and maximum drop NaNs, so that the loss alone would not tell.
+ * @return BPT_OK, BPT_ENUMERIC (names the input, the first layer whose output is not finite, or
+ * else the last with such gradients or weights), or an error of a task */
+bpt_status bpt__check_batch(bpt_network *net, bpt_graph_role role);
+
+/** The same after an update alone. */
+bpt_status bpt__check_updates(const bpt_network *net);
 
 #endif

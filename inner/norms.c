@@ -55,15 +55,16 @@ static bpt_status plan_measures(bpt_network *net, size_t segment, const bpt_rang
     uint32_t *ids;
     BPT_TRY(bpt_builder_object(b, n * sizeof *ids, (void **)&ids));
     for (size_t i = 0; i < n; i++) {
-        bpt_deps summed;
+        bpt_deps one;
         tasks[i] = (measure_task){
             .net = net,
             .range = ranges[i],
             .wants_weights = s->role.decays && net->learning.optimizer->trust,
         };
-        BPT_TRY(bpt_deps_one(b, ranges[i].summed, &summed));
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_measure, &tasks[i],
-                                 (bpt_task_info){"measure", s->name}, summed, &ids[i]));
+                                 (bpt_task_info){"measure", s->name}, (bpt_places){0},
+                                 ranges[i].summed, &one));
+        ids[i] = one.ids[0];
     }
     *done = (bpt_deps){ids, n};
     return BPT_OK;
@@ -75,20 +76,16 @@ bpt_status bpt__plan_squares(bpt_network *net, size_t segment, const bpt_range *
     measure_task *parts;
     segment_task *task;
     bpt_deps measured;
-    uint32_t id;
     BPT_TRY(bpt_builder_object(b, n * sizeof *parts, (void **)&parts));
     BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
     BPT_TRY(plan_measures(net, segment, ranges, n, parts, &measured));
     *task = (segment_task){parts, n, &net->squares[segment]};
-    BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_segment, task,
-                             (bpt_task_info){"norm", b->weights[segment].segment->name}, measured,
-                             &id));
-    return bpt_deps_one(b, id, known);
+    return bpt_builder_task(b, BPT_PHASE_APPLY, run_segment, task,
+                            (bpt_task_info){"norm", b->weights[segment].segment->name},
+                            (bpt_places){0}, measured, known);
 }
 
 bpt_status bpt__plan_clip(bpt_network *net, bpt_deps after, bpt_deps *known) {
-    uint32_t id;
-    BPT_TRY(bpt_builder_task(&net->builder, BPT_PHASE_APPLY, run_clip, net,
-                             (bpt_task_info){"clip", "gradient"}, after, &id));
-    return bpt_deps_one(&net->builder, id, known);
+    return bpt_builder_task(&net->builder, BPT_PHASE_APPLY, run_clip, net,
+                            (bpt_task_info){"clip", "gradient"}, (bpt_places){0}, after, known);
 }

@@ -32,13 +32,13 @@ bpt_status bpt_rectify_tasks(bpt_builder *b, const char *label, const bpt_activa
                              bpt_activation *masked) {
     for (size_t t = 0; t < b->n_tiles; t++) {
         rectify_task *task;
-        uint32_t id;
         BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
         *task = (rectify_task){b->blocks, out->value[t], out->grad[t], masked->grad[t],
                                bpt_layout_bytes(out->layout[t]) / sizeof(float)};
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_BACKWARD, run_rectify, task,
-                                 (bpt_task_info){"backward relu", label}, out->grad_ready[t], &id));
-        BPT_TRY(bpt_deps_one(b, id, &masked->grad_ready[t]));
+                                 (bpt_task_info){"backward relu", label},
+                                 BPT_PLACES(out->value[t], out->grad[t], masked->grad[t]),
+                                 out->grad_ready[t], &masked->grad_ready[t]));
     }
     return BPT_OK;
 }

@@ -30,13 +30,16 @@ bpt_status bpt_builder_sum(bpt_builder *b, bpt_phase phase, bpt_task_info info,
                            const bpt_ref *parts, size_t n_parts, bpt_ref sum, size_t bytes,
                            bpt_deps after, bpt_deps *done) {
     sum_task *task;
-    uint32_t id;
     BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
     *task = (sum_task){.blocks = b->blocks,
                        .sum = sum,
                        .parts = parts,
                        .n_parts = n_parts,
                        .n = bytes / sizeof(float)};
-    BPT_TRY(bpt_builder_task(b, phase, run_sum, task, info, after, &id));
-    return bpt_deps_one(b, id, done);
+    bpt_ref *touches;
+    BPT_TRY(bpt_builder_object(b, (n_parts + 1) * sizeof *touches, (void **)&touches));
+    memcpy(touches, parts, n_parts * sizeof *touches);
+    touches[n_parts] = sum;
+    return bpt_builder_task(b, phase, run_sum, task, info, (bpt_places){touches, n_parts + 1},
+                            after, done);
 }

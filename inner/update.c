@@ -29,16 +29,17 @@ static void sum_partials(const range_task *r) {
                     r->n);
 }
 
-static void check(const range_task *r, bpt_ref result) {
-    if (!bpt__all_finite(bpt_at(&r->net->blocks, result), r->n))
-        atomic_store_explicit(&r->net->not_finite, true, memory_order_relaxed);
+static bool check(const range_task *r, bpt_ref result, atomic_bool *flag) {
+    if (bpt__all_finite(bpt_at(&r->net->blocks, result), r->n)) return true;
+    atomic_store_explicit(flag, true, memory_order_relaxed);
+    return false;
 }
 
 static bpt_status run_reduce(void *arg, unsigned worker) {
     (void)worker;
     const range_task *r = arg;
     sum_partials(r);
-    check(r, r->gradient);
+    check(r, r->gradient, &r->net->bad_gradient);
     return BPT_OK;
 }
 
@@ -50,7 +51,12 @@ static float trust_of(const range_task *r) {
 }
 
 static void optimise(const range_task *r) {
-    const bpt_network *net = r->net;
+    bpt_network *net = r->net;
+    const float trust = trust_of(r);
+    if (!isfinite(net->clip_scale * trust)) { /* by way of a norm, from another range */
+        atomic_store_explicit(&net->bad_gradient, true, memory_order_relaxed);
+        return;
+    }
     bpt_update_range range = {
         .w = bpt_at(&net->blocks, r->weights),
         .g = bpt_at(&net->blocks, r->gradient),
@@ -58,7 +64,7 @@ static void optimise(const range_task *r) {
         .rate = net->step.rate,
         .decays = r->role.decays,
         .scale = net->clip_scale,
-        .trust = trust_of(r),
+        .trust = trust,
         .update = net->updates,
     };
     for (size_t i = 0; i < bpt_network_n_states(net); i++)
@@ -66,16 +72,18 @@ static void optimise(const range_task *r) {
     net->learning.optimizer->update(&net->learning, &range);
 }
 
+/* What is no number is not applied: the weights stay those that led to it, to be looked at. */
 static bpt_status run_apply(void *arg, unsigned worker) {
     (void)worker;
     const range_task *r = arg;
     const bpt_blocks *blocks = &r->net->blocks;
+    if (!check(r, r->gradient, &r->net->bad_gradient)) return BPT_OK;
     if (r->role.running > 0.0f)
         bpt_running_update(bpt_at(blocks, r->weights), bpt_at(blocks, r->gradient), r->n,
                            r->role.running);
     else
         optimise(r);
-    check(r, r->weights);
+    check(r, r->weights, &r->net->bad_weight);
     return BPT_OK;
 }
 
@@ -129,10 +137,10 @@ static bpt_status plan_reduces(bpt_network *net, size_t segment, segment_plan *p
         const size_t begin = i * RANGE_FLOATS;
         const size_t count = n - begin < RANGE_FLOATS ? n - begin : RANGE_FLOATS;
         p->tasks[i] = describe(net, segment, begin, count);
-        p->ranges[i] = (bpt_range){p->tasks[i].weights, p->tasks[i].gradient, count, 0};
+        p->ranges[i] = (bpt_range){p->tasks[i].weights, p->tasks[i].gradient, count, {0}};
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_REDUCE, run_reduce, &p->tasks[i],
-                                 (bpt_task_info){"reduce", w->segment->name}, w->written,
-                                 &p->ranges[i].summed));
+                                 (bpt_task_info){"reduce", w->segment->name}, (bpt_places){0},
+                                 w->written, &p->ranges[i].summed));
     }
     return BPT_OK;
 }
@@ -145,9 +153,11 @@ static bpt_status plan_direct(bpt_network *net, segment_plan *p) {
     BPT_TRY(bpt_deps_join(b, p->weights->written, p->weights->read, &all_done));
     for (size_t i = 0; i < p->n; i++) {
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_UPDATE, run_update, &p->tasks[i],
-                                 (bpt_task_info){"update", label}, all_done, NULL));
+                                 (bpt_task_info){"update", label}, (bpt_places){0}, all_done,
+                                 NULL));
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_apply, &p->tasks[i],
-                                 (bpt_task_info){"apply", label}, (bpt_deps){0}, NULL));
+                                 (bpt_task_info){"apply", label}, (bpt_places){0}, (bpt_deps){0},
+                                 NULL));
     }
     return BPT_OK;
 }
@@ -155,11 +165,12 @@ static bpt_status plan_direct(bpt_network *net, segment_plan *p) {
 static bpt_status plan_after_norms(bpt_network *net, segment_plan *p) {
     bpt_builder *b = &net->builder;
     for (size_t i = 0; i < p->n; i++) {
-        bpt_deps summed, after;
-        BPT_TRY(bpt_deps_one(b, p->ranges[i].summed, &summed));
-        BPT_TRY(bpt_deps_join(b, p->known.n ? p->known : summed, p->weights->read, &after));
+        bpt_deps after;
+        BPT_TRY(bpt_deps_join(b, p->known.n ? p->known : p->ranges[i].summed, p->weights->read,
+                              &after));
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_apply, &p->tasks[i],
-                                 (bpt_task_info){"apply", p->weights->segment->name}, after, NULL));
+                                 (bpt_task_info){"apply", p->weights->segment->name},
+                                 (bpt_places){0}, after, NULL));
     }
     return BPT_OK;
 }

@@ -125,7 +125,7 @@ static bpt_status open_network(const eval_options *o, parts *p) {
     BPT_TRY(bpt_safetensors_read(o->weights, &p->model->segments, p->weights));
     BPT_TRY(bpt_segments_check(&p->model->segments, o->weights, p->weights));
     BPT_TRY(bpt_pool_create(&pool, &p->pool));
-    BPT_TRY(bpt_network_create(p->model, o->batch_size, (bpt_learning){0}, p->pool, &p->network));
+    BPT_TRY(bpt_network_create_forward(p->model, o->batch_size, p->pool, &p->network));
     return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
 }
 

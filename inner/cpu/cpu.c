@@ -75,6 +75,15 @@ static void free_kernel(bpt_kernel *k) {
     bpt_free(k);
 }
 
+static void free_layouts(bpt_layout *list) {
+    while (list) {
+        bpt_layout *l = list;
+        list = l->next;
+        if (l->md) dnnl_memory_desc_destroy(l->md);
+        bpt_free(l);
+    }
+}
+
 void bpt_cpu_free(bpt_cpu *cpu) {
     if (!cpu) return;
     while (cpu->kernels) {
@@ -82,12 +91,8 @@ void bpt_cpu_free(bpt_cpu *cpu) {
         cpu->kernels = k->next;
         free_kernel(k);
     }
-    while (cpu->layouts) {
-        bpt_layout *l = cpu->layouts;
-        cpu->layouts = l->next;
-        if (l->md) dnnl_memory_desc_destroy(l->md);
-        bpt_free(l);
-    }
+    free_layouts(cpu->layouts);
+    free_layouts(cpu->by_tag);
     for (unsigned i = 0; i < cpu->n_workers; i++) {
         dnnl_stream_destroy(cpu->streams[i]);
         bpt_free(cpu->scratch[i]);

@@ -91,6 +91,9 @@ const char *bpt_kernel_implementation(const bpt_kernel *k);
  * bound before the first run. */
 void bpt_kernel_bind(bpt_kernel *k, bpt_slot slot, bpt_ref where);
 
+/** @return where an operand is bound to; BPT_BLOCK_NONE if the kernel has none there */
+bpt_ref bpt_kernel_operand(const bpt_kernel *k, bpt_slot slot);
+
 /** Runs a kernel. @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_kernel_run(bpt_kernel *k, unsigned worker);
 

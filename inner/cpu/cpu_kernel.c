@@ -80,6 +80,10 @@ void bpt_kernel_bind(bpt_kernel *k, bpt_slot slot, bpt_ref where) {
     k->refs[slot] = where;
 }
 
+bpt_ref bpt_kernel_operand(const bpt_kernel *k, bpt_slot slot) {
+    return k->arg_of_slot[slot] < 0 ? (bpt_ref){0} : k->refs[slot];
+}
+
 bpt_status bpt_kernel_run(bpt_kernel *k, unsigned worker) {
     bpt__one_thread();
     if (k->scratch_arg >= 0)

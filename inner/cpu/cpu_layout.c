@@ -2,27 +2,43 @@
 #include "base/memory.h"
 #include "inner/cpu/cpu_private.h"
 
+#include <string.h>
+
 /* A layout that has no descriptor yet; bpt_cpu_free() releases it, also after an error. */
-static bpt_status add_layout(bpt_cpu *cpu, bpt_layout **out) {
+static bpt_status add_layout(bpt_layout **list, bpt_layout **out) {
     BPT_TRY(BPT_NEW("layout", 1, out));
-    (*out)->next = cpu->layouts;
-    cpu->layouts = *out;
+    (*out)->next = *list;
+    *list = *out;
     return BPT_OK;
 }
 
 bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **out) {
     bpt_layout *l;
-    BPT_TRY(add_layout(cpu, &l));
+    BPT_TRY(add_layout(&cpu->layouts, &l));
     BPT__DNNL_TRY(dnnl_memory_desc_clone(&l->md, md));
     *out = l;
     return BPT_OK;
 }
 
+static const bpt_layout *find_by_tag(const bpt_cpu *cpu, const int64_t *dims, int n_dims,
+                                     dnnl_format_tag_t tag) {
+    for (const bpt_layout *l = cpu->by_tag; l; l = l->next)
+        if (l->tag == tag && l->n_dims == n_dims &&
+            memcmp(l->dims, dims, (size_t)n_dims * sizeof *dims) == 0)
+            return l;
+    return NULL;
+}
+
 bpt_status bpt__layout_by_tag(bpt_cpu *cpu, const int64_t *dims, int n_dims, dnnl_format_tag_t tag,
                               const bpt_layout **out) {
     bpt_layout *l;
-    BPT_TRY(add_layout(cpu, &l));
+    *out = find_by_tag(cpu, dims, n_dims, tag);
+    if (*out) return BPT_OK;
+    BPT_TRY(add_layout(&cpu->by_tag, &l));
     BPT__DNNL_TRY(dnnl_memory_desc_create_with_tag(&l->md, n_dims, dims, dnnl_f32, tag));
+    l->tag = tag;
+    l->n_dims = n_dims; /* last: one without a descriptor has no dimensions and is not found */
+    memcpy(l->dims, dims, (size_t)n_dims * sizeof *dims);
     *out = l;
     return BPT_OK;
 }
@@ -30,7 +46,7 @@ bpt_status bpt__layout_by_tag(bpt_cpu *cpu, const int64_t *dims, int n_dims, dnn
 bpt_status bpt__layout_by_strides(bpt_cpu *cpu, const int64_t *dims, const int64_t *strides,
                                   int n_dims, const bpt_layout **out) {
     bpt_layout *l;
-    BPT_TRY(add_layout(cpu, &l));
+    BPT_TRY(add_layout(&cpu->layouts, &l));
     BPT__DNNL_TRY(dnnl_memory_desc_create_with_strides(&l->md, n_dims, dims, dnnl_f32, strides));
     *out = l;
     return BPT_OK;

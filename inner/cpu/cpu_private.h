@@ -6,9 +6,15 @@
 #include "inner/cpu/cpu.h"
 #include "inner/cpu/dnnl_version.h"
 
+enum { BPT__MAX_DIMS = 5 };
+
 struct bpt_layout {
     bpt__md *md;
-    bpt_layout *next; /* in bpt_cpu.layouts */
+    bpt_layout *next; /* in bpt_cpu.layouts or bpt_cpu.by_tag */
+    /* In the latter: what it was made from. */
+    dnnl_format_tag_t tag;
+    int n_dims;
+    int64_t dims[BPT__MAX_DIMS];
 };
 
 struct bpt_kernel {
@@ -34,6 +40,7 @@ struct bpt_cpu {
     char **scratch;         /* shape [n_workers], each scratch_bytes */
     size_t scratch_bytes;   /* of the hungriest kernel */
     bpt_layout *layouts;
+    bpt_layout *by_tag; /* each tag and shape once */
     bpt_kernel *kernels;
 };
 

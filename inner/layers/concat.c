@@ -19,18 +19,14 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
     return BPT_OK;
 }
 
-static size_t sample_bytes(bpt_shape s) {
-    return (size_t)(s.c * s.h * s.w) * sizeof(float);
-}
-
 /* Copies input @p j of a tile to its place in the output, or back. */
 static bpt_status plan_copy(const bpt_layer *l, bpt_builder *b, bpt_phase phase, size_t j, size_t t,
                             bpt_ref part, bpt_ref whole, bpt_deps after, bpt_deps *done) {
     const bool back = phase == BPT_PHASE_BACKWARD;
     size_t before = 0;
-    for (size_t i = 0; i < j; i++) before += sample_bytes(l->ins[i]);
-    const bpt_sample_run inside = {bpt_ref_plus(whole, before), sample_bytes(l->out)};
-    const bpt_sample_run alone = {part, sample_bytes(l->ins[j])};
+    for (size_t i = 0; i < j; i++) before += bpt_shape_bytes(l->ins[i]);
+    const bpt_sample_run inside = {bpt_ref_plus(whole, before), bpt_shape_bytes(l->out)};
+    const bpt_sample_run alone = {part, bpt_shape_bytes(l->ins[j])};
     const bpt_task_info info = {back ? "backward" : "forward", l->name};
     return bpt_builder_copy_samples(b, phase, info, t, back ? inside : alone, back ? alone : inside,
                                     alone.stride, 0, after, done);

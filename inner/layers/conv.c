@@ -118,7 +118,6 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     *out = (bpt_activation){.shape = l->out, .wants_grad = true, .read_only = l->fusion.relu};
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k = state->forward[t];
-        uint32_t id;
         BPT_TRY(bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST)));
         bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
         bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, b->weights[l->first_segment].master);
@@ -126,8 +125,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
             bpt_kernel_bind(k, BPT_SLOT_BIAS, b->weights[l->first_segment + 1].master);
         bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
-                                   state->in.value_ready[t], &id));
-        BPT_TRY(bpt_deps_one(b, id, &out->value_ready[t]));
+                                   state->in.value_ready[t], &out->value_ready[t]));
     }
     *state_out = state;
     return BPT_OK;
@@ -144,15 +142,21 @@ static bpt_status weights_for_data(const bpt_layer *l, bpt_builder *b, const bpt
         return BPT_OK;
     }
     bpt_kernel *k;
-    uint32_t id;
     *where = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bpt_layout_bytes(wanted));
     BPT_TRY(bpt_cpu_reorder(b->cpu, w->layout, wanted, &k));
     bpt_kernel_bind(k, BPT_SLOT_SRC, w->master);
     bpt_kernel_bind(k, BPT_SLOT_DST, *where);
     BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
-                               (bpt_task_info){"reorder weights", l->name}, (bpt_deps){0}, &id));
-    BPT_TRY(bpt_deps_one(b, id, ready));
+                               (bpt_task_info){"reorder weights", l->name}, (bpt_deps){0}, ready));
     return bpt_builder_weights_read(b, l->first_segment, *ready);
+}
+
+/* Nobody but the update waits for weights' gradients, so they could be left for last, and all that
+ * they read would be in use until then. So backward data waits, tile by tile, for those of some
+ * convolutions before: what these read is free from there on.
+ * @return of each tile, the tasks of the convolution so far back, or nothing; shape [n_tiles] */
+static bpt_deps *late_weights(bpt_builder *b) {
+    return b->weights_done[b->n_weights_done % BPT_WEIGHTS_LAG];
 }
 
 static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, conv_state *state,
@@ -163,7 +167,6 @@ static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, conv_st
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
         bpt_deps after;
-        uint32_t id;
         BPT_TRY(
             bpt_cpu_conv_backward_data(b->cpu, &state->problem[t], state->forward[t], layout, &k));
         if (t == 0) {
@@ -174,9 +177,10 @@ static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, conv_st
         bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, weights);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, state->in.grad[t]);
         BPT_TRY(bpt_deps_join(b, out->grad_ready[t], weights_ready, &after));
+        BPT_TRY(bpt_deps_join(b, after, late_weights(b)[t], &after));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
-                                   (bpt_task_info){"backward data", l->name}, after, &id));
-        BPT_TRY(bpt_deps_one(b, id, &state->in.grad_ready[t]));
+                                   (bpt_task_info){"backward data", l->name}, after,
+                                   &state->in.grad_ready[t]));
         BPT_TRY(bpt_builder_weights_read(b, l->first_segment, state->in.grad_ready[t]));
     }
     return BPT_OK;
@@ -194,14 +198,12 @@ static bpt_status adapt_gradient(const bpt_layer *l, bpt_builder *b, size_t t, b
     }
     const bpt_ref own = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bpt_layout_bytes(layout));
     bpt_kernel *reorder;
-    uint32_t id;
     bpt_kernel_bind(k, BPT_SLOT_DIFF_WEIGHTS, own);
     BPT_TRY(bpt_cpu_reorder(b->cpu, layout, w->layout, &reorder));
     bpt_kernel_bind(reorder, BPT_SLOT_SRC, own);
     bpt_kernel_bind(reorder, BPT_SLOT_DST, wanted);
-    BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, reorder,
-                               (bpt_task_info){"reorder gradient", l->name}, *done, &id));
-    return bpt_deps_one(b, id, done);
+    return bpt_builder_kernel(b, BPT_PHASE_BACKWARD, reorder,
+                              (bpt_task_info){"reorder gradient", l->name}, *done, done);
 }
 
 static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv_state *state,
@@ -210,14 +212,13 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv
     bpt_deps done[BPT_MAX_TILES];
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
-        uint32_t id;
         BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[t], state->forward[t], &k));
         bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
                                    (bpt_task_info){"backward weights", l->name}, out->grad_ready[t],
-                                   &id));
-        BPT_TRY(bpt_deps_one(b, id, &done[t]));
+                                   &done[t]));
+        late_weights(b)[t] = done[t]; /* takes the place of the older ones */
         if (state->problem[t].bias) {
             bpt_kernel_bind(k, BPT_SLOT_DIFF_BIAS, bpt_builder_partial(b, l->first_segment + 1, t));
             BPT_TRY(bpt_builder_weights_written(b, l->first_segment + 1, done[t]));
@@ -228,6 +229,7 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv
         BPT_TRY(adapt_gradient(l, b, t, kernels[t], &done[t]));
         BPT_TRY(bpt_builder_weights_written(b, l->first_segment, done[t]));
     }
+    b->n_weights_done++;
     return BPT_OK;
 }
 

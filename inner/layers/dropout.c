@@ -15,12 +15,6 @@ static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_ya
     return bpt__field_real(l, doc, fields, "rate", 0.0, 0.99, 0.5, &config->rate);
 }
 
-static bpt_status infer(bpt_layer *l, bpt_segments *s) {
-    (void)s;
-    l->out = l->in;
-    return BPT_OK;
-}
-
 typedef struct {
     const bpt_builder *b;
     bpt_ref from, to;
@@ -70,7 +64,6 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
                             bpt_deps *done) {
     const bpt_dropout_config *config = l->config;
     mask_task *task;
-    uint32_t id;
     BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
     *task = (mask_task){
         .b = b,
@@ -82,8 +75,8 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
         .n_values = (size_t)(l->in.c * l->in.h * l->in.w),
         .rate = config->rate,
     };
-    BPT_TRY(bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name}, after, &id));
-    return bpt_deps_one(b, id, done);
+    return bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name},
+                            BPT_PLACES(from, to), after, done);
 }
 
 /* The state: the input, plain. */
@@ -126,7 +119,7 @@ const bpt_layer_kind bpt_layer_dropout = {
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_dropout_config),
     .parse = parse,
-    .infer = infer,
+    .infer = bpt__same_shape,
     .forward_flops = bpt__no_flops,
     .plan_forward = plan_forward,
     .plan_backward = plan_backward,

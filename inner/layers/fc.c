@@ -70,8 +70,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     const bpt_fc_config *config = l->config;
     const int64_t n = b->batch, c = n_inputs(l), k_all = l->out.c;
     fc_state *state;
-    bpt_deps after, done;
-    uint32_t ids[MAX_PIECES];
+    bpt_deps after, done = {0};
     piece pieces[MAX_PIECES];
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
     BPT_TRY(plan_segments(l, b));
@@ -81,6 +80,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     const size_t n_pieces = cut(k_all, pieces);
     for (size_t i = 0; i < n_pieces; i++) {
         const piece p = pieces[i];
+        bpt_deps part;
         bpt_kernel *k;
         BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, c, c, 1}, (bpt_matrix){c, p.size, 1, c},
                                (bpt_matrix){n, p.size, k_all, 1}, config->bias, &k));
@@ -94,9 +94,9 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
                 bpt_ref_plus(b->weights[l->first_segment + 1].master, float_bytes(p.begin)));
         bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(out->value[0], float_bytes(p.begin)));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
-                                   after, &ids[i]));
+                                   after, &part));
+        BPT_TRY(bpt_deps_join(b, done, part, &done));
     }
-    BPT_TRY(bpt_deps_copy(b, ids, n_pieces, &done));
     for (size_t t = 0; t < b->n_tiles; t++) out->value_ready[t] = done;
     *state_out = state;
     return BPT_OK;
@@ -105,12 +105,12 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
 static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, fc_state *state,
                                      const bpt_activation *out, bpt_deps after) {
     const int64_t n = b->batch, c = n_inputs(l), k_all = l->out.c;
-    bpt_deps done;
-    uint32_t ids[MAX_PIECES];
+    bpt_deps done = {0};
     piece pieces[MAX_PIECES];
     const size_t n_pieces = cut(c, pieces);
     for (size_t i = 0; i < n_pieces; i++) {
         const piece p = pieces[i];
+        bpt_deps part;
         bpt_kernel *k;
         BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, k_all, k_all, 1},
                                (bpt_matrix){k_all, p.size, c, 1}, (bpt_matrix){n, p.size, c, 1},
@@ -120,9 +120,9 @@ static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, fc_stat
                         bpt_ref_plus(b->weights[l->first_segment].master, float_bytes(p.begin)));
         bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(state->in.grad[0], float_bytes(p.begin)));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
-                                   (bpt_task_info){"backward data", l->name}, after, &ids[i]));
+                                   (bpt_task_info){"backward data", l->name}, after, &part));
+        BPT_TRY(bpt_deps_join(b, done, part, &done));
     }
-    BPT_TRY(bpt_deps_copy(b, ids, n_pieces, &done));
     for (size_t t = 0; t < b->n_tiles; t++) state->in.grad_ready[t] = done;
     return bpt_builder_weights_read(b, l->first_segment, done);
 }
@@ -130,12 +130,12 @@ static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, fc_stat
 static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, fc_state *state,
                                         const bpt_activation *out, bpt_deps after) {
     const int64_t n = b->batch, c = n_inputs(l), k_all = l->out.c;
-    bpt_deps done;
-    uint32_t ids[MAX_PIECES];
+    bpt_deps done = {0};
     piece pieces[MAX_PIECES];
     const size_t n_pieces = cut(k_all, pieces);
     for (size_t i = 0; i < n_pieces; i++) {
         const piece p = pieces[i];
+        bpt_deps part;
         bpt_kernel *k;
         BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){p.size, n, 1, k_all}, (bpt_matrix){n, c, c, 1},
                                (bpt_matrix){p.size, c, c, 1}, false, &k));
@@ -145,9 +145,9 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, fc_s
             k, BPT_SLOT_DST,
             bpt_ref_plus(bpt_builder_partial(b, l->first_segment, 0), float_bytes(p.begin * c)));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
-                                   (bpt_task_info){"backward weights", l->name}, after, &ids[i]));
+                                   (bpt_task_info){"backward weights", l->name}, after, &part));
+        BPT_TRY(bpt_deps_join(b, done, part, &done));
     }
-    BPT_TRY(bpt_deps_copy(b, ids, n_pieces, &done));
     return bpt_builder_weights_written(b, l->first_segment, done);
 }
 
@@ -173,7 +173,6 @@ static bpt_status plan_backward_bias(const bpt_layer *l, bpt_builder *b, const b
                                      bpt_deps after) {
     bias_task *task;
     bpt_deps done;
-    uint32_t id;
     BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
     *task = (bias_task){
         .blocks = b->blocks,
@@ -183,8 +182,8 @@ static bpt_status plan_backward_bias(const bpt_layer *l, bpt_builder *b, const b
         .k = l->out.c,
     };
     BPT_TRY(bpt_builder_task(b, BPT_PHASE_BACKWARD, run_bias, task,
-                             (bpt_task_info){"backward bias", l->name}, after, &id));
-    BPT_TRY(bpt_deps_one(b, id, &done));
+                             (bpt_task_info){"backward bias", l->name}, BPT_PLACES(out->grad[0]),
+                             after, &done));
     return bpt_builder_weights_written(b, l->first_segment + 1, done);
 }
 

@@ -98,6 +98,12 @@ bpt_status bpt__no_fields(bpt_layer *l, const bpt_model_scope *scope, const bpt_
     return BPT_OK;
 }
 
+bpt_status bpt__same_shape(bpt_layer *l, bpt_segments *s) {
+    (void)s;
+    l->out = l->in;
+    return BPT_OK;
+}
+
 uint64_t bpt__no_flops(const bpt_layer *l) {
     (void)l;
     return 0;

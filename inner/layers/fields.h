@@ -48,6 +48,10 @@ bpt_status bpt__field_bool(const bpt_layer *l, const bpt_yaml *doc, const bpt_ya
 bpt_status bpt__no_fields(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
                           const bpt_yaml_node *fields);
 
+/** A bpt_layer_kind.infer for kinds without weights whose output has the shape of the input.
+ * @return BPT_OK */
+bpt_status bpt__same_shape(bpt_layer *l, bpt_segments *s);
+
 /** A bpt_layer_kind.forward_flops for kinds that multiply no matrices. @return 0 */
 uint64_t bpt__no_flops(const bpt_layer *l);
 

@@ -19,12 +19,6 @@ static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_ya
                          config->size);
 }
 
-static bpt_status infer(bpt_layer *l, bpt_segments *s) {
-    (void)s;
-    l->out = l->in;
-    return BPT_OK;
-}
-
 typedef struct {
     bpt_kernel *forward[BPT_MAX_TILES];
     bpt_ref workspace[BPT_MAX_TILES];
@@ -39,7 +33,6 @@ static bpt_lrn lrn_of(const bpt_layer *l) {
 static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, lrn_state *state,
                             bpt_activation *out, size_t t) {
     bpt_kernel *k;
-    uint32_t id;
     BPT_TRY(bpt_cpu_lrn_forward(b->cpu, lrn_of(l), state->in.layout[t], &k));
     const bpt_layout *workspace = bpt_kernel_layout(k, BPT_SLOT_WORKSPACE);
     if (workspace)
@@ -48,9 +41,8 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, lrn_state *state
     bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
     bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
     state->forward[t] = k;
-    BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
-                               state->in.value_ready[t], &id));
-    return bpt_deps_one(b, id, &out->value_ready[t]);
+    return bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
+                              state->in.value_ready[t], &out->value_ready[t]);
 }
 
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
@@ -71,15 +63,13 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
     if (!in->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
-        uint32_t id;
         BPT_TRY(bpt_cpu_lrn_backward(b->cpu, lrn_of(l), state->forward[t], &k));
         bpt_kernel_bind(k, BPT_SLOT_SRC, in->value[t]);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, in->grad[t]);
         bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k, (bpt_task_info){"backward", l->name},
-                                   out->grad_ready[t], &id));
-        BPT_TRY(bpt_deps_one(b, id, &in->grad_ready[t]));
+                                   out->grad_ready[t], &in->grad_ready[t]));
     }
     return BPT_OK;
 }
@@ -92,7 +82,7 @@ const bpt_layer_kind bpt_layer_lrn = {
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_lrn_config),
     .parse = parse,
-    .infer = infer,
+    .infer = bpt__same_shape,
     .forward_flops = bpt__no_flops,
     .plan_forward = plan_forward,
     .plan_backward = plan_backward,

@@ -20,15 +20,11 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
                     config->channels);
 }
 
-static size_t sample_bytes(bpt_shape s) {
-    return (size_t)(s.c * s.h * s.w) * sizeof(float);
-}
-
 /* The state: the input in the order of the output. */
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state) {
     const int64_t cuts[] = {l->in.c, l->out.c};
-    const size_t in_bytes = sample_bytes(l->in), out_bytes = sample_bytes(l->out);
+    const size_t in_bytes = bpt_shape_bytes(l->in), out_bytes = bpt_shape_bytes(l->out);
     bpt_activation *in;
     int64_t lanes;
     BPT_TRY(bpt_builder_object(b, sizeof *in, (void **)&in));
@@ -47,7 +43,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
 
 static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *state) {
-    const size_t in_bytes = sample_bytes(l->in), out_bytes = sample_bytes(l->out);
+    const size_t in_bytes = bpt_shape_bytes(l->in), out_bytes = bpt_shape_bytes(l->out);
     bpt_activation *in = state;
     if (!in->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++) {

@@ -35,7 +35,6 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
     *out = (bpt_activation){.shape = l->out, .wants_grad = in->wants_grad};
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
-        uint32_t id;
         state->problem[t] = bpt__window_problem(l, bpt_builder_tile_samples(b, t), config->kernel,
                                                 config->stride, config->pad);
         BPT_TRY(bpt_cpu_pool_forward(b->cpu, &state->problem[t], kind, in->layout[t], &k));
@@ -47,8 +46,7 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
         bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
         bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
-                                   in->value_ready[t], &id));
-        BPT_TRY(bpt_deps_one(b, id, &out->value_ready[t]));
+                                   in->value_ready[t], &out->value_ready[t]));
         state->forward[t] = k;
     }
     *state_out = state;
@@ -63,15 +61,13 @@ bpt_status bpt__pool_plan_backward(const bpt_layer *l, bpt_builder *b,
     if (!in->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
-        uint32_t id;
         BPT_TRY(
             bpt_cpu_pool_backward(b->cpu, &state->problem[t], state->kind, state->forward[t], &k));
         bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, in->grad[t]);
         bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k, (bpt_task_info){"backward", l->name},
-                                   out->grad_ready[t], &id));
-        BPT_TRY(bpt_deps_one(b, id, &in->grad_ready[t]));
+                                   out->grad_ready[t], &in->grad_ready[t]));
     }
     return BPT_OK;
 }

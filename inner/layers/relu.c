@@ -2,12 +2,6 @@
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
 
-static bpt_status infer(bpt_layer *l, bpt_segments *s) {
-    (void)s;
-    l->out = l->in;
-    return BPT_OK;
-}
-
 typedef struct {
     bpt_kernel *forward[BPT_MAX_TILES];
 } relu_state;
@@ -30,13 +24,11 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     BPT_TRY(plan_output(b, in, out));
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
-        uint32_t id;
         BPT_TRY(bpt_cpu_relu_forward(b->cpu, in->layout[t], &k));
         bpt_kernel_bind(k, BPT_SLOT_SRC, in->value[t]);
         bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
-                                   in->value_ready[t], &id));
-        BPT_TRY(bpt_deps_one(b, id, &out->value_ready[t]));
+                                   in->value_ready[t], &out->value_ready[t]));
         state->forward[t] = k;
     }
     *state_out = state;
@@ -50,14 +42,12 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
     if (!in->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
-        uint32_t id;
         BPT_TRY(bpt_cpu_relu_backward(b->cpu, state->forward[t], &k));
         bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, in->grad[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k, (bpt_task_info){"backward", l->name},
-                                   out->grad_ready[t], &id));
-        BPT_TRY(bpt_deps_one(b, id, &in->grad_ready[t]));
+                                   out->grad_ready[t], &in->grad_ready[t]));
     }
     return BPT_OK;
 }
@@ -65,7 +55,7 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
 const bpt_layer_kind bpt_layer_relu = {
     .name = "relu",
     .parse = bpt__no_fields,
-    .infer = infer,
+    .infer = bpt__same_shape,
     .forward_flops = bpt__no_flops,
     .plan_forward = plan_forward,
     .plan_backward = plan_backward,

@@ -2,6 +2,7 @@
  * problems. What whole models use of them is in test_gradients.c.
  *
  * ctest: cpu TIMEOUT=60 */
+#include "base/memory.h"
 #include "base/random.h"
 #include "inner/cpu/cpu.h"
 #include "tests/ref/ref.h"
@@ -305,6 +306,30 @@ static void test_plan_that_overflows(void **state) {
     assert_null(blocks.base[BPT_BLOCK_WEIGHTS]);
 }
 
+/* A layout that is asked for by its order is made once, and lanes are told from such. */
+static void test_layouts_are_made_once(void **state) {
+    (void)state;
+    device d = open_device();
+    const int64_t dims[] = {2, 32, 5, 7};
+    const bpt_layout *first, *again, *other;
+    int64_t lanes;
+    ok(bpt_layout_of_lanes(d.cpu, dims, 8, &first));
+    ok(bpt_layout_lanes(d.cpu, first, dims, &lanes));
+    assert_int_equal(lanes, 8);
+    const uint64_t before = bpt_memory_live();
+    for (int i = 0; i < 3; i++) {
+        ok(bpt_layout_lanes(d.cpu, first, dims, &lanes));
+        ok(bpt_layout_of_lanes(d.cpu, dims, 8, &again));
+        assert_ptr_equal(again, first);
+    }
+    assert_int_equal(bpt_memory_live(), before);
+    ok(bpt_layout_of_lanes(d.cpu, (int64_t[]){2, 32, 7, 5}, 8, &other));
+    assert_ptr_not_equal(other, first);
+    ok(bpt_layout_of_lanes(d.cpu, dims, 16, &other));
+    assert_false(bpt_layout_equal(other, first));
+    close_device(&d);
+}
+
 static void test_wrong_problem(void **state) {
     (void)state;
     device d = open_device();
@@ -328,6 +353,7 @@ int main(void) {
         cmocka_unit_test(test_reorder_there_and_back),
         cmocka_unit_test(test_block_that_moves),
         cmocka_unit_test(test_plan_that_overflows),
+        cmocka_unit_test(test_layouts_are_made_once),
         cmocka_unit_test(test_wrong_problem),
     };
     print_message("seed %d\n", (int)SEED);

@@ -157,6 +157,8 @@ static void test_weights_that_are_not_numbers(void **state) {
     net_fixture f = open_mixed(6, 2);
     bpt_batch_result result;
     const bpt_segments *s = &f.model->segments;
+    float *momentum = calloc(f.n_weights, sizeof *momentum);
+    assert_non_null(momentum);
     for (size_t i = 0; i < s->n; i++) {
         char layer[BPT_NAME_SIZE];
         float *w = &f.weights[s->items[i].offset];
@@ -165,9 +167,11 @@ static void test_weights_that_are_not_numbers(void **state) {
         const float was = *w;
         *w = NAN;
         net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
+        net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_STATE_0, momentum));
         check_not_finite(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 6.0f, &result), layer);
         *w = was;
     }
+    free(momentum);
     net_close(&f);
 }
 

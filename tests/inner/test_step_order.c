@@ -19,9 +19,9 @@
 enum { SEED = 20262, N_RANDOM = 24 };
 
 static const unsigned TRAINING =
-    BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_UPDATE;
+    BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_UPDATE;
 static const unsigned GRADIENT =
-    BPT_PHASE_FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE;
+    BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE;
 
 /* Changes of layout before and after each kind of layer, weights that backward reads in another
  * layout, gradients in several ranges. */
@@ -147,6 +147,25 @@ static void test_orders_with_norms(void **state) {
     check_orders_with_norms(0.5);
 }
 
+/* Every kind of layer, many of whose buffers share memory; in evaluation other tasks make other
+ * orders of them. */
+static void test_orders_of_all_kinds(void **state) {
+    (void)state;
+    static const unsigned EVALUATION = BPT_PHASE_FORWARD | BPT_PHASE_INFERENCE | BPT_PHASE_LOSS;
+    net_fixture f = net_open(net_mixed, 7, (net_options){1, {.momentum = 0.9f}, SEED});
+    check_orders(&f, TRAINING, BPT_VECTOR_WEIGHTS);
+    check_orders(&f, GRADIENT, BPT_VECTOR_GRADIENTS);
+    double expected = 0.0;
+    for (uint64_t i = 0; i <= N_RANDOM; i++) {
+        double sum = 0.0;
+        step(&f, EVALUATION, i == 0 ? IN_ORDER : i == 1 ? LAST_FIRST : RANDOM, i);
+        for (size_t t = 0; t < f.net->builder.n_tiles; t++) sum += f.net->tiles[t].result.loss_sum;
+        if (i == 0) expected = sum;
+        assert_true(sum == expected);
+    }
+    net_close(&f);
+}
+
 static void test_orders(void **state) {
     (void)state;
     const net_options options = {1, {.momentum = 0.9f, .decay = 1e-2f}, SEED};
@@ -180,6 +199,7 @@ static void test_same_as_the_pool(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_orders_of_all_kinds),
         cmocka_unit_test(test_orders_with_norms),
         cmocka_unit_test(test_same_as_the_pool),
     };

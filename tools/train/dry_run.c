@@ -5,6 +5,27 @@
 #include "tools/train/rank_threads.h"
 #include "tools/train/train_model.h"
 
+#include <inttypes.h>
+
+static void print_plan(const bpt_job *job, const bpt_memory_plan *plan) {
+    bpt_options_print(&bpt_train_command, job->options, stdout);
+    printf("\n");
+    bpt_model_print(job->model, stdout);
+    printf("\n");
+    bpt_memory_plan_print(plan, stdout);
+}
+
+static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
+    const size_t limit = bpt_memory_of_machine(job->ranks_on_host);
+    uint64_t batch;
+    if (plan->total <= limit) return BPT_OK;
+    BPT_TRY(bpt_memory_plan_largest(job, plan, limit, &batch));
+    printf("more than the %.1f MB of this machine%s; the largest that fits: --batch-size %" PRIu64
+           "\n",
+           (double)limit * 1e-6, job->ranks_on_host > 1 ? " for each rank on it" : "", batch);
+    return BPT_OK;
+}
+
 /* With a dataset whatever the run would refuse for its sake is refused here. */
 static bpt_status open_model(bpt_job *job) {
     if (!job->options->data) return bpt_train_load_model(job->options, &job->model);
@@ -17,6 +38,7 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
         .options = o,
         .rank = n_ranks - 1, /* of shares that are not quite equal the last is the largest */
         .n_ranks = n_ranks,
+        .ranks_on_host = on_host,
         .n_threads = bpt_rank_threads_expected((unsigned)o->threads, on_host),
     };
     bpt_memory_plan plan;
@@ -24,11 +46,8 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     bpt_status status = open_model(&job);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {
-        bpt_options_print(&bpt_train_command, o, stdout);
-        printf("\n");
-        bpt_model_print(job.model, stdout);
-        printf("\n");
-        bpt_memory_plan_print(&plan, stdout);
+        print_plan(&job, &plan);
+        status = print_limit(&job, &plan);
     }
     bpt_model_free(job.model);
     bpt_dataset_close(job.dataset);

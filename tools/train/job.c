@@ -6,12 +6,14 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
 #include "tools/train/signals.h"
 
 static bpt_status open_network(bpt_job *job) {
     const bpt_train_options *o = job->options;
     BPT_TRY(bpt__job_load_model(job));
+    BPT_TRY(bpt_memory_plan_check(job));
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = job->n_threads;
     BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
@@ -83,7 +85,8 @@ static bpt_status stop_if_told(bpt_job *job) {
 
 static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
-    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads));
+    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads,
+                                    &job->ranks_on_host));
     BPT_TRY(bpt_comm_agree(job->comm, bpt__job_open_data(job)));
     BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));

@@ -32,9 +32,9 @@ typedef struct bpt_job {
     const bpt_train_options *options;
     bpt_comm *comm; /* borrowed */
     uint32_t rank, n_ranks;
-    bpt_update_choice update;       /* never AUTO */
-    bpt_partition_choice partition; /* never AUTO */
-    unsigned n_threads;
+    bpt_update_choice update;          /* never AUTO */
+    bpt_partition_choice partition;    /* never AUTO */
+    unsigned n_threads, ranks_on_host; /* this one included */
     bpt_dataset *dataset;
     const bpt_split *train, *test;
     bpt_model *model;
@@ -87,7 +87,8 @@ float bpt_job_rate(const bpt_job *job);
 /** Takes the next batch and trains on it.
  * @param gradient_only leaves the weights and computes gradients, divided by batch_all; the step
  *                      goes on until bpt_job_apply()
- * @return BPT_OK, BPT_ENUMERIC (names step and layer), BPT_ECORRUPT, BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENUMERIC (names step, and input, layer or weights), BPT_ECORRUPT,
+ * BPT_EBACKEND */
 bpt_status bpt_job_step(bpt_job *job, bool gradient_only);
 
 /** Ends a step of gradients: changes the weights from what was summed over the ranks.

@@ -46,7 +46,7 @@ float bpt_job_rate(const bpt_job *job) {
                                     (double)step / (double)job->epoch_samples);
 }
 
-/* The engine names the layer; who trains knows the step. */
+/* The network names where it began (input, layer or weights); who trains knows the step. */
 static bpt_status name_step(const bpt_job *job, uint64_t step, bpt_status status) {
     if (status != BPT_ENUMERIC) return status;
     const bpt_error error = *bpt_error_last();

@@ -3,6 +3,9 @@
 #include "storage/loader.h"
 #include "tools/evaluate.h"
 
+#include <inttypes.h>
+#include <unistd.h>
+
 static size_t add_bytes(size_t a, size_t b) {
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
 }
@@ -50,6 +53,66 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
     plan->total = add_bytes(plan->total, plan->exchange);
     return BPT_OK;
 }
+
+/* ---- what fits ---- */
+
+size_t bpt_memory_of_machine(uint32_t n_ranks) {
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages <= 0 || page <= 0) return SIZE_MAX;
+    return (size_t)pages * (size_t)page / n_ranks;
+}
+
+/* Between a batch that fits and one that does not: where a straight line through their plans meets
+ * the limit, which is nearly there as a rule, and in the middle every other time. */
+static uint32_t guess(uint32_t fits, double fits_bytes, uint32_t fails, double fails_bytes,
+                      double limit, int try) {
+    const double part = try % 2 ? 0.5 : (limit - fits_bytes) / (fails_bytes - fits_bytes);
+    const uint32_t next = fits + (uint32_t)(part * (double)(fails - fits));
+    if (next <= fits) return fits + 1;
+    return next < fails ? next : fails - 1;
+}
+
+bpt_status bpt_memory_plan_largest(const bpt_job *job, const bpt_memory_plan *plan, size_t limit,
+                                   uint64_t *batch) {
+    bpt_job other = *job;
+    uint32_t fits = 0, fails = job->batch;
+    double fits_bytes = 0.0, fails_bytes = (double)plan->total;
+    for (int try = 0; fails - fits > 1; try++) {
+        bpt_memory_plan p;
+        other.batch = guess(fits, fits_bytes, fails, fails_bytes, (double)limit, try);
+        BPT_TRY(bpt_memory_plan_make(&other, &p));
+        if (p.total <= limit) {
+            fits = other.batch;
+            fits_bytes = (double)p.total;
+        } else {
+            fails = other.batch;
+            fails_bytes = (double)p.total;
+        }
+    }
+    *batch = job->update == BPT_UPDATE_ALLREDUCE ? (uint64_t)fits * job->n_ranks : fits;
+    return BPT_OK;
+}
+
+bpt_status bpt_memory_plan_check(const bpt_job *job) {
+    const size_t limit = bpt_memory_of_machine(job->ranks_on_host);
+    bpt_memory_plan plan;
+    uint64_t batch;
+    BPT_TRY(bpt_memory_plan_make(job, &plan));
+    if (plan.total <= limit) return BPT_OK;
+    BPT_TRY(bpt_memory_plan_largest(job, &plan, limit, &batch));
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "%u samples a step need %.1f GB of memory, this machine has %.1f GB%s",
+                 job->batch, (double)plan.total * 1e-9, (double)limit * 1e-9,
+                 job->ranks_on_host > 1 ? " for each rank on it" : "");
+    if (batch)
+        bpt_hint("the largest that fits is --batch-size %" PRIu64 "; --dry-run shows what takes it",
+                 batch);
+    else
+        bpt_hint("not even one sample fits; --dry-run shows what takes the memory");
+    return status;
+}
+
+/* ---- the table ---- */
 
 static void print_row(FILE *out, const char *what, size_t bytes) {
     fprintf(out, "  %-22s %16zu %12.1f MB\n", what, bytes, (double)bytes * 1e-6);

@@ -27,6 +27,22 @@ typedef struct bpt_memory_plan {
  * @return as bpt_network_plan() */
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan);
 
+/** @return bytes that the machine has for each of @p n_ranks on it; SIZE_MAX: not known */
+size_t bpt_memory_of_machine(uint32_t n_ranks);
+
+/** Looks for the largest batch whose plan fits, by planning others.
+ * @param plan  of @p job, larger than @p limit
+ * @param limit bytes for a rank
+ * @param[out] batch for --batch-size: of all ranks together under allreduce; 0: none fits
+ * @return as bpt_network_plan() */
+bpt_status bpt_memory_plan_largest(const bpt_job *job, const bpt_memory_plan *plan, size_t limit,
+                                   uint64_t *batch);
+
+/** Refuses a plan that the machine has no memory for.
+ * @return BPT_OK, BPT_EUSAGE (it has not: names the largest batch that fits), as bpt_network_plan()
+ */
+bpt_status bpt_memory_plan_check(const bpt_job *job);
+
 /** Prints the table. */
 void bpt_memory_plan_print(const bpt_memory_plan *plan, FILE *out);
 

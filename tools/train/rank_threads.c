@@ -47,19 +47,20 @@ static void warn_bound(const bpt_comm *comm, unsigned allowed, unsigned wanted) 
         allowed == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s", wanted);
 }
 
-bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen) {
+bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen,
+                                   unsigned *on_host) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
     const unsigned allowed = bpt_pool_allowed_cores();
-    unsigned on_host, sharing;
+    unsigned sharing;
     affinity mine;
     CPU_ZERO(&mine.set);
     (void)sched_getaffinity(0, sizeof mine.set, &mine.set); /* else: empty, the same on all ranks */
-    BPT_TRY(count_ranks(comm, &mine, &on_host, &sharing));
+    BPT_TRY(count_ranks(comm, &mine, on_host, &sharing));
     /* Bound to a single core, although the ranks of the host leave others idle. */
-    const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * on_host < present;
+    const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * *on_host < present;
     if (wanted ? allowed < wanted : loses)
-        warn_bound(comm, allowed, wanted ? wanted : present / on_host);
+        warn_bound(comm, allowed, wanted ? wanted : present / *on_host);
     *chosen = choose(wanted, allowed, sharing);
     return BPT_OK;
 }

@@ -1,0 +1,84 @@
+#!/usr/bin/env bash
+# The plan of memory is true: what a run takes at most is near what --dry-run says, and a plan that
+# the machine has no memory for is refused with the batch that fits.
+source "$(dirname "$0")/common.sh"
+make_data 1024 64
+
+plan() { # COMMAND...: bytes of the whole plan
+    run 0 "$@" --dry-run
+    planned=$(sed -nE 's/^  total +([0-9]+) .*/\1/p' out)
+    [ -n "$planned" ] || die "no total in the plan"
+}
+
+near_plan() { # RUN: the peak of each rank is within 10 % and 100 MB of the plan
+    check_json "$1/summary.json" \
+        "all(abs(r['peak_rss_bytes'] - $planned) <= 0.1 * $planned + 100e6 for r in d['ranks'])"
+}
+
+# Sanitizers take memory of their own.
+if ! ldd "$train" | grep -qE 'lib(a|t|ub)san'; then
+    # Most of it activations, then most of it weights; what either needs is several times the slack.
+    activations=(--data data --model resnet20 --batch-size 512 --epochs 1 --threads 2)
+    plan "$train" "${activations[@]}"
+    [ "$planned" -gt 500000000 ] || die "a plan of $planned bytes shows nothing"
+    run 0 "$train" "${activations[@]}" --output runs/activations
+    near_plan runs/activations
+
+    cat >heavy.yaml <<'END'
+name: heavy
+input: [1, 28, 28]
+classes: 10
+layers:
+  - fc: {outputs: 4096}
+  - relu
+  - fc: {outputs: 4096}
+  - relu
+  - fc: {outputs: classes}
+END
+    weights=(--data data --model heavy.yaml --batch-size 64 --epochs 0.5 --threads 1 --lr 0.001)
+    plan "$train" "${weights[@]}"
+    [ "$planned" -gt 300000000 ] || die "a plan of $planned bytes shows nothing"
+    run 0 "$train" "${weights[@]}" --output runs/weights
+    near_plan runs/weights
+    for update in agwu allreduce; do
+        plan ranks 2 "$train" "${weights[@]}" --update $update
+        run 0 ranks 2 "$train" "${weights[@]}" --update $update --output runs/$update
+        near_plan runs/$update
+    done
+fi
+
+# A model whose batch of 1024 takes more than twice the memory of the machine.
+channels=$(python3 -c 'import os
+memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+print(int(2 * memory / (1024 * 28 * 28 * 4)))')
+[ "$channels" -le 1000000 ] || exit 0 # a model cannot be as large as this machine
+cat >wide.yaml <<END
+name: wide
+input: [1, 28, 28]
+classes: 10
+layers:
+  - pad_channels: {channels: $channels}
+  - global_avgpool
+  - fc: {outputs: classes}
+END
+wide=(--data data --model wide.yaml --threads 1)
+memory=$(python3 -c 'import os; print(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))')
+check_largest() { # FACTOR LIMIT COMMAND...: what the hint names fits, and the next does not
+    local factor=$1 limit=$2 largest
+    shift 2
+    largest=$(sed -nE 's/^hint: the largest that fits is --batch-size ([0-9]+);.*/\1/p' err)
+    [ -n "$largest" ] || die "no batch that fits"
+    plan "$@" --batch-size "$largest"
+    [ "$planned" -le "$limit" ] || die "batch $largest does not fit: $planned bytes"
+    plan "$@" --batch-size $((largest + factor))
+    [ "$planned" -gt "$limit" ] || die "batch $((largest + factor)) fits too: $planned bytes"
+}
+fails_well 2 "$train" "${wide[@]}" --output runs/wide --batch-size 1024
+says "this machine has"
+[ ! -e runs/wide ] || die "a refused run leaves a folder"
+check_largest 1 "$memory" "$train" "${wide[@]}"
+run 0 "$train" "${wide[@]}" --dry-run --batch-size 1024
+says "the largest that fits: --batch-size" out
+fails_well 2 ranks 2 "$train" "${wide[@]}" --output runs/wide --batch-size 1024 --update allreduce
+says "for each rank on it"
+check_largest 2 $((memory / 2)) ranks 2 "$train" "${wide[@]}" --update allreduce
