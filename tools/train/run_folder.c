@@ -115,34 +115,46 @@ static bpt_status open_first(bpt_run_folder *run) {
 }
 
 /* What rank 0 has made may take a moment to show on a network file system. */
-static bpt_status join(const char *path) {
+static bpt_status await_lock(const char *path, const char *mark) {
     enum { PATIENCE_MS = 5000, POLL_MS = 50 };
-    char *lock;
-    BPT_TRY(entry(path, BPT_RUN_LOCK_NAME, &lock));
-    bool seen = bpt_path_exists(lock);
-    for (int waited = 0; !seen && waited < PATIENCE_MS; waited += POLL_MS) {
+    bpt_run_sight sight = bpt_run_lock_look(path, mark);
+    for (int waited = 0; sight != BPT_RUN_SEEN && waited < PATIENCE_MS; waited += POLL_MS) {
         usleep(POLL_MS * 1000);
-        seen = bpt_path_exists(lock);
+        sight = bpt_run_lock_look(path, mark);
     }
-    bpt_free(lock);
-    if (seen) return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "the run folder %s is not seen on this host", path);
+    if (sight == BPT_RUN_SEEN) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "the run folder %s %s", path,
+                                       sight == BPT_RUN_UNSEEN ? "is not seen on this host"
+                                                               : "on this host is not rank 0's");
     bpt_hint("name an --output on a file system that all machines share");
     return status;
 }
 
-bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **out) {
+/* @param mark NULL on rank 0 */
+static bpt_status open_any(const char *path, bpt_run_folder_mode mode, const char *mark,
+                           bpt_run_folder **out) {
     bpt_run_folder *run;
     BPT_TRY(BPT_NEW("run folder", 1, &run));
     run->mode = mode;
     bpt_status status = bpt_strdup(path, &run->path);
-    if (status == BPT_OK) status = mode == BPT_RUN_JOIN ? join(path) : open_first(run);
+    if (status == BPT_OK) status = mark ? await_lock(path, mark) : open_first(run);
     if (status == BPT_OK)
         *out = run;
     else
         bpt_run_folder_close(run);
     return status;
+}
+
+bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **run) {
+    return open_any(path, mode, NULL, run);
+}
+
+bpt_status bpt_run_folder_join(const char *path, const char *mark, bpt_run_folder **run) {
+    return open_any(path, BPT_RUN_GO_ON, mark, run);
+}
+
+const char *bpt_run_folder_mark(const bpt_run_folder *run) {
+    return bpt_run_lock_mark(run->lock);
 }
 
 /* ---- beginning ---- */
