@@ -59,14 +59,26 @@ static void say_who(bpt_run_lock *lock) {
     lock->mark[0] = '\0';
 }
 
-/* @param[out] again the file is gone */
-static bpt_status try_lock(const char *run, const char *path, int *fd, bool *again) {
+/* The lock is held, on a file that is not the one of that name: by chance, or always where a file
+ * system gives a file one number by descriptor and another by name. */
+static bool tries_again(const char *run, bool last) {
+    if (last)
+        bpt_warn(
+            "the lock in %s is not the file of that name: nothing keeps a second bpt-train "
+            "out of it",
+            run);
+    return !last;
+}
+
+/* @param last is the last try
+ * @param[out] again the file is gone */
+static bpt_status try_lock(const char *run, const char *path, bool last, int *fd, bool *again) {
     *again = false;
     *fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (*fd < 0) return bpt_fail_write(errno, "open", path);
     bpt_status status = BPT_OK;
     if (flock(*fd, LOCK_EX | LOCK_NB) == 0)
-        *again = !is_still_there(*fd, path);
+        *again = !is_still_there(*fd, path) && tries_again(run, last);
     else if (errno == EWOULDBLOCK)
         status = refuse(run, *fd);
     else
@@ -79,10 +91,12 @@ static bpt_status try_lock(const char *run, const char *path, int *fd, bool *aga
 bpt_status bpt_run_lock_take(const char *run, bpt_run_lock **out) {
     bpt_run_lock *lock;
     bpt_status status;
+    enum { TRIES = 100 };
     bool again = true;
     BPT_TRY(BPT_NEW("run lock", 1, &lock));
     BPT_TRY_GOTO(status, bpt_strf(&lock->path, "%s/" BPT_RUN_LOCK_NAME, run), err_free);
-    while (again) BPT_TRY_GOTO(status, try_lock(run, lock->path, &lock->fd, &again), err_path);
+    for (int n = 1; again; n++)
+        BPT_TRY_GOTO(status, try_lock(run, lock->path, n == TRIES, &lock->fd, &again), err_path);
     say_who(lock);
     *out = lock;
     return BPT_OK;
