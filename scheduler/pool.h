@@ -53,10 +53,10 @@ unsigned bpt_pool_n_workers(const bpt_pool *pool);
  * @param trace borrowed until another call; of at least as many workers; NULL: no recording */
 void bpt_pool_set_trace(bpt_pool *pool, bpt_trace *trace);
 
-/** @return cores that this process may run on, in [1, BPT_MAX_WORKERS]: so many workers a pool takes,
- * where there are more cores the others are left out. A core counts once however many threads
- * it has in hardware, and if binding and cpuset leave the process one of them. A cgroup's limit of
- * processor time is not seen. Takes milliseconds: ask once. */
+/** @return cores that this process may run on, in [1, BPT_MAX_WORKERS]: so many workers a pool
+ * takes, where there are more cores the others are left out. A core counts once however many
+ * threads it has in hardware, and if binding and cpuset leave the process one of them. A cgroup's
+ * limit of processor time is not seen. Takes milliseconds: ask once. */
 unsigned bpt_pool_allowed_cores(void);
 
 /** Runs every task of @p g once, in the order and on the workers that the policy of the pool says

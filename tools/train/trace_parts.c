@@ -28,12 +28,14 @@ static size_t count_digits(const char *text) {
     return strspn(text, "0123456789");
 }
 
-/* "", or the dot and six characters of a file that was to become a part (scheduler/trace_file.c). */
+/* "", or the dot and six characters of a file that was to become a part (scheduler/trace_file.c).
+ */
 static bool is_end(const char *text) {
     enum { N_RANDOM = 6 };
     if (!*text) return true;
-    const size_t n = strspn(text + 1, "0123456789abcdefghijklmnopqrstuvwxyz"
-                                      "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
+    const size_t n = strspn(text + 1,
+                            "0123456789abcdefghijklmnopqrstuvwxyz"
+                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
     return *text == '.' && n == N_RANDOM && !text[1 + n];
 }
 
