@@ -100,9 +100,25 @@ for file in steps.rank-1 updates.rank-2; do
     fails_well 3 "$train" --replay other
     says "other/exchange/$file.jsonl ends after line "
 done
-# Options that were not those of the run.
-fails_well 3 "$train" --replay run --sync-every 4
-fails_well 3 "$train" --replay run --batch-size 10
+# A configuration that was not that of the run.
+for wrong in "sync-every: 4" "batch-size: 10"; do
+    rm -rf other
+    cp -r run other
+    sed -i "s/^${wrong%: *}: .*/$wrong/" other/config.yaml
+    fails_well 3 "$train" --replay other
+done
+# Options are those of the run, but for where its data and model lie and what is said.
+for option in "--sync-every 3" "--batch-size 10" "--optimizer sgd" "--seed 1" "--epochs 3" "--lr 0.05" "--weight-decay 0" \
+    "--momentum 0.9" "--augment flip" "--train-split test" "--clip-norm 1" "--label-smoothing 0.1" "--partition even" \
+    "--trace-steps 1-2"; do
+    # shellcheck disable=SC2086 # several words
+    fails_well 2 "$train" --replay run $option
+    says "${option% *} is not used by --replay"
+done
+cp -r data moved
+cp tiny.yaml renamed.yaml
+run 0 "$train" --replay run --data moved --model renamed.yaml --log-interval 1 --log-level debug
+says "bit for bit"
 
 rm -rf other
 cp -r run other
