@@ -164,8 +164,8 @@ static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
 
 /* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
 static bool is_made(const char *name) {
-    static const char *const made[] = {CONFIG,     METRICS,       SUMMARY,
-                                       "exchange", "checkpoints", "model.safetensors"};
+    static const char *const made[] = {CONFIG,     BPT__RUN_METRICS, SUMMARY,
+                                       "exchange", "checkpoints",    "model.safetensors"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         const size_t length = strlen(made[i]);
         if (strncmp(name, made[i], length) != 0) continue;
