@@ -61,15 +61,17 @@ static bpt_status assign_defaults(bpt_option_set *set) {
 
 /* ---- sources ---- */
 
+/* @param where "", or " in FILE:LINE": there --help, --version and --config are no help */
 static bpt_status unknown_option(const bpt_command *c, const char *name, const char *where) {
     const char *nearest = NULL;
     const char **names;
+    const size_t n_names = c->n_options + (*where ? 0 : 3);
     BPT_TRY(BPT_NEW("option names", c->n_options + 3, &names));
     for (size_t i = 0; i < c->n_options; i++) names[i] = c->options[i].name;
     names[c->n_options] = "help";
     names[c->n_options + 1] = "version";
     names[c->n_options + 2] = "config";
-    nearest = bpt_nearest(name, names, c->n_options + 3);
+    nearest = bpt_nearest(name, names, n_names);
     bpt_free(names);
     const bpt_status status = bpt_fail(BPT_EUSAGE, "unknown option \"%s\"%s", name, where);
     if (nearest)
@@ -87,9 +89,13 @@ static bpt_status text_of_value(const bpt_yaml *doc, const bpt_yaml_node *value,
     const bool numbers = o->type == BPT_OPTION_PAIR || o->type == BPT_OPTION_LIST;
     *text = bpt_yaml_text(value);
     if (*text) return BPT_OK;
-    if (!numbers || bpt_yaml_node_kind(value) != BPT_YAML_LIST)
-        return bpt_yaml_fail(doc, value, "option %s takes %s", o->name,
-                             numbers ? "whole numbers, like [8, 14]" : "one value");
+    if (!numbers || bpt_yaml_node_kind(value) != BPT_YAML_LIST) {
+        const bpt_status status =
+            bpt_yaml_fail(doc, value, "option %s takes %s", o->name,
+                          numbers ? "whole numbers, like [8, 14]" : "one value");
+        if (!numbers) bpt_hint("write it as on the command line, without brackets and dashes");
+        return status;
+    }
     if (bpt_yaml_size(value) > BPT_OPTION_LIST_MAX)
         return bpt_yaml_fail(doc, value, "option %s: %zu numbers, more than %d", o->name,
                              bpt_yaml_size(value), BPT_OPTION_LIST_MAX);

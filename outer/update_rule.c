@@ -14,7 +14,7 @@ bpt_status bpt_update_rule_find(const char *name, const bpt_update_rule **rule) 
         *rule = rules[i];
         return BPT_OK;
     }
-    (void)bpt_fail(BPT_EUSAGE, "there is no update rule '%s'", name);
+    (void)bpt_fail(BPT_EUSAGE, "there is no update rule \"%s\"", name);
     char list[128] = "";
     for (size_t i = 0; bpt_update_rule_at(i); i++) {
         strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);

@@ -19,7 +19,7 @@ bpt_status bpt_policy_find(const char *name, const bpt_policy **policy) {
         *policy = policies[i];
         return BPT_OK;
     }
-    (void)bpt_fail(BPT_EUSAGE, "there is no scheduling policy '%s'", name);
+    (void)bpt_fail(BPT_EUSAGE, "there is no scheduling policy \"%s\"", name);
     char list[128] = "";
     for (size_t i = 0; bpt_policy_at(i); i++) {
         strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);

@@ -37,7 +37,7 @@ static void a_policy_is_found_by_its_name(void **state) {
     }
     assert_null(bpt_policy_at(4));
     assert_int_equal(bpt_policy_find("random", &policy), BPT_EUSAGE);
-    assert_non_null(strstr(bpt_error_last()->text, "'random'"));
+    assert_non_null(strstr(bpt_error_last()->text, "\"random\""));
     assert_non_null(strstr(bpt_error_last()->hint, "critical-path, level, eft, fifo"));
     assert_ptr_equal(policy, bpt_policy_at(3)); /* untouched */
 }

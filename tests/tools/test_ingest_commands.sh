@@ -42,6 +42,9 @@ expect 0 '700 images checked' verify "$data"
 [ "$(count_of "$data" train)" = 500 ] || failed "count of train"
 expect 0 'split train: 500 images' info "$data"
 expect 0 'made by glyphs, seed 3' info "$data"
+expect 0 'one: 1 image of 1x28x28' glyphs --out "$work/lone" --split one --count 1
+"$ingest" info "$work/lone" | grep -qx 'split one: 1 image' || failed "info of one image"
+expect 0 '1 image checked' verify "$work/lone"
 json=$("$ingest" info "$data" --json)
 form='^\{"format": 1, "shape": \[1, 28, 28\], "encoding": "raw", "classes": \["0", .*, "9"\], "splits": '
 form+='\[\{"name": "test", "count": 200, "per_class": \[(20, ){9}20\], "mean": \[0\.[0-9]+\], "std": \[0\.[0-9]+\]\}, '

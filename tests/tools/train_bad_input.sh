@@ -37,6 +37,9 @@ says 'did you mean "flip"'
 for list in crop crop=x flip=1 flip,,flip crop=400; do
     fails_well 2 "$train" "${good[@]}" --output runs/x --augment $list
 done
+fails_well 2 "$train" "${good[@]}" --dry-run --augment crop=28
+fails_well 2 "$train" --model tiny.yaml --dry-run --augment crop=28
+says "wants images of at least 29x29, not 28x28"
 fails_well 2 "$train" "${good[@]}" --output runs/x stray
 says 'unexpected argument "stray"'
 fails_well 2 "$eval" stray
@@ -96,6 +99,7 @@ fails_well 2 "$train" "${good[@]}" --output mine --force
 [ "$(cat mine/file)" = precious ] || die "--force removed what is no run"
 fails_well 3 "$train" "${good[@]}" --output runs/new --resume runs/one
 says 'no whole checkpoint'
+says "a run makes them with --checkpoint-every"
 fails_well 3 "$train" "${good[@]}" --output runs/new --resume nowhere
 [ ! -e runs/new ] || die "a refused --resume leaves a run folder"
 run 0 "$train" "${good[@]}" --output runs/auto --resume auto # nothing there: starts

@@ -20,7 +20,7 @@ assert 0.99 < last["flops_per_image"] / (6 * (conv1 + conv2 + fc)) < 1.1, last["
 assert last["threads"] == 1 and last["batch_size"] == 16 and last["steps"] == 7
 END
 # What limits the step: one worker is always busy, and no path is longer than all the work.
-grep -qE '^the step is limited by its work: the workers are busy \(wall [0-9.]+ ms, critical path [0-9.]+ ms, work / 1 workers [0-9.]+ ms\)$' err ||
+grep -qE '^the step is limited by its work: the workers are busy \(wall [0-9.]+ ms, critical path [0-9.]+ ms, work / 1 worker [0-9.]+ ms\)$' err ||
     die "no word of what limits the step"
 python3 - <<'END' || die "the figures of what limits the step"
 import re

@@ -15,6 +15,7 @@ same_weights runs/threads-1 runs/threads-3
 # Augmentation: neither the threads that load nor those that train.
 augmented=(--epochs 1.5 --augment crop=2,flip)
 run 0 "$train" "${common[@]}" "${augmented[@]}" --output runs/augmented --threads 1
+says "augmentation crop=2,flip"
 run 0 "$train" "${common[@]}" "${augmented[@]}" --output runs/augmented-2 --threads 2 --loader-threads 3
 same_weights runs/augmented runs/augmented-2
 run 0 "$train" "${common[@]}" --epochs 1.5 --output runs/as-they-are

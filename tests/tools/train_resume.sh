@@ -349,6 +349,8 @@ newest=$(ls runs/more/checkpoints)
 # A folder with a config.yaml of its own is no run.
 mkdir runs/stranger
 echo "mine: true" >runs/stranger/config.yaml
+fails_well 2 "$train" "${parts[@]}" --output runs/stranger
+says "it is not a run folder"
 fails_well 2 "$train" "${parts[@]}" --output runs/stranger --force
 fails_well 2 "$train" "${parts[@]}" --output runs/stranger --resume auto
 [ "$(cat runs/stranger/config.yaml)" = "mine: true" ] || die "it was written to"

@@ -135,7 +135,7 @@ same_weights new/run new/plain
 before=$(sums runs/old)
 for n in 1 2; do
     run 0 ranks $n "$train" "${common[@]}" --epochs 7 --lr 0.3 --output runs/old --resume auto
-    says "runs/old is finished already"
+    says "runs/old is finished already; --resume runs/old with another --output trains on"
     [ "$(sums runs/old)" = "$before" ] || die "a finished run was changed"
 done
 

@@ -253,9 +253,12 @@ static bpt_status report(const import_options *o, double seconds) {
     const bpt_split *split;
     const bpt_status status = bpt_dataset_find(dataset, o->split, &split);
     if (status == BPT_OK) {
-        bpt_info("%s: %u images of %ux%ux%u (CxHxW) in %u classes stored in %s, %.1f s, %.0f img/s",
-                 split->name, split->count, info->C, info->H, info->W, info->n_classes, o->out,
-                 seconds, (double)split->count / seconds);
+        bpt_info(
+            "%s: %u image%s of %ux%ux%u (CxHxW) in %u class%s stored in %s, %.1f s, "
+            "%.0f img/s",
+            split->name, split->count, split->count == 1 ? "" : "s", info->C, info->H, info->W,
+            info->n_classes, info->n_classes == 1 ? "" : "es", o->out, seconds,
+            (double)split->count / seconds);
         report_classes(info, split);
     }
     bpt_dataset_close(dataset);

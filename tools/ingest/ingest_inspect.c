@@ -90,7 +90,8 @@ static bpt_status print_json(const bpt_dataset_info *info) {
 }
 
 static void print_split(const bpt_dataset_info *info, const bpt_split *split) {
-    printf("\nsplit %s: %u images\n  mean ", split->name, split->count);
+    printf("\nsplit %s: %u image%s\n  mean ", split->name, split->count,
+           split->count == 1 ? "" : "s");
     for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->mean[c]);
     printf("\n  std  ");
     for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->std[c]);
@@ -141,8 +142,8 @@ static bpt_status verify(const char *path) {
     uint64_t n_records;
     BPT_TRY(bpt_dataset_verify(path, show, &progress, &n_records));
     bpt_log_progress_end();
-    printf("dataset %s is sound: %" PRIu64 " images checked in %.1f s\n", path, n_records,
-           bpt_clock_seconds_since(progress.start_ns));
+    printf("dataset %s is sound: %" PRIu64 " image%s checked in %.1f s\n", path, n_records,
+           n_records == 1 ? "" : "s", bpt_clock_seconds_since(progress.start_ns));
     return BPT_OK;
 }
 

@@ -20,17 +20,23 @@ static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
     uint64_t batch;
     if (plan->total <= limit) return BPT_OK;
     BPT_TRY(bpt_memory_plan_largest(job, plan, limit, &batch));
-    printf("more than the %.1f MB of this machine%s; the largest that fits: --batch-size %" PRIu64
-           "\n",
-           (double)limit * 1e-6, job->ranks_on_host > 1 ? " for each rank on it" : "", batch);
+    printf(
+        "more than the %.1f MB that this machine has for a rank; the largest that fits: "
+        "--batch-size %" PRIu64 "\n",
+        (double)limit * 1e-6, batch);
     return BPT_OK;
 }
 
-/* With a dataset whatever the run would refuse for its sake is refused here. */
+/* Whatever the run would refuse for its dataset's or its input's sake is refused here. */
 static bpt_status open_model(bpt_job *job) {
-    if (!job->options->data) return bpt_train_load_model(job->options, &job->model);
-    BPT_TRY(bpt__job_open_data(job));
-    return bpt__job_load_model(job);
+    const bpt_augment augment = bpt_train_augment(job->options);
+    if (job->options->data) {
+        BPT_TRY(bpt__job_open_data(job));
+        return bpt__job_load_model(job);
+    }
+    BPT_TRY(bpt_train_load_model(job->options, &job->model));
+    return bpt_augment_check(&augment, (uint32_t)job->model->input.h,
+                             (uint32_t)job->model->input.w);
 }
 
 bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint32_t on_host) {

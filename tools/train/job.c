@@ -58,6 +58,7 @@ static void say_what_starts(const bpt_job *job) {
              job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.base != job->options->lr)
         bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
+    if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
     for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
          i++) {
         char line[200];
@@ -93,7 +94,8 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt__job_open_run(job));
     if (job->finished) {
-        bpt_info("%s is finished already", job->options->output);
+        bpt_info("%s is finished already; --resume %s with another --output trains on",
+                 job->options->output, job->options->output);
         return BPT_OK;
     }
     BPT_TRY(bpt_step_trace_open(job->options, job->comm, job->pool, &job->trace));

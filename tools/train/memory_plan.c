@@ -119,7 +119,8 @@ static void print_row(FILE *out, const char *what, size_t bytes) {
 }
 
 void bpt_memory_plan_print(const bpt_memory_plan *p, FILE *out) {
-    fprintf(out, "memory of a rank, with %u samples a step:\n", p->batch);
+    fprintf(out, "memory of a rank, with %u sample%s a step:\n", p->batch,
+            p->batch == 1 ? "" : "s");
     print_row(out, "parameters", p->network.parameters);
     print_row(out, "gradients", p->network.gradients);
     print_row(out, "optimiser state", p->network.state);

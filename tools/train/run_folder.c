@@ -64,8 +64,13 @@ static bool is_empty(const char *path) {
 }
 
 static bpt_status refuse_existing(const char *path) {
-    const bpt_status status = bpt_fail(BPT_EEXIST, "the run folder %s exists already", path);
-    bpt_hint("choose another --output, go on with --resume auto, or replace it with --force");
+    const bool run = is_run(path) || is_empty(path);
+    const bpt_status status =
+        bpt_fail(BPT_EEXIST, "%s%s exists already", run ? "the run folder " : "", path);
+    if (run)
+        bpt_hint("choose another --output, go on with --resume auto, or replace it with --force");
+    else
+        bpt_hint("it is not a run folder: choose another --output");
     return status;
 }
 

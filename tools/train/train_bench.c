@@ -152,8 +152,9 @@ static void print_limit(const bench *b, const bpt_run_stats *last) {
     fprintf(stderr, "workers busy %.1f %% of the step\n", 100.0 * share / wall);
     fprintf(stderr,
             "the step is limited by %s (wall %.3f ms, critical path %.3f ms, "
-            "work / %u workers %.3f ms)\n",
-            limit, wall * 1e-6, path * 1e-6, b->n_threads, share * 1e-6);
+            "work / %u worker%s %.3f ms)\n",
+            limit, wall * 1e-6, path * 1e-6, b->n_threads, b->n_threads == 1 ? "" : "s",
+            share * 1e-6);
 }
 
 static bpt_status run_bench(const bpt_train_options *o, bench *b) {

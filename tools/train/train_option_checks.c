@@ -55,7 +55,7 @@ bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, ui
         *first <= *last)
         return BPT_OK;
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "option --trace-steps: '%s' is no range of steps", o->trace_steps);
+        bpt_fail(BPT_EUSAGE, "option --trace-steps: \"%s\" is no range of steps", o->trace_steps);
     bpt_hint("first and last step, from 1, e.g. --trace-steps 11-20");
     return status;
 }
