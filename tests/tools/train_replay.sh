@@ -64,7 +64,7 @@ for by in +1 -1; do
     named updates.rank-2.jsonl staleness "v$by"
     named updates.rank-0.jsonl lead "v$by"
     named steps.rank-0.jsonl pass "v$by" 2
-    named steps.rank-1.jsonl pushed_at "v$by"
+    located steps.rank-1.jsonl pushed_at "v$by" # of a meeting: it no longer fits landed_at
     named steps.rank-2.jsonl landed_at "v${by}0"
     named steps.rank-0.jsonl progress "v${by}*20"
     named steps.rank-1.jsonl round "v$by"
