@@ -105,8 +105,11 @@ for options in "sgwu --partition even" allreduce; do
     stopped runs/$update-stop
     # mpirun passes SIGUSR1 on to all.
     start_ranks 2 "$train" "${both[@]}" --output runs/$update-stop --resume auto
-    await runs/$update-stop/log.rank-1.txt "going on from"
-    sleep 0.2
+    # What is left takes a fifth of a second.
+    until grep -q "going on from" runs/$update-stop/log.rank-1.txt; do
+        kill -0 "$pid" || die "it does not go on"
+        sleep 0.01
+    done
     kill -s USR1 "$pid"
     finish 75
     stopped runs/$update-stop
