@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Plain counters: each is read alone, so relaxed order is enough. */
 static atomic_uint_fast64_t n_allocations;
@@ -22,6 +23,15 @@ bpt_status bpt_size_multiply(size_t a, size_t b, size_t *product) {
         return bpt_fail(BPT_ENOMEM, "size overflow: %zu x %zu", a, b);
     *product = result;
     return BPT_OK;
+}
+
+size_t bpt_size_add(size_t a, size_t b) {
+    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+size_t bpt_memory_of_machine(void) {
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : SIZE_MAX;
 }
 
 bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {

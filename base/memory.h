@@ -17,6 +17,9 @@ enum { BPT_ALIGNMENT = 64 }; /* bytes: a cache line and a 512-bit vector */
  * @return BPT_OK, BPT_ENOMEM (the product does not fit; *product is untouched) */
 bpt_status bpt_size_multiply(size_t a, size_t b, size_t *product);
 
+/** @return the sum, or SIZE_MAX where it does not fit: no allocation of that size succeeds */
+size_t bpt_size_add(size_t a, size_t b);
+
 /** Allocates @p count elements of @p size bytes, zeroed and aligned to BPT_ALIGNMENT.
  * @param what  what it is for, in the words of an error message ("batch buffer")
  * @param count may be 0: the result is a valid pointer to nothing
@@ -53,6 +56,9 @@ uint64_t bpt_memory_allocations(void);
 
 /** @return allocations not yet freed */
 uint64_t bpt_memory_live(void);
+
+/** @return bytes of memory that the machine has, SIZE_MAX where the system does not tell */
+size_t bpt_memory_of_machine(void);
 
 /** Lets the allocation number @p n from now on fail, counted from 0; -1 lets none fail. */
 void bpt_memory_fail_at(int64_t n);

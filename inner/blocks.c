@@ -2,8 +2,6 @@
 
 #include "base/memory.h"
 
-#include <unistd.h>
-
 static const char *const block_names[BPT_N_BLOCKS] = {
     [BPT_BLOCK_WEIGHTS] = "weights",
     [BPT_BLOCK_GRADIENTS] = "gradients",
@@ -44,14 +42,18 @@ bpt_status bpt_blocks_buffer(bpt_blocks *blocks, bpt_buffer_kind kind, size_t by
 /* Memory that the machine does not have is given out all the same, until it is touched: then the
  * machine stands still, and some process is ended. */
 static bpt_status check_machine(const bpt_blocks *blocks) {
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    double bytes = 0.0;
-    for (int i = BPT_BLOCK_WEIGHTS; i < BPT_N_BLOCKS; i++) bytes += (double)blocks->bytes[i];
-    if (pages <= 0 || page <= 0 || bytes <= (double)pages * (double)page) return BPT_OK;
+    const size_t limit = bpt_memory_of_machine();
+    size_t bytes = 0;
+    for (int i = BPT_BLOCK_WEIGHTS; i < BPT_N_BLOCKS; i++)
+        bytes = bpt_size_add(bytes, blocks->bytes[i]);
+    if (bytes <= limit) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_ENOMEM, "the network needs %.1f GiB of memory, this machine has %.1f GiB",
-                 bytes / 0x1p30, (double)pages * (double)page / 0x1p30);
-    bpt_hint("lower --batch-size; most of the memory is for activations");
+                 (double)bytes / 0x1p30, (double)limit / 0x1p30);
+    if (blocks->bytes[BPT_BLOCK_ACTIVATIONS] > bytes / 2)
+        bpt_hint("lower --batch-size; most of the memory is for activations");
+    else
+        bpt_hint("most of the memory is for weights: a smaller --batch-size saves little");
     return status;
 }
 

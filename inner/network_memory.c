@@ -89,10 +89,6 @@ bpt_status bpt__network_place(bpt_network *net) {
 
 /* ---- the sum ---- */
 
-static size_t add(size_t a, size_t b) {
-    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
-}
-
 static int compare_places(const void *x, const void *y) {
     const bpt_buffer *a = x, *b = y;
     return (a->place > b->place) - (a->place < b->place);
@@ -104,9 +100,9 @@ static size_t covered(const bpt_buffer *sorted, size_t n, bpt_buffer_kind last) 
     size_t sum = 0, end = 0;
     for (size_t i = 0; i < n; i++) {
         const size_t begin = sorted[i].place > end ? sorted[i].place : end;
-        const size_t stop = add(sorted[i].place, bpt_buffer_bytes(&sorted[i]));
+        const size_t stop = bpt_size_add(sorted[i].place, bpt_buffer_bytes(&sorted[i]));
         if (sorted[i].kind > last || stop <= begin) continue;
-        sum = add(sum, stop - begin);
+        sum = bpt_size_add(sum, stop - begin);
         end = stop;
     }
     return sum;
@@ -126,7 +122,7 @@ static bpt_status count_buffers(const bpt_blocks *blocks, bpt_network_memory *m)
     m->activation_gradients = with_gradients - values;
     m->workspaces = all - with_gradients;
     for (size_t i = 0; i < n; i++)
-        m->unshared = add(m->unshared, bpt_buffer_bytes(&blocks->buffers[i]));
+        m->unshared = bpt_size_add(m->unshared, bpt_buffer_bytes(&blocks->buffers[i]));
     return BPT_OK;
 }
 
@@ -135,14 +131,14 @@ bpt_status bpt__network_count(bpt_network *net) {
     bpt_network_memory m = {
         .parameters = bytes[BPT_BLOCK_WEIGHTS],
         .gradients = bytes[BPT_BLOCK_GRADIENTS],
-        .state = add(bytes[BPT_BLOCK_STATE_0], bytes[BPT_BLOCK_STATE_1]),
+        .state = bpt_size_add(bytes[BPT_BLOCK_STATE_0], bytes[BPT_BLOCK_STATE_1]),
     };
     BPT_TRY(count_buffers(&net->blocks, &m));
-    m.workspaces = add(m.workspaces, bytes[BPT_BLOCK_PARTIALS]);
-    m.workspaces = add(m.workspaces, bpt_cpu_scratch_bytes(net->cpu));
+    m.workspaces = bpt_size_add(m.workspaces, bytes[BPT_BLOCK_PARTIALS]);
+    m.workspaces = bpt_size_add(m.workspaces, bpt_cpu_scratch_bytes(net->cpu));
     m.total = bpt_cpu_scratch_bytes(net->cpu);
     for (int block = BPT_BLOCK_WEIGHTS; block < BPT_N_BLOCKS; block++)
-        m.total = add(m.total, bytes[block]);
+        m.total = bpt_size_add(m.total, bytes[block]);
     net->memory = m;
     return BPT_OK;
 }

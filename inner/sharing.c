@@ -166,10 +166,6 @@ static int compare_sizes(const void *x, const void *y) {
     return (a->buffer > b->buffer) - (a->buffer < b->buffer);
 }
 
-static size_t add(size_t a, size_t b) {
-    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
-}
-
 /* @param line buffers that have their place, by offset; shape [n_line] */
 static size_t find_gap(const bpt_sharing *s, const size_t *bytes, const size_t *offsets,
                        const size_t *line, size_t n_line, size_t buffer) {
@@ -182,7 +178,8 @@ static size_t find_gap(const bpt_sharing *s, const size_t *bytes, const size_t *
             smallest = offsets[other] - end;
             best = end;
         }
-        if (end < add(offsets[other], bytes[other])) end = add(offsets[other], bytes[other]);
+        if (end < bpt_size_add(offsets[other], bytes[other]))
+            end = bpt_size_add(offsets[other], bytes[other]);
     }
     return smallest < SIZE_MAX ? best : end;
 }
@@ -206,8 +203,8 @@ bpt_status bpt_sharing_place(const bpt_sharing *s, const size_t *bytes, size_t *
             const size_t buffer = order[i].buffer;
             offsets[buffer] = bytes[buffer] ? find_gap(s, bytes, offsets, line, n_line, buffer) : 0;
             insert(offsets, line, n_line++, buffer);
-            if (end < add(offsets[buffer], bytes[buffer]))
-                end = add(offsets[buffer], bytes[buffer]);
+            if (end < bpt_size_add(offsets[buffer], bytes[buffer]))
+                end = bpt_size_add(offsets[buffer], bytes[buffer]);
         }
         *total = end;
     }

@@ -25,6 +25,19 @@ static void test_multiply_refuses_to_wrap_round(void **state) {
     assert_int_equal(product, 42);
 }
 
+static void test_sums_stop_at_the_largest(void **state) {
+    (void)state;
+    assert_true(bpt_size_add(40, 2) == 42);
+    assert_true(bpt_size_add(SIZE_MAX - 2, 2) == SIZE_MAX);
+    assert_true(bpt_size_add(SIZE_MAX - 2, 3) == SIZE_MAX);
+    assert_true(bpt_size_add(SIZE_MAX, SIZE_MAX) == SIZE_MAX);
+}
+
+static void test_machine_has_memory(void **state) {
+    (void)state;
+    assert_true(bpt_memory_of_machine() > (size_t)1 << 20);
+}
+
 static void test_memory_is_aligned_and_zero(void **state) {
     (void)state;
     for (size_t size = 0; size < 300; size++) {
@@ -173,6 +186,8 @@ static void test_strings_report_failure(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_multiply_refuses_to_wrap_round),
+        cmocka_unit_test(test_sums_stop_at_the_largest),
+        cmocka_unit_test(test_machine_has_memory),
         cmocka_unit_test(test_memory_is_aligned_and_zero),
         cmocka_unit_test(test_element_size_comes_from_the_pointer),
         cmocka_unit_test(test_sizes_beyond_memory_are_refused),

@@ -16,7 +16,7 @@ static void print_plan(const bpt_job *job, const bpt_memory_plan *plan) {
 }
 
 static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
-    const size_t limit = bpt_memory_of_machine(job->ranks_on_host);
+    const size_t limit = bpt_memory_plan_limit(job);
     uint64_t batch;
     if (plan->total <= limit) return BPT_OK;
     BPT_TRY(bpt_memory_plan_largest(job, plan, limit, &batch));

@@ -1,14 +1,10 @@
 #include "tools/train/memory_plan.h"
 
+#include "base/memory.h"
 #include "storage/loader.h"
 #include "tools/evaluate.h"
 
 #include <inttypes.h>
-#include <unistd.h>
-
-static size_t add_bytes(size_t a, size_t b) {
-    return a > SIZE_MAX - b ? SIZE_MAX : a + b;
-}
 
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */
 static size_t batch_bytes(const bpt_job *job) {
@@ -32,7 +28,7 @@ static size_t vector_bytes(const bpt_job *job) {
 /* The order in which samples come, and who has which. */
 static size_t order_bytes(const bpt_job *job) {
     const size_t shares = bpt_job_rounds(job) ? bpt_partition_bytes(job->epoch_samples) : 0;
-    return add_bytes(bpt_sampler_bytes(job->epoch_samples), shares);
+    return bpt_size_add(bpt_sampler_bytes(job->epoch_samples), shares);
 }
 
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
@@ -47,19 +43,17 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
     };
     BPT_TRY(bpt_network_plan(job->model, job->batch, bpt_train_learning(job->options),
                              job->n_threads, &plan->network));
-    plan->total = add_bytes(plan->network.total, plan->batches);
-    plan->total = add_bytes(plan->total, plan->order);
-    plan->total = add_bytes(plan->total, plan->vectors);
-    plan->total = add_bytes(plan->total, plan->exchange);
+    plan->total = bpt_size_add(plan->network.total, plan->batches);
+    plan->total = bpt_size_add(plan->total, plan->order);
+    plan->total = bpt_size_add(plan->total, plan->vectors);
+    plan->total = bpt_size_add(plan->total, plan->exchange);
     return BPT_OK;
 }
 
 /* ---- what fits ---- */
 
-size_t bpt_memory_of_machine(uint32_t n_ranks) {
-    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    if (pages <= 0 || page <= 0) return SIZE_MAX;
-    return (size_t)pages * (size_t)page / n_ranks;
+size_t bpt_memory_plan_limit(const bpt_job *job) {
+    return bpt_memory_of_machine() / job->ranks_on_host;
 }
 
 /* Between a batch that fits and one that does not: where a straight line through their plans meets
@@ -94,7 +88,7 @@ bpt_status bpt_memory_plan_largest(const bpt_job *job, const bpt_memory_plan *pl
 }
 
 bpt_status bpt_memory_plan_check(const bpt_job *job) {
-    const size_t limit = bpt_memory_of_machine(job->ranks_on_host);
+    const size_t limit = bpt_memory_plan_limit(job);
     bpt_memory_plan plan;
     uint64_t batch;
     BPT_TRY(bpt_memory_plan_make(job, &plan));

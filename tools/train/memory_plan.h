@@ -27,8 +27,8 @@ typedef struct bpt_memory_plan {
  * @return as bpt_network_plan() */
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan);
 
-/** @return bytes that the machine has for each of @p n_ranks on it; SIZE_MAX: not known */
-size_t bpt_memory_of_machine(uint32_t n_ranks);
+/** @return bytes that the machine has for each rank of @p job on it */
+size_t bpt_memory_plan_limit(const bpt_job *job);
 
 /** Looks for the largest batch whose plan fits, by planning others.
  * @param plan  of @p job, larger than @p limit
