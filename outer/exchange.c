@@ -156,9 +156,15 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
         if (down->staleness > reply->staleness) reply->staleness = down->staleness;
     }
     x->meeting = first->meet != 0;
+    if (first->met) x->n_met++;
     if (x->partition && first->rounds > bpt_partition_rounds(x->partition))
         return bpt_partition_allot(x->partition, first->count);
     return BPT_OK;
+}
+
+bool bpt_exchange_called(bpt_exchange *x) {
+    if (atomic_load_explicit(&x->called, memory_order_relaxed) > x->n_met) x->meeting = true;
+    return x->meeting;
 }
 
 const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x) {

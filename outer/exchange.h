@@ -11,8 +11,9 @@
  *
  * Meetings: where a reply says `meet`, the worker ends what it is at and pushes once more; that
  * push is answered when those of all ranks are applied, and the answer has `met` set and brings the
- * same weights to every rank. Under a synchronous rule every reply is such a moment, so `met` comes
- * at once and `meet` never.
+ * same weights to every rank. A worker that has long to go to its next push hears of the meeting
+ * from the first such push that reaches the shard hosted on its rank: bpt_exchange_called(). Under
+ * a synchronous rule every reply is such a moment, so `met` comes at once and `meet` never.
  *
  * Memory: 3 n floats a rank, those of its shard among them; nothing is allocated after create but
  * for the buffer of the update log's lines. Errors: a rank on which a call fails reports and ends
@@ -118,6 +119,11 @@ bool bpt_exchange_ready(const bpt_exchange *x);
  * @param[out] reply
  * @return BPT_OK, BPT_ECOMM, BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM */
 bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply);
+
+/** Looks whether a meeting is called that this rank has not come to; if so its next push is for it.
+ * Asynchronous rules; not while a push is under way, whose answer may say more.
+ * @return what the `meet` of the last answer said, or that other ranks have begun to meet since */
+bool bpt_exchange_called(bpt_exchange *x);
 
 /** @return how the vector is cut and placed; borrowed */
 const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x);

@@ -56,6 +56,7 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
         .met_state = x->met_state,
         .log = x->log,
         .stats = &x->stats,
+        .called = &x->called,
     };
     BPT_TRY(bpt__server_create(&options, &x->server));
     if (!o->snapshot) return BPT_OK;

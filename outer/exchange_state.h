@@ -41,6 +41,8 @@ struct bpt_exchange {
     bool posted;             /* MPI thread: the push is under way */
     bool moving;             /* MPI thread: its messages to other ranks and their answers are */
     bool meeting;            /* training thread: the next push is for a meeting */
+    uint64_t n_met;          /* training thread: meetings come to since create */
+    atomic_ullong called;    /* of the first n meetings since create, the MPI thread has heard */
     uint64_t seq;            /* of the last push */
     bpt__up up;              /* same header for all shards */
     char *down;              /* [m][down_stride] */

@@ -154,6 +154,7 @@ static bpt_status answer_meeting(bpt__server *s) {
     const uint32_t met = meet(s);
     bpt_clocks_level(&s->clocks);
     s->n_meeting = 0;
+    s->n_met++;
     for (uint32_t j = 0; j < s->options.n_workers; j++) {
         fill_answer(s, j);
         BPT_TRY(answer(s, j, met));
@@ -212,6 +213,7 @@ static bpt_status arrive(bpt__server *s, uint32_t j) {
     s->quality[j] = s->up[j].quality;
     s->state[j] = BPT__WAITING;
     s->queue[s->n_queue++] = j;
+    if (s->up[j].meeting) atomic_store_explicit(o->called, s->n_met + 1, memory_order_relaxed);
     if (!o->rule->synchronous) return update_admitted(s);
     return s->n_queue == o->n_workers ? update_all(s) : BPT_OK;
 }

@@ -16,6 +16,7 @@
 #include "outer/transfers.h"
 #include "outer/update_log.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 /** Header of a submission; the worker's part of the shard follows. */
@@ -65,6 +66,8 @@ typedef struct bpt__server_options {
     bpt_coordinator *met_state;   /* borrowed: takes a copy of the coordinator at each meeting */
     bpt__update_log *log;         /* borrowed; may be NULL */
     bpt_exchange_stats *stats;    /* borrowed */
+    atomic_ullong *called;        /* borrowed: set to the number of the meeting, from 1, that a
+                                     submission is for, as soon as one has come */
 } bpt__server_options;
 
 /** @param[out] s caller owns, bpt__server_free() @return BPT_OK, BPT_ENOMEM */

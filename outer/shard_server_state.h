@@ -35,8 +35,9 @@ struct bpt__server {
     enum bpt__worker_state *state; /* [m] */
     uint32_t *queue;               /* [m]: workers BPT__WAITING in order of arrival */
     uint32_t n_queue;
-    uint32_t n_meeting;
-    bool *held; /* [m]: counted as held by the bound */
+    uint32_t n_meeting; /* workers BPT__MEETING */
+    uint64_t n_met;     /* meetings since create */
+    bool *held;         /* [m]: counted as held by the bound */
 
     uint64_t *base;      /* [m]: version last sent to each worker */
     uint64_t *staleness; /* [m]: of the latest submission, once applied */

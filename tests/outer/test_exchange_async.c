@@ -269,6 +269,36 @@ static void test_meetings(void **state) {
     fixture_end(&f);
 }
 
+static bool hears_of_a_meeting(fixture *f) {
+    for (int ms = 0; ms < 20000 && !bpt_exchange_called(f->x); ms++) sleep_us(1000);
+    return bpt_exchange_called(f->x);
+}
+
+/* Where one rank meets, the others are told although they neither push nor wait. */
+static void test_a_meeting_is_heard_of(void **state) {
+    (void)state;
+    fixture f;
+    fixture_prepare(&f, &bpt_rule_agwu, 2000, 0);
+    fixture_start(&f);
+    for (uint32_t k = 0; k < 5; k++) {
+        fixture_push(&f, 10, 0);
+        assert_int_equal(fixture_wait(&f).meet, 0);
+        assert_false(bpt_exchange_called(f.x));
+        assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+        if (f.rank == k % f.m) {
+            fixture_push(&f, 10, BPT_MEET_CHECKPOINT);
+            assert_int_equal(fixture_wait(&f).meet, BPT_MEET_CHECKPOINT);
+        }
+        assert_true(hears_of_a_meeting(&f));
+        fixture_push(&f, 10, 0);
+        const bpt_reply reply = fixture_wait(&f);
+        assert_int_equal(reply.met, BPT_MEET_CHECKPOINT);
+        assert_same_on_all_ranks(reply.values, f.n * sizeof(float));
+        assert_false(bpt_exchange_called(f.x));
+    }
+    fixture_end(&f);
+}
+
 /* Rounds of data reach every rank, and streams take them up. */
 static void test_partition_grows(void **state) {
     (void)state;
@@ -342,6 +372,7 @@ int main(void) {
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_bound_of_zero_with_meetings),
         cmocka_unit_test(test_meetings),
+        cmocka_unit_test(test_a_meeting_is_heard_of),
         cmocka_unit_test(test_partition_grows),
         cmocka_unit_test(test_idle_cost),
     };

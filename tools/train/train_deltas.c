@@ -16,7 +16,6 @@ typedef struct {
     float *pushed; /* local weights at the last push, shape [n] */
     float *local;  /* scratch: local weights as a flat vector, shape [n] */
     bool pending;  /* a push is not yet answered */
-    bool meeting;  /* the next push is for a meeting */
     uint64_t pushed_steps, pushed_samples, pushed_compute_ns; /* job's counts at the last push */
     bpt_step_log *log;                                        /* NULL: not kept */
 } merger;
@@ -86,7 +85,6 @@ static bpt_status land(merger *m, bpt_reply *reply) {
     bpt_job_note_reply(job, reply);
     job->count.unreported = own;
     m->pending = false;
-    m->meeting = reply->meet != 0;
     BPT_TRY(bpt_step_log_landing(m->log, job->shares, m->pushed_steps, job->count.steps, reply));
     if (own) BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->local));
     for (size_t i = 0; i < m->n; i++) {
@@ -132,8 +130,11 @@ static bpt_status advance(merger *m, bpt_reply *reply) {
     BPT_TRY(bpt_step_log_pass(m->log, bpt_feed_state(job->feed)));
     *reply = (bpt_reply){0};
     const bool due = job->count.steps - m->pushed_steps >= (uint64_t)job->options->sync_every;
-    if (m->pending && (due || bpt_exchange_ready(job->exchange))) BPT_TRY(land(m, reply));
-    if (m->meeting) return push_and_land(m, reply); /* answered when all have come */
+    if (m->pending) {
+        if (!due && !bpt_exchange_ready(job->exchange)) return BPT_OK;
+        BPT_TRY(land(m, reply));
+    }
+    if (bpt_exchange_called(job->exchange)) return push_and_land(m, reply); /* waits for all */
     return due ? push(m) : BPT_OK;
 }
 
