@@ -1,0 +1,271 @@
+/* Networks whose activations are bfloat16: against loops in double precision, and bit by bit over
+ * threads.
+ *
+ * ctest: cpu TIMEOUT=120 */
+#include "inner/network_private.h"
+#include "tests/inner/gradient_cases.h"
+#include "tests/inner/net_logits.h"
+#include "tests/ref/ref_network.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { SEED = 1916, SKIPPED = 77 };
+
+/* Where a value lies so near to a kink (a ReLU's 0, two values of a window) that rounding carries
+ * it across, its whole gradient goes another way: few do, each counts much. */
+static const double RTOL = 2e-2, RTOL_WITH_KINKS = 0.15;
+
+/* ---- one value ---- */
+
+static float bits(uint32_t x) {
+    float y;
+    memcpy(&y, &x, sizeof y);
+    return y;
+}
+
+/* To the nearest of the two neighbours, of two alike to the one whose last bit is 0. */
+static void test_rounding(void **state) {
+    (void)state;
+    for (uint64_t i = 0; i <= UINT32_MAX; i += 0x1235) {
+        const float x = bits((uint32_t)i);
+        const bpt_bf16 below = (bpt_bf16)(i >> 16), above = (bpt_bf16)(below + 1);
+        const bpt_bf16 y = bpt_to_bf16(x);
+        if (isnan(x)) {
+            assert_true(isnan(bpt_from_bf16(y)));
+            continue;
+        }
+        if (isinf(x) || isinf(bpt_from_bf16(above))) continue; /* below, by hand */
+        const double down = fabs((double)x - (double)bpt_from_bf16(below));
+        const double up = fabs((double)bpt_from_bf16(above) - (double)x);
+        assert_int_equal(y, down < up || (down == up && below % 2 == 0) ? below : above);
+    }
+    assert_int_equal(bpt_to_bf16(bits(0x3F808000)), 0x3F80); /* half way: to even */
+    assert_int_equal(bpt_to_bf16(bits(0x3F818000)), 0x3F82);
+    assert_int_equal(bpt_to_bf16(bits(0x3F808001)), 0x3F81);
+    assert_int_equal(bpt_to_bf16(bits(0x7F7F7FFF)), 0x7F7F);
+    assert_int_equal(bpt_to_bf16(bits(0xFF7FFFFF)), 0xFF80); /* beyond the largest: infinite */
+    assert_int_equal(bpt_to_bf16(-INFINITY), 0xFF80);
+    assert_true(isnan(bpt_from_bf16(bpt_to_bf16(bits(0x7F800001)))));
+    assert_true(isnan(bpt_from_bf16(bpt_to_bf16(bits(0xFFFFFFFF)))));
+    assert_int_equal(bpt_to_bf16(-0.0f), 0x8000);
+}
+
+static void test_where_positive(void **state) {
+    (void)state;
+    for (uint32_t i = 0; i <= UINT16_MAX; i++) {
+        const bpt_bf16 y = (bpt_bf16)i;
+        assert_int_equal(bpt_where_positive_bf16(y, 0xBEEF), bpt_from_bf16(y) > 0.0f ? 0xBEEF : 0);
+    }
+}
+
+/* ---- networks ---- */
+
+static net_options bf16_options(unsigned n_workers) {
+    return (net_options){.n_workers = n_workers, .seed = SEED, .activations = BPT_BF16};
+}
+
+static double distance(const float *x, const double *ref, size_t n) {
+    double error2 = 0.0, length2 = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        error2 += ((double)x[i] - ref[i]) * ((double)x[i] - ref[i]);
+        length2 += ref[i] * ref[i];
+    }
+    return sqrt(error2 / length2);
+}
+
+static bool has_kinks(const bpt_model *m) {
+    for (size_t i = 0; i < m->n_layers; i++)
+        if (m->layers[i].kind == &bpt_layer_relu || m->layers[i].kind == &bpt_layer_maxpool)
+            return true;
+    return false;
+}
+
+static void check_against_reference(const net_fixture *f) {
+    const size_t n_logits = (size_t)(f->batch * f->model->classes);
+    const float denominator = (float)f->batch;
+    double *ref_logits = ref_zeros(n_logits), *ref_gradient = ref_zeros(f->n_weights);
+    const ref_result ref = ref_network_f32(f->model, f->batch, f->pixels, f->labels, denominator,
+                                           f->weights, ref_logits, ref_gradient, NULL);
+    bpt_batch_result result;
+    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, denominator, &result));
+    float *gradient = net_vector(f, BPT_VECTOR_GRADIENTS), *logits = net_logits(f);
+    const double of_logits = distance(logits, ref_logits, n_logits);
+    const double of_gradient = distance(gradient, ref_gradient, f->n_weights);
+    if (!(of_logits <= RTOL)) fail_msg("the logits are off by %.2g", of_logits);
+    if (!(of_gradient <= (has_kinks(f->model) ? RTOL_WITH_KINKS : RTOL)))
+        fail_msg("the gradient is off by %.2g", of_gradient);
+    if (!(fabs(result.loss_sum - ref.loss_sum) <= RTOL * ref.loss_sum))
+        fail_msg("the loss is %.9g, not %.9g", result.loss_sum, ref.loss_sum);
+    free(logits);
+    free(gradient);
+    free(ref_gradient);
+    free(ref_logits);
+}
+
+static void test_reference(void **state) {
+    const gradient_case *c = *state;
+    const int64_t batches[] = {3, 16};
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+        net_fixture f = gradient_open_typed(c, batches[i], BPT_BF16);
+        check_against_reference(&f);
+        net_close(&f);
+    }
+}
+
+/* Every kernel and loop where nothing hides a wrong gradient; channels that fill no vector too. */
+static void test_without_kinks(void **state) {
+    static const char *const layers[] = {
+        "conv: {name: a, filters: 17, kernel: 3}, conv: {name: b, filters: 33, kernel: 3, "
+        "stride: 2, pad: 1, bias: false}, conv: {name: c, filters: 20, kernel: 1}, "
+        "fc: {name: d, outputs: 150}, fc: {name: e, outputs: 70, bias: false}",
+        "conv: {name: a, filters: 32, kernel: 3}, conv: {name: b, filters: 32, kernel: 3, pad: 1, "
+        "groups: 32}, conv: {name: c, filters: 48, kernel: 3, groups: 2, dilation: 2}",
+        "conv: {name: a, filters: 32, kernel: 3, bias: false}, batchnorm, "
+        "conv: {name: b, filters: 5, kernel: 3}, batchnorm, avgpool: {kernel: 2}",
+        "conv: {name: a, filters: 16, kernel: 3, pad: 1}, lrn: {name: l}, "
+        "conv: {name: b, input: a, filters: 16, kernel: 3, pad: 1}, batchnorm: {name: n}, "
+        "add: {name: s, input: [a, l, n]}, concat: {name: t, input: [s, n]}, pad_channels: "
+        "{channels: 48}, conv: {name: c, filters: 24, kernel: 1}, dropout: {rate: 0.25}, "
+        "global_avgpool",
+        "conv: {name: a, filters: 16, kernel: 3, pad: 1}, "
+        "conv: {name: b, filters: 16, kernel: 3, pad: 1}, batchnorm: {name: n}, "
+        "add: {name: s, input: [n, a]}, conv: {name: c, filters: 3, kernel: 3}",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "{name: t, input: [3, 9, 11], classes: 7, layers: [%s, fc: {name: last, outputs: "
+                 "classes}]}",
+                 layers[i]);
+        net_fixture f = net_open(text, 23, bf16_options(2));
+        assert_false(has_kinks(f.model));
+        check_against_reference(&f);
+        net_close(&f);
+    }
+}
+
+/* Weights after some steps, and what an evaluation says then. */
+static float *train(unsigned n_workers, bpt_value_type type, double *loss) {
+    net_options o = bf16_options(n_workers);
+    o.activations = type;
+    o.learning.momentum = 0.9;
+    net_fixture f = net_open(net_mixed, 23, o);
+    bpt_batch_result result;
+    for (int i = 0; i < 3; i++)
+        net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.01f, 23.0f, &result));
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &result));
+    *loss = result.loss_sum;
+    float *weights = net_vector(&f, BPT_VECTOR_WEIGHTS);
+    net_close(&f);
+    return weights;
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_mixed, 1, bf16_options(1));
+    double loss, other, with_floats;
+    float *one = train(1, BPT_BF16, &loss);
+    for (unsigned n = 2; n <= 3; n++) {
+        float *many = train(n, BPT_BF16, &other);
+        net_assert_same_bits("weights", one, many, f.n_weights);
+        assert_true(loss == other);
+        free(many);
+    }
+    float *floats = train(1, BPT_F32, &with_floats);
+    assert_true(fabs(loss - with_floats) <= RTOL * with_floats);
+    assert_true(loss != with_floats);
+    free(floats);
+    free(one);
+    net_close(&f);
+}
+
+/* A network that evaluates alone has the masters in another order than one that trains. */
+static void test_forward_alone(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_mixed, 7, bf16_options(2));
+    bpt_network *forward;
+    bpt_batch_result with, alone;
+    net_assert_ok(bpt_network_create_forward(f.model, 7, BPT_BF16, f.pool, &forward));
+    net_assert_ok(bpt_network_set(forward, BPT_VECTOR_WEIGHTS, f.weights));
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &with));
+    net_assert_ok(bpt_network_evaluate(forward, f.pixels, f.labels, &alone));
+    assert_true(with.loss_sum == alone.loss_sum);
+    bpt_network_free(forward);
+    net_close(&f);
+}
+
+/* The masters are floats: what goes in comes out, bit by bit. */
+static void test_weights_are_floats(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_mixed, 7, bf16_options(1));
+    float *weights = net_vector(&f, BPT_VECTOR_WEIGHTS);
+    net_assert_same_bits("weights", f.weights, weights, f.n_weights);
+    free(weights);
+    net_close(&f);
+}
+
+/* A NaN that a bfloat16 activation holds is found. */
+static void test_not_finite(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_mixed, 7, bf16_options(1));
+    bpt_batch_result result;
+    for (size_t i = 0; i < f.model->segments.n; i++)
+        if (strcmp(f.model->segments.items[i].name, "conv3.weight") == 0)
+            f.weights[f.model->segments.items[i].offset] = NAN;
+    net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
+    assert_int_equal(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 7.0f, &result),
+                     BPT_ENUMERIC);
+    assert_non_null(strstr(bpt_error_last()->text, "layer conv3 "));
+    net_close(&f);
+}
+
+static void test_memory(void **state) {
+    (void)state;
+    bpt_model *model = NULL;
+    bpt_network_memory floats, halves;
+    net_assert_ok(bpt_model_load("resnet20", NULL, &model));
+    net_assert_ok(
+        bpt_network_plan(model, 64, BPT_F32, (bpt_learning){.momentum = 0.9}, 2, &floats));
+    net_assert_ok(
+        bpt_network_plan(model, 64, BPT_BF16, (bpt_learning){.momentum = 0.9}, 2, &halves));
+    assert_in_range(halves.activations, floats.activations * 49 / 100,
+                    floats.activations * 56 / 100);
+    assert_in_range(halves.activation_gradients, 1, floats.activation_gradients * 60 / 100);
+    bpt_model_free(model);
+}
+
+static int run_networks(void) {
+    const gradient_sort sorts[] = {{"reference", test_reference}};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_kinks), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_forward_alone), cmocka_unit_test(test_weights_are_floats),
+        cmocka_unit_test(test_not_finite),    cmocka_unit_test(test_memory),
+    };
+    if (cmocka_run_group_tests(tests, NULL, NULL) != 0) return 1;
+    return gradient_run("networks in bfloat16", sorts, sizeof sorts / sizeof *sorts);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_where_positive),
+    };
+    print_message("seed %d\n", (int)SEED);
+    if (cmocka_run_group_tests(tests, NULL, NULL) != 0) return 1;
+    if (bpt_cpu_bf16() == BPT_BF16_NONE) {
+        print_message("skipped: this processor has no kernels for bfloat16\n");
+        return SKIPPED;
+    }
+    return run_networks();
+}
