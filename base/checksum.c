@@ -18,7 +18,7 @@ static bpt_status check_regular(int fd, const char *path) {
     struct stat info;
     if (fstat(fd, &info) != 0) return bpt_fail_errno(errno, "read", path);
     if (S_ISREG(info.st_mode)) return BPT_OK;
-    return bpt_fail(BPT_EIO, "cannot read %s: not a regular file", path);
+    return bpt_fail(BPT_EDATA, "cannot read %s: not a regular file", path);
 }
 
 static bpt_status sum_up(int fd, const char *path, XXH3_state_t *state, char *piece, size_t size,

@@ -17,7 +17,7 @@ uint64_t bpt_checksum(const void *data, size_t size);
 
 /** Measures a file, a piece at a time.
  * @param[out] bytes, checksum of the whole file; set on success only
- * @return BPT_OK, BPT_ENOENT, BPT_EIO (also: not a regular file), BPT_ENOMEM */
+ * @return BPT_OK, BPT_ENOENT, BPT_EDATA (not a regular file), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checksum_file(const char *path, uint64_t *bytes, uint64_t *checksum);
 
 #endif

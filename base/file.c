@@ -55,7 +55,7 @@ bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t
         goto done;
     }
     if (!S_ISREG(info.st_mode)) {
-        status = bpt_fail(BPT_EIO, "cannot read %s: not a regular file", path);
+        status = bpt_fail(BPT_EDATA, "cannot read %s: not a regular file", path);
         goto done;
     }
     if ((uint64_t)info.st_size > max_bytes) {

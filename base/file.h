@@ -22,7 +22,7 @@ bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path);
 bpt_status bpt_fail_write(int error_number, const char *verb, const char *path);
 
 /** Reads a whole file.
- * @param max_bytes larger files are refused (BPT_EDATA)
+ * @param max_bytes larger files are refused (BPT_EDATA), and so is what is no regular file
  * @param[out] data caller owns, bpt_free(); one 0 byte follows the content
  * @param[out] size bytes without that 0
  * @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_EDATA, BPT_ENOMEM */

@@ -39,6 +39,12 @@ int bpt_status_exit(bpt_status status) {
     return 1;
 }
 
+/* Names come from files and command lines: they may not break a line nor steer a terminal. */
+static void keep_printable(char *text) {
+    for (; *text; text++)
+        if ((unsigned char)*text < ' ' || *text == '\x7f') *text = '?';
+}
+
 /* Formats beside the last error, since the arguments may be taken from it. */
 void bpt_error_record(bpt_status status, const char *format, ...) {
     char text[BPT_ERROR_TEXT_SIZE];
@@ -46,6 +52,7 @@ void bpt_error_record(bpt_status status, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    keep_printable(text);
     last_error.status = status;
     last_error.hint[0] = '\0';
     memcpy(last_error.text, text, strlen(text) + 1);
@@ -57,6 +64,7 @@ void bpt_hint(const char *format, ...) {
     va_start(args, format);
     vsnprintf(hint, sizeof hint, format, args);
     va_end(args);
+    keep_printable(hint);
     memcpy(last_error.hint, hint, strlen(hint) + 1);
 }
 

@@ -205,9 +205,8 @@ bpt_status bpt_yaml_load(const char *path, bpt_yaml **doc) {
     char *text;
     size_t size;
     bpt_status status = bpt_file_read(path, MAX_BYTES, &text, &size);
-    if (status == BPT_EDATA)
-        return bpt_fail(BPT_EUSAGE, "%s: larger than %d bytes", path, MAX_BYTES);
-    if (status == BPT_ENOENT) { /* a configuration that is not there is no missing data */
+    /* A configuration that is not there, or cannot be one, is no missing data. */
+    if (status == BPT_ENOENT || status == BPT_EDATA) {
         const bpt_error error = *bpt_error_last();
         return bpt_fail(BPT_EUSAGE, "%s", error.text);
     }

@@ -21,7 +21,8 @@ typedef enum bpt_yaml_kind { BPT_YAML_SCALAR, BPT_YAML_LIST, BPT_YAML_MAP } bpt_
 
 /** Loads a file.
  * @param[out] doc caller owns, bpt_yaml_free()
- * @return BPT_OK, BPT_EUSAGE (syntax, with file and line; no such file), BPT_EIO, BPT_ENOMEM */
+ * @return BPT_OK, BPT_EUSAGE (syntax, with file and line; no such file, too large, not a
+ *         regular file), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_yaml_load(const char *path, bpt_yaml **doc);
 
 /** The same from memory. @param name stands for the path in errors; copied */

@@ -105,7 +105,7 @@ static bpt_status measure(reader *r) {
     struct stat info;
     if (fstat(r->fd, &info) != 0) return bpt_fail_errno(errno, "read", r->path);
     if (!S_ISREG(info.st_mode))
-        return bpt_fail(BPT_EIO, "cannot read %s: not a regular file", r->path);
+        return bpt_fail(BPT_EDATA, "cannot read %s: not a regular file", r->path);
     const uint64_t size = (uint64_t)info.st_size;
     if (size < LENGTH_BYTES)
         return bpt_fail(BPT_EDATA, "%s: %" PRIu64 " bytes are too few for a safetensors file",

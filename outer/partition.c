@@ -49,6 +49,10 @@ err_free:
     return status;
 }
 
+size_t bpt_partition_bytes(uint64_t n_samples) {
+    return n_samples * sizeof(uint32_t); /* its order */
+}
+
 void bpt_partition_free(bpt_partition *p) {
     if (!p) return;
     bpt_free(p->begin);

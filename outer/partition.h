@@ -33,6 +33,9 @@ bpt_status bpt_partition_create(uint64_t seed, uint64_t n_samples, uint32_t n_ra
                                 uint32_t n_rounds, bpt_partition **p);
 void bpt_partition_free(bpt_partition *p);
 
+/** @return bytes that the table takes, but for a header and the counts of the rounds */
+size_t bpt_partition_bytes(uint64_t n_samples);
+
 /** Gives out the next round.
  * @param count shape [n_ranks], sums to bpt_partition_round_size() of that round
  * @return BPT_OK, BPT_EDATA (wrong sum), BPT_EFULL (all rounds are given out) */

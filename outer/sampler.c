@@ -57,6 +57,10 @@ bpt_status bpt_sampler_create_global(uint64_t seed, uint64_t n_samples, uint64_t
     return BPT_OK;
 }
 
+size_t bpt_sampler_bytes(uint64_t n_samples) {
+    return n_samples * sizeof(uint32_t); /* its order */
+}
+
 void bpt_sampler_free(bpt_sampler *s) {
     if (!s) return;
     bpt_free(s->order);

@@ -48,6 +48,9 @@ bpt_status bpt_sampler_create_global(uint64_t seed, uint64_t n_samples, uint64_t
 
 void bpt_sampler_free(bpt_sampler *s);
 
+/** @return bytes that a stream over @p n_samples takes, but for a header */
+size_t bpt_sampler_bytes(uint64_t n_samples);
+
 /** Takes the next @p n indices; a global stream then goes on to the next step. Allocates nothing;
  * where a pass or epoch begins its order is drawn, which takes time linear in its size.
  * @param n       global: offset + n is at most the batch

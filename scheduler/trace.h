@@ -49,11 +49,16 @@ typedef struct bpt_trace_process {
 bpt_status bpt_trace_write(const bpt_trace *trace, const bpt_trace_process *process,
                            const char *path);
 
+/** A trace takes the place of a trace only: any other file with something in it stays.
+ * @return BPT_OK (also: there is no file, or it is a device), BPT_EEXIST (with hint), BPT_EIO */
+bpt_status bpt_trace_check_place(const char *path);
+
 /** Joins files that bpt_trace_write() wrote into one, and removes them.
  * @param paths shape [n_paths], at least one, all in the folder of @p path; a missing one is passed
  *              over. Who is killed meanwhile leaves "<paths[0]>.<six characters>"
  * @param[out] n_joined how many there were
- * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_EDATA (no such file), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_EDATA (no such file), BPT_ENOMEM, and those of
+ *         bpt_trace_check_place(); on error the files stay */
 bpt_status bpt_trace_join(const char *const *paths, size_t n_paths, const char *path,
                           size_t *n_joined);
 

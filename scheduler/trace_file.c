@@ -148,6 +148,20 @@ bpt_status bpt_trace_write(const bpt_trace *trace, const bpt_trace_process *proc
     return close_output(&o, status);
 }
 
+bpt_status bpt_trace_check_place(const char *path) {
+    char begin[sizeof head - 1];
+    struct stat info;
+    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return BPT_OK;
+    FILE *file = fopen(path, "r");
+    if (!file) return bpt_fail_write(errno, "read", path);
+    const size_t n = fread(begin, 1, sizeof begin, file);
+    fclose(file);
+    if (n == sizeof begin && memcmp(begin, head, n) == 0) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EEXIST, "%s exists already and is no trace", path);
+    bpt_hint("name another file for the trace");
+    return status;
+}
+
 /* Appends the events of one file. */
 static bpt_status append(page *p, const char *path) {
     char *text;
@@ -182,6 +196,7 @@ static bpt_status append_all(page *p, const char *const *paths, size_t n_paths, 
 bpt_status bpt_trace_join(const char *const *paths, size_t n_paths, const char *path,
                           size_t *n_joined) {
     output o;
+    BPT_TRY(bpt_trace_check_place(path));
     BPT_TRY(open_output(path, paths[0], &o));
     page p = {.file = o.file};
     *n_joined = 0;

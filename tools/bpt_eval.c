@@ -120,7 +120,8 @@ static bpt_status check(const eval_options *o) {
     return status;
 }
 
-static bpt_status open_network(const eval_options *o, parts *p) {
+/* @param batch samples that are computed at a time */
+static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) {
     const bpt_dataset_info *info = bpt_dataset_describe(p->dataset);
     const bpt_model_override shape = {
         .input = {.c = info->C, .h = info->H, .w = info->W},
@@ -133,9 +134,8 @@ static bpt_status open_network(const eval_options *o, parts *p) {
     BPT_TRY(bpt_safetensors_read(o->weights, &p->model->segments, p->weights));
     BPT_TRY(bpt_segments_check(&p->model->segments, o->weights, p->weights));
     BPT_TRY(bpt_pool_create(&pool, &p->pool));
-    BPT_TRY(bpt_network_create_forward(p->model, o->batch_size,
-                                       bpt_precision_type((bpt_precision)o->precision), p->pool,
-                                       &p->network));
+    BPT_TRY(bpt_network_create_forward(
+        p->model, batch, bpt_precision_type((bpt_precision)o->precision), p->pool, &p->network));
     return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
 }
 
@@ -163,8 +163,7 @@ static bpt_status print_result(const eval_options *o, const bpt_batch_result *r)
 }
 
 static bpt_status evaluate(const eval_options *o, parts *p) {
-    bpt_evaluation e = {.batch = (uint32_t)o->batch_size,
-                        .loader_threads = (uint32_t)o->loader_threads};
+    bpt_evaluation e = {.loader_threads = (uint32_t)o->loader_threads};
     bpt_batch_result result;
     BPT_TRY(bpt_dataset_open(o->data, &p->dataset));
     e.dataset = p->dataset;
@@ -173,7 +172,8 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
     if (e.split->count == 0)
         return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->split);
     e.count = e.split->count;
-    BPT_TRY(open_network(o, p));
+    e.batch = (uint32_t)o->batch_size < e.count ? (uint32_t)o->batch_size : (uint32_t)e.count;
+    BPT_TRY(open_network(o, e.batch, p));
     BPT_TRY(bpt_evaluate(p->network, &e, &result));
     return print_result(o, &result);
 }

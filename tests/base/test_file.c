@@ -95,7 +95,7 @@ static void test_read_refuses_with_path_and_reason(void **state) {
     assert_int_equal(bpt_file_read(support_path(path, "none"), 99, &data, &size), BPT_ENOENT);
     assert_non_null(strstr(bpt_error_last()->text, path));
     assert_int_equal(bpt_file_read(support_path(path, "four/x"), 99, &data, &size), BPT_ENOENT);
-    assert_int_equal(bpt_file_read(support_scratch(), 99, &data, &size), BPT_EIO);
+    assert_int_equal(bpt_file_read(support_scratch(), 99, &data, &size), BPT_EDATA);
     assert_null(data);
     assert_int_equal(size, 42);
 }

@@ -80,6 +80,14 @@ static void test_long_texts_are_cut(void **state) {
 }
 
 /* A text may be built from the one that it replaces. */
+static void test_control_characters_do_not_come_through(void **state) {
+    (void)state;
+    (void)bpt_fail(BPT_EIO, "no %s", "\x1b[2J\n\x7f caf\xc3\xa9");
+    bpt_hint("try %s", "a\tb\r");
+    assert_string_equal(bpt_error_last()->text, "no ?[2J?? caf\xc3\xa9");
+    assert_string_equal(bpt_error_last()->hint, "try a?b?");
+}
+
 static void test_fail_can_quote_the_last_error(void **state) {
     (void)state;
     assert_int_equal(bpt_fail(BPT_EIO, "disk"), BPT_EIO);
@@ -149,6 +157,7 @@ int main(void) {
         cmocka_unit_test(test_a_status_from_nowhere_is_a_failure),
         cmocka_unit_test(test_fail_records_text_and_clears_the_hint),
         cmocka_unit_test(test_long_texts_are_cut),
+        cmocka_unit_test(test_control_characters_do_not_come_through),
         cmocka_unit_test(test_fail_can_quote_the_last_error),
         cmocka_unit_test(test_the_last_error_belongs_to_its_thread_and_can_be_carried),
         cmocka_unit_test(test_try_returns_or_jumps_on_failure_only),

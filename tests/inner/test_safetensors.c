@@ -240,7 +240,7 @@ static void test_no_file(void **state) {
     const fixture *f = *state;
     float values[8];
     assert_int_equal(read_back(f, values), BPT_ENOENT);
-    assert_int_equal(bpt_safetensors_read(f->folder, &f->segments, values), BPT_EIO);
+    assert_int_equal(bpt_safetensors_read(f->folder, &f->segments, values), BPT_EDATA);
 }
 
 /* Random damage is refused or harmless; never a crash, and nothing is left behind. */

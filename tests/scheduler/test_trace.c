@@ -163,14 +163,25 @@ static void files_are_joined_and_go(void **state) {
     assert_false(bpt_path_exists(path[1]));
 
     /* what was there before stays if the new one fails */
+    assert_int_equal(bpt_trace_write(trace, &processes[1], path[1]), BPT_OK);
+    assert_int_equal(bpt_trace_join(&wrong, 1, path[1], &n_joined), BPT_EDATA);
+    assert_int_equal(bpt_json_size(open_events(path[1], &doc)), 3);
+    bpt_json_doc_free(doc);
+
+    /* and always if it is no trace */
     char *text;
     size_t size;
-    assert_int_equal(bpt_file_write(path[1], "old", 3), BPT_OK);
-    assert_int_equal(bpt_trace_join(&wrong, 1, path[1], &n_joined), BPT_EDATA);
-    assert_int_equal(bpt_file_read(path[1], 100, &text, &size), BPT_OK);
+    assert_int_equal(bpt_file_write(path[0], "old", 3), BPT_OK);
+    assert_int_equal(bpt_trace_check_place(path[0]), BPT_EEXIST);
+    assert_int_equal(bpt_trace_check_place(path[1]), BPT_OK);
+    assert_int_equal(bpt_trace_check_place(path[2]), BPT_OK);
+    const char *const part = path[1];
+    assert_int_equal(bpt_trace_join(&part, 1, path[0], &n_joined), BPT_EEXIST);
+    assert_int_equal(bpt_file_read(path[0], 100, &text, &size), BPT_OK);
     assert_string_equal(text, "old");
     bpt_free(text);
-    assert_int_equal(unlink(path[1]), 0);
+    assert_true(bpt_path_exists(path[1]));
+    assert_int_equal(unlink(path[0]) + unlink(path[1]), 0);
     bpt_trace_free(trace);
 }
 

@@ -80,6 +80,12 @@ says '--batch-size 400 or less'
 
 fails_well 3 "$eval" --data data --model tiny.yaml --weights nowhere.safetensors
 fails_well 3 "$eval" --data data --model tiny.yaml --weights tiny.yaml
+fails_well 3 "$eval" --data data --model tiny.yaml --weights data # what is no file at all
+says 'not a regular file'
+for option in --model=/dev/null --config=data; do
+    fails_well 2 "$train" "${good[@]}" --output runs/x $option
+    says 'not a regular file'
+done
 fails_well 2 "$eval" --data data --model tiny.yaml
 fails_well 2 "$eval" --data data --model tiny.yaml --weights x --jsn
 
@@ -97,6 +103,13 @@ fails_well 3 "$train" "${good[@]}" --output runs/one --resume runs/two --force
 mkdir mine && echo precious >mine/file
 fails_well 2 "$train" "${good[@]}" --output mine --force
 [ "$(cat mine/file)" = precious ] || die "--force removed what is no run"
+# A configuration may be a copy among other things; and people keep notes where their runs are.
+cp -r runs/one kept && mkdir kept/thesis && echo precious | tee kept/notes.txt >kept/thesis/chapter
+touch kept/summary.json.tmp-1 kept/log.rank-7.txt
+run 0 "$train" "${good[@]}" --output kept --force
+[ "$(cat kept/notes.txt kept/thesis/chapter)" = $'precious\nprecious' ] || die "--force removed what is not the run's"
+[ ! -e kept/summary.json.tmp-1 ] && [ ! -e kept/log.rank-7.txt ] || die "--force left some of the old run"
+same_weights runs/one kept
 fails_well 3 "$train" "${good[@]}" --output runs/new --resume runs/one
 says 'no whole checkpoint'
 says "a run makes them with --checkpoint-every"

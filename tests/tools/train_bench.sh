@@ -68,12 +68,13 @@ plan() { # KEY: bytes in the table of --dry-run
 run 0 "$train" --model tiny.yaml --dry-run --batch-size 32 --threads 1
 total=0
 for key in parameters gradients 'optimiser state' activations 'activation gradients' workspaces \
-    batches 'vectors of weights' exchange; do
+    batches 'order of samples' 'vectors of weights' exchange; do
     [ "$(plan "$key")" -ge 0 ] || die "no row of $key"
     total=$((total + $(plan "$key")))
 done
 [ "$(plan total)" -eq "$total" ] || die "the total is not the sum $total"
 [ "$(plan exchange)" -eq 0 ] || die "an exchange on one rank"
+[ "$(plan 'order of samples')" -eq 0 ] || die "an order of no samples"
 weights=$((4 * (16 * 25 + 16 + 16 * 16 * 9 + 16 + 400 * 10 + 10)))
 [ "$(plan parameters)" -ge "$weights" ] && [ "$(plan parameters)" -lt $((weights + 1024)) ] ||
     die "$(plan parameters) bytes of parameters, not $weights"
@@ -85,6 +86,11 @@ run 0 "$train" --model tiny.yaml --dry-run --batch-size 32 --threads 1 --augment
 run 0 ranks 2 "$train" --model tiny.yaml --dry-run
 [ "$(grep -c '^memory of a rank' out)" -eq 1 ] || die "each rank prints the plan"
 [ "$(plan exchange)" -gt $((3 * weights - 1)) ] || die "no exchange on two ranks"
+# 100 samples: the sampler's order, and where they are given out the partition's.
+run 0 "${dry[@]}"
+[ "$(plan 'order of samples')" -eq 400 ] || die "$(plan 'order of samples') bytes of order"
+run 0 ranks 2 "${dry[@]}" --batch-size 10
+[ "$(plan 'order of samples')" -eq 800 ] || die "$(plan 'order of samples') bytes of order on two ranks"
 # Ranks of a host share its cores: 4 of 8 that hwloc is told of have 2 each.
 HWLOC_SYNTHETIC="core:8 pu:1" run 0 ranks 4 "$train" --model tiny.yaml --dry-run
 cp out shared

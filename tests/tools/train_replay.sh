@@ -64,7 +64,7 @@ for by in +1 -1; do
     named updates.rank-2.jsonl staleness "v$by"
     named updates.rank-0.jsonl lead "v$by"
     named steps.rank-0.jsonl pass "v$by" 2
-    named steps.rank-1.jsonl pushed_at "v$by"
+    located steps.rank-1.jsonl pushed_at "v$by" # of a meeting: it no longer fits landed_at
     named steps.rank-2.jsonl landed_at "v${by}0"
     named steps.rank-0.jsonl progress "v${by}*20"
     named steps.rank-1.jsonl round "v$by"
@@ -100,9 +100,25 @@ for file in steps.rank-1 updates.rank-2; do
     fails_well 3 "$train" --replay other
     says "other/exchange/$file.jsonl ends after line "
 done
-# Options that were not those of the run.
-fails_well 3 "$train" --replay run --sync-every 4
-fails_well 3 "$train" --replay run --batch-size 10
+# A configuration that was not that of the run.
+for wrong in "sync-every: 4" "batch-size: 10"; do
+    rm -rf other
+    cp -r run other
+    sed -i "s/^${wrong%: *}: .*/$wrong/" other/config.yaml
+    fails_well 3 "$train" --replay other
+done
+# Options are those of the run, but for where its data and model lie and what is said.
+for option in "--sync-every 3" "--batch-size 10" "--optimizer sgd" "--seed 1" "--epochs 3" "--lr 0.05" "--weight-decay 0" \
+    "--momentum 0.9" "--augment flip" "--train-split test" "--clip-norm 1" "--label-smoothing 0.1" "--partition even" \
+    "--trace-steps 1-2"; do
+    # shellcheck disable=SC2086 # several words
+    fails_well 2 "$train" --replay run $option
+    says "${option% *} is not used by --replay"
+done
+cp -r data moved
+cp tiny.yaml renamed.yaml
+run 0 "$train" --replay run --data moved --model renamed.yaml --log-interval 1 --log-level debug
+says "bit for bit"
 
 rm -rf other
 cp -r run other
@@ -117,6 +133,12 @@ cp -r run other
 sed -i 's/^augment: .*/augment: "crop=2,flop"/' other/config.yaml
 fails_well 2 "$train" --replay other
 says 'there is no augmentation "flop"'
+
+for key in model data; do
+    sed "/^$key: /d" run/config.yaml >other/config.yaml
+    fails_well 2 "$train" --replay other
+    says "other/config.yaml names no $key"
+done
 
 # Other ways of updating leave no such logs.
 run 0 "$train" "${common[@]}" --output local --epochs 0.1

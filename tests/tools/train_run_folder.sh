@@ -39,6 +39,21 @@ for n in 1 2; do
     [ ! -e $live/run.lock ] || die "the lock file is left"
 done
 
+# Ranks on hosts that do not share the folder, played by two working folders and a relative path.
+mkdir -p here/runs there/runs
+apart=("$train" "${common[@]}" --data "$work/data" --model "$work/tiny.yaml" --epochs 1 --output runs/apart)
+two_hosts() { # SAYS
+    # shellcheck disable=SC2086 # several words
+    fails_well 2 $BPT_MPIRUN -np 1 -wdir "$work/here" "${apart[@]}" : -np 1 -wdir "$work/there" "${apart[@]}"
+    says "$1"
+    says 'file system that all machines share'
+    [ ! -e here/runs/apart ] || die "a refused start leaves $(find here)"
+}
+two_hosts 'the run folder runs/apart is not seen on this host'
+mkdir there/runs/apart && echo "process 1 on elsewhere since long ago" >there/runs/apart/run.lock
+two_hosts "the run folder runs/apart on this host is not rank 0's" # a killed run's lock was there
+rm -r here there
+
 # A killed run holds nobody back.
 start "$train" "${common[@]}" --epochs 100000 --checkpoint-every 10 --output runs/killed
 await runs/killed/log.rank-0.txt "info: checkpoint "

@@ -132,10 +132,26 @@ look slow/pipe.json 1 2 1
 
 # Files of the user beside it stay, and one of that name until there is another.
 echo precious >mine.json.rank-0
-echo old >mine.json
+cp one.json mine.json
 run 4 "$train" --data data --model tiny.yaml --output runs/five --lr 1e9 --warmup-epochs 0 --trace mine.json
-[ "$(cat mine.json)" = old ] || die "a run that failed changes the old trace"
+cmp -s one.json mine.json || die "a run that failed changes the old trace"
 run 0 "$train" --model tiny.yaml --bench 2 --trace mine.json --trace-steps 1-2
 look mine.json 1 2 1
 [ "$(cat mine.json.rank-0)" = precious ] || die "a file of the user is gone"
 no_parts
+
+# Only a trace is replaced by a trace: not the model or the dataset, nor what the run itself writes.
+for mine in tiny.yaml data/data.mdb mine.json.rank-0; do
+    before=$(cksum $mine)
+    fails_well 2 "$train" --data data --model tiny.yaml --output runs/six --epochs 1 --trace $mine
+    says "$mine exists already and is no trace"
+    fails_well 2 "$train" --model tiny.yaml --bench 2 --trace $mine
+    [ "$(cksum $mine)" = "$before" ] || die "a trace took the place of $mine"
+    [ ! -e runs/six ] || die "a refused trace leaves a run folder"
+done
+fails_well 2 "$train" --data data --model tiny.yaml --output runs/six --epochs 1 --trace runs/six/summary.json
+check_json runs/six/summary.json 'd["epochs"] >= 1'
+no_parts
+: >empty.json
+run 0 "$train" --model tiny.yaml --bench 2 --trace empty.json --trace-steps 1-2
+look empty.json 1 2 1

@@ -20,10 +20,9 @@ static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
     uint64_t batch;
     if (plan->total <= limit) return BPT_OK;
     BPT_TRY(bpt_memory_plan_largest(job, plan, limit, &batch));
-    printf(
-        "more than the %.1f MB that this machine has for a rank; the largest that fits: "
-        "--batch-size %" PRIu64 "\n",
-        (double)limit * 1e-6, batch);
+    printf("more than the %.1f MB of this machine%s; the largest that fits: --batch-size %" PRIu64
+           "\n",
+           (double)limit * 1e-6, job->ranks_on_host > 1 ? " for each rank on it" : "", batch);
     return BPT_OK;
 }
 

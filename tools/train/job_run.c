@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/run_lock.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,14 +32,20 @@ static bpt_status open_first(bpt_job *job) {
     return BPT_OK;
 }
 
+/* A folder of that path may be there on every host and still not be the same one. */
+static bpt_status join(bpt_job *job) {
+    char mark[BPT_RUN_MARK_SIZE] = "";
+    if (job->rank == 0) snprintf(mark, sizeof mark, "%s", bpt_run_folder_mark(job->run));
+    BPT_TRY(bpt_comm_broadcast(job->comm, 0, mark, sizeof mark));
+    const bpt_status status =
+        job->rank == 0 ? BPT_OK : bpt_run_folder_join(job->options->output, mark, &job->run);
+    return bpt_comm_agree(job->comm, status);
+}
+
 bpt_status bpt__job_open_run(bpt_job *job) {
     BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? open_first(job) : BPT_OK));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, &job->finished, sizeof job->finished));
-    if (job->finished) return BPT_OK;
-    const bool joins = job->rank != 0;
-    return bpt_comm_agree(job->comm,
-                          joins ? bpt_run_folder_open(job->options->output, BPT_RUN_JOIN, &job->run)
-                                : BPT_OK);
+    return job->finished ? BPT_OK : join(job);
 }
 
 static bpt_status begin_first(const bpt_job *job, bool anew) {

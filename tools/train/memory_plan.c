@@ -29,10 +29,17 @@ static size_t vector_bytes(const bpt_job *job) {
     return (merges ? 3 : 2) * job->model->segments.n_elements * sizeof(float);
 }
 
+/* The order in which samples come, and who has which. */
+static size_t order_bytes(const bpt_job *job) {
+    const size_t shares = bpt_job_rounds(job) ? bpt_partition_bytes(job->epoch_samples) : 0;
+    return add_bytes(bpt_sampler_bytes(job->epoch_samples), shares);
+}
+
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
     *plan = (bpt_memory_plan){
         .batch = job->batch,
         .batches = batch_bytes(job),
+        .order = order_bytes(job),
         .vectors = vector_bytes(job),
         .exchange = job->update == BPT_UPDATE_LOCAL
                         ? 0
@@ -41,6 +48,7 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
     BPT_TRY(bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
                              bpt_train_learning(job->options), job->n_threads, &plan->network));
     plan->total = add_bytes(plan->network.total, plan->batches);
+    plan->total = add_bytes(plan->total, plan->order);
     plan->total = add_bytes(plan->total, plan->vectors);
     plan->total = add_bytes(plan->total, plan->exchange);
     return BPT_OK;
@@ -120,6 +128,7 @@ void bpt_memory_plan_print(const bpt_memory_plan *p, FILE *out) {
     print_row(out, "activation gradients", p->network.activation_gradients);
     print_row(out, "workspaces", p->network.workspaces);
     print_row(out, "batches", p->batches);
+    print_row(out, "order of samples", p->order);
     print_row(out, "vectors of weights", p->vectors);
     print_row(out, "exchange", p->exchange);
     print_row(out, "total", p->total);

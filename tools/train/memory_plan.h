@@ -16,13 +16,14 @@ typedef struct bpt_memory_plan {
     uint32_t batch; /* samples of a step of this rank */
     bpt_network_memory network;
     size_t batches;  /* of the loaders, for training and evaluation */
+    size_t order;    /* of the sampler and the partition: 4 bytes a training sample each */
     size_t vectors;  /* flat vectors of the weights that are read, merged and written */
     size_t exchange; /* of the outer layer: shards and what is sent */
     size_t total;
 } bpt_memory_plan;
 
 /** @param job model, options, update, batch and numbers of ranks and threads are known; the network
- *            need not exist
+ *            need not exist; without a dataset there are no samples to order
  * @return as bpt_network_plan() */
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan);
 

@@ -370,6 +370,11 @@ done:
     return status;
 }
 
+/* Somebody may have changed the file. */
+static bpt_status check_named(const char *run, const char *value, const char *key) {
+    return value ? BPT_OK : bpt_fail(BPT_EUSAGE, "%s/config.yaml names no %s", run, key);
+}
+
 static bpt_status repeat(const bpt_train_options *of_run) {
     replay r = {.o = of_run};
     bpt_status status = open_all(&r);
@@ -383,6 +388,8 @@ bpt_status bpt_replay(const char *run, int argc, char **argv) {
     bpt_train_options of_run = {0};
     bpt_option_set *set = NULL;
     bpt_status status = load_options(run, argc, argv, &of_run, &set);
+    if (status == BPT_OK) status = check_named(run, of_run.model, "model");
+    if (status == BPT_OK) status = check_named(run, of_run.data, "data");
     if (status == BPT_OK) status = repeat(&of_run);
     bpt_option_set_free(set);
     if (status != BPT_OK && !bpt_error_last()->hint[0])

@@ -1,8 +1,8 @@
-#include "tools/train/run_folder.h"
-
+/* The folder itself: opening, beginning, closing. Files that are written in it while a job runs are
+ * in run_files.c. */
 #include "base/file.h"
 #include "base/memory.h"
-#include "tools/train/run_lock.h"
+#include "tools/train/run_folder_state.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,17 +12,7 @@
 #include <unistd.h>
 
 #define CONFIG  "config.yaml"
-#define METRICS "metrics.jsonl"
 #define SUMMARY "summary.json"
-
-struct bpt_run_folder {
-    char *path;
-    bpt_run_folder_mode mode;
-    bpt_run_lock *lock; /* of rank 0 */
-    size_t n_made;      /* folders that this process made: the last so many parts of the path */
-    bool kept;
-    FILE *metrics; /* opened at the first event */
-};
 
 static bpt_status entry(const char *path, const char *name, char **out) {
     return bpt_strf(out, "%s/%s", path, name);
@@ -120,34 +110,46 @@ static bpt_status open_first(bpt_run_folder *run) {
 }
 
 /* What rank 0 has made may take a moment to show on a network file system. */
-static bpt_status join(const char *path) {
+static bpt_status await_lock(const char *path, const char *mark) {
     enum { PATIENCE_MS = 5000, POLL_MS = 50 };
-    char *lock;
-    BPT_TRY(entry(path, BPT_RUN_LOCK_NAME, &lock));
-    bool seen = bpt_path_exists(lock);
-    for (int waited = 0; !seen && waited < PATIENCE_MS; waited += POLL_MS) {
+    bpt_run_sight sight = bpt_run_lock_look(path, mark);
+    for (int waited = 0; sight != BPT_RUN_SEEN && waited < PATIENCE_MS; waited += POLL_MS) {
         usleep(POLL_MS * 1000);
-        seen = bpt_path_exists(lock);
+        sight = bpt_run_lock_look(path, mark);
     }
-    bpt_free(lock);
-    if (seen) return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "the run folder %s is not seen on this host", path);
+    if (sight == BPT_RUN_SEEN) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "the run folder %s %s", path,
+                                       sight == BPT_RUN_UNSEEN ? "is not seen on this host"
+                                                               : "on this host is not rank 0's");
     bpt_hint("name an --output on a file system that all machines share");
     return status;
 }
 
-bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **out) {
+/* @param mark NULL on rank 0 */
+static bpt_status open_any(const char *path, bpt_run_folder_mode mode, const char *mark,
+                           bpt_run_folder **out) {
     bpt_run_folder *run;
     BPT_TRY(BPT_NEW("run folder", 1, &run));
     run->mode = mode;
     bpt_status status = bpt_strdup(path, &run->path);
-    if (status == BPT_OK) status = mode == BPT_RUN_JOIN ? join(path) : open_first(run);
+    if (status == BPT_OK) status = mark ? await_lock(path, mark) : open_first(run);
     if (status == BPT_OK)
         *out = run;
     else
         bpt_run_folder_close(run);
     return status;
+}
+
+bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **run) {
+    return open_any(path, mode, NULL, run);
+}
+
+bpt_status bpt_run_folder_join(const char *path, const char *mark, bpt_run_folder **run) {
+    return open_any(path, BPT_RUN_GO_ON, mark, run);
+}
+
+const char *bpt_run_folder_mark(const bpt_run_folder *run) {
+    return bpt_run_lock_mark(run->lock);
 }
 
 /* ---- beginning ---- */
@@ -160,25 +162,28 @@ static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
     return status;
 }
 
-/* All but the lock and the configuration, by which the folder is known as a run. */
+/* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
+static bool is_made(const char *name) {
+    static const char *const made[] = {CONFIG,     BPT__RUN_METRICS, SUMMARY,
+                                       "exchange", "checkpoints",    "model.safetensors"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        const size_t length = strlen(made[i]);
+        if (strncmp(name, made[i], length) != 0) continue;
+        if (name[length] == '\0' || strncmp(name + length, ".tmp-", 5) == 0) return true;
+    }
+    return strncmp(name, "log.rank-", 9) == 0;
+}
+
+/* The configuration stays until there is a new one: by it the folder is known as a run. What else
+ * somebody keeps there is his. */
 static bpt_status remove_run(const bpt_run_folder *run) {
     DIR *dir = opendir(run->path);
     if (!dir) return bpt_fail_write(errno, "list", run->path);
     bpt_status status = BPT_OK;
     for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));)
-        if (!is_dots(e->d_name) && strcmp(e->d_name, BPT_RUN_LOCK_NAME) != 0 &&
-            strcmp(e->d_name, CONFIG) != 0)
+        if (is_made(e->d_name) && strcmp(e->d_name, CONFIG) != 0)
             status = remove_entry(run, e->d_name);
     closedir(dir);
-    return status;
-}
-
-static bpt_status write_entry(const bpt_run_folder *run, const char *name, const char *text,
-                              size_t size) {
-    char *path;
-    BPT_TRY(entry(run->path, name, &path));
-    const bpt_status status = bpt_file_write(path, text, size);
-    bpt_free(path);
     return status;
 }
 
@@ -192,7 +197,7 @@ static bpt_status write_config(const bpt_run_folder *run, const bpt_command *com
     bpt_options_print(command, values, memory);
     bpt_status status = BPT_OK;
     if (fclose(memory) != 0) status = bpt_fail(BPT_ENOMEM, "cannot print the configuration");
-    if (status == BPT_OK) status = write_entry(run, CONFIG, text, size);
+    if (status == BPT_OK) status = bpt__run_folder_write(run, CONFIG, text, size);
     free(text); /* the C library's own memory */
     return status;
 }
@@ -204,7 +209,7 @@ bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_comman
     BPT_TRY(remove_entry(run, SUMMARY));
     BPT_TRY(write_config(run, command, values));
     if (anew) {
-        BPT_TRY(remove_entry(run, METRICS));
+        BPT_TRY(remove_entry(run, BPT__RUN_METRICS));
         BPT_TRY(remove_entry(run, "exchange"));
     }
     BPT_TRY(make_subfolder(run->path, "checkpoints"));
@@ -272,47 +277,4 @@ bool bpt_run_folder_finished(const char *path) {
     const bool finished = bpt_path_exists(summary) && is_run(path);
     bpt_free(summary);
     return finished;
-}
-
-/* Cuts a file after its last whole line: a full disk or a kill may have left half of one. */
-static void cut_torn_line(FILE *file) {
-    long end = 0;
-    rewind(file);
-    for (int c; (c = fgetc(file)) != EOF;)
-        if (c == '\n') end = ftell(file);
-    /* If it cannot be cut, the half line stays, as it would without this. */
-    if (ftruncate(fileno(file), end) == 0) fseek(file, 0, SEEK_END);
-}
-
-static bpt_status open_metrics(bpt_run_folder *run) {
-    if (run->metrics) return BPT_OK;
-    char *path;
-    BPT_TRY(entry(run->path, METRICS, &path));
-    run->metrics = fopen(path, "a+");
-    const bpt_status status = run->metrics ? BPT_OK : bpt_fail_write(errno, "open", path);
-    if (run->metrics) cut_torn_line(run->metrics);
-    bpt_free(path);
-    return status;
-}
-
-bpt_status bpt_run_folder_metric(bpt_run_folder *run, bpt_json_writer *event) {
-    const char *text;
-    size_t length;
-    BPT_TRY(open_metrics(run));
-    BPT_TRY(bpt_json_end_text(event, &text, &length));
-    const bool written = fwrite(text, 1, length, run->metrics) == length &&
-                         fputc('\n', run->metrics) != EOF && fflush(run->metrics) == 0;
-    bpt_json_reset(event);
-    return written ? BPT_OK : bpt_fail_write(errno, "write", METRICS);
-}
-
-bpt_status bpt_run_folder_json(const bpt_run_folder *run, const char *name, bpt_json_writer *json) {
-    const char *text;
-    size_t length;
-    char *line;
-    BPT_TRY(bpt_json_end_text(json, &text, &length));
-    BPT_TRY(bpt_strf(&line, "%s\n", text));
-    const bpt_status status = write_entry(run, name, line, length + 1);
-    bpt_free(line);
-    return status;
 }

@@ -22,15 +22,24 @@ typedef enum bpt_run_folder_mode {
     BPT_RUN_NEW,     /* nothing */
     BPT_RUN_REPLACE, /* a run, which bpt_run_folder_begin() removes, an empty folder, or nothing */
     BPT_RUN_GO_ON,   /* a run, an empty folder, or nothing */
-    BPT_RUN_JOIN,    /* the folder that rank 0 has just opened */
 } bpt_run_folder_mode;
 
-/** Opens the folder: rank 0 first, which makes it where it is missing and locks it until it is
- * closed; then the others with BPT_RUN_JOIN. What is in it stays as it is.
+/** Opens the folder on rank 0: makes it where it is missing and locks it until it is closed. What
+ * is in it stays as it is.
  * @param[out] run caller owns, bpt_run_folder_close()
- * @return BPT_OK, BPT_EEXIST (with hint), BPT_EUSAGE (not a run; another job writes there; not seen
- *         on this host), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM; on error what was made is gone again */
+ * @return BPT_OK, BPT_EEXIST (with hint), BPT_EUSAGE (not a run; another job writes there),
+ *         BPT_ENOSPC, BPT_EIO, BPT_ENOMEM; on error what was made is gone again */
 bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **run);
+
+/** @return of a folder that rank 0 has opened: what tells it from one of the same path on another
+ * host; borrowed, shorter than BPT_RUN_MARK_SIZE (run_lock.h) */
+const char *bpt_run_folder_mark(const bpt_run_folder *run);
+
+/** Opens the folder on the other ranks, once rank 0 has; waits for some seconds until it is seen.
+ * @param mark of rank 0's folder
+ * @param[out] run caller owns, bpt_run_folder_close()
+ * @return BPT_OK, BPT_EUSAGE (not seen on this host, or it is another one), BPT_ENOMEM */
+bpt_status bpt_run_folder_join(const char *path, const char *mark, bpt_run_folder **run);
 
 /** Rank 0: makes room for what the run will write: removes the run that is replaced and the summary
  * of one that goes on, writes config.yaml, and makes subfolders that are missing.

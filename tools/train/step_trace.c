@@ -62,6 +62,7 @@ static bpt_status name_parts(bpt_step_trace *t, uint64_t process) {
 
 /* Opens the file for writing as the join will, but leaves what is there. */
 static bpt_status try_file(const char *path) {
+    BPT_TRY(bpt_trace_check_place(path));
     const bool existed = bpt_path_exists(path);
     const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (file < 0) return bpt_fail_write(errno, "write", path);
