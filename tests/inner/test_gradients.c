@@ -3,7 +3,7 @@
  *
  * ctest: cpu TIMEOUT=120 */
 #include "tests/inner/gradient_cases.h"
-#include "tests/inner/net_logits.h"
+#include "tests/inner/net_values.h"
 #include "tests/ref/ref_network.h"
 
 #include <math.h>
