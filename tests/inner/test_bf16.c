@@ -170,6 +170,19 @@ static void test_reference(void **state) {
     }
 }
 
+static void check_layers(const char *const *layers, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "{name: t, input: [3, 9, 11], classes: 7, layers: [%s, fc: {name: last, outputs: "
+                 "classes}]}",
+                 layers[i]);
+        net_fixture f = net_open(text, 23, bf16_options(2));
+        check_against_reference(&f);
+        net_close(&f);
+    }
+}
+
 /* Every kernel and loop that multiplies or normalises; channels that fill no vector too. */
 static void test_kernels(void **state) {
     static const char *const layers[] = {
@@ -190,16 +203,29 @@ static void test_kernels(void **state) {
         "add: {name: s, input: [n, a]}, conv: {name: c, filters: 3, kernel: 3}",
     };
     (void)state;
-    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++) {
-        char text[1024];
-        snprintf(text, sizeof text,
-                 "{name: t, input: [3, 9, 11], classes: 7, layers: [%s, fc: {name: last, outputs: "
-                 "classes}]}",
-                 layers[i]);
-        net_fixture f = net_open(text, 23, bf16_options(2));
-        check_against_reference(&f);
-        net_close(&f);
-    }
+    check_layers(layers, sizeof layers / sizeof *layers);
+}
+
+/* What comes before the first product is floats, with gradients where a batch norm is behind the
+ * input; here it meets bfloat16, first and second, to be added, joined and read by both. */
+static void test_both_types(void **state) {
+    static const char *const layers[] = {
+        "batchnorm: {name: f}, conv: {name: a, filters: 3, kernel: 1}, add: {input: [f, a]}",
+        "batchnorm: {name: f}, conv: {name: a, filters: 3, kernel: 1}, add: {input: [a, f]}, relu",
+        "batchnorm: {name: f}, relu: {name: r}, conv: {name: a, filters: 3, kernel: 1}, "
+        "batchnorm: {name: n}, add: {input: [r, n]}, relu",
+        "conv: {name: a, filters: 3, kernel: 1}, batchnorm: {name: f, input: input}, "
+        "add: {input: [f, a]}, relu, conv: {filters: 5, kernel: 3}",
+        "batchnorm: {name: f}, maxpool: {name: m, kernel: 3, stride: 1, pad: 1}, "
+        "conv: {name: a, filters: 16, kernel: 1}, concat: {name: t, input: [m, a, f]}, relu",
+        "batchnorm: {name: f}, lrn: {name: l}, dropout: {name: d, rate: 0.25}, "
+        "pad_channels: {name: p, channels: 16}, conv: {name: a, filters: 16, kernel: 1}, "
+        "concat: {name: t, input: [a, p]}, add: {input: [t, t]}",
+        "conv: {name: a, filters: 3, kernel: 1}, add: {name: s, input: [input, a, input]}, "
+        "concat: {input: [a, s, input]}, avgpool: {kernel: 3}",
+    };
+    (void)state;
+    check_layers(layers, sizeof layers / sizeof *layers);
 }
 
 /* Weights after some steps, and what an evaluation says then. */
@@ -295,9 +321,13 @@ static void test_memory(void **state) {
 static int run_networks(void) {
     const gradient_sort sorts[] = {{"reference", test_reference}};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels),       cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_forward_alone), cmocka_unit_test(test_weights_are_floats),
-        cmocka_unit_test(test_not_finite),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_both_types),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_forward_alone),
+        cmocka_unit_test(test_weights_are_floats),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_memory),
     };
     if (cmocka_run_group_tests(tests, NULL, NULL) != 0) return 1;
     return gradient_run("networks in bfloat16", sorts, sizeof sorts / sizeof *sorts);
