@@ -9,9 +9,10 @@
  * label of -1 marks a sample that is not there: it counts for nothing. Its pixels too must be
  * finite numbers, since 0 * NaN would reach the gradients.
  *
- * Activations and their gradients lie in memory as floats or as bfloat16: from the first layer that
- * multiplies (conv, fc) to the loss, which takes floats. Weights, their gradients, the optimiser's
- * state, statistics and sums are floats (the kernels of such layers read copies of the weights).
+ * Activations and their gradients lie in memory as floats or as bfloat16: behind layers that
+ * multiply (conv, fc), and behind others as their first input is. The loss takes floats. Weights,
+ * their gradients, the optimiser's state, statistics and sums are floats (the kernels of such
+ * layers read copies of the weights).
  *
  * Threads: one at a time, the one that owns the pool. */
 #ifndef BPT_INNER_NETWORK_H
