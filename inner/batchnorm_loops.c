@@ -23,34 +23,45 @@ static void add_moments(double n, double mean, double dev, double *count, double
 }
 
 /* Loops over lanes are compiled for the usual numbers of them. */
-#define FOR_LANES(n, call)                                                                         \
+#define FOR_LANES(T, n, loop)                                                                      \
     do {                                                                                           \
-        if ((n) == 16) {                                                                           \
-            call(16);                                                                              \
-        } else if ((n) == 8) {                                                                     \
-            call(8);                                                                               \
-        } else {                                                                                   \
-            call(n);                                                                               \
-        }                                                                                          \
+        if ((n) == 16)                                                                             \
+            loop(T, 16);                                                                           \
+        else if ((n) == 8)                                                                         \
+            loop(T, 8);                                                                            \
+        else                                                                                       \
+            loop(T, n);                                                                            \
     } while (0)
 
-/* Means and deviations of the columns of x, [rows, width] with @p stride floats a row. */
-BPT_CLONES static void chunk_moments(const float *restrict x, int64_t rows, int64_t width,
-                                     int64_t stride, float *restrict mean, float *restrict dev) {
+/* The value number i of an array. */
+static const void *value_at(const void *x, bpt_value_type type, int64_t i) {
+    return (const char *)x + (size_t)i * bpt_value_bytes(type);
+}
+
+static void *place_at(void *x, bpt_value_type type, int64_t i) {
+    return (char *)x + (size_t)i * bpt_value_bytes(type);
+}
+
+/* Means and deviations of the columns of x, [rows, width] with @p stride values a row. */
+BPT_CLONES static void chunk_moments(const void *restrict values, bpt_value_type type, int64_t rows,
+                                     int64_t width, int64_t stride, float *restrict mean,
+                                     float *restrict dev) {
     const float part = 1.0f / (float)rows;
-#define MOMENTS(n)                                                                                 \
+#define MOMENTS(T, n)                                                                              \
     do {                                                                                           \
+        const bpt_mem_##T *restrict x = values;                                                    \
         for (int64_t i = 0; i < (n); i++) mean[i] = dev[i] = 0.0f;                                 \
         for (int64_t r = 0; r < rows; r++)                                                         \
-            for (int64_t i = 0; i < (n); i++) mean[i] += x[r * stride + i];                        \
+            for (int64_t i = 0; i < (n); i++) mean[i] += bpt_from_##T(x[r * stride + i]);          \
         for (int64_t i = 0; i < (n); i++) mean[i] *= part;                                         \
         for (int64_t r = 0; r < rows; r++)                                                         \
             for (int64_t i = 0; i < (n); i++) {                                                    \
-                const float d = x[r * stride + i] - mean[i];                                       \
+                const float d = bpt_from_##T(x[r * stride + i]) - mean[i];                         \
                 dev[i] += d * d;                                                                   \
             }                                                                                      \
     } while (0)
-    FOR_LANES(width, MOMENTS);
+#define MOMENTS_OF(T, width) FOR_LANES(T, width, MOMENTS)
+    BPT_FOR_TYPE(type, MOMENTS_OF, width);
 }
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -58,15 +69,16 @@ static int64_t smaller(int64_t a, int64_t b) {
 }
 
 /* One block of one sample with channels side by side: counts[] are those of its lanes. */
-static void block_moments(const float *x, int64_t n_pixels, int64_t lanes, double *count,
-                          double *mean, double *dev) {
+static void block_moments(const void *x, bpt_value_type type, int64_t n_pixels, int64_t lanes,
+                          double *count, double *mean, double *dev) {
     float chunk_mean[LANES], chunk_dev[LANES];
     double n = *count;
     for (int64_t p = 0; p < n_pixels; p += ROWS) {
         const int64_t rows = smaller(ROWS, n_pixels - p);
         for (int64_t i = 0; i < lanes; i += LANES) {
             const int64_t width = smaller(LANES, lanes - i);
-            chunk_moments(x + p * lanes + i, rows, width, lanes, chunk_mean, chunk_dev);
+            chunk_moments(value_at(x, type, p * lanes + i), type, rows, width, lanes, chunk_mean,
+                          chunk_dev);
             for (int64_t j = 0; j < width; j++) {
                 double before = n;
                 add_moments((double)rows, (double)chunk_mean[j], (double)chunk_dev[j], &before,
@@ -79,14 +91,14 @@ static void block_moments(const float *x, int64_t n_pixels, int64_t lanes, doubl
 }
 
 /* One channel of one sample whose pixels lie side by side. */
-static void plain_moments(const float *x, int64_t n_pixels, double *count, double *mean,
-                          double *dev) {
+static void plain_moments(const void *x, bpt_value_type type, int64_t n_pixels, double *count,
+                          double *mean, double *dev) {
     float chunk_mean[LANES], chunk_dev[LANES];
     int64_t p = 0;
     while (p < n_pixels) {
         const int64_t width = smaller(LANES, n_pixels - p);
         const int64_t rows = smaller(ROWS, (n_pixels - p) / width);
-        chunk_moments(x + p, rows, width, width, chunk_mean, chunk_dev);
+        chunk_moments(value_at(x, type, p), type, rows, width, width, chunk_mean, chunk_dev);
         for (int64_t j = 0; j < width; j++)
             add_moments((double)rows, (double)chunk_mean[j], (double)chunk_dev[j], count, mean,
                         dev);
@@ -94,7 +106,7 @@ static void plain_moments(const float *x, int64_t n_pixels, double *count, doubl
     }
 }
 
-void bpt_moments_of(const bpt_lanes *a, const float *x, const int32_t *labels, bpt_moments *out) {
+void bpt_moments_of(const bpt_lanes *a, const void *x, const int32_t *labels, bpt_moments *out) {
     const size_t n_channels = bpt_lanes_channels(a);
     const int64_t block = a->n_pixels * a->lanes;
     memset(out->mean, 0, n_channels * sizeof *out->mean);
@@ -104,13 +116,13 @@ void bpt_moments_of(const bpt_lanes *a, const float *x, const int32_t *labels, b
         double count = out->count;
         if (labels[n] < 0) continue;
         for (int64_t k = 0; k < a->n_blocks; k++) {
-            const float *values = x + (n * a->n_blocks + k) * block;
+            const void *values = value_at(x, a->type, (n * a->n_blocks + k) * block);
             double *mean = out->mean + k * a->lanes, *dev = out->dev + k * a->lanes;
             count = out->count;
             if (a->lanes == 1)
-                plain_moments(values, a->n_pixels, &count, mean, dev);
+                plain_moments(values, a->type, a->n_pixels, &count, mean, dev);
             else
-                block_moments(values, a->n_pixels, a->lanes, &count, mean, dev);
+                block_moments(values, a->type, a->n_pixels, a->lanes, &count, mean, dev);
         }
         out->count = count;
     }
@@ -132,75 +144,102 @@ static inline float rectified(float y, int relu) {
     return !relu || y > 0.0f ? y : 0.0f;
 }
 
-BPT_CLONES static void forward_block(const float *restrict x, const float *restrict z,
-                                     int64_t n_pixels, int64_t lanes, const float *restrict mean,
-                                     const float *restrict scale, const float *restrict bias,
-                                     int relu, float *restrict y) {
-#define FORWARD(n, addend)                                                                         \
+BPT_CLONES static void forward_block(const void *restrict in, const void *restrict addend,
+                                     bpt_value_type type, int64_t n_pixels, int64_t lanes,
+                                     const float *restrict mean, const float *restrict scale,
+                                     const float *restrict bias, int relu, void *restrict out) {
+#define FORWARD(T, n, plus)                                                                        \
+    do {                                                                                           \
+        const bpt_mem_##T *restrict x = in;                                                        \
+        bpt_mem_##T *restrict y = out;                                                             \
+        for (int64_t p = 0; p < n_pixels; p++)                                                     \
+            for (int64_t i = 0; i < (n); i++) {                                                    \
+                const int64_t at = p * (n) + i;                                                    \
+                const float normal = (bpt_from_##T(x[at]) - mean[i]) * scale[i] + bias[i];         \
+                y[at] = bpt_to_##T(rectified(normal plus, relu));                                  \
+            }                                                                                      \
+    } while (0)
+#define FORWARD_ALONE(T, n) FORWARD(T, n, )
+#define FORWARD_ADD(T, n)                                                                          \
+    do {                                                                                           \
+        const bpt_mem_##T *restrict z = addend;                                                    \
+        FORWARD(T, n, +bpt_from_##T(z[at]));                                                       \
+    } while (0)
+#define FORWARD_OF(T, lanes)                                                                       \
+    do {                                                                                           \
+        if (addend)                                                                                \
+            FOR_LANES(T, lanes, FORWARD_ADD);                                                      \
+        else                                                                                       \
+            FOR_LANES(T, lanes, FORWARD_ALONE);                                                    \
+    } while (0)
+    BPT_FOR_TYPE(type, FORWARD_OF, lanes);
+}
+
+BPT_CLONES static void forward_plain(const void *restrict in, const void *restrict addend,
+                                     bpt_value_type type, int64_t n_pixels, float mean, float scale,
+                                     float bias, int relu, void *restrict out) {
+#define FORWARD_PLAIN(T, plus)                                                                     \
     for (int64_t p = 0; p < n_pixels; p++)                                                         \
-        for (int64_t i = 0; i < (n); i++) {                                                        \
-            const int64_t at = p * (n) + i;                                                        \
-            y[at] = rectified((x[at] - mean[i]) * scale[i] + bias[i] addend, relu);                \
-        }
-#define FORWARD_ADD(n)   FORWARD(n, +z[at])
-#define FORWARD_ALONE(n) FORWARD(n, )
-    if (z)
-        FOR_LANES(lanes, FORWARD_ADD);
-    else
-        FOR_LANES(lanes, FORWARD_ALONE);
+    y[p] = bpt_to_##T(rectified((bpt_from_##T(x[p]) - mean) * scale + bias plus, relu))
+#define FORWARD_PLAIN_OF(T, z_given)                                                               \
+    do {                                                                                           \
+        const bpt_mem_##T *restrict x = in, *restrict z = addend;                                  \
+        bpt_mem_##T *restrict y = out;                                                             \
+        if (z_given)                                                                               \
+            FORWARD_PLAIN(T, +bpt_from_##T(z[p]));                                                 \
+        else                                                                                       \
+            FORWARD_PLAIN(T, );                                                                    \
+    } while (0)
+    BPT_FOR_TYPE(type, FORWARD_PLAIN_OF, addend);
 }
 
-BPT_CLONES static void forward_plain(const float *restrict x, const float *restrict z,
-                                     int64_t n_pixels, float mean, float scale, float bias,
-                                     int relu, float *restrict y) {
-    if (z)
-        for (int64_t p = 0; p < n_pixels; p++)
-            y[p] = rectified((x[p] - mean) * scale + bias + z[p], relu);
-    else
-        for (int64_t p = 0; p < n_pixels; p++) y[p] = rectified((x[p] - mean) * scale + bias, relu);
-}
-
-void bpt_batchnorm_forward(const bpt_lanes *a, const float *x, const float *z, const float *mean,
-                           const float *scale, const float *bias, bool relu, float *y) {
+void bpt_batchnorm_forward(const bpt_lanes *a, const void *x, const void *z, const float *mean,
+                           const float *scale, const float *bias, bool relu, void *y) {
     const int64_t block = a->n_pixels * a->lanes;
+    const bpt_value_type type = a->type;
     for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
         const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
-        const float *addend = z ? z + at : NULL;
+        const void *in = value_at(x, type, at), *addend = z ? value_at(z, type, at) : NULL;
+        void *out = place_at(y, type, at);
         if (a->lanes == 1)
-            forward_plain(x + at, addend, a->n_pixels, mean[c], scale[c], bias[c], relu, y + at);
+            forward_plain(in, addend, type, a->n_pixels, mean[c], scale[c], bias[c], relu, out);
         else
-            forward_block(x + at, addend, a->n_pixels, a->lanes, mean + c, scale + c, bias + c,
-                          relu, y + at);
+            forward_block(in, addend, type, a->n_pixels, a->lanes, mean + c, scale + c, bias + c,
+                          relu, out);
     }
 }
 
 /* ---- backward ---- */
 
-/* Sums of the columns of dy and dy * (x - mean), [rows, width] with @p stride floats a row. */
-BPT_CLONES static void chunk_sums(const float *restrict x, const float *restrict dy, int64_t rows,
-                                  int64_t width, int64_t stride, const float *restrict mean,
-                                  float *restrict sum_dy, float *restrict sum_dyx) {
-#define SUMS(n)                                                                                    \
+/* Sums of the columns of dy and dy * (x - mean), [rows, width] with @p stride values a row. */
+BPT_CLONES static void chunk_sums(const void *restrict in, const void *restrict grad,
+                                  bpt_value_type type, int64_t rows, int64_t width, int64_t stride,
+                                  const float *restrict mean, float *restrict sum_dy,
+                                  float *restrict sum_dyx) {
+#define SUMS(T, n)                                                                                 \
     do {                                                                                           \
+        const bpt_mem_##T *restrict x = in, *restrict dy = grad;                                   \
         for (int64_t i = 0; i < (n); i++) sum_dy[i] = sum_dyx[i] = 0.0f;                           \
         for (int64_t r = 0; r < rows; r++)                                                         \
             for (int64_t i = 0; i < (n); i++) {                                                    \
                 const int64_t at = r * stride + i;                                                 \
-                sum_dy[i] += dy[at];                                                               \
-                sum_dyx[i] += dy[at] * (x[at] - mean[i]);                                          \
+                sum_dy[i] += bpt_from_##T(dy[at]);                                                 \
+                sum_dyx[i] += bpt_from_##T(dy[at]) * (bpt_from_##T(x[at]) - mean[i]);              \
             }                                                                                      \
     } while (0)
-    FOR_LANES(width, SUMS);
+#define SUMS_OF(T, width) FOR_LANES(T, width, SUMS)
+    BPT_FOR_TYPE(type, SUMS_OF, width);
 }
 
-static void block_sums(const float *x, const float *dy, int64_t n_pixels, int64_t lanes,
-                       const float *mean, double *sum_dy, double *sum_dyx) {
+static void block_sums(const void *x, const void *dy, bpt_value_type type, int64_t n_pixels,
+                       int64_t lanes, const float *mean, double *sum_dy, double *sum_dyx) {
     float chunk_dy[LANES], chunk_dyx[LANES];
     for (int64_t p = 0; p < n_pixels; p += ROWS)
         for (int64_t i = 0; i < lanes; i += LANES) {
             const int64_t rows = smaller(ROWS, n_pixels - p), width = smaller(LANES, lanes - i);
             const int64_t at = p * lanes + i;
-            chunk_sums(x + at, dy + at, rows, width, lanes, mean + i, chunk_dy, chunk_dyx);
+            chunk_sums(value_at(x, type, at), value_at(dy, type, at), type, rows, width, lanes,
+                       mean + i, chunk_dy, chunk_dyx);
             for (int64_t j = 0; j < width; j++) {
                 sum_dy[i + j] += (double)chunk_dy[j];
                 sum_dyx[i + j] += (double)chunk_dyx[j];
@@ -208,15 +247,16 @@ static void block_sums(const float *x, const float *dy, int64_t n_pixels, int64_
         }
 }
 
-static void plain_sums(const float *x, const float *dy, int64_t n_pixels, float mean,
-                       double *sum_dy, double *sum_dyx) {
+static void plain_sums(const void *x, const void *dy, bpt_value_type type, int64_t n_pixels,
+                       float mean, double *sum_dy, double *sum_dyx) {
     float means[LANES], chunk_dy[LANES], chunk_dyx[LANES];
     int64_t p = 0;
     for (int i = 0; i < LANES; i++) means[i] = mean;
     while (p < n_pixels) {
         const int64_t width = smaller(LANES, n_pixels - p);
         const int64_t rows = smaller(ROWS, (n_pixels - p) / width);
-        chunk_sums(x + p, dy + p, rows, width, width, means, chunk_dy, chunk_dyx);
+        chunk_sums(value_at(x, type, p), value_at(dy, type, p), type, rows, width, width, means,
+                   chunk_dy, chunk_dyx);
         for (int64_t j = 0; j < width; j++) {
             *sum_dy += (double)chunk_dy[j];
             *sum_dyx += (double)chunk_dyx[j];
@@ -225,57 +265,75 @@ static void plain_sums(const float *x, const float *dy, int64_t n_pixels, float 
     }
 }
 
-void bpt_batchnorm_sums(const bpt_lanes *a, const float *x, const float *dy, const float *y,
-                        float *masked, const float *mean, double *sum_dy, double *sum_dyx) {
+void bpt_batchnorm_sums(const bpt_lanes *a, const void *x, const void *dy, const void *y,
+                        void *masked, const float *mean, double *sum_dy, double *sum_dyx) {
     const size_t n_channels = bpt_lanes_channels(a);
     const int64_t block = a->n_pixels * a->lanes;
+    const bpt_value_type type = a->type;
     memset(sum_dy, 0, n_channels * sizeof *sum_dy);
     memset(sum_dyx, 0, n_channels * sizeof *sum_dyx);
     for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
         const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
-        const float *counts = dy + at;
+        const void *in = value_at(x, type, at), *counts = value_at(dy, type, at);
         if (y) {
-            bpt_rectify_back(y + at, dy + at, (size_t)block, masked + at);
-            counts = masked + at;
+            void *rest = place_at(masked, type, at);
+            bpt_rectify_back(value_at(y, type, at), counts, type, (size_t)block, rest);
+            counts = rest;
         }
         if (a->lanes == 1)
-            plain_sums(x + at, counts, a->n_pixels, mean[c], sum_dy + c, sum_dyx + c);
+            plain_sums(in, counts, type, a->n_pixels, mean[c], sum_dy + c, sum_dyx + c);
         else
-            block_sums(x + at, counts, a->n_pixels, a->lanes, mean + c, sum_dy + c, sum_dyx + c);
+            block_sums(in, counts, type, a->n_pixels, a->lanes, mean + c, sum_dy + c, sum_dyx + c);
     }
 }
 
-BPT_CLONES static void data_block(const float *restrict x, const float *restrict dy,
-                                  int64_t n_pixels, int64_t lanes, bpt_batchnorm_slopes k,
-                                  int64_t c, float *restrict dx) {
+BPT_CLONES static void data_block(const void *restrict in, const void *restrict grad,
+                                  bpt_value_type type, int64_t n_pixels, int64_t lanes,
+                                  bpt_batchnorm_slopes k, int64_t c, void *restrict out) {
     const float *restrict mean = k.mean + c, *restrict kdy = k.dy + c, *restrict kx = k.x + c,
                           *restrict constant = k.constant + c;
-#define DATA(n)                                                                                    \
-    for (int64_t p = 0; p < n_pixels; p++)                                                         \
-        for (int64_t i = 0; i < (n); i++) {                                                        \
-            const int64_t at = p * (n) + i;                                                        \
-            dx[at] = dy[at] * kdy[i] + (x[at] - mean[i]) * kx[i] + constant[i];                    \
-        }
-    FOR_LANES(lanes, DATA);
+#define DATA(T, n)                                                                                 \
+    do {                                                                                           \
+        const bpt_mem_##T *restrict x = in, *restrict dy = grad;                                   \
+        bpt_mem_##T *restrict dx = out;                                                            \
+        for (int64_t p = 0; p < n_pixels; p++)                                                     \
+            for (int64_t i = 0; i < (n); i++) {                                                    \
+                const int64_t at = p * (n) + i;                                                    \
+                const float from_x = (bpt_from_##T(x[at]) - mean[i]) * kx[i];                      \
+                dx[at] = bpt_to_##T(bpt_from_##T(dy[at]) * kdy[i] + from_x + constant[i]);         \
+            }                                                                                      \
+    } while (0)
+#define DATA_OF(T, lanes) FOR_LANES(T, lanes, DATA)
+    BPT_FOR_TYPE(type, DATA_OF, lanes);
 }
 
-BPT_CLONES static void data_plain(const float *restrict x, const float *restrict dy,
-                                  int64_t n_pixels, float mean, float kdy, float kx, float constant,
-                                  float *restrict dx) {
-    for (int64_t p = 0; p < n_pixels; p++) dx[p] = dy[p] * kdy + (x[p] - mean) * kx + constant;
+BPT_CLONES static void data_plain(const void *restrict in, const void *restrict grad,
+                                  bpt_value_type type, int64_t n_pixels, float mean, float kdy,
+                                  float kx, float constant, void *restrict out) {
+#define DATA_PLAIN(T, n)                                                                           \
+    do {                                                                                           \
+        const bpt_mem_##T *restrict x = in, *restrict dy = grad;                                   \
+        bpt_mem_##T *restrict dx = out;                                                            \
+        for (int64_t p = 0; p < (n); p++)                                                          \
+            dx[p] = bpt_to_##T(bpt_from_##T(dy[p]) * kdy + (bpt_from_##T(x[p]) - mean) * kx +      \
+                               constant);                                                          \
+    } while (0)
+    BPT_FOR_TYPE(type, DATA_PLAIN, n_pixels);
 }
 
-void bpt_batchnorm_data(const bpt_lanes *a, const float *x, const float *dy, const int32_t *labels,
-                        bpt_batchnorm_slopes k, float *dx) {
+void bpt_batchnorm_data(const bpt_lanes *a, const void *x, const void *dy, const int32_t *labels,
+                        bpt_batchnorm_slopes k, void *dx) {
     const int64_t block = a->n_pixels * a->lanes;
+    const bpt_value_type type = a->type;
     for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
         const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
+        const void *in = value_at(x, type, at), *grad = value_at(dy, type, at);
+        void *out = place_at(dx, type, at);
         if (labels[i / a->n_blocks] < 0)
-            memset(dx + at, 0, (size_t)block * sizeof *dx);
+            memset(out, 0, (size_t)block * bpt_value_bytes(type));
         else if (a->lanes == 1)
-            data_plain(x + at, dy + at, a->n_pixels, k.mean[c], k.dy[c], k.x[c], k.constant[c],
-                       dx + at);
+            data_plain(in, grad, type, a->n_pixels, k.mean[c], k.dy[c], k.x[c], k.constant[c], out);
         else
-            data_block(x + at, dy + at, a->n_pixels, a->lanes, k, c, dx + at);
+            data_block(in, grad, type, a->n_pixels, a->lanes, k, c, out);
     }
 }

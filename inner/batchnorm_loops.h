@@ -10,13 +10,17 @@
 #ifndef BPT_INNER_BATCHNORM_LOOPS_H
 #define BPT_INNER_BATCHNORM_LOOPS_H
 
+#include "inner/value_type.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-/** Order of a tile's values: [n_samples, n_blocks, n_pixels, lanes]. */
+/** Order of a tile's values: [n_samples, n_blocks, n_pixels, lanes]; and their type, which the
+ * arrays called x, y, z, dx, dy and masked below have. */
 typedef struct bpt_lanes {
     int64_t n_samples, n_blocks, n_pixels, lanes;
+    bpt_value_type type;
 } bpt_lanes;
 
 /** @return channels, spare lanes included */
@@ -31,7 +35,7 @@ typedef struct bpt_moments {
 } bpt_moments;
 
 /** Moments of a tile. @param labels shape [n_samples] */
-void bpt_moments_of(const bpt_lanes *a, const float *x, const int32_t *labels, bpt_moments *out);
+void bpt_moments_of(const bpt_lanes *a, const void *x, const int32_t *labels, bpt_moments *out);
 
 /** Makes @p into the moments of both (Chan, Golub, LeVeque 1979). */
 void bpt_moments_merge(size_t n_channels, bpt_moments *into, const bpt_moments *from);
@@ -41,15 +45,15 @@ void bpt_moments_merge(size_t n_channels, bpt_moments *into, const bpt_moments *
  * @param z    NULL: nothing is added; else in the order of @p x
  * @param mean,scale,bias shape [n_channels]
  * @param relu whether values below 0 become 0 */
-void bpt_batchnorm_forward(const bpt_lanes *a, const float *x, const float *z, const float *mean,
-                           const float *scale, const float *bias, bool relu, float *y);
+void bpt_batchnorm_forward(const bpt_lanes *a, const void *x, const void *z, const float *mean,
+                           const float *scale, const float *bias, bool relu, void *y);
 
 /** Sums over a tile: of dy, and of dy * (x - mean).
  * @param y      NULL, or the output behind a ReLU: dy counts where y > 0 only
  * @param[out] masked what of dy counts, if @p y is given; may be @p dy
  * @param mean   shape [n_channels]; @param[out] sum_dy,sum_dyx shape [n_channels] */
-void bpt_batchnorm_sums(const bpt_lanes *a, const float *x, const float *dy, const float *y,
-                        float *masked, const float *mean, double *sum_dy, double *sum_dyx);
+void bpt_batchnorm_sums(const bpt_lanes *a, const void *x, const void *dy, const void *y,
+                        void *masked, const float *mean, double *sum_dy, double *sum_dyx);
 
 /** What bpt_batchnorm_data() computes with; shape [n_channels] each. */
 typedef struct bpt_batchnorm_slopes {
@@ -58,7 +62,7 @@ typedef struct bpt_batchnorm_slopes {
 
 /** dx = dy * k.dy + (x - mean) * k.x + k.constant where the sample is there, else 0.
  * @param dx no overlap with @p dy */
-void bpt_batchnorm_data(const bpt_lanes *a, const float *x, const float *dy, const int32_t *labels,
-                        bpt_batchnorm_slopes k, float *dx);
+void bpt_batchnorm_data(const bpt_lanes *a, const void *x, const void *dy, const int32_t *labels,
+                        bpt_batchnorm_slopes k, void *dx);
 
 #endif

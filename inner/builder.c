@@ -114,15 +114,16 @@ bpt_status bpt_deps_all_tiles(bpt_builder *b, const bpt_deps *ready, bpt_deps *o
 
 /* ---- activations ---- */
 
-static bpt_status plain_layout(bpt_builder *b, bpt_shape s, size_t t, const bpt_layout **out) {
+static bpt_status plain_layout(bpt_builder *b, bpt_shape s, bpt_value_type type, size_t t,
+                               const bpt_layout **out) {
     const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
-    return bpt_layout_plain(b->cpu, dims, 4, out);
+    return bpt_layout_plain(b->cpu, type, dims, 4, out);
 }
 
 /* Tiles of a plain activation lie one behind the other, so one buffer holds them all. */
 static bpt_status reserve_plain(bpt_builder *b, const bpt_activation *a, bpt_buffer_kind kind,
                                 bpt_ref *refs) {
-    const size_t sample_bytes = bpt_shape_bytes(a->shape);
+    const size_t sample_bytes = bpt_shape_bytes(a->shape, a->type);
     bpt_ref first;
     BPT_TRY(bpt_blocks_buffer(b->blocks, kind, (size_t)b->batch * sample_bytes, &first));
     for (size_t t = 0; t < b->n_tiles; t++)
@@ -149,15 +150,17 @@ static bpt_status reserve_both(bpt_builder *b, bpt_activation *a) {
 }
 
 bpt_status bpt_builder_alike(bpt_builder *b, const bpt_activation *in, bpt_activation *out) {
-    *out = (bpt_activation){.shape = in->shape, .wants_grad = in->wants_grad, .plain = in->plain};
+    *out = (bpt_activation){
+        .shape = in->shape, .type = in->type, .wants_grad = in->wants_grad, .plain = in->plain};
     memcpy(out->layout, in->layout, sizeof out->layout);
     return reserve_both(b, out);
 }
 
-bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bool wants_grad,
+bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bpt_value_type type, bool wants_grad,
                              bpt_activation *out) {
-    *out = (bpt_activation){.shape = shape, .wants_grad = wants_grad, .plain = true};
-    for (size_t t = 0; t < b->n_tiles; t++) BPT_TRY(plain_layout(b, shape, t, &out->layout[t]));
+    *out = (bpt_activation){.shape = shape, .type = type, .wants_grad = wants_grad, .plain = true};
+    for (size_t t = 0; t < b->n_tiles; t++)
+        BPT_TRY(plain_layout(b, shape, type, t, &out->layout[t]));
     return reserve_both(b, out);
 }
 
@@ -165,6 +168,7 @@ bpt_status bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t 
                                     const bpt_layout *layout) {
     const size_t bytes = bpt_layout_bytes(layout);
     out->layout[t] = layout;
+    out->type = bpt_layout_type(layout);
     BPT_TRY(bpt_blocks_buffer(b->blocks, BPT_BUFFER_VALUES, bytes, &out->value[t]));
     if (!out->wants_grad) return BPT_OK;
     return bpt_blocks_buffer(b->blocks, BPT_BUFFER_GRADIENTS, bytes, &out->grad[t]);
@@ -176,7 +180,6 @@ bpt_status bpt_builder_workspace(bpt_builder *b, size_t bytes, bpt_ref *out) {
 
 static bool same_layouts(const bpt_builder *b, const bpt_activation *in,
                          const bpt_layout *const *layouts) {
-    if (!layouts) return in->plain;
     for (size_t t = 0; t < b->n_tiles; t++)
         if (!bpt_layout_equal(in->layout[t], layouts[t])) return false;
     return true;
@@ -192,24 +195,35 @@ static bpt_status copy_tile(bpt_builder *b, bpt_phase phase, bpt_task_info info,
     return bpt_builder_kernel(b, phase, k, info, after, done);
 }
 
+static bpt_status copy_values(bpt_builder *b, const char *label, const bpt_activation *in,
+                              bpt_activation *out) {
+    for (size_t t = 0; t < b->n_tiles; t++)
+        BPT_TRY(copy_tile(b, BPT_PHASE_FORWARD, (bpt_task_info){"reorder", label}, in->layout[t],
+                          in->value[t], out->layout[t], out->value[t], in->value_ready[t],
+                          &out->value_ready[t]));
+    return BPT_OK;
+}
+
 bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_activation *in,
                                const bpt_layout *const *layouts, bpt_activation *out) {
     if (same_layouts(b, in, layouts)) {
         *out = *in;
         return BPT_OK;
     }
-    if (layouts) {
-        *out = (bpt_activation){.shape = in->shape, .wants_grad = in->wants_grad};
-        for (size_t t = 0; t < b->n_tiles; t++)
-            BPT_TRY(bpt_builder_reserve_tile(b, out, t, layouts[t]));
-    } else {
-        BPT_TRY(bpt_builder_plain(b, in->shape, in->wants_grad, out));
-    }
+    *out = (bpt_activation){.shape = in->shape, .wants_grad = in->wants_grad};
     for (size_t t = 0; t < b->n_tiles; t++)
-        BPT_TRY(copy_tile(b, BPT_PHASE_FORWARD, (bpt_task_info){"reorder", label}, in->layout[t],
-                          in->value[t], out->layout[t], out->value[t], in->value_ready[t],
-                          &out->value_ready[t]));
-    return BPT_OK;
+        BPT_TRY(bpt_builder_reserve_tile(b, out, t, layouts[t]));
+    return copy_values(b, label, in, out);
+}
+
+bpt_status bpt_builder_convert_to_plain(bpt_builder *b, const char *label, const bpt_activation *in,
+                                        bpt_value_type type, bpt_activation *out) {
+    if (in->plain && in->type == type) {
+        *out = *in;
+        return BPT_OK;
+    }
+    BPT_TRY(bpt_builder_plain(b, in->shape, type, in->wants_grad, out));
+    return copy_values(b, label, in, out);
 }
 
 bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activation *in,

@@ -46,6 +46,7 @@ typedef struct bpt_deps {
 /** Output of a layer (or the network's input), tile by tile, as one of its readers sees it. */
 typedef struct bpt_activation {
     bpt_shape shape;
+    bpt_value_type type; /* of values and gradients, as the layouts say */
     bool wants_grad;     /* false for the network's input and what is a copy of it */
     bool read_only;      /* others need these values: no layer may work in place on them */
     bool grad_read_only; /* likewise the gradients */
@@ -100,6 +101,8 @@ struct bpt_builder {
     bpt_blocks *blocks;
     const bpt_step_values *step;
     int64_t batch;
+    bpt_value_type type; /* of activations behind a layer that multiplies; other layers keep that of
+                          * their first input */
     size_t n_tiles;
     int64_t tile_start[BPT_MAX_TILES + 1]; /* tile t holds samples [start[t], start[t+1]) */
     bpt_weight_plan *weights;              /* shape [segments], as the model's table */
@@ -145,7 +148,8 @@ bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out);
 bpt_status bpt_deps_all_tiles(bpt_builder *b, const bpt_deps *ready, bpt_deps *out);
 
 /** Reserves values and gradients of a plain activation. @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
-bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bool wants_grad, bpt_activation *out);
+bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bpt_value_type type, bool wants_grad,
+                             bpt_activation *out);
 
 /** Makes @p out an activation of the same shape, layouts and wants as @p in, in memory of its own.
  * @return BPT_OK, BPT_ENOMEM */
@@ -166,9 +170,13 @@ bpt_status bpt_builder_workspace(bpt_builder *b, size_t bytes, bpt_ref *out);
 
 /** Makes @p out the same values as @p in with other layouts: an alias where they are equal, else a
  * copy and its tasks.
- * @param layouts shape [n_tiles], or NULL for a plain activation */
+ * @param layouts shape [n_tiles], of one type */
 bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_activation *in,
                                const bpt_layout *const *layouts, bpt_activation *out);
+
+/** bpt_builder_convert() to a plain activation. */
+bpt_status bpt_builder_convert_to_plain(bpt_builder *b, const char *label, const bpt_activation *in,
+                                        bpt_value_type type, bpt_activation *out);
 
 /** Chooses an order in which the channels of activations can be cut and joined by copying: the
  * order of @p in if its blocks of channels allow it, else the plain one.
@@ -177,13 +185,13 @@ bpt_status bpt_builder_convert(bpt_builder *b, const char *label, const bpt_acti
 bpt_status bpt_builder_choose_lanes(bpt_builder *b, const bpt_activation *in,
                                     const int64_t *channels, size_t n_channels, int64_t *lanes);
 
-/** bpt_builder_convert() to an order of lanes. */
+/** bpt_builder_convert() to an order of lanes and a type. */
 bpt_status bpt_builder_convert_to_lanes(bpt_builder *b, const char *label, const bpt_activation *in,
-                                        int64_t lanes, bpt_activation *out);
+                                        bpt_value_type type, int64_t lanes, bpt_activation *out);
 
 /** Reserves values and gradients of an activation in an order of lanes. */
-bpt_status bpt_builder_reserve_lanes(bpt_builder *b, bpt_shape shape, int64_t lanes,
-                                     bool wants_grad, bpt_activation *out);
+bpt_status bpt_builder_reserve_lanes(bpt_builder *b, bpt_shape shape, bpt_value_type type,
+                                     int64_t lanes, bool wants_grad, bpt_activation *out);
 
 /** The backward of bpt_builder_convert(): brings the gradients of @p out to @p in. */
 bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activation *in,
@@ -205,11 +213,11 @@ bpt_status bpt_builder_copy_samples(bpt_builder *b, bpt_phase phase, bpt_task_in
 /** Adds a task: @p sum becomes the sum of @p parts, in their order.
  * @param parts   shape [n_parts], at least two; lives as long as the network. Only the first may be
  *                @p sum itself
- * @param bytes   of each
+ * @param layout  of each; a sum of several is rounded to its type once
  * @param[out] done the task */
 bpt_status bpt_builder_sum(bpt_builder *b, bpt_phase phase, bpt_task_info info,
-                           const bpt_ref *parts, size_t n_parts, bpt_ref sum, size_t bytes,
-                           bpt_deps after, bpt_deps *done);
+                           const bpt_ref *parts, size_t n_parts, bpt_ref sum,
+                           const bpt_layout *layout, bpt_deps after, bpt_deps *done);
 
 /** Makes what the readers of an activation are given: the same values, with a gradient for each.
  * @param views shape [n_views]. One view is @p a itself; several may not be worked on in place.

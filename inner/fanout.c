@@ -25,8 +25,7 @@ static bpt_status plan_sum(bpt_builder *b, const char *label, bpt_activation *a,
         BPT_TRY(bpt_deps_join(b, after, views[v].grad_ready[t], &after));
     }
     return bpt_builder_sum(b, BPT_PHASE_BACKWARD, (bpt_task_info){"sum gradients", label}, parts,
-                           n_views, a->grad[t], bpt_layout_bytes(a->layout[t]), after,
-                           &a->grad_ready[t]);
+                           n_views, a->grad[t], a->layout[t], after, &a->grad_ready[t]);
 }
 
 bpt_status bpt_builder_join(bpt_builder *b, const char *label, bpt_activation *a,

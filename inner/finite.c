@@ -12,8 +12,16 @@ bool bpt__all_finite(const float *x, size_t n) {
     return !bad;
 }
 
+static bool all_finite_bf16(const bpt_bf16 *x, size_t n) {
+    int bad = 0;
+    for (size_t i = 0; i < n; i++) bad |= bpt_from_bf16(x[i]) - bpt_from_bf16(x[i]) != 0.0f;
+    return !bad;
+}
+
 static bool is_finite(const bpt_network *net, bpt_ref where, const bpt_layout *layout) {
-    return bpt__all_finite(bpt_at(&net->blocks, where), bpt_layout_bytes(layout) / sizeof(float));
+    const void *x = bpt_at(&net->blocks, where);
+    const size_t n = bpt_layout_values(layout);
+    return bpt_layout_type(layout) == BPT_BF16 ? all_finite_bf16(x, n) : bpt__all_finite(x, n);
 }
 
 static bool output_is_finite(const bpt_network *net, const bpt_activation *a) {

@@ -1,10 +1,10 @@
 /* Activations whose channels lie in blocks of lanes (bpt_layout_lanes()). */
 #include "inner/builder.h"
 
-static bpt_status layout_of(bpt_builder *b, bpt_shape s, size_t t, int64_t lanes,
-                            const bpt_layout **out) {
+static bpt_status layout_of(bpt_builder *b, bpt_shape s, bpt_value_type type, size_t t,
+                            int64_t lanes, const bpt_layout **out) {
     const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
-    return bpt_layout_of_lanes(b->cpu, dims, lanes, out);
+    return bpt_layout_of_lanes(b->cpu, type, dims, lanes, out);
 }
 
 bpt_status bpt_builder_choose_lanes(bpt_builder *b, const bpt_activation *in,
@@ -19,19 +19,20 @@ bpt_status bpt_builder_choose_lanes(bpt_builder *b, const bpt_activation *in,
 }
 
 bpt_status bpt_builder_convert_to_lanes(bpt_builder *b, const char *label, const bpt_activation *in,
-                                        int64_t lanes, bpt_activation *out) {
+                                        bpt_value_type type, int64_t lanes, bpt_activation *out) {
     const bpt_layout *layouts[BPT_MAX_TILES];
-    for (size_t t = 0; t < b->n_tiles; t++) BPT_TRY(layout_of(b, in->shape, t, lanes, &layouts[t]));
+    for (size_t t = 0; t < b->n_tiles; t++)
+        BPT_TRY(layout_of(b, in->shape, type, t, lanes, &layouts[t]));
     return bpt_builder_convert(b, label, in, layouts, out);
 }
 
-bpt_status bpt_builder_reserve_lanes(bpt_builder *b, bpt_shape shape, int64_t lanes,
-                                     bool wants_grad, bpt_activation *out) {
-    if (lanes == 1) return bpt_builder_plain(b, shape, wants_grad, out);
+bpt_status bpt_builder_reserve_lanes(bpt_builder *b, bpt_shape shape, bpt_value_type type,
+                                     int64_t lanes, bool wants_grad, bpt_activation *out) {
+    if (lanes == 1) return bpt_builder_plain(b, shape, type, wants_grad, out);
     *out = (bpt_activation){.shape = shape, .wants_grad = wants_grad};
     for (size_t t = 0; t < b->n_tiles; t++) {
         const bpt_layout *layout;
-        BPT_TRY(layout_of(b, shape, t, lanes, &layout));
+        BPT_TRY(layout_of(b, shape, type, t, lanes, &layout));
         BPT_TRY(bpt_builder_reserve_tile(b, out, t, layout));
     }
     return BPT_OK;

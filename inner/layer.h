@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "base/yaml.h"
 #include "inner/segments.h"
+#include "inner/value_type.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -22,8 +23,8 @@ typedef struct bpt_shape {
 } bpt_shape;
 
 /** @return bytes of a sample in an order without gaps */
-static inline size_t bpt_shape_bytes(bpt_shape s) {
-    return (size_t)(s.c * s.h * s.w) * sizeof(float);
+static inline size_t bpt_shape_bytes(bpt_shape s, bpt_value_type type) {
+    return (size_t)(s.c * s.h * s.w) * bpt_value_bytes(type);
 }
 
 typedef struct bpt_layer bpt_layer;

@@ -106,7 +106,7 @@ bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits) {
     bpt_builder *b = &net->builder;
     bpt_activation plain;
     assert(logits->wants_grad); /* a model has weights somewhere */
-    BPT_TRY(bpt_builder_convert(b, "loss", logits, NULL, &plain));
+    BPT_TRY(bpt_builder_convert_to_plain(b, "loss", logits, BPT_F32, &plain));
     for (size_t t = 0; t < b->n_tiles; t++) {
         loss_tile *tile;
         BPT_TRY(bpt_builder_object(b, sizeof *tile, (void **)&tile));

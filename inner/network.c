@@ -11,7 +11,7 @@
 
 /* Everything but memory of its own; @p n_workers will run it. On error @p net is to be freed. */
 static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
-                       bpt_learning learning, unsigned n_workers) {
+                       bpt_value_type activations, bpt_learning learning, unsigned n_workers) {
     assert(batch >= 1);
     if (batch > INT32_MAX) /* oneDNN counts samples in an int; the rest of the sizes fit then */
         return bpt_fail(BPT_ENOMEM, "a batch of %" PRId64 " samples is too large", batch);
@@ -25,6 +25,7 @@ static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
     net->builder.cpu = net->cpu;
     net->builder.blocks = &net->blocks;
     net->builder.step = &net->step;
+    net->builder.type = activations;
     bpt_builder_cut(&net->builder, batch);
     BPT_TRY(bpt__network_plan(net));
     BPT_TRY(bpt__network_place(net));
@@ -42,13 +43,14 @@ static bpt_status reserve(bpt_network *net) {
     return BPT_OK;
 }
 
-static bpt_status create(const bpt_model *model, int64_t batch, bpt_learning learning,
-                         bool forward_only, bpt_pool *pool, bpt_network **out) {
+static bpt_status create(const bpt_model *model, int64_t batch, bpt_value_type activations,
+                         bpt_learning learning, bool forward_only, bpt_pool *pool,
+                         bpt_network **out) {
     bpt_network *net;
     BPT_TRY(BPT_NEW("network", 1, &net));
     net->pool = pool;
     net->builder.forward_only = forward_only;
-    bpt_status status = plan(net, model, batch, learning, bpt_pool_n_workers(pool));
+    bpt_status status = plan(net, model, batch, activations, learning, bpt_pool_n_workers(pool));
     if (status == BPT_OK) status = reserve(net);
     if (status == BPT_OK)
         *out = net;
@@ -57,21 +59,22 @@ static bpt_status create(const bpt_model *model, int64_t batch, bpt_learning lea
     return status;
 }
 
-bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_learning learning,
-                              bpt_pool *pool, bpt_network **net) {
-    return create(model, batch, learning, false, pool, net);
+bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_value_type activations,
+                              bpt_learning learning, bpt_pool *pool, bpt_network **net) {
+    return create(model, batch, activations, learning, false, pool, net);
 }
 
-bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch, bpt_pool *pool,
+bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch,
+                                      bpt_value_type activations, bpt_pool *pool,
                                       bpt_network **net) {
-    return create(model, batch, (bpt_learning){0}, true, pool, net);
+    return create(model, batch, activations, (bpt_learning){0}, true, pool, net);
 }
 
-bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_learning learning,
-                            unsigned n_workers, bpt_network_memory *memory) {
+bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_value_type activations,
+                            bpt_learning learning, unsigned n_workers, bpt_network_memory *memory) {
     bpt_network *net;
     BPT_TRY(BPT_NEW("network", 1, &net));
-    const bpt_status status = plan(net, model, batch, learning, n_workers);
+    const bpt_status status = plan(net, model, batch, activations, learning, n_workers);
     if (status == BPT_OK) *memory = net->memory;
     bpt_network_free(net);
     return status;

@@ -9,6 +9,11 @@
  * label of -1 marks a sample that is not there: it counts for nothing. Its pixels too must be
  * finite numbers, since 0 * NaN would reach the gradients.
  *
+ * Activations and their gradients lie in memory as floats or as bfloat16: behind layers that
+ * multiply (conv, fc), and behind others as their first input is. The loss takes floats. Weights,
+ * their gradients, the optimiser's state, statistics and sums are floats (the kernels of such
+ * layers read copies of the weights).
+ *
  * Threads: one at a time, the one that owns the pool. */
 #ifndef BPT_INNER_NETWORK_H
 #define BPT_INNER_NETWORK_H
@@ -16,6 +21,7 @@
 #include "base/status.h"
 #include "inner/model.h"
 #include "inner/optimizer.h"
+#include "inner/value_type.h"
 #include "scheduler/pool.h"
 
 #include <stdint.h>
@@ -53,24 +59,27 @@ typedef struct bpt_network_memory {
 } bpt_network_memory;
 
 /** Says what a network would take, and allocates none of it.
+ * @param activations BPT_BF16 where bpt_cpu_bf16() is not BPT_BF16_NONE
  * @param n_workers of the pool that would run it
  * @return as bpt_network_create() */
-bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_learning learning,
-                            unsigned n_workers, bpt_network_memory *memory);
+bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_value_type activations,
+                            bpt_learning learning, unsigned n_workers, bpt_network_memory *memory);
 
 /** @param model borrowed while the network lives
  * @param batch  N, at least 1
+ * @param activations as for bpt_network_plan()
  * @param pool   borrowed while the network lives
  * @param learning copied
  * @param[out] net caller owns, bpt_network_free(); weights, state and count of updates are zero
  * @return BPT_OK, BPT_ENOMEM (also where the machine has less than the plan), BPT_EFULL (the step
  *         has more tasks than a graph can hold), BPT_EUSAGE (or more edges), BPT_EBACKEND */
-bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_learning learning,
-                              bpt_pool *pool, bpt_network **net);
+bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_value_type activations,
+                              bpt_learning learning, bpt_pool *pool, bpt_network **net);
 
 /** A network that evaluates and nothing else: without gradients, updates and state, and with less
  * memory. @return as bpt_network_create() */
-bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch, bpt_pool *pool,
+bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch,
+                                      bpt_value_type activations, bpt_pool *pool,
                                       bpt_network **net);
 void bpt_network_free(bpt_network *net);
 

@@ -7,11 +7,11 @@
 static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     bpt_builder *b = &net->builder;
     const bpt_shape s = net->model->input;
-    const size_t sample_bytes = bpt_shape_bytes(s);
+    const size_t sample_bytes = bpt_shape_bytes(s, BPT_F32);
     *in = (bpt_activation){.shape = s, .plain = true, .read_only = true};
     for (size_t t = 0; t < b->n_tiles; t++) {
         const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
-        BPT_TRY(bpt_layout_plain(net->cpu, dims, 4, &in->layout[t]));
+        BPT_TRY(bpt_layout_plain(net->cpu, BPT_F32, dims, 4, &in->layout[t]));
         in->value[t] = bpt_ref_in(BPT_BLOCK_INPUT, (size_t)b->tile_start[t] * sample_bytes);
     }
     return BPT_OK;

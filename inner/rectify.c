@@ -2,9 +2,17 @@
 
 #include "base/clones.h"
 
-BPT_CLONES void bpt_rectify_back(const float *y, const float *dy, size_t n, float *dx) {
-#pragma GCC ivdep
-    for (size_t i = 0; i < n; i++) dx[i] = y[i] > 0.0f ? dy[i] : 0.0f;
+#define RECTIFY_BACK(T, n)                                                                         \
+    do {                                                                                           \
+        const bpt_mem_##T *values = y, *from = dy;                                                 \
+        bpt_mem_##T *into = dx;                                                                    \
+        _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++) into[i] =                            \
+            bpt_where_positive_##T(values[i], from[i]);                                            \
+    } while (0)
+
+BPT_CLONES void bpt_rectify_back(const void *y, const void *dy, bpt_value_type type, size_t n,
+                                 void *dx) {
+    BPT_FOR_TYPE(type, RECTIFY_BACK, n);
 }
 
 bpt_status bpt_rectify_plan(bpt_builder *b, const bpt_activation *out, bpt_activation *masked) {
@@ -17,14 +25,15 @@ bpt_status bpt_rectify_plan(bpt_builder *b, const bpt_activation *out, bpt_activ
 typedef struct {
     const bpt_blocks *blocks;
     bpt_ref y, dy, dx;
-    size_t n; /* floats */
+    bpt_value_type type;
+    size_t n; /* values */
 } rectify_task;
 
 static bpt_status run_rectify(void *arg, unsigned worker) {
     const rectify_task *task = arg;
     (void)worker;
-    bpt_rectify_back(bpt_at(task->blocks, task->y), bpt_at(task->blocks, task->dy), task->n,
-                     bpt_at(task->blocks, task->dx));
+    bpt_rectify_back(bpt_at(task->blocks, task->y), bpt_at(task->blocks, task->dy), task->type,
+                     task->n, bpt_at(task->blocks, task->dx));
     return BPT_OK;
 }
 
@@ -33,8 +42,8 @@ bpt_status bpt_rectify_tasks(bpt_builder *b, const char *label, const bpt_activa
     for (size_t t = 0; t < b->n_tiles; t++) {
         rectify_task *task;
         BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
-        *task = (rectify_task){b->blocks, out->value[t], out->grad[t], masked->grad[t],
-                               bpt_layout_bytes(out->layout[t]) / sizeof(float)};
+        *task = (rectify_task){b->blocks,       out->value[t], out->grad[t],
+                               masked->grad[t], out->type,     bpt_layout_values(out->layout[t])};
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_BACKWARD, run_rectify, task,
                                  (bpt_task_info){"backward relu", label},
                                  BPT_PLACES(out->value[t], out->grad[t], masked->grad[t]),

@@ -7,9 +7,10 @@
 #define BPT_INNER_RECTIFY_H
 
 #include "inner/builder.h"
+#include "inner/value_type.h"
 
-/** dx = dy where y > 0, else 0. @param y,dy,dx shape [n]; dx may be @p dy */
-void bpt_rectify_back(const float *y, const float *dy, size_t n, float *dx);
+/** dx = dy where y > 0, else 0. @param y,dy,dx of @p type, shape [n]; dx may be @p dy */
+void bpt_rectify_back(const void *y, const void *dy, bpt_value_type type, size_t n, void *dx);
 
 /** Plans where the gradient of the ReLU's input goes: in place of @p out's, unless others read
  * that.

@@ -23,7 +23,8 @@ bpt_status bpt__plan_transfers(bpt_network *net) {
         const bpt_ref flat = bpt_ref_in(BPT_BLOCK_FLAT, segment->offset * sizeof(float));
         const bpt_ref native = bpt_ref_in(BPT_BLOCK_NATIVE, w->master.offset);
         const bpt_layout *plain = w->flat;
-        if (!plain) BPT_TRY(bpt_layout_plain(net->cpu, segment->dims, segment->n_dims, &plain));
+        if (!plain)
+            BPT_TRY(bpt_layout_plain(net->cpu, BPT_F32, segment->dims, segment->n_dims, &plain));
         BPT_TRY(plan_copy(net, BPT_PHASE_EXPORT, "export", segment->name, w->layout, native, plain,
                           flat));
         BPT_TRY(plan_copy(net, BPT_PHASE_IMPORT, "import", segment->name, plain, flat, w->layout,

@@ -5,6 +5,8 @@
 #ifndef BPT_INNER_VECTOR_LOOPS_H
 #define BPT_INNER_VECTOR_LOOPS_H
 
+#include "inner/value_type.h"
+
 #include <stddef.h>
 
 /** w = w - part * g: a running statistic follows the batch's. @param w,g shape [n], no overlap */
@@ -15,6 +17,15 @@ void bpt_sum_of(float *restrict sum, const float *restrict x, const float *restr
 
 /** sum += x, elementwise. @param sum,x shape [n], no overlap */
 void bpt_sum_add(float *restrict sum, const float *restrict x, size_t n);
+
+/* Between bfloat16 and floats. @param sum,x,out shape [n], no overlap */
+
+/** sum = x */
+void bpt_widen(float *restrict sum, const bpt_bf16 *restrict x, size_t n);
+/** sum += x */
+void bpt_widen_add(float *restrict sum, const bpt_bf16 *restrict x, size_t n);
+/** out = x, rounded */
+void bpt_narrow(bpt_bf16 *restrict out, const float *restrict x, size_t n);
 
 /** @return the sum of x[i]^2 in double precision, in an order that depends on n alone
  * @param x shape [n] */

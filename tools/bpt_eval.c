@@ -6,6 +6,7 @@
 #include "inner/network.h"
 #include "inner/safetensors.h"
 #include "tools/evaluate.h"
+#include "tools/precision.h"
 #include "tools/program.h"
 
 #include <stddef.h>
@@ -14,6 +15,7 @@
 typedef struct {
     const char *data, *split, *train_split, *model, *weights;
     int64_t batch_size, threads, loader_threads;
+    int precision; /* bpt_precision */
     bool json;
 } eval_options;
 
@@ -60,6 +62,12 @@ static const bpt_option rows[] = {
      .max = 65536,
      .unit = "SAMPLES",
      .help = "samples at a time: changes speed and memory, not the result"},
+    {.name = "precision",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(precision),
+     .value = "fp32",
+     .choices = BPT_PRECISIONS,
+     .help = "what activations are in memory, as for bpt-train; any weights will do"},
     {.name = "threads",
      .letter = 't',
      .type = BPT_OPTION_INT,
@@ -106,7 +114,7 @@ typedef struct {
 
 static bpt_status check(const eval_options *o) {
     const char *missing = !o->data ? "data" : !o->model ? "model" : !o->weights ? "weights" : NULL;
-    if (!missing) return BPT_OK;
+    if (!missing) return bpt_precision_check((bpt_precision)o->precision);
     const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", missing);
     bpt_hint("usage: %s %s", command.name, command.synopsis);
     return status;
@@ -126,7 +134,8 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
     BPT_TRY(bpt_safetensors_read(o->weights, &p->model->segments, p->weights));
     BPT_TRY(bpt_segments_check(&p->model->segments, o->weights, p->weights));
     BPT_TRY(bpt_pool_create(&pool, &p->pool));
-    BPT_TRY(bpt_network_create_forward(p->model, batch, p->pool, &p->network));
+    BPT_TRY(bpt_network_create_forward(
+        p->model, batch, bpt_precision_type((bpt_precision)o->precision), p->pool, &p->network));
     return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
 }
 

@@ -27,6 +27,14 @@ void bpt__one_thread(void) {
     done = true;
 }
 
+/* The names of instruction sets are sets of bits: one contains all that it is built upon. */
+bpt_bf16_support bpt_cpu_bf16(void) {
+    const unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
+    const unsigned native = dnnl_cpu_isa_avx512_core_bf16, emulating = dnnl_cpu_isa_avx512_core;
+    if ((has & native) == native) return BPT_BF16_NATIVE;
+    return (has & emulating) == emulating ? BPT_BF16_EMULATED : BPT_BF16_NONE;
+}
+
 static bpt_status create_attr(dnnl_primitive_attr_t *attr) {
     BPT__DNNL_TRY(dnnl_primitive_attr_create(attr));
     BPT__DNNL_TRY(dnnl_primitive_attr_set_scratchpad_mode(*attr, dnnl_scratchpad_mode_user));

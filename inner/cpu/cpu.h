@@ -16,6 +16,7 @@
 
 #include "base/status.h"
 #include "inner/blocks.h"
+#include "inner/value_type.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -39,6 +40,16 @@ typedef enum bpt_slot {
     BPT_N_SLOTS,
 } bpt_slot;
 
+/** What this processor makes of kernels for bfloat16. */
+typedef enum bpt_bf16_support {
+    BPT_BF16_NONE,     /* there are none */
+    BPT_BF16_EMULATED, /* they convert to floats and back: slower than with floats */
+    BPT_BF16_NATIVE,   /* it has the instructions */
+} bpt_bf16_support;
+
+/** @return what the processor has, or ONEDNN_MAX_CPU_ISA of the environment leaves of it */
+bpt_bf16_support bpt_cpu_bf16(void);
+
 /** @param n_workers bpt_kernel_run() is called with workers below this
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt_cpu_create(unsigned n_workers, bpt_cpu **cpu);
@@ -59,10 +70,15 @@ size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu);
 
 /* ---- layouts ---- */
 
-/** Row-major floats. @param dims shape [n_dims], n_dims in 1..5
+/** Row-major. @param dims shape [n_dims], n_dims in 1..5
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
-bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out);
+bpt_status bpt_layout_plain(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int n_dims,
+                            const bpt_layout **out);
+bpt_value_type bpt_layout_type(const bpt_layout *l);
 size_t bpt_layout_bytes(const bpt_layout *l);
+/** @return values in memory, spare lanes included */
+size_t bpt_layout_values(const bpt_layout *l);
+/** @return whether type, dimensions and order are the same */
 bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b);
 
 /* Activations [N, C, H, W] in one family of orders: channels in blocks of L lanes, so that value
@@ -75,8 +91,8 @@ bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b);
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims, int64_t *lanes);
 /** @param dims N, C, H, W; @param lanes 1, 8, 16 or C */
-bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, const int64_t *dims, int64_t lanes,
-                               const bpt_layout **out);
+bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
+                               int64_t lanes, const bpt_layout **out);
 
 /* ---- kernels ---- */
 
@@ -107,7 +123,8 @@ typedef struct bpt_conv_problem {
     int64_t dilation[2]; /* distance of the kernel's values in the input, at least 1 */
     int64_t groups;      /* G, at least 1: group g of outputs sees group g of inputs alone */
     bool bias;
-    bool relu; /* forward: max(x, 0) of the result */
+    bool relu;           /* forward: max(x, 0) of the result */
+    bpt_value_type type; /* of SRC, DST, their gradients, and WEIGHTS; all others are floats */
 } bpt_conv_problem;
 
 /** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.
@@ -169,17 +186,19 @@ bpt_status bpt_cpu_relu_forward(bpt_cpu *cpu, const bpt_layout *layout, bpt_kern
 /** DST (of forward), DIFF_DST -> DIFF_SRC; may work in place. */
 bpt_status bpt_cpu_relu_backward(bpt_cpu *cpu, const bpt_kernel *forward, bpt_kernel **out);
 
-/** A matrix in memory: value (i, j) at i * row_stride + j * column_stride floats. */
+/** A matrix in memory: value (i, j) at i * row_stride + j * column_stride values. */
 typedef struct bpt_matrix {
     int64_t rows, columns;
     int64_t row_stride, column_stride; /* one of them is 1 */
+    bpt_value_type type;
 } bpt_matrix;
 
-/** DST = SRC x WEIGHTS (+ BIAS, shape [1, columns], if @p bias). */
+/** DST = SRC x WEIGHTS (+ BIAS, floats, shape [1, columns], if @p bias). SRC and WEIGHTS are of one
+ * type, DST of the same or floats. */
 bpt_status bpt_cpu_matmul(bpt_cpu *cpu, bpt_matrix src, bpt_matrix weights, bpt_matrix dst,
                           bool bias, bpt_kernel **out);
 
-/** Copies SRC to DST with a change of layout. */
+/** Copies SRC to DST with a change of layout, of the type too. */
 bpt_status bpt_cpu_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layout *to,
                            bpt_kernel **out);
 

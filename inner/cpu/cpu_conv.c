@@ -20,24 +20,26 @@ int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims) {
 }
 
 /* The given layout, or one that oneDNN chooses. */
-static bpt_status choose(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout *given,
-                         const bpt__md **md) {
-    if (!given) BPT_TRY(bpt__layout_by_tag(cpu, dims, n_dims, dnnl_format_tag_any, &given));
+static bpt_status choose(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int n_dims,
+                         const bpt_layout *given, const bpt__md **md) {
+    if (!given) BPT_TRY(bpt__layout_by_tag(cpu, type, dims, n_dims, dnnl_format_tag_any, &given));
     *md = given->md;
     return BPT_OK;
 }
 
+/* @param weights_type of WEIGHTS, or of DIFF_WEIGHTS */
 static bpt_status describe(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
-                           const bpt_layout *weights, const bpt_layout *dst, conv_mds *m) {
+                           bpt_value_type weights_type, const bpt_layout *weights,
+                           const bpt_layout *dst, conv_mds *m) {
     const int64_t src_dims[] = {p->n, p->c, p->h, p->w};
     int64_t weight_dims[5];
     const int n_weight_dims = bpt_conv_weight_dims(p, weight_dims);
     const int64_t dst_dims[] = {p->n, p->k, p->p, p->q};
     const bpt_layout *bias;
-    BPT_TRY(choose(cpu, src_dims, 4, src, &m->src));
-    BPT_TRY(choose(cpu, weight_dims, n_weight_dims, weights, &m->weights));
-    BPT_TRY(choose(cpu, dst_dims, 4, dst, &m->dst));
-    BPT_TRY(bpt_layout_plain(cpu, &p->k, 1, &bias));
+    BPT_TRY(choose(cpu, p->type, src_dims, 4, src, &m->src));
+    BPT_TRY(choose(cpu, weights_type, weight_dims, n_weight_dims, weights, &m->weights));
+    BPT_TRY(choose(cpu, p->type, dst_dims, 4, dst, &m->dst));
+    BPT_TRY(bpt_layout_plain(cpu, BPT_F32, &p->k, 1, &bias));
     m->bias = p->bias ? bias->md : NULL;
     bpt__pad_end(p, m->pad_end);
     for (int i = 0; i < BPT__N_SPATIAL; i++) m->dilates[i] = p->dilation[i] - 1;
@@ -50,7 +52,7 @@ static bpt_status forward_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_
                              const bpt_layout *weights, const bpt_layout *dst,
                              dnnl_primitive_desc_t *pd) {
     conv_mds m;
-    BPT_TRY(describe(cpu, p, src, weights, dst, &m));
+    BPT_TRY(describe(cpu, p, src, p->type, weights, dst, &m));
     BPT__DNNL_TRY(dnnl_convolution_forward_primitive_desc_create(
         pd, cpu->engine, dnnl_forward_training, dnnl_convolution_direct, m.src, m.weights, m.bias,
         m.dst, p->stride, m.dilates, p->pad, m.pad_end, p->relu ? cpu->attr_relu : cpu->attr));
@@ -61,7 +63,7 @@ static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, cons
                                    const bpt_layout *weights, const bpt_layout *dst,
                                    const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *pd) {
     conv_mds m;
-    BPT_TRY(describe(cpu, p, src, weights, dst, &m));
+    BPT_TRY(describe(cpu, p, src, p->type, weights, dst, &m));
     BPT__DNNL_TRY(dnnl_convolution_backward_data_primitive_desc_create(
         pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.dst, p->stride, m.dilates,
         p->pad, m.pad_end, forward, cpu->attr));
@@ -73,7 +75,7 @@ static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
                                       const_dnnl_primitive_desc_t forward,
                                       dnnl_primitive_desc_t *pd) {
     conv_mds m;
-    BPT_TRY(describe(cpu, p, src, NULL, dst, &m));
+    BPT_TRY(describe(cpu, p, src, BPT_F32, NULL, dst, &m));
     BPT__DNNL_TRY(dnnl_convolution_backward_weights_primitive_desc_create(
         pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.bias, m.dst, p->stride,
         m.dilates, p->pad, m.pad_end, forward, cpu->attr));
@@ -116,8 +118,8 @@ bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, boo
     BPT_TRY(any_is_naive(cpu, p, backward_data, NULL, NULL, &naive));
     *wants = false;
     if (!naive) return BPT_OK;
-    BPT_TRY(bpt_layout_plain(cpu, (int64_t[]){p->n, p->c, p->h, p->w}, 4, &src));
-    BPT_TRY(bpt_layout_plain(cpu, (int64_t[]){p->n, p->k, p->p, p->q}, 4, &dst));
+    BPT_TRY(bpt_layout_plain(cpu, p->type, (int64_t[]){p->n, p->c, p->h, p->w}, 4, &src));
+    BPT_TRY(bpt_layout_plain(cpu, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, 4, &dst));
     BPT_TRY(any_is_naive(cpu, p, backward_data, src, dst, &naive));
     *wants = !naive;
     return BPT_OK;

@@ -12,30 +12,36 @@ static bpt_status add_layout(bpt_layout **list, bpt_layout **out) {
     return BPT_OK;
 }
 
+static dnnl_data_type_t dnnl_type(bpt_value_type type) {
+    return type == BPT_BF16 ? dnnl_bf16 : dnnl_f32;
+}
+
 bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **out) {
     bpt_layout *l;
     BPT_TRY(add_layout(&cpu->layouts, &l));
     BPT__DNNL_TRY(dnnl_memory_desc_clone(&l->md, md));
+    l->type = bpt__md_type(md) == dnnl_bf16 ? BPT_BF16 : BPT_F32;
     *out = l;
     return BPT_OK;
 }
 
-static const bpt_layout *find_by_tag(const bpt_cpu *cpu, const int64_t *dims, int n_dims,
-                                     dnnl_format_tag_t tag) {
+static const bpt_layout *find_by_tag(const bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
+                                     int n_dims, dnnl_format_tag_t tag) {
     for (const bpt_layout *l = cpu->by_tag; l; l = l->next)
-        if (l->tag == tag && l->n_dims == n_dims &&
+        if (l->tag == tag && l->type == type && l->n_dims == n_dims &&
             memcmp(l->dims, dims, (size_t)n_dims * sizeof *dims) == 0)
             return l;
     return NULL;
 }
 
-bpt_status bpt__layout_by_tag(bpt_cpu *cpu, const int64_t *dims, int n_dims, dnnl_format_tag_t tag,
-                              const bpt_layout **out) {
+bpt_status bpt__layout_by_tag(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int n_dims,
+                              dnnl_format_tag_t tag, const bpt_layout **out) {
     bpt_layout *l;
-    *out = find_by_tag(cpu, dims, n_dims, tag);
+    *out = find_by_tag(cpu, type, dims, n_dims, tag);
     if (*out) return BPT_OK;
     BPT_TRY(add_layout(&cpu->by_tag, &l));
-    BPT__DNNL_TRY(dnnl_memory_desc_create_with_tag(&l->md, n_dims, dims, dnnl_f32, tag));
+    BPT__DNNL_TRY(dnnl_memory_desc_create_with_tag(&l->md, n_dims, dims, dnnl_type(type), tag));
+    l->type = type;
     l->tag = tag;
     l->n_dims = n_dims; /* last: one without a descriptor has no dimensions and is not found */
     memcpy(l->dims, dims, (size_t)n_dims * sizeof *dims);
@@ -43,22 +49,33 @@ bpt_status bpt__layout_by_tag(bpt_cpu *cpu, const int64_t *dims, int n_dims, dnn
     return BPT_OK;
 }
 
-bpt_status bpt__layout_by_strides(bpt_cpu *cpu, const int64_t *dims, const int64_t *strides,
-                                  int n_dims, const bpt_layout **out) {
+bpt_status bpt__layout_by_strides(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
+                                  const int64_t *strides, int n_dims, const bpt_layout **out) {
     bpt_layout *l;
     BPT_TRY(add_layout(&cpu->layouts, &l));
-    BPT__DNNL_TRY(dnnl_memory_desc_create_with_strides(&l->md, n_dims, dims, dnnl_f32, strides));
+    BPT__DNNL_TRY(
+        dnnl_memory_desc_create_with_strides(&l->md, n_dims, dims, dnnl_type(type), strides));
+    l->type = type;
     *out = l;
     return BPT_OK;
 }
 
-bpt_status bpt_layout_plain(bpt_cpu *cpu, const int64_t *dims, int n_dims, const bpt_layout **out) {
+bpt_status bpt_layout_plain(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int n_dims,
+                            const bpt_layout **out) {
     static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
-    return bpt__layout_by_tag(cpu, dims, n_dims, tags[n_dims - 1], out);
+    return bpt__layout_by_tag(cpu, type, dims, n_dims, tags[n_dims - 1], out);
+}
+
+bpt_value_type bpt_layout_type(const bpt_layout *l) {
+    return l->type;
 }
 
 size_t bpt_layout_bytes(const bpt_layout *l) {
     return dnnl_memory_desc_get_size(l->md);
+}
+
+size_t bpt_layout_values(const bpt_layout *l) {
+    return bpt_layout_bytes(l) / bpt_value_bytes(l->type);
 }
 
 bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b) {
@@ -80,9 +97,9 @@ static dnnl_format_tag_t tag_of_lanes(int64_t lanes) {
     }
 }
 
-bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, const int64_t *dims, int64_t lanes,
-                               const bpt_layout **out) {
-    return bpt__layout_by_tag(cpu, dims, 4, tag_of_lanes(lanes), out);
+bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
+                               int64_t lanes, const bpt_layout **out) {
+    return bpt__layout_by_tag(cpu, type, dims, 4, tag_of_lanes(lanes), out);
 }
 
 bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
@@ -91,7 +108,7 @@ bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *di
     for (int i = 0; i < 4; i++) {
         const bpt_layout *candidate;
         const dnnl_format_tag_t tag = i == 3 ? dnnl_nhwc : tag_of_lanes(known[i]);
-        BPT_TRY(bpt__layout_by_tag(cpu, dims, 4, tag, &candidate));
+        BPT_TRY(bpt__layout_by_tag(cpu, l->type, dims, 4, tag, &candidate));
         if (!bpt_layout_equal(l, candidate)) continue;
         *lanes = known[i];
         return BPT_OK;

@@ -3,7 +3,7 @@
 
 static bpt_status describe(bpt_cpu *cpu, bpt_matrix m, const bpt_layout **out) {
     const int64_t dims[] = {m.rows, m.columns}, strides[] = {m.row_stride, m.column_stride};
-    return bpt__layout_by_strides(cpu, dims, strides, 2, out);
+    return bpt__layout_by_strides(cpu, m.type, dims, strides, 2, out);
 }
 
 bpt_status bpt_cpu_matmul(bpt_cpu *cpu, bpt_matrix src, bpt_matrix weights, bpt_matrix dst,
@@ -14,7 +14,7 @@ bpt_status bpt_cpu_matmul(bpt_cpu *cpu, bpt_matrix src, bpt_matrix weights, bpt_
     BPT_TRY(describe(cpu, src, &src_l));
     BPT_TRY(describe(cpu, weights, &weights_l));
     BPT_TRY(describe(cpu, dst, &dst_l));
-    BPT_TRY(describe(cpu, (bpt_matrix){1, dst.columns, dst.columns, 1}, &bias_l));
+    BPT_TRY(describe(cpu, (bpt_matrix){1, dst.columns, dst.columns, 1, BPT_F32}, &bias_l));
     BPT__DNNL_TRY(dnnl_matmul_primitive_desc_create(&pd, cpu->engine, src_l->md, weights_l->md,
                                                     bias ? bias_l->md : NULL, dst_l->md,
                                                     cpu->attr));

@@ -18,7 +18,7 @@ bpt_status bpt_cpu_pool_forward(bpt_cpu *cpu, const bpt_conv_problem *p, bpt_poo
     const bpt_layout *dst;
     dnnl_primitive_desc_t pd;
     bpt__pad_end(p, pad_end);
-    BPT_TRY(bpt__layout_by_tag(cpu, dst_dims, 4, dnnl_format_tag_any, &dst));
+    BPT_TRY(bpt__layout_by_tag(cpu, src->type, dst_dims, 4, dnnl_format_tag_any, &dst));
     BPT__DNNL_TRY(dnnl_pooling_forward_primitive_desc_create(
         &pd, cpu->engine, dnnl_forward_training, algorithms[kind], src->md, dst->md, p->stride,
         kernel, undilated, p->pad, pad_end, cpu->attr));

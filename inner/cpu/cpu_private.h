@@ -10,7 +10,8 @@ enum { BPT__MAX_DIMS = 5 };
 
 struct bpt_layout {
     bpt__md *md;
-    bpt_layout *next; /* in bpt_cpu.layouts or bpt_cpu.by_tag */
+    bpt_value_type type; /* of values that tasks of ours read; a workspace may hold others */
+    bpt_layout *next;    /* in bpt_cpu.layouts or bpt_cpu.by_tag */
     /* In the latter: what it was made from. */
     dnnl_format_tag_t tag;
     int n_dims;
@@ -51,10 +52,10 @@ bpt_status bpt__dnnl_check(dnnl_status_t code, const char *call);
 
 /* Layouts; each belongs to @p cpu. @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **out);
-bpt_status bpt__layout_by_tag(bpt_cpu *cpu, const int64_t *dims, int n_dims, dnnl_format_tag_t tag,
-                              const bpt_layout **out);
-bpt_status bpt__layout_by_strides(bpt_cpu *cpu, const int64_t *dims, const int64_t *strides,
-                                  int n_dims, const bpt_layout **out);
+bpt_status bpt__layout_by_tag(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int n_dims,
+                              dnnl_format_tag_t tag, const bpt_layout **out);
+bpt_status bpt__layout_by_strides(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
+                                  const int64_t *strides, int n_dims, const bpt_layout **out);
 
 enum { BPT__N_SPATIAL = 2 }; /* rows, columns */
 

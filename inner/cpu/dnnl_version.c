@@ -6,11 +6,21 @@
 
 #if DNNL_VERSION_MAJOR >= 3
 
+dnnl_data_type_t bpt__md_type(const bpt__md *md) {
+    dnnl_data_type_t type = dnnl_data_type_undef;
+    dnnl_memory_desc_query(md, dnnl_query_data_type, &type);
+    return type;
+}
+
 dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops) {
     return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
 }
 
 #else
+
+dnnl_data_type_t bpt__md_type(const bpt__md *md) {
+    return md->data_type;
+}
 
 dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops) {
     return dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);

@@ -22,14 +22,17 @@
 /** Appends max(x, 0) to what a kernel does last. Version 2 wants a factor too. */
 dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops);
 
-#if DNNL_VERSION_MAJOR >= 3
-
 /** A memory descriptor; always behind a pointer. */
+#if DNNL_VERSION_MAJOR >= 3
 typedef struct dnnl_memory_desc bpt__md;
-
 #else
-
 typedef dnnl_memory_desc_t bpt__md;
+#endif
+
+/** @return the type of the values that it describes */
+dnnl_data_type_t bpt__md_type(const bpt__md *md);
+
+#if DNNL_VERSION_MAJOR < 3
 
 dnnl_status_t dnnl_memory_desc_create_with_tag(bpt__md **md, int n_dims, const dnnl_dims_t dims,
                                                dnnl_data_type_t type, dnnl_format_tag_t tag);

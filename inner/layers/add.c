@@ -41,8 +41,7 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, const bpt_activa
         BPT_TRY(bpt_deps_join(b, after, in[j].value_ready[t], &after));
     }
     return bpt_builder_sum(b, BPT_PHASE_FORWARD, (bpt_task_info){"forward", l->name}, parts,
-                           l->n_inputs, out->value[t], bpt_layout_bytes(out->layout[t]), after,
-                           &out->value_ready[t]);
+                           l->n_inputs, out->value[t], out->layout[t], after, &out->value_ready[t]);
 }
 
 /* The state: the inputs in the layouts of the first, shape [n_inputs]. */

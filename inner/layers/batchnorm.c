@@ -47,7 +47,7 @@ static bpt_status plan_input(const bpt_layer *l, bpt_builder *b, const bpt_activ
         lanes = t == 0 || of_tile == lanes ? of_tile : 0;
     }
     if (lanes == 0) {
-        BPT_TRY(bpt_builder_convert(b, l->name, in, NULL, &n->in));
+        BPT_TRY(bpt_builder_convert_to_plain(b, l->name, in, in->type, &n->in));
         lanes = 1;
     } else {
         n->in = *in;
@@ -56,7 +56,8 @@ static bpt_status plan_input(const bpt_layer *l, bpt_builder *b, const bpt_activ
         n->lanes[t] = (bpt_lanes){.n_samples = bpt_builder_tile_samples(b, t),
                                   .n_blocks = (l->in.c + lanes - 1) / lanes,
                                   .n_pixels = l->in.h * l->in.w,
-                                  .lanes = lanes};
+                                  .lanes = lanes,
+                                  .type = in->type};
     n->channels = l->in.c;
     n->n_channels = bpt_lanes_channels(&n->lanes[0]);
     return BPT_OK;
@@ -74,7 +75,7 @@ static bpt_status reserve_arrays(bpt_builder *b, bpt__batchnorm *n, int first, i
 
 static bpt_status plan_memory(const bpt_layer *l, bpt_builder *b, bpt__batchnorm *n) {
     const bpt_layout *layout;
-    BPT_TRY(bpt_layout_plain(b->cpu, &l->in.c, 1, &layout));
+    BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, &l->in.c, 1, &layout));
     for (int i = 0; i < BPT__BN_SEGMENTS; i++) {
         const size_t segment = l->first_segment + (size_t)i;
         bpt_builder_weights(b, segment, layout, 1);

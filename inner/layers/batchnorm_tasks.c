@@ -96,7 +96,7 @@ bpt_status bpt__batchnorm_normalise(void *arg, unsigned worker) {
     const bpt__batchnorm *n = task->n;
     const bpt_blocks *blocks = n->b->blocks;
     const size_t t = task->t;
-    const float *addend = n->add ? bpt_at(blocks, n->other.value[t]) : NULL;
+    const void *addend = n->add ? bpt_at(blocks, n->other.value[t]) : NULL;
     (void)worker;
     bpt_batchnorm_forward(&n->lanes[t], bpt_at(blocks, n->in.value[t]), addend,
                           array(n, BPT__BN_MEAN), array(n, BPT__BN_SCALE), array(n, BPT__BN_SHIFT),
@@ -109,7 +109,7 @@ bpt_status bpt__batchnorm_backward_sums(void *arg, unsigned worker) {
     const bpt__batchnorm *n = task->n;
     const bpt_blocks *blocks = n->b->blocks;
     const size_t t = task->t;
-    const float *y = n->relu ? bpt_at(blocks, n->out.value[t]) : NULL;
+    const void *y = n->relu ? bpt_at(blocks, n->out.value[t]) : NULL;
     double *sum_dy = bpt_at(blocks, n->sums[t]);
     (void)worker;
     bpt_batchnorm_sums(&n->lanes[t], bpt_at(blocks, n->in.value[t]), bpt_at(blocks, n->out_grad[t]),

@@ -20,13 +20,14 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
 }
 
 /* Copies input @p j of a tile to its place in the output, or back. */
-static bpt_status plan_copy(const bpt_layer *l, bpt_builder *b, bpt_phase phase, size_t j, size_t t,
-                            bpt_ref part, bpt_ref whole, bpt_deps after, bpt_deps *done) {
+static bpt_status plan_copy(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
+                            bpt_value_type type, size_t j, size_t t, bpt_ref part, bpt_ref whole,
+                            bpt_deps after, bpt_deps *done) {
     const bool back = phase == BPT_PHASE_BACKWARD;
     size_t before = 0;
-    for (size_t i = 0; i < j; i++) before += bpt_shape_bytes(l->ins[i]);
-    const bpt_sample_run inside = {bpt_ref_plus(whole, before), bpt_shape_bytes(l->out)};
-    const bpt_sample_run alone = {part, bpt_shape_bytes(l->ins[j])};
+    for (size_t i = 0; i < j; i++) before += bpt_shape_bytes(l->ins[i], type);
+    const bpt_sample_run inside = {bpt_ref_plus(whole, before), bpt_shape_bytes(l->out, type)};
+    const bpt_sample_run alone = {part, bpt_shape_bytes(l->ins[j], type)};
     const bpt_task_info info = {back ? "backward" : "forward", l->name};
     return bpt_builder_copy_samples(b, phase, info, t, back ? inside : alone, back ? alone : inside,
                                     alone.stride, 0, after, done);
@@ -45,14 +46,14 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
         wants_grad |= inputs[j]->wants_grad;
     }
     BPT_TRY(bpt_builder_choose_lanes(b, inputs[0], channels, l->n_inputs, &lanes));
-    BPT_TRY(bpt_builder_reserve_lanes(b, l->out, lanes, wants_grad, out));
+    BPT_TRY(bpt_builder_reserve_lanes(b, l->out, inputs[0]->type, lanes, wants_grad, out));
     for (size_t j = 0; j < l->n_inputs; j++)
-        BPT_TRY(bpt_builder_convert_to_lanes(b, l->name, inputs[j], lanes, &in[j]));
+        BPT_TRY(bpt_builder_convert_to_lanes(b, l->name, inputs[j], out->type, lanes, &in[j]));
     for (size_t t = 0; t < b->n_tiles; t++)
         for (size_t j = 0; j < l->n_inputs; j++) {
             bpt_deps done;
-            BPT_TRY(plan_copy(l, b, BPT_PHASE_FORWARD, j, t, in[j].value[t], out->value[t],
-                              in[j].value_ready[t], &done));
+            BPT_TRY(plan_copy(l, b, BPT_PHASE_FORWARD, out->type, j, t, in[j].value[t],
+                              out->value[t], in[j].value_ready[t], &done));
             BPT_TRY(bpt_deps_join(b, out->value_ready[t], done, &out->value_ready[t]));
         }
     *state = in;
@@ -65,8 +66,8 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
     for (size_t j = 0; j < l->n_inputs; j++) {
         if (!in[j].wants_grad) continue;
         for (size_t t = 0; t < b->n_tiles; t++)
-            BPT_TRY(plan_copy(l, b, BPT_PHASE_BACKWARD, j, t, in[j].grad[t], out->grad[t],
-                              out->grad_ready[t], &in[j].grad_ready[t]));
+            BPT_TRY(plan_copy(l, b, BPT_PHASE_BACKWARD, out->type, j, t, in[j].grad[t],
+                              out->grad[t], out->grad_ready[t], &in[j].grad_ready[t]));
         BPT_TRY(bpt_builder_convert_back(b, l->name, inputs[j], &in[j]));
     }
     return BPT_OK;

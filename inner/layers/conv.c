@@ -45,13 +45,22 @@ static uint64_t forward_flops(const bpt_layer *l) {
     return 2 * (uint64_t)(l->out.c * l->out.h * l->out.w) * (uint64_t)per_output;
 }
 
+/* Weights as kernels read them. */
+typedef struct {
+    const bpt_layout *layout;
+    bpt_ref where;
+    bpt_deps ready;
+} weights_view;
+
 typedef struct {
     bpt_conv_problem problem[BPT_MAX_TILES];
     bpt_kernel *forward[BPT_MAX_TILES];
-    bpt_activation in; /* in the layout of the kernels */
+    bpt_kernel *backward_weights[BPT_MAX_TILES]; /* NULL before it is needed */
+    weights_view weights;                        /* of the forward pass */
+    bpt_activation in;                           /* in the layout of the kernels */
 } conv_state;
 
-static bpt_conv_problem tile_problem(const bpt_layer *l, int64_t n) {
+static bpt_conv_problem tile_problem(const bpt_layer *l, bpt_value_type type, int64_t n) {
     const bpt_conv_config *config = l->config;
     bpt_conv_problem p = bpt__window_problem(l, n, config->kernel, config->stride, config->pad);
     p.dilation[0] = config->dilation[0];
@@ -59,6 +68,7 @@ static bpt_conv_problem tile_problem(const bpt_layer *l, int64_t n) {
     p.groups = config->groups;
     p.bias = config->bias;
     p.relu = l->fusion.relu;
+    p.type = type;
     return p;
 }
 
@@ -73,17 +83,39 @@ static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, bool 
                                 const bpt_layout *weights, bpt_kernel **out) {
     const bpt_layout *src = NULL, *dst = NULL;
     if (plain) {
-        BPT_TRY(bpt_layout_plain(b->cpu, (int64_t[]){p->n, p->c, p->h, p->w}, 4, &src));
-        BPT_TRY(bpt_layout_plain(b->cpu, (int64_t[]){p->n, p->k, p->p, p->q}, 4, &dst));
+        BPT_TRY(bpt_layout_plain(b->cpu, p->type, (int64_t[]){p->n, p->c, p->h, p->w}, 4, &src));
+        BPT_TRY(bpt_layout_plain(b->cpu, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, 4, &dst));
     }
     return bpt_cpu_conv_forward(b->cpu, p, src, weights, dst, out);
 }
 
-/* In files and between ranks the weights are [K, C/G, R, S], which is [G, K/G, C/G, R, S]. */
-static bpt_status plan_flat(const bpt_layer *l, bpt_builder *b, const bpt_conv_problem *p) {
+static bpt_status backward_weights_kernel(bpt_builder *b, conv_state *state, size_t t,
+                                          bpt_kernel **out) {
+    if (!state->backward_weights[t])
+        BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[t], state->forward[t],
+                                              &state->backward_weights[t]));
+    *out = state->backward_weights[t];
+    return BPT_OK;
+}
+
+/* The layout of the master: that of the forward pass; where this reads a copy in bfloat16, that of
+ * the gradient, so that nothing but the copy is reordered. In files and between ranks the weights
+ * are [K, C/G, R, S], which is [G, K/G, C/G, R, S]. */
+static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, conv_state *state) {
+    const bpt_layout **flat = &b->weights[l->first_segment].flat;
+    const bpt_layout *master = bpt_kernel_layout(state->forward[0], BPT_SLOT_WEIGHTS);
     int64_t dims[5];
-    const int n_dims = bpt_conv_weight_dims(p, dims);
-    return bpt_layout_plain(b->cpu, dims, n_dims, &b->weights[l->first_segment].flat);
+    const int n_dims = bpt_conv_weight_dims(&state->problem[0], dims);
+    BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, n_dims, flat));
+    if (b->type != BPT_F32 && b->forward_only) {
+        master = *flat;
+    } else if (b->type != BPT_F32) {
+        bpt_kernel *k;
+        BPT_TRY(backward_weights_kernel(b, state, 0, &k));
+        master = bpt_kernel_layout(k, BPT_SLOT_DIFF_WEIGHTS);
+    }
+    bpt_builder_weights(b, l->first_segment, master, b->n_tiles);
+    return BPT_OK;
 }
 
 /* The first tile's kernel chooses the layout of the weights, the others must take it. */
@@ -92,19 +124,35 @@ static bpt_status create_kernels(const bpt_layer *l, bpt_builder *b, bool backwa
     const bpt_layout *weights = NULL;
     bool plain;
     for (size_t t = 0; t < b->n_tiles; t++)
-        state->problem[t] = tile_problem(l, bpt_builder_tile_samples(b, t));
+        state->problem[t] = tile_problem(l, b->type, bpt_builder_tile_samples(b, t));
     BPT_TRY(wants_plain(l, b, &state->problem[0], backward_data, &plain));
     for (size_t t = 0; t < b->n_tiles; t++) {
         BPT_TRY(create_kernel(b, &state->problem[t], plain, weights, &state->forward[t]));
         weights = bpt_kernel_layout(state->forward[t], BPT_SLOT_WEIGHTS);
         inputs[t] = bpt_kernel_layout(state->forward[t], BPT_SLOT_SRC);
     }
-    bpt_builder_weights(b, l->first_segment, weights, b->n_tiles);
-    BPT_TRY(plan_flat(l, b, &state->problem[0]));
+    BPT_TRY(plan_master(l, b, state));
     if (state->problem[0].bias)
         bpt_builder_weights(b, l->first_segment + 1,
                             bpt_kernel_layout(state->forward[0], BPT_SLOT_BIAS), b->n_tiles);
     return BPT_OK;
+}
+
+/* Where kernels want the weights otherwise than the master has them, they read a copy that is made
+ * anew in every step. */
+static bpt_status view_weights(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
+                               const bpt_layout *wanted, weights_view *out) {
+    const bpt_weight_plan *w = &b->weights[l->first_segment];
+    *out = (weights_view){.layout = wanted, .where = w->master};
+    if (bpt_layout_equal(wanted, w->layout)) return BPT_OK;
+    bpt_kernel *k;
+    out->where = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bpt_layout_bytes(wanted));
+    BPT_TRY(bpt_cpu_reorder(b->cpu, w->layout, wanted, &k));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, w->master);
+    bpt_kernel_bind(k, BPT_SLOT_DST, out->where);
+    BPT_TRY(bpt_builder_kernel(b, phase, k, (bpt_task_info){"reorder weights", l->name},
+                               (bpt_deps){0}, &out->ready));
+    return bpt_builder_weights_read(b, l->first_segment, out->ready);
 }
 
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
@@ -116,39 +164,23 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     BPT_TRY(create_kernels(l, b, in->wants_grad, state, layouts));
     BPT_TRY(bpt_builder_convert(b, l->name, in, layouts, &state->in));
     *out = (bpt_activation){.shape = l->out, .wants_grad = true, .read_only = l->fusion.relu};
+    BPT_TRY(view_weights(l, b, BPT_PHASE_FORWARD,
+                         bpt_kernel_layout(state->forward[0], BPT_SLOT_WEIGHTS), &state->weights));
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k = state->forward[t];
+        bpt_deps after;
         BPT_TRY(bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST)));
         bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
-        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, b->weights[l->first_segment].master);
+        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, state->weights.where);
         if (state->problem[t].bias)
             bpt_kernel_bind(k, BPT_SLOT_BIAS, b->weights[l->first_segment + 1].master);
         bpt_kernel_bind(k, BPT_SLOT_DST, out->value[t]);
+        BPT_TRY(bpt_deps_join(b, state->in.value_ready[t], state->weights.ready, &after));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
-                                   state->in.value_ready[t], &out->value_ready[t]));
+                                   after, &out->value_ready[t]));
     }
     *state_out = state;
     return BPT_OK;
-}
-
-/* Where kernels want the weights in another layout than the forward pass, they read a copy that is
- * made anew in every step. */
-static bpt_status weights_for_data(const bpt_layer *l, bpt_builder *b, const bpt_layout *wanted,
-                                   bpt_ref *where, bpt_deps *ready) {
-    const bpt_weight_plan *w = &b->weights[l->first_segment];
-    if (bpt_layout_equal(wanted, w->layout)) {
-        *where = w->master;
-        *ready = (bpt_deps){0};
-        return BPT_OK;
-    }
-    bpt_kernel *k;
-    *where = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bpt_layout_bytes(wanted));
-    BPT_TRY(bpt_cpu_reorder(b->cpu, w->layout, wanted, &k));
-    bpt_kernel_bind(k, BPT_SLOT_SRC, w->master);
-    bpt_kernel_bind(k, BPT_SLOT_DST, *where);
-    BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
-                               (bpt_task_info){"reorder weights", l->name}, (bpt_deps){0}, ready));
-    return bpt_builder_weights_read(b, l->first_segment, *ready);
 }
 
 /* Nobody but the update waits for weights' gradients, so they could be left for last, and all that
@@ -159,24 +191,27 @@ static bpt_deps *late_weights(bpt_builder *b) {
     return b->weights_done[b->n_weights_done % BPT_WEIGHTS_LAG];
 }
 
+static bpt_status weights_for_data(const bpt_layer *l, bpt_builder *b, const conv_state *state,
+                                   const bpt_kernel *k, weights_view *out) {
+    const bpt_layout *wanted = bpt_kernel_layout(k, BPT_SLOT_WEIGHTS);
+    *out = state->weights;
+    if (bpt_layout_equal(wanted, out->layout)) return BPT_OK;
+    return view_weights(l, b, BPT_PHASE_BACKWARD, wanted, out);
+}
+
 static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, conv_state *state,
                                      const bpt_activation *out) {
-    const bpt_layout *layout = NULL; /* of the weights: the first tile's kernel chooses */
-    bpt_ref weights = {0};
-    bpt_deps weights_ready = {0};
+    weights_view weights = {0}; /* the first tile's kernel chooses their layout */
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
         bpt_deps after;
-        BPT_TRY(
-            bpt_cpu_conv_backward_data(b->cpu, &state->problem[t], state->forward[t], layout, &k));
-        if (t == 0) {
-            layout = bpt_kernel_layout(k, BPT_SLOT_WEIGHTS);
-            BPT_TRY(weights_for_data(l, b, layout, &weights, &weights_ready));
-        }
+        BPT_TRY(bpt_cpu_conv_backward_data(b->cpu, &state->problem[t], state->forward[t],
+                                           weights.layout, &k));
+        if (t == 0) BPT_TRY(weights_for_data(l, b, state, k, &weights));
         bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
-        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, weights);
+        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, weights.where);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_SRC, state->in.grad[t]);
-        BPT_TRY(bpt_deps_join(b, out->grad_ready[t], weights_ready, &after));
+        BPT_TRY(bpt_deps_join(b, out->grad_ready[t], weights.ready, &after));
         BPT_TRY(bpt_deps_join(b, after, late_weights(b)[t], &after));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
                                    (bpt_task_info){"backward data", l->name}, after,
@@ -212,7 +247,7 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, conv
     bpt_deps done[BPT_MAX_TILES];
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
-        BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[t], state->forward[t], &k));
+        BPT_TRY(backward_weights_kernel(b, state, t, &k));
         bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[t]);
         bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, out->grad[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,

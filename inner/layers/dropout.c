@@ -21,6 +21,7 @@ typedef struct {
     uint64_t layer, first_sample; /* of the tile, within the batch */
     int64_t n_samples;
     size_t n_values; /* of a sample */
+    bpt_value_type type;
     double rate;
 } mask_task;
 
@@ -30,21 +31,30 @@ static uint64_t stream_id(const mask_task *task, uint64_t sample) {
     return task->layer << 52 | (draw->step & 0xFFFFFFF) << 24 | (sample & 0xFFFFFF);
 }
 
+/* May work in place. */
+#define MASK(T, n)                                                                                 \
+    do {                                                                                           \
+        const bpt_mem_##T *x = (const void *)from;                                                 \
+        bpt_mem_##T *y = (void *)to;                                                               \
+        for (size_t j = 0; j < (n); j++)                                                           \
+            y[j] = bpt_random_u32(&r) < dropped ? 0 : bpt_to_##T(bpt_from_##T(x[j]) * scale);      \
+    } while (0)
+
 static bpt_status run_mask(void *arg, unsigned worker) {
     const mask_task *task = arg;
     const bpt_draw *draw = &task->b->step->draw;
-    const float *from = bpt_at(task->b->blocks, task->from);
-    float *to = bpt_at(task->b->blocks, task->to);
+    const char *from = bpt_at(task->b->blocks, task->from);
+    char *to = bpt_at(task->b->blocks, task->to);
+    const size_t sample_bytes = task->n_values * bpt_value_bytes(task->type);
     const uint32_t dropped = (uint32_t)(task->rate * 0x1p32);
     const float scale = (float)(1.0 / (1.0 - task->rate));
     (void)worker;
     for (int64_t i = 0; i < task->n_samples; i++) {
         const uint64_t sample = draw->first_sample + task->first_sample + (uint64_t)i;
         bpt_random r = bpt_random_stream(draw->seed, BPT_PURPOSE_DROPOUT, stream_id(task, sample));
-        for (size_t j = 0; j < task->n_values; j++)
-            to[j] = bpt_random_u32(&r) < dropped ? 0.0f : from[j] * scale;
-        from += task->n_values;
-        to += task->n_values;
+        BPT_FOR_TYPE(task->type, MASK, task->n_values);
+        from += sample_bytes;
+        to += sample_bytes;
     }
     return BPT_OK;
 }
@@ -55,13 +65,13 @@ static bpt_status run_pass(void *arg, unsigned worker) {
     (void)worker;
     if (bpt_ref_equal(task->from, task->to)) return BPT_OK;
     memcpy(bpt_at(task->b->blocks, task->to), bpt_at(task->b->blocks, task->from),
-           n * sizeof(float));
+           n * bpt_value_bytes(task->type));
     return BPT_OK;
 }
 
 static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase, const char *kind,
-                            bpt_task_fn fn, size_t t, bpt_ref from, bpt_ref to, bpt_deps after,
-                            bpt_deps *done) {
+                            bpt_task_fn fn, bpt_value_type type, size_t t, bpt_ref from, bpt_ref to,
+                            bpt_deps after, bpt_deps *done) {
     const bpt_dropout_config *config = l->config;
     mask_task *task;
     BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
@@ -73,6 +83,7 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
         .first_sample = (uint64_t)b->tile_start[t],
         .n_samples = bpt_builder_tile_samples(b, t),
         .n_values = (size_t)(l->in.c * l->in.h * l->in.w),
+        .type = type,
         .rate = config->rate,
     };
     return bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name},
@@ -84,16 +95,16 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
                                bpt_activation *out, void **state) {
     bpt_activation *in;
     BPT_TRY(bpt_builder_object(b, sizeof *in, (void **)&in));
-    BPT_TRY(bpt_builder_convert(b, l->name, inputs[0], NULL, in));
+    BPT_TRY(bpt_builder_convert_to_plain(b, l->name, inputs[0], inputs[0]->type, in));
     if (in->read_only)
         BPT_TRY(bpt_builder_alike(b, in, out));
     else
         *out = *in;
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_deps trained, passed;
-        BPT_TRY(plan_tile(l, b, BPT_PHASE_TRAINING, "forward", run_mask, t, in->value[t],
+        BPT_TRY(plan_tile(l, b, BPT_PHASE_TRAINING, "forward", run_mask, in->type, t, in->value[t],
                           out->value[t], in->value_ready[t], &trained));
-        BPT_TRY(plan_tile(l, b, BPT_PHASE_INFERENCE, "forward", run_pass, t, in->value[t],
+        BPT_TRY(plan_tile(l, b, BPT_PHASE_INFERENCE, "forward", run_pass, in->type, t, in->value[t],
                           out->value[t], in->value_ready[t], &passed));
         BPT_TRY(bpt_deps_join(b, trained, passed, &out->value_ready[t]));
     }
@@ -106,7 +117,7 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
     bpt_activation *in = state;
     if (!inputs[0]->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++)
-        BPT_TRY(plan_tile(l, b, BPT_PHASE_BACKWARD, "backward", run_mask, t, out->grad[t],
+        BPT_TRY(plan_tile(l, b, BPT_PHASE_BACKWARD, "backward", run_mask, in->type, t, out->grad[t],
                           in->grad[t], out->grad_ready[t], &in->grad_ready[t]));
     return bpt_builder_convert_back(b, l->name, inputs[0], in);
 }

@@ -30,12 +30,14 @@ static uint64_t forward_flops(const bpt_layer *l) {
 enum { MIN_PIECE = 64, MAX_PIECES = 16 };
 
 typedef struct {
-    bpt_activation in; /* plain */
-} fc_state;
-
-typedef struct {
     int64_t begin, size;
 } piece;
+
+typedef struct {
+    bpt_activation in;                  /* plain */
+    bpt_ref weights;                    /* as kernels read them, row-major */
+    bpt_deps weights_ready[MAX_PIECES]; /* of each piece of outputs; nothing for the master */
+} fc_state;
 
 /* Cuts n features in pieces; @return their number, at most MAX_PIECES. */
 static size_t cut(int64_t n, piece pieces[MAX_PIECES]) {
@@ -52,15 +54,48 @@ static size_t float_bytes(int64_t n) {
     return (size_t)n * sizeof(float);
 }
 
+/* Of activations, their gradients, and weights as kernels read them. */
+static size_t value_bytes(const bpt_builder *b, int64_t n) {
+    return (size_t)n * bpt_value_bytes(b->type);
+}
+
 static bpt_status plan_segments(const bpt_layer *l, bpt_builder *b) {
     const bpt_fc_config *config = l->config;
     const int64_t dims[] = {l->out.c, n_inputs(l)};
     const bpt_layout *layout;
-    BPT_TRY(bpt_layout_plain(b->cpu, dims, 2, &layout));
+    BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, 2, &layout));
     bpt_builder_weights(b, l->first_segment, layout, 1);
     if (!config->bias) return BPT_OK;
-    BPT_TRY(bpt_layout_plain(b->cpu, dims, 1, &layout));
+    BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, 1, &layout));
     bpt_builder_weights(b, l->first_segment + 1, layout, 1);
+    return BPT_OK;
+}
+
+/* The master, or a copy of it in the type of activations, made anew in every step. */
+static bpt_status view_weights(const bpt_layer *l, bpt_builder *b, fc_state *state) {
+    const bpt_ref master = b->weights[l->first_segment].master;
+    const int64_t c = n_inputs(l);
+    piece pieces[MAX_PIECES];
+    state->weights = master;
+    if (b->type == BPT_F32) return BPT_OK;
+    state->weights =
+        bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, value_bytes(b, l->out.c * c));
+    const size_t n_pieces = cut(l->out.c, pieces);
+    for (size_t i = 0; i < n_pieces; i++) {
+        const piece p = pieces[i];
+        const int64_t dims[] = {p.size, c};
+        const bpt_layout *from, *to;
+        bpt_kernel *k;
+        BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, 2, &from));
+        BPT_TRY(bpt_layout_plain(b->cpu, b->type, dims, 2, &to));
+        BPT_TRY(bpt_cpu_reorder(b->cpu, from, to, &k));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_plus(master, float_bytes(p.begin * c)));
+        bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(state->weights, value_bytes(b, p.begin * c)));
+        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k,
+                                   (bpt_task_info){"reorder weights", l->name}, (bpt_deps){0},
+                                   &state->weights_ready[i]));
+        BPT_TRY(bpt_builder_weights_read(b, l->first_segment, state->weights_ready[i]));
+    }
     return BPT_OK;
 }
 
@@ -70,29 +105,31 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     const bpt_fc_config *config = l->config;
     const int64_t n = b->batch, c = n_inputs(l), k_all = l->out.c;
     fc_state *state;
-    bpt_deps after, done = {0};
+    bpt_deps in_ready, done = {0};
     piece pieces[MAX_PIECES];
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
     BPT_TRY(plan_segments(l, b));
-    BPT_TRY(bpt_builder_convert(b, l->name, in, NULL, &state->in));
-    BPT_TRY(bpt_builder_plain(b, l->out, true, out));
-    BPT_TRY(bpt_deps_all_tiles(b, state->in.value_ready, &after));
+    BPT_TRY(view_weights(l, b, state));
+    BPT_TRY(bpt_builder_convert_to_plain(b, l->name, in, b->type, &state->in));
+    BPT_TRY(bpt_builder_plain(b, l->out, b->type, true, out));
+    BPT_TRY(bpt_deps_all_tiles(b, state->in.value_ready, &in_ready));
     const size_t n_pieces = cut(k_all, pieces);
     for (size_t i = 0; i < n_pieces; i++) {
         const piece p = pieces[i];
-        bpt_deps part;
+        bpt_deps after, part;
         bpt_kernel *k;
-        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, c, c, 1}, (bpt_matrix){c, p.size, 1, c},
-                               (bpt_matrix){n, p.size, k_all, 1}, config->bias, &k));
+        BPT_TRY(bpt_deps_join(b, in_ready, state->weights_ready[i], &after));
+        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, c, c, 1, b->type},
+                               (bpt_matrix){c, p.size, 1, c, b->type},
+                               (bpt_matrix){n, p.size, k_all, 1, b->type}, config->bias, &k));
         bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[0]);
-        bpt_kernel_bind(
-            k, BPT_SLOT_WEIGHTS,
-            bpt_ref_plus(b->weights[l->first_segment].master, float_bytes(p.begin * c)));
+        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS,
+                        bpt_ref_plus(state->weights, value_bytes(b, p.begin * c)));
         if (config->bias)
             bpt_kernel_bind(
                 k, BPT_SLOT_BIAS,
                 bpt_ref_plus(b->weights[l->first_segment + 1].master, float_bytes(p.begin)));
-        bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(out->value[0], float_bytes(p.begin)));
+        bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(out->value[0], value_bytes(b, p.begin)));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
                                    after, &part));
         BPT_TRY(bpt_deps_join(b, done, part, &done));
@@ -112,13 +149,12 @@ static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, fc_stat
         const piece p = pieces[i];
         bpt_deps part;
         bpt_kernel *k;
-        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, k_all, k_all, 1},
-                               (bpt_matrix){k_all, p.size, c, 1}, (bpt_matrix){n, p.size, c, 1},
-                               false, &k));
+        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, k_all, k_all, 1, b->type},
+                               (bpt_matrix){k_all, p.size, c, 1, b->type},
+                               (bpt_matrix){n, p.size, c, 1, b->type}, false, &k));
         bpt_kernel_bind(k, BPT_SLOT_SRC, out->grad[0]);
-        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS,
-                        bpt_ref_plus(b->weights[l->first_segment].master, float_bytes(p.begin)));
-        bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(state->in.grad[0], float_bytes(p.begin)));
+        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, bpt_ref_plus(state->weights, value_bytes(b, p.begin)));
+        bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(state->in.grad[0], value_bytes(b, p.begin)));
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
                                    (bpt_task_info){"backward data", l->name}, after, &part));
         BPT_TRY(bpt_deps_join(b, done, part, &done));
@@ -137,9 +173,10 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, fc_s
         const piece p = pieces[i];
         bpt_deps part;
         bpt_kernel *k;
-        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){p.size, n, 1, k_all}, (bpt_matrix){n, c, c, 1},
-                               (bpt_matrix){p.size, c, c, 1}, false, &k));
-        bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_plus(out->grad[0], float_bytes(p.begin)));
+        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){p.size, n, 1, k_all, b->type},
+                               (bpt_matrix){n, c, c, 1, b->type},
+                               (bpt_matrix){p.size, c, c, 1, BPT_F32}, false, &k));
+        bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_plus(out->grad[0], value_bytes(b, p.begin)));
         bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, state->in.value[0]);
         bpt_kernel_bind(
             k, BPT_SLOT_DST,
@@ -154,18 +191,24 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, fc_s
 typedef struct {
     const bpt_blocks *blocks;
     bpt_ref out_grad, bias_grad;
+    bpt_value_type type; /* of out_grad */
     int64_t n, k;
 } bias_task;
+
+#define SUM_ROWS(T, n_rows)                                                                        \
+    do {                                                                                           \
+        const bpt_mem_##T *restrict grad = bpt_at(task->blocks, task->out_grad);                   \
+        for (int64_t i = 0; i < (n_rows); i++)                                                     \
+            for (int64_t k = 0; k < task->k; k++) sum[k] += bpt_from_##T(grad[i * task->k + k]);   \
+    } while (0)
 
 /* Bias gradient: the sum of the output's gradient over the samples, in their order. */
 static bpt_status run_bias(void *arg, unsigned worker) {
     (void)worker;
     const bias_task *task = arg;
-    const float *restrict grad = bpt_at(task->blocks, task->out_grad);
     float *restrict sum = bpt_at(task->blocks, task->bias_grad);
     for (int64_t k = 0; k < task->k; k++) sum[k] = 0.0f;
-    for (int64_t i = 0; i < task->n; i++)
-        for (int64_t k = 0; k < task->k; k++) sum[k] += grad[i * task->k + k];
+    BPT_FOR_TYPE(task->type, SUM_ROWS, task->n);
     return BPT_OK;
 }
 
@@ -178,6 +221,7 @@ static bpt_status plan_backward_bias(const bpt_layer *l, bpt_builder *b, const b
         .blocks = b->blocks,
         .out_grad = out->grad[0],
         .bias_grad = bpt_builder_partial(b, l->first_segment + 1, 0),
+        .type = out->type,
         .n = b->batch,
         .k = l->out.c,
     };

@@ -24,13 +24,15 @@ static bpt_status infer(bpt_layer *l, bpt_segments *s) {
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state) {
     const int64_t cuts[] = {l->in.c, l->out.c};
-    const size_t in_bytes = bpt_shape_bytes(l->in), out_bytes = bpt_shape_bytes(l->out);
+    const bpt_value_type type = inputs[0]->type;
+    const size_t in_bytes = bpt_shape_bytes(l->in, type);
+    const size_t out_bytes = bpt_shape_bytes(l->out, type);
     bpt_activation *in;
     int64_t lanes;
     BPT_TRY(bpt_builder_object(b, sizeof *in, (void **)&in));
     BPT_TRY(bpt_builder_choose_lanes(b, inputs[0], cuts, 2, &lanes));
-    BPT_TRY(bpt_builder_convert_to_lanes(b, l->name, inputs[0], lanes, in));
-    BPT_TRY(bpt_builder_reserve_lanes(b, l->out, lanes, in->wants_grad, out));
+    BPT_TRY(bpt_builder_convert_to_lanes(b, l->name, inputs[0], type, lanes, in));
+    BPT_TRY(bpt_builder_reserve_lanes(b, l->out, type, lanes, in->wants_grad, out));
     for (size_t t = 0; t < b->n_tiles; t++) {
         const bpt_sample_run from = {in->value[t], in_bytes}, to = {out->value[t], out_bytes};
         BPT_TRY(bpt_builder_copy_samples(b, BPT_PHASE_FORWARD, (bpt_task_info){"forward", l->name},
@@ -43,7 +45,8 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
 
 static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *state) {
-    const size_t in_bytes = bpt_shape_bytes(l->in), out_bytes = bpt_shape_bytes(l->out);
+    const size_t in_bytes = bpt_shape_bytes(l->in, out->type);
+    const size_t out_bytes = bpt_shape_bytes(l->out, out->type);
     bpt_activation *in = state;
     if (!in->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++) {

@@ -154,7 +154,7 @@ bpt_status step_graph_open(const char *name, int64_t batch, step_graph *s) {
     const bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     BPT_TRY(load(name, &s->model));
     BPT_TRY(bpt_pool_create(&pool, &s->pool));
-    BPT_TRY(bpt_network_create(s->model, batch, (bpt_learning){.momentum = 0.9f}, s->pool,
+    BPT_TRY(bpt_network_create(s->model, batch, BPT_F32, (bpt_learning){.momentum = 0.9f}, s->pool,
                                &s->network));
     BPT_TRY(fill(s, batch));
     return measure(s, batch);

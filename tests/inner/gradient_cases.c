@@ -14,10 +14,16 @@ enum { SEED = 20260, MAX_TESTS = 192, NAME_SIZE = 96 };
 
 static const net_options options = {.n_workers = 2, .seed = SEED};
 
-net_fixture gradient_open(const gradient_case *c, int64_t batch) {
-    if (c->text) return net_open(c->text, batch, options);
+net_fixture gradient_open_typed(const gradient_case *c, int64_t batch, bpt_value_type type) {
     const bpt_model_override override = {.input = {c->channels, c->size, c->size}};
-    return net_open_built_in(c->name, &override, batch, options);
+    net_options o = options;
+    o.activations = type;
+    if (c->text) return net_open(c->text, batch, o);
+    return net_open_built_in(c->name, &override, batch, o);
+}
+
+net_fixture gradient_open(const gradient_case *c, int64_t batch) {
+    return gradient_open_typed(c, batch, BPT_F32);
 }
 
 net_fixture gradient_open_small(const gradient_case *c, int64_t batch) {

@@ -29,6 +29,9 @@ extern const size_t gradient_n_cases;
 /** @return the case itself; net_close() */
 net_fixture gradient_open(const gradient_case *c, int64_t batch);
 
+/** Likewise, with activations of a type. */
+net_fixture gradient_open_typed(const gradient_case *c, int64_t batch, bpt_value_type type);
+
 /** @return the case with few enough weights to move each of them; net_close() */
 net_fixture gradient_open_small(const gradient_case *c, int64_t batch);
 

@@ -79,7 +79,7 @@ static net_fixture open_model(bpt_model *model, int64_t batch, net_options o) {
     net_fixture f = {.model = model, .batch = batch, .n_weights = model->segments.n_elements};
     f.n_pixels = (size_t)(batch * in.c * in.h * in.w);
     f.pool = net_pool(o.n_workers);
-    net_assert_ok(bpt_network_create(model, batch, o.learning, f.pool, &f.net));
+    net_assert_ok(bpt_network_create(model, batch, o.activations, o.learning, f.pool, &f.net));
     f.weights = net_floats(f.n_weights);
     f.pixels = net_floats(f.n_pixels);
     f.labels = malloc((size_t)batch * sizeof *f.labels);

@@ -28,11 +28,12 @@ typedef struct net_fixture {
 extern const char net_mixed[]; /* every kind of layer, and channels that fill no vector */
 extern const char net_tiny[];  /* few tasks and little memory */
 
-/** How a fixture is made; zeros are one worker, plain SGD and seed 0. */
+/** How a fixture is made; zeros are one worker, floats, plain SGD and seed 0. */
 typedef struct net_options {
     unsigned n_workers;
     bpt_learning learning;
     uint64_t seed;
+    bpt_value_type activations;
 } net_options;
 
 /** @param text a model in YAML */

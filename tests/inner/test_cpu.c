@@ -72,8 +72,8 @@ static void fill(float *x, size_t n, uint64_t id) {
 /* ---- matrices ---- */
 
 static bpt_matrix matrix(int64_t rows, int64_t columns, bool transposed) {
-    return transposed ? (bpt_matrix){rows, columns, 1, rows}
-                      : (bpt_matrix){rows, columns, columns, 1};
+    return transposed ? (bpt_matrix){rows, columns, 1, rows, BPT_F32}
+                      : (bpt_matrix){rows, columns, columns, 1, BPT_F32};
 }
 
 static float value(const float *x, bpt_matrix m, int64_t i, int64_t j) {
@@ -99,7 +99,7 @@ static void check_product(const float *a, bpt_matrix a_as, const float *b, bpt_m
 static void check_matmul(int64_t m, int64_t k, int64_t n, bool a_turned, bool b_turned, bool bias) {
     device d = open_device();
     const bpt_matrix a_as = matrix(m, k, a_turned), b_as = matrix(k, n, b_turned);
-    const bpt_matrix c_as = {m, n, n + 3, 1}; /* columns of a wider matrix */
+    const bpt_matrix c_as = {m, n, n + 3, 1, BPT_F32}; /* columns of a wider matrix */
     bpt_kernel *kernel;
     ok(bpt_cpu_matmul(d.cpu, a_as, b_as, c_as, bias, &kernel));
     const size_t n_a = (size_t)(m * k), n_b = (size_t)(k * n), n_c = (size_t)(m * (n + 3));
@@ -142,7 +142,7 @@ static void test_relu_in_place(void **state) {
     device d = open_device();
     const bpt_layout *layout;
     bpt_kernel *forward, *backward;
-    ok(bpt_layout_plain(d.cpu, (int64_t[]){3, 3}, 2, &layout));
+    ok(bpt_layout_plain(d.cpu, BPT_F32, (int64_t[]){3, 3}, 2, &layout));
     ok(bpt_cpu_relu_forward(d.cpu, layout, &forward));
     ok(bpt_cpu_relu_backward(d.cpu, forward, &backward));
     const bpt_ref y = put(&d, n), gradient = put(&d, n);
@@ -188,9 +188,9 @@ static void check_close(const char *what, const float *x, const double *ref, siz
 
 static void make_plain_conv(device *d, bpt_kernel *kernels[3]) {
     const bpt_layout *x, *w, *y;
-    ok(bpt_layout_plain(d->cpu, (int64_t[]){3, 5, 9, 7}, 4, &x));
-    ok(bpt_layout_plain(d->cpu, (int64_t[]){20, 5, 3, 3}, 4, &w));
-    ok(bpt_layout_plain(d->cpu, (int64_t[]){3, 20, 4, 7}, 4, &y));
+    ok(bpt_layout_plain(d->cpu, BPT_F32, (int64_t[]){3, 5, 9, 7}, 4, &x));
+    ok(bpt_layout_plain(d->cpu, BPT_F32, (int64_t[]){20, 5, 3, 3}, 4, &w));
+    ok(bpt_layout_plain(d->cpu, BPT_F32, (int64_t[]){3, 20, 4, 7}, 4, &y));
     ok(bpt_cpu_conv_forward(d->cpu, &conv, x, w, y, &kernels[0]));
     ok(bpt_cpu_conv_backward_data(d->cpu, &conv, kernels[0], NULL, &kernels[1]));
     ok(bpt_cpu_conv_backward_weights(d->cpu, &conv, kernels[0], &kernels[2]));
@@ -249,7 +249,7 @@ static void test_reorder_there_and_back(void **state) {
     device d = open_device();
     bpt_kernel *k, *there, *back;
     const bpt_layout *plain;
-    ok(bpt_layout_plain(d.cpu, (int64_t[]){20, 5, 3, 3}, 4, &plain));
+    ok(bpt_layout_plain(d.cpu, BPT_F32, (int64_t[]){20, 5, 3, 3}, 4, &plain));
     ok(bpt_cpu_conv_forward(d.cpu, &conv, NULL, NULL, NULL, &k));
     const bpt_layout *chosen = bpt_kernel_layout(k, BPT_SLOT_WEIGHTS);
     assert_int_equal(bpt_layout_bytes(plain), CONV_W * sizeof(float));
@@ -276,7 +276,7 @@ static void test_block_that_moves(void **state) {
     device d = open_device();
     const bpt_layout *layout;
     bpt_kernel *k;
-    ok(bpt_layout_plain(d.cpu, (int64_t[]){4}, 1, &layout));
+    ok(bpt_layout_plain(d.cpu, BPT_F32, (int64_t[]){4}, 1, &layout));
     ok(bpt_cpu_relu_forward(d.cpu, layout, &k));
     bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_in(BPT_BLOCK_INPUT, 4 * sizeof(float)));
     const bpt_ref y = put(&d, 4);
@@ -313,19 +313,19 @@ static void test_layouts_are_made_once(void **state) {
     const int64_t dims[] = {2, 32, 5, 7};
     const bpt_layout *first, *again, *other;
     int64_t lanes;
-    ok(bpt_layout_of_lanes(d.cpu, dims, 8, &first));
+    ok(bpt_layout_of_lanes(d.cpu, BPT_F32, dims, 8, &first));
     ok(bpt_layout_lanes(d.cpu, first, dims, &lanes));
     assert_int_equal(lanes, 8);
     const uint64_t before = bpt_memory_live();
     for (int i = 0; i < 3; i++) {
         ok(bpt_layout_lanes(d.cpu, first, dims, &lanes));
-        ok(bpt_layout_of_lanes(d.cpu, dims, 8, &again));
+        ok(bpt_layout_of_lanes(d.cpu, BPT_F32, dims, 8, &again));
         assert_ptr_equal(again, first);
     }
     assert_int_equal(bpt_memory_live(), before);
-    ok(bpt_layout_of_lanes(d.cpu, (int64_t[]){2, 32, 7, 5}, 8, &other));
+    ok(bpt_layout_of_lanes(d.cpu, BPT_F32, (int64_t[]){2, 32, 7, 5}, 8, &other));
     assert_ptr_not_equal(other, first);
-    ok(bpt_layout_of_lanes(d.cpu, dims, 16, &other));
+    ok(bpt_layout_of_lanes(d.cpu, BPT_F32, dims, 16, &other));
     assert_false(bpt_layout_equal(other, first));
     close_device(&d);
 }
@@ -338,7 +338,8 @@ static void test_wrong_problem(void **state) {
     p.k = -3;
     assert_int_equal(bpt_cpu_conv_forward(d.cpu, &p, NULL, NULL, NULL, &k), BPT_EBACKEND);
     assert_non_null(strstr(bpt_error_last()->text, "oneDNN error"));
-    const bpt_matrix a = {2, 3, 3, 1}, b = {4, 2, 2, 1}, c = {2, 2, 2, 1};
+    const bpt_matrix a = {2, 3, 3, 1, BPT_F32}, b = {4, 2, 2, 1, BPT_F32},
+                     c = {2, 2, 2, 1, BPT_F32};
     assert_int_equal(bpt_cpu_matmul(d.cpu, a, b, c, false, &k), BPT_EBACKEND);
     assert_null(k);
     close_device(&d);

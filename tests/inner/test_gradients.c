@@ -2,8 +2,8 @@
  * double precision. Against differences: test_differences.c.
  *
  * ctest: cpu TIMEOUT=120 */
-#include "inner/network_private.h"
 #include "tests/inner/gradient_cases.h"
+#include "tests/inner/net_values.h"
 #include "tests/ref/ref_network.h"
 
 #include <math.h>
@@ -18,38 +18,6 @@
 
 static const int64_t batches[] = {1, 2, 3, 5, 16, 23, 64};
 
-/* The forward pass of the last run again: the logits' memory was used for others since. */
-static void compute_logits(bpt_network *net) {
-    const bpt_step_task *tasks = net->builder.tasks;
-    for (size_t i = 0; i < net->forward_end[net->model->n_layers - 1]; i++)
-        if (tasks[i].phase & (BPT_PHASE_FORWARD | BPT_PHASE_TRAINING))
-            net_assert_ok(tasks[i].fn(tasks[i].arg, 0));
-}
-
-/* Brings the logits of the last run out of the layout of the last layer. */
-static void read_logits(const net_fixture *f, float *logits) {
-    bpt_network *net = f->net;
-    const bpt_activation *a = &net->activations[f->model->n_layers];
-    bpt_kernel *kernels[BPT_MAX_TILES];
-    for (size_t t = 0; t < net->builder.n_tiles; t++) {
-        const int64_t dims[] = {bpt_builder_tile_samples(&net->builder, t), f->model->classes, 1,
-                                1};
-        const size_t first = (size_t)(net->builder.tile_start[t] * f->model->classes);
-        const bpt_layout *plain;
-        net_assert_ok(bpt_layout_plain(net->cpu, dims, 4, &plain));
-        net_assert_ok(bpt_cpu_reorder(net->cpu, a->layout[t], plain, &kernels[t]));
-        bpt_kernel_bind(kernels[t], BPT_SLOT_SRC, a->value[t]);
-        bpt_kernel_bind(kernels[t], BPT_SLOT_DST,
-                        bpt_ref_in(BPT_BLOCK_FLAT, first * sizeof(float)));
-    }
-    net->blocks.base[BPT_BLOCK_FLAT] = (char *)logits;
-    net_assert_ok(bpt_cpu_resolve(net->cpu, BPT_BLOCK_FLAT, &net->blocks));
-    net_assert_ok(bpt_cpu_resolve(net->cpu, a->value[0].block, &net->blocks));
-    net_assert_ok(bpt_cpu_prepare(net->cpu));
-    compute_logits(net);
-    for (size_t t = 0; t < net->builder.n_tiles; t++) net_assert_ok(bpt_kernel_run(kernels[t], 0));
-}
-
 static void check_loss(const bpt_batch_result *result, const ref_result *ref) {
     assert_int_equal(result->n_samples, ref->n_samples);
     assert_int_equal(result->n_correct, ref->n_correct);
@@ -59,8 +27,7 @@ static void check_loss(const bpt_batch_result *result, const ref_result *ref) {
 
 static void check_logits(const net_fixture *f, const double *ref) {
     const size_t n = (size_t)(f->batch * f->model->classes);
-    float *logits = net_floats(n);
-    read_logits(f, logits);
+    float *logits = net_logits(f);
     const double error = ref_error(logits, ref, n);
     if (!(error <= 1e-5)) fail_msg("batch %d: the logits are off by %.2g", (int)f->batch, error);
     free(logits);

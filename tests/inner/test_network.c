@@ -24,11 +24,11 @@ enum { SEED = 20261 };
 static const bpt_learning momentum_sgd = {.momentum = 0.9f, .decay = 1e-2f};
 
 static net_fixture open_mixed(int64_t batch, unsigned n_workers) {
-    return net_open(net_mixed, batch, (net_options){n_workers, momentum_sgd, SEED});
+    return net_open(net_mixed, batch, (net_options){n_workers, momentum_sgd, SEED, BPT_F32});
 }
 
 static net_fixture open_tiny(int64_t batch) {
-    return net_open(net_tiny, batch, (net_options){1, momentum_sgd, SEED});
+    return net_open(net_tiny, batch, (net_options){1, momentum_sgd, SEED, BPT_F32});
 }
 
 /* Another batch of the same size. */
@@ -161,7 +161,7 @@ static void test_starts_at_zero(void **state) {
     bpt_model *model = net_parse(net_mixed);
     bpt_pool *pool = net_pool(1);
     bpt_network *net = NULL;
-    net_assert_ok(bpt_network_create(model, 4, momentum_sgd, pool, &net));
+    net_assert_ok(bpt_network_create(model, 4, BPT_F32, momentum_sgd, pool, &net));
     const size_t n = model->segments.n_elements;
     float *x = random_vector(n, 0);
     net_assert_ok(bpt_network_get(net, BPT_VECTOR_WEIGHTS, x));
@@ -234,7 +234,7 @@ static void check_against(const net_fixture *f, bpt_vector which, const double *
 static void test_sgd_follows_reference(void **state) {
     (void)state;
     const double rate = 0.0625, mu = 0.75, decay = 0.125; /* the same in float and double */
-    const net_options options = {2, {.momentum = mu, .decay = decay}, SEED};
+    const net_options options = {2, {.momentum = mu, .decay = decay}, SEED, BPT_F32};
     net_fixture f = net_open(net_mixed, 23, options);
     double *weights = ref_doubles(f.weights, f.n_weights);
     double *momentum = ref_zeros(f.n_weights), *gradient = ref_zeros(f.n_weights);
@@ -319,7 +319,7 @@ static void test_plan_is_what_is_allocated(void **state) {
     bpt_network_memory plan;
     bpt_model *model = net_parse(net_mixed);
     const uint64_t live = bpt_memory_live();
-    net_assert_ok(bpt_network_plan(model, 23, momentum_sgd, 3, &plan));
+    net_assert_ok(bpt_network_plan(model, 23, BPT_F32, momentum_sgd, 3, &plan));
     assert_int_equal(bpt_memory_live(), live);
     net_fixture f = open_mixed(23, 3);
     const bpt_network_memory real = bpt_network_memory_of(f.net);
@@ -366,7 +366,7 @@ static void test_steps_start_no_threads(void **state) {
         "{name: t, input: [64, 32, 32], classes: 64, layers: [conv: {filters: 64, kernel: 3, "
         "pad: 1}, relu, maxpool: {kernel: 2}, fc: {outputs: classes}]}";
     const int before = n_threads();
-    net_fixture f = net_open(text, 16, (net_options){3, momentum_sgd, SEED});
+    net_fixture f = net_open(text, 16, (net_options){3, momentum_sgd, SEED, BPT_F32});
     bpt_batch_result result;
     for (int step = 0; step < 2; step++)
         net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.01f, 16.0f, &result));

@@ -22,11 +22,11 @@ enum { SEED = 20265 };
 static const bpt_learning momentum_sgd = {.momentum = 0.9f, .decay = 1e-2f};
 
 static net_fixture open_mixed(int64_t batch, unsigned n_workers) {
-    return net_open(net_mixed, batch, (net_options){n_workers, momentum_sgd, SEED});
+    return net_open(net_mixed, batch, (net_options){n_workers, momentum_sgd, SEED, BPT_F32});
 }
 
 static net_fixture open_tiny(int64_t batch) {
-    return net_open(net_tiny, batch, (net_options){1, momentum_sgd, SEED});
+    return net_open(net_tiny, batch, (net_options){1, momentum_sgd, SEED, BPT_F32});
 }
 
 /* ---- memory ---- */
@@ -41,7 +41,7 @@ static void test_no_memory(void **state) {
     int64_t n = 0;
     for (;; n++) {
         bpt_memory_fail_at(n);
-        const bpt_status status = bpt_network_create(model, 2, momentum_sgd, pool, &net);
+        const bpt_status status = bpt_network_create(model, 2, BPT_F32, momentum_sgd, pool, &net);
         bpt_memory_fail_at(-1);
         if (status == BPT_OK) break;
         assert_int_equal(status, BPT_ENOMEM);
@@ -63,7 +63,7 @@ static void test_too_large_for_memory(void **state) {
     const uint64_t live = bpt_memory_live();
     for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
         bpt_network *net = NULL;
-        assert_int_equal(bpt_network_create(model, batches[i], momentum_sgd, pool, &net),
+        assert_int_equal(bpt_network_create(model, batches[i], BPT_F32, momentum_sgd, pool, &net),
                          BPT_ENOMEM);
         assert_null(net);
         assert_int_equal(bpt_memory_live(), live);
@@ -83,7 +83,8 @@ static void test_too_large_for_machine(void **state) {
     bpt_model *model = net_parse(text);
     bpt_pool *pool = net_pool(1);
     bpt_network *net = NULL;
-    assert_int_equal(bpt_network_create(model, batch, momentum_sgd, pool, &net), BPT_ENOMEM);
+    assert_int_equal(bpt_network_create(model, batch, BPT_F32, momentum_sgd, pool, &net),
+                     BPT_ENOMEM);
     if (!strstr(bpt_error_last()->text, "this machine has"))
         fail_msg("the error is \"%s\"", bpt_error_last()->text);
     bpt_pool_free(pool);
@@ -128,7 +129,7 @@ static void test_huge_rate(void **state) {
 
 /* oneDNN's ReLU and maximum drop NaNs, and the loss is a number again. */
 static void check_pixel(const char *text, float pixel) {
-    net_fixture f = net_open(text, 6, (net_options){2, momentum_sgd, SEED});
+    net_fixture f = net_open(text, 6, (net_options){2, momentum_sgd, SEED, BPT_F32});
     bpt_batch_result result;
     for (size_t i = 0; i < f.n_pixels; i += 7 + f.n_pixels / 5) {
         const float was = f.pixels[i];

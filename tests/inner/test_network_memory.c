@@ -83,8 +83,8 @@ static const char *const models[] = {
 static void test_tasks_touch_what_they_say(void **state) {
     (void)state;
     for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
-        net_fixture f =
-            net_open(models[m] ? models[m] : net_mixed, 7, (net_options){1, momentum_sgd, SEED});
+        net_fixture f = net_open(models[m] ? models[m] : net_mixed, 7,
+                                 (net_options){1, momentum_sgd, SEED, BPT_F32});
         bpt_batch_result trained, evaluated;
         net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 7.0f, &trained));
         float *expected = net_vector(&f, BPT_VECTOR_GRADIENTS);
@@ -111,7 +111,7 @@ static void test_sharing_saves(void **state) {
         bpt_model *model = NULL;
         bpt_network_memory m;
         net_assert_ok(bpt_model_load(names[i], NULL, &model));
-        net_assert_ok(bpt_network_plan(model, 32, momentum_sgd, 2, &m));
+        net_assert_ok(bpt_network_plan(model, 32, BPT_F32, momentum_sgd, 2, &m));
         const size_t shared = m.activations + m.activation_gradients;
         if (!((double)shared < 0.7 * (double)m.unshared))
             fail_msg("%s: %zu bytes, where each buffer alone would come to %zu", names[i], shared,
@@ -126,7 +126,7 @@ static void test_sharing_saves(void **state) {
 static void check_forward(const net_fixture *f) {
     bpt_network *net = NULL;
     bpt_batch_result expected, result;
-    net_assert_ok(bpt_network_create_forward(f->model, f->batch, f->pool, &net));
+    net_assert_ok(bpt_network_create_forward(f->model, f->batch, BPT_F32, f->pool, &net));
     net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f->weights));
     float *weights = net_floats(f->n_weights);
     for (int i = 0; i < 2; i++) {
@@ -149,21 +149,21 @@ static void check_forward(const net_fixture *f) {
 
 static void test_forward_network(void **state) {
     (void)state;
-    net_fixture mixed = net_open(net_mixed, 23, (net_options){3, momentum_sgd, SEED});
+    net_fixture mixed = net_open(net_mixed, 23, (net_options){3, momentum_sgd, SEED, BPT_F32});
     check_forward(&mixed);
     net_close(&mixed);
     net_fixture resnet =
-        net_open_built_in("resnet20", NULL, 8, (net_options){2, momentum_sgd, SEED});
+        net_open_built_in("resnet20", NULL, 8, (net_options){2, momentum_sgd, SEED, BPT_F32});
     check_forward(&resnet);
     net_close(&resnet);
 }
 
 static void test_forward_network_that_is_not_finite(void **state) {
     (void)state;
-    net_fixture f = net_open(net_mixed, 6, (net_options){2, momentum_sgd, SEED});
+    net_fixture f = net_open(net_mixed, 6, (net_options){2, momentum_sgd, SEED, BPT_F32});
     bpt_network *net = NULL;
     bpt_batch_result result;
-    net_assert_ok(bpt_network_create_forward(f.model, f.batch, f.pool, &net));
+    net_assert_ok(bpt_network_create_forward(f.model, f.batch, BPT_F32, f.pool, &net));
     for (size_t i = 0; i < f.n_weights; i++) f.weights[i] = 1e30f;
     net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f.weights));
     assert_int_equal(bpt_network_evaluate(net, f.pixels, f.labels, &result), BPT_ENUMERIC);

@@ -60,7 +60,7 @@ static const recipe recipes[] = {
 enum { N_RECIPES = sizeof recipes / sizeof *recipes };
 
 static net_fixture open_net(const recipe *r, unsigned n_workers) {
-    return net_open(text, 23, (net_options){n_workers, r->learning, SEED});
+    return net_open(text, 23, (net_options){n_workers, r->learning, SEED, BPT_F32});
 }
 
 static void random_fill(float *x, size_t n, uint64_t id) {
@@ -332,7 +332,7 @@ static void test_no_memory(void **state) {
     for (;; n++) {
         bpt_memory_fail_at(n);
         const bpt_status status =
-            bpt_network_create(model, 2, recipes[N_RECIPES - 1].learning, pool, &net);
+            bpt_network_create(model, 2, BPT_F32, recipes[N_RECIPES - 1].learning, pool, &net);
         bpt_memory_fail_at(-1);
         if (status == BPT_OK) break;
         assert_int_equal(status, BPT_ENOMEM);

@@ -131,7 +131,8 @@ static void check_orders_with_norms(double clip_norm) {
                                   .decay = 1e-2,
                                   .eta = 0.1,
                                   .clip_norm = clip_norm},
-                                 SEED};
+                                 SEED,
+                                 BPT_F32};
     const unsigned training =
         (TRAINING & ~(unsigned)BPT_PHASE_UPDATE) | BPT_PHASE_REDUCE | BPT_PHASE_APPLY;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
@@ -149,10 +150,9 @@ static void test_orders_with_norms(void **state) {
 
 /* Every kind of layer, many of whose buffers share memory; in evaluation other tasks make other
  * orders of them. */
-static void test_orders_of_all_kinds(void **state) {
-    (void)state;
+static void check_orders_of_all_kinds(bpt_value_type type) {
     static const unsigned EVALUATION = BPT_PHASE_FORWARD | BPT_PHASE_INFERENCE | BPT_PHASE_LOSS;
-    net_fixture f = net_open(net_mixed, 7, (net_options){1, {.momentum = 0.9f}, SEED});
+    net_fixture f = net_open(net_mixed, 7, (net_options){1, {.momentum = 0.9f}, SEED, type});
     check_orders(&f, TRAINING, BPT_VECTOR_WEIGHTS);
     check_orders(&f, GRADIENT, BPT_VECTOR_GRADIENTS);
     double expected = 0.0;
@@ -166,9 +166,21 @@ static void test_orders_of_all_kinds(void **state) {
     net_close(&f);
 }
 
+static void test_orders_of_all_kinds(void **state) {
+    (void)state;
+    check_orders_of_all_kinds(BPT_F32);
+}
+
+/* With copies of the weights in every step, and reorders that change the type. */
+static void test_orders_in_bf16(void **state) {
+    (void)state;
+    if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
+    check_orders_of_all_kinds(BPT_BF16);
+}
+
 static void test_orders(void **state) {
     (void)state;
-    const net_options options = {1, {.momentum = 0.9f, .decay = 1e-2f}, SEED};
+    const net_options options = {1, {.momentum = 0.9f, .decay = 1e-2f}, SEED, BPT_F32};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         net_fixture f = net_open(models[i], 7, options);
         check_orders(&f, TRAINING, BPT_VECTOR_WEIGHTS);
@@ -181,12 +193,12 @@ static void test_orders(void **state) {
 static void test_same_as_the_pool(void **state) {
     (void)state;
     net_fixture f =
-        net_open(models[0], 7, (net_options){2, {.momentum = 0.9f, .decay = 1e-2f}, SEED});
+        net_open(models[0], 7, (net_options){2, {.momentum = 0.9f, .decay = 1e-2f}, SEED, BPT_F32});
     bpt_batch_result result;
     step(&f, TRAINING, RANDOM, 3);
     float *expected = net_vector(&f, BPT_VECTOR_WEIGHTS);
     net_fixture g =
-        net_open(models[0], 7, (net_options){2, {.momentum = 0.9f, .decay = 1e-2f}, SEED});
+        net_open(models[0], 7, (net_options){2, {.momentum = 0.9f, .decay = 1e-2f}, SEED, BPT_F32});
     net_assert_ok(bpt_network_train(g.net, g.pixels, g.labels, 0.25f, 7.0f, &result));
     float *x = net_vector(&g, BPT_VECTOR_WEIGHTS);
     net_assert_same_bits("weights", expected, x, f.n_weights);
@@ -198,9 +210,8 @@ static void test_same_as_the_pool(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_orders_of_all_kinds),
-        cmocka_unit_test(test_orders_with_norms),
+        cmocka_unit_test(test_orders),           cmocka_unit_test(test_orders_of_all_kinds),
+        cmocka_unit_test(test_orders_in_bf16),   cmocka_unit_test(test_orders_with_norms),
         cmocka_unit_test(test_same_as_the_pool),
     };
     print_message("seed %d\n", (int)SEED);

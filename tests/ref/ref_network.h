@@ -22,6 +22,10 @@ typedef struct ref_batch {
     double denominator;    /* the summed gradient is divided by it */
     bool evaluation;       /* running statistics, no dropout; then there are no gradients */
     bpt_draw draw;         /* of dropout */
+    /* Values that ReLUs (by their output) and maxima (by their input) switch by instead of their
+     * own: [0] the input, [1 + i] the output of layer i. Switched alike, an engine and the
+     * reference compute the same smooth function, however near to a kink. NULL: their own */
+    const float *const *switched_by;
 } ref_batch;
 
 /** What comes out; counts and sums over samples with a label. */

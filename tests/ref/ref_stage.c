@@ -112,6 +112,11 @@ static void maxpool_forward(ref_stage *g) {
     g->winner = calloc(g->n_out, sizeof *g->winner);
     if (!g->winner) ref_die("no memory for", g->layer->name);
     ref_maxpool_forward(&a, g->x[0], g->y, g->winner);
+    if (!g->batch->switched_by) return;
+    double *x = ref_doubles(g->batch->switched_by[g->layer->inputs[0]], n_in(g));
+    ref_maxpool_forward(&a, x, g->y, g->winner);
+    for (size_t i = 0; i < g->n_out; i++) g->y[i] = g->x[0][g->winner[i]];
+    free(x);
 }
 
 static void maxpool_backward(ref_stage *g) {
@@ -148,12 +153,25 @@ static void global_avgpool_backward(ref_stage *g) {
 
 /* ---- elementwise ---- */
 
+/* y = x where the engine's y is above 0, else 0. */
+static void relu_by(ref_stage *g, const double *x, double *y) {
+    const float *passes = g->batch->switched_by[g->layer->index + 1];
+    for (size_t i = 0; i < g->n_out; i++) y[i] = passes[i] > 0.0f ? x[i] : 0.0;
+}
+
 static void relu_forward(ref_stage *g) {
-    ref_relu_forward(g->n_out, g->x[0], g->y);
+    if (g->batch->switched_by)
+        relu_by(g, g->x[0], g->y);
+    else
+        ref_relu_forward(g->n_out, g->x[0], g->y);
 }
 
 static void relu_backward(ref_stage *g) {
-    if (g->dx[0]) ref_relu_backward(g->n_out, g->x[0], g->dy, g->dx[0]);
+    if (!g->dx[0]) return;
+    if (g->batch->switched_by)
+        relu_by(g, g->dy, g->dx[0]);
+    else
+        ref_relu_backward(g->n_out, g->x[0], g->dy, g->dx[0]);
 }
 
 static void add_forward(ref_stage *g) {

@@ -18,8 +18,8 @@ static bpt_status open_network(bpt_job *job) {
     pool.n_workers = job->n_threads;
     BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &job->pool));
-    BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_learning(o), job->pool,
-                               &job->network));
+    BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_activations(o),
+                               bpt_train_learning(o), job->pool, &job->network));
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }
 
@@ -52,6 +52,8 @@ static void say_what_starts(const bpt_job *job) {
     bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,
              (unsigned long long)job->total_samples);
+    if (bpt_train_activations(job->options) == BPT_BF16)
+        bpt_info("activations and their gradients are bfloat16 on this rank");
     bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",
              bpt_network_learning(job->network).optimizer->name, job->schedule.base,
              job->schedule.kind->name, job->schedule.warmup_epochs,

@@ -1,6 +1,7 @@
 #include "tools/train/learning_options.h"
 
 #include "base/log.h"
+#include "tools/precision.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -21,6 +22,10 @@ bpt_learning bpt_train_learning(const bpt_train_options *o) {
         .clip_norm = o->clip_norm,
         .label_smoothing = o->label_smoothing,
     };
+}
+
+bpt_value_type bpt_train_activations(const bpt_train_options *o) {
+    return bpt_precision_type((bpt_precision)o->precision);
 }
 
 _Static_assert((int)BPT_OPTION_LIST_MAX == (int)BPT_SCHEDULE_MAX_MILESTONES,

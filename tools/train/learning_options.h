@@ -7,6 +7,7 @@
 
 #include "inner/optimizer.h"
 #include "inner/schedule.h"
+#include "inner/value_type.h"
 #include "tools/train/train_options.h"
 
 /** Sets the options that nobody gave to what suits the optimiser and the schedule: --lr,
@@ -25,6 +26,9 @@ void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set 
 
 /** @return how networks learn by these options */
 bpt_learning bpt_train_learning(const bpt_train_options *o);
+
+/** @return what activations are (--precision), here */
+bpt_value_type bpt_train_activations(const bpt_train_options *o);
 
 /** @return the schedule of the options, without the scale for several ranks */
 bpt_schedule bpt_train_schedule(const bpt_train_options *o);

@@ -41,8 +41,8 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
                         ? 0
                         : bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks),
     };
-    BPT_TRY(bpt_network_plan(job->model, job->batch, bpt_train_learning(job->options),
-                             job->n_threads, &plan->network));
+    BPT_TRY(bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
+                             bpt_train_learning(job->options), job->n_threads, &plan->network));
     plan->total = bpt_size_add(plan->network.total, plan->batches);
     plan->total = bpt_size_add(plan->total, plan->order);
     plan->total = bpt_size_add(plan->total, plan->vectors);

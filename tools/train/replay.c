@@ -254,8 +254,8 @@ static bpt_status open_shares(replay *r) {
 static bpt_status open_worker(replay *r, uint32_t rank) {
     worker *w = &r->workers[rank];
     w->log = &r->logs.workers[rank];
-    BPT_TRY(bpt_network_create(r->model, r->o->batch_size, bpt_train_learning(r->o), r->pool,
-                               &w->network));
+    BPT_TRY(bpt_network_create(r->model, r->o->batch_size, bpt_train_activations(r->o),
+                               bpt_train_learning(r->o), r->pool, &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
     BPT_TRY(bpt_sampler_create_local((uint64_t)r->o->seed, rank, r->shares, &w->sampler));
     BPT_TRY(BPT_NEW("base weights", r->n, &w->base));

@@ -44,9 +44,8 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     pool.n_workers = b->n_threads;
     BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &b->pool));
-    BPT_TRY(
-        bpt_network_create(b->model, o->batch_size, bpt_train_learning(o), b->pool, &b->network));
-    return BPT_OK;
+    return bpt_network_create(b->model, o->batch_size, bpt_train_activations(o),
+                              bpt_train_learning(o), b->pool, &b->network);
 }
 
 static bpt_status fill(const bpt_train_options *o, bench *b) {

@@ -1,6 +1,7 @@
 /* Which options of bpt-train are missing, and which cannot go together. Those that would do nothing
  * beside others are in option_uses.c. */
 #include "scheduler/policy.h"
+#include "tools/precision.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/train_options.h"
@@ -93,6 +94,7 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(bpt_augment_parse(o->augment, &augment));
     BPT_TRY(bpt_option_uses_check(o, set));
     BPT_TRY(check_trace(o));
+    BPT_TRY(bpt_precision_check((bpt_precision)o->precision));
     if (o->replay) return BPT_OK;
     BPT_TRY(check_required(o));
     BPT_TRY(check_shape(o));

@@ -1,5 +1,7 @@
 #include "tools/train/train_options.h"
 
+#include "tools/precision.h"
+
 #include <stddef.h>
 
 #define FIELD(name) offsetof(bpt_train_options, name)
@@ -302,7 +304,16 @@ static const bpt_option rows[] = {
      .help = "under agwu: exchanges that a rank may be ahead of the slowest;\n-1: no bound"},
 
     {.group = "this machine",
-     .name = "threads",
+     .name = "precision",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(precision),
+     .value = "fp32",
+     .choices = BPT_PRECISIONS,
+     .help = "what activations and their gradients are in memory: floats, or\n"
+             "bfloat16, which is faster and takes half the memory; weights and sums\n"
+             "stay floats. bf16 needs a processor with instructions for it; auto is\n"
+             "bf16 there and fp32 elsewhere; bf16-emulated does without, slowly"},
+    {.name = "threads",
      .letter = 't',
      .type = BPT_OPTION_INT,
      .offset = FIELD(threads),

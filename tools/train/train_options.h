@@ -49,6 +49,7 @@ typedef struct bpt_train_options {
     int64_t idpa_rounds, sync_every, max_staleness;
     /* this machine */
     const char *policy; /* for bpt_policy_find() */
+    int precision;      /* bpt_precision */
     int64_t threads, loader_threads, prefetch;
     /* run */
     int64_t checkpoint_every, checkpoint_keep;

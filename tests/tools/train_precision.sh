@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# --precision: bf16 learns what fp32 learns, with less memory, bit by bit the same on any number of
+# threads, in replays and after a stop; and is refused where the processor has no instructions for it.
+source "$(dirname "$0")/common.sh"
+make_data 4000 4000
+make_model
+
+# ---- processors without the instructions ----
+
+export ONEDNN_MAX_CPU_ISA=AVX2
+for precision in bf16 bf16-emulated; do
+    fails_well 2 "$train" --model tiny.yaml --bench 2 --precision $precision
+    says "precision $precision: this processor has no AVX-512"
+    says 'hint: use fp32'
+done
+fails_well 2 "$train" "${common[@]}" --output runs/none --precision bf16
+[ ! -e runs/none ] || die "a refused run leaves a folder"
+fails_well 2 "$train" --model tiny.yaml --dry-run --precision bf16
+run 0 "$train" "${common[@]}" --output runs/fp32 --epochs 0.2
+fails_well 2 "$eval" --data data --model tiny.yaml --weights runs/fp32/model.safetensors --precision bf16
+run 0 "$train" "${common[@]}" --output runs/auto --epochs 0.2 --precision auto
+same_weights runs/fp32 runs/auto
+unset ONEDNN_MAX_CPU_ISA
+
+grep -q avx512bw /proc/cpuinfo || skip "kernels for bfloat16 need AVX-512"
+ONEDNN_MAX_CPU_ISA=AVX512_CORE fails_well 2 "$train" --model tiny.yaml --bench 2 --precision bf16
+says 'this processor has no instructions for bfloat16 (avx512_bf16)'
+says 'bf16-emulated'
+ONEDNN_MAX_CPU_ISA=AVX512_CORE run 0 "$train" --model tiny.yaml --bench 2 --precision bf16-emulated
+grep -q avx512_bf16 /proc/cpuinfo || skip "this processor has no instructions for bfloat16"
+
+# ---- what it learns ----
+
+accuracy() { # RUN
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["test_accuracy"])' "$1/summary.json"
+}
+for precision in fp32 bf16; do
+    run 0 "$train" --data data --model lenet --output runs/lenet-$precision --epochs 5 --eval-every 0 \
+        --precision $precision
+done
+says 'activations and their gradients are bfloat16 on this rank'
+python3 - "$(accuracy runs/lenet-fp32)" "$(accuracy runs/lenet-bf16)" <<'END' || die "bf16 learns less than fp32"
+import sys
+fp32, bf16 = map(float, sys.argv[1:])
+print(f"accuracy: fp32 {fp32:.4f}, bf16 {bf16:.4f}")
+assert fp32 > 0.9 and bf16 > fp32 - 0.005
+END
+cmp -s runs/lenet-fp32/model.safetensors runs/lenet-bf16/model.safetensors && die "bf16 changes nothing"
+python3 - <<'END' || die "weights are not floats"
+import json, struct
+data = open("runs/lenet-bf16/model.safetensors", "rb").read()
+header = json.loads(data[8:8 + struct.unpack_from("<Q", data)[0]])
+assert {t["dtype"] for name, t in header.items() if name != "__metadata__"} == {"F32"}, header
+END
+for precision in fp32 bf16 auto; do
+    run 0 "$eval" --data data --model lenet --weights runs/lenet-bf16/model.safetensors --json \
+        --precision $precision
+    check_json out "abs(d['accuracy'] - $(accuracy runs/lenet-bf16)) <= 0.005"
+done
+
+# ---- the same bits ----
+
+bf16=(--precision bf16 --epochs 0.5)
+run 0 "$train" "${common[@]}" "${bf16[@]}" --output runs/one
+for threads in 2 3; do
+    run 0 "$train" "${common[@]}" "${bf16[@]}" --output runs/threads-$threads --threads $threads
+    same_weights runs/one runs/threads-$threads
+done
+run 0 "$train" --config runs/one/config.yaml --output runs/again
+same_weights runs/one runs/again
+run 0 "$train" "${common[@]}" "${bf16[@]}" --output runs/emulated --precision bf16-emulated
+same_weights runs/one runs/emulated # here it is the same
+run 0 ranks 2 "$train" "${common[@]}" "${bf16[@]}" --output runs/agwu --update agwu
+run 0 "$train" --replay runs/agwu
+run 0 ranks 2 "$train" "${common[@]}" "${bf16[@]}" --output runs/sum --update allreduce
+run 0 "$train" "${common[@]}" "${bf16[@]}" --output runs/stopped --checkpoint-every 60
+rm runs/stopped/summary.json runs/stopped/model.safetensors
+run 0 "$train" "${common[@]}" "${bf16[@]}" --output runs/stopped --checkpoint-every 60 --resume auto
+says 'going on from'
+same_weights runs/one runs/stopped
+
+# ---- memory ----
+
+activations() { # PRECISION: $bytes of activations and of their gradients
+    run 0 "$train" --model resnet20 --dry-run --precision "$1"
+    says "precision: $1" out
+    bytes=$(awk '/^  activation/{sum += $(NF - 2)} END{print sum}' out)
+}
+activations fp32
+floats=$bytes
+activations bf16
+[ $((bytes * 10)) -lt $((floats * 6)) ] || die "activations take $bytes bytes instead of $floats"
