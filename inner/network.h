@@ -137,6 +137,11 @@ bpt_run_stats bpt_network_last_run(const bpt_network *net);
  * their measured times */
 uint64_t bpt_network_critical_path(const bpt_network *net);
 
+/** Adds to a table what the parts of convolutions took in the last bpt_network_train(), on average,
+ * as this network has cut them. Between runs.
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_network_note_costs(const bpt_network *net, bpt_cost_table *costs);
+
 /** Time of the last bpt_network_train() by kind of task, summed over its tasks; for reports.
  * @param visit called for each pair of layer label and task kind, in order of the step
  * @param n_tasks of that pair; @param ns their summed time */

@@ -28,12 +28,15 @@ typedef struct net_fixture {
 extern const char net_mixed[]; /* every kind of layer, and channels that fill no vector */
 extern const char net_tiny[];  /* few tasks and little memory */
 
-/** How a fixture is made; zeros are one worker, floats, plain SGD and seed 0. */
+/** How a fixture is made; zeros are one worker, floats, plain SGD, seed 0 and whole convolutions.
+ */
 typedef struct net_options {
     unsigned n_workers;
     bpt_learning learning;
     uint64_t seed;
     bpt_value_type activations;
+    bpt_cut cut[BPT_N_CONV_STEPS]; /* of every convolution; zeros leave it to the costs */
+    const bpt_cost_table *costs;
 } net_options;
 
 /** @param text a model in YAML */
