@@ -74,11 +74,11 @@ static void fill_batch(net_fixture *f, uint64_t seed) {
         f->labels[i] = (int32_t)bpt_random_below(&r, (uint32_t)f->model->classes);
 }
 
-static void set_cuts(bpt_model *model, const net_options *o) {
-    bpt_model_use_costs(model, o->costs);
+void net_cut(bpt_model *model, const net_cuts *cuts) {
+    bpt_model_use_costs(model, cuts->costs);
     for (size_t i = 0; i < model->n_layers; i++)
         for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
-            const bpt_cut cut = o->cut[step];
+            const bpt_cut cut = cuts->step[step];
             if (model->layers[i].kind != &bpt_layer_conv) continue;
             if (cut.samples || cut.channels || cut.rows)
                 net_assert_ok(
@@ -91,7 +91,6 @@ static net_fixture open_model(bpt_model *model, int64_t batch, net_options o) {
     net_fixture f = {.model = model, .batch = batch, .n_weights = model->segments.n_elements};
     f.n_pixels = (size_t)(batch * in.c * in.h * in.w);
     f.pool = net_pool(o.n_workers);
-    set_cuts(model, &o);
     net_assert_ok(bpt_network_create(model, batch, o.activations, o.learning, f.pool, &f.net));
     f.weights = net_floats(f.n_weights);
     f.pixels = net_floats(f.n_pixels);
@@ -105,6 +104,12 @@ static net_fixture open_model(bpt_model *model, int64_t batch, net_options o) {
 
 net_fixture net_open(const char *text, int64_t batch, net_options options) {
     return open_model(net_parse(text), batch, options);
+}
+
+net_fixture net_open_cut(const char *text, int64_t batch, net_options options, net_cuts cuts) {
+    bpt_model *model = net_parse(text);
+    net_cut(model, &cuts);
+    return open_model(model, batch, options);
 }
 
 net_fixture net_open_built_in(const char *name, const bpt_model_override *override, int64_t batch,

@@ -35,12 +35,22 @@ typedef struct net_options {
     bpt_learning learning;
     uint64_t seed;
     bpt_value_type activations;
-    bpt_cut cut[BPT_N_CONV_STEPS]; /* of every convolution; zeros leave it to the costs */
-    const bpt_cost_table *costs;
 } net_options;
 
 /** @param text a model in YAML */
 net_fixture net_open(const char *text, int64_t batch, net_options options);
+
+/** How convolutions are cut. */
+typedef struct net_cuts {
+    bpt_cut
+        step[BPT_N_CONV_STEPS];  /* of each that is a convolution's; zeros leave it to the costs */
+    const bpt_cost_table *costs; /* NULL: whole */
+} net_cuts;
+
+net_fixture net_open_cut(const char *text, int64_t batch, net_options options, net_cuts cuts);
+
+/** Lets every convolution of a model be cut so. */
+void net_cut(bpt_model *model, const net_cuts *cuts);
 
 /** @param name a built-in model; @param override may be NULL */
 net_fixture net_open_built_in(const char *name, const bpt_model_override *override, int64_t batch,

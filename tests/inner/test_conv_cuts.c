@@ -35,18 +35,28 @@ static const char net_odd[] =
     "conv: {name: h, filters: 40, kernel: [3, 1], stride: [3, 2]}, "
     "fc: {outputs: classes}]}";
 
-static net_options options(unsigned n_workers, bpt_value_type type, bpt_cut forward, bpt_cut data,
-                           bpt_cut weights) {
-    return (net_options){.n_workers = n_workers,
-                         .seed = SEED,
-                         .learning = {.momentum = 0.9},
-                         .activations = type,
-                         .cut = {forward, data, weights}};
+typedef struct {
+    unsigned n_workers;
+    bpt_value_type type;
+    net_cuts cuts;
+} setting;
+
+static setting set(unsigned n_workers, bpt_value_type type, bpt_cut forward, bpt_cut data,
+                   bpt_cut weights) {
+    return (setting){n_workers, type, {.step = {forward, data, weights}}};
+}
+
+static net_fixture open_cut(const char *text, int64_t batch, setting s) {
+    const net_options o = {.n_workers = s.n_workers,
+                           .seed = SEED,
+                           .learning = {.momentum = 0.9},
+                           .activations = s.type};
+    return net_open_cut(text, batch, o, s.cuts);
 }
 
 /* Weights after some steps. @return shape [n_weights]; free() */
-static float *train(const char *text, int64_t batch, net_options o) {
-    net_fixture f = net_open(text, batch, o);
+static float *train(const char *text, int64_t batch, setting s) {
+    net_fixture f = open_cut(text, batch, s);
     bpt_batch_result result;
     for (int i = 0; i < 3; i++)
         net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.05f, (float)batch, &result));
@@ -62,8 +72,7 @@ static size_t n_weights(const char *text) {
     return n;
 }
 
-static void check_same(const char *what, const char *text, int64_t batch, net_options x,
-                       net_options y) {
+static void check_same(const char *what, const char *text, int64_t batch, setting x, setting y) {
     float *of_x = train(text, batch, x), *of_y = train(text, batch, y);
     net_assert_same_bits(what, of_x, of_y, n_weights(text));
     free(of_y);
@@ -82,8 +91,8 @@ static bool has_avx512(void) {
 
 static void check_like_whole(bpt_value_type type, int64_t batch, bpt_cut forward, bpt_cut data,
                              bpt_cut weights) {
-    check_same("cut and whole", net_odd, batch, options(1, type, whole, whole, whole),
-               options(1, type, forward, data, weights));
+    check_same("cut and whole", net_odd, batch, set(1, type, whole, whole, whole),
+               set(1, type, forward, data, weights));
 }
 
 /* One sample a tile: a range of channels of the weights' gradient is no partial sum. */
@@ -124,15 +133,15 @@ static void test_workers_change_no_bit(void **state) {
     for (size_t i = 0; i < sizeof some_cuts / sizeof *some_cuts; i++)
         for (unsigned n_workers = 2; n_workers <= 4; n_workers += 2) {
             const bpt_cut c = some_cuts[i];
-            check_same("one worker and several", net_odd, 6, options(1, BPT_F32, c, c, c),
-                       options(n_workers, BPT_F32, c, c, c));
+            check_same("one worker and several", net_odd, 6, set(1, BPT_F32, c, c, c),
+                       set(n_workers, BPT_F32, c, c, c));
         }
 }
 
 /* ---- right values ---- */
 
 static void check_gradient(bpt_cut forward, bpt_cut data, bpt_cut weights, int64_t batch) {
-    net_fixture f = net_open(net_odd, batch, options(2, BPT_F32, forward, data, weights));
+    net_fixture f = open_cut(net_odd, batch, set(2, BPT_F32, forward, data, weights));
     const float denominator = (float)batch;
     double *ref = ref_zeros(f.n_weights);
     bpt_batch_result result;
@@ -171,7 +180,7 @@ static size_t n_tasks(const net_fixture *f, const char *label, const char *kind)
 }
 
 static void check_tasks(const char *label, bpt_cut cut, int64_t batch, size_t n) {
-    net_fixture f = net_open(net_odd, batch, options(1, BPT_F32, cut, cut, cut));
+    net_fixture f = open_cut(net_odd, batch, set(1, BPT_F32, cut, cut, cut));
     for (int step = 0; step < BPT_N_CONV_STEPS; step++)
         if (strcmp(label, "a") != 0 || step != BPT_CONV_BACKWARD_DATA)
             assert_int_equal(n_tasks(&f, label, bpt_conv_step_name((bpt_conv_step)step)), n);
@@ -199,8 +208,7 @@ static void test_impossible_cuts_leave_the_whole(void **state) {
     check_tasks("c", (bpt_cut){.channels = 4}, 1, 1);
     check_tasks("c", (bpt_cut){.rows = 64}, 1, 1);
     check_tasks("c", (bpt_cut){.channels = 2, .rows = 2}, 1, 1);
-    net_fixture f =
-        net_open(net_odd, 1, options(1, BPT_F32, (bpt_cut){.channels = 2}, whole, whole));
+    net_fixture f = open_cut(net_odd, 1, set(1, BPT_F32, (bpt_cut){.channels = 2}, whole, whole));
     assert_int_equal(n_tasks(&f, "h", "forward"), 1);
     assert_int_equal(bpt_model_set_cut(f.model, "s", BPT_CONV_FORWARD, whole), BPT_EUSAGE);
     net_close(&f);
@@ -211,7 +219,7 @@ static void test_impossible_cuts_leave_the_whole(void **state) {
 static void test_channels_need_no_partial_gradients(void **state) {
     (void)state;
     const bpt_cut cut = {.channels = 2};
-    net_fixture f = net_open(net_odd, 1, options(1, BPT_F32, whole, whole, cut));
+    net_fixture f = open_cut(net_odd, 1, set(1, BPT_F32, whole, whole, cut));
     for (size_t s = 0; s < f.model->segments.n; s++)
         if (strncmp(f.model->segments.items[s].name, "fc", 2) != 0)
             assert_int_equal(f.net->builder.weights[s].n_partials, 1);
@@ -223,7 +231,7 @@ static void test_channels_need_no_partial_gradients(void **state) {
 static void test_costs_of_a_network_are_noted(void **state) {
     (void)state;
     const bpt_cut cut = {.channels = 2};
-    net_fixture f = net_open(net_odd, 2, options(1, BPT_F32, cut, cut, cut));
+    net_fixture f = open_cut(net_odd, 2, set(1, BPT_F32, cut, cut, cut));
     bpt_cost_table table = {.workers = 4};
     bpt_batch_result result;
     net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.0f, 2.0f, &result));
@@ -243,26 +251,61 @@ static void test_costs_of_a_network_are_noted(void **state) {
 static void test_costs_decide(void **state) {
     (void)state;
     bpt_cost_table table = {.workers = 2};
-    net_fixture f = net_open(net_odd, 1, options(1, BPT_F32, whole, whole, whole));
+    net_fixture f = open_cut(net_odd, 1, set(1, BPT_F32, whole, whole, whole));
     const bpt_conv_problem p =
         f.net->builder.cuts[2].problem; /* b, after forward and weights of a */
     assert_int_equal(p.k, 48);
     net_close(&f);
     net_assert_ok(bpt_cost_table_add(&table, &(bpt_cost){BPT_CONV_FORWARD, p, {1, 1, 1}, 100}));
     net_assert_ok(bpt_cost_table_add(&table, &(bpt_cost){BPT_CONV_FORWARD, p, {1, 2, 1}, 60}));
-    f = net_open(net_odd, 1, (net_options){.n_workers = 1, .costs = &table});
+    f = open_cut(net_odd, 1, (setting){1, BPT_F32, {.costs = &table}});
     assert_int_equal(n_tasks(&f, "b", "forward"), 2);
     assert_int_equal(n_tasks(&f, "b", "backward weights"), 1);
     net_close(&f);
     bpt_cost_table_clear(&table);
 }
 
-/* ---- steps ---- */
+/* ---- memory ---- */
+
+static const char net_small[] =
+    "{name: t, input: [1, 4, 4], classes: 3, layers: ["
+    "conv: {name: a, filters: 32, kernel: 3, pad: 1}, relu, "
+    "conv: {name: b, filters: 32, kernel: 3}, fc: {outputs: classes}]}";
+
+/* Every allocation fails once. */
+static void test_no_memory(void **state) {
+    (void)state;
+    const bpt_cut cut = {.channels = 2};
+    const net_cuts cuts = {.step = {cut, cut, cut}};
+    const bpt_learning learning = {.momentum = 0.9};
+    bpt_model *model = net_parse(net_small);
+    bpt_pool *pool = net_pool(1);
+    bpt_network *net = NULL;
+    int64_t n = 0;
+    net_cut(model, &cuts);
+    const uint64_t live = bpt_memory_live();
+    for (;; n++) {
+        bpt_memory_fail_at(n);
+        const bpt_status status = bpt_network_create(model, 1, BPT_F32, learning, pool, &net);
+        bpt_memory_fail_at(-1);
+        if (status == BPT_OK) break;
+        assert_int_equal(status, BPT_ENOMEM);
+        assert_null(net);
+        assert_int_equal(bpt_memory_live(), live);
+    }
+    assert_in_range(n, 100, 5000);
+    assert_int_equal(net->builder.n_cuts, 5);
+    for (size_t i = 0; i < net->builder.n_cuts; i++)
+        assert_int_equal(net->builder.cuts[i].cut.channels, 2);
+    bpt_network_free(net);
+    bpt_pool_free(pool);
+    bpt_model_free(model);
+}
 
 static void test_a_step_allocates_nothing(void **state) {
     (void)state;
     const bpt_cut cut = {.channels = 2};
-    net_fixture f = net_open(net_odd, 3, options(2, BPT_F32, cut, cut, cut));
+    net_fixture f = open_cut(net_odd, 3, set(2, BPT_F32, cut, cut, cut));
     bpt_batch_result result;
     net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 3.0f, &result));
     const uint64_t before = bpt_memory_allocations();
@@ -283,6 +326,7 @@ int main(void) {
         cmocka_unit_test(test_channels_need_no_partial_gradients),
         cmocka_unit_test(test_costs_of_a_network_are_noted),
         cmocka_unit_test(test_costs_decide),
+        cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_a_step_allocates_nothing),
     };
     print_message("seed %d\n", (int)SEED);
