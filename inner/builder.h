@@ -2,7 +2,8 @@
  * Plans a training step: what the build functions of layers are given.
  *
  * A batch of N samples is cut into tiles along N; the cut depends on N alone, never on the number
- * of threads, so that every sum has one order. Layers add kernels, memory and tasks; which tasks a
+ * of threads, so that every sum has one order. Convolutions may cut their tiles further
+ * (inner/cuts.h). Layers add kernels, memory and tasks; which tasks a
  * graph holds follows from their phase.
  *
  * Everything that a builder hands out lives as long as the network.
