@@ -8,7 +8,15 @@
 #include <string.h>
 
 /* What decides whether an option counts. */
-typedef enum { BY_TASK, BY_TRACE, BY_OPTIMIZER, BY_SCHEDULE, BY_UPDATE, BY_PARTITION } chooser;
+typedef enum {
+    BY_TASK,
+    BY_DATA,
+    BY_TRACE,
+    BY_OPTIMIZER,
+    BY_SCHEDULE,
+    BY_UPDATE,
+    BY_PARTITION
+} chooser;
 
 /* An option that only some choices use. */
 typedef struct {
@@ -67,7 +75,11 @@ static const dependent dependents[] = {
     {"bench", BY_TASK, " train dry-run bench "},
     {"dry-run", BY_TASK, " train dry-run "},
     {"log-interval", BY_TASK, " train dry-run replay "},
-    {"trace-steps", BY_TASK, " train dry-run bench "},
+    {"trace", BY_TASK, " train bench "},
+    {"trace-steps", BY_TASK, " train bench "},
+
+    {"input-size", BY_DATA, " no-data "},
+    {"classes", BY_DATA, " no-data "},
 
     {"trace-steps", BY_TRACE, " traced "},
 
@@ -107,6 +119,8 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
     switch (by) {
     case BY_TASK:
         return task_of(o);
+    case BY_DATA:
+        return o->data ? "data" : "no-data";
     case BY_TRACE:
         return o->trace ? "traced" : "untraced";
     case BY_OPTIMIZER:
@@ -130,6 +144,8 @@ static const char *const flags[] = {[BY_OPTIMIZER] = "optimizer",
 static void describe(const bpt_train_options *o, chooser by, char *text, size_t size) {
     if (by == BY_TASK)
         snprintf(text, size, "by --%s", task_of(o));
+    else if (by == BY_DATA)
+        snprintf(text, size, "with --data");
     else if (by == BY_TRACE)
         snprintf(text, size, "without --trace");
     else
@@ -164,6 +180,8 @@ static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
     const int first = (int)strcspn(d->users + 1, " ");
     if (d->by == BY_TASK)
         bpt_hint("leave it out, or --%s", task_of(o));
+    else if (d->by == BY_DATA)
+        bpt_hint("the dataset decides it; without --data --bench and --dry-run take any");
     else if (d->by == BY_TRACE)
         bpt_hint("leave it out, or give --trace FILE");
     else

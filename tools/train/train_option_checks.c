@@ -28,18 +28,6 @@ static bpt_status check_required(const bpt_train_options *o) {
     return BPT_OK;
 }
 
-static bpt_status check_shape(const bpt_train_options *o) {
-    const bool given = o->input_size[0] || o->input_size[1] || o->classes;
-    if (!given || (is_made_up(o) && !o->data)) return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE,
-                 "--input-size and --classes go with --bench or --dry-run and without --data: a "
-                 "dataset decides them");
-    bpt_hint(is_made_up(o) ? "leave out --data for another shape"
-                           : "leave them out; --bench 20 measures speed with any shape");
-    return status;
-}
-
 /* Takes one number, digits alone and at least 1, off the text. @return whether there was one */
 static bool parse_step(const char **text, uint64_t *step) {
     char *end;
@@ -67,15 +55,6 @@ bpt_augment bpt_train_augment(const bpt_train_options *o) {
     return augment;
 }
 
-static bpt_status check_trace(const bpt_train_options *o) {
-    uint64_t first, last;
-    BPT_TRY(bpt_train_trace_steps(o, &first, &last));
-    if (!o->trace || !(o->replay || o->dry_run)) return BPT_OK;
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "--trace goes with training and with --bench");
-    bpt_hint("leave out --trace, or %s", o->replay ? "--replay" : "--dry-run");
-    return status;
-}
-
 static bpt_status check_partition(const bpt_train_options *o) {
     const bool even = o->update == BPT_UPDATE_ALLREDUCE || o->update == BPT_UPDATE_LOCAL;
     if (!even || o->partition != BPT_PARTITION_IDPA) return BPT_OK;
@@ -89,15 +68,15 @@ static bpt_status check_partition(const bpt_train_options *o) {
 
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
     const bpt_policy *policy;
+    uint64_t first, last;
     bpt_augment augment;
     BPT_TRY(bpt_policy_find(o->policy, &policy));
     BPT_TRY(bpt_augment_parse(o->augment, &augment));
     BPT_TRY(bpt_option_uses_check(o, set));
-    BPT_TRY(check_trace(o));
+    BPT_TRY(bpt_train_trace_steps(o, &first, &last));
     BPT_TRY(bpt_precision_check((bpt_precision)o->precision));
     if (o->replay) return BPT_OK;
     BPT_TRY(check_required(o));
-    BPT_TRY(check_shape(o));
     BPT_TRY(bpt_learning_options_check(o, set));
     return o->bench ? BPT_OK : check_partition(o);
 }
