@@ -31,8 +31,12 @@ refused '--trace-steps is not used without --trace' --trace-steps 1-3
 says 'give --trace FILE'
 refused '--milestones: 9 is not reached' --schedule multistep --milestones 0,9
 refused '--milestones: 2 is not reached' --schedule multistep --milestones 1,2 --epochs 2
-refused 'epochs must grow' --schedule multistep --milestones 1,1 --epochs 2
+refused 'bpt-train: --milestones: epochs must grow' --schedule multistep --milestones 1,1 --epochs 2
 says 'e.g. --milestones 4,6'
+refused 'bpt-train: --milestones is missing' --schedule multistep
+refused 'bpt-train: --trace-steps: "5-4" is no range of steps' --trace trace.json --trace-steps 5-4
+fails_well 2 "$train" --model tiny.yaml
+says 'bpt-train: --data is missing'
 [ ! -e runs ] || die "a refused start leaves a run folder"
 
 bench=("$train" --model tiny.yaml --bench 1 --batch-size 4)

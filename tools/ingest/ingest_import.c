@@ -292,7 +292,7 @@ static bpt_status run_import(const char *name, const bpt_command *usage, int arg
     if (request != BPT_REQUEST_RUN) goto done;
     const char *missing = !o.out ? "--out DATASET" : !o.split ? "--split NAME" : NULL;
     if (missing) {
-        status = bpt_fail(BPT_EUSAGE, "option %s is missing", missing);
+        status = bpt_fail(BPT_EUSAGE, "%s is missing", missing);
         bpt_hint("usage: %s %s", usage->name, usage->synopsis);
         goto done;
     }

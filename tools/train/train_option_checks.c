@@ -10,7 +10,7 @@
 #include <stdlib.h>
 
 static bpt_status missing(const char *name, const char *hint) {
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", name);
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", name);
     bpt_hint("%s; `bpt-train --help` lists all options", hint);
     return status;
 }
@@ -44,7 +44,7 @@ bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, ui
         *first <= *last)
         return BPT_OK;
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "option --trace-steps: \"%s\" is no range of steps", o->trace_steps);
+        bpt_fail(BPT_EUSAGE, "--trace-steps: \"%s\" is no range of steps", o->trace_steps);
     bpt_hint("first and last step, from 1, e.g. --trace-steps 11-20");
     return status;
 }
