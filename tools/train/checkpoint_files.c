@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -233,27 +234,14 @@ bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **pa
     return status;
 }
 
-static bpt_status append_name(char **names, const char *name) {
-    char *longer;
-    BPT_TRY(bpt_strf(&longer, "%s%s%s", *names ? *names : "", *names ? ", " : "", name));
-    bpt_free(*names);
-    *names = longer;
-    return BPT_OK;
-}
-
-bpt_status bpt_checkpoint_torn(const char *folder, char **names) {
+bpt_status bpt_checkpoint_torn(const char *folder, char *names, size_t size) {
     listing l;
     BPT_TRY(list(folder, &l));
-    bpt_status status = BPT_OK;
-    *names = NULL;
-    for (size_t i = 0; status == BPT_OK && i < l.n; i++)
-        if (!l.entries[i].whole) status = append_name(names, l.entries[i].name);
+    names[0] = '\0';
+    for (size_t i = 0; i < l.n; i++)
+        if (!l.entries[i].whole) bpt_list_add(names, size, l.entries[i].name);
     free_listing(&l);
-    if (status != BPT_OK) {
-        bpt_free(*names);
-        *names = NULL;
-    }
-    return status;
+    return BPT_OK;
 }
 
 bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial) {
