@@ -11,4 +11,10 @@
  * @param list shape [size], a text; "" is a list of none */
 void bpt_list_add(char *list, size_t size, const char *name);
 
+/** Copies a text that somebody else has written so that it breaks no line and steers no terminal:
+ * a control character becomes \xNN, one of two bytes (U+0080 to U+009F) \u00NN. Cut between
+ * characters.
+ * @param[out] out shape [size], a text */
+void bpt_text_escape(const char *text, char *out, size_t size);
+
 #endif
