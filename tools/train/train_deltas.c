@@ -28,6 +28,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
         .local = job->flat,
         .pushed_steps = job->count.steps,
         .pushed_samples = job->count.samples,
+        .pushed_compute_ns = job->count.compute_ns,
     };
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
