@@ -183,7 +183,9 @@ check_json runs/agwu-on-3/summary.json 'd["test_accuracy"] > 0.5' 'len(d["ranks"
 run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/agwu-on-1 --resume "$before"
 check_json runs/agwu-on-1/summary.json 'd["test_accuracy"] > 0.5' 'd["update"] == "local"'
 run 0 ranks 2 "$train" "${both[@]}" --partition even --output runs/agwu-even --resume "$before"
-says "--partition differs"
+says "--partition or --idpa-rounds differs"
+run 0 ranks 2 "$train" "${both[@]}" --idpa-rounds 2 --output runs/agwu-rounds --resume "$before"
+says "--partition or --idpa-rounds differs"
 run 0 ranks 4 "$train" "${common[@]}" "${lasts[@]}" --update allreduce \
     --output runs/agwu-sum --resume "$before"
 run 0 ranks 2 "$train" "${both[@]}" --seed 5 --output runs/agwu-seed --resume "$before"
@@ -322,6 +324,12 @@ for file in model.safetensors rank-0.momentum.safetensors rank-0.json DONE; do
     fails_well 3 "$train" "${parts[@]}" --output runs/new --resume runs/damaged/checkpoints/step-00000200/
     says "--resume runs/damaged/checkpoints/step-00000100"
     [ ! -e runs/new/summary.json ] || die "it went on nevertheless"
+    (
+        cd runs/damaged/checkpoints || exit
+        fails_well 3 "$train" "${parts[@]}" --data "$work/data" --model "$work/tiny.yaml" \
+            --output "$work/runs/new" --resume step-00000200/
+        says "--resume ./step-00000100"
+    ) || exit 1
     rm -rf runs/new
 done
 rm -f runs/damaged/checkpoints/step-00000200/model.safetensors runs/damaged/summary.json

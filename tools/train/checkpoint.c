@@ -205,7 +205,7 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"ranks", job->n_ranks, "the number of ranks"},
         {"batch_size", (uint64_t)job->options->batch_size, "--batch-size"},
         {"seed", (uint64_t)job->options->seed, "--seed"},
-        {"rounds", bpt_job_rounds(job), "--partition"},
+        {"rounds", bpt_job_rounds(job), "--partition or --idpa-rounds"},
         {"train_samples", job->epoch_samples, "the dataset"},
         {"total_samples", job->total_samples, "--epochs"},
         {"optimizer_states", bpt_network_n_states(job->network), "--momentum, which is 0 in one"},

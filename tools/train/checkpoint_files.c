@@ -302,14 +302,15 @@ bpt_status bpt_checkpoint_prune(const char *folder, size_t keep) {
 static void hint_at_earlier(const char *folder) {
     bpt_error error;
     bpt_error_get(&error);
-    char *copy = NULL, *before = NULL;
-    bpt_status status = bpt_strdup(folder, &copy);
-    for (size_t n = status == BPT_OK ? strlen(copy) : 0; n > 1 && copy[n - 1] == '/'; n--)
-        copy[n - 1] = '\0';
-    char *slash = status == BPT_OK ? strrchr(copy, '/') : NULL;
-    if (slash) {
+    char *path = NULL, *before = NULL;
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/') length--;
+    const char *here = memchr(folder, '/', length) ? "" : "./";
+    bpt_status status = bpt_strf(&path, "%s%.*s", here, (int)length, folder);
+    if (status == BPT_OK) {
+        char *slash = strrchr(path, '/');
         *slash = '\0';
-        status = bpt_checkpoint_find(copy, slash + 1, &before);
+        status = bpt_checkpoint_find(path, slash + 1, &before);
     }
     bpt_error_put(&error);
     if (status == BPT_OK && before)
@@ -317,7 +318,7 @@ static void hint_at_earlier(const char *folder) {
     else
         bpt_hint("there is no earlier whole checkpoint; start anew with --force, without --resume");
     bpt_free(before);
-    bpt_free(copy);
+    bpt_free(path);
 }
 
 bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank) {
