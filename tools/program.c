@@ -38,6 +38,10 @@ void bpt_program_begin(void) {
     (void)bpt_float_flush_denormals();
 }
 
+bool bpt_program_has(const char *value) {
+    return value && *value;
+}
+
 int bpt_program_end(const char *program, bpt_status status) {
     if (fflush(stdout) != 0 && status == BPT_OK)
         status = bpt_fail_write(errno, "write to", "standard output");

@@ -18,6 +18,7 @@ expect 2 'did you mean "glyphs"' glyhps
 expect 2 'unknown command "frobnicate"' frobnicate
 expect 2 'did you mean "split"' glyphs --out "$data" --splt train
 expect 2 'bpt-ingest: --out DATASET is missing' glyphs --split train
+expect 2 'bpt-ingest: --out DATASET is missing' glyphs --split train --out ''
 expect 2 '--split NAME is missing' glyphs --out "$data"
 expect 2 'unexpected argument' glyphs --out "$data" --split train extra
 expect 2 'out of range' glyphs --out "$data" --split train --count 0

@@ -37,6 +37,11 @@ refused 'bpt-train: --milestones is missing' --schedule multistep
 refused 'bpt-train: --trace-steps: "5-4" is no range of steps' --trace trace.json --trace-steps 5-4
 fails_well 2 "$train" --model tiny.yaml
 says 'bpt-train: --data is missing'
+for option in model data output; do # as of "$variable" that is not set
+    refused "bpt-train: --$option is missing" --$option ''
+done
+fails_well 2 "$eval" --data data --model tiny.yaml --weights ''
+says 'bpt-eval: --weights is missing'
 [ ! -e runs ] || die "a refused start leaves a run folder"
 
 bench=("$train" --model tiny.yaml --bench 1 --batch-size 4)

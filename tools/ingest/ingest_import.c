@@ -9,6 +9,7 @@
 #include "storage/writer.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/ingest/ingest_progress.h"
+#include "tools/program.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -300,7 +301,9 @@ static bpt_status run_import(const char *name, const bpt_command *usage, int arg
     BPT_TRY(bpt_options_parse(usage, argc, argv, &o, &request, &set));
     bpt_status status = BPT_OK;
     if (request != BPT_REQUEST_RUN) goto done;
-    const char *missing = !o.out ? "--out DATASET" : !o.split ? "--split NAME" : NULL;
+    const char *missing = !bpt_program_has(o.out)     ? "--out DATASET"
+                          : !bpt_program_has(o.split) ? "--split NAME"
+                                                      : NULL;
     if (missing) {
         status = bpt_fail(BPT_EUSAGE, "%s is missing", missing);
         bpt_hint("usage: %s %s", usage->name, usage->synopsis);

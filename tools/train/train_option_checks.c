@@ -2,6 +2,7 @@
  * beside others are in option_uses.c. */
 #include "scheduler/policy.h"
 #include "tools/precision.h"
+#include "tools/program.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/train_options.h"
@@ -21,10 +22,10 @@ static bool is_made_up(const bpt_train_options *o) {
 }
 
 static bpt_status check_required(const bpt_train_options *o) {
-    if (!o->model) return missing("model", "e.g. --model lenet");
+    if (!bpt_program_has(o->model)) return missing("model", "e.g. --model lenet");
     if (is_made_up(o)) return BPT_OK;
-    if (!o->data) return missing("data", "name a dataset made by bpt-ingest");
-    if (!o->output) return missing("output", "name a new folder, e.g. runs/first");
+    if (!bpt_program_has(o->data)) return missing("data", "name a dataset made by bpt-ingest");
+    if (!bpt_program_has(o->output)) return missing("output", "name a new folder, e.g. runs/first");
     return BPT_OK;
 }
 
