@@ -4,6 +4,7 @@ import json
 import os
 import re
 import subprocess
+import tempfile
 
 # channels are the models' own; input size, batch, classes: as in tests/bench/engine_torch.py
 NETWORKS = {
@@ -15,28 +16,38 @@ NETWORKS = {
 }
 
 ROW = re.compile(r"^\S+ +(.*?) +\d+ +([0-9.]+) ms +[0-9.]+ %$", re.M)  # of the table of layers: kind, ms
+VERBOSE = {"ONEDNN_VERBOSE": "1"}
 WALL = re.compile(r"^the step is limited .*\(wall ([0-9.]+) ms", re.M)
 
 
 def bench(build, network, threads, precision, steps, environment=None):
+    """@return its standard output and error"""
     size, batch, classes = NETWORKS[network]
     command = [os.path.join(build, "tools", "bpt-train"), "--model", network, "--bench", str(steps),
                "--batch-size", str(batch), "--threads", str(threads), "--input-size", f"{size}x{size}",
                "--classes", str(classes), "--precision", precision]
-    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
-    if done.returncode != 0:
-        raise SystemExit(f"engine: {' '.join(command)} failed:\n{done.stderr.strip()}")
-    return done
+    with tempfile.TemporaryFile("w+") as out:  # a pipe's reader would want processor time
+        done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, **(environment or {})})
+        out.seek(0)
+        if done.returncode != 0:
+            raise SystemExit(f"engine: {' '.join(command)} failed:\n{done.stderr.strip()}")
+        return out.read(), done.stderr
 
 
 def images_per_s(build, network, threads, precision, steps):
     """Of the median step."""
-    return json.loads(bench(build, network, threads, precision, steps).stdout.splitlines()[-1])["images_per_s"]
+    return json.loads(bench(build, network, threads, precision, steps)[0].splitlines()[-1])["images_per_s"]
 
 
 def steps_for(build, network, threads, precision, seconds):
     """Steps that take about so long, at least three."""
     return max(3, round(seconds * images_per_s(build, network, threads, precision, 3) / NETWORKS[network][1]))
+
+
+def onednn_version(build):
+    found = re.search(r"oneDNN v[0-9.]+", bench(build, "lenet", 1, "fp32", 1, VERBOSE)[0])
+    return found[0] if found else "oneDNN of unknown version"
 
 
 def refuses_bf16(build):
@@ -62,16 +73,16 @@ def split(build, network, threads, precision):
 
     oneDNN itself tells what its primitives take (ONEDNN_VERBOSE=1). Printing that takes some microseconds each,
     which counts as bpt's own."""
-    done = bench(build, network, threads, precision, 2, {"ONEDNN_VERBOSE": "1"})
-    lines = done.stdout.splitlines()
+    out, err = bench(build, network, threads, precision, 2, VERBOSE)
+    lines = out.splitlines()
     first, last = [i for i, line in enumerate(lines) if line.startswith('{"step"')]
     onednn = primitives(lines[first:last])
     if not onednn:
         raise SystemExit("engine: this oneDNN does not tell the times of its primitives")
     kinds = collections.Counter()
-    for kind, ms in ROW.findall(done.stderr):
+    for kind, ms in ROW.findall(err):
         kinds[kind] += float(ms)
-    wall = float(WALL.search(done.stderr)[1])
+    wall = float(WALL.search(err)[1])
     total, busy, inside = threads * wall, sum(kinds.values()), sum(onednn.values())
     named = {kind: onednn[kind] / total for kind in ("convolution", "matmul")}
     return {"step_ms": wall, "primitives_ms": inside / threads,
