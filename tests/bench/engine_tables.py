@@ -86,8 +86,17 @@ def print_against_torch(precision, rows):
     print()
 
 
-def print_splits(rows):
-    """@param rows network, threads, precision, splits: of engine_bpt.split(), one a repetition"""
+def torch_step_ms(row, compared):
+    """Of PyTorch's best mode in the row of @p compared that is of the same case."""
+    for other in compared:
+        if other["best"] and all(other[key] == row[key] for key in ("network", "threads", "precision")):
+            return cell([1e3 * other["batch"] / per_s for per_s in other["torch"][other["best"]]], 1)
+    return "n/a"
+
+
+def print_splits(rows, compared):
+    """@param rows network, threads, precision, splits: of engine_bpt.split(), one a repetition
+    @param compared of print_against_torch(), may be empty"""
     print("### What bpt's step spends its time on\n")
     print("Shares are of what the threads have. Primitives: oneDNN's own time, over the number of threads.\n")
     shares = {"convolution": "oneDNN convolution", "matmul": "oneDNN matmul", "other": "oneDNN, other",
@@ -99,9 +108,10 @@ def print_splits(rows):
         largest = sorted(kinds, key=lambda kind: -statistics.median(kinds[kind]))[:4]
         lines.append([row["network"], row["precision"], row["threads"],
                       cell([s["step_ms"] for s in splits], 1), cell([s["primitives_ms"] for s in splits], 1),
+                      torch_step_ms(row, compared),
                       *(share([s["shares"][key] for s in splits]) for key in shares),
                       ", ".join(f"{kind} {share(kinds[kind])}" for kind in largest)])
-    print_table(["network", "precision", "threads", "step ms", "primitives ms", *shares.values(),
+    print_table(["network", "precision", "threads", "step ms", "primitives ms", "PyTorch step ms", *shares.values(),
                  "largest kinds of task"], lines)
     print()
 

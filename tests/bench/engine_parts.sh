@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The bench tests/bench/engine without what it compares with: that it still understands what bpt-train
+# and oneDNN print, skips where PyTorch is not there, and leaves nothing when it is told to stop.
+# usage: engine_parts.sh BUILD
+set -u
+engine=$(cd "$(dirname "$0")" && pwd)/engine build=$1
+command -v python3 >/dev/null || exit 77
+work=$(mktemp -d) || exit 1
+trap 'rm -rf "$work"' EXIT
+export TMPDIR=$work
+
+die() { # WHAT
+    echo "FAILED: $1" >&2
+    cat "$work"/out "$work"/err >&2
+    exit 1
+}
+bench() { # STATUS ARGUMENT...
+    local wanted=$1 status
+    shift
+    python3 "$engine" --build "$build" --networks lenet --precision fp32 --repetitions 2 --seconds 0.05 "$@" \
+        >"$work/out" 2>"$work/err"
+    status=$?
+    [ $status -eq "$wanted" ] || die "exit status $status instead of $wanted: $*"
+}
+
+bench 0 --runs split,scaling --threads 2 --json "$work/json"
+python3 - "$work/json" <<'END' || die "what a step spends"
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert not rows["torch"]
+(row,) = rows["split"]
+assert len(row["splits"]) == 2
+for split in row["splits"]:
+    shares = split["shares"]
+    assert abs(sum(shares.values()) - 1) < 1e-3, shares
+    assert shares["convolution"] > shares["matmul"] > 0 <= shares["other"], shares
+    assert 0 < split["primitives_ms"] < split["step_ms"], split
+    assert {"forward", "backward data", "backward weights", "update"} <= split["kinds"].keys(), split
+    busy = sum(split["kinds"].values())
+    assert abs(busy + shares["idle"] - 1) < 1e-3 and shares["own"] > 0, split
+(row,) = rows["scaling"]
+assert row["threads"] == 2 and len(row["conv"]) == 2
+for one, many, ratio in zip(row["one"], row["all"], row["scaling"]):
+    assert one > 0 and many > 0 and abs(ratio - many / one) < 1e-9, row
+END
+grep -qE '^\| lenet \| fp32 \| 2 \|' "$work/out" || die "no row of what a step spends"
+grep -qE '^\| lenet \| 2 \|' "$work/out" || die "no row of how it scales"
+bench 77 --venv "$work/none"
+grep -q 'no PyTorch' "$work/err" || die "no word of why it skips"
+bench 2 --networks lenat
+
+# Told to stop, twice as timeout(1) does: what it made and started is gone.
+python3 "$engine" --build "$build" --runs scaling --networks lenet --seconds 1000 >"$work/out" 2>"$work/err" &
+pid=$!
+until ls -d "$work"/bpt-engine-* >"$work/made" 2>/dev/null; do
+    kill -0 $pid || die "it ended"
+    sleep 0.1
+done
+kill -TERM $pid
+kill -TERM $pid 2>/dev/null
+wait $pid
+status=$?
+[ $status -eq 143 ] || die "exit status $status after a signal"
+ls -d "$work"/bpt-engine-* >/dev/null 2>&1 && die "left: $(ls "$work")"
+for environment in /proc/[0-9]*/environ; do
+    tr '\0' '\n' <"$environment" 2>/dev/null | grep -qxF "TMPDIR=$work" && die "left: $environment"
+done
+exit 0
