@@ -6,7 +6,9 @@ set -u
 engine=$(cd "$(dirname "$0")" && pwd)/engine build=$1
 command -v python3 >/dev/null || exit 77
 work=$(mktemp -d) || exit 1
-trap 'rm -rf "$work"' EXIT
+pid=
+trap 'kill -KILL $pid 2>/dev/null; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM HUP
 export TMPDIR=$work
 
 die() { # WHAT
@@ -49,20 +51,22 @@ bench 77 --venv "$work/none"
 grep -q 'no PyTorch' "$work/err" || die "no word of why it skips"
 bench 2 --networks lenat
 
-# Told to stop, twice as timeout(1) does: what it made and started is gone.
+# Told to stop, and again while it cleans up, as by timeout(1): what it made and started is gone.
 python3 "$engine" --build "$build" --runs scaling --networks lenet --seconds 1000 >"$work/out" 2>"$work/err" &
 pid=$!
-until ls -d "$work"/bpt-engine-* >"$work/made" 2>/dev/null; do
+until made=$(ls -d "$work"/bpt-engine-* 2>/dev/null); do
     kill -0 $pid || die "it ended"
     sleep 0.1
 done
+(cd "$made" && seq 20000 | xargs touch) # as a compiler would: it takes time to clean up
 kill -TERM $pid
-kill -TERM $pid 2>/dev/null
+while [ -e "$made/1" ] && [ -e "$made/10000" ] && [ -e "$made/20000" ] && kill -0 $pid; do :; done
+kill -TERM $pid
 wait $pid
 status=$?
 [ $status -eq 143 ] || die "exit status $status after a signal"
-ls -d "$work"/bpt-engine-* >/dev/null 2>&1 && die "left: $(ls "$work")"
-for environment in /proc/[0-9]*/environ; do
-    tr '\0' '\n' <"$environment" 2>/dev/null | grep -qxF "TMPDIR=$work" && die "left: $environment"
+[ ! -e "$made" ] || die "left: $made"
+for process in /proc/[0-9]*; do
+    { tr '\0' '\n' <"$process/environ" | grep -qxF "TMPDIR=$work"; } 2>/dev/null && die "left: $process"
 done
 exit 0
