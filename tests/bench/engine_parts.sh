@@ -63,7 +63,7 @@ kill -TERM $pid
 while [ -e "$made/1" ] && [ -e "$made/10000" ] && [ -e "$made/20000" ] && kill -0 $pid; do :; done
 kill -TERM $pid
 wait $pid
-status=$?
+status=$? pid=
 [ $status -eq 143 ] || die "exit status $status after a signal"
 [ ! -e "$made" ] || die "left: $made"
 for process in /proc/[0-9]*; do
