@@ -35,7 +35,7 @@ assert len(row["splits"]) == 2
 for split in row["splits"]:
     shares = split["shares"]
     assert abs(sum(shares.values()) - 1) < 1e-3, shares
-    assert shares["convolution"] > shares["matmul"] > 0 <= shares["other"], shares
+    assert shares["convolution"] > 0 and shares["matmul"] > 0 and shares["other"] >= 0, shares
     assert 0 < split["primitives_ms"] < split["step_ms"], split
     assert {"forward", "backward data", "backward weights", "update"} <= split["kinds"].keys(), split
     busy = sum(split["kinds"].values())
