@@ -22,7 +22,9 @@ static const char *const type_names[] = {"fp32", "bf16"};
 
 /* ---- writing ---- */
 
-enum { LINE_SIZE = 640 }; /* of an entry: 19 numbers of up to 20 digits, three words */
+enum {
+    LINE_SIZE = 640
+}; /* of an entry: 19 numbers of up to 20 digits, two words; besides the indent */
 
 static int write_list(char *at, size_t size, const int64_t *numbers, int n) {
     int length = 0;
@@ -32,17 +34,17 @@ static int write_list(char *at, size_t size, const int64_t *numbers, int n) {
     return length + snprintf(at + length, size - (size_t)length, "]");
 }
 
-static int write_entry(char *at, int indent, bpt_cost cost) {
+static int write_entry(char *at, size_t size, int indent, bpt_cost cost) {
     int64_t *places[N_NUMBERS], numbers[N_NUMBERS];
     const int64_t cut[N_CUT] = {cost.cut.samples, cost.cut.channels, cost.cut.rows};
     list_numbers(&cost.problem, places);
     for (int i = 0; i < N_NUMBERS; i++) numbers[i] = *places[i];
-    int n = snprintf(at, LINE_SIZE, "%*s  - [%s, %s, ", indent, "", step_names[cost.step],
+    int n = snprintf(at, size, "%*s  - [%s, %s, ", indent, "", step_names[cost.step],
                      type_names[cost.problem.type]);
-    n += write_list(at + n, (size_t)(LINE_SIZE - n), numbers, N_NUMBERS);
-    n += snprintf(at + n, (size_t)(LINE_SIZE - n), ", ");
-    n += write_list(at + n, (size_t)(LINE_SIZE - n), cut, N_CUT);
-    return n + snprintf(at + n, (size_t)(LINE_SIZE - n), ", %" PRIu64 "]\n", cost.ns);
+    n += write_list(at + n, size - (size_t)n, numbers, N_NUMBERS);
+    n += snprintf(at + n, size - (size_t)n, ", ");
+    n += write_list(at + n, size - (size_t)n, cut, N_CUT);
+    return n + snprintf(at + n, size - (size_t)n, ", %" PRIu64 "]\n", cost.ns);
 }
 
 bpt_status bpt_cost_table_write(const bpt_cost_table *t, int indent, char **text) {
@@ -52,7 +54,7 @@ bpt_status bpt_cost_table_write(const bpt_cost_table *t, int indent, char **text
     at = *text;
     at += snprintf(at, 2 * line, "%*sworkers: %" PRId64 "\n%*scosts:%s\n", indent, "", t->workers,
                    indent, "", t->n ? "" : " []");
-    for (size_t i = 0; i < t->n; i++) at += write_entry(at, indent, t->costs[i]);
+    for (size_t i = 0; i < t->n; i++) at += write_entry(at, line, indent, t->costs[i]);
     return BPT_OK;
 }
 
@@ -100,7 +102,7 @@ static bpt_status read_entry(const bpt_yaml *doc, const bpt_yaml_node *row, bpt_
     BPT_TRY(read_word(doc, bpt_yaml_at(row, 1), "type", type_names, 2, &type));
     BPT_TRY(read_problem(doc, bpt_yaml_at(row, 2), &cost->problem));
     BPT_TRY(read_list(doc, bpt_yaml_at(row, 3), "cut", N_CUT, 1, cut));
-    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 4), "nanoseconds", 1, INT64_MAX >> 20, &ns));
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 4), "nanoseconds", 1, INT64_MAX, &ns));
     if (cut[1] > BPT_MAX_CUT || cut[2] > BPT_MAX_CUT)
         return bpt_yaml_fail(doc, bpt_yaml_at(row, 3), "a cut has up to %d ranges",
                              (int)BPT_MAX_CUT);

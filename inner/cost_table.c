@@ -39,13 +39,19 @@ void bpt_cost_table_clear(bpt_cost_table *t) {
     *t = (bpt_cost_table){0};
 }
 
+/* A time that no number holds is longer than any other. */
+static uint64_t times(uint64_t ns, uint64_t n) {
+    uint64_t product;
+    return __builtin_mul_overflow(ns, n, &product) ? UINT64_MAX : product;
+}
+
 uint64_t bpt_cost_table_find(const bpt_cost_table *t, bpt_conv_step step,
                              const bpt_conv_problem *problem, bpt_cut cut) {
     const bpt_cost *c = find(t, step, problem, cut);
     if (c) return c->ns;
     if (cut.channels > 1 || cut.rows > 1) return 0;
     c = find(t, step, problem, (bpt_cut){1, 1, 1});
-    return c ? c->ns * (uint64_t)cut.samples : 0;
+    return c ? times(c->ns, (uint64_t)cut.samples) : 0;
 }
 
 /* ---- the choice ---- */
@@ -68,7 +74,7 @@ static outlook expect(const bpt_cost_table *t, bpt_conv_step step, const bpt_con
     const uint64_t ns = bpt_cost_table_find(t, step, problem, bpt_cut_normal(cut, tiles->largest));
     outlook o = {0};
     for (size_t i = 0; i < tiles->n; i++) o.parts += bpt_cut_parts(cut, tiles->samples[i]);
-    o.ns = ns * ((o.parts + (size_t)t->workers - 1) / (size_t)t->workers);
+    o.ns = times(ns, (o.parts + (size_t)t->workers - 1) / (size_t)t->workers);
     return o;
 }
 
@@ -106,7 +112,9 @@ static uint64_t choose_steps(const bpt_cost_table *t, const bpt_conv_problem *pr
     for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
         cuts[step] = (bpt_cut){0};
         if (step == BPT_CONV_BACKWARD_DATA && !backward_data) continue;
-        ns += choose_step(t, (bpt_conv_step)step, problem, tiles, rows, &cuts[step]);
+        const uint64_t of_step =
+            choose_step(t, (bpt_conv_step)step, problem, tiles, rows, &cuts[step]);
+        if (__builtin_add_overflow(ns, of_step, &ns)) return UINT64_MAX;
     }
     return ns;
 }

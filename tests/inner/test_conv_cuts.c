@@ -81,8 +81,8 @@ static void check_same(const char *what, const char *text, int64_t batch, settin
 
 static const bpt_cut whole;
 
-/* The kernels of AVX-512 add up the terms of a value in one order, whatever the part; those before
- * it do so in an order that depends on how many channels there are. */
+/* The kernels of AVX-512 (1x1 ones of few channels) add up the terms of a value in one order,
+ * whatever the part; those of AVX2 fit it to the number of channels in two of the steps. */
 static bool has_avx512(void) {
     return bpt_cpu_bf16() != BPT_BF16_NONE;
 }
@@ -98,12 +98,12 @@ static void check_like_whole(bpt_value_type type, int64_t batch, bpt_cut forward
 /* One sample a tile: a range of channels of the weights' gradient is no partial sum. */
 static void test_channels_give_the_bits_of_the_whole(void **state) {
     (void)state;
-    if (!has_avx512()) skip();
     for (int64_t n = 2; n <= 3; n++) {
         const bpt_cut cut = {.channels = n};
         for (int64_t batch = 1; batch <= 2; batch++) {
-            check_like_whole(BPT_F32, batch, cut, whole, whole);
             check_like_whole(BPT_F32, batch, whole, cut, whole);
+            if (!has_avx512()) continue;
+            check_like_whole(BPT_F32, batch, cut, whole, whole);
             check_like_whole(BPT_F32, batch, whole, whole, cut);
             check_like_whole(BPT_F32, batch, cut, cut, cut);
         }
@@ -112,9 +112,8 @@ static void test_channels_give_the_bits_of_the_whole(void **state) {
 
 static void test_samples_give_the_bits_of_the_whole(void **state) {
     (void)state;
-    if (!has_avx512()) skip();
     check_like_whole(BPT_F32, 11, (bpt_cut){.samples = 1}, (bpt_cut){.samples = 2}, whole);
-    check_like_whole(BPT_F32, 11, (bpt_cut){.channels = 2}, (bpt_cut){.channels = 3}, whole);
+    check_like_whole(BPT_F32, 11, (bpt_cut){.samples = 1}, (bpt_cut){.channels = 3}, whole);
 }
 
 static void test_bf16_is_cut_too(void **state) {

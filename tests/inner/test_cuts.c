@@ -273,6 +273,20 @@ static void test_a_layer_has_rows_or_channels(void **state) {
     bpt_cost_table_clear(&c.table);
 }
 
+/* 2^62 a sample: 16 samples take longer than any number can say, and so does a sum of steps. */
+static void test_absurd_costs_are_long(void **state) {
+    (void)state;
+    choice c = open_choice(1);
+    const uint64_t ns = (uint64_t)1 << 62;
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) note(&c, (bpt_conv_step)step, 1, 1, 1, ns);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, 5);
+    assert_true(bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, &c.problem, (bpt_cut){16, 1, 1}) ==
+                UINT64_MAX);
+    choose(&c, 1, 16);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    bpt_cost_table_clear(&c.table);
+}
+
 static void test_a_newer_cost_takes_the_place_of_the_old(void **state) {
     (void)state;
     choice c = open_choice(4);
@@ -367,6 +381,7 @@ int main(void) {
         cmocka_unit_test(test_samples_are_cut_where_tiles_are_few),
         cmocka_unit_test(test_no_more_partial_gradients_than_tiles),
         cmocka_unit_test(test_a_layer_has_rows_or_channels),
+        cmocka_unit_test(test_absurd_costs_are_long),
         cmocka_unit_test(test_a_newer_cost_takes_the_place_of_the_old),
         cmocka_unit_test(test_a_file_gives_the_table_back),
         cmocka_unit_test(test_a_wrong_file_is_refused_by_line),
