@@ -1,9 +1,9 @@
 #include "tools/train/dry_run.h"
 
+#include "tools/shaped_model.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
-#include "tools/train/train_model.h"
 
 #include <inttypes.h>
 
@@ -33,7 +33,9 @@ static bpt_status open_model(bpt_job *job) {
         BPT_TRY(bpt__job_open_data(job));
         return bpt__job_load_model(job);
     }
-    BPT_TRY(bpt_train_load_model(job->options, &job->model));
+    const bpt_train_options *o = job->options;
+    const bpt_shaped_model shaped = {o->model, NULL, o->input_size, o->classes};
+    BPT_TRY(bpt_shaped_model_load(&shaped, &job->model));
     return bpt_augment_check(&augment, (uint32_t)job->model->input.h,
                              (uint32_t)job->model->input.w);
 }
