@@ -48,7 +48,7 @@ static void warn_bound(const bpt_comm *comm, unsigned allowed, unsigned wanted) 
 }
 
 bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen,
-                                   unsigned *on_host) {
+                                   unsigned *cores, unsigned *on_host) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
     const unsigned allowed = bpt_pool_allowed_cores();
@@ -62,6 +62,7 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *ch
     if (wanted ? allowed < wanted : loses)
         warn_bound(comm, allowed, wanted ? wanted : present / *on_host);
     *chosen = choose(wanted, allowed, sharing);
+    *cores = choose(0, allowed, sharing);
     return BPT_OK;
 }
 

@@ -8,6 +8,7 @@
 #include "tools/synthetic.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/step_trace.h"
+#include "tools/train/tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,13 +40,17 @@ static void close_bench(bench *b) {
 static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
     BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
+    BPT_TRY(bpt_tuning_check(o, b->model, o->batch_size, bpt_pool_allowed_cores(), NULL));
+    bpt_tuning_say(o);
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = b->n_threads;
     BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &b->pool));
-    return bpt_network_create(b->model, o->batch_size, bpt_train_activations(o),
-                              bpt_train_learning(o), b->pool, &b->network);
+    BPT_TRY(bpt_network_create(b->model, o->batch_size, bpt_train_activations(o),
+                               bpt_train_learning(o), b->pool, &b->network));
+    bpt_tuning_expect(o, b->network);
+    return BPT_OK;
 }
 
 static bpt_status fill(const bpt_train_options *o, bench *b) {
