@@ -12,14 +12,18 @@
 typedef struct bpt_tune_budget {
     uint64_t start_ns; /* of the program: bpt_clock_ns() */
     double total;
-    double longest_build; /* of a side of a comparison so far */
-    double longest_round; /* of the comparisons so far */
+    double build, round; /* what the next side of a comparison and the next round should take */
 } bpt_tune_budget;
 
 /** @return what is left, 0 or less where it is used up */
 double bpt_budget_left(const bpt_tune_budget *b);
 
-/** @return whether a round that takes as long as the longest so far would end in time */
+/** Notes what a build or a round has taken: the expectation follows the measurements, half of it
+ * the last one. One that somebody else's load has made long is forgotten again.
+ * @param expected .build or .round; 0 before the first */
+void bpt_budget_note(double *expected, double seconds);
+
+/** @return whether a round would end in time even if it took half as long again as is expected */
 bool bpt_budget_has_round(const bpt_tune_budget *b);
 
 /** The time for the next comparison.

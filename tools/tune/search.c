@@ -16,7 +16,7 @@ static const double min_noise = 0.01;
 
 /* A side of a round is long enough to average over the clock and the system's small interruptions;
  * with a loader, over the start of its threads too. */
-static const double side_s = 0.1, loaded_side_s = 0.25;
+static const double side_s = 0.1, loaded_side_s = 0.15;
 
 /* ---- progress ---- */
 
@@ -42,7 +42,7 @@ typedef struct {
 static bpt_status build(bpt_search *s, const bpt_tuned_choices *choices, bpt_arm **arm) {
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_arm_create(s->subject, choices, arm));
-    s->budget.longest_build = fmax(s->budget.longest_build, bpt_clock_seconds_since(start_ns));
+    bpt_budget_note(&s->budget.build, bpt_clock_seconds_since(start_ns));
     return BPT_OK;
 }
 
@@ -59,7 +59,7 @@ static bpt_status run_round(bpt_search *s, bpt_arm *first, bpt_arm *second, roun
     r->second_s[r->n] = second_s / steps;
     r->ratio[r->n++] = second_s / first_s;
     s->n_rounds++;
-    s->budget.longest_round = fmax(s->budget.longest_round, bpt_clock_seconds_since(start_ns));
+    bpt_budget_note(&s->budget.round, bpt_clock_seconds_since(start_ns));
     return BPT_OK;
 }
 
@@ -70,9 +70,9 @@ static bpt_verdict judge(const rounds *r, double noise, bpt_spread *spread) {
     return bpt_spread_judge(spread, noise);
 }
 
-/* Compares s->other with @p first until the verdict is clear or the share of time is over.
- * @param whole goes on to the end of the share, for the figures' sake */
-static bpt_status compare(bpt_search *s, const char *what, bpt_arm *first, double share, bool whole,
+/* Compares s->other with @p first until the share of time is over, or it is slower: nothing depends
+ * on by how much. What looks faster at first has to stay so. */
+static bpt_status compare(bpt_search *s, const char *what, bpt_arm *first, double share,
                           rounds *r) {
     const uint64_t start_ns = bpt_clock_ns();
     uint64_t shown_ns = start_ns;
@@ -82,8 +82,8 @@ static bpt_status compare(bpt_search *s, const char *what, bpt_arm *first, doubl
         BPT_TRY(run_round(s, first, s->other, r));
         show_progress(s, what, r->n, &shown_ns);
         if (r->n < BPT_SPREAD_MIN) continue;
-        if (bpt_clock_seconds_since(start_ns) + s->budget.longest_round > share) break;
-        if (!whole && judge(r, s->noise, &ratio) != BPT_WITHIN_NOISE) break;
+        if (bpt_clock_seconds_since(start_ns) + s->budget.round > share) break;
+        if (judge(r, s->noise, &ratio) == BPT_SLOWER) break;
     }
     return BPT_OK;
 }
@@ -98,11 +98,11 @@ static bpt_status measure_default(bpt_search *s) {
     BPT_TRY(build(s, &s->standard, &s->incumbent));
     BPT_TRY(bpt_arm_run(s->incumbent, 1, &seconds[0]));
     s->steps = (uint64_t)fmin(fmax(ceil(wanted / seconds[0]), 1.0), MAX_STEPS);
-    s->budget.longest_round = 2.0 * seconds[0] * (double)s->steps;
+    s->budget.round = 2.0 * seconds[0] * (double)s->steps;
     do {
         BPT_TRY(bpt_interrupt_check("nothing is written", "run the same command again"));
         BPT_TRY(bpt_arm_run(s->incumbent, s->steps, &seconds[n]));
-        s->budget.longest_round = 2.0 * seconds[n];
+        bpt_budget_note(&s->budget.round, 2.0 * seconds[n]);
         seconds[n++] /= (double)s->steps;
     } while (n < 3 && bpt_budget_has_round(&s->budget));
     s->standard_s = s->best_s = bpt_spread_of(seconds, n);
@@ -118,7 +118,7 @@ static bpt_status measure_noise(bpt_search *s, unsigned n_pending) {
         bpt_budget_share(&s->budget, bpt_budget_left(&s->budget), n_pending, LAST_WEIGHT);
     if (share == 0.0) return BPT_OK;
     BPT_TRY(build(s, &s->standard, &s->other));
-    BPT_TRY(compare(s, "the default against itself", s->incumbent, share, true, &r));
+    BPT_TRY(compare(s, "the default against itself", s->incumbent, share, &r));
     if (r.n >= BPT_SPREAD_MIN) {
         judge(&r, 0.0, &ratio);
         s->noise = fmax(min_noise, fabs(ratio.median - 1.0));
@@ -144,7 +144,7 @@ static bpt_status try_candidate(bpt_search *s, const bpt_tuned_choices *candidat
     const uint64_t start_ns = bpt_clock_ns();
     snprintf(what, sizeof what, "%s %s against %s", trial->option, trial->value, trial->against);
     BPT_TRY(build(s, candidate, &s->other));
-    BPT_TRY(compare(s, what, s->incumbent, share - bpt_clock_seconds_since(start_ns), false, &r));
+    BPT_TRY(compare(s, what, s->incumbent, share - bpt_clock_seconds_since(start_ns), &r));
     trial->measured = r.n >= BPT_SPREAD_MIN;
     if (trial->measured) trial->verdict = judge(&r, s->noise, &trial->ratio);
     if (trial->verdict == BPT_FASTER) {
@@ -191,7 +191,7 @@ static bpt_status confirm(bpt_search *s) {
     if (share > 0.0) {
         BPT_TRY(build(s, &s->standard, &s->other));
         swap_arms(s);
-        BPT_TRY(compare(s, "the best against the default", s->incumbent, share, true, &r));
+        BPT_TRY(compare(s, "the best against the default", s->incumbent, share, &r));
         swap_arms(s);
     }
     if (r.n >= BPT_SPREAD_MIN && judge(&r, s->noise, &s->gain) == BPT_FASTER) {
