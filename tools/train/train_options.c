@@ -349,9 +349,9 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(tuned),
      .unit = "FILE",
-     .help = "file of bpt-tune for this machine, model and batch: its threads, policy,\n"
-             "... count where these options are not given; %h in its path stands for\n"
-             "the name of the host"},
+     .help = "file of bpt-tune for this machine, model and batch: its threads,\n"
+             "policy, ... count where these options are not given; %h in its path\n"
+             "stands for the name of the host"},
 
     {.group = "the run",
      .name = "eval-every",
