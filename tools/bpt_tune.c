@@ -113,6 +113,14 @@ static bpt_status write_file(const char *path, const bpt_search *s, const bpt_tu
 
 /* ---- the work ---- */
 
+static void warn_noise(double noise) {
+    if (noise > 0.05)
+        bpt_warn(
+            "the default differs from itself by %.0f %%: this machine has other work to do, and "
+            "smaller gains are not seen; try again when it is idle",
+            100.0 * noise);
+}
+
 static bpt_status make_key(const bpt_search *s, bpt_tuned_key *key) {
     const bpt_tune_subject *subject = s->subject;
     const bpt_tuned_step step = {
@@ -129,6 +137,7 @@ static bpt_status tune(bpt_search *s, const char *path) {
     bpt_tuned_key key;
     BPT_TRY(make_key(s, &key));
     BPT_TRY(bpt_search_run(s));
+    warn_noise(s->noise);
     BPT_TRY(write_file(path, s, &key));
     bpt_tune_report(s, &key, "", stdout);
     printf("written to %s\n", path);

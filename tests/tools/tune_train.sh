@@ -115,7 +115,7 @@ same_weights runs/two runs/two-plain
 fails_well 2 ranks 2 "$train" "${one[@]}" --update allreduce --batch-size 20 --output runs/other --tuned %h.yaml
 says "was tuned for batch-size \"20\", that of this run on $host is \"10\""
 unset HWLOC_SYNTHETIC
-# The file of one rank only is there.
+# A host without a file of its own.
 fails_well 2 "$train" "${one[@]}" --output runs/other --tuned runs/%h.yaml
 says "runs/$host.yaml"
 
@@ -133,7 +133,7 @@ fails_well 3 "$tune" --model lenet --data data --train-split nosuch --out x.yaml
 fails_well 2 "$tune" --model lenet --data data --classes 10 --out x.yaml
 fails_well 2 "$tune" --model lenet --train-split train --out x.yaml
 fails_well 2 "$tune" --model lenet --budget 0 --out x.yaml
-# Stopped: status 1, and the old file stays. Its memory is the other thing that it gives back.
+# Stopped: status 1, and the old file stays.
 for signal in TERM INT; do
     (trap - INT; exec "$tune" --model lenet --batch-size 8 --budget 60 --force --out kept.yaml) >out 2>err </dev/null &
     pid=$!

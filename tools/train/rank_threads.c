@@ -59,8 +59,9 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *ch
     BPT_TRY(count_ranks(comm, &mine, on_host, &sharing));
     /* Bound to a single core, although the ranks of the host leave others idle. */
     const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * *on_host < present;
-    if (wanted ? allowed < wanted : loses)
-        warn_bound(comm, allowed, wanted ? wanted : present / *on_host);
+    /* A core may have several processors, and a thread on each. */
+    const bool lacks = allowed < wanted && (unsigned)CPU_COUNT(&mine.set) < wanted;
+    if (wanted ? lacks : loses) warn_bound(comm, allowed, wanted ? wanted : present / *on_host);
     *chosen = choose(wanted, allowed, sharing);
     *cores = choose(0, allowed, sharing);
     return BPT_OK;
