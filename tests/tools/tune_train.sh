@@ -115,6 +115,13 @@ same_weights runs/two runs/two-plain
 fails_well 2 ranks 2 "$train" "${one[@]}" --update allreduce --batch-size 20 --output runs/other --tuned %h.yaml
 says "was tuned for batch-size \"20\", that of this run on $host is \"10\""
 unset HWLOC_SYNTHETIC
+# More threads than cores may be the choice where a core has several processors: no sign of binding.
+if [ "$(nproc)" -ge 2 ]; then
+    HWLOC_SYNTHETIC="core:1 pu:2" run 0 "$train" "${one[@]}" --threads 2 --output runs/processors
+    grep -q 'is bound to' err && die "two threads on two processors of a core are taken for a mistake"
+    HWLOC_SYNTHETIC="core:1 pu:2" run 0 "$train" "${one[@]}" --threads $(($(nproc) + 1)) --output runs/too-many
+    says 'is bound to 1 core and wants'
+fi
 # A host without a file of its own.
 fails_well 2 "$train" "${one[@]}" --output runs/other --tuned runs/%h.yaml
 says "runs/$host.yaml"
