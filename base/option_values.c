@@ -7,17 +7,17 @@
 #include <string.h>
 
 static bpt_status bad_value(const bpt_option *o, const char *text, const char *expected) {
-    return bpt_fail(BPT_EUSAGE, "option %s: \"%s\" is not %s", o->name, text, expected);
+    return bpt_fail(BPT_EUSAGE, "--%s: \"%s\" is not %s", o->name, text, expected);
 }
 
 static bpt_status check_range(const bpt_option *o, const char *text, double value) {
     if (o->min == 0 && o->max == 0) return BPT_OK;
     if (value >= o->min && value <= o->max) return BPT_OK;
     if (o->max >= 1e15)
-        return bpt_fail(BPT_EUSAGE, "option %s: %s is out of range, it must be at least %g",
-                        o->name, text, o->min);
-    return bpt_fail(BPT_EUSAGE, "option %s: %s is out of range, it must be between %g and %g",
-                    o->name, text, o->min, o->max);
+        return bpt_fail(BPT_EUSAGE, "--%s: %s is out of range, it must be at least %g", o->name,
+                        text, o->min);
+    return bpt_fail(BPT_EUSAGE, "--%s: %s is out of range, it must be between %g and %g", o->name,
+                    text, o->min, o->max);
 }
 
 static bpt_status parse_int(const bpt_option *o, const char *text, int64_t *out) {
@@ -79,7 +79,7 @@ static bpt_status parse_choice(const bpt_option *o, const char *text, int *out) 
         if (!p[length]) break;
         p += length + 1;
     }
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "option %s: \"%s\" is not known", o->name, text);
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s: \"%s\" is not known", o->name, text);
     bpt_hint("choose one of %s", o->choices);
     return status;
 }

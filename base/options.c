@@ -91,13 +91,13 @@ static bpt_status text_of_value(const bpt_yaml *doc, const bpt_yaml_node *value,
     if (*text) return BPT_OK;
     if (!numbers || bpt_yaml_node_kind(value) != BPT_YAML_LIST) {
         const bpt_status status =
-            bpt_yaml_fail(doc, value, "option %s takes %s", o->name,
+            bpt_yaml_fail(doc, value, "%s takes %s", o->name,
                           numbers ? "whole numbers, like [8, 14]" : "one value");
         if (!numbers) bpt_hint("write it as on the command line, without brackets and dashes");
         return status;
     }
     if (bpt_yaml_size(value) > BPT_OPTION_LIST_MAX)
-        return bpt_yaml_fail(doc, value, "option %s: %zu numbers, more than %d", o->name,
+        return bpt_yaml_fail(doc, value, "%s: %zu numbers, more than %d", o->name,
                              bpt_yaml_size(value), BPT_OPTION_LIST_MAX);
     size_t length = 0;
     joined[0] = '\0';
@@ -127,7 +127,7 @@ static bpt_status take_entry(bpt_option_set *set, const bpt_yaml *doc, const bpt
     const bpt_status status = assign(set, o, text, BPT_SOURCE_FILE);
     if (status != BPT_EUSAGE) return status;
     const bpt_error error = *bpt_error_last();
-    bpt_yaml_fail(doc, value, "%.400s", error.text);
+    bpt_yaml_fail(doc, value, "%.400s", error.text + strlen("--")); /* as the file names it */
     if (error.hint[0]) bpt_hint("%s", error.hint);
     return status;
 }
@@ -168,7 +168,7 @@ static bpt_status take_value(scan *s, const char *name, const char *attached, co
         *value = attached;
         return BPT_OK;
     }
-    if (s->next >= s->argc) return bpt_fail(BPT_EUSAGE, "option %s needs a value", name);
+    if (s->next >= s->argc) return bpt_fail(BPT_EUSAGE, "--%s needs a value", name);
     *value = s->argv[s->next++];
     return BPT_OK;
 }
@@ -183,12 +183,12 @@ static bpt_status take_option(bpt_option_set *set, scan *s, const bpt_option *o,
         const char *second;
         char pair[64];
         if (s->next >= s->argc)
-            return bpt_fail(BPT_EUSAGE, "option %s takes two whole numbers like 32 48 or 32x48",
+            return bpt_fail(BPT_EUSAGE, "--%s takes two whole numbers like 32 48 or 32x48",
                             o->name);
         BPT_TRY(take_value(s, o->name, NULL, &second));
         const int length = snprintf(pair, sizeof pair, "%s %s", value, second);
         if ((size_t)length >= sizeof pair) /* too long for two numbers: show the longer one */
-            return bpt_fail(BPT_EUSAGE, "option %s: \"%s\" is not a whole number", o->name,
+            return bpt_fail(BPT_EUSAGE, "--%s: \"%s\" is not a whole number", o->name,
                             strlen(value) > strlen(second) ? value : second);
         return assign(set, o, pair, BPT_SOURCE_COMMAND_LINE);
     }

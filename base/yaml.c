@@ -5,6 +5,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -272,10 +273,7 @@ bpt_status bpt_yaml_fail(const bpt_yaml *doc, const bpt_yaml_node *n, const char
 
 static void hint_known(const char *const *known, size_t n_known) {
     char list[BPT_ERROR_HINT_SIZE / 2] = "";
-    size_t length = 0;
-    for (size_t i = 0; i < n_known && length < sizeof list; i++)
-        length +=
-            (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "", known[i]);
+    for (size_t i = 0; i < n_known; i++) bpt_list_add(list, sizeof list, known[i]);
     bpt_hint("known here: %s", list);
 }
 

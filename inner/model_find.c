@@ -1,6 +1,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "inner/model_parts.h"
 
 #include <dirent.h>
@@ -79,11 +80,8 @@ static void list_known(const folders *f, known *k) {
 static bpt_status fail_unknown(const folders *f, const char *name) {
     known k;
     char list[BPT_ERROR_HINT_SIZE / 2] = "";
-    size_t length = 0;
     list_known(f, &k);
-    for (size_t i = 0; i < k.n && length < sizeof list; i++)
-        length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "",
-                                   k.names[i]);
+    for (size_t i = 0; i < k.n; i++) bpt_list_add(list, sizeof list, k.names[i]);
     const char *nearest = bpt_nearest(name, (const char *const *)k.names, k.n);
     const bpt_status status = bpt_fail(BPT_EUSAGE, "no model is named \"%s\"", name);
     if (nearest)

@@ -1,6 +1,7 @@
 /* The tree of a model's file becomes a model without shapes. */
 #include "base/memory.h"
 #include "base/options.h"
+#include "base/text.h"
 #include "inner/model_parts.h"
 
 #include <assert.h>
@@ -89,14 +90,12 @@ static bpt_status fail_unknown_kind(const bpt_yaml *doc, const bpt_yaml_node *it
     enum { MAX_KINDS = 32 };
     const char *names[MAX_KINDS];
     char list[BPT_ERROR_HINT_SIZE / 2] = "";
-    size_t n, length = 0;
+    size_t n;
     const bpt_layer_kind *const *kinds = bpt_layer_kinds(&n);
     if (n > MAX_KINDS) n = MAX_KINDS;
     for (size_t i = 0; i < n; i++) {
         names[i] = kinds[i]->name;
-        if (length < sizeof list)
-            length += (size_t)snprintf(list + length, sizeof list - length, "%s%s", i ? ", " : "",
-                                       names[i]);
+        bpt_list_add(list, sizeof list, names[i]);
     }
     const char *nearest = bpt_nearest(name, names, n);
     const bpt_status status = bpt_yaml_fail(doc, item, "there is no kind of layer \"%s\"", name);

@@ -1,5 +1,7 @@
 #include "outer/update_rule.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 static const bpt_update_rule *const rules[] = {&bpt_rule_agwu, &bpt_rule_sgwu, &bpt_rule_allreduce};
@@ -16,10 +18,7 @@ bpt_status bpt_update_rule_find(const char *name, const bpt_update_rule **rule) 
     }
     (void)bpt_fail(BPT_EUSAGE, "there is no update rule \"%s\"", name);
     char list[128] = "";
-    for (size_t i = 0; bpt_update_rule_at(i); i++) {
-        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
-        strncat(list, rules[i]->name, sizeof list - strlen(list) - 1);
-    }
+    for (size_t i = 0; bpt_update_rule_at(i); i++) bpt_list_add(list, sizeof list, rules[i]->name);
     bpt_hint("the rules are %s", list);
     return BPT_EUSAGE;
 }

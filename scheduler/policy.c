@@ -1,5 +1,7 @@
 #include "scheduler/policy.h"
 
+#include "base/text.h"
+
 #include <string.h>
 
 static const bpt_policy *const policies[] = {
@@ -21,10 +23,7 @@ bpt_status bpt_policy_find(const char *name, const bpt_policy **policy) {
     }
     (void)bpt_fail(BPT_EUSAGE, "there is no scheduling policy \"%s\"", name);
     char list[128] = "";
-    for (size_t i = 0; bpt_policy_at(i); i++) {
-        strncat(list, i ? ", " : "", sizeof list - strlen(list) - 1);
-        strncat(list, policies[i]->name, sizeof list - strlen(list) - 1);
-    }
+    for (size_t i = 0; bpt_policy_at(i); i++) bpt_list_add(list, sizeof list, policies[i]->name);
     bpt_hint("the policies are %s", list);
     return BPT_EUSAGE;
 }

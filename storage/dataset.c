@@ -1,10 +1,10 @@
 #include "storage/dataset.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "storage/dataset_private.h"
 #include "storage/environment.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const bpt_dataset_info *bpt_dataset_describe(const bpt_dataset *dataset) {
@@ -129,10 +129,8 @@ void bpt_dataset_close(bpt_dataset *d) {
 
 static void hint_splits(const bpt_dataset_info *info) {
     char names[256] = "";
-    size_t used = 0;
-    for (size_t s = 0; s < info->n_splits && used < sizeof names; s++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", s ? ", " : "",
-                                 info->splits[s].name);
+    for (size_t s = 0; s < info->n_splits; s++)
+        bpt_list_add(names, sizeof names, info->splits[s].name);
     bpt_hint("its splits are: %s", names);
 }
 

@@ -113,9 +113,12 @@ typedef struct {
 } parts;
 
 static bpt_status check(const eval_options *o) {
-    const char *missing = !o->data ? "data" : !o->model ? "model" : !o->weights ? "weights" : NULL;
+    const char *missing = !bpt_program_has(o->data)      ? "data"
+                          : !bpt_program_has(o->model)   ? "model"
+                          : !bpt_program_has(o->weights) ? "weights"
+                                                         : NULL;
     if (!missing) return bpt_precision_check((bpt_precision)o->precision);
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", missing);
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", missing);
     bpt_hint("usage: %s %s", command.name, command.synopsis);
     return status;
 }

@@ -38,9 +38,23 @@ void bpt_program_begin(void) {
     (void)bpt_float_flush_denormals();
 }
 
+bool bpt_program_has(const char *value) {
+    return value && *value;
+}
+
+/* Of an earlier write the C library remembers only that it failed. What it held then is lost, so
+ * that there may be nothing left to flush. */
+static bpt_status flush_results(void) {
+    if (fflush(stdout) != 0) return bpt_fail_write(errno, "write to", "standard output");
+    return ferror(stdout) ? bpt_fail(BPT_EIO, "cannot write all results to standard output")
+                          : BPT_OK;
+}
+
 int bpt_program_end(const char *program, bpt_status status) {
-    if (fflush(stdout) != 0 && status == BPT_OK)
-        status = bpt_fail_write(errno, "write to", "standard output");
+    if (status == BPT_OK)
+        status = flush_results();
+    else
+        (void)fflush(stdout);
     bpt_log_progress_end();
     if (status != BPT_OK) {
         const bpt_error *error = bpt_error_last();

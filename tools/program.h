@@ -7,10 +7,16 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
+
 /** Begins a program: a write beyond a limit on the size of files (`ulimit -f`) is from here on an
  * error like any other, and does not end the process; and denormal numbers are 0. Before there is
  * a second thread. */
 void bpt_program_begin(void);
+
+/** @return whether an option that a program cannot do without has a value. An empty one is none: it
+ * comes of a variable that a script has not set. NULL is allowed. */
+bool bpt_program_has(const char *value);
 
 /** Ends a program: flushes standard output (results that cannot be written are a failure), and
  * after a failure prints the last error as "<program>: what, where" and its hint as "hint: ...".

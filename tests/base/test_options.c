@@ -181,43 +181,42 @@ static void test_unknown_options_propose_the_nearest(void **state) {
 
 static void test_wrong_values_are_refused(void **state) {
     (void)state;
-    sample_refused("--epochs", "option epochs needs a value", NULL);
-    sample_refused("--resize|3", "option resize takes two whole numbers like 32 48 or 32x48", NULL);
-    sample_refused("--epochs|ten", "option epochs: \"ten\" is not a whole number", NULL);
-    sample_refused("--epochs|3x", "option epochs: \"3x\" is not a whole number", NULL);
-    sample_refused("--epochs=", "option epochs: \"\" is not a whole number", NULL);
+    sample_refused("--epochs", "--epochs needs a value", NULL);
+    sample_refused("--resize|3", "--resize takes two whole numbers like 32 48 or 32x48", NULL);
+    sample_refused("--epochs|ten", "--epochs: \"ten\" is not a whole number", NULL);
+    sample_refused("--epochs|3x", "--epochs: \"3x\" is not a whole number", NULL);
+    sample_refused("--epochs=", "--epochs: \"\" is not a whole number", NULL);
     sample_refused("--epochs|99999999999999999999",
-                   "option epochs: \"99999999999999999999\" is not a whole number", NULL);
-    sample_refused("--lr|fast", "option lr: \"fast\" is not a number", NULL);
-    sample_refused("--lr|nan", "option lr: \"nan\" is not a number", NULL);
-    sample_refused("--lr|1e999", "option lr: \"1e999\" is not a number", NULL);
-    sample_refused("--force=yes", "option force: \"yes\" is not true or false", NULL);
-    sample_refused("--device|gpu", "option device: \"gpu\" is not known",
-                   "choose one of auto|cpu|cuda");
-    sample_refused("--device|aut", "option device: \"aut\" is not known", NULL);
-    sample_refused("--device=", "option device: \"\" is not known", NULL);
+                   "--epochs: \"99999999999999999999\" is not a whole number", NULL);
+    sample_refused("--lr|fast", "--lr: \"fast\" is not a number", NULL);
+    sample_refused("--lr|nan", "--lr: \"nan\" is not a number", NULL);
+    sample_refused("--lr|1e999", "--lr: \"1e999\" is not a number", NULL);
+    sample_refused("--force=yes", "--force: \"yes\" is not true or false", NULL);
+    sample_refused("--device|gpu", "--device: \"gpu\" is not known", "choose one of auto|cpu|cuda");
+    sample_refused("--device|aut", "--device: \"aut\" is not known", NULL);
+    sample_refused("--device=", "--device: \"\" is not known", NULL);
     static const char *const pairs[] = {"3", "3x", "", "x", "3 "};
     for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
         char line[64], text[128];
         snprintf(line, sizeof line, "--resize=%s", pairs[i]);
-        snprintf(text, sizeof text,
-                 "option resize: \"%s\" is not two whole numbers like 32 48 or 32x48", pairs[i]);
+        snprintf(text, sizeof text, "--resize: \"%s\" is not two whole numbers like 32 48 or 32x48",
+                 pairs[i]);
         sample_refused(line, text, NULL);
     }
-    sample_refused("--resize|3x4x5", "option resize: \"4x5\" is not a whole number", NULL);
-    sample_refused("--resize|3|x", "option resize: \"x\" is not a whole number", NULL);
+    sample_refused("--resize|3x4x5", "--resize: \"4x5\" is not a whole number", NULL);
+    sample_refused("--resize|3|x", "--resize: \"x\" is not a whole number", NULL);
     static const char *const sizes[] = {"1T", "1KB", "K", "-1", " -1", "1.5M", "", "99999999999G"};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         char line[64], text[128];
         snprintf(line, sizeof line, "--cache=%s", sizes[i]);
-        snprintf(text, sizeof text, "option cache: \"%s\" is not a size like 512, 64K, 8M or 1G",
+        snprintf(text, sizeof text, "--cache: \"%s\" is not a size like 512, 64K, 8M or 1G",
                  sizes[i]);
         sample_refused(line, text, NULL);
     }
     /* a pair must not become another one by being cut */
     sample_refused(
         "--resize|1|00000000000000000000000000000000000000000000000000000000000000000002",
-        "option resize: "
+        "--resize: "
         "\"00000000000000000000000000000000000000000000000000000000000000000002\" is not "
         "a whole number",
         NULL);
@@ -233,14 +232,14 @@ static void test_wrong_lists_are_refused(void **state) {
         bpt_option_set *set = NULL;
         snprintf(line, sizeof line, "--sync=%s", lists[i]);
         assert_int_equal(sample_parse_line(line, &v, &request, &set), BPT_EUSAGE);
-        assert_int_equal(strncmp(bpt_error_last()->text, "option sync: ", 13), 0);
+        assert_int_equal(strncmp(bpt_error_last()->text, "--sync: ", 8), 0);
     }
     sample_settings v;
     bpt_option_set *set = sample_parse("--sync=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", &v);
     for (int i = 0; i < BPT_OPTION_LIST_MAX; i++) assert_int_equal(v.sync[i], i + 1);
     bpt_option_set_free(set);
     sample_refused("--sync=1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17",
-                   "option sync: \"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\" is not a short list "
+                   "--sync: \"1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17\" is not a short list "
                    "of whole numbers like 8,14,18",
                    NULL);
 }
@@ -250,16 +249,14 @@ static void test_ranges_are_refused_not_clamped(void **state) {
     sample_settings v;
     bpt_option_set_free(sample_parse("--epochs|1|--lr|0|--cache|1K|--resize|0|4096", &v));
     bpt_option_set_free(sample_parse("--epochs|1000|--lr|100", &v));
-    sample_refused("--epochs|0", "option epochs: 0 is out of range, it must be between 1 and 1000",
+    sample_refused("--epochs|0", "--epochs: 0 is out of range, it must be between 1 and 1000",
                    NULL);
-    sample_refused("--epochs|1001",
-                   "option epochs: 1001 is out of range, it must be between 1 and 1000", NULL);
-    sample_refused("--lr|-1e-9", "option lr: -1e-9 is out of range, it must be between 0 and 100",
+    sample_refused("--epochs|1001", "--epochs: 1001 is out of range, it must be between 1 and 1000",
                    NULL);
-    sample_refused("--cache|1023", "option cache: 1023 is out of range, it must be at least 1024",
-                   NULL);
+    sample_refused("--lr|-1e-9", "--lr: -1e-9 is out of range, it must be between 0 and 100", NULL);
+    sample_refused("--cache|1023", "--cache: 1023 is out of range, it must be at least 1024", NULL);
     sample_refused("--resize|3|4097",
-                   "option resize: 4097 is out of range, it must be between 0 and 4096", NULL);
+                   "--resize: 4097 is out of range, it must be between 0 and 4096", NULL);
 }
 
 static void test_help_and_version_win_over_what_follows(void **state) {

@@ -139,30 +139,25 @@ static void assert_config_refused(const char *text, const char *expected, const 
 static void test_errors_in_a_file_name_its_line(void **state) {
     (void)state;
     assert_config_refused("lr: 1\nepochs: 0\n",
-                          "@:2: option epochs: 0 is out of range, it must be between 1 and 1000",
-                          "");
-    assert_config_refused("\ndevice: gpu\n", "@:2: option device: \"gpu\" is not known",
+                          "@:2: epochs: 0 is out of range, it must be between 1 and 1000", "");
+    assert_config_refused("\ndevice: gpu\n", "@:2: device: \"gpu\" is not known",
                           "choose one of auto|cpu|cuda");
     assert_config_refused("epohcs: 3\n", "unknown option \"epohcs\" in @:1",
                           "did you mean \"epochs\"? `bpt-test run --help` lists all options");
-    assert_config_refused("force: yes\n", "@:1: option force: \"yes\" is not true or false", "");
-    assert_config_refused("lr: [1]\n", "@:1: option lr takes one value",
+    assert_config_refused("force: yes\n", "@:1: force: \"yes\" is not true or false", "");
+    assert_config_refused("lr: [1]\n", "@:1: lr takes one value",
                           "write it as on the command line, without brackets and dashes");
-    assert_config_refused("sync: {a: 1}\n", "@:1: option sync takes whole numbers, like [8, 14]",
-                          "");
+    assert_config_refused("sync: {a: 1}\n", "@:1: sync takes whole numbers, like [8, 14]", "");
     assert_config_refused("sync: [1,\n  two]\n", "@:2: sync must be a whole number", "");
     assert_config_refused("sync: [1, [2]]\n", "@:1: sync must be a whole number", "");
     assert_config_refused("sync: [1, \"2,3\"]\n", "@:1: sync must be a whole number", "");
     assert_config_refused("sync: [1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17]\n",
-                          "@:1: option sync: 17 numbers, more than 16", "");
+                          "@:1: sync: 17 numbers, more than 16", "");
     assert_config_refused("resize: [1]\n",
-                          "@:1: option resize: \"1\" is not two whole numbers like 32 48 or 32x48",
-                          "");
-    assert_config_refused("resize: [1, 2, 3]\n",
-                          "@:1: option resize: \"2 3\" is not a whole number", "");
+                          "@:1: resize: \"1\" is not two whole numbers like 32 48 or 32x48", "");
+    assert_config_refused("resize: [1, 2, 3]\n", "@:1: resize: \"2 3\" is not a whole number", "");
     assert_config_refused("resize: [1, 9999]\n",
-                          "@:1: option resize: 9999 is out of range, it must be between 0 and 4096",
-                          "");
+                          "@:1: resize: 9999 is out of range, it must be between 0 and 4096", "");
     assert_config_refused("- epochs\n", "@:1: a configuration is a map (option: value)", "");
     assert_config_refused("epochs: 3\nepochs: 4\n", "@:2: \"epochs\" is given twice", "");
     assert_config_refused("config: x\n", "unknown option \"config\" in @:1",
@@ -182,7 +177,7 @@ static void test_a_missing_file_is_refused(void **state) {
     assert_int_equal(sample_parse_line("--config|/no/such.yaml", &v, &request, &set), BPT_EUSAGE);
     assert_non_null(strstr(bpt_error_last()->text, "/no/such.yaml"));
     assert_null(set);
-    sample_refused("--config", "option config needs a value", NULL);
+    sample_refused("--config", "--config needs a value", NULL);
 }
 
 /* @return the printed configuration; the caller frees it with free() */

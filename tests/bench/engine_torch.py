@@ -1,17 +1,20 @@
-"""The peer of tests/bench/engine: PyTorch trains the same networks on made-up images.
+"""The peer of tests/bench/engine: PyTorch trains one of the same networks on made-up images.
 
-Reads lines "NET LAYOUT MODE SECONDS" (layout: nchw, nhwc; mode: eager, compile), trains for that long, and
-answers each with one line of JSON: images a second of the median step. usage: engine_torch.py THREADS
-[--bf16]. The networks are those of inner/models, layer by layer; SGD with momentum.
+usage: engine_torch.py NETWORK THREADS fp32|bf16
+
+Reads lines "LAYOUT MODE SECONDS" (layout: nchw, nhwc; mode: eager, compile), trains for that long, at least
+three steps, and answers each with one line of JSON: images a second of the median step, or an error. What
+is asked for the first time is warmed up, and compiled, before. The networks are those of inner/models,
+layer by layer; SGD with momentum and weight decay as in bpt-train; bf16 is autocast.
 """
 import json
+import os
 import sys
 import time
 
 import torch
 import torch.nn.functional as F
 from torch import nn
-
 
 class LeNet(nn.Sequential):
     def __init__(self):
@@ -95,30 +98,31 @@ def alexnet():
         nn.Dropout(), nn.Linear(4096, 4096), nn.ReLU(True), nn.Linear(4096, 1000))
 
 
-# builder, channels, size, batch, classes: as in tests/bench/engine
-NETS = {
+# builder, channels, size, batch, classes: as in tests/bench/engine_bpt.py
+NETWORKS = {
     "lenet": (LeNet, 1, 28, 64, 10),
     "resnet20": (resnet20, 3, 32, 128, 10),
     "vgg16": (vgg16, 3, 32, 64, 10),
     "alexnet": (alexnet, 3, 224, 32, 1000),
     "resnet50": (resnet50, 3, 224, 16, 1000),
 }
+WARM_UP_STEPS = 5
 
 
 class Subject:
-    """One network in one layout and mode, ready to train."""
+    """The network in one layout and mode, ready to train."""
 
     def __init__(self, name, layout, mode, bf16):
-        build, channels, size, self.batch, classes = NETS[name]
+        build, channels, size, self.batch, classes = NETWORKS[name]
         memory = torch.channels_last if layout == "nhwc" else torch.contiguous_format
         torch.manual_seed(0)
         model = build().to(memory_format=memory)
         self.x = torch.randn(self.batch, channels, size, size).contiguous(memory_format=memory)
         self.y = torch.randint(0, classes, (self.batch,))
-        self.optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9)
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=1e-4, momentum=0.9, weight_decay=5e-4, fused=True)
         self.net = torch.compile(model) if mode == "compile" else model
         self.bf16 = bf16
-        for _ in range(3):
+        for _ in range(WARM_UP_STEPS):
             self.step()
 
     def step(self):
@@ -129,6 +133,7 @@ class Subject:
         self.optimizer.step()
 
     def images_per_s(self, seconds):
+        self.step()  # others have run since the last time
         times, start = [], time.perf_counter()
         while len(times) < 3 or time.perf_counter() - start < seconds:
             before = time.perf_counter()
@@ -138,19 +143,21 @@ class Subject:
 
 
 def main():
-    torch.set_num_threads(int(sys.argv[1]))
-    bf16 = "--bf16" in sys.argv
+    name, threads, precision = sys.argv[1:]
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # whatever else prints
+    torch.set_num_threads(int(threads))
     subjects = {}
     for line in sys.stdin:
-        name, layout, mode, seconds = line.split()
-        key = name, layout, mode
+        layout, mode, seconds = line.split()
         try:
-            if key not in subjects:
-                subjects[key] = Subject(*key, bf16)
-            answer = {"images_per_s": subjects[key].images_per_s(float(seconds)), "torch": torch.__version__}
+            if (layout, mode) not in subjects:
+                subjects[layout, mode] = Subject(name, layout, mode, precision == "bf16")
+            answer = {"images_per_s": subjects[layout, mode].images_per_s(float(seconds)), "torch": torch.__version__}
         except Exception as error:  # a mode that does not work here is no peer
-            answer = {"error": f"{type(error).__name__}: {error}"[:200]}
-        print(json.dumps(answer), flush=True)
+            text = str(error).strip() or "no text"
+            answer = {"error": f"{type(error).__name__}: {text.splitlines()[0]}"[:200]}
+        print(json.dumps(answer), file=answers, flush=True)
 
 
 main()

@@ -17,7 +17,8 @@ done
 expect 2 'did you mean "glyphs"' glyhps
 expect 2 'unknown command "frobnicate"' frobnicate
 expect 2 'did you mean "split"' glyphs --out "$data" --splt train
-expect 2 '--out DATASET is missing' glyphs --split train
+expect 2 'bpt-ingest: --out DATASET is missing' glyphs --split train
+expect 2 'bpt-ingest: --out DATASET is missing' glyphs --split train --out ''
 expect 2 '--split NAME is missing' glyphs --out "$data"
 expect 2 'unexpected argument' glyphs --out "$data" --split train extra
 expect 2 'out of range' glyphs --out "$data" --split train --count 0
@@ -82,6 +83,20 @@ printf 'cat\ndog\nbird\n' >"$work/names"
 expect 0 'cat 1, dog 1, bird 1' idx "$work/images" "$work/labels" --out "$work/idx" \
     --split train --class-names "$work/names"
 expect 0 '"classes": ["cat", "dog", "bird"]' info --json "$work/idx"
+printf '\xef\xbb\xbfcat\r\nd\x1b[31mog\r\nb\xc2\x9bird\r\n' >"$work/names" # as some editors begin a file, and worse
+expect 0 'per class: cat 1, d\x1b[31mog 1, b\u009bird 1' idx "$work/images" "$work/labels" --out "$work/odd" \
+    --split train --class-names "$work/names"
+expect 0 '    d\x1b[31mog ' info "$work/odd"
+expect 0 '    b\u009bird ' info "$work/odd"
+expect 0 '"classes": ["cat", "d\u001b[31mog", ' info --json "$work/odd"
+expect 0 'the first of them is 3' idx "$work/images" "$work/labels" --out "$work/ten" --split train --classes 10
+printf 'a 1\0\0b' >"$work/wide"
+expect 3 'it holds a 0 byte' idx "$work/images" "$work/labels" --out "$work/x" --split train --class-names "$work/wide"
+cp "$work/images" "$work/"$'ima\nges'
+expect 0 'from ima\x0ages, labels' info "$(
+    "$ingest" idx "$work/"$'ima\nges' "$work/labels" --out "$work/line" --split train 2>/dev/null
+    echo "$work/line"
+)"
 expect 3 'labels go up to 2' idx "$work/images" "$work/labels" --out "$work/x" --split train --classes 2
 expect 2 'names 3 classes' idx "$work/images" "$work/labels" --out "$work/x" --split train \
     --classes 4 --class-names "$work/names"

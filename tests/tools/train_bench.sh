@@ -19,6 +19,18 @@ conv1, conv2, fc = 24 * 24 * 16 * 25, 10 * 10 * 16 * 16 * 9, 400 * 10
 assert 0.99 < last["flops_per_image"] / (6 * (conv1 + conv2 + fc)) < 1.1, last["flops_per_image"]
 assert last["threads"] == 1 and last["batch_size"] == 16 and last["steps"] == 7
 END
+# docs/training.md explains what is printed, and nothing else.
+python3 - "$here/../../docs/training.md" <<'END' || die "the fields of --bench are not those of docs/training.md"
+import json, re, sys
+section = open(sys.argv[1]).read().split("\n## Measuring speed\n")[1].split("\n## ")[0]
+documented = re.findall(r"`([\w.]+)`", "".join(re.findall(r"^\| (`[^|]*) \|", section, re.M)))
+lines = [json.loads(line) for line in open("out")]
+printed = []
+for key, value in lines[-1].items():
+    printed += [f"{key}.{part}" for part in value] if isinstance(value, dict) else [key]
+assert documented == printed, (documented, printed)
+assert all(f"`{key}`" in section for line in lines[:-1] for key in line), lines[0]
+END
 # What limits the step: one worker is always busy, and no path is longer than all the work.
 grep -qE '^the step is limited by its work: the workers are busy \(wall [0-9.]+ ms, critical path [0-9.]+ ms, work / 1 worker [0-9.]+ ms\)$' err ||
     die "no word of what limits the step"

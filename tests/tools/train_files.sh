@@ -75,3 +75,14 @@ same_weights runs/one runs/two
 # Other weights with another seed.
 run 0 "$train" --config runs/one/config.yaml --output runs/three --seed 2
 ! cmp -s runs/one/model.safetensors runs/three/model.safetensors || die "the seed changes nothing"
+
+# Where logs cannot be written out either, a run says what ended it: that they are cut is the lesser evil.
+run 0 "$train" "${common[@]}" --update agwu --output runs/full --epochs 1 --checkpoint-every 50
+rm runs/full/summary.json
+for log in steps updates; do
+    cp -r runs/full runs/full-$log
+    ln -sf /dev/full runs/full-$log/exchange/$log.rank-0.jsonl
+    fails_well 4 "$train" "${common[@]}" --update agwu --output runs/full-$log --epochs 1 --lr 1e12 --sync-every 1 \
+        --resume auto
+    says 'finite'
+done

@@ -31,8 +31,17 @@ refused '--trace-steps is not used without --trace' --trace-steps 1-3
 says 'give --trace FILE'
 refused '--milestones: 9 is not reached' --schedule multistep --milestones 0,9
 refused '--milestones: 2 is not reached' --schedule multistep --milestones 1,2 --epochs 2
-refused 'epochs must grow' --schedule multistep --milestones 1,1 --epochs 2
+refused 'bpt-train: --milestones: epochs must grow' --schedule multistep --milestones 1,1 --epochs 2
 says 'e.g. --milestones 4,6'
+refused 'bpt-train: --milestones is missing' --schedule multistep
+refused 'bpt-train: --trace-steps: "5-4" is no range of steps' --trace trace.json --trace-steps 5-4
+fails_well 2 "$train" --model tiny.yaml
+says 'bpt-train: --data is missing'
+for option in model data output; do # as of "$variable" that is not set
+    refused "bpt-train: --$option is missing" --$option ''
+done
+fails_well 2 "$eval" --data data --model tiny.yaml --weights ''
+says 'bpt-eval: --weights is missing'
 [ ! -e runs ] || die "a refused start leaves a run folder"
 
 bench=("$train" --model tiny.yaml --bench 1 --batch-size 4)
@@ -54,8 +63,11 @@ says '--output is not used by --replay'
 fails_well 2 "$train" --replay runs/x --bench 3
 says '--bench is not used by --replay'
 fails_well 2 "${bench[@]}" --data data --input-size 8 8
-says 'leave out --data'
-refused 'go with --bench' --classes 3
+says '--input-size is not used with --data'
+says 'hint: the dataset decides it; without --data --bench and --dry-run take any'
+refused '--classes is not used with --data' --classes 3
+refused '--classes is not used with --data' --dry-run --classes 3
+refused '--trace is not used by --dry-run' --dry-run --trace trace.json
 
 # ---- in a file ----
 
@@ -84,6 +96,18 @@ says 'in the configuration are not used by --bench'
 
 run 0 "$train" --config config.yaml "${good[@]}" --force --update allreduce --log-level error
 quiet
+
+printf 'input-size: [40, 44]\nclasses: 7\ntrace: trace.json\n' >config.yaml # as --bench takes them
+for mode in "--dry-run" "--bench 1" "--output runs/shape --epochs 0.2"; do
+    # shellcheck disable=SC2086 # several words
+    run 0 "$train" --config config.yaml --data data --model tiny.yaml --threads 1 $mode
+    says 'input-size, classes in the configuration are not used with --data'
+done
+run 0 "$train" --config config.yaml --model lenet --bench 1 --batch-size 4 --threads 1
+quiet
+run 0 "$train" --config config.yaml --model lenet --dry-run
+says 'trace in the configuration is not used by --dry-run'
+says '1x40x44' out
 
 # What a run wrote down is no cause of warnings for the same run again.
 run 0 "$train" "${good[@]}" --force --trace trace.json --trace-steps 1-2

@@ -3,12 +3,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "storage/dataset.h"
 #include "storage/importer.h"
 #include "storage/writer.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/ingest/ingest_progress.h"
 #include "tools/interrupt.h"
+#include "tools/program.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -128,12 +130,18 @@ static void free_names(name_list *list) {
     bpt_free(list->names);
 }
 
-/* Empty lines at the end are no classes; one in between is a mistake that the writer reports. */
+/* Empty lines at the end are no classes; one in between is a mistake that the writer reports. Some
+ * editors begin a file with a byte order mark. */
 static bpt_status read_names(const char *path, name_list *list) {
+    static const char mark[] = "\xEF\xBB\xBF";
     size_t size;
     BPT_TRY(bpt_file_read(path, 16 << 20, &list->text, &size));
+    if (memchr(list->text, '\0', size))
+        return bpt_fail(BPT_EDATA, "%s is no text in UTF-8: it holds a 0 byte", path);
     while (size > 0 && strchr("\r\n", list->text[size - 1])) list->text[--size] = '\0';
-    for (char *line = list->text, *next; line && *line; line = next) {
+    const bool marked = strncmp(list->text, mark, sizeof mark - 1) == 0;
+    for (char *line = list->text + (marked ? sizeof mark - 1 : 0), *next; line && *line;
+         line = next) {
         next = strchr(line, '\n');
         if (next) *next++ = '\0';
         const size_t length = strlen(line);
@@ -242,15 +250,18 @@ static void report_classes(const bpt_dataset_info *info, const bpt_split *split)
             n_empty++;
             first_empty = i;
         }
-    char line[512];
-    int used = 0;
-    for (uint32_t i = 0; i < info->n_classes && used < 400; i++)
-        used += snprintf(line + used, sizeof line - (size_t)used, "%s%.40s %" PRIu64, i ? ", " : "",
-                         info->classes[i], split->per_class[i]);
-    bpt_info("%s: per class: %s%s", split->name, line, used < 400 ? "" : ", ...");
-    if (n_empty > 0)
-        bpt_warn("%s: %u of %u classes have no images, the first of them is %s", split->name,
-                 n_empty, info->n_classes, info->classes[first_empty]);
+    char line[512] = "", item[80], name[41];
+    uint32_t i = 0;
+    for (; i < info->n_classes && strlen(line) < 400; i++) {
+        bpt_text_escape(info->classes[i], name, sizeof name);
+        snprintf(item, sizeof item, "%s %" PRIu64, name, split->per_class[i]);
+        bpt_list_add(line, sizeof line, item);
+    }
+    bpt_info("%s: per class: %s%s", split->name, line, i == info->n_classes ? "" : ", ...");
+    if (n_empty == 0) return;
+    bpt_text_escape(info->classes[first_empty], name, sizeof name);
+    bpt_warn("%s: %u of %u classes have no images, the first of them is %s", split->name, n_empty,
+             info->n_classes, name);
 }
 
 static bpt_status report(const import_options *o, double seconds) {
@@ -297,9 +308,11 @@ static bpt_status run_import(const char *name, const bpt_command *usage, int arg
     BPT_TRY(bpt_options_parse(usage, argc, argv, &o, &request, &set));
     bpt_status status = BPT_OK;
     if (request != BPT_REQUEST_RUN) goto done;
-    const char *missing = !o.out ? "--out DATASET" : !o.split ? "--split NAME" : NULL;
+    const char *missing = !bpt_program_has(o.out)     ? "--out DATASET"
+                          : !bpt_program_has(o.split) ? "--split NAME"
+                                                      : NULL;
     if (missing) {
-        status = bpt_fail(BPT_EUSAGE, "option %s is missing", missing);
+        status = bpt_fail(BPT_EUSAGE, "%s is missing", missing);
         bpt_hint("usage: %s %s", usage->name, usage->synopsis);
         goto done;
     }

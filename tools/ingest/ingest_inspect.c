@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "storage/dataset.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/ingest/ingest_progress.h"
@@ -89,7 +90,10 @@ static bpt_status print_json(const bpt_dataset_info *info) {
     return status;
 }
 
+enum { SHOWN_SIZE = 512 }; /* of a name, which anybody may have chosen */
+
 static void print_split(const bpt_dataset_info *info, const bpt_split *split) {
+    char shown[SHOWN_SIZE];
     printf("\nsplit %s: %u image%s\n  mean ", split->name, split->count,
            split->count == 1 ? "" : "s");
     for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->mean[c]);
@@ -97,11 +101,15 @@ static void print_split(const bpt_dataset_info *info, const bpt_split *split) {
     for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->std[c]);
     printf("\n  made by %s", split->importer);
     if (split->n_sources == 0) printf(", seed %" PRIu64, split->seed);
-    for (size_t i = 0; i < split->n_sources; i++)
-        printf("%s %s", i ? "," : " from", split->sources[i]);
+    for (size_t i = 0; i < split->n_sources; i++) {
+        bpt_text_escape(split->sources[i], shown, sizeof shown);
+        printf("%s %s", i ? "," : " from", shown);
+    }
     printf("\n  images per class\n");
-    for (uint32_t i = 0; i < info->n_classes; i++)
-        printf("    %-20s %10" PRIu64 "\n", info->classes[i], split->per_class[i]);
+    for (uint32_t i = 0; i < info->n_classes; i++) {
+        bpt_text_escape(info->classes[i], shown, sizeof shown);
+        printf("    %-20s %10" PRIu64 "\n", shown, split->per_class[i]);
+    }
 }
 
 static void print_text(const bpt_dataset_info *info) {

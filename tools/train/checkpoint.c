@@ -205,7 +205,7 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"ranks", job->n_ranks, "the number of ranks"},
         {"batch_size", (uint64_t)job->options->batch_size, "--batch-size"},
         {"seed", (uint64_t)job->options->seed, "--seed"},
-        {"rounds", bpt_job_rounds(job), "--partition"},
+        {"rounds", bpt_job_rounds(job), "--partition or --idpa-rounds"},
         {"train_samples", job->epoch_samples, "the dataset"},
         {"total_samples", job->total_samples, "--epochs"},
         {"optimizer_states", bpt_network_n_states(job->network), "--momentum, which is 0 in one"},
@@ -354,14 +354,13 @@ void bpt_checkpoint_close(bpt_checkpoint *c) {
 }
 
 static void warn_of_torn(const bpt_job *job) {
-    char *checkpoints, *names = NULL;
+    char *checkpoints, names[400];
     if (bpt_run_folder_entry(job->run, "checkpoints", &checkpoints) != BPT_OK) return;
-    if (bpt_checkpoint_torn(checkpoints, &names) == BPT_OK && names)
+    if (bpt_checkpoint_torn(checkpoints, names, sizeof names) == BPT_OK && names[0])
         bpt_warn(
             "no checkpoint in %s is whole (without DONE: %s): training starts anew, and the next "
             "checkpoint removes them",
             checkpoints, names);
-    bpt_free(names);
     bpt_free(checkpoints);
 }
 

@@ -4,6 +4,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -233,27 +234,14 @@ bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **pa
     return status;
 }
 
-static bpt_status append_name(char **names, const char *name) {
-    char *longer;
-    BPT_TRY(bpt_strf(&longer, "%s%s%s", *names ? *names : "", *names ? ", " : "", name));
-    bpt_free(*names);
-    *names = longer;
-    return BPT_OK;
-}
-
-bpt_status bpt_checkpoint_torn(const char *folder, char **names) {
+bpt_status bpt_checkpoint_torn(const char *folder, char *names, size_t size) {
     listing l;
     BPT_TRY(list(folder, &l));
-    bpt_status status = BPT_OK;
-    *names = NULL;
-    for (size_t i = 0; status == BPT_OK && i < l.n; i++)
-        if (!l.entries[i].whole) status = append_name(names, l.entries[i].name);
+    names[0] = '\0';
+    for (size_t i = 0; i < l.n; i++)
+        if (!l.entries[i].whole) bpt_list_add(names, size, l.entries[i].name);
     free_listing(&l);
-    if (status != BPT_OK) {
-        bpt_free(*names);
-        *names = NULL;
-    }
-    return status;
+    return BPT_OK;
 }
 
 bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial) {
@@ -314,14 +302,15 @@ bpt_status bpt_checkpoint_prune(const char *folder, size_t keep) {
 static void hint_at_earlier(const char *folder) {
     bpt_error error;
     bpt_error_get(&error);
-    char *copy = NULL, *before = NULL;
-    bpt_status status = bpt_strdup(folder, &copy);
-    for (size_t n = status == BPT_OK ? strlen(copy) : 0; n > 1 && copy[n - 1] == '/'; n--)
-        copy[n - 1] = '\0';
-    char *slash = status == BPT_OK ? strrchr(copy, '/') : NULL;
-    if (slash) {
+    char *path = NULL, *before = NULL;
+    size_t length = strlen(folder);
+    while (length > 1 && folder[length - 1] == '/') length--;
+    const char *here = memchr(folder, '/', length) ? "" : "./";
+    bpt_status status = bpt_strf(&path, "%s%.*s", here, (int)length, folder);
+    if (status == BPT_OK) {
+        char *slash = strrchr(path, '/');
         *slash = '\0';
-        status = bpt_checkpoint_find(copy, slash + 1, &before);
+        status = bpt_checkpoint_find(path, slash + 1, &before);
     }
     bpt_error_put(&error);
     if (status == BPT_OK && before)
@@ -329,7 +318,7 @@ static void hint_at_earlier(const char *folder) {
     else
         bpt_hint("there is no earlier whole checkpoint; start anew with --force, without --resume");
     bpt_free(before);
-    bpt_free(copy);
+    bpt_free(path);
 }
 
 bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank) {

@@ -46,9 +46,9 @@ bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank);
 bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path);
 
 /** Names the checkpoints that are not whole, for people: "step-00000010, step-00000020.part".
- * @param[out] names caller owns, bpt_free(); NULL if there are none
+ * @param[out] names shape [size], cut where they are too many; "" if there are none
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_checkpoint_torn(const char *folder, char **names);
+bpt_status bpt_checkpoint_torn(const char *folder, char *names, size_t size);
 
 /** @param[out] serial of the next checkpoint in @p folder */
 bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial);

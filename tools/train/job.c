@@ -133,6 +133,8 @@ bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm
 }
 
 void bpt_job_close(bpt_job *job) {
+    bpt_error error;
+    bpt_error_get(&error); /* the reason for which it may be closed */
     bpt_step_trace_close(job->trace);
     bpt_feed_free(job->feed);
     if (job->exchange)
@@ -146,5 +148,6 @@ void bpt_job_close(bpt_job *job) {
     (void)bpt_log_file(NULL);
     bpt_json_free(&job->json);
     bpt_free(job->flat);
+    (void)bpt_error_put(&error);
     *job = (bpt_job){0};
 }

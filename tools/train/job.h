@@ -71,6 +71,8 @@ typedef struct bpt_job {
  * @param options,comm borrowed while the job lives
  * @return BPT_OK or any error of the parts; on error @p job is released */
 bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm *comm);
+/** Releases everything of a job. Collective where it has an exchange. Leaves this thread's last
+ * error as it is. */
 void bpt_job_close(bpt_job *job);
 
 /** @return epochs of progress: what the ranks have done, and this one on top since it last heard */

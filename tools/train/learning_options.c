@@ -146,13 +146,13 @@ void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set 
 static bpt_status check_milestones(const bpt_train_options *o, const bpt_option_set *set) {
     bpt_status status = BPT_OK;
     if (strcmp(schedule_name(o), "multistep") == 0 && o->milestones[0] < 0) {
-        status = bpt_fail(BPT_EUSAGE, "option --milestones is missing");
+        status = bpt_fail(BPT_EUSAGE, "--milestones is missing");
         bpt_hint("--schedule multistep needs the epochs of its steps, e.g. --milestones 4,6");
         return status;
     }
     for (int i = 1; i < BPT_OPTION_LIST_MAX && o->milestones[i] >= 0; i++)
         if (o->milestones[i] <= o->milestones[i - 1]) {
-            status = bpt_fail(BPT_EUSAGE, "option milestones: epochs must grow");
+            status = bpt_fail(BPT_EUSAGE, "--milestones: epochs must grow");
             bpt_hint("the first one first, each once, e.g. --milestones 4,6");
             return status;
         }

@@ -1,6 +1,7 @@
 #include "tools/train/option_uses.h"
 
 #include "base/log.h"
+#include "base/text.h"
 #include "inner/optimizer.h"
 #include "inner/schedule.h"
 
@@ -8,7 +9,15 @@
 #include <string.h>
 
 /* What decides whether an option counts. */
-typedef enum { BY_TASK, BY_TRACE, BY_OPTIMIZER, BY_SCHEDULE, BY_UPDATE, BY_PARTITION } chooser;
+typedef enum {
+    BY_TASK,
+    BY_DATA,
+    BY_TRACE,
+    BY_OPTIMIZER,
+    BY_SCHEDULE,
+    BY_UPDATE,
+    BY_PARTITION
+} chooser;
 
 /* An option that only some choices use. */
 typedef struct {
@@ -68,7 +77,11 @@ static const dependent dependents[] = {
     {"bench", BY_TASK, " train dry-run bench "},
     {"dry-run", BY_TASK, " train dry-run "},
     {"log-interval", BY_TASK, " train dry-run replay "},
-    {"trace-steps", BY_TASK, " train dry-run bench "},
+    {"trace", BY_TASK, " train bench "},
+    {"trace-steps", BY_TASK, " train bench "},
+
+    {"input-size", BY_DATA, " no-data "},
+    {"classes", BY_DATA, " no-data "},
 
     {"trace-steps", BY_TRACE, " traced "},
 
@@ -108,6 +121,8 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
     switch (by) {
     case BY_TASK:
         return task_of(o);
+    case BY_DATA:
+        return o->data ? "data" : "no-data";
     case BY_TRACE:
         return o->trace ? "traced" : "untraced";
     case BY_OPTIMIZER:
@@ -131,6 +146,8 @@ static const char *const flags[] = {[BY_OPTIMIZER] = "optimizer",
 static void describe(const bpt_train_options *o, chooser by, char *text, size_t size) {
     if (by == BY_TASK)
         snprintf(text, size, "by --%s", task_of(o));
+    else if (by == BY_DATA)
+        snprintf(text, size, "with --data");
     else if (by == BY_TRACE)
         snprintf(text, size, "without --trace");
     else
@@ -165,6 +182,8 @@ static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
     const int first = (int)strcspn(d->users + 1, " ");
     if (d->by == BY_TASK)
         bpt_hint("leave it out, or --%s", task_of(o));
+    else if (d->by == BY_DATA)
+        bpt_hint("the dataset decides it; without --data --bench and --dry-run take any");
     else if (d->by == BY_TRACE)
         bpt_hint("leave it out, or give --trace FILE");
     else
@@ -181,20 +200,7 @@ bpt_status bpt_option_uses_check(const bpt_train_options *o, const bpt_option_se
 
 /* ---- in a file ---- */
 
-/* Names of options, for a message. */
-typedef struct {
-    char text[300];
-    size_t length;
-    int n;
-} name_list;
-
-static void add_name(name_list *list, const char *prefix, const char *name) {
-    if (list->length < sizeof list->text)
-        list->length +=
-            (size_t)snprintf(list->text + list->length, sizeof list->text - list->length, "%s%s%s",
-                             list->n ? ", " : "", prefix, name);
-    list->n++;
-}
+enum { LIST_SIZE = 300 };
 
 static bool is_set(const bpt_train_options *o, const char *option) {
     return !bpt_option_is_default(&bpt_train_command, option, o);
@@ -202,16 +208,17 @@ static bool is_set(const bpt_train_options *o, const char *option) {
 
 void bpt_option_uses_warn(const bpt_train_options *o, const bpt_option_set *set) {
     for (int by = BY_TASK; by <= BY_PARTITION; by++) {
-        name_list list = {0};
-        char reason[64];
+        char list[LIST_SIZE] = "", reason[64];
+        int n = 0;
         for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++)
             if ((int)d->by == by && bpt_option_where(set, d->option) == BPT_SOURCE_FILE &&
-                is_set(o, d->option) && is_idle(o, d) && !is_known_idle(o, d))
-                add_name(&list, "", d->option);
+                is_set(o, d->option) && is_idle(o, d) && !is_known_idle(o, d)) {
+                bpt_list_add(list, sizeof list, d->option);
+                n++;
+            }
         describe(o, (chooser)by, reason, sizeof reason);
-        if (list.n)
-            bpt_warn("%s in the configuration %s not used %s", list.text,
-                     list.n == 1 ? "is" : "are", reason);
+        if (n > 0)
+            bpt_warn("%s in the configuration %s not used %s", list, n == 1 ? "is" : "are", reason);
     }
 }
 
@@ -241,16 +248,18 @@ void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set
                                 uint32_t n_ranks) {
     const bpt_update_choice update = bpt_update_resolve((bpt_update_choice)o->update, n_ranks);
     const bool alone = n_ranks == 1 && update == BPT_UPDATE_AGWU;
-    name_list list = {0};
+    char list[LIST_SIZE] = "", option[64];
     for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++) {
         if (d->by != BY_UPDATE || is_idle(o, d) || !is_wanted(o, set, d->option)) continue;
         if (!is_user(d, bpt_update_choice_name(update)) ||
-            (alone && strcmp(d->option, "max-staleness") == 0))
-            add_name(&list, "--", d->option);
+            (alone && strcmp(d->option, "max-staleness") == 0)) {
+            snprintf(option, sizeof option, "--%s", d->option);
+            bpt_list_add(list, sizeof list, option);
+        }
     }
     if (o->partition == BPT_PARTITION_IDPA && update == BPT_UPDATE_LOCAL)
-        add_name(&list, "--", "partition idpa");
-    if (list.n)
-        bpt_warn("%s: without effect on %u rank%s, where --update is %s", list.text, n_ranks,
+        bpt_list_add(list, sizeof list, "--partition idpa");
+    if (list[0])
+        bpt_warn("%s: without effect on %u rank%s, where --update is %s", list, n_ranks,
                  n_ranks == 1 ? "" : "s", bpt_update_choice_name(update));
 }

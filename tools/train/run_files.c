@@ -22,8 +22,8 @@ static void cut_torn_line(FILE *file) {
     rewind(file);
     for (int c; (c = fgetc(file)) != EOF;)
         if (c == '\n') end = ftell(file);
-    /* If it cannot be cut, the half line stays, as it would without this. */
-    if (ftruncate(fileno(file), end) == 0) fseek(file, 0, SEEK_END);
+    /* If it cannot be read or cut, the half line stays, as it would without this. */
+    if (!ferror(file) && ftruncate(fileno(file), end) == 0) fseek(file, 0, SEEK_END);
 }
 
 static bpt_status open_metrics(bpt_run_folder *run) {

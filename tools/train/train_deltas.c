@@ -28,6 +28,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
         .local = job->flat,
         .pushed_steps = job->count.steps,
         .pushed_samples = job->count.samples,
+        .pushed_compute_ns = job->count.compute_ns,
     };
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
@@ -37,10 +38,12 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
 }
 
 static bpt_status merger_close(merger *m, bpt_status status) {
+    bpt_error error;
+    bpt_error_get(&error); /* what ended it, if anything did */
     const bpt_status closed = bpt_step_log_close(m->log);
     bpt_free(m->base);
     bpt_free(m->pushed);
-    return status != BPT_OK ? status : closed;
+    return status != BPT_OK ? bpt_error_put(&error) : closed;
 }
 
 static bpt_status push(merger *m) {

@@ -2,6 +2,7 @@
  * beside others are in option_uses.c. */
 #include "scheduler/policy.h"
 #include "tools/precision.h"
+#include "tools/program.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/train_options.h"
@@ -10,7 +11,7 @@
 #include <stdlib.h>
 
 static bpt_status missing(const char *name, const char *hint) {
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", name);
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", name);
     bpt_hint("%s; `bpt-train --help` lists all options", hint);
     return status;
 }
@@ -21,23 +22,11 @@ static bool is_made_up(const bpt_train_options *o) {
 }
 
 static bpt_status check_required(const bpt_train_options *o) {
-    if (!o->model) return missing("model", "e.g. --model lenet");
+    if (!bpt_program_has(o->model)) return missing("model", "e.g. --model lenet");
     if (is_made_up(o)) return BPT_OK;
-    if (!o->data) return missing("data", "name a dataset made by bpt-ingest");
-    if (!o->output) return missing("output", "name a new folder, e.g. runs/first");
+    if (!bpt_program_has(o->data)) return missing("data", "name a dataset made by bpt-ingest");
+    if (!bpt_program_has(o->output)) return missing("output", "name a new folder, e.g. runs/first");
     return BPT_OK;
-}
-
-static bpt_status check_shape(const bpt_train_options *o) {
-    const bool given = o->input_size[0] || o->input_size[1] || o->classes;
-    if (!given || (is_made_up(o) && !o->data)) return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE,
-                 "--input-size and --classes go with --bench or --dry-run and without --data: a "
-                 "dataset decides them");
-    bpt_hint(is_made_up(o) ? "leave out --data for another shape"
-                           : "leave them out; --bench 20 measures speed with any shape");
-    return status;
 }
 
 /* Takes one number, digits alone and at least 1, off the text. @return whether there was one */
@@ -56,7 +45,7 @@ bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, ui
         *first <= *last)
         return BPT_OK;
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "option --trace-steps: \"%s\" is no range of steps", o->trace_steps);
+        bpt_fail(BPT_EUSAGE, "--trace-steps: \"%s\" is no range of steps", o->trace_steps);
     bpt_hint("first and last step, from 1, e.g. --trace-steps 11-20");
     return status;
 }
@@ -65,15 +54,6 @@ bpt_augment bpt_train_augment(const bpt_train_options *o) {
     bpt_augment augment = {.n = 0};
     bpt_augment_parse(o->augment, &augment);
     return augment;
-}
-
-static bpt_status check_trace(const bpt_train_options *o) {
-    uint64_t first, last;
-    BPT_TRY(bpt_train_trace_steps(o, &first, &last));
-    if (!o->trace || !(o->replay || o->dry_run)) return BPT_OK;
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "--trace goes with training and with --bench");
-    bpt_hint("leave out --trace, or %s", o->replay ? "--replay" : "--dry-run");
-    return status;
 }
 
 static bpt_status check_partition(const bpt_train_options *o) {
@@ -89,15 +69,15 @@ static bpt_status check_partition(const bpt_train_options *o) {
 
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
     const bpt_policy *policy;
+    uint64_t first, last;
     bpt_augment augment;
     BPT_TRY(bpt_policy_find(o->policy, &policy));
     BPT_TRY(bpt_augment_parse(o->augment, &augment));
     BPT_TRY(bpt_option_uses_check(o, set));
-    BPT_TRY(check_trace(o));
+    BPT_TRY(bpt_train_trace_steps(o, &first, &last));
     BPT_TRY(bpt_precision_check((bpt_precision)o->precision));
     if (o->replay) return BPT_OK;
     BPT_TRY(check_required(o));
-    BPT_TRY(check_shape(o));
     BPT_TRY(bpt_learning_options_check(o, set));
     return o->bench ? BPT_OK : check_partition(o);
 }

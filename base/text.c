@@ -1,0 +1,45 @@
+#include "base/text.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+void bpt_list_add(char *list, size_t size, const char *name) {
+    const size_t length = strlen(list);
+    snprintf(list + length, size - length, "%s%s", length ? ", " : "", name);
+}
+
+static bool continues(unsigned char byte) {
+    return (byte & 0xC0) == 0x80;
+}
+
+/* @param[out] shown the first character of a text, as it is or escaped; shape [8]
+ * @return bytes that it has in the text */
+static size_t show_first(const unsigned char *text, char *shown) {
+    if (text[0] < ' ' || text[0] == 0x7F) {
+        snprintf(shown, 8, "\\x%02x", text[0]);
+        return 1;
+    }
+    if (text[0] == 0xC2 && text[1] >= 0x80 && text[1] < 0xA0) {
+        snprintf(shown, 8, "\\u%04x", text[1]);
+        return 2;
+    }
+    size_t n = 1;
+    while (n < 4 && continues(text[n])) n++;
+    snprintf(shown, 8, "%.*s", (int)n, (const char *)text);
+    return n;
+}
+
+void bpt_text_escape(const char *text, char *out, size_t size) {
+    size_t length = 0;
+    const unsigned char *at = (const unsigned char *)text;
+    while (*at) {
+        char shown[8];
+        at += show_first(at, shown);
+        const size_t more = strlen(shown);
+        if (length + more >= size) break;
+        memcpy(out + length, shown, more);
+        length += more;
+    }
+    out[length] = '\0';
+}

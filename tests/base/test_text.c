@@ -1,0 +1,74 @@
+/* Lists of names for messages, texts of others in them, and what is cut of both. */
+#include "base/text.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_list(void **state) {
+    (void)state;
+    char list[16] = "";
+    bpt_list_add(list, sizeof list, "one");
+    assert_string_equal(list, "one");
+    bpt_list_add(list, sizeof list, "two");
+    bpt_list_add(list, sizeof list, "three");
+    assert_string_equal(list, "one, two, three");
+    bpt_list_add(list, sizeof list, "four"); /* full to the last byte */
+    assert_string_equal(list, "one, two, three");
+}
+
+static void test_list_that_is_cut(void **state) {
+    (void)state;
+    char list[8] = "";
+    bpt_list_add(list, sizeof list - 1, "four");
+    bpt_list_add(list, sizeof list - 1, "five");
+    assert_string_equal(list, "four, ");
+    assert_int_equal(list[sizeof list - 1], 0);
+}
+
+static void assert_escaped(const char *text, size_t size, const char *expected) {
+    char out[64];
+    memset(out, '!', sizeof out);
+    bpt_text_escape(text, out, size);
+    assert_string_equal(out, expected);
+    assert_int_equal(out[size], '!');
+}
+
+static void test_escape(void **state) {
+    (void)state;
+    assert_escaped("", 1, "");
+    assert_escaped("cat 1", 20, "cat 1");
+    assert_escaped("a\x1b[31mb\n\x7f", 40, "a\\x1b[31mb\\x0a\\x7f");
+    assert_escaped("M\xc3\xbcnchen \xe2\x82\xac \xf0\x9f\x90\x88", 40,
+                   "M\xc3\xbcnchen \xe2\x82\xac \xf0\x9f\x90\x88");
+    assert_escaped(
+        "\xc2\x9b"
+        "31m \xc2\xa0",
+        40,
+        "\\u009b"
+        "31m \xc2\xa0");
+    assert_escaped("\xff\xc2", 40, "\xff\xc2"); /* no UTF-8: its bytes */
+}
+
+static void test_escape_that_is_cut(void **state) {
+    (void)state;
+    assert_escaped("abcdef", 4, "abc");
+    assert_escaped("ab\n", 6, "ab"); /* not a part of an escape */
+    assert_escaped("ab\n", 7, "ab\\x0a");
+    assert_escaped("ab\xe2\x82\xac", 5, "ab"); /* nor of a character */
+    assert_escaped("ab\xe2\x82\xac", 6, "ab\xe2\x82\xac");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_list),
+        cmocka_unit_test(test_list_that_is_cut),
+        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_escape_that_is_cut),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
