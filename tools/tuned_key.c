@@ -1,6 +1,7 @@
 #include "tools/tuned_key.h"
 
 #include "base/checksum.h"
+#include "base/text.h"
 #include "inner/cpu/cpu_library.h"
 
 #include <sys/utsname.h>
@@ -65,7 +66,7 @@ static void set_number(bpt_tuned_key *key, bpt_tuned_field field, int64_t number
 }
 
 static void set_text(bpt_tuned_key *key, bpt_tuned_field field, const char *text) {
-    snprintf(value_of(key, field), BPT_TUNED_VALUE_SIZE, "%s", text);
+    bpt_text_escape(text, value_of(key, field), BPT_TUNED_VALUE_SIZE); /* names are anybody's */
 }
 
 bpt_status bpt_tuned_key_make(const bpt_tuned_step *step, bpt_tuned_key *key) {

@@ -34,8 +34,18 @@ static void test_memory_of_one_rank(void **state) {
     assert_int_equal(each[last], BPT_OK); /* there were no more of them */
 }
 
+static void test_what_is_lacking(void **state) {
+    (void)state;
+    assert_true(bpt_rank_threads_lack(2, 1, 1));
+    assert_true(bpt_rank_threads_lack(3, 1, 2));
+    assert_false(bpt_rank_threads_lack(2, 1, 2));
+    assert_false(bpt_rank_threads_lack(2, 2, 2));
+    assert_false(bpt_rank_threads_lack(0, 1, 1));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_of_one_rank)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_of_one_rank),
+                                       cmocka_unit_test(test_what_is_lacking)};
     if (bpt_comm_start(&comm) != BPT_OK) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     bpt_comm_stop(comm);

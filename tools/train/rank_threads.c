@@ -47,6 +47,10 @@ static void warn_bound(const bpt_comm *comm, unsigned allowed, unsigned wanted) 
         allowed == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s", wanted);
 }
 
+bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors) {
+    return cores < wanted && processors < wanted;
+}
+
 bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen,
                                    unsigned *cores, unsigned *on_host) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
@@ -59,8 +63,7 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *ch
     BPT_TRY(count_ranks(comm, &mine, on_host, &sharing));
     /* Bound to a single core, although the ranks of the host leave others idle. */
     const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * *on_host < present;
-    /* A core may have several processors, and a thread on each. */
-    const bool lacks = allowed < wanted && (unsigned)CPU_COUNT(&mine.set) < wanted;
+    const bool lacks = bpt_rank_threads_lack(wanted, allowed, (unsigned)CPU_COUNT(&mine.set));
     if (wanted ? lacks : loses) warn_bound(comm, allowed, wanted ? wanted : present / *on_host);
     *chosen = choose(wanted, allowed, sharing);
     *cores = choose(0, allowed, sharing);

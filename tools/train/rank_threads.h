@@ -7,6 +7,12 @@
 
 #include "outer/comm.h"
 
+#include <stdbool.h>
+
+/** @return whether a rank may not use as much as it wants. A core may have several processors: as
+ * many threads as these are no mistake, and bpt-tune may have found them to be faster */
+bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors);
+
 /** Chooses the number of threads, and warns where the rank is bound to fewer cores than it wants or
  * could have. Collective over the job.
  * @param wanted 0: the cores that the rank may use, shared with the ranks that may use the same

@@ -2,17 +2,12 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "tools/train/learning_options.h"
 #include "tools/tuned_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
-
-/* Names and values of options, for a message. */
-typedef struct {
-    char text[200];
-    size_t length;
-} value_list;
 
 struct bpt_tuning {
     char *path; /* of this host */
@@ -20,7 +15,7 @@ struct bpt_tuning {
     /* As they were given. */
     const char *policy;
     int64_t threads, loader_threads, prefetch;
-    value_list taken, kept;
+    char taken[200], kept[200]; /* names and values of options, for a message */
 };
 
 /* ---- taking values ---- */
@@ -32,10 +27,10 @@ static bool is_given(const bpt_train_options *o, const bpt_option_set *set, cons
            (source == BPT_SOURCE_FILE && !bpt_option_is_default(&bpt_train_command, name, o));
 }
 
-static void note(value_list *list, const char *name, const char *value) {
-    if (list->length >= sizeof list->text) return;
-    list->length += (size_t)snprintf(list->text + list->length, sizeof list->text - list->length,
-                                     "%s%s %s", list->length ? ", " : "", name, value);
+static void note(bpt_tuning *t, bool given, const char *name, const char *value) {
+    char item[64];
+    snprintf(item, sizeof item, "%s %.40s", name, value);
+    bpt_list_add(given ? t->kept : t->taken, sizeof t->taken, item);
 }
 
 /* @param value 0: the file has none */
@@ -46,13 +41,13 @@ static void take_number(const bpt_train_options *o, const bpt_option_set *set, b
     if (value == 0) return;
     if (!given) *field = value;
     snprintf(text, sizeof text, "%" PRId64, *field);
-    note(given ? &t->kept : &t->taken, name, text);
+    note(t, given, name, text);
 }
 
 static void take_policy(const bpt_option_set *set, bpt_tuning *t, bpt_train_options *o) {
     const bool given = is_given(o, set, "policy");
     if (!given) o->policy = t->file->choices.policy;
-    note(given ? &t->kept : &t->taken, "policy", o->policy);
+    note(t, given, "policy", o->policy);
 }
 
 bpt_status bpt_tuning_open(bpt_train_options *o, const bpt_option_set *set) {
@@ -108,9 +103,9 @@ void bpt_tuning_expect(const bpt_train_options *o, bpt_network *network) {
 void bpt_tuning_say(const bpt_train_options *o) {
     const bpt_tuning *t = o->tuning;
     if (!t) return;
-    bpt_info("tuned by %s: %s%scosts of %zu kinds of tasks%s%s", t->path, t->taken.text,
-             t->taken.length ? ", " : "", t->file->n_costs,
-             t->kept.length ? "; given, and kept: " : "", t->kept.text);
+    bpt_info("tuned by %s: %s%scosts of %zu kinds of tasks%s%s", t->path, t->taken,
+             t->taken[0] ? ", " : "", t->file->n_costs, t->kept[0] ? "; given, and kept: " : "",
+             t->kept);
 }
 
 bpt_train_options bpt_tuning_repeat(const bpt_train_options *o) {

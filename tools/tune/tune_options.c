@@ -1,6 +1,7 @@
 #include "tools/tune/tune_options.h"
 
 #include "tools/precision.h"
+#include "tools/program.h"
 
 #include <stddef.h>
 
@@ -107,15 +108,17 @@ const bpt_command bpt_tune_command = {
 static bpt_status refuse_beside(const bpt_option_set *set, const char *name, bool with_data) {
     if (bpt_option_where(set, name) != BPT_SOURCE_COMMAND_LINE) return BPT_OK;
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "--%s goes %s --data", name, with_data ? "with" : "without");
-    bpt_hint(with_data ? "leave it out, or name a dataset" : "a dataset decides it: leave it out");
+        bpt_fail(BPT_EUSAGE, "--%s is not used %s --data", name, with_data ? "without" : "with");
+    bpt_hint(with_data ? "leave it out, or name a dataset" : "the dataset decides it");
     return status;
 }
 
 bpt_status bpt_tune_options_check(const bpt_tune_options *o, const bpt_option_set *set) {
-    const char *missing = !o->model ? "model" : !o->out ? "out" : NULL;
+    const char *missing = !bpt_program_has(o->model) ? "model"
+                          : !bpt_program_has(o->out) ? "out"
+                                                     : NULL;
     if (missing) {
-        const bpt_status status = bpt_fail(BPT_EUSAGE, "option --%s is missing", missing);
+        const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", missing);
         bpt_hint("usage: %s %s", bpt_tune_command.name, bpt_tune_command.synopsis);
         return status;
     }
