@@ -142,6 +142,16 @@ uint64_t bpt_network_critical_path(const bpt_network *net);
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_network_note_costs(const bpt_network *net, bpt_cost_table *costs);
 
+/** @return nanoseconds that a task of this label and kind should take, 0 if unknown */
+typedef uint64_t (*bpt_cost_of)(void *context, const char *label, const char *kind);
+
+/** Tells what tasks should take (bpt_network_visit_times() says it of another network of the same
+ * shapes on the same machine), so that the first step is planned by it already. A graph all of
+ * whose tasks are known keeps these figures; another one takes those of its first run. Changes the
+ * order of tasks and no result. Between runs.
+ * @param cost asked for every task, and not kept */
+void bpt_network_expect(bpt_network *net, bpt_cost_of cost, void *context);
+
 /** Time of the last bpt_network_train() by kind of task, summed over its tasks; for reports.
  * @param visit called for each pair of layer label and task kind, in order of the step
  * @param n_tasks of that pair; @param ns their summed time */

@@ -1,6 +1,6 @@
 /** @file inner/network_private.h
  * What the parts of a network share: network.c (life and runs), network_plan.c, network_graphs.c,
- * loss.c, update.c, norms.c, transfer.c, finite.c. */
+ * network_costs.c, loss.c, update.c, norms.c, transfer.c, finite.c. */
 #ifndef BPT_INNER_NETWORK_PRIVATE_H
 #define BPT_INNER_NETWORK_PRIVATE_H
 
@@ -43,7 +43,8 @@ struct bpt_network {
         *activations;       /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
     bpt_tile_result *tiles; /* shape [n_tiles] */
     bpt_graph *graphs[BPT_N_GRAPHS];
-    bool costs_known[BPT_N_GRAPHS]; /* whether a run has told how long the tasks take */
+    bool costs_known[BPT_N_GRAPHS]; /* whether a run or bpt_network_expect() has told how long the
+                                     * tasks take */
     uint32_t *train_ids;            /* task of the plan for each task of the training graph */
     size_t *
         forward_end; /* of each layer: tasks of the plan up to its forward pass; shape [n_layers] */

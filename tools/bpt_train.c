@@ -9,6 +9,7 @@
 #include "tools/train/signals.h"
 #include "tools/train/train_bench.h"
 #include "tools/train/train_loop.h"
+#include "tools/train/tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,7 +26,7 @@ static bpt_status write_trace(bpt_job *job, bpt_status status) {
     return bpt_error_put(&error);
 }
 
-static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
+static bpt_status train(bpt_train_options *options, const bpt_option_set *set, bpt_comm *comm) {
     static bpt_status (*const loops[])(bpt_job *) = {
         [BPT_UPDATE_LOCAL] = bpt_train_local,
         [BPT_UPDATE_AGWU] = bpt_train_asynchronous,
@@ -33,6 +34,7 @@ static bpt_status train(const bpt_train_options *options, bpt_comm *comm) {
         [BPT_UPDATE_ALLREDUCE] = bpt_train_gradients,
     };
     bpt_job job;
+    BPT_TRY(bpt_comm_agree(comm, bpt_tuning_open(options, set)));
     BPT_TRY(bpt_job_open(&job, options, comm));
     bpt_status status = BPT_OK;
     if (!job.finished) {
@@ -61,10 +63,10 @@ static void end_job(bpt_comm *comm, bpt_status status) {
     bpt_comm_abort(comm, exit_status);
 }
 
-static bpt_status run(const bpt_train_options *options, const bpt_option_set *set, bpt_comm *comm) {
+static bpt_status run(bpt_train_options *options, const bpt_option_set *set, bpt_comm *comm) {
     bpt_log_setup((int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
     if (bpt_comm_rank(comm) == 0) bpt_option_uses_warn_ranks(options, set, bpt_comm_size(comm));
-    const bpt_status status = train(options, comm);
+    const bpt_status status = train(options, set, comm);
     if (status != BPT_OK && status != BPT_ESTOPPED && bpt_comm_size(comm) > 1)
         end_job(comm, status);
     return status;
@@ -104,17 +106,18 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 }
 
 /* What needs no other rank. @return whether that was all */
-static bool run_alone(const bpt_train_options *options, const bpt_option_set *set, int argc,
-                      char **argv, bpt_status *status) {
+static bool run_alone(bpt_train_options *options, const bpt_option_set *set, int argc, char **argv,
+                      bpt_status *status) {
     bpt_log_setup(0, (bpt_log_level)options->log_level);
     if (!options->replay && !options->bench && !options->dry_run) return false;
     bpt_signals_release();
-    if (options->replay)
+    if (options->replay) {
         *status = bpt_replay(options->replay, argc, argv);
-    else if (options->bench)
-        *status = bpt_train_bench(options);
-    else
-        *status = dry_run(options, set);
+        return true;
+    }
+    *status = bpt_tuning_open(options, set);
+    if (*status == BPT_OK)
+        *status = options->bench ? bpt_train_bench(options) : dry_run(options, set);
     return true;
 }
 
@@ -142,6 +145,7 @@ int main(int argc, char **argv) {
     const bool says = comm ? bpt_comm_rank(comm) == 0 : is_first_of_launch();
     const int exit_status = says ? bpt_program_end("bpt-train", status) : bpt_status_exit(status);
     bpt_comm_stop(comm);
+    bpt_tuning_close(&options);
     bpt_option_set_free(set);
     return exit_status;
 }

@@ -14,10 +14,10 @@ import sys
 from pathlib import Path
 
 FOLDERS = ("base", "scheduler", "storage", "inner", "outer", "tools", "tests", "docs")
-PROGRAMS = {"bpt-train": (), "bpt-eval": (), "bpt-ingest": ("idx", "cifar", "glyphs", "info", "verify")}
+PROGRAMS = {"bpt-train": (), "bpt-eval": (), "bpt-tune": (), "bpt-ingest": ("idx", "cifar", "glyphs", "info", "verify")}
 # Options of other programs that the documents speak of: mpirun, cmake, tools/*.
 FOREIGN = {"--bind-to", "--map-by", "--hostfile", "--oversubscribe", "--mca", "--install", "--prefix",
-           "--preset", "--build", "--seeds", "--no-setup"}
+           "--preset", "--no-setup"}
 
 problems = []
 
@@ -54,6 +54,13 @@ def known_options(programs):
             known[program, command] = ask_help(programs, program, command)
             known[program].update(known[program, command])
     return known
+
+
+def bench_options(root):
+    """@return what the scripts of tests/bench say that they take, in the comment at their head"""
+    scripts = [path for path in (root / "tests" / "bench").iterdir() if not path.suffix]
+    heads = [path.read_text().split("\n\n")[:2] for path in scripts]
+    return {option for head in heads for option in re.findall(r"--[a-z][a-z0-9-]*", "".join(head))}
 
 
 # ---- documents ----
@@ -106,7 +113,7 @@ def check_command(where, command, known):
 
 def check_options(root, doc, text, known):
     where = doc.relative_to(root)
-    all_options = set().union(FOREIGN, *known.values())
+    all_options = set().union(FOREIGN, bench_options(root), *known.values())
     blocks = re.findall(r"^```(?:sh)?\n(.*?)^```", text, re.M | re.S)
     for block in blocks:
         for command in block.replace("\\\n", " ").splitlines():

@@ -7,6 +7,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 : "${BPT_TOOLS:?set it to the folder of bpt-train}" "${BPT_MPIRUN:=mpirun --bind-to none --oversubscribe}"
 train=$BPT_TOOLS/bpt-train
 eval=$BPT_TOOLS/bpt-eval
+tune=$BPT_TOOLS/bpt-tune
 ingest=$BPT_TOOLS/bpt-ingest
 started=() # background processes that may still live
 
@@ -127,7 +128,7 @@ says() { # TEXT [FILE]: the file (err) holds the text
 fails_well() { # STATUS COMMAND...: a failure with one line that says what, and one hint
     run "$@"
     local n
-    n=$(grep -cE '^bpt-(train|eval|ingest): ' err)
+    n=$(grep -cE '^bpt-(train|eval|ingest|tune): ' err)
     [ "$n" -eq 1 ] || die "$n error lines instead of 1: ${*:2}"
     grep -qE '^(bpt-[a-z]+): \1' err && die "the program's name twice: ${*:2}"
     grep -q '^hint: ' err || die "no hint: ${*:2}"

@@ -127,7 +127,7 @@ taken = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
 assert taken < planned / 100, (taken, planned)
 END
 
-for program in "$train" "$eval" "$ingest"; do
+for program in "$train" "$eval" "$ingest" "$tune"; do
     run 0 "$program" --help
     says "usage: $(basename "$program")" out
     [ ! -s err ] || die "--help says something on standard error"

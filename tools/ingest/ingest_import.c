@@ -9,6 +9,7 @@
 #include "storage/writer.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/ingest/ingest_progress.h"
+#include "tools/interrupt.h"
 #include "tools/program.h"
 
 #include <inttypes.h>
@@ -174,6 +175,12 @@ static bpt_status settle_classes(const import_options *o, const name_list *list,
 
 /* ---- the work ---- */
 
+static bpt_status check_interrupt(void) {
+    return bpt_interrupt_check(
+        "nothing is stored",
+        "the dataset is as it was before; run the same command again to start over");
+}
+
 static bpt_status copy_records(const bpt_importer *importer, void *import,
                                const bpt_import_plan *plan, const char *split, bpt_writer *writer) {
     uint8_t *pixels;
@@ -186,7 +193,7 @@ static bpt_status copy_records(const bpt_importer *importer, void *import,
         uint32_t label;
         BPT_TRY_GOTO(status, importer->next(import, pixels, &label), done);
         BPT_TRY_GOTO(status, bpt_writer_append(writer, pixels, label), done);
-        BPT_TRY_GOTO(status, bpt_ingest_interrupted(), done);
+        BPT_TRY_GOTO(status, check_interrupt(), done);
         if (i % 256 == 0) bpt_ingest_progress_show(&progress, i, plan->count);
     }
 done:
@@ -316,7 +323,7 @@ static bpt_status run_import(const char *name, const bpt_command *usage, int arg
                                       .count = (uint64_t)o.count,
                                       .seed = (uint64_t)o.seed,
                                       .split = o.split};
-    bpt_ingest_catch_signals();
+    bpt_interrupt_catch();
     status = import_into(bpt_importer_find(name), &o, &source);
 done:
     bpt_option_set_free(set);

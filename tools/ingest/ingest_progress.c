@@ -4,31 +4,8 @@
 #include "base/log.h"
 
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
-
-static volatile sig_atomic_t caught;
-
-static void on_signal(int number) {
-    caught = number;
-}
-
-void bpt_ingest_catch_signals(void) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
-    sigemptyset(&action.sa_mask);
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-}
-
-bpt_status bpt_ingest_interrupted(void) {
-    if (!caught) return BPT_OK;
-    const bpt_status status = bpt_fail(
-        BPT_ECANCELED, "stopped by %s before the end: nothing is stored", strsignal(caught));
-    bpt_hint("the dataset is as it was before; run the same command again to start over");
-    return status;
-}
 
 bpt_ingest_progress bpt_ingest_progress_start(const char *verb) {
     const uint64_t now = bpt_clock_ns();

@@ -1,9 +1,10 @@
 #include "tools/train/dry_run.h"
 
+#include "tools/shaped_model.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
-#include "tools/train/train_model.h"
+#include "tools/train/tuning.h"
 
 #include <inttypes.h>
 
@@ -33,7 +34,9 @@ static bpt_status open_model(bpt_job *job) {
         BPT_TRY(bpt__job_open_data(job));
         return bpt__job_load_model(job);
     }
-    BPT_TRY(bpt_train_load_model(job->options, &job->model));
+    const bpt_train_options *o = job->options;
+    const bpt_shaped_model shaped = {o->model, NULL, o->input_size, o->classes};
+    BPT_TRY(bpt_shaped_model_load(&shaped, &job->model));
     return bpt_augment_check(&augment, (uint32_t)job->model->input.h,
                              (uint32_t)job->model->input.w);
 }
@@ -49,6 +52,10 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     bpt_memory_plan plan;
     BPT_TRY(bpt__job_choose(&job));
     bpt_status status = open_model(&job);
+    if (status == BPT_OK)
+        status =
+            bpt_tuning_check(o, job.model, job.batch, bpt_rank_threads_expected(0, on_host), NULL);
+    if (status == BPT_OK) bpt_tuning_say(o);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {
         print_plan(&job, &plan);

@@ -9,10 +9,13 @@
 #include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
 #include "tools/train/signals.h"
+#include "tools/train/tuning.h"
 
 static bpt_status open_network(bpt_job *job) {
     const bpt_train_options *o = job->options;
     BPT_TRY(bpt__job_load_model(job));
+    BPT_TRY(bpt_tuning_check(o, job->model, job->batch, job->cores,
+                             job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
     BPT_TRY(bpt_memory_plan_check(job));
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = job->n_threads;
@@ -20,6 +23,7 @@ static bpt_status open_network(bpt_job *job) {
     BPT_TRY(bpt_pool_create(&pool, &job->pool));
     BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_activations(o),
                                bpt_train_learning(o), job->pool, &job->network));
+    bpt_tuning_expect(o, job->network);
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }
 
@@ -49,6 +53,7 @@ static void say_what_starts(const bpt_job *job) {
              job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
              bpt_partition_choice_name(job->partition), job->n_threads,
              job->n_threads == 1 ? "" : "s");
+    bpt_tuning_say(job->options);
     bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,
              (unsigned long long)job->total_samples);
@@ -89,7 +94,7 @@ static bpt_status stop_if_told(bpt_job *job) {
 static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads,
-                                    &job->ranks_on_host));
+                                    &job->cores, &job->ranks_on_host));
     BPT_TRY(bpt_comm_agree(job->comm, bpt__job_open_data(job)));
     BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));

@@ -32,9 +32,11 @@ typedef struct bpt_job {
     const bpt_train_options *options;
     bpt_comm *comm; /* borrowed */
     uint32_t rank, n_ranks;
-    bpt_update_choice update;          /* never AUTO */
-    bpt_partition_choice partition;    /* never AUTO */
-    unsigned n_threads, ranks_on_host; /* this one included */
+    bpt_update_choice update;       /* never AUTO */
+    bpt_partition_choice partition; /* never AUTO */
+    unsigned n_threads;
+    unsigned cores;         /* that this rank has for itself */
+    unsigned ranks_on_host; /* this one included */
     bpt_dataset *dataset;
     const bpt_split *train, *test;
     bpt_model *model;

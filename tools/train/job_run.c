@@ -5,6 +5,7 @@
 #include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/run_lock.h"
+#include "tools/train/tuning.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +50,7 @@ bpt_status bpt__job_open_run(bpt_job *job) {
 }
 
 static bpt_status begin_first(const bpt_job *job, bool anew) {
-    bpt_train_options repeat = *job->options;
+    bpt_train_options repeat = bpt_tuning_repeat(job->options);
     /* Whoever repeats the run does not mean to lose this one, nor its trace. */
     repeat.force = false;
     repeat.trace = repeat.trace_steps = NULL;

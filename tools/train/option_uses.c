@@ -69,6 +69,7 @@ static const dependent dependents[] = {
     {"policy", BY_TASK, " train dry-run bench "},
     {"loader-threads", BY_TASK, " train dry-run "},
     {"prefetch", BY_TASK, " train dry-run "},
+    {"tuned", BY_TASK, " train dry-run bench "},
     {"eval-every", BY_TASK, " train dry-run "},
     {"checkpoint-every", BY_TASK, " train dry-run "},
     {"checkpoint-keep", BY_TASK, " train dry-run "},

@@ -47,8 +47,12 @@ static void warn_bound(const bpt_comm *comm, unsigned allowed, unsigned wanted) 
         allowed == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s", wanted);
 }
 
+bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors) {
+    return cores < wanted && processors < wanted;
+}
+
 bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen,
-                                   unsigned *on_host) {
+                                   unsigned *cores, unsigned *on_host) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
     const unsigned allowed = bpt_pool_allowed_cores();
@@ -59,9 +63,10 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *ch
     BPT_TRY(count_ranks(comm, &mine, on_host, &sharing));
     /* Bound to a single core, although the ranks of the host leave others idle. */
     const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * *on_host < present;
-    if (wanted ? allowed < wanted : loses)
-        warn_bound(comm, allowed, wanted ? wanted : present / *on_host);
+    const bool lacks = bpt_rank_threads_lack(wanted, allowed, (unsigned)CPU_COUNT(&mine.set));
+    if (wanted ? lacks : loses) warn_bound(comm, allowed, wanted ? wanted : present / *on_host);
     *chosen = choose(wanted, allowed, sharing);
+    *cores = choose(0, allowed, sharing);
     return BPT_OK;
 }
 

@@ -7,15 +7,22 @@
 
 #include "outer/comm.h"
 
+#include <stdbool.h>
+
+/** @return whether a rank may not use as much as it wants. A core may have several processors: as
+ * many threads as these are no mistake, and bpt-tune may have found them to be faster */
+bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors);
+
 /** Chooses the number of threads, and warns where the rank is bound to fewer cores than it wants or
  * could have. Collective over the job.
  * @param wanted 0: the cores that the rank may use, shared with the ranks that may use the same
  * ones
  * @param[out] chosen at least 1
+ * @param[out] cores  what is chosen where nothing is wanted: those that the rank has for itself
  * @param[out] on_host ranks on this rank's host, at least 1
  * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen,
-                                   unsigned *on_host);
+                                   unsigned *cores, unsigned *on_host);
 
 /** Tells, before there is a job, what bpt_rank_threads_choose() will choose where all ranks of the
  * host may use the same cores; where they are bound to cores of their own it chooses more.

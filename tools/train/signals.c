@@ -1,5 +1,7 @@
 #include "tools/train/signals.h"
 
+#include "tools/interrupt.h"
+
 #include <signal.h>
 #include <stdatomic.h>
 #include <unistd.h>
@@ -28,18 +30,10 @@ static void on_signal(int number) {
     atomic_store_explicit(&stop_requested, number, memory_order_relaxed);
 }
 
-/* oneDNN's kernels of matrix products, before 3.11.2, use the stack pointer for an address in the
- * heap: a handler on the stack of the thread that computes would overwrite what lies there. */
-static void use_own_stack(void) {
-    static _Alignas(64) char memory[1 << 16]; /* a frame with all registers takes about 11 KB */
-    const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
-    (void)sigaltstack(&stack, NULL); /* fails only where the frame is larger than that */
-}
-
 void bpt_signals_catch(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
-    use_own_stack();
+    bpt_interrupt_own_stack();
     for (unsigned i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, &before[i]);
 }
 

@@ -13,7 +13,9 @@
 /* What a rank tells about itself. */
 typedef struct {
     bpt_counters count;
-    uint64_t threads;
+    uint64_t threads, loader_threads, prefetch;
+    char policy[24];
+    bool tuned;
     uint64_t staleness[BPT_STALENESS_BUCKETS];
 } rank_summary;
 
@@ -23,6 +25,10 @@ static bpt_status summarise_rank(bpt_job *job, rank_summary *r) {
     if (job->exchange) BPT_TRY(bpt_exchange_stats_get(job->exchange, &x));
     memcpy(r->staleness, x.staleness, sizeof r->staleness);
     r->threads = job->n_threads;
+    r->loader_threads = (uint64_t)job->options->loader_threads;
+    r->prefetch = (uint64_t)job->options->prefetch;
+    snprintf(r->policy, sizeof r->policy, "%s", job->options->policy);
+    r->tuned = job->options->tuning != NULL;
     return BPT_OK;
 }
 
@@ -43,6 +49,10 @@ static void put_rank(const bpt_job *job, uint32_t rank, const rank_summary *r, u
     bpt_json_put_text(w, "host", bpt_comm_host(job->comm, rank));
     bpt_json_put_text(w, "device", "cpu");
     bpt_json_put_u64(w, "threads", r->threads);
+    bpt_json_put_text(w, "policy", r->policy);
+    bpt_json_put_u64(w, "loader_threads", r->loader_threads);
+    bpt_json_put_u64(w, "prefetch", r->prefetch);
+    bpt_json_put_bool(w, "tuned", r->tuned);
     bpt_json_put_u64(w, "samples", c->samples);
     bpt_json_put_u64(w, "steps", c->steps);
     bpt_json_put_real(w, "images_per_s", images_per_s(c));
@@ -151,7 +161,7 @@ static bpt_status write_results(bpt_job *job, const rank_summary *ranks) {
 }
 
 bpt_status bpt_job_finish(bpt_job *job) {
-    rank_summary mine, *all = NULL;
+    rank_summary mine = {0}, *all = NULL;
     bool stopped;
     job->count.unreported = 0;
     BPT_TRY(bpt_job_evaluate(job, true, &stopped));

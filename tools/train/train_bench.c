@@ -3,11 +3,12 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "base/random.h"
 #include "inner/network.h"
+#include "tools/shaped_model.h"
+#include "tools/synthetic.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/step_trace.h"
-#include "tools/train/train_model.h"
+#include "tools/train/tuning.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +22,8 @@ typedef struct {
     bpt_network *network;
     bpt_step_trace *trace; /* NULL without --trace */
     unsigned n_threads;
-    float *pixels, *weights;
-    int32_t *labels;
+    bpt_synthetic batch;
+    float *weights;
     double *step_ms; /* shape [options->bench] */
 } bench;
 
@@ -31,35 +32,31 @@ static void close_bench(bench *b) {
     bpt_network_free(b->network);
     bpt_pool_free(b->pool);
     bpt_model_free(b->model);
-    bpt_free(b->pixels);
+    bpt_synthetic_release(&b->batch);
     bpt_free(b->weights);
-    bpt_free(b->labels);
     bpt_free(b->step_ms);
 }
 
 static bpt_status open_bench(const bpt_train_options *o, bench *b) {
-    BPT_TRY(bpt_train_load_model(o, &b->model));
+    const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
+    BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
+    BPT_TRY(bpt_tuning_check(o, b->model, o->batch_size, bpt_pool_allowed_cores(), NULL));
+    bpt_tuning_say(o);
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = b->n_threads;
     BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &b->pool));
-    return bpt_network_create(b->model, o->batch_size, bpt_train_activations(o),
-                              bpt_train_learning(o), b->pool, &b->network);
+    BPT_TRY(bpt_network_create(b->model, o->batch_size, bpt_train_activations(o),
+                               bpt_train_learning(o), b->pool, &b->network));
+    bpt_tuning_expect(o, b->network);
+    return BPT_OK;
 }
 
 static bpt_status fill(const bpt_train_options *o, bench *b) {
-    const bpt_shape in = b->model->input;
-    const size_t n = (size_t)o->batch_size, sample = (size_t)(in.c * in.h * in.w);
-    BPT_TRY(BPT_NEW("synthetic pixels", n * sample, &b->pixels));
-    BPT_TRY(BPT_NEW("synthetic labels", n, &b->labels));
+    BPT_TRY(bpt_synthetic_make(b->model, o->batch_size, (uint64_t)o->seed, &b->batch));
     BPT_TRY(BPT_NEW("initial weights", b->model->segments.n_elements, &b->weights));
     BPT_TRY(BPT_NEW("step times", (size_t)o->bench, &b->step_ms));
-    for (size_t i = 0; i < n; i++) {
-        bpt_random r = bpt_random_stream((uint64_t)o->seed, BPT_PURPOSE_SYNTHETIC, i);
-        for (size_t p = 0; p < sample; p++) b->pixels[i * sample + p] = bpt_random_normal(&r);
-        b->labels[i] = (int32_t)bpt_random_below(&r, (uint32_t)b->model->classes);
-    }
     bpt_segments_initialise(&b->model->segments, (uint64_t)o->seed, b->weights);
     return bpt_network_set(b->network, BPT_VECTOR_WEIGHTS, b->weights);
 }
@@ -68,8 +65,8 @@ static bpt_status fill(const bpt_train_options *o, bench *b) {
 static bpt_status time_step(const bpt_train_options *o, bench *b, double *ms) {
     bpt_batch_result result;
     const uint64_t start_ns = bpt_clock_ns();
-    BPT_TRY(
-        bpt_network_train(b->network, b->pixels, b->labels, 1e-4f, (float)o->batch_size, &result));
+    BPT_TRY(bpt_network_train(b->network, b->batch.pixels, b->batch.labels, 1e-4f,
+                              (float)o->batch_size, &result));
     bpt_step_trace_end(b->trace);
     *ms = bpt_clock_seconds_since(start_ns) * 1e3;
     return BPT_OK;

@@ -345,6 +345,13 @@ static const bpt_option rows[] = {
      .max = 1024,
      .unit = "BATCHES",
      .help = "batches prepared ahead"},
+    {.name = "tuned",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(tuned),
+     .unit = "FILE",
+     .help = "file of bpt-tune for this machine, model and batch: its threads,\n"
+             "policy, ... count where these options are not given; %h in its path\n"
+             "stands for the name of the host"},
 
     {.group = "the run",
      .name = "eval-every",

@@ -20,6 +20,8 @@ typedef enum bpt_partition_choice {
     BPT_PARTITION_IDPA,
 } bpt_partition_choice;
 
+typedef struct bpt_tuning bpt_tuning;
+
 typedef enum bpt_lr_scale { BPT_LR_SCALE_LINEAR, BPT_LR_SCALE_NONE } bpt_lr_scale;
 
 typedef struct bpt_train_options {
@@ -51,6 +53,8 @@ typedef struct bpt_train_options {
     const char *policy; /* for bpt_policy_find() */
     int precision;      /* bpt_precision */
     int64_t threads, loader_threads, prefetch;
+    const char *tuned;  /* file of bpt-tune; %h in it: the host's name */
+    bpt_tuning *tuning; /* what is in it (tools/train/tuning.h); NULL before it is read */
     /* run */
     int64_t checkpoint_every, checkpoint_keep;
     double eval_every;

@@ -1,0 +1,106 @@
+/* What a network is told that its tasks take: it plans by it from the first run, keeps it where it
+ * is complete, and learns the same bits.
+ *
+ * ctest: cpu TIMEOUT=60 */
+#include "inner/network_private.h"
+#include "tests/inner/net_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { BATCH = 9, COST = 1000000 };
+
+static net_fixture open_net(void) {
+    return net_open(net_tiny, BATCH, (net_options){2, {.momentum = 0.9}, 7, BPT_F32});
+}
+
+static uint64_t same_for_all(void *context, const char *label, const char *kind) {
+    (void)label;
+    (void)kind;
+    return *(uint64_t *)context;
+}
+
+/* What the loss takes is unknown. */
+static uint64_t all_but_loss(void *context, const char *label, const char *kind) {
+    (void)kind;
+    return strcmp(label, "loss") == 0 ? 0 : *(uint64_t *)context;
+}
+
+static void train_once(net_fixture *f) {
+    bpt_batch_result result;
+    net_assert_ok(bpt_network_train(f->net, f->pixels, f->labels, 0.01f, (float)f->batch, &result));
+}
+
+/* The longest path of tasks that all take COST: as many of them as lie on it. */
+static void test_planned_from_the_first_run(void **state) {
+    (void)state;
+    uint64_t cost = COST;
+    net_fixture f = open_net();
+    const bpt_graph *g = f.net->graphs[BPT_GRAPH_TRAIN];
+    const uint64_t unknown = bpt_graph_critical_path(g);
+    assert_true(unknown > 0 && unknown < COST);
+    bpt_network_expect(f.net, same_for_all, &cost);
+    const uint64_t expected = bpt_graph_critical_path(g);
+    assert_in_range(expected / COST, unknown / 2, unknown);
+    train_once(&f);
+    assert_int_equal(bpt_graph_critical_path(g), expected);
+    net_close(&f);
+}
+
+static void test_an_unknown_task_is_measured(void **state) {
+    (void)state;
+    uint64_t cost = 1000ull * COST; /* a second each: no run is so slow */
+    net_fixture f = open_net();
+    const bpt_graph *g = f.net->graphs[BPT_GRAPH_TRAIN];
+    bpt_network_expect(f.net, all_but_loss, &cost);
+    const uint64_t expected = bpt_graph_critical_path(g);
+    train_once(&f);
+    assert_true(bpt_graph_critical_path(g) < expected / 2);
+    net_close(&f);
+}
+
+/* What another network has measured is what this one asks for. */
+static void note_label(void *context, const char *label, const char *kind, unsigned n_tasks,
+                       uint64_t ns) {
+    (void)kind;
+    (void)n_tasks;
+    size_t *n_losses = context;
+    assert_true(ns > 0);
+    *n_losses += strcmp(label, "loss") == 0;
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    uint64_t cost = COST;
+    size_t n_losses = 0;
+    net_fixture told = open_net(), plain = open_net();
+    bpt_network_expect(told.net, same_for_all, &cost);
+    for (int i = 0; i < 3; i++) {
+        train_once(&told);
+        train_once(&plain);
+    }
+    bpt_network_visit_times(told.net, note_label, &n_losses);
+    assert_true(n_losses > 0);
+    float *a = net_vector(&told, BPT_VECTOR_WEIGHTS), *b = net_vector(&plain, BPT_VECTOR_WEIGHTS);
+    net_assert_same_bits("weights", a, b, told.n_weights);
+    free(a);
+    free(b);
+    net_close(&told);
+    net_close(&plain);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_planned_from_the_first_run),
+        cmocka_unit_test(test_an_unknown_task_is_measured),
+        cmocka_unit_test(test_same_bits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

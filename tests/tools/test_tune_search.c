@@ -1,0 +1,279 @@
+/* The search of bpt-tune in a world of its own: sides whose steps take what the test says, on a
+ * clock that only they move. It finds what is faster, keeps the default where nothing is, and ends
+ * in time. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "scheduler/policy.h"
+#include "tools/tune/search.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+/* ---- the world ---- */
+
+typedef double (*factor_of)(const bpt_tuned_choices *c);
+
+static struct {
+    double now_s, step_s, build_s;
+    double noise;     /* each side of a round takes up to so much more, relative */
+    double drift;     /* relative, a second: everything becomes slower */
+    double stretch;   /* now and then a side takes so many times as long */
+    double misplaced; /* relative: what the first side loses by where its memory lies */
+    factor_of factor;
+    bpt_random random;
+    unsigned n_arms, most_arms, n_built;
+} world;
+
+uint64_t __wrap_bpt_clock_ns(void);
+double __wrap_bpt_clock_seconds_since(uint64_t since_ns);
+
+uint64_t __wrap_bpt_clock_ns(void) {
+    return (uint64_t)(world.now_s * 1e9);
+}
+
+double __wrap_bpt_clock_seconds_since(uint64_t since_ns) {
+    return world.now_s - (double)since_ns * 1e-9;
+}
+
+void __wrap_bpt_log_progress(const char *line);
+
+void __wrap_bpt_log_progress(const char *line) {
+    (void)line;
+}
+
+struct bpt_arm {
+    bpt_tuned_choices choices;
+    bool first;
+};
+
+bpt_status bpt_arm_create(const bpt_tune_subject *subject, const bpt_tuned_choices *choices,
+                          bpt_arm **arm) {
+    (void)subject;
+    BPT_TRY(BPT_NEW("arm", 1, arm));
+    (*arm)->choices = *choices;
+    (*arm)->first = world.n_built++ == 0;
+    world.now_s += world.build_s;
+    if (++world.n_arms > world.most_arms) world.most_arms = world.n_arms;
+    return BPT_OK;
+}
+
+void bpt_arm_free(bpt_arm *arm) {
+    if (arm) world.n_arms--;
+    bpt_free(arm);
+}
+
+bpt_status bpt_arm_run(bpt_arm *arm, uint64_t n_steps, double *seconds) {
+    double s = world.step_s * (double)n_steps * world.factor(&arm->choices);
+    s *= 1.0 + world.noise * bpt_random_uniform(&world.random);
+    s *= 1.0 + world.drift * world.now_s;
+    if (arm->first) s *= 1.0 + world.misplaced;
+    if (world.stretch > 1.0 && bpt_random_below(&world.random, 8) == 0) s *= world.stretch;
+    world.now_s += s;
+    *seconds = s;
+    return BPT_OK;
+}
+
+const bpt_tuned_choices *bpt_arm_choices(const bpt_arm *arm) {
+    return &arm->choices;
+}
+
+const bpt_task_costs *bpt_arm_costs(const bpt_arm *arm) {
+    return (const bpt_task_costs *)arm; /* whose they are */
+}
+
+/* ---- what steps take ---- */
+
+static double alike(const bpt_tuned_choices *c) {
+    (void)c;
+    return 1.0;
+}
+
+static double fifo_is_faster(const bpt_tuned_choices *c) {
+    return strcmp(c->policy, "fifo") == 0 ? 0.9 : 1.0;
+}
+
+/* Less than two networks that are alike may differ by. */
+static double fifo_is_hardly_faster(const bpt_tuned_choices *c) {
+    return strcmp(c->policy, "fifo") == 0 ? 0.995 : 1.0;
+}
+
+/* One helps only after the other. */
+static double two_together(const bpt_tuned_choices *c) {
+    const bool few = c->threads == 4;
+    return (few ? 0.8 : 1.0) * (few && strcmp(c->policy, "eft") == 0 ? 0.85 : 1.0);
+}
+
+static double loading_is_slow(const bpt_tuned_choices *c) {
+    return 1.0 / (double)c->loader_threads + (c->prefetch >= 16 ? 0.0 : 0.2);
+}
+
+/* ---- searches ---- */
+
+static bpt_tune_subject with_data = {.dataset = (bpt_dataset *)&with_data};
+static bpt_tune_subject without_data;
+
+static void begin_world(uint64_t seed, factor_of factor) {
+    memset(&world, 0, sizeof world);
+    world.step_s = 0.02;
+    world.build_s = 0.3;
+    world.factor = factor;
+    world.random = bpt_random_stream(seed, BPT_PURPOSE_TEST, 0);
+}
+
+/* @return the search, released: what came out is there */
+static bpt_search run(bool loads, double budget_s) {
+    bpt_search s = {
+        .subject = loads ? &with_data : &without_data,
+        .limits = {8, 8, loads},
+        .budget = {.start_ns = 0, .total = budget_s},
+    };
+    assert_int_equal(bpt_search_run(&s), BPT_OK);
+    const bpt_arm *of_costs = (const bpt_arm *)bpt_search_costs(&s);
+    assert_non_null(of_costs);
+    for (int k = 0; s.n_rounds > 0 && k < BPT_N_KNOBS; k++)
+        assert_false(bpt_knob_differs((bpt_knob)k, &of_costs->choices, &s.best));
+    bpt_search_release(&s);
+    assert_int_equal(world.n_arms, 0);
+    assert_true(world.most_arms <= 2); /* memory */
+    return s;
+}
+
+static bool is_default(const bpt_search *s) {
+    for (int k = 0; k < BPT_N_KNOBS; k++)
+        if (bpt_knob_differs((bpt_knob)k, &s->best, &s->standard)) return false;
+    return true;
+}
+
+static void test_noise_is_no_gain(void **state) {
+    (void)state;
+    enum { SEARCHES = 200 };
+    for (uint64_t seed = 0; seed < SEARCHES; seed++) {
+        begin_world(seed, alike);
+        world.noise = 0.1;
+        world.stretch = seed % 2 ? 3.0 : 1.0;
+        world.drift = seed % 4 < 2 ? 0.0 : 0.02;
+        const bpt_search s = run(seed % 3 == 0, 60.0);
+        if (!is_default(&s))
+            fail_msg("seed %u: a choice without a gain, ratio %g (%g to %g)", (unsigned)seed,
+                     s.gain.median, s.gain.low, s.gain.high);
+    }
+}
+
+static void test_a_gain_is_found(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        begin_world(seed, fifo_is_faster);
+        world.noise = 0.05;
+        world.drift = seed % 2 ? 0.0 : 0.01;
+        const bpt_search s = run(false, 60.0);
+        assert_string_equal(s.best.policy, "fifo");
+        assert_int_equal(s.best.threads, 8);
+        assert_true(s.gain.n >= BPT_SPREAD_MIN);
+        assert_true(fabs(s.gain.median - 0.9) < 0.03);
+        assert_true(s.best_s.median < s.standard_s.median);
+    }
+}
+
+static void test_a_tiny_gain_is_dropped(void **state) {
+    (void)state;
+    begin_world(1, fifo_is_hardly_faster);
+    const bpt_search s = run(false, 60.0);
+    assert_true(is_default(&s));
+    assert_true(s.trials[s.n_trials - 1].measured);
+}
+
+/* Every other network looks faster than the first one, its twin too. */
+static void test_what_a_twin_gains_is_noise(void **state) {
+    (void)state;
+    begin_world(4, alike);
+    world.misplaced = 0.04;
+    world.noise = 0.01;
+    const bpt_search s = run(false, 60.0);
+    assert_true(s.noise > 0.03 && s.noise < 0.05);
+    for (size_t i = 0; i < s.n_trials; i++) {
+        assert_true(s.trials[i].measured);
+        assert_int_equal(s.trials[i].verdict, BPT_WITHIN_NOISE);
+    }
+    begin_world(4, fifo_is_faster);
+    world.misplaced = 0.04;
+    assert_string_equal(run(false, 60.0).best.policy, "fifo");
+}
+
+static void test_knobs_build_on_each_other(void **state) {
+    (void)state;
+    begin_world(2, two_together);
+    world.noise = 0.03;
+    const bpt_search s = run(false, 120.0);
+    assert_int_equal(s.best.threads, 4);
+    assert_string_equal(s.best.policy, "eft");
+    assert_true(fabs(s.gain.median - 0.68) < 0.03);
+}
+
+static void test_loading(void **state) {
+    (void)state;
+    begin_world(3, loading_is_slow);
+    world.noise = 0.03;
+    const bpt_search s = run(true, 120.0);
+    assert_int_equal(s.best.loader_threads, 4);
+    assert_int_equal(s.best.prefetch, 16);
+    begin_world(3, alike);
+    const bpt_search none = run(false, 120.0);
+    assert_int_equal(none.best.loader_threads, 0); /* not measured, so not chosen */
+    assert_int_equal(none.best.prefetch, 0);
+}
+
+/* ---- time ---- */
+
+/* From a step of a millisecond to one of ten seconds, from a budget that is too small for anything
+ * to one that lasts. */
+static void test_budget(void **state) {
+    (void)state;
+    for (double step_s = 1e-3; step_s < 11.0; step_s *= 10.0)
+        for (double budget_s = 1.0; budget_s < 2000.0; budget_s *= 3.0)
+            for (uint64_t seed = 0; seed < 4; seed++) {
+                begin_world(seed, seed % 2 ? fifo_is_faster : alike);
+                world.step_s = step_s;
+                world.build_s = 3.0 * step_s + 0.1;
+                world.noise = 0.05;
+                const bpt_search s = run(seed < 2, budget_s);
+                const double side_s = fmax(0.2, step_s);
+                /* The default is built and run in any case. */
+                const double least_s = world.build_s + 2.0 * side_s * 1.2;
+                const double end_s = fmax(budget_s, least_s) + 2.0 * side_s;
+                if (world.now_s > end_s)
+                    fail_msg("step %g s, budget %g s: took %g s", step_s, budget_s, world.now_s);
+                for (size_t i = 0; i < s.n_trials; i++)
+                    if (s.trials[i].measured) assert_true(s.trials[i].ratio.n >= BPT_SPREAD_MIN);
+            }
+}
+
+static void test_without_time_the_default_stays(void **state) {
+    (void)state;
+    begin_world(5, fifo_is_faster);
+    const bpt_search s = run(false, 1.0);
+    assert_true(is_default(&s));
+    assert_true(s.n_trials > 0 && s.standard_s.median > 0.0);
+    for (size_t i = 0; i < s.n_trials; i++) assert_false(s.trials[i].measured);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_noise_is_no_gain),
+        cmocka_unit_test(test_a_gain_is_found),
+        cmocka_unit_test(test_a_tiny_gain_is_dropped),
+        cmocka_unit_test(test_what_a_twin_gains_is_noise),
+        cmocka_unit_test(test_knobs_build_on_each_other),
+        cmocka_unit_test(test_loading),
+        cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_without_time_the_default_stays),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,187 @@
+/* bpt-tune: the fastest choices for training on this machine, into a file. */
+#include "base/clock.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "inner/optimizer.h"
+#include "tools/interrupt.h"
+#include "tools/precision.h"
+#include "tools/program.h"
+#include "tools/shaped_model.h"
+#include "tools/tune/search.h"
+#include "tools/tune/tune_options.h"
+#include "tools/tune/tune_report.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- before anything is measured ---- */
+
+static bpt_status check_folder(const char *path) {
+    char *folder;
+    BPT_TRY(bpt_strdup(path, &folder));
+    char *slash = strrchr(folder, '/');
+    if (slash) slash[slash == folder] = '\0';
+    const bool writable = access(slash ? folder : ".", W_OK | X_OK) == 0;
+    const int reason = errno;
+    bpt_free(folder);
+    return writable ? BPT_OK : bpt_fail_write(reason, "write", path);
+}
+
+static bpt_status check_out(const char *path, bool force) {
+    if (bpt_path_exists(path) && !force) {
+        const bpt_status status = bpt_fail(BPT_EEXIST, "%s is there already", path);
+        bpt_hint("name another file, or give --force to replace it");
+        return status;
+    }
+    return check_folder(path);
+}
+
+/* What bpt-train has by default: how many state vectors there are depends on it. */
+static bpt_learning learning_of(const bpt_tune_options *o) {
+    return (bpt_learning){
+        .optimizer = bpt_optimizer_at((size_t)o->optimizer),
+        .momentum = 0.9,
+        .decay = 0.0005,
+        .beta1 = 0.9,
+        .beta2 = 0.999,
+        .eps = 1e-8,
+        .eta = 0.001,
+    };
+}
+
+static bpt_status open_data(const bpt_tune_options *o, bpt_tune_subject *s) {
+    if (!o->data) return bpt_synthetic_make(s->model, s->batch, 1, &s->synthetic);
+    BPT_TRY(bpt_dataset_open(o->data, &s->dataset));
+    BPT_TRY(bpt_dataset_find(s->dataset, o->train_split, &s->split));
+    if (s->split->count > 0) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->train_split);
+}
+
+static bpt_status open_subject(const bpt_tune_options *o, bpt_tune_subject *s) {
+    const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
+    s->batch = o->batch_size;
+    s->activations = bpt_precision_type((bpt_precision)o->precision);
+    s->learning = learning_of(o);
+    BPT_TRY(bpt_shaped_model_load(&shaped, &s->model));
+    return open_data(o, s);
+}
+
+static void close_subject(bpt_tune_subject *s) {
+    bpt_synthetic_release(&s->synthetic);
+    bpt_dataset_close(s->dataset);
+    bpt_model_free(s->model);
+}
+
+static unsigned count_processors(void) {
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+}
+
+/* ---- the file ---- */
+
+/* @param[out] comment free() */
+static bpt_status write_comment(const bpt_search *s, const bpt_tuned_key *key, char **comment) {
+    size_t size;
+    char now[32];
+    *comment = NULL;
+    FILE *stream = open_memstream(comment, &size);
+    if (!stream) return bpt_fail(BPT_ENOMEM, "no memory for the report");
+    bpt_clock_utc(now, sizeof now);
+    fprintf(stream, "# Made by bpt-tune on %s, for bpt-train --tuned. Measured:\n#\n", now);
+    bpt_tune_report(s, key, "# ", stream);
+    fputc('\n', stream);
+    return fclose(stream) == 0 ? BPT_OK : bpt_fail(BPT_ENOMEM, "no memory for the report");
+}
+
+static bpt_status write_file(const char *path, const bpt_search *s, const bpt_tuned_key *key) {
+    bpt_tuned tuned = {.key = *key, .choices = s->best};
+    char *comment;
+    BPT_TRY(bpt_task_costs_list(bpt_search_costs(s), &tuned.costs, &tuned.n_costs));
+    bpt_status status = write_comment(s, key, &comment);
+    if (status == BPT_OK) status = bpt_tuned_write(path, &tuned, comment);
+    free(comment);
+    bpt_free(tuned.costs);
+    return status;
+}
+
+/* ---- the work ---- */
+
+static void warn_noise(double noise) {
+    if (noise > 0.05)
+        bpt_warn(
+            "the default differs from itself by %.0f %%: this machine has other work to do, and "
+            "smaller gains are not seen; try again when it is idle",
+            100.0 * noise);
+}
+
+static bpt_status make_key(const bpt_search *s, bpt_tuned_key *key) {
+    const bpt_tune_subject *subject = s->subject;
+    const bpt_tuned_step step = {
+        .model = subject->model,
+        .batch = subject->batch,
+        .activations = subject->activations,
+        .optimizer = subject->learning.optimizer->name,
+        .cores = s->limits.cores,
+    };
+    return bpt_tuned_key_make(&step, key);
+}
+
+static bpt_status tune(bpt_search *s, const char *path) {
+    bpt_tuned_key key;
+    BPT_TRY(make_key(s, &key));
+    BPT_TRY(bpt_search_run(s));
+    warn_noise(s->noise);
+    BPT_TRY(write_file(path, s, &key));
+    bpt_tune_report(s, &key, "", stdout);
+    printf("written to %s\n", path);
+    return BPT_OK;
+}
+
+static bpt_status run_search(const bpt_tune_options *o, const char *path, uint64_t start_ns) {
+    bpt_tune_subject subject = {0};
+    bpt_search search = {
+        .subject = &subject,
+        .limits = {bpt_pool_allowed_cores(), count_processors(), o->data != NULL},
+        .budget = {.start_ns = start_ns, .total = o->budget_s},
+    };
+    BPT_TRY(check_out(path, o->force));
+    bpt_status status = open_subject(o, &subject);
+    if (status == BPT_OK) status = tune(&search, path);
+    bpt_search_release(&search);
+    close_subject(&subject);
+    return status;
+}
+
+static bpt_status run(int argc, char **argv, uint64_t start_ns, bpt_option_set **set) {
+    bpt_tune_options options = {0};
+    bpt_option_request request;
+    char *path;
+    BPT_TRY(bpt_options_parse(&bpt_tune_command, argc, argv, &options, &request, set));
+    if (request != BPT_REQUEST_RUN) return BPT_OK;
+    BPT_TRY(bpt_tune_options_check(&options, *set));
+    BPT_TRY(bpt_tuned_path(options.out, &path));
+    const bpt_status status = run_search(&options, path, start_ns);
+    bpt_free(path);
+    return status;
+}
+
+int main(int argc, char **argv) {
+    const uint64_t start_ns = bpt_clock_ns();
+    bpt_option_set *set = NULL;
+    bpt_program_begin();
+    bpt_interrupt_catch();
+    if (argc == 1) {
+        bpt_options_help(&bpt_tune_command, stdout);
+        return bpt_program_no_arguments("bpt-tune");
+    }
+    const int exit_status = bpt_program_end("bpt-tune", run(argc, argv, start_ns, &set));
+    bpt_option_set_free(set);
+    return exit_status;
+}

@@ -1,0 +1,32 @@
+#include "tools/interrupt.h"
+
+#include <signal.h>
+#include <string.h>
+
+static volatile sig_atomic_t caught;
+
+static void on_signal(int number) {
+    caught = number;
+}
+
+void bpt_interrupt_own_stack(void) {
+    static _Alignas(64) char memory[1 << 16]; /* a frame with all registers takes about 11 KB */
+    const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    (void)sigaltstack(&stack, NULL); /* fails only where the frame is larger than that */
+}
+
+void bpt_interrupt_catch(void) {
+    struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_ONSTACK};
+    sigemptyset(&action.sa_mask);
+    bpt_interrupt_own_stack();
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+bpt_status bpt_interrupt_check(const char *outcome, const char *hint) {
+    if (!caught) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_ECANCELED, "stopped by %s before the end: %s", strsignal(caught), outcome);
+    bpt_hint("%s", hint);
+    return status;
+}

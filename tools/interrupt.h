@@ -1,0 +1,24 @@
+/** @file tools/interrupt.h
+ * SIGINT and SIGTERM during long work that leaves nothing behind when it is stopped.
+ *
+ * Threads: handlers may run on any thread; the functions are for the main thread. */
+#ifndef BPT_TOOLS_INTERRUPT_H
+#define BPT_TOOLS_INTERRUPT_H
+
+#include "base/status.h"
+
+/** From now on SIGINT and SIGTERM do not end the program but are seen by bpt_interrupt_check(). A
+ * second one ends it at once. */
+void bpt_interrupt_catch(void);
+
+/** @param outcome what the program leaves: "nothing is stored"
+ * @param hint    what the user can do
+ * @return BPT_OK, BPT_ECANCELED (a signal has come; names it) */
+bpt_status bpt_interrupt_check(const char *outcome, const char *hint);
+
+/** Gives handlers of this thread (with SA_ONSTACK) a stack of their own. oneDNN's kernels of matrix
+ * products, before 3.11.2, use the stack pointer for an address in the heap: a handler on the stack
+ * of a thread that computes would overwrite what lies there. */
+void bpt_interrupt_own_stack(void);
+
+#endif

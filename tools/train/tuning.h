@@ -1,0 +1,41 @@
+/** @file tools/train/tuning.h
+ * bpt-train --tuned: the values that bpt-tune has found, where nobody has given others.
+ *
+ * Each rank reads the file and checks it against its own machine: one file where machines are
+ * alike, one for each host (%h in its path) where they are not.
+ *
+ * Threads: one. */
+#ifndef BPT_TOOLS_TRAIN_TUNING_H
+#define BPT_TOOLS_TRAIN_TUNING_H
+
+#include "inner/network.h"
+#include "tools/train/train_options.h"
+
+/** Reads the file of --tuned and takes its values for options that were not given: neither on the
+ * command line nor, other than their default, in a configuration file. Does nothing without
+ * --tuned.
+ * @param o its .tuning is set: to be released with bpt_tuning_close()
+ * @return as bpt_tuned_read() */
+bpt_status bpt_tuning_open(bpt_train_options *o, const bpt_option_set *set);
+void bpt_tuning_close(bpt_train_options *o);
+
+/** Checks that the file is for this machine and what is to be run on it.
+ * @param batch samples of a step of this rank
+ * @param cores that this rank has for itself
+ * @param host  for messages where there are several; NULL: no need to say
+ * @return BPT_OK (also without --tuned), BPT_EUSAGE (names field and values; with hint), BPT_ENOMEM
+ */
+bpt_status bpt_tuning_check(const bpt_train_options *o, const bpt_model *model, int64_t batch,
+                            unsigned cores, const char *host);
+
+/** Tells the network what its tasks take. */
+void bpt_tuning_expect(const bpt_train_options *o, bpt_network *network);
+
+/** Says which values are the file's and which were given. */
+void bpt_tuning_say(const bpt_train_options *o);
+
+/** Gives a copy of the options for config.yaml: with the values that were taken where all ranks
+ * have the same, else without, since every host takes its own again. */
+bpt_train_options bpt_tuning_repeat(const bpt_train_options *o);
+
+#endif

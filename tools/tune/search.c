@@ -1,0 +1,232 @@
+#include "tools/tune/search.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "tools/interrupt.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MAX_ROUNDS = 60, MAX_STEPS = 1000, LAST_WEIGHT = 2 };
+
+/* Two networks that are alike differ by where their memory lies. */
+static const double min_noise = 0.01;
+
+/* A side of a round is long enough to average over the clock and the system's small interruptions;
+ * with a loader, over the start of its threads too. */
+static const double side_s = 0.1, loaded_side_s = 0.15;
+
+/* ---- progress ---- */
+
+static void show_progress(const bpt_search *s, const char *what, size_t round, uint64_t *last_ns) {
+    const uint64_t now = bpt_clock_ns();
+    const uint64_t interval_ns = isatty(STDERR_FILENO) ? 200000000 : 5000000000;
+    char line[160];
+    if (now - *last_ns < interval_ns) return;
+    *last_ns = now;
+    snprintf(line, sizeof line, "%s: round %zu, %.0f of %.0f s", what, round,
+             s->budget.total - bpt_budget_left(&s->budget), s->budget.total);
+    bpt_log_progress(line);
+}
+
+/* ---- a comparison ---- */
+
+/* Seconds of a step, and their ratios, by round. */
+typedef struct {
+    double first_s[MAX_ROUNDS], second_s[MAX_ROUNDS], ratio[MAX_ROUNDS];
+    size_t n;
+} rounds;
+
+static bpt_status build(bpt_search *s, const bpt_tuned_choices *choices, bpt_arm **arm) {
+    const uint64_t start_ns = bpt_clock_ns();
+    BPT_TRY(bpt_arm_create(s->subject, choices, arm));
+    bpt_budget_note(&s->budget.build, bpt_clock_seconds_since(start_ns));
+    return BPT_OK;
+}
+
+/* The side that goes first changes from round to round. */
+static bpt_status run_round(bpt_search *s, bpt_arm *first, bpt_arm *second, rounds *r) {
+    const uint64_t start_ns = bpt_clock_ns();
+    const double steps = (double)s->steps;
+    double first_s, second_s;
+    BPT_TRY(bpt_interrupt_check("nothing is written", "run the same command again to start over"));
+    if (r->n % 2) BPT_TRY(bpt_arm_run(second, s->steps, &second_s));
+    BPT_TRY(bpt_arm_run(first, s->steps, &first_s));
+    if (r->n % 2 == 0) BPT_TRY(bpt_arm_run(second, s->steps, &second_s));
+    r->first_s[r->n] = first_s / steps;
+    r->second_s[r->n] = second_s / steps;
+    r->ratio[r->n++] = second_s / first_s;
+    s->n_rounds++;
+    bpt_budget_note(&s->budget.round, bpt_clock_seconds_since(start_ns));
+    return BPT_OK;
+}
+
+static bpt_verdict judge(const rounds *r, double noise, bpt_spread *spread) {
+    double sorted[MAX_ROUNDS];
+    memcpy(sorted, r->ratio, r->n * sizeof *sorted);
+    *spread = bpt_spread_of(sorted, r->n);
+    return bpt_spread_judge(spread, noise);
+}
+
+/* Compares s->other with @p first until the share of time is over, or it is slower: nothing depends
+ * on by how much. What looks faster at first has to stay so. */
+static bpt_status compare(bpt_search *s, const char *what, bpt_arm *first, double share,
+                          rounds *r) {
+    const uint64_t start_ns = bpt_clock_ns();
+    uint64_t shown_ns = start_ns;
+    bpt_spread ratio;
+    r->n = 0;
+    while (r->n < MAX_ROUNDS && bpt_budget_has_round(&s->budget)) {
+        BPT_TRY(run_round(s, first, s->other, r));
+        show_progress(s, what, r->n, &shown_ns);
+        if (r->n < BPT_SPREAD_MIN) continue;
+        if (bpt_clock_seconds_since(start_ns) + s->budget.round > share) break;
+        if (judge(r, s->noise, &ratio) == BPT_SLOWER) break;
+    }
+    return BPT_OK;
+}
+
+/* ---- the default alone ---- */
+
+/* The first figures of all: how many steps make a side, and what a round will take. */
+static bpt_status measure_default(bpt_search *s) {
+    const double wanted = s->subject->dataset ? loaded_side_s : side_s;
+    double seconds[BPT_SPREAD_MIN];
+    size_t n = 0;
+    BPT_TRY(build(s, &s->standard, &s->incumbent));
+    BPT_TRY(bpt_arm_run(s->incumbent, 1, &seconds[0]));
+    s->steps = (uint64_t)fmin(fmax(ceil(wanted / seconds[0]), 1.0), MAX_STEPS);
+    s->budget.round = 2.0 * seconds[0] * (double)s->steps;
+    do {
+        BPT_TRY(bpt_interrupt_check("nothing is written", "run the same command again"));
+        BPT_TRY(bpt_arm_run(s->incumbent, s->steps, &seconds[n]));
+        bpt_budget_note(&s->budget.round, 2.0 * seconds[n]);
+        seconds[n++] /= (double)s->steps;
+    } while (n < 3 && bpt_budget_has_round(&s->budget));
+    s->standard_s = s->best_s = bpt_spread_of(seconds, n);
+    return BPT_OK;
+}
+
+/* The default against itself: what differs here is noise. */
+static bpt_status measure_noise(bpt_search *s, unsigned n_pending) {
+    rounds r;
+    bpt_spread ratio;
+    s->noise = min_noise;
+    const double share =
+        bpt_budget_share(&s->budget, bpt_budget_left(&s->budget), n_pending, LAST_WEIGHT);
+    if (share == 0.0) return BPT_OK;
+    BPT_TRY(build(s, &s->standard, &s->other));
+    BPT_TRY(compare(s, "the default against itself", s->incumbent, share, &r));
+    if (r.n >= BPT_SPREAD_MIN) {
+        judge(&r, 0.0, &ratio);
+        s->noise = fmax(min_noise, fabs(ratio.median - 1.0));
+        s->standard_s = s->best_s = bpt_spread_of(r.first_s, r.n);
+    }
+    bpt_arm_free(s->other);
+    s->other = NULL;
+    return BPT_OK;
+}
+
+/* ---- candidates ---- */
+
+static void swap_arms(bpt_search *s) {
+    bpt_arm *arm = s->incumbent;
+    s->incumbent = s->other;
+    s->other = arm;
+}
+
+static bpt_status try_candidate(bpt_search *s, const bpt_tuned_choices *candidate, double share,
+                                bpt_trial *trial) {
+    rounds r;
+    char what[96];
+    const uint64_t start_ns = bpt_clock_ns();
+    snprintf(what, sizeof what, "%s %s against %s", trial->option, trial->value, trial->against);
+    BPT_TRY(build(s, candidate, &s->other));
+    BPT_TRY(compare(s, what, s->incumbent, share - bpt_clock_seconds_since(start_ns), &r));
+    trial->measured = r.n >= BPT_SPREAD_MIN;
+    if (trial->measured) trial->verdict = judge(&r, s->noise, &trial->ratio);
+    if (trial->verdict == BPT_FASTER) {
+        swap_arms(s);
+        s->best = *candidate;
+    }
+    bpt_arm_free(s->other);
+    s->other = NULL;
+    return BPT_OK;
+}
+
+static unsigned count_candidates(const bpt_search *s) {
+    int64_t values[BPT_MAX_CANDIDATES];
+    unsigned n = 0;
+    for (int k = 0; k < BPT_N_KNOBS; k++)
+        n += (unsigned)bpt_knob_candidates((bpt_knob)k, &s->limits, values);
+    return n;
+}
+
+static bpt_status turn_knob(bpt_search *s, bpt_knob knob, unsigned *n_pending) {
+    int64_t values[BPT_MAX_CANDIDATES];
+    const size_t n = bpt_knob_candidates(knob, &s->limits, values);
+    for (size_t i = 0; i < n; i++) {
+        bpt_trial *trial = &s->trials[s->n_trials++];
+        bpt_tuned_choices candidate = s->best;
+        bpt_knob_set(knob, values[i], &candidate);
+        *trial = (bpt_trial){.option = bpt_knob_name(knob)};
+        bpt_knob_text(knob, &candidate, trial->value, sizeof trial->value);
+        bpt_knob_text(knob, &s->best, trial->against, sizeof trial->against);
+        const double share =
+            bpt_budget_share(&s->budget, bpt_budget_left(&s->budget), (*n_pending)--, LAST_WEIGHT);
+        if (share > 0.0) BPT_TRY(try_candidate(s, &candidate, share, trial));
+    }
+    return BPT_OK;
+}
+
+/* ---- the last word ---- */
+
+/* What won several comparisons may owe some of it to chance: the best and a default that is built
+ * anew are compared once more. */
+static bpt_status confirm(bpt_search *s) {
+    rounds r = {.n = 0};
+    const double share = bpt_budget_share(&s->budget, bpt_budget_left(&s->budget), 1, 0);
+    if (share > 0.0) {
+        BPT_TRY(build(s, &s->standard, &s->other));
+        swap_arms(s);
+        BPT_TRY(compare(s, "the best against the default", s->incumbent, share, &r));
+        swap_arms(s);
+    }
+    if (r.n >= BPT_SPREAD_MIN && judge(&r, s->noise, &s->gain) == BPT_FASTER) {
+        s->standard_s = bpt_spread_of(r.first_s, r.n);
+        s->best_s = bpt_spread_of(r.second_s, r.n);
+        return BPT_OK;
+    }
+    s->best = s->standard;
+    if (s->other) swap_arms(s); /* costs of the default's tasks, if there are any */
+    return BPT_OK;
+}
+
+static bool is_default(const bpt_search *s) {
+    for (int k = 0; k < BPT_N_KNOBS; k++)
+        if (bpt_knob_differs((bpt_knob)k, &s->best, &s->standard)) return false;
+    return true;
+}
+
+bpt_status bpt_search_run(bpt_search *s) {
+    unsigned n_pending = count_candidates(s);
+    s->standard = s->best = bpt_knob_defaults(&s->limits);
+    BPT_TRY(measure_default(s));
+    BPT_TRY(measure_noise(s, n_pending + 1));
+    for (int k = 0; k < BPT_N_KNOBS; k++) BPT_TRY(turn_knob(s, (bpt_knob)k, &n_pending));
+    if (!is_default(s)) BPT_TRY(confirm(s));
+    bpt_log_progress_end();
+    return BPT_OK;
+}
+
+const bpt_task_costs *bpt_search_costs(const bpt_search *s) {
+    return bpt_arm_costs(s->incumbent);
+}
+
+void bpt_search_release(bpt_search *s) {
+    bpt_arm_free(s->incumbent);
+    bpt_arm_free(s->other);
+    s->incumbent = s->other = NULL;
+}

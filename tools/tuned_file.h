@@ -1,0 +1,60 @@
+/** @file tools/tuned_file.h
+ * The file that bpt-tune writes and bpt-train --tuned reads; docs/formats.md describes it.
+ *
+ * Threads: one at a time. */
+#ifndef BPT_TOOLS_TUNED_FILE_H
+#define BPT_TOOLS_TUNED_FILE_H
+
+#include "base/yaml.h"
+#include "tools/tuned_key.h"
+
+enum { BPT_TUNED_FORMAT = 1 };
+
+/** Values of options of bpt-train. */
+typedef struct bpt_tuned_choices {
+    int64_t threads;                  /* at least 1 */
+    char policy[24];                  /* for bpt_policy_find() */
+    int64_t loader_threads, prefetch; /* 0: not measured, for want of a dataset */
+} bpt_tuned_choices;
+
+/** What the tasks of a layer and kind take. */
+typedef struct bpt_task_cost {
+    const char *label, *kind;
+    uint64_t ns; /* one task, at least 1 */
+} bpt_task_cost;
+
+typedef struct bpt_tuned {
+    bpt_tuned_key key;
+    bpt_tuned_choices choices;
+    bpt_task_cost *costs; /* shape [n_costs]; texts borrowed from .document where there is one */
+    size_t n_costs;
+    size_t last_cost;   /* found by bpt_tuned_cost() */
+    bpt_yaml *document; /* that it was read from */
+} bpt_tuned;
+
+/** @return the path with the name of this host for every %h in it; caller owns, bpt_free()
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_tuned_path(const char *pattern, char **path);
+
+/** @return whether the path is another one on every host */
+bool bpt_tuned_path_varies(const char *pattern);
+
+/** Reads a file.
+ * @param[out] tuned caller owns, bpt_tuned_free()
+ * @return BPT_OK, BPT_EUSAGE (no such file, not such a file, or a value out of range; names file
+ *         and line), BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_tuned_read(const char *path, bpt_tuned **tuned);
+
+/** @param tuned from bpt_tuned_read(); NULL is allowed */
+void bpt_tuned_free(bpt_tuned *tuned);
+
+/** Writes a file, whole or not at all.
+ * @param comment lines that begin with '#', for people
+ * @return as bpt_file_write() */
+bpt_status bpt_tuned_write(const char *path, const bpt_tuned *tuned, const char *comment);
+
+/** @return nanoseconds that the file gives for such a task, 0: none. For bpt_network_expect()
+ * @param tuned a bpt_tuned */
+uint64_t bpt_tuned_cost(void *tuned, const char *label, const char *kind);
+
+#endif
