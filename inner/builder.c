@@ -27,6 +27,7 @@ int64_t bpt_builder_tile_samples(const bpt_builder *b, size_t t) {
 void bpt_builder_release(bpt_builder *b) {
     for (size_t i = 0; i < b->n_objects; i++) bpt_free(b->objects[i]);
     bpt_free(b->objects);
+    bpt_free(b->cuts);
     bpt_free(b->tasks);
     bpt_free(b->weights);
 }

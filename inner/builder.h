@@ -2,7 +2,8 @@
  * Plans a training step: what the build functions of layers are given.
  *
  * A batch of N samples is cut into tiles along N; the cut depends on N alone, never on the number
- * of threads, so that every sum has one order. Layers add kernels, memory and tasks; which tasks a
+ * of threads, so that every sum has one order. Convolutions may cut their tiles further
+ * (inner/cuts.h). Layers add kernels, memory and tasks; which tasks a
  * graph holds follows from their phase.
  *
  * Everything that a builder hands out lives as long as the network.
@@ -13,6 +14,7 @@
 
 #include "base/status.h"
 #include "inner/blocks.h"
+#include "inner/cost_table.h"
 #include "inner/cpu/cpu.h"
 #include "inner/layer.h"
 #include "scheduler/graph.h"
@@ -96,6 +98,14 @@ typedef struct bpt_step_task {
     bpt_places touches;       /* without a kernel: what it reads or writes */
 } bpt_step_task;
 
+/** How a step of a convolution came to be cut. */
+typedef struct bpt_cut_note {
+    const bpt_layer *layer;
+    bpt_conv_step step;
+    bpt_conv_problem problem; /* of the largest tile */
+    bpt_cut cut;              /* of that tile, bpt_cut_normal() */
+} bpt_cut_note;
+
 struct bpt_builder {
     bpt_cpu *cpu;
     bpt_blocks *blocks;
@@ -110,7 +120,10 @@ struct bpt_builder {
     bpt_deps weights_done[BPT_WEIGHTS_LAG][BPT_MAX_TILES]; /* a ring of convolutions: tasks that
                                                             * compute their weights' gradients */
     size_t n_weights_done;                                 /* convolutions planned backward */
-    bpt_step_task *tasks;                                  /* shape [n_tasks] */
+    const bpt_cost_table *costs;                           /* to cut convolutions by, or NULL */
+    bpt_cut_note *cuts;                                    /* of all convolutions, shape [n_cuts] */
+    size_t n_cuts, cuts_capacity;
+    bpt_step_task *tasks; /* shape [n_tasks] */
     size_t n_tasks, tasks_capacity;
     void **objects; /* memory that lives as long as the network, shape [n_objects] */
     size_t n_objects, objects_capacity;

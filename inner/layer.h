@@ -11,6 +11,7 @@
 
 #include "base/status.h"
 #include "base/yaml.h"
+#include "inner/cuts.h"
 #include "inner/segments.h"
 #include "inner/value_type.h"
 
@@ -118,6 +119,8 @@ typedef struct bpt_conv_config {
     int64_t dilation[2];       /* likewise, at least 1 */
     int64_t groups;            /* G, at least 1; divides C and K */
     bool bias;
+    bool cut_is_given[BPT_N_CONV_STEPS]; /* by bpt_model_set_cut() */
+    bpt_cut cut[BPT_N_CONV_STEPS];
 } bpt_conv_config;
 
 typedef struct bpt_fc_config {

@@ -4,11 +4,12 @@
  * The loss at the end of every model is softmax cross-entropy over its classes.
  * The file format is described in docs/models.md.
  *
- * Threads: read-only after loading. */
+ * Threads: read-only after loading and while it has networks. */
 #ifndef BPT_INNER_MODEL_H
 #define BPT_INNER_MODEL_H
 
 #include "base/status.h"
+#include "inner/cost_table.h"
 #include "inner/layer.h"
 
 #include <stdint.h>
@@ -22,6 +23,7 @@ typedef struct bpt_model {
     bpt_layer *layers; /* in an order in which inputs come first; shape [n_layers] */
     size_t n_layers;
     bpt_segments segments;
+    const bpt_cost_table *costs; /* by which networks cut convolutions; NULL: they do not */
 } bpt_model;
 
 /** What replaces the values of the file; zeros keep them. */
@@ -44,6 +46,17 @@ bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *ov
 bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
                            const bpt_model_override *override, bpt_model **model);
 void bpt_model_free(bpt_model *model);
+
+/** Lets networks that are created from now on cut their convolutions by costs.
+ * @param costs borrowed while the model is used; NULL: convolutions stay whole, as they do at first
+ */
+void bpt_model_use_costs(bpt_model *model, const bpt_cost_table *costs);
+
+/** Says how networks that are created from now on cut a step of a convolution, whatever the costs
+ * say. Where no fast kernels compute the parts the step stays whole (debug log).
+ * @param layer its name; @param cut channels and rows up to BPT_MAX_CUT
+ * @return BPT_OK, BPT_EUSAGE (no such convolution) */
+bpt_status bpt_model_set_cut(bpt_model *model, const char *layer, bpt_conv_step step, bpt_cut cut);
 
 /** @return parameters: the values that are learned. Running statistics are none */
 size_t bpt_model_parameters(const bpt_model *model);

@@ -137,6 +137,11 @@ bpt_run_stats bpt_network_last_run(const bpt_network *net);
  * their measured times */
 uint64_t bpt_network_critical_path(const bpt_network *net);
 
+/** Adds to a table what the parts of convolutions took in the last bpt_network_train(), on average,
+ * as this network has cut them. Between runs.
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_network_note_costs(const bpt_network *net, bpt_cost_table *costs);
+
 /** @return nanoseconds that a task of this label and kind should take, 0 if unknown */
 typedef uint64_t (*bpt_cost_of)(void *context, const char *label, const char *kind);
 

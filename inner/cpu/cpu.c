@@ -124,9 +124,16 @@ bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, const bpt_blocks *bloc
     return BPT_OK;
 }
 
+static bool is_bound(const bpt_kernel *k) {
+    for (int slot = 0; slot < BPT_N_SLOTS; slot++)
+        if (k->refs[slot].block != BPT_BLOCK_NONE) return true;
+    return false;
+}
+
 bpt_status bpt_cpu_prepare(bpt_cpu *cpu) {
     for (bpt_kernel *k = cpu->kernels; k; k = k->next)
-        if (!k->primitive) BPT__DNNL_TRY(dnnl_primitive_create(&k->primitive, k->pd));
+        if (!k->primitive && is_bound(k))
+            BPT__DNNL_TRY(dnnl_primitive_create(&k->primitive, k->pd));
     for (unsigned i = 0; i < cpu->n_workers; i++) {
         bpt_free(cpu->scratch[i]);
         cpu->scratch[i] = NULL;

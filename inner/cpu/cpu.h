@@ -94,6 +94,24 @@ bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *di
 bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
                                int64_t lanes, const bpt_layout **out);
 
+/** A part of a tensor, in place. */
+typedef struct bpt_part {
+    const bpt_layout *layout; /* NULL: the tensor's order does not allow it */
+    size_t offset;            /* bytes from the tensor's begin */
+} bpt_part;
+
+/** A part of an activation that lies in memory as a whole one of that shape would, without gaps.
+ * @param l      the activation's; @param dims its N, C, H, W
+ * @param from   where the part begins; @param extent its dimensions; shape [4]
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_layout_part(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
+                           const int64_t *from, const int64_t *extent, bpt_part *part);
+
+/** A part of any tensor, with the gaps that the tensor's order leaves between its values.
+ * @param from,extent shape [dimensions of @p l] */
+bpt_status bpt_layout_part_with_gaps(bpt_cpu *cpu, const bpt_layout *l, const int64_t *from,
+                                     const int64_t *extent, bpt_part *part);
+
 /* ---- kernels ---- */
 
 /** @return the layout of an operand, NULL if the kernel has none there */
@@ -104,7 +122,7 @@ const bpt_layout *bpt_kernel_layout(const bpt_kernel *k, bpt_slot slot);
 const char *bpt_kernel_implementation(const bpt_kernel *k);
 
 /** Says where an operand will be; without effect for one that the kernel has not. Every operand is
- * bound before the first run. */
+ * bound before the first run, or none: such a kernel only tells layouts and is not made ready. */
 void bpt_kernel_bind(bpt_kernel *k, bpt_slot slot, bpt_ref where);
 
 /** @return where an operand is bound to; BPT_BLOCK_NONE if the kernel has none there */
@@ -140,6 +158,11 @@ int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims);
 bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
                                     bool *wants);
 
+/** Whether one of the passes has nothing but plain loops for these layouts of SRC and DST; NULL:
+ * the forward kernel's own choice. */
+bpt_status bpt_cpu_conv_is_naive(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                                 const bpt_layout *src, const bpt_layout *dst, bool *naive);
+
 /** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims()), BIAS [K] -> DST [N,K,P,Q].
  * A NULL layout leaves the choice to the kernel. */
 bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
@@ -149,9 +172,11 @@ bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const b
 bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
                                       const bpt_kernel *forward, const bpt_layout *weights,
                                       bpt_kernel **out);
-/** SRC, DIFF_DST -> DIFF_WEIGHTS (own choice of layout), DIFF_BIAS. Overwrites, does not add. */
+/** SRC, DIFF_DST -> DIFF_WEIGHTS, DIFF_BIAS. Overwrites, does not add.
+ * @param weights of DIFF_WEIGHTS; NULL for a layout of its own choice */
 bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
-                                         const bpt_kernel *forward, bpt_kernel **out);
+                                         const bpt_kernel *forward, const bpt_layout *weights,
+                                         bpt_kernel **out);
 
 /** What pooling makes of a window. */
 typedef enum bpt_pool_kind {

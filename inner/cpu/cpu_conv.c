@@ -71,11 +71,11 @@ static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, cons
 }
 
 static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
-                                      const bpt_layout *src, const bpt_layout *dst,
-                                      const_dnnl_primitive_desc_t forward,
+                                      const bpt_layout *src, const bpt_layout *weights,
+                                      const bpt_layout *dst, const_dnnl_primitive_desc_t forward,
                                       dnnl_primitive_desc_t *pd) {
     conv_mds m;
-    BPT_TRY(describe(cpu, p, src, BPT_F32, NULL, dst, &m));
+    BPT_TRY(describe(cpu, p, src, BPT_F32, weights, dst, &m));
     BPT__DNNL_TRY(dnnl_convolution_backward_weights_primitive_desc_create(
         pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.bias, m.dst, p->stride,
         m.dilates, p->pad, m.pad_end, forward, cpu->attr));
@@ -92,14 +92,14 @@ static bpt_status operand(bpt_cpu *cpu, const_dnnl_primitive_desc_t pd, int dnnl
 
 /* Whether one of the passes has only oneDNN's plain loops ("ref:any") once the forward pass has
  * the given layouts, or has chosen. */
-static bpt_status any_is_naive(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
-                               const bpt_layout *src, const bpt_layout *dst, bool *naive) {
+bpt_status bpt_cpu_conv_is_naive(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                                 const bpt_layout *src, const bpt_layout *dst, bool *naive) {
     dnnl_primitive_desc_t pds[3] = {NULL}; /* forward, backward weights, backward data */
     bpt_status status;
     BPT_TRY_GOTO(status, forward_pd(cpu, p, src, NULL, dst, &pds[0]), done);
     BPT_TRY_GOTO(status, operand(cpu, pds[0], DNNL_ARG_SRC, &src), done);
     BPT_TRY_GOTO(status, operand(cpu, pds[0], DNNL_ARG_DST, &dst), done);
-    BPT_TRY_GOTO(status, backward_weights_pd(cpu, p, src, dst, pds[0], &pds[1]), done);
+    BPT_TRY_GOTO(status, backward_weights_pd(cpu, p, src, NULL, dst, pds[0], &pds[1]), done);
     if (backward_data)
         BPT_TRY_GOTO(status, backward_data_pd(cpu, p, src, NULL, dst, pds[0], &pds[2]), done);
     *naive = false;
@@ -115,12 +115,12 @@ bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, boo
                                     bool *wants) {
     const bpt_layout *src, *dst;
     bool naive;
-    BPT_TRY(any_is_naive(cpu, p, backward_data, NULL, NULL, &naive));
+    BPT_TRY(bpt_cpu_conv_is_naive(cpu, p, backward_data, NULL, NULL, &naive));
     *wants = false;
     if (!naive) return BPT_OK;
     BPT_TRY(bpt_layout_plain(cpu, p->type, (int64_t[]){p->n, p->c, p->h, p->w}, 4, &src));
     BPT_TRY(bpt_layout_plain(cpu, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, 4, &dst));
-    BPT_TRY(any_is_naive(cpu, p, backward_data, src, dst, &naive));
+    BPT_TRY(bpt_cpu_conv_is_naive(cpu, p, backward_data, src, dst, &naive));
     *wants = !naive;
     return BPT_OK;
 }
@@ -147,11 +147,12 @@ bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
 }
 
 bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
-                                         const bpt_kernel *forward, bpt_kernel **out) {
+                                         const bpt_kernel *forward, const bpt_layout *weights,
+                                         bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_DIFF_DST, BPT_SLOT_DIFF_WEIGHTS,
                                      BPT_SLOT_DIFF_BIAS};
     dnnl_primitive_desc_t pd;
-    BPT_TRY(backward_weights_pd(cpu, p, forward->layouts[BPT_SLOT_SRC],
+    BPT_TRY(backward_weights_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
                                 forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
     return bpt__kernel_create(cpu, pd, slots, p->bias ? 4 : 3, out);
 }

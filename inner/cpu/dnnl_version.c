@@ -16,6 +16,19 @@ dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops) {
     return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
 }
 
+/* Only from the beginning of a tensor does a part have no offset of its own. */
+dnnl_status_t bpt__md_part(const bpt__md *whole, const dnnl_dims_t dims, const dnnl_dims_t from,
+                           bpt__md **md, dnnl_dim_t *offset) {
+    static const dnnl_dims_t begin = {0};
+    bpt__md *there;
+    dnnl_status_t status = dnnl_memory_desc_create_submemory(&there, whole, dims, from);
+    if (status != dnnl_success) return status;
+    status = dnnl_memory_desc_query(there, dnnl_query_submemory_offset_s64, offset);
+    dnnl_memory_desc_destroy(there);
+    if (status != dnnl_success) return status;
+    return dnnl_memory_desc_create_submemory(md, whole, dims, begin);
+}
+
 #else
 
 dnnl_data_type_t bpt__md_type(const bpt__md *md) {
@@ -62,6 +75,18 @@ dnnl_status_t dnnl_memory_desc_clone(bpt__md **out, const bpt__md *existing) {
 
 dnnl_status_t dnnl_memory_desc_destroy(bpt__md *md) {
     bpt_free(md);
+    return dnnl_success;
+}
+
+dnnl_status_t bpt__md_part(const bpt__md *whole, const dnnl_dims_t dims, const dnnl_dims_t from,
+                           bpt__md **out, dnnl_dim_t *offset) {
+    bpt__md *md;
+    if (BPT_NEW("memory descriptor", 1, &md) != BPT_OK) return dnnl_out_of_memory;
+    const dnnl_status_t status =
+        hand_over(dnnl_memory_desc_init_submemory(md, whole, dims, from), md, out);
+    if (status != dnnl_success) return status;
+    *offset = md->offset0 - whole->offset0;
+    md->offset0 = whole->offset0;
     return dnnl_success;
 }
 

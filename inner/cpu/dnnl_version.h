@@ -32,6 +32,16 @@ typedef dnnl_memory_desc_t bpt__md;
 /** @return the type of the values that it describes */
 dnnl_data_type_t bpt__md_type(const bpt__md *md);
 
+/** Describes a part of a tensor as one that begins with the part's first value; between its values
+ * may be gaps.
+ * @param dims,from of the part and where it begins
+ * @param[out] md     caller owns
+ * @param[out] offset of its first value, in values
+ * @return dnnl_success, dnnl_invalid_arguments or dnnl_unimplemented (the order of the tensor does
+ *         not allow it: the part would cut a block), dnnl_out_of_memory */
+dnnl_status_t bpt__md_part(const bpt__md *whole, const dnnl_dims_t dims, const dnnl_dims_t from,
+                           bpt__md **md, dnnl_dim_t *offset);
+
 #if DNNL_VERSION_MAJOR < 3
 
 dnnl_status_t dnnl_memory_desc_create_with_tag(bpt__md **md, int n_dims, const dnnl_dims_t dims,

@@ -74,6 +74,18 @@ static void fill_batch(net_fixture *f, uint64_t seed) {
         f->labels[i] = (int32_t)bpt_random_below(&r, (uint32_t)f->model->classes);
 }
 
+void net_cut(bpt_model *model, const net_cuts *cuts) {
+    bpt_model_use_costs(model, cuts->costs);
+    for (size_t i = 0; i < model->n_layers; i++)
+        for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
+            const bpt_cut cut = cuts->step[step];
+            if (model->layers[i].kind != &bpt_layer_conv) continue;
+            if (cut.samples || cut.channels || cut.rows)
+                net_assert_ok(
+                    bpt_model_set_cut(model, model->layers[i].name, (bpt_conv_step)step, cut));
+        }
+}
+
 static net_fixture open_model(bpt_model *model, int64_t batch, net_options o) {
     const bpt_shape in = model->input;
     net_fixture f = {.model = model, .batch = batch, .n_weights = model->segments.n_elements};
@@ -92,6 +104,12 @@ static net_fixture open_model(bpt_model *model, int64_t batch, net_options o) {
 
 net_fixture net_open(const char *text, int64_t batch, net_options options) {
     return open_model(net_parse(text), batch, options);
+}
+
+net_fixture net_open_cut(const char *text, int64_t batch, net_options options, net_cuts cuts) {
+    bpt_model *model = net_parse(text);
+    net_cut(model, &cuts);
+    return open_model(model, batch, options);
 }
 
 net_fixture net_open_built_in(const char *name, const bpt_model_override *override, int64_t batch,

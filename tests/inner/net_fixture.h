@@ -28,7 +28,8 @@ typedef struct net_fixture {
 extern const char net_mixed[]; /* every kind of layer, and channels that fill no vector */
 extern const char net_tiny[];  /* few tasks and little memory */
 
-/** How a fixture is made; zeros are one worker, floats, plain SGD and seed 0. */
+/** How a fixture is made; zeros are one worker, floats, plain SGD, seed 0 and whole convolutions.
+ */
 typedef struct net_options {
     unsigned n_workers;
     bpt_learning learning;
@@ -38,6 +39,18 @@ typedef struct net_options {
 
 /** @param text a model in YAML */
 net_fixture net_open(const char *text, int64_t batch, net_options options);
+
+/** How convolutions are cut. */
+typedef struct net_cuts {
+    bpt_cut
+        step[BPT_N_CONV_STEPS];  /* of each that is a convolution's; zeros leave it to the costs */
+    const bpt_cost_table *costs; /* NULL: whole */
+} net_cuts;
+
+net_fixture net_open_cut(const char *text, int64_t batch, net_options options, net_cuts cuts);
+
+/** Lets every convolution of a model be cut so. */
+void net_cut(bpt_model *model, const net_cuts *cuts);
 
 /** @param name a built-in model; @param override may be NULL */
 net_fixture net_open_built_in(const char *name, const bpt_model_override *override, int64_t batch,

@@ -193,7 +193,7 @@ static void make_plain_conv(device *d, bpt_kernel *kernels[3]) {
     ok(bpt_layout_plain(d->cpu, BPT_F32, (int64_t[]){3, 20, 4, 7}, 4, &y));
     ok(bpt_cpu_conv_forward(d->cpu, &conv, x, w, y, &kernels[0]));
     ok(bpt_cpu_conv_backward_data(d->cpu, &conv, kernels[0], NULL, &kernels[1]));
-    ok(bpt_cpu_conv_backward_weights(d->cpu, &conv, kernels[0], &kernels[2]));
+    ok(bpt_cpu_conv_backward_weights(d->cpu, &conv, kernels[0], NULL, &kernels[2]));
     assert_true(bpt_layout_equal(bpt_kernel_layout(kernels[0], BPT_SLOT_SRC), x));
     assert_true(bpt_layout_equal(bpt_kernel_layout(kernels[0], BPT_SLOT_WEIGHTS), w));
     assert_true(bpt_layout_equal(bpt_kernel_layout(kernels[0], BPT_SLOT_DST), y));

@@ -80,25 +80,41 @@ static const char *const models[] = {
     "maxpool: {kernel: 2}, fc: {name: f, outputs: 70}, relu, fc: {name: g, outputs: classes}]}",
 };
 
+static void check_touching(net_fixture f) {
+    const float denominator = (float)f.batch;
+    bpt_batch_result trained, evaluated;
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, denominator, &trained));
+    float *expected = net_vector(&f, BPT_VECTOR_GRADIENTS);
+    run_all_alone(f.net, bpt__graph_phases(f.net, BPT_GRAPH_GRADIENT));
+    float *gradient = net_vector(&f, BPT_VECTOR_GRADIENTS);
+    net_assert_same_bits("gradients", expected, gradient, f.n_weights);
+    assert_true(loss_of_tiles(f.net) == trained.loss_sum);
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &evaluated));
+    run_all_alone(f.net, bpt__graph_phases(f.net, BPT_GRAPH_EVALUATE));
+    assert_true(loss_of_tiles(f.net) == evaluated.loss_sum);
+    free(gradient);
+    free(expected);
+    net_close(&f);
+}
+
 static void test_tasks_touch_what_they_say(void **state) {
     (void)state;
-    for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
-        net_fixture f = net_open(models[m] ? models[m] : net_mixed, 7,
-                                 (net_options){1, momentum_sgd, SEED, BPT_F32});
-        bpt_batch_result trained, evaluated;
-        net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 7.0f, &trained));
-        float *expected = net_vector(&f, BPT_VECTOR_GRADIENTS);
-        run_all_alone(f.net, bpt__graph_phases(f.net, BPT_GRAPH_GRADIENT));
-        float *gradient = net_vector(&f, BPT_VECTOR_GRADIENTS);
-        net_assert_same_bits("gradients", expected, gradient, f.n_weights);
-        assert_true(loss_of_tiles(f.net) == trained.loss_sum);
-        net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &evaluated));
-        run_all_alone(f.net, bpt__graph_phases(f.net, BPT_GRAPH_EVALUATE));
-        assert_true(loss_of_tiles(f.net) == evaluated.loss_sum);
-        free(gradient);
-        free(expected);
-        net_close(&f);
-    }
+    for (size_t m = 0; m < sizeof models / sizeof *models; m++)
+        check_touching(net_open(models[m] ? models[m] : net_mixed, 7,
+                                (net_options){1, momentum_sgd, SEED, BPT_F32}));
+}
+
+static void test_parts_touch_what_they_say(void **state) {
+    (void)state;
+    static const char model[] =
+        "{name: t, input: [2, 8, 8], classes: 3, layers: ["
+        "conv: {name: a, filters: 32, kernel: 3, pad: 1}, batchnorm: {name: b}, relu: {name: r}, "
+        "conv: {name: c, filters: 32, kernel: 3, pad: 1}, relu, "
+        "conv: {name: d, filters: 48, kernel: 3, stride: 2}, fc: {name: g, outputs: classes}]}";
+    static const bpt_cut cuts[] = {{.channels = 2}, {.rows = 2}, {.samples = 1}};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+        check_touching(net_open_cut(model, 6, (net_options){1, momentum_sgd, SEED, BPT_F32},
+                                    (net_cuts){.step = {cuts[i], cuts[i], cuts[i]}}));
 }
 
 /* ---- what it saves ---- */
@@ -176,6 +192,7 @@ static void test_forward_network_that_is_not_finite(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_touch_what_they_say),
+        cmocka_unit_test(test_parts_touch_what_they_say),
         cmocka_unit_test(test_sharing_saves),
         cmocka_unit_test(test_forward_network),
         cmocka_unit_test(test_forward_network_that_is_not_finite),

@@ -1,0 +1,214 @@
+/* Plans a convolution's forward pass, and what its backward pass has to know by then: layouts, cuts
+ * and the number of partial gradients. */
+#include "base/log.h"
+#include "base/memory.h"
+#include "inner/layers/conv_state.h"
+#include "inner/layers/fields.h"
+
+#include <inttypes.h>
+
+static bpt_conv_problem tile_problem(const bpt_layer *l, bpt_value_type type, int64_t n) {
+    const bpt_conv_config *config = l->config;
+    bpt_conv_problem p = bpt__window_problem(l, n, config->kernel, config->stride, config->pad);
+    p.dilation[0] = config->dilation[0];
+    p.dilation[1] = config->dilation[1];
+    p.groups = config->groups;
+    p.bias = config->bias;
+    p.relu = l->fusion.relu;
+    p.type = type;
+    return p;
+}
+
+/* ---- cuts ---- */
+
+static void choose_cuts(const bpt_layer *l, bpt_builder *b, bool backward_data,
+                        bpt_conv_state *state) {
+    const bpt_conv_config *config = l->config;
+    int64_t tiles[BPT_MAX_TILES];
+    for (size_t t = 0; t < b->n_tiles; t++) tiles[t] = bpt_builder_tile_samples(b, t);
+    if (b->costs)
+        bpt_cost_table_choose(b->costs, &state->problem[0], tiles, b->n_tiles, backward_data,
+                              state->cut);
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++)
+        if (config->cut_is_given[step]) state->cut[step] = config->cut[step];
+}
+
+static bool cuts_rows(const bpt_conv_state *state) {
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++)
+        if (state->cut[step].rows > 1) return true;
+    return false;
+}
+
+bpt_status bpt__conv_note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
+                              bpt_conv_step step, const bpt_conv_pieces *pieces) {
+    size_t largest = 0;
+    bool whole = true;
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        if (state->problem[t].n > state->problem[largest].n) largest = t;
+        whole = whole && pieces[t].n == 1;
+    }
+    const bpt_conv_problem *p = &state->problem[largest];
+    const bpt_cut cut = bpt_cut_normal(whole ? (bpt_cut){0} : state->cut[step], p->n);
+    BPT_TRY(BPT_GROW("cuts of convolutions", b->n_cuts + 1, &b->cuts, &b->cuts_capacity));
+    b->cuts[b->n_cuts++] = (bpt_cut_note){l, step, *p, cut};
+    if (!whole)
+        bpt_debug("layer %s: %s in parts of %" PRId64 " samples, %" PRId64
+                  " ranges of channels, %" PRId64 " of rows",
+                  l->name, bpt_conv_step_name(step), cut.samples, cut.channels, cut.rows);
+    return BPT_OK;
+}
+
+/* ---- orders of activations ---- */
+
+/* The order that the kernels choose; where they are slow in it, the plain one; where rows are cut,
+ * channels last: there rows are neighbours, whatever the number of channels. NULL: their choice. */
+static bpt_status choose_order(const bpt_layer *l, bpt_builder *b, bool backward_data,
+                               const bpt_conv_state *state, bool *plain, bool *last) {
+    const bpt_conv_problem *p = &state->problem[0];
+    const bpt_layout *src, *dst;
+    bool naive;
+    *last = false;
+    BPT_TRY(bpt_cpu_conv_wants_plain(b->cpu, p, backward_data, plain));
+    if (*plain) bpt_debug("layer %s: plain layouts, for want of fast kernels in others", l->name);
+    if (*plain || !cuts_rows(state)) return BPT_OK;
+    BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, (int64_t[]){p->n, p->c, p->h, p->w}, p->c, &src));
+    BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, p->k, &dst));
+    BPT_TRY(bpt_cpu_conv_is_naive(b->cpu, p, backward_data, src, dst, &naive));
+    *last = !naive;
+    return BPT_OK;
+}
+
+static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, bool plain, bool last,
+                                const bpt_layout *weights, bpt_kernel **out) {
+    const bpt_layout *src = NULL, *dst = NULL;
+    if (plain || last) {
+        const int64_t src_dims[] = {p->n, p->c, p->h, p->w}, dst_dims[] = {p->n, p->k, p->p, p->q};
+        BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, src_dims, plain ? 1 : p->c, &src));
+        BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, dst_dims, plain ? 1 : p->k, &dst));
+    }
+    return bpt_cpu_conv_forward(b->cpu, p, src, weights, dst, out);
+}
+
+/* The first tile's kernel chooses the layout of the weights, the others must take it. */
+static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backward_data,
+                                 bpt_conv_state *state, const bpt_layout **inputs) {
+    const bpt_layout *weights = NULL;
+    bool plain, last;
+    for (size_t t = 0; t < b->n_tiles; t++)
+        state->problem[t] = tile_problem(l, b->type, bpt_builder_tile_samples(b, t));
+    choose_cuts(l, b, backward_data, state);
+    BPT_TRY(choose_order(l, b, backward_data, state, &plain, &last));
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        BPT_TRY(create_kernel(b, &state->problem[t], plain, last, weights, &state->forward[t]));
+        weights = bpt_kernel_layout(state->forward[t], BPT_SLOT_WEIGHTS);
+        inputs[t] = bpt_kernel_layout(state->forward[t], BPT_SLOT_SRC);
+    }
+    const bpt_conv_whole whole = {.label = l->name,
+                                  .step = BPT_CONV_FORWARD,
+                                  .problems = state->problem,
+                                  .kernels = state->forward,
+                                  .weights = weights};
+    BPT_TRY(bpt__conv_pieces(b, &whole, state->cut[BPT_CONV_FORWARD], state->forward_pieces));
+    return bpt__conv_note_cut(l, b, state, BPT_CONV_FORWARD, state->forward_pieces);
+}
+
+static bpt_status create_backward_weights(const bpt_layer *l, bpt_builder *b,
+                                          bpt_conv_state *state) {
+    bpt_kernel **kernels = state->backward_weights;
+    const bpt_layout *layout = NULL;
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[t], state->forward[t], layout,
+                                              &kernels[t]));
+        layout = bpt_kernel_layout(kernels[t], BPT_SLOT_DIFF_WEIGHTS);
+    }
+    const bpt_conv_whole whole = {.label = l->name,
+                                  .step = BPT_CONV_BACKWARD_WEIGHTS,
+                                  .problems = state->problem,
+                                  .kernels = kernels,
+                                  .weights = layout};
+    BPT_TRY(
+        bpt__conv_pieces(b, &whole, state->cut[BPT_CONV_BACKWARD_WEIGHTS], state->weights_pieces));
+    return bpt__conv_note_cut(l, b, state, BPT_CONV_BACKWARD_WEIGHTS, state->weights_pieces);
+}
+
+/* ---- weights ---- */
+
+/* The layout of the master: that of the forward pass; where this reads a copy in bfloat16, that of
+ * the gradient, so that nothing but the copy is reordered. In files and between ranks the weights
+ * are [K, C/G, R, S], which is [G, K/G, C/G, R, S]. */
+static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state) {
+    const bpt_layout **flat = &b->weights[l->first_segment].flat;
+    const bpt_layout *master = bpt_kernel_layout(state->forward[0], BPT_SLOT_WEIGHTS);
+    size_t n_partials = 0;
+    int64_t dims[5];
+    const int n_dims = bpt_conv_weight_dims(&state->problem[0], dims);
+    BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, n_dims, flat));
+    if (b->type != BPT_F32)
+        master = b->forward_only
+                     ? *flat
+                     : bpt_kernel_layout(state->backward_weights[0], BPT_SLOT_DIFF_WEIGHTS);
+    for (size_t t = 0; t < b->n_tiles; t++) n_partials += state->weights_pieces[t].n_partials;
+    bpt_builder_weights(b, l->first_segment, master, n_partials);
+    if (state->problem[0].bias)
+        bpt_builder_weights(b, l->first_segment + 1,
+                            bpt_kernel_layout(state->forward[0], BPT_SLOT_BIAS), n_partials);
+    return BPT_OK;
+}
+
+bpt_status bpt__conv_view_weights(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
+                                  bpt_part from, const bpt_layout *wanted, bpt_weights_view *out) {
+    const bpt_ref master = bpt_ref_plus(b->weights[l->first_segment].master, from.offset);
+    *out = (bpt_weights_view){.layout = wanted, .where = master};
+    if (bpt_layout_equal(wanted, from.layout)) return BPT_OK;
+    bpt_kernel *k;
+    out->where = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bpt_layout_bytes(wanted));
+    BPT_TRY(bpt_cpu_reorder(b->cpu, from.layout, wanted, &k));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, master);
+    bpt_kernel_bind(k, BPT_SLOT_DST, out->where);
+    BPT_TRY(bpt_builder_kernel(b, phase, k, (bpt_task_info){"reorder weights", l->name},
+                               (bpt_deps){0}, &out->ready));
+    return bpt_builder_weights_read(b, l->first_segment, out->ready);
+}
+
+/* ---- tasks ---- */
+
+static bpt_status plan_piece(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
+                             const bpt_conv_piece *piece, size_t t, bpt_activation *out) {
+    bpt_kernel *k = piece->kernel;
+    bpt_deps after, done;
+    bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_plus(state->in.value[t], piece->src));
+    bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, bpt_ref_plus(state->weights.where, piece->weights.offset));
+    if (state->problem[t].bias)
+        bpt_kernel_bind(k, BPT_SLOT_BIAS,
+                        bpt_ref_plus(b->weights[l->first_segment + 1].master, piece->bias));
+    bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(out->value[t], piece->dst));
+    BPT_TRY(bpt_deps_join(b, state->in.value_ready[t], state->weights.ready, &after));
+    BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name}, after,
+                               &done));
+    return bpt_deps_join(b, out->value_ready[t], done, &out->value_ready[t]);
+}
+
+bpt_status bpt__conv_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
+                                  bpt_activation *out, void **state_out) {
+    const bpt_activation *in = inputs[0];
+    bpt_conv_state *state;
+    const bpt_layout *layouts[BPT_MAX_TILES];
+    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(create_forward(l, b, in->wants_grad, state, layouts));
+    if (!b->forward_only) BPT_TRY(create_backward_weights(l, b, state));
+    BPT_TRY(plan_master(l, b, state));
+    BPT_TRY(bpt_builder_convert(b, l->name, in, layouts, &state->in));
+    *out = (bpt_activation){.shape = l->out, .wants_grad = true, .read_only = l->fusion.relu};
+    BPT_TRY(bpt__conv_view_weights(
+        l, b, BPT_PHASE_FORWARD, (bpt_part){b->weights[l->first_segment].layout, 0},
+        bpt_kernel_layout(state->forward[0], BPT_SLOT_WEIGHTS), &state->weights));
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        const bpt_conv_pieces *pieces = &state->forward_pieces[t];
+        BPT_TRY(bpt_builder_reserve_tile(b, out, t,
+                                         bpt_kernel_layout(state->forward[t], BPT_SLOT_DST)));
+        for (size_t i = 0; i < pieces->n; i++)
+            BPT_TRY(plan_piece(l, b, state, &pieces->items[i], t, out));
+    }
+    *state_out = state;
+    return BPT_OK;
+}

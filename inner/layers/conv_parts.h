@@ -1,0 +1,49 @@
+/** @file inner/layers/conv_parts.h
+ * The kernels that compute a step of a convolution on a tile: one, or one for each part that the
+ * tile is cut into (inner/cuts.h).
+ *
+ * Parts read and write their places in the tile itself, without copies. A tile is cut only where
+ * each part is computed in the way in which the whole tile would be, by the backend's name for it
+ * (bpt_kernel_implementation()): parts in other words are never slow ones.
+ *
+ * Threads: the one that builds. */
+#ifndef BPT_INNER_LAYERS_CONV_PARTS_H
+#define BPT_INNER_LAYERS_CONV_PARTS_H
+
+#include "inner/builder.h"
+#include "inner/cuts.h"
+
+/** A part with its kernel. */
+typedef struct bpt_conv_piece {
+    bpt_conv_part part;
+    bpt_kernel *kernel;
+    size_t src, dst, bias; /* bytes from the begin of the tile's operand; gradients likewise */
+    bpt_part weights;      /* of the layer's weights, in the layout that was given for them */
+} bpt_conv_piece;
+
+typedef struct bpt_conv_pieces {
+    bpt_conv_piece *items; /* shape [n], as bpt_cut_part() numbers them */
+    size_t n, n_partials;
+} bpt_conv_pieces;
+
+/** A step of a convolution as a whole, tile by tile. */
+typedef struct bpt_conv_whole {
+    const char *label;
+    bpt_conv_step step;
+    const bpt_conv_problem *problems; /* shape [n_tiles] */
+    bpt_kernel *const *kernels;       /* likewise */
+    const bpt_layout
+        *weights;              /* of the layer, or their gradient: what parts are taken from.
+                                * Forward        and backward weights work in it, backward data chooses */
+    const bpt_layout **chosen; /* backward data: what it has chosen for each range of channels, the
+                                * same for all tiles; shape [BPT_MAX_CUT]. Else NULL */
+} bpt_conv_whole;
+
+/** Makes the kernels of a step on all tiles.
+ * @param cut how to cut each tile; all stay whole where kernels do not allow it (debug log)
+ * @param[out] out lives as long as the network; shape [n_tiles]
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt__conv_pieces(bpt_builder *b, const bpt_conv_whole *whole, bpt_cut cut,
+                            bpt_conv_pieces *out);
+
+#endif

@@ -1,0 +1,45 @@
+/** @file inner/layers/conv_state.h
+ * What a convolution's forward planning (conv_forward.c) leaves for its backward one
+ * (conv_backward.c). */
+#ifndef BPT_INNER_LAYERS_CONV_STATE_H
+#define BPT_INNER_LAYERS_CONV_STATE_H
+
+#include "inner/layers/conv_parts.h"
+
+/** Weights as kernels read them. */
+typedef struct bpt_weights_view {
+    const bpt_layout *layout;
+    bpt_ref where;
+    bpt_deps ready;
+} bpt_weights_view;
+
+typedef struct bpt_conv_state {
+    bpt_conv_problem problem[BPT_MAX_TILES];
+    bpt_cut cut[BPT_N_CONV_STEPS];
+    bpt_kernel *forward[BPT_MAX_TILES];          /* of whole tiles */
+    bpt_kernel *backward_weights[BPT_MAX_TILES]; /* likewise */
+    bpt_conv_pieces forward_pieces[BPT_MAX_TILES], weights_pieces[BPT_MAX_TILES];
+    bpt_weights_view weights; /* of the forward pass */
+    bpt_activation in;        /* in the layout of the kernels */
+} bpt_conv_state;
+
+/** Plans what bpt_layer_kind.plan_forward and plan_backward do for a convolution. */
+bpt_status bpt__conv_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
+                                  bpt_activation *out, void **state);
+bpt_status bpt__conv_plan_backward(const bpt_layer *l, bpt_builder *b,
+                                   bpt_activation *const *inputs, const bpt_activation *out,
+                                   void *state);
+
+/** Makes a part of the weights readable in another layout. Where the master has it otherwise,
+ * kernels read a copy that is made anew in every step.
+ * @param from a part of the master; @param wanted the layout of the same part
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt__conv_view_weights(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
+                                  bpt_part from, const bpt_layout *wanted, bpt_weights_view *out);
+
+/** Notes how a step came to be cut.
+ * @param pieces shape [n_tiles] @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__conv_note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
+                              bpt_conv_step step, const bpt_conv_pieces *pieces);
+
+#endif

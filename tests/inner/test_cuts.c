@@ -1,0 +1,391 @@
+/* What parts of a step are made of, and how cuts follow from costs.
+ *
+ * ctest: cpu TIMEOUT=20 */
+#include "base/memory.h"
+#include "base/random.h"
+#include "inner/cost_table.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { SEED = 20273, N_PROBLEMS = 4000 };
+
+/* ---- parts ---- */
+
+static int64_t draw(bpt_random *r, int64_t min, int64_t max) {
+    return min + bpt_random_below(r, (uint32_t)(max - min + 1));
+}
+
+static bpt_conv_problem random_problem(bpt_random *r) {
+    bpt_conv_problem p = {.n = draw(r, 1, 5),
+                          .groups = draw(r, 0, 3) ? 1 : draw(r, 2, 32),
+                          .r = draw(r, 1, 4),
+                          .s = 1,
+                          .stride = {draw(r, 1, 3), 1},
+                          .dilation = {draw(r, 1, 3), 1},
+                          .pad = {draw(r, 0, 3), 0}};
+    p.c = p.groups * (p.groups > 1 ? draw(r, 1, 8) : 16 * draw(r, 1, 4));
+    p.k = p.groups * (p.groups > 1 ? draw(r, 1, 8) : 16 * draw(r, 1, 4));
+    p.h = (p.r - 1) * p.dilation[0] + 1 + draw(r, 0, 12);
+    p.w = p.q = 1;
+    p.p = (p.h + 2 * p.pad[0] - (p.r - 1) * p.dilation[0] - 1) / p.stride[0] + 1;
+    return p;
+}
+
+/* A part's rows meet those of the whole: each window reads the same rows, and what lies in the
+ * padding of the part lies in that of the whole, unless another part computes it. */
+static void check_rows(const bpt_conv_problem *whole, const bpt_conv_part *part, bool data) {
+    const bpt_conv_problem *p = &part->problem;
+    for (int64_t o = 0; o < p->p; o++)
+        for (int64_t i = 0; i < p->r; i++) {
+            const int64_t own = o * p->stride[0] - p->pad[0] + i * p->dilation[0];
+            const int64_t row =
+                (part->out[2] + o) * whole->stride[0] - whole->pad[0] + i * whole->dilation[0];
+            assert_int_equal(part->in[2] + own, row);
+            if (!data && (own < 0 || own >= p->h)) assert_true(row < 0 || row >= whole->h);
+        }
+}
+
+/* Of backward data: all output rows that an input row of the part goes into are the part's. */
+static void check_rows_reached(const bpt_conv_problem *whole, const bpt_conv_part *part) {
+    for (int64_t o = 0; o < whole->p; o++)
+        for (int64_t i = 0; i < whole->r; i++) {
+            const int64_t row = o * whole->stride[0] - whole->pad[0] + i * whole->dilation[0];
+            if (row < part->in[2] || row >= part->in[2] + part->problem.h) continue;
+            assert_true(o >= part->out[2] && o < part->out[2] + part->problem.p);
+        }
+}
+
+/* How many parts give each (sample, channel, row) of what the step computes. */
+static void count_results(const bpt_conv_part *part, bpt_conv_step step, const int64_t *extent,
+                          uint8_t *counts) {
+    const bpt_conv_problem *p = &part->problem;
+    const bool data = step == BPT_CONV_BACKWARD_DATA;
+    const int64_t *from = data ? part->in : part->out;
+    const int64_t channels = data ? p->c : p->k, rows = data ? p->h : p->p;
+    for (int64_t n = 0; n < p->n; n++)
+        for (int64_t c = 0; c < channels; c++)
+            for (int64_t h = 0; h < rows; h++)
+                counts[((from[0] + n) * extent[1] + from[1] + c) * extent[2] + from[2] + h]++;
+}
+
+static bool check_step(const bpt_conv_problem *p, bpt_conv_step step, bpt_cut cut) {
+    static uint8_t counts[5 * 256 * 64];
+    const bool data = step == BPT_CONV_BACKWARD_DATA;
+    const int64_t extent[] = {p->n, data ? p->c : p->k, data ? p->h : p->p};
+    const size_t n = (size_t)(extent[0] * extent[1] * extent[2]);
+    assert_true(n <= sizeof counts);
+    memset(counts, 0, n);
+    for (size_t i = 0; i < bpt_cut_parts(cut, p->n); i++) {
+        bpt_conv_part part;
+        if (!bpt_cut_part(p, step, cut, i, &part)) return false;
+        assert_true(part.partial < bpt_cut_partials(cut, p->n));
+        check_rows(p, &part, data);
+        if (data) check_rows_reached(p, &part);
+        count_results(&part, step, extent, counts);
+    }
+    for (size_t i = 0; i < n; i++) assert_int_equal(counts[i], 1);
+    return true;
+}
+
+static void test_parts_make_the_whole(void **state) {
+    (void)state;
+    bpt_random r = bpt_random_stream(SEED, BPT_PURPOSE_TEST, 0);
+    int n_possible = 0;
+    for (int i = 0; i < N_PROBLEMS; i++) {
+        const bpt_conv_problem p = random_problem(&r);
+        const bpt_cut cut = {draw(&r, 0, 3), draw(&r, 0, 3), draw(&r, 0, 3)};
+        n_possible += check_step(&p, (bpt_conv_step)draw(&r, 0, 2), cut);
+    }
+    assert_true(n_possible > N_PROBLEMS / 4);
+}
+
+static bpt_conv_problem square(int64_t c, int64_t k, int64_t size) {
+    return (bpt_conv_problem){.n = 1,
+                              .c = c,
+                              .h = size,
+                              .w = size,
+                              .k = k,
+                              .p = size,
+                              .q = size,
+                              .r = 3,
+                              .s = 3,
+                              .stride = {1, 1},
+                              .pad = {1, 1},
+                              .dilation = {1, 1},
+                              .groups = 1};
+}
+
+static void test_parts_say_where_they_are(void **state) {
+    (void)state;
+    bpt_conv_problem p = square(32, 48, 8);
+    bpt_conv_part part;
+    assert_true(bpt_cut_part(&p, BPT_CONV_FORWARD, (bpt_cut){.channels = 2}, 1, &part));
+    assert_int_equal(part.out[1], 16);
+    assert_int_equal(part.problem.k, 32);
+    assert_int_equal(part.weights[0], 16);
+    assert_true(bpt_cut_part(&p, BPT_CONV_BACKWARD_DATA, (bpt_cut){.channels = 2}, 1, &part));
+    assert_int_equal(part.in[1], 16);
+    assert_int_equal(part.weights[1], 16);
+    assert_true(bpt_cut_part(&p, BPT_CONV_FORWARD, (bpt_cut){.rows = 2}, 1, &part));
+    assert_int_equal(part.in[2], 3);
+    assert_int_equal(part.problem.h, 5);
+    assert_int_equal(part.problem.pad[0], 0);
+    assert_false(bpt_cut_part(&p, BPT_CONV_FORWARD, (bpt_cut){.channels = 4}, 0, &part));
+    p.groups = 2; /* a part of one group has weights of another number of dimensions */
+    assert_false(bpt_cut_part(&p, BPT_CONV_FORWARD, (bpt_cut){.channels = 2}, 0, &part));
+}
+
+static void test_cuts_have_one_spelling(void **state) {
+    (void)state;
+    assert_true(bpt_cut_is_whole((bpt_cut){0}, 4));
+    assert_true(bpt_cut_is_whole((bpt_cut){4, 1, 1}, 4));
+    assert_false(bpt_cut_is_whole((bpt_cut){3, 1, 1}, 4));
+    assert_int_equal(bpt_cut_parts((bpt_cut){3, 0, 0}, 4), 2);
+    assert_int_equal(bpt_cut_parts((bpt_cut){3, 2, 0}, 4), 8); /* of one sample each */
+    assert_int_equal(bpt_cut_partials((bpt_cut){0, 2, 0}, 1), 1);
+    assert_int_equal(bpt_cut_partials((bpt_cut){0, 1, 3}, 2), 6);
+}
+
+/* ---- the choice ---- */
+
+typedef struct {
+    bpt_cost_table table;
+    bpt_conv_problem problem;
+    bpt_cut cuts[BPT_N_CONV_STEPS];
+} choice;
+
+static choice open_choice(int64_t workers) {
+    return (choice){.table = {.workers = workers}, .problem = square(64, 64, 8)};
+}
+
+static void note(choice *c, bpt_conv_step step, int64_t samples, int64_t channels, int64_t rows,
+                 uint64_t ns) {
+    const bpt_cost cost = {step, c->problem, {samples, channels, rows}, ns};
+    assert_int_equal(bpt_cost_table_add(&c->table, &cost), BPT_OK);
+}
+
+static void choose(choice *c, size_t n_tiles, int64_t samples) {
+    int64_t tiles[32];
+    for (size_t t = 0; t < n_tiles; t++) tiles[t] = samples;
+    bpt_cost_table_choose(&c->table, &c->problem, tiles, n_tiles, true, c->cuts);
+}
+
+static void assert_cut(bpt_cut cut, int64_t channels, int64_t rows) {
+    assert_int_equal(bpt_cut_normal(cut, 1).channels, channels);
+    assert_int_equal(bpt_cut_normal(cut, 1).rows, rows);
+}
+
+static void test_nothing_measured_is_nothing_cut(void **state) {
+    (void)state;
+    choice c = open_choice(8);
+    choose(&c, 1, 1);
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) assert_cut(c.cuts[step], 1, 1);
+    note(&c, BPT_CONV_FORWARD, 1, 4, 1, 10); /* but not what it would save */
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 1);
+    c.problem.dilation[0] = 2; /* costs of another convolution */
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 100);
+    c.problem.dilation[0] = 1;
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 1);
+    bpt_cost_table_clear(&c.table);
+}
+
+/* 4 workers. One tile: 100, 2 x 55, 4 x 30, 8 x 20 in two rounds. */
+static void test_the_soonest_end_wins(void **state) {
+    (void)state;
+    choice c = open_choice(4);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 100);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, 55);
+    note(&c, BPT_CONV_FORWARD, 1, 4, 1, 30);
+    note(&c, BPT_CONV_FORWARD, 1, 8, 1, 20);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 4, 1);
+    choose(&c, 2, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    choose(&c, 4, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 1);
+    choose(&c, 5, 1); /* 200, 3 x 55, 5 x 30, 10 x 20 */
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 4, 1);
+    bpt_cost_table_clear(&c.table);
+}
+
+static void test_fewer_parts_win_a_draw(void **state) {
+    (void)state;
+    choice c = open_choice(4);
+    note(&c, BPT_CONV_FORWARD, 1, 4, 1, 50);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, 50);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 100);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    bpt_cost_table_clear(&c.table);
+}
+
+/* Tiles of 4 samples, of which one was measured. */
+static void test_samples_are_cut_where_tiles_are_few(void **state) {
+    (void)state;
+    choice c = open_choice(8);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 100);
+    note(&c, BPT_CONV_BACKWARD_WEIGHTS, 1, 1, 1, 100);
+    choose(&c, 4, 4);
+    assert_int_equal(c.cuts[BPT_CONV_FORWARD].samples, 1);
+    assert_int_equal(bpt_cut_normal(c.cuts[BPT_CONV_BACKWARD_WEIGHTS], 4).samples, 4);
+    choose(&c, 8, 4);
+    assert_int_equal(bpt_cut_normal(c.cuts[BPT_CONV_FORWARD], 4).samples, 4);
+    bpt_cost_table_clear(&c.table);
+}
+
+static void test_no_more_partial_gradients_than_tiles(void **state) {
+    (void)state;
+    choice c = open_choice(8);
+    note(&c, BPT_CONV_BACKWARD_WEIGHTS, 1, 1, 1, 100);
+    note(&c, BPT_CONV_BACKWARD_WEIGHTS, 1, 4, 1, 26);
+    note(&c, BPT_CONV_BACKWARD_WEIGHTS, 1, 1, 8, 1);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_BACKWARD_WEIGHTS], 4, 1);
+    choose(&c, 1, 4);
+    assert_cut(c.cuts[BPT_CONV_BACKWARD_WEIGHTS], 1, 1);
+    bpt_cost_table_clear(&c.table);
+}
+
+static void test_a_layer_has_rows_or_channels(void **state) {
+    (void)state;
+    choice c = open_choice(4);
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) note(&c, (bpt_conv_step)step, 1, 1, 1, 100);
+    note(&c, BPT_CONV_FORWARD, 1, 4, 1, 50);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 4, 40);
+    note(&c, BPT_CONV_BACKWARD_DATA, 1, 4, 1, 30);
+    choose(&c, 1, 1); /* 50 + 30 by channels, 40 + 100 by rows */
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 4, 1);
+    assert_cut(c.cuts[BPT_CONV_BACKWARD_DATA], 4, 1);
+    note(&c, BPT_CONV_BACKWARD_DATA, 1, 1, 4, 35);
+    choose(&c, 1, 1); /* 40 + 35 by rows */
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 4);
+    assert_cut(c.cuts[BPT_CONV_BACKWARD_DATA], 1, 4);
+    bpt_cost_table_clear(&c.table);
+}
+
+/* 2^62 a sample: 16 samples take longer than any number can say, and so does a sum of steps. */
+static void test_absurd_costs_are_long(void **state) {
+    (void)state;
+    choice c = open_choice(1);
+    const uint64_t ns = (uint64_t)1 << 62;
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) note(&c, (bpt_conv_step)step, 1, 1, 1, ns);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, 5);
+    assert_true(bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, &c.problem, (bpt_cut){16, 1, 1}) ==
+                UINT64_MAX);
+    choose(&c, 1, 16);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    bpt_cost_table_clear(&c.table);
+}
+
+static void test_a_newer_cost_takes_the_place_of_the_old(void **state) {
+    (void)state;
+    choice c = open_choice(4);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 100);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 90);
+    assert_int_equal(c.table.n, 1);
+    assert_int_equal(
+        bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, &c.problem, (bpt_cut){1, 1, 1}), 90);
+    assert_int_equal(
+        bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, &c.problem, (bpt_cut){3, 1, 1}), 270);
+    assert_int_equal(
+        bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, &c.problem, (bpt_cut){1, 2, 1}), 0);
+    bpt_cost_table_clear(&c.table);
+}
+
+/* ---- the file ---- */
+
+static bpt_status parse(const char *text, bpt_cost_table *out) {
+    bpt_yaml *doc;
+    const bpt_status parsed = bpt_yaml_parse("costs.yaml", text, strlen(text), &doc);
+    if (parsed != BPT_OK) return parsed;
+    const bpt_status status = bpt_cost_table_read(doc, bpt_yaml_root(doc), out);
+    bpt_yaml_free(doc);
+    return status;
+}
+
+static void test_a_file_gives_the_table_back(void **state) {
+    (void)state;
+    choice c = open_choice(12);
+    bpt_cost_table read = {0};
+    char *text, *again;
+    assert_int_equal(bpt_cost_table_write(&c.table, 0, &text), BPT_OK);
+    assert_int_equal(parse(text, &read), BPT_OK);
+    assert_int_equal(read.n, 0);
+    bpt_free(text);
+    note(&c, BPT_CONV_FORWARD, 1, 4, 1, 123456789);
+    c.problem.type = BPT_BF16;
+    c.problem.dilation[1] = 3;
+    c.problem.groups = 16;
+    note(&c, BPT_CONV_BACKWARD_WEIGHTS, 16, 1, 1, 1);
+    assert_int_equal(bpt_cost_table_write(&c.table, 4, &text), BPT_OK);
+    assert_int_equal(parse(text, &read), BPT_OK);
+    assert_int_equal(read.workers, 12);
+    assert_int_equal(read.n, 2);
+    assert_int_equal(read.costs[0].ns, 123456789);
+    assert_int_equal(
+        bpt_cost_table_find(&read, BPT_CONV_BACKWARD_WEIGHTS, &c.problem, (bpt_cut){16, 1, 1}), 1);
+    assert_int_equal(bpt_cost_table_write(&read, 4, &again), BPT_OK);
+    assert_string_equal(text, again);
+    bpt_free(again);
+    bpt_free(text);
+    bpt_cost_table_clear(&read);
+    bpt_cost_table_clear(&c.table);
+}
+
+#define CONV "[64, 8, 8, 64, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1]"
+
+static void test_a_wrong_file_is_refused_by_line(void **state) {
+    (void)state;
+    static const char *const wrong[] = {
+        "workers: 4\n",
+        "costs: []\n",
+        "workers: 0\ncosts: []\n",
+        "workers: 4\ncosts: 3\n",
+        "workers: 4\ncosts: []\nother: 1\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 1, 1]]\n",
+        "workers: 4\ncosts:\n  - [sideways, fp32, " CONV ", [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp64, " CONV ", [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, [64, 8], [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [0, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 65, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 1, 1], 0]\n",
+        "workers: 4\ncosts:\n"
+        "  - [forward, fp32, [0, 8, 8, 64, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1], 5]\n",
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        bpt_cost_table t = {0};
+        if (parse(wrong[i], &t) != BPT_EUSAGE) fail_msg("accepted: %s", wrong[i]);
+        assert_non_null(strstr(bpt_error_last()->text, "costs.yaml:"));
+        assert_null(t.costs);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parts_make_the_whole),
+        cmocka_unit_test(test_parts_say_where_they_are),
+        cmocka_unit_test(test_cuts_have_one_spelling),
+        cmocka_unit_test(test_nothing_measured_is_nothing_cut),
+        cmocka_unit_test(test_the_soonest_end_wins),
+        cmocka_unit_test(test_fewer_parts_win_a_draw),
+        cmocka_unit_test(test_samples_are_cut_where_tiles_are_few),
+        cmocka_unit_test(test_no_more_partial_gradients_than_tiles),
+        cmocka_unit_test(test_a_layer_has_rows_or_channels),
+        cmocka_unit_test(test_absurd_costs_are_long),
+        cmocka_unit_test(test_a_newer_cost_takes_the_place_of_the_old),
+        cmocka_unit_test(test_a_file_gives_the_table_back),
+        cmocka_unit_test(test_a_wrong_file_is_refused_by_line),
+    };
+    print_message("seed %d\n", (int)SEED);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
