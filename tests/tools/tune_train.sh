@@ -5,12 +5,13 @@ source "$(dirname "$0")/common.sh"
 make_data 600 100
 make_model
 
-within() { # SECONDS COMMAND...: ends by itself, with 0; two seconds more for a machine that is busy
+within() { # SECONDS COMMAND...: ends by itself, with 0. A machine that is busy, or sanitizers, may make the round
+    # that is begun last a long one; that the budget is not heeded shows all the same
     local limit=$1 start=$EPOCHREALTIME took
     shift
     run 0 "$@"
     took=$(python3 -c "print($EPOCHREALTIME - $start)")
-    python3 -c "exit(not $took < $limit + 2)" || die "$took s for a budget of $limit: $*"
+    python3 -c "exit(not $took < 2 * $limit + 10)" || die "$took s for a budget of $limit: $*"
 }
 
 field() { # FILE KEY: value of a line "  KEY: 'VALUE'" or "  KEY: VALUE"
