@@ -23,16 +23,6 @@ void start_mpi(void) {
     exit(1);
 }
 
-#ifdef __SANITIZE_ADDRESS__
-/* Keeps Open MPI's plug-ins loaded, or the leak sanitizer could not tell what they leave behind
- * from what we do. */
-int dlclose(void *library);
-int dlclose(void *library) {
-    (void)library;
-    return 0;
-}
-#endif
-
 /* A rank whose test failed would leave the others waiting in the next. */
 int end_mpi(int failed) {
     if (failed) bpt_comm_abort(comm, 1);

@@ -19,6 +19,11 @@ if(BPT_SANITIZE)
     -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(bpt_flags INTERFACE -fsanitize=${BPT_SANITIZE})
 endif()
+if(BPT_SANITIZE MATCHES address)
+  add_library(bpt_keep_libraries OBJECT ${CMAKE_SOURCE_DIR}/tests/keep_libraries.c)
+  target_sources(bpt_flags INTERFACE
+    $<$<STREQUAL:$<TARGET_PROPERTY:TYPE>,EXECUTABLE>:$<TARGET_OBJECTS:bpt_keep_libraries>>)
+endif()
 
 # bpt_folder(NAME LINK targets...): library bpt_NAME from all sources of this folder.
 # RECURSE: sources of its subfolders too.
