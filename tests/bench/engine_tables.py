@@ -36,16 +36,19 @@ def print_table(heads, rows):
 
 
 def print_machine(root, repetitions, loads, versions):
-    def text(*command):
-        return subprocess.run(command, cwd=root, capture_output=True, text=True).stdout.strip()
+    def git(*words):
+        try:
+            return subprocess.run(("git", *words), cwd=root, capture_output=True, text=True).stdout.strip()
+        except FileNotFoundError:  # sources that came without it
+            return ""
 
     with open("/proc/cpuinfo") as lines:
         fields = dict(line.split(":", 1) for line in lines if ":" in line)
     model = next((v.strip() for k, v in fields.items() if k.strip() == "model name"), os.uname().machine)
     bf16 = "with" if "avx512_bf16" in str(fields) else "without"
-    changed = " and changes" if text("git", "status", "--porcelain", "--untracked-files=no") else ""
+    changed = " and changes" if git("status", "--porcelain", "--untracked-files=no") else ""
     print(f"{model}, {len(os.sched_getaffinity(0))} cores, {bf16} avx512_bf16; load average {loads[0]:.1f} before "
-          f"and {loads[1]:.1f} after; commit {text('git', 'rev-parse', '--short', 'HEAD') or 'unknown'}{changed}; "
+          f"and {loads[1]:.1f} after; commit {git('rev-parse', '--short', 'HEAD') or 'unknown'}{changed}; "
           f"{', '.join(versions)}. {repetitions} repetitions: median (least to largest).\n")
 
 
