@@ -142,7 +142,7 @@ for signal in TERM INT; do
     (trap - INT; exec "$tune" --model lenet --batch-size 8 --budget 60 --force --out kept.yaml) >out 2>err </dev/null &
     pid=$!
     started+=("$pid")
-    await err 'against itself: round'
+    await err ': round ' # of whichever comparison it is at when it first says so
     kill -$signal $pid
     finish 1 30
     says 'nothing is written'
