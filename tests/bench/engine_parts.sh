@@ -31,7 +31,8 @@ for folder in ${PATH//:/ }; do
     ln -s "$folder"/* "$work/path" 2>/dev/null
 done
 rm -f "$work/path/git"
-PATH=$work/path bench 0 --runs split,scaling --threads 2 --json "$work/json"
+mkdir -m 000 "$work/closed"
+PATH=$work/path:$work/closed bench 0 --runs split,scaling --threads 2 --json "$work/json"
 grep -q 'commit unknown' "$work/out" || die "a commit without git"
 python3 - "$work/json" <<'END' || die "what a step spends"
 import json, sys

@@ -39,7 +39,7 @@ def print_machine(root, repetitions, loads, versions):
     def git(*words):
         try:
             return subprocess.run(("git", *words), cwd=root, capture_output=True, text=True).stdout.strip()
-        except FileNotFoundError:  # sources that came without it
+        except OSError:  # none, or a folder of PATH that may not be searched
             return ""
 
     with open("/proc/cpuinfo") as lines:
