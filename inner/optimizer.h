@@ -78,6 +78,9 @@ extern const bpt_optimizer bpt_optimizer_adamw;
  * Segments that do not decay (biases, scales and shifts of a batch norm) have trust 1. */
 extern const bpt_optimizer bpt_optimizer_lars;
 
+/** Their names in the order of the table, as the choices of an option. */
+#define BPT_OPTIMIZERS "sgd|adamw|lars"
+
 /** @return optimiser number @p i, NULL past the last */
 const bpt_optimizer *bpt_optimizer_at(size_t i);
 

@@ -1,5 +1,6 @@
 #include "tools/train/train_options.h"
 
+#include "inner/optimizer.h"
 #include "tools/precision.h"
 
 #include <stddef.h>
@@ -84,7 +85,7 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(optimizer),
      .value = "sgd",
-     .choices = "sgd|adamw|lars",
+     .choices = BPT_OPTIMIZERS,
      .help = "how a gradient changes the weights"},
     {.name = "lr",
      .type = BPT_OPTION_REAL,

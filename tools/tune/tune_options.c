@@ -1,5 +1,6 @@
 #include "tools/tune/tune_options.h"
 
+#include "inner/optimizer.h"
 #include "tools/precision.h"
 #include "tools/program.h"
 
@@ -63,7 +64,7 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(optimizer),
      .value = "sgd",
-     .choices = "sgd|adamw|lars",
+     .choices = BPT_OPTIMIZERS,
      .help = "how a gradient changes the weights"},
 
     {.group = "the search",
