@@ -218,6 +218,37 @@ static void test_the_soonest_end_wins(void **state) {
     bpt_cost_table_clear(&c.table);
 }
 
+/* 2 workers. One tile: 1000, 2 x 951, 2 x 950. */
+static void test_a_gain_below_the_margin_is_none(void **state) {
+    (void)state;
+    choice c = open_choice(2);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 1000);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, 951);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    c.table.margin_percent = 5;
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 1);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, 950);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    /* Beyond it the soonest counts, by however little. */
+    note(&c, BPT_CONV_FORWARD, 1, 4, 1, 474);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 4, 1);
+    c.table.margin_percent = 99;
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 1);
+    bpt_cost_table_clear(&c.table);
+    c = open_choice(1); /* a sum that 64 bits do not hold */
+    c.table.margin_percent = 99;
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, UINT64_MAX);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, UINT64_MAX / 250);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    bpt_cost_table_clear(&c.table);
+}
+
 static void test_fewer_parts_win_a_draw(void **state) {
     (void)state;
     choice c = open_choice(4);
@@ -317,6 +348,7 @@ static void test_a_file_gives_the_table_back(void **state) {
     (void)state;
     choice c = open_choice(12);
     bpt_cost_table read = {0};
+    c.table.margin_percent = 7;
     char *text, *again;
     assert_int_equal(bpt_cost_table_write(&c.table, 0, &text), BPT_OK);
     assert_int_equal(parse(text, &read), BPT_OK);
@@ -330,6 +362,7 @@ static void test_a_file_gives_the_table_back(void **state) {
     assert_int_equal(bpt_cost_table_write(&c.table, 4, &text), BPT_OK);
     assert_int_equal(parse(text, &read), BPT_OK);
     assert_int_equal(read.workers, 12);
+    assert_int_equal(read.margin_percent, 7);
     assert_int_equal(read.n, 2);
     assert_int_equal(read.costs[0].ns, 123456789);
     assert_int_equal(
@@ -351,6 +384,8 @@ static void test_a_wrong_file_is_refused_by_line(void **state) {
         "costs: []\n",
         "workers: 0\ncosts: []\n",
         "workers: 4\ncosts: 3\n",
+        "workers: 4\nmargin-percent: 100\ncosts: []\n",
+        "workers: 4\nmargin-percent: -1\ncosts: []\n",
         "workers: 4\ncosts: []\nother: 1\n",
         "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 1, 1]]\n",
         "workers: 4\ncosts:\n  - [sideways, fp32, " CONV ", [1, 1, 1], 5]\n",
@@ -377,6 +412,7 @@ int main(void) {
         cmocka_unit_test(test_cuts_have_one_spelling),
         cmocka_unit_test(test_nothing_measured_is_nothing_cut),
         cmocka_unit_test(test_the_soonest_end_wins),
+        cmocka_unit_test(test_a_gain_below_the_margin_is_none),
         cmocka_unit_test(test_fewer_parts_win_a_draw),
         cmocka_unit_test(test_samples_are_cut_where_tiles_are_few),
         cmocka_unit_test(test_no_more_partial_gradients_than_tiles),
