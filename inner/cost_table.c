@@ -34,6 +34,14 @@ bpt_status bpt_cost_table_add(bpt_cost_table *t, const bpt_cost *cost) {
     return BPT_OK;
 }
 
+bpt_status bpt_cost_table_merge(bpt_cost_table *t, const bpt_cost_table *more) {
+    for (size_t i = 0; i < more->n; i++) {
+        const bpt_cost *c = &more->costs[i], *known = find(t, c->step, &c->problem, c->cut);
+        if (!known || c->ns < known->ns) BPT_TRY(bpt_cost_table_add(t, c));
+    }
+    return BPT_OK;
+}
+
 void bpt_cost_table_clear(bpt_cost_table *t) {
     bpt_free(t->costs);
     *t = (bpt_cost_table){0};

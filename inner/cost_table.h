@@ -36,6 +36,10 @@ typedef struct bpt_cost_table {
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_cost_table_add(bpt_cost_table *t, const bpt_cost *cost);
 
+/** Adds the entries of another table. Of two of the same step, problem and cut the shorter stays.
+ * @return BPT_OK, BPT_ENOMEM (some may be added) */
+bpt_status bpt_cost_table_merge(bpt_cost_table *t, const bpt_cost_table *more);
+
 /** Releases what it holds. */
 void bpt_cost_table_clear(bpt_cost_table *t);
 

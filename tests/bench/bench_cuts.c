@@ -56,11 +56,7 @@ static void close_bench(bench *b) {
 static bpt_status keep_costs(const bpt_network *net, bpt_cost_table *costs) {
     bpt_cost_table now = {.workers = 1};
     bpt_status status = bpt_network_note_costs(net, &now);
-    for (size_t i = 0; i < now.n && status == BPT_OK; i++) {
-        const bpt_cost *c = &now.costs[i];
-        const uint64_t known = bpt_cost_table_find(costs, c->step, &c->problem, c->cut);
-        if (known == 0 || c->ns < known) status = bpt_cost_table_add(costs, c);
-    }
+    if (status == BPT_OK) status = bpt_cost_table_merge(costs, &now);
     bpt_cost_table_clear(&now);
     return status;
 }

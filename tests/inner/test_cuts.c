@@ -333,6 +333,24 @@ static void test_a_newer_cost_takes_the_place_of_the_old(void **state) {
     bpt_cost_table_clear(&c.table);
 }
 
+static void test_of_two_tables_the_shorter_costs_stay(void **state) {
+    (void)state;
+    choice a = open_choice(4), b = open_choice(9);
+    note(&a, BPT_CONV_FORWARD, 1, 1, 1, 100);
+    note(&a, BPT_CONV_FORWARD, 1, 2, 1, 60);
+    note(&b, BPT_CONV_FORWARD, 1, 2, 1, 50);
+    note(&b, BPT_CONV_FORWARD, 1, 1, 1, 110);
+    note(&b, BPT_CONV_FORWARD, 8, 1, 1, 900); /* more than 8 x 100, and measured itself */
+    assert_int_equal(bpt_cost_table_merge(&a.table, &b.table), BPT_OK);
+    assert_int_equal(a.table.n, 3);
+    assert_int_equal(a.table.workers, 4);
+    assert_int_equal(a.table.costs[0].ns, 100);
+    assert_int_equal(a.table.costs[1].ns, 50);
+    assert_int_equal(a.table.costs[2].ns, 900);
+    bpt_cost_table_clear(&a.table);
+    bpt_cost_table_clear(&b.table);
+}
+
 /* ---- the file ---- */
 
 static bpt_status parse(const char *text, bpt_cost_table *out) {
@@ -419,6 +437,7 @@ int main(void) {
         cmocka_unit_test(test_a_layer_has_rows_or_channels),
         cmocka_unit_test(test_absurd_costs_are_long),
         cmocka_unit_test(test_a_newer_cost_takes_the_place_of_the_old),
+        cmocka_unit_test(test_of_two_tables_the_shorter_costs_stay),
         cmocka_unit_test(test_a_file_gives_the_table_back),
         cmocka_unit_test(test_a_wrong_file_is_refused_by_line),
     };
