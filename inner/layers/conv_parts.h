@@ -32,11 +32,12 @@ typedef struct bpt_conv_whole {
     bpt_conv_step step;
     const bpt_conv_problem *problems; /* shape [n_tiles] */
     bpt_kernel *const *kernels;       /* likewise */
-    const bpt_layout
-        *weights;              /* of the layer, or their gradient: what parts are taken from.
-                                * Forward        and backward weights work in it, backward data chooses */
-    const bpt_layout **chosen; /* backward data: what it has chosen for each range of channels, the
-                                * same for all tiles; shape [BPT_MAX_CUT]. Else NULL */
+    /* Of the layer, or their gradient: what parts are taken from. Forward and backward weights work
+     * in it, backward data chooses. */
+    const bpt_layout *weights;
+    /* Backward data: what it has chosen for each range of channels, the same for all tiles; shape
+     * [BPT_MAX_CUT]. Else NULL. */
+    const bpt_layout **chosen;
 } bpt_conv_whole;
 
 /** Makes the kernels of a step on all tiles.
