@@ -145,7 +145,7 @@ for signal in TERM INT; do
     (trap - INT; exec "$tune" --model lenet --batch-size 8 --budget 60 --force --out kept.yaml) >out 2>err </dev/null &
     pid=$!
     started+=("$pid")
-    await err 'against itself: round'
+    await err ': round ' # of the first comparison that takes some seconds
     kill -$signal $pid
     finish 1 30
     says 'nothing is written'
