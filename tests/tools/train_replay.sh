@@ -4,8 +4,10 @@ source "$(dirname "$0")/common.sh"
 make_data
 make_model
 
+# With decay every push changes every weight, also where no gradient reaches it: of a push that brings nothing, it
+# would make no difference what its log says.
 run 0 ranks 3 "$train" "${common[@]}" --output run --update agwu --epochs 3 --sync-every 3 \
-    --checkpoint-every 30 --augment crop=2,flip
+    --checkpoint-every 30 --augment crop=2,flip --weight-decay 0.001
 run 0 "$train" --replay run --log-interval 0.1
 says "bit for bit"
 # Its progress is shown.
