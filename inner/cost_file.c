@@ -1,4 +1,5 @@
-/* A cost table as YAML: {workers: 8, costs: [[step, type, problem, cut, ns], ...]} */
+/* A cost table as YAML: {workers: 8, margin-percent: 5, costs: [[step, type, problem, cut, ns],
+ * ...]} */
 #include "base/memory.h"
 #include "inner/cost_table.h"
 
@@ -50,10 +51,11 @@ static int write_entry(char *at, size_t size, int indent, bpt_cost cost) {
 bpt_status bpt_cost_table_write(const bpt_cost_table *t, int indent, char **text) {
     char *at;
     const size_t line = LINE_SIZE + (size_t)indent;
-    BPT_TRY(bpt_alloc("text of a cost table", t->n + 2, line, (void **)text));
+    BPT_TRY(bpt_alloc("text of a cost table", t->n + 3, line, (void **)text));
     at = *text;
-    at += snprintf(at, 2 * line, "%*sworkers: %" PRId64 "\n%*scosts:%s\n", indent, "", t->workers,
-                   indent, "", t->n ? "" : " []");
+    at += snprintf(at, 3 * line,
+                   "%*sworkers: %" PRId64 "\n%*smargin-percent: %" PRId64 "\n%*scosts:%s\n", indent,
+                   "", t->workers, indent, "", t->margin_percent, indent, "", t->n ? "" : " []");
     for (size_t i = 0; i < t->n; i++) at += write_entry(at, line, indent, t->costs[i]);
     return BPT_OK;
 }
@@ -123,14 +125,18 @@ static bpt_status read_rows(const bpt_yaml *doc, const bpt_yaml_node *list, bpt_
 }
 
 bpt_status bpt_cost_table_read(const bpt_yaml *doc, const bpt_yaml_node *map, bpt_cost_table *t) {
-    static const char *const keys[] = {"workers", "costs"};
+    static const char *const keys[] = {"workers", "margin-percent", "costs"};
     bpt_cost_table table = {0};
-    BPT_TRY(bpt_yaml_check_keys(doc, map, "a cost table", keys, 2));
+    BPT_TRY(bpt_yaml_check_keys(doc, map, "a cost table", keys, 3));
     const bpt_yaml_node *workers = bpt_yaml_find(map, "workers"),
+                        *margin = bpt_yaml_find(map, "margin-percent"),
                         *costs = bpt_yaml_find(map, "costs");
     if (!workers || !costs || bpt_yaml_node_kind(costs) != BPT_YAML_LIST)
         return bpt_yaml_fail(doc, map, "a cost table has workers and a list of costs");
     BPT_TRY(bpt_yaml_get_int(doc, workers, "workers", 1, BPT_COST_WORKERS_MAX, &table.workers));
+    if (margin)
+        BPT_TRY(bpt_yaml_get_int(doc, margin, "margin-percent", 0, BPT_COST_MARGIN_MAX,
+                                 &table.margin_percent));
     const bpt_status status = read_rows(doc, costs, &table);
     if (status == BPT_OK)
         *t = table;

@@ -34,6 +34,14 @@ bpt_status bpt_cost_table_add(bpt_cost_table *t, const bpt_cost *cost) {
     return BPT_OK;
 }
 
+bpt_status bpt_cost_table_merge(bpt_cost_table *t, const bpt_cost_table *more) {
+    for (size_t i = 0; i < more->n; i++) {
+        const bpt_cost *c = &more->costs[i], *known = find(t, c->step, &c->problem, c->cut);
+        if (!known || c->ns < known->ns) BPT_TRY(bpt_cost_table_add(t, c));
+    }
+    return BPT_OK;
+}
+
 void bpt_cost_table_clear(bpt_cost_table *t) {
     bpt_free(t->costs);
     *t = (bpt_cost_table){0};
@@ -82,6 +90,13 @@ static bool is_sooner(outlook a, outlook b) {
     return a.ns != 0 && (a.ns < b.ns || (a.ns == b.ns && a.parts < b.parts));
 }
 
+/* @return whether a cut that is sooner than the whole is so by the margin; whole / 100 * percent
+ * without an overflow */
+static bool is_gain(const bpt_cost_table *t, outlook whole, outlook cut) {
+    const uint64_t percent = (uint64_t)t->margin_percent;
+    return whole.ns - cut.ns >= whole.ns / 100 * percent + whole.ns % 100 * percent / 100;
+}
+
 static bool is_candidate(bpt_conv_step step, bpt_cut cut, bool rows, int64_t largest_tile) {
     if (rows ? cut.channels > 1 : cut.rows > 1) return false;
     return step != BPT_CONV_BACKWARD_WEIGHTS || bpt_cut_partials(cut, largest_tile) == 1;
@@ -92,14 +107,15 @@ static uint64_t choose_step(const bpt_cost_table *t, bpt_conv_step step,
                             const bpt_conv_problem *problem, const tile_list *tiles, bool rows,
                             bpt_cut *cut) {
     *cut = (bpt_cut){0};
-    outlook best = expect(t, step, problem, tiles, *cut);
-    if (best.ns == 0) return 0;
+    const outlook whole = expect(t, step, problem, tiles, *cut);
+    outlook best = whole;
+    if (whole.ns == 0) return 0;
     for (size_t i = 0; i < t->n; i++) {
         const bpt_cost *c = &t->costs[i];
         if (c->step != step || !same_problem(&c->problem, problem)) continue;
         if (!is_candidate(step, c->cut, rows, tiles->largest)) continue;
         const outlook o = expect(t, step, problem, tiles, c->cut);
-        if (!is_sooner(o, best)) continue;
+        if (!is_sooner(o, best) || !is_gain(t, whole, o)) continue;
         best = o;
         *cut = c->cut;
     }

@@ -13,7 +13,7 @@
 #include "base/yaml.h"
 #include "inner/cuts.h"
 
-enum { BPT_COST_WORKERS_MAX = 4096 };
+enum { BPT_COST_WORKERS_MAX = 4096, BPT_COST_MARGIN_MAX = 99 };
 
 /** What one part takes. */
 typedef struct bpt_cost {
@@ -26,13 +26,19 @@ typedef struct bpt_cost {
 typedef struct bpt_cost_table {
     int64_t workers; /* that cuts are chosen for, 1 to BPT_COST_WORKERS_MAX: a figure of the table,
                       * whatever the number of threads that will run */
-    bpt_cost *costs; /* in the order in which they were added; shape [n] */
+    int64_t margin_percent; /* of the time of the whole, 0 to BPT_COST_MARGIN_MAX: by how much a cut
+                             * has to be sooner, so that noise of the measurements is no gain */
+    bpt_cost *costs;        /* in the order in which they were added; shape [n] */
     size_t n, capacity;
 } bpt_cost_table;
 
 /** Adds an entry, or takes its place if there is one of that step, problem and cut.
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_cost_table_add(bpt_cost_table *t, const bpt_cost *cost);
+
+/** Adds the entries of another table. Of two of the same step, problem and cut the shorter stays.
+ * @return BPT_OK, BPT_ENOMEM (some may be added) */
+bpt_status bpt_cost_table_merge(bpt_cost_table *t, const bpt_cost_table *more);
 
 /** Releases what it holds. */
 void bpt_cost_table_clear(bpt_cost_table *t);
@@ -45,9 +51,10 @@ uint64_t bpt_cost_table_find(const bpt_cost_table *t, bpt_conv_step step,
 /** Chooses how the steps of a layer are cut. For each step it is, among the cuts that were
  * measured, the one after which the table's number of workers would be done first with the step of
  * all tiles, and of equal ones that with the fewest parts; the whole tile where that was not
- * measured. Channels and rows want unlike orders of activations, so that a layer has steps cut
- * along the one or along the other: whatever is the sooner. Backward weights is given no cut that
- * makes more partial gradients than there are tiles, for each has to be added up.
+ * measured, or where no cut is sooner by the table's margin. Channels and rows want unlike orders
+ * of activations, so that a layer has steps cut along the one or along the other: whatever is the
+ * sooner. Backward weights is given no cut that makes more partial gradients than there are tiles,
+ * for each has to be added up.
  * @param problem of the layer; .n is not read
  * @param tiles   samples of each tile, shape [n_tiles]
  * @param backward_data whether the layer has that step

@@ -119,7 +119,7 @@ typedef struct bpt_conv_config {
     int64_t dilation[2];       /* likewise, at least 1 */
     int64_t groups;            /* G, at least 1; divides C and K */
     bool bias;
-    bool cut_is_given[BPT_N_CONV_STEPS]; /* by bpt_model_set_cut() */
+    bool cut_is_given[BPT_N_CONV_STEPS]; /* by bpt_model_set_cut() and its like */
     bpt_cut cut[BPT_N_CONV_STEPS];
 } bpt_conv_config;
 

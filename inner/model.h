@@ -58,6 +58,10 @@ void bpt_model_use_costs(bpt_model *model, const bpt_cost_table *costs);
  * @return BPT_OK, BPT_EUSAGE (no such convolution) */
 bpt_status bpt_model_set_cut(bpt_model *model, const char *layer, bpt_conv_step step, bpt_cut cut);
 
+/** Says the same of all steps of all convolutions.
+ * @param cut as above; NULL: nothing was said of any of them, so that the costs count again */
+void bpt_model_set_cuts(bpt_model *model, const bpt_cut *cut);
+
 /** @return parameters: the values that are learned. Running statistics are none */
 size_t bpt_model_parameters(const bpt_model *model);
 

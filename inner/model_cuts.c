@@ -20,3 +20,14 @@ bpt_status bpt_model_set_cut(bpt_model *model, const char *layer, bpt_conv_step 
     }
     return bpt_fail(BPT_EUSAGE, "%s: there is no convolution %s", model->source, layer);
 }
+
+void bpt_model_set_cuts(bpt_model *model, const bpt_cut *cut) {
+    for (size_t i = 0; i < model->n_layers; i++) {
+        if (model->layers[i].kind != &bpt_layer_conv) continue;
+        bpt_conv_config *config = model->layers[i].config;
+        for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
+            config->cut_is_given[step] = cut != NULL;
+            config->cut[step] = cut ? *cut : (bpt_cut){0};
+        }
+    }
+}

@@ -142,6 +142,9 @@ uint64_t bpt_network_critical_path(const bpt_network *net);
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_network_note_costs(const bpt_network *net, bpt_cost_table *costs);
 
+/** @return steps of convolutions that this network has cut, of the training step's */
+size_t bpt_network_n_cuts(const bpt_network *net);
+
 /** @return nanoseconds that a task of this label and kind should take, 0 if unknown */
 typedef uint64_t (*bpt_cost_of)(void *context, const char *label, const char *kind);
 

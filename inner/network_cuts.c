@@ -1,4 +1,4 @@
-/* What the parts of convolutions took. */
+/* How convolutions are cut, and what their parts took. */
 #include "inner/network_private.h"
 
 #include <string.h>
@@ -26,4 +26,13 @@ bpt_status bpt_network_note_costs(const bpt_network *net, bpt_cost_table *costs)
         BPT_TRY(bpt_cost_table_add(costs, &(bpt_cost){note->step, note->problem, note->cut, ns}));
     }
     return BPT_OK;
+}
+
+size_t bpt_network_n_cuts(const bpt_network *net) {
+    size_t n = 0;
+    for (size_t i = 0; i < net->builder.n_cuts; i++) {
+        const bpt_cut_note *note = &net->builder.cuts[i];
+        n += !bpt_cut_is_whole(note->cut, note->problem.n);
+    }
+    return n;
 }

@@ -120,8 +120,16 @@ static bpt_status read_costs(const bpt_yaml *doc, const bpt_yaml_node *list, bpt
     return BPT_OK;
 }
 
+/* Convolutions stay whole where there is none. */
+static bpt_status read_cuts(const bpt_yaml *doc, const bpt_yaml_node *map, bpt_tuned *t) {
+    if (!map) return BPT_OK;
+    BPT_TRY(bpt_cost_table_read(doc, map, &t->cuts));
+    t->choices.cuts = &t->cuts;
+    return BPT_OK;
+}
+
 static bpt_status read_all(const bpt_yaml *doc, bpt_tuned *t) {
-    static const char *const names[] = {"tuned", "key", "choices", "costs"};
+    static const char *const names[] = {"tuned", "key", "choices", "costs", "cuts"};
     const bpt_yaml_node *root = bpt_yaml_root(doc), *format, *key, *choices, *costs;
     int64_t version;
     BPT_TRY(bpt_yaml_check_keys(doc, root, "a tuned file", names, sizeof names / sizeof *names));
@@ -132,7 +140,8 @@ static bpt_status read_all(const bpt_yaml *doc, bpt_tuned *t) {
     BPT_TRY(find(doc, root, "costs", &costs));
     BPT_TRY(read_key(doc, key, &t->key));
     BPT_TRY(read_choices(doc, choices, &t->choices));
-    return read_costs(doc, costs, t);
+    BPT_TRY(read_costs(doc, costs, t));
+    return read_cuts(doc, bpt_yaml_find(root, "cuts"), t);
 }
 
 bpt_status bpt_tuned_read(const char *path, bpt_tuned **tuned) {
@@ -149,6 +158,7 @@ bpt_status bpt_tuned_read(const char *path, bpt_tuned **tuned) {
 
 void bpt_tuned_free(bpt_tuned *tuned) {
     if (!tuned) return;
+    bpt_cost_table_clear(&tuned->cuts);
     bpt_yaml_free(tuned->document);
     bpt_free(tuned->costs);
     bpt_free(tuned);
@@ -166,7 +176,8 @@ static void put_text(FILE *out, const char *text) {
     putc('\'', out);
 }
 
-static void put_all(FILE *out, const bpt_tuned *t, const char *comment) {
+/* @param cuts the text of the table, NULL where there is none */
+static void put_all(FILE *out, const bpt_tuned *t, const char *comment, const char *cuts) {
     const bpt_tuned_choices *c = &t->choices;
     fprintf(out, "%stuned: %d\n\nkey:\n", comment, BPT_TUNED_FORMAT);
     for (int i = 0; i < BPT_N_TUNED_FIELDS; i++) {
@@ -186,21 +197,33 @@ static void put_all(FILE *out, const bpt_tuned *t, const char *comment) {
         put_text(out, t->costs[i].kind);
         fprintf(out, ", %" PRIu64 "]\n", t->costs[i].ns);
     }
+    if (cuts)
+        fprintf(out, "\n# step, type, convolution, cut, nanoseconds of one part\ncuts:\n%s", cuts);
 }
 
-bpt_status bpt_tuned_write(const char *path, const bpt_tuned *tuned, const char *comment) {
+static bpt_status write_text(const char *path, const bpt_tuned *tuned, const char *comment,
+                             const char *cuts) {
     char *text = NULL;
     size_t size = 0;
     FILE *stream = open_memstream(&text, &size);
     bool whole = stream != NULL;
     if (stream) {
-        put_all(stream, tuned, comment);
+        put_all(stream, tuned, comment, cuts);
         whole = !ferror(stream);
         whole = fclose(stream) == 0 && whole;
     }
     const bpt_status status = whole ? bpt_file_write(path, text, size)
                                     : bpt_fail(BPT_ENOMEM, "no memory for the text of %s", path);
     free(text);
+    return status;
+}
+
+bpt_status bpt_tuned_write(const char *path, const bpt_tuned *tuned, const char *comment) {
+    const bpt_cost_table *table = tuned->choices.cuts;
+    char *cuts = NULL;
+    if (table) BPT_TRY(bpt_cost_table_write(table, 2, &cuts));
+    const bpt_status status = write_text(path, tuned, comment, cuts);
+    bpt_free(cuts);
     return status;
 }
 

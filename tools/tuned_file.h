@@ -6,15 +6,17 @@
 #define BPT_TOOLS_TUNED_FILE_H
 
 #include "base/yaml.h"
+#include "inner/cost_table.h"
 #include "tools/tuned_key.h"
 
 enum { BPT_TUNED_FORMAT = 1 };
 
-/** Values of options of bpt-train. */
+/** Values of options of bpt-train, and how convolutions are cut. */
 typedef struct bpt_tuned_choices {
     int64_t threads;                  /* at least 1 */
     char policy[24];                  /* for bpt_policy_find() */
     int64_t loader_threads, prefetch; /* 0: not measured, for want of a dataset */
+    const bpt_cost_table *cuts;       /* by which convolutions are cut, borrowed; NULL: whole */
 } bpt_tuned_choices;
 
 /** What the tasks of a layer and kind take. */
@@ -28,8 +30,9 @@ typedef struct bpt_tuned {
     bpt_tuned_choices choices;
     bpt_task_cost *costs; /* shape [n_costs]; texts borrowed from .document where there is one */
     size_t n_costs;
-    size_t last_cost;   /* found by bpt_tuned_cost() */
-    bpt_yaml *document; /* that it was read from */
+    size_t last_cost;    /* found by bpt_tuned_cost() */
+    bpt_cost_table cuts; /* what .choices.cuts is where it was read from a file */
+    bpt_yaml *document;  /* that it was read from */
 } bpt_tuned;
 
 /** @return the path with the name of this host for every %h in it; caller owns, bpt_free()
@@ -48,7 +51,7 @@ bpt_status bpt_tuned_read(const char *path, bpt_tuned **tuned);
 /** @param tuned from bpt_tuned_read(); NULL is allowed */
 void bpt_tuned_free(bpt_tuned *tuned);
 
-/** Writes a file, whole or not at all.
+/** Writes a file, whole or not at all: of cuts .choices.cuts.
  * @param comment lines that begin with '#', for people
  * @return as bpt_file_write() */
 bpt_status bpt_tuned_write(const char *path, const bpt_tuned *tuned, const char *comment);

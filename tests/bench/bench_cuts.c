@@ -52,23 +52,11 @@ static void close_bench(bench *b) {
     bpt_model_free(b->model);
 }
 
-static bpt_status cut_model(bpt_model *m, bpt_cut cut) {
-    for (size_t i = 0; i < m->n_layers; i++)
-        for (int step = 0; step < BPT_N_CONV_STEPS; step++)
-            if (m->layers[i].kind == &bpt_layer_conv)
-                BPT_TRY(bpt_model_set_cut(m, m->layers[i].name, (bpt_conv_step)step, cut));
-    return BPT_OK;
-}
-
 /* Keeps the least of what parts took so far. */
 static bpt_status keep_costs(const bpt_network *net, bpt_cost_table *costs) {
     bpt_cost_table now = {.workers = 1};
     bpt_status status = bpt_network_note_costs(net, &now);
-    for (size_t i = 0; i < now.n && status == BPT_OK; i++) {
-        const bpt_cost *c = &now.costs[i];
-        const uint64_t known = bpt_cost_table_find(costs, c->step, &c->problem, c->cut);
-        if (known == 0 || c->ns < known) status = bpt_cost_table_add(costs, c);
-    }
+    if (status == BPT_OK) status = bpt_cost_table_merge(costs, &now);
     bpt_cost_table_clear(&now);
     return status;
 }
@@ -118,12 +106,10 @@ static bpt_status run(bench *b, const char *model) {
     double ms[N_CUTS][N_WORKERS], chosen[N_WORKERS];
     BPT_TRY(open_bench(model, b));
     for (int i = 0; i < N_CUTS; i++) {
-        BPT_TRY(cut_model(b->model, cuts[i]));
+        bpt_model_set_cuts(b->model, &cuts[i]);
         BPT_TRY(time_model(b, workers, N_WORKERS, ms[i]));
     }
-    bpt_model_free(b->model); /* a new one has no cuts of its own */
-    b->model = NULL;
-    BPT_TRY(bpt_model_load(model, NULL, &b->model));
+    bpt_model_set_cuts(b->model, NULL);
     bpt_model_use_costs(b->model, &b->costs);
     printf("| workers | whole, ms |");
     for (int i = 1; i < N_CUTS; i++) printf(" %s |", names[i]);

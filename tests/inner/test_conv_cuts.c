@@ -260,8 +260,28 @@ static void test_costs_decide(void **state) {
     f = open_cut(net_odd, 1, (setting){1, BPT_F32, {.costs = &table}});
     assert_int_equal(n_tasks(&f, "b", "forward"), 2);
     assert_int_equal(n_tasks(&f, "b", "backward weights"), 1);
+    assert_int_equal(bpt_network_n_cuts(f.net), 1);
     net_close(&f);
     bpt_cost_table_clear(&table);
+}
+
+/* What was said of all convolutions can be taken back. */
+static void test_all_are_cut_alike(void **state) {
+    (void)state;
+    const bpt_cut cut = {.channels = 2};
+    net_fixture f = open_cut(net_odd, 1, set(1, BPT_F32, whole, whole, whole));
+    assert_int_equal(bpt_network_n_cuts(f.net), 0);
+    bpt_network *other;
+    const bpt_learning learning = bpt_network_learning(f.net);
+    bpt_model_set_cuts(f.model, &cut);
+    net_assert_ok(bpt_network_create(f.model, 1, BPT_F32, learning, f.pool, &other));
+    assert_true(bpt_network_n_cuts(other) > 10);
+    bpt_network_free(other);
+    bpt_model_set_cuts(f.model, NULL);
+    net_assert_ok(bpt_network_create(f.model, 1, BPT_F32, learning, f.pool, &other));
+    assert_int_equal(bpt_network_n_cuts(other), 0);
+    bpt_network_free(other);
+    net_close(&f);
 }
 
 /* ---- memory ---- */
@@ -325,6 +345,7 @@ int main(void) {
         cmocka_unit_test(test_channels_need_no_partial_gradients),
         cmocka_unit_test(test_costs_of_a_network_are_noted),
         cmocka_unit_test(test_costs_decide),
+        cmocka_unit_test(test_all_are_cut_alike),
         cmocka_unit_test(test_no_memory),
         cmocka_unit_test(test_a_step_allocates_nothing),
     };

@@ -218,6 +218,37 @@ static void test_the_soonest_end_wins(void **state) {
     bpt_cost_table_clear(&c.table);
 }
 
+/* 2 workers. One tile: 1000, 2 x 951, 2 x 950. */
+static void test_a_gain_below_the_margin_is_none(void **state) {
+    (void)state;
+    choice c = open_choice(2);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 1000);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, 951);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    c.table.margin_percent = 5;
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 1);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, 950);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    /* Beyond it the soonest counts, by however little. */
+    note(&c, BPT_CONV_FORWARD, 1, 4, 1, 474);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 4, 1);
+    c.table.margin_percent = 99;
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 1);
+    bpt_cost_table_clear(&c.table);
+    c = open_choice(1); /* a sum that 64 bits do not hold */
+    c.table.margin_percent = 99;
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, UINT64_MAX);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, UINT64_MAX / 250);
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    bpt_cost_table_clear(&c.table);
+}
+
 static void test_fewer_parts_win_a_draw(void **state) {
     (void)state;
     choice c = open_choice(4);
@@ -302,6 +333,24 @@ static void test_a_newer_cost_takes_the_place_of_the_old(void **state) {
     bpt_cost_table_clear(&c.table);
 }
 
+static void test_of_two_tables_the_shorter_costs_stay(void **state) {
+    (void)state;
+    choice a = open_choice(4), b = open_choice(9);
+    note(&a, BPT_CONV_FORWARD, 1, 1, 1, 100);
+    note(&a, BPT_CONV_FORWARD, 1, 2, 1, 60);
+    note(&b, BPT_CONV_FORWARD, 1, 2, 1, 50);
+    note(&b, BPT_CONV_FORWARD, 1, 1, 1, 110);
+    note(&b, BPT_CONV_FORWARD, 8, 1, 1, 900); /* more than 8 x 100, and measured itself */
+    assert_int_equal(bpt_cost_table_merge(&a.table, &b.table), BPT_OK);
+    assert_int_equal(a.table.n, 3);
+    assert_int_equal(a.table.workers, 4);
+    assert_int_equal(a.table.costs[0].ns, 100);
+    assert_int_equal(a.table.costs[1].ns, 50);
+    assert_int_equal(a.table.costs[2].ns, 900);
+    bpt_cost_table_clear(&a.table);
+    bpt_cost_table_clear(&b.table);
+}
+
 /* ---- the file ---- */
 
 static bpt_status parse(const char *text, bpt_cost_table *out) {
@@ -317,6 +366,7 @@ static void test_a_file_gives_the_table_back(void **state) {
     (void)state;
     choice c = open_choice(12);
     bpt_cost_table read = {0};
+    c.table.margin_percent = 7;
     char *text, *again;
     assert_int_equal(bpt_cost_table_write(&c.table, 0, &text), BPT_OK);
     assert_int_equal(parse(text, &read), BPT_OK);
@@ -330,6 +380,7 @@ static void test_a_file_gives_the_table_back(void **state) {
     assert_int_equal(bpt_cost_table_write(&c.table, 4, &text), BPT_OK);
     assert_int_equal(parse(text, &read), BPT_OK);
     assert_int_equal(read.workers, 12);
+    assert_int_equal(read.margin_percent, 7);
     assert_int_equal(read.n, 2);
     assert_int_equal(read.costs[0].ns, 123456789);
     assert_int_equal(
@@ -351,6 +402,8 @@ static void test_a_wrong_file_is_refused_by_line(void **state) {
         "costs: []\n",
         "workers: 0\ncosts: []\n",
         "workers: 4\ncosts: 3\n",
+        "workers: 4\nmargin-percent: 100\ncosts: []\n",
+        "workers: 4\nmargin-percent: -1\ncosts: []\n",
         "workers: 4\ncosts: []\nother: 1\n",
         "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 1, 1]]\n",
         "workers: 4\ncosts:\n  - [sideways, fp32, " CONV ", [1, 1, 1], 5]\n",
@@ -377,12 +430,14 @@ int main(void) {
         cmocka_unit_test(test_cuts_have_one_spelling),
         cmocka_unit_test(test_nothing_measured_is_nothing_cut),
         cmocka_unit_test(test_the_soonest_end_wins),
+        cmocka_unit_test(test_a_gain_below_the_margin_is_none),
         cmocka_unit_test(test_fewer_parts_win_a_draw),
         cmocka_unit_test(test_samples_are_cut_where_tiles_are_few),
         cmocka_unit_test(test_no_more_partial_gradients_than_tiles),
         cmocka_unit_test(test_a_layer_has_rows_or_channels),
         cmocka_unit_test(test_absurd_costs_are_long),
         cmocka_unit_test(test_a_newer_cost_takes_the_place_of_the_old),
+        cmocka_unit_test(test_of_two_tables_the_shorter_costs_stay),
         cmocka_unit_test(test_a_file_gives_the_table_back),
         cmocka_unit_test(test_a_wrong_file_is_refused_by_line),
     };

@@ -5,6 +5,7 @@
 #include "tools/train/train_options.h"
 #include "tools/tune/arm.h"
 #include "tools/tune/budget.h"
+#include "tools/tune/cut_costs.h"
 #include "tools/tune/knobs.h"
 #include "tools/tune/spread.h"
 #include "tools/tune/tune_options.h"
@@ -207,6 +208,59 @@ static void test_costs_of_a_network(void **state) {
     assert_true(bpt_memory_live() == live);
 }
 
+static const char wide[] =
+    "name: wide\n"
+    "input: [1, 12, 12]\n"
+    "classes: 4\n"
+    "layers:\n"
+    "  - conv: {name: conv1, filters: 32, kernel: 3}\n"
+    "  - conv: {name: conv2, filters: 32, kernel: 3}\n"
+    "  - fc: {name: fc1, outputs: classes}\n";
+
+/* A cut that kernels take is measured beside the whole, one that they do not is not; and the model
+ * is as it was. */
+static void test_costs_of_cuts(void **state) {
+    (void)state;
+    const uint64_t live = bpt_memory_live();
+    bpt_tune_subject s = {.batch = 1, .activations = BPT_F32, .learning = {.momentum = 0.9}};
+    bpt_tuned_choices choices = {.threads = 2, .policy = "fifo"};
+    bpt_cost_table costs = {.workers = 2};
+    bpt_arm *arm;
+    assert_int_equal(bpt_model_parse("wide", wide, sizeof wide - 1, NULL, &s.model), BPT_OK);
+    assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, &s.synthetic), BPT_OK);
+    assert_int_equal(bpt_cut_costs_measure(&s, &choices, (bpt_cut){0}, 3, &costs), BPT_OK);
+    assert_int_equal(costs.n, 5); /* the first layer has no backward data */
+    for (size_t i = 0; i < costs.n; i++)
+        assert_true(costs.costs[i].cut.channels == 1 && costs.costs[i].ns > 0);
+    assert_int_equal(bpt_cut_costs_measure(&s, &choices, (bpt_cut){1, 64, 1}, 3, &costs), BPT_OK);
+    assert_int_equal(costs.n, 5);
+    assert_int_equal(bpt_cut_costs_measure(&s, &choices, (bpt_cut){1, 2, 1}, 3, &costs), BPT_OK);
+    const size_t n_halves = costs.n - 5;
+    assert_true(n_halves >= 3); /* all of the second layer, with any instructions */
+    /* What promises nothing cuts nothing, and what does is done. */
+    choices.cuts = &costs;
+    for (size_t i = 0; i < costs.n; i++) costs.costs[i].ns = 1000;
+    assert_int_equal(bpt_arm_create(&s, &choices, &arm), BPT_OK);
+    assert_int_equal(bpt_arm_n_cuts(arm), 0);
+    bpt_arm_free(arm);
+    for (size_t i = 5; i < costs.n; i++) costs.costs[i].ns = 100;
+    assert_int_equal(bpt_arm_create(&s, &choices, &arm), BPT_OK);
+    assert_int_equal(bpt_arm_n_cuts(arm), n_halves);
+    bpt_arm_free(arm);
+    bpt_cost_table_clear(&costs);
+    bpt_synthetic_release(&s.synthetic);
+    bpt_model_free(s.model);
+    assert_true(bpt_memory_live() == live);
+}
+
+static void test_margin(void **state) {
+    (void)state;
+    assert_int_equal(bpt_cut_costs_margin(0.01), 5);
+    assert_int_equal(bpt_cut_costs_margin(0.05), 5);
+    assert_int_equal(bpt_cut_costs_margin(0.061), 7);
+    assert_int_equal(bpt_cut_costs_margin(3.0), BPT_COST_MARGIN_MAX);
+}
+
 /* Where memory ends while a side is built, nothing is left of it. */
 static void test_lack_of_memory(void **state) {
     (void)state;
@@ -240,6 +294,8 @@ int main(void) {
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_time_left),
         cmocka_unit_test(test_costs_of_a_network),
+        cmocka_unit_test(test_costs_of_cuts),
+        cmocka_unit_test(test_margin),
         cmocka_unit_test(test_lack_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

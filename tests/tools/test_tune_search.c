@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "scheduler/policy.h"
+#include "tools/tune/cut_costs.h"
 #include "tools/tune/search.h"
 
 #include <math.h>
@@ -28,6 +29,8 @@ static struct {
     double stretch;   /* now and then a side takes so many times as long */
     double misplaced; /* relative: what the first side loses by where its memory lies */
     factor_of factor;
+    uint64_t half_ns; /* what half of a convolution takes, of which the whole takes WHOLE_NS */
+    bool too_many;    /* no network takes the parts that the costs want */
     bpt_random random;
     unsigned n_arms, most_arms, n_built;
 } world;
@@ -49,6 +52,8 @@ void __wrap_bpt_log_progress(const char *line) {
     (void)line;
 }
 
+enum { WHOLE_NS = 100000 };
+
 struct bpt_arm {
     bpt_tuned_choices choices;
     bool first;
@@ -57,6 +62,7 @@ struct bpt_arm {
 bpt_status bpt_arm_create(const bpt_tune_subject *subject, const bpt_tuned_choices *choices,
                           bpt_arm **arm) {
     (void)subject;
+    if (choices->cuts && world.too_many) return bpt_fail(BPT_EFULL, "too many tasks");
     BPT_TRY(BPT_NEW("arm", 1, arm));
     (*arm)->choices = *choices;
     (*arm)->first = world.n_built++ == 0;
@@ -83,6 +89,43 @@ bpt_status bpt_arm_run(bpt_arm *arm, uint64_t n_steps, double *seconds) {
 
 const bpt_tuned_choices *bpt_arm_choices(const bpt_arm *arm) {
     return &arm->choices;
+}
+
+/* The world has one convolution, a tile of one sample, and kernels that take it in two ranges of
+ * channels. */
+static const bpt_conv_problem problem = {.n = 1, .c = 32, .k = 32};
+
+size_t bpt_arm_n_cuts(const bpt_arm *arm) {
+    const int64_t tile = 1;
+    bpt_cut cuts[BPT_N_CONV_STEPS];
+    if (!arm->choices.cuts) return 0;
+    bpt_cost_table_choose(arm->choices.cuts, &problem, &tile, 1, true, cuts);
+    return !bpt_cut_is_whole(cuts[BPT_CONV_FORWARD], 1);
+}
+
+bpt_status bpt_cut_costs_measure(const bpt_tune_subject *subject, const bpt_tuned_choices *choices,
+                                 bpt_cut cut, uint64_t n_steps, bpt_cost_table *costs) {
+    (void)subject;
+    const double slower = 1.0 + world.noise * bpt_random_uniform(&world.random);
+    const bool halves = cut.channels == 2, whole = cut.channels == 1 && cut.rows == 1;
+    const uint64_t ns = halves ? world.half_ns : WHOLE_NS;
+    assert_null(choices->cuts);
+    world.now_s += world.build_s + world.step_s * (double)n_steps * slower;
+    if (world.n_arms + 1 > world.most_arms) world.most_arms = world.n_arms + 1;
+    if (!halves && !whole) return BPT_OK;
+    const bpt_cost_table now = {.costs = &(bpt_cost){.problem = problem,
+                                                     .cut = bpt_cut_normal(cut, 1),
+                                                     .ns = (uint64_t)((double)ns * slower)},
+                                .n = 1};
+    return bpt_cost_table_merge(costs, &now);
+}
+
+bool bpt_cut_costs_too_large(bpt_status status) {
+    return status == BPT_EFULL;
+}
+
+int64_t bpt_cut_costs_margin(double noise) {
+    return noise < 0.05 ? 5 : 10;
 }
 
 const bpt_task_costs *bpt_arm_costs(const bpt_arm *arm) {
@@ -115,6 +158,14 @@ static double loading_is_slow(const bpt_tuned_choices *c) {
     return 1.0 / (double)c->loader_threads + (c->prefetch >= 16 ? 0.0 : 0.2);
 }
 
+static double cuts_are_faster(const bpt_tuned_choices *c) {
+    return c->cuts ? 0.8 : 1.0;
+}
+
+static double cuts_of_few_threads(const bpt_tuned_choices *c) {
+    return (c->threads == 4 ? 0.8 : 1.0) * cuts_are_faster(c);
+}
+
 /* ---- searches ---- */
 
 static bpt_tune_subject with_data = {.dataset = (bpt_dataset *)&with_data};
@@ -125,6 +176,7 @@ static void begin_world(uint64_t seed, factor_of factor) {
     world.step_s = 0.02;
     world.build_s = 0.3;
     world.factor = factor;
+    world.half_ns = WHOLE_NS;
     world.random = bpt_random_stream(seed, BPT_PURPOSE_TEST, 0);
 }
 
@@ -140,6 +192,12 @@ static bpt_search run(bool loads, double budget_s) {
     assert_non_null(of_costs);
     for (int k = 0; s.n_rounds > 0 && k < BPT_N_KNOBS; k++)
         assert_false(bpt_knob_differs((bpt_knob)k, &of_costs->choices, &s.best));
+    assert_true(s.n_rounds == 0 || of_costs->choices.cuts == s.best.cuts);
+    if (s.best.cuts) {
+        assert_ptr_equal(s.best.cuts, &s.cuts);
+        assert_int_equal(s.cuts.workers, s.best.threads);
+        assert_int_equal(s.cuts.margin_percent, bpt_cut_costs_margin(s.noise));
+    }
     bpt_search_release(&s);
     assert_int_equal(world.n_arms, 0);
     assert_true(world.most_arms <= 2); /* memory */
@@ -149,7 +207,7 @@ static bpt_search run(bool loads, double budget_s) {
 static bool is_default(const bpt_search *s) {
     for (int k = 0; k < BPT_N_KNOBS; k++)
         if (bpt_knob_differs((bpt_knob)k, &s->best, &s->standard)) return false;
-    return true;
+    return !s->best.cuts;
 }
 
 static void test_noise_is_no_gain(void **state) {
@@ -160,6 +218,7 @@ static void test_noise_is_no_gain(void **state) {
         world.noise = 0.1;
         world.stretch = seed % 2 ? 3.0 : 1.0;
         world.drift = seed % 4 < 2 ? 0.0 : 0.02;
+        if (seed % 5 == 0) world.half_ns = WHOLE_NS / 2; /* a promise that is not kept */
         const bpt_search s = run(seed % 3 == 0, 60.0);
         if (!is_default(&s))
             fail_msg("seed %u: a choice without a gain, ratio %g (%g to %g)", (unsigned)seed,
@@ -187,22 +246,22 @@ static void test_a_tiny_gain_is_dropped(void **state) {
     begin_world(1, fifo_is_hardly_faster);
     const bpt_search s = run(false, 60.0);
     assert_true(is_default(&s));
-    assert_true(s.trials[s.n_trials - 1].measured);
+    assert_true(s.trials[s.n_trials - 2].measured); /* the last but the cuts */
 }
 
 /* Every other network looks faster than the first one, its twin too. */
 static void test_what_a_twin_gains_is_noise(void **state) {
     (void)state;
-    begin_world(4, alike);
+    begin_world(5, alike);
     world.misplaced = 0.04;
     world.noise = 0.01;
     const bpt_search s = run(false, 60.0);
     assert_true(s.noise > 0.03 && s.noise < 0.05);
-    for (size_t i = 0; i < s.n_trials; i++) {
+    for (size_t i = 0; i + 1 < s.n_trials; i++) { /* but for the cuts */
         assert_true(s.trials[i].measured);
         assert_int_equal(s.trials[i].verdict, BPT_WITHIN_NOISE);
     }
-    begin_world(4, fifo_is_faster);
+    begin_world(5, fifo_is_faster);
     world.misplaced = 0.04;
     assert_string_equal(run(false, 60.0).best.policy, "fifo");
 }
@@ -230,6 +289,63 @@ static void test_loading(void **state) {
     assert_int_equal(none.best.prefetch, 0);
 }
 
+/* ---- cuts ---- */
+
+static const bpt_trial *trial_of_cuts(const bpt_search *s) {
+    const bpt_trial *t = &s->trials[s->n_trials - 1];
+    assert_string_equal(t->option, "cuts");
+    assert_string_equal(t->value, "by costs");
+    assert_string_equal(t->against, "whole");
+    return t;
+}
+
+static void test_cuts_are_the_last_choice(void **state) {
+    (void)state;
+    for (uint64_t seed = 0; seed < 20; seed++) {
+        begin_world(seed, cuts_of_few_threads);
+        world.half_ns = WHOLE_NS * 6 / 10;
+        world.noise = 0.03;
+        const bpt_search s = run(seed % 2, 120.0);
+        assert_non_null(s.best.cuts);
+        assert_int_equal(s.best.threads, 4);
+        assert_true(trial_of_cuts(&s)->measured && !trial_of_cuts(&s)->alike);
+        assert_int_equal(trial_of_cuts(&s)->verdict, BPT_FASTER);
+        assert_true(fabs(trial_of_cuts(&s)->ratio.median - 0.8) < 0.03);
+        assert_true(fabs(s.gain.median - 0.64) < 0.03);
+    }
+}
+
+/* Halves that take 0.97 of the whole each are sooner by less than the margin: no step is compared,
+ * although it would be faster. */
+static void test_without_a_promise_nothing_is_compared(void **state) {
+    (void)state;
+    begin_world(6, cuts_are_faster);
+    world.half_ns = WHOLE_NS * 97 / 100;
+    const bpt_search s = run(false, 60.0);
+    assert_true(is_default(&s));
+    assert_true(trial_of_cuts(&s)->alike && !trial_of_cuts(&s)->measured);
+}
+
+static void test_a_promise_that_is_not_kept(void **state) {
+    (void)state;
+    begin_world(7, alike);
+    world.half_ns = WHOLE_NS / 2;
+    const bpt_search s = run(false, 60.0);
+    assert_true(is_default(&s));
+    assert_true(trial_of_cuts(&s)->measured);
+    assert_int_equal(trial_of_cuts(&s)->verdict, BPT_WITHIN_NOISE);
+}
+
+static void test_cuts_that_no_network_takes(void **state) {
+    (void)state;
+    begin_world(8, cuts_are_faster);
+    world.half_ns = WHOLE_NS / 2;
+    world.too_many = true;
+    const bpt_search s = run(false, 60.0);
+    assert_true(is_default(&s));
+    assert_false(trial_of_cuts(&s)->measured);
+}
+
 /* ---- time ---- */
 
 /* From a step of a millisecond to one of ten seconds, from a budget that is too small for anything
@@ -239,7 +355,8 @@ static void test_budget(void **state) {
     for (double step_s = 1e-3; step_s < 11.0; step_s *= 10.0)
         for (double budget_s = 1.0; budget_s < 2000.0; budget_s *= 3.0)
             for (uint64_t seed = 0; seed < 4; seed++) {
-                begin_world(seed, seed % 2 ? fifo_is_faster : alike);
+                begin_world(seed, seed % 2 ? fifo_is_faster : cuts_are_faster);
+                if (seed > 1) world.half_ns = WHOLE_NS / 2;
                 world.step_s = step_s;
                 world.build_s = 3.0 * step_s + 0.1;
                 world.noise = 0.05;
@@ -272,6 +389,10 @@ int main(void) {
         cmocka_unit_test(test_what_a_twin_gains_is_noise),
         cmocka_unit_test(test_knobs_build_on_each_other),
         cmocka_unit_test(test_loading),
+        cmocka_unit_test(test_cuts_are_the_last_choice),
+        cmocka_unit_test(test_without_a_promise_nothing_is_compared),
+        cmocka_unit_test(test_a_promise_that_is_not_kept),
+        cmocka_unit_test(test_cuts_that_no_network_takes),
         cmocka_unit_test(test_budget),
         cmocka_unit_test(test_without_time_the_default_stays),
     };

@@ -55,6 +55,46 @@ static void test_round_trip(void **state) {
     bpt_tuned_free(read);
 }
 
+/* A convolution that was measured whole and in two ranges of channels. */
+static void fill_cuts(bpt_cost_table *cuts) {
+    bpt_cost cost = {.problem = {.c = 16, .h = 8, .w = 8, .k = 32, .p = 8, .q = 8, .r = 3, .s = 3}};
+    cost.problem.groups = cost.problem.stride[0] = cost.problem.stride[1] = 1;
+    cost.problem.dilation[0] = cost.problem.dilation[1] = cost.problem.pad[1] = 1;
+    *cuts = (bpt_cost_table){.workers = 2, .margin_percent = 5};
+    cost.cut = (bpt_cut){1, 1, 1};
+    cost.ns = 1000;
+    assert_int_equal(bpt_cost_table_add(cuts, &cost), BPT_OK);
+    cost.cut.channels = 2;
+    cost.ns = 600;
+    assert_int_equal(bpt_cost_table_add(cuts, &cost), BPT_OK);
+}
+
+static void test_cuts_are_there_where_they_were_chosen(void **state) {
+    (void)state;
+    bpt_task_cost costs[2];
+    bpt_cost_table cuts;
+    char *written, *again;
+    bpt_tuned t = example(costs), *read = write_and_read(&t);
+    assert_null(read->choices.cuts);
+    bpt_tuned_free(read);
+    fill_cuts(&cuts);
+    t.choices.cuts = &cuts;
+    read = write_and_read(&t);
+    assert_non_null(read->choices.cuts);
+    assert_int_equal(read->n_costs, 2);
+    assert_int_equal(bpt_cost_table_write(&cuts, 0, &written), BPT_OK);
+    assert_int_equal(bpt_cost_table_write(read->choices.cuts, 0, &again), BPT_OK);
+    assert_string_equal(written, again);
+    /* What was read can be written again. */
+    bpt_tuned *twice = write_and_read(read);
+    assert_int_equal(twice->choices.cuts->n, 2);
+    bpt_tuned_free(twice);
+    bpt_tuned_free(read);
+    bpt_free(again);
+    bpt_free(written);
+    bpt_cost_table_clear(&cuts);
+}
+
 static void test_costs_by_name(void **state) {
     (void)state;
     bpt_task_cost costs[2];
@@ -132,6 +172,8 @@ static void test_wrong_files(void **state) {
     refuses(", 1]", "]", "a cost is");
     refuses("  - [", "  - 4\n  - [", "a cost is");
     refuses("costs:", "costs: 3\nkosts:", "kosts");
+    refuses("costs:", "cuts: 3\ncosts:", "a cost table");
+    refuses("costs:", "cuts: {workers: 0, costs: []}\ncosts:", "workers is 0");
     for (int i = 0; i < BPT_N_TUNED_FIELDS; i++) {
         char line[64];
         snprintf(line, sizeof line, "  %s: ", bpt_tuned_field_name((bpt_tuned_field)i));
@@ -146,9 +188,12 @@ static void test_wrong_files(void **state) {
 static void test_lack_of_memory(void **state) {
     (void)state;
     bpt_task_cost costs[2];
-    const bpt_tuned t = example(costs);
-    bpt_tuned *read = NULL;
+    bpt_cost_table cuts;
+    bpt_tuned t = example(costs), *read = NULL;
+    fill_cuts(&cuts);
+    t.choices.cuts = &cuts;
     bpt_tuned_free(write_and_read(&t));
+    bpt_cost_table_clear(&cuts);
     const uint64_t live = bpt_memory_live();
     int n = 0;
     for (; n < 1000 && !read; n++) {
@@ -223,9 +268,13 @@ static void test_key_of_a_step(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trip),     cmocka_unit_test(test_costs_by_name),
-        cmocka_unit_test(test_wrong_files),    cmocka_unit_test(test_every_field_of_the_key_counts),
-        cmocka_unit_test(test_lack_of_memory), cmocka_unit_test(test_path_of_a_host),
+        cmocka_unit_test(test_round_trip),
+        cmocka_unit_test(test_cuts_are_there_where_they_were_chosen),
+        cmocka_unit_test(test_costs_by_name),
+        cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_every_field_of_the_key_counts),
+        cmocka_unit_test(test_lack_of_memory),
+        cmocka_unit_test(test_path_of_a_host),
         cmocka_unit_test(test_key_of_a_step),
     };
     snprintf(path, sizeof path, "tuned-%d.yaml", (int)getpid());

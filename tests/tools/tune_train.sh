@@ -24,6 +24,7 @@ says 'written to tiny.tuned.yaml' out
 says 'default: threads' out
 says 'best   :' out
 grep -qE '^threads +|^policy +fifo' out || die "no table of what was tried"
+grep -qE '^cuts +by costs +whole ' out || die "nothing about cuts in the table"
 for option in threads policy loader-threads prefetch; do
     [ -n "$(field tiny.tuned.yaml $option)" ] || die "no choice of $option"
 done
@@ -42,9 +43,10 @@ done
     die "bpt-tune leaves something: $(ls)"
 
 # ---- training with it ----
+# tune_cuts.sh has files with cuts, which may change last bits.
 one=(--data data --model tiny.yaml --batch-size 20 --epochs 1 --lr 0.05)
 sed -e 's/^  threads: .*/  threads: 1/; s/^  policy: .*/  policy: fifo/' \
-    -e 's/^  loader-threads: .*/  loader-threads: 2/; s/^  prefetch: .*/  prefetch: 7/' tiny.tuned.yaml >all.yaml
+    -e 's/^  loader-threads: .*/  loader-threads: 2/; s/^  prefetch: .*/  prefetch: 7/; /^cuts:/,$d' tiny.tuned.yaml >all.yaml
 run 0 "$train" "${one[@]}" --output runs/plain
 run 0 "$train" "${one[@]}" --output runs/tuned --tuned all.yaml
 says 'tuned by all.yaml: threads 1, policy fifo, loader-threads 2, prefetch 7, costs of'
@@ -110,6 +112,7 @@ two() { # COMMAND...: on two ranks that may use these
     taskset -c "$cores" $BPT_MPIRUN -np 2 "$@"
 }
 run 0 taskset -c "${cores%,*}" "$tune" --data data --model tiny.yaml --batch-size 20 --budget 4 --out %h.yaml
+sed -i '/^cuts:/,$d' "$host.yaml"
 [ "$(field "$host.yaml" cores)" = 1 ] || die "no file of the host, or of other cores: $(ls)"
 run 0 two "$train" "${one[@]}" --update allreduce --batch-size 40 --output runs/two --tuned %h.yaml
 check_json runs/two/summary.json "all(r['tuned'] and r['threads'] == 1 for r in d['ranks'])"

@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "inner/safetensors.h"
 #include "tools/train/checkpoint_files.h"
+#include "tools/train/tuning.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -38,6 +39,7 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_text(w, "optimizer", bpt_network_learning(job->network).optimizer->name);
     bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(job->network));
     bpt_json_put_u64(w, "optimizer_updates", bpt_network_updates(job->network));
+    bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
@@ -243,6 +245,15 @@ static bpt_status compare_order(const bpt_job *job, bpt_checkpoint *c) {
     return BPT_OK;
 }
 
+/* Checkpoints of earlier versions say nothing: convolutions were whole. */
+static bpt_status compare_cuts(const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json *root = bpt_json_root(c->state);
+    const char *cuts = "";
+    if (bpt_json_find(root, "cuts")) BPT_TRY(bpt_json_get_text(c->state, root, "cuts", &cuts));
+    c->same_cuts = strcmp(cuts, bpt_tuning_cuts(job->options)) == 0;
+    return BPT_OK;
+}
+
 static bpt_status check_format(const bpt_checkpoint *c, const char *path) {
     uint64_t format;
     BPT_TRY(bpt_json_get_u64(c->state, bpt_json_root(c->state), "format", 1, UINT32_MAX, &format));
@@ -259,6 +270,7 @@ static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json *root = bpt_json_root(doc);
     BPT_TRY(compare_shape(job, c));
     BPT_TRY(compare_order(job, c));
+    BPT_TRY(compare_cuts(job, c));
     BPT_TRY(bpt_counters_get(doc, root, &c->count));
     BPT_TRY(bpt_json_get_bool(doc, root, "eval_due", &c->eval_due));
     BPT_TRY(bpt_json_get_u64(doc, root, "optimizer_updates", 0, UINT64_MAX, &c->updates));
@@ -365,6 +377,11 @@ static void warn_of_torn(const bpt_job *job) {
 }
 
 void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {
+    if (c && c->exact && !c->same_cuts)
+        bpt_warn(
+            "rank %u cuts convolutions otherwise than before %s: the last bits of results are not "
+            "those of a run that never stopped (--tuned decides)",
+            job->rank, c->path);
     if (job->rank != 0) return;
     if (!c && job->options->resume) warn_of_torn(job);
     if (!c || c->exact) return;

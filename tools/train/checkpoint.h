@@ -35,6 +35,7 @@ typedef struct bpt_checkpoint {
     bool exact;               /* of this very job: it goes on bit for bit */
     const char *differs;      /* else: in what it differs; static */
     bool same_order;          /* of samples: that of the checkpoint goes on */
+    bool same_cuts;           /* of convolutions, on this rank */
 } bpt_checkpoint;
 
 /** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to
@@ -47,8 +48,9 @@ typedef struct bpt_checkpoint {
 bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c);
 void bpt_checkpoint_close(bpt_checkpoint *c);
 
-/** Warns on rank 0 where a job goes on otherwise than whoever gave --resume may expect: as another
- * job, or from the start although there are checkpoints, of which none is whole.
+/** Warns where a job goes on otherwise than whoever gave --resume may expect: on rank 0 as another
+ * job, or from the start although there are checkpoints, of which none is whole; on every rank with
+ * convolutions cut otherwise, so that last bits differ.
  * @param c NULL: none was found */
 void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c);
 

@@ -54,7 +54,7 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     bpt_status status = open_model(&job);
     if (status == BPT_OK)
         status =
-            bpt_tuning_check(o, job.model, job.batch, bpt_rank_threads_expected(0, on_host), NULL);
+            bpt_tuning_use(o, job.model, job.batch, bpt_rank_threads_expected(0, on_host), NULL);
     if (status == BPT_OK) bpt_tuning_say(o);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {

@@ -14,8 +14,8 @@
 static bpt_status open_network(bpt_job *job) {
     const bpt_train_options *o = job->options;
     BPT_TRY(bpt__job_load_model(job));
-    BPT_TRY(bpt_tuning_check(o, job->model, job->batch, job->cores,
-                             job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
+    BPT_TRY(bpt_tuning_use(o, job->model, job->batch, job->cores,
+                           job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
     BPT_TRY(bpt_memory_plan_check(job));
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = job->n_threads;

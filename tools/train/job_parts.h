@@ -30,7 +30,8 @@ bpt_status bpt__job_load_model(bpt_job *job);
  * @return BPT_OK or an error of the folder, agreed on */
 bpt_status bpt__job_open_run(bpt_job *job);
 
-/** Makes room in the folder, writes config.yaml and opens the log file. Collective.
+/** Makes room in the folder, writes config.yaml and what the ranks are tuned by, and opens the log
+ * file. Collective.
  * @param anew no checkpoint: what an earlier attempt left is removed
  * @return BPT_OK or an error of the folder, agreed on */
 bpt_status bpt__job_begin_run(bpt_job *job, bool anew);

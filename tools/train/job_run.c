@@ -68,5 +68,7 @@ static bpt_status open_log(const bpt_job *job) {
 
 bpt_status bpt__job_begin_run(bpt_job *job, bool anew) {
     BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, anew) : BPT_OK));
-    return bpt_comm_agree(job->comm, open_log(job));
+    bpt_status status = bpt_tuning_keep(job->options, job->run, job->rank);
+    if (status == BPT_OK) status = open_log(job);
+    return bpt_comm_agree(job->comm, status);
 }

@@ -13,6 +13,7 @@
 #include "tools/train/learning_options.h"
 #include "tools/train/replay_log.h"
 #include "tools/train/replay_progress.h"
+#include "tools/train/tuning.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -20,6 +21,7 @@
 /* A worker of the run, as far as it has been repeated. */
 typedef struct {
     const bpt_replay_worker *log;
+    bpt_tuned *tuned; /* NULL: the run was not */
     bpt_network *network;
     bpt_sampler *sampler;
     float *base;             /* as in train_deltas.c; shape [n] */
@@ -254,6 +256,8 @@ static bpt_status open_shares(replay *r) {
 static bpt_status open_worker(replay *r, uint32_t rank) {
     worker *w = &r->workers[rank];
     w->log = &r->logs.workers[rank];
+    if (r->o->tuned) BPT_TRY(bpt_tuning_kept(r->o->replay, rank, &w->tuned));
+    bpt_model_use_costs(r->model, w->tuned ? w->tuned->choices.cuts : NULL);
     BPT_TRY(bpt_network_create(r->model, r->o->batch_size, bpt_train_activations(r->o),
                                bpt_train_learning(r->o), r->pool, &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
@@ -328,6 +332,7 @@ static void close_all(replay *r) {
     for (uint32_t j = 0; r->workers && j < r->m; j++) {
         worker *w = &r->workers[j];
         bpt_network_free(w->network);
+        bpt_tuned_free(w->tuned);
         bpt_sampler_free(w->sampler);
         bpt_free(w->base);
         bpt_free(w->pushed);

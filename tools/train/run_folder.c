@@ -162,6 +162,11 @@ static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
     return status;
 }
 
+/* What the ranks were tuned by. */
+static bool is_tuned(const char *name) {
+    return strncmp(name, "tuned.rank-", 11) == 0;
+}
+
 /* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
 static bool is_made(const char *name) {
     static const char *const made[] = {CONFIG,     BPT__RUN_METRICS, SUMMARY,
@@ -171,20 +176,27 @@ static bool is_made(const char *name) {
         if (strncmp(name, made[i], length) != 0) continue;
         if (name[length] == '\0' || strncmp(name + length, ".tmp-", 5) == 0) return true;
     }
-    return strncmp(name, "log.rank-", 9) == 0;
+    return strncmp(name, "log.rank-", 9) == 0 || is_tuned(name);
+}
+
+static bool is_replaced(const char *name) {
+    return is_made(name) && strcmp(name, CONFIG) != 0;
+}
+
+static bpt_status remove_entries(const bpt_run_folder *run, bool (*which)(const char *name)) {
+    DIR *dir = opendir(run->path);
+    if (!dir) return bpt_fail_write(errno, "list", run->path);
+    bpt_status status = BPT_OK;
+    for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));)
+        if (which(e->d_name)) status = remove_entry(run, e->d_name);
+    closedir(dir);
+    return status;
 }
 
 /* The configuration stays until there is a new one: by it the folder is known as a run. What else
  * somebody keeps there is his. */
 static bpt_status remove_run(const bpt_run_folder *run) {
-    DIR *dir = opendir(run->path);
-    if (!dir) return bpt_fail_write(errno, "list", run->path);
-    bpt_status status = BPT_OK;
-    for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));)
-        if (is_made(e->d_name) && strcmp(e->d_name, CONFIG) != 0)
-            status = remove_entry(run, e->d_name);
-    closedir(dir);
-    return status;
+    return remove_entries(run, is_replaced);
 }
 
 static bpt_status write_config(const bpt_run_folder *run, const bpt_command *command,
@@ -207,6 +219,7 @@ bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_comman
                                 const void *values) {
     if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
     BPT_TRY(remove_entry(run, SUMMARY));
+    BPT_TRY(remove_entries(run, is_tuned));
     BPT_TRY(write_config(run, command, values));
     if (anew) {
         BPT_TRY(remove_entry(run, BPT__RUN_METRICS));

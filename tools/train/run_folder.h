@@ -3,6 +3,7 @@
  *
  *     RUN/config.yaml  log.rank-N.txt  metrics.jsonl  summary.json  model.safetensors  checkpoints/
  *     RUN/exchange/  what an agwu run is replayed from
+ *     RUN/tuned.rank-N.yaml  what rank N was tuned by, with --tuned
  *     RUN/run.lock   while a job writes there (run_lock.h)
  *
  * Threads: one. */
@@ -41,8 +42,9 @@ const char *bpt_run_folder_mark(const bpt_run_folder *run);
  * @return BPT_OK, BPT_EUSAGE (not seen on this host, or it is another one), BPT_ENOMEM */
 bpt_status bpt_run_folder_join(const char *path, const char *mark, bpt_run_folder **run);
 
-/** Rank 0: makes room for what the run will write: removes the run that is replaced and the summary
- * of one that goes on, writes config.yaml, and makes subfolders that are missing.
+/** Rank 0: makes room for what the run will write: removes the run that is replaced, of one that
+ * goes on the summary and what its ranks were tuned by, writes config.yaml, and makes subfolders
+ * that are missing.
  * @param anew also removes what an attempt without a checkpoint left: metrics and logs
  * @param values the options of @p command
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */

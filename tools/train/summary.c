@@ -6,6 +6,7 @@
 #include "inner/safetensors.h"
 #include "tools/train/job.h"
 #include "tools/train/train_loop.h"
+#include "tools/train/tuning.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +16,7 @@ typedef struct {
     bpt_counters count;
     uint64_t threads, loader_threads, prefetch;
     char policy[24];
-    bool tuned;
+    bool tuned, cuts;
     uint64_t staleness[BPT_STALENESS_BUCKETS];
 } rank_summary;
 
@@ -29,6 +30,7 @@ static bpt_status summarise_rank(bpt_job *job, rank_summary *r) {
     r->prefetch = (uint64_t)job->options->prefetch;
     snprintf(r->policy, sizeof r->policy, "%s", job->options->policy);
     r->tuned = job->options->tuning != NULL;
+    r->cuts = bpt_tuning_cuts(job->options)[0];
     return BPT_OK;
 }
 
@@ -53,6 +55,7 @@ static void put_rank(const bpt_job *job, uint32_t rank, const rank_summary *r, u
     bpt_json_put_u64(w, "loader_threads", r->loader_threads);
     bpt_json_put_u64(w, "prefetch", r->prefetch);
     bpt_json_put_bool(w, "tuned", r->tuned);
+    bpt_json_put_bool(w, "cuts", r->cuts);
     bpt_json_put_u64(w, "samples", c->samples);
     bpt_json_put_u64(w, "steps", c->steps);
     bpt_json_put_real(w, "images_per_s", images_per_s(c));

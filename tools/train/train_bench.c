@@ -40,7 +40,7 @@ static void close_bench(bench *b) {
 static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
     BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
-    BPT_TRY(bpt_tuning_check(o, b->model, o->batch_size, bpt_pool_allowed_cores(), NULL));
+    BPT_TRY(bpt_tuning_use(o, b->model, o->batch_size, bpt_pool_allowed_cores(), NULL));
     bpt_tuning_say(o);
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;

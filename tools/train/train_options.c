@@ -351,8 +351,8 @@ static const bpt_option rows[] = {
      .offset = FIELD(tuned),
      .unit = "FILE",
      .help = "file of bpt-tune for this machine, model and batch: its threads,\n"
-             "policy, ... count where these options are not given; %h in its path\n"
-             "stands for the name of the host"},
+             "policy, ... count where these options are not given, and convolutions\n"
+             "are cut by its costs; %h in its path stands for the name of the host"},
 
     {.group = "the run",
      .name = "eval-every",

@@ -1,13 +1,14 @@
 #include "tools/train/tuning.h"
 
+#include "base/checksum.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "tools/train/learning_options.h"
-#include "tools/tuned_file.h"
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 struct bpt_tuning {
     char *path; /* of this host */
@@ -16,6 +17,7 @@ struct bpt_tuning {
     const char *policy;
     int64_t threads, loader_threads, prefetch;
     char taken[200], kept[200]; /* names and values of options, for a message */
+    char cuts[17];              /* bpt_tuning_cuts() */
 };
 
 /* ---- taking values ---- */
@@ -50,6 +52,17 @@ static void take_policy(const bpt_option_set *set, bpt_tuning *t, bpt_train_opti
     note(t, given, "policy", o->policy);
 }
 
+/* Tables of the same text cut alike. */
+static bpt_status sum_cuts(bpt_tuning *t) {
+    const bpt_cost_table *table = t->file->choices.cuts;
+    char *text;
+    if (!table) return BPT_OK;
+    BPT_TRY(bpt_cost_table_write(table, 0, &text));
+    snprintf(t->cuts, sizeof t->cuts, "%016" PRIx64, bpt_checksum(text, strlen(text)));
+    bpt_free(text);
+    return BPT_OK;
+}
+
 bpt_status bpt_tuning_open(bpt_train_options *o, const bpt_option_set *set) {
     if (!o->tuned) return BPT_OK;
     bpt_tuning *t;
@@ -61,6 +74,7 @@ bpt_status bpt_tuning_open(bpt_train_options *o, const bpt_option_set *set) {
     o->tuning = t;
     BPT_TRY(bpt_tuned_path(o->tuned, &t->path));
     BPT_TRY(bpt_tuned_read(t->path, &t->file));
+    BPT_TRY(sum_cuts(t));
     const bpt_tuned_choices *c = &t->file->choices;
     take_number(o, set, t, "threads", c->threads, &o->threads);
     take_policy(set, t, o);
@@ -80,8 +94,8 @@ void bpt_tuning_close(bpt_train_options *o) {
 
 /* ---- using the file ---- */
 
-bpt_status bpt_tuning_check(const bpt_train_options *o, const bpt_model *model, int64_t batch,
-                            unsigned cores, const char *host) {
+bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, int64_t batch,
+                          unsigned cores, const char *host) {
     if (!o->tuning) return BPT_OK;
     const bpt_learning learning = bpt_train_learning(o);
     const bpt_tuned_step step = {
@@ -93,7 +107,13 @@ bpt_status bpt_tuning_check(const bpt_train_options *o, const bpt_model *model, 
     };
     bpt_tuned_key here;
     BPT_TRY(bpt_tuned_key_make(&step, &here));
-    return bpt_tuned_key_check(o->tuning->path, &o->tuning->file->key, &here, host);
+    BPT_TRY(bpt_tuned_key_check(o->tuning->path, &o->tuning->file->key, &here, host));
+    bpt_model_use_costs(model, o->tuning->file->choices.cuts);
+    return BPT_OK;
+}
+
+const char *bpt_tuning_cuts(const bpt_train_options *o) {
+    return o->tuning ? o->tuning->cuts : "";
 }
 
 void bpt_tuning_expect(const bpt_train_options *o, bpt_network *network) {
@@ -103,10 +123,37 @@ void bpt_tuning_expect(const bpt_train_options *o, bpt_network *network) {
 void bpt_tuning_say(const bpt_train_options *o) {
     const bpt_tuning *t = o->tuning;
     if (!t) return;
-    bpt_info("tuned by %s: %s%scosts of %zu kinds of tasks%s%s", t->path, t->taken,
-             t->taken[0] ? ", " : "", t->file->n_costs, t->kept[0] ? "; given, and kept: " : "",
-             t->kept);
+    bpt_info("tuned by %s: %s%scosts of %zu kinds of tasks%s%s%s", t->path, t->taken,
+             t->taken[0] ? ", " : "", t->file->n_costs,
+             t->cuts[0] ? ", convolutions cut by measured costs" : "",
+             t->kept[0] ? "; given, and kept: " : "", t->kept);
 }
+
+/* ---- in a run's folder ---- */
+
+static bpt_status kept_path(const char *run, uint32_t rank, char **path) {
+    return bpt_strf(path, "%s/tuned.rank-%" PRIu32 ".yaml", run, rank);
+}
+
+bpt_status bpt_tuning_keep(const bpt_train_options *o, const bpt_run_folder *run, uint32_t rank) {
+    char *path, comment[80];
+    if (!o->tuning) return BPT_OK;
+    BPT_TRY(kept_path(bpt_run_folder_path(run), rank, &path));
+    snprintf(comment, sizeof comment, "# What rank %" PRIu32 " of this run was tuned by.\n", rank);
+    const bpt_status status = bpt_tuned_write(path, o->tuning->file, comment);
+    bpt_free(path);
+    return status;
+}
+
+bpt_status bpt_tuning_kept(const char *run, uint32_t rank, bpt_tuned **tuned) {
+    char *path;
+    BPT_TRY(kept_path(run, rank, &path));
+    const bpt_status status = bpt_tuned_read(path, tuned);
+    bpt_free(path);
+    return status;
+}
+
+/* ---- repeating it ---- */
 
 bpt_train_options bpt_tuning_repeat(const bpt_train_options *o) {
     bpt_train_options repeat = *o;

@@ -28,6 +28,7 @@ static bpt_status open_network(bpt_arm *arm) {
     pool.n_workers = (unsigned)arm->choices.threads;
     BPT_TRY(bpt_policy_find(arm->choices.policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &arm->pool));
+    bpt_model_use_costs(s->model, arm->choices.cuts);
     BPT_TRY(bpt_network_create(s->model, s->batch, s->activations, s->learning, arm->pool,
                                &arm->network));
     BPT_TRY(BPT_NEW("initial weights", s->model->segments.n_elements, &weights));
@@ -140,6 +141,14 @@ bpt_status bpt_arm_run(bpt_arm *arm, uint64_t n_steps, double *seconds) {
 
 const bpt_tuned_choices *bpt_arm_choices(const bpt_arm *arm) {
     return &arm->choices;
+}
+
+size_t bpt_arm_n_cuts(const bpt_arm *arm) {
+    return bpt_network_n_cuts(arm->network);
+}
+
+bpt_status bpt_arm_note_parts(const bpt_arm *arm, bpt_cost_table *costs) {
+    return bpt_network_note_costs(arm->network, costs);
 }
 
 const bpt_task_costs *bpt_arm_costs(const bpt_arm *arm) {

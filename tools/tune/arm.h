@@ -25,7 +25,9 @@ typedef struct bpt_arm bpt_arm;
 
 /** Builds the network and runs it a little, so that all its memory is there and its tasks' costs
  * are known.
- * @param subject borrowed while the arm lives; @param choices copied
+ * @param subject borrowed while the arm lives; convolutions that its model was told to cut are cut
+ * so, others by choices.cuts
+ * @param choices copied
  * @param[out] arm caller owns, bpt_arm_free()
  * @return BPT_OK or an error of the parts */
 bpt_status bpt_arm_create(const bpt_tune_subject *subject, const bpt_tuned_choices *choices,
@@ -39,6 +41,13 @@ void bpt_arm_free(bpt_arm *arm);
 bpt_status bpt_arm_run(bpt_arm *arm, uint64_t n_steps, double *seconds);
 
 const bpt_tuned_choices *bpt_arm_choices(const bpt_arm *arm);
+
+/** @return steps of convolutions that its network has cut */
+size_t bpt_arm_n_cuts(const bpt_arm *arm);
+
+/** Adds to a table what the parts of its convolutions took in the last step.
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_arm_note_parts(const bpt_arm *arm, bpt_cost_table *costs);
 
 /** @return what its tasks took in the last step of each bpt_arm_run() */
 const bpt_task_costs *bpt_arm_costs(const bpt_arm *arm);

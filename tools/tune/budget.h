@@ -26,6 +26,9 @@ void bpt_budget_note(double *expected, double seconds);
 /** @return whether a round would end in time even if it took half as long again as is expected */
 bool bpt_budget_has_round(const bpt_tune_budget *b);
 
+/** @return seconds of the shortest comparison that says something, its build included */
+double bpt_budget_fewest(const bpt_tune_budget *b);
+
 /** The time for the next comparison.
  * @param left      seconds
  * @param n_pending comparisons that are to come, the next one included, at least 1

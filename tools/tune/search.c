@@ -3,13 +3,18 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "tools/interrupt.h"
+#include "tools/tune/cut_costs.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { MAX_ROUNDS = 60, MAX_STEPS = 1000, LAST_WEIGHT = 2 };
+enum { MAX_ROUNDS = 60, MAX_STEPS = 1000 };
+
+/* Comparisons whose time is kept for the last one, and that cuts count as: their costs take as long
+ * as a comparison or two. */
+enum { LAST_WEIGHT = 2, CUTS_WEIGHT = 3 };
 
 /* Two networks that are alike differ by where their memory lies. */
 static const double min_noise = 0.01;
@@ -38,6 +43,11 @@ typedef struct {
     double first_s[MAX_ROUNDS], second_s[MAX_ROUNDS], ratio[MAX_ROUNDS];
     size_t n;
 } rounds;
+
+static void drop_other(bpt_search *s) {
+    bpt_arm_free(s->other);
+    s->other = NULL;
+}
 
 static bpt_status build(bpt_search *s, const bpt_tuned_choices *choices, bpt_arm **arm) {
     const uint64_t start_ns = bpt_clock_ns();
@@ -124,8 +134,7 @@ static bpt_status measure_noise(bpt_search *s, unsigned n_pending) {
         s->noise = fmax(min_noise, fabs(ratio.median - 1.0));
         s->standard_s = s->best_s = bpt_spread_of(r.first_s, r.n);
     }
-    bpt_arm_free(s->other);
-    s->other = NULL;
+    drop_other(s);
     return BPT_OK;
 }
 
@@ -143,7 +152,14 @@ static bpt_status try_candidate(bpt_search *s, const bpt_tuned_choices *candidat
     char what[96];
     const uint64_t start_ns = bpt_clock_ns();
     snprintf(what, sizeof what, "%s %s against %s", trial->option, trial->value, trial->against);
-    BPT_TRY(build(s, candidate, &s->other));
+    const bpt_status built = build(s, candidate, &s->other);
+    if (candidate->cuts && bpt_cut_costs_too_large(built)) return BPT_OK;
+    BPT_TRY(built);
+    trial->alike = candidate->cuts && bpt_arm_n_cuts(s->other) == 0;
+    if (trial->alike) {
+        drop_other(s);
+        return BPT_OK;
+    }
     BPT_TRY(compare(s, what, s->incumbent, share - bpt_clock_seconds_since(start_ns), &r));
     trial->measured = r.n >= BPT_SPREAD_MIN;
     if (trial->measured) trial->verdict = judge(&r, s->noise, &trial->ratio);
@@ -151,8 +167,7 @@ static bpt_status try_candidate(bpt_search *s, const bpt_tuned_choices *candidat
         swap_arms(s);
         s->best = *candidate;
     }
-    bpt_arm_free(s->other);
-    s->other = NULL;
+    drop_other(s);
     return BPT_OK;
 }
 
@@ -181,6 +196,52 @@ static bpt_status turn_knob(bpt_search *s, bpt_knob knob, unsigned *n_pending) {
     return BPT_OK;
 }
 
+/* ---- cuts ---- */
+
+/* As many steps as a side has, unless these are very few or very many. */
+static uint64_t steps_for_costs(const bpt_search *s) {
+    enum { MIN_STEPS = 5, MAX_COST_STEPS = 20 };
+    if (s->steps < MIN_STEPS) return MIN_STEPS;
+    return s->steps < MAX_COST_STEPS ? s->steps : MAX_COST_STEPS;
+}
+
+/* Cuts are measured one after the other, what promises most first, for as long as there is time for
+ * the next one. The whole, with which all are compared, comes first and last, so that a machine
+ * that has become faster or slower meanwhile makes no gain.
+ * @param[out] n how many were measured */
+static bpt_status measure_cuts(bpt_search *s, double share, size_t *n) {
+    static const bpt_cut tried[] = {{0, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1, 1, 1},
+                                    {1, 4, 1}, {1, 1, 4}, {1, 8, 1}, {0, 1, 1}};
+    const uint64_t start_ns = bpt_clock_ns(), n_steps = steps_for_costs(s);
+    double expected = s->budget.build + (double)n_steps * s->standard_s.median;
+    uint64_t shown_ns = start_ns;
+    for (*n = 0; *n < sizeof tried / sizeof *tried; ++*n) {
+        const uint64_t begin_ns = bpt_clock_ns();
+        if (bpt_clock_seconds_since(start_ns) + 1.5 * expected > share) break;
+        show_progress(s, "parts of convolutions", *n + 1, &shown_ns);
+        BPT_TRY(bpt_cut_costs_measure(s->subject, &s->best, tried[*n], n_steps, &s->cuts));
+        bpt_budget_note(&expected, bpt_clock_seconds_since(begin_ns));
+    }
+    return BPT_OK;
+}
+
+/* The costs say which cuts should be sooner, a comparison whether a step is. */
+static bpt_status try_cuts(bpt_search *s) {
+    const double left = bpt_budget_left(&s->budget);
+    const double share = CUTS_WEIGHT * bpt_budget_share(&s->budget, left, CUTS_WEIGHT, LAST_WEIGHT);
+    const double compares = fmax(share / 2.0, bpt_budget_fewest(&s->budget));
+    size_t n;
+    bpt_trial *trial = &s->trials[s->n_trials++];
+    bpt_tuned_choices candidate = s->best;
+    *trial = (bpt_trial){.option = "cuts", .value = "by costs", .against = "whole"};
+    s->cuts.workers = s->best.threads;
+    s->cuts.margin_percent = bpt_cut_costs_margin(s->noise);
+    BPT_TRY(measure_cuts(s, fmin(share, left - bpt_budget_fewest(&s->budget)) - compares, &n));
+    if (n < 2) return BPT_OK; /* nothing to compare the whole with */
+    candidate.cuts = &s->cuts;
+    return try_candidate(s, &candidate, compares, trial);
+}
+
 /* ---- the last word ---- */
 
 /* What won several comparisons may owe some of it to chance: the best and a default that is built
@@ -207,15 +268,16 @@ static bpt_status confirm(bpt_search *s) {
 static bool is_default(const bpt_search *s) {
     for (int k = 0; k < BPT_N_KNOBS; k++)
         if (bpt_knob_differs((bpt_knob)k, &s->best, &s->standard)) return false;
-    return true;
+    return !s->best.cuts;
 }
 
 bpt_status bpt_search_run(bpt_search *s) {
-    unsigned n_pending = count_candidates(s);
+    unsigned n_pending = count_candidates(s) + CUTS_WEIGHT;
     s->standard = s->best = bpt_knob_defaults(&s->limits);
     BPT_TRY(measure_default(s));
     BPT_TRY(measure_noise(s, n_pending + 1));
     for (int k = 0; k < BPT_N_KNOBS; k++) BPT_TRY(turn_knob(s, (bpt_knob)k, &n_pending));
+    BPT_TRY(try_cuts(s));
     if (!is_default(s)) BPT_TRY(confirm(s));
     bpt_log_progress_end();
     return BPT_OK;
@@ -229,4 +291,5 @@ void bpt_search_release(bpt_search *s) {
     bpt_arm_free(s->incumbent);
     bpt_arm_free(s->other);
     s->incumbent = s->other = NULL;
+    bpt_cost_table_clear(&s->cuts);
 }

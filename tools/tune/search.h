@@ -1,6 +1,6 @@
 /** @file tools/tune/search.h
  * The search for the fastest choices: one knob after the other, each value against the best so far,
- * in interleaved rounds.
+ * in interleaved rounds; at last convolutions cut by costs, against whole ones.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_TUNE_SEARCH_H
@@ -11,14 +11,15 @@
 #include "tools/tune/knobs.h"
 #include "tools/tune/spread.h"
 
-enum { BPT_MAX_TRIALS = BPT_N_KNOBS * BPT_MAX_CANDIDATES };
+enum { BPT_MAX_TRIALS = BPT_N_KNOBS * BPT_MAX_CANDIDATES + 1 };
 
 /** One comparison. */
 typedef struct bpt_trial {
-    const char *option; /* "threads"; borrowed for ever */
+    const char *option; /* "threads", or "cuts"; borrowed for ever */
     char value[32];     /* of the candidate */
     char against[32];   /* of the best so far */
-    bool measured;      /* false: there was no time for it */
+    bool measured;      /* false: there was no time for it, or it is alike */
+    bool alike;         /* the same as the best so far: by the costs no cut gains enough */
     bpt_spread ratio;   /* of step times, candidate over best so far */
     bpt_verdict verdict;
 } bpt_trial;
@@ -36,7 +37,9 @@ typedef struct bpt_search {
     bpt_spread best_s;     /* likewise with the best; where that is the default, the same */
     bpt_spread gain;       /* ratio best over default, in a comparison of its own; n is 0 where
                             * there was none */
-    bpt_tuned_choices standard, best;
+    bpt_tuned_choices standard, best; /* best.cuts: NULL, or the table below */
+    bpt_cost_table cuts; /* what parts of convolutions took, for the best number of threads; until
+                          * the release */
     /* Its own. */
     bpt_arm *incumbent, *other; /* the best so far, and what it is compared with */
     uint64_t steps;             /* of a side in a round */

@@ -15,7 +15,7 @@ static const char *describe(const bpt_trial *t) {
 static void print_trial(const bpt_trial *t, const char *prefix, FILE *out) {
     fprintf(out, "%s%-14s  %-13s  %-13s  ", prefix, t->option, t->value, t->against);
     if (!t->measured) {
-        fprintf(out, "no time for it\n");
+        fprintf(out, t->alike ? "the same: no cut gains enough by them\n" : "no time for it\n");
         return;
     }
     fprintf(out, "%+7.1f %%  %+6.1f to %+6.1f %%  %6zu  %s\n", percent(t->ratio.median),
@@ -28,6 +28,7 @@ static void print_side(const char *name, const bpt_tuned_choices *c, const bpt_s
     if (loads)
         fprintf(out, ", loader-threads %" PRId64 ", prefetch %" PRId64, c->loader_threads,
                 c->prefetch);
+    if (c->cuts) fprintf(out, ", cuts by costs");
     fprintf(out, ": %.4g ms a step (half of the rounds %.4g to %.4g)\n", 1e3 * s->median,
             1e3 * s->quartile_1, 1e3 * s->quartile_3);
 }
