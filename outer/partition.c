@@ -100,6 +100,18 @@ uint64_t bpt_partition_held(const bpt_partition *p, uint32_t rank, uint32_t roun
     return held;
 }
 
+/* Rounding where the parts meet, not the parts, keeps the sum. */
+uint64_t bpt_partition_steps(const bpt_partition *p, uint32_t rank, uint64_t total) {
+    uint64_t before = 0, all = 0;
+    for (uint32_t r = 0; r < p->n_ranks; r++) {
+        const uint64_t held = bpt_partition_held(p, r, p->rounds);
+        if (r < rank) before += held;
+        all += held;
+    }
+    const uint64_t after = before + bpt_partition_held(p, rank, p->rounds);
+    return (total * after + all / 2) / all - (total * before + all / 2) / all;
+}
+
 const uint32_t *bpt_partition_range(const bpt_partition *p, uint32_t round, uint32_t rank,
                                     uint32_t *n) {
     const uint64_t *begin = round_begin(p, round);

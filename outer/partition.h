@@ -56,6 +56,12 @@ uint64_t bpt_partition_n_samples(const bpt_partition *p);
 /** @return how many samples @p rank holds from its first @p rounds rounds */
 uint64_t bpt_partition_held(const bpt_partition *p, uint32_t rank, uint32_t rounds);
 
+/** Cuts @p total steps among the ranks in proportion to what each holds from the rounds so far,
+ * which are at least one.
+ * @param total at most 2^32 - 1
+ * @return whole steps of @p rank, less than one from its exact part; of all ranks, @p total */
+uint64_t bpt_partition_steps(const bpt_partition *p, uint32_t rank, uint64_t total);
+
 /** @param[out] n number of samples that @p rank got in round @p round (given out already)
  * @return their indices in the split, shape [*n]; borrowed, they never change */
 const uint32_t *bpt_partition_range(const bpt_partition *p, uint32_t round, uint32_t rank,

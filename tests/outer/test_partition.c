@@ -3,6 +3,7 @@
 #include "outer/partition.h"
 #include "outer/shard.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,6 +44,33 @@ static void test_every_sample_once(void **state) {
     assert_int_equal(bpt_partition_held(p, 1, A), 0);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[M]){1, 1, 1}), BPT_EFULL);
     bpt_partition_free(p);
+}
+
+/* Halves on both sides: rounded one by one they would be a step too many. */
+static void test_steps_sum_to_their_total(void **state) {
+    (void)state;
+    bpt_partition *p = NULL;
+    assert_int_equal(bpt_partition_create(1, 1600, 2, 1, &p), BPT_OK);
+    assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){750, 850}), BPT_OK);
+    assert_int_equal(bpt_partition_steps(p, 0, 16) + bpt_partition_steps(p, 1, 16), 16);
+    bpt_partition_free(p);
+
+    enum { M = 5 };
+    const uint32_t count[][M] = {{20, 20, 20, 20, 20}, {1, 2, 3, 4, 90}, {0, 99, 0, 1, 0}};
+    for (size_t i = 0; i < sizeof count / sizeof *count; i++) {
+        assert_int_equal(bpt_partition_create(1, 100, M, 1, &p), BPT_OK);
+        assert_int_equal(bpt_partition_allot(p, count[i]), BPT_OK);
+        for (uint64_t total = 0; total < 300; total++) {
+            uint64_t sum = 0;
+            for (uint32_t r = 0; r < M; r++) {
+                const uint64_t steps = bpt_partition_steps(p, r, total);
+                assert_true(fabs((double)steps - (double)(total * count[i][r]) / 100) < 1);
+                sum += steps;
+            }
+            assert_int_equal(sum, total);
+        }
+        bpt_partition_free(p);
+    }
 }
 
 static void test_wrong_input(void **state) {
@@ -116,8 +144,11 @@ static void test_describe(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_sample_once), cmocka_unit_test(test_wrong_input),
-        cmocka_unit_test(test_no_memory),         cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_every_sample_once),
+        cmocka_unit_test(test_steps_sum_to_their_total),
+        cmocka_unit_test(test_wrong_input),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_shards),
         cmocka_unit_test(test_describe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

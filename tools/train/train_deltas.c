@@ -105,12 +105,8 @@ static bpt_status push_and_land(merger *m, bpt_reply *reply) {
 
 /* Steps of this rank in a round: as many as its share of the data, --sync-every on average. */
 static uint64_t steps_in_round(const bpt_job *job) {
-    const uint32_t rounds = bpt_partition_rounds(job->shares);
-    const double every = (double)job->options->sync_every;
-    uint64_t all = 0;
-    for (uint32_t r = 0; r < job->n_ranks; r++) all += bpt_partition_held(job->shares, r, rounds);
-    const double share = (double)bpt_partition_held(job->shares, job->rank, rounds) / (double)all;
-    const uint64_t steps = (uint64_t)(every * job->n_ranks * share + 0.5);
+    const uint64_t all = (uint64_t)job->options->sync_every * job->n_ranks;
+    const uint64_t steps = bpt_partition_steps(job->shares, job->rank, all);
     return steps ? steps : 1;
 }
 
