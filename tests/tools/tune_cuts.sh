@@ -94,10 +94,7 @@ for by in same other none; do
     fi
 done
 [ ! -e runs/new/tuned.rank-0.yaml ] || die "a file of a run that was not tuned"
-start taskset -c "${cores%,*}" "$train" "${long[@]}" --output runs/stop --tuned cut.yaml
-await_steps runs/stop
-kill -s TERM "$pid"
-finish 75
+stop_early runs/stop TERM taskset -c "${cores%,*}" "$train" "${long[@]}" --tuned cut.yaml
 run 0 one "$train" "${long[@]}" --output runs/stop --tuned cut.yaml --resume auto
 same_weights runs/long runs/stop
 
