@@ -130,7 +130,7 @@ static uint64_t choose_steps(const bpt_cost_table *t, const bpt_conv_problem *pr
         if (step == BPT_CONV_BACKWARD_DATA && !backward_data) continue;
         const uint64_t of_step =
             choose_step(t, (bpt_conv_step)step, problem, tiles, rows, &cuts[step]);
-        if (__builtin_add_overflow(ns, of_step, &ns)) return UINT64_MAX;
+        if (__builtin_add_overflow(ns, of_step, &ns)) ns = UINT64_MAX;
     }
     return ns;
 }

@@ -315,6 +315,14 @@ static void test_absurd_costs_are_long(void **state) {
                 UINT64_MAX);
     choose(&c, 1, 16);
     assert_cut(c.cuts[BPT_CONV_FORWARD], 2, 1);
+    /* Nor does a sum that is too long keep the next step from its choice. */
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, UINT64_MAX);
+    note(&c, BPT_CONV_FORWARD, 1, 2, 1, UINT64_MAX);
+    note(&c, BPT_CONV_BACKWARD_WEIGHTS, 1, 2, 1, 5);
+    c.cuts[BPT_CONV_BACKWARD_WEIGHTS] = (bpt_cut){9, 9, 9};
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 1);
+    assert_cut(c.cuts[BPT_CONV_BACKWARD_WEIGHTS], 2, 1);
     bpt_cost_table_clear(&c.table);
 }
 

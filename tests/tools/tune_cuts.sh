@@ -70,6 +70,11 @@ run 0 one "$train" --config runs/moved/config.yaml --tuned runs/moved/tuned.rank
 same_weights runs/cut runs/again
 run 0 one "$train" --model wide.yaml --batch-size 4 --bench 2 --tuned cut.yaml
 says 'convolutions cut by measured costs'
+# Costs that cut nothing.
+(cat whole.yaml && echo 'cuts: {workers: 64, costs: []}') >empty.yaml
+run 0 one "$train" "${local[@]}" --epochs 0.1 --output runs/empty --tuned empty.yaml
+grep -q 'cut by measured costs' err && die "it says that it cuts, and there are no costs"
+check_json runs/empty/summary.json 'd["ranks"][0]["tuned"] is True' 'd["ranks"][0]["cuts"] is False'
 sed 's/workers: 64/workers: 0/' cut.yaml >wrong.yaml
 fails_well 2 one "$train" "${local[@]}" --epochs 1 --output runs/wrong --tuned wrong.yaml
 says 'wrong.yaml:'
@@ -88,12 +93,18 @@ for by in same other none; do
     run 0 one "$train" "${long[@]}" "${file[@]}" --output runs/new --resume runs/long/checkpoints/step-00000900
     if [ $by = same ]; then
         same_weights runs/long runs/new
-        grep -q 'otherwise' err && die "a warning, and nothing differs"
+        grep -q 'has changed since' err && die "a warning, and nothing differs"
     else
-        says 'rank 0 cuts convolutions otherwise than before runs/long/checkpoints/step-00000900'
+        says 'what rank 0 cuts convolutions by has changed since runs/long/checkpoints/step-00000900'
     fi
 done
 [ ! -e runs/new/tuned.rank-0.yaml ] || die "a file of a run that was not tuned"
+# In its own folder such a run takes away what it was tuned by, and nothing else.
+rm -rf runs/new
+cp -r runs/long runs/new
+cp runs/new/tuned.rank-0.yaml runs/new/tuned.rank-0.old.yaml
+run 0 one "$train" "${long[@]}" --output runs/new --resume runs/new
+[ "$(cd runs/new && echo tuned.*)" = tuned.rank-0.old.yaml ] || die "left: $(ls runs/new)"
 stop_early runs/stop TERM taskset -c "${cores%,*}" "$train" "${long[@]}" --tuned cut.yaml
 run 0 one "$train" "${long[@]}" --output runs/stop --tuned cut.yaml --resume auto
 same_weights runs/long runs/stop

@@ -379,8 +379,8 @@ static void warn_of_torn(const bpt_job *job) {
 void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {
     if (c && c->exact && !c->same_cuts)
         bpt_warn(
-            "rank %u cuts convolutions otherwise than before %s: the last bits of results are not "
-            "those of a run that never stopped (--tuned decides)",
+            "what rank %u cuts convolutions by has changed since %s: the last bits of results may "
+            "not be those of a run that never stopped (--tuned decides)",
             job->rank, c->path);
     if (job->rank != 0) return;
     if (!c && job->options->resume) warn_of_torn(job);

@@ -35,7 +35,7 @@ typedef struct bpt_checkpoint {
     bool exact;               /* of this very job: it goes on bit for bit */
     const char *differs;      /* else: in what it differs; static */
     bool same_order;          /* of samples: that of the checkpoint goes on */
-    bool same_cuts;           /* of convolutions, on this rank */
+    bool same_cuts;           /* of convolutions, by the same costs, on this rank */
 } bpt_checkpoint;
 
 /** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to
@@ -50,7 +50,7 @@ void bpt_checkpoint_close(bpt_checkpoint *c);
 
 /** Warns where a job goes on otherwise than whoever gave --resume may expect: on rank 0 as another
  * job, or from the start although there are checkpoints, of which none is whole; on every rank with
- * convolutions cut otherwise, so that last bits differ.
+ * convolutions cut by other costs, so that last bits may differ.
  * @param c NULL: none was found */
 void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c);
 

@@ -162,9 +162,19 @@ static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
     return status;
 }
 
-/* What the ranks were tuned by. */
+/* Whether a name has come to its end, or goes on as that of a file that was left half-written. */
+static bool is_end(const char *rest) {
+    return rest[0] == '\0' || strncmp(rest, ".tmp-", 5) == 0;
+}
+
+/* What the ranks were tuned by; not what somebody made of it: tuned.rank-0.old.yaml is his. */
 static bool is_tuned(const char *name) {
-    return strncmp(name, "tuned.rank-", 11) == 0;
+    static const char begin[] = "tuned.rank-", end[] = ".yaml";
+    if (strncmp(name, begin, sizeof begin - 1) != 0) return false;
+    name += sizeof begin - 1;
+    const size_t digits = strspn(name, "0123456789");
+    return digits > 0 && strncmp(name + digits, end, sizeof end - 1) == 0 &&
+           is_end(name + digits + sizeof end - 1);
 }
 
 /* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
@@ -173,8 +183,7 @@ static bool is_made(const char *name) {
                                        "exchange", "checkpoints",    "model.safetensors"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         const size_t length = strlen(made[i]);
-        if (strncmp(name, made[i], length) != 0) continue;
-        if (name[length] == '\0' || strncmp(name + length, ".tmp-", 5) == 0) return true;
+        if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
     }
     return strncmp(name, "log.rank-", 9) == 0 || is_tuned(name);
 }

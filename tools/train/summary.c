@@ -6,7 +6,6 @@
 #include "inner/safetensors.h"
 #include "tools/train/job.h"
 #include "tools/train/train_loop.h"
-#include "tools/train/tuning.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -30,7 +29,7 @@ static bpt_status summarise_rank(bpt_job *job, rank_summary *r) {
     r->prefetch = (uint64_t)job->options->prefetch;
     snprintf(r->policy, sizeof r->policy, "%s", job->options->policy);
     r->tuned = job->options->tuning != NULL;
-    r->cuts = bpt_tuning_cuts(job->options)[0];
+    r->cuts = bpt_network_n_cuts(job->network) > 0;
     return BPT_OK;
 }
 

@@ -52,11 +52,11 @@ static void take_policy(const bpt_option_set *set, bpt_tuning *t, bpt_train_opti
     note(t, given, "policy", o->policy);
 }
 
-/* Tables of the same text cut alike. */
+/* Tables of the same text cut alike, an empty one like none. */
 static bpt_status sum_cuts(bpt_tuning *t) {
     const bpt_cost_table *table = t->file->choices.cuts;
     char *text;
-    if (!table) return BPT_OK;
+    if (!table || table->n == 0) return BPT_OK;
     BPT_TRY(bpt_cost_table_write(table, 0, &text));
     snprintf(t->cuts, sizeof t->cuts, "%016" PRIx64, bpt_checksum(text, strlen(text)));
     bpt_free(text);

@@ -94,9 +94,8 @@ const bpt_command bpt_tune_command = {
     .synopsis = "--model NAME|FILE --out FILE [--data DATASET] [option...]",
     .summary =
         "Measures what makes training steps fast on this machine: number of threads, scheduling\n"
-        "policy, with a dataset threads and depth of loading, and whether convolutions are cut "
-        "into\n"
-        "parts. Cuts may change the last bits of results; nothing else changes any.",
+        "policy, with a dataset threads and depth of loading, and whether convolutions are cut\n"
+        "into parts. Cuts may change the last bits of results; nothing else changes any.",
     .epilogue =
         "exit status: 0 done, 1 run-time failure or stopped by a signal (nothing is written),\n"
         "2 wrong usage or configuration, 3 dataset missing or damaged\n\n"
