@@ -1,4 +1,5 @@
-/* External events: ended from other threads, before and after their start, late, wrongly, never. */
+/* External events: ended from other threads, before and after their start, late, wrongly, never.
+ * ctest: TIMEOUT=120 */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/pool.h"
