@@ -214,8 +214,10 @@ static void test_bound(void **state) {
             fixture_wait(&f);
         }
         fixture_push(&f, 10, 0);
-        sleep_us(30000);
-        assert_true(bpt_exchange_ready(f.x) == (f.m == 1));
+        if (f.m > 1) { /* alone it is the slowest too, and waits for nobody */
+            sleep_us(30000);
+            assert_false(bpt_exchange_ready(f.x));
+        }
     }
     assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
     if (f.rank == 0) fixture_wait(&f);
@@ -225,7 +227,8 @@ static void test_bound(void **state) {
     assert_true(result.max_lead <= BOUND);
     bpt_exchange_stats stats;
     assert_int_equal(bpt_exchange_stats_get(f.x, &stats), BPT_OK);
-    assert_true(f.m == 1 || stats.held > 0);
+    /* At the shard of rank 0 its own push was there before it let the others move. */
+    assert_true(f.m == 1 || f.rank != 0 || stats.held > 0);
     fixture_end(&f);
 }
 

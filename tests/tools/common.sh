@@ -105,16 +105,31 @@ finish() { # STATUS [SECONDS]: waits for $pid, which has so long
 }
 
 await() { # FILE TEXT: until the file holds the text
-    local left=600
+    local left=3000
     until grep -qsF -- "$2" "$1"; do
         [ $((left--)) -gt 0 ] || die "no \"$2\" in $1 after 60 s"
-        kill -0 "$pid" 2>/dev/null || die "ended before $1 held \"$2\""
-        sleep 0.1
+        kill -0 "$pid" 2>/dev/null || grep -qsF -- "$2" "$1" || die "ended before $1 held \"$2\""
+        sleep 0.02
     done
 }
 
 await_steps() { # RUN: until training is under way
     await "$1/metrics.jsonl" '"event": "step"'
+}
+
+stop_early() { # RUN SIGNAL COMMAND...: ends the training of COMMAND with a checkpoint in RUN
+    local run=$1 signal=$2 turn status
+    shift 2
+    for turn in 1 2 3 4 5; do # until the signal comes before the end does
+        start "$@" --output "$run"
+        await_steps "$run"
+        kill -s "$signal" "$pid" 2>/dev/null
+        wait "$pid"
+        status=$?
+        [ $status -eq 0 ] || break
+        rm -r "$run"
+    done
+    [ $status -eq 75 ] || die "exit status $status instead of 75, the $turn. time: $*"
 }
 
 rank_process() { # N: process id of the N-th local rank of the mpirun that is $pid, from 1
@@ -137,16 +152,18 @@ fails_well() { # STATUS COMMAND...: a failure with one line that says what, and 
     fi
 }
 
-check_json() { # FILE EXPRESSION...: each Python expression about the parsed file, d, is true
-    local file=$1
-    shift
-    python3 - "$file" "$@" <<'END' || die "$file is not as it should be"
+json_holds() { # FILE EXPRESSION...: whether each Python expression about the parsed file, d, is true
+    python3 - "$@" <<'END'
 import json, math, sys
 d = json.load(open(sys.argv[1]))
 for expression in sys.argv[2:]:
     if not eval(expression):
         sys.exit(f"{sys.argv[1]}: not true: {expression}\n{json.dumps(d)}")
 END
+}
+
+check_json() { # FILE EXPRESSION...: they are
+    json_holds "$@" || die "$1 is not as it should be"
 }
 
 same_weights() { # RUN RUN

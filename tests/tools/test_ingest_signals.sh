@@ -7,6 +7,21 @@ count=6000
 expect 0 '' glyphs --out "$work/before" --split train --count 300
 cp -r "$work/before" "$data"
 
+# begin DATASET SPLIT: starts an endless ingestion; $pid, which writes to the dataset by now
+begin() {
+    local file=$1/data.mdb before left=1200
+    before=$(stat -c %y "$file" 2>/dev/null)
+    # A shell without job control lets background commands ignore SIGINT; env undoes that.
+    env --default-signal=INT "$ingest" glyphs --out "$1" --split "$2" --count 100000000 \
+        >/dev/null 2>"$work/said" &
+    pid=$!
+    until [ "$(stat -c %y "$file" 2>/dev/null)" != "$before" ] && [ "$(stat -c %s "$file")" -gt 65536 ]; do
+        [ $((left--)) -gt 0 ] || break
+        sleep 0.05
+    done
+    [ $left -ge 0 ] || failed "$1: nothing is written in a minute: $(cat "$work/said")"
+}
+
 # How long an undisturbed one takes, in milliseconds.
 start=$(date +%s%N)
 expect 0 '' glyphs --out "$data" --split timed --count $count
@@ -47,12 +62,7 @@ for ((i = 0; i < 5; i++)); do
 done
 
 # Its pages are sound, but it is not whole: that is no success.
-"$ingest" glyphs --out "$work/new" --split train --count 100000000 >/dev/null 2>&1 &
-pid=$!
-for ((i = 0; i < 100; i++)); do # until pages of it are on disk
-    sleep 0.05
-    [ "$(stat -c %s "$work/new/data.mdb" 2>/dev/null || echo 0)" -gt 65536 ] && break
-done
+begin "$work/new" train
 kill -KILL $pid
 wait $pid 2>/dev/null
 expect 3 'has no split yet' verify "$work/new"
@@ -61,11 +71,7 @@ expect 3 'has no split yet' info "$work/new"
 
 # SIGTERM and SIGINT: status 1, a clear word, nothing half-written.
 for signal in TERM INT; do
-    # A shell without job control lets background commands ignore SIGINT; env undoes that.
-    env --default-signal=INT "$ingest" glyphs --out "$data" --split big --count 100000000 \
-        >/dev/null 2>"$work/said" &
-    pid=$!
-    sleep 0.3
+    begin "$data" big
     kill -$signal $pid
     wait $pid
     status=$?
@@ -76,14 +82,9 @@ for signal in TERM INT; do
 done
 
 # A second writer is told so; readers are not disturbed.
-"$ingest" glyphs --out "$data" --split big --count 100000000 >/dev/null 2>&1 &
-pid=$!
-for ((i = 0; i < 100; i++)); do
-    sleep 0.05
-    said=$("$ingest" glyphs --out "$data" --split other --count 10 --force 2>&1)
-    status=$?
-    [ $status -ne 0 ] && break
-done
+begin "$data" big
+said=$("$ingest" glyphs --out "$data" --split other --count 10 --force 2>&1)
+status=$?
 [ $status -eq 1 ] && [[ $said == *"being written by another process"* ]] ||
     failed "second writer: status $status: $said"
 expect 0 'is sound' verify "$data"

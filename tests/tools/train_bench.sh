@@ -31,17 +31,25 @@ for key, value in lines[-1].items():
 assert documented == printed, (documented, printed)
 assert all(f"`{key}`" in section for line in lines[:-1] for key in line), lines[0]
 END
-# What limits the step: one worker is always busy, and no path is longer than all the work.
-grep -qE '^the step is limited by its work: the workers are busy \(wall [0-9.]+ ms, critical path [0-9.]+ ms, work / 1 worker [0-9.]+ ms\)$' err ||
-    die "no word of what limits the step"
-python3 - <<'END' || die "the figures of what limits the step"
-import re
-line = next(line for line in open("err") if line.startswith("the step is limited"))
-wall, path, work = map(float, re.findall(r"([0-9.]+) ms", line))
-assert 0 < path < work <= wall, line
-END
 for layer in conv1 conv2 fc1 loss; do
     grep -qE "^$layer .* ms .*%" err || die "no row for $layer"
+done
+# What limits the step: no path is longer than all the work, and one worker is always busy, unless it
+# lost its core just between two tasks, which does not come time after time.
+for turn in 1 2 3 4 5; do
+    python3 - <<'END' || die "what limits the step, by its figures"
+import re
+line, = (line for line in open("err") if line.startswith("the step is limited"))
+limit, *figures = re.fullmatch(r"the step is limited by (.*) \(wall ([0-9.]+) ms, critical path ([0-9.]+) ms, "
+                               r"work / 1 worker ([0-9.]+) ms\)\n", line).groups()
+wall, path, work = map(float, figures)
+assert 0 < path < work <= wall, line
+if not 0.89 < work / wall < 0.91:  # as printed
+    assert limit.startswith("its work: " if work > 0.9 * wall else "load imbalance: "), line
+END
+    grep -q '^the step is limited by its work: the workers are busy (' err && break
+    [ $turn -lt 5 ] || die "no step is limited by its work"
+    run 0 "$train" --model tiny.yaml --bench 7 --batch-size 16 --threads 1
 done
 
 run 0 "$train" --model lenet --bench 2 --batch-size 4 --input-size 20 24 --classes 7 --threads 2

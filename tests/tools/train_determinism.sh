@@ -68,8 +68,8 @@ for options in agwu "agwu --sync-every 1" "agwu --sync-every 7" sgwu; do
     # shellcheck disable=SC2086 # several words
     run 0 "$train" "${common[@]}" "${alone[@]}" --output runs/alone --partition even \
         --update $options
-    check_json runs/alone/summary.json 'd["ranks"][0]["submissions"] >= 2' '20 <= d["steps"] <= 28'
-    # It may go a few steps beyond the end, until its last exchange.
+    # The push behind the end, at the latest of step 24, may be answered as late as the next is due.
+    check_json runs/alone/summary.json 'd["ranks"][0]["submissions"] >= 2' '20 <= d["steps"] <= 32'
     steps=$(python3 -c 'import json; print(json.load(open("runs/alone/summary.json"))["steps"])')
     run 0 "$train" "${common[@]}" "${alone[@]}" --output runs/plain --update local --epochs "$steps"
     near_weights runs/plain runs/alone 1e-4

@@ -25,14 +25,31 @@ exec "\$@"
 END
 chmod +x slow
 
+# Runs a command; the file "others" tells how many cores on average the rest of the machine has taken meanwhile, by the
+# kernel's counts: all that was not idle and that the command and what it started did not use.
+cat >watch <<'END'
+import os, resource, subprocess, sys, time
+def busy():
+    user, nice, system, _, _, irq, softirq, steal = map(int, open("/proc/stat").readline().split()[1:9])
+    return (user + nice + system + irq + softirq + steal) / os.sysconf("SC_CLK_TCK")
+before, begin = busy(), time.monotonic()
+status = subprocess.call(sys.argv[1:])
+used = resource.getrusage(resource.RUSAGE_CHILDREN)
+others = (busy() - before - used.ru_utime - used.ru_stime) / (time.monotonic() - begin)
+print(f"{others:.3f}", file=open("others", "w"))
+sys.exit(status)
+END
+
 both() { # RUN OPTION...
     local run=$1
     shift
-    run 0 ranks 2 ./slow "$train" --data data --model lenet --batch-size 32 --sync-every 16 --threads 1 --lr 0.005 \
-        --eval-every 0 --output "$run" "$@"
-    python3 - "$run" <<'END'
+    # shellcheck disable=SC2086 # several words
+    run 0 python3 watch $BPT_MPIRUN -np 2 ./slow "$train" --data data --model lenet --batch-size 32 --sync-every 16 \
+        --threads 1 --lr 0.005 --eval-every 0 --output "$run" --force "$@"
+    python3 - "$run" "$(cat others)" <<'END'
 import json, sys
 d = json.load(open(sys.argv[1] + "/summary.json"))
+print(f"others took {sys.argv[2]} cores")
 print(f"{sys.argv[1]}: {d['seconds']:.1f} s, {d['images_per_s']:.0f} img/s")
 for r in d["ranks"]:
     print(f"  rank {r['rank']}: share {r['share']:.2f}, {r['images_per_s']:.0f} img/s, waited "
@@ -41,14 +58,26 @@ for r in d["ranks"]:
 END
 }
 
+# Whether a fast rank waits can be seen where it has a core to itself: if others had more than a twentieth of one, a
+# figure that is too high says nothing, and is taken again.
+judge() { # RUN EXPRESSION...: as check_json, but 1 where others may be to blame
+    json_holds "$1/summary.json" "${@:2}" 2>&1 && return
+    python3 -c "exit(not $(cat others) > 0.05)" || die "$1, and others took but $(cat others) cores"
+    echo "$1: not judged, others took $(cat others) cores"
+    return 1
+}
+
 # Long enough that what a start costs is little. At the end all meet, and the fast one waits for the
 # step that the slow one is at: once.
-both agwu --update agwu --epochs 20
-check_json agwu/summary.json \
-    'd["ranks"][0]["images_per_s"] > 2 * d["ranks"][1]["images_per_s"]' \
-    'd["ranks"][0]["samples"] > 2 * d["ranks"][1]["samples"]' \
-    'all(r["comm_cpu_s"] < 0.02 * r["compute_s"] for r in d["ranks"])' \
-    'all(r["wait_s"] < 0.02 * d["seconds"] for r in d["ranks"])'
+for turn in 1 2; do
+    both agwu --update agwu --epochs 20
+    judge agwu \
+        'd["ranks"][0]["images_per_s"] > 2 * d["ranks"][1]["images_per_s"]' \
+        'd["ranks"][0]["samples"] > 2 * d["ranks"][1]["samples"]' \
+        'all(r["comm_cpu_s"] < 0.02 * r["compute_s"] for r in d["ranks"])' \
+        'all(r["wait_s"] < 0.02 * d["seconds"] for r in d["ranks"])' && break
+    [ $turn -lt 2 ] || skip "the machine was busy with something else, twice"
+done
 
 both sgwu --update sgwu --partition even --epochs 3
 check_json sgwu/summary.json 'd["ranks"][0]["wait_s"] >= 0.2 * d["seconds"]'

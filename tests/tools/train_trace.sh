@@ -114,8 +114,9 @@ for kept in .swept.json.$$.rank-1 .swept.json.1x.rank-0 .swept.json.rank-0 .othe
 done
 # Killed while it joins: the reader of the pipe that stands for a slow disk never comes.
 mkdir slow && mkfifo slow/pipe.json
-cat slow/pipe.json >/dev/null & # until the check at the start has opened and closed it
-start "$train" --model tiny.yaml --bench 2 --trace slow/pipe.json --trace-steps 1-2
+# The check at the start opens and closes it, which another reader may hear of late: the steps take a second.
+cat slow/pipe.json >/dev/null &
+start "$train" --model tiny.yaml --bench 1000 --trace slow/pipe.json --trace-steps 1-2
 await err 'the step is limited'
 left=100
 until [ -n "$(find slow -name '.pipe.json.*')" ]; do

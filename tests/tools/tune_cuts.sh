@@ -105,10 +105,7 @@ cp -r runs/long runs/new
 cp runs/new/tuned.rank-0.yaml runs/new/tuned.rank-0.old.yaml
 run 0 one "$train" "${long[@]}" --output runs/new --resume runs/new
 [ "$(cd runs/new && echo tuned.*)" = tuned.rank-0.old.yaml ] || die "left: $(ls runs/new)"
-start taskset -c "${cores%,*}" "$train" "${long[@]}" --output runs/stop --tuned cut.yaml
-await_steps runs/stop
-kill -s TERM "$pid"
-finish 75
+stop_early runs/stop TERM taskset -c "${cores%,*}" "$train" "${long[@]}" --tuned cut.yaml
 run 0 one "$train" "${long[@]}" --output runs/stop --tuned cut.yaml --resume auto
 same_weights runs/long runs/stop
 
