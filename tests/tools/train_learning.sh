@@ -14,15 +14,17 @@ cut_back() { # RUN: to its first checkpoint, unfinished
     find "$1/checkpoints" -mindepth 1 -maxdepth 1 | sort | tail -n +2 | xargs -r rm -r
 }
 
+# Beyond the end of an epoch, which is at step 100 of one rank and 50 of each of two.
+span=(--epochs 1.2 --checkpoint-every 40 --checkpoint-keep 9)
 resumes() { # NAME FILES COMMAND...: twice, the second time from a checkpoint; FILES of state a rank
     local name=runs/$1 files=$2
     shift 2
-    run 0 "$@" --epochs 2 --checkpoint-every 60 --checkpoint-keep 9 --output "$name"
+    run 0 "$@" "${span[@]}" --output "$name"
     cp -r "$name" "$name-again"
     cut_back "$name-again"
     [ "$(find "$name-again/checkpoints" -name 'rank-0.*.safetensors' -printf '%f ')" = "$files" ] ||
         die "$name: state is not in $files"
-    run 0 "$@" --epochs 2 --checkpoint-every 60 --checkpoint-keep 9 --output "$name-again" --resume auto
+    run 0 "$@" "${span[@]}" --output "$name-again" --resume auto
     says "going on from $name-again/checkpoints/step-000000"
     grep -q 'is of another job' err && die "$name: not the same job"
     same_weights "$name" "$name-again"
@@ -51,12 +53,12 @@ cmp -s runs/plain/model.safetensors runs/nesterov/model.safetensors && die "opti
 for options in "--optimizer lars" "--optimizer sgd --momentum 0" "--optimizer sgd"; do
     rm -rf runs/other
     # shellcheck disable=SC2086 # several words
-    run 0 "$train" "${common[@]}" $options --lr 0.01 --epochs 2 --output runs/other \
+    run 0 "$train" "${common[@]}" $options --lr 0.01 "${span[@]}" --output runs/other \
         --resume runs/adamw-local-1
     says "--optimizer differs"
     says "the optimiser's state"
 done
-run 0 "$train" "${common[@]}" --epochs 2 --output runs/still --resume runs/plain
+run 0 "$train" "${common[@]}" "${span[@]}" --output runs/still --resume runs/plain
 says "--momentum, which is 0 in one differs"
 
 # ---- an asynchronous run can be repeated ----

@@ -10,49 +10,64 @@ sums() { # FOLDER: all that is in it
     (cd "$1" && find . -type f -exec cksum {} + | sort)
 }
 
+on() { # N COMMAND...: on so many ranks. One needs no mpirun, which takes two seconds over a rank that fails
+    if [ "$1" -eq 1 ]; then "${@:2}"; else ranks "$@"; fi
+}
+
 # ---- a live run is nobody else's ----
 
 for n in 1 2; do
     live=runs/live-$n
     # Nothing is written between start and stop: a change is somebody else's.
     quiet=("${common[@]}" --log-interval 1000 --eval-every 0 --output $live)
-    [ $n -eq 1 ] || quiet+=(--update allreduce)
-    start_ranks $n "$train" "${quiet[@]}" --epochs 100000
+    if [ $n -eq 1 ]; then
+        start "$train" "${quiet[@]}" --epochs 100000
+        rank=$pid
+        holder="process $pid on $(uname -n)"
+    else
+        quiet+=(--update allreduce)
+        start_ranks $n "$train" "${quiet[@]}" --epochs 100000
+        holder="on $(uname -n)" # which of them is rank 0 is mpirun's to know
+    fi
     await $live/metrics.jsonl '"event": "start"'
-    holder="process $(rank_process 1) on $(uname -n)"
-    [ $n -eq 1 ] || holder="on $(uname -n)" # which of them is rank 0 is mpirun's to know
+    [ $n -eq 1 ] || rank=$(rank_process 1)
     before=$(sums $live)
     for ranks in 1 2; do
         for way in "--resume auto" --force; do
             # shellcheck disable=SC2086 # several words
-            fails_well 2 ranks $ranks "$train" "${good[@]}" --output $live $way
+            fails_well 2 on $ranks "$train" "${good[@]}" --output $live $way
             says "another bpt-train writes to the run folder $live"
             says "$holder"
         done
     done
     [ "$(sums $live)" = "$before" ] || die "a refused job changed a live run"
-    kill -s TERM "$(rank_process 1)"
+    kill -s TERM "$rank"
     finish 75
     [ ! -e $live/run.lock ] || die "the lock file is left"
     [ "$(find $live -name DONE | wc -l)" -eq 1 ] || die "the live run has no checkpoint"
-    run 0 ranks $n "$train" "${quiet[@]}" --epochs 2 --resume auto
+    run 0 on $n "$train" "${quiet[@]}" --epochs 2 --resume auto
     [ ! -e $live/run.lock ] || die "the lock file is left"
 done
 
 # Ranks on hosts that do not share the folder, played by two working folders and a relative path.
-mkdir -p here/runs there/runs
+# What is not seen is waited for, for seconds: the two cases at once.
 apart=("$train" "${common[@]}" --data "$work/data" --model "$work/tiny.yaml" --epochs 1 --output runs/apart)
-two_hosts() { # SAYS
+two_hosts() ( # FOLDER SAYS: which has the two working folders, there/runs filled
+    work=$work/$1
+    cd "$work" && mkdir -p here/runs || exit
     # shellcheck disable=SC2086 # several words
     fails_well 2 $BPT_MPIRUN -np 1 -wdir "$work/here" "${apart[@]}" : -np 1 -wdir "$work/there" "${apart[@]}"
-    says "$1"
+    says "$2"
     says 'file system that all machines share'
     [ ! -e here/runs/apart ] || die "a refused start leaves $(find here)"
-}
-two_hosts 'the run folder runs/apart is not seen on this host'
-mkdir there/runs/apart && echo "process 1 on elsewhere since long ago" >there/runs/apart/run.lock
-two_hosts "the run folder runs/apart on this host is not rank 0's" # a killed run's lock was there
-rm -r here there
+)
+mkdir -p unseen/there/runs unlike/there/runs/apart
+echo "process 1 on elsewhere since long ago" >unlike/there/runs/apart/run.lock # a killed run's lock
+two_hosts unseen 'the run folder runs/apart is not seen on this host' &
+unseen=$!
+two_hosts unlike "the run folder runs/apart on this host is not rank 0's" || exit 1
+wait $unseen || exit 1
+rm -r unseen unlike
 
 # A killed run holds nobody back.
 start "$train" "${common[@]}" --epochs 100000 --checkpoint-every 10 --output runs/killed
@@ -100,7 +115,7 @@ printf x >>runs/broken/checkpoints/step-00000010/model.safetensors
 rm -rf runs/broken/checkpoints/step-00000020 runs/broken/checkpoints/step-0000001[1-9]
 cp -r runs/old runs/foreign # weights of another model
 for n in 1 2; do
-    both=(ranks $n "$train" "${good[@]}")
+    both=(on $n "$train" "${good[@]}")
     refused new "${both[@]}" --output new/deep/run --trace nowhere/x.json
     for long in new/deep/$name_too_long new/$name_too_long/run; do
         refused new "${both[@]}" --output "$long"
@@ -134,7 +149,7 @@ same_weights new/run new/plain
 
 before=$(sums runs/old)
 for n in 1 2; do
-    run 0 ranks $n "$train" "${common[@]}" --epochs 7 --lr 0.3 --output runs/old --resume auto
+    run 0 on $n "$train" "${common[@]}" --epochs 7 --lr 0.3 --output runs/old --resume auto
     says "runs/old is finished already; --resume runs/old with another --output trains on"
     [ "$(sums runs/old)" = "$before" ] || die "a finished run was changed"
 done
