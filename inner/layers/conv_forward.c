@@ -89,13 +89,21 @@ static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, bool 
     return bpt_cpu_conv_forward(b->cpu, p, src, weights, dst, out);
 }
 
+static void describe_tiles(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state) {
+    bool winograd = true; /* all alike: they share the weights */
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        state->problem[t] = tile_problem(l, b->type, bpt_builder_tile_samples(b, t));
+        winograd = winograd && bpt_conv_suits_winograd(&state->problem[t]);
+    }
+    for (size_t t = 0; t < b->n_tiles; t++) state->problem[t].winograd = winograd;
+}
+
 /* The first tile's kernel chooses the layout of the weights, the others must take it. */
 static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backward_data,
                                  bpt_conv_state *state, const bpt_layout **inputs) {
     const bpt_layout *weights = NULL;
     bool plain, last;
-    for (size_t t = 0; t < b->n_tiles; t++)
-        state->problem[t] = tile_problem(l, b->type, bpt_builder_tile_samples(b, t));
+    describe_tiles(l, b, state);
     choose_cuts(l, b, backward_data, state);
     BPT_TRY(choose_order(l, b, backward_data, state, &plain, &last));
     for (size_t t = 0; t < b->n_tiles; t++) {
