@@ -1,4 +1,5 @@
-/* Convolution through oneDNN: the direct algorithm, or Winograd's where it is asked for and there. */
+/* Convolution through oneDNN: the direct algorithm, or Winograd's where it is asked for and there.
+ */
 #include "inner/cpu/cpu_private.h"
 
 #include <string.h>
@@ -19,8 +20,8 @@ int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims) {
     return n;
 }
 
-/* The bounds are where kernels of AVX-512 gain at least a quarter (docs/decisions.md): fewer patches
- * do not make up for the larger weights, fewer channels not for turning the patches. */
+/* The bounds are where kernels of AVX-512 gain at least a quarter (docs/decisions.md): fewer
+ * patches do not make up for the larger weights, fewer channels not for turning the patches. */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p) {
     enum { PATCH = 4, MIN_CHANNELS = 32, MIN_PATCHES = 32 };
     const int64_t patches = p->n * ((p->p + PATCH - 1) / PATCH) * ((p->q + PATCH - 1) / PATCH);
@@ -62,12 +63,12 @@ static bpt_status describe(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_la
 
 /* Makes a descriptor by the algorithm that the problem asks for; where the machine has no such
  * kernel, by the direct one. */
-#define BY_ALGORITHM(problem, create)                                                             \
-    do {                                                                                          \
-        dnnl_alg_kind_t algorithm = dnnl_convolution_winograd;                                    \
-        if ((problem)->winograd && (create) == dnnl_success) break;                               \
-        algorithm = dnnl_convolution_direct;                                                      \
-        BPT__DNNL_TRY(create);                                                                    \
+#define BY_ALGORITHM(problem, create)                                                              \
+    do {                                                                                           \
+        dnnl_alg_kind_t algorithm = dnnl_convolution_winograd;                                     \
+        if ((problem)->winograd && (create) == dnnl_success) break;                                \
+        algorithm = dnnl_convolution_direct;                                                       \
+        BPT__DNNL_TRY(create);                                                                     \
     } while (0)
 
 static bpt_status forward_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,

@@ -3,6 +3,7 @@
  * each of several instruction sets, which oneDNN takes from ONEDNN_MAX_CPU_ISA.
  *
  * ctest: cpu TIMEOUT=60 */
+#include "inner/cpu/cpu_library.h"
 #include "inner/network_private.h"
 #include "tests/inner/net_fixture.h"
 #include "tests/ref/ref_network.h"
@@ -99,10 +100,113 @@ static void test_channels_between(void **state) {
     }
 }
 
+/* ---- Winograd's algorithm ---- */
+
+static bool suits(int64_t n, int64_t c, int64_t k, int64_t side) {
+    return bpt_conv_suits_winograd(&(bpt_conv_problem){.n = n,
+                                                       .c = c,
+                                                       .h = side,
+                                                       .w = side,
+                                                       .k = k,
+                                                       .p = side,
+                                                       .q = side,
+                                                       .r = 3,
+                                                       .s = 3,
+                                                       .stride = {1, 1},
+                                                       .pad = {1, 1},
+                                                       .dilation = {1, 1},
+                                                       .groups = 1,
+                                                       .type = BPT_F32});
+}
+
+static void test_what_suits_winograd(void **state) {
+    (void)state;
+    assert_true(suits(1, 64, 64, 56));
+    assert_true(suits(4, 256, 256, 14));
+    assert_true(suits(8, 384, 256, 13));
+    assert_true(suits(32, 32, 32, 16));
+    assert_false(suits(4, 512, 512, 7)); /* 16 patches */
+    assert_false(suits(16, 512, 512, 4));
+    assert_false(suits(64, 64, 64, 2)); /* three quarters of a patch are outside */
+    assert_false(suits(32, 16, 16, 32));
+    assert_false(suits(32, 3, 64, 32));
+
+    const bpt_conv_problem p = {.n = 8,
+                                .c = 64,
+                                .k = 64,
+                                .p = 32,
+                                .q = 32,
+                                .r = 3,
+                                .s = 3,
+                                .stride = {1, 1},
+                                .dilation = {1, 1},
+                                .groups = 1,
+                                .type = BPT_F32};
+    assert_true(bpt_conv_suits_winograd(&p));
+    bpt_conv_problem other = p;
+    other.stride[1] = 2;
+    assert_false(bpt_conv_suits_winograd(&other));
+    other = p;
+    other.dilation[0] = 2;
+    assert_false(bpt_conv_suits_winograd(&other));
+    other = p;
+    other.groups = 2;
+    assert_false(bpt_conv_suits_winograd(&other));
+    other = p;
+    other.r = 5;
+    assert_false(bpt_conv_suits_winograd(&other));
+    other = p;
+    other.type = BPT_BF16;
+    assert_false(bpt_conv_suits_winograd(&other));
+}
+
+/* oneDNN 2 has kernels of it for AVX-512, in all three steps; elsewhere the direct ones remain. */
+static void check_winograd_kernels(const net_fixture *f) {
+    const bpt_builder *b = &f->net->builder;
+    char library[64];
+    size_t n = 0;
+    bpt_cpu_library(library, sizeof library);
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_step_task *task = &b->tasks[i];
+        if (!is_convolution(task->info) || strcmp(task->info.label, "b") != 0) continue;
+        const char *name = bpt_kernel_implementation(task->arg);
+        const bool there = strncmp(library, "oneDNN 2.", 9) == 0 && strstr(name, "avx512");
+        if (there && !strstr(name, "wino"))
+            fail_msg("%s: %s is %s", f->model->name, task->info.kind, name);
+        n++;
+    }
+    assert_int_equal(n, 3 * b->n_tiles);
+}
+
+static void check_winograd(int c, int k, int h, int w, int pad, bool bias) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "{name: from-%d-to-%d, input: [3, %d, %d], classes: 3, layers: ["
+             "conv: {name: a, filters: %d, kernel: 3, pad: 1}, relu, "
+             "conv: {name: b, filters: %d, kernel: 3, pad: %d, bias: %s}, relu, "
+             "fc: {outputs: classes}]}",
+             c, k, h, w, c, k, pad, bias ? "true" : "false");
+    net_fixture f = net_open(text, 16, (net_options){.n_workers = 1, .seed = SEED});
+    check_winograd_kernels(&f);
+    check_gradient(&f);
+    net_close(&f);
+}
+
+/* Sides and channels that fill their patches and blocks, and others. */
+static void test_winograd(void **state) {
+    (void)state;
+    check_winograd(32, 32, 16, 16, 1, true);
+    check_winograd(48, 32, 13, 15, 1, false);
+    check_winograd(32, 64, 17, 14, 0, true);
+    check_winograd(40, 36, 14, 18, 1, true);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channels_of_the_input),
         cmocka_unit_test(test_channels_between),
+        cmocka_unit_test(test_what_suits_winograd),
+        cmocka_unit_test(test_winograd),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);
