@@ -142,8 +142,14 @@ typedef struct bpt_conv_problem {
     int64_t groups;      /* G, at least 1: group g of outputs sees group g of inputs alone */
     bool bias;
     bool relu;           /* forward: max(x, 0) of the result */
+    bool winograd;       /* by Winograd's algorithm, for steps that have a kernel of it */
     bpt_value_type type; /* of SRC, DST, their gradients, and WEIGHTS; all others are floats */
 } bpt_conv_problem;
+
+/** Whether Winograd's algorithm, F(4x4, 3x3), is the faster one for a convolution: it needs a
+ * quarter of the products, but its weights are four times as large. By the problem alone, never by
+ * a measured time, since it rounds otherwise. */
+bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
 
 /** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.
  * @param[out] dims shape [5] @return their number */

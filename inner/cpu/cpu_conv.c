@@ -1,4 +1,5 @@
-/* Convolution through oneDNN, direct algorithm. */
+/* Convolution through oneDNN: the direct algorithm, or Winograd's where it is asked for and there.
+ */
 #include "inner/cpu/cpu_private.h"
 
 #include <string.h>
@@ -17,6 +18,18 @@ int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims) {
     dims[n++] = p->r;
     dims[n++] = p->s;
     return n;
+}
+
+/* The bounds are where kernels of AVX-512 gain at least a quarter (docs/decisions.md): fewer
+ * patches do not make up for the larger weights, fewer channels not for turning the patches. */
+bool bpt_conv_suits_winograd(const bpt_conv_problem *p) {
+    enum { PATCH = 4, MIN_CHANNELS = 32, MIN_PATCHES = 32 };
+    const int64_t patches = p->n * ((p->p + PATCH - 1) / PATCH) * ((p->q + PATCH - 1) / PATCH);
+    const bool dense = p->groups == 1 && p->dilation[0] == 1 && p->dilation[1] == 1;
+    const bool steps_by_one = p->stride[0] == 1 && p->stride[1] == 1;
+    return p->type == BPT_F32 && p->r == 3 && p->s == 3 && dense && steps_by_one &&
+           p->c >= MIN_CHANNELS && p->k >= MIN_CHANNELS && patches >= MIN_PATCHES &&
+           2 * p->n * p->p * p->q >= patches * PATCH * PATCH;
 }
 
 /* The given layout, or one that oneDNN chooses. */
@@ -48,14 +61,25 @@ static bpt_status describe(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_la
 
 /* ---- descriptors: which kernel it is and the layouts it takes, before any code is made ---- */
 
+/* Makes a descriptor by the algorithm that the problem asks for; where the machine has no such
+ * kernel, by the direct one. */
+#define BY_ALGORITHM(problem, create)                                                              \
+    do {                                                                                           \
+        dnnl_alg_kind_t algorithm = dnnl_convolution_winograd;                                     \
+        if ((problem)->winograd && (create) == dnnl_success) break;                                \
+        algorithm = dnnl_convolution_direct;                                                       \
+        BPT__DNNL_TRY(create);                                                                     \
+    } while (0)
+
 static bpt_status forward_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                              const bpt_layout *weights, const bpt_layout *dst,
                              dnnl_primitive_desc_t *pd) {
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, p->type, weights, dst, &m));
-    BPT__DNNL_TRY(dnnl_convolution_forward_primitive_desc_create(
-        pd, cpu->engine, dnnl_forward_training, dnnl_convolution_direct, m.src, m.weights, m.bias,
-        m.dst, p->stride, m.dilates, p->pad, m.pad_end, p->relu ? cpu->attr_relu : cpu->attr));
+    BY_ALGORITHM(p, dnnl_convolution_forward_primitive_desc_create(
+                        pd, cpu->engine, dnnl_forward_training, algorithm, m.src, m.weights, m.bias,
+                        m.dst, p->stride, m.dilates, p->pad, m.pad_end,
+                        p->relu ? cpu->attr_relu : cpu->attr));
     return BPT_OK;
 }
 
@@ -64,9 +88,9 @@ static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, cons
                                    const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *pd) {
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, p->type, weights, dst, &m));
-    BPT__DNNL_TRY(dnnl_convolution_backward_data_primitive_desc_create(
-        pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.dst, p->stride, m.dilates,
-        p->pad, m.pad_end, forward, cpu->attr));
+    BY_ALGORITHM(p, dnnl_convolution_backward_data_primitive_desc_create(
+                        pd, cpu->engine, algorithm, m.src, m.weights, m.dst, p->stride, m.dilates,
+                        p->pad, m.pad_end, forward, cpu->attr));
     return BPT_OK;
 }
 
@@ -76,9 +100,9 @@ static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
                                       dnnl_primitive_desc_t *pd) {
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, BPT_F32, weights, dst, &m));
-    BPT__DNNL_TRY(dnnl_convolution_backward_weights_primitive_desc_create(
-        pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.bias, m.dst, p->stride,
-        m.dilates, p->pad, m.pad_end, forward, cpu->attr));
+    BY_ALGORITHM(p, dnnl_convolution_backward_weights_primitive_desc_create(
+                        pd, cpu->engine, algorithm, m.src, m.weights, m.bias, m.dst, p->stride,
+                        m.dilates, p->pad, m.pad_end, forward, cpu->attr));
     return BPT_OK;
 }
 

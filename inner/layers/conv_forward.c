@@ -39,6 +39,12 @@ static bool cuts_rows(const bpt_conv_state *state) {
     return false;
 }
 
+static bool cuts_channels(const bpt_conv_state *state) {
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++)
+        if (state->cut[step].channels > 1) return true;
+    return false;
+}
+
 bpt_status bpt__conv_note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
                               bpt_conv_step step, const bpt_conv_pieces *pieces) {
     size_t largest = 0;
@@ -60,8 +66,21 @@ bpt_status bpt__conv_note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv
 
 /* ---- orders of activations ---- */
 
-/* The order that the kernels choose; where they are slow in it, the plain one; where rows are cut,
- * channels last: there rows are neighbours, whatever the number of channels. NULL: their choice. */
+static int64_t filled(int64_t channels) {
+    return (channels + BPT_CUT_LANES - 1) / BPT_CUT_LANES * BPT_CUT_LANES;
+}
+
+/* Whether blocks of channels hold so many that are none that kernels do half as much again. Those
+ * of the first convolution take few channels as they are. */
+static bool pads_channels(const bpt_conv_problem *p) {
+    enum { FEW = 4 };
+    const int64_t c = p->c <= FEW ? p->c : filled(p->c);
+    return p->groups == 1 && !p->winograd && 2 * c * filled(p->k) >= 3 * p->c * p->k;
+}
+
+/* The order that the kernels choose; where they are slow in it, the plain one; channels last where
+ * rows are cut, since there they are neighbours whatever the number of channels, or where blocks
+ * would be filled up, unless ranges of blocks are wanted. NULL: their choice. */
 static bpt_status choose_order(const bpt_layer *l, bpt_builder *b, bool backward_data,
                                const bpt_conv_state *state, bool *plain, bool *last) {
     const bpt_conv_problem *p = &state->problem[0];
@@ -70,7 +89,8 @@ static bpt_status choose_order(const bpt_layer *l, bpt_builder *b, bool backward
     *last = false;
     BPT_TRY(bpt_cpu_conv_wants_plain(b->cpu, p, backward_data, plain));
     if (*plain) bpt_debug("layer %s: plain layouts, for want of fast kernels in others", l->name);
-    if (*plain || !cuts_rows(state)) return BPT_OK;
+    if (*plain) return BPT_OK;
+    if (!cuts_rows(state) && (cuts_channels(state) || !pads_channels(p))) return BPT_OK;
     BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, (int64_t[]){p->n, p->c, p->h, p->w}, p->c, &src));
     BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, p->k, &dst));
     BPT_TRY(bpt_cpu_conv_is_naive(b->cpu, p, backward_data, src, dst, &naive));
@@ -89,13 +109,21 @@ static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, bool 
     return bpt_cpu_conv_forward(b->cpu, p, src, weights, dst, out);
 }
 
+static void describe_tiles(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state) {
+    bool winograd = true; /* all alike: they share the weights */
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        state->problem[t] = tile_problem(l, b->type, bpt_builder_tile_samples(b, t));
+        winograd = winograd && bpt_conv_suits_winograd(&state->problem[t]);
+    }
+    for (size_t t = 0; t < b->n_tiles; t++) state->problem[t].winograd = winograd;
+}
+
 /* The first tile's kernel chooses the layout of the weights, the others must take it. */
 static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backward_data,
                                  bpt_conv_state *state, const bpt_layout **inputs) {
     const bpt_layout *weights = NULL;
     bool plain, last;
-    for (size_t t = 0; t < b->n_tiles; t++)
-        state->problem[t] = tile_problem(l, b->type, bpt_builder_tile_samples(b, t));
+    describe_tiles(l, b, state);
     choose_cuts(l, b, backward_data, state);
     BPT_TRY(choose_order(l, b, backward_data, state, &plain, &last));
     for (size_t t = 0; t < b->n_tiles; t++) {

@@ -3,6 +3,7 @@
  * each of several instruction sets, which oneDNN takes from ONEDNN_MAX_CPU_ISA.
  *
  * ctest: cpu TIMEOUT=60 */
+#include "inner/cpu/cpu_library.h"
 #include "inner/network_private.h"
 #include "tests/inner/net_fixture.h"
 #include "tests/ref/ref_network.h"
@@ -99,10 +100,147 @@ static void test_channels_between(void **state) {
     }
 }
 
+/* ---- Winograd's algorithm ---- */
+
+static bool suits(int64_t n, int64_t c, int64_t k, int64_t side) {
+    return bpt_conv_suits_winograd(&(bpt_conv_problem){.n = n,
+                                                       .c = c,
+                                                       .h = side,
+                                                       .w = side,
+                                                       .k = k,
+                                                       .p = side,
+                                                       .q = side,
+                                                       .r = 3,
+                                                       .s = 3,
+                                                       .stride = {1, 1},
+                                                       .pad = {1, 1},
+                                                       .dilation = {1, 1},
+                                                       .groups = 1,
+                                                       .type = BPT_F32});
+}
+
+static void test_what_suits_winograd(void **state) {
+    (void)state;
+    assert_true(suits(1, 64, 64, 56));
+    assert_true(suits(4, 256, 256, 14));
+    assert_true(suits(8, 384, 256, 13));
+    assert_true(suits(32, 32, 32, 16));
+    assert_false(suits(4, 512, 512, 7)); /* 16 patches */
+    assert_false(suits(16, 512, 512, 4));
+    assert_false(suits(64, 64, 64, 2)); /* three quarters of a patch are outside */
+    assert_false(suits(32, 16, 16, 32));
+    assert_false(suits(32, 3, 64, 32));
+
+    const bpt_conv_problem p = {.n = 8,
+                                .c = 64,
+                                .k = 64,
+                                .p = 32,
+                                .q = 32,
+                                .r = 3,
+                                .s = 3,
+                                .stride = {1, 1},
+                                .dilation = {1, 1},
+                                .groups = 1,
+                                .type = BPT_F32};
+    assert_true(bpt_conv_suits_winograd(&p));
+    bpt_conv_problem other = p;
+    other.stride[1] = 2;
+    assert_false(bpt_conv_suits_winograd(&other));
+    other = p;
+    other.dilation[0] = 2;
+    assert_false(bpt_conv_suits_winograd(&other));
+    other = p;
+    other.groups = 2;
+    assert_false(bpt_conv_suits_winograd(&other));
+    other = p;
+    other.r = 5;
+    assert_false(bpt_conv_suits_winograd(&other));
+    other = p;
+    other.type = BPT_BF16;
+    assert_false(bpt_conv_suits_winograd(&other));
+}
+
+/* oneDNN 2 has kernels of it for AVX-512, in all three steps; elsewhere the direct ones remain. */
+static void check_winograd_kernels(const net_fixture *f) {
+    const bpt_builder *b = &f->net->builder;
+    char library[64];
+    size_t n = 0;
+    bpt_cpu_library(library, sizeof library);
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_step_task *task = &b->tasks[i];
+        if (!is_convolution(task->info) || strcmp(task->info.label, "b") != 0) continue;
+        const char *name = bpt_kernel_implementation(task->arg);
+        const bool there = strncmp(library, "oneDNN 2.", 9) == 0 && strstr(name, "avx512");
+        if (there && !strstr(name, "wino"))
+            fail_msg("%s: %s is %s", f->model->name, task->info.kind, name);
+        n++;
+    }
+    assert_int_equal(n, 3 * b->n_tiles);
+}
+
+static void check_winograd(int c, int k, int h, int w, int pad, bool bias) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "{name: from-%d-to-%d, input: [3, %d, %d], classes: 3, layers: ["
+             "conv: {name: a, filters: %d, kernel: 3, pad: 1}, relu, "
+             "conv: {name: b, filters: %d, kernel: 3, pad: %d, bias: %s}, relu, "
+             "fc: {outputs: classes}]}",
+             c, k, h, w, c, k, pad, bias ? "true" : "false");
+    net_fixture f = net_open(text, 16, (net_options){.n_workers = 1, .seed = SEED});
+    check_winograd_kernels(&f);
+    check_gradient(&f);
+    net_close(&f);
+}
+
+/* Sides and channels that fill their patches and blocks, and others. */
+static void test_winograd(void **state) {
+    (void)state;
+    check_winograd(32, 32, 16, 16, 1, true);
+    check_winograd(48, 32, 13, 15, 1, false);
+    check_winograd(32, 64, 17, 14, 0, true);
+    check_winograd(40, 36, 14, 18, 1, true);
+}
+
+/* ---- orders of activations ---- */
+
+/* @return lanes of the results of a convolution of 5x5 behind another layer, or 0: not by AVX-512
+ */
+static int64_t lanes_of(int c, int k) {
+    char text[256];
+    int64_t lanes = 0;
+    snprintf(text, sizeof text,
+             "{name: t, input: [1, 12, 12], classes: 3, layers: [conv: {name: a, filters: %d, "
+             "kernel: 1}, conv: {name: b, filters: %d, kernel: 5}, fc: {outputs: classes}]}",
+             c, k);
+    net_fixture f = net_open(text, 1, (net_options){.n_workers = 1, .seed = SEED});
+    const bpt_builder *b = &f.net->builder;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_step_task *task = &b->tasks[i];
+        if (strcmp(task->info.kind, "forward") != 0 || strcmp(task->info.label, "b") != 0) continue;
+        if (!strstr(bpt_kernel_implementation(task->arg), "avx512")) continue;
+        net_assert_ok(bpt_layout_lanes(b->cpu, bpt_kernel_layout(task->arg, BPT_SLOT_DST),
+                                       (int64_t[]){1, k, 8, 8}, &lanes));
+    }
+    check_gradient(&f);
+    net_close(&f);
+    return lanes;
+}
+
+/* Blocks of 16 channels, or channels last where blocks would hold half as many again. */
+static void test_channels_that_fill_no_block(void **state) {
+    (void)state;
+    if (lanes_of(32, 32) == 0) skip();
+    assert_int_equal(lanes_of(32, 32), 16);
+    assert_int_equal(lanes_of(28, 50), 16);
+    assert_int_equal(lanes_of(20, 50), 50);
+    assert_int_equal(lanes_of(33, 17), 17);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_channels_of_the_input),
-        cmocka_unit_test(test_channels_between),
+        cmocka_unit_test(test_channels_of_the_input),       cmocka_unit_test(test_channels_between),
+        cmocka_unit_test(test_what_suits_winograd),         cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_channels_that_fill_no_block),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);
