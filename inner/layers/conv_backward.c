@@ -136,14 +136,18 @@ static bpt_status plan_weights_piece(const bpt_layer *l, bpt_builder *b,
     return bpt_builder_weights_written(b, l->first_segment + 1, done);
 }
 
-static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state,
-                                        const bpt_activation *out) {
-    const bpt_layout *layout = bpt_kernel_layout(state->backward_weights[0], BPT_SLOT_DIFF_WEIGHTS);
-    const size_t n_partials = b->weights[l->first_segment].n_partials;
-    partial_gradient *partials;
+static bpt_status plan_gathered(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state,
+                                const bpt_activation *out, partial_gradient *gradient) {
+    const bool bias = state->problem[0].bias;
+    bpt_conv_gather_operands o = {l->name, &state->in, out, .weights = gradient->where};
+    if (bias) o.bias = bpt_builder_partial(b, l->first_segment + 1, 0);
+    BPT_TRY(bpt__conv_gather_plan(b, &state->gather, &o, late_weights(b), &gradient->done));
+    return bias ? bpt_builder_weights_written(b, l->first_segment + 1, gradient->done) : BPT_OK;
+}
+
+static bpt_status plan_tiles(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
+                             const bpt_activation *out, partial_gradient *partials) {
     size_t first = 0; /* partial of the tile */
-    BPT_TRY(bpt_builder_object(b, n_partials * sizeof *partials, (void **)&partials));
-    for (size_t i = 0; i < n_partials; i++) place_partial(l, b, layout, i, &partials[i]);
     for (size_t t = 0; t < b->n_tiles; t++) {
         const bpt_conv_pieces *pieces = &state->weights_pieces[t];
         late_weights(b)[t] = (bpt_deps){0}; /* these take the place of the older ones */
@@ -154,6 +158,18 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, bpt_
         }
         first += pieces->n_partials;
     }
+    return BPT_OK;
+}
+
+static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state,
+                                        const bpt_activation *out) {
+    const bpt_layout *layout = state->gradient;
+    const size_t n_partials = b->weights[l->first_segment].n_partials;
+    partial_gradient *partials;
+    BPT_TRY(bpt_builder_object(b, n_partials * sizeof *partials, (void **)&partials));
+    for (size_t i = 0; i < n_partials; i++) place_partial(l, b, layout, i, &partials[i]);
+    BPT_TRY(state->gather.n ? plan_gathered(l, b, state, out, partials)
+                            : plan_tiles(l, b, state, out, partials));
     for (size_t i = 0; i < n_partials; i++) { /* apart, so that tasks of a kind stay together */
         BPT_TRY(adapt_partial(l, b, layout, i, &partials[i]));
         BPT_TRY(bpt_builder_weights_written(b, l->first_segment, partials[i].done));

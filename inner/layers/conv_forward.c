@@ -45,6 +45,12 @@ static bool cuts_channels(const bpt_conv_state *state) {
     return false;
 }
 
+static bool cuts_step(const bpt_builder *b, const bpt_conv_state *state, bpt_conv_step step) {
+    for (size_t t = 0; t < b->n_tiles; t++)
+        if (!bpt_cut_is_whole(state->cut[step], state->problem[t].n)) return true;
+    return false;
+}
+
 bpt_status bpt__conv_note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
                               bpt_conv_step step, const bpt_conv_pieces *pieces) {
     size_t largest = 0;
@@ -142,13 +148,19 @@ static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backwa
 
 static bpt_status create_backward_weights(const bpt_layer *l, bpt_builder *b,
                                           bpt_conv_state *state) {
-    bpt_kernel **kernels = state->backward_weights;
+    bpt_kernel *kernels[BPT_MAX_TILES];
     const bpt_layout *layout = NULL;
+    if (!cuts_step(b, state, BPT_CONV_BACKWARD_WEIGHTS)) {
+        BPT_TRY(bpt__conv_gather_create(b, &state->problem[0], state->forward[0], &state->gather,
+                                        &state->gradient));
+        if (state->gather.n) return BPT_OK;
+    }
     for (size_t t = 0; t < b->n_tiles; t++) {
         BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[t], state->forward[t], layout,
                                               &kernels[t]));
         layout = bpt_kernel_layout(kernels[t], BPT_SLOT_DIFF_WEIGHTS);
     }
+    state->gradient = layout;
     const bpt_conv_whole whole = {.label = l->name,
                                   .step = BPT_CONV_BACKWARD_WEIGHTS,
                                   .problems = state->problem,
@@ -171,11 +183,9 @@ static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, const bpt_conv
     int64_t dims[5];
     const int n_dims = bpt_conv_weight_dims(&state->problem[0], dims);
     BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, n_dims, flat));
-    if (b->type != BPT_F32)
-        master = b->forward_only
-                     ? *flat
-                     : bpt_kernel_layout(state->backward_weights[0], BPT_SLOT_DIFF_WEIGHTS);
+    if (b->type != BPT_F32) master = b->forward_only ? *flat : state->gradient;
     for (size_t t = 0; t < b->n_tiles; t++) n_partials += state->weights_pieces[t].n_partials;
+    if (state->gather.n) n_partials = 1;
     bpt_builder_weights(b, l->first_segment, master, n_partials);
     if (state->problem[0].bias)
         bpt_builder_weights(b, l->first_segment + 1,

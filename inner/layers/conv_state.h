@@ -4,6 +4,7 @@
 #ifndef BPT_INNER_LAYERS_CONV_STATE_H
 #define BPT_INNER_LAYERS_CONV_STATE_H
 
+#include "inner/layers/conv_gather.h"
 #include "inner/layers/conv_parts.h"
 
 /** Weights as kernels read them. */
@@ -16,11 +17,13 @@ typedef struct bpt_weights_view {
 typedef struct bpt_conv_state {
     bpt_conv_problem problem[BPT_MAX_TILES];
     bpt_cut cut[BPT_N_CONV_STEPS];
-    bpt_kernel *forward[BPT_MAX_TILES];          /* of whole tiles */
-    bpt_kernel *backward_weights[BPT_MAX_TILES]; /* likewise */
-    bpt_conv_pieces forward_pieces[BPT_MAX_TILES], weights_pieces[BPT_MAX_TILES];
-    bpt_weights_view weights; /* of the forward pass */
-    bpt_activation in;        /* in the layout of the kernels */
+    bpt_kernel *forward[BPT_MAX_TILES]; /* of whole tiles */
+    bpt_conv_pieces forward_pieces[BPT_MAX_TILES];
+    bpt_conv_gather gather; /* backward weights of the batch at once, or else */
+    bpt_conv_pieces weights_pieces[BPT_MAX_TILES];
+    const bpt_layout *gradient; /* of the weights, as those kernels write it */
+    bpt_weights_view weights;   /* of the forward pass */
+    bpt_activation in;          /* in the layout of the kernels */
 } bpt_conv_state;
 
 /** Plans what bpt_layer_kind.plan_forward and plan_backward do for a convolution. */

@@ -1,0 +1,55 @@
+/** @file inner/layers/conv_gather.h
+ * Backward weights of a convolution for the whole batch at once, where there are more weights than
+ * activations.
+ *
+ * Tile by tile, every tile has a gradient as large as the weights: larger than a cache, gone
+ * through for each sample, written, and read once more for the sum. Here the activations are
+ * gathered from the tiles instead, which is little to copy, and each task computes the gradient of
+ * a range of filters for all samples: it stays in the cache, and there are no partial ones.
+ *
+ * Threads: the one that builds. */
+#ifndef BPT_INNER_LAYERS_CONV_GATHER_H
+#define BPT_INNER_LAYERS_CONV_GATHER_H
+
+#include "inner/layers/conv_parts.h"
+
+/** Whether a convolution has more weights than activations, and enough filters for ranges of them.
+ * By the problem alone, never by a measured time, since it changes the order of sums.
+ * @param batch of all samples */
+bool bpt_conv_suits_gather(const bpt_conv_problem *batch);
+
+/** Filters of a range: whole blocks of BPT_CUT_LANES whose weights' gradient stays in a cache. */
+int64_t bpt_conv_gather_filters(const bpt_conv_problem *batch);
+
+typedef struct bpt_conv_gather {
+    bpt_conv_piece *ranges; /* of filters, shape [n]: .weights in the layer's gradient, .bias
+                             * likewise, .dst in what is gathered; .src is 0 */
+    size_t n;               /* 0: tile by tile */
+    bpt_ref src, dst;       /* gathered: [batch] and [range][batch] */
+} bpt_conv_gather;
+
+/** Makes the kernels.
+ * @param tile    problem of a tile; @param forward its kernel, whose activation layouts the tiles
+ *                have
+ * @param[out] out      ->n is 0 where kernels or layouts do not allow it
+ * @param[out] gradient layout of the layer's gradient, unless ->n is 0
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt__conv_gather_create(bpt_builder *b, const bpt_conv_problem *tile,
+                                   const bpt_kernel *forward, bpt_conv_gather *out,
+                                   const bpt_layout **gradient);
+
+/** What the tasks work on. */
+typedef struct bpt_conv_gather_operands {
+    const char *label;
+    const bpt_activation *in, *out; /* values of the one, gradients of the other */
+    bpt_ref weights, bias;          /* gradients; bias: if the problem has one */
+} bpt_conv_gather_operands;
+
+/** Adds the tasks.
+ * @param[out] copied of each tile, the tasks behind which nothing of it is needed; shape [n_tiles]
+ * @param[out] done   the tasks that write gradients */
+bpt_status bpt__conv_gather_plan(bpt_builder *b, bpt_conv_gather *g,
+                                 const bpt_conv_gather_operands *o, bpt_deps *copied,
+                                 bpt_deps *done);
+
+#endif

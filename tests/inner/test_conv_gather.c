@@ -1,0 +1,200 @@
+/* Weights' gradients of the whole batch at once: which convolutions have them, and that they are
+ * right, whatever the tiles and the number of workers.
+ *
+ * ctest: cpu TIMEOUT=120 */
+#include "inner/cpu/cpu.h"
+#include "inner/layers/conv_gather.h"
+#include "inner/network_private.h"
+#include "tests/inner/net_fixture.h"
+#include "tests/ref/ref_network.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { SEED = 20273 };
+
+/* b has two ranges of filters, of unlike size, and c, without a bias, as many: few values of many
+ * channels. a has more activations than weights. */
+static const char net_wide[] =
+    "{name: wide, input: [3, 4, 3], classes: 5, layers: ["
+    "conv: {name: a, filters: 256, kernel: 1}, relu, "
+    "conv: {name: b, filters: 80, kernel: 3, pad: 1}, relu, "
+    "conv: {name: c, filters: 256, kernel: [3, 3], stride: 2, pad: 1, bias: false}, "
+    "conv: {name: d, filters: 80, kernel: 3, pad: 1}, fc: {outputs: classes}]}";
+
+static net_fixture open_wide(int64_t batch, unsigned n_workers, bpt_value_type type,
+                             bpt_cut weights) {
+    const net_options o = {.n_workers = n_workers, .seed = SEED, .activations = type};
+    return net_open_cut(net_wide, batch, o,
+                        (net_cuts){.step = {[BPT_CONV_BACKWARD_WEIGHTS] = weights}});
+}
+
+/* ---- which ---- */
+
+static bpt_conv_problem problem_of(int64_t n, int64_t c, int64_t k, int64_t side, int64_t kernel) {
+    return (bpt_conv_problem){.n = n,
+                              .c = c,
+                              .h = side,
+                              .w = side,
+                              .k = k,
+                              .p = side,
+                              .q = side,
+                              .r = kernel,
+                              .s = kernel,
+                              .stride = {1, 1},
+                              .pad = {kernel / 2, kernel / 2},
+                              .dilation = {1, 1},
+                              .groups = 1,
+                              .type = BPT_F32};
+}
+
+static void test_what_suits(void **state) {
+    (void)state;
+    bpt_conv_problem p = problem_of(64, 512, 512, 4, 3);
+    assert_true(bpt_conv_suits_gather(&p));
+    p.type = BPT_BF16;
+    assert_true(bpt_conv_suits_gather(&p));
+    p.winograd = true;
+    assert_false(bpt_conv_suits_gather(&p));
+    p = problem_of(64, 512, 512, 4, 3);
+    p.groups = 2;
+    assert_false(bpt_conv_suits_gather(&p));
+    p = problem_of(64, 256, 256, 8, 3); /* 0.6 million weights, 2.1 million activations */
+    assert_false(bpt_conv_suits_gather(&p));
+    p = problem_of(4, 64, 64, 2, 3); /* one range */
+    assert_false(bpt_conv_suits_gather(&p));
+}
+
+static void test_filters_of_a_range(void **state) {
+    (void)state;
+    bpt_conv_problem p = problem_of(64, 512, 512, 4, 3);
+    assert_int_equal(bpt_conv_gather_filters(&p), 32); /* 590 KB */
+    p = problem_of(64, 256, 512, 4, 3);
+    assert_int_equal(bpt_conv_gather_filters(&p), 64);
+    p = problem_of(64, 4096, 512, 4, 3); /* 2.4 MB a block */
+    assert_int_equal(bpt_conv_gather_filters(&p), 16);
+}
+
+/* ---- tasks ---- */
+
+static size_t count(const net_fixture *f, const char *label, const char *kind) {
+    const bpt_builder *b = &f->net->builder;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_task_info info = b->tasks[i].info;
+        n += strcmp(info.label, label) == 0 && strcmp(info.kind, kind) == 0;
+    }
+    return n;
+}
+
+/* The processors with kernels for bfloat16, native or not. */
+static bool has_avx512(void) {
+    return bpt_cpu_bf16() != BPT_BF16_NONE;
+}
+
+static void test_tasks(void **state) {
+    (void)state;
+    if (!has_avx512()) skip();
+    net_fixture f = open_wide(6, 1, BPT_F32, (bpt_cut){0});
+    assert_int_equal(f.net->builder.n_tiles, 4);
+    assert_int_equal(count(&f, "a", "gather"), 0);
+    assert_int_equal(count(&f, "a", "backward weights"), 4);
+    assert_int_equal(count(&f, "b", "backward weights"), 2);
+    assert_int_equal(count(&f, "b", "gather"), 4 * (1 + 2)); /* the input, and each range */
+    assert_int_equal(count(&f, "c", "backward weights"), 2); /* of 224 and 32 filters */
+    net_close(&f);
+}
+
+/* Who says how it is cut means it. */
+static void test_a_cut_goes_first(void **state) {
+    (void)state;
+    net_fixture f = open_wide(6, 1, BPT_F32, (bpt_cut){.samples = 1});
+    assert_int_equal(count(&f, "b", "gather"), 0);
+    assert_int_equal(count(&f, "b", "backward weights"), 6);
+    net_close(&f);
+}
+
+/* ---- values ---- */
+
+static float *gradient_of(const net_fixture *f) {
+    bpt_batch_result result;
+    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, (float)f->batch, &result));
+    return net_vector(f, BPT_VECTOR_GRADIENTS);
+}
+
+static void check_against_reference(int64_t batch) {
+    net_fixture f = open_wide(batch, 2, BPT_F32, (bpt_cut){0});
+    double *logits = ref_zeros((size_t)(batch * f.model->classes));
+    double *ref = ref_zeros(f.n_weights);
+    ref_network_f32(f.model, batch, f.pixels, f.labels, (float)batch, f.weights, logits, ref, NULL);
+    float *gradient = gradient_of(&f);
+    for (size_t i = 0; i < f.n_weights; i++)
+        if (!(fabs((double)gradient[i] - ref[i]) <= 1e-6 + 1e-4 * fabs(ref[i])))
+            fail_msg("%d samples: gradient %zu is %.9g, not %.9g", (int)batch, i,
+                     (double)gradient[i], ref[i]);
+    free(gradient);
+    free(ref);
+    free(logits);
+    net_close(&f);
+}
+
+/* One tile, tiles of one sample, and tiles of unlike size. */
+static void test_gradients(void **state) {
+    (void)state;
+    check_against_reference(1);
+    check_against_reference(4);
+    check_against_reference(6);
+}
+
+static void check_workers(bpt_value_type type) {
+    net_fixture one = open_wide(6, 1, type, (bpt_cut){0});
+    net_fixture three = open_wide(6, 3, type, (bpt_cut){0});
+    float *a = gradient_of(&one), *b = gradient_of(&three);
+    assert_memory_equal(a, b, one.n_weights * sizeof *a);
+    free(a);
+    free(b);
+    net_close(&one);
+    net_close(&three);
+}
+
+static void test_any_number_of_workers(void **state) {
+    (void)state;
+    check_workers(BPT_F32);
+    if (has_avx512()) check_workers(BPT_BF16);
+}
+
+/* In bfloat16 the values are those of the tiles, so that sums differ by their order alone. */
+static void test_bf16(void **state) {
+    (void)state;
+    if (!has_avx512()) skip();
+    net_fixture whole = open_wide(6, 2, BPT_BF16, (bpt_cut){0});
+    net_fixture tiles = open_wide(6, 2, BPT_BF16, (bpt_cut){.samples = 1});
+    float *a = gradient_of(&whole), *b = gradient_of(&tiles);
+    for (size_t i = 0; i < whole.n_weights; i++)
+        if (!(fabsf(a[i] - b[i]) <= 1e-5F + 1e-3F * fabsf(b[i])))
+            fail_msg("gradient %zu is %.9g, by tiles %.9g", i, (double)a[i], (double)b[i]);
+    free(a);
+    free(b);
+    net_close(&whole);
+    net_close(&tiles);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_what_suits), cmocka_unit_test(test_filters_of_a_range),
+        cmocka_unit_test(test_tasks),      cmocka_unit_test(test_a_cut_goes_first),
+        cmocka_unit_test(test_gradients),  cmocka_unit_test(test_any_number_of_workers),
+        cmocka_unit_test(test_bf16),
+    };
+    print_message("seed %d\n", (int)SEED);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
