@@ -142,7 +142,8 @@ typedef struct bpt_conv_problem {
     int64_t groups;      /* G, at least 1: group g of outputs sees group g of inputs alone */
     bool bias;
     bool relu;           /* forward: max(x, 0) of the result */
-    bool winograd;       /* by Winograd's algorithm, for steps that have a kernel of it */
+    bool winograd;       /* by Winograd's algorithm, else the direct one; no kernel if it has none:
+                          * bpt_cpu_conv_has_winograd() */
     bpt_value_type type; /* of SRC, DST, their gradients, and WEIGHTS; all others are floats */
 } bpt_conv_problem;
 
@@ -168,6 +169,11 @@ bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, boo
  * the forward kernel's own choice. */
 bpt_status bpt_cpu_conv_is_naive(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
                                  const bpt_layout *src, const bpt_layout *dst, bool *naive);
+
+/** Whether all three passes have kernels of Winograd's algorithm, in layouts of their choice, so
+ * that .winograd may be set. oneDNN 2 has them for AVX-512, with activations in blocks of channels;
+ * oneDNN 3 has none for x86. */
+bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has);
 
 /** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims()), BIAS [K] -> DST [N,K,P,Q].
  * A NULL layout leaves the choice to the kernel. */

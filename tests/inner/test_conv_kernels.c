@@ -133,6 +133,8 @@ static void test_what_suits_winograd(void **state) {
 
     const bpt_conv_problem p = {.n = 8,
                                 .c = 64,
+                                .h = 34,
+                                .w = 34,
                                 .k = 64,
                                 .p = 32,
                                 .q = 32,
@@ -199,6 +201,8 @@ static void test_winograd(void **state) {
     check_winograd(48, 32, 13, 15, 1, false);
     check_winograd(32, 64, 17, 14, 0, true);
     check_winograd(40, 36, 14, 18, 1, true);
+    check_winograd(32, 32, 15, 16, 2, true);
+    check_winograd(32, 48, 17, 13, 2, true);
 }
 
 /* ---- orders of activations ---- */

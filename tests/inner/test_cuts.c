@@ -413,15 +413,16 @@ static void test_a_wrong_file_is_refused_by_line(void **state) {
         "workers: 4\nmargin-percent: 100\ncosts: []\n",
         "workers: 4\nmargin-percent: -1\ncosts: []\n",
         "workers: 4\ncosts: []\nother: 1\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 1, 1]]\n",
-        "workers: 4\ncosts:\n  - [sideways, fp32, " CONV ", [1, 1, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp64, " CONV ", [1, 1, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, [64, 8], [1, 1, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [0, 1, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 65, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 1, 1], 0]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [1, 1, 1]]\n",
+        "workers: 4\ncosts:\n  - [sideways, fp32, direct, " CONV ", [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp64, direct, " CONV ", [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, [64, 8], [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [0, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [1, 65, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [1, 1, 1], 0]\n",
         "workers: 4\ncosts:\n"
-        "  - [forward, fp32, [0, 8, 8, 64, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1], 5]\n",
+        "  - [forward, fp32, direct, [0, 8, 8, 64, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1], "
+        "5]\n",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         bpt_cost_table t = {0};
