@@ -147,9 +147,10 @@ typedef struct bpt_conv_problem {
     bpt_value_type type; /* of SRC, DST, their gradients, and WEIGHTS; all others are floats */
 } bpt_conv_problem;
 
-/** Whether Winograd's algorithm, F(4x4, 3x3), is the faster one for a convolution: it needs a
- * quarter of the products, but its weights are four times as large. By the problem alone, never by
- * a measured time, since it rounds otherwise. */
+/** Whether Winograd's algorithm, F(4x4, 3x3), suits a convolution: it needs a quarter of the
+ * products, but its weights are four times as large, and so may be a worker's scratch memory, up to
+ * 128 MB. By the problem alone, never by a measured time, since it rounds otherwise. Says
+ * nothing of kernels. */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
 
 /** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.

@@ -21,9 +21,10 @@ int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims) {
     return n;
 }
 
-/* oneDNN's backward data takes the pad at the end for that at the begin. */
+/* Of oneDNN 2: there are no kernels for larger pads, and backward data would take the pad at the
+ * end for that at the begin. */
 static bool has_winograd_pads(const bpt_conv_problem *p) {
-    enum { MAX_PAD = 2 };
+    enum { MAX_PAD = 1 };
     dnnl_dim_t pad_end[BPT__N_SPATIAL];
     bpt__pad_end(p, pad_end);
     for (int i = 0; i < BPT__N_SPATIAL; i++)
@@ -31,8 +32,17 @@ static bool has_winograd_pads(const bpt_conv_problem *p) {
     return true;
 }
 
-/* The bounds are where kernels of AVX-512 gain at least a quarter (docs/decisions.md): fewer
- * patches do not make up for the larger weights, fewer channels not for turning the patches. */
+/* Kernels may keep all that is transformed, each patch and filter as 6x6 floats, in memory that
+ * every worker has of its own; that of weights' gradients twice. With 8 MB besides, 128 MB at most.
+ */
+static bool fits_winograd_scratch(const bpt_conv_problem *p, int64_t patches) {
+    enum { TRANSFORMED_BYTES = 6 * 6 * sizeof(float), MAX_BYTES = 120 << 20 };
+    const int64_t values = patches * (p->c + p->k) + 2 * p->c * p->k;
+    return values <= MAX_BYTES / TRANSFORMED_BYTES;
+}
+
+/* Fewer patches do not make up for the larger weights, fewer channels not for transforming the
+ * patches (docs/decisions.md). */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p) {
     enum { PATCH = 4, MIN_CHANNELS = 32, MIN_PATCHES = 32 };
     const int64_t patches = p->n * ((p->p + PATCH - 1) / PATCH) * ((p->q + PATCH - 1) / PATCH);
@@ -40,7 +50,8 @@ bool bpt_conv_suits_winograd(const bpt_conv_problem *p) {
     const bool steps_by_one = p->stride[0] == 1 && p->stride[1] == 1;
     return p->type == BPT_F32 && p->r == 3 && p->s == 3 && dense && steps_by_one &&
            has_winograd_pads(p) && p->c >= MIN_CHANNELS && p->k >= MIN_CHANNELS &&
-           patches >= MIN_PATCHES && 2 * p->n * p->p * p->q >= patches * PATCH * PATCH;
+           patches >= MIN_PATCHES && 2 * p->n * p->p * p->q >= patches * PATCH * PATCH &&
+           fits_winograd_scratch(p, patches);
 }
 
 /* The given layout, or one that oneDNN chooses. */
