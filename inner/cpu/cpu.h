@@ -149,7 +149,7 @@ typedef struct bpt_conv_problem {
 
 /** Whether Winograd's algorithm, F(4x4, 3x3), suits a convolution: it needs a quarter of the
  * products, but its weights are four times as large, and so may be a worker's scratch memory, up to
- * 128 MB. By the problem alone, never by a measured time, since it rounds otherwise. Says
+ * 128 MiB. By the problem alone, never by a measured time, since it rounds otherwise. Says
  * nothing of kernels. */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
 

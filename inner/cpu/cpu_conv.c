@@ -33,7 +33,8 @@ static bool has_winograd_pads(const bpt_conv_problem *p) {
 }
 
 /* Kernels may keep all that is transformed, each patch and filter as 6x6 floats, in memory that
- * every worker has of its own; that of weights' gradients twice. With 8 MB besides, 128 MB at most.
+ * every worker has of its own; that of weights' gradients twice. With 8 MiB besides, 128 MiB at
+ * most.
  */
 static bool fits_winograd_scratch(const bpt_conv_problem *p, int64_t patches) {
     enum { TRANSFORMED_BYTES = 6 * 6 * sizeof(float), MAX_BYTES = 120 << 20 };
