@@ -141,7 +141,10 @@ says 'leave some of 2 ranks without any'
 # The trace may lie in the folder that is made.
 run 0 "$train" "${good[@]}" --output new/run --trace new/run/trace.json --trace-steps 1-2
 [ -s new/run/trace.json ] || die "no trace"
+# What runs make is replaced, of ranks that there are no more too; what somebody keeps there is his.
+touch new/run/log.rank-7.txt new/run/log.rank-0.old.txt new/run/log.rank-.txt
 run 0 "$train" "${good[@]}" --output new/run --force --trace new/run/trace.json
+[ "$(cd new/run && echo log.*)" = "log.rank-.txt log.rank-0.old.txt log.rank-0.txt" ] || die "left: $(ls new/run)"
 run 0 "$train" "${good[@]}" --output new/plain
 same_weights new/run new/plain
 

@@ -167,14 +167,18 @@ static bool is_end(const char *rest) {
     return rest[0] == '\0' || strncmp(rest, ".tmp-", 5) == 0;
 }
 
-/* What the ranks were tuned by; not what somebody made of it: tuned.rank-0.old.yaml is his. */
-static bool is_tuned(const char *name) {
-    static const char begin[] = "tuned.rank-", end[] = ".yaml";
-    if (strncmp(name, begin, sizeof begin - 1) != 0) return false;
-    name += sizeof begin - 1;
+/* A file that each rank has; not what somebody made of it: tuned.rank-0.old.yaml is his. */
+static bool is_of_rank(const char *name, const char *begin, const char *end) {
+    const size_t length = strlen(end);
+    if (strncmp(name, begin, strlen(begin)) != 0) return false;
+    name += strlen(begin);
     const size_t digits = strspn(name, "0123456789");
-    return digits > 0 && strncmp(name + digits, end, sizeof end - 1) == 0 &&
-           is_end(name + digits + sizeof end - 1);
+    return digits > 0 && strncmp(name + digits, end, length) == 0 && is_end(name + digits + length);
+}
+
+/* What the ranks were tuned by. */
+static bool is_tuned(const char *name) {
+    return is_of_rank(name, "tuned.rank-", ".yaml");
 }
 
 /* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
@@ -185,7 +189,7 @@ static bool is_made(const char *name) {
         const size_t length = strlen(made[i]);
         if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
     }
-    return strncmp(name, "log.rank-", 9) == 0 || is_tuned(name);
+    return is_of_rank(name, "log.rank-", ".txt") || is_tuned(name);
 }
 
 static bool is_replaced(const char *name) {
