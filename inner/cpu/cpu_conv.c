@@ -33,9 +33,8 @@ static bool has_winograd_pads(const bpt_conv_problem *p) {
 }
 
 /* Kernels may keep all that is transformed, each patch and filter as 6x6 floats, in memory that
- * every worker has of its own; that of weights' gradients twice. With 8 MiB besides, 128 MiB at
- * most.
- */
+ * every worker has of its own, those of weights' gradients all filters twice. With 8 MiB besides it
+ * is 128 MiB at most. */
 static bool fits_winograd_scratch(const bpt_conv_problem *p, int64_t patches) {
     enum { TRANSFORMED_BYTES = 6 * 6 * sizeof(float), MAX_BYTES = 120 << 20 };
     const int64_t values = patches * (p->c + p->k) + 2 * p->c * p->k;
