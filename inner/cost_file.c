@@ -20,12 +20,13 @@ static void list_numbers(bpt_conv_problem *p, int64_t **numbers) {
 
 static const char *const step_names[] = {"forward", "backward_data", "backward_weights"};
 static const char *const type_names[] = {"fp32", "bf16"};
+static const char *const algorithm_names[] = {"direct", "winograd"};
 
 /* ---- writing ---- */
 
 enum {
     LINE_SIZE = 640
-}; /* of an entry: 19 numbers of up to 20 digits, two words; besides the indent */
+}; /* of an entry: 19 numbers of up to 20 digits, three words; besides the indent */
 
 static int write_list(char *at, size_t size, const int64_t *numbers, int n) {
     int length = 0;
@@ -40,8 +41,8 @@ static int write_entry(char *at, size_t size, int indent, bpt_cost cost) {
     const int64_t cut[N_CUT] = {cost.cut.samples, cost.cut.channels, cost.cut.rows};
     list_numbers(&cost.problem, places);
     for (int i = 0; i < N_NUMBERS; i++) numbers[i] = *places[i];
-    int n = snprintf(at, size, "%*s  - [%s, %s, ", indent, "", step_names[cost.step],
-                     type_names[cost.problem.type]);
+    int n = snprintf(at, size, "%*s  - [%s, %s, %s, ", indent, "", step_names[cost.step],
+                     type_names[cost.problem.type], algorithm_names[cost.problem.winograd]);
     n += write_list(at + n, size - (size_t)n, numbers, N_NUMBERS);
     n += snprintf(at + n, size - (size_t)n, ", ");
     n += write_list(at + n, size - (size_t)n, cut, N_CUT);
@@ -96,20 +97,23 @@ static bpt_status read_problem(const bpt_yaml *doc, const bpt_yaml_node *list,
 
 static bpt_status read_entry(const bpt_yaml *doc, const bpt_yaml_node *row, bpt_cost *cost) {
     int64_t cut[N_CUT], ns;
-    int step, type;
+    int step, type, algorithm;
     *cost = (bpt_cost){0};
-    if (bpt_yaml_node_kind(row) != BPT_YAML_LIST || bpt_yaml_size(row) != 5)
-        return bpt_yaml_fail(doc, row, "a cost is [step, type, convolution, cut, nanoseconds]");
+    if (bpt_yaml_node_kind(row) != BPT_YAML_LIST || bpt_yaml_size(row) != 6)
+        return bpt_yaml_fail(doc, row,
+                             "a cost is [step, type, algorithm, convolution, cut, nanoseconds]");
     BPT_TRY(read_word(doc, bpt_yaml_at(row, 0), "step", step_names, BPT_N_CONV_STEPS, &step));
     BPT_TRY(read_word(doc, bpt_yaml_at(row, 1), "type", type_names, 2, &type));
-    BPT_TRY(read_problem(doc, bpt_yaml_at(row, 2), &cost->problem));
-    BPT_TRY(read_list(doc, bpt_yaml_at(row, 3), "cut", N_CUT, 1, cut));
-    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 4), "nanoseconds", 1, INT64_MAX, &ns));
+    BPT_TRY(read_word(doc, bpt_yaml_at(row, 2), "algorithm", algorithm_names, 2, &algorithm));
+    BPT_TRY(read_problem(doc, bpt_yaml_at(row, 3), &cost->problem));
+    BPT_TRY(read_list(doc, bpt_yaml_at(row, 4), "cut", N_CUT, 1, cut));
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 5), "nanoseconds", 1, INT64_MAX, &ns));
     if (cut[1] > BPT_MAX_CUT || cut[2] > BPT_MAX_CUT)
-        return bpt_yaml_fail(doc, bpt_yaml_at(row, 3), "a cut has up to %d ranges",
+        return bpt_yaml_fail(doc, bpt_yaml_at(row, 4), "a cut has up to %d ranges",
                              (int)BPT_MAX_CUT);
     cost->step = (bpt_conv_step)step;
     cost->problem.type = (bpt_value_type)type;
+    cost->problem.winograd = algorithm == 1;
     cost->cut = (bpt_cut){cut[0], cut[1], cut[2]};
     cost->ns = (uint64_t)ns;
     return BPT_OK;

@@ -10,7 +10,7 @@ static bool same_problem(const bpt_conv_problem *a, const bpt_conv_problem *b) {
     return a->c == b->c && a->h == b->h && a->w == b->w && a->k == b->k && a->p == b->p &&
            a->q == b->q && a->r == b->r && a->s == b->s && same_pair(a->stride, b->stride) &&
            same_pair(a->pad, b->pad) && same_pair(a->dilation, b->dilation) &&
-           a->groups == b->groups && a->type == b->type;
+           a->groups == b->groups && a->type == b->type && a->winograd == b->winograd;
 }
 
 static bpt_cost *find(const bpt_cost_table *t, bpt_conv_step step, const bpt_conv_problem *problem,
@@ -143,6 +143,7 @@ void bpt_cost_table_choose(const bpt_cost_table *t, const bpt_conv_problem *prob
     for (size_t i = 0; i < n_tiles; i++)
         if (tiles[i] > list.largest) list.largest = tiles[i];
     const uint64_t of_channels = choose_steps(t, problem, &list, backward_data, false, cuts);
+    if (problem->winograd) return; /* cut along rows, all its steps would be direct ones */
     const uint64_t of_rows = choose_steps(t, problem, &list, backward_data, true, by_rows);
     if (of_rows >= of_channels) return;
     for (int step = 0; step < BPT_N_CONV_STEPS; step++) cuts[step] = by_rows[step];

@@ -18,7 +18,8 @@ enum { BPT_COST_WORKERS_MAX = 4096, BPT_COST_MARGIN_MAX = 99 };
 /** What one part takes. */
 typedef struct bpt_cost {
     bpt_conv_step step;
-    bpt_conv_problem problem; /* of the layer; .n, .bias and .relu do not tell entries apart */
+    bpt_conv_problem problem; /* of the layer; .n, .bias and .relu do not tell entries apart, but
+                               * .winograd does, which may follow from .n */
     bpt_cut cut;              /* .samples: of the part, at least 1; the rest as bpt_cut_normal() */
     uint64_t ns;              /* of one part, at least 1 */
 } bpt_cost;
@@ -53,9 +54,9 @@ uint64_t bpt_cost_table_find(const bpt_cost_table *t, bpt_conv_step step,
  * all tiles, and of equal ones that with the fewest parts; the whole tile where that was not
  * measured, or where no cut is sooner by the table's margin. Channels and rows want unlike orders
  * of activations, so that a layer has steps cut along the one or along the other: whatever is the
- * sooner. Backward weights is given no cut that makes more partial gradients than there are tiles,
- * for each has to be added up.
- * @param problem of the layer; .n is not read
+ * sooner; never along rows by Winograd's algorithm, which would be lost. Backward weights is given
+ * no cut that makes more partial gradients than there are tiles, for each has to be added up.
+ * @param problem of the layer; .n is not read, .winograd is
  * @param tiles   samples of each tile, shape [n_tiles]
  * @param backward_data whether the layer has that step
  * @param[out] cuts shape [BPT_N_CONV_STEPS] */

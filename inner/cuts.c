@@ -138,6 +138,7 @@ static bool cut_rows(bpt_conv_part *part, bpt_conv_step step, bpt_cut cut, int64
     p->h = in.end - in.begin;
     p->p = out.end - out.begin;
     p->pad[0] = pad;
+    p->winograd = false; /* which wants blocks of channels, and pads alike at both ends */
     part->in[2] = in.begin;
     part->out[2] = out.begin;
     return true;

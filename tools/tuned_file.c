@@ -198,7 +198,9 @@ static void put_all(FILE *out, const bpt_tuned *t, const char *comment, const ch
         fprintf(out, ", %" PRIu64 "]\n", t->costs[i].ns);
     }
     if (cuts)
-        fprintf(out, "\n# step, type, convolution, cut, nanoseconds of one part\ncuts:\n%s", cuts);
+        fprintf(out,
+                "\n# step, type, algorithm, convolution, cut, nanoseconds of one part\ncuts:\n%s",
+                cuts);
 }
 
 static bpt_status write_text(const char *path, const bpt_tuned *tuned, const char *comment,

@@ -142,13 +142,15 @@ typedef struct bpt_conv_problem {
     int64_t groups;      /* G, at least 1: group g of outputs sees group g of inputs alone */
     bool bias;
     bool relu;           /* forward: max(x, 0) of the result */
-    bool winograd;       /* by Winograd's algorithm, for steps that have a kernel of it */
+    bool winograd;       /* by Winograd's algorithm, else the direct one; no kernel if it has none:
+                          * bpt_cpu_conv_has_winograd() */
     bpt_value_type type; /* of SRC, DST, their gradients, and WEIGHTS; all others are floats */
 } bpt_conv_problem;
 
-/** Whether Winograd's algorithm, F(4x4, 3x3), is the faster one for a convolution: it needs a
- * quarter of the products, but its weights are four times as large. By the problem alone, never by
- * a measured time, since it rounds otherwise. */
+/** Whether Winograd's algorithm, F(4x4, 3x3), suits a convolution: it needs a quarter of the
+ * products, but its weights are four times as large, and so may be a worker's scratch memory, up to
+ * 128 MiB. By the problem alone, never by a measured time, since it rounds otherwise. Says
+ * nothing of kernels. */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
 
 /** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.
@@ -168,6 +170,11 @@ bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, boo
  * the forward kernel's own choice. */
 bpt_status bpt_cpu_conv_is_naive(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
                                  const bpt_layout *src, const bpt_layout *dst, bool *naive);
+
+/** Whether all three passes have kernels of Winograd's algorithm, in layouts of their choice, so
+ * that .winograd may be set. oneDNN 2 has them for AVX-512, with activations in blocks of channels;
+ * oneDNN 3 has none for x86. */
+bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has);
 
 /** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims()), BIAS [K] -> DST [N,K,P,Q].
  * A NULL layout leaves the choice to the kernel. */

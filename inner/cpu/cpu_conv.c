@@ -1,4 +1,5 @@
-/* Convolution through oneDNN: the direct algorithm, or Winograd's where it is asked for and there.
+/* Convolution through oneDNN: by Winograd's algorithm where the problem says so, else the direct
+ * one.
  */
 #include "inner/cpu/cpu_private.h"
 
@@ -20,16 +21,37 @@ int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims) {
     return n;
 }
 
-/* The bounds are where kernels of AVX-512 gain at least a quarter (docs/decisions.md): fewer
- * patches do not make up for the larger weights, fewer channels not for turning the patches. */
+/* Of oneDNN 2: there are no kernels for larger pads, and backward data would take the pad at the
+ * end for that at the begin. */
+static bool has_winograd_pads(const bpt_conv_problem *p) {
+    enum { MAX_PAD = 1 };
+    dnnl_dim_t pad_end[BPT__N_SPATIAL];
+    bpt__pad_end(p, pad_end);
+    for (int i = 0; i < BPT__N_SPATIAL; i++)
+        if (p->pad[i] != pad_end[i] || p->pad[i] > MAX_PAD) return false;
+    return true;
+}
+
+/* Kernels may keep all that is transformed, each patch and filter as 6x6 floats, in memory that
+ * every worker has of its own, those of weights' gradients all filters twice. With 8 MiB besides it
+ * is 128 MiB at most. */
+static bool fits_winograd_scratch(const bpt_conv_problem *p, int64_t patches) {
+    enum { TRANSFORMED_BYTES = 6 * 6 * sizeof(float), MAX_BYTES = 120 << 20 };
+    const int64_t values = patches * (p->c + p->k) + 2 * p->c * p->k;
+    return values <= MAX_BYTES / TRANSFORMED_BYTES;
+}
+
+/* Fewer patches do not make up for the larger weights, fewer channels not for transforming the
+ * patches (docs/decisions.md). */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p) {
     enum { PATCH = 4, MIN_CHANNELS = 32, MIN_PATCHES = 32 };
     const int64_t patches = p->n * ((p->p + PATCH - 1) / PATCH) * ((p->q + PATCH - 1) / PATCH);
     const bool dense = p->groups == 1 && p->dilation[0] == 1 && p->dilation[1] == 1;
     const bool steps_by_one = p->stride[0] == 1 && p->stride[1] == 1;
     return p->type == BPT_F32 && p->r == 3 && p->s == 3 && dense && steps_by_one &&
-           p->c >= MIN_CHANNELS && p->k >= MIN_CHANNELS && patches >= MIN_PATCHES &&
-           2 * p->n * p->p * p->q >= patches * PATCH * PATCH;
+           has_winograd_pads(p) && p->c >= MIN_CHANNELS && p->k >= MIN_CHANNELS &&
+           patches >= MIN_PATCHES && 2 * p->n * p->p * p->q >= patches * PATCH * PATCH &&
+           fits_winograd_scratch(p, patches);
 }
 
 /* The given layout, or one that oneDNN chooses. */
@@ -61,26 +83,26 @@ static bpt_status describe(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_la
 
 /* ---- descriptors: which kernel it is and the layouts it takes, before any code is made ---- */
 
-/* Makes a descriptor by the algorithm that the problem asks for; where the machine has no such
- * kernel, by the direct one. */
-#define BY_ALGORITHM(problem, create)                                                              \
-    do {                                                                                           \
-        dnnl_alg_kind_t algorithm = dnnl_convolution_winograd;                                     \
-        if ((problem)->winograd && (create) == dnnl_success) break;                                \
-        algorithm = dnnl_convolution_direct;                                                       \
-        BPT__DNNL_TRY(create);                                                                     \
-    } while (0)
+static dnnl_alg_kind_t algorithm_of(const bpt_conv_problem *p) {
+    return p->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
+}
 
+/* That there is no such kernel is an answer, NULL; all else that goes wrong is an error. */
+static bpt_status answer(dnnl_status_t code, const char *call, dnnl_primitive_desc_t *pd) {
+    if (code != dnnl_success) *pd = NULL;
+    return code == dnnl_unimplemented ? BPT_OK : bpt__dnnl_check(code, call);
+}
+
+/* @param[out] pd NULL if there is no such kernel; likewise below */
 static bpt_status forward_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                              const bpt_layout *weights, const bpt_layout *dst,
                              dnnl_primitive_desc_t *pd) {
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, p->type, weights, dst, &m));
-    BY_ALGORITHM(p, dnnl_convolution_forward_primitive_desc_create(
-                        pd, cpu->engine, dnnl_forward_training, algorithm, m.src, m.weights, m.bias,
-                        m.dst, p->stride, m.dilates, p->pad, m.pad_end,
-                        p->relu ? cpu->attr_relu : cpu->attr));
-    return BPT_OK;
+    const dnnl_status_t code = dnnl_convolution_forward_primitive_desc_create(
+        pd, cpu->engine, dnnl_forward_training, algorithm_of(p), m.src, m.weights, m.bias, m.dst,
+        p->stride, m.dilates, p->pad, m.pad_end, p->relu ? cpu->attr_relu : cpu->attr);
+    return answer(code, "convolution_forward_primitive_desc_create", pd);
 }
 
 static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
@@ -88,10 +110,10 @@ static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, cons
                                    const_dnnl_primitive_desc_t forward, dnnl_primitive_desc_t *pd) {
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, p->type, weights, dst, &m));
-    BY_ALGORITHM(p, dnnl_convolution_backward_data_primitive_desc_create(
-                        pd, cpu->engine, algorithm, m.src, m.weights, m.dst, p->stride, m.dilates,
-                        p->pad, m.pad_end, forward, cpu->attr));
-    return BPT_OK;
+    const dnnl_status_t code = dnnl_convolution_backward_data_primitive_desc_create(
+        pd, cpu->engine, algorithm_of(p), m.src, m.weights, m.dst, p->stride, m.dilates, p->pad,
+        m.pad_end, forward, cpu->attr);
+    return answer(code, "convolution_backward_data_primitive_desc_create", pd);
 }
 
 static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
@@ -100,13 +122,15 @@ static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
                                       dnnl_primitive_desc_t *pd) {
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, BPT_F32, weights, dst, &m));
-    BY_ALGORITHM(p, dnnl_convolution_backward_weights_primitive_desc_create(
-                        pd, cpu->engine, algorithm, m.src, m.weights, m.bias, m.dst, p->stride,
-                        m.dilates, p->pad, m.pad_end, forward, cpu->attr));
-    return BPT_OK;
+    const dnnl_status_t code = dnnl_convolution_backward_weights_primitive_desc_create(
+        pd, cpu->engine, algorithm_of(p), m.src, m.weights, m.bias, m.dst, p->stride, m.dilates,
+        p->pad, m.pad_end, forward, cpu->attr);
+    return answer(code, "convolution_backward_weights_primitive_desc_create", pd);
 }
 
-/* ---- the choice between the kernels' own layouts and plain ones ---- */
+/* ---- what there is for all passes of a layer ---- */
+
+enum { N_PASSES = 3 }; /* forward, backward weights, backward data */
 
 static bpt_status operand(bpt_cpu *cpu, const_dnnl_primitive_desc_t pd, int dnnl_arg,
                           const bpt_layout **out) {
@@ -114,24 +138,45 @@ static bpt_status operand(bpt_cpu *cpu, const_dnnl_primitive_desc_t pd, int dnnl
                             out);
 }
 
-/* Whether one of the passes has only oneDNN's plain loops ("ref:any") once the forward pass has
- * the given layouts, or has chosen. */
+/* Once the forward pass has the given layouts, or has chosen, the others have to take them.
+ * @param[out] pds shape [N_PASSES], for release(), also after an error */
+static bpt_status describe_passes(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                                  const bpt_layout *src, const bpt_layout *dst,
+                                  dnnl_primitive_desc_t *pds) {
+    for (int i = 0; i < N_PASSES; i++) pds[i] = NULL;
+    BPT_TRY(forward_pd(cpu, p, src, NULL, dst, &pds[0]));
+    if (!pds[0]) return BPT_OK;
+    BPT_TRY(operand(cpu, pds[0], DNNL_ARG_SRC, &src));
+    BPT_TRY(operand(cpu, pds[0], DNNL_ARG_DST, &dst));
+    BPT_TRY(backward_weights_pd(cpu, p, src, NULL, dst, pds[0], &pds[1]));
+    return backward_data ? backward_data_pd(cpu, p, src, NULL, dst, pds[0], &pds[2]) : BPT_OK;
+}
+
+static void release(dnnl_primitive_desc_t *pds) {
+    for (int i = 0; i < N_PASSES; i++)
+        if (pds[i]) dnnl_primitive_desc_destroy(pds[i]);
+}
+
 bpt_status bpt_cpu_conv_is_naive(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
                                  const bpt_layout *src, const bpt_layout *dst, bool *naive) {
-    dnnl_primitive_desc_t pds[3] = {NULL}; /* forward, backward weights, backward data */
-    bpt_status status;
-    BPT_TRY_GOTO(status, forward_pd(cpu, p, src, NULL, dst, &pds[0]), done);
-    BPT_TRY_GOTO(status, operand(cpu, pds[0], DNNL_ARG_SRC, &src), done);
-    BPT_TRY_GOTO(status, operand(cpu, pds[0], DNNL_ARG_DST, &dst), done);
-    BPT_TRY_GOTO(status, backward_weights_pd(cpu, p, src, NULL, dst, pds[0], &pds[1]), done);
-    if (backward_data)
-        BPT_TRY_GOTO(status, backward_data_pd(cpu, p, src, NULL, dst, pds[0], &pds[2]), done);
+    dnnl_primitive_desc_t pds[N_PASSES];
+    const bpt_status status = describe_passes(cpu, p, backward_data, src, dst, pds);
     *naive = false;
     for (int i = 0; i < (backward_data ? 3 : 2); i++)
-        if (strncmp(bpt__implementation(pds[i]), "ref", 3) == 0) *naive = true;
-done:
-    for (int i = 0; i < 3; i++)
-        if (pds[i]) dnnl_primitive_desc_destroy(pds[i]);
+        if (!pds[i] || strncmp(bpt__implementation(pds[i]), "ref", 3) == 0) *naive = true;
+    release(pds);
+    return status;
+}
+
+bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has) {
+    dnnl_primitive_desc_t pds[N_PASSES];
+    bpt_conv_problem asked = *p;
+    asked.winograd = true;
+    const bpt_status status = describe_passes(cpu, &asked, true, NULL, NULL, pds);
+    *has = true;
+    for (int i = 0; i < N_PASSES; i++)
+        if (!pds[i] || !strstr(bpt__implementation(pds[i]), "wino")) *has = false;
+    release(pds);
     return status;
 }
 
@@ -151,13 +196,20 @@ bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, boo
 
 /* ---- kernels ---- */
 
+/* @param pd NULL if there is none */
+static bpt_status create_kernel(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
+                                int n_slots, bpt_kernel **out) {
+    if (!pd) return bpt_fail(BPT_EBACKEND, "oneDNN has no kernel for a convolution");
+    return bpt__kernel_create(cpu, pd, slots, n_slots, out);
+}
+
 bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                                 const bpt_layout *weights, const bpt_layout *dst,
                                 bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_WEIGHTS, BPT_SLOT_DST, BPT_SLOT_BIAS};
     dnnl_primitive_desc_t pd;
     BPT_TRY(forward_pd(cpu, p, src, weights, dst, &pd));
-    return bpt__kernel_create(cpu, pd, slots, p->bias ? 4 : 3, out);
+    return create_kernel(cpu, pd, slots, p->bias ? 4 : 3, out);
 }
 
 bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
@@ -167,7 +219,7 @@ bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
     dnnl_primitive_desc_t pd;
     BPT_TRY(backward_data_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
                              forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
-    return bpt__kernel_create(cpu, pd, slots, 3, out);
+    return create_kernel(cpu, pd, slots, 3, out);
 }
 
 bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
@@ -178,5 +230,5 @@ bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p
     dnnl_primitive_desc_t pd;
     BPT_TRY(backward_weights_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
                                 forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
-    return bpt__kernel_create(cpu, pd, slots, p->bias ? 4 : 3, out);
+    return create_kernel(cpu, pd, slots, p->bias ? 4 : 3, out);
 }

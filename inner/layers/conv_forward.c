@@ -19,19 +19,33 @@ static bpt_conv_problem tile_problem(const bpt_layer *l, bpt_value_type type, in
     return p;
 }
 
-/* ---- cuts ---- */
-
-static void choose_cuts(const bpt_layer *l, bpt_builder *b, bool backward_data,
-                        bpt_conv_state *state) {
-    const bpt_conv_config *config = l->config;
-    int64_t tiles[BPT_MAX_TILES];
-    for (size_t t = 0; t < b->n_tiles; t++) tiles[t] = bpt_builder_tile_samples(b, t);
-    if (b->costs)
-        bpt_cost_table_choose(b->costs, &state->problem[0], tiles, b->n_tiles, backward_data,
-                              state->cut);
-    for (int step = 0; step < BPT_N_CONV_STEPS; step++)
-        if (config->cut_is_given[step]) state->cut[step] = config->cut[step];
+static void describe_tiles(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state) {
+    for (size_t t = 0; t < b->n_tiles; t++)
+        state->problem[t] = tile_problem(l, b->type, bpt_builder_tile_samples(b, t));
 }
+
+/* ---- the algorithm ---- */
+
+static void set_winograd(const bpt_builder *b, bpt_conv_state *state, bool winograd) {
+    for (size_t t = 0; t < b->n_tiles; t++) state->problem[t].winograd = winograd;
+}
+
+/* One for all tiles, whatever their samples, and for all steps: the table of costs knows one
+ * convolution of a layer. Also where there is no backward pass, so that evaluation rounds as
+ * training does. */
+static bpt_status choose_algorithm(bpt_builder *b, bpt_conv_state *state) {
+    bool winograd = true;
+    for (size_t t = 0; t < b->n_tiles && winograd; t++)
+        winograd = bpt_conv_suits_winograd(&state->problem[t]);
+    for (size_t t = 0; t < b->n_tiles && winograd; t++) {
+        if (t > 0 && state->problem[t].n == state->problem[t - 1].n) continue;
+        BPT_TRY(bpt_cpu_conv_has_winograd(b->cpu, &state->problem[t], &winograd));
+    }
+    set_winograd(b, state, winograd);
+    return BPT_OK;
+}
+
+/* ---- cuts ---- */
 
 static bool cuts_rows(const bpt_conv_state *state) {
     for (int step = 0; step < BPT_N_CONV_STEPS; step++)
@@ -43,6 +57,21 @@ static bool cuts_channels(const bpt_conv_state *state) {
     for (int step = 0; step < BPT_N_CONV_STEPS; step++)
         if (state->cut[step].channels > 1) return true;
     return false;
+}
+
+/* Rows want channels last, where Winograd's algorithm has no kernels: the table never cuts them
+ * then, but the model may say so. */
+static void choose_cuts(const bpt_layer *l, bpt_builder *b, bool backward_data,
+                        bpt_conv_state *state) {
+    const bpt_conv_config *config = l->config;
+    int64_t tiles[BPT_MAX_TILES];
+    for (size_t t = 0; t < b->n_tiles; t++) tiles[t] = bpt_builder_tile_samples(b, t);
+    if (b->costs)
+        bpt_cost_table_choose(b->costs, &state->problem[0], tiles, b->n_tiles, backward_data,
+                              state->cut);
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++)
+        if (config->cut_is_given[step]) state->cut[step] = config->cut[step];
+    if (cuts_rows(state)) set_winograd(b, state, false);
 }
 
 static bool cuts_step(const bpt_builder *b, const bpt_conv_state *state, bpt_conv_step step) {
@@ -72,16 +101,16 @@ bpt_status bpt__conv_note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv
 
 /* ---- orders of activations ---- */
 
-static int64_t filled(int64_t channels) {
+static int64_t rounded_to_blocks(int64_t channels) {
     return (channels + BPT_CUT_LANES - 1) / BPT_CUT_LANES * BPT_CUT_LANES;
 }
 
-/* Whether blocks of channels hold so many that are none that kernels do half as much again. Those
- * of the first convolution take few channels as they are. */
+/* Whether kernels for blocks of channels compute half as many products again as there are. Those of
+ * the first convolution take few channels as they are. */
 static bool pads_channels(const bpt_conv_problem *p) {
-    enum { FEW = 4 };
-    const int64_t c = p->c <= FEW ? p->c : filled(p->c);
-    return p->groups == 1 && !p->winograd && 2 * c * filled(p->k) >= 3 * p->c * p->k;
+    enum { MAX_UNBLOCKED = 4 };
+    const int64_t c = p->c <= MAX_UNBLOCKED ? p->c : rounded_to_blocks(p->c);
+    return p->groups == 1 && !p->winograd && 2 * c * rounded_to_blocks(p->k) >= 3 * p->c * p->k;
 }
 
 /* The order that the kernels choose; where they are slow in it, the plain one; channels last where
@@ -115,21 +144,13 @@ static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, bool 
     return bpt_cpu_conv_forward(b->cpu, p, src, weights, dst, out);
 }
 
-static void describe_tiles(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state) {
-    bool winograd = true; /* all alike: they share the weights */
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        state->problem[t] = tile_problem(l, b->type, bpt_builder_tile_samples(b, t));
-        winograd = winograd && bpt_conv_suits_winograd(&state->problem[t]);
-    }
-    for (size_t t = 0; t < b->n_tiles; t++) state->problem[t].winograd = winograd;
-}
-
 /* The first tile's kernel chooses the layout of the weights, the others must take it. */
 static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backward_data,
                                  bpt_conv_state *state, const bpt_layout **inputs) {
     const bpt_layout *weights = NULL;
     bool plain, last;
     describe_tiles(l, b, state);
+    BPT_TRY(choose_algorithm(b, state));
     choose_cuts(l, b, backward_data, state);
     BPT_TRY(choose_order(l, b, backward_data, state, &plain, &last));
     for (size_t t = 0; t < b->n_tiles; t++) {

@@ -13,7 +13,8 @@
 
 #include "inner/layers/conv_parts.h"
 
-/** Whether a convolution has more weights than activations, and enough filters for ranges of them.
+/** Whether a convolution has more weights than activations, and enough filters for ranges of them;
+ * not by Winograd's algorithm.
  * By the problem alone, never by a measured time, since it changes the order of sums.
  * @param batch of all samples */
 bool bpt_conv_suits_gather(const bpt_conv_problem *batch);

@@ -35,6 +35,13 @@ static const char net_odd[] =
     "conv: {name: h, filters: 40, kernel: [3, 1], stride: [3, 2]}, "
     "fc: {outputs: classes}]}";
 
+/* Its second convolution suits Winograd's algorithm, 36 patches a sample; the first does not. */
+static const char net_winograd[] =
+    "{name: t, input: [3, 24, 22], classes: 5, layers: ["
+    "conv: {name: a, filters: 32, kernel: 3, pad: 1}, relu, "
+    "conv: {name: b, filters: 48, kernel: 3, pad: 1}, relu, "
+    "fc: {outputs: classes}]}";
+
 typedef struct {
     unsigned n_workers;
     bpt_value_type type;
@@ -114,6 +121,25 @@ static void test_samples_give_the_bits_of_the_whole(void **state) {
     (void)state;
     check_like_whole(BPT_F32, 11, (bpt_cut){.samples = 1}, (bpt_cut){.samples = 2}, whole);
     check_like_whole(BPT_F32, 11, (bpt_cut){.samples = 1}, (bpt_cut){.channels = 3}, whole);
+}
+
+/* By Winograd's algorithm where there are kernels of it, else directly. */
+static void test_parts_of_a_layer_that_suits_winograd(void **state) {
+    (void)state;
+    if (!has_avx512()) skip();
+    const bpt_cut two = {.channels = 2}, three = {.channels = 3}, one = {.samples = 1};
+    const setting plain = set(1, BPT_F32, whole, whole, whole);
+    for (int64_t batch = 1; batch <= 11; batch += 5) {
+        check_same("channels", net_winograd, batch, plain, set(1, BPT_F32, three, two, whole));
+        check_same("samples", net_winograd, batch, plain, set(1, BPT_F32, one, one, whole));
+    }
+    check_same("channels of weights", net_winograd, 4, plain, set(1, BPT_F32, whole, whole, three));
+    for (unsigned n_workers = 2; n_workers <= 3; n_workers++) {
+        check_same("workers", net_winograd, 11, plain,
+                   set(n_workers, BPT_F32, whole, whole, whole));
+        check_same("workers, parts", net_winograd, 11, set(1, BPT_F32, three, two, three),
+                   set(n_workers, BPT_F32, three, two, three));
+    }
 }
 
 static void test_bf16_is_cut_too(void **state) {
@@ -337,6 +363,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channels_give_the_bits_of_the_whole),
         cmocka_unit_test(test_samples_give_the_bits_of_the_whole),
+        cmocka_unit_test(test_parts_of_a_layer_that_suits_winograd),
         cmocka_unit_test(test_bf16_is_cut_too),
         cmocka_unit_test(test_workers_change_no_bit),
         cmocka_unit_test(test_every_cut_gives_the_gradient),

@@ -26,14 +26,15 @@ static const int counts[] = {1, 3, 4, 6, 8, 12, 16, 20};
 enum { N_COUNTS = sizeof counts / sizeof *counts };
 
 /* Two convolutions: the first needs no gradient of its input, the second does. */
-static net_fixture open_channels(int in, int between, int kernel, int64_t batch) {
+static net_fixture open_channels(int in, int between, int kernel, int64_t batch,
+                                 bpt_value_type type) {
     char text[256];
     snprintf(text, sizeof text,
              "{name: t, input: [%d, 9, 10], classes: 3, layers: ["
              "conv: {name: a, filters: %d, kernel: %d}, relu, "
              "conv: {name: b, filters: %d, kernel: 3, pad: 1}, fc: {outputs: classes}]}",
              in, between, kernel, between + 4);
-    return net_open(text, batch, (net_options){.n_workers = 1, .seed = SEED});
+    return net_open(text, batch, (net_options){.n_workers = 1, .seed = SEED, .activations = type});
 }
 
 static bool is_convolution(bpt_task_info info) {
@@ -78,7 +79,7 @@ static void check_gradient(const net_fixture *f) {
 }
 
 static void check_channels(int in, int between, int kernel) {
-    net_fixture f = open_channels(in, between, kernel, 5);
+    net_fixture f = open_channels(in, between, kernel, 5, BPT_F32);
     check_kernels(&f);
     check_gradient(&f);
     net_close(&f);
@@ -98,6 +99,18 @@ static void test_channels_between(void **state) {
         check_channels(1, counts[i], 3);
         check_channels(3, counts[i], 1);
     }
+}
+
+/* Values are checked in test_bf16.c. */
+static void test_channels_in_bf16(void **state) {
+    (void)state;
+    if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
+    for (int i = 0; i < N_COUNTS; i++)
+        for (int k = 0; k < 3 * N_COUNTS; k++) {
+            net_fixture f = open_channels(counts[i], counts[k / 3], 1 + 2 * (k % 3), 5, BPT_BF16);
+            check_kernels(&f);
+            net_close(&f);
+        }
 }
 
 /* ---- Winograd's algorithm ---- */
@@ -133,6 +146,8 @@ static void test_what_suits_winograd(void **state) {
 
     const bpt_conv_problem p = {.n = 8,
                                 .c = 64,
+                                .h = 34,
+                                .w = 34,
                                 .k = 64,
                                 .p = 32,
                                 .q = 32,
@@ -158,27 +173,54 @@ static void test_what_suits_winograd(void **state) {
     other = p;
     other.type = BPT_BF16;
     assert_false(bpt_conv_suits_winograd(&other));
+    other = p;
+    other.h = other.w = 32;
+    other.pad[0] = other.pad[1] = 1;
+    assert_true(bpt_conv_suits_winograd(&other));
+    other.pad[1] = 0; /* so one at the end */
+    other.w = 33;
+    assert_false(bpt_conv_suits_winograd(&other));
+    other.pad[1] = 2;
+    other.w = 30;
+    assert_false(bpt_conv_suits_winograd(&other));
+}
+
+/* Layers of vgg16: transformed they are 467, 191, 113 and 120 MB. */
+static void test_winograd_in_little_memory(void **state) {
+    (void)state;
+    assert_false(suits(16, 128, 128, 112));
+    assert_false(suits(16, 512, 512, 28));
+    assert_true(suits(16, 512, 512, 14));
+    assert_true(suits(4, 128, 128, 112));
 }
 
 /* oneDNN 2 has kernels of it for AVX-512, in all three steps; elsewhere the direct ones remain. */
-static void check_winograd_kernels(const net_fixture *f) {
-    const bpt_builder *b = &f->net->builder;
+static bool has_winograd(void) {
     char library[64];
-    size_t n = 0;
     bpt_cpu_library(library, sizeof library);
+    return strncmp(library, "oneDNN 2.", 9) == 0 && bpt_cpu_bf16() != BPT_BF16_NONE;
+}
+
+/* What tasks do and what the plan says of the layer, all tiles alike. */
+static void check_algorithm(const net_fixture *f, bool winograd) {
+    const bpt_builder *b = &f->net->builder;
+    size_t n = 0;
     for (size_t i = 0; i < b->n_tasks; i++) {
         const bpt_step_task *task = &b->tasks[i];
         if (!is_convolution(task->info) || strcmp(task->info.label, "b") != 0) continue;
         const char *name = bpt_kernel_implementation(task->arg);
-        const bool there = strncmp(library, "oneDNN 2.", 9) == 0 && strstr(name, "avx512");
-        if (there && !strstr(name, "wino"))
+        if ((strstr(name, "wino") != NULL) != winograd)
             fail_msg("%s: %s is %s", f->model->name, task->info.kind, name);
         n++;
     }
-    assert_int_equal(n, 3 * b->n_tiles);
+    assert_true(n >= 3 * b->n_tiles);
+    for (size_t i = 0; i < b->n_cuts; i++)
+        if (strcmp(b->cuts[i].layer->name, "b") == 0)
+            assert_int_equal(b->cuts[i].problem.winograd, winograd);
 }
 
-static void check_winograd(int c, int k, int h, int w, int pad, bool bias) {
+static net_fixture open_winograd(int c, int k, int h, int w, int pad, bool bias, int64_t batch,
+                                 net_cuts cuts) {
     char text[256];
     snprintf(text, sizeof text,
              "{name: from-%d-to-%d, input: [3, %d, %d], classes: 3, layers: ["
@@ -186,8 +228,12 @@ static void check_winograd(int c, int k, int h, int w, int pad, bool bias) {
              "conv: {name: b, filters: %d, kernel: 3, pad: %d, bias: %s}, relu, "
              "fc: {outputs: classes}]}",
              c, k, h, w, c, k, pad, bias ? "true" : "false");
-    net_fixture f = net_open(text, 16, (net_options){.n_workers = 1, .seed = SEED});
-    check_winograd_kernels(&f);
+    return net_open_cut(text, batch, (net_options){.n_workers = 1, .seed = SEED}, cuts);
+}
+
+static void check_winograd(int c, int k, int h, int w, int pad, bool bias) {
+    net_fixture f = open_winograd(c, k, h, w, pad, bias, 16, (net_cuts){0});
+    check_algorithm(&f, has_winograd());
     check_gradient(&f);
     net_close(&f);
 }
@@ -199,6 +245,37 @@ static void test_winograd(void **state) {
     check_winograd(48, 32, 13, 15, 1, false);
     check_winograd(32, 64, 17, 14, 0, true);
     check_winograd(40, 36, 14, 18, 1, true);
+}
+
+/* 25 patches a sample, tiles of one and of two. */
+static void test_tiles_are_alike(void **state) {
+    (void)state;
+    assert_false(suits(1, 32, 32, 20));
+    assert_true(suits(2, 32, 32, 20));
+    for (int64_t batch = 5; batch <= 8; batch++) {
+        net_fixture f = open_winograd(32, 32, 20, 20, 1, true, batch, (net_cuts){0});
+        check_algorithm(&f, batch == 8 && has_winograd());
+        check_gradient(&f);
+        net_close(&f);
+    }
+}
+
+static void test_no_winograd_for_wide_pads(void **state) {
+    (void)state;
+    net_fixture f = open_winograd(32, 32, 15, 16, 2, true, 16, (net_cuts){0});
+    check_algorithm(&f, false);
+    check_gradient(&f);
+    net_close(&f);
+}
+
+/* Though only one step is cut. */
+static void test_no_winograd_for_rows(void **state) {
+    (void)state;
+    const net_cuts cuts = {.step = {[BPT_CONV_BACKWARD_DATA] = {.rows = 2}}};
+    net_fixture f = open_winograd(32, 32, 16, 16, 1, true, 16, cuts);
+    check_algorithm(&f, false);
+    check_gradient(&f);
+    net_close(&f);
 }
 
 /* ---- orders of activations ---- */
@@ -238,8 +315,15 @@ static void test_channels_that_fill_no_block(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_channels_of_the_input),       cmocka_unit_test(test_channels_between),
-        cmocka_unit_test(test_what_suits_winograd),         cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_channels_of_the_input),
+        cmocka_unit_test(test_channels_between),
+        cmocka_unit_test(test_channels_in_bf16),
+        cmocka_unit_test(test_what_suits_winograd),
+        cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_winograd_in_little_memory),
+        cmocka_unit_test(test_tiles_are_alike),
+        cmocka_unit_test(test_no_winograd_for_wide_pads),
+        cmocka_unit_test(test_no_winograd_for_rows),
         cmocka_unit_test(test_channels_that_fill_no_block),
     };
     print_message("seed %d\n", (int)SEED);

@@ -143,6 +143,21 @@ static void test_parts_say_where_they_are(void **state) {
     assert_false(bpt_cut_part(&p, BPT_CONV_FORWARD, (bpt_cut){.channels = 2}, 0, &part));
 }
 
+/* Rows want channels last and have pads of one side, which Winograd's algorithm takes neither of.
+ */
+static void test_rows_are_computed_directly(void **state) {
+    (void)state;
+    bpt_conv_problem p = square(64, 64, 8);
+    bpt_conv_part part;
+    p.winograd = true;
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
+        assert_true(bpt_cut_part(&p, (bpt_conv_step)step, (bpt_cut){.rows = 2}, 1, &part));
+        assert_false(part.problem.winograd);
+        assert_true(bpt_cut_part(&p, (bpt_conv_step)step, (bpt_cut){.channels = 2}, 1, &part));
+        assert_true(part.problem.winograd);
+    }
+}
+
 static void test_cuts_have_one_spelling(void **state) {
     (void)state;
     assert_true(bpt_cut_is_whole((bpt_cut){0}, 4));
@@ -304,6 +319,37 @@ static void test_a_layer_has_rows_or_channels(void **state) {
     bpt_cost_table_clear(&c.table);
 }
 
+/* Rows would be sooner, but not by the algorithm that the whole steps were measured with. */
+static void test_winograd_is_not_cut_along_rows(void **state) {
+    (void)state;
+    choice c = open_choice(4);
+    for (int winograd = 0; winograd < 2; winograd++) {
+        c.problem.winograd = winograd;
+        note(&c, BPT_CONV_FORWARD, 1, 1, 1, 100);
+        note(&c, BPT_CONV_FORWARD, 1, 4, 1, 50);
+        note(&c, BPT_CONV_FORWARD, 1, 1, 4, 40);
+    }
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 4, 1);
+    c.problem.winograd = false;
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 4);
+    bpt_cost_table_clear(&c.table);
+}
+
+static void test_costs_of_another_algorithm_are_none(void **state) {
+    (void)state;
+    choice c = open_choice(4);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 100);
+    note(&c, BPT_CONV_FORWARD, 1, 4, 1, 50);
+    c.problem.winograd = true;
+    choose(&c, 1, 1);
+    assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 1);
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 30);
+    assert_int_equal(c.table.n, 3);
+    bpt_cost_table_clear(&c.table);
+}
+
 /* 2^62 a sample: 16 samples take longer than any number can say, and so does a sum of steps. */
 static void test_absurd_costs_are_long(void **state) {
     (void)state;
@@ -381,6 +427,9 @@ static void test_a_file_gives_the_table_back(void **state) {
     assert_int_equal(read.n, 0);
     bpt_free(text);
     note(&c, BPT_CONV_FORWARD, 1, 4, 1, 123456789);
+    c.problem.winograd = true;
+    note(&c, BPT_CONV_FORWARD, 1, 4, 1, 98765);
+    c.problem.winograd = false;
     c.problem.type = BPT_BF16;
     c.problem.dilation[1] = 3;
     c.problem.groups = 16;
@@ -389,8 +438,10 @@ static void test_a_file_gives_the_table_back(void **state) {
     assert_int_equal(parse(text, &read), BPT_OK);
     assert_int_equal(read.workers, 12);
     assert_int_equal(read.margin_percent, 7);
-    assert_int_equal(read.n, 2);
+    assert_int_equal(read.n, 3);
     assert_int_equal(read.costs[0].ns, 123456789);
+    assert_int_equal(read.costs[1].ns, 98765);
+    assert_true(read.costs[1].problem.winograd);
     assert_int_equal(
         bpt_cost_table_find(&read, BPT_CONV_BACKWARD_WEIGHTS, &c.problem, (bpt_cut){16, 1, 1}), 1);
     assert_int_equal(bpt_cost_table_write(&read, 4, &again), BPT_OK);
@@ -413,15 +464,18 @@ static void test_a_wrong_file_is_refused_by_line(void **state) {
         "workers: 4\nmargin-percent: 100\ncosts: []\n",
         "workers: 4\nmargin-percent: -1\ncosts: []\n",
         "workers: 4\ncosts: []\nother: 1\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 1, 1]]\n",
-        "workers: 4\ncosts:\n  - [sideways, fp32, " CONV ", [1, 1, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp64, " CONV ", [1, 1, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, [64, 8], [1, 1, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [0, 1, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 65, 1], 5]\n",
-        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 1, 1], 0]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [1, 1, 1]]\n",
+        "workers: 4\ncosts:\n  - [sideways, fp32, direct, " CONV ", [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp64, direct, " CONV ", [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, " CONV ", [1, 1, 1], 5]\n", /* format 1 */
+        "workers: 4\ncosts:\n  - [forward, fp32, fft, " CONV ", [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, [64, 8], [1, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [0, 1, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [1, 65, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [1, 1, 1], 0]\n",
         "workers: 4\ncosts:\n"
-        "  - [forward, fp32, [0, 8, 8, 64, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1], 5]\n",
+        "  - [forward, fp32, direct, [0, 8, 8, 64, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1], "
+        "5]\n",
     };
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         bpt_cost_table t = {0};
@@ -435,6 +489,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_make_the_whole),
         cmocka_unit_test(test_parts_say_where_they_are),
+        cmocka_unit_test(test_rows_are_computed_directly),
         cmocka_unit_test(test_cuts_have_one_spelling),
         cmocka_unit_test(test_nothing_measured_is_nothing_cut),
         cmocka_unit_test(test_the_soonest_end_wins),
@@ -443,6 +498,8 @@ int main(void) {
         cmocka_unit_test(test_samples_are_cut_where_tiles_are_few),
         cmocka_unit_test(test_no_more_partial_gradients_than_tiles),
         cmocka_unit_test(test_a_layer_has_rows_or_channels),
+        cmocka_unit_test(test_winograd_is_not_cut_along_rows),
+        cmocka_unit_test(test_costs_of_another_algorithm_are_none),
         cmocka_unit_test(test_absurd_costs_are_long),
         cmocka_unit_test(test_a_newer_cost_takes_the_place_of_the_old),
         cmocka_unit_test(test_of_two_tables_the_shorter_costs_stay),

@@ -159,8 +159,9 @@ static void test_wrong_files(void **state) {
     const bpt_tuned t = example(costs);
     bpt_tuned_free(write_and_read(&t));
     load_text();
-    refuses("tuned: 1", "tuned: 2", "tuned is 2");
-    refuses("tuned: 1", "", "there is no \"tuned\"");
+    refuses("tuned: 2", "tuned: 1", "tuned is 1");
+    refuses("tuned: 2", "tuned: 3", "tuned is 3");
+    refuses("tuned: 2", "", "there is no \"tuned\"");
     refuses("choices:", "choice:", "choice");
     refuses("threads: 3", "threads: 0", "threads is 0");
     refuses("threads: 3", "threads: 257", "threads is 257");

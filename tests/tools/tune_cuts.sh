@@ -37,8 +37,8 @@ rows='[32, 12, 12, 32, 10, 10, 3, 3, 1, 1, 0, 0, 1, 1, 1]'
 channels='[32, 5, 5, 32, 5, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1]'
 entries() { # CONVOLUTION CUT
     for step in forward backward_data; do
-        echo "    - [$step, fp32, $1, [1, 1, 1], 100000]"
-        echo "    - [$step, fp32, $1, $2, 10000]"
+        echo "    - [$step, fp32, direct, $1, [1, 1, 1], 100000]"
+        echo "    - [$step, fp32, direct, $1, $2, 10000]"
     done
 }
 section() { # MARGIN

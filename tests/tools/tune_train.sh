@@ -142,6 +142,7 @@ fails_well 2 "$tune" --model lenet --train-split train --out x.yaml
 fails_well 2 "$tune" --model lenet --budget 0 --out x.yaml
 # Stopped: status 1, and the old file stays.
 for signal in TERM INT; do
+    : >err # of the one before
     (trap - INT; exec "$tune" --model lenet --batch-size 8 --budget 60 --force --out kept.yaml) >out 2>err </dev/null &
     pid=$!
     started+=("$pid")
