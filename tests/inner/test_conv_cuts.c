@@ -4,7 +4,7 @@
  * ctest: cpu TIMEOUT=120 */
 #include "base/memory.h"
 #include "inner/network_private.h"
-#include "tests/inner/net_fixture.h"
+#include "tests/inner/conv_fixture.h"
 #include "tests/ref/ref_network.h"
 
 #include <math.h>
@@ -88,12 +88,6 @@ static void check_same(const char *what, const char *text, int64_t batch, settin
 
 static const bpt_cut whole;
 
-/* The kernels of AVX-512 (1x1 ones of few channels) add up the terms of a value in one order,
- * whatever the part; those of AVX2 fit it to the number of channels in two of the steps. */
-static bool has_avx512(void) {
-    return bpt_cpu_bf16() != BPT_BF16_NONE;
-}
-
 /* ---- the same bits ---- */
 
 static void check_like_whole(bpt_value_type type, int64_t batch, bpt_cut forward, bpt_cut data,
@@ -103,13 +97,15 @@ static void check_like_whole(bpt_value_type type, int64_t batch, bpt_cut forward
 }
 
 /* One sample a tile: a range of channels of the weights' gradient is no partial sum. */
+/* The kernels of AVX-512 (1x1 ones of few channels) add up the terms of a value in one order,
+ * whatever the part; those of AVX2 fit it to the number of channels in two of the steps. */
 static void test_channels_give_the_bits_of_the_whole(void **state) {
     (void)state;
     for (int64_t n = 2; n <= 3; n++) {
         const bpt_cut cut = {.channels = n};
         for (int64_t batch = 1; batch <= 2; batch++) {
             check_like_whole(BPT_F32, batch, whole, cut, whole);
-            if (!has_avx512()) continue;
+            if (!conv_has_avx512()) continue;
             check_like_whole(BPT_F32, batch, cut, whole, whole);
             check_like_whole(BPT_F32, batch, whole, whole, cut);
             check_like_whole(BPT_F32, batch, cut, cut, cut);
@@ -126,7 +122,7 @@ static void test_samples_give_the_bits_of_the_whole(void **state) {
 /* By Winograd's algorithm where there are kernels of it, else directly. */
 static void test_parts_of_a_layer_that_suits_winograd(void **state) {
     (void)state;
-    if (!has_avx512()) skip();
+    if (!conv_has_avx512()) skip();
     const bpt_cut two = {.channels = 2}, three = {.channels = 3}, one = {.samples = 1};
     const setting plain = set(1, BPT_F32, whole, whole, whole);
     for (int64_t batch = 1; batch <= 11; batch += 5) {
@@ -144,7 +140,7 @@ static void test_parts_of_a_layer_that_suits_winograd(void **state) {
 
 static void test_bf16_is_cut_too(void **state) {
     (void)state;
-    if (!has_avx512()) skip();
+    if (!conv_has_avx512()) skip();
     const bpt_cut cut = {.channels = 2};
     check_like_whole(BPT_BF16, 1, cut, cut, cut);
     check_like_whole(BPT_BF16, 7, (bpt_cut){.samples = 1}, cut, whole);
@@ -195,20 +191,11 @@ static void test_every_cut_gives_the_gradient(void **state) {
 
 /* ---- what is cut ---- */
 
-static size_t n_tasks(const net_fixture *f, const char *label, const char *kind) {
-    const bpt_builder *b = &f->net->builder;
-    size_t n = 0;
-    for (size_t i = 0; i < b->n_tasks; i++)
-        if (strcmp(b->tasks[i].info.label, label) == 0 && strcmp(b->tasks[i].info.kind, kind) == 0)
-            n++;
-    return n;
-}
-
 static void check_tasks(const char *label, bpt_cut cut, int64_t batch, size_t n) {
     net_fixture f = open_cut(net_odd, batch, set(1, BPT_F32, cut, cut, cut));
     for (int step = 0; step < BPT_N_CONV_STEPS; step++)
         if (strcmp(label, "a") != 0 || step != BPT_CONV_BACKWARD_DATA)
-            assert_int_equal(n_tasks(&f, label, bpt_conv_step_name((bpt_conv_step)step)), n);
+            assert_int_equal(conv_tasks(&f, label, bpt_conv_step_name((bpt_conv_step)step)), n);
     net_close(&f);
 }
 
@@ -221,7 +208,8 @@ static void test_parts_are_tasks(void **state) {
     check_tasks("e", (bpt_cut){.channels = 3}, 2, 6);
     check_tasks("e", (bpt_cut){.samples = 1}, 8, 8);
     check_tasks("e", (bpt_cut){.channels = 3}, 8, 24);
-    if (!has_avx512()) return; /* else there are no kernels for channels last, so none for rows */
+    if (!conv_has_avx512())
+        return; /* else there are no kernels for channels last, so none for rows */
     check_tasks("c", (bpt_cut){.rows = 3}, 2, 6);
     check_tasks("e", (bpt_cut){.rows = 3}, 1, 3);
 }
@@ -234,7 +222,7 @@ static void test_impossible_cuts_leave_the_whole(void **state) {
     check_tasks("c", (bpt_cut){.rows = 64}, 1, 1);
     check_tasks("c", (bpt_cut){.channels = 2, .rows = 2}, 1, 1);
     net_fixture f = open_cut(net_odd, 1, set(1, BPT_F32, (bpt_cut){.channels = 2}, whole, whole));
-    assert_int_equal(n_tasks(&f, "h", "forward"), 1);
+    assert_int_equal(conv_tasks(&f, "h", "forward"), 1);
     assert_int_equal(bpt_model_set_cut(f.model, "s", BPT_CONV_FORWARD, whole), BPT_EUSAGE);
     net_close(&f);
 }
@@ -284,8 +272,8 @@ static void test_costs_decide(void **state) {
     net_assert_ok(bpt_cost_table_add(&table, &(bpt_cost){BPT_CONV_FORWARD, p, {1, 1, 1}, 100}));
     net_assert_ok(bpt_cost_table_add(&table, &(bpt_cost){BPT_CONV_FORWARD, p, {1, 2, 1}, 60}));
     f = open_cut(net_odd, 1, (setting){1, BPT_F32, {.costs = &table}});
-    assert_int_equal(n_tasks(&f, "b", "forward"), 2);
-    assert_int_equal(n_tasks(&f, "b", "backward weights"), 1);
+    assert_int_equal(conv_tasks(&f, "b", "forward"), 2);
+    assert_int_equal(conv_tasks(&f, "b", "backward weights"), 1);
     assert_int_equal(bpt_network_n_cuts(f.net), 1);
     net_close(&f);
     bpt_cost_table_clear(&table);

@@ -2,20 +2,17 @@
  * right, whatever the tiles and the number of workers.
  *
  * ctest: cpu TIMEOUT=120 */
-#include "inner/cpu/cpu.h"
+#include "base/memory.h"
 #include "inner/layers/conv_gather.h"
 #include "inner/network_private.h"
-#include "tests/inner/net_fixture.h"
-#include "tests/ref/ref_network.h"
+#include "tests/inner/conv_fixture.h"
 
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -40,77 +37,45 @@ static net_fixture open_wide(int64_t batch, unsigned n_workers, bpt_value_type t
 
 /* ---- which ---- */
 
-static bpt_conv_problem problem_of(int64_t n, int64_t c, int64_t k, int64_t side, int64_t kernel) {
-    return (bpt_conv_problem){.n = n,
-                              .c = c,
-                              .h = side,
-                              .w = side,
-                              .k = k,
-                              .p = side,
-                              .q = side,
-                              .r = kernel,
-                              .s = kernel,
-                              .stride = {1, 1},
-                              .pad = {kernel / 2, kernel / 2},
-                              .dilation = {1, 1},
-                              .groups = 1,
-                              .type = BPT_F32};
-}
-
 static void test_what_suits(void **state) {
     (void)state;
-    bpt_conv_problem p = problem_of(64, 512, 512, 4, 3);
+    bpt_conv_problem p = conv_square(64, 512, 512, 4);
     assert_true(bpt_conv_suits_gather(&p));
     p.type = BPT_BF16;
     assert_true(bpt_conv_suits_gather(&p));
     p.winograd = true;
     assert_false(bpt_conv_suits_gather(&p));
-    p = problem_of(64, 512, 512, 4, 3);
+    p = conv_square(64, 512, 512, 4);
     p.groups = 2;
     assert_false(bpt_conv_suits_gather(&p));
-    p = problem_of(64, 256, 256, 8, 3); /* 0.6 million weights, 2.1 million activations */
+    p = conv_square(64, 256, 256, 8); /* 0.6 million weights, 2.1 million activations */
     assert_false(bpt_conv_suits_gather(&p));
-    p = problem_of(4, 64, 64, 2, 3); /* one range */
+    p = conv_square(4, 64, 64, 2); /* one range */
     assert_false(bpt_conv_suits_gather(&p));
 }
 
 static void test_filters_of_a_range(void **state) {
     (void)state;
-    bpt_conv_problem p = problem_of(64, 512, 512, 4, 3);
+    bpt_conv_problem p = conv_square(64, 512, 512, 4);
     assert_int_equal(bpt_conv_gather_filters(&p), 32); /* 590 KB */
-    p = problem_of(64, 256, 512, 4, 3);
+    p = conv_square(64, 256, 512, 4);
     assert_int_equal(bpt_conv_gather_filters(&p), 64);
-    p = problem_of(64, 4096, 512, 4, 3); /* 2.4 MB a block */
+    p = conv_square(64, 4096, 512, 4); /* 2.4 MB a block */
     assert_int_equal(bpt_conv_gather_filters(&p), 16);
 }
 
 /* ---- tasks ---- */
 
-static size_t count(const net_fixture *f, const char *label, const char *kind) {
-    const bpt_builder *b = &f->net->builder;
-    size_t n = 0;
-    for (size_t i = 0; i < b->n_tasks; i++) {
-        const bpt_task_info info = b->tasks[i].info;
-        n += strcmp(info.label, label) == 0 && strcmp(info.kind, kind) == 0;
-    }
-    return n;
-}
-
-/* The processors with kernels for bfloat16, native or not. */
-static bool has_avx512(void) {
-    return bpt_cpu_bf16() != BPT_BF16_NONE;
-}
-
 static void test_tasks(void **state) {
     (void)state;
-    if (!has_avx512()) skip();
+    if (!conv_has_avx512()) skip();
     net_fixture f = open_wide(6, 1, BPT_F32, (bpt_cut){0});
     assert_int_equal(f.net->builder.n_tiles, 4);
-    assert_int_equal(count(&f, "a", "gather"), 0);
-    assert_int_equal(count(&f, "a", "backward weights"), 4);
-    assert_int_equal(count(&f, "b", "backward weights"), 2);
-    assert_int_equal(count(&f, "b", "gather"), 4 * (1 + 2)); /* the input, and each range */
-    assert_int_equal(count(&f, "c", "backward weights"), 2); /* of 224 and 32 filters */
+    assert_int_equal(conv_tasks(&f, "a", "gather"), 0);
+    assert_int_equal(conv_tasks(&f, "a", "backward weights"), 4);
+    assert_int_equal(conv_tasks(&f, "b", "backward weights"), 2);
+    assert_int_equal(conv_tasks(&f, "b", "gather"), 4 * (1 + 2)); /* the input, and each range */
+    assert_int_equal(conv_tasks(&f, "c", "backward weights"), 2); /* of 224 and 32 filters */
     net_close(&f);
 }
 
@@ -118,32 +83,16 @@ static void test_tasks(void **state) {
 static void test_a_cut_goes_first(void **state) {
     (void)state;
     net_fixture f = open_wide(6, 1, BPT_F32, (bpt_cut){.samples = 1});
-    assert_int_equal(count(&f, "b", "gather"), 0);
-    assert_int_equal(count(&f, "b", "backward weights"), 6);
+    assert_int_equal(conv_tasks(&f, "b", "gather"), 0);
+    assert_int_equal(conv_tasks(&f, "b", "backward weights"), 6);
     net_close(&f);
 }
 
 /* ---- values ---- */
 
-static float *gradient_of(const net_fixture *f) {
-    bpt_batch_result result;
-    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, (float)f->batch, &result));
-    return net_vector(f, BPT_VECTOR_GRADIENTS);
-}
-
 static void check_against_reference(int64_t batch) {
     net_fixture f = open_wide(batch, 2, BPT_F32, (bpt_cut){0});
-    double *logits = ref_zeros((size_t)(batch * f.model->classes));
-    double *ref = ref_zeros(f.n_weights);
-    ref_network_f32(f.model, batch, f.pixels, f.labels, (float)batch, f.weights, logits, ref, NULL);
-    float *gradient = gradient_of(&f);
-    for (size_t i = 0; i < f.n_weights; i++)
-        if (!(fabs((double)gradient[i] - ref[i]) <= 1e-6 + 1e-4 * fabs(ref[i])))
-            fail_msg("%d samples: gradient %zu is %.9g, not %.9g", (int)batch, i,
-                     (double)gradient[i], ref[i]);
-    free(gradient);
-    free(ref);
-    free(logits);
+    conv_check_gradient(&f, 1e-6, 1e-4);
     net_close(&f);
 }
 
@@ -155,11 +104,17 @@ static void test_gradients(void **state) {
     check_against_reference(6);
 }
 
+static float *gradient_of(const net_fixture *f) {
+    bpt_batch_result result;
+    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, (float)f->batch, &result));
+    return net_vector(f, BPT_VECTOR_GRADIENTS);
+}
+
 static void check_workers(bpt_value_type type) {
     net_fixture one = open_wide(6, 1, type, (bpt_cut){0});
     net_fixture three = open_wide(6, 3, type, (bpt_cut){0});
     float *a = gradient_of(&one), *b = gradient_of(&three);
-    assert_memory_equal(a, b, one.n_weights * sizeof *a);
+    net_assert_same_bits("one worker and three", a, b, one.n_weights);
     free(a);
     free(b);
     net_close(&one);
@@ -169,13 +124,13 @@ static void check_workers(bpt_value_type type) {
 static void test_any_number_of_workers(void **state) {
     (void)state;
     check_workers(BPT_F32);
-    if (has_avx512()) check_workers(BPT_BF16);
+    if (conv_has_avx512()) check_workers(BPT_BF16);
 }
 
 /* In bfloat16 the values are those of the tiles, so that sums differ by their order alone. */
 static void test_bf16(void **state) {
     (void)state;
-    if (!has_avx512()) skip();
+    if (!conv_has_avx512()) skip();
     net_fixture whole = open_wide(6, 2, BPT_BF16, (bpt_cut){0});
     net_fixture tiles = open_wide(6, 2, BPT_BF16, (bpt_cut){.samples = 1});
     float *a = gradient_of(&whole), *b = gradient_of(&tiles);
@@ -188,12 +143,36 @@ static void test_bf16(void **state) {
     net_close(&tiles);
 }
 
+/* Every allocation fails once. */
+static void test_no_memory(void **state) {
+    (void)state;
+    bpt_model *model = net_parse(net_wide);
+    bpt_pool *pool = net_pool(1);
+    bpt_network *net = NULL;
+    int64_t n = 0;
+    const uint64_t live = bpt_memory_live();
+    for (;; n++) {
+        bpt_memory_fail_at(n);
+        const bpt_status status =
+            bpt_network_create(model, 6, BPT_F32, (bpt_learning){0}, pool, &net);
+        bpt_memory_fail_at(-1);
+        if (status == BPT_OK) break;
+        assert_int_equal(status, BPT_ENOMEM);
+        assert_null(net);
+        assert_int_equal(bpt_memory_live(), live);
+    }
+    assert_true(n > 100);
+    bpt_network_free(net);
+    bpt_pool_free(pool);
+    bpt_model_free(model);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_suits), cmocka_unit_test(test_filters_of_a_range),
         cmocka_unit_test(test_tasks),      cmocka_unit_test(test_a_cut_goes_first),
         cmocka_unit_test(test_gradients),  cmocka_unit_test(test_any_number_of_workers),
-        cmocka_unit_test(test_bf16),
+        cmocka_unit_test(test_bf16),       cmocka_unit_test(test_no_memory),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,10 +5,8 @@
  * ctest: cpu TIMEOUT=60 */
 #include "inner/cpu/cpu_library.h"
 #include "inner/network_private.h"
-#include "tests/inner/net_fixture.h"
-#include "tests/ref/ref_network.h"
+#include "tests/inner/conv_fixture.h"
 
-#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -61,21 +59,7 @@ static void check_kernels(const net_fixture *f) {
 }
 
 static void check_gradient(const net_fixture *f) {
-    const float denominator = (float)f->batch;
-    double *logits = ref_zeros((size_t)(f->batch * f->model->classes));
-    double *ref = ref_zeros(f->n_weights);
-    bpt_batch_result result;
-    ref_network_f32(f->model, f->batch, f->pixels, f->labels, denominator, f->weights, logits, ref,
-                    NULL);
-    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, denominator, &result));
-    float *gradient = net_vector(f, BPT_VECTOR_GRADIENTS);
-    for (size_t i = 0; i < f->n_weights; i++)
-        if (!(fabs((double)gradient[i] - ref[i]) <= 4e-6 + 1e-3 * fabs(ref[i])))
-            fail_msg("%d channels: gradient %zu is %.9g, not %.9g", (int)f->model->input.c, i,
-                     (double)gradient[i], ref[i]);
-    free(gradient);
-    free(ref);
-    free(logits);
+    conv_check_gradient(f, 4e-6, 1e-3);
 }
 
 static void check_channels(int in, int between, int kernel) {
@@ -116,20 +100,8 @@ static void test_channels_in_bf16(void **state) {
 /* ---- Winograd's algorithm ---- */
 
 static bool suits(int64_t n, int64_t c, int64_t k, int64_t side) {
-    return bpt_conv_suits_winograd(&(bpt_conv_problem){.n = n,
-                                                       .c = c,
-                                                       .h = side,
-                                                       .w = side,
-                                                       .k = k,
-                                                       .p = side,
-                                                       .q = side,
-                                                       .r = 3,
-                                                       .s = 3,
-                                                       .stride = {1, 1},
-                                                       .pad = {1, 1},
-                                                       .dilation = {1, 1},
-                                                       .groups = 1,
-                                                       .type = BPT_F32});
+    const bpt_conv_problem p = conv_square(n, c, k, side);
+    return bpt_conv_suits_winograd(&p);
 }
 
 static void test_what_suits_winograd(void **state) {
@@ -144,19 +116,9 @@ static void test_what_suits_winograd(void **state) {
     assert_false(suits(32, 16, 16, 32));
     assert_false(suits(32, 3, 64, 32));
 
-    const bpt_conv_problem p = {.n = 8,
-                                .c = 64,
-                                .h = 34,
-                                .w = 34,
-                                .k = 64,
-                                .p = 32,
-                                .q = 32,
-                                .r = 3,
-                                .s = 3,
-                                .stride = {1, 1},
-                                .dilation = {1, 1},
-                                .groups = 1,
-                                .type = BPT_F32};
+    bpt_conv_problem p = conv_square(8, 64, 64, 32);
+    p.pad[0] = p.pad[1] = 0;
+    p.h = p.w = 34;
     assert_true(bpt_conv_suits_winograd(&p));
     bpt_conv_problem other = p;
     other.stride[1] = 2;

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "inner/cost_table.h"
+#include "tests/inner/conv_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -107,25 +108,9 @@ static void test_parts_make_the_whole(void **state) {
     assert_true(n_possible > N_PROBLEMS / 4);
 }
 
-static bpt_conv_problem square(int64_t c, int64_t k, int64_t size) {
-    return (bpt_conv_problem){.n = 1,
-                              .c = c,
-                              .h = size,
-                              .w = size,
-                              .k = k,
-                              .p = size,
-                              .q = size,
-                              .r = 3,
-                              .s = 3,
-                              .stride = {1, 1},
-                              .pad = {1, 1},
-                              .dilation = {1, 1},
-                              .groups = 1};
-}
-
 static void test_parts_say_where_they_are(void **state) {
     (void)state;
-    bpt_conv_problem p = square(32, 48, 8);
+    bpt_conv_problem p = conv_square(1, 32, 48, 8);
     bpt_conv_part part;
     assert_true(bpt_cut_part(&p, BPT_CONV_FORWARD, (bpt_cut){.channels = 2}, 1, &part));
     assert_int_equal(part.out[1], 16);
@@ -147,7 +132,7 @@ static void test_parts_say_where_they_are(void **state) {
  */
 static void test_rows_are_computed_directly(void **state) {
     (void)state;
-    bpt_conv_problem p = square(64, 64, 8);
+    bpt_conv_problem p = conv_square(1, 64, 64, 8);
     bpt_conv_part part;
     p.winograd = true;
     for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
@@ -178,7 +163,7 @@ typedef struct {
 } choice;
 
 static choice open_choice(int64_t workers) {
-    return (choice){.table = {.workers = workers}, .problem = square(64, 64, 8)};
+    return (choice){.table = {.workers = workers}, .problem = conv_square(1, 64, 64, 8)};
 }
 
 static void note(choice *c, bpt_conv_step step, int64_t samples, int64_t channels, int64_t rows,

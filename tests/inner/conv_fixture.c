@@ -1,0 +1,60 @@
+#include "tests/inner/conv_fixture.h"
+
+#include "inner/network_private.h"
+#include "tests/ref/ref_network.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+bpt_conv_problem conv_square(int64_t n, int64_t c, int64_t k, int64_t side) {
+    return (bpt_conv_problem){.n = n,
+                              .c = c,
+                              .h = side,
+                              .w = side,
+                              .k = k,
+                              .p = side,
+                              .q = side,
+                              .r = 3,
+                              .s = 3,
+                              .stride = {1, 1},
+                              .pad = {1, 1},
+                              .dilation = {1, 1},
+                              .groups = 1,
+                              .type = BPT_F32};
+}
+
+bool conv_has_avx512(void) {
+    return bpt_cpu_bf16() != BPT_BF16_NONE;
+}
+
+size_t conv_tasks(const net_fixture *f, const char *label, const char *kind) {
+    const bpt_builder *b = &f->net->builder;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_task_info info = b->tasks[i].info;
+        n += strcmp(info.label, label) == 0 && strcmp(info.kind, kind) == 0;
+    }
+    return n;
+}
+
+void conv_check_gradient(const net_fixture *f, double absolute, double relative) {
+    const float denominator = (float)f->batch;
+    double *ref = ref_zeros(f->n_weights);
+    bpt_batch_result result;
+    ref_network_f32(f->model, f->batch, f->pixels, f->labels, denominator, f->weights, NULL, ref,
+                    NULL);
+    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, denominator, &result));
+    float *gradient = net_vector(f, BPT_VECTOR_GRADIENTS);
+    for (size_t i = 0; i < f->n_weights; i++)
+        if (!(fabs((double)gradient[i] - ref[i]) <= absolute + relative * fabs(ref[i])))
+            fail_msg("%s, %d channels, %d samples: gradient %zu is %.9g, not %.9g", f->model->name,
+                     (int)f->model->input.c, (int)f->batch, i, (double)gradient[i], ref[i]);
+    free(gradient);
+    free(ref);
+}
