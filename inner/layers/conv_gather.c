@@ -44,14 +44,18 @@ static bpt_status create_range(bpt_builder *b, const bpt_conv_problem *batch, in
     bpt_conv_problem *p = &range->part.problem;
     *p = *batch;
     p->k = left < filters ? left : filters;
+    range->part.out[1] = range->part.weights[0] = first;
     bpt_conv_weight_dims(p, dims);
     range->dst = (size_t)first * channel_bytes(batch);
     range->bias = (size_t)first * sizeof(float);
     BPT_TRY(bpt_layout_part_with_gaps(b->cpu, bpt_kernel_layout(whole, BPT_SLOT_DIFF_WEIGHTS),
-                                      (int64_t[]){first, 0, 0, 0}, dims, &range->weights));
+                                      range->part.weights, dims, &range->weights));
     *fits = range->weights.layout != NULL;
     if (!*fits) return BPT_OK;
-    BPT_TRY(create_kernel(b, p, lanes, range->weights.layout, &range->kernel));
+    const bpt_status status = create_kernel(b, p, lanes, range->weights.layout, &range->kernel);
+    *fits = status == BPT_OK;
+    if (status == BPT_EBACKEND) return BPT_OK; /* it takes no such range */
+    BPT_TRY(status);
     *fits = strcmp(bpt_kernel_implementation(range->kernel), bpt_kernel_implementation(whole)) == 0;
     return BPT_OK;
 }
@@ -123,7 +127,7 @@ static bpt_status copy_gradient(bpt_builder *b, const bpt_conv_gather *g,
     const bpt_conv_piece *range = &g->ranges[i];
     const bpt_conv_problem *p = &range->part.problem;
     const size_t channel = channel_bytes(p) / (size_t)p->n; /* of one sample */
-    const size_t first = range->bias / sizeof(float), bytes = (size_t)p->k * channel;
+    const size_t first = (size_t)range->part.out[1], bytes = (size_t)p->k * channel;
     const size_t stride = (size_t)o->out->shape.c * channel;
     const bpt_sample_run from = {bpt_ref_plus(o->out->grad[t], first * channel), stride};
     const bpt_sample_run to = {bpt_ref_plus(g->dst, range->dst + (size_t)b->tile_start[t] * bytes),
