@@ -76,7 +76,8 @@ static bpt_status compare_random(random_kind kind, const char *name, bool *keep)
 static bpt_status compare_step(const char *model, int64_t batch, bool *keep) {
     char name[64];
     step_graph s;
-    bpt_status status = step_graph_open(model, batch, &s);
+    const bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
+    bpt_status status = step_graph_open(model, batch, &pool, &s);
     snprintf(name, sizeof name, "%s, batch %d", model, (int)batch);
     for (size_t m = 0; m < N_MACHINES && status == BPT_OK; m++) {
         row r = {0};
@@ -94,7 +95,9 @@ static bpt_status compare_all(bool steps, bool *keep) {
     if (!steps) return BPT_OK;
     BPT_TRY(compare_step("lenet", 256, keep));
     BPT_TRY(compare_step("vgg-small", 128, keep));
-    return compare_step("branches", 128, keep);
+    BPT_TRY(compare_step("branches", 128, keep));
+    BPT_TRY(compare_step("googlenet", 8, keep));
+    return compare_step("resnet50", 8, keep);
 }
 
 int main(int argc, char **argv) {

@@ -128,17 +128,15 @@ static bpt_status fill(step_graph *s, int64_t batch) {
     return bpt_network_set(s->network, BPT_VECTOR_WEIGHTS, s->weights);
 }
 
-/* On one worker, so that no task is slowed by another; the least time, since others use the
- * machine too. */
-static bpt_status measure(step_graph *s, int64_t batch) {
-    bpt_batch_result result;
+/* The least time, since others use the machine too. */
+static bpt_status measure(step_graph *s) {
     uint64_t *least;
     bpt_status status = BPT_OK;
     s->graph = s->network->graphs[BPT_GRAPH_TRAIN];
     const size_t n = bpt_graph_n_tasks(s->graph);
     BPT_TRY(BPT_NEW("times", n, &least));
     for (int step = 0; step < N_STEPS && status == BPT_OK; step++) {
-        status = bpt_network_train(s->network, s->pixels, s->labels, 1e-4f, (float)batch, &result);
+        status = step_graph_run(s);
         for (uint32_t i = 0; i < n; i++) {
             const uint64_t ns = bpt_graph_measured(s->graph, i);
             if (step == 0 || ns < least[i]) least[i] = ns;
@@ -149,15 +147,20 @@ static bpt_status measure(step_graph *s, int64_t batch) {
     return status;
 }
 
-bpt_status step_graph_open(const char *name, int64_t batch, step_graph *s) {
-    *s = (step_graph){0};
-    const bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
+bpt_status step_graph_open(const char *name, int64_t batch, const bpt_pool_options *pool,
+                           step_graph *s) {
+    *s = (step_graph){.batch = batch};
     BPT_TRY(load(name, &s->model));
-    BPT_TRY(bpt_pool_create(&pool, &s->pool));
+    BPT_TRY(bpt_pool_create(pool, &s->pool));
     BPT_TRY(bpt_network_create(s->model, batch, BPT_F32, (bpt_learning){.momentum = 0.9f}, s->pool,
                                &s->network));
     BPT_TRY(fill(s, batch));
-    return measure(s, batch);
+    return measure(s);
+}
+
+bpt_status step_graph_run(step_graph *s) {
+    bpt_batch_result result;
+    return bpt_network_train(s->network, s->pixels, s->labels, 1e-4f, (float)s->batch, &result);
 }
 
 void step_graph_close(step_graph *s) {

@@ -1,0 +1,131 @@
+/* Training steps under each scheduling policy, on workers bound to cores of this machine.
+ *
+ *   bench_steps [WORKERS [ROUNDS]]      2 workers and 15 rounds unless given
+ *
+ * In each round every policy runs one step of the same network, another one first each time. Prints
+ * a Markdown table of medians over the rounds: milliseconds of a step under each policy; how far
+ * critical-path and eft are in the same round from level or fifo, the one that is better by its
+ * median; and how far a step under critical-path is from what none can go below: its longest path,
+ * or its work shared evenly among the workers, by the times that its tasks took in that step (with
+ * least and largest). Wants a machine with nothing else to do.
+ */
+#include "base/memory.h"
+#include "tests/bench/policy_graphs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { N_POLICIES = 4, MAX_ROUNDS = 1000 };
+enum { CRITICAL_PATH, LEVEL, EFT, FIFO }; /* as bpt_policy_at() counts them */
+
+typedef struct bench {
+    unsigned n_workers;
+    size_t n_rounds;
+    step_graph steps[N_POLICIES];
+} bench;
+
+typedef struct times {
+    double ms[N_POLICIES][MAX_ROUNDS], bound[MAX_ROUNDS];
+} times;
+
+static int compare_reals(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+typedef struct spread {
+    double least, median, largest;
+} spread;
+
+static spread spread_of(const double *values, size_t n) {
+    double sorted[MAX_ROUNDS];
+    memcpy(sorted, values, n * sizeof *values);
+    qsort(sorted, n, sizeof *sorted, compare_reals);
+    return (spread){sorted[0], (sorted[(n - 1) / 2] + sorted[n / 2]) / 2, sorted[n - 1]};
+}
+
+static bpt_status open_steps(bench *b, const char *model, int64_t batch) {
+    for (size_t p = 0; p < N_POLICIES; p++) {
+        bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
+        pool.n_workers = b->n_workers;
+        pool.bind = true;
+        pool.policy = bpt_policy_at(p);
+        BPT_TRY(step_graph_open(model, batch, &pool, &b->steps[p]));
+    }
+    return BPT_OK;
+}
+
+/* How many times as long as by what none can go below. */
+static double over_bound(const bench *b, const bpt_network *network, bpt_run_stats run) {
+    const double path = (double)bpt_network_critical_path(network);
+    const double share = (double)run.busy_ns / b->n_workers;
+    return (double)run.wall_ns / (path > share ? path : share);
+}
+
+static bpt_status run_round(bench *b, size_t round, times *t) {
+    for (size_t i = 0; i < N_POLICIES; i++) {
+        const size_t p = (round + i) % N_POLICIES;
+        BPT_TRY(step_graph_run(&b->steps[p]));
+        const bpt_network *network = b->steps[p].network;
+        const bpt_run_stats run = bpt_network_last_run(network);
+        t->ms[p][round] = (double)run.wall_ns * 1e-6;
+        if (p == CRITICAL_PATH) t->bound[round] = over_bound(b, network, run);
+    }
+    return BPT_OK;
+}
+
+/* In percent. */
+static double behind(const double *ms, const double *other, size_t n_rounds) {
+    double ratios[MAX_ROUNDS];
+    for (size_t i = 0; i < n_rounds; i++) ratios[i] = ms[i] / other[i];
+    return 100 * (spread_of(ratios, n_rounds).median - 1);
+}
+
+static void print(const char *model, int64_t batch, size_t n, const times *t) {
+    double medians[N_POLICIES];
+    printf("| %s, batch %lld |", model, (long long)batch);
+    for (size_t p = 0; p < N_POLICIES; p++) {
+        medians[p] = spread_of(t->ms[p], n).median;
+        printf(" %.2f |", medians[p]);
+    }
+    const double *blind = t->ms[medians[LEVEL] < medians[FIFO] ? LEVEL : FIFO];
+    const spread bound = spread_of(t->bound, n);
+    printf(" %+.1f %% | %+.1f %% | %.3f (%.3f to %.3f) |\n", behind(t->ms[CRITICAL_PATH], blind, n),
+           behind(t->ms[EFT], blind, n), bound.median, bound.least, bound.largest);
+    fflush(stdout);
+}
+
+static bpt_status compare(bench *b, const char *model, int64_t batch) {
+    times *t;
+    BPT_TRY(BPT_NEW("times", 1, &t));
+    bpt_status status = open_steps(b, model, batch);
+    for (size_t i = 0; i < b->n_rounds && status == BPT_OK; i++) status = run_round(b, i, t);
+    if (status == BPT_OK) print(model, batch, b->n_rounds, t);
+    for (size_t p = 0; p < N_POLICIES; p++) step_graph_close(&b->steps[p]);
+    bpt_free(t);
+    return status;
+}
+
+static bpt_status compare_all(bench *b) {
+    printf("| step |");
+    for (size_t p = 0; p < N_POLICIES; p++) printf(" %s |", bpt_policy_at(p)->name);
+    printf(" critical-path | eft | over its bound |\n|---|---|---|---|---|---|---|---|\n");
+    BPT_TRY(compare(b, "lenet", 256));
+    BPT_TRY(compare(b, "vgg-small", 128));
+    BPT_TRY(compare(b, "branches", 128));
+    BPT_TRY(compare(b, "googlenet", 8));
+    return compare(b, "resnet50", 8);
+}
+
+int main(int argc, char **argv) {
+    const long workers = argc > 1 ? atol(argv[1]) : 2, rounds = argc > 2 ? atol(argv[2]) : 15;
+    if (argc > 3 || workers < 1 || workers > BPT_MAX_WORKERS || rounds < 1 || rounds > MAX_ROUNDS) {
+        fprintf(stderr, "usage: bench_steps [WORKERS [ROUNDS]]\n");
+        return 2;
+    }
+    bench b = {.n_workers = (unsigned)workers, .n_rounds = (size_t)rounds};
+    const bpt_status status = compare_all(&b);
+    if (status != BPT_OK) fprintf(stderr, "bench_steps: %s\n", bpt_error_last()->text);
+    return bpt_status_exit(status);
+}
