@@ -10,14 +10,15 @@ static bpt_status bad_value(const bpt_option *o, const char *text, const char *e
     return bpt_fail(BPT_EUSAGE, "--%s: \"%s\" is not %s", o->name, text, expected);
 }
 
+/* Ten digits, as whole numbers of 32 bits have. */
 static bpt_status check_range(const bpt_option *o, const char *text, double value) {
     if (o->min == 0 && o->max == 0) return BPT_OK;
     if (value >= o->min && value <= o->max) return BPT_OK;
     if (o->max >= 1e15)
-        return bpt_fail(BPT_EUSAGE, "--%s: %s is out of range, it must be at least %g", o->name,
+        return bpt_fail(BPT_EUSAGE, "--%s: %s is out of range, it must be at least %.10g", o->name,
                         text, o->min);
-    return bpt_fail(BPT_EUSAGE, "--%s: %s is out of range, it must be between %g and %g", o->name,
-                    text, o->min, o->max);
+    return bpt_fail(BPT_EUSAGE, "--%s: %s is out of range, it must be between %.10g and %.10g",
+                    o->name, text, o->min, o->max);
 }
 
 static bpt_status parse_int(const bpt_option *o, const char *text, int64_t *out) {
