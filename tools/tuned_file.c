@@ -128,13 +128,24 @@ static bpt_status read_cuts(const bpt_yaml *doc, const bpt_yaml_node *map, bpt_t
     return BPT_OK;
 }
 
+static bpt_status check_format(const bpt_yaml *doc, const bpt_yaml_node *root) {
+    const bpt_yaml_node *format;
+    int64_t version;
+    BPT_TRY(find(doc, root, "tuned", &format));
+    BPT_TRY(bpt_yaml_get_int(doc, format, "tuned", 1, INT64_MAX, &version));
+    if (version == BPT_TUNED_FORMAT) return BPT_OK;
+    const bpt_status status = bpt_yaml_fail(
+        doc, format, "the file is of format %" PRId64 ", this program reads format %d", version,
+        BPT_TUNED_FORMAT);
+    bpt_hint("run bpt-tune again, of the same version of bpt as this program");
+    return status;
+}
+
 static bpt_status read_all(const bpt_yaml *doc, bpt_tuned *t) {
     static const char *const names[] = {"tuned", "key", "choices", "costs", "cuts"};
-    const bpt_yaml_node *root = bpt_yaml_root(doc), *format, *key, *choices, *costs;
-    int64_t version;
+    const bpt_yaml_node *root = bpt_yaml_root(doc), *key, *choices, *costs;
     BPT_TRY(bpt_yaml_check_keys(doc, root, "a tuned file", names, sizeof names / sizeof *names));
-    BPT_TRY(find(doc, root, "tuned", &format));
-    BPT_TRY(bpt_yaml_get_int(doc, format, "tuned", BPT_TUNED_FORMAT, BPT_TUNED_FORMAT, &version));
+    BPT_TRY(check_format(doc, root));
     BPT_TRY(find(doc, root, "key", &key));
     BPT_TRY(find(doc, root, "choices", &choices));
     BPT_TRY(find(doc, root, "costs", &costs));

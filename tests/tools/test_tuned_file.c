@@ -159,8 +159,10 @@ static void test_wrong_files(void **state) {
     const bpt_tuned t = example(costs);
     bpt_tuned_free(write_and_read(&t));
     load_text();
-    refuses("tuned: 2", "tuned: 1", "tuned is 1");
-    refuses("tuned: 2", "tuned: 3", "tuned is 3");
+    refuses("tuned: 2", "tuned: 1", "is of format 1, this program reads format 2");
+    assert_non_null(strstr(bpt_error_last()->hint, "run bpt-tune again"));
+    refuses("tuned: 2", "tuned: 3", "is of format 3, this program reads format 2");
+    refuses("tuned: 2", "tuned: two", "whole number");
     refuses("tuned: 2", "", "there is no \"tuned\"");
     refuses("choices:", "choice:", "choice");
     refuses("threads: 3", "threads: 0", "threads is 0");
