@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -41,10 +42,22 @@ static void start_no_server(void) {
     setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
 }
 
+static bool has_launcher(void) {
+    return getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK") || getenv("PMI_RANK");
+}
+
+/* Nor folders for files shared with other processes, of which there are none. The first of them is
+ * that of all jobs of a user: a job that ends removes it as soon as it is empty, and one that just
+ * starts is ended by MPI where that happens between its making that folder and the next in it. */
+static void make_no_folders(void) {
+    if (!has_launcher()) setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+}
+
 bpt_status bpt_comm_start(bpt_comm **comm) {
     bpt_comm *c = NULL;
     skip_displays();
     start_no_server();
+    make_no_folders();
     BPT_TRY(BPT_NEW("communication", 1, &c));
     sem_init(&c->wake, 0, 0);
     pthread_mutex_init(&c->mutex, NULL);

@@ -80,12 +80,14 @@ function(bpt_test_folder name)
   endforeach()
 endfunction()
 
-# bpt_add_test(NAME LABELS TIMEOUT COMMAND...): a ctest in the environment that all tests share.
+# bpt_add_test(NAME LABELS TIMEOUT COMMAND...): a ctest in the environment that all tests share, but for a folder of
+# its own for Open MPI: of a folder that jobs share, one that ends removes what another has just begun to fill.
 function(bpt_add_test name labels timeout)
   if(BPT_SANITIZE)
     math(EXPR timeout "${timeout} * 5")
   endif()
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
-    SKIP_RETURN_CODE 77 ENVIRONMENT "${BPT_TEST_ENVIRONMENT}")
+    SKIP_RETURN_CODE 77
+    ENVIRONMENT "${BPT_TEST_ENVIRONMENT};OMPI_MCA_orte_tmpdir_base=${CMAKE_BINARY_DIR}/mpi/${name}")
 endfunction()
