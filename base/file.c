@@ -118,6 +118,26 @@ bpt_status bpt_dir_sync(const char *path) {
     return sync_and_close_dir(fd, path);
 }
 
+static bpt_status name_temporary(const char *path, char **temporary) {
+    return bpt_strf(temporary, "%s.tmp-%ld", path, (long)getpid());
+}
+
+static int create_file(const char *path) {
+    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+}
+
+bpt_status bpt_file_try(const char *path) {
+    char *temporary;
+    BPT_TRY(name_temporary(path, &temporary));
+    const int fd = create_file(temporary), reason = errno;
+    if (fd >= 0) {
+        close(fd);
+        unlink(temporary);
+    }
+    bpt_free(temporary);
+    return fd >= 0 ? BPT_OK : bpt_fail_write(reason, "write", path);
+}
+
 bpt_status bpt_file_write(const char *path, const void *data, size_t size) {
     return bpt_file_write_parts(path, &(bpt_bytes){data, size}, 1);
 }
@@ -127,10 +147,10 @@ bpt_status bpt_file_write_parts(const char *path, const bpt_bytes *parts, size_t
     char *temporary = NULL, *parent = NULL;
     int folder;
     bpt_status status;
-    BPT_TRY_GOTO(status, bpt_strf(&temporary, "%s.tmp-%ld", path, (long)getpid()), free_names);
+    BPT_TRY_GOTO(status, name_temporary(path, &temporary), free_names);
     BPT_TRY_GOTO(status, parent_of(path, &parent), free_names);
     BPT_TRY_GOTO(status, open_dir(parent, &folder), free_names);
-    const int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    const int fd = create_file(temporary);
     if (fd < 0) {
         status = bpt_fail_write(errno, "create", temporary);
         close(folder);

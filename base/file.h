@@ -35,6 +35,11 @@ bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t
  *         <folder>): then the new file is in place, and a crash may still bring the old one back */
 bpt_status bpt_file_write(const char *path, const void *data, size_t size);
 
+/** Tries whether bpt_file_write() can make a file at @p path, for what takes long before it has
+ * one: makes the temporary file, empty, and removes it. A disk may still be full when it counts.
+ * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_file_try(const char *path);
+
 /** Bytes of somebody else's. */
 typedef struct bpt_bytes {
     const void *data;

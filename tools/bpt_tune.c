@@ -12,26 +12,12 @@
 #include "tools/tune/tune_options.h"
 #include "tools/tune/tune_report.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 /* ---- before anything is measured ---- */
-
-static bpt_status check_folder(const char *path) {
-    char *folder;
-    BPT_TRY(bpt_strdup(path, &folder));
-    char *slash = strrchr(folder, '/');
-    if (slash) slash[slash == folder] = '\0';
-    const bool writable = access(slash ? folder : ".", W_OK | X_OK) == 0;
-    const int reason = errno;
-    bpt_free(folder);
-    return writable ? BPT_OK : bpt_fail_write(reason, "write", path);
-}
 
 static bpt_status check_out(const char *path, bool force) {
     if (bpt_path_exists(path) && !force) {
@@ -39,7 +25,8 @@ static bpt_status check_out(const char *path, bool force) {
         bpt_hint("name another file, or give --force to replace it");
         return status;
     }
-    return check_folder(path);
+    BPT_TRY(bpt_tuned_check_place(path));
+    return bpt_file_try(path);
 }
 
 /* What bpt-train has by default: how many state vectors there are depends on it. */
@@ -53,6 +40,26 @@ static bpt_learning learning_of(const bpt_tune_options *o) {
         .eps = 1e-8,
         .eta = 0.001,
     };
+}
+
+/* Memory that the machine does not have would be given out all the same, until it is touched. */
+static bpt_status check_memory(const bpt_tune_subject *s) {
+    const bpt_shape in = s->model->input;
+    const size_t limit = bpt_memory_of_machine();
+    bpt_network_memory network;
+    BPT_TRY(bpt_network_plan(s->model, s->batch, s->activations, s->learning,
+                             bpt_pool_allowed_cores(), &network));
+    const size_t batch = (size_t)(s->batch * in.c * in.h * in.w) * sizeof(float);
+    const size_t both = bpt_size_add(bpt_size_add(network.total, network.total), batch);
+    if (both <= limit) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "two networks of %" PRId64
+                 " samples a step, as are compared, need %.1f GB of memory, this "
+                 "machine has %.1f GB",
+                 s->batch, (double)both * 1e-9, (double)limit * 1e-9);
+    bpt_hint("lower --batch-size");
+    return status;
 }
 
 static bpt_status open_data(const bpt_tune_options *o, bpt_tune_subject *s) {
@@ -69,6 +76,7 @@ static bpt_status open_subject(const bpt_tune_options *o, bpt_tune_subject *s) {
     s->activations = bpt_precision_type((bpt_precision)o->precision);
     s->learning = learning_of(o);
     BPT_TRY(bpt_shaped_model_load(&shaped, &s->model));
+    BPT_TRY(check_memory(s));
     return open_data(o, s);
 }
 
@@ -138,8 +146,9 @@ static bpt_status tune(bpt_search *s, const char *path) {
     BPT_TRY(make_key(s, &key));
     BPT_TRY(bpt_search_run(s));
     warn_noise(s->noise);
+    bpt_tune_report(s, &key, "",
+                    stdout); /* first: measured in vain otherwise if the disk is full */
     BPT_TRY(write_file(path, s, &key));
-    bpt_tune_report(s, &key, "", stdout);
     printf("written to %s\n", path);
     return BPT_OK;
 }

@@ -5,6 +5,8 @@
 #include "scheduler/policy.h"
 #include "scheduler/pool.h"
 
+#include <sys/stat.h>
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,10 +46,7 @@ bpt_status bpt_tuned_path(const char *pattern, char **path) {
 static bpt_status find(const bpt_yaml *doc, const bpt_yaml_node *map, const char *key,
                        const bpt_yaml_node **value) {
     *value = bpt_yaml_find(map, key);
-    if (*value) return BPT_OK;
-    const bpt_status status = bpt_yaml_fail(doc, map, "there is no \"%s\"", key);
-    bpt_hint("such files are made by bpt-tune");
-    return status;
+    return *value ? BPT_OK : bpt_yaml_fail(doc, map, "there is no \"%s\"", key);
 }
 
 static bpt_status read_key(const bpt_yaml *doc, const bpt_yaml_node *map, bpt_tuned_key *key) {
@@ -160,10 +159,13 @@ bpt_status bpt_tuned_read(const char *path, bpt_tuned **tuned) {
     BPT_TRY(BPT_NEW("tuned values", 1, &t));
     bpt_status status = bpt_yaml_load(path, &t->document);
     if (status == BPT_OK) status = read_all(t->document, t);
-    if (status == BPT_OK)
+    if (status == BPT_OK) {
         *tuned = t;
-    else
-        bpt_tuned_free(t);
+        return BPT_OK;
+    }
+    if (status == BPT_EUSAGE && !bpt_error_last()->hint[0])
+        bpt_hint("such files are made by bpt-tune");
+    bpt_tuned_free(t);
     return status;
 }
 
@@ -176,6 +178,26 @@ void bpt_tuned_free(bpt_tuned *tuned) {
 }
 
 /* ---- writing ---- */
+
+/* A configuration of bpt-train has a key "tuned" too. */
+static bool is_tuned_file(const char *path) {
+    bpt_yaml *doc;
+    if (bpt_yaml_load(path, &doc) != BPT_OK) return false;
+    const bpt_yaml_node *root = bpt_yaml_root(doc);
+    const bool is = bpt_yaml_find(root, "tuned") && bpt_yaml_find(root, "choices");
+    bpt_yaml_free(doc);
+    return is;
+}
+
+bpt_status bpt_tuned_check_place(const char *path) {
+    struct stat info;
+    if (stat(path, &info) != 0) return BPT_OK;
+    if (S_ISREG(info.st_mode) && (info.st_size == 0 || is_tuned_file(path))) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EEXIST, "%s exists already and is no file of bpt-tune", path);
+    bpt_hint("name another file");
+    return status;
+}
 
 /* Between single quotes every character but the quote itself stands for itself. */
 static void put_text(FILE *out, const char *text) {

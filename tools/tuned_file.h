@@ -51,6 +51,11 @@ bpt_status bpt_tuned_read(const char *path, bpt_tuned **tuned);
 /** @param tuned from bpt_tuned_read(); NULL is allowed */
 void bpt_tuned_free(bpt_tuned *tuned);
 
+/** Checks that what is at @p path may give way to a new file: only a file of bpt-tune, of whatever
+ * format, or an empty one. Nothing there is right too.
+ * @return BPT_OK, BPT_EEXIST (anything else), BPT_ENOMEM */
+bpt_status bpt_tuned_check_place(const char *path);
+
 /** Writes a file, whole or not at all: of cuts .choices.cuts.
  * @param comment lines that begin with '#', for people
  * @return as bpt_file_write() */

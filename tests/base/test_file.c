@@ -143,6 +143,21 @@ static void test_write_into_nothing_is_refused(void **state) {
     assert_int_equal(count_entries(support_scratch(), "target"), 1);
 }
 
+static void test_try_leaves_all_as_it_was(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE], long_name[252] = "";
+    memset(long_name, 'x', sizeof long_name - 1); /* with the end of the temporary one too long */
+    support_write(path, "tried", "old", 3);
+    assert_int_equal(bpt_file_try(path), BPT_OK);
+    assert_content(path, "old");
+    assert_int_equal(bpt_file_try(support_path(path, "untried")), BPT_OK);
+    assert_int_equal(bpt_file_try(support_path(path, "no/folder")), BPT_EIO);
+    assert_int_equal(bpt_file_try(support_path(path, long_name)), BPT_EIO);
+    assert_int_equal(count_entries(support_scratch(), "tried"), 1);
+    assert_int_equal(count_entries(support_scratch(), "untried"), 0);
+    assert_int_equal(count_entries(support_scratch(), "xxx"), 0);
+}
+
 static bpt_status write_once(void *arg) {
     const char *path = arg;
     const bpt_status status = bpt_file_write(path, "new", 3);
@@ -280,6 +295,7 @@ int main(void) {
         cmocka_unit_test(test_write_joins_parts),
         cmocka_unit_test(test_write_without_a_folder_in_the_path),
         cmocka_unit_test(test_write_into_nothing_is_refused),
+        cmocka_unit_test(test_try_leaves_all_as_it_was),
         cmocka_unit_test(test_write_that_runs_out_of_memory_keeps_the_old_file),
         cmocka_unit_test(test_write_that_fails_keeps_the_old_file),
         cmocka_unit_test(test_full_disk_keeps_the_old_file),

@@ -94,6 +94,12 @@ says 'with --optimizer adamw'
 fails_well 2 "$train" "${one[@]}" --output runs/other --tuned nowhere.yaml
 says nowhere.yaml
 fails_well 2 "$train" "${one[@]}" --output runs/other --tuned tiny.yaml
+for edit in 's/^  threads: .*/  threads: 0/' 's/^  policy: .*/  policy: nosuch/' "s/, [0-9]*\]$/, -1]/"; do
+    sed "$edit" all.yaml >other.yaml
+    fails_well 2 "$train" "${one[@]}" --output runs/other --tuned other.yaml
+    grep -qE 'other\.yaml:[0-9]+: ' err || die "no line: $edit"
+    says 'hint: such files are made by bpt-tune'
+done
 # Somebody has changed the network, and not its name.
 mkdir edited
 sed 's/filters: 16, kernel: 5/filters: 15, kernel: 5/' tiny.yaml >edited/tiny.yaml
@@ -140,6 +146,34 @@ fails_well 3 "$tune" --model lenet --data data --train-split nosuch --out x.yaml
 fails_well 2 "$tune" --model lenet --data data --classes 10 --out x.yaml
 fails_well 2 "$tune" --model lenet --train-split train --out x.yaml
 fails_well 2 "$tune" --model lenet --budget 0 --out x.yaml
+# Only what bpt-tune has made gives way to --force, and what is empty.
+cp -r data folder
+mkfifo pipe.yaml
+printf 'tuned: "all.yaml"\nthreads: 1\n' >run.yaml # like the configuration of a run
+for mine in tiny.yaml run.yaml data/data.mdb folder pipe.yaml; do
+    before=$(ls -ldi $mine)
+    fails_well 2 "$tune" --model lenet --batch-size 8 --budget 1 --force --out $mine
+    says "$mine exists already and is no file of bpt-tune"
+    [ "$(ls -ldi $mine)" = "$before" ] || die "a file of bpt-tune took the place of $mine"
+done
+sed 's/^tuned: .*/tuned: 1/' all.yaml >old.yaml
+: >empty.yaml
+for ours in old.yaml empty.yaml; do
+    run 0 "$tune" --model lenet --batch-size 8 --budget 1 --force --out $ours
+    [ -n "$(field $ours threads)" ] || die "$ours is not replaced"
+done
+# What cannot be written is heard of before the first step.
+fails_well 1 "$tune" --model lenet --out "$(printf 'x%.0s' {1..250})"
+[ ! -s out ] || die "measured in vain"
+fails_well 2 "$tune" --model vgg16 --batch-size 65536 --out x.yaml
+says 'as are compared, need'
+[ ! -e x.yaml ] || die "a refused bpt-tune leaves a file"
+# A disk that is full in the end takes the file, and not what was measured.
+fails_well 1 bash -c 'set -o pipefail; (ulimit -f 1; exec "$@") | cat' limited "$tune" --data data --model tiny.yaml \
+    --batch-size 20 --budget 1 --out x.yaml
+says 'default: threads' out
+says 'File too large'
+[ -z "$(ls -A | grep x.yaml)" ] || die "half a file: $(ls -A)"
 # Stopped: status 1, and the old file stays.
 for signal in TERM INT; do
     : >err # of the one before
