@@ -15,8 +15,8 @@ static bpt_status check_range(const bpt_option *o, const char *text, double valu
     if (o->min == 0 && o->max == 0) return BPT_OK;
     if (value >= o->min && value <= o->max) return BPT_OK;
     if (o->max >= 1e15)
-        return bpt_fail(BPT_EUSAGE, "--%s: %s is out of range, it must be at least %.10g", o->name,
-                        text, o->min);
+        return bpt_fail(BPT_EUSAGE, "--%s: %s is out of range, it must be at %s %.10g", o->name,
+                        text, value < o->min ? "least" : "most", value < o->min ? o->min : o->max);
     return bpt_fail(BPT_EUSAGE, "--%s: %s is out of range, it must be between %.10g and %.10g",
                     o->name, text, o->min, o->max);
 }

@@ -18,6 +18,10 @@ says 'batch-size'
 fails_well 2 "$train" "${good[@]}" --output runs/x --batch-size ten
 fails_well 2 "$train" "${good[@]}" --output runs/x --lr -1
 fails_well 2 "$train" "${good[@]}" --output runs/x --lr nan
+fails_well 2 "$train" "${good[@]}" --output runs/x --seed -1
+says '-1 is out of range, it must be at least 0'
+fails_well 2 "$train" "${good[@]}" --output runs/x --seed 9999999999999999
+says '9999999999999999 is out of range, it must be at most 9e+15'
 fails_well 2 "$train" "${good[@]}" --output runs/x --update agvu
 says 'agwu'
 fails_well 2 "$train" "${good[@]}" --output
