@@ -45,7 +45,8 @@ static bpt_status read_all(int fd, const char *path, char *data, size_t size) {
 }
 
 bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t *size) {
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    /* Else a pipe without a writer would hold the program until somebody kills it. */
+    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     if (fd < 0) return bpt_fail_errno(errno, "open", path);
     bpt_status status;
     char *content = NULL;

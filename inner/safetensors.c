@@ -240,7 +240,7 @@ static bpt_status read_values(const reader *r, float *values) {
 
 bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *values) {
     reader r = {.path = path, .segments = s};
-    r.fd = open(path, O_RDONLY | O_CLOEXEC);
+    r.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is refused, not waited for */
     if (r.fd < 0) return bpt_fail_errno(errno, "open", path);
     bpt_status status;
     BPT_TRY_GOTO(status, measure(&r), done);

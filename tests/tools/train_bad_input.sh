@@ -90,6 +90,13 @@ for option in --model=/dev/null --config=data; do
     fails_well 2 "$train" "${good[@]}" --output runs/x $option
     says 'not a regular file'
 done
+mkfifo pipe.yaml # that nobody writes to
+for option in --model=pipe.yaml --config=pipe.yaml --tuned=pipe.yaml; do
+    fails_well 2 timeout -s KILL 60 "$train" "${good[@]}" --output runs/x $option
+    says 'not a regular file'
+done
+fails_well 3 timeout -s KILL 60 "$eval" --data data --model tiny.yaml --weights pipe.yaml
+says 'not a regular file'
 fails_well 2 "$eval" --data data --model tiny.yaml
 fails_well 2 "$eval" --data data --model tiny.yaml --weights x --jsn
 
