@@ -7,6 +7,7 @@
 #include "tools/shaped_model.h"
 #include "tools/synthetic.h"
 #include "tools/train/learning_options.h"
+#include "tools/train/memory_plan.h"
 #include "tools/train/step_trace.h"
 #include "tools/train/tuning.h"
 
@@ -37,12 +38,27 @@ static void close_bench(bench *b) {
     bpt_free(b->step_ms);
 }
 
+/* As of a training on one rank, whose loaders take little more than the synthetic batch. */
+static bpt_status check_memory(const bpt_train_options *o, const bench *b) {
+    const bpt_job job = {
+        .options = o,
+        .model = b->model,
+        .update = BPT_UPDATE_LOCAL,
+        .batch = (uint32_t)o->batch_size,
+        .n_ranks = 1,
+        .ranks_on_host = 1,
+        .n_threads = b->n_threads,
+    };
+    return bpt_memory_plan_check(&job);
+}
+
 static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
     BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
     BPT_TRY(bpt_tuning_use(o, b->model, o->batch_size, bpt_pool_allowed_cores(), NULL));
     bpt_tuning_say(o);
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
+    BPT_TRY(check_memory(o, b));
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = b->n_threads;
     BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
