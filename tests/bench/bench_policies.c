@@ -76,8 +76,10 @@ static bpt_status compare_random(random_kind kind, const char *name, bool *keep)
 static bpt_status compare_step(const char *model, int64_t batch, bool *keep) {
     char name[64];
     step_graph s;
-    const bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
-    bpt_status status = step_graph_open(model, batch, &pool, &s);
+    bpt_pool *pool;
+    const bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
+    BPT_TRY(bpt_pool_create(&options, &pool));
+    bpt_status status = step_graph_open(model, batch, pool, &s);
     snprintf(name, sizeof name, "%s, batch %d", model, (int)batch);
     for (size_t m = 0; m < N_MACHINES && status == BPT_OK; m++) {
         row r = {0};
@@ -85,6 +87,7 @@ static bpt_status compare_step(const char *model, int64_t batch, bool *keep) {
         if (status == BPT_OK) *keep &= print(name, machine_names[m], &r);
     }
     step_graph_close(&s);
+    bpt_pool_free(pool);
     return status;
 }
 

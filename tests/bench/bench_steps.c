@@ -2,14 +2,16 @@
  *
  *   bench_steps [WORKERS [ROUNDS]]      2 workers and 15 rounds unless given
  *
- * In each round every policy runs one step of the same network, another one first each time. Prints
- * a Markdown table of medians over the rounds: milliseconds of a step under each policy; how far
- * critical-path and eft are in the same round from level or fifo, the one that is better by its
- * median; and how far a step under critical-path is from what none can go below: its longest path,
- * or its work shared evenly among the workers, by the times that its tasks took in that step (with
- * least and largest). Wants a machine with nothing else to do.
+ * In each round every policy runs one step of one network, another one first each time. (Networks
+ * that are alike differ by some percent, by where their memory lies.) Prints a Markdown table of
+ * medians over the rounds: milliseconds of a step under each policy; how far critical-path and eft
+ * are in the same round from level or fifo, the one that is better by its median; and how far a
+ * step under critical-path is from what none can go below: its longest path, or its work shared
+ * evenly among the workers, by the times that its tasks took in that step (with least and largest).
+ * Wants a machine with nothing else to do.
  */
 #include "base/memory.h"
+#include "inner/network_private.h"
 #include "tests/bench/policy_graphs.h"
 
 #include <stdio.h>
@@ -22,7 +24,7 @@ enum { CRITICAL_PATH, LEVEL, EFT, FIFO }; /* as bpt_policy_at() counts them */
 typedef struct bench {
     unsigned n_workers;
     size_t n_rounds;
-    step_graph steps[N_POLICIES];
+    bpt_pool *pools[N_POLICIES]; /* of each policy */
 } bench;
 
 typedef struct times {
@@ -45,15 +47,20 @@ static spread spread_of(const double *values, size_t n) {
     return (spread){sorted[0], (sorted[(n - 1) / 2] + sorted[n / 2]) / 2, sorted[n - 1]};
 }
 
-static bpt_status open_steps(bench *b, const char *model, int64_t batch) {
+static bpt_status open_pools(bench *b) {
     for (size_t p = 0; p < N_POLICIES; p++) {
-        bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
-        pool.n_workers = b->n_workers;
-        pool.bind = true;
-        pool.policy = bpt_policy_at(p);
-        BPT_TRY(step_graph_open(model, batch, &pool, &b->steps[p]));
+        bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
+        options.n_workers = b->n_workers;
+        options.bind = true;
+        options.policy = bpt_policy_at(p);
+        BPT_TRY(bpt_pool_create(&options, &b->pools[p]));
     }
     return BPT_OK;
+}
+
+/* The latest first: a pool that ends leaves this thread bound as it was when the pool began. */
+static void close_pools(bench *b) {
+    for (size_t p = N_POLICIES; p-- > 0;) bpt_pool_free(b->pools[p]);
 }
 
 /* How many times as long as by what none can go below. */
@@ -63,14 +70,14 @@ static double over_bound(const bench *b, const bpt_network *network, bpt_run_sta
     return (double)run.wall_ns / (path > share ? path : share);
 }
 
-static bpt_status run_round(bench *b, size_t round, times *t) {
+static bpt_status run_round(const bench *b, step_graph *s, size_t round, times *t) {
     for (size_t i = 0; i < N_POLICIES; i++) {
         const size_t p = (round + i) % N_POLICIES;
-        BPT_TRY(step_graph_run(&b->steps[p]));
-        const bpt_network *network = b->steps[p].network;
-        const bpt_run_stats run = bpt_network_last_run(network);
+        s->network->pool = b->pools[p];
+        BPT_TRY(step_graph_run(s));
+        const bpt_run_stats run = bpt_network_last_run(s->network);
         t->ms[p][round] = (double)run.wall_ns * 1e-6;
-        if (p == CRITICAL_PATH) t->bound[round] = over_bound(b, network, run);
+        if (p == CRITICAL_PATH) t->bound[round] = over_bound(b, s->network, run);
     }
     return BPT_OK;
 }
@@ -96,18 +103,19 @@ static void print(const char *model, int64_t batch, size_t n, const times *t) {
     fflush(stdout);
 }
 
-static bpt_status compare(bench *b, const char *model, int64_t batch) {
+static bpt_status compare(const bench *b, const char *model, int64_t batch) {
     times *t;
+    step_graph s;
     BPT_TRY(BPT_NEW("times", 1, &t));
-    bpt_status status = open_steps(b, model, batch);
-    for (size_t i = 0; i < b->n_rounds && status == BPT_OK; i++) status = run_round(b, i, t);
+    bpt_status status = step_graph_open(model, batch, b->pools[CRITICAL_PATH], &s);
+    for (size_t i = 0; i < b->n_rounds && status == BPT_OK; i++) status = run_round(b, &s, i, t);
     if (status == BPT_OK) print(model, batch, b->n_rounds, t);
-    for (size_t p = 0; p < N_POLICIES; p++) step_graph_close(&b->steps[p]);
+    step_graph_close(&s);
     bpt_free(t);
     return status;
 }
 
-static bpt_status compare_all(bench *b) {
+static bpt_status compare_all(const bench *b) {
     printf("| step |");
     for (size_t p = 0; p < N_POLICIES; p++) printf(" %s |", bpt_policy_at(p)->name);
     printf(" critical-path | eft | over its bound |\n|---|---|---|---|---|---|---|---|\n");
@@ -125,7 +133,9 @@ int main(int argc, char **argv) {
         return 2;
     }
     bench b = {.n_workers = (unsigned)workers, .n_rounds = (size_t)rounds};
-    const bpt_status status = compare_all(&b);
+    bpt_status status = open_pools(&b);
+    if (status == BPT_OK) status = compare_all(&b);
+    close_pools(&b);
     if (status != BPT_OK) fprintf(stderr, "bench_steps: %s\n", bpt_error_last()->text);
     return bpt_status_exit(status);
 }

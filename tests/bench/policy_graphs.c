@@ -147,12 +147,10 @@ static bpt_status measure(step_graph *s) {
     return status;
 }
 
-bpt_status step_graph_open(const char *name, int64_t batch, const bpt_pool_options *pool,
-                           step_graph *s) {
+bpt_status step_graph_open(const char *name, int64_t batch, bpt_pool *pool, step_graph *s) {
     *s = (step_graph){.batch = batch};
     BPT_TRY(load(name, &s->model));
-    BPT_TRY(bpt_pool_create(pool, &s->pool));
-    BPT_TRY(bpt_network_create(s->model, batch, BPT_F32, (bpt_learning){.momentum = 0.9f}, s->pool,
+    BPT_TRY(bpt_network_create(s->model, batch, BPT_F32, (bpt_learning){.momentum = 0.9f}, pool,
                                &s->network));
     BPT_TRY(fill(s, batch));
     return measure(s);
@@ -165,7 +163,6 @@ bpt_status step_graph_run(step_graph *s) {
 
 void step_graph_close(step_graph *s) {
     bpt_network_free(s->network);
-    bpt_pool_free(s->pool);
     bpt_model_free(s->model);
     bpt_free(s->pixels);
     bpt_free(s->labels);
