@@ -160,4 +160,5 @@ def main():
         print(json.dumps(answer), file=answers, flush=True)
 
 
-main()
+if __name__ == "__main__":
+    main()
