@@ -144,10 +144,11 @@ static void set_keys(bpt_graph *g, const bpt_policy *policy, const bpt_machine *
 
 void bpt__graph_prepare(bpt_graph *g, const bpt_policy *policy, const bpt_machine *m) {
     if (g->edges_changed) turn_edges(g);
-    if (g->keyed_for == policy) return;
+    if (g->keyed_for == policy && g->keyed_workers == m->n_workers) return;
     set_keys(g, policy, m);
     sort_roots(g);
     g->keyed_for = policy;
+    g->keyed_workers = m->n_workers;
 }
 
 void bpt__graph_reset(bpt_graph *g) {

@@ -60,6 +60,7 @@ struct bpt_graph {
     /* The policy that the keys in the tasks and the order of the roots are of, for alike workers;
      * NULL: of none, or costs or edges have changed. */
     const bpt_policy *keyed_for;
+    unsigned keyed_workers; /* and so many of them */
 
     pthread_mutex_t lock;  /* guards pool, the start of failures, and completion of events */
     struct bpt_pool *pool; /* the one that runs this graph now, or NULL */

@@ -41,3 +41,44 @@ void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers,
         }
     }
 }
+
+/* Less than 1, so that siblings keep the order of their ranks, and no key comes to UINT64_MAX. */
+#define MOST (1023.0 / 1024)
+
+/* @return how much more work there is for each worker than the longest path, in lengths of that
+ * path; in [0, MOST]. Events are no work: they take no worker. */
+static double slack(const bpt_machine *m, const bpt_graph *g, const uint64_t *rank) {
+    double work = 0, path = 1;
+    for (size_t i = 0; i < g->n_tasks; i++) {
+        if (!(atomic_load_explicit(&g->tasks[i].state, memory_order_relaxed) & BPT__EVENT))
+            work += (double)mean_cost(m, g, (uint32_t)i);
+        if (path < (double)rank[i]) path = (double)rank[i];
+    }
+    const double more = work / m->n_workers / path - 1;
+    return more < 0 ? 0 : more < MOST ? more : MOST;
+}
+
+/* The greatest rank behind the predecessor that should end last; the task's own if it has none. */
+static uint64_t rank_together(const bpt_machine *m, const bpt_graph *g, const uint64_t *rank,
+                              size_t i) {
+    const bpt__plan *const plan = &g->plans[i];
+    if (plan->n_before == 0) return rank[i];
+    uint64_t least = UINT64_MAX;
+    for (uint32_t k = 0; k < plan->n_before; k++) {
+        const uint32_t before = g->before[plan->first_before + k];
+        const uint64_t behind = rank[before] - mean_cost(m, g, before);
+        if (least > behind) least = behind;
+    }
+    return least;
+}
+
+/* From last to first: those before a task have their ranks still. */
+void bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key) {
+    bpt_machine_ranks(m, g, true, key);
+    const double part = m->n_kinds == 1 ? slack(m, g, key) : 0;
+    if (part == 0) return;
+    for (size_t i = g->n_tasks; i-- > 0;) {
+        const uint64_t together = rank_together(m, g, key, i);
+        if (together > key[i]) key[i] += (uint64_t)(part * (double)(together - key[i]));
+    }
+}

@@ -41,4 +41,15 @@ uint64_t bpt_machine_cost(const bpt_machine *m, const bpt_graph *g, uint32_t id,
  * @param[out] rank shape [n_tasks], at least 1 each */
 void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers, uint64_t *rank);
 
+/** Writes keys for queues: upward ranks, transfers counted; but siblings, tasks behind the same
+ * one, are kept together where the graph as a whole has time. They read what it wrote, and the one
+ * that is put off finds it in no cache any more. Where workers are alike and each has twice as much
+ * work as the longest path is long, a task's key is nearly the greatest rank behind the predecessor
+ * that should end last, in the order of their ranks among siblings; with less work it lies between
+ * that and its own rank, and with no more than the path it is the rank. Roots keep their ranks. At
+ * worst a run ends later by the longest path than by ranks alone. Unknown costs count as 1 ns, as
+ * ever: then the numbers of tasks decide.
+ * @param[out] key shape [n_tasks], at least 1 each */
+void bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key);
+
 #endif

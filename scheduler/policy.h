@@ -75,10 +75,11 @@ static inline bool bpt_policy_places(const bpt_policy *policy, const bpt_machine
     return !policy->stays || m->n_kinds > 1;
 }
 
-/** Longest path first, by measured costs: the key is the upward rank. A task stays with the worker
- * that made it ready, whose cache holds its input: that is the rule of locality. Idle workers take
- * the task of greatest rank from the others, busy ones do if the path behind it is longer by
- * enough. Among unlike workers a task goes where it should end first, as with eft. The default. */
+/** Longest path first, by measured costs: the key is the upward rank, but siblings are kept
+ * together where there is time (bpt_machine_keys()). A task stays with the worker that made it
+ * ready, whose cache holds its input: that is the rule of locality. Idle workers take the task of
+ * greatest key from the others, busy ones do if it is greater by enough. Among unlike workers a
+ * task goes where it should end first, as with eft. The default. */
 extern const bpt_policy bpt_policy_critical_path;
 
 /** BPT-CNN as recalled (ALGORITHMS 1.5): level by level from the entry, tasks of a level equal;
@@ -87,7 +88,8 @@ extern const bpt_policy bpt_policy_level;
 
 /** Earliest finish time: each task goes to the worker that should end it first, its transfers and
  * what it was given before counted in (StarPU's dmda); queues in the order of upward rank with mean
- * costs and transfers (HEFT). Workers of a kind take from each other. */
+ * costs and transfers (HEFT), siblings together as by critical-path. Workers of a kind take from
+ * each other. */
 extern const bpt_policy bpt_policy_eft;
 
 /** One queue, in the order of becoming ready: what the others are measured against. */

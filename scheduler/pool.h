@@ -61,9 +61,9 @@ unsigned bpt_pool_allowed_cores(void);
 
 /** Runs every task of @p g once, in the order and on the workers that the policy of the pool says
  * (scheduler/policy.h). By the default policy each worker runs the tasks that it made ready itself
- * by greatest upward rank first (bpt_graph_rank()), then takes the one of greatest rank from the
- * others; with one worker this is list scheduling by HEFT's priority. Sleeps while only events are
- * outstanding. Allocates nothing.
+ * by greatest key first (bpt_machine_keys()), then takes the one of greatest key from the others;
+ * with one worker this is list scheduling. Sleeps while only events are outstanding. Allocates
+ * nothing.
  * @param stats may be NULL; written whether the run succeeds or fails
  * @return BPT_OK, or the error of the task or event that failed first (its text is this thread's
  *         last error); then tasks that had not started were not run, all that had started have

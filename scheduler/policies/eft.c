@@ -1,7 +1,7 @@
 #include "scheduler/load.h"
 
 static void keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
-    bpt_machine_ranks(m, g, true, key);
+    bpt_machine_keys(m, g, key);
 }
 
 const bpt_policy bpt_policy_eft = {

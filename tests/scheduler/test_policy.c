@@ -4,6 +4,7 @@
 #include "scheduler/pool.h"
 #include "tests/scheduler/random_dag.h"
 
+#include <math.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -146,7 +147,7 @@ static void each_policy_has_its_order(void **state) {
     check_order(&bpt_policy_eft, g, by_rank);
     check_order(&bpt_policy_fifo, g, by_arrival);
     bpt_graph_set_cost(g, 5, 1000);
-    static const uint32_t by_new_rank[] = {0, 2, 5, 1, 4, 6, 3};
+    static const uint32_t by_new_rank[] = {0, 2, 5, 3, 1, 4, 6}; /* 3 is drawn to its sibling 2 */
     check_order(&bpt_policy_critical_path, g, by_new_rank);
     check_order(&bpt_policy_level, g, by_level);
     bpt_graph_free(g);
@@ -236,6 +237,115 @@ static void keys_of_level_fall_with_depth(void **state) {
     dag_free(&d);
 }
 
+static uint32_t add(bpt_graph *g, uint64_t cost_ns, const uint32_t *after, size_t n_after) {
+    uint32_t id;
+    assert_int_equal(bpt_graph_add(g, NULL, NULL, info, cost_ns, after, n_after, &id), BPT_OK);
+    return id;
+}
+
+enum { FORK, CHAIN, END, MIDDLE, SMALL, N_FORK };
+
+/* Behind a task of 10 ns one of 50 with 20 behind it, and those of 30 and 5, which end nowhere; all
+ * times @p unit. */
+static void add_fork(bpt_graph *g, uint64_t unit) {
+    const uint32_t fork = add(g, 10 * unit, NULL, 0), chain = add(g, 50 * unit, &fork, 1);
+    (void)add(g, 20 * unit, &chain, 1);
+    (void)add(g, 30 * unit, &fork, 1);
+    (void)add(g, 5 * unit, &fork, 1);
+}
+
+static void siblings_run_together_where_there_is_time(void **state) {
+    (void)state;
+    enum { N = 8, UNIT = 1000, WORK = 115 * UNIT, PATH = 80 * UNIT };
+    static const uint8_t kinds[2] = {0, 1};
+    bpt_graph *g;
+    uint64_t key[N_FORK * N];
+    assert_int_equal(bpt_graph_create(N_FORK * N, N_FORK * N, &g), BPT_OK);
+    for (int i = 0; i < N; i++) add_fork(g, UNIT);
+    for (unsigned n_workers = 1; n_workers <= 16; n_workers++) {
+        const bpt_machine alike = {.n_workers = n_workers, .n_kinds = 1};
+        bpt_machine_keys(&alike, g, key);
+        assert_int_equal(key[FORK], PATH);
+        assert_int_equal(key[CHAIN], 70 * UNIT);
+        assert_int_equal(key[END], 20 * UNIT);
+        const double slack = (double)N * WORK / n_workers / PATH - 1;
+        const double part = slack < 0 ? 0 : slack > 1 ? 1 : slack;
+        assert_true(fabs((double)key[MIDDLE] - (30 + part * 40) * UNIT) < 0.05 * UNIT);
+        assert_true(fabs((double)key[SMALL] - (5 + part * 65) * UNIT) < 0.07 * UNIT);
+        assert_true(key[CHAIN] > key[MIDDLE] && key[MIDDLE] > key[SMALL]);
+    }
+    const bpt_machine unlike = {.n_workers = 2, .n_kinds = 2, .kind = kinds};
+    bpt_machine_keys(&unlike, g, key);
+    assert_int_equal(key[MIDDLE], 30 * UNIT);
+    bpt_graph_free(g);
+}
+
+/* Behind two tasks it is the one that ends later that tells who the siblings are. */
+static void siblings_are_those_of_the_last_to_end(void **state) {
+    (void)state;
+    const bpt_machine alone = {.n_workers = 1, .n_kinds = 1};
+    bpt_graph *g;
+    uint64_t key[5 + 50];
+    assert_int_equal(bpt_graph_create(5 + 50, 8, &g), BPT_OK);
+    const uint32_t early = add(g, 1000, NULL, 0), late = add(g, 1000, &early, 1);
+    const uint32_t urgent = add(g, 9000, &early, 1), sibling = add(g, 4000, &late, 1);
+    const uint32_t both = add(g, 100, (const uint32_t[]){early, late}, 2);
+    for (int i = 0; i < 50; i++) (void)add(g, 1000, NULL, 0); /* time for all */
+    bpt_machine_keys(&alone, g, key);
+    assert_int_equal(key[urgent], 9000);
+    assert_int_equal(key[sibling], 4000);
+    assert_in_range(key[both], 3990, 3999);
+    bpt_graph_free(g);
+}
+
+static void keys_bear_absurd_costs(void **state) {
+    (void)state;
+    const bpt_machine alone = {.n_workers = 1, .n_kinds = 1};
+    bpt_graph *g;
+    uint64_t key[N_FORK * 4];
+    assert_int_equal(bpt_graph_create(N_FORK * 4, N_FORK * 4, &g), BPT_OK);
+    for (int i = 0; i < 4; i++) add_fork(g, UINT64_MAX / 80);
+    bpt_machine_keys(&alone, g, key);
+    for (size_t i = 0; i < bpt_graph_n_tasks(g); i++) assert_true(key[i] >= 1);
+    assert_true(key[CHAIN] > key[MIDDLE] && key[MIDDLE] > key[SMALL]);
+    bpt_graph_free(g);
+}
+
+/* Waiting for a message takes no worker, however long it is. */
+static void events_are_no_work(void **state) {
+    (void)state;
+    const bpt_machine alone = {.n_workers = 1, .n_kinds = 1};
+    bpt_graph *g;
+    uint64_t key[4];
+    uint32_t event;
+    assert_int_equal(bpt_graph_create(4, 4, &g), BPT_OK);
+    const uint32_t first = add(g, 10, NULL, 0);
+    assert_int_equal(bpt_graph_add_event(g, NULL, NULL, info, 1000, NULL, 0, &event), BPT_OK);
+    (void)add(g, 900, &first, 1);
+    const uint32_t sibling = add(g, 90, &first, 1);
+    bpt_machine_keys(&alone, g, key);
+    assert_int_equal(key[sibling], 90);
+    bpt_graph_free(g);
+}
+
+/* Keys depend on how many workers share the work. */
+static void a_graph_has_the_keys_of_its_pool(void **state) {
+    (void)state;
+    bpt_graph *g;
+    assert_int_equal(bpt_graph_create(2 * N_FORK, 2 * N_FORK, &g), BPT_OK);
+    for (int i = 0; i < 2; i++) add_fork(g, 1000);
+    for (unsigned turn = 0; turn < 4; turn++) {
+        bpt_pool *const pool = create(NULL, turn % 2 ? 4 : 1);
+        assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
+        if (turn % 2)
+            assert_int_equal(g->tasks[MIDDLE].key, 30 * 1000);
+        else
+            assert_true(g->tasks[MIDDLE].key > 60 * 1000);
+        bpt_pool_free(pool);
+    }
+    bpt_graph_free(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_policy_is_found_by_its_name),
@@ -245,6 +355,11 @@ int main(void) {
         cmocka_unit_test(fifo_is_not_by_id),
         cmocka_unit_test(a_long_path_is_fetched_from_a_busy_worker),
         cmocka_unit_test(keys_of_level_fall_with_depth),
+        cmocka_unit_test(siblings_run_together_where_there_is_time),
+        cmocka_unit_test(siblings_are_those_of_the_last_to_end),
+        cmocka_unit_test(keys_bear_absurd_costs),
+        cmocka_unit_test(events_are_no_work),
+        cmocka_unit_test(a_graph_has_the_keys_of_its_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
