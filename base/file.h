@@ -36,7 +36,8 @@ bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t
 bpt_status bpt_file_write(const char *path, const void *data, size_t size);
 
 /** Tries whether bpt_file_write() can make a file at @p path, for what takes long before it has
- * one: makes the temporary file, empty, and removes it. A disk may still be full when it counts.
+ * one: makes the temporary file, empty, and removes it. What only a whole file shows is not seen: a
+ * disk that gets full, a folder that cannot be read for its fsync, a file that may not be replaced.
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_file_try(const char *path);
 

@@ -143,8 +143,8 @@ static bpt_status check_format(const bpt_yaml *doc, const bpt_yaml_node *root) {
 static bpt_status read_all(const bpt_yaml *doc, bpt_tuned *t) {
     static const char *const names[] = {"tuned", "key", "choices", "costs", "cuts"};
     const bpt_yaml_node *root = bpt_yaml_root(doc), *key, *choices, *costs;
+    BPT_TRY(check_format(doc, root)); /* first: another format may have other keys */
     BPT_TRY(bpt_yaml_check_keys(doc, root, "a tuned file", names, sizeof names / sizeof *names));
-    BPT_TRY(check_format(doc, root));
     BPT_TRY(find(doc, root, "key", &key));
     BPT_TRY(find(doc, root, "choices", &choices));
     BPT_TRY(find(doc, root, "costs", &costs));
@@ -180,19 +180,27 @@ void bpt_tuned_free(bpt_tuned *tuned) {
 /* ---- writing ---- */
 
 /* A configuration of bpt-train has a key "tuned" too. */
-static bool is_tuned_file(const char *path) {
+static bpt_status recognise(const char *path, bool *is) {
     bpt_yaml *doc;
-    if (bpt_yaml_load(path, &doc) != BPT_OK) return false;
+    *is = false;
+    const bpt_status status = bpt_yaml_load(path, &doc);
+    if (status == BPT_EUSAGE) return BPT_OK; /* no YAML */
+    BPT_TRY(status);
     const bpt_yaml_node *root = bpt_yaml_root(doc);
-    const bool is = bpt_yaml_find(root, "tuned") && bpt_yaml_find(root, "choices");
+    *is = bpt_yaml_find(root, "tuned") && bpt_yaml_find(root, "choices");
     bpt_yaml_free(doc);
-    return is;
+    return BPT_OK;
 }
 
 bpt_status bpt_tuned_check_place(const char *path) {
     struct stat info;
-    if (stat(path, &info) != 0) return BPT_OK;
-    if (S_ISREG(info.st_mode) && (info.st_size == 0 || is_tuned_file(path))) return BPT_OK;
+    bool gives_way = false;
+    if (lstat(path, &info) != 0) return BPT_OK; /* writing will tell what is wrong, if anything */
+    if (stat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+        gives_way = info.st_size == 0;
+        if (!gives_way) BPT_TRY(recognise(path, &gives_way));
+    }
+    if (gives_way) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EEXIST, "%s exists already and is no file of bpt-tune", path);
     bpt_hint("name another file");

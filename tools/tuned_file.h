@@ -53,7 +53,8 @@ void bpt_tuned_free(bpt_tuned *tuned);
 
 /** Checks that what is at @p path may give way to a new file: only a file of bpt-tune, of whatever
  * format, or an empty one. Nothing there is right too.
- * @return BPT_OK, BPT_EEXIST (anything else), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EEXIST (anything else, a link that leads nowhere included), BPT_EIO (it
+ *         cannot be read), BPT_ENOMEM */
 bpt_status bpt_tuned_check_place(const char *path);
 
 /** Writes a file, whole or not at all: of cuts .choices.cuts.

@@ -161,7 +161,8 @@ static void test_wrong_files(void **state) {
     load_text();
     refuses("tuned: 2", "tuned: 1", "is of format 1, this program reads format 2");
     assert_non_null(strstr(bpt_error_last()->hint, "run bpt-tune again"));
-    refuses("tuned: 2", "tuned: 3", "is of format 3, this program reads format 2");
+    refuses("tuned: 2", "tuned: 3\nlater: 1", "is of format 3, this program reads format 2");
+    refuses("tuned: 2", "tuned: 2\nlater: 1", "later");
     refuses("tuned: 2", "tuned: two", "whole number");
     refuses("tuned: 2", "", "there is no \"tuned\"");
     refuses("choices:", "choice:", "choice");

@@ -149,8 +149,9 @@ fails_well 2 "$tune" --model lenet --budget 0 --out x.yaml
 # Only what bpt-tune has made gives way to --force, and what is empty.
 cp -r data folder
 mkfifo pipe.yaml
+ln -s nowhere link.yaml
 printf 'tuned: "all.yaml"\nthreads: 1\n' >run.yaml # like the configuration of a run
-for mine in tiny.yaml run.yaml data/data.mdb folder pipe.yaml; do
+for mine in tiny.yaml run.yaml data/data.mdb folder pipe.yaml link.yaml; do
     before=$(ls -ldi $mine)
     fails_well 2 "$tune" --model lenet --batch-size 8 --budget 1 --force --out $mine
     says "$mine exists already and is no file of bpt-tune"
