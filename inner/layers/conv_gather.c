@@ -66,7 +66,9 @@ static bpt_status create_ranges(bpt_builder *b, const bpt_conv_problem *batch, i
     const size_t n = (size_t)((batch->k + filters - 1) / filters);
     bpt_kernel *whole;
     bool fits = true;
-    BPT_TRY(create_kernel(b, batch, lanes, NULL, &whole));
+    const bpt_status status = create_kernel(b, batch, lanes, NULL, &whole);
+    if (status == BPT_EBACKEND) return BPT_OK; /* as below: the tiles have kernels of their own */
+    BPT_TRY(status);
     BPT_TRY(bpt_builder_object(b, n * sizeof *out->ranges, (void **)&out->ranges));
     for (size_t i = 0; i < n && fits; i++)
         BPT_TRY(create_range(b, batch, lanes, whole, (int64_t)i * filters, &out->ranges[i], &fits));
