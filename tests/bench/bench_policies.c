@@ -3,7 +3,7 @@
  *
  *   bench_policies [random]      random: the random graphs alone, the same on every machine
  *
- * Prints a Markdown table: mean makespan in microseconds for 4, 16 and 64 like workers, and for 16
+ * Prints a Markdown table: mean makespan in milliseconds for 4, 16 and 64 like workers, and for 16
  * cores with a device 50 times as fast and 20 microseconds away. HEFT, which makes its timetable
  * beforehand, stands beside them. Exit status 1 if critical-path or eft is more than 1 % behind
  * level or fifo in any row.
@@ -49,7 +49,7 @@ static bool print(const char *graph, const char *machine, const row *r) {
     const double level = r->us[1], fifo = r->us[3], blind = level < fifo ? level : fifo;
     const bool keeps = r->us[0] <= 1.01 * blind && r->us[2] <= 1.01 * blind;
     printf("| %s | %s |", graph, machine);
-    for (size_t c = 0; c < N_COLUMNS; c++) printf(" %.0f |", r->us[c]);
+    for (size_t c = 0; c < N_COLUMNS; c++) printf(" %.2f |", 1e-3 * r->us[c]);
     printf(" %+.1f %% | %+.1f %% |%s\n", 100 * (r->us[0] / blind - 1), 100 * (r->us[2] / blind - 1),
            keeps ? "" : " behind");
     return keeps;
