@@ -1,14 +1,15 @@
 /* Training steps under each scheduling policy, on workers bound to cores of this machine.
  *
- *   bench_steps [WORKERS [ROUNDS]]      2 workers and 15 rounds unless given
+ *   bench_steps [WORKERS [ROUNDS]]      2 workers and 24 rounds unless given
  *
  * In each round every policy runs two steps of one network, of which the second counts; another one
- * is first each time. (Networks that are alike differ by some percent, by where their memory lies.)
- * Prints a Markdown table of medians over the rounds: milliseconds of a step under each policy; how
- * far critical-path and eft are in the same round from level or fifo, the one that is better by its
- * median; and how far a step under critical-path is from what none can go below: its longest path,
- * or its work shared evenly among the workers, by the times that its tasks took in that step (with
- * least and largest). Wants a machine with nothing else to do.
+ * is first each time. Networks that are alike differ by some percent, by where their memory lies,
+ * and not alike under every policy: after three rounds a new one is made. Prints a Markdown table
+ * of medians over the rounds: milliseconds of a step under each policy; how far critical-path and
+ * eft are in the same round from level or fifo, the one that is better by its median; and how far a
+ * step under critical-path is from what none can go below: its longest path, or its work shared
+ * evenly among the workers, by the times that its tasks took in that step (with least and largest).
+ * Wants a machine with nothing else to do.
  */
 #include "base/memory.h"
 #include "inner/network_private.h"
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_POLICIES = 4, MAX_ROUNDS = 1000 };
+enum { N_POLICIES = 4, MAX_ROUNDS = 1000, ROUNDS_OF_A_NETWORK = 3 };
 enum { CRITICAL_PATH, LEVEL, EFT, FIFO }; /* as bpt_policy_at() counts them */
 
 typedef struct bench {
@@ -104,14 +105,23 @@ static void print(const char *model, int64_t batch, size_t n, const times *t) {
     fflush(stdout);
 }
 
+static bpt_status run_rounds(const bench *b, step_graph *s, size_t first, times *t) {
+    for (size_t i = first; i < b->n_rounds && i < first + ROUNDS_OF_A_NETWORK; i++)
+        BPT_TRY(run_round(b, s, i, t));
+    return BPT_OK;
+}
+
 static bpt_status compare(const bench *b, const char *model, int64_t batch) {
     times *t;
-    step_graph s;
     BPT_TRY(BPT_NEW("times", 1, &t));
-    bpt_status status = step_graph_open(model, batch, b->pools[CRITICAL_PATH], &s);
-    for (size_t i = 0; i < b->n_rounds && status == BPT_OK; i++) status = run_round(b, &s, i, t);
+    bpt_status status = BPT_OK;
+    for (size_t i = 0; i < b->n_rounds && status == BPT_OK; i += ROUNDS_OF_A_NETWORK) {
+        step_graph s;
+        status = step_graph_open(model, batch, b->pools[CRITICAL_PATH], &s);
+        if (status == BPT_OK) status = run_rounds(b, &s, i, t);
+        step_graph_close(&s);
+    }
     if (status == BPT_OK) print(model, batch, b->n_rounds, t);
-    step_graph_close(&s);
     bpt_free(t);
     return status;
 }
@@ -128,7 +138,7 @@ static bpt_status compare_all(const bench *b) {
 }
 
 int main(int argc, char **argv) {
-    const long workers = argc > 1 ? atol(argv[1]) : 2, rounds = argc > 2 ? atol(argv[2]) : 15;
+    const long workers = argc > 1 ? atol(argv[1]) : 2, rounds = argc > 2 ? atol(argv[2]) : 24;
     if (argc > 3 || workers < 1 || workers > BPT_MAX_WORKERS || rounds < 1 || rounds > MAX_ROUNDS) {
         fprintf(stderr, "usage: bench_steps [WORKERS [ROUNDS]]\n");
         return 2;
