@@ -64,6 +64,26 @@ kill -HUP "$pid"
 finish 137 20
 gone
 
+# On a terminal COMMAND reads from it, and Ctrl-C reaches it once.
+cat >terminal <<'END'
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execvp(sys.argv[1], sys.argv[1:])
+said = b""
+while b"end" not in said:
+    said += os.read(terminal, 1000)
+    if b"name?" in said and b"hello" not in said:
+        os.write(terminal, b"world\n")
+    if b"hello world" in said and b"^C" not in said:
+        os.write(terminal, b"\x03")
+        said += b"^C"
+assert said.count(b"got") == 1, said
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+END
+run 5 timeout 30 python3 terminal "$emulate" --hosts one -- bash -c '
+    trap "echo got" INT; echo "name?"; read name; echo "hello $name"; "$BPT_ON" one sleep 2; sleep 1; echo end; exit 5'
+
 # Killed: all processes die at once. Its cgroups go with the next start, which leaves those of one that lives.
 begin "$mpirun" -np 2 ./ranks
 dead=$pid

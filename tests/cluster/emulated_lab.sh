@@ -78,7 +78,6 @@ relay_signals() { # PID
     done
 }
 
-trap '' INT TERM HUP QUIT # a terminal sends them to us too; COMMAND gets them from emulate
 group=$1 input=$2
 shift 2
 names=() rates=()
@@ -101,7 +100,7 @@ done
 export BPT_EMULATED BPT_EMULATED_GROUP=$group BPT_ON=$here/emulate-on
 export_mpi_settings "${names[@]}"
 
-# A session of its own: what a terminal sends reaches COMMAND once, from emulate.
+# A session of its own: what a terminal sends reaches COMMAND once, from emulate. We ignore it, COMMAND does not.
 env --default-signal=INT,TERM,HUP,QUIT setsid -- "$@" <&"$input" {input}<&- &
 command=$!
 exec {input}<&-
