@@ -42,6 +42,21 @@ gone() { # nothing is left of $pid
     [ -z "$(groups_of "$pid")" ] || die "left: $(groups_of "$pid")"
 }
 
+# COMMAND does not hear: it is killed after a while, which is looked at below.
+start "$emulate" --hosts one -- bash -c 'trap "" TERM; touch deaf; while :; do sleep 1; done'
+deaf=$pid
+await_file deaf
+kill -TERM "$deaf"
+
+# Told to stop while it starts.
+for seconds in 0.1 0.2 0.3 0.35 0.4 0.45 0.5 0.6; do
+    start "$emulate" --hosts one,two -- sleep 3000
+    sleep $seconds
+    kill -TERM "$pid"
+    finish 143 8
+    [ -z "$(groups_of "$pid")" ] || die "left: $(groups_of "$pid")"
+done
+
 # Told to stop, mpirun says 1.
 for signal in INT TERM; do
     begin "$mpirun" -np 2 ./ranks
@@ -100,3 +115,7 @@ pgrep -f "sleep $mark" >/dev/null || die "the second one ended the first"
 kill -TERM "$pid"
 finish 143 20
 gone
+
+pid=$deaf
+finish 137 20
+[ -z "$(groups_of "$pid")" ] || die "left: $(groups_of "$pid")"

@@ -70,11 +70,11 @@ export_mpi_settings() { # HOST...
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 }
 
-# Reads signals and gives them to COMMAND's process group, or to it alone while it has none.
+# Reads signals and gives them to COMMAND's process group. Before it has one it would ignore them: so we wait.
 relay_signals() { # PID
     local signal
     while read -r signal; do
-        kill -s "$signal" -- "-$1" 2>/dev/null || kill -s "$signal" "$1" 2>/dev/null
+        until kill -s "$signal" -- "-$1" 2>/dev/null; do sleep 0.01; done
     done
 }
 
