@@ -49,7 +49,12 @@ float bpt_random_uniform(bpt_random *r);
 /** @return standard normal (Box and Muller; uses the first of the pair only) */
 float bpt_random_normal(bpt_random *r);
 
-/** Fills @p order with a permutation of 0..n-1, the same for the same stream name.
+/** Shuffles @p items, the same way for the same stream name and length.
+ * @param items shape [n] */
+void bpt_random_shuffle(uint64_t seed, bpt_purpose purpose, uint64_t id, uint32_t *items,
+                        uint32_t n);
+
+/** Fills @p order with 0..n-1 as bpt_random_shuffle() shuffles them.
  * @param order shape [n] */
 void bpt_random_permutation(uint64_t seed, bpt_purpose purpose, uint64_t id, uint32_t *order,
                             uint32_t n);

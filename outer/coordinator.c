@@ -3,7 +3,9 @@
 #include "base/memory.h"
 #include "outer/idpa.h"
 #include "outer/partition.h"
+#include "outer/speed.h"
 
+#include <math.h>
 #include <string.h>
 
 struct bpt_coordinator {
@@ -11,16 +13,17 @@ struct bpt_coordinator {
     uint64_t progress;
     uint64_t next_checkpoint, next_eval; /* in samples of progress; UINT64_MAX: never */
     uint32_t meet;                       /* reasons of the meeting that is called */
-    uint32_t rounds;                     /* given out */
+    uint32_t rounds;                     /* of the partition so far */
+    uint32_t *table;                     /* samples held after each: [rounds][n_ranks] */
+    size_t table_capacity;               /* numbers */
 
-    /* One block each of [n_ranks], and for `given` of [n_rounds][n_ranks]. */
-    uint32_t *given;
-    uint32_t *covered; /* rounds that the rank's last whole pass covered */
-    uint64_t *held;    /* samples in all rounds so far */
-    uint64_t *share;   /* scratch of the next round */
-    double *speed;     /* prior */
-    double *sample_ns; /* measured, smoothed; 0 before the first measurement */
-    double *tbar;      /* scratch of the next round */
+    /* One block each of [n_ranks]. */
+    uint32_t *covered;    /* rounds that the rank's last whole pass covered */
+    uint64_t *held;       /* samples after the latest round */
+    uint64_t *share;      /* scratch of the next round */
+    double *speed;        /* prior */
+    bpt_speed *measured;  /* since the job began */
+    double *tbar, *power; /* scratch of the next round: time per sample, samples a time */
 };
 
 uint64_t bpt_coordinator_next(uint64_t progress, uint64_t every) {
@@ -34,33 +37,33 @@ static void set_thresholds(bpt_coordinator *c) {
 
 /* ---- the partition ---- */
 
-static uint32_t *given(const bpt_coordinator *c, uint32_t round) {
-    return c->given + (size_t)round * c->options.n_ranks;
-}
-
-static void give(bpt_coordinator *c) {
-    uint32_t *count = given(c, c->rounds);
-    for (uint32_t j = 0; j < c->options.n_ranks; j++) {
-        count[j] = (uint32_t)c->share[j];
-        c->held[j] += c->share[j];
+/* Adds a round after which the ranks hold what the scratch says. */
+static bpt_status add_round(bpt_coordinator *c) {
+    const size_t m = c->options.n_ranks, n = (size_t)c->rounds * m;
+    BPT_TRY(BPT_GROW("table of rounds", n + m, &c->table, &c->table_capacity));
+    for (uint32_t j = 0; j < m; j++) {
+        c->held[j] = c->share[j];
+        c->table[n + j] = (uint32_t)c->share[j];
     }
     c->rounds++;
+    return BPT_OK;
 }
 
+/* Samples in the next round. */
 static uint64_t round_size(const bpt_coordinator *c) {
-    return bpt_partition_round_size(c->options.n_samples, c->options.n_rounds, c->rounds);
+    const bpt_coordinator_options *o = &c->options;
+    return bpt_partition_given(o->n_samples, o->n_rounds, c->rounds + 1) -
+           bpt_partition_given(o->n_samples, o->n_rounds, c->rounds);
 }
 
 static bpt_status give_first(bpt_coordinator *c) {
     BPT_TRY(bpt_idpa_first(round_size(c), c->speed, c->options.n_ranks, c->share));
-    give(c);
-    return BPT_OK;
+    return add_round(c);
 }
 
-static bool next_round_due(const bpt_coordinator *c) {
-    if (c->rounds == 0 || c->rounds == c->options.n_rounds) return false;
+static bool all_measured(const bpt_coordinator *c) {
     for (uint32_t j = 0; j < c->options.n_ranks; j++)
-        if (c->covered[j] < c->rounds) return false;
+        if (!(bpt_speed_sample_ns(&c->measured[j]) > 0)) return false;
     return true;
 }
 
@@ -68,26 +71,60 @@ static bool next_round_due(const bpt_coordinator *c) {
  * units. */
 static bpt_status give_next(bpt_coordinator *c) {
     const uint32_t m = c->options.n_ranks;
-    bool measured = true;
-    for (uint32_t j = 0; j < m; j++) measured = measured && c->sample_ns[j] > 0;
-    for (uint32_t j = 0; j < m; j++) c->tbar[j] = measured ? c->sample_ns[j] : 1 / c->speed[j];
+    const bool measured = all_measured(c);
+    for (uint32_t j = 0; j < m; j++)
+        c->tbar[j] = measured ? bpt_speed_sample_ns(&c->measured[j]) : 1 / c->speed[j];
     BPT_TRY(bpt_idpa_next(round_size(c), c->held, c->tbar, m, c->share));
-    give(c);
-    return BPT_OK;
+    for (uint32_t j = 0; j < m; j++) c->share[j] += c->held[j];
+    return add_round(c);
+}
+
+static bool all_settled(const bpt_coordinator *c) {
+    for (uint32_t j = 0; j < c->options.n_ranks; j++)
+        if (!bpt_speed_settled(&c->measured[j])) return false;
+    return true;
+}
+
+static bool drifted(const bpt_coordinator *c) {
+    for (uint32_t j = 0; j < c->options.n_ranks; j++) {
+        const double held = (double)c->held[j], should = (double)c->share[j];
+        if (fabs(should - held) > c->options.rebalance * held) return true;
+    }
+    return false;
+}
+
+/* Everything is given out: moves samples where a share no longer fits its rank's speed. */
+static bpt_status rebalance(bpt_coordinator *c) {
+    const uint32_t m = c->options.n_ranks;
+    if (!all_settled(c)) return BPT_OK;
+    for (uint32_t j = 0; j < m; j++) c->power[j] = 1 / bpt_speed_sample_ns(&c->measured[j]);
+    BPT_TRY(bpt_idpa_first(c->options.n_samples, c->power, m, c->share));
+    return drifted(c) ? add_round(c) : BPT_OK;
+}
+
+static bool all_covered(const bpt_coordinator *c) {
+    for (uint32_t j = 0; j < c->options.n_ranks; j++)
+        if (c->covered[j] < c->rounds) return false;
+    return true;
+}
+
+static bpt_status next_round(bpt_coordinator *c) {
+    if (c->rounds == 0 || !all_covered(c)) return BPT_OK;
+    if (c->rounds < c->options.n_rounds) return give_next(c);
+    return c->options.rebalance > 0 ? rebalance(c) : BPT_OK;
 }
 
 /* ---- life ---- */
 
 static bpt_status allocate(bpt_coordinator *c) {
     const uint32_t m = c->options.n_ranks;
-    const size_t n_given = (size_t)c->options.n_rounds * m;
-    BPT_TRY(BPT_NEW("table of rounds", n_given, &c->given));
     BPT_TRY(BPT_NEW("rounds covered", m, &c->covered));
     BPT_TRY(BPT_NEW("samples held", m, &c->held));
     BPT_TRY(BPT_NEW("shares", m, &c->share));
     BPT_TRY(BPT_NEW("speeds", m, &c->speed));
-    BPT_TRY(BPT_NEW("times per sample", m, &c->sample_ns));
-    return BPT_NEW("times per sample", m, &c->tbar);
+    BPT_TRY(BPT_NEW("measured speeds", m, &c->measured));
+    BPT_TRY(BPT_NEW("times per sample", m, &c->tbar));
+    return BPT_NEW("powers", m, &c->power);
 }
 
 static bpt_status check(const bpt_coordinator_options *o) {
@@ -122,51 +159,46 @@ err_free:
 
 void bpt_coordinator_free(bpt_coordinator *c) {
     if (!c) return;
+    bpt_free(c->power);
     bpt_free(c->tbar);
-    bpt_free(c->sample_ns);
+    bpt_free(c->measured);
     bpt_free(c->speed);
     bpt_free(c->share);
     bpt_free(c->held);
     bpt_free(c->covered);
-    bpt_free(c->given);
+    bpt_free(c->table);
     bpt_free(c);
 }
 
-void bpt_coordinator_copy(bpt_coordinator *to, const bpt_coordinator *from) {
-    const size_t m = from->options.n_ranks;
+bpt_status bpt_coordinator_copy(bpt_coordinator *to, const bpt_coordinator *from) {
+    const size_t m = from->options.n_ranks, n = from->rounds * m;
+    BPT_TRY(BPT_GROW("table of rounds", n, &to->table, &to->table_capacity));
     to->progress = from->progress;
     to->next_checkpoint = from->next_checkpoint;
     to->next_eval = from->next_eval;
     to->meet = from->meet;
     to->rounds = from->rounds;
-    memcpy(to->given, from->given, from->rounds * m * sizeof *to->given);
+    if (n > 0) memcpy(to->table, from->table, n * sizeof *to->table);
     memcpy(to->covered, from->covered, m * sizeof *to->covered);
     memcpy(to->held, from->held, m * sizeof *to->held);
     memcpy(to->speed, from->speed, m * sizeof *to->speed);
-    memcpy(to->sample_ns, from->sample_ns, m * sizeof *to->sample_ns);
+    memcpy(to->measured, from->measured, m * sizeof *to->measured);
+    return BPT_OK;
 }
 
 /* ---- reports and directives ---- */
 
-static void measure(bpt_coordinator *c, uint32_t rank, const bpt_report *report) {
-    const double weight = 0.25; /* of a new measurement: a slow-down shows within a few reports */
-    if (report->samples == 0 || report->busy_ns == 0) return;
-    const double now = (double)report->busy_ns / (double)report->samples;
-    double *smooth = &c->sample_ns[rank];
-    *smooth = *smooth > 0 ? (1 - weight) * *smooth + weight * now : now;
-}
-
 bpt_status bpt_coordinator_report(bpt_coordinator *c, uint32_t rank, const bpt_report *report) {
     c->progress += report->samples;
     c->covered[rank] = report->covered;
-    measure(c, rank, report);
+    bpt_speed_measure(&c->measured[rank], (bpt_timing){report->samples, report->busy_ns});
 
     c->meet |= report->wants;
     if (c->progress >= c->next_checkpoint) c->meet |= BPT_MEET_CHECKPOINT;
     if (c->progress >= c->next_eval) c->meet |= BPT_MEET_EVAL;
     if (c->options.total_samples > 0 && c->progress >= c->options.total_samples)
         c->meet |= BPT_MEET_END;
-    return next_round_due(c) ? give_next(c) : BPT_OK;
+    return next_round(c);
 }
 
 bpt_directive bpt_coordinator_directive(const bpt_coordinator *c) {
@@ -174,7 +206,7 @@ bpt_directive bpt_coordinator_directive(const bpt_coordinator *c) {
         .progress = c->progress,
         .meet = c->meet,
         .rounds = c->rounds,
-        .count = c->rounds > 0 ? given(c, c->rounds - 1) : NULL,
+        .held = c->rounds > 0 ? bpt_coordinator_round(c, c->rounds - 1) : NULL,
     };
 }
 
@@ -186,14 +218,20 @@ uint32_t bpt_coordinator_met(bpt_coordinator *c) {
 }
 
 double bpt_coordinator_sample_ns(const bpt_coordinator *c, uint32_t rank) {
-    return c->sample_ns[rank];
+    return bpt_speed_sample_ns(&c->measured[rank]);
 }
 
 const uint32_t *bpt_coordinator_round(const bpt_coordinator *c, uint32_t round) {
-    return given(c, round);
+    return c->table + (size_t)round * c->options.n_ranks;
 }
 
 /* ---- state ---- */
+
+/* What is known of a rank's speed, as one measurement: the rest of it is measured again. */
+static bpt_timing timed(const bpt_coordinator *c, uint32_t rank) {
+    const bpt_speed *s = &c->measured[rank];
+    return s->n > 0 ? s->window : s->next;
+}
 
 void bpt_coordinator_save(const bpt_coordinator *c, bpt_json_writer *w, const char *key) {
     const uint32_t m = c->options.n_ranks;
@@ -204,15 +242,18 @@ void bpt_coordinator_save(const bpt_coordinator *c, bpt_json_writer *w, const ch
     bpt_json_open_array(w, "rounds");
     for (uint32_t a = 0; a < c->rounds; a++) {
         bpt_json_open_array(w, NULL);
-        for (uint32_t j = 0; j < m; j++) bpt_json_put_u64(w, NULL, given(c, a)[j]);
+        for (uint32_t j = 0; j < m; j++) bpt_json_put_u64(w, NULL, bpt_coordinator_round(c, a)[j]);
         bpt_json_close_array(w);
     }
     bpt_json_close_array(w);
     bpt_json_open_array(w, "covered");
     for (uint32_t j = 0; j < m; j++) bpt_json_put_u64(w, NULL, c->covered[j]);
     bpt_json_close_array(w);
-    bpt_json_open_array(w, "sample_ns");
-    for (uint32_t j = 0; j < m; j++) bpt_json_put_real(w, NULL, c->sample_ns[j]);
+    bpt_json_open_array(w, "timed_samples");
+    for (uint32_t j = 0; j < m; j++) bpt_json_put_u64(w, NULL, timed(c, j).samples);
+    bpt_json_close_array(w);
+    bpt_json_open_array(w, "timed_ns");
+    for (uint32_t j = 0; j < m; j++) bpt_json_put_u64(w, NULL, timed(c, j).busy_ns);
     bpt_json_close_array(w);
     bpt_json_close_object(w);
 }
@@ -226,32 +267,60 @@ static bpt_status per_rank(const bpt_coordinator *c, const bpt_json_doc *doc, co
                     key ? key : "round", bpt_json_size(*array), c->options.n_ranks);
 }
 
-static bpt_status load_round(bpt_coordinator *c, const bpt_json_doc *doc, const bpt_json *round) {
-    const bpt_json *count = NULL;
-    BPT_TRY(per_rank(c, doc, round, NULL, &count));
-    const uint64_t size = round_size(c);
+/* A round gives out its part and takes from nobody; later ones only move. */
+static bpt_status check_round(const bpt_coordinator *c) {
+    const uint64_t given =
+        bpt_partition_given(c->options.n_samples, c->options.n_rounds, c->rounds + 1);
     uint64_t sum = 0;
     for (uint32_t j = 0; j < c->options.n_ranks; j++) {
-        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(count, j), NULL, 0, size, &c->share[j]));
+        if (c->share[j] < c->held[j] && c->rounds < c->options.n_rounds)
+            return bpt_fail(BPT_EDATA, "saved round %u of the data takes samples from rank %u",
+                            c->rounds, j);
         sum += c->share[j];
     }
-    if (sum != size)
-        return bpt_fail(BPT_EDATA, "saved round %u of the data gives out %llu samples, not %llu",
-                        c->rounds, (unsigned long long)sum, (unsigned long long)size);
-    give(c);
-    return BPT_OK;
+    if (sum == given) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "saved round %u of the data comes to %llu samples, not %llu",
+                    c->rounds, (unsigned long long)sum, (unsigned long long)given);
+}
+
+static bpt_status load_round(bpt_coordinator *c, const bpt_json_doc *doc, const bpt_json *round) {
+    const bpt_json *held = NULL;
+    BPT_TRY(per_rank(c, doc, round, NULL, &held));
+    for (uint32_t j = 0; j < c->options.n_ranks; j++)
+        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(held, j), NULL, 0, c->options.n_samples,
+                                 &c->share[j]));
+    BPT_TRY(check_round(c));
+    return add_round(c);
 }
 
 static bpt_status load_rounds(bpt_coordinator *c, const bpt_json_doc *doc, const bpt_json *state) {
     const bpt_json *rounds = NULL;
     BPT_TRY(bpt_json_get_array(doc, state, "rounds", &rounds));
     const size_t n = bpt_json_size(rounds);
-    if (c->options.n_samples > 0 ? n < 1 || n > c->options.n_rounds : n > 0)
-        return bpt_fail(BPT_EDATA, "%zu saved rounds of data where there are at most %u", n,
-                        c->options.n_rounds);
+    if ((c->options.n_samples > 0) != (n > 0))
+        return bpt_fail(BPT_EDATA, "%zu saved rounds of data of %llu samples", n,
+                        (unsigned long long)c->options.n_samples);
     c->rounds = 0;
     memset(c->held, 0, c->options.n_ranks * sizeof *c->held);
     for (size_t a = 0; a < n; a++) BPT_TRY(load_round(c, doc, bpt_json_at(rounds, a)));
+    return BPT_OK;
+}
+
+static bpt_status load_ranks(bpt_coordinator *c, const bpt_json_doc *doc, const bpt_json *state) {
+    const bpt_json *covered = NULL, *samples = NULL, *ns = NULL;
+    uint64_t number = 0;
+    BPT_TRY(per_rank(c, doc, state, "covered", &covered));
+    BPT_TRY(per_rank(c, doc, state, "timed_samples", &samples));
+    BPT_TRY(per_rank(c, doc, state, "timed_ns", &ns));
+    for (uint32_t j = 0; j < c->options.n_ranks; j++) {
+        bpt_timing t = {0};
+        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(covered, j), NULL, 0, c->rounds, &number));
+        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(samples, j), NULL, 0, INT64_MAX, &t.samples));
+        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(ns, j), NULL, 0, INT64_MAX, &t.busy_ns));
+        c->covered[j] = (uint32_t)number;
+        c->measured[j] = (bpt_speed){0};
+        bpt_speed_measure(&c->measured[j], t);
+    }
     return BPT_OK;
 }
 
@@ -259,19 +328,12 @@ bpt_status bpt_coordinator_load(bpt_coordinator *c, const bpt_json_doc *doc,
                                 const bpt_json *state) {
     const uint32_t m = c->options.n_ranks;
     const uint64_t n_samples = c->options.n_samples;
-    uint64_t number = 0;
+    uint64_t number;
     BPT_TRY(bpt_json_get_u64(doc, state, "ranks", m, m, &number));
     BPT_TRY(bpt_json_get_u64(doc, state, "samples", n_samples, n_samples, &number));
     BPT_TRY(bpt_json_get_u64(doc, state, "progress", 0, UINT64_MAX, &c->progress));
     BPT_TRY(load_rounds(c, doc, state));
-    const bpt_json *covered = NULL, *sample_ns = NULL;
-    BPT_TRY(per_rank(c, doc, state, "covered", &covered));
-    BPT_TRY(per_rank(c, doc, state, "sample_ns", &sample_ns));
-    for (uint32_t j = 0; j < m; j++) {
-        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(covered, j), NULL, 0, c->rounds, &number));
-        c->covered[j] = (uint32_t)number;
-        BPT_TRY(bpt_json_get_real(doc, bpt_json_at(sample_ns, j), NULL, &c->sample_ns[j]));
-    }
+    BPT_TRY(load_ranks(c, doc, state));
     c->meet = 0;
     set_thresholds(c);
     return BPT_OK;

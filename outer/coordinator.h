@@ -6,7 +6,8 @@
  * weights and nothing is under way: the moment to write a checkpoint, to evaluate, to stop.
  *
  * The next round of the partition is given out when every rank has made a whole pass over what it
- * holds, by the time per sample measured until then (IDPA, ALGORITHMS 1.2).
+ * holds, by the time per sample measured until then (IDPA, ALGORITHMS 1.2). Once all is given out,
+ * a rank whose speed no longer fits its share makes samples move, as long as the job lasts.
  *
  * Threads: one thread at a time. */
 #ifndef BPT_OUTER_COORDINATOR_H
@@ -38,10 +39,11 @@ typedef struct bpt_report {
 
 /** What a worker is told with each reply. */
 typedef struct bpt_directive {
-    uint64_t progress;     /* samples trained on by all ranks */
-    uint32_t meet;         /* BPT_MEET_* bits of a meeting that is called, else 0 */
-    uint32_t rounds;       /* rounds of the partition given out so far */
-    const uint32_t *count; /* the latest round, shape [n_ranks]; borrowed; NULL if rounds is 0 */
+    uint64_t progress;    /* samples trained on by all ranks */
+    uint32_t meet;        /* BPT_MEET_* bits of a meeting that is called, else 0 */
+    uint32_t rounds;      /* of the partition so far */
+    const uint32_t *held; /* samples of each rank after the latest, shape [n_ranks]; borrowed; NULL
+                             if rounds is 0 */
 } bpt_directive;
 
 /** Options; zero means none or never where nothing else is said. */
@@ -55,6 +57,8 @@ typedef struct bpt_coordinator_options {
     uint32_t n_rounds;         /* A: rounds to give it out in; 1 gives all at once */
     const double *speed;       /* what each rank is believed to do, shape [n_ranks], > 0; only read
                                   by create; NULL: all alike, and with n_rounds 1 even shares */
+    double rebalance;          /* part of its share by which a rank may hold more or less than it
+                                  should by its speed before samples move; 0: they never do */
 } bpt_coordinator_options;
 
 typedef struct bpt_coordinator bpt_coordinator;
@@ -69,11 +73,11 @@ uint64_t bpt_coordinator_next(uint64_t progress, uint64_t every);
 bpt_status bpt_coordinator_create(const bpt_coordinator_options *options, bpt_coordinator **c);
 void bpt_coordinator_free(bpt_coordinator *c);
 
-/** Takes one rank's report in; may call a meeting or give out the next round.
+/** Takes one rank's report in; may call a meeting or make the next round.
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_coordinator_report(bpt_coordinator *c, uint32_t rank, const bpt_report *report);
 
-/** @return what to tell a worker now; @c count is valid until the next report */
+/** @return what to tell a worker now; @c held is valid until the next report */
 bpt_directive bpt_coordinator_directive(const bpt_coordinator *c);
 
 /** The ranks have met: settles the reasons and calls the meeting off.
@@ -83,17 +87,19 @@ uint32_t bpt_coordinator_met(bpt_coordinator *c);
 /** @return time per sample of @p rank in nanoseconds as measured, 0 if not yet */
 double bpt_coordinator_sample_ns(const bpt_coordinator *c, uint32_t rank);
 
-/** @return the counts of round @p round (given out already), shape [n_ranks]; borrowed */
+/** @return samples of each rank after round @p round (made already, from 0), shape [n_ranks];
+ * borrowed until the next report */
 const uint32_t *bpt_coordinator_round(const bpt_coordinator *c, uint32_t round);
 
-/** Makes @p to equal to @p from; both were made with the same options. */
-void bpt_coordinator_copy(bpt_coordinator *to, const bpt_coordinator *from);
+/** Makes @p to equal to @p from; both were made with the same options.
+ * @return BPT_OK, BPT_ENOMEM (@p to is unusable) */
+bpt_status bpt_coordinator_copy(bpt_coordinator *to, const bpt_coordinator *from);
 
 /** Adds the state to a JSON text, as object @p key. */
 void bpt_coordinator_save(const bpt_coordinator *c, bpt_json_writer *w, const char *key);
 
 /** Goes on from a saved state. @p c was made with options of the same ranks, samples and rounds.
- * @return BPT_OK, BPT_EDATA (malformed, or of another job shape; @p c is unusable) */
+ * @return BPT_OK, BPT_EDATA (malformed, or of another job shape; @p c is unusable), BPT_ENOMEM */
 bpt_status bpt_coordinator_load(bpt_coordinator *c, const bpt_json_doc *doc, const bpt_json *state);
 
 #endif

@@ -158,7 +158,7 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
     x->meeting = first->meet != 0;
     if (first->met) x->n_met++;
     if (x->partition && first->rounds > bpt_partition_rounds(x->partition))
-        return bpt_partition_allot(x->partition, first->count);
+        return bpt_partition_allot(x->partition, first->held);
     return BPT_OK;
 }
 

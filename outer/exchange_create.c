@@ -34,8 +34,7 @@ static bpt_status create_coordinator(bpt_exchange *x, const bpt_exchange_options
     const bpt_json *state = NULL;
     BPT_TRY(bpt_json_get_object(o->snapshot_doc, o->snapshot, "coordinator", &state));
     BPT_TRY(bpt_coordinator_load(x->coordinator, o->snapshot_doc, state));
-    bpt_coordinator_copy(x->met_state, x->coordinator);
-    return BPT_OK;
+    return bpt_coordinator_copy(x->met_state, x->coordinator);
 }
 
 static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) {
@@ -128,17 +127,17 @@ static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) 
     return status;
 }
 
-/* Tells all ranks the rounds that the coordinator has given out before the first push. */
+/* Tells all ranks the rounds that the coordinator has made before the first push. */
 static bpt_status share_rounds(bpt_exchange *x) {
     uint32_t rounds = x->coordinator ? bpt_coordinator_directive(x->coordinator).rounds : 0;
     BPT_TRY(bpt_comm_broadcast(x->comm, 0, &rounds, sizeof rounds));
-    uint32_t *count = bpt__exchange_down(x, 0)->count; /* not in use yet, and of the right size */
+    uint32_t *held = bpt__exchange_down(x, 0)->held; /* not in use yet, and of the right size */
     bpt_status status = BPT_OK;
     for (uint32_t a = 0; a < rounds; a++) {
         if (x->coordinator)
-            memcpy(count, bpt_coordinator_round(x->coordinator, a), x->m * sizeof *count);
-        BPT_TRY(bpt_comm_broadcast(x->comm, 0, count, x->m * sizeof *count));
-        if (status == BPT_OK && x->partition) status = bpt_partition_allot(x->partition, count);
+            memcpy(held, bpt_coordinator_round(x->coordinator, a), x->m * sizeof *held);
+        BPT_TRY(bpt_comm_broadcast(x->comm, 0, held, x->m * sizeof *held));
+        if (status == BPT_OK && x->partition) status = bpt_partition_allot(x->partition, held);
     }
     return bpt_comm_agree(x->comm, status);
 }

@@ -2,17 +2,22 @@
 
 #include "base/memory.h"
 #include "base/random.h"
+#include "outer/holdings.h"
+
+#include <string.h>
 
 struct bpt_partition {
     uint64_t n_samples;
     uint32_t n_ranks, n_rounds;
-    uint32_t rounds; /* given out */
-    uint32_t *order; /* [n_samples] */
-    uint64_t *begin; /* [rounds_max][n_ranks + 1]: ranges of a round within order */
+    uint32_t rounds;       /* so far */
+    uint32_t *order;       /* [n_samples] */
+    uint32_t *held;        /* [rounds][n_ranks] */
+    size_t held_capacity;  /* numbers */
+    bpt__holdings *latest; /* after all rounds so far */
 };
 
-uint64_t bpt_partition_round_size(uint64_t n_samples, uint32_t n_rounds, uint32_t round) {
-    return n_samples * (round + 1) / n_rounds - n_samples * round / n_rounds;
+uint64_t bpt_partition_given(uint64_t n_samples, uint32_t n_rounds, uint32_t rounds) {
+    return rounds < n_rounds ? n_samples * rounds / n_rounds : n_samples;
 }
 
 bpt_status bpt_partition_check(uint64_t n_samples, uint32_t n_ranks, uint32_t n_rounds) {
@@ -39,8 +44,7 @@ bpt_status bpt_partition_create(uint64_t seed, uint64_t n_samples, uint32_t n_ra
     BPT_TRY(BPT_NEW("partition", 1, &p));
     *p = (bpt_partition){.n_samples = n_samples, .n_ranks = n_ranks, .n_rounds = n_rounds};
     BPT_TRY_GOTO(status, BPT_NEW("partition's order", n_samples, &p->order), err_free);
-    BPT_TRY_GOTO(status, BPT_NEW("partition's table", (size_t)n_rounds * (n_ranks + 1u), &p->begin),
-                 err_free);
+    BPT_TRY_GOTO(status, bpt__holdings_create(n_ranks, &p->latest), err_free);
     bpt_random_permutation(seed, BPT_PURPOSE_PARTITION, 0, p->order, (uint32_t)n_samples);
     *partition = p;
     return BPT_OK;
@@ -55,26 +59,37 @@ size_t bpt_partition_bytes(uint64_t n_samples) {
 
 void bpt_partition_free(bpt_partition *p) {
     if (!p) return;
-    bpt_free(p->begin);
+    bpt__holdings_free(p->latest);
+    bpt_free(p->held);
     bpt_free(p->order);
     bpt_free(p);
 }
 
-static uint64_t *round_begin(const bpt_partition *p, uint32_t round) {
-    return p->begin + (size_t)round * (p->n_ranks + 1u);
+static const uint32_t *row(const bpt_partition *p, uint32_t round) {
+    return p->held + (size_t)round * p->n_ranks;
 }
 
-bpt_status bpt_partition_allot(bpt_partition *p, const uint32_t *count) {
-    if (p->rounds == p->n_rounds)
-        return bpt_fail(BPT_EFULL, "all %u rounds of the data are given out", p->n_rounds);
-    uint64_t *begin = round_begin(p, p->rounds);
-    begin[0] = p->n_samples * p->rounds / p->n_rounds;
-    for (uint32_t r = 0; r < p->n_ranks; r++) begin[r + 1] = begin[r] + count[r];
-    const uint64_t sum = begin[p->n_ranks] - begin[0];
-    const uint64_t size = bpt_partition_round_size(p->n_samples, p->n_rounds, p->rounds);
-    if (sum != size)
-        return bpt_fail(BPT_EDATA, "round %u of the data gives out %llu samples instead of %llu",
-                        p->rounds, (unsigned long long)sum, (unsigned long long)size);
+static bpt_status check_row(const bpt_partition *p, const uint32_t *held) {
+    const uint64_t given = bpt_partition_given(p->n_samples, p->n_rounds, p->rounds + 1);
+    uint64_t sum = 0;
+    for (uint32_t r = 0; r < p->n_ranks; r++) {
+        const uint64_t before = bpt_partition_held(p, r, p->rounds);
+        sum += held[r];
+        if (held[r] < before && p->rounds < p->n_rounds)
+            return bpt_fail(BPT_EDATA, "round %u of the data leaves rank %u %u samples of %llu",
+                            p->rounds, r, held[r], (unsigned long long)before);
+    }
+    if (sum == given) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "round %u of the data comes to %llu samples instead of %llu",
+                    p->rounds, (unsigned long long)sum, (unsigned long long)given);
+}
+
+bpt_status bpt_partition_allot(bpt_partition *p, const uint32_t *held) {
+    const size_t m = p->n_ranks, n = (size_t)p->rounds * m;
+    BPT_TRY(check_row(p, held));
+    BPT_TRY(BPT_GROW("table of rounds", n + m, &p->held, &p->held_capacity));
+    BPT_TRY(bpt__holdings_become(p->latest, held));
+    memcpy(p->held + n, held, m * sizeof *held);
     p->rounds++;
     return BPT_OK;
 }
@@ -92,12 +107,7 @@ uint64_t bpt_partition_n_samples(const bpt_partition *p) {
 }
 
 uint64_t bpt_partition_held(const bpt_partition *p, uint32_t rank, uint32_t rounds) {
-    uint64_t held = 0;
-    for (uint32_t a = 0; a < rounds; a++) {
-        const uint64_t *begin = round_begin(p, a);
-        held += begin[rank + 1] - begin[rank];
-    }
-    return held;
+    return rounds > 0 ? row(p, rounds - 1)[rank] : 0;
 }
 
 /* Rounding where the parts meet, not the parts, keeps the sum. */
@@ -112,9 +122,26 @@ uint64_t bpt_partition_steps(const bpt_partition *p, uint32_t rank, uint64_t tot
     return (total * after + all / 2) / all - (total * before + all / 2) / all;
 }
 
-const uint32_t *bpt_partition_range(const bpt_partition *p, uint32_t round, uint32_t rank,
-                                    uint32_t *n) {
-    const uint64_t *begin = round_begin(p, round);
-    *n = (uint32_t)(begin[rank + 1] - begin[rank]);
-    return p->order + begin[rank];
+static void name_samples(const bpt_partition *p, const bpt__spans *spans, uint32_t *samples) {
+    for (size_t i = 0; i < spans->n; i++) {
+        const uint64_t n = spans->span[i].end - spans->span[i].begin;
+        memcpy(samples, p->order + spans->span[i].begin, n * sizeof *samples);
+        samples += n;
+    }
+}
+
+bpt_status bpt_partition_samples(const bpt_partition *p, uint32_t rank, uint32_t rounds,
+                                 uint32_t *samples) {
+    if (rounds == p->rounds) {
+        name_samples(p, &p->latest->of[rank], samples);
+        return BPT_OK;
+    }
+    bpt__holdings *then = NULL; /* as they were: all changes over again */
+    BPT_TRY(bpt__holdings_create(p->n_ranks, &then));
+    bpt_status status = BPT_OK;
+    for (uint32_t a = 0; a < rounds && status == BPT_OK; a++)
+        status = bpt__holdings_become(then, row(p, a));
+    if (status == BPT_OK) name_samples(p, &then->of[rank], samples);
+    bpt__holdings_free(then);
+    return status;
 }

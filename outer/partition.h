@@ -1,9 +1,11 @@
 /** @file outer/partition.h
- * Which rank trains on which samples: a table of allotments, one row a round.
+ * Which rank trains on which samples: a table of how many samples each rank holds, one row a round.
  *
- * The samples of a split are put in one order by the seed. Round a of A gives out the a-th A-th of
- * that order, cut in consecutive ranges in rank order. So a table of counts says it all, every rank
- * that knows it can name its samples, and what was given out never moves.
+ * The samples of a split are put in one order by the seed. Each of the first A rounds gives out the
+ * next A-th of that order, in consecutive ranges in rank order; what was given out before stays
+ * where it is. Later rounds, as many as there need be, move samples from ranks that hold too many
+ * to ranks that hold too few, and nothing else. So a table of counts says it all: every rank that
+ * knows it can name its samples.
  *
  * Threads: one thread at a time. */
 #ifndef BPT_OUTER_PARTITION_H
@@ -14,7 +16,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BPT_PARTITION_ROUNDS_MAX = 64 };
+enum { BPT_PARTITION_ROUNDS_MAX = 64 }; /* of A */
 
 typedef struct bpt_partition bpt_partition;
 
@@ -25,7 +27,7 @@ typedef struct bpt_partition bpt_partition;
  * @return BPT_OK, BPT_EUSAGE (out of range, or fewer samples a round than ranks) */
 bpt_status bpt_partition_check(uint64_t n_samples, uint32_t n_ranks, uint32_t n_rounds);
 
-/** Makes a table without any round given out.
+/** Makes a table without any round.
  * @param n_samples,n_ranks,n_rounds as above
  * @param[out] p caller owns, bpt_partition_free()
  * @return BPT_OK, BPT_EUSAGE (as above), BPT_ENOMEM */
@@ -33,18 +35,21 @@ bpt_status bpt_partition_create(uint64_t seed, uint64_t n_samples, uint32_t n_ra
                                 uint32_t n_rounds, bpt_partition **p);
 void bpt_partition_free(bpt_partition *p);
 
-/** @return bytes that the table takes, but for a header and the counts of the rounds */
+/** @return bytes that the table takes, but for a header and its rows */
 size_t bpt_partition_bytes(uint64_t n_samples);
 
-/** Gives out the next round.
- * @param count shape [n_ranks], sums to bpt_partition_round_size() of that round
- * @return BPT_OK, BPT_EDATA (wrong sum), BPT_EFULL (all rounds are given out) */
-bpt_status bpt_partition_allot(bpt_partition *p, const uint32_t *count);
+/** Adds the next round.
+ * @param held samples of each rank from then on, shape [n_ranks], the sum
+ *             bpt_partition_given() of all rounds with this one; in the first A rounds none less
+ *             than before
+ * @return BPT_OK, BPT_EDATA (wrong sum, or less than before), BPT_ENOMEM (@p p is unusable) */
+bpt_status bpt_partition_allot(bpt_partition *p, const uint32_t *held);
 
-/** @return samples in round @p round (from 0) of @p n_rounds: they differ by at most one */
-uint64_t bpt_partition_round_size(uint64_t n_samples, uint32_t n_rounds, uint32_t round);
+/** @return samples that @p rounds rounds of a split in @p n_rounds give out in all: the rounds
+ * differ by at most one; all of them once there are n_rounds */
+uint64_t bpt_partition_given(uint64_t n_samples, uint32_t n_rounds, uint32_t rounds);
 
-/** @return rounds given out so far */
+/** @return rounds so far */
 uint32_t bpt_partition_rounds(const bpt_partition *p);
 
 /** @return number of ranks that share the split */
@@ -53,18 +58,21 @@ uint32_t bpt_partition_n_ranks(const bpt_partition *p);
 /** @return samples in the split */
 uint64_t bpt_partition_n_samples(const bpt_partition *p);
 
-/** @return how many samples @p rank holds from its first @p rounds rounds */
+/** @return how many samples @p rank holds after the first @p rounds rounds, of which there are as
+ * many; 0 for 0 rounds */
 uint64_t bpt_partition_held(const bpt_partition *p, uint32_t rank, uint32_t rounds);
 
-/** Cuts @p total steps among the ranks in proportion to what each holds from the rounds so far,
- * which are at least one.
+/** Cuts @p total steps among the ranks in proportion to what each holds by now, after at least one
+ * round.
  * @param total at most 2^32 - 1
  * @return whole steps of @p rank, less than one from its exact part; of all ranks, @p total */
 uint64_t bpt_partition_steps(const bpt_partition *p, uint32_t rank, uint64_t total);
 
-/** @param[out] n number of samples that @p rank got in round @p round (given out already)
- * @return their indices in the split, shape [*n]; borrowed, they never change */
-const uint32_t *bpt_partition_range(const bpt_partition *p, uint32_t round, uint32_t rank,
-                                    uint32_t *n);
+/** Names the samples of a rank after @p rounds rounds; those that it got first come first. After
+ * all rounds so far it takes no memory.
+ * @param[out] samples indices in the split, shape [bpt_partition_held()]
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_partition_samples(const bpt_partition *p, uint32_t rank, uint32_t rounds,
+                                 uint32_t *samples);
 
 #endif

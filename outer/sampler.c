@@ -79,21 +79,13 @@ static void take(const bpt_sampler *s, uint64_t at, size_t n, uint64_t pass, uin
 
 /* ---- local ---- */
 
-static uint32_t sample_at(const bpt_sampler *s, uint32_t i) {
-    for (uint32_t round = 0;; round++) {
-        uint32_t n = 0;
-        const uint32_t *range = bpt_partition_range(s->partition, round, s->rank, &n);
-        if (i < n) return range[i];
-        i -= n;
-    }
-}
-
 /* Draws the order of the pass that the state names. */
-static void draw_pass(bpt_sampler *s) {
+static bpt_status draw_pass(bpt_sampler *s) {
     s->held = bpt_partition_held(s->partition, s->rank, s->state.rounds);
     const uint64_t id = (uint64_t)s->rank << 32 | (s->state.pass & UINT32_MAX);
-    bpt_random_permutation(s->seed, BPT_PURPOSE_SHUFFLE, id, s->order, (uint32_t)s->held);
-    for (uint64_t i = 0; i < s->held; i++) s->order[i] = sample_at(s, s->order[i]);
+    BPT_TRY(bpt_partition_samples(s->partition, s->rank, s->state.rounds, s->order));
+    bpt_random_shuffle(s->seed, BPT_PURPOSE_SHUFFLE, id, s->order, (uint32_t)s->held);
+    return BPT_OK;
 }
 
 static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices, uint32_t *passes) {
@@ -105,7 +97,7 @@ static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices, uint32
                 return bpt_fail(BPT_EUSAGE, "rank %u holds no samples to train on", s->rank);
             s->state.rounds = rounds;
             s->state.next_rounds = 0;
-            draw_pass(s);
+            BPT_TRY(draw_pass(s));
         }
         const uint64_t left = s->held - s->state.position;
         const size_t part = n < left ? n : (size_t)left;
@@ -174,6 +166,5 @@ bpt_status bpt_sampler_state_set(bpt_sampler *s, const bpt_sampler_state *state)
                         (unsigned long long)state->pass, (unsigned long long)state->position,
                         s->rank);
     s->state = *state;
-    if (s->partition && s->state.rounds > 0) draw_pass(s);
-    return BPT_OK;
+    return s->partition && s->state.rounds > 0 ? draw_pass(s) : BPT_OK;
 }

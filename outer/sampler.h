@@ -51,20 +51,22 @@ void bpt_sampler_free(bpt_sampler *s);
 /** @return bytes that a stream over @p n_samples takes, but for a header */
 size_t bpt_sampler_bytes(uint64_t n_samples);
 
-/** Takes the next @p n indices; a global stream then goes on to the next step. Allocates nothing;
- * where a pass or epoch begins its order is drawn, which takes time linear in its size.
+/** Takes the next @p n indices; a global stream then goes on to the next step. Allocates nothing,
+ * unless a pass is to cover fewer rounds than are known (next_rounds); where a pass or epoch begins
+ * its order is drawn, which takes time linear in its size.
  * @param n       global: offset + n is at most the batch
  * @param indices shape [n]
  * @param passes  shape [n]: the pass (or, of a global stream, the epoch) that each is of, modulo
  *                2^32; NULL if not wanted
- * @return BPT_OK, BPT_EUSAGE (this rank holds no samples; or the part leaves the batch) */
+ * @return BPT_OK, BPT_EUSAGE (this rank holds no samples; or the part leaves the batch), BPT_ENOMEM
+ */
 bpt_status bpt_sampler_next(bpt_sampler *s, size_t n, uint32_t *indices, uint32_t *passes);
 
 /** @return where the stream stands */
 bpt_sampler_state bpt_sampler_state_get(const bpt_sampler *s);
 
 /** Continues from @p state; a local stream's partition holds the rounds it speaks of.
- * @return BPT_OK, BPT_EDATA (no state of such a stream) */
+ * @return BPT_OK, BPT_EDATA (no state of such a stream), BPT_ENOMEM */
 bpt_status bpt_sampler_state_set(bpt_sampler *s, const bpt_sampler_state *state);
 
 #endif

@@ -64,8 +64,7 @@ static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
         down->progress = directive.progress;
         down->meet = directive.meet;
         down->rounds = directive.rounds;
-        if (directive.count)
-            memcpy(down->count, directive.count, o->n_workers * sizeof down->count[0]);
+        if (directive.held) memcpy(down->held, directive.held, o->n_workers * sizeof down->held[0]);
     }
     s->base[j] = s->now.version;
     o->stats->payload_sent_bytes += payload;
@@ -122,15 +121,15 @@ static void weigh(bpt__server *s) {
     s->options.rule->weigh(&in, s->gamma);
 }
 
-/* All have met. @return the reasons, known to shard 0 only */
-static uint32_t meet(bpt__server *s) {
-    uint32_t reasons = 0;
+/* All have met. @param[out] reasons known to shard 0 only */
+static bpt_status meet(bpt__server *s, uint32_t *reasons) {
+    *reasons = 0;
     if (s->options.coordinator) {
-        reasons = bpt_coordinator_met(s->options.coordinator);
-        if (reasons) bpt_coordinator_copy(s->options.met_state, s->options.coordinator);
+        *reasons = bpt_coordinator_met(s->options.coordinator);
+        if (*reasons) BPT_TRY(bpt_coordinator_copy(s->options.met_state, s->options.coordinator));
     }
     bpt__server_keep(s);
-    return reasons;
+    return BPT_OK;
 }
 
 /* A synchronous rule: a round is complete. */
@@ -143,7 +142,8 @@ static bpt_status update_all(bpt__server *s) {
     o->stats->updates++;
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(record(s, j));
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(report(s, j));
-    const uint32_t met = meet(s);
+    uint32_t met;
+    BPT_TRY(meet(s, &met));
     s->n_queue = 0;
     fill_answer(s, o->rank);
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(answer(s, j, met));
@@ -151,7 +151,8 @@ static bpt_status update_all(bpt__server *s) {
 }
 
 static bpt_status answer_meeting(bpt__server *s) {
-    const uint32_t met = meet(s);
+    uint32_t met;
+    BPT_TRY(meet(s, &met));
     bpt_clocks_level(&s->clocks);
     s->n_meeting = 0;
     s->n_met++;

@@ -30,14 +30,15 @@ typedef struct bpt__up {
 } bpt__up;
 
 /** Header of an answer; the shard follows. Where it is shard 0 that answers, the header ends with
- * the counts of the latest round, uint32_t [n_workers]; else progress, met, meet, rounds are 0. */
+ * what each rank holds after the latest round, uint32_t [n_workers]; else progress, met, meet,
+ * rounds are 0. */
 typedef struct bpt__down {
     uint64_t version, staleness;
     uint64_t progress;
     uint32_t met, meet;
     uint32_t rounds;
     uint32_t unused; /* 0 */
-    uint32_t count[];
+    uint32_t held[];
 } bpt__down;
 
 /** @return bytes of an answer's header */

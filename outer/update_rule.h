@@ -57,6 +57,15 @@ typedef struct bpt_update_rule {
  *     W <- W + gamma_j Q_j delta_j */
 extern const bpt_update_rule bpt_rule_agwu;
 
+/** The same, weighed by how many updates came in between and not by how many that is of all, so
+ * that what is old counts less late in training too (ours; the 1/tau of staleness-aware SGD, Zhang
+ * et al. 2016, made to sum to one):
+ *     gamma_j = (1 / (1 + i-1-k_j)) / SUM_j' (1 / (1 + i-1-k_j')) */
+extern const bpt_update_rule bpt_rule_agwu_lag;
+
+/** The same without regard to age: gamma_j = 1/m. */
+extern const bpt_update_rule bpt_rule_agwu_none;
+
 /** Synchronous weighted average after BPT-CNN (ALGORITHMS 1.3), in its incremental writing:
  *     W <- W + SUM_j (Q_j / SUM_j' Q_j') delta_j,  equal weights where all Q are zero */
 extern const bpt_update_rule bpt_rule_sgwu;

@@ -1,3 +1,4 @@
+#include "outer/rules/merge_delta.h"
 #include "outer/update_rule.h"
 
 #include <math.h>
@@ -14,18 +15,10 @@ static void weigh(const bpt_update_inputs *in, double *gamma) {
     for (uint32_t j = 0; j < m; j++) gamma[j] /= sum;
 }
 
-static void merge(float *global, const float *const *parts, const float *factors, uint32_t n_parts,
-                  size_t n) {
-    (void)n_parts; /* one: its sender is answered at once */
-    const float *part = parts[0];
-    const float factor = factors[0];
-    for (size_t i = 0; i < n; i++) global[i] += factor * part[i];
-}
-
 const bpt_update_rule bpt_rule_agwu = {
     .name = "agwu",
     .synchronous = false,
     .payload = BPT_PAYLOAD_DELTA,
     .weigh = weigh,
-    .merge = merge,
+    .merge = bpt__merge_delta,
 };

@@ -35,7 +35,7 @@ static void test_meetings(void **state) {
     assert_int_equal(d.meet, BPT_MEET_EVAL | BPT_MEET_CHECKPOINT);
     assert_int_equal(d.progress, 45);
     assert_int_equal(d.rounds, 0);
-    assert_null(d.count);
+    assert_null(d.held);
     assert_int_equal(bpt_coordinator_met(c), BPT_MEET_EVAL | BPT_MEET_CHECKPOINT);
     assert_int_equal(bpt_coordinator_directive(c).meet, 0);
     assert_int_equal(report(c, 0, (bpt_report){.wants = BPT_MEET_STOP}).meet, BPT_MEET_STOP);
@@ -63,8 +63,7 @@ static void test_rounds(void **state) {
         .n_ranks = 3, .n_samples = 12000, .n_rounds = 6, .speed = (const double[]){3, 3, 2}});
     const uint64_t ms[] = {1, 2, 4};
     assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
-    assert_memory_equal(bpt_coordinator_directive(c).count, ((const uint32_t[]){750, 750, 500}),
-                        12);
+    assert_memory_equal(bpt_coordinator_directive(c).held, ((const uint32_t[]){750, 750, 500}), 12);
     for (uint32_t round = 1; round < 6; round++) {
         for (uint32_t r = 0; r < 3; r++) {
             assert_int_equal(bpt_coordinator_directive(c).rounds, round);
@@ -76,10 +75,7 @@ static void test_rounds(void **state) {
         }
         assert_int_equal(bpt_coordinator_directive(c).rounds, round + 1);
     }
-    uint32_t total[3] = {0};
-    for (uint32_t round = 0; round < 6; round++)
-        for (int r = 0; r < 3; r++) total[r] += bpt_coordinator_round(c, round)[r];
-    assert_memory_equal(total, ((const uint32_t[]){6857, 3429, 1714}), 12);
+    assert_memory_equal(bpt_coordinator_round(c, 5), ((const uint32_t[]){6857, 3429, 1714}), 12);
     for (uint32_t r = 0; r < 3; r++) report(c, r, (bpt_report){.covered = 6});
     assert_int_equal(bpt_coordinator_directive(c).rounds, 6);
     bpt_coordinator_free(c);
@@ -89,7 +85,7 @@ static void test_even_shares(void **state) {
     (void)state;
     bpt_coordinator *c =
         make((bpt_coordinator_options){.n_ranks = 3, .n_samples = 11, .n_rounds = 1});
-    assert_memory_equal(bpt_coordinator_directive(c).count, ((const uint32_t[]){4, 4, 3}), 12);
+    assert_memory_equal(bpt_coordinator_directive(c).held, ((const uint32_t[]){4, 4, 3}), 12);
     bpt_coordinator_free(c);
 }
 
@@ -100,20 +96,73 @@ static void test_rounds_without_measurements(void **state) {
         .n_ranks = 2, .n_samples = 60, .n_rounds = 2, .speed = (const double[]){2, 1}});
     report(c, 0, (bpt_report){.samples = 20, .busy_ns = 5, .covered = 1});
     report(c, 1, (bpt_report){.samples = 10, .covered = 1});
-    assert_memory_equal(bpt_coordinator_directive(c).count, ((const uint32_t[]){20, 10}), 8);
+    assert_memory_equal(bpt_coordinator_directive(c).held, ((const uint32_t[]){40, 20}), 8);
     bpt_coordinator_free(c);
 }
 
-static void test_measured_times_are_smoothed(void **state) {
+/* One pass of every rank over what it holds, by which each needs so long for a sample. */
+static void pass(bpt_coordinator *c, const uint64_t *ms) {
+    const bpt_directive d = bpt_coordinator_directive(c);
+    const uint32_t rounds = d.rounds;
+    uint32_t held[4];
+    memcpy(held, d.held, 3 * sizeof *held);
+    for (uint32_t r = 0; r < 3; r++)
+        report(c, r,
+               (bpt_report){
+                   .samples = held[r], .busy_ns = 1000000 * ms[r] * held[r], .covered = rounds});
+}
+
+/* A rank that becomes four times as slow loses samples to the others, which keep what they have;
+ * where nothing changes nothing moves. */
+static void test_shares_follow_speeds(void **state) {
     (void)state;
-    bpt_coordinator *c = make((bpt_coordinator_options){.n_ranks = 1});
-    assert_true(bpt_coordinator_sample_ns(c, 0) == 0);
-    report(c, 0, (bpt_report){.samples = 10, .busy_ns = 1000});
-    assert_true(bpt_coordinator_sample_ns(c, 0) == 100);
-    report(c, 0, (bpt_report){.samples = 10, .busy_ns = 2000});
-    assert_true(bpt_coordinator_sample_ns(c, 0) == 125);
-    for (int i = 0; i < 30; i++) report(c, 0, (bpt_report){.samples = 1, .busy_ns = 200});
-    assert_true(fabs(bpt_coordinator_sample_ns(c, 0) - 200) < 1);
+    static const uint64_t before[] = {1, 2, 4}, after[] = {1, 8, 4};
+    bpt_coordinator_options o = {.n_ranks = 3,
+                                 .n_samples = 7000,
+                                 .n_rounds = 1,
+                                 .speed = (const double[]){4, 2, 1},
+                                 .rebalance = 0.1};
+    bpt_coordinator *c = make(o);
+    assert_memory_equal(bpt_coordinator_round(c, 0), ((const uint32_t[]){4000, 2000, 1000}), 12);
+    for (int i = 0; i < 20; i++) pass(c, before);
+    assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
+
+    /* One measurement of several says little, four by the new speed do. */
+    for (int i = 0; i < 4; i++) {
+        assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
+        pass(c, after);
+    }
+    assert_int_equal(bpt_coordinator_directive(c).rounds, 2);
+    assert_memory_equal(bpt_coordinator_directive(c).held, ((const uint32_t[]){5091, 636, 1273}),
+                        12);
+    for (int i = 0; i < 20; i++) pass(c, after);
+    assert_int_equal(bpt_coordinator_directive(c).rounds, 2);
+    bpt_coordinator_free(c);
+
+    o.rebalance = 0;
+    c = make(o);
+    for (int i = 0; i < 5; i++) pass(c, after);
+    assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
+    bpt_coordinator_free(c);
+}
+
+/* Nothing moves while a rank is still at its first pass over what it holds, nor while the speed of
+ * one is not known well. */
+static void test_shares_wait_for_whole_passes(void **state) {
+    (void)state;
+    const uint64_t s = 1000000000;
+    bpt_coordinator *c = make(
+        (bpt_coordinator_options){.n_ranks = 2, .n_samples = 100, .n_rounds = 1, .rebalance = 0.1});
+    for (int i = 0; i < 4; i++)
+        report(c, 0, (bpt_report){.samples = 50, .busy_ns = s, .covered = 1});
+    for (int i = 0; i < 3; i++)
+        report(c, 1, (bpt_report){.samples = 50, .busy_ns = 2 * s, .covered = 1});
+    assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
+    report(c, 1, (bpt_report){.samples = 50, .busy_ns = 2 * s, .covered = 0});
+    assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
+    report(c, 1, (bpt_report){.covered = 1});
+    assert_int_equal(bpt_coordinator_directive(c).rounds, 2);
+    assert_memory_equal(bpt_coordinator_directive(c).held, ((const uint32_t[]){67, 33}), 8);
     bpt_coordinator_free(c);
 }
 
@@ -159,7 +208,7 @@ static void test_save_and_load(void **state) {
             report(c, 1, (bpt_report){.samples = 10, .busy_ns = 9000, .covered = 2});
         assert_int_equal(d.meet, BPT_MEET_CHECKPOINT);
         assert_int_equal(d.rounds, 3);
-        assert_memory_equal(d.count, bpt_coordinator_directive(a).count, 8);
+        assert_memory_equal(d.held, bpt_coordinator_directive(a).held, 8);
         for (uint32_t round = 0; round < 3; round++)
             assert_memory_equal(bpt_coordinator_round(c, round), bpt_coordinator_round(a, round),
                                 8);
@@ -173,17 +222,22 @@ static void test_load_of_something_else(void **state) {
     (void)state;
     const char *const bad[] = {
         "{}",
-        "{\"ranks\":3,\"samples\":61,\"progress\":0,\"rounds\":[],\"covered\":[],\"sample_ns\":[]}",
-        "{\"ranks\":2,\"samples\":60,\"progress\":0,\"rounds\":[],\"covered\":[],\"sample_ns\":[]}",
-        "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[],\"covered\":[],\"sample_ns\":[]}",
+        "{\"ranks\":3,\"samples\":61,\"progress\":0,\"rounds\":[],\"covered\":[],\"timed_samples\":"
+        "[],\"timed_ns\":[]}",
+        "{\"ranks\":2,\"samples\":60,\"progress\":0,\"rounds\":[],\"covered\":[],\"timed_samples\":"
+        "[],\"timed_ns\":[]}",
+        "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[],\"covered\":[],\"timed_samples\":"
+        "[],\"timed_ns\":[]}",
         "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[10,11]],\"covered\":[0,0],"
-        "\"sample_ns\":[0,0]}",
+        "\"timed_samples\":[0,0],\"timed_ns\":[0,0]}",
         "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[20]],\"covered\":[0,0],"
-        "\"sample_ns\":[0,0]}",
+        "\"timed_samples\":[0,0],\"timed_ns\":[0,0]}",
+        "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[10,10],[9,31]],\"covered\":[0,0],"
+        "\"timed_samples\":[0,0],\"timed_ns\":[0,0]}",
         "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[10,10]],\"covered\":[0,2],"
-        "\"sample_ns\":[0,0]}",
+        "\"timed_samples\":[0,0],\"timed_ns\":[0,0]}",
         "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[10,10]],\"covered\":[0,1],"
-        "\"sample_ns\":[0]}",
+        "\"timed_samples\":[0,0],\"timed_ns\":[0]}",
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         bpt_coordinator *c = make(saved_options);
@@ -222,7 +276,8 @@ int main(void) {
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_even_shares),
         cmocka_unit_test(test_rounds_without_measurements),
-        cmocka_unit_test(test_measured_times_are_smoothed),
+        cmocka_unit_test(test_shares_follow_speeds),
+        cmocka_unit_test(test_shares_wait_for_whole_passes),
         cmocka_unit_test(test_save_and_load),
         cmocka_unit_test(test_load_of_something_else),
         cmocka_unit_test(test_wrong_options_and_no_memory),

@@ -14,10 +14,15 @@
 
 static const double ones[3] = {1, 1, 1};
 
-static void weigh_agwu(uint64_t version, const uint64_t base[3], double gamma[3]) {
+static void weigh_by(const bpt_update_rule *rule, uint64_t version, const uint64_t base[3],
+                     double gamma[3]) {
     const bpt_update_inputs in = {
         .n_workers = 3, .version = version, .base = base, .quality = ones};
-    bpt_rule_agwu.weigh(&in, gamma);
+    rule->weigh(&in, gamma);
+}
+
+static void weigh_agwu(uint64_t version, const uint64_t base[3], double gamma[3]) {
+    weigh_by(&bpt_rule_agwu, version, base, gamma);
 }
 
 static void test_find(void **state) {
@@ -26,7 +31,8 @@ static void test_find(void **state) {
     assert_int_equal(bpt_update_rule_find("sgwu", &rule), BPT_OK);
     assert_ptr_equal(rule, &bpt_rule_sgwu);
     assert_int_equal(bpt_update_rule_find("adam", &rule), BPT_EUSAGE);
-    assert_string_equal(bpt_error_last()->hint, "the rules are agwu, sgwu, allreduce");
+    assert_string_equal(bpt_error_last()->hint,
+                        "the rules are agwu, agwu-lag, agwu-none, sgwu, allreduce");
     assert_true(bpt_rule_sgwu.synchronous);
     assert_false(bpt_rule_agwu.synchronous);
 }
@@ -58,6 +64,24 @@ static void test_gamma_sums_to_one_and_grows(void **state) {
                 if (base[j] < base[k]) assert_true(gamma[j] < gamma[k]);
     }
     weigh_agwu(0, (const uint64_t[]){0, 0, 0}, gamma);
+    for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], 1.0 / 3, 1e-15);
+}
+
+/* Lags of 0, 1 and 3: 1, 1/2 and 1/4 over their sum, early and late alike. */
+static void test_gamma_by_lag(void **state) {
+    (void)state;
+    double gamma[3];
+    for (uint64_t version = 3; version < 1000; version += 99) {
+        weigh_by(&bpt_rule_agwu_lag, version, (const uint64_t[]){version, version - 1, version - 3},
+                 gamma);
+        for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], (4 >> j) / 7.0, 1e-15);
+    }
+}
+
+static void test_gamma_without_age(void **state) {
+    (void)state;
+    double gamma[3];
+    weigh_by(&bpt_rule_agwu_none, 9, (const uint64_t[]){9, 0, 5}, gamma);
     for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], 1.0 / 3, 1e-15);
 }
 
@@ -144,6 +168,8 @@ int main(void) {
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_gamma_of_the_notes),
         cmocka_unit_test(test_gamma_sums_to_one_and_grows),
+        cmocka_unit_test(test_gamma_by_lag),
+        cmocka_unit_test(test_gamma_without_age),
         cmocka_unit_test(test_agwu_of_one_is_the_worker),
         cmocka_unit_test(test_sgwu),
         cmocka_unit_test(test_sgwu_without_any_quality_is_the_average),

@@ -6,6 +6,7 @@
 #include "outer/update_rule.h"
 #include "scheduler/policy.h"
 #include "tools/train/train_options.h"
+#include "tools/train/train_rule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -72,14 +73,27 @@ static void test_updates(void **state) {
         [BPT_UPDATE_ALLREDUCE] = "allreduce",
     };
     assert_choices("update", N, expected);
-    size_t n_rules = 0;
-    for (int i = 0; i < N; i++) {
-        const bpt_update_rule *rule;
+    for (int i = 0; i < N; i++)
         assert_string_equal(bpt_update_choice_name((bpt_update_choice)i), expected[i]);
-        if (bpt_update_rule_find(expected[i], &rule) == BPT_OK) n_rules++;
+}
+
+/* Every rule can be chosen, in one way. */
+static void test_rules(void **state) {
+    (void)state;
+    enum { N_GAMMAS = BPT_GAMMA_NONE + 1 };
+    assert_choices(
+        "gamma", N_GAMMAS,
+        (const char *[]){
+            [BPT_GAMMA_RECALLED] = "recalled", [BPT_GAMMA_LAG] = "lag", [BPT_GAMMA_NONE] = "none"});
+    for (size_t i = 0; bpt_update_rule_at(i); i++) {
+        int chosen = 0;
+        for (int u = BPT_UPDATE_AGWU; u <= BPT_UPDATE_ALLREDUCE; u++)
+            for (int g = 0; g < (u == BPT_UPDATE_AGWU ? N_GAMMAS : 1); g++) {
+                const bpt_train_options o = {.gamma = g};
+                chosen += bpt_train_rule(&o, (bpt_update_choice)u) == bpt_update_rule_at(i);
+            }
+        assert_int_equal(chosen, 1);
     }
-    assert_null(bpt_update_rule_at(n_rules)); /* every rule can be chosen */
-    assert_int_equal(n_rules, N - 2);         /* and auto and local are none */
 }
 
 static void test_partitions(void **state) {
@@ -118,9 +132,10 @@ static void test_policies(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optimizers),   cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_updates),      cmocka_unit_test(test_partitions),
-        cmocka_unit_test(test_enumerations), cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_optimizers), cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_updates),    cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_partitions), cmocka_unit_test(test_enumerations),
+        cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

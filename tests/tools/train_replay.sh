@@ -28,6 +28,11 @@ says "bit for bit"
 run 0 ranks 2 "$train" "${few[@]}" --output equal --batch-size 200 --partition even --sync-every 1
 run 0 "$train" --replay equal
 says "bit for bit"
+for gamma in lag none; do
+    run 0 ranks 3 "$train" "${few[@]}" --output $gamma --gamma $gamma --sync-every 1 --batch-size 40
+    run 0 "$train" --replay $gamma
+    says "bit for bit"
+done
 run 0 ranks 3 "$train" "${few[@]}" --output bound --max-staleness 1 --sync-every 1
 run 0 "$train" --replay bound
 says "bit for bit"
@@ -35,6 +40,11 @@ says "bit for bit"
 # From another folder the dataset's path leads nowhere: said, not crashed over.
 mkdir elsewhere
 (cd elsewhere && fails_well 3 "$train" --replay "$work/run") || exit 1
+
+# Nor is one rule's log another's.
+sed -i 's/^gamma: lag/gamma: none/' lag/config.yaml
+fails_well 3 "$train" --replay lag
+says '"gamma" is'
 
 alter() { # FILE FIELD EXPRESSION: of its value v, on the middle line that has the field; $line
     line=$(python3 "$here/alter.py" "$@") || die "could not change $1"
@@ -67,14 +77,15 @@ for by in +1 -1; do
     named updates.rank-0.jsonl lead "v$by"
     named steps.rank-0.jsonl pass "v$by" 2
     located steps.rank-1.jsonl pushed_at "v$by" # of a meeting: it no longer fits landed_at
-    named steps.rank-2.jsonl landed_at "v${by}0"
     named steps.rank-0.jsonl progress "v${by}*20"
     named steps.rank-1.jsonl round "v$by"
-    named steps.rank-2.jsonl count "[v[0]$by] + v[1:]"
+    named steps.rank-2.jsonl held "[v[0]$by] + v[1:]"
     located updates.rank-0.jsonl worker "(v$by)%3"
 done
-named steps.rank-1.jsonl count "[v[0] + 1, v[1] - 1, v[2]]"
-named steps.rank-1.jsonl count "v[1:]"
+named steps.rank-2.jsonl landed_at "v - 10"
+altered steps.rank-2.jsonl landed_at "v + 10" # an answer may take long, but then the next push is later
+named steps.rank-1.jsonl held "[v[0] + 1, v[1] - 1, v[2]]"
+named steps.rank-1.jsonl held "v[1:]"
 named steps.rank-0.jsonl rounds "v + 4"
 named updates.rank-1.jsonl worker "3"
 named updates.rank-1.jsonl q "-v"
@@ -85,10 +96,10 @@ located steps.rank-2.jsonl met "not v"
 for field in shard version worker seq base gamma q staleness lead; do
     named updates.rank-1.jsonl $field "str(v)"
 done
-for field in pass rounds pushed_at landed_at progress round count met; do
+for field in pass rounds pushed_at landed_at progress round held met; do
     named steps.rank-1.jsonl $field "str(v)"
 done
-named steps.rank-1.jsonl count "[str(n) for n in v]"
+named steps.rank-1.jsonl held "[str(n) for n in v]"
 for file in updates.rank-2 steps.rank-0; do
     rm -rf other && cp -r run other
     sed -i '2s/}/, "more": 0}/' other/exchange/$file.jsonl

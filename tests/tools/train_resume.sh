@@ -355,12 +355,12 @@ same_weights runs/whole runs/damaged
 # A format of tomorrow is refused, not guessed at.
 step=runs/newer/checkpoints/step-00000200
 cp -r runs/whole runs/newer
-sed -i 's/"format": 1/"format": 2/' $step/rank-0.json
+sed -i 's/"format": 2/"format": 3/' $step/rank-0.json
 "${BPT_HELPERS:?}/seal_checkpoint" $step 2 rank-0.json rank-0.momentum.safetensors model.safetensors ||
     die "seal_checkpoint"
 fails_well 3 "$train" "${parts[@]}" --output runs/newer --resume auto
-says "$step/rank-0.json has format 2, this version of bpt-train reads 1"
-sed -i 's/"format": 2/"format": 1/' $step/rank-0.json
+says "$step/rank-0.json has format 3, this version of bpt-train reads 2"
+sed -i 's/"format": 3/"format": 2/' $step/rank-0.json
 "$BPT_HELPERS/seal_checkpoint" $step 2 rank-0.json rank-0.momentum.safetensors model.safetensors
 run 0 "$train" "${parts[@]}" --output runs/newer --resume auto
 same_weights runs/whole runs/newer

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 1 }; /* of rank-N.json */
+enum { FORMAT = 2 }; /* of rank-N.json */
 
 /* ---- saving ---- */
 

@@ -148,6 +148,7 @@ void bpt_job_close(bpt_job *job) {
     (void)bpt_log_file(NULL);
     bpt_json_free(&job->json);
     bpt_free(job->flat);
+    bpt_free(job->solo);
     (void)bpt_error_put(&error);
     *job = (bpt_job){0};
 }

@@ -49,13 +49,17 @@ typedef struct bpt_job {
     uint64_t epoch_samples; /* of the training split */
     bpt_schedule schedule;  /* scaled for the number of ranks */
     bpt_partition *shares;  /* delta rules; else NULL */
+    uint32_t noted_rounds;  /* of them, told to the user */
+    double *solo;           /* images a second of each rank by itself as measured before training,
+                               0 where not; shape [n_ranks] */
     bpt_exchange *exchange; /* NULL where nothing is exchanged */
     bpt_feed *feed;
     bpt_run_folder *run;
-    bpt_step_trace *trace;    /* NULL without --trace */
-    bool finished;            /* before it began: --resume auto on a run that came to its end */
-    bpt_counters count;       /* what others keep for this process is added by bpt_job_count() */
-    uint64_t start_ns;        /* of this process's training */
+    bpt_step_trace *trace; /* NULL without --trace */
+    bool finished;         /* before it began: --resume auto on a run that came to its end */
+    bpt_counters count;    /* what others keep for this process is added by bpt_job_count() */
+    uint64_t start_ns;     /* of this process's training */
+    double seconds_before; /* of count.seconds: by another job, whose weights this one took over */
     double comm_cpu_before_s; /* processor time of the MPI thread until then: starting MPI */
     bpt_interval interval;
     float *flat;                           /* scratch vector, shape [n weights] */
@@ -102,6 +106,11 @@ bpt_status bpt_job_apply(bpt_job *job, float rate);
 
 /** Notes an answer of the exchange: progress and staleness. */
 void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
+
+/** Tells of rounds of the partition since the last call: a line, and a "shares" event. On rank 0;
+ * in tools/train/job_shares.c.
+ * @return BPT_OK or an error of the run's folder */
+bpt_status bpt_job_note_shares(bpt_job *job);
 
 /** Prints the line of progress and writes a step event, if it is time to. */
 bpt_status bpt_job_report(bpt_job *job);

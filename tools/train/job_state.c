@@ -1,16 +1,23 @@
 /* Where a job starts from: weights, exchange and order of samples, of a checkpoint or anew. */
 #include "base/log.h"
 #include "base/memory.h"
+#include "tools/train/calibrate.h"
 #include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/rank_threads.h"
+#include "tools/train/train_rule.h"
 
 #include <stdio.h>
+#include <string.h>
 
-/* The speed that IDPA believes in before it has measured any. */
+/* How fast each rank is by itself; where that is not measured, a guess in other units. */
 static bpt_status gather_speeds(bpt_job *job, double *speeds) {
-    const double mine = bpt_rank_threads_speed(job->n_threads);
-    return bpt_comm_allgather(job->comm, &mine, sizeof mine, speeds);
+    const double guess = bpt_rank_threads_speed(job->n_threads);
+    if (job->solo[job->rank] > 0) { /* then all are */
+        memcpy(speeds, job->solo, job->n_ranks * sizeof *speeds);
+        return BPT_OK;
+    }
+    return bpt_comm_allgather(job->comm, &guess, sizeof guess, speeds);
 }
 
 static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c,
@@ -27,9 +34,10 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
         .n_samples = job->shares ? job->epoch_samples : 0,
         .n_rounds = bpt_job_rounds(job),
         .speed = idpa ? speeds : NULL,
+        .rebalance = idpa ? o->rebalance : 0,
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
-    BPT_TRY(bpt_update_rule_find(bpt_update_choice_name(job->update), &options.rule));
+    options.rule = bpt_train_rule(o, job->update);
     options.n_elements = job->model->segments.n_elements;
     options.initial = weights;
     if (o->max_staleness >= 0) options.max_staleness = (uint32_t)o->max_staleness;
@@ -90,6 +98,12 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
     return bpt_feed_create(job->dataset, job->train, &options, sampler, &job->feed);
 }
 
+/* A rank by itself has nobody to be compared with. */
+static bpt_status measure_solo(bpt_job *job) {
+    BPT_TRY(bpt_comm_agree(job->comm, BPT_NEW("speeds of ranks", job->n_ranks, &job->solo)));
+    return job->n_ranks > 1 ? bpt_calibrate(job, job->solo) : BPT_OK;
+}
+
 /* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The
  * weights of rank 0 go to all: initial values may differ in the last bit between unlike machines.
  */
@@ -99,6 +113,7 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
     if (c) {
         status = bpt_checkpoint_read(c, job, weights);
         job->count = c->count;
+        if (!c->exact) job->seconds_before = c->count.seconds;
     } else {
         bpt_segments_initialise(&job->model->segments, (uint64_t)job->options->seed, weights);
     }
@@ -117,6 +132,7 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     const bpt_checkpoint *c = found ? &checkpoint : NULL;
     status = BPT_NEW("initial weights", job->model->segments.n_elements, &weights);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
+    BPT_TRY_GOTO(status, measure_solo(job), done);
     BPT_TRY_GOTO(status, set_state(job, c, weights), done);
     BPT_TRY_GOTO(status, bpt__job_begin_run(job, !c), done);
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);

@@ -51,7 +51,10 @@ static const dependent dependents[] = {
     {"update", BY_TASK, " train dry-run "},
     {"partition", BY_TASK, " train dry-run "},
     {"idpa-rounds", BY_TASK, " train dry-run "},
+    {"calibrate", BY_TASK, " train dry-run "},
+    {"rebalance", BY_TASK, " train dry-run "},
     {"sync-every", BY_TASK, " train dry-run "},
+    {"gamma", BY_TASK, " train dry-run "},
     {"max-staleness", BY_TASK, " train dry-run "},
     {"batch-size", BY_TASK, " train dry-run bench "},
     {"optimizer", BY_TASK, " train dry-run bench "},
@@ -104,9 +107,13 @@ static const dependent dependents[] = {
     {"lr-scale", BY_UPDATE, " agwu sgwu auto "},
     {"sync-every", BY_UPDATE, " agwu sgwu auto "},
     {"idpa-rounds", BY_UPDATE, " agwu sgwu auto "},
+    {"calibrate", BY_UPDATE, " agwu sgwu allreduce auto "},
+    {"rebalance", BY_UPDATE, " agwu sgwu auto "},
+    {"gamma", BY_UPDATE, " agwu auto "},
     {"max-staleness", BY_UPDATE, " agwu auto "},
 
     {"idpa-rounds", BY_PARTITION, " idpa auto "},
+    {"rebalance", BY_PARTITION, " idpa auto "},
 };
 
 enum { N_DEPENDENTS = sizeof dependents / sizeof *dependents };
@@ -252,7 +259,8 @@ void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set
     for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++) {
         if (d->by != BY_UPDATE || is_idle(o, d) || !is_wanted(o, set, d->option)) continue;
         if (!is_user(d, bpt_update_choice_name(update)) ||
-            (alone && strcmp(d->option, "max-staleness") == 0)) {
+            (alone &&
+             (strcmp(d->option, "max-staleness") == 0 || strcmp(d->option, "gamma") == 0))) {
             snprintf(option, sizeof option, "--%s", d->option);
             bpt_list_add(list, sizeof list, option);
         }

@@ -13,6 +13,7 @@
 #include "tools/train/learning_options.h"
 #include "tools/train/replay_log.h"
 #include "tools/train/replay_progress.h"
+#include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
 #include <inttypes.h>
@@ -38,6 +39,7 @@ typedef struct {
 
 typedef struct {
     const bpt_train_options *o;
+    const bpt_update_rule *rule;
     bpt_replay_logs logs;
     bpt_dataset *dataset;
     const bpt_split *split;
@@ -172,7 +174,7 @@ static void apply(replay *r, uint32_t shard, bool *moved) {
         if (!w->pending || w->next_push + 1 != u->seq) return;
         const float *delta = w->delta + s->begin;
         const float factor = (float)(u->gamma * u->quality);
-        bpt_rule_agwu.merge(r->global + s->begin, &delta, &factor, 1, s->end - s->begin);
+        r->rule->merge(r->global + s->begin, &delta, &factor, 1, s->end - s->begin);
         r->applied[shard]++;
         *moved = true;
         if (w->log->pushes[w->next_push].met)
@@ -235,10 +237,12 @@ static bpt_status open_logs(replay *r) {
     const bpt_train_options *o = r->o;
     const bpt_replay_facts facts = {
         .run = o->replay,
+        .rule = r->rule,
         .n_samples = r->split->count,
         .batch = (uint64_t)o->batch_size,
         .sync_every = (uint64_t)o->sync_every,
         .n_rounds = n_rounds(o),
+        .rebalances = o->partition != BPT_PARTITION_EVEN && o->rebalance > 0,
         .max_staleness = o->max_staleness < 0 ? BPT_STALENESS_NONE : (uint32_t)o->max_staleness,
     };
     return bpt_replay_logs_read(&facts, r->m, &r->logs);
@@ -249,7 +253,7 @@ static bpt_status open_shares(replay *r) {
     BPT_TRY(bpt_partition_create((uint64_t)r->o->seed, r->split->count, r->m, n_rounds(r->o),
                                  &r->shares));
     for (size_t i = 0; i < w->n_rounds; i++)
-        BPT_TRY(bpt_partition_allot(r->shares, w->round_counts + i * r->m));
+        BPT_TRY(bpt_partition_allot(r->shares, w->held + i * r->m));
     return BPT_OK;
 }
 
@@ -315,6 +319,7 @@ static void begin_progress(replay *r) {
 }
 
 static bpt_status open_all(replay *r) {
+    r->rule = bpt_train_rule(r->o, BPT_UPDATE_AGWU);
     BPT_TRY(bpt_replay_count_workers(r->o->replay, &r->m));
     BPT_TRY(open_data(r));
     BPT_TRY(open_logs(r));

@@ -64,20 +64,20 @@ static bpt_status count_fields(const reader *r, const char *kind, const bpt_json
 
 /* ---- steps of a worker ---- */
 
-/* A push is due after sync_every steps; its answer is waited for when the next one is. One for a
- * meeting comes as soon as the rank hears of it, and is waited for at once. */
+/* A push is due after sync_every steps, and made once the one before is answered. One for a meeting
+ * comes as soon as the rank hears of it, and is waited for at once. */
 static bpt_status take_push(reader *r, const bpt_json_doc *d) {
     bpt_replay_worker *w = &r->logs->workers[r->rank];
     const bpt_json *o = bpt_json_root(d);
     bpt_replay_push push = {.line = r->line}, before = {.met = true};
     if (w->n_pushes > 0) before = w->pushes[w->n_pushes - 1];
-    const uint64_t due = before.pushed_at + r->facts->sync_every;
+    const uint64_t period = before.pushed_at + r->facts->sync_every;
+    const uint64_t due = period > before.landed_at ? period : before.landed_at;
     const uint64_t next = before.met ? before.pushed_at + 1 : before.landed_at;
     BPT_TRY(bpt_json_get_bool(d, o, "met", &push.met));
     BPT_TRY(bpt_json_get_u64(d, o, "pushed_at", push.met ? next : due, due, &push.pushed_at));
     BPT_TRY(bpt_json_get_u64(d, o, "landed_at", push.pushed_at + !push.met,
-                             push.pushed_at + (push.met ? 0 : r->facts->sync_every),
-                             &push.landed_at));
+                             push.met ? push.pushed_at : INT64_MAX, &push.landed_at));
     BPT_TRY(bpt_json_get_u64(d, o, "progress", before.progress + r->facts->batch, INT64_MAX,
                              &push.progress));
     BPT_TRY(count_fields(r, "steps", o, 4));
@@ -99,51 +99,59 @@ static bpt_status take_pass(reader *r, const bpt_json_doc *d) {
                                   "cannot be replayed",
                                   pass, w->n_passes));
     const uint32_t least = w->n_passes > 0 ? w->passes[w->n_passes - 1].rounds : 1;
-    BPT_TRY(bpt_json_get_u64(d, o, "rounds", least, r->facts->n_rounds, &rounds));
+    const uint32_t most = w->n_rounds > 0 ? (uint32_t)w->n_rounds : 1; /* that it has heard of */
+    BPT_TRY(bpt_json_get_u64(d, o, "rounds", least, most, &rounds));
     BPT_TRY(count_fields(r, "steps", o, 2));
     BPT_TRY(BPT_GROW("passes", w->n_passes + 1, &w->passes, &w->passes_capacity));
     w->passes[w->n_passes++] = (bpt_replay_pass){.line = r->line, .rounds = (uint32_t)rounds};
     return BPT_OK;
 }
 
-static bpt_status take_counts(reader *r, const bpt_json_doc *d, const bpt_json *count) {
+/* The first rounds give out and take from nobody, later ones only move. */
+static bpt_status take_held(reader *r, const bpt_json_doc *d, const bpt_json *held) {
     bpt_replay_worker *w = &r->logs->workers[r->rank];
+    const bpt_replay_facts *f = r->facts;
     const uint32_t m = r->logs->n_workers;
-    const uint64_t size =
-        bpt_partition_round_size(r->facts->n_samples, r->facts->n_rounds, (uint32_t)w->n_rounds);
+    const uint64_t given =
+        bpt_partition_given(f->n_samples, f->n_rounds, (uint32_t)w->n_rounds + 1);
     const size_t first = w->n_rounds * m;
     uint64_t sum = 0;
-    if (bpt_json_size(count) != m)
+    if (bpt_json_size(held) != m)
         return name_line(r, "steps",
                          bpt_fail(BPT_EDATA,
-                                  "\"count\" speaks of %zu ranks, there are logs of %" PRIu32,
-                                  bpt_json_size(count), m));
-    BPT_TRY(BPT_GROW("rounds", first + m, &w->round_counts, &w->counts_capacity));
+                                  "\"held\" speaks of %zu ranks, there are logs of %" PRIu32,
+                                  bpt_json_size(held), m));
+    BPT_TRY(BPT_GROW("rounds", first + m, &w->held, &w->held_capacity));
     for (uint32_t i = 0; i < m; i++) {
+        const bool grows = w->n_rounds > 0 && w->n_rounds < f->n_rounds;
+        const uint64_t least = grows ? w->held[first - m + i] : 0;
         uint64_t n;
-        if (bpt_json_get_u64(d, bpt_json_at(count, i), NULL, 0, UINT32_MAX, &n) != BPT_OK)
-            return name_line(r, "steps", bpt_fail(BPT_EDATA, "\"count\" holds what is no count"));
-        w->round_counts[first + i] = (uint32_t)n;
+        if (bpt_json_get_u64(d, bpt_json_at(held, i), NULL, least, UINT32_MAX, &n) != BPT_OK)
+            return name_line(
+                r, "steps",
+                bpt_fail(BPT_EDATA, "\"held\" of rank %" PRIu32 " is no count of at least %" PRIu64,
+                         i, least));
+        w->held[first + i] = (uint32_t)n;
         sum += n;
     }
-    if (sum == size) return BPT_OK;
+    if (sum == given) return BPT_OK;
     return name_line(r, "steps",
                      bpt_fail(BPT_EDATA,
-                              "\"count\" comes to %" PRIu64 " samples instead of %" PRIu64, sum,
-                              size));
+                              "\"held\" comes to %" PRIu64 " samples instead of %" PRIu64, sum,
+                              given));
 }
 
 static bpt_status take_round(reader *r, const bpt_json_doc *d) {
     bpt_replay_worker *w = &r->logs->workers[r->rank];
-    const bpt_json *o = bpt_json_root(d), *count;
+    const bpt_json *o = bpt_json_root(d), *held;
     uint64_t round;
-    if (w->n_rounds == r->facts->n_rounds)
+    if (w->n_rounds == r->facts->n_rounds && !r->facts->rebalances)
         return name_line(r, "steps",
                          bpt_fail(BPT_EDATA, "a \"round\" after the last of %zu", w->n_rounds));
     BPT_TRY(bpt_json_get_u64(d, o, "round", w->n_rounds, w->n_rounds, &round));
-    BPT_TRY(bpt_json_get_array(d, o, "count", &count));
+    BPT_TRY(bpt_json_get_array(d, o, "held", &held));
     BPT_TRY(count_fields(r, "steps", o, 2));
-    BPT_TRY(take_counts(r, d, count));
+    BPT_TRY(take_held(r, d, held));
     BPT_TRY(BPT_GROW("rounds", w->n_rounds + 1, &w->round_lines, &w->round_lines_capacity));
     w->round_lines[w->n_rounds++] = r->line;
     return BPT_OK;
@@ -235,7 +243,7 @@ void bpt_replay_logs_free(bpt_replay_logs *logs) {
         if (logs->workers) {
             bpt_free(logs->workers[r].pushes);
             bpt_free(logs->workers[r].passes);
-            bpt_free(logs->workers[r].round_counts);
+            bpt_free(logs->workers[r].held);
             bpt_free(logs->workers[r].round_lines);
         }
         if (logs->shards) bpt_free(logs->shards[r].updates);

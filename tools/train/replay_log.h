@@ -10,6 +10,7 @@
 #define BPT_TOOLS_REPLAY_LOG_H
 
 #include "base/status.h"
+#include "outer/update_rule.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,11 +18,13 @@
 
 /** What the logs have to agree with. */
 typedef struct bpt_replay_facts {
-    const char *run;        /* its folder */
+    const char *run; /* its folder */
+    const bpt_update_rule *rule;
     uint64_t n_samples;     /* of the training split */
     uint64_t batch;         /* samples of a worker's step */
     uint64_t sync_every;    /* steps between pushes */
     uint32_t n_rounds;      /* in which the data are given out */
+    bool rebalances;        /* afterwards more rounds may move samples */
     uint32_t max_staleness; /* BPT_STALENESS_NONE: no bound */
 } bpt_replay_facts;
 
@@ -45,9 +48,9 @@ typedef struct bpt_replay_worker {
     size_t n_pushes, pushes_capacity;
     bpt_replay_pass *passes; /* shape [n_passes] */
     size_t n_passes, passes_capacity;
-    uint32_t *round_counts; /* samples of each rank in each round: [n_rounds][n_workers] */
-    size_t *round_lines;    /* shape [n_rounds] */
-    size_t n_rounds, counts_capacity, round_lines_capacity;
+    uint32_t *held;      /* samples of each rank after each round: [n_rounds][n_workers] */
+    size_t *round_lines; /* shape [n_rounds] */
+    size_t n_rounds, held_capacity, round_lines_capacity;
     size_t n_lines;
 } bpt_replay_worker;
 

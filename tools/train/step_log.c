@@ -61,13 +61,11 @@ bpt_status bpt_step_log_pass(bpt_step_log *log, bpt_sampler_state state) {
 }
 
 static bpt_status note_round(bpt_step_log *log, const bpt_partition *shares, uint32_t n_ranks) {
-    BPT_TRY(check(fprintf(log->file, "{\"round\": %" PRIu32 ", \"count\": [", log->n_rounds)));
+    BPT_TRY(check(fprintf(log->file, "{\"round\": %" PRIu32 ", \"held\": [", log->n_rounds++)));
     for (uint32_t r = 0; r < n_ranks; r++) {
-        uint32_t n;
-        bpt_partition_range(shares, log->n_rounds, r, &n);
-        BPT_TRY(check(fprintf(log->file, "%s%" PRIu32, r ? ", " : "", n)));
+        const uint64_t held = bpt_partition_held(shares, r, log->n_rounds);
+        BPT_TRY(check(fprintf(log->file, "%s%" PRIu64, r ? ", " : "", held)));
     }
-    log->n_rounds++;
     return check(fprintf(log->file, "]}\n"));
 }
 

@@ -3,7 +3,7 @@
  * in RUN/exchange/steps.rank-N.jsonl. Together with the update logs of the shards it fixes every
  * bit.
  *
- *     {"round", "count": [...]}    shares of the data that this rank learnt of
+ *     {"round", "held": [...]}     samples of each rank, as this rank learnt
  *     {"pass", "rounds"}           a pass over the data began, covering that many rounds
  *     {"pushed_at", "landed_at", "progress", "met"}   a push after that many steps of this rank,
  * its answer after so many, progress told in it, whether all had met

@@ -5,25 +5,23 @@
 #include "base/memory.h"
 #include "inner/safetensors.h"
 #include "tools/train/job.h"
+#include "tools/train/rank_table.h"
 #include "tools/train/train_loop.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* What a rank tells about itself. */
-typedef struct {
-    bpt_counters count;
-    uint64_t threads, loader_threads, prefetch;
-    char policy[24];
-    bool tuned, cuts;
-    uint64_t staleness[BPT_STALENESS_BUCKETS];
-} rank_summary;
+static double as_seconds(uint64_t ns) {
+    return (double)ns * 1e-9;
+}
 
-static bpt_status summarise_rank(bpt_job *job, rank_summary *r) {
+static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
     bpt_exchange_stats x = {0};
     BPT_TRY(bpt_job_count(job, &r->count));
     if (job->exchange) BPT_TRY(bpt_exchange_stats_get(job->exchange, &x));
     memcpy(r->staleness, x.staleness, sizeof r->staleness);
+    r->seconds = r->count.seconds - job->seconds_before - as_seconds(r->count.eval_ns);
+    r->solo = job->solo[job->rank];
     r->threads = job->n_threads;
     r->loader_threads = (uint64_t)job->options->loader_threads;
     r->prefetch = (uint64_t)job->options->prefetch;
@@ -33,17 +31,8 @@ static bpt_status summarise_rank(bpt_job *job, rank_summary *r) {
     return BPT_OK;
 }
 
-static double as_seconds(uint64_t ns) {
-    return (double)ns * 1e-9;
-}
-
-/* While computing; 0 where the rank did not. */
-static double images_per_s(const bpt_counters *c) {
-    return c->compute_ns ? (double)c->samples / as_seconds(c->compute_ns) : 0;
-}
-
-static void put_rank(const bpt_job *job, uint32_t rank, const rank_summary *r, uint64_t all_samples,
-                     bpt_json_writer *w) {
+static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *r,
+                     uint64_t all_samples, bpt_json_writer *w) {
     const bpt_counters *c = &r->count;
     bpt_json_open_object(w, NULL);
     bpt_json_put_u64(w, "rank", rank);
@@ -57,7 +46,9 @@ static void put_rank(const bpt_job *job, uint32_t rank, const rank_summary *r, u
     bpt_json_put_bool(w, "cuts", r->cuts);
     bpt_json_put_u64(w, "samples", c->samples);
     bpt_json_put_u64(w, "steps", c->steps);
-    bpt_json_put_real(w, "images_per_s", images_per_s(c));
+    bpt_json_put_real(w, "images_per_s", bpt_rank_images_per_s(c));
+    bpt_json_put_real(w, "solo_images_per_s", r->solo);
+    bpt_json_put_real(w, "efficiency", bpt_rank_efficiency(r));
     bpt_json_put_real(w, "share", all_samples ? (double)c->samples / (double)all_samples : 0);
     bpt_json_put_real(w, "compute_s", as_seconds(c->compute_ns));
     bpt_json_put_real(w, "wait_s", as_seconds(c->wait_ns));
@@ -73,7 +64,7 @@ static void put_rank(const bpt_job *job, uint32_t rank, const rank_summary *r, u
     bpt_json_close_object(w);
 }
 
-static void put_staleness(const rank_summary *ranks, uint32_t n, bpt_json_writer *w) {
+static void put_staleness(const bpt_rank_summary *ranks, uint32_t n, bpt_json_writer *w) {
     uint64_t sum[BPT_STALENESS_BUCKETS] = {0};
     size_t last = 0;
     for (uint32_t r = 0; r < n; r++)
@@ -86,7 +77,7 @@ static void put_staleness(const rank_summary *ranks, uint32_t n, bpt_json_writer
     bpt_json_close_array(w);
 }
 
-static void put_summary(const bpt_job *job, const rank_summary *ranks, bpt_json_writer *w) {
+static void put_summary(const bpt_job *job, const bpt_rank_summary *ranks, bpt_json_writer *w) {
     uint64_t samples = 0, rss = 0;
     for (uint32_t r = 0; r < job->n_ranks; r++) {
         samples += ranks[r].count.samples;
@@ -101,6 +92,7 @@ static void put_summary(const bpt_job *job, const rank_summary *ranks, bpt_json_
     bpt_json_put_u64(w, "samples", job->count.progress);
     bpt_json_put_real(w, "seconds", seconds);
     bpt_json_put_real(w, "images_per_s", (double)job->count.progress / seconds);
+    bpt_json_put_real(w, "efficiency", bpt_job_efficiency(ranks, job->n_ranks));
     bpt_json_put_text(w, "model", job->model->name);
     bpt_json_put_u64(w, "weight_bytes", job->model->segments.n_elements * sizeof(float));
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
@@ -113,15 +105,8 @@ static void put_summary(const bpt_job *job, const rank_summary *ranks, bpt_json_
     bpt_json_close_object(w);
 }
 
-static void say_summary(const bpt_job *job, const rank_summary *ranks) {
-    for (uint32_t r = 0; job->n_ranks > 1 && r < job->n_ranks; r++) {
-        const bpt_counters *c = &ranks[r].count;
-        bpt_info("rank %u on %s: %llu samples (%.0f%%), %.0f img/s, waited %.1f%% for others", r,
-                 bpt_comm_host(job->comm, r), (unsigned long long)c->samples,
-                 100.0 * (double)c->samples / (double)(job->count.progress + 1), images_per_s(c),
-                 100.0 * as_seconds(c->wait_ns) /
-                     as_seconds(c->compute_ns + c->wait_ns + c->eval_ns));
-    }
+static void say_summary(const bpt_job *job, const bpt_rank_summary *ranks) {
+    if (job->n_ranks > 1) bpt_rank_table_say(job, ranks);
     bpt_info("done: %s accuracy %.4f after %.2f epochs in %.1f s (%.0f img/s); see %s/summary.json",
              job->test->name, job->test_accuracy, bpt_job_epoch(job), ranks[0].count.seconds,
              (double)job->count.progress / ranks[0].count.seconds, bpt_run_folder_path(job->run));
@@ -153,7 +138,7 @@ static bpt_status write_end_event(bpt_job *job) {
     return bpt_run_folder_metric(job->run, w);
 }
 
-static bpt_status write_results(bpt_job *job, const rank_summary *ranks) {
+static bpt_status write_results(bpt_job *job, const bpt_rank_summary *ranks) {
     BPT_TRY(write_weights(job));
     BPT_TRY(write_end_event(job));
     put_summary(job, ranks, &job->json);
@@ -163,7 +148,7 @@ static bpt_status write_results(bpt_job *job, const rank_summary *ranks) {
 }
 
 bpt_status bpt_job_finish(bpt_job *job) {
-    rank_summary mine = {0}, *all = NULL;
+    bpt_rank_summary mine = {0}, *all = NULL;
     bool stopped;
     job->count.unreported = 0;
     BPT_TRY(bpt_job_evaluate(job, true, &stopped));

@@ -86,6 +86,7 @@ static bpt_status land(merger *m, bpt_reply *reply) {
     bpt_step_trace_wait(job->trace, "weights", start_ns);
     const uint64_t own = job->count.samples - m->pushed_samples;
     bpt_job_note_reply(job, reply);
+    BPT_TRY(bpt_job_note_shares(job));
     job->count.unreported = own;
     m->pending = false;
     BPT_TRY(bpt_step_log_landing(m->log, job->shares, m->pushed_steps, job->count.steps, reply));
@@ -122,6 +123,15 @@ static bpt_status run_synchronous(merger *m) {
     return BPT_OK;
 }
 
+/* Whether a push that is due waits for the answer of the one before. As a rule it does not: a slow
+ * link or a host that does not answer makes pushes rarer, and nobody waits. But a rank that is held
+ * by the bound on staleness waits, for that is what the bound is for; and so does one that may have
+ * trained enough, since it hears of the end by an answer. */
+static bool waits_at_push(const bpt_job *job) {
+    return job->options->max_staleness >= 0 ||
+           job->count.progress + job->count.unreported >= job->total_samples;
+}
+
 /* One step, then what can be done without waiting, or must be done now. */
 static bpt_status advance(merger *m, bpt_reply *reply) {
     bpt_job *job = m->job;
@@ -130,7 +140,8 @@ static bpt_status advance(merger *m, bpt_reply *reply) {
     *reply = (bpt_reply){0};
     const bool due = job->count.steps - m->pushed_steps >= (uint64_t)job->options->sync_every;
     if (m->pending) {
-        if (!due && !bpt_exchange_ready(job->exchange)) return BPT_OK;
+        const bool wait = due && waits_at_push(job);
+        if (!wait && !bpt_exchange_ready(job->exchange)) return BPT_OK;
         BPT_TRY(land(m, reply));
     }
     if (bpt_exchange_called(job->exchange)) return push_and_land(m, reply); /* waits for all */
@@ -151,6 +162,7 @@ static bpt_status run_asynchronous(merger *m) {
 bpt_status bpt_train_synchronous(bpt_job *job) {
     merger m;
     bpt_status status = merger_open(&m, job);
+    if (status == BPT_OK) status = bpt_job_note_shares(job);
     if (status == BPT_OK) status = run_synchronous(&m);
     return merger_close(&m, status);
 }
@@ -158,6 +170,7 @@ bpt_status bpt_train_synchronous(bpt_job *job) {
 bpt_status bpt_train_asynchronous(bpt_job *job) {
     merger m;
     bpt_status status = merger_open(&m, job);
+    if (status == BPT_OK) status = bpt_job_note_shares(job);
     if (status == BPT_OK) status = run_asynchronous(&m);
     return merger_close(&m, status);
 }

@@ -22,6 +22,13 @@ typedef enum bpt_partition_choice {
 
 typedef struct bpt_tuning bpt_tuning;
 
+/** How a push under agwu is weighed by the age of the weights that it grew from. */
+typedef enum bpt_gamma_choice {
+    BPT_GAMMA_RECALLED,
+    BPT_GAMMA_LAG,
+    BPT_GAMMA_NONE
+} bpt_gamma_choice;
+
 typedef enum bpt_lr_scale { BPT_LR_SCALE_LINEAR, BPT_LR_SCALE_NONE } bpt_lr_scale;
 
 typedef struct bpt_train_options {
@@ -48,7 +55,9 @@ typedef struct bpt_train_options {
     /* ranks */
     int update;    /* bpt_update_choice */
     int partition; /* bpt_partition_choice */
+    int gamma;     /* bpt_gamma_choice */
     int64_t idpa_rounds, sync_every, max_staleness;
+    double rebalance, calibrate;
     /* this machine */
     const char *policy; /* for bpt_policy_find() */
     int precision;      /* bpt_precision */

@@ -1,0 +1,35 @@
+#!/usr/bin/env bash
+# Under agwu a host that does not answer for a while does not stop the others, and the run can be replayed.
+source "$(dirname "$0")/common.sh"
+make_data
+make_model
+
+steps_done() { # of the last line of progress
+    python3 -c '
+import json
+steps = [e["step"] for e in map(json.loads, open("run/metrics.jsonl")) if e["event"] == "step"]
+print(steps[-1] if steps else 0)'
+}
+
+start_ranks 2 "$train" "${common[@]}" --lr 0.01 --update agwu --sync-every 4 --eval-every 0 --epochs 1000 --output run
+await_steps run
+frozen=$(rank_process 2)
+kill -STOP "$frozen" || die "no second rank"
+sleep 1 # for what was under way
+before=$(steps_done)
+sleep 2
+after=$(steps_done)
+kill -CONT "$frozen"
+[ "$after" -gt "$before" ] || die "rank 0 stopped at step $before"
+
+# It comes back, and the run goes on and ends as any other.
+kill -USR1 "$pid"
+finish 75
+steps=$(python3 -c '
+import json
+longest = 0
+for line in open("run/exchange/steps.rank-0.jsonl"):
+    e = json.loads(line)
+    if "landed_at" in e: longest = max(longest, e["landed_at"] - e["pushed_at"])
+print(longest)')
+[ "$steps" -gt 4 ] || die "no push was answered later than the next was due"

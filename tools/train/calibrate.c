@@ -1,0 +1,44 @@
+#include "tools/train/calibrate.h"
+
+#include "base/clock.h"
+#include "tools/synthetic.h"
+
+static bpt_status step(bpt_job *job, const bpt_synthetic *batch) {
+    bpt_batch_result result;
+    return bpt_network_gradient(job->network, batch->pixels, batch->labels, (float)job->batch,
+                                &result);
+}
+
+/* The first step touches memory for the first time and does not count. */
+static bpt_status time_steps(bpt_job *job, const bpt_synthetic *batch, double *images_per_s) {
+    BPT_TRY(step(job, batch));
+    const uint64_t start_ns = bpt_clock_ns();
+    double seconds = 0;
+    uint64_t n = 0;
+    for (; n == 0 || seconds < job->options->calibrate; n++) {
+        BPT_TRY(step(job, batch));
+        seconds = bpt_clock_seconds_since(start_ns);
+    }
+    *images_per_s = (double)(n * job->batch) / seconds;
+    return BPT_OK;
+}
+
+static bpt_status prepare(bpt_job *job, bpt_synthetic *batch) {
+    const uint64_t seed = (uint64_t)job->options->seed;
+    BPT_TRY(bpt_synthetic_make(job->model, job->batch, seed, batch));
+    bpt_segments_initialise(&job->model->segments, seed, job->flat);
+    return bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, job->flat);
+}
+
+bpt_status bpt_calibrate(bpt_job *job, double *images_per_s) {
+    bpt_synthetic batch = {0};
+    double mine = 0;
+    bpt_status status = BPT_OK;
+    if (job->options->calibrate > 0) {
+        status = bpt_comm_agree(job->comm, prepare(job, &batch));
+        if (status == BPT_OK) status = bpt_comm_agree(job->comm, time_steps(job, &batch, &mine));
+        bpt_synthetic_release(&batch);
+    }
+    BPT_TRY(status);
+    return bpt_comm_allgather(job->comm, &mine, sizeof mine, images_per_s);
+}

@@ -1,0 +1,121 @@
+#include "tools/train/rank_table.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "tools/train/contribution.h"
+
+#include <stdio.h>
+#include <string.h>
+
+double bpt_rank_images_per_s(const bpt_counters *c) {
+    return c->compute_ns ? (double)c->samples * 1e9 / (double)c->compute_ns : 0;
+}
+
+/* In training, whatever the rank did there. */
+static double in_job(const bpt_rank_summary *r) {
+    return r->seconds > 0 ? (double)r->count.samples / r->seconds : 0;
+}
+
+double bpt_rank_efficiency(const bpt_rank_summary *r) {
+    return r->solo > 0 ? in_job(r) / r->solo : 0;
+}
+
+double bpt_job_efficiency(const bpt_rank_summary *ranks, uint32_t n) {
+    double together = 0, alone = 0;
+    for (uint32_t r = 0; r < n; r++) {
+        if (!(ranks[r].solo > 0)) return 0;
+        together += in_job(&ranks[r]);
+        alone += ranks[r].solo;
+    }
+    return together / alone;
+}
+
+/* ---- what a rank is worth ---- */
+
+static bpt_effort effort_of(const bpt_rank_summary *r) {
+    return (bpt_effort){
+        .samples = r->count.samples,
+        .submissions = r->count.submissions,
+        .compute_s = (double)r->count.compute_ns * 1e-9,
+        .comm_s = (double)r->count.comm_cpu_ns * 1e-9,
+        .threads = (uint32_t)r->threads,
+    };
+}
+
+/* All hosts but that of one rank, as mpirun takes them. */
+static void list_others(const bpt_job *job, uint32_t rank, char *list, size_t size) {
+    list[0] = 0;
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        const size_t length = strlen(list);
+        if (r == rank) continue;
+        snprintf(list + length, size - length, "%s%s", length ? "," : "",
+                 bpt_comm_host(job->comm, r));
+    }
+}
+
+static void warn_of(const bpt_job *job, uint32_t rank, const char *why) {
+    char others[1024];
+    list_others(job, rank, others, sizeof others);
+    bpt_warn("rank %u on %s costs more than it brings: %s; mpirun --host %s leaves it out", rank,
+             bpt_comm_host(job->comm, rank), why, others);
+}
+
+static void judge(const bpt_job *job, const bpt_effort *efforts, uint32_t rank, double seconds) {
+    const double noise = 0.02; /* of a job: less is not worth a word */
+    char why[160];
+    if (job->update == BPT_UPDATE_AGWU) {
+        const double gain = bpt_gain_without_async(efforts, job->n_ranks, rank, seconds);
+        if (gain <= 0) return;
+        snprintf(why, sizeof why,
+                 "without it the others would do %.0f img/s more than now, by what "
+                 "they spend on its pushes",
+                 gain);
+    } else {
+        const double saved = bpt_gain_without_sync(efforts, job->n_ranks, rank);
+        if (saved <= noise) return;
+        snprintf(why, sizeof why, "all wait for it, without it the job would take %.0f%% less time",
+                 100 * saved);
+    }
+    warn_of(job, rank, why);
+}
+
+static void judge_all(const bpt_job *job, const bpt_rank_summary *ranks) {
+    bpt_effort *efforts = NULL;
+    if (BPT_NEW("efforts of ranks", job->n_ranks, &efforts) != BPT_OK) return; /* only a hint */
+    for (uint32_t r = 0; r < job->n_ranks; r++) efforts[r] = effort_of(&ranks[r]);
+    for (uint32_t r = 0; r < job->n_ranks; r++) judge(job, efforts, r, ranks[0].seconds);
+    bpt_free(efforts);
+}
+
+/* ---- the table ---- */
+
+static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t r, int width,
+                     uint64_t all) {
+    const bpt_counters *c = &ranks[r].count;
+    const double busy = (double)(c->compute_ns + c->wait_ns + c->eval_ns);
+    char alone[40] = "-", efficiency[40] = "-";
+    if (ranks[r].solo > 0) {
+        snprintf(alone, sizeof alone, "%.0f", ranks[r].solo);
+        snprintf(efficiency, sizeof efficiency, "%.2f", bpt_rank_efficiency(&ranks[r]));
+    }
+    bpt_info("%4u  %-*s  cpu     %8.0f  %8s  %5.1f%%  %10s  %5.1f%%", r, width,
+             bpt_comm_host(job->comm, r), in_job(&ranks[r]), alone,
+             all ? 100.0 * (double)c->samples / (double)all : 0.0, efficiency,
+             busy > 0 ? 100.0 * (double)c->wait_ns / busy : 0.0);
+}
+
+void bpt_rank_table_say(const bpt_job *job, const bpt_rank_summary *ranks) {
+    uint64_t all = 0;
+    int width = 4;
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        const int length = (int)strlen(bpt_comm_host(job->comm, r));
+        if (length > width) width = length;
+        all += ranks[r].count.samples;
+    }
+    bpt_info("rank  %-*s  device     img/s     alone   share  efficiency  waited", width, "host");
+    for (uint32_t r = 0; r < job->n_ranks; r++) say_rank(job, ranks, r, width, all);
+    const double efficiency = bpt_job_efficiency(ranks, job->n_ranks);
+    if (efficiency > 0) bpt_info("together %.2f of the sum of what each does alone", efficiency);
+    judge_all(job, ranks);
+}

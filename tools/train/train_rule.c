@@ -1,0 +1,15 @@
+#include "tools/train/train_rule.h"
+
+#include <assert.h>
+
+const bpt_update_rule *bpt_train_rule(const bpt_train_options *o, bpt_update_choice update) {
+    static const bpt_update_rule *const by_gamma[] = {
+        [BPT_GAMMA_RECALLED] = &bpt_rule_agwu,
+        [BPT_GAMMA_LAG] = &bpt_rule_agwu_lag,
+        [BPT_GAMMA_NONE] = &bpt_rule_agwu_none,
+    };
+    if (update == BPT_UPDATE_SGWU) return &bpt_rule_sgwu;
+    if (update == BPT_UPDATE_ALLREDUCE) return &bpt_rule_allreduce;
+    assert(update == BPT_UPDATE_AGWU);
+    return by_gamma[o->gamma];
+}
