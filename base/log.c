@@ -70,6 +70,31 @@ void bpt_log(bpt_log_level level, const char *format, ...) {
     pthread_mutex_unlock(&state.mutex);
 }
 
+/* @return whether the mutex is held now; whoever has it longer hangs in the file */
+static bool lock_in_time(void) {
+    enum { TRIES = 100, PAUSE_US = 1000 };
+    for (int n = 0; n < TRIES; n++) {
+        if (pthread_mutex_trylock(&state.mutex) == 0) return true;
+        usleep(PAUSE_US);
+    }
+    return false;
+}
+
+void bpt_log_urgent(bpt_log_level level, const char *format, ...) {
+    if (level > state.level) return;
+    char text[1024];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+
+    const bool locked = lock_in_time();
+    const double seconds = state.start_ns ? bpt_clock_seconds_since(state.start_ns) : 0.0;
+    if (locked) end_progress_locked();
+    fprintf(stderr, "r%d %.1fs %s: %s\n", state.rank, seconds, level_names[level], text);
+    if (locked) pthread_mutex_unlock(&state.mutex);
+}
+
 void bpt_log_progress(const char *line) {
     if (state.rank != 0 || state.level < BPT_LOG_INFO) return;
     pthread_mutex_lock(&state.mutex);

@@ -35,6 +35,11 @@ void bpt_log(bpt_log_level level, const char *format, ...) __attribute__((format
 #define bpt_debug(...) bpt_log(BPT_LOG_DEBUG, __VA_ARGS__)
 #define bpt_trace(...) bpt_log(BPT_LOG_TRACE, __VA_ARGS__)
 
+/** Says a line on stderr at once, as bpt_log() does, also where a thread hangs in writing to the
+ * log file; it does not come into that. For what watches over the others. */
+void bpt_log_urgent(bpt_log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
 /** Redraws the progress line where stderr is a terminal, else prints it as a line of its own. The
  * next message starts below it. Rank 0 only; not written to the file. */
 void bpt_log_progress(const char *line);

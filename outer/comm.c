@@ -1,95 +1,11 @@
+/* What is asked of the MPI thread. Its start and its end are in comm_start.c. */
 #include "outer/comm.h"
 
-#include "base/memory.h"
 #include "outer/comm_state.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
-
-static bpt_status create_thread(bpt_comm *c) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    const int code = pthread_create(&c->thread, NULL, bpt__comm_main, c);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code != 0) return bpt_fail(BPT_ENOMEM, "cannot create the MPI thread: %s", strerror(code));
-    return BPT_OK;
-}
-
-static void release(bpt_comm *c) {
-    pthread_cond_destroy(&c->done);
-    pthread_mutex_destroy(&c->mutex);
-    sem_destroy(&c->wake);
-    bpt_free(c->statuses);
-    bpt_free(c->hosts);
-    bpt_free(c);
-}
-
-/* MPI asks hwloc for all devices, and where its plugin for displays is installed that one calls on
- * X servers: a name look-up for each, seconds where there is no name server. */
-static void skip_displays(void) {
-    setenv("HWLOC_COMPONENTS", "-gl", 0);
-}
-
-/* A process that no mpirun has started would start a server of Open MPI, to be able to start
- * others. It starts none; and one such server was seen to take all memory of a machine. */
-static void start_no_server(void) {
-    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
-}
-
-static bool has_launcher(void) {
-    return getenv("OMPI_COMM_WORLD_RANK") || getenv("PMIX_RANK") || getenv("PMI_RANK");
-}
-
-/* Nor folders for files shared with other processes, of which there are none. The first of them is
- * that of all jobs of a user: a job that ends removes it as soon as it is empty, and one that just
- * starts is ended by MPI where that happens between its making that folder and the next in it. */
-static void make_no_folders(void) {
-    if (!has_launcher()) setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
-}
-
-bpt_status bpt_comm_start(bpt_comm **comm) {
-    bpt_comm *c = NULL;
-    skip_displays();
-    start_no_server();
-    make_no_folders();
-    BPT_TRY(BPT_NEW("communication", 1, &c));
-    sem_init(&c->wake, 0, 0);
-    pthread_mutex_init(&c->mutex, NULL);
-    pthread_cond_init(&c->done, NULL);
-    c->submitted_end = &c->submitted;
-
-    bpt_status status = create_thread(c);
-    if (status == BPT_OK) {
-        pthread_mutex_lock(&c->mutex);
-        while (!c->start_finished) pthread_cond_wait(&c->done, &c->mutex);
-        pthread_mutex_unlock(&c->mutex);
-        if (!c->started) {
-            pthread_join(c->thread, NULL);
-            status = bpt_error_put(&c->error);
-        }
-    }
-    if (status == BPT_OK)
-        *comm = c;
-    else
-        release(c);
-    return status;
-}
-
-void bpt_comm_stop(bpt_comm *c) {
-    if (!c) return;
-    pthread_mutex_lock(&c->mutex);
-    c->stopping = true;
-    pthread_mutex_unlock(&c->mutex);
-    bpt__comm_wake(c);
-    pthread_join(c->thread, NULL);
-    release(c);
-}
 
 uint32_t bpt_comm_rank(const bpt_comm *c) {
     return c->rank;
@@ -101,6 +17,23 @@ uint32_t bpt_comm_size(const bpt_comm *c) {
 
 const char *bpt_comm_host(const bpt_comm *c, uint32_t rank) {
     return c->hosts[rank];
+}
+
+const char *bpt_comm_library(const bpt_comm *c) {
+    return c->library;
+}
+
+const char *bpt_comm_thread_level(const bpt_comm *c) {
+    switch (c->thread_level) {
+    case MPI_THREAD_SINGLE:
+        return "single";
+    case MPI_THREAD_FUNNELED:
+        return "funneled";
+    case MPI_THREAD_SERIALIZED:
+        return "serialized";
+    default:
+        return "multiple";
+    }
 }
 
 double bpt_comm_cpu_seconds(const bpt_comm *c) {

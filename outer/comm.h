@@ -23,8 +23,9 @@
 
 typedef struct bpt_comm bpt_comm;
 
-/** Starts MPI and its thread; collective over the job. Sets variables of the environment that MPI
- * reads, unless they are set: to be called while the process has one thread.
+/** Starts MPI and its thread; collective over the job. outer/watch.h has one that cannot hang
+ * unseen. Sets variables of the environment that MPI reads, unless they are set: to be called while
+ * the process has one thread.
  * @param[out] comm caller owns, bpt_comm_stop()
  * @return BPT_OK, BPT_EUSAGE (MPI was started before), BPT_ENOMEM, BPT_ECOMM */
 bpt_status bpt_comm_start(bpt_comm **comm);
@@ -42,6 +43,12 @@ uint32_t bpt_comm_size(const bpt_comm *comm);
 /** @param rank in [0, bpt_comm_size())
  * @return the name of the host that runs @p rank; borrowed */
 const char *bpt_comm_host(const bpt_comm *comm, uint32_t rank);
+
+/** @return the MPI library, "Open MPI v4.1.4"; borrowed */
+const char *bpt_comm_library(const bpt_comm *comm);
+
+/** @return what MPI allows threads on this rank: "funneled", "serialized" or "multiple" */
+const char *bpt_comm_thread_level(const bpt_comm *comm);
 
 /** Gives every rank what each has. Blocks the caller only.
  * @param mine  shape [bytes]

@@ -1,15 +1,31 @@
 /** @file outer/comm_state.h
- * Inside of outer/: what comm.c (the calls) and comm_thread.c (the thread) share. */
+ * Inside of outer/: what comm_start.c (its life), comm.c (the calls), comm_thread.c (the thread)
+ * and watch.c share. */
 #ifndef BPT_OUTER_COMM_STATE_H
 #define BPT_OUTER_COMM_STATE_H
 
 #include "outer/comm_thread.h"
+#include "outer/watch.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
-enum { BPT__HOST_SIZE = 64 };
+enum { BPT__HOST_SIZE = 64, BPT__LIBRARY_SIZE = 64 };
+
+/** What a rank is at: its own work, an operation that may hang, a wait for other ranks. */
+enum bpt__doing { BPT__BUSY, BPT__OWN, BPT__WAITS };
+
+/** Marks of the thread that makes the collective calls, read by the MPI thread. */
+typedef struct bpt__marks {
+    atomic_uint changes; /* counts those of the other two: release there, acquire in watch.c */
+    atomic_int kind;     /* enum bpt__doing; relaxed, and so is `what` */
+    _Atomic(const char *) what;
+    const char *activity, *operation; /* the marking thread's: what it is at when it does not wait;
+                                         NULL: no operation */
+} bpt__marks;
+
+typedef struct bpt__watch bpt__watch;
 
 struct bpt_comm {
     pthread_t thread;
@@ -17,6 +33,11 @@ struct bpt_comm {
     char (*hosts)[BPT__HOST_SIZE]; /* [size], constant likewise */
     int32_t *statuses;             /* [size], for bpt_comm_agree() */
     MPI_Comm collectives, messages;
+    int thread_level;                 /* that MPI provides; constant likewise */
+    char library[BPT__LIBRARY_SIZE];  /* "Open MPI v4.1.4"; constant likewise */
+    const bpt_watch_options *watched; /* of the start only; NULL: there is no watch */
+    bpt__watch *watch;                /* the MPI thread's; NULL: there is none */
+    bpt__marks marks;
 
     atomic_uint n_hurried; /* threads between hurry_begin and hurry_end; a hint, so relaxed */
 
@@ -29,6 +50,9 @@ struct bpt_comm {
     bpt__job *submitted, **submitted_end;
     bpt_error error; /* of the start */
 };
+
+/** Sets the marks as they are at the start. */
+void bpt__marks_begin(bpt__marks *marks);
 
 /** Body of the MPI thread. @param comm a bpt_comm */
 void *bpt__comm_main(void *comm);

@@ -3,10 +3,12 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "outer/comm_state.h"
+#include "outer/watch_state.h"
 
 #include <sys/prctl.h>
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,11 +51,11 @@ void bpt__comm_submit(bpt_comm *c, bpt__job *job) {
 }
 
 bpt_status bpt__comm_join(bpt_comm *c, bpt__job *job) {
-    bpt__comm_hurry_begin(c);
+    bpt__comm_wait_begin(c, NULL);
     pthread_mutex_lock(&c->mutex);
     while (!job->finished) pthread_cond_wait(&c->done, &c->mutex);
     pthread_mutex_unlock(&c->mutex);
-    bpt__comm_hurry_end(c);
+    bpt__comm_wait_end(c);
     return job->error.status == BPT_OK ? BPT_OK : bpt_error_put(&job->error);
 }
 
@@ -61,13 +63,54 @@ void bpt__comm_wake(bpt_comm *c) {
     sem_post(&c->wake);
 }
 
-void bpt__comm_hurry_begin(bpt_comm *c) {
+/* ---- marks ---- */
+
+static void mark(bpt__marks *marks, enum bpt__doing kind, const char *what) {
+    atomic_store_explicit(&marks->what, what, memory_order_relaxed);
+    atomic_store_explicit(&marks->kind, (int)kind, memory_order_relaxed);
+    atomic_fetch_add_explicit(&marks->changes, 1, memory_order_release);
+}
+
+static void mark_work(bpt__marks *marks) {
+    if (marks->operation)
+        mark(marks, BPT__OWN, marks->operation);
+    else
+        mark(marks, BPT__BUSY, marks->activity);
+}
+
+void bpt__marks_begin(bpt__marks *marks) {
+    marks->activity = "the start";
+    mark_work(marks);
+}
+
+void bpt_comm_doing(bpt_comm *c, const char *what) {
+    c->marks.activity = what;
+    mark_work(&c->marks);
+}
+
+void bpt_comm_operation_begin(bpt_comm *c, const char *what) {
+    c->marks.operation = what;
+    mark_work(&c->marks);
+}
+
+void bpt_comm_operation_end(bpt_comm *c) {
+    c->marks.operation = NULL;
+    mark_work(&c->marks);
+}
+
+void bpt__comm_got_on(bpt_comm *c) {
+    mark_work(&c->marks);
+}
+
+void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
+    mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
     atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
     bpt__comm_wake(c);
 }
 
-void bpt__comm_hurry_end(bpt_comm *c) {
+void bpt__comm_wait_end(bpt_comm *c) {
     atomic_fetch_sub_explicit(&c->n_hurried, 1, memory_order_relaxed);
+    mark_work(&c->marks);
 }
 
 /* ---- the thread ---- */
@@ -82,11 +125,21 @@ static bpt_status gather_hosts(bpt_comm *c) {
         "gather the host names");
 }
 
+/* "Open MPI v4.1.4, package: ...": what comes before the comma. */
+static void name_library(bpt_comm *c) {
+    char text[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    int length = 0;
+    if (MPI_Get_library_version(text, &length) != MPI_SUCCESS) strcpy(text, "unknown");
+    text[strcspn(text, ",\n")] = '\0';
+    snprintf(c->library, sizeof c->library, "%.63s", text);
+}
+
 static bpt_status start(bpt_comm *c) {
     int was_initialised = 0, given = 0, rank = 0, size = 0;
     BPT_TRY(bpt__mpi_check(MPI_Initialized(&was_initialised), "tell its state"));
     if (was_initialised) return bpt_fail(BPT_EUSAGE, "MPI can be started once in a process only");
     BPT_TRY(bpt__mpi_check(MPI_Init_thread(NULL, NULL, MPI_THREAD_FUNNELED, &given), "start"));
+    c->thread_level = given;
     if (given < MPI_THREAD_FUNNELED)
         return bpt_fail(BPT_ECOMM, "this MPI library allows no threads (level %d)", given);
     BPT_TRY(bpt__mpi_check(MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN),
@@ -97,7 +150,9 @@ static bpt_status start(bpt_comm *c) {
     BPT_TRY(bpt__mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &c->messages), "copy the world"));
     c->rank = (uint32_t)rank;
     c->size = (uint32_t)size;
-    return gather_hosts(c);
+    name_library(c);
+    BPT_TRY(gather_hosts(c));
+    return c->watched ? bpt__watch_begin(c->watched, c, &c->watch) : BPT_OK;
 }
 
 static void finish_job(bpt_comm *c, bpt__job *job, bpt_status status) {
@@ -136,21 +191,27 @@ static void append_submitted(bpt_comm *c, bpt__job **jobs) {
 }
 
 /* @return whether it was woken */
+static bool sleep_for(bpt_comm *c, uint64_t ns) {
+    const uint64_t until = bpt_clock_ns() + ns;
+    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    return sem_clockwait(&c->wake, CLOCK_MONOTONIC, &at) == 0;
+}
+
+/* @return whether it was woken */
 static bool nap(bpt_comm *c, uint64_t quiet_ns) {
     const bool waited_for = atomic_load_explicit(&c->n_hurried, memory_order_relaxed) > 0;
     const pace *p = waited_for ? &hurried : &calm;
     uint64_t nap_ns = quiet_ns / p->divisor;
     if (nap_ns < p->min_ns) nap_ns = p->min_ns;
     if (nap_ns > p->max_ns) nap_ns = p->max_ns;
-    const uint64_t until = bpt_clock_ns() + nap_ns;
-    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
-    return sem_clockwait(&c->wake, CLOCK_MONOTONIC, &at) == 0;
+    return sleep_for(c, nap_ns);
 }
 
 /* Sleeps as long as may be. @return whether it was woken */
 static bool rest(bpt_comm *c, bool moved, bool has_jobs, uint64_t moved_ns) {
     if (moved) return sem_trywait(&c->wake) == 0;
     if (has_jobs) return nap(c, bpt_clock_ns() - moved_ns);
+    if (c->watch) return sleep_for(c, BPT__WATCH_TICK_NS);
     return sem_wait(&c->wake) == 0;
 }
 
@@ -176,6 +237,7 @@ static void serve(bpt_comm *c) {
         const bool woken = rest(c, moved, jobs != NULL, moved_ns);
         if (woken && !take_orders(c, &jobs)) break;
         moved = poll_jobs(c, &jobs);
+        bpt__watch_tick(c->watch);
         if (moved || woken) moved_ns = bpt_clock_ns();
     }
     assert(!jobs && "the communication is stopped while something is under way");
@@ -194,6 +256,7 @@ void *bpt__comm_main(void *argument) {
     if (status != BPT_OK) return NULL;
 
     serve(c);
+    bpt__watch_end(c->watch);
     MPI_Comm_free(&c->messages);
     MPI_Comm_free(&c->collectives);
     MPI_Finalize();

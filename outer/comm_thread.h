@@ -35,9 +35,14 @@ bpt_status bpt__comm_join(bpt_comm *comm, bpt__job *job);
 /** Makes the MPI thread poll at once: there is something new to do. */
 void bpt__comm_wake(bpt_comm *comm);
 
-/** Between these calls a thread waits for what a job does, so that polls come sooner. */
-void bpt__comm_hurry_begin(bpt_comm *comm);
-void bpt__comm_hurry_end(bpt_comm *comm);
+/** Between these calls a thread waits for what a job does, so that polls come sooner.
+ * @param what it waits at: "an exchange of weights", borrowed for ever; NULL: at what it is doing
+ */
+void bpt__comm_wait_begin(bpt_comm *comm, const char *what);
+void bpt__comm_wait_end(bpt_comm *comm);
+
+/** Marks that this rank has got on, without any wait. */
+void bpt__comm_got_on(bpt_comm *comm);
 
 /** @return the communicator for messages of the exchange; collectives use another */
 MPI_Comm bpt__comm_messages(const bpt_comm *comm);

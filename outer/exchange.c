@@ -120,6 +120,7 @@ bpt_status bpt_exchange_push(bpt_exchange *x, const float *vector, const bpt_rep
         .meeting = x->meeting,
     };
     if (!step(x, BPT__IDLE, BPT__PUSHED)) return bpt_error_put(&x->error);
+    bpt__comm_got_on(x->comm);
     bpt__comm_wake(x->comm);
     return BPT_OK;
 }
@@ -130,12 +131,12 @@ bool bpt_exchange_ready(const bpt_exchange *x) {
 
 static void wait_for_answer(bpt_exchange *x) {
     const uint64_t begin_ns = bpt_clock_ns();
-    bpt__comm_hurry_begin(x->comm);
+    bpt__comm_wait_begin(x->comm, x->meeting ? "a meeting of all ranks" : x->waits_at);
     pthread_mutex_lock(&x->mutex);
     while (atomic_load_explicit(&x->phase, memory_order_acquire) == BPT__PUSHED)
         pthread_cond_wait(&x->answered, &x->mutex);
     pthread_mutex_unlock(&x->mutex);
-    bpt__comm_hurry_end(x->comm);
+    bpt__comm_wait_end(x->comm);
     x->wait_ns += bpt_clock_ns() - begin_ns;
 }
 

@@ -1,6 +1,7 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "outer/exchange_state.h"
+#include "outer/watch.h"
 
 #include <assert.h>
 #include <string.h>
@@ -175,6 +176,8 @@ static bpt_status create_bare(bpt_comm *comm, const bpt_exchange_options *o, bpt
     x->rank = bpt_comm_rank(comm);
     x->n = o->n_elements;
     x->partition = o->partition;
+    x->waits_at = o->rule->payload == BPT_PAYLOAD_GRADIENT ? "the sum of gradients"
+                                                           : "an exchange of weights";
     pthread_mutex_init(&x->mutex, NULL);
     pthread_cond_init(&x->answered, NULL);
     const bpt_status status = create_own(x, o);
@@ -206,6 +209,7 @@ bpt_status bpt_exchange_destroy(bpt_exchange *x) {
     bpt_reply last; /* of a push that nobody waited for, after an error */
     if (atomic_load_explicit(&x->phase, memory_order_acquire) == BPT__PUSHED)
         (void)bpt_exchange_wait(x, &last);
+    bpt_comm_doing(x->comm, "the final meeting");
     /* Where all ranks have come here, all answers have been received. */
     bpt_status status = bpt_comm_barrier(x->comm);
     atomic_store_explicit(&x->stopping, true, memory_order_release);

@@ -50,6 +50,7 @@ struct bpt_exchange {
     float *sent, *values; /* [n] */
     uint64_t *versions;   /* [m] */
     uint64_t wait_ns;
+    const char *waits_at; /* for an answer; for people */
 };
 
 /** @return bytes of the values of shard @p s */

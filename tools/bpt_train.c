@@ -1,19 +1,20 @@
 /* bpt-train: from the command line to an exit status. */
 #include "base/log.h"
+#include "outer/launch.h"
 #include "tools/program.h"
+#include "tools/train/check.h"
 #include "tools/train/dry_run.h"
 #include "tools/train/job.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/replay.h"
 #include "tools/train/signals.h"
+#include "tools/train/stalls.h"
 #include "tools/train/train_bench.h"
 #include "tools/train/train_loop.h"
 #include "tools/train/tuning.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* A run that was stopped keeps its own reason. */
@@ -64,32 +65,31 @@ static void end_job(bpt_comm *comm, bpt_status status) {
 }
 
 static bpt_status run(bpt_train_options *options, const bpt_option_set *set, bpt_comm *comm) {
+    const bpt_launch launch = bpt_launch_here();
+    bpt_status verdict = BPT_OK, status;
+    BPT_TRY(bpt_launch_check(&launch, bpt_comm_size(comm), bpt_comm_library(comm)));
     bpt_log_setup((int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
     if (bpt_comm_rank(comm) == 0) bpt_option_uses_warn_ranks(options, set, bpt_comm_size(comm));
-    const bpt_status status = train(options, set, comm);
+    if (options->check)
+        status = bpt_train_check(options, comm, &verdict);
+    else
+        status = train(options, set, comm);
     if (status != BPT_OK && status != BPT_ESTOPPED && bpt_comm_size(comm) > 1)
         end_job(comm, status);
-    return status;
+    return status != BPT_OK ? status : verdict;
 }
 
 /* Before MPI is started only its launcher knows rank and number of ranks. */
 static bool is_first_of_launch(void) {
-    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
-    return !rank || strcmp(rank, "0") == 0;
-}
-
-static uint32_t count_of_launch(const char *variable) {
-    const char *size = getenv(variable);
-    const unsigned long n = size ? strtoul(size, NULL, 10) : 1;
-    return n >= 1 && n <= UINT32_MAX ? (uint32_t)n : 1;
+    return bpt_launch_here().rank == 0;
 }
 
 /* All ranks would print the same. */
 static bpt_status dry_run(const bpt_train_options *options, const bpt_option_set *set) {
     if (!is_first_of_launch()) return BPT_OK;
-    const uint32_t n_ranks = count_of_launch("OMPI_COMM_WORLD_SIZE");
-    bpt_option_uses_warn_ranks(options, set, n_ranks);
-    return bpt_train_dry_run(options, n_ranks, count_of_launch("OMPI_COMM_WORLD_LOCAL_SIZE"));
+    const bpt_launch launch = bpt_launch_here();
+    bpt_option_uses_warn_ranks(options, set, launch.size);
+    return bpt_train_dry_run(options, launch.size, launch.on_host);
 }
 
 static bpt_status check_options(int argc, char **argv, bpt_train_options *options,
@@ -121,6 +121,13 @@ static bool run_alone(bpt_train_options *options, const bpt_option_set *set, int
     return true;
 }
 
+/* @return whether this process says what all say alike; those of a split world are all rank 0 */
+static bool speaks(const bpt_comm *comm) {
+    const bpt_launch launch = bpt_launch_here();
+    if (!comm || bpt_launch_is_split(&launch, bpt_comm_size(comm))) return launch.rank == 0;
+    return bpt_comm_rank(comm) == 0;
+}
+
 int main(int argc, char **argv) {
     bpt_train_options options = {0};
     bpt_option_request request = BPT_REQUEST_RUN;
@@ -138,11 +145,12 @@ int main(int argc, char **argv) {
     bpt_status status = parsed;
     if (parsed == BPT_OK && request == BPT_REQUEST_RUN &&
         !run_alone(&options, set, argc, argv, &status)) {
-        status = bpt_comm_start(&comm);
+        const bpt_watch_options watch = bpt_stall_options(&options);
+        status = bpt_comm_start_watched(&watch, &comm);
         if (status == BPT_OK) status = run(&options, set, comm);
     }
     /* Where all ranks say the same, one says it. */
-    const bool says = comm ? bpt_comm_rank(comm) == 0 : is_first_of_launch();
+    const bool says = speaks(comm);
     const int exit_status = says ? bpt_program_end("bpt-train", status) : bpt_status_exit(status);
     bpt_comm_stop(comm);
     bpt_tuning_close(&options);

@@ -3,6 +3,8 @@
 #include "base/log.h"
 #include "tests/base/support.h"
 
+#include <sys/stat.h>
+
 #include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -127,6 +129,38 @@ static void test_file_of_a_rank_holds_everything_and_is_appended(void **state) {
         assert_int_equal(count(text, host), 3 * (size_t)run);
         free(text);
     }
+}
+
+static void *open_log_file(void *path) {
+    (void)bpt_log_file(path);
+    return NULL;
+}
+
+/* A pipe that nobody reads is a file system that hangs: the thread that opens it holds the log. */
+static void test_urgent_lines_wait_for_no_file(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE];
+    pthread_t stuck;
+    support_path(path, "pipe");
+    assert_int_equal(mkfifo(path, 0600), 0);
+    bpt_log_setup(1, BPT_LOG_WARN);
+    assert_int_equal(pthread_create(&stuck, NULL, open_log_file, path), 0);
+    support_capture_start(STDERR_FILENO);
+    bpt_log_urgent(BPT_LOG_WARN, "w %d", 6);
+    bpt_log_urgent(BPT_LOG_INFO, "i %d", 7);
+    char *text = support_capture_end();
+    assert_non_null(strstr(text, " warn: w 6\n"));
+    assert_int_equal(strncmp(text, "r1 ", 3), 0);
+    assert_null(strstr(text, "i 7"));
+    free(text);
+    const int reader = open(path, O_RDONLY); /* when the other end is opened too */
+    assert_true(reader >= 0);
+    assert_int_equal(pthread_join(stuck, NULL), 0);
+    bpt_log_urgent(BPT_LOG_WARN, "w %d", 8);
+    assert_int_equal(bpt_log_file(NULL), BPT_OK);
+    char left[8];
+    assert_int_equal(read(reader, left, sizeof left), 0); /* nothing of it came into the file */
+    close(reader);
 }
 
 static void test_log_file_that_cannot_be_opened_is_an_error(void **state) {
@@ -254,6 +288,7 @@ int main(void) {
         cmocka_unit_test(test_level_decides_what_is_written),
         cmocka_unit_test(test_info_comes_from_rank_zero_only),
         cmocka_unit_test(test_file_of_a_rank_holds_everything_and_is_appended),
+        cmocka_unit_test(test_urgent_lines_wait_for_no_file),
         cmocka_unit_test(test_log_file_that_cannot_be_opened_is_an_error),
         cmocka_unit_test(test_long_lines_are_cut_but_whole),
         cmocka_unit_test(test_lines_of_threads_stay_whole),

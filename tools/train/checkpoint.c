@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "inner/safetensors.h"
+#include "outer/watch.h"
 #include "tools/train/checkpoint_files.h"
 #include "tools/train/tuning.h"
 
@@ -170,7 +171,11 @@ bpt_status bpt_checkpoint_save(bpt_job *job) {
     if (status == BPT_OK)
         status = BPT_NEW("checkpoint files", (size_t)job->n_ranks * FILES_OF_A_RANK, &all);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
+    bpt_comm_doing(job->comm, "a checkpoint");
+    bpt_comm_operation_begin(job->comm, "the disk");
     status = save(job, checkpoints, part, folder, all);
+    bpt_comm_operation_end(job->comm);
+    bpt_comm_doing(job->comm, "training");
     if (status != BPT_OK) status = explain_failure(status, part);
 done:
     bpt_free(all);

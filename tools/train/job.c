@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "outer/watch.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
@@ -95,7 +96,10 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads,
                                     &job->cores, &job->ranks_on_host));
-    BPT_TRY(bpt_comm_agree(job->comm, bpt__job_open_data(job)));
+    bpt_comm_operation_begin(job->comm, "the dataset");
+    const bpt_status opened = bpt__job_open_data(job);
+    bpt_comm_operation_end(job->comm);
+    BPT_TRY(bpt_comm_agree(job->comm, opened));
     BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
     BPT_TRY(stop_if_told(job));
@@ -129,6 +133,7 @@ bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm
     job->start_ns = job->interval.start_ns = bpt_clock_ns();
     job->interval.progress = job->count.progress;
     job->interval.wait_ns = job->count.wait_ns;
+    bpt_comm_doing(comm, "training");
     return BPT_OK;
 }
 

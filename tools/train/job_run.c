@@ -2,6 +2,7 @@
  * changes before all that can be refused has been looked at. */
 #include "base/log.h"
 #include "base/memory.h"
+#include "outer/watch.h"
 #include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/run_lock.h"
@@ -43,10 +44,22 @@ static bpt_status join(bpt_job *job) {
     return bpt_comm_agree(job->comm, status);
 }
 
-bpt_status bpt__job_open_run(bpt_job *job) {
+static bpt_status open_run(bpt_job *job) {
     BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? open_first(job) : BPT_OK));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, &job->finished, sizeof job->finished));
     return job->finished ? BPT_OK : join(job);
+}
+
+/* Runs a step at a file system that may hang. */
+static bpt_status watched(bpt_job *job, bpt_status (*step)(bpt_job *job)) {
+    bpt_comm_operation_begin(job->comm, "the run folder");
+    const bpt_status status = step(job);
+    bpt_comm_operation_end(job->comm);
+    return status;
+}
+
+bpt_status bpt__job_open_run(bpt_job *job) {
+    return watched(job, open_run);
 }
 
 static bpt_status begin_first(const bpt_job *job, bool anew) {
@@ -66,9 +79,21 @@ static bpt_status open_log(const bpt_job *job) {
     return status;
 }
 
-bpt_status bpt__job_begin_run(bpt_job *job, bool anew) {
-    BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, anew) : BPT_OK));
+static bpt_status open_files(bpt_job *job) {
     bpt_status status = bpt_tuning_keep(job->options, job->run, job->rank);
     if (status == BPT_OK) status = open_log(job);
     return bpt_comm_agree(job->comm, status);
+}
+
+static bpt_status begin_anew(bpt_job *job) {
+    return bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, true) : BPT_OK);
+}
+
+static bpt_status begin_again(bpt_job *job) {
+    return bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, false) : BPT_OK);
+}
+
+bpt_status bpt__job_begin_run(bpt_job *job, bool anew) {
+    BPT_TRY(watched(job, anew ? begin_anew : begin_again));
+    return watched(job, open_files);
 }

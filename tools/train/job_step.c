@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "outer/watch.h"
 #include "tools/evaluate.h"
 #include "tools/train/job.h"
 #include "tools/train/signals.h"
@@ -66,7 +67,10 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     bpt_batch_result result;
     bpt_status status;
     const bpt_draw draw = {(uint64_t)job->options->seed, job->count.steps, job->first_sample};
-    BPT_TRY(bpt_feed_next(job->feed, &batch));
+    bpt_comm_operation_begin(job->comm, "data from the loader");
+    status = bpt_feed_next(job->feed, &batch);
+    bpt_comm_operation_end(job->comm);
+    BPT_TRY(status);
     bpt_step_trace_wait(job->trace, "data", start_ns);
     bpt_network_set_draw(job->network, draw);
     if (gradient_only)
@@ -172,7 +176,10 @@ static bpt_status write_step_event(bpt_job *job, const progress *p) {
     bpt_json_put_real(w, "data_wait", p->data_share);
     bpt_json_put_real(w, "rank_wait", p->wait_share);
     bpt_json_close_object(w);
-    return bpt_run_folder_metric(job->run, w);
+    bpt_comm_operation_begin(job->comm, "the run folder");
+    const bpt_status status = bpt_run_folder_metric(job->run, w);
+    bpt_comm_operation_end(job->comm);
+    return status;
 }
 
 bpt_status bpt_job_report(bpt_job *job) {
@@ -246,7 +253,7 @@ static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine)
     return mine->stopped ? BPT_OK : status;
 }
 
-bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
+static bpt_status evaluate(bpt_job *job, bool together, bool *stopped) {
     const uint64_t start_ns = bpt_clock_ns();
     contribution mine = {0}, all;
     bpt_step_trace_pause(job->trace);
@@ -264,4 +271,11 @@ bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
     bpt_info("epoch %.2f: %s accuracy %.4f, loss %.4f", bpt_job_epoch(job), job->test->name,
              job->test_accuracy, job->test_loss);
     return write_eval_event(job);
+}
+
+bpt_status bpt_job_evaluate(bpt_job *job, bool together, bool *stopped) {
+    bpt_comm_doing(job->comm, "an evaluation");
+    const bpt_status status = evaluate(job, together, stopped);
+    bpt_comm_doing(job->comm, "training");
+    return status;
 }

@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "inner/safetensors.h"
+#include "outer/watch.h"
 #include "tools/train/job.h"
 #include "tools/train/rank_table.h"
 #include "tools/train/train_loop.h"
@@ -153,6 +154,7 @@ bpt_status bpt_job_finish(bpt_job *job) {
     job->count.unreported = 0;
     BPT_TRY(bpt_job_evaluate(job, true, &stopped));
     if (stopped) return bpt_train_meet(job, BPT_MEET_STOP, &stopped);
+    bpt_comm_doing(job->comm, "the end of the run");
     bpt_status status = BPT_NEW("summaries", job->n_ranks, &all);
     if (status == BPT_OK) status = summarise_rank(job, &mine);
     status = bpt_comm_agree(job->comm, status);

@@ -22,6 +22,7 @@ static bool is_made_up(const bpt_train_options *o) {
 }
 
 static bpt_status check_required(const bpt_train_options *o) {
+    if (o->check) return BPT_OK; /* what is there is looked at */
     if (!bpt_program_has(o->model)) return missing("model", "e.g. --model lenet");
     if (is_made_up(o)) return BPT_OK;
     if (!bpt_program_has(o->data)) return missing("data", "name a dataset made by bpt-ingest");

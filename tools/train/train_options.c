@@ -330,6 +330,23 @@ static const bpt_option rows[] = {
      .unit = "S",
      .help = "under agwu: exchanges that a rank may be ahead of the slowest;\n-1: no bound"},
 
+    {.name = "stall-warning",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(stall_warning),
+     .value = "60",
+     .min = 0,
+     .max = 1e9,
+     .unit = "SECONDS",
+     .help = "warn, naming who is late, when a rank waits for so long; 0: never"},
+    {.name = "stall-timeout",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(stall_timeout),
+     .value = "0",
+     .min = 0,
+     .max = 1e9,
+     .unit = "SECONDS",
+     .help = "end the job, with status 1, when a rank waits for so long; 0: never"},
+
     {.group = "this machine",
      .name = "precision",
      .type = BPT_OPTION_CHOICE,
@@ -442,6 +459,11 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(dry_run),
      .help = "print configuration, layers and memory, and train nothing"},
+    {.name = "check",
+     .type = BPT_OPTION_FLAG,
+     .offset = FIELD(check),
+     .help = "print what every rank is and sees (cores, network, clock, dataset, file\n"
+             "systems) and what is wrong with it, and train nothing"},
     {.name = "log-interval",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(log_interval),
@@ -479,6 +501,8 @@ const bpt_command bpt_train_command = {
         "  bpt-train --data fashion --model lenet --output runs/one\n"
         "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
         "      bpt-train --data /data/fashion --model lenet --output runs/four\n"
+        "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
+        "      bpt-train --check --data /data/fashion --output /shared/runs/four\n"
         "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2\n"
         "  bpt-train --model lenet --bench 20",
     .options = rows,

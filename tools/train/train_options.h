@@ -73,7 +73,8 @@ typedef struct bpt_train_options {
     int64_t bench;
     const char *trace, *trace_steps;
     const char *replay;
-    bool dry_run;
+    bool dry_run, check;
+    double stall_warning, stall_timeout; /* seconds; 0: never */
 } bpt_train_options;
 
 extern const bpt_command bpt_train_command;

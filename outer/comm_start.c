@@ -1,0 +1,154 @@
+/* How the MPI thread is started and ended. */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "outer/comm_state.h"
+#include "outer/launch.h"
+#include "outer/watch_state.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static bpt_status create_thread(bpt_comm *c) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int code = pthread_create(&c->thread, NULL, bpt__comm_main, c);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code != 0) return bpt_fail(BPT_ENOMEM, "cannot create the MPI thread: %s", strerror(code));
+    return BPT_OK;
+}
+
+static void release(bpt_comm *c) {
+    pthread_cond_destroy(&c->done);
+    pthread_mutex_destroy(&c->mutex);
+    sem_destroy(&c->wake);
+    bpt_free(c->statuses);
+    bpt_free(c->hosts);
+    bpt_free(c);
+}
+
+/* MPI asks hwloc for all devices, and where its plugin for displays is installed that one calls on
+ * X servers: a name look-up for each, seconds where there is no name server. */
+static void skip_displays(void) {
+    setenv("HWLOC_COMPONENTS", "-gl", 0);
+}
+
+/* A process that no mpirun has started would start a server of Open MPI, to be able to start
+ * others. It starts none; and one such server was seen to take all memory of a machine. */
+static void start_no_server(void) {
+    setenv("OMPI_MCA_ess_singleton_isolated", "1", 0);
+}
+
+/* Nor folders for files shared with other processes, of which there are none. The first of them is
+ * that of all jobs of a user: a job that ends removes it as soon as it is empty, and one that just
+ * starts is ended by MPI where that happens between its making that folder and the next in it. */
+static void make_no_folders(void) {
+    if (!bpt_launch_here().connects) setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+}
+
+/* ---- waiting for MPI ---- */
+
+/* Nobody can be asked yet. Rank 0 speaks for all; should it be the one that hangs, another ends the
+ * job a little later. */
+static void tell(const bpt_watch_options *watch, double waited_s) {
+    const double turn_s = 5;
+    const bpt_launch launch = bpt_launch_here();
+    char text[128];
+    const bpt_stall stall = {
+        .ends =
+            watch->timeout_s > 0 && waited_s >= watch->timeout_s + (launch.rank == 0 ? 0 : turn_s),
+        .text = text,
+        .hint =
+            "a rank has not started, or the ranks have no network in common: name one with "
+            "--mca btl_tcp_if_include and --mca oob_tcp_if_include, as 192.168.1.0/24",
+    };
+    if (launch.rank != 0 && !stall.ends) return;
+    snprintf(text, sizeof text, "MPI has not connected the %u rank%s after %.0f s", launch.size,
+             launch.size == 1 ? "" : "s", waited_s);
+    watch->tell(&stall);
+    if (stall.ends) _exit(watch->exit_status); /* MPI has not started: there is nothing to abort */
+}
+
+static void wait_a_little(bpt_comm *c) {
+    const uint64_t until = bpt_clock_ns() + BPT__WATCH_TICK_NS;
+    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    (void)pthread_cond_clockwait(&c->done, &c->mutex, CLOCK_MONOTONIC, &at);
+}
+
+/* With the mutex held, which is given back while it tells. */
+static void await_watched(bpt_comm *c, const bpt_watch_options *watch) {
+    double waited_s = 0, told_s = 0;
+    uint64_t looked_ns = bpt_clock_ns();
+    while (!c->start_finished) {
+        wait_a_little(c);
+        const uint64_t now = bpt_clock_ns();
+        waited_s += bpt__watch_counted(now - looked_ns);
+        looked_ns = now;
+        if (c->start_finished || waited_s < bpt__watch_limit(watch, told_s)) continue;
+        pthread_mutex_unlock(&c->mutex);
+        tell(watch, waited_s);
+        told_s = waited_s;
+        pthread_mutex_lock(&c->mutex);
+    }
+}
+
+static void await_start(bpt_comm *c) {
+    pthread_mutex_lock(&c->mutex);
+    if (c->watched) await_watched(c, c->watched);
+    while (!c->start_finished) pthread_cond_wait(&c->done, &c->mutex);
+    pthread_mutex_unlock(&c->mutex);
+}
+
+/* ---- life ---- */
+
+bpt_status bpt_comm_start_watched(const bpt_watch_options *options, bpt_comm **comm) {
+    bpt_comm *c = NULL;
+    skip_displays();
+    start_no_server();
+    make_no_folders();
+    BPT_TRY(BPT_NEW("communication", 1, &c));
+    sem_init(&c->wake, 0, 0);
+    pthread_mutex_init(&c->mutex, NULL);
+    pthread_cond_init(&c->done, NULL);
+    c->submitted_end = &c->submitted;
+    c->watched = options;
+    bpt__marks_begin(&c->marks);
+
+    bpt_status status = create_thread(c);
+    if (status == BPT_OK) {
+        await_start(c);
+        c->watched = NULL; /* the caller's; the watch has a copy */
+        if (!c->started) {
+            pthread_join(c->thread, NULL);
+            status = bpt_error_put(&c->error);
+        }
+    }
+    if (status == BPT_OK)
+        *comm = c;
+    else
+        release(c);
+    return status;
+}
+
+bpt_status bpt_comm_start(bpt_comm **comm) {
+    return bpt_comm_start_watched(NULL, comm);
+}
+
+void bpt_comm_stop(bpt_comm *c) {
+    if (!c) return;
+    if (c->watch && c->size > 1) { /* MPI's own end has no watch */
+        bpt_comm_doing(c, "the end");
+        (void)bpt_comm_barrier(c);
+    }
+    pthread_mutex_lock(&c->mutex);
+    c->stopping = true;
+    pthread_mutex_unlock(&c->mutex);
+    bpt__comm_wake(c);
+    pthread_join(c->thread, NULL);
+    release(c);
+}

@@ -1,0 +1,213 @@
+#include "base/clock.h"
+#include "base/memory.h"
+#include "outer/stall.h"
+#include "outer/watch_state.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Asked in good time before the limit; later where who was asked takes long. */
+static const double patience_s = 5, again_s = 1;
+
+typedef struct {
+    uint32_t answers; /* 0: asks */
+    uint32_t serial;  /* of the question */
+    bpt__activity at;
+} message;
+
+struct bpt__watch {
+    bpt_watch_options options;
+    bpt_comm *comm;
+    MPI_Comm world;
+    uint64_t looked_ns;
+    unsigned changes;        /* of this rank, when last looked */
+    double held_s, warned_s; /* since then; when last warned of */
+    bool asked;
+    double asked_s, ask_from_s; /* in held_s */
+    uint32_t serial;            /* of the latest question */
+    bpt__rank_view *views;      /* [size]: answers to it */
+    message in;
+    MPI_Request receiving;
+    message *out; /* [2][size]: questions to, then answers to each rank */
+    MPI_Request *sending;
+    bool broken; /* MPI failed here, as it will where it matters more */
+};
+
+/* ---- limits ---- */
+
+double bpt__watch_limit(const bpt_watch_options *options, double warned_s) {
+    double limit = INFINITY;
+    if (options->warning_s > 0) limit = warned_s > 0 ? 2 * warned_s : options->warning_s;
+    if (options->timeout_s > 0 && options->timeout_s < limit) limit = options->timeout_s;
+    return limit;
+}
+
+double bpt__watch_counted(uint64_t gap_ns) {
+    const uint64_t most = 4ull * BPT__WATCH_TICK_NS;
+    return 1e-9 * (double)(gap_ns < most ? gap_ns : most);
+}
+
+/* ---- messages ---- */
+
+static void check(bpt__watch *w, int code) {
+    if (code != MPI_SUCCESS) w->broken = true;
+}
+
+static bpt__activity look_at_self(const bpt__watch *w) {
+    const bpt__marks *marks = &w->comm->marks;
+    bpt__activity at = {
+        .kind = (uint32_t)atomic_load_explicit(&marks->kind, memory_order_relaxed),
+        .held_s = w->held_s,
+    };
+    const char *what = atomic_load_explicit(&marks->what, memory_order_relaxed);
+    snprintf(at.what, sizeof at.what, "%s", what);
+    return at;
+}
+
+static void listen(bpt__watch *w) {
+    check(w, MPI_Irecv(&w->in, sizeof w->in, MPI_BYTE, MPI_ANY_SOURCE, 0, w->world, &w->receiving));
+}
+
+/* Sends, unless the last message of this kind has not left. */
+static void send(bpt__watch *w, uint32_t to, const message *m) {
+    const size_t i = m->answers * w->comm->size + to;
+    int left = 1;
+    if (w->sending[i] != MPI_REQUEST_NULL)
+        check(w, MPI_Test(&w->sending[i], &left, MPI_STATUS_IGNORE));
+    if (!left || w->broken) return;
+    w->out[i] = *m;
+    check(w, MPI_Isend(&w->out[i], sizeof *m, MPI_BYTE, (int)to, 0, w->world, &w->sending[i]));
+}
+
+static void take(bpt__watch *w, uint32_t from) {
+    if (!w->in.answers) {
+        const message answer = {.answers = 1, .serial = w->in.serial, .at = look_at_self(w)};
+        send(w, from, &answer);
+    } else if (w->asked && w->in.serial == w->serial) {
+        w->in.at.what[sizeof w->in.at.what - 1] = '\0';
+        w->views[from] = (bpt__rank_view){.answered = true, .at = w->in.at};
+    }
+}
+
+static void hear(bpt__watch *w) {
+    for (uint32_t n = 0; n < 4 * w->comm->size && !w->broken; n++) {
+        int here = 0;
+        MPI_Status from;
+        check(w, MPI_Test(&w->receiving, &here, &from));
+        if (!here || w->broken) return;
+        take(w, (uint32_t)from.MPI_SOURCE);
+        listen(w);
+    }
+}
+
+static void ask(bpt__watch *w) {
+    const message question = {.serial = ++w->serial};
+    w->asked = true;
+    w->asked_s = w->held_s;
+    for (uint32_t r = 0; r < w->comm->size; r++) {
+        w->views[r].answered = false;
+        if (r != w->comm->rank) send(w, r, &question);
+    }
+}
+
+/* ---- verdict ---- */
+
+static bool all_answered(const bpt__watch *w) {
+    for (uint32_t r = 0; r < w->comm->size; r++)
+        if (!w->views[r].answered) return false;
+    return true;
+}
+
+static void tell(bpt__watch *w, double limit_s) {
+    char text[BPT_ERROR_TEXT_SIZE];
+    bpt_stall stall = {.text = text};
+    stall.hint = bpt__stall_describe(w->views, w->comm->size, w->comm->rank, limit_s,
+                                     w->comm->hosts, text, sizeof text);
+    stall.ends = w->options.timeout_s > 0 && w->held_s >= w->options.timeout_s;
+    w->options.tell(&stall);
+    if (!stall.ends) return;
+    MPI_Abort(MPI_COMM_WORLD, w->options.exit_status);
+    _exit(w->options.exit_status); /* should MPI ever return from it */
+}
+
+static void judge(bpt__watch *w, double limit_s) {
+    w->views[w->comm->rank] = (bpt__rank_view){.answered = true, .at = look_at_self(w)};
+    if (!all_answered(w) && w->held_s < w->asked_s + patience_s) return;
+    w->asked = false;
+    w->warned_s = w->held_s; /* here, or by the rank whose turn it is */
+    w->ask_from_s = w->held_s + again_s;
+    if (bpt__stall_is_mine(w->views, w->comm->size, w->comm->rank, limit_s)) tell(w, limit_s);
+}
+
+static void examine(bpt__watch *w) {
+    const int kind = atomic_load_explicit(&w->comm->marks.kind, memory_order_relaxed);
+    const double limit_s = bpt__watch_limit(&w->options, w->warned_s);
+    if (kind == BPT__BUSY || (kind == BPT__WAITS && w->comm->size == 1)) return;
+    if (!w->asked && w->held_s >= fmax(w->ask_from_s, fmax(limit_s / 2, limit_s - patience_s)))
+        ask(w);
+    if (w->asked && w->held_s >= limit_s) judge(w, limit_s);
+}
+
+static void notice_changes(bpt__watch *w, double passed_s) {
+    const unsigned changes = atomic_load_explicit(&w->comm->marks.changes, memory_order_acquire);
+    w->held_s += passed_s;
+    if (changes == w->changes) return;
+    w->changes = changes;
+    w->held_s = w->warned_s = w->ask_from_s = 0;
+    w->asked = false;
+}
+
+void bpt__watch_tick(bpt__watch *w) {
+    if (!w || w->broken) return;
+    const uint64_t now = bpt_clock_ns();
+    if (now - w->looked_ns < BPT__WATCH_TICK_NS) return;
+    notice_changes(w, bpt__watch_counted(now - w->looked_ns));
+    w->looked_ns = now;
+    hear(w);
+    examine(w);
+}
+
+/* ---- life ---- */
+
+static void release(bpt__watch *w) {
+    bpt_free(w->sending);
+    bpt_free(w->out);
+    bpt_free(w->views);
+    bpt_free(w);
+}
+
+bpt_status bpt__watch_begin(const bpt_watch_options *options, bpt_comm *c, bpt__watch **watch) {
+    bpt__watch *w = NULL;
+    bpt_status status;
+    BPT_TRY(BPT_NEW("watch", 1, &w));
+    w->options = *options;
+    w->comm = c;
+    w->receiving = MPI_REQUEST_NULL;
+    w->looked_ns = bpt_clock_ns();
+    BPT_TRY_GOTO(status, BPT_NEW("views of ranks", c->size, &w->views), err);
+    BPT_TRY_GOTO(status, BPT_NEW("messages of the watch", 2 * (size_t)c->size, &w->out), err);
+    BPT_TRY_GOTO(status, BPT_NEW("requests of the watch", 2 * (size_t)c->size, &w->sending), err);
+    for (uint32_t i = 0; i < 2 * c->size; i++) w->sending[i] = MPI_REQUEST_NULL;
+    BPT_TRY_GOTO(status, bpt__mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &w->world), "copy the world"),
+                 err);
+    listen(w);
+    *watch = w;
+    return BPT_OK;
+err:
+    release(w);
+    return status;
+}
+
+void bpt__watch_end(bpt__watch *w) {
+    if (!w) return;
+    if (w->receiving != MPI_REQUEST_NULL) {
+        MPI_Cancel(&w->receiving);
+        MPI_Wait(&w->receiving, MPI_STATUS_IGNORE);
+    }
+    for (uint32_t i = 0; i < 2 * w->comm->size; i++)
+        if (w->sending[i] != MPI_REQUEST_NULL) MPI_Request_free(&w->sending[i]);
+    MPI_Comm_free(&w->world);
+    release(w);
+}

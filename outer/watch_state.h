@@ -1,0 +1,34 @@
+/** @file outer/watch_state.h
+ * Inside of outer/: the watch as the MPI thread keeps it.
+ *
+ * Threads: the MPI thread, except what is said to be another's. */
+#ifndef BPT_OUTER_WATCH_STATE_H
+#define BPT_OUTER_WATCH_STATE_H
+
+#include "outer/comm_state.h"
+#include "outer/watch.h"
+
+/** Nanoseconds between two looks. */
+#define BPT__WATCH_TICK_NS 250000000u
+
+/** Makes the watch and listens; world, size and hosts of @p comm are known. Collective.
+ * @param[out] watch caller owns, bpt__watch_end()
+ * @return BPT_OK, BPT_ENOMEM, BPT_ECOMM */
+bpt_status bpt__watch_begin(const bpt_watch_options *options, bpt_comm *comm, bpt__watch **watch);
+
+/** Looks, if it is time to: answers, asks, tells, and ends the job. NULL is allowed. */
+void bpt__watch_tick(bpt__watch *watch);
+
+/** Listens no longer. NULL is allowed. */
+void bpt__watch_end(bpt__watch *watch);
+
+/** The next limit that a wait comes to.
+ * @param warned_s of the last warning of this wait, 0: there was none
+ * @return seconds, INFINITY if there is none */
+double bpt__watch_limit(const bpt_watch_options *options, double warned_s);
+
+/** Seconds that count as waited of @p gap_ns between two looks: the rest the process did not run.
+ */
+double bpt__watch_counted(uint64_t gap_ns);
+
+#endif

@@ -1,0 +1,211 @@
+/* What --check finds in a table of facts, and how it shows it. */
+#include "tools/train/check_findings.h"
+#include "tools/train/check_print.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { MAX_FOUND = 16, N = 3 };
+
+static bpt_check_finding found[MAX_FOUND];
+static int n_found;
+
+static void keep(void *arg, const bpt_check_finding *finding) {
+    (void)arg;
+    assert_true(n_found < MAX_FOUND);
+    found[n_found++] = *finding;
+}
+
+static void allow(bpt_check_facts *f, int first, int n) {
+    CPU_ZERO(&f->allowed);
+    for (int i = first; i < first + n; i++) CPU_SET(i, &f->allowed);
+    f->cores = (uint32_t)n;
+}
+
+/* Three hosts with four cores each, and nothing wrong. */
+static void make_good(bpt_check_facts *ranks) {
+    for (int r = 0; r < N; r++) {
+        ranks[r] = (bpt_check_facts){
+            .processors = 4,
+            .has_data = true,
+            .data = 77,
+            .data_place = {.kind = "ext4"},
+            .has_run = true,
+            .run_seen = true,
+            .run_place = {.kind = "nfs", .network = true, .free_bytes = (uint64_t)50 << 30},
+        };
+        snprintf(ranks[r].host, sizeof ranks[r].host, "%c", 'a' + r);
+        snprintf(ranks[r].version, sizeof ranks[r].version, "1.0");
+        snprintf(ranks[r].library, sizeof ranks[r].library, "Open MPI v4.1.4");
+        snprintf(ranks[r].thread_level, sizeof ranks[r].thread_level, "multiple");
+        snprintf(ranks[r].network, sizeof ranks[r].network, "eth0");
+        allow(&ranks[r], 0, 4);
+    }
+}
+
+static void find(const bpt_check_facts *ranks, uint32_t n) {
+    n_found = 0;
+    bpt_check_find(ranks, n, keep, NULL);
+}
+
+/* Exactly one finding. */
+static void assert_finds(const bpt_check_facts *ranks, uint32_t n, bool error, uint32_t rank,
+                         const char *what) {
+    find(ranks, n);
+    assert_int_equal(n_found, 1);
+    assert_int_equal(found[0].error, error);
+    assert_int_equal(found[0].rank, rank);
+    if (!strstr(found[0].what, what)) fail_msg("%s", found[0].what);
+    assert_true(strlen(found[0].hint) > 0);
+}
+
+static void test_good(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+    find(ranks, 1);
+    assert_int_equal(n_found, 0);
+}
+
+static void test_bound(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    allow(&ranks[1], 2, 1);
+    assert_finds(ranks, N, false, 1, "bound to one core, and no rank may use 3 of the host's 4");
+    assert_non_null(strstr(found[0].hint, "--bind-to none"));
+    ranks[1].threads = 1; /* that is what it wants */
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+    ranks[1].threads = 4;
+    allow(&ranks[1], 0, 2);
+    assert_finds(ranks, N, false, 1, "may use 2 cores for 4 threads");
+}
+
+/* Two ranks on a host of two cores, one each: nothing is lost. */
+static void test_bound_to_all(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    for (int r = 0; r < 2; r++) {
+        strcpy(ranks[r].host, "a");
+        ranks[r].processors = 2;
+        allow(&ranks[r], r, 1);
+    }
+    find(ranks, 2);
+    assert_int_equal(n_found, 0);
+    allow(&ranks[1], 0, 1); /* both on the same one */
+    find(ranks, 2);
+    assert_int_equal(n_found, 2);
+}
+
+static void test_versions(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    strcpy(ranks[2].version, "1.1");
+    assert_finds(ranks, N, true, 2, "runs bpt 1.1, rank 0 runs 1.0");
+    make_good(ranks);
+    strcpy(ranks[1].library, "Open MPI v4.1.6");
+    assert_finds(ranks, N, false, 1, "Open MPI v4.1.6");
+}
+
+static void test_clocks(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    ranks[1].clock_ahead_s = -3.25;
+    assert_finds(ranks, N, false, 1, "3.2 s behind");
+    ranks[1].clock_ahead_s = 1.5;
+    assert_finds(ranks, N, false, 1, "1.5 s ahead of");
+    ranks[1].clock_error_s = 1; /* not known so well */
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+}
+
+static void test_bridges(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    strcpy(ranks[2].network, "eth0, docker0");
+    assert_finds(ranks, N, false, 2, "docker0");
+    strcpy(ranks[2].network, "eth0, bond0, br0"); /* a bridge of one's own is no bad sign */
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+}
+
+static void test_data(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    ranks[1].data = 78;
+    assert_finds(ranks, N, true, 1, "has another dataset than rank 0 on a");
+    make_good(ranks);
+    ranks[0].data = 78; /* rank 0 is the odd one */
+    assert_finds(ranks, N, true, 0, "has another dataset than rank 1 on b");
+    make_good(ranks);
+    ranks[2].data = 0;
+    strcpy(ranks[2].data_error, "/data is not there");
+    assert_finds(ranks, N, true, 2, "/data is not there");
+    for (int r = 0; r < N; r++) ranks[r].has_data = false;
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+}
+
+static void test_run_folder(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    ranks[2].run_seen = false;
+    assert_finds(ranks, N, true, 2, "does not see the run folder's place of rank 0");
+    make_good(ranks);
+    ranks[0].run_place.free_bytes = 3 << 20;
+    assert_finds(ranks, N, true, 0, "is full: 3.1 MB are free");
+    ranks[0].run_place.free_bytes = 300 << 20;
+    assert_finds(ranks, N, false, 0, "is nearly full: 315 MB are free");
+    make_good(ranks);
+    strcpy(ranks[0].run_error, "cannot write to /x");
+    ranks[1].run_seen = ranks[2].run_seen = false; /* of course: one finding for one cause */
+    assert_finds(ranks, N, true, 0, "cannot write to /x");
+}
+
+static void test_print(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    allow(&ranks[1], 2, 1);
+    ranks[2].data = 0;
+    strcpy(ranks[2].data_error, "/data is not there");
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(bpt_check_print(ranks, N, out), 1);
+    assert_int_equal(fclose(out), 0);
+    assert_non_null(strstr(text, "rank  host  cores         mpi "));
+    assert_non_null(strstr(text, "\n1     b     1 of 4 bound  multiple  eth0 "));
+    assert_non_null(strstr(text, "\nwarning: rank 1 on b: is bound to one core"));
+    assert_non_null(strstr(text, "\nerror: rank 2 on c: /data is not there. hint: "));
+    assert_non_null(strstr(text, "\n3 ranks with Open MPI v4.1.4: 1 error, 1 warning\n"));
+    free(text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_good),         cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_bound_to_all), cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_clocks),       cmocka_unit_test(test_bridges),
+        cmocka_unit_test(test_data),         cmocka_unit_test(test_run_folder),
+        cmocka_unit_test(test_print),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# bpt-train --check: what it shows, and that it finds each fault that is planted; it changes nothing.
+source "$(dirname "$0")/common.sh"
+make_data 200 50
+make_model
+host=$(hostname)
+
+untouched() {
+    [ ! -e runs ] || die "--check makes a run folder"
+    [ -z "$(find . -name '.bpt-check*')" ] || die "--check leaves $(find . -name '.bpt-check*')"
+}
+one_error() { # TEXT: status 2 and this error, no other
+    says "$1" out
+    [ "$(grep -c '^error: ' out)" -eq 1 ] || die "not one error"
+    [ "$(grep -cE '^bpt-train: --check has found 1 error$' err)" -eq 1 ] || die "not one verdict"
+    grep -q '^hint: ' err || die "no hint"
+    untouched
+}
+
+# ---- nothing wrong ----
+
+run 0 "$train" --check
+says 'rank  host' out
+says '1 rank with Open MPI' out
+for n in 1 3; do
+    run 0 ranks $n "$train" --check --data data --output runs/x/y
+    [ "$(grep -cE "^[0-9]+ +$host " out)" -eq $n ] || die "not a row for each of $n ranks"
+    [ "$(grep -oE ' [0-9a-f]{16} ' out | sort -u | wc -l)" -eq 1 ] || die "not one dataset"
+    says ': 0 errors' out
+    says ' GB free' out
+    untouched
+done
+# A whole command of training, with --check added to it.
+run 0 ranks 2 "$train" "${common[@]}" --output runs/x --update sgwu --sync-every 3 --trace trace.json --check
+untouched
+[ ! -e trace.json ] || die "--check traces"
+
+# ---- datasets ----
+
+cat >each <<'END'
+#!/bin/sh
+# Rank 1 has another dataset.
+[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec "$@" --data "$OTHER"
+exec "$@" --data data
+END
+chmod +x each
+"$ingest" glyphs --out other --split train --count 200 --seed 7 >out 2>err &&
+    "$ingest" glyphs --out other --split test --count 50 >out 2>err || die "bpt-ingest glyphs"
+OTHER=other run 2 ranks 3 ./each "$train" --check
+one_error "error: rank 1 on $host: has another dataset than rank 0 on $host: "
+says ' hint: copy the dataset' out
+OTHER=nowhere run 2 ranks 3 ./each "$train" --check
+one_error "error: rank 1 on $host: "
+says 'nowhere' out
+cp -r data copy # elsewhere, and the same
+OTHER=copy run 0 ranks 3 ./each "$train" --check
+run 2 "$train" --check --data data --test-split validation
+one_error 'validation'
+
+# ---- the run's folder ----
+
+run 2 ranks 2 "$train" --check --data data --output /proc/nobody/writes/here
+one_error "error: rank 0 on $host: cannot write to /proc"
+
+# ---- cores ----
+
+if [ "$(nproc)" -ge 2 ] && mpirun --bind-to core -np 1 true 2>/dev/null; then
+    run 0 mpirun --bind-to core -np 1 "$train" --check --data data
+    says "warning: rank 0 on $host: is bound to one core" out
+    says 'hint: give mpirun the option --bind-to none' out
+    says 'bound ' out
+    run 0 mpirun --bind-to core -np 1 "$train" --check --data data --threads 1
+    grep -q '^warning' out && die "a warning of what is wanted"
+fi
+
+# ---- options ----
+
+fails_well 2 "$train" --check --dry-run
+says '--dry-run is not used by --check'
+fails_well 2 "$train" --check --model tiny.yaml --bench 3
+says '--check is not used by --bench'
+fails_well 2 "$train" --replay runs/x --stall-timeout 3
+says '--stall-timeout is not used by --replay'
+fails_well 2 "$train" "${common[@]}" --output runs/x --stall-warning -1
+
+# What cannot be printed is a failure.
+if [ -e /dev/full ]; then
+    "$train" --check >/dev/full 2>err
+    [ $? -eq 1 ] || die "a full standard output is no failure"
+fi

@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# bpt-train --check where a file system is full, or is another one on some host. Needs root.
+source "$(dirname "$0")/common.sh"
+[ "$(id -u)" -eq 0 ] || skip "only root may mount"
+mkdir small && mount -t tmpfs -o size=1m none small 2>/dev/null || skip "no tmpfs can be mounted"
+trap 'umount "$work/small"; clean_up' EXIT
+host=$(hostname)
+
+run 2 ranks 2 "$train" --check --output small/run
+says "error: rank 0 on $host: the file system of the run folder is full: " out
+says ' hint: make room there' out
+says 'tmpfs local' out
+[ "$(grep -c '^error: ' out)" -eq 1 ] || die "not one error"
+[ -z "$(ls -A small)" ] || die "left: $(ls -A small)"
+
+# Rank 1 has a folder of that name, too, and it is not the same.
+unshare --mount true 2>/dev/null || skip "no mount namespaces"
+mkdir shared
+cat >apart <<'END'
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" = 1 ] || exec "$@"
+exec unshare --mount sh -c 'mount -t tmpfs none shared && exec "$@"' apart "$@"
+END
+chmod +x apart
+run 2 ranks 3 ./apart "$train" --check --output shared/run
+says "error: rank 1 on $host: does not see the run folder's place of rank 0" out
+[ "$(grep -c '^error: ' out)" -eq 1 ] || die "not one error"
+[ -z "$(ls -A shared)" ] || die "left: $(ls -A shared)"

@@ -1,0 +1,58 @@
+/** @file tools/train/check_facts.h
+ * What --check knows of a rank: plain bytes, as they are sent to rank 0.
+ *
+ * Threads: one. */
+#ifndef BPT_TOOLS_CHECK_FACTS_H
+#define BPT_TOOLS_CHECK_FACTS_H
+
+#include "base/status.h"
+
+#include <sched.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/** The file system that a path is, or would be, on. */
+typedef struct bpt_check_place {
+    char kind[16]; /* "ext4", "nfs"; "" if the path is not given or cannot be looked at */
+    bool network;
+    uint64_t free_bytes; /* for whoever asks */
+} bpt_check_place;
+
+typedef struct bpt_check_facts {
+    char host[64], version[24], library[64], thread_level[16];
+    uint32_t processors; /* of the host, online: logical ones */
+    uint32_t cores;      /* that this rank may use, at least 1 */
+    uint32_t threads;    /* that --threads wants; 0: as many as there are cores */
+    cpu_set_t allowed;   /* processors that it may use; none: not known */
+    char network[64];    /* interfaces of its connections, with commas; "": none by TCP */
+    double clock_ahead_s, clock_error_s; /* against rank 0 */
+
+    bool has_data; /* --data is given */
+    uint64_t data; /* what is to be the same on all ranks; 0 where it cannot be opened */
+    char data_error[256];
+    bpt_check_place data_place;
+
+    bool has_run;  /* --output is given */
+    bool run_seen; /* what rank 0 has put beside the run's folder is seen here */
+    char run_error[256];
+    bpt_check_place run_place;
+} bpt_check_facts;
+
+/** @return the file system of @p path, or of the nearest folder above it that is there */
+bpt_check_place bpt_check_look_at(const char *path);
+
+/** Finds the nearest folder at or above @p path that is there.
+ * @param[out] found shape [size] */
+void bpt_check_nearest(const char *path, char *found, size_t size);
+
+/** Lists the interfaces of this process's TCP connections, loopback left out.
+ * @param[out] list shape [size]; "" if there are none, or it cannot be known */
+void bpt_check_interfaces(char *list, size_t size);
+
+/** Opens the dataset, looks for both splits, and closes it.
+ * @param[out] identity of its description: shape, classes, counts, means; never 0
+ * @return BPT_OK, as bpt_dataset_open() or bpt_dataset_find() */
+bpt_status bpt_check_data(const char *path, const char *train, const char *test,
+                          uint64_t *identity);
+
+#endif

@@ -1,0 +1,159 @@
+#include "tools/train/check_findings.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Below these a run folder's file system is full, or will soon be. */
+#define FULL_BYTES ((uint64_t)16 << 20)
+#define LOW_BYTES  ((uint64_t)1 << 30)
+
+/* Clocks that are further apart than this mislead in logs and in times of files. */
+static const double far_s = 1.0;
+
+typedef struct {
+    const bpt_check_facts *ranks;
+    uint32_t n;
+    bpt_check_found found;
+    void *arg;
+} search;
+
+static void report(const search *s, bool error, uint32_t rank, const char *hint, const char *format,
+                   ...) __attribute__((format(printf, 5, 6)));
+
+static void report(const search *s, bool error, uint32_t rank, const char *hint, const char *format,
+                   ...) {
+    bpt_check_finding finding = {.error = error, .rank = rank};
+    va_list args;
+    va_start(args, format);
+    vsnprintf(finding.what, sizeof finding.what, format, args);
+    va_end(args);
+    snprintf(finding.hint, sizeof finding.hint, "%s", hint);
+    s->found(s->arg, &finding);
+}
+
+/* ---- cores ---- */
+
+uint32_t bpt_check_unused(const bpt_check_facts *ranks, uint32_t n, uint32_t rank) {
+    cpu_set_t used;
+    CPU_ZERO(&used);
+    for (uint32_t r = 0; r < n; r++)
+        if (strcmp(ranks[r].host, ranks[rank].host) == 0) CPU_OR(&used, &used, &ranks[r].allowed);
+    const uint32_t n_used = (uint32_t)CPU_COUNT(&used);
+    return n_used < ranks[rank].processors ? ranks[rank].processors - n_used : 0;
+}
+
+static void find_bound(const search *s, uint32_t r) {
+    const bpt_check_facts *f = &s->ranks[r];
+    const uint32_t unused = bpt_check_unused(s->ranks, s->n, r);
+    const uint32_t allowed = (uint32_t)CPU_COUNT(&f->allowed);
+    const bool lacks = f->threads > f->cores && f->threads > allowed;
+    if (allowed == 0) return; /* not known */
+    if (f->cores == 1 && unused > 0 && f->threads != 1)
+        report(s, false, r, "give mpirun the option --bind-to none",
+               "is bound to one core, and no rank may use %u of the host's %u processors", unused,
+               f->processors);
+    else if (lacks)
+        report(s, false, r, "give mpirun the option --bind-to none, or lower --threads",
+               "may use %u core%s for %u threads", f->cores, f->cores == 1 ? "" : "s", f->threads);
+}
+
+/* ---- programs ---- */
+
+static void find_versions(const search *s, uint32_t r) {
+    const bpt_check_facts *f = &s->ranks[r], *first = &s->ranks[0];
+    if (strcmp(f->version, first->version) != 0)
+        report(s, true, r, "install the same version on all hosts", "runs bpt %s, rank 0 runs %s",
+               f->version, first->version);
+    if (strcmp(f->library, first->library) != 0)
+        report(s, false, r, "install the same version on all hosts", "has %s, rank 0 has %s",
+               f->library, first->library);
+}
+
+/* ---- clocks and networks ---- */
+
+static void find_clock(const search *s, uint32_t r) {
+    const bpt_check_facts *f = &s->ranks[r];
+    if (fabs(f->clock_ahead_s) - f->clock_error_s <= far_s) return;
+    report(s, false, r, "logs and times of files will mislead: let NTP set the clock",
+           "its clock is %.1f s %s that of rank 0", fabs(f->clock_ahead_s),
+           f->clock_ahead_s > 0 ? "ahead of" : "behind");
+}
+
+/* Bridges of containers and virtual machines: other hosts have ones of the same address. */
+static void find_bridge(const search *s, uint32_t r) {
+    static const char *const bridges[] = {"docker", "virbr",  "br-", "lxcbr",
+                                          "lxdbr",  "podman", "cni"};
+    char list[sizeof s->ranks[r].network + 1];
+    snprintf(list, sizeof list, "%s", s->ranks[r].network);
+    char *rest = list;
+    for (const char *name; (name = strtok_r(rest, ", ", &rest));)
+        for (size_t i = 0; i < sizeof bridges / sizeof *bridges; i++)
+            if (strncmp(name, bridges[i], strlen(bridges[i])) == 0)
+                report(s, false, r,
+                       "name the right network with --mca btl_tcp_if_include, as 192.168.1.0/24",
+                       "is connected by %s, a bridge of containers or virtual machines", name);
+}
+
+/* ---- the dataset ---- */
+
+/* @return the rank that stands for what most have; of several the lowest */
+static uint32_t find_common_data(const search *s) {
+    uint32_t best = 0, n_best = 0;
+    for (uint32_t r = 0; r < s->n; r++) {
+        uint32_t n_same = 0;
+        for (uint32_t o = 0; s->ranks[r].data && o < s->n; o++)
+            n_same += s->ranks[o].data == s->ranks[r].data;
+        if (n_same <= n_best) continue;
+        best = r;
+        n_best = n_same;
+    }
+    return best;
+}
+
+static void find_data(const search *s, uint32_t r, uint32_t common) {
+    const bpt_check_facts *f = &s->ranks[r];
+    if (!f->has_data) return;
+    if (!f->data)
+        report(s, true, r, "the dataset has to be at the same path on every host", "%s",
+               f->data_error);
+    else if (f->data != s->ranks[common].data)
+        report(s, true, r, "copy the dataset's folder anew: all ranks learn from the same images",
+               "has another dataset than rank %u on %s: %016llx, not %016llx", common,
+               s->ranks[common].host, (unsigned long long)f->data,
+               (unsigned long long)s->ranks[common].data);
+}
+
+/* ---- the run's folder ---- */
+
+static void find_run(const search *s, uint32_t r) {
+    const bpt_check_facts *f = &s->ranks[r];
+    if (!f->has_run) return;
+    if (f->run_error[0]) {
+        report(s, true, r, "name an --output where you may write", "%s", f->run_error);
+        return;
+    }
+    if (!f->run_seen && !s->ranks[0].run_error[0])
+        report(s, true, r, "name an --output on a file system that all machines share",
+               "does not see the run folder's place of rank 0");
+    if (r != 0 || !f->run_place.kind[0]) return; /* the others share it */
+    const double free_mb = 1e-6 * (double)f->run_place.free_bytes;
+    if (f->run_place.free_bytes < FULL_BYTES)
+        report(s, true, r, "make room there, or name an --output on another disk",
+               "the file system of the run folder is full: %.1f MB are free", free_mb);
+    else if (f->run_place.free_bytes < LOW_BYTES)
+        report(s, false, r, "checkpoints take at least twice the model's size each: make room",
+               "the file system of the run folder is nearly full: %.0f MB are free", free_mb);
+}
+
+void bpt_check_find(const bpt_check_facts *ranks, uint32_t n, bpt_check_found found, void *arg) {
+    const search s = {ranks, n, found, arg};
+    for (uint32_t r = 0; r < n; r++) find_bound(&s, r);
+    for (uint32_t r = 1; r < n; r++) find_versions(&s, r);
+    for (uint32_t r = 1; r < n; r++) find_clock(&s, r);
+    for (uint32_t r = 0; r < n; r++) find_bridge(&s, r);
+    const uint32_t common = find_common_data(&s);
+    for (uint32_t r = 0; r < n; r++) find_data(&s, r, common);
+    for (uint32_t r = 0; r < n; r++) find_run(&s, r);
+}

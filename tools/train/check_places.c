@@ -1,0 +1,52 @@
+/* File systems, as --check looks at them. */
+#include "base/file.h"
+#include "tools/train/check_facts.h"
+
+#include <sys/statfs.h>
+
+#include <stdio.h>
+#include <string.h>
+
+static const struct {
+    uint32_t type; /* statfs.f_type, of which 32 bits count */
+    const char *name;
+    bool network;
+} kinds[] = {
+    {0xEF53, "ext4", false},      {0x58465342, "xfs", false},     {0x9123683E, "btrfs", false},
+    {0x01021994, "tmpfs", false}, {0x794C7630, "overlay", false}, {0x2FC12FC1, "zfs", false},
+    {0xF2F52010, "f2fs", false},  {0x858458F6, "ramfs", false},   {0x73717368, "squashfs", false},
+    {0x4D44, "vfat", false},      {0x6969, "nfs", true},          {0xFF534D42, "cifs", true},
+    {0xFE534D42, "smb2", true},   {0x517B, "smb", true},          {0x0BD00BD0, "lustre", true},
+    {0x65735546, "fuse", true},   {0x19830326, "beegfs", true},   {0x47504653, "gpfs", true},
+    {0x00C36400, "ceph", true},   {0x5346414F, "afs", true},      {0x01021997, "9p", true},
+    {0x01161970, "gfs2", true},   {0x7461636F, "ocfs2", true},    {0xAAD7AAEA, "panfs", true},
+};
+
+void bpt_check_nearest(const char *path, char *found, size_t size) {
+    snprintf(found, size, "%s", path);
+    for (size_t length = strlen(found); !bpt_path_exists(found);) {
+        while (length > 0 && found[length - 1] == '/') length--;
+        while (length > 0 && found[length - 1] != '/') length--;
+        if (length == 0) {
+            snprintf(found, size, "."); /* a relative path begins here */
+            return;
+        }
+        found[length] = '\0';
+    }
+}
+
+bpt_check_place bpt_check_look_at(const char *path) {
+    char folder[4096];
+    struct statfs fs;
+    bpt_check_place place = {.kind = ""};
+    bpt_check_nearest(path, folder, sizeof folder);
+    if (statfs(folder, &fs) != 0) return place;
+    place.free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    snprintf(place.kind, sizeof place.kind, "0x%x", (unsigned)(uint32_t)fs.f_type);
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (kinds[i].type != (uint32_t)fs.f_type) continue;
+        snprintf(place.kind, sizeof place.kind, "%s", kinds[i].name);
+        place.network = kinds[i].network;
+    }
+    return place;
+}
