@@ -16,11 +16,14 @@ enum { BPT__HOST_SIZE = 64, BPT__LIBRARY_SIZE = 64 };
 /** What a rank is at: its own work, an operation that may hang, a wait for other ranks. */
 enum bpt__doing { BPT__BUSY, BPT__OWN, BPT__WAITS };
 
-/** Marks of the thread that makes the collective calls, read by the MPI thread. */
+/** Marks of the thread that makes the collective calls (but one), read by the MPI thread. */
 typedef struct bpt__marks {
     atomic_uint changes; /* counts those of the other two: release there, acquire in watch.c */
     atomic_int kind;     /* enum bpt__doing; relaxed, and so is `what` */
     _Atomic(const char *) what;
+    atomic_uint pushes;               /* counts those that were begun */
+    atomic_uint answered;             /* of these; the MPI thread's */
+    _Atomic(const char *) push;       /* what the latest is for */
     const char *activity, *operation; /* the marking thread's: what it is at when it does not wait;
                                          NULL: no operation */
 } bpt__marks;

@@ -102,6 +102,16 @@ void bpt__comm_got_on(bpt_comm *c) {
     mark_work(&c->marks);
 }
 
+void bpt__comm_push_begin(bpt_comm *c, const char *what) {
+    atomic_store_explicit(&c->marks.push, what, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->marks.pushes, 1, memory_order_release);
+}
+
+void bpt__comm_push_end(bpt_comm *c) {
+    const unsigned pushes = atomic_load_explicit(&c->marks.pushes, memory_order_acquire);
+    atomic_store_explicit(&c->marks.answered, pushes, memory_order_relaxed);
+}
+
 void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
     mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
     atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);

@@ -44,6 +44,12 @@ void bpt__comm_wait_end(bpt_comm *comm);
 /** Marks that this rank has got on, without any wait. */
 void bpt__comm_got_on(bpt_comm *comm);
 
+/** Between these calls something that this rank has sent is not answered, whatever it does
+ * meanwhile. The end is the MPI thread's to mark.
+ * @param what it is: "an exchange of weights"; borrowed for ever */
+void bpt__comm_push_begin(bpt_comm *comm, const char *what);
+void bpt__comm_push_end(bpt_comm *comm);
+
 /** @return the communicator for messages of the exchange; collectives use another */
 MPI_Comm bpt__comm_messages(const bpt_comm *comm);
 

@@ -47,6 +47,7 @@ static bpt_status post_push(bpt_exchange *x) {
 }
 
 static void end_push(bpt_exchange *x, enum bpt__phase phase) {
+    bpt__comm_push_end(x->comm);
     pthread_mutex_lock(&x->mutex);
     atomic_store_explicit(&x->phase, phase, memory_order_release);
     pthread_cond_broadcast(&x->answered);
@@ -119,6 +120,7 @@ bpt_status bpt_exchange_push(bpt_exchange *x, const float *vector, const bpt_rep
         .wants = report->wants,
         .meeting = x->meeting,
     };
+    bpt__comm_push_begin(x->comm, x->waits_at); /* before the MPI thread can mark its end */
     if (!step(x, BPT__IDLE, BPT__PUSHED)) return bpt_error_put(&x->error);
     bpt__comm_got_on(x->comm);
     bpt__comm_wake(x->comm);

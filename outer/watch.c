@@ -22,8 +22,9 @@ struct bpt__watch {
     bpt_comm *comm;
     MPI_Comm world;
     uint64_t looked_ns;
-    unsigned changes;        /* of this rank, when last looked */
-    double held_s, warned_s; /* since then; when last warned of */
+    unsigned changes, pushes; /* of this rank, when last looked */
+    double thread_s, push_s; /* the thread has not changed, the push is not answered, for so long */
+    double held_s, warned_s; /* what look_at_self() is at for so long; when last warned of */
     bool asked;
     double asked_s, ask_from_s; /* in held_s */
     uint32_t serial;            /* of the latest question */
@@ -55,13 +56,20 @@ static void check(bpt__watch *w, int code) {
     if (code != MPI_SUCCESS) w->broken = true;
 }
 
+/* What this rank is held up by: what its thread is at, or a push that is not answered, where the
+ * thread goes on without. */
 static bpt__activity look_at_self(const bpt__watch *w) {
     const bpt__marks *marks = &w->comm->marks;
     bpt__activity at = {
         .kind = (uint32_t)atomic_load_explicit(&marks->kind, memory_order_relaxed),
-        .held_s = w->held_s,
+        .held_s = w->thread_s,
     };
     const char *what = atomic_load_explicit(&marks->what, memory_order_relaxed);
+    if (at.kind != BPT__WAITS && w->push_s > w->thread_s) {
+        at.kind = BPT__WAITS;
+        at.held_s = w->push_s;
+        what = atomic_load_explicit(&marks->push, memory_order_relaxed);
+    }
     snprintf(at.what, sizeof at.what, "%s", what);
     return at;
 }
@@ -142,7 +150,7 @@ static void judge(bpt__watch *w, double limit_s) {
 }
 
 static void examine(bpt__watch *w) {
-    const int kind = atomic_load_explicit(&w->comm->marks.kind, memory_order_relaxed);
+    const uint32_t kind = look_at_self(w).kind;
     const double limit_s = bpt__watch_limit(&w->options, w->warned_s);
     if (kind == BPT__BUSY || (kind == BPT__WAITS && w->comm->size == 1)) return;
     if (!w->asked && w->held_s >= fmax(w->ask_from_s, fmax(limit_s / 2, limit_s - patience_s)))
@@ -151,12 +159,20 @@ static void examine(bpt__watch *w) {
 }
 
 static void notice_changes(bpt__watch *w, double passed_s) {
-    const unsigned changes = atomic_load_explicit(&w->comm->marks.changes, memory_order_acquire);
-    w->held_s += passed_s;
-    if (changes == w->changes) return;
+    const bpt__marks *marks = &w->comm->marks;
+    const unsigned changes = atomic_load_explicit(&marks->changes, memory_order_acquire);
+    const unsigned pushes = atomic_load_explicit(&marks->pushes, memory_order_acquire);
+    const unsigned answered = atomic_load_explicit(&marks->answered, memory_order_relaxed);
+    w->thread_s = changes == w->changes ? w->thread_s + passed_s : 0;
+    w->push_s = pushes == w->pushes && pushes != answered ? w->push_s + passed_s : 0;
     w->changes = changes;
-    w->held_s = w->warned_s = w->ask_from_s = 0;
-    w->asked = false;
+    w->pushes = pushes;
+    const double held_s = look_at_self(w).held_s;
+    if (held_s < w->held_s) { /* it got on */
+        w->warned_s = w->ask_from_s = 0;
+        w->asked = false;
+    }
+    w->held_s = held_s;
 }
 
 void bpt__watch_tick(bpt__watch *w) {

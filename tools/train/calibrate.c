@@ -1,6 +1,7 @@
 #include "tools/train/calibrate.h"
 
 #include "base/clock.h"
+#include "outer/watch.h"
 #include "tools/synthetic.h"
 
 static bpt_status step(bpt_job *job, const bpt_synthetic *batch) {
@@ -35,9 +36,11 @@ bpt_status bpt_calibrate(bpt_job *job, double *images_per_s) {
     double mine = 0;
     bpt_status status = BPT_OK;
     if (job->options->calibrate > 0) {
+        bpt_comm_doing(job->comm, "the calibration");
         status = bpt_comm_agree(job->comm, prepare(job, &batch));
         if (status == BPT_OK) status = bpt_comm_agree(job->comm, time_steps(job, &batch, &mine));
         bpt_synthetic_release(&batch);
+        bpt_comm_doing(job->comm, "the start");
     }
     BPT_TRY(status);
     return bpt_comm_allgather(job->comm, &mine, sizeof mine, images_per_s);
