@@ -50,16 +50,11 @@ static bpt_status open_run(bpt_job *job) {
     return job->finished ? BPT_OK : join(job);
 }
 
-/* Runs a step at a file system that may hang. */
-static bpt_status watched(bpt_job *job, bpt_status (*step)(bpt_job *job)) {
+bpt_status bpt__job_open_run(bpt_job *job) {
     bpt_comm_operation_begin(job->comm, "the run folder");
-    const bpt_status status = step(job);
+    const bpt_status status = open_run(job);
     bpt_comm_operation_end(job->comm);
     return status;
-}
-
-bpt_status bpt__job_open_run(bpt_job *job) {
-    return watched(job, open_run);
 }
 
 static bpt_status begin_first(const bpt_job *job, bool anew) {
@@ -79,21 +74,16 @@ static bpt_status open_log(const bpt_job *job) {
     return status;
 }
 
-static bpt_status open_files(bpt_job *job) {
+static bpt_status begin_run(bpt_job *job, bool anew) {
+    BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, anew) : BPT_OK));
     bpt_status status = bpt_tuning_keep(job->options, job->run, job->rank);
     if (status == BPT_OK) status = open_log(job);
     return bpt_comm_agree(job->comm, status);
 }
 
-static bpt_status begin_anew(bpt_job *job) {
-    return bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, true) : BPT_OK);
-}
-
-static bpt_status begin_again(bpt_job *job) {
-    return bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, false) : BPT_OK);
-}
-
 bpt_status bpt__job_begin_run(bpt_job *job, bool anew) {
-    BPT_TRY(watched(job, anew ? begin_anew : begin_again));
-    return watched(job, open_files);
+    bpt_comm_operation_begin(job->comm, "the run folder");
+    const bpt_status status = begin_run(job, anew);
+    bpt_comm_operation_end(job->comm);
+    return status;
 }
