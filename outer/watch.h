@@ -2,10 +2,10 @@
  * Notices that a rank waits for too long, finds out for whom, and says so.
  *
  * Four times a second the MPI thread looks what its rank is at. Where that is a wait that does not
- * end, or a push that is not answered while the rank trains on, it asks the MPI threads of all other
- * ranks what these are at: one that is frozen does not answer, one that works or hangs elsewhere
- * says with what. One rank speaks for all that wait.
- * Nobody is asked while nothing stalls, and the thread that trains only counts its changes.
+ * end, or a push that is not answered while the rank trains on, it asks the MPI threads of all
+ * other ranks what these are at: one that is frozen does not answer, one that works or hangs
+ * elsewhere says with what. One rank speaks for all that wait. Nobody is asked while nothing
+ * stalls, and the thread that trains only counts its changes.
  *
  * Time in which this process itself did not run (it was stopped, or the whole machine was) is not
  * waiting. While MPI starts nobody can be asked: then rank 0 speaks, and names nobody.
