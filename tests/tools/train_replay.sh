@@ -80,10 +80,12 @@ for by in +1 -1; do
     named steps.rank-0.jsonl progress "v${by}*20"
     named steps.rank-1.jsonl round "v$by"
     named steps.rank-2.jsonl held "[v[0]$by] + v[1:]"
-    located updates.rank-0.jsonl worker "(v$by)%3"
+    altered updates.rank-0.jsonl worker "(v$by)%3" # after a meeting only later lines show it
 done
-named steps.rank-2.jsonl landed_at "v - 10"
-altered steps.rank-2.jsonl landed_at "v + 10" # an answer may take long, but then the next push is later
+# An answer may take long, but the next push follows it.
+altered steps.rank-2.jsonl landed_at "v - 10"
+altered steps.rank-2.jsonl landed_at "v + 10"
+named steps.rank-2.jsonl landed_at "0"
 named steps.rank-1.jsonl held "[v[0] + 1, v[1] - 1, v[2]]"
 named steps.rank-1.jsonl held "v[1:]"
 named steps.rank-0.jsonl rounds "v + 4"

@@ -318,9 +318,9 @@ static const bpt_option rows[] = {
      .offset = FIELD(gamma),
      .value = "recalled",
      .choices = "recalled|lag|none",
-     .help = "under agwu: how a push is weighed by the version of the weights that it\n"
-             "grew from: recalled by its part of all versions (after BPT-CNN), lag by\n"
-             "how many versions came since, none not at all"},
+     .help = "under agwu: how the version of the weights that a push grew from counts:\n"
+             "recalled by its part of all versions (after BPT-CNN), lag by how many\n"
+             "came since, none not at all"},
     {.name = "max-staleness",
      .type = BPT_OPTION_INT,
      .offset = FIELD(max_staleness),
@@ -462,8 +462,8 @@ static const bpt_option rows[] = {
     {.name = "check",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(check),
-     .help = "print what every rank is and sees (cores, network, clock, dataset, file\n"
-             "systems) and what is wrong with it, and train nothing"},
+     .help = "print what every rank is and sees (cores, network, clock, dataset,\n"
+             "file systems) and what is wrong with it, and train nothing"},
     {.name = "log-interval",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(log_interval),
