@@ -318,8 +318,8 @@ static const bpt_option rows[] = {
      .offset = FIELD(gamma),
      .value = "recalled",
      .choices = "recalled|lag|none",
-     .help = "under agwu: how the version of the weights that a push grew from counts:\n"
-             "recalled by its part of all versions (after BPT-CNN), lag by how many\n"
+     .help = "under agwu: how the age of the weights that a push grew from counts:\n"
+             "recalled by their part of all versions (after BPT-CNN), lag by how many\n"
              "came since, none not at all"},
     {.name = "max-staleness",
      .type = BPT_OPTION_INT,
