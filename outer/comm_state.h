@@ -24,6 +24,7 @@ typedef struct bpt__marks {
     atomic_uint pushes;               /* counts those that were begun */
     atomic_uint answered;             /* of these; the MPI thread's */
     _Atomic(const char *) push;       /* what the latest is for */
+    unsigned push_moves;              /* counts parts of pushes and of answers; the MPI thread's */
     const char *activity, *operation; /* the marking thread's: what it is at when it does not wait;
                                          NULL: no operation */
 } bpt__marks;
@@ -42,7 +43,7 @@ struct bpt_comm {
     bpt__watch *watch;                /* the MPI thread's; NULL: there is none */
     bpt__marks marks;
 
-    atomic_uint n_hurried; /* threads between hurry_begin and hurry_end; a hint, so relaxed */
+    atomic_uint n_hurried; /* threads between wait_begin and wait_end; a hint, so relaxed */
 
     sem_t wake; /* the MPI thread sleeps on it; posted when there is something new to do */
 

@@ -50,6 +50,9 @@ void bpt__comm_got_on(bpt_comm *comm);
 void bpt__comm_push_begin(bpt_comm *comm, const char *what);
 void bpt__comm_push_end(bpt_comm *comm);
 
+/** Marks that a part of it has gone, or of its answer has come; on the MPI thread. */
+void bpt__comm_push_moves(bpt_comm *comm);
+
 /** @return the communicator for messages of the exchange; collectives use another */
 MPI_Comm bpt__comm_messages(const bpt_comm *comm);
 

@@ -88,7 +88,7 @@ static bool all_settled(const bpt_coordinator *c) {
 static bool drifted(const bpt_coordinator *c) {
     for (uint32_t j = 0; j < c->options.n_ranks; j++) {
         const double held = (double)c->held[j], should = (double)c->share[j];
-        if (fabs(should - held) > c->options.rebalance * held) return true;
+        if (fabs(should - held) > c->options.rebalance * held + 1) return true; /* 1: rounding */
     }
     return false;
 }

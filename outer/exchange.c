@@ -70,7 +70,9 @@ static bpt_status serve(bpt_exchange *x, bool *moved, bool *done) {
         *moved = true;
     }
     uint32_t n_complete = 0;
+    const uint32_t pending = bpt__transfers_pending(x->transfers, x->m);
     BPT_TRY(bpt__transfers_poll(x->transfers, moved, x->complete, &n_complete));
+    if (bpt__transfers_pending(x->transfers, x->m) != pending) bpt__comm_push_moves(x->comm);
     for (uint32_t i = 0; i < n_complete; i++) {
         const uint32_t group = x->complete[i];
         if (group == x->m)

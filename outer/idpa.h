@@ -2,8 +2,8 @@
  * Shares of data in whole samples: even, by prior speed, and by measured time (IDPA).
  *
  * IDPA gives the data out in A batches: the first by a guess of each rank's speed, every later one
- * so that what a rank holds in all comes to the same time per pass everywhere. Data given out never
- * moves (ALGORITHMS 1.2, after BPT-CNN).
+ * so that what a rank holds in all comes to the same time per pass everywhere. These rounds
+ * move nothing (ALGORITHMS 1.2, after BPT-CNN); later ones may (outer/coordinator.h).
  *
  * Threads: pure functions. */
 #ifndef BPT_OUTER_IDPA_H

@@ -9,7 +9,7 @@ double bpt_speed_sample_ns(const bpt_speed *s) {
 }
 
 bool bpt_speed_settled(const bpt_speed *s) {
-    return s->n >= 4;
+    return s->n >= 8;
 }
 
 /* @return -1 or 1 where the measurement is far below or above the mean, 0 where it is near */

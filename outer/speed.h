@@ -34,7 +34,7 @@ void bpt_speed_measure(bpt_speed *s, bpt_timing timing);
  * first time */
 double bpt_speed_sample_ns(const bpt_speed *s);
 
-/** @return whether the estimate rests on at least four measurements */
+/** @return whether the estimate rests on at least eight measurements: two seconds */
 bool bpt_speed_settled(const bpt_speed *s);
 
 #endif

@@ -111,6 +111,10 @@ bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complet
     return BPT_OK;
 }
 
+uint32_t bpt__transfers_pending(const bpt__transfers *t, uint32_t g) {
+    return (uint32_t)t->group[g].pending;
+}
+
 void bpt__transfers_cancel(bpt__transfers *t) {
     for (size_t i = 0; i < t->n_requests; i++) {
         if (t->request[i] == MPI_REQUEST_NULL) continue;

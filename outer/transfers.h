@@ -46,6 +46,9 @@ bpt_status bpt__transfers_recv(bpt__transfers *t, uint32_t group, void *data, si
 bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complete,
                                uint32_t *n_complete);
 
+/** @return messages of group @p g that are under way, in chunks */
+uint32_t bpt__transfers_pending(const bpt__transfers *t, uint32_t g);
+
 /** Takes back what has not completed: receives of messages that nobody sends. */
 void bpt__transfers_cancel(bpt__transfers *t);
 

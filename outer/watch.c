@@ -22,7 +22,8 @@ struct bpt__watch {
     bpt_comm *comm;
     MPI_Comm world;
     uint64_t looked_ns;
-    unsigned changes, pushes; /* of this rank, when last looked */
+    unsigned changes, pushes, push_moves; /* of this rank, when last looked */
+    bool pushed;                          /* a push was not answered */
     double thread_s, push_s; /* the thread has not changed, the push is not answered, for so long */
     double held_s, warned_s; /* what look_at_self() is at for so long; when last warned of */
     bool asked;
@@ -57,7 +58,7 @@ static void check(bpt__watch *w, int code) {
 }
 
 /* What this rank is held up by: what its thread is at, or a push that is not answered, where the
- * thread goes on without. */
+ * thread waits for that or goes on without. A push of which parts still move holds nobody up. */
 static bpt__activity look_at_self(const bpt__watch *w) {
     const bpt__marks *marks = &w->comm->marks;
     bpt__activity at = {
@@ -65,10 +66,10 @@ static bpt__activity look_at_self(const bpt__watch *w) {
         .held_s = w->thread_s,
     };
     const char *what = atomic_load_explicit(&marks->what, memory_order_relaxed);
-    if (at.kind != BPT__WAITS && w->push_s > w->thread_s) {
+    if (w->pushed && (at.kind == BPT__WAITS || w->push_s > w->thread_s)) {
+        if (at.kind != BPT__WAITS) what = atomic_load_explicit(&marks->push, memory_order_relaxed);
         at.kind = BPT__WAITS;
         at.held_s = w->push_s;
-        what = atomic_load_explicit(&marks->push, memory_order_relaxed);
     }
     snprintf(at.what, sizeof at.what, "%s", what);
     return at;
@@ -164,9 +165,12 @@ static void notice_changes(bpt__watch *w, double passed_s) {
     const unsigned pushes = atomic_load_explicit(&marks->pushes, memory_order_acquire);
     const unsigned answered = atomic_load_explicit(&marks->answered, memory_order_relaxed);
     w->thread_s = changes == w->changes ? w->thread_s + passed_s : 0;
-    w->push_s = pushes == w->pushes && pushes != answered ? w->push_s + passed_s : 0;
+    w->pushed = pushes != answered;
+    const bool moves = pushes != w->pushes || marks->push_moves != w->push_moves;
+    w->push_s = w->pushed && !moves ? w->push_s + passed_s : 0;
     w->changes = changes;
     w->pushes = pushes;
+    w->push_moves = marks->push_moves;
     const double held_s = look_at_self(w).held_s;
     if (held_s < w->held_s) { /* it got on */
         w->warned_s = w->ask_from_s = 0;

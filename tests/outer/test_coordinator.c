@@ -127,8 +127,8 @@ static void test_shares_follow_speeds(void **state) {
     for (int i = 0; i < 20; i++) pass(c, before);
     assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
 
-    /* One measurement of several says little, four by the new speed do. */
-    for (int i = 0; i < 4; i++) {
+    /* One measurement of several says little, eight by the new speed do. */
+    for (int i = 0; i < 8; i++) {
         assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
         pass(c, after);
     }
@@ -153,9 +153,9 @@ static void test_shares_wait_for_whole_passes(void **state) {
     const uint64_t s = 1000000000;
     bpt_coordinator *c = make(
         (bpt_coordinator_options){.n_ranks = 2, .n_samples = 100, .n_rounds = 1, .rebalance = 0.1});
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 8; i++)
         report(c, 0, (bpt_report){.samples = 50, .busy_ns = s, .covered = 1});
-    for (int i = 0; i < 3; i++)
+    for (int i = 0; i < 7; i++)
         report(c, 1, (bpt_report){.samples = 50, .busy_ns = 2 * s, .covered = 1});
     assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
     report(c, 1, (bpt_report){.samples = 50, .busy_ns = 2 * s, .covered = 0});

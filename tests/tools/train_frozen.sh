@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Under agwu a host that does not answer for a while does not stop the others, and the run can be replayed.
+# Under agwu a host that does not answer for a while does not stop the others.
 source "$(dirname "$0")/common.sh"
 make_data
 make_model

@@ -11,12 +11,13 @@ static bpt_status step(bpt_job *job, const bpt_synthetic *batch) {
 }
 
 /* The first step touches memory for the first time and does not count. */
-static bpt_status time_steps(bpt_job *job, const bpt_synthetic *batch, double *images_per_s) {
+static bpt_status time_steps(bpt_job *job, const bpt_synthetic *batch, double least_s,
+                             double *images_per_s) {
     BPT_TRY(step(job, batch));
     const uint64_t start_ns = bpt_clock_ns();
     double seconds = 0;
     uint64_t n = 0;
-    for (; n == 0 || seconds < job->options->calibrate; n++) {
+    for (; n == 0 || seconds < least_s; n++) {
         BPT_TRY(step(job, batch));
         seconds = bpt_clock_seconds_since(start_ns);
     }
@@ -33,12 +34,14 @@ static bpt_status prepare(bpt_job *job, bpt_synthetic *batch) {
 
 bpt_status bpt_calibrate(bpt_job *job, double *images_per_s) {
     bpt_synthetic batch = {0};
-    double mine = 0;
+    double mine = 0, least_s = job->options->calibrate;
     bpt_status status = BPT_OK;
-    if (job->options->calibrate > 0) {
+    BPT_TRY(bpt_comm_broadcast(job->comm, 0, &least_s, sizeof least_s)); /* all do or none does */
+    if (least_s > 0) {
         bpt_comm_doing(job->comm, "the calibration");
         status = bpt_comm_agree(job->comm, prepare(job, &batch));
-        if (status == BPT_OK) status = bpt_comm_agree(job->comm, time_steps(job, &batch, &mine));
+        if (status == BPT_OK)
+            status = bpt_comm_agree(job->comm, time_steps(job, &batch, least_s, &mine));
         bpt_synthetic_release(&batch);
         bpt_comm_doing(job->comm, "the start");
     }

@@ -7,6 +7,7 @@
 #include "inner/safetensors.h"
 #include "outer/watch.h"
 #include "tools/train/checkpoint_files.h"
+#include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
 #include <limits.h>
@@ -16,6 +17,12 @@
 enum { FORMAT = 2 }; /* of rank-N.json */
 
 /* ---- saving ---- */
+
+/* What the ranks exchange by; of one that exchanges nothing, "local". */
+static const char *rule_name(const bpt_job *job) {
+    if (job->update == BPT_UPDATE_LOCAL) return bpt_update_choice_name(job->update);
+    return bpt_train_rule(job->options, job->update)->name;
+}
 
 static void put_sampler(bpt_json_writer *w, bpt_sampler_state s) {
     bpt_json_open_object(w, "sampler");
@@ -35,6 +42,8 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "rank", job->rank);
     bpt_json_put_u64(w, "ranks", job->n_ranks);
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
+    bpt_json_put_text(w, "rule", rule_name(job));
+    bpt_json_put_text(w, "partition", bpt_partition_choice_name(job->partition));
     bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
     bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
     bpt_json_put_text(w, "optimizer", bpt_network_learning(job->network).optimizer->name);
@@ -55,6 +64,7 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
 static bpt_status write_vector(bpt_job *job, bpt_vector which, const char *folder,
                                const char *name) {
     char *path;
+    bpt_comm_operation_begin(job->comm, "the disk"); /* file by file: a large one takes its time */
     BPT_TRY(bpt_network_get(job->network, which, job->flat));
     BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
     const bpt_status status =
@@ -212,7 +222,7 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"ranks", job->n_ranks, "the number of ranks"},
         {"batch_size", (uint64_t)job->options->batch_size, "--batch-size"},
         {"seed", (uint64_t)job->options->seed, "--seed"},
-        {"rounds", bpt_job_rounds(job), "--partition or --idpa-rounds"},
+        {"rounds", bpt_job_rounds(job), "--idpa-rounds"},
         {"train_samples", job->epoch_samples, "the dataset"},
         {"total_samples", job->total_samples, "--epochs"},
         {"optimizer_states", bpt_network_n_states(job->network), "--momentum, which is 0 in one"},
@@ -220,11 +230,17 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
     const bpt_optimizer *mine = bpt_network_learning(job->network).optimizer;
-    const char *update, *optimizer;
+    const char *update, *rule, *partition, *optimizer;
     BPT_TRY(bpt_json_get_text(doc, root, "update", &update));
+    BPT_TRY(bpt_json_get_text(doc, root, "rule", &rule));
+    BPT_TRY(bpt_json_get_text(doc, root, "partition", &partition));
     BPT_TRY(bpt_json_get_text(doc, root, "optimizer", &optimizer));
     if (strcmp(update, bpt_update_choice_name(job->update)) != 0)
         c->differs = "--update";
+    else if (strcmp(rule, rule_name(job)) != 0)
+        c->differs = "--gamma";
+    else if (strcmp(partition, bpt_partition_choice_name(job->partition)) != 0)
+        c->differs = "--partition";
     else if (strcmp(optimizer, mine->name) != 0)
         c->differs = "--optimizer";
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {

@@ -70,6 +70,8 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = gather_speeds(job, speeds);
     if (status == BPT_OK) status = make_exchange(job, weights, c, speeds, log_path);
+    if (status == BPT_OK && c && c->exact && job->shares) /* the part before has told of these */
+        job->noted_rounds = bpt_partition_rounds(job->shares);
     bpt_free(speeds);
     bpt_free(log_path);
     return status;

@@ -256,16 +256,21 @@ static bool is_wanted(const bpt_train_options *o, const bpt_option_set *set, con
     return source == BPT_SOURCE_COMMAND_LINE || (source == BPT_SOURCE_FILE && is_set(o, option));
 }
 
+static bool needs_others(const char *option) {
+    static const char *const options[] = {"max-staleness", "gamma", "calibrate", "rebalance"};
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
+        if (strcmp(option, options[i]) == 0) return true;
+    return false;
+}
+
 void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set *set,
                                 uint32_t n_ranks) {
     const bpt_update_choice update = bpt_update_resolve((bpt_update_choice)o->update, n_ranks);
-    const bool alone = n_ranks == 1 && update == BPT_UPDATE_AGWU;
+    const bool alone = n_ranks == 1 && update != BPT_UPDATE_LOCAL;
     char list[LIST_SIZE] = "", option[64];
     for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++) {
         if (d->by != BY_UPDATE || is_idle(o, d) || !is_wanted(o, set, d->option)) continue;
-        if (!is_user(d, bpt_update_choice_name(update)) ||
-            (alone &&
-             (strcmp(d->option, "max-staleness") == 0 || strcmp(d->option, "gamma") == 0))) {
+        if (!is_user(d, bpt_update_choice_name(update)) || (alone && needs_others(d->option))) {
             snprintf(option, sizeof option, "--%s", d->option);
             bpt_list_add(list, sizeof list, option);
         }

@@ -61,12 +61,14 @@ static void warn_of(const bpt_job *job, uint32_t rank, const char *why) {
              bpt_comm_host(job->comm, rank), why, others);
 }
 
-static void judge(const bpt_job *job, const bpt_effort *efforts, uint32_t rank, double seconds) {
+/* @param total images a second of all ranks */
+static void judge(const bpt_job *job, const bpt_effort *efforts, uint32_t rank, double seconds,
+                  double total) {
     const double noise = 0.02; /* of a job: less is not worth a word */
     char why[160];
     if (job->update == BPT_UPDATE_AGWU) {
         const double gain = bpt_gain_without_async(efforts, job->n_ranks, rank, seconds);
-        if (gain <= 0) return;
+        if (gain <= noise * total) return;
         snprintf(why, sizeof why,
                  "without it the others would do %.0f img/s more than now, by what "
                  "they spend on its pushes",
@@ -83,8 +85,12 @@ static void judge(const bpt_job *job, const bpt_effort *efforts, uint32_t rank, 
 static void judge_all(const bpt_job *job, const bpt_rank_summary *ranks) {
     bpt_effort *efforts = NULL;
     if (BPT_NEW("efforts of ranks", job->n_ranks, &efforts) != BPT_OK) return; /* only a hint */
-    for (uint32_t r = 0; r < job->n_ranks; r++) efforts[r] = effort_of(&ranks[r]);
-    for (uint32_t r = 0; r < job->n_ranks; r++) judge(job, efforts, r, ranks[0].seconds);
+    double total = 0;
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        efforts[r] = effort_of(&ranks[r]);
+        total += in_job(&ranks[r]);
+    }
+    for (uint32_t r = 0; r < job->n_ranks; r++) judge(job, efforts, r, ranks[0].seconds, total);
     bpt_free(efforts);
 }
 
