@@ -319,8 +319,8 @@ static const bpt_option rows[] = {
      .value = "recalled",
      .choices = "recalled|lag|none",
      .help = "under agwu: how the age of the weights that a push grew from counts:\n"
-             "recalled by their part of all versions (after BPT-CNN), lag by how many\n"
-             "came since, none not at all"},
+             "recalled by their part of all versions (after BPT-CNN), lag by how\n"
+             "many came since, none not at all"},
     {.name = "max-staleness",
      .type = BPT_OPTION_INT,
      .offset = FIELD(max_staleness),
