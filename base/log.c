@@ -52,6 +52,12 @@ static void end_progress_locked(void) {
     state.progress_open = false;
 }
 
+/* To stderr. */
+static void print_line(bpt_log_level level, const char *text) {
+    const double seconds = state.start_ns ? bpt_clock_seconds_since(state.start_ns) : 0.0;
+    fprintf(stderr, "r%d %.1fs %s: %s\n", state.rank, seconds, level_names[level], text);
+}
+
 void bpt_log(bpt_log_level level, const char *format, ...) {
     if (level > state.level) return;
     char text[1024];
@@ -62,9 +68,8 @@ void bpt_log(bpt_log_level level, const char *format, ...) {
 
     pthread_mutex_lock(&state.mutex);
     if (state.rank == 0 || level != BPT_LOG_INFO) {
-        const double seconds = state.start_ns ? bpt_clock_seconds_since(state.start_ns) : 0.0;
         end_progress_locked();
-        fprintf(stderr, "r%d %.1fs %s: %s\n", state.rank, seconds, level_names[level], text);
+        print_line(level, text);
     }
     if (state.file) write_file_line(level, text);
     pthread_mutex_unlock(&state.mutex);
@@ -89,9 +94,8 @@ void bpt_log_urgent(bpt_log_level level, const char *format, ...) {
     va_end(args);
 
     const bool locked = lock_in_time();
-    const double seconds = state.start_ns ? bpt_clock_seconds_since(state.start_ns) : 0.0;
     if (locked) end_progress_locked();
-    fprintf(stderr, "r%d %.1fs %s: %s\n", state.rank, seconds, level_names[level], text);
+    print_line(level, text);
     if (locked) pthread_mutex_unlock(&state.mutex);
 }
 

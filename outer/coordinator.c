@@ -18,12 +18,12 @@ struct bpt_coordinator {
     size_t table_capacity;               /* numbers */
 
     /* One block each of [n_ranks]. */
-    uint32_t *covered;    /* rounds that the rank's last whole pass covered */
-    uint64_t *held;       /* samples after the latest round */
-    uint64_t *share;      /* scratch of the next round */
-    double *speed;        /* prior */
-    bpt_speed *measured;  /* since the job began */
-    double *tbar, *power; /* scratch of the next round: time per sample, samples a time */
+    uint32_t *covered;   /* rounds that the rank's last whole pass covered */
+    uint64_t *held;      /* samples after the latest round */
+    uint64_t *share;     /* scratch of the next round */
+    double *speed;       /* prior */
+    bpt_speed *measured; /* since the job began */
+    double *tbar;        /* scratch of the next round: time per sample, or what it is one over */
 };
 
 uint64_t bpt_coordinator_next(uint64_t progress, uint64_t every) {
@@ -97,8 +97,8 @@ static bool drifted(const bpt_coordinator *c) {
 static bpt_status rebalance(bpt_coordinator *c) {
     const uint32_t m = c->options.n_ranks;
     if (!all_settled(c)) return BPT_OK;
-    for (uint32_t j = 0; j < m; j++) c->power[j] = 1 / bpt_speed_sample_ns(&c->measured[j]);
-    BPT_TRY(bpt_idpa_first(c->options.n_samples, c->power, m, c->share));
+    for (uint32_t j = 0; j < m; j++) c->tbar[j] = 1 / bpt_speed_sample_ns(&c->measured[j]);
+    BPT_TRY(bpt_idpa_first(c->options.n_samples, c->tbar, m, c->share));
     return drifted(c) ? add_round(c) : BPT_OK;
 }
 
@@ -123,8 +123,7 @@ static bpt_status allocate(bpt_coordinator *c) {
     BPT_TRY(BPT_NEW("shares", m, &c->share));
     BPT_TRY(BPT_NEW("speeds", m, &c->speed));
     BPT_TRY(BPT_NEW("measured speeds", m, &c->measured));
-    BPT_TRY(BPT_NEW("times per sample", m, &c->tbar));
-    return BPT_NEW("powers", m, &c->power);
+    return BPT_NEW("times per sample", m, &c->tbar);
 }
 
 static bpt_status check(const bpt_coordinator_options *o) {
@@ -159,7 +158,6 @@ err_free:
 
 void bpt_coordinator_free(bpt_coordinator *c) {
     if (!c) return;
-    bpt_free(c->power);
     bpt_free(c->tbar);
     bpt_free(c->measured);
     bpt_free(c->speed);
@@ -267,30 +265,17 @@ static bpt_status per_rank(const bpt_coordinator *c, const bpt_json_doc *doc, co
                     key ? key : "round", bpt_json_size(*array), c->options.n_ranks);
 }
 
-/* A round gives out its part and takes from nobody; later ones only move. */
-static bpt_status check_round(const bpt_coordinator *c) {
-    const uint64_t given =
-        bpt_partition_given(c->options.n_samples, c->options.n_rounds, c->rounds + 1);
-    uint64_t sum = 0;
-    for (uint32_t j = 0; j < c->options.n_ranks; j++) {
-        if (c->share[j] < c->held[j] && c->rounds < c->options.n_rounds)
-            return bpt_fail(BPT_EDATA, "saved round %u of the data takes samples from rank %u",
-                            c->rounds, j);
-        sum += c->share[j];
-    }
-    if (sum == given) return BPT_OK;
-    return bpt_fail(BPT_EDATA, "saved round %u of the data comes to %llu samples, not %llu",
-                    c->rounds, (unsigned long long)sum, (unsigned long long)given);
-}
-
 static bpt_status load_round(bpt_coordinator *c, const bpt_json_doc *doc, const bpt_json *round) {
+    const bpt_coordinator_options *o = &c->options;
     const bpt_json *held = NULL;
     BPT_TRY(per_rank(c, doc, round, NULL, &held));
-    for (uint32_t j = 0; j < c->options.n_ranks; j++)
-        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(held, j), NULL, 0, c->options.n_samples,
-                                 &c->share[j]));
-    BPT_TRY(check_round(c));
-    return add_round(c);
+    for (uint32_t j = 0; j < o->n_ranks; j++)
+        BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(held, j), NULL, 0, o->n_samples, &c->share[j]));
+    BPT_TRY(add_round(c));
+    const uint32_t last = c->rounds - 1;
+    return bpt_partition_check_round(o->n_samples, o->n_rounds, last,
+                                     last > 0 ? bpt_coordinator_round(c, last - 1) : NULL,
+                                     bpt_coordinator_round(c, last), o->n_ranks);
 }
 
 static bpt_status load_rounds(bpt_coordinator *c, const bpt_json_doc *doc, const bpt_json *state) {

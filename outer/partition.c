@@ -69,24 +69,27 @@ static const uint32_t *row(const bpt_partition *p, uint32_t round) {
     return p->held + (size_t)round * p->n_ranks;
 }
 
-static bpt_status check_row(const bpt_partition *p, const uint32_t *held) {
-    const uint64_t given = bpt_partition_given(p->n_samples, p->n_rounds, p->rounds + 1);
+bpt_status bpt_partition_check_round(uint64_t n_samples, uint32_t n_rounds, uint32_t round,
+                                     const uint32_t *before, const uint32_t *held,
+                                     uint32_t n_ranks) {
+    const uint64_t given = bpt_partition_given(n_samples, n_rounds, round + 1);
     uint64_t sum = 0;
-    for (uint32_t r = 0; r < p->n_ranks; r++) {
-        const uint64_t before = bpt_partition_held(p, r, p->rounds);
+    for (uint32_t r = 0; r < n_ranks; r++) {
         sum += held[r];
-        if (held[r] < before && p->rounds < p->n_rounds)
-            return bpt_fail(BPT_EDATA, "round %u of the data leaves rank %u %u samples of %llu",
-                            p->rounds, r, held[r], (unsigned long long)before);
+        if (before && round < n_rounds && held[r] < before[r])
+            return bpt_fail(BPT_EDATA, "round %u of the data leaves rank %u %u samples of %u",
+                            round, r, held[r], before[r]);
     }
     if (sum == given) return BPT_OK;
-    return bpt_fail(BPT_EDATA, "round %u of the data comes to %llu samples instead of %llu",
-                    p->rounds, (unsigned long long)sum, (unsigned long long)given);
+    return bpt_fail(BPT_EDATA, "round %u of the data comes to %llu samples instead of %llu", round,
+                    (unsigned long long)sum, (unsigned long long)given);
 }
 
 bpt_status bpt_partition_allot(bpt_partition *p, const uint32_t *held) {
     const size_t m = p->n_ranks, n = (size_t)p->rounds * m;
-    BPT_TRY(check_row(p, held));
+    BPT_TRY(bpt_partition_check_round(p->n_samples, p->n_rounds, p->rounds,
+                                      p->rounds > 0 ? row(p, p->rounds - 1) : NULL, held,
+                                      p->n_ranks));
     BPT_TRY(BPT_GROW("table of rounds", n + m, &p->held, &p->held_capacity));
     BPT_TRY(bpt__holdings_become(p->latest, held));
     memcpy(p->held + n, held, m * sizeof *held);

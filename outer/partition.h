@@ -49,6 +49,16 @@ bpt_status bpt_partition_allot(bpt_partition *p, const uint32_t *held);
  * differ by at most one; all of them once there are n_rounds */
 uint64_t bpt_partition_given(uint64_t n_samples, uint32_t n_rounds, uint32_t rounds);
 
+/** Tells whether a round may come next: what it gives out in all, and that the first rounds take
+ * from nobody.
+ * @param round   its number, from 0
+ * @param before  samples of each rank until then, shape [n_ranks]; NULL for round 0
+ * @param held    from then on, shape [n_ranks]
+ * @return BPT_OK, BPT_EDATA */
+bpt_status bpt_partition_check_round(uint64_t n_samples, uint32_t n_rounds, uint32_t round,
+                                     const uint32_t *before, const uint32_t *held,
+                                     uint32_t n_ranks);
+
 /** @return rounds so far */
 uint32_t bpt_partition_rounds(const bpt_partition *p);
 

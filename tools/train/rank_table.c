@@ -2,7 +2,6 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "tools/train/contribution.h"
 
 #include <stdio.h>
@@ -43,20 +42,21 @@ static bpt_effort effort_of(const bpt_rank_summary *r) {
     };
 }
 
-/* All hosts but that of one rank, as mpirun takes them. */
-static void list_others(const bpt_job *job, uint32_t rank, char *list, size_t size) {
+/* All hosts but that of one rank, as mpirun takes them. @return whether they fit in */
+static bool list_others(const bpt_job *job, uint32_t rank, char *list, size_t size) {
+    size_t length = 0;
     list[0] = 0;
-    for (uint32_t r = 0; r < job->n_ranks; r++) {
-        const size_t length = strlen(list);
-        if (r == rank) continue;
-        snprintf(list + length, size - length, "%s%s", length ? "," : "",
-                 bpt_comm_host(job->comm, r));
-    }
+    for (uint32_t r = 0; r < job->n_ranks && length < size; r++)
+        if (r != rank)
+            length += (size_t)snprintf(list + length, size - length, "%s%s", length ? "," : "",
+                                       bpt_comm_host(job->comm, r));
+    return length < size;
 }
 
 static void warn_of(const bpt_job *job, uint32_t rank, const char *why) {
-    char others[1024];
-    list_others(job, rank, others, sizeof others);
+    char others[512];
+    if (!list_others(job, rank, others, sizeof others))
+        snprintf(others, sizeof others, "LIST, or a --hostfile, without it"); /* too many to name */
     bpt_warn("rank %u on %s costs more than it brings: %s; mpirun --host %s leaves it out", rank,
              bpt_comm_host(job->comm, rank), why, others);
 }

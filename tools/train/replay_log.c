@@ -107,38 +107,34 @@ static bpt_status take_pass(reader *r, const bpt_json_doc *d) {
     return BPT_OK;
 }
 
-/* The first rounds give out and take from nobody, later ones only move. */
-static bpt_status take_held(reader *r, const bpt_json_doc *d, const bpt_json *held) {
+static bpt_status read_held(reader *r, const bpt_json_doc *d, const bpt_json *held, uint32_t *to) {
+    const uint32_t m = r->logs->n_workers;
+    if (bpt_json_size(held) != m)
+        return bpt_fail(BPT_EDATA, "\"held\" speaks of %zu ranks, there are logs of %" PRIu32,
+                        bpt_json_size(held), m);
+    for (uint32_t i = 0; i < m; i++) {
+        uint64_t n;
+        if (bpt_json_get_u64(d, bpt_json_at(held, i), NULL, 0, UINT32_MAX, &n) != BPT_OK)
+            return bpt_fail(BPT_EDATA, "\"held\" has what is no count");
+        to[i] = (uint32_t)n;
+    }
+    return BPT_OK;
+}
+
+static bpt_status take_held(reader *r, const bpt_json_doc *d, const bpt_json *json) {
     bpt_replay_worker *w = &r->logs->workers[r->rank];
     const bpt_replay_facts *f = r->facts;
     const uint32_t m = r->logs->n_workers;
-    const uint64_t given =
-        bpt_partition_given(f->n_samples, f->n_rounds, (uint32_t)w->n_rounds + 1);
     const size_t first = w->n_rounds * m;
-    uint64_t sum = 0;
-    if (bpt_json_size(held) != m)
-        return name_line(r, "steps",
-                         bpt_fail(BPT_EDATA,
-                                  "\"held\" speaks of %zu ranks, there are logs of %" PRIu32,
-                                  bpt_json_size(held), m));
     BPT_TRY(BPT_GROW("rounds", first + m, &w->held, &w->held_capacity));
-    for (uint32_t i = 0; i < m; i++) {
-        const bool grows = w->n_rounds > 0 && w->n_rounds < f->n_rounds;
-        const uint64_t least = grows ? w->held[first - m + i] : 0;
-        uint64_t n;
-        if (bpt_json_get_u64(d, bpt_json_at(held, i), NULL, least, UINT32_MAX, &n) != BPT_OK)
-            return name_line(
-                r, "steps",
-                bpt_fail(BPT_EDATA, "\"held\" of rank %" PRIu32 " is no count of at least %" PRIu64,
-                         i, least));
-        w->held[first + i] = (uint32_t)n;
-        sum += n;
-    }
-    if (sum == given) return BPT_OK;
-    return name_line(r, "steps",
-                     bpt_fail(BPT_EDATA,
-                              "\"held\" comes to %" PRIu64 " samples instead of %" PRIu64, sum,
-                              given));
+    uint32_t *held = w->held + first;
+    bpt_status status = read_held(r, d, json, held);
+    if (status != BPT_OK) return name_line(r, "steps", status);
+    status = bpt_partition_check_round(f->n_samples, f->n_rounds, (uint32_t)w->n_rounds,
+                                       w->n_rounds > 0 ? held - m : NULL, held, m);
+    if (status == BPT_OK) return BPT_OK;
+    const bpt_error error = *bpt_error_last();
+    return name_line(r, "steps", bpt_fail(status, "\"held\": %.400s", error.text));
 }
 
 static bpt_status take_round(reader *r, const bpt_json_doc *d) {
