@@ -27,14 +27,22 @@ static uint64_t finish_ns(const bpt_policy_view *v, uint32_t id, unsigned worker
            bpt_machine_cost(v->machine, v->graph, id, bpt_machine_kind(v->machine, worker));
 }
 
+/* Another worker of the maker's kind has to be better by what leaving the maker's cache is worth;
+ * of another kind, transfers are counted already. */
+static uint64_t needed_gain(const bpt_policy_view *v, unsigned worker, unsigned maker) {
+    const bool alike = bpt_machine_kind(v->machine, worker) == bpt_machine_kind(v->machine, maker);
+    return alike ? v->graph->gain_ns : 0;
+}
+
 /* Where nothing speaks against it, the task stays near its input. */
 unsigned bpt__earliest_finish(const bpt_policy_view *v, uint32_t id, unsigned maker) {
     unsigned best = maker;
-    uint64_t best_ns = finish_ns(v, id, maker);
+    const uint64_t stay_ns = finish_ns(v, id, maker);
+    uint64_t best_ns = stay_ns;
     for (unsigned w = 0; w < v->machine->n_workers; w++) {
         if (w == maker) continue;
         const uint64_t ns = finish_ns(v, id, w);
-        if (ns >= best_ns) continue;
+        if (ns >= best_ns || stay_ns - ns <= needed_gain(v, w, maker)) continue;
         best = w;
         best_ns = ns;
     }

@@ -26,6 +26,9 @@ typedef struct bpt_machine {
     const uint64_t *edge_ns;
 } bpt_machine;
 
+/** What moving a task to another core's cache costs at least, nanoseconds. */
+enum { BPT_MOVE_NS = 20000 };
+
 /** @return the kind of a worker */
 static inline unsigned bpt_machine_kind(const bpt_machine *m, unsigned worker) {
     return m->kind ? m->kind[worker] : 0;
@@ -49,7 +52,11 @@ void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers,
  * that and its own rank, and with no more than the path it is the rank. Roots keep their ranks. At
  * worst a run ends later by the longest path than by ranks alone. Unknown costs count as 1 ns, as
  * ever: then the numbers of tasks decide.
- * @param[out] key shape [n_tasks], at least 1 each */
-void bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key);
+ * @param[out] key shape [n_tasks], at least 1 each
+ * @return the gain: by how many nanoseconds a task must be more urgent, or end sooner, to be worth
+ * a move to the cache of another worker that has tasks of its own. It is BPT_MOVE_NS, and where
+ * workers are alike and each has more than twice as much work as the path is long, so that no task
+ * is late for long, comes up to the length of that path and BPT_MOVE_NS */
+uint64_t bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key);
 
 #endif

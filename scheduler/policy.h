@@ -50,8 +50,11 @@ typedef struct bpt_policy {
 
     /** Writes the keys, each at least 1: of ready tasks the greatest is taken first, the lower id
      * among equals. NULL: in the order of becoming ready.
-     * @param[out] key shape [n_tasks] */
-    void (*keys)(const bpt_graph *g, const bpt_machine *m, uint64_t *key);
+     * @param[out] key shape [n_tasks]
+     * @return the gain: a worker puts off its own best task for one that it may steal whose key is
+     *         greater by more than this. 0: it first does all that is in its own queue, as it does
+     *         without keys */
+    uint64_t (*keys)(const bpt_graph *g, const bpt_machine *m, uint64_t *key);
 
     /** @return the worker whose queue task @p id goes to; @p maker is the one that made it ready */
     unsigned (*place)(const bpt_policy_view *v, uint32_t id, unsigned maker);
@@ -61,14 +64,7 @@ typedef struct bpt_policy {
     bool stays;
 
     bpt_stealing stealing;
-
-    /* A worker puts off its own best task for one that it may steal whose key is greater by more
-     * than this. 0: it first does all that is in its own queue. */
-    uint64_t gain_ns;
 } bpt_policy;
-
-/** What moving a task to another core's cache may cost: less is not worth it. */
-enum { BPT_STEAL_GAIN_NS = 20000 };
 
 /** @return whether the policy is asked for a place on such workers */
 static inline bool bpt_policy_places(const bpt_policy *policy, const bpt_machine *m) {
@@ -78,7 +74,7 @@ static inline bool bpt_policy_places(const bpt_policy *policy, const bpt_machine
 /** Longest path first, by measured costs: the key is the upward rank, but siblings are kept
  * together where there is time (bpt_machine_keys()). A task stays with the worker that made it
  * ready, whose cache holds its input: that is the rule of locality. Idle workers take the task of
- * greatest key from the others, busy ones do if it is greater by enough. Among unlike workers a
+ * greatest key from the others, busy ones do if it is greater by the gain. Among unlike workers a
  * task goes where it should end first, as with eft. The default. */
 extern const bpt_policy bpt_policy_critical_path;
 
@@ -87,9 +83,10 @@ extern const bpt_policy bpt_policy_critical_path;
 extern const bpt_policy bpt_policy_level;
 
 /** Earliest finish time: each task goes to the worker that should end it first, its transfers and
- * what it was given before counted in (StarPU's dmda); queues in the order of upward rank with mean
- * costs and transfers (HEFT), siblings together as by critical-path. Workers of a kind take from
- * each other. */
+ * what it was given before counted in (StarPU's dmda); among alike workers it stays where it became
+ * ready unless another would end it sooner by more than the gain; queues in the order of upward
+ * rank with mean costs and transfers (HEFT), siblings together as by critical-path. Workers of a
+ * kind take from each other. */
 extern const bpt_policy bpt_policy_eft;
 
 /** One queue, in the order of becoming ready: what the others are measured against. */

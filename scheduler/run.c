@@ -174,7 +174,7 @@ static bpt__task *steal(bpt__worker *w, uint64_t least, bpt__worker **from) {
  * @return the one to run now; the other one is queued */
 static bpt__task *prefer_urgent(bpt__worker *w, bpt__task *task, bpt__worker **from) {
     bpt_pool *const pool = w->pool;
-    const uint64_t gain_ns = pool->policy->gain_ns;
+    const uint64_t gain_ns = pool->graph->gain_ns;
     const uint64_t urgent = atomic_load_explicit(&pool->urgent, memory_order_relaxed);
     if (gain_ns == 0 || urgent <= gain_ns || urgent - gain_ns <= task->key) return task;
     bpt__task *const better = steal(w, task->key + gain_ns, from);
@@ -218,7 +218,10 @@ void bpt__worker_loop(bpt__worker *w) {
 /* Deals the tasks that wait for none to the workers, best first. */
 static void deal_roots(bpt_pool *pool, const bpt_graph *g) {
     if (pool->places) {
-        for (size_t i = 0; i < g->n_roots; i++) bpt__place(pool, g->roots[i], 0, true);
+        for (size_t i = 0; i < g->n_roots; i++) {
+            const unsigned maker = (unsigned)(i % pool->n_workers);
+            bpt__place(pool, g->roots[i], maker, maker == 0);
+        }
         return;
     }
     for (unsigned i = 0; i < pool->n_workers && i < g->n_roots; i++) {

@@ -55,11 +55,13 @@ static void begin_run(simulation *s) {
     for (size_t i = 0; i < s->g->n_tasks; i++)
         atomic_store_explicit(&s->g->tasks[i].pending, s->g->plans[i].n_before,
                               memory_order_relaxed);
-    for (size_t i = 0; i < s->g->n_roots; i++)
+    for (size_t i = 0; i < s->g->n_roots; i++) {
+        const unsigned turn = (unsigned)(i % s->m->n_workers);
         if (bpt_policy_places(s->policy, s->m))
-            place(s, s->g->roots[i], 0);
+            place(s, s->g->roots[i], turn);
         else
-            enqueue(s, s->g->roots[i], (unsigned)(i % s->m->n_workers));
+            enqueue(s, s->g->roots[i], turn);
+    }
 }
 
 /* @return the heap of the tasks that the end of @p task makes ready */
@@ -129,9 +131,9 @@ static bpt__task *take(simulation *s, unsigned w) {
     me->kept = NULL;
     const bpt__task *const own = kept ? kept : me->queue;
     if (!own) return steal(s, w, 0);
-    bpt__task *const better = s->policy->gain_ns && own->key <= UINT64_MAX - s->policy->gain_ns
-                                  ? steal(s, w, own->key + s->policy->gain_ns)
-                                  : NULL;
+    const uint64_t gain_ns = s->g->gain_ns;
+    bpt__task *const better =
+        gain_ns && own->key <= UINT64_MAX - gain_ns ? steal(s, w, own->key + gain_ns) : NULL;
     if (better && kept) enqueue(s, kept, w);
     if (better) return better;
     return kept ? kept : dequeue(s, w);

@@ -1,7 +1,7 @@
 #include "scheduler/load.h"
 
-static void keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
-    bpt_machine_keys(m, g, key);
+static uint64_t keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
+    return bpt_machine_keys(m, g, key);
 }
 
 const bpt_policy bpt_policy_critical_path = {
@@ -10,5 +10,4 @@ const bpt_policy bpt_policy_critical_path = {
     .place = bpt__earliest_finish,
     .stays = true,
     .stealing = BPT_STEAL_ALIKE,
-    .gain_ns = BPT_STEAL_GAIN_NS,
 };

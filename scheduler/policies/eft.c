@@ -1,7 +1,7 @@
 #include "scheduler/load.h"
 
-static void keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
-    bpt_machine_keys(m, g, key);
+static uint64_t keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
+    return bpt_machine_keys(m, g, key);
 }
 
 const bpt_policy bpt_policy_eft = {
@@ -9,5 +9,4 @@ const bpt_policy bpt_policy_eft = {
     .keys = keys,
     .place = bpt__earliest_finish,
     .stealing = BPT_STEAL_ALIKE,
-    .gain_ns = BPT_STEAL_GAIN_NS,
 };

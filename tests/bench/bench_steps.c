@@ -1,6 +1,7 @@
 /* Training steps under each scheduling policy, on workers bound to cores of this machine.
  *
- *   bench_steps [WORKERS [ROUNDS]]      2 workers and 24 rounds unless given
+ *   bench_steps [WORKERS [ROUNDS [NETWORK]]]      2 workers, 24 rounds and all networks unless
+ * given
  *
  * In each round every policy runs two steps of one network, of which the second counts; another one
  * is first each time. Networks that are alike differ by some percent, by where their memory lies,
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_POLICIES = 4, MAX_ROUNDS = 1000, ROUNDS_OF_A_NETWORK = 3 };
+enum { N_POLICIES = 4, MAX_ROUNDS = 1000, ROUNDS_OF_A_NETWORK = 1 };
 enum { CRITICAL_PATH, LEVEL, EFT, FIFO }; /* as bpt_policy_at() counts them */
 
 typedef struct bench {
@@ -126,26 +127,43 @@ static bpt_status compare(const bench *b, const char *model, int64_t batch) {
     return status;
 }
 
-static bpt_status compare_all(const bench *b) {
+static const struct {
+    const char *model;
+    int64_t batch;
+} STEPS[] = {
+    {"lenet", 256}, {"vgg-small", 128}, {"branches", 128}, {"googlenet", 8}, {"resnet50", 8}};
+
+enum { N_STEPS = sizeof STEPS / sizeof *STEPS };
+
+/* @param only the network to run; NULL: all */
+static bpt_status compare_steps(const bench *b, const char *only) {
     printf("| step |");
     for (size_t p = 0; p < N_POLICIES; p++) printf(" %s |", bpt_policy_at(p)->name);
     printf(" critical-path | eft | over its bound |\n|---|---|---|---|---|---|---|---|\n");
-    BPT_TRY(compare(b, "lenet", 256));
-    BPT_TRY(compare(b, "vgg-small", 128));
-    BPT_TRY(compare(b, "branches", 128));
-    BPT_TRY(compare(b, "googlenet", 8));
-    return compare(b, "resnet50", 8);
+    for (size_t i = 0; i < N_STEPS; i++) {
+        if (only && strcmp(only, STEPS[i].model) != 0) continue;
+        BPT_TRY(compare(b, STEPS[i].model, STEPS[i].batch));
+    }
+    return BPT_OK;
+}
+
+static bool is_step(const char *model) {
+    for (size_t i = 0; i < N_STEPS; i++)
+        if (strcmp(model, STEPS[i].model) == 0) return true;
+    return false;
 }
 
 int main(int argc, char **argv) {
     const long workers = argc > 1 ? atol(argv[1]) : 2, rounds = argc > 2 ? atol(argv[2]) : 24;
-    if (argc > 3 || workers < 1 || workers > BPT_MAX_WORKERS || rounds < 1 || rounds > MAX_ROUNDS) {
-        fprintf(stderr, "usage: bench_steps [WORKERS [ROUNDS]]\n");
+    const char *const only = argc > 3 ? argv[3] : NULL;
+    if (argc > 4 || workers < 1 || workers > BPT_MAX_WORKERS || rounds < 1 || rounds > MAX_ROUNDS ||
+        (only && !is_step(only))) {
+        fprintf(stderr, "usage: bench_steps [WORKERS [ROUNDS [NETWORK]]]\n");
         return 2;
     }
     bench b = {.n_workers = (unsigned)workers, .n_rounds = (size_t)rounds};
     bpt_status status = open_pools(&b);
-    if (status == BPT_OK) status = compare_all(&b);
+    if (status == BPT_OK) status = compare_steps(&b, only);
     close_pools(&b);
     if (status != BPT_OK) fprintf(stderr, "bench_steps: %s\n", bpt_error_last()->text);
     return bpt_status_exit(status);

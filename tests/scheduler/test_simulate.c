@@ -145,7 +145,7 @@ static void eft_leaves_the_slow_ones_out_where_they_would_be_late(void **state) 
  * tasks of 50: it takes a chain first, if the gain is worth a move. */
 static void a_long_path_is_fetched_from_a_busy_worker(void **state) {
     (void)state;
-    enum { SHORT = BPT_STEAL_GAIN_NS / 8, UNIT = BPT_STEAL_GAIN_NS };
+    enum { SHORT = BPT_MOVE_NS / 8, UNIT = BPT_MOVE_NS };
     for (uint64_t unit = SHORT; unit <= UNIT; unit += UNIT - SHORT) {
         bpt_graph *const g = create(10, 8);
         const uint32_t long_root = add(g, 2 * unit, NULL, 0);
@@ -159,6 +159,28 @@ static void a_long_path_is_fetched_from_a_busy_worker(void **state) {
         assert_int_equal(makespan(g, alike(2), fifo), (2 + 4 + 4 + 2) * unit);
         bpt_graph_free(g);
     }
+}
+
+/* Chains of unlike length, far more than there are workers: no task is late, so each runs where its
+ * input lies; only who has nothing left takes from the other. */
+static void tasks_stay_where_there_is_time(void **state) {
+    (void)state;
+    enum { CHAINS = 16, LENGTH = 10, N = CHAINS * LENGTH, UNIT = 4 * BPT_MOVE_NS };
+    const bpt_policy *const policies[] = {critical_path, eft};
+    const bpt_machine m = alike(2);
+    bpt_graph *const g = create(N, N);
+    for (uint32_t i = 0; i < N; i++)
+        add(g, UNIT + i / LENGTH * 7 % 5 * UNIT, &(uint32_t){i - 1}, i % LENGTH > 0);
+    const uint64_t path = bpt_graph_critical_path(g);
+    for (size_t p = 0; p < 2; p++) {
+        bpt_timetable t;
+        assert_int_equal(bpt_simulate(g, &m, policies[p], &t), BPT_OK);
+        for (uint32_t i = 0; i < N; i++)
+            if (i % LENGTH && t.begin_ns[i] + path < t.makespan_ns)
+                assert_int_equal(t.worker[i], t.worker[i - 1]);
+        bpt_timetable_free(&t);
+    }
+    bpt_graph_free(g);
 }
 
 static void draw_machine(bpt_random *r, bpt_machine *m, uint8_t *kind, double *speed) {
@@ -299,6 +321,7 @@ int main(void) {
         cmocka_unit_test(eft_weighs_transfers),
         cmocka_unit_test(eft_leaves_the_slow_ones_out_where_they_would_be_late),
         cmocka_unit_test(a_long_path_is_fetched_from_a_busy_worker),
+        cmocka_unit_test(tasks_stay_where_there_is_time),
         cmocka_unit_test(every_timetable_is_possible_and_repeats),
         cmocka_unit_test(no_worker_idles_while_a_task_is_ready),
         cmocka_unit_test(one_worker_of_the_pool_does_what_was_played),
