@@ -11,6 +11,24 @@ echo hello >input
 printf '%s\n' head hello hello two hello >wanted
 cmp out wanted || die "the hosts are not as they should be"
 
+# A host's quota can be changed while it runs.
+cat >compute <<'END'
+import time
+begin, used = time.monotonic(), time.process_time()
+while time.process_time() < used + 0.2:
+    pass
+print(time.monotonic() - begin)
+END
+run 0 "$emulate" --hosts one:cpu=0.9 -- \
+    bash -c '"$BPT_ON" one python3 compute; "$BPT_QUOTA" one 0.05; "$BPT_ON" one python3 compute'
+python3 -c 'before, after = map(float, open("out")); assert after > 3, (before, after)' || die "the quota is not another one"
+run 2 "$emulate" --hosts one -- bash -c '"$BPT_QUOTA" two 0.5'
+says 'no host "two"'
+for cores in 0 -1 x 0.001 ''; do
+    run 2 "$emulate" --hosts one -- bash -c '"$BPT_QUOTA" one "$0"' "$cores"
+    says 'is no number of cores'
+done
+
 # Ranks are on the hosts in their order, one on each and no more, and reach each other by MPI's own means.
 run 0 "$emulate" --hosts one,two,three -- "$mpirun" -np 3 sh -c 'echo $OMPI_COMM_WORLD_RANK $(hostname)'
 [ "$(sort out | xargs)" = "0 one 1 two 2 three" ] || die "ranks are elsewhere"

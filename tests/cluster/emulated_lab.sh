@@ -97,7 +97,7 @@ for i in "${!names[@]}"; do
     connect $((i + 1)) "${names[i]}" "${rates[i]}"
     BPT_EMULATED+="${names[i]}=$holder "
 done
-export BPT_EMULATED BPT_EMULATED_GROUP=$group BPT_ON=$here/emulate-on
+export BPT_EMULATED BPT_EMULATED_GROUP=$group BPT_ON=$here/emulate-on BPT_QUOTA=$here/emulate-quota
 export_mpi_settings "${names[@]}"
 
 # A session of its own: what a terminal sends reaches COMMAND once, from emulate. We ignore it, COMMAND does not.
