@@ -43,6 +43,8 @@ typedef struct bpt_exchange_options {
     size_t n_elements;      /* n */
     const float *initial;   /* the same bits on all ranks, shape [n]; copied. A gradient rule does
                                not send it, but still checks that all ranks agree */
+    const double *part;     /* of the vector that each rank hosts, as bpt_shard_table_create() takes
+                               it, the same on all ranks; only read by create; NULL: all alike */
     uint32_t max_staleness; /* SSP bound, or BPT_STALENESS_NONE; asynchronous rules only */
     const bpt_coordinator_options *coordinator; /* read on rank 0 only */
     bpt_partition *partition; /* borrowed, without rounds; every reply adds what is given out. NULL:
@@ -86,9 +88,10 @@ typedef struct bpt_exchange_stats {
     uint64_t staleness[BPT_STALENESS_BUCKETS];
 } bpt_exchange_stats;
 
-/** @return bytes that an exchange of @p n_elements takes on a rank, but for headers and tables: two
+/** @param part of the vector that the rank hosts, at most
+ * @return bytes that an exchange of @p n_elements takes on a rank, but for headers and tables: two
  * vectors, the shard that it hosts, and what the other ranks submit to that */
-size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks);
+size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part);
 
 /** Makes the exchange; collective over the job. Gives the rounds known so far to the partition.
  * @param comm    borrowed while the exchange lives

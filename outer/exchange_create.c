@@ -4,6 +4,7 @@
 #include "outer/watch.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 static bpt_status create_transfers(bpt_exchange *x) {
@@ -65,8 +66,8 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
     return BPT_OK;
 }
 
-size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks) {
-    const size_t shard = (n_elements + n_ranks - 1) / n_ranks + BPT_SHARD_ALIGNMENT; /* largest */
+size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part) {
+    const size_t shard = (size_t)ceil(part * (double)n_elements) + BPT_SHARD_ALIGNMENT;
     return (2 * n_elements + n_ranks * shard) * sizeof(float);
 }
 
@@ -78,7 +79,7 @@ static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
     BPT_TRY(BPT_NEW("versions of shards", x->m, &x->versions));
     BPT_TRY(BPT_NEW("complete groups", x->m + 1u, &x->complete));
     BPT_TRY(bpt_alloc("headers of answers", x->m, x->down_stride, (void **)&x->down));
-    BPT_TRY(bpt_shard_table_create(x->n, x->m, &x->shards));
+    BPT_TRY(bpt_shard_table_create(x->n, x->m, o->part, &x->shards));
     if (o->log_path && o->rule->payload == BPT_PAYLOAD_DELTA)
         BPT_TRY(bpt__update_log_open(o->log_path, &x->log));
     BPT_TRY(create_coordinator(x, o));
@@ -88,7 +89,7 @@ static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
 
 /* What all ranks must have in common. */
 typedef struct common {
-    uint64_t n_elements, initial, rule, max_staleness, resumes, n_submissions, n_samples;
+    uint64_t n_elements, initial, rule, max_staleness, resumes, n_submissions, n_samples, shards;
 } common;
 
 /* Of all workers, taken by the shard that is hosted here: the same for every shard at a meeting,
@@ -99,12 +100,22 @@ static uint64_t count_submissions(const bpt_exchange *x) {
     return n;
 }
 
+/* Of borders alone: the table has gaps. */
+static uint64_t checksum_shards(const bpt_exchange *x) {
+    uint64_t sum = 0;
+    for (uint32_t s = 0; s < x->m; s++) {
+        const uint64_t both[] = {sum, bpt_shard_at(x->shards, s)->begin};
+        sum = bpt_checksum(both, sizeof both);
+    }
+    return sum;
+}
+
 /* All ranks see the same table, so all come to the same verdict. */
 static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) {
     static const char *const what[] = {
         "has another number of elements", "starts from other values", "uses another update rule",
         "has another staleness bound",    "resumes (or not)",         "resumes from another step",
-        "has a split of another size"};
+        "has a split of another size",    "cuts them in other shards"};
     const common mine = {
         .n_elements = x->n,
         .initial = bpt_checksum(o->initial, x->n * sizeof(float)),
@@ -113,6 +124,7 @@ static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) 
         .resumes = o->snapshot != NULL,
         .n_submissions = count_submissions(x),
         .n_samples = o->partition ? bpt_partition_n_samples(o->partition) : 0,
+        .shards = checksum_shards(x),
     };
     enum { N_FIELDS = sizeof mine / sizeof(uint64_t) };
     _Static_assert(sizeof what / sizeof what[0] == N_FIELDS, "one text a field");

@@ -163,21 +163,31 @@ static bpt_status answer_meeting(bpt__server *s) {
     return BPT_OK;
 }
 
+/* Applies one submission. An answer that follows at once is copied block by block, while the new
+ * values are in a cache: large shards are in none. */
+static void merge_one(bpt__server *s, uint32_t j, bool answers) {
+    enum { BLOCK = 8192 };
+    const float factor = (float)(s->gamma[j] * s->quality[j]);
+    for (size_t at = 0; at < s->options.n; at += BLOCK) {
+        const size_t n = s->options.n - at < BLOCK ? s->options.n - at : BLOCK;
+        const float *const part = s->part[j] + at;
+        s->options.rule->merge(s->global + at, &part, &factor, 1, n);
+        if (answers) memcpy(s->buffer[j] + at, s->global + at, n * sizeof *s->global);
+    }
+}
+
 /* An asynchronous rule: applies one submission and answers it, unless it is for a meeting. */
 static bpt_status update_one(bpt__server *s, uint32_t j) {
     const bpt__server_options *o = &s->options;
+    const bool answers = !s->up[j].meeting;
     weigh(s);
-    const float factor = (float)(s->gamma[j] * s->quality[j]);
-    o->rule->merge(s->global, &s->part[j], &factor, 1, o->n);
+    merge_one(s, j, answers);
     s->now.version++;
     o->stats->updates++;
     s->held[j] = false;
     BPT_TRY(record(s, j));
     BPT_TRY(report(s, j));
-    if (!s->up[j].meeting) {
-        fill_answer(s, j);
-        return answer(s, j, 0);
-    }
+    if (answers) return answer(s, j, 0);
     s->state[j] = BPT__MEETING;
     s->clocks.active[j] = false;
     return ++s->n_meeting == o->n_workers ? answer_meeting(s) : BPT_OK;

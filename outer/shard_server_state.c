@@ -95,7 +95,6 @@ void bpt__server_keep(bpt__server *s) {
 void bpt__server_save(const bpt__server *s, bpt_json_writer *w) {
     bpt_json_put_text(w, "rule", s->options.rule->name);
     bpt_json_put_u64(w, "shard", s->options.shard);
-    bpt_json_put_u64(w, "elements", s->options.n);
     bpt_json_put_u64(w, "version", s->met.version);
     bpt_json_open_array(w, "seq");
     for (uint32_t j = 0; j < s->options.n_workers; j++) bpt_json_put_u64(w, NULL, s->met.seq[j]);
@@ -125,7 +124,6 @@ bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_j
     if (strcmp(rule, o->rule->name) != 0)
         return bpt_fail(BPT_EDATA, "the saved exchange is of rule %s, not %s", rule, o->rule->name);
     BPT_TRY(bpt_json_get_u64(doc, state, "shard", o->shard, o->shard, &number));
-    BPT_TRY(bpt_json_get_u64(doc, state, "elements", o->n, o->n, &number));
     BPT_TRY(bpt_json_get_u64(doc, state, "version", 0, UINT64_MAX, &s->now.version));
     BPT_TRY(load_array(doc, state, "seq", o->n_workers, s->now.seq));
     BPT_TRY(load_array(doc, state, "staleness", BPT_STALENESS_BUCKETS, s->now.staleness));

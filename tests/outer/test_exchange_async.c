@@ -100,9 +100,11 @@ static void check_replay(fixture *f, const bpt_reply *reply, replay *result) {
     free(values);
 }
 
-static void check_run(size_t n, uint64_t pushes_per_rank, uint32_t pause_us) {
+/* @param part of the values that each rank hosts; NULL: all alike */
+static void check_run(size_t n, const double *part, uint64_t pushes_per_rank, uint32_t pause_us) {
     fixture f;
     fixture_prepare(&f, &bpt_rule_agwu, n, 10 * pushes_per_rank * bpt_comm_size(comm));
+    f.options.part = part;
     fixture_start(&f);
     const bpt_reply reply = run_to_the_end(&f, pause_us);
     assert_int_equal(reply.met, BPT_MEET_END);
@@ -172,14 +174,14 @@ static void test_resume(void **state) {
 
 static void test_replay(void **state) {
     (void)state;
-    check_run(1000, 40, 0);
-    check_run(1000, 20, 3000);
-    check_run(7, 10, 500); /* some shards are empty */
+    check_run(1000, NULL, 40, 0);
+    check_run(1000, NULL, 20, 3000);
+    check_run(7, NULL, 10, 500); /* some shards are empty */
 }
 
 static void test_replay_of_chunks(void **state) {
     (void)state;
-    check_run(1300001, 4, 0);
+    check_run(1300001, NULL, 4, 0);
 }
 
 /* The others make no move before rank 0 has had all its answers: it never waits for them. */
@@ -366,11 +368,22 @@ static void test_idle_cost(void **state) {
     fixture_end(&f);
 }
 
+/* One rank hosts nearly all, the last nothing. */
+static void test_unlike_shards(void **state) {
+    (void)state;
+    const uint32_t m = bpt_comm_size(comm);
+    double part[16] = {1};
+    if (m > 2) part[0] = 0.9, part[1] = 0.1;
+    check_run(1000, part, 20, 500);
+    check_run(1300001, part, 4, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replay),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_replay_of_chunks),
+        cmocka_unit_test(test_unlike_shards),
         cmocka_unit_test(test_a_slow_rank_holds_nobody_up),
         cmocka_unit_test(test_bound),
         cmocka_unit_test(test_bound_of_zero_with_meetings),

@@ -114,7 +114,7 @@ static void test_malformed_snapshots(void **state) {
         "{}",
         "{\"rule\":\"sgwu\"}",
         "{\"rule\":\"agwu\",\"shard\":9}",
-        "{\"rule\":\"agwu\",\"shard\":0,\"elements\":1}",
+        "{\"rule\":\"agwu\",\"shard\":0,\"version\":-1}",
     };
     fixture f;
     fixture_prepare(&f, &bpt_rule_agwu, 100, 50);

@@ -171,45 +171,6 @@ static void test_no_memory(void **state) {
     }
 }
 
-static void check_shards(size_t n, uint32_t m) {
-    bpt_shard_table *t = NULL;
-    assert_int_equal(bpt_shard_table_create(n, m, &t), BPT_OK);
-    assert_int_equal(bpt_shard_count(t), m);
-    size_t at = 0, smallest = n, largest = 0;
-    for (uint32_t s = 0; s < m; s++) {
-        const bpt_shard *shard = bpt_shard_at(t, s);
-        assert_int_equal(shard->begin, at);
-        assert_true(shard->end >= shard->begin);
-        assert_int_equal(shard->host, s);
-        if (shard->end < n) assert_int_equal(shard->end % BPT_SHARD_ALIGNMENT, 0);
-        at = shard->end;
-        if (at - shard->begin < smallest) smallest = at - shard->begin;
-        if (at - shard->begin > largest) largest = at - shard->begin;
-    }
-    assert_int_equal(at, n);
-    assert_true(largest - smallest <= 2 * BPT_SHARD_ALIGNMENT);
-    bpt_shard_table_free(t);
-}
-
-static void test_shards(void **state) {
-    (void)state;
-    const size_t sizes[] = {0, 1, 15, 16, 17, 63, 64, 1000, 44426, 138357544};
-    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        for (uint32_t m = 1; m <= 30; m++) check_shards(sizes[i], m);
-}
-
-static void test_describe(void **state) {
-    (void)state;
-    bpt_shard_table *t = NULL;
-    char text[128];
-    assert_int_equal(bpt_shard_table_create(20, 3, &t), BPT_OK);
-    bpt_shard_describe(t, 1, text, sizeof text);
-    assert_string_equal(text, "shard 1 of 3 on rank 1: elements 16..19 (16 bytes)");
-    bpt_shard_describe(t, 2, text, sizeof text);
-    assert_string_equal(text, "shard 2 of 3 on rank 2: empty");
-    bpt_shard_table_free(t);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_sample_once),
@@ -218,8 +179,6 @@ int main(void) {
         cmocka_unit_test(test_steps_sum_to_their_total),
         cmocka_unit_test(test_wrong_input),
         cmocka_unit_test(test_no_memory),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_describe),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -68,9 +68,9 @@ static void test_updates(void **state) {
     (void)state;
     enum { N = BPT_UPDATE_ALLREDUCE + 1 };
     static const char *const expected[N] = {
-        [BPT_UPDATE_AUTO] = "auto",           [BPT_UPDATE_LOCAL] = "local",
-        [BPT_UPDATE_AGWU] = "agwu",           [BPT_UPDATE_SGWU] = "sgwu",
-        [BPT_UPDATE_ALLREDUCE] = "allreduce",
+        [BPT_UPDATE_DEFAULT] = "default", [BPT_UPDATE_AUTO] = "auto",
+        [BPT_UPDATE_LOCAL] = "local",     [BPT_UPDATE_AGWU] = "agwu",
+        [BPT_UPDATE_SGWU] = "sgwu",       [BPT_UPDATE_ALLREDUCE] = "allreduce",
     };
     assert_choices("update", N, expected);
     for (int i = 0; i < N; i++)

@@ -35,7 +35,7 @@ fails_well 2 "$train" "${good[@]}" --output runs/x --schedule multistep
 says '--milestones'
 fails_well 2 "$train" "${good[@]}" --output runs/x --schedule multistep --milestones 3,2
 fails_well 2 "$train" "${good[@]}" --output runs/x --update sgwu --max-staleness 1
-fails_well 2 "$train" "${good[@]}" --output runs/x --update allreduce --partition idpa
+fails_well 2 "$train" "${good[@]}" --output runs/x --update local --partition idpa
 fails_well 2 "$train" "${good[@]}" --output runs/x --augment crop=4,flop
 says 'did you mean "flip"'
 for list in crop crop=x flip=1 flip,,flip crop=400; do

@@ -49,6 +49,24 @@ assert a[-1][1] < a[0][1]
 END
 done
 
+# Cut by speed, which is guessed here from the number of threads, batches give that trajectory too; and a job that goes on keeps
+# its cut, whoever is the faster one by then.
+cat >unlike <<'END'
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" = "$FAST" ] && exec "$@" --threads 2
+exec "$@"
+END
+chmod +x unlike
+parts=("${common[@]}" "${steps[@]}" --update allreduce --partition idpa --calibrate 0 --checkpoint-every 8)
+FAST=1 run 0 ranks 2 ./unlike "$train" "${parts[@]}" --output runs/parts
+grep -qE 'each batch is cut by speed: samples by rank (1[0-9]|2[0-4]), (2[6-9]|[34][0-9])$' err || die "not cut by speed"
+near_weights runs/local runs/parts 1e-5
+cp -r runs/parts runs/parts-on
+rm -r runs/parts-on/summary.json runs/parts-on/model.safetensors runs/parts-on/checkpoints/step-00000016
+FAST=0 run 0 ranks 2 ./unlike "$train" "${parts[@]}" --output runs/parts-on --resume auto
+says "going on from runs/parts-on/checkpoints/step-00000008"
+same_weights runs/parts runs/parts-on
+
 # The same seed twice.
 for update in sgwu allreduce; do
     for turn in 1 2; do

@@ -7,7 +7,8 @@ make_model
 steps_done() { # of the last line of progress
     python3 -c '
 import json
-steps = [e["step"] for e in map(json.loads, open("run/metrics.jsonl")) if e["event"] == "step"]
+whole = [line for line in open("run/metrics.jsonl") if line.endswith("\n")]  # the last may be half-written
+steps = [e["step"] for e in map(json.loads, whole) if e["event"] == "step"]
 print(steps[-1] if steps else 0)'
 }
 

@@ -25,7 +25,6 @@ for update in allreduce local; do
 done
 refused '--max-staleness is not used by --update sgwu' --update sgwu --max-staleness 1
 refused '--idpa-rounds is not used by --partition even' --update agwu --partition even --idpa-rounds 2
-refused '--partition idpa' --update allreduce --partition idpa
 refused '--partition idpa' --update local --partition idpa
 refused '--trace-steps is not used without --trace' --trace-steps 1-3
 says 'give --trace FILE'

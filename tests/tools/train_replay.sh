@@ -8,6 +8,7 @@ make_model
 # would make no difference what its log says.
 run 0 ranks 3 "$train" "${common[@]}" --output run --update agwu --epochs 3 --sync-every 3 \
     --checkpoint-every 30 --augment crop=2,flip --weight-decay 0.001
+python3 -c 'import json; [json.loads(line) for line in open("run/metrics.jsonl")]' || die "metrics.jsonl is no JSON"
 run 0 "$train" --replay run --log-interval 0.1
 says "bit for bit"
 # Its progress is shown.
@@ -33,6 +34,22 @@ for gamma in lag none; do
     run 0 "$train" --replay $gamma
     says "bit for bit"
 done
+# With an interval that follows what exchanges cost: a model with more weights than work, long epochs.
+(mkdir long && cd long && make_data 4000 60) || die "data"
+printf 'name: wide\ninput: [1, 28, 28]\nclasses: 10\nlayers:\n  - fc: {name: one, outputs: 2000}\n  - fc: {name: two, outputs: classes}\n' \
+    >wide.yaml
+run 0 ranks 2 "$train" "${common[@]}" --data long/data --model wide.yaml --update agwu --epochs 2 --batch-size 4 --lr 0.001 --output auto
+python3 - <<'END' || die "no interval of its own"
+import json
+pushes = [json.loads(line) for line in open("auto/exchange/steps.rank-0.jsonl") if "every" in line]
+every = [p["every"] for p in pushes]
+assert pushes[0]["pushed_at"] == 8 and max(every) == 20 and min(every) >= 8, pushes
+END
+run 0 "$train" --replay auto
+says "bit for bit"
+sed -i 's/^sync-every: .*/sync-every: 8/' auto/config.yaml
+fails_well 3 "$train" --replay auto
+says '"every"'
 run 0 ranks 3 "$train" "${few[@]}" --output bound --max-staleness 1 --sync-every 1
 run 0 "$train" --replay bound
 says "bit for bit"
@@ -77,6 +94,7 @@ for by in +1 -1; do
     named updates.rank-0.jsonl lead "v$by"
     named steps.rank-0.jsonl pass "v$by" 2
     located steps.rank-1.jsonl pushed_at "v$by" # of a meeting: it no longer fits landed_at
+    named steps.rank-1.jsonl every "v$by"
     named steps.rank-0.jsonl progress "v${by}*20"
     named steps.rank-1.jsonl round "v$by"
     named steps.rank-2.jsonl held "[v[0]$by] + v[1:]"
@@ -98,7 +116,7 @@ located steps.rank-2.jsonl met "not v"
 for field in shard version worker seq base gamma q staleness lead; do
     named updates.rank-1.jsonl $field "str(v)"
 done
-for field in pass rounds pushed_at landed_at progress round held met; do
+for field in pass rounds pushed_at landed_at every progress round held met; do
     named steps.rank-1.jsonl $field "str(v)"
 done
 named steps.rank-1.jsonl held "[str(n) for n in v]"
@@ -108,6 +126,16 @@ for file in updates.rank-2 steps.rank-0; do
     fails_well 3 "$train" --replay other
     says "$file.jsonl, line 2: "
 done
+# How the weights were cut.
+for begin in '[0, 16]' '[0, 32, 16]' '[16, 32, 48]' '[0, 17, 32]' '[0, 16, 10000000]' '[0, 16, "32"]' '[0, 16, 32, 48]'; do
+    rm -rf other && cp -r run other
+    echo "{\"begin\": $begin}" >other/exchange/shards.json
+    fails_well 3 "$train" --replay other
+    says "other/exchange/shards.json"
+done
+rm other/exchange/shards.json
+fails_well 3 "$train" --replay other
+says "other/exchange/shards.json"
 # Lines that are missing at the end.
 for file in steps.rank-1 updates.rank-2; do
     rm -rf other && cp -r run other

@@ -45,6 +45,8 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_text(w, "rule", rule_name(job));
     bpt_json_put_text(w, "partition", bpt_partition_choice_name(job->partition));
     bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
+    bpt_json_put_u64(w, "first_sample", job->first_sample);
+    bpt_json_put_u64(w, "batch", job->batch);
     bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
     bpt_json_put_text(w, "optimizer", bpt_network_learning(job->network).optimizer->name);
     bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(job->network));
@@ -230,12 +232,12 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
     const bpt_optimizer *mine = bpt_network_learning(job->network).optimizer;
-    const char *update, *rule, *partition, *optimizer;
-    BPT_TRY(bpt_json_get_text(doc, root, "update", &update));
+    const char *rule, *partition, *optimizer;
+    BPT_TRY(bpt_json_get_text(doc, root, "update", &c->update));
     BPT_TRY(bpt_json_get_text(doc, root, "rule", &rule));
     BPT_TRY(bpt_json_get_text(doc, root, "partition", &partition));
     BPT_TRY(bpt_json_get_text(doc, root, "optimizer", &optimizer));
-    if (strcmp(update, bpt_update_choice_name(job->update)) != 0)
+    if (strcmp(c->update, bpt_update_choice_name(job->update)) != 0)
         c->differs = "--update";
     else if (strcmp(rule, rule_name(job)) != 0)
         c->differs = "--gamma";
@@ -286,6 +288,16 @@ static bpt_status check_format(const bpt_checkpoint *c, const char *path) {
     return status;
 }
 
+/* Checkpoints of earlier versions say nothing: batches were cut evenly. */
+static bpt_status get_batch(const bpt_json_doc *doc, const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json *root = bpt_json_root(doc);
+    c->first_sample = job->first_sample;
+    c->batch = job->batch;
+    if (!bpt_json_find(root, "first_sample")) return BPT_OK;
+    BPT_TRY(bpt_json_get_u64(doc, root, "first_sample", 0, UINT64_MAX, &c->first_sample));
+    return bpt_json_get_u64(doc, root, "batch", 1, (uint64_t)job->options->batch_size, &c->batch);
+}
+
 static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
@@ -295,7 +307,10 @@ static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     BPT_TRY(bpt_counters_get(doc, root, &c->count));
     BPT_TRY(bpt_json_get_bool(doc, root, "eval_due", &c->eval_due));
     BPT_TRY(bpt_json_get_u64(doc, root, "optimizer_updates", 0, UINT64_MAX, &c->updates));
-    if (c->exact) return get_sampler(doc, &c->sampler);
+    if (c->exact) {
+        BPT_TRY(get_batch(doc, job, c));
+        return get_sampler(doc, &c->sampler);
+    }
     /* What the ranks of another job did says nothing about these. */
     c->count = (bpt_counters){.progress = c->count.progress, .seconds = c->count.seconds};
     return BPT_OK;

@@ -26,16 +26,18 @@ bpt_status bpt_checkpoint_expect(const char *resume);
 /** What a checkpoint holds, verified. */
 typedef struct bpt_checkpoint {
     char *path;          /* of its folder */
+    const char *update;  /* the way of updating that it is of; in state */
     bpt_json_doc *state; /* of this rank, or of rank 0 where the job had fewer ranks */
     bpt_counters count;  /* of this rank; with another shape of job, progress and seconds alone */
     bool eval_due;       /* the weights were to be evaluated; what rank 0 knows counts */
     bpt_sampler_state sampler;
-    uint64_t updates;         /* that the optimiser has counted */
-    const bpt_json *exchange; /* inside state; NULL if nothing was exchanged */
-    bool exact;               /* of this very job: it goes on bit for bit */
-    const char *differs;      /* else: in what it differs; static */
-    bool same_order;          /* of samples: that of the checkpoint goes on */
-    bool same_cuts;           /* of convolutions, by the same costs, on this rank */
+    uint64_t first_sample, batch; /* of this rank in a step of all ranks, where exact */
+    uint64_t updates;             /* that the optimiser has counted */
+    const bpt_json *exchange;     /* inside state; NULL if nothing was exchanged */
+    bool exact;                   /* of this very job: it goes on bit for bit */
+    const char *differs;          /* else: in what it differs; static */
+    bool same_order;              /* of samples: that of the checkpoint goes on */
+    bool same_cuts;               /* of convolutions, by the same costs, on this rank */
 } bpt_checkpoint;
 
 /** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to

@@ -1,5 +1,6 @@
 /* How a job is put together. What is chosen for it is in job_choices.c, its dataset in job_data.c,
- * its folder in job_run.c, where it starts from in job_state.c, and what it does in job_step.c. */
+ * its folder in job_run.c, what is measured for it in job_settle.c, where it starts from in
+ * job_state.c, and what it does in job_step.c. */
 #include "tools/train/job.h"
 
 #include "base/clock.h"
@@ -12,19 +13,26 @@
 #include "tools/train/signals.h"
 #include "tools/train/tuning.h"
 
-static bpt_status open_network(bpt_job *job) {
+bpt_status bpt__job_open_network(bpt_job *job) {
     const bpt_train_options *o = job->options;
-    BPT_TRY(bpt__job_load_model(job));
+    bpt_network_free(job->network);
+    job->network = NULL;
     BPT_TRY(bpt_tuning_use(o, job->model, job->batch, job->cores,
                            job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
     BPT_TRY(bpt_memory_plan_check(job));
-    bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
-    pool.n_workers = job->n_threads;
-    BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
-    BPT_TRY(bpt_pool_create(&pool, &job->pool));
     BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_activations(o),
                                bpt_train_learning(o), job->pool, &job->network));
     bpt_tuning_expect(o, job->network);
+    return BPT_OK;
+}
+
+static bpt_status open_engine(bpt_job *job) {
+    bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
+    BPT_TRY(bpt__job_load_model(job));
+    pool.n_workers = job->n_threads;
+    BPT_TRY(bpt_policy_find(job->options->policy, &pool.policy));
+    BPT_TRY(bpt_pool_create(&pool, &job->pool));
+    BPT_TRY(bpt__job_open_network(job));
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }
 
@@ -101,7 +109,7 @@ static bpt_status open_all(bpt_job *job) {
     bpt_comm_operation_end(job->comm);
     BPT_TRY(bpt_comm_agree(job->comm, opened));
     BPT_TRY(stop_if_told(job));
-    BPT_TRY(bpt_comm_agree(job->comm, open_network(job)));
+    BPT_TRY(bpt_comm_agree(job->comm, open_engine(job)));
     BPT_TRY(stop_if_told(job));
     BPT_TRY(bpt__job_open_run(job));
     if (job->finished) {

@@ -15,6 +15,7 @@
 #include "tools/train/counters.h"
 #include "tools/train/feed.h"
 #include "tools/train/learning_options.h"
+#include "tools/train/pace.h"
 #include "tools/train/run_folder.h"
 #include "tools/train/step_trace.h"
 #include "tools/train/train_options.h"
@@ -47,6 +48,7 @@ typedef struct bpt_job {
     uint64_t batch_all;     /* samples that one step of each rank comes to */
     uint64_t total_samples; /* of the run, all ranks */
     uint64_t epoch_samples; /* of the training split */
+    bpt_pace pace;          /* at the start */
     bpt_schedule schedule;  /* scaled for the number of ranks */
     bpt_partition *shares;  /* delta rules; else NULL */
     uint32_t noted_rounds;  /* of them, told to the user */

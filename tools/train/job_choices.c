@@ -5,9 +5,9 @@
 
 #include <math.h>
 
-static bpt_status choose_modes(bpt_job *job) {
+static bpt_status choose_modes(bpt_job *job, bpt_update_choice update) {
     const bpt_train_options *o = job->options;
-    job->update = bpt_update_resolve((bpt_update_choice)o->update, job->n_ranks);
+    job->update = bpt_update_resolve(update, job->n_ranks);
     if (job->update == BPT_UPDATE_LOCAL && job->n_ranks > 1) {
         const bpt_status status = bpt_fail(
             BPT_EUSAGE, "--update local trains on one rank, this job has %u", job->n_ranks);
@@ -56,18 +56,28 @@ static void choose_rate(bpt_job *job) {
         job->schedule.base *= job->n_ranks;
 }
 
-bpt_status bpt__job_choose(bpt_job *job) {
-    BPT_TRY(choose_modes(job));
+static bpt_status choose(bpt_job *job, bpt_update_choice update) {
+    BPT_TRY(choose_modes(job, update));
     BPT_TRY(choose_batch(job));
     choose_rate(job);
     return BPT_OK;
+}
+
+bpt_status bpt__job_choose(bpt_job *job) {
+    return choose(job, (bpt_update_choice)job->options->update);
+}
+
+bpt_status bpt__job_turn_to(bpt_job *job, bpt_update_choice update) {
+    BPT_TRY(choose(job, update));
+    BPT_TRY(bpt__job_choose_lengths(job));
+    return bpt__job_open_network(job);
 }
 
 /* Where a run may end late by a good part of itself. Under sgwu the end is a whole number of
  * exchanges; under agwu an answer may take until the next one. */
 void bpt__job_warn_late_end(const bpt_job *job) {
     enum { GOOD_PART = 10 };
-    const uint64_t every = (uint64_t)job->options->sync_every * job->batch_all;
+    const uint64_t every = job->pace.least * job->batch_all;
     const uint64_t total = job->total_samples;
     if (!exchanges_weights(job) || every <= total / GOOD_PART) return;
     if (job->update == BPT_UPDATE_SGWU && total % every == 0) return;
@@ -76,7 +86,7 @@ void bpt__job_warn_late_end(const bpt_job *job) {
         "up to %llu samples late%s",
         (unsigned long long)total, (unsigned long long)every,
         (unsigned long long)(job->update == BPT_UPDATE_AGWU ? 2 * every : every),
-        job->options->sync_every > 1 ? ": lower --sync-every" : "");
+        job->pace.least > 1 ? ": lower --sync-every" : "");
 }
 
 /* One step of all ranks is at most an epoch: a larger one would hold samples twice. */
@@ -101,11 +111,13 @@ static bpt_status check_batch(const bpt_job *job) {
 bpt_status bpt__job_choose_lengths(bpt_job *job) {
     const bpt_train_options *o = job->options;
     job->epoch_samples = job->train->count;
-    job->total_samples = (uint64_t)ceil(o->epochs * (double)job->epoch_samples);
+    job->total_samples = bpt_train_total_samples(o, job->epoch_samples);
     const double eval_every = round(o->eval_every * (double)job->epoch_samples);
     job->eval_every = o->eval_every > 0 ? (uint64_t)fmax(eval_every, 1.0) : 0;
     job->checkpoint_every = (uint64_t)o->checkpoint_every * job->batch_all;
     BPT_TRY(check_batch(job));
+    job->pace = bpt_pace_begin(
+        o->sync_every, (bpt_pace_run){job->epoch_samples, job->total_samples, job->batch_all});
     const uint32_t rounds = bpt_job_rounds(job);
     return rounds ? bpt_partition_check(job->epoch_samples, job->n_ranks, rounds) : BPT_OK;
 }

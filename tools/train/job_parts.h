@@ -5,11 +5,22 @@
 #ifndef BPT_TOOLS_JOB_PARTS_H
 #define BPT_TOOLS_JOB_PARTS_H
 
+#include "tools/train/checkpoint.h"
 #include "tools/train/job.h"
 
 /** Chooses update, partition, batch and learning rate from options and number of ranks.
  * @return BPT_OK, BPT_EUSAGE (options that do not fit the number of ranks) */
 bpt_status bpt__job_choose(bpt_job *job);
+
+/** Turns to another way of updating: all that bpt__job_choose() and bpt__job_choose_lengths() chose
+ * by it, and the network, which is made anew; its weights are undefined.
+ * @return BPT_OK, as those and bpt__job_open_network() */
+bpt_status bpt__job_turn_to(bpt_job *job, bpt_update_choice update);
+
+/** Makes the network for job->batch, anew if there is one; model and pool are there.
+ * @return BPT_OK, BPT_EUSAGE (more memory than there is; tuned for something else), BPT_ENOMEM,
+ * BPT_EBACKEND */
+bpt_status bpt__job_open_network(bpt_job *job);
 
 /** Sets the lengths that are counted in samples; the training split is known.
  * @return BPT_OK, BPT_EUSAGE (a step of all ranks is more than the split, or too few samples for
@@ -35,6 +46,20 @@ bpt_status bpt__job_open_run(bpt_job *job);
  * @param anew no checkpoint: what an earlier attempt left is removed
  * @return BPT_OK or an error of the folder, agreed on */
 bpt_status bpt__job_begin_run(bpt_job *job, bool anew);
+
+/** How fast each rank is by itself; where that was not measured, a guess in other units.
+ * Collective.
+ * @param[out] speeds shape [n_ranks]
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt__job_speeds(bpt_job *job, double *speeds);
+
+/** Measures what each rank does alone, and settles what goes by it: --update auto, and the cut of
+ * the batch. A checkpoint's job keeps to its own. May make the network anew, and open the
+ * checkpoint again. Collective.
+ * @param[in,out] found whether there is a checkpoint
+ * @param[in,out] c     it, if found
+ * @return BPT_OK or any error of the parts, agreed on */
+bpt_status bpt__job_settle(bpt_job *job, bool *found, bpt_checkpoint *c);
 
 /** Sets weights, optimiser's state and counters and makes exchange and feed: of the checkpoint that
  * --resume finds, else as at the start of a run. Calls bpt__job_begin_run() once nothing is left to

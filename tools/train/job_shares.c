@@ -1,24 +1,23 @@
 /* Who has which part of the data, as it is told to people. */
 #include "base/log.h"
-#include "base/text.h"
+#include "base/memory.h"
 #include "tools/train/job.h"
+#include "tools/train/rank_list.h"
 
-#include <stdio.h>
-
-static void say_shares(const bpt_job *job, uint32_t rounds) {
-    char list[400] = "";
-    uint64_t given = 0;
-    for (uint32_t r = 0; r < job->n_ranks; r++) given += bpt_partition_held(job->shares, r, rounds);
-    for (uint32_t r = 0; r < job->n_ranks; r++) {
-        char share[24];
-        const uint64_t held = bpt_partition_held(job->shares, r, rounds);
-        snprintf(share, sizeof share, "%.1f%%", 100.0 * (double)held / (double)given);
-        bpt_list_add(list, sizeof list, share);
-    }
+static bpt_status say_shares(const bpt_job *job, uint32_t rounds) {
+    char list[BPT_RANK_LIST_SIZE];
+    double *percent, given = 0;
+    BPT_TRY(BPT_NEW("shares", job->n_ranks, &percent));
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        given += percent[r] = (double)bpt_partition_held(job->shares, r, rounds);
+    for (uint32_t r = 0; r < job->n_ranks; r++) percent[r] *= 100 / given;
+    bpt_rank_list(percent, job->n_ranks, 1, "%", list);
+    bpt_free(percent);
     if (rounds <= bpt_job_rounds(job))
         bpt_info("data, round %u of %u: shares by rank %s", rounds, bpt_job_rounds(job), list);
     else
         bpt_info("data moves, since speeds have changed: shares by rank %s", list);
+    return BPT_OK;
 }
 
 static bpt_status write_shares_event(bpt_job *job, uint32_t rounds) {
@@ -38,7 +37,7 @@ static bpt_status write_shares_event(bpt_job *job, uint32_t rounds) {
 bpt_status bpt_job_note_shares(bpt_job *job) {
     if (job->rank != 0 || !job->shares || job->n_ranks == 1) return BPT_OK;
     while (job->noted_rounds < bpt_partition_rounds(job->shares)) {
-        say_shares(job, ++job->noted_rounds);
+        BPT_TRY(say_shares(job, ++job->noted_rounds));
         BPT_TRY(write_shares_event(job, job->noted_rounds));
     }
     return BPT_OK;

@@ -1,27 +1,16 @@
 /* Where a job starts from: weights, exchange and order of samples, of a checkpoint or anew. */
 #include "base/log.h"
 #include "base/memory.h"
-#include "tools/train/calibrate.h"
+#include "outer/placement.h"
 #include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
-#include "tools/train/rank_threads.h"
+#include "tools/train/shard_log.h"
 #include "tools/train/train_rule.h"
 
 #include <stdio.h>
-#include <string.h>
-
-/* How fast each rank is by itself; where that is not measured, a guess in other units. */
-static bpt_status gather_speeds(bpt_job *job, double *speeds) {
-    const double guess = bpt_rank_threads_speed(job->n_threads);
-    if (job->solo[job->rank] > 0) { /* then all are */
-        memcpy(speeds, job->solo, job->n_ranks * sizeof *speeds);
-        return BPT_OK;
-    }
-    return bpt_comm_allgather(job->comm, &guess, sizeof guess, speeds);
-}
 
 static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c,
-                                const double *speeds, const char *log_path) {
+                                const double *speeds, const double *parts, const char *log_path) {
     const bpt_train_options *o = job->options;
     const bool async = job->update == BPT_UPDATE_AGWU;
     const bool idpa = job->partition == BPT_PARTITION_IDPA;
@@ -33,8 +22,8 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
         .progress = c && !c->exact ? c->count.progress : 0,
         .n_samples = job->shares ? job->epoch_samples : 0,
         .n_rounds = bpt_job_rounds(job),
-        .speed = idpa ? speeds : NULL,
-        .rebalance = idpa ? o->rebalance : 0,
+        .speed = idpa && job->shares ? speeds : NULL,
+        .rebalance = idpa && job->shares ? o->rebalance : 0,
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
     options.rule = bpt_train_rule(o, job->update);
@@ -44,6 +33,7 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     options.coordinator = &coordinator;
     options.partition = job->shares;
     options.log_path = log_path;
+    options.part = idpa ? parts : NULL;
     if (c && c->exact) {
         options.snapshot_doc = c->state;
         options.snapshot = c->exchange;
@@ -61,17 +51,27 @@ static bpt_status open_shares(bpt_job *job, char **log_path) {
     return bpt_run_folder_entry(job->run, name, log_path);
 }
 
+/* What a replay has to know and cannot work out. */
+static bpt_status log_shards(const bpt_job *job) {
+    if (job->rank != 0 || job->update != BPT_UPDATE_AGWU) return BPT_OK;
+    return bpt_shard_log_write(job->run, bpt_exchange_shards(job->exchange));
+}
+
 static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c) {
     if (job->update == BPT_UPDATE_LOCAL) return BPT_OK;
     char *log_path = NULL;
-    double *speeds = NULL;
+    double *speeds = NULL, *parts = NULL;
     bpt_status status = open_shares(job, &log_path);
     if (status == BPT_OK) status = BPT_NEW("speeds", job->n_ranks, &speeds);
+    if (status == BPT_OK) status = BPT_NEW("parts of the shards", job->n_ranks, &parts);
     status = bpt_comm_agree(job->comm, status);
-    if (status == BPT_OK) status = gather_speeds(job, speeds);
-    if (status == BPT_OK) status = make_exchange(job, weights, c, speeds, log_path);
+    if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
+    if (status == BPT_OK) bpt_place_shards(speeds, job->n_ranks, parts);
+    if (status == BPT_OK) status = make_exchange(job, weights, c, speeds, parts, log_path);
+    if (status == BPT_OK) status = bpt_comm_agree(job->comm, log_shards(job));
     if (status == BPT_OK && c && c->exact && job->shares) /* the part before has told of these */
         job->noted_rounds = bpt_partition_rounds(job->shares);
+    bpt_free(parts);
     bpt_free(speeds);
     bpt_free(log_path);
     return status;
@@ -100,12 +100,6 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
     return bpt_feed_create(job->dataset, job->train, &options, sampler, &job->feed);
 }
 
-/* A rank by itself has nobody to be compared with. */
-static bpt_status measure_solo(bpt_job *job) {
-    BPT_TRY(bpt_comm_agree(job->comm, BPT_NEW("speeds of ranks", job->n_ranks, &job->solo)));
-    return job->n_ranks > 1 ? bpt_calibrate(job, job->solo) : BPT_OK;
-}
-
 /* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The
  * weights of rank 0 go to all: initial values may differ in the last bit between unlike machines.
  */
@@ -131,10 +125,10 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     bpt_status status = BPT_OK;
     if (job->options->resume) status = bpt_checkpoint_open(job, &found, &checkpoint);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
-    const bpt_checkpoint *c = found ? &checkpoint : NULL;
     status = BPT_NEW("initial weights", job->model->segments.n_elements, &weights);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
-    BPT_TRY_GOTO(status, measure_solo(job), done);
+    BPT_TRY_GOTO(status, bpt__job_settle(job, &found, &checkpoint), done);
+    const bpt_checkpoint *c = found ? &checkpoint : NULL;
     BPT_TRY_GOTO(status, set_state(job, c, weights), done);
     BPT_TRY_GOTO(status, bpt__job_begin_run(job, !c), done);
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);

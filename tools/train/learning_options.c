@@ -4,6 +4,7 @@
 #include "tools/precision.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -26,6 +27,10 @@ bpt_learning bpt_train_learning(const bpt_train_options *o) {
 
 bpt_value_type bpt_train_activations(const bpt_train_options *o) {
     return bpt_precision_type((bpt_precision)o->precision);
+}
+
+uint64_t bpt_train_total_samples(const bpt_train_options *o, uint64_t epoch_samples) {
+    return (uint64_t)ceil(o->epochs * (double)epoch_samples);
 }
 
 _Static_assert((int)BPT_OPTION_LIST_MAX == (int)BPT_SCHEDULE_MAX_MILESTONES,

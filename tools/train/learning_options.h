@@ -30,6 +30,9 @@ bpt_learning bpt_train_learning(const bpt_train_options *o);
 /** @return what activations are (--precision), here */
 bpt_value_type bpt_train_activations(const bpt_train_options *o);
 
+/** @return samples that a run by these options trains on, of all ranks */
+uint64_t bpt_train_total_samples(const bpt_train_options *o, uint64_t epoch_samples);
+
 /** @return the schedule of the options, without the scale for several ranks */
 bpt_schedule bpt_train_schedule(const bpt_train_options *o);
 

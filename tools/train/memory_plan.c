@@ -1,6 +1,7 @@
 #include "tools/train/memory_plan.h"
 
 #include "base/memory.h"
+#include "outer/placement.h"
 #include "storage/loader.h"
 #include "tools/evaluate.h"
 
@@ -31,15 +32,21 @@ static size_t order_bytes(const bpt_job *job) {
     return bpt_size_add(bpt_sampler_bytes(job->epoch_samples), shares);
 }
 
+/* Speeds, which shards may go by, are not known yet. */
+static size_t exchange_bytes(const bpt_job *job) {
+    if (job->update == BPT_UPDATE_LOCAL) return 0;
+    const bool by_speed = job->partition == BPT_PARTITION_IDPA;
+    const double part = by_speed ? bpt_place_largest(job->n_ranks) : 1.0 / job->n_ranks;
+    return bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks, part);
+}
+
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
     *plan = (bpt_memory_plan){
         .batch = job->batch,
         .batches = batch_bytes(job),
         .order = order_bytes(job),
         .vectors = vector_bytes(job),
-        .exchange = job->update == BPT_UPDATE_LOCAL
-                        ? 0
-                        : bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks),
+        .exchange = exchange_bytes(job),
     };
     BPT_TRY(bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
                              bpt_train_learning(job->options), job->n_threads, &plan->network));

@@ -106,14 +106,14 @@ static const dependent dependents[] = {
     {"final-div-factor", BY_SCHEDULE, " onecycle "},
     {"power", BY_SCHEDULE, " polynomial "},
 
-    /* under auto the number of ranks decides: bpt_option_uses_warn_ranks() */
-    {"lr-scale", BY_UPDATE, " agwu sgwu auto "},
-    {"sync-every", BY_UPDATE, " agwu sgwu auto "},
-    {"idpa-rounds", BY_UPDATE, " agwu sgwu auto "},
-    {"calibrate", BY_UPDATE, " agwu sgwu allreduce auto "},
-    {"rebalance", BY_UPDATE, " agwu sgwu auto "},
-    {"gamma", BY_UPDATE, " agwu auto "},
-    {"max-staleness", BY_UPDATE, " agwu auto "},
+    /* under default the number of ranks decides: bpt_option_uses_warn_ranks() */
+    {"lr-scale", BY_UPDATE, " agwu sgwu auto default "},
+    {"sync-every", BY_UPDATE, " agwu sgwu auto default "},
+    {"idpa-rounds", BY_UPDATE, " agwu sgwu auto default "},
+    {"calibrate", BY_UPDATE, " agwu sgwu allreduce auto default "},
+    {"rebalance", BY_UPDATE, " agwu sgwu auto default "},
+    {"gamma", BY_UPDATE, " agwu auto default "},
+    {"max-staleness", BY_UPDATE, " agwu auto default "},
 
     {"idpa-rounds", BY_PARTITION, " idpa auto "},
     {"rebalance", BY_PARTITION, " idpa auto "},
@@ -237,17 +237,17 @@ void bpt_option_uses_warn(const bpt_train_options *o, const bpt_option_set *set)
 /* ---- by the number of ranks ---- */
 
 bpt_update_choice bpt_update_resolve(bpt_update_choice update, uint32_t n_ranks) {
-    if (update != BPT_UPDATE_AUTO) return update;
+    if (update != BPT_UPDATE_AUTO && update != BPT_UPDATE_DEFAULT) return update;
     return n_ranks == 1 ? BPT_UPDATE_LOCAL : BPT_UPDATE_AGWU;
 }
 
-/* Where ranks do not keep weights of their own idpa is refused beside the update that says so
- * (train_option_checks.c), but for one: --update auto on a single rank. */
+/* On a rank by itself idpa is refused beside --update local (train_option_checks.c), but not beside
+ * --update default. */
 bpt_partition_choice bpt_partition_resolve(bpt_partition_choice partition,
                                            bpt_update_choice update) {
-    const bool even = update == BPT_UPDATE_ALLREDUCE || update == BPT_UPDATE_LOCAL;
-    if (even) return BPT_PARTITION_EVEN;
-    return partition == BPT_PARTITION_AUTO ? BPT_PARTITION_IDPA : partition;
+    if (update == BPT_UPDATE_LOCAL) return BPT_PARTITION_EVEN;
+    if (partition != BPT_PARTITION_AUTO) return partition;
+    return update == BPT_UPDATE_ALLREDUCE ? BPT_PARTITION_EVEN : BPT_PARTITION_IDPA;
 }
 
 /* Somebody wants it: a file that a run has written names all options with their defaults. */

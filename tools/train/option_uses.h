@@ -25,7 +25,8 @@ void bpt_option_uses_warn(const bpt_train_options *o, const bpt_option_set *set)
 void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set *set,
                                 uint32_t n_ranks);
 
-/** @return what --update auto stands for with this number of ranks, else the given update */
+/** @return what --update default stands for with this number of ranks, and auto as long as nothing
+ * is measured; else the given update */
 bpt_update_choice bpt_update_resolve(bpt_update_choice update, uint32_t n_ranks);
 
 /** @param update never AUTO: what was resolved for the job

@@ -11,8 +11,10 @@
 #include "storage/loader.h"
 #include "tools/train/feed.h"
 #include "tools/train/learning_options.h"
+#include "tools/train/pace.h"
 #include "tools/train/replay_log.h"
 #include "tools/train/replay_progress.h"
+#include "tools/train/shard_log.h"
 #include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
@@ -235,12 +237,19 @@ static uint32_t n_rounds(const bpt_train_options *o) {
 
 static bpt_status open_logs(replay *r) {
     const bpt_train_options *o = r->o;
+    const bpt_pace_run run = {
+        .epoch_samples = r->split->count,
+        .total_samples = bpt_train_total_samples(o, r->split->count),
+        .batch_all = (uint64_t)o->batch_size * r->m,
+    };
+    const bpt_pace pace = bpt_pace_begin(o->sync_every, run);
     const bpt_replay_facts facts = {
         .run = o->replay,
         .rule = r->rule,
         .n_samples = r->split->count,
         .batch = (uint64_t)o->batch_size,
-        .sync_every = (uint64_t)o->sync_every,
+        .least_every = pace.least,
+        .most_every = pace.most,
         .n_rounds = n_rounds(o),
         .rebalances = o->partition != BPT_PARTITION_EVEN && o->rebalance > 0,
         .max_staleness = o->max_staleness < 0 ? BPT_STALENESS_NONE : (uint32_t)o->max_staleness,
@@ -285,7 +294,7 @@ static bpt_status open_model(replay *r) {
     BPT_TRY(bpt_pool_create(&pool, &r->pool));
     BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
     r->n = r->model->segments.n_elements;
-    BPT_TRY(bpt_shard_table_create(r->n, r->m, &r->shards));
+    BPT_TRY(bpt_shard_log_read(r->o->replay, r->n, r->m, &r->shards));
     BPT_TRY(BPT_NEW("global weights", r->n, &r->global));
     BPT_TRY(BPT_NEW("scratch weights", r->n, &r->scratch));
     BPT_TRY(BPT_NEW("final weights", r->n, &r->final));

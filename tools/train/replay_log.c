@@ -64,23 +64,27 @@ static bpt_status count_fields(const reader *r, const char *kind, const bpt_json
 
 /* ---- steps of a worker ---- */
 
-/* A push is due after sync_every steps, and made once the one before is answered. One for a meeting
+/* A push is due as many steps after the one before as was decided when that one was answered, and
+ * is not made earlier than that. One for a meeting
  * comes as soon as the rank hears of it, and is waited for at once. */
 static bpt_status take_push(reader *r, const bpt_json_doc *d) {
     bpt_replay_worker *w = &r->logs->workers[r->rank];
     const bpt_json *o = bpt_json_root(d);
-    bpt_replay_push push = {.line = r->line}, before = {.met = true};
+    bpt_replay_push push = {.line = r->line},
+                    before = {.met = true, .every = r->facts->least_every};
     if (w->n_pushes > 0) before = w->pushes[w->n_pushes - 1];
-    const uint64_t period = before.pushed_at + r->facts->sync_every;
+    const uint64_t period = before.pushed_at + before.every;
     const uint64_t due = period > before.landed_at ? period : before.landed_at;
     const uint64_t next = before.met ? before.pushed_at + 1 : before.landed_at;
     BPT_TRY(bpt_json_get_bool(d, o, "met", &push.met));
     BPT_TRY(bpt_json_get_u64(d, o, "pushed_at", push.met ? next : due, due, &push.pushed_at));
     BPT_TRY(bpt_json_get_u64(d, o, "landed_at", push.pushed_at + !push.met,
                              push.met ? push.pushed_at : INT64_MAX, &push.landed_at));
+    BPT_TRY(
+        bpt_json_get_u64(d, o, "every", r->facts->least_every, r->facts->most_every, &push.every));
     BPT_TRY(bpt_json_get_u64(d, o, "progress", before.progress + r->facts->batch, INT64_MAX,
                              &push.progress));
-    BPT_TRY(count_fields(r, "steps", o, 4));
+    BPT_TRY(count_fields(r, "steps", o, 5));
     BPT_TRY(BPT_GROW("pushes", w->n_pushes + 1, &w->pushes, &w->pushes_capacity));
     w->pushes[w->n_pushes++] = push;
     return BPT_OK;

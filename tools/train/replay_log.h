@@ -20,9 +20,10 @@
 typedef struct bpt_replay_facts {
     const char *run; /* its folder */
     const bpt_update_rule *rule;
-    uint64_t n_samples;     /* of the training split */
-    uint64_t batch;         /* samples of a worker's step */
-    uint64_t sync_every;    /* steps between pushes */
+    uint64_t n_samples;   /* of the training split */
+    uint64_t batch;       /* samples of a worker's step */
+    uint64_t least_every; /* steps between pushes, and before the first */
+    uint64_t most_every;
     uint32_t n_rounds;      /* in which the data are given out */
     bool rebalances;        /* afterwards more rounds may move samples */
     uint32_t max_staleness; /* BPT_STALENESS_NONE: no bound */
@@ -32,6 +33,7 @@ typedef struct bpt_replay_facts {
 typedef struct bpt_replay_push {
     size_t line;                   /* of the log, from 1 */
     uint64_t pushed_at, landed_at; /* after how many steps of the worker */
+    uint64_t every;                /* steps from this push until the next is due */
     uint64_t progress;             /* told in the answer */
     bool met;                      /* answered when all had met */
 } bpt_replay_push;

@@ -69,13 +69,14 @@ static bpt_status note_round(bpt_step_log *log, const bpt_partition *shares, uin
     return check(fprintf(log->file, "]}\n"));
 }
 
-bpt_status bpt_step_log_landing(bpt_step_log *log, const bpt_partition *shares, uint64_t pushed_at,
-                                uint64_t landed_at, const bpt_reply *reply) {
+bpt_status bpt_step_log_landing(bpt_step_log *log, const bpt_partition *shares,
+                                const bpt_step_landing *landing, const bpt_reply *reply) {
     if (!log) return BPT_OK;
     while (log->n_rounds < bpt_partition_rounds(shares))
         BPT_TRY(note_round(log, shares, bpt_partition_n_ranks(shares)));
     return check(fprintf(log->file,
                          "{\"pushed_at\": %" PRIu64 ", \"landed_at\": %" PRIu64
-                         ", \"progress\": %" PRIu64 ", \"met\": %s}\n",
-                         pushed_at, landed_at, reply->progress, reply->met ? "true" : "false"));
+                         ", \"every\": %" PRIu64 ", \"progress\": %" PRIu64 ", \"met\": %s}\n",
+                         landing->pushed_at, landing->landed_at, landing->every, reply->progress,
+                         reply->met ? "true" : "false"));
 }

@@ -5,8 +5,9 @@
  *
  *     {"round", "held": [...]}     samples of each rank, as this rank learnt
  *     {"pass", "rounds"}           a pass over the data began, covering that many rounds
- *     {"pushed_at", "landed_at", "progress", "met"}   a push after that many steps of this rank,
- * its answer after so many, progress told in it, whether all had met
+ *     {"pushed_at", "landed_at", "every", "progress", "met"}   a push after that many steps of this
+ * rank, its answer after so many, steps until the next is due, progress told in it, whether all had
+ * met
  *
  * All functions do nothing with a NULL log.
  * Threads: one. */
@@ -32,8 +33,14 @@ bpt_status bpt_step_log_close(bpt_step_log *log);
  * @return BPT_OK, BPT_EIO, BPT_ENOSPC */
 bpt_status bpt_step_log_pass(bpt_step_log *log, bpt_sampler_state state);
 
+/** When a push was answered, counted in steps of this rank. */
+typedef struct bpt_step_landing {
+    uint64_t pushed_at, landed_at;
+    uint64_t every; /* the next push is due so many steps after this one */
+} bpt_step_landing;
+
 /** Notes an answer, and rounds of the partition that came with it. @return as above */
-bpt_status bpt_step_log_landing(bpt_step_log *log, const bpt_partition *shares, uint64_t pushed_at,
-                                uint64_t landed_at, const bpt_reply *reply);
+bpt_status bpt_step_log_landing(bpt_step_log *log, const bpt_partition *shares,
+                                const bpt_step_landing *landing, const bpt_reply *reply);
 
 #endif

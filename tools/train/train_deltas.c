@@ -5,7 +5,9 @@
  * from, p those at the push and g the global ones that come back, the local weights w become
  * w + (g - p): what was learnt since the push is carried over and belongs to the next one. */
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "tools/train/exchange_cost.h"
 #include "tools/train/step_log.h"
 #include "tools/train/train_loop.h"
 
@@ -17,7 +19,10 @@ typedef struct {
     float *local;  /* scratch: local weights as a flat vector, shape [n] */
     bool pending;  /* a push is not yet answered */
     uint64_t pushed_steps, pushed_samples, pushed_compute_ns; /* job's counts at the last push */
-    bpt_step_log *log;                                        /* NULL: not kept */
+    bpt_pace pace;
+    bpt_exchange_cost cost;
+    uint64_t landed_steps; /* job's count when the span of the cost began */
+    bpt_step_log *log;     /* NULL: not kept */
 } merger;
 
 static bpt_status merger_open(merger *m, bpt_job *job) {
@@ -29,11 +34,18 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
         .pushed_steps = job->count.steps,
         .pushed_samples = job->count.samples,
         .pushed_compute_ns = job->count.compute_ns,
+        .pace = job->pace,
+        .cost = {.comm = job->comm, .n_threads = job->n_threads},
+        .landed_steps = job->count.steps,
     };
+    bpt_exchange_cost_begin(&m->cost);
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->base));
-    if (job->update != BPT_UPDATE_AGWU) return BPT_OK;
+    if (job->update != BPT_UPDATE_AGWU) {
+        m->pace.most = m->pace.least;
+        return BPT_OK;
+    }
     return bpt_step_log_open(job->run, job->rank, bpt_feed_state(job->feed).pass, &m->log);
 }
 
@@ -48,6 +60,7 @@ static bpt_status merger_close(merger *m, bpt_status status) {
 
 static bpt_status push(merger *m) {
     bpt_job *job = m->job;
+    bpt_exchange_cost_copy(&m->cost);
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->pushed));
     for (size_t i = 0; i < m->n; i++) m->local[i] = m->pushed[i] - m->base[i];
     const bpt_report report = {
@@ -62,7 +75,20 @@ static bpt_status push(merger *m) {
     m->pushed_steps = job->count.steps;
     m->pushed_samples = job->count.samples;
     m->pushed_compute_ns = job->count.compute_ns;
+    bpt_exchange_cost_copied(&m->cost);
     return BPT_OK;
+}
+
+/* Looks what the exchange that has just ended cost. */
+static void keep_pace(merger *m) {
+    const uint64_t steps = m->job->count.steps;
+    const double exchange_s = bpt_exchange_cost_read(&m->cost);
+    if (bpt_pace_note(&m->pace, steps - m->landed_steps, m->cost.steps_s, exchange_s))
+        bpt_debug("exchanges every %llu steps: one takes %.2g ms of a processor, a step %.3g ms",
+                  (unsigned long long)m->pace.every, m->pace.exchange_s * 1e3,
+                  m->pace.step_s * 1e3);
+    m->landed_steps = steps;
+    bpt_exchange_cost_begin(&m->cost);
 }
 
 /* An evaluation by rank 0 alone, of the global weights, while the others go on. */
@@ -77,11 +103,32 @@ static bpt_status evaluate_between(merger *m) {
     return bpt_job_evaluate(job, false, &stopped);
 }
 
+/* @param own what was learnt since the push has to be kept */
+static bpt_status carry_over(merger *m, const float *global, bool own) {
+    bpt_exchange_cost_copy(&m->cost);
+    if (own) BPT_TRY(bpt_network_get(m->job->network, BPT_VECTOR_WEIGHTS, m->local));
+    for (size_t i = 0; i < m->n; i++) {
+        m->base[i] = global[i];
+        m->local[i] = own ? m->local[i] + (m->base[i] - m->pushed[i]) : m->base[i];
+    }
+    bpt_exchange_cost_copied(&m->cost);
+    return BPT_OK;
+}
+
+static bpt_status go_on(merger *m) {
+    bpt_exchange_cost_copy(&m->cost);
+    BPT_TRY(bpt_network_set(m->job->network, BPT_VECTOR_WEIGHTS, m->local));
+    bpt_exchange_cost_copied(&m->cost);
+    keep_pace(m);
+    return BPT_OK;
+}
+
 /* Takes the answer in; waits for it if it is not there yet. */
 static bpt_status land(merger *m, bpt_reply *reply) {
     bpt_job *job = m->job;
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_exchange_wait(job->exchange, reply));
+    bpt_exchange_cost_steps_over(&m->cost);
     job->count.wait_ns += bpt_clock_ns() - start_ns;
     bpt_step_trace_wait(job->trace, "weights", start_ns);
     const uint64_t own = job->count.samples - m->pushed_samples;
@@ -89,14 +136,12 @@ static bpt_status land(merger *m, bpt_reply *reply) {
     BPT_TRY(bpt_job_note_shares(job));
     job->count.unreported = own;
     m->pending = false;
-    BPT_TRY(bpt_step_log_landing(m->log, job->shares, m->pushed_steps, job->count.steps, reply));
-    if (own) BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->local));
-    for (size_t i = 0; i < m->n; i++) {
-        m->base[i] = reply->values[i];
-        m->local[i] = own ? m->local[i] + (m->base[i] - m->pushed[i]) : m->base[i];
-    }
+    BPT_TRY(carry_over(m, reply->values, own > 0));
     BPT_TRY(evaluate_between(m));
-    return bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, m->local);
+    BPT_TRY(go_on(m));
+    const bpt_step_landing landing = {
+        .pushed_at = m->pushed_steps, .landed_at = job->count.steps, .every = m->pace.every};
+    return bpt_step_log_landing(m->log, job->shares, &landing, reply);
 }
 
 static bpt_status push_and_land(merger *m, bpt_reply *reply) {
@@ -106,7 +151,7 @@ static bpt_status push_and_land(merger *m, bpt_reply *reply) {
 
 /* Steps of this rank in a round: as many as its share of the data, --sync-every on average. */
 static uint64_t steps_in_round(const bpt_job *job) {
-    const uint64_t all = (uint64_t)job->options->sync_every * job->n_ranks;
+    const uint64_t all = job->pace.least * job->n_ranks;
     const uint64_t steps = bpt_partition_steps(job->shares, job->rank, all);
     return steps ? steps : 1;
 }
@@ -132,20 +177,23 @@ static bool waits_at_push(const bpt_job *job) {
            job->count.progress + job->count.unreported >= job->total_samples;
 }
 
+static bool is_due(const merger *m) {
+    return m->job->count.steps - m->pushed_steps >= m->pace.every;
+}
+
 /* One step, then what can be done without waiting, or must be done now. */
 static bpt_status advance(merger *m, bpt_reply *reply) {
     bpt_job *job = m->job;
     BPT_TRY(bpt_job_step(job, false));
     BPT_TRY(bpt_step_log_pass(m->log, bpt_feed_state(job->feed)));
     *reply = (bpt_reply){0};
-    const bool due = job->count.steps - m->pushed_steps >= (uint64_t)job->options->sync_every;
     if (m->pending) {
-        const bool wait = due && waits_at_push(job);
+        const bool wait = is_due(m) && waits_at_push(job);
         if (!wait && !bpt_exchange_ready(job->exchange)) return BPT_OK;
         BPT_TRY(land(m, reply));
     }
     if (bpt_exchange_called(job->exchange)) return push_and_land(m, reply); /* waits for all */
-    return due ? push(m) : BPT_OK;
+    return is_due(m) ? push(m) : BPT_OK;
 }
 
 static bpt_status run_asynchronous(merger *m) {

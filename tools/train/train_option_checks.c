@@ -5,6 +5,7 @@
 #include "tools/program.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/option_uses.h"
+#include "tools/train/pace.h"
 #include "tools/train/train_options.h"
 
 #include <errno.h>
@@ -57,13 +58,19 @@ bpt_augment bpt_train_augment(const bpt_train_options *o) {
     return augment;
 }
 
+static bpt_status check_auto(const bpt_train_options *o) {
+    if (o->update != BPT_UPDATE_AUTO || o->calibrate > 0) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "--update auto goes by measurements, and --calibrate 0 makes none");
+    bpt_hint("leave out one of them");
+    return status;
+}
+
 static bpt_status check_partition(const bpt_train_options *o) {
-    const bool even = o->update == BPT_UPDATE_ALLREDUCE || o->update == BPT_UPDATE_LOCAL;
-    if (!even || o->partition != BPT_PARTITION_IDPA) return BPT_OK;
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "%s and takes no --partition idpa",
-                                       o->update == BPT_UPDATE_LOCAL
-                                           ? "--update local trains on one rank with all the data"
-                                           : "--update allreduce cuts every batch evenly");
+    if (o->update != BPT_UPDATE_LOCAL || o->partition != BPT_PARTITION_IDPA) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE,
+        "--update local trains on one rank with all the data and takes no --partition idpa");
     bpt_hint("use --update agwu for shares by measured speed");
     return status;
 }
@@ -74,11 +81,14 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     bpt_augment augment;
     BPT_TRY(bpt_policy_find(o->policy, &policy));
     BPT_TRY(bpt_augment_parse(o->augment, &augment));
+    BPT_TRY(bpt_pace_check(o->sync_every));
     BPT_TRY(bpt_option_uses_check(o, set));
     BPT_TRY(bpt_train_trace_steps(o, &first, &last));
     BPT_TRY(bpt_precision_check((bpt_precision)o->precision));
     if (o->replay) return BPT_OK;
     BPT_TRY(check_required(o));
     BPT_TRY(bpt_learning_options_check(o, set));
-    return o->bench ? BPT_OK : check_partition(o);
+    if (o->bench) return BPT_OK;
+    BPT_TRY(check_auto(o));
+    return check_partition(o);
 }

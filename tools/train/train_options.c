@@ -266,19 +266,20 @@ static const bpt_option rows[] = {
      .name = "update",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(update),
-     .value = "auto",
-     .choices = "auto|local|agwu|sgwu|allreduce",
+     .value = "default",
+     .choices = "default|auto|local|agwu|sgwu|allreduce",
      .help = "how ranks learn from each other: agwu merges weights as they come,\n"
              "nobody waits; sgwu averages weights, all wait; allreduce sums\n"
              "gradients at every step; local is one rank by itself;\n"
-             "auto is local on one rank and agwu on several"},
+             "default is local on one rank and agwu on several; auto measures, and\n"
+             "takes allreduce where that costs little of the ranks' speed, else agwu"},
     {.name = "partition",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(partition),
      .value = "auto",
      .choices = "auto|even|idpa",
-     .help = "shares of the data: even, or idpa by measured speed;\n"
-             "auto is idpa under agwu and sgwu and even under the others"},
+     .help = "shares of the data, under allreduce of every batch: even, or idpa by\n"
+             "measured speed; auto is idpa under agwu and sgwu and else even"},
     {.name = "idpa-rounds",
      .type = BPT_OPTION_INT,
      .offset = FIELD(idpa_rounds),
@@ -306,13 +307,13 @@ static const bpt_option rows[] = {
      .help = "with idpa: part of its share by which a rank may hold more or less\n"
              "than its speed says before samples move to others; 0: they never do"},
     {.name = "sync-every",
-     .type = BPT_OPTION_INT,
+     .type = BPT_OPTION_TEXT,
      .offset = FIELD(sync_every),
-     .value = "8",
-     .min = 1,
-     .max = 1000000,
+     .value = "auto",
      .unit = "STEPS",
-     .help = "under agwu and sgwu: steps between exchanges"},
+     .help = "under agwu and sgwu: steps of a rank between exchanges; or a part of\n"
+             "an epoch, e.g. 0.05ep; auto: 8, and under agwu up to 32 where\n"
+             "exchanging takes a rank more than 2 % of its time"},
     {.name = "gamma",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(gamma),
@@ -510,7 +511,7 @@ const bpt_command bpt_train_command = {
 };
 
 const char *bpt_update_choice_name(bpt_update_choice update) {
-    static const char *const names[] = {"auto", "local", "agwu", "sgwu", "allreduce"};
+    static const char *const names[] = {"default", "auto", "local", "agwu", "sgwu", "allreduce"};
     return names[update];
 }
 

@@ -7,7 +7,8 @@
 #include "storage/augment.h"
 
 typedef enum bpt_update_choice {
-    BPT_UPDATE_AUTO, /* local on one rank, agwu on several */
+    BPT_UPDATE_DEFAULT, /* local on one rank, agwu on several */
+    BPT_UPDATE_AUTO,    /* likewise, but allreduce where measurements say so */
     BPT_UPDATE_LOCAL,
     BPT_UPDATE_AGWU,
     BPT_UPDATE_SGWU,
@@ -53,10 +54,11 @@ typedef struct bpt_train_options {
     double pct_start, div_factor, final_div_factor, power;
     int64_t seed;
     /* ranks */
-    int update;    /* bpt_update_choice */
-    int partition; /* bpt_partition_choice */
-    int gamma;     /* bpt_gamma_choice */
-    int64_t idpa_rounds, sync_every, max_staleness;
+    int update;             /* bpt_update_choice */
+    int partition;          /* bpt_partition_choice */
+    int gamma;              /* bpt_gamma_choice */
+    const char *sync_every; /* for bpt_pace_begin() */
+    int64_t idpa_rounds, max_staleness;
     double rebalance, calibrate;
     /* this machine */
     const char *policy; /* for bpt_policy_find() */

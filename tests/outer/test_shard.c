@@ -1,0 +1,150 @@
+/* How the vector of weights is cut, and how large a part each rank gets. */
+#include "base/memory.h"
+#include "base/random.h"
+#include "outer/placement.h"
+#include "outer/shard.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+static void check_shards(size_t n, uint32_t m) {
+    bpt_shard_table *t = NULL;
+    assert_int_equal(bpt_shard_table_create(n, m, NULL, &t), BPT_OK);
+    assert_int_equal(bpt_shard_count(t), m);
+    size_t at = 0, smallest = n, largest = 0;
+    for (uint32_t s = 0; s < m; s++) {
+        const bpt_shard *shard = bpt_shard_at(t, s);
+        assert_int_equal(shard->begin, at);
+        assert_true(shard->end >= shard->begin);
+        assert_int_equal(shard->host, s);
+        if (shard->end < n) assert_int_equal(shard->end % BPT_SHARD_ALIGNMENT, 0);
+        at = shard->end;
+        if (at - shard->begin < smallest) smallest = at - shard->begin;
+        if (at - shard->begin > largest) largest = at - shard->begin;
+    }
+    assert_int_equal(at, n);
+    assert_true(largest - smallest <= 2 * BPT_SHARD_ALIGNMENT);
+    bpt_shard_table_free(t);
+}
+
+static void test_shards(void **state) {
+    (void)state;
+    const size_t sizes[] = {0, 1, 15, 16, 17, 63, 64, 1000, 44426, 138357544};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        for (uint32_t m = 1; m <= 30; m++) check_shards(sizes[i], m);
+}
+
+static void test_describe(void **state) {
+    (void)state;
+    bpt_shard_table *t = NULL;
+    char text[128];
+    assert_int_equal(bpt_shard_table_create(20, 3, NULL, &t), BPT_OK);
+    bpt_shard_describe(t, 1, text, sizeof text);
+    assert_string_equal(text, "shard 1 of 3 on rank 1: elements 16..19 (16 bytes)");
+    bpt_shard_describe(t, 2, text, sizeof text);
+    assert_string_equal(text, "shard 2 of 3 on rank 2: empty");
+    bpt_shard_table_free(t);
+}
+
+/* Every element in one shard, borders aligned, sizes by the parts. */
+static void check_parts(size_t n, uint32_t m, const double *part) {
+    bpt_shard_table *t = NULL;
+    size_t at = 0;
+    assert_int_equal(bpt_shard_table_create(n, m, part, &t), BPT_OK);
+    for (uint32_t s = 0; s < m; s++) {
+        const bpt_shard *shard = bpt_shard_at(t, s);
+        assert_int_equal(shard->begin, at);
+        assert_in_range(shard->end, at, n);
+        if (shard->end < n) assert_int_equal(shard->end % BPT_SHARD_ALIGNMENT, 0);
+        assert_true(fabs((double)(shard->end - at) - part[s] * (double)n) <=
+                    2 * BPT_SHARD_ALIGNMENT);
+        at = shard->end;
+    }
+    assert_int_equal(at, n);
+    bpt_shard_table_free(t);
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    const double unequal[] = {0.5, 0.25, 0.125, 0.125}, none[] = {0, 1, 0};
+    const size_t sizes[] = {0, 1, 16, 17, 1000, 44426, 138357544};
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        check_parts(sizes[i], 4, unequal);
+        check_parts(sizes[i], 3, none);
+        for (uint32_t m = 1; m <= 30; m++) {
+            double part[30];
+            for (uint32_t s = 0; s < m; s++) part[s] = (1.0 + s) / (m * (m + 1) / 2.0);
+            check_parts(sizes[i], m, part);
+        }
+    }
+}
+
+static void test_borders(void **state) {
+    (void)state;
+    bpt_shard_table *t = NULL;
+    const uint64_t right[] = {0, 160, 160, 1000};
+    assert_int_equal(bpt_shard_table_at(1000, 4, right, &t), BPT_OK);
+    assert_int_equal(bpt_shard_at(t, 1)->begin, 160);
+    assert_int_equal(bpt_shard_at(t, 1)->end, 160);
+    assert_int_equal(bpt_shard_at(t, 2)->end, 1000);
+    assert_int_equal(bpt_shard_at(t, 3)->end, 1000);
+    bpt_shard_table_free(t);
+    const uint64_t wrong[][4] = {
+        {16, 160, 320, 480}, {0, 160, 144, 480}, {0, 160, 170, 480}, {0, 160, 320, 1008}};
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(bpt_shard_table_at(1000, 4, wrong[i], &t), BPT_EDATA);
+}
+
+static void test_placement_by_speed(void **state) {
+    (void)state;
+    double part[4];
+    bpt_place_shards((const double[]){400, 200, 100, 100}, 4, part);
+    assert_true(part[0] == 0.5 && part[1] == 0.25 && part[2] == 0.125 && part[3] == 0.125);
+    bpt_place_shards((const double[]){8, 1}, 2, part);
+    assert_true(fabs(part[0] - 8.0 / 9) < 1e-12 && fabs(part[1] - 1.0 / 9) < 1e-12);
+    bpt_place_shards((const double[]){3, 2.01, 2.5}, 3, part); /* alike, as far as one can tell */
+    assert_true(part[0] == 1.0 / 3 && part[1] == 1.0 / 3 && part[2] == 1.0 / 3);
+    bpt_place_shards((const double[]){100, 1, 1, 2}, 4, part); /* no more than twice an even one */
+    assert_true(part[0] == 0.5 && fabs(part[3] - 0.25) < 1e-12 && fabs(part[1] - 0.125) < 1e-12);
+    bpt_place_shards((const double[]){7}, 1, part);
+    assert_true(part[0] == 1.0);
+    double own[] = {1, 4}; /* may be written over */
+    bpt_place_shards(own, 2, own);
+    assert_true(own[0] == 0.2 && own[1] == 0.8);
+}
+
+static void test_any_placement(void **state) {
+    (void)state;
+    bpt_random r = bpt_random_stream(1, BPT_PURPOSE_TEST, 0);
+    for (int i = 0; i < 1000; i++) {
+        double speed[40], part[40], sum = 0;
+        const uint32_t m = 1 + bpt_random_below(&r, 40);
+        for (uint32_t s = 0; s < m; s++) speed[s] = exp(4.0 * bpt_random_normal(&r));
+        bpt_place_shards(speed, m, part);
+        for (uint32_t s = 0; s < m; s++) {
+            assert_true(part[s] > 0 && part[s] <= bpt_place_largest(m) * (1 + 1e-12));
+            for (uint32_t k = 0; k < m; k++)
+                if (speed[k] <= speed[s]) assert_true(part[k] <= part[s] * (1 + 1e-12));
+            sum += part[s];
+        }
+        assert_true(fabs(sum - 1) < 1e-9);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_describe),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_placement_by_speed),
+        cmocka_unit_test(test_any_placement),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# --update auto measures, says why it takes what it takes, and keeps to it when it goes on.
+source "$(dirname "$0")/common.sh"
+make_data 400 60
+make_model
+
+# Far more weights than work: allreduce would exchange for longer than it computes.
+cat >weights.yaml <<'END'
+name: weights
+input: [1, 28, 28]
+classes: 10
+layers:
+  - fc: {name: one, outputs: 4000}
+  - fc: {name: two, outputs: 1000}
+  - fc: {name: three, outputs: classes}
+END
+auto=("${common[@]}" --update auto --calibrate 0.1 --epochs 0.5)
+run 0 ranks 2 "$train" "${auto[@]}" --model weights.yaml --batch-size 4 --lr 0.001 --output runs/weights
+says '--update auto: agwu, since allreduce would come to 0.'
+says 'which is less than 0.80: its steps would take '
+[ "$(grep -c -- '--update auto' err)" -eq 1 ] || die "not said once"
+check_json runs/weights/summary.json 'd["update"] == "agwu"'
+run 0 "$train" --replay runs/weights
+says "bit for bit"
+
+# Much work for few weights: allreduce, unless something else slowed one of the ranks down while they were measured. It is what
+# it would be if it had been asked for.
+cat >work.yaml <<'END'
+name: work
+input: [1, 28, 28]
+classes: 10
+layers:
+  - conv: {name: conv1, filters: 32, kernel: 3}
+  - relu
+  - conv: {name: conv2, filters: 32, kernel: 3}
+  - relu
+  - global_avgpool
+  - fc: {name: out, outputs: classes}
+END
+heavy=("${auto[@]}" --model work.yaml --batch-size 40 --checkpoint-every 2)
+run 0 ranks 2 "$train" "${heavy[@]}" --output runs/work
+taken=$(sed -n 's/.*--update auto: \([a-z]*\), since .*/\1/p' err)
+case $taken in
+allreduce) says 'which is at least 0.80' ;;
+agwu) says 'which is less than 0.80' ;;
+*) die "\"$taken\"" ;;
+esac
+check_json runs/work/summary.json "d['update'] == '$taken'"
+run 0 ranks 2 "$train" "${heavy[@]}" --update allreduce --output runs/asked-for
+[ "$taken" = agwu ] || same_weights runs/work runs/asked-for
+
+# A job goes on as it was, and nothing is measured for it.
+cut_back() { # RUN: to its first checkpoint, unfinished
+    rm "$1/summary.json" "$1/model.safetensors"
+    find "$1/checkpoints" -mindepth 1 -maxdepth 1 | sort | tail -n +2 | xargs -r rm -r
+}
+cp -r runs/asked-for runs/on
+cut_back runs/on
+run 0 ranks 2 "$train" "${heavy[@]}" --output runs/on --resume auto
+says 'going on from runs/on/checkpoints/'
+grep -qE 'is of another job|--update auto:' err && die "it does not go on as it was"
+check_json runs/on/summary.json 'd["update"] == "allreduce"'
+same_weights runs/on runs/asked-for
+run 0 ranks 2 "$train" "${heavy[@]}" --epochs 2 --update agwu --output runs/merged
+cut_back runs/merged
+run 0 ranks 2 "$train" "${heavy[@]}" --epochs 2 --output runs/merged --resume auto
+says 'going on from runs/merged/checkpoints/'
+grep -qE 'is of another job|--update auto:' err && die "it does not go on as it was"
+check_json runs/merged/summary.json 'd["update"] == "agwu"'
+
+# One rank has nothing to choose, and without measurements there is nothing to choose by.
+run 0 "$train" "${auto[@]}" --output runs/one
+check_json runs/one/summary.json 'd["update"] == "local"'
+fails_well 2 ranks 2 "$train" "${auto[@]}" --calibrate 0 --output runs/none
+says '--update auto goes by measurements'

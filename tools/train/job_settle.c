@@ -1,0 +1,95 @@
+/* What measurements before training decide, unless a checkpoint does. */
+#include "base/log.h"
+#include "base/memory.h"
+#include "tools/train/batch_cut.h"
+#include "tools/train/calibrate.h"
+#include "tools/train/job_parts.h"
+#include "tools/train/rank_list.h"
+#include "tools/train/rank_threads.h"
+#include "tools/train/update_choice.h"
+
+#include <string.h>
+
+bpt_status bpt__job_speeds(bpt_job *job, double *speeds) {
+    const double guess = bpt_rank_threads_speed(job->n_threads);
+    if (job->solo[job->rank] > 0) { /* then all are */
+        memcpy(speeds, job->solo, job->n_ranks * sizeof *speeds);
+        return BPT_OK;
+    }
+    return bpt_comm_allgather(job->comm, &guess, sizeof guess, speeds);
+}
+
+/* A rank by itself has nobody to be compared with. */
+static bpt_status measure_solo(bpt_job *job) {
+    BPT_TRY(bpt_comm_agree(job->comm, BPT_NEW("speeds of ranks", job->n_ranks, &job->solo)));
+    return job->n_ranks > 1 ? bpt_calibrate(job, job->solo) : BPT_OK;
+}
+
+/* --update auto: a job that goes on keeps to what it did; else measurements decide. */
+static bpt_status settle_update(bpt_job *job, bool *found, bpt_checkpoint *c) {
+    bpt_update_choice update = BPT_UPDATE_AGWU;
+    if (job->options->update != BPT_UPDATE_AUTO || job->n_ranks == 1) return BPT_OK;
+    const bool goes_on = *found && strcmp(c->update, "local") != 0;
+    if (!goes_on)
+        BPT_TRY(bpt_update_choose(job, &update));
+    else if (strcmp(c->update, bpt_update_choice_name(BPT_UPDATE_ALLREDUCE)) == 0)
+        update = BPT_UPDATE_ALLREDUCE;
+    if (update == job->update) return BPT_OK;
+    BPT_TRY(bpt_comm_agree(job->comm, bpt__job_turn_to(job, update)));
+    if (!*found) return BPT_OK;
+    bpt_checkpoint_close(c); /* it was compared with a job of another kind */
+    return bpt_comm_agree(job->comm, bpt_checkpoint_open(job, found, c));
+}
+
+/* @param samples overwritten with those of each rank, shape [n_ranks] */
+static void say_cut(const bpt_job *job, const uint64_t *cut, double *samples) {
+    char list[BPT_RANK_LIST_SIZE];
+    for (uint32_t r = 0; r < job->n_ranks; r++) samples[r] = (double)(cut[r + 1] - cut[r]);
+    bpt_rank_list(samples, job->n_ranks, 0, "", list);
+    bpt_info("each batch is cut by speed: samples by rank %s", list);
+}
+
+/* @param[out] begin,end of this rank's samples in each batch */
+static bpt_status cut_by_speed(bpt_job *job, uint64_t *begin, uint64_t *end) {
+    double *speeds = NULL;
+    uint64_t *cut = NULL;
+    bpt_status status = BPT_NEW("speeds", job->n_ranks, &speeds);
+    if (status == BPT_OK) status = BPT_NEW("cuts of the batch", job->n_ranks + 1u, &cut);
+    status = bpt_comm_agree(job->comm, status);
+    if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
+    if (status == BPT_OK) {
+        bpt_batch_cut(speeds, job->n_ranks, job->batch_all, cut);
+        *begin = cut[job->rank];
+        *end = cut[job->rank + 1];
+        if (job->rank == 0) say_cut(job, cut, speeds);
+    }
+    bpt_free(cut);
+    bpt_free(speeds);
+    return status;
+}
+
+/* allreduce with --partition idpa: which part of each batch is this rank's. A job that goes on bit
+ * for bit keeps to it. */
+static bpt_status settle_batch(bpt_job *job, const bpt_checkpoint *c) {
+    if (job->update != BPT_UPDATE_ALLREDUCE || job->partition != BPT_PARTITION_IDPA) return BPT_OK;
+    uint64_t begin = 0, end = 0;
+    if (c && c->exact) {
+        begin = c->first_sample;
+        end = begin + c->batch;
+    } else {
+        BPT_TRY(cut_by_speed(job, &begin, &end));
+    }
+    job->first_sample = begin;
+    bpt_status status = BPT_OK;
+    if (end - begin != job->batch) {
+        job->batch = (uint32_t)(end - begin);
+        status = bpt__job_open_network(job);
+    }
+    return bpt_comm_agree(job->comm, status);
+}
+
+bpt_status bpt__job_settle(bpt_job *job, bool *found, bpt_checkpoint *c) {
+    BPT_TRY(measure_solo(job));
+    BPT_TRY(settle_update(job, found, c));
+    return settle_batch(job, *found ? c : NULL);
+}

@@ -1,0 +1,78 @@
+#include "tools/train/pace.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    LEAST = 8, /* lenet on one core spends some 2 % on exchanges then (docs/decisions.md) */
+    MOST = 32,
+    A_RUN = 16,   /* exchanges in a run at least, where auto decides */
+    AN_EPOCH = 24 /* and of a rank in an epoch, where they are to become rarer than LEAST */
+};
+
+#define COST      (1.0 / 50) /* of an exchange, over the steps before it */
+#define WEIGHT    (1.0 / 4)  /* of the latest in the means */
+#define MAX_STEPS 1e6
+
+typedef struct amount {
+    double value; /* of steps, or of epochs; 0: auto */
+    bool epochs;
+} amount;
+
+/* @return whether the text is right */
+static bool parse(const char *text, amount *out) {
+    *out = (amount){0};
+    if (strcmp(text, "auto") == 0) return true;
+    char *end;
+    out->value = strtod(text, &end);
+    if (end != text + strspn(text, "0123456789.")) return false; /* no sign, inf, hexadecimal */
+    out->epochs = strcmp(end, "ep") == 0;
+    if (!(out->value > 0) || out->value > MAX_STEPS) return false;
+    return out->epochs || (*end == '\0' && out->value == floor(out->value));
+}
+
+bpt_status bpt_pace_check(const char *text) {
+    amount a;
+    if (parse(text, &a)) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "--sync-every: \"%s\" is neither a number of steps nor of epochs", text);
+    bpt_hint("steps from 1 to %.0f, e.g. --sync-every 8; epochs, e.g. --sync-every 0.05ep; or auto",
+             MAX_STEPS);
+    return status;
+}
+
+static uint64_t between(uint64_t least, double x, uint64_t most) {
+    return x < (double)least ? least : x > (double)most ? most : (uint64_t)x;
+}
+
+bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run) {
+    const double epoch = (double)run.epoch_samples / (double)run.batch_all; /* steps of a rank */
+    const double all = (double)run.total_samples / (double)run.batch_all;
+    amount a;
+    bpt_pace pace = {0};
+    (void)parse(text, &a);
+    if (a.value > 0) {
+        pace.least = between(1, a.epochs ? round(a.value * epoch) : a.value, (uint64_t)MAX_STEPS);
+        pace.most = pace.least;
+    } else {
+        pace.least = between(1, all / A_RUN, LEAST);
+        pace.most = between(pace.least, epoch / AN_EPOCH, MOST);
+    }
+    pace.every = pace.least;
+    return pace;
+}
+
+static double mean(double before, double latest) {
+    return before > 0 ? before + WEIGHT * (latest - before) : latest;
+}
+
+bool bpt_pace_note(bpt_pace *pace, uint64_t steps, double steps_s, double exchange_s) {
+    if (steps == 0 || !(steps_s > 0) || !(exchange_s > 0)) return false;
+    pace->step_s = mean(pace->step_s, steps_s / (double)steps);
+    pace->exchange_s = mean(pace->exchange_s, exchange_s);
+    const uint64_t before = pace->every;
+    const double steps_worth = ceil(pace->exchange_s / (COST * pace->step_s));
+    pace->every = between(pace->least, steps_worth, pace->most);
+    return pace->every != before;
+}

@@ -1,0 +1,48 @@
+/** @file tools/train/pace.h
+ * How many steps a rank trains between two exchanges of weights: what --sync-every says, or, with
+ * auto, what exchanges cost here.
+ *
+ * An exchange takes processor time from training: the copies of the thread that trains, and the MPI
+ * thread, which also serves the shard of this rank. With auto a rank exchanges no oftener than
+ * keeps that to one part in 50 of its steps' time, within bounds that keep ranks from drifting
+ * apart and short runs from ending late. So a slow host with a share of a core exchanges more
+ * rarely than one with eight.
+ *
+ * Threads: one. */
+#ifndef BPT_TOOLS_PACE_H
+#define BPT_TOOLS_PACE_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct bpt_pace {
+    uint64_t least, most; /* steps, 1 <= least <= most */
+    uint64_t every;       /* steps between exchanges now */
+    double exchange_s; /* processor seconds of one, a mean over the latest; 0: none was measured */
+    double step_s;     /* of a step, likewise */
+} bpt_pace;
+
+/** What bounds are taken from. */
+typedef struct bpt_pace_run {
+    uint64_t epoch_samples, total_samples; /* of all ranks, in an epoch and in the run */
+    uint64_t batch_all;                    /* samples that one step of each rank comes to, > 0 */
+} bpt_pace_run;
+
+/** Checks a value of --sync-every: "8" (steps), "0.05ep" (epochs), "auto".
+ * @return BPT_OK, BPT_EUSAGE (with hint) */
+bpt_status bpt_pace_check(const char *text);
+
+/** @param text a value that bpt_pace_check() has found right
+ * @return the pace at the start; most is least unless it may be measured */
+bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run);
+
+/** Takes in what an exchange cost, and the steps before it.
+ * @param steps      since the exchange before; nothing happens where it is 0
+ * @param steps_s    processor seconds that these took
+ * @param exchange_s processor seconds of the exchange on this rank, as worker and as host
+ * @return whether every has changed */
+bool bpt_pace_note(bpt_pace *pace, uint64_t steps, double steps_s, double exchange_s);
+
+#endif
