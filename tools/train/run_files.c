@@ -54,6 +54,7 @@ bpt_status bpt_run_folder_json(const bpt_run_folder *run, const char *name, bpt_
     char *line;
     BPT_TRY(bpt_json_end_text(json, &text, &length));
     BPT_TRY(bpt_strf(&line, "%s\n", text));
+    bpt_json_reset(json);
     const bpt_status status = bpt__run_folder_write(run, name, line, length + 1);
     bpt_free(line);
     return status;

@@ -74,7 +74,8 @@ bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, cha
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_run_folder_metric(bpt_run_folder *run, bpt_json_writer *event);
 
-/** Writes a finished JSON text as a file, whole or not at all. @return as above */
+/** Writes a finished JSON text as a file, whole or not at all. The writer is then as new, as it is
+ * after an event. @return as above */
 bpt_status bpt_run_folder_json(const bpt_run_folder *run, const char *name, bpt_json_writer *json);
 
 #endif
