@@ -132,6 +132,11 @@ stop_early() { # RUN SIGNAL COMMAND...: ends the training of COMMAND with a chec
     [ $status -eq 75 ] || die "exit status $status instead of 75, the $turn. time: $*"
 }
 
+cut_back() { # RUN: to its first checkpoint, unfinished
+    rm "$1/summary.json" "$1/model.safetensors"
+    find "$1/checkpoints" -mindepth 1 -maxdepth 1 | sort | tail -n +2 | xargs -r rm -r
+}
+
 rank_process() { # N: process id of the N-th local rank of the mpirun that is $pid, from 1
     pgrep -P "$pid" -x bpt-train | sed -n "$1p"
 }

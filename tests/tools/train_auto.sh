@@ -49,11 +49,7 @@ check_json runs/work/summary.json "d['update'] == '$taken'"
 run 0 ranks 2 "$train" "${heavy[@]}" --update allreduce --output runs/asked-for
 [ "$taken" = agwu ] || same_weights runs/work runs/asked-for
 
-# A job goes on as it was, and nothing is measured for it.
-cut_back() { # RUN: to its first checkpoint, unfinished
-    rm "$1/summary.json" "$1/model.safetensors"
-    find "$1/checkpoints" -mindepth 1 -maxdepth 1 | sort | tail -n +2 | xargs -r rm -r
-}
+# A job goes on as it was, and nothing is chosen for it.
 cp -r runs/asked-for runs/on
 cut_back runs/on
 run 0 ranks 2 "$train" "${heavy[@]}" --output runs/on --resume auto
@@ -73,3 +69,8 @@ run 0 "$train" "${auto[@]}" --output runs/one
 check_json runs/one/summary.json 'd["update"] == "local"'
 fails_well 2 ranks 2 "$train" "${auto[@]}" --calibrate 0 --output runs/none
 says '--update auto goes by measurements'
+for options in "--update auto" "--update allreduce --partition idpa"; do
+    # shellcheck disable=SC2086 # several words
+    fails_well 2 ranks 2 "$train" "${common[@]}" $options --tuned none.yaml --output runs/none
+    says "and under $options it is not known before"
+done

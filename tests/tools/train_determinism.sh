@@ -62,7 +62,7 @@ FAST=1 run 0 ranks 2 ./unlike "$train" "${parts[@]}" --output runs/parts
 grep -qE 'each batch is cut by speed: samples by rank (1[0-9]|2[0-4]), (2[6-9]|[34][0-9])$' err || die "not cut by speed"
 near_weights runs/local runs/parts 1e-5
 cp -r runs/parts runs/parts-on
-rm -r runs/parts-on/summary.json runs/parts-on/model.safetensors runs/parts-on/checkpoints/step-00000016
+cut_back runs/parts-on
 FAST=0 run 0 ranks 2 ./unlike "$train" "${parts[@]}" --output runs/parts-on --resume auto
 says "going on from runs/parts-on/checkpoints/step-00000008"
 same_weights runs/parts runs/parts-on

@@ -9,11 +9,6 @@ lars=(--optimizer lars --lr 2)
 
 # ---- going on from a checkpoint, as if it had never stopped ----
 
-cut_back() { # RUN: to its first checkpoint, unfinished
-    rm "$1/summary.json" "$1/model.safetensors"
-    find "$1/checkpoints" -mindepth 1 -maxdepth 1 | sort | tail -n +2 | xargs -r rm -r
-}
-
 # Beyond the end of an epoch, which is at step 100 of one rank and 50 of each of two.
 span=(--epochs 1.2 --checkpoint-every 40 --checkpoint-keep 9)
 resumes() { # NAME FILES COMMAND...: twice, the second time from a checkpoint; FILES of state a rank

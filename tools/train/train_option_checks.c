@@ -66,6 +66,19 @@ static bpt_status check_auto(const bpt_train_options *o) {
     return status;
 }
 
+/* A file of bpt-tune is for one number of samples a step of a rank. */
+static bpt_status check_tuned(const bpt_train_options *o) {
+    const bool cut = o->update == BPT_UPDATE_ALLREDUCE && o->partition == BPT_PARTITION_IDPA;
+    if (!o->tuned || (o->update != BPT_UPDATE_AUTO && !cut)) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "--tuned is for one number of samples a step, and under %s it is not known before",
+                 cut ? "--update allreduce --partition idpa" : "--update auto");
+    bpt_hint("leave out --tuned, or choose %s",
+             cut ? "--partition even" : "--update agwu or allreduce");
+    return status;
+}
+
 static bpt_status check_partition(const bpt_train_options *o) {
     if (o->update != BPT_UPDATE_LOCAL || o->partition != BPT_PARTITION_IDPA) return BPT_OK;
     const bpt_status status = bpt_fail(
@@ -90,5 +103,6 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(bpt_learning_options_check(o, set));
     if (o->bench) return BPT_OK;
     BPT_TRY(check_auto(o));
+    BPT_TRY(check_tuned(o));
     return check_partition(o);
 }
