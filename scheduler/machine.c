@@ -42,6 +42,9 @@ void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers,
     }
 }
 
+/* Less than 1, so that siblings keep the order of their ranks, and no sum comes to UINT64_MAX. */
+#define MOST (1023.0 / 1024)
+
 /* What a graph asks of each worker. Events are no work: they take no worker. */
 typedef struct demand {
     double path;  /* the longest, nanoseconds, at least 1 */
@@ -58,21 +61,19 @@ static demand demand_of(const bpt_machine *m, const bpt_graph *g, const uint64_t
     return (demand){path, work / m->n_workers / path};
 }
 
-static double clamp(double x, double most) {
-    return x < 0 ? 0 : x < most ? x : most;
+static double clamp(double x) {
+    return x < 0 ? 0 : x < MOST ? x : MOST;
 }
 
-/* Of what a sibling may be put forward by. Less than 1, so that siblings keep the order of their
- * ranks, and no key comes to UINT64_MAX. */
+/* Part of the way to the most urgent sibling by which a task is put forward. */
 static double togetherness(demand d) {
-    return clamp(d.times - 1, 1023.0 / 1024);
+    return clamp(d.times - 1);
 }
 
-/* Only where there is more time than siblings need to stay together: in graphs that branch, played
- * on four workers with twice as much work each as the path is long, moves were worth 1 to 3 %. */
+/* Where work is twice the path, siblings may stay together, but moves still pay: there is no time
+ * to be patient. */
 static uint64_t gain(demand d) {
-    const double patience = clamp(d.times / 2 - 1, 1);
-    return add_saturated(BPT_MOVE_NS, (uint64_t)(patience * d.path * (1023.0 / 1024)));
+    return add_saturated(BPT_MOVE_NS, (uint64_t)(clamp(d.times / 2 - 1) * d.path));
 }
 
 /* The greatest rank behind the predecessor that should end last; the task's own if it has none. */
