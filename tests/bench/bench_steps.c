@@ -1,11 +1,10 @@
 /* Training steps under each scheduling policy, on workers bound to cores of this machine.
  *
- *   bench_steps [WORKERS [ROUNDS [NETWORK]]]      2 workers, 24 rounds and all networks unless
- * given
+ *   bench_steps [WORKERS [ROUNDS [NETWORK]]]      unless given: 2 workers, 24 rounds, all networks
  *
  * In each round every policy runs two steps of one network, of which the second counts; another one
  * is first each time. Networks that are alike differ by some percent, by where their memory lies,
- * and not alike under every policy: after three rounds a new one is made. Prints a Markdown table
+ * and not alike under every policy: every round has a new one. Prints a Markdown table
  * of medians over the rounds: milliseconds of a step under each policy; how far critical-path and
  * eft are in the same round from level or fifo, the one that is better by its median; and how far a
  * step under critical-path is from what none can go below: its longest path, or its work shared
@@ -20,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_POLICIES = 4, MAX_ROUNDS = 1000, ROUNDS_OF_A_NETWORK = 1 };
+enum { N_POLICIES = 4, MAX_ROUNDS = 1000 };
 enum { CRITICAL_PATH, LEVEL, EFT, FIFO }; /* as bpt_policy_at() counts them */
 
 typedef struct bench {
@@ -106,20 +105,14 @@ static void print(const char *model, int64_t batch, size_t n, const times *t) {
     fflush(stdout);
 }
 
-static bpt_status run_rounds(const bench *b, step_graph *s, size_t first, times *t) {
-    for (size_t i = first; i < b->n_rounds && i < first + ROUNDS_OF_A_NETWORK; i++)
-        BPT_TRY(run_round(b, s, i, t));
-    return BPT_OK;
-}
-
 static bpt_status compare(const bench *b, const char *model, int64_t batch) {
     times *t;
     BPT_TRY(BPT_NEW("times", 1, &t));
     bpt_status status = BPT_OK;
-    for (size_t i = 0; i < b->n_rounds && status == BPT_OK; i += ROUNDS_OF_A_NETWORK) {
+    for (size_t i = 0; i < b->n_rounds && status == BPT_OK; i++) {
         step_graph s;
         status = step_graph_open(model, batch, b->pools[CRITICAL_PATH], &s);
-        if (status == BPT_OK) status = run_rounds(b, &s, i, t);
+        if (status == BPT_OK) status = run_round(b, &s, i, t);
         step_graph_close(&s);
     }
     if (status == BPT_OK) print(model, batch, b->n_rounds, t);

@@ -36,6 +36,10 @@ says '--milestones'
 fails_well 2 "$train" "${good[@]}" --output runs/x --schedule multistep --milestones 3,2
 fails_well 2 "$train" "${good[@]}" --output runs/x --update sgwu --max-staleness 1
 fails_well 2 "$train" "${good[@]}" --output runs/x --update local --partition idpa
+for every in 0 -1 1.5 8x nan ep; do
+    fails_well 2 "$train" "${good[@]}" --output runs/x --sync-every $every
+    says "--sync-every: \"$every\" is neither a number of steps nor of epochs"
+done
 fails_well 2 "$train" "${good[@]}" --output runs/x --augment crop=4,flop
 says 'did you mean "flip"'
 for list in crop crop=x flip=1 flip,,flip crop=400; do

@@ -5,8 +5,8 @@
  * An exchange takes processor time from training: the copies of the thread that trains, and the MPI
  * thread, which also serves the shard of this rank. With auto a rank exchanges no oftener than
  * keeps that to one part in 50 of its steps' time, within bounds that keep ranks from drifting
- * apart and short runs from ending late. So a slow host with a share of a core exchanges more
- * rarely than one with eight.
+ * apart and short runs from ending late. So a slow host, which serves more pushes of others between
+ * two of its own than a fast one, exchanges more rarely.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_PACE_H

@@ -65,8 +65,8 @@ static bpt_status count_fields(const reader *r, const char *kind, const bpt_json
 /* ---- steps of a worker ---- */
 
 /* A push is due as many steps after the one before as was decided when that one was answered, and
- * is not made earlier than that. One for a meeting
- * comes as soon as the rank hears of it, and is waited for at once. */
+ * made no earlier than it was answered. One for a meeting comes as soon as the rank hears of it,
+ * and is waited for at once. */
 static bpt_status take_push(reader *r, const bpt_json_doc *d) {
     bpt_replay_worker *w = &r->logs->workers[r->rank];
     const bpt_json *o = bpt_json_root(d);

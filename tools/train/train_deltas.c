@@ -43,7 +43,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->base));
     if (job->update != BPT_UPDATE_AGWU) {
-        m->pace.most = m->pace.least;
+        m->pace.most = m->pace.least; /* what repeats bit for bit does not hang on clocks */
         return BPT_OK;
     }
     return bpt_step_log_open(job->run, job->rank, bpt_feed_state(job->feed).pass, &m->log);
