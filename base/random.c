@@ -1,6 +1,10 @@
 #include "base/random.h"
 
+#include "base/clones.h"
+
 #include <math.h>
+
+#define LANES 16 /* counters in one pass of bpt_random_fill() */
 
 static void philox_round(uint32_t c[4], const uint32_t key[2]) {
     const uint64_t product0 = (uint64_t)0xD2511F53u * c[0];
@@ -35,6 +39,39 @@ uint32_t bpt_random_u32(bpt_random *r) {
         r->used = 0;
     }
     return r->block[r->used++];
+}
+
+/* The numbers of LANES counters, one after another: philox() with lanes innermost. */
+BPT_CLONES static void philox_lanes(const uint32_t counter[4], const uint32_t key[2],
+                                    uint32_t out[4 * LANES]) {
+    uint32_t c[4][LANES], k[2] = {key[0], key[1]};
+    for (uint32_t i = 0; i < LANES; i++) {
+        c[0][i] = counter[0] + i;
+        for (int word = 1; word < 4; word++) c[word][i] = counter[word];
+    }
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < LANES; i++) {
+            const uint64_t product0 = (uint64_t)0xD2511F53u * c[0][i];
+            const uint64_t product1 = (uint64_t)0xCD9E8D57u * c[2][i];
+            c[0][i] = (uint32_t)(product1 >> 32) ^ c[1][i] ^ k[0];
+            c[1][i] = (uint32_t)product1;
+            c[2][i] = (uint32_t)(product0 >> 32) ^ c[3][i] ^ k[1];
+            c[3][i] = (uint32_t)product0;
+        }
+        k[0] += 0x9E3779B9u;
+        k[1] += 0xBB67AE85u;
+    }
+    for (int i = 0; i < LANES; i++)
+        for (int word = 0; word < 4; word++) out[4 * i + word] = c[word][i];
+}
+
+void bpt_random_fill(bpt_random *r, uint32_t *out, size_t n) {
+    for (; n && r->used < 4; n--) *out++ = bpt_random_u32(r);
+    for (; n >= 4 * LANES; n -= 4 * LANES, out += 4 * LANES) {
+        philox_lanes(r->counter, r->key, out);
+        r->counter[0] += LANES;
+    }
+    for (; n; n--) *out++ = bpt_random_u32(r);
 }
 
 uint32_t bpt_random_below(bpt_random *r, uint32_t n) {

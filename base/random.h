@@ -40,6 +40,10 @@ bpt_random bpt_random_stream(uint64_t seed, bpt_purpose purpose, uint64_t id);
 /** @return 32 uniform bits */
 uint32_t bpt_random_u32(bpt_random *r);
 
+/** Draws many numbers at once, the same as bpt_random_u32() would, one after another.
+ * @param out shape [n] */
+void bpt_random_fill(bpt_random *r, uint32_t *out, size_t n);
+
 /** @return uniform in [0, n), without bias. @p n in 1..2^32-1 */
 uint32_t bpt_random_below(bpt_random *r, uint32_t n);
 

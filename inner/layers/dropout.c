@@ -2,6 +2,7 @@
  * with probability p, else divided by 1 - p; in evaluation it passes.
  *
  * The mask is drawn anew in the backward pass, from the same numbers, rather than stored. */
+#include "base/clones.h"
 #include "base/random.h"
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
@@ -31,30 +32,44 @@ static uint64_t stream_id(const mask_task *task, uint64_t sample) {
     return task->layer << 52 | (draw->step & 0xFFFFFFF) << 24 | (sample & 0xFFFFFF);
 }
 
-/* May work in place. */
-#define MASK(T, n)                                                                                 \
+#define DRAWN 512 /* numbers at once */
+
+#define DROP(T, n)                                                                                 \
     do {                                                                                           \
-        const bpt_mem_##T *x = (const void *)from;                                                 \
-        bpt_mem_##T *y = (void *)to;                                                               \
-        for (size_t j = 0; j < (n); j++)                                                           \
-            y[j] = bpt_random_u32(&r) < dropped ? 0 : bpt_to_##T(bpt_from_##T(x[j]) * scale);      \
+        const bpt_mem_##T *x = from;                                                               \
+        bpt_mem_##T *y = to;                                                                       \
+        _Pragma("GCC ivdep") for (size_t i = 0; i < (n); i++) {                                    \
+            const float kept = bpt_from_##T(x[i]) * scale;                                         \
+            y[i] = bpt_to_##T(drawn[i] < dropped ? 0.0F : kept);                                   \
+        }                                                                                          \
     } while (0)
+
+/* May work in place. */
+BPT_CLONES static void drop(const void *from, bpt_value_type type, size_t n, const uint32_t *drawn,
+                            uint32_t dropped, float scale, void *to) {
+    BPT_FOR_TYPE(type, DROP, n);
+}
 
 static bpt_status run_mask(void *arg, unsigned worker) {
     const mask_task *task = arg;
     const bpt_draw *draw = &task->b->step->draw;
     const char *from = bpt_at(task->b->blocks, task->from);
     char *to = bpt_at(task->b->blocks, task->to);
-    const size_t sample_bytes = task->n_values * bpt_value_bytes(task->type);
+    const size_t value_bytes = bpt_value_bytes(task->type);
     const uint32_t dropped = (uint32_t)(task->rate * 0x1p32);
     const float scale = (float)(1.0 / (1.0 - task->rate));
     (void)worker;
     for (int64_t i = 0; i < task->n_samples; i++) {
         const uint64_t sample = draw->first_sample + task->first_sample + (uint64_t)i;
         bpt_random r = bpt_random_stream(draw->seed, BPT_PURPOSE_DROPOUT, stream_id(task, sample));
-        BPT_FOR_TYPE(task->type, MASK, task->n_values);
-        from += sample_bytes;
-        to += sample_bytes;
+        for (size_t at = 0; at < task->n_values; at += DRAWN) {
+            const size_t n = task->n_values - at < DRAWN ? task->n_values - at : DRAWN;
+            uint32_t drawn[DRAWN];
+            bpt_random_fill(&r, drawn, n);
+            drop(from, task->type, n, drawn, dropped, scale, to);
+            from += n * value_bytes;
+            to += n * value_bytes;
+        }
     }
     return BPT_OK;
 }

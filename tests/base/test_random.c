@@ -52,6 +52,24 @@ static void test_a_copy_continues_alike(void **state) {
     for (int i = 0; i < 100; i++) assert_int_equal(bpt_random_u32(&a), bpt_random_u32(&b));
 }
 
+/* Any beginning within a block of four numbers, any length around what is drawn in one pass. */
+static void test_many_at_once_are_as_one_by_one(void **state) {
+    (void)state;
+    enum { MOST = 300 };
+    for (size_t drawn = 0; drawn < 5; drawn++)
+        for (size_t n = 0; n < MOST; n++) {
+            bpt_random a = bpt_random_stream(3, BPT_PURPOSE_TEST, n), b = a;
+            uint32_t found[MOST + 1];
+            for (size_t i = 0; i < drawn; i++)
+                assert_int_equal(bpt_random_u32(&a), bpt_random_u32(&b));
+            found[n] = 7;
+            bpt_random_fill(&a, found, n);
+            for (size_t i = 0; i < n; i++) assert_int_equal(found[i], bpt_random_u32(&b));
+            assert_int_equal(found[n], 7);
+            assert_int_equal(bpt_random_u32(&a), bpt_random_u32(&b));
+        }
+}
+
 /* Streams with another seed, purpose or id share no number at the same place. */
 static void test_names_separate_streams(void **state) {
     (void)state;
@@ -234,6 +252,7 @@ int main(void) {
         cmocka_unit_test(test_known_answers),
         cmocka_unit_test(test_layout_of_a_stream),
         cmocka_unit_test(test_a_copy_continues_alike),
+        cmocka_unit_test(test_many_at_once_are_as_one_by_one),
         cmocka_unit_test(test_names_separate_streams),
         cmocka_unit_test(test_every_bit_is_fair),
         cmocka_unit_test(test_below_is_fair_for_small_n),
