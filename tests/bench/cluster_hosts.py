@@ -1,5 +1,6 @@
 """Hosts that tests/cluster/emulate makes up, for the benches beside this file."""
 import os
+import signal
 import subprocess
 import sys
 
@@ -7,6 +8,19 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 DATA = os.path.join(os.environ.get("BPT_TEST_DATA", os.path.join(ROOT, "..", "shared", "data")), "fashion-mnist")
 EMULATE = os.path.join(ROOT, "tests", "cluster", "emulate")
 NAMES = "abcdefghijklmnop"
+
+
+def stop(number, _):
+    for again in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(again, signal.SIG_IGN)
+    sys.exit(128 + number)  # through every "with", which ends what was started
+
+
+def prepare():
+    """For a bench that starts jobs: they may be root's, and end where the bench is told to stop."""
+    for number in (signal.SIGHUP, signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, stop)
+    os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
 def run(command):
