@@ -81,9 +81,10 @@ gone
 
 # On a terminal COMMAND reads from it, and Ctrl-C reaches it once.
 cat >terminal <<'END'
-import os, pty, sys
+import os, pty, signal, sys
 pid, terminal = pty.fork()
 if pid == 0:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # it is ignored in the background of a script
     os.execvp(sys.argv[1], sys.argv[1:])
 said = b""
 while b"end" not in said:
