@@ -97,8 +97,8 @@ while b"end" not in said:
 assert said.count(b"got") == 1, said
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 END
-run 5 timeout 30 python3 terminal "$emulate" --hosts one -- bash -c '
-    trap "echo got" INT; echo "name?"; read name; echo "hello $name"; "$BPT_ON" one sleep 2; sleep 1; echo end; exit 5'
+run 5 timeout 60 python3 terminal "$emulate" --hosts one -- bash -c '
+    trap "echo got" INT; echo "name?"; read name; echo "hello $name"; "$BPT_ON" one sleep 20; sleep 1; echo end; exit 5'
 
 # Killed: all processes die at once. Its cgroups go with the next start, which leaves those of one that lives.
 begin "$mpirun" -np 2 ./ranks

@@ -81,6 +81,8 @@ run() { # STATUS COMMAND...: runs it to the end, output in files out and err
 }
 
 start() { # COMMAND...: runs it in the background; $pid
+    : >out # at once: what is waited for in them is not to be what the last one said
+    : >err
     "$@" >out 2>err </dev/null &
     pid=$!
     started+=("$pid")
