@@ -55,6 +55,7 @@ apart=("$train" "${common[@]}" --data "$work/data" --model "$work/tiny.yaml" --e
 two_hosts() ( # FOLDER SAYS: which has the two working folders, there/runs filled
     work=$work/$1
     cd "$work" && mkdir -p here/runs || exit
+    export OMPI_MCA_orte_tmpdir_base=$work # two mpiruns that make its folder at the same moment fail
     # shellcheck disable=SC2086 # several words
     fails_well 2 $BPT_MPIRUN -np 1 -wdir "$work/here" "${apart[@]}" : -np 1 -wdir "$work/there" "${apart[@]}"
     says "$2"
