@@ -105,14 +105,17 @@ static bool step(bpt_exchange *x, int from, int to) {
                                                    memory_order_acquire);
 }
 
-bpt_status bpt_exchange_push(bpt_exchange *x, const float *vector, const bpt_report *report) {
+float *bpt_exchange_outbox(bpt_exchange *x) {
+    return x->sent;
+}
+
+bpt_status bpt_exchange_push(bpt_exchange *x, const bpt_report *report) {
     if (!(report->quality >= 0) || !isfinite(report->quality))
         return bpt_fail(BPT_ENUMERIC, "the quality of rank %u's weights is %g", x->rank,
                         report->quality);
     const int phase = atomic_load_explicit(&x->phase, memory_order_acquire);
     assert((phase == BPT__IDLE || phase == BPT__FAILED) && "the last push has not been waited for");
     if (phase == BPT__FAILED) return bpt_error_put(&x->error);
-    memcpy(x->sent, vector, x->n * sizeof *vector);
     x->up = (bpt__up){
         .seq = ++x->seq,
         .samples = report->samples,

@@ -3,13 +3,14 @@
 
 /* Sends this rank's part of the gradient and sets the sum of all. */
 static bpt_status exchange_gradient(bpt_job *job, bpt_reply *reply) {
-    BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_GRADIENTS, job->flat));
+    float *const gradient = bpt_exchange_outbox(job->exchange);
+    BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_GRADIENTS, gradient));
     const bpt_report report = {
         .samples = job->batch,
         .quality = 1.0,
         .wants = bpt_train_wants(),
     };
-    BPT_TRY(bpt_exchange_push(job->exchange, job->flat, &report));
+    BPT_TRY(bpt_exchange_push(job->exchange, &report));
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_exchange_wait(job->exchange, reply));
     job->count.wait_ns += bpt_clock_ns() - start_ns;
