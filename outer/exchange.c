@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { LOG_BYTES = 4096 }; /* of the update log that are written at once */
+
 size_t bpt__exchange_shard_bytes(const bpt_exchange *x, uint32_t s) {
     const bpt_shard *shard = bpt_shard_at(x->shards, s);
     return (shard->end - shard->begin) * sizeof(float);
@@ -59,7 +61,6 @@ static bpt_status complete_push(bpt_exchange *x) {
     for (uint32_t s = 0; s < x->m; s++) x->stats.header_received_bytes += bpt__down_bytes(s, x->m);
     x->stats.pushes++;
     x->posted = false;
-    if (x->log && bpt__exchange_down(x, 0)->met) BPT_TRY(bpt__update_log_flush(x->log));
     end_push(x, BPT__ANSWERED);
     return BPT_OK;
 }
@@ -165,6 +166,7 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
     }
     x->meeting = first->meet != 0;
     if (first->met) x->n_met++;
+    if (x->log) BPT_TRY(bpt__update_log_write(x->log, first->met ? 0 : LOG_BYTES));
     if (x->partition && first->rounds > bpt_partition_rounds(x->partition))
         return bpt_partition_allot(x->partition, first->held);
     return BPT_OK;

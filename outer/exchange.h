@@ -16,7 +16,8 @@
  * a synchronous rule every reply is such a moment, so `met` comes at once and `meet` never.
  *
  * Memory: 3 n floats a rank, those of its shard among them; nothing is allocated after create but
- * for the buffer of the update log's lines, and for a new round of the data. Errors: a rank on
+ * for a new round of the data, and for lines of the update log that wait longer than usual for the
+ * training thread, which writes them. Errors: a rank on
  * which a call fails reports and ends the job with bpt_comm_abort(). Threads: the functions are
  * called by one thread of the rank, the training thread. */
 #ifndef BPT_OUTER_EXCHANGE_H
