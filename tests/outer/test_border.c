@@ -1,0 +1,97 @@
+/* What crosses the border of a network that is spread: every value and gradient comes where it
+ * belongs, step after step, whoever hosts, whoever has how many samples. ctest: TIMEOUT=60
+ * RANKS=1,2,3,4 */
+#include "outer/border.h"
+#include "tests/outer/exchange_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { STEPS = 5 };
+
+static float value_of(int step, uint64_t sample, size_t i) {
+    return (float)(step * 100003 + (int)sample * 1009 + (int)(i % 997));
+}
+
+static void fill(bpt_border *b, int step, uint64_t first, uint64_t end, size_t n) {
+    float *values = bpt_border_values(b);
+    int32_t *labels = bpt_border_labels(b);
+    for (uint64_t s = first; s < end; s++) {
+        labels[s - first] = (int32_t)(step * 1000 + (int)s);
+        for (size_t i = 0; i < n; i++) values[(s - first) * n + i] = value_of(step, s, i);
+    }
+}
+
+/* The host checks what it has got, and sends back its negative. */
+static void host(bpt_border *b, int step, uint64_t all, size_t n) {
+    bpt_border_batch batch;
+    assert_int_equal(bpt_border_collect(b, &batch), BPT_OK);
+    assert_int_equal(batch.n_samples, all);
+    for (uint64_t s = 0; s < all; s++) {
+        assert_int_equal(batch.labels[s], step * 1000 + (int)s);
+        for (size_t i = 0; i < n; i++) {
+            assert_true(batch.values[s * n + i] == value_of(step, s, i));
+            batch.gradients[s * n + i] = -batch.values[s * n + i];
+        }
+    }
+    assert_int_equal(bpt_border_return(b), BPT_OK);
+}
+
+static void run(uint32_t host_rank, const uint64_t *first, size_t n) {
+    const uint32_t rank = bpt_comm_rank(comm), m = bpt_comm_size(comm);
+    const bpt_border_options options = {host_rank, n, first};
+    const uint64_t own = first[rank + 1] - first[rank], all = first[m];
+    bpt_border *b;
+    assert_int_equal(bpt_border_create(comm, &options, &b), BPT_OK);
+    for (int step = 0; step < STEPS; step++) {
+        const float *gradients;
+        fill(b, step, first[rank], first[rank + 1], n);
+        assert_int_equal(bpt_border_send(b), BPT_OK);
+        if (rank == host_rank) host(b, step, all, n);
+        assert_int_equal(bpt_border_wait(b, &gradients), BPT_OK);
+        for (uint64_t s = 0; s < own; s++)
+            for (size_t i = 0; i < n; i++)
+                assert_true(gradients[s * n + i] == -value_of(step, first[rank] + s, i));
+    }
+    const bpt_border_stats stats = bpt_border_stats_of(b);
+    const uint64_t crossed = STEPS * (rank == host_rank ? all - own : own);
+    const uint64_t there = crossed * (4 * n + 4), back = crossed * 4 * n;
+    assert_int_equal(stats.steps, STEPS);
+    assert_int_equal(stats.sent_bytes, rank == host_rank ? back : there);
+    assert_int_equal(stats.received_bytes, rank == host_rank ? there : back);
+    assert_int_equal(bpt_border_destroy(b), BPT_OK);
+}
+
+static void test_even(void **state) {
+    (void)state;
+    const uint64_t first[] = {0, 4, 8, 12, 16};
+    for (uint32_t h = 0; h < bpt_comm_size(comm); h++) run(h, first, 37);
+}
+
+/* One rank has no sample at all. */
+static void test_uneven(void **state) {
+    (void)state;
+    const uint64_t first[] = {0, 3, 3, 4, 11};
+    for (uint32_t h = 0; h < bpt_comm_size(comm); h++) run(h, first, 5);
+}
+
+/* Messages of many chunks. */
+static void test_large(void **state) {
+    (void)state;
+    const uint64_t first[] = {0, 2, 5, 6, 8};
+    run(bpt_comm_size(comm) - 1, first, 400000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_even),
+        cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_large),
+    };
+    return RUN_WITH_MPI(tests);
+}
