@@ -7,8 +7,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
-/* Of tags: the exchange's are those of its shards, from 0. */
-enum { TAG_VALUES = 1 << 14, TAG_LABELS, TAG_GRADIENTS };
+enum { TAG_VALUES = BPT__TAG_BORDER, TAG_LABELS, TAG_GRADIENTS };
 
 /* One side's messages of one direction, in one step. */
 typedef struct flow {
