@@ -1,7 +1,7 @@
 /* What crosses the border of a network that is spread: every value and gradient comes where it
  * belongs, step after step, whoever hosts, whoever has how many samples. ctest: TIMEOUT=60
  * RANKS=1,2,3,4 */
-#include "outer/border.h"
+#include "outer/crossing.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <setjmp.h>
@@ -18,9 +18,9 @@ static float value_of(int step, uint64_t sample, size_t i) {
     return (float)(step * 100003 + (int)sample * 1009 + (int)(i % 997));
 }
 
-static void fill(bpt_border *b, int step, uint64_t first, uint64_t end, size_t n) {
-    float *values = bpt_border_values(b);
-    int32_t *labels = bpt_border_labels(b);
+static void fill(bpt_crossing *c, int step, uint64_t first, uint64_t end, size_t n) {
+    float *values = bpt_crossing_values(c);
+    int32_t *labels = bpt_crossing_labels(c);
     for (uint64_t s = first; s < end; s++) {
         labels[s - first] = (int32_t)(step * 1000 + (int)s);
         for (size_t i = 0; i < n; i++) values[(s - first) * n + i] = value_of(step, s, i);
@@ -28,9 +28,9 @@ static void fill(bpt_border *b, int step, uint64_t first, uint64_t end, size_t n
 }
 
 /* The host checks what it has got, and sends back its negative. */
-static void host(bpt_border *b, int step, uint64_t all, size_t n) {
-    bpt_border_batch batch;
-    assert_int_equal(bpt_border_collect(b, &batch), BPT_OK);
+static void host(bpt_crossing *c, int step, uint64_t all, size_t n) {
+    bpt_crossing_batch batch;
+    assert_int_equal(bpt_crossing_collect(c, &batch), BPT_OK);
     assert_int_equal(batch.n_samples, all);
     for (uint64_t s = 0; s < all; s++) {
         assert_int_equal(batch.labels[s], step * 1000 + (int)s);
@@ -39,32 +39,32 @@ static void host(bpt_border *b, int step, uint64_t all, size_t n) {
             batch.gradients[s * n + i] = -batch.values[s * n + i];
         }
     }
-    assert_int_equal(bpt_border_return(b), BPT_OK);
+    assert_int_equal(bpt_crossing_return(c), BPT_OK);
 }
 
 static void run(uint32_t host_rank, const uint64_t *first, size_t n) {
     const uint32_t rank = bpt_comm_rank(comm), m = bpt_comm_size(comm);
-    const bpt_border_options options = {host_rank, n, first};
+    const bpt_crossing_options options = {host_rank, n, first};
     const uint64_t own = first[rank + 1] - first[rank], all = first[m];
-    bpt_border *b;
-    assert_int_equal(bpt_border_create(comm, &options, &b), BPT_OK);
+    bpt_crossing *c;
+    assert_int_equal(bpt_crossing_create(comm, &options, &c), BPT_OK);
     for (int step = 0; step < STEPS; step++) {
         const float *gradients;
-        fill(b, step, first[rank], first[rank + 1], n);
-        assert_int_equal(bpt_border_send(b), BPT_OK);
-        if (rank == host_rank) host(b, step, all, n);
-        assert_int_equal(bpt_border_wait(b, &gradients), BPT_OK);
+        fill(c, step, first[rank], first[rank + 1], n);
+        assert_int_equal(bpt_crossing_send(c), BPT_OK);
+        if (rank == host_rank) host(c, step, all, n);
+        assert_int_equal(bpt_crossing_wait(c, &gradients), BPT_OK);
         for (uint64_t s = 0; s < own; s++)
             for (size_t i = 0; i < n; i++)
                 assert_true(gradients[s * n + i] == -value_of(step, first[rank] + s, i));
     }
-    const bpt_border_stats stats = bpt_border_stats_of(b);
+    const bpt_crossing_stats stats = bpt_crossing_stats_of(c);
     const uint64_t crossed = STEPS * (rank == host_rank ? all - own : own);
     const uint64_t there = crossed * (4 * n + 4), back = crossed * 4 * n;
     assert_int_equal(stats.steps, STEPS);
     assert_int_equal(stats.sent_bytes, rank == host_rank ? back : there);
     assert_int_equal(stats.received_bytes, rank == host_rank ? there : back);
-    assert_int_equal(bpt_border_destroy(b), BPT_OK);
+    assert_int_equal(bpt_crossing_destroy(c), BPT_OK);
 }
 
 static void test_even(void **state) {
