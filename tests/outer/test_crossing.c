@@ -6,9 +6,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include <cmocka.h>
 
@@ -18,53 +19,81 @@ static float value_of(int step, uint64_t sample, size_t i) {
     return (float)(step * 100003 + (int)sample * 1009 + (int)(i % 997));
 }
 
-static void fill(bpt_crossing *c, int step, uint64_t first, uint64_t end, size_t n) {
-    float *values = bpt_crossing_values(c);
-    int32_t *labels = bpt_crossing_labels(c);
+/* One rank's memory, and the host's of all. */
+typedef struct memory {
+    float *values, *gradients, *all_gradients;
+    int32_t *labels;
+} memory;
+
+static memory reserve(uint64_t own, uint64_t all, size_t n) {
+    const memory mem = {calloc(own * n + 1, sizeof(float)), calloc(own * n + 1, sizeof(float)),
+                        calloc(all * n + 1, sizeof(float)), calloc(own + 1, sizeof(int32_t))};
+    assert_true(mem.values && mem.gradients && mem.all_gradients && mem.labels);
+    return mem;
+}
+
+static void release(memory mem) {
+    free(mem.values);
+    free(mem.gradients);
+    free(mem.all_gradients);
+    free(mem.labels);
+}
+
+static void fill(memory mem, int step, uint64_t first, uint64_t end, size_t n) {
     for (uint64_t s = first; s < end; s++) {
-        labels[s - first] = (int32_t)(step * 1000 + (int)s);
-        for (size_t i = 0; i < n; i++) values[(s - first) * n + i] = value_of(step, s, i);
+        mem.labels[s - first] = (int32_t)(step * 1000 + (int)s);
+        for (size_t i = 0; i < n; i++) mem.values[(s - first) * n + i] = value_of(step, s, i);
     }
 }
 
 /* The host checks what it has got, and sends back its negative. */
-static void host(bpt_crossing *c, int step, uint64_t all, size_t n) {
+static void host(bpt_crossing *c, memory mem, int step, uint64_t all, size_t n) {
     bpt_crossing_batch batch;
     assert_int_equal(bpt_crossing_collect(c, &batch), BPT_OK);
     assert_int_equal(batch.n_samples, all);
+    const float *values = batch.values;
     for (uint64_t s = 0; s < all; s++) {
         assert_int_equal(batch.labels[s], step * 1000 + (int)s);
         for (size_t i = 0; i < n; i++) {
-            assert_true(batch.values[s * n + i] == value_of(step, s, i));
-            batch.gradients[s * n + i] = -batch.values[s * n + i];
+            assert_true(values[s * n + i] == value_of(step, s, i));
+            mem.all_gradients[s * n + i] = -values[s * n + i];
         }
     }
-    assert_int_equal(bpt_crossing_return(c), BPT_OK);
+    bpt_crossing_return(c);
+}
+
+static void assert_stats(const bpt_crossing *c, uint64_t crossed, bool hosts, size_t n) {
+    const bpt_crossing_stats stats = bpt_crossing_stats_of(c);
+    const uint64_t there = crossed * (4 * n + 4), back = crossed * 4 * n;
+    assert_int_equal(stats.steps, STEPS);
+    assert_int_equal(stats.sent_bytes, hosts ? back : there);
+    assert_int_equal(stats.received_bytes, hosts ? there : back);
 }
 
 static void run(uint32_t host_rank, const uint64_t *first, size_t n) {
     const uint32_t rank = bpt_comm_rank(comm), m = bpt_comm_size(comm);
-    const bpt_crossing_options options = {host_rank, n, first};
     const uint64_t own = first[rank + 1] - first[rank], all = first[m];
+    const memory mem = reserve(own, all, n);
+    const bpt_crossing_options options = {.host = host_rank,
+                                          .value_bytes = n * sizeof(float),
+                                          .first = first,
+                                          .values = mem.values,
+                                          .gradients = mem.gradients,
+                                          .all_gradients = mem.all_gradients};
     bpt_crossing *c;
     assert_int_equal(bpt_crossing_create(comm, &options, &c), BPT_OK);
     for (int step = 0; step < STEPS; step++) {
-        const float *gradients;
-        fill(c, step, first[rank], first[rank + 1], n);
-        assert_int_equal(bpt_crossing_send(c), BPT_OK);
-        if (rank == host_rank) host(c, step, all, n);
-        assert_int_equal(bpt_crossing_wait(c, &gradients), BPT_OK);
+        fill(mem, step, first[rank], first[rank + 1], n);
+        bpt_crossing_send(c, mem.labels);
+        if (rank == host_rank) host(c, mem, step, all, n);
+        assert_int_equal(bpt_crossing_wait(c), BPT_OK);
         for (uint64_t s = 0; s < own; s++)
             for (size_t i = 0; i < n; i++)
-                assert_true(gradients[s * n + i] == -value_of(step, first[rank] + s, i));
+                assert_true(mem.gradients[s * n + i] == -value_of(step, first[rank] + s, i));
     }
-    const bpt_crossing_stats stats = bpt_crossing_stats_of(c);
-    const uint64_t crossed = STEPS * (rank == host_rank ? all - own : own);
-    const uint64_t there = crossed * (4 * n + 4), back = crossed * 4 * n;
-    assert_int_equal(stats.steps, STEPS);
-    assert_int_equal(stats.sent_bytes, rank == host_rank ? back : there);
-    assert_int_equal(stats.received_bytes, rank == host_rank ? there : back);
+    assert_stats(c, STEPS * (rank == host_rank ? all - own : own), rank == host_rank, n);
     assert_int_equal(bpt_crossing_destroy(c), BPT_OK);
+    release(mem);
 }
 
 static void test_even(void **state) {
