@@ -126,7 +126,7 @@ static void test_one_batch(void **state) {
 }
 
 /* The last batch may come with the update; then the sum begins anew. Twice the same batch with half
- * the weight each is that batch: sums of equal halves are exact. */
+ * the weight each is that batch. */
 static void test_training_takes_what_is_gathered(void **state) {
     (void)state;
     net_fixture apart = net_open(plain_model, 8, gathering(false));
