@@ -37,6 +37,8 @@ typedef enum bpt_phase {
     /* What a forward pass does besides, in training and in evaluation. */
     BPT_PHASE_TRAINING = 256,
     BPT_PHASE_INFERENCE = 512,
+    BPT_PHASE_BORDER = 1024, /* in no graph: what the caller reads and writes between two runs or
+                              * behind one, which is not to be shared until then */
 } bpt_phase;
 
 /** Tasks that must have ended. */
@@ -64,8 +66,9 @@ typedef struct bpt_weight_plan {
     const bpt_layout *layout; /* of master, gradient and states; NULL before it is chosen */
     const bpt_layout *flat;   /* of the flat vector's part; NULL: row-major over segment->dims */
     bpt_ref master, gradient; /* in their blocks, at the same offset */
-    bpt_ref partials;         /* gradients of tiles 1.. ; tile 0 writes to gradient itself */
-    size_t n_partials;        /* tiles that write gradients, the first included */
+    bpt_ref partials;         /* partial gradients 1.. ; number 0 is written to gradient itself,
+                               * unless gradients are gathered there: then 0.. */
+    size_t n_partials;        /* number 0 included */
     bpt_deps written;         /* tasks that write gradients */
     bpt_deps read;            /* tasks that read the master */
 } bpt_weight_plan;
@@ -74,7 +77,7 @@ typedef struct bpt_weight_plan {
 typedef struct bpt_step_values {
     float rate;        /* of learning */
     float denominator; /* the summed gradient is divided by it */
-    bpt_draw draw;
+    const bpt_draw *draws; /* of each sample of the batch, whose number is .first_sample; shape [N] */
 } bpt_step_values;
 
 /** Places in memory; those that are not in a buffer are passed over. */
@@ -117,6 +120,7 @@ struct bpt_builder {
     int64_t tile_start[BPT_MAX_TILES + 1]; /* tile t holds samples [start[t], start[t+1]) */
     bpt_weight_plan *weights;              /* shape [segments], as the model's table */
     bool forward_only;                     /* no gradients, no updates */
+    bool gathers;                          /* bpt_learning.gathers */
     bpt_deps weights_done[BPT_WEIGHTS_LAG][BPT_MAX_TILES]; /* a ring of convolutions: tasks that
                                                             * compute their weights' gradients */
     size_t n_weights_done;                                 /* convolutions planned backward */
@@ -255,6 +259,9 @@ bpt_status bpt_builder_pass_back(bpt_builder *b, const char *label, bpt_activati
  * @param n_partials kernels that each write a gradient of their own, at least 1 */
 void bpt_builder_weights(bpt_builder *b, size_t segment, const bpt_layout *layout,
                          size_t n_partials);
+
+/** @return how many partial gradients of a segment are apart from the gradient: the last ones */
+size_t bpt_builder_partials_apart(const bpt_builder *b, size_t segment);
 
 /** @return where the gradient number @p i of a segment is written */
 bpt_ref bpt_builder_partial(const bpt_builder *b, size_t segment, size_t i);

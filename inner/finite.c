@@ -18,7 +18,7 @@ static bool all_finite_bf16(const bpt_bf16 *x, size_t n) {
     return !bad;
 }
 
-static bool is_finite(const bpt_network *net, bpt_ref where, const bpt_layout *layout) {
+bool bpt__is_finite(const bpt_network *net, bpt_ref where, const bpt_layout *layout) {
     const void *x = bpt_at(&net->blocks, where);
     const size_t n = bpt_layout_values(layout);
     return bpt_layout_type(layout) == BPT_BF16 ? all_finite_bf16(x, n) : bpt__all_finite(x, n);
@@ -26,7 +26,7 @@ static bool is_finite(const bpt_network *net, bpt_ref where, const bpt_layout *l
 
 static bool output_is_finite(const bpt_network *net, const bpt_activation *a) {
     for (size_t t = 0; t < net->builder.n_tiles; t++)
-        if (!is_finite(net, a->value[t], a->layout[t])) return false;
+        if (!bpt__is_finite(net, a->value[t], a->layout[t])) return false;
     return true;
 }
 
@@ -53,7 +53,9 @@ static bpt_status find_layer(bpt_network *net, bpt_graph_role role, const bpt_la
 static bpt_status trace_forward(bpt_network *net, bpt_graph_role role, const char *what) {
     const bpt_layer *layer;
     if (!output_is_finite(net, &net->activations[0]))
-        return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, nor is all of the input", what);
+        return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, nor is all of %s", what,
+                        net->model->role == BPT_MODEL_TAIL ? "what comes in at the border"
+                                                           : "the input");
     BPT_TRY(find_layer(net, role, &layer));
     if (!layer) return BPT_OK;
     return bpt_fail(BPT_ENUMERIC,
@@ -66,9 +68,15 @@ bpt_status bpt__trace_loss(bpt_network *net, bpt_graph_role role) {
     return bpt_fail(BPT_ENUMERIC, "the loss is not a finite number");
 }
 
+bpt_status bpt__check_border(bpt_network *net, bpt_graph_role role) {
+    if (!atomic_load_explicit(&net->bad_border, memory_order_relaxed)) return BPT_OK;
+    BPT_TRY(trace_forward(net, role, "a value of the border"));
+    return bpt_fail(BPT_ENUMERIC, "a value of the border is not a finite number");
+}
+
 static bool vector_is_finite(const bpt_network *net, size_t segment, bpt_block vector) {
     const bpt_weight_plan *w = &net->builder.weights[segment];
-    return is_finite(net, bpt_ref_in(vector, w->master.offset), w->layout);
+    return bpt__is_finite(net, bpt_ref_in(vector, w->master.offset), w->layout);
 }
 
 /* A weight that a ReLU or a maximum has hidden on the way forward has spread backward, from the

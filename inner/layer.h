@@ -36,8 +36,8 @@ typedef struct bpt_activation bpt_activation; /* likewise */
  * batch, another for ranks that do not. */
 typedef struct bpt_draw {
     uint64_t seed;
-    uint64_t step;         /* of this rank */
-    uint64_t first_sample; /* of this rank's batch, among those of all ranks */
+    uint64_t step;         /* of the rank whose samples these are */
+    uint64_t first_sample; /* of its batch, among those of all ranks */
 } bpt_draw;
 
 /** Numbers that a layer's fields may refer to by name. */
@@ -99,6 +99,8 @@ struct bpt_layer {
     char name[BPT_NAME_SIZE / 2]; /* unique in the model; without a dot */
     int line;                     /* in the model file */
     size_t index;                 /* in the model's layers */
+    size_t number;                /* likewise, in those of the whole model if this is a part of it:
+                                   * names the layer's random numbers */
     size_t *inputs; /* 0: the model's input, 1 + i: the output of layer i; shape [n_inputs] */
     bpt_shape *ins; /* of these; shape [n_inputs] */
     size_t n_inputs;

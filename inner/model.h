@@ -12,8 +12,16 @@
 #include "inner/cost_table.h"
 #include "inner/layer.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+
+/** What a model is of the one that its file describes. */
+typedef enum bpt_model_role {
+    BPT_MODEL_WHOLE,
+    BPT_MODEL_HEAD, /* the layers up to a border, without a loss */
+    BPT_MODEL_TAIL, /* those behind it, with the loss */
+} bpt_model_role;
 
 typedef struct bpt_model {
     char *name;   /* from the file */
@@ -24,6 +32,10 @@ typedef struct bpt_model {
     size_t n_layers;
     bpt_segments segments;
     const bpt_cost_table *costs; /* by which networks cut convolutions; NULL: they do not */
+    bpt_model_role role;         /* parts: inner/model_part.h */
+    size_t first_element; /* of a part: where its flat vector begins in that of the whole model */
+    bool typed_input;     /* of a tail: its input has the type that a network gives to activations;
+                           * else floats */
 } bpt_model;
 
 /** What replaces the values of the file; zeros keep them. */

@@ -55,8 +55,8 @@ static row row_at(const bpt_model *model, size_t i) {
     if (i == 0) return heading;
     if (i == 1) return make_row("input", "", model->input, 0, 0);
     if (i == model->n_layers + 2)
-        return make_row("total", "", (bpt_shape){model->classes, 1, 1}, bpt_model_parameters(model),
-                        bpt_model_training_flops(model) / 3);
+        return make_row("total", "", model->layers[model->n_layers - 1].out,
+                        bpt_model_parameters(model), bpt_model_training_flops(model) / 3);
     const bpt_layer *l = &model->layers[i - 2];
     return make_row(l->name, l->kind->name, l->out,
                     count_parameters(model, l->first_segment, l->n_segments),

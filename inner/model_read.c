@@ -182,7 +182,7 @@ static bpt_status read_layer(bpt_model *m, const bpt_yaml *doc, const bpt_yaml_n
     const bpt_model_scope scope = {.classes = m->classes};
     const bpt_yaml_node *fields;
     l->line = bpt_yaml_line(item);
-    l->index = m->n_layers;
+    l->index = l->number = m->n_layers;
     BPT_TRY(split_item(doc, item, &l->kind, &fields));
     m->n_layers++;
     BPT_TRY(bpt_alloc("layer settings", 1, l->kind->config_bytes, &l->config));

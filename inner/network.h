@@ -9,6 +9,10 @@
  * label of -1 marks a sample that is not there: it counts for nothing. Its pixels too must be
  * finite numbers, since 0 * NaN would reach the gradients.
  *
+ * The model may be a part of one (inner/model_part.h). A tail is run as a whole network is, with the
+ * values of its border as input in place of pixels; what a head does instead, and what is at the
+ * border, is in inner/network_border.h.
+ *
  * Activations and their gradients lie in memory as floats or as bfloat16: behind layers that
  * multiply (conv, fc), and behind others as their first input is. The loss takes floats. Weights,
  * their gradients, the optimiser's state, statistics and sums are floats (the kernels of such
@@ -65,14 +69,15 @@ typedef struct bpt_network_memory {
 bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_value_type activations,
                             bpt_learning learning, unsigned n_workers, bpt_network_memory *memory);
 
-/** @param model borrowed while the network lives
+/** @param model borrowed while the network lives; whole, or a part of one
  * @param batch  N, at least 1
  * @param activations as for bpt_network_plan()
  * @param pool   borrowed while the network lives
  * @param learning copied
  * @param[out] net caller owns, bpt_network_free(); weights, state and count of updates are zero
  * @return BPT_OK, BPT_ENOMEM (also where the machine has less than the plan), BPT_EFULL (the step
- *         has more tasks than a graph can hold), BPT_EUSAGE (or more edges), BPT_EBACKEND */
+ *         has more tasks than a graph can hold), BPT_EUSAGE (or more edges; or a part is to clip
+ *         the norm of the whole gradient), BPT_EBACKEND */
 bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_value_type activations,
                               bpt_learning learning, bpt_pool *pool, bpt_network **net);
 
@@ -89,18 +94,25 @@ bpt_learning bpt_network_learning(const bpt_network *net);
 /** Names the random numbers (dropout) of the next training step or gradient. */
 void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
 
+/** Names those of samples [first, first + n) of the batch alone, which are some rank's own: then a
+ * sample draws what it would draw there.
+ * @param draw .first_sample is that of sample @p first */
+void bpt_network_set_draw_of(bpt_network *net, int64_t first, int64_t n, bpt_draw draw);
+
 /** Forward, loss, backward, clipping, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size
  * @return BPT_OK, BPT_ENUMERIC (the loss is not finite: the weights have stayed, and the layer
  * where it began is named; or a new weight is not: names where that began), BPT_EDATA (a label is
  * not below the model's classes), BPT_EBACKEND */
-bpt_status bpt_network_train(bpt_network *net, const float *pixels, const int32_t *labels,
+bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t *labels,
                              float rate, float denominator, bpt_batch_result *result);
 
-/** Forward, loss, backward; the gradients can then be read. Weights stay.
+/** Forward, loss, backward; the gradients can then be read. Weights stay. Where gradients are
+ * gathered (bpt_learning.gathers) they are the sum over all batches since the last update, which
+ * bpt_network_train() and bpt_network_apply() make, or since an error.
  * @return BPT_OK, BPT_ENUMERIC (likewise for the loss and the gradients), BPT_EDATA, BPT_EBACKEND
  */
-bpt_status bpt_network_gradient(bpt_network *net, const float *pixels, const int32_t *labels,
+bpt_status bpt_network_gradient(bpt_network *net, const void *input, const int32_t *labels,
                                 float denominator, bpt_batch_result *result);
 
 /** Clipping and update: changes the weights from the gradients, as they are after
@@ -111,7 +123,7 @@ bpt_status bpt_network_apply(bpt_network *net, float rate);
 /** Forward and loss.
  * @return BPT_OK, BPT_ENUMERIC (the loss is not finite; a NaN that a ReLU or a maximum drops on its
  *         way there is not noticed), BPT_EDATA, BPT_EBACKEND */
-bpt_status bpt_network_evaluate(bpt_network *net, const float *pixels, const int32_t *labels,
+bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32_t *labels,
                                 bpt_batch_result *result);
 
 /** Reads or writes a vector in canonical order, in parallel.
@@ -130,11 +142,11 @@ void bpt_network_set_updates(bpt_network *net, uint64_t n);
 /** @return what the network takes: as planned */
 bpt_network_memory bpt_network_memory_of(const bpt_network *net);
 
-/** @return measurements of the last training or evaluation run */
+/** @return measurements of the last training or evaluation run; of a head's step, of both halves */
 bpt_run_stats bpt_network_last_run(const bpt_network *net);
 
 /** @return nanoseconds of the longest path through the tasks of the last bpt_network_train(), by
- * their measured times */
+ * their measured times; of a head, the sum of those of both halves */
 uint64_t bpt_network_critical_path(const bpt_network *net);
 
 /** Adds to a table what the parts of convolutions took in the last bpt_network_train(), on average,

@@ -3,19 +3,25 @@
 
 #include <string.h>
 
+/* Of the tasks of a layer and step. */
+typedef struct {
+    const char *label, *kind;
+    uint64_t ns, n;
+} sum;
+
+static void add_task(void *context, bpt_task_info info, uint64_t ns) {
+    sum *s = context;
+    if (strcmp(info.kind, s->kind) != 0 || strcmp(info.label, s->label) != 0) return;
+    s->ns += ns;
+    s->n++;
+}
+
 /* @return nanoseconds of a task of that layer and step, on average and at least 1; 0: none ran */
 static uint64_t mean_ns(const bpt_network *net, const bpt_cut_note *note) {
-    const bpt_graph *g = net->graphs[BPT_GRAPH_TRAIN];
-    const char *kind = bpt_conv_step_name(note->step);
-    uint64_t ns = 0, n = 0;
-    for (size_t i = 0; i < bpt_graph_n_tasks(g); i++) {
-        const bpt_task_info info = net->builder.tasks[net->train_ids[i]].info;
-        if (strcmp(info.kind, kind) != 0 || strcmp(info.label, note->layer->name) != 0) continue;
-        ns += bpt_graph_measured(g, (uint32_t)i);
-        n++;
-    }
-    if (ns == 0) return 0;
-    return ns < n ? 1 : ns / n;
+    sum s = {.label = note->layer->name, .kind = bpt_conv_step_name(note->step)};
+    bpt__visit_step(net, add_task, &s);
+    if (s.ns == 0) return 0;
+    return s.ns < s.n ? 1 : s.ns / s.n;
 }
 
 bpt_status bpt_network_note_costs(const bpt_network *net, bpt_cost_table *costs) {

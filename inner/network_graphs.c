@@ -3,10 +3,12 @@
 #include "inner/network_private.h"
 
 enum {
-    COMPUTE = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD,
+    FORWARD = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING,
+    COMPUTE = FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD,
 };
 
 static const unsigned phases_of[BPT_N_GRAPHS] = {
+    [BPT_GRAPH_FORWARD] = FORWARD,
     [BPT_GRAPH_TRAIN] = COMPUTE | BPT_PHASE_UPDATE,
     [BPT_GRAPH_GRADIENT] = COMPUTE | BPT_PHASE_REDUCE,
     [BPT_GRAPH_APPLY] = BPT_PHASE_APPLY,
@@ -15,15 +17,30 @@ static const unsigned phases_of[BPT_N_GRAPHS] = {
     [BPT_GRAPH_IMPORT] = BPT_PHASE_IMPORT,
 };
 
+static bool is_head(const bpt_network *net) {
+    return net->model->role == BPT_MODEL_HEAD;
+}
+
 unsigned bpt__graph_phases(const bpt_network *net, bpt_graph_role role) {
+    unsigned phases = phases_of[role];
     if (role == BPT_GRAPH_TRAIN && net->wants_norms)
-        return COMPUTE | BPT_PHASE_REDUCE | BPT_PHASE_APPLY;
-    return phases_of[role];
+        phases = COMPUTE | BPT_PHASE_REDUCE | BPT_PHASE_APPLY;
+    if (is_head(net) && (role == BPT_GRAPH_TRAIN || role == BPT_GRAPH_GRADIENT))
+        phases &= ~(unsigned)FORWARD;
+    return phases;
+}
+
+unsigned bpt__batch_phases(const bpt_network *net, bpt_graph_role role) {
+    const unsigned phases = bpt__graph_phases(net, role);
+    if (phases & BPT_PHASE_BACKWARD) return phases | FORWARD | BPT_PHASE_BORDER;
+    if (!(phases & BPT_PHASE_FORWARD)) return 0;
+    return is_head(net) ? phases | BPT_PHASE_BORDER : phases;
 }
 
 bool bpt__graph_exists(const bpt_network *net, bpt_graph_role role) {
     const bool forward =
         role == BPT_GRAPH_EVALUATE || role == BPT_GRAPH_EXPORT || role == BPT_GRAPH_IMPORT;
+    if (role == BPT_GRAPH_FORWARD && !is_head(net)) return false;
     return forward || !net->builder.forward_only;
 }
 
@@ -61,14 +78,25 @@ bpt_status bpt__network_graph(bpt_network *net, bpt_graph_role role) {
     BPT_TRY(bpt_graph_create(n_tasks ? n_tasks : 1, n_edges, &net->graphs[role]));
     BPT_TRY_GOTO(status, BPT_NEW("task ids", b->n_tasks, &ids), done);
     BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);
-    BPT_TRY_GOTO(status, fill_graph(b, set, net->graphs[role], ids, edges), done);
-    if (role == BPT_GRAPH_TRAIN) {
-        BPT_TRY_GOTO(status, BPT_NEW("task ids", n_tasks, &net->train_ids), done);
-        for (size_t i = 0; i < b->n_tasks; i++)
-            if (b->tasks[i].phase & set) net->train_ids[ids[i]] = (uint32_t)i;
-    }
+    status = fill_graph(b, set, net->graphs[role], ids, edges);
 done:
     bpt_free(edges);
     bpt_free(ids);
     return status;
+}
+
+/* Tasks of a graph are numbered in the order of the plan. */
+static void visit_graph(const bpt_network *net, bpt_graph_role role, bpt_visit_task visit,
+                        void *context) {
+    const bpt_builder *b = &net->builder;
+    const unsigned set = bpt__graph_phases(net, role);
+    uint32_t id = 0;
+    for (size_t i = 0; i < b->n_tasks; i++)
+        if (b->tasks[i].phase & set)
+            visit(context, b->tasks[i].info, bpt_graph_measured(net->graphs[role], id++));
+}
+
+void bpt__visit_step(const bpt_network *net, bpt_visit_task visit, void *context) {
+    if (net->graphs[BPT_GRAPH_FORWARD]) visit_graph(net, BPT_GRAPH_FORWARD, visit, context);
+    visit_graph(net, BPT_GRAPH_TRAIN, visit, context);
 }

@@ -44,8 +44,8 @@ static bpt_status note_graphs(bpt_network *net, bpt_sharing *sharing, bpt_user *
     bpt_builder *b = &net->builder;
     for (size_t i = 0; i < b->n_tasks; i++) BPT_TRY(list_buffers(b, &b->tasks[i], &all[i]));
     for (int role = 0; role < BPT_N_GRAPHS; role++) {
-        const unsigned phases = bpt__graph_phases(net, (bpt_graph_role)role);
-        if (!bpt__graph_exists(net, (bpt_graph_role)role) || !(phases & BPT_PHASE_LOSS)) continue;
+        const unsigned phases = bpt__batch_phases(net, (bpt_graph_role)role);
+        if (!bpt__graph_exists(net, (bpt_graph_role)role) || phases == 0) continue;
         filter(b, phases, all, users);
         BPT_TRY(bpt_sharing_note(sharing, users, b->n_tasks));
     }

@@ -7,14 +7,17 @@
 static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     bpt_builder *b = &net->builder;
     const bpt_shape s = net->model->input;
-    const size_t sample_bytes = bpt_shape_bytes(s, BPT_F32);
-    *in = (bpt_activation){.shape = s, .plain = true, .read_only = true};
+    const bpt_value_type type = net->model->typed_input ? b->type : BPT_F32;
+    const size_t sample_bytes = bpt_shape_bytes(s, type);
+    *in = (bpt_activation){.shape = s, .type = type, .plain = true, .read_only = true};
     for (size_t t = 0; t < b->n_tiles; t++) {
         const int64_t dims[] = {bpt_builder_tile_samples(b, t), s.c, s.h, s.w};
-        BPT_TRY(bpt_layout_plain(net->cpu, BPT_F32, dims, 4, &in->layout[t]));
+        BPT_TRY(bpt_layout_plain(net->cpu, type, dims, 4, &in->layout[t]));
         in->value[t] = bpt_ref_in(BPT_BLOCK_INPUT, (size_t)b->tile_start[t] * sample_bytes);
     }
-    return BPT_OK;
+    if (net->model->role != BPT_MODEL_TAIL) return BPT_OK;
+    in->wants_grad = true;
+    return bpt_builder_reserve_gradients(b, in, in->grad);
 }
 
 /* What is known of the layers while they are planned. Activation 0 is the input, 1 + i the output
@@ -95,9 +98,19 @@ static bpt_status plan_backward(bpt_network *net, layer_plans *plans, const bpt_
     return BPT_OK;
 }
 
+/* Of a tail, the gradient of the input. */
+static bpt_status plan_input_gradient(bpt_network *net, layer_plans *plans) {
+    if (net->model->role != BPT_MODEL_TAIL) return BPT_OK;
+    if (!net->builder.forward_only)
+        BPT_TRY(bpt_builder_join(&net->builder, "border", &net->activations[0], plans->views[0],
+                                 plans->n_views[0]));
+    return bpt__plan_tail_border(net);
+}
+
 static bpt_status plan_layers(bpt_network *net) {
     const bpt_model *model = net->model;
     const size_t n = model->n_layers;
+    bpt_activation *out = &net->activations[n];
     layer_plans plans;
     BPT_TRY(create_plans(net, &plans));
     BPT_TRY(fork_output(net, &plans, 0));
@@ -105,10 +118,11 @@ static bpt_status plan_layers(bpt_network *net) {
         BPT_TRY(plan_forward(net, &plans, &model->layers[i]));
         net->forward_end[i] = net->builder.n_tasks;
     }
-    BPT_TRY(bpt__plan_loss(net, &net->activations[n]));
+    BPT_TRY(model->role == BPT_MODEL_HEAD ? bpt__plan_head_border(net, out)
+                                          : bpt__plan_loss(net, out));
     for (size_t i = n; i-- > 0 && !net->builder.forward_only;)
         BPT_TRY(plan_backward(net, &plans, &model->layers[i]));
-    return BPT_OK;
+    return plan_input_gradient(net, &plans);
 }
 
 bpt_status bpt__network_plan(bpt_network *net) {

@@ -1,6 +1,6 @@
 /** @file inner/network_private.h
- * What the parts of a network share: network.c (life and runs), network_plan.c, network_graphs.c,
- * network_costs.c, loss.c, update.c, norms.c, transfer.c, finite.c. */
+ * What the parts of a network share: network.c (life), network_run.c (runs), network_plan.c,
+ * network_graphs.c, network_costs.c, border.c, loss.c, update.c, norms.c, transfer.c, finite.c. */
 #ifndef BPT_INNER_NETWORK_PRIVATE_H
 #define BPT_INNER_NETWORK_PRIVATE_H
 
@@ -11,8 +11,9 @@
 #include <stdbool.h>
 
 typedef enum bpt_graph_role {
-    BPT_GRAPH_TRAIN,
-    BPT_GRAPH_GRADIENT,
+    BPT_GRAPH_FORWARD,  /* of a head: the first half of a step */
+    BPT_GRAPH_TRAIN,    /* a step; of a head its second half */
+    BPT_GRAPH_GRADIENT, /* likewise */
     BPT_GRAPH_APPLY,
     BPT_GRAPH_EVALUATE,
     BPT_GRAPH_EXPORT,
@@ -45,17 +46,20 @@ struct bpt_network {
     bpt_graph *graphs[BPT_N_GRAPHS];
     bool costs_known[BPT_N_GRAPHS]; /* whether a run or bpt_network_expect() has told how long the
                                      * tasks take */
-    uint32_t *train_ids;            /* task of the plan for each task of the training graph */
     size_t *
         forward_end; /* of each layer: tasks of the plan up to its forward pass; shape [n_layers] */
+    bpt_activation border; /* of a part: inner/network_border.h */
     bpt_network_memory memory;
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
     bpt_step_values step;
-    uint64_t updates; /* the one of this run included */
-    float clip_scale; /* set by a task; 1 without clipping */
+    bpt_draw *draws;     /* step.draws, shape [N] */
+    uint64_t updates;    /* the one of this run included */
+    uint64_t n_gathered; /* batches whose gradients are gathered already, if they are */
+    float clip_scale;    /* set by a task; 1 without clipping */
     bool wants_logits_grad;
-    atomic_bool bad_gradient, bad_weight; /* set by a task that has met one that is not finite */
+    /* set by a task that has met one that is not finite */
+    atomic_bool bad_border, bad_gradient, bad_weight;
 };
 
 /** Plans everything: kernels are described and tasks listed, the sizes of all blocks are known.
@@ -71,6 +75,10 @@ bpt_status bpt__network_count(bpt_network *net);
 /** @return the phases whose tasks a graph holds */
 unsigned bpt__graph_phases(const bpt_network *net, bpt_graph_role role);
 
+/** @return the phases that have a batch between them, of which a graph holds all or some: buffers
+ * keep what they hold from the first to the last task of these. 0: a graph that has no batch */
+unsigned bpt__batch_phases(const bpt_network *net, bpt_graph_role role);
+
 /** @return whether the network has a graph */
 bool bpt__graph_exists(const bpt_network *net, bpt_graph_role role);
 
@@ -78,8 +86,21 @@ bool bpt__graph_exists(const bpt_network *net, bpt_graph_role role);
  * edges) */
 bpt_status bpt__network_graph(bpt_network *net, bpt_graph_role role);
 
+/** Called for a task of a training step. @param ns that it took in the last one */
+typedef void (*bpt_visit_task)(void *context, bpt_task_info info, uint64_t ns);
+
+/** Calls @p visit for all tasks of a training step, in the order of the plan. */
+void bpt__visit_step(const bpt_network *net, bpt_visit_task visit, void *context);
+
 /** Plans softmax cross-entropy on the logits and their gradient. */
 bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits);
+
+/** Plans the border of a head, into net->border: in place of a loss.
+ * @param out output of the last layer */
+bpt_status bpt__plan_head_border(bpt_network *net, bpt_activation *out);
+
+/** Plans that of a tail, whose backward pass is planned. */
+bpt_status bpt__plan_tail_border(bpt_network *net);
 
 /** Plans the sums of the tiles' gradients and the updates. */
 bpt_status bpt__plan_updates(bpt_network *net);
@@ -107,10 +128,17 @@ bpt_status bpt__plan_transfers(bpt_network *net);
 /** @return whether @p x, shape [n], holds neither infinity nor NaN */
 bool bpt__all_finite(const float *x, size_t n);
 
+/** The same of values in memory. */
+bool bpt__is_finite(const bpt_network *net, bpt_ref where, const bpt_layout *layout);
+
 /** After a run that ended at a loss that is not finite, before any weight was changed.
  * @return BPT_ENUMERIC (names the input, or the first layer whose output is not finite), or an
  * error of a task */
 bpt_status bpt__trace_loss(bpt_network *net, bpt_graph_role role);
+
+/** After the forward pass of a head: whether the values of its border are finite.
+ * @return BPT_OK, BPT_ENUMERIC (likewise), or an error of a task */
+bpt_status bpt__check_border(bpt_network *net, bpt_graph_role role);
 
 /** After a run on a batch: whether the gradients that it has met and the weights that it has
  * written are finite. oneDNN's ReLU and maximum drop NaNs, so that the loss alone would not tell.

@@ -41,6 +41,7 @@ typedef struct bpt_segments {
     bpt_segment *items; /* shape [n] */
     size_t n, capacity;
     size_t n_elements; /* floats in the flat vector */
+    size_t n_before;   /* of a part of a model: segments of the whole one before these */
 } bpt_segments;
 
 /** Adds a segment at the end.
@@ -53,7 +54,7 @@ void bpt_segments_clear(bpt_segments *s);
 
 /** Fills the flat vector with He's initial weights: normal with variance 2 / fan_in (He, Zhang,
  * Ren, Sun 2015, eq. 10), or the role's initial value where fan_in is 0. Each segment has its own
- * random stream.
+ * random stream, by its number in the whole model.
  * @param weights shape [n_elements] */
 void bpt_segments_initialise(const bpt_segments *s, uint64_t seed, float *weights);
 

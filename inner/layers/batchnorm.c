@@ -80,7 +80,7 @@ static bpt_status plan_memory(const bpt_layer *l, bpt_builder *b, bpt__batchnorm
         const size_t segment = l->first_segment + (size_t)i;
         bpt_builder_weights(b, segment, layout, 1);
         n->master[i] = b->weights[segment].master;
-        n->gradient[i] = b->weights[segment].gradient;
+        n->gradient[i] = bpt_builder_partial(b, segment, 0);
     }
     BPT_TRY(reserve_arrays(b, n, BPT__BN_MEAN, BPT__BN_SHIFT));
     BPT_TRY(reserve_arrays(b, n, BPT__BN_SLOPE_DY, BPT__BN_CONSTANT));

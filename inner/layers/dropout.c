@@ -27,9 +27,10 @@ typedef struct {
 } mask_task;
 
 /* Layer, step and sample in one number; a step beyond 2^28 begins anew. */
-static uint64_t stream_id(const mask_task *task, uint64_t sample) {
-    const bpt_draw *draw = &task->b->step->draw;
-    return task->layer << 52 | (draw->step & 0xFFFFFFF) << 24 | (sample & 0xFFFFFF);
+static bpt_random stream(const mask_task *task, const bpt_draw *sample) {
+    const uint64_t id = task->layer << 52 | (sample->step & 0xFFFFFFF) << 24 |
+                        (sample->first_sample & 0xFFFFFF);
+    return bpt_random_stream(sample->seed, BPT_PURPOSE_DROPOUT, id);
 }
 
 #define DRAWN 512 /* numbers at once */
@@ -52,7 +53,7 @@ BPT_CLONES static void drop(const void *from, bpt_value_type type, size_t n, con
 
 static bpt_status run_mask(void *arg, unsigned worker) {
     const mask_task *task = arg;
-    const bpt_draw *draw = &task->b->step->draw;
+    const bpt_draw *draws = task->b->step->draws + task->first_sample;
     const char *from = bpt_at(task->b->blocks, task->from);
     char *to = bpt_at(task->b->blocks, task->to);
     const size_t value_bytes = bpt_value_bytes(task->type);
@@ -60,8 +61,7 @@ static bpt_status run_mask(void *arg, unsigned worker) {
     const float scale = (float)(1.0 / (1.0 - task->rate));
     (void)worker;
     for (int64_t i = 0; i < task->n_samples; i++) {
-        const uint64_t sample = draw->first_sample + task->first_sample + (uint64_t)i;
-        bpt_random r = bpt_random_stream(draw->seed, BPT_PURPOSE_DROPOUT, stream_id(task, sample));
+        bpt_random r = stream(task, &draws[i]);
         for (size_t at = 0; at < task->n_values; at += DRAWN) {
             const size_t n = task->n_values - at < DRAWN ? task->n_values - at : DRAWN;
             uint32_t drawn[DRAWN];
@@ -94,7 +94,7 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
         .b = b,
         .from = from,
         .to = to,
-        .layer = (uint64_t)l->index,
+        .layer = (uint64_t)l->number,
         .first_sample = (uint64_t)b->tile_start[t],
         .n_samples = bpt_builder_tile_samples(b, t),
         .n_values = (size_t)(l->in.c * l->in.h * l->in.w),

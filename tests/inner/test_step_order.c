@@ -4,7 +4,7 @@
  * ctest: cpu TIMEOUT=60 */
 #include "base/random.h"
 #include "inner/network_private.h"
-#include "tests/inner/net_fixture.h"
+#include "tests/inner/part_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -189,6 +189,95 @@ static void test_orders(void **state) {
     }
 }
 
+/* ---- parts ---- */
+
+static const char parted[] =
+    "{name: t, input: [3, 8, 8], classes: 5, layers: ["
+    "conv: {name: a, filters: 17, kernel: 3, pad: 1}, batchnorm, relu: {name: r}, "
+    "conv: {name: b, filters: 17, kernel: 3, pad: 1}, batchnorm: {name: n}, "
+    "add: {name: s, input: [n, r]}, relu, dropout: {name: d, rate: 0.25}, "
+    "conv: {name: c, filters: 16, kernel: 3}, relu: {name: q}, "
+    "conv: {name: e, input: d, filters: 16, kernel: 3}, batchnorm: {name: m}, "
+    "add: {name: t, input: [q, m]}, "
+    "fc: {name: f, outputs: 70}, relu, fc: {outputs: classes}]}";
+
+/* Both halves of a head's step, each in an order of its own. */
+static float *step_head(const net_fixture *f, part_fixture *p, const float *gradient,
+                        preference order, uint64_t id, float *border) {
+    bpt_network *net = p->head;
+    const size_t n = p->head_model->segments.n_elements;
+    uint32_t *keys = keys_of(net->builder.n_tasks, order, id);
+    float *x = net_floats(n);
+    net_assert_ok(bpt_network_forward_evaluate(net, f->pixels, f->labels));
+    net->step.denominator = (float)f->batch;
+    spoil_activations(net);
+    run_in_order_of(net, BPT_PHASE_FORWARD | BPT_PHASE_TRAINING, keys);
+    memcpy(border, p->from.values, p->from.bytes);
+    memcpy(p->from.gradient, gradient, p->from.bytes);
+    run_in_order_of(net, BPT_PHASE_BACKWARD | BPT_PHASE_REDUCE, keys);
+    net_assert_ok(bpt_network_get(net, BPT_VECTOR_GRADIENTS, x));
+    free(keys);
+    return x;
+}
+
+static float *step_tail(const net_fixture *f, part_fixture *p, const float *values,
+                        preference order, uint64_t id, float *border) {
+    bpt_network *net = p->tail;
+    const size_t n = p->tail_model->segments.n_elements;
+    uint32_t *keys = keys_of(net->builder.n_tasks, order, id);
+    float *x = net_floats(n);
+    bpt_batch_result result;
+    net_assert_ok(bpt_network_evaluate(net, values, f->labels, &result));
+    net->step.denominator = (float)f->batch;
+    net->wants_logits_grad = true;
+    spoil_activations(net);
+    run_in_order_of(net, GRADIENT, keys);
+    memcpy(border, p->to.gradient, p->to.bytes);
+    net_assert_ok(bpt_network_get(net, BPT_VECTOR_GRADIENTS, x));
+    free(keys);
+    return x;
+}
+
+typedef float *(*part_step)(const net_fixture *f, part_fixture *p, const float *in,
+                            preference order, uint64_t id, float *border);
+
+static void check_orders_of_part(const net_fixture *f, part_fixture *p, const bpt_model *model,
+                                 part_step run) {
+    const size_t n = p->from.bytes / sizeof(float);
+    float *in = net_floats(n), *expected_border = net_floats(n), *border = net_floats(n);
+    bpt_random r = bpt_random_stream(SEED, BPT_PURPOSE_TEST, 999);
+    for (size_t i = 0; i < n; i++) in[i] = bpt_random_normal(&r);
+    float *expected = run(f, p, in, IN_ORDER, 0, expected_border);
+    for (uint64_t i = 0; i <= N_RANDOM; i++) {
+        float *x = run(f, p, in, i == 0 ? LAST_FIRST : RANDOM, i, border);
+        net_assert_same_bits("gradients", expected, x, model->segments.n_elements);
+        net_assert_same_bits("border", expected_border, border, n);
+        free(x);
+    }
+    free(expected);
+    free(border);
+    free(expected_border);
+    free(in);
+}
+
+/* What is at the border stays until the caller is done with it. */
+static void test_orders_of_parts(void **state) {
+    (void)state;
+    const net_options options = {.n_workers = 1, .seed = SEED};
+    net_fixture f = net_open(parted, 7, options);
+    size_t n = 0;
+    for (size_t i = 0; i < f.model->n_layers; i++) {
+        if (bpt_model_border(f.model, i, NULL) != BPT_BORDER_POSSIBLE) continue;
+        part_fixture p = part_open(&f, i, options);
+        check_orders_of_part(&f, &p, p.head_model, step_head);
+        check_orders_of_part(&f, &p, p.tail_model, step_tail);
+        part_close(&p);
+        n++;
+    }
+    assert_true(n > 5);
+    net_close(&f);
+}
+
 /* The runner above is only as good as the pool's step. */
 static void test_same_as_the_pool(void **state) {
     (void)state;
@@ -212,7 +301,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders),           cmocka_unit_test(test_orders_of_all_kinds),
         cmocka_unit_test(test_orders_in_bf16),   cmocka_unit_test(test_orders_with_norms),
-        cmocka_unit_test(test_same_as_the_pool),
+        cmocka_unit_test(test_orders_of_parts),  cmocka_unit_test(test_same_as_the_pool),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,72 @@
+/** @file inner/network_border.h
+ * Networks of parts of a model (inner/model_part.h): what they give and take at the border.
+ *
+ * A head's step has two halves. The forward pass ends with the values of the border; then whoever
+ * has the tail computes their gradient; the backward pass begins with that. Between the halves the
+ * caller's thread is free, and so is the pool, which may run other networks. Pixels, labels and draws
+ * of the forward pass stay as they are until the backward pass has ended.
+ *
+ *     bpt_network_forward(head), .values -> tail, tail -> .gradient, bpt_network_backward(head)
+ *
+ * A tail is run as a whole network is, by bpt_network_train(), bpt_network_gradient() and
+ * bpt_network_evaluate(), on values of the border in place of pixels, which it reads where they
+ * are. The gradient of its input is there when a step has ended; its scale is that of the loss,
+ * which is the sum over the samples divided by the step's denominator, so that head and tail of a
+ * batch are given the same one. A tail's batch may be put together from those of several ranks:
+ * bpt_network_set_draw_of() has each sample draw what it would draw in its own. Batches may also
+ * come one after the other, and their gradients be gathered (bpt_learning.gathers).
+ *
+ * With the weights, batches and numbers of the whole network the parts compute what it does. They
+ * give the same bits where the layers on both sides of the border compute alike in the row-major
+ * order, which values have there: convolutions, fully connected layers, pooling by maximum and what
+ * is done value by value. Other layers may round otherwise.
+ *
+ * A norm of the whole gradient is known to no part: bpt_learning.clip_norm is refused.
+ *
+ * Threads: as inner/network.h. */
+#ifndef BPT_INNER_NETWORK_BORDER_H
+#define BPT_INNER_NETWORK_BORDER_H
+
+#include "base/status.h"
+#include "inner/network.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Values of the network's batch at the border, and their gradient: each [N, C, H, W], row-major.
+ * Both are the network's memory, at the same place as long as it lives. */
+typedef struct bpt_border {
+    bpt_shape shape;     /* of a sample */
+    bpt_value_type type; /* of both */
+    size_t bytes;        /* of each */
+    const void *values;  /* of a head: there from the end of its forward pass to the begin of its
+                          * backward pass, or of another run. Of a tail: NULL, they are the caller's */
+    void *gradient;      /* of a head: to be written in the same time. Of a tail: there from the end of
+                          * a step to the begin of another run. NULL where the network only evaluates */
+} bpt_border;
+
+/** @param net of a part */
+bpt_border bpt_network_border(const bpt_network *net);
+
+/** First half of a head's training step: computes the values of the border.
+ * @param pixels,labels as of bpt_network_train(); borrowed until the second half has ended
+ * @param denominator likewise, of both halves
+ * @return BPT_OK, BPT_ENUMERIC (a value of the border is not finite; names the layer where that
+ *         began), BPT_EBACKEND */
+bpt_status bpt_network_forward(bpt_network *net, const float *pixels, const int32_t *labels,
+                               float denominator);
+
+/** Second half: backward and update.
+ * @return BPT_OK, BPT_ENUMERIC (a gradient or a new weight is not finite: as
+ * bpt_network_train()), BPT_EBACKEND */
+bpt_status bpt_network_backward_train(bpt_network *net, float rate);
+
+/** Second half: backward; the gradients can then be read. Weights stay.
+ * @return as bpt_network_backward_train() */
+bpt_status bpt_network_backward(bpt_network *net);
+
+/** The values of the border in an evaluation. @return as bpt_network_forward() */
+bpt_status bpt_network_forward_evaluate(bpt_network *net, const float *pixels,
+                                        const int32_t *labels);
+
+#endif

@@ -1,0 +1,212 @@
+/* What is done with a network: runs of its graphs, and what they leave behind. */
+#include "inner/network.h"
+#include "inner/network_border.h"
+#include "inner/network_private.h"
+
+#include <assert.h>
+#include <string.h>
+
+/* ---- graphs ---- */
+
+/* Tasks set the flags; the end of the run orders them before their reader. */
+static bpt_status run_graph(bpt_network *net, bpt_graph_role role, bpt_run_stats *stats) {
+    assert(net->graphs[role]);
+    atomic_store_explicit(&net->bad_border, false, memory_order_relaxed);
+    atomic_store_explicit(&net->bad_gradient, false, memory_order_relaxed);
+    atomic_store_explicit(&net->bad_weight, false, memory_order_relaxed);
+    return bpt_pool_run(net->pool, net->graphs[role], stats);
+}
+
+/* The first run tells which paths are long; from then on the longest go first. The order changes
+ * no bit of the results. */
+static void learn_costs(bpt_network *net, bpt_graph_role role) {
+    bpt_graph *g = net->graphs[role];
+    if (net->costs_known[role]) return;
+    for (size_t i = 0; i < bpt_graph_n_tasks(g); i++)
+        bpt_graph_set_cost(g, (uint32_t)i, bpt_graph_measured(g, (uint32_t)i));
+    net->costs_known[role] = true;
+}
+
+static bpt_status take_batch(bpt_network *net, const void *input, const int32_t *labels) {
+    net->blocks.base[BPT_BLOCK_INPUT] = (char *)input; /* tasks only read these two */
+    net->blocks.base[BPT_BLOCK_LABELS] = (char *)labels;
+    return bpt_cpu_resolve(net->cpu, BPT_BLOCK_INPUT, &net->blocks);
+}
+
+static void sum_tiles(const bpt_network *net, bpt_batch_result *result) {
+    *result = (bpt_batch_result){0};
+    for (size_t t = 0; t < net->builder.n_tiles; t++) {
+        const bpt_batch_result *tile = &net->tiles[t].result;
+        result->loss_sum += tile->loss_sum;
+        result->n_correct += tile->n_correct;
+        result->n_samples += tile->n_samples;
+    }
+}
+
+static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const void *input,
+                            const int32_t *labels, bpt_batch_result *result) {
+    assert(net->model->role != BPT_MODEL_HEAD);
+    net->wants_logits_grad = role != BPT_GRAPH_EVALUATE;
+    BPT_TRY(take_batch(net, input, labels));
+    const bpt_status status = run_graph(net, role, &net->last_run);
+    if (status == BPT_ENUMERIC) return bpt__trace_loss(net, role);
+    BPT_TRY(status);
+    learn_costs(net, role);
+    sum_tiles(net, result);
+    return bpt__check_batch(net, role);
+}
+
+/* After what computes gradients, or an update: what it has left is gathered, or done with. */
+static bpt_status note_gathered(bpt_network *net, bool gathered, bpt_status status) {
+    net->n_gathered = gathered && status == BPT_OK ? net->n_gathered + 1 : 0;
+    return status;
+}
+
+/* ---- draws ---- */
+
+void bpt_network_set_draw_of(bpt_network *net, int64_t first, int64_t n, bpt_draw draw) {
+    assert(first >= 0 && n >= 0 && first + n <= net->builder.batch);
+    for (int64_t i = 0; i < n; i++) {
+        net->draws[first + i] = draw;
+        draw.first_sample++;
+    }
+}
+
+void bpt_network_set_draw(bpt_network *net, bpt_draw draw) {
+    bpt_network_set_draw_of(net, 0, net->builder.batch, draw);
+}
+
+/* ---- whole networks and tails ---- */
+
+bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t *labels, float rate,
+                             float denominator, bpt_batch_result *result) {
+    net->step.rate = rate;
+    net->step.denominator = denominator;
+    net->updates++;
+    return note_gathered(net, false, run_batch(net, BPT_GRAPH_TRAIN, input, labels, result));
+}
+
+bpt_status bpt_network_gradient(bpt_network *net, const void *input, const int32_t *labels,
+                                float denominator, bpt_batch_result *result) {
+    net->step.denominator = denominator;
+    return note_gathered(net, true, run_batch(net, BPT_GRAPH_GRADIENT, input, labels, result));
+}
+
+bpt_status bpt_network_apply(bpt_network *net, float rate) {
+    net->step.rate = rate;
+    net->updates++;
+    BPT_TRY(note_gathered(net, false, run_graph(net, BPT_GRAPH_APPLY, NULL)));
+    return bpt__check_updates(net);
+}
+
+bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32_t *labels,
+                                bpt_batch_result *result) {
+    return run_batch(net, BPT_GRAPH_EVALUATE, input, labels, result);
+}
+
+/* ---- heads ---- */
+
+static bpt_status run_forward(bpt_network *net, bpt_graph_role role, const float *pixels,
+                              const int32_t *labels) {
+    assert(net->model->role == BPT_MODEL_HEAD);
+    BPT_TRY(take_batch(net, pixels, labels));
+    BPT_TRY(run_graph(net, role, &net->last_run));
+    learn_costs(net, role);
+    return bpt__check_border(net, role);
+}
+
+bpt_status bpt_network_forward(bpt_network *net, const float *pixels, const int32_t *labels,
+                               float denominator) {
+    net->step.denominator = denominator;
+    return run_forward(net, BPT_GRAPH_FORWARD, pixels, labels);
+}
+
+bpt_status bpt_network_forward_evaluate(bpt_network *net, const float *pixels,
+                                        const int32_t *labels) {
+    return run_forward(net, BPT_GRAPH_EVALUATE, pixels, labels);
+}
+
+static bpt_status run_backward(bpt_network *net, bpt_graph_role role) {
+    bpt_run_stats second, *all = &net->last_run;
+    assert(net->model->role == BPT_MODEL_HEAD);
+    BPT_TRY(run_graph(net, role, &second));
+    learn_costs(net, role);
+    all->wall_ns += second.wall_ns;
+    all->busy_ns += second.busy_ns;
+    all->n_tasks += second.n_tasks;
+    all->n_stolen += second.n_stolen;
+    return bpt__check_batch(net, role);
+}
+
+bpt_status bpt_network_backward_train(bpt_network *net, float rate) {
+    net->step.rate = rate;
+    net->updates++;
+    return note_gathered(net, false, run_backward(net, BPT_GRAPH_TRAIN));
+}
+
+bpt_status bpt_network_backward(bpt_network *net) {
+    return note_gathered(net, true, run_backward(net, BPT_GRAPH_GRADIENT));
+}
+
+/* ---- asking ---- */
+
+bpt_learning bpt_network_learning(const bpt_network *net) {
+    return net->learning;
+}
+
+size_t bpt_network_n_states(const bpt_network *net) {
+    return net->learning.optimizer->n_states(&net->learning);
+}
+
+uint64_t bpt_network_updates(const bpt_network *net) {
+    return net->updates;
+}
+
+void bpt_network_set_updates(bpt_network *net, uint64_t n) {
+    net->updates = n;
+}
+
+bpt_run_stats bpt_network_last_run(const bpt_network *net) {
+    return net->last_run;
+}
+
+uint64_t bpt_network_critical_path(const bpt_network *net) {
+    bpt_graph *first = net->graphs[BPT_GRAPH_FORWARD];
+    return (first ? bpt_graph_measured_path(first) : 0) +
+           bpt_graph_measured_path(net->graphs[BPT_GRAPH_TRAIN]);
+}
+
+/* Tasks that follow each other and are of one layer and kind. */
+typedef struct {
+    void (*visit)(void *context, const char *label, const char *kind, unsigned n_tasks,
+                  uint64_t ns);
+    void *context;
+    bpt_task_info info;
+    unsigned n_tasks;
+    uint64_t ns;
+} kind_times;
+
+static void end_kind(kind_times *k) {
+    if (k->n_tasks > 0) k->visit(k->context, k->info.label, k->info.kind, k->n_tasks, k->ns);
+    k->n_tasks = 0;
+    k->ns = 0;
+}
+
+static void add_time(void *context, bpt_task_info info, uint64_t ns) {
+    kind_times *k = context;
+    if (k->n_tasks > 0 &&
+        (strcmp(info.kind, k->info.kind) != 0 || strcmp(info.label, k->info.label) != 0))
+        end_kind(k);
+    k->info = info;
+    k->n_tasks++;
+    k->ns += ns;
+}
+
+void bpt_network_visit_times(const bpt_network *net,
+                             void (*visit)(void *context, const char *label, const char *kind,
+                                           unsigned n_tasks, uint64_t ns),
+                             void *context) {
+    kind_times k = {.visit = visit, .context = context};
+    bpt__visit_step(net, add_time, &k);
+    end_kind(&k);
+}

@@ -1,0 +1,235 @@
+/* Head and tail of a network against the whole of it, from the same weights, batches and numbers:
+ * for every kind of layer, at every border.
+ *
+ * ctest: cpu TIMEOUT=180 */
+#include "inner/network_private.h"
+#include "tests/inner/gradient_cases.h"
+#include "tests/inner/part_fixture.h"
+#include "tests/ref/ref_network.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { BATCH = 7, N_STEPS = 3 };
+
+/* Where layers round otherwise: of a segment's length after the steps, and of the loss. Roundings of
+ * bfloat16 are of 2^-9. */
+static const double RTOL = 1e-6, RTOL_BF16 = 2e-2;
+
+/* ---- where bits may differ ---- */
+
+static bool sums_by_layout(const bpt_layer *l) {
+    return l->kind == &bpt_layer_batchnorm || l->kind == &bpt_layer_lrn ||
+           l->kind == &bpt_layer_avgpool || l->kind == &bpt_layer_global_avgpool;
+}
+
+/* Values come row-major from the border, and not in blocks of channels: a layer that keeps the order
+ * it is given, and sums in it, is reached by them where no layer before it chooses an order. */
+static bool rounds_alike(const bpt_model *tail) {
+    bool *given = calloc(tail->n_layers + 1, sizeof *given), alike = true;
+    assert_non_null(given);
+    given[0] = true;
+    for (size_t i = 0; i < tail->n_layers; i++) {
+        const bpt_layer *l = &tail->layers[i];
+        const bool chooses = l->kind == &bpt_layer_conv || l->kind == &bpt_layer_fc;
+        bool reached = false;
+        for (size_t j = 0; j < l->n_inputs; j++) reached |= given[l->inputs[j]];
+        if (reached && sums_by_layout(l)) alike = false;
+        given[i + 1] = reached && !chooses;
+    }
+    free(given);
+    return alike;
+}
+
+static void check_results(const bpt_batch_result *a, const bpt_batch_result *b, bool alike,
+                          double rtol) {
+    assert_int_equal(a->n_samples, b->n_samples);
+    if (alike) {
+        assert_true(a->loss_sum == b->loss_sum);
+        assert_int_equal(a->n_correct, b->n_correct);
+    } else if (!(fabs(a->loss_sum - b->loss_sum) <= rtol * fabs(a->loss_sum))) {
+        fail_msg("the loss is %.9g in one and %.9g in the other", a->loss_sum, b->loss_sum);
+    }
+}
+
+static void check_vectors(const net_fixture *whole, const part_fixture *p, bpt_vector which,
+                          bool alike, double rtol) {
+    const char *name = "";
+    float *x = net_vector(whole, which), *y = part_vector(p, which);
+    double *expected = ref_doubles(x, whole->n_weights);
+    if (alike) net_assert_same_bits("vector", x, y, whole->n_weights);
+    const double error = ref_segments_error(&whole->model->segments, y, expected, &name);
+    if (!(error <= rtol)) fail_msg("%s is off by %.2g", name, error);
+    free(expected);
+    free(y);
+    free(x);
+}
+
+/* ---- steps ---- */
+
+static void check_steps(net_fixture *f, size_t layer, bpt_value_type type) {
+    part_fixture p = part_open(f, layer, (net_options){.activations = type});
+    const bool alike = rounds_alike(p.tail_model);
+    const double rtol = type == BPT_BF16 ? RTOL_BF16 : RTOL;
+    bpt_batch_result whole, parts;
+    net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_WEIGHTS, f->weights));
+    f->labels[0] = -1;
+    for (uint64_t step = 0; step < N_STEPS; step++) {
+        const bpt_draw draw = {5, step, 100};
+        bpt_network_set_draw(f->net, draw);
+        part_set_draw(&p, draw);
+        net_assert_ok(bpt_network_train(f->net, f->pixels, f->labels, 0.02f, 6.0f, &whole));
+        part_train(&p, f, 0.02f, 6.0f, &parts);
+        check_results(&whole, &parts, alike, rtol);
+    }
+    check_vectors(f, &p, BPT_VECTOR_WEIGHTS, alike, rtol);
+    net_assert_ok(bpt_network_evaluate(f->net, f->pixels, f->labels, &whole));
+    part_evaluate(&p, f, &parts);
+    check_results(&whole, &parts, alike, rtol);
+    part_close(&p);
+}
+
+/* Of a large model some of the borders. */
+static void check_case(const gradient_case *c, bpt_value_type type) {
+    net_fixture f = gradient_open_typed(c, BATCH, type);
+    size_t n = 0;
+    for (size_t i = 0; i < f.model->n_layers; i++) {
+        if (bpt_model_border(f.model, i, NULL) != BPT_BORDER_POSSIBLE) continue;
+        if (n++ % (c->large ? 6 : 1) == 0) check_steps(&f, i, type);
+    }
+    net_close(&f);
+}
+
+static void test_floats(void **state) {
+    check_case(*state, BPT_F32);
+}
+
+static void test_bf16(void **state) {
+    if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
+    check_case(*state, BPT_BF16);
+}
+
+/* A border of floats in a network of bfloat16, and one whose type is that of an add's second input.
+ */
+static void test_types_of_borders(void **state) {
+    (void)state;
+    static const struct {
+        const char *layers, *first;
+        bpt_value_type type;
+    } cases[] = {
+        {"batchnorm: {name: f}, relu, conv: {name: a, filters: 3, kernel: 1}, fc: {outputs: "
+         "classes}",
+         "a", BPT_F32},
+        {"batchnorm: {name: f}, conv: {name: a, input: input, filters: 3, kernel: 1}, "
+         "batchnorm: {name: b}, add: {name: s, input: [f, b]}, relu: {name: r}, "
+         "fc: {name: g, outputs: classes}",
+         "g", BPT_BF16},
+        {"batchnorm: {name: f}, conv: {name: a, input: input, filters: 3, kernel: 1}, "
+         "add: {name: s, input: [f, a]}, relu: {name: r}, fc: {name: g, outputs: classes}",
+         "g", BPT_F32},
+    };
+    if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        size_t layer = 0;
+        snprintf(text, sizeof text, "{name: t, input: [3, 4, 4], classes: 4, layers: [%s]}",
+                 cases[i].layers);
+        const net_options options = {.n_workers = 2, .seed = 3, .activations = BPT_BF16};
+        net_fixture f = net_open(text, BATCH, options);
+        net_assert_ok(bpt_model_find_border(f.model, cases[i].first, &layer));
+        part_fixture p = part_open(&f, layer, options);
+        assert_int_equal(p.from.type, cases[i].type);
+        part_close(&p);
+        check_steps(&f, layer, BPT_BF16);
+        net_close(&f);
+    }
+}
+
+/* ---- optimisers ---- */
+
+/* With state, and norms of segments: each kind of update, on both sides. */
+static void test_optimisers(void **state) {
+    (void)state;
+    static const bpt_learning recipes[] = {
+        {.momentum = 0.9, .decay = 1e-2, .nesterov = true, .label_smoothing = 0.1},
+        {.optimizer = &bpt_optimizer_adamw, .beta1 = 0.9, .beta2 = 0.99, .eps = 1e-8},
+        {.optimizer = &bpt_optimizer_lars, .momentum = 0.9, .decay = 1e-2, .eta = 0.1},
+    };
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++) {
+        const net_options options = {.n_workers = 3, .learning = recipes[i], .seed = 11};
+        net_fixture f = net_open(net_mixed, 23, options);
+        size_t layer = 0;
+        net_assert_ok(bpt_model_find_border(f.model, "fc1", &layer));
+        part_fixture p = part_open(&f, layer, options);
+        for (uint64_t step = 0; step < 4; step++) {
+            bpt_batch_result whole, parts;
+            bpt_network_set_draw(f.net, (bpt_draw){1, step, 0});
+            part_set_draw(&p, (bpt_draw){1, step, 0});
+            net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.01f, 23.0f, &whole));
+            if (step % 2) {
+                part_train(&p, &f, 0.01f, 23.0f, &parts);
+            } else {
+                part_gradient(&p, &f, 23.0f, &parts);
+                net_assert_ok(bpt_network_apply(p.head, 0.01f));
+                net_assert_ok(bpt_network_apply(p.tail, 0.01f));
+            }
+            check_results(&whole, &parts, true, 0.0);
+            check_vectors(&f, &p, BPT_VECTOR_WEIGHTS, true, 0.0);
+            check_vectors(&f, &p, BPT_VECTOR_STATE_0, true, 0.0);
+        }
+        part_close(&p);
+        net_close(&f);
+    }
+}
+
+/* ---- the numbers of threads ---- */
+
+static float *train_parts(unsigned n_workers) {
+    const net_options options = {.n_workers = n_workers, .learning = {.momentum = 0.9}, .seed = 4};
+    net_fixture f = net_open(net_mixed, 23, options);
+    size_t layer = 0;
+    bpt_batch_result result;
+    net_assert_ok(bpt_model_find_border(f.model, "conv5", &layer));
+    part_fixture p = part_open(&f, layer, options);
+    for (uint64_t step = 0; step < 5; step++) {
+        part_set_draw(&p, (bpt_draw){1, step, 0});
+        part_train(&p, &f, 0.02f, 23.0f, &result);
+    }
+    float *weights = part_vector(&p, BPT_VECTOR_WEIGHTS);
+    part_close(&p);
+    net_close(&f);
+    return weights;
+}
+
+static void test_workers_do_not_change_bits(void **state) {
+    (void)state;
+    bpt_model *m = net_parse(net_mixed);
+    float *one = train_parts(1);
+    for (unsigned n = 2; n <= 4; n++) {
+        float *many = train_parts(n);
+        net_assert_same_bits("weights", one, many, m->segments.n_elements);
+        free(many);
+    }
+    free(one);
+    bpt_model_free(m);
+}
+
+int main(void) {
+    const gradient_sort sorts[] = {{"floats", test_floats}, {"bfloat16", test_bf16}};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_types_of_borders),
+        cmocka_unit_test(test_optimisers),
+        cmocka_unit_test(test_workers_do_not_change_bits),
+    };
+    if (cmocka_run_group_tests(tests, NULL, NULL) != 0) return 1;
+    return gradient_run("head and tail", sorts, sizeof sorts / sizeof *sorts);
+}
