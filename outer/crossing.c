@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-enum { TAG_VALUES = BPT__TAG_CROSSING, TAG_LABELS, TAG_GRADIENTS };
+enum { TAG_VALUES = BPT__TAG_CROSSING, TAG_LABELS, TAG_GRADIENTS, TAG_NOTE };
 
 /* One side's messages of one direction, in one step. */
 typedef struct flow {
@@ -28,7 +28,8 @@ struct bpt_crossing {
     char *values;          /* on the host: of all samples */
     int32_t *all_labels;   /* likewise */
     const int32_t *labels; /* of this rank's, of the present step */
-    flow there, back;      /* values and labels; gradients */
+    bpt_crossing_note note;
+    flow there, back; /* values and labels; gradients and note */
     bpt_crossing_stats stats;
 };
 
@@ -75,13 +76,17 @@ static bpt_status post_there(bpt_crossing *c, bpt__transfers *t) {
 static bpt_status post_back(bpt_crossing *c, bpt__transfers *t) {
     const uint32_t host = c->options.host;
     const char *all = c->options.all_gradients;
-    if (!hosts(c))
+    if (!hosts(c)) {
+        BPT_TRY(bpt__transfers_recv(t, 0, &c->note, sizeof c->note, host, TAG_NOTE));
         return bpt__transfers_recv(t, 0, c->options.gradients, values_bytes(c, c->rank), host,
                                    TAG_GRADIENTS);
-    for (uint32_t r = 0; r < c->m; r++)
-        if (r != host)
-            BPT_TRY(bpt__transfers_send(t, 0, all + offset_of(c, r), values_bytes(c, r), r,
-                                        TAG_GRADIENTS));
+    }
+    for (uint32_t r = 0; r < c->m; r++) {
+        if (r == host) continue;
+        BPT_TRY(bpt__transfers_send(t, 0, &c->note, sizeof c->note, r, TAG_NOTE));
+        BPT_TRY(
+            bpt__transfers_send(t, 0, all + offset_of(c, r), values_bytes(c, r), r, TAG_GRADIENTS));
+    }
     return BPT_OK;
 }
 
@@ -127,28 +132,29 @@ bpt_status bpt_crossing_collect(bpt_crossing *c, bpt_crossing_batch *batch) {
     return join(&c->back); /* of the step before: its gradients are written over now */
 }
 
-void bpt_crossing_return(bpt_crossing *c) {
+void bpt_crossing_return(bpt_crossing *c, bpt_crossing_note note) {
     assert(hosts(c));
+    c->note = note;
     begin(&c->back);
     memcpy(c->options.gradients, (const char *)c->options.all_gradients + offset_of(c, c->rank),
            values_bytes(c, c->rank));
 }
 
 static void count(bpt_crossing *c) {
-    const uint64_t own = samples_of(c, c->rank);
-    const uint64_t crossed = hosts(c) ? c->first[c->m] - own : own;
-    const uint64_t back = crossed * c->options.value_bytes;
-    const uint64_t there = back + crossed * sizeof(int32_t);
+    const uint64_t back = c->options.value_bytes, there = back + sizeof(int32_t); /* of a sample */
+    const uint64_t own = samples_of(c, c->rank), all = hosts(c) ? c->first[c->m] : 0;
     c->stats.steps++;
-    c->stats.sent_bytes += hosts(c) ? back : there;
-    c->stats.received_bytes += hosts(c) ? there : back;
+    c->stats.sent_bytes += own * there + all * back;
+    c->stats.received_bytes += own * back + all * there;
+    if (hosts(c)) c->stats.local_sent_bytes += own * (there + back);
 }
 
-bpt_status bpt_crossing_wait(bpt_crossing *c) {
+bpt_status bpt_crossing_wait(bpt_crossing *c, bpt_crossing_note *note) {
     if (!hosts(c)) {
         BPT_TRY(join(&c->there));
         BPT_TRY(join(&c->back));
     }
+    *note = c->note;
     count(c);
     return BPT_OK;
 }
@@ -171,7 +177,7 @@ static size_t room(const bpt_crossing *c) {
     for (uint32_t r = 0; r < c->m; r++)
         if (hosts(c) || c->rank == r)
             sum += bpt__transfers_chunks(values_bytes(c, r)) +
-                   bpt__transfers_chunks(labels_bytes(c, r));
+                   bpt__transfers_chunks(labels_bytes(c, r)) + 1;
     return sum;
 }
 

@@ -11,7 +11,8 @@
  * travel while the callers compute, from and to where the networks have their values.
  *
  * Payload of a rank and step: samples x (2 x value_bytes + 4) bytes, of which samples x value_bytes
- * come back; that of the host is on no wire.
+ * come back; that of the host is on no wire. With the gradients everybody gets a note from the
+ * host.
  *
  * Memory: on the host the values and labels of all samples of a step; nothing is allocated after
  * create. Errors: as for an exchange, a rank on which a call fails ends the job with
@@ -43,10 +44,17 @@ typedef struct bpt_crossing_batch {
     uint64_t n_samples;
 } bpt_crossing_batch;
 
-/** Counts of this rank since create; what stays on the host is in none. */
+/** What the host has to tell of a step: numbers, whatever they mean. */
+typedef struct bpt_crossing_note {
+    double number[4];
+} bpt_crossing_note;
+
+/** Payload of this rank since create, as worker and as host. Summed over the ranks as much is sent
+ * as received. */
 typedef struct bpt_crossing_stats {
     uint64_t steps;
-    uint64_t sent_bytes, received_bytes; /* payload */
+    uint64_t sent_bytes, received_bytes;
+    uint64_t local_sent_bytes; /* of these, to the rank itself: on no wire */
 } bpt_crossing_stats;
 
 /** @param n_samples of all ranks @return bytes that it takes on the host */
@@ -73,11 +81,13 @@ void bpt_crossing_send(bpt_crossing *c, const int32_t *labels);
  * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt_crossing_collect(bpt_crossing *c, bpt_crossing_batch *batch);
 
-/** On the host: sends everybody its gradients; returns at once. */
-void bpt_crossing_return(bpt_crossing *c);
+/** On the host: sends everybody its gradients, and the note; returns at once. */
+void bpt_crossing_return(bpt_crossing *c, bpt_crossing_note note);
 
-/** Ends a step: the gradients of this rank's samples are there then. @return BPT_OK, BPT_ECOMM */
-bpt_status bpt_crossing_wait(bpt_crossing *c);
+/** Ends a step: the gradients of this rank's samples are there then.
+ * @param[out] note what the host said
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt_crossing_wait(bpt_crossing *c, bpt_crossing_note *note);
 
 /** @return the counts */
 bpt_crossing_stats bpt_crossing_stats_of(const bpt_crossing *c);

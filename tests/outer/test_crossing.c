@@ -59,15 +59,17 @@ static void host(bpt_crossing *c, memory mem, int step, uint64_t all, size_t n) 
             mem.all_gradients[s * n + i] = -values[s * n + i];
         }
     }
-    bpt_crossing_return(c);
+    bpt_crossing_return(c, (bpt_crossing_note){{step, 0.5, -1, 1e300}});
 }
 
-static void assert_stats(const bpt_crossing *c, uint64_t crossed, bool hosts, size_t n) {
+/* @param all samples of a step; 0 but on the host */
+static void assert_stats(const bpt_crossing *c, uint64_t own, uint64_t all, size_t n) {
     const bpt_crossing_stats stats = bpt_crossing_stats_of(c);
-    const uint64_t there = crossed * (4 * n + 4), back = crossed * 4 * n;
+    const uint64_t there = 4 * n + 4, back = 4 * n;
     assert_int_equal(stats.steps, STEPS);
-    assert_int_equal(stats.sent_bytes, hosts ? back : there);
-    assert_int_equal(stats.received_bytes, hosts ? there : back);
+    assert_int_equal(stats.sent_bytes, STEPS * (own * there + all * back));
+    assert_int_equal(stats.received_bytes, STEPS * (own * back + all * there));
+    assert_int_equal(stats.local_sent_bytes, all ? STEPS * own * (there + back) : 0);
 }
 
 static void run(uint32_t host_rank, const uint64_t *first, size_t n) {
@@ -86,12 +88,14 @@ static void run(uint32_t host_rank, const uint64_t *first, size_t n) {
         fill(mem, step, first[rank], first[rank + 1], n);
         bpt_crossing_send(c, mem.labels);
         if (rank == host_rank) host(c, mem, step, all, n);
-        assert_int_equal(bpt_crossing_wait(c), BPT_OK);
+        bpt_crossing_note note;
+        assert_int_equal(bpt_crossing_wait(c, &note), BPT_OK);
+        assert_true(note.number[0] == step && note.number[3] == 1e300);
         for (uint64_t s = 0; s < own; s++)
             for (size_t i = 0; i < n; i++)
                 assert_true(mem.gradients[s * n + i] == -value_of(step, first[rank] + s, i));
     }
-    assert_stats(c, STEPS * (rank == host_rank ? all - own : own), rank == host_rank, n);
+    assert_stats(c, own, rank == host_rank ? all : 0, n);
     assert_int_equal(bpt_crossing_destroy(c), BPT_OK);
     release(mem);
 }
