@@ -48,9 +48,9 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "first_sample", job->first_sample);
     bpt_json_put_u64(w, "batch", job->batch);
     bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
-    bpt_json_put_text(w, "optimizer", bpt_network_learning(job->network).optimizer->name);
-    bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(job->network));
-    bpt_json_put_u64(w, "optimizer_updates", bpt_network_updates(job->network));
+    bpt_json_put_text(w, "optimizer", bpt_network_learning(bpt_job_trained(job)).optimizer->name);
+    bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(bpt_job_trained(job)));
+    bpt_json_put_u64(w, "optimizer_updates", bpt_network_updates(bpt_job_trained(job)));
     bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
@@ -67,7 +67,7 @@ static bpt_status write_vector(bpt_job *job, bpt_vector which, const char *folde
                                const char *name) {
     char *path;
     bpt_comm_operation_begin(job->comm, "the disk"); /* file by file: a large one takes its time */
-    BPT_TRY(bpt_network_get(job->network, which, job->flat));
+    BPT_TRY(bpt_job_get(job, which, job->flat));
     BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
     const bpt_status status =
         bpt_safetensors_write(path, &job->model->segments, job->flat, NULL, 0);
@@ -92,7 +92,7 @@ static bpt_status write_state(const bpt_job *job, const char *folder, const char
 /* A file for each vector of the optimiser's state: "rank-0.momentum.safetensors". */
 static void name_vector(const bpt_job *job, size_t i, char name[BPT_CHECKPOINT_NAME_SIZE]) {
     snprintf(name, BPT_CHECKPOINT_NAME_SIZE, "rank-%u.%s.safetensors", job->rank,
-             bpt_network_learning(job->network).optimizer->state_name[i]);
+             bpt_network_learning(bpt_job_trained(job)).optimizer->state_name[i]);
 }
 
 /* Where the job stands, the weights (by rank 0 only), the optimiser's state. */
@@ -104,7 +104,7 @@ static bpt_status write_files(bpt_job *job, const char *folder,
     snprintf(name, sizeof name, "rank-%u.json", job->rank);
     BPT_TRY(write_state(job, folder, name));
     BPT_TRY(bpt_checkpoint_measure(folder, name, &files[0]));
-    for (size_t i = 0; i < bpt_network_n_states(job->network); i++) {
+    for (size_t i = 0; i < bpt_network_n_states(bpt_job_trained(job)); i++) {
         name_vector(job, i, name);
         BPT_TRY(write_vector(job, (bpt_vector)(BPT_VECTOR_STATE_0 + i), folder, name));
         BPT_TRY(bpt_checkpoint_measure(folder, name, &files[2 + i]));
@@ -227,11 +227,11 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"rounds", bpt_job_rounds(job), "--idpa-rounds"},
         {"train_samples", job->epoch_samples, "the dataset"},
         {"total_samples", job->total_samples, "--epochs"},
-        {"optimizer_states", bpt_network_n_states(job->network), "--momentum, which is 0 in one"},
+        {"optimizer_states", bpt_network_n_states(bpt_job_trained(job)), "--momentum, which is 0 in one"},
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
-    const bpt_optimizer *mine = bpt_network_learning(job->network).optimizer;
+    const bpt_optimizer *mine = bpt_network_learning(bpt_job_trained(job)).optimizer;
     const char *rule, *partition, *optimizer;
     BPT_TRY(bpt_json_get_text(doc, root, "update", &c->update));
     BPT_TRY(bpt_json_get_text(doc, root, "rule", &rule));
@@ -441,12 +441,12 @@ static bpt_status read_vector(const bpt_checkpoint *c, const bpt_job *job, const
 bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *weights) {
     if (job->rank == 0) BPT_TRY(read_vector(c, job, "model.safetensors", weights));
     if (!c->exact) return BPT_OK;
-    for (size_t i = 0; i < bpt_network_n_states(job->network); i++) {
+    for (size_t i = 0; i < bpt_network_n_states(bpt_job_trained(job)); i++) {
         char name[BPT_CHECKPOINT_NAME_SIZE];
         name_vector(job, i, name);
         BPT_TRY(read_vector(c, job, name, job->flat));
-        BPT_TRY(bpt_network_set(job->network, (bpt_vector)(BPT_VECTOR_STATE_0 + i), job->flat));
+        BPT_TRY(bpt_job_set_state(job, (bpt_vector)(BPT_VECTOR_STATE_0 + i), job->flat));
     }
-    bpt_network_set_updates(job->network, c->updates);
+    bpt_job_set_updates(job, c->updates);
     return BPT_OK;
 }

@@ -69,7 +69,7 @@ static void say_what_starts(const bpt_job *job) {
     if (bpt_train_activations(job->options) == BPT_BF16)
         bpt_info("activations and their gradients are bfloat16 on this rank");
     bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",
-             bpt_network_learning(job->network).optimizer->name, job->schedule.base,
+             bpt_network_learning(bpt_job_trained(job)).optimizer->name, job->schedule.base,
              job->schedule.kind->name, job->schedule.warmup_epochs,
              job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.base != job->options->lr)
@@ -153,6 +153,7 @@ void bpt_job_close(bpt_job *job) {
     if (job->exchange)
         (void)bpt_exchange_destroy(job->exchange); /* its log was flushed by finish */
     bpt_partition_free(job->shares);
+    bpt_placed_close(job->placed);
     bpt_network_free(job->network);
     bpt_pool_free(job->pool);
     bpt_model_free(job->model);

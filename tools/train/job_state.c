@@ -28,7 +28,7 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
     options.rule = bpt_train_rule(o, job->update);
-    options.n_elements = job->model->segments.n_elements;
+    options.n_elements = bpt_job_exchanged(job);
     options.initial = weights;
     if (o->max_staleness >= 0) options.max_staleness = (uint32_t)o->max_staleness;
     options.coordinator = &coordinator;
@@ -146,7 +146,7 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, weights, n * sizeof *weights));
-    return bpt_comm_agree(job->comm, bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, weights));
+    return bpt_comm_agree(job->comm, bpt_job_set_weights(job, weights));
 }
 
 bpt_status bpt__job_open_state(bpt_job *job) {
