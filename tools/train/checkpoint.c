@@ -7,6 +7,7 @@
 #include "inner/safetensors.h"
 #include "outer/watch.h"
 #include "tools/train/checkpoint_files.h"
+#include "tools/train/layer_choice.h"
 #include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
@@ -52,6 +53,8 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(bpt_job_trained(job)));
     bpt_json_put_u64(w, "optimizer_updates", bpt_network_updates(bpt_job_trained(job)));
     bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
+    bpt_json_put_text(w, "placement", bpt_layer_choice_name(job));
+    bpt_json_put_u64(w, "placement_host", job->placed ? bpt_placed_host(job->placed) : 0);
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
@@ -214,6 +217,21 @@ static bpt_status get_sampler(const bpt_json_doc *doc, bpt_sampler_state *s) {
     return BPT_OK;
 }
 
+/* Checkpoints of earlier versions say nothing: every rank computed all layers. */
+static bpt_status get_placement(const bpt_json_doc *doc, bpt_checkpoint *c) {
+    const bpt_json *root = bpt_json_root(doc);
+    c->placement = "";
+    if (!bpt_json_find(root, "placement")) return BPT_OK;
+    BPT_TRY(bpt_json_get_text(doc, root, "placement", &c->placement));
+    return bpt_json_get_u64(doc, root, "placement_host", 0, UINT32_MAX, &c->placement_host);
+}
+
+static bool same_placement(const bpt_job *job, const bpt_checkpoint *c) {
+    const char *mine = job->options->placement;
+    if (strcmp(mine, "auto") == 0) return true;
+    return strcmp(c->placement, strcmp(mine, "off") == 0 ? "" : mine) == 0;
+}
+
 /* In what the job that wrote the state differs from this one; NULL: it can go on bit for bit. */
 static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     const struct {
@@ -227,7 +245,8 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"rounds", bpt_job_rounds(job), "--idpa-rounds"},
         {"train_samples", job->epoch_samples, "the dataset"},
         {"total_samples", job->total_samples, "--epochs"},
-        {"optimizer_states", bpt_network_n_states(bpt_job_trained(job)), "--momentum, which is 0 in one"},
+        {"optimizer_states", bpt_network_n_states(bpt_job_trained(job)),
+         "--momentum, which is 0 in one"},
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
@@ -245,6 +264,8 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         c->differs = "--partition";
     else if (strcmp(optimizer, mine->name) != 0)
         c->differs = "--optimizer";
+    else if (!same_placement(job, c))
+        c->differs = "--placement";
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         uint64_t theirs;
         BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
@@ -301,6 +322,7 @@ static bpt_status get_batch(const bpt_json_doc *doc, const bpt_job *job, bpt_che
 static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
+    BPT_TRY(get_placement(doc, c));
     BPT_TRY(compare_shape(job, c));
     BPT_TRY(compare_order(job, c));
     BPT_TRY(compare_cuts(job, c));

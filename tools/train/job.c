@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "outer/watch.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/layer_choice.h"
 #include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
 #include "tools/train/signals.h"
@@ -29,6 +30,7 @@ bpt_status bpt__job_open_network(bpt_job *job) {
 static bpt_status open_engine(bpt_job *job) {
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     BPT_TRY(bpt__job_load_model(job));
+    BPT_TRY(bpt_layer_choice_check(job->options, job->model));
     pool.n_workers = job->n_threads;
     BPT_TRY(bpt_policy_find(job->options->policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &job->pool));

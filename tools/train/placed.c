@@ -58,10 +58,11 @@ static bpt_status connect(bpt_placed *p, const bpt_job *job, own_side *sides, ui
     for (uint32_t r = 0; r < job->n_ranks; r++) {
         first[r + 1] = first[r] + sides[r].samples;
         if (sides[r].value_bytes == sides[0].value_bytes) continue;
-        const bpt_status status = bpt_fail(
-            BPT_EUSAGE, "rank %u on %s has activations of another type than rank 0: no network "
-                        "can be in parts on both",
-            r, bpt_comm_host(p->comm, r));
+        const bpt_status status =
+            bpt_fail(BPT_EUSAGE,
+                     "rank %u on %s has activations of another type than rank 0: no network "
+                     "can be in parts on both",
+                     r, bpt_comm_host(p->comm, r));
         bpt_hint("add --precision fp32");
         return status;
     }
