@@ -9,9 +9,9 @@
  * label of -1 marks a sample that is not there: it counts for nothing. Its pixels too must be
  * finite numbers, since 0 * NaN would reach the gradients.
  *
- * The model may be a part of one (inner/model_part.h). A tail is run as a whole network is, with the
- * values of its border as input in place of pixels; what a head does instead, and what is at the
- * border, is in inner/network_border.h.
+ * The model may be a part of one (inner/model_part.h). A tail is run as a whole network is, with
+ * the values of its border as input in place of pixels; what a head does instead, and what is at
+ * the border, is in inner/network_border.h.
  *
  * Activations and their gradients lie in memory as floats or as bfloat16: behind layers that
  * multiply (conv, fc), and behind others as their first input is. The loss takes floats. Weights,
@@ -104,8 +104,8 @@ void bpt_network_set_draw_of(bpt_network *net, int64_t first, int64_t n, bpt_dra
  * @return BPT_OK, BPT_ENUMERIC (the loss is not finite: the weights have stayed, and the layer
  * where it began is named; or a new weight is not: names where that began), BPT_EDATA (a label is
  * not below the model's classes), BPT_EBACKEND */
-bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t *labels,
-                             float rate, float denominator, bpt_batch_result *result);
+bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t *labels, float rate,
+                             float denominator, bpt_batch_result *result);
 
 /** Forward, loss, backward; the gradients can then be read. Weights stay. Where gradients are
  * gathered (bpt_learning.gathers) they are the sum over all batches since the last update, which
@@ -114,6 +114,25 @@ bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t 
  */
 bpt_status bpt_network_gradient(bpt_network *net, const void *input, const int32_t *labels,
                                 float denominator, bpt_batch_result *result);
+
+/** Parts of the gradients, which are whole segments each, for whoever wants them while others are
+ * computed. */
+typedef struct bpt_gradient_parts {
+    uint32_t n;          /* at least 1 */
+    const size_t *begin; /* of each, in elements of the flat vector: begins of segments, ascending
+                          * from 0; shape [n + 1], the last is the number of elements */
+    float *flat;         /* where they are put, in canonical order; shape [elements] */
+    void (*take)(void *context, uint32_t part); /* called by a worker as soon as a part is there, in
+                                                 * any order; must not wait */
+    void *context;
+} bpt_gradient_parts;
+
+/** From now on bpt_network_gradient(), or bpt_network_backward(), also hands out the gradients,
+ * part by part. Between runs, once.
+ * @param parts .begin is only read by this call; .flat and .context are borrowed while the network
+ *              lives
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges) */
+bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *parts);
 
 /** Clipping and update: changes the weights from the gradients, as they are after
  * bpt_network_gradient() or bpt_network_set(). @return BPT_OK, BPT_ENUMERIC (a new weight is not

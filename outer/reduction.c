@@ -1,5 +1,6 @@
 #include "outer/reduction.h"
 
+#include "base/checksum.h"
 #include "base/memory.h"
 #include "outer/comm_thread.h"
 #include "outer/shard.h"
@@ -300,6 +301,20 @@ static void release(bpt_reduction *r) {
     bpt_free(r);
 }
 
+/* All ranks see the same table, so all come to the same verdict. */
+static bpt_status compare_ranks(const bpt_reduction *r, const bpt_reduction_options *o) {
+    const uint64_t mine = bpt_checksum(o->begin, (o->n_buckets + 1u) * sizeof *o->begin);
+    uint64_t *all = NULL;
+    bpt_status status = bpt_comm_agree(r->comm, BPT_NEW("table of ranks", r->m, &all));
+    if (status == BPT_OK) status = bpt_comm_allgather(r->comm, &mine, sizeof mine, all);
+    for (uint32_t j = 1; j < r->m && status == BPT_OK; j++)
+        if (all[j] != all[0])
+            status = bpt_fail(BPT_EUSAGE, "rank %u on %s sums other buckets than rank 0", j,
+                              bpt_comm_host(r->comm, j));
+    bpt_free(all);
+    return status;
+}
+
 bpt_status bpt_reduction_create(bpt_comm *comm, const bpt_reduction_options *o,
                                 bpt_reduction **reduction) {
     bpt_reduction *r = NULL;
@@ -316,6 +331,7 @@ bpt_status bpt_reduction_create(bpt_comm *comm, const bpt_reduction_options *o,
         status = reserve(r, o);
     }
     status = bpt_comm_agree(comm, status);
+    if (status == BPT_OK) status = compare_ranks(r, o);
     if (status != BPT_OK) {
         release(r);
         return status;

@@ -21,8 +21,8 @@ typedef struct bpt_reduction bpt_reduction;
 
 typedef struct bpt_reduction_options {
     uint32_t n_buckets;  /* at least 1 */
-    const size_t *begin; /* of each bucket, ascending from 0, multiples of BPT_SHARD_ALIGNMENT;
-                            shape [n_buckets + 1], the last is n. Copied */
+    const size_t *begin; /* of each bucket, ascending from 0; shape [n_buckets + 1], the last is n.
+                            Only read by create */
 
     /** Called by the MPI thread when a bucket is summed, once a step, or has failed (said with
      * bpt_fail()). Must not wait. */
@@ -43,7 +43,7 @@ size_t bpt_reduction_bytes(size_t n_elements, uint32_t n_buckets, uint32_t n_ran
  * @param comm    borrowed while the reduction lives
  * @param options the same buckets on all ranks
  * @param[out] r  caller owns, bpt_reduction_destroy()
- * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK, BPT_EUSAGE (ranks differ in n or in buckets), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_reduction_create(bpt_comm *comm, const bpt_reduction_options *options,
                                 bpt_reduction **r);
 

@@ -77,7 +77,7 @@ static void say_what_starts(const bpt_job *job) {
     if (job->schedule.base != job->options->lr)
         bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
     if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
-    for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
+    for (uint32_t i = 0; job->exchange && !job->sums && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
          i++) {
         char line[200];
         bpt_shard_describe(bpt_exchange_shards(job->exchange), i, line, sizeof line);
@@ -152,6 +152,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_error_get(&error); /* the reason for which it may be closed */
     bpt_step_trace_close(job->trace);
     bpt_feed_free(job->feed);
+    bpt_gradient_sums_close(job->sums);
     if (job->exchange)
         (void)bpt_exchange_destroy(job->exchange); /* its log was flushed by finish */
     bpt_partition_free(job->shares);

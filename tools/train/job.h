@@ -14,6 +14,7 @@
 #include "storage/dataset.h"
 #include "tools/train/counters.h"
 #include "tools/train/feed.h"
+#include "tools/train/gradient_sums.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/pace.h"
 #include "tools/train/placed.h"
@@ -43,20 +44,22 @@ struct bpt_job {
     const bpt_split *train, *test;
     bpt_model *model;
     bpt_pool *pool;
-    bpt_network *network;   /* of the whole model; where it is placed, it evaluates and no more */
-    bpt_placed *placed;     /* the parts that are trained in its place; NULL: none */
-    uint32_t batch;         /* samples of one step of this rank */
-    uint64_t first_sample;  /* of that step, among those of all ranks */
-    uint64_t batch_all;     /* samples that one step of each rank comes to */
-    uint64_t total_samples; /* of the run, all ranks */
-    uint64_t epoch_samples; /* of the training split */
-    bpt_pace pace;          /* at the start */
-    bpt_schedule schedule;  /* scaled for the number of ranks */
-    bpt_partition *shares;  /* delta rules; else NULL */
-    uint32_t noted_rounds;  /* of them, told to the user */
-    double *solo;           /* images a second of each rank by itself as measured before training,
-                               0 where not; shape [n_ranks] */
-    bpt_exchange *exchange; /* NULL where nothing is exchanged */
+    bpt_network *network;    /* of the whole model; where it is placed, it evaluates and no more */
+    bpt_placed *placed;      /* the parts that are trained in its place; NULL: none */
+    uint32_t batch;          /* samples of one step of this rank */
+    uint64_t first_sample;   /* of that step, among those of all ranks */
+    uint64_t batch_all;      /* samples that one step of each rank comes to */
+    uint64_t total_samples;  /* of the run, all ranks */
+    uint64_t epoch_samples;  /* of the training split */
+    bpt_pace pace;           /* at the start */
+    bpt_schedule schedule;   /* scaled for the number of ranks */
+    bpt_partition *shares;   /* delta rules; else NULL */
+    uint32_t noted_rounds;   /* of them, told to the user */
+    double *solo;            /* images a second of each rank by itself as measured before training,
+                                0 where not; shape [n_ranks] */
+    bpt_exchange *exchange;  /* NULL where nothing is exchanged; under allreduce of no values, which
+                                travel as sums */
+    bpt_gradient_sums *sums; /* allreduce; else NULL */
     bpt_feed *feed;
     bpt_run_folder *run;
     bpt_step_trace *trace; /* NULL without --trace */
@@ -96,8 +99,8 @@ uint32_t bpt_job_rounds(const bpt_job *job);
 /** @return the network that this rank trains: the whole one, or its part */
 bpt_network *bpt_job_trained(const bpt_job *job);
 
-/** @return elements of the flat vector that ranks exchange: those of bpt_job_trained() */
-size_t bpt_job_exchanged(const bpt_job *job);
+/** @return the model of that */
+const bpt_model *bpt_job_trained_model(const bpt_job *job);
 
 /** Sets all weights. @param weights shape [elements of the model]; those of the trained network are
  * the first @return BPT_OK, BPT_EBACKEND */

@@ -5,8 +5,8 @@ bpt_network *bpt_job_trained(const bpt_job *job) {
     return job->placed ? bpt_placed_head(job->placed) : job->network;
 }
 
-size_t bpt_job_exchanged(const bpt_job *job) {
-    return job->placed ? bpt_placed_head_elements(job->placed) : job->model->segments.n_elements;
+const bpt_model *bpt_job_trained_model(const bpt_job *job) {
+    return job->placed ? bpt_placed_head_model(job->placed) : job->model;
 }
 
 bpt_status bpt_job_set_weights(bpt_job *job, const float *weights) {

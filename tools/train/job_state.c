@@ -28,7 +28,7 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
     options.rule = bpt_train_rule(o, job->update);
-    options.n_elements = bpt_job_exchanged(job);
+    options.n_elements = job->update == BPT_UPDATE_ALLREDUCE ? 0 : job->model->segments.n_elements;
     options.initial = weights;
     if (o->max_staleness >= 0) options.max_staleness = (uint32_t)o->max_staleness;
     options.coordinator = &coordinator;
@@ -99,6 +99,9 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
     if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
     if (status == BPT_OK) status = place_shards(job, speeds, parts);
     if (status == BPT_OK) status = make_exchange(job, weights, c, speeds, parts, log_path);
+    if (status == BPT_OK && job->update == BPT_UPDATE_ALLREDUCE)
+        status = bpt_gradient_sums_open(job->comm, bpt_job_trained_model(job), bpt_job_trained(job),
+                                        &job->sums);
     if (status == BPT_OK) status = bpt_comm_agree(job->comm, log_shards(job));
     if (status == BPT_OK && c && c->exact && job->shares) /* the part before has told of these */
         job->noted_rounds = bpt_partition_rounds(job->shares);

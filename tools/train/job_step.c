@@ -37,6 +37,12 @@ bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now) {
     now->payload_received_bytes += x.payload_received_bytes;
     now->header_sent_bytes += x.header_sent_bytes;
     now->header_received_bytes += x.header_received_bytes;
+    if (job->sums) {
+        bpt_reduction_stats s;
+        BPT_TRY(bpt_gradient_sums_stats(job->sums, &s));
+        now->payload_sent_bytes += s.sent_bytes;
+        now->payload_received_bytes += s.received_bytes;
+    }
     if (job->placed) {
         const bpt_crossing_stats c = bpt_placed_stats(job->placed);
         now->payload_sent_bytes += c.sent_bytes;
@@ -71,6 +77,7 @@ static bpt_status compute(bpt_job *job, const bpt_batch *batch, bool gradient_on
     const bpt_draw draw = {(uint64_t)job->options->seed, job->count.steps, job->first_sample};
     const float rate = bpt_job_rate(job), all = (float)job->batch_all;
     *wait_ns = 0;
+    if (job->sums) bpt_gradient_sums_begin(job->sums);
     if (job->placed) return bpt_placed_step(job->placed, batch, draw, rate, all, result, wait_ns);
     bpt_network_set_draw(job->network, draw);
     if (gradient_only)

@@ -207,7 +207,7 @@ bpt_status bpt_layer_choice_make(bpt_job *job, const bpt_checkpoint *c) {
     if (job->rank == 0)
         bpt_info("placement: layers from %s on, %zu of %zu parameters, on rank %u on %s for all",
                  bpt_layer_choice_name(job),
-                 job->model->segments.n_elements - bpt_placed_head_elements(job->placed),
+                 job->model->segments.n_elements - bpt_job_trained_model(job)->segments.n_elements,
                  job->model->segments.n_elements, host, bpt_comm_host(job->comm, host));
     return BPT_OK;
 }

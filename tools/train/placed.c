@@ -186,8 +186,8 @@ bpt_network *bpt_placed_head(const bpt_placed *p) {
     return p->head;
 }
 
-size_t bpt_placed_head_elements(const bpt_placed *p) {
-    return p->n_head;
+const bpt_model *bpt_placed_head_model(const bpt_placed *p) {
+    return p->head_model;
 }
 
 size_t bpt_placed_border(const bpt_placed *p) {

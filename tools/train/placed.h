@@ -32,8 +32,8 @@ void bpt_placed_close(bpt_placed *p);
 /** @return the part that this rank trains like all others */
 bpt_network *bpt_placed_head(const bpt_placed *p);
 
-/** @return elements of the flat vector that are the head's: the first ones */
-size_t bpt_placed_head_elements(const bpt_placed *p);
+/** @return its model, whose flat vector is the first elements of the whole one's */
+const bpt_model *bpt_placed_head_model(const bpt_placed *p);
 
 /** @return the layer behind which the border is, and the rank of the host */
 size_t bpt_placed_border(const bpt_placed *p);
