@@ -9,9 +9,9 @@
  * label of -1 marks a sample that is not there: it counts for nothing. Its pixels too must be
  * finite numbers, since 0 * NaN would reach the gradients.
  *
- * The model may be a part of one (inner/model_part.h). A tail is run as a whole network is, with the
- * values of its border as input in place of pixels; what a head does instead, and what is at the
- * border, is in inner/network_border.h.
+ * The model may be a part of one (inner/model_part.h). A tail is run as a whole network is, with
+ * the values of its border as input in place of pixels; what a head does instead, and what is at
+ * the border, is in inner/network_border.h.
  *
  * Activations and their gradients lie in memory as floats or as bfloat16: behind layers that
  * multiply (conv, fc), and behind others as their first input is. The loss takes floats. Weights,
@@ -104,8 +104,8 @@ void bpt_network_set_draw_of(bpt_network *net, int64_t first, int64_t n, bpt_dra
  * @return BPT_OK, BPT_ENUMERIC (the loss is not finite: the weights have stayed, and the layer
  * where it began is named; or a new weight is not: names where that began), BPT_EDATA (a label is
  * not below the model's classes), BPT_EBACKEND */
-bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t *labels,
-                             float rate, float denominator, bpt_batch_result *result);
+bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t *labels, float rate,
+                             float denominator, bpt_batch_result *result);
 
 /** Forward, loss, backward; the gradients can then be read. Weights stay. Where gradients are
  * gathered (bpt_learning.gathers) they are the sum over all batches since the last update, which

@@ -3,8 +3,8 @@
  *
  * A head's step has two halves. The forward pass ends with the values of the border; then whoever
  * has the tail computes their gradient; the backward pass begins with that. Between the halves the
- * caller's thread is free, and so is the pool, which may run other networks. Pixels, labels and draws
- * of the forward pass stay as they are until the backward pass has ended.
+ * caller's thread is free, and so is the pool, which may run other networks. Pixels, labels and
+ * draws of the forward pass stay as they are until the backward pass has ended.
  *
  *     bpt_network_forward(head), .values -> tail, tail -> .gradient, bpt_network_backward(head)
  *
@@ -39,10 +39,11 @@ typedef struct bpt_border {
     bpt_shape shape;     /* of a sample */
     bpt_value_type type; /* of both */
     size_t bytes;        /* of each */
-    const void *values;  /* of a head: there from the end of its forward pass to the begin of its
-                          * backward pass, or of another run. Of a tail: NULL, they are the caller's */
-    void *gradient;      /* of a head: to be written in the same time. Of a tail: there from the end of
-                          * a step to the begin of another run. NULL where the network only evaluates */
+    const void
+        *values;    /* of a head: there from the end of its forward pass to the begin of its
+                     * backward pass, or of another run. Of a tail: NULL, they are the caller's */
+    void *gradient; /* of a head: to be written in the same time. Of a tail: there from the end of
+                     * a step to the begin of another run. NULL where the network only evaluates */
 } bpt_border;
 
 /** @param net of a part */
