@@ -192,9 +192,9 @@ static void add_layer_time(void *context, bpt_task_info info, uint64_t ns) {
 
 void bpt_network_layer_times(const bpt_network *net, double *seconds) {
     const bpt_run_stats *run = &net->last_run;
-    const layer_times t = {net->model, seconds, 1e9 * (double)run->busy_ns / (double)run->wall_ns};
+    layer_times t = {net->model, seconds, 1e9 * (double)run->busy_ns / (double)run->wall_ns};
     for (size_t i = 0; i < net->model->n_layers; i++) seconds[i] = 0.0;
-    if (run->busy_ns > 0) bpt__visit_step(net, add_layer_time, (void *)&t);
+    if (run->busy_ns > 0) bpt__visit_step(net, add_layer_time, &t);
 }
 
 /* Tasks that follow each other and are of one layer and kind. */
