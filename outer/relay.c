@@ -81,7 +81,7 @@ bpt_status bpt_relay_create(bpt_comm *comm, const bpt_relay_options *options, bp
         if (r) release(r);
         return status;
     }
-    r->job.poll = bpt__relay_start;
+    r->job.poll = bpt__relay_poll;
     bpt__comm_submit(comm, &r->job);
     *out = r;
     return BPT_OK;
@@ -110,20 +110,24 @@ void bpt__relay_arrive(bpt_relay *r, uint32_t worker) {
     pthread_cond_broadcast(&r->changed);
 }
 
-/* On the server's own rank: mutex held. The place is free: the batch before was answered. */
-static void bring_own(bpt_relay *r) {
+/* On the server's own rank. The place is free: the batch before was answered. */
+static void copy_own(const bpt_relay *r, const void *values, const int32_t *labels) {
     const bpt__slot *slot = &r->slots[r->rank];
-    const size_t values = bpt__relay_values_bytes(r, r->rank);
-    const size_t labels = r->samples[r->rank] * sizeof(int32_t);
-    memcpy(slot->values, r->values, values);
-    memcpy(slot->labels, r->labels, labels);
+    memcpy(slot->values, values, bpt__relay_values_bytes(r, r->rank));
+    memcpy(slot->labels, labels, r->samples[r->rank] * sizeof *labels);
+}
+
+/* Mutex held. */
+static void bring_own(bpt_relay *r) {
     r->slots[r->rank].up = r->up;
-    r->stats.local_bytes += values + labels;
+    r->stats.local_bytes +=
+        bpt__relay_values_bytes(r, r->rank) + r->samples[r->rank] * sizeof *r->labels;
     bpt__relay_arrive(r, r->rank);
 }
 
 bpt_status bpt_relay_send(bpt_relay *r, const bpt_relay_note *note, const void *values,
                           const int32_t *labels, void *gradient) {
+    if (r->rank == r->server) copy_own(r, values, labels);
     pthread_mutex_lock(&r->mutex);
     assert(r->phase == BPT__RELAY_IDLE && "the last batch has not been waited for");
     const bool failed = r->failed;
@@ -172,11 +176,10 @@ bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note) 
     bpt_status status = BPT_OK;
     pthread_mutex_lock(&r->mutex);
     while (r->n_arrived == 0 && !r->stopped && !r->failed) wait_for_change(r);
+    *worker = BPT_RELAY_NOBODY;
     if (r->failed) {
         status = bpt_error_put(&r->error);
-    } else if (r->n_arrived == 0) {
-        status = bpt_fail(BPT_ECANCELED, "the server is told to stop");
-    } else {
+    } else if (r->n_arrived > 0) {
         *worker = r->arrived[r->first_arrived];
         r->first_arrived = (r->first_arrived + 1) % r->m;
         r->n_arrived--;
@@ -190,10 +193,8 @@ bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note) 
 }
 
 /* Mutex held. */
-static void answer_own(bpt_relay *r, const bpt_relay_result *result, const void *gradient) {
-    const size_t bytes = bpt__relay_values_bytes(r, r->rank);
-    if (gradient) memcpy(r->gradient, gradient, bytes);
-    if (gradient) r->stats.local_bytes += bytes;
+static void answer_own(bpt_relay *r, const bpt_relay_result *result) {
+    if (r->gradient) r->stats.local_bytes += bpt__relay_values_bytes(r, r->rank);
     r->stats.batches++;
     r->slots[r->rank].state = BPT__SLOT_LISTENS;
     r->down = *result;
@@ -204,12 +205,14 @@ static void answer_own(bpt_relay *r, const bpt_relay_result *result, const void 
 bpt_status bpt_relay_answer(bpt_relay *r, uint32_t worker, const bpt_relay_result *result,
                             const void *gradient) {
     bpt__slot *slot = &r->slots[worker];
+    const bool own = worker == r->rank; /* the training thread waits: its place can be written */
+    if (own && gradient) memcpy(r->gradient, gradient, bpt__relay_values_bytes(r, worker));
     pthread_mutex_lock(&r->mutex);
     const bool failed = r->failed;
     assert(slot->state == BPT__SLOT_TAKEN && "an answer is for a batch that was taken");
     assert((slot->up.wants_gradient != 0) == (gradient != NULL));
-    if (worker == r->rank) {
-        answer_own(r, result, gradient);
+    if (own) {
+        answer_own(r, result);
     } else {
         slot->down = *result;
         slot->gradient = gradient;
@@ -217,7 +220,7 @@ bpt_status bpt_relay_answer(bpt_relay *r, uint32_t worker, const bpt_relay_resul
     }
     pthread_mutex_unlock(&r->mutex);
     if (failed) return bpt_error_put(&r->error);
-    if (worker != r->rank) bpt__comm_wake(r->comm);
+    if (!own) bpt__comm_wake(r->comm);
     return BPT_OK;
 }
 

@@ -27,6 +27,8 @@
 
 typedef struct bpt_relay bpt_relay;
 
+#define BPT_RELAY_NOBODY UINT32_MAX /* a worker */
+
 /** What a relay is made from. */
 typedef struct bpt_relay_options {
     uint32_t server;         /* rank, the same on all */
@@ -89,8 +91,9 @@ bpt_status bpt_relay_send(bpt_relay *r, const bpt_relay_note *note, const void *
 bpt_status bpt_relay_wait(bpt_relay *r, bpt_relay_result *result);
 
 /** Server: waits for the next batch, and takes it.
- * @param[out] worker whose it is; it lies where options.values and .labels say
- * @return BPT_OK, BPT_ECANCELED (bpt_relay_stop() was called and no batch is here), BPT_ECOMM */
+ * @param[out] worker whose it is; it lies where options.values and .labels say. BPT_RELAY_NOBODY if
+ *                    no batch is here and bpt_relay_stop() was called
+ * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note);
 
 /** Server: answers a batch that was taken. Its place is given back: once the answer has left, the

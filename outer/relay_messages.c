@@ -150,8 +150,16 @@ static bool is_over(bpt_relay *r) {
     return over;
 }
 
+static bpt_status listen_to_all(bpt_relay *r) {
+    for (uint32_t w = 0; r->rank == r->server && w < r->m; w++)
+        if (w != r->rank) BPT_TRY(listen_to(r, w));
+    r->listens = true;
+    return BPT_OK;
+}
+
 static bpt_status serve(bpt_relay *r, bool *moved, bool *done) {
     uint32_t n = 0;
+    if (!r->listens) BPT_TRY(listen_to_all(r));
     BPT_TRY(begin(r, moved));
     BPT_TRY(bpt__transfers_poll(r->transfers, moved, r->complete, &n));
     for (uint32_t i = 0; i < n; i++)
@@ -162,7 +170,7 @@ static bpt_status serve(bpt_relay *r, bool *moved, bool *done) {
     return BPT_OK;
 }
 
-static bpt_status poll_relay(bpt__job *job, bool *moved, bool *done) {
+bpt_status bpt__relay_poll(bpt__job *job, bool *moved, bool *done) {
     bpt_relay *r = (bpt_relay *)job;
     const bpt_status status = serve(r, moved, done);
     if (status == BPT_OK) return BPT_OK;
@@ -172,12 +180,4 @@ static bpt_status poll_relay(bpt__job *job, bool *moved, bool *done) {
     pthread_cond_broadcast(&r->changed);
     pthread_mutex_unlock(&r->mutex);
     return status;
-}
-
-bpt_status bpt__relay_start(bpt__job *job, bool *moved, bool *done) {
-    bpt_relay *r = (bpt_relay *)job;
-    r->job.poll = poll_relay;
-    for (uint32_t w = 0; r->rank == r->server && w < r->m; w++)
-        if (w != r->rank) BPT_TRY(listen_to(r, w));
-    return poll_relay(job, moved, done);
 }

@@ -49,6 +49,7 @@ struct bpt_relay {
     bpt__transfers *transfers; /* MPI thread. Groups: at the server those of worker w, w; m is this
                                 * rank's own batch and its answer */
     uint32_t *complete;        /* MPI thread: scratch, a place a group */
+    bool listens;              /* MPI thread: the server has begun to */
     bool posted;               /* MPI thread: the own batch is under way */
 
     pthread_mutex_t mutex;  /* guards all below; never held together with another, nor in a call of
@@ -81,8 +82,8 @@ static inline size_t bpt__relay_values_bytes(const bpt_relay *r, uint32_t worker
 /** Makes r->transfers. @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt__relay_transfers(bpt_relay *r);
 
-/** First poll function of the relay's job: the server listens. */
-bpt_status bpt__relay_start(bpt__job *job, bool *moved, bool *done);
+/** Poll function of the relay's job. */
+bpt_status bpt__relay_poll(bpt__job *job, bool *moved, bool *done);
 
 /** A batch is in its place; mutex held. */
 void bpt__relay_arrive(bpt_relay *r, uint32_t worker);

@@ -229,7 +229,7 @@ static void *serve_arrivals(void *arg) {
     bpt_relay_note note;
     for (;;) {
         s->status = bpt_relay_next(s->x->r, &worker, &note);
-        if (s->status != BPT_OK) return NULL;
+        if (s->status != BPT_OK || worker == BPT_RELAY_NOBODY) return NULL;
         s->n_wrong += !is_right(s->x, worker, &note) || note.step != s->next_step[worker]++;
         s->n_served++;
         s->status = answer(s->x, worker, &note);
@@ -260,7 +260,7 @@ static void test_each_at_its_pace(void **state) {
     if (serves) {
         bpt_relay_stop(x.r);
         assert_int_equal(pthread_join(thread, NULL), 0);
-        assert_int_equal(s.status, BPT_ECANCELED);
+        assert_int_equal(s.status, BPT_OK);
         for (uint32_t w = 0; w < x.m; w++) expected += 20 + 10 * w;
         assert_int_equal(s.n_served, expected);
         assert_int_equal(s.n_wrong, 0);
