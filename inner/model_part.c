@@ -61,9 +61,8 @@ static void hint_at_borders(const bpt_model *m) {
 }
 
 static bpt_status fail_impossible(const bpt_model *m, const bpt_layer *first, const char *why) {
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "model %s cannot be parted before layer %s: %s", m->name, first->name,
-                 why);
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "model %s cannot be parted before layer %s: %s",
+                                       m->name, first->name, why);
     hint_at_borders(m);
     return status;
 }
@@ -159,8 +158,7 @@ static bpt_status copy_layers(const bpt_model *whole, range r, bpt_model *part) 
     return BPT_OK;
 }
 
-static bpt_status fill(const bpt_model *whole, size_t layer, bpt_model_role role,
-                       bpt_model *part) {
+static bpt_status fill(const bpt_model *whole, size_t layer, bpt_model_role role, bpt_model *part) {
     const range r = range_of(whole, layer, role);
     const bool tail = role == BPT_MODEL_TAIL;
     BPT_TRY(bpt_strdup(whole->name, &part->name));

@@ -19,8 +19,7 @@ static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
     assert(batch >= 1);
     if (batch > INT32_MAX) /* oneDNN counts samples in an int; the rest of the sizes fit then */
         return bpt_fail(BPT_ENOMEM, "a batch of %" PRId64 " samples is too large", batch);
-    if (model->role != BPT_MODEL_WHOLE && learning.clip_norm > 0.0)
-        return fail_clipping();
+    if (model->role != BPT_MODEL_WHOLE && learning.clip_norm > 0.0) return fail_clipping();
     net->model = model;
     net->learning = learning;
     net->learning.optimizer = bpt_learning_optimizer(&learning);

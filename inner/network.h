@@ -168,6 +168,12 @@ bpt_run_stats bpt_network_last_run(const bpt_network *net);
  * their measured times; of a head, the sum of those of both halves */
 uint64_t bpt_network_critical_path(const bpt_network *net);
 
+/** What the forward and backward passes of each layer took in the last bpt_network_train(), which
+ * no other run has followed: of the step's time as much as their tasks have of all tasks' time. A
+ * layer that does the work of others has their time too.
+ * @param[out] seconds shape [n_layers] */
+void bpt_network_layer_times(const bpt_network *net, double *seconds);
+
 /** Adds to a table what the parts of convolutions took in the last bpt_network_train(), on average,
  * as this network has cut them. Between runs.
  * @return BPT_OK, BPT_ENOMEM */

@@ -3,8 +3,8 @@
  *
  * A head's step has two halves. The forward pass ends with the values of the border; then whoever
  * has the tail computes their gradient; the backward pass begins with that. Between the halves the
- * caller's thread is free, and so is the pool, which may run other networks. Pixels, labels and draws
- * of the forward pass stay as they are until the backward pass has ended.
+ * caller's thread is free, and so is the pool, which may run other networks. Pixels, labels and
+ * draws of the forward pass stay as they are until the backward pass has ended.
  *
  *     bpt_network_forward(head), .values -> tail, tail -> .gradient, bpt_network_backward(head)
  *
@@ -16,10 +16,10 @@
  * bpt_network_set_draw_of() has each sample draw what it would draw in its own. Batches may also
  * come one after the other, and their gradients be gathered (bpt_learning.gathers).
  *
- * With the weights, batches and numbers of the whole network the parts compute what it does. They
- * give the same bits where the layers on both sides of the border compute alike in the row-major
- * order, which values have there: convolutions, fully connected layers, pooling by maximum and what
- * is done value by value. Other layers may round otherwise.
+ * With the weights, batches and draws of the whole network the parts compute what it does: the same
+ * bits, but where a layer of the tail sums in the order of values in memory, which is row-major at
+ * the border. Batch norm, averages and local response normalisation do, unless a convolution or a
+ * fully connected layer stands before them; they may round otherwise than in the whole network.
  *
  * A norm of the whole gradient is known to no part: bpt_learning.clip_norm is refused.
  *
@@ -39,10 +39,12 @@ typedef struct bpt_border {
     bpt_shape shape;     /* of a sample */
     bpt_value_type type; /* of both */
     size_t bytes;        /* of each */
-    const void *values;  /* of a head: there from the end of its forward pass to the begin of its
-                          * backward pass, or of another run. Of a tail: NULL, they are the caller's */
-    void *gradient;      /* of a head: to be written in the same time. Of a tail: there from the end of
-                          * a step to the begin of another run. NULL where the network only evaluates */
+    /** Of a head: there from the end of its forward pass to the begin of its backward pass, or of
+     * another run. Of a tail: NULL, they are the caller's. */
+    const void *values;
+    /** Of a head: to be written in the same time. Of a tail: there from the end of a step to the
+     * begin of another run. NULL where the network only evaluates. */
+    void *gradient;
 } bpt_border;
 
 /** @param net of a part */

@@ -1,6 +1,7 @@
 /** @file inner/network_private.h
  * What the parts of a network share: network.c (life), network_run.c (runs), network_plan.c,
- * network_graphs.c, network_costs.c, border.c, loss.c, update.c, norms.c, transfer.c, finite.c. */
+ * network_graphs.c, network_costs.c, network_border.c, loss.c, update.c, norms.c, transfer.c,
+ * finite.c. */
 #ifndef BPT_INNER_NETWORK_PRIVATE_H
 #define BPT_INNER_NETWORK_PRIVATE_H
 

@@ -178,6 +178,27 @@ uint64_t bpt_network_critical_path(const bpt_network *net) {
            bpt_graph_measured_path(net->graphs[BPT_GRAPH_TRAIN]);
 }
 
+typedef struct {
+    const bpt_model *model;
+    double *seconds; /* of each layer */
+    double second;   /* in nanoseconds of tasks */
+} layer_times;
+
+/* Tasks of updates are called by their segment, which no layer is. */
+static void add_layer_time(void *context, bpt_task_info info, uint64_t ns) {
+    const layer_times *t = context;
+    for (size_t i = 0; i < t->model->n_layers; i++)
+        if (strcmp(t->model->layers[i].name, info.label) == 0)
+            t->seconds[i] += (double)ns / t->second;
+}
+
+void bpt_network_layer_times(const bpt_network *net, double *seconds) {
+    const bpt_run_stats *run = &net->last_run;
+    layer_times t = {net->model, seconds, 1e9 * (double)run->busy_ns / (double)run->wall_ns};
+    for (size_t i = 0; i < net->model->n_layers; i++) seconds[i] = 0.0;
+    if (run->busy_ns > 0) bpt__visit_step(net, add_layer_time, &t);
+}
+
 /* Tasks that follow each other and are of one layer and kind. */
 typedef struct {
     void (*visit)(void *context, const char *label, const char *kind, unsigned n_tasks,

@@ -29,8 +29,7 @@ static void sum_partials(const range_task *r) {
     const bool replaces = net->builder.gathers && net->n_gathered == 0;
     float *sum = bpt_at(&net->blocks, r->gradient);
     for (size_t i = 0; i < r->n_partials; i++) {
-        const float *part =
-            bpt_at(&net->blocks, bpt_ref_plus(r->partial, i * r->partial_stride));
+        const float *part = bpt_at(&net->blocks, bpt_ref_plus(r->partial, i * r->partial_stride));
         if (i == 0 && replaces)
             memcpy(sum, part, r->n * sizeof *sum);
         else

@@ -59,8 +59,7 @@ double bpt_placement_bytes(const bpt_placement_job *job, size_t cut) {
 
 double bpt_placement_link_bytes(const bpt_placement_job *job, size_t cut) {
     if (job->apart) return bpt_placement_bytes(job, cut);
-    return n_senders(job) *
-           (exchange_bytes(job, cut) / job->n_workers + border_bytes(job, cut));
+    return n_senders(job) * (exchange_bytes(job, cut) / job->n_workers + border_bytes(job, cut));
 }
 
 double bpt_placement_seconds(const bpt_placement_job *job, size_t cut) {
@@ -104,7 +103,8 @@ static int digits(double ratio) {
 static void describe_bytes(double classic, double bytes, char *text, size_t size) {
     const bool fewer = bytes < classic;
     const double ratio = fewer ? classic / bytes : bytes / classic;
-    snprintf(text, size, "%.*f times %s", digits(ratio), ratio, fewer ? "fewer bytes" : "the bytes");
+    snprintf(text, size, "%.*f times %s", digits(ratio), ratio,
+             fewer ? "fewer bytes" : "the bytes");
 }
 
 static bpt_placement evaluate(const bpt_placement_job *job, size_t cut) {
@@ -125,11 +125,10 @@ bpt_placement bpt_placement_at(const bpt_placement_job *job, size_t cut) {
         return p;
     }
     const bool faster = p.seconds <= p.classic_seconds;
-    const double ratio =
-        faster ? p.classic_seconds / p.seconds : p.seconds / p.classic_seconds;
+    const double ratio = faster ? p.classic_seconds / p.seconds : p.seconds / p.classic_seconds;
     describe_bytes(p.classic_bytes, p.bytes, bytes, sizeof bytes);
-    snprintf(p.reason, sizeof p.reason, "%.32s: %s, %.*f times as %s as without",
-             name_of(job, cut), bytes, digits(ratio), ratio, faster ? "fast" : "slow");
+    snprintf(p.reason, sizeof p.reason, "%.32s: %s, %.*f times as %s as without", name_of(job, cut),
+             bytes, digits(ratio), ratio, faster ? "fast" : "slow");
     return p;
 }
 
@@ -152,8 +151,7 @@ static size_t find_best(const bpt_placement_job *job, double memory) {
 
 static bool pays(const bpt_placement_job *job, size_t cut) {
     return cut != BPT_PLACEMENT_NONE &&
-           bpt_placement_seconds(job, cut) <
-               worth * bpt_placement_seconds(job, BPT_PLACEMENT_NONE);
+           bpt_placement_seconds(job, cut) < worth * bpt_placement_seconds(job, BPT_PLACEMENT_NONE);
 }
 
 /* Why there is none, where memory is no matter. */
@@ -182,10 +180,10 @@ static void explain_none(const bpt_placement_job *job, size_t best, bpt_placemen
 }
 
 static void explain_memory(const bpt_placement_job *job, size_t best, bpt_placement *none) {
-    snprintf(none->reason, sizeof none->reason,
-             "the best cut, before %.32s, needs %.1f GiB of memory at the server, which has %.1f GiB",
-             name_of(job, best), bpt_placement_memory(job, best) / 0x1p30,
-             job->server_bytes / 0x1p30);
+    snprintf(
+        none->reason, sizeof none->reason,
+        "the best cut, before %.32s, needs %.1f GiB of memory at the server, which has %.1f GiB",
+        name_of(job, best), bpt_placement_memory(job, best) / 0x1p30, job->server_bytes / 0x1p30);
 }
 
 bpt_placement bpt_placement_choose(const bpt_placement_job *job) {

@@ -67,10 +67,10 @@ double bpt_placement_link_bytes(const bpt_placement_job *job, size_t cut);
 
 /** @return seconds that a step should take:
  *     in step   worker + link + n server
- *     overlaps  the largest of what a worker does for itself (its part, the way of its border to the
- *               server and back, the server's part of it), n server, and link
- * with the summed times of the layers on each side of the cut. The classic plan has no server
- * time: an update costs every plan the same. */
+ *     overlaps  the largest of what a worker does for itself (its part, the way of its border to
+ * the server and back, the server's part of it), n server, and link with the summed times of the
+ * layers on each side of the cut. The classic plan has no server time: an update costs every plan
+ * the same. */
 double bpt_placement_seconds(const bpt_placement_job *job, size_t cut);
 
 /** @return bytes of memory that layers behind a cut take at the server: copies of parameters, and

@@ -28,8 +28,8 @@ typedef struct {
 
 /* Layer, step and sample in one number; a step beyond 2^28 begins anew. */
 static bpt_random stream(const mask_task *task, const bpt_draw *sample) {
-    const uint64_t id = task->layer << 52 | (sample->step & 0xFFFFFFF) << 24 |
-                        (sample->first_sample & 0xFFFFFF);
+    const uint64_t id =
+        task->layer << 52 | (sample->step & 0xFFFFFFF) << 24 | (sample->first_sample & 0xFFFFFF);
     return bpt_random_stream(sample->seed, BPT_PURPOSE_DROPOUT, id);
 }
 

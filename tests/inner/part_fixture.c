@@ -59,8 +59,8 @@ void part_set_draw(part_fixture *p, bpt_draw draw) {
 void part_train(part_fixture *p, const net_fixture *batch, float rate, float denominator,
                 bpt_batch_result *result) {
     net_assert_ok(bpt_network_forward(p->head, batch->pixels, batch->labels, denominator));
-    net_assert_ok(bpt_network_train(p->tail, p->from.values, batch->labels, rate, denominator,
-                                    result));
+    net_assert_ok(
+        bpt_network_train(p->tail, p->from.values, batch->labels, rate, denominator, result));
     memcpy(p->from.gradient, p->to.gradient, p->to.bytes);
     net_assert_ok(bpt_network_backward_train(p->head, rate));
 }

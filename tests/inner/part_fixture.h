@@ -34,8 +34,8 @@ float *part_vector(const part_fixture *p, bpt_vector which);
 /** Names the random numbers of a step of both. */
 void part_set_draw(part_fixture *p, bpt_draw draw);
 
-/** Forward, the tail's step, backward, both with update. The tail reads the border where the head has
- * it. */
+/** Forward, the tail's step, backward, both with update. The tail reads the border where the head
+ * has it. */
 void part_train(part_fixture *p, const net_fixture *batch, float rate, float denominator,
                 bpt_batch_result *result);
 

@@ -1,7 +1,7 @@
-/* Gradients of several batches in one update, and batches put together from those of several ranks.
+/* Gradients of several batches in one update.
  *
  * ctest: cpu TIMEOUT=60 */
-#include "tests/inner/part_fixture.h"
+#include "tests/inner/net_fixture.h"
 #include "tests/ref/ref_network.h"
 
 #include <math.h>
@@ -169,109 +169,12 @@ static void test_sum_begins_anew_after_an_error(void **state) {
     net_close(&f);
 }
 
-/* ---- tails of several ranks ---- */
-
-/* Two ranks with batches of 7: one tail takes theirs one after the other, each with the draws of its
- * rank, and updates once. It is what one network of both batches does whose ranks share a batch. */
-static void test_tail_of_two_ranks(void **state) {
-    (void)state;
-    const net_options options = gathering(true);
-    net_fixture all = net_open(model, 14, gathering(false));
-    net_fixture rank = net_open(model, 7, options);
-    size_t layer = 0;
-    net_assert_ok(bpt_model_find_border(all.model, "c", &layer));
-    part_fixture p = part_open(&rank, layer, options);
-    for (uint64_t step = 0; step < 3; step++) {
-        bpt_batch_result whole, part;
-        bpt_network_set_draw(all.net, (bpt_draw){8, step, 0});
-        net_assert_ok(bpt_network_train(all.net, all.pixels, all.labels, 0.02f, 14.0f, &whole));
-        double loss = 0.0;
-        for (int64_t r = 0; r < 2; r++) {
-            take_samples(&rank, &all, 7 * r);
-            part_set_draw(&p, (bpt_draw){8, step, 7 * (uint64_t)r});
-            part_gradient(&p, &rank, 14.0f, &part);
-            loss += part.loss_sum;
-        }
-        net_assert_ok(bpt_network_apply(p.head, 0.02f));
-        net_assert_ok(bpt_network_apply(p.tail, 0.02f));
-        assert_true(fabs(loss - whole.loss_sum) <= RTOL * whole.loss_sum);
-        float *expected = net_vector(&all, BPT_VECTOR_WEIGHTS);
-        float *x = part_vector(&p, BPT_VECTOR_WEIGHTS);
-        check_near(&all.model->segments, x, expected, RTOL);
-        free(x);
-        free(expected);
-    }
-    part_close(&p);
-    net_close(&rank);
-    net_close(&all);
-}
-
-/* ---- one batch of several ranks ---- */
-
-static bpt_network *open_tail(const net_fixture *f, const bpt_model *tail, int64_t batch) {
-    bpt_network *net = NULL;
-    net_assert_ok(
-        bpt_network_create(tail, batch, BPT_F32, gathering(false).learning, f->pool, &net));
-    net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f->weights + tail->first_element));
-    return net;
-}
-
-static double largest(const float *x, size_t n) {
-    double most = 0.0;
-    for (size_t i = 0; i < n; i++) most = fmax(most, fabs((double)x[i]));
-    return most;
-}
-
-/* Each sample gets the gradient that it would get in its rank's own batch: ranks of unlike seeds,
- * steps and batches. */
-static void test_batch_of_two_ranks(void **state) {
-    (void)state;
-    static const struct {
-        int64_t first, n;
-        bpt_draw draw;
-    } ranks[] = {{0, 9, {3, 17, 0}}, {9, 5, {4, 2, 40}}};
-    net_fixture f = net_open(model, 14, gathering(false));
-    size_t layer = 0;
-    net_assert_ok(bpt_model_find_border(f.model, "c", &layer));
-    part_fixture p = part_open(&f, layer, gathering(false));
-    const size_t sample = p.from.bytes / sizeof(float) / 14;
-    bpt_batch_result result, part;
-    double loss = 0.0;
-    net_assert_ok(bpt_network_forward(p.head, f.pixels, f.labels, 14.0f));
-    const float *border = p.from.values;
-    for (int r = 0; r < 2; r++)
-        bpt_network_set_draw_of(p.tail, ranks[r].first, ranks[r].n, ranks[r].draw);
-    net_assert_ok(bpt_network_gradient(p.tail, border, f.labels, 14.0f, &result));
-    const float *gradients = p.to.gradient;
-    for (int r = 0; r < 2; r++) {
-        const size_t first = (size_t)ranks[r].first * sample, n = (size_t)ranks[r].n * sample;
-        bpt_network *alone = open_tail(&f, p.tail_model, ranks[r].n);
-        bpt_network_set_draw(alone, ranks[r].draw);
-        net_assert_ok(bpt_network_gradient(alone, border + first, f.labels + ranks[r].first, 14.0f,
-                                           &part));
-        const float *expected = bpt_network_border(alone).gradient;
-        const double tolerance = RTOL * largest(expected, n);
-        assert_true(tolerance > 0.0);
-        for (size_t i = 0; i < n; i++)
-            if (!(fabs((double)gradients[first + i] - (double)expected[i]) <= tolerance))
-                fail_msg("rank %d: value %zu is %.9g, not %.9g", r, i,
-                         (double)gradients[first + i], (double)expected[i]);
-        loss += part.loss_sum;
-        bpt_network_free(alone);
-    }
-    assert_true(fabs(loss - result.loss_sum) <= RTOL * loss);
-    part_close(&p);
-    net_close(&f);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_two_batches_are_one),
         cmocka_unit_test(test_one_batch),
         cmocka_unit_test(test_training_takes_what_is_gathered),
         cmocka_unit_test(test_sum_begins_anew_after_an_error),
-        cmocka_unit_test(test_tail_of_two_ranks),
-        cmocka_unit_test(test_batch_of_two_ranks),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,8 +21,8 @@
 
 enum { BATCH = 7, N_STEPS = 3 };
 
-/* Where layers round otherwise: of a segment's length after the steps, and of the loss. Roundings of
- * bfloat16 are of 2^-9. */
+/* Where layers round otherwise: of a segment's length after the steps, and of the loss. Roundings
+ * of bfloat16 are of 2^-9. */
 static const double RTOL = 1e-6, RTOL_BF16 = 2e-2;
 
 /* ---- where bits may differ ---- */
@@ -32,8 +32,9 @@ static bool sums_by_layout(const bpt_layer *l) {
            l->kind == &bpt_layer_avgpool || l->kind == &bpt_layer_global_avgpool;
 }
 
-/* Values come row-major from the border, and not in blocks of channels: a layer that keeps the order
- * it is given, and sums in it, is reached by them where no layer before it chooses an order. */
+/* Values come row-major from the border, and not in blocks of channels: a layer that keeps the
+ * order it is given, and sums in it, is reached by them where no layer before it chooses an order.
+ */
 static bool rounds_alike(const bpt_model *tail) {
     bool *given = calloc(tail->n_layers + 1, sizeof *given), alike = true;
     assert_non_null(given);

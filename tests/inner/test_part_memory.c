@@ -170,6 +170,36 @@ static void test_times_cover_both_halves(void **state) {
     net_close(&f);
 }
 
+/* Layers have all of a step but updates, loss and what is at the border. */
+static void check_layer_times(const bpt_model *m, const bpt_network *net) {
+    double *seconds = calloc(m->n_layers, sizeof *seconds), sum = 0.0;
+    assert_non_null(seconds);
+    bpt_network_layer_times(net, seconds);
+    for (size_t i = 0; i < m->n_layers; i++) {
+        const bpt_layer *l = &m->layers[i];
+        assert_true(seconds[i] >= 0.0);
+        if (l->fusion.done) assert_true(seconds[i] == 0.0);
+        if (l->n_segments > 0) assert_true(seconds[i] > 0.0);
+        sum += seconds[i];
+    }
+    assert_true(sum < 1e-9 * (double)bpt_network_last_run(net).wall_ns);
+    free(seconds);
+}
+
+static void test_times_of_layers(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_mixed, 23, options);
+    part_fixture p = open_before(&f, "conv5");
+    bpt_batch_result result;
+    part_train(&p, &f, 0.01f, 23.0f, &result);
+    check_layer_times(p.head_model, p.head);
+    check_layer_times(p.tail_model, p.tail);
+    net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.01f, 23.0f, &result));
+    check_layer_times(f.model, f.net);
+    part_close(&p);
+    net_close(&f);
+}
+
 /* ---- failures ---- */
 
 static void check_not_finite(bpt_status status, const char *where) {
@@ -274,6 +304,7 @@ int main(void) {
         cmocka_unit_test(test_border_stays),
         cmocka_unit_test(test_forward_networks),
         cmocka_unit_test(test_times_cover_both_halves),
+        cmocka_unit_test(test_times_of_layers),
         cmocka_unit_test(test_head_that_is_not_finite),
         cmocka_unit_test(test_border_that_is_not_finite),
         cmocka_unit_test(test_clipping_is_refused),

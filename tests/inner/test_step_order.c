@@ -299,9 +299,9 @@ static void test_same_as_the_pool(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orders),           cmocka_unit_test(test_orders_of_all_kinds),
-        cmocka_unit_test(test_orders_in_bf16),   cmocka_unit_test(test_orders_with_norms),
-        cmocka_unit_test(test_orders_of_parts),  cmocka_unit_test(test_same_as_the_pool),
+        cmocka_unit_test(test_orders),          cmocka_unit_test(test_orders_of_all_kinds),
+        cmocka_unit_test(test_orders_in_bf16),  cmocka_unit_test(test_orders_with_norms),
+        cmocka_unit_test(test_orders_of_parts), cmocka_unit_test(test_same_as_the_pool),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);

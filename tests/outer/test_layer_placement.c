@@ -31,7 +31,8 @@ static void add(table *t, const char *name, uint64_t parameters, uint64_t values
     t->macs += macs;
 }
 
-static void add_conv(table *t, const char *name, uint64_t c, uint64_t k, uint64_t r, uint64_t size) {
+static void add_conv(table *t, const char *name, uint64_t c, uint64_t k, uint64_t r,
+                     uint64_t size) {
     const uint64_t weights = k * c * r * r;
     add(t, name, weights + k, k * size * size, (double)(weights * size * size));
 }
@@ -181,7 +182,8 @@ static void test_break_even(void **state) {
 
 /* ---- the choice, in words ---- */
 
-/* t = 7.936 of the convolutions + 496.56 MB / 125 MB/s + 4 x 0.064 of the rest, against 8 + 35.42. */
+/* t = 7.936 of the convolutions + 496.56 MB / 125 MB/s + 4 x 0.064 of the rest, against 8 + 35.42.
+ */
 static void test_choice(void **state) {
     (void)state;
     const table t = vgg16();
@@ -240,8 +242,9 @@ static void test_memory(void **state) {
     job.server_bytes = 1e8;
     const bpt_placement none = bpt_placement_choose(&job);
     assert_int_equal(none.cut, BPT_PLACEMENT_NONE);
-    assert_string_equal(none.reason, "the best cut, before fc6, needs 1.9 GiB of memory at the "
-                                     "server, which has 0.1 GiB");
+    assert_string_equal(none.reason,
+                        "the best cut, before fc6, needs 1.9 GiB of memory at the "
+                        "server, which has 0.1 GiB");
 }
 
 static void test_nothing_to_choose(void **state) {

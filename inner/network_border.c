@@ -1,6 +1,7 @@
 /* The border of a part of a model: a head's output and what comes back for it, a tail's input and
  * what it gives back. */
 #include "inner/network_border.h"
+
 #include "inner/network_private.h"
 
 #include <assert.h>
