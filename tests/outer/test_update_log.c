@@ -42,7 +42,7 @@ static uint64_t count_lines(void) {
     assert_int_equal(bpt_file_read(path, 1 << 24, &text, &size), BPT_OK);
     for (char *line = text, *end; (end = strchr(line, '\n')); line = end + 1) {
         char begin[64];
-        snprintf(begin, sizeof begin, "{\"shard\":2,\"version\":%llu,", (unsigned long long)++n);
+        snprintf(begin, sizeof begin, "{\"shard\": 2, \"version\": %llu,", (unsigned long long)++n);
         *end = '\0';
         assert_memory_equal(line, begin, strlen(begin));
         assert_int_equal(end[-1], '}');
