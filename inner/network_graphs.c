@@ -85,6 +85,7 @@ done:
     return status;
 }
 
+<<<<<<< HEAD
 /* ---- gradients that are handed out ---- */
 
 /* The task that does it. */
@@ -169,6 +170,8 @@ done:
 
 /* ---- asking ---- */
 
+=======
+>>>>>>> split
 /* Tasks of a graph are numbered in the order of the plan. */
 static void visit_graph(const bpt_network *net, bpt_graph_role role, bpt_visit_task visit,
                         void *context) {

@@ -20,7 +20,7 @@ enum { BPT__CHUNK_BYTES = 1 << 20 };
 
 /* Who uses which tags of bpt__comm_messages(): an exchange two for each shard, from 0; MPI promises
  * tags up to 32767. */
-enum { BPT__TAG_CROSSING = 1 << 14, BPT__TAG_REDUCTION = BPT__TAG_CROSSING + 16 };
+enum { BPT__TAG_RELAY = 1 << 14, BPT__TAG_REDUCTION = BPT__TAG_RELAY + 16 };
 
 typedef struct bpt__transfers bpt__transfers;
 

@@ -78,27 +78,57 @@ static void test_steps_allocate_nothing(void **state) {
 }
 
 /* What is at the border is not touched until the next half: the caller may take its time. */
-static void test_border_stays(void **state) {
-    (void)state;
-    net_fixture f = net_open(net_mixed, 23, options);
-    part_fixture p = open_before(&f, "conv5");
+static void check_border_stays(const net_fixture *f, size_t layer) {
+    part_fixture p = part_open(f, layer, options);
     bpt_batch_result result;
     float *kept = malloc(p.from.bytes);
     assert_non_null(kept);
-    net_assert_ok(bpt_network_forward(p.head, f.pixels, f.labels, 23.0f));
+    net_assert_ok(bpt_network_forward(p.head, f->pixels, f->labels, 23.0f));
     memcpy(kept, p.from.values, p.from.bytes);
     memset(p.from.gradient, 0x11, p.from.bytes);
     assert_memory_equal(kept, p.from.values, p.from.bytes);
-    net_assert_ok(bpt_network_train(p.tail, kept, f.labels, 0.01f, 23.0f, &result));
+    net_assert_ok(bpt_network_train(p.tail, kept, f->labels, 0.01f, 23.0f, &result));
     memcpy(kept, p.to.gradient, p.to.bytes);
-    float *weights = net_floats(f.n_weights); /* as at a checkpoint, or an exchange */
+    float *weights = net_floats(f->n_weights); /* as at a checkpoint, or an exchange */
     net_assert_ok(bpt_network_get(p.tail, BPT_VECTOR_WEIGHTS, weights));
     net_assert_ok(bpt_network_set(p.tail, BPT_VECTOR_WEIGHTS, weights));
     assert_memory_equal(kept, p.to.gradient, p.to.bytes);
     free(weights);
     free(kept);
     part_close(&p);
+}
+
+static void test_border_stays(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_mixed, 23, options);
+    for (size_t i = 0; i < f.model->n_layers; i++)
+        if (bpt_model_border(f.model, i, NULL) == BPT_BORDER_POSSIBLE) check_border_stays(&f, i);
     net_close(&f);
+}
+
+/* Both halves of a head share memory as those of a whole network do. */
+static void test_sharing_saves(void **state) {
+    (void)state;
+    static const struct {
+        const char *name, *first;
+    } cases[] = {{"vgg16", "fc6"}, {"resnet20", "global_avgpool1"}, {"googlenet", "fc1"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bpt_model *whole = NULL, *head = NULL;
+        bpt_network_memory of_whole, of_head;
+        size_t layer = 0;
+        net_assert_ok(bpt_model_load(cases[i].name, NULL, &whole));
+        net_assert_ok(bpt_model_find_border(whole, cases[i].first, &layer));
+        net_assert_ok(bpt_model_part(whole, layer, BPT_MODEL_HEAD, &head));
+        net_assert_ok(bpt_network_plan(whole, 16, BPT_F32, options.learning, 2, &of_whole));
+        net_assert_ok(bpt_network_plan(head, 16, BPT_F32, options.learning, 2, &of_head));
+        const size_t all = of_whole.activations + of_whole.activation_gradients;
+        const size_t mine = of_head.activations + of_head.activation_gradients;
+        if (!((double)mine <= 1.01 * (double)all))
+            fail_msg("%s: the head takes %zu bytes, and the whole network %zu", cases[i].name, mine,
+                     all);
+        bpt_model_free(head);
+        bpt_model_free(whole);
+    }
 }
 
 /* ---- networks that evaluate alone ---- */
@@ -302,6 +332,7 @@ int main(void) {
         cmocka_unit_test(test_plan_is_what_is_allocated),
         cmocka_unit_test(test_steps_allocate_nothing),
         cmocka_unit_test(test_border_stays),
+        cmocka_unit_test(test_sharing_saves),
         cmocka_unit_test(test_forward_networks),
         cmocka_unit_test(test_times_cover_both_halves),
         cmocka_unit_test(test_times_of_layers),

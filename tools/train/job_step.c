@@ -44,9 +44,11 @@ bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now) {
         now->payload_received_bytes += s.received_bytes;
     }
     if (job->placed) {
-        const bpt_crossing_stats c = bpt_placed_stats(job->placed);
-        now->payload_sent_bytes += c.sent_bytes;
-        now->payload_received_bytes += c.received_bytes;
+        const bpt_relay_stats r = bpt_placed_stats(job->placed);
+        now->payload_sent_bytes += r.payload_sent_bytes + r.local_bytes;
+        now->payload_received_bytes += r.payload_received_bytes + r.local_bytes;
+        now->header_sent_bytes += r.header_sent_bytes;
+        now->header_received_bytes += r.header_received_bytes;
     }
     if (now->peak_rss_bytes < rss) now->peak_rss_bytes = rss;
     return BPT_OK;

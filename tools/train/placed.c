@@ -15,8 +15,14 @@ struct bpt_placed {
     size_t n_head, n; /* elements of the head, of the model */
     bpt_model *head_model, *tail_model;
     bpt_network *head, *tail; /* tail: NULL but on the host */
-    uint64_t n_samples;       /* of a step of all ranks */
-    bpt_crossing *crossing;
+    uint32_t n_ranks;
+    uint64_t n_samples;  /* of a step of all ranks */
+    size_t sample_bytes; /* of a sample at the border */
+    bpt_relay *relay;
+    /* On the host; NULL elsewhere. */
+    char *values;    /* at the border of all samples, in rank order; [n_samples][sample_bytes] */
+    int32_t *labels; /* [n_samples] */
+    uint64_t *first; /* where those of each rank begin; [n_ranks + 1] */
 };
 
 /* ---- life ---- */
@@ -48,16 +54,31 @@ static bpt_status make_parts(bpt_placed *p, bpt_job *job) {
 
 /* What ranks may not have in common. */
 typedef struct {
-    uint64_t samples, value_bytes;
+    uint64_t samples, sample_bytes;
 } own_side;
 
-static bpt_status connect(bpt_placed *p, const bpt_job *job, own_side *sides, uint64_t *first) {
-    const bpt_border here = bpt_network_border(p->head);
-    const own_side mine = {job->batch, here.bytes / job->batch};
-    BPT_TRY(bpt_comm_allgather(p->comm, &mine, sizeof mine, sides));
-    for (uint32_t r = 0; r < job->n_ranks; r++) {
-        first[r + 1] = first[r] + sides[r].samples;
-        if (sides[r].value_bytes == sides[0].value_bytes) continue;
+/* Scratch: of all ranks. */
+typedef struct {
+    own_side *sides;
+    uint32_t *samples;
+    void **values;
+    int32_t **labels;
+} all_sides;
+
+static bpt_status reserve(bpt_placed *p, all_sides *all) {
+    BPT_TRY(BPT_NEW("sides of the border", p->n_ranks, &all->sides));
+    BPT_TRY(BPT_NEW("parts of a step", p->n_ranks, &all->samples));
+    if (!hosts(p)) return BPT_OK;
+    BPT_TRY(BPT_NEW("places of values", p->n_ranks, &all->values));
+    BPT_TRY(BPT_NEW("places of labels", p->n_ranks, &all->labels));
+    BPT_TRY(BPT_NEW("begins of parts", p->n_ranks + 1, &p->first));
+    BPT_TRY(BPT_NEW("labels at the border", p->n_samples, &p->labels));
+    return bpt_alloc("values at the border", p->n_samples, p->sample_bytes, (void **)&p->values);
+}
+
+static bpt_status check_alike(const bpt_placed *p, const own_side *sides) {
+    for (uint32_t r = 1; r < p->n_ranks; r++) {
+        if (sides[r].sample_bytes == sides[0].sample_bytes) continue;
         const bpt_status status =
             bpt_fail(BPT_EUSAGE,
                      "rank %u on %s has activations of another type than rank 0: no network "
@@ -66,26 +87,44 @@ static bpt_status connect(bpt_placed *p, const bpt_job *job, own_side *sides, ui
         bpt_hint("add --precision fp32");
         return status;
     }
-    const bpt_crossing_options options = {
-        .host = p->host,
-        .value_bytes = mine.value_bytes,
-        .first = first,
-        .values = here.values,
-        .gradients = here.gradient,
-        .all_gradients = p->tail ? bpt_network_border(p->tail).gradient : NULL,
-    };
-    return bpt_crossing_create(p->comm, &options, &p->crossing);
+    return BPT_OK;
 }
 
-static bpt_status open_crossing(bpt_placed *p, const bpt_job *job) {
-    own_side *sides = NULL;
-    uint64_t *first = NULL;
-    bpt_status status = BPT_NEW("sides of the border", job->n_ranks, &sides);
-    if (status == BPT_OK) status = BPT_NEW("parts of a step", job->n_ranks + 1, &first);
-    status = bpt_comm_agree(p->comm, status);
-    if (status == BPT_OK) status = connect(p, job, sides, first);
-    bpt_free(first);
-    bpt_free(sides);
+/* The batches of all ranks arrive side by side, as the one batch of the tail. */
+static void lay_out(bpt_placed *p, all_sides *all) {
+    for (uint32_t r = 0; r < p->n_ranks; r++) {
+        all->samples[r] = (uint32_t)all->sides[r].samples;
+        if (!hosts(p)) continue;
+        p->first[r + 1] = p->first[r] + all->samples[r];
+        all->values[r] = p->values + p->first[r] * p->sample_bytes;
+        all->labels[r] = p->labels + p->first[r];
+    }
+}
+
+static bpt_status connect(bpt_placed *p, const bpt_job *job, all_sides *all) {
+    const own_side mine = {job->batch, p->sample_bytes};
+    BPT_TRY(bpt_comm_allgather(p->comm, &mine, sizeof mine, all->sides));
+    BPT_TRY(check_alike(p, all->sides));
+    lay_out(p, all);
+    const bpt_relay_options options = {
+        .server = p->host,
+        .sample_bytes = p->sample_bytes,
+        .samples = all->samples,
+        .values = all->values,
+        .labels = all->labels,
+    };
+    return bpt_relay_create(p->comm, &options, &p->relay);
+}
+
+static bpt_status open_relay(bpt_placed *p, const bpt_job *job) {
+    all_sides all = {0};
+    p->sample_bytes = bpt_network_border(p->head).bytes / job->batch;
+    bpt_status status = bpt_comm_agree(p->comm, reserve(p, &all));
+    if (status == BPT_OK) status = connect(p, job, &all);
+    bpt_free(all.labels);
+    bpt_free(all.values);
+    bpt_free(all.samples);
+    bpt_free(all.sides);
     return status;
 }
 
@@ -99,12 +138,13 @@ bpt_status bpt_placed_open(bpt_job *job, size_t border, uint32_t host) {
             .host = host,
             .border = border,
             .n = job->model->segments.n_elements,
+            .n_ranks = job->n_ranks,
             .n_samples = job->batch_all,
         };
         status = make_parts(p, job);
     }
     status = bpt_comm_agree(job->comm, status);
-    if (status == BPT_OK) status = open_crossing(p, job);
+    if (status == BPT_OK) status = open_relay(p, job);
     if (status == BPT_OK)
         job->placed = p;
     else
@@ -114,7 +154,10 @@ bpt_status bpt_placed_open(bpt_job *job, size_t border, uint32_t host) {
 
 void bpt_placed_close(bpt_placed *p) {
     if (!p) return;
-    (void)bpt_crossing_destroy(p->crossing);
+    (void)bpt_relay_destroy(p->relay);
+    bpt_free(p->first);
+    bpt_free(p->labels);
+    bpt_free(p->values);
     bpt_network_free(p->tail);
     bpt_network_free(p->head);
     bpt_model_free(p->tail_model);
@@ -124,35 +167,56 @@ void bpt_placed_close(bpt_placed *p) {
 
 /* ---- a step ---- */
 
+static bpt_status collect(bpt_placed *p) {
+    for (uint32_t r = 0; r < p->n_ranks; r++) {
+        uint32_t worker;
+        bpt_relay_note note;
+        BPT_TRY(bpt_relay_next(p->relay, &worker, &note));
+    }
+    return BPT_OK;
+}
+
+/* Everybody gets the result of the whole batch. */
+static bpt_status answer(bpt_placed *p, const bpt_batch_result *r) {
+    const bpt_relay_result result = {r->loss_sum, r->n_correct, r->n_samples};
+    const char *gradients = bpt_network_border(p->tail).gradient;
+    for (uint32_t worker = 0; worker < p->n_ranks; worker++)
+        BPT_TRY(bpt_relay_answer(p->relay, worker, &result,
+                                 gradients + p->first[worker] * p->sample_bytes));
+    return BPT_OK;
+}
+
+/* When the batches of all are here, the gradients of the step before have left. */
 static bpt_status compute_tail(bpt_placed *p, bpt_draw draw, float rate, float denominator,
                                uint64_t *wait_ns) {
-    bpt_crossing_batch all;
-    bpt_batch_result r;
+    bpt_batch_result result;
     const uint64_t start_ns = bpt_clock_ns();
-    BPT_TRY(bpt_crossing_collect(p->crossing, &all));
+    BPT_TRY(collect(p));
     *wait_ns = bpt_clock_ns() - start_ns;
     draw.first_sample = 0; /* samples are in the order of the ranks */
     bpt_network_set_draw(p->tail, draw);
-    BPT_TRY(bpt_network_train(p->tail, all.values, all.labels, rate, denominator, &r));
-    const bpt_crossing_note note = {{r.loss_sum, (double)r.n_correct, (double)r.n_samples}};
-    bpt_crossing_return(p->crossing, note);
-    return BPT_OK;
+    BPT_TRY(bpt_network_train(p->tail, p->values, p->labels, rate, denominator, &result));
+    return answer(p, &result);
 }
 
 bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw, float rate,
                            float denominator, bpt_batch_result *result, uint64_t *wait_ns) {
-    bpt_crossing_note note;
+    const bpt_border here = bpt_network_border(p->head);
+    const bpt_relay_note note = {.seed = draw.seed,
+                                 .step = draw.step,
+                                 .first_sample = draw.first_sample,
+                                 .denominator = denominator};
+    bpt_relay_result all;
     *wait_ns = 0;
     bpt_network_set_draw(p->head, draw);
     BPT_TRY(bpt_network_forward(p->head, batch->pixels, batch->labels, denominator));
-    bpt_crossing_send(p->crossing, batch->labels);
+    BPT_TRY(bpt_relay_send(p->relay, &note, here.values, batch->labels, here.gradient));
     if (hosts(p)) BPT_TRY(compute_tail(p, draw, rate, denominator, wait_ns));
     const uint64_t start_ns = bpt_clock_ns();
-    BPT_TRY(bpt_crossing_wait(p->crossing, &note));
+    BPT_TRY(bpt_relay_wait(p->relay, &all));
     *wait_ns += bpt_clock_ns() - start_ns;
-    *result = (bpt_batch_result){.loss_sum = note.number[0],
-                                 .n_correct = (uint64_t)note.number[1],
-                                 .n_samples = (uint64_t)note.number[2]};
+    *result = (bpt_batch_result){
+        .loss_sum = all.loss_sum, .n_correct = all.n_correct, .n_samples = all.n_samples};
     return bpt_network_backward(p->head);
 }
 
@@ -203,6 +267,8 @@ void bpt_placed_set_updates(bpt_placed *p, uint64_t n) {
     if (p->tail) bpt_network_set_updates(p->tail, n);
 }
 
-bpt_crossing_stats bpt_placed_stats(const bpt_placed *p) {
-    return bpt_crossing_stats_of(p->crossing);
+bpt_relay_stats bpt_placed_stats(const bpt_placed *p) {
+    bpt_relay_stats stats;
+    bpt_relay_stats_get(p->relay, &stats);
+    return stats;
 }

@@ -1,7 +1,7 @@
 /** @file tools/train/placed.h
  * A network in two parts, for allreduce: every rank has the first layers, its head; one rank, the
  * host, has the last ones for all, the tail. What travels in a step is what crosses the border and
- * the gradients of the head, instead of those of all layers (outer/crossing.h).
+ * the gradients of the head, instead of those of all layers (outer/relay.h).
  *
  * All ranks compute what one network would: a step's batch is that of all ranks, in their order,
  * and the tail learns from it as a whole. Evaluations and files want all weights in one place:
@@ -12,7 +12,7 @@
 #define BPT_TOOLS_PLACED_H
 
 #include "inner/network.h"
-#include "outer/crossing.h"
+#include "outer/relay.h"
 #include "storage/loader.h"
 
 typedef struct bpt_job bpt_job;
@@ -23,7 +23,7 @@ typedef struct bpt_placed bpt_placed;
  * @param border behind this layer of the model: BPT_BORDER_POSSIBLE
  * @param host   rank
  * @return BPT_OK, BPT_EUSAGE (ranks with unlike activations), or as bpt_network_create() and
- *         bpt_crossing_create(), agreed on */
+ *         bpt_relay_create(), agreed on */
 bpt_status bpt_placed_open(bpt_job *job, size_t border, uint32_t host);
 
 /** Releases the parts. Collective once there was a step. NULL is allowed. */
@@ -65,6 +65,6 @@ bpt_status bpt_placed_set(bpt_placed *p, bpt_vector which, const float *flat);
 void bpt_placed_set_updates(bpt_placed *p, uint64_t n);
 
 /** @return what has crossed the border */
-bpt_crossing_stats bpt_placed_stats(const bpt_placed *p);
+bpt_relay_stats bpt_placed_stats(const bpt_placed *p);
 
 #endif
