@@ -115,6 +115,25 @@ bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t 
 bpt_status bpt_network_gradient(bpt_network *net, const void *input, const int32_t *labels,
                                 float denominator, bpt_batch_result *result);
 
+/** Parts of the gradients, which are whole segments each, for whoever wants them while others are
+ * computed. */
+typedef struct bpt_gradient_parts {
+    uint32_t n;          /* at least 1 */
+    const size_t *begin; /* of each, in elements of the flat vector: begins of segments, ascending
+                          * from 0; shape [n + 1], the last is the number of elements */
+    float *flat;         /* where they are put, in canonical order; shape [elements] */
+    void (*take)(void *context, uint32_t part); /* called by a worker as soon as a part is there, in
+                                                 * any order; must not wait */
+    void *context;
+} bpt_gradient_parts;
+
+/** From now on bpt_network_gradient(), or bpt_network_backward(), also hands out the gradients,
+ * part by part. Between runs, once.
+ * @param parts .begin is only read by this call; .flat and .context are borrowed while the network
+ *              lives
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges) */
+bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *parts);
+
 /** Clipping and update: changes the weights from the gradients, as they are after
  * bpt_network_gradient() or bpt_network_set(). @return BPT_OK, BPT_ENUMERIC (a new weight is not
  * finite) */

@@ -85,6 +85,93 @@ done:
     return status;
 }
 
+<<<<<<< HEAD
+/* ---- gradients that are handed out ---- */
+
+/* The task that does it. */
+typedef struct {
+    const bpt_gradient_parts *parts;
+    uint32_t part;
+} part_task;
+
+static bpt_status run_take(void *arg, unsigned worker) {
+    const part_task *task = arg;
+    (void)worker;
+    task->parts->take(task->parts->context, task->part);
+    return BPT_OK;
+}
+
+/* The tasks of the gradient graph; then of each segment the export, behind its sums; then of each
+ * part who takes it. Exports are those of the export graph, bound to the gradients. */
+static bpt_status add_exports(bpt_network *net, bpt_graph *g, const uint32_t *ids,
+                              uint32_t *exports) {
+    const bpt_builder *b = &net->builder;
+    for (size_t s = 0; s < net->model->segments.n; s++) {
+        const bpt_step_task *task = &b->tasks[net->exports[s]];
+        const bpt_task_range sums = net->reduces[s];
+        BPT_TRY(bpt_graph_add(g, task->fn, task->arg, task->info, 0, ids + sums.first, sums.n,
+                              &exports[s]));
+    }
+    return BPT_OK;
+}
+
+static bpt_status add_takers(bpt_network *net, bpt_graph *g, const uint32_t *exports) {
+    const bpt_segments *segments = &net->model->segments;
+    size_t s = 0;
+    for (uint32_t p = 0; p < net->parts.n; p++) {
+        const size_t first = s;
+        part_task *task;
+        uint32_t id;
+        while (s < segments->n && segments->items[s].offset < net->parts.begin[p + 1]) s++;
+        BPT_TRY(bpt_builder_object(&net->builder, sizeof *task, (void **)&task));
+        *task = (part_task){&net->parts, p};
+        BPT_TRY(bpt_graph_add(g, run_take, task, (bpt_task_info){"hand out", "gradients"}, 0,
+                              exports + first, s - first, &id));
+    }
+    return BPT_OK;
+}
+
+static bpt_status fill_handing_graph(bpt_network *net, bpt_graph *g, uint32_t *ids,
+                                     uint32_t *exports, uint32_t *edges) {
+    BPT_TRY(fill_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), g, ids, edges));
+    BPT_TRY(add_exports(net, g, ids, exports));
+    return add_takers(net, g, exports);
+}
+
+bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *parts) {
+    const size_t n_segments = net->model->segments.n;
+    size_t n_tasks, n_edges, n_sums = 0;
+    uint32_t *ids = NULL, *exports = NULL, *edges = NULL;
+    bpt_graph *g = NULL;
+    bpt_status status;
+    for (size_t s = 0; s < n_segments; s++) n_sums += net->reduces[s].n;
+    net->parts = *parts;
+    count_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), &n_tasks, &n_edges);
+    BPT_TRY(bpt_graph_create(n_tasks + n_segments + parts->n, n_edges + n_sums + n_segments, &g));
+    BPT_TRY_GOTO(status, BPT_NEW("task ids", net->builder.n_tasks, &ids), done);
+    BPT_TRY_GOTO(status, BPT_NEW("exports of segments", n_segments, &exports), done);
+    BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);
+    status = fill_handing_graph(net, g, ids, exports, edges);
+done:
+    bpt_free(edges);
+    bpt_free(exports);
+    bpt_free(ids);
+    net->parts.begin = NULL;
+    if (status != BPT_OK) {
+        net->parts.take = NULL;
+        bpt_graph_free(g);
+        return status;
+    }
+    bpt_graph_free(net->graphs[BPT_GRAPH_GRADIENT]);
+    net->graphs[BPT_GRAPH_GRADIENT] = g;
+    net->costs_known[BPT_GRAPH_GRADIENT] = false;
+    return BPT_OK;
+}
+
+/* ---- asking ---- */
+
+=======
+>>>>>>> split
 /* Tasks of a graph are numbered in the order of the plan. */
 static void visit_graph(const bpt_network *net, bpt_graph_role role, bpt_visit_task visit,
                         void *context) {

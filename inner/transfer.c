@@ -17,7 +17,9 @@ static bpt_status plan_copy(bpt_network *net, bpt_phase phase, const char *kind,
 }
 
 bpt_status bpt__plan_transfers(bpt_network *net) {
-    for (size_t s = 0; s < net->model->segments.n; s++) {
+    const size_t n = net->model->segments.n;
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->exports, (void **)&net->exports));
+    for (size_t s = 0; s < n; s++) {
         const bpt_weight_plan *w = &net->builder.weights[s];
         const bpt_segment *segment = w->segment;
         const bpt_ref flat = bpt_ref_in(BPT_BLOCK_FLAT, segment->offset * sizeof(float));
@@ -25,6 +27,7 @@ bpt_status bpt__plan_transfers(bpt_network *net) {
         const bpt_layout *plain = w->flat;
         if (!plain)
             BPT_TRY(bpt_layout_plain(net->cpu, BPT_F32, segment->dims, segment->n_dims, &plain));
+        net->exports[s] = (uint32_t)net->builder.n_tasks;
         BPT_TRY(plan_copy(net, BPT_PHASE_EXPORT, "export", segment->name, w->layout, native, plain,
                           flat));
         BPT_TRY(plan_copy(net, BPT_PHASE_IMPORT, "import", segment->name, plain, flat, w->layout,
@@ -33,7 +36,7 @@ bpt_status bpt__plan_transfers(bpt_network *net) {
     return BPT_OK;
 }
 
-static bpt_status transfer(bpt_network *net, bpt_graph_role role, bpt_vector which, float *flat) {
+bpt_status bpt__bind_transfer(bpt_network *net, bpt_vector which, float *flat) {
     static const bpt_block blocks[] = {
         [BPT_VECTOR_WEIGHTS] = BPT_BLOCK_WEIGHTS,
         [BPT_VECTOR_GRADIENTS] = BPT_BLOCK_GRADIENTS,
@@ -44,7 +47,11 @@ static bpt_status transfer(bpt_network *net, bpt_graph_role role, bpt_vector whi
     net->blocks.base[BPT_BLOCK_NATIVE] = net->blocks.base[blocks[which]];
     net->blocks.base[BPT_BLOCK_FLAT] = (char *)flat;
     BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_NATIVE, &net->blocks));
-    BPT_TRY(bpt_cpu_resolve(net->cpu, BPT_BLOCK_FLAT, &net->blocks));
+    return bpt_cpu_resolve(net->cpu, BPT_BLOCK_FLAT, &net->blocks);
+}
+
+static bpt_status transfer(bpt_network *net, bpt_graph_role role, bpt_vector which, float *flat) {
+    BPT_TRY(bpt__bind_transfer(net, which, flat));
     return bpt_pool_run(net->pool, net->graphs[role], NULL);
 }
 

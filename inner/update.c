@@ -139,10 +139,12 @@ static bpt_status plan_reduces(bpt_network *net, size_t segment, segment_plan *p
     bpt_builder *b = &net->builder;
     const bpt_weight_plan *w = &b->weights[segment];
     const size_t n = bpt_layout_bytes(w->layout) / sizeof(float);
+    net->reduces[segment].first = (uint32_t)b->n_tasks;
     p->weights = w;
     p->n = (n + RANGE_FLOATS - 1) / RANGE_FLOATS;
     BPT_TRY(bpt_builder_object(b, p->n * sizeof *p->tasks, (void **)&p->tasks));
     BPT_TRY(bpt_builder_object(b, p->n * sizeof *p->ranges, (void **)&p->ranges));
+    net->reduces[segment].n = (uint32_t)p->n;
     for (size_t i = 0; i < p->n; i++) {
         const size_t begin = i * RANGE_FLOATS;
         const size_t count = n - begin < RANGE_FLOATS ? n - begin : RANGE_FLOATS;
@@ -212,6 +214,7 @@ bpt_status bpt__plan_updates(bpt_network *net) {
     void *squares;
     reserve_states(net);
     BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *plans, (void **)&plans));
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->reduces, (void **)&net->reduces));
     if (net->wants_norms) {
         BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->squares, &squares));
         net->squares = squares;

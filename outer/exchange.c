@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+enum { LOG_BYTES = 4096 }; /* of the update log that are written at once */
+
 size_t bpt__exchange_shard_bytes(const bpt_exchange *x, uint32_t s) {
     const bpt_shard *shard = bpt_shard_at(x->shards, s);
     return (shard->end - shard->begin) * sizeof(float);
@@ -59,7 +61,6 @@ static bpt_status complete_push(bpt_exchange *x) {
     for (uint32_t s = 0; s < x->m; s++) x->stats.header_received_bytes += bpt__down_bytes(s, x->m);
     x->stats.pushes++;
     x->posted = false;
-    if (x->log && bpt__exchange_down(x, 0)->met) BPT_TRY(bpt__update_log_flush(x->log));
     end_push(x, BPT__ANSWERED);
     return BPT_OK;
 }
@@ -105,14 +106,17 @@ static bool step(bpt_exchange *x, int from, int to) {
                                                    memory_order_acquire);
 }
 
-bpt_status bpt_exchange_push(bpt_exchange *x, const float *vector, const bpt_report *report) {
+float *bpt_exchange_outbox(bpt_exchange *x) {
+    return x->sent;
+}
+
+bpt_status bpt_exchange_push(bpt_exchange *x, const bpt_report *report) {
     if (!(report->quality >= 0) || !isfinite(report->quality))
         return bpt_fail(BPT_ENUMERIC, "the quality of rank %u's weights is %g", x->rank,
                         report->quality);
     const int phase = atomic_load_explicit(&x->phase, memory_order_acquire);
     assert((phase == BPT__IDLE || phase == BPT__FAILED) && "the last push has not been waited for");
     if (phase == BPT__FAILED) return bpt_error_put(&x->error);
-    memcpy(x->sent, vector, x->n * sizeof *vector);
     x->up = (bpt__up){
         .seq = ++x->seq,
         .samples = report->samples,
@@ -162,6 +166,7 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
     }
     x->meeting = first->meet != 0;
     if (first->met) x->n_met++;
+    if (x->log) BPT_TRY(bpt__update_log_write(x->log, first->met ? 0 : LOG_BYTES));
     if (x->partition && first->rounds > bpt_partition_rounds(x->partition))
         return bpt_partition_allot(x->partition, first->held);
     return BPT_OK;

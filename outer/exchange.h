@@ -5,8 +5,8 @@
  * A worker sends to the host of each shard that shard's part of its vector (a delta or a gradient,
  * as the rule says) and gets the shard back. An asynchronous rule applies what arrives at once and
  * answers its sender alone; a synchronous one waits for all workers. Within a shard a reply is one
- * version, never a mix. All of it runs on the MPI thread; the training thread copies, goes on, and
- * looks again when it likes. Each rank sends 4 n bytes of payload per push and gets 4 n back, in
+ * version, never a mix. All of it runs on the MPI thread; the training thread fills its outbox, goes on,
+ * and looks again when it likes. Each rank sends 4 n bytes of payload per push and gets 4 n back, in
  * chunks, whatever the number of ranks. What stays on a rank takes no message.
  *
  * Meetings: where a reply says `meet`, the worker ends what it is at and pushes once more; that
@@ -16,7 +16,8 @@
  * a synchronous rule every reply is such a moment, so `met` comes at once and `meet` never.
  *
  * Memory: 3 n floats a rank, those of its shard among them; nothing is allocated after create but
- * for the buffer of the update log's lines, and for a new round of the data. Errors: a rank on
+ * for a new round of the data, and for lines of the update log that wait longer than usual for the
+ * training thread, which writes them. Errors: a rank on
  * which a call fails reports and ends the job with bpt_comm_abort(). Threads: the functions are
  * called by one thread of the rank, the training thread. */
 #ifndef BPT_OUTER_EXCHANGE_H
@@ -109,11 +110,14 @@ bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *optio
  * @return BPT_OK, BPT_EIO or BPT_ENOSPC (update log), BPT_ECOMM; @p x is gone in any case */
 bpt_status bpt_exchange_destroy(bpt_exchange *x);
 
-/** Sends a submission; copies @p vector and returns at once. The one before has been waited for.
- * @param vector delta or gradient, shape [n]
+/** @return where the next submission is to be written, a delta or a gradient; shape [n]. The caller's
+ * but while a push is under way. What it holds after a push is what was pushed */
+float *bpt_exchange_outbox(bpt_exchange *x);
+
+/** Sends what is in the outbox; returns at once. The submission before has been waited for.
  * @return BPT_OK, BPT_ENUMERIC (the quality is no number >= 0), or the error that ended the
  * exchange on this rank */
-bpt_status bpt_exchange_push(bpt_exchange *x, const float *vector, const bpt_report *report);
+bpt_status bpt_exchange_push(bpt_exchange *x, const bpt_report *report);
 
 /** @return whether bpt_exchange_wait() would return at once; one atomic load */
 bool bpt_exchange_ready(const bpt_exchange *x);

@@ -3,7 +3,7 @@
 #include "outer/relay_state.h"
 
 /* Beyond those of an exchange, which are two a rank; MPI has at least 32767. */
-enum { UP_TAG = 30000, DOWN_TAG };
+enum { UP_TAG = BPT__TAG_RELAY, DOWN_TAG };
 
 /* ---- sizes ---- */
 

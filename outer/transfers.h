@@ -18,6 +18,10 @@
 
 enum { BPT__CHUNK_BYTES = 1 << 20 };
 
+/* Who uses which tags of bpt__comm_messages(): an exchange two for each shard, from 0; MPI promises
+ * tags up to 32767. */
+enum { BPT__TAG_RELAY = 1 << 14, BPT__TAG_REDUCTION = BPT__TAG_RELAY + 16 };
+
 typedef struct bpt__transfers bpt__transfers;
 
 /** @return number of requests that a message of @p bytes takes */

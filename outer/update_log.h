@@ -9,12 +9,16 @@
  * bit for bit: each adds (float)(gamma * q) times its delta. (A synchronous rule has one line a
  * worker for each version; the factor is (float)gamma then, and the changes are summed first.)
  *
- * Threads: one thread at a time. */
+ * Lines are added in memory and written by another thread, so that a disk that is slow or hangs
+ * does not keep the MPI thread from its messages.
+ *
+ * Threads: one adds, at the same time one writes; open and close are by themselves. */
 #ifndef BPT_OUTER_UPDATE_LOG_H
 #define BPT_OUTER_UPDATE_LOG_H
 
 #include "base/status.h"
 
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct bpt__update_log bpt__update_log;
@@ -29,11 +33,12 @@ typedef struct bpt__update {
  * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM */
 bpt_status bpt__update_log_open(const char *path, bpt__update_log **log);
 
-/** Adds a line, buffered. @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM */
+/** Adds a line in memory. @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt__update_log_add(bpt__update_log *log, const bpt__update *update);
 
-/** Hands what is buffered to the system. @return BPT_OK, BPT_EIO, BPT_ENOSPC */
-bpt_status bpt__update_log_flush(bpt__update_log *log);
+/** Hands the lines added so far to the system, if they come to so many bytes; 0: in any case.
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC */
+bpt_status bpt__update_log_write(bpt__update_log *log, size_t at_least);
 
 /** Writes the rest and closes. NULL is allowed.
  * @return BPT_OK, BPT_EIO, BPT_ENOSPC; @p log is gone in any case */

@@ -329,7 +329,7 @@ static void test_partition_grows(void **state) {
                                    .quality = 1,
                                    .covered = covered,
                                    .wants = covered == ROUNDS ? BPT_MEET_STOP : 0};
-        assert_int_equal(bpt_exchange_push(f.x, f.vector, &report), BPT_OK);
+        assert_int_equal(bpt_exchange_push(f.x, &report), BPT_OK);
         reply = fixture_wait(&f);
     }
     assert_int_equal(bpt_partition_rounds(partition), ROUNDS);

@@ -103,8 +103,8 @@ static void test_quality_must_be_a_number(void **state) {
     fixture f;
     fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
     fixture_start(&f);
-    assert_int_equal(bpt_exchange_push(f.x, f.vector, &(bpt_report){.quality = NAN}), BPT_ENUMERIC);
-    assert_int_equal(bpt_exchange_push(f.x, f.vector, &(bpt_report){.quality = -1}), BPT_ENUMERIC);
+    assert_int_equal(bpt_exchange_push(f.x, &(bpt_report){.quality = NAN}), BPT_ENUMERIC);
+    assert_int_equal(bpt_exchange_push(f.x, &(bpt_report){.quality = -1}), BPT_ENUMERIC);
     fixture_end(&f);
 }
 

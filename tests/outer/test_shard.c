@@ -101,22 +101,84 @@ static void test_borders(void **state) {
         assert_int_equal(bpt_shard_table_at(1000, 4, wrong[i], &t), BPT_EDATA);
 }
 
+static void place(const double *speed, uint32_t n, double *part) {
+    bpt_place_shards(&(bpt_place_inputs){.n_ranks = n, .speed = speed}, part);
+}
+
 static void test_placement_by_speed(void **state) {
     (void)state;
     double part[4];
-    bpt_place_shards((const double[]){400, 200, 100, 100}, 4, part);
+    place((const double[]){400, 200, 100, 100}, 4, part);
     assert_true(part[0] == 0.5 && part[1] == 0.25 && part[2] == 0.125 && part[3] == 0.125);
-    bpt_place_shards((const double[]){8, 1}, 2, part);
+    place((const double[]){8, 1}, 2, part);
     assert_true(fabs(part[0] - 8.0 / 9) < 1e-12 && fabs(part[1] - 1.0 / 9) < 1e-12);
-    bpt_place_shards((const double[]){3, 2.01, 2.5}, 3, part); /* alike, as far as one can tell */
+    place((const double[]){3, 2.01, 2.5}, 3, part); /* alike, as far as one can tell */
     assert_true(part[0] == 1.0 / 3 && part[1] == 1.0 / 3 && part[2] == 1.0 / 3);
-    bpt_place_shards((const double[]){100, 1, 1, 2}, 4, part); /* no more than twice an even one */
+    place((const double[]){100, 1, 1, 2}, 4, part); /* no more than twice an even one */
     assert_true(part[0] == 0.5 && fabs(part[3] - 0.25) < 1e-12 && fabs(part[1] - 0.125) < 1e-12);
-    bpt_place_shards((const double[]){7}, 1, part);
+    place((const double[]){7}, 1, part);
     assert_true(part[0] == 1.0);
-    double own[] = {1, 4}; /* may be written over */
-    bpt_place_shards(own, 2, own);
-    assert_true(own[0] == 0.2 && own[1] == 0.8);
+}
+
+/* @return bytes a second that a rank's link carries each way, by who sends what to whom */
+static double carried(const bpt_place_inputs *in, const double *part, uint32_t r) {
+    double speeds = 0, out = 0;
+    for (uint32_t j = 0; j < in->n_ranks; j++) speeds += in->speed[j];
+    for (uint32_t j = 0; j < in->n_ranks; j++) {
+        const double pushed = in->pushed_bytes_per_s * in->speed[j] / speeds;
+        for (uint32_t host = 0; host < in->n_ranks; host++)
+            if (j != host && (j == r || host == r)) out += pushed * part[host];
+    }
+    return out; /* pushes of r to others, and answers to others' pushes */
+}
+
+static void test_placement_by_links(void **state) {
+    (void)state;
+    double part[4];
+    const double speed[4] = {100, 100, 100, 100};
+    const double link[4] = {1000, 1000, 1000, 100};
+    bpt_place_inputs in = {4, speed, link, .pushed_bytes_per_s = 100};
+    bpt_place_shards(&in, part); /* 100 (1/4 3/4 + 1/4 3/4) = 37.5 are less than half of 100 */
+    for (int r = 0; r < 4; r++) assert_true(part[r] == 0.25);
+    in.pushed_bytes_per_s = 160; /* 160 (1/4 (1 - p) + 3/4 p) = 50 for p = 1/8 */
+    bpt_place_shards(&in, part);
+    assert_true(fabs(part[3] - 0.125) < 1e-12);
+    for (int r = 0; r < 3; r++) assert_true(fabs(part[r] - 0.875 / 3) < 1e-12);
+    in.pushed_bytes_per_s = 200; /* its own pushes are half of the link */
+    bpt_place_shards(&in, part);
+    assert_true(part[3] == 0);
+    in.bytes_per_s = (const double[]){0, 0, 0, 0}; /* nobody knows */
+    bpt_place_shards(&in, part);
+    for (int r = 0; r < 4; r++) assert_true(part[r] == 0.25);
+    in = (bpt_place_inputs){2, (const double[]){3, 1}, (const double[]){9, 9}, 1e9};
+    bpt_place_shards(&in, part); /* each has but the other: what one carries the other does */
+    assert_true(fabs(part[0] + part[1] - 1) < 1e-12);
+}
+
+/* Nowhere is a link busier than half, if it can be helped; else none is much busier than it has to
+ * be: no other parts of a hundred tried at random do better by a tenth. */
+static void test_links_are_spared(void **state) {
+    (void)state;
+    bpt_random r = bpt_random_stream(2, BPT_PURPOSE_TEST, 0);
+    for (int i = 0; i < 300; i++) {
+        double speed[8], link[8], part[8], other[8];
+        const uint32_t m = 3 + bpt_random_below(&r, 6);
+        for (uint32_t s = 0; s < m; s++) speed[s] = exp(bpt_random_normal(&r));
+        for (uint32_t s = 0; s < m; s++) link[s] = exp(bpt_random_normal(&r));
+        const bpt_place_inputs in = {m, speed, link, .pushed_bytes_per_s = 2};
+        double busiest = 0;
+        bpt_place_shards(&in, part);
+        for (uint32_t s = 0; s < m; s++) busiest = fmax(busiest, carried(&in, part, s) / link[s]);
+        for (int tried = 0; tried < 100 && busiest > 0.5 * (1 + 1e-9); tried++) {
+            double sum = 0, theirs = 0, largest = 0;
+            for (uint32_t s = 0; s < m; s++) sum += other[s] = exp(2 * bpt_random_normal(&r));
+            for (uint32_t s = 0; s < m; s++) largest = fmax(largest, other[s] /= sum);
+            if (largest > bpt_place_largest(m)) continue;
+            for (uint32_t s = 0; s < m; s++)
+                theirs = fmax(theirs, carried(&in, other, s) / link[s]);
+            assert_true(theirs > busiest / 1.1);
+        }
+    }
 }
 
 static void test_any_placement(void **state) {
@@ -126,7 +188,7 @@ static void test_any_placement(void **state) {
         double speed[40], part[40], sum = 0;
         const uint32_t m = 1 + bpt_random_below(&r, 40);
         for (uint32_t s = 0; s < m; s++) speed[s] = exp(4.0 * bpt_random_normal(&r));
-        bpt_place_shards(speed, m, part);
+        place(speed, m, part);
         for (uint32_t s = 0; s < m; s++) {
             assert_true(part[s] > 0 && part[s] <= bpt_place_largest(m) * (1 + 1e-12));
             for (uint32_t k = 0; k < m; k++)
@@ -145,6 +207,8 @@ int main(void) {
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_placement_by_speed),
         cmocka_unit_test(test_any_placement),
+        cmocka_unit_test(test_placement_by_links),
+        cmocka_unit_test(test_links_are_spared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

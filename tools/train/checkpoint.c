@@ -7,6 +7,7 @@
 #include "inner/safetensors.h"
 #include "outer/watch.h"
 #include "tools/train/checkpoint_files.h"
+#include "tools/train/layer_choice.h"
 #include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
@@ -48,10 +49,12 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "first_sample", job->first_sample);
     bpt_json_put_u64(w, "batch", job->batch);
     bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
-    bpt_json_put_text(w, "optimizer", bpt_network_learning(job->network).optimizer->name);
-    bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(job->network));
-    bpt_json_put_u64(w, "optimizer_updates", bpt_network_updates(job->network));
+    bpt_json_put_text(w, "optimizer", bpt_network_learning(bpt_job_trained(job)).optimizer->name);
+    bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(bpt_job_trained(job)));
+    bpt_json_put_u64(w, "optimizer_updates", bpt_network_updates(bpt_job_trained(job)));
     bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
+    bpt_json_put_text(w, "placement", bpt_layer_choice_name(job));
+    bpt_json_put_u64(w, "placement_host", job->placed ? bpt_placed_host(job->placed) : 0);
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
@@ -67,7 +70,7 @@ static bpt_status write_vector(bpt_job *job, bpt_vector which, const char *folde
                                const char *name) {
     char *path;
     bpt_comm_operation_begin(job->comm, "the disk"); /* file by file: a large one takes its time */
-    BPT_TRY(bpt_network_get(job->network, which, job->flat));
+    BPT_TRY(bpt_job_get(job, which, job->flat));
     BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
     const bpt_status status =
         bpt_safetensors_write(path, &job->model->segments, job->flat, NULL, 0);
@@ -92,7 +95,7 @@ static bpt_status write_state(const bpt_job *job, const char *folder, const char
 /* A file for each vector of the optimiser's state: "rank-0.momentum.safetensors". */
 static void name_vector(const bpt_job *job, size_t i, char name[BPT_CHECKPOINT_NAME_SIZE]) {
     snprintf(name, BPT_CHECKPOINT_NAME_SIZE, "rank-%u.%s.safetensors", job->rank,
-             bpt_network_learning(job->network).optimizer->state_name[i]);
+             bpt_network_learning(bpt_job_trained(job)).optimizer->state_name[i]);
 }
 
 /* Where the job stands, the weights (by rank 0 only), the optimiser's state. */
@@ -104,7 +107,7 @@ static bpt_status write_files(bpt_job *job, const char *folder,
     snprintf(name, sizeof name, "rank-%u.json", job->rank);
     BPT_TRY(write_state(job, folder, name));
     BPT_TRY(bpt_checkpoint_measure(folder, name, &files[0]));
-    for (size_t i = 0; i < bpt_network_n_states(job->network); i++) {
+    for (size_t i = 0; i < bpt_network_n_states(bpt_job_trained(job)); i++) {
         name_vector(job, i, name);
         BPT_TRY(write_vector(job, (bpt_vector)(BPT_VECTOR_STATE_0 + i), folder, name));
         BPT_TRY(bpt_checkpoint_measure(folder, name, &files[2 + i]));
@@ -214,6 +217,21 @@ static bpt_status get_sampler(const bpt_json_doc *doc, bpt_sampler_state *s) {
     return BPT_OK;
 }
 
+/* Checkpoints of earlier versions say nothing: every rank computed all layers. */
+static bpt_status get_placement(const bpt_json_doc *doc, bpt_checkpoint *c) {
+    const bpt_json *root = bpt_json_root(doc);
+    c->placement = "";
+    if (!bpt_json_find(root, "placement")) return BPT_OK;
+    BPT_TRY(bpt_json_get_text(doc, root, "placement", &c->placement));
+    return bpt_json_get_u64(doc, root, "placement_host", 0, UINT32_MAX, &c->placement_host);
+}
+
+static bool same_placement(const bpt_job *job, const bpt_checkpoint *c) {
+    const char *mine = job->options->placement;
+    if (strcmp(mine, "auto") == 0) return true;
+    return strcmp(c->placement, strcmp(mine, "off") == 0 ? "" : mine) == 0;
+}
+
 /* In what the job that wrote the state differs from this one; NULL: it can go on bit for bit. */
 static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     const struct {
@@ -227,11 +245,12 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"rounds", bpt_job_rounds(job), "--idpa-rounds"},
         {"train_samples", job->epoch_samples, "the dataset"},
         {"total_samples", job->total_samples, "--epochs"},
-        {"optimizer_states", bpt_network_n_states(job->network), "--momentum, which is 0 in one"},
+        {"optimizer_states", bpt_network_n_states(bpt_job_trained(job)),
+         "--momentum, which is 0 in one"},
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
-    const bpt_optimizer *mine = bpt_network_learning(job->network).optimizer;
+    const bpt_optimizer *mine = bpt_network_learning(bpt_job_trained(job)).optimizer;
     const char *rule, *partition, *optimizer;
     BPT_TRY(bpt_json_get_text(doc, root, "update", &c->update));
     BPT_TRY(bpt_json_get_text(doc, root, "rule", &rule));
@@ -245,6 +264,8 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         c->differs = "--partition";
     else if (strcmp(optimizer, mine->name) != 0)
         c->differs = "--optimizer";
+    else if (!same_placement(job, c))
+        c->differs = "--placement";
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
         uint64_t theirs;
         BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
@@ -301,6 +322,7 @@ static bpt_status get_batch(const bpt_json_doc *doc, const bpt_job *job, bpt_che
 static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
+    BPT_TRY(get_placement(doc, c));
     BPT_TRY(compare_shape(job, c));
     BPT_TRY(compare_order(job, c));
     BPT_TRY(compare_cuts(job, c));
@@ -441,12 +463,12 @@ static bpt_status read_vector(const bpt_checkpoint *c, const bpt_job *job, const
 bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *weights) {
     if (job->rank == 0) BPT_TRY(read_vector(c, job, "model.safetensors", weights));
     if (!c->exact) return BPT_OK;
-    for (size_t i = 0; i < bpt_network_n_states(job->network); i++) {
+    for (size_t i = 0; i < bpt_network_n_states(bpt_job_trained(job)); i++) {
         char name[BPT_CHECKPOINT_NAME_SIZE];
         name_vector(job, i, name);
         BPT_TRY(read_vector(c, job, name, job->flat));
-        BPT_TRY(bpt_network_set(job->network, (bpt_vector)(BPT_VECTOR_STATE_0 + i), job->flat));
+        BPT_TRY(bpt_job_set_state(job, (bpt_vector)(BPT_VECTOR_STATE_0 + i), job->flat));
     }
-    bpt_network_set_updates(job->network, c->updates);
+    bpt_job_set_updates(job, c->updates);
     return BPT_OK;
 }

@@ -33,6 +33,8 @@ typedef struct bpt_checkpoint {
     bpt_sampler_state sampler;
     uint64_t first_sample, batch; /* of this rank in a step of all ranks, where exact */
     uint64_t updates;             /* that the optimiser has counted */
+    const char *placement;        /* first layer that one rank computed for all, in state; "": none */
+    uint64_t placement_host;      /* that rank */
     const bpt_json *exchange;     /* inside state; NULL if nothing was exchanged */
     bool exact;                   /* of this very job: it goes on bit for bit */
     const char *differs;          /* else: in what it differs; static */

@@ -2,6 +2,7 @@
 
 #include "tools/shaped_model.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/layer_choice.h"
 #include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
 #include "tools/train/tuning.h"
@@ -52,6 +53,7 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     bpt_memory_plan plan;
     BPT_TRY(bpt__job_choose(&job));
     bpt_status status = open_model(&job);
+    if (status == BPT_OK) status = bpt_layer_choice_check(o, job.model);
     if (status == BPT_OK)
         status =
             bpt_tuning_use(o, job.model, job.batch, bpt_rank_threads_expected(0, on_host), NULL);

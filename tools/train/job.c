@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "outer/watch.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/layer_choice.h"
 #include "tools/train/memory_plan.h"
 #include "tools/train/rank_threads.h"
 #include "tools/train/signals.h"
@@ -29,6 +30,7 @@ bpt_status bpt__job_open_network(bpt_job *job) {
 static bpt_status open_engine(bpt_job *job) {
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     BPT_TRY(bpt__job_load_model(job));
+    BPT_TRY(bpt_layer_choice_check(job->options, job->model));
     pool.n_workers = job->n_threads;
     BPT_TRY(bpt_policy_find(job->options->policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &job->pool));
@@ -69,13 +71,13 @@ static void say_what_starts(const bpt_job *job) {
     if (bpt_train_activations(job->options) == BPT_BF16)
         bpt_info("activations and their gradients are bfloat16 on this rank");
     bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",
-             bpt_network_learning(job->network).optimizer->name, job->schedule.base,
+             bpt_network_learning(bpt_job_trained(job)).optimizer->name, job->schedule.base,
              job->schedule.kind->name, job->schedule.warmup_epochs,
              job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.base != job->options->lr)
         bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
     if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
-    for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
+    for (uint32_t i = 0; job->exchange && !job->sums && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
          i++) {
         char line[200];
         bpt_shard_describe(bpt_exchange_shards(job->exchange), i, line, sizeof line);
@@ -150,9 +152,11 @@ void bpt_job_close(bpt_job *job) {
     bpt_error_get(&error); /* the reason for which it may be closed */
     bpt_step_trace_close(job->trace);
     bpt_feed_free(job->feed);
+    bpt_gradient_sums_close(job->sums);
     if (job->exchange)
         (void)bpt_exchange_destroy(job->exchange); /* its log was flushed by finish */
     bpt_partition_free(job->shares);
+    bpt_placed_close(job->placed);
     bpt_network_free(job->network);
     bpt_pool_free(job->pool);
     bpt_model_free(job->model);

@@ -14,8 +14,10 @@
 #include "storage/dataset.h"
 #include "tools/train/counters.h"
 #include "tools/train/feed.h"
+#include "tools/train/gradient_sums.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/pace.h"
+#include "tools/train/placed.h"
 #include "tools/train/run_folder.h"
 #include "tools/train/step_trace.h"
 #include "tools/train/train_options.h"
@@ -29,7 +31,7 @@ typedef struct bpt_interval {
     uint64_t stale[BPT_STALENESS_BUCKETS];
 } bpt_interval;
 
-typedef struct bpt_job {
+struct bpt_job {
     const bpt_train_options *options;
     bpt_comm *comm; /* borrowed */
     uint32_t rank, n_ranks;
@@ -42,19 +44,22 @@ typedef struct bpt_job {
     const bpt_split *train, *test;
     bpt_model *model;
     bpt_pool *pool;
-    bpt_network *network;
-    uint32_t batch;         /* samples of one step of this rank */
-    uint64_t first_sample;  /* of that step, among those of all ranks */
-    uint64_t batch_all;     /* samples that one step of each rank comes to */
-    uint64_t total_samples; /* of the run, all ranks */
-    uint64_t epoch_samples; /* of the training split */
-    bpt_pace pace;          /* at the start */
-    bpt_schedule schedule;  /* scaled for the number of ranks */
-    bpt_partition *shares;  /* delta rules; else NULL */
-    uint32_t noted_rounds;  /* of them, told to the user */
-    double *solo;           /* images a second of each rank by itself as measured before training,
-                               0 where not; shape [n_ranks] */
-    bpt_exchange *exchange; /* NULL where nothing is exchanged */
+    bpt_network *network;    /* of the whole model; where it is placed, it evaluates and no more */
+    bpt_placed *placed;      /* the parts that are trained in its place; NULL: none */
+    uint32_t batch;          /* samples of one step of this rank */
+    uint64_t first_sample;   /* of that step, among those of all ranks */
+    uint64_t batch_all;      /* samples that one step of each rank comes to */
+    uint64_t total_samples;  /* of the run, all ranks */
+    uint64_t epoch_samples;  /* of the training split */
+    bpt_pace pace;           /* at the start */
+    bpt_schedule schedule;   /* scaled for the number of ranks */
+    bpt_partition *shares;   /* delta rules; else NULL */
+    uint32_t noted_rounds;   /* of them, told to the user */
+    double *solo;            /* images a second of each rank by itself as measured before training,
+                                0 where not; shape [n_ranks] */
+    bpt_exchange *exchange;  /* NULL where nothing is exchanged; under allreduce of no values, which
+                                travel as sums */
+    bpt_gradient_sums *sums; /* allreduce; else NULL */
     bpt_feed *feed;
     bpt_run_folder *run;
     bpt_step_trace *trace; /* NULL without --trace */
@@ -70,7 +75,7 @@ typedef struct bpt_job {
     bool eval_due;                         /* of the present weights: put off by a stop */
     bpt_json_writer json;                  /* for events */
     double last_loss, test_loss, test_accuracy;
-} bpt_job;
+};
 
 /** Makes everything of a job, at its start or, with --resume, where a checkpoint left it.
  * Collective.
@@ -90,6 +95,24 @@ bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now);
 
 /** @return rounds in which the data are given out to ranks; 0: they are not (local, allreduce) */
 uint32_t bpt_job_rounds(const bpt_job *job);
+
+/** @return the network that this rank trains: the whole one, or its part */
+bpt_network *bpt_job_trained(const bpt_job *job);
+
+/** @return the model of that */
+const bpt_model *bpt_job_trained_model(const bpt_job *job);
+
+/** Sets all weights. @param weights shape [elements of the model]; those of the trained network are
+ * the first @return BPT_OK, BPT_EBACKEND */
+bpt_status bpt_job_set_weights(bpt_job *job, const float *weights);
+
+/** Reads the weights, or a state of the optimiser as this rank has it; sets such a state.
+ * @param flat shape [elements of the model] @return BPT_OK, BPT_EBACKEND */
+bpt_status bpt_job_get(bpt_job *job, bpt_vector which, float *flat);
+bpt_status bpt_job_set_state(bpt_job *job, bpt_vector which, const float *flat);
+
+/** Sets how often the optimiser has updated. */
+void bpt_job_set_updates(bpt_job *job, uint64_t n);
 
 /** @return the learning rate of the next step */
 float bpt_job_rate(const bpt_job *job);

@@ -4,6 +4,7 @@
 #include "tools/train/batch_cut.h"
 #include "tools/train/calibrate.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/layer_choice.h"
 #include "tools/train/rank_list.h"
 #include "tools/train/rank_threads.h"
 #include "tools/train/update_choice.h"
@@ -91,5 +92,6 @@ static bpt_status settle_batch(bpt_job *job, const bpt_checkpoint *c) {
 bpt_status bpt__job_settle(bpt_job *job, bool *found, bpt_checkpoint *c) {
     BPT_TRY(measure_solo(job));
     BPT_TRY(settle_update(job, found, c));
-    return settle_batch(job, *found ? c : NULL);
+    BPT_TRY(settle_batch(job, *found ? c : NULL));
+    return bpt_layer_choice_make(job, *found ? c : NULL);
 }

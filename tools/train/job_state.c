@@ -1,6 +1,7 @@
 /* Where a job starts from: weights, exchange and order of samples, of a checkpoint or anew. */
 #include "base/log.h"
 #include "base/memory.h"
+#include "outer/link_speed.h"
 #include "outer/placement.h"
 #include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
@@ -27,7 +28,7 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
     options.rule = bpt_train_rule(o, job->update);
-    options.n_elements = job->model->segments.n_elements;
+    options.n_elements = job->update == BPT_UPDATE_ALLREDUCE ? 0 : job->model->segments.n_elements;
     options.initial = weights;
     if (o->max_staleness >= 0) options.max_staleness = (uint32_t)o->max_staleness;
     options.coordinator = &coordinator;
@@ -57,6 +58,36 @@ static bpt_status log_shards(const bpt_job *job) {
     return bpt_shard_log_write(job->run, bpt_exchange_shards(job->exchange));
 }
 
+/* The bytes a second of what all ranks push, should each exchange as often as it may at first. */
+static double pushed_bytes_per_s(const bpt_job *job, const double *speeds) {
+    double speed = 0;
+    for (uint32_t r = 0; r < job->n_ranks; r++) speed += speeds[r];
+    const double pushes = speed / (double)(job->options->batch_size * (int64_t)job->pace.least);
+    return pushes * (double)(job->model->segments.n_elements * sizeof(float));
+}
+
+/* @param[out] parts of the weights that each rank hosts, by speeds and, where they are measured, by
+ * links; shape [n_ranks] */
+static bpt_status place_shards(const bpt_job *job, const double *speeds, double *parts) {
+    const bool measured = job->solo[job->rank] > 0 && job->shares;
+    bpt_place_inputs in = {.n_ranks = job->n_ranks, .speed = speeds};
+    double *links = NULL;
+    bpt_status status = BPT_NEW("speeds of links", job->n_ranks, &links);
+    status = bpt_comm_agree(job->comm, status);
+    if (status == BPT_OK && measured) {
+        status = bpt_comm_link_speeds(job->comm, links);
+        in.bytes_per_s = links;
+        in.pushed_bytes_per_s = pushed_bytes_per_s(job, speeds);
+    }
+    if (status == BPT_OK) bpt_place_shards(&in, parts);
+    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks && job->rank == 0; r++)
+        if (links[r] > 0)
+            bpt_info("placement: rank %u on %s, its link carries %.3g MB/s each way", r,
+                     bpt_comm_host(job->comm, r), links[r] * 1e-6);
+    bpt_free(links);
+    return status;
+}
+
 static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c) {
     if (job->update == BPT_UPDATE_LOCAL) return BPT_OK;
     char *log_path = NULL;
@@ -66,8 +97,11 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
     if (status == BPT_OK) status = BPT_NEW("parts of the shards", job->n_ranks, &parts);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
-    if (status == BPT_OK) bpt_place_shards(speeds, job->n_ranks, parts);
+    if (status == BPT_OK) status = place_shards(job, speeds, parts);
     if (status == BPT_OK) status = make_exchange(job, weights, c, speeds, parts, log_path);
+    if (status == BPT_OK && job->update == BPT_UPDATE_ALLREDUCE)
+        status = bpt_gradient_sums_open(job->comm, bpt_job_trained_model(job), bpt_job_trained(job),
+                                        &job->sums);
     if (status == BPT_OK) status = bpt_comm_agree(job->comm, log_shards(job));
     if (status == BPT_OK && c && c->exact && job->shares) /* the part before has told of these */
         job->noted_rounds = bpt_partition_rounds(job->shares);
@@ -115,7 +149,7 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, weights, n * sizeof *weights));
-    return bpt_comm_agree(job->comm, bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, weights));
+    return bpt_comm_agree(job->comm, bpt_job_set_weights(job, weights));
 }
 
 bpt_status bpt__job_open_state(bpt_job *job) {

@@ -37,6 +37,19 @@ bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now) {
     now->payload_received_bytes += x.payload_received_bytes;
     now->header_sent_bytes += x.header_sent_bytes;
     now->header_received_bytes += x.header_received_bytes;
+    if (job->sums) {
+        bpt_reduction_stats s;
+        BPT_TRY(bpt_gradient_sums_stats(job->sums, &s));
+        now->payload_sent_bytes += s.sent_bytes;
+        now->payload_received_bytes += s.received_bytes;
+    }
+    if (job->placed) {
+        const bpt_relay_stats r = bpt_placed_stats(job->placed);
+        now->payload_sent_bytes += r.payload_sent_bytes + r.local_bytes;
+        now->payload_received_bytes += r.payload_received_bytes + r.local_bytes;
+        now->header_sent_bytes += r.header_sent_bytes;
+        now->header_received_bytes += r.header_received_bytes;
+    }
     if (now->peak_rss_bytes < rss) now->peak_rss_bytes = rss;
     return BPT_OK;
 }
@@ -60,28 +73,38 @@ static bpt_status name_step(const bpt_job *job, uint64_t step, bpt_status status
     return status;
 }
 
+/* @param[out] wait_ns of the time it takes, spent waiting for other ranks */
+static bpt_status compute(bpt_job *job, const bpt_batch *batch, bool gradient_only,
+                          bpt_batch_result *result, uint64_t *wait_ns) {
+    const bpt_draw draw = {(uint64_t)job->options->seed, job->count.steps, job->first_sample};
+    const float rate = bpt_job_rate(job), all = (float)job->batch_all;
+    *wait_ns = 0;
+    if (job->sums) bpt_gradient_sums_begin(job->sums);
+    if (job->placed) return bpt_placed_step(job->placed, batch, draw, rate, all, result, wait_ns);
+    bpt_network_set_draw(job->network, draw);
+    if (gradient_only)
+        return bpt_network_gradient(job->network, batch->pixels, batch->labels, all, result);
+    return bpt_network_train(job->network, batch->pixels, batch->labels, rate, (float)job->batch,
+                             result);
+}
+
 bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     bpt_step_trace_begin(job->trace, job->count.steps + 1);
     const uint64_t start_ns = bpt_clock_ns();
     bpt_batch batch;
     bpt_batch_result result;
     bpt_status status;
-    const bpt_draw draw = {(uint64_t)job->options->seed, job->count.steps, job->first_sample};
+    uint64_t wait_ns;
     bpt_comm_operation_begin(job->comm, "data from the loader");
     status = bpt_feed_next(job->feed, &batch);
     bpt_comm_operation_end(job->comm);
     BPT_TRY(status);
     bpt_step_trace_wait(job->trace, "data", start_ns);
-    bpt_network_set_draw(job->network, draw);
-    if (gradient_only)
-        status = bpt_network_gradient(job->network, batch.pixels, batch.labels,
-                                      (float)job->batch_all, &result);
-    else
-        status = bpt_network_train(job->network, batch.pixels, batch.labels, bpt_job_rate(job),
-                                   (float)job->batch, &result);
-    BPT_TRY(name_step(job, job->count.steps + 1, status));
+    BPT_TRY(name_step(job, job->count.steps + 1,
+                      compute(job, &batch, gradient_only, &result, &wait_ns)));
     if (!gradient_only) bpt_step_trace_end(job->trace);
-    job->count.compute_ns += bpt_clock_ns() - start_ns;
+    job->count.compute_ns += bpt_clock_ns() - start_ns - wait_ns;
+    job->count.wait_ns += wait_ns;
     job->count.steps++;
     job->count.samples += batch.n;
     job->count.unreported += batch.n;
@@ -92,7 +115,7 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
 }
 
 bpt_status bpt_job_apply(bpt_job *job, float rate) {
-    BPT_TRY(name_step(job, job->count.steps, bpt_network_apply(job->network, rate)));
+    BPT_TRY(name_step(job, job->count.steps, bpt_network_apply(bpt_job_trained(job), rate)));
     bpt_step_trace_end(job->trace);
     return BPT_OK;
 }

@@ -36,6 +36,8 @@ static size_t order_bytes(const bpt_job *job) {
 static size_t exchange_bytes(const bpt_job *job) {
     if (job->update == BPT_UPDATE_LOCAL) return 0;
     const bool by_speed = job->partition == BPT_PARTITION_IDPA;
+    if (job->update == BPT_UPDATE_ALLREDUCE)
+        return bpt_gradient_sums_bytes(job->model, job->n_ranks);
     const double part = by_speed ? bpt_place_largest(job->n_ranks) : 1.0 / job->n_ranks;
     return bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks, part);
 }

@@ -55,6 +55,7 @@ static const dependent dependents[] = {
     {"rebalance", BY_TASK, " train check dry-run "},
     {"sync-every", BY_TASK, " train check dry-run "},
     {"gamma", BY_TASK, " train check dry-run "},
+    {"placement", BY_TASK, " train check dry-run "},
     {"max-staleness", BY_TASK, " train check dry-run "},
     {"batch-size", BY_TASK, " train check dry-run bench "},
     {"optimizer", BY_TASK, " train check dry-run bench "},
@@ -113,6 +114,7 @@ static const dependent dependents[] = {
     {"calibrate", BY_UPDATE, " agwu sgwu allreduce auto default "},
     {"rebalance", BY_UPDATE, " agwu sgwu auto default "},
     {"gamma", BY_UPDATE, " agwu auto default "},
+    {"placement", BY_UPDATE, " allreduce "},
     {"max-staleness", BY_UPDATE, " agwu auto default "},
 
     {"idpa-rounds", BY_PARTITION, " idpa auto "},
@@ -257,7 +259,8 @@ static bool is_wanted(const bpt_train_options *o, const bpt_option_set *set, con
 }
 
 static bool needs_others(const char *option) {
-    static const char *const options[] = {"max-staleness", "gamma", "calibrate", "rebalance"};
+    static const char *const options[] = {"max-staleness", "gamma", "calibrate", "rebalance",
+                                          "placement"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(option, options[i]) == 0) return true;
     return false;

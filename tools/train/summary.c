@@ -28,7 +28,7 @@ static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
     r->prefetch = (uint64_t)job->options->prefetch;
     snprintf(r->policy, sizeof r->policy, "%s", job->options->policy);
     r->tuned = job->options->tuning != NULL;
-    r->cuts = bpt_network_n_cuts(job->network) > 0;
+    r->cuts = bpt_network_n_cuts(bpt_job_trained(job)) > 0;
     return BPT_OK;
 }
 

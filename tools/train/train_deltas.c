@@ -61,8 +61,9 @@ static bpt_status merger_close(merger *m, bpt_status status) {
 static bpt_status push(merger *m) {
     bpt_job *job = m->job;
     bpt_exchange_cost_copy(&m->cost);
+    float *const delta = bpt_exchange_outbox(job->exchange);
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->pushed));
-    for (size_t i = 0; i < m->n; i++) m->local[i] = m->pushed[i] - m->base[i];
+    for (size_t i = 0; i < m->n; i++) delta[i] = m->pushed[i] - m->base[i];
     const bpt_report report = {
         .samples = job->count.samples - m->pushed_samples,
         .busy_ns = job->count.compute_ns - m->pushed_compute_ns,
@@ -70,7 +71,7 @@ static bpt_status push(merger *m) {
         .covered = bpt_feed_state(job->feed).covered,
         .wants = bpt_train_wants(),
     };
-    BPT_TRY(bpt_exchange_push(job->exchange, m->local, &report));
+    BPT_TRY(bpt_exchange_push(job->exchange, &report));
     m->pending = true;
     m->pushed_steps = job->count.steps;
     m->pushed_samples = job->count.samples;

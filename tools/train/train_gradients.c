@@ -1,20 +1,20 @@
 #include "base/clock.h"
 #include "tools/train/train_loop.h"
 
-/* Sends this rank's part of the gradient and sets the sum of all. */
-static bpt_status exchange_gradient(bpt_job *job, bpt_reply *reply) {
-    BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_GRADIENTS, job->flat));
+/* Tells what this rank has done and hears where all are, while gradients are still summed. */
+static bpt_status exchange(bpt_job *job, bpt_reply *reply) {
     const bpt_report report = {
         .samples = job->batch,
         .quality = 1.0,
         .wants = bpt_train_wants(),
     };
-    BPT_TRY(bpt_exchange_push(job->exchange, job->flat, &report));
     const uint64_t start_ns = bpt_clock_ns();
+    BPT_TRY(bpt_exchange_push(job->exchange, &report));
+    BPT_TRY(bpt_gradient_sums_wait(job->sums));
     BPT_TRY(bpt_exchange_wait(job->exchange, reply));
     job->count.wait_ns += bpt_clock_ns() - start_ns;
     bpt_step_trace_wait(job->trace, "gradients", start_ns);
-    return bpt_network_set(job->network, BPT_VECTOR_GRADIENTS, reply->values);
+    return BPT_OK;
 }
 
 bpt_status bpt_train_gradients(bpt_job *job) {
@@ -23,10 +23,11 @@ bpt_status bpt_train_gradients(bpt_job *job) {
         job->count.unreported = 0; /* progress is that of all ranks, in step */
         const float rate = bpt_job_rate(job);
         BPT_TRY(bpt_job_step(job, true));
-        BPT_TRY(exchange_gradient(job, &reply));
+        BPT_TRY(exchange(job, &reply));
         BPT_TRY(bpt_job_apply(job, rate));
         bpt_job_note_reply(job, &reply);
         BPT_TRY(bpt_job_report(job));
+        if (reply.met && job->placed) BPT_TRY(bpt_placed_gather(job));
         BPT_TRY(bpt_train_meet(job, reply.met, &over));
     }
     return BPT_OK;

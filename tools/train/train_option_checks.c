@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 static bpt_status missing(const char *name, const char *hint) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", name);
@@ -66,6 +67,23 @@ static bpt_status check_auto(const bpt_train_options *o) {
     return status;
 }
 
+static bpt_status refuse_beside_placement(const char *option, const char *why) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--placement and --%s: %s", option, why);
+    bpt_hint("leave out one of them");
+    return status;
+}
+
+static bpt_status check_placement(const bpt_train_options *o) {
+    if (strcmp(o->placement, "off") == 0) return BPT_OK;
+    if (o->clip_norm > 0)
+        return refuse_beside_placement("clip-norm", "no rank knows the norm of the whole gradient");
+    if (o->tuned)
+        return refuse_beside_placement("tuned", "such a file is for networks that are whole");
+    if (strcmp(o->placement, "auto") == 0 && !(o->calibrate > 0))
+        return refuse_beside_placement("calibrate", "auto goes by measurements, and 0 makes none");
+    return BPT_OK;
+}
+
 /* A file of bpt-tune is for one number of samples a step of a rank. */
 static bpt_status check_tuned(const bpt_train_options *o) {
     const bool cut = o->update == BPT_UPDATE_ALLREDUCE && o->partition == BPT_PARTITION_IDPA;
@@ -104,5 +122,6 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     if (o->bench) return BPT_OK;
     BPT_TRY(check_auto(o));
     BPT_TRY(check_tuned(o));
+    BPT_TRY(check_placement(o));
     return check_partition(o);
 }

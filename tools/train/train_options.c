@@ -314,6 +314,14 @@ static const bpt_option rows[] = {
      .help = "under agwu and sgwu: steps of a rank between exchanges; or a part of\n"
              "an epoch, e.g. 0.05ep; auto: 8, and under agwu up to 32 where\n"
              "exchanging takes a rank more than 2 % of its time"},
+    {.name = "placement",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(placement),
+     .value = "off",
+     .unit = "LAYER",
+     .help = "under allreduce: first of the layers that one rank computes for all, so\n"
+             "that activations travel in place of their gradients; auto: where\n"
+             "measurements say that this is faster; off: every rank computes all"},
     {.name = "gamma",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(gamma),

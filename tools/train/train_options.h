@@ -58,6 +58,7 @@ typedef struct bpt_train_options {
     int partition;          /* bpt_partition_choice */
     int gamma;              /* bpt_gamma_choice */
     const char *sync_every; /* for bpt_pace_begin() */
+    const char *placement;  /* "auto", "off" or the name of a layer */
     int64_t idpa_rounds, max_staleness;
     double rebalance, calibrate;
     /* this machine */

@@ -1,0 +1,26 @@
+/** @file tools/train/layer_choice.h
+ * --placement: which layers one rank computes for all, and which rank; and the parts that are made
+ * then (tools/train/placed.h).
+ *
+ * Threads: the one that trains. */
+#ifndef BPT_TOOLS_LAYER_CHOICE_H
+#define BPT_TOOLS_LAYER_CHOICE_H
+
+#include "tools/train/checkpoint.h"
+#include "tools/train/job.h"
+
+/** Checks the name of a layer, before anything is measured. @return BPT_OK, BPT_EUSAGE (no layer of
+ * the model, or the model cannot be parted there: the hint says where it can) */
+bpt_status bpt_layer_choice_check(const bpt_train_options *options, const bpt_model *model);
+
+/** Chooses, and parts the job's network where something is to be placed. With auto each rank times
+ * its layers and links are measured; the rank that is fastest by itself becomes the host. A job that
+ * goes on bit for bit keeps to what it did. Overwrites job->flat and the weights. Collective.
+ * @param c the checkpoint that the job goes on from; NULL: none
+ * @return BPT_OK, or any error of the parts, agreed on */
+bpt_status bpt_layer_choice_make(bpt_job *job, const bpt_checkpoint *c);
+
+/** @return the name of the first layer that the host computes for all; "": none is placed */
+const char *bpt_layer_choice_name(const bpt_job *job);
+
+#endif
