@@ -13,7 +13,8 @@ struct bpt_sampler {
 
     const bpt_partition *partition; /* local stream, else NULL */
     uint32_t rank;
-    uint64_t held; /* samples of the current pass, 0 if it has not begun */
+    uint32_t admitted; /* rounds that the next pass may cover */
+    uint64_t held;     /* samples of the current pass, 0 if it has not begun */
 
     uint64_t n_samples, batch, offset; /* global stream */
     uint64_t drawn;                    /* epoch + 1 of order, 0 before the first */
@@ -38,6 +39,7 @@ bpt_status bpt_sampler_create_local(uint64_t seed, uint32_t rank, const bpt_part
     bpt_sampler *s = NULL;
     BPT_TRY(create(seed, bpt_partition_n_samples(partition), &s));
     s->rank = rank;
+    s->admitted = UINT32_MAX;
     s->partition = partition;
     *sampler = s;
     return BPT_OK;
@@ -79,6 +81,15 @@ static void take(const bpt_sampler *s, uint64_t at, size_t n, uint64_t pass, uin
 
 /* ---- local ---- */
 
+void bpt_sampler_admit(bpt_sampler *s, uint32_t rounds) {
+    s->admitted = rounds;
+}
+
+static uint32_t rounds_at_hand(const bpt_sampler *s) {
+    const uint32_t known = bpt_partition_rounds(s->partition);
+    return known < s->admitted ? known : s->admitted;
+}
+
 /* Draws the order of the pass that the state names. */
 static bpt_status draw_pass(bpt_sampler *s) {
     s->held = bpt_partition_held(s->partition, s->rank, s->state.rounds);
@@ -91,8 +102,7 @@ static bpt_status draw_pass(bpt_sampler *s) {
 static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices, uint32_t *passes) {
     while (n > 0) {
         if (s->state.rounds == 0) {
-            const uint32_t known = bpt_partition_rounds(s->partition);
-            const uint32_t rounds = s->state.next_rounds ? s->state.next_rounds : known;
+            const uint32_t rounds = s->state.next_rounds ? s->state.next_rounds : rounds_at_hand(s);
             if (bpt_partition_held(s->partition, s->rank, rounds) == 0)
                 return bpt_fail(BPT_EUSAGE, "rank %u holds no samples to train on", s->rank);
             s->state.rounds = rounds;

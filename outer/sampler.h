@@ -51,9 +51,14 @@ void bpt_sampler_free(bpt_sampler *s);
 /** @return bytes that a stream over @p n_samples takes, but for a header */
 size_t bpt_sampler_bytes(uint64_t n_samples);
 
+/** Lets passes of a local stream that begin from now on cover at most so many rounds, since the
+ * samples of later ones are not at hand yet. Without it they cover all that are known.
+ * @param rounds in each of which the rank holds samples; at least next_rounds of the state */
+void bpt_sampler_admit(bpt_sampler *s, uint32_t rounds);
+
 /** Takes the next @p n indices; a global stream then goes on to the next step. Allocates nothing,
- * unless a pass is to cover fewer rounds than are known (next_rounds); where a pass or epoch begins
- * its order is drawn, which takes time linear in its size.
+ * unless a pass is to cover fewer rounds than are known (next_rounds, admit); where a pass or epoch
+ * begins its order is drawn, which takes time linear in its size.
  * @param n       global: offset + n is at most the batch
  * @param indices shape [n]
  * @param passes  shape [n]: the pass (or, of a global stream, the epoch) that each is of, modulo

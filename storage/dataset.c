@@ -3,7 +3,9 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "storage/dataset_private.h"
+#include "storage/description.h"
 #include "storage/environment.h"
+#include "storage/parcel.h"
 
 #include <string.h>
 
@@ -92,7 +94,8 @@ bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out) {
     bpt_dataset *d;
     BPT_TRY(BPT_NEW("dataset", 1, &d));
     bpt_status status;
-    BPT_TRY_GOTO(status, bpt__environment_read(path, deep, &d->env, &d->txn), fail);
+    BPT_TRY_GOTO(status, bpt__environment_read(&bpt__dataset_files, path, deep, &d->env, &d->txn),
+                 fail);
     BPT_TRY_GOTO(status, bpt__catalog_read(d->txn, path, &d->catalog), fail);
     d->info = bpt__catalog_info(d->catalog);
     if (d->info->n_splits == 0) {
@@ -146,11 +149,47 @@ bpt_status bpt_dataset_find(const bpt_dataset *dataset, const char *name, const 
     return BPT_OK;
 }
 
+bpt_status bpt_dataset_export(const bpt_dataset *dataset, char **description, size_t *size) {
+    return bpt__description_read(dataset->txn, dataset->info->path, description, size);
+}
+
+/* ---- records ---- */
+
+static bpt_status scratch_damaged(const bpt_dataset *d, const bpt_split *split, const char *what) {
+    const bpt_status status = bpt_fail(BPT_ECORRUPT, "scratch folder %s is damaged: split %s: %s",
+                                       d->info->path, split->name, what);
+    bpt_hint("remove it: what it held is sent again");
+    return status;
+}
+
+/* Of scratch, which holds some of the records. */
+static bpt_status get_kept(const bpt_dataset *d, const bpt_split *split, uint32_t i,
+                           const uint8_t **pixels, uint32_t *label) {
+    const bpt__part *part = &d->parts[split->number];
+    uint32_t k;
+    bpt__kept_parcel *parcel = bpt__part_find(part, i, &k);
+    if (!parcel)
+        return bpt_fail(BPT_EUSAGE, "record %u of split %s is not in %s", i, split->name,
+                        d->info->path);
+    if (!atomic_load_explicit(&parcel->checked, memory_order_relaxed)) {
+        const bpt__value_place place = bpt__parcel_place(part->home, part->record_bytes, parcel->n);
+        const size_t size = bpt_parcel_bytes(part->record_bytes, parcel->n);
+        if (!bpt__value_intact(parcel->data, size, &place))
+            return scratch_damaged(d, split, "checksum mismatch");
+        atomic_store_explicit(&parcel->checked, true, memory_order_relaxed);
+    }
+    *label = bpt__value_label(parcel->data, k);
+    if (*label >= d->info->n_classes) return scratch_damaged(d, split, "a label is out of range");
+    *pixels = bpt__value_pixels(parcel->data, part->record_bytes, parcel->n, k);
+    return BPT_OK;
+}
+
 bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
                            const uint8_t **pixels, uint32_t *label) {
     if (i >= split->count)
         return bpt_fail(BPT_EUSAGE, "dataset %s: split %s has %u records, there is no record %u",
                         dataset->info->path, split->name, split->count, i);
+    if (dataset->parts) return get_kept(dataset, split, i, pixels, label);
     const uint32_t pack = bpt__catalog_location(dataset->catalog, split->number)->pack;
     const uint32_t v = i / pack, k = i % pack;
     const bpt__records *r = &dataset->records[split->number];

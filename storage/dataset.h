@@ -60,6 +60,12 @@ void bpt_dataset_close(bpt_dataset *dataset);
 /** @return the schema: borrowed, valid until bpt_dataset_close() */
 const bpt_dataset_info *bpt_dataset_describe(const bpt_dataset *dataset);
 
+/** Copies the schema and what it says of all splits: for bpt_scratch_open() on another host. Its
+ * checksum tells the dataset from others.
+ * @param[out] description shape [*size]; caller owns, bpt_free()
+ * @return BPT_OK, BPT_ENOMEM, BPT_EIO */
+bpt_status bpt_dataset_export(const bpt_dataset *dataset, char **description, size_t *size);
+
 /** Finds a split by name.
  * @param[out] split borrowed, valid until bpt_dataset_close()
  * @return BPT_OK, BPT_ENOENT (the hint lists the splits that exist) */
@@ -70,7 +76,8 @@ bpt_status bpt_dataset_find(const bpt_dataset *dataset, const char *name, const 
  * @param i      in [0, split->count)
  * @param[out] pixels shape [C,H,W]; borrowed from the memory map, valid until bpt_dataset_close()
  * @param[out] label  in [0, n_classes)
- * @return BPT_OK, BPT_EUSAGE (no such record), BPT_ECORRUPT (names split and record) */
+ * @return BPT_OK, BPT_EUSAGE (no such record, or it is not in this scratch), BPT_ECORRUPT (names
+ *         split and record) */
 bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
                            const uint8_t **pixels, uint32_t *label);
 

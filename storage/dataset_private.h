@@ -1,5 +1,5 @@
 /** @file storage/dataset_private.h
- * The inside of an open dataset, for dataset.c and verify.c.
+ * The inside of an open dataset, for dataset.c, verify.c and scratch.c.
  *
  * Threads: as dataset.h. */
 #ifndef BPT_STORAGE_DATASET_PRIVATE_H
@@ -7,6 +7,7 @@
 
 #include "storage/catalog.h"
 #include "storage/dataset.h"
+#include "storage/part.h"
 #include "storage/value.h"
 
 #include <lmdb.h>
@@ -35,7 +36,8 @@ struct bpt_dataset {
     bpt__catalog *catalog;
     const bpt_dataset_info *info; /* of the catalog */
     size_t record_bytes;
-    bpt__records *records; /* shape [info->n_splits] */
+    bpt__records *records; /* shape [info->n_splits]; NULL in scratch */
+    bpt__part *parts;      /* of scratch (scratch.c), likewise; else NULL */
 };
 
 /** bpt_dataset_open().

@@ -14,7 +14,7 @@
 
 #define WRITER_LOCK "writer.lock"
 
-static bpt_status take_lock(const char *path, int *lock) {
+static bpt_status take_lock(const bpt__environment_kind *kind, const char *path, int *lock) {
     char *file;
     BPT_TRY(bpt_strf(&file, "%s/" WRITER_LOCK, path));
     bpt_status status = BPT_OK;
@@ -25,7 +25,8 @@ static bpt_status take_lock(const char *path, int *lock) {
         *lock = fd;
     } else {
         if (errno == EWOULDBLOCK) {
-            status = bpt_fail(BPT_EIO, "dataset %s is being written by another process", path);
+            status =
+                bpt_fail(BPT_EIO, "%s %s is being written by another process", kind->what, path);
             bpt_hint("wait until it has ended, then run this again");
         } else {
             status = bpt_fail_errno(errno, "lock", file);
@@ -37,28 +38,29 @@ static bpt_status take_lock(const char *path, int *lock) {
 }
 
 /* A folder that somebody keeps other things in is no place for a new dataset. */
-static bpt_status refuse_other_folder(const char *path) {
+static bpt_status refuse_other_folder(const bpt__environment_kind *kind, const char *path) {
     DIR *dir = opendir(path);
     if (!dir) return bpt_fail_errno(errno, "read", path);
     bool ours = false;
     char other[256] = "";
     for (const struct dirent *e = readdir(dir); e; e = readdir(dir))
-        if (strcmp(e->d_name, "data.mdb") == 0)
+        if (strcmp(e->d_name, kind->data) == 0)
             ours = true;
-        else if (e->d_name[0] != '.' && strcmp(e->d_name, "lock.mdb") != 0 &&
+        else if (e->d_name[0] != '.' && strcmp(e->d_name, kind->lock) != 0 &&
                  strcmp(e->d_name, WRITER_LOCK) != 0)
             snprintf(other, sizeof other, "%s", e->d_name);
     closedir(dir);
     if (ours || !other[0]) return BPT_OK;
     const bpt_status status =
-        bpt_fail(BPT_EEXIST, "%s is no dataset, and not empty: it holds %s", path, other);
-    bpt_hint("name a dataset, an empty directory or one that does not exist yet");
+        bpt_fail(BPT_EEXIST, "%s is no %s, and not empty: it holds %s", path, kind->what, other);
+    bpt_hint("name a %s, an empty directory or one that does not exist yet", kind->what);
     return status;
 }
 
-bpt_status bpt__directory_lock(const char *path, int *lock, bool *created) {
+bpt_status bpt__directory_lock(const bpt__environment_kind *kind, const char *path, int *lock,
+                               bool *created) {
     *created = !bpt_path_exists(path);
     BPT_TRY(bpt_dir_create(path, false));
-    if (!*created) BPT_TRY(refuse_other_folder(path));
-    return take_lock(path, lock);
+    if (!*created) BPT_TRY(refuse_other_folder(kind, path));
+    return take_lock(kind, path, lock);
 }

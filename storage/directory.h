@@ -1,5 +1,5 @@
 /** @file storage/directory.h
- * The directory of a dataset, held by one writer. For this folder only.
+ * The directory of a dataset or of scratch, held by one writer. For this folder only.
  *
  * The lock is the kernel's (flock on writer.lock): it ends with the process, however that ends.
  *
@@ -8,6 +8,7 @@
 #define BPT_STORAGE_DIRECTORY_H
 
 #include "base/status.h"
+#include "storage/environment.h"
 
 #include <stdbool.h>
 
@@ -16,6 +17,7 @@
  * @param[out] created whether the directory is new; set on error too
  * @return BPT_OK, BPT_EEXIST (something else is there), BPT_EIO (also: somebody else holds the
  *         lock), BPT_ENOSPC, BPT_ENOMEM */
-bpt_status bpt__directory_lock(const char *path, int *lock, bool *created);
+bpt_status bpt__directory_lock(const bpt__environment_kind *kind, const char *path, int *lock,
+                               bool *created);
 
 #endif

@@ -2,9 +2,10 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "storage/page_walk.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/vfs.h>
 
 #include <errno.h>
@@ -19,6 +20,23 @@ enum {
     LOCK_FILE_BYTES = 32768, /* room for some 500 readers at a time */
     MAX_OVERTAKEN = 20,      /* times that writers may replace the state under a reader's eyes */
     MAX_DOUBTS = 3,          /* looks at a file that seems damaged */
+};
+
+const bpt__environment_kind bpt__dataset_files = {
+    .what = "dataset",
+    .missing_hint = "bpt-ingest makes one; bpt-ingest --help shows how",
+    .data = "data.mdb",
+    .lock = "lock.mdb",
+    .rules = {.spare_bytes = (uint64_t)2 << 30},
+};
+
+/* Its map is made as large as it may ever have to be. Another name keeps readers and writers of
+ * datasets out. */
+const bpt__environment_kind bpt__scratch_files = {
+    .what = "scratch folder",
+    .data = "samples.mdb",
+    .lock = "samples.mdb-lock",
+    .rules = {.spare_bytes = (uint64_t)1 << 42, .flags = MDB_NOSUBDIR},
 };
 
 bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path) {
@@ -47,12 +65,15 @@ bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path) {
     return bpt_fail(status, "cannot %s %s: %s", verb, path, mdb_strerror(code));
 }
 
-static bpt_status open_handle(const char *path, unsigned flags, MDB_env **out, int *code) {
+/* @param file path of the data file in folder @p path */
+static bpt_status open_handle(const bpt__environment_kind *kind, const char *path, const char *file,
+                              unsigned flags, MDB_env **out, int *code) {
+    const char *at = kind->rules.flags & MDB_NOSUBDIR ? file : path;
     MDB_env *env;
     *code = mdb_env_create(&env);
     if (*code != 0) return bpt__lmdb_fail(*code, "open", path);
     *code = mdb_env_set_maxdbs(env, MAX_DATABASES);
-    if (*code == 0) *code = mdb_env_open(env, path, flags, 0666);
+    if (*code == 0) *code = mdb_env_open(env, at, flags | kind->rules.flags, 0666);
     if (*code != 0) {
         mdb_env_close(env);
         return bpt__lmdb_fail(*code, "open", path);
@@ -93,20 +114,20 @@ static bool is_on_network(const char *path) {
     return false;
 }
 
-static bpt_status read_once(const char *path, const char *file, bool deep, MDB_env **out_env,
-                            MDB_txn **out_txn) {
-    BPT_TRY(bpt__page_check_heads(file));
+static bpt_status read_once(const bpt__environment_kind *kind, const char *path, const char *file,
+                            bool deep, MDB_env **out_env, MDB_txn **out_txn) {
+    BPT_TRY(bpt__page_check_heads(file, &kind->rules));
     MDB_env *env = NULL;
     MDB_txn *txn = NULL;
     int code;
     const unsigned flags = MDB_RDONLY | MDB_NOTLS | (is_on_network(path) ? MDB_NOLOCK : 0);
-    bpt_status status = open_handle(path, flags, &env, &code);
+    bpt_status status = open_handle(kind, path, file, flags, &env, &code);
     /* Where we may not write a lock file, nobody is writing either, or has to wait for our end. */
     if (code == EACCES || code == EROFS || code == EPERM)
-        status = open_handle(path, flags | MDB_NOLOCK, &env, &code);
+        status = open_handle(kind, path, file, flags | MDB_NOLOCK, &env, &code);
     BPT_TRY(status);
     BPT_TRY_GOTO(status, begin_read(env, path, &txn), fail);
-    BPT_TRY_GOTO(status, bpt__page_walk(file, mdb_txn_id(txn), deep), fail);
+    BPT_TRY_GOTO(status, bpt__page_walk(file, &kind->rules, mdb_txn_id(txn), deep), fail);
     *out_env = env;
     *out_txn = txn;
     return BPT_OK;
@@ -115,13 +136,14 @@ fail:
     return status;
 }
 
-bpt_status bpt__environment_read(const char *path, bool deep, MDB_env **env, MDB_txn **txn) {
+bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *path, bool deep,
+                                 MDB_env **env, MDB_txn **txn) {
     char *file;
-    BPT_TRY(bpt_strf(&file, "%s/data.mdb", path));
+    BPT_TRY(bpt_strf(&file, "%s/%s", path, kind->data));
     bpt_status status = BPT_ECANCELED;
     int n_doubts = 0;
     for (int i = 0; status == BPT_ECANCELED && i < MAX_OVERTAKEN; i++) {
-        status = read_once(path, file, deep, env, txn);
+        status = read_once(kind, path, file, deep, env, txn);
         /* A head page read while a writer writes it can look damaged; it does not stay so. */
         if (status == BPT_ECORRUPT && ++n_doubts < MAX_DOUBTS) {
             nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
@@ -130,17 +152,17 @@ bpt_status bpt__environment_read(const char *path, bool deep, MDB_env **env, MDB
     }
     bpt_free(file);
     if (status == BPT_ENOENT) {
-        status = bpt_fail(BPT_ENOENT, "there is no dataset at %s", path);
-        bpt_hint("bpt-ingest makes one; bpt-ingest --help shows how");
+        status = bpt_fail(BPT_ENOENT, "there is no %s at %s", kind->what, path);
+        if (kind->missing_hint) bpt_hint("%s", kind->missing_hint);
     }
     return status == BPT_ECANCELED ? bpt_fail(BPT_EIO, "%s changes too fast to be read", path)
                                    : status;
 }
 
 /* LMDB maps its lock file for writing; on a full disk a hole in it would end the process. */
-static bpt_status reserve_lock_file(const char *path) {
+static bpt_status reserve_lock_file(const bpt__environment_kind *kind, const char *path) {
     char *file;
-    BPT_TRY(bpt_strf(&file, "%s/lock.mdb", path));
+    BPT_TRY(bpt_strf(&file, "%s/%s", path, kind->lock));
     bpt_status status = BPT_OK;
     const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (fd < 0) {
@@ -157,7 +179,7 @@ static bpt_status reserve_lock_file(const char *path) {
 }
 
 /* Who was killed while LMDB wrote the first two pages leaves less than a file: start over. */
-static bpt_status remove_stump(const char *file) {
+static bpt_status remove_stump(const bpt__environment_kind *kind, const char *file) {
     enum { TWO_SMALLEST_PAGES = 1024 };
     struct stat info;
     if (stat(file, &info) != 0)
@@ -166,27 +188,29 @@ static bpt_status remove_stump(const char *file) {
         if (unlink(file) != 0) return bpt_fail_errno(errno, "remove", file);
         return BPT_OK;
     }
-    return bpt__page_check_heads(file);
+    return bpt__page_check_heads(file, &kind->rules);
 }
 
-static bpt_status check_before_write(MDB_env *env, const char *path, const char *file) {
+static bpt_status check_before_write(const bpt__environment_kind *kind, MDB_env *env,
+                                     const char *path, const char *file) {
     MDB_txn *txn = NULL;
     BPT_TRY(begin_read(env, path, &txn));
-    const bpt_status status = bpt__page_walk(file, mdb_txn_id(txn), true);
+    const bpt_status status = bpt__page_walk(file, &kind->rules, mdb_txn_id(txn), true);
     mdb_txn_abort(txn);
     return status;
 }
 
-bpt_status bpt__environment_write(const char *path, MDB_env **out) {
+bpt_status bpt__environment_write(const bpt__environment_kind *kind, const char *path,
+                                  MDB_env **out) {
     char *file;
-    BPT_TRY(bpt_strf(&file, "%s/data.mdb", path));
+    BPT_TRY(bpt_strf(&file, "%s/%s", path, kind->data));
     MDB_env *env = NULL;
     int code;
     bpt_status status;
-    BPT_TRY_GOTO(status, reserve_lock_file(path), done);
-    BPT_TRY_GOTO(status, remove_stump(file), done);
-    BPT_TRY_GOTO(status, open_handle(path, MDB_NOTLS, &env, &code), done);
-    status = check_before_write(env, path, file);
+    BPT_TRY_GOTO(status, reserve_lock_file(kind, path), done);
+    BPT_TRY_GOTO(status, remove_stump(kind, file), done);
+    BPT_TRY_GOTO(status, open_handle(kind, path, file, MDB_NOTLS, &env, &code), done);
+    status = check_before_write(kind, env, path, file);
     if (status != BPT_OK)
         mdb_env_close(env);
     else
@@ -194,6 +218,27 @@ bpt_status bpt__environment_write(const char *path, MDB_env **out) {
 done:
     bpt_free(file);
     return status;
+}
+
+/* Whether the process may not make the environment's file as large as it has to be. */
+static bool is_limited(MDB_env *env, size_t need_bytes) {
+    struct rlimit limit;
+    MDB_envinfo info;
+    MDB_stat stat;
+    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
+    mdb_env_info(env, &info);
+    mdb_env_stat(env, &stat);
+    return (info.me_last_pgno + 1) * stat.ms_psize + need_bytes > limit.rlim_cur;
+}
+
+/* A write that is cut short reaches LMDB's callers as EIO: look at the room left. */
+bpt_status bpt__environment_unwritten(MDB_env *env, const char *path, size_t need_bytes, int code) {
+    struct statvfs info;
+    if (code == EIO && statvfs(path, &info) == 0 &&
+        (uint64_t)info.f_bavail * info.f_frsize < need_bytes)
+        code = ENOSPC;
+    if (code == EIO && is_limited(env, need_bytes)) code = EFBIG;
+    return code > 0 ? bpt_fail_write(code, "write", path) : bpt__lmdb_fail(code, "write", path);
 }
 
 void bpt__environment_close(MDB_env *env, MDB_txn *txn) {

@@ -9,23 +9,43 @@
 #define BPT_STORAGE_ENVIRONMENT_H
 
 #include "base/status.h"
+#include "storage/page_walk.h"
 
 #include <lmdb.h>
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
 /** Fails with the meaning of LMDB's (or an errno) @p code: "cannot <verb> <path>: <reason>". */
 bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path);
 
+/** What environments of one kind have in common. */
+typedef struct bpt__environment_kind {
+    const char *what;         /* "dataset" */
+    const char *missing_hint; /* where there is none; NULL: no hint */
+    const char *data, *lock;  /* names of the files in the folder */
+    bpt__page_rules rules;    /* .flags: however it is opened */
+} bpt__environment_kind;
+
+extern const bpt__environment_kind bpt__dataset_files, bpt__scratch_files;
+
 /** Opens an environment for reading and pins its newest state.
+ * @param path of its folder
  * @param deep also check free pages and the headers of large values
  * @param[out] env, txn closed with bpt__environment_close()
  * @return BPT_OK, BPT_ENOENT, BPT_EDATA (not LMDB), BPT_ECORRUPT, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt__environment_read(const char *path, bool deep, MDB_env **env, MDB_txn **txn);
+bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *path, bool deep,
+                                 MDB_env **env, MDB_txn **txn);
 
 /** Opens an environment for writing, creating its files where they are missing. The caller holds
- * the dataset's writer lock.
+ * the folder's writer lock.
  * @return as bpt__environment_read(), BPT_ENOSPC; never BPT_ENOENT for missing files */
-bpt_status bpt__environment_write(const char *path, MDB_env **env);
+bpt_status bpt__environment_write(const bpt__environment_kind *kind, const char *path,
+                                  MDB_env **env);
+
+/** Fails with the meaning of LMDB's (or an errno) @p code of a write: it says EIO of a full disk.
+ * @param need_bytes that a transaction writes at most */
+bpt_status bpt__environment_unwritten(MDB_env *env, const char *path, size_t need_bytes, int code);
 
 /** Ends @p txn (may be NULL) and closes @p env (may be NULL). */
 void bpt__environment_close(MDB_env *env, MDB_txn *txn);

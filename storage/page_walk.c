@@ -77,15 +77,16 @@ static bpt_status read_meta(int fd, const char *file, uint64_t page, size_t page
 
 /* What must be true of either head at any time, also while a writer is at work. */
 static bpt_status check_head(const char *file, uint64_t page, const page_header *header,
-                             const meta *m, size_t page_bytes) {
+                             const meta *m, size_t page_bytes, const bpt__page_rules *rules) {
     if (header->number != page || header->flags != PAGE_META || header->pad != 0)
         return damaged(file, page, "not a head page");
     if (m->magic != MAGIC || m->version != DATA_VERSION) return damaged(file, page, "wrong magic");
     if (m->free.pad != page_bytes) return damaged(file, page, "wrong page size");
-    if (m->free.flags != FREE_FLAGS || m->main.flags != 0 || m->main.pad != 0 || m->address != 0)
+    if (m->free.flags != (FREE_FLAGS | rules->flags) || m->main.flags != 0 || m->main.pad != 0 ||
+        m->address != 0)
         return damaged(file, page, "unknown flags");
     /* LMDB maps that much at once. Writers never ask for more than this. */
-    const uint64_t max_pages = 2 * (m->last_page + ((uint64_t)2 << 30) / page_bytes);
+    const uint64_t max_pages = 2 * (m->last_page + rules->spare_bytes / page_bytes);
     if (m->map_bytes % page_bytes || m->map_bytes / page_bytes > max_pages ||
         m->last_page >= m->map_bytes / page_bytes)
         return damaged(file, page, "sizes that cannot be");
@@ -93,7 +94,8 @@ static bpt_status check_head(const char *file, uint64_t page, const page_header 
     return BPT_OK;
 }
 
-static bpt_status check_heads(int fd, const char *file, size_t *page_bytes) {
+static bpt_status check_heads(int fd, const char *file, const bpt__page_rules *rules,
+                              size_t *page_bytes) {
     page_header header = {0};
     meta m[2] = {{0}};
     BPT_TRY(read_meta(fd, file, 0, 0, &header, &m[0]));
@@ -104,14 +106,14 @@ static bpt_status check_heads(int fd, const char *file, size_t *page_bytes) {
     const size_t size = m[0].free.pad;
     if (size < 512 || size > 65536 || (size & (size - 1)) != 0)
         return damaged(file, 0, "impossible page size");
-    BPT_TRY(check_head(file, 0, &header, &m[0], size));
+    BPT_TRY(check_head(file, 0, &header, &m[0], size, rules));
     BPT_TRY(read_meta(fd, file, 1, size, &header, &m[1]));
-    BPT_TRY(check_head(file, 1, &header, &m[1], size));
+    BPT_TRY(check_head(file, 1, &header, &m[1], size, rules));
     *page_bytes = size;
     return BPT_OK;
 }
 
-bpt_status bpt__page_check_heads(const char *file) {
+bpt_status bpt__page_check_heads(const char *file, const bpt__page_rules *rules) {
     const int fd = open(file, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return bpt_fail_errno(errno, "open", file);
     bpt_status status;
@@ -124,7 +126,7 @@ bpt_status bpt__page_check_heads(const char *file) {
     else if (info.st_size == 0)
         status = bpt_fail(BPT_ENOENT, "%s is empty", file);
     else
-        status = check_heads(fd, file, &page_bytes);
+        status = check_heads(fd, file, rules, &page_bytes);
     close(fd);
     return status;
 }
@@ -335,14 +337,15 @@ static bpt_status walk_state(walk *w, uint64_t txn_id) {
     return check_head_tail(w, 1);
 }
 
-bpt_status bpt__page_walk(const char *file, uint64_t txn_id, bool deep) {
+bpt_status bpt__page_walk(const char *file, const bpt__page_rules *rules, uint64_t txn_id,
+                          bool deep) {
     const int fd = open(file, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return bpt_fail_errno(errno, "open", file);
     bpt_status status;
     walk w = {.file = file, .deep = deep};
     struct stat info;
     void *map = MAP_FAILED;
-    BPT_TRY_GOTO(status, check_heads(fd, file, &w.page_bytes), done);
+    BPT_TRY_GOTO(status, check_heads(fd, file, rules, &w.page_bytes), done);
     if (fstat(fd, &info) != 0) {
         status = bpt_fail_errno(errno, "read", file);
         goto done;

@@ -14,17 +14,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/** What else is no damage. */
+typedef struct bpt__page_rules {
+    uint64_t spare_bytes; /* the map that LMDB makes may be twice as large as the file and these */
+    uint16_t flags;       /* of the environment (MDB_*), which are kept in the head pages */
+} bpt__page_rules;
+
 /** Checks the two head pages: what LMDB reads when it opens the file.
- * @param file path of data.mdb, for reading and for messages
+ * @param file path of the data file, for reading and for messages
  * @return BPT_OK, BPT_ENOENT (no such file, or nothing in it yet), BPT_EDATA (not an LMDB file, or
  *         one of another LMDB format), BPT_ECORRUPT, BPT_EIO */
-bpt_status bpt__page_check_heads(const char *file);
+bpt_status bpt__page_check_heads(const char *file, const bpt__page_rules *rules);
 
 /** Checks all that is reachable from the state after transaction @p txn_id. Leaf and branch pages
  * are read, large values are not.
  * @param deep also check the page headers of large values, the free pages and the spare bytes
  * @return BPT_OK, BPT_ECANCELED (a writer has replaced this state: take a newer one), BPT_ECORRUPT,
  *         BPT_EIO, BPT_ENOMEM */
-bpt_status bpt__page_walk(const char *file, uint64_t txn_id, bool deep);
+bpt_status bpt__page_walk(const char *file, const bpt__page_rules *rules, uint64_t txn_id,
+                          bool deep);
 
 #endif

@@ -44,6 +44,9 @@ void bpt__value_seal(uint8_t *value, size_t size, const bpt__value_place *place)
 /** @return whether header, place and checksum are right; reads nothing past @p size */
 bool bpt__value_intact(const uint8_t *value, size_t size, const bpt__value_place *place);
 
+/** @return how many records a value says it has; it has a header */
+uint32_t bpt__value_count(const uint8_t *value);
+
 /** @return the label of record @p k of a value */
 static inline uint32_t bpt__value_label(const uint8_t *value, size_t k) {
     uint16_t label;

@@ -12,10 +12,6 @@
 #include "storage/statistics.h"
 #include "storage/value.h"
 
-#include <sys/resource.h>
-#include <sys/statvfs.h>
-
-#include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -75,25 +71,9 @@ static bpt_status grow_map(bpt_writer *w) {
     return BPT_OK;
 }
 
-/* Whether the process may not make the environment's file as large as it has to be. */
-static bool is_limited(const bpt_writer *w, size_t need) {
-    struct rlimit limit;
-    MDB_envinfo info;
-    if (getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return false;
-    mdb_env_info(w->env, &info);
-    return (info.me_last_pgno + 1) * w->page_bytes + need > limit.rlim_cur;
-}
-
-/* A write that is cut short reaches LMDB's callers as EIO: look at the room left. */
 static bpt_status write_failure(const bpt_writer *w, int code) {
-    struct statvfs info;
     const size_t need = w->chunk_values * w->value_bytes + (1 << 20);
-    if (code == EIO && statvfs(w->path, &info) == 0 &&
-        (uint64_t)info.f_bavail * info.f_frsize < need)
-        code = ENOSPC;
-    if (code == EIO && is_limited(w, need)) code = EFBIG;
-    const bpt_status status =
-        code > 0 ? bpt_fail_write(code, "write", w->path) : bpt__lmdb_fail(code, "write", w->path);
+    const bpt_status status = bpt__environment_unwritten(w->env, w->path, need, code);
     if (status == BPT_ENOSPC)
         bpt_hint("make room and run this again; the splits that were there are unharmed");
     return status;
@@ -260,9 +240,9 @@ static bpt_status plan_values(bpt_writer *w) {
 static bpt_status open_steps(bpt_writer *w, const char *path, const bpt_writer_options *o) {
     BPT_TRY(bpt_strdup(path, &w->path));
     bool created;
-    BPT_TRY(bpt__directory_lock(path, &w->lock, &created));
+    BPT_TRY(bpt__directory_lock(&bpt__dataset_files, path, &w->lock, &created));
     w->created = created; /* known only now: what somebody else is filling is not ours to remove */
-    BPT_TRY(bpt__environment_write(path, &w->env));
+    BPT_TRY(bpt__environment_write(&bpt__dataset_files, path, &w->env));
     BPT_TRY(read_catalog(w));
     BPT_TRY(bpt__draft_make(w->catalog, o, &w->draft));
     w->database_id = bpt__database_id(w->draft.location.database);

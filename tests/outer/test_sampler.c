@@ -80,6 +80,30 @@ static void test_an_allotment_joins_at_the_next_pass(void **state) {
     bpt_partition_free(p);
 }
 
+/* What is given out, but not at hand, waits for the pass after it has come. */
+static void test_an_allotment_that_is_not_here_yet(void **state) {
+    (void)state;
+    bpt_partition *p = make_partition();
+    bpt_sampler *s = make_local(p, 1);
+    uint32_t index[20];
+    bpt_sampler_admit(s, 1);
+    assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){40, 20}), BPT_OK);
+    for (int pass = 0; pass < 2; pass++) {
+        assert_int_equal(bpt_sampler_next(s, 10, index, NULL), BPT_OK);
+        assert_pass(p, 1, 1, index);
+        assert_int_equal(bpt_sampler_state_get(s).covered, 1);
+    }
+    assert_int_equal(bpt_sampler_next(s, 4, index, NULL), BPT_OK);
+    bpt_sampler_admit(s, 2); /* it comes while a pass is under way */
+    assert_int_equal(bpt_sampler_next(s, 6, index + 4, NULL), BPT_OK);
+    assert_pass(p, 1, 1, index);
+    assert_int_equal(bpt_sampler_next(s, 20, index, NULL), BPT_OK);
+    assert_pass(p, 1, 2, index);
+    assert_int_equal(bpt_sampler_state_get(s).covered, 2);
+    bpt_sampler_free(s);
+    bpt_partition_free(p);
+}
+
 /* Saved at any point and restored in a new stream: the same indices follow. */
 static void test_resume(void **state) {
     (void)state;
@@ -193,6 +217,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_an_allotment_joins_at_the_next_pass),
+        cmocka_unit_test(test_an_allotment_that_is_not_here_yet),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_state_of_another_stream),
         cmocka_unit_test(test_global_stream_for_any_ranks),

@@ -179,6 +179,73 @@ static void test_run_folder(void **state) {
     assert_finds(ranks, N, true, 0, "cannot write to /x");
 }
 
+/* Rank 0 has the dataset, the others have room for what it gives them. */
+static void make_scattered(bpt_check_facts *ranks) {
+    make_good(ranks);
+    for (int r = 1; r < N; r++) {
+        ranks[r].has_data = false;
+        ranks[r].has_scratch = true;
+        ranks[r].scratch_even = 100 << 20;
+        ranks[r].scratch_most = 280 << 20;
+        ranks[r].scratch_place = (bpt_check_place){.kind = "xfs", .free_bytes = 300 << 20};
+    }
+}
+
+static void test_scratch(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_scattered(ranks);
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+    ranks[2].scratch_place.free_bytes = 99 << 20;
+    assert_finds(ranks, N, true, 2, "has room for 103.8 MB of samples, even shares take 104.9 MB");
+    ranks[2].scratch_there = 2 << 20; /* what is there needs no room */
+    assert_finds(ranks, N, false, 2, "all that may be given to it takes 293.6 MB");
+    make_scattered(ranks);
+    ranks[1].scratch_place =
+        (bpt_check_place){.kind = "nfs", .network = true, .free_bytes = 1u << 30};
+    assert_finds(ranks, N, false, 1, "on a network file system (nfs)");
+    make_scattered(ranks);
+    strcpy(ranks[1].scratch_error, "scratch folder /s holds images of another dataset");
+    assert_finds(ranks, N, true, 1, "images of another dataset");
+    make_scattered(ranks);
+    ranks[0].data = 0;
+    strcpy(ranks[0].data_error, "/data is not there");
+    assert_finds(ranks, N, true, 0, "/data is not there");
+    assert_non_null(strstr(found[0].hint, "rank 0 has to have the dataset"));
+}
+
+/* Ranks of one host share its disk: one of them says so. */
+static void test_scratch_of_one_host(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_scattered(ranks);
+    strcpy(ranks[2].host, "b");
+    assert_finds(ranks, N, false, 1, "given to it of each of its 2 ranks takes 587.2 MB");
+    ranks[1].scratch_place.free_bytes = ranks[2].scratch_place.free_bytes = 150 << 20;
+    assert_finds(ranks, N, true, 1, "even shares of each of its 2 ranks take 209.7 MB");
+}
+
+static void test_print_scratch(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_scattered(ranks);
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_int_equal(bpt_check_print(ranks, N, out), 0);
+    assert_int_equal(fclose(out), 0);
+    assert_non_null(strstr(text, "  scratch                 run folder\n"));
+    assert_non_null(strstr(text, "  xfs local, 0.3 GB free  nfs network, "));
+    free(text);
+    make_good(ranks);
+    out = open_memstream(&text, &size);
+    assert_int_equal(bpt_check_print(ranks, N, out), 0);
+    assert_int_equal(fclose(out), 0);
+    assert_null(strstr(text, "scratch"));
+    free(text);
+}
+
 static void test_print(void **state) {
     (void)state;
     bpt_check_facts ranks[N];
@@ -201,11 +268,12 @@ static void test_print(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),         cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_bound_to_all), cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_clocks),       cmocka_unit_test(test_bridges),
-        cmocka_unit_test(test_data),         cmocka_unit_test(test_run_folder),
-        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_good),          cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_bound_to_all),  cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_clocks),        cmocka_unit_test(test_bridges),
+        cmocka_unit_test(test_data),          cmocka_unit_test(test_run_folder),
+        cmocka_unit_test(test_print),         cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_print_scratch), cmocka_unit_test(test_scratch_of_one_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

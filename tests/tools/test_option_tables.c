@@ -107,6 +107,16 @@ static void test_partitions(void **state) {
         assert_string_equal(bpt_partition_choice_name((bpt_partition_choice)i), expected[i]);
 }
 
+static void test_data_modes(void **state) {
+    (void)state;
+    enum { N = BPT_DATA_SCATTER + 1 };
+    static const char *const expected[N] = {
+        [BPT_DATA_SHARED] = "shared", [BPT_DATA_SCATTER] = "scatter"};
+    assert_choices("data-mode", N, expected);
+    for (int i = 0; i < N; i++)
+        assert_string_equal(bpt_data_mode_name((bpt_data_mode)i), expected[i]);
+}
+
 static void test_enumerations(void **state) {
     (void)state;
     assert_choices(
@@ -132,10 +142,10 @@ static void test_policies(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optimizers), cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_updates),    cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_partitions), cmocka_unit_test(test_enumerations),
-        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_optimizers),   cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_updates),      cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_partitions),   cmocka_unit_test(test_data_modes),
+        cmocka_unit_test(test_enumerations), cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include "outer/watch.h"
 #include "scheduler/pool.h"
 #include "tools/train/check_print.h"
+#include "tools/train/check_scratch.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -86,15 +87,23 @@ static bpt_status look_at_run(const bpt_train_options *o, bpt_comm *comm, bpt_ch
 
 /* ---- all ranks ---- */
 
+/* Where rank 0 gives out samples, the others need not see the dataset. */
+static bool is_scattered(const bpt_train_options *o, const bpt_comm *comm) {
+    return o->data_mode == BPT_DATA_SCATTER && bpt_comm_size(comm) > 1;
+}
+
 static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *all,
                          bpt_clock_offset *clocks) {
     bpt_check_facts mine = {0};
     look_at_machine(o, comm, &mine);
+    bpt_status status = BPT_OK;
     bpt_comm_operation_begin(comm, "the dataset");
-    look_at_data(o, &mine);
+    if (bpt_comm_rank(comm) == 0 || !is_scattered(o, comm)) look_at_data(o, &mine);
+    if (is_scattered(o, comm)) status = bpt_check_scratch(o, comm, &mine);
     bpt_comm_operation_end(comm);
+    BPT_TRY(status);
     bpt_comm_operation_begin(comm, "the run folder");
-    const bpt_status status = look_at_run(o, comm, &mine);
+    status = look_at_run(o, comm, &mine);
     bpt_comm_operation_end(comm);
     BPT_TRY(status);
     BPT_TRY(bpt_comm_clock_offsets(comm, clocks)); /* connects each rank with rank 0 */

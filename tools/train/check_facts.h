@@ -32,6 +32,13 @@ typedef struct bpt_check_facts {
     char data_error[256];
     bpt_check_place data_place;
 
+    bool has_scratch;       /* it is given samples, which it keeps there */
+    uint64_t scratch_even;  /* bytes that an even share takes there; 0: not known */
+    uint64_t scratch_most;  /* that all it may be given takes */
+    uint64_t scratch_there; /* that are there already */
+    char scratch_error[256];
+    bpt_check_place scratch_place;
+
     bool has_run;  /* --output is given */
     bool run_seen; /* what rank 0 has put beside the run's folder is seen here */
     char run_error[256];

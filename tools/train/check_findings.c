@@ -112,17 +112,82 @@ static uint32_t find_common_data(const search *s) {
     return best;
 }
 
+/* Where the others are given samples, one rank alone has the dataset. */
+static const char *where_data_should_be(const search *s) {
+    for (uint32_t r = 0; r < s->n; r++)
+        if (s->ranks[r].has_scratch) return "rank 0 has to have the dataset, at the path of --data";
+    return "the dataset has to be at the same path on every host";
+}
+
 static void find_data(const search *s, uint32_t r, uint32_t common) {
     const bpt_check_facts *f = &s->ranks[r];
     if (!f->has_data) return;
     if (!f->data)
-        report(s, true, r, "the dataset has to be at the same path on every host", "%s",
-               f->data_error);
+        report(s, true, r, where_data_should_be(s), "%s", f->data_error);
     else if (f->data != s->ranks[common].data)
         report(s, true, r, "copy the dataset's folder anew: all ranks learn from the same images",
                "has another dataset than rank %u on %s: %016llx, not %016llx", common,
                s->ranks[common].host, (unsigned long long)f->data,
                (unsigned long long)s->ranks[common].data);
+}
+
+/* ---- scratch ---- */
+
+/* What ranks of one host need together; the first of them speaks. */
+typedef struct {
+    uint32_t n;
+    uint64_t even, most, room;
+} host_scratch;
+
+static bool share_scratch(const bpt_check_facts *a, const bpt_check_facts *b) {
+    return a->has_scratch && b->has_scratch && strcmp(a->host, b->host) == 0;
+}
+
+/* @return whether this rank is the first of its host that has one */
+static bool sum_scratch(const search *s, uint32_t r, host_scratch *sum) {
+    const bpt_check_facts *f = &s->ranks[r];
+    *sum = (host_scratch){.room = f->scratch_place.free_bytes};
+    for (uint32_t o = 0; o < s->n; o++) {
+        const bpt_check_facts *other = &s->ranks[o];
+        if (!share_scratch(f, other)) continue;
+        if (o < r) return false;
+        sum->n++;
+        sum->even += other->scratch_even;
+        sum->most += other->scratch_most;
+        sum->room += other->scratch_there;
+    }
+    return true;
+}
+
+static void find_scratch_room(const search *s, uint32_t r) {
+    host_scratch sum;
+    char whose[40] = "";
+    const double mb = 1e-6;
+    if (!s->ranks[r].scratch_place.kind[0] || !sum_scratch(s, r, &sum)) return;
+    if (sum.n > 1) snprintf(whose, sizeof whose, " of each of its %u ranks", sum.n);
+    if (sum.room < sum.even)
+        report(s, true, r, "make room there, or name a --scratch on another disk",
+               "its scratch has room for %.1f MB of samples, even shares%s take %.1f MB",
+               mb * (double)sum.room, whose, mb * (double)sum.even);
+    else if (sum.room < sum.most)
+        report(s, false, r, "a rank gets as many samples as it is fast: make room there",
+               "its scratch has room for %.1f MB of samples, all that may be given to it%s takes "
+               "%.1f MB",
+               mb * (double)sum.room, whose, mb * (double)sum.most);
+}
+
+static void find_scratch(const search *s, uint32_t r) {
+    const bpt_check_facts *f = &s->ranks[r];
+    if (!f->has_scratch) return;
+    if (f->scratch_error[0]) {
+        report(s, true, r, "name a --scratch where it may write, or remove what is there", "%s",
+               f->scratch_error);
+        return;
+    }
+    if (f->scratch_place.network)
+        report(s, false, r, "name a --scratch on a disk of its own",
+               "its scratch is on a network file system (%s)", f->scratch_place.kind);
+    find_scratch_room(s, r);
 }
 
 /* ---- the run's folder ---- */
@@ -155,5 +220,6 @@ void bpt_check_find(const bpt_check_facts *ranks, uint32_t n, bpt_check_found fo
     for (uint32_t r = 0; r < n; r++) find_bridge(&s, r);
     const uint32_t common = find_common_data(&s);
     for (uint32_t r = 0; r < n; r++) find_data(&s, r, common);
+    for (uint32_t r = 0; r < n; r++) find_scratch(&s, r);
     for (uint32_t r = 0; r < n; r++) find_run(&s, r);
 }

@@ -4,12 +4,12 @@
 
 #include <string.h>
 
-enum { N_COLUMNS = 8, CELL_SIZE = 96 };
+enum { N_COLUMNS = 9, SCRATCH = 7, CELL_SIZE = 96 };
 
 typedef char row[N_COLUMNS][CELL_SIZE];
 
-static const char *const headings[N_COLUMNS] = {"rank",    "host",  "cores",   "mpi",
-                                                "network", "clock", "dataset", "run folder"};
+static const char *const headings[N_COLUMNS] = {
+    "rank", "host", "cores", "mpi", "network", "clock", "dataset", "scratch", "run folder"};
 
 static bool is_one_host(const bpt_check_facts *ranks, uint32_t n) {
     for (uint32_t r = 1; r < n; r++)
@@ -50,6 +50,20 @@ static void show_data(const bpt_check_facts *f, char *cell) {
                  reach(&f->data_place));
 }
 
+static bool any_scratch(const bpt_check_facts *ranks, uint32_t n) {
+    for (uint32_t r = 0; r < n; r++)
+        if (ranks[r].has_scratch) return true;
+    return false;
+}
+
+static void show_scratch(const bpt_check_facts *f, char *cell) {
+    if (!f->has_scratch || !f->scratch_place.kind[0])
+        snprintf(cell, CELL_SIZE, "-");
+    else
+        snprintf(cell, CELL_SIZE, "%s %s, %.1f GB free", f->scratch_place.kind,
+                 reach(&f->scratch_place), 1e-9 * (double)f->scratch_place.free_bytes);
+}
+
 static void show_run(const bpt_check_facts *f, char *cell) {
     if (!f->has_run || !f->run_place.kind[0])
         snprintf(cell, CELL_SIZE, "-");
@@ -67,13 +81,16 @@ static void fill(row cells, const bpt_check_facts *ranks, uint32_t n, uint32_t r
     snprintf(cells[4], CELL_SIZE, "%s", show_network(f, n, is_one_host(ranks, n)));
     show_clock(f, r, cells[5]);
     show_data(f, cells[6]);
-    show_run(f, cells[7]);
+    show_scratch(f, cells[SCRATCH]);
+    show_run(f, cells[SCRATCH + 1]);
 }
 
+/* @param width 0: the column is left out */
 static void print_row(row cells, const size_t *width, FILE *out) {
     for (int i = 0; i < N_COLUMNS; i++)
-        fprintf(out, "%-*s%s", i + 1 < N_COLUMNS ? (int)width[i] : 0, cells[i],
-                i + 1 < N_COLUMNS ? "  " : "\n");
+        if (width[i] > 0)
+            fprintf(out, "%-*s%s", i + 1 < N_COLUMNS ? (int)width[i] : 0, cells[i],
+                    i + 1 < N_COLUMNS ? "  " : "\n");
 }
 
 static void print_table(const bpt_check_facts *ranks, uint32_t n, FILE *out) {
@@ -85,6 +102,7 @@ static void print_table(const bpt_check_facts *ranks, uint32_t n, FILE *out) {
         for (int i = 0; i < N_COLUMNS; i++)
             if (strlen(cells[i]) > width[i]) width[i] = strlen(cells[i]);
     }
+    if (!any_scratch(ranks, n)) width[SCRATCH] = 0;
     for (int i = 0; i < N_COLUMNS; i++) snprintf(cells[i], CELL_SIZE, "%s", headings[i]);
     print_row(cells, width, out);
     for (uint32_t r = 0; r < n; r++) {

@@ -64,6 +64,6 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
         status = print_limit(&job, &plan);
     }
     bpt_model_free(job.model);
-    bpt_dataset_close(job.dataset);
+    bpt__job_close_data(&job);
     return status;
 }

@@ -1,15 +1,17 @@
 #include "tools/train/feed.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
-
-#include <stdbool.h>
 
 struct bpt_feed {
     bpt_sampler *sampler;
     bpt_loader *loader;
     uint32_t batch_size, depth;
-    uint32_t *indices; /* shape [batch_size] */
-    uint32_t *passes;  /* shape [batch_size] */
+    uint32_t *indices;  /* shape [batch_size] */
+    uint32_t *passes;   /* shape [batch_size] */
+    bool drawn;         /* these are the next batch, which is not requested yet */
+    bpt_feed_gate gate; /* .look is NULL where there is none */
+    uint64_t gate_wait_ns;
     bpt_batch batch;
     bool holds_batch;
     /* States of the sampler after each batch that is requested and not yet taken: a ring. */
@@ -65,10 +67,34 @@ void bpt_feed_free(bpt_feed *f) {
     bpt_free(f);
 }
 
+void bpt_feed_set_gate(bpt_feed *f, const bpt_feed_gate *gate) {
+    f->gate = *gate;
+}
+
+void bpt_feed_admit(bpt_feed *f, uint32_t rounds) {
+    bpt_sampler_admit(f->sampler, rounds);
+}
+
+/* Whether the batch that is drawn can be read: where it is the only one, it waits for it. */
+static bpt_status look(bpt_feed *f, bool *here) {
+    *here = true;
+    if (!f->gate.look) return BPT_OK;
+    const uint64_t start_ns = bpt_clock_ns();
+    const bool wait = f->n_ahead == 0;
+    BPT_TRY(f->gate.look(f->gate.arg, f->indices, f->batch_size, wait, here));
+    if (wait) f->gate_wait_ns += bpt_clock_ns() - start_ns;
+    return BPT_OK;
+}
+
 static bpt_status request_ahead(bpt_feed *f) {
     while (bpt_loader_room(f->loader) > 0) {
-        BPT_TRY(bpt_sampler_next(f->sampler, f->batch_size, f->indices, f->passes));
+        bool here;
+        if (!f->drawn) BPT_TRY(bpt_sampler_next(f->sampler, f->batch_size, f->indices, f->passes));
+        f->drawn = true;
+        BPT_TRY(look(f, &here));
+        if (!here) return BPT_OK;
         BPT_TRY(bpt_loader_request(f->loader, f->indices, f->passes, f->batch_size));
+        f->drawn = false;
         f->after[(f->first + f->n_ahead++) % f->depth] = bpt_sampler_state_get(f->sampler);
     }
     return BPT_OK;
@@ -97,5 +123,5 @@ bpt_sampler_state bpt_feed_state(const bpt_feed *f) {
 }
 
 uint64_t bpt_feed_wait_ns(const bpt_feed *f) {
-    return bpt_loader_wait_ns(f->loader);
+    return bpt_loader_wait_ns(f->loader) + f->gate_wait_ns;
 }

@@ -12,7 +12,19 @@
 #include "storage/loader.h"
 #include "tools/train/train_options.h"
 
+#include <stdbool.h>
+
 typedef struct bpt_feed bpt_feed;
+
+/** Tells whether samples can be read by now, where that is not so from the start. */
+typedef struct bpt_feed_gate {
+    /** @param indices shape [n]
+     * @param wait until they can be read
+     * @param[out] here whether they can
+     * @return BPT_OK or any error */
+    bpt_status (*look)(void *arg, const uint32_t *indices, uint32_t n, bool wait, bool *here);
+    void *arg;
+} bpt_feed_gate;
 
 /** @return how the images of @p train are loaded in training: normalised by its own mean and
  * deviation (borrowed), augmented by --augment
@@ -29,9 +41,18 @@ bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split,
                            bpt_feed **feed);
 void bpt_feed_free(bpt_feed *feed);
 
+/** Asks from now on before it reads samples. A batch that cannot be read yet is waited for only
+ * where there is no other.
+ * @param gate copied; its arg is borrowed while the feed lives */
+void bpt_feed_set_gate(bpt_feed *feed, const bpt_feed_gate *gate);
+
+/** bpt_sampler_admit() of the sampler. */
+void bpt_feed_admit(bpt_feed *feed, uint32_t rounds);
+
 /** Gives back the batch before and takes the next one.
  * @param[out] batch borrowed until the next call
- * @return BPT_OK, BPT_ECORRUPT (names split and record), BPT_EUSAGE (no samples to hand out) */
+ * @return BPT_OK, BPT_ECORRUPT (names split and record), BPT_EUSAGE (no samples to hand out), or an
+ *         error of the gate */
 bpt_status bpt_feed_next(bpt_feed *feed, bpt_batch *batch);
 
 /** @return the state of the sampler after the batches taken so far */

@@ -1,6 +1,6 @@
-/* How a job is put together. What is chosen for it is in job_choices.c, its dataset in job_data.c,
- * its folder in job_run.c, what is measured for it in job_settle.c, where it starts from in
- * job_state.c, and what it does in job_step.c. */
+/* How a job is put together. What is chosen for it is in job_choices.c, its dataset in job_data.c
+ * and job_delivery.c, its folder in job_run.c, what is measured for it in job_settle.c, where it
+ * starts from in job_state.c, and what it does in job_step.c. */
 #include "tools/train/job.h"
 
 #include "base/clock.h"
@@ -60,6 +60,9 @@ static void say_what_starts(const bpt_job *job) {
     bpt_info("%s: %zu parameters%s; %s: %u training and %u test images, %u classes",
              job->model->name, bpt_model_parameters(job->model), running, job->options->data,
              job->train->count, job->test->count, (unsigned)job->model->classes);
+    if (bpt_job_scatters(job))
+        bpt_info("the dataset is rank 0's; the others keep what they are given in %s/rank-N",
+                 job->options->scratch);
     bpt_info("%u rank%s, update %s, partition %s, %u thread%s on this rank", job->n_ranks,
              job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
              bpt_partition_choice_name(job->partition), job->n_threads,
@@ -88,7 +91,7 @@ static void say_what_starts(const bpt_job *job) {
 
 /* A job that is told to stop before it has changed anything just ends; later ones save a checkpoint
  * at their first step. One rank is told, all have to know. */
-static bpt_status stop_if_told(bpt_job *job) {
+bpt_status bpt__job_stop_if_told(bpt_job *job) {
     const bool told = bpt_signals_stop();
     bool *all = NULL, any = false;
     bpt_status status = BPT_NEW("who is told to stop", job->n_ranks, &all);
@@ -107,12 +110,13 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads,
                                     &job->cores, &job->ranks_on_host));
     bpt_comm_operation_begin(job->comm, "the dataset");
-    const bpt_status opened = bpt__job_open_data(job);
+    const bpt_status opened =
+        bpt_job_scatters(job) ? bpt__job_share_data(job) : bpt__job_open_data(job);
     bpt_comm_operation_end(job->comm);
     BPT_TRY(bpt_comm_agree(job->comm, opened));
-    BPT_TRY(stop_if_told(job));
+    BPT_TRY(bpt__job_stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_engine(job)));
-    BPT_TRY(stop_if_told(job));
+    BPT_TRY(bpt__job_stop_if_told(job));
     BPT_TRY(bpt__job_open_run(job));
     if (job->finished) {
         bpt_info("%s is finished already; --resume %s with another --output trains on",
@@ -152,6 +156,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_error_get(&error); /* the reason for which it may be closed */
     bpt_step_trace_close(job->trace);
     bpt_feed_free(job->feed);
+    bpt_delivery_close(job->delivery);
     bpt_gradient_sums_close(job->sums);
     if (job->exchange)
         (void)bpt_exchange_destroy(job->exchange); /* its log was flushed by finish */
@@ -160,7 +165,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_network_free(job->network);
     bpt_pool_free(job->pool);
     bpt_model_free(job->model);
-    bpt_dataset_close(job->dataset);
+    bpt__job_close_data(job);
     bpt_run_folder_close(job->run);
     (void)bpt_log_file(NULL);
     bpt_json_free(&job->json);

@@ -13,6 +13,7 @@
 #include "outer/partition.h"
 #include "storage/dataset.h"
 #include "tools/train/counters.h"
+#include "tools/train/delivery.h"
 #include "tools/train/feed.h"
 #include "tools/train/gradient_sums.h"
 #include "tools/train/learning_options.h"
@@ -38,9 +39,12 @@ struct bpt_job {
     bpt_update_choice update;       /* never AUTO */
     bpt_partition_choice partition; /* never AUTO */
     unsigned n_threads;
-    unsigned cores;         /* that this rank has for itself */
-    unsigned ranks_on_host; /* this one included */
-    bpt_dataset *dataset;
+    unsigned cores;             /* that this rank has for itself */
+    unsigned ranks_on_host;     /* this one included */
+    bpt_dataset *opened;        /* at --data; NULL where only rank 0 has it, and on others */
+    bpt_scratch *scratch;       /* what these have of it; else NULL */
+    const bpt_dataset *dataset; /* of either; borrowed */
+    uint64_t identity;          /* of the dataset, where scratch is in use */
     const bpt_split *train, *test;
     bpt_model *model;
     bpt_pool *pool;
@@ -61,6 +65,7 @@ struct bpt_job {
                                 travel as sums */
     bpt_gradient_sums *sums; /* allreduce; else NULL */
     bpt_feed *feed;
+    bpt_delivery *delivery; /* NULL where every rank opens the dataset */
     bpt_run_folder *run;
     bpt_step_trace *trace; /* NULL without --trace */
     bool finished;         /* before it began: --resume auto on a run that came to its end */
@@ -82,8 +87,8 @@ struct bpt_job {
  * @param options,comm borrowed while the job lives
  * @return BPT_OK or any error of the parts; on error @p job is released */
 bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm *comm);
-/** Releases everything of a job. Collective where it has an exchange. Leaves this thread's last
- * error as it is. */
+/** Releases everything of a job. Collective where it has an exchange or a delivery. Leaves this
+ * thread's last error as it is. */
 void bpt_job_close(bpt_job *job);
 
 /** @return epochs of progress: what the ranks have done, and this one on top since it last heard */
@@ -92,6 +97,12 @@ double bpt_job_epoch(const bpt_job *job);
 /** @param[out] now what this rank has done in the whole run until now
  * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now);
+
+/** @return whether rank 0 alone opens the dataset, and the others are given their samples */
+bool bpt_job_scatters(const bpt_job *job);
+
+/** @return the records of the test split that this rank evaluates where all take part */
+bpt_record_range bpt_job_test_part(const bpt_job *job);
 
 /** @return rounds in which the data are given out to ranks; 0: they are not (local, allreduce) */
 uint32_t bpt_job_rounds(const bpt_job *job);
@@ -121,7 +132,7 @@ float bpt_job_rate(const bpt_job *job);
  * @param gradient_only leaves the weights and computes gradients, divided by batch_all; the step
  *                      goes on until bpt_job_apply()
  * @return BPT_OK, BPT_ENUMERIC (names step, and input, layer or weights), BPT_ECORRUPT,
- * BPT_EBACKEND */
+ *         BPT_EBACKEND, or any error of the delivery of samples */
 bpt_status bpt_job_step(bpt_job *job, bool gradient_only);
 
 /** Ends a step of gradients: changes the weights from what was summed over the ranks.

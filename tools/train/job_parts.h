@@ -28,10 +28,28 @@ bpt_status bpt__job_open_network(bpt_job *job);
 bpt_status bpt__job_choose_lengths(bpt_job *job);
 
 /** Opens the dataset, finds both splits, checks the augmentation and sets the lengths. On an error
- * too the dataset may be open: bpt_dataset_close().
+ * too the dataset may be open: bpt__job_close_data().
  * @return BPT_OK, BPT_EDATA (an empty split), as bpt_dataset_open(), bpt_dataset_find(),
  *         bpt_augment_check() or bpt__job_choose_lengths() */
 bpt_status bpt__job_open_data(bpt_job *job);
+
+/** Likewise where bpt_job_scatters(): rank 0 opens the dataset and tells the others of it, which
+ * open their scratch. Collective; to be agreed on afterwards.
+ * @return as above, bpt_scratch_open(), BPT_EPEER, BPT_ECOMM */
+bpt_status bpt__job_share_data(bpt_job *job);
+
+/** Closes what either has opened. */
+void bpt__job_close_data(bpt_job *job);
+
+/** Where bpt_job_scatters(): begins to give out samples, and waits until each rank has what it
+ * needs for its first steps. The feed and, where there are any, rounds of the data are there.
+ * Collective.
+ * @return BPT_OK, BPT_ESTOPPED (a rank was told to stop), or any error of the parts, agreed on */
+bpt_status bpt__job_open_delivery(bpt_job *job);
+
+/** Looks whether a rank was told to stop before the first step. Collective.
+ * @return BPT_OK, BPT_ESTOPPED (on all ranks), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt__job_stop_if_told(bpt_job *job);
 
 /** Loads the model in the shape of the dataset, which is open. @return as bpt_model_load() */
 bpt_status bpt__job_load_model(bpt_job *job);

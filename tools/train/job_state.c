@@ -167,6 +167,7 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     BPT_TRY_GOTO(status, bpt__job_begin_run(job, !c), done);
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, c)), done);
+    BPT_TRY_GOTO(status, bpt__job_open_delivery(job), done);
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
     job->next_checkpoint = bpt_coordinator_next(job->count.progress, job->checkpoint_every);
     job->eval_due = c && c->eval_due;

@@ -95,6 +95,7 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     bpt_batch_result result;
     bpt_status status;
     uint64_t wait_ns;
+    if (job->delivery) BPT_TRY(bpt_delivery_advance(job->delivery, job->feed));
     bpt_comm_operation_begin(job->comm, "data from the loader");
     status = bpt_feed_next(job->feed, &batch);
     bpt_comm_operation_end(job->comm);
@@ -258,15 +259,15 @@ static bpt_status sum_contributions(bpt_job *job, const contribution *mine, cont
 }
 
 static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine) {
-    const uint64_t count = job->test->count;
-    const uint64_t first = together ? count * job->rank / job->n_ranks : 0;
-    const uint64_t end = together ? count * (job->rank + 1) / job->n_ranks : count;
+    const bpt_record_range all = {.count = job->test->count};
+    const bpt_record_range part = together ? bpt_job_test_part(job) : all;
+    if (together && job->delivery) BPT_TRY(bpt_delivery_await_test(job->delivery));
     const bpt_evaluation e = {
         .dataset = job->dataset,
         .split = job->test,
         .normalise = job->train,
-        .first = (uint32_t)first,
-        .count = (uint32_t)(end - first),
+        .first = part.first,
+        .count = part.count,
         .batch = job->batch,
         .loader_threads = (uint32_t)job->options->loader_threads,
         .stop = bpt_signals_stop,

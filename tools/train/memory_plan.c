@@ -32,6 +32,13 @@ static size_t order_bytes(const bpt_job *job) {
     return bpt_size_add(bpt_sampler_bytes(job->epoch_samples), shares);
 }
 
+static size_t delivery_bytes(const bpt_job *job) {
+    if (!job->dataset || !bpt_job_scatters(job)) return 0;
+    const bpt_shape in = job->model->input;
+    return bpt_delivery_bytes(job->epoch_samples, bpt_job_test_part(job).count,
+                              (size_t)(in.c * in.h * in.w), job->n_ranks, job->rank);
+}
+
 /* Speeds, which shards may go by, are not known yet. */
 static size_t exchange_bytes(const bpt_job *job) {
     if (job->update == BPT_UPDATE_LOCAL) return 0;
@@ -47,6 +54,7 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
         .batch = job->batch,
         .batches = batch_bytes(job),
         .order = order_bytes(job),
+        .delivery = delivery_bytes(job),
         .vectors = vector_bytes(job),
         .exchange = exchange_bytes(job),
     };
@@ -54,6 +62,7 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
                              bpt_train_learning(job->options), job->n_threads, &plan->network));
     plan->total = bpt_size_add(plan->network.total, plan->batches);
     plan->total = bpt_size_add(plan->total, plan->order);
+    plan->total = bpt_size_add(plan->total, plan->delivery);
     plan->total = bpt_size_add(plan->total, plan->vectors);
     plan->total = bpt_size_add(plan->total, plan->exchange);
     return BPT_OK;
@@ -132,6 +141,7 @@ void bpt_memory_plan_print(const bpt_memory_plan *p, FILE *out) {
     print_row(out, "workspaces", p->network.workspaces);
     print_row(out, "batches", p->batches);
     print_row(out, "order of samples", p->order);
+    if (p->delivery) print_row(out, "samples given out", p->delivery);
     print_row(out, "vectors of weights", p->vectors);
     print_row(out, "exchange", p->exchange);
     print_row(out, "total", p->total);

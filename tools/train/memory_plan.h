@@ -17,6 +17,7 @@ typedef struct bpt_memory_plan {
     bpt_network_memory network;
     size_t batches;  /* of the loaders, for training and evaluation */
     size_t order;    /* of the sampler and the partition: 4 bytes a training sample each */
+    size_t delivery; /* of samples that rank 0 gives out, and lists of them; 0 where it does not */
     size_t vectors;  /* flat vectors of the weights that are read, merged and written */
     size_t exchange; /* of the outer layer: shards and what is sent */
     size_t total;

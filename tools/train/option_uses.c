@@ -16,7 +16,8 @@ typedef enum {
     BY_OPTIMIZER,
     BY_SCHEDULE,
     BY_UPDATE,
-    BY_PARTITION
+    BY_PARTITION,
+    BY_DATA_MODE
 } chooser;
 
 /* An option that only some choices use. */
@@ -53,6 +54,8 @@ static const dependent dependents[] = {
     {"idpa-rounds", BY_TASK, " train check dry-run "},
     {"calibrate", BY_TASK, " train check dry-run "},
     {"rebalance", BY_TASK, " train check dry-run "},
+    {"data-mode", BY_TASK, " train check "},
+    {"scratch", BY_TASK, " train check "},
     {"sync-every", BY_TASK, " train check dry-run "},
     {"gamma", BY_TASK, " train check dry-run "},
     {"placement", BY_TASK, " train check dry-run "},
@@ -119,6 +122,8 @@ static const dependent dependents[] = {
 
     {"idpa-rounds", BY_PARTITION, " idpa auto "},
     {"rebalance", BY_PARTITION, " idpa auto "},
+
+    {"scratch", BY_DATA_MODE, " scatter "},
 };
 
 enum { N_DEPENDENTS = sizeof dependents / sizeof *dependents };
@@ -147,6 +152,8 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
         return bpt_update_choice_name((bpt_update_choice)o->update);
     case BY_PARTITION:
         return bpt_partition_choice_name((bpt_partition_choice)o->partition);
+    case BY_DATA_MODE:
+        return bpt_data_mode_name((bpt_data_mode)o->data_mode);
     }
     return "";
 }
@@ -154,7 +161,8 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
 static const char *const flags[] = {[BY_OPTIMIZER] = "optimizer",
                                     [BY_SCHEDULE] = "schedule",
                                     [BY_UPDATE] = "update",
-                                    [BY_PARTITION] = "partition"};
+                                    [BY_PARTITION] = "partition",
+                                    [BY_DATA_MODE] = "data-mode"};
 
 /* "by --optimizer sgd", behind "not used". */
 static void describe(const bpt_train_options *o, chooser by, char *text, size_t size) {
@@ -221,7 +229,7 @@ static bool is_set(const bpt_train_options *o, const char *option) {
 }
 
 void bpt_option_uses_warn(const bpt_train_options *o, const bpt_option_set *set) {
-    for (int by = BY_TASK; by <= BY_PARTITION; by++) {
+    for (int by = BY_TASK; by <= BY_DATA_MODE; by++) {
         char list[LIST_SIZE] = "", reason[64];
         int n = 0;
         for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++)
@@ -280,6 +288,8 @@ void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set
     }
     if (o->partition == BPT_PARTITION_IDPA && update == BPT_UPDATE_LOCAL)
         bpt_list_add(list, sizeof list, "--partition idpa");
+    if (o->data_mode == BPT_DATA_SCATTER && n_ranks == 1 && !o->dry_run)
+        bpt_list_add(list, sizeof list, "--data-mode scatter");
     if (list[0])
         bpt_warn("%s: without effect on %u rank%s, where --update is %s", list, n_ranks,
                  n_ranks == 1 ? "" : "s", bpt_update_choice_name(update));

@@ -17,6 +17,8 @@ typedef struct bpt_rank_summary {
     uint64_t threads, loader_threads, prefetch;
     char policy[24];
     bool tuned, cuts;
+    bpt_scatter_stats data; /* of this part of the run; zero where every rank opens the */
+    uint64_t data_found;    /* dataset. Samples that were in scratch before */
     uint64_t staleness[BPT_STALENESS_BUCKETS];
 } bpt_rank_summary;
 

@@ -29,6 +29,10 @@ static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
     snprintf(r->policy, sizeof r->policy, "%s", job->options->policy);
     r->tuned = job->options->tuning != NULL;
     r->cuts = bpt_network_n_cuts(bpt_job_trained(job)) > 0;
+    if (job->delivery) {
+        bpt_delivery_stats(job->delivery, &r->data);
+        r->data_found = bpt_delivery_found(job->delivery);
+    }
     return BPT_OK;
 }
 
@@ -61,6 +65,11 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_put_u64(w, "bytes_received", c->payload_received_bytes + c->header_received_bytes);
     bpt_json_put_u64(w, "payload_bytes_sent", c->payload_sent_bytes);
     bpt_json_put_u64(w, "payload_bytes_received", c->payload_received_bytes);
+    bpt_json_put_u64(w, "data_samples_found", r->data_found);
+    bpt_json_put_u64(w, "data_samples_received", r->data.items_kept);
+    bpt_json_put_u64(w, "data_bytes_received", r->data.item_bytes_kept);
+    bpt_json_put_u64(w, "data_samples_sent", r->data.items_sent);
+    bpt_json_put_u64(w, "data_bytes_sent", r->data.item_bytes_sent);
     bpt_json_put_u64(w, "peak_rss_bytes", c->peak_rss_bytes);
     bpt_json_close_object(w);
 }
@@ -98,6 +107,8 @@ static void put_summary(const bpt_job *job, const bpt_rank_summary *ranks, bpt_j
     bpt_json_put_u64(w, "weight_bytes", job->model->segments.n_elements * sizeof(float));
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
     bpt_json_put_text(w, "partition", bpt_partition_choice_name(job->partition));
+    bpt_json_put_text(w, "data_mode",
+                      bpt_data_mode_name(job->delivery ? BPT_DATA_SCATTER : BPT_DATA_SHARED));
     bpt_json_open_array(w, "ranks");
     for (uint32_t r = 0; r < job->n_ranks; r++) put_rank(job, r, &ranks[r], samples, w);
     bpt_json_close_array(w);
@@ -108,6 +119,10 @@ static void put_summary(const bpt_job *job, const bpt_rank_summary *ranks, bpt_j
 
 static void say_summary(const bpt_job *job, const bpt_rank_summary *ranks) {
     if (job->n_ranks > 1) bpt_rank_table_say(job, ranks);
+    if (job->delivery)
+        bpt_info("rank 0 has given out %llu samples, %.1f MB",
+                 (unsigned long long)ranks[0].data.items_sent,
+                 1e-6 * (double)ranks[0].data.item_bytes_sent);
     bpt_info("done: %s accuracy %.4f after %.2f epochs in %.1f s (%.0f img/s); see %s/summary.json",
              job->test->name, job->test_accuracy, bpt_job_epoch(job), ranks[0].count.seconds,
              (double)job->count.progress / ranks[0].count.seconds, bpt_run_folder_path(job->run));
@@ -156,6 +171,8 @@ bpt_status bpt_job_finish(bpt_job *job) {
     if (stopped) return bpt_train_meet(job, BPT_MEET_STOP, &stopped);
     bpt_comm_doing(job->comm, "the end of the run");
     bpt_status status = BPT_NEW("summaries", job->n_ranks, &all);
+    if (status == BPT_OK && job->delivery) status = bpt_delivery_settle(job->delivery);
+    status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = summarise_rank(job, &mine);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);

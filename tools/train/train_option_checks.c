@@ -32,6 +32,15 @@ static bpt_status check_required(const bpt_train_options *o) {
     return BPT_OK;
 }
 
+/* Where the others keep what rank 0 gives them. */
+static bpt_status check_scratch(const bpt_train_options *o) {
+    if (o->data_mode != BPT_DATA_SCATTER || is_made_up(o) || bpt_program_has(o->scratch))
+        return BPT_OK;
+    return missing("scratch",
+                   "with --data-mode scatter name a folder on each machine's own disk, "
+                   "e.g. /var/tmp/bpt");
+}
+
 /* Takes one number, digits alone and at least 1, off the text. @return whether there was one */
 static bool parse_step(const char **text, uint64_t *step) {
     char *end;
@@ -118,6 +127,7 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(bpt_precision_check((bpt_precision)o->precision));
     if (o->replay) return BPT_OK;
     BPT_TRY(check_required(o));
+    BPT_TRY(check_scratch(o));
     BPT_TRY(bpt_learning_options_check(o, set));
     if (o->bench) return BPT_OK;
     BPT_TRY(check_auto(o));

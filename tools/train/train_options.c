@@ -339,6 +339,20 @@ static const bpt_option rows[] = {
      .unit = "S",
      .help = "under agwu: exchanges that a rank may be ahead of the slowest;\n-1: no bound"},
 
+    {.name = "data-mode",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(data_mode),
+     .value = "shared",
+     .choices = "shared|scatter",
+     .help = "shared: every rank opens the dataset by its path; scatter: rank 0\n"
+             "alone does, and gives each of the others the samples it trains on"},
+    {.name = "scratch",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(scratch),
+     .unit = "DIR",
+     .help = "with --data-mode scatter: folder, best on a machine's own disk, where\n"
+             "rank N keeps what it is given, in DIR/rank-N, for later runs too"},
+
     {.name = "stall-warning",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(stall_warning),
@@ -511,6 +525,9 @@ const bpt_command bpt_train_command = {
         "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
         "      bpt-train --data /data/fashion --model lenet --output runs/four\n"
         "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
+        "      bpt-train --data /data/fashion --data-mode scatter \\\n"
+        "      --scratch /var/tmp/bpt --model lenet --output /shared/runs/four\n"
+        "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
         "      bpt-train --check --data /data/fashion --output /shared/runs/four\n"
         "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2\n"
         "  bpt-train --model lenet --bench 20",
@@ -521,6 +538,10 @@ const bpt_command bpt_train_command = {
 const char *bpt_update_choice_name(bpt_update_choice update) {
     static const char *const names[] = {"default", "auto", "local", "agwu", "sgwu", "allreduce"};
     return names[update];
+}
+
+const char *bpt_data_mode_name(bpt_data_mode mode) {
+    return mode == BPT_DATA_SCATTER ? "scatter" : "shared";
 }
 
 const char *bpt_partition_choice_name(bpt_partition_choice partition) {

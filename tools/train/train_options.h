@@ -21,6 +21,11 @@ typedef enum bpt_partition_choice {
     BPT_PARTITION_IDPA,
 } bpt_partition_choice;
 
+typedef enum bpt_data_mode {
+    BPT_DATA_SHARED, /* every rank opens the dataset */
+    BPT_DATA_SCATTER /* rank 0 does, and gives out samples */
+} bpt_data_mode;
+
 typedef struct bpt_tuning bpt_tuning;
 
 /** How a push under agwu is weighed by the age of the weights that it grew from. */
@@ -61,6 +66,8 @@ typedef struct bpt_train_options {
     const char *placement;  /* "auto", "off" or the name of a layer */
     int64_t idpa_rounds, max_staleness;
     double rebalance, calibrate;
+    int data_mode;       /* bpt_data_mode */
+    const char *scratch; /* folder; each rank has one of its own in it */
     /* this machine */
     const char *policy; /* for bpt_policy_find() */
     int precision;      /* bpt_precision */
@@ -87,6 +94,9 @@ const char *bpt_update_choice_name(bpt_update_choice update);
 
 /** @return "idpa" for BPT_PARTITION_IDPA, and so on */
 const char *bpt_partition_choice_name(bpt_partition_choice partition);
+
+/** @return "scatter" for BPT_DATA_SCATTER, and so on */
+const char *bpt_data_mode_name(bpt_data_mode mode);
 
 /** @param[out] first,last the steps of --trace-steps, from 1, first <= last
  * @return BPT_OK, BPT_EUSAGE */

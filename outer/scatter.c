@@ -1,0 +1,219 @@
+#include "outer/scatter.h"
+
+#include "base/clock.h"
+#include "base/memory.h"
+#include "outer/scatter_state.h"
+#include "outer/watch.h"
+
+#include <assert.h>
+#include <math.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+size_t bpt__scatter_parcel_bytes(const bpt_scatter *x, uint32_t n) {
+    return x->options.parcel_bytes + n * x->options.item_bytes;
+}
+
+int bpt__scatter_tag(const bpt_scatter *x, uint32_t slot, bool up) {
+    return (int)(2 * x->m + slot + (up ? 0 : BPT__SCATTER_SLOTS));
+}
+
+void bpt__scatter_fail(bpt_scatter *x) {
+    if (!atomic_load_explicit(&x->failed, memory_order_relaxed)) bpt_error_get(&x->error);
+    atomic_store_explicit(&x->failed, true, memory_order_release);
+    pthread_cond_broadcast(&x->changed);
+}
+
+static size_t request_bytes(const bpt_scatter_options *o) {
+    return sizeof(bpt__request) + o->items_per_parcel * sizeof(uint32_t);
+}
+
+size_t bpt_scatter_bytes(const bpt_scatter_options *o, uint32_t n_ranks, uint32_t rank) {
+    const size_t parcel = o->parcel_bytes + o->items_per_parcel * o->item_bytes;
+    if (rank == 0)
+        return BPT__SCATTER_PARCELS * parcel +
+               (n_ranks - 1) * BPT__SCATTER_SLOTS * request_bytes(o);
+    return BPT__SCATTER_SLOTS * (parcel + request_bytes(o)) +
+           o->n_items * (sizeof(uint32_t) + sizeof(uint8_t));
+}
+
+/* ---- what callers ask ---- */
+
+void bpt_scatter_want(bpt_scatter *x, uint32_t kind, const uint32_t *number, size_t n) {
+    pthread_mutex_lock(&x->mutex);
+    const uint64_t before = atomic_load_explicit(&x->n_wanted, memory_order_relaxed);
+    assert(x->rank != 0 && n <= x->options.n_items - before && kind <= UINT8_MAX);
+    memcpy(x->taker.number + before, number, n * sizeof *number);
+    memset(x->taker.kind + before, (int)kind, n);
+    atomic_store_explicit(&x->n_wanted, before + n, memory_order_relaxed);
+    pthread_mutex_unlock(&x->mutex);
+    if (n > 0) bpt__comm_wake(x->comm);
+}
+
+uint64_t bpt_scatter_wanted(const bpt_scatter *x) {
+    return atomic_load_explicit(&x->n_wanted, memory_order_relaxed);
+}
+
+uint64_t bpt_scatter_kept(const bpt_scatter *x) {
+    return atomic_load_explicit(&x->n_kept, memory_order_acquire);
+}
+
+bpt_status bpt_scatter_check(bpt_scatter *x) {
+    if (!atomic_load_explicit(&x->failed, memory_order_acquire)) return BPT_OK;
+    pthread_mutex_lock(&x->mutex);
+    const bpt_status status = bpt_error_put(&x->error);
+    pthread_mutex_unlock(&x->mutex);
+    return status;
+}
+
+/* Waits for a change, with the mutex. @return false if the time is over */
+static bool wait_for_change(bpt_scatter *x, uint64_t until_ns) {
+    if (until_ns == UINT64_MAX) return pthread_cond_wait(&x->changed, &x->mutex) == 0;
+    const struct timespec at = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    return pthread_cond_clockwait(&x->changed, &x->mutex, CLOCK_MONOTONIC, &at) == 0;
+}
+
+bpt_status bpt_scatter_wait(bpt_scatter *x, uint64_t n_kept, double at_most_s) {
+    if (bpt_scatter_kept(x) >= n_kept) return bpt_scatter_check(x);
+    const uint64_t until_ns =
+        isinf(at_most_s) ? UINT64_MAX : bpt_clock_ns() + (uint64_t)(at_most_s * 1e9);
+    bpt__comm_wait_begin(x->comm, x->options.waits_at);
+    pthread_mutex_lock(&x->mutex);
+    for (uint64_t seen = bpt_scatter_kept(x); seen < n_kept;) {
+        if (atomic_load_explicit(&x->failed, memory_order_relaxed)) break;
+        if (!wait_for_change(x, until_ns)) break;
+        if (bpt_scatter_kept(x) == seen) continue;
+        seen = bpt_scatter_kept(x);
+        bpt__comm_wait_end(x->comm); /* what gets on does not hang */
+        bpt__comm_wait_begin(x->comm, x->options.waits_at);
+    }
+    pthread_mutex_unlock(&x->mutex);
+    bpt__comm_wait_end(x->comm);
+    return bpt_scatter_check(x);
+}
+
+bpt_status bpt_scatter_settle(bpt_scatter *x) {
+    if (x->rank == 0) return bpt_scatter_check(x);
+    bpt__comm_wait_begin(x->comm, x->options.waits_at);
+    pthread_mutex_lock(&x->mutex);
+    x->quiet = true;
+    while (!x->dead && bpt__taker_busy(x)) pthread_cond_wait(&x->changed, &x->mutex);
+    pthread_mutex_unlock(&x->mutex);
+    bpt__comm_wait_end(x->comm);
+    return bpt_scatter_check(x);
+}
+
+void bpt_scatter_stats_get(bpt_scatter *x, bpt_scatter_stats *stats) {
+    pthread_mutex_lock(&x->mutex);
+    *stats = x->stats;
+    pthread_mutex_unlock(&x->mutex);
+}
+
+/* ---- life ---- */
+
+static bpt_status poll_scatter(bpt__job *job, bool *moved, bool *done) {
+    bpt_scatter *x = (bpt_scatter *)job;
+    const bpt_status status =
+        x->rank == 0 ? bpt__giver_poll(x, moved, done) : bpt__taker_poll(x, moved, done);
+    if (status == BPT_OK) return BPT_OK;
+    pthread_mutex_lock(&x->mutex);
+    x->dead = true;
+    bpt__scatter_fail(x);
+    pthread_mutex_unlock(&x->mutex);
+    return status;
+}
+
+static bpt_status start_thread(bpt_scatter *x) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const int code =
+        pthread_create(&x->thread, NULL, x->rank == 0 ? bpt__giver_main : bpt__taker_main, x);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    x->has_thread = code == 0;
+    return code == 0 ? BPT_OK
+                     : bpt_fail(BPT_ENOMEM, "cannot create the thread for %s: %s",
+                                x->options.waits_at, strerror(code));
+}
+
+/* Tells the threads to come to an end. */
+static void say_stop(bpt_scatter *x) {
+    pthread_mutex_lock(&x->mutex);
+    x->stopping = true;
+    pthread_cond_broadcast(&x->changed);
+    pthread_mutex_unlock(&x->mutex);
+    bpt__comm_wake(x->comm);
+}
+
+static void release(bpt_scatter *x) {
+    if (x->has_thread) {
+        say_stop(x);
+        pthread_join(x->thread, NULL);
+    }
+    bpt__transfers_free(x->transfers);
+    if (x->rank == 0)
+        bpt__giver_free(x);
+    else
+        bpt__taker_free(x);
+    bpt_free(x->complete);
+    pthread_cond_destroy(&x->changed);
+    pthread_mutex_destroy(&x->mutex);
+    bpt_free(x);
+}
+
+static bpt_status create_own(bpt_scatter *x) {
+    const uint32_t n_groups =
+        x->rank == 0 ? (x->m - 1) * BPT__SCATTER_SLOTS + BPT__SCATTER_PARCELS : BPT__SCATTER_SLOTS;
+    BPT_TRY(BPT_NEW("complete groups", n_groups, &x->complete));
+    BPT_TRY(x->rank == 0 ? bpt__giver_create(x) : bpt__taker_create(x));
+    BPT_TRY(x->rank == 0 ? bpt__giver_transfers(x) : bpt__taker_transfers(x));
+    return start_thread(x);
+}
+
+static bpt_status create_bare(bpt_comm *comm, const bpt_scatter_options *o, bpt_scatter **out) {
+    bpt_scatter *x = NULL;
+    BPT_TRY(BPT_NEW("scatter", 1, &x));
+    x->comm = comm;
+    x->m = bpt_comm_size(comm);
+    x->rank = bpt_comm_rank(comm);
+    x->options = *o;
+    x->request_bytes = request_bytes(o);
+    x->job.poll = poll_scatter;
+    pthread_mutex_init(&x->mutex, NULL);
+    pthread_cond_init(&x->changed, NULL);
+    const bpt_status status = create_own(x);
+    if (status == BPT_OK)
+        *out = x;
+    else
+        release(x);
+    return status;
+}
+
+bpt_status bpt_scatter_create(bpt_comm *comm, const bpt_scatter_options *options,
+                              bpt_scatter **scatter) {
+    bpt_scatter *x = NULL;
+    const bpt_status status = bpt_comm_agree(comm, create_bare(comm, options, &x));
+    if (status != BPT_OK) {
+        if (x) release(x);
+        return status;
+    }
+    bpt__comm_submit(comm, &x->job);
+    *scatter = x;
+    return BPT_OK;
+}
+
+static bpt_status stop(bpt_scatter *x) {
+    say_stop(x);
+    return bpt__comm_join(x->comm, &x->job);
+}
+
+bpt_status bpt_scatter_destroy(bpt_scatter *x) {
+    if (!x) return BPT_OK;
+    bpt_status stopped = BPT_OK;
+    if (x->rank != 0) stopped = stop(x);
+    const bpt_status met = bpt_comm_barrier(x->comm); /* rank 0 answers until nobody asks */
+    if (x->rank == 0) stopped = stop(x);
+    release(x);
+    return stopped != BPT_OK ? stopped : met;
+}

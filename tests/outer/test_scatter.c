@@ -1,0 +1,263 @@
+/* Items that rank 0 gives to those that ask. ctest: TIMEOUT=60 RANKS=2,3,4 */
+#include "base/memory.h"
+#include "outer/scatter.h"
+#include "tests/outer/exchange_fixture.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { N = 5000, PER_PARCEL = 64, BAD = 4999, KINDS = 2 };
+
+/* A parcel: kind, count, and of each item its number and 1000 bytes made of it. */
+typedef struct {
+    uint32_t number;
+    uint8_t bytes[1000];
+} item;
+
+typedef struct {
+    uint32_t kind, n;
+} head;
+
+typedef struct {
+    bool bad_make, bad_keep, damages;
+    uint32_t *order; /* shape [KINDS * N]: kind * N + number of what was kept, in order */
+    uint32_t n_kept;
+} store;
+
+static uint8_t byte_of(uint32_t kind, uint32_t number, size_t i) {
+    return (uint8_t)(number * 7 + kind * 31 + i);
+}
+
+static bpt_status make(void *arg, const bpt_scatter_items *items, void *parcel) {
+    const store *s = arg;
+    *(head *)parcel = (head){items->kind, items->n};
+    item *out = (item *)((head *)parcel + 1);
+    for (uint32_t k = 0; k < items->n; k++, out++) {
+        if (s->bad_make && items->number[k] == BAD) {
+            (void)bpt_fail(BPT_ECORRUPT, "item %u is damaged", BAD);
+            bpt_hint("make it anew");
+            return BPT_ECORRUPT;
+        }
+        out->number = items->number[k];
+        for (size_t i = 0; i < sizeof out->bytes; i++)
+            out->bytes[i] = byte_of(items->kind, out->number, i);
+        if (s->damages && out->number == BAD) out->bytes[77] ^= 4;
+    }
+    return BPT_OK;
+}
+
+static bpt_status keep(void *arg, const bpt_scatter_items *items, const void *parcel) {
+    store *s = arg;
+    const item *in = (const item *)((const head *)parcel + 1);
+    const head h = *(const head *)parcel;
+    if (h.kind != items->kind || h.n != items->n) return bpt_fail(BPT_ECORRUPT, "another parcel");
+    for (uint32_t k = 0; k < h.n; k++, in++) {
+        if (in->number != items->number[k]) return bpt_fail(BPT_ECORRUPT, "another item");
+        for (size_t i = 0; i < sizeof in->bytes; i++)
+            if (in->bytes[i] != byte_of(h.kind, in->number, i))
+                return bpt_fail(BPT_ECORRUPT, "item %u came damaged", in->number);
+        if (s->bad_keep && in->number == BAD) return bpt_fail(BPT_ENOSPC, "no room for %u", BAD);
+        s->order[s->n_kept++] = h.kind * N + in->number;
+    }
+    return BPT_OK;
+}
+
+static uint32_t rank(void) {
+    return bpt_comm_rank(comm);
+}
+
+static bpt_scatter *create(store *s) {
+    bpt_scatter *x = NULL;
+    const bpt_scatter_options options = {
+        .make = make,
+        .keep = keep,
+        .arg = s,
+        .parcel_bytes = sizeof(head),
+        .item_bytes = sizeof(item),
+        .items_per_parcel = PER_PARCEL,
+        .n_items = KINDS * N,
+        .waits_at = "items from rank 0",
+    };
+    s->order = calloc(KINDS * N, sizeof *s->order);
+    assert_non_null(s->order);
+    if (bpt_scatter_create(comm, &options, &x) != BPT_OK) fail_msg("%s", bpt_error_last()->text);
+    return x;
+}
+
+static void end(bpt_scatter *x, store *s) {
+    assert_int_equal(bpt_scatter_destroy(x), BPT_OK);
+    free(s->order);
+}
+
+/* Wants @p n items of a kind from @p first on. */
+static void want(bpt_scatter *x, uint32_t kind, uint32_t first, uint32_t n) {
+    uint32_t *number = malloc((n + 1) * sizeof *number);
+    assert_non_null(number);
+    for (uint32_t i = 0; i < n; i++) number[i] = first + i;
+    bpt_scatter_want(x, kind, number, n);
+    free(number); /* it was copied */
+}
+
+/* All ranks, with what each has kept, have been sent as much by rank 0. */
+static void assert_sums(bpt_scatter *x, uint64_t mine) {
+    uint64_t all[16], sum = 0;
+    bpt_scatter_stats stats;
+    assert_int_equal(bpt_scatter_settle(x), BPT_OK);
+    assert_int_equal(bpt_comm_allgather(comm, &mine, sizeof mine, all), BPT_OK);
+    for (uint32_t r = 0; r < bpt_comm_size(comm); r++) sum += all[r];
+    bpt_scatter_stats_get(x, &stats);
+    assert_int_equal(stats.items_kept, mine);
+    assert_int_equal(stats.item_bytes_kept, mine * sizeof(item));
+    assert_int_equal(stats.items_sent, rank() == 0 ? sum : 0);
+    assert_int_equal(stats.item_bytes_sent, rank() == 0 ? sum * sizeof(item) : 0);
+}
+
+static void test_each_gets_what_it_wants(void **state) {
+    (void)state;
+    store s = {0};
+    bpt_scatter *x = create(&s);
+    const uint32_t n = rank() == 0 ? 0 : 1000 * rank() + 3;
+    if (rank() != 0) want(x, 0, 100 * rank(), n);
+    assert_int_equal(bpt_scatter_wanted(x), n);
+    assert_int_equal(bpt_scatter_wait(x, n, INFINITY), BPT_OK);
+    assert_int_equal(bpt_scatter_kept(x), n);
+    assert_int_equal(s.n_kept, n);
+    for (uint32_t i = 0; i < n; i++) assert_int_equal(s.order[i], 100 * rank() + i);
+    assert_sums(x, n);
+    end(x, &s);
+}
+
+/* In the order of asking, whatever the kinds and the sizes of what is asked for. */
+static void test_order(void **state) {
+    (void)state;
+    store s = {0};
+    bpt_scatter *x = create(&s);
+    uint32_t total = 0, first[KINDS] = {0}, i = 0;
+    for (uint32_t n = 0; rank() != 0 && n < 300; n++) {
+        const uint32_t size = n % 7 == 0 ? 0 : n % 13 + (n % 50 == 1 ? 150 : 0),
+                       kind = n / 3 % KINDS;
+        want(x, kind, first[kind], size);
+        first[kind] += size;
+        total += size;
+        if (n % 40 == 0) assert_int_equal(bpt_scatter_wait(x, total / 2, INFINITY), BPT_OK);
+    }
+    assert_int_equal(bpt_scatter_wait(x, total, INFINITY), BPT_OK);
+    memset(first, 0, sizeof first);
+    for (uint32_t n = 0; rank() != 0 && n < 300; n++) {
+        const uint32_t size = n % 7 == 0 ? 0 : n % 13 + (n % 50 == 1 ? 150 : 0),
+                       kind = n / 3 % KINDS;
+        for (uint32_t k = 0; k < size; k++)
+            assert_int_equal(s.order[i++], kind * N + first[kind]++);
+    }
+    assert_int_equal(i, total);
+    assert_sums(x, total);
+    end(x, &s);
+}
+
+/* A wait comes back when it should, and says no more than is true. */
+static void test_wait_is_bounded(void **state) {
+    (void)state;
+    store s = {0};
+    bpt_scatter *x = create(&s);
+    assert_int_equal(bpt_scatter_wait(x, 1, 0.01), BPT_OK); /* nothing was asked for */
+    assert_int_equal(bpt_scatter_kept(x), 0);
+    end(x, &s);
+}
+
+/* What cannot be made is known to who asked for it, in rank 0's words, and to rank 0. */
+static void test_what_cannot_be_made(void **state) {
+    (void)state;
+    store s = {.bad_make = true};
+    bpt_scatter *x = create(&s);
+    const bool asks = rank() == bpt_comm_size(comm) - 1;
+    if (asks) {
+        want(x, 0, BAD - 200, 201);
+        want(x, 0, 0, 500);
+        assert_int_equal(bpt_scatter_wait(x, 701, INFINITY), BPT_ECORRUPT);
+        assert_true(s.n_kept <= 200);
+    }
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+    const bpt_status status = bpt_scatter_check(x);
+    assert_int_equal(status, asks || rank() == 0 ? BPT_ECORRUPT : BPT_OK);
+    if (status != BPT_OK) {
+        assert_string_equal(bpt_error_last()->text, "item 4999 is damaged");
+        assert_string_equal(bpt_error_last()->hint, "make it anew");
+    }
+    end(x, &s);
+}
+
+/* What cannot be kept is known to who should; what came before it is kept, nothing behind it. */
+static void test_what_cannot_be_kept(void **state) {
+    (void)state;
+    store s = {.bad_keep = rank() == 1};
+    bpt_scatter *x = create(&s);
+    const uint32_t n = rank() == 0 ? 0 : 700;
+    if (rank() != 0) want(x, 1, BAD - 199, 200);
+    if (rank() != 0) want(x, 1, 0, 500);
+    assert_int_equal(bpt_scatter_wait(x, n, INFINITY), rank() == 1 ? BPT_ENOSPC : BPT_OK);
+    assert_int_equal(bpt_scatter_check(x), rank() == 1 ? BPT_ENOSPC : BPT_OK);
+    if (rank() == 1) {
+        assert_string_equal(bpt_error_last()->text, "no room for 4999");
+        assert_true(bpt_scatter_kept(x) <= 199);
+    }
+    end(x, &s);
+}
+
+static void test_damage_on_the_way(void **state) {
+    (void)state;
+    store s = {.damages = true};
+    bpt_scatter *x = create(&s);
+    if (rank() != 0) want(x, 0, BAD, 1);
+    assert_int_equal(bpt_scatter_wait(x, rank() != 0, INFINITY),
+                     rank() == 0 ? BPT_OK : BPT_ECORRUPT);
+    assert_int_equal(s.n_kept, 0);
+    end(x, &s);
+}
+
+/* An end with much still wanted: what is kept is whole and a beginning of it. */
+static void test_end_before_all_has_come(void **state) {
+    (void)state;
+    store s = {0};
+    bpt_scatter *x = create(&s);
+    if (rank() != 0) {
+        want(x, 0, 0, N);
+        want(x, 1, 0, N);
+        assert_int_equal(bpt_scatter_wait(x, 10, INFINITY), BPT_OK);
+    }
+    assert_int_equal(bpt_scatter_destroy(x), BPT_OK);
+    for (uint32_t i = 0; i < s.n_kept; i++) assert_int_equal(s.order[i], i);
+    free(s.order);
+}
+
+/* Nothing is allocated once it is made. */
+static void test_memory_is_fixed(void **state) {
+    (void)state;
+    store s = {0};
+    bpt_scatter *x = create(&s);
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+    const uint64_t before = bpt_memory_allocations();
+    if (rank() != 0) want(x, 0, 0, 1000);
+    assert_int_equal(bpt_scatter_wait(x, rank() == 0 ? 0 : 1000, INFINITY), BPT_OK);
+    assert_int_equal(bpt_memory_allocations(), before);
+    end(x, &s);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_each_gets_what_it_wants), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_wait_is_bounded),         cmocka_unit_test(test_what_cannot_be_made),
+        cmocka_unit_test(test_what_cannot_be_kept),     cmocka_unit_test(test_damage_on_the_way),
+        cmocka_unit_test(test_end_before_all_has_come), cmocka_unit_test(test_memory_is_fixed),
+    };
+    return RUN_WITH_MPI(tests);
+}

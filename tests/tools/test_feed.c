@@ -1,0 +1,137 @@
+/* Batches whose samples are not all there from the start: in the same order, and waited for only
+ * where there is nothing else to train on. */
+#include "base/memory.h"
+#include "tests/storage/made_dataset.h"
+#include "tools/train/feed.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { COUNT = 60, BATCH = 5, DEPTH = 3, SEED = 3 };
+
+/* The real one reads --augment, and wants all the options' checks with it. */
+bpt_augment bpt_train_augment(const bpt_train_options *o) {
+    (void)o;
+    return (bpt_augment){.n = 0};
+}
+
+typedef struct subject {
+    made_place place;
+    bpt_dataset *dataset;
+    const bpt_split *split;
+} subject;
+
+static int set_up(void **state) {
+    static subject s;
+    s.place = made_place_create();
+    const bpt_writer_options options = made_options("train", 1, 4, 4);
+    if (made_split(s.place.dataset, &options, 1, COUNT) != BPT_OK ||
+        bpt_dataset_open(s.place.dataset, &s.dataset) != BPT_OK ||
+        bpt_dataset_find(s.dataset, "train", &s.split) != BPT_OK)
+        return 1;
+    *state = &s;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    subject *s = *state;
+    bpt_dataset_close(s->dataset);
+    made_place_remove(&s->place);
+    return 0;
+}
+
+static bpt_feed *create(const subject *s, bpt_sampler *sampler) {
+    bpt_feed *feed = NULL;
+    const bpt_train_options o = {.loader_threads = 1, .prefetch = DEPTH, .seed = SEED};
+    const bpt_loader_options options = bpt_feed_options(&o, s->split, BATCH);
+    assert_int_equal(bpt_feed_create(s->dataset, s->split, &options, sampler, &feed), BPT_OK);
+    return feed;
+}
+
+static bpt_sampler *make_sampler(void) {
+    bpt_sampler *sampler = NULL;
+    assert_int_equal(bpt_sampler_create_global(SEED, COUNT, BATCH, 0, &sampler), BPT_OK);
+    return sampler;
+}
+
+/* Lets batches through up to a number; one that is waited for comes. */
+typedef struct gate {
+    uint32_t n_open;            /* batches that are here */
+    uint32_t n_passed, n_waits; /* let through; waited for */
+    bpt_status status;          /* of each look */
+} gate;
+
+static bpt_status look(void *arg, const uint32_t *indices, uint32_t n, bool wait, bool *here) {
+    gate *g = arg;
+    assert_int_equal(n, BATCH);
+    for (uint32_t i = 0; i < n; i++) assert_true(indices[i] < COUNT);
+    if (g->status != BPT_OK) return bpt_fail(g->status, "the gate is broken");
+    *here = wait || g->n_passed < g->n_open;
+    g->n_waits += wait && g->n_passed >= g->n_open;
+    g->n_passed += *here;
+    return BPT_OK;
+}
+
+/* The next batch is what the sampler says comes next. */
+static void assert_next(bpt_feed *feed, bpt_sampler *expected) {
+    uint32_t indices[BATCH];
+    bpt_batch batch;
+    assert_int_equal(bpt_sampler_next(expected, BATCH, indices, NULL), BPT_OK);
+    assert_int_equal(bpt_feed_next(feed, &batch), BPT_OK);
+    for (uint32_t i = 0; i < BATCH; i++)
+        assert_int_equal(batch.labels[i], made_label(1, indices[i], 3));
+    assert_int_equal(bpt_feed_state(feed).position, bpt_sampler_state_get(expected).position);
+}
+
+static void test_without_a_gate(void **state) {
+    bpt_sampler *expected = make_sampler();
+    bpt_feed *feed = create(*state, make_sampler());
+    for (int i = 0; i < 30; i++) assert_next(feed, expected);
+    bpt_feed_free(feed);
+    bpt_sampler_free(expected);
+}
+
+static void test_gate(void **state) {
+    bpt_sampler *expected = make_sampler();
+    bpt_feed *feed = create(*state, make_sampler());
+    gate g = {.n_open = 2};
+    bpt_feed_set_gate(feed, &(bpt_feed_gate){.look = look, .arg = &g});
+    assert_next(feed, expected); /* reads one ahead: no more is here */
+    assert_int_equal(g.n_passed, 2);
+    assert_next(feed, expected);
+    assert_int_equal(g.n_passed, 2);
+    assert_int_equal(g.n_waits, 0);
+    assert_next(feed, expected); /* now there is nothing but to wait */
+    assert_int_equal(g.n_passed, 3);
+    assert_int_equal(g.n_waits, 1);
+    g.n_open = 100;
+    for (int i = 0; i < 20; i++) assert_next(feed, expected);
+    assert_int_equal(g.n_waits, 1);
+    assert_int_equal(g.n_passed, 23 + DEPTH - 1);
+    bpt_feed_free(feed);
+    bpt_sampler_free(expected);
+}
+
+static void test_gate_fails(void **state) {
+    bpt_feed *feed = create(*state, make_sampler());
+    gate g = {.status = BPT_ENOSPC};
+    bpt_batch batch;
+    bpt_feed_set_gate(feed, &(bpt_feed_gate){.look = look, .arg = &g});
+    assert_int_equal(bpt_feed_next(feed, &batch), BPT_ENOSPC);
+    bpt_feed_free(feed);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_a_gate),
+        cmocka_unit_test(test_gate),
+        cmocka_unit_test(test_gate_fails),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
