@@ -133,6 +133,11 @@ bool bpt_exchange_ready(const bpt_exchange *x) {
     return atomic_load_explicit(&x->phase, memory_order_acquire) != BPT__PUSHED;
 }
 
+static void note_spread(bpt_exchange *x, uint64_t spread) {
+    const uint64_t last = BPT_STALENESS_BUCKETS - 1;
+    x->spread[spread < last ? spread : last]++;
+}
+
 static void wait_for_answer(bpt_exchange *x) {
     const uint64_t begin_ns = bpt_clock_ns();
     bpt__comm_wait_begin(x->comm, x->meeting ? "a meeting of all ranks" : x->waits_at);
@@ -160,6 +165,8 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
         x->versions[s] = down->version;
         if (down->staleness > reply->staleness) reply->staleness = down->staleness;
     }
+    reply->spread = bpt_shard_spread(x->shards, x->versions);
+    note_spread(x, reply->spread);
     x->meeting = first->meet != 0;
     if (first->met) x->n_met++;
     if (x->partition && first->rounds > bpt_partition_rounds(x->partition))
@@ -179,6 +186,7 @@ const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x) {
 void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key) {
     bpt_json_open_object(w, key);
     bpt__server_save(x->server, w);
+    bpt__save_counts(w, "spread", BPT_STALENESS_BUCKETS, x->spread);
     if (x->met_state) bpt_coordinator_save(x->met_state, w, "coordinator");
     bpt_json_close_object(w);
 }
@@ -203,5 +211,6 @@ bpt_status bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats) {
     bpt__comm_submit(x->comm, &copy.job);
     BPT_TRY(bpt__comm_join(x->comm, &copy.job));
     stats->wait_ns = x->wait_ns;
+    memcpy(stats->spread, x->spread, sizeof stats->spread);
     return BPT_OK;
 }

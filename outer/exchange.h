@@ -9,6 +9,14 @@
  * looks again when it likes. Each rank sends 4 n bytes of payload per push and gets 4 n back, in
  * chunks, whatever the number of ranks. What stays on a rank takes no message.
  *
+ * Across shards an asynchronous answer may be a mix: each shard answers at its own moment, and has
+ * by then taken pushes that another had not. A push updates every shard exactly once, so versions
+ * of shards compare, and bpt_reply.spread is by how many pushes the newest is ahead of the oldest.
+ * A worker has one push under way at a time. With a staleness bound S a shard that applies number q
+ * of a worker has applied q-S-1 to q+S of every other, so that two shards of one answer are at most
+ * (m-1)(2S+1) pushes apart: m-1 with S = 0. Without a bound they are by as many as the others make
+ * between the first answer and the last. At a meeting, and under a synchronous rule, it is 0.
+ *
  * Meetings: where a reply says `meet`, the worker ends what it is at and pushes once more; that
  * push is answered when those of all ranks are applied, and the answer has `met` set and brings the
  * same weights to every rank. A worker that has long to go to its next push hears of the meeting
@@ -67,6 +75,7 @@ typedef struct bpt_reply {
     const uint64_t *versions; /* of each shard, shape [n_shards]; borrowed likewise */
     uint64_t staleness; /* updates by others between the weights that the push started from and its
                            own, the largest over the shards: version - base - 1 */
+    uint64_t spread;    /* updates by which the newest shard is ahead of the oldest */
     uint64_t progress;  /* samples trained on by all ranks */
     uint32_t met;       /* BPT_MEET_* bits: all ranks have these values now, for these reasons */
     uint32_t meet;      /* BPT_MEET_* bits: a meeting is called, the next push is for it */
@@ -86,6 +95,8 @@ typedef struct bpt_exchange_stats {
     uint64_t held;             /* submissions to it that the staleness bound made wait */
     /** Submissions to it by staleness, also before a resume; the last bucket holds all beyond. */
     uint64_t staleness[BPT_STALENESS_BUCKETS];
+    /** Answers that this rank took by their spread, likewise. */
+    uint64_t spread[BPT_STALENESS_BUCKETS];
 } bpt_exchange_stats;
 
 /** @param part of the vector that the rank hosts, at most

@@ -63,7 +63,9 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
     if (!o->snapshot) return BPT_OK;
     BPT_TRY(bpt__server_load(x->server, o->snapshot_doc, o->snapshot));
     x->seq = bpt__server_seq(x->server, x->rank);
-    return BPT_OK;
+    if (!bpt_json_find(o->snapshot, "spread")) return BPT_OK; /* of an earlier version */
+    return bpt__load_counts(o->snapshot_doc, o->snapshot, "spread", BPT_STALENESS_BUCKETS,
+                            x->spread);
 }
 
 size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part) {

@@ -107,6 +107,12 @@ const uint64_t *bpt__server_staleness(const bpt__server *s);
  * bpt_exchange_snapshot(). */
 void bpt__server_save(const bpt__server *s, bpt_json_writer *w);
 
+/** Saves or loads counts, as array @p key of an open object. @param counts shape [n]
+ * @return BPT_OK, BPT_EDATA (missing, or another number of them) */
+void bpt__save_counts(bpt_json_writer *w, const char *key, size_t n, const uint64_t *counts);
+bpt_status bpt__load_counts(const bpt_json_doc *doc, const bpt_json *state, const char *key,
+                            size_t n, uint64_t *counts);
+
 /** Goes on from a saved state, before start. @return BPT_OK, BPT_EDATA */
 bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_json *state);
 

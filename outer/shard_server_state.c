@@ -92,20 +92,22 @@ void bpt__server_keep(bpt__server *s) {
     memcpy(seq, s->now.seq, s->options.n_workers * sizeof *seq);
 }
 
+void bpt__save_counts(bpt_json_writer *w, const char *key, size_t n, const uint64_t *counts) {
+    bpt_json_open_array(w, key);
+    for (size_t i = 0; i < n; i++) bpt_json_put_u64(w, NULL, counts[i]);
+    bpt_json_close_array(w);
+}
+
 void bpt__server_save(const bpt__server *s, bpt_json_writer *w) {
     bpt_json_put_text(w, "rule", s->options.rule->name);
     bpt_json_put_u64(w, "shard", s->options.shard);
     bpt_json_put_u64(w, "version", s->met.version);
-    bpt_json_open_array(w, "seq");
-    for (uint32_t j = 0; j < s->options.n_workers; j++) bpt_json_put_u64(w, NULL, s->met.seq[j]);
-    bpt_json_close_array(w);
-    bpt_json_open_array(w, "staleness");
-    for (int i = 0; i < BPT_STALENESS_BUCKETS; i++) bpt_json_put_u64(w, NULL, s->met.staleness[i]);
-    bpt_json_close_array(w);
+    bpt__save_counts(w, "seq", s->options.n_workers, s->met.seq);
+    bpt__save_counts(w, "staleness", BPT_STALENESS_BUCKETS, s->met.staleness);
 }
 
-static bpt_status load_array(const bpt_json_doc *doc, const bpt_json *state, const char *key,
-                             size_t n, uint64_t *out) {
+bpt_status bpt__load_counts(const bpt_json_doc *doc, const bpt_json *state, const char *key,
+                            size_t n, uint64_t *out) {
     const bpt_json *array = NULL;
     BPT_TRY(bpt_json_get_array(doc, state, key, &array));
     if (bpt_json_size(array) != n)
@@ -125,8 +127,8 @@ bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_j
         return bpt_fail(BPT_EDATA, "the saved exchange is of rule %s, not %s", rule, o->rule->name);
     BPT_TRY(bpt_json_get_u64(doc, state, "shard", o->shard, o->shard, &number));
     BPT_TRY(bpt_json_get_u64(doc, state, "version", 0, UINT64_MAX, &s->now.version));
-    BPT_TRY(load_array(doc, state, "seq", o->n_workers, s->now.seq));
-    BPT_TRY(load_array(doc, state, "staleness", BPT_STALENESS_BUCKETS, s->now.staleness));
+    BPT_TRY(bpt__load_counts(doc, state, "seq", o->n_workers, s->now.seq));
+    BPT_TRY(bpt__load_counts(doc, state, "staleness", BPT_STALENESS_BUCKETS, s->now.staleness));
     for (uint32_t j = 0; j < o->n_workers; j++) s->base[j] = s->now.version;
     bpt__server_keep(s);
     return BPT_OK;

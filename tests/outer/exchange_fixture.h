@@ -15,7 +15,8 @@ typedef struct fixture {
     float *initial, *vector; /* [n] */
     char folder[64];         /* of this rank, temporary */
     char log_path[96];
-    uint64_t pushes; /* by this rank */
+    uint64_t pushes;         /* by this rank */
+    uint64_t largest_spread; /* of its answers, where the test notes it */
     bpt_exchange *x;
 } fixture;
 

@@ -48,6 +48,7 @@ static void check_rounds(const bpt_update_rule *rule, size_t n, uint64_t rounds)
         assert_int_equal(reply.progress, round * (10 * f.m + f.m * (f.m - 1) / 2));
         assert_int_equal(reply.met, 0);
         assert_int_equal(reply.staleness, 0);
+        assert_int_equal(reply.spread, 0);
     }
     if (rule->payload == BPT_PAYLOAD_GRADIENT) /* no log */
         assert_int_equal(bpt_memory_allocations(), allocations);

@@ -25,7 +25,7 @@ typedef struct bpt_interval {
     uint64_t start_ns, progress, wait_ns, data_wait_ns;
     double loss_sum;
     uint64_t loss_samples;
-    uint64_t stale_max, n_stale;
+    uint64_t stale_max, n_stale, spread_max;
     uint64_t stale[BPT_STALENESS_BUCKETS];
 } bpt_interval;
 
@@ -106,7 +106,7 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only);
  * @return BPT_OK, BPT_ENUMERIC (names step and weights) */
 bpt_status bpt_job_apply(bpt_job *job, float rate);
 
-/** Notes an answer of the exchange: progress and staleness. */
+/** Notes an answer of the exchange: progress, staleness, how far apart its shards are. */
 void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
 
 /** Tells of rounds of the partition since the last call: a line, and a "shares" event. On rank 0;

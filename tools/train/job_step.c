@@ -105,6 +105,7 @@ void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply) {
     i->stale[reply->staleness < last ? reply->staleness : last]++;
     i->n_stale++;
     if (reply->staleness > i->stale_max) i->stale_max = reply->staleness;
+    if (reply->spread > i->spread_max) i->spread_max = reply->spread;
 }
 
 /* ---- progress ---- */
@@ -175,6 +176,11 @@ static bpt_status write_step_event(bpt_job *job, const progress *p) {
     bpt_json_put_real(w, "images_per_s", p->images_per_s);
     bpt_json_put_real(w, "data_wait", p->data_share);
     bpt_json_put_real(w, "rank_wait", p->wait_share);
+    if (job->update == BPT_UPDATE_AGWU) {
+        bpt_json_put_u64(w, "stale_p50", stale_median(&job->interval));
+        bpt_json_put_u64(w, "stale_max", job->interval.stale_max);
+        bpt_json_put_u64(w, "shard_spread_max", job->interval.spread_max);
+    }
     bpt_json_close_object(w);
     bpt_comm_operation_begin(job->comm, "the run folder");
     const bpt_status status = bpt_run_folder_metric(job->run, w);
@@ -188,13 +194,14 @@ bpt_status bpt_job_report(bpt_job *job) {
         return BPT_OK;
     const progress p = measure(job);
     print_progress(job, &p);
+    const bpt_status status = write_step_event(job, &p);
     job->interval = (bpt_interval){
         .start_ns = bpt_clock_ns(),
         .progress = job->count.progress + job->count.unreported,
         .wait_ns = job->count.wait_ns,
         .data_wait_ns = bpt_feed_wait_ns(job->feed),
     };
-    return write_step_event(job, &p);
+    return status;
 }
 
 /* ---- evaluation ---- */

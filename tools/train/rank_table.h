@@ -17,7 +17,7 @@ typedef struct bpt_rank_summary {
     uint64_t threads, loader_threads, prefetch;
     char policy[24];
     bool tuned, cuts;
-    uint64_t staleness[BPT_STALENESS_BUCKETS];
+    uint64_t staleness[BPT_STALENESS_BUCKETS], spread[BPT_STALENESS_BUCKETS];
 } bpt_rank_summary;
 
 /** @return images a second while computing; 0 where the rank did not */
