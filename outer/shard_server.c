@@ -137,7 +137,14 @@ static bpt_status update_all(bpt__server *s) {
     const bpt__server_options *o = &s->options;
     weigh(s);
     for (uint32_t j = 0; j < o->n_workers; j++) s->factor[j] = (float)s->gamma[j];
-    o->rule->merge(s->global, s->part, s->factor, o->n_workers, o->n);
+    const bpt_merge merge = {
+        .end = o->n,
+        .global = s->global,
+        .parts = s->part,
+        .factors = s->factor,
+        .n_parts = o->n_workers,
+    };
+    o->rule->merge(&merge);
     s->now.version++;
     o->stats->updates++;
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(record(s, j));
@@ -167,12 +174,15 @@ static bpt_status answer_meeting(bpt__server *s) {
  * values are in a cache: large shards are in none. */
 static void merge_one(bpt__server *s, uint32_t j, bool answers) {
     enum { BLOCK = 8192 };
+    const bpt__server_options *o = &s->options;
     const float factor = (float)(s->gamma[j] * s->quality[j]);
-    for (size_t at = 0; at < s->options.n; at += BLOCK) {
-        const size_t n = s->options.n - at < BLOCK ? s->options.n - at : BLOCK;
-        const float *const part = s->part[j] + at;
-        s->options.rule->merge(s->global + at, &part, &factor, 1, n);
-        if (answers) memcpy(s->buffer[j] + at, s->global + at, n * sizeof *s->global);
+    bpt_merge m = {.global = s->global, .parts = &s->part[j], .factors = &factor, .n_parts = 1};
+    for (; m.begin < o->n; m.begin = m.end) {
+        m.end = o->n - m.begin < BLOCK ? o->n : m.begin + BLOCK;
+        o->rule->merge(&m);
+        if (!answers) continue;
+        const size_t n = m.end - m.begin;
+        memcpy(s->buffer[j] + m.begin, s->global + m.begin, n * sizeof *s->global);
     }
 }
 

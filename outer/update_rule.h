@@ -32,6 +32,15 @@ typedef struct bpt_update_inputs {
     const double *quality; /* Q_j of each worker's latest submission, shape [m], >= 0 */
 } bpt_update_inputs;
 
+/** One merge: what comes in, and into what. */
+typedef struct bpt_merge {
+    size_t begin, end;         /* elements that are merged, of all arrays */
+    float *global;             /* shape [>= end], as all below */
+    const float *const *parts; /* submissions, shape [n_parts], in rank order */
+    const float *factors;      /* shape [n_parts] */
+    uint32_t n_parts;          /* 1 for an asynchronous rule */
+} bpt_merge;
+
 /** One rule. */
 typedef struct bpt_update_rule {
     const char *name; /* "agwu" */
@@ -44,12 +53,8 @@ typedef struct bpt_update_rule {
      *             (float)gamma where it is synchronous (Q is then part of gamma already) */
     void (*weigh)(const bpt_update_inputs *in, double *gamma);
 
-    /** Merges submissions into the global values.
-     * @param global  shape [n]
-     * @param parts   shape [n_parts][n], in rank order; n_parts is 1 for an asynchronous rule
-     * @param factors shape [n_parts] */
-    void (*merge)(float *global, const float *const *parts, const float *factors, uint32_t n_parts,
-                  size_t n);
+    /** Merges submissions into the global values. */
+    void (*merge)(const bpt_merge *m);
 } bpt_update_rule;
 
 /** Asynchronous global weight update after BPT-CNN (ALGORITHMS 1.3, exponent as recalled):

@@ -1,9 +1,8 @@
 #include "outer/rules/merge_delta.h"
 
-void bpt__merge_delta(float *global, const float *const *parts, const float *factors,
-                      uint32_t n_parts, size_t n) {
-    (void)n_parts; /* one: its sender is answered at once */
-    const float *part = parts[0];
-    const float factor = factors[0];
-    for (size_t i = 0; i < n; i++) global[i] += factor * part[i];
+void bpt__merge_delta(const bpt_merge *m) {
+    float *const global = m->global;
+    const float *const part = m->parts[0]; /* the only one: its sender is answered at once */
+    const float factor = m->factors[0];
+    for (size_t i = m->begin; i < m->end; i++) global[i] += factor * part[i];
 }

@@ -8,16 +8,15 @@ static void weigh(const bpt_update_inputs *in, double *gamma) {
 }
 
 /* In blocks that stay in cache; every element still sums in rank order. */
-static void merge(float *global, const float *const *parts, const float *factors, uint32_t n_parts,
-                  size_t n) {
+static void merge(const bpt_merge *m) {
     enum { BLOCK = 1024 };
     float change[BLOCK];
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
-        const size_t width = n - begin < BLOCK ? n - begin : BLOCK;
-        for (size_t i = 0; i < width; i++) change[i] = factors[0] * parts[0][begin + i];
-        for (uint32_t j = 1; j < n_parts; j++)
-            for (size_t i = 0; i < width; i++) change[i] += factors[j] * parts[j][begin + i];
-        for (size_t i = 0; i < width; i++) global[begin + i] += change[i];
+    for (size_t begin = m->begin; begin < m->end; begin += BLOCK) {
+        const size_t width = m->end - begin < BLOCK ? m->end - begin : BLOCK;
+        for (size_t i = 0; i < width; i++) change[i] = m->factors[0] * m->parts[0][begin + i];
+        for (uint32_t j = 1; j < m->n_parts; j++)
+            for (size_t i = 0; i < width; i++) change[i] += m->factors[j] * m->parts[j][begin + i];
+        for (size_t i = 0; i < width; i++) m->global[begin + i] += change[i];
     }
 }
 

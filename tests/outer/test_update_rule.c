@@ -103,7 +103,11 @@ static void test_agwu_of_one_is_the_worker(void **state) {
         bpt_rule_agwu.weigh(&in, &gamma);
         assert_true(gamma == 1);
         const float factor = (float)gamma;
-        bpt_rule_agwu.merge(global, (const float *const[]){delta}, &factor, 1, N);
+        bpt_rule_agwu.merge(&(bpt_merge){.end = N,
+                                         .global = global,
+                                         .parts = (const float *const[]){delta},
+                                         .factors = &factor,
+                                         .n_parts = 1});
         for (int i = 0; i < N; i++) assert_float_equal(global[i], local[i], 1e-6f);
     }
 }
@@ -124,7 +128,11 @@ static void merge_three(const bpt_update_rule *rule, float parts[3][WIDE], float
     const bpt_update_inputs in = {.n_workers = 3, .version = 4, .base = base, .quality = quality};
     rule->weigh(&in, gamma);
     const float factor[3] = {(float)gamma[0], (float)gamma[1], (float)gamma[2]};
-    rule->merge(global, (const float *const[]){parts[0], parts[1], parts[2]}, factor, 3, WIDE);
+    rule->merge(&(bpt_merge){.end = WIDE,
+                             .global = global,
+                             .parts = (const float *const[]){parts[0], parts[1], parts[2]},
+                             .factors = factor,
+                             .n_parts = 3});
 }
 
 /* W = SUM W_j Q_j / SUM Q, where parts are W_j - W. */
@@ -163,6 +171,27 @@ static void test_allreduce_sums_in_rank_order(void **state) {
         assert_true(global[i] == (parts[0][i] + parts[1][i]) + parts[2][i]);
 }
 
+/* Elements outside of the range stay. */
+static void test_merge_of_a_range(void **state) {
+    (void)state;
+    static float parts[3][WIDE], global[WIDE], before[WIDE];
+    const bpt_update_rule *rules[] = {&bpt_rule_agwu, &bpt_rule_sgwu, &bpt_rule_allreduce};
+    const float factor[3] = {0.5F, 0.25F, 0.25F};
+    for (int c = 0; c < 3; c++) {
+        draw(parts, before, 20);
+        memcpy(global, before, sizeof global);
+        rules[c]->merge(&(bpt_merge){.begin = 100,
+                                     .end = 2400,
+                                     .global = global,
+                                     .parts = (const float *const[]){parts[0], parts[1], parts[2]},
+                                     .factors = factor,
+                                     .n_parts = rules[c]->synchronous ? 3 : 1});
+        assert_memory_equal(global, before, 100 * sizeof *global);
+        assert_memory_equal(global + 2400, before + 2400, 100 * sizeof *global);
+        for (int i = 100; i < 2400; i++) assert_true(global[i] != before[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_find),
@@ -174,6 +203,7 @@ int main(void) {
         cmocka_unit_test(test_sgwu),
         cmocka_unit_test(test_sgwu_without_any_quality_is_the_average),
         cmocka_unit_test(test_allreduce_sums_in_rank_order),
+        cmocka_unit_test(test_merge_of_a_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

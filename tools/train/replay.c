@@ -174,9 +174,15 @@ static void apply(replay *r, uint32_t shard, bool *moved) {
         const bpt_replay_update *u = &log->updates[r->applied[shard]];
         worker *w = &r->workers[u->worker];
         if (!w->pending || w->next_push + 1 != u->seq) return;
-        const float *delta = w->delta + s->begin;
+        const float *delta = w->delta;
         const float factor = (float)(u->gamma * u->quality);
-        r->rule->merge(r->global + s->begin, &delta, &factor, 1, s->end - s->begin);
+        const bpt_merge merge = {.begin = s->begin,
+                                 .end = s->end,
+                                 .global = r->global,
+                                 .parts = &delta,
+                                 .factors = &factor,
+                                 .n_parts = 1};
+        r->rule->merge(&merge);
         r->applied[shard]++;
         *moved = true;
         if (w->log->pushes[w->next_push].met)
