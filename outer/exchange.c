@@ -191,6 +191,18 @@ void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char
     bpt_json_close_object(w);
 }
 
+bpt_status bpt_exchange_velocity(const bpt_exchange *x, float *velocity) {
+    const bpt_shard *own = bpt_shard_at(x->shards, x->rank);
+    const float *mine = bpt__server_velocity(x->server);
+    memcpy(velocity + own->begin, mine, (own->end - own->begin) * sizeof *mine);
+    for (uint32_t s = 0; s < x->m; s++) {
+        const bpt_shard *shard = bpt_shard_at(x->shards, s);
+        BPT_TRY(bpt_comm_broadcast(x->comm, shard->host, velocity + shard->begin,
+                                   bpt__exchange_shard_bytes(x, s)));
+    }
+    return BPT_OK;
+}
+
 /* The counts belong to the MPI thread, so it is that one which copies them. */
 typedef struct copy_stats {
     bpt__job job;

@@ -23,8 +23,9 @@
  * from the first such push that reaches the shard hosted on its rank: bpt_exchange_called(). Under
  * a synchronous rule every reply is such a moment, so `met` comes at once and `meet` never.
  *
- * Memory: 3 n floats a rank, those of its shard among them; nothing is allocated after create but
- * for the buffer of the update log's lines, and for a new round of the data. Errors: a rank on
+ * Memory: 3 n floats a rank, those of its shard among them, and what the terms of the update take
+ * (bpt_exchange_bytes()); nothing is allocated after create but for the buffer of the update log's
+ * lines, and for a new round of the data. Errors: a rank on
  * which a call fails reports and ends the job with bpt_comm_abort(). Threads: the functions are
  * called by one thread of the rank, the training thread. */
 #ifndef BPT_OUTER_EXCHANGE_H
@@ -34,6 +35,7 @@
 #include "base/status.h"
 #include "outer/comm.h"
 #include "outer/coordinator.h"
+#include "outer/merge.h"
 #include "outer/partition.h"
 #include "outer/shard.h"
 #include "outer/staleness.h"
@@ -48,11 +50,15 @@ typedef struct bpt_exchange bpt_exchange;
 /** What an exchange is made from. */
 typedef struct bpt_exchange_options {
     const bpt_update_rule *rule;
-    size_t n_elements;      /* n */
-    const float *initial;   /* the same bits on all ranks, shape [n]; copied. A gradient rule does
-                               not send it, but still checks that all ranks agree */
-    const double *part;     /* of the vector that each rank hosts, as bpt_shard_table_create() takes
-                               it, the same on all ranks; only read by create; NULL: all alike */
+    bpt_update_terms terms;    /* the same on all ranks; zeros for a gradient rule */
+    bpt_statistics statistics; /* elements that no term is for; borrowed */
+    size_t n_elements;         /* n */
+    const float *initial;  /* the same bits on all ranks, shape [n]; copied. A gradient rule does
+                              not send it, but still checks that all ranks agree */
+    const float *velocity; /* of the server's momentum, as bpt_exchange_velocity() gave it, the same
+                              on all ranks, shape [n]; copied. NULL: it begins at 0 */
+    const double *part;    /* of the vector that each rank hosts, as bpt_shard_table_create() takes
+                              it, the same on all ranks; only read by create; NULL: all alike */
     uint32_t max_staleness; /* SSP bound, or BPT_STALENESS_NONE; asynchronous rules only */
     const bpt_coordinator_options *coordinator; /* read on rank 0 only */
     bpt_partition *partition; /* borrowed, without rounds; every reply adds what is given out. NULL:
@@ -101,8 +107,10 @@ typedef struct bpt_exchange_stats {
 
 /** @param part of the vector that the rank hosts, at most
  * @return bytes that an exchange of @p n_elements takes on a rank, but for headers and tables: two
- * vectors, the shard that it hosts, and what the other ranks submit to that */
-size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part);
+ * vectors, the shard that it hosts, what the other ranks submit to that, and with momentum the
+ * shard's velocity */
+size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
+                          const bpt_update_terms *terms);
 
 /** Makes the exchange; collective over the job. Gives the rounds known so far to the partition.
  * @param comm    borrowed while the exchange lives
@@ -147,6 +155,12 @@ const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x);
  * values of the meeting it suffices to go on; a synchronous rule then gives the same bits as
  * without a stop. */
 void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key);
+
+/** Gives every rank the velocity of the server's momentum, of all shards. Collective; between a
+ * meeting and the next push of any rank, which cannot be before all have come here.
+ * @param[out] velocity shape [n]
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt_exchange_velocity(const bpt_exchange *x, float *velocity);
 
 /** Copies the counts. @return BPT_OK, BPT_ECOMM */
 bpt_status bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats);

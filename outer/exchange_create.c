@@ -43,12 +43,16 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
     const bpt_shard *shard = bpt_shard_at(x->shards, x->rank);
     const bpt__server_options options = {
         .rule = o->rule,
+        .terms = o->terms,
+        .statistics = o->statistics,
         .n_workers = x->m,
         .rank = x->rank,
         .shard = x->rank,
         .max_staleness = o->rule->synchronous ? BPT_STALENESS_NONE : o->max_staleness,
+        .first = shard->begin,
         .n = shard->end - shard->begin,
         .initial = o->initial + shard->begin,
+        .velocity = o->velocity ? o->velocity + shard->begin : NULL,
         .own = {.up = &x->up,
                 .part = x->sent + shard->begin,
                 .down = bpt__exchange_down(x, x->rank),
@@ -68,9 +72,11 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
                             x->spread);
 }
 
-size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part) {
+size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
+                          const bpt_update_terms *terms) {
     const size_t shard = (size_t)ceil(part * (double)n_elements) + BPT_SHARD_ALIGNMENT;
-    return (2 * n_elements + n_ranks * shard) * sizeof(float);
+    const size_t n_velocities = terms->momentum > 0;
+    return (2 * n_elements + (n_ranks + n_velocities) * shard) * sizeof(float);
 }
 
 /* All that may fail on this rank alone. */
@@ -91,7 +97,8 @@ static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
 
 /* What all ranks must have in common. */
 typedef struct common {
-    uint64_t n_elements, initial, rule, max_staleness, resumes, n_submissions, n_samples, shards;
+    uint64_t n_elements, initial, rule, terms, max_staleness, resumes, n_submissions, n_samples,
+        shards;
 } common;
 
 /* Of all workers, taken by the shard that is hosted here: the same for every shard at a meeting,
@@ -115,13 +122,16 @@ static uint64_t checksum_shards(const bpt_exchange *x) {
 /* All ranks see the same table, so all come to the same verdict. */
 static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) {
     static const char *const what[] = {
-        "has another number of elements", "starts from other values", "uses another update rule",
-        "has another staleness bound",    "resumes (or not)",         "resumes from another step",
-        "has a split of another size",    "cuts them in other shards"};
+        "has another number of elements", "starts from other values",
+        "uses another update rule",       "uses other terms of the update",
+        "has another staleness bound",    "resumes (or not)",
+        "resumes from another step",      "has a split of another size",
+        "cuts them in other shards"};
     const common mine = {
         .n_elements = x->n,
         .initial = bpt_checksum(o->initial, x->n * sizeof(float)),
         .rule = bpt_checksum(o->rule->name, strlen(o->rule->name)),
+        .terms = bpt_checksum(&o->terms, sizeof o->terms),
         .max_staleness = o->max_staleness,
         .resumes = o->snapshot != NULL,
         .n_submissions = count_submissions(x),

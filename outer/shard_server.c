@@ -132,19 +132,21 @@ static bpt_status meet(bpt__server *s, uint32_t *reasons) {
     return BPT_OK;
 }
 
+/* @param m begin and end are set by the caller, and so is what comes in */
+static void merge(const bpt__server *s, bpt_merge m) {
+    m.global = s->global;
+    m.velocity = s->velocity;
+    m.momentum = (float)s->options.terms.momentum;
+    bpt_merge_part(s->options.rule, &m, s->options.first, s->options.statistics);
+}
+
 /* A synchronous rule: a round is complete. */
 static bpt_status update_all(bpt__server *s) {
     const bpt__server_options *o = &s->options;
     weigh(s);
     for (uint32_t j = 0; j < o->n_workers; j++) s->factor[j] = (float)s->gamma[j];
-    const bpt_merge merge = {
-        .end = o->n,
-        .global = s->global,
-        .parts = s->part,
-        .factors = s->factor,
-        .n_parts = o->n_workers,
-    };
-    o->rule->merge(&merge);
+    merge(s, (bpt_merge){
+                 .end = o->n, .parts = s->part, .factors = s->factor, .n_parts = o->n_workers});
     s->now.version++;
     o->stats->updates++;
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(record(s, j));
@@ -176,10 +178,10 @@ static void merge_one(bpt__server *s, uint32_t j, bool answers) {
     enum { BLOCK = 8192 };
     const bpt__server_options *o = &s->options;
     const float factor = (float)(s->gamma[j] * s->quality[j]);
-    bpt_merge m = {.global = s->global, .parts = &s->part[j], .factors = &factor, .n_parts = 1};
+    bpt_merge m = {.parts = &s->part[j], .factors = &factor, .n_parts = 1};
     for (; m.begin < o->n; m.begin = m.end) {
         m.end = o->n - m.begin < BLOCK ? o->n : m.begin + BLOCK;
-        o->rule->merge(&m);
+        merge(s, m);
         if (!answers) continue;
         const size_t n = m.end - m.begin;
         memcpy(s->buffer[j] + m.begin, s->global + m.begin, n * sizeof *s->global);
@@ -250,6 +252,10 @@ bpt_status bpt__server_complete(bpt__server *s, uint32_t worker) {
 
 uint64_t bpt__server_seq(const bpt__server *s, uint32_t worker) {
     return s->now.seq[worker];
+}
+
+const float *bpt__server_velocity(const bpt__server *s) {
+    return s->velocity;
 }
 
 const uint64_t *bpt__server_staleness(const bpt__server *s) {

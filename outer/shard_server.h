@@ -59,9 +59,13 @@ typedef struct bpt__own_worker {
 
 typedef struct bpt__server_options {
     const bpt_update_rule *rule;
+    bpt_update_terms terms;
+    bpt_statistics statistics; /* of the whole vector; borrowed */
     uint32_t n_workers, rank, shard, max_staleness;
-    size_t n;             /* elements of the shard */
-    const float *initial; /* shape [n]; copied */
+    size_t first;          /* element of the vector that the shard begins with */
+    size_t n;              /* elements of the shard */
+    const float *initial;  /* shape [n]; copied */
+    const float *velocity; /* shape [n]; copied; NULL: 0 */
     bpt__own_worker own;
     bpt_coordinator *coordinator; /* borrowed; NULL unless this is shard 0 */
     bpt_coordinator *met_state;   /* borrowed: takes a copy of the coordinator at each meeting */
@@ -99,6 +103,9 @@ bool bpt__server_idle(const bpt__server *s);
 
 /** @return submissions of @p worker that were answered before, as loaded or 0 */
 uint64_t bpt__server_seq(const bpt__server *s, uint32_t worker);
+
+/** @return the velocity of the momentum, which there is, shape [n]; borrowed */
+const float *bpt__server_velocity(const bpt__server *s);
 
 /** @return submissions by staleness, shape [BPT_STALENESS_BUCKETS]; borrowed */
 const uint64_t *bpt__server_staleness(const bpt__server *s);

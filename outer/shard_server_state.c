@@ -12,6 +12,8 @@ static bpt_status allocate(bpt__server *s) {
     size_t n_buffered = 0;
     BPT_TRY(bpt_size_multiply(m - 1, stride, &n_buffered));
     BPT_TRY(BPT_NEW("hosted shard", s->options.n, &s->global));
+    if (s->options.terms.momentum > 0)
+        BPT_TRY(BPT_NEW("velocity of a shard", s->options.n, &s->velocity));
     BPT_TRY(BPT_NEW("submissions to a shard", n_buffered, &s->buffer_block));
     BPT_TRY(BPT_NEW("submissions to a shard", m, &s->buffer));
     BPT_TRY(BPT_NEW("submissions to a shard", m, &s->part));
@@ -52,10 +54,13 @@ bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **
     }
     if (options->rule->payload == BPT_PAYLOAD_DELTA)
         memcpy(s->global, options->initial, options->n * sizeof *s->global);
+    if (s->velocity && options->velocity)
+        memcpy(s->velocity, options->velocity, options->n * sizeof *s->velocity);
     for (uint32_t j = 0; j < m; j++) s->quality[j] = 1;
     s->clocks.n_workers = m;
     s->clocks.bound = options->max_staleness;
     bpt_clocks_level(&s->clocks);
+    s->options.initial = s->options.velocity = NULL;
     *server = s;
     return BPT_OK;
 }
@@ -79,6 +84,7 @@ void bpt__server_free(bpt__server *s) {
     bpt_free(s->part);
     bpt_free(s->buffer);
     bpt_free(s->buffer_block);
+    bpt_free(s->velocity);
     bpt_free(s->global);
     bpt_free(s);
 }

@@ -21,10 +21,11 @@ typedef struct bpt__counters {
 } bpt__counters;
 
 struct bpt__server {
-    bpt__server_options options; /* .initial is not read after create */
+    bpt__server_options options; /* without .initial and .velocity */
     bpt__transfers *transfers;
     bpt__counters now, met;        /* met: as they were at the last meeting */
     float *global;                 /* [n]: the shard; of a gradient rule the latest sum */
+    float *velocity;               /* [n]: of the server's momentum; NULL: none */
     float *buffer_block;           /* [m - 1][n], each buffer starts on a cache line */
     float **buffer;                /* [m]: submission, then (asynchronous) answer of each worker;
                                       of that on this rank, the answer's place */

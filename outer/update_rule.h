@@ -32,6 +32,18 @@ typedef struct bpt_update_inputs {
     const double *quality; /* Q_j of each worker's latest submission, shape [m], >= 0 */
 } bpt_update_inputs;
 
+/** What may be laid over a rule of deltas; zeros: nothing.
+ *
+ * Momentum of the server: the global values keep their last change and add it again, times B:
+ *     v <- B v + d,  W <- W + v      d: what the rule alone would add to W
+ * (FedAvgM, Hsu, Qi, Brown 2019; with a synchronous rule, B = 1 - 1/m and an unscaled learning
+ * rate that is block momentum, BMUF, Chen, Huo 2016: recalled.) What a push adds in the long run is
+ * 1 / (1 - B) times its d. B counts per update: an asynchronous rule makes m of them where a
+ * synchronous one makes one. */
+typedef struct bpt_update_terms {
+    double momentum; /* B, in [0, 1) */
+} bpt_update_terms;
+
 /** One merge: what comes in, and into what. */
 typedef struct bpt_merge {
     size_t begin, end;         /* elements that are merged, of all arrays */
@@ -39,6 +51,8 @@ typedef struct bpt_merge {
     const float *const *parts; /* submissions, shape [n_parts], in rank order */
     const float *factors;      /* shape [n_parts] */
     uint32_t n_parts;          /* 1 for an asynchronous rule */
+    float *velocity;           /* v of the server's momentum; NULL: none. Rules of deltas only */
+    float momentum;            /* B */
 } bpt_merge;
 
 /** One rule. */

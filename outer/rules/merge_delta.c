@@ -1,8 +1,26 @@
 #include "outer/rules/merge_delta.h"
 
-void bpt__merge_delta(const bpt_merge *m) {
+#include "outer/rules/apply_change.h"
+
+static void merge_plainly(const bpt_merge *m) {
     float *const global = m->global;
     const float *const part = m->parts[0]; /* the only one: its sender is answered at once */
     const float factor = m->factors[0];
     for (size_t i = m->begin; i < m->end; i++) global[i] += factor * part[i];
+}
+
+/* In blocks that stay in cache. Without any term the bits are those of the above. */
+void bpt__merge_delta(const bpt_merge *m) {
+    enum { BLOCK = 1024 };
+    float change[BLOCK];
+    if (!m->velocity) {
+        merge_plainly(m);
+        return;
+    }
+    for (size_t begin = m->begin; begin < m->end; begin += BLOCK) {
+        const size_t n = m->end - begin < BLOCK ? m->end - begin : BLOCK;
+        const float *const part = m->parts[0] + begin;
+        for (size_t i = 0; i < n; i++) change[i] = m->factors[0] * part[i];
+        bpt__apply_change(m, begin, change, n);
+    }
 }

@@ -1,3 +1,4 @@
+#include "outer/rules/apply_change.h"
 #include "outer/update_rule.h"
 
 static void weigh(const bpt_update_inputs *in, double *gamma) {
@@ -16,7 +17,7 @@ static void merge(const bpt_merge *m) {
         for (size_t i = 0; i < width; i++) change[i] = m->factors[0] * m->parts[0][begin + i];
         for (uint32_t j = 1; j < m->n_parts; j++)
             for (size_t i = 0; i < width; i++) change[i] += m->factors[j] * m->parts[j][begin + i];
-        for (size_t i = 0; i < width; i++) m->global[begin + i] += change[i];
+        bpt__apply_change(m, begin, change, width);
     }
 }
 

@@ -96,6 +96,17 @@ static void test_rules(void **state) {
     }
 }
 
+/* What is laid over a rule is laid over no other. */
+static void test_terms(void **state) {
+    (void)state;
+    const bpt_train_options o = {.server_momentum = 0.5};
+    for (int u = BPT_UPDATE_LOCAL; u <= BPT_UPDATE_ALLREDUCE; u++) {
+        const bool merges = u == BPT_UPDATE_AGWU || u == BPT_UPDATE_SGWU;
+        const bpt_update_terms terms = bpt_train_terms(&o, (bpt_update_choice)u);
+        assert_true(terms.momentum == (merges ? 0.5 : 0));
+    }
+}
+
 static void test_partitions(void **state) {
     (void)state;
     enum { N = BPT_PARTITION_IDPA + 1 };
@@ -132,10 +143,10 @@ static void test_policies(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optimizers), cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_updates),    cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_partitions), cmocka_unit_test(test_enumerations),
-        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_optimizers),   cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_updates),      cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_terms),        cmocka_unit_test(test_partitions),
+        cmocka_unit_test(test_enumerations), cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
  * the checksums of all others.
  *
  *     model.safetensors      the weights, the same on all ranks
+ *     server.momentum.safetensors   with --server-momentum: what the global weights keep of their
+ *                            last change
  *     rank-N.*.safetensors   state of rank N's optimiser, a file a vector: momentum, or exp_avg
  *                            and exp_avg_sq
  *     rank-N.json            where rank N stands: counters, index stream, exchange
@@ -60,5 +62,9 @@ void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c);
  * network, which is fresh.
  * @param[out] weights shape [n weights]; on rank 0 alone */
 bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *weights);
+
+/** Reads the velocity of the server's momentum, of an exact checkpoint of a job with one.
+ * @param[out] velocity shape [n weights]; on rank 0 alone */
+bpt_status bpt_checkpoint_velocity(const bpt_checkpoint *c, const bpt_job *job, float *velocity);
 
 #endif

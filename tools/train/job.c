@@ -74,6 +74,9 @@ static void say_what_starts(const bpt_job *job) {
              job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.base != job->options->lr)
         bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
+    if (job->terms.momentum > 0)
+        bpt_info("server momentum %g: in the long run a push counts %.3g times",
+                 job->terms.momentum, 1 / (1 - job->terms.momentum));
     if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
     for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
          i++) {
@@ -152,6 +155,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_feed_free(job->feed);
     if (job->exchange)
         (void)bpt_exchange_destroy(job->exchange); /* its log was flushed by finish */
+    bpt_free(job->statistics);
     bpt_partition_free(job->shares);
     bpt_network_free(job->network);
     bpt_pool_free(job->pool);

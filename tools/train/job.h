@@ -34,6 +34,7 @@ typedef struct bpt_job {
     bpt_comm *comm; /* borrowed */
     uint32_t rank, n_ranks;
     bpt_update_choice update;       /* never AUTO */
+    bpt_update_terms terms;         /* laid over its rule */
     bpt_partition_choice partition; /* never AUTO */
     unsigned n_threads;
     unsigned cores;         /* that this rank has for itself */
@@ -54,6 +55,8 @@ typedef struct bpt_job {
     uint32_t noted_rounds;  /* of them, told to the user */
     double *solo;           /* images a second of each rank by itself as measured before training,
                                0 where not; shape [n_ranks] */
+    bpt_span *statistics;   /* of the model's vector: no terms are for them; [n_statistics] */
+    size_t n_statistics;
     bpt_exchange *exchange; /* NULL where nothing is exchanged */
     bpt_feed *feed;
     bpt_run_folder *run;

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/option_uses.h"
+#include "tools/train/train_rule.h"
 
 #include <math.h>
 
@@ -60,6 +61,7 @@ static bpt_status choose(bpt_job *job, bpt_update_choice update) {
     BPT_TRY(choose_modes(job, update));
     BPT_TRY(choose_batch(job));
     choose_rate(job);
+    job->terms = bpt_train_terms(job->options, job->update);
     return BPT_OK;
 }
 

@@ -5,9 +5,19 @@
 #include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/shard_log.h"
+#include "tools/train/statistic_spans.h"
 #include "tools/train/train_rule.h"
 
 #include <stdio.h>
+
+/* The velocity of the server's momentum, where that of a checkpoint goes on: on all ranks. */
+static bpt_status read_velocity(bpt_job *job, const bpt_checkpoint *c, const float **velocity) {
+    if (!c || !c->exact || !(job->terms.momentum > 0)) return BPT_OK;
+    const size_t bytes = job->model->segments.n_elements * sizeof *job->flat;
+    BPT_TRY(bpt_comm_agree(job->comm, bpt_checkpoint_velocity(c, job, job->flat)));
+    *velocity = job->flat;
+    return bpt_comm_broadcast(job->comm, 0, job->flat, bytes);
+}
 
 static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c,
                                 const double *speeds, const double *parts, const char *log_path) {
@@ -27,6 +37,9 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
     options.rule = bpt_train_rule(o, job->update);
+    options.terms = job->terms;
+    options.statistics = (bpt_statistics){job->statistics, job->n_statistics};
+    BPT_TRY(read_velocity(job, c, &options.velocity));
     options.n_elements = job->model->segments.n_elements;
     options.initial = weights;
     if (o->max_staleness >= 0) options.max_staleness = (uint32_t)o->max_staleness;
@@ -64,6 +77,8 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
     bpt_status status = open_shares(job, &log_path);
     if (status == BPT_OK) status = BPT_NEW("speeds", job->n_ranks, &speeds);
     if (status == BPT_OK) status = BPT_NEW("parts of the shards", job->n_ranks, &parts);
+    if (status == BPT_OK)
+        status = bpt_statistic_spans(&job->model->segments, &job->statistics, &job->n_statistics);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
     if (status == BPT_OK) bpt_place_shards(speeds, job->n_ranks, parts);

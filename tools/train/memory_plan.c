@@ -37,7 +37,7 @@ static size_t exchange_bytes(const bpt_job *job) {
     if (job->update == BPT_UPDATE_LOCAL) return 0;
     const bool by_speed = job->partition == BPT_PARTITION_IDPA;
     const double part = by_speed ? bpt_place_largest(job->n_ranks) : 1.0 / job->n_ranks;
-    return bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks, part);
+    return bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks, part, &job->terms);
 }
 
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {

@@ -56,6 +56,7 @@ static const dependent dependents[] = {
     {"sync-every", BY_TASK, " train check dry-run "},
     {"gamma", BY_TASK, " train check dry-run "},
     {"max-staleness", BY_TASK, " train check dry-run "},
+    {"server-momentum", BY_TASK, " train check dry-run "},
     {"batch-size", BY_TASK, " train check dry-run bench "},
     {"optimizer", BY_TASK, " train check dry-run bench "},
     {"momentum", BY_TASK, " train check dry-run bench "},
@@ -114,6 +115,7 @@ static const dependent dependents[] = {
     {"rebalance", BY_UPDATE, " agwu sgwu auto default "},
     {"gamma", BY_UPDATE, " agwu auto default "},
     {"max-staleness", BY_UPDATE, " agwu auto default "},
+    {"server-momentum", BY_UPDATE, " agwu sgwu auto default "},
 
     {"idpa-rounds", BY_PARTITION, " idpa auto "},
     {"rebalance", BY_PARTITION, " idpa auto "},

@@ -15,6 +15,7 @@
 #include "tools/train/replay_log.h"
 #include "tools/train/replay_progress.h"
 #include "tools/train/shard_log.h"
+#include "tools/train/statistic_spans.h"
 #include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
@@ -42,6 +43,7 @@ typedef struct {
 typedef struct {
     const bpt_train_options *o;
     const bpt_update_rule *rule;
+    bpt_update_terms terms;
     bpt_replay_logs logs;
     bpt_dataset *dataset;
     const bpt_split *split;
@@ -50,10 +52,13 @@ typedef struct {
     bpt_partition *shares;
     bpt_loader *loader;
     bpt_shard_table *shards;
+    bpt_span *statistics; /* shape [n_statistics] */
+    size_t n_statistics;
     bpt_schedule schedule;
     bpt_replay_progress progress;
     worker *workers;   /* shape [m] */
     float *global;     /* shape [n] */
+    float *velocity;   /* shape [n]; NULL without momentum of the server */
     float *scratch;    /* shape [n] */
     float *final;      /* weights that the run ended with; shape [n] */
     size_t *applied;   /* updates applied, of each shard; shape [m] */
@@ -166,6 +171,21 @@ static void answer_meeting(replay *r, uint32_t shard) {
     for (uint32_t j = 0; j < r->m; j++) answer(r, &r->workers[j], bpt_shard_at(r->shards, shard));
 }
 
+static void merge(const replay *r, const bpt_replay_update *u, const worker *w,
+                  const bpt_shard *s) {
+    const float *delta = w->delta;
+    const float factor = (float)(u->gamma * u->quality);
+    const bpt_merge m = {.begin = s->begin,
+                         .end = s->end,
+                         .global = r->global,
+                         .parts = &delta,
+                         .factors = &factor,
+                         .n_parts = 1,
+                         .velocity = r->velocity,
+                         .momentum = (float)r->terms.momentum};
+    bpt_merge_part(r->rule, &m, 0, (bpt_statistics){r->statistics, r->n_statistics});
+}
+
 /* Applies logged updates of a shard for as long as the deltas that they take are there. */
 static void apply(replay *r, uint32_t shard, bool *moved) {
     const bpt_replay_shard *log = &r->logs.shards[shard];
@@ -174,15 +194,7 @@ static void apply(replay *r, uint32_t shard, bool *moved) {
         const bpt_replay_update *u = &log->updates[r->applied[shard]];
         worker *w = &r->workers[u->worker];
         if (!w->pending || w->next_push + 1 != u->seq) return;
-        const float *delta = w->delta;
-        const float factor = (float)(u->gamma * u->quality);
-        const bpt_merge merge = {.begin = s->begin,
-                                 .end = s->end,
-                                 .global = r->global,
-                                 .parts = &delta,
-                                 .factors = &factor,
-                                 .n_parts = 1};
-        r->rule->merge(&merge);
+        merge(r, u, w, s);
         r->applied[shard]++;
         *moved = true;
         if (w->log->pushes[w->next_push].met)
@@ -301,7 +313,9 @@ static bpt_status open_model(replay *r) {
     BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
     r->n = r->model->segments.n_elements;
     BPT_TRY(bpt_shard_log_read(r->o->replay, r->n, r->m, &r->shards));
+    BPT_TRY(bpt_statistic_spans(&r->model->segments, &r->statistics, &r->n_statistics));
     BPT_TRY(BPT_NEW("global weights", r->n, &r->global));
+    if (r->terms.momentum > 0) BPT_TRY(BPT_NEW("velocity", r->n, &r->velocity));
     BPT_TRY(BPT_NEW("scratch weights", r->n, &r->scratch));
     BPT_TRY(BPT_NEW("final weights", r->n, &r->final));
     BPT_TRY(read_final(r));
@@ -335,6 +349,7 @@ static void begin_progress(replay *r) {
 
 static bpt_status open_all(replay *r) {
     r->rule = bpt_train_rule(r->o, BPT_UPDATE_AGWU);
+    r->terms = bpt_train_terms(r->o, BPT_UPDATE_AGWU);
     BPT_TRY(bpt_replay_count_workers(r->o->replay, &r->m));
     BPT_TRY(open_data(r));
     BPT_TRY(open_logs(r));
@@ -364,6 +379,8 @@ static void close_all(replay *r) {
     bpt_free(r->n_met);
     bpt_free(r->indices);
     bpt_free(r->passes);
+    bpt_free(r->statistics);
+    bpt_free(r->velocity);
     bpt_free(r->global);
     bpt_free(r->scratch);
     bpt_free(r->final);

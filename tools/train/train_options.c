@@ -330,6 +330,16 @@ static const bpt_option rows[] = {
      .max = 1000000,
      .unit = "S",
      .help = "under agwu: exchanges that a rank may be ahead of the slowest;\n-1: no bound"},
+    {.name = "server-momentum",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(server_momentum),
+     .value = "0",
+     .min = 0,
+     .max = 0.9999,
+     .unit = "B",
+     .help = "under agwu and sgwu: what every update of the global weights keeps of\n"
+             "their change before; in the long run a push counts 1/(1-B) times, so\n"
+             "lower --lr or give --lr-scale none; 0: none"},
 
     {.name = "stall-warning",
      .type = BPT_OPTION_REAL,

@@ -13,3 +13,8 @@ const bpt_update_rule *bpt_train_rule(const bpt_train_options *o, bpt_update_cho
     assert(update == BPT_UPDATE_AGWU);
     return by_gamma[o->gamma];
 }
+
+bpt_update_terms bpt_train_terms(const bpt_train_options *o, bpt_update_choice update) {
+    const bool merges = update == BPT_UPDATE_AGWU || update == BPT_UPDATE_SGWU;
+    return (bpt_update_terms){.momentum = merges ? o->server_momentum : 0};
+}

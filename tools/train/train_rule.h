@@ -1,5 +1,5 @@
 /** @file tools/train/train_rule.h
- * The update rule that options name.
+ * The update rule that options name, and what is laid over it.
  *
  * Threads: any. */
 #ifndef BPT_TOOLS_TRAIN_RULE_H
@@ -11,5 +11,9 @@
 /** @param update AGWU, SGWU or ALLREDUCE
  * @return its rule; under agwu the one of --gamma */
 const bpt_update_rule *bpt_train_rule(const bpt_train_options *o, bpt_update_choice update);
+
+/** @param update as above, or LOCAL
+ * @return the terms of the options; zeros of what the update has not */
+bpt_update_terms bpt_train_terms(const bpt_train_options *o, bpt_update_choice update);
 
 #endif
