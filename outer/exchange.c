@@ -118,6 +118,7 @@ bpt_status bpt_exchange_push(bpt_exchange *x, const float *vector, const bpt_rep
         .samples = report->samples,
         .busy_ns = report->busy_ns,
         .quality = report->quality,
+        .rates = report->rates,
         .covered = report->covered,
         .wants = report->wants,
         .meeting = x->meeting,

@@ -107,8 +107,8 @@ typedef struct bpt_exchange_stats {
 
 /** @param part of the vector that the rank hosts, at most
  * @return bytes that an exchange of @p n_elements takes on a rank, but for headers and tables: two
- * vectors, the shard that it hosts, what the other ranks submit to that, and with momentum the
- * shard's velocity */
+ * vectors, the shard that it hosts, what the other ranks submit to that, with momentum the
+ * shard's velocity, and with compensation what the other ranks were answered last */
 size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
                           const bpt_update_terms *terms);
 

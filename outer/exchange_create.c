@@ -75,8 +75,10 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
 size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
                           const bpt_update_terms *terms) {
     const size_t shard = (size_t)ceil(part * (double)n_elements) + BPT_SHARD_ALIGNMENT;
-    const size_t n_velocities = terms->momentum > 0;
-    return (2 * n_elements + (n_ranks + n_velocities) * shard) * sizeof(float);
+    size_t n_shards = n_ranks;
+    if (terms->momentum > 0) n_shards++;
+    if (terms->compensation > 0) n_shards += n_ranks - 1;
+    return (2 * n_elements + n_shards * shard) * sizeof(float);
 }
 
 /* All that may fail on this rank alone. */

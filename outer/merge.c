@@ -16,8 +16,10 @@ void bpt_merge_part(const bpt_update_rule *rule, const bpt_merge *m, size_t firs
                     bpt_statistics statistics) {
     bpt_merge plain = *m;
     plain.velocity = NULL;
+    plain.base = NULL;
+    const size_t n_apart = m->velocity || m->base ? statistics.n : 0;
     size_t at = m->begin;
-    for (size_t s = 0; m->velocity && s < statistics.n; s++) {
+    for (size_t s = 0; s < n_apart; s++) {
         const size_t begin = cut(m, first, statistics.spans[s].begin);
         const size_t end = cut(m, first, statistics.spans[s].end);
         merge_range(rule, *m, at, begin);

@@ -19,7 +19,7 @@ typedef struct bpt_statistics {
     size_t n;
 } bpt_statistics;
 
-/** Merges as the rule says, statistics without momentum.
+/** Merges as the rule says, statistics without momentum and compensation.
  * @param first element of the vector that is number 0 of the arrays of @p m */
 void bpt_merge_part(const bpt_update_rule *rule, const bpt_merge *m, size_t first,
                     bpt_statistics statistics);

@@ -47,12 +47,11 @@ bpt_status bpt__server_start(bpt__server *s, bpt__transfers *t) {
 
 /* Copies the shard as it is now into the answer of worker @p j. */
 static void fill_answer(bpt__server *s, uint32_t j) {
-    memcpy(s->buffer[j], s->global, s->options.n * sizeof *s->global);
+    memcpy(s->answer[j], s->global, s->options.n * sizeof *s->global);
 }
 
 /* Answers worker @p j. Under an asynchronous rule the next update may come before the message has
- * left, so it leaves from a copy: the submission's buffer, which is free now. A synchronous rule
- * changes nothing before all have got it. */
+ * left, so it leaves from a copy. A synchronous rule changes nothing before all have got it. */
 static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
     const bpt__server_options *o = &s->options;
     const size_t payload = o->n * sizeof(float);
@@ -74,7 +73,7 @@ static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
         return listen(s, j);
     }
     s->state[j] = BPT__ANSWERING;
-    const float *values = o->rule->synchronous ? s->global : s->buffer[j];
+    const float *values = o->rule->synchronous ? s->global : s->answer[j];
     const int tag = bpt__tag(o->shard, false);
     BPT_TRY(bpt__transfers_send(s->transfers, j, down, s->down_bytes, j, tag));
     return bpt__transfers_send(s->transfers, j, values, payload, j, tag);
@@ -179,12 +178,16 @@ static void merge_one(bpt__server *s, uint32_t j, bool answers) {
     const bpt__server_options *o = &s->options;
     const float factor = (float)(s->gamma[j] * s->quality[j]);
     bpt_merge m = {.parts = &s->part[j], .factors = &factor, .n_parts = 1};
+    if (o->terms.compensation > 0) {
+        m.base = s->answer[j]; /* block by block, before the new answer overwrites it */
+        m.compensation = bpt_compensation(&o->terms, s->up[j].rates);
+    }
     for (; m.begin < o->n; m.begin = m.end) {
         m.end = o->n - m.begin < BLOCK ? o->n : m.begin + BLOCK;
         merge(s, m);
         if (!answers) continue;
         const size_t n = m.end - m.begin;
-        memcpy(s->buffer[j] + m.begin, s->global + m.begin, n * sizeof *s->global);
+        memcpy(s->answer[j] + m.begin, s->global + m.begin, n * sizeof *s->global);
     }
 }
 

@@ -23,7 +23,7 @@
 typedef struct bpt__up {
     uint64_t seq; /* of the worker's submissions, from 1 */
     uint64_t samples, busy_ns;
-    double quality;
+    double quality, rates;
     uint32_t covered, wants;
     uint32_t meeting; /* 1: to be answered when all have met */
     uint32_t unused;  /* 0, so that no byte is undefined */

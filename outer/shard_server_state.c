@@ -6,6 +6,21 @@
 
 /* ---- life ---- */
 
+/* Where submissions and answers are. */
+static void set_places(bpt__server *s, size_t stride) {
+    size_t at = 0;
+    for (uint32_t j = 0; j < s->options.n_workers; j++) {
+        if (j == s->options.rank) {
+            s->part[j] = s->options.own.part;
+            s->answer[j] = s->options.own.values;
+            continue;
+        }
+        s->part[j] = s->buffer[j] = s->buffer_block + at;
+        s->answer[j] = (s->answer_block ? s->answer_block : s->buffer_block) + at;
+        at += stride;
+    }
+}
+
 static bpt_status allocate(bpt__server *s) {
     const uint32_t m = s->options.n_workers;
     const size_t stride = (s->options.n + 15) / 16 * 16;
@@ -15,6 +30,9 @@ static bpt_status allocate(bpt__server *s) {
     if (s->options.terms.momentum > 0)
         BPT_TRY(BPT_NEW("velocity of a shard", s->options.n, &s->velocity));
     BPT_TRY(BPT_NEW("submissions to a shard", n_buffered, &s->buffer_block));
+    if (s->options.terms.compensation > 0)
+        BPT_TRY(BPT_NEW("answers of a shard", n_buffered, &s->answer_block));
+    BPT_TRY(BPT_NEW("answers of a shard", m, &s->answer));
     BPT_TRY(BPT_NEW("submissions to a shard", m, &s->buffer));
     BPT_TRY(BPT_NEW("submissions to a shard", m, &s->part));
     BPT_TRY(BPT_NEW("submissions' headers", m, &s->up));
@@ -31,13 +49,7 @@ static bpt_status allocate(bpt__server *s) {
     BPT_TRY(BPT_NEW("active workers", m, &s->clocks.active));
     BPT_TRY(BPT_NEW("submissions taken", m, &s->now.seq));
     BPT_TRY(BPT_NEW("submissions taken", m, &s->met.seq));
-    float *next = s->buffer_block;
-    for (uint32_t j = 0; j < m; j++) {
-        const bool own = j == s->options.rank;
-        s->buffer[j] = own ? s->options.own.values : next;
-        s->part[j] = own ? s->options.own.part : next;
-        if (!own) next += stride;
-    }
+    set_places(s, stride);
     return BPT_OK;
 }
 
@@ -56,6 +68,9 @@ bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **
         memcpy(s->global, options->initial, options->n * sizeof *s->global);
     if (s->velocity && options->velocity)
         memcpy(s->velocity, options->velocity, options->n * sizeof *s->velocity);
+    if (options->terms.compensation > 0) /* what the first submissions grow from */
+        for (uint32_t j = 0; j < m; j++)
+            memcpy(s->answer[j], options->initial, options->n * sizeof *s->answer[j]);
     for (uint32_t j = 0; j < m; j++) s->quality[j] = 1;
     s->clocks.n_workers = m;
     s->clocks.bound = options->max_staleness;
@@ -82,7 +97,9 @@ void bpt__server_free(bpt__server *s) {
     bpt_free(s->down);
     bpt_free(s->up);
     bpt_free(s->part);
+    bpt_free(s->answer);
     bpt_free(s->buffer);
+    bpt_free(s->answer_block);
     bpt_free(s->buffer_block);
     bpt_free(s->velocity);
     bpt_free(s->global);

@@ -27,8 +27,12 @@ struct bpt__server {
     float *global;                 /* [n]: the shard; of a gradient rule the latest sum */
     float *velocity;               /* [n]: of the server's momentum; NULL: none */
     float *buffer_block;           /* [m - 1][n], each buffer starts on a cache line */
-    float **buffer;                /* [m]: submission, then (asynchronous) answer of each worker;
-                                      of that on this rank, the answer's place */
+    float *answer_block;           /* likewise, with compensation; NULL: none */
+    float **buffer;                /* [m]: submission of each worker on another rank; else NULL */
+    float **answer;                /* [m]: asynchronous answer of each worker, where its submission
+                                      was; with compensation in a place of its own, where it stays:
+                                      the weights that the next submission grows from. Of the worker
+                                      on this rank, the answer's place */
     const float **part;            /* [m]: submissions */
     bpt__up *up;                   /* [m] */
     char *down;                    /* [m][down_bytes] */

@@ -39,10 +39,20 @@ typedef struct bpt_update_inputs {
  * (FedAvgM, Hsu, Qi, Brown 2019; with a synchronous rule, B = 1 - 1/m and an unscaled learning
  * rate that is block momentum, BMUF, Chen, Huo 2016: recalled.) What a push adds in the long run is
  * 1 / (1 - B) times its d. B counts per update: an asynchronous rule makes m of them where a
- * synchronous one makes one. */
+ * synchronous one makes one.
+ *
+ * Delay compensation, of an asynchronous rule: a delta is corrected for what has changed since the
+ * weights that it grew from, w_base, after DC-ASGD (outer/rules/compensate.h has the derivation):
+ *     delta <- delta - (lambda / S) delta*delta*(W - w_base)
+ * S is the sum of the learning rates of the delta's steps. */
 typedef struct bpt_update_terms {
-    double momentum; /* B, in [0, 1) */
+    double momentum;     /* B, in [0, 1) */
+    double compensation; /* lambda, >= 0, in 1 over the unit of the loss */
 } bpt_update_terms;
+
+/** @param rates S, >= 0; over 1 - mu where the worker has a momentum mu
+ * @return lambda / S; 0 where there is no such number: with S = 0 there is nothing to correct */
+float bpt_compensation(const bpt_update_terms *terms, double rates);
 
 /** One merge: what comes in, and into what. */
 typedef struct bpt_merge {
@@ -53,6 +63,9 @@ typedef struct bpt_merge {
     uint32_t n_parts;          /* 1 for an asynchronous rule */
     float *velocity;           /* v of the server's momentum; NULL: none. Rules of deltas only */
     float momentum;            /* B */
+    const float *base;  /* that the submission grew from; NULL: no compensation. Asynchronous rules
+                           of deltas only */
+    float compensation; /* lambda / S of the submission */
 } bpt_merge;
 
 /** One rule. */

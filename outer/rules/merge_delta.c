@@ -1,6 +1,7 @@
 #include "outer/rules/merge_delta.h"
 
 #include "outer/rules/apply_change.h"
+#include "outer/rules/compensate.h"
 
 static void merge_plainly(const bpt_merge *m) {
     float *const global = m->global;
@@ -13,14 +14,18 @@ static void merge_plainly(const bpt_merge *m) {
 void bpt__merge_delta(const bpt_merge *m) {
     enum { BLOCK = 1024 };
     float change[BLOCK];
-    if (!m->velocity) {
+    if (!m->velocity && !m->base) {
         merge_plainly(m);
         return;
     }
     for (size_t begin = m->begin; begin < m->end; begin += BLOCK) {
         const size_t n = m->end - begin < BLOCK ? m->end - begin : BLOCK;
-        const float *const part = m->parts[0] + begin;
-        for (size_t i = 0; i < n; i++) change[i] = m->factors[0] * part[i];
+        const float *delta = m->parts[0] + begin;
+        if (m->base) {
+            bpt__compensate(m, begin, change, n);
+            delta = change;
+        }
+        for (size_t i = 0; i < n; i++) change[i] = m->factors[0] * delta[i];
         bpt__apply_change(m, begin, change, n);
     }
 }

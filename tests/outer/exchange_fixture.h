@@ -7,6 +7,8 @@
 
 extern bpt_comm *comm; /* of the whole test program */
 
+#define FIXTURE_RATES 0.25 /* of every push */
+
 typedef struct fixture {
     uint32_t m, rank;
     size_t n;

@@ -37,6 +37,7 @@ typedef struct host {
     const bpt_exchange_options *options;
     const bpt_shard *shard;
     float global[N], velocity[N], part[N];
+    float base[16][N]; /* answered last, of each worker */
 } host;
 
 static void repeat_update(host *h, const bpt_json_doc *line) {
@@ -51,8 +52,11 @@ static void repeat_update(host *h, const bpt_json_doc *line) {
                          .factors = &factor,
                          .n_parts = 1,
                          .velocity = terms->momentum > 0 ? h->velocity : NULL,
-                         .momentum = (float)terms->momentum};
+                         .momentum = (float)terms->momentum,
+                         .base = terms->compensation > 0 ? h->base[worker] : NULL,
+                         .compensation = bpt_compensation(terms, FIXTURE_RATES)};
     bpt_merge_part(h->options->rule, &m, 0, h->options->statistics);
+    memcpy(h->base[worker], h->global, sizeof h->global);
 }
 
 /* Repeats this rank's log from the initial values on. */
@@ -63,6 +67,7 @@ static void repeat(const fixture *f, host *h) {
     h->shard = bpt_shard_at(bpt_exchange_shards(f->x), f->rank);
     memcpy(h->global, f->initial, sizeof h->global);
     memset(h->velocity, 0, sizeof h->velocity);
+    for (uint32_t j = 0; j < f->m; j++) memcpy(h->base[j], f->initial, sizeof h->base[j]);
     assert_int_equal(bpt_file_read(f->log_path, 1 << 26, &text, &size), BPT_OK);
     for (char *line = text, *end; *line; line = end + 1) {
         bpt_json_doc *doc = NULL;
@@ -116,6 +121,12 @@ static void test_momentum(void **state) {
     (void)state;
     check_repeated(&bpt_rule_agwu, (bpt_update_terms){.momentum = 0.7});
     check_repeated(&bpt_rule_agwu_lag, (bpt_update_terms){.momentum = 0.3});
+}
+
+static void test_compensation(void **state) {
+    (void)state;
+    check_repeated(&bpt_rule_agwu, (bpt_update_terms){.compensation = 0.5});
+    check_repeated(&bpt_rule_agwu_none, (bpt_update_terms){.compensation = 0.2, .momentum = 0.5});
 }
 
 /* What rounds 1 to @p last make of the initial values, computed on this rank alone. */
@@ -208,7 +219,8 @@ static void test_ranks_with_other_terms(void **state) {
     fixture_end(&f);
 }
 
-/* Memory: two vectors, and of the shard what it is, what is submitted to it, and its velocity. */
+/* Memory: two vectors, and of the shard what it is, what is submitted to it, its velocity, and what
+ * the others were answered. */
 static void test_bytes(void **state) {
     (void)state;
     const size_t shard = 250 + BPT_SHARD_ALIGNMENT;
@@ -216,11 +228,14 @@ static void test_bytes(void **state) {
                      (2000 + 4 * shard) * sizeof(float));
     assert_int_equal(bpt_exchange_bytes(1000, 4, 0.25, &(bpt_update_terms){.momentum = 0.1}),
                      (2000 + 5 * shard) * sizeof(float));
+    assert_int_equal(bpt_exchange_bytes(1000, 4, 0.25, &(bpt_update_terms){.compensation = 0.1}),
+                     (2000 + 7 * shard) * sizeof(float));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_momentum),
+        cmocka_unit_test(test_compensation),
         cmocka_unit_test(test_resume_with_momentum),
         cmocka_unit_test(test_ranks_with_other_terms),
         cmocka_unit_test(test_bytes),

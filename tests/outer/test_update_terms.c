@@ -103,6 +103,69 @@ static void test_statistics_have_no_momentum(void **state) {
         }
 }
 
+/* One step is the rule of the paper: lr = 1/2, g = 3, lambda = 2, and the weights have come 1/4
+ * since: W - 1/2 (3 + 2 * 9 * 1/4). */
+static void test_compensation_of_a_step(void **state) {
+    (void)state;
+    const bpt_update_terms terms = {.compensation = 2};
+    const float delta[3] = {-1.5F, -1.5F, 1.5F}, base[3] = {9.75F, 10, 10.25F}, factor = 1;
+    float global[3] = {10, 10, 10};
+    bpt_rule_agwu.merge(&(bpt_merge){.end = 3,
+                                     .global = global,
+                                     .parts = (const float *const[]){delta},
+                                     .factors = &factor,
+                                     .n_parts = 1,
+                                     .base = base,
+                                     .compensation = bpt_compensation(&terms, 0.5)});
+    assert_true(global[0] == 10 - 3.75F);
+    assert_true(global[1] == 10 - 1.5F);
+    assert_true(global[2] == 10 + 1.5F + 4 * 2.25F * 0.25F);
+}
+
+/* Compensation comes before the weight of the push, and that before momentum. */
+static void test_compensation_and_momentum(void **state) {
+    (void)state;
+    const float delta[1] = {2}, base[1] = {7}, factor = 0.5F;
+    float global[1] = {8}, velocity[1] = {1};
+    bpt_rule_agwu.merge(&(bpt_merge){.end = 1,
+                                     .global = global,
+                                     .parts = (const float *const[]){delta},
+                                     .factors = &factor,
+                                     .n_parts = 1,
+                                     .velocity = velocity,
+                                     .momentum = 0.25F,
+                                     .base = base,
+                                     .compensation = 0.125F});
+    assert_true(velocity[0] == 0.25F + 0.5F * (2 - 0.125F * 4 * 1)); /* 1 */
+    assert_true(global[0] == 9);
+}
+
+static void test_factor_of_compensation(void **state) {
+    (void)state;
+    const bpt_update_terms terms = {.compensation = 2};
+    assert_true(bpt_compensation(&terms, 0.5) == 4);
+    assert_true(bpt_compensation(&terms, 0) == 0);
+    assert_true(bpt_compensation(&terms, 1e-300) == 0); /* a float cannot tell */
+    assert_true(bpt_compensation(&(bpt_update_terms){0}, 0.5) == 0);
+}
+
+static void test_statistics_are_not_compensated(void **state) {
+    (void)state;
+    static const bpt_span spans[] = {{2, 3}, {5, 6}};
+    const float delta[6] = {1, 1, 1, 1, 1, 1}, base[6] = {0}, factor = 1;
+    float global[6] = {2, 2, 2, 2, 2, 2};
+    bpt_merge_part(&bpt_rule_agwu_lag,
+                   &(bpt_merge){.end = 6,
+                                .global = global,
+                                .parts = (const float *const[]){delta},
+                                .factors = &factor,
+                                .n_parts = 1,
+                                .base = base,
+                                .compensation = 0.25F},
+                   0, (bpt_statistics){spans, 2});
+    for (int i = 0; i < 6; i++) assert_true(global[i] == (i == 2 || i == 5 ? 3 : 2.5F));
+}
+
 /* Without terms a merge of parts is the rule's own, whatever the statistics. */
 static void test_without_terms(void **state) {
     (void)state;
@@ -147,9 +210,16 @@ static void test_momentum_of_zero(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_momentum),         cmocka_unit_test(test_momentum_of_a_round),
-        cmocka_unit_test(test_gain_of_momentum), cmocka_unit_test(test_statistics_have_no_momentum),
-        cmocka_unit_test(test_without_terms),    cmocka_unit_test(test_momentum_of_zero),
+        cmocka_unit_test(test_compensation_of_a_step),
+        cmocka_unit_test(test_compensation_and_momentum),
+        cmocka_unit_test(test_factor_of_compensation),
+        cmocka_unit_test(test_statistics_are_not_compensated),
+        cmocka_unit_test(test_momentum),
+        cmocka_unit_test(test_momentum_of_a_round),
+        cmocka_unit_test(test_gain_of_momentum),
+        cmocka_unit_test(test_statistics_have_no_momentum),
+        cmocka_unit_test(test_without_terms),
+        cmocka_unit_test(test_momentum_of_zero),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

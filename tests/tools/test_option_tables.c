@@ -99,12 +99,14 @@ static void test_rules(void **state) {
 /* What is laid over a rule is laid over no other. */
 static void test_terms(void **state) {
     (void)state;
-    const bpt_train_options o = {.server_momentum = 0.5};
+    const bpt_train_options o = {.server_momentum = 0.5, .delay_compensation = 2, .momentum = 0.75};
     for (int u = BPT_UPDATE_LOCAL; u <= BPT_UPDATE_ALLREDUCE; u++) {
         const bool merges = u == BPT_UPDATE_AGWU || u == BPT_UPDATE_SGWU;
         const bpt_update_terms terms = bpt_train_terms(&o, (bpt_update_choice)u);
         assert_true(terms.momentum == (merges ? 0.5 : 0));
+        assert_true(terms.compensation == (u == BPT_UPDATE_AGWU ? 2 : 0));
     }
+    assert_true(bpt_train_rates(&o, 0.5) == 2); /* a gradient counts four times in the long run */
 }
 
 static void test_partitions(void **state) {

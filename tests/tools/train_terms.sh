@@ -78,3 +78,19 @@ python3 -c "import sys; n = ($more - $plan) / ($plan / 3); sys.exit(not 0.24 < n
     die "momentum takes $plan, then $more bytes"
 fails_well 2 "$train" "${few[@]}" --update agwu --server-momentum 1 --output x
 says '--server-momentum'
+
+# ---- delay compensation ----
+
+replayed compensated 3 --update agwu --delay-compensation 10 --sync-every 1
+altered_config compensated delay-compensation 1
+replayed compensated-normal 2 --update agwu --delay-compensation 2 --gamma none --model normal.yaml --momentum 0
+replayed compensated-momentum 3 --update agwu --delay-compensation 2 --server-momentum 0.5 --max-staleness 1
+run 0 ranks 2 "$train" "${few[@]}" --update agwu --delay-compensation 2 --checkpoint-every 8 --output delayed
+cut_back delayed
+run 0 ranks 2 "$train" "${few[@]}" --update agwu --delay-compensation 2 --output delayed --resume auto
+says "going on from delayed/checkpoints/step-"
+grep -q 'is of another job' err && die "not the same job"
+# What the three others were answered: three quarters of a vector on each of four ranks.
+more=$(exchange_bytes --update agwu --delay-compensation 2)
+python3 -c "import sys; n = ($more - $plan) / ($plan / 3); sys.exit(not 0.74 < n < 0.76)" ||
+    die "compensation takes $plan, then $more bytes"

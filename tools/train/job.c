@@ -77,6 +77,8 @@ static void say_what_starts(const bpt_job *job) {
     if (job->terms.momentum > 0)
         bpt_info("server momentum %g: in the long run a push counts %.3g times",
                  job->terms.momentum, 1 / (1 - job->terms.momentum));
+    if (job->terms.compensation > 0)
+        bpt_info("delay compensation with lambda %g", job->terms.compensation);
     if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
     for (uint32_t i = 0; job->exchange && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
          i++) {

@@ -73,6 +73,7 @@ typedef struct bpt_job {
     bool eval_due;                         /* of the present weights: put off by a stop */
     bpt_json_writer json;                  /* for events */
     double last_loss, test_loss, test_accuracy;
+    double rates; /* learning rates, added up since this was last set to 0 */
 } bpt_job;
 
 /** Makes everything of a job, at its start or, with --resume, where a checkpoint left it.

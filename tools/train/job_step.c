@@ -73,11 +73,12 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     BPT_TRY(status);
     bpt_step_trace_wait(job->trace, "data", start_ns);
     bpt_network_set_draw(job->network, draw);
+    const float rate = bpt_job_rate(job);
     if (gradient_only)
         status = bpt_network_gradient(job->network, batch.pixels, batch.labels,
                                       (float)job->batch_all, &result);
     else
-        status = bpt_network_train(job->network, batch.pixels, batch.labels, bpt_job_rate(job),
+        status = bpt_network_train(job->network, batch.pixels, batch.labels, rate,
                                    (float)job->batch, &result);
     BPT_TRY(name_step(job, job->count.steps + 1, status));
     if (!gradient_only) bpt_step_trace_end(job->trace);
@@ -85,6 +86,7 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     job->count.steps++;
     job->count.samples += batch.n;
     job->count.unreported += batch.n;
+    job->rates += (double)rate;
     job->last_loss = result.loss_sum / (double)result.n_samples;
     job->interval.loss_sum += result.loss_sum;
     job->interval.loss_samples += result.n_samples;

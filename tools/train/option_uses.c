@@ -57,6 +57,7 @@ static const dependent dependents[] = {
     {"gamma", BY_TASK, " train check dry-run "},
     {"max-staleness", BY_TASK, " train check dry-run "},
     {"server-momentum", BY_TASK, " train check dry-run "},
+    {"delay-compensation", BY_TASK, " train check dry-run "},
     {"batch-size", BY_TASK, " train check dry-run bench "},
     {"optimizer", BY_TASK, " train check dry-run bench "},
     {"momentum", BY_TASK, " train check dry-run bench "},
@@ -98,6 +99,7 @@ static const dependent dependents[] = {
     {"beta2", BY_OPTIMIZER, " adamw "},
     {"adam-eps", BY_OPTIMIZER, " adamw "},
     {"lars-eta", BY_OPTIMIZER, " lars "},
+    {"delay-compensation", BY_OPTIMIZER, " sgd "}, /* other deltas are no sums of gradients */
 
     {"lr-step-size", BY_SCHEDULE, " step "},
     {"milestones", BY_SCHEDULE, " multistep "},
@@ -116,6 +118,7 @@ static const dependent dependents[] = {
     {"gamma", BY_UPDATE, " agwu auto default "},
     {"max-staleness", BY_UPDATE, " agwu auto default "},
     {"server-momentum", BY_UPDATE, " agwu sgwu auto default "},
+    {"delay-compensation", BY_UPDATE, " agwu auto default "},
 
     {"idpa-rounds", BY_PARTITION, " idpa auto "},
     {"rebalance", BY_PARTITION, " idpa auto "},
@@ -259,7 +262,8 @@ static bool is_wanted(const bpt_train_options *o, const bpt_option_set *set, con
 }
 
 static bool needs_others(const char *option) {
-    static const char *const options[] = {"max-staleness", "gamma", "calibrate", "rebalance"};
+    static const char *const options[] = {"max-staleness", "gamma", "calibrate", "rebalance",
+                                          "delay-compensation"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(option, options[i]) == 0) return true;
     return false;

@@ -38,6 +38,8 @@ typedef struct {
     uint64_t steps, samples; /* done */
     uint64_t pushed_samples; /* at the last push */
     uint64_t progress, unreported;
+    double rates;       /* learning rates since the last push */
+    float compensation; /* of the push that is under way */
 } worker;
 
 typedef struct {
@@ -109,13 +111,16 @@ static bpt_status repeat_step(replay *r, worker *w) {
     w->steps++;
     w->samples += (uint64_t)r->o->batch_size;
     w->unreported += (uint64_t)r->o->batch_size;
+    w->rates += (double)rate;
     if (status == BPT_OK) bpt_replay_progress_step(&r->progress, &result, rate);
     return status;
 }
 
-static bpt_status push(replay *r, worker *w) {
+static bpt_status push(const replay *r, worker *w) {
     BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, w->pushed));
     for (size_t i = 0; i < r->n; i++) w->delta[i] = w->pushed[i] - w->base[i];
+    w->compensation = bpt_compensation(&r->terms, bpt_train_rates(r->o, w->rates));
+    w->rates = 0;
     w->pushed_samples = w->samples;
     w->pending = true;
     w->answered = 0;
@@ -182,7 +187,9 @@ static void merge(const replay *r, const bpt_replay_update *u, const worker *w,
                          .factors = &factor,
                          .n_parts = 1,
                          .velocity = r->velocity,
-                         .momentum = (float)r->terms.momentum};
+                         .momentum = (float)r->terms.momentum,
+                         .base = r->terms.compensation > 0 ? w->base : NULL,
+                         .compensation = w->compensation};
     bpt_merge_part(r->rule, &m, 0, (bpt_statistics){r->statistics, r->n_statistics});
 }
 

@@ -10,6 +10,7 @@
 #include "tools/train/exchange_cost.h"
 #include "tools/train/step_log.h"
 #include "tools/train/train_loop.h"
+#include "tools/train/train_rule.h"
 
 typedef struct {
     bpt_job *job;
@@ -67,6 +68,7 @@ static bpt_status push(merger *m) {
         .samples = job->count.samples - m->pushed_samples,
         .busy_ns = job->count.compute_ns - m->pushed_compute_ns,
         .quality = 1.0,
+        .rates = bpt_train_rates(job->options, job->rates),
         .covered = bpt_feed_state(job->feed).covered,
         .wants = bpt_train_wants(),
     };
@@ -75,6 +77,7 @@ static bpt_status push(merger *m) {
     m->pushed_steps = job->count.steps;
     m->pushed_samples = job->count.samples;
     m->pushed_compute_ns = job->count.compute_ns;
+    job->rates = 0;
     bpt_exchange_cost_copied(&m->cost);
     return BPT_OK;
 }

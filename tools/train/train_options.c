@@ -340,6 +340,15 @@ static const bpt_option rows[] = {
      .help = "under agwu and sgwu: what every update of the global weights keeps of\n"
              "their change before; in the long run a push counts 1/(1-B) times, so\n"
              "lower --lr or give --lr-scale none; 0: none"},
+    {.name = "delay-compensation",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(delay_compensation),
+     .value = "0",
+     .min = 0,
+     .max = 1e6,
+     .unit = "LAMBDA",
+     .help = "under agwu, with sgd: corrects what a rank learnt for how far the\n"
+             "global weights have come meanwhile (DC-ASGD); 0: not"},
 
     {.name = "stall-warning",
      .type = BPT_OPTION_REAL,

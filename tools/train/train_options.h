@@ -59,7 +59,7 @@ typedef struct bpt_train_options {
     int gamma;              /* bpt_gamma_choice */
     const char *sync_every; /* for bpt_pace_begin() */
     int64_t idpa_rounds, max_staleness;
-    double server_momentum;
+    double server_momentum, delay_compensation;
     double rebalance, calibrate;
     /* this machine */
     const char *policy; /* for bpt_policy_find() */

@@ -16,5 +16,12 @@ const bpt_update_rule *bpt_train_rule(const bpt_train_options *o, bpt_update_cho
 
 bpt_update_terms bpt_train_terms(const bpt_train_options *o, bpt_update_choice update) {
     const bool merges = update == BPT_UPDATE_AGWU || update == BPT_UPDATE_SGWU;
-    return (bpt_update_terms){.momentum = merges ? o->server_momentum : 0};
+    return (bpt_update_terms){
+        .momentum = merges ? o->server_momentum : 0,
+        .compensation = update == BPT_UPDATE_AGWU ? o->delay_compensation : 0,
+    };
+}
+
+double bpt_train_rates(const bpt_train_options *o, double rates) {
+    return rates / (1 - o->momentum);
 }

@@ -16,4 +16,8 @@ const bpt_update_rule *bpt_train_rule(const bpt_train_options *o, bpt_update_cho
  * @return the terms of the options; zeros of what the update has not */
 bpt_update_terms bpt_train_terms(const bpt_train_options *o, bpt_update_choice update);
 
+/** @param rates sum of the learning rates of some steps
+ * @return S, as bpt_compensation() takes it: over 1 - momentum */
+double bpt_train_rates(const bpt_train_options *o, double rates);
+
 #endif
