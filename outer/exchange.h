@@ -2,12 +2,12 @@
  * The outer layer put together: a worker pushes what it learnt and gets the global values back,
  * while every rank also hosts a shard of them.
  *
- * A worker sends to the host of each shard that shard's part of its vector (a delta or a gradient,
- * as the rule says) and gets the shard back. An asynchronous rule applies what arrives at once and
- * answers its sender alone; a synchronous one waits for all workers. Within a shard a reply is one
- * version, never a mix. All of it runs on the MPI thread; the training thread copies, goes on, and
- * looks again when it likes. Each rank sends 4 n bytes of payload per push and gets 4 n back, in
- * chunks, whatever the number of ranks. What stays on a rank takes no message.
+ * A worker sends to the host of each shard that shard's part of its vector (a delta, weights or a
+ * gradient, as the rule says) and gets the shard back. An asynchronous rule applies what arrives at
+ * once and answers its sender alone; a synchronous one waits for all workers. Within a shard a
+ * reply is one version, never a mix. All of it runs on the MPI thread; the training thread copies,
+ * goes on, and looks again when it likes. Each rank sends 4 n bytes of payload per push and gets 4
+ * n back, in chunks, whatever the number of ranks. What stays on a rank takes no message.
  *
  * Across shards an asynchronous answer may be a mix: each shard answers at its own moment, and has
  * by then taken pushes that another had not. A push updates every shard exactly once, so versions
@@ -63,8 +63,8 @@ typedef struct bpt_exchange_options {
     const bpt_coordinator_options *coordinator; /* read on rank 0 only */
     bpt_partition *partition; /* borrowed, without rounds; every reply adds what is given out. NULL:
                                  no partition (and coordinator->n_samples is 0) */
-    const char *log_path;     /* update log of this rank's shard, appended; NULL: none. Deltas
-                                 only */
+    const char *log_path;     /* update log of this rank's shard, appended; NULL: none. Not of
+                                 gradients */
     const bpt_json_doc *snapshot_doc;
     const bpt_json *snapshot; /* goes on from bpt_exchange_snapshot() of this rank in a job of the
                                  same ranks; `initial` then holds the values of that meeting. NULL:
@@ -129,7 +129,7 @@ bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *optio
 bpt_status bpt_exchange_destroy(bpt_exchange *x);
 
 /** Sends a submission; copies @p vector and returns at once. The one before has been waited for.
- * @param vector delta or gradient, shape [n]
+ * @param vector delta, weights or gradient, shape [n]
  * @return BPT_OK, BPT_ENUMERIC (the quality is no number >= 0), or the error that ended the
  * exchange on this rank */
 bpt_status bpt_exchange_push(bpt_exchange *x, const float *vector, const bpt_report *report);

@@ -90,7 +90,7 @@ static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
     BPT_TRY(BPT_NEW("complete groups", x->m + 1u, &x->complete));
     BPT_TRY(bpt_alloc("headers of answers", x->m, x->down_stride, (void **)&x->down));
     BPT_TRY(bpt_shard_table_create(x->n, x->m, o->part, &x->shards));
-    if (o->log_path && o->rule->payload == BPT_PAYLOAD_DELTA)
+    if (o->log_path && o->rule->payload != BPT_PAYLOAD_GRADIENT)
         BPT_TRY(bpt__update_log_open(o->log_path, &x->log));
     BPT_TRY(create_coordinator(x, o));
     BPT_TRY(create_server(x, o));

@@ -116,7 +116,8 @@ static void weigh(bpt__server *s) {
     const bpt_update_inputs in = {.n_workers = s->options.n_workers,
                                   .version = s->now.version,
                                   .base = s->base,
-                                  .quality = s->quality};
+                                  .quality = s->quality,
+                                  .elasticity = s->options.terms.elasticity};
     s->options.rule->weigh(&in, s->gamma);
 }
 

@@ -64,7 +64,7 @@ bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **
         bpt__server_free(s);
         return status;
     }
-    if (options->rule->payload == BPT_PAYLOAD_DELTA)
+    if (options->rule->payload != BPT_PAYLOAD_GRADIENT)
         memcpy(s->global, options->initial, options->n * sizeof *s->global);
     if (s->velocity && options->velocity)
         memcpy(s->velocity, options->velocity, options->n * sizeof *s->velocity);

@@ -4,8 +4,9 @@
 
 #include <string.h>
 
-static const bpt_update_rule *const rules[] = {
-    &bpt_rule_agwu, &bpt_rule_agwu_lag, &bpt_rule_agwu_none, &bpt_rule_sgwu, &bpt_rule_allreduce};
+static const bpt_update_rule *const rules[] = {&bpt_rule_agwu,      &bpt_rule_agwu_lag,
+                                               &bpt_rule_agwu_none, &bpt_rule_sgwu,
+                                               &bpt_rule_easgd,     &bpt_rule_allreduce};
 
 const bpt_update_rule *bpt_update_rule_at(size_t i) {
     return i < sizeof rules / sizeof rules[0] ? rules[i] : NULL;

@@ -21,6 +21,7 @@
 /** What workers send, and what comes back. */
 typedef enum bpt_payload {
     BPT_PAYLOAD_DELTA,    /* local weights minus those it started from; back: global weights */
+    BPT_PAYLOAD_WEIGHTS,  /* local weights; back: global weights */
     BPT_PAYLOAD_GRADIENT, /* gradient, summed over its samples; back: sum over all workers */
 } bpt_payload;
 
@@ -30,9 +31,10 @@ typedef struct bpt_update_inputs {
     uint64_t version;      /* i - 1: of the shard before the update */
     const uint64_t *base;  /* k_j: version that each worker started from, shape [m] */
     const double *quality; /* Q_j of each worker's latest submission, shape [m], >= 0 */
+    double elasticity;     /* alpha, of easgd */
 } bpt_update_inputs;
 
-/** What may be laid over a rule of deltas; zeros: nothing.
+/** What a rule takes, and what may be laid over one of deltas; zeros: nothing.
  *
  * Momentum of the server: the global values keep their last change and add it again, times B:
  *     v <- B v + d,  W <- W + v      d: what the rule alone would add to W
@@ -48,6 +50,7 @@ typedef struct bpt_update_inputs {
 typedef struct bpt_update_terms {
     double momentum;     /* B, in [0, 1) */
     double compensation; /* lambda, >= 0, in 1 over the unit of the loss */
+    double elasticity;   /* alpha of easgd, in (0, 1); other rules: 0 */
 } bpt_update_terms;
 
 /** @param rates S, >= 0; over 1 - mu where the worker has a momentum mu
@@ -101,6 +104,23 @@ extern const bpt_update_rule bpt_rule_agwu_none;
 /** Synchronous weighted average after BPT-CNN (ALGORITHMS 1.3), in its incremental writing:
  *     W <- W + SUM_j (Q_j / SUM_j' Q_j') delta_j,  equal weights where all Q are zero */
 extern const bpt_update_rule bpt_rule_sgwu;
+
+/** Asynchronous elastic averaging (EASGD, Zhang, Choromanska, LeCun 2015): workers train on by
+ * themselves, each tied to the centre, which the global weights are, by a spring. With x_j what a
+ * worker submits, its local weights, and c the centre until then
+ *     d = alpha (x_j - c),   c <- c + d   (here),   x_j <- x_j - d   (the worker: bpt_easgd_pull())
+ * so that but for its training x_j + c stays. Alpha is about 0.9 / m in the paper (recalled). Age
+ * counts for nothing. At a meeting every worker goes on from the centre. */
+extern const bpt_update_rule bpt_rule_easgd;
+
+/** The worker's side of easgd. What comes back is the centre after d, c' = c + alpha (x - c), so
+ * that x - c' = (1 - alpha) (x - c) and d = alpha / (1 - alpha) (x - c').
+ * @param[in,out] local weights of the worker, which may have trained on since it pushed; shape [n]
+ * @param pushed  x_j as it was submitted, shape [n]
+ * @param centre  c', the answer, shape [n]; not that of a meeting
+ * @param elasticity alpha */
+void bpt_easgd_pull(float *local, const float *pushed, const float *centre, double elasticity,
+                    size_t n);
 
 /** Sum of all gradients in rank order: global <- SUM_j g_j. */
 extern const bpt_update_rule bpt_rule_allreduce;

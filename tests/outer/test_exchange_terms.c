@@ -129,6 +129,12 @@ static void test_compensation(void **state) {
     check_repeated(&bpt_rule_agwu_none, (bpt_update_terms){.compensation = 0.2, .momentum = 0.5});
 }
 
+/* What the fixture pushes is taken for weights here. */
+static void test_easgd(void **state) {
+    (void)state;
+    check_repeated(&bpt_rule_easgd, (bpt_update_terms){.elasticity = 0.3});
+}
+
 /* What rounds 1 to @p last make of the initial values, computed on this rank alone. */
 static void repeat_rounds(const fixture *f, uint64_t last, float *global, float *velocity) {
     static float parts[16][N];
@@ -236,6 +242,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_momentum),
         cmocka_unit_test(test_compensation),
+        cmocka_unit_test(test_easgd),
         cmocka_unit_test(test_resume_with_momentum),
         cmocka_unit_test(test_ranks_with_other_terms),
         cmocka_unit_test(test_bytes),

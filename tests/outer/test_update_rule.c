@@ -32,7 +32,7 @@ static void test_find(void **state) {
     assert_ptr_equal(rule, &bpt_rule_sgwu);
     assert_int_equal(bpt_update_rule_find("adam", &rule), BPT_EUSAGE);
     assert_string_equal(bpt_error_last()->hint,
-                        "the rules are agwu, agwu-lag, agwu-none, sgwu, allreduce");
+                        "the rules are agwu, agwu-lag, agwu-none, sgwu, easgd, allreduce");
     assert_true(bpt_rule_sgwu.synchronous);
     assert_false(bpt_rule_agwu.synchronous);
 }
@@ -171,13 +171,60 @@ static void test_allreduce_sums_in_rank_order(void **state) {
         assert_true(global[i] == (parts[0][i] + parts[1][i]) + parts[2][i]);
 }
 
+static void push_easgd(float *centre, const float *x, double alpha) {
+    double gamma[1];
+    bpt_rule_easgd.weigh(&(bpt_update_inputs){.n_workers = 1, .elasticity = alpha}, gamma);
+    assert_true(gamma[0] == alpha);
+    const float factor = (float)gamma[0];
+    bpt_rule_easgd.merge(&(bpt_merge){.end = 1,
+                                      .global = centre,
+                                      .parts = (const float *const[]){x},
+                                      .factors = &factor,
+                                      .n_parts = 1});
+}
+
+/* Alpha 1/4, a worker at 16, the centre at 8: they come 2 towards each other. */
+static void test_easgd(void **state) {
+    (void)state;
+    float centre[1] = {8}, x[1] = {16};
+    const float pushed[1] = {16};
+    push_easgd(centre, x, 0.25);
+    assert_true(centre[0] == 10);
+    bpt_easgd_pull(x, pushed, centre, 0.25, 1);
+    assert_float_equal(x[0], 14, 1e-5);
+    float later[1] = {17}; /* it has trained on meanwhile */
+    bpt_easgd_pull(later, pushed, centre, 0.25, 1);
+    assert_float_equal(later[0], 15, 1e-5);
+}
+
+/* ALGORITHMS 6: but for training, the sum of all workers and the centre stays, whoever comes when.
+ */
+static void test_easgd_keeps_the_sum(void **state) {
+    (void)state;
+    bpt_random r = bpt_random_stream(5, BPT_PURPOSE_TEST, 0);
+    float x[3][1], pushed[3][1], centre[1] = {1};
+    double sum = 1;
+    for (int j = 0; j < 3; j++) sum += x[j][0] = bpt_random_normal(&r);
+    for (int i = 0; i < 500; i++) {
+        const uint32_t j = bpt_random_below(&r, 3);
+        pushed[j][0] = x[j][0];
+        push_easgd(centre, pushed[j], 0.3);
+        const float step = 0.1F * bpt_random_normal(&r); /* while the answer is under way */
+        x[j][0] += step;
+        sum += step;
+        bpt_easgd_pull(x[j], pushed[j], centre, 0.3, 1);
+        assert_float_equal(x[0][0] + x[1][0] + x[2][0] + centre[0], sum, 1e-3);
+    }
+}
+
 /* Elements outside of the range stay. */
 static void test_merge_of_a_range(void **state) {
     (void)state;
     static float parts[3][WIDE], global[WIDE], before[WIDE];
-    const bpt_update_rule *rules[] = {&bpt_rule_agwu, &bpt_rule_sgwu, &bpt_rule_allreduce};
+    const bpt_update_rule *rules[] = {&bpt_rule_agwu, &bpt_rule_sgwu, &bpt_rule_easgd,
+                                      &bpt_rule_allreduce};
     const float factor[3] = {0.5F, 0.25F, 0.25F};
-    for (int c = 0; c < 3; c++) {
+    for (int c = 0; c < 4; c++) {
         draw(parts, before, 20);
         memcpy(global, before, sizeof global);
         rules[c]->merge(&(bpt_merge){.begin = 100,
@@ -194,6 +241,8 @@ static void test_merge_of_a_range(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_easgd),
+        cmocka_unit_test(test_easgd_keeps_the_sum),
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_gamma_of_the_notes),
         cmocka_unit_test(test_gamma_sums_to_one_and_grows),

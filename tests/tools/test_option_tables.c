@@ -68,9 +68,10 @@ static void test_updates(void **state) {
     (void)state;
     enum { N = BPT_UPDATE_ALLREDUCE + 1 };
     static const char *const expected[N] = {
-        [BPT_UPDATE_DEFAULT] = "default", [BPT_UPDATE_AUTO] = "auto",
-        [BPT_UPDATE_LOCAL] = "local",     [BPT_UPDATE_AGWU] = "agwu",
-        [BPT_UPDATE_SGWU] = "sgwu",       [BPT_UPDATE_ALLREDUCE] = "allreduce",
+        [BPT_UPDATE_DEFAULT] = "default",     [BPT_UPDATE_AUTO] = "auto",
+        [BPT_UPDATE_LOCAL] = "local",         [BPT_UPDATE_AGWU] = "agwu",
+        [BPT_UPDATE_SGWU] = "sgwu",           [BPT_UPDATE_EASGD] = "easgd",
+        [BPT_UPDATE_ALLREDUCE] = "allreduce",
     };
     assert_choices("update", N, expected);
     for (int i = 0; i < N; i++)
@@ -102,10 +103,16 @@ static void test_terms(void **state) {
     const bpt_train_options o = {.server_momentum = 0.5, .delay_compensation = 2, .momentum = 0.75};
     for (int u = BPT_UPDATE_LOCAL; u <= BPT_UPDATE_ALLREDUCE; u++) {
         const bool merges = u == BPT_UPDATE_AGWU || u == BPT_UPDATE_SGWU;
-        const bpt_update_terms terms = bpt_train_terms(&o, (bpt_update_choice)u);
+        const bpt_update_terms terms = bpt_train_terms(&o, (bpt_update_choice)u, 3);
         assert_true(terms.momentum == (merges ? 0.5 : 0));
         assert_true(terms.compensation == (u == BPT_UPDATE_AGWU ? 2 : 0));
+        assert_float_equal(terms.elasticity, u == BPT_UPDATE_EASGD ? 0.3 : 0, 1e-15);
+        assert_true(bpt_update_merges((bpt_update_choice)u) == (merges || u == BPT_UPDATE_EASGD));
+        assert_true(bpt_update_is_async((bpt_update_choice)u) ==
+                    (u == BPT_UPDATE_AGWU || u == BPT_UPDATE_EASGD));
     }
+    const bpt_train_options given = {.elasticity = 0.4};
+    assert_true(bpt_train_terms(&given, BPT_UPDATE_EASGD, 3).elasticity == 0.4);
     assert_true(bpt_train_rates(&o, 0.5) == 2); /* a gradient counts four times in the long run */
 }
 

@@ -77,6 +77,7 @@ static void say_what_starts(const bpt_job *job) {
     if (job->terms.momentum > 0)
         bpt_info("server momentum %g: in the long run a push counts %.3g times",
                  job->terms.momentum, 1 / (1 - job->terms.momentum));
+    if (job->update == BPT_UPDATE_EASGD) bpt_info("elasticity %g", job->terms.elasticity);
     if (job->terms.compensation > 0)
         bpt_info("delay compensation with lambda %g", job->terms.compensation);
     if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);

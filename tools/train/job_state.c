@@ -22,7 +22,7 @@ static bpt_status read_velocity(bpt_job *job, const bpt_checkpoint *c, const flo
 static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c,
                                 const double *speeds, const double *parts, const char *log_path) {
     const bpt_train_options *o = job->options;
-    const bool async = job->update == BPT_UPDATE_AGWU;
+    const bool async = bpt_update_is_async(job->update);
     const bool idpa = job->partition == BPT_PARTITION_IDPA;
     const bpt_coordinator_options coordinator = {
         .n_ranks = job->n_ranks,
@@ -66,7 +66,7 @@ static bpt_status open_shares(bpt_job *job, char **log_path) {
 
 /* What a replay has to know and cannot work out. */
 static bpt_status log_shards(const bpt_job *job) {
-    if (job->rank != 0 || job->update != BPT_UPDATE_AGWU) return BPT_OK;
+    if (job->rank != 0 || !bpt_update_is_async(job->update)) return BPT_OK;
     return bpt_shard_log_write(job->run, bpt_exchange_shards(job->exchange));
 }
 

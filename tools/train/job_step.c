@@ -6,6 +6,7 @@
 #include "tools/evaluate.h"
 #include "tools/train/job.h"
 #include "tools/train/signals.h"
+#include "tools/train/train_rule.h"
 
 #include <sys/resource.h>
 
@@ -148,7 +149,7 @@ static progress measure(const bpt_job *job) {
 
 static void print_progress(const bpt_job *job, const progress *p) {
     char line[256], stale[64] = "";
-    if (job->update == BPT_UPDATE_AGWU)
+    if (bpt_update_is_async(job->update))
         snprintf(stale, sizeof stale, " stale p50 %" PRIu64 " max %" PRIu64,
                  stale_median(&job->interval), job->interval.stale_max);
     const unsigned eta = (unsigned)(p->eta_s < 3.5e6 ? p->eta_s : 3.5e6);
@@ -178,7 +179,7 @@ static bpt_status write_step_event(bpt_job *job, const progress *p) {
     bpt_json_put_real(w, "images_per_s", p->images_per_s);
     bpt_json_put_real(w, "data_wait", p->data_share);
     bpt_json_put_real(w, "rank_wait", p->wait_share);
-    if (job->update == BPT_UPDATE_AGWU) {
+    if (bpt_update_is_async(job->update)) {
         bpt_json_put_u64(w, "stale_p50", stale_median(&job->interval));
         bpt_json_put_u64(w, "stale_max", job->interval.stale_max);
         bpt_json_put_u64(w, "shard_spread_max", job->interval.spread_max);

@@ -4,6 +4,7 @@
 #include "outer/placement.h"
 #include "storage/loader.h"
 #include "tools/evaluate.h"
+#include "tools/train/train_rule.h"
 
 #include <inttypes.h>
 
@@ -22,8 +23,8 @@ static size_t batch_bytes(const bpt_job *job) {
 /* One to read and write through; then either the initial weights, which are gone when training
  * begins, or what a merge of weights compares with. */
 static size_t vector_bytes(const bpt_job *job) {
-    const bool merges = job->update == BPT_UPDATE_AGWU || job->update == BPT_UPDATE_SGWU;
-    return (merges ? 3 : 2) * job->model->segments.n_elements * sizeof(float);
+    return (bpt_update_merges(job->update) ? 3 : 2) * job->model->segments.n_elements *
+           sizeof(float);
 }
 
 /* The order in which samples come, and who has which. */

@@ -9,6 +9,7 @@
 #include "outer/staleness.h"
 #include "outer/update_rule.h"
 #include "storage/loader.h"
+#include "tools/train/carry_over.h"
 #include "tools/train/feed.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/pace.h"
@@ -30,7 +31,7 @@ typedef struct {
     bpt_sampler *sampler;
     float *base;             /* as in train_deltas.c; shape [n] */
     float *pushed;           /* likewise */
-    float *delta;            /* of the push that is being applied; shape [n] */
+    float *part;             /* submission that is being applied: delta or weights; shape [n] */
     float *answer;           /* global weights for it, shard by shard; shape [n] */
     uint32_t answered;       /* shards that the answer holds */
     size_t next_push;        /* index of the push that comes next or is under way */
@@ -44,6 +45,7 @@ typedef struct {
 
 typedef struct {
     const bpt_train_options *o;
+    bpt_update_choice update; /* AGWU or EASGD */
     const bpt_update_rule *rule;
     bpt_update_terms terms;
     bpt_replay_logs logs;
@@ -118,7 +120,10 @@ static bpt_status repeat_step(replay *r, worker *w) {
 
 static bpt_status push(const replay *r, worker *w) {
     BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, w->pushed));
-    for (size_t i = 0; i < r->n; i++) w->delta[i] = w->pushed[i] - w->base[i];
+    if (r->rule->payload == BPT_PAYLOAD_DELTA)
+        for (size_t i = 0; i < r->n; i++) w->part[i] = w->pushed[i] - w->base[i];
+    else
+        memcpy(w->part, w->pushed, r->n * sizeof *w->part);
     w->compensation = bpt_compensation(&r->terms, bpt_train_rates(r->o, w->rates));
     w->rates = 0;
     w->pushed_samples = w->samples;
@@ -132,11 +137,10 @@ static bpt_status land(replay *r, worker *w) {
     const uint64_t own = w->samples - w->pushed_samples;
     w->progress = p->progress;
     w->unreported = own;
+    const bpt_carry carry = {.own = own > 0, .met = p->met, .elasticity = r->terms.elasticity};
     if (own) BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, r->scratch));
-    for (size_t i = 0; i < r->n; i++) {
-        w->base[i] = w->answer[i];
-        r->scratch[i] = own ? r->scratch[i] + (w->base[i] - w->pushed[i]) : w->base[i];
-    }
+    memcpy(w->base, w->answer, r->n * sizeof *w->base);
+    bpt_carry_over(&carry, r->scratch, w->pushed, w->base, r->n);
     w->pending = false;
     w->next_push++;
     return bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->scratch);
@@ -178,12 +182,12 @@ static void answer_meeting(replay *r, uint32_t shard) {
 
 static void merge(const replay *r, const bpt_replay_update *u, const worker *w,
                   const bpt_shard *s) {
-    const float *delta = w->delta;
+    const float *part = w->part;
     const float factor = (float)(u->gamma * u->quality);
     const bpt_merge m = {.begin = s->begin,
                          .end = s->end,
                          .global = r->global,
-                         .parts = &delta,
+                         .parts = &part,
                          .factors = &factor,
                          .n_parts = 1,
                          .velocity = r->velocity,
@@ -271,6 +275,7 @@ static bpt_status open_logs(replay *r) {
     const bpt_replay_facts facts = {
         .run = o->replay,
         .rule = r->rule,
+        .elasticity = r->terms.elasticity,
         .n_samples = r->split->count,
         .batch = (uint64_t)o->batch_size,
         .least_every = pace.least,
@@ -302,7 +307,7 @@ static bpt_status open_worker(replay *r, uint32_t rank) {
     BPT_TRY(bpt_sampler_create_local((uint64_t)r->o->seed, rank, r->shares, &w->sampler));
     BPT_TRY(BPT_NEW("base weights", r->n, &w->base));
     BPT_TRY(BPT_NEW("pushed weights", r->n, &w->pushed));
-    BPT_TRY(BPT_NEW("delta", r->n, &w->delta));
+    BPT_TRY(BPT_NEW("submission", r->n, &w->part));
     BPT_TRY(BPT_NEW("answer", r->n, &w->answer));
     memcpy(w->base, r->global, r->n * sizeof *w->base);
     return BPT_OK;
@@ -355,9 +360,10 @@ static void begin_progress(replay *r) {
 }
 
 static bpt_status open_all(replay *r) {
-    r->rule = bpt_train_rule(r->o, BPT_UPDATE_AGWU);
-    r->terms = bpt_train_terms(r->o, BPT_UPDATE_AGWU);
     BPT_TRY(bpt_replay_count_workers(r->o->replay, &r->m));
+    r->update = r->o->update == BPT_UPDATE_EASGD ? BPT_UPDATE_EASGD : BPT_UPDATE_AGWU;
+    r->rule = bpt_train_rule(r->o, r->update);
+    r->terms = bpt_train_terms(r->o, r->update, r->m);
     BPT_TRY(open_data(r));
     BPT_TRY(open_logs(r));
     BPT_TRY(open_model(r));
@@ -378,7 +384,7 @@ static void close_all(replay *r) {
         bpt_sampler_free(w->sampler);
         bpt_free(w->base);
         bpt_free(w->pushed);
-        bpt_free(w->delta);
+        bpt_free(w->part);
         bpt_free(w->answer);
     }
     bpt_free(r->workers);
@@ -443,7 +449,7 @@ bpt_status bpt_replay(const char *run, int argc, char **argv) {
     bpt_option_set_free(set);
     if (status != BPT_OK && !bpt_error_last()->hint[0])
         bpt_hint(
-            "a replay needs the run folder as an agwu run left it, resumed never, and the "
+            "a replay needs the run folder as an agwu or easgd run left it, resumed never, and the "
             "same dataset, model and program");
     return status;
 }

@@ -211,7 +211,8 @@ bpt_status bpt_replay_count_workers(const char *run, uint32_t *n) {
         if (!exists) break;
     }
     if (*n > 0) return BPT_OK;
-    return bpt_fail(BPT_EUSAGE, "%s holds no step logs: only agwu runs can be replayed", run);
+    return bpt_fail(BPT_EUSAGE, "%s holds no step logs: only agwu and easgd runs can be replayed",
+                    run);
 }
 
 static bpt_status read_rank(const bpt_replay_facts *facts, bpt_replay_logs *logs, uint32_t rank) {

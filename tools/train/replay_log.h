@@ -1,5 +1,5 @@
 /** @file tools/train/replay_log.h
- * The logs of an agwu run, read back and checked.
+ * The logs of an agwu or easgd run, read back and checked.
  *
  * Every field of every line is checked: type and range, against the lines before, and what the logs
  * of different ranks say about the same event against each other. An error names file, line and
@@ -20,6 +20,7 @@
 typedef struct bpt_replay_facts {
     const char *run; /* its folder */
     const bpt_update_rule *rule;
+    double elasticity;    /* of easgd */
     uint64_t n_samples;   /* of the training split */
     uint64_t batch;       /* samples of a worker's step */
     uint64_t least_every; /* steps between pushes, and before the first */

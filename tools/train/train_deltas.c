@@ -1,21 +1,24 @@
-/* Merging weights (agwu and sgwu). A rank trains on its own copy of the weights and pushes how far
- * it came from the global ones that it started from.
+/* Merging weights (agwu, sgwu, easgd). A rank trains on its own copy of the weights and pushes how
+ * far it came from the global ones that it started from; under easgd the weights themselves.
  *
- * Under agwu the rank goes on training while a push is under way. With b the weights it started
- * from, p those at the push and g the global ones that come back, the local weights w become
- * w + (g - p): what was learnt since the push is carried over and belongs to the next one. */
+ * Where nobody waits the rank goes on training while a push is under way; what it goes on from when
+ * the answer has come is in carry_over.h. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "tools/train/carry_over.h"
 #include "tools/train/exchange_cost.h"
 #include "tools/train/step_log.h"
 #include "tools/train/train_loop.h"
 #include "tools/train/train_rule.h"
 
+#include <string.h>
+
 typedef struct {
     bpt_job *job;
     size_t n;
-    float *base;   /* global weights that the local ones grew from, shape [n] */
+    float *base;   /* global weights that came last: of deltas, what the local ones grew from, shape
+                      [n] */
     float *pushed; /* local weights at the last push, shape [n] */
     float *local;  /* scratch: local weights as a flat vector, shape [n] */
     bool pending;  /* a push is not yet answered */
@@ -43,7 +46,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->base));
-    if (job->update != BPT_UPDATE_AGWU) {
+    if (!bpt_update_is_async(job->update)) {
         m->pace.most = m->pace.least; /* what repeats bit for bit does not hang on clocks */
         return BPT_OK;
     }
@@ -62,8 +65,9 @@ static bpt_status merger_close(merger *m, bpt_status status) {
 static bpt_status push(merger *m) {
     bpt_job *job = m->job;
     bpt_exchange_cost_copy(&m->cost);
+    const bool deltas = job->update != BPT_UPDATE_EASGD;
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->pushed));
-    for (size_t i = 0; i < m->n; i++) m->local[i] = m->pushed[i] - m->base[i];
+    for (size_t i = 0; deltas && i < m->n; i++) m->local[i] = m->pushed[i] - m->base[i];
     const bpt_report report = {
         .samples = job->count.samples - m->pushed_samples,
         .busy_ns = job->count.compute_ns - m->pushed_compute_ns,
@@ -72,7 +76,7 @@ static bpt_status push(merger *m) {
         .covered = bpt_feed_state(job->feed).covered,
         .wants = bpt_train_wants(),
     };
-    BPT_TRY(bpt_exchange_push(job->exchange, m->local, &report));
+    BPT_TRY(bpt_exchange_push(job->exchange, deltas ? m->local : m->pushed, &report));
     m->pending = true;
     m->pushed_steps = job->count.steps;
     m->pushed_samples = job->count.samples;
@@ -97,8 +101,8 @@ static void keep_pace(merger *m) {
 /* An evaluation by rank 0 alone, of the global weights, while the others go on. */
 static bpt_status evaluate_between(merger *m) {
     bpt_job *job = m->job;
-    if (job->update != BPT_UPDATE_AGWU || job->rank != 0 || job->count.progress < job->next_eval ||
-        job->count.progress >= job->total_samples)
+    if (!bpt_update_is_async(job->update) || job->rank != 0 ||
+        job->count.progress < job->next_eval || job->count.progress >= job->total_samples)
         return BPT_OK;
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
     BPT_TRY(bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, m->base));
@@ -107,13 +111,13 @@ static bpt_status evaluate_between(merger *m) {
 }
 
 /* @param own what was learnt since the push has to be kept */
-static bpt_status carry_over(merger *m, const float *global, bool own) {
+static bpt_status carry_over(merger *m, const bpt_reply *reply, bool own) {
+    const bpt_carry carry = {
+        .own = own, .met = reply->met != 0, .elasticity = m->job->terms.elasticity};
     bpt_exchange_cost_copy(&m->cost);
     if (own) BPT_TRY(bpt_network_get(m->job->network, BPT_VECTOR_WEIGHTS, m->local));
-    for (size_t i = 0; i < m->n; i++) {
-        m->base[i] = global[i];
-        m->local[i] = own ? m->local[i] + (m->base[i] - m->pushed[i]) : m->base[i];
-    }
+    memcpy(m->base, reply->values, m->n * sizeof *m->base);
+    bpt_carry_over(&carry, m->local, m->pushed, m->base, m->n);
     bpt_exchange_cost_copied(&m->cost);
     return BPT_OK;
 }
@@ -139,7 +143,7 @@ static bpt_status land(merger *m, bpt_reply *reply) {
     BPT_TRY(bpt_job_note_shares(job));
     job->count.unreported = own;
     m->pending = false;
-    BPT_TRY(carry_over(m, reply->values, own > 0));
+    BPT_TRY(carry_over(m, reply, own > 0));
     BPT_TRY(evaluate_between(m));
     BPT_TRY(go_on(m));
     const bpt_step_landing landing = {

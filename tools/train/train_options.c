@@ -79,8 +79,8 @@ static const bpt_option rows[] = {
      .min = 1,
      .max = 65536,
      .unit = "SAMPLES",
-     .help = "samples of one step: of each rank under agwu and sgwu, of all ranks\n"
-             "together under allreduce"},
+     .help = "samples of one step: of each rank under agwu, sgwu and easgd, of all\n"
+             "ranks together under allreduce"},
     {.name = "optimizer",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(optimizer),
@@ -101,8 +101,8 @@ static const bpt_option rows[] = {
      .offset = FIELD(lr_scale),
      .value = "linear",
      .choices = "linear|none",
-     .help = "under agwu and sgwu: whether the rate is multiplied by the number of\n"
-             "ranks"},
+     .help = "under agwu, sgwu and easgd: whether the rate is multiplied by the\n"
+             "number of ranks"},
     {.name = "momentum",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(momentum),
@@ -267,9 +267,10 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(update),
      .value = "default",
-     .choices = "default|auto|local|agwu|sgwu|allreduce",
+     .choices = "default|auto|local|agwu|sgwu|easgd|allreduce",
      .help = "how ranks learn from each other: agwu merges weights as they come,\n"
-             "nobody waits; sgwu averages weights, all wait; allreduce sums\n"
+             "nobody waits; sgwu averages weights, all wait; easgd ties the weights\n"
+             "of each rank to a common centre, nobody waits; allreduce sums\n"
              "gradients at every step; local is one rank by itself;\n"
              "default is local on one rank and agwu on several; auto measures, and\n"
              "takes allreduce where that costs little of the ranks' speed, else agwu"},
@@ -279,7 +280,7 @@ static const bpt_option rows[] = {
      .value = "auto",
      .choices = "auto|even|idpa",
      .help = "shares of the data, under allreduce of every batch: even, or idpa by\n"
-             "measured speed; auto is idpa under agwu and sgwu and else even"},
+             "measured speed; auto is even under allreduce and else idpa"},
     {.name = "idpa-rounds",
      .type = BPT_OPTION_INT,
      .offset = FIELD(idpa_rounds),
@@ -311,9 +312,9 @@ static const bpt_option rows[] = {
      .offset = FIELD(sync_every),
      .value = "auto",
      .unit = "STEPS",
-     .help = "under agwu and sgwu: steps of a rank between exchanges; or a part of\n"
-             "an epoch, e.g. 0.05ep; auto: 8, and under agwu up to 32 where\n"
-             "exchanging takes a rank more than 2 % of its time"},
+     .help = "under agwu, sgwu and easgd: steps of a rank between exchanges; or a\n"
+             "part of an epoch, e.g. 0.05ep; auto: 8, and where nobody waits up to\n"
+             "32 where exchanging takes a rank more than 2 % of its time"},
     {.name = "gamma",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(gamma),
@@ -329,7 +330,8 @@ static const bpt_option rows[] = {
      .min = -1,
      .max = 1000000,
      .unit = "S",
-     .help = "under agwu: exchanges that a rank may be ahead of the slowest;\n-1: no bound"},
+     .help = "under agwu and easgd: exchanges that a rank may be ahead of the\n"
+             "slowest; -1: no bound"},
     {.name = "server-momentum",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(server_momentum),
@@ -349,6 +351,15 @@ static const bpt_option rows[] = {
      .unit = "LAMBDA",
      .help = "under agwu, with sgd: corrects what a rank learnt for how far the\n"
              "global weights have come meanwhile (DC-ASGD); 0: not"},
+    {.name = "elasticity",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(elasticity),
+     .value = "0",
+     .min = 0,
+     .max = 0.99,
+     .unit = "ALPHA",
+     .help = "under easgd: part of the way between them by which a rank and the\n"
+             "centre move towards each other at an exchange; 0: 0.9 / ranks"},
 
     {.name = "stall-warning",
      .type = BPT_OPTION_REAL,
@@ -453,8 +464,8 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(replay),
      .unit = "RUN",
-     .help = "repeat an agwu run exactly from its logs, on one rank, and compare\n"
-             "its final weights"},
+     .help = "repeat an agwu or easgd run exactly from its logs, on one rank, and\n"
+             "compare its final weights"},
     {.name = "bench",
      .type = BPT_OPTION_INT,
      .offset = FIELD(bench),
@@ -530,7 +541,8 @@ const bpt_command bpt_train_command = {
 };
 
 const char *bpt_update_choice_name(bpt_update_choice update) {
-    static const char *const names[] = {"default", "auto", "local", "agwu", "sgwu", "allreduce"};
+    static const char *const names[] = {"default", "auto",  "local",    "agwu",
+                                        "sgwu",    "easgd", "allreduce"};
     return names[update];
 }
 

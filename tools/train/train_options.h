@@ -12,11 +12,12 @@ typedef enum bpt_update_choice {
     BPT_UPDATE_LOCAL,
     BPT_UPDATE_AGWU,
     BPT_UPDATE_SGWU,
+    BPT_UPDATE_EASGD,
     BPT_UPDATE_ALLREDUCE,
 } bpt_update_choice;
 
 typedef enum bpt_partition_choice {
-    BPT_PARTITION_AUTO, /* idpa under agwu and sgwu, else even */
+    BPT_PARTITION_AUTO, /* idpa under agwu, sgwu and easgd, else even */
     BPT_PARTITION_EVEN,
     BPT_PARTITION_IDPA,
 } bpt_partition_choice;
@@ -59,7 +60,7 @@ typedef struct bpt_train_options {
     int gamma;              /* bpt_gamma_choice */
     const char *sync_every; /* for bpt_pace_begin() */
     int64_t idpa_rounds, max_staleness;
-    double server_momentum, delay_compensation;
+    double server_momentum, delay_compensation, elasticity;
     double rebalance, calibrate;
     /* this machine */
     const char *policy; /* for bpt_policy_find() */

@@ -8,13 +8,20 @@
 #include "outer/update_rule.h"
 #include "tools/train/train_options.h"
 
-/** @param update AGWU, SGWU or ALLREDUCE
+/** @return whether ranks exchange weights or deltas of them: AGWU, SGWU, EASGD */
+bool bpt_update_merges(bpt_update_choice update);
+
+/** @return whether an update needs one rank alone, and is logged for a replay: AGWU, EASGD */
+bool bpt_update_is_async(bpt_update_choice update);
+
+/** @param update AGWU, SGWU, EASGD or ALLREDUCE
  * @return its rule; under agwu the one of --gamma */
 const bpt_update_rule *bpt_train_rule(const bpt_train_options *o, bpt_update_choice update);
 
 /** @param update as above, or LOCAL
  * @return the terms of the options; zeros of what the update has not */
-bpt_update_terms bpt_train_terms(const bpt_train_options *o, bpt_update_choice update);
+bpt_update_terms bpt_train_terms(const bpt_train_options *o, bpt_update_choice update,
+                                 uint32_t n_ranks);
 
 /** @param rates sum of the learning rates of some steps
  * @return S, as bpt_compensation() takes it: over 1 - momentum */
