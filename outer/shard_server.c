@@ -81,6 +81,20 @@ static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
 
 /* ---- updates ---- */
 
+static bpt_update_inputs inputs(const bpt__server *s) {
+    return (bpt_update_inputs){.n_workers = s->options.n_workers,
+                               .version = s->now.version,
+                               .base = s->base,
+                               .quality = s->quality,
+                               .elasticity = s->options.terms.elasticity};
+}
+
+/* What is logged as "q". */
+static double quality(const bpt__server *s, uint32_t j) {
+    const bpt_update_inputs in = inputs(s);
+    return s->options.rule->synchronous ? s->quality[j] : bpt_quality_share(&in, j);
+}
+
 static bpt_status record(bpt__server *s, uint32_t j) {
     const uint64_t staleness = s->now.version - 1 - s->base[j]; /* updates by others in between */
     s->staleness[j] = staleness;
@@ -96,7 +110,7 @@ static bpt_status record(bpt__server *s, uint32_t j) {
         .staleness = staleness,
         .lead = bpt_clocks_lead(&s->clocks, j),
         .gamma = s->gamma[j],
-        .quality = s->quality[j],
+        .quality = quality(s, j),
     };
     return bpt__update_log_add(s->options.log, &update);
 }
@@ -113,11 +127,7 @@ static bpt_status report(bpt__server *s, uint32_t j) {
 }
 
 static void weigh(bpt__server *s) {
-    const bpt_update_inputs in = {.n_workers = s->options.n_workers,
-                                  .version = s->now.version,
-                                  .base = s->base,
-                                  .quality = s->quality,
-                                  .elasticity = s->options.terms.elasticity};
+    const bpt_update_inputs in = inputs(s);
     s->options.rule->weigh(&in, s->gamma);
 }
 
@@ -177,7 +187,7 @@ static bpt_status answer_meeting(bpt__server *s) {
 static void merge_one(bpt__server *s, uint32_t j, bool answers) {
     enum { BLOCK = 8192 };
     const bpt__server_options *o = &s->options;
-    const float factor = (float)(s->gamma[j] * s->quality[j]);
+    const float factor = (float)(s->gamma[j] * quality(s, j));
     bpt_merge m = {.parts = &s->part[j], .factors = &factor, .n_parts = 1};
     if (o->terms.compensation > 0) {
         m.base = s->answer[j]; /* block by block, before the new answer overwrites it */

@@ -71,7 +71,6 @@ bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **
     if (options->terms.compensation > 0) /* what the first submissions grow from */
         for (uint32_t j = 0; j < m; j++)
             memcpy(s->answer[j], options->initial, options->n * sizeof *s->answer[j]);
-    for (uint32_t j = 0; j < m; j++) s->quality[j] = 1;
     s->clocks.n_workers = m;
     s->clocks.bound = options->max_staleness;
     bpt_clocks_level(&s->clocks);

@@ -46,7 +46,7 @@ struct bpt__server {
 
     uint64_t *base;      /* [m]: version last sent to each worker */
     uint64_t *staleness; /* [m]: of the latest submission, once applied */
-    double *quality;     /* [m]: latest */
+    double *quality;     /* [m]: latest; 0 before the first */
     double *gamma;       /* [m], scratch */
     float *factor;       /* [m], scratch */
     bpt_clocks clocks;   /* since the last meeting */

@@ -5,11 +5,12 @@
  *
  * version is the one that the update made, seq counts the worker's submissions from 1, base is the
  * version it started from, staleness is version - base - 1 and lead the clocks that it was ahead of
- * the slowest worker. With the submissions at hand the lines in order give the same weights again,
- * bit for bit: (float)(gamma * q) is the factor of each in bpt_update_rule.merge, of a delta what
- * it is added times. (A synchronous rule has one line a worker for each version; the factor is
- * (float)gamma then, and the changes are summed first.) The terms of the update are options of the
- * run; what they keep follows from the updates before.
+ * the slowest worker. q is the share of the worker's quality (bpt_quality_share()), of a
+ * synchronous rule the quality itself. With the submissions at hand the lines in order give the
+ * same weights again, bit for bit: (float)(gamma * q) is the factor of each in
+ * bpt_update_rule.merge, of a delta what it is added times. (A synchronous rule has one line a
+ * worker for each version; the factor is (float)gamma then, and the changes are summed first.) The
+ * terms of the update are options of the run; what they keep follows from the updates before.
  *
  * Threads: one thread at a time. */
 #ifndef BPT_OUTER_UPDATE_LOG_H

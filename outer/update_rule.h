@@ -30,7 +30,8 @@ typedef struct bpt_update_inputs {
     uint32_t n_workers;    /* m */
     uint64_t version;      /* i - 1: of the shard before the update */
     const uint64_t *base;  /* k_j: version that each worker started from, shape [m] */
-    const double *quality; /* Q_j of each worker's latest submission, shape [m], >= 0 */
+    const double *quality; /* Q_j of each worker's latest submission, shape [m], > 0; 0 of one that
+                              has made none */
     double elasticity;     /* alpha, of easgd */
 } bpt_update_inputs;
 
@@ -79,15 +80,23 @@ typedef struct bpt_update_rule {
 
     /** Weighs the submissions.
      * @param[out] gamma shape [m]: of each worker, should it submit now; the submission is then
-     *             multiplied by (float)(gamma * quality) where the rule is asynchronous, by
-     *             (float)gamma where it is synchronous (Q is then part of gamma already) */
+     *             multiplied by (float)(gamma * bpt_quality_share()) where the rule is
+     *             asynchronous, by (float)gamma where it is synchronous (Q is then part of gamma
+     *             already) */
     void (*weigh)(const bpt_update_inputs *in, double *gamma);
 
     /** Merges submissions into the global values. */
     void (*merge)(const bpt_merge *m);
 } bpt_update_rule;
 
-/** Asynchronous global weight update after BPT-CNN (ALGORITHMS 1.3, exponent as recalled):
+/** Q of an asynchronous update: the worker's over the mean of those of all that have submitted. So
+ * their mean is 1, as the gammas sum to 1: where all are alike Q changes nothing, whatever its
+ * size, and a single worker is not damped (ALGORITHMS 1.3, consequences).
+ * @return above 0, at most m; exactly 1 where all are 1; 0 where that of @p worker is */
+double bpt_quality_share(const bpt_update_inputs *in, uint32_t worker);
+
+/** Asynchronous global weight update after BPT-CNN (ALGORITHMS 1.3, exponent as recalled; Q as a
+ * share, as under all asynchronous rules here):
  *     gamma_j = exp(k_j/(i-1)) / SUM_j' exp(k_j'/(i-1)),  1/m at the first update (i = 1)
  *     W <- W + gamma_j Q_j delta_j */
 extern const bpt_update_rule bpt_rule_agwu;

@@ -171,6 +171,25 @@ static void test_allreduce_sums_in_rank_order(void **state) {
         assert_true(global[i] == (parts[0][i] + parts[1][i]) + parts[2][i]);
 }
 
+/* Over the mean of those that are known: 0.6 in both cases. */
+static void test_shares_of_quality(void **state) {
+    (void)state;
+    const double all[3] = {0.9, 0.6, 0.3}, some[3] = {0.8, 0, 0.4};
+    const bpt_update_inputs known = {.n_workers = 3, .quality = all};
+    const bpt_update_inputs half = {.n_workers = 3, .quality = some};
+    const bpt_update_inputs alone = {.n_workers = 1, .quality = all};
+    const bpt_update_inputs none = {.n_workers = 1, .quality = some + 1};
+    for (uint32_t j = 0; j < 3; j++)
+        assert_float_equal(bpt_quality_share(&known, j), 1.5 - 0.5 * j, 1e-12);
+    assert_float_equal(bpt_quality_share(&half, 0), 4.0 / 3, 1e-12);
+    assert_float_equal(bpt_quality_share(&half, 2), 2.0 / 3, 1e-12);
+    assert_true(bpt_quality_share(&alone, 0) == 1); /* no damping */
+    assert_true(bpt_quality_share(&none, 0) == 0);
+    for (uint32_t m = 1; m <= 3; m++)
+        assert_true(bpt_quality_share(&(bpt_update_inputs){.n_workers = m, .quality = ones}, 0) ==
+                    1);
+}
+
 static void push_easgd(float *centre, const float *x, double alpha) {
     double gamma[1];
     bpt_rule_easgd.weigh(&(bpt_update_inputs){.n_workers = 1, .elasticity = alpha}, gamma);
@@ -241,6 +260,7 @@ static void test_merge_of_a_range(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares_of_quality),
         cmocka_unit_test(test_easgd),
         cmocka_unit_test(test_easgd_keeps_the_sum),
         cmocka_unit_test(test_find),

@@ -132,6 +132,9 @@ static void test_enumerations(void **state) {
     assert_choices(
         "lr-scale", 2,
         (const char *[]){[BPT_LR_SCALE_LINEAR] = "linear", [BPT_LR_SCALE_NONE] = "none"});
+    assert_choices(
+        "quality", 2,
+        (const char *[]){[BPT_QUALITY_OFF] = "off", [BPT_QUALITY_HELD_OUT] = "held-out"});
     assert_choices("log-level", 5,
                    (const char *[]){[BPT_LOG_ERROR] = "error",
                                     [BPT_LOG_WARN] = "warn",

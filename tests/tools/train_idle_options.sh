@@ -145,6 +145,8 @@ grep -q 'without effect' err && die "warned of what has an effect"
 
 run 0 "$train" "${good[@]}" --force --server-momentum 0.5
 says '--server-momentum: without effect on 1 rank, where --update is local'
+run 0 "$train" "${good[@]}" --force --quality held-out
+says '--quality: without effect on 1 rank, where --update is local'
 run 0 "$train" "${good[@]}" --force --update agwu --delay-compensation 1 --server-momentum 0.5
 says '--delay-compensation: without effect on 1 rank, where --update is agwu'
 

@@ -61,11 +61,13 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "velocities", n_velocities(job));
     bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
+    bpt_json_put_u64(w, "held_out", job->held_out);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
     bpt_counters_put(&count, w);
     bpt_json_put_bool(w, "eval_due", job->eval_due);
     put_sampler(w, bpt_feed_state(job->feed));
+    if (job->quality) bpt_quality_put(bpt_quality_state_get(job->quality), w, "quality");
     if (job->exchange) bpt_exchange_snapshot(job->exchange, w, "exchange");
     bpt_json_close_object(w);
     return BPT_OK;
@@ -249,6 +251,7 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"batch_size", (uint64_t)job->options->batch_size, "--batch-size", false},
         {"seed", (uint64_t)job->options->seed, "--seed", false},
         {"rounds", bpt_job_rounds(job), "--idpa-rounds", false},
+        {"held_out", job->held_out, "--quality or --held-out", true},
         {"train_samples", job->epoch_samples, "the dataset", false},
         {"total_samples", job->total_samples, "--epochs", false},
         {"optimizer_states", bpt_network_n_states(job->network), "--momentum, which is 0 in one",
@@ -336,6 +339,7 @@ static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     BPT_TRY(bpt_json_get_u64(doc, root, "optimizer_updates", 0, UINT64_MAX, &c->updates));
     if (c->exact) {
         BPT_TRY(get_batch(doc, job, c));
+        if (job->held_out) BPT_TRY(bpt_quality_get(doc, root, "quality", &c->quality));
         return get_sampler(doc, &c->sampler);
     }
     /* What the ranks of another job did says nothing about these. */

@@ -33,6 +33,7 @@ typedef struct bpt_checkpoint {
     bpt_counters count;  /* of this rank; with another shape of job, progress and seconds alone */
     bool eval_due;       /* the weights were to be evaluated; what rank 0 knows counts */
     bpt_sampler_state sampler;
+    bpt_quality_state quality;    /* zeros where nothing is held out */
     uint64_t first_sample, batch; /* of this rank in a step of all ranks, where exact */
     uint64_t updates;             /* that the optimiser has counted */
     const bpt_json *exchange;     /* inside state; NULL if nothing was exchanged */

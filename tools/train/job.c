@@ -57,7 +57,7 @@ static void say_what_starts(const bpt_job *job) {
     if (n_running) snprintf(running, sizeof running, " and %zu running statistics", n_running);
     bpt_info("%s: %zu parameters%s; %s: %u training and %u test images, %u classes",
              job->model->name, bpt_model_parameters(job->model), running, job->options->data,
-             job->train->count, job->test->count, (unsigned)job->model->classes);
+             (unsigned)job->epoch_samples, job->test->count, (unsigned)job->model->classes);
     bpt_info("%u rank%s, update %s, partition %s, %u thread%s on this rank", job->n_ranks,
              job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
              bpt_partition_choice_name(job->partition), job->n_threads,
@@ -77,6 +77,9 @@ static void say_what_starts(const bpt_job *job) {
     if (job->terms.momentum > 0)
         bpt_info("server momentum %g: in the long run a push counts %.3g times",
                  job->terms.momentum, 1 / (1 - job->terms.momentum));
+    if (job->held_out)
+        bpt_info("%u training images are held out: each push counts by a rank's accuracy on some",
+                 (unsigned)job->held_out);
     if (job->update == BPT_UPDATE_EASGD) bpt_info("elasticity %g", job->terms.elasticity);
     if (job->terms.compensation > 0)
         bpt_info("delay compensation with lambda %g", job->terms.compensation);
@@ -155,10 +158,12 @@ void bpt_job_close(bpt_job *job) {
     bpt_error error;
     bpt_error_get(&error); /* the reason for which it may be closed */
     bpt_step_trace_close(job->trace);
+    bpt_quality_free(job->quality);
     bpt_feed_free(job->feed);
     if (job->exchange)
         (void)bpt_exchange_destroy(job->exchange); /* its log was flushed by finish */
     bpt_free(job->statistics);
+    bpt_free(job->records);
     bpt_partition_free(job->shares);
     bpt_network_free(job->network);
     bpt_pool_free(job->pool);

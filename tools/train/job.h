@@ -16,6 +16,7 @@
 #include "tools/train/feed.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/pace.h"
+#include "tools/train/quality.h"
 #include "tools/train/run_folder.h"
 #include "tools/train/step_trace.h"
 #include "tools/train/train_options.h"
@@ -48,7 +49,10 @@ typedef struct bpt_job {
     uint64_t first_sample;  /* of that step, among those of all ranks */
     uint64_t batch_all;     /* samples that one step of each rank comes to */
     uint64_t total_samples; /* of the run, all ranks */
-    uint64_t epoch_samples; /* of the training split */
+    uint64_t epoch_samples; /* of the training split, but for those that are held out */
+    uint64_t held_out;      /* samples of it that no rank trains on; 0: none */
+    uint32_t *records;      /* bpt_held_out_draw(); NULL where none are held out */
+    bpt_quality *quality;   /* likewise */
     bpt_pace pace;          /* at the start */
     bpt_schedule schedule;  /* scaled for the number of ranks */
     bpt_partition *shares;  /* delta rules; else NULL */
@@ -104,6 +108,11 @@ float bpt_job_rate(const bpt_job *job);
  * @return BPT_OK, BPT_ENUMERIC (names step, and input, layer or weights), BPT_ECORRUPT,
  * BPT_EBACKEND */
 bpt_status bpt_job_step(bpt_job *job, bool gradient_only);
+
+/** Names the step in an error of what was computed in it, and hints at what helps. @return @p
+ * status
+ */
+bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status status);
 
 /** Ends a step of gradients: changes the weights from what was summed over the ranks.
  * @param rate bpt_job_rate() before the step

@@ -1,5 +1,6 @@
 /* What options leave open and what follows from them and the number of ranks. */
 #include "base/log.h"
+#include "tools/train/held_out.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/train_rule.h"
@@ -108,7 +109,8 @@ static bpt_status check_batch(const bpt_job *job) {
 
 bpt_status bpt__job_choose_lengths(bpt_job *job) {
     const bpt_train_options *o = job->options;
-    job->epoch_samples = job->train->count;
+    job->held_out = bpt_held_out(o, job->update, job->n_ranks, job->train->count);
+    job->epoch_samples = job->train->count - job->held_out;
     job->total_samples = bpt_train_total_samples(o, job->epoch_samples);
     const double eval_every = round(o->eval_every * (double)job->epoch_samples);
     job->eval_every = o->eval_every > 0 ? (uint64_t)fmax(eval_every, 1.0) : 0;

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "outer/placement.h"
 #include "tools/train/checkpoint.h"
+#include "tools/train/held_out.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/shard_log.h"
 #include "tools/train/statistic_spans.h"
@@ -112,7 +113,19 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
         return status;
     }
     const bpt_loader_options options = bpt_feed_options(o, job->train, job->batch);
-    return bpt_feed_create(job->dataset, job->train, &options, sampler, &job->feed);
+    const uint32_t *records = job->records ? job->records + job->held_out : NULL;
+    return bpt_feed_create(job->dataset, job->train, &options, records, sampler, &job->feed);
+}
+
+/* The records that are held out, if any are, and where the rank is in them. */
+static bpt_status open_quality(bpt_job *job, const bpt_checkpoint *c) {
+    const uint32_t held_out = (uint32_t)job->held_out;
+    if (held_out == 0) return BPT_OK;
+    const bpt_quality_state state = c && c->exact ? c->quality : (bpt_quality_state){0};
+    BPT_TRY(bpt_held_out_draw((uint64_t)job->options->seed, job->train->count, held_out,
+                              &job->records));
+    return bpt_quality_create(job->dataset, job->train, job->records, held_out, job->batch, state,
+                              &job->quality);
 }
 
 /* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The
@@ -147,6 +160,7 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     BPT_TRY_GOTO(status, set_state(job, c, weights), done);
     BPT_TRY_GOTO(status, bpt__job_begin_run(job, !c), done);
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
+    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_quality(job, c)), done);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, c)), done);
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
     job->next_checkpoint = bpt_coordinator_next(job->count.progress, job->checkpoint_every);

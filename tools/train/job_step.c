@@ -49,7 +49,7 @@ float bpt_job_rate(const bpt_job *job) {
 }
 
 /* The network names where it began (input, layer or weights); who trains knows the step. */
-static bpt_status name_step(const bpt_job *job, uint64_t step, bpt_status status) {
+bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status status) {
     if (status != BPT_ENUMERIC) return status;
     const bpt_error error = *bpt_error_last();
     bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", step,
@@ -81,7 +81,7 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     else
         status = bpt_network_train(job->network, batch.pixels, batch.labels, rate,
                                    (float)job->batch, &result);
-    BPT_TRY(name_step(job, job->count.steps + 1, status));
+    BPT_TRY(bpt_job_name_step(job, job->count.steps + 1, status));
     if (!gradient_only) bpt_step_trace_end(job->trace);
     job->count.compute_ns += bpt_clock_ns() - start_ns;
     job->count.steps++;
@@ -95,7 +95,7 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
 }
 
 bpt_status bpt_job_apply(bpt_job *job, float rate) {
-    BPT_TRY(name_step(job, job->count.steps, bpt_network_apply(job->network, rate)));
+    BPT_TRY(bpt_job_name_step(job, job->count.steps, bpt_network_apply(job->network, rate)));
     bpt_step_trace_end(job->trace);
     return BPT_OK;
 }
@@ -268,7 +268,7 @@ static bpt_status evaluate(bpt_job *job, bool together, bool *stopped) {
     contribution mine = {0}, all;
     bpt_step_trace_pause(job->trace);
     const bpt_status status =
-        name_step(job, job->count.steps + 1, evaluate_part(job, together, &mine));
+        bpt_job_name_step(job, job->count.steps + 1, evaluate_part(job, together, &mine));
     all = mine;
     BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);
     if (together) BPT_TRY(sum_contributions(job, &mine, &all));

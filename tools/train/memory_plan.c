@@ -4,9 +4,15 @@
 #include "outer/placement.h"
 #include "storage/loader.h"
 #include "tools/evaluate.h"
+#include "tools/train/held_out.h"
 #include "tools/train/train_rule.h"
 
 #include <inttypes.h>
+
+/* Without a dataset it is not known of how many samples. */
+static bool holds_out(const bpt_job *job) {
+    return bpt_held_out(job->options, job->update, job->n_ranks, UINT32_MAX) > 0;
+}
 
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */
 static size_t batch_bytes(const bpt_job *job) {
@@ -17,7 +23,11 @@ static size_t batch_bytes(const bpt_job *job) {
         .depth = (uint32_t)job->options->prefetch + BPT_EVALUATION_DEPTH,
         .augment = bpt_train_augment(job->options),
     };
-    return bpt_loader_bytes(&options, (size_t)(in.c * in.h * in.w));
+    const size_t values = (size_t)(in.c * in.h * in.w);
+    const size_t bytes = bpt_loader_bytes(&options, values);
+    if (!holds_out(job)) return bytes;
+    const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch);
+    return bpt_size_add(bytes, bpt_loader_bytes(&judging, values));
 }
 
 /* One to read and write through; then either the initial weights, which are gone when training
@@ -27,10 +37,12 @@ static size_t vector_bytes(const bpt_job *job) {
            sizeof(float);
 }
 
-/* The order in which samples come, and who has which. */
+/* The order in which samples come, who has which, and which are held out. */
 static size_t order_bytes(const bpt_job *job) {
     const size_t shares = bpt_job_rounds(job) ? bpt_partition_bytes(job->epoch_samples) : 0;
-    return bpt_size_add(bpt_sampler_bytes(job->epoch_samples), shares);
+    const uint64_t n_records = job->held_out ? job->epoch_samples + job->held_out : 0;
+    const size_t records = n_records * sizeof *job->records;
+    return bpt_size_add(bpt_size_add(bpt_sampler_bytes(job->epoch_samples), shares), records);
 }
 
 /* Speeds, which shards may go by, are not known yet. */

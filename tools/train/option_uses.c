@@ -16,7 +16,9 @@ typedef enum {
     BY_OPTIMIZER,
     BY_SCHEDULE,
     BY_UPDATE,
-    BY_PARTITION
+    BY_PARTITION,
+    BY_QUALITY,
+    N_CHOOSERS
 } chooser;
 
 /* An option that only some choices use. */
@@ -59,6 +61,8 @@ static const dependent dependents[] = {
     {"server-momentum", BY_TASK, " train check dry-run "},
     {"delay-compensation", BY_TASK, " train check dry-run "},
     {"elasticity", BY_TASK, " train check dry-run "},
+    {"quality", BY_TASK, " train check dry-run "},
+    {"held-out", BY_TASK, " train check dry-run "},
     {"batch-size", BY_TASK, " train check dry-run bench "},
     {"optimizer", BY_TASK, " train check dry-run bench "},
     {"momentum", BY_TASK, " train check dry-run bench "},
@@ -121,9 +125,12 @@ static const dependent dependents[] = {
     {"server-momentum", BY_UPDATE, " agwu sgwu auto default "},
     {"delay-compensation", BY_UPDATE, " agwu auto default "},
     {"elasticity", BY_UPDATE, " easgd "},
+    {"quality", BY_UPDATE, " agwu sgwu auto default "},
 
     {"idpa-rounds", BY_PARTITION, " idpa auto "},
     {"rebalance", BY_PARTITION, " idpa auto "},
+
+    {"held-out", BY_QUALITY, " held-out "},
 };
 
 enum { N_DEPENDENTS = sizeof dependents / sizeof *dependents };
@@ -152,6 +159,10 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
         return bpt_update_choice_name((bpt_update_choice)o->update);
     case BY_PARTITION:
         return bpt_partition_choice_name((bpt_partition_choice)o->partition);
+    case BY_QUALITY:
+        return o->quality == BPT_QUALITY_HELD_OUT ? "held-out" : "off";
+    case N_CHOOSERS:
+        break;
     }
     return "";
 }
@@ -159,7 +170,8 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
 static const char *const flags[] = {[BY_OPTIMIZER] = "optimizer",
                                     [BY_SCHEDULE] = "schedule",
                                     [BY_UPDATE] = "update",
-                                    [BY_PARTITION] = "partition"};
+                                    [BY_PARTITION] = "partition",
+                                    [BY_QUALITY] = "quality"};
 
 /* "by --optimizer sgd", behind "not used". */
 static void describe(const bpt_train_options *o, chooser by, char *text, size_t size) {
@@ -226,7 +238,7 @@ static bool is_set(const bpt_train_options *o, const char *option) {
 }
 
 void bpt_option_uses_warn(const bpt_train_options *o, const bpt_option_set *set) {
-    for (int by = BY_TASK; by <= BY_PARTITION; by++) {
+    for (int by = BY_TASK; by < N_CHOOSERS; by++) {
         char list[LIST_SIZE] = "", reason[64];
         int n = 0;
         for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++)
@@ -264,8 +276,8 @@ static bool is_wanted(const bpt_train_options *o, const bpt_option_set *set, con
 }
 
 static bool needs_others(const char *option) {
-    static const char *const options[] = {"max-staleness", "gamma", "calibrate", "rebalance",
-                                          "delay-compensation"};
+    static const char *const options[] = {"max-staleness",      "gamma",  "calibrate", "rebalance",
+                                          "delay-compensation", "quality"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(option, options[i]) == 0) return true;
     return false;

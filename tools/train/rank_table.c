@@ -100,7 +100,7 @@ static void judge_all(const bpt_job *job, const bpt_rank_summary *ranks) {
 static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t r, int width,
                      uint64_t all) {
     const bpt_counters *c = &ranks[r].count;
-    const double busy = (double)(c->compute_ns + c->wait_ns + c->eval_ns);
+    const double busy = (double)(c->compute_ns + c->wait_ns + c->eval_ns + c->quality_ns);
     char alone[40] = "-", efficiency[40] = "-";
     if (ranks[r].solo > 0) {
         snprintf(alone, sizeof alone, "%.0f", ranks[r].solo);

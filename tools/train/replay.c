@@ -11,6 +11,7 @@
 #include "storage/loader.h"
 #include "tools/train/carry_over.h"
 #include "tools/train/feed.h"
+#include "tools/train/held_out.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/pace.h"
 #include "tools/train/replay_log.h"
@@ -51,6 +52,8 @@ typedef struct {
     bpt_replay_logs logs;
     bpt_dataset *dataset;
     const bpt_split *split;
+    uint64_t n_held, n_samples; /* of the split: held out; left to train on */
+    uint32_t *records;          /* bpt_held_out_draw(); NULL where none are held out */
     bpt_model *model;
     bpt_pool *pool;
     bpt_partition *shares;
@@ -92,12 +95,14 @@ static bpt_status next_indices(const replay *r, worker *w) {
         BPT_TRY(bpt_sampler_next(w->sampler, (size_t)take, r->indices + n, r->passes + n));
         n += take;
     }
+    for (uint64_t i = 0; r->records && i < batch; i++)
+        r->indices[i] = r->records[r->n_held + r->indices[i]];
     return BPT_OK;
 }
 
 static bpt_status repeat_step(replay *r, worker *w) {
-    const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count;
-    const double step = (double)r->o->batch_size / (double)r->split->count;
+    const double epoch = (double)(w->progress + w->unreported) / (double)r->n_samples;
+    const double step = (double)r->o->batch_size / (double)r->n_samples;
     const float rate = (float)bpt_schedule_rate(&r->schedule, epoch, step);
     bpt_batch batch;
     bpt_batch_result result;
@@ -267,8 +272,8 @@ static uint32_t n_rounds(const bpt_train_options *o) {
 static bpt_status open_logs(replay *r) {
     const bpt_train_options *o = r->o;
     const bpt_pace_run run = {
-        .epoch_samples = r->split->count,
-        .total_samples = bpt_train_total_samples(o, r->split->count),
+        .epoch_samples = r->n_samples,
+        .total_samples = bpt_train_total_samples(o, r->n_samples),
         .batch_all = (uint64_t)o->batch_size * r->m,
     };
     const bpt_pace pace = bpt_pace_begin(o->sync_every, run);
@@ -276,7 +281,8 @@ static bpt_status open_logs(replay *r) {
         .run = o->replay,
         .rule = r->rule,
         .elasticity = r->terms.elasticity,
-        .n_samples = r->split->count,
+        .judged = r->n_held > 0,
+        .n_samples = r->n_samples,
         .batch = (uint64_t)o->batch_size,
         .least_every = pace.least,
         .most_every = pace.most,
@@ -289,8 +295,8 @@ static bpt_status open_logs(replay *r) {
 
 static bpt_status open_shares(replay *r) {
     const bpt_replay_worker *w = &r->logs.workers[0];
-    BPT_TRY(bpt_partition_create((uint64_t)r->o->seed, r->split->count, r->m, n_rounds(r->o),
-                                 &r->shares));
+    BPT_TRY(
+        bpt_partition_create((uint64_t)r->o->seed, r->n_samples, r->m, n_rounds(r->o), &r->shares));
     for (size_t i = 0; i < w->n_rounds; i++)
         BPT_TRY(bpt_partition_allot(r->shares, w->held + i * r->m));
     return BPT_OK;
@@ -341,6 +347,11 @@ static bpt_status open_data(replay *r) {
     const bpt_train_options *o = r->o;
     BPT_TRY(bpt_dataset_open(o->data, &r->dataset));
     BPT_TRY(bpt_dataset_find(r->dataset, o->train_split, &r->split));
+    r->n_held = bpt_held_out(o, r->update, r->m, r->split->count);
+    r->n_samples = r->split->count - r->n_held;
+    if (r->n_held)
+        BPT_TRY(bpt_held_out_draw((uint64_t)o->seed, r->split->count, (uint32_t)r->n_held,
+                                  &r->records));
     const bpt_loader_options loader = bpt_feed_options(o, r->split, (uint32_t)o->batch_size);
     BPT_TRY(bpt_loader_create(r->dataset, r->split, &loader, &r->loader));
     BPT_TRY(BPT_NEW("passes", (size_t)o->batch_size, &r->passes));
@@ -356,7 +367,7 @@ static void begin_progress(replay *r) {
     }
     bpt_info("replaying %" PRIu64 " steps and %" PRIu64 " pushes of %" PRIu32 " rank%s", n_steps,
              n_pushes, r->m, r->m == 1 ? "" : "s");
-    bpt_replay_progress_begin(&r->progress, n_steps, r->m, r->split->count, r->o->log_interval);
+    bpt_replay_progress_begin(&r->progress, n_steps, r->m, r->n_samples, r->o->log_interval);
 }
 
 static bpt_status open_all(replay *r) {
@@ -390,6 +401,7 @@ static void close_all(replay *r) {
     bpt_free(r->workers);
     bpt_free(r->applied);
     bpt_free(r->n_met);
+    bpt_free(r->records);
     bpt_free(r->indices);
     bpt_free(r->passes);
     bpt_free(r->statistics);

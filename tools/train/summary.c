@@ -57,6 +57,7 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_put_real(w, "wait_s", as_seconds(c->wait_ns));
     bpt_json_put_real(w, "data_wait_s", as_seconds(c->data_wait_ns));
     bpt_json_put_real(w, "eval_s", as_seconds(c->eval_ns));
+    bpt_json_put_real(w, "quality_s", as_seconds(c->quality_ns));
     bpt_json_put_real(w, "comm_cpu_s", as_seconds(c->comm_cpu_ns));
     bpt_json_put_u64(w, "submissions", c->submissions);
     bpt_json_put_u64(w, "bytes_sent", c->payload_sent_bytes + c->header_sent_bytes);

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "outer/watch.h"
 #include "tools/train/carry_over.h"
 #include "tools/train/exchange_cost.h"
 #include "tools/train/step_log.h"
@@ -62,8 +63,27 @@ static bpt_status merger_close(merger *m, bpt_status status) {
     return status != BPT_OK ? bpt_error_put(&error) : closed;
 }
 
+/* How good the rank's own weights are. */
+static bpt_status judge(merger *m, double *quality) {
+    bpt_job *job = m->job;
+    *quality = 1;
+    if (!job->quality) return BPT_OK;
+    const uint64_t start_ns = bpt_clock_ns();
+    bpt_exchange_cost_judge(&m->cost);
+    bpt_comm_operation_begin(job->comm, "data from the loader");
+    const bpt_status status = bpt_quality_measure(job->quality, job->network);
+    bpt_comm_operation_end(job->comm);
+    BPT_TRY(bpt_job_name_step(job, job->count.steps, status));
+    bpt_exchange_cost_judged(&m->cost);
+    job->count.quality_ns += bpt_clock_ns() - start_ns;
+    *quality = bpt_quality_state_get(job->quality).mean;
+    return BPT_OK;
+}
+
 static bpt_status push(merger *m) {
     bpt_job *job = m->job;
+    double quality;
+    BPT_TRY(judge(m, &quality));
     bpt_exchange_cost_copy(&m->cost);
     const bool deltas = job->update != BPT_UPDATE_EASGD;
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->pushed));
@@ -71,7 +91,7 @@ static bpt_status push(merger *m) {
     const bpt_report report = {
         .samples = job->count.samples - m->pushed_samples,
         .busy_ns = job->count.compute_ns - m->pushed_compute_ns,
-        .quality = 1.0,
+        .quality = quality,
         .rates = bpt_train_rates(job->options, job->rates),
         .covered = bpt_feed_state(job->feed).covered,
         .wants = bpt_train_wants(),

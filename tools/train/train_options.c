@@ -323,6 +323,22 @@ static const bpt_option rows[] = {
      .help = "under agwu: how the age of the weights that a push grew from counts:\n"
              "recalled by their part of all versions (after BPT-CNN), lag by how\n"
              "many came since, none not at all"},
+    {.name = "quality",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(quality),
+     .value = "off",
+     .choices = "off|held-out",
+     .help = "under agwu and sgwu: whether a push also counts by how good the rank's\n"
+             "weights are: held-out judges them at every push by a batch of\n"
+             "training images that no rank trains on"},
+    {.name = "held-out",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(held_out),
+     .value = "0.01",
+     .min = 1e-6,
+     .max = 0.5,
+     .unit = "PART",
+     .help = "with --quality held-out: part of the training split that is held out"},
     {.name = "max-staleness",
      .type = BPT_OPTION_INT,
      .offset = FIELD(max_staleness),

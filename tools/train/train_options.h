@@ -31,6 +31,9 @@ typedef enum bpt_gamma_choice {
     BPT_GAMMA_NONE
 } bpt_gamma_choice;
 
+/** What the pushes of a rank are weighed by beside their age. */
+typedef enum bpt_quality_choice { BPT_QUALITY_OFF, BPT_QUALITY_HELD_OUT } bpt_quality_choice;
+
 typedef enum bpt_lr_scale { BPT_LR_SCALE_LINEAR, BPT_LR_SCALE_NONE } bpt_lr_scale;
 
 typedef struct bpt_train_options {
@@ -61,6 +64,8 @@ typedef struct bpt_train_options {
     const char *sync_every; /* for bpt_pace_begin() */
     int64_t idpa_rounds, max_staleness;
     double server_momentum, delay_compensation, elasticity;
+    int quality; /* bpt_quality_choice */
+    double held_out;
     double rebalance, calibrate;
     /* this machine */
     const char *policy; /* for bpt_policy_find() */
