@@ -72,6 +72,8 @@ static void say_what_starts(const bpt_job *job) {
              bpt_network_learning(job->network).optimizer->name, job->schedule.base,
              job->schedule.kind->name, job->schedule.warmup_epochs,
              job->schedule.warmup_epochs == 1.0 ? "" : "s");
+    if (job->schedule.warmup_start > 0 && job->schedule.warmup_epochs > 0)
+        bpt_info("the warm-up begins at %g", job->schedule.warmup_start * job->schedule.base);
     if (job->schedule.base != job->options->lr)
         bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
     if (job->terms.momentum > 0)

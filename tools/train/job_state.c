@@ -4,6 +4,7 @@
 #include "outer/placement.h"
 #include "tools/train/checkpoint.h"
 #include "tools/train/held_out.h"
+#include "tools/train/initial_weights.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/shard_log.h"
 #include "tools/train/statistic_spans.h"
@@ -138,8 +139,10 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
         status = bpt_checkpoint_read(c, job, weights);
         job->count = c->count;
         if (!c->exact) job->seconds_before = c->count.seconds;
-    } else {
-        bpt_segments_initialise(&job->model->segments, (uint64_t)job->options->seed, weights);
+    } else if (job->rank == 0) {
+        status = bpt_initial_weights(job->options, &job->model->segments, weights);
+        if (status == BPT_OK && job->options->init_weights)
+            bpt_info("weights begin as those of %s", job->options->init_weights);
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, weights, n * sizeof *weights));

@@ -18,6 +18,7 @@ typedef enum {
     BY_UPDATE,
     BY_PARTITION,
     BY_QUALITY,
+    BY_RESUME,
     N_CHOOSERS
 } chooser;
 
@@ -33,6 +34,7 @@ typedef struct {
 static const dependent dependents[] = {
     {"train-split", BY_TASK, " train check dry-run "},
     {"test-split", BY_TASK, " train check dry-run "},
+    {"init-weights", BY_TASK, " train check dry-run replay "},
     {"output", BY_TASK, " train check dry-run "},
     {"force", BY_TASK, " train check dry-run "},
     {"input-size", BY_TASK, " train check dry-run bench "},
@@ -43,6 +45,7 @@ static const dependent dependents[] = {
     {"lr-scale", BY_TASK, " train check dry-run "},
     {"schedule", BY_TASK, " train check dry-run "},
     {"warmup-epochs", BY_TASK, " train check dry-run "},
+    {"warmup-start", BY_TASK, " train check dry-run "},
     {"lr-step-size", BY_TASK, " train check dry-run "},
     {"milestones", BY_TASK, " train check dry-run "},
     {"lr-step-factor", BY_TASK, " train check dry-run "},
@@ -131,6 +134,8 @@ static const dependent dependents[] = {
     {"rebalance", BY_PARTITION, " idpa auto "},
 
     {"held-out", BY_QUALITY, " held-out "},
+
+    {"init-weights", BY_RESUME, " anew "},
 };
 
 enum { N_DEPENDENTS = sizeof dependents / sizeof *dependents };
@@ -161,6 +166,8 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
         return bpt_partition_choice_name((bpt_partition_choice)o->partition);
     case BY_QUALITY:
         return o->quality == BPT_QUALITY_HELD_OUT ? "held-out" : "off";
+    case BY_RESUME: /* with auto there may be nothing to go on from */
+        return o->resume && strcmp(o->resume, "auto") != 0 ? "resumed" : "anew";
     case N_CHOOSERS:
         break;
     }
@@ -181,6 +188,8 @@ static void describe(const bpt_train_options *o, chooser by, char *text, size_t 
         snprintf(text, size, "with --data");
     else if (by == BY_TRACE)
         snprintf(text, size, "without --trace");
+    else if (by == BY_RESUME)
+        snprintf(text, size, "with --resume RUN");
     else
         snprintf(text, size, "by --%s %s", flags[by], chosen(o, by));
 }
@@ -217,6 +226,8 @@ static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
         bpt_hint("the dataset decides it; without --data --bench and --dry-run take any");
     else if (d->by == BY_TRACE)
         bpt_hint("leave it out, or give --trace FILE");
+    else if (d->by == BY_RESUME)
+        bpt_hint("leave one of them out: both say where to begin");
     else
         bpt_hint("leave it out, or choose --%s %.*s", flags[d->by], first, d->users + 1);
     return status;

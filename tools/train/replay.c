@@ -12,6 +12,7 @@
 #include "tools/train/carry_over.h"
 #include "tools/train/feed.h"
 #include "tools/train/held_out.h"
+#include "tools/train/initial_weights.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/pace.h"
 #include "tools/train/replay_log.h"
@@ -337,7 +338,7 @@ static bpt_status open_model(replay *r) {
     BPT_TRY(BPT_NEW("scratch weights", r->n, &r->scratch));
     BPT_TRY(BPT_NEW("final weights", r->n, &r->final));
     BPT_TRY(read_final(r));
-    bpt_segments_initialise(&r->model->segments, (uint64_t)r->o->seed, r->global);
+    BPT_TRY(bpt_initial_weights(r->o, &r->model->segments, r->global));
     r->schedule = bpt_train_schedule(r->o);
     if (r->o->lr_scale == BPT_LR_SCALE_LINEAR) r->schedule.base *= r->m;
     return BPT_OK;
@@ -462,6 +463,6 @@ bpt_status bpt_replay(const char *run, int argc, char **argv) {
     if (status != BPT_OK && !bpt_error_last()->hint[0])
         bpt_hint(
             "a replay needs the run folder as an agwu or easgd run left it, resumed never, and the "
-            "same dataset, model and program");
+            "same dataset, model, initial weights and program");
     return status;
 }

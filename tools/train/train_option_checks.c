@@ -27,6 +27,8 @@ static bpt_status check_required(const bpt_train_options *o) {
     if (!bpt_program_has(o->model)) return missing("model", "e.g. --model lenet");
     if (is_made_up(o)) return BPT_OK;
     if (!bpt_program_has(o->data)) return missing("data", "name a dataset made by bpt-ingest");
+    if (o->init_weights && !bpt_program_has(o->init_weights))
+        return missing("init-weights", "name a file of weights, or leave it out");
     if (!bpt_program_has(o->output)) return missing("output", "name a new folder, e.g. runs/first");
     return BPT_OK;
 }

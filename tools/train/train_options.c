@@ -33,6 +33,12 @@ static const bpt_option rows[] = {
      .offset = FIELD(model),
      .unit = "NAME|FILE",
      .help = "built-in model (lenet, resnet50, ...) or a model file (.yaml)"},
+    {.name = "init-weights",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(init_weights),
+     .unit = "FILE",
+     .help = "weights of the same model to begin with (.safetensors), e.g. of another\n"
+             "run; else they are drawn by the seed"},
     {.name = "output",
      .letter = 'o',
      .type = BPT_OPTION_TEXT,
@@ -196,6 +202,15 @@ static const bpt_option rows[] = {
      .unit = "EPOCHS",
      .help = "epochs in which the rate grows from 0; unless given, onecycle\n"
              "has 0"},
+    {.name = "warmup-start",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(warmup_start),
+     .value = "0",
+     .min = 0,
+     .max = 1,
+     .unit = "PART",
+     .help = "part of the rate that it grows from in the warm-up, instead of 0; e.g.\n"
+             "0.25 on 4 ranks: the rate of one of them"},
     {.name = "lr-step-size",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(lr_step_size),

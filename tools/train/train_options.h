@@ -38,7 +38,7 @@ typedef enum bpt_lr_scale { BPT_LR_SCALE_LINEAR, BPT_LR_SCALE_NONE } bpt_lr_scal
 
 typedef struct bpt_train_options {
     /* what to train, on what, where to */
-    const char *data, *train_split, *test_split, *model, *output;
+    const char *data, *train_split, *test_split, *model, *init_weights, *output;
     bool force;
     int64_t input_size[2];
     int64_t classes;
@@ -53,7 +53,7 @@ typedef struct bpt_train_options {
     double clip_norm, label_smoothing;
     const char *augment; /* for bpt_augment_parse() */
     int schedule;        /* for bpt_schedule_kind_at() */
-    double warmup_epochs, lr_step_size, lr_step_factor;
+    double warmup_epochs, warmup_start, lr_step_size, lr_step_factor;
     int64_t milestones[BPT_OPTION_LIST_MAX];
     double pct_start, div_factor, final_div_factor, power;
     int64_t seed;
