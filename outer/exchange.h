@@ -25,9 +25,9 @@
  *
  * Memory: 3 n floats a rank, those of its shard among them, and what the terms of the update take
  * (bpt_exchange_bytes()); nothing is allocated after create but for the buffer of the update log's
- * lines, and for a new round of the data. Errors: a rank on
- * which a call fails reports and ends the job with bpt_comm_abort(). Threads: the functions are
- * called by one thread of the rank, the training thread. */
+ * lines, and for a new round of the data. Errors: a rank on which a call fails reports and ends the
+ * job with bpt_comm_abort(). Threads: the functions are called by one thread of the rank, the
+ * training thread. */
 #ifndef BPT_OUTER_EXCHANGE_H
 #define BPT_OUTER_EXCHANGE_H
 
@@ -107,8 +107,8 @@ typedef struct bpt_exchange_stats {
 
 /** @param part of the vector that the rank hosts, at most
  * @return bytes that an exchange of @p n_elements takes on a rank, but for headers and tables: two
- * vectors, the shard that it hosts, what the other ranks submit to that, with momentum the
- * shard's velocity, and with compensation what the other ranks were answered last */
+ * vectors, the shard that it hosts, what the other ranks submit to that, with momentum the shard's
+ * velocity, and with compensation what the other ranks were answered last */
 size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
                           const bpt_update_terms *terms);
 
@@ -116,9 +116,9 @@ size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed
  * @param[out] x  caller owns, bpt_exchange_destroy()
- * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, n or initial weights; a coordinator for another
- *         number of ranks or samples), BPT_EDATA (snapshot malformed or of another job shape),
- *         BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, terms, n or initial weights; a coordinator for
+ *         another number of ranks or samples), BPT_EDATA (snapshot malformed or of another job
+ * shape), BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
                                bpt_exchange **x);
 

@@ -22,7 +22,7 @@ import json
 gammas = {json.loads(line)["gamma"] for line in open("run-3/exchange/updates.rank-1.jsonl")}
 assert len(gammas) == 1 and abs(gammas.pop() - 0.3) < 1e-12, gammas
 evals = [e["epoch"] for e in map(json.loads, open("run-3/metrics.jsonl")) if e["event"] == "eval"]
-assert len(evals) == 3, evals
+assert len(evals) >= 2, evals
 END
 run 0 "$eval" --data data --model tiny.yaml --weights run-3/model.safetensors --json
 check_json out "abs(d['accuracy'] - $(python3 -c "
