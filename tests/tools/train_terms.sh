@@ -7,6 +7,7 @@ make_model
 # With batch norms, whose running statistics no term is for.
 sed -e 's/^name: tiny/name: normal/' -e '/conv2/a\  - batchnorm: {name: bn}' tiny.yaml >normal.yaml
 few=("${common[@]}" --epochs 3 --sync-every 2 --lr 0.002)
+more=(--epochs 12 --checkpoint-every 8) # so long that there is a checkpoint, whoever is slow
 steady=("${few[@]}" --update sgwu --partition even --eval-every 0)
 
 differ() { # RUN RUN
@@ -68,29 +69,29 @@ run 0 ranks 2 "$train" "${steady[@]}" --output other-momentum --resume "$from" -
 grep -q 'is of another job' err && die "another momentum makes another job"
 differ sgwu-momentum other-momentum
 # agwu goes on from where all had met.
-run 0 ranks 2 "$train" "${few[@]}" --update agwu --server-momentum 0.5 --checkpoint-every 8 --output async
+run 0 ranks 2 "$train" "${few[@]}" "${more[@]}" --update agwu --server-momentum 0.5 --output async
 cut_back async
-run 0 ranks 2 "$train" "${few[@]}" --update agwu --server-momentum 0.5 --output async --resume auto
+run 0 ranks 2 "$train" "${few[@]}" "${more[@]}" --update agwu --server-momentum 0.5 --output async --resume auto
 says "going on from async/checkpoints/step-"
 # A quarter of a vector more on each of four ranks.
-more=$(exchange_bytes --update agwu --server-momentum 0.5)
-python3 -c "import sys; n = ($more - $plan) / ($plan / 3); sys.exit(not 0.24 < n < 0.26)" ||
-    die "momentum takes $plan, then $more bytes"
+larger=$(exchange_bytes --update agwu --server-momentum 0.5)
+python3 -c "import sys; n = ($larger - $plan) / ($plan / 3); sys.exit(not 0.24 < n < 0.26)" ||
+    die "momentum takes $plan, then $larger bytes"
 fails_well 2 "$train" "${few[@]}" --update agwu --server-momentum 1 --output x
 says '--server-momentum'
 
 # ---- delay compensation ----
 
-replayed compensated 3 --update agwu --delay-compensation 10 --sync-every 1
+replayed compensated 3 --update agwu --delay-compensation 10 --sync-every 1 --epochs 12
 altered_config compensated delay-compensation 1
 replayed compensated-normal 2 --update agwu --delay-compensation 2 --gamma none --model normal.yaml --momentum 0
 replayed compensated-momentum 3 --update agwu --delay-compensation 2 --server-momentum 0.5 --max-staleness 1
-run 0 ranks 2 "$train" "${few[@]}" --update agwu --delay-compensation 2 --checkpoint-every 8 --output delayed
+run 0 ranks 2 "$train" "${few[@]}" "${more[@]}" --update agwu --delay-compensation 2 --output delayed
 cut_back delayed
-run 0 ranks 2 "$train" "${few[@]}" --update agwu --delay-compensation 2 --output delayed --resume auto
+run 0 ranks 2 "$train" "${few[@]}" "${more[@]}" --update agwu --delay-compensation 2 --output delayed --resume auto
 says "going on from delayed/checkpoints/step-"
 grep -q 'is of another job' err && die "not the same job"
 # What the three others were answered: three quarters of a vector on each of four ranks.
-more=$(exchange_bytes --update agwu --delay-compensation 2)
-python3 -c "import sys; n = ($more - $plan) / ($plan / 3); sys.exit(not 0.74 < n < 0.76)" ||
-    die "compensation takes $plan, then $more bytes"
+larger=$(exchange_bytes --update agwu --delay-compensation 2)
+python3 -c "import sys; n = ($larger - $plan) / ($plan / 3); sys.exit(not 0.74 < n < 0.76)" ||
+    die "compensation takes $plan, then $larger bytes"
