@@ -7,8 +7,9 @@ void bpt__apply_change(const bpt_merge *m, size_t begin, const float *change, si
         return;
     }
     float *const velocity = m->velocity + begin;
+    const float momentum = m->momentum;
     for (size_t i = 0; i < n; i++) {
-        velocity[i] = m->momentum * velocity[i] + change[i];
+        velocity[i] = momentum * velocity[i] + change[i];
         global[i] += velocity[i];
     }
 }

@@ -11,6 +11,7 @@ void bpt__compensate(const bpt_merge *m, size_t begin, float *delta, size_t n) {
     const float *const part = m->parts[0] + begin;
     const float *const now = m->global + begin;
     const float *const base = m->base + begin;
+    const float factor = m->compensation;
     for (size_t i = 0; i < n; i++)
-        delta[i] = part[i] - m->compensation * (part[i] * part[i]) * (now[i] - base[i]);
+        delta[i] = part[i] - factor * (part[i] * part[i]) * (now[i] - base[i]);
 }

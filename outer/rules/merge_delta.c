@@ -13,6 +13,7 @@ static void merge_plainly(const bpt_merge *m) {
 /* In blocks that stay in cache. Without any term the bits are those of the above. */
 void bpt__merge_delta(const bpt_merge *m) {
     enum { BLOCK = 1024 };
+    const float factor = m->factors[0];
     float change[BLOCK];
     if (!m->velocity && !m->base) {
         merge_plainly(m);
@@ -25,7 +26,7 @@ void bpt__merge_delta(const bpt_merge *m) {
             bpt__compensate(m, begin, change, n);
             delta = change;
         }
-        for (size_t i = 0; i < n; i++) change[i] = m->factors[0] * delta[i];
+        for (size_t i = 0; i < n; i++) change[i] = factor * delta[i];
         bpt__apply_change(m, begin, change, n);
     }
 }
