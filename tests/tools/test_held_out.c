@@ -56,10 +56,29 @@ static void test_draw(void **state) {
     check_draw(70001, 700);
 }
 
+/* What is left to train on is every record but those that are held out. */
+static void test_skip(void **state) {
+    (void)state;
+    enum { N = 500, HELD = 60 };
+    uint32_t *records, indices[N - HELD];
+    unsigned char seen[N] = {0};
+    assert_int_equal(bpt_held_out_draw(3, N, HELD, &records), BPT_OK);
+    for (uint32_t i = 0; i < N - HELD; i++) indices[i] = N - HELD - 1 - i;
+    bpt_held_out_skip(records, HELD, indices, N - HELD);
+    for (uint32_t i = 0; i < N - HELD; i++) seen[indices[i]]++;
+    for (uint32_t i = 0; i < HELD; i++) assert_int_equal(seen[records[i]]++, 0);
+    for (uint32_t i = 0; i < N; i++) assert_int_equal(seen[i], 1);
+    bpt_free(records);
+    uint32_t same[3] = {2, 0, 1};
+    bpt_held_out_skip(NULL, 0, same, 3);
+    assert_true(same[0] == 2 && same[1] == 0 && same[2] == 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_how_many),
         cmocka_unit_test(test_draw),
+        cmocka_unit_test(test_skip),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

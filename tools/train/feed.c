@@ -1,13 +1,15 @@
 #include "tools/train/feed.h"
 
 #include "base/memory.h"
+#include "tools/train/held_out.h"
 
 #include <stdbool.h>
 
 struct bpt_feed {
     bpt_sampler *sampler;
     bpt_loader *loader;
-    const uint32_t *records; /* borrowed; NULL: the sampler's indices are those of the split */
+    const uint32_t *records; /* borrowed; NULL: none are held out */
+    uint64_t n_held;
     uint32_t batch_size, depth;
     uint32_t *indices; /* shape [batch_size] */
     uint32_t *passes;  /* shape [batch_size] */
@@ -34,12 +36,13 @@ bpt_loader_options bpt_feed_options(const bpt_train_options *o, const bpt_split 
 
 bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split,
                            const bpt_loader_options *options, const uint32_t *records,
-                           bpt_sampler *sampler, bpt_feed **out) {
+                           uint64_t n_held, bpt_sampler *sampler, bpt_feed **out) {
     bpt_feed *f = NULL;
     bpt_status status;
     BPT_TRY_GOTO(status, BPT_NEW("feed", 1, &f), err_sampler);
     f->sampler = sampler;
     f->records = records;
+    f->n_held = n_held;
     f->batch_size = options->batch;
     f->depth = options->depth;
     f->taken = bpt_sampler_state_get(sampler);
@@ -70,8 +73,7 @@ void bpt_feed_free(bpt_feed *f) {
 static bpt_status request_ahead(bpt_feed *f) {
     while (bpt_loader_room(f->loader) > 0) {
         BPT_TRY(bpt_sampler_next(f->sampler, f->batch_size, f->indices, f->passes));
-        for (uint32_t i = 0; f->records && i < f->batch_size; i++)
-            f->indices[i] = f->records[f->indices[i]];
+        bpt_held_out_skip(f->records, f->n_held, f->indices, f->batch_size);
         BPT_TRY(bpt_loader_request(f->loader, f->indices, f->passes, f->batch_size));
         f->after[(f->first + f->n_ahead++) % f->depth] = bpt_sampler_state_get(f->sampler);
     }

@@ -26,3 +26,7 @@ bpt_status bpt_held_out_draw(uint64_t seed, uint32_t n_records, uint32_t n_held,
     qsort(*records + n_held, n_records - n_held, sizeof **records, compare);
     return BPT_OK;
 }
+
+void bpt_held_out_skip(const uint32_t *records, uint64_t n_held, uint32_t *indices, size_t n) {
+    for (size_t i = 0; records && i < n; i++) indices[i] = records[n_held + indices[i]];
+}

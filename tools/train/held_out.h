@@ -24,4 +24,9 @@ uint64_t bpt_held_out(const bpt_train_options *o, bpt_update_choice update, uint
 bpt_status bpt_held_out_draw(uint64_t seed, uint32_t n_records, uint32_t n_held,
                              uint32_t **records);
 
+/** Turns numbers among the records that are left to train on into numbers of the split.
+ * @param records as drawn; NULL where none are held out: nothing changes
+ * @param indices shape [n], below n_records - n_held */
+void bpt_held_out_skip(const uint32_t *records, uint64_t n_held, uint32_t *indices, size_t n);
+
 #endif

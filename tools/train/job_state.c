@@ -114,8 +114,8 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
         return status;
     }
     const bpt_loader_options options = bpt_feed_options(o, job->train, job->batch);
-    const uint32_t *records = job->records ? job->records + job->held_out : NULL;
-    return bpt_feed_create(job->dataset, job->train, &options, records, sampler, &job->feed);
+    return bpt_feed_create(job->dataset, job->train, &options, job->records, job->held_out, sampler,
+                           &job->feed);
 }
 
 /* The records that are held out, if any are, and where the rank is in them. */

@@ -96,8 +96,7 @@ static bpt_status next_indices(const replay *r, worker *w) {
         BPT_TRY(bpt_sampler_next(w->sampler, (size_t)take, r->indices + n, r->passes + n));
         n += take;
     }
-    for (uint64_t i = 0; r->records && i < batch; i++)
-        r->indices[i] = r->records[r->n_held + r->indices[i]];
+    bpt_held_out_skip(r->records, r->n_held, r->indices, batch);
     return BPT_OK;
 }
 
