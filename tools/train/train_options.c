@@ -37,8 +37,8 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(init_weights),
      .unit = "FILE",
-     .help = "weights of the same model to begin with (.safetensors), e.g. of another\n"
-             "run; else they are drawn by the seed"},
+     .help = "weights of the same model to begin with (.safetensors), e.g. those of\n"
+             "another run; else they are drawn by the seed"},
     {.name = "output",
      .letter = 'o',
      .type = BPT_OPTION_TEXT,
