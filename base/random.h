@@ -23,7 +23,8 @@ typedef enum bpt_purpose {
     BPT_PURPOSE_GLYPHS = 5,    /* id: sample */
     BPT_PURPOSE_SYNTHETIC = 6, /* bench batches; id: sample */
     BPT_PURPOSE_TEST = 7,
-    BPT_PURPOSE_DROPOUT = 8, /* id: layer, step and sample */
+    BPT_PURPOSE_DROPOUT = 8,  /* id: layer, step and sample */
+    BPT_PURPOSE_HELD_OUT = 9, /* which records are not trained on; id: 0 */
 } bpt_purpose;
 
 /** State of one stream: a plain value, free to copy. */

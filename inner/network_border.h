@@ -18,14 +18,9 @@
  *
  * With the weights, batches and draws of the whole network the parts compute what it does: the same
  * bits, but where a layer of the tail sums in the order of values in memory, which is row-major at
-<<<<<<< HEAD
- * the border. Batch norm, averages and local response normalisation do, unless a convolution or a
- * fully connected layer stands before them; they may round otherwise than in the whole network.
-=======
  * the border. Batch norm, averages, local response normalisation and, of bfloat16, the gradients of
  * windows of a maximum that overlap are such sums, unless a convolution or a fully connected layer
  * stands before them; they may round otherwise than in the whole network.
->>>>>>> split
  *
  * A norm of the whole gradient is known to no part: bpt_learning.clip_norm is refused.
  *

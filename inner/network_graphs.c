@@ -85,7 +85,6 @@ done:
     return status;
 }
 
-<<<<<<< HEAD
 /* ---- gradients that are handed out ---- */
 
 /* The task that does it. */
@@ -170,8 +169,6 @@ done:
 
 /* ---- asking ---- */
 
-=======
->>>>>>> split
 /* Tasks of a graph are numbered in the order of the plan. */
 static void visit_graph(const bpt_network *net, bpt_graph_role role, bpt_visit_task visit,
                         void *context) {

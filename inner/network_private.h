@@ -55,14 +55,11 @@ struct bpt_network {
     size_t *
         forward_end; /* of each layer: tasks of the plan up to its forward pass; shape [n_layers] */
     bpt_activation border; /* of a part: inner/network_border.h */
-<<<<<<< HEAD
     uint32_t *exports;     /* task of the plan that exports a segment; shape [segments] */
     bpt_task_range
         *reduces; /* those that sum its gradient; shape [segments]; NULL without gradients
                    */
     bpt_gradient_parts parts; /* .take is NULL: none are handed out */
-=======
->>>>>>> split
     bpt_network_memory memory;
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
@@ -106,12 +103,9 @@ typedef void (*bpt_visit_task)(void *context, bpt_task_info info, uint64_t ns);
 /** Calls @p visit for all tasks of a training step, in the order of the plan. */
 void bpt__visit_step(const bpt_network *net, bpt_visit_task visit, void *context);
 
-<<<<<<< HEAD
 /** Names the blocks that transfers read and write. @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt__bind_transfer(bpt_network *net, bpt_vector which, float *flat);
 
-=======
->>>>>>> split
 /** Plans softmax cross-entropy on the logits and their gradient. */
 bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits);
 

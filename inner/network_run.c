@@ -11,11 +11,8 @@
 /* Tasks set the flags; the end of the run orders them before their reader. */
 static bpt_status run_graph(bpt_network *net, bpt_graph_role role, bpt_run_stats *stats) {
     assert(net->graphs[role]);
-<<<<<<< HEAD
     if (role == BPT_GRAPH_GRADIENT && net->parts.take)
         BPT_TRY(bpt__bind_transfer(net, BPT_VECTOR_GRADIENTS, net->parts.flat));
-=======
->>>>>>> split
     atomic_store_explicit(&net->bad_border, false, memory_order_relaxed);
     atomic_store_explicit(&net->bad_gradient, false, memory_order_relaxed);
     atomic_store_explicit(&net->bad_weight, false, memory_order_relaxed);

@@ -5,12 +5,14 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <sys/stat.h>
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -137,7 +139,7 @@ static bpt_status fail_tensor(const reader *r, const char *name, const char *tex
     return bpt_fail(BPT_EDATA, "%s: tensor %s: %s", r->path, name, text);
 }
 
-static bpt_status check_shape(const reader *r, const bpt_json *tensor, const bpt_segment *t) {
+static bool has_shape(const reader *r, const bpt_json *tensor, const bpt_segment *t) {
     const bpt_json *shape = bpt_json_find(tensor, "shape");
     bool same = bpt_json_is_array(shape) && bpt_json_size(shape) == (size_t)t->n_dims;
     for (int d = 0; same && d < t->n_dims; d++) {
@@ -146,7 +148,19 @@ static bpt_status check_shape(const reader *r, const bpt_json *tensor, const bpt
                    BPT_OK &&
                n == (uint64_t)t->dims[d];
     }
-    return same ? BPT_OK : fail_tensor(r, t->name, "its shape is not the one of the model");
+    return same;
+}
+
+static bpt_status check_shape(const reader *r, const bpt_json *tensor, const bpt_segment *t) {
+    if (has_shape(r, tensor, t)) return BPT_OK;
+    char dims[80] = "", text[140];
+    for (int d = 0; d < t->n_dims; d++) {
+        char dim[24];
+        snprintf(dim, sizeof dim, "%" PRId64, t->dims[d]);
+        bpt_list_add(dims, sizeof dims, dim);
+    }
+    snprintf(text, sizeof text, "its shape is not the one of the model, which is [%s]", dims);
+    return fail_tensor(r, t->name, text);
 }
 
 static bpt_status read_range(const reader *r, const bpt_json *tensor, const bpt_segment *t,
@@ -217,11 +231,26 @@ static bpt_status check_ranges(const reader *r) {
                     r->data_bytes - end);
 }
 
+/* Beside the tensor in the error: what else is missing or of another shape. */
+static void hint_at_model(const reader *r, const bpt_segment *first) {
+    const bpt_json *root = bpt_json_root(r->header);
+    bpt_error error;
+    char others[160] = "";
+    bpt_error_get(&error); /* looking at shapes may record others */
+    for (const bpt_segment *t = first + 1; t < r->segments->items + r->segments->n; t++) {
+        const bpt_json *tensor = bpt_json_find(root, t->name);
+        if (!tensor || !has_shape(r, tensor, t)) bpt_list_add(others, sizeof others, t->name);
+    }
+    (void)bpt_error_put(&error);
+    bpt_hint("the file may belong to another model, or to another number of classes%s%s",
+             others[0] ? "; not as in the model are also " : "", others);
+}
+
 static bpt_status check_header(reader *r) {
     for (size_t i = 0; i < r->segments->n; i++) {
         const bpt_status status = check_tensor(r, &r->segments->items[i], &r->ranges[i]);
         if (status != BPT_OK) {
-            bpt_hint("the file may belong to another model, or to another number of classes");
+            hint_at_model(r, &r->segments->items[i]);
             return status;
         }
     }

@@ -24,7 +24,7 @@ bpt_status bpt_safetensors_write(const char *path, const bpt_segments *s, const 
 
 /** Reads a file into the flat vector of @p s, by name: the order in the file does not matter.
  * A missing tensor, another shape or type, a tensor too many, overlapping or overhanging offsets
- * are errors that name file and tensor.
+ * are errors that name file and tensor; the hint lists what else is missing or of another shape.
  * @param[out] values shape [s->n_elements]; unspecified on error
  * @return BPT_OK, BPT_ENOENT, BPT_EDATA, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *values);

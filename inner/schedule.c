@@ -13,6 +13,8 @@ const bpt_schedule_kind *bpt_schedule_kind_at(size_t i) {
 
 double bpt_schedule_rate(const bpt_schedule *s, double epoch, double step_epochs) {
     const double end = fmin(epoch + step_epochs, s->total_epochs);
-    const double warmup = end < s->warmup_epochs ? end / s->warmup_epochs : 1.0;
+    double warmup = 1.0;
+    if (end < s->warmup_epochs)
+        warmup = s->warmup_start + (1.0 - s->warmup_start) * (end / s->warmup_epochs);
     return s->base * warmup * s->kind->factor(s, fmin(epoch, s->total_epochs), step_epochs);
 }

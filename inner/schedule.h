@@ -19,6 +19,7 @@ typedef struct bpt_schedule {
     double base;          /* the learning rate, > 0; that of the top for onecycle */
     double total_epochs;  /* > 0 */
     double warmup_epochs; /* 0: none; the rate grows linearly to base, and multiplies the rest */
+    double warmup_start;  /* part of base that it grows from, in [0, 1] */
     double factor;        /* step, multistep: of each step, in (0, 1] */
     double every_epochs;  /* step: > 0 */
     double milestones[BPT_SCHEDULE_MAX_MILESTONES]; /* multistep: growing; shape [n_milestones] */
@@ -41,8 +42,8 @@ struct bpt_schedule_kind {
 
 /** The rate of one step. A schedule is read where the step begins, as is usual: step t of T under a
  * cosine has base * (1 + cos(pi t / T)) / 2, t = 0 .. T-1, so the first has the whole rate and the
- * last one still more than 0. Warm-up is read where the step ends, base * min(1, end / warmup): no
- * step of it has rate 0 either.
+ * last one still more than 0. Warm-up is read where the step ends, with p = min(1, end / warmup)
+ * base * (start + (1 - start) p): no step of it has rate 0 either.
  * @param epoch       progress where the step begins, >= 0; beyond the end it counts as the end
  * @param step_epochs length of the step, samples over samples of the split
  * @return the learning rate */

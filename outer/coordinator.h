@@ -32,7 +32,9 @@ enum {
 typedef struct bpt_report {
     uint64_t samples; /* trained on since its last submission */
     uint64_t busy_ns; /* time spent computing on them, waiting not counted; 0: not measured */
-    double quality;   /* Q_j: accuracy on held-out samples, > 0; 1 if not measured */
+    double quality;   /* Q_j: how good its weights are, > 0; 1 if not measured */
+    double rates;     /* S: sum of the learning rates of its steps, as bpt_compensation() takes it;
+                         not looked at without compensation */
     uint32_t covered; /* bpt_sampler_state.covered of its stream */
     uint32_t wants;   /* BPT_MEET_* bits that this rank asks for, mostly 0 */
 } bpt_report;

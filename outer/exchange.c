@@ -122,6 +122,7 @@ bpt_status bpt_exchange_push(bpt_exchange *x, const bpt_report *report) {
         .samples = report->samples,
         .busy_ns = report->busy_ns,
         .quality = report->quality,
+        .rates = report->rates,
         .covered = report->covered,
         .wants = report->wants,
         .meeting = x->meeting,
@@ -135,6 +136,11 @@ bpt_status bpt_exchange_push(bpt_exchange *x, const bpt_report *report) {
 
 bool bpt_exchange_ready(const bpt_exchange *x) {
     return atomic_load_explicit(&x->phase, memory_order_acquire) != BPT__PUSHED;
+}
+
+static void note_spread(bpt_exchange *x, uint64_t spread) {
+    const uint64_t last = BPT_STALENESS_BUCKETS - 1;
+    x->spread[spread < last ? spread : last]++;
 }
 
 static void wait_for_answer(bpt_exchange *x) {
@@ -164,6 +170,8 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
         x->versions[s] = down->version;
         if (down->staleness > reply->staleness) reply->staleness = down->staleness;
     }
+    reply->spread = bpt_shard_spread(x->shards, x->versions);
+    note_spread(x, reply->spread);
     x->meeting = first->meet != 0;
     if (first->met) x->n_met++;
     if (x->log) BPT_TRY(bpt__update_log_write(x->log, first->met ? 0 : LOG_BYTES));
@@ -184,8 +192,21 @@ const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x) {
 void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key) {
     bpt_json_open_object(w, key);
     bpt__server_save(x->server, w);
+    bpt__save_counts(w, "spread", BPT_STALENESS_BUCKETS, x->spread);
     if (x->met_state) bpt_coordinator_save(x->met_state, w, "coordinator");
     bpt_json_close_object(w);
+}
+
+bpt_status bpt_exchange_velocity(const bpt_exchange *x, float *velocity) {
+    const bpt_shard *own = bpt_shard_at(x->shards, x->rank);
+    const float *mine = bpt__server_velocity(x->server);
+    memcpy(velocity + own->begin, mine, (own->end - own->begin) * sizeof *mine);
+    for (uint32_t s = 0; s < x->m; s++) {
+        const bpt_shard *shard = bpt_shard_at(x->shards, s);
+        BPT_TRY(bpt_comm_broadcast(x->comm, shard->host, velocity + shard->begin,
+                                   bpt__exchange_shard_bytes(x, s)));
+    }
+    return BPT_OK;
 }
 
 /* The counts belong to the MPI thread, so it is that one which copies them. */
@@ -208,5 +229,6 @@ bpt_status bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats) {
     bpt__comm_submit(x->comm, &copy.job);
     BPT_TRY(bpt__comm_join(x->comm, &copy.job));
     stats->wait_ns = x->wait_ns;
+    memcpy(stats->spread, x->spread, sizeof stats->spread);
     return BPT_OK;
 }

@@ -2,12 +2,21 @@
  * The outer layer put together: a worker pushes what it learnt and gets the global values back,
  * while every rank also hosts a shard of them.
  *
- * A worker sends to the host of each shard that shard's part of its vector (a delta or a gradient,
- * as the rule says) and gets the shard back. An asynchronous rule applies what arrives at once and
- * answers its sender alone; a synchronous one waits for all workers. Within a shard a reply is one
- * version, never a mix. All of it runs on the MPI thread; the training thread fills its outbox, goes on,
- * and looks again when it likes. Each rank sends 4 n bytes of payload per push and gets 4 n back, in
- * chunks, whatever the number of ranks. What stays on a rank takes no message.
+ * A worker sends to the host of each shard that shard's part of its vector (a delta, weights or a
+ * gradient, as the rule says) and gets the shard back. An asynchronous rule applies what arrives at
+ * once and answers its sender alone; a synchronous one waits for all workers. Within a shard a
+ * reply is one version, never a mix. All of it runs on the MPI thread; the training thread fills
+ * its outbox, goes on, and looks again when it likes. Each rank sends 4 n bytes of payload per push
+ * and gets 4 n back, in chunks, whatever the number of ranks. What stays on a rank takes no
+ * message.
+ *
+ * Across shards an asynchronous answer may be a mix: each shard answers at its own moment, and has
+ * by then taken pushes that another had not. A push updates every shard exactly once, so versions
+ * of shards compare, and bpt_reply.spread is by how many pushes the newest is ahead of the oldest.
+ * A worker has one push under way at a time. With a staleness bound S a shard that applies number q
+ * of a worker has applied q-S-1 to q+S of every other, so that two shards of one answer are at most
+ * (m-1)(2S+1) pushes apart: m-1 with S = 0. Without a bound they are by as many as the others make
+ * between the first answer and the last. At a meeting, and under a synchronous rule, it is 0.
  *
  * Meetings: where a reply says `meet`, the worker ends what it is at and pushes once more; that
  * push is answered when those of all ranks are applied, and the answer has `met` set and brings the
@@ -15,11 +24,11 @@
  * from the first such push that reaches the shard hosted on its rank: bpt_exchange_called(). Under
  * a synchronous rule every reply is such a moment, so `met` comes at once and `meet` never.
  *
- * Memory: 3 n floats a rank, those of its shard among them; nothing is allocated after create but
- * for a new round of the data, and for lines of the update log that wait longer than usual for the
- * training thread, which writes them. Errors: a rank on
- * which a call fails reports and ends the job with bpt_comm_abort(). Threads: the functions are
- * called by one thread of the rank, the training thread. */
+ * Memory: 3 n floats a rank, those of its shard among them, and what the terms of the update take
+ * (bpt_exchange_bytes()); nothing is allocated after create but for a new round of the data, and
+ * for lines of the update log that wait longer than usual for the training thread, which writes
+ * them. Errors: a rank on which a call fails reports and ends the job with bpt_comm_abort().
+ * Threads: the functions are called by one thread of the rank, the training thread. */
 #ifndef BPT_OUTER_EXCHANGE_H
 #define BPT_OUTER_EXCHANGE_H
 
@@ -27,6 +36,7 @@
 #include "base/status.h"
 #include "outer/comm.h"
 #include "outer/coordinator.h"
+#include "outer/merge.h"
 #include "outer/partition.h"
 #include "outer/shard.h"
 #include "outer/staleness.h"
@@ -41,17 +51,21 @@ typedef struct bpt_exchange bpt_exchange;
 /** What an exchange is made from. */
 typedef struct bpt_exchange_options {
     const bpt_update_rule *rule;
-    size_t n_elements;      /* n */
-    const float *initial;   /* the same bits on all ranks, shape [n]; copied. A gradient rule does
-                               not send it, but still checks that all ranks agree */
-    const double *part;     /* of the vector that each rank hosts, as bpt_shard_table_create() takes
-                               it, the same on all ranks; only read by create; NULL: all alike */
+    bpt_update_terms terms;    /* the same on all ranks; zeros for a gradient rule */
+    bpt_statistics statistics; /* elements that no term is for; borrowed */
+    size_t n_elements;         /* n */
+    const float *initial;  /* the same bits on all ranks, shape [n]; copied. A gradient rule does
+                              not send it, but still checks that all ranks agree */
+    const float *velocity; /* of the server's momentum, as bpt_exchange_velocity() gave it, the same
+                              on all ranks, shape [n]; copied. NULL: it begins at 0 */
+    const double *part;    /* of the vector that each rank hosts, as bpt_shard_table_create() takes
+                              it, the same on all ranks; only read by create; NULL: all alike */
     uint32_t max_staleness; /* SSP bound, or BPT_STALENESS_NONE; asynchronous rules only */
     const bpt_coordinator_options *coordinator; /* read on rank 0 only */
     bpt_partition *partition; /* borrowed, without rounds; every reply adds what is given out. NULL:
                                  no partition (and coordinator->n_samples is 0) */
-    const char *log_path;     /* update log of this rank's shard, appended; NULL: none. Deltas
-                                 only */
+    const char *log_path;     /* update log of this rank's shard, appended; NULL: none. Not of
+                                 gradients */
     const bpt_json_doc *snapshot_doc;
     const bpt_json *snapshot; /* goes on from bpt_exchange_snapshot() of this rank in a job of the
                                  same ranks; `initial` then holds the values of that meeting. NULL:
@@ -68,6 +82,7 @@ typedef struct bpt_reply {
     const uint64_t *versions; /* of each shard, shape [n_shards]; borrowed likewise */
     uint64_t staleness; /* updates by others between the weights that the push started from and its
                            own, the largest over the shards: version - base - 1 */
+    uint64_t spread;    /* updates by which the newest shard is ahead of the oldest */
     uint64_t progress;  /* samples trained on by all ranks */
     uint32_t met;       /* BPT_MEET_* bits: all ranks have these values now, for these reasons */
     uint32_t meet;      /* BPT_MEET_* bits: a meeting is called, the next push is for it */
@@ -87,19 +102,23 @@ typedef struct bpt_exchange_stats {
     uint64_t held;             /* submissions to it that the staleness bound made wait */
     /** Submissions to it by staleness, also before a resume; the last bucket holds all beyond. */
     uint64_t staleness[BPT_STALENESS_BUCKETS];
+    /** Answers that this rank took by their spread, likewise. */
+    uint64_t spread[BPT_STALENESS_BUCKETS];
 } bpt_exchange_stats;
 
 /** @param part of the vector that the rank hosts, at most
  * @return bytes that an exchange of @p n_elements takes on a rank, but for headers and tables: two
- * vectors, the shard that it hosts, and what the other ranks submit to that */
-size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part);
+ * vectors, the shard that it hosts, what the other ranks submit to that, with momentum the shard's
+ * velocity, and with compensation what the other ranks were answered last */
+size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
+                          const bpt_update_terms *terms);
 
 /** Makes the exchange; collective over the job. Gives the rounds known so far to the partition.
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed
  * @param[out] x  caller owns, bpt_exchange_destroy()
- * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, n or initial weights; a coordinator for another
- *         number of ranks or samples), BPT_EDATA (snapshot malformed or of another job shape),
+ * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, terms, n or initial weights; a coordinator for
+ *         another number of ranks or samples), BPT_EDATA (snapshot malformed or of another job),
  *         BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
                                bpt_exchange **x);
@@ -110,8 +129,8 @@ bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *optio
  * @return BPT_OK, BPT_EIO or BPT_ENOSPC (update log), BPT_ECOMM; @p x is gone in any case */
 bpt_status bpt_exchange_destroy(bpt_exchange *x);
 
-/** @return where the next submission is to be written, a delta or a gradient; shape [n]. The caller's
- * but while a push is under way. What it holds after a push is what was pushed */
+/** @return where the next submission is to be written: a delta, weights or a gradient; shape [n].
+ * The caller's but while a push is under way. What it holds after a push is what was pushed */
 float *bpt_exchange_outbox(bpt_exchange *x);
 
 /** Sends what is in the outbox; returns at once. The submission before has been waited for.
@@ -140,6 +159,12 @@ const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x);
  * values of the meeting it suffices to go on; a synchronous rule then gives the same bits as
  * without a stop. */
 void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key);
+
+/** Gives every rank the velocity of the server's momentum, of all shards. Collective; between a
+ * meeting and the next push of any rank, which cannot be before all have come here.
+ * @param[out] velocity shape [n]
+ * @return BPT_OK, BPT_ECOMM */
+bpt_status bpt_exchange_velocity(const bpt_exchange *x, float *velocity);
 
 /** Copies the counts. @return BPT_OK, BPT_ECOMM */
 bpt_status bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats);

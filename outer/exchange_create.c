@@ -43,12 +43,16 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
     const bpt_shard *shard = bpt_shard_at(x->shards, x->rank);
     const bpt__server_options options = {
         .rule = o->rule,
+        .terms = o->terms,
+        .statistics = o->statistics,
         .n_workers = x->m,
         .rank = x->rank,
         .shard = x->rank,
         .max_staleness = o->rule->synchronous ? BPT_STALENESS_NONE : o->max_staleness,
+        .first = shard->begin,
         .n = shard->end - shard->begin,
         .initial = o->initial + shard->begin,
+        .velocity = o->velocity ? o->velocity + shard->begin : NULL,
         .own = {.up = &x->up,
                 .part = x->sent + shard->begin,
                 .down = bpt__exchange_down(x, x->rank),
@@ -63,12 +67,18 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
     if (!o->snapshot) return BPT_OK;
     BPT_TRY(bpt__server_load(x->server, o->snapshot_doc, o->snapshot));
     x->seq = bpt__server_seq(x->server, x->rank);
-    return BPT_OK;
+    if (!bpt_json_find(o->snapshot, "spread")) return BPT_OK; /* of an earlier version */
+    return bpt__load_counts(o->snapshot_doc, o->snapshot, "spread", BPT_STALENESS_BUCKETS,
+                            x->spread);
 }
 
-size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part) {
+size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
+                          const bpt_update_terms *terms) {
     const size_t shard = (size_t)ceil(part * (double)n_elements) + BPT_SHARD_ALIGNMENT;
-    return (2 * n_elements + n_ranks * shard) * sizeof(float);
+    size_t n_shards = n_ranks;
+    if (terms->momentum > 0) n_shards++;
+    if (terms->compensation > 0) n_shards += n_ranks - 1;
+    return (2 * n_elements + n_shards * shard) * sizeof(float);
 }
 
 /* All that may fail on this rank alone. */
@@ -80,7 +90,7 @@ static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
     BPT_TRY(BPT_NEW("complete groups", x->m + 1u, &x->complete));
     BPT_TRY(bpt_alloc("headers of answers", x->m, x->down_stride, (void **)&x->down));
     BPT_TRY(bpt_shard_table_create(x->n, x->m, o->part, &x->shards));
-    if (o->log_path && o->rule->payload == BPT_PAYLOAD_DELTA)
+    if (o->log_path && o->rule->payload != BPT_PAYLOAD_GRADIENT)
         BPT_TRY(bpt__update_log_open(o->log_path, &x->log));
     BPT_TRY(create_coordinator(x, o));
     BPT_TRY(create_server(x, o));
@@ -89,7 +99,8 @@ static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
 
 /* What all ranks must have in common. */
 typedef struct common {
-    uint64_t n_elements, initial, rule, max_staleness, resumes, n_submissions, n_samples, shards;
+    uint64_t n_elements, initial, rule, terms, max_staleness, resumes, n_submissions, n_samples,
+        shards;
 } common;
 
 /* Of all workers, taken by the shard that is hosted here: the same for every shard at a meeting,
@@ -113,13 +124,16 @@ static uint64_t checksum_shards(const bpt_exchange *x) {
 /* All ranks see the same table, so all come to the same verdict. */
 static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) {
     static const char *const what[] = {
-        "has another number of elements", "starts from other values", "uses another update rule",
-        "has another staleness bound",    "resumes (or not)",         "resumes from another step",
-        "has a split of another size",    "cuts them in other shards"};
+        "has another number of elements", "starts from other values",
+        "uses another update rule",       "uses other terms of the update",
+        "has another staleness bound",    "resumes (or not)",
+        "resumes from another step",      "has a split of another size",
+        "cuts them in other shards"};
     const common mine = {
         .n_elements = x->n,
         .initial = bpt_checksum(o->initial, x->n * sizeof(float)),
         .rule = bpt_checksum(o->rule->name, strlen(o->rule->name)),
+        .terms = bpt_checksum(&o->terms, sizeof o->terms),
         .max_staleness = o->max_staleness,
         .resumes = o->snapshot != NULL,
         .n_submissions = count_submissions(x),

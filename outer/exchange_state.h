@@ -30,7 +30,8 @@ struct bpt_exchange {
     bpt__update_log *log;                     /* may be NULL */
     bpt__transfers *transfers; /* groups 0..m-1: the server's workers; m: this worker's push */
     uint32_t *complete;        /* [m + 1], scratch */
-    bpt_exchange_stats stats;  /* without .wait_ns (below) and .staleness (server) */
+    bpt_exchange_stats stats;  /* without .wait_ns and .spread (below), .staleness
+                                  (server) */
 
     /* Worker side. */
     atomic_int phase;        /* enum bpt__phase; release by who ends it, acquire by who reads on */
@@ -50,7 +51,8 @@ struct bpt_exchange {
     float *sent, *values; /* [n] */
     uint64_t *versions;   /* [m] */
     uint64_t wait_ns;
-    const char *waits_at; /* for an answer; for people */
+    uint64_t spread[BPT_STALENESS_BUCKETS]; /* as in bpt_exchange_stats */
+    const char *waits_at;                   /* for an answer; for people */
 };
 
 /** @return bytes of the values of shard @p s */

@@ -80,6 +80,16 @@ const bpt_shard *bpt_shard_at(const bpt_shard_table *t, uint32_t i) {
     return &t->shard[i];
 }
 
+uint64_t bpt_shard_spread(const bpt_shard_table *t, const uint64_t *versions) {
+    uint64_t least = UINT64_MAX, most = 0;
+    for (uint32_t i = 0; i < t->n_shards; i++) {
+        if (t->shard[i].begin == t->shard[i].end) continue;
+        if (versions[i] < least) least = versions[i];
+        if (versions[i] > most) most = versions[i];
+    }
+    return most > least ? most - least : 0;
+}
+
 void bpt_shard_describe(const bpt_shard_table *t, uint32_t i, char *text, size_t size) {
     const bpt_shard *s = &t->shard[i];
     const size_t n = s->end - s->begin;

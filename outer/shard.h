@@ -45,6 +45,11 @@ uint32_t bpt_shard_count(const bpt_shard_table *table);
 /** @return shard @p i; borrowed */
 const bpt_shard *bpt_shard_at(const bpt_shard_table *table, uint32_t i);
 
+/** @param versions of each shard, shape [n_shards]: updates that it has taken
+ * @return by how many updates the newest shard is ahead of the oldest, of those that are not empty
+ */
+uint64_t bpt_shard_spread(const bpt_shard_table *table, const uint64_t *versions);
+
 /** Writes shard @p i as a line for people, "shard 1 of 4 on rank 1: elements 160..319 (640 bytes)".
  * @param text shape [size]; cut if too short */
 void bpt_shard_describe(const bpt_shard_table *table, uint32_t i, char *text, size_t size);

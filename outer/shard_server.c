@@ -47,12 +47,11 @@ bpt_status bpt__server_start(bpt__server *s, bpt__transfers *t) {
 
 /* Copies the shard as it is now into the answer of worker @p j. */
 static void fill_answer(bpt__server *s, uint32_t j) {
-    memcpy(s->buffer[j], s->global, s->options.n * sizeof *s->global);
+    memcpy(s->answer[j], s->global, s->options.n * sizeof *s->global);
 }
 
 /* Answers worker @p j. Under an asynchronous rule the next update may come before the message has
- * left, so it leaves from a copy: the submission's buffer, which is free now. A synchronous rule
- * changes nothing before all have got it. */
+ * left, so it leaves from a copy. A synchronous rule changes nothing before all have got it. */
 static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
     const bpt__server_options *o = &s->options;
     const size_t payload = o->n * sizeof(float);
@@ -74,13 +73,27 @@ static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
         return listen(s, j);
     }
     s->state[j] = BPT__ANSWERING;
-    const float *values = o->rule->synchronous ? s->global : s->buffer[j];
+    const float *values = o->rule->synchronous ? s->global : s->answer[j];
     const int tag = bpt__tag(o->shard, false);
     BPT_TRY(bpt__transfers_send(s->transfers, j, down, s->down_bytes, j, tag));
     return bpt__transfers_send(s->transfers, j, values, payload, j, tag);
 }
 
 /* ---- updates ---- */
+
+static bpt_update_inputs inputs(const bpt__server *s) {
+    return (bpt_update_inputs){.n_workers = s->options.n_workers,
+                               .version = s->now.version,
+                               .base = s->base,
+                               .quality = s->quality,
+                               .elasticity = s->options.terms.elasticity};
+}
+
+/* What is logged as "q". */
+static double quality(const bpt__server *s, uint32_t j) {
+    const bpt_update_inputs in = inputs(s);
+    return s->options.rule->synchronous ? s->quality[j] : bpt_quality_share(&in, j);
+}
 
 static bpt_status record(bpt__server *s, uint32_t j) {
     const uint64_t staleness = s->now.version - 1 - s->base[j]; /* updates by others in between */
@@ -97,7 +110,7 @@ static bpt_status record(bpt__server *s, uint32_t j) {
         .staleness = staleness,
         .lead = bpt_clocks_lead(&s->clocks, j),
         .gamma = s->gamma[j],
-        .quality = s->quality[j],
+        .quality = quality(s, j),
     };
     return bpt__update_log_add(s->options.log, &update);
 }
@@ -114,10 +127,7 @@ static bpt_status report(bpt__server *s, uint32_t j) {
 }
 
 static void weigh(bpt__server *s) {
-    const bpt_update_inputs in = {.n_workers = s->options.n_workers,
-                                  .version = s->now.version,
-                                  .base = s->base,
-                                  .quality = s->quality};
+    const bpt_update_inputs in = inputs(s);
     s->options.rule->weigh(&in, s->gamma);
 }
 
@@ -132,12 +142,21 @@ static bpt_status meet(bpt__server *s, uint32_t *reasons) {
     return BPT_OK;
 }
 
+/* @param m begin and end are set by the caller, and so is what comes in */
+static void merge(const bpt__server *s, bpt_merge m) {
+    m.global = s->global;
+    m.velocity = s->velocity;
+    m.momentum = (float)s->options.terms.momentum;
+    bpt_merge_part(s->options.rule, &m, s->options.first, s->options.statistics);
+}
+
 /* A synchronous rule: a round is complete. */
 static bpt_status update_all(bpt__server *s) {
     const bpt__server_options *o = &s->options;
     weigh(s);
     for (uint32_t j = 0; j < o->n_workers; j++) s->factor[j] = (float)s->gamma[j];
-    o->rule->merge(s->global, s->part, s->factor, o->n_workers, o->n);
+    merge(s, (bpt_merge){
+                 .end = o->n, .parts = s->part, .factors = s->factor, .n_parts = o->n_workers});
     s->now.version++;
     o->stats->updates++;
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(record(s, j));
@@ -167,12 +186,19 @@ static bpt_status answer_meeting(bpt__server *s) {
  * values are in a cache: large shards are in none. */
 static void merge_one(bpt__server *s, uint32_t j, bool answers) {
     enum { BLOCK = 8192 };
-    const float factor = (float)(s->gamma[j] * s->quality[j]);
-    for (size_t at = 0; at < s->options.n; at += BLOCK) {
-        const size_t n = s->options.n - at < BLOCK ? s->options.n - at : BLOCK;
-        const float *const part = s->part[j] + at;
-        s->options.rule->merge(s->global + at, &part, &factor, 1, n);
-        if (answers) memcpy(s->buffer[j] + at, s->global + at, n * sizeof *s->global);
+    const bpt__server_options *o = &s->options;
+    const float factor = (float)(s->gamma[j] * quality(s, j));
+    bpt_merge m = {.parts = &s->part[j], .factors = &factor, .n_parts = 1};
+    if (o->terms.compensation > 0) {
+        m.base = s->answer[j]; /* block by block, before the new answer overwrites it */
+        m.compensation = bpt_compensation(&o->terms, s->up[j].rates);
+    }
+    for (; m.begin < o->n; m.begin = m.end) {
+        m.end = o->n - m.begin < BLOCK ? o->n : m.begin + BLOCK;
+        merge(s, m);
+        if (!answers) continue;
+        const size_t n = m.end - m.begin;
+        memcpy(s->answer[j] + m.begin, s->global + m.begin, n * sizeof *s->global);
     }
 }
 
@@ -240,6 +266,10 @@ bpt_status bpt__server_complete(bpt__server *s, uint32_t worker) {
 
 uint64_t bpt__server_seq(const bpt__server *s, uint32_t worker) {
     return s->now.seq[worker];
+}
+
+const float *bpt__server_velocity(const bpt__server *s) {
+    return s->velocity;
 }
 
 const uint64_t *bpt__server_staleness(const bpt__server *s) {

@@ -23,7 +23,7 @@
 typedef struct bpt__up {
     uint64_t seq; /* of the worker's submissions, from 1 */
     uint64_t samples, busy_ns;
-    double quality;
+    double quality, rates;
     uint32_t covered, wants;
     uint32_t meeting; /* 1: to be answered when all have met */
     uint32_t unused;  /* 0, so that no byte is undefined */
@@ -59,9 +59,13 @@ typedef struct bpt__own_worker {
 
 typedef struct bpt__server_options {
     const bpt_update_rule *rule;
+    bpt_update_terms terms;
+    bpt_statistics statistics; /* of the whole vector; borrowed */
     uint32_t n_workers, rank, shard, max_staleness;
-    size_t n;             /* elements of the shard */
-    const float *initial; /* shape [n]; copied */
+    size_t first;          /* element of the vector that the shard begins with */
+    size_t n;              /* elements of the shard */
+    const float *initial;  /* shape [n]; copied */
+    const float *velocity; /* shape [n]; copied; NULL: 0 */
     bpt__own_worker own;
     bpt_coordinator *coordinator; /* borrowed; NULL unless this is shard 0 */
     bpt_coordinator *met_state;   /* borrowed: takes a copy of the coordinator at each meeting */
@@ -100,12 +104,21 @@ bool bpt__server_idle(const bpt__server *s);
 /** @return submissions of @p worker that were answered before, as loaded or 0 */
 uint64_t bpt__server_seq(const bpt__server *s, uint32_t worker);
 
+/** @return the velocity of the momentum, which there is, shape [n]; borrowed */
+const float *bpt__server_velocity(const bpt__server *s);
+
 /** @return submissions by staleness, shape [BPT_STALENESS_BUCKETS]; borrowed */
 const uint64_t *bpt__server_staleness(const bpt__server *s);
 
 /** Saves the state at the last meeting as members of an open JSON object; see
  * bpt_exchange_snapshot(). */
 void bpt__server_save(const bpt__server *s, bpt_json_writer *w);
+
+/** Saves or loads counts, as array @p key of an open object. @param counts shape [n]
+ * @return BPT_OK, BPT_EDATA (missing, or another number of them) */
+void bpt__save_counts(bpt_json_writer *w, const char *key, size_t n, const uint64_t *counts);
+bpt_status bpt__load_counts(const bpt_json_doc *doc, const bpt_json *state, const char *key,
+                            size_t n, uint64_t *counts);
 
 /** Goes on from a saved state, before start. @return BPT_OK, BPT_EDATA */
 bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_json *state);

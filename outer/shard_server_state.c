@@ -6,13 +6,33 @@
 
 /* ---- life ---- */
 
+/* Where submissions and answers are. */
+static void set_places(bpt__server *s, size_t stride) {
+    size_t at = 0;
+    for (uint32_t j = 0; j < s->options.n_workers; j++) {
+        if (j == s->options.rank) {
+            s->part[j] = s->options.own.part;
+            s->answer[j] = s->options.own.values;
+            continue;
+        }
+        s->part[j] = s->buffer[j] = s->buffer_block + at;
+        s->answer[j] = (s->answer_block ? s->answer_block : s->buffer_block) + at;
+        at += stride;
+    }
+}
+
 static bpt_status allocate(bpt__server *s) {
     const uint32_t m = s->options.n_workers;
     const size_t stride = (s->options.n + 15) / 16 * 16;
     size_t n_buffered = 0;
     BPT_TRY(bpt_size_multiply(m - 1, stride, &n_buffered));
     BPT_TRY(BPT_NEW("hosted shard", s->options.n, &s->global));
+    if (s->options.terms.momentum > 0)
+        BPT_TRY(BPT_NEW("velocity of a shard", s->options.n, &s->velocity));
     BPT_TRY(BPT_NEW("submissions to a shard", n_buffered, &s->buffer_block));
+    if (s->options.terms.compensation > 0)
+        BPT_TRY(BPT_NEW("answers of a shard", n_buffered, &s->answer_block));
+    BPT_TRY(BPT_NEW("answers of a shard", m, &s->answer));
     BPT_TRY(BPT_NEW("submissions to a shard", m, &s->buffer));
     BPT_TRY(BPT_NEW("submissions to a shard", m, &s->part));
     BPT_TRY(BPT_NEW("submissions' headers", m, &s->up));
@@ -29,13 +49,7 @@ static bpt_status allocate(bpt__server *s) {
     BPT_TRY(BPT_NEW("active workers", m, &s->clocks.active));
     BPT_TRY(BPT_NEW("submissions taken", m, &s->now.seq));
     BPT_TRY(BPT_NEW("submissions taken", m, &s->met.seq));
-    float *next = s->buffer_block;
-    for (uint32_t j = 0; j < m; j++) {
-        const bool own = j == s->options.rank;
-        s->buffer[j] = own ? s->options.own.values : next;
-        s->part[j] = own ? s->options.own.part : next;
-        if (!own) next += stride;
-    }
+    set_places(s, stride);
     return BPT_OK;
 }
 
@@ -50,12 +64,17 @@ bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **
         bpt__server_free(s);
         return status;
     }
-    if (options->rule->payload == BPT_PAYLOAD_DELTA)
+    if (options->rule->payload != BPT_PAYLOAD_GRADIENT)
         memcpy(s->global, options->initial, options->n * sizeof *s->global);
-    for (uint32_t j = 0; j < m; j++) s->quality[j] = 1;
+    if (s->velocity && options->velocity)
+        memcpy(s->velocity, options->velocity, options->n * sizeof *s->velocity);
+    if (options->terms.compensation > 0) /* what the first submissions grow from */
+        for (uint32_t j = 0; j < m; j++)
+            memcpy(s->answer[j], options->initial, options->n * sizeof *s->answer[j]);
     s->clocks.n_workers = m;
     s->clocks.bound = options->max_staleness;
     bpt_clocks_level(&s->clocks);
+    s->options.initial = s->options.velocity = NULL;
     *server = s;
     return BPT_OK;
 }
@@ -77,8 +96,11 @@ void bpt__server_free(bpt__server *s) {
     bpt_free(s->down);
     bpt_free(s->up);
     bpt_free(s->part);
+    bpt_free(s->answer);
     bpt_free(s->buffer);
+    bpt_free(s->answer_block);
     bpt_free(s->buffer_block);
+    bpt_free(s->velocity);
     bpt_free(s->global);
     bpt_free(s);
 }
@@ -92,20 +114,22 @@ void bpt__server_keep(bpt__server *s) {
     memcpy(seq, s->now.seq, s->options.n_workers * sizeof *seq);
 }
 
+void bpt__save_counts(bpt_json_writer *w, const char *key, size_t n, const uint64_t *counts) {
+    bpt_json_open_array(w, key);
+    for (size_t i = 0; i < n; i++) bpt_json_put_u64(w, NULL, counts[i]);
+    bpt_json_close_array(w);
+}
+
 void bpt__server_save(const bpt__server *s, bpt_json_writer *w) {
     bpt_json_put_text(w, "rule", s->options.rule->name);
     bpt_json_put_u64(w, "shard", s->options.shard);
     bpt_json_put_u64(w, "version", s->met.version);
-    bpt_json_open_array(w, "seq");
-    for (uint32_t j = 0; j < s->options.n_workers; j++) bpt_json_put_u64(w, NULL, s->met.seq[j]);
-    bpt_json_close_array(w);
-    bpt_json_open_array(w, "staleness");
-    for (int i = 0; i < BPT_STALENESS_BUCKETS; i++) bpt_json_put_u64(w, NULL, s->met.staleness[i]);
-    bpt_json_close_array(w);
+    bpt__save_counts(w, "seq", s->options.n_workers, s->met.seq);
+    bpt__save_counts(w, "staleness", BPT_STALENESS_BUCKETS, s->met.staleness);
 }
 
-static bpt_status load_array(const bpt_json_doc *doc, const bpt_json *state, const char *key,
-                             size_t n, uint64_t *out) {
+bpt_status bpt__load_counts(const bpt_json_doc *doc, const bpt_json *state, const char *key,
+                            size_t n, uint64_t *out) {
     const bpt_json *array = NULL;
     BPT_TRY(bpt_json_get_array(doc, state, key, &array));
     if (bpt_json_size(array) != n)
@@ -125,8 +149,8 @@ bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_j
         return bpt_fail(BPT_EDATA, "the saved exchange is of rule %s, not %s", rule, o->rule->name);
     BPT_TRY(bpt_json_get_u64(doc, state, "shard", o->shard, o->shard, &number));
     BPT_TRY(bpt_json_get_u64(doc, state, "version", 0, UINT64_MAX, &s->now.version));
-    BPT_TRY(load_array(doc, state, "seq", o->n_workers, s->now.seq));
-    BPT_TRY(load_array(doc, state, "staleness", BPT_STALENESS_BUCKETS, s->now.staleness));
+    BPT_TRY(bpt__load_counts(doc, state, "seq", o->n_workers, s->now.seq));
+    BPT_TRY(bpt__load_counts(doc, state, "staleness", BPT_STALENESS_BUCKETS, s->now.staleness));
     for (uint32_t j = 0; j < o->n_workers; j++) s->base[j] = s->now.version;
     bpt__server_keep(s);
     return BPT_OK;

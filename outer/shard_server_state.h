@@ -21,13 +21,18 @@ typedef struct bpt__counters {
 } bpt__counters;
 
 struct bpt__server {
-    bpt__server_options options; /* .initial is not read after create */
+    bpt__server_options options; /* without .initial and .velocity */
     bpt__transfers *transfers;
     bpt__counters now, met;        /* met: as they were at the last meeting */
     float *global;                 /* [n]: the shard; of a gradient rule the latest sum */
+    float *velocity;               /* [n]: of the server's momentum; NULL: none */
     float *buffer_block;           /* [m - 1][n], each buffer starts on a cache line */
-    float **buffer;                /* [m]: submission, then (asynchronous) answer of each worker;
-                                      of that on this rank, the answer's place */
+    float *answer_block;           /* likewise, with compensation; NULL: none */
+    float **buffer;                /* [m]: submission of each worker on another rank; else NULL */
+    float **answer;                /* [m]: asynchronous answer of each worker, where its submission
+                                      was; with compensation in a place of its own, where it stays:
+                                      the weights that the next submission grows from. Of the worker
+                                      on this rank, the answer's place */
     const float **part;            /* [m]: submissions */
     bpt__up *up;                   /* [m] */
     char *down;                    /* [m][down_bytes] */
@@ -41,7 +46,7 @@ struct bpt__server {
 
     uint64_t *base;      /* [m]: version last sent to each worker */
     uint64_t *staleness; /* [m]: of the latest submission, once applied */
-    double *quality;     /* [m]: latest */
+    double *quality;     /* [m]: latest; 0 before the first */
     double *gamma;       /* [m], scratch */
     float *factor;       /* [m], scratch */
     bpt_clocks clocks;   /* since the last meeting */

@@ -5,9 +5,12 @@
  *
  * version is the one that the update made, seq counts the worker's submissions from 1, base is the
  * version it started from, staleness is version - base - 1 and lead the clocks that it was ahead of
- * the slowest worker. With the submissions at hand the lines in order give the same weights again,
- * bit for bit: each adds (float)(gamma * q) times its delta. (A synchronous rule has one line a
- * worker for each version; the factor is (float)gamma then, and the changes are summed first.)
+ * the slowest worker. q is the share of the worker's quality (bpt_quality_share()), of a
+ * synchronous rule the quality itself. With the submissions at hand the lines in order give the
+ * same weights again, bit for bit: (float)(gamma * q) is the factor of each in
+ * bpt_update_rule.merge, of a delta what it is added times. (A synchronous rule has one line a
+ * worker for each version; the factor is (float)gamma then, and the changes are summed first.) The
+ * terms of the update are options of the run; what they keep follows from the updates before.
  *
  * Lines are added in memory and written by another thread, so that a disk that is slow or hangs
  * does not keep the MPI thread from its messages.

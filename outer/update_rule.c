@@ -4,11 +4,23 @@
 
 #include <string.h>
 
-static const bpt_update_rule *const rules[] = {
-    &bpt_rule_agwu, &bpt_rule_agwu_lag, &bpt_rule_agwu_none, &bpt_rule_sgwu, &bpt_rule_allreduce};
+static const bpt_update_rule *const rules[] = {&bpt_rule_agwu,      &bpt_rule_agwu_lag,
+                                               &bpt_rule_agwu_none, &bpt_rule_sgwu,
+                                               &bpt_rule_easgd,     &bpt_rule_allreduce};
 
 const bpt_update_rule *bpt_update_rule_at(size_t i) {
     return i < sizeof rules / sizeof rules[0] ? rules[i] : NULL;
+}
+
+double bpt_quality_share(const bpt_update_inputs *in, uint32_t worker) {
+    double sum = 0;
+    uint32_t n = 0;
+    for (uint32_t j = 0; j < in->n_workers; j++) {
+        if (!(in->quality[j] > 0)) continue;
+        sum += in->quality[j];
+        n++;
+    }
+    return n > 0 ? in->quality[worker] * n / sum : 0;
 }
 
 bpt_status bpt_update_rule_find(const char *name, const bpt_update_rule **rule) {

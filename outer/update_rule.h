@@ -21,6 +21,7 @@
 /** What workers send, and what comes back. */
 typedef enum bpt_payload {
     BPT_PAYLOAD_DELTA,    /* local weights minus those it started from; back: global weights */
+    BPT_PAYLOAD_WEIGHTS,  /* local weights; back: global weights */
     BPT_PAYLOAD_GRADIENT, /* gradient, summed over its samples; back: sum over all workers */
 } bpt_payload;
 
@@ -29,8 +30,47 @@ typedef struct bpt_update_inputs {
     uint32_t n_workers;    /* m */
     uint64_t version;      /* i - 1: of the shard before the update */
     const uint64_t *base;  /* k_j: version that each worker started from, shape [m] */
-    const double *quality; /* Q_j of each worker's latest submission, shape [m], >= 0 */
+    const double *quality; /* Q_j of each worker's latest submission, shape [m], > 0; 0 of one that
+                              has made none */
+    double elasticity;     /* alpha, of easgd */
 } bpt_update_inputs;
+
+/** What a rule takes, and what may be laid over one of deltas; zeros: nothing.
+ *
+ * Momentum of the server: the global values keep their last change and add it again, times B:
+ *     v <- B v + d,  W <- W + v      d: what the rule alone would add to W
+ * (FedAvgM, Hsu, Qi, Brown 2019; with a synchronous rule, B = 1 - 1/m and an unscaled learning
+ * rate that is block momentum, BMUF, Chen, Huo 2016: recalled.) What a push adds in the long run is
+ * 1 / (1 - B) times its d. B counts per update: an asynchronous rule makes m of them where a
+ * synchronous one makes one.
+ *
+ * Delay compensation, of an asynchronous rule: a delta is corrected for what has changed since the
+ * weights that it grew from, w_base, after DC-ASGD (outer/rules/compensate.h has the derivation):
+ *     delta <- delta - (lambda / S) delta*delta*(W - w_base)
+ * S is the sum of the learning rates of the delta's steps. */
+typedef struct bpt_update_terms {
+    double momentum;     /* B, in [0, 1) */
+    double compensation; /* lambda, >= 0, in 1 over the unit of the loss */
+    double elasticity;   /* alpha of easgd, in (0, 1); other rules: 0 */
+} bpt_update_terms;
+
+/** @param rates S, >= 0; over 1 - mu where the worker has a momentum mu
+ * @return lambda / S; 0 where there is no such number: with S = 0 there is nothing to correct */
+float bpt_compensation(const bpt_update_terms *terms, double rates);
+
+/** One merge: what comes in, and into what. */
+typedef struct bpt_merge {
+    size_t begin, end;         /* elements that are merged, of all arrays */
+    float *global;             /* shape [>= end], as all below */
+    const float *const *parts; /* submissions, shape [n_parts], in rank order */
+    const float *factors;      /* shape [n_parts] */
+    uint32_t n_parts;          /* 1 for an asynchronous rule */
+    float *velocity;           /* v of the server's momentum; NULL: none. Rules of deltas only */
+    float momentum;            /* B */
+    const float *base;  /* that the submission grew from; NULL: no compensation. Asynchronous rules
+                           of deltas only */
+    float compensation; /* lambda / S of the submission */
+} bpt_merge;
 
 /** One rule. */
 typedef struct bpt_update_rule {
@@ -40,19 +80,23 @@ typedef struct bpt_update_rule {
 
     /** Weighs the submissions.
      * @param[out] gamma shape [m]: of each worker, should it submit now; the submission is then
-     *             multiplied by (float)(gamma * quality) where the rule is asynchronous, by
-     *             (float)gamma where it is synchronous (Q is then part of gamma already) */
+     *             multiplied by (float)(gamma * bpt_quality_share()) where the rule is
+     *             asynchronous, by (float)gamma where it is synchronous (Q is then part of gamma
+     *             already) */
     void (*weigh)(const bpt_update_inputs *in, double *gamma);
 
-    /** Merges submissions into the global values.
-     * @param global  shape [n]
-     * @param parts   shape [n_parts][n], in rank order; n_parts is 1 for an asynchronous rule
-     * @param factors shape [n_parts] */
-    void (*merge)(float *global, const float *const *parts, const float *factors, uint32_t n_parts,
-                  size_t n);
+    /** Merges submissions into the global values. */
+    void (*merge)(const bpt_merge *m);
 } bpt_update_rule;
 
-/** Asynchronous global weight update after BPT-CNN (ALGORITHMS 1.3, exponent as recalled):
+/** Q of an asynchronous update: the worker's over the mean of those of all that have submitted. So
+ * their mean is 1, as the gammas sum to 1: where all are alike Q changes nothing, whatever its
+ * size, and a single worker is not damped (ALGORITHMS 1.3, consequences).
+ * @return above 0, at most m; exactly 1 where all are 1; 0 where that of @p worker is */
+double bpt_quality_share(const bpt_update_inputs *in, uint32_t worker);
+
+/** Asynchronous global weight update after BPT-CNN (ALGORITHMS 1.3, exponent as recalled; Q as a
+ * share, as under all asynchronous rules here):
  *     gamma_j = exp(k_j/(i-1)) / SUM_j' exp(k_j'/(i-1)),  1/m at the first update (i = 1)
  *     W <- W + gamma_j Q_j delta_j */
 extern const bpt_update_rule bpt_rule_agwu;
@@ -69,6 +113,23 @@ extern const bpt_update_rule bpt_rule_agwu_none;
 /** Synchronous weighted average after BPT-CNN (ALGORITHMS 1.3), in its incremental writing:
  *     W <- W + SUM_j (Q_j / SUM_j' Q_j') delta_j,  equal weights where all Q are zero */
 extern const bpt_update_rule bpt_rule_sgwu;
+
+/** Asynchronous elastic averaging (EASGD, Zhang, Choromanska, LeCun 2015): workers train on by
+ * themselves, each tied to the centre, which the global weights are, by a spring. With x_j what a
+ * worker submits, its local weights, and c the centre until then
+ *     d = alpha (x_j - c),   c <- c + d   (here),   x_j <- x_j - d   (the worker: bpt_easgd_pull())
+ * so that but for its training x_j + c stays. Alpha is about 0.9 / m in the paper (recalled). Age
+ * counts for nothing. At a meeting every worker goes on from the centre. */
+extern const bpt_update_rule bpt_rule_easgd;
+
+/** The worker's side of easgd. What comes back is the centre after d, c' = c + alpha (x - c), so
+ * that x - c' = (1 - alpha) (x - c) and d = alpha / (1 - alpha) (x - c').
+ * @param[in,out] local weights of the worker, which may have trained on since it pushed; shape [n]
+ * @param pushed  x_j as it was submitted, shape [n]
+ * @param centre  c', the answer, shape [n]; not that of a meeting
+ * @param elasticity alpha */
+void bpt_easgd_pull(float *local, const float *pushed, const float *centre, double elasticity,
+                    size_t n);
 
 /** Sum of all gradients in rank order: global <- SUM_j g_j. */
 extern const bpt_update_rule bpt_rule_allreduce;

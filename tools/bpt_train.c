@@ -29,9 +29,8 @@ static bpt_status write_trace(bpt_job *job, bpt_status status) {
 
 static bpt_status train(bpt_train_options *options, const bpt_option_set *set, bpt_comm *comm) {
     static bpt_status (*const loops[])(bpt_job *) = {
-        [BPT_UPDATE_LOCAL] = bpt_train_local,
-        [BPT_UPDATE_AGWU] = bpt_train_asynchronous,
-        [BPT_UPDATE_SGWU] = bpt_train_synchronous,
+        [BPT_UPDATE_LOCAL] = bpt_train_local,         [BPT_UPDATE_AGWU] = bpt_train_asynchronous,
+        [BPT_UPDATE_SGWU] = bpt_train_synchronous,    [BPT_UPDATE_EASGD] = bpt_train_asynchronous,
         [BPT_UPDATE_ALLREDUCE] = bpt_train_gradients,
     };
     bpt_job job;

@@ -5,11 +5,9 @@
 #ifndef BPT_OUTER_RULES_MERGE_DELTA_H
 #define BPT_OUTER_RULES_MERGE_DELTA_H
 
-#include <stddef.h>
-#include <stdint.h>
+#include "outer/update_rule.h"
 
-/** global += factors[0] * parts[0]; as bpt_update_rule.merge with one part. */
-void bpt__merge_delta(float *global, const float *const *parts, const float *factors,
-                      uint32_t n_parts, size_t n);
+/** global += factors[0] * parts[0]; a bpt_update_rule.merge. */
+void bpt__merge_delta(const bpt_merge *m);
 
 #endif

@@ -1,3 +1,4 @@
+#include "outer/rules/apply_change.h"
 #include "outer/update_rule.h"
 
 static void weigh(const bpt_update_inputs *in, double *gamma) {
@@ -7,17 +8,24 @@ static void weigh(const bpt_update_inputs *in, double *gamma) {
         gamma[j] = sum > 0 ? in->quality[j] / sum : 1.0 / in->n_workers;
 }
 
+static void begin_sum(float *sum, const float *part, float factor, size_t n) {
+    for (size_t i = 0; i < n; i++) sum[i] = factor * part[i];
+}
+
+static void add_to_sum(float *sum, const float *part, float factor, size_t n) {
+    for (size_t i = 0; i < n; i++) sum[i] += factor * part[i];
+}
+
 /* In blocks that stay in cache; every element still sums in rank order. */
-static void merge(float *global, const float *const *parts, const float *factors, uint32_t n_parts,
-                  size_t n) {
+static void merge(const bpt_merge *m) {
     enum { BLOCK = 1024 };
     float change[BLOCK];
-    for (size_t begin = 0; begin < n; begin += BLOCK) {
-        const size_t width = n - begin < BLOCK ? n - begin : BLOCK;
-        for (size_t i = 0; i < width; i++) change[i] = factors[0] * parts[0][begin + i];
-        for (uint32_t j = 1; j < n_parts; j++)
-            for (size_t i = 0; i < width; i++) change[i] += factors[j] * parts[j][begin + i];
-        for (size_t i = 0; i < width; i++) global[begin + i] += change[i];
+    for (size_t begin = m->begin; begin < m->end; begin += BLOCK) {
+        const size_t n = m->end - begin < BLOCK ? m->end - begin : BLOCK;
+        begin_sum(change, m->parts[0] + begin, m->factors[0], n);
+        for (uint32_t j = 1; j < m->n_parts; j++)
+            add_to_sum(change, m->parts[j] + begin, m->factors[j], n);
+        bpt__apply_change(m, begin, change, n);
     }
 }
 

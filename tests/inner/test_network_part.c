@@ -21,17 +21,6 @@
 
 enum { BATCH = 7, N_STEPS = 3 };
 
-<<<<<<< HEAD
-/* Where layers round otherwise: of a segment's length after the steps, and of the loss. Roundings
- * of bfloat16 are of 2^-9. */
-static const double RTOL = 1e-6, RTOL_BF16 = 2e-2;
-
-/* ---- where bits may differ ---- */
-
-static bool sums_by_layout(const bpt_layer *l) {
-    return l->kind == &bpt_layer_batchnorm || l->kind == &bpt_layer_lrn ||
-           l->kind == &bpt_layer_avgpool || l->kind == &bpt_layer_global_avgpool;
-=======
 /* Where layers round otherwise, of a segment's length after the steps, and of the loss: at most
  * 1.2e-7 of weights here; in bfloat16 2.3e-4 of weights and 2.7e-3 of a loss, which is of logits
  * that are rounded to 2^-9. */
@@ -50,17 +39,12 @@ static bool sums_by_layout(const bpt_layer *l, bpt_value_type type) {
     return l->kind == &bpt_layer_batchnorm || l->kind == &bpt_layer_lrn ||
            l->kind == &bpt_layer_avgpool || l->kind == &bpt_layer_global_avgpool ||
            sums_overlaps(l, type);
->>>>>>> split
 }
 
 /* Values come row-major from the border, and not in blocks of channels: a layer that keeps the
  * order it is given, and sums in it, is reached by them where no layer before it chooses an order.
  */
-<<<<<<< HEAD
-static bool rounds_alike(const bpt_model *tail) {
-=======
 static bool rounds_alike(const bpt_model *tail, bpt_value_type type) {
->>>>>>> split
     bool *given = calloc(tail->n_layers + 1, sizeof *given), alike = true;
     assert_non_null(given);
     given[0] = true;
@@ -69,11 +53,7 @@ static bool rounds_alike(const bpt_model *tail, bpt_value_type type) {
         const bool chooses = l->kind == &bpt_layer_conv || l->kind == &bpt_layer_fc;
         bool reached = false;
         for (size_t j = 0; j < l->n_inputs; j++) reached |= given[l->inputs[j]];
-<<<<<<< HEAD
-        if (reached && sums_by_layout(l)) alike = false;
-=======
         if (reached && sums_by_layout(l, type)) alike = false;
->>>>>>> split
         given[i + 1] = reached && !chooses;
     }
     free(given);
@@ -108,11 +88,7 @@ static void check_vectors(const net_fixture *whole, const part_fixture *p, bpt_v
 
 static void check_steps(net_fixture *f, size_t layer, bpt_value_type type) {
     part_fixture p = part_open(f, layer, (net_options){.activations = type});
-<<<<<<< HEAD
-    const bool alike = rounds_alike(p.tail_model);
-=======
     const bool alike = rounds_alike(p.tail_model, type);
->>>>>>> split
     const double rtol = type == BPT_BF16 ? RTOL_BF16 : RTOL;
     bpt_batch_result whole, parts;
     net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_WEIGHTS, f->weights));

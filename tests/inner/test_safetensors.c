@@ -210,6 +210,18 @@ static void test_refused_headers(void **state) {
     }
 }
 
+/* Both tensors are those of another model: the error names the first, the hint the other. */
+static void test_another_model(void **state) {
+    const fixture *f = *state;
+    float values[8];
+    write_raw(f, "{" TENSOR("a.weight", "F32", "[4,3]", "[0,48]") "}", 48);
+    assert_int_equal(read_back(f, values), BPT_EDATA);
+    assert_non_null(
+        strstr(bpt_error_last()->text,
+               "tensor a.weight: its shape is not the one of the model, which is [2, 3]"));
+    assert_non_null(strstr(bpt_error_last()->hint, "not as in the model are also a.bias"));
+}
+
 static void test_refused_lengths(void **state) {
     const fixture *f = *state;
     static const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX - 7, (uint64_t)INT64_MAX, 1 << 30, 9};
@@ -295,6 +307,7 @@ int main(void) {
         TEST(test_writing_takes_no_second_copy),
         TEST(test_order_of_the_file_does_not_matter),
         TEST(test_refused_headers),
+        TEST(test_another_model),
         TEST(test_refused_lengths),
         TEST(test_huge_header),
         TEST(test_no_file),

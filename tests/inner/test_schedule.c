@@ -54,6 +54,24 @@ static void test_warmup(void **state) {
     check_rate(&longer, 5, 0.1);
 }
 
+/* From a quarter of the rate on, which four ranks have at --lr, over 2 epochs. */
+static void test_warmup_from_a_part(void **state) {
+    (void)state;
+    const bpt_schedule s = {.kind = &bpt_schedule_constant,
+                            .base = 0.4,
+                            .total_epochs = 10,
+                            .warmup_epochs = 2,
+                            .warmup_start = 0.25};
+    check_rate(&s, 0, 0.1);
+    check_rate(&s, 1, 0.25);
+    check_rate(&s, 2, 0.4);
+    check_rate(&s, 5, 0.4);
+    check_step(&s, 0.5, 0.5, 0.25); /* read where the step ends */
+    const bpt_schedule none = {
+        .kind = &bpt_schedule_constant, .base = 0.4, .total_epochs = 10, .warmup_start = 0.25};
+    check_rate(&none, 0, 0.4); /* no warm-up, no start of it */
+}
+
 static void test_step(void **state) {
     (void)state;
     const bpt_schedule s = {.kind = &bpt_schedule_step,
@@ -180,6 +198,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant),
         cmocka_unit_test(test_warmup),
+        cmocka_unit_test(test_warmup_from_a_part),
         cmocka_unit_test(test_step),
         cmocka_unit_test(test_multistep),
         cmocka_unit_test(test_milestones_beyond_the_end),

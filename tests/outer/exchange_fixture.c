@@ -76,6 +76,7 @@ void fixture_push(fixture *f, uint64_t samples, uint32_t wants) {
     const bpt_report report = {.samples = samples,
                                .busy_ns = samples * 1000 * (f->rank + 1),
                                .quality = fixture_quality(f->rank),
+                               .rates = FIXTURE_RATES,
                                .wants = wants};
     assert_int_equal(bpt_exchange_push(f->x, &report), BPT_OK);
 }

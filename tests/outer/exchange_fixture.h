@@ -7,6 +7,8 @@
 
 extern bpt_comm *comm; /* of the whole test program */
 
+#define FIXTURE_RATES 0.25 /* of every push */
+
 typedef struct fixture {
     uint32_t m, rank;
     size_t n;
@@ -15,7 +17,8 @@ typedef struct fixture {
     float *initial, *vector; /* [n] */
     char folder[64];         /* of this rank, temporary */
     char log_path[96];
-    uint64_t pushes; /* by this rank */
+    uint64_t pushes;         /* by this rank */
+    uint64_t largest_spread; /* of its answers, where the test notes it */
     bpt_exchange *x;
 } fixture;
 

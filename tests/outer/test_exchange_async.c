@@ -31,6 +31,19 @@ static uint64_t sum_over_ranks(uint64_t mine) {
     return sum;
 }
 
+/* What reply->spread says is what its versions say, and what is counted of it. */
+static void check_spread(const fixture *f, const bpt_reply *reply, uint64_t *largest) {
+    assert_int_equal(reply->spread, bpt_shard_spread(bpt_exchange_shards(f->x), reply->versions));
+    if (reply->met) assert_int_equal(reply->spread, 0);
+    if (reply->spread > *largest) *largest = reply->spread;
+}
+
+static void check_spread_counts(const bpt_exchange_stats *stats, uint64_t answers) {
+    uint64_t counted = 0;
+    for (int i = 0; i < BPT_STALENESS_BUCKETS; i++) counted += stats->spread[i];
+    assert_int_equal(counted, answers);
+}
+
 /* Pushes until the job ends, with pauses of up to @p pause_us. @return the last answer */
 static bpt_reply run_to_the_end(fixture *f, uint32_t pause_us) {
     bpt_random r = bpt_random_stream(11, BPT_PURPOSE_TEST, f->rank);
@@ -40,6 +53,7 @@ static bpt_reply run_to_the_end(fixture *f, uint32_t pause_us) {
         fixture_push(f, 10, 0);
         if (pause_us) sleep_us(bpt_random_below(&r, pause_us));
         reply = fixture_wait(f);
+        check_spread(f, &reply, &f->largest_spread);
     }
     return reply;
 }
@@ -131,6 +145,8 @@ static void check_run(size_t n, const double *part, uint64_t pushes_per_rank, ui
     for (int i = 0; i < BPT_STALENESS_BUCKETS; i++) counted += stats.staleness[i];
     assert_int_equal(counted, pushes);
     if (f.m == 1) assert_int_equal(stats.staleness[0], pushes);
+    check_spread_counts(&stats, f.pushes);
+    if (f.m == 1) assert_int_equal(stats.spread[0], pushes);
     fixture_end(&f);
 }
 
@@ -164,6 +180,9 @@ static void test_resume(void **state) {
     f.pushes = pushes;
     reply = run_to_the_end(&f, 0);
     assert_true(reply.versions[0] > version);
+    bpt_exchange_stats stats;
+    assert_int_equal(bpt_exchange_stats_get(f.x, &stats), BPT_OK);
+    check_spread_counts(&stats, f.pushes); /* of before the resume too */
     assert_int_equal(reply.versions[0], sum_over_ranks(f.pushes));
     assert_int_equal(reply.progress, 10 * sum_over_ranks(f.pushes));
     assert_same_on_all_ranks(reply.values, sizeof values);
@@ -227,6 +246,7 @@ static void test_bound(void **state) {
     replay result;
     check_replay(&f, &reply, &result);
     assert_true(result.max_lead <= BOUND);
+    assert_true(f.largest_spread <= (f.m - 1) * (2 * BOUND + 1));
     bpt_exchange_stats stats;
     assert_int_equal(bpt_exchange_stats_get(f.x, &stats), BPT_OK);
     /* At the shard of rank 0 its own push was there before it let the others move. */
@@ -246,6 +266,7 @@ static void test_bound_of_zero_with_meetings(void **state) {
     replay result;
     check_replay(&f, &reply, &result);
     assert_int_equal(result.max_lead, 0);
+    assert_true(f.largest_spread <= f.m - 1);
     fixture_end(&f);
 }
 

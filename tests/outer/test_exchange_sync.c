@@ -28,7 +28,11 @@ static void update_serially(const fixture *f, uint64_t seq, float *global) {
     const bpt_update_inputs in = {.n_workers = f->m, .base = base, .quality = quality};
     rule->weigh(&in, gamma);
     for (uint32_t j = 0; j < f->m; j++) factor[j] = (float)gamma[j];
-    rule->merge(global, (const float *const *)parts, factor, f->m, f->n);
+    rule->merge(&(bpt_merge){.end = f->n,
+                             .global = global,
+                             .parts = (const float *const *)parts,
+                             .factors = factor,
+                             .n_parts = f->m});
     for (uint32_t j = 0; j < f->m; j++) free(parts[j]);
 }
 
@@ -48,6 +52,7 @@ static void check_rounds(const bpt_update_rule *rule, size_t n, uint64_t rounds)
         assert_int_equal(reply.progress, round * (10 * f.m + f.m * (f.m - 1) / 2));
         assert_int_equal(reply.met, 0);
         assert_int_equal(reply.staleness, 0);
+        assert_int_equal(reply.spread, 0);
     }
     if (rule->payload == BPT_PAYLOAD_GRADIENT) /* no log */
         assert_int_equal(bpt_memory_allocations(), allocations);

@@ -101,6 +101,20 @@ static void test_borders(void **state) {
         assert_int_equal(bpt_shard_table_at(1000, 4, wrong[i], &t), BPT_EDATA);
 }
 
+/* Of three shards the second is empty: what it has taken is in no answer. */
+static void test_spread(void **state) {
+    (void)state;
+    bpt_shard_table *t = NULL;
+    assert_int_equal(bpt_shard_table_at(100, 3, (const uint64_t[]){0, 48, 48}, &t), BPT_OK);
+    assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){7, 1, 7}), 0);
+    assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){9, 30, 7}), 2);
+    assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){3, 3, 8}), 5);
+    bpt_shard_table_free(t);
+    assert_int_equal(bpt_shard_table_create(0, 2, NULL, &t), BPT_OK);
+    assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){3, 4}), 0);
+    bpt_shard_table_free(t);
+}
+
 static void place(const double *speed, uint32_t n, double *part) {
     bpt_place_shards(&(bpt_place_inputs){.n_ranks = n, .speed = speed}, part);
 }
@@ -205,6 +219,7 @@ int main(void) {
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_spread),
         cmocka_unit_test(test_placement_by_speed),
         cmocka_unit_test(test_any_placement),
         cmocka_unit_test(test_placement_by_links),

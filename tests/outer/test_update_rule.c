@@ -32,7 +32,7 @@ static void test_find(void **state) {
     assert_ptr_equal(rule, &bpt_rule_sgwu);
     assert_int_equal(bpt_update_rule_find("adam", &rule), BPT_EUSAGE);
     assert_string_equal(bpt_error_last()->hint,
-                        "the rules are agwu, agwu-lag, agwu-none, sgwu, allreduce");
+                        "the rules are agwu, agwu-lag, agwu-none, sgwu, easgd, allreduce");
     assert_true(bpt_rule_sgwu.synchronous);
     assert_false(bpt_rule_agwu.synchronous);
 }
@@ -103,7 +103,11 @@ static void test_agwu_of_one_is_the_worker(void **state) {
         bpt_rule_agwu.weigh(&in, &gamma);
         assert_true(gamma == 1);
         const float factor = (float)gamma;
-        bpt_rule_agwu.merge(global, (const float *const[]){delta}, &factor, 1, N);
+        bpt_rule_agwu.merge(&(bpt_merge){.end = N,
+                                         .global = global,
+                                         .parts = (const float *const[]){delta},
+                                         .factors = &factor,
+                                         .n_parts = 1});
         for (int i = 0; i < N; i++) assert_float_equal(global[i], local[i], 1e-6f);
     }
 }
@@ -124,7 +128,11 @@ static void merge_three(const bpt_update_rule *rule, float parts[3][WIDE], float
     const bpt_update_inputs in = {.n_workers = 3, .version = 4, .base = base, .quality = quality};
     rule->weigh(&in, gamma);
     const float factor[3] = {(float)gamma[0], (float)gamma[1], (float)gamma[2]};
-    rule->merge(global, (const float *const[]){parts[0], parts[1], parts[2]}, factor, 3, WIDE);
+    rule->merge(&(bpt_merge){.end = WIDE,
+                             .global = global,
+                             .parts = (const float *const[]){parts[0], parts[1], parts[2]},
+                             .factors = factor,
+                             .n_parts = 3});
 }
 
 /* W = SUM W_j Q_j / SUM Q, where parts are W_j - W. */
@@ -163,8 +171,98 @@ static void test_allreduce_sums_in_rank_order(void **state) {
         assert_true(global[i] == (parts[0][i] + parts[1][i]) + parts[2][i]);
 }
 
+/* Over the mean of those that are known: 0.6 in both cases. */
+static void test_shares_of_quality(void **state) {
+    (void)state;
+    const double all[3] = {0.9, 0.6, 0.3}, some[3] = {0.8, 0, 0.4};
+    const bpt_update_inputs known = {.n_workers = 3, .quality = all};
+    const bpt_update_inputs half = {.n_workers = 3, .quality = some};
+    const bpt_update_inputs alone = {.n_workers = 1, .quality = all};
+    const bpt_update_inputs none = {.n_workers = 1, .quality = some + 1};
+    for (uint32_t j = 0; j < 3; j++)
+        assert_float_equal(bpt_quality_share(&known, j), 1.5 - 0.5 * j, 1e-12);
+    assert_float_equal(bpt_quality_share(&half, 0), 4.0 / 3, 1e-12);
+    assert_float_equal(bpt_quality_share(&half, 2), 2.0 / 3, 1e-12);
+    assert_true(bpt_quality_share(&alone, 0) == 1); /* no damping */
+    assert_true(bpt_quality_share(&none, 0) == 0);
+    for (uint32_t m = 1; m <= 3; m++)
+        assert_true(bpt_quality_share(&(bpt_update_inputs){.n_workers = m, .quality = ones}, 0) ==
+                    1);
+}
+
+static void push_easgd(float *centre, const float *x, double alpha) {
+    double gamma[1];
+    bpt_rule_easgd.weigh(&(bpt_update_inputs){.n_workers = 1, .elasticity = alpha}, gamma);
+    assert_true(gamma[0] == alpha);
+    const float factor = (float)gamma[0];
+    bpt_rule_easgd.merge(&(bpt_merge){.end = 1,
+                                      .global = centre,
+                                      .parts = (const float *const[]){x},
+                                      .factors = &factor,
+                                      .n_parts = 1});
+}
+
+/* Alpha 1/4, a worker at 16, the centre at 8: they come 2 towards each other. */
+static void test_easgd(void **state) {
+    (void)state;
+    float centre[1] = {8}, x[1] = {16};
+    const float pushed[1] = {16};
+    push_easgd(centre, x, 0.25);
+    assert_true(centre[0] == 10);
+    bpt_easgd_pull(x, pushed, centre, 0.25, 1);
+    assert_float_equal(x[0], 14, 1e-5);
+    float later[1] = {17}; /* it has trained on meanwhile */
+    bpt_easgd_pull(later, pushed, centre, 0.25, 1);
+    assert_float_equal(later[0], 15, 1e-5);
+}
+
+/* ALGORITHMS 6: but for training, the sum of all workers and the centre stays, whoever comes when.
+ */
+static void test_easgd_keeps_the_sum(void **state) {
+    (void)state;
+    bpt_random r = bpt_random_stream(5, BPT_PURPOSE_TEST, 0);
+    float x[3][1], pushed[3][1], centre[1] = {1};
+    double sum = 1;
+    for (int j = 0; j < 3; j++) sum += x[j][0] = bpt_random_normal(&r);
+    for (int i = 0; i < 500; i++) {
+        const uint32_t j = bpt_random_below(&r, 3);
+        pushed[j][0] = x[j][0];
+        push_easgd(centre, pushed[j], 0.3);
+        const float step = 0.1F * bpt_random_normal(&r); /* while the answer is under way */
+        x[j][0] += step;
+        sum += step;
+        bpt_easgd_pull(x[j], pushed[j], centre, 0.3, 1);
+        assert_float_equal(x[0][0] + x[1][0] + x[2][0] + centre[0], sum, 1e-3);
+    }
+}
+
+/* Elements outside of the range stay. */
+static void test_merge_of_a_range(void **state) {
+    (void)state;
+    static float parts[3][WIDE], global[WIDE], before[WIDE];
+    const bpt_update_rule *rules[] = {&bpt_rule_agwu, &bpt_rule_sgwu, &bpt_rule_easgd,
+                                      &bpt_rule_allreduce};
+    const float factor[3] = {0.5F, 0.25F, 0.25F};
+    for (int c = 0; c < 4; c++) {
+        draw(parts, before, 20);
+        memcpy(global, before, sizeof global);
+        rules[c]->merge(&(bpt_merge){.begin = 100,
+                                     .end = 2400,
+                                     .global = global,
+                                     .parts = (const float *const[]){parts[0], parts[1], parts[2]},
+                                     .factors = factor,
+                                     .n_parts = rules[c]->synchronous ? 3 : 1});
+        assert_memory_equal(global, before, 100 * sizeof *global);
+        assert_memory_equal(global + 2400, before + 2400, 100 * sizeof *global);
+        for (int i = 100; i < 2400; i++) assert_true(global[i] != before[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares_of_quality),
+        cmocka_unit_test(test_easgd),
+        cmocka_unit_test(test_easgd_keeps_the_sum),
         cmocka_unit_test(test_find),
         cmocka_unit_test(test_gamma_of_the_notes),
         cmocka_unit_test(test_gamma_sums_to_one_and_grows),
@@ -174,6 +272,7 @@ int main(void) {
         cmocka_unit_test(test_sgwu),
         cmocka_unit_test(test_sgwu_without_any_quality_is_the_average),
         cmocka_unit_test(test_allreduce_sums_in_rank_order),
+        cmocka_unit_test(test_merge_of_a_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -50,7 +50,8 @@ static bpt_feed *create(const subject *s, bpt_sampler *sampler) {
     bpt_feed *feed = NULL;
     const bpt_train_options o = {.loader_threads = 1, .prefetch = DEPTH, .seed = SEED};
     const bpt_loader_options options = bpt_feed_options(&o, s->split, BATCH);
-    assert_int_equal(bpt_feed_create(s->dataset, s->split, &options, sampler, &feed), BPT_OK);
+    assert_int_equal(bpt_feed_create(s->dataset, s->split, &options, NULL, 0, sampler, &feed),
+                     BPT_OK);
     return feed;
 }
 

@@ -68,9 +68,10 @@ static void test_updates(void **state) {
     (void)state;
     enum { N = BPT_UPDATE_ALLREDUCE + 1 };
     static const char *const expected[N] = {
-        [BPT_UPDATE_DEFAULT] = "default", [BPT_UPDATE_AUTO] = "auto",
-        [BPT_UPDATE_LOCAL] = "local",     [BPT_UPDATE_AGWU] = "agwu",
-        [BPT_UPDATE_SGWU] = "sgwu",       [BPT_UPDATE_ALLREDUCE] = "allreduce",
+        [BPT_UPDATE_DEFAULT] = "default",     [BPT_UPDATE_AUTO] = "auto",
+        [BPT_UPDATE_LOCAL] = "local",         [BPT_UPDATE_AGWU] = "agwu",
+        [BPT_UPDATE_SGWU] = "sgwu",           [BPT_UPDATE_EASGD] = "easgd",
+        [BPT_UPDATE_ALLREDUCE] = "allreduce",
     };
     assert_choices("update", N, expected);
     for (int i = 0; i < N; i++)
@@ -94,6 +95,25 @@ static void test_rules(void **state) {
             }
         assert_int_equal(chosen, 1);
     }
+}
+
+/* What is laid over a rule is laid over no other. */
+static void test_terms(void **state) {
+    (void)state;
+    const bpt_train_options o = {.server_momentum = 0.5, .delay_compensation = 2, .momentum = 0.75};
+    for (int u = BPT_UPDATE_LOCAL; u <= BPT_UPDATE_ALLREDUCE; u++) {
+        const bool merges = u == BPT_UPDATE_AGWU || u == BPT_UPDATE_SGWU;
+        const bpt_update_terms terms = bpt_train_terms(&o, (bpt_update_choice)u, 3);
+        assert_true(terms.momentum == (merges ? 0.5 : 0));
+        assert_true(terms.compensation == (u == BPT_UPDATE_AGWU ? 2 : 0));
+        assert_float_equal(terms.elasticity, u == BPT_UPDATE_EASGD ? 0.3 : 0, 1e-15);
+        assert_true(bpt_update_merges((bpt_update_choice)u) == (merges || u == BPT_UPDATE_EASGD));
+        assert_true(bpt_update_is_async((bpt_update_choice)u) ==
+                    (u == BPT_UPDATE_AGWU || u == BPT_UPDATE_EASGD));
+    }
+    const bpt_train_options given = {.elasticity = 0.4};
+    assert_true(bpt_train_terms(&given, BPT_UPDATE_EASGD, 3).elasticity == 0.4);
+    assert_true(bpt_train_rates(&o, 0.5) == 2); /* a gradient counts four times in the long run */
 }
 
 static void test_partitions(void **state) {
@@ -122,6 +142,9 @@ static void test_enumerations(void **state) {
     assert_choices(
         "lr-scale", 2,
         (const char *[]){[BPT_LR_SCALE_LINEAR] = "linear", [BPT_LR_SCALE_NONE] = "none"});
+    assert_choices(
+        "quality", 2,
+        (const char *[]){[BPT_QUALITY_OFF] = "off", [BPT_QUALITY_HELD_OUT] = "held-out"});
     assert_choices("log-level", 5,
                    (const char *[]){[BPT_LOG_ERROR] = "error",
                                     [BPT_LOG_WARN] = "warn",
@@ -142,10 +165,11 @@ static void test_policies(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optimizers),   cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_updates),      cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_partitions),   cmocka_unit_test(test_data_modes),
-        cmocka_unit_test(test_enumerations), cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_optimizers), cmocka_unit_test(test_schedules),
+        cmocka_unit_test(test_updates),    cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_terms),      cmocka_unit_test(test_partitions),
+        cmocka_unit_test(test_data_modes), cmocka_unit_test(test_enumerations),
+        cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -24,6 +24,11 @@ for update in allreduce local; do
     done
 done
 refused '--max-staleness is not used by --update sgwu' --update sgwu --max-staleness 1
+refused '--server-momentum is not used by --update allreduce' --update allreduce --server-momentum 0.5
+refused '--server-momentum is not used by --update local' --update local --server-momentum 0.5
+refused '--delay-compensation is not used by --update sgwu' --update sgwu --delay-compensation 1
+refused '--delay-compensation is not used by --optimizer adamw' --update agwu --optimizer adamw --delay-compensation 1
+says 'hint: leave it out, or choose --optimizer sgd'
 refused '--idpa-rounds is not used by --partition even' --update agwu --partition even --idpa-rounds 2
 refused '--partition idpa' --update local --partition idpa
 refused '--trace-steps is not used without --trace' --trace-steps 1-3
@@ -137,6 +142,13 @@ run 0 "$train" "${good[@]}" --force --update agwu --max-staleness 1 --sync-every
 says '--max-staleness: without effect on 1 rank, where --update is agwu'
 run 0 ranks 2 "$train" "${good[@]}" --force --sync-every 1 --max-staleness 1 --idpa-rounds 1
 grep -q 'without effect' err && die "warned of what has an effect"
+
+run 0 "$train" "${good[@]}" --force --server-momentum 0.5
+says '--server-momentum: without effect on 1 rank, where --update is local'
+run 0 "$train" "${good[@]}" --force --quality held-out
+says '--quality: without effect on 1 rank, where --update is local'
+run 0 "$train" "${good[@]}" --force --update agwu --delay-compensation 1 --server-momentum 0.5
+says '--delay-compensation: without effect on 1 rank, where --update is agwu'
 
 # ---- a rate, decay or warm-up that was for another optimiser or schedule ----
 

@@ -5,6 +5,15 @@ source "$(dirname "$0")/common.sh"
 make_data
 make_model
 
+tells_staleness() { # RUN: in its step events
+    python3 - "$1/metrics.jsonl" <<'END' || die "$1/metrics.jsonl: staleness"
+import json, sys
+for e in map(json.loads, open(sys.argv[1])):
+    if e["event"] == "step":
+        assert 0 <= e["stale_p50"] <= e["stale_max"] and e["shard_spread_max"] >= 0, e
+END
+}
+
 for update in agwu sgwu allreduce; do
     for n in 1 2 3 4; do
         out=runs/$update-$n
@@ -30,7 +39,10 @@ import json; print(json.load(open('$out/summary.json'))['test_accuracy'])"))"
         case $update in
         agwu) # every shard counts every submission
             check_json $out/summary.json \
-                'sum(d["staleness"]) == len(d["ranks"]) * sum(r["submissions"] for r in d["ranks"])' ;;
+                'sum(d["staleness"]) == len(d["ranks"]) * sum(r["submissions"] for r in d["ranks"])' \
+                'sum(d["shard_spread"]) == sum(r["submissions"] for r in d["ranks"])' \
+                'len(d["ranks"]) > 1 or len(d["shard_spread"]) == 1'
+            tells_staleness $out ;;
         allreduce) # one batch of 20 in all
             check_json $out/summary.json 'd["steps"] == 400' \
                 'all(r["submissions"] == 400 and r["steps"] == 400 for r in d["ranks"])' ;;
@@ -43,4 +55,5 @@ done
 
 # A staleness bound of 0 keeps the ranks in step.
 run 0 ranks 3 "$train" "${common[@]}" --output runs/bound --lr 0.01 --update agwu --epochs 2 --max-staleness 0
-check_json runs/bound/summary.json 'd["test_accuracy"] > 0.2' 'len(d["staleness"]) <= 5'
+check_json runs/bound/summary.json 'd["test_accuracy"] > 0.2' 'len(d["staleness"]) <= 5' \
+    'len(d["shard_spread"]) <= 3' # 0 to (m - 1)(2 S + 1)

@@ -109,8 +109,7 @@ named steps.rank-1.jsonl held "v[1:]"
 named steps.rank-0.jsonl rounds "v + 4"
 named updates.rank-1.jsonl worker "3"
 named updates.rank-1.jsonl q "-v"
-altered updates.rank-1.jsonl q "v + 1"
-says "weights differ"
+named updates.rank-1.jsonl q "v + 1" # ranks were not judged
 located steps.rank-2.jsonl met "not v"
 # Other types, and fields that nobody knows.
 for field in shard version worker seq base gamma q staleness lead; do

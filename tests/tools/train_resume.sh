@@ -35,7 +35,8 @@ for mine, other in zip(whole["ranks"], parts["ranks"]):
     for key in ("samples", "steps", "share", "submissions", "bytes_sent", "bytes_received",
                 "payload_bytes_sent", "payload_bytes_received"):
         assert mine[key] == other[key], (key, mine, other)
-assert parts["staleness"] == whole["staleness"], (parts["staleness"], whole["staleness"])
+for key in ("staleness", "shard_spread"):
+    assert parts[key] == whole[key], (key, parts[key], whole[key])
 # Times and memory have no value to be equal to, but go up from part to part.
 states = sorted(glob.glob(sys.argv[2] + "/checkpoints/*/rank-0.json"))
 rank = parts["ranks"][0]

@@ -17,6 +17,13 @@
 
 enum { FORMAT = 2 }; /* of rank-N.json */
 
+static const char WEIGHTS[] = "model.safetensors", VELOCITY[] = "server.momentum.safetensors";
+
+/* Vectors of state that the shards have beside the weights. */
+static uint64_t n_velocities(const bpt_job *job) {
+    return job->terms.momentum > 0;
+}
+
 /* ---- saving ---- */
 
 /* What the ranks exchange by; of one that exchanges nothing, "local". */
@@ -52,30 +59,39 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_text(w, "optimizer", bpt_network_learning(bpt_job_trained(job)).optimizer->name);
     bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(bpt_job_trained(job)));
     bpt_json_put_u64(w, "optimizer_updates", bpt_network_updates(bpt_job_trained(job)));
+    bpt_json_put_u64(w, "velocities", n_velocities(job));
     bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
     bpt_json_put_text(w, "placement", bpt_layer_choice_name(job));
     bpt_json_put_u64(w, "placement_host", job->placed ? bpt_placed_host(job->placed) : 0);
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
+    bpt_json_put_u64(w, "held_out", job->held_out);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
     bpt_counters_put(&count, w);
     bpt_json_put_bool(w, "eval_due", job->eval_due);
     put_sampler(w, bpt_feed_state(job->feed));
+    if (job->quality) bpt_quality_put(bpt_quality_state_get(job->quality), w, "quality");
     if (job->exchange) bpt_exchange_snapshot(job->exchange, w, "exchange");
     bpt_json_close_object(w);
     return BPT_OK;
 }
 
-static bpt_status write_vector(bpt_job *job, bpt_vector which, const char *folder,
-                               const char *name) {
+/* Writes what is in job->flat. */
+static bpt_status write_flat(bpt_job *job, const char *folder, const char *name,
+                             bpt_checkpoint_file *file) {
     char *path;
     bpt_comm_operation_begin(job->comm, "the disk"); /* file by file: a large one takes its time */
-    BPT_TRY(bpt_job_get(job, which, job->flat));
     BPT_TRY(bpt_strf(&path, "%s/%s", folder, name));
     const bpt_status status =
         bpt_safetensors_write(path, &job->model->segments, job->flat, NULL, 0);
     bpt_free(path);
-    return status;
+    return status == BPT_OK ? bpt_checkpoint_measure(folder, name, file) : status;
+}
+
+static bpt_status write_vector(bpt_job *job, bpt_vector which, const char *folder, const char *name,
+                               bpt_checkpoint_file *file) {
+    BPT_TRY(bpt_job_get(job, which, job->flat));
+    return write_flat(job, folder, name, file);
 }
 
 static bpt_status write_state(const bpt_job *job, const char *folder, const char *name) {
@@ -98,8 +114,9 @@ static void name_vector(const bpt_job *job, size_t i, char name[BPT_CHECKPOINT_N
              bpt_network_learning(bpt_job_trained(job)).optimizer->state_name[i]);
 }
 
-/* Where the job stands, the weights (by rank 0 only), the optimiser's state. */
-enum { FILES_OF_A_RANK = 2 + BPT_MAX_STATES };
+/* Where the job stands, the weights and the shards' velocity (by rank 0 only), the optimiser's
+ * state. */
+enum { FILES_OF_A_RANK = 3 + BPT_MAX_STATES };
 
 static bpt_status write_files(bpt_job *job, const char *folder,
                               bpt_checkpoint_file files[FILES_OF_A_RANK]) {
@@ -109,12 +126,19 @@ static bpt_status write_files(bpt_job *job, const char *folder,
     BPT_TRY(bpt_checkpoint_measure(folder, name, &files[0]));
     for (size_t i = 0; i < bpt_network_n_states(bpt_job_trained(job)); i++) {
         name_vector(job, i, name);
-        BPT_TRY(write_vector(job, (bpt_vector)(BPT_VECTOR_STATE_0 + i), folder, name));
-        BPT_TRY(bpt_checkpoint_measure(folder, name, &files[2 + i]));
+        BPT_TRY(
+            write_vector(job, (bpt_vector)(BPT_VECTOR_STATE_0 + i), folder, name, &files[3 + i]));
     }
     if (job->rank != 0) return BPT_OK;
-    BPT_TRY(write_vector(job, BPT_VECTOR_WEIGHTS, folder, "model.safetensors"));
-    return bpt_checkpoint_measure(folder, "model.safetensors", &files[1]);
+    return write_vector(job, BPT_VECTOR_WEIGHTS, folder, WEIGHTS, &files[1]);
+}
+
+/* The shards' velocity, gathered from all ranks; collective. */
+static bpt_status write_velocity(bpt_job *job, const char *folder, bpt_checkpoint_file *file) {
+    if (n_velocities(job) == 0) return BPT_OK;
+    BPT_TRY(bpt_exchange_velocity(job->exchange, job->flat));
+    return bpt_comm_agree(job->comm,
+                          job->rank == 0 ? write_flat(job, folder, VELOCITY, file) : BPT_OK);
 }
 
 /* Rank 0: makes the checkpoint whole, and puts it in its place. */
@@ -150,6 +174,7 @@ static bpt_status save(bpt_job *job, const char *checkpoints, const char *part, 
     bpt_checkpoint_file mine[FILES_OF_A_RANK] = {0};
     BPT_TRY(make_folder(job, part));
     BPT_TRY(bpt_comm_agree(job->comm, write_files(job, part, mine)));
+    BPT_TRY(write_velocity(job, part, &mine[2]));
     BPT_TRY(bpt_comm_allgather(job->comm, mine, sizeof mine, all));
     bpt_status status = BPT_OK;
     if (job->rank == 0)
@@ -238,15 +263,18 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         const char *key;
         uint64_t mine;
         const char *what;
+        bool later; /* earlier versions had none of it, and did not write 0 */
     } numbers[] = {
-        {"ranks", job->n_ranks, "the number of ranks"},
-        {"batch_size", (uint64_t)job->options->batch_size, "--batch-size"},
-        {"seed", (uint64_t)job->options->seed, "--seed"},
-        {"rounds", bpt_job_rounds(job), "--idpa-rounds"},
-        {"train_samples", job->epoch_samples, "the dataset"},
-        {"total_samples", job->total_samples, "--epochs"},
+        {"ranks", job->n_ranks, "the number of ranks", false},
+        {"batch_size", (uint64_t)job->options->batch_size, "--batch-size", false},
+        {"seed", (uint64_t)job->options->seed, "--seed", false},
+        {"rounds", bpt_job_rounds(job), "--idpa-rounds", false},
+        {"held_out", job->held_out, "--quality or --held-out", true},
+        {"train_samples", job->epoch_samples, "the dataset", false},
+        {"total_samples", job->total_samples, "--epochs", false},
         {"optimizer_states", bpt_network_n_states(bpt_job_trained(job)),
-         "--momentum, which is 0 in one"},
+         "--momentum, which is 0 in one", false},
+        {"velocities", n_velocities(job), "--server-momentum, which is 0 in one", true},
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
@@ -267,8 +295,9 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     else if (!same_placement(job, c))
         c->differs = "--placement";
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        uint64_t theirs;
-        BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
+        uint64_t theirs = 0;
+        if (!numbers[i].later || bpt_json_find(root, numbers[i].key))
+            BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
         if (!c->differs && theirs != numbers[i].mine) c->differs = numbers[i].what;
     }
     c->exact = !c->differs;
@@ -331,6 +360,7 @@ static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     BPT_TRY(bpt_json_get_u64(doc, root, "optimizer_updates", 0, UINT64_MAX, &c->updates));
     if (c->exact) {
         BPT_TRY(get_batch(doc, job, c));
+        if (job->held_out) BPT_TRY(bpt_quality_get(doc, root, "quality", &c->quality));
         return get_sampler(doc, &c->sampler);
     }
     /* What the ranks of another job did says nothing about these. */
@@ -461,7 +491,7 @@ static bpt_status read_vector(const bpt_checkpoint *c, const bpt_job *job, const
 }
 
 bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *weights) {
-    if (job->rank == 0) BPT_TRY(read_vector(c, job, "model.safetensors", weights));
+    if (job->rank == 0) BPT_TRY(read_vector(c, job, WEIGHTS, weights));
     if (!c->exact) return BPT_OK;
     for (size_t i = 0; i < bpt_network_n_states(bpt_job_trained(job)); i++) {
         char name[BPT_CHECKPOINT_NAME_SIZE];
@@ -471,4 +501,8 @@ bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *wei
     }
     bpt_job_set_updates(job, c->updates);
     return BPT_OK;
+}
+
+bpt_status bpt_checkpoint_velocity(const bpt_checkpoint *c, const bpt_job *job, float *velocity) {
+    return job->rank == 0 ? read_vector(c, job, VELOCITY, velocity) : BPT_OK;
 }

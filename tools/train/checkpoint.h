@@ -3,6 +3,8 @@
  * the checksums of all others.
  *
  *     model.safetensors      the weights, the same on all ranks
+ *     server.momentum.safetensors   with --server-momentum: what the global weights keep of their
+ *                            last change
  *     rank-N.*.safetensors   state of rank N's optimiser, a file a vector: momentum, or exp_avg
  *                            and exp_avg_sq
  *     rank-N.json            where rank N stands: counters, index stream, exchange
@@ -31,15 +33,16 @@ typedef struct bpt_checkpoint {
     bpt_counters count;  /* of this rank; with another shape of job, progress and seconds alone */
     bool eval_due;       /* the weights were to be evaluated; what rank 0 knows counts */
     bpt_sampler_state sampler;
+    bpt_quality_state quality;    /* zeros where nothing is held out */
     uint64_t first_sample, batch; /* of this rank in a step of all ranks, where exact */
     uint64_t updates;             /* that the optimiser has counted */
-    const char *placement;        /* first layer that one rank computed for all, in state; "": none */
-    uint64_t placement_host;      /* that rank */
-    const bpt_json *exchange;     /* inside state; NULL if nothing was exchanged */
-    bool exact;                   /* of this very job: it goes on bit for bit */
-    const char *differs;          /* else: in what it differs; static */
-    bool same_order;              /* of samples: that of the checkpoint goes on */
-    bool same_cuts;               /* of convolutions, by the same costs, on this rank */
+    const char *placement;    /* first layer that one rank computed for all, in state; "": none */
+    uint64_t placement_host;  /* that rank */
+    const bpt_json *exchange; /* inside state; NULL if nothing was exchanged */
+    bool exact;               /* of this very job: it goes on bit for bit */
+    const char *differs;      /* else: in what it differs; static */
+    bool same_order;          /* of samples: that of the checkpoint goes on */
+    bool same_cuts;           /* of convolutions, by the same costs, on this rank */
 } bpt_checkpoint;
 
 /** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to
@@ -62,5 +65,9 @@ void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c);
  * network, which is fresh.
  * @param[out] weights shape [n weights]; on rank 0 alone */
 bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *weights);
+
+/** Reads the velocity of the server's momentum, of an exact checkpoint of a job with one.
+ * @param[out] velocity shape [n weights]; on rank 0 alone */
+bpt_status bpt_checkpoint_velocity(const bpt_checkpoint *c, const bpt_job *job, float *velocity);
 
 #endif

@@ -115,7 +115,7 @@ static bool is_read_by(const char *name, uint32_t rank) {
     char prefix[32];
     snprintf(prefix, sizeof prefix, "rank-%u.", rank);
     return strncmp(name, prefix, strlen(prefix)) == 0 ||
-           (rank == 0 && strcmp(name, "model.safetensors") == 0);
+           (rank == 0 && strncmp(name, "rank-", 5) != 0); /* what is of all ranks */
 }
 
 static bpt_status check_head(const bpt_json_doc *doc, const char *folder) {

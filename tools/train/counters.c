@@ -1,6 +1,7 @@
 #include "tools/train/counters.h"
 
 #include <stddef.h>
+#include <string.h>
 
 /* Those that are whole numbers, by their keys. */
 static const struct {
@@ -14,6 +15,7 @@ static const struct {
     {"wait_ns", offsetof(bpt_counters, wait_ns)},
     {"data_wait_ns", offsetof(bpt_counters, data_wait_ns)},
     {"eval_ns", offsetof(bpt_counters, eval_ns)},
+    {"quality_ns", offsetof(bpt_counters, quality_ns)},
     {"comm_cpu_ns", offsetof(bpt_counters, comm_cpu_ns)},
     {"submissions", offsetof(bpt_counters, submissions)},
     {"payload_sent_bytes", offsetof(bpt_counters, payload_sent_bytes)},
@@ -33,8 +35,11 @@ void bpt_counters_put(const bpt_counters *c, bpt_json_writer *w) {
 
 bpt_status bpt_counters_get(const bpt_json_doc *doc, const bpt_json *object, bpt_counters *c) {
     *c = (bpt_counters){0};
-    for (size_t i = 0; i < N_ROWS; i++)
+    for (size_t i = 0; i < N_ROWS; i++) {
+        const bool later = strcmp(rows[i].key, "quality_ns") == 0; /* earlier versions had none */
+        if (later && !bpt_json_find(object, rows[i].key)) continue;
         BPT_TRY(bpt_json_get_u64(doc, object, rows[i].key, 0, UINT64_MAX,
                                  (uint64_t *)((char *)c + rows[i].offset)));
+    }
     return bpt_json_get_real(doc, object, "seconds", &c->seconds);
 }

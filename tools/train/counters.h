@@ -18,6 +18,7 @@ typedef struct bpt_counters {
     uint64_t wait_ns;      /* for other ranks */
     uint64_t data_wait_ns; /* for the loader */
     uint64_t eval_ns;      /* in evaluations */
+    uint64_t quality_ns;   /* judging the rank's own weights, before its pushes */
     uint64_t comm_cpu_ns;  /* processor time of the MPI thread */
     uint64_t submissions;  /* pushes that were answered */
     uint64_t payload_sent_bytes, payload_received_bytes; /* as in bpt_exchange_stats */

@@ -20,7 +20,9 @@ typedef struct bpt_exchange_cost {
     double process_before_s, comm_before_s;
     double copy_before_s; /* of this thread, until the copies that are under way began */
     double copies_s;      /* of this thread in the span */
-    double steps_s;       /* of the threads that train in the span */
+    double judge_process_before_s, judge_comm_before_s; /* as above, until judging began */
+    double judged_s; /* of the threads that train, judging their weights in the span */
+    double steps_s;  /* of the threads that train in the span */
 } bpt_exchange_cost;
 
 /** Begins a span. @param cost comm and n_threads are set */
@@ -29,6 +31,10 @@ void bpt_exchange_cost_begin(bpt_exchange_cost *cost);
 /** Between these two the calling thread copies weights. */
 void bpt_exchange_cost_copy(bpt_exchange_cost *cost);
 void bpt_exchange_cost_copied(bpt_exchange_cost *cost);
+
+/** Between these two the threads that train judge their weights. */
+void bpt_exchange_cost_judge(bpt_exchange_cost *cost);
+void bpt_exchange_cost_judged(bpt_exchange_cost *cost);
 
 /** The steps of the span are over. What is done until it is read is no step, and counts where it is
  * copying. */

@@ -2,10 +2,13 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "tools/train/held_out.h"
 
 struct bpt_feed {
     bpt_sampler *sampler;
     bpt_loader *loader;
+    const uint32_t *records; /* borrowed; NULL: none are held out */
+    uint64_t n_held;
     uint32_t batch_size, depth;
     uint32_t *indices;  /* shape [batch_size] */
     uint32_t *passes;   /* shape [batch_size] */
@@ -34,12 +37,14 @@ bpt_loader_options bpt_feed_options(const bpt_train_options *o, const bpt_split 
 }
 
 bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split,
-                           const bpt_loader_options *options, bpt_sampler *sampler,
-                           bpt_feed **out) {
+                           const bpt_loader_options *options, const uint32_t *records,
+                           uint64_t n_held, bpt_sampler *sampler, bpt_feed **out) {
     bpt_feed *f = NULL;
     bpt_status status;
     BPT_TRY_GOTO(status, BPT_NEW("feed", 1, &f), err_sampler);
     f->sampler = sampler;
+    f->records = records;
+    f->n_held = n_held;
     f->batch_size = options->batch;
     f->depth = options->depth;
     f->taken = bpt_sampler_state_get(sampler);
@@ -86,10 +91,16 @@ static bpt_status look(bpt_feed *f, bool *here) {
     return BPT_OK;
 }
 
+static bpt_status draw(bpt_feed *f) {
+    BPT_TRY(bpt_sampler_next(f->sampler, f->batch_size, f->indices, f->passes));
+    bpt_held_out_skip(f->records, f->n_held, f->indices, f->batch_size);
+    return BPT_OK;
+}
+
 static bpt_status request_ahead(bpt_feed *f) {
     while (bpt_loader_room(f->loader) > 0) {
         bool here;
-        if (!f->drawn) BPT_TRY(bpt_sampler_next(f->sampler, f->batch_size, f->indices, f->passes));
+        if (!f->drawn) BPT_TRY(draw(f));
         f->drawn = true;
         BPT_TRY(look(f, &here));
         if (!here) return BPT_OK;

@@ -33,12 +33,14 @@ bpt_loader_options bpt_feed_options(const bpt_train_options *o, const bpt_split 
                                     uint32_t batch);
 
 /** @param options depth at least 2
+ * @param records bpt_held_out_draw() with @p n_held, borrowed: the sampler draws from those that
+ * are left; NULL: from all
  * @param sampler taken over, also on error
  * @param[out] feed caller owns, bpt_feed_free()
  * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_EUSAGE */
 bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split,
-                           const bpt_loader_options *options, bpt_sampler *sampler,
-                           bpt_feed **feed);
+                           const bpt_loader_options *options, const uint32_t *records,
+                           uint64_t n_held, bpt_sampler *sampler, bpt_feed **feed);
 void bpt_feed_free(bpt_feed *feed);
 
 /** Asks from now on before it reads samples. A batch that cannot be read yet is waited for only

@@ -59,7 +59,7 @@ static void say_what_starts(const bpt_job *job) {
     if (n_running) snprintf(running, sizeof running, " and %zu running statistics", n_running);
     bpt_info("%s: %zu parameters%s; %s: %u training and %u test images, %u classes",
              job->model->name, bpt_model_parameters(job->model), running, job->options->data,
-             job->train->count, job->test->count, (unsigned)job->model->classes);
+             (unsigned)job->epoch_samples, job->test->count, (unsigned)job->model->classes);
     if (bpt_job_scatters(job))
         bpt_info("the dataset is rank 0's; the others keep what they are given in %s/rank-N",
                  job->options->scratch);
@@ -77,10 +77,22 @@ static void say_what_starts(const bpt_job *job) {
              bpt_network_learning(bpt_job_trained(job)).optimizer->name, job->schedule.base,
              job->schedule.kind->name, job->schedule.warmup_epochs,
              job->schedule.warmup_epochs == 1.0 ? "" : "s");
+    if (job->schedule.warmup_start > 0 && job->schedule.warmup_epochs > 0)
+        bpt_info("the warm-up begins at %g", job->schedule.warmup_start * job->schedule.base);
     if (job->schedule.base != job->options->lr)
         bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
+    if (job->terms.momentum > 0)
+        bpt_info("server momentum %g: in the long run a push counts %.3g times",
+                 job->terms.momentum, 1 / (1 - job->terms.momentum));
+    if (job->held_out)
+        bpt_info("%u training images are held out: each push counts by a rank's accuracy on some",
+                 (unsigned)job->held_out);
+    if (job->update == BPT_UPDATE_EASGD) bpt_info("elasticity %g", job->terms.elasticity);
+    if (job->terms.compensation > 0)
+        bpt_info("delay compensation with lambda %g", job->terms.compensation);
     if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
-    for (uint32_t i = 0; job->exchange && !job->sums && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
+    for (uint32_t i = 0;
+         job->exchange && !job->sums && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
          i++) {
         char line[200];
         bpt_shard_describe(bpt_exchange_shards(job->exchange), i, line, sizeof line);
@@ -155,11 +167,14 @@ void bpt_job_close(bpt_job *job) {
     bpt_error error;
     bpt_error_get(&error); /* the reason for which it may be closed */
     bpt_step_trace_close(job->trace);
+    bpt_quality_free(job->quality);
     bpt_feed_free(job->feed);
     bpt_delivery_close(job->delivery);
     bpt_gradient_sums_close(job->sums);
     if (job->exchange)
         (void)bpt_exchange_destroy(job->exchange); /* its log was flushed by finish */
+    bpt_free(job->statistics);
+    bpt_free(job->records);
     bpt_partition_free(job->shares);
     bpt_placed_close(job->placed);
     bpt_network_free(job->network);

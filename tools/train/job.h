@@ -19,6 +19,7 @@
 #include "tools/train/learning_options.h"
 #include "tools/train/pace.h"
 #include "tools/train/placed.h"
+#include "tools/train/quality.h"
 #include "tools/train/run_folder.h"
 #include "tools/train/step_trace.h"
 #include "tools/train/train_options.h"
@@ -28,7 +29,7 @@ typedef struct bpt_interval {
     uint64_t start_ns, progress, wait_ns, data_wait_ns;
     double loss_sum;
     uint64_t loss_samples;
-    uint64_t stale_max, n_stale;
+    uint64_t stale_max, n_stale, spread_max;
     uint64_t stale[BPT_STALENESS_BUCKETS];
 } bpt_interval;
 
@@ -37,6 +38,7 @@ struct bpt_job {
     bpt_comm *comm; /* borrowed */
     uint32_t rank, n_ranks;
     bpt_update_choice update;       /* never AUTO */
+    bpt_update_terms terms;         /* laid over its rule */
     bpt_partition_choice partition; /* never AUTO */
     unsigned n_threads;
     unsigned cores;             /* that this rank has for itself */
@@ -48,19 +50,24 @@ struct bpt_job {
     const bpt_split *train, *test;
     bpt_model *model;
     bpt_pool *pool;
-    bpt_network *network;    /* of the whole model; where it is placed, it evaluates and no more */
-    bpt_placed *placed;      /* the parts that are trained in its place; NULL: none */
-    uint32_t batch;          /* samples of one step of this rank */
-    uint64_t first_sample;   /* of that step, among those of all ranks */
-    uint64_t batch_all;      /* samples that one step of each rank comes to */
-    uint64_t total_samples;  /* of the run, all ranks */
-    uint64_t epoch_samples;  /* of the training split */
-    bpt_pace pace;           /* at the start */
-    bpt_schedule schedule;   /* scaled for the number of ranks */
-    bpt_partition *shares;   /* delta rules; else NULL */
-    uint32_t noted_rounds;   /* of them, told to the user */
-    double *solo;            /* images a second of each rank by itself as measured before training,
-                                0 where not; shape [n_ranks] */
+    bpt_network *network;   /* of the whole model; where it is placed, it evaluates and no more */
+    bpt_placed *placed;     /* the parts that are trained in its place; NULL: none */
+    uint32_t batch;         /* samples of one step of this rank */
+    uint64_t first_sample;  /* of that step, among those of all ranks */
+    uint64_t batch_all;     /* samples that one step of each rank comes to */
+    uint64_t total_samples; /* of the run, all ranks */
+    uint64_t epoch_samples; /* of the training split, but for those that are held out */
+    uint64_t held_out;      /* samples of it that no rank trains on; 0: none */
+    uint32_t *records;      /* bpt_held_out_draw(); NULL where none are held out */
+    bpt_quality *quality;   /* likewise */
+    bpt_pace pace;          /* at the start */
+    bpt_schedule schedule;  /* scaled for the number of ranks */
+    bpt_partition *shares;  /* delta rules; else NULL */
+    uint32_t noted_rounds;  /* of them, told to the user */
+    double *solo;           /* images a second of each rank by itself as measured before training,
+                               0 where not; shape [n_ranks] */
+    bpt_span *statistics;   /* of the model's vector: no terms are for them; [n_statistics] */
+    size_t n_statistics;
     bpt_exchange *exchange;  /* NULL where nothing is exchanged; under allreduce of no values, which
                                 travel as sums */
     bpt_gradient_sums *sums; /* allreduce; else NULL */
@@ -80,6 +87,7 @@ struct bpt_job {
     bool eval_due;                         /* of the present weights: put off by a stop */
     bpt_json_writer json;                  /* for events */
     double last_loss, test_loss, test_accuracy;
+    double rates; /* learning rates, added up since this was last set to 0 */
 };
 
 /** Makes everything of a job, at its start or, with --resume, where a checkpoint left it.
@@ -135,12 +143,17 @@ float bpt_job_rate(const bpt_job *job);
  *         BPT_EBACKEND, or any error of the delivery of samples */
 bpt_status bpt_job_step(bpt_job *job, bool gradient_only);
 
+/** Names the step in an error of what was computed in it, and hints at what helps. @return @p
+ * status
+ */
+bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status status);
+
 /** Ends a step of gradients: changes the weights from what was summed over the ranks.
  * @param rate bpt_job_rate() before the step
  * @return BPT_OK, BPT_ENUMERIC (names step and weights) */
 bpt_status bpt_job_apply(bpt_job *job, float rate);
 
-/** Notes an answer of the exchange: progress and staleness. */
+/** Notes an answer of the exchange: progress, staleness, how far apart its shards are. */
 void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
 
 /** Tells of rounds of the partition since the last call: a line, and a "shares" event. On rank 0;

@@ -1,7 +1,9 @@
 /* What options leave open and what follows from them and the number of ranks. */
 #include "base/log.h"
+#include "tools/train/held_out.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/option_uses.h"
+#include "tools/train/train_rule.h"
 
 #include <math.h>
 
@@ -11,19 +13,15 @@ static bpt_status choose_modes(bpt_job *job, bpt_update_choice update) {
     if (job->update == BPT_UPDATE_LOCAL && job->n_ranks > 1) {
         const bpt_status status = bpt_fail(
             BPT_EUSAGE, "--update local trains on one rank, this job has %u", job->n_ranks);
-        bpt_hint("choose --update agwu, sgwu or allreduce");
+        bpt_hint("choose --update agwu, sgwu, easgd or allreduce");
         return status;
     }
     job->partition = bpt_partition_resolve((bpt_partition_choice)o->partition, job->update);
     return BPT_OK;
 }
 
-static bool exchanges_weights(const bpt_job *job) {
-    return job->update == BPT_UPDATE_AGWU || job->update == BPT_UPDATE_SGWU;
-}
-
 uint32_t bpt_job_rounds(const bpt_job *job) {
-    if (!exchanges_weights(job)) return 0;
+    if (!bpt_update_merges(job->update)) return 0;
     return job->partition == BPT_PARTITION_IDPA ? (uint32_t)job->options->idpa_rounds : 1;
 }
 
@@ -52,7 +50,7 @@ static bpt_status choose_batch(bpt_job *job) {
 static void choose_rate(bpt_job *job) {
     const bpt_train_options *o = job->options;
     job->schedule = bpt_train_schedule(o);
-    if (o->lr_scale == BPT_LR_SCALE_LINEAR && exchanges_weights(job))
+    if (o->lr_scale == BPT_LR_SCALE_LINEAR && bpt_update_merges(job->update))
         job->schedule.base *= job->n_ranks;
 }
 
@@ -60,6 +58,7 @@ static bpt_status choose(bpt_job *job, bpt_update_choice update) {
     BPT_TRY(choose_modes(job, update));
     BPT_TRY(choose_batch(job));
     choose_rate(job);
+    job->terms = bpt_train_terms(job->options, job->update, job->n_ranks);
     return BPT_OK;
 }
 
@@ -74,18 +73,18 @@ bpt_status bpt__job_turn_to(bpt_job *job, bpt_update_choice update) {
 }
 
 /* Where a run may end late by a good part of itself. Under sgwu the end is a whole number of
- * exchanges; under agwu an answer may take until the next one. */
+ * exchanges; where nobody waits an answer may take until the next one. */
 void bpt__job_warn_late_end(const bpt_job *job) {
     enum { GOOD_PART = 10 };
     const uint64_t every = job->pace.least * job->batch_all;
     const uint64_t total = job->total_samples;
-    if (!exchanges_weights(job) || every <= total / GOOD_PART) return;
+    if (!bpt_update_merges(job->update) || every <= total / GOOD_PART) return;
     if (job->update == BPT_UPDATE_SGWU && total % every == 0) return;
     bpt_warn(
         "a short run: %llu samples, and the end is noticed at an exchange, every %llu; it may come "
         "up to %llu samples late%s",
         (unsigned long long)total, (unsigned long long)every,
-        (unsigned long long)(job->update == BPT_UPDATE_AGWU ? 2 * every : every),
+        (unsigned long long)(bpt_update_is_async(job->update) ? 2 * every : every),
         job->pace.least > 1 ? ": lower --sync-every" : "");
 }
 
@@ -110,7 +109,8 @@ static bpt_status check_batch(const bpt_job *job) {
 
 bpt_status bpt__job_choose_lengths(bpt_job *job) {
     const bpt_train_options *o = job->options;
-    job->epoch_samples = job->train->count;
+    job->held_out = bpt_held_out(o, job->update, job->n_ranks, job->train->count);
+    job->epoch_samples = job->train->count - job->held_out;
     job->total_samples = bpt_train_total_samples(o, job->epoch_samples);
     const double eval_every = round(o->eval_every * (double)job->epoch_samples);
     job->eval_every = o->eval_every > 0 ? (uint64_t)fmax(eval_every, 1.0) : 0;

@@ -4,16 +4,28 @@
 #include "outer/link_speed.h"
 #include "outer/placement.h"
 #include "tools/train/checkpoint.h"
+#include "tools/train/held_out.h"
+#include "tools/train/initial_weights.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/shard_log.h"
+#include "tools/train/statistic_spans.h"
 #include "tools/train/train_rule.h"
 
 #include <stdio.h>
 
+/* The velocity of the server's momentum, where that of a checkpoint goes on: on all ranks. */
+static bpt_status read_velocity(bpt_job *job, const bpt_checkpoint *c, const float **velocity) {
+    if (!c || !c->exact || !(job->terms.momentum > 0)) return BPT_OK;
+    const size_t bytes = job->model->segments.n_elements * sizeof *job->flat;
+    BPT_TRY(bpt_comm_agree(job->comm, bpt_checkpoint_velocity(c, job, job->flat)));
+    *velocity = job->flat;
+    return bpt_comm_broadcast(job->comm, 0, job->flat, bytes);
+}
+
 static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c,
                                 const double *speeds, const double *parts, const char *log_path) {
     const bpt_train_options *o = job->options;
-    const bool async = job->update == BPT_UPDATE_AGWU;
+    const bool async = bpt_update_is_async(job->update);
     const bool idpa = job->partition == BPT_PARTITION_IDPA;
     const bpt_coordinator_options coordinator = {
         .n_ranks = job->n_ranks,
@@ -28,7 +40,14 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
     options.rule = bpt_train_rule(o, job->update);
-    options.n_elements = job->update == BPT_UPDATE_ALLREDUCE ? 0 : job->model->segments.n_elements;
+    options.terms = job->terms;
+    options.statistics = (bpt_statistics){job->statistics, job->n_statistics};
+    BPT_TRY(read_velocity(job, c, &options.velocity));
+    options.n_elements = job->model->segments.n_elements;
+    if (job->update == BPT_UPDATE_ALLREDUCE) { /* values travel as sums */
+        options.n_elements = 0;
+        options.statistics = (bpt_statistics){0};
+    }
     options.initial = weights;
     if (o->max_staleness >= 0) options.max_staleness = (uint32_t)o->max_staleness;
     options.coordinator = &coordinator;
@@ -54,7 +73,7 @@ static bpt_status open_shares(bpt_job *job, char **log_path) {
 
 /* What a replay has to know and cannot work out. */
 static bpt_status log_shards(const bpt_job *job) {
-    if (job->rank != 0 || job->update != BPT_UPDATE_AGWU) return BPT_OK;
+    if (job->rank != 0 || !bpt_update_is_async(job->update)) return BPT_OK;
     return bpt_shard_log_write(job->run, bpt_exchange_shards(job->exchange));
 }
 
@@ -95,6 +114,8 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
     bpt_status status = open_shares(job, &log_path);
     if (status == BPT_OK) status = BPT_NEW("speeds", job->n_ranks, &speeds);
     if (status == BPT_OK) status = BPT_NEW("parts of the shards", job->n_ranks, &parts);
+    if (status == BPT_OK)
+        status = bpt_statistic_spans(&job->model->segments, &job->statistics, &job->n_statistics);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
     if (status == BPT_OK) status = place_shards(job, speeds, parts);
@@ -131,7 +152,19 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
         return status;
     }
     const bpt_loader_options options = bpt_feed_options(o, job->train, job->batch);
-    return bpt_feed_create(job->dataset, job->train, &options, sampler, &job->feed);
+    return bpt_feed_create(job->dataset, job->train, &options, job->records, job->held_out, sampler,
+                           &job->feed);
+}
+
+/* The records that are held out, if any are, and where the rank is in them. */
+static bpt_status open_quality(bpt_job *job, const bpt_checkpoint *c) {
+    const uint32_t held_out = (uint32_t)job->held_out;
+    if (held_out == 0) return BPT_OK;
+    const bpt_quality_state state = c && c->exact ? c->quality : (bpt_quality_state){0};
+    BPT_TRY(bpt_held_out_draw((uint64_t)job->options->seed, job->train->count, held_out,
+                              &job->records));
+    return bpt_quality_create(job->dataset, job->train, job->records, held_out, job->batch, state,
+                              &job->quality);
 }
 
 /* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The
@@ -144,8 +177,10 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
         status = bpt_checkpoint_read(c, job, weights);
         job->count = c->count;
         if (!c->exact) job->seconds_before = c->count.seconds;
-    } else {
-        bpt_segments_initialise(&job->model->segments, (uint64_t)job->options->seed, weights);
+    } else if (job->rank == 0) {
+        status = bpt_initial_weights(job->options, &job->model->segments, weights);
+        if (status == BPT_OK && job->options->init_weights)
+            bpt_info("weights begin as those of %s", job->options->init_weights);
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, weights, n * sizeof *weights));
@@ -166,6 +201,7 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     BPT_TRY_GOTO(status, set_state(job, c, weights), done);
     BPT_TRY_GOTO(status, bpt__job_begin_run(job, !c), done);
     BPT_TRY_GOTO(status, open_exchange(job, weights, c), done);
+    BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_quality(job, c)), done);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, open_feed(job, c)), done);
     BPT_TRY_GOTO(status, bpt__job_open_delivery(job), done);
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);

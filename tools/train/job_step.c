@@ -6,6 +6,7 @@
 #include "tools/evaluate.h"
 #include "tools/train/job.h"
 #include "tools/train/signals.h"
+#include "tools/train/train_rule.h"
 
 #include <sys/resource.h>
 
@@ -61,7 +62,7 @@ float bpt_job_rate(const bpt_job *job) {
 }
 
 /* The network names where it began (input, layer or weights); who trains knows the step. */
-static bpt_status name_step(const bpt_job *job, uint64_t step, bpt_status status) {
+bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status status) {
     if (status != BPT_ENUMERIC) return status;
     const bpt_error error = *bpt_error_last();
     bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", step,
@@ -101,14 +102,16 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
     bpt_comm_operation_end(job->comm);
     BPT_TRY(status);
     bpt_step_trace_wait(job->trace, "data", start_ns);
-    BPT_TRY(name_step(job, job->count.steps + 1,
-                      compute(job, &batch, gradient_only, &result, &wait_ns)));
+    const float rate = bpt_job_rate(job);
+    BPT_TRY(bpt_job_name_step(job, job->count.steps + 1,
+                              compute(job, &batch, gradient_only, &result, &wait_ns)));
     if (!gradient_only) bpt_step_trace_end(job->trace);
     job->count.compute_ns += bpt_clock_ns() - start_ns - wait_ns;
     job->count.wait_ns += wait_ns;
     job->count.steps++;
     job->count.samples += batch.n;
     job->count.unreported += batch.n;
+    job->rates += (double)rate;
     job->last_loss = result.loss_sum / (double)result.n_samples;
     job->interval.loss_sum += result.loss_sum;
     job->interval.loss_samples += result.n_samples;
@@ -116,7 +119,8 @@ bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {
 }
 
 bpt_status bpt_job_apply(bpt_job *job, float rate) {
-    BPT_TRY(name_step(job, job->count.steps, bpt_network_apply(bpt_job_trained(job), rate)));
+    BPT_TRY(
+        bpt_job_name_step(job, job->count.steps, bpt_network_apply(bpt_job_trained(job), rate)));
     bpt_step_trace_end(job->trace);
     return BPT_OK;
 }
@@ -129,6 +133,7 @@ void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply) {
     i->stale[reply->staleness < last ? reply->staleness : last]++;
     i->n_stale++;
     if (reply->staleness > i->stale_max) i->stale_max = reply->staleness;
+    if (reply->spread > i->spread_max) i->spread_max = reply->spread;
 }
 
 /* ---- progress ---- */
@@ -169,7 +174,7 @@ static progress measure(const bpt_job *job) {
 
 static void print_progress(const bpt_job *job, const progress *p) {
     char line[256], stale[64] = "";
-    if (job->update == BPT_UPDATE_AGWU)
+    if (bpt_update_is_async(job->update))
         snprintf(stale, sizeof stale, " stale p50 %" PRIu64 " max %" PRIu64,
                  stale_median(&job->interval), job->interval.stale_max);
     const unsigned eta = (unsigned)(p->eta_s < 3.5e6 ? p->eta_s : 3.5e6);
@@ -199,6 +204,11 @@ static bpt_status write_step_event(bpt_job *job, const progress *p) {
     bpt_json_put_real(w, "images_per_s", p->images_per_s);
     bpt_json_put_real(w, "data_wait", p->data_share);
     bpt_json_put_real(w, "rank_wait", p->wait_share);
+    if (bpt_update_is_async(job->update)) {
+        bpt_json_put_u64(w, "stale_p50", stale_median(&job->interval));
+        bpt_json_put_u64(w, "stale_max", job->interval.stale_max);
+        bpt_json_put_u64(w, "shard_spread_max", job->interval.spread_max);
+    }
     bpt_json_close_object(w);
     bpt_comm_operation_begin(job->comm, "the run folder");
     const bpt_status status = bpt_run_folder_metric(job->run, w);
@@ -212,13 +222,14 @@ bpt_status bpt_job_report(bpt_job *job) {
         return BPT_OK;
     const progress p = measure(job);
     print_progress(job, &p);
+    const bpt_status status = write_step_event(job, &p);
     job->interval = (bpt_interval){
         .start_ns = bpt_clock_ns(),
         .progress = job->count.progress + job->count.unreported,
         .wait_ns = job->count.wait_ns,
         .data_wait_ns = bpt_feed_wait_ns(job->feed),
     };
-    return write_step_event(job, &p);
+    return status;
 }
 
 /* ---- evaluation ---- */
@@ -282,7 +293,7 @@ static bpt_status evaluate(bpt_job *job, bool together, bool *stopped) {
     contribution mine = {0}, all;
     bpt_step_trace_pause(job->trace);
     const bpt_status status =
-        name_step(job, job->count.steps + 1, evaluate_part(job, together, &mine));
+        bpt_job_name_step(job, job->count.steps + 1, evaluate_part(job, together, &mine));
     all = mine;
     BPT_TRY(together ? bpt_comm_agree(job->comm, status) : status);
     if (together) BPT_TRY(sum_contributions(job, &mine, &all));

@@ -42,6 +42,7 @@ bpt_schedule bpt_train_schedule(const bpt_train_options *o) {
         .base = o->lr,
         .total_epochs = o->epochs,
         .warmup_epochs = o->warmup_epochs,
+        .warmup_start = o->warmup_start,
         .factor = o->lr_step_factor,
         .every_epochs = o->lr_step_size,
         .power = o->power,
@@ -127,6 +128,13 @@ void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *se
     }
 }
 
+/* A warm-up that nobody gave may be another one than the table says, or none. */
+static bool is_start_of_nothing(const bpt_train_options *o, const bpt_option_set *set) {
+    const bool given = bpt_option_where(set, "warmup-epochs") != BPT_SOURCE_DEFAULT;
+    const double epochs = given ? o->warmup_epochs : default_of("warmup-epochs", schedule_name(o));
+    return o->warmup_start > 0 && epochs == 0.0;
+}
+
 void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set *set) {
     for (int i = 0; i < N_ADAPTED; i++) {
         const char *option = adapted[i].option, *chooser = adapted[i].chooser;
@@ -140,6 +148,8 @@ void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set 
             bpt_warn("%s stays %g: the configuration has it, for --%s %s; the default of %s is %g",
                      option, value, chooser, before, now, fallback);
     }
+    if (is_start_of_nothing(o, set) && bpt_option_where(set, "warmup-start") == BPT_SOURCE_FILE)
+        bpt_warn("warmup-start in the configuration is not used without a warm-up");
     if (has_late_milestone(o) && bpt_option_where(set, "milestones") == BPT_SOURCE_FILE)
         bpt_warn("milestones in the configuration: %" PRId64
                  " is not reached, training ends at epoch %g",
@@ -170,11 +180,22 @@ static bpt_status check_milestones(const bpt_train_options *o, const bpt_option_
     return status;
 }
 
+static bpt_status check_warmup(const bpt_train_options *o, const bpt_option_set *set) {
+    if (!is_start_of_nothing(o, set) ||
+        bpt_option_where(set, "warmup-start") != BPT_SOURCE_COMMAND_LINE)
+        return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--warmup-start is not used without a warm-up");
+    bpt_hint("leave it out, or give --warmup-epochs above 0");
+    return status;
+}
+
 bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_option_set *set) {
     if (o->nesterov && o->momentum == 0.0 && strcmp(optimizer_name(o), "sgd") == 0) {
         const bpt_status status = bpt_fail(BPT_EUSAGE, "--nesterov needs a --momentum above 0");
         bpt_hint("0.9 is usual");
         return status;
     }
-    return o->bench ? BPT_OK : check_milestones(o, set);
+    if (o->bench) return BPT_OK;
+    BPT_TRY(check_warmup(o, set));
+    return check_milestones(o, set);
 }

@@ -4,8 +4,15 @@
 #include "outer/placement.h"
 #include "storage/loader.h"
 #include "tools/evaluate.h"
+#include "tools/train/held_out.h"
+#include "tools/train/train_rule.h"
 
 #include <inttypes.h>
+
+/* Without a dataset it is not known of how many samples. */
+static bool holds_out(const bpt_job *job) {
+    return bpt_held_out(job->options, job->update, job->n_ranks, UINT32_MAX) > 0;
+}
 
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */
 static size_t batch_bytes(const bpt_job *job) {
@@ -16,20 +23,26 @@ static size_t batch_bytes(const bpt_job *job) {
         .depth = (uint32_t)job->options->prefetch + BPT_EVALUATION_DEPTH,
         .augment = bpt_train_augment(job->options),
     };
-    return bpt_loader_bytes(&options, (size_t)(in.c * in.h * in.w));
+    const size_t values = (size_t)(in.c * in.h * in.w);
+    const size_t bytes = bpt_loader_bytes(&options, values);
+    if (!holds_out(job)) return bytes;
+    const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch);
+    return bpt_size_add(bytes, bpt_loader_bytes(&judging, values));
 }
 
 /* One to read and write through; then either the initial weights, which are gone when training
  * begins, or what a merge of weights compares with. */
 static size_t vector_bytes(const bpt_job *job) {
-    const bool merges = job->update == BPT_UPDATE_AGWU || job->update == BPT_UPDATE_SGWU;
-    return (merges ? 3 : 2) * job->model->segments.n_elements * sizeof(float);
+    return (bpt_update_merges(job->update) ? 3 : 2) * job->model->segments.n_elements *
+           sizeof(float);
 }
 
-/* The order in which samples come, and who has which. */
+/* The order in which samples come, who has which, and which are held out. */
 static size_t order_bytes(const bpt_job *job) {
     const size_t shares = bpt_job_rounds(job) ? bpt_partition_bytes(job->epoch_samples) : 0;
-    return bpt_size_add(bpt_sampler_bytes(job->epoch_samples), shares);
+    const uint64_t n_records = job->held_out ? job->epoch_samples + job->held_out : 0;
+    const size_t records = n_records * sizeof *job->records;
+    return bpt_size_add(bpt_size_add(bpt_sampler_bytes(job->epoch_samples), shares), records);
 }
 
 static size_t delivery_bytes(const bpt_job *job) {
@@ -46,7 +59,7 @@ static size_t exchange_bytes(const bpt_job *job) {
     if (job->update == BPT_UPDATE_ALLREDUCE)
         return bpt_gradient_sums_bytes(job->model, job->n_ranks);
     const double part = by_speed ? bpt_place_largest(job->n_ranks) : 1.0 / job->n_ranks;
-    return bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks, part);
+    return bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks, part, &job->terms);
 }
 
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {

@@ -17,7 +17,10 @@ typedef enum {
     BY_SCHEDULE,
     BY_UPDATE,
     BY_PARTITION,
-    BY_DATA_MODE
+    BY_DATA_MODE,
+    BY_QUALITY,
+    BY_RESUME,
+    N_CHOOSERS
 } chooser;
 
 /* An option that only some choices use. */
@@ -32,6 +35,7 @@ typedef struct {
 static const dependent dependents[] = {
     {"train-split", BY_TASK, " train check dry-run "},
     {"test-split", BY_TASK, " train check dry-run "},
+    {"init-weights", BY_TASK, " train check dry-run replay "},
     {"output", BY_TASK, " train check dry-run "},
     {"force", BY_TASK, " train check dry-run "},
     {"input-size", BY_TASK, " train check dry-run bench "},
@@ -42,6 +46,7 @@ static const dependent dependents[] = {
     {"lr-scale", BY_TASK, " train check dry-run "},
     {"schedule", BY_TASK, " train check dry-run "},
     {"warmup-epochs", BY_TASK, " train check dry-run "},
+    {"warmup-start", BY_TASK, " train check dry-run "},
     {"lr-step-size", BY_TASK, " train check dry-run "},
     {"milestones", BY_TASK, " train check dry-run "},
     {"lr-step-factor", BY_TASK, " train check dry-run "},
@@ -60,6 +65,11 @@ static const dependent dependents[] = {
     {"gamma", BY_TASK, " train check dry-run "},
     {"placement", BY_TASK, " train check dry-run "},
     {"max-staleness", BY_TASK, " train check dry-run "},
+    {"server-momentum", BY_TASK, " train check dry-run "},
+    {"delay-compensation", BY_TASK, " train check dry-run "},
+    {"elasticity", BY_TASK, " train check dry-run "},
+    {"quality", BY_TASK, " train check dry-run "},
+    {"held-out", BY_TASK, " train check dry-run "},
     {"batch-size", BY_TASK, " train check dry-run bench "},
     {"optimizer", BY_TASK, " train check dry-run bench "},
     {"momentum", BY_TASK, " train check dry-run bench "},
@@ -101,6 +111,7 @@ static const dependent dependents[] = {
     {"beta2", BY_OPTIMIZER, " adamw "},
     {"adam-eps", BY_OPTIMIZER, " adamw "},
     {"lars-eta", BY_OPTIMIZER, " lars "},
+    {"delay-compensation", BY_OPTIMIZER, " sgd "}, /* other deltas are no sums of gradients */
 
     {"lr-step-size", BY_SCHEDULE, " step "},
     {"milestones", BY_SCHEDULE, " multistep "},
@@ -111,19 +122,26 @@ static const dependent dependents[] = {
     {"power", BY_SCHEDULE, " polynomial "},
 
     /* under default the number of ranks decides: bpt_option_uses_warn_ranks() */
-    {"lr-scale", BY_UPDATE, " agwu sgwu auto default "},
-    {"sync-every", BY_UPDATE, " agwu sgwu auto default "},
-    {"idpa-rounds", BY_UPDATE, " agwu sgwu auto default "},
-    {"calibrate", BY_UPDATE, " agwu sgwu allreduce auto default "},
-    {"rebalance", BY_UPDATE, " agwu sgwu auto default "},
+    {"lr-scale", BY_UPDATE, " agwu sgwu easgd auto default "},
+    {"sync-every", BY_UPDATE, " agwu sgwu easgd auto default "},
+    {"idpa-rounds", BY_UPDATE, " agwu sgwu easgd auto default "},
+    {"calibrate", BY_UPDATE, " agwu sgwu easgd allreduce auto default "},
+    {"rebalance", BY_UPDATE, " agwu sgwu easgd auto default "},
     {"gamma", BY_UPDATE, " agwu auto default "},
     {"placement", BY_UPDATE, " allreduce "},
-    {"max-staleness", BY_UPDATE, " agwu auto default "},
+    {"max-staleness", BY_UPDATE, " agwu easgd auto default "},
+    {"server-momentum", BY_UPDATE, " agwu sgwu auto default "},
+    {"delay-compensation", BY_UPDATE, " agwu auto default "},
+    {"elasticity", BY_UPDATE, " easgd "},
+    {"quality", BY_UPDATE, " agwu sgwu auto default "},
 
     {"idpa-rounds", BY_PARTITION, " idpa auto "},
     {"rebalance", BY_PARTITION, " idpa auto "},
 
     {"scratch", BY_DATA_MODE, " scatter "},
+    {"held-out", BY_QUALITY, " held-out "},
+
+    {"init-weights", BY_RESUME, " anew "},
 };
 
 enum { N_DEPENDENTS = sizeof dependents / sizeof *dependents };
@@ -154,15 +172,19 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
         return bpt_partition_choice_name((bpt_partition_choice)o->partition);
     case BY_DATA_MODE:
         return bpt_data_mode_name((bpt_data_mode)o->data_mode);
+    case BY_QUALITY:
+        return o->quality == BPT_QUALITY_HELD_OUT ? "held-out" : "off";
+    case BY_RESUME: /* with auto there may be nothing to go on from */
+        return o->resume && strcmp(o->resume, "auto") != 0 ? "resumed" : "anew";
+    case N_CHOOSERS:
+        break;
     }
     return "";
 }
 
-static const char *const flags[] = {[BY_OPTIMIZER] = "optimizer",
-                                    [BY_SCHEDULE] = "schedule",
-                                    [BY_UPDATE] = "update",
-                                    [BY_PARTITION] = "partition",
-                                    [BY_DATA_MODE] = "data-mode"};
+static const char *const flags[] = {
+    [BY_OPTIMIZER] = "optimizer", [BY_SCHEDULE] = "schedule",   [BY_UPDATE] = "update",
+    [BY_PARTITION] = "partition", [BY_DATA_MODE] = "data-mode", [BY_QUALITY] = "quality"};
 
 /* "by --optimizer sgd", behind "not used". */
 static void describe(const bpt_train_options *o, chooser by, char *text, size_t size) {
@@ -172,6 +194,8 @@ static void describe(const bpt_train_options *o, chooser by, char *text, size_t 
         snprintf(text, size, "with --data");
     else if (by == BY_TRACE)
         snprintf(text, size, "without --trace");
+    else if (by == BY_RESUME)
+        snprintf(text, size, "with --resume RUN");
     else
         snprintf(text, size, "by --%s %s", flags[by], chosen(o, by));
 }
@@ -208,6 +232,8 @@ static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
         bpt_hint("the dataset decides it; without --data --bench and --dry-run take any");
     else if (d->by == BY_TRACE)
         bpt_hint("leave it out, or give --trace FILE");
+    else if (d->by == BY_RESUME)
+        bpt_hint("leave one of them out: both say where to begin");
     else
         bpt_hint("leave it out, or choose --%s %.*s", flags[d->by], first, d->users + 1);
     return status;
@@ -229,7 +255,7 @@ static bool is_set(const bpt_train_options *o, const char *option) {
 }
 
 void bpt_option_uses_warn(const bpt_train_options *o, const bpt_option_set *set) {
-    for (int by = BY_TASK; by <= BY_DATA_MODE; by++) {
+    for (int by = BY_TASK; by < N_CHOOSERS; by++) {
         char list[LIST_SIZE] = "", reason[64];
         int n = 0;
         for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++)
@@ -267,8 +293,9 @@ static bool is_wanted(const bpt_train_options *o, const bpt_option_set *set, con
 }
 
 static bool needs_others(const char *option) {
-    static const char *const options[] = {"max-staleness", "gamma", "calibrate", "rebalance",
-                                          "placement"};
+    static const char *const options[] = {"max-staleness", "gamma",     "calibrate",
+                                          "rebalance",     "placement", "delay-compensation",
+                                          "quality"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(option, options[i]) == 0) return true;
     return false;

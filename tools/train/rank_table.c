@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "tools/train/contribution.h"
+#include "tools/train/train_rule.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -66,7 +67,7 @@ static void judge(const bpt_job *job, const bpt_effort *efforts, uint32_t rank, 
                   double total) {
     const double noise = 0.02; /* of a job: less is not worth a word */
     char why[160];
-    if (job->update == BPT_UPDATE_AGWU) {
+    if (bpt_update_is_async(job->update)) {
         const double gain = bpt_gain_without_async(efforts, job->n_ranks, rank, seconds);
         if (gain <= noise * total) return;
         snprintf(why, sizeof why,
@@ -99,7 +100,7 @@ static void judge_all(const bpt_job *job, const bpt_rank_summary *ranks) {
 static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t r, int width,
                      uint64_t all) {
     const bpt_counters *c = &ranks[r].count;
-    const double busy = (double)(c->compute_ns + c->wait_ns + c->eval_ns);
+    const double busy = (double)(c->compute_ns + c->wait_ns + c->eval_ns + c->quality_ns);
     char alone[40] = "-", efficiency[40] = "-";
     if (ranks[r].solo > 0) {
         snprintf(alone, sizeof alone, "%.0f", ranks[r].solo);

@@ -19,7 +19,7 @@ typedef struct bpt_rank_summary {
     bool tuned, cuts;
     bpt_scatter_stats data; /* of this part of the run; zero where every rank opens the */
     uint64_t data_found;    /* dataset. Samples that were in scratch before */
-    uint64_t staleness[BPT_STALENESS_BUCKETS];
+    uint64_t staleness[BPT_STALENESS_BUCKETS], spread[BPT_STALENESS_BUCKETS];
 } bpt_rank_summary;
 
 /** @return images a second while computing; 0 where the rank did not */

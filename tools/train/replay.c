@@ -9,12 +9,16 @@
 #include "outer/staleness.h"
 #include "outer/update_rule.h"
 #include "storage/loader.h"
+#include "tools/train/carry_over.h"
 #include "tools/train/feed.h"
+#include "tools/train/held_out.h"
+#include "tools/train/initial_weights.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/pace.h"
 #include "tools/train/replay_log.h"
 #include "tools/train/replay_progress.h"
 #include "tools/train/shard_log.h"
+#include "tools/train/statistic_spans.h"
 #include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
@@ -29,7 +33,7 @@ typedef struct {
     bpt_sampler *sampler;
     float *base;             /* as in train_deltas.c; shape [n] */
     float *pushed;           /* likewise */
-    float *delta;            /* of the push that is being applied; shape [n] */
+    float *part;             /* submission that is being applied: delta or weights; shape [n] */
     float *answer;           /* global weights for it, shard by shard; shape [n] */
     uint32_t answered;       /* shards that the answer holds */
     size_t next_push;        /* index of the push that comes next or is under way */
@@ -37,23 +41,32 @@ typedef struct {
     uint64_t steps, samples; /* done */
     uint64_t pushed_samples; /* at the last push */
     uint64_t progress, unreported;
+    double rates;       /* learning rates since the last push */
+    float compensation; /* of the push that is under way */
 } worker;
 
 typedef struct {
     const bpt_train_options *o;
+    bpt_update_choice update; /* AGWU or EASGD */
     const bpt_update_rule *rule;
+    bpt_update_terms terms;
     bpt_replay_logs logs;
     bpt_dataset *dataset;
     const bpt_split *split;
+    uint64_t n_held, n_samples; /* of the split: held out; left to train on */
+    uint32_t *records;          /* bpt_held_out_draw(); NULL where none are held out */
     bpt_model *model;
     bpt_pool *pool;
     bpt_partition *shares;
     bpt_loader *loader;
     bpt_shard_table *shards;
+    bpt_span *statistics; /* shape [n_statistics] */
+    size_t n_statistics;
     bpt_schedule schedule;
     bpt_replay_progress progress;
     worker *workers;   /* shape [m] */
     float *global;     /* shape [n] */
+    float *velocity;   /* shape [n]; NULL without momentum of the server */
     float *scratch;    /* shape [n] */
     float *final;      /* weights that the run ended with; shape [n] */
     size_t *applied;   /* updates applied, of each shard; shape [m] */
@@ -83,12 +96,13 @@ static bpt_status next_indices(const replay *r, worker *w) {
         BPT_TRY(bpt_sampler_next(w->sampler, (size_t)take, r->indices + n, r->passes + n));
         n += take;
     }
+    bpt_held_out_skip(r->records, r->n_held, r->indices, batch);
     return BPT_OK;
 }
 
 static bpt_status repeat_step(replay *r, worker *w) {
-    const double epoch = (double)(w->progress + w->unreported) / (double)r->split->count;
-    const double step = (double)r->o->batch_size / (double)r->split->count;
+    const double epoch = (double)(w->progress + w->unreported) / (double)r->n_samples;
+    const double step = (double)r->o->batch_size / (double)r->n_samples;
     const float rate = (float)bpt_schedule_rate(&r->schedule, epoch, step);
     bpt_batch batch;
     bpt_batch_result result;
@@ -104,13 +118,19 @@ static bpt_status repeat_step(replay *r, worker *w) {
     w->steps++;
     w->samples += (uint64_t)r->o->batch_size;
     w->unreported += (uint64_t)r->o->batch_size;
+    w->rates += (double)rate;
     if (status == BPT_OK) bpt_replay_progress_step(&r->progress, &result, rate);
     return status;
 }
 
-static bpt_status push(replay *r, worker *w) {
+static bpt_status push(const replay *r, worker *w) {
     BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, w->pushed));
-    for (size_t i = 0; i < r->n; i++) w->delta[i] = w->pushed[i] - w->base[i];
+    if (r->rule->payload == BPT_PAYLOAD_DELTA)
+        for (size_t i = 0; i < r->n; i++) w->part[i] = w->pushed[i] - w->base[i];
+    else
+        memcpy(w->part, w->pushed, r->n * sizeof *w->part);
+    w->compensation = bpt_compensation(&r->terms, bpt_train_rates(r->o, w->rates));
+    w->rates = 0;
     w->pushed_samples = w->samples;
     w->pending = true;
     w->answered = 0;
@@ -122,11 +142,10 @@ static bpt_status land(replay *r, worker *w) {
     const uint64_t own = w->samples - w->pushed_samples;
     w->progress = p->progress;
     w->unreported = own;
+    const bpt_carry carry = {.own = own > 0, .met = p->met, .elasticity = r->terms.elasticity};
     if (own) BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, r->scratch));
-    for (size_t i = 0; i < r->n; i++) {
-        w->base[i] = w->answer[i];
-        r->scratch[i] = own ? r->scratch[i] + (w->base[i] - w->pushed[i]) : w->base[i];
-    }
+    memcpy(w->base, w->answer, r->n * sizeof *w->base);
+    bpt_carry_over(&carry, r->scratch, w->pushed, w->base, r->n);
     w->pending = false;
     w->next_push++;
     return bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->scratch);
@@ -166,6 +185,23 @@ static void answer_meeting(replay *r, uint32_t shard) {
     for (uint32_t j = 0; j < r->m; j++) answer(r, &r->workers[j], bpt_shard_at(r->shards, shard));
 }
 
+static void merge(const replay *r, const bpt_replay_update *u, const worker *w,
+                  const bpt_shard *s) {
+    const float *part = w->part;
+    const float factor = (float)(u->gamma * u->quality);
+    const bpt_merge m = {.begin = s->begin,
+                         .end = s->end,
+                         .global = r->global,
+                         .parts = &part,
+                         .factors = &factor,
+                         .n_parts = 1,
+                         .velocity = r->velocity,
+                         .momentum = (float)r->terms.momentum,
+                         .base = r->terms.compensation > 0 ? w->base : NULL,
+                         .compensation = w->compensation};
+    bpt_merge_part(r->rule, &m, 0, (bpt_statistics){r->statistics, r->n_statistics});
+}
+
 /* Applies logged updates of a shard for as long as the deltas that they take are there. */
 static void apply(replay *r, uint32_t shard, bool *moved) {
     const bpt_replay_shard *log = &r->logs.shards[shard];
@@ -174,9 +210,7 @@ static void apply(replay *r, uint32_t shard, bool *moved) {
         const bpt_replay_update *u = &log->updates[r->applied[shard]];
         worker *w = &r->workers[u->worker];
         if (!w->pending || w->next_push + 1 != u->seq) return;
-        const float *delta = w->delta + s->begin;
-        const float factor = (float)(u->gamma * u->quality);
-        r->rule->merge(r->global + s->begin, &delta, &factor, 1, s->end - s->begin);
+        merge(r, u, w, s);
         r->applied[shard]++;
         *moved = true;
         if (w->log->pushes[w->next_push].met)
@@ -238,15 +272,17 @@ static uint32_t n_rounds(const bpt_train_options *o) {
 static bpt_status open_logs(replay *r) {
     const bpt_train_options *o = r->o;
     const bpt_pace_run run = {
-        .epoch_samples = r->split->count,
-        .total_samples = bpt_train_total_samples(o, r->split->count),
+        .epoch_samples = r->n_samples,
+        .total_samples = bpt_train_total_samples(o, r->n_samples),
         .batch_all = (uint64_t)o->batch_size * r->m,
     };
     const bpt_pace pace = bpt_pace_begin(o->sync_every, run);
     const bpt_replay_facts facts = {
         .run = o->replay,
         .rule = r->rule,
-        .n_samples = r->split->count,
+        .elasticity = r->terms.elasticity,
+        .judged = r->n_held > 0,
+        .n_samples = r->n_samples,
         .batch = (uint64_t)o->batch_size,
         .least_every = pace.least,
         .most_every = pace.most,
@@ -259,8 +295,8 @@ static bpt_status open_logs(replay *r) {
 
 static bpt_status open_shares(replay *r) {
     const bpt_replay_worker *w = &r->logs.workers[0];
-    BPT_TRY(bpt_partition_create((uint64_t)r->o->seed, r->split->count, r->m, n_rounds(r->o),
-                                 &r->shares));
+    BPT_TRY(
+        bpt_partition_create((uint64_t)r->o->seed, r->n_samples, r->m, n_rounds(r->o), &r->shares));
     for (size_t i = 0; i < w->n_rounds; i++)
         BPT_TRY(bpt_partition_allot(r->shares, w->held + i * r->m));
     return BPT_OK;
@@ -277,7 +313,7 @@ static bpt_status open_worker(replay *r, uint32_t rank) {
     BPT_TRY(bpt_sampler_create_local((uint64_t)r->o->seed, rank, r->shares, &w->sampler));
     BPT_TRY(BPT_NEW("base weights", r->n, &w->base));
     BPT_TRY(BPT_NEW("pushed weights", r->n, &w->pushed));
-    BPT_TRY(BPT_NEW("delta", r->n, &w->delta));
+    BPT_TRY(BPT_NEW("submission", r->n, &w->part));
     BPT_TRY(BPT_NEW("answer", r->n, &w->answer));
     memcpy(w->base, r->global, r->n * sizeof *w->base);
     return BPT_OK;
@@ -295,11 +331,13 @@ static bpt_status open_model(replay *r) {
     BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
     r->n = r->model->segments.n_elements;
     BPT_TRY(bpt_shard_log_read(r->o->replay, r->n, r->m, &r->shards));
+    BPT_TRY(bpt_statistic_spans(&r->model->segments, &r->statistics, &r->n_statistics));
     BPT_TRY(BPT_NEW("global weights", r->n, &r->global));
+    if (r->terms.momentum > 0) BPT_TRY(BPT_NEW("velocity", r->n, &r->velocity));
     BPT_TRY(BPT_NEW("scratch weights", r->n, &r->scratch));
     BPT_TRY(BPT_NEW("final weights", r->n, &r->final));
     BPT_TRY(read_final(r));
-    bpt_segments_initialise(&r->model->segments, (uint64_t)r->o->seed, r->global);
+    BPT_TRY(bpt_initial_weights(r->o, &r->model->segments, r->global));
     r->schedule = bpt_train_schedule(r->o);
     if (r->o->lr_scale == BPT_LR_SCALE_LINEAR) r->schedule.base *= r->m;
     return BPT_OK;
@@ -309,6 +347,11 @@ static bpt_status open_data(replay *r) {
     const bpt_train_options *o = r->o;
     BPT_TRY(bpt_dataset_open(o->data, &r->dataset));
     BPT_TRY(bpt_dataset_find(r->dataset, o->train_split, &r->split));
+    r->n_held = bpt_held_out(o, r->update, r->m, r->split->count);
+    r->n_samples = r->split->count - r->n_held;
+    if (r->n_held)
+        BPT_TRY(bpt_held_out_draw((uint64_t)o->seed, r->split->count, (uint32_t)r->n_held,
+                                  &r->records));
     const bpt_loader_options loader = bpt_feed_options(o, r->split, (uint32_t)o->batch_size);
     BPT_TRY(bpt_loader_create(r->dataset, r->split, &loader, &r->loader));
     BPT_TRY(BPT_NEW("passes", (size_t)o->batch_size, &r->passes));
@@ -324,12 +367,14 @@ static void begin_progress(replay *r) {
     }
     bpt_info("replaying %" PRIu64 " steps and %" PRIu64 " pushes of %" PRIu32 " rank%s", n_steps,
              n_pushes, r->m, r->m == 1 ? "" : "s");
-    bpt_replay_progress_begin(&r->progress, n_steps, r->m, r->split->count, r->o->log_interval);
+    bpt_replay_progress_begin(&r->progress, n_steps, r->m, r->n_samples, r->o->log_interval);
 }
 
 static bpt_status open_all(replay *r) {
-    r->rule = bpt_train_rule(r->o, BPT_UPDATE_AGWU);
     BPT_TRY(bpt_replay_count_workers(r->o->replay, &r->m));
+    r->update = r->o->update == BPT_UPDATE_EASGD ? BPT_UPDATE_EASGD : BPT_UPDATE_AGWU;
+    r->rule = bpt_train_rule(r->o, r->update);
+    r->terms = bpt_train_terms(r->o, r->update, r->m);
     BPT_TRY(open_data(r));
     BPT_TRY(open_logs(r));
     BPT_TRY(open_model(r));
@@ -350,14 +395,17 @@ static void close_all(replay *r) {
         bpt_sampler_free(w->sampler);
         bpt_free(w->base);
         bpt_free(w->pushed);
-        bpt_free(w->delta);
+        bpt_free(w->part);
         bpt_free(w->answer);
     }
     bpt_free(r->workers);
     bpt_free(r->applied);
     bpt_free(r->n_met);
+    bpt_free(r->records);
     bpt_free(r->indices);
     bpt_free(r->passes);
+    bpt_free(r->statistics);
+    bpt_free(r->velocity);
     bpt_free(r->global);
     bpt_free(r->scratch);
     bpt_free(r->final);
@@ -413,7 +461,7 @@ bpt_status bpt_replay(const char *run, int argc, char **argv) {
     bpt_option_set_free(set);
     if (status != BPT_OK && !bpt_error_last()->hint[0])
         bpt_hint(
-            "a replay needs the run folder as an agwu run left it, resumed never, and the "
-            "same dataset, model and program");
+            "a replay needs the run folder as an agwu or easgd run left it, resumed never, and the "
+            "same dataset, model, initial weights and program");
     return status;
 }

@@ -1,5 +1,6 @@
 /** @file tools/train/replay.h
- * bpt-train --replay: repeats an agwu run from its logs, and compares the final weights bit by bit.
+ * bpt-train --replay: repeats an agwu or easgd run from its logs, and compares the final weights
+ * bit by bit.
  *
  * The workers' training is done again, one after the other, in an order that gives every one of
  * them the same weights at the same steps as in the run; the shards are rebuilt from the update

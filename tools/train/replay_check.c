@@ -125,7 +125,8 @@ static bpt_status check_gamma(host *h, const bpt_replay_update *u, uint64_t vers
     const bpt_update_inputs in = {.n_workers = h->logs->n_workers,
                                   .version = version - 1,
                                   .base = h->base,
-                                  .quality = h->quality};
+                                  .quality = h->quality,
+                                  .elasticity = h->facts->elasticity};
     h->facts->rule->weigh(&in, h->gamma);
     const double expected = h->gamma[u->worker];
     /* Another machine's exp() may differ in the last bits. */

@@ -188,8 +188,12 @@ static bpt_status take_update_line(reader *r, const bpt_json_doc *d) {
     BPT_TRY(bpt_json_get_u64(d, o, "staleness", 0, s->n, &u.staleness));
     BPT_TRY(bpt_json_get_u64(d, o, "lead", 0, r->facts->max_staleness, &u.lead));
     BPT_TRY(count_fields(r, "updates", o, 9));
-    if (!(u.quality > 0))
-        return name_line(r, "updates", bpt_fail(BPT_EDATA, "\"q\" is %g: not positive", u.quality));
+    const double most = r->logs->n_workers * (1 + 1e-12); /* as far as one can divide */
+    const bool right = r->facts->judged ? u.quality > 0 && u.quality <= most : u.quality == 1;
+    if (!right)
+        return name_line(r, "updates",
+                         bpt_fail(BPT_EDATA, "\"q\" is %g: not %s", u.quality,
+                                  r->facts->judged ? "a share of all qualities" : "1"));
     u.worker = (uint32_t)worker;
     BPT_TRY(BPT_GROW("updates", s->n + 1, &s->updates, &s->capacity));
     s->updates[s->n++] = u;
@@ -211,7 +215,8 @@ bpt_status bpt_replay_count_workers(const char *run, uint32_t *n) {
         if (!exists) break;
     }
     if (*n > 0) return BPT_OK;
-    return bpt_fail(BPT_EUSAGE, "%s holds no step logs: only agwu runs can be replayed", run);
+    return bpt_fail(BPT_EUSAGE, "%s holds no step logs: only agwu and easgd runs can be replayed",
+                    run);
 }
 
 static bpt_status read_rank(const bpt_replay_facts *facts, bpt_replay_logs *logs, uint32_t rank) {

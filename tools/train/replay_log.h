@@ -1,9 +1,10 @@
 /** @file tools/train/replay_log.h
- * The logs of an agwu run, read back and checked.
+ * The logs of an agwu or easgd run, read back and checked.
  *
  * Every field of every line is checked: type and range, against the lines before, and what the logs
  * of different ranks say about the same event against each other. An error names file, line and
- * field. What no other line speaks of is the quality of an update; it is only seen to be positive.
+ * field. What no other line speaks of is the quality of an update where ranks were judged; it is
+ * only seen to be a share.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_REPLAY_LOG_H
@@ -20,6 +21,8 @@
 typedef struct bpt_replay_facts {
     const char *run; /* its folder */
     const bpt_update_rule *rule;
+    double elasticity;    /* of easgd */
+    bool judged;          /* updates have a quality; else it is 1 */
     uint64_t n_samples;   /* of the training split */
     uint64_t batch;       /* samples of a worker's step */
     uint64_t least_every; /* steps between pushes, and before the first */
@@ -60,7 +63,7 @@ typedef struct bpt_replay_worker {
 typedef struct bpt_replay_update {
     uint32_t worker;
     uint64_t seq, base, staleness, lead;
-    double gamma, quality; /* the delta was multiplied by (float)(gamma * quality) */
+    double gamma, quality; /* the submission was multiplied by (float)(gamma * quality) */
 } bpt_replay_update;
 
 typedef struct bpt_replay_shard {

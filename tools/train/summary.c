@@ -9,6 +9,7 @@
 #include "tools/train/rank_table.h"
 #include "tools/train/train_loop.h"
 
+#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -21,6 +22,7 @@ static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
     BPT_TRY(bpt_job_count(job, &r->count));
     if (job->exchange) BPT_TRY(bpt_exchange_stats_get(job->exchange, &x));
     memcpy(r->staleness, x.staleness, sizeof r->staleness);
+    memcpy(r->spread, x.spread, sizeof r->spread);
     r->seconds = r->count.seconds - job->seconds_before - as_seconds(r->count.eval_ns);
     r->solo = job->solo[job->rank];
     r->threads = job->n_threads;
@@ -59,6 +61,7 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_put_real(w, "wait_s", as_seconds(c->wait_ns));
     bpt_json_put_real(w, "data_wait_s", as_seconds(c->data_wait_ns));
     bpt_json_put_real(w, "eval_s", as_seconds(c->eval_ns));
+    bpt_json_put_real(w, "quality_s", as_seconds(c->quality_ns));
     bpt_json_put_real(w, "comm_cpu_s", as_seconds(c->comm_cpu_ns));
     bpt_json_put_u64(w, "submissions", c->submissions);
     bpt_json_put_u64(w, "bytes_sent", c->payload_sent_bytes + c->header_sent_bytes);
@@ -74,15 +77,20 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_close_object(w);
 }
 
-static void put_staleness(const bpt_rank_summary *ranks, uint32_t n, bpt_json_writer *w) {
+/* A histogram of all ranks together, up to its last entry that is not 0.
+ * @param offset of that of each rank in its summary */
+static void put_counts(const char *key, const bpt_rank_summary *ranks, uint32_t n, size_t offset,
+                       bpt_json_writer *w) {
     uint64_t sum[BPT_STALENESS_BUCKETS] = {0};
     size_t last = 0;
-    for (uint32_t r = 0; r < n; r++)
+    for (uint32_t r = 0; r < n; r++) {
+        const uint64_t *counts = (const uint64_t *)((const char *)&ranks[r] + offset);
         for (size_t s = 0; s < BPT_STALENESS_BUCKETS; s++) {
-            sum[s] += ranks[r].staleness[s];
+            sum[s] += counts[s];
             if (sum[s] && s > last) last = s;
         }
-    bpt_json_open_array(w, "staleness");
+    }
+    bpt_json_open_array(w, key);
     for (size_t s = 0; s <= last; s++) bpt_json_put_u64(w, NULL, sum[s]);
     bpt_json_close_array(w);
 }
@@ -112,7 +120,8 @@ static void put_summary(const bpt_job *job, const bpt_rank_summary *ranks, bpt_j
     bpt_json_open_array(w, "ranks");
     for (uint32_t r = 0; r < job->n_ranks; r++) put_rank(job, r, &ranks[r], samples, w);
     bpt_json_close_array(w);
-    put_staleness(ranks, job->n_ranks, w);
+    put_counts("staleness", ranks, job->n_ranks, offsetof(bpt_rank_summary, staleness), w);
+    put_counts("shard_spread", ranks, job->n_ranks, offsetof(bpt_rank_summary, spread), w);
     bpt_json_put_u64(w, "peak_rss_bytes", rss);
     bpt_json_close_object(w);
 }

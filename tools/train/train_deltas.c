@@ -1,20 +1,25 @@
-/* Merging weights (agwu and sgwu). A rank trains on its own copy of the weights and pushes how far
- * it came from the global ones that it started from.
+/* Merging weights (agwu, sgwu, easgd). A rank trains on its own copy of the weights and pushes how
+ * far it came from the global ones that it started from; under easgd the weights themselves.
  *
- * Under agwu the rank goes on training while a push is under way. With b the weights it started
- * from, p those at the push and g the global ones that come back, the local weights w become
- * w + (g - p): what was learnt since the push is carried over and belongs to the next one. */
+ * Where nobody waits the rank goes on training while a push is under way; what it goes on from when
+ * the answer has come is in carry_over.h. */
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "outer/watch.h"
+#include "tools/train/carry_over.h"
 #include "tools/train/exchange_cost.h"
 #include "tools/train/step_log.h"
 #include "tools/train/train_loop.h"
+#include "tools/train/train_rule.h"
+
+#include <string.h>
 
 typedef struct {
     bpt_job *job;
     size_t n;
-    float *base;   /* global weights that the local ones grew from, shape [n] */
+    float *base;   /* global weights that came last: of deltas, what the local ones grew from, shape
+                      [n] */
     float *pushed; /* local weights at the last push, shape [n] */
     float *local;  /* scratch: local weights as a flat vector, shape [n] */
     bool pending;  /* a push is not yet answered */
@@ -42,7 +47,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->base));
-    if (job->update != BPT_UPDATE_AGWU) {
+    if (!bpt_update_is_async(job->update)) {
         m->pace.most = m->pace.least; /* what repeats bit for bit does not hang on clocks */
         return BPT_OK;
     }
@@ -58,16 +63,37 @@ static bpt_status merger_close(merger *m, bpt_status status) {
     return status != BPT_OK ? bpt_error_put(&error) : closed;
 }
 
+/* How good the rank's own weights are. */
+static bpt_status judge(merger *m, double *quality) {
+    bpt_job *job = m->job;
+    *quality = 1;
+    if (!job->quality) return BPT_OK;
+    const uint64_t start_ns = bpt_clock_ns();
+    bpt_exchange_cost_judge(&m->cost);
+    bpt_comm_operation_begin(job->comm, "data from the loader");
+    const bpt_status status = bpt_quality_measure(job->quality, job->network);
+    bpt_comm_operation_end(job->comm);
+    BPT_TRY(bpt_job_name_step(job, job->count.steps, status));
+    bpt_exchange_cost_judged(&m->cost);
+    job->count.quality_ns += bpt_clock_ns() - start_ns;
+    *quality = bpt_quality_state_get(job->quality).mean;
+    return BPT_OK;
+}
+
 static bpt_status push(merger *m) {
     bpt_job *job = m->job;
+    double quality;
+    BPT_TRY(judge(m, &quality));
     bpt_exchange_cost_copy(&m->cost);
-    float *const delta = bpt_exchange_outbox(job->exchange);
+    const bool deltas = job->update != BPT_UPDATE_EASGD;
+    float *const outbox = bpt_exchange_outbox(job->exchange);
     BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->pushed));
-    for (size_t i = 0; i < m->n; i++) delta[i] = m->pushed[i] - m->base[i];
+    for (size_t i = 0; i < m->n; i++) outbox[i] = deltas ? m->pushed[i] - m->base[i] : m->pushed[i];
     const bpt_report report = {
         .samples = job->count.samples - m->pushed_samples,
         .busy_ns = job->count.compute_ns - m->pushed_compute_ns,
-        .quality = 1.0,
+        .quality = quality,
+        .rates = bpt_train_rates(job->options, job->rates),
         .covered = bpt_feed_state(job->feed).covered,
         .wants = bpt_train_wants(),
     };
@@ -76,6 +102,7 @@ static bpt_status push(merger *m) {
     m->pushed_steps = job->count.steps;
     m->pushed_samples = job->count.samples;
     m->pushed_compute_ns = job->count.compute_ns;
+    job->rates = 0;
     bpt_exchange_cost_copied(&m->cost);
     return BPT_OK;
 }
@@ -95,8 +122,8 @@ static void keep_pace(merger *m) {
 /* An evaluation by rank 0 alone, of the global weights, while the others go on. */
 static bpt_status evaluate_between(merger *m) {
     bpt_job *job = m->job;
-    if (job->update != BPT_UPDATE_AGWU || job->rank != 0 || job->count.progress < job->next_eval ||
-        job->count.progress >= job->total_samples)
+    if (!bpt_update_is_async(job->update) || job->rank != 0 ||
+        job->count.progress < job->next_eval || job->count.progress >= job->total_samples)
         return BPT_OK;
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
     BPT_TRY(bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, m->base));
@@ -105,13 +132,13 @@ static bpt_status evaluate_between(merger *m) {
 }
 
 /* @param own what was learnt since the push has to be kept */
-static bpt_status carry_over(merger *m, const float *global, bool own) {
+static bpt_status carry_over(merger *m, const bpt_reply *reply, bool own) {
+    const bpt_carry carry = {
+        .own = own, .met = reply->met != 0, .elasticity = m->job->terms.elasticity};
     bpt_exchange_cost_copy(&m->cost);
     if (own) BPT_TRY(bpt_network_get(m->job->network, BPT_VECTOR_WEIGHTS, m->local));
-    for (size_t i = 0; i < m->n; i++) {
-        m->base[i] = global[i];
-        m->local[i] = own ? m->local[i] + (m->base[i] - m->pushed[i]) : m->base[i];
-    }
+    memcpy(m->base, reply->values, m->n * sizeof *m->base);
+    bpt_carry_over(&carry, m->local, m->pushed, m->base, m->n);
     bpt_exchange_cost_copied(&m->cost);
     return BPT_OK;
 }
@@ -137,7 +164,7 @@ static bpt_status land(merger *m, bpt_reply *reply) {
     BPT_TRY(bpt_job_note_shares(job));
     job->count.unreported = own;
     m->pending = false;
-    BPT_TRY(carry_over(m, reply->values, own > 0));
+    BPT_TRY(carry_over(m, reply, own > 0));
     BPT_TRY(evaluate_between(m));
     BPT_TRY(go_on(m));
     const bpt_step_landing landing = {

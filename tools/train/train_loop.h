@@ -20,7 +20,7 @@ bpt_status bpt_train_gradients(bpt_job *job);
 /** Weights are merged every few steps and everybody waits: sgwu. */
 bpt_status bpt_train_synchronous(bpt_job *job);
 
-/** Weights are merged every few steps and nobody waits: agwu. */
+/** Weights are merged every few steps and nobody waits: agwu, easgd. */
 bpt_status bpt_train_asynchronous(bpt_job *job);
 
 /** Does what a meeting of all ranks is for; the network holds the global weights. An evaluation

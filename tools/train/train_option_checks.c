@@ -28,6 +28,8 @@ static bpt_status check_required(const bpt_train_options *o) {
     if (!bpt_program_has(o->model)) return missing("model", "e.g. --model lenet");
     if (is_made_up(o)) return BPT_OK;
     if (!bpt_program_has(o->data)) return missing("data", "name a dataset made by bpt-ingest");
+    if (o->init_weights && !bpt_program_has(o->init_weights))
+        return missing("init-weights", "name a file of weights, or leave it out");
     if (!bpt_program_has(o->output)) return missing("output", "name a new folder, e.g. runs/first");
     return BPT_OK;
 }
@@ -72,6 +74,17 @@ static bpt_status check_auto(const bpt_train_options *o) {
     if (o->update != BPT_UPDATE_AUTO || o->calibrate > 0) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "--update auto goes by measurements, and --calibrate 0 makes none");
+    bpt_hint("leave out one of them");
+    return status;
+}
+
+/* Ranks ask for samples as they are numbered among those that are given out. */
+static bpt_status check_held_out(const bpt_train_options *o) {
+    if (o->quality != BPT_QUALITY_HELD_OUT || o->data_mode != BPT_DATA_SCATTER) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "--quality held-out wants the dataset on every rank, and --data-mode scatter "
+                 "leaves it to rank 0");
     bpt_hint("leave out one of them");
     return status;
 }
@@ -133,5 +146,6 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(check_auto(o));
     BPT_TRY(check_tuned(o));
     BPT_TRY(check_placement(o));
+    BPT_TRY(check_held_out(o));
     return check_partition(o);
 }

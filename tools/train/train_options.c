@@ -33,6 +33,12 @@ static const bpt_option rows[] = {
      .offset = FIELD(model),
      .unit = "NAME|FILE",
      .help = "built-in model (lenet, resnet50, ...) or a model file (.yaml)"},
+    {.name = "init-weights",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(init_weights),
+     .unit = "FILE",
+     .help = "weights of the same model to begin with (.safetensors), e.g. those of\n"
+             "another run; else they are drawn by the seed"},
     {.name = "output",
      .letter = 'o',
      .type = BPT_OPTION_TEXT,
@@ -79,8 +85,8 @@ static const bpt_option rows[] = {
      .min = 1,
      .max = 65536,
      .unit = "SAMPLES",
-     .help = "samples of one step: of each rank under agwu and sgwu, of all ranks\n"
-             "together under allreduce"},
+     .help = "samples of one step: of each rank under agwu, sgwu and easgd, of all\n"
+             "ranks together under allreduce"},
     {.name = "optimizer",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(optimizer),
@@ -101,8 +107,8 @@ static const bpt_option rows[] = {
      .offset = FIELD(lr_scale),
      .value = "linear",
      .choices = "linear|none",
-     .help = "under agwu and sgwu: whether the rate is multiplied by the number of\n"
-             "ranks"},
+     .help = "under agwu, sgwu and easgd: whether the rate is multiplied by the\n"
+             "number of ranks"},
     {.name = "momentum",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(momentum),
@@ -196,6 +202,15 @@ static const bpt_option rows[] = {
      .unit = "EPOCHS",
      .help = "epochs in which the rate grows from 0; unless given, onecycle\n"
              "has 0"},
+    {.name = "warmup-start",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(warmup_start),
+     .value = "0",
+     .min = 0,
+     .max = 1,
+     .unit = "PART",
+     .help = "part of the rate that it grows from in the warm-up, instead of 0; e.g.\n"
+             "0.25 on 4 ranks: the rate of one of them"},
     {.name = "lr-step-size",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(lr_step_size),
@@ -267,9 +282,10 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(update),
      .value = "default",
-     .choices = "default|auto|local|agwu|sgwu|allreduce",
+     .choices = "default|auto|local|agwu|sgwu|easgd|allreduce",
      .help = "how ranks learn from each other: agwu merges weights as they come,\n"
-             "nobody waits; sgwu averages weights, all wait; allreduce sums\n"
+             "nobody waits; sgwu averages weights, all wait; easgd ties the weights\n"
+             "of each rank to a common centre, nobody waits; allreduce sums\n"
              "gradients at every step; local is one rank by itself;\n"
              "default is local on one rank and agwu on several; auto measures, and\n"
              "takes allreduce where that costs little of the ranks' speed, else agwu"},
@@ -279,7 +295,7 @@ static const bpt_option rows[] = {
      .value = "auto",
      .choices = "auto|even|idpa",
      .help = "shares of the data, under allreduce of every batch: even, or idpa by\n"
-             "measured speed; auto is idpa under agwu and sgwu and else even"},
+             "measured speed; auto is even under allreduce and else idpa"},
     {.name = "idpa-rounds",
      .type = BPT_OPTION_INT,
      .offset = FIELD(idpa_rounds),
@@ -311,9 +327,9 @@ static const bpt_option rows[] = {
      .offset = FIELD(sync_every),
      .value = "auto",
      .unit = "STEPS",
-     .help = "under agwu and sgwu: steps of a rank between exchanges; or a part of\n"
-             "an epoch, e.g. 0.05ep; auto: 8, and under agwu up to 32 where\n"
-             "exchanging takes a rank more than 2 % of its time"},
+     .help = "under agwu, sgwu and easgd: steps of a rank between exchanges; or a\n"
+             "part of an epoch, e.g. 0.05ep; auto: 8, and where nobody waits up to\n"
+             "32 where exchanging takes a rank more than 2 % of its time"},
     {.name = "placement",
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(placement),
@@ -330,6 +346,22 @@ static const bpt_option rows[] = {
      .help = "under agwu: how the age of the weights that a push grew from counts:\n"
              "recalled by their part of all versions (after BPT-CNN), lag by how\n"
              "many came since, none not at all"},
+    {.name = "quality",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(quality),
+     .value = "off",
+     .choices = "off|held-out",
+     .help = "under agwu and sgwu: whether a push also counts by how good the rank's\n"
+             "weights are: held-out judges them at every push by a batch of\n"
+             "training images that no rank trains on"},
+    {.name = "held-out",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(held_out),
+     .value = "0.01",
+     .min = 1e-6,
+     .max = 0.5,
+     .unit = "PART",
+     .help = "with --quality held-out: part of the training split that is held out"},
     {.name = "max-staleness",
      .type = BPT_OPTION_INT,
      .offset = FIELD(max_staleness),
@@ -337,7 +369,36 @@ static const bpt_option rows[] = {
      .min = -1,
      .max = 1000000,
      .unit = "S",
-     .help = "under agwu: exchanges that a rank may be ahead of the slowest;\n-1: no bound"},
+     .help = "under agwu and easgd: exchanges that a rank may be ahead of the\n"
+             "slowest; -1: no bound"},
+    {.name = "server-momentum",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(server_momentum),
+     .value = "0",
+     .min = 0,
+     .max = 0.9999,
+     .unit = "B",
+     .help = "under agwu and sgwu: what every update of the global weights keeps of\n"
+             "their change before; in the long run a push counts 1/(1-B) times, so\n"
+             "lower --lr or give --lr-scale none; 0: none"},
+    {.name = "delay-compensation",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(delay_compensation),
+     .value = "0",
+     .min = 0,
+     .max = 1e6,
+     .unit = "LAMBDA",
+     .help = "under agwu, with sgd: corrects what a rank learnt for how far the\n"
+             "global weights have come meanwhile (DC-ASGD); 0: not"},
+    {.name = "elasticity",
+     .type = BPT_OPTION_REAL,
+     .offset = FIELD(elasticity),
+     .value = "0",
+     .min = 0,
+     .max = 0.99,
+     .unit = "ALPHA",
+     .help = "under easgd: part of the way between them by which a rank and the\n"
+             "centre move towards each other at an exchange; 0: 0.9 / ranks"},
 
     {.name = "data-mode",
      .type = BPT_OPTION_CHOICE,
@@ -456,8 +517,8 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(replay),
      .unit = "RUN",
-     .help = "repeat an agwu run exactly from its logs, on one rank, and compare\n"
-             "its final weights"},
+     .help = "repeat an agwu or easgd run exactly from its logs, on one rank, and\n"
+             "compare its final weights"},
     {.name = "bench",
      .type = BPT_OPTION_INT,
      .offset = FIELD(bench),
@@ -536,7 +597,8 @@ const bpt_command bpt_train_command = {
 };
 
 const char *bpt_update_choice_name(bpt_update_choice update) {
-    static const char *const names[] = {"default", "auto", "local", "agwu", "sgwu", "allreduce"};
+    static const char *const names[] = {"default", "auto",  "local",    "agwu",
+                                        "sgwu",    "easgd", "allreduce"};
     return names[update];
 }
 

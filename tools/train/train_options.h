@@ -12,11 +12,12 @@ typedef enum bpt_update_choice {
     BPT_UPDATE_LOCAL,
     BPT_UPDATE_AGWU,
     BPT_UPDATE_SGWU,
+    BPT_UPDATE_EASGD,
     BPT_UPDATE_ALLREDUCE,
 } bpt_update_choice;
 
 typedef enum bpt_partition_choice {
-    BPT_PARTITION_AUTO, /* idpa under agwu and sgwu, else even */
+    BPT_PARTITION_AUTO, /* idpa under agwu, sgwu and easgd, else even */
     BPT_PARTITION_EVEN,
     BPT_PARTITION_IDPA,
 } bpt_partition_choice;
@@ -35,11 +36,14 @@ typedef enum bpt_gamma_choice {
     BPT_GAMMA_NONE
 } bpt_gamma_choice;
 
+/** What the pushes of a rank are weighed by beside their age. */
+typedef enum bpt_quality_choice { BPT_QUALITY_OFF, BPT_QUALITY_HELD_OUT } bpt_quality_choice;
+
 typedef enum bpt_lr_scale { BPT_LR_SCALE_LINEAR, BPT_LR_SCALE_NONE } bpt_lr_scale;
 
 typedef struct bpt_train_options {
     /* what to train, on what, where to */
-    const char *data, *train_split, *test_split, *model, *output;
+    const char *data, *train_split, *test_split, *model, *init_weights, *output;
     bool force;
     int64_t input_size[2];
     int64_t classes;
@@ -54,7 +58,7 @@ typedef struct bpt_train_options {
     double clip_norm, label_smoothing;
     const char *augment; /* for bpt_augment_parse() */
     int schedule;        /* for bpt_schedule_kind_at() */
-    double warmup_epochs, lr_step_size, lr_step_factor;
+    double warmup_epochs, warmup_start, lr_step_size, lr_step_factor;
     int64_t milestones[BPT_OPTION_LIST_MAX];
     double pct_start, div_factor, final_div_factor, power;
     int64_t seed;
@@ -65,6 +69,9 @@ typedef struct bpt_train_options {
     const char *sync_every; /* for bpt_pace_begin() */
     const char *placement;  /* "auto", "off" or the name of a layer */
     int64_t idpa_rounds, max_staleness;
+    double server_momentum, delay_compensation, elasticity;
+    int quality; /* bpt_quality_choice */
+    double held_out;
     double rebalance, calibrate;
     int data_mode;       /* bpt_data_mode */
     const char *scratch; /* folder; each rank has one of its own in it */
