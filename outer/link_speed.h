@@ -13,8 +13,8 @@
 #include "outer/comm.h"
 
 /** Measures; collective. Takes the time of some 2 MB a pair, and as much memory.
- * @param[out] bytes_per_s each way, of each rank, shape [n_ranks]; 0: not known, for the rank was in
- *             no pair of two hosts
+ * @param[out] bytes_per_s each way, of each rank, shape [n_ranks]; 0: not known, for the rank was
+ * in no pair of two hosts
  * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_comm_link_speeds(bpt_comm *comm, double *bytes_per_s);
 

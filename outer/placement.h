@@ -6,11 +6,11 @@
  * others' pushes as a fast one, and less goes over the wires, for a rank's part of its own shard
  * does not.
  *
- * Links bound that. Let rank r make the part f of all pushes, whose vectors come to V bytes a second
- * in all, and host the part p. Its link then carries, each way, V (f (1 - p) + p (1 - f)) bytes a
- * second: pushes to the others' shards and answers to theirs at its own. Where that would take more
- * than half of what the link can, the rank gets less, and ranks with faster links get more; where
- * no parts keep within that, all links are as busy as they have to be.
+ * Links bound that. Let rank r make the part f of all pushes, whose vectors come to V bytes a
+ * second in all, and host the part p. Its link then carries, each way, V (f (1 - p) + p (1 - f))
+ * bytes a second: pushes to the others' shards and answers to theirs at its own. Where that would
+ * take more than half of what the link can, the rank gets less, and ranks with faster links get
+ * more; where no parts keep within that, all links are as busy as they have to be.
  *
  * Threads: any. */
 #ifndef BPT_OUTER_PLACEMENT_H
@@ -22,8 +22,8 @@
 typedef struct bpt_place_inputs {
     uint32_t n_ranks;
     const double *speed;       /* of each rank, in any unit, shape [n_ranks], > 0 */
-    const double *bytes_per_s; /* of each rank's link, each way, shape [n_ranks]; 0: not known, as if
-                                  without end. NULL: none is known */
+    const double *bytes_per_s; /* of each rank's link, each way, shape [n_ranks]; 0: not known, as
+                                  if without end. NULL: none is known */
     double pushed_bytes_per_s; /* V; read where links are known */
 } bpt_place_inputs;
 

@@ -1,5 +1,5 @@
-/* Gradients that are handed out part by part while others are computed: each part once a step, whole
- * when it is handed out, and the same bits as without. ctest: cpu TIMEOUT=60 */
+/* Gradients that are handed out part by part while others are computed: each part once a step,
+ * whole when it is handed out, and the same bits as without. ctest: cpu TIMEOUT=60 */
 #include "tests/inner/net_fixture.h"
 
 #include <setjmp.h>

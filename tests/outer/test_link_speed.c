@@ -1,7 +1,6 @@
 /* Speeds of links: ranks of one host have none between them. Between hosts: tests/cluster. ctest:
  * TIMEOUT=60 RANKS=1,2,4 */
 #include "outer/link_speed.h"
-
 #include "tests/outer/exchange_fixture.h"
 
 #include <setjmp.h>

@@ -54,8 +54,8 @@ bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw,
  * @return BPT_OK, BPT_EBACKEND, BPT_ECOMM */
 bpt_status bpt_placed_gather(bpt_job *job);
 
-/** Reads or writes a vector of the optimiser's state as this rank has it: the tail's part is that of
- * the host, elsewhere zero and not read.
+/** Reads or writes a vector of the optimiser's state as this rank has it: the tail's part is that
+ * of the host, elsewhere zero and not read.
  * @param flat shape [elements of the model]
  * @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_placed_get(bpt_placed *p, bpt_vector which, float *flat);
