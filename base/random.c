@@ -6,22 +6,28 @@
 
 #define LANES 16 /* counters in one pass of bpt_random_fill() */
 
-static void philox_round(uint32_t c[4], const uint32_t key[2]) {
-    const uint64_t product0 = (uint64_t)0xD2511F53u * c[0];
-    const uint64_t product1 = (uint64_t)0xCD9E8D57u * c[2];
-    const uint32_t next[4] = {(uint32_t)(product1 >> 32) ^ c[1] ^ key[0], (uint32_t)product1,
-                              (uint32_t)(product0 >> 32) ^ c[3] ^ key[1], (uint32_t)product0};
-    for (int i = 0; i < 4; i++) c[i] = next[i];
-}
-
-static void philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+/* Word w of counter i is c[w][i]: lanes are innermost, so that a compiler can take them at once. */
+static inline void philox(uint32_t (*c)[LANES], int n_lanes, const uint32_t key[2]) {
     uint32_t k[2] = {key[0], key[1]};
-    for (int i = 0; i < 4; i++) out[i] = counter[i];
     for (int round = 0; round < 10; round++) {
-        philox_round(out, k);
+        for (int i = 0; i < n_lanes; i++) {
+            const uint64_t product0 = (uint64_t)0xD2511F53u * c[0][i];
+            const uint64_t product1 = (uint64_t)0xCD9E8D57u * c[2][i];
+            c[0][i] = (uint32_t)(product1 >> 32) ^ c[1][i] ^ k[0];
+            c[1][i] = (uint32_t)product1;
+            c[2][i] = (uint32_t)(product0 >> 32) ^ c[3][i] ^ k[1];
+            c[3][i] = (uint32_t)product0;
+        }
         k[0] += 0x9E3779B9u;
         k[1] += 0xBB67AE85u;
     }
+}
+
+static void philox_one(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+    uint32_t c[4][LANES];
+    for (int word = 0; word < 4; word++) c[word][0] = counter[word];
+    philox(c, 1, key);
+    for (int word = 0; word < 4; word++) out[word] = c[word][0];
 }
 
 bpt_random bpt_random_stream(uint64_t seed, bpt_purpose purpose, uint64_t id) {
@@ -34,33 +40,22 @@ bpt_random bpt_random_stream(uint64_t seed, bpt_purpose purpose, uint64_t id) {
 
 uint32_t bpt_random_u32(bpt_random *r) {
     if (r->used == 4) {
-        philox(r->counter, r->key, r->block);
+        philox_one(r->counter, r->key, r->block);
         r->counter[0]++;
         r->used = 0;
     }
     return r->block[r->used++];
 }
 
-/* The numbers of LANES counters, one after another: philox() with lanes innermost. */
+/* The numbers of LANES counters, one after another. */
 BPT_CLONES static void philox_lanes(const uint32_t counter[4], const uint32_t key[2],
                                     uint32_t out[4 * LANES]) {
-    uint32_t c[4][LANES], k[2] = {key[0], key[1]};
+    uint32_t c[4][LANES];
     for (uint32_t i = 0; i < LANES; i++) {
         c[0][i] = counter[0] + i;
         for (int word = 1; word < 4; word++) c[word][i] = counter[word];
     }
-    for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < LANES; i++) {
-            const uint64_t product0 = (uint64_t)0xD2511F53u * c[0][i];
-            const uint64_t product1 = (uint64_t)0xCD9E8D57u * c[2][i];
-            c[0][i] = (uint32_t)(product1 >> 32) ^ c[1][i] ^ k[0];
-            c[1][i] = (uint32_t)product1;
-            c[2][i] = (uint32_t)(product0 >> 32) ^ c[3][i] ^ k[1];
-            c[3][i] = (uint32_t)product0;
-        }
-        k[0] += 0x9E3779B9u;
-        k[1] += 0xBB67AE85u;
-    }
+    philox(c, LANES, key);
     for (int i = 0; i < LANES; i++)
         for (int word = 0; word < 4; word++) out[4 * i + word] = c[word][i];
 }

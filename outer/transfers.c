@@ -12,18 +12,43 @@ typedef struct group {
     bool fresh;         /* became complete in the current poll */
 } group;
 
+/* A request's chunk of a message that is sent. */
+typedef struct outgoing {
+    const void *at;
+    int bytes, to, tag;
+    size_t next; /* request that waits behind this one for the same receiver, or NONE */
+} outgoing;
+
+/* What one rank is sent: at most BPT__CHUNKS_IN_FLIGHT at a time, the others in a queue. */
+typedef struct receiver {
+    uint32_t in_flight;
+    size_t first, last; /* requests that wait, NONE if there are none */
+} receiver;
+
+#define NONE SIZE_MAX
+
 struct bpt__transfers {
     MPI_Comm comm;
     size_t n_requests;
     MPI_Request *request; /* [n_requests], group after group; MPI_REQUEST_NULL if not in use */
     uint32_t *group_of;   /* [n_requests] */
     int *index;           /* [n_requests]: which completed */
+    outgoing *outgoing;   /* [n_requests]; at is NULL for one that receives */
+    receiver *receiver;   /* [ranks of comm] */
     uint32_t n_groups;
     group *group; /* [n_groups] */
 };
 
 size_t bpt__transfers_chunks(size_t bytes) {
     return bytes / BPT__CHUNK_BYTES + (bytes % BPT__CHUNK_BYTES > 0);
+}
+
+static bpt_status create_receivers(bpt__transfers *t) {
+    int n = 0;
+    BPT_TRY(bpt__mpi_check(MPI_Comm_size(t->comm, &n), "count the ranks"));
+    BPT_TRY(BPT_NEW("receivers", (size_t)n, &t->receiver));
+    for (int r = 0; r < n; r++) t->receiver[r] = (receiver){.first = NONE, .last = NONE};
+    return BPT_OK;
 }
 
 bpt_status bpt__transfers_create(MPI_Comm comm, const size_t *room, uint32_t n_groups,
@@ -41,6 +66,8 @@ bpt_status bpt__transfers_create(MPI_Comm comm, const size_t *room, uint32_t n_g
     BPT_TRY_GOTO(status, BPT_NEW("requests", t->n_requests, &t->request), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("groups of requests", t->n_requests, &t->group_of), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("completed requests", t->n_requests, &t->index), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("chunks to send", t->n_requests, &t->outgoing), err_free);
+    BPT_TRY_GOTO(status, create_receivers(t), err_free);
     for (uint32_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < room[g]; i++) t->group_of[t->group[g].begin + i] = g;
     for (size_t i = 0; i < t->n_requests; i++) t->request[i] = MPI_REQUEST_NULL;
@@ -53,6 +80,8 @@ err_free:
 
 void bpt__transfers_free(bpt__transfers *t) {
     if (!t) return;
+    bpt_free(t->receiver);
+    bpt_free(t->outgoing);
     bpt_free(t->index);
     bpt_free(t->group_of);
     bpt_free(t->request);
@@ -60,32 +89,63 @@ void bpt__transfers_free(bpt__transfers *t) {
     bpt_free(t);
 }
 
-static MPI_Request *next_request(bpt__transfers *t, uint32_t g) {
+static size_t next_request(bpt__transfers *t, uint32_t g) {
     group *to = &t->group[g];
     assert(to->used < to->room && "a group has room for its largest set of messages");
     to->pending++;
-    return &t->request[to->begin + to->used++];
+    return to->begin + to->used++;
 }
 
 static size_t chunk(size_t bytes) {
     return bytes < BPT__CHUNK_BYTES ? bytes : BPT__CHUNK_BYTES;
 }
 
+static bpt_status start(bpt__transfers *t, size_t request) {
+    const outgoing *o = &t->outgoing[request];
+    t->receiver[o->to].in_flight++;
+    return bpt__mpi_check(
+        MPI_Isend(o->at, o->bytes, MPI_BYTE, o->to, o->tag, t->comm, &t->request[request]), "send");
+}
+
+static void wait_in_line(bpt__transfers *t, receiver *r, size_t request) {
+    if (r->first == NONE)
+        r->first = request;
+    else
+        t->outgoing[r->last].next = request;
+    r->last = request;
+}
+
 bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t g, const void *data, size_t bytes,
                                uint32_t to, int tag) {
-    for (const char *at = data; bytes > 0; at += chunk(bytes), bytes -= chunk(bytes))
-        BPT_TRY(bpt__mpi_check(
-            MPI_Isend(at, (int)chunk(bytes), MPI_BYTE, (int)to, tag, t->comm, next_request(t, g)),
-            "send"));
+    receiver *r = &t->receiver[to];
+    for (const char *at = data; bytes > 0; at += chunk(bytes), bytes -= chunk(bytes)) {
+        const size_t request = next_request(t, g);
+        t->outgoing[request] = (outgoing){at, (int)chunk(bytes), (int)to, tag, NONE};
+        if (r->in_flight < BPT__CHUNKS_IN_FLIGHT)
+            BPT_TRY(start(t, request));
+        else
+            wait_in_line(t, r, request);
+    }
     return BPT_OK;
+}
+
+/* A chunk has left: the next one for the same rank may go. */
+static bpt_status sent(bpt__transfers *t, size_t request) {
+    receiver *r = &t->receiver[t->outgoing[request].to];
+    t->outgoing[request].at = NULL;
+    r->in_flight--;
+    if (r->first == NONE) return BPT_OK;
+    const size_t next = r->first;
+    r->first = t->outgoing[next].next;
+    return start(t, next);
 }
 
 bpt_status bpt__transfers_recv(bpt__transfers *t, uint32_t g, void *data, size_t bytes,
                                uint32_t from, int tag) {
     for (char *at = data; bytes > 0; at += chunk(bytes), bytes -= chunk(bytes))
-        BPT_TRY(bpt__mpi_check(
-            MPI_Irecv(at, (int)chunk(bytes), MPI_BYTE, (int)from, tag, t->comm, next_request(t, g)),
-            "receive"));
+        BPT_TRY(bpt__mpi_check(MPI_Irecv(at, (int)chunk(bytes), MPI_BYTE, (int)from, tag, t->comm,
+                                         &t->request[next_request(t, g)]),
+                               "receive"));
     return BPT_OK;
 }
 
@@ -99,8 +159,10 @@ bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complet
     if (n == MPI_UNDEFINED || n == 0) return BPT_OK; /* nothing under way, or nothing complete */
     *moved = true;
     for (int i = 0; i < n; i++) {
-        group *of = &t->group[t->group_of[t->index[i]]];
+        const size_t request = (size_t)t->index[i];
+        group *of = &t->group[t->group_of[request]];
         of->fresh = --of->pending == 0;
+        if (t->outgoing[request].at) BPT_TRY(sent(t, request));
     }
     for (uint32_t g = 0; g < t->n_groups; g++) {
         if (!t->group[g].fresh) continue;

@@ -5,6 +5,11 @@
  * while chunks complete) and no count leaves an int. Both ends cut alike, and MPI keeps the order
  * of chunks with the same source and tag.
  *
+ * Few chunks for one receiver are under way at a time. MPI asks the receiver of a large message
+ * before it sends it, and over TCP the answer stands in line behind all data that goes the other
+ * way: with everything handed over at once, two ranks that send to each other take turns instead of
+ * filling both directions of the link.
+ *
  * Threads: the MPI thread only, except create and free. */
 #ifndef BPT_OUTER_TRANSFERS_H
 #define BPT_OUTER_TRANSFERS_H
@@ -16,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BPT__CHUNK_BYTES = 1 << 20 };
+enum { BPT__CHUNK_BYTES = 1 << 20, BPT__CHUNKS_IN_FLIGHT = 4 };
 
 /* Who uses which tags of bpt__comm_messages(): an exchange two for each shard, from 0; MPI promises
  * tags up to 32767. */

@@ -2,6 +2,7 @@
 
 #include "inner/optimizer.h"
 #include "tools/precision.h"
+#include "tools/train/train_help.h"
 
 #include <stddef.h>
 
@@ -570,28 +571,7 @@ const bpt_command bpt_train_command = {
     .summary =
         "Trains a convolutional network. Under mpirun, one process per machine trains one model\n"
         "together, each on as much of the data as its speed allows.",
-    .epilogue =
-        "exit status:\n"
-        "  0  done\n"
-        "  1  run-time failure\n"
-        "  2  wrong usage or configuration\n"
-        "  3  dataset, weights or checkpoint missing or damaged\n"
-        "  4  the loss, a gradient or a weight is not a finite number\n"
-        "  75 stopped early, checkpoint saved: go on with --resume auto; or stopped before\n"
-        "     the first step, nothing changed: run the same again\n\n"
-        "signals: SIGTERM, SIGUSR1 and SIGINT save a checkpoint and end with 75; a second\n"
-        "SIGINT ends at once; SIGHUP saves a checkpoint and goes on.\n\n"
-        "examples:\n"
-        "  bpt-train --data fashion --model lenet --output runs/one\n"
-        "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
-        "      bpt-train --data /data/fashion --model lenet --output runs/four\n"
-        "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
-        "      bpt-train --data /data/fashion --data-mode scatter \\\n"
-        "      --scratch /var/tmp/bpt --model lenet --output /shared/runs/four\n"
-        "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
-        "      bpt-train --check --data /data/fashion --output /shared/runs/four\n"
-        "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2\n"
-        "  bpt-train --model lenet --bench 20",
+    .epilogue = bpt_train_epilogue,
     .options = rows,
     .n_options = sizeof rows / sizeof *rows,
 };
