@@ -336,8 +336,8 @@ static const bpt_option rows[] = {
      .offset = FIELD(placement),
      .value = "off",
      .unit = "LAYER",
-     .help = "under allreduce: first of the layers that one rank computes for all, so\n"
-             "that activations travel in place of their gradients; auto: where\n"
+     .help = "under allreduce: first of the layers that one rank computes for all,\n"
+             "so that activations travel in place of their gradients; auto: where\n"
              "measurements say that this is faster; off: every rank computes all"},
     {.name = "gamma",
      .type = BPT_OPTION_CHOICE,
