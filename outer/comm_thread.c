@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "outer/comm_state.h"
+#include "outer/nap.h"
 #include "outer/watch_state.h"
 
 #include <sys/prctl.h>
@@ -12,19 +13,6 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-
-/* The pause between polls is the time since something last moved, within bounds: what follows on an
- * event is met soon, and a rank where nothing moves pays little. A poll with its sleep and wake
- * costs 5 to 40 microseconds of processor (virtual machines are at the upper end), which a rank
- * that computes would rather keep: an answer that comes some milliseconds later costs it nothing.
- * While a thread of this rank waits it computes nothing, so polls may come sooner. */
-typedef struct {
-    uint64_t min_ns, max_ns;
-    uint64_t divisor; /* of the quiet time */
-} pace;
-
-static const pace calm = {.min_ns = 1000000, .max_ns = 4000000, .divisor = 1};
-static const pace hurried = {.min_ns = 20000, .max_ns = 200000, .divisor = 8};
 
 bpt_status bpt__mpi_check(int code, const char *what) {
     if (code == MPI_SUCCESS) return BPT_OK;
@@ -212,19 +200,17 @@ static bool sleep_for(bpt_comm *c, uint64_t ns) {
 }
 
 /* @return whether it was woken */
-static bool nap(bpt_comm *c, uint64_t quiet_ns) {
+static bool nap(bpt_comm *c, uint64_t quiet_ns, bpt__core_share *share) {
     const bool waited_for = atomic_load_explicit(&c->n_hurried, memory_order_relaxed) > 0;
-    const pace *p = waited_for ? &hurried : &calm;
-    uint64_t nap_ns = quiet_ns / p->divisor;
-    if (nap_ns < p->min_ns) nap_ns = p->min_ns;
-    if (nap_ns > p->max_ns) nap_ns = p->max_ns;
-    return sleep_for(c, nap_ns);
+    bpt__core_share_now(share);
+    return sleep_for(c, bpt__nap_ns(quiet_ns, waited_for, share));
 }
 
 /* Sleeps as long as may be. @return whether it was woken */
-static bool rest(bpt_comm *c, bool moved, bool has_jobs, uint64_t moved_ns) {
+static bool rest(bpt_comm *c, bool moved, bool has_jobs, uint64_t moved_ns,
+                 bpt__core_share *share) {
     if (moved) return sem_trywait(&c->wake) == 0;
-    if (has_jobs) return nap(c, bpt_clock_ns() - moved_ns);
+    if (has_jobs) return nap(c, bpt_clock_ns() - moved_ns, share);
     if (c->watch) return sleep_for(c, BPT__WATCH_TICK_NS);
     return sem_wait(&c->wake) == 0;
 }
@@ -247,8 +233,9 @@ static void serve(bpt_comm *c) {
     bpt__job *jobs = NULL;
     bool moved = false;
     uint64_t moved_ns = 0;
+    bpt__core_share share = {0};
     for (;;) {
-        const bool woken = rest(c, moved, jobs != NULL, moved_ns);
+        const bool woken = rest(c, moved, jobs != NULL, moved_ns, &share);
         if (woken && !take_orders(c, &jobs)) break;
         moved = poll_jobs(c, &jobs);
         bpt__watch_tick(c->watch);

@@ -1,0 +1,151 @@
+/* Messages in chunks, more of them than may be under way at once. ctest: TIMEOUT=60 RANKS=1,2,4 */
+#include "outer/transfers.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum {
+    MAX_RANKS = 4,
+    CHUNKS = BPT__CHUNKS_IN_FLIGHT + 2,
+    BYTES = CHUNKS * BPT__CHUNK_BYTES + 100,
+    TAG = 7,
+};
+
+static int rank, n_ranks;
+
+typedef struct {
+    uint32_t header[4];
+    unsigned char *payload; /* [BYTES] */
+} message;
+
+static unsigned char byte_of(int from, int to, size_t i) {
+    return (unsigned char)(31 * from + 17 * to + (i >> 20) * 13 + i);
+}
+
+static message make(int from, int to) {
+    message m = {{(uint32_t)from, (uint32_t)to, 5, 6}, malloc(BYTES)};
+    assert_non_null(m.payload);
+    for (size_t i = 0; i < BYTES; i++) m.payload[i] = byte_of(from, to, i);
+    return m;
+}
+
+static void assert_same_payload(const message *got, int from, int to) {
+    const message want = make(from, to);
+    assert_memory_equal(got->payload, want.payload, BYTES);
+    free(want.payload);
+}
+
+static void assert_same(const message *got, int from, int to) {
+    const uint32_t header[4] = {(uint32_t)from, (uint32_t)to, 5, 6};
+    assert_memory_equal(got->header, header, sizeof header);
+    assert_same_payload(got, from, to);
+}
+
+static message place(void) {
+    message m = {{0}, calloc(1, BYTES)};
+    assert_non_null(m.payload);
+    return m;
+}
+
+/* Headers and payloads have one tag: their order is kept although most of them wait in line. */
+static void start(bpt__transfers *t, message in[], message out[]) {
+    for (int r = 0; r < n_ranks; r++) {
+        const uint32_t group = (uint32_t)r, other = (uint32_t)r;
+        in[r] = place();
+        out[r] = make(rank, r);
+        bpt__transfers_recv(t, group, in[r].header, sizeof in[r].header, other, TAG);
+        bpt__transfers_recv(t, group, in[r].payload, BYTES, other, TAG);
+        bpt__transfers_send(t, group, out[r].header, sizeof out[r].header, other, TAG);
+        bpt__transfers_send(t, group, out[r].payload, BYTES, other, TAG);
+        assert_int_equal(bpt__transfers_pending(t, group), 2 * (CHUNKS + 2));
+    }
+}
+
+static void finish(bpt__transfers *t) {
+    uint32_t complete[MAX_RANKS], n = 0;
+    for (int left = n_ranks; left > 0; left -= (int)n) {
+        bool moved = false;
+        assert_int_equal(bpt__transfers_poll(t, &moved, complete, &n), BPT_OK);
+        for (uint32_t i = 0; i < n; i++)
+            assert_int_equal(bpt__transfers_pending(t, complete[i]), 0);
+    }
+}
+
+static void test_all_arrives_in_order(void **state) {
+    size_t room[MAX_RANKS];
+    bpt__transfers *t;
+    (void)state;
+    for (int r = 0; r < n_ranks; r++)
+        room[r] = 2 * (bpt__transfers_chunks(BYTES) + bpt__transfers_chunks(16));
+    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, room, (uint32_t)n_ranks, &t), BPT_OK);
+    for (int again = 0; again < 2; again++) {
+        message in[MAX_RANKS], out[MAX_RANKS];
+        start(t, in, out);
+        finish(t);
+        for (int r = 0; r < n_ranks; r++) {
+            assert_same(&in[r], r, rank);
+            free(in[r].payload);
+            free(out[r].payload);
+        }
+    }
+    bpt__transfers_free(t);
+}
+
+static void receive(const message *m, size_t chunk, int from) {
+    const size_t at = chunk * BPT__CHUNK_BYTES;
+    const size_t n = BYTES - at < BPT__CHUNK_BYTES ? BYTES - at : BPT__CHUNK_BYTES;
+    MPI_Recv(m->payload + at, (int)n, MPI_BYTE, from, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+}
+
+static bool is_there(int from) {
+    int there = 0;
+    for (int i = 0; i < 1000 && !there; i++)
+        MPI_Iprobe(from, TAG, MPI_COMM_WORLD, &there, MPI_STATUS_IGNORE);
+    return there;
+}
+
+/* No chunk begins before its sender has polled, but for the first ones. */
+static void test_few_are_under_way(void **state) {
+    const size_t room = bpt__transfers_chunks(BYTES);
+    const int to = (rank + 1) % n_ranks, from = (rank + n_ranks - 1) % n_ranks;
+    const message out = make(rank, to), in = place();
+    size_t taken = 0;
+    uint32_t complete, n = 0;
+    bool moved = false;
+    bpt__transfers *t;
+    (void)state;
+    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, &room, 1, &t), BPT_OK);
+    assert_int_equal(bpt__transfers_send(t, 0, out.payload, BYTES, (uint32_t)to, TAG), BPT_OK);
+    for (; taken < BPT__CHUNKS_IN_FLIGHT; taken++) receive(&in, taken, from);
+    assert_false(is_there(from));
+    MPI_Barrier(MPI_COMM_WORLD);
+    while (n == 0) {
+        assert_int_equal(bpt__transfers_poll(t, &moved, &complete, &n), BPT_OK);
+        if (taken <= CHUNKS && is_there(from)) receive(&in, taken++, from);
+    }
+    for (; taken <= CHUNKS; taken++) receive(&in, taken, from);
+    assert_true(moved);
+    assert_same_payload(&in, from, rank);
+    bpt__transfers_free(t);
+    free(in.payload);
+    free(out.payload);
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_arrives_in_order),
+        cmocka_unit_test(test_few_are_under_way),
+    };
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &n_ranks);
+    const int n_failed = cmocka_run_group_tests(tests, NULL, NULL);
+    MPI_Finalize();
+    return n_failed > 0;
+}
