@@ -148,10 +148,14 @@ bpt_status bpt_scratch_add(bpt_scratch *s, const bpt_split *split, const uint32_
     bpt__part *part = &s->dataset.parts[split->number];
     const MDB_dbi database = s->databases[split->number];
     const size_t size = bpt_parcel_bytes(part->record_bytes, n);
-    for (uint32_t k = 0; k < n; k++)
+    for (uint32_t k = 0; k < n; k++) {
+        if (indices[k] >= part->count)
+            return bpt_fail(BPT_EUSAGE, "split %s has %u records, and none of number %u",
+                            split->name, part->count, indices[k]);
         if (bpt_scratch_has(s, split, indices[k]))
             return bpt_fail(BPT_EUSAGE, "record %u of split %s is in %s already", indices[k],
                             split->name, s->path);
+    }
     uint8_t name[BPT__VALUE_KEY];
     MDB_val key = {sizeof name, name}, value = {size, (void *)(uintptr_t)parcel};
     MDB_txn *txn;

@@ -43,8 +43,8 @@ bool bpt_scratch_has(const bpt_scratch *scratch, const bpt_split *split, uint32_
  * @param split   of bpt_scratch_dataset()
  * @param indices of the records that it should hold, shape [n]
  * @param parcel  of bpt_parcel_make(), shape [bpt_parcel_bytes()]
- * @return BPT_OK, BPT_EUSAGE (one of them is here), BPT_ECORRUPT (it is damaged, or holds others),
- *         BPT_ENOSPC, BPT_EIO, BPT_EFULL, BPT_ENOMEM; on error the folder is as it was */
+ * @return BPT_OK, BPT_EUSAGE (one of them is here, or no record), BPT_ECORRUPT (it is damaged, or
+ * holds others), BPT_ENOSPC, BPT_EIO, BPT_EFULL, BPT_ENOMEM; on error the folder is as it was */
 bpt_status bpt_scratch_add(bpt_scratch *scratch, const bpt_split *split, const uint32_t *indices,
                            uint32_t n, const void *parcel);
 
