@@ -200,17 +200,19 @@ static bool sleep_for(bpt_comm *c, uint64_t ns) {
 }
 
 /* @return whether it was woken */
-static bool nap(bpt_comm *c, uint64_t quiet_ns, bpt__core_share *share) {
+static bool nap(bpt_comm *c, uint64_t moved_ns, bpt__lateness *late) {
     const bool waited_for = atomic_load_explicit(&c->n_hurried, memory_order_relaxed) > 0;
-    bpt__core_share_now(share);
-    return sleep_for(c, bpt__nap_ns(quiet_ns, waited_for, share));
+    const uint64_t begin_ns = bpt_clock_ns();
+    const uint64_t nap_ns = bpt__nap_ns(begin_ns - moved_ns, waited_for, late);
+    if (sleep_for(c, nap_ns)) return true;
+    if (!waited_for) bpt__lateness_add(late, nap_ns, bpt_clock_ns() - begin_ns);
+    return false;
 }
 
 /* Sleeps as long as may be. @return whether it was woken */
-static bool rest(bpt_comm *c, bool moved, bool has_jobs, uint64_t moved_ns,
-                 bpt__core_share *share) {
+static bool rest(bpt_comm *c, bool moved, bool has_jobs, uint64_t moved_ns, bpt__lateness *late) {
     if (moved) return sem_trywait(&c->wake) == 0;
-    if (has_jobs) return nap(c, bpt_clock_ns() - moved_ns, share);
+    if (has_jobs) return nap(c, moved_ns, late);
     if (c->watch) return sleep_for(c, BPT__WATCH_TICK_NS);
     return sem_wait(&c->wake) == 0;
 }
@@ -233,9 +235,9 @@ static void serve(bpt_comm *c) {
     bpt__job *jobs = NULL;
     bool moved = false;
     uint64_t moved_ns = 0;
-    bpt__core_share share = {0};
+    bpt__lateness late = {0};
     for (;;) {
-        const bool woken = rest(c, moved, jobs != NULL, moved_ns, &share);
+        const bool woken = rest(c, moved, jobs != NULL, moved_ns, &late);
         if (woken && !take_orders(c, &jobs)) break;
         moved = poll_jobs(c, &jobs);
         bpt__watch_tick(c->watch);

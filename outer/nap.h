@@ -4,34 +4,33 @@
  * The pause is the time since something last moved, within bounds: what follows on an event is met
  * soon, and a rank where nothing moves pays little. A poll with its sleep and wake costs 5 to 40
  * microseconds of processor (virtual machines are at the upper end), which a rank that computes
- * would rather keep: an answer that comes some milliseconds later costs it nothing. One that gets
- * but a part of a core has that much less to give, and computes that much less until the answer is
- * noticed: its pauses are longer in proportion. While a thread of the rank waits it computes
- * nothing, so polls come sooner.
+ * would rather keep: an answer that comes some milliseconds later costs it nothing. While a thread
+ * of the rank waits it computes nothing, so polls come sooner.
  *
- * Threads: pure functions, except that bpt__core_share_now() reads clocks. */
+ * A rank that is given but a part of a core, by a quota or by other programs, has that much less
+ * for polls, and computes that much less until an answer is noticed: its pauses are longer in
+ * proportion. How large the part is shows in the naps themselves: they last longer than was asked
+ * for, since the thread is not let run again at once.
+ *
+ * Threads: pure functions. */
 #ifndef BPT_OUTER_NAP_H
 #define BPT_OUTER_NAP_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/** What part of a core this process gets; all zero at first. */
-typedef struct bpt__core_share {
-    uint64_t wall_ns, cpu_ns; /* as the present window began */
-    double share;             /* in the last window; 0: there was none yet */
-} bpt__core_share;
+/** How late naps end; all zero at first. */
+typedef struct bpt__lateness {
+    uint64_t asked_ns, took_ns; /* of naps in the present window */
+    double share;               /* asked / took in the last window, (0, 1]; 0: there was none yet */
+} bpt__lateness;
 
-/** Notes times; ends the window if it has lasted a tenth of a second.
- * @param cpu_ns of all threads of the process */
-void bpt__core_share_add(bpt__core_share *s, uint64_t wall_ns, uint64_t cpu_ns);
-
-/** Adds the times of now. Reads a clock, and another where a window ends. */
-void bpt__core_share_now(bpt__core_share *s);
+/** Notes a nap that lasted to its end; the window ends when its naps took a tenth of a second. */
+void bpt__lateness_add(bpt__lateness *l, uint64_t asked_ns, uint64_t took_ns);
 
 /** @param quiet_ns   since something last moved
  * @param waited_for whether a thread of this rank waits for what will move
  * @return nanoseconds, 20,000 to 32,000,000 */
-uint64_t bpt__nap_ns(uint64_t quiet_ns, bool waited_for, const bpt__core_share *s);
+uint64_t bpt__nap_ns(uint64_t quiet_ns, bool waited_for, const bpt__lateness *l);
 
 #endif

@@ -30,8 +30,9 @@ bpt_status bpt__relay_transfers(bpt_relay *r) {
         if (r->rank != r->server || w == r->rank) continue;
         room[w] = up_room(r, w) > down_room(r, w) ? up_room(r, w) : down_room(r, w);
     }
-    const bpt_status status = bpt__transfers_create(bpt__comm_messages(r->comm), room,
-                                                    bpt__relay_groups(r), &r->transfers);
+    const bpt_status status =
+        bpt__transfers_create(bpt__comm_messages(r->comm), bpt_comm_size(r->comm), room,
+                              bpt__relay_groups(r), &r->transfers);
     bpt_free(room);
     return status;
 }

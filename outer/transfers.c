@@ -43,16 +43,14 @@ size_t bpt__transfers_chunks(size_t bytes) {
     return bytes / BPT__CHUNK_BYTES + (bytes % BPT__CHUNK_BYTES > 0);
 }
 
-static bpt_status create_receivers(bpt__transfers *t) {
-    int n = 0;
-    BPT_TRY(bpt__mpi_check(MPI_Comm_size(t->comm, &n), "count the ranks"));
-    BPT_TRY(BPT_NEW("receivers", (size_t)n, &t->receiver));
-    for (int r = 0; r < n; r++) t->receiver[r] = (receiver){.first = NONE, .last = NONE};
+static bpt_status create_receivers(bpt__transfers *t, uint32_t n_ranks) {
+    BPT_TRY(BPT_NEW("receivers", n_ranks, &t->receiver));
+    for (uint32_t r = 0; r < n_ranks; r++) t->receiver[r] = (receiver){.first = NONE, .last = NONE};
     return BPT_OK;
 }
 
-bpt_status bpt__transfers_create(MPI_Comm comm, const size_t *room, uint32_t n_groups,
-                                 bpt__transfers **transfers) {
+bpt_status bpt__transfers_create(MPI_Comm comm, uint32_t n_ranks, const size_t *room,
+                                 uint32_t n_groups, bpt__transfers **transfers) {
     bpt__transfers *t = NULL;
     bpt_status status = BPT_OK;
     BPT_TRY(BPT_NEW("transfers", 1, &t));
@@ -67,7 +65,7 @@ bpt_status bpt__transfers_create(MPI_Comm comm, const size_t *room, uint32_t n_g
     BPT_TRY_GOTO(status, BPT_NEW("groups of requests", t->n_requests, &t->group_of), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("completed requests", t->n_requests, &t->index), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("chunks to send", t->n_requests, &t->outgoing), err_free);
-    BPT_TRY_GOTO(status, create_receivers(t), err_free);
+    BPT_TRY_GOTO(status, create_receivers(t, n_ranks), err_free);
     for (uint32_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < room[g]; i++) t->group_of[t->group[g].begin + i] = g;
     for (size_t i = 0; i < t->n_requests; i++) t->request[i] = MPI_REQUEST_NULL;

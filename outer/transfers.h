@@ -33,14 +33,19 @@ typedef struct bpt__transfers bpt__transfers;
 size_t bpt__transfers_chunks(size_t bytes);
 
 /** Makes room for groups.
+ * @param n_ranks of @p comm
  * @param room requests that each group may hold at once, shape [n_groups]
  * @param[out] t caller owns, bpt__transfers_free()
  * @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt__transfers_create(MPI_Comm comm, const size_t *room, uint32_t n_groups,
-                                 bpt__transfers **t);
+bpt_status bpt__transfers_create(MPI_Comm comm, uint32_t n_ranks, const size_t *room,
+                                 uint32_t n_groups, bpt__transfers **t);
 void bpt__transfers_free(bpt__transfers *t);
 
 /** Starts to send or receive. @p data stays untouched (unread) until the group is complete.
+ *
+ * Chunks for one rank leave in the order of these calls, whatever their group, and begin here or in
+ * a later poll. So a rank must not hold back the receive of a message until it has got a later one
+ * of the same sender: all users post receives before anything that makes the other side send.
  * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t group, const void *data, size_t bytes,
                                uint32_t to, int tag);

@@ -4,6 +4,7 @@
 #   - a third-party header is included in its own folder only, also through another header
 #   - file names are unique, no file of code has more than 600 lines, none has unfinished marks
 #   - the switch BPT_CUDA is asked in one file
+#   - MPI is called in the files alone whose functions the MPI thread runs
 #   - clang-format 14 (if it is there) would change nothing
 #
 # usage: house_rules.sh [ROOT]     exit status: 0 all rules hold, 1 a rule is broken (printed)
@@ -151,6 +152,13 @@ done < <(grep -IHnoE "$marks" -- "${files[@]}" | sed 's/:[^:]*$/:/')
 
 mapfile -t switches < <(grep -lE '^[[:space:]]*#.*\bBPT_CUDA\b' -- "${code[@]}" | grep -v '^tests/')
 [ ${#switches[@]} -le 1 ] || broken "${switches[*]}" "BPT_CUDA is asked in more than one file"
+
+# One thread of a rank calls MPI (MPI_THREAD_FUNNELED). Beside calls these files have jobs for it.
+mpi_thread='^outer/(clock_offset|comm|comm_thread|link_speed|transfers|watch)\.c:'
+while IFS= read -r found; do
+    broken "${found%:*}" "MPI is called beside the files of the MPI thread"
+done < <(grep -HnoE '\bMPI_[A-Z][a-z_]+\(' -- "${code[@]}" | grep -vE "^tests/|$mpi_thread" |
+    sed 's/:[^:]*$/:/')
 
 # ---- layout ----
 

@@ -104,6 +104,9 @@ bad 'more than one file has this name: base/json.c inner/json.c' inner/json.c 'i
 bad 'long.c: 601 lines' base/long.c $(seq 601)
 bad 'mark.c:2: unfinished mark' base/mark.c '' "/* $unfinished: later */"
 bad 'notes.md:1: unfinished mark' docs/notes.md "${unfinished}: write"
+put outer/transfers.c 'int f(void) { return MPI_Test(0, 0, 0); }'
+check
+bad 'exchange.c:2: MPI is called beside' outer/exchange.c '' 'int g(void) { return MPI_Test(0, 0, 0); }'
 bad 'BPT_CUDA is asked in more than one file' tools/ask.c '#if defined(BPT_CUDA)' '#endif'
 check
 

@@ -11,7 +11,7 @@
 #define MS 1000000u
 
 static void test_follows_the_quiet_time(void **state) {
-    const bpt__core_share none = {0};
+    const bpt__lateness none = {0};
     (void)state;
     assert_int_equal(bpt__nap_ns(0, false, &none), 1 * MS);
     assert_int_equal(bpt__nap_ns(3 * MS, false, &none), 3 * MS);
@@ -23,24 +23,24 @@ static void test_follows_the_quiet_time(void **state) {
 
 static void test_is_longer_with_a_part_of_a_core(void **state) {
     (void)state;
-    assert_int_equal(bpt__nap_ns(4 * MS, false, &(bpt__core_share){.share = 0.25}), 16 * MS);
-    assert_int_equal(bpt__nap_ns(0, false, &(bpt__core_share){.share = 0.25}), 4 * MS);
-    assert_int_equal(bpt__nap_ns(4 * MS, false, &(bpt__core_share){.share = 1e-6}), 32 * MS);
-    assert_int_equal(bpt__nap_ns(4 * MS, false, &(bpt__core_share){.share = 1.9}), 4 * MS);
-    assert_int_equal(bpt__nap_ns(1000 * MS, true, &(bpt__core_share){.share = 0.25}), 200000);
+    assert_int_equal(bpt__nap_ns(4 * MS, false, &(bpt__lateness){.share = 0.25}), 16 * MS);
+    assert_int_equal(bpt__nap_ns(0, false, &(bpt__lateness){.share = 0.25}), 4 * MS);
+    assert_int_equal(bpt__nap_ns(4 * MS, false, &(bpt__lateness){.share = 1e-6}), 32 * MS);
+    assert_int_equal(bpt__nap_ns(4 * MS, false, &(bpt__lateness){.share = 1}), 4 * MS);
+    assert_int_equal(bpt__nap_ns(1000 * MS, true, &(bpt__lateness){.share = 0.25}), 200000);
 }
 
 static void test_share_is_of_the_last_window(void **state) {
-    bpt__core_share s = {0};
+    bpt__lateness l = {0};
     (void)state;
-    bpt__core_share_add(&s, 5000 * (uint64_t)MS, 7000 * (uint64_t)MS);
-    assert_true(s.share == 0);
-    bpt__core_share_add(&s, 5050 * (uint64_t)MS, 7050 * (uint64_t)MS);
-    assert_true(s.share == 0); /* too short to tell */
-    bpt__core_share_add(&s, 5200 * (uint64_t)MS, 7050 * (uint64_t)MS);
-    assert_true(s.share == 0.25);
-    bpt__core_share_add(&s, 5400 * (uint64_t)MS, 7450 * (uint64_t)MS);
-    assert_true(s.share == 2);
+    bpt__lateness_add(&l, 10 * MS, 90 * MS);
+    assert_true(l.share == 0); /* too short to tell */
+    bpt__lateness_add(&l, 40 * MS, 110 * MS);
+    assert_true(l.share == 0.25);
+    bpt__lateness_add(&l, 4 * MS, 4 * MS);
+    assert_true(l.share == 0.25);
+    bpt__lateness_add(&l, 97 * MS, 96 * MS); /* clocks are read after each other */
+    assert_true(l.share == 1);
 }
 
 int main(void) {

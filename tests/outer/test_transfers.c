@@ -53,16 +53,26 @@ static message place(void) {
     return m;
 }
 
+static void receive_from(bpt__transfers *t, uint32_t group, uint32_t other, message *m) {
+    assert_int_equal(bpt__transfers_recv(t, group, m->header, sizeof m->header, other, TAG),
+                     BPT_OK);
+    assert_int_equal(bpt__transfers_recv(t, group, m->payload, BYTES, other, TAG), BPT_OK);
+}
+
+static void send_to(bpt__transfers *t, uint32_t group, uint32_t other, const message *m) {
+    assert_int_equal(bpt__transfers_send(t, group, m->header, sizeof m->header, other, TAG),
+                     BPT_OK);
+    assert_int_equal(bpt__transfers_send(t, group, m->payload, BYTES, other, TAG), BPT_OK);
+}
+
 /* Headers and payloads have one tag: their order is kept although most of them wait in line. */
 static void start(bpt__transfers *t, message in[], message out[]) {
     for (int r = 0; r < n_ranks; r++) {
         const uint32_t group = (uint32_t)r, other = (uint32_t)r;
         in[r] = place();
         out[r] = make(rank, r);
-        bpt__transfers_recv(t, group, in[r].header, sizeof in[r].header, other, TAG);
-        bpt__transfers_recv(t, group, in[r].payload, BYTES, other, TAG);
-        bpt__transfers_send(t, group, out[r].header, sizeof out[r].header, other, TAG);
-        bpt__transfers_send(t, group, out[r].payload, BYTES, other, TAG);
+        receive_from(t, group, other, &in[r]);
+        send_to(t, group, other, &out[r]);
         assert_int_equal(bpt__transfers_pending(t, group), 2 * (CHUNKS + 2));
     }
 }
@@ -83,7 +93,9 @@ static void test_all_arrives_in_order(void **state) {
     (void)state;
     for (int r = 0; r < n_ranks; r++)
         room[r] = 2 * (bpt__transfers_chunks(BYTES) + bpt__transfers_chunks(16));
-    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, room, (uint32_t)n_ranks, &t), BPT_OK);
+    assert_int_equal(
+        bpt__transfers_create(MPI_COMM_WORLD, (uint32_t)n_ranks, room, (uint32_t)n_ranks, &t),
+        BPT_OK);
     for (int again = 0; again < 2; again++) {
         message in[MAX_RANKS], out[MAX_RANKS];
         start(t, in, out);
@@ -93,6 +105,40 @@ static void test_all_arrives_in_order(void **state) {
             free(in[r].payload);
             free(out[r].payload);
         }
+    }
+    bpt__transfers_free(t);
+}
+
+/* What one group has queued goes before what the other has. */
+static void test_groups_share_a_receiver(void **state) {
+    const size_t one = bpt__transfers_chunks(BYTES) + bpt__transfers_chunks(16);
+    const size_t room[] = {one, one, 2 * one};
+    const uint32_t to = (uint32_t)((rank + 1) % n_ranks);
+    const uint32_t from = (uint32_t)((rank + n_ranks - 1) % n_ranks);
+    message in[2], out[2];
+    uint32_t order[3], complete[3];
+    int n_ended = 0;
+    bpt__transfers *t;
+    (void)state;
+    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, (uint32_t)n_ranks, room, 3, &t), BPT_OK);
+    for (uint32_t g = 0; g < 2; g++) {
+        in[g] = place();
+        out[g] = make(rank, (int)to);
+        receive_from(t, 2, from, &in[g]);
+    }
+    for (uint32_t g = 0; g < 2; g++) send_to(t, g, to, &out[g]);
+    while (n_ended < 3) {
+        bool moved = false;
+        uint32_t n = 0;
+        assert_int_equal(bpt__transfers_poll(t, &moved, complete, &n), BPT_OK);
+        for (uint32_t i = 0; i < n; i++) order[n_ended++] = complete[i];
+    }
+    for (int i = 0; order[i] != 1; i++) assert_true(i < 2 && "group 1 ends too");
+    for (int i = 0; order[i] != 0; i++) assert_true(order[i] != 1 && "group 0 was first");
+    for (int i = 0; i < 2; i++) {
+        assert_same(&in[i], (int)from, rank);
+        free(in[i].payload);
+        free(out[i].payload);
     }
     bpt__transfers_free(t);
 }
@@ -120,7 +166,8 @@ static void test_few_are_under_way(void **state) {
     bool moved = false;
     bpt__transfers *t;
     (void)state;
-    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, &room, 1, &t), BPT_OK);
+    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, (uint32_t)n_ranks, &room, 1, &t),
+                     BPT_OK);
     assert_int_equal(bpt__transfers_send(t, 0, out.payload, BYTES, (uint32_t)to, TAG), BPT_OK);
     for (; taken < BPT__CHUNKS_IN_FLIGHT; taken++) receive(&in, taken, from);
     assert_false(is_there(from));
@@ -140,6 +187,7 @@ static void test_few_are_under_way(void **state) {
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_arrives_in_order),
+        cmocka_unit_test(test_groups_share_a_receiver),
         cmocka_unit_test(test_few_are_under_way),
     };
     MPI_Init(&argc, &argv);
