@@ -43,21 +43,21 @@ static void test_what_is_given_stays(void **state) {
 static void test_bounds_of_auto(void **state) {
     (void)state;
     bpt_pace p = bpt_pace_begin("auto", run);
-    assert_int_equal(p.least, 8);
+    assert_int_equal(p.least, 4);
     assert_int_equal(p.most, 32);
-    assert_int_equal(p.every, 8);
+    assert_int_equal(p.every, 4);
     bpt_pace_run other = run;
     other.epoch_samples = 256 * 480; /* a twenty-fourth of 480 steps */
     p = bpt_pace_begin("auto", other);
-    assert_int_equal(p.least, 8);
+    assert_int_equal(p.least, 4);
     assert_int_equal(p.most, 20);
     other.epoch_samples = 256 * 64; /* short epochs, but many */
     p = bpt_pace_begin("auto", other);
-    assert_int_equal(p.least, 8);
-    assert_int_equal(p.most, 8);
-    other.total_samples = 256 * 64; /* a short run */
-    p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 4);
+    assert_int_equal(p.most, 4);
+    other.total_samples = 256 * 32; /* a short run */
+    p = bpt_pace_begin("auto", other);
+    assert_int_equal(p.least, 2);
     other.total_samples = other.epoch_samples = 256;
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 1);
@@ -68,8 +68,8 @@ static void test_bounds_of_auto(void **state) {
 static void test_auto_follows_the_cost(void **state) {
     (void)state;
     bpt_pace p = bpt_pace_begin("auto", run);
-    assert_false(bpt_pace_note(&p, 8, 0.08, 0.0011)); /* 5.5 steps' worth */
-    assert_int_equal(p.every, 8);
+    assert_false(bpt_pace_note(&p, 4, 0.04, 0.0007)); /* 3.5 steps' worth */
+    assert_int_equal(p.every, 4);
     p = bpt_pace_begin("auto", run);
     assert_true(bpt_pace_note(&p, 8, 0.08, 0.0039));
     assert_int_equal(p.every, 20);
@@ -88,7 +88,7 @@ static void test_nothing_is_learnt_from_nothing(void **state) {
     assert_false(bpt_pace_note(&p, 0, 0.1, 1.0)); /* two pushes without a step in between */
     assert_false(bpt_pace_note(&p, 8, 0.0, 1.0)); /* a coarse clock */
     assert_false(bpt_pace_note(&p, 8, 0.1, 0.0));
-    assert_int_equal(p.every, 8);
+    assert_int_equal(p.every, 4);
 }
 
 int main(void) {

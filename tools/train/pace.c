@@ -5,7 +5,7 @@
 #include <string.h>
 
 enum {
-    LEAST = 8, /* lenet on one core spends some 2 % on exchanges then (docs/decisions.md) */
+    LEAST = 4, /* twice as many cost lenet accuracy, half as many time (docs/decisions.md) */
     MOST = 32,
     A_RUN = 16,   /* exchanges in a run at least, where auto decides */
     AN_EPOCH = 24 /* and of a rank in an epoch, where they are to become rarer than LEAST */

@@ -329,7 +329,7 @@ static const bpt_option rows[] = {
      .value = "auto",
      .unit = "STEPS",
      .help = "under agwu, sgwu and easgd: steps of a rank between exchanges; or a\n"
-             "part of an epoch, e.g. 0.05ep; auto: 8, and where nobody waits up to\n"
+             "part of an epoch, e.g. 0.05ep; auto: 4, and where nobody waits up to\n"
              "32 where exchanging takes a rank more than 2 % of its time"},
     {.name = "placement",
      .type = BPT_OPTION_TEXT,
