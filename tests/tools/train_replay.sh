@@ -47,7 +47,7 @@ assert pushes[0]["pushed_at"] == 4 and max(every) == 20 and min(every) >= 4, pus
 END
 run 0 "$train" --replay auto
 says "bit for bit"
-sed -i 's/^sync-every: .*/X
+sed -i 's/^sync-every: .*/sync-every: 4/' auto/config.yaml
 fails_well 3 "$train" --replay auto
 says '"every"'
 run 0 ranks 3 "$train" "${few[@]}" --output bound --max-staleness 1 --sync-every 1
