@@ -29,7 +29,7 @@ static bpt_status read_begins(const char *path, const bpt_json_doc *doc, size_t 
                         n_ranks);
     for (uint32_t s = 0; s < n_ranks; s++)
         BPT_TRY(bpt_json_get_u64(doc, bpt_json_at(list, s), NULL, 0, n_elements, &begin[s]));
-    const bpt_status status = bpt_shard_table_at(n_elements, n_ranks, begin, shards);
+    const bpt_status status = bpt_shard_table_at(n_elements, n_ranks, 0, begin, shards);
     if (status != BPT_EDATA) return status;
     return bpt_fail(BPT_EDATA, "%s: \"begin\": these are no borders of shards", path);
 }
