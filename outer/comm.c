@@ -45,28 +45,15 @@ double bpt_comm_cpu_seconds(const bpt_comm *c) {
 
 /* ---- collectives ---- */
 
-enum collective_kind { ALLGATHER, BROADCAST, BARRIER };
-
-typedef struct collective {
-    bpt__job job; /* first: the MPI thread is given this */
-    bpt_comm *comm;
-    enum collective_kind kind;
-    const void *mine;
-    void *data;
-    int bytes, root;
-    bool posted;
-    MPI_Request request;
-} collective;
-
-static int post(collective *o) {
+static int post(bpt__collective *o) {
     const MPI_Comm world = o->comm->collectives;
     switch (o->kind) {
-    case ALLGATHER:
+    case BPT__ALLGATHER:
         return MPI_Iallgather(o->mine, o->bytes, MPI_BYTE, o->data, o->bytes, MPI_BYTE, world,
                               &o->request);
-    case BROADCAST:
+    case BPT__BROADCAST:
         return MPI_Ibcast(o->data, o->bytes, MPI_BYTE, o->root, world, &o->request);
-    case BARRIER:
+    case BPT__BARRIER:
         break;
     }
     return MPI_Ibarrier(world, &o->request);
@@ -74,7 +61,7 @@ static int post(collective *o) {
 
 static bpt_status poll_collective(bpt__job *job, bool *moved, bool *done) {
     static const char *const names[] = {"gather from all ranks", "broadcast", "pass a barrier"};
-    collective *o = (collective *)job;
+    bpt__collective *o = (bpt__collective *)job;
     if (!o->posted) {
         BPT_TRY(bpt__mpi_check(post(o), names[o->kind]));
         o->posted = true;
@@ -86,7 +73,7 @@ static bpt_status poll_collective(bpt__job *job, bool *moved, bool *done) {
     return BPT_OK;
 }
 
-static bpt_status run(collective *o) {
+static bpt_status run(bpt__collective *o) {
     o->job.poll = poll_collective;
     bpt__comm_submit(o->comm, &o->job);
     return bpt__comm_join(o->comm, &o->job);
@@ -95,7 +82,8 @@ static bpt_status run(collective *o) {
 bpt_status bpt_comm_allgather(bpt_comm *c, const void *mine, size_t bytes, void *all) {
     if (bytes > INT_MAX)
         return bpt_fail(BPT_EUSAGE, "cannot gather %zu bytes a rank: at most %d", bytes, INT_MAX);
-    collective o = {.comm = c, .kind = ALLGATHER, .mine = mine, .data = all, .bytes = (int)bytes};
+    bpt__collective o = {
+        .comm = c, .kind = BPT__ALLGATHER, .mine = mine, .data = all, .bytes = (int)bytes};
     return run(&o);
 }
 
@@ -104,8 +92,8 @@ bpt_status bpt_comm_broadcast(bpt_comm *c, uint32_t root, void *data, size_t byt
     char *at = data;
     do {
         const size_t piece = bytes < PIECE ? bytes : PIECE;
-        collective o = {
-            .comm = c, .kind = BROADCAST, .data = at, .bytes = (int)piece, .root = (int)root};
+        bpt__collective o = {
+            .comm = c, .kind = BPT__BROADCAST, .data = at, .bytes = (int)piece, .root = (int)root};
         BPT_TRY(run(&o));
         at += piece;
         bytes -= piece;
@@ -113,8 +101,20 @@ bpt_status bpt_comm_broadcast(bpt_comm *c, uint32_t root, void *data, size_t byt
     return BPT_OK;
 }
 
+bpt_status bpt__comm_hear(bpt_comm *c, bpt__collective *o, uint32_t root, void *data, size_t bytes,
+                          bpt_status (*tend)(void *arg), void *arg) {
+    *o = (bpt__collective){.job = {.poll = poll_collective},
+                           .comm = c,
+                           .kind = BPT__BROADCAST,
+                           .data = data,
+                           .bytes = (int)bytes,
+                           .root = (int)root};
+    bpt__comm_submit(c, &o->job);
+    return bpt__comm_join_idly(c, &o->job, tend, arg);
+}
+
 bpt_status bpt_comm_barrier(bpt_comm *c) {
-    collective o = {.comm = c, .kind = BARRIER};
+    bpt__collective o = {.comm = c, .kind = BPT__BARRIER};
     return run(&o);
 }
 

@@ -13,8 +13,9 @@
 
 enum { BPT__HOST_SIZE = 64, BPT__LIBRARY_SIZE = 64 };
 
-/** What a rank is at: its own work, an operation that may hang, a wait for other ranks. */
-enum bpt__doing { BPT__BUSY, BPT__OWN, BPT__WAITS };
+/** What a rank is at: its own work, an operation that may hang, a wait for other ranks, nothing but
+ * to serve those. */
+enum bpt__doing { BPT__BUSY, BPT__OWN, BPT__WAITS, BPT__IDLES };
 
 /** Marks of the thread that makes the collective calls (but one), read by the MPI thread. */
 typedef struct bpt__marks {

@@ -47,6 +47,30 @@ bpt_status bpt__comm_join(bpt_comm *c, bpt__job *job) {
     return job->error.status == BPT_OK ? BPT_OK : bpt_error_put(&job->error);
 }
 
+/* @return whether it is done; waits for that no longer than told */
+static bool await_job(bpt_comm *c, const bpt__job *job, uint64_t at_most_ns) {
+    const uint64_t until = bpt_clock_ns() + at_most_ns;
+    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    int timed_out = 0;
+    pthread_mutex_lock(&c->mutex);
+    while (!job->finished && timed_out == 0)
+        timed_out = pthread_cond_clockwait(&c->done, &c->mutex, CLOCK_MONOTONIC, &at);
+    const bool finished = job->finished;
+    pthread_mutex_unlock(&c->mutex);
+    return finished;
+}
+
+bpt_status bpt__comm_join_idly(bpt_comm *c, bpt__job *job, bpt_status (*tend)(void *arg),
+                               void *arg) {
+    const uint64_t every_ns = 500000000;
+    bpt_status status = BPT_OK;
+    bpt__comm_idle_begin(c);
+    while (status == BPT_OK && !await_job(c, job, every_ns)) status = tend(arg);
+    bpt__comm_wait_end(c);
+    if (status != BPT_OK) return status;
+    return job->error.status == BPT_OK ? BPT_OK : bpt_error_put(&job->error);
+}
+
 void bpt__comm_wake(bpt_comm *c) {
     sem_post(&c->wake);
 }
@@ -106,6 +130,13 @@ void bpt__comm_push_moves(bpt_comm *c) {
 
 void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
     mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
+    atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
+    bpt__comm_wake(c);
+}
+
+/* Polls come as soon as where somebody waits: others wait for what an idle rank serves. */
+void bpt__comm_idle_begin(bpt_comm *c) {
+    mark(&c->marks, BPT__IDLES, c->marks.activity);
     atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
     bpt__comm_wake(c);
 }

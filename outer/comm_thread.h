@@ -26,11 +26,35 @@ struct bpt__job {
     bpt_error error; /* written before `finished` */
 };
 
+/** A collective call, as it is asked of the MPI thread. */
+typedef struct bpt__collective {
+    bpt__job job; /* first: the MPI thread is given this */
+    bpt_comm *comm;
+    enum { BPT__ALLGATHER, BPT__BROADCAST, BPT__BARRIER } kind;
+    const void *mine;
+    void *data;
+    int bytes, root;
+    bool posted;
+    MPI_Request request;
+} bpt__collective;
+
+/** Takes part in a bpt_comm_broadcast() of another rank that may not come for hours: until then
+ * this rank is idle, neither late nor waiting for anybody, as far as the watch is concerned.
+ * @param o,data shape [bytes], bytes below 2^31; on an error of @p tend they stay in use
+ * @param tend called now and then meanwhile; its error ends this
+ * @return BPT_OK, BPT_ECOMM, or what @p tend returned */
+bpt_status bpt__comm_hear(bpt_comm *comm, bpt__collective *o, uint32_t root, void *data,
+                          size_t bytes, bpt_status (*tend)(void *arg), void *arg);
+
 /** Hands a job to the MPI thread. @param job borrowed until bpt__comm_join() */
 void bpt__comm_submit(bpt_comm *comm, bpt__job *job);
 
 /** Waits until a submitted job is done. @return its status; its error is then this thread's last */
 bpt_status bpt__comm_join(bpt_comm *comm, bpt__job *job);
+
+/** The same where this rank has nothing else to do: see bpt__comm_hear(). */
+bpt_status bpt__comm_join_idly(bpt_comm *comm, bpt__job *job, bpt_status (*tend)(void *arg),
+                               void *arg);
 
 /** Makes the MPI thread poll at once: there is something new to do. */
 void bpt__comm_wake(bpt_comm *comm);
@@ -40,6 +64,9 @@ void bpt__comm_wake(bpt_comm *comm);
  */
 void bpt__comm_wait_begin(bpt_comm *comm, const char *what);
 void bpt__comm_wait_end(bpt_comm *comm);
+
+/** As bpt__comm_wait_begin(), where this rank has nothing to do but to serve others. */
+void bpt__comm_idle_begin(bpt_comm *comm);
 
 /** Marks that this rank has got on, without any wait. */
 void bpt__comm_got_on(bpt_comm *comm);

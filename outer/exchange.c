@@ -18,13 +18,18 @@ bpt__down *bpt__exchange_down(const bpt_exchange *x, uint32_t s) {
     return (bpt__down *)(x->down + s * x->down_stride);
 }
 
+bool bpt__exchange_works(const bpt_exchange *x) {
+    return x->rank < x->m;
+}
+
 /* ---- MPI thread ---- */
 
 /* Receives first, so that no answer ever finds nobody waiting for it. The shard hosted here gets
  * its part without a message, last: the others are under way meanwhile. */
 static bpt_status post_push(bpt_exchange *x) {
-    for (uint32_t s = 0; s < x->m; s++) {
-        if (s == x->rank) continue;
+    const uint32_t n_shards = bpt_shard_count(x->shards);
+    for (uint32_t s = 0; s < n_shards; s++) {
+        if (s == x->hosted) continue;
         const bpt_shard *shard = bpt_shard_at(x->shards, s);
         const int tag = bpt__tag(s, false);
         BPT_TRY(bpt__transfers_recv(x->transfers, x->m, bpt__exchange_down(x, s),
@@ -32,8 +37,9 @@ static bpt_status post_push(bpt_exchange *x) {
         BPT_TRY(bpt__transfers_recv(x->transfers, x->m, x->values + shard->begin,
                                     bpt__exchange_shard_bytes(x, s), shard->host, tag));
     }
-    for (uint32_t i = 1; i < x->m; i++) {
-        const uint32_t s = (x->rank + i) % x->m; /* not all ranks to the same host at once */
+    for (uint32_t i = 1; i <= n_shards; i++) {
+        const uint32_t s = (x->rank + i) % n_shards; /* not all ranks to the same host at once */
+        if (s == x->hosted) continue;
         const bpt_shard *shard = bpt_shard_at(x->shards, s);
         const int tag = bpt__tag(s, true);
         BPT_TRY(bpt__transfers_send(x->transfers, x->m, &x->up, sizeof x->up, shard->host, tag));
@@ -41,10 +47,11 @@ static bpt_status post_push(bpt_exchange *x) {
                                     bpt__exchange_shard_bytes(x, s), shard->host, tag));
     }
     x->stats.payload_sent_bytes += x->n * sizeof(float);
-    x->stats.header_sent_bytes += x->m * sizeof x->up;
-    x->stats.local_sent_bytes += bpt__exchange_shard_bytes(x, x->rank) + sizeof x->up;
+    x->stats.header_sent_bytes += n_shards * sizeof x->up;
     x->posted = true;
-    x->moving = x->m > 1;
+    x->moving = bpt__transfers_pending(x->transfers, x->m) > 0;
+    if (!x->server) return BPT_OK;
+    x->stats.local_sent_bytes += bpt__exchange_shard_bytes(x, x->hosted) + sizeof x->up;
     return bpt__server_take_own(x->server);
 }
 
@@ -58,11 +65,20 @@ static void end_push(bpt_exchange *x, enum bpt__phase phase) {
 
 static bpt_status complete_push(bpt_exchange *x) {
     x->stats.payload_received_bytes += x->n * sizeof(float);
-    for (uint32_t s = 0; s < x->m; s++) x->stats.header_received_bytes += bpt__down_bytes(s, x->m);
+    for (uint32_t s = 0; s < bpt_shard_count(x->shards); s++)
+        x->stats.header_received_bytes += bpt__down_bytes(s, x->m);
     x->stats.pushes++;
     x->posted = false;
     end_push(x, BPT__ANSWERED);
     return BPT_OK;
+}
+
+static bool own_answered(const bpt_exchange *x) {
+    return !x->server || bpt__server_own_answered(x->server);
+}
+
+static bool is_idle(const bpt_exchange *x) {
+    return !x->server || bpt__server_idle(x->server);
 }
 
 static bpt_status serve(bpt_exchange *x, bool *moved, bool *done) {
@@ -81,8 +97,8 @@ static bpt_status serve(bpt_exchange *x, bool *moved, bool *done) {
         else
             BPT_TRY(bpt__server_complete(x->server, group));
     }
-    if (x->posted && !x->moving && bpt__server_own_answered(x->server)) BPT_TRY(complete_push(x));
-    if (atomic_load_explicit(&x->stopping, memory_order_acquire) && bpt__server_idle(x->server)) {
+    if (x->posted && !x->moving && own_answered(x)) BPT_TRY(complete_push(x));
+    if (atomic_load_explicit(&x->stopping, memory_order_acquire) && is_idle(x)) {
         bpt__transfers_cancel(x->transfers);
         *done = true;
     }
@@ -124,9 +140,10 @@ bpt_status bpt_exchange_push(bpt_exchange *x, const bpt_report *report) {
         .quality = report->quality,
         .rates = report->rates,
         .covered = report->covered,
-        .wants = report->wants,
+        .wants = report->wants | x->wants,
         .meeting = x->meeting,
     };
+    x->wants = 0;
     bpt__comm_push_begin(x->comm, x->waits_at); /* before the MPI thread can mark its end */
     if (!step(x, BPT__IDLE, BPT__PUSHED)) return bpt_error_put(&x->error);
     bpt__comm_got_on(x->comm);
@@ -165,9 +182,10 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
                          .progress = first->progress,
                          .met = first->met,
                          .meet = first->meet};
-    for (uint32_t s = 0; s < x->m; s++) {
+    for (uint32_t s = 0; s < bpt_shard_count(x->shards); s++) {
         const bpt__down *down = bpt__exchange_down(x, s);
         x->versions[s] = down->version;
+        x->wants |= down->wants;
         if (down->staleness > reply->staleness) reply->staleness = down->staleness;
     }
     reply->spread = bpt_shard_spread(x->shards, x->versions);
@@ -178,6 +196,21 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
     if (x->partition && first->rounds > bpt_partition_rounds(x->partition))
         return bpt_partition_allot(x->partition, first->held);
     return BPT_OK;
+}
+
+/* What a server does besides: it hears of what has failed on the MPI thread, and writes the log. */
+static bpt_status tend(void *arg) {
+    bpt_exchange *x = arg;
+    if (atomic_load_explicit(&x->phase, memory_order_acquire) == BPT__FAILED)
+        return bpt_error_put(&x->error);
+    return x->log ? bpt__update_log_write(x->log, LOG_BYTES) : BPT_OK;
+}
+
+bpt_status bpt_exchange_serve(bpt_exchange *x, uint32_t root, void *data, size_t bytes) {
+    assert(!bpt__exchange_works(x) && bytes <= sizeof x->told);
+    BPT_TRY(bpt__comm_hear(x->comm, &x->hearing, root, x->told, bytes, tend, x));
+    memcpy(data, x->told, bytes);
+    return x->log ? bpt__update_log_write(x->log, 0) : BPT_OK;
 }
 
 bool bpt_exchange_called(bpt_exchange *x) {
@@ -191,17 +224,20 @@ const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x) {
 
 void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key) {
     bpt_json_open_object(w, key);
-    bpt__server_save(x->server, w);
+    if (x->server) bpt__server_save(x->server, w);
+    bpt_json_put_u64(w, "pushes", x->seq);
     bpt__save_counts(w, "spread", BPT_STALENESS_BUCKETS, x->spread);
     if (x->met_state) bpt_coordinator_save(x->met_state, w, "coordinator");
     bpt_json_close_object(w);
 }
 
 bpt_status bpt_exchange_velocity(const bpt_exchange *x, float *velocity) {
-    const bpt_shard *own = bpt_shard_at(x->shards, x->rank);
-    const float *mine = bpt__server_velocity(x->server);
-    memcpy(velocity + own->begin, mine, (own->end - own->begin) * sizeof *mine);
-    for (uint32_t s = 0; s < x->m; s++) {
+    if (x->server) {
+        const bpt_shard *own = bpt_shard_at(x->shards, x->hosted);
+        const float *mine = bpt__server_velocity(x->server);
+        memcpy(velocity + own->begin, mine, (own->end - own->begin) * sizeof *mine);
+    }
+    for (uint32_t s = 0; s < bpt_shard_count(x->shards); s++) {
         const bpt_shard *shard = bpt_shard_at(x->shards, s);
         BPT_TRY(bpt_comm_broadcast(x->comm, shard->host, velocity + shard->begin,
                                    bpt__exchange_shard_bytes(x, s)));
@@ -219,7 +255,8 @@ typedef struct copy_stats {
 static bpt_status poll_copy(bpt__job *job, bool *moved, bool *done) {
     copy_stats *c = (copy_stats *)job;
     *c->to = c->from->stats;
-    memcpy(c->to->staleness, bpt__server_staleness(c->from->server), sizeof c->to->staleness);
+    if (c->from->server)
+        memcpy(c->to->staleness, bpt__server_staleness(c->from->server), sizeof c->to->staleness);
     *moved = *done = true;
     return BPT_OK;
 }

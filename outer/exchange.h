@@ -18,17 +18,25 @@
  * (m-1)(2S+1) pushes apart: m-1 with S = 0. Without a bound they are by as many as the others make
  * between the first answer and the last. At a meeting, and under a synchronous rule, it is 0.
  *
+ * Servers: with n_servers the last ranks of the job host all shards and push nothing, and the
+ * others, which are the workers, host none. A worker then waits for servers alone, never for
+ * another worker but where the rule or the bound on staleness says so, and all that is pushed or
+ * answered goes over a wire. Workers are ranks 0, 1, ..., so that a rank's number is that of its
+ * worker, and rules, clocks, shares and logs know of no others.
+ *
  * Meetings: where a reply says `meet`, the worker ends what it is at and pushes once more; that
  * push is answered when those of all ranks are applied, and the answer has `met` set and brings the
  * same weights to every rank. A worker that has long to go to its next push hears of the meeting
- * from the first such push that reaches the shard hosted on its rank: bpt_exchange_called(). Under
+ * from the first such push that reaches the shard hosted on its rank, if one is:
+ * bpt_exchange_called(). Under
  * a synchronous rule every reply is such a moment, so `met` comes at once and `meet` never.
  *
  * Memory: 3 n floats a rank, those of its shard among them, and what the terms of the update take
- * (bpt_exchange_bytes()); nothing is allocated after create but for a new round of the data, and
- * for lines of the update log that wait longer than usual for the training thread, which writes
- * them. Errors: a rank on which a call fails reports and ends the job with bpt_comm_abort().
- * Threads: the functions are called by one thread of the rank, the training thread. */
+ * (bpt_exchange_bytes(), bpt_exchange_server_bytes()); nothing is allocated after create but for a
+ * new round of the data, and for lines of the update log that wait longer than usual for the
+ * training thread, which writes them. Errors: a rank on which a call fails reports and ends the job
+ * with bpt_comm_abort(). Threads: the functions are called by one thread of the rank, the training
+ * thread. */
 #ifndef BPT_OUTER_EXCHANGE_H
 #define BPT_OUTER_EXCHANGE_H
 
@@ -54,18 +62,22 @@ typedef struct bpt_exchange_options {
     bpt_update_terms terms;    /* the same on all ranks; zeros for a gradient rule */
     bpt_statistics statistics; /* elements that no term is for; borrowed */
     size_t n_elements;         /* n */
+    uint32_t n_servers;        /* the last ranks, which host all shards and push nothing; less than
+                                  there are ranks. 0: every rank hosts a shard and pushes */
+    uint32_t (*wants)(void);   /* on a server: BPT_MEET_* bits that it asks for since the last call,
+                                  mostly 0; called on the MPI thread. NULL: never any */
     const float *initial;  /* the same bits on all ranks, shape [n]; copied. A gradient rule does
                               not send it, but still checks that all ranks agree */
     const float *velocity; /* of the server's momentum, as bpt_exchange_velocity() gave it, the same
                               on all ranks, shape [n]; copied. NULL: it begins at 0 */
-    const double *part;    /* of the vector that each rank hosts, as bpt_shard_table_create() takes
+    const double *part;    /* of the vector that each host has, as bpt_shard_table_create() takes
                               it, the same on all ranks; only read by create; NULL: all alike */
     uint32_t max_staleness; /* SSP bound, or BPT_STALENESS_NONE; asynchronous rules only */
-    const bpt_coordinator_options *coordinator; /* read on rank 0 only */
+    const bpt_coordinator_options *coordinator; /* read on the host of shard 0 and on servers */
     bpt_partition *partition; /* borrowed, without rounds; every reply adds what is given out. NULL:
-                                 no partition (and coordinator->n_samples is 0) */
+                                 no partition (and coordinator->n_samples is 0), or a server */
     const char *log_path;     /* update log of this rank's shard, appended; NULL: none. Not of
-                                 gradients */
+                                 gradients, nor where no shard is hosted */
     const bpt_json_doc *snapshot_doc;
     const bpt_json *snapshot; /* goes on from bpt_exchange_snapshot() of this rank in a job of the
                                  same ranks; `initial` then holds the values of that meeting. NULL:
@@ -113,6 +125,11 @@ typedef struct bpt_exchange_stats {
 size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
                           const bpt_update_terms *terms);
 
+/** @return bytes that it takes on a server, likewise: its shard, what the workers submit to it, and
+ * what the terms take. A worker beside servers takes two vectors */
+size_t bpt_exchange_server_bytes(size_t n_elements, uint32_t n_workers, double part,
+                                 const bpt_update_terms *terms);
+
 /** Makes the exchange; collective over the job. Gives the rounds known so far to the partition.
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed
@@ -128,6 +145,16 @@ bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *optio
  * allowed.
  * @return BPT_OK, BPT_EIO or BPT_ENOSPC (update log), BPT_ECOMM; @p x is gone in any case */
 bpt_status bpt_exchange_destroy(bpt_exchange *x);
+
+/** On a server, in the place of pushes and waits: serves until rank @p root makes a
+ * bpt_comm_broadcast(), which all workers take part in, and is given what that sends. What the
+ * workers do meanwhile is no wait of this rank for them, and the watch knows it. Writes the update
+ * log.
+ * @param[out] data shape [bytes], bytes at most BPT_EXCHANGE_TOLD_BYTES
+ * @return BPT_OK, BPT_ECOMM, BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM */
+bpt_status bpt_exchange_serve(bpt_exchange *x, uint32_t root, void *data, size_t bytes);
+
+enum { BPT_EXCHANGE_TOLD_BYTES = 64 };
 
 /** @return where the next submission is to be written: a delta, weights or a gradient; shape [n].
  * The caller's but while a push is under way. What it holds after a push is what was pushed */
@@ -154,10 +181,10 @@ bool bpt_exchange_called(bpt_exchange *x);
 /** @return how the vector is cut and placed; borrowed */
 const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x);
 
-/** Adds the state of this rank's host side (and on rank 0 of the coordinator) at the last meeting
- * to a JSON text, as object @p key. To be called between that meeting and the next push. With the
- * values of the meeting it suffices to go on; a synchronous rule then gives the same bits as
- * without a stop. */
+/** Adds the state of this rank's host side (and on the host of shard 0 of the coordinator) at the
+ * last meeting to a JSON text, as object @p key. To be called between that meeting and the next
+ * push. With the values of the meeting it suffices to go on; a synchronous rule then gives the same
+ * bits as without a stop. */
 void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key);
 
 /** Gives every rank the velocity of the server's momentum, of all shards. Collective; between a

@@ -10,9 +10,9 @@
 static bpt_status create_transfers(bpt_exchange *x) {
     size_t *room = NULL;
     BPT_TRY(BPT_NEW("room for messages", x->m + 1u, &room));
-    for (uint32_t j = 0; j < x->m; j++) room[j] = bpt__server_room(x->server, j);
-    for (uint32_t s = 0; s < x->m; s++) {
-        if (s == x->rank) continue;
+    for (uint32_t j = 0; j < x->m && x->server; j++) room[j] = bpt__server_room(x->server, j);
+    for (uint32_t s = 0; s < bpt_shard_count(x->shards) && bpt__exchange_works(x); s++) {
+        if (s == x->hosted) continue;
         room[x->m] += bpt__transfers_chunks(sizeof x->up) +
                       bpt__transfers_chunks(bpt__down_bytes(s, x->m)) +
                       2 * bpt__transfers_chunks(bpt__exchange_shard_bytes(x, s));
@@ -23,9 +23,15 @@ static bpt_status create_transfers(bpt_exchange *x) {
     return status;
 }
 
+/* In the split to give out. A server has none of them, and no list of who has. */
+static uint64_t count_samples(const bpt_exchange *x, const bpt_exchange_options *o) {
+    if (!bpt__exchange_works(x)) return o->coordinator->n_samples;
+    return o->partition ? bpt_partition_n_samples(o->partition) : 0;
+}
+
 static bpt_status create_coordinator(bpt_exchange *x, const bpt_exchange_options *o) {
-    if (x->rank != 0) return BPT_OK;
-    const uint64_t n_samples = o->partition ? bpt_partition_n_samples(o->partition) : 0;
+    if (x->hosted != 0) return BPT_OK;
+    const uint64_t n_samples = count_samples(x, o);
     if (o->coordinator->n_ranks != x->m || o->coordinator->n_samples != n_samples)
         return bpt_fail(BPT_EUSAGE, "a coordinator of %u ranks and %llu samples for %u and %llu",
                         o->coordinator->n_ranks, (unsigned long long)o->coordinator->n_samples,
@@ -40,23 +46,26 @@ static bpt_status create_coordinator(bpt_exchange *x, const bpt_exchange_options
 }
 
 static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) {
-    const bpt_shard *shard = bpt_shard_at(x->shards, x->rank);
+    if (x->hosted == BPT__NO_SHARD) return BPT_OK;
+    const bpt_shard *shard = bpt_shard_at(x->shards, x->hosted);
+    const bool works = bpt__exchange_works(x);
     const bpt__server_options options = {
         .rule = o->rule,
         .terms = o->terms,
         .statistics = o->statistics,
         .n_workers = x->m,
         .rank = x->rank,
-        .shard = x->rank,
+        .shard = x->hosted,
         .max_staleness = o->rule->synchronous ? BPT_STALENESS_NONE : o->max_staleness,
         .first = shard->begin,
         .n = shard->end - shard->begin,
         .initial = o->initial + shard->begin,
         .velocity = o->velocity ? o->velocity + shard->begin : NULL,
         .own = {.up = &x->up,
-                .part = x->sent + shard->begin,
-                .down = bpt__exchange_down(x, x->rank),
-                .values = x->values + shard->begin},
+                .part = works ? x->sent + shard->begin : NULL,
+                .down = bpt__exchange_down(x, x->hosted),
+                .values = works ? x->values + shard->begin : NULL},
+        .wants = o->wants,
         .coordinator = x->coordinator,
         .met_state = x->met_state,
         .log = x->log,
@@ -64,36 +73,59 @@ static bpt_status create_server(bpt_exchange *x, const bpt_exchange_options *o) 
         .called = &x->called,
     };
     BPT_TRY(bpt__server_create(&options, &x->server));
-    if (!o->snapshot) return BPT_OK;
-    BPT_TRY(bpt__server_load(x->server, o->snapshot_doc, o->snapshot));
-    x->seq = bpt__server_seq(x->server, x->rank);
+    return o->snapshot ? bpt__server_load(x->server, o->snapshot_doc, o->snapshot) : BPT_OK;
+}
+
+/* How often this rank has pushed; earlier versions say so as those to the shard hosted here. */
+static bpt_status load_pushes(bpt_exchange *x, const bpt_exchange_options *o) {
+    if (!o->snapshot || !bpt__exchange_works(x)) return BPT_OK;
+    if (x->server)
+        x->seq = bpt__server_seq(x->server, x->rank);
+    else
+        BPT_TRY(bpt_json_get_u64(o->snapshot_doc, o->snapshot, "pushes", 0, UINT64_MAX, &x->seq));
     if (!bpt_json_find(o->snapshot, "spread")) return BPT_OK; /* of an earlier version */
     return bpt__load_counts(o->snapshot_doc, o->snapshot, "spread", BPT_STALENESS_BUCKETS,
                             x->spread);
 }
 
+/* Vectors of a shard's length on its host. */
+static size_t count_vectors(uint32_t n_remote, const bpt_update_terms *terms) {
+    size_t n = 1 + n_remote;
+    if (terms->momentum > 0) n++;
+    if (terms->compensation > 0) n += n_remote;
+    return n;
+}
+
+size_t bpt_exchange_server_bytes(size_t n_elements, uint32_t n_workers, double part,
+                                 const bpt_update_terms *terms) {
+    const size_t shard = (size_t)ceil(part * (double)n_elements) + BPT_SHARD_ALIGNMENT;
+    return count_vectors(n_workers, terms) * shard * sizeof(float);
+}
+
 size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
                           const bpt_update_terms *terms) {
-    const size_t shard = (size_t)ceil(part * (double)n_elements) + BPT_SHARD_ALIGNMENT;
-    size_t n_shards = n_ranks;
-    if (terms->momentum > 0) n_shards++;
-    if (terms->compensation > 0) n_shards += n_ranks - 1;
-    return (2 * n_elements + n_shards * shard) * sizeof(float);
+    return 2 * n_elements * sizeof(float) +
+           bpt_exchange_server_bytes(n_elements, n_ranks - 1, part, terms);
 }
 
 /* All that may fail on this rank alone. */
 static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
     x->down_stride = bpt__down_bytes(0, x->m);
-    BPT_TRY(BPT_NEW("vector to send", x->n, &x->sent));
-    BPT_TRY(BPT_NEW("global values", x->n, &x->values));
-    BPT_TRY(BPT_NEW("versions of shards", x->m, &x->versions));
+    const bool works = bpt__exchange_works(x);
+    const uint32_t first = o->n_servers > 0 ? x->m : 0;
+    const uint32_t n_shards = o->n_servers > 0 ? o->n_servers : x->m;
+    x->hosted = x->rank >= first ? x->rank - first : BPT__NO_SHARD;
+    if (works) BPT_TRY(BPT_NEW("vector to send", x->n, &x->sent));
+    if (works) BPT_TRY(BPT_NEW("global values", x->n, &x->values));
+    BPT_TRY(BPT_NEW("versions of shards", n_shards, &x->versions));
     BPT_TRY(BPT_NEW("complete groups", x->m + 1u, &x->complete));
-    BPT_TRY(bpt_alloc("headers of answers", x->m, x->down_stride, (void **)&x->down));
-    BPT_TRY(bpt_shard_table_create(x->n, x->m, o->part, &x->shards));
-    if (o->log_path && o->rule->payload != BPT_PAYLOAD_GRADIENT)
+    BPT_TRY(bpt_alloc("headers of answers", n_shards, x->down_stride, (void **)&x->down));
+    BPT_TRY(bpt_shard_table_create(x->n, n_shards, first, o->part, &x->shards));
+    if (o->log_path && x->hosted != BPT__NO_SHARD && o->rule->payload != BPT_PAYLOAD_GRADIENT)
         BPT_TRY(bpt__update_log_open(o->log_path, &x->log));
     BPT_TRY(create_coordinator(x, o));
     BPT_TRY(create_server(x, o));
+    BPT_TRY(load_pushes(x, o));
     return create_transfers(x);
 }
 
@@ -107,21 +139,22 @@ typedef struct common {
  * whereas those of one worker are its own under an asynchronous rule. */
 static uint64_t count_submissions(const bpt_exchange *x) {
     uint64_t n = 0;
-    for (uint32_t j = 0; j < x->m; j++) n += bpt__server_seq(x->server, j);
+    for (uint32_t j = 0; j < x->m && x->server; j++) n += bpt__server_seq(x->server, j);
     return n;
 }
 
 /* Of borders alone: the table has gaps. */
 static uint64_t checksum_shards(const bpt_exchange *x) {
     uint64_t sum = 0;
-    for (uint32_t s = 0; s < x->m; s++) {
+    for (uint32_t s = 0; s < bpt_shard_count(x->shards); s++) {
         const uint64_t both[] = {sum, bpt_shard_at(x->shards, s)->begin};
         sum = bpt_checksum(both, sizeof both);
     }
     return sum;
 }
 
-/* All ranks see the same table, so all come to the same verdict. */
+/* All ranks see the same table, so all come to the same verdict. Those that host no shard have
+ * taken no submissions, and cannot tell how many there were. */
 static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) {
     static const char *const what[] = {
         "has another number of elements", "starts from other values",
@@ -137,19 +170,25 @@ static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) 
         .max_staleness = o->max_staleness,
         .resumes = o->snapshot != NULL,
         .n_submissions = count_submissions(x),
-        .n_samples = o->partition ? bpt_partition_n_samples(o->partition) : 0,
+        .n_samples = count_samples(x, o),
         .shards = checksum_shards(x),
     };
-    enum { N_FIELDS = sizeof mine / sizeof(uint64_t) };
+    enum {
+        N_FIELDS = sizeof mine / sizeof(uint64_t),
+        OF_HOSTS = offsetof(common, n_submissions) / sizeof(uint64_t)
+    };
+    const uint32_t size = bpt_comm_size(x->comm), host = bpt_shard_at(x->shards, 0)->host;
     _Static_assert(sizeof what / sizeof what[0] == N_FIELDS, "one text a field");
     uint64_t(*all)[N_FIELDS] = NULL;
-    bpt_status status = bpt_comm_agree(x->comm, BPT_NEW("table of ranks", x->m, &all));
+    bpt_status status = bpt_comm_agree(x->comm, BPT_NEW("table of ranks", size, &all));
     if (status == BPT_OK) status = bpt_comm_allgather(x->comm, &mine, sizeof mine, all);
-    for (uint32_t r = 1; r < x->m && status == BPT_OK; r++)
-        for (int f = 0; f < N_FIELDS && status == BPT_OK; f++)
-            if (all[r][f] != all[0][f])
-                status = bpt_fail(BPT_EUSAGE, "rank %u on %s %s: not what rank 0 has", r,
-                                  bpt_comm_host(x->comm, r), what[f]);
+    for (uint32_t r = 1; r < size && status == BPT_OK; r++)
+        for (int f = 0; f < N_FIELDS && status == BPT_OK; f++) {
+            const uint32_t other = f == OF_HOSTS ? host : 0;
+            if (all[r][f] == all[other][f] || r < other) continue;
+            status = bpt_fail(BPT_EUSAGE, "rank %u on %s %s: not what rank %u has", r,
+                              bpt_comm_host(x->comm, r), what[f], other);
+        }
     bpt_free(all);
     return status;
 }
@@ -157,13 +196,14 @@ static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) 
 /* Tells all ranks the rounds that the coordinator has made before the first push. */
 static bpt_status share_rounds(bpt_exchange *x) {
     uint32_t rounds = x->coordinator ? bpt_coordinator_directive(x->coordinator).rounds : 0;
-    BPT_TRY(bpt_comm_broadcast(x->comm, 0, &rounds, sizeof rounds));
+    const uint32_t root = bpt_shard_at(x->shards, 0)->host;
+    BPT_TRY(bpt_comm_broadcast(x->comm, root, &rounds, sizeof rounds));
     uint32_t *held = bpt__exchange_down(x, 0)->held; /* not in use yet, and of the right size */
     bpt_status status = BPT_OK;
     for (uint32_t a = 0; a < rounds; a++) {
         if (x->coordinator)
             memcpy(held, bpt_coordinator_round(x->coordinator, a), x->m * sizeof *held);
-        BPT_TRY(bpt_comm_broadcast(x->comm, 0, held, x->m * sizeof *held));
+        BPT_TRY(bpt_comm_broadcast(x->comm, root, held, x->m * sizeof *held));
         if (status == BPT_OK && x->partition) status = bpt_partition_allot(x->partition, held);
     }
     return bpt_comm_agree(x->comm, status);
@@ -172,7 +212,7 @@ static bpt_status share_rounds(bpt_exchange *x) {
 static bpt_status start(bpt__job *job, bool *moved, bool *done) {
     bpt_exchange *x = (bpt_exchange *)job;
     x->job.poll = bpt__exchange_poll;
-    BPT_TRY(bpt__server_start(x->server, x->transfers));
+    if (x->server) BPT_TRY(bpt__server_start(x->server, x->transfers));
     return bpt__exchange_poll(job, moved, done);
 }
 
@@ -198,7 +238,8 @@ static bpt_status create_bare(bpt_comm *comm, const bpt_exchange_options *o, bpt
     bpt_exchange *x = NULL;
     BPT_TRY(BPT_NEW("exchange", 1, &x));
     x->comm = comm;
-    x->m = bpt_comm_size(comm);
+    assert(o->n_servers < bpt_comm_size(comm));
+    x->m = bpt_comm_size(comm) - o->n_servers;
     x->rank = bpt_comm_rank(comm);
     x->n = o->n_elements;
     x->partition = o->partition;

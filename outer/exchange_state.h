@@ -19,14 +19,15 @@ enum bpt__phase { BPT__IDLE, BPT__PUSHED, BPT__ANSWERED, BPT__FAILED };
 struct bpt_exchange {
     bpt__job job; /* first: the MPI thread is given this */
     bpt_comm *comm;
-    uint32_t m, rank;
+    uint32_t m, rank; /* m: workers, ranks 0 to m - 1 */
+    uint32_t hosted;  /* number of the shard that is hosted here, or BPT__NO_SHARD */
     size_t n;
     bpt_partition *partition; /* borrowed, may be NULL */
-    bpt_shard_table *shards;  /* m of them */
+    bpt_shard_table *shards;
 
     /* Host side, MPI thread. */
-    bpt__server *server;
-    bpt_coordinator *coordinator, *met_state; /* rank 0, else NULL */
+    bpt__server *server;                      /* NULL where no shard is hosted */
+    bpt_coordinator *coordinator, *met_state; /* on the host of shard 0, else NULL */
     bpt__update_log *log;                     /* may be NULL */
     bpt__transfers *transfers; /* groups 0..m-1: the server's workers; m: this worker's push */
     uint32_t *complete;        /* [m + 1], scratch */
@@ -46,14 +47,24 @@ struct bpt_exchange {
     atomic_ullong called;    /* of the first n meetings since create, the MPI thread has heard */
     uint64_t seq;            /* of the last push */
     bpt__up up;              /* same header for all shards */
-    char *down;              /* [m][down_stride] */
+    char *down;              /* [n_shards][down_stride] */
     size_t down_stride;
-    float *sent, *values; /* [n] */
-    uint64_t *versions;   /* [m] */
+    float *sent, *values; /* [n]; NULL on a server */
+    uint64_t *versions;   /* [n_shards] */
     uint64_t wait_ns;
     uint64_t spread[BPT_STALENESS_BUCKETS]; /* as in bpt_exchange_stats */
     const char *waits_at;                   /* for an answer; for people */
+    uint32_t wants;                         /* of servers, to be passed on with the next push */
+
+    /* Server, training thread. */
+    bpt__collective hearing; /* what bpt_exchange_serve() waits for, and where it comes */
+    char told[BPT_EXCHANGE_TOLD_BYTES];
 };
+
+#define BPT__NO_SHARD UINT32_MAX
+
+/** @return whether this rank pushes */
+bool bpt__exchange_works(const bpt_exchange *x);
 
 /** @return bytes of the values of shard @p s */
 size_t bpt__exchange_shard_bytes(const bpt_exchange *x, uint32_t s);

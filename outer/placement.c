@@ -1,6 +1,5 @@
 #include "outer/placement.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 
 static const double alike = 2.0 / 3;
@@ -36,7 +35,7 @@ typedef struct bounds {
 /* @return the most that rank @p r may host */
 static double bound(const bounds *b, uint32_t r) {
     const double link = b->in->bytes_per_s ? b->in->bytes_per_s[r] : 0;
-    const double own = b->in->speed[r] / b->speeds;   /* f */
+    const double own = b->in->apart ? 0 : b->in->speed[r] / b->speeds; /* f */
     if (!(link > 0) || own >= 0.5) return b->largest; /* from a half on, hosting saves messages */
     const double part = (b->share * link / b->in->pushed_bytes_per_s - own) / (1 - 2 * own);
     return part < 0 ? 0 : part < b->largest ? part : b->largest;

@@ -12,10 +12,14 @@
  * take more than half of what the link can, the rank gets less, and ranks with faster links get
  * more; where no parts keep within that, all links are as busy as they have to be.
  *
+ * Hosts that push nothing, servers of their own, are placed by the same rule with f = 0: their
+ * speeds are those of merging, and a link carries V p bytes a second each way.
+ *
  * Threads: any. */
 #ifndef BPT_OUTER_PLACEMENT_H
 #define BPT_OUTER_PLACEMENT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** What is known of the ranks. */
@@ -25,6 +29,7 @@ typedef struct bpt_place_inputs {
     const double *bytes_per_s; /* of each rank's link, each way, shape [n_ranks]; 0: not known, as
                                   if without end. NULL: none is known */
     double pushed_bytes_per_s; /* V; read where links are known */
+    bool apart;                /* none of these ranks pushes: all that is pushed is others' */
 } bpt_place_inputs;
 
 /** @return the largest part that a rank may get: twice an even one, so that memory can be planned

@@ -257,7 +257,7 @@ static bpt_status create_bucket(const bpt_reduction *r, const bpt_reduction_opti
                                 uint32_t b) {
     bucket *k = &r->buckets[b];
     k->begin = o->begin[b];
-    BPT_TRY(bpt_shard_table_create(o->begin[b + 1] - o->begin[b], r->m, NULL, &k->pieces));
+    BPT_TRY(bpt_shard_table_create(o->begin[b + 1] - o->begin[b], r->m, 0, NULL, &k->pieces));
     return BPT_NEW("pieces of a sum", (r->m - 1) * piece_length(k, r->rank), &k->gathered);
 }
 

@@ -23,20 +23,20 @@ typedef struct bpt_shard {
 
 typedef struct bpt_shard_table bpt_shard_table;
 
-/** Cuts @p n_elements in one shard a rank, as near to the parts as the alignment allows; rank s
- * hosts shard s.
- * @param n_ranks at least 1
- * @param part of the whole that each rank hosts, shape [n_ranks], >= 0, sum 1; NULL: all alike
+/** Cuts @p n_elements in one shard a host, as near to the parts as the alignment allows.
+ * @param n_shards at least 1
+ * @param first_host rank that hosts shard 0; the next one hosts shard 1, and so on
+ * @param part of the whole that each shard is, shape [n_shards], >= 0, sum 1; NULL: all alike
  * @param[out] table caller owns, bpt_shard_table_free()
  * @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_shard_table_create(size_t n_elements, uint32_t n_ranks, const double *part,
-                                  bpt_shard_table **table);
+bpt_status bpt_shard_table_create(size_t n_elements, uint32_t n_shards, uint32_t first_host,
+                                  const double *part, bpt_shard_table **table);
 
 /** The same by the shards' first elements.
- * @param begin shape [n_ranks]
+ * @param begin shape [n_shards]
  * @return BPT_OK, BPT_EDATA (not ascending from 0 to n_elements, or not aligned), BPT_ENOMEM */
-bpt_status bpt_shard_table_at(size_t n_elements, uint32_t n_ranks, const uint64_t *begin,
-                              bpt_shard_table **table);
+bpt_status bpt_shard_table_at(size_t n_elements, uint32_t n_shards, uint32_t first_host,
+                              const uint64_t *begin, bpt_shard_table **table);
 void bpt_shard_table_free(bpt_shard_table *table);
 
 /** @return number of shards, at least 1 */

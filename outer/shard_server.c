@@ -58,6 +58,7 @@ static bpt_status answer(bpt__server *s, uint32_t j, uint32_t met) {
     const bool own = j == o->rank;
     bpt__down *down = own ? o->own.down : (bpt__down *)(s->down + j * s->down_bytes);
     *down = (bpt__down){.version = s->now.version, .staleness = s->staleness[j], .met = met};
+    if (o->wants) down->wants = o->wants();
     if (o->coordinator) {
         const bpt_directive directive = bpt_coordinator_directive(o->coordinator);
         down->progress = directive.progress;
@@ -164,7 +165,7 @@ static bpt_status update_all(bpt__server *s) {
     uint32_t met;
     BPT_TRY(meet(s, &met));
     s->n_queue = 0;
-    fill_answer(s, o->rank);
+    if (o->rank < o->n_workers) fill_answer(s, o->rank);
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(answer(s, j, met));
     return BPT_OK;
 }

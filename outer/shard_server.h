@@ -5,8 +5,8 @@
  * submission waits (for the staleness bound, a meeting, or the other workers of a round), or the
  * answer is being sent. Submissions are taken in the order in which they are complete.
  *
- * The worker on this rank sends no messages: its submission is read, and the answer is written,
- * where the worker has them.
+ * The worker on this rank, if it is one, sends no messages: its submission is read, and the answer
+ * is written, where the worker has them.
  *
  * Threads: the MPI thread only, except create, free, save and load. */
 #ifndef BPT_OUTER_SHARD_SERVER_H
@@ -30,14 +30,14 @@ typedef struct bpt__up {
 } bpt__up;
 
 /** Header of an answer; the shard follows. Where it is shard 0 that answers, the header ends with
- * what each rank holds after the latest round, uint32_t [n_workers]; else progress, met, meet,
+ * what each worker holds after the latest round, uint32_t [n_workers]; else progress, met, meet,
  * rounds are 0. */
 typedef struct bpt__down {
     uint64_t version, staleness;
     uint64_t progress;
     uint32_t met, meet;
     uint32_t rounds;
-    uint32_t unused; /* 0 */
+    uint32_t wants; /* BPT_MEET_* bits that the host asks for: the worker passes them on */
     uint32_t held[];
 } bpt__down;
 
@@ -49,7 +49,8 @@ int bpt__tag(uint32_t shard, bool up);
 
 typedef struct bpt__server bpt__server;
 
-/** The worker on this rank: its part of this shard. All borrowed for the server's life. */
+/** The worker on this rank: its part of this shard. Not looked at on a rank that is none. All
+ * borrowed for the server's life. */
 typedef struct bpt__own_worker {
     const bpt__up *up;
     const float *part; /* shape [n] */
@@ -60,13 +61,14 @@ typedef struct bpt__own_worker {
 typedef struct bpt__server_options {
     const bpt_update_rule *rule;
     bpt_update_terms terms;
-    bpt_statistics statistics; /* of the whole vector; borrowed */
-    uint32_t n_workers, rank, shard, max_staleness;
+    bpt_statistics statistics;                      /* of the whole vector; borrowed */
+    uint32_t n_workers, rank, shard, max_staleness; /* workers are ranks 0 to n_workers - 1 */
     size_t first;          /* element of the vector that the shard begins with */
     size_t n;              /* elements of the shard */
     const float *initial;  /* shape [n]; copied */
     const float *velocity; /* shape [n]; copied; NULL: 0 */
     bpt__own_worker own;
+    uint32_t (*wants)(void);      /* as in bpt_exchange_options; NULL: never any */
     bpt_coordinator *coordinator; /* borrowed; NULL unless this is shard 0 */
     bpt_coordinator *met_state;   /* borrowed: takes a copy of the coordinator at each meeting */
     bpt__update_log *log;         /* borrowed; may be NULL */

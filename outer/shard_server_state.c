@@ -25,7 +25,8 @@ static bpt_status allocate(bpt__server *s) {
     const uint32_t m = s->options.n_workers;
     const size_t stride = (s->options.n + 15) / 16 * 16;
     size_t n_buffered = 0;
-    BPT_TRY(bpt_size_multiply(m - 1, stride, &n_buffered));
+    const size_t n_remote = s->options.rank < m ? m - 1 : m;
+    BPT_TRY(bpt_size_multiply(n_remote, stride, &n_buffered));
     BPT_TRY(BPT_NEW("hosted shard", s->options.n, &s->global));
     if (s->options.terms.momentum > 0)
         BPT_TRY(BPT_NEW("velocity of a shard", s->options.n, &s->velocity));

@@ -23,20 +23,20 @@ typedef struct bpt__counters {
 struct bpt__server {
     bpt__server_options options; /* without .initial and .velocity */
     bpt__transfers *transfers;
-    bpt__counters now, met;        /* met: as they were at the last meeting */
-    float *global;                 /* [n]: the shard; of a gradient rule the latest sum */
-    float *velocity;               /* [n]: of the server's momentum; NULL: none */
-    float *buffer_block;           /* [m - 1][n], each buffer starts on a cache line */
-    float *answer_block;           /* likewise, with compensation; NULL: none */
-    float **buffer;                /* [m]: submission of each worker on another rank; else NULL */
-    float **answer;                /* [m]: asynchronous answer of each worker, where its submission
-                                      was; with compensation in a place of its own, where it stays:
-                                      the weights that the next submission grows from. Of the worker
-                                      on this rank, the answer's place */
-    const float **part;            /* [m]: submissions */
-    bpt__up *up;                   /* [m] */
-    char *down;                    /* [m][down_bytes] */
-    size_t down_bytes;             /* of each answer's header */
+    bpt__counters now, met; /* met: as they were at the last meeting */
+    float *global;          /* [n]: the shard; of a gradient rule the latest sum */
+    float *velocity;        /* [n]: of the server's momentum; NULL: none */
+    float *buffer_block;    /* [of workers on other ranks][n], each buffer starts on a cache line */
+    float *answer_block;    /* likewise, with compensation; NULL: none */
+    float **buffer;         /* [m]: submission of each worker on another rank; else NULL */
+    float **answer;         /* [m]: asynchronous answer of each worker, where its submission
+                               was; with compensation in a place of its own, where it stays:
+                               the weights that the next submission grows from. Of the worker
+                               on this rank, the answer's place */
+    const float **part;     /* [m]: submissions */
+    bpt__up *up;            /* [m] */
+    char *down;             /* [m][down_bytes] */
+    size_t down_bytes;      /* of each answer's header */
     enum bpt__worker_state *state; /* [m] */
     uint32_t *queue;               /* [m]: workers BPT__WAITING in order of arrival */
     uint32_t n_queue;

@@ -23,7 +23,7 @@ typedef enum { SILENT_OR_LONG_BUSY, BUSY, NOBODY } rule;
 
 static bool is_late(const bpt__rank_view *view, rule by, double limit_s) {
     if (!view->answered) return true;
-    if (view->at.kind == BPT__WAITS) return false;
+    if (view->at.kind == BPT__WAITS || view->at.kind == BPT__IDLES) return false;
     return by == BUSY || is_long(view, limit_s);
 }
 

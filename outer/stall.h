@@ -34,7 +34,7 @@ typedef struct bpt__rank_view {
 bool bpt__stall_is_mine(const bpt__rank_view *views, uint32_t n, uint32_t me, double limit_s);
 
 /** Says for how long rank @p me has waited, where, and for whom: ranks that do not answer and those
- * that have been busy for long; where there are none, all that are busy.
+ * that have been busy for long; where there are none, all that are busy. Never one that idles.
  * @param hosts shape [n]
  * @param[out] text shape [size]
  * @return a hint that fits, for ever */

@@ -153,7 +153,8 @@ static void judge(bpt__watch *w, double limit_s) {
 static void examine(bpt__watch *w) {
     const uint32_t kind = look_at_self(w).kind;
     const double limit_s = bpt__watch_limit(&w->options, w->warned_s);
-    if (kind == BPT__BUSY || (kind == BPT__WAITS && w->comm->size == 1)) return;
+    if (kind == BPT__BUSY || kind == BPT__IDLES || (kind == BPT__WAITS && w->comm->size == 1))
+        return;
     if (!w->asked && w->held_s >= fmax(w->ask_from_s, fmax(limit_s / 2, limit_s - patience_s)))
         ask(w);
     if (w->asked && w->held_s >= limit_s) judge(w, limit_s);

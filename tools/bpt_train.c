@@ -8,6 +8,7 @@
 #include "tools/train/learning_options.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/replay.h"
+#include "tools/train/servers.h"
 #include "tools/train/signals.h"
 #include "tools/train/stalls.h"
 #include "tools/train/train_bench.h"
@@ -34,12 +35,15 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
         [BPT_UPDATE_ALLREDUCE] = bpt_train_gradients,
     };
     bpt_job job;
-    BPT_TRY(bpt_comm_agree(comm, bpt_tuning_open(options, set)));
+    /* A server computes nothing that could be tuned. */
+    const bool serves = bpt_servers_have(options, bpt_comm_rank(comm), bpt_comm_size(comm));
+    BPT_TRY(bpt_comm_agree(comm, serves ? BPT_OK : bpt_tuning_open(options, set)));
     BPT_TRY(bpt_job_open(&job, options, comm));
     bpt_status status = BPT_OK;
     if (!job.finished) {
         status = bpt_train_catch_up(&job);
-        if (status == BPT_OK) status = loops[job.update](&job);
+        if (status == BPT_OK)
+            status = bpt_job_is_server(&job) ? bpt_train_serve(&job) : loops[job.update](&job);
         if (status == BPT_OK) status = bpt_job_finish(&job);
     }
     bpt_log_progress_end();

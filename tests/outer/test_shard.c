@@ -15,7 +15,7 @@
 
 static void check_shards(size_t n, uint32_t m) {
     bpt_shard_table *t = NULL;
-    assert_int_equal(bpt_shard_table_create(n, m, NULL, &t), BPT_OK);
+    assert_int_equal(bpt_shard_table_create(n, m, 0, NULL, &t), BPT_OK);
     assert_int_equal(bpt_shard_count(t), m);
     size_t at = 0, smallest = n, largest = 0;
     for (uint32_t s = 0; s < m; s++) {
@@ -44,7 +44,7 @@ static void test_describe(void **state) {
     (void)state;
     bpt_shard_table *t = NULL;
     char text[128];
-    assert_int_equal(bpt_shard_table_create(20, 3, NULL, &t), BPT_OK);
+    assert_int_equal(bpt_shard_table_create(20, 3, 0, NULL, &t), BPT_OK);
     bpt_shard_describe(t, 1, text, sizeof text);
     assert_string_equal(text, "shard 1 of 3 on rank 1: elements 16..19 (16 bytes)");
     bpt_shard_describe(t, 2, text, sizeof text);
@@ -56,7 +56,7 @@ static void test_describe(void **state) {
 static void check_parts(size_t n, uint32_t m, const double *part) {
     bpt_shard_table *t = NULL;
     size_t at = 0;
-    assert_int_equal(bpt_shard_table_create(n, m, part, &t), BPT_OK);
+    assert_int_equal(bpt_shard_table_create(n, m, 0, part, &t), BPT_OK);
     for (uint32_t s = 0; s < m; s++) {
         const bpt_shard *shard = bpt_shard_at(t, s);
         assert_int_equal(shard->begin, at);
@@ -89,7 +89,7 @@ static void test_borders(void **state) {
     (void)state;
     bpt_shard_table *t = NULL;
     const uint64_t right[] = {0, 160, 160, 1000};
-    assert_int_equal(bpt_shard_table_at(1000, 4, right, &t), BPT_OK);
+    assert_int_equal(bpt_shard_table_at(1000, 4, 0, right, &t), BPT_OK);
     assert_int_equal(bpt_shard_at(t, 1)->begin, 160);
     assert_int_equal(bpt_shard_at(t, 1)->end, 160);
     assert_int_equal(bpt_shard_at(t, 2)->end, 1000);
@@ -98,20 +98,34 @@ static void test_borders(void **state) {
     const uint64_t wrong[][4] = {
         {16, 160, 320, 480}, {0, 160, 144, 480}, {0, 160, 170, 480}, {0, 160, 320, 1008}};
     for (size_t i = 0; i < 4; i++)
-        assert_int_equal(bpt_shard_table_at(1000, 4, wrong[i], &t), BPT_EDATA);
+        assert_int_equal(bpt_shard_table_at(1000, 4, 0, wrong[i], &t), BPT_EDATA);
 }
 
 /* Of three shards the second is empty: what it has taken is in no answer. */
 static void test_spread(void **state) {
     (void)state;
     bpt_shard_table *t = NULL;
-    assert_int_equal(bpt_shard_table_at(100, 3, (const uint64_t[]){0, 48, 48}, &t), BPT_OK);
+    assert_int_equal(bpt_shard_table_at(100, 3, 0, (const uint64_t[]){0, 48, 48}, &t), BPT_OK);
     assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){7, 1, 7}), 0);
     assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){9, 30, 7}), 2);
     assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){3, 3, 8}), 5);
     bpt_shard_table_free(t);
-    assert_int_equal(bpt_shard_table_create(0, 2, NULL, &t), BPT_OK);
+    assert_int_equal(bpt_shard_table_create(0, 2, 0, NULL, &t), BPT_OK);
     assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){3, 4}), 0);
+    bpt_shard_table_free(t);
+}
+
+/* Hosts may begin at any rank, with as many shards as there are of them. */
+static void test_hosts(void **state) {
+    (void)state;
+    bpt_shard_table *t = NULL;
+    assert_int_equal(bpt_shard_table_create(64, 2, 3, (const double[]){0.25, 0.75}, &t), BPT_OK);
+    assert_int_equal(bpt_shard_count(t), 2);
+    assert_true(bpt_shard_at(t, 0)->host == 3 && bpt_shard_at(t, 1)->host == 4);
+    assert_true(bpt_shard_at(t, 0)->end == 16 && bpt_shard_at(t, 1)->end == 64);
+    bpt_shard_table_free(t);
+    assert_int_equal(bpt_shard_table_at(64, 2, 5, (const uint64_t[]){0, 32}, &t), BPT_OK);
+    assert_true(bpt_shard_at(t, 0)->host == 5 && bpt_shard_at(t, 1)->host == 6);
     bpt_shard_table_free(t);
 }
 
@@ -164,9 +178,37 @@ static void test_placement_by_links(void **state) {
     in.bytes_per_s = (const double[]){0, 0, 0, 0}; /* nobody knows */
     bpt_place_shards(&in, part);
     for (int r = 0; r < 4; r++) assert_true(part[r] == 0.25);
-    in = (bpt_place_inputs){2, (const double[]){3, 1}, (const double[]){9, 9}, 1e9};
+    in = (bpt_place_inputs){2, (const double[]){3, 1}, (const double[]){9, 9},
+                            .pushed_bytes_per_s = 1e9};
     bpt_place_shards(&in, part); /* each has but the other: what one carries the other does */
     assert_true(fabs(part[0] + part[1] - 1) < 1e-12);
+}
+
+/* Servers push nothing: each link carries what its rank hosts, each way. */
+static void test_placement_of_servers(void **state) {
+    (void)state;
+    double part[3];
+    bpt_place_inputs in = {.n_ranks = 2,
+                           .speed = (const double[]){1, 1},
+                           .bytes_per_s = (const double[]){1000, 1000},
+                           .pushed_bytes_per_s = 200,
+                           .apart = true};
+    bpt_place_shards(&in, part); /* half of 200 each is a tenth of a link */
+    assert_true(part[0] == 0.5 && part[1] == 0.5);
+    in.bytes_per_s = (const double[]){1000, 100}; /* 200 p = 50 for p = 1/4 */
+    bpt_place_shards(&in, part);
+    assert_true(fabs(part[0] - 0.75) < 1e-12 && fabs(part[1] - 0.25) < 1e-12);
+    in.bytes_per_s =
+        (const double[]){100, 50}; /* too much for both: they are as busy as each other */
+    bpt_place_shards(&in, part);
+    assert_true(fabs(part[0] + part[1] - 1) < 1e-12);
+    assert_true(fabs(part[0] / part[1] - 2) < 0.2);
+    in = (bpt_place_inputs){.n_ranks = 1, .speed = (const double[]){3}, .apart = true};
+    bpt_place_shards(&in, part);
+    assert_true(part[0] == 1);
+    in = (bpt_place_inputs){.n_ranks = 3, .speed = (const double[]){4, 2, 2}, .apart = true};
+    bpt_place_shards(&in, part); /* links are not known: by speed */
+    assert_true(part[0] == 0.5 && part[1] == 0.25 && part[2] == 0.25);
 }
 
 /* Nowhere is a link busier than half, if it can be helped; else none is much busier than it has to
@@ -220,9 +262,11 @@ int main(void) {
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_borders),
         cmocka_unit_test(test_spread),
+        cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_placement_by_speed),
         cmocka_unit_test(test_any_placement),
         cmocka_unit_test(test_placement_by_links),
+        cmocka_unit_test(test_placement_of_servers),
         cmocka_unit_test(test_links_are_spared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

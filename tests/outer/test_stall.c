@@ -87,6 +87,26 @@ static void test_the_busy_are_named(void **state) {
                 "for 2 s), rank 2 on c (busy with training for 1 s)");
 }
 
+/* A rank that only serves others is not late, however long nothing is asked of it; but it should
+ * answer. */
+static void test_idle_servers(void **state) {
+    (void)state;
+    bpt__rank_view views[] = {at(BPT__WAITS, 60, "an exchange of weights"),
+                              at(BPT__BUSY, 70, "training"), at(BPT__IDLES, 900, "training")};
+    assert_true(bpt__stall_is_mine(views, 3, 0, 60));
+    assert_says(views, 3, 0,
+                "rank 0 on a has waited 60 s at an exchange of weights for rank 1 on b (busy with "
+                "training for 70 s)");
+    views[1].at.kind = BPT__WAITS;
+    assert_says(views, 3, 0,
+                "rank 0 on a has waited 60 s at an exchange of weights for others, which all wait "
+                "too");
+    views[2] = silent;
+    assert_says(views, 3, 0,
+                "rank 0 on a has waited 60 s at an exchange of weights for rank 2 on c (does not "
+                "answer)");
+}
+
 static void test_all_wait(void **state) {
     (void)state;
     const bpt__rank_view views[] = {at(BPT__WAITS, 60, "the start"),
@@ -137,6 +157,7 @@ int main(void) {
         cmocka_unit_test(test_own_operation),
         cmocka_unit_test(test_the_frozen_is_named),
         cmocka_unit_test(test_the_busy_are_named),
+        cmocka_unit_test(test_idle_servers),
         cmocka_unit_test(test_all_wait),
         cmocka_unit_test(test_many),
         cmocka_unit_test(test_limits),

@@ -22,7 +22,8 @@ static void test_memory_of_one_rank(void **state) {
     for (int n = 0; n < ALLOCATIONS; n++) {
         unsigned threads = 0, cores = 0, on_host = 0;
         if (bpt_comm_rank(comm) == last) bpt_memory_fail_at(n);
-        const bpt_status mine = bpt_rank_threads_choose(comm, 0, &threads, &cores, &on_host);
+        const bpt_status mine =
+            bpt_rank_threads_choose(comm, 0, bpt_comm_size(comm), &threads, &cores, &on_host);
         bpt_memory_fail_at(-1);
         assert_int_equal(bpt_comm_allgather(comm, &mine, sizeof mine, each), BPT_OK);
         n_refused += each[last] == BPT_ENOMEM;
@@ -32,6 +33,23 @@ static void test_memory_of_one_rank(void **state) {
     }
     assert_int_equal(n_refused, 1);
     assert_int_equal(each[last], BPT_OK); /* there were no more of them */
+}
+
+/* A rank that computes next to nothing has one thread, and takes no cores from the others. */
+static void test_servers(void **state) {
+    (void)state;
+    const uint32_t size = bpt_comm_size(comm);
+    unsigned all = 0, threads = 0, cores = 0, on_host = 0;
+    if (size < 3) skip();
+    assert_int_equal(bpt_rank_threads_choose(comm, 0, 1, &all, &cores, &on_host), BPT_OK);
+    assert_int_equal(on_host, size);
+    if (bpt_comm_rank(comm) == 0)
+        assert_int_equal(all, bpt_rank_threads_expected(0, 1));
+    else
+        assert_true(all == 1 && cores == 1);
+    assert_int_equal(bpt_rank_threads_choose(comm, 5, size - 1, &threads, &cores, &on_host),
+                     BPT_OK);
+    assert_int_equal(threads, bpt_comm_rank(comm) < size - 1 ? 5 : 1);
 }
 
 static void test_what_is_lacking(void **state) {
@@ -45,6 +63,7 @@ static void test_what_is_lacking(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_of_one_rank),
+                                       cmocka_unit_test(test_servers),
                                        cmocka_unit_test(test_what_is_lacking)};
     if (bpt_comm_start(&comm) != BPT_OK) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,9 +39,11 @@ bpt_status bpt_calibrate(bpt_job *job, double *images_per_s) {
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, &least_s, sizeof least_s)); /* all do or none does */
     if (least_s > 0) {
         bpt_comm_doing(job->comm, "the calibration");
-        status = bpt_comm_agree(job->comm, prepare(job, &batch));
+        const bool trains = !bpt_job_is_server(job);
+        status = bpt_comm_agree(job->comm, trains ? prepare(job, &batch) : BPT_OK);
         if (status == BPT_OK)
-            status = bpt_comm_agree(job->comm, time_steps(job, &batch, least_s, &mine));
+            status = bpt_comm_agree(job->comm,
+                                    trains ? time_steps(job, &batch, least_s, &mine) : BPT_OK);
         bpt_synthetic_release(&batch);
         bpt_comm_doing(job->comm, "the start");
     }

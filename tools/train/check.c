@@ -8,6 +8,7 @@
 #include "scheduler/pool.h"
 #include "tools/train/check_print.h"
 #include "tools/train/check_scratch.h"
+#include "tools/train/servers.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,6 +18,11 @@
 #include <unistd.h>
 
 enum { PATH_SIZE = 4096 };
+
+/* Whether this rank is a server, which looks at no dataset and keeps no samples. */
+static bool serves(const bpt_train_options *o, const bpt_comm *comm) {
+    return bpt_servers_have(o, bpt_comm_rank(comm), bpt_comm_size(comm));
+}
 
 /* ---- this rank ---- */
 
@@ -28,7 +34,7 @@ static void look_at_machine(const bpt_train_options *o, const bpt_comm *comm, bp
     snprintf(f->thread_level, sizeof f->thread_level, "%s", bpt_comm_thread_level(comm));
     f->processors = online > 0 ? (uint32_t)online : 1;
     f->cores = bpt_pool_allowed_cores();
-    f->threads = (uint32_t)o->threads;
+    f->threads = serves(o, comm) ? 1 : (uint32_t)o->threads;
     if (sched_getaffinity(0, sizeof f->allowed, &f->allowed) != 0) CPU_ZERO(&f->allowed);
 }
 
@@ -98,7 +104,8 @@ static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_f
     look_at_machine(o, comm, &mine);
     bpt_status status = BPT_OK;
     bpt_comm_operation_begin(comm, "the dataset");
-    if (bpt_comm_rank(comm) == 0 || !is_scattered(o, comm)) look_at_data(o, &mine);
+    if (bpt_comm_rank(comm) == 0 || (!is_scattered(o, comm) && !serves(o, comm)))
+        look_at_data(o, &mine);
     if (is_scattered(o, comm)) status = bpt_check_scratch(o, comm, &mine);
     bpt_comm_operation_end(comm);
     BPT_TRY(status);
@@ -128,8 +135,9 @@ bpt_status bpt_train_check(const bpt_train_options *options, bpt_comm *comm, bpt
     const uint32_t n = bpt_comm_size(comm);
     bpt_check_facts *all = NULL;
     bpt_clock_offset *clocks = NULL;
-    uint32_t n_errors = 0;
+    uint32_t n_errors = 0, n_servers;
     bpt_comm_doing(comm, "the check");
+    BPT_TRY(bpt_servers_count(options, n, &n_servers));
     bpt_status status = BPT_NEW("facts of ranks", n, &all);
     if (status == BPT_OK) status = BPT_NEW("clocks of ranks", n, &clocks);
     status = bpt_comm_agree(comm, status);

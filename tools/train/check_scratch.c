@@ -5,6 +5,7 @@
 #include "storage/scratch.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/scratch_need.h"
+#include "tools/train/servers.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -36,10 +37,12 @@ static bpt_status describe(const bpt_train_options *o, offer *of, char **text) {
 static void set_need(const bpt_train_options *o, uint32_t n_ranks, const offer *of,
                      bpt_check_facts *f) {
     const bpt_update_choice update = bpt_update_resolve((bpt_update_choice)o->update, n_ranks);
+    uint32_t n_servers = 0;
+    (void)bpt_servers_count(o, n_ranks, &n_servers); /* it has been found right */
     const bpt_scratch_job job = {
         .update = update,
         .partition = bpt_partition_resolve((bpt_partition_choice)o->partition, update),
-        .n_ranks = n_ranks,
+        .n_ranks = n_ranks - n_servers,
         .epochs = o->epochs,
         .train = of->train,
         .test = of->test,
@@ -82,9 +85,10 @@ bpt_status bpt_check_scratch(const bpt_train_options *o, bpt_comm *comm, bpt_che
     if (rank != 0) status = bpt_alloc("description", of.size, 1, (void **)&text);
     status = bpt_comm_agree(comm, status);
     if (status == BPT_OK && of.size > 0) status = bpt_comm_broadcast(comm, 0, text, of.size);
-    if (status == BPT_OK && rank != 0) {
+    const uint32_t size = bpt_comm_size(comm);
+    if (status == BPT_OK && rank != 0 && !bpt_servers_have(o, rank, size)) {
         look(o, rank, text, &of, f);
-        if (of.size > 0) set_need(o, bpt_comm_size(comm), &of, f);
+        if (of.size > 0) set_need(o, size, &of, f);
     }
     bpt_free(text);
     return status;

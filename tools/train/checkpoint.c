@@ -49,6 +49,7 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "format", FORMAT);
     bpt_json_put_u64(w, "rank", job->rank);
     bpt_json_put_u64(w, "ranks", job->n_ranks);
+    bpt_json_put_u64(w, "servers", job->n_servers);
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
     bpt_json_put_text(w, "rule", rule_name(job));
     bpt_json_put_text(w, "partition", bpt_partition_choice_name(job->partition));
@@ -56,9 +57,9 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "first_sample", job->first_sample);
     bpt_json_put_u64(w, "batch", job->batch);
     bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
-    bpt_json_put_text(w, "optimizer", bpt_network_learning(bpt_job_trained(job)).optimizer->name);
-    bpt_json_put_u64(w, "optimizer_states", bpt_network_n_states(bpt_job_trained(job)));
-    bpt_json_put_u64(w, "optimizer_updates", bpt_network_updates(bpt_job_trained(job)));
+    bpt_json_put_text(w, "optimizer", bpt_job_learning(job).optimizer->name);
+    bpt_json_put_u64(w, "optimizer_states", bpt_job_n_states(job));
+    bpt_json_put_u64(w, "optimizer_updates", bpt_job_updates(job));
     bpt_json_put_u64(w, "velocities", n_velocities(job));
     bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
     bpt_json_put_text(w, "placement", bpt_layer_choice_name(job));
@@ -69,7 +70,7 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "total_samples", job->total_samples);
     bpt_counters_put(&count, w);
     bpt_json_put_bool(w, "eval_due", job->eval_due);
-    put_sampler(w, bpt_feed_state(job->feed));
+    put_sampler(w, job->feed ? bpt_feed_state(job->feed) : (bpt_sampler_state){0});
     if (job->quality) bpt_quality_put(bpt_quality_state_get(job->quality), w, "quality");
     if (job->exchange) bpt_exchange_snapshot(job->exchange, w, "exchange");
     bpt_json_close_object(w);
@@ -111,7 +112,7 @@ static bpt_status write_state(const bpt_job *job, const char *folder, const char
 /* A file for each vector of the optimiser's state: "rank-0.momentum.safetensors". */
 static void name_vector(const bpt_job *job, size_t i, char name[BPT_CHECKPOINT_NAME_SIZE]) {
     snprintf(name, BPT_CHECKPOINT_NAME_SIZE, "rank-%u.%s.safetensors", job->rank,
-             bpt_network_learning(bpt_job_trained(job)).optimizer->state_name[i]);
+             bpt_job_learning(job).optimizer->state_name[i]);
 }
 
 /* Where the job stands, the weights and the shards' velocity (by rank 0 only), the optimiser's
@@ -124,7 +125,7 @@ static bpt_status write_files(bpt_job *job, const char *folder,
     snprintf(name, sizeof name, "rank-%u.json", job->rank);
     BPT_TRY(write_state(job, folder, name));
     BPT_TRY(bpt_checkpoint_measure(folder, name, &files[0]));
-    for (size_t i = 0; i < bpt_network_n_states(bpt_job_trained(job)); i++) {
+    for (size_t i = 0; i < bpt_job_n_states(job); i++) {
         name_vector(job, i, name);
         BPT_TRY(
             write_vector(job, (bpt_vector)(BPT_VECTOR_STATE_0 + i), folder, name, &files[3 + i]));
@@ -266,19 +267,19 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         bool later; /* earlier versions had none of it, and did not write 0 */
     } numbers[] = {
         {"ranks", job->n_ranks, "the number of ranks", false},
+        {"servers", job->n_servers, "--servers", true},
         {"batch_size", (uint64_t)job->options->batch_size, "--batch-size", false},
         {"seed", (uint64_t)job->options->seed, "--seed", false},
         {"rounds", bpt_job_rounds(job), "--idpa-rounds", false},
         {"held_out", job->held_out, "--quality or --held-out", true},
         {"train_samples", job->epoch_samples, "the dataset", false},
         {"total_samples", job->total_samples, "--epochs", false},
-        {"optimizer_states", bpt_network_n_states(bpt_job_trained(job)),
-         "--momentum, which is 0 in one", false},
+        {"optimizer_states", bpt_job_n_states(job), "--momentum, which is 0 in one", false},
         {"velocities", n_velocities(job), "--server-momentum, which is 0 in one", true},
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
-    const bpt_optimizer *mine = bpt_network_learning(bpt_job_trained(job)).optimizer;
+    const bpt_optimizer *mine = bpt_job_learning(job).optimizer;
     const char *rule, *partition, *optimizer;
     BPT_TRY(bpt_json_get_text(doc, root, "update", &c->update));
     BPT_TRY(bpt_json_get_text(doc, root, "rule", &rule));
@@ -493,7 +494,7 @@ static bpt_status read_vector(const bpt_checkpoint *c, const bpt_job *job, const
 bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *weights) {
     if (job->rank == 0) BPT_TRY(read_vector(c, job, WEIGHTS, weights));
     if (!c->exact) return BPT_OK;
-    for (size_t i = 0; i < bpt_network_n_states(bpt_job_trained(job)); i++) {
+    for (size_t i = 0; i < bpt_job_n_states(job); i++) {
         char name[BPT_CHECKPOINT_NAME_SIZE];
         name_vector(job, i, name);
         BPT_TRY(read_vector(c, job, name, job->flat));

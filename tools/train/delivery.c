@@ -32,11 +32,6 @@ struct bpt_delivery {
 
 /* ---- parcels ---- */
 
-static size_t record_bytes_of(const bpt_dataset *dataset) {
-    const bpt_dataset_info *info = bpt_dataset_describe(dataset);
-    return (size_t)info->C * info->H * info->W;
-}
-
 static bpt_status make(void *arg, const bpt_scatter_items *items, void *parcel) {
     const bpt_delivery *d = arg;
     const bpt_split *split = &bpt_dataset_describe(d->o.dataset)->splits[items->kind];
@@ -204,8 +199,9 @@ static bpt_status create(const bpt_delivery_options *options, bpt_delivery **out
 
 bpt_status bpt_delivery_open(bpt_comm *comm, const bpt_delivery_options *options,
                              bpt_delivery **out) {
-    const uint64_t n_items = (uint64_t)options->train->count + options->test_part.count;
-    bpt_scatter_options scatter = options_for(record_bytes_of(options->dataset), n_items);
+    const uint64_t n_wanted = (uint64_t)options->train->count + options->test_part.count;
+    const uint64_t n_items = options->scratch ? n_wanted : 0;
+    bpt_scatter_options scatter = options_for(options->record_bytes, n_items);
     bpt_delivery *d = NULL;
     bpt_status status = bpt_comm_agree(comm, create(options, &d));
     if (status == BPT_OK) {

@@ -7,7 +7,7 @@
  * A round counts for the passes over the data from the moment at which all of it has come, so
  * nobody waits for it; a sample that is here is not asked for again.
  *
- * On rank 0, which has the dataset, most of this does nothing.
+ * On rank 0, which has the dataset, most of this does nothing; so it does on a server.
  *
  * Threads: the one that trains. */
 #ifndef BPT_TOOLS_DELIVERY_H
@@ -30,8 +30,9 @@ typedef struct bpt_record_range {
 /** What is delivered. */
 typedef struct bpt_delivery_options {
     uint32_t rank;
-    const bpt_dataset *dataset; /* of rank 0, or what its scratch makes of it */
-    bpt_scratch *scratch;       /* NULL on rank 0 */
+    const bpt_dataset *dataset; /* of rank 0, or what its scratch makes of it; NULL on a server */
+    size_t record_bytes;        /* C*H*W */
+    bpt_scratch *scratch;       /* NULL on rank 0, and on a server, which wants no samples */
     const bpt_split *train, *test;
     uint64_t identity;          /* checksum of bpt_dataset_export() */
     bpt_record_range test_part; /* of this rank */

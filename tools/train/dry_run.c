@@ -42,26 +42,50 @@ static bpt_status open_model(bpt_job *job) {
                              (uint32_t)job->model->input.w);
 }
 
+/* As the last worker does: of shares that are not quite equal its is the largest. */
+static bpt_status choose(bpt_job *job) {
+    BPT_TRY(bpt__job_choose(job)); /* tells how many workers there are */
+    job->rank = job->n_workers - 1;
+    return bpt__job_choose(job);
+}
+
+/* It is not known before a run which host has the servers: at most all of them this one. */
+static unsigned workers_on_host(const bpt_job *job) {
+    return job->ranks_on_host > job->n_servers ? job->ranks_on_host - job->n_servers : 1;
+}
+
+static bpt_status print_server(const bpt_job *job) {
+    bpt_memory_plan plan;
+    BPT_TRY(bpt_memory_plan_make(job, &plan));
+    printf("\n");
+    bpt_memory_plan_print_server(&plan, stdout);
+    return BPT_OK;
+}
+
 bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint32_t on_host) {
     bpt_job job = {
         .options = o,
-        .rank = n_ranks - 1, /* of shares that are not quite equal the last is the largest */
         .n_ranks = n_ranks,
         .ranks_on_host = on_host,
-        .n_threads = bpt_rank_threads_expected((unsigned)o->threads, on_host),
     };
     bpt_memory_plan plan;
-    BPT_TRY(bpt__job_choose(&job));
+    BPT_TRY(choose(&job));
+    const unsigned sharing = workers_on_host(&job);
+    job.n_threads = bpt_rank_threads_expected((unsigned)o->threads, sharing);
     bpt_status status = open_model(&job);
     if (status == BPT_OK) status = bpt_layer_choice_check(o, job.model);
     if (status == BPT_OK)
         status =
-            bpt_tuning_use(o, job.model, job.batch, bpt_rank_threads_expected(0, on_host), NULL);
+            bpt_tuning_use(o, job.model, job.batch, bpt_rank_threads_expected(0, sharing), NULL);
     if (status == BPT_OK) bpt_tuning_say(o);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {
         print_plan(&job, &plan);
         status = print_limit(&job, &plan);
+    }
+    if (status == BPT_OK && job.n_servers > 0) {
+        job.rank = job.n_workers;
+        status = print_server(&job);
     }
     bpt_model_free(job.model);
     bpt__job_close_data(&job);

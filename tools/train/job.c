@@ -18,6 +18,7 @@ bpt_status bpt__job_open_network(bpt_job *job) {
     const bpt_train_options *o = job->options;
     bpt_network_free(job->network);
     job->network = NULL;
+    if (bpt_job_is_server(job)) return bpt_memory_plan_check(job);
     BPT_TRY(bpt_tuning_use(o, job->model, job->batch, job->cores,
                            job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
     BPT_TRY(bpt_memory_plan_check(job));
@@ -33,7 +34,7 @@ static bpt_status open_engine(bpt_job *job) {
     BPT_TRY(bpt_layer_choice_check(job->options, job->model));
     pool.n_workers = job->n_threads;
     BPT_TRY(bpt_policy_find(job->options->policy, &pool.policy));
-    BPT_TRY(bpt_pool_create(&pool, &job->pool));
+    if (!bpt_job_is_server(job)) BPT_TRY(bpt_pool_create(&pool, &job->pool));
     BPT_TRY(bpt__job_open_network(job));
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }
@@ -45,6 +46,7 @@ static bpt_status write_start_event(bpt_job *job) {
     bpt_json_put_text(w, "version", BPT_VERSION);
     bpt_json_put_text(w, "model", job->model->name);
     bpt_json_put_u64(w, "ranks", job->n_ranks);
+    bpt_json_put_u64(w, "servers", job->n_servers);
     bpt_json_put_u64(w, "batch_size", job->batch_all);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_real(w, "epoch", bpt_job_epoch(job));
@@ -67,6 +69,9 @@ static void say_what_starts(const bpt_job *job) {
              job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
              bpt_partition_choice_name(job->partition), job->n_threads,
              job->n_threads == 1 ? "" : "s");
+    if (job->n_servers)
+        bpt_info("of these the last %u hold the global weights, and %u train", job->n_servers,
+                 job->n_workers);
     bpt_tuning_say(job->options);
     bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,
@@ -74,13 +79,13 @@ static void say_what_starts(const bpt_job *job) {
     if (bpt_train_activations(job->options) == BPT_BF16)
         bpt_info("activations and their gradients are bfloat16 on this rank");
     bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",
-             bpt_network_learning(bpt_job_trained(job)).optimizer->name, job->schedule.base,
-             job->schedule.kind->name, job->schedule.warmup_epochs,
-             job->schedule.warmup_epochs == 1.0 ? "" : "s");
+             bpt_job_learning(job).optimizer->name, job->schedule.base, job->schedule.kind->name,
+             job->schedule.warmup_epochs, job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.warmup_start > 0 && job->schedule.warmup_epochs > 0)
         bpt_info("the warm-up begins at %g", job->schedule.warmup_start * job->schedule.base);
     if (job->schedule.base != job->options->lr)
-        bpt_info("that is %g x %u ranks (--lr-scale linear)", job->options->lr, job->n_ranks);
+        bpt_info("that is %g x %u %s (--lr-scale linear)", job->options->lr, job->n_workers,
+                 job->n_servers ? "workers" : "ranks");
     if (job->terms.momentum > 0)
         bpt_info("server momentum %g: in the long run a push counts %.3g times",
                  job->terms.momentum, 1 / (1 - job->terms.momentum));
@@ -96,7 +101,9 @@ static void say_what_starts(const bpt_job *job) {
          i++) {
         char line[200];
         bpt_shard_describe(bpt_exchange_shards(job->exchange), i, line, sizeof line);
-        bpt_info("placement: %s (%s)", line, bpt_comm_host(job->comm, i));
+        bpt_info(
+            "placement: %s (%s)", line,
+            bpt_comm_host(job->comm, bpt_shard_at(bpt_exchange_shards(job->exchange), i)->host));
     }
     if (job->rank == 0) bpt__job_warn_late_end(job);
 }
@@ -119,13 +126,17 @@ bpt_status bpt__job_stop_if_told(bpt_job *job) {
 
 static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
-    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, &job->n_threads,
-                                    &job->cores, &job->ranks_on_host));
+    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, job->n_workers,
+                                    &job->n_threads, &job->cores, &job->ranks_on_host));
     bpt_comm_operation_begin(job->comm, "the dataset");
-    const bpt_status opened =
-        bpt_job_scatters(job) ? bpt__job_share_data(job) : bpt__job_open_data(job);
+    bpt_status opened = BPT_OK;
+    if (bpt_job_scatters(job))
+        opened = bpt__job_share_data(job);
+    else if (!bpt_job_is_server(job))
+        opened = bpt__job_open_data(job);
     bpt_comm_operation_end(job->comm);
     BPT_TRY(bpt_comm_agree(job->comm, opened));
+    BPT_TRY(bpt_comm_agree(job->comm, bpt__job_tell_servers(job)));
     BPT_TRY(bpt__job_stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_engine(job)));
     BPT_TRY(bpt__job_stop_if_told(job));

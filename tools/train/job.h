@@ -37,6 +37,8 @@ struct bpt_job {
     const bpt_train_options *options;
     bpt_comm *comm; /* borrowed */
     uint32_t rank, n_ranks;
+    uint32_t n_workers;             /* ranks 0 to n_workers - 1 train */
+    uint32_t n_servers;             /* the others, which hold the global weights and no more */
     bpt_update_choice update;       /* never AUTO */
     bpt_update_terms terms;         /* laid over its rule */
     bpt_partition_choice partition; /* never AUTO */
@@ -48,8 +50,10 @@ struct bpt_job {
     const bpt_dataset *dataset; /* of either; borrowed */
     uint64_t identity;          /* of the dataset, where scratch is in use */
     const bpt_split *train, *test;
+    bpt_split told[2];        /* on a server these two, as far as it is told of them */
+    bpt_model_override shape; /* of the dataset's images */
     bpt_model *model;
-    bpt_pool *pool;
+    bpt_pool *pool;         /* NULL on a server, and so are network, feed and shares */
     bpt_network *network;   /* of the whole model; where it is placed, it evaluates and no more */
     bpt_placed *placed;     /* the parts that are trained in its place; NULL: none */
     uint32_t batch;         /* samples of one step of this rank */
@@ -61,7 +65,7 @@ struct bpt_job {
     uint32_t *records;      /* bpt_held_out_draw(); NULL where none are held out */
     bpt_quality *quality;   /* likewise */
     bpt_pace pace;          /* at the start */
-    bpt_schedule schedule;  /* scaled for the number of ranks */
+    bpt_schedule schedule;  /* scaled for the number of workers */
     bpt_partition *shares;  /* delta rules; else NULL */
     uint32_t noted_rounds;  /* of them, told to the user */
     double *solo;           /* images a second of each rank by itself as measured before training,
@@ -99,6 +103,9 @@ bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm
  * thread's last error as it is. */
 void bpt_job_close(bpt_job *job);
 
+/** @return whether this rank holds global weights and trains nothing */
+bool bpt_job_is_server(const bpt_job *job);
+
 /** @return epochs of progress: what the ranks have done, and this one on top since it last heard */
 double bpt_job_epoch(const bpt_job *job);
 
@@ -115,6 +122,11 @@ bpt_record_range bpt_job_test_part(const bpt_job *job);
 /** @return rounds in which the data are given out to ranks; 0: they are not (local, allreduce) */
 uint32_t bpt_job_rounds(const bpt_job *job);
 
+/** @return how this rank's optimiser learns, and how many vectors of state it has: none on a server
+ */
+bpt_learning bpt_job_learning(const bpt_job *job);
+size_t bpt_job_n_states(const bpt_job *job);
+
 /** @return the network that this rank trains: the whole one, or its part */
 bpt_network *bpt_job_trained(const bpt_job *job);
 
@@ -130,7 +142,8 @@ bpt_status bpt_job_set_weights(bpt_job *job, const float *weights);
 bpt_status bpt_job_get(bpt_job *job, bpt_vector which, float *flat);
 bpt_status bpt_job_set_state(bpt_job *job, bpt_vector which, const float *flat);
 
-/** Sets how often the optimiser has updated. */
+/** @return how often the optimiser has updated; sets it. On a server there is none: 0 */
+uint64_t bpt_job_updates(const bpt_job *job);
 void bpt_job_set_updates(bpt_job *job, uint64_t n);
 
 /** @return the learning rate of the next step */
@@ -166,7 +179,7 @@ bpt_status bpt_job_report(bpt_job *job);
 
 /** Evaluates the network's present weights on the test split and writes an event. An evaluation
  * that is stopped stays due (eval_due).
- * @param together all ranks take part, each with its part of the split; else this rank alone
+ * @param together all workers take part, each with its part of the split; else this rank alone
  * @param[out] stopped whether a rank was told to stop meanwhile: then there is no event and no
  *                 result
  * @return BPT_OK or an error of the parts */

@@ -3,6 +3,7 @@
 #include "tools/train/held_out.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/option_uses.h"
+#include "tools/train/servers.h"
 #include "tools/train/train_rule.h"
 
 #include <math.h>
@@ -10,6 +11,8 @@
 static bpt_status choose_modes(bpt_job *job, bpt_update_choice update) {
     const bpt_train_options *o = job->options;
     job->update = bpt_update_resolve(update, job->n_ranks);
+    BPT_TRY(bpt_servers_count(o, job->n_ranks, &job->n_servers));
+    job->n_workers = job->n_ranks - job->n_servers;
     if (job->update == BPT_UPDATE_LOCAL && job->n_ranks > 1) {
         const bpt_status status = bpt_fail(
             BPT_EUSAGE, "--update local trains on one rank, this job has %u", job->n_ranks);
@@ -25,12 +28,12 @@ uint32_t bpt_job_rounds(const bpt_job *job) {
     return job->partition == BPT_PARTITION_IDPA ? (uint32_t)job->options->idpa_rounds : 1;
 }
 
-/* Samples of this rank's step, and where they begin among those of all ranks. */
+/* Samples of a worker's step, and where they begin among those of all ranks. */
 static bpt_status choose_batch(bpt_job *job) {
     const uint64_t batch = (uint64_t)job->options->batch_size;
     job->batch = (uint32_t)batch;
     job->first_sample = batch * job->rank;
-    job->batch_all = batch * job->n_ranks;
+    job->batch_all = batch * job->n_workers;
     if (job->update != BPT_UPDATE_ALLREDUCE) return BPT_OK;
     if (batch < job->n_ranks) {
         const bpt_status status =
@@ -51,14 +54,14 @@ static void choose_rate(bpt_job *job) {
     const bpt_train_options *o = job->options;
     job->schedule = bpt_train_schedule(o);
     if (o->lr_scale == BPT_LR_SCALE_LINEAR && bpt_update_merges(job->update))
-        job->schedule.base *= job->n_ranks;
+        job->schedule.base *= job->n_workers;
 }
 
 static bpt_status choose(bpt_job *job, bpt_update_choice update) {
     BPT_TRY(choose_modes(job, update));
     BPT_TRY(choose_batch(job));
     choose_rate(job);
-    job->terms = bpt_train_terms(job->options, job->update, job->n_ranks);
+    job->terms = bpt_train_terms(job->options, job->update, job->n_workers);
     return BPT_OK;
 }
 
@@ -90,15 +93,15 @@ void bpt__job_warn_late_end(const bpt_job *job) {
 
 /* One step of all ranks is at most an epoch: a larger one would hold samples twice. */
 static bpt_status check_batch(const bpt_job *job) {
-    const uint64_t in_step = job->update == BPT_UPDATE_ALLREDUCE ? 1 : job->n_ranks;
+    const uint64_t in_step = job->update == BPT_UPDATE_ALLREDUCE ? 1 : job->n_workers;
     if (job->batch_all <= job->epoch_samples) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE,
                  "--batch-size %lld: a step of %u rank%s takes %llu samples, split "
                  "\"%s\" has %llu",
-                 (long long)job->options->batch_size, job->n_ranks, job->n_ranks == 1 ? "" : "s",
-                 (unsigned long long)job->batch_all, job->train->name,
-                 (unsigned long long)job->epoch_samples);
+                 (long long)job->options->batch_size, job->n_workers,
+                 job->n_workers == 1 ? "" : "s", (unsigned long long)job->batch_all,
+                 job->train->name, (unsigned long long)job->epoch_samples);
     if (job->epoch_samples < in_step)
         bpt_hint("use fewer ranks");
     else
@@ -109,7 +112,7 @@ static bpt_status check_batch(const bpt_job *job) {
 
 bpt_status bpt__job_choose_lengths(bpt_job *job) {
     const bpt_train_options *o = job->options;
-    job->held_out = bpt_held_out(o, job->update, job->n_ranks, job->train->count);
+    job->held_out = bpt_held_out(o, job->update, job->n_workers, job->train->count);
     job->epoch_samples = job->train->count - job->held_out;
     job->total_samples = bpt_train_total_samples(o, job->epoch_samples);
     const double eval_every = round(o->eval_every * (double)job->epoch_samples);
@@ -119,5 +122,5 @@ bpt_status bpt__job_choose_lengths(bpt_job *job) {
     job->pace = bpt_pace_begin(
         o->sync_every, (bpt_pace_run){job->epoch_samples, job->total_samples, job->batch_all});
     const uint32_t rounds = bpt_job_rounds(job);
-    return rounds ? bpt_partition_check(job->epoch_samples, job->n_ranks, rounds) : BPT_OK;
+    return rounds ? bpt_partition_check(job->epoch_samples, job->n_workers, rounds) : BPT_OK;
 }

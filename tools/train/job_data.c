@@ -13,6 +13,10 @@ static bpt_status use(bpt_job *job, const bpt_dataset *dataset) {
     const bpt_dataset_info *info = bpt_dataset_describe(dataset);
     const bpt_augment augment = bpt_train_augment(o);
     job->dataset = dataset;
+    job->shape = (bpt_model_override){
+        .input = {.c = info->C, .h = info->H, .w = info->W},
+        .classes = info->n_classes,
+    };
     BPT_TRY(bpt_augment_check(&augment, info->H, info->W));
     BPT_TRY(bpt_dataset_find(dataset, o->train_split, &job->train));
     BPT_TRY(bpt_dataset_find(dataset, o->test_split, &job->test));
@@ -78,20 +82,42 @@ static bpt_status open_scratch(bpt_job *job, const description *d) {
 bpt_status bpt__job_share_data(bpt_job *job) {
     description d = {0};
     bpt_status status = tell_all(job, &d);
-    if (status == BPT_OK) status = open_scratch(job, &d);
+    const bool keeps = !bpt_job_is_server(job);
+    if (status == BPT_OK && keeps) status = open_scratch(job, &d);
     if (status == BPT_OK) job->identity = bpt_checksum(d.text, d.size);
     bpt_free(d.text);
     BPT_TRY(status);
+    if (!keeps) return BPT_OK;
     return use(job, job->rank == 0 ? job->opened : bpt_scratch_dataset(job->scratch));
+}
+
+/* ---- of servers ---- */
+
+/* What a server has to know of a dataset. */
+typedef struct {
+    bpt_model_override shape;
+    uint32_t n_train, n_test;
+} facts;
+
+bpt_status bpt__job_tell_servers(bpt_job *job) {
+    facts f = {.shape = job->shape};
+    if (job->n_servers == 0) return BPT_OK;
+    if (job->rank == 0) {
+        f.n_train = job->train->count;
+        f.n_test = job->test->count;
+    }
+    BPT_TRY(bpt_comm_broadcast(job->comm, 0, &f, sizeof f));
+    if (!bpt_job_is_server(job)) return BPT_OK;
+    job->shape = f.shape;
+    job->told[0] = (bpt_split){.name = job->options->train_split, .count = f.n_train};
+    job->told[1] = (bpt_split){.name = job->options->test_split, .count = f.n_test};
+    job->train = &job->told[0];
+    job->test = &job->told[1];
+    return bpt__job_choose_lengths(job);
 }
 
 /* ---- the model ---- */
 
 bpt_status bpt__job_load_model(bpt_job *job) {
-    const bpt_dataset_info *info = bpt_dataset_describe(job->dataset);
-    const bpt_model_override shape = {
-        .input = {.c = info->C, .h = info->H, .w = info->W},
-        .classes = info->n_classes,
-    };
-    return bpt_model_load(job->options->model, &shape, &job->model);
+    return bpt_model_load(job->options->model, &job->shape, &job->model);
 }

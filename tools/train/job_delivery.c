@@ -9,21 +9,24 @@
 
 bpt_record_range bpt_job_test_part(const bpt_job *job) {
     const uint64_t count = job->test->count;
-    const uint64_t first = count * job->rank / job->n_ranks;
-    const uint64_t end = count * (job->rank + 1) / job->n_ranks;
+    const uint64_t first = count * job->rank / job->n_workers;
+    const uint64_t end = count * (job->rank + 1) / job->n_workers;
     return (bpt_record_range){.first = (uint32_t)first, .count = (uint32_t)(end - first)};
 }
 
 static bpt_delivery_options options_of(const bpt_job *job) {
+    const bpt_shape in = job->shape.input;
+    const bool server = bpt_job_is_server(job);
     const uint64_t done = job->count.progress, total = job->total_samples;
     return (bpt_delivery_options){
         .rank = job->rank,
         .dataset = job->dataset,
+        .record_bytes = (size_t)(in.c * in.h * in.w),
         .scratch = job->scratch,
         .train = job->train,
         .test = job->test,
         .identity = job->identity,
-        .test_part = bpt_job_test_part(job),
+        .test_part = server ? (bpt_record_range){0} : bpt_job_test_part(job),
         .shares = job->shares,
         .seed = (uint64_t)job->options->seed,
         .batch_all = job->batch_all,
@@ -31,7 +34,7 @@ static bpt_delivery_options options_of(const bpt_job *job) {
         .steps = done < total ? (total - done + job->batch_all - 1) / job->batch_all : 0,
         .batch = job->batch,
         .prefetch = (uint32_t)job->options->prefetch,
-        .start = bpt_feed_state(job->feed),
+        .start = server ? (bpt_sampler_state){0} : bpt_feed_state(job->feed),
     };
 }
 

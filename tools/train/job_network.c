@@ -1,5 +1,18 @@
-/* What a job trains: one network, or its part of one. */
+/* What a job trains: one network, or its part of one; on a server none. */
 #include "tools/train/job.h"
+
+bool bpt_job_is_server(const bpt_job *job) {
+    return job->rank >= job->n_workers;
+}
+
+bpt_learning bpt_job_learning(const bpt_job *job) {
+    return bpt_job_is_server(job) ? bpt_train_learning(job->options)
+                                  : bpt_network_learning(bpt_job_trained(job));
+}
+
+size_t bpt_job_n_states(const bpt_job *job) {
+    return bpt_job_is_server(job) ? 0 : bpt_network_n_states(bpt_job_trained(job));
+}
 
 bpt_network *bpt_job_trained(const bpt_job *job) {
     return job->placed ? bpt_placed_head(job->placed) : job->network;
@@ -10,6 +23,7 @@ const bpt_model *bpt_job_trained_model(const bpt_job *job) {
 }
 
 bpt_status bpt_job_set_weights(bpt_job *job, const float *weights) {
+    if (bpt_job_is_server(job)) return BPT_OK;
     BPT_TRY(bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, weights));
     return job->placed ? bpt_placed_set(job->placed, BPT_VECTOR_WEIGHTS, weights) : BPT_OK;
 }
@@ -24,7 +38,12 @@ bpt_status bpt_job_set_state(bpt_job *job, bpt_vector which, const float *flat) 
     return bpt_network_set(job->network, which, flat);
 }
 
+uint64_t bpt_job_updates(const bpt_job *job) {
+    return bpt_job_is_server(job) ? 0 : bpt_network_updates(bpt_job_trained(job));
+}
+
 void bpt_job_set_updates(bpt_job *job, uint64_t n) {
+    if (bpt_job_is_server(job)) return;
     if (job->placed)
         bpt_placed_set_updates(job->placed, n);
     else

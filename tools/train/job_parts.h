@@ -38,6 +38,11 @@ bpt_status bpt__job_open_data(bpt_job *job);
  * @return as above, bpt_scratch_open(), BPT_EPEER, BPT_ECOMM */
 bpt_status bpt__job_share_data(bpt_job *job);
 
+/** Tells servers of the dataset, which they do not open, after either; nothing where there are
+ * none. Collective; to be agreed on afterwards.
+ * @return as bpt__job_choose_lengths(), BPT_ECOMM */
+bpt_status bpt__job_tell_servers(bpt_job *job);
+
 /** Closes what either has opened. */
 void bpt__job_close_data(bpt_job *job);
 
@@ -51,7 +56,7 @@ bpt_status bpt__job_open_delivery(bpt_job *job);
  * @return BPT_OK, BPT_ESTOPPED (on all ranks), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt__job_stop_if_told(bpt_job *job);
 
-/** Loads the model in the shape of the dataset, which is open. @return as bpt_model_load() */
+/** Loads the model in the shape of the dataset, which is known. @return as bpt_model_load() */
 bpt_status bpt__job_load_model(bpt_job *job);
 
 /** Opens and locks the run's folder, and leaves what is in it; sets job->finished where there is
@@ -65,8 +70,8 @@ bpt_status bpt__job_open_run(bpt_job *job);
  * @return BPT_OK or an error of the folder, agreed on */
 bpt_status bpt__job_begin_run(bpt_job *job, bool anew);
 
-/** How fast each rank is by itself; where that was not measured, a guess in other units.
- * Collective.
+/** How fast each rank is by itself; where that was not measured, a guess in other units. That of a
+ * server is a guess of how fast it merges, to be compared with other servers only. Collective.
  * @param[out] speeds shape [n_ranks]
  * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt__job_speeds(bpt_job *job, double *speeds);

@@ -13,23 +13,28 @@
 
 bpt_status bpt__job_speeds(bpt_job *job, double *speeds) {
     const double guess = bpt_rank_threads_speed(job->n_threads);
-    if (job->solo[job->rank] > 0) { /* then all are */
-        memcpy(speeds, job->solo, job->n_ranks * sizeof *speeds);
-        return BPT_OK;
-    }
-    return bpt_comm_allgather(job->comm, &guess, sizeof guess, speeds);
+    const bool measured = job->solo[0] > 0; /* then all workers are */
+    if (!measured || job->n_servers > 0)
+        BPT_TRY(bpt_comm_allgather(job->comm, &guess, sizeof guess, speeds));
+    if (measured) memcpy(speeds, job->solo, job->n_workers * sizeof *speeds);
+    return BPT_OK;
 }
 
-/* A rank by itself has nobody to be compared with. */
+/* A worker by itself has nobody to be compared with. */
 static bpt_status measure_solo(bpt_job *job) {
     BPT_TRY(bpt_comm_agree(job->comm, BPT_NEW("speeds of ranks", job->n_ranks, &job->solo)));
     return job->n_ranks > 1 ? bpt_calibrate(job, job->solo) : BPT_OK;
 }
 
-/* --update auto: a job that goes on keeps to what it did; else measurements decide. */
+/* --update auto: a job that goes on keeps to what it did; else measurements decide. With servers
+ * there is nothing to decide: allreduce has none. */
 static bpt_status settle_update(bpt_job *job, bool *found, bpt_checkpoint *c) {
     bpt_update_choice update = BPT_UPDATE_AGWU;
     if (job->options->update != BPT_UPDATE_AUTO || job->n_ranks == 1) return BPT_OK;
+    if (job->n_servers > 0) {
+        bpt_info("--update auto: agwu, since allreduce has no use for --servers");
+        return BPT_OK;
+    }
     const bool goes_on = *found && strcmp(c->update, "local") != 0;
     if (!goes_on)
         BPT_TRY(bpt_update_choose(job, &update));

@@ -9,6 +9,7 @@
 #include "tools/train/job_parts.h"
 #include "tools/train/shard_log.h"
 #include "tools/train/statistic_spans.h"
+#include "tools/train/train_loop.h"
 #include "tools/train/train_rule.h"
 
 #include <stdio.h>
@@ -27,16 +28,17 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     const bpt_train_options *o = job->options;
     const bool async = bpt_update_is_async(job->update);
     const bool idpa = job->partition == BPT_PARTITION_IDPA;
+    const bool shares = bpt_job_rounds(job) > 0;
     const bpt_coordinator_options coordinator = {
-        .n_ranks = job->n_ranks,
+        .n_ranks = job->n_workers,
         .total_samples = job->total_samples,
         .checkpoint_every = job->checkpoint_every,
         .eval_every = async ? 0 : job->eval_every,
         .progress = c && !c->exact ? c->count.progress : 0,
-        .n_samples = job->shares ? job->epoch_samples : 0,
+        .n_samples = shares ? job->epoch_samples : 0,
         .n_rounds = bpt_job_rounds(job),
-        .speed = idpa && job->shares ? speeds : NULL,
-        .rebalance = idpa && job->shares ? o->rebalance : 0,
+        .speed = idpa && shares ? speeds : NULL,
+        .rebalance = idpa && shares ? o->rebalance : 0,
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
     options.rule = bpt_train_rule(o, job->update);
@@ -44,6 +46,8 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     options.statistics = (bpt_statistics){job->statistics, job->n_statistics};
     BPT_TRY(read_velocity(job, c, &options.velocity));
     options.n_elements = job->model->segments.n_elements;
+    options.n_servers = job->n_servers;
+    options.wants = bpt_job_is_server(job) ? bpt_train_wants : NULL;
     if (job->update == BPT_UPDATE_ALLREDUCE) { /* values travel as sums */
         options.n_elements = 0;
         options.statistics = (bpt_statistics){0};
@@ -65,8 +69,9 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
 static bpt_status open_shares(bpt_job *job, char **log_path) {
     char name[48];
     if (!bpt_job_rounds(job)) return BPT_OK;
-    BPT_TRY(bpt_partition_create((uint64_t)job->options->seed, job->epoch_samples, job->n_ranks,
-                                 bpt_job_rounds(job), &job->shares));
+    if (!bpt_job_is_server(job))
+        BPT_TRY(bpt_partition_create((uint64_t)job->options->seed, job->epoch_samples,
+                                     job->n_workers, bpt_job_rounds(job), &job->shares));
     snprintf(name, sizeof name, "exchange/updates.rank-%u.jsonl", job->rank);
     return bpt_run_folder_entry(job->run, name, log_path);
 }
@@ -80,22 +85,25 @@ static bpt_status log_shards(const bpt_job *job) {
 /* The bytes a second of what all ranks push, should each exchange as often as it may at first. */
 static double pushed_bytes_per_s(const bpt_job *job, const double *speeds) {
     double speed = 0;
-    for (uint32_t r = 0; r < job->n_ranks; r++) speed += speeds[r];
+    for (uint32_t r = 0; r < job->n_workers; r++) speed += speeds[r];
     const double pushes = speed / (double)(job->options->batch_size * (int64_t)job->pace.least);
     return pushes * (double)(job->model->segments.n_elements * sizeof(float));
 }
 
-/* @param[out] parts of the weights that each rank hosts, by speeds and, where they are measured, by
- * links; shape [n_ranks] */
+/* @param[out] parts of the weights that each host has, which are servers where there are any, by
+ * speeds and, where they are measured, by links; shape [n_ranks] */
 static bpt_status place_shards(const bpt_job *job, const double *speeds, double *parts) {
-    const bool measured = job->solo[job->rank] > 0 && job->shares;
-    bpt_place_inputs in = {.n_ranks = job->n_ranks, .speed = speeds};
+    const bool measured = job->solo[0] > 0 && bpt_job_rounds(job) > 0;
+    const bool apart = job->n_servers > 0;
+    const uint32_t first = apart ? job->n_workers : 0;
+    bpt_place_inputs in = {
+        .n_ranks = job->n_ranks - first, .speed = speeds + first, .apart = apart};
     double *links = NULL;
     bpt_status status = BPT_NEW("speeds of links", job->n_ranks, &links);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK && measured) {
         status = bpt_comm_link_speeds(job->comm, links);
-        in.bytes_per_s = links;
+        in.bytes_per_s = links + first;
         in.pushed_bytes_per_s = pushed_bytes_per_s(job, speeds);
     }
     if (status == BPT_OK) bpt_place_shards(&in, parts);
@@ -133,6 +141,7 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
 }
 
 static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
+    if (bpt_job_is_server(job)) return BPT_OK;
     const bpt_train_options *o = job->options;
     const uint64_t seed = (uint64_t)o->seed;
     bpt_sampler *sampler;
@@ -159,7 +168,7 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
 /* The records that are held out, if any are, and where the rank is in them. */
 static bpt_status open_quality(bpt_job *job, const bpt_checkpoint *c) {
     const uint32_t held_out = (uint32_t)job->held_out;
-    if (held_out == 0) return BPT_OK;
+    if (held_out == 0 || bpt_job_is_server(job)) return BPT_OK;
     const bpt_quality_state state = c && c->exact ? c->quality : (bpt_quality_state){0};
     BPT_TRY(bpt_held_out_draw((uint64_t)job->options->seed, job->train->count, held_out,
                               &job->records));

@@ -31,7 +31,7 @@ bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now) {
     const uint64_t rss = peak_rss_bytes();
     *now = job->count;
     now->seconds += bpt_clock_seconds_since(job->start_ns);
-    now->data_wait_ns += bpt_feed_wait_ns(job->feed);
+    if (job->feed) now->data_wait_ns += bpt_feed_wait_ns(job->feed);
     now->comm_cpu_ns += (uint64_t)(comm_cpu_s * 1e9);
     now->submissions += x.pushes;
     now->payload_sent_bytes += x.payload_sent_bytes;
@@ -270,6 +270,7 @@ static bpt_status sum_contributions(bpt_job *job, const contribution *mine, cont
 }
 
 static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine) {
+    if (bpt_job_is_server(job)) return BPT_OK;
     const bpt_record_range all = {.count = job->test->count};
     const bpt_record_range part = together ? bpt_job_test_part(job) : all;
     if (together && job->delivery) BPT_TRY(bpt_delivery_await_test(job->delivery));

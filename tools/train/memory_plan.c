@@ -11,11 +11,12 @@
 
 /* Without a dataset it is not known of how many samples. */
 static bool holds_out(const bpt_job *job) {
-    return bpt_held_out(job->options, job->update, job->n_ranks, UINT32_MAX) > 0;
+    return bpt_held_out(job->options, job->update, job->n_workers, UINT32_MAX) > 0;
 }
 
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */
 static size_t batch_bytes(const bpt_job *job) {
+    if (bpt_job_is_server(job)) return 0;
     const bpt_shape in = job->model->input;
     const bpt_loader_options options = {
         .batch = job->batch,
@@ -33,12 +34,13 @@ static size_t batch_bytes(const bpt_job *job) {
 /* One to read and write through; then either the initial weights, which are gone when training
  * begins, or what a merge of weights compares with. */
 static size_t vector_bytes(const bpt_job *job) {
-    return (bpt_update_merges(job->update) ? 3 : 2) * job->model->segments.n_elements *
-           sizeof(float);
+    const bool compares = bpt_update_merges(job->update) && !bpt_job_is_server(job);
+    return (compares ? 3 : 2) * job->model->segments.n_elements * sizeof(float);
 }
 
 /* The order in which samples come, who has which, and which are held out. */
 static size_t order_bytes(const bpt_job *job) {
+    if (bpt_job_is_server(job)) return 0;
     const size_t shares = bpt_job_rounds(job) ? bpt_partition_bytes(job->epoch_samples) : 0;
     const uint64_t n_records = job->held_out ? job->epoch_samples + job->held_out : 0;
     const size_t records = n_records * sizeof *job->records;
@@ -58,8 +60,13 @@ static size_t exchange_bytes(const bpt_job *job) {
     const bool by_speed = job->partition == BPT_PARTITION_IDPA;
     if (job->update == BPT_UPDATE_ALLREDUCE)
         return bpt_gradient_sums_bytes(job->model, job->n_ranks);
-    const double part = by_speed ? bpt_place_largest(job->n_ranks) : 1.0 / job->n_ranks;
-    return bpt_exchange_bytes(job->model->segments.n_elements, job->n_ranks, part, &job->terms);
+    const size_t n = job->model->segments.n_elements;
+    const uint32_t n_hosts = job->n_servers ? job->n_servers : job->n_ranks;
+    const double part = by_speed ? bpt_place_largest(n_hosts) : 1.0 / n_hosts;
+    if (bpt_job_is_server(job))
+        return bpt_exchange_server_bytes(n, job->n_workers, part, &job->terms);
+    if (job->n_servers) return 2 * n * sizeof(float); /* what is sent, and what comes back */
+    return bpt_exchange_bytes(n, job->n_ranks, part, &job->terms);
 }
 
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
@@ -71,8 +78,9 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
         .vectors = vector_bytes(job),
         .exchange = exchange_bytes(job),
     };
-    BPT_TRY(bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
-                             bpt_train_learning(job->options), job->n_threads, &plan->network));
+    if (!bpt_job_is_server(job))
+        BPT_TRY(bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
+                                 bpt_train_learning(job->options), job->n_threads, &plan->network));
     plan->total = bpt_size_add(plan->network.total, plan->batches);
     plan->total = bpt_size_add(plan->total, plan->order);
     plan->total = bpt_size_add(plan->total, plan->delivery);
@@ -118,12 +126,21 @@ bpt_status bpt_memory_plan_largest(const bpt_job *job, const bpt_memory_plan *pl
     return BPT_OK;
 }
 
+static bpt_status refuse_server(const bpt_memory_plan *plan, size_t limit) {
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "a server needs %.1f GB of memory, this machine has %.1f GB for it",
+                 (double)plan->total * 1e-9, (double)limit * 1e-9);
+    bpt_hint("give more --servers; --dry-run shows what takes the memory");
+    return status;
+}
+
 bpt_status bpt_memory_plan_check(const bpt_job *job) {
     const size_t limit = bpt_memory_plan_limit(job);
     bpt_memory_plan plan;
     uint64_t batch;
     BPT_TRY(bpt_memory_plan_make(job, &plan));
     if (plan.total <= limit) return BPT_OK;
+    if (bpt_job_is_server(job)) return refuse_server(&plan, limit);
     BPT_TRY(bpt_memory_plan_largest(job, &plan, limit, &batch));
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "%u samples a step need %.1f GB of memory, this machine has %.1f GB%s",
@@ -141,6 +158,13 @@ bpt_status bpt_memory_plan_check(const bpt_job *job) {
 
 static void print_row(FILE *out, const char *what, size_t bytes) {
     fprintf(out, "  %-22s %16zu %12.1f MB\n", what, bytes, (double)bytes * 1e-6);
+}
+
+void bpt_memory_plan_print_server(const bpt_memory_plan *p, FILE *out) {
+    fprintf(out, "memory of a server:\n");
+    print_row(out, "vectors of weights", p->vectors);
+    print_row(out, "exchange", p->exchange);
+    print_row(out, "total", p->total);
 }
 
 void bpt_memory_plan_print(const bpt_memory_plan *p, FILE *out) {

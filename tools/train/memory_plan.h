@@ -44,7 +44,8 @@ bpt_status bpt_memory_plan_largest(const bpt_job *job, const bpt_memory_plan *pl
  */
 bpt_status bpt_memory_plan_check(const bpt_job *job);
 
-/** Prints the table. */
+/** Prints the table, of a server what it has of it. */
+void bpt_memory_plan_print_server(const bpt_memory_plan *plan, FILE *out);
 void bpt_memory_plan_print(const bpt_memory_plan *plan, FILE *out);
 
 #endif

@@ -68,14 +68,14 @@ static void judge(const bpt_job *job, const bpt_effort *efforts, uint32_t rank, 
     const double noise = 0.02; /* of a job: less is not worth a word */
     char why[160];
     if (bpt_update_is_async(job->update)) {
-        const double gain = bpt_gain_without_async(efforts, job->n_ranks, rank, seconds);
+        const double gain = bpt_gain_without_async(efforts, job->n_workers, rank, seconds);
         if (gain <= noise * total) return;
         snprintf(why, sizeof why,
                  "without it the others would do %.0f img/s more than now, by what "
                  "they spend on its pushes",
                  gain);
     } else {
-        const double saved = bpt_gain_without_sync(efforts, job->n_ranks, rank);
+        const double saved = bpt_gain_without_sync(efforts, job->n_workers, rank);
         if (saved <= noise) return;
         snprintf(why, sizeof why, "all wait for it, without it the job would take %.0f%% less time",
                  100 * saved);
@@ -85,17 +85,22 @@ static void judge(const bpt_job *job, const bpt_effort *efforts, uint32_t rank, 
 
 static void judge_all(const bpt_job *job, const bpt_rank_summary *ranks) {
     bpt_effort *efforts = NULL;
-    if (BPT_NEW("efforts of ranks", job->n_ranks, &efforts) != BPT_OK) return; /* only a hint */
+    if (BPT_NEW("efforts of ranks", job->n_workers, &efforts) != BPT_OK) return; /* only a hint */
     double total = 0;
-    for (uint32_t r = 0; r < job->n_ranks; r++) {
+    for (uint32_t r = 0; r < job->n_workers; r++) {
         efforts[r] = effort_of(&ranks[r]);
         total += in_job(&ranks[r]);
     }
-    for (uint32_t r = 0; r < job->n_ranks; r++) judge(job, efforts, r, ranks[0].seconds, total);
+    for (uint32_t r = 0; r < job->n_workers; r++) judge(job, efforts, r, ranks[0].seconds, total);
     bpt_free(efforts);
 }
 
 /* ---- the table ---- */
+
+static void say_server(const bpt_job *job, uint32_t r, int width) {
+    bpt_info("%4u  %-*s  server  %8s  %8s  %6s  %10s  %6s", r, width, bpt_comm_host(job->comm, r),
+             "-", "-", "-", "-", "-");
+}
 
 static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t r, int width,
                      uint64_t all) {
@@ -121,8 +126,9 @@ void bpt_rank_table_say(const bpt_job *job, const bpt_rank_summary *ranks) {
         all += ranks[r].count.samples;
     }
     bpt_info("rank  %-*s  device     img/s     alone   share  efficiency  waited", width, "host");
-    for (uint32_t r = 0; r < job->n_ranks; r++) say_rank(job, ranks, r, width, all);
-    const double efficiency = bpt_job_efficiency(ranks, job->n_ranks);
+    for (uint32_t r = 0; r < job->n_workers; r++) say_rank(job, ranks, r, width, all);
+    for (uint32_t r = job->n_workers; r < job->n_ranks; r++) say_server(job, r, width);
+    const double efficiency = bpt_job_efficiency(ranks, job->n_workers);
     if (efficiency > 0) bpt_info("together %.2f of the sum of what each does alone", efficiency);
-    judge_all(job, ranks);
+    if (job->n_workers > 1) judge_all(job, ranks);
 }

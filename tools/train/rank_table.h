@@ -28,8 +28,9 @@ double bpt_rank_images_per_s(const bpt_counters *c);
 /** @return images a second in the job over those by itself; 0 where those were not measured */
 double bpt_rank_efficiency(const bpt_rank_summary *r);
 
-/** @return images a second of all ranks in the job over the sum of what they do by themselves; 0
- * where that was not measured */
+/** @return images a second of all workers in the job over the sum of what they do by themselves; 0
+ * where that was not measured
+ * @param ranks of the workers, shape [n] */
 double bpt_job_efficiency(const bpt_rank_summary *ranks, uint32_t n);
 
 /** Prints the table, and warns of ranks without which the job would be faster, with the option of

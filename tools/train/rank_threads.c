@@ -21,19 +21,27 @@ static unsigned choose(unsigned wanted, unsigned allowed, unsigned sharing) {
     return n < BPT_MAX_WORKERS ? n : BPT_MAX_WORKERS;
 }
 
-/* Ranks on this rank's host, and those among them that may use the same processors as it. */
-static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, unsigned *on_host,
-                              unsigned *sharing) {
+/* Of this rank's host. */
+typedef struct {
+    unsigned ranks;
+    unsigned workers; /* among them */
+    unsigned sharing; /* among these: may use the same processors as this rank */
+} neighbours;
+
+static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, uint32_t n_workers,
+                              neighbours *n) {
     const char *here = bpt_comm_host(comm, bpt_comm_rank(comm));
     affinity *all = NULL;
     bpt_status status = BPT_NEW("affinities", bpt_comm_size(comm), &all);
     status = bpt_comm_agree(comm, status);
     if (status == BPT_OK) status = bpt_comm_allgather(comm, mine, sizeof *mine, all);
-    *on_host = *sharing = 0;
+    *n = (neighbours){0};
     for (uint32_t r = 0; status == BPT_OK && r < bpt_comm_size(comm); r++) {
         if (strcmp(bpt_comm_host(comm, r), here) != 0) continue;
-        ++*on_host;
-        *sharing += CPU_EQUAL(&all[r].set, &mine->set) != 0;
+        n->ranks++;
+        if (r >= n_workers) continue;
+        n->workers++;
+        n->sharing += CPU_EQUAL(&all[r].set, &mine->set) != 0;
     }
     bpt_free(all);
     return status;
@@ -51,22 +59,25 @@ bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors)
     return cores < wanted && processors < wanted;
 }
 
-bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen,
-                                   unsigned *cores, unsigned *on_host) {
+bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_workers,
+                                   unsigned *chosen, unsigned *cores, unsigned *on_host) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
     const unsigned allowed = bpt_pool_allowed_cores();
-    unsigned sharing;
+    neighbours n;
     affinity mine;
     CPU_ZERO(&mine.set);
     (void)sched_getaffinity(0, sizeof mine.set, &mine.set); /* else: empty, the same on all ranks */
-    BPT_TRY(count_ranks(comm, &mine, on_host, &sharing));
+    BPT_TRY(count_ranks(comm, &mine, n_workers, &n));
+    *on_host = n.ranks;
+    *chosen = *cores = 1;
+    if (bpt_comm_rank(comm) >= n_workers) return BPT_OK;
     /* Bound to a single core, although the ranks of the host leave others idle. */
-    const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * *on_host < present;
+    const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * n.workers < present;
     const bool lacks = bpt_rank_threads_lack(wanted, allowed, (unsigned)CPU_COUNT(&mine.set));
-    if (wanted ? lacks : loses) warn_bound(comm, allowed, wanted ? wanted : present / *on_host);
-    *chosen = choose(wanted, allowed, sharing);
-    *cores = choose(0, allowed, sharing);
+    if (wanted ? lacks : loses) warn_bound(comm, allowed, wanted ? wanted : present / n.workers);
+    *chosen = choose(wanted, allowed, n.sharing);
+    *cores = choose(0, allowed, n.sharing);
     return BPT_OK;
 }
 

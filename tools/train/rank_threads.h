@@ -17,16 +17,18 @@ bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors)
  * could have. Collective over the job.
  * @param wanted 0: the cores that the rank may use, shared with the ranks that may use the same
  * ones
+ * @param n_workers ranks from this number on compute next to nothing: they have one thread, and the
+ * cores are the others'
  * @param[out] chosen at least 1
  * @param[out] cores  what is chosen where nothing is wanted: those that the rank has for itself
  * @param[out] on_host ranks on this rank's host, at least 1
  * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
-bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, unsigned *chosen,
-                                   unsigned *cores, unsigned *on_host);
+bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_workers,
+                                   unsigned *chosen, unsigned *cores, unsigned *on_host);
 
 /** Tells, before there is a job, what bpt_rank_threads_choose() will choose where all ranks of the
  * host may use the same cores; where they are bound to cores of their own it chooses more.
- * @param on_host ranks of the job on this host, at least 1
+ * @param on_host workers of the job on this host, at least 1
  * @return at least 1 */
 unsigned bpt_rank_threads_expected(unsigned wanted, unsigned on_host);
 

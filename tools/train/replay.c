@@ -69,8 +69,8 @@ typedef struct {
     float *velocity;   /* shape [n]; NULL without momentum of the server */
     float *scratch;    /* shape [n] */
     float *final;      /* weights that the run ended with; shape [n] */
-    size_t *applied;   /* updates applied, of each shard; shape [m] */
-    uint32_t *n_met;   /* of each shard: pushes of the present meeting applied; shape [m] */
+    size_t *applied;   /* updates applied, of each shard; shape [n_shards] */
+    uint32_t *n_met;   /* of each shard: pushes of the present meeting applied; shape [n_shards] */
     uint32_t *indices; /* shape [batch] */
     uint32_t *passes;  /* shape [batch] */
     uint32_t m;
@@ -162,7 +162,7 @@ static bpt_status advance(replay *r, uint32_t rank, bool *moved) {
             BPT_TRY(repeat_step(r, w));
         else if (!w->pending)
             BPT_TRY(push(r, w));
-        else if (w->answered == r->m)
+        else if (w->answered == r->logs.n_shards)
             BPT_TRY(land(r, w));
         else
             return BPT_OK;
@@ -231,7 +231,7 @@ static bpt_status run_all(replay *r) {
     while (moved) {
         moved = false;
         for (uint32_t j = 0; j < r->m; j++) BPT_TRY(advance(r, j, &moved));
-        for (uint32_t s = 0; s < r->m; s++) apply(r, s, &moved);
+        for (uint32_t s = 0; s < r->logs.n_shards; s++) apply(r, s, &moved);
     }
     bpt_log_progress_end();
     if (is_over(r)) return BPT_OK;
@@ -288,6 +288,7 @@ static bpt_status open_logs(replay *r) {
         .most_every = pace.most,
         .n_rounds = n_rounds(o),
         .rebalances = o->partition != BPT_PARTITION_EVEN && o->rebalance > 0,
+        .n_servers = (uint32_t)o->servers,
         .max_staleness = o->max_staleness < 0 ? BPT_STALENESS_NONE : (uint32_t)o->max_staleness,
     };
     return bpt_replay_logs_read(&facts, r->m, &r->logs);
@@ -330,7 +331,8 @@ static bpt_status open_model(replay *r) {
     BPT_TRY(bpt_pool_create(&pool, &r->pool));
     BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
     r->n = r->model->segments.n_elements;
-    BPT_TRY(bpt_shard_log_read(r->o->replay, r->n, r->m, &r->shards));
+    BPT_TRY(
+        bpt_shard_log_read(r->o->replay, r->n, r->logs.n_shards, r->logs.first_host, &r->shards));
     BPT_TRY(bpt_statistic_spans(&r->model->segments, &r->statistics, &r->n_statistics));
     BPT_TRY(BPT_NEW("global weights", r->n, &r->global));
     if (r->terms.momentum > 0) BPT_TRY(BPT_NEW("velocity", r->n, &r->velocity));
@@ -379,8 +381,8 @@ static bpt_status open_all(replay *r) {
     BPT_TRY(open_logs(r));
     BPT_TRY(open_model(r));
     BPT_TRY(open_shares(r));
-    BPT_TRY(BPT_NEW("applied updates", r->m, &r->applied));
-    BPT_TRY(BPT_NEW("met workers", r->m, &r->n_met));
+    BPT_TRY(BPT_NEW("applied updates", r->logs.n_shards, &r->applied));
+    BPT_TRY(BPT_NEW("met workers", r->logs.n_shards, &r->n_met));
     BPT_TRY(BPT_NEW("replay workers", r->m, &r->workers));
     for (uint32_t j = 0; j < r->m; j++) BPT_TRY(open_worker(r, j));
     begin_progress(r);

@@ -84,7 +84,7 @@ static bpt_status check_steps(const bpt_replay_logs *l, const bpt_replay_facts *
 typedef struct {
     const bpt_replay_logs *logs;
     const bpt_replay_facts *facts;
-    uint32_t shard;
+    uint32_t shard, rank; /* the host's */
     bpt_clocks clocks;
     uint64_t *base;    /* version last sent to each worker; shape [m] */
     uint64_t *taken;   /* pushes of each worker that are applied; shape [m] */
@@ -97,6 +97,7 @@ typedef struct {
 static bpt_status open_host(host *h, uint32_t shard) {
     const uint32_t m = h->logs->n_workers;
     h->shard = shard;
+    h->rank = h->logs->first_host + shard;
     h->clocks = (bpt_clocks){.n_workers = m, .bound = h->facts->max_staleness};
     BPT_TRY(BPT_NEW("clocks", m, &h->clocks.clock));
     BPT_TRY(BPT_NEW("active workers", m, &h->clocks.active));
@@ -134,7 +135,7 @@ static bpt_status check_gamma(host *h, const bpt_replay_update *u, uint64_t vers
     return bpt_fail(BPT_EDATA,
                     "%s/exchange/updates.rank-%" PRIu32 ".jsonl, line %" PRIu64
                     ": \"gamma\" is %.17g, by what happened before it is %.17g",
-                    h->facts->run, h->shard, version, u->gamma, expected);
+                    h->facts->run, h->rank, version, u->gamma, expected);
 }
 
 /* Under a bound on staleness, pushes that wait count already, and no log says when they came: the
@@ -143,16 +144,15 @@ static bpt_status check_lead(const host *h, const bpt_replay_update *u, uint64_t
     const uint64_t lead = bpt_clocks_lead(&h->clocks, u->worker);
     const bool bound = h->clocks.bound != BPT_STALENESS_NONE;
     if (u->lead == lead || (bound && u->lead + 1 == lead)) return BPT_OK;
-    return wrong(h->facts, "updates", h->shard, version, "lead", u->lead, lead);
+    return wrong(h->facts, "updates", h->rank, version, "lead", u->lead, lead);
 }
 
 static bpt_status check_fields(host *h, const bpt_replay_update *u, uint64_t version) {
     const uint64_t base = h->base[u->worker], seq = h->taken[u->worker] + 1;
-    if (u->seq != seq) return wrong(h->facts, "updates", h->shard, version, "seq", u->seq, seq);
-    if (u->base != base)
-        return wrong(h->facts, "updates", h->shard, version, "base", u->base, base);
+    if (u->seq != seq) return wrong(h->facts, "updates", h->rank, version, "seq", u->seq, seq);
+    if (u->base != base) return wrong(h->facts, "updates", h->rank, version, "base", u->base, base);
     if (u->staleness != version - 1 - base)
-        return wrong(h->facts, "updates", h->shard, version, "staleness", u->staleness,
+        return wrong(h->facts, "updates", h->rank, version, "staleness", u->staleness,
                      version - 1 - base);
     return check_gamma(h, u, version);
 }
@@ -179,7 +179,7 @@ static bpt_status take(host *h, const bpt_replay_update *u, uint64_t version) {
         return bpt_fail(BPT_EDATA,
                         "%s/exchange/updates.rank-%" PRIu32 ".jsonl, line %" PRIu64
                         ": \"worker\" %" PRIu32 " had pushed nothing then",
-                        h->facts->run, h->shard, version, u->worker);
+                        h->facts->run, h->rank, version, u->worker);
     h->clocks.clock[u->worker]++;
     h->quality[u->worker] = u->quality;
     BPT_TRY(check_fields(h, u, version));
@@ -197,7 +197,7 @@ static bpt_status take_all(host *h) {
     for (size_t i = 0; i < s->n; i++) BPT_TRY(take(h, &s->updates[i], i + 1));
     for (uint32_t j = 0; j < h->logs->n_workers; j++)
         if (h->taken[j] != h->logs->workers[j].n_pushes)
-            return ends_early(h->facts, "updates", h->shard, s->n, "version", s->n + 1);
+            return ends_early(h->facts, "updates", h->rank, s->n, "version", s->n + 1);
     return BPT_OK;
 }
 
@@ -212,6 +212,6 @@ static bpt_status check_updates(const bpt_replay_logs *logs, const bpt_replay_fa
 
 bpt_status bpt_replay_logs_check(const bpt_replay_logs *logs, const bpt_replay_facts *facts) {
     for (uint32_t j = 0; j < logs->n_workers; j++) BPT_TRY(check_steps(logs, facts, j));
-    for (uint32_t s = 0; s < logs->n_workers; s++) BPT_TRY(check_updates(logs, facts, s));
+    for (uint32_t s = 0; s < logs->n_shards; s++) BPT_TRY(check_updates(logs, facts, s));
     return BPT_OK;
 }

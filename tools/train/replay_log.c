@@ -14,6 +14,7 @@ typedef struct {
     const bpt_replay_facts *facts;
     bpt_replay_logs *logs;
     uint32_t rank;
+    uint32_t shard; /* of updates: that rank hosted it */
     size_t line;
 } reader;
 
@@ -168,11 +169,11 @@ static bpt_status take_step_line(reader *r, const bpt_json_doc *doc) {
 /* ---- updates of a shard ---- */
 
 static bpt_status take_update_line(reader *r, const bpt_json_doc *d) {
-    bpt_replay_shard *s = &r->logs->shards[r->rank];
+    bpt_replay_shard *s = &r->logs->shards[r->shard];
     const bpt_json *o = bpt_json_root(d);
     bpt_replay_update u;
     uint64_t shard, worker, version;
-    BPT_TRY(bpt_json_get_u64(d, o, "shard", r->rank, r->rank, &shard));
+    BPT_TRY(bpt_json_get_u64(d, o, "shard", r->shard, r->shard, &shard));
     BPT_TRY(bpt_json_get_u64(d, o, "version", 1, INT64_MAX, &version));
     if (version != s->n + 1)
         return name_line(r, "updates",
@@ -219,40 +220,51 @@ bpt_status bpt_replay_count_workers(const char *run, uint32_t *n) {
                     run);
 }
 
-static bpt_status read_rank(const bpt_replay_facts *facts, bpt_replay_logs *logs, uint32_t rank) {
-    reader steps = {.facts = facts, .logs = logs, .rank = rank}, updates = steps;
+static bpt_status read_log(reader *r, const char *kind, line_fn take) {
     char *path;
-    BPT_TRY(log_path(facts->run, "steps", rank, &path));
-    bpt_status status = read_lines(&steps, path, take_step_line);
-    bpt_free(path);
-    BPT_TRY(status);
-    BPT_TRY(log_path(facts->run, "updates", rank, &path));
-    status = read_lines(&updates, path, take_update_line);
+    BPT_TRY(log_path(r->facts->run, kind, r->rank, &path));
+    const bpt_status status = read_lines(r, path, take);
     bpt_free(path);
     return status;
 }
 
+static bpt_status read_worker(const bpt_replay_facts *facts, bpt_replay_logs *logs, uint32_t rank) {
+    reader steps = {.facts = facts, .logs = logs, .rank = rank};
+    return read_log(&steps, "steps", take_step_line);
+}
+
+static bpt_status read_shard(const bpt_replay_facts *facts, bpt_replay_logs *logs, uint32_t shard) {
+    reader updates = {
+        .facts = facts, .logs = logs, .rank = logs->first_host + shard, .shard = shard};
+    return read_log(&updates, "updates", take_update_line);
+}
+
 bpt_status bpt_replay_logs_read(const bpt_replay_facts *facts, uint32_t n_workers,
                                 bpt_replay_logs *logs) {
-    *logs = (bpt_replay_logs){.n_workers = n_workers};
+    *logs = (bpt_replay_logs){
+        .n_workers = n_workers,
+        .n_shards = facts->n_servers ? facts->n_servers : n_workers,
+        .first_host = facts->n_servers ? n_workers : 0,
+    };
     bpt_status status = BPT_NEW("replay workers", n_workers, &logs->workers);
-    if (status == BPT_OK) status = BPT_NEW("replay shards", n_workers, &logs->shards);
-    for (uint32_t r = 0; status == BPT_OK && r < n_workers; r++) status = read_rank(facts, logs, r);
+    if (status == BPT_OK) status = BPT_NEW("replay shards", logs->n_shards, &logs->shards);
+    for (uint32_t r = 0; status == BPT_OK && r < n_workers; r++)
+        status = read_worker(facts, logs, r);
+    for (uint32_t s = 0; status == BPT_OK && s < logs->n_shards; s++)
+        status = read_shard(facts, logs, s);
     if (status == BPT_OK) status = bpt_replay_logs_check(logs, facts);
     if (status != BPT_OK) bpt_replay_logs_free(logs);
     return status;
 }
 
 void bpt_replay_logs_free(bpt_replay_logs *logs) {
-    for (uint32_t r = 0; r < logs->n_workers; r++) {
-        if (logs->workers) {
-            bpt_free(logs->workers[r].pushes);
-            bpt_free(logs->workers[r].passes);
-            bpt_free(logs->workers[r].held);
-            bpt_free(logs->workers[r].round_lines);
-        }
-        if (logs->shards) bpt_free(logs->shards[r].updates);
+    for (uint32_t r = 0; r < logs->n_workers && logs->workers; r++) {
+        bpt_free(logs->workers[r].pushes);
+        bpt_free(logs->workers[r].passes);
+        bpt_free(logs->workers[r].held);
+        bpt_free(logs->workers[r].round_lines);
     }
+    for (uint32_t s = 0; s < logs->n_shards && logs->shards; s++) bpt_free(logs->shards[s].updates);
     bpt_free(logs->workers);
     bpt_free(logs->shards);
     *logs = (bpt_replay_logs){0};

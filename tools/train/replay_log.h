@@ -30,6 +30,7 @@ typedef struct bpt_replay_facts {
     uint32_t n_rounds;      /* in which the data are given out */
     bool rebalances;        /* afterwards more rounds may move samples */
     uint32_t max_staleness; /* BPT_STALENESS_NONE: no bound */
+    uint32_t n_servers; /* ranks beside the workers that hosted all shards; 0: the workers did */
 } bpt_replay_facts;
 
 /** One push of a worker and its answer. */
@@ -73,8 +74,9 @@ typedef struct bpt_replay_shard {
 
 typedef struct bpt_replay_logs {
     uint32_t n_workers;
-    bpt_replay_worker *workers; /* shape [n_workers] */
-    bpt_replay_shard *shards;   /* shape [n_workers]: one shard a rank */
+    bpt_replay_worker *workers;    /* shape [n_workers] */
+    uint32_t n_shards, first_host; /* rank first_host + s hosted shard s */
+    bpt_replay_shard *shards;      /* shape [n_shards] */
 } bpt_replay_logs;
 
 /** Counts the workers of a run by their logs.

@@ -11,7 +11,7 @@
 typedef struct bpt_scratch_job {
     bpt_update_choice update;       /* resolved: never DEFAULT or AUTO */
     bpt_partition_choice partition; /* likewise */
-    uint32_t n_ranks;               /* at least 2 */
+    uint32_t n_ranks;               /* that train */
     double epochs;
     uint64_t train, test; /* samples of the splits */
     size_t record_bytes;  /* C*H*W */

@@ -1,7 +1,7 @@
 /** @file tools/train/shard_log.h
  * How an agwu run cut its weights in shards, for a replay of it: RUN/exchange/shards.json,
  *
- *     {"begin": [0, 160, ...]}     first element of each shard, in the order of ranks
+ *     {"begin": [0, 160, ...]}     first element of each shard, in the order of hosts
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_SHARD_LOG_H
@@ -14,9 +14,10 @@
 bpt_status bpt_shard_log_write(const bpt_run_folder *run, const bpt_shard_table *shards);
 
 /** @param run its folder
+ * @param first_host as of bpt_shard_table_create()
  * @param[out] shards caller owns, bpt_shard_table_free()
  * @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_EDATA (names file and field), BPT_ENOMEM */
-bpt_status bpt_shard_log_read(const char *run, size_t n_elements, uint32_t n_ranks,
-                              bpt_shard_table **shards);
+bpt_status bpt_shard_log_read(const char *run, size_t n_elements, uint32_t n_shards,
+                              uint32_t first_host, bpt_shard_table **shards);
 
 #endif

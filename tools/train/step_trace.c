@@ -81,7 +81,8 @@ static bpt_status try_files(const bpt_step_trace *t) {
 
 static bpt_status reserve(bpt_step_trace *t, uint64_t process) {
     BPT_TRY(name_parts(t, process));
-    BPT_TRY(bpt_trace_create(bpt_pool_n_workers(t->pool), SPANS_PER_WORKER, &t->spans));
+    const unsigned n_workers = t->pool ? bpt_pool_n_workers(t->pool) : 1;
+    BPT_TRY(bpt_trace_create(n_workers, SPANS_PER_WORKER, &t->spans));
     bpt_trace_parts_sweep(t->path, process);
     return try_files(t);
 }
@@ -123,18 +124,18 @@ bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm,
     return BPT_OK;
 }
 
+static void record(bpt_step_trace *t, bool records) {
+    t->records = records;
+    if (t->pool) bpt_pool_set_trace(t->pool, records ? t->spans : NULL);
+}
+
 void bpt_step_trace_close(bpt_step_trace *t) {
     if (!t) return;
-    bpt_pool_set_trace(t->pool, NULL);
+    record(t, false);
     bpt_trace_free(t->spans);
     for (uint32_t r = 0; t->parts && r < t->n_ranks; r++) bpt_free(t->parts[r]);
     bpt_free(t->parts);
     bpt_free(t);
-}
-
-static void record(bpt_step_trace *t, bool records) {
-    t->records = records;
-    bpt_pool_set_trace(t->pool, records ? t->spans : NULL);
 }
 
 void bpt_step_trace_begin(bpt_step_trace *t, uint64_t step) {
@@ -174,7 +175,7 @@ static bpt_status join(const bpt_step_trace *t) {
 bpt_status bpt_step_trace_write(bpt_step_trace *t) {
     if (!t) return BPT_OK;
     record(t, false);
-    if (t->n_steps == 0)
+    if (t->n_steps == 0 && t->pool)
         bpt_warn("the trace is empty: the run ended before step %" PRIu64, t->first);
     if (bpt_trace_lost(t->spans))
         bpt_warn("the trace lost its %" PRIu64 " oldest spans: choose fewer steps",

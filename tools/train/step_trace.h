@@ -18,7 +18,7 @@ typedef struct bpt_step_trace bpt_step_trace;
  * a trace of this name. Collective: ranks of one machine share a
  * time 0; that of others is when they come here.
  * @param comm borrowed; NULL: there is one rank
- * @param pool borrowed, outlives the trace
+ * @param pool borrowed, outlives the trace; NULL: this rank makes no steps
  * @param[out] trace caller owns, bpt_step_trace_close(); NULL without --trace
  * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_ENOSPC, BPT_ECOMM, BPT_EPEER */
 bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm, bpt_pool *pool,

@@ -26,11 +26,13 @@ static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
     r->seconds = r->count.seconds - job->seconds_before - as_seconds(r->count.eval_ns);
     r->solo = job->solo[job->rank];
     r->threads = job->n_threads;
-    r->loader_threads = (uint64_t)job->options->loader_threads;
-    r->prefetch = (uint64_t)job->options->prefetch;
-    snprintf(r->policy, sizeof r->policy, "%s", job->options->policy);
-    r->tuned = job->options->tuning != NULL;
-    r->cuts = bpt_network_n_cuts(bpt_job_trained(job)) > 0;
+    if (!bpt_job_is_server(job)) {
+        r->loader_threads = (uint64_t)job->options->loader_threads;
+        r->prefetch = (uint64_t)job->options->prefetch;
+        snprintf(r->policy, sizeof r->policy, "%s", job->options->policy);
+        r->tuned = job->options->tuning != NULL;
+        r->cuts = bpt_network_n_cuts(bpt_job_trained(job)) > 0;
+    }
     if (job->delivery) {
         bpt_delivery_stats(job->delivery, &r->data);
         r->data_found = bpt_delivery_found(job->delivery);
@@ -44,6 +46,7 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_open_object(w, NULL);
     bpt_json_put_u64(w, "rank", rank);
     bpt_json_put_text(w, "host", bpt_comm_host(job->comm, rank));
+    bpt_json_put_text(w, "role", rank < job->n_workers ? "worker" : "server");
     bpt_json_put_text(w, "device", "cpu");
     bpt_json_put_u64(w, "threads", r->threads);
     bpt_json_put_text(w, "policy", r->policy);
@@ -110,10 +113,11 @@ static void put_summary(const bpt_job *job, const bpt_rank_summary *ranks, bpt_j
     bpt_json_put_u64(w, "samples", job->count.progress);
     bpt_json_put_real(w, "seconds", seconds);
     bpt_json_put_real(w, "images_per_s", (double)job->count.progress / seconds);
-    bpt_json_put_real(w, "efficiency", bpt_job_efficiency(ranks, job->n_ranks));
+    bpt_json_put_real(w, "efficiency", bpt_job_efficiency(ranks, job->n_workers));
     bpt_json_put_text(w, "model", job->model->name);
     bpt_json_put_u64(w, "weight_bytes", job->model->segments.n_elements * sizeof(float));
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
+    bpt_json_put_u64(w, "servers", job->n_servers);
     bpt_json_put_text(w, "partition", bpt_partition_choice_name(job->partition));
     bpt_json_put_text(w, "data_mode",
                       bpt_data_mode_name(job->delivery ? BPT_DATA_SCATTER : BPT_DATA_SHARED));

@@ -46,6 +46,7 @@ static bpt_status check_memory(const bpt_train_options *o, const bench *b) {
         .update = BPT_UPDATE_LOCAL,
         .batch = (uint32_t)o->batch_size,
         .n_ranks = 1,
+        .n_workers = 1,
         .ranks_on_host = 1,
         .n_threads = b->n_threads,
     };

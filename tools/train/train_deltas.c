@@ -179,7 +179,7 @@ static bpt_status push_and_land(merger *m, bpt_reply *reply) {
 
 /* Steps of this rank in a round: as many as its share of the data, --sync-every on average. */
 static uint64_t steps_in_round(const bpt_job *job) {
-    const uint64_t all = job->pace.least * job->n_ranks;
+    const uint64_t all = job->pace.least * job->n_workers;
     const uint64_t steps = bpt_partition_steps(job->shares, job->rank, all);
     return steps ? steps : 1;
 }

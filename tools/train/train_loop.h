@@ -23,9 +23,12 @@ bpt_status bpt_train_synchronous(bpt_job *job);
 /** Weights are merged every few steps and nobody waits: agwu, easgd. */
 bpt_status bpt_train_asynchronous(bpt_job *job);
 
+/** A server: nothing is trained here, and the exchange serves by itself. Takes part in meetings. */
+bpt_status bpt_train_serve(bpt_job *job);
+
 /** Does what a meeting of all ranks is for; the network holds the global weights. An evaluation
  * comes before the checkpoint. A stop does not wait for one: the checkpoint says that it is due.
- * @param reasons BPT_MEET_* bits, the same on all ranks
+ * @param reasons BPT_MEET_* bits, the same on all workers; a server waits until it is told of some
  * @param[out] over whether training has come to its end
  * @return BPT_OK, BPT_ESTOPPED, or any error of the parts */
 bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over);

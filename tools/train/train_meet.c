@@ -10,7 +10,22 @@ uint32_t bpt_train_wants(void) {
     return wants;
 }
 
+/* Where workers meet for a reason servers are told of it, and of how far the job is. */
+static bpt_status tell_servers(bpt_job *job, uint32_t *reasons) {
+    struct {
+        uint64_t progress, reasons;
+    } told = {job->count.progress, *reasons};
+    if (job->n_servers == 0) return BPT_OK;
+    if (!bpt_job_is_server(job))
+        return *reasons ? bpt_comm_broadcast(job->comm, 0, &told, sizeof told) : BPT_OK;
+    BPT_TRY(bpt_exchange_serve(job->exchange, 0, &told, sizeof told));
+    job->count.progress = told.progress;
+    *reasons = (uint32_t)told.reasons;
+    return BPT_OK;
+}
+
 bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
+    BPT_TRY(tell_servers(job, &reasons));
     *over = (reasons & BPT_MEET_END) != 0;
     if (*over) return BPT_OK; /* the end has its own evaluation, and needs no checkpoint */
     bool stop = (reasons & BPT_MEET_STOP) != 0;
@@ -24,6 +39,12 @@ bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
         bpt_fail(BPT_ESTOPPED, "stopped at epoch %.2f, checkpoint saved", bpt_job_epoch(job));
     bpt_hint("go on with the same command and --resume auto");
     return status;
+}
+
+bpt_status bpt_train_serve(bpt_job *job) {
+    for (bool over = job->count.progress >= job->total_samples; !over;)
+        BPT_TRY(bpt_train_meet(job, 0, &over));
+    return BPT_OK;
 }
 
 bpt_status bpt_train_catch_up(bpt_job *job) {

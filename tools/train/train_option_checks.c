@@ -106,6 +106,15 @@ static bpt_status check_placement(const bpt_train_options *o) {
     return BPT_OK;
 }
 
+/* Layers that one rank computes for all are on a rank that trains. */
+static bpt_status check_servers(const bpt_train_options *o) {
+    if (o->servers == 0 || strcmp(o->placement, "off") == 0) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "--servers and --placement: servers hold all weights, and compute no layer");
+    bpt_hint("leave out one of them");
+    return status;
+}
+
 /* A file of bpt-tune is for one number of samples a step of a rank. */
 static bpt_status check_tuned(const bpt_train_options *o) {
     const bool cut = o->update == BPT_UPDATE_ALLREDUCE && o->partition == BPT_PARTITION_IDPA;
@@ -146,6 +155,7 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(check_auto(o));
     BPT_TRY(check_tuned(o));
     BPT_TRY(check_placement(o));
+    BPT_TRY(check_servers(o));
     BPT_TRY(check_held_out(o));
     return check_partition(o);
 }

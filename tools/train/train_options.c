@@ -339,6 +339,14 @@ static const bpt_option rows[] = {
      .help = "under allreduce: first of the layers that one rank computes for all,\n"
              "so that activations travel in place of their gradients; auto: where\n"
              "measurements say that this is faster; off: every rank computes all"},
+    {.name = "servers",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(servers),
+     .value = "0",
+     .max = 1000000,
+     .unit = "N",
+     .help = "under agwu, sgwu and easgd: the last N ranks hold the global weights\n"
+             "and train nothing, the others hold none; 0: all ranks do both"},
     {.name = "gamma",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(gamma),

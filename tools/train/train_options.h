@@ -68,7 +68,7 @@ typedef struct bpt_train_options {
     int gamma;              /* bpt_gamma_choice */
     const char *sync_every; /* for bpt_pace_begin() */
     const char *placement;  /* "auto", "off" or the name of a layer */
-    int64_t idpa_rounds, max_staleness;
+    int64_t idpa_rounds, max_staleness, servers;
     double server_momentum, delay_compensation, elasticity;
     int quality; /* bpt_quality_choice */
     double held_out;

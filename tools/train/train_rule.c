@@ -24,9 +24,9 @@ const bpt_update_rule *bpt_train_rule(const bpt_train_options *o, bpt_update_cho
 }
 
 bpt_update_terms bpt_train_terms(const bpt_train_options *o, bpt_update_choice update,
-                                 uint32_t n_ranks) {
+                                 uint32_t n_workers) {
     const bool deltas = update == BPT_UPDATE_AGWU || update == BPT_UPDATE_SGWU;
-    const double elasticity = o->elasticity > 0 ? o->elasticity : 0.9 / n_ranks;
+    const double elasticity = o->elasticity > 0 ? o->elasticity : 0.9 / n_workers;
     return (bpt_update_terms){
         .momentum = deltas ? o->server_momentum : 0,
         .compensation = update == BPT_UPDATE_AGWU ? o->delay_compensation : 0,

@@ -21,7 +21,7 @@ const bpt_update_rule *bpt_train_rule(const bpt_train_options *o, bpt_update_cho
 /** @param update as above, or LOCAL
  * @return the terms of the options; zeros of what the update has not */
 bpt_update_terms bpt_train_terms(const bpt_train_options *o, bpt_update_choice update,
-                                 uint32_t n_ranks);
+                                 uint32_t n_workers);
 
 /** @param rates sum of the learning rates of some steps
  * @return S, as bpt_compensation() takes it: over 1 - momentum */
