@@ -116,14 +116,22 @@ void bpt__comm_push_moves(bpt_comm *c) {
     c->marks.push_moves++;
 }
 
-void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
-    mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
+void bpt__comm_hurry_begin(bpt_comm *c) {
     atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
     bpt__comm_wake(c);
 }
 
-void bpt__comm_wait_end(bpt_comm *c) {
+void bpt__comm_hurry_end(bpt_comm *c) {
     atomic_fetch_sub_explicit(&c->n_hurried, 1, memory_order_relaxed);
+}
+
+void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
+    mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
+    bpt__comm_hurry_begin(c);
+}
+
+void bpt__comm_wait_end(bpt_comm *c) {
+    bpt__comm_hurry_end(c);
     mark_work(&c->marks);
 }
 

@@ -130,8 +130,8 @@ bpt_status bpt_job_set_weights(bpt_job *job, const float *weights);
 bpt_status bpt_job_get(bpt_job *job, bpt_vector which, float *flat);
 bpt_status bpt_job_set_state(bpt_job *job, bpt_vector which, const float *flat);
 
-/** Sets how often the optimiser has updated. */
-void bpt_job_set_updates(bpt_job *job, uint64_t n);
+/** Sets how often the optimiser has updated. @param tail layers that this rank computes for all */
+void bpt_job_set_updates(bpt_job *job, uint64_t n, uint64_t tail);
 
 /** @return the learning rate of the next step */
 float bpt_job_rate(const bpt_job *job);

@@ -24,9 +24,9 @@ bpt_status bpt_job_set_state(bpt_job *job, bpt_vector which, const float *flat) 
     return bpt_network_set(job->network, which, flat);
 }
 
-void bpt_job_set_updates(bpt_job *job, uint64_t n) {
+void bpt_job_set_updates(bpt_job *job, uint64_t n, uint64_t tail) {
     if (job->placed)
-        bpt_placed_set_updates(job->placed, n);
+        bpt_placed_set_updates(job->placed, n, tail);
     else
         bpt_network_set_updates(job->network, n);
 }
