@@ -9,12 +9,11 @@
 
 #include <inttypes.h>
 
-static void print_plan(const bpt_job *job, const bpt_memory_plan *plan) {
+static void print_job(const bpt_job *job) {
     bpt_options_print(&bpt_train_command, job->options, stdout);
     printf("\n");
     bpt_model_print(job->model, stdout);
     printf("\n");
-    bpt_memory_plan_print(plan, stdout);
 }
 
 static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
@@ -25,6 +24,22 @@ static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
     printf("more than the %.1f MB of this machine%s; the largest that fits: --batch-size %" PRIu64
            "\n",
            (double)limit * 1e-6, job->ranks_on_host > 1 ? " for each rank on it" : "", batch);
+    return BPT_OK;
+}
+
+/* With a layer named from which on one rank computes for all: of that rank too. Speeds are measured
+ * with the whole network, so that has to fit as well.
+ * @param[in,out] plan of a rank with the whole network; of what takes the most */
+static bpt_status print_parts(bpt_job *job, bpt_memory_plan *plan) {
+    bpt_memory_plan parts;
+    for (int host = 0; host < 2; host++) {
+        job->parting.host = host;
+        BPT_TRY(bpt_memory_plan_make(job, &parts));
+        if (host) printf("\n");
+        bpt_memory_plan_print(&parts, stdout);
+    }
+    job->parting.is = parts.total > plan->total;
+    if (job->parting.is) *plan = parts;
     return BPT_OK;
 }
 
@@ -60,9 +75,14 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     if (status == BPT_OK) bpt_tuning_say(o);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {
-        print_plan(&job, &plan);
-        status = print_limit(&job, &plan);
+        print_job(&job);
+        job.parting.is = bpt_layer_choice_is_named(&job, &job.parting.border);
+        if (job.parting.is)
+            status = print_parts(&job, &plan);
+        else
+            bpt_memory_plan_print(&plan, stdout);
     }
+    if (status == BPT_OK) status = print_limit(&job, &plan);
     bpt_model_free(job.model);
     bpt__job_close_data(&job);
     return status;

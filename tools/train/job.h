@@ -33,6 +33,13 @@ typedef struct bpt_interval {
     uint64_t stale[BPT_STALENESS_BUCKETS];
 } bpt_interval;
 
+/** How the network of a job is in two parts (tools/train/placed.h), for its plan of memory. */
+typedef struct bpt_parting {
+    bool is;
+    bool host;     /* of this rank: it has the tail */
+    size_t border; /* behind this layer */
+} bpt_parting;
+
 struct bpt_job {
     const bpt_train_options *options;
     bpt_comm *comm; /* borrowed */
@@ -50,7 +57,8 @@ struct bpt_job {
     const bpt_split *train, *test;
     bpt_model *model;
     bpt_pool *pool;
-    bpt_network *network;   /* of the whole model; where it is placed, it evaluates and no more */
+    bpt_network *network; /* of the whole model; where it is placed, it evaluates and no more */
+    bpt_parting parting;
     bpt_placed *placed;     /* the parts that are trained in its place; NULL: none */
     uint32_t batch;         /* samples of one step of this rank */
     uint64_t first_sample;  /* of that step, among those of all ranks */

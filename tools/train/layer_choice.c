@@ -203,9 +203,18 @@ static bool can_place(bpt_update_choice update) {
     return update == BPT_UPDATE_ALLREDUCE || update == BPT_UPDATE_AGWU;
 }
 
+static bool is_wanted(const bpt_job *job) {
+    return !is_off(job->options) && can_place(job->update) && job->n_ranks > 1;
+}
+
+bool bpt_layer_choice_is_named(const bpt_job *job, size_t *border) {
+    return is_wanted(job) && !is_auto(job->options) &&
+           bpt_model_find_border(job->model, job->options->placement, border) == BPT_OK;
+}
+
 bpt_status bpt_layer_choice_make(bpt_job *job, const bpt_checkpoint *c) {
     choice chosen = {BPT_PLACEMENT_NONE, 0};
-    if (is_off(job->options) || !can_place(job->update) || job->n_ranks == 1) return BPT_OK;
+    if (!is_wanted(job)) return BPT_OK;
     BPT_TRY(choose(job, c, &chosen));
     if (chosen.cut == BPT_PLACEMENT_NONE) return BPT_OK;
     const uint32_t host = (uint32_t)chosen.host;

@@ -6,6 +6,7 @@
 #include "inner/network_border.h"
 #include "tools/train/job.h"
 #include "tools/train/layer_choice.h"
+#include "tools/train/memory_plan.h"
 #include "tools/train/tail_server.h"
 
 #include <string.h>
@@ -64,6 +65,8 @@ static bpt_status make_networks(bpt_placed *p, const bpt_job *job) {
 
 /* The network that was there makes room first. */
 static bpt_status make_parts(bpt_placed *p, bpt_job *job) {
+    job->parting = (bpt_parting){.is = true, .host = hosts(p), .border = p->border};
+    BPT_TRY(bpt_memory_plan_check(job));
     bpt_network_free(job->network);
     job->network = NULL;
     BPT_TRY(make_networks(p, job));

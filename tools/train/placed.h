@@ -30,8 +30,8 @@ typedef struct bpt_placed bpt_placed;
  * are cut. Weights and states are undefined. Collective.
  * @param border behind this layer of the model: BPT_BORDER_POSSIBLE
  * @param host   rank
- * @return BPT_OK, BPT_EUSAGE (ranks with unlike activations), or as bpt_network_create() and
- *         bpt_relay_create(), agreed on */
+ * @return BPT_OK, BPT_EUSAGE (ranks with unlike activations, more memory than there is), or as
+ * bpt_network_create() and bpt_relay_create(), agreed on */
 bpt_status bpt_placed_open(bpt_job *job, size_t border, uint32_t host);
 
 /** Releases the parts. Collective once there was a step. NULL is allowed. */
