@@ -25,6 +25,9 @@ typedef struct {
 
 static const pace calm = {.min_ns = 1000000, .max_ns = 4000000, .divisor = 1};
 static const pace hurried = {.min_ns = 20000, .max_ns = 200000, .divisor = 8};
+/* The rank computes, and others wait for what comes in: an eighth of their wait at most is added,
+ * and a long quiet costs some dozens of polls. */
+static const pace expecting = {.min_ns = 20000, .max_ns = 4000000, .divisor = 8};
 
 bpt_status bpt__mpi_check(int code, const char *what) {
     if (code == MPI_SUCCESS) return BPT_OK;
@@ -116,22 +119,23 @@ void bpt__comm_push_moves(bpt_comm *c) {
     c->marks.push_moves++;
 }
 
-void bpt__comm_hurry_begin(bpt_comm *c) {
-    atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
+void bpt__comm_expect_begin(bpt_comm *c) {
+    atomic_fetch_add_explicit(&c->n_expecting, 1, memory_order_relaxed);
     bpt__comm_wake(c);
 }
 
-void bpt__comm_hurry_end(bpt_comm *c) {
-    atomic_fetch_sub_explicit(&c->n_hurried, 1, memory_order_relaxed);
+void bpt__comm_expect_end(bpt_comm *c) {
+    atomic_fetch_sub_explicit(&c->n_expecting, 1, memory_order_relaxed);
 }
 
 void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
     mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
-    bpt__comm_hurry_begin(c);
+    atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
+    bpt__comm_wake(c);
 }
 
 void bpt__comm_wait_end(bpt_comm *c) {
-    bpt__comm_hurry_end(c);
+    atomic_fetch_sub_explicit(&c->n_hurried, 1, memory_order_relaxed);
     mark_work(&c->marks);
 }
 
@@ -222,7 +226,8 @@ static bool sleep_for(bpt_comm *c, uint64_t ns) {
 /* @return whether it was woken */
 static bool nap(bpt_comm *c, uint64_t quiet_ns) {
     const bool waited_for = atomic_load_explicit(&c->n_hurried, memory_order_relaxed) > 0;
-    const pace *p = waited_for ? &hurried : &calm;
+    const bool expected = atomic_load_explicit(&c->n_expecting, memory_order_relaxed) > 0;
+    const pace *p = waited_for ? &hurried : expected ? &expecting : &calm;
     uint64_t nap_ns = quiet_ns / p->divisor;
     if (nap_ns < p->min_ns) nap_ns = p->min_ns;
     if (nap_ns > p->max_ns) nap_ns = p->max_ns;

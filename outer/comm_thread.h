@@ -41,10 +41,10 @@ void bpt__comm_wake(bpt_comm *comm);
 void bpt__comm_wait_begin(bpt_comm *comm, const char *what);
 void bpt__comm_wait_end(bpt_comm *comm);
 
-/** Between these calls a thread has nothing to do but what a job brings, while this rank is at
- * something else: polls come sooner, and nobody is told that it waits. */
-void bpt__comm_hurry_begin(bpt_comm *comm);
-void bpt__comm_hurry_end(bpt_comm *comm);
+/** Between these calls a thread has nothing to do but what a job brings, while this rank computes:
+ * polls come somewhat sooner, and nobody is told that it waits. */
+void bpt__comm_expect_begin(bpt_comm *comm);
+void bpt__comm_expect_end(bpt_comm *comm);
 
 /** Marks that this rank has got on, without any wait. */
 void bpt__comm_got_on(bpt_comm *comm);

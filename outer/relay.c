@@ -173,12 +173,12 @@ bpt_status bpt_relay_wait(bpt_relay *r, bpt_relay_result *result) {
 /* A thread of its own is not what the rank is at, but others wait for what it will do. */
 static void wait_for_change(bpt_relay *r) {
     if (r->own_thread)
-        bpt__comm_hurry_begin(r->comm);
+        bpt__comm_expect_begin(r->comm);
     else
         bpt__comm_wait_begin(r->comm, "batches at the server");
     pthread_cond_wait(&r->changed, &r->mutex);
     if (r->own_thread)
-        bpt__comm_hurry_end(r->comm);
+        bpt__comm_expect_end(r->comm);
     else
         bpt__comm_wait_end(r->comm);
 }
