@@ -27,19 +27,34 @@ static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
     return BPT_OK;
 }
 
-/* With a layer named from which on one rank computes for all: of that rank too. Speeds are measured
- * with the whole network, so that has to fit as well.
- * @param[in,out] plan of a rank with the whole network; of what takes the most */
+/* Keeps the larger plan, and what it is of. */
+static void keep_larger(const bpt_memory_plan *p, bpt_memory_plan *most, bpt_parting parting,
+                        bpt_parting *of_most) {
+    if (p->total <= most->total) return;
+    *most = *p;
+    *of_most = parting;
+}
+
+/* With a layer named from which on one rank computes for all: of a rank, of that one, and of what
+ * both need before, to measure speeds with the whole network.
+ * @param[out] plan of what takes the most; job->parting is of that */
 static bpt_status print_parts(bpt_job *job, bpt_memory_plan *plan) {
-    bpt_memory_plan parts;
+    bpt_parting parting = job->parting;
+    bpt_memory_plan p;
+    *plan = (bpt_memory_plan){0};
     for (int host = 0; host < 2; host++) {
-        job->parting.host = host;
-        BPT_TRY(bpt_memory_plan_make(job, &parts));
-        if (host) printf("\n");
-        bpt_memory_plan_print(&parts, stdout);
+        job->parting = (bpt_parting){BPT_PARTING_DONE, host, parting.border};
+        BPT_TRY(bpt_memory_plan_make(job, &p));
+        bpt_memory_plan_print(&p, stdout);
+        printf("\n");
+        keep_larger(&p, plan, job->parting, &parting);
     }
-    job->parting.is = parts.total > plan->total;
-    if (job->parting.is) *plan = parts;
+    job->parting.stage = BPT_PARTING_BEFORE;
+    BPT_TRY(bpt_memory_plan_make(job, &p));
+    printf("before, while speeds are measured with the whole network: %zu bytes, %.1f MB\n",
+           p.total, (double)p.total * 1e-6);
+    keep_larger(&p, plan, job->parting, &parting);
+    job->parting = parting;
     return BPT_OK;
 }
 
@@ -76,8 +91,7 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {
         print_job(&job);
-        job.parting.is = bpt_layer_choice_is_named(&job, &job.parting.border);
-        if (job.parting.is)
+        if (bpt_layer_choice_is_named(&job, &job.parting.border))
             status = print_parts(&job, &plan);
         else
             bpt_memory_plan_print(&plan, stdout);

@@ -33,10 +33,15 @@ typedef struct bpt_interval {
     uint64_t stale[BPT_STALENESS_BUCKETS];
 } bpt_interval;
 
-/** How the network of a job is in two parts (tools/train/placed.h), for its plan of memory. */
+/** What is there of a network that is in two parts (tools/train/placed.h), for its plan of memory.
+ */
 typedef struct bpt_parting {
-    bool is;
-    bool host;     /* of this rank: it has the tail */
+    enum {
+        BPT_PARTING_NONE,   /* it is in one */
+        BPT_PARTING_BEFORE, /* it still is, while speeds are measured, and nothing else is there */
+        BPT_PARTING_DONE
+    } stage;
+    bool host;     /* this rank has the tail */
     size_t border; /* behind this layer */
 } bpt_parting;
 

@@ -74,8 +74,12 @@ static bpt_status plan_trained(const bpt_job *job, const bpt_model *trained, bpt
                             bpt_train_learning(job->options), job->n_threads, &p->network);
 }
 
-static bpt_status plan_whole(const bpt_job *job, bpt_memory_plan *plan) {
-    return plan_trained(job, job->model, plan);
+/* Beside the vector to read and write through there is that of the initial weights. */
+static bpt_status plan_before(const bpt_job *job, bpt_memory_plan *plan) {
+    *plan = (bpt_memory_plan){.batch = job->batch};
+    plan->vectors = 2 * job->model->segments.n_elements * sizeof(float);
+    return bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
+                            bpt_train_learning(job->options), job->n_threads, &plan->network);
 }
 
 static void add_network(bpt_network_memory *sum, const bpt_network_memory *more) {
@@ -120,6 +124,18 @@ static bpt_status plan_parts(const bpt_job *job, bpt_memory_plan *plan) {
     return status;
 }
 
+static bpt_status plan_network(const bpt_job *job, bpt_memory_plan *plan) {
+    switch (job->parting.stage) {
+    case BPT_PARTING_BEFORE:
+        return plan_before(job, plan);
+    case BPT_PARTING_DONE:
+        return plan_parts(job, plan);
+    case BPT_PARTING_NONE:
+        break;
+    }
+    return plan_trained(job, job->model, plan);
+}
+
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
     *plan = (bpt_memory_plan){
         .batch = job->batch,
@@ -127,7 +143,7 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
         .order = order_bytes(job),
         .delivery = delivery_bytes(job),
     };
-    BPT_TRY(job->parting.is ? plan_parts(job, plan) : plan_whole(job, plan));
+    BPT_TRY(plan_network(job, plan));
     plan->total = bpt_size_add(plan->network.total, plan->batches);
     plan->total = bpt_size_add(plan->total, plan->evaluation);
     plan->total = bpt_size_add(plan->total, plan->border);

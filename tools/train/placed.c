@@ -65,7 +65,7 @@ static bpt_status make_networks(bpt_placed *p, const bpt_job *job) {
 
 /* The network that was there makes room first. */
 static bpt_status make_parts(bpt_placed *p, bpt_job *job) {
-    job->parting = (bpt_parting){.is = true, .host = hosts(p), .border = p->border};
+    job->parting = (bpt_parting){.stage = BPT_PARTING_DONE, .host = hosts(p), .border = p->border};
     BPT_TRY(bpt_memory_plan_check(job));
     bpt_network_free(job->network);
     job->network = NULL;
