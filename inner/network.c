@@ -80,14 +80,27 @@ bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch,
     return create(model, batch, activations, (bpt_learning){0}, true, pool, net);
 }
 
-bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_value_type activations,
-                            bpt_learning learning, unsigned n_workers, bpt_network_memory *memory) {
+static bpt_status plan_only(const bpt_model *model, int64_t batch, bpt_value_type activations,
+                            bpt_learning learning, bool forward_only, unsigned n_workers,
+                            bpt_network_memory *memory) {
     bpt_network *net;
     BPT_TRY(BPT_NEW("network", 1, &net));
+    net->builder.forward_only = forward_only;
     const bpt_status status = plan(net, model, batch, activations, learning, n_workers);
     if (status == BPT_OK) *memory = net->memory;
     bpt_network_free(net);
     return status;
+}
+
+bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_value_type activations,
+                            bpt_learning learning, unsigned n_workers, bpt_network_memory *memory) {
+    return plan_only(model, batch, activations, learning, false, n_workers, memory);
+}
+
+bpt_status bpt_network_plan_forward(const bpt_model *model, int64_t batch,
+                                    bpt_value_type activations, unsigned n_workers,
+                                    bpt_network_memory *memory) {
+    return plan_only(model, batch, activations, (bpt_learning){0}, true, n_workers, memory);
 }
 
 void bpt_network_free(bpt_network *net) {

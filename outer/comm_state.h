@@ -44,7 +44,8 @@ struct bpt_comm {
     bpt__watch *watch;                /* the MPI thread's; NULL: there is none */
     bpt__marks marks;
 
-    atomic_uint n_hurried; /* threads between wait_begin and wait_end; a hint, so relaxed */
+    atomic_uint n_hurried;   /* threads between wait_begin and wait_end; a hint, so relaxed */
+    atomic_uint n_expecting; /* likewise, expect_begin and expect_end */
 
     sem_t wake; /* the MPI thread sleeps on it; posted when there is something new to do */
 

@@ -128,6 +128,15 @@ void bpt__comm_push_moves(bpt_comm *c) {
     c->marks.push_moves++;
 }
 
+void bpt__comm_expect_begin(bpt_comm *c) {
+    atomic_fetch_add_explicit(&c->n_expecting, 1, memory_order_relaxed);
+    bpt__comm_wake(c);
+}
+
+void bpt__comm_expect_end(bpt_comm *c) {
+    atomic_fetch_sub_explicit(&c->n_expecting, 1, memory_order_relaxed);
+}
+
 void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
     mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
     atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
@@ -234,9 +243,11 @@ static bool sleep_for(bpt_comm *c, uint64_t ns) {
 static bool nap(bpt_comm *c, uint64_t moved_ns, bpt__lateness *late) {
     const bool waited_for = atomic_load_explicit(&c->n_hurried, memory_order_relaxed) > 0;
     const uint64_t begin_ns = bpt_clock_ns();
-    const uint64_t nap_ns = bpt__nap_ns(begin_ns - moved_ns, waited_for, late);
+    const bool expected = atomic_load_explicit(&c->n_expecting, memory_order_relaxed) > 0;
+    const enum bpt__haste haste = waited_for ? BPT__HURRIED : expected ? BPT__EXPECTING : BPT__CALM;
+    const uint64_t nap_ns = bpt__nap_ns(begin_ns - moved_ns, haste, late);
     if (sleep_for(c, nap_ns)) return true;
-    if (!waited_for) bpt__lateness_add(late, nap_ns, bpt_clock_ns() - begin_ns);
+    if (haste == BPT__CALM) bpt__lateness_add(late, nap_ns, bpt_clock_ns() - begin_ns);
     return false;
 }
 

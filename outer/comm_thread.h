@@ -67,6 +67,10 @@ void bpt__comm_wait_end(bpt_comm *comm);
 
 /** As bpt__comm_wait_begin(), where this rank has nothing to do but to serve others. */
 void bpt__comm_idle_begin(bpt_comm *comm);
+/** Between these calls a thread has nothing to do but what a job brings, while this rank computes:
+ * polls come somewhat sooner, and nobody is told that it waits. */
+void bpt__comm_expect_begin(bpt_comm *comm);
+void bpt__comm_expect_end(bpt_comm *comm);
 
 /** Marks that this rank has got on, without any wait. */
 void bpt__comm_got_on(bpt_comm *comm);

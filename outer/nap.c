@@ -8,8 +8,11 @@ typedef struct pace {
     uint64_t divisor; /* of the quiet time */
 } pace;
 
-static const pace calm = {.min_ns = 1000000, .max_ns = 4000000, .divisor = 1};
-static const pace hurried = {.min_ns = 20000, .max_ns = 200000, .divisor = 8};
+static const pace paces[] = {
+    [BPT__CALM] = {.min_ns = 1000000, .max_ns = 4000000, .divisor = 1},
+    [BPT__EXPECTING] = {.min_ns = 20000, .max_ns = 4000000, .divisor = 8},
+    [BPT__HURRIED] = {.min_ns = 20000, .max_ns = 200000, .divisor = 8},
+};
 
 void bpt__lateness_add(bpt__lateness *l, uint64_t asked_ns, uint64_t took_ns) {
     l->asked_ns += asked_ns;
@@ -25,10 +28,10 @@ static double stretch(const bpt__lateness *l) {
     return 1 / (l->share < LEAST_SHARE ? LEAST_SHARE : l->share);
 }
 
-uint64_t bpt__nap_ns(uint64_t quiet_ns, bool waited_for, const bpt__lateness *l) {
-    const pace *p = waited_for ? &hurried : &calm;
+uint64_t bpt__nap_ns(uint64_t quiet_ns, enum bpt__haste haste, const bpt__lateness *l) {
+    const pace *p = &paces[haste];
     uint64_t nap_ns = quiet_ns / p->divisor;
     if (nap_ns < p->min_ns) nap_ns = p->min_ns;
     if (nap_ns > p->max_ns) nap_ns = p->max_ns;
-    return waited_for ? nap_ns : (uint64_t)((double)nap_ns * stretch(l));
+    return haste == BPT__CALM ? (uint64_t)((double)nap_ns * stretch(l)) : nap_ns;
 }

@@ -16,7 +16,6 @@
 #ifndef BPT_OUTER_NAP_H
 #define BPT_OUTER_NAP_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /** How late naps end; all zero at first. */
@@ -28,9 +27,17 @@ typedef struct bpt__lateness {
 /** Notes a nap that lasted to its end; the window ends when its naps took a tenth of a second. */
 void bpt__lateness_add(bpt__lateness *l, uint64_t asked_ns, uint64_t took_ns);
 
-/** @param quiet_ns   since something last moved
- * @param waited_for whether a thread of this rank waits for what will move
+/** Who minds that a nap is long. */
+enum bpt__haste {
+    BPT__CALM,      /* nobody: this rank computes */
+    BPT__EXPECTING, /* others, who wait for what comes in here, while this rank computes: an eighth
+                       of their wait at most is added, and a long quiet costs some dozens of polls
+                     */
+    BPT__HURRIED,   /* a thread of this rank, which waits for what will move */
+};
+
+/** @param quiet_ns since something last moved
  * @return nanoseconds, 20,000 to 32,000,000 */
-uint64_t bpt__nap_ns(uint64_t quiet_ns, bool waited_for, const bpt__lateness *l);
+uint64_t bpt__nap_ns(uint64_t quiet_ns, enum bpt__haste haste, const bpt__lateness *l);
 
 #endif

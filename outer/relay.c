@@ -8,6 +8,7 @@
 #include "outer/relay_state.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- life ---- */
@@ -45,6 +46,7 @@ static bpt_status create_bare(bpt_comm *comm, const bpt_relay_options *o, bpt_re
     r->server = o->server;
     r->sample_bytes = o->sample_bytes;
     r->own_thread = o->own_thread;
+    snprintf(r->waits_at, sizeof r->waits_at, "the layers on rank %u", r->server);
     pthread_mutex_init(&r->mutex, NULL);
     pthread_cond_init(&r->changed, NULL);
     assert(r->server < r->m && r->sample_bytes > 0);
@@ -135,6 +137,7 @@ bpt_status bpt_relay_send(bpt_relay *r, const bpt_relay_note *note, const void *
                             .step = note->step,
                             .first_sample = note->first_sample,
                             .denominator = note->denominator,
+                            .rate = note->rate,
                             .wants_gradient = gradient != NULL};
     r->values = values;
     r->labels = labels;
@@ -150,7 +153,7 @@ bpt_status bpt_relay_send(bpt_relay *r, const bpt_relay_note *note, const void *
 
 bpt_status bpt_relay_wait(bpt_relay *r, bpt_relay_result *result) {
     const uint64_t begin_ns = bpt_clock_ns();
-    bpt__comm_wait_begin(r->comm, "the layers at the server");
+    bpt__comm_wait_begin(r->comm, r->waits_at);
     pthread_mutex_lock(&r->mutex);
     assert(r->phase != BPT__RELAY_IDLE && "there was no batch to wait for");
     while (r->phase == BPT__RELAY_SENT && !r->failed) pthread_cond_wait(&r->changed, &r->mutex);
@@ -160,16 +163,24 @@ bpt_status bpt_relay_wait(bpt_relay *r, bpt_relay_result *result) {
     pthread_mutex_unlock(&r->mutex);
     bpt__comm_wait_end(r->comm);
     if (!answered) return bpt_error_put(&r->error);
-    *result = r->down;
-    return BPT_OK;
+    *result = r->down.result;
+    if (r->down.status == BPT_OK) return BPT_OK;
+    return bpt_fail((bpt_status)r->down.status, "%s", r->down.text);
 }
 
 /* ---- the server ---- */
 
+/* A thread of its own is not what the rank is at, but others wait for what it will do. */
 static void wait_for_change(bpt_relay *r) {
-    if (!r->own_thread) bpt__comm_wait_begin(r->comm, "batches at the server");
+    if (r->own_thread)
+        bpt__comm_expect_begin(r->comm);
+    else
+        bpt__comm_wait_begin(r->comm, "batches at the server");
     pthread_cond_wait(&r->changed, &r->mutex);
-    if (!r->own_thread) bpt__comm_wait_end(r->comm);
+    if (r->own_thread)
+        bpt__comm_expect_end(r->comm);
+    else
+        bpt__comm_wait_end(r->comm);
 }
 
 bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note) {
@@ -185,25 +196,25 @@ bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note) 
         r->n_arrived--;
         r->slots[*worker].state = BPT__SLOT_TAKEN;
         const bpt__relay_up *up = &r->slots[*worker].up;
-        *note = (bpt_relay_note){up->seed, up->step, up->first_sample, up->denominator,
-                                 up->wants_gradient != 0};
+        *note = (bpt_relay_note){up->seed,        up->step, up->first_sample,
+                                 up->denominator, up->rate, up->wants_gradient != 0};
     }
     pthread_mutex_unlock(&r->mutex);
     return status;
 }
 
 /* Mutex held. */
-static void answer_own(bpt_relay *r, const bpt_relay_result *result) {
+static void answer_own(bpt_relay *r, const bpt__relay_down *down) {
     if (r->gradient) r->stats.local_bytes += bpt__relay_values_bytes(r, r->rank);
     r->stats.batches++;
     r->slots[r->rank].state = BPT__SLOT_LISTENS;
-    r->down = *result;
+    r->down = *down;
     r->phase = BPT__RELAY_ANSWERED;
     pthread_cond_broadcast(&r->changed);
 }
 
-bpt_status bpt_relay_answer(bpt_relay *r, uint32_t worker, const bpt_relay_result *result,
-                            const void *gradient) {
+static bpt_status answer(bpt_relay *r, uint32_t worker, const bpt__relay_down *down,
+                         const void *gradient) {
     bpt__slot *slot = &r->slots[worker];
     const bool own = worker == r->rank; /* the training thread waits: its place can be written */
     if (own && gradient) memcpy(r->gradient, gradient, bpt__relay_values_bytes(r, worker));
@@ -212,9 +223,9 @@ bpt_status bpt_relay_answer(bpt_relay *r, uint32_t worker, const bpt_relay_resul
     assert(slot->state == BPT__SLOT_TAKEN && "an answer is for a batch that was taken");
     assert((slot->up.wants_gradient != 0) == (gradient != NULL));
     if (own) {
-        answer_own(r, result);
+        answer_own(r, down);
     } else {
-        slot->down = *result;
+        slot->down = *down;
         slot->gradient = gradient;
         slot->state = BPT__SLOT_ANSWERED;
     }
@@ -222,6 +233,18 @@ bpt_status bpt_relay_answer(bpt_relay *r, uint32_t worker, const bpt_relay_resul
     if (failed) return bpt_error_put(&r->error);
     if (!own) bpt__comm_wake(r->comm);
     return BPT_OK;
+}
+
+bpt_status bpt_relay_answer(bpt_relay *r, uint32_t worker, const bpt_relay_result *result,
+                            const void *gradient) {
+    return answer(r, worker, &(bpt__relay_down){.result = *result, .status = BPT_OK}, gradient);
+}
+
+bpt_status bpt_relay_refuse(bpt_relay *r, uint32_t worker, const void *gradient) {
+    const bpt_error *error = bpt_error_last();
+    bpt__relay_down down = {.status = error->status};
+    snprintf(down.text, sizeof down.text, "%.200s", error->text);
+    return answer(r, worker, &down, gradient);
 }
 
 static bool all_sent(const bpt_relay *r) {

@@ -11,10 +11,11 @@
  * A step of a worker with n samples puts n (2 a A + 4) bytes on the wires, with sample_bytes = a A,
  * the label's 4 among them; headers are counted apart, and so is what stays on a rank.
  *
- * Errors: a rank on which a call fails reports and ends the job with bpt_comm_abort(). Nothing is
- * allocated after create.
- * Threads: send and wait are called by one thread of a rank, the training thread; next, answer and
- * sent by one of the server's rank, the same or another (bpt_relay_options.own_thread). */
+ * Errors: a rank on which a call fails reports and ends the job with bpt_comm_abort(). A server
+ * that cannot make anything of a batch hands its error to the worker that waits for it, whose wait
+ * fails with it: bpt_relay_refuse(). Nothing is allocated after create. Threads: send and wait are
+ * called by one thread of a rank, the training thread; next, answer and sent by one of the server's
+ * rank, the same or another (bpt_relay_options.own_thread). */
 #ifndef BPT_OUTER_RELAY_H
 #define BPT_OUTER_RELAY_H
 
@@ -47,6 +48,7 @@ typedef struct bpt_relay_options {
 typedef struct bpt_relay_note {
     uint64_t seed, step, first_sample; /* names of random numbers */
     float denominator;                 /* of the loss */
+    float rate;                        /* at which the server is to learn from it */
     bool wants_gradient;               /* set by send */
 } bpt_relay_note;
 
@@ -87,7 +89,8 @@ bpt_status bpt_relay_destroy(bpt_relay *r);
 bpt_status bpt_relay_send(bpt_relay *r, const bpt_relay_note *note, const void *values,
                           const int32_t *labels, void *gradient);
 
-/** Waits for the answer of the batch that was sent. @return BPT_OK, BPT_ECOMM */
+/** Waits for the answer of the batch that was sent. @return BPT_OK, BPT_ECOMM, or what the server
+ * refused it with */
 bpt_status bpt_relay_wait(bpt_relay *r, bpt_relay_result *result);
 
 /** Server: waits for the next batch, and takes it.
@@ -104,6 +107,11 @@ bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note);
  * @return BPT_OK, or the error that ended the relay on this rank */
 bpt_status bpt_relay_answer(bpt_relay *r, uint32_t worker, const bpt_relay_result *result,
                             const void *gradient);
+
+/** Server: as bpt_relay_answer(), of a batch from which nothing came: the worker's wait returns the
+ * status and the text (its first 200 bytes) of this thread's last error.
+ * @param gradient as there; what it holds does not matter */
+bpt_status bpt_relay_refuse(bpt_relay *r, uint32_t worker, const void *gradient);
 
 /** Server: waits until all answers have left. @return BPT_OK, BPT_ECOMM */
 bpt_status bpt_relay_sent(bpt_relay *r);

@@ -18,7 +18,7 @@ static size_t up_room(const bpt_relay *r, uint32_t worker) {
 }
 
 static size_t down_room(const bpt_relay *r, uint32_t worker) {
-    return bpt__transfers_chunks(sizeof(bpt_relay_result)) +
+    return bpt__transfers_chunks(sizeof(bpt__relay_down)) +
            bpt__transfers_chunks(bpt__relay_values_bytes(r, worker));
 }
 

@@ -13,9 +13,19 @@
 /** Header of a batch; its labels and values follow. */
 typedef struct bpt__relay_up {
     uint64_t seed, step, first_sample;
-    float denominator;
+    float denominator, rate;
     uint32_t wants_gradient; /* 0 or 1 */
+    uint32_t unused;
 } bpt__relay_up;
+
+enum { BPT__RELAY_TEXT_SIZE = 204 };
+
+/** Header of an answer; the gradient follows. */
+typedef struct bpt__relay_down {
+    bpt_relay_result result;
+    int32_t status; /* BPT_OK, or why there is none */
+    char text[BPT__RELAY_TEXT_SIZE];
+} bpt__relay_down;
 
 /** A batch of this rank: nobody's, the MPI thread's, answered. */
 enum bpt__relay_phase { BPT__RELAY_IDLE, BPT__RELAY_SENT, BPT__RELAY_ANSWERED };
@@ -35,7 +45,7 @@ typedef struct bpt__slot {
     int32_t *labels;
     enum bpt__slot_state state;
     bpt__relay_up up;
-    bpt_relay_result down;
+    bpt__relay_down down;
     const void *gradient; /* of the answer; NULL: none */
 } bpt__slot;
 
@@ -45,6 +55,7 @@ struct bpt_relay {
     uint32_t m, rank, server;
     size_t sample_bytes;
     bool own_thread;
+    char waits_at[48];         /* what a worker waits at, for people */
     uint32_t *samples;         /* [m] */
     bpt__transfers *transfers; /* MPI thread. Groups: at the server those of worker w, w; m is this
                                 * rank's own batch and its answer */
@@ -60,7 +71,7 @@ struct bpt_relay {
     const void *values;
     const int32_t *labels;
     void *gradient;
-    bpt_relay_result down;
+    bpt__relay_down down;
     bpt__slot *slots;  /* server: [m]; values and labels of one that LISTENS are MPI's */
     uint32_t *arrived; /* server: ring of workers in the order of their batches, [m] */
     uint32_t first_arrived, n_arrived;

@@ -13,21 +13,24 @@
 static void test_follows_the_quiet_time(void **state) {
     const bpt__lateness none = {0};
     (void)state;
-    assert_int_equal(bpt__nap_ns(0, false, &none), 1 * MS);
-    assert_int_equal(bpt__nap_ns(3 * MS, false, &none), 3 * MS);
-    assert_int_equal(bpt__nap_ns(1000 * MS, false, &none), 4 * MS);
-    assert_int_equal(bpt__nap_ns(0, true, &none), 20000);
-    assert_int_equal(bpt__nap_ns(800000, true, &none), 100000);
-    assert_int_equal(bpt__nap_ns(1000 * MS, true, &none), 200000);
+    assert_int_equal(bpt__nap_ns(0, BPT__CALM, &none), 1 * MS);
+    assert_int_equal(bpt__nap_ns(3 * MS, BPT__CALM, &none), 3 * MS);
+    assert_int_equal(bpt__nap_ns(1000 * MS, BPT__CALM, &none), 4 * MS);
+    assert_int_equal(bpt__nap_ns(0, BPT__HURRIED, &none), 20000);
+    assert_int_equal(bpt__nap_ns(800000, BPT__HURRIED, &none), 100000);
+    assert_int_equal(bpt__nap_ns(1000 * MS, BPT__HURRIED, &none), 200000);
+    assert_int_equal(bpt__nap_ns(0, BPT__EXPECTING, &none), 20000);
+    assert_int_equal(bpt__nap_ns(8 * MS, BPT__EXPECTING, &none), 1 * MS);
+    assert_int_equal(bpt__nap_ns(1000 * MS, BPT__EXPECTING, &none), 4 * MS);
 }
 
 static void test_is_longer_with_a_part_of_a_core(void **state) {
     (void)state;
-    assert_int_equal(bpt__nap_ns(4 * MS, false, &(bpt__lateness){.share = 0.25}), 16 * MS);
-    assert_int_equal(bpt__nap_ns(0, false, &(bpt__lateness){.share = 0.25}), 4 * MS);
-    assert_int_equal(bpt__nap_ns(4 * MS, false, &(bpt__lateness){.share = 1e-6}), 32 * MS);
-    assert_int_equal(bpt__nap_ns(4 * MS, false, &(bpt__lateness){.share = 1}), 4 * MS);
-    assert_int_equal(bpt__nap_ns(1000 * MS, true, &(bpt__lateness){.share = 0.25}), 200000);
+    assert_int_equal(bpt__nap_ns(4 * MS, BPT__CALM, &(bpt__lateness){.share = 0.25}), 16 * MS);
+    assert_int_equal(bpt__nap_ns(0, BPT__CALM, &(bpt__lateness){.share = 0.25}), 4 * MS);
+    assert_int_equal(bpt__nap_ns(4 * MS, BPT__CALM, &(bpt__lateness){.share = 1e-6}), 32 * MS);
+    assert_int_equal(bpt__nap_ns(4 * MS, BPT__CALM, &(bpt__lateness){.share = 1}), 4 * MS);
+    assert_int_equal(bpt__nap_ns(1000 * MS, BPT__HURRIED, &(bpt__lateness){.share = 0.25}), 200000);
 }
 
 static void test_share_is_of_the_last_window(void **state) {

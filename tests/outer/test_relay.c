@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -86,7 +87,7 @@ static void close_relay(relay *x) {
 
 static void send_batch(relay *x, uint64_t step, bool wants_gradient) {
     const bpt_relay_note note = {
-        .seed = 5, .step = step, .first_sample = 100 * x->rank, .denominator = 0.5f};
+        .seed = 5, .step = step, .first_sample = 100 * x->rank, .denominator = 0.5f, .rate = 0.25f};
     const size_t n = n_values(x, x->rank);
     for (size_t i = 0; i < n; i++) x->mine[i] = value_of(x->rank, step, i);
     for (uint32_t i = 0; i < x->samples[x->rank]; i++) x->my_labels[i] = label_of(x->rank, step, i);
@@ -111,7 +112,8 @@ static void check_answer(relay *x, uint64_t step, bool wants_gradient) {
 /* ---- the server's side; on any thread, so without asserts ---- */
 
 static bool is_right(const relay *x, uint32_t worker, const bpt_relay_note *note) {
-    bool right = note->seed == 5 && note->first_sample == 100 * worker && note->denominator == 0.5f;
+    bool right = note->seed == 5 && note->first_sample == 100 * worker &&
+                 note->denominator == 0.5f && note->rate == 0.25f;
     for (size_t i = 0; i < n_values(x, worker); i++)
         right = right && x->places[worker][i] == value_of(worker, note->step, i);
     for (uint32_t i = 0; i < x->samples[worker]; i++)
@@ -176,7 +178,7 @@ static void check_bytes(relay *x, uint64_t n_steps, bool wants_gradient) {
     assert_int_equal(sum.payload_received_bytes, there);
     assert_int_equal(sum.local_bytes, here);
     assert_int_equal(sum.header_sent_bytes, sum.header_received_bytes);
-    assert_int_equal(sum.header_sent_bytes, (x->m - 1) * n_steps * 56);
+    assert_int_equal(sum.header_sent_bytes, (x->m - 1) * n_steps * (40 + 232)); /* note, result */
 }
 
 static void test_in_step(void **state) {
@@ -268,6 +270,41 @@ static void test_each_at_its_pace(void **state) {
     close_relay(&x);
 }
 
+/* ---- what the server can make nothing of ---- */
+
+/* Of every worker's second batch. */
+static bpt_status refuse_second(relay *x, uint32_t worker, const bpt_relay_note *note) {
+    if (note->step != 1) return answer(x, worker, note);
+    (void)bpt_fail(BPT_ENUMERIC, "the batch of rank %u leads nowhere", worker);
+    return bpt_relay_refuse(x->r, worker, x->places[worker]);
+}
+
+/* Each hears of its own batch, with status and text, and of no other; the relay goes on. */
+static void test_refused(void **state) {
+    (void)state;
+    relay x;
+    open_relay(&x, 1, 40, false);
+    for (uint64_t step = 0; step < 3; step++) {
+        char text[64];
+        bpt_relay_result result;
+        send_batch(&x, step, true);
+        for (uint32_t i = 0; i < x.m && x.rank == x.server; i++) {
+            uint32_t worker;
+            bpt_relay_note note;
+            assert_int_equal(bpt_relay_next(x.r, &worker, &note), BPT_OK);
+            assert_int_equal(refuse_second(&x, worker, &note), BPT_OK);
+        }
+        if (step != 1) {
+            check_answer(&x, step, true);
+            continue;
+        }
+        snprintf(text, sizeof text, "the batch of rank %u leads nowhere", x.rank);
+        assert_int_equal(bpt_relay_wait(x.r, &result), BPT_ENUMERIC);
+        assert_string_equal(bpt_error_last()->text, text);
+    }
+    close_relay(&x);
+}
+
 /* ---- ranks that differ ---- */
 
 static void test_ranks_that_differ(void **state) {
@@ -301,9 +338,9 @@ static void test_ranks_that_differ(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_in_step),           cmocka_unit_test(test_large_batches),
-        cmocka_unit_test(test_results_alone),     cmocka_unit_test(test_each_at_its_pace),
-        cmocka_unit_test(test_ranks_that_differ),
+        cmocka_unit_test(test_in_step),       cmocka_unit_test(test_large_batches),
+        cmocka_unit_test(test_results_alone), cmocka_unit_test(test_each_at_its_pace),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_ranks_that_differ),
     };
     return RUN_WITH_MPI(tests);
 }

@@ -64,6 +64,8 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
     bpt_json_put_text(w, "placement", bpt_layer_choice_name(job));
     bpt_json_put_u64(w, "placement_host", job->placed ? bpt_placed_host(job->placed) : 0);
+    bpt_json_put_u64(w, "placement_updates",
+                     job->placed ? bpt_placed_tail_updates(job->placed) : 0);
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "held_out", job->held_out);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
@@ -359,6 +361,10 @@ static bpt_status get_state(const bpt_job *job, bpt_checkpoint *c) {
     BPT_TRY(bpt_counters_get(doc, root, &c->count));
     BPT_TRY(bpt_json_get_bool(doc, root, "eval_due", &c->eval_due));
     BPT_TRY(bpt_json_get_u64(doc, root, "optimizer_updates", 0, UINT64_MAX, &c->updates));
+    c->placement_updates = c->updates; /* under allreduce, of which earlier versions alone were */
+    if (bpt_json_find(root, "placement_updates"))
+        BPT_TRY(
+            bpt_json_get_u64(doc, root, "placement_updates", 0, UINT64_MAX, &c->placement_updates));
     if (c->exact) {
         BPT_TRY(get_batch(doc, job, c));
         if (job->held_out) BPT_TRY(bpt_quality_get(doc, root, "quality", &c->quality));
@@ -500,7 +506,7 @@ bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *wei
         BPT_TRY(read_vector(c, job, name, job->flat));
         BPT_TRY(bpt_job_set_state(job, (bpt_vector)(BPT_VECTOR_STATE_0 + i), job->flat));
     }
-    bpt_job_set_updates(job, c->updates);
+    bpt_job_set_updates(job, c->updates, c->placement_updates);
     return BPT_OK;
 }
 

@@ -36,13 +36,14 @@ typedef struct bpt_checkpoint {
     bpt_quality_state quality;    /* zeros where nothing is held out */
     uint64_t first_sample, batch; /* of this rank in a step of all ranks, where exact */
     uint64_t updates;             /* that the optimiser has counted */
-    const char *placement;    /* first layer that one rank computed for all, in state; "": none */
-    uint64_t placement_host;  /* that rank */
-    const bpt_json *exchange; /* inside state; NULL if nothing was exchanged */
-    bool exact;               /* of this very job: it goes on bit for bit */
-    const char *differs;      /* else: in what it differs; static */
-    bool same_order;          /* of samples: that of the checkpoint goes on */
-    bool same_cuts;           /* of convolutions, by the same costs, on this rank */
+    const char *placement;      /* first layer that one rank computed for all, in state; "": none */
+    uint64_t placement_host;    /* that rank */
+    uint64_t placement_updates; /* of those layers, on that rank */
+    const bpt_json *exchange;   /* inside state; NULL if nothing was exchanged */
+    bool exact;                 /* of this very job: it goes on bit for bit */
+    const char *differs;        /* else: in what it differs; static */
+    bool same_order;            /* of samples: that of the checkpoint goes on */
+    bool same_cuts;             /* of convolutions, by the same costs, on this rank */
 } bpt_checkpoint;
 
 /** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to

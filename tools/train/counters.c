@@ -22,6 +22,8 @@ static const struct {
     {"payload_received_bytes", offsetof(bpt_counters, payload_received_bytes)},
     {"header_sent_bytes", offsetof(bpt_counters, header_sent_bytes)},
     {"header_received_bytes", offsetof(bpt_counters, header_received_bytes)},
+    {"border_sent_bytes", offsetof(bpt_counters, border_sent_bytes)},
+    {"border_received_bytes", offsetof(bpt_counters, border_received_bytes)},
     {"peak_rss_bytes", offsetof(bpt_counters, peak_rss_bytes)},
 };
 
@@ -33,11 +35,15 @@ void bpt_counters_put(const bpt_counters *c, bpt_json_writer *w) {
     bpt_json_put_real(w, "seconds", c->seconds);
 }
 
+/* Earlier versions had none of it. */
+static bool is_later(const char *key) {
+    return strcmp(key, "quality_ns") == 0 || strncmp(key, "border_", 7) == 0;
+}
+
 bpt_status bpt_counters_get(const bpt_json_doc *doc, const bpt_json *object, bpt_counters *c) {
     *c = (bpt_counters){0};
     for (size_t i = 0; i < N_ROWS; i++) {
-        const bool later = strcmp(rows[i].key, "quality_ns") == 0; /* earlier versions had none */
-        if (later && !bpt_json_find(object, rows[i].key)) continue;
+        if (is_later(rows[i].key) && !bpt_json_find(object, rows[i].key)) continue;
         BPT_TRY(bpt_json_get_u64(doc, object, rows[i].key, 0, UINT64_MAX,
                                  (uint64_t *)((char *)c + rows[i].offset)));
     }

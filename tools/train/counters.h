@@ -23,8 +23,10 @@ typedef struct bpt_counters {
     uint64_t submissions;  /* pushes that were answered */
     uint64_t payload_sent_bytes, payload_received_bytes; /* as in bpt_exchange_stats */
     uint64_t header_sent_bytes, header_received_bytes;
-    uint64_t peak_rss_bytes; /* of the process with the largest */
-    double seconds;          /* in training; the time between two parts of a run is not counted */
+    uint64_t border_sent_bytes, border_received_bytes; /* of the payload: across the border of a
+                                                        * network in two parts */
+    uint64_t peak_rss_bytes;                           /* of the process with the largest */
+    double seconds; /* in training; the time between two parts of a run is not counted */
 } bpt_counters;
 
 /** Adds the counters to the object that is open. */

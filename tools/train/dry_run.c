@@ -9,12 +9,11 @@
 
 #include <inttypes.h>
 
-static void print_plan(const bpt_job *job, const bpt_memory_plan *plan) {
+static void print_job(const bpt_job *job) {
     bpt_options_print(&bpt_train_command, job->options, stdout);
     printf("\n");
     bpt_model_print(job->model, stdout);
     printf("\n");
-    bpt_memory_plan_print(plan, stdout);
 }
 
 static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
@@ -25,6 +24,37 @@ static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
     printf("more than the %.1f MB of this machine%s; the largest that fits: --batch-size %" PRIu64
            "\n",
            (double)limit * 1e-6, job->ranks_on_host > 1 ? " for each rank on it" : "", batch);
+    return BPT_OK;
+}
+
+/* Keeps the larger plan, and what it is of. */
+static void keep_larger(const bpt_memory_plan *p, bpt_memory_plan *most, bpt_parting parting,
+                        bpt_parting *of_most) {
+    if (p->total <= most->total) return;
+    *most = *p;
+    *of_most = parting;
+}
+
+/* With a layer named from which on one rank computes for all: of a rank, of that one, and of what
+ * both need before, to measure speeds with the whole network.
+ * @param[out] plan of what takes the most; job->parting is of that */
+static bpt_status print_parts(bpt_job *job, bpt_memory_plan *plan) {
+    bpt_parting parting = job->parting;
+    bpt_memory_plan p;
+    *plan = (bpt_memory_plan){0};
+    for (int host = 0; host < 2; host++) {
+        job->parting = (bpt_parting){BPT_PARTING_DONE, host, parting.border};
+        BPT_TRY(bpt_memory_plan_make(job, &p));
+        bpt_memory_plan_print(&p, stdout);
+        printf("\n");
+        keep_larger(&p, plan, job->parting, &parting);
+    }
+    job->parting.stage = BPT_PARTING_BEFORE;
+    BPT_TRY(bpt_memory_plan_make(job, &p));
+    printf("before, while speeds are measured with the whole network: %zu bytes, %.1f MB\n",
+           p.total, (double)p.total * 1e-6);
+    keep_larger(&p, plan, job->parting, &parting);
+    job->parting = parting;
     return BPT_OK;
 }
 
@@ -80,9 +110,13 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     if (status == BPT_OK) bpt_tuning_say(o);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {
-        print_plan(&job, &plan);
-        status = print_limit(&job, &plan);
+        print_job(&job);
+        if (bpt_layer_choice_is_named(&job, &job.parting.border))
+            status = print_parts(&job, &plan);
+        else
+            bpt_memory_plan_print(&plan, stdout);
     }
+    if (status == BPT_OK) status = print_limit(&job, &plan);
     if (status == BPT_OK && job.n_servers > 0) {
         job.rank = job.n_workers;
         status = print_server(&job);

@@ -21,6 +21,8 @@ bpt_status bpt__job_open_network(bpt_job *job) {
     if (bpt_job_is_server(job)) return bpt_memory_plan_check(job);
     BPT_TRY(bpt_tuning_use(o, job->model, job->batch, job->cores,
                            job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
+    const bool named = bpt_layer_choice_is_named(job, &job->parting.border);
+    job->parting.stage = named ? BPT_PARTING_BEFORE : BPT_PARTING_NONE;
     BPT_TRY(bpt_memory_plan_check(job));
     BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_activations(o),
                                bpt_train_learning(o), job->pool, &job->network));

@@ -33,6 +33,18 @@ typedef struct bpt_interval {
     uint64_t stale[BPT_STALENESS_BUCKETS];
 } bpt_interval;
 
+/** What is there of a network that is in two parts (tools/train/placed.h), for its plan of memory.
+ */
+typedef struct bpt_parting {
+    enum {
+        BPT_PARTING_NONE,   /* it is in one */
+        BPT_PARTING_BEFORE, /* it still is, while speeds are measured, and nothing else is there */
+        BPT_PARTING_DONE
+    } stage;
+    bool host;     /* this rank has the tail */
+    size_t border; /* behind this layer */
+} bpt_parting;
+
 struct bpt_job {
     const bpt_train_options *options;
     bpt_comm *comm; /* borrowed */
@@ -53,8 +65,9 @@ struct bpt_job {
     bpt_split told[2];        /* on a server these two, as far as it is told of them */
     bpt_model_override shape; /* of the dataset's images */
     bpt_model *model;
-    bpt_pool *pool;         /* NULL on a server, and so are network, feed and shares */
-    bpt_network *network;   /* of the whole model; where it is placed, it evaluates and no more */
+    bpt_pool *pool;       /* NULL on a server, and so are network, feed and shares */
+    bpt_network *network; /* of the whole model; where it is placed, it evaluates and no more */
+    bpt_parting parting;
     bpt_placed *placed;     /* the parts that are trained in its place; NULL: none */
     uint32_t batch;         /* samples of one step of this rank */
     uint64_t first_sample;  /* of that step, among those of all ranks */
@@ -142,9 +155,10 @@ bpt_status bpt_job_set_weights(bpt_job *job, const float *weights);
 bpt_status bpt_job_get(bpt_job *job, bpt_vector which, float *flat);
 bpt_status bpt_job_set_state(bpt_job *job, bpt_vector which, const float *flat);
 
-/** @return how often the optimiser has updated; sets it. On a server there is none: 0 */
+/** @return how often the optimiser has updated. On a server there is none: 0 */
 uint64_t bpt_job_updates(const bpt_job *job);
-void bpt_job_set_updates(bpt_job *job, uint64_t n);
+/** Sets how often the optimiser has updated. @param tail layers that this rank computes for all */
+void bpt_job_set_updates(bpt_job *job, uint64_t n, uint64_t tail);
 
 /** @return the learning rate of the next step */
 float bpt_job_rate(const bpt_job *job);

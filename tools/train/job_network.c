@@ -42,10 +42,10 @@ uint64_t bpt_job_updates(const bpt_job *job) {
     return bpt_job_is_server(job) ? 0 : bpt_network_updates(bpt_job_trained(job));
 }
 
-void bpt_job_set_updates(bpt_job *job, uint64_t n) {
+void bpt_job_set_updates(bpt_job *job, uint64_t n, uint64_t tail) {
     if (bpt_job_is_server(job)) return;
     if (job->placed)
-        bpt_placed_set_updates(job->placed, n);
+        bpt_placed_set_updates(job->placed, n, tail);
     else
         bpt_network_set_updates(job->network, n);
 }

@@ -33,7 +33,7 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
         .n_ranks = job->n_workers,
         .total_samples = job->total_samples,
         .checkpoint_every = job->checkpoint_every,
-        .eval_every = async ? 0 : job->eval_every,
+        .eval_every = async && !job->placed ? 0 : job->eval_every,
         .progress = c && !c->exact ? c->count.progress : 0,
         .n_samples = shares ? job->epoch_samples : 0,
         .n_rounds = bpt_job_rounds(job),
@@ -45,7 +45,7 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
     options.terms = job->terms;
     options.statistics = (bpt_statistics){job->statistics, job->n_statistics};
     BPT_TRY(read_velocity(job, c, &options.velocity));
-    options.n_elements = job->model->segments.n_elements;
+    options.n_elements = bpt_job_trained_model(job)->segments.n_elements;
     options.n_servers = job->n_servers;
     options.wants = bpt_job_is_server(job) ? bpt_train_wants : NULL;
     if (job->update == BPT_UPDATE_ALLREDUCE) { /* values travel as sums */
@@ -87,7 +87,7 @@ static double pushed_bytes_per_s(const bpt_job *job, const double *speeds) {
     double speed = 0;
     for (uint32_t r = 0; r < job->n_workers; r++) speed += speeds[r];
     const double pushes = speed / (double)(job->options->batch_size * (int64_t)job->pace.least);
-    return pushes * (double)(job->model->segments.n_elements * sizeof(float));
+    return pushes * (double)(bpt_job_trained_model(job)->segments.n_elements * sizeof(float));
 }
 
 /* @param[out] parts of the weights that each host has, which are servers where there are any, by
@@ -123,7 +123,8 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
     if (status == BPT_OK) status = BPT_NEW("speeds", job->n_ranks, &speeds);
     if (status == BPT_OK) status = BPT_NEW("parts of the shards", job->n_ranks, &parts);
     if (status == BPT_OK)
-        status = bpt_statistic_spans(&job->model->segments, &job->statistics, &job->n_statistics);
+        status = bpt_statistic_spans(&bpt_job_trained_model(job)->segments, &job->statistics,
+                                     &job->n_statistics);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
     if (status == BPT_OK) status = place_shards(job, speeds, parts);

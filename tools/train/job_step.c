@@ -50,6 +50,8 @@ bpt_status bpt_job_count(const bpt_job *job, bpt_counters *now) {
         now->payload_received_bytes += r.payload_received_bytes + r.local_bytes;
         now->header_sent_bytes += r.header_sent_bytes;
         now->header_received_bytes += r.header_received_bytes;
+        now->border_sent_bytes += r.payload_sent_bytes + r.local_bytes;
+        now->border_received_bytes += r.payload_received_bytes + r.local_bytes;
     }
     if (now->peak_rss_bytes < rss) now->peak_rss_bytes = rss;
     return BPT_OK;
@@ -67,10 +69,9 @@ bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status statu
     const bpt_error error = *bpt_error_last();
     bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", step,
                      bpt_job_epoch(job), job->rank, error.text);
-    bpt_hint(
-        "lower --lr (it is %g, %g after scaling), lengthen --warmup-epochs, or bound the "
-        "gradient with --clip-norm",
-        job->options->lr, job->schedule.base);
+    bpt_hint("lower --lr (it is %g, %g after scaling)%s", job->options->lr, job->schedule.base,
+             job->placed ? " or lengthen --warmup-epochs"
+                         : ", lengthen --warmup-epochs, or bound the gradient with --clip-norm");
     return status;
 }
 
@@ -78,15 +79,15 @@ bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status statu
 static bpt_status compute(bpt_job *job, const bpt_batch *batch, bool gradient_only,
                           bpt_batch_result *result, uint64_t *wait_ns) {
     const bpt_draw draw = {(uint64_t)job->options->seed, job->count.steps, job->first_sample};
-    const float rate = bpt_job_rate(job), all = (float)job->batch_all;
+    const float rate = bpt_job_rate(job), own = (float)job->batch;
+    const float all = gradient_only ? (float)job->batch_all : own;
     *wait_ns = 0;
     if (job->sums) bpt_gradient_sums_begin(job->sums);
     if (job->placed) return bpt_placed_step(job->placed, batch, draw, rate, all, result, wait_ns);
     bpt_network_set_draw(job->network, draw);
     if (gradient_only)
         return bpt_network_gradient(job->network, batch->pixels, batch->labels, all, result);
-    return bpt_network_train(job->network, batch->pixels, batch->labels, rate, (float)job->batch,
-                             result);
+    return bpt_network_train(job->network, batch->pixels, batch->labels, rate, own, result);
 }
 
 bpt_status bpt_job_step(bpt_job *job, bool gradient_only) {

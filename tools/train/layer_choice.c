@@ -142,15 +142,17 @@ static bpt_status memory_for_layers(const bpt_job *job, double *bytes) {
 static bpt_status decide(const bpt_job *job, const measured *m, choice *c) {
     c->host = fastest_rank(job);
     for (size_t i = 0; i < job->model->n_layers; i++) describe_layer(job, m, i, (uint32_t)c->host);
+    const bool in_step = job->update == BPT_UPDATE_ALLREDUCE;
     bpt_placement_job j = {
         .layers = m->layers,
         .n_layers = job->model->n_layers,
         .n_workers = job->n_ranks,
         .batch = job->batch,
-        .steps_per_exchange = 1,
+        .steps_per_exchange = in_step ? 1 : (uint32_t)job->pace.least,
         .value_bytes = (uint32_t)bpt_value_bytes(bpt_train_activations(job->options)),
         .label_bytes = sizeof(int32_t),
         .copies = 3 + (uint32_t)bpt_network_n_states(job->network),
+        .overlaps = !in_step,
         .bytes_per_s = slowest_link(job, m),
     };
     BPT_TRY(memory_for_layers(job, &j.server_bytes));
@@ -196,10 +198,23 @@ static bpt_status choose(bpt_job *job, const bpt_checkpoint *c, choice *chosen) 
     return BPT_OK;
 }
 
+/* sgwu would have to wait at every step for what it exchanges every few. */
+static bool can_place(bpt_update_choice update) {
+    return update == BPT_UPDATE_ALLREDUCE || update == BPT_UPDATE_AGWU;
+}
+
+static bool is_wanted(const bpt_job *job) {
+    return !is_off(job->options) && can_place(job->update) && job->n_ranks > 1;
+}
+
+bool bpt_layer_choice_is_named(const bpt_job *job, size_t *border) {
+    return is_wanted(job) && !is_auto(job->options) &&
+           bpt_model_find_border(job->model, job->options->placement, border) == BPT_OK;
+}
+
 bpt_status bpt_layer_choice_make(bpt_job *job, const bpt_checkpoint *c) {
     choice chosen = {BPT_PLACEMENT_NONE, 0};
-    if (is_off(job->options) || job->update != BPT_UPDATE_ALLREDUCE || job->n_ranks == 1)
-        return BPT_OK;
+    if (!is_wanted(job)) return BPT_OK;
     BPT_TRY(choose(job, c, &chosen));
     if (chosen.cut == BPT_PLACEMENT_NONE) return BPT_OK;
     const uint32_t host = (uint32_t)chosen.host;

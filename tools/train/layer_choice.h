@@ -20,6 +20,11 @@ bpt_status bpt_layer_choice_check(const bpt_train_options *options, const bpt_mo
  * @return BPT_OK, or any error of the parts, agreed on */
 bpt_status bpt_layer_choice_make(bpt_job *job, const bpt_checkpoint *c);
 
+/** @return whether a layer is named from which on one rank computes for all, in a job that can do
+ * so, whatever is measured
+ * @param[out] border the layer before it, whose name is checked */
+bool bpt_layer_choice_is_named(const bpt_job *job, size_t *border);
+
 /** @return the name of the first layer that the host computes for all; "": none is placed */
 const char *bpt_layer_choice_name(const bpt_job *job);
 

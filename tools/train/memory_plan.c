@@ -1,6 +1,7 @@
 #include "tools/train/memory_plan.h"
 
 #include "base/memory.h"
+#include "inner/model_part.h"
 #include "outer/placement.h"
 #include "storage/loader.h"
 #include "tools/evaluate.h"
@@ -32,10 +33,13 @@ static size_t batch_bytes(const bpt_job *job) {
 }
 
 /* One to read and write through; then either the initial weights, which are gone when training
- * begins, or what a merge of weights compares with. */
-static size_t vector_bytes(const bpt_job *job) {
+ * begins, or what a merge of weights compares with.
+ * @param n elements of what this rank exchanges */
+static size_t vector_bytes(const bpt_job *job, size_t n) {
+    const size_t all = job->model->segments.n_elements;
     const bool compares = bpt_update_merges(job->update) && !bpt_job_is_server(job);
-    return (compares ? 3 : 2) * job->model->segments.n_elements * sizeof(float);
+    const size_t merged = compares ? 2 * n : 0;
+    return (all + (merged > all ? merged : all)) * sizeof(float);
 }
 
 /* The order in which samples come, who has which, and which are held out. */
@@ -54,13 +58,13 @@ static size_t delivery_bytes(const bpt_job *job) {
                               (size_t)(in.c * in.h * in.w), job->n_ranks, job->rank);
 }
 
-/* Speeds, which shards may go by, are not known yet. */
-static size_t exchange_bytes(const bpt_job *job) {
+/* Speeds, which shards may go by, are not known yet.
+ * @param trained model of what is exchanged */
+static size_t exchange_bytes(const bpt_job *job, const bpt_model *trained) {
     if (job->update == BPT_UPDATE_LOCAL) return 0;
     const bool by_speed = job->partition == BPT_PARTITION_IDPA;
-    if (job->update == BPT_UPDATE_ALLREDUCE)
-        return bpt_gradient_sums_bytes(job->model, job->n_ranks);
-    const size_t n = job->model->segments.n_elements;
+    if (job->update == BPT_UPDATE_ALLREDUCE) return bpt_gradient_sums_bytes(trained, job->n_ranks);
+    const size_t n = trained->segments.n_elements;
     const uint32_t n_hosts = job->n_servers ? job->n_servers : job->n_ranks;
     const double part = by_speed ? bpt_place_largest(n_hosts) : 1.0 / n_hosts;
     if (bpt_job_is_server(job))
@@ -69,19 +73,96 @@ static size_t exchange_bytes(const bpt_job *job) {
     return bpt_exchange_bytes(n, job->n_ranks, part, &job->terms);
 }
 
+/* ---- the network, and what goes by its size ---- */
+
+static bpt_status plan_trained(const bpt_job *job, const bpt_model *trained, bpt_memory_plan *p) {
+    p->vectors = vector_bytes(job, trained->segments.n_elements);
+    p->exchange = exchange_bytes(job, trained);
+    return bpt_network_plan(trained, job->batch, bpt_train_activations(job->options),
+                            bpt_train_learning(job->options), job->n_threads, &p->network);
+}
+
+/* Beside the vector to read and write through there is that of the initial weights. */
+static bpt_status plan_before(const bpt_job *job, bpt_memory_plan *plan) {
+    *plan = (bpt_memory_plan){.batch = job->batch};
+    plan->vectors = 2 * job->model->segments.n_elements * sizeof(float);
+    return bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
+                            bpt_train_learning(job->options), job->n_threads, &plan->network);
+}
+
+static void add_network(bpt_network_memory *sum, const bpt_network_memory *more) {
+    sum->parameters = bpt_size_add(sum->parameters, more->parameters);
+    sum->gradients = bpt_size_add(sum->gradients, more->gradients);
+    sum->state = bpt_size_add(sum->state, more->state);
+    sum->activations = bpt_size_add(sum->activations, more->activations);
+    sum->activation_gradients = bpt_size_add(sum->activation_gradients, more->activation_gradients);
+    sum->workspaces = bpt_size_add(sum->workspaces, more->workspaces);
+    sum->total = bpt_size_add(sum->total, more->total);
+    sum->unshared = bpt_size_add(sum->unshared, more->unshared);
+}
+
+/* Under allreduce a tail takes the batches of all ranks at once. */
+static bpt_status plan_tail(const bpt_job *job, const bpt_model *tail, bpt_memory_plan *plan) {
+    const bpt_value_type type = bpt_train_activations(job->options);
+    const bpt_shape at = job->model->layers[job->parting.border].out;
+    const bool in_step = job->update == BPT_UPDATE_ALLREDUCE;
+    const size_t of_sample = (size_t)(at.c * at.h * at.w) * bpt_value_bytes(type) + sizeof(int32_t);
+    bpt_network_memory more;
+    BPT_TRY(bpt_network_plan(tail, in_step ? (int64_t)job->batch_all : job->batch, type,
+                             bpt_train_learning(job->options), job->n_threads, &more));
+    add_network(&plan->network, &more);
+    plan->border = job->batch_all * of_sample;
+    return BPT_OK;
+}
+
+static bpt_status plan_parts(const bpt_job *job, bpt_memory_plan *plan) {
+    const size_t border = job->parting.border;
+    bpt_model *head = NULL, *tail = NULL;
+    bpt_network_memory whole = {0};
+    bpt_status status = bpt_model_part(job->model, border, BPT_MODEL_HEAD, &head);
+    if (status == BPT_OK) status = bpt_model_part(job->model, border, BPT_MODEL_TAIL, &tail);
+    if (status == BPT_OK) status = plan_trained(job, head, plan);
+    if (status == BPT_OK && job->parting.host) status = plan_tail(job, tail, plan);
+    if (status == BPT_OK)
+        status = bpt_network_plan_forward(
+            job->model, job->batch, bpt_train_activations(job->options), job->n_threads, &whole);
+    plan->evaluation = whole.total;
+    bpt_model_free(tail);
+    bpt_model_free(head);
+    return status;
+}
+
+/* A server has vectors and no network. */
+static bpt_status plan_server(const bpt_job *job, bpt_memory_plan *plan) {
+    plan->vectors = vector_bytes(job, job->model->segments.n_elements);
+    plan->exchange = exchange_bytes(job, job->model);
+    return BPT_OK;
+}
+
+static bpt_status plan_network(const bpt_job *job, bpt_memory_plan *plan) {
+    if (bpt_job_is_server(job)) return plan_server(job, plan);
+    switch (job->parting.stage) {
+    case BPT_PARTING_BEFORE:
+        return plan_before(job, plan);
+    case BPT_PARTING_DONE:
+        return plan_parts(job, plan);
+    case BPT_PARTING_NONE:
+        break;
+    }
+    return plan_trained(job, job->model, plan);
+}
+
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
     *plan = (bpt_memory_plan){
         .batch = job->batch,
         .batches = batch_bytes(job),
         .order = order_bytes(job),
         .delivery = delivery_bytes(job),
-        .vectors = vector_bytes(job),
-        .exchange = exchange_bytes(job),
     };
-    if (!bpt_job_is_server(job))
-        BPT_TRY(bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
-                                 bpt_train_learning(job->options), job->n_threads, &plan->network));
+    BPT_TRY(plan_network(job, plan));
     plan->total = bpt_size_add(plan->network.total, plan->batches);
+    plan->total = bpt_size_add(plan->total, plan->evaluation);
+    plan->total = bpt_size_add(plan->total, plan->border);
     plan->total = bpt_size_add(plan->total, plan->order);
     plan->total = bpt_size_add(plan->total, plan->delivery);
     plan->total = bpt_size_add(plan->total, plan->vectors);
@@ -168,7 +249,8 @@ void bpt_memory_plan_print_server(const bpt_memory_plan *p, FILE *out) {
 }
 
 void bpt_memory_plan_print(const bpt_memory_plan *p, FILE *out) {
-    fprintf(out, "memory of a rank, with %u sample%s a step:\n", p->batch,
+    const char *which = p->border ? "the rank with the layers of all" : "a rank";
+    fprintf(out, "memory of %s, with %u sample%s a step:\n", which, p->batch,
             p->batch == 1 ? "" : "s");
     print_row(out, "parameters", p->network.parameters);
     print_row(out, "gradients", p->network.gradients);
@@ -176,6 +258,8 @@ void bpt_memory_plan_print(const bpt_memory_plan *p, FILE *out) {
     print_row(out, "activations", p->network.activations);
     print_row(out, "activation gradients", p->network.activation_gradients);
     print_row(out, "workspaces", p->network.workspaces);
+    if (p->evaluation) print_row(out, "network to evaluate", p->evaluation);
+    if (p->border) print_row(out, "batches of all ranks", p->border);
     print_row(out, "batches", p->batches);
     print_row(out, "order of samples", p->order);
     if (p->delivery) print_row(out, "samples given out", p->delivery);

@@ -13,9 +13,11 @@
 /** Bytes of a rank, by what they hold. What the programs' code, MPI and the pages of the dataset
  * take comes on top: some ten megabytes, whatever the model. */
 typedef struct bpt_memory_plan {
-    uint32_t batch; /* samples of a step of this rank */
-    bpt_network_memory network;
-    size_t batches;  /* of the loaders, for training and evaluation */
+    uint32_t batch;             /* samples of a step of this rank */
+    bpt_network_memory network; /* that is trained; of one in parts, those that the rank has */
+    size_t evaluation;          /* of one in parts: the whole, which evaluates */
+    size_t border;              /* batches of all ranks, where it hosts the tail of one in parts */
+    size_t batches;             /* of the loaders, for training and evaluation */
     size_t order;    /* of the sampler and the partition: 4 bytes a training sample each */
     size_t delivery; /* of samples that rank 0 gives out, and lists of them; 0 where it does not */
     size_t vectors;  /* flat vectors of the weights that are read, merged and written */
@@ -23,8 +25,8 @@ typedef struct bpt_memory_plan {
     size_t total;
 } bpt_memory_plan;
 
-/** @param job model, options, update, batch and numbers of ranks and threads are known; the network
- *            need not exist; without a dataset there are no samples to order
+/** @param job model, options, update, batch, parting and numbers of ranks and threads are known;
+ * the network need not exist; without a dataset there are no samples to order
  * @return as bpt_network_plan() */
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan);
 

@@ -129,7 +129,7 @@ static const dependent dependents[] = {
     {"calibrate", BY_UPDATE, " agwu sgwu easgd allreduce auto default "},
     {"rebalance", BY_UPDATE, " agwu sgwu easgd auto default "},
     {"gamma", BY_UPDATE, " agwu auto default "},
-    {"placement", BY_UPDATE, " allreduce "},
+    {"placement", BY_UPDATE, " allreduce agwu auto default "},
     {"servers", BY_UPDATE, " agwu sgwu easgd auto default "},
     {"max-staleness", BY_UPDATE, " agwu easgd auto default "},
     {"server-momentum", BY_UPDATE, " agwu sgwu auto default "},

@@ -5,6 +5,9 @@
 #include "inner/model_part.h"
 #include "inner/network_border.h"
 #include "tools/train/job.h"
+#include "tools/train/layer_choice.h"
+#include "tools/train/memory_plan.h"
+#include "tools/train/tail_server.h"
 
 #include <string.h>
 
@@ -18,17 +21,36 @@ struct bpt_placed {
     uint32_t n_ranks;
     uint64_t n_samples;  /* of a step of all ranks */
     size_t sample_bytes; /* of a sample at the border */
+    bool in_step;        /* allreduce */
     bpt_relay *relay;
+    bpt_step_trace *trace; /* borrowed */
     /* On the host; NULL elsewhere. */
     char *values;    /* at the border of all samples, in rank order; [n_samples][sample_bytes] */
     int32_t *labels; /* [n_samples] */
     uint64_t *first; /* where those of each rank begin; [n_ranks + 1] */
+    void **places;   /* where that is in values, and in labels; [n_ranks] */
+    int32_t **label_places;
+    bpt_pool *pool; /* agwu: of the tail */
+    bpt_border_log *log;
+    bpt_tail_server *server;
 };
 
 /* ---- life ---- */
 
 static bool hosts(const bpt_placed *p) {
     return p->rank == p->host;
+}
+
+/* Under agwu it learns while the rank trains its head. */
+static bpt_status make_tail(bpt_placed *p, const bpt_job *job) {
+    const int64_t batch = p->in_step ? (int64_t)p->n_samples : job->batch;
+    bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
+    pool.n_workers = job->n_threads;
+    BPT_TRY(bpt_policy_find(job->options->policy, &pool.policy));
+    if (!p->in_step) BPT_TRY(bpt_pool_create(&pool, &p->pool));
+    return bpt_network_create(p->tail_model, batch, bpt_train_activations(job->options),
+                              bpt_train_learning(job->options), p->in_step ? job->pool : p->pool,
+                              &p->tail);
 }
 
 static bpt_status make_networks(bpt_placed *p, const bpt_job *job) {
@@ -38,13 +60,13 @@ static bpt_status make_networks(bpt_placed *p, const bpt_job *job) {
     BPT_TRY(bpt_model_part(job->model, p->border, BPT_MODEL_TAIL, &p->tail_model));
     p->n_head = p->head_model->segments.n_elements;
     BPT_TRY(bpt_network_create(p->head_model, job->batch, type, learning, job->pool, &p->head));
-    if (!hosts(p)) return BPT_OK;
-    return bpt_network_create(p->tail_model, (int64_t)p->n_samples, type, learning, job->pool,
-                              &p->tail);
+    return hosts(p) ? make_tail(p, job) : BPT_OK;
 }
 
 /* The network that was there makes room first. */
 static bpt_status make_parts(bpt_placed *p, bpt_job *job) {
+    job->parting = (bpt_parting){.stage = BPT_PARTING_DONE, .host = hosts(p), .border = p->border};
+    BPT_TRY(bpt_memory_plan_check(job));
     bpt_network_free(job->network);
     job->network = NULL;
     BPT_TRY(make_networks(p, job));
@@ -61,16 +83,14 @@ typedef struct {
 typedef struct {
     own_side *sides;
     uint32_t *samples;
-    void **values;
-    int32_t **labels;
 } all_sides;
 
 static bpt_status reserve(bpt_placed *p, all_sides *all) {
     BPT_TRY(BPT_NEW("sides of the border", p->n_ranks, &all->sides));
     BPT_TRY(BPT_NEW("parts of a step", p->n_ranks, &all->samples));
     if (!hosts(p)) return BPT_OK;
-    BPT_TRY(BPT_NEW("places of values", p->n_ranks, &all->values));
-    BPT_TRY(BPT_NEW("places of labels", p->n_ranks, &all->labels));
+    BPT_TRY(BPT_NEW("places of values", p->n_ranks, &p->places));
+    BPT_TRY(BPT_NEW("places of labels", p->n_ranks, &p->label_places));
     BPT_TRY(BPT_NEW("begins of parts", p->n_ranks + 1, &p->first));
     BPT_TRY(BPT_NEW("labels at the border", p->n_samples, &p->labels));
     return bpt_alloc("values at the border", p->n_samples, p->sample_bytes, (void **)&p->values);
@@ -90,14 +110,14 @@ static bpt_status check_alike(const bpt_placed *p, const own_side *sides) {
     return BPT_OK;
 }
 
-/* The batches of all ranks arrive side by side, as the one batch of the tail. */
+/* The batches of all ranks arrive side by side, under allreduce as the one batch of the tail. */
 static void lay_out(bpt_placed *p, all_sides *all) {
     for (uint32_t r = 0; r < p->n_ranks; r++) {
         all->samples[r] = (uint32_t)all->sides[r].samples;
         if (!hosts(p)) continue;
         p->first[r + 1] = p->first[r] + all->samples[r];
-        all->values[r] = p->values + p->first[r] * p->sample_bytes;
-        all->labels[r] = p->labels + p->first[r];
+        p->places[r] = p->values + p->first[r] * p->sample_bytes;
+        p->label_places[r] = p->labels + p->first[r];
     }
 }
 
@@ -110,8 +130,9 @@ static bpt_status connect(bpt_placed *p, const bpt_job *job, all_sides *all) {
         .server = p->host,
         .sample_bytes = p->sample_bytes,
         .samples = all->samples,
-        .values = all->values,
-        .labels = all->labels,
+        .values = p->places,
+        .labels = p->label_places,
+        .own_thread = !p->in_step,
     };
     return bpt_relay_create(p->comm, &options, &p->relay);
 }
@@ -121,8 +142,6 @@ static bpt_status open_relay(bpt_placed *p, const bpt_job *job) {
     p->sample_bytes = bpt_network_border(p->head).bytes / job->batch;
     bpt_status status = bpt_comm_agree(p->comm, reserve(p, &all));
     if (status == BPT_OK) status = connect(p, job, &all);
-    bpt_free(all.labels);
-    bpt_free(all.values);
     bpt_free(all.samples);
     bpt_free(all.sides);
     return status;
@@ -140,6 +159,8 @@ bpt_status bpt_placed_open(bpt_job *job, size_t border, uint32_t host) {
             .n = job->model->segments.n_elements,
             .n_ranks = job->n_ranks,
             .n_samples = job->batch_all,
+            .in_step = job->update == BPT_UPDATE_ALLREDUCE,
+            .trace = job->trace,
         };
         status = make_parts(p, job);
     }
@@ -154,15 +175,43 @@ bpt_status bpt_placed_open(bpt_job *job, size_t border, uint32_t host) {
 
 void bpt_placed_close(bpt_placed *p) {
     if (!p) return;
+    (void)bpt_placed_rest(p);
     (void)bpt_relay_destroy(p->relay);
+    bpt_free(p->label_places);
+    bpt_free(p->places);
     bpt_free(p->first);
     bpt_free(p->labels);
     bpt_free(p->values);
     bpt_network_free(p->tail);
+    bpt_pool_free(p->pool);
     bpt_network_free(p->head);
     bpt_model_free(p->tail_model);
     bpt_model_free(p->head_model);
     bpt_free(p);
+}
+
+/* ---- serving ---- */
+
+bpt_status bpt_placed_serve(const bpt_job *job) {
+    bpt_placed *p = job->placed;
+    if (p->in_step || !hosts(p)) return BPT_OK;
+    BPT_TRY(bpt_border_log_open(job->run, p->rank, bpt_layer_choice_name(job), &p->log));
+    const bpt_tail_work work = {
+        .tail = p->tail,
+        .relay = p->relay,
+        .log = p->log,
+        .values = p->places,
+        .labels = p->label_places,
+    };
+    return bpt_tail_server_begin(&work, &p->server);
+}
+
+bpt_status bpt_placed_rest(bpt_placed *p) {
+    bpt_tail_server_end(p->server);
+    p->server = NULL;
+    const bpt_status status = bpt_border_log_close(p->log);
+    p->log = NULL;
+    return status;
 }
 
 /* ---- a step ---- */
@@ -205,19 +254,21 @@ bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw,
     const bpt_relay_note note = {.seed = draw.seed,
                                  .step = draw.step,
                                  .first_sample = draw.first_sample,
-                                 .denominator = denominator};
+                                 .denominator = denominator,
+                                 .rate = p->in_step ? rate : rate / (float)p->n_ranks};
     bpt_relay_result all;
     *wait_ns = 0;
     bpt_network_set_draw(p->head, draw);
     BPT_TRY(bpt_network_forward(p->head, batch->pixels, batch->labels, denominator));
     BPT_TRY(bpt_relay_send(p->relay, &note, here.values, batch->labels, here.gradient));
-    if (hosts(p)) BPT_TRY(compute_tail(p, draw, rate, denominator, wait_ns));
+    if (p->in_step && hosts(p)) BPT_TRY(compute_tail(p, draw, rate, denominator, wait_ns));
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_relay_wait(p->relay, &all));
     *wait_ns += bpt_clock_ns() - start_ns;
+    bpt_step_trace_wait(p->trace, "border", start_ns);
     *result = (bpt_batch_result){
         .loss_sum = all.loss_sum, .n_correct = all.n_correct, .n_samples = all.n_samples};
-    return bpt_network_backward(p->head);
+    return p->in_step ? bpt_network_backward(p->head) : bpt_network_backward_train(p->head, rate);
 }
 
 /* ---- vectors ---- */
@@ -262,9 +313,13 @@ uint32_t bpt_placed_host(const bpt_placed *p) {
     return p->host;
 }
 
-void bpt_placed_set_updates(bpt_placed *p, uint64_t n) {
-    bpt_network_set_updates(p->head, n);
-    if (p->tail) bpt_network_set_updates(p->tail, n);
+uint64_t bpt_placed_tail_updates(const bpt_placed *p) {
+    return p->tail ? bpt_network_updates(p->tail) : 0;
+}
+
+void bpt_placed_set_updates(bpt_placed *p, uint64_t head, uint64_t tail) {
+    bpt_network_set_updates(p->head, head);
+    if (p->tail) bpt_network_set_updates(p->tail, tail);
 }
 
 bpt_relay_stats bpt_placed_stats(const bpt_placed *p) {

@@ -1,11 +1,19 @@
 /** @file tools/train/placed.h
- * A network in two parts, for allreduce: every rank has the first layers, its head; one rank, the
- * host, has the last ones for all, the tail. What travels in a step is what crosses the border and
- * the gradients of the head, instead of those of all layers (outer/relay.h).
+ * A network in two parts, for allreduce and agwu: every rank has the first layers, its head; one
+ * rank, the host, has the last ones for all, the tail. What travels in a step is what crosses the
+ * border (outer/relay.h); what ranks exchange is of the head alone.
  *
- * All ranks compute what one network would: a step's batch is that of all ranks, in their order,
- * and the tail learns from it as a whole. Evaluations and files want all weights in one place:
- * bpt_placed_gather() brings them there.
+ * Under allreduce all ranks compute what one network would: a step's batch is that of all ranks, in
+ * their order, and the tail learns from it as a whole. Under agwu the tail learns from the batch of
+ * each rank as it comes, by a thread and with a pool of its own (tools/train/tail_server.h), and a
+ * rank waits for its own answer alone.
+ *
+ * The head of a rank advances by its rate r at each of its steps, and by agwu the global head by
+ * the mean of what the m ranks do: by r / m for each batch of any of them. So that is what a batch
+ * advances the tail by, which learns from all of them one after the other.
+ *
+ * Evaluations and files want all weights in one place: bpt_placed_gather() brings them there, when
+ * the ranks have met.
  *
  * Threads: the one that trains. */
 #ifndef BPT_TOOLS_PLACED_H
@@ -22,8 +30,8 @@ typedef struct bpt_placed bpt_placed;
  * are cut. Weights and states are undefined. Collective.
  * @param border behind this layer of the model: BPT_BORDER_POSSIBLE
  * @param host   rank
- * @return BPT_OK, BPT_EUSAGE (ranks with unlike activations), or as bpt_network_create() and
- *         bpt_relay_create(), agreed on */
+ * @return BPT_OK, BPT_EUSAGE (ranks with unlike activations, more memory than there is), or as
+ * bpt_network_create() and bpt_relay_create(), agreed on */
 bpt_status bpt_placed_open(bpt_job *job, size_t border, uint32_t host);
 
 /** Releases the parts. Collective once there was a step. NULL is allowed. */
@@ -39,14 +47,23 @@ const bpt_model *bpt_placed_head_model(const bpt_placed *p);
 size_t bpt_placed_border(const bpt_placed *p);
 uint32_t bpt_placed_host(const bpt_placed *p);
 
-/** A step: forward, across the border and back, and backward; the tail has learnt, the gradients of
- * the head can be read. Collective.
- * @param draw of this rank's samples; on the host that of rank 0 names all
- * @param rate of the tail
- * @param denominator samples of all ranks
- * @param[out] result of the samples of all ranks, everywhere
+/** Under agwu, on the host: begins to serve, and logs it in job->run; elsewhere nothing. No batch
+ * is answered before. @return as bpt_border_log_open() and bpt_tail_server_begin() */
+bpt_status bpt_placed_serve(const bpt_job *job);
+
+/** Ends it, when every rank has its answers, and closes the log. @return BPT_OK, BPT_EIO,
+ * BPT_ENOSPC */
+bpt_status bpt_placed_rest(bpt_placed *p);
+
+/** A step: forward, across the border and back, and backward; the tail has learnt. Under allreduce
+ * the gradients of the head can be read, and it is collective; under agwu the head has learnt too.
+ * @param draw of this rank's samples; under allreduce that of rank 0 names all on the host
+ * @param rate of the step
+ * @param denominator samples that the gradient is the mean of: all ranks', under agwu this one's
+ * @param[out] result likewise of the samples of all ranks, everywhere, or of this one's
  * @param[out] wait_ns of this, spent waiting for others
- * @return BPT_OK, BPT_ENUMERIC, BPT_EDATA, BPT_EBACKEND, BPT_ECOMM */
+ * @return BPT_OK, BPT_ENUMERIC, BPT_EDATA, BPT_EBACKEND, BPT_ECOMM; under agwu what the host could
+ *         not do with this rank's batch, also BPT_EIO, BPT_ENOSPC */
 bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw, float rate,
                            float denominator, bpt_batch_result *result, uint64_t *wait_ns);
 
@@ -54,15 +71,18 @@ bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw,
  * @return BPT_OK, BPT_EBACKEND, BPT_ECOMM */
 bpt_status bpt_placed_gather(bpt_job *job);
 
-/** Reads or writes a vector of the optimiser's state as this rank has it: the tail's part is that
- * of the host, elsewhere zero and not read.
+/** Reads or writes a vector of the optimiser's state as this rank has it, while the tail rests: the
+ * tail's part is that of the host, elsewhere zero and not read.
  * @param flat shape [elements of the model]
  * @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_placed_get(bpt_placed *p, bpt_vector which, float *flat);
 bpt_status bpt_placed_set(bpt_placed *p, bpt_vector which, const float *flat);
 
-/** Updates made so far, of both parts. */
-void bpt_placed_set_updates(bpt_placed *p, uint64_t n);
+/** Updates made so far of the tail; 0 but on the host. */
+uint64_t bpt_placed_tail_updates(const bpt_placed *p);
+
+/** Sets them, and those of the head. */
+void bpt_placed_set_updates(bpt_placed *p, uint64_t head, uint64_t tail);
 
 /** @return what has crossed the border */
 bpt_relay_stats bpt_placed_stats(const bpt_placed *p);

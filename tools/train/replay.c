@@ -17,6 +17,7 @@
 #include "tools/train/pace.h"
 #include "tools/train/replay_log.h"
 #include "tools/train/replay_progress.h"
+#include "tools/train/replay_tail.h"
 #include "tools/train/shard_log.h"
 #include "tools/train/statistic_spans.h"
 #include "tools/train/train_rule.h"
@@ -55,7 +56,9 @@ typedef struct {
     const bpt_split *split;
     uint64_t n_held, n_samples; /* of the split: held out; left to train on */
     uint32_t *records;          /* bpt_held_out_draw(); NULL where none are held out */
-    bpt_model *model;
+    bpt_model *model;           /* whole */
+    const bpt_model *trained;   /* what workers train: the whole, or its head */
+    bpt_replay_tail *tail;      /* NULL: they train the whole */
     bpt_pool *pool;
     bpt_partition *shares;
     bpt_loader *loader;
@@ -65,16 +68,16 @@ typedef struct {
     bpt_schedule schedule;
     bpt_replay_progress progress;
     worker *workers;   /* shape [m] */
-    float *global;     /* shape [n] */
+    float *global;     /* shape [n_all]; of the tail only at the begin and at the end */
     float *velocity;   /* shape [n]; NULL without momentum of the server */
     float *scratch;    /* shape [n] */
-    float *final;      /* weights that the run ended with; shape [n] */
+    float *final;      /* weights that the run ended with; shape [n_all] */
     size_t *applied;   /* updates applied, of each shard; shape [n_shards] */
     uint32_t *n_met;   /* of each shard: pushes of the present meeting applied; shape [n_shards] */
     uint32_t *indices; /* shape [batch] */
     uint32_t *passes;  /* shape [batch] */
     uint32_t m;
-    size_t n;
+    size_t n, n_all; /* elements that are exchanged, of the whole model */
 } replay;
 
 /* ---- one worker ---- */
@@ -100,6 +103,16 @@ static bpt_status next_indices(const replay *r, worker *w) {
     return BPT_OK;
 }
 
+static bpt_status learn(replay *r, worker *w, const bpt_batch *batch, float rate,
+                        bpt_batch_result *result) {
+    const uint64_t first = (uint64_t)(w - r->workers) * (uint64_t)r->o->batch_size;
+    const bpt_draw draw = {(uint64_t)r->o->seed, w->steps, first};
+    if (r->tail) return bpt_replay_tail_step(r->tail, w->network, batch, draw, rate, result);
+    bpt_network_set_draw(w->network, draw);
+    return bpt_network_train(w->network, batch->pixels, batch->labels, rate,
+                             (float)r->o->batch_size, result);
+}
+
 static bpt_status repeat_step(replay *r, worker *w) {
     const double epoch = (double)(w->progress + w->unreported) / (double)r->n_samples;
     const double step = (double)r->o->batch_size / (double)r->n_samples;
@@ -109,11 +122,7 @@ static bpt_status repeat_step(replay *r, worker *w) {
     BPT_TRY(next_indices(r, w));
     BPT_TRY(bpt_loader_request(r->loader, r->indices, r->passes, (uint32_t)r->o->batch_size));
     BPT_TRY(bpt_loader_next(r->loader, &batch));
-    const uint64_t rank = (uint64_t)(w - r->workers);
-    bpt_network_set_draw(
-        w->network, (bpt_draw){(uint64_t)r->o->seed, w->steps, rank * (uint64_t)r->o->batch_size});
-    const bpt_status status = bpt_network_train(w->network, batch.pixels, batch.labels, rate,
-                                                (float)r->o->batch_size, &result);
+    const bpt_status status = learn(r, w, &batch, rate, &result);
     bpt_loader_release(r->loader, &batch);
     w->steps++;
     w->samples += (uint64_t)r->o->batch_size;
@@ -151,13 +160,15 @@ static bpt_status land(replay *r, worker *w) {
     return bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->scratch);
 }
 
-/* Goes on until the worker needs an answer that is not there yet, or has nothing left to do.
+/* Goes on until the worker needs an answer that is not there yet, or layers from which another
+ * one's batch has to come first, or has nothing left to do.
  * @param[out] moved set where anything was done */
 static bpt_status advance(replay *r, uint32_t rank, bool *moved) {
     worker *w = &r->workers[rank];
     while (w->next_push < w->log->n_pushes) {
         const bpt_replay_push *p = &w->log->pushes[w->next_push];
         const uint64_t until = w->pending ? p->landed_at : p->pushed_at;
+        if (w->steps < until && r->tail && !bpt_replay_tail_is_next(r->tail, rank)) return BPT_OK;
         if (w->steps < until)
             BPT_TRY(repeat_step(r, w));
         else if (!w->pending)
@@ -234,7 +245,7 @@ static bpt_status run_all(replay *r) {
         for (uint32_t s = 0; s < r->logs.n_shards; s++) apply(r, s, &moved);
     }
     bpt_log_progress_end();
-    if (is_over(r)) return BPT_OK;
+    if (is_over(r) && (!r->tail || bpt_replay_tail_is_over(r->tail))) return BPT_OK;
     return bpt_fail(BPT_EDATA, "the logs do not fit together: no worker and no shard can go on");
 }
 
@@ -247,20 +258,22 @@ static bpt_status read_final(replay *r) {
 }
 
 static bpt_status compare(const replay *r) {
+    if (r->tail) BPT_TRY(bpt_replay_tail_get(r->tail, r->global + r->n));
     bpt_segments_settle(&r->model->segments, r->global); /* as the run has written them */
     size_t n_different = 0, first = 0;
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->n_all; i++) {
         if (memcmp(&r->final[i], &r->global[i], sizeof(float)) == 0) continue;
         if (n_different++ == 0) first = i;
     }
     if (n_different == 0) {
-        bpt_info("replayed: all %zu weights are equal, bit for bit", r->n);
+        bpt_info("replayed: all %zu weights are equal, bit for bit", r->n_all);
         return BPT_OK;
     }
     return bpt_fail(BPT_ECORRUPT,
                     "replayed weights differ: %zu of %zu, the first is number %zu "
                     "(%.9g in the run, %.9g now)",
-                    n_different, r->n, first, (double)r->final[first], (double)r->global[first]);
+                    n_different, r->n_all, first, (double)r->final[first],
+                    (double)r->global[first]);
 }
 
 /* ---- set-up ---- */
@@ -308,7 +321,7 @@ static bpt_status open_worker(replay *r, uint32_t rank) {
     w->log = &r->logs.workers[rank];
     if (r->o->tuned) BPT_TRY(bpt_tuning_kept(r->o->replay, rank, &w->tuned));
     bpt_model_use_costs(r->model, w->tuned ? w->tuned->choices.cuts : NULL);
-    BPT_TRY(bpt_network_create(r->model, r->o->batch_size, bpt_train_activations(r->o),
+    BPT_TRY(bpt_network_create(r->trained, r->o->batch_size, bpt_train_activations(r->o),
                                bpt_train_learning(r->o), r->pool, &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
     BPT_TRY(bpt_sampler_create_local((uint64_t)r->o->seed, rank, r->shares, &w->sampler));
@@ -330,16 +343,20 @@ static bpt_status open_model(replay *r) {
     pool.n_workers = bpt_pool_allowed_cores();
     BPT_TRY(bpt_pool_create(&pool, &r->pool));
     BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
-    r->n = r->model->segments.n_elements;
+    BPT_TRY(bpt_replay_tail_open(r->o->replay, r->m, r->model, r->o, r->pool, &r->tail));
+    r->trained = r->tail ? bpt_replay_tail_head(r->tail) : r->model;
+    r->n = r->trained->segments.n_elements;
+    r->n_all = r->model->segments.n_elements;
     BPT_TRY(
         bpt_shard_log_read(r->o->replay, r->n, r->logs.n_shards, r->logs.first_host, &r->shards));
-    BPT_TRY(bpt_statistic_spans(&r->model->segments, &r->statistics, &r->n_statistics));
-    BPT_TRY(BPT_NEW("global weights", r->n, &r->global));
+    BPT_TRY(bpt_statistic_spans(&r->trained->segments, &r->statistics, &r->n_statistics));
+    BPT_TRY(BPT_NEW("global weights", r->n_all, &r->global));
     if (r->terms.momentum > 0) BPT_TRY(BPT_NEW("velocity", r->n, &r->velocity));
     BPT_TRY(BPT_NEW("scratch weights", r->n, &r->scratch));
-    BPT_TRY(BPT_NEW("final weights", r->n, &r->final));
+    BPT_TRY(BPT_NEW("final weights", r->n_all, &r->final));
     BPT_TRY(read_final(r));
     BPT_TRY(bpt_initial_weights(r->o, &r->model->segments, r->global));
+    if (r->tail) BPT_TRY(bpt_replay_tail_set(r->tail, r->global + r->n));
     r->schedule = bpt_train_schedule(r->o);
     if (r->o->lr_scale == BPT_LR_SCALE_LINEAR) r->schedule.base *= r->m;
     return BPT_OK;
@@ -415,6 +432,7 @@ static void close_all(replay *r) {
     bpt_shard_table_free(r->shards);
     bpt_loader_destroy(r->loader);
     bpt_dataset_close(r->dataset);
+    bpt_replay_tail_close(r->tail);
     bpt_pool_free(r->pool);
     bpt_model_free(r->model);
     bpt_replay_logs_free(&r->logs);

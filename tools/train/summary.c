@@ -71,6 +71,8 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_put_u64(w, "bytes_received", c->payload_received_bytes + c->header_received_bytes);
     bpt_json_put_u64(w, "payload_bytes_sent", c->payload_sent_bytes);
     bpt_json_put_u64(w, "payload_bytes_received", c->payload_received_bytes);
+    bpt_json_put_u64(w, "border_bytes_sent", c->border_sent_bytes);
+    bpt_json_put_u64(w, "border_bytes_received", c->border_received_bytes);
     bpt_json_put_u64(w, "data_samples_found", r->data_found);
     bpt_json_put_u64(w, "data_samples_received", r->data.items_kept);
     bpt_json_put_u64(w, "data_bytes_received", r->data.item_bytes_kept);

@@ -23,22 +23,28 @@ typedef struct {
     float *pushed; /* local weights at the last push, shape [n] */
     float *local;  /* scratch: local weights as a flat vector, shape [n] */
     bool pending;  /* a push is not yet answered */
-    uint64_t pushed_steps, pushed_samples, pushed_compute_ns; /* job's counts at the last push */
+    uint64_t pushed_steps, pushed_samples, pushed_busy_ns; /* job's counts at the last push */
     bpt_pace pace;
     bpt_exchange_cost cost;
     uint64_t landed_steps; /* job's count when the span of the cost began */
     bpt_step_log *log;     /* NULL: not kept */
 } merger;
 
+/* What steps have taken. Waiting for layers that another rank computes is a part of them: the rank
+ * is as fast as that lets it be. */
+static uint64_t busy_ns(const bpt_job *job) {
+    return job->count.compute_ns + (job->placed ? bpt_placed_stats(job->placed).wait_ns : 0);
+}
+
 static bpt_status merger_open(merger *m, bpt_job *job) {
-    const size_t n = job->model->segments.n_elements;
+    const size_t n = bpt_job_trained_model(job)->segments.n_elements;
     *m = (merger){
         .job = job,
         .n = n,
         .local = job->flat,
         .pushed_steps = job->count.steps,
         .pushed_samples = job->count.samples,
-        .pushed_compute_ns = job->count.compute_ns,
+        .pushed_busy_ns = busy_ns(job),
         .pace = job->pace,
         .cost = {.comm = job->comm, .n_threads = job->n_threads},
         .landed_steps = job->count.steps,
@@ -46,7 +52,8 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
     bpt_exchange_cost_begin(&m->cost);
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
-    BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->base));
+    BPT_TRY(bpt_network_get(bpt_job_trained(job), BPT_VECTOR_WEIGHTS, m->base));
+    if (job->placed) BPT_TRY(bpt_placed_serve(job));
     if (!bpt_update_is_async(job->update)) {
         m->pace.most = m->pace.least; /* what repeats bit for bit does not hang on clocks */
         return BPT_OK;
@@ -57,7 +64,11 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
 static bpt_status merger_close(merger *m, bpt_status status) {
     bpt_error error;
     bpt_error_get(&error); /* what ended it, if anything did */
-    const bpt_status closed = bpt_step_log_close(m->log);
+    bpt_status closed = bpt_step_log_close(m->log);
+    if (status == BPT_OK && m->job->placed) { /* else batches may be on their way */
+        const bpt_status rested = bpt_placed_rest(m->job->placed);
+        if (closed == BPT_OK) closed = rested;
+    }
     bpt_free(m->base);
     bpt_free(m->pushed);
     return status != BPT_OK ? bpt_error_put(&error) : closed;
@@ -87,11 +98,11 @@ static bpt_status push(merger *m) {
     bpt_exchange_cost_copy(&m->cost);
     const bool deltas = job->update != BPT_UPDATE_EASGD;
     float *const outbox = bpt_exchange_outbox(job->exchange);
-    BPT_TRY(bpt_network_get(job->network, BPT_VECTOR_WEIGHTS, m->pushed));
+    BPT_TRY(bpt_network_get(bpt_job_trained(job), BPT_VECTOR_WEIGHTS, m->pushed));
     for (size_t i = 0; i < m->n; i++) outbox[i] = deltas ? m->pushed[i] - m->base[i] : m->pushed[i];
     const bpt_report report = {
         .samples = job->count.samples - m->pushed_samples,
-        .busy_ns = job->count.compute_ns - m->pushed_compute_ns,
+        .busy_ns = busy_ns(job) - m->pushed_busy_ns,
         .quality = quality,
         .rates = bpt_train_rates(job->options, job->rates),
         .covered = bpt_feed_state(job->feed).covered,
@@ -101,7 +112,7 @@ static bpt_status push(merger *m) {
     m->pending = true;
     m->pushed_steps = job->count.steps;
     m->pushed_samples = job->count.samples;
-    m->pushed_compute_ns = job->count.compute_ns;
+    m->pushed_busy_ns = busy_ns(job);
     job->rates = 0;
     bpt_exchange_cost_copied(&m->cost);
     return BPT_OK;
@@ -119,10 +130,11 @@ static void keep_pace(merger *m) {
     bpt_exchange_cost_begin(&m->cost);
 }
 
-/* An evaluation by rank 0 alone, of the global weights, while the others go on. */
+/* An evaluation by rank 0 alone, of the global weights, while the others go on. It does not have
+ * them all where some are placed at one rank: then all meet. */
 static bpt_status evaluate_between(merger *m) {
     bpt_job *job = m->job;
-    if (!bpt_update_is_async(job->update) || job->rank != 0 ||
+    if (!bpt_update_is_async(job->update) || job->rank != 0 || job->placed ||
         job->count.progress < job->next_eval || job->count.progress >= job->total_samples)
         return BPT_OK;
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
@@ -136,7 +148,7 @@ static bpt_status carry_over(merger *m, const bpt_reply *reply, bool own) {
     const bpt_carry carry = {
         .own = own, .met = reply->met != 0, .elasticity = m->job->terms.elasticity};
     bpt_exchange_cost_copy(&m->cost);
-    if (own) BPT_TRY(bpt_network_get(m->job->network, BPT_VECTOR_WEIGHTS, m->local));
+    if (own) BPT_TRY(bpt_network_get(bpt_job_trained(m->job), BPT_VECTOR_WEIGHTS, m->local));
     memcpy(m->base, reply->values, m->n * sizeof *m->base);
     bpt_carry_over(&carry, m->local, m->pushed, m->base, m->n);
     bpt_exchange_cost_copied(&m->cost);
@@ -145,7 +157,7 @@ static bpt_status carry_over(merger *m, const bpt_reply *reply, bool own) {
 
 static bpt_status go_on(merger *m) {
     bpt_exchange_cost_copy(&m->cost);
-    BPT_TRY(bpt_network_set(m->job->network, BPT_VECTOR_WEIGHTS, m->local));
+    BPT_TRY(bpt_network_set(bpt_job_trained(m->job), BPT_VECTOR_WEIGHTS, m->local));
     bpt_exchange_cost_copied(&m->cost);
     keep_pace(m);
     return BPT_OK;
@@ -230,6 +242,7 @@ static bpt_status run_asynchronous(merger *m) {
         bpt_reply reply;
         BPT_TRY(advance(m, &reply));
         BPT_TRY(bpt_job_report(job));
+        if (reply.met && job->placed) BPT_TRY(bpt_placed_gather(job));
         if (reply.met) BPT_TRY(bpt_train_meet(job, reply.met, &over));
     }
     return BPT_OK;

@@ -101,6 +101,12 @@ static bpt_status check_placement(const bpt_train_options *o) {
         return refuse_beside_placement("clip-norm", "no rank knows the norm of the whole gradient");
     if (o->tuned)
         return refuse_beside_placement("tuned", "such a file is for networks that are whole");
+    if (o->server_momentum > 0)
+        return refuse_beside_placement("server-momentum",
+                                       "layers that one rank computes are pushed by nobody");
+    if (o->quality == BPT_QUALITY_HELD_OUT)
+        return refuse_beside_placement("quality",
+                                       "no rank has all the weights that it would be judged by");
     if (strcmp(o->placement, "auto") == 0 && !(o->calibrate > 0))
         return refuse_beside_placement("calibrate", "auto goes by measurements, and 0 makes none");
     return BPT_OK;

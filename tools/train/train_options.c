@@ -336,7 +336,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(placement),
      .value = "off",
      .unit = "LAYER",
-     .help = "under allreduce: first of the layers that one rank computes for all,\n"
+     .help = "under allreduce and agwu: first of the layers that one rank has for all,\n"
              "so that activations travel in place of their gradients; auto: where\n"
              "measurements say that this is faster; off: every rank computes all"},
     {.name = "servers",
