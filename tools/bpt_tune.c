@@ -49,7 +49,8 @@ static bpt_status check_memory(const bpt_tune_subject *s) {
     bpt_network_memory network;
     BPT_TRY(bpt_network_plan(s->model, s->batch, s->activations, s->learning,
                              bpt_pool_allowed_cores(), &network));
-    const size_t batch = (size_t)(s->batch * in.c * in.h * in.w) * sizeof(float);
+    size_t batch;
+    BPT_TRY(bpt_size_multiply((size_t)s->batch, bpt_shape_bytes(in, BPT_F32), &batch));
     const size_t both = bpt_size_add(bpt_size_add(network.total, network.total), batch);
     if (both <= limit) return BPT_OK;
     const bpt_status status =

@@ -226,3 +226,28 @@ if [ "$(id -u)" -eq 0 ] && mkdir disk && mount -t tmpfs -o size=4m none disk 2>/
     run 0 "$train" "${big[@]}" --output never-full
     same_weights elsewhere never-full
 fi
+
+# A disk that is full when a run goes on and writes who hosts which weights: nothing is lost.
+if [ "$(id -u)" -eq 0 ] && mkdir logs && mount -t tmpfs -o size=1m none logs 2>/dev/null; then
+    trap 'umount "$work/logs" "$work/disk" 2>/dev/null; clean_up' EXIT
+    shared=("${common[@]}" --update agwu --sync-every 4 --lr 0.01 --output cut)
+    # shellcheck disable=SC2086 # several words
+    stop_early cut USR1 $BPT_MPIRUN -np 2 "$train" "${shared[@]}" --epochs 1000
+    cp -r cut/exchange/. logs
+    mount --move logs cut/exchange 2>/dev/null || mount --bind logs cut/exchange || die "no mount"
+    trap 'umount "$work/cut/exchange" "$work/logs" "$work/disk" 2>/dev/null; clean_up' EXIT
+    head -c 2m /dev/zero >cut/exchange/fill 2>/dev/null # to the last byte
+    before=$(cksum cut/exchange/shards.json)
+    fails_well 1 ranks 2 "$train" "${shared[@]}" --epochs 1000 --resume auto
+    says 'bpt-train: cannot write cut/exchange/shards.json'
+    says 'o space left on device'
+    [ "$(cksum cut/exchange/shards.json)" = "$before" ] || die "the shards that were there are gone"
+    [ "$(ls cut/exchange | grep -c tmp)" -eq 0 ] || die "half a file: $(ls cut/exchange)"
+    [ ! -e cut/model.safetensors ] || die "weights of a failed run"
+    rm cut/exchange/fill
+    start_ranks 2 "$train" "${shared[@]}" --epochs 1000 --resume auto
+    await err 'going on from cut/checkpoints/'
+    await_steps cut
+    kill -s USR1 "$pid"
+    finish 75
+fi

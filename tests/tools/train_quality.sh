@@ -87,6 +87,11 @@ fails_well 2 "$train" "${common[@]}" --output x --update agwu --held-out 0.1
 says "--held-out is not used by --quality off"
 says "choose --quality held-out"
 fails_well 2 "$train" "${judged[@]}" --output x --held-out 0.6
+for n in 1 2; do # each rank judges, and would need the images
+    fails_well 2 ranks $n "$train" "${judged[@]}" --output x --update agwu --data-mode scatter --scratch "$work/scratch"
+    says "bpt-train: --quality held-out wants the dataset on every rank"
+    [ ! -e x ] && [ ! -e scratch ] || die "what is refused leaves something: $(ls)"
+done
 run 0 "$train" "${judged[@]}" --update agwu --output alone --epochs 0.2
 says "--quality: without effect on 1 rank"
 check_json alone/summary.json 'd["ranks"][0]["quality_s"] == 0'

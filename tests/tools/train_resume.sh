@@ -169,6 +169,10 @@ check_json runs/agwu/summary.json 'd["test_accuracy"] > 0.5' '16 <= d["epochs"] 
     'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
     'sum(r["submissions"] for r in d["ranks"]) * 2 * d["weight_bytes"] == sum(r["payload_bytes_sent"] for r in d["ranks"])' \
     'sum(r["submissions"] for r in d["ranks"]) * len(d["ranks"]) == sum(d["staleness"])'
+# A replay would begin where the logs do, in the middle.
+fails_well 2 "$train" --replay runs/agwu
+says "bpt-train: runs/agwu cannot be replayed: it was resumed, the last time at epoch "
+says "hint: train it again, from its beginning to its end"
 
 # The speed of a rank, by which the data is given out, is that of what it does now: time that it spent
 # before the stop, here of thirty years, is not set against the samples of the first push.
@@ -192,6 +196,8 @@ done
 run 0 ranks 3 "$train" "${both[@]}" --output runs/agwu-on-3 --resume "$before"
 says "the number of ranks differs"
 check_json runs/agwu-on-3/summary.json 'd["test_accuracy"] > 0.5' 'len(d["ranks"]) == 3'
+fails_well 2 "$train" --replay runs/agwu-on-3
+says "bpt-train: runs/agwu-on-3 cannot be replayed: it went on from $before"
 run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/agwu-on-1 --resume "$before"
 check_json runs/agwu-on-1/summary.json 'd["test_accuracy"] > 0.5' 'd["update"] == "local"'
 run 0 ranks 2 "$train" "${both[@]}" --partition even --output runs/agwu-even --resume "$before"

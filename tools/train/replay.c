@@ -17,6 +17,7 @@
 #include "tools/train/pace.h"
 #include "tools/train/replay_log.h"
 #include "tools/train/replay_progress.h"
+#include "tools/train/replay_start.h"
 #include "tools/train/replay_tail.h"
 #include "tools/train/shard_log.h"
 #include "tools/train/statistic_spans.h"
@@ -477,6 +478,7 @@ bpt_status bpt_replay(const char *run, int argc, char **argv) {
     bpt_status status = load_options(run, argc, argv, &of_run, &set);
     if (status == BPT_OK) status = check_named(run, of_run.model, "model");
     if (status == BPT_OK) status = check_named(run, of_run.data, "data");
+    if (status == BPT_OK) status = bpt_replay_check_start(run, of_run.resume);
     if (status == BPT_OK) status = repeat(&of_run);
     bpt_option_set_free(set);
     if (status != BPT_OK && !bpt_error_last()->hint[0])
