@@ -46,6 +46,18 @@ run 0 ranks 2 ./apart "$train" "${scattered[@]}" "${one[@]}" --output "$work/sto
 same_weights unstopped stopped
 check_given stopped 'found > 0' 'found + received <= all + test'
 
+# Told to stop while it is measured, which is noticed when the first samples are waited for. The folder is cleared by then.
+run 0 ranks 2 ./apart "$train" "${scattered[@]}" --update sgwu --epochs 1 --output "$work/replaced"
+for gone in 'what --force replaces is removed' 'while samples came'; do
+    start_ranks 2 ./apart "$train" "${scattered[@]}" --update sgwu --epochs 1 --output "$work/replaced" --force --calibrate 3
+    await replaced/run.lock ' '
+    kill -USR1 "$pid"
+    finish 75
+    says "stopped before the first step, $gone"
+    grep -q 'nothing is changed' err && die "it says that nothing is changed"
+    rm -rf replaced # the second job has one of its own
+done
+
 # ---- what cannot be ----
 
 good=("${scattered[@]}" --update sgwu --epochs 2)
