@@ -22,11 +22,17 @@ static bpt_status read_velocity(bpt_job *job, const bpt_checkpoint *c, const flo
     return bpt_comm_broadcast(job->comm, 0, job->flat, bytes);
 }
 
+/* Whether data and shards go by speed. Equal shares have equal shards, and where gradients are
+ * summed there are neither. */
+static bool goes_by_speed(const bpt_job *job) {
+    return job->partition == BPT_PARTITION_IDPA && job->shares;
+}
+
 static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c,
                                 const double *speeds, const double *parts, const char *log_path) {
     const bpt_train_options *o = job->options;
     const bool async = bpt_update_is_async(job->update);
-    const bool idpa = job->partition == BPT_PARTITION_IDPA;
+    const bool idpa = goes_by_speed(job);
     const bpt_coordinator_options coordinator = {
         .n_ranks = job->n_ranks,
         .total_samples = job->total_samples,
@@ -35,8 +41,8 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
         .progress = c && !c->exact ? c->count.progress : 0,
         .n_samples = job->shares ? job->epoch_samples : 0,
         .n_rounds = bpt_job_rounds(job),
-        .speed = idpa && job->shares ? speeds : NULL,
-        .rebalance = idpa && job->shares ? o->rebalance : 0,
+        .speed = idpa ? speeds : NULL,
+        .rebalance = idpa ? o->rebalance : 0,
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
     options.rule = bpt_train_rule(o, job->update);
@@ -88,7 +94,7 @@ static double pushed_bytes_per_s(const bpt_job *job, const double *speeds) {
 /* @param[out] parts of the weights that each rank hosts, by speeds and, where they are measured, by
  * links; shape [n_ranks] */
 static bpt_status place_shards(const bpt_job *job, const double *speeds, double *parts) {
-    const bool measured = job->solo[job->rank] > 0 && job->shares;
+    const bool measured = job->solo[job->rank] > 0;
     bpt_place_inputs in = {.n_ranks = job->n_ranks, .speed = speeds};
     double *links = NULL;
     bpt_status status = BPT_NEW("speeds of links", job->n_ranks, &links);
@@ -118,7 +124,7 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
         status = bpt_statistic_spans(&job->model->segments, &job->statistics, &job->n_statistics);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
-    if (status == BPT_OK) status = place_shards(job, speeds, parts);
+    if (status == BPT_OK && goes_by_speed(job)) status = place_shards(job, speeds, parts);
     if (status == BPT_OK) status = make_exchange(job, weights, c, speeds, parts, log_path);
     if (status == BPT_OK && job->update == BPT_UPDATE_ALLREDUCE)
         status = bpt_gradient_sums_open(job->comm, bpt_job_trained_model(job), bpt_job_trained(job),
