@@ -4,8 +4,8 @@
 
 #include <pthread.h>
 
-/* A bucket has at least so many floats, if there are as many: smaller ones cost more messages,
- * larger ones leave later. */
+/* A bucket has at least so many floats, but for that of the first layers, which has what is left:
+ * smaller ones cost more messages, larger ones leave later. */
 enum { BUCKET_FLOATS = 1 << 19 };
 
 struct bpt_gradient_sums {
