@@ -1,4 +1,4 @@
-/* What tasks are expected to take, told from outside. */
+/* What tasks are expected to take: told from outside, and kept where a graph is made anew. */
 #include "inner/network_private.h"
 
 /* Tasks of a graph are numbered in the order of the plan. A task without a function only joins
@@ -22,4 +22,26 @@ static void expect(bpt_network *net, bpt_graph_role role, bpt_cost_of cost, void
 void bpt_network_expect(bpt_network *net, bpt_cost_of cost, void *context) {
     for (int role = 0; role < BPT_N_GRAPHS; role++)
         if (net->graphs[role]) expect(net, (bpt_graph_role)role, cost, context);
+}
+
+/* Both graphs have the tasks of @p before first, by the same ids. */
+void bpt__network_keep_costs(const bpt_network *net, bpt_graph *handing, const uint32_t *exports,
+                             bool *known) {
+    const bpt_builder *b = &net->builder;
+    const bpt_graph *before = net->graphs[BPT_GRAPH_GRADIENT];
+    const bpt_graph *out = net->graphs[BPT_GRAPH_EXPORT];
+    const unsigned set = bpt__graph_phases(net, BPT_GRAPH_EXPORT);
+    uint32_t id = 0;
+    for (uint32_t i = 0; i < bpt_graph_n_tasks(before); i++)
+        bpt_graph_set_cost(handing, i, bpt_graph_cost(before, i));
+    *known = net->costs_known[BPT_GRAPH_GRADIENT];
+    for (size_t i = 0, s = 0; i < b->n_tasks && s < net->model->segments.n; i++) {
+        if (!(b->tasks[i].phase & set)) continue;
+        if (net->exports[s] == i) {
+            const uint64_t ns = bpt_graph_cost(out, id);
+            bpt_graph_set_cost(handing, exports[s++], ns);
+            *known = *known && ns > 0;
+        }
+        id++;
+    }
 }

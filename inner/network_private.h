@@ -1,7 +1,7 @@
 /** @file inner/network_private.h
  * What the parts of a network share: network.c (life), network_run.c (runs), network_plan.c,
- * network_graphs.c, network_costs.c, network_border.c, loss.c, update.c, norms.c, transfer.c,
- * finite.c. */
+ * network_memory.c, network_graphs.c, network_costs.c, network_cuts.c, network_border.c, loss.c,
+ * update.c, norms.c, transfer.c, finite.c. */
 #ifndef BPT_INNER_NETWORK_PRIVATE_H
 #define BPT_INNER_NETWORK_PRIVATE_H
 
@@ -96,6 +96,13 @@ bool bpt__graph_exists(const bpt_network *net, bpt_graph_role role);
 /** Makes one of the graphs from the planned tasks. @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many
  * edges) */
 bpt_status bpt__network_graph(bpt_network *net, bpt_graph_role role);
+
+/** Tells a gradient graph that hands out parts what its tasks should take, as far as the graphs of
+ * gradients and exports have been told or have measured it.
+ * @param exports the ids of the exports in it, shape [segments]
+ * @param[out] known whether all of that is known */
+void bpt__network_keep_costs(const bpt_network *net, bpt_graph *handing, const uint32_t *exports,
+                             bool *known);
 
 /** Called for a task of a training step. @param ns that it took in the last one */
 typedef void (*bpt_visit_task)(void *context, bpt_task_info info, uint64_t ns);

@@ -47,7 +47,9 @@ size_t bpt_reduction_bytes(size_t n_elements, uint32_t n_buckets, uint32_t n_ran
 bpt_status bpt_reduction_create(bpt_comm *comm, const bpt_reduction_options *options,
                                 bpt_reduction **r);
 
-/** Ends it; collective over the job, when all that was given is summed. NULL is allowed.
+/** Ends it; collective over the job, when all that was given is summed on every rank: buckets that
+ * the others have given and this one never will are waited for. So in the middle of a step, after
+ * an error, only a rank by itself may end it. NULL is allowed.
  * @return BPT_OK, BPT_ECOMM; @p r is gone in any case */
 bpt_status bpt_reduction_destroy(bpt_reduction *r);
 

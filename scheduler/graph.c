@@ -112,6 +112,11 @@ void bpt_graph_set_cost(bpt_graph *g, uint32_t id, uint64_t cost_ns) {
     g->keyed_for = NULL;
 }
 
+uint64_t bpt_graph_cost(const bpt_graph *g, uint32_t id) {
+    assert(id < g->n_tasks);
+    return g->plans[id].cost_ns;
+}
+
 /* Rows of successors from rows of predecessors. Each row is filled from its end, by tasks from last
  * to first, so it ends up in the order of ids and first_successor at its begin. */
 static void turn_edges(bpt_graph *g) {

@@ -74,6 +74,9 @@ uint64_t bpt_graph_run_number(const bpt_graph *g);
 /** Replaces the expected duration of a task, for the runs to come; not while the graph runs. */
 void bpt_graph_set_cost(bpt_graph *g, uint32_t id, uint64_t cost_ns);
 
+/** @return the expected duration of a task in nanoseconds, 0 if unknown */
+uint64_t bpt_graph_cost(const bpt_graph *g, uint32_t id);
+
 size_t bpt_graph_n_tasks(const bpt_graph *g);
 
 /** @return upward rank of a task: its cost plus the largest upward rank of a successor (HEFT,

@@ -1,5 +1,5 @@
 /* What a network is told that its tasks take: it plans by it from the first run, keeps it where it
- * is complete, and learns the same bits.
+ * is complete, also where gradients are handed out, and learns the same bits.
  *
  * ctest: cpu TIMEOUT=60 */
 #include "inner/network_private.h"
@@ -96,11 +96,67 @@ static void test_same_bits(void **state) {
     net_close(&plain);
 }
 
+/* ---- gradients that are handed out have a graph of their own ---- */
+
+static void take_nothing(void *context, uint32_t part) {
+    (void)context;
+    (void)part;
+}
+
+static void hand_out(net_fixture *f, float *flat) {
+    const size_t begin[] = {0, f->n_weights};
+    const bpt_gradient_parts parts = {1, begin, flat, take_nothing, NULL};
+    net_assert_ok(bpt_network_hand_out(f->net, &parts));
+}
+
+static void gradient_once(net_fixture *f) {
+    bpt_batch_result result;
+    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, (float)f->batch, &result));
+}
+
+static uint64_t gradient_path(const net_fixture *f) {
+    return bpt_graph_critical_path(f->net->graphs[BPT_GRAPH_GRADIENT]);
+}
+
+/* Behind the longest path comes at most an export. */
+static void test_handed_out_as_told(void **state) {
+    (void)state;
+    uint64_t cost = 1000ull * COST;
+    net_fixture f = open_net();
+    float *flat = net_floats(f.n_weights);
+    bpt_network_expect(f.net, same_for_all, &cost);
+    const uint64_t told = gradient_path(&f) / cost;
+    hand_out(&f, flat);
+    assert_in_range(gradient_path(&f) / cost, told, told + 1);
+    gradient_once(&f);
+    assert_in_range(gradient_path(&f) / cost, told, told + 1);
+    free(flat);
+    net_close(&f);
+}
+
+/* What is not known of exports is measured, and then all is. */
+static void test_handed_out_as_measured(void **state) {
+    (void)state;
+    uint64_t cost = 1000ull * COST;
+    net_fixture f = open_net();
+    float *flat = net_floats(f.n_weights);
+    bpt_network_expect(f.net, all_but_loss, &cost);
+    const uint64_t told = gradient_path(&f);
+    hand_out(&f, flat);
+    assert_true(gradient_path(&f) >= told);
+    gradient_once(&f);
+    assert_true(gradient_path(&f) < told / 2);
+    free(flat);
+    net_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_from_the_first_run),
         cmocka_unit_test(test_an_unknown_task_is_measured),
         cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_handed_out_as_told),
+        cmocka_unit_test(test_handed_out_as_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

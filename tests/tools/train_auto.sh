@@ -74,3 +74,18 @@ for options in "--update auto" "--update allreduce --partition idpa"; do
     fails_well 2 ranks 2 "$train" "${common[@]}" $options --tuned none.yaml --output runs/none
     says "and under $options it is not known before"
 done
+
+# Links between hosts are measured where shards go by them, and nowhere else. Names make hosts.
+if unshare --uts true 2>unshare.err; then
+    # shellcheck disable=SC2016 # the rank's own shell expands it
+    named=(unshare --uts sh -c 'hostname "host$OMPI_COMM_WORLD_RANK" && exec "$@"' sh)
+    for options in "--update agwu --partition idpa" "--update agwu --partition even" \
+        "--update allreduce --partition idpa" "--update sgwu --calibrate 0"; do
+        # shellcheck disable=SC2086 # several words
+        run 0 ranks 2 "${named[@]}" "$train" "${common[@]}" --epochs 0.5 $options --output runs/links --force
+        n=$(grep -c 'its link carries' err)
+        wanted=0
+        [ "$options" != "--update agwu --partition idpa" ] || wanted=2
+        [ "$n" -eq $wanted ] || die "$n links are measured under $options"
+    done
+fi

@@ -49,6 +49,30 @@ assert a[-1][1] < a[0][1]
 END
 done
 
+# So it does where gradients are summed in several buckets, of 2 MB and more (tools/train/gradient_buckets.h): of fc3 and fc4,
+# of fc2, of fc1, and of the convolution.
+cat >wide.yaml <<'END'
+name: wide
+input: [1, 28, 28]
+classes: 10
+layers:
+  - conv: {name: conv1, filters: 8, kernel: 5, stride: 2}
+  - relu
+  - fc: {name: fc1, outputs: 500}
+  - relu
+  - fc: {name: fc2, outputs: 1060}
+  - relu
+  - fc: {name: fc3, outputs: 600}
+  - relu
+  - fc: {name: fc4, outputs: classes}
+END
+wide=("${common[@]}" --model wide.yaml --batch-size 24 --epochs 0.15 --eval-every 0 --warmup-epochs 0.1 --lr 0.02)
+run 0 "$train" "${wide[@]}" --output runs/wide --update local
+for n in 2 3; do
+    run 0 ranks $n "$train" "${wide[@]}" --output runs/wide-$n --update allreduce
+    near_weights runs/wide runs/wide-$n 1e-5
+done
+
 # Cut by speed, which is guessed here from the number of threads, batches give that trajectory too; and a job that goes on keeps
 # its cut, whoever is the faster one by then.
 cat >unlike <<'END'

@@ -103,6 +103,9 @@ fails_well 2 ranks 2 "$train" "${placed[@]}" --placement conv1 --output runs/non
 says "it is the first one"
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement fc1 --clip-norm 1 --output runs/none
 says "no rank knows the norm"
+fails_well 4 ranks 2 "$train" "${placed[@]}" --placement fc1 --lr 1e12 --warmup-epochs 0 --output runs/torn
+says "or lengthen --warmup-epochs"
+grep -q -- '--clip-norm' err && die "it hints at what is refused"
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement fc1 --tuned none.yaml --output runs/none
 says "networks that are whole"
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement auto --calibrate 0 --output runs/none

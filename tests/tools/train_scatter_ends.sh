@@ -46,6 +46,18 @@ run 0 ranks 2 ./apart "$train" "${scattered[@]}" "${one[@]}" --output "$work/sto
 same_weights unstopped stopped
 check_given stopped 'found > 0' 'found + received <= all + test'
 
+# Told to stop while it is measured, which is noticed when the first samples are waited for. The folder is cleared by then.
+run 0 ranks 2 ./apart "$train" "${scattered[@]}" --update sgwu --epochs 1 --output "$work/replaced"
+for gone in 'what --force replaces is removed' 'while samples came'; do
+    start_ranks 2 ./apart "$train" "${scattered[@]}" --update sgwu --epochs 1 --output "$work/replaced" --force --calibrate 3
+    await replaced/run.lock ' '
+    kill -USR1 "$pid"
+    finish 75
+    says "stopped before the first step, $gone"
+    grep -q 'nothing is changed' err && die "it says that nothing is changed"
+    rm -rf replaced # the second job has one of its own
+done
+
 # ---- what cannot be ----
 
 good=("${scattered[@]}" --update sgwu --epochs 2)
@@ -114,8 +126,20 @@ fails_well 2 "$train" "${common[@]}" --output x --data-mode scatter
 says 'bpt-train: --scratch is missing'
 fails_well 2 "$train" "${common[@]}" --output x --scratch here
 says '--scratch is not used by --data-mode shared'
-for task in --bench\ 2 --dry-run --replay\ x; do
+for task in --bench\ 2 --replay\ x; do
     # shellcheck disable=SC2086 # several words
     fails_well 2 "$train" --model tiny.yaml $task --data-mode scatter --scratch here
     says "--data-mode is not used by ${task% *}"
 done
+
+# A plan has what giving out samples takes, and says that without others it takes nothing.
+run 0 ranks 2 "$train" "${scattered[@]}" --update sgwu --dry-run
+says 'samples given out' out
+run 0 ranks 2 "$train" "${common[@]}" --data-mode scatter --dry-run
+says 'samples given out' out
+run 0 ranks 2 "$train" "${common[@]}" --dry-run
+grep -q 'samples given out' out && die "each rank has the dataset, and the plan gives out samples"
+run 0 "$train" "${common[@]}" --data-mode scatter --dry-run
+says '--data-mode scatter: without effect on 1 rank'
+grep -q 'samples given out' out && die "one rank gives samples to nobody"
+[ ! -e x ] || die "a refused start, or a plan, leaves a run folder"

@@ -7,15 +7,15 @@ run 0 "$train" "${common[@]}" --epochs 1 --output first
 file=first/model.safetensors
 
 # Next to no rate: what comes out is what went in, under every update.
-still=(--epochs 0.1 --lr 1e-12 --schedule constant --warmup-epochs 0 --momentum 0 --weight-decay 0 --sync-every 1)
-run 0 "$train" "${common[@]}" "${still[@]:0:12}" --output still-local --init-weights $file
+still=(--epochs 0.1 --lr 1e-12 --schedule constant --warmup-epochs 0 --momentum 0 --weight-decay 0)
+run 0 "$train" "${common[@]}" "${still[@]}" --output still-local --init-weights $file
 says "weights begin as those of $file"
 near_weights first still-local 1e-6
 for update in agwu sgwu easgd; do
-    run 0 ranks 2 "$train" "${common[@]}" "${still[@]}" --update $update --output still-$update --init-weights $file
+    run 0 ranks 2 "$train" "${common[@]}" "${still[@]}" --sync-every 1 --update $update --output still-$update --init-weights $file
     near_weights first still-$update 1e-6
 done
-run 0 ranks 2 "$train" "${common[@]}" "${still[@]:0:12}" --update allreduce --output still-sum --init-weights $file
+run 0 ranks 2 "$train" "${common[@]}" "${still[@]}" --update allreduce --output still-sum --init-weights $file
 near_weights first still-sum 1e-6
 
 # The configuration repeats it; a stop goes on from the checkpoint, not from the file.

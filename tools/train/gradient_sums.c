@@ -1,12 +1,9 @@
 #include "tools/train/gradient_sums.h"
 
 #include "base/memory.h"
+#include "tools/train/gradient_buckets.h"
 
 #include <pthread.h>
-
-/* A bucket has at least so many floats, if there are as many: smaller ones cost more messages,
- * larger ones leave later. */
-enum { BUCKET_FLOATS = 1 << 19 };
 
 struct bpt_gradient_sums {
     bpt_network *network;
@@ -18,33 +15,9 @@ struct bpt_gradient_sums {
     bpt_error error;       /* .status is BPT_OK: none */
 };
 
-/* Cuts from the end, where a backward pass begins.
- * @param[out] begin of each bucket in reverse order, the number of elements first; shape
- *                   [segments + 1]
- * @return number of buckets */
-static uint32_t cut(const bpt_segments *segments, size_t *begin) {
-    uint32_t n = 0;
-    begin[0] = segments->n_elements;
-    for (size_t s = segments->n; s-- > 0;) {
-        const size_t here = segments->items[s].offset;
-        if (s > 0 && begin[n] - here < BUCKET_FLOATS) continue;
-        begin[++n] = here;
-    }
-    return n;
-}
-
-static void reverse(size_t *x, uint32_t n) {
-    for (uint32_t i = 0; i < n / 2; i++) {
-        const size_t swap = x[i];
-        x[i] = x[n - 1 - i];
-        x[n - 1 - i] = swap;
-    }
-}
-
 size_t bpt_gradient_sums_bytes(const bpt_model *model, uint32_t n_ranks) {
     const size_t n = model->segments.n_elements;
-    const uint32_t most = (uint32_t)(n / BUCKET_FLOATS + 1);
-    return bpt_reduction_bytes(n, most, n_ranks);
+    return bpt_reduction_bytes(n, bpt_gradient_buckets_most(n), n_ranks);
 }
 
 /* ---- other threads ---- */
@@ -115,8 +88,7 @@ bpt_status bpt_gradient_sums_open(bpt_comm *comm, const bpt_model *model, bpt_ne
         pthread_mutex_init(&s->mutex, NULL);
         pthread_cond_init(&s->over, NULL);
         s->network = network;
-        s->n_buckets = cut(&model->segments, begin);
-        reverse(begin, s->n_buckets + 1);
+        s->n_buckets = bpt_gradient_buckets_cut(&model->segments, begin);
         status = connect(s, comm, begin);
         if (status != BPT_OK) {
             bpt_gradient_sums_close(s);

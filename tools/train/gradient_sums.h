@@ -23,7 +23,8 @@ size_t bpt_gradient_sums_bytes(const bpt_model *model, uint32_t n_ranks);
 bpt_status bpt_gradient_sums_open(bpt_comm *comm, const bpt_model *model, bpt_network *network,
                                   bpt_gradient_sums **sums);
 
-/** Collective; every step that was begun has been waited for. NULL is allowed. */
+/** Collective; every step that was begun has been waited for. A rank by itself may also close after
+ * an error in the middle of a step. NULL is allowed. */
 void bpt_gradient_sums_close(bpt_gradient_sums *sums);
 
 /** Before gradients are computed. */

@@ -110,8 +110,9 @@ static void say_what_starts(const bpt_job *job) {
     if (job->rank == 0) bpt__job_warn_late_end(job);
 }
 
-/* A job that is told to stop before it has changed anything just ends; later ones save a checkpoint
- * at their first step. One rank is told, all have to know. */
+/* A job that is told to stop before it has changed anything, or while it waits for its first
+ * samples, just ends; others save a checkpoint at their first step. One rank is told, all have to
+ * know. */
 bpt_status bpt__job_stop_if_told(bpt_job *job) {
     const bool told = bpt_signals_stop();
     bool *all = NULL, any = false;
@@ -121,7 +122,10 @@ bpt_status bpt__job_stop_if_told(bpt_job *job) {
     for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) any = any || all[r];
     bpt_free(all);
     if (status != BPT_OK || !any) return status;
-    status = bpt_fail(BPT_ESTOPPED, "stopped before the first step, nothing is changed");
+    status = bpt_fail(BPT_ESTOPPED, "stopped before the first step, %s",
+                      !job->begun                         ? "nothing is changed"
+                      : bpt_run_folder_replaces(job->run) ? "what --force replaces is removed"
+                                                          : "while samples came");
     bpt_hint("give the same command again");
     return status;
 }

@@ -93,6 +93,7 @@ struct bpt_job {
     bpt_run_folder *run;
     bpt_step_trace *trace; /* NULL without --trace */
     bool finished;         /* before it began: --resume auto on a run that came to its end */
+    bool begun;            /* what is in the run's folder may have been changed */
     bpt_counters count;    /* what others keep for this process is added by bpt_job_count() */
     uint64_t start_ns;     /* of this process's training */
     double seconds_before; /* of count.seconds: by another job, whose weights this one took over */

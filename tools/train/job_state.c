@@ -23,11 +23,17 @@ static bpt_status read_velocity(bpt_job *job, const bpt_checkpoint *c, const flo
     return bpt_comm_broadcast(job->comm, 0, job->flat, bytes);
 }
 
+/* Whether data and shards go by speed. Equal shares have equal shards, and where gradients are
+ * summed there are neither. */
+static bool goes_by_speed(const bpt_job *job) {
+    return job->partition == BPT_PARTITION_IDPA && bpt_job_rounds(job) > 0;
+}
+
 static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_checkpoint *c,
                                 const double *speeds, const double *parts, const char *log_path) {
     const bpt_train_options *o = job->options;
     const bool async = bpt_update_is_async(job->update);
-    const bool idpa = job->partition == BPT_PARTITION_IDPA;
+    const bool idpa = goes_by_speed(job);
     const bool shares = bpt_job_rounds(job) > 0;
     const bpt_coordinator_options coordinator = {
         .n_ranks = job->n_workers,
@@ -37,8 +43,8 @@ static bpt_status make_exchange(bpt_job *job, const float *weights, const bpt_ch
         .progress = c && !c->exact ? c->count.progress : 0,
         .n_samples = shares ? job->epoch_samples : 0,
         .n_rounds = bpt_job_rounds(job),
-        .speed = idpa && shares ? speeds : NULL,
-        .rebalance = idpa && shares ? o->rebalance : 0,
+        .speed = idpa ? speeds : NULL,
+        .rebalance = idpa ? o->rebalance : 0,
     };
     bpt_exchange_options options = BPT_EXCHANGE_OPTIONS_INIT;
     options.rule = bpt_train_rule(o, job->update);
@@ -93,7 +99,7 @@ static double pushed_bytes_per_s(const bpt_job *job, const double *speeds) {
 /* @param[out] parts of the weights that each host has, which are servers where there are any, by
  * speeds and, where they are measured, by links; shape [n_ranks] */
 static bpt_status place_shards(const bpt_job *job, const double *speeds, double *parts) {
-    const bool measured = job->solo[0] > 0 && bpt_job_rounds(job) > 0;
+    const bool measured = job->solo[0] > 0;
     const bool apart = job->n_servers > 0;
     const uint32_t first = apart ? job->n_workers : 0;
     bpt_place_inputs in = {
@@ -127,7 +133,7 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
                                      &job->n_statistics);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
-    if (status == BPT_OK) status = place_shards(job, speeds, parts);
+    if (status == BPT_OK && goes_by_speed(job)) status = place_shards(job, speeds, parts);
     if (status == BPT_OK) status = make_exchange(job, weights, c, speeds, parts, log_path);
     if (status == BPT_OK && job->update == BPT_UPDATE_ALLREDUCE)
         status = bpt_gradient_sums_open(job->comm, bpt_job_trained_model(job), bpt_job_trained(job),

@@ -59,8 +59,8 @@ static const dependent dependents[] = {
     {"idpa-rounds", BY_TASK, " train check dry-run "},
     {"calibrate", BY_TASK, " train check dry-run "},
     {"rebalance", BY_TASK, " train check dry-run "},
-    {"data-mode", BY_TASK, " train check "},
-    {"scratch", BY_TASK, " train check "},
+    {"data-mode", BY_TASK, " train check dry-run "},
+    {"scratch", BY_TASK, " train check dry-run "},
     {"sync-every", BY_TASK, " train check dry-run "},
     {"gamma", BY_TASK, " train check dry-run "},
     {"placement", BY_TASK, " train check dry-run "},
@@ -317,7 +317,7 @@ void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set
     }
     if (o->partition == BPT_PARTITION_IDPA && update == BPT_UPDATE_LOCAL)
         bpt_list_add(list, sizeof list, "--partition idpa");
-    if (o->data_mode == BPT_DATA_SCATTER && n_ranks == 1 && !o->dry_run)
+    if (o->data_mode == BPT_DATA_SCATTER && n_ranks == 1)
         bpt_list_add(list, sizeof list, "--data-mode scatter");
     if (list[0])
         bpt_warn("%s: without effect on %u rank%s, where --update is %s", list, n_ranks,

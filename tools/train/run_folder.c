@@ -242,6 +242,10 @@ bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_comman
     return make_subfolder(run->path, "exchange");
 }
 
+bool bpt_run_folder_replaces(const bpt_run_folder *run) {
+    return run->mode == BPT_RUN_REPLACE && run->n_made == 0;
+}
+
 void bpt_run_folder_keep(bpt_run_folder *run) {
     run->kept = true;
 }

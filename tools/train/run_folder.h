@@ -51,6 +51,9 @@ bpt_status bpt_run_folder_join(const char *path, const char *mark, bpt_run_folde
 bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_command *command,
                                 const void *values);
 
+/** @return on rank 0, whether the folder was there and bpt_run_folder_begin() clears it */
+bool bpt_run_folder_replaces(const bpt_run_folder *run);
+
 /** From here on there is something of value in the folder. */
 void bpt_run_folder_keep(bpt_run_folder *run);
 
