@@ -24,8 +24,9 @@ typedef struct bpt_reduction_options {
     const size_t *begin; /* of each bucket, ascending from 0; shape [n_buckets + 1], the last is n.
                             Only read by create */
 
-    /** Called by the MPI thread when a bucket is summed, once a step, or has failed (said with
-     * bpt_fail()). Must not wait. */
+    /** Called once for each time that a bucket is given: when it is summed, by the MPI thread, or
+     * has failed (said with bpt_fail()); after a failure of any bucket all do, and it may be the
+     * thread that gives which calls. Must not wait. */
     void (*summed)(void *context, uint32_t bucket, bpt_status status);
     void *context;
 } bpt_reduction_options;
@@ -55,7 +56,8 @@ bpt_status bpt_reduction_destroy(bpt_reduction *r);
  * summed; then it holds the sum */
 float *bpt_reduction_vector(bpt_reduction *r);
 
-/** Gives a bucket; returns at once. Any thread; what it has written is seen by the MPI thread. */
+/** Gives a bucket, and again only after .summed was called for it; returns at once. Any thread;
+ * what it has written is seen by the MPI thread. */
 void bpt_reduction_give(bpt_reduction *r, uint32_t bucket);
 
 /** Between these calls all there is to do is to wait for sums, so that messages are looked for
