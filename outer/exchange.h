@@ -117,9 +117,9 @@ size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed
  * @param[out] x  caller owns, bpt_exchange_destroy()
- * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, terms, n or initial weights; a coordinator for
- *         another number of ranks or samples), BPT_EDATA (snapshot malformed or of another job),
- *         BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK; BPT_EUSAGE (more than 8192 ranks; they differ in rule, terms, n or initial
+ * weights; a coordinator for another number of ranks or samples), BPT_EDATA (snapshot malformed or
+ * of another job), BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
                                bpt_exchange **x);
 

@@ -83,6 +83,9 @@ size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
 
 /* All that may fail on this rank alone. */
 static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
+    if (x->m > BPT__TAGS_EXCHANGE / 2)
+        return bpt_fail(BPT_EUSAGE, "%u ranks, and at most %d can exchange weights", x->m,
+                        BPT__TAGS_EXCHANGE / 2);
     x->down_stride = bpt__down_bytes(0, x->m);
     BPT_TRY(BPT_NEW("vector to send", x->n, &x->sent));
     BPT_TRY(BPT_NEW("global values", x->n, &x->values));

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "outer/comm_thread.h"
 #include "outer/link_pairs.h"
+#include "outer/transfers.h"
 
 #include <string.h>
 
@@ -11,6 +12,7 @@
  * starts it, so both begin at about the same time. */
 static const int turn_bytes[] = {1 << 18, 1 << 18, 1 << 20};
 enum { TURNS = 3, MOST_BYTES = 1 << 20 };
+_Static_assert((int)TURNS <= BPT__TAGS_LINKS, "each turn has a tag");
 
 typedef struct {
     bpt__job job; /* first: the MPI thread is given this */
@@ -38,15 +40,13 @@ static bool find_pair(probe *p) {
 }
 
 static bpt_status post(probe *p) {
-    const int other = (int)p->other, bytes = turn_bytes[p->turn];
+    const int other = (int)p->other, bytes = turn_bytes[p->turn], tag = BPT__TAG_LINKS + p->turn;
     p->posted = true;
     p->start_ns = bpt_clock_ns();
-    BPT_TRY(
-        bpt__mpi_check(MPI_Irecv(p->in, bytes, MPI_BYTE, other, p->turn, p->world, &p->request[0]),
-                       "receive from a link"));
-    return bpt__mpi_check(
-        MPI_Isend(p->out, bytes, MPI_BYTE, other, p->turn, p->world, &p->request[1]),
-        "send on a link");
+    BPT_TRY(bpt__mpi_check(MPI_Irecv(p->in, bytes, MPI_BYTE, other, tag, p->world, &p->request[0]),
+                           "receive from a link"));
+    return bpt__mpi_check(MPI_Isend(p->out, bytes, MPI_BYTE, other, tag, p->world, &p->request[1]),
+                          "send on a link");
 }
 
 static void end_turn(probe *p) {

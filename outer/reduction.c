@@ -290,6 +290,13 @@ size_t bpt_reduction_bytes(size_t n_elements, uint32_t n_buckets, uint32_t n_ran
     return (n_elements + gathered) * sizeof(float);
 }
 
+static bpt_status check_tags(uint32_t n_buckets) {
+    _Static_assert(2 * (int)BPT_REDUCTION_BUCKETS <= BPT__TAGS_REDUCTION, "each bucket has two tags");
+    if (n_buckets <= BPT_REDUCTION_BUCKETS) return BPT_OK;
+    return bpt_fail(BPT_EUSAGE, "a sum in %u buckets, at most %d are possible", n_buckets,
+                    BPT_REDUCTION_BUCKETS);
+}
+
 static bpt_status create_bucket(const bpt_reduction *r, const bpt_reduction_options *o,
                                 uint32_t b) {
     bucket *k = &r->buckets[b];
@@ -313,6 +320,7 @@ static bpt_status create_transfers(bpt_reduction *r, size_t *room) {
 
 static bpt_status reserve(bpt_reduction *r, const bpt_reduction_options *o) {
     size_t *room = NULL;
+    BPT_TRY(check_tags(r->n_buckets));
     BPT_TRY(BPT_NEW("vector to be summed", r->n, &r->vector));
     BPT_TRY(BPT_NEW("buckets", r->n_buckets, &r->buckets));
     BPT_TRY(BPT_NEW("parts of a sum", r->m, &r->parts));

@@ -19,8 +19,10 @@
 
 typedef struct bpt_reduction bpt_reduction;
 
+enum { BPT_REDUCTION_BUCKETS = 8000 }; /* at most */
+
 typedef struct bpt_reduction_options {
-    uint32_t n_buckets;  /* at least 1 */
+    uint32_t n_buckets;  /* 1 to BPT_REDUCTION_BUCKETS */
     const size_t *begin; /* of each bucket, ascending from 0; shape [n_buckets + 1], the last is n.
                             Only read by create */
 
@@ -44,7 +46,8 @@ size_t bpt_reduction_bytes(size_t n_elements, uint32_t n_buckets, uint32_t n_ran
  * @param comm    borrowed while the reduction lives
  * @param options the same buckets on all ranks
  * @param[out] r  caller owns, bpt_reduction_destroy()
- * @return BPT_OK, BPT_EUSAGE (ranks differ in n or in buckets), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK, BPT_EUSAGE (ranks differ in n or in buckets; too many of them), BPT_ENOMEM,
+ * BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_reduction_create(bpt_comm *comm, const bpt_reduction_options *options,
                                 bpt_reduction **r);
 

@@ -2,7 +2,6 @@
 #include "base/memory.h"
 #include "outer/relay_state.h"
 
-/* Beyond those of an exchange, which are two a rank; MPI has at least 32767. */
 enum { UP_TAG = BPT__TAG_RELAY, DOWN_TAG };
 
 /* ---- sizes ---- */

@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -140,6 +141,22 @@ static void test_ranks_that_differ(void **state) {
     assert_int_equal(bpt_memory_live(), live);
 }
 
+/* Buckets have tags of messages, of which there are so many. */
+static void test_too_many_buckets(void **state) {
+    (void)state;
+    size_t *begin = calloc(BPT_REDUCTION_BUCKETS + 2, sizeof *begin);
+    bpt_reduction *r;
+    assert_non_null(begin);
+    for (size_t b = 0; b < BPT_REDUCTION_BUCKETS + 2; b++) begin[b] = b;
+    bpt_reduction_options options = {BPT_REDUCTION_BUCKETS + 1, begin, note, &seen};
+    assert_int_equal(bpt_reduction_create(comm, &options, &r), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "8001 buckets"));
+    options.n_buckets--;
+    assert_int_equal(bpt_reduction_create(comm, &options, &r), BPT_OK);
+    assert_int_equal(bpt_reduction_destroy(r), BPT_OK);
+    free(begin);
+}
+
 /* The n-th allocation of every rank fails, n = 0, 1, 2, ... until none does. */
 static void test_no_memory(void **state) {
     (void)state;
@@ -162,9 +179,9 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_bucket),    cmocka_unit_test(test_many_buckets),
-        cmocka_unit_test(test_large_buckets), cmocka_unit_test(test_ranks_that_differ),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_one_bucket),       cmocka_unit_test(test_many_buckets),
+        cmocka_unit_test(test_large_buckets),    cmocka_unit_test(test_ranks_that_differ),
+        cmocka_unit_test(test_too_many_buckets), cmocka_unit_test(test_no_memory),
     };
     return RUN_WITH_MPI(tests);
 }
