@@ -19,6 +19,7 @@
 
 struct bpt_scratch {
     bpt_dataset dataset; /* its .txn is the oldest */
+    MDB_txn *finder;     /* looks up what was just written; reset but for that */
     char *path;
     int lock;           /* open file that holds the writer lock, -1 for none */
     MDB_dbi *databases; /* shape [n_splits] */
@@ -112,15 +113,23 @@ static bpt_status end_write(const bpt_scratch *s, MDB_txn *txn, bpt_status statu
     return code == 0 ? BPT_OK : unwritten(s, bytes, code);
 }
 
-/* Where a parcel of the newest state is. */
+/* Where a parcel of the newest state is. The transaction has its memory and its place among the
+ * readers since the folder was opened: nothing can fail for want of them once a parcel is written.
+ */
 static bpt_status find_stored(const bpt_scratch *s, MDB_dbi database, MDB_val *key,
                               MDB_val *value) {
-    MDB_txn *txn;
-    int code = mdb_txn_begin(s->dataset.env, NULL, MDB_RDONLY, &txn);
+    int code = mdb_txn_renew(s->finder);
     if (code != 0) return bpt__lmdb_fail(code, "read", s->path);
-    code = mdb_get(txn, database, key, value);
-    mdb_txn_abort(txn);
+    code = mdb_get(s->finder, database, key, value);
+    mdb_txn_reset(s->finder);
     return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", s->path);
+}
+
+static bpt_status open_finder(bpt_scratch *s) {
+    const int code = mdb_txn_begin(s->dataset.env, NULL, MDB_RDONLY, &s->finder);
+    if (code != 0) return bpt__lmdb_fail(code, "read", s->path);
+    mdb_txn_reset(s->finder);
+    return BPT_OK;
 }
 
 static bpt_status check_parcel(const bpt_scratch *s, const bpt_split *split,
@@ -285,7 +294,8 @@ static bpt_status open_steps(bpt_scratch *s, const char *path, const char *descr
     /* The head page may reach the disk late: what a power cut takes away is sent again. */
     mdb_env_set_flags(s->dataset.env, MDB_NOMETASYNC, 1);
     BPT_TRY(open_databases(s));
-    return index_all(s, bpt_checksum(description, size));
+    BPT_TRY(index_all(s, bpt_checksum(description, size)));
+    return open_finder(s);
 }
 
 bpt_status bpt_scratch_open(const char *path, const char *description, size_t size,
@@ -308,6 +318,7 @@ void bpt_scratch_close(bpt_scratch *s) {
     bpt_free(d->parts);
     bpt_free(s->databases);
     bpt__catalog_free(d->catalog);
+    if (s->finder) mdb_txn_abort(s->finder);
     bpt__environment_close(d->env, d->txn);
     if (s->lock >= 0) close(s->lock);
     bpt_free(s->path);

@@ -39,7 +39,8 @@ const bpt_dataset *bpt_scratch_dataset(const bpt_scratch *scratch);
  * @return whether the record is here */
 bool bpt_scratch_has(const bpt_scratch *scratch, const bpt_split *split, uint32_t i);
 
-/** Adds a parcel: on return it is on disk, and can be read.
+/** Adds a parcel: on return it can be read, and is there when the process is gone; a power cut may
+ * take away the latest ones.
  * @param split   of bpt_scratch_dataset()
  * @param indices of the records that it should hold, shape [n]
  * @param parcel  of bpt_parcel_make(), shape [bpt_parcel_bytes()]
