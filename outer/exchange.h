@@ -134,7 +134,7 @@ bpt_status bpt_exchange_destroy(bpt_exchange *x);
 float *bpt_exchange_outbox(bpt_exchange *x);
 
 /** Sends what is in the outbox; returns at once. The submission before has been waited for.
- * @return BPT_OK, BPT_ENUMERIC (the quality is no number >= 0), or the error that ended the
+ * @return BPT_OK, BPT_ENUMERIC (the quality is no number > 0), or the error that ended the
  * exchange on this rank */
 bpt_status bpt_exchange_push(bpt_exchange *x, const bpt_report *report);
 
@@ -156,11 +156,12 @@ const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x);
 
 /** Adds the state of this rank's host side (and on rank 0 of the coordinator) at the last meeting
  * to a JSON text, as object @p key. To be called between that meeting and the next push. With the
- * values of the meeting it suffices to go on; a synchronous rule then gives the same bits as
- * without a stop. */
+ * values of the meeting, and with server momentum bpt_exchange_velocity(), it suffices to go on; a
+ * synchronous rule then gives the same bits as without a stop. */
 void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key);
 
-/** Gives every rank the velocity of the server's momentum, of all shards. Collective; between a
+/** Gives every rank the velocity of the server's momentum, of all shards. Only of an exchange whose
+ * terms have momentum. Collective; between a
  * meeting and the next push of any rank, which cannot be before all have come here.
  * @param[out] velocity shape [n]
  * @return BPT_OK, BPT_ECOMM */
