@@ -26,6 +26,12 @@ struct bpt_scratch {
     size_t page_bytes;
 };
 
+size_t bpt_scratch_bytes(const bpt_dataset_info *info) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < info->n_splits; i++) bytes += bpt__part_bytes(info->splits[i].count);
+    return bytes;
+}
+
 const bpt_dataset *bpt_scratch_dataset(const bpt_scratch *s) {
     return &s->dataset;
 }
@@ -188,7 +194,9 @@ static bpt_status set_map(const bpt_scratch *s, uint64_t bytes) {
 }
 
 /* For all records, should each come in a parcel of its own, and twice that for what LMDB adds: it
- * is addresses alone. The map cannot grow while somebody reads from it. */
+ * is addresses alone. The map cannot grow while somebody reads from it. Each transaction leaves
+ * some pages that cannot be had again while the scratch is open, so that a large split in parcels
+ * of one small record each would fill the map all the same (BPT_EFULL). */
 static uint64_t map_bytes(const bpt_scratch *s) {
     const bpt_dataset_info *info = s->dataset.info;
     const uint64_t one =

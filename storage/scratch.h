@@ -6,10 +6,10 @@
  * its own: who is killed leaves what was complete, and the next one that opens the folder finds it
  * there. The folder belongs to one dataset for ever, and to one process at a time.
  *
- * Caveats: as dataset.h. The memory map is as large as all splits could ever need, the file only as
- * large as what it holds.
- * Threads: open and close while one thread runs; one thread at a time adds; every other function
- * from any thread. */
+ * Caveats: as dataset.h. The memory map is as large as all splits need in parcels of several
+ * records, the file only as large as what it holds and some pages a parcel: parcels are to be
+ * large. Threads: open and close while one thread runs; one thread at a time adds; every other
+ * function from any thread. */
 #ifndef BPT_STORAGE_SCRATCH_H
 #define BPT_STORAGE_SCRATCH_H
 
@@ -29,6 +29,11 @@ bpt_status bpt_scratch_open(const char *path, const char *description, size_t si
                             bpt_scratch **out);
 /** NULL is allowed. */
 void bpt_scratch_close(bpt_scratch *scratch);
+
+/** @return bytes that the tables of an open scratch take, but for some 20 a parcel: the map is the
+ * file's, which the system takes back when it needs memory
+ * @param info of the dataset */
+size_t bpt_scratch_bytes(const bpt_dataset_info *info);
 
 /** @return the dataset, described as at its origin, of which only what is here can be read;
  * borrowed, valid until bpt_scratch_close() */

@@ -392,6 +392,12 @@ static void no_memory(void **state) {
     bpt_scratch_close(scratch);
 }
 
+static void tells_its_bytes(void **state) {
+    const subject *s = *state;
+    const size_t places = (TRAIN + TEST) * 8, blocks = 2 * sizeof(void *); /* one a split */
+    assert_int_equal(bpt_scratch_bytes(bpt_dataset_describe(s->dataset)), places + blocks);
+}
+
 /* Beginnings of transactions before the one that finds no memory, which LMDB takes by itself; -1:
  * all find it. Takes the place of LMDB's own function. */
 static int begins_left = -1;
@@ -439,6 +445,7 @@ int main(void) {
         cmocka_unit_test_teardown(finds_damage_when_it_reads, remove_scratch),
         cmocka_unit_test_teardown(no_memory, remove_scratch),
         cmocka_unit_test_teardown(transactions_fail, remove_scratch),
+        cmocka_unit_test(tells_its_bytes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
