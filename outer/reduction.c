@@ -291,7 +291,8 @@ size_t bpt_reduction_bytes(size_t n_elements, uint32_t n_buckets, uint32_t n_ran
 }
 
 static bpt_status check_tags(uint32_t n_buckets) {
-    _Static_assert(2 * (int)BPT_REDUCTION_BUCKETS <= BPT__TAGS_REDUCTION, "each bucket has two tags");
+    _Static_assert(2 * (int)BPT_REDUCTION_BUCKETS <= BPT__TAGS_REDUCTION,
+                   "each bucket has two tags");
     if (n_buckets <= BPT_REDUCTION_BUCKETS) return BPT_OK;
     return bpt_fail(BPT_EUSAGE, "a sum in %u buckets, at most %d are possible", n_buckets,
                     BPT_REDUCTION_BUCKETS);
