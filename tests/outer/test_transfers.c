@@ -59,10 +59,11 @@ static void start(bpt__transfers *t, message in[], message out[]) {
         const uint32_t group = (uint32_t)r, other = (uint32_t)r;
         in[r] = place();
         out[r] = make(rank, r);
-        bpt__transfers_recv(t, group, in[r].header, sizeof in[r].header, other, TAG);
-        bpt__transfers_recv(t, group, in[r].payload, BYTES, other, TAG);
-        bpt__transfers_send(t, group, out[r].header, sizeof out[r].header, other, TAG);
-        bpt__transfers_send(t, group, out[r].payload, BYTES, other, TAG);
+        const size_t head = sizeof in[r].header;
+        assert_int_equal(bpt__transfers_recv(t, group, in[r].header, head, other, TAG), BPT_OK);
+        assert_int_equal(bpt__transfers_recv(t, group, in[r].payload, BYTES, other, TAG), BPT_OK);
+        assert_int_equal(bpt__transfers_send(t, group, out[r].header, head, other, TAG), BPT_OK);
+        assert_int_equal(bpt__transfers_send(t, group, out[r].payload, BYTES, other, TAG), BPT_OK);
         assert_int_equal(bpt__transfers_pending(t, group), 2 * (CHUNKS + 2));
     }
 }
