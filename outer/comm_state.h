@@ -26,6 +26,7 @@ typedef struct bpt__marks {
     atomic_uint answered;             /* of these; the MPI thread's */
     _Atomic(const char *) push;       /* what the latest is for */
     unsigned push_moves;              /* counts parts of pushes and of answers; the MPI thread's */
+    unsigned wait_moves;              /* of what is waited for otherwise; likewise */
     const char *activity, *operation; /* the marking thread's: what it is at when it does not wait;
                                          NULL: no operation */
 } bpt__marks;

@@ -137,6 +137,10 @@ void bpt__comm_expect_end(bpt_comm *c) {
     atomic_fetch_sub_explicit(&c->n_expecting, 1, memory_order_relaxed);
 }
 
+void bpt__comm_wait_moves(bpt_comm *c) {
+    c->marks.wait_moves++;
+}
+
 void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
     mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
     atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);

@@ -84,6 +84,10 @@ void bpt__comm_push_end(bpt_comm *comm);
 /** Marks that a part of it has gone, or of its answer has come; on the MPI thread. */
 void bpt__comm_push_moves(bpt_comm *comm);
 
+/** Marks that a part has moved of what the training thread may wait for without a push: such a wait
+ * does not hang. On the MPI thread. */
+void bpt__comm_wait_moves(bpt_comm *comm);
+
 /** @return the communicator for messages of the exchange; collectives use another */
 MPI_Comm bpt__comm_messages(const bpt_comm *comm);
 

@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "outer/exchange_state.h"
+#include "outer/watch.h"
 
 #include <assert.h>
 #include <math.h>
@@ -127,7 +128,7 @@ float *bpt_exchange_outbox(bpt_exchange *x) {
 }
 
 bpt_status bpt_exchange_push(bpt_exchange *x, const bpt_report *report) {
-    if (!(report->quality >= 0) || !isfinite(report->quality))
+    if (!(report->quality > 0) || !isfinite(report->quality))
         return bpt_fail(BPT_ENUMERIC, "the quality of rank %u's weights is %g", x->rank,
                         report->quality);
     const int phase = atomic_load_explicit(&x->phase, memory_order_acquire);
@@ -171,6 +172,14 @@ static void wait_for_answer(bpt_exchange *x) {
     x->wait_ns += bpt_clock_ns() - begin_ns;
 }
 
+/* A disk that hangs is to be seen as such. */
+static bpt_status write_log(bpt_exchange *x, bool all) {
+    bpt_comm_operation_begin(x->comm, "the update log");
+    const bpt_status status = bpt__update_log_write(x->log, all ? 0 : LOG_BYTES);
+    bpt_comm_operation_end(x->comm);
+    return status;
+}
+
 bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
     if (!bpt_exchange_ready(x)) wait_for_answer(x);
     assert(atomic_load(&x->phase) != BPT__IDLE && "there was no push to wait for");
@@ -192,7 +201,7 @@ bpt_status bpt_exchange_wait(bpt_exchange *x, bpt_reply *reply) {
     note_spread(x, reply->spread);
     x->meeting = first->meet != 0;
     if (first->met) x->n_met++;
-    if (x->log) BPT_TRY(bpt__update_log_write(x->log, first->met ? 0 : LOG_BYTES));
+    if (x->log) BPT_TRY(write_log(x, first->met != 0));
     if (x->partition && first->rounds > bpt_partition_rounds(x->partition))
         return bpt_partition_allot(x->partition, first->held);
     return BPT_OK;
@@ -235,6 +244,7 @@ bpt_status bpt_exchange_velocity(const bpt_exchange *x, float *velocity) {
     if (x->server) {
         const bpt_shard *own = bpt_shard_at(x->shards, x->hosted);
         const float *mine = bpt__server_velocity(x->server);
+        assert(mine && "a velocity is the server's momentum's");
         memcpy(velocity + own->begin, mine, (own->end - own->begin) * sizeof *mine);
     }
     for (uint32_t s = 0; s < bpt_shard_count(x->shards); s++) {

@@ -134,9 +134,9 @@ size_t bpt_exchange_server_bytes(size_t n_elements, uint32_t n_workers, double p
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed
  * @param[out] x  caller owns, bpt_exchange_destroy()
- * @return BPT_OK; BPT_EUSAGE (ranks differ in rule, terms, n or initial weights; a coordinator for
- *         another number of ranks or samples), BPT_EDATA (snapshot malformed or of another job),
- *         BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK; BPT_EUSAGE (more than 8192 ranks; they differ in rule, terms, n or initial
+ * weights; a coordinator for another number of ranks or samples), BPT_EDATA (snapshot malformed or
+ * of another job), BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
                                bpt_exchange **x);
 
@@ -161,7 +161,7 @@ enum { BPT_EXCHANGE_TOLD_BYTES = 64 };
 float *bpt_exchange_outbox(bpt_exchange *x);
 
 /** Sends what is in the outbox; returns at once. The submission before has been waited for.
- * @return BPT_OK, BPT_ENUMERIC (the quality is no number >= 0), or the error that ended the
+ * @return BPT_OK, BPT_ENUMERIC (the quality is no number > 0), or the error that ended the
  * exchange on this rank */
 bpt_status bpt_exchange_push(bpt_exchange *x, const bpt_report *report);
 
@@ -183,11 +183,12 @@ const bpt_shard_table *bpt_exchange_shards(const bpt_exchange *x);
 
 /** Adds the state of this rank's host side (and on the host of shard 0 of the coordinator) at the
  * last meeting to a JSON text, as object @p key. To be called between that meeting and the next
- * push. With the values of the meeting it suffices to go on; a synchronous rule then gives the same
- * bits as without a stop. */
+ * push. With the values of the meeting, and with server momentum bpt_exchange_velocity(), it
+ * suffices to go on; a synchronous rule then gives the same bits as without a stop. */
 void bpt_exchange_snapshot(const bpt_exchange *x, bpt_json_writer *w, const char *key);
 
-/** Gives every rank the velocity of the server's momentum, of all shards. Collective; between a
+/** Gives every rank the velocity of the server's momentum, of all shards. Only of an exchange whose
+ * terms have momentum. Collective; between a
  * meeting and the next push of any rank, which cannot be before all have come here.
  * @param[out] velocity shape [n]
  * @return BPT_OK, BPT_ECOMM */

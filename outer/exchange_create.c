@@ -110,6 +110,9 @@ size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
 
 /* All that may fail on this rank alone. */
 static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
+    if (x->m > BPT__TAGS_EXCHANGE / 2)
+        return bpt_fail(BPT_EUSAGE, "%u ranks, and at most %d can exchange weights", x->m,
+                        BPT__TAGS_EXCHANGE / 2);
     x->down_stride = bpt__down_bytes(0, x->m);
     const bool works = bpt__exchange_works(x);
     const uint32_t first = o->n_servers > 0 ? x->m : 0;

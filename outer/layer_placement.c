@@ -99,10 +99,15 @@ static int digits(double ratio) {
     return ratio < 2 ? 2 : 1;
 }
 
+/* @return how many times a is b; 1 where both are nothing, as with one rank or no times */
+static double quotient(double a, double b) {
+    return a == b ? 1 : a / b;
+}
+
 /* "8.9 times fewer bytes", "1.03 times the bytes" */
 static void describe_bytes(double classic, double bytes, char *text, size_t size) {
     const bool fewer = bytes < classic;
-    const double ratio = fewer ? classic / bytes : bytes / classic;
+    const double ratio = quotient(fewer ? classic : bytes, fewer ? bytes : classic);
     snprintf(text, size, "%.*f times %s", digits(ratio), ratio,
              fewer ? "fewer bytes" : "the bytes");
 }
@@ -125,7 +130,8 @@ bpt_placement bpt_placement_at(const bpt_placement_job *job, size_t cut) {
         return p;
     }
     const bool faster = p.seconds <= p.classic_seconds;
-    const double ratio = faster ? p.classic_seconds / p.seconds : p.seconds / p.classic_seconds;
+    const double ratio =
+        faster ? quotient(p.classic_seconds, p.seconds) : quotient(p.seconds, p.classic_seconds);
     describe_bytes(p.classic_bytes, p.bytes, bytes, sizeof bytes);
     snprintf(p.reason, sizeof p.reason, "%.32s: %s, %.*f times as %s as without", name_of(job, cut),
              bytes, digits(ratio), ratio, faster ? "fast" : "slow");

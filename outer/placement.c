@@ -27,15 +27,21 @@ static double sum_of(const double *x, uint32_t n) {
 /* Bounds of parts: what keeps links within a share of their time, which is the same for all. */
 typedef struct bounds {
     const bpt_place_inputs *in;
+    bool even;     /* speeds are alike: what they differ by is noise */
     double speeds; /* their sum */
     double largest;
     double share;
 } bounds;
 
+/* @return the part f of all pushes that rank @p r makes */
+static double own_pushes(const bounds *b, uint32_t r) {
+    return b->even ? 1.0 / b->in->n_ranks : b->in->speed[r] / b->speeds;
+}
+
 /* @return the most that rank @p r may host */
 static double bound(const bounds *b, uint32_t r) {
     const double link = b->in->bytes_per_s ? b->in->bytes_per_s[r] : 0;
-    const double own = b->in->apart ? 0 : b->in->speed[r] / b->speeds; /* f */
+    const double own = b->in->apart ? 0 : own_pushes(b, r); /* f */
     if (!(link > 0) || own >= 0.5) return b->largest; /* from a half on, hosting saves messages */
     const double part = (b->share * link / b->in->pushed_bytes_per_s - own) / (1 - 2 * own);
     return part < 0 ? 0 : part < b->largest ? part : b->largest;
@@ -71,12 +77,12 @@ static bool scale(const bounds *b, double *part) {
 
 void bpt_place_shards(const bpt_place_inputs *in, double *part) {
     const uint32_t n = in->n_ranks;
-    const bool even = are_alike(in->speed, n);
-    bounds b = {in, sum_of(in->speed, n), bpt_place_largest(n), link_share};
+    bounds b = {in, are_alike(in->speed, n), sum_of(in->speed, n), bpt_place_largest(n),
+                link_share};
     widen(&b);
     for (uint32_t r = 0; r < n; r++) {
-        part[r] = even ? 1.0 / n : in->speed[r] / b.speeds;
-        if (part[r] > bound(&b, r)) part[r] = bound(&b, r);
+        const double most = bound(&b, r);
+        part[r] = own_pushes(&b, r) < most ? own_pushes(&b, r) : most;
     }
     while (scale(&b, part)) continue;
 }

@@ -10,7 +10,8 @@
  * second in all, and host the part p. Its link then carries, each way, V (f (1 - p) + p (1 - f))
  * bytes a second: pushes to the others' shards and answers to theirs at its own. Where that would
  * take more than half of what the link can, the rank gets less, and ranks with faster links get
- * more; where no parts keep within that, all links are as busy as they have to be.
+ * more; where no parts keep within that, all links are as busy as they have to be. With f = 1/2 a
+ * link carries V/2 whatever the parts, so two like ranks always have halves.
  *
  * Hosts that push nothing, servers of their own, are placed by the same rule with f = 0: their
  * speeds are those of merging, and a link carries V p bytes a second each way.
@@ -37,8 +38,8 @@ typedef struct bpt_place_inputs {
 double bpt_place_largest(uint32_t n_ranks);
 
 /** Gives every rank its part: by speed, none more than bpt_place_largest() nor than its link bears;
- * even where the slowest has two thirds of the fastest one's speed, since measurements differ from
- * run to run by as much.
+ * where the slowest has two thirds of the fastest one's speed, all count as alike, since
+ * measurements differ from run to run by as much: even parts, but for what links bound.
  * @param[out] part of the whole, shape [n_ranks]; their sum is 1; may not be an input */
 void bpt_place_shards(const bpt_place_inputs *in, double *part);
 

@@ -6,6 +6,7 @@
 #include "outer/shard.h"
 #include "outer/transfers.h"
 
+#include <assert.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
@@ -13,12 +14,15 @@
 /* Groups of messages that each bucket has. */
 enum { GATHER, OWN, ANSWER, N_GROUPS };
 
+/* A bucket is the caller's, is given, is being summed. Who gives makes it GIVEN, the MPI thread
+ * what comes then; who makes it FREE tells, so that each is told of once. */
+enum bucket_state { FREE, GIVEN, GOING };
+
 typedef struct bucket {
-    atomic_bool given;       /* release by who gives, acquire by the MPI thread */
+    atomic_int state; /* enum bucket_state; release by who hands it on, acquire by who takes */
     bpt_shard_table *pieces; /* of the bucket: elements count from its begin */
     size_t begin;
     float *gathered;              /* the own piece as others have it, shape [m - 1][piece] */
-    bool going;                   /* was given, is not yet summed */
     bool has_pieces;              /* all of the own piece are here */
     bool receives;                /* own pieces have left: their sums are awaited */
     bool has_answers;             /* they are here */
@@ -36,6 +40,8 @@ struct bpt_reduction {
     bpt__transfers *transfers; /* N_GROUPS of each bucket */
     uint32_t *complete;        /* [N_GROUPS x n_buckets], scratch */
     atomic_bool stopping;
+    bpt_error error;    /* once failed */
+    atomic_bool failed; /* the MPI thread polls no longer; set after `error` */
     void (*summed)(void *context, uint32_t bucket, bpt_status status);
     void *context;
     bpt_reduction_stats stats;
@@ -68,13 +74,15 @@ static bpt_status posted(bpt_reduction *r, uint32_t b, int kind) {
     return bpt__transfers_pending(r->transfers, group_of(b, kind)) ? BPT_OK : advance(r, b, kind);
 }
 
+/* The own piece of a bucket that is not given here: others may be ahead. */
 static bpt_status gather(bpt_reduction *r, uint32_t b) {
-    const bucket *k = &r->buckets[b];
+    bucket *k = &r->buckets[b];
     const size_t n = piece_length(k, r->rank);
     for (uint32_t i = 1; i < r->m; i++)
         BPT_TRY(bpt__transfers_recv(r->transfers, group_of(b, GATHER), k->gathered + (i - 1) * n,
                                     n * sizeof(float), (r->rank + i) % r->m, tag_of(b, false)));
-    return posted(r, b, GATHER);
+    k->has_pieces = bpt__transfers_pending(r->transfers, group_of(b, GATHER)) == 0;
+    return BPT_OK;
 }
 
 /* Not all ranks to the same one at once. */
@@ -137,16 +145,20 @@ static size_t bucket_bytes(const bpt_reduction *r, const bucket *k) {
     return bpt_shard_at(k->pieces, r->m - 1)->end * sizeof(float);
 }
 
-/* All is done: the bucket is the caller's again, and others may send theirs of the next step. */
+static bool is_going(bucket *k) {
+    return atomic_load_explicit(&k->state, memory_order_relaxed) == GOING;
+}
+
+/* All is done: others may send theirs of the next step, and the bucket is the caller's again. */
 static bpt_status finish(bpt_reduction *r, uint32_t b) {
     bucket *k = &r->buckets[b];
     const size_t as_host = r->m * piece_length(k, r->rank) * sizeof(float);
     r->stats.buckets++;
     r->stats.sent_bytes += bucket_bytes(r, k) + as_host;
     r->stats.received_bytes += bucket_bytes(r, k) + as_host;
-    k->going = k->has_pieces = k->receives = k->has_answers = k->is_summed = k->has_answered =
-        false;
+    k->receives = k->has_answers = k->is_summed = k->has_answered = false;
     BPT_TRY(gather(r, b));
+    atomic_store_explicit(&k->state, FREE, memory_order_release);
     r->summed(r->context, b, BPT_OK);
     return BPT_OK;
 }
@@ -158,15 +170,16 @@ static bpt_status advance(bpt_reduction *r, uint32_t b, int kind) {
     if (kind == ANSWER) k->has_answered = true;
     if (kind == OWN && !k->receives) return receive_answers(r, b);
     if (kind == OWN) k->has_answers = true;
-    if (k->going && k->has_pieces && !k->is_summed) return sum_own(r, b);
+    if (is_going(k) && k->has_pieces && !k->is_summed) return sum_own(r, b);
     return k->has_answers && k->has_answered ? finish(r, b) : BPT_OK;
 }
 
 static bpt_status take(bpt_reduction *r, bool *moved) {
     for (uint32_t b = 0; b < r->n_buckets; b++) {
         bucket *k = &r->buckets[b];
-        if (!atomic_exchange_explicit(&k->given, false, memory_order_acquire)) continue;
-        *moved = k->going = true;
+        int given = GIVEN;
+        if (!atomic_compare_exchange_strong(&k->state, &given, GOING)) continue;
+        *moved = true;
         if (k->has_pieces) BPT_TRY(sum_own(r, b));
         BPT_TRY(send_own(r, b));
     }
@@ -175,14 +188,17 @@ static bpt_status take(bpt_reduction *r, bool *moved) {
 
 static bool is_idle(const bpt_reduction *r) {
     for (uint32_t b = 0; b < r->n_buckets; b++)
-        if (r->buckets[b].going || atomic_load(&r->buckets[b].given)) return false;
+        if (atomic_load(&r->buckets[b].state) != FREE) return false;
     return true;
 }
 
 static bpt_status serve(bpt_reduction *r, bool *moved, bool *done) {
     uint32_t n = 0;
     BPT_TRY(take(r, moved));
-    BPT_TRY(bpt__transfers_poll(r->transfers, moved, r->complete, &n));
+    bool parts_move = false;
+    BPT_TRY(bpt__transfers_poll(r->transfers, &parts_move, r->complete, &n));
+    if (parts_move) bpt__comm_wait_moves(r->comm);
+    *moved = *moved || parts_move;
     for (uint32_t i = 0; i < n; i++)
         BPT_TRY(advance(r, r->complete[i] / N_GROUPS, (int)(r->complete[i] % N_GROUPS)));
     if (atomic_load_explicit(&r->stopping, memory_order_acquire) && is_idle(r)) {
@@ -192,19 +208,37 @@ static bpt_status serve(bpt_reduction *r, bool *moved, bool *done) {
     return BPT_OK;
 }
 
+/* Tells of a bucket that will not be summed, unless somebody else does. */
+static void tell_failure(bpt_reduction *r, uint32_t b) {
+    if (atomic_exchange(&r->buckets[b].state, FREE) == FREE) return;
+    r->summed(r->context, b, bpt_error_put(&r->error));
+}
+
+/* Who gives a bucket sets its state and then looks for a failure, and here it is the other way
+ * round: one of the two sees what the other did (both in one order for all threads). */
+static bpt_status fail(bpt_reduction *r, bpt_status status) {
+    bpt_error_get(&r->error);
+    atomic_store(&r->failed, true);
+    for (uint32_t b = 0; b < r->n_buckets; b++) tell_failure(r, b);
+    return status;
+}
+
 static bpt_status poll(bpt__job *job, bool *moved, bool *done) {
     bpt_reduction *r = (bpt_reduction *)job;
     const bpt_status status = serve(r, moved, done);
-    for (uint32_t b = 0; b < r->n_buckets && status != BPT_OK; b++)
-        if (r->buckets[b].going) r->summed(r->context, b, status);
-    return status;
+    return status == BPT_OK ? BPT_OK : fail(r, status);
+}
+
+static bpt_status gather_all(bpt_reduction *r) {
+    for (uint32_t b = 0; b < r->n_buckets; b++) BPT_TRY(gather(r, b));
+    return BPT_OK;
 }
 
 static bpt_status start(bpt__job *job, bool *moved, bool *done) {
     bpt_reduction *r = (bpt_reduction *)job;
     r->job.poll = poll;
-    for (uint32_t b = 0; b < r->n_buckets; b++) BPT_TRY(gather(r, b));
-    return poll(job, moved, done);
+    const bpt_status status = gather_all(r);
+    return status == BPT_OK ? poll(job, moved, done) : fail(r, status);
 }
 
 /* ---- other threads ---- */
@@ -214,7 +248,10 @@ float *bpt_reduction_vector(bpt_reduction *r) {
 }
 
 void bpt_reduction_give(bpt_reduction *r, uint32_t b) {
-    atomic_store_explicit(&r->buckets[b].given, true, memory_order_release);
+    const int before = atomic_exchange(&r->buckets[b].state, GIVEN);
+    assert(before == FREE && "a bucket is given once, and again when it was told of");
+    (void)before;
+    if (atomic_load(&r->failed)) tell_failure(r, b);
     bpt__comm_wake(r->comm);
 }
 
@@ -253,6 +290,14 @@ size_t bpt_reduction_bytes(size_t n_elements, uint32_t n_buckets, uint32_t n_ran
     return (n_elements + gathered) * sizeof(float);
 }
 
+static bpt_status check_tags(uint32_t n_buckets) {
+    _Static_assert(2 * (int)BPT_REDUCTION_BUCKETS <= BPT__TAGS_REDUCTION,
+                   "each bucket has two tags");
+    if (n_buckets <= BPT_REDUCTION_BUCKETS) return BPT_OK;
+    return bpt_fail(BPT_EUSAGE, "a sum in %u buckets, at most %d are possible", n_buckets,
+                    BPT_REDUCTION_BUCKETS);
+}
+
 static bpt_status create_bucket(const bpt_reduction *r, const bpt_reduction_options *o,
                                 uint32_t b) {
     bucket *k = &r->buckets[b];
@@ -276,6 +321,7 @@ static bpt_status create_transfers(bpt_reduction *r, size_t *room) {
 
 static bpt_status reserve(bpt_reduction *r, const bpt_reduction_options *o) {
     size_t *room = NULL;
+    BPT_TRY(check_tags(r->n_buckets));
     BPT_TRY(BPT_NEW("vector to be summed", r->n, &r->vector));
     BPT_TRY(BPT_NEW("buckets", r->n_buckets, &r->buckets));
     BPT_TRY(BPT_NEW("parts of a sum", r->m, &r->parts));

@@ -19,13 +19,16 @@
 
 typedef struct bpt_reduction bpt_reduction;
 
+enum { BPT_REDUCTION_BUCKETS = 8000 }; /* at most */
+
 typedef struct bpt_reduction_options {
-    uint32_t n_buckets;  /* at least 1 */
+    uint32_t n_buckets;  /* 1 to BPT_REDUCTION_BUCKETS */
     const size_t *begin; /* of each bucket, ascending from 0; shape [n_buckets + 1], the last is n.
                             Only read by create */
 
-    /** Called by the MPI thread when a bucket is summed, once a step, or has failed (said with
-     * bpt_fail()). Must not wait. */
+    /** Called once for each time that a bucket is given: when it is summed, by the MPI thread, or
+     * has failed (said with bpt_fail()); after a failure of any bucket all do, and it may be the
+     * thread that gives which calls. Must not wait. */
     void (*summed)(void *context, uint32_t bucket, bpt_status status);
     void *context;
 } bpt_reduction_options;
@@ -43,7 +46,8 @@ size_t bpt_reduction_bytes(size_t n_elements, uint32_t n_buckets, uint32_t n_ran
  * @param comm    borrowed while the reduction lives
  * @param options the same buckets on all ranks
  * @param[out] r  caller owns, bpt_reduction_destroy()
- * @return BPT_OK, BPT_EUSAGE (ranks differ in n or in buckets), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK, BPT_EUSAGE (ranks differ in n or in buckets; too many of them), BPT_ENOMEM,
+ * BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_reduction_create(bpt_comm *comm, const bpt_reduction_options *options,
                                 bpt_reduction **r);
 
@@ -57,7 +61,8 @@ bpt_status bpt_reduction_destroy(bpt_reduction *r);
  * summed; then it holds the sum */
 float *bpt_reduction_vector(bpt_reduction *r);
 
-/** Gives a bucket; returns at once. Any thread; what it has written is seen by the MPI thread. */
+/** Gives a bucket, and again only after .summed was called for it; returns at once. Any thread;
+ * what it has written is seen by the MPI thread. */
 void bpt_reduction_give(bpt_reduction *r, uint32_t bucket);
 
 /** Between these calls all there is to do is to wait for sums, so that messages are looked for

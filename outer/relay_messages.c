@@ -2,7 +2,6 @@
 #include "base/memory.h"
 #include "outer/relay_state.h"
 
-/* Beyond those of an exchange, which are two a rank; MPI has at least 32767. */
 enum { UP_TAG = BPT__TAG_RELAY, DOWN_TAG };
 
 /* ---- sizes ---- */
@@ -162,7 +161,10 @@ static bpt_status serve(bpt_relay *r, bool *moved, bool *done) {
     uint32_t n = 0;
     if (!r->listens) BPT_TRY(listen_to_all(r));
     BPT_TRY(begin(r, moved));
-    BPT_TRY(bpt__transfers_poll(r->transfers, moved, r->complete, &n));
+    bool parts_move = false;
+    BPT_TRY(bpt__transfers_poll(r->transfers, &parts_move, r->complete, &n));
+    if (parts_move) bpt__comm_wait_moves(r->comm);
+    *moved = *moved || parts_move;
     for (uint32_t i = 0; i < n; i++)
         if (complete_group(r, r->complete[i])) BPT_TRY(listen_to(r, r->complete[i]));
     if (!is_over(r)) return BPT_OK;

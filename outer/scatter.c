@@ -15,8 +15,9 @@ size_t bpt__scatter_parcel_bytes(const bpt_scatter *x, uint32_t n) {
     return x->options.parcel_bytes + n * x->options.item_bytes;
 }
 
-int bpt__scatter_tag(const bpt_scatter *x, uint32_t slot, bool up) {
-    return (int)(2 * x->m + slot + (up ? 0 : BPT__SCATTER_SLOTS));
+int bpt__scatter_tag(uint32_t slot, bool up) {
+    _Static_assert(2 * (int)BPT__SCATTER_SLOTS <= BPT__TAGS_SCATTER, "each slot has two tags");
+    return BPT__TAG_SCATTER + (int)(slot + (up ? 0 : BPT__SCATTER_SLOTS));
 }
 
 void bpt__scatter_fail(bpt_scatter *x) {

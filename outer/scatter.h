@@ -49,7 +49,7 @@ typedef struct bpt_scatter_options {
 
 /** Counts of this rank since create. */
 typedef struct bpt_scatter_stats {
-    uint64_t items_sent, item_bytes_sent; /* by rank 0, in parcels that were sent whole */
+    uint64_t items_sent, item_bytes_sent; /* by rank 0, in parcels that it made to be sent */
     uint64_t items_kept, item_bytes_kept; /* by the others */
 } bpt_scatter_stats;
 

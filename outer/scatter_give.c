@@ -51,7 +51,7 @@ static uint32_t rank_of(uint32_t listener) {
 /* ---- MPI thread ---- */
 
 static bpt_status listen(bpt_scatter *x, uint32_t listener) {
-    const int tag = bpt__scatter_tag(x, listener % BPT__SCATTER_SLOTS, true);
+    const int tag = bpt__scatter_tag(listener % BPT__SCATTER_SLOTS, true);
     return bpt__transfers_recv(x->transfers, listener, request_of(x, listener), x->request_bytes,
                                rank_of(listener), tag);
 }
@@ -93,7 +93,7 @@ static bpt__parcel *take_made(bpt_scatter *x, bool *busy) {
 static bpt_status answer(bpt_scatter *x, bpt__parcel *p) {
     const uint32_t l = p->listener, n = request_of(x, l)->n;
     const uint32_t group = x->giver.n_listeners + (uint32_t)(p - x->giver.parcels);
-    const int tag = bpt__scatter_tag(x, l % BPT__SCATTER_SLOTS, false);
+    const int tag = bpt__scatter_tag(l % BPT__SCATTER_SLOTS, false);
     BPT_TRY(listen(x, l)); /* first: the next request comes as soon as this is answered */
     BPT_TRY(
         bpt__transfers_send(x->transfers, group, &p->verdict, sizeof p->verdict, rank_of(l), tag));

@@ -99,8 +99,8 @@ struct bpt_scatter {
 /** @return bytes of a parcel of @p n items */
 size_t bpt__scatter_parcel_bytes(const bpt_scatter *x, uint32_t n);
 
-/** @return tags of requests (@p up) of a slot, or of answers: beyond those of exchanges */
-int bpt__scatter_tag(const bpt_scatter *x, uint32_t slot, bool up);
+/** @return tags of requests (@p up) of a slot, or of answers */
+int bpt__scatter_tag(uint32_t slot, bool up);
 
 /** Keeps this thread's last error as that of this rank, unless there is one. With the mutex. */
 void bpt__scatter_fail(bpt_scatter *x);

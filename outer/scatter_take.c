@@ -72,7 +72,7 @@ static bool prepare(bpt_scatter *x, uint32_t *slot) {
 /* Receives first, so that the answer finds somebody waiting. */
 static bpt_status ask(bpt_scatter *x, uint32_t slot) {
     bpt__slot *s = &x->taker.slots[slot];
-    const int up = bpt__scatter_tag(x, slot, true), down = bpt__scatter_tag(x, slot, false);
+    const int up = bpt__scatter_tag(slot, true), down = bpt__scatter_tag(slot, false);
     BPT_TRY(bpt__transfers_recv(x->transfers, slot, &s->verdict, sizeof s->verdict, 0, down));
     BPT_TRY(bpt__transfers_recv(x->transfers, slot, s->parcel,
                                 bpt__scatter_parcel_bytes(x, s->request->n), 0, down));

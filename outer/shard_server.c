@@ -10,7 +10,7 @@ size_t bpt__down_bytes(uint32_t shard, uint32_t n_workers) {
 }
 
 int bpt__tag(uint32_t shard, bool up) {
-    return (int)(2 * shard + (up ? 0 : 1));
+    return BPT__TAG_EXCHANGE + (int)(2 * shard + (up ? 0 : 1));
 }
 
 size_t bpt__server_room(const bpt__server *s, uint32_t worker) {

@@ -23,9 +23,20 @@
 
 enum { BPT__CHUNK_BYTES = 1 << 20, BPT__CHUNKS_IN_FLIGHT = 4 };
 
-/* Who uses which tags of bpt__comm_messages(): an exchange two for each shard, from 0; MPI promises
- * tags up to 32767. */
-enum { BPT__TAG_RELAY = 1 << 14, BPT__TAG_REDUCTION = BPT__TAG_RELAY + 16 };
+/** Tags of bpt__comm_messages(), of which MPI promises 0 to 32767: each user's first, and how many
+ * it has. What needs more than there are is refused at create. */
+enum {
+    BPT__TAG_EXCHANGE = 0, /* two for each shard */
+    BPT__TAGS_EXCHANGE = 1 << 14,
+    BPT__TAG_RELAY = BPT__TAG_EXCHANGE + BPT__TAGS_EXCHANGE, /* there and back */
+    BPT__TAGS_RELAY = 16,
+    BPT__TAG_SCATTER = BPT__TAG_RELAY + BPT__TAGS_RELAY, /* there and back for each slot */
+    BPT__TAGS_SCATTER = 16,
+    BPT__TAG_LINKS = BPT__TAG_SCATTER + BPT__TAGS_SCATTER, /* one for each turn */
+    BPT__TAGS_LINKS = 16,
+    BPT__TAG_REDUCTION = BPT__TAG_LINKS + BPT__TAGS_LINKS, /* two for each bucket */
+    BPT__TAGS_REDUCTION = 32768 - BPT__TAG_REDUCTION,
+};
 
 typedef struct bpt__transfers bpt__transfers;
 

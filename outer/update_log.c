@@ -26,6 +26,42 @@ struct bpt__update_log {
     lines writing; /* by who writes */
 };
 
+static bpt_status make_line(bpt_json_writer *w, const bpt__update *u, const char **text,
+                            size_t *length) {
+    bpt_json_reset(w);
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_u64(w, "shard", u->shard);
+    bpt_json_put_u64(w, "version", u->version);
+    bpt_json_put_u64(w, "worker", u->worker);
+    bpt_json_put_u64(w, "seq", u->seq);
+    bpt_json_put_u64(w, "base", u->base);
+    bpt_json_put_real(w, "gamma", u->gamma);
+    bpt_json_put_real(w, "q", u->quality);
+    bpt_json_put_u64(w, "staleness", u->staleness);
+    bpt_json_put_u64(w, "lead", u->lead);
+    bpt_json_close_object(w);
+    return bpt_json_end_text(w, text, length);
+}
+
+/* A line that no other is longer than leaves its memory to all of them. */
+static bpt_status reserve_line(bpt_json_writer *w) {
+    const double longest = -1.2345678901234567e-300;
+    const bpt__update u = {
+        .shard = UINT32_MAX,
+        .worker = UINT32_MAX,
+        .version = UINT64_MAX,
+        .seq = UINT64_MAX,
+        .base = UINT64_MAX,
+        .staleness = UINT64_MAX,
+        .lead = UINT64_MAX,
+        .gamma = longest,
+        .quality = longest,
+    };
+    const char *text;
+    size_t length;
+    return make_line(w, &u, &text, &length);
+}
+
 bpt_status bpt__update_log_open(const char *path, bpt__update_log **log) {
     bpt__update_log *l = NULL;
     bpt_status status = BPT_OK;
@@ -34,6 +70,7 @@ bpt_status bpt__update_log_open(const char *path, bpt__update_log **log) {
     BPT_TRY_GOTO(status, BPT_GROW("lines", ROOM_BYTES, &l->added.text, &l->added.room), err_free);
     BPT_TRY_GOTO(status, BPT_GROW("lines", ROOM_BYTES, &l->writing.text, &l->writing.room),
                  err_free);
+    BPT_TRY_GOTO(status, reserve_line(&l->line), err_free);
     l->file = fopen(path, "ae");
     if (!l->file) {
         status = bpt_fail_write(errno, "open", path);
@@ -43,6 +80,7 @@ bpt_status bpt__update_log_open(const char *path, bpt__update_log **log) {
     *log = l;
     return BPT_OK;
 err_free:
+    bpt_json_free(&l->line);
     bpt_free(l->writing.text);
     bpt_free(l->added.text);
     bpt_free(l->path);
@@ -59,22 +97,9 @@ static bpt_status append(lines *to, const char *text, size_t length) {
 }
 
 bpt_status bpt__update_log_add(bpt__update_log *l, const bpt__update *u) {
-    bpt_json_writer *w = &l->line;
-    bpt_json_reset(w);
-    bpt_json_open_object(w, NULL);
-    bpt_json_put_u64(w, "shard", u->shard);
-    bpt_json_put_u64(w, "version", u->version);
-    bpt_json_put_u64(w, "worker", u->worker);
-    bpt_json_put_u64(w, "seq", u->seq);
-    bpt_json_put_u64(w, "base", u->base);
-    bpt_json_put_real(w, "gamma", u->gamma);
-    bpt_json_put_real(w, "q", u->quality);
-    bpt_json_put_u64(w, "staleness", u->staleness);
-    bpt_json_put_u64(w, "lead", u->lead);
-    bpt_json_close_object(w);
     const char *text = NULL;
     size_t length = 0;
-    BPT_TRY(bpt_json_end_text(w, &text, &length));
+    BPT_TRY(make_line(&l->line, u, &text, &length));
     pthread_mutex_lock(&l->mutex);
     const bpt_status status = append(&l->added, text, length);
     pthread_mutex_unlock(&l->mutex);

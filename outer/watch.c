@@ -22,8 +22,8 @@ struct bpt__watch {
     bpt_comm *comm;
     MPI_Comm world;
     uint64_t looked_ns;
-    unsigned changes, pushes, push_moves; /* of this rank, when last looked */
-    bool pushed;                          /* a push was not answered */
+    unsigned changes, pushes, push_moves, wait_moves; /* of this rank, when last looked */
+    bool pushed;                                      /* a push was not answered */
     double thread_s, push_s; /* the thread has not changed, the push is not answered, for so long */
     double held_s, warned_s; /* what look_at_self() is at for so long; when last warned of */
     bool asked;
@@ -165,13 +165,16 @@ static void notice_changes(bpt__watch *w, double passed_s) {
     const unsigned changes = atomic_load_explicit(&marks->changes, memory_order_acquire);
     const unsigned pushes = atomic_load_explicit(&marks->pushes, memory_order_acquire);
     const unsigned answered = atomic_load_explicit(&marks->answered, memory_order_relaxed);
-    w->thread_s = changes == w->changes ? w->thread_s + passed_s : 0;
+    const bool waits = atomic_load_explicit(&marks->kind, memory_order_relaxed) == BPT__WAITS;
+    const bool gets_on = changes != w->changes || (waits && marks->wait_moves != w->wait_moves);
+    w->thread_s = gets_on ? 0 : w->thread_s + passed_s;
     w->pushed = pushes != answered;
     const bool moves = pushes != w->pushes || marks->push_moves != w->push_moves;
     w->push_s = w->pushed && !moves ? w->push_s + passed_s : 0;
     w->changes = changes;
     w->pushes = pushes;
     w->push_moves = marks->push_moves;
+    w->wait_moves = marks->wait_moves;
     const double held_s = look_at_self(w).held_s;
     if (held_s < w->held_s) { /* it got on */
         w->warned_s = w->ask_from_s = 0;

@@ -5,9 +5,18 @@
 
 enum { BLOCK = 1024 }; /* parcels */
 
+static size_t count_blocks(uint32_t count) {
+    return count / BLOCK + 1; /* each parcel has a record of its own */
+}
+
+size_t bpt__part_bytes(uint32_t count) {
+    const bpt__part *part = NULL;
+    return count * sizeof *part->where + count_blocks(count) * sizeof *part->blocks;
+}
+
 bpt_status bpt__part_create(uint64_t home, size_t record_bytes, uint32_t count, bpt__part *part) {
     *part = (bpt__part){.home = home, .record_bytes = record_bytes, .count = count};
-    part->n_blocks = count / BLOCK + 1; /* each parcel has a record of its own */
+    part->n_blocks = count_blocks(count);
     BPT_TRY(bpt_alloc("places of records", count, sizeof *part->where, (void **)&part->where));
     return BPT_NEW("blocks of parcels", part->n_blocks, &part->blocks);
 }

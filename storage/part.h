@@ -31,6 +31,9 @@ typedef struct bpt__part {
     uint32_t n_parcels;
 } bpt__part;
 
+/** @return bytes that a part of a split of @p count records takes, but for its parcels */
+size_t bpt__part_bytes(uint32_t count);
+
 /** Nothing is here.
  * @param[out] part bpt__part_free() is due, also on error
  * @return BPT_OK, BPT_ENOMEM */

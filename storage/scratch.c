@@ -19,11 +19,18 @@
 
 struct bpt_scratch {
     bpt_dataset dataset; /* its .txn is the oldest */
+    MDB_txn *finder;     /* looks up what was just written; reset but for that */
     char *path;
     int lock;           /* open file that holds the writer lock, -1 for none */
     MDB_dbi *databases; /* shape [n_splits] */
     size_t page_bytes;
 };
+
+size_t bpt_scratch_bytes(const bpt_dataset_info *info) {
+    size_t bytes = 0;
+    for (size_t i = 0; i < info->n_splits; i++) bytes += bpt__part_bytes(info->splits[i].count);
+    return bytes;
+}
 
 const bpt_dataset *bpt_scratch_dataset(const bpt_scratch *s) {
     return &s->dataset;
@@ -112,15 +119,23 @@ static bpt_status end_write(const bpt_scratch *s, MDB_txn *txn, bpt_status statu
     return code == 0 ? BPT_OK : unwritten(s, bytes, code);
 }
 
-/* Where a parcel of the newest state is. */
+/* Where a parcel of the newest state is. The transaction has its memory and its place among the
+ * readers since the folder was opened: nothing can fail for want of them once a parcel is written.
+ */
 static bpt_status find_stored(const bpt_scratch *s, MDB_dbi database, MDB_val *key,
                               MDB_val *value) {
-    MDB_txn *txn;
-    int code = mdb_txn_begin(s->dataset.env, NULL, MDB_RDONLY, &txn);
+    int code = mdb_txn_renew(s->finder);
     if (code != 0) return bpt__lmdb_fail(code, "read", s->path);
-    code = mdb_get(txn, database, key, value);
-    mdb_txn_abort(txn);
+    code = mdb_get(s->finder, database, key, value);
+    mdb_txn_reset(s->finder);
     return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", s->path);
+}
+
+static bpt_status open_finder(bpt_scratch *s) {
+    const int code = mdb_txn_begin(s->dataset.env, NULL, MDB_RDONLY, &s->finder);
+    if (code != 0) return bpt__lmdb_fail(code, "read", s->path);
+    mdb_txn_reset(s->finder);
+    return BPT_OK;
 }
 
 static bpt_status check_parcel(const bpt_scratch *s, const bpt_split *split,
@@ -179,7 +194,9 @@ static bpt_status set_map(const bpt_scratch *s, uint64_t bytes) {
 }
 
 /* For all records, should each come in a parcel of its own, and twice that for what LMDB adds: it
- * is addresses alone. The map cannot grow while somebody reads from it. */
+ * is addresses alone. The map cannot grow while somebody reads from it. Each transaction leaves
+ * some pages that cannot be had again while the scratch is open, so that a large split in parcels
+ * of one small record each would fill the map all the same (BPT_EFULL). */
 static uint64_t map_bytes(const bpt_scratch *s) {
     const bpt_dataset_info *info = s->dataset.info;
     const uint64_t one =
@@ -285,7 +302,8 @@ static bpt_status open_steps(bpt_scratch *s, const char *path, const char *descr
     /* The head page may reach the disk late: what a power cut takes away is sent again. */
     mdb_env_set_flags(s->dataset.env, MDB_NOMETASYNC, 1);
     BPT_TRY(open_databases(s));
-    return index_all(s, bpt_checksum(description, size));
+    BPT_TRY(index_all(s, bpt_checksum(description, size)));
+    return open_finder(s);
 }
 
 bpt_status bpt_scratch_open(const char *path, const char *description, size_t size,
@@ -308,6 +326,7 @@ void bpt_scratch_close(bpt_scratch *s) {
     bpt_free(d->parts);
     bpt_free(s->databases);
     bpt__catalog_free(d->catalog);
+    if (s->finder) mdb_txn_abort(s->finder);
     bpt__environment_close(d->env, d->txn);
     if (s->lock >= 0) close(s->lock);
     bpt_free(s->path);

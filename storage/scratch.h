@@ -6,10 +6,10 @@
  * its own: who is killed leaves what was complete, and the next one that opens the folder finds it
  * there. The folder belongs to one dataset for ever, and to one process at a time.
  *
- * Caveats: as dataset.h. The memory map is as large as all splits could ever need, the file only as
- * large as what it holds.
- * Threads: open and close while one thread runs; one thread at a time adds; every other function
- * from any thread. */
+ * Caveats: as dataset.h. The memory map is as large as all splits need in parcels of several
+ * records, the file only as large as what it holds and some pages a parcel: parcels are to be
+ * large. Threads: open and close while one thread runs; one thread at a time adds; every other
+ * function from any thread. */
 #ifndef BPT_STORAGE_SCRATCH_H
 #define BPT_STORAGE_SCRATCH_H
 
@@ -30,6 +30,11 @@ bpt_status bpt_scratch_open(const char *path, const char *description, size_t si
 /** NULL is allowed. */
 void bpt_scratch_close(bpt_scratch *scratch);
 
+/** @return bytes that the tables of an open scratch take, but for some 20 a parcel: the map is the
+ * file's, which the system takes back when it needs memory
+ * @param info of the dataset */
+size_t bpt_scratch_bytes(const bpt_dataset_info *info);
+
 /** @return the dataset, described as at its origin, of which only what is here can be read;
  * borrowed, valid until bpt_scratch_close() */
 const bpt_dataset *bpt_scratch_dataset(const bpt_scratch *scratch);
@@ -39,7 +44,8 @@ const bpt_dataset *bpt_scratch_dataset(const bpt_scratch *scratch);
  * @return whether the record is here */
 bool bpt_scratch_has(const bpt_scratch *scratch, const bpt_split *split, uint32_t i);
 
-/** Adds a parcel: on return it is on disk, and can be read.
+/** Adds a parcel: on return it can be read, and is there when the process is gone; a power cut may
+ * take away the latest ones.
  * @param split   of bpt_scratch_dataset()
  * @param indices of the records that it should hold, shape [n]
  * @param parcel  of bpt_parcel_make(), shape [bpt_parcel_bytes()]

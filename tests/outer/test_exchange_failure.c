@@ -105,6 +105,7 @@ static void test_quality_must_be_a_number(void **state) {
     fixture_start(&f);
     assert_int_equal(bpt_exchange_push(f.x, &(bpt_report){.quality = NAN}), BPT_ENUMERIC);
     assert_int_equal(bpt_exchange_push(f.x, &(bpt_report){.quality = -1}), BPT_ENUMERIC);
+    assert_int_equal(bpt_exchange_push(f.x, &(bpt_report){.quality = 0}), BPT_ENUMERIC);
     fixture_end(&f);
 }
 

@@ -263,6 +263,17 @@ static void test_nothing_to_choose(void **state) {
                         "all layers are computed by the workers");
 }
 
+/* A rank by itself sends nothing, with a cut or without. */
+static void test_one_rank(void **state) {
+    (void)state;
+    const table t = vgg16();
+    bpt_placement_job job = job_of(&t, 1, 32);
+    job.apart = false;
+    const bpt_placement p = bpt_placement_at(&job, t.last_conv);
+    assert_true(p.bytes == 0 && p.classic_bytes == 0);
+    assert_non_null(strstr(p.reason, "fc6: 1.00 times the bytes, "));
+}
+
 /* ---- how it changes ---- */
 
 static double gain(const bpt_placement_job *job) {
@@ -448,6 +459,7 @@ int main(void) {
         cmocka_unit_test(test_residual_networks_keep_the_classic_plan),
         cmocka_unit_test(test_slow_server_backs_off),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_one_rank),
         cmocka_unit_test(test_nothing_to_choose),
         cmocka_unit_test(test_grows_with_workers_and_falls_with_bandwidth),
         cmocka_unit_test(test_shared_servers),

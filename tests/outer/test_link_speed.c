@@ -1,5 +1,6 @@
-/* Speeds of links: ranks of one host have none between them. Between hosts: tests/cluster. ctest:
- * TIMEOUT=60 RANKS=1,2,4 */
+/* Speeds of links: ranks of one host have none between them. Who measures with whom is in
+ * test_link_pairs, what comes of it in tests/cluster. ctest: TIMEOUT=60 RANKS=1,2,4 */
+#include "base/memory.h"
 #include "outer/link_speed.h"
 #include "tests/outer/exchange_fixture.h"
 
@@ -21,7 +22,27 @@ static void test_one_host_has_no_links(void **state) {
     }
 }
 
+/* The n-th allocation of every rank fails, n = 0, 1, 2, ... until none does. */
+static void test_no_memory(void **state) {
+    (void)state;
+    const uint64_t live = bpt_memory_live();
+    double speed[16];
+    bpt_status status = BPT_ENOMEM;
+    int n = 0;
+    for (; status != BPT_OK; n++) {
+        bpt_memory_fail_at(n);
+        status = bpt_comm_link_speeds(comm, speed);
+        bpt_memory_fail_at(-1);
+        assert_true(status == BPT_OK || status == BPT_ENOMEM || status == BPT_EPEER);
+        assert_int_equal(bpt_memory_live(), live);
+    }
+    assert_int_equal(n, 3);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_host_has_no_links)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_host_has_no_links),
+        cmocka_unit_test(test_no_memory),
+    };
     return RUN_WITH_MPI(tests);
 }

@@ -1,6 +1,8 @@
 /* Sums over all ranks, bucket by bucket: right and the same everywhere, in whatever order and by
  * whichever thread buckets are given. ctest: TIMEOUT=60 RANKS=1,2,3,4 */
+#include "base/memory.h"
 #include "base/random.h"
+#include "outer/comm_state.h"
 #include "outer/reduction.h"
 #include "tests/outer/exchange_fixture.h"
 
@@ -9,6 +11,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -20,11 +23,12 @@ static struct {
     pthread_cond_t changed;
     uint32_t summed[MAX_BUCKETS]; /* times */
     bpt_status status;
+    bool other_context;
 } seen = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static void note(void *context, uint32_t bucket, bpt_status status) {
-    assert_ptr_equal(context, &seen);
-    pthread_mutex_lock(&seen.mutex);
+    pthread_mutex_lock(&seen.mutex); /* asserts belong to the test's own thread */
+    seen.other_context = seen.other_context || context != &seen;
     seen.summed[bucket]++;
     if (status != BPT_OK) seen.status = status;
     pthread_cond_signal(&seen.changed);
@@ -77,22 +81,32 @@ static void one_step(bpt_reduction *r, const size_t *begin, uint32_t n_buckets, 
     }
 }
 
+static uint64_t sum_over_ranks(uint64_t mine) {
+    uint64_t all[16], sum = 0;
+    assert_int_equal(bpt_comm_allgather(comm, &mine, sizeof mine, all), BPT_OK);
+    for (uint32_t j = 0; j < bpt_comm_size(comm); j++) sum += all[j];
+    return sum;
+}
+
 static void run(const size_t *begin, uint32_t n_buckets) {
     enum { STEPS = 4 };
     bpt_reduction *r;
     bpt_reduction_stats stats;
     memset(seen.summed, 0, sizeof seen.summed);
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK); /* the marks are the MPI thread's */
+    const unsigned moves = comm->marks.wait_moves;
     const bpt_reduction_options options = {n_buckets, begin, note, &seen};
     assert_int_equal(bpt_reduction_create(comm, &options, &r), BPT_OK);
     for (uint32_t step = 0; step < STEPS; step++) one_step(r, begin, n_buckets, step);
     assert_int_equal(bpt_reduction_stats_get(r, &stats), BPT_OK);
     assert_int_equal(stats.buckets, STEPS * n_buckets);
-    uint64_t sent[16], sum = 0;
-    assert_int_equal(bpt_comm_allgather(comm, &stats.sent_bytes, sizeof *sent, sent), BPT_OK);
-    for (uint32_t j = 0; j < bpt_comm_size(comm); j++) sum += sent[j];
-    assert_int_equal(sum, STEPS * bpt_comm_size(comm) * 8 * begin[n_buckets]);
+    const uint64_t all = STEPS * bpt_comm_size(comm) * 8 * begin[n_buckets];
+    assert_int_equal(sum_over_ranks(stats.sent_bytes), all);
+    assert_int_equal(sum_over_ranks(stats.received_bytes), all);
+    assert_int_equal(comm->marks.wait_moves != moves, bpt_comm_size(comm) > 1);
     assert_int_equal(bpt_reduction_destroy(r), BPT_OK);
     assert_int_equal(seen.status, BPT_OK);
+    assert_false(seen.other_context);
 }
 
 static void test_one_bucket(void **state) {
@@ -112,11 +126,62 @@ static void test_large_buckets(void **state) {
     run((const size_t[]){0, 1600000, 3000000}, 2);
 }
 
+static void test_ranks_that_differ(void **state) {
+    (void)state;
+    const bool odd = bpt_comm_size(comm) > 1 && bpt_comm_rank(comm) == bpt_comm_size(comm) - 1;
+    const bpt_reduction_options other_n = {1, (const size_t[]){0, odd ? 99 : 100}, note, &seen};
+    const bpt_reduction_options other_buckets = {
+        odd ? 2 : 1, (const size_t[]){0, odd ? 50 : 100, 100}, note, &seen};
+    const uint64_t live = bpt_memory_live();
+    bpt_reduction *r;
+    if (bpt_comm_size(comm) == 1) return;
+    assert_int_equal(bpt_reduction_create(comm, &other_n, &r), BPT_EUSAGE);
+    assert_int_equal(bpt_reduction_create(comm, &other_buckets, &r), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "sums other buckets"));
+    assert_int_equal(bpt_memory_live(), live);
+}
+
+/* Buckets have tags of messages, of which there are so many. */
+static void test_too_many_buckets(void **state) {
+    (void)state;
+    size_t *begin = calloc(BPT_REDUCTION_BUCKETS + 2, sizeof *begin);
+    bpt_reduction *r;
+    assert_non_null(begin);
+    for (size_t b = 0; b < BPT_REDUCTION_BUCKETS + 2; b++) begin[b] = b;
+    bpt_reduction_options options = {BPT_REDUCTION_BUCKETS + 1, begin, note, &seen};
+    assert_int_equal(bpt_reduction_create(comm, &options, &r), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "8001 buckets"));
+    options.n_buckets--;
+    assert_int_equal(bpt_reduction_create(comm, &options, &r), BPT_OK);
+    assert_int_equal(bpt_reduction_destroy(r), BPT_OK);
+    free(begin);
+}
+
+/* The n-th allocation of every rank fails, n = 0, 1, 2, ... until none does. */
+static void test_no_memory(void **state) {
+    (void)state;
+    const bpt_reduction_options options = {2, (const size_t[]){0, 50, 100}, note, &seen};
+    const uint64_t live = bpt_memory_live();
+    bpt_reduction *r = NULL;
+    int failures = 0;
+    for (int64_t n = 0; !r; n++, failures++) {
+        bpt_memory_fail_at(n);
+        const bpt_status status = bpt_reduction_create(comm, &options, &r);
+        bpt_memory_fail_at(-1);
+        if (r) break;
+        assert_true(status == BPT_ENOMEM || status == BPT_EPEER);
+        assert_int_equal(bpt_memory_live(), live);
+    }
+    assert_true(failures > 8);
+    assert_int_equal(bpt_reduction_destroy(r), BPT_OK);
+    assert_int_equal(bpt_memory_live(), live);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_bucket),
-        cmocka_unit_test(test_many_buckets),
-        cmocka_unit_test(test_large_buckets),
+        cmocka_unit_test(test_one_bucket),       cmocka_unit_test(test_many_buckets),
+        cmocka_unit_test(test_large_buckets),    cmocka_unit_test(test_ranks_that_differ),
+        cmocka_unit_test(test_too_many_buckets), cmocka_unit_test(test_no_memory),
     };
     return RUN_WITH_MPI(tests);
 }

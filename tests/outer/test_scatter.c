@@ -248,16 +248,52 @@ static void test_memory_is_fixed(void **state) {
     const uint64_t before = bpt_memory_allocations();
     if (rank() != 0) want(x, 0, 0, 1000);
     assert_int_equal(bpt_scatter_wait(x, rank() == 0 ? 0 : 1000, INFINITY), BPT_OK);
+    assert_int_equal(bpt_scatter_settle(x), BPT_OK);
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK); /* rank 0 has made all by then */
     assert_int_equal(bpt_memory_allocations(), before);
     end(x, &s);
 }
 
+/* The n-th allocation of every rank fails, n = 0, 1, 2, ... until none does. */
+static void test_no_memory(void **state) {
+    (void)state;
+    const uint64_t live = bpt_memory_live();
+    const bpt_scatter_options options = {
+        .make = make,
+        .keep = keep,
+        .parcel_bytes = sizeof(head),
+        .item_bytes = sizeof(item),
+        .items_per_parcel = PER_PARCEL,
+        .n_items = N,
+        .waits_at = "items from rank 0",
+    };
+    bpt_scatter *x = NULL;
+    int failures = 0;
+    for (int64_t n = 0; !x; n++) {
+        bpt_memory_fail_at(n);
+        const bpt_status status = bpt_scatter_create(comm, &options, &x);
+        bpt_memory_fail_at(-1);
+        if (x) break;
+        assert_true(status == BPT_ENOMEM || status == BPT_EPEER);
+        assert_int_equal(bpt_memory_live(), live);
+        failures++;
+    }
+    assert_true(failures > 8);
+    assert_int_equal(bpt_scatter_destroy(x), BPT_OK);
+    assert_int_equal(bpt_memory_live(), live);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_gets_what_it_wants), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_wait_is_bounded),         cmocka_unit_test(test_what_cannot_be_made),
-        cmocka_unit_test(test_what_cannot_be_kept),     cmocka_unit_test(test_damage_on_the_way),
-        cmocka_unit_test(test_end_before_all_has_come), cmocka_unit_test(test_memory_is_fixed),
+        cmocka_unit_test(test_each_gets_what_it_wants),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_wait_is_bounded),
+        cmocka_unit_test(test_what_cannot_be_made),
+        cmocka_unit_test(test_what_cannot_be_kept),
+        cmocka_unit_test(test_damage_on_the_way),
+        cmocka_unit_test(test_end_before_all_has_come),
+        cmocka_unit_test(test_memory_is_fixed),
+        cmocka_unit_test(test_no_memory),
     };
     return RUN_WITH_MPI(tests);
 }

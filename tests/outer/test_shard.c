@@ -178,10 +178,37 @@ static void test_placement_by_links(void **state) {
     in.bytes_per_s = (const double[]){0, 0, 0, 0}; /* nobody knows */
     bpt_place_shards(&in, part);
     for (int r = 0; r < 4; r++) assert_true(part[r] == 0.25);
-    in = (bpt_place_inputs){2, (const double[]){3, 1}, (const double[]){9, 9},
-                            .pushed_bytes_per_s = 1e9};
-    bpt_place_shards(&in, part); /* each has but the other: what one carries the other does */
-    assert_true(fabs(part[0] + part[1] - 1) < 1e-12);
+}
+
+/* Two links carry the same. For like ranks that is half of all whatever the parts, so that noise
+ * moves nothing; for unlike ones it is less where the faster one hosts more. */
+static void test_links_of_two(void **state) {
+    (void)state;
+    const double links[] = {125, 125};
+    double part[2];
+    bpt_place_inputs in = {2, (const double[]){3, 1}, links, .pushed_bytes_per_s = 150};
+    bpt_place_shards(&in, part); /* 150 (1/4 3/4 + 3/4 1/4) = 56.25 are less than half of 125 */
+    assert_true(part[0] == 0.75 && part[1] == 0.25);
+    in.pushed_bytes_per_s = 200; /* 200 (1/4 (1 - p) + 3/4 p) = 62.5 for p = 1/8 */
+    bpt_place_shards(&in, part);
+    assert_true(fabs(part[0] - 0.875) < 1e-12 && fabs(part[1] - 0.125) < 1e-12);
+    in.pushed_bytes_per_s = 1000;
+    bpt_place_shards(&in, part);
+    assert_true(part[0] == 1 && part[1] == 0);
+    assert_true(fabs(carried(&in, part, 0) - 250) < 1e-9 && carried(&in, part, 1) == 250);
+}
+
+/* What is noise for parts is noise for bounds: with like links, like machines get like parts. */
+static void test_noise_moves_nothing(void **state) {
+    (void)state;
+    const double links[] = {125e6, 125e6, 125e6, 125e6};
+    const double speed[] = {1, 1.4, 1.1, 1.2};
+    for (uint32_t n = 2; n <= 4; n++)
+        for (double pushed = 1e3; pushed < 1e13; pushed *= 1.7) {
+            double part[4];
+            bpt_place_shards(&(bpt_place_inputs){n, speed, links, pushed, false}, part);
+            for (uint32_t r = 0; r < n; r++) assert_true(fabs(part[r] - 1.0 / n) < 1e-12);
+        }
 }
 
 /* Servers push nothing: each link carries what its rank hosts, each way. */
@@ -267,6 +294,8 @@ int main(void) {
         cmocka_unit_test(test_any_placement),
         cmocka_unit_test(test_placement_by_links),
         cmocka_unit_test(test_placement_of_servers),
+        cmocka_unit_test(test_links_of_two),
+        cmocka_unit_test(test_noise_moves_nothing),
         cmocka_unit_test(test_links_are_spared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

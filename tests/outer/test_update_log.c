@@ -52,6 +52,20 @@ static uint64_t count_lines(void) {
     return n;
 }
 
+/* Lines are added between steps of training, where nothing is allocated. */
+static void test_first_lines_take_no_memory(void **state) {
+    (void)state;
+    bpt__update_log *log;
+    assert_int_equal(bpt__update_log_open(path, &log), BPT_OK);
+    const uint64_t before = bpt_memory_allocations();
+    const bpt__update widest = {UINT32_MAX, UINT32_MAX, UINT64_MAX,   UINT64_MAX,  UINT64_MAX,
+                                UINT64_MAX, UINT64_MAX, -1.0 / 3e200, -1.0 / 3e200};
+    for (int i = 0; i < 100; i++) assert_int_equal(bpt__update_log_add(log, &widest), BPT_OK);
+    assert_int_equal(bpt_memory_allocations(), before);
+    assert_int_equal(bpt__update_log_close(log), BPT_OK);
+    assert_int_equal(remove(path), 0);
+}
+
 static atomic_bool all_added;
 
 static void *add_lines(void *log) {
@@ -102,6 +116,7 @@ static void test_a_full_disk(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_first_lines_take_no_memory),
         cmocka_unit_test(test_two_threads),
         cmocka_unit_test(test_few_lines_wait),
         cmocka_unit_test(test_a_full_disk),

@@ -1,7 +1,9 @@
-/* A rank that comes late to a barrier is named by one of those that wait for it, and once; and the
- * clocks of ranks on one host are one clock. ctest: TIMEOUT=120 RANKS=2,4 */
+/* A rank that comes late to a barrier is named by one of those that wait for it, and once; a wait
+ * of which parts still move is not told of; and the clocks of ranks on one host are one clock.
+ * ctest: TIMEOUT=120 RANKS=2,4 */
 #include "base/clock.h"
 #include "outer/clock_offset.h"
+#include "outer/comm_thread.h"
 #include "outer/watch.h"
 
 #include <math.h>
@@ -60,6 +62,35 @@ static void test_late_rank(void **state) {
     if (rank == last) assert_int_equal(atomic_load(&n_told), 0);
 }
 
+/* A job of which a part moves at every look, for as long as three warnings would take. */
+typedef struct moving {
+    bpt__job job;
+    uint64_t begin_ns;
+    unsigned parts;
+} moving;
+
+static bpt_status move_on(bpt__job *job, bool *moved, bool *done) {
+    moving *m = (moving *)job;
+    bpt__comm_wait_moves(comm);
+    m->parts++;
+    *moved = false;
+    *done = bpt_clock_seconds_since(m->begin_ns) > 3;
+    return BPT_OK;
+}
+
+static void test_moving_wait(void **state) {
+    (void)state;
+    moving m = {.job.poll = move_on};
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+    const int before = atomic_load(&n_told);
+    m.begin_ns = bpt_clock_ns();
+    bpt__comm_submit(comm, &m.job);
+    assert_int_equal(bpt__comm_join(comm, &m.job), BPT_OK);
+    assert_true(m.parts > 3);
+    assert_int_equal(atomic_load(&n_told), before);
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+}
+
 static void test_clock_offsets(void **state) {
     (void)state;
     bpt_clock_offset offsets[16];
@@ -87,6 +118,7 @@ static void test_names(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_late_rank),
+        cmocka_unit_test(test_moving_wait),
         cmocka_unit_test(test_clock_offsets),
         cmocka_unit_test(test_names),
     };

@@ -4,6 +4,7 @@
 #include "inner/model_part.h"
 #include "outer/placement.h"
 #include "storage/loader.h"
+#include "storage/scratch.h"
 #include "tools/evaluate.h"
 #include "tools/train/held_out.h"
 #include "tools/train/train_rule.h"
@@ -54,8 +55,11 @@ static size_t order_bytes(const bpt_job *job) {
 static size_t delivery_bytes(const bpt_job *job) {
     if (!job->dataset || !bpt_job_scatters(job)) return 0;
     const bpt_shape in = job->model->input;
-    return bpt_delivery_bytes(job->epoch_samples, bpt_job_test_part(job).count,
-                              (size_t)(in.c * in.h * in.w), job->n_ranks, job->rank);
+    const size_t kept = job->rank == 0 ? 0 : bpt_scratch_bytes(bpt_dataset_describe(job->dataset));
+    const size_t delivered =
+        bpt_delivery_bytes(job->epoch_samples, bpt_job_test_part(job).count,
+                           (size_t)(in.c * in.h * in.w), job->n_ranks, job->rank);
+    return bpt_size_add(kept, delivered);
 }
 
 /* Speeds, which shards may go by, are not known yet.
