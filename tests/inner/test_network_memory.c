@@ -160,8 +160,8 @@ static void check_forward(const net_fixture *f) {
     assert_int_equal(m.gradients + m.state + m.activation_gradients, 0);
     assert_true(m.activations < all.activations);
     bpt_network_memory planned;
-    net_assert_ok(bpt_network_plan_forward(f->model, f->batch, BPT_F32,
-                                           bpt_pool_n_workers(f->pool), &planned));
+    net_assert_ok(bpt_network_plan_forward(f->model, f->batch, BPT_F32, bpt_pool_n_workers(f->pool),
+                                           &planned));
     assert_memory_equal(&planned, &m, sizeof m);
     free(weights);
     bpt_network_free(net);

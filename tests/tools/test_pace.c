@@ -10,9 +10,9 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
-/* An epoch of 1000 steps of each of four ranks with batches of 64. */
+/* An epoch of 2000 steps of each of four ranks with batches of 64. */
 static const bpt_pace_run run = {
-    .epoch_samples = 256000, .total_samples = 2560000, .batch_all = 256};
+    .epoch_samples = 512000, .total_samples = 5120000, .batch_all = 256};
 
 static void test_values(void **state) {
     (void)state;
@@ -31,7 +31,7 @@ static void test_what_is_given_stays(void **state) {
     const struct {
         const char *text;
         uint64_t every;
-    } cases[] = {{"7", 7}, {"1000", 1000}, {"0.05ep", 50}, {"0.00001ep", 1}};
+    } cases[] = {{"7", 7}, {"1000", 1000}, {"0.05ep", 100}, {"0.00001ep", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bpt_pace p = bpt_pace_begin(cases[i].text, run);
         assert_int_equal(p.every, cases[i].every);
@@ -47,7 +47,7 @@ static void test_bounds_of_auto(void **state) {
     assert_int_equal(p.most, 32);
     assert_int_equal(p.every, 4);
     bpt_pace_run other = run;
-    other.epoch_samples = 256 * 480; /* a twenty-fourth of 480 steps */
+    other.epoch_samples = 256 * 960; /* a forty-eighth of 960 steps */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 4);
     assert_int_equal(p.most, 20);

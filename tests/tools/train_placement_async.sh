@@ -122,7 +122,7 @@ says "going on from runs/on/checkpoints/step-"
 exact_bytes runs/on fc1
 check_json runs/on/summary.json "d['test_accuracy'] > 0.6" "d['epochs'] >= 3"
 fails_well 2 "$train" --replay runs/on
-says "as in a resumed run"
+says "it was resumed"
 
 # Where a signal ends it, and as another job.
 # shellcheck disable=SC2086 # several words

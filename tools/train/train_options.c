@@ -336,9 +336,9 @@ static const bpt_option rows[] = {
      .offset = FIELD(placement),
      .value = "off",
      .unit = "LAYER",
-     .help = "under allreduce and agwu: first of the layers that one rank has for all,\n"
-             "so that activations travel in place of their gradients; auto: where\n"
-             "measurements say that this is faster; off: every rank computes all"},
+     .help = "under allreduce and agwu: first of the layers that one rank has for\n"
+             "all: activations travel in place of their gradients; auto: where\n"
+             "measurements say that this is faster; off: every rank has all"},
     {.name = "servers",
      .type = BPT_OPTION_INT,
      .offset = FIELD(servers),
