@@ -92,7 +92,17 @@ cut_back runs/off
 run 0 ranks 3 "$train" "${once[@]}" --output runs/off --resume auto --placement off
 says "(--placement differs)"
 
-# By measurement: on one machine nothing is gained that is worth it, and it says so.
+# By measurement. What was measured leaves no trace where nothing is placed.
+make_model
+for optimizer in sgd adamw; do
+    for placement in off auto; do
+        run 0 ranks 2 "$train" "${placed[@]}" --model tiny.yaml --lr 0.002 --optimizer $optimizer --placement $placement \
+            --output runs/$optimizer-$placement
+    done
+    says "--placement auto: "
+    grep -q "placement: layers from" err && die "a layer of few weights is placed"
+    same_weights runs/$optimizer-off runs/$optimizer-auto
+done
 run 0 ranks 2 "$train" "${placed[@]}" --model lenet --placement auto --output runs/chosen
 says "--placement auto: "
 
@@ -108,6 +118,12 @@ says "or lengthen --warmup-epochs"
 grep -q -- '--clip-norm' err && die "it hints at what is refused"
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement fc1 --tuned none.yaml --output runs/none
 says "networks that are whole"
+# A batch norm at the host would have the statistics of all ranks' samples.
+sed 's/^  - conv: {name: conv2.*/&\n  - batchnorm: {name: norm2}/' parts.yaml >norms.yaml
+fails_well 2 ranks 2 "$train" "${placed[@]}" --model norms.yaml --placement conv2 --output runs/none
+says "batch norm norm2 would have the statistics of all ranks"
+run 0 ranks 2 "$train" "${placed[@]}" --model norms.yaml --placement fc1 --output runs/norms
+
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement auto --calibrate 0 --output runs/none
 says "auto goes by measurements"
 fails_well 2 "$train" "${placed[@]}" --placement conv7 --dry-run

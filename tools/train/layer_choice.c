@@ -2,13 +2,16 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "inner/layer.h"
 #include "inner/model_part.h"
 #include "outer/layer_placement.h"
 #include "outer/link_speed.h"
 #include "outer/watch.h"
 #include "tools/synthetic.h"
+#include "tools/train/job_parts.h"
 #include "tools/train/memory_plan.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Of shared memory, and of links that nobody has measured: bytes a second, each way. */
@@ -28,30 +31,48 @@ static bool is_auto(const bpt_train_options *o) {
     return strcmp(o->placement, "auto") == 0;
 }
 
+/* Under allreduce the layers at the host learn from the batches of all ranks as from one:
+ * statistics of a batch norm among them would be those of all samples, where without it they are
+ * each rank's.
+ * @return the first such layer behind layer @p cut, NULL if there is none */
+static const bpt_layer *norm_behind(const bpt_model *model, size_t cut) {
+    for (size_t i = cut + 1; i < model->n_layers; i++)
+        if (model->layers[i].kind == &bpt_layer_batchnorm) return &model->layers[i];
+    return NULL;
+}
+
+static bpt_status find_cut(const bpt_model *model, const char *name, bool in_step, size_t *cut) {
+    BPT_TRY(bpt_model_find_border(model, name, cut));
+    const bpt_layer *norm = in_step ? norm_behind(model, *cut) : NULL;
+    if (!norm) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "--placement %s: batch norm %s would have the statistics of all ranks' samples",
+        name, norm->name);
+    bpt_hint("name a layer behind the last batch norm, or use --update agwu");
+    return status;
+}
+
 bpt_status bpt_layer_choice_check(const bpt_train_options *o, const bpt_model *model) {
     size_t cut;
     if (is_off(o) || is_auto(o)) return BPT_OK;
-    return bpt_model_find_border(model, o->placement, &cut);
+    return find_cut(model, o->placement, o->update == BPT_UPDATE_ALLREDUCE, &cut);
 }
 
 /* ---- measuring ---- */
 
-typedef struct {
-    const bpt_model *model;
-    double *seconds; /* of each layer */
-} layer_times;
+/* What ranks measure, or know of themselves; doubles, for they travel together. */
+enum { MEMORY, BATCH, N_OWN };
 
-static void add_time(void *context, const char *label, const char *kind, unsigned n_tasks,
-                     uint64_t ns) {
-    const layer_times *t = context;
-    (void)kind;
-    (void)n_tasks;
-    for (size_t i = 0; i < t->model->n_layers; i++)
-        if (strcmp(label, t->model->layers[i].name) == 0) t->seconds[i] += (double)ns * 1e-9;
+/* Leaves the optimiser as it was at the start. */
+static bpt_status forget_steps(bpt_job *job) {
+    memset(job->flat, 0, job->model->segments.n_elements * sizeof *job->flat);
+    for (size_t i = 0; i < bpt_network_n_states(job->network); i++)
+        BPT_TRY(bpt_network_set(job->network, (bpt_vector)(BPT_VECTOR_STATE_0 + i), job->flat));
+    bpt_network_set_updates(job->network, 0);
+    return BPT_OK;
 }
 
-/* Two training steps that change nothing, since the rate is 0; the first touches memory for the
- * first time. Updates carry the names of weights, not of layers, and every plan has them. */
+/* Two training steps; the first touches memory for the first time. */
 static bpt_status time_layers(bpt_job *job, double *seconds) {
     const uint64_t seed = (uint64_t)job->options->seed;
     bpt_synthetic batch = {0};
@@ -63,72 +84,8 @@ static bpt_status time_layers(bpt_job *job, double *seconds) {
         status = bpt_network_train(job->network, batch.pixels, batch.labels, 0, (float)job->batch,
                                    &result);
     bpt_synthetic_release(&batch);
-    if (status == BPT_OK)
-        bpt_network_visit_times(job->network, add_time, &(layer_times){job->model, seconds});
-    for (size_t i = 0; i < job->model->n_layers; i++) seconds[i] /= job->n_threads;
-    return status;
-}
-
-/* ---- the decision, on rank 0 ---- */
-
-/* What ranks have measured. */
-typedef struct {
-    double *mine;             /* seconds of each layer on this rank, shape [n_layers] */
-    double *seconds;          /* on each rank, shape [n_ranks][n_layers] */
-    double *links;            /* bytes a second, shape [n_ranks] */
-    bpt_placed_layer *layers; /* shape [n_layers] */
-} measured;
-
-static bpt_status reserve(const bpt_job *job, measured *m) {
-    const size_t n = job->model->n_layers;
-    BPT_TRY(BPT_NEW("times of layers", n, &m->mine));
-    BPT_TRY(BPT_NEW("times of layers", n * job->n_ranks, &m->seconds));
-    BPT_TRY(BPT_NEW("speeds of links", job->n_ranks, &m->links));
-    return BPT_NEW("layers", n, &m->layers);
-}
-
-static void release(measured *m) {
-    bpt_free(m->layers);
-    bpt_free(m->links);
-    bpt_free(m->seconds);
-    bpt_free(m->mine);
-}
-
-static uint32_t fastest_rank(const bpt_job *job) {
-    uint32_t best = 0;
-    for (uint32_t r = 1; r < job->n_ranks; r++)
-        if (job->solo[r] > job->solo[best]) best = r;
-    return best;
-}
-
-static uint64_t parameters_of(const bpt_model *model, const bpt_layer *l) {
-    uint64_t n = 0;
-    for (size_t i = 0; i < l->n_segments; i++)
-        n += model->segments.items[l->first_segment + i].count;
-    return n;
-}
-
-static void describe_layer(const bpt_job *job, const measured *m, size_t i, uint32_t host) {
-    const size_t n = job->model->n_layers;
-    const bpt_layer *l = &job->model->layers[i];
-    double slowest = 0;
-    for (uint32_t r = 0; r < job->n_ranks; r++)
-        if (m->seconds[r * n + i] > slowest) slowest = m->seconds[r * n + i];
-    m->layers[i] = (bpt_placed_layer){
-        .name = l->name,
-        .parameters = parameters_of(job->model, l),
-        .values = (uint64_t)(l->out.c * l->out.h * l->out.w),
-        .border = bpt_model_border(job->model, i, NULL) == BPT_BORDER_POSSIBLE,
-        .worker_s = slowest,
-        .server_s = m->seconds[host * n + i],
-    };
-}
-
-static double slowest_link(const bpt_job *job, const measured *m) {
-    double least = no_link;
-    for (uint32_t r = 0; r < job->n_ranks; r++)
-        if (m->links[r] > 0 && m->links[r] < least) least = m->links[r];
-    return least;
+    if (status == BPT_OK) bpt_network_layer_times(job->network, seconds);
+    return status == BPT_OK ? forget_steps(job) : status;
 }
 
 /* What the machine has for a rank, less what it needs besides the network. */
@@ -139,39 +96,129 @@ static bpt_status memory_for_layers(const bpt_job *job, double *bytes) {
     return BPT_OK;
 }
 
-static bpt_status decide(const bpt_job *job, const measured *m, choice *c) {
-    c->host = fastest_rank(job);
-    for (size_t i = 0; i < job->model->n_layers; i++) describe_layer(job, m, i, (uint32_t)c->host);
+/* @param[out] mine shape [n_layers + N_OWN] */
+static bpt_status measure(bpt_job *job, double *mine) {
+    double *own = mine + job->model->n_layers;
+    BPT_TRY(time_layers(job, mine));
+    own[BATCH] = job->batch;
+    return memory_for_layers(job, &own[MEMORY]);
+}
+
+/* ---- the decision, on rank 0 ---- */
+
+/* What ranks have measured. */
+typedef struct {
+    double *mine;             /* seconds of each layer on this rank, then its own figures; shape
+                                 [n_layers + N_OWN] */
+    double *all;              /* of each rank, shape [n_ranks][n_layers + N_OWN] */
+    double *links;            /* bytes a second, shape [n_ranks] */
+    bpt_placed_layer *layers; /* shape [n_layers] */
+} measured;
+
+static bpt_status reserve(const bpt_job *job, measured *m) {
+    const size_t n = job->model->n_layers;
+    BPT_TRY(BPT_NEW("times of layers", n + N_OWN, &m->mine));
+    BPT_TRY(BPT_NEW("times of layers", (n + N_OWN) * job->n_ranks, &m->all));
+    BPT_TRY(BPT_NEW("speeds of links", job->n_ranks, &m->links));
+    return BPT_NEW("layers", n, &m->layers);
+}
+
+static void release(measured *m) {
+    bpt_free(m->layers);
+    bpt_free(m->links);
+    bpt_free(m->all);
+    bpt_free(m->mine);
+}
+
+/* The rank that is fastest by itself, as far as that is known. Collective. */
+static bpt_status find_host(bpt_job *job, uint64_t *host) {
+    double *speeds = NULL;
+    bpt_status status = bpt_comm_agree(job->comm, BPT_NEW("speeds", job->n_ranks, &speeds));
+    if (status == BPT_OK) status = bpt__job_speeds(job, speeds);
+    *host = 0;
+    for (uint32_t r = 1; r < job->n_ranks && status == BPT_OK; r++)
+        if (speeds[r] > speeds[*host]) *host = r;
+    bpt_free(speeds);
+    return status;
+}
+
+static uint64_t elements_of(const bpt_model *model, const bpt_layer *l) {
+    uint64_t n = 0;
+    for (size_t i = 0; i < l->n_segments; i++)
+        n += model->segments.items[l->first_segment + i].count;
+    return n;
+}
+
+/* A figure of rank @p r: of a layer, or own figure n_layers + which. */
+static double figure(const bpt_job *job, const measured *m, uint64_t r, size_t i) {
+    return m->all[r * (job->model->n_layers + N_OWN) + i];
+}
+
+/* Ranks' batches may differ: that of a worker is the mean. */
+static double mean_batch(const bpt_job *job, const measured *m) {
+    double sum = 0;
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        sum += figure(job, m, r, job->model->n_layers + BATCH);
+    return sum / job->n_ranks;
+}
+
+static void describe_layer(const bpt_job *job, const measured *m, size_t i, uint64_t host) {
+    const bpt_layer *l = &job->model->layers[i];
     const bool in_step = job->update == BPT_UPDATE_ALLREDUCE;
-    bpt_placement_job j = {
+    const double of_host = figure(job, m, host, job->model->n_layers + BATCH);
+    double slowest = 0;
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        if (figure(job, m, r, i) > slowest) slowest = figure(job, m, r, i);
+    m->layers[i] = (bpt_placed_layer){
+        .name = l->name,
+        .parameters = elements_of(job->model, l),
+        .values = (uint64_t)(l->out.c * l->out.h * l->out.w),
+        .border = bpt_model_border(job->model, i, NULL) == BPT_BORDER_POSSIBLE &&
+                  !(in_step && norm_behind(job->model, i)),
+        .worker_s = slowest,
+        .server_s = figure(job, m, host, i) * mean_batch(job, m) / of_host,
+    };
+}
+
+static double slowest_link(const bpt_job *job, const measured *m) {
+    double least = no_link;
+    for (uint32_t r = 0; r < job->n_ranks; r++)
+        if (m->links[r] > 0 && m->links[r] < least) least = m->links[r];
+    return least;
+}
+
+/* @param c the host is found */
+static void decide(const bpt_job *job, const measured *m, choice *c) {
+    for (size_t i = 0; i < job->model->n_layers; i++) describe_layer(job, m, i, c->host);
+    const bool in_step = job->update == BPT_UPDATE_ALLREDUCE;
+    const bpt_placement_job j = {
         .layers = m->layers,
         .n_layers = job->model->n_layers,
         .n_workers = job->n_ranks,
-        .batch = job->batch,
+        .batch = (uint32_t)lround(mean_batch(job, m)),
         .steps_per_exchange = in_step ? 1 : (uint32_t)job->pace.least,
         .value_bytes = (uint32_t)bpt_value_bytes(bpt_train_activations(job->options)),
         .label_bytes = sizeof(int32_t),
         .copies = 3 + (uint32_t)bpt_network_n_states(job->network),
         .overlaps = !in_step,
         .bytes_per_s = slowest_link(job, m),
+        .server_bytes = figure(job, m, c->host, job->model->n_layers + MEMORY),
     };
-    BPT_TRY(memory_for_layers(job, &j.server_bytes));
     const bpt_placement p = bpt_placement_choose(&j);
     c->cut = p.cut;
     bpt_info("--placement auto: %s", p.reason);
-    return BPT_OK;
 }
 
 static bpt_status measure_and_decide(bpt_job *job, choice *c) {
     measured m = {0};
-    const size_t bytes = job->model->n_layers * sizeof *m.mine;
+    const size_t bytes = (job->model->n_layers + N_OWN) * sizeof *m.mine;
     bpt_comm_doing(job->comm, "the choice of --placement");
     bpt_status status = bpt_comm_agree(job->comm, reserve(job, &m));
-    if (status == BPT_OK) status = bpt_comm_agree(job->comm, time_layers(job, m.mine));
-    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, m.mine, bytes, m.seconds);
+    if (status == BPT_OK) status = bpt_comm_agree(job->comm, measure(job, m.mine));
+    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, m.mine, bytes, m.all);
     if (status == BPT_OK) status = bpt_comm_link_speeds(job->comm, m.links);
-    if (status == BPT_OK)
-        status = bpt_comm_agree(job->comm, job->rank == 0 ? decide(job, &m, c) : BPT_OK);
+    if (status == BPT_OK) status = find_host(job, &c->host);
+    if (status == BPT_OK && job->rank == 0) decide(job, &m, c);
     if (status == BPT_OK) status = bpt_comm_broadcast(job->comm, 0, c, sizeof *c);
     bpt_comm_doing(job->comm, "the start");
     release(&m);
@@ -193,9 +240,10 @@ static bpt_status choose(bpt_job *job, const bpt_checkpoint *c, choice *chosen) 
     size_t cut;
     if (c && c->exact) return bpt_comm_agree(job->comm, keep(job, c, chosen));
     if (is_auto(job->options)) return measure_and_decide(job, chosen);
-    BPT_TRY(bpt_model_find_border(job->model, job->options->placement, &cut));
-    *chosen = (choice){cut, fastest_rank(job)};
-    return BPT_OK;
+    BPT_TRY(
+        find_cut(job->model, job->options->placement, job->update == BPT_UPDATE_ALLREDUCE, &cut));
+    chosen->cut = cut;
+    return find_host(job, &chosen->host);
 }
 
 /* sgwu would have to wait at every step for what it exchanges every few. */

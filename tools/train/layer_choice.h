@@ -10,12 +10,14 @@
 #include "tools/train/job.h"
 
 /** Checks the name of a layer, before anything is measured. @return BPT_OK, BPT_EUSAGE (no layer of
- * the model, or the model cannot be parted there: the hint says where it can) */
+ * the model; or the model cannot be parted there: the hint says where it can; or, with allreduce, a
+ * batch norm would be at the host) */
 bpt_status bpt_layer_choice_check(const bpt_train_options *options, const bpt_model *model);
 
 /** Chooses, and parts the job's network where something is to be placed. With auto each rank times
  * its layers and links are measured; the rank that is fastest by itself becomes the host. A job
- * that goes on bit for bit keeps to what it did. Overwrites job->flat and the weights. Collective.
+ * that goes on bit for bit keeps to what it did. Overwrites job->flat and the weights; the
+ * optimiser is fresh afterwards. Collective.
  * @param c the checkpoint that the job goes on from; NULL: none
  * @return BPT_OK, or any error of the parts, agreed on */
 bpt_status bpt_layer_choice_make(bpt_job *job, const bpt_checkpoint *c);
