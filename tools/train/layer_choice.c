@@ -55,7 +55,8 @@ static bpt_status find_cut(const bpt_model *model, const char *name, bool in_ste
 bpt_status bpt_layer_choice_check(const bpt_train_options *o, const bpt_model *model) {
     size_t cut;
     if (is_off(o) || is_auto(o)) return BPT_OK;
-    return find_cut(model, o->placement, o->update == BPT_UPDATE_ALLREDUCE, &cut);
+    const bool in_step = o->update == BPT_UPDATE_ALLREDUCE || o->update == BPT_UPDATE_AUTO;
+    return find_cut(model, o->placement, in_step, &cut);
 }
 
 /* ---- measuring ---- */

@@ -10,8 +10,8 @@
 #include "tools/train/job.h"
 
 /** Checks the name of a layer, before anything is measured. @return BPT_OK, BPT_EUSAGE (no layer of
- * the model; or the model cannot be parted there: the hint says where it can; or, with allreduce, a
- * batch norm would be at the host) */
+ * the model; or the model cannot be parted there: the hint says where it can; or, with allreduce
+ * or auto, which may come to it, a batch norm would be at the host) */
 bpt_status bpt_layer_choice_check(const bpt_train_options *options, const bpt_model *model);
 
 /** Chooses, and parts the job's network where something is to be placed. With auto each rank times
