@@ -21,7 +21,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BPT__CHUNK_BYTES = 1 << 20, BPT__CHUNKS_IN_FLIGHT = 4 };
+enum { BPT__CHUNK_BYTES = 1 << 19, BPT__CHUNKS_IN_FLIGHT = 2 };
 
 /** Tags of bpt__comm_messages(), of which MPI promises 0 to 32767: each user's first, and how many
  * it has. What needs more than there are is refused at create. */
