@@ -33,6 +33,7 @@ static struct {
     bool too_many;    /* no network takes the parts that the costs want */
     bpt_random random;
     unsigned n_arms, most_arms, n_built;
+    double said_s, silence_s; /* when there was progress last, and the longest time without */
 } world;
 
 uint64_t __wrap_bpt_clock_ns(void);
@@ -49,7 +50,9 @@ double __wrap_bpt_clock_seconds_since(uint64_t since_ns) {
 void __wrap_bpt_log_progress(const char *line);
 
 void __wrap_bpt_log_progress(const char *line) {
-    (void)line;
+    assert_non_null(strstr(line, ": round "));
+    world.silence_s = fmax(world.silence_s, world.now_s - world.said_s);
+    world.said_s = world.now_s;
 }
 
 enum { WHOLE_NS = 100000 };
@@ -226,6 +229,23 @@ static void test_noise_is_no_gain(void **state) {
     }
 }
 
+/* Also where every comparison is over within seconds: here there are sixty rounds of a fifth of a
+ * second in the longest. On no terminal something is said every five seconds, and then a comparison
+ * has to begin and to have a round. */
+static void test_progress_is_shown(void **state) {
+    (void)state;
+    const double budgets[] = {20.0, 60.0, 600.0};
+    for (size_t i = 0; i < sizeof budgets / sizeof *budgets; i++)
+        for (uint64_t seed = 0; seed < 20; seed++) {
+            begin_world(seed, alike);
+            world.noise = 0.1;
+            world.step_s = seed % 2 ? 0.001 : 0.02;
+            (void)run(seed % 3 == 0, budgets[i]);
+            world.silence_s = fmax(world.silence_s, world.now_s - world.said_s);
+            assert_true(world.said_s > 0 && world.silence_s < 8.0);
+        }
+}
+
 static void test_a_gain_is_found(void **state) {
     (void)state;
     for (uint64_t seed = 0; seed < 20; seed++) {
@@ -385,6 +405,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_noise_is_no_gain),
         cmocka_unit_test(test_a_gain_is_found),
+        cmocka_unit_test(test_progress_is_shown),
         cmocka_unit_test(test_a_tiny_gain_is_dropped),
         cmocka_unit_test(test_what_a_twin_gains_is_noise),
         cmocka_unit_test(test_knobs_build_on_each_other),

@@ -25,12 +25,13 @@ static const double side_s = 0.1, loaded_side_s = 0.15;
 
 /* ---- progress ---- */
 
-static void show_progress(const bpt_search *s, const char *what, size_t round, uint64_t *last_ns) {
+/* The interval is one of the whole search: comparisons may all be shorter. */
+static void show_progress(bpt_search *s, const char *what, size_t round) {
     const uint64_t now = bpt_clock_ns();
     const uint64_t interval_ns = isatty(STDERR_FILENO) ? 200000000 : 5000000000;
     char line[160];
-    if (now - *last_ns < interval_ns) return;
-    *last_ns = now;
+    if (now - s->shown_ns < interval_ns) return;
+    s->shown_ns = now;
     snprintf(line, sizeof line, "%s: round %zu, %.0f of %.0f s", what, round,
              s->budget.total - bpt_budget_left(&s->budget), s->budget.total);
     bpt_log_progress(line);
@@ -85,12 +86,11 @@ static bpt_verdict judge(const rounds *r, double noise, bpt_spread *spread) {
 static bpt_status compare(bpt_search *s, const char *what, bpt_arm *first, double share,
                           rounds *r) {
     const uint64_t start_ns = bpt_clock_ns();
-    uint64_t shown_ns = start_ns;
     bpt_spread ratio;
     r->n = 0;
     while (r->n < MAX_ROUNDS && bpt_budget_has_round(&s->budget)) {
         BPT_TRY(run_round(s, first, s->other, r));
-        show_progress(s, what, r->n, &shown_ns);
+        show_progress(s, what, r->n);
         if (r->n < BPT_SPREAD_MIN) continue;
         if (bpt_clock_seconds_since(start_ns) + s->budget.round > share) break;
         if (judge(r, s->noise, &ratio) == BPT_SLOWER) break;
@@ -214,11 +214,10 @@ static bpt_status measure_cuts(bpt_search *s, double share, size_t *n) {
                                     {1, 4, 1}, {1, 1, 4}, {1, 8, 1}, {0, 1, 1}};
     const uint64_t start_ns = bpt_clock_ns(), n_steps = steps_for_costs(s);
     double expected = s->budget.build + (double)n_steps * s->standard_s.median;
-    uint64_t shown_ns = start_ns;
     for (*n = 0; *n < sizeof tried / sizeof *tried; ++*n) {
         const uint64_t begin_ns = bpt_clock_ns();
         if (bpt_clock_seconds_since(start_ns) + 1.5 * expected > share) break;
-        show_progress(s, "parts of convolutions", *n + 1, &shown_ns);
+        show_progress(s, "parts of convolutions", *n + 1);
         BPT_TRY(bpt_cut_costs_measure(s->subject, &s->best, tried[*n], n_steps, &s->cuts));
         bpt_budget_note(&expected, bpt_clock_seconds_since(begin_ns));
     }
@@ -273,6 +272,7 @@ static bool is_default(const bpt_search *s) {
 
 bpt_status bpt_search_run(bpt_search *s) {
     unsigned n_pending = count_candidates(s) + CUTS_WEIGHT;
+    s->shown_ns = bpt_clock_ns();
     s->standard = s->best = bpt_knob_defaults(&s->limits);
     BPT_TRY(measure_default(s));
     BPT_TRY(measure_noise(s, n_pending + 1));

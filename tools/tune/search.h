@@ -43,6 +43,7 @@ typedef struct bpt_search {
     /* Its own. */
     bpt_arm *incumbent, *other; /* the best so far, and what it is compared with */
     uint64_t steps;             /* of a side in a round */
+    uint64_t shown_ns;          /* when progress was last shown */
 } bpt_search;
 
 /** Searches within the budget; the search is to be released in any case. A result that a comparison
