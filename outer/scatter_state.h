@@ -50,15 +50,15 @@ typedef struct bpt__giver {
     bpt__parcel parcels[BPT__SCATTER_PARCELS];
 } bpt__giver;
 
-enum bpt__slot_state { BPT__SLOT_FREE, BPT__SLOT_ASKED, BPT__SLOT_ARRIVED };
+enum bpt__request_slot_state { BPT__REQUEST_FREE, BPT__REQUEST_ASKED, BPT__REQUEST_ARRIVED };
 
 /** A request of another rank, with its answer. */
-typedef struct bpt__slot {
-    enum bpt__slot_state state; /* ASKED: the MPI thread's, ARRIVED: the keeper's */
+typedef struct bpt__request_slot {
+    enum bpt__request_slot_state state; /* ASKED: the MPI thread's, ARRIVED: the keeper's */
     bpt__request *request;
     bpt_error verdict;
     char *parcel; /* shape [largest parcel] */
-} bpt__slot;
+} bpt__request_slot;
 
 /** Another rank. Requests go round the slots, and are kept in their order. */
 typedef struct bpt__taker {
@@ -66,7 +66,7 @@ typedef struct bpt__taker {
     uint8_t *kind;    /* likewise */
     uint64_t n_asked; /* of them */
     uint64_t n_requests, n_done;
-    bpt__slot slots[BPT__SCATTER_SLOTS];
+    bpt__request_slot slots[BPT__SCATTER_SLOTS];
 } bpt__taker;
 
 struct bpt_scatter {

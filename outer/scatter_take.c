@@ -40,7 +40,7 @@ bpt_status bpt__taker_transfers(bpt_scatter *x) {
 
 /* ---- MPI thread ---- */
 
-static bool any_slot(const bpt__taker *t, enum bpt__slot_state state) {
+static bool any_slot(const bpt__taker *t, enum bpt__request_slot_state state) {
     for (int s = 0; s < BPT__SCATTER_SLOTS; s++)
         if (t->slots[s].state == state) return true;
     return false;
@@ -53,9 +53,9 @@ static bool prepare(bpt_scatter *x, uint32_t *slot) {
     const uint64_t n_wanted = atomic_load_explicit(&x->n_wanted, memory_order_relaxed);
     uint64_t end = t->n_asked;
     *slot = (uint32_t)(t->n_requests % BPT__SCATTER_SLOTS);
-    bpt__slot *s = &t->slots[*slot];
+    bpt__request_slot *s = &t->slots[*slot];
     if (x->quiet || x->stopping || atomic_load_explicit(&x->failed, memory_order_relaxed) ||
-        end == n_wanted || s->state != BPT__SLOT_FREE)
+        end == n_wanted || s->state != BPT__REQUEST_FREE)
         return false;
     while (end < n_wanted && end - t->n_asked < x->options.items_per_parcel &&
            t->kind[end] == t->kind[t->n_asked])
@@ -63,7 +63,7 @@ static bool prepare(bpt_scatter *x, uint32_t *slot) {
     s->request->kind = t->kind[t->n_asked];
     s->request->n = (uint32_t)(end - t->n_asked);
     memcpy(s->request->number, t->number + t->n_asked, s->request->n * sizeof *t->number);
-    s->state = BPT__SLOT_ASKED;
+    s->state = BPT__REQUEST_ASKED;
     t->n_asked = end;
     t->n_requests++;
     return true;
@@ -71,7 +71,7 @@ static bool prepare(bpt_scatter *x, uint32_t *slot) {
 
 /* Receives first, so that the answer finds somebody waiting. */
 static bpt_status ask(bpt_scatter *x, uint32_t slot) {
-    bpt__slot *s = &x->taker.slots[slot];
+    bpt__request_slot *s = &x->taker.slots[slot];
     const int up = bpt__scatter_tag(slot, true), down = bpt__scatter_tag(slot, false);
     BPT_TRY(bpt__transfers_recv(x->transfers, slot, &s->verdict, sizeof s->verdict, 0, down));
     BPT_TRY(bpt__transfers_recv(x->transfers, slot, s->parcel,
@@ -81,7 +81,7 @@ static bpt_status ask(bpt_scatter *x, uint32_t slot) {
 
 static void arrive(bpt_scatter *x, uint32_t slot) {
     pthread_mutex_lock(&x->mutex);
-    x->taker.slots[slot].state = BPT__SLOT_ARRIVED;
+    x->taker.slots[slot].state = BPT__REQUEST_ARRIVED;
     pthread_cond_broadcast(&x->changed);
     pthread_mutex_unlock(&x->mutex);
 }
@@ -94,7 +94,7 @@ bpt_status bpt__taker_poll(bpt_scatter *x, bool *moved, bool *done) {
         uint32_t slot;
         pthread_mutex_lock(&x->mutex);
         const bool asks = prepare(x, &slot);
-        *done = x->stopping && !any_slot(&x->taker, BPT__SLOT_ASKED);
+        *done = x->stopping && !any_slot(&x->taker, BPT__REQUEST_ASKED);
         pthread_mutex_unlock(&x->mutex);
         if (!asks) return BPT_OK;
         BPT_TRY(ask(x, slot));
@@ -104,7 +104,7 @@ bpt_status bpt__taker_poll(bpt_scatter *x, bool *moved, bool *done) {
 
 /* ---- the thread that keeps parcels ---- */
 
-static bpt_status keep(const bpt_scatter *x, const bpt__slot *s) {
+static bpt_status keep(const bpt_scatter *x, const bpt__request_slot *s) {
     const bpt__request *r = s->request;
     const bpt_scatter_items items = {.kind = r->kind, .n = r->n, .number = r->number};
     if (s->verdict.status != BPT_OK) return bpt_error_put(&s->verdict);
@@ -113,7 +113,7 @@ static bpt_status keep(const bpt_scatter *x, const bpt__slot *s) {
 
 /* With the mutex, which is given back while a parcel is kept. Behind a failure nothing is: what is
  * kept has no gaps. */
-static void keep_next(bpt_scatter *x, bpt__slot *s) {
+static void keep_next(bpt_scatter *x, bpt__request_slot *s) {
     if (!atomic_load_explicit(&x->failed, memory_order_relaxed)) {
         pthread_mutex_unlock(&x->mutex);
         const bpt_status status = keep(x, s);
@@ -127,13 +127,13 @@ static void keep_next(bpt_scatter *x, bpt__slot *s) {
             bpt__scatter_fail(x);
         }
     }
-    s->state = BPT__SLOT_FREE;
+    s->state = BPT__REQUEST_FREE;
     x->taker.n_done++;
     pthread_cond_broadcast(&x->changed);
 }
 
 bool bpt__taker_busy(const bpt_scatter *x) {
-    return any_slot(&x->taker, BPT__SLOT_ASKED) || any_slot(&x->taker, BPT__SLOT_ARRIVED);
+    return any_slot(&x->taker, BPT__REQUEST_ASKED) || any_slot(&x->taker, BPT__REQUEST_ARRIVED);
 }
 
 void *bpt__taker_main(void *scatter) {
@@ -141,11 +141,11 @@ void *bpt__taker_main(void *scatter) {
     bpt__taker *t = &x->taker;
     pthread_mutex_lock(&x->mutex);
     for (;;) {
-        bpt__slot *s = &t->slots[t->n_done % BPT__SCATTER_SLOTS];
-        if (s->state == BPT__SLOT_ARRIVED) {
+        bpt__request_slot *s = &t->slots[t->n_done % BPT__SCATTER_SLOTS];
+        if (s->state == BPT__REQUEST_ARRIVED) {
             keep_next(x, s);
             bpt__comm_wake(x->comm);
-        } else if (x->stopping && (x->dead || !any_slot(t, BPT__SLOT_ASKED))) {
+        } else if (x->stopping && (x->dead || !any_slot(t, BPT__REQUEST_ASKED))) {
             break;
         } else {
             pthread_cond_wait(&x->changed, &x->mutex);
