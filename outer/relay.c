@@ -32,7 +32,7 @@ static bpt_status create_own(bpt_relay *r, const bpt_relay_options *o) {
         BPT_TRY(BPT_NEW("batches of ranks", r->m, &r->slots));
         BPT_TRY(BPT_NEW("order of batches", r->m, &r->arrived));
         for (uint32_t w = 0; w < r->m; w++)
-            r->slots[w] = (bpt__slot){.values = o->values[w], .labels = o->labels[w]};
+            r->slots[w] = (bpt__relay_slot){.values = o->values[w], .labels = o->labels[w]};
     }
     return bpt__relay_transfers(r);
 }
@@ -106,15 +106,15 @@ bpt_status bpt_relay_destroy(bpt_relay *r) {
 /* ---- batches ---- */
 
 void bpt__relay_arrive(bpt_relay *r, uint32_t worker) {
-    assert(r->slots[worker].state == BPT__SLOT_LISTENS && r->n_arrived < r->m);
-    r->slots[worker].state = BPT__SLOT_ARRIVED;
+    assert(r->slots[worker].state == BPT__RELAY_SLOT_LISTENS && r->n_arrived < r->m);
+    r->slots[worker].state = BPT__RELAY_SLOT_ARRIVED;
     r->arrived[(r->first_arrived + r->n_arrived++) % r->m] = worker;
     pthread_cond_broadcast(&r->changed);
 }
 
 /* On the server's own rank. The place is free: the batch before was answered. */
 static void copy_own(const bpt_relay *r, const void *values, const int32_t *labels) {
-    const bpt__slot *slot = &r->slots[r->rank];
+    const bpt__relay_slot *slot = &r->slots[r->rank];
     memcpy(slot->values, values, bpt__relay_values_bytes(r, r->rank));
     memcpy(slot->labels, labels, r->samples[r->rank] * sizeof *labels);
 }
@@ -137,8 +137,7 @@ bpt_status bpt_relay_send(bpt_relay *r, const bpt_relay_note *note, const void *
                             .step = note->step,
                             .first_sample = note->first_sample,
                             .denominator = note->denominator,
-                            .rate = note->rate,
-                            .wants_gradient = gradient != NULL};
+                            .rate = note->rate};
     r->values = values;
     r->labels = labels;
     r->gradient = gradient;
@@ -194,10 +193,9 @@ bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note) 
         *worker = r->arrived[r->first_arrived];
         r->first_arrived = (r->first_arrived + 1) % r->m;
         r->n_arrived--;
-        r->slots[*worker].state = BPT__SLOT_TAKEN;
+        r->slots[*worker].state = BPT__RELAY_SLOT_TAKEN;
         const bpt__relay_up *up = &r->slots[*worker].up;
-        *note = (bpt_relay_note){up->seed,        up->step, up->first_sample,
-                                 up->denominator, up->rate, up->wants_gradient != 0};
+        *note = (bpt_relay_note){up->seed, up->step, up->first_sample, up->denominator, up->rate};
     }
     pthread_mutex_unlock(&r->mutex);
     return status;
@@ -205,9 +203,9 @@ bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note) 
 
 /* Mutex held. */
 static void answer_own(bpt_relay *r, const bpt__relay_down *down) {
-    if (r->gradient) r->stats.local_bytes += bpt__relay_values_bytes(r, r->rank);
+    r->stats.local_bytes += bpt__relay_values_bytes(r, r->rank);
     r->stats.batches++;
-    r->slots[r->rank].state = BPT__SLOT_LISTENS;
+    r->slots[r->rank].state = BPT__RELAY_SLOT_LISTENS;
     r->down = *down;
     r->phase = BPT__RELAY_ANSWERED;
     pthread_cond_broadcast(&r->changed);
@@ -215,19 +213,18 @@ static void answer_own(bpt_relay *r, const bpt__relay_down *down) {
 
 static bpt_status answer(bpt_relay *r, uint32_t worker, const bpt__relay_down *down,
                          const void *gradient) {
-    bpt__slot *slot = &r->slots[worker];
+    bpt__relay_slot *slot = &r->slots[worker];
     const bool own = worker == r->rank; /* the training thread waits: its place can be written */
-    if (own && gradient) memcpy(r->gradient, gradient, bpt__relay_values_bytes(r, worker));
+    if (own) memcpy(r->gradient, gradient, bpt__relay_values_bytes(r, worker));
     pthread_mutex_lock(&r->mutex);
     const bool failed = r->failed;
-    assert(slot->state == BPT__SLOT_TAKEN && "an answer is for a batch that was taken");
-    assert((slot->up.wants_gradient != 0) == (gradient != NULL));
+    assert(slot->state == BPT__RELAY_SLOT_TAKEN && "an answer is for a batch that was taken");
     if (own) {
         answer_own(r, down);
     } else {
         slot->down = *down;
         slot->gradient = gradient;
-        slot->state = BPT__SLOT_ANSWERED;
+        slot->state = BPT__RELAY_SLOT_ANSWERED;
     }
     pthread_mutex_unlock(&r->mutex);
     if (failed) return bpt_error_put(&r->error);
@@ -245,20 +242,6 @@ bpt_status bpt_relay_refuse(bpt_relay *r, uint32_t worker, const void *gradient)
     bpt__relay_down down = {.status = error->status};
     snprintf(down.text, sizeof down.text, "%.200s", error->text);
     return answer(r, worker, &down, gradient);
-}
-
-static bool all_sent(const bpt_relay *r) {
-    for (uint32_t w = 0; w < r->m; w++)
-        if (r->slots[w].state >= BPT__SLOT_ANSWERED) return false;
-    return true;
-}
-
-bpt_status bpt_relay_sent(bpt_relay *r) {
-    pthread_mutex_lock(&r->mutex);
-    while (!all_sent(r) && !r->failed) wait_for_change(r);
-    const bool failed = r->failed;
-    pthread_mutex_unlock(&r->mutex);
-    return failed ? bpt_error_put(&r->error) : BPT_OK;
 }
 
 void bpt_relay_stop(bpt_relay *r) {

@@ -14,7 +14,7 @@
  * Errors: a rank on which a call fails reports and ends the job with bpt_comm_abort(). A server
  * that cannot make anything of a batch hands its error to the worker that waits for it, whose wait
  * fails with it: bpt_relay_refuse(). Nothing is allocated after create. Threads: send and wait are
- * called by one thread of a rank, the training thread; next, answer and sent by one of the server's
+ * called by one thread of a rank, the training thread; next and answer by one of the server's
  * rank, the same or another (bpt_relay_options.own_thread). */
 #ifndef BPT_OUTER_RELAY_H
 #define BPT_OUTER_RELAY_H
@@ -49,7 +49,6 @@ typedef struct bpt_relay_note {
     uint64_t seed, step, first_sample; /* names of random numbers */
     float denominator;                 /* of the loss */
     float rate;                        /* at which the server is to learn from it */
-    bool wants_gradient;               /* set by send */
 } bpt_relay_note;
 
 /** What the server made of a batch. */
@@ -83,8 +82,7 @@ bpt_status bpt_relay_destroy(bpt_relay *r);
 /** Sends a batch of this rank's number of samples; returns at once. The one before has been waited
  * for.
  * @param values,labels shape [samples]; borrowed until bpt_relay_wait() has returned
- * @param[out] gradient where the answer is put, shape [samples * sample_bytes]; borrowed likewise;
- *             NULL: the server is asked for the result alone
+ * @param[out] gradient where the answer is put, shape [samples * sample_bytes]; borrowed likewise
  * @return BPT_OK, or the error that ended the relay on this rank */
 bpt_status bpt_relay_send(bpt_relay *r, const bpt_relay_note *note, const void *values,
                           const int32_t *labels, void *gradient);
@@ -101,9 +99,8 @@ bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note);
 
 /** Server: answers a batch that was taken. Its place is given back: once the answer has left, the
  * next arrives there.
- * @param gradient shape [samples * sample_bytes], borrowed until bpt_relay_sent() has returned or
- *                 the worker's next batch was taken; may be the place of the batch itself. NULL
- *                 exactly if the note wants none
+ * @param gradient shape [samples * sample_bytes], borrowed until the worker's next batch was taken
+ *                 or the relay is gone; may be the place of the batch itself
  * @return BPT_OK, or the error that ended the relay on this rank */
 bpt_status bpt_relay_answer(bpt_relay *r, uint32_t worker, const bpt_relay_result *result,
                             const void *gradient);
@@ -112,9 +109,6 @@ bpt_status bpt_relay_answer(bpt_relay *r, uint32_t worker, const bpt_relay_resul
  * status and the text (its first 200 bytes) of this thread's last error.
  * @param gradient as there; what it holds does not matter */
 bpt_status bpt_relay_refuse(bpt_relay *r, uint32_t worker, const void *gradient);
-
-/** Server: waits until all answers have left. @return BPT_OK, BPT_ECOMM */
-bpt_status bpt_relay_sent(bpt_relay *r);
 
 /** Server: lets bpt_relay_next() return when no batch is here, now and in future; any thread. */
 void bpt_relay_stop(bpt_relay *r);

@@ -39,7 +39,7 @@ bpt_status bpt__relay_transfers(bpt_relay *r) {
 /* ---- messages ---- */
 
 static bpt_status listen_to(bpt_relay *r, uint32_t w) {
-    bpt__slot *slot = &r->slots[w];
+    bpt__relay_slot *slot = &r->slots[w];
     bpt__transfers *t = r->transfers;
     BPT_TRY(bpt__transfers_recv(t, w, &slot->up, sizeof slot->up, w, UP_TAG));
     BPT_TRY(bpt__transfers_recv(t, w, slot->labels, labels_bytes(r, w), w, UP_TAG));
@@ -52,7 +52,7 @@ static bpt_status post_own(bpt_relay *r) {
     bpt__transfers *t = r->transfers;
     const uint32_t to = r->server, g = r->m;
     BPT_TRY(bpt__transfers_recv(t, g, &r->down, sizeof r->down, to, DOWN_TAG));
-    if (r->gradient) BPT_TRY(bpt__transfers_recv(t, g, r->gradient, bytes, to, DOWN_TAG));
+    BPT_TRY(bpt__transfers_recv(t, g, r->gradient, bytes, to, DOWN_TAG));
     BPT_TRY(bpt__transfers_send(t, g, &r->up, sizeof r->up, to, UP_TAG));
     BPT_TRY(bpt__transfers_send(t, g, r->labels, labels_bytes(r, r->rank), to, UP_TAG));
     return bpt__transfers_send(t, g, r->values, bytes, to, UP_TAG);
@@ -60,10 +60,9 @@ static bpt_status post_own(bpt_relay *r) {
 
 /* The gradient may be where the batch was: the next is listened for when the answer has left. */
 static bpt_status post_answer(bpt_relay *r, uint32_t w) {
-    bpt__slot *slot = &r->slots[w];
+    bpt__relay_slot *slot = &r->slots[w];
     bpt__transfers *t = r->transfers;
     BPT_TRY(bpt__transfers_send(t, w, &slot->down, sizeof slot->down, w, DOWN_TAG));
-    if (!slot->gradient) return BPT_OK;
     return bpt__transfers_send(t, w, slot->gradient, bpt__relay_values_bytes(r, w), w, DOWN_TAG);
 }
 
@@ -79,10 +78,10 @@ static bool takes_own(bpt_relay *r) {
 
 /* @return whether worker @p w is to be sent an answer now */
 static bool takes_answer(bpt_relay *r, uint32_t w) {
-    bpt__slot *slot = &r->slots[w];
+    bpt__relay_slot *slot = &r->slots[w];
     pthread_mutex_lock(&r->mutex);
-    const bool takes = slot->state == BPT__SLOT_ANSWERED;
-    if (takes) slot->state = BPT__SLOT_SENDING;
+    const bool takes = slot->state == BPT__RELAY_SLOT_ANSWERED;
+    if (takes) slot->state = BPT__RELAY_SLOT_SENDING;
     pthread_mutex_unlock(&r->mutex);
     return takes;
 }
@@ -106,7 +105,7 @@ static void complete_own(bpt_relay *r) {
     const size_t values = bpt__relay_values_bytes(r, r->rank);
     r->stats.batches++;
     r->stats.payload_sent_bytes += values + labels_bytes(r, r->rank);
-    r->stats.payload_received_bytes += r->gradient ? values : 0;
+    r->stats.payload_received_bytes += values;
     r->stats.header_sent_bytes += sizeof r->up;
     r->stats.header_received_bytes += sizeof r->down;
     r->posted = false;
@@ -120,16 +119,16 @@ static void complete_arrival(bpt_relay *r, uint32_t w) {
 }
 
 static void complete_answer(bpt_relay *r, uint32_t w) {
-    bpt__slot *slot = &r->slots[w];
-    r->stats.payload_sent_bytes += slot->gradient ? bpt__relay_values_bytes(r, w) : 0;
+    bpt__relay_slot *slot = &r->slots[w];
+    r->stats.payload_sent_bytes += bpt__relay_values_bytes(r, w);
     r->stats.header_sent_bytes += sizeof slot->down;
-    slot->state = BPT__SLOT_LISTENS;
+    slot->state = BPT__RELAY_SLOT_LISTENS;
 }
 
 /* @return whether the group is of a worker that is to be listened to now */
 static bool complete_group(bpt_relay *r, uint32_t g) {
     pthread_mutex_lock(&r->mutex);
-    const bool sent = g < r->m && r->slots[g].state == BPT__SLOT_SENDING;
+    const bool sent = g < r->m && r->slots[g].state == BPT__RELAY_SLOT_SENDING;
     if (g == r->m)
         complete_own(r);
     else if (sent)
@@ -145,7 +144,7 @@ static bool is_over(bpt_relay *r) {
     pthread_mutex_lock(&r->mutex);
     bool over = r->ending;
     for (uint32_t w = 0; over && r->rank == r->server && w < r->m; w++)
-        over = r->slots[w].state == BPT__SLOT_LISTENS;
+        over = r->slots[w].state == BPT__RELAY_SLOT_LISTENS;
     pthread_mutex_unlock(&r->mutex);
     return over;
 }

@@ -14,8 +14,6 @@
 typedef struct bpt__relay_up {
     uint64_t seed, step, first_sample;
     float denominator, rate;
-    uint32_t wants_gradient; /* 0 or 1 */
-    uint32_t unused;
 } bpt__relay_up;
 
 enum { BPT__RELAY_TEXT_SIZE = 204 };
@@ -32,22 +30,22 @@ enum bpt__relay_phase { BPT__RELAY_IDLE, BPT__RELAY_SENT, BPT__RELAY_ANSWERED };
 
 /** A worker's place at the server, in the order of its states: a batch is awaited, is here, is the
  * server's; its answer is for the MPI thread, is under way. */
-enum bpt__slot_state {
-    BPT__SLOT_LISTENS,
-    BPT__SLOT_ARRIVED,
-    BPT__SLOT_TAKEN,
-    BPT__SLOT_ANSWERED,
-    BPT__SLOT_SENDING,
+enum bpt__relay_slot_state {
+    BPT__RELAY_SLOT_LISTENS,
+    BPT__RELAY_SLOT_ARRIVED,
+    BPT__RELAY_SLOT_TAKEN,
+    BPT__RELAY_SLOT_ANSWERED,
+    BPT__RELAY_SLOT_SENDING,
 };
 
-typedef struct bpt__slot {
+typedef struct bpt__relay_slot {
     void *values; /* borrowed: where the batch arrives */
     int32_t *labels;
-    enum bpt__slot_state state;
+    enum bpt__relay_slot_state state;
     bpt__relay_up up;
     bpt__relay_down down;
-    const void *gradient; /* of the answer; NULL: none */
-} bpt__slot;
+    const void *gradient; /* of the answer */
+} bpt__relay_slot;
 
 struct bpt_relay {
     bpt__job job; /* first: the MPI thread is given this */
@@ -72,8 +70,8 @@ struct bpt_relay {
     const int32_t *labels;
     void *gradient;
     bpt__relay_down down;
-    bpt__slot *slots;  /* server: [m]; values and labels of one that LISTENS are MPI's */
-    uint32_t *arrived; /* server: ring of workers in the order of their batches, [m] */
+    bpt__relay_slot *slots; /* server: [m]; values and labels of one that LISTENS are MPI's */
+    uint32_t *arrived;      /* server: ring of workers in the order of their batches, [m] */
     uint32_t first_arrived, n_arrived;
     bool stopped, ending, failed;
     bpt_error error; /* once failed */
