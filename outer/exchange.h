@@ -2,8 +2,8 @@
  * The outer layer put together: a worker pushes what it learnt and gets the global values back,
  * while every rank also hosts a shard of them.
  *
- * A worker sends to the host of each shard that shard's part of its vector (a delta, weights or a
- * gradient, as the rule says) and gets the shard back. An asynchronous rule applies what arrives at
+ * A worker sends to the host of each shard that shard's part of its vector (a delta or weights, as
+ * the rule says) and gets the shard back. An asynchronous rule applies what arrives at
  * once and answers its sender alone; a synchronous one waits for all workers. Within a shard a
  * reply is one version, never a mix. All of it runs on the MPI thread; the training thread fills
  * its outbox, goes on, and looks again when it likes. Each rank sends 4 n bytes of payload per push
@@ -59,15 +59,14 @@ typedef struct bpt_exchange bpt_exchange;
 /** What an exchange is made from. */
 typedef struct bpt_exchange_options {
     const bpt_update_rule *rule;
-    bpt_update_terms terms;    /* the same on all ranks; zeros for a gradient rule */
+    bpt_update_terms terms;    /* the same on all ranks */
     bpt_statistics statistics; /* elements that no term is for; borrowed */
-    size_t n_elements;         /* n */
+    size_t n_elements;         /* n; 0 with a rule of no values */
     uint32_t n_servers;        /* the last ranks, which host all shards and push nothing; less than
                                   there are ranks. 0: every rank hosts a shard and pushes */
     uint32_t (*wants)(void);   /* on a server: BPT_MEET_* bits that it asks for since the last call,
                                   mostly 0; called on the MPI thread. NULL: never any */
-    const float *initial;  /* the same bits on all ranks, shape [n]; copied. A gradient rule does
-                              not send it, but still checks that all ranks agree */
+    const float *initial;      /* the same bits on all ranks, shape [n]; copied */
     const float *velocity; /* of the server's momentum, as bpt_exchange_velocity() gave it, the same
                               on all ranks, shape [n]; copied. NULL: it begins at 0 */
     const double *part;    /* of the vector that each host has, as bpt_shard_table_create() takes
@@ -77,7 +76,7 @@ typedef struct bpt_exchange_options {
     bpt_partition *partition; /* borrowed, without rounds; every reply adds what is given out. NULL:
                                  no partition (and coordinator->n_samples is 0), or a server */
     const char *log_path;     /* update log of this rank's shard, appended; NULL: none. Not of
-                                 gradients, nor where no shard is hosted */
+                                 a rule of no values, nor where no shard is hosted */
     const bpt_json_doc *snapshot_doc;
     const bpt_json *snapshot; /* goes on from bpt_exchange_snapshot() of this rank in a job of the
                                  same ranks; `initial` then holds the values of that meeting. NULL:
@@ -89,8 +88,7 @@ typedef struct bpt_exchange_options {
 
 /** What comes back for a push. */
 typedef struct bpt_reply {
-    const float *values;      /* global weights, or the sum of gradients; shape [n]; borrowed, valid
-                                 until the next push */
+    const float *values;      /* global weights, shape [n]; borrowed, valid until the next push */
     const uint64_t *versions; /* of each shard, shape [n_shards]; borrowed likewise */
     uint64_t staleness; /* updates by others between the weights that the push started from and its
                            own, the largest over the shards: version - base - 1 */
@@ -156,7 +154,7 @@ bpt_status bpt_exchange_serve(bpt_exchange *x, uint32_t root, void *data, size_t
 
 enum { BPT_EXCHANGE_TOLD_BYTES = 64 };
 
-/** @return where the next submission is to be written: a delta, weights or a gradient; shape [n].
+/** @return where the next submission is to be written: a delta or weights; shape [n].
  * The caller's but while a push is under way. What it holds after a push is what was pushed */
 float *bpt_exchange_outbox(bpt_exchange *x);
 

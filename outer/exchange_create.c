@@ -124,7 +124,7 @@ static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
     BPT_TRY(BPT_NEW("complete groups", x->m + 1u, &x->complete));
     BPT_TRY(bpt_alloc("headers of answers", n_shards, x->down_stride, (void **)&x->down));
     BPT_TRY(bpt_shard_table_create(x->n, n_shards, first, o->part, &x->shards));
-    if (o->log_path && x->hosted != BPT__NO_SHARD && o->rule->payload != BPT_PAYLOAD_GRADIENT)
+    if (o->log_path && x->hosted != BPT__NO_SHARD && o->rule->payload != BPT_PAYLOAD_NONE)
         BPT_TRY(bpt__update_log_open(o->log_path, &x->log));
     BPT_TRY(create_coordinator(x, o));
     BPT_TRY(create_server(x, o));
@@ -242,12 +242,13 @@ static bpt_status create_bare(bpt_comm *comm, const bpt_exchange_options *o, bpt
     BPT_TRY(BPT_NEW("exchange", 1, &x));
     x->comm = comm;
     assert(o->n_servers < bpt_comm_size(comm));
+    assert(o->n_elements == 0 || o->rule->payload != BPT_PAYLOAD_NONE);
     x->m = bpt_comm_size(comm) - o->n_servers;
     x->rank = bpt_comm_rank(comm);
     x->n = o->n_elements;
     x->partition = o->partition;
-    x->waits_at = o->rule->payload == BPT_PAYLOAD_GRADIENT ? "the sum of gradients"
-                                                           : "an exchange of weights";
+    x->waits_at =
+        o->rule->payload == BPT_PAYLOAD_NONE ? "the end of a step" : "an exchange of weights";
     pthread_mutex_init(&x->mutex, NULL);
     pthread_cond_init(&x->answered, NULL);
     const bpt_status status = create_own(x, o);

@@ -151,13 +151,18 @@ static void merge(const bpt__server *s, bpt_merge m) {
     bpt_merge_part(s->options.rule, &m, s->options.first, s->options.statistics);
 }
 
-/* A synchronous rule: a round is complete. */
-static bpt_status update_all(bpt__server *s) {
+static void merge_all(bpt__server *s) {
     const bpt__server_options *o = &s->options;
     weigh(s);
     for (uint32_t j = 0; j < o->n_workers; j++) s->factor[j] = (float)s->gamma[j];
     merge(s, (bpt_merge){
                  .end = o->n, .parts = s->part, .factors = s->factor, .n_parts = o->n_workers});
+}
+
+/* A synchronous rule: a round is complete. */
+static bpt_status update_all(bpt__server *s) {
+    const bpt__server_options *o = &s->options;
+    if (o->rule->payload != BPT_PAYLOAD_NONE) merge_all(s);
     s->now.version++;
     o->stats->updates++;
     for (uint32_t j = 0; j < o->n_workers; j++) BPT_TRY(record(s, j));

@@ -65,8 +65,7 @@ bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **
         bpt__server_free(s);
         return status;
     }
-    if (options->rule->payload != BPT_PAYLOAD_GRADIENT)
-        memcpy(s->global, options->initial, options->n * sizeof *s->global);
+    memcpy(s->global, options->initial, options->n * sizeof *s->global);
     if (s->velocity && options->velocity)
         memcpy(s->velocity, options->velocity, options->n * sizeof *s->velocity);
     if (options->terms.compensation > 0) /* what the first submissions grow from */

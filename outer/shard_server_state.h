@@ -24,7 +24,7 @@ struct bpt__server {
     bpt__server_options options; /* without .initial and .velocity */
     bpt__transfers *transfers;
     bpt__counters now, met; /* met: as they were at the last meeting */
-    float *global;          /* [n]: the shard; of a gradient rule the latest sum */
+    float *global;          /* [n]: the shard */
     float *velocity;        /* [n]: of the server's momentum; NULL: none */
     float *buffer_block;    /* [of workers on other ranks][n], each buffer starts on a cache line */
     float *answer_block;    /* likewise, with compensation; NULL: none */

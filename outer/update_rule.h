@@ -20,9 +20,9 @@
 
 /** What workers send, and what comes back. */
 typedef enum bpt_payload {
-    BPT_PAYLOAD_DELTA,    /* local weights minus those it started from; back: global weights */
-    BPT_PAYLOAD_WEIGHTS,  /* local weights; back: global weights */
-    BPT_PAYLOAD_GRADIENT, /* gradient, summed over its samples; back: sum over all workers */
+    BPT_PAYLOAD_DELTA,   /* local weights minus those it started from; back: global weights */
+    BPT_PAYLOAD_WEIGHTS, /* local weights; back: global weights */
+    BPT_PAYLOAD_NONE,    /* no values: only what is done, and when to meet */
 } bpt_payload;
 
 /** What the weight of a submission may depend on. */
@@ -82,10 +82,10 @@ typedef struct bpt_update_rule {
      * @param[out] gamma shape [m]: of each worker, should it submit now; the submission is then
      *             multiplied by (float)(gamma * bpt_quality_share()) where the rule is
      *             asynchronous, by (float)gamma where it is synchronous (Q is then part of gamma
-     *             already) */
+     *             already). NULL with BPT_PAYLOAD_NONE */
     void (*weigh)(const bpt_update_inputs *in, double *gamma);
 
-    /** Merges submissions into the global values. */
+    /** Merges submissions into the global values. NULL with BPT_PAYLOAD_NONE. */
     void (*merge)(const bpt_merge *m);
 } bpt_update_rule;
 
@@ -131,7 +131,8 @@ extern const bpt_update_rule bpt_rule_easgd;
 void bpt_easgd_pull(float *local, const float *pushed, const float *centre, double elasticity,
                     size_t n);
 
-/** Sum of all gradients in rank order: global <- SUM_j g_j. */
+/** Rounds without values: gradients are summed apart, while they are computed (outer/reduction.h),
+ * and what the ranks tell each other here is how far they are. */
 extern const bpt_update_rule bpt_rule_allreduce;
 
 /** @return rule number @p i, NULL past the last */

@@ -162,15 +162,6 @@ static void test_sgwu_without_any_quality_is_the_average(void **state) {
     for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], 1.0 / 3, 1e-15);
 }
 
-static void test_allreduce_sums_in_rank_order(void **state) {
-    (void)state;
-    static float parts[3][WIDE], global[WIDE];
-    draw(parts, global, 9);
-    merge_three(&bpt_rule_allreduce, parts, global, ones);
-    for (int i = 0; i < WIDE; i++)
-        assert_true(global[i] == (parts[0][i] + parts[1][i]) + parts[2][i]);
-}
-
 /* Over the mean of those that are known: 0.6 in both cases. */
 static void test_shares_of_quality(void **state) {
     (void)state;
@@ -240,10 +231,9 @@ static void test_easgd_keeps_the_sum(void **state) {
 static void test_merge_of_a_range(void **state) {
     (void)state;
     static float parts[3][WIDE], global[WIDE], before[WIDE];
-    const bpt_update_rule *rules[] = {&bpt_rule_agwu, &bpt_rule_sgwu, &bpt_rule_easgd,
-                                      &bpt_rule_allreduce};
+    const bpt_update_rule *rules[] = {&bpt_rule_agwu, &bpt_rule_sgwu, &bpt_rule_easgd};
     const float factor[3] = {0.5F, 0.25F, 0.25F};
-    for (int c = 0; c < 4; c++) {
+    for (int c = 0; c < 3; c++) {
         draw(parts, before, 20);
         memcpy(global, before, sizeof global);
         rules[c]->merge(&(bpt_merge){.begin = 100,
@@ -271,7 +261,6 @@ int main(void) {
         cmocka_unit_test(test_agwu_of_one_is_the_worker),
         cmocka_unit_test(test_sgwu),
         cmocka_unit_test(test_sgwu_without_any_quality_is_the_average),
-        cmocka_unit_test(test_allreduce_sums_in_rank_order),
         cmocka_unit_test(test_merge_of_a_range),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
