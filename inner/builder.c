@@ -254,24 +254,18 @@ void bpt_builder_weights(bpt_builder *b, size_t segment, const bpt_layout *layou
     if (b->forward_only) return;
     w->gradient = bpt_blocks_reserve(b->blocks, BPT_BLOCK_GRADIENTS, bytes);
     w->partials.block = BPT_BLOCK_PARTIALS;
-    const size_t n_apart = bpt_builder_partials_apart(b, segment);
-    for (size_t i = 0; i < n_apart; i++) {
+    for (size_t i = 1; i < n_partials; i++) {
         const bpt_ref ref = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bytes);
-        if (i == 0) w->partials = ref;
+        if (i == 1) w->partials = ref;
     }
-}
-
-size_t bpt_builder_partials_apart(const bpt_builder *b, size_t segment) {
-    return b->weights[segment].n_partials - (b->gathers ? 0 : 1);
 }
 
 bpt_ref bpt_builder_partial(const bpt_builder *b, size_t segment, size_t i) {
     const bpt_weight_plan *w = &b->weights[segment];
-    const size_t n_in_place = w->n_partials - bpt_builder_partials_apart(b, segment);
-    if (i < n_in_place) return w->gradient;
+    if (i == 0) return w->gradient;
     const size_t bytes = bpt_layout_bytes(w->layout);
     const size_t stride = (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT * BPT_ALIGNMENT;
-    return bpt_ref_plus(w->partials, (i - n_in_place) * stride);
+    return bpt_ref_plus(w->partials, (i - 1) * stride);
 }
 
 bpt_status bpt_builder_weights_written(bpt_builder *b, size_t segment, bpt_deps by) {

@@ -66,8 +66,7 @@ typedef struct bpt_weight_plan {
     const bpt_layout *layout; /* of master, gradient and states; NULL before it is chosen */
     const bpt_layout *flat;   /* of the flat vector's part; NULL: row-major over segment->dims */
     bpt_ref master, gradient; /* in their blocks, at the same offset */
-    bpt_ref partials;         /* partial gradients 1.. ; number 0 is written to gradient itself,
-                               * unless gradients are gathered there: then 0.. */
+    bpt_ref partials;         /* partial gradients 1.. ; number 0 is written to gradient itself */
     size_t n_partials;        /* number 0 included */
     bpt_deps written;         /* tasks that write gradients */
     bpt_deps read;            /* tasks that read the master */
@@ -121,7 +120,6 @@ struct bpt_builder {
     int64_t tile_start[BPT_MAX_TILES + 1]; /* tile t holds samples [start[t], start[t+1]) */
     bpt_weight_plan *weights;              /* shape [segments], as the model's table */
     bool forward_only;                     /* no gradients, no updates */
-    bool gathers;                          /* bpt_learning.gathers */
     bpt_deps weights_done[BPT_WEIGHTS_LAG][BPT_MAX_TILES]; /* a ring of convolutions: tasks that
                                                             * compute their weights' gradients */
     size_t n_weights_done;                                 /* convolutions planned backward */
@@ -260,9 +258,6 @@ bpt_status bpt_builder_pass_back(bpt_builder *b, const char *label, bpt_activati
  * @param n_partials kernels that each write a gradient of their own, at least 1 */
 void bpt_builder_weights(bpt_builder *b, size_t segment, const bpt_layout *layout,
                          size_t n_partials);
-
-/** @return how many partial gradients of a segment are apart from the gradient: the last ones */
-size_t bpt_builder_partials_apart(const bpt_builder *b, size_t segment);
 
 /** @return where the gradient number @p i of a segment is written */
 bpt_ref bpt_builder_partial(const bpt_builder *b, size_t segment, size_t i);

@@ -31,7 +31,6 @@ static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
     net->builder.blocks = &net->blocks;
     net->builder.step = &net->step;
     net->builder.type = activations;
-    net->builder.gathers = learning.gathers;
     net->builder.costs = model->costs;
     bpt_builder_cut(&net->builder, batch);
     BPT_TRY(bpt__network_plan(net));

@@ -112,9 +112,7 @@ void bpt_network_set_draw_of(bpt_network *net, int64_t first, int64_t n, bpt_dra
 bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t *labels, float rate,
                              float denominator, bpt_batch_result *result);
 
-/** Forward, loss, backward; the gradients can then be read. Weights stay. Where gradients are
- * gathered (bpt_learning.gathers) they are the sum over all batches since the last update, which
- * bpt_network_train() and bpt_network_apply() make, or since an error.
+/** Forward, loss, backward; the gradients can then be read. Weights stay.
  * @return BPT_OK, BPT_ENUMERIC (likewise for the loss and the gradients), BPT_EDATA, BPT_EBACKEND
  */
 bpt_status bpt_network_gradient(bpt_network *net, const void *input, const int32_t *labels,
@@ -133,9 +131,8 @@ typedef struct bpt_gradient_parts {
 } bpt_gradient_parts;
 
 /** From now on bpt_network_gradient(), or bpt_network_backward(), also hands out the gradients,
- * part by part: what they are after this run, so where they are gathered the sum up to then. Costs
- * that were expected or measured before are kept; that of handing out is not in them. Between runs,
- * once.
+ * part by part. Costs that were expected or measured before are kept; that of handing out is not in
+ * them. Between runs, once.
  * @param parts .begin is only read by this call; .flat and .context are borrowed while the network
  *              lives
  * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges) */

@@ -13,8 +13,7 @@
  * are. The gradient of its input is there when a step has ended; its scale is that of the loss,
  * which is the sum over the samples divided by the step's denominator, so that head and tail of a
  * batch are given the same one. A tail's batch may be put together from those of several ranks:
- * bpt_network_set_draw_of() has each sample draw what it would draw in its own. Batches may also
- * come one after the other, and their gradients be gathered (bpt_learning.gathers).
+ * bpt_network_set_draw_of() has each sample draw what it would draw in its own.
  *
  * With the weights, batches and draws of the whole network the parts compute what it does: the same
  * bits, but where a layer of the tail sums in the order of values in memory, which is row-major at

@@ -64,10 +64,9 @@ struct bpt_network {
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
     bpt_step_values step;
-    bpt_draw *draws;     /* step.draws, shape [N] */
-    uint64_t updates;    /* the one of this run included */
-    uint64_t n_gathered; /* batches whose gradients are gathered already, if they are */
-    float clip_scale;    /* set by a task; 1 without clipping */
+    bpt_draw *draws;  /* step.draws, shape [N] */
+    uint64_t updates; /* the one of this run included */
+    float clip_scale; /* set by a task; 1 without clipping */
     bool wants_logits_grad;
     /* set by a task that has met one that is not finite */
     atomic_bool bad_border, bad_gradient, bad_weight;

@@ -58,12 +58,6 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const void *i
     return bpt__check_batch(net, role);
 }
 
-/* After what computes gradients, or an update: what it has left is gathered, or done with. */
-static bpt_status note_gathered(bpt_network *net, bool gathered, bpt_status status) {
-    net->n_gathered = gathered && status == BPT_OK ? net->n_gathered + 1 : 0;
-    return status;
-}
-
 /* ---- draws ---- */
 
 void bpt_network_set_draw_of(bpt_network *net, int64_t first, int64_t n, bpt_draw draw) {
@@ -85,19 +79,19 @@ bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t 
     net->step.rate = rate;
     net->step.denominator = denominator;
     net->updates++;
-    return note_gathered(net, false, run_batch(net, BPT_GRAPH_TRAIN, input, labels, result));
+    return run_batch(net, BPT_GRAPH_TRAIN, input, labels, result);
 }
 
 bpt_status bpt_network_gradient(bpt_network *net, const void *input, const int32_t *labels,
                                 float denominator, bpt_batch_result *result) {
     net->step.denominator = denominator;
-    return note_gathered(net, true, run_batch(net, BPT_GRAPH_GRADIENT, input, labels, result));
+    return run_batch(net, BPT_GRAPH_GRADIENT, input, labels, result);
 }
 
 bpt_status bpt_network_apply(bpt_network *net, float rate) {
     net->step.rate = rate;
     net->updates++;
-    BPT_TRY(note_gathered(net, false, run_graph(net, BPT_GRAPH_APPLY, NULL)));
+    BPT_TRY(run_graph(net, BPT_GRAPH_APPLY, NULL));
     return bpt__check_updates(net);
 }
 
@@ -143,11 +137,11 @@ static bpt_status run_backward(bpt_network *net, bpt_graph_role role) {
 bpt_status bpt_network_backward_train(bpt_network *net, float rate) {
     net->step.rate = rate;
     net->updates++;
-    return note_gathered(net, false, run_backward(net, BPT_GRAPH_TRAIN));
+    return run_backward(net, BPT_GRAPH_TRAIN);
 }
 
 bpt_status bpt_network_backward(bpt_network *net) {
-    return note_gathered(net, true, run_backward(net, BPT_GRAPH_GRADIENT));
+    return run_backward(net, BPT_GRAPH_GRADIENT);
 }
 
 /* ---- asking ---- */

@@ -29,7 +29,6 @@ typedef struct bpt_learning {
     double eta;                     /* lars: trust coefficient, > 0 */
     double clip_norm;               /* all: largest norm of the whole gradient; 0: any */
     double label_smoothing;         /* all: part of a label that goes to all classes, in [0, 1] */
-    bool gathers;                   /* all: gradients of batches add up until an update */
     const bpt_optimizer *optimizer; /* NULL: sgd */
 } bpt_learning;
 

@@ -6,7 +6,6 @@
 #include "inner/vector_loops.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { RANGE_FLOATS = 16 * 1024 };
 
@@ -14,27 +13,20 @@ typedef struct {
     bpt_network *net;
     bpt_ref weights, gradient;
     bpt_ref state[BPT_MAX_STATES];
-    bpt_ref partial; /* the first of those apart from the gradient */
+    bpt_ref partial; /* number 1; number 0 is in the gradient */
     size_t partial_stride;
-    size_t n_partials; /* apart */
+    size_t n_partials; /* number 0 included */
     size_t n;          /* floats */
     bpt_segment_role role;
     const bpt_squares *squares; /* of the segment */
 } range_task;
 
-/* Where gradients are gathered all partial ones are apart, and the first batch after an update
- * replaces what is there. */
 static void sum_partials(const range_task *r) {
-    const bpt_network *net = r->net;
-    const bool replaces = net->builder.gathers && net->n_gathered == 0;
-    float *sum = bpt_at(&net->blocks, r->gradient);
-    for (size_t i = 0; i < r->n_partials; i++) {
-        const float *part = bpt_at(&net->blocks, bpt_ref_plus(r->partial, i * r->partial_stride));
-        if (i == 0 && replaces)
-            memcpy(sum, part, r->n * sizeof *sum);
-        else
-            bpt_sum_add(sum, part, r->n);
-    }
+    const bpt_blocks *blocks = &r->net->blocks;
+    float *sum = bpt_at(blocks, r->gradient);
+    for (size_t i = 1; i < r->n_partials; i++)
+        bpt_sum_add(sum, bpt_at(blocks, bpt_ref_plus(r->partial, (i - 1) * r->partial_stride)),
+                    r->n);
 }
 
 static bool check(const range_task *r, bpt_ref result, atomic_bool *flag) {
@@ -115,16 +107,14 @@ static range_task describe(bpt_network *net, size_t segment, size_t begin, size_
     const bpt_builder *b = &net->builder;
     const bpt_weight_plan *w = &b->weights[segment];
     const size_t bytes = begin * sizeof(float);
-    const size_t n_apart = bpt_builder_partials_apart(b, segment);
-    const size_t second = w->n_partials - n_apart + 1; /* number of the second that is apart */
     range_task r = {
         .net = net,
         .weights = bpt_ref_plus(w->master, bytes),
         .gradient = bpt_ref_plus(w->gradient, bytes),
         .partial = bpt_ref_plus(w->partials, bytes),
         .partial_stride =
-            n_apart > 1 ? bpt_builder_partial(b, segment, second).offset - w->partials.offset : 0,
-        .n_partials = n_apart,
+            w->n_partials > 2 ? bpt_builder_partial(b, segment, 2).offset - w->partials.offset : 0,
+        .n_partials = w->n_partials,
         .n = n,
         .role = w->segment->role,
         .squares = net->wants_norms ? &net->squares[segment] : NULL,

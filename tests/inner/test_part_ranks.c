@@ -1,7 +1,6 @@
 /* Heads of several ranks and one tail: what RALP makes of a synchronous step. Every rank has a head
- * of its own, as on a machine of its own; the tail has all ranks' batches at once, or one after the
- * other. Both against the classic step, in which every rank has the whole network and gradients are
- * summed over the ranks.
+ * of its own, as on a machine of its own; the tail has all ranks' batches at once. Against the
+ * classic step, in which every rank has the whole network and gradients are summed over the ranks.
  *
  * ctest: cpu TIMEOUT=120 */
 #include "base/random.h"
@@ -19,10 +18,10 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
-enum { SEED = 20273, N_RANKS = 3, LARGEST = 9, ALL = 18, N_STEPS = 40 };
+enum { SEED = 20273, N_RANKS = 3, ALL = 18, N_STEPS = 40 };
 
 /* Ranks of unlike speed have unlike parts of a batch. */
-static const int64_t batches[N_RANKS] = {5, LARGEST, 4}, firsts[N_RANKS] = {0, 5, 14};
+static const int64_t batches[N_RANKS] = {5, 9, 4}, firsts[N_RANKS] = {0, 5, 14};
 
 static const char model[] =
     "{name: t, input: [3, 6, 6], classes: 5, layers: ["
@@ -32,10 +31,7 @@ static const char model[] =
 
 static const double RATE = 0.02;
 
-static net_options options_of(bool gathers) {
-    return (net_options){
-        .n_workers = 2, .seed = SEED, .learning = {.momentum = 0.9, .gathers = gathers}};
-}
+static const net_options options = {.n_workers = 2, .seed = SEED, .learning = {.momentum = 0.9}};
 
 /* ---- a cluster ---- */
 
@@ -44,45 +40,38 @@ typedef struct {
     net_fixture whole[N_RANKS]; /* classic ranks */
     part_fixture part[N_RANKS]; /* ranks with a head; of their tails none is used */
     bpt_network *merged;        /* tail of all samples at once */
-    bpt_network *gathering;     /* tail of one rank's samples after the other's */
     float *border;              /* of all samples, shape [ALL, C, H, W] */
-    float *padded;              /* of one rank's, shape [LARGEST, C, H, W] */
     size_t n_sample;            /* floats of a sample at the border */
     size_t n_head, n_weights;
 } cluster;
 
-static bpt_network *open_tail(const cluster *c, int64_t batch, bool gathers) {
+static bpt_network *open_tail(const cluster *c) {
     bpt_network *net = NULL;
     const bpt_model *tail = c->part[0].tail_model;
-    net_assert_ok(
-        bpt_network_create(tail, batch, BPT_F32, options_of(gathers).learning, c->all.pool, &net));
+    net_assert_ok(bpt_network_create(tail, ALL, BPT_F32, options.learning, c->all.pool, &net));
     net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, c->all.weights + tail->first_element));
     return net;
 }
 
 static cluster open_cluster(void) {
     size_t layer = 0;
-    cluster c = {.all = net_open(model, ALL, options_of(false))};
+    cluster c = {.all = net_open(model, ALL, options)};
     net_assert_ok(bpt_model_find_border(c.all.model, "c", &layer));
     for (int r = 0; r < N_RANKS; r++) {
-        c.whole[r] = net_open(model, batches[r], options_of(false));
-        c.part[r] = part_open(&c.whole[r], layer, options_of(false));
+        c.whole[r] = net_open(model, batches[r], options);
+        c.part[r] = part_open(&c.whole[r], layer, options);
         net_assert_same_bits("weights", c.all.weights, c.whole[r].weights, c.all.n_weights);
     }
-    c.merged = open_tail(&c, ALL, false);
-    c.gathering = open_tail(&c, LARGEST, true);
+    c.merged = open_tail(&c);
     c.n_sample = bpt_network_border(c.merged).bytes / sizeof(float) / ALL;
     c.border = net_floats(ALL * c.n_sample);
-    c.padded = net_floats(LARGEST * c.n_sample);
     c.n_head = c.part[0].head_model->segments.n_elements;
     c.n_weights = c.all.n_weights;
     return c;
 }
 
 static void close_cluster(cluster *c) {
-    free(c->padded);
     free(c->border);
-    bpt_network_free(c->gathering);
     bpt_network_free(c->merged);
     for (int r = 0; r < N_RANKS; r++) {
         part_close(&c->part[r]);
@@ -176,36 +165,14 @@ static double step_merged(cluster *c, uint64_t step) {
     return result.loss_sum;
 }
 
-/* A smaller batch is filled up with samples that are not there. */
-static double step_gathered(cluster *c, uint64_t step) {
-    double loss = 0.0;
-    for (int r = 0; r < N_RANKS; r++) {
-        int32_t labels[LARGEST];
-        bpt_batch_result result;
-        forward(c, r, step);
-        memset(c->padded, 0, LARGEST * c->n_sample * sizeof *c->padded);
-        memcpy(c->padded, c->part[r].from.values, c->part[r].from.bytes);
-        for (int i = 0; i < LARGEST; i++)
-            labels[i] = i < batches[r] ? c->all.labels[firsts[r] + i] : -1;
-        bpt_network_set_draw(c->gathering, draw_of(r, step));
-        net_assert_ok(bpt_network_gradient(c->gathering, c->padded, labels, ALL, &result));
-        assert_int_equal(result.n_samples, batches[r]);
-        backward(c, r, bpt_network_border(c->gathering).gradient);
-        loss += result.loss_sum;
-    }
-    net_assert_ok(bpt_network_apply(c->gathering, (float)RATE));
-    update_heads(c);
-    return loss;
-}
-
 /* ---- the loss curve ---- */
 
-static void check_weights(const cluster *c, const bpt_network *tail) {
+static void check_weights(const cluster *c) {
     const char *name = "";
     float *x = net_vector(&c->whole[0], BPT_VECTOR_WEIGHTS), *parts = net_floats(c->n_weights);
     double *expected = ref_doubles(x, c->n_weights);
     net_assert_ok(bpt_network_get(c->part[0].head, BPT_VECTOR_WEIGHTS, parts));
-    net_assert_ok(bpt_network_get((bpt_network *)tail, BPT_VECTOR_WEIGHTS, parts + c->n_head));
+    net_assert_ok(bpt_network_get(c->merged, BPT_VECTOR_WEIGHTS, parts + c->n_head));
     const double error = ref_segments_error(&c->all.model->segments, parts, expected, &name);
     if (!(error <= 1e-4)) fail_msg("%s is off by %.2g", name, error);
     free(expected);
@@ -214,30 +181,21 @@ static void check_weights(const cluster *c, const bpt_network *tail) {
 }
 
 /* Statistics of a batch norm in the head are those of each rank's samples, either way. */
-static void check_curve(double (*step)(cluster *c, uint64_t step), bool merged) {
+static void test_tail_of_all_samples_at_once(void **state) {
+    (void)state;
     cluster c = open_cluster();
     double first = 0.0, last = 0.0, worst = 0.0;
     for (uint64_t i = 0; i < N_STEPS; i++) {
         next_batch(&c, i % 4);
-        const double expected = step_classic(&c, i) / ALL, loss = step(&c, i) / ALL;
+        const double expected = step_classic(&c, i) / ALL, loss = step_merged(&c, i) / ALL;
         worst = fmax(worst, fabs(loss - expected));
         if (i == 0) first = expected;
         last = expected;
     }
     if (!(worst <= 1e-5)) fail_msg("a loss is off by %.2g", worst);
     if (!(last < 0.7 * first)) fail_msg("nothing is learnt: %.3f, then %.3f", first, last);
-    check_weights(&c, merged ? c.merged : c.gathering);
+    check_weights(&c);
     close_cluster(&c);
-}
-
-static void test_tail_of_all_samples_at_once(void **state) {
-    (void)state;
-    check_curve(step_merged, true);
-}
-
-static void test_tail_of_one_rank_after_the_other(void **state) {
-    (void)state;
-    check_curve(step_gathered, false);
 }
 
 /* ---- ranks that share nothing ---- */
@@ -256,10 +214,10 @@ static void test_batch_of_two_ranks(void **state) {
         int64_t first, n;
         bpt_draw draw;
     } ranks[] = {{0, 9, {3, 17, 0}}, {9, 5, {4, 2, 40}}};
-    net_fixture f = net_open(model, 14, options_of(false));
+    net_fixture f = net_open(model, 14, options);
     size_t layer = 0;
     net_assert_ok(bpt_model_find_border(f.model, "c", &layer));
-    part_fixture p = part_open(&f, layer, options_of(false));
+    part_fixture p = part_open(&f, layer, options);
     const size_t sample = p.from.bytes / sizeof(float) / 14;
     bpt_batch_result result, part;
     double loss = 0.0;
@@ -272,8 +230,8 @@ static void test_batch_of_two_ranks(void **state) {
     for (int r = 0; r < 2; r++) {
         const size_t first = (size_t)ranks[r].first * sample, n = (size_t)ranks[r].n * sample;
         bpt_network *alone = NULL;
-        net_assert_ok(bpt_network_create(p.tail_model, ranks[r].n, BPT_F32,
-                                         options_of(false).learning, f.pool, &alone));
+        net_assert_ok(bpt_network_create(p.tail_model, ranks[r].n, BPT_F32, options.learning,
+                                         f.pool, &alone));
         net_assert_ok(
             bpt_network_set(alone, BPT_VECTOR_WEIGHTS, f.weights + p.tail_model->first_element));
         bpt_network_set_draw(alone, ranks[r].draw);
@@ -297,7 +255,6 @@ static void test_batch_of_two_ranks(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tail_of_all_samples_at_once),
-        cmocka_unit_test(test_tail_of_one_rank_after_the_other),
         cmocka_unit_test(test_batch_of_two_ranks),
     };
     print_message("seed %d\n", (int)SEED);
