@@ -76,8 +76,7 @@ typedef struct bpt_weight_plan {
 typedef struct bpt_step_values {
     float rate;        /* of learning */
     float denominator; /* the summed gradient is divided by it */
-    const bpt_draw
-        *draws; /* of each sample of the batch, whose number is .first_sample; shape [N] */
+    bpt_draw draw;     /* names the batch's random numbers */
 } bpt_step_values;
 
 /** Places in memory; those that are not in a buffer are passed over. */

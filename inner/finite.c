@@ -68,9 +68,9 @@ bpt_status bpt__trace_loss(bpt_network *net, bpt_graph_role role) {
     return bpt_fail(BPT_ENUMERIC, "the loss is not a finite number");
 }
 
-bpt_status bpt__check_border(bpt_network *net, bpt_graph_role role) {
+bpt_status bpt__check_border(bpt_network *net) {
     if (!atomic_load_explicit(&net->bad_border, memory_order_relaxed)) return BPT_OK;
-    BPT_TRY(trace_forward(net, role, "a value of the border"));
+    BPT_TRY(trace_forward(net, BPT_GRAPH_FORWARD, "a value of the border"));
     return bpt_fail(BPT_ENUMERIC, "a value of the border is not a finite number");
 }
 

@@ -37,7 +37,7 @@ typedef struct bpt_activation bpt_activation; /* likewise */
 typedef struct bpt_draw {
     uint64_t seed;
     uint64_t step;         /* of the rank whose samples these are */
-    uint64_t first_sample; /* of its batch, among those of all ranks */
+    uint64_t first_sample; /* of the batch, among those of all ranks */
 } bpt_draw;
 
 /** Numbers that a layer's fields may refer to by name. */

@@ -16,7 +16,7 @@ static bpt_status fail_clipping(void) {
 /* Everything but memory of its own; @p n_workers will run it. On error @p net is to be freed. */
 static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
                        bpt_value_type activations, bpt_learning learning, unsigned n_workers) {
-    assert(batch >= 1);
+    assert(batch >= 1 && (!net->builder.forward_only || model->role == BPT_MODEL_WHOLE));
     if (batch > INT32_MAX) /* oneDNN counts samples in an int; the rest of the sizes fit then */
         return bpt_fail(BPT_ENOMEM, "a batch of %" PRId64 " samples is too large", batch);
     if (model->role != BPT_MODEL_WHOLE && learning.clip_norm > 0.0) return fail_clipping();
@@ -40,9 +40,6 @@ static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
 
 static bpt_status reserve(bpt_network *net) {
     BPT_TRY(bpt_blocks_allocate(&net->blocks));
-    BPT_TRY(BPT_NEW("draws of samples", (size_t)net->builder.batch, &net->draws));
-    net->step.draws = net->draws;
-    bpt_network_set_draw(net, (bpt_draw){0});
     BPT_TRY(bpt_cpu_prepare(net->cpu));
     for (int block = BPT_BLOCK_WEIGHTS; block < BPT_N_BLOCKS; block++)
         BPT_TRY(bpt_cpu_resolve(net->cpu, (bpt_block)block, &net->blocks));
@@ -105,7 +102,6 @@ bpt_status bpt_network_plan_forward(const bpt_model *model, int64_t batch,
 void bpt_network_free(bpt_network *net) {
     if (!net) return;
     for (int role = 0; role < BPT_N_GRAPHS; role++) bpt_graph_free(net->graphs[role]);
-    bpt_free(net->draws);
     bpt_free(net->activations);
     bpt_free(net->forward_end);
     bpt_free(net->tiles);

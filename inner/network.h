@@ -9,9 +9,9 @@
  * label of -1 marks a sample that is not there: it counts for nothing. Its pixels too must be
  * finite numbers, since 0 * NaN would reach the gradients.
  *
- * The model may be a part of one (inner/model_part.h). A tail is run as a whole network is, with
- * the values of its border as input in place of pixels; what a head does instead, and what is at
- * the border, is in inner/network_border.h.
+ * The model may be a part of one (inner/model_part.h). A tail is trained as a whole network is,
+ * with the values of its border as input in place of pixels; what a head does instead, and what is
+ * at the border, is in inner/network_border.h. Only whole networks evaluate.
  *
  * Activations and their gradients lie in memory as floats or as bfloat16: behind layers that
  * multiply (conv, fc), and behind others as their first input is. The loss takes floats. Weights,
@@ -82,7 +82,7 @@ bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_value_t
                               bpt_learning learning, bpt_pool *pool, bpt_network **net);
 
 /** A network that evaluates and nothing else: without gradients, updates and state, and with less
- * memory. @return as bpt_network_create() */
+ * memory. @param model a whole one. @return as bpt_network_create() */
 bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch,
                                       bpt_value_type activations, bpt_pool *pool,
                                       bpt_network **net);
@@ -98,11 +98,6 @@ bpt_learning bpt_network_learning(const bpt_network *net);
 
 /** Names the random numbers (dropout) of the next training step or gradient. */
 void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
-
-/** Names those of samples [first, first + n) of the batch alone, which are some rank's own: then a
- * sample draws what it would draw there.
- * @param draw .first_sample is that of sample @p first */
-void bpt_network_set_draw_of(bpt_network *net, int64_t first, int64_t n, bpt_draw draw);
 
 /** Forward, loss, backward, clipping, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size
@@ -143,7 +138,7 @@ bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *part
  * finite) */
 bpt_status bpt_network_apply(bpt_network *net, float rate);
 
-/** Forward and loss.
+/** Forward and loss, of a whole model.
  * @return BPT_OK, BPT_ENUMERIC (the loss is not finite; a NaN that a ReLU or a maximum drops on its
  *         way there is not noticed), BPT_EDATA, BPT_EBACKEND */
 bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32_t *labels,

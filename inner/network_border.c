@@ -51,7 +51,6 @@ bpt_status bpt__plan_head_border(bpt_network *net, bpt_activation *out) {
     assert(out->wants_grad); /* a head has weights */
     BPT_TRY(bpt_builder_convert_to_plain(b, "border", out, out->type, a));
     BPT_TRY(plan_checks(net, &checked));
-    if (b->forward_only) return plan_caller(b, BPT_PLACES(a->value[0]), checked, &done);
     BPT_TRY(plan_caller(b, BPT_PLACES(a->value[0], a->grad[0]), checked, &done));
     for (size_t t = 0; t < b->n_tiles; t++) a->grad_ready[t] = done;
     a->grad_read_only = false;
@@ -64,7 +63,6 @@ bpt_status bpt__plan_tail_border(bpt_network *net) {
     bpt_ref touches[BPT_MAX_TILES];
     bpt_deps ready, done;
     net->border = *in;
-    if (b->forward_only) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++) {
         const size_t offset = (size_t)b->tile_start[t] * bpt_shape_bytes(in->shape, in->type);
         assert(bpt_ref_equal(in->grad[t], bpt_ref_plus(in->grad[0], offset)));
@@ -86,6 +84,6 @@ bpt_border bpt_network_border(const bpt_network *net) {
         .type = a->type,
         .bytes = (size_t)net->builder.batch * bpt_shape_bytes(a->shape, a->type),
         .values = head ? bpt_at(&net->blocks, a->value[0]) : NULL,
-        .gradient = net->builder.forward_only ? NULL : bpt_at(&net->blocks, a->grad[0]),
+        .gradient = bpt_at(&net->blocks, a->grad[0]),
     };
 }

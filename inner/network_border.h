@@ -8,12 +8,12 @@
  *
  *     bpt_network_forward(head), .values -> tail, tail -> .gradient, bpt_network_backward(head)
  *
- * A tail is run as a whole network is, by bpt_network_train(), bpt_network_gradient() and
- * bpt_network_evaluate(), on values of the border in place of pixels, which it reads where they
- * are. The gradient of its input is there when a step has ended; its scale is that of the loss,
- * which is the sum over the samples divided by the step's denominator, so that head and tail of a
- * batch are given the same one. A tail's batch may be put together from those of several ranks:
- * bpt_network_set_draw_of() has each sample draw what it would draw in its own.
+ * A tail is trained as a whole network is, by bpt_network_train() and bpt_network_gradient(), on
+ * values of the border in place of pixels, which it reads where they are. The gradient of its input
+ * is there when a step has ended; its scale is that of the loss, which is the sum over the samples
+ * divided by the step's denominator, so that head and tail of a batch are given the same one. The
+ * batches of several ranks that share a step may be one batch of the tail: in the order of the
+ * ranks, each sample draws there what it would draw in its own. Only whole networks evaluate.
  *
  * With the weights, batches and draws of the whole network the parts compute what it does: the same
  * bits, but where a layer of the tail sums in the order of values in memory, which is row-major at
@@ -43,7 +43,7 @@ typedef struct bpt_border {
      * another run. Of a tail: NULL, they are the caller's. */
     const void *values;
     /** Of a head: to be written in the same time. Of a tail: there from the end of a step to the
-     * begin of another run. NULL where the network only evaluates. */
+     * begin of another run. */
     void *gradient;
 } bpt_border;
 
@@ -66,9 +66,5 @@ bpt_status bpt_network_backward_train(bpt_network *net, float rate);
 /** Second half: backward; the gradients can then be read. Weights stay.
  * @return as bpt_network_backward_train() */
 bpt_status bpt_network_backward(bpt_network *net);
-
-/** The values of the border in an evaluation. @return as bpt_network_forward() */
-bpt_status bpt_network_forward_evaluate(bpt_network *net, const float *pixels,
-                                        const int32_t *labels);
 
 #endif

@@ -41,6 +41,7 @@ bool bpt__graph_exists(const bpt_network *net, bpt_graph_role role) {
     const bool forward =
         role == BPT_GRAPH_EVALUATE || role == BPT_GRAPH_EXPORT || role == BPT_GRAPH_IMPORT;
     if (role == BPT_GRAPH_FORWARD && !is_head(net)) return false;
+    if (role == BPT_GRAPH_EVALUATE && net->model->role != BPT_MODEL_WHOLE) return false;
     return forward || !net->builder.forward_only;
 }
 

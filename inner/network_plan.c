@@ -101,9 +101,8 @@ static bpt_status plan_backward(bpt_network *net, layer_plans *plans, const bpt_
 /* Of a tail, the gradient of the input. */
 static bpt_status plan_input_gradient(bpt_network *net, layer_plans *plans) {
     if (net->model->role != BPT_MODEL_TAIL) return BPT_OK;
-    if (!net->builder.forward_only)
-        BPT_TRY(bpt_builder_join(&net->builder, "border", &net->activations[0], plans->views[0],
-                                 plans->n_views[0]));
+    BPT_TRY(bpt_builder_join(&net->builder, "border", &net->activations[0], plans->views[0],
+                             plans->n_views[0]));
     return bpt__plan_tail_border(net);
 }
 

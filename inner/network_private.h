@@ -64,7 +64,6 @@ struct bpt_network {
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
     bpt_step_values step;
-    bpt_draw *draws;  /* step.draws, shape [N] */
     uint64_t updates; /* the one of this run included */
     float clip_scale; /* set by a task; 1 without clipping */
     bool wants_logits_grad;
@@ -158,7 +157,7 @@ bpt_status bpt__trace_loss(bpt_network *net, bpt_graph_role role);
 
 /** After the forward pass of a head: whether the values of its border are finite.
  * @return BPT_OK, BPT_ENUMERIC (likewise), or an error of a task */
-bpt_status bpt__check_border(bpt_network *net, bpt_graph_role role);
+bpt_status bpt__check_border(bpt_network *net);
 
 /** After a run on a batch: whether the gradients that it has met and the weights that it has
  * written are finite. oneDNN's ReLU and maximum drop NaNs, so that the loss alone would not tell.

@@ -58,18 +58,8 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const void *i
     return bpt__check_batch(net, role);
 }
 
-/* ---- draws ---- */
-
-void bpt_network_set_draw_of(bpt_network *net, int64_t first, int64_t n, bpt_draw draw) {
-    assert(first >= 0 && n >= 0 && first + n <= net->builder.batch);
-    for (int64_t i = 0; i < n; i++) {
-        net->draws[first + i] = draw;
-        draw.first_sample++;
-    }
-}
-
 void bpt_network_set_draw(bpt_network *net, bpt_draw draw) {
-    bpt_network_set_draw_of(net, 0, net->builder.batch, draw);
+    net->step.draw = draw;
 }
 
 /* ---- whole networks and tails ---- */
@@ -97,29 +87,20 @@ bpt_status bpt_network_apply(bpt_network *net, float rate) {
 
 bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32_t *labels,
                                 bpt_batch_result *result) {
+    assert(net->model->role == BPT_MODEL_WHOLE);
     return run_batch(net, BPT_GRAPH_EVALUATE, input, labels, result);
 }
 
 /* ---- heads ---- */
 
-static bpt_status run_forward(bpt_network *net, bpt_graph_role role, const float *pixels,
-                              const int32_t *labels) {
-    assert(net->model->role == BPT_MODEL_HEAD);
-    BPT_TRY(take_batch(net, pixels, labels));
-    BPT_TRY(run_graph(net, role, &net->last_run));
-    learn_costs(net, role);
-    return bpt__check_border(net, role);
-}
-
 bpt_status bpt_network_forward(bpt_network *net, const float *pixels, const int32_t *labels,
                                float denominator) {
+    assert(net->model->role == BPT_MODEL_HEAD);
     net->step.denominator = denominator;
-    return run_forward(net, BPT_GRAPH_FORWARD, pixels, labels);
-}
-
-bpt_status bpt_network_forward_evaluate(bpt_network *net, const float *pixels,
-                                        const int32_t *labels) {
-    return run_forward(net, BPT_GRAPH_EVALUATE, pixels, labels);
+    BPT_TRY(take_batch(net, pixels, labels));
+    BPT_TRY(run_graph(net, BPT_GRAPH_FORWARD, &net->last_run));
+    learn_costs(net, BPT_GRAPH_FORWARD);
+    return bpt__check_border(net);
 }
 
 static bpt_status run_backward(bpt_network *net, bpt_graph_role role) {

@@ -26,11 +26,13 @@ typedef struct {
     double rate;
 } mask_task;
 
-/* Layer, step and sample in one number; a step beyond 2^28 begins anew. */
-static bpt_random stream(const mask_task *task, const bpt_draw *sample) {
-    const uint64_t id =
-        task->layer << 52 | (sample->step & 0xFFFFFFF) << 24 | (sample->first_sample & 0xFFFFFF);
-    return bpt_random_stream(sample->seed, BPT_PURPOSE_DROPOUT, id);
+/* Layer, step and sample in one number; a step beyond 2^28 begins anew.
+ * @param i sample of the tile */
+static bpt_random stream(const mask_task *task, int64_t i) {
+    const bpt_draw *draw = &task->b->step->draw;
+    const uint64_t sample = draw->first_sample + task->first_sample + (uint64_t)i;
+    const uint64_t id = task->layer << 52 | (draw->step & 0xFFFFFFF) << 24 | (sample & 0xFFFFFF);
+    return bpt_random_stream(draw->seed, BPT_PURPOSE_DROPOUT, id);
 }
 
 #define DRAWN 512 /* numbers at once */
@@ -53,7 +55,6 @@ BPT_CLONES static void drop(const void *from, bpt_value_type type, size_t n, con
 
 static bpt_status run_mask(void *arg, unsigned worker) {
     const mask_task *task = arg;
-    const bpt_draw *draws = task->b->step->draws + task->first_sample;
     const char *from = bpt_at(task->b->blocks, task->from);
     char *to = bpt_at(task->b->blocks, task->to);
     const size_t value_bytes = bpt_value_bytes(task->type);
@@ -61,7 +62,7 @@ static bpt_status run_mask(void *arg, unsigned worker) {
     const float scale = (float)(1.0 / (1.0 - task->rate));
     (void)worker;
     for (int64_t i = 0; i < task->n_samples; i++) {
-        bpt_random r = stream(task, &draws[i]);
+        bpt_random r = stream(task, i);
         for (size_t at = 0; at < task->n_values; at += DRAWN) {
             const size_t n = task->n_values - at < DRAWN ? task->n_values - at : DRAWN;
             uint32_t drawn[DRAWN];

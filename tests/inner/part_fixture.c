@@ -73,8 +73,3 @@ void part_gradient(part_fixture *p, const net_fixture *batch, float denominator,
     memcpy(p->from.gradient, p->to.gradient, p->to.bytes);
     net_assert_ok(bpt_network_backward(p->head));
 }
-
-void part_evaluate(part_fixture *p, const net_fixture *batch, bpt_batch_result *result) {
-    net_assert_ok(bpt_network_forward_evaluate(p->head, batch->pixels, batch->labels));
-    net_assert_ok(bpt_network_evaluate(p->tail, p->from.values, batch->labels, result));
-}

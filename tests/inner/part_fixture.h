@@ -43,6 +43,4 @@ void part_train(part_fixture *p, const net_fixture *batch, float rate, float den
 void part_gradient(part_fixture *p, const net_fixture *batch, float denominator,
                    bpt_batch_result *result);
 
-void part_evaluate(part_fixture *p, const net_fixture *batch, bpt_batch_result *result);
-
 #endif

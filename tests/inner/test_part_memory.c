@@ -67,7 +67,6 @@ static void test_steps_allocate_nothing(void **state) {
         part_gradient(&p, &f, 23.0f, &result);
         net_assert_ok(bpt_network_apply(p.head, 0.01f));
         net_assert_ok(bpt_network_apply(p.tail, 0.01f));
-        part_evaluate(&p, &f, &result);
     }
     assert_int_equal(bpt_memory_allocations(), before);
     assert_ptr_equal(bpt_network_border(p.head).values, p.from.values);
@@ -129,39 +128,6 @@ static void test_sharing_saves(void **state) {
         bpt_model_free(head);
         bpt_model_free(whole);
     }
-}
-
-/* ---- networks that evaluate alone ---- */
-
-static void test_forward_networks(void **state) {
-    (void)state;
-    net_fixture f = net_open(net_mixed, 23, options);
-    part_fixture p = open_before(&f, "conv5");
-    bpt_network *head = NULL, *tail = NULL;
-    bpt_batch_result expected, result;
-    net_assert_ok(bpt_network_create_forward(p.head_model, 23, BPT_F32, f.pool, &head));
-    net_assert_ok(bpt_network_create_forward(p.tail_model, 23, BPT_F32, f.pool, &tail));
-    net_assert_ok(bpt_network_set(head, BPT_VECTOR_WEIGHTS, f.weights));
-    net_assert_ok(
-        bpt_network_set(tail, BPT_VECTOR_WEIGHTS, f.weights + p.tail_model->first_element));
-    const bpt_border from = bpt_network_border(head), to = bpt_network_border(tail);
-    assert_null(from.gradient);
-    assert_null(to.gradient);
-    assert_int_equal(from.bytes, to.bytes);
-    for (int i = 0; i < 2; i++) {
-        net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &expected));
-        net_assert_ok(bpt_network_forward_evaluate(head, f.pixels, f.labels));
-        net_assert_ok(bpt_network_evaluate(tail, from.values, f.labels, &result));
-        assert_true(result.loss_sum == expected.loss_sum);
-        assert_int_equal(result.n_correct, expected.n_correct);
-        f.labels[4] = -1;
-    }
-    assert_true(bpt_network_memory_of(head).total < bpt_network_memory_of(p.head).total);
-    assert_true(bpt_network_memory_of(tail).total < bpt_network_memory_of(p.tail).total);
-    bpt_network_free(tail);
-    bpt_network_free(head);
-    part_close(&p);
-    net_close(&f);
 }
 
 /* ---- measurements ---- */
@@ -253,7 +219,6 @@ static void test_head_that_is_not_finite(void **state) {
     *segment_of(&f, "conv3.weight") = NAN;
     part_fixture p = open_before(&f, "conv5");
     check_not_finite(bpt_network_forward(p.head, f.pixels, f.labels, 7.0f), "layer conv3 is");
-    check_not_finite(bpt_network_forward_evaluate(p.head, f.pixels, f.labels), "layer conv3 is");
     f.pixels[5] = INFINITY;
     check_not_finite(bpt_network_forward(p.head, f.pixels, f.labels, 7.0f), "nor is all of the in");
     part_close(&p);
@@ -333,7 +298,6 @@ int main(void) {
         cmocka_unit_test(test_steps_allocate_nothing),
         cmocka_unit_test(test_border_stays),
         cmocka_unit_test(test_sharing_saves),
-        cmocka_unit_test(test_forward_networks),
         cmocka_unit_test(test_times_cover_both_halves),
         cmocka_unit_test(test_times_of_layers),
         cmocka_unit_test(test_head_that_is_not_finite),

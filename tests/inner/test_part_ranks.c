@@ -1,6 +1,7 @@
-/* Heads of several ranks and one tail: what RALP makes of a synchronous step. Every rank has a head
- * of its own, as on a machine of its own; the tail has all ranks' batches at once. Against the
- * classic step, in which every rank has the whole network and gradients are summed over the ranks.
+/* Heads of several ranks and one tail: what RALP makes of a step. Every rank has a head of its own,
+ * as on a machine of its own. In step the tail has all ranks' batches at once, against the classic
+ * step, in which every rank has the whole network and gradients are summed over the ranks; out of
+ * step it learns from one rank's batch after the other.
  *
  * ctest: cpu TIMEOUT=120 */
 #include "base/random.h"
@@ -155,8 +156,8 @@ static double step_merged(cluster *c, uint64_t step) {
         forward(c, r, step);
         memcpy(c->border + (size_t)firsts[r] * c->n_sample, c->part[r].from.values,
                c->part[r].from.bytes);
-        bpt_network_set_draw_of(c->merged, firsts[r], batches[r], draw_of(r, step));
     }
+    bpt_network_set_draw(c->merged, draw_of(0, step));
     net_assert_ok(
         bpt_network_train(c->merged, c->border, c->all.labels, (float)RATE, ALL, &result));
     const float *gradient = bpt_network_border(c->merged).gradient;
@@ -198,7 +199,7 @@ static void test_tail_of_all_samples_at_once(void **state) {
     close_cluster(&c);
 }
 
-/* ---- ranks that share nothing ---- */
+/* ---- gradients of the border ---- */
 
 static double largest(const float *x, size_t n) {
     double most = 0.0;
@@ -206,14 +207,13 @@ static double largest(const float *x, size_t n) {
     return most;
 }
 
-/* Each sample gets the gradient that it would get in its rank's own batch: ranks of unlike seeds,
- * steps and batches. */
+/* Each sample gets the gradient that it would get in its rank's own batch. */
 static void test_batch_of_two_ranks(void **state) {
     (void)state;
     static const struct {
         int64_t first, n;
         bpt_draw draw;
-    } ranks[] = {{0, 9, {3, 17, 0}}, {9, 5, {4, 2, 40}}};
+    } ranks[] = {{0, 9, {3, 17, 40}}, {9, 5, {3, 17, 49}}};
     net_fixture f = net_open(model, 14, options);
     size_t layer = 0;
     net_assert_ok(bpt_model_find_border(f.model, "c", &layer));
@@ -223,8 +223,7 @@ static void test_batch_of_two_ranks(void **state) {
     double loss = 0.0;
     net_assert_ok(bpt_network_forward(p.head, f.pixels, f.labels, 14.0f));
     const float *border = p.from.values;
-    for (int r = 0; r < 2; r++)
-        bpt_network_set_draw_of(p.tail, ranks[r].first, ranks[r].n, ranks[r].draw);
+    bpt_network_set_draw(p.tail, ranks[0].draw);
     net_assert_ok(bpt_network_gradient(p.tail, border, f.labels, 14.0f, &result));
     const float *gradients = p.to.gradient;
     for (int r = 0; r < 2; r++) {
@@ -252,10 +251,67 @@ static void test_batch_of_two_ranks(void **state) {
     net_close(&f);
 }
 
+/* ---- ranks in turn ---- */
+
+static const bpt_vector vectors[] = {BPT_VECTOR_WEIGHTS, BPT_VECTOR_STATE_0};
+enum { N_VECTORS = sizeof vectors / sizeof *vectors };
+
+/* A step of the whole network with a rank's head and the tail as the last step has left it.
+ * @param own,last vectors of the rank, of whoever was last */
+static void train_whole(net_fixture *f, float *const *own, float *const *last, size_t n_head) {
+    bpt_batch_result result;
+    for (int v = 0; v < N_VECTORS; v++) {
+        memmove(own[v] + n_head, last[v] + n_head, (f->n_weights - n_head) * sizeof **own);
+        net_assert_ok(bpt_network_set(f->net, vectors[v], own[v]));
+    }
+    net_assert_ok(bpt_network_train(f->net, f->pixels, f->labels, (float)RATE, 9.0F, &result));
+    for (int v = 0; v < N_VECTORS; v++) net_assert_ok(bpt_network_get(f->net, vectors[v], own[v]));
+}
+
+/* Ranks of unlike seeds and steps, and a tail that makes an update of each one's batch. */
+static void test_tail_of_one_rank_after_the_other(void **state) {
+    (void)state;
+    static const int order[] = {0, 1, 2, 2, 0, 1, 1, 0, 2};
+    net_fixture f = net_open(model, 9, options);
+    part_fixture p[N_RANKS];
+    float *expected[N_RANKS][N_VECTORS];
+    uint64_t steps[N_RANKS] = {17, 2, 40};
+    size_t layer = 0;
+    int last = 0;
+    net_assert_ok(bpt_model_find_border(f.model, "c", &layer));
+    for (int r = 0; r < N_RANKS; r++) {
+        p[r] = part_open(&f, layer, options);
+        for (int v = 0; v < N_VECTORS; v++) expected[r][v] = net_vector(&f, vectors[v]);
+    }
+    const size_t n_head = p[0].head_model->segments.n_elements;
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        const int r = order[i];
+        const bpt_draw draw = {SEED + (uint64_t)r, steps[r]++, 9 * (uint64_t)r};
+        part_fixture served = p[r];
+        served.tail = p[0].tail;
+        served.to = p[0].to;
+        bpt_network_set_draw(f.net, draw);
+        train_whole(&f, expected[r], expected[last], n_head);
+        part_set_draw(&served, draw);
+        bpt_batch_result result;
+        part_train(&served, &f, (float)RATE, 9.0F, &result);
+        float *x = part_vector(&served, BPT_VECTOR_WEIGHTS);
+        net_assert_same_bits("weights", expected[r][0], x, f.n_weights);
+        free(x);
+        last = r;
+    }
+    for (int r = 0; r < N_RANKS; r++) {
+        for (int v = 0; v < N_VECTORS; v++) free(expected[r][v]);
+        part_close(&p[r]);
+    }
+    net_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tail_of_all_samples_at_once),
         cmocka_unit_test(test_batch_of_two_ranks),
+        cmocka_unit_test(test_tail_of_one_rank_after_the_other),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);

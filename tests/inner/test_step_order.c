@@ -208,8 +208,7 @@ static float *step_head(const net_fixture *f, part_fixture *p, const float *grad
     const size_t n = p->head_model->segments.n_elements;
     uint32_t *keys = keys_of(net->builder.n_tasks, order, id);
     float *x = net_floats(n);
-    net_assert_ok(bpt_network_forward_evaluate(net, f->pixels, f->labels));
-    net->step.denominator = (float)f->batch;
+    net_assert_ok(bpt_network_forward(net, f->pixels, f->labels, (float)f->batch));
     spoil_activations(net);
     run_in_order_of(net, BPT_PHASE_FORWARD | BPT_PHASE_TRAINING, keys);
     memcpy(border, p->from.values, p->from.bytes);
@@ -227,9 +226,7 @@ static float *step_tail(const net_fixture *f, part_fixture *p, const float *valu
     uint32_t *keys = keys_of(net->builder.n_tasks, order, id);
     float *x = net_floats(n);
     bpt_batch_result result;
-    net_assert_ok(bpt_network_evaluate(net, values, f->labels, &result));
-    net->step.denominator = (float)f->batch;
-    net->wants_logits_grad = true;
+    net_assert_ok(bpt_network_gradient(net, values, f->labels, (float)f->batch, &result));
     spoil_activations(net);
     run_in_order_of(net, GRADIENT, keys);
     memcpy(border, p->to.gradient, p->to.bytes);
