@@ -50,7 +50,7 @@ static double exchange_bytes(const bpt_placement_job *job, size_t cut) {
 
 /* Workers whose bytes come over a wire to a given rank. */
 static double n_senders(const bpt_placement_job *job) {
-    return job->apart ? job->n_workers : job->n_workers - 1.0;
+    return job->n_workers - 1.0;
 }
 
 double bpt_placement_bytes(const bpt_placement_job *job, size_t cut) {
@@ -58,7 +58,6 @@ double bpt_placement_bytes(const bpt_placement_job *job, size_t cut) {
 }
 
 double bpt_placement_link_bytes(const bpt_placement_job *job, size_t cut) {
-    if (job->apart) return bpt_placement_bytes(job, cut);
     return n_senders(job) * (exchange_bytes(job, cut) / job->n_workers + border_bytes(job, cut));
 }
 
@@ -79,15 +78,6 @@ double bpt_placement_memory(const bpt_placement_job *job, size_t cut) {
            2.0 * job->value_bytes * samples * values;
 }
 
-uint64_t bpt_placement_break_even(const bpt_placement_job *job, size_t cut) {
-    bpt_placement_job one = *job;
-    one.batch = 1;
-    const double saved = exchange_bytes(&one, BPT_PLACEMENT_NONE) - exchange_bytes(&one, cut);
-    const double of_sample = border_bytes(&one, cut);
-    if (of_sample <= 0) return UINT64_MAX;
-    return (uint64_t)(saved / of_sample);
-}
-
 /* ---- words ---- */
 
 static const char *name_of(const bpt_placement_job *job, size_t cut) {
@@ -99,15 +89,10 @@ static int digits(double ratio) {
     return ratio < 2 ? 2 : 1;
 }
 
-/* @return how many times a is b; 1 where both are nothing, as with one rank or no times */
-static double quotient(double a, double b) {
-    return a == b ? 1 : a / b;
-}
-
 /* "8.9 times fewer bytes", "1.03 times the bytes" */
 static void describe_bytes(double classic, double bytes, char *text, size_t size) {
     const bool fewer = bytes < classic;
-    const double ratio = quotient(fewer ? classic : bytes, fewer ? bytes : classic);
+    const double ratio = fewer ? classic / bytes : bytes / classic;
     snprintf(text, size, "%.*f times %s", digits(ratio), ratio,
              fewer ? "fewer bytes" : "the bytes");
 }
@@ -122,19 +107,14 @@ static bpt_placement evaluate(const bpt_placement_job *job, size_t cut) {
     };
 }
 
-bpt_placement bpt_placement_at(const bpt_placement_job *job, size_t cut) {
+/* @param cut one that pays */
+static bpt_placement place(const bpt_placement_job *job, size_t cut) {
     bpt_placement p = evaluate(job, cut);
+    const double ratio = p.classic_seconds / p.seconds;
     char bytes[64];
-    if (cut == BPT_PLACEMENT_NONE) {
-        snprintf(p.reason, sizeof p.reason, "all layers are computed by the workers");
-        return p;
-    }
-    const bool faster = p.seconds <= p.classic_seconds;
-    const double ratio =
-        faster ? quotient(p.classic_seconds, p.seconds) : quotient(p.seconds, p.classic_seconds);
     describe_bytes(p.classic_bytes, p.bytes, bytes, sizeof bytes);
-    snprintf(p.reason, sizeof p.reason, "%.32s: %s, %.*f times as %s as without", name_of(job, cut),
-             bytes, digits(ratio), ratio, faster ? "fast" : "slow");
+    snprintf(p.reason, sizeof p.reason, "%.32s: %s, %.*f times as fast as without",
+             name_of(job, cut), bytes, digits(ratio), ratio);
     return p;
 }
 
@@ -176,10 +156,9 @@ static void explain_none(const bpt_placement_job *job, size_t best, bpt_placemen
         snprintf(text, size, "the best cut, before %.32s, would put %s on the wires", name, bytes);
     else if (p.seconds > p.classic_seconds)
         snprintf(text, size,
-                 "the best cut, before %.32s (%s), has the server compute for %u worker%s: a step "
+                 "the best cut, before %.32s (%s), has the server compute for %u workers: a step "
                  "would take %.2f times as long",
-                 name, bytes, job->n_workers, job->n_workers == 1 ? "" : "s",
-                 p.seconds / p.classic_seconds);
+                 name, bytes, job->n_workers, p.seconds / p.classic_seconds);
     else
         snprintf(text, size, "the best cut, before %.32s (%s), would gain less than %.0f %%", name,
                  bytes, 100 * (1 - worth));
@@ -193,9 +172,9 @@ static void explain_memory(const bpt_placement_job *job, size_t best, bpt_placem
 }
 
 bpt_placement bpt_placement_choose(const bpt_placement_job *job) {
-    const bool alone = !job->apart && job->n_workers == 1;
+    const bool alone = job->n_workers == 1;
     const size_t best = find_best(job, job->server_bytes);
-    if (!alone && pays(job, best)) return bpt_placement_at(job, best);
+    if (!alone && pays(job, best)) return place(job, best);
     bpt_placement none = evaluate(job, BPT_PLACEMENT_NONE);
     const size_t best_of_all = find_best(job, INFINITY);
     if (alone)

@@ -6,7 +6,9 @@
  * behind a border may be placed at one server instead: workers send it the border's activations and
  * the labels, and get the gradient of the activations; the weights of these layers are on no wire.
  * That pays where weights outweigh activations, as in large fully connected layers, and where the
- * server can compute them for all workers.
+ * server can compute them for all workers. Other than RALP's, which is a machine of its own, the
+ * server is one of the workers; every worker hosts an even shard of the weights, and what stays on
+ * a rank is on no wire.
  *
  * Numbers only: nothing here knows networks. A cut is the index of the last layer that workers
  * compute. Bytes are those of a step of all workers, both ways together.
@@ -38,31 +40,27 @@ typedef struct bpt_placed_layer {
 typedef struct bpt_placement_job {
     const bpt_placed_layer *layers; /* shape [n_layers] */
     size_t n_layers;
-    uint32_t n_workers;          /* at least 1 */
+    uint32_t n_workers;          /* at least 1, the server included */
     uint32_t batch;              /* samples of a worker's step, at least 1 */
     uint32_t steps_per_exchange; /* of weights or gradients: 1 where each step has one */
     uint32_t value_bytes;        /* of an activation at the border: 4, or 2 of bfloat16 */
     uint32_t label_bytes;        /* of a sample */
     uint32_t copies;     /* floats that the server has for each parameter that it computes: weight,
                           * gradient, partial gradient, state */
-    bool apart;          /* the server is a machine that trains nothing and holds all weights. Else
-                          * every worker hosts an even shard, the server is one of them, and what
-                          * stays on a rank is on no wire */
     bool overlaps;       /* asynchronous: a worker waits for its own border, and for nothing else */
     double bytes_per_s;  /* of a link, each way, > 0 */
     double server_bytes; /* memory that the server has for what is placed there */
 } bpt_placement_job;
 
 /** @return bytes that a step puts on wires:
- *     apart     2 n s P / k + n b (2 a A + l)
- *     else      2 (n-1) s P / k + (n-1) b (2 a A + l)
+ *     2 (n-1) s P / k + (n-1) b (2 a A + l)
  * with n workers, s = 4, P the parameters of the layers up to the cut (of all without one), k steps
  * an exchange, b samples, A values at the border (none without one) of a bytes, and l bytes of a
  * label. Of a step on average if k > 1. */
 double bpt_placement_bytes(const bpt_placement_job *job, size_t cut);
 
-/** @return bytes that pass through the busiest link, one way after the other: all of them where the
- * server is apart, else 2 (n-1)/n s P / k + (n-1) b (2 a A + l), with even shards */
+/** @return bytes that pass through the busiest link, the server's, one way after the other:
+ *     2 (n-1)/n s P / k + (n-1) b (2 a A + l) */
 double bpt_placement_link_bytes(const bpt_placement_job *job, size_t cut);
 
 /** @return seconds that a step should take:
@@ -77,10 +75,6 @@ double bpt_placement_seconds(const bpt_placement_job *job, size_t cut);
  * values of all workers' samples with their gradients, the border's too */
 double bpt_placement_memory(const bpt_placement_job *job, size_t cut);
 
-/** @return the most samples of a worker's step with which a cut puts no more on wires than the
- * classic plan; 0: none; UINT64_MAX: any */
-uint64_t bpt_placement_break_even(const bpt_placement_job *job, size_t cut);
-
 /** A plan, and why. */
 typedef struct bpt_placement {
     size_t cut; /* or BPT_PLACEMENT_NONE */
@@ -94,8 +88,5 @@ typedef struct bpt_placement {
  * None unless that is less than nine tenths of the classic plan's: times are measured, and what is
  * gained has to be worth a server. */
 bpt_placement bpt_placement_choose(const bpt_placement_job *job);
-
-/** @return what becomes of a cut that is given, whatever its memory */
-bpt_placement bpt_placement_at(const bpt_placement_job *job, size_t cut);
 
 #endif
