@@ -36,7 +36,7 @@ typedef struct bpt_activation bpt_activation; /* likewise */
  * batch, another for ranks that do not. */
 typedef struct bpt_draw {
     uint64_t seed;
-    uint64_t step;         /* of the rank whose samples these are */
+    uint64_t step;         /* of the rank, or of all ranks that share the batch */
     uint64_t first_sample; /* of the batch, among those of all ranks */
 } bpt_draw;
 

@@ -88,7 +88,8 @@ bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch,
                                       bpt_network **net);
 void bpt_network_free(bpt_network *net);
 
-/** Says what a network that evaluates would take. @return as bpt_network_plan() */
+/** Says what a network that evaluates would take. @param model a whole one. @return as
+ * bpt_network_plan() */
 bpt_status bpt_network_plan_forward(const bpt_model *model, int64_t batch,
                                     bpt_value_type activations, unsigned n_workers,
                                     bpt_network_memory *memory);

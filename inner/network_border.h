@@ -13,7 +13,8 @@
  * is there when a step has ended; its scale is that of the loss, which is the sum over the samples
  * divided by the step's denominator, so that head and tail of a batch are given the same one. The
  * batches of several ranks that share a step may be one batch of the tail: in the order of the
- * ranks, each sample draws there what it would draw in its own. Only whole networks evaluate.
+ * ranks and with the draw of the first, each sample draws there what it would draw in its own. Only
+ * whole networks evaluate.
  *
  * With the weights, batches and draws of the whole network the parts compute what it does: the same
  * bits, but where a layer of the tail sums in the order of values in memory, which is row-major at

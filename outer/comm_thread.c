@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { ABORT_S = 5 }; /* that MPI has for it; as a rule mpirun ends the rank within one or two */
+
 bpt_status bpt__mpi_check(int code, const char *what) {
     if (code == MPI_SUCCESS) return BPT_OK;
     char reason[MPI_MAX_ERROR_STRING] = "";
@@ -24,6 +26,22 @@ bpt_status bpt__mpi_check(int code, const char *what) {
 
 MPI_Comm bpt__comm_messages(const bpt_comm *c) {
     return c->messages;
+}
+
+/* ---- the end of the job ---- */
+
+static void *end_anyway(void *exit_status) {
+    nanosleep(&(struct timespec){.tv_sec = ABORT_S}, NULL);
+    _exit(*(const int *)exit_status);
+}
+
+_Noreturn void bpt__end_job(int exit_status) {
+    static int status; /* outlives this call */
+    pthread_t timer;
+    status = exit_status;
+    (void)pthread_create(&timer, NULL, end_anyway, &status);
+    MPI_Abort(MPI_COMM_WORLD, exit_status);
+    _exit(exit_status); /* should MPI ever return from it: the promise is to end */
 }
 
 /* ---- asking the thread ---- */
@@ -270,10 +288,7 @@ static bool take_orders(bpt_comm *c, bpt__job **jobs) {
     const int abort_status = c->abort_status;
     append_submitted(c, jobs);
     pthread_mutex_unlock(&c->mutex);
-    if (abort_status != 0) {
-        MPI_Abort(MPI_COMM_WORLD, abort_status);
-        _exit(abort_status); /* should MPI ever return from it: the promise is to end */
-    }
+    if (abort_status != 0) bpt__end_job(abort_status);
     return !stopping;
 }
 

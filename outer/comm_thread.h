@@ -56,6 +56,11 @@ bpt_status bpt__comm_join(bpt_comm *comm, bpt__job *job);
 bpt_status bpt__comm_join_idly(bpt_comm *comm, bpt__job *job, bpt_status (*tend)(void *arg),
                                void *arg);
 
+/** Ends the job, with this status of the process; MPI thread. Where MPI's abort hangs, as ranks
+ * that are in trouble may, the process ends by itself after some seconds, and mpirun ends the
+ * others. */
+_Noreturn void bpt__end_job(int exit_status);
+
 /** Makes the MPI thread poll at once: there is something new to do. */
 void bpt__comm_wake(bpt_comm *comm);
 

@@ -242,7 +242,7 @@ static bpt_status create_bare(bpt_comm *comm, const bpt_exchange_options *o, bpt
     BPT_TRY(BPT_NEW("exchange", 1, &x));
     x->comm = comm;
     assert(o->n_servers < bpt_comm_size(comm));
-    assert(o->n_elements == 0 || o->rule->payload != BPT_PAYLOAD_NONE);
+    assert(o->rule->payload != BPT_PAYLOAD_NONE || (o->rule->synchronous && o->n_elements == 0));
     x->m = bpt_comm_size(comm) - o->n_servers;
     x->rank = bpt_comm_rank(comm);
     x->n = o->n_elements;

@@ -6,7 +6,7 @@
  * behind a border may be placed at one server instead: workers send it the border's activations and
  * the labels, and get the gradient of the activations; the weights of these layers are on no wire.
  * That pays where weights outweigh activations, as in large fully connected layers, and where the
- * server can compute them for all workers. Other than RALP's, which is a machine of its own, the
+ * server can compute them for all workers. Unlike RALP's, which is a machine of its own, the
  * server is one of the workers; every worker hosts an even shard of the weights, and what stays on
  * a rank is on no wire.
  *

@@ -129,6 +129,7 @@ static void bring_own(bpt_relay *r) {
 
 bpt_status bpt_relay_send(bpt_relay *r, const bpt_relay_note *note, const void *values,
                           const int32_t *labels, void *gradient) {
+    assert(gradient && "a batch is sent for its gradient");
     if (r->rank == r->server) copy_own(r, values, labels);
     pthread_mutex_lock(&r->mutex);
     assert(r->phase == BPT__RELAY_IDLE && "the last batch has not been waited for");
@@ -213,6 +214,7 @@ static void answer_own(bpt_relay *r, const bpt__relay_down *down) {
 
 static bpt_status answer(bpt_relay *r, uint32_t worker, const bpt__relay_down *down,
                          const void *gradient) {
+    assert(gradient);
     bpt__relay_slot *slot = &r->slots[worker];
     const bool own = worker == r->rank; /* the training thread waits: its place can be written */
     if (own) memcpy(r->gradient, gradient, bpt__relay_values_bytes(r, worker));

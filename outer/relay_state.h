@@ -65,7 +65,7 @@ struct bpt_relay {
                              * MPI */
     pthread_cond_t changed; /* any of it */
     enum bpt__relay_phase phase;
-    bpt__relay_up up; /* these six: MPI thread's while SENT, else the training thread's */
+    bpt__relay_up up; /* these five: MPI thread's while SENT, else the training thread's */
     const void *values;
     const int32_t *labels;
     void *gradient;

@@ -1,12 +1,12 @@
 #include "base/clock.h"
 #include "base/memory.h"
+#include "outer/comm_thread.h"
 #include "outer/stall.h"
 #include "outer/watch_state.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Asked in good time before the limit; later where who was asked takes long. */
 static const double patience_s = 5, again_s = 1;
@@ -136,9 +136,7 @@ static void tell(bpt__watch *w, double limit_s) {
                                      w->comm->hosts, text, sizeof text);
     stall.ends = w->options.timeout_s > 0 && w->held_s >= w->options.timeout_s;
     w->options.tell(&stall);
-    if (!stall.ends) return;
-    MPI_Abort(MPI_COMM_WORLD, w->options.exit_status);
-    _exit(w->options.exit_status); /* should MPI ever return from it */
+    if (stall.ends) bpt__end_job(w->options.exit_status);
 }
 
 static void judge(bpt__watch *w, double limit_s) {

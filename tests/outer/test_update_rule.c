@@ -162,6 +162,17 @@ static void test_sgwu_without_any_quality_is_the_average(void **state) {
     for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], 1.0 / 3, 1e-15);
 }
 
+/* A rule of no values is one of rounds. */
+static void test_rules_without_values(void **state) {
+    (void)state;
+    const bpt_update_rule *rule;
+    for (size_t i = 0; (rule = bpt_update_rule_at(i)) != NULL; i++) {
+        const bool none = rule->payload == BPT_PAYLOAD_NONE;
+        assert_true(none == !rule->weigh && none == !rule->merge);
+        assert_true(!none || rule->synchronous);
+    }
+}
+
 /* Over the mean of those that are known: 0.6 in both cases. */
 static void test_shares_of_quality(void **state) {
     (void)state;
@@ -250,6 +261,7 @@ static void test_merge_of_a_range(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rules_without_values),
         cmocka_unit_test(test_shares_of_quality),
         cmocka_unit_test(test_easgd),
         cmocka_unit_test(test_easgd_keeps_the_sum),

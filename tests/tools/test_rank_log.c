@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "tools/train/rank_log.h"
 
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -58,12 +59,13 @@ static void test_a_full_disk(void **state) {
     assert_int_equal(bpt_rank_log_open(NULL, "border", 0, &log), BPT_OK);
     assert_int_equal(bpt_rank_log_print(&log, "{}\n"), BPT_OK);
     assert_int_equal(bpt_rank_log_close(&log), BPT_ENOSPC);
-    assert_non_null(strstr(bpt_error_last()->text, "cannot write the log of border"));
+    assert_non_null(strstr(bpt_error_last()->text, "cannot write exchange/border.rank-0.jsonl"));
     assert_int_equal(bpt_rank_log_open(NULL, "border", 0, &log), BPT_OK);
     bpt_status status = BPT_OK;
     for (int i = 0; i < 100000 && status == BPT_OK; i++) status = bpt_rank_log_print(&log, "{}\n");
     assert_int_equal(status, BPT_ENOSPC);
-    assert_int_not_equal(bpt_rank_log_close(&log), BPT_OK); /* lines are lost */
+    errno = EINTR;                                          /* of something in between */
+    assert_int_equal(bpt_rank_log_close(&log), BPT_ENOSPC); /* lines are lost */
 }
 
 static void test_no_place(void **state) {

@@ -16,11 +16,14 @@ bpt_status bpt_border_log_open(const bpt_run_folder *run, uint32_t rank, const c
     bpt_status status = bpt_rank_log_open(run, "border", rank, &log->lines);
     if (status == BPT_OK)
         status = bpt_rank_log_print(&log->lines, "{\"placement\": \"%s\"}\n", first);
-    if (status == BPT_OK)
+    if (status == BPT_OK) {
         *out = log;
-    else
-        (void)bpt_border_log_close(log);
-    return status;
+        return BPT_OK;
+    }
+    bpt_error error;
+    bpt_error_get(&error); /* not what the close says after it */
+    (void)bpt_border_log_close(log);
+    return bpt_error_put(&error);
 }
 
 bpt_status bpt_border_log_close(bpt_border_log *log) {

@@ -9,11 +9,10 @@
 
 bpt_status bpt_rank_log_open(const bpt_run_folder *run, const char *name, uint32_t rank,
                              bpt_rank_log *log) {
-    char entry[64], *path;
+    char *path;
     *log = (bpt_rank_log){0};
-    snprintf(entry, sizeof entry, "exchange/%s.rank-%" PRIu32 ".jsonl", name, rank);
-    snprintf(log->name, sizeof log->name, "the log of %s", name);
-    BPT_TRY(bpt_run_folder_entry(run, entry, &path));
+    snprintf(log->entry, sizeof log->entry, "exchange/%s.rank-%" PRIu32 ".jsonl", name, rank);
+    BPT_TRY(bpt_run_folder_entry(run, log->entry, &path));
     log->file = fopen(path, "a");
     const bpt_status status = log->file ? BPT_OK : bpt_fail_write(errno, "open", path);
     bpt_free(path);
@@ -24,14 +23,15 @@ bpt_status bpt_rank_log_print(bpt_rank_log *log, const char *format, ...) {
     va_list values;
     va_start(values, format);
     const int n = vfprintf(log->file, format, values);
+    if (n < 0) log->error = errno;
     va_end(values);
-    return n < 0 ? bpt_fail_write(errno, "write", log->name) : BPT_OK;
+    return n < 0 ? bpt_fail_write(log->error, "write", log->entry) : BPT_OK;
 }
 
 bpt_status bpt_rank_log_close(bpt_rank_log *log) {
     if (!log->file) return BPT_OK;
-    const bool failed = ferror(log->file) != 0;
-    const bool unwritten = fclose(log->file) != 0;
+    int error = log->error;
+    if (fclose(log->file) != 0 && error == 0) error = errno;
     log->file = NULL;
-    return unwritten || failed ? bpt_fail_write(errno, "write", log->name) : BPT_OK;
+    return error != 0 ? bpt_fail_write(error, "write", log->entry) : BPT_OK;
 }

@@ -11,12 +11,13 @@
 #include <stdio.h>
 
 typedef struct bpt_rank_log {
-    FILE *file; /* NULL: closed */
-    char name[32];
+    FILE *file;     /* NULL: closed */
+    char entry[64]; /* of the run's folder */
+    int error;      /* errno of a write that failed; 0: none did */
 } bpt_rank_log;
 
 /** Opens a log; appends to an existing file.
- * @param name such as "steps", literal
+ * @param name such as "steps"
  * @param[out] log bpt_rank_log_close(); closed after an error
  * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM */
 bpt_status bpt_rank_log_open(const bpt_run_folder *run, const char *name, uint32_t rank,
@@ -26,8 +27,8 @@ bpt_status bpt_rank_log_open(const bpt_run_folder *run, const char *name, uint32
 bpt_status bpt_rank_log_print(bpt_rank_log *log, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-/** Writes what is left. Does nothing with one that is closed. @return BPT_OK, BPT_EIO, BPT_ENOSPC
- */
+/** Writes what is left. Does nothing with one that is closed.
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC: also where an earlier print failed */
 bpt_status bpt_rank_log_close(bpt_rank_log *log);
 
 #endif
