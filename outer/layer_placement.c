@@ -120,13 +120,15 @@ static bpt_placement place(const bpt_placement_job *job, size_t cut) {
 
 /* ---- the choice ---- */
 
-/* @param memory the most that a cut may take
- * @return the cut of least seconds, of equal ones the last; none if there is no cut */
-static size_t find_best(const bpt_placement_job *job, double memory) {
+/* @param memory,bytes the most that a cut may take at the server, and put on wires
+ * @return the cut of least seconds, of equal ones the last; none if there is no such cut */
+static size_t find_best(const bpt_placement_job *job, double memory, double bytes) {
     size_t best = BPT_PLACEMENT_NONE;
     double least = INFINITY;
     for (size_t cut = 0; cut + 1 < job->n_layers; cut++) {
-        if (!job->layers[cut].border || bpt_placement_memory(job, cut) > memory) continue;
+        if (!job->layers[cut].border || bpt_placement_memory(job, cut) > memory ||
+            bpt_placement_bytes(job, cut) > bytes)
+            continue;
         const double seconds = bpt_placement_seconds(job, cut);
         if (seconds > least) continue;
         least = seconds;
@@ -152,7 +154,7 @@ static void explain_none(const bpt_placement_job *job, size_t best, bpt_placemen
     const char *name = name_of(job, best);
     const bpt_placement p = evaluate(job, best);
     describe_bytes(p.classic_bytes, p.bytes, bytes, sizeof bytes);
-    if (p.bytes >= p.classic_bytes)
+    if (p.bytes > p.classic_bytes)
         snprintf(text, size, "the best cut, before %.32s, would put %s on the wires", name, bytes);
     else if (p.seconds > p.classic_seconds)
         snprintf(text, size,
@@ -173,15 +175,18 @@ static void explain_memory(const bpt_placement_job *job, size_t best, bpt_placem
 
 bpt_placement bpt_placement_choose(const bpt_placement_job *job) {
     const bool alone = job->n_workers == 1;
-    const size_t best = find_best(job, job->server_bytes);
+    const double classic = bpt_placement_bytes(job, BPT_PLACEMENT_NONE);
+    const size_t best = find_best(job, job->server_bytes, classic);
     if (!alone && pays(job, best)) return place(job, best);
     bpt_placement none = evaluate(job, BPT_PLACEMENT_NONE);
-    const size_t best_of_all = find_best(job, INFINITY);
+    const size_t saving = find_best(job, INFINITY, classic);
     if (alone)
         snprintf(none.reason, sizeof none.reason, "a single rank sends nothing");
-    else if (pays(job, best_of_all))
-        explain_memory(job, best_of_all, &none);
+    else if (pays(job, saving))
+        explain_memory(job, saving, &none);
+    else if (saving != BPT_PLACEMENT_NONE)
+        explain_none(job, saving, &none);
     else
-        explain_none(job, best_of_all, &none);
+        explain_none(job, find_best(job, INFINITY, INFINITY), &none);
     return none;
 }

@@ -84,9 +84,11 @@ typedef struct bpt_placement {
                                              * without"; names the first layer at the server */
 } bpt_placement;
 
-/** Chooses the cut of least seconds that the server has the memory for; of equal ones the last.
- * None unless that is less than nine tenths of the classic plan's: times are measured, and what is
- * gained has to be worth a server. */
+/** Chooses the cut of least seconds, of those that put no more bytes on wires than the classic plan
+ * and that the server has the memory for; of equal ones the last. None unless that is less than
+ * nine tenths of the classic plan's: times are measured, and what is gained has to be worth a
+ * server. Bytes are counted: where weights do not outweigh the border, a rank that was held up
+ * while it was measured makes no server of another. */
 bpt_placement bpt_placement_choose(const bpt_placement_job *job);
 
 #endif

@@ -222,6 +222,21 @@ static void test_residual_networks_keep_the_classic_plan(void **state) {
                         "the best cut, before fc, would put 1.01 times the bytes on the wires");
 }
 
+/* However slow a worker seems: layers of few weights stay with the workers. */
+static void test_few_weights_stay(void **state) {
+    (void)state;
+    table t = resnet(271824, 64, 10);
+    t.layers[t.last_conv + 1].worker_s = 100;
+    t.layers[t.last_conv + 1].server_s = 0.001;
+    bpt_placement_job job = job_of(&t, 4, 32);
+    assert_true(bpt_placement_seconds(&job, t.last_conv) <
+                0.9 * bpt_placement_seconds(&job, BPT_PLACEMENT_NONE));
+    assert_int_equal(bpt_placement_choose(&job).cut, BPT_PLACEMENT_NONE);
+    assert_non_null(strstr(bpt_placement_choose(&job).reason, "1.01 times the bytes"));
+    job.batch = 8; /* 650 weights there and back outweigh as many samples of 64 values */
+    assert_int_equal(bpt_placement_choose(&job).cut, t.last_conv);
+}
+
 static void test_slow_server_backs_off(void **state) {
     (void)state;
     table t = vgg16();
@@ -366,6 +381,17 @@ static double seconds_of(const bpt_placement_job *job, size_t n_head) {
     return fmax(fmax(n * server, link), worker + server + border / job->bytes_per_s);
 }
 
+/* Of one worker. */
+static double bytes_of(const bpt_placement_job *job, size_t n_head) {
+    double head = 0;
+    for (size_t i = 0; i < n_head; i++) head += (double)job->layers[i].parameters;
+    const double exchange = 8 * head / job->steps_per_exchange;
+    if (n_head == job->n_layers) return exchange;
+    return exchange +
+           job->batch *
+               (2.0 * job->value_bytes * (double)job->layers[n_head - 1].values + job->label_bytes);
+}
+
 static bool fits(const bpt_placement_job *job, size_t n_head) {
     double bytes = (double)job->layers[n_head - 1].values;
     for (size_t i = n_head; i < job->n_layers; i++) bytes += (double)job->layers[i].values;
@@ -409,6 +435,7 @@ static size_t least_cut(const bpt_placement_job *job) {
     double least = INFINITY;
     for (size_t n_head = 1; n_head < job->n_layers; n_head++) {
         if (!job->layers[n_head - 1].border || !fits(job, n_head)) continue;
+        if (bytes_of(job, n_head) > bytes_of(job, job->n_layers)) continue;
         if (seconds_of(job, n_head) > least) continue;
         least = seconds_of(job, n_head);
         best = n_head - 1;
@@ -447,6 +474,7 @@ int main(void) {
         cmocka_unit_test(test_busiest_link),
         cmocka_unit_test(test_choice),
         cmocka_unit_test(test_residual_networks_keep_the_classic_plan),
+        cmocka_unit_test(test_few_weights_stay),
         cmocka_unit_test(test_slow_server_backs_off),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_nothing_to_choose),
