@@ -247,8 +247,9 @@ static bpt_status create_bare(bpt_comm *comm, const bpt_exchange_options *o, bpt
     x->rank = bpt_comm_rank(comm);
     x->n = o->n_elements;
     x->partition = o->partition;
+    /* Without values it goes beside the sum of gradients: one wait, as people see it. */
     x->waits_at =
-        o->rule->payload == BPT_PAYLOAD_NONE ? "the end of a step" : "an exchange of weights";
+        o->rule->payload == BPT_PAYLOAD_NONE ? "the sum of gradients" : "an exchange of weights";
     pthread_mutex_init(&x->mutex, NULL);
     pthread_cond_init(&x->answered, NULL);
     const bpt_status status = create_own(x, o);

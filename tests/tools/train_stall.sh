@@ -43,14 +43,14 @@ frozen() { # UPDATE RANK WHERE TIMEOUT: rank RANK of three is stopped while it t
     await_steps "runs/$1-$2"
     kill -STOP "$(of_rank "$2")"
     ends_named "for rank $2 on $host (does not answer)"
-    grep -qE "$3" err || die "not $3: $(cat err)"
+    says "$3"
 }
 # Who does not answer is given five seconds: there is a warning before.
 frozen agwu 1 'at an exchange of weights' 8
 grep -E '^r0 .* warn: ' err | grep -qF "for rank 1 on $host (does not answer)" || die "no warning"
 frozen agwu 0 'at an exchange of weights' 3 # the coordinator
 frozen sgwu 2 'at an exchange of weights' 3
-frozen allreduce 1 'at the (sum of gradients|end of a step)' 3
+frozen allreduce 1 'at the sum of gradients' 3
 
 # ---- a job that is stopped as a whole, and a rank for a moment ----
 
