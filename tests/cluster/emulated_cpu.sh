@@ -25,12 +25,13 @@ lock_group() {
     exec {lock}<"$group" && flock "$lock" && [ -d "$group" ]
 }
 
-# Makes the group of this emulate, $group, and in it one a host, with its quota.
+# Makes the group of this emulate, $group, and in it one a host, with its quota. No command stands between making it
+# and knowing its name: a signal's trap would run there, and leave it.
 make_group() {
-    local tries=20 said
-    until said=$(mktemp -d "$cgroups/bpt-emulate-$$-XXXXXX" 2>&1) && group=$said && lock_group; do
+    local tries=20
+    until group=$(mktemp -d "$cgroups/bpt-emulate-$$-XXXXXX" 2>&1) && lock_group; do
         [ $((tries--)) -gt 0 ] ||
-            stop 77 "no cgroup can be made: $said" "in a container: mount $cgroups writable"
+            stop 77 "no cgroup can be made: $group" "in a container: mount $cgroups writable"
     done 2>/dev/null
     if [ $cgroup_version = 2 ]; then
         { echo +cpu >"$cgroups/cgroup.subtree_control" && echo +cpu >"$group/cgroup.subtree_control"; } 2>/dev/null ||
