@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "outer/launch.h"
 #include "tools/program.h"
+#include "tools/train/agreement.h"
 #include "tools/train/check.h"
 #include "tools/train/dry_run.h"
 #include "tools/train/job.h"
@@ -73,10 +74,10 @@ static bpt_status run(bpt_train_options *options, const bpt_option_set *set, bpt
     BPT_TRY(bpt_launch_check(&launch, bpt_comm_size(comm), bpt_comm_library(comm)));
     bpt_log_setup((int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
     if (bpt_comm_rank(comm) == 0) bpt_option_uses_warn_ranks(options, set, bpt_comm_size(comm));
-    if (options->check)
-        status = bpt_train_check(options, comm, &verdict);
-    else
-        status = train(options, set, comm);
+    status = bpt_agree_on_options(options, comm);
+    if (status == BPT_OK)
+        status =
+            options->check ? bpt_train_check(options, comm, &verdict) : train(options, set, comm);
     if (status != BPT_OK && status != BPT_ESTOPPED && bpt_comm_size(comm) > 1)
         end_job(comm, status);
     return status != BPT_OK ? status : verdict;

@@ -54,7 +54,7 @@ for options in "--optimizer lars" "--optimizer sgd --momentum 0" "--optimizer sg
     says "the optimiser's state"
 done
 run 0 "$train" "${common[@]}" "${span[@]}" --output runs/still --resume runs/plain
-says "--momentum, which is 0 in one differs"
+says "--momentum, 0 in one of the two, differs"
 
 # ---- an asynchronous run can be repeated ----
 

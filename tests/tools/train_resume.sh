@@ -396,6 +396,15 @@ run 0 ranks 2 "$train" "${parts[@]}" --update agwu --epochs 4 --output runs/more
 newest=$(ls runs/more/checkpoints)
 [ "$newest" \< step-00000200 ] || die "kept $newest"
 
+# Other images are another job, as many as there may be of them.
+cp -r data other
+n=$("$ingest" info --json data | grep -o '"name": "train", "count": [0-9]*' | grep -o '[0-9]*$')
+"$ingest" glyphs --out other --split train --count "$n" --seed 77 --force >out 2>err || die "another dataset"
+run 0 "$train" "${parts[@]}" --output runs/same --resume runs/whole/checkpoints/step-00000100
+! grep -q 'another job' err || die "the same dataset is another"
+run 0 "$train" "${parts[@]}" --data other --output runs/other --resume runs/whole/checkpoints/step-00000100
+says 'is of another job (what --data holds differs)'
+
 # A folder with a config.yaml of its own is no run.
 mkdir runs/stranger
 echo "mine: true" >runs/stranger/config.yaml

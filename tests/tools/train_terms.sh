@@ -64,7 +64,7 @@ goes_on sgwu-normal --server-momentum 0.5 --model normal.yaml
 # Without the velocity it is another job, and says so; with another B it is not.
 from=$(ls -d sgwu-momentum/checkpoints/step-* | head -n 1)
 run 0 ranks 2 "$train" "${steady[@]}" --output without --resume "$from"
-says "--server-momentum, which is 0 in one differs"
+says "--server-momentum, 0 in one of the two, differs"
 run 0 ranks 2 "$train" "${steady[@]}" --output other-momentum --resume "$from" --server-momentum 0.4
 grep -q 'is of another job' err && die "another momentum makes another job"
 differ sgwu-momentum other-momentum

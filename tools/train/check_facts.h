@@ -57,7 +57,7 @@ void bpt_check_nearest(const char *path, char *found, size_t size);
 void bpt_check_interfaces(char *list, size_t size);
 
 /** Opens the dataset, looks for both splits, and closes it.
- * @param[out] identity of its description: shape, classes, counts, means; never 0
+ * @param[out] identity of what it holds: bpt_dataset_identify()
  * @return BPT_OK, as bpt_dataset_open() or bpt_dataset_find() */
 bpt_status bpt_check_data(const char *path, const char *train, const char *test,
                           uint64_t *identity);

@@ -69,6 +69,7 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "held_out", job->held_out);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
+    bpt_json_put_u64(w, "dataset", job->content);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
     bpt_counters_put(&count, w);
     bpt_json_put_bool(w, "eval_due", job->eval_due);
@@ -260,6 +261,16 @@ static bool same_placement(const bpt_job *job, const bpt_checkpoint *c) {
     return strcmp(c->placement, strcmp(mine, "off") == 0 ? "" : mine) == 0;
 }
 
+/* Checkpoints of earlier versions do not say which dataset they are of. */
+static bpt_status compare_dataset(const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json *root = bpt_json_root(c->state);
+    uint64_t theirs;
+    if (c->differs || !bpt_json_find(root, "dataset")) return BPT_OK;
+    BPT_TRY(bpt_json_get_u64(c->state, root, "dataset", 0, UINT64_MAX, &theirs));
+    if (theirs != job->content) c->differs = "what --data holds";
+    return BPT_OK;
+}
+
 /* In what the job that wrote the state differs from this one; NULL: it can go on bit for bit. */
 static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     const struct {
@@ -274,10 +285,10 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"seed", (uint64_t)job->options->seed, "--seed", false},
         {"rounds", bpt_job_rounds(job), "--idpa-rounds", false},
         {"held_out", job->held_out, "--quality or --held-out", true},
-        {"train_samples", job->epoch_samples, "the dataset", false},
+        {"train_samples", job->epoch_samples, "the number of training samples", false},
         {"total_samples", job->total_samples, "--epochs", false},
-        {"optimizer_states", bpt_job_n_states(job), "--momentum, which is 0 in one", false},
-        {"velocities", n_velocities(job), "--server-momentum, which is 0 in one", true},
+        {"optimizer_states", bpt_job_n_states(job), "--momentum, 0 in one of the two,", false},
+        {"velocities", n_velocities(job), "--server-momentum, 0 in one of the two,", true},
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
@@ -303,6 +314,7 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
             BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
         if (!c->differs && theirs != numbers[i].mine) c->differs = numbers[i].what;
     }
+    BPT_TRY(compare_dataset(job, c));
     c->exact = !c->differs;
     c->exchange = bpt_json_find(root, "exchange");
     return BPT_OK;

@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "outer/watch.h"
+#include "tools/train/agreement.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/layer_choice.h"
 #include "tools/train/memory_plan.h"
@@ -145,6 +146,7 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt_comm_agree(job->comm, bpt__job_tell_servers(job)));
     BPT_TRY(bpt__job_stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_engine(job)));
+    BPT_TRY(bpt_agree_on_inputs(job));
     BPT_TRY(bpt__job_stop_if_told(job));
     BPT_TRY(bpt__job_open_run(job));
     if (job->finished) {

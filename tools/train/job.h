@@ -61,6 +61,7 @@ struct bpt_job {
     bpt_scratch *scratch;       /* what these have of it; else NULL */
     const bpt_dataset *dataset; /* of either; borrowed */
     uint64_t identity;          /* of the dataset, where scratch is in use */
+    uint64_t content; /* bpt_dataset_identify() of the dataset: 53 bits, as JSON holds them */
     const bpt_split *train, *test;
     bpt_split told[2];        /* on a server these two, as far as it is told of them */
     bpt_model_override shape; /* of the dataset's images */

@@ -14,7 +14,7 @@ const char bpt_train_epilogue[] =
     "examples:\n"
     "  bpt-train --data fashion --model lenet --output runs/one\n"
     "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
-    "      bpt-train --data /data/fashion --model lenet --output runs/four\n"
+    "      bpt-train --data /data/fashion --model lenet --output /shared/runs/four\n"
     "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
     "      bpt-train --data /data/fashion --data-mode scatter \\\n"
     "      --scratch /var/tmp/bpt --model lenet --output /shared/runs/four\n"

@@ -1,0 +1,72 @@
+#!/usr/bin/env bash
+# Ranks that were told unlike things, or have unlike files before them, do not train together.
+source "$(dirname "$0")/common.sh"
+make_data 400 100
+make_model
+mv data one
+make_data 400 100
+cp -r data two
+"$ingest" glyphs --out two --split train --count 400 --seed 7 --force >out 2>err || die "another dataset"
+cp tiny.yaml same.yaml
+sed 's/filters: 16, kernel: 3/filters: 8, kernel: 3/' tiny.yaml >other.yaml
+job=("${common[@]}" --epochs 0.5 --eval-every 0 --update agwu)
+
+# pair STATUS OPTION... -- OPTION...: rank 0 with the first, rank 1 with the others
+pair() {
+    local wanted=$1 mine=()
+    shift
+    while [ "$1" != -- ]; do
+        mine+=("$1")
+        shift
+    done
+    shift
+    rm -rf run
+    # shellcheck disable=SC2086 # several words
+    run "$wanted" $BPT_MPIRUN -np 1 "$train" "${job[@]}" --output run "${mine[@]}" : \
+        -np 1 "$train" "${job[@]}" --output run "$@"
+}
+
+refused() { # TEXT: said once, and nothing was begun
+    says "$1"
+    [ "$(grep -cF -- "$1" err)" -eq 1 ] || die "it says more than once: $1"
+    [ ! -e run ] || die "a run folder after: $1"
+}
+
+# ---- options ----
+pair 2 --update agwu -- --update sgwu
+refused 'has --update sgwu, rank 0 on'
+says 'has --update agwu'
+pair 2 --lr 0.05 -- --lr 0.06
+refused 'has --lr 0.06, rank 0 on'
+pair 2 -- --max-staleness 3
+refused 'has --max-staleness 3, rank 0 on'
+pair 2 --init-weights none.safetensors --
+refused 'has no --init-weights, rank 0 on'
+pair 2 --check --
+refused 'has --check false, rank 0 on'
+pair 2 --output elsewhere --
+refused 'has --output "run", rank 0 on'
+[ ! -e elsewhere ] || die "rank 0 began by itself"
+
+# What may be another on every host.
+pair 0 --threads 1 --loader-threads 1 --prefetch 3 --data one -- --threads 2 --loader-threads 2 --prefetch 5 --data data
+pair 0 --log-level debug --policy fifo -- --log-level info --policy level
+
+# ---- files ----
+pair 3 --data one -- --data two
+refused 'the dataset two of rank 1 on'
+pair 3 --data two --update allreduce --batch-size 20 -- --data one --update allreduce --batch-size 20
+refused 'the dataset one of rank 1 on'
+"$ingest" glyphs --out two --split train --count 300 --force >out 2>err || die "a smaller dataset"
+pair 3 --data one -- --data two
+refused 'the dataset two of rank 1 on'
+
+# A model of the same name in another place: the file of each host is what counts.
+mkdir a b
+cp same.yaml a/m.yaml
+cp other.yaml b/m.yaml
+rm -rf run
+# shellcheck disable=SC2086 # several words
+run 3 $BPT_MPIRUN -np 2 bash -c 'cd "$([ "$OMPI_COMM_WORLD_RANK" = 0 ] && echo a || echo b)" && exec "$@"' bash \
+    "$train" "${job[@]}" --data "$PWD/one" --model m.yaml --output "$PWD/run"
+refused 'the model m.yaml of rank 1 on'

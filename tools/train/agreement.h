@@ -1,0 +1,23 @@
+/** @file tools/train/agreement.h
+ * Whether all ranks of a job were told the same and have the same before them. Under one mpirun
+ * with several commands, or with files that differ from host to host, they may not: such a job
+ * would hang or learn nonsense.
+ *
+ * Threads: the main thread. All functions are collective and their errors agreed on: the rank that
+ * differs from rank 0 says in what, the others return BPT_EPEER. */
+#ifndef BPT_TOOLS_AGREEMENT_H
+#define BPT_TOOLS_AGREEMENT_H
+
+#include "tools/train/job.h"
+
+/** Compares the options but for those that may be another for every host: where its files are, how
+ * many threads it has, what it is tuned by.
+ * @return BPT_OK, BPT_EUSAGE (names the option), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt_agree_on_options(const bpt_train_options *options, bpt_comm *comm);
+
+/** Compares the descriptions of the datasets that ranks have opened themselves, and the models; sets
+ * job->content, also where a rank has opened no dataset.
+ * @return BPT_OK, BPT_EDATA (names the file), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt_agree_on_inputs(bpt_job *job);
+
+#endif
