@@ -1,7 +1,7 @@
 /** @file tools/train/dataset_identity.h
- * What tells one dataset from another without reading its records: shape, classes, and of each split
- * count, counts per class, means and deviations, and what it was made of. Where it lies, and how
- * often splits were replaced, does not count.
+ * What tells one dataset from another without reading its records: shape, classes, and of each
+ * split count, counts per class, means and deviations, and what it was made of. Where it lies, and
+ * how often splits were replaced, does not count.
  *
  * Threads: any. */
 #ifndef BPT_TOOLS_DATASET_IDENTITY_H
