@@ -3,7 +3,8 @@
  * twice: a list of augmentations, done in the order of the list.
  *
  * Every random choice comes from the stream that the caller gives, which names the image and its
- * pass: the result does not depend on threads, ranks or time.
+ * pass: the result does not depend on threads, ranks or time. Pixels are reckoned in whole numbers:
+ * nor does it depend on the machine.
  *
  * Threads: a bpt_augment is read-only once parsed; any number of threads may use it. */
 #ifndef BPT_STORAGE_AUGMENT_H
@@ -14,7 +15,22 @@
 
 #include <stdint.h>
 
-enum { BPT_AUGMENT_MAX = 16 };
+enum { BPT_AUGMENT_MAX = 16, BPT_AUGMENT_VALUES = 4 };
+
+/** What --help says of a list: each kind as it is written, and its values where they are left out.
+ */
+#define BPT_AUGMENT_HELP                                                                           \
+    "what is done to training images, in this order, e.g. crop=4,flip:\n"                          \
+    "crop=PIXELS: a window of their size, so many black pixels around;\n"                          \
+    "resized-crop=FROM:TO:RATIO (0.08:1:0.75): FROM to TO of the area,\n"                          \
+    "sides as RATIO to 1/RATIO, enlarged;\n"                                                       \
+    "flip, vflip: half of them mirrored left to right, top to bottom;\n"                           \
+    "rotate=DEGREES, shift=PERCENT: by up to so much either way;\n"                                \
+    "jitter=BRIGHTNESS:CONTRAST:SATURATION (0.4:0.4:0.4): each times\n"                            \
+    "1 - so much to 1 + so much;\n"                                                                \
+    "erase=PROBABILITY:FROM:TO:RATIO (0.5:0.02:0.4:0.3): noise over FROM\n"                        \
+    "to TO of the area;\n"                                                                         \
+    "in brackets: defaults of values; the last of them may be left out"
 
 typedef struct bpt_augmentation bpt_augmentation; /* storage/augmentation.h */
 
@@ -22,12 +38,13 @@ typedef struct bpt_augmentation bpt_augmentation; /* storage/augmentation.h */
 typedef struct bpt_augment {
     struct {
         const bpt_augmentation *kind;
-        uint32_t value;
+        uint32_t values[BPT_AUGMENT_VALUES]; /* of its parameters, in their units */
     } steps[BPT_AUGMENT_MAX];
     uint32_t n;
 } bpt_augment;
 
-/** Reads a list such as "crop=4,flip"; "none" is the empty one.
+/** Reads a list: items "name" or "name=value:value:..." with commas between them, such as
+ * "crop=4,flip"; "none" is the empty one.
  * @param[out] augment set on success
  * @return BPT_OK, BPT_EUSAGE (with hint: no such augmentation, a value out of range or missing) */
 bpt_status bpt_augment_parse(const char *text, bpt_augment *augment);
@@ -37,7 +54,7 @@ bpt_status bpt_augment_check(const bpt_augment *augment, uint32_t H, uint32_t W)
 
 /** Changes one image.
  * @param random  where the choices come from, at the start of its stream
- * @param pixels  shape [C,H,W], not changed
+ * @param pixels  shape [C,H,W], at most 2^28 of them; not changed
  * @param scratch shape [2,C,H,W]
  * @return the changed image, shape [C,H,W]: in @p scratch, or @p pixels if nothing changed */
 const uint8_t *bpt_augment_apply(const bpt_augment *augment, bpt_random *random, uint32_t C,

@@ -1,28 +1,64 @@
 /** @file storage/augmentation.h
  * One kind of augmentation: a table, one file each in storage/augmentations.
  *
+ * Values are whole numbers. A parameter that is no count is in units of 1 / BPT_AUGMENT_UNIT, which
+ * is as many decimals as it may be given with.
+ *
  * Threads: all functions may be called by any number of threads. */
 #ifndef BPT_STORAGE_AUGMENTATION_H
 #define BPT_STORAGE_AUGMENTATION_H
 
 #include "base/random.h"
+#include "storage/augment.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-typedef struct bpt_augmentation {
+enum { BPT_AUGMENT_UNIT = 10000, BPT_AUGMENT_DECIMALS = 4 };
+
+typedef struct bpt_augmentation_parameter {
+    const char *name;   /* in capitals, as messages and help have it */
+    bool counts;        /* a number of something, without decimals */
+    bool required;      /* there is no default; not behind one that has one */
+    bool rises;         /* not below the parameter before it */
+    uint32_t min, max;  /* inclusive */
+    uint32_t otherwise; /* the default */
+} bpt_augmentation_parameter;
+
+struct bpt_augmentation {
     const char *name;
-    bool takes_value;  /* "name=VALUE" */
-    uint32_t min, max; /* of the value, inclusive */
-    /* The smallest H and W that it works on, given the value; NULL: 1. */
-    uint32_t (*smallest)(uint32_t value);
-    /* Makes [C,H,W] at out from [C,H,W] at in. @return false if the image stays as it is: then out
-     * is not written. */
-    bool (*apply)(uint32_t value, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
+    const char *example;                                       /* an item of a list */
+    uint32_t n_parameters;                                     /* "name=value:value" */
+    bpt_augmentation_parameter parameters[BPT_AUGMENT_VALUES]; /* shape [n_parameters] */
+    /* The smallest H and W that it works on; NULL: 1. */
+    uint32_t (*smallest)(const uint32_t *values);
+    /* Makes [C,H,W] at out from [C,H,W] at in. @return false if the image stays as it is: then what
+     * is in out does not count. */
+    bool (*apply)(const uint32_t *values, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
                   const uint8_t *restrict in, uint8_t *restrict out);
-} bpt_augmentation;
+};
+
+/** @return kind number @p i, NULL past the last */
+const bpt_augmentation *bpt_augmentation_at(size_t i);
+
+/** Writes how an item of this kind is written: "name=FIRST:SECOND".
+ * @param[out] out shape [size], a text */
+void bpt_augmentation_usage(const bpt_augmentation *kind, char *out, size_t size);
+
+/** Writes values as a list has them: "0.5:1".
+ * @param values shape [n], of the first @p n parameters
+ * @param[out] out shape [size], a text */
+void bpt_augmentation_values(const bpt_augmentation *kind, const uint32_t *values, uint32_t n,
+                             char *out, size_t size);
 
 extern const bpt_augmentation bpt_augmentation_crop;
+extern const bpt_augmentation bpt_augmentation_erase;
 extern const bpt_augmentation bpt_augmentation_flip;
+extern const bpt_augmentation bpt_augmentation_jitter;
+extern const bpt_augmentation bpt_augmentation_resized_crop;
+extern const bpt_augmentation bpt_augmentation_rotate;
+extern const bpt_augmentation bpt_augmentation_shift;
+extern const bpt_augmentation bpt_augmentation_vflip;
 
 #endif

@@ -30,7 +30,7 @@ typedef struct bpt_split {
     const uint64_t *per_class;  /* records of each class, shape [n_classes] */
     const double *mean;         /* of pixels / 255, shape [C] */
     const double *std;          /* likewise; of the whole population; 0 where all are equal */
-    const char *importer;       /* what made it: "idx", "cifar", "glyphs" */
+    const char *importer;       /* what made it: "idx", "folder", "merge" */
     const char *const *sources; /* file names without folders, shape [n_sources] */
     size_t n_sources;
     uint64_t seed; /* 0 where nothing was random */

@@ -120,7 +120,8 @@ static bpt_status read_once(const bpt__environment_kind *kind, const char *path,
     MDB_env *env = NULL;
     MDB_txn *txn = NULL;
     int code;
-    const unsigned flags = MDB_RDONLY | MDB_NOTLS | (is_on_network(path) ? MDB_NOLOCK : 0);
+    const bool no_lock = kind->foreign || is_on_network(path);
+    const unsigned flags = MDB_RDONLY | MDB_NOTLS | (no_lock ? MDB_NOLOCK : 0);
     bpt_status status = open_handle(kind, path, file, flags, &env, &code);
     /* Where we may not write a lock file, nobody is writing either, or has to wait for our end. */
     if (code == EACCES || code == EROFS || code == EPERM)

@@ -24,7 +24,8 @@ typedef struct bpt__environment_kind {
     const char *what;         /* "dataset" */
     const char *missing_hint; /* where there is none; NULL: no hint */
     const char *data, *lock;  /* names of the files in the folder */
-    bpt__page_rules rules;    /* .flags: however it is opened */
+    bool foreign; /* another program's, to read only: no lock file is made, so nobody may write */
+    bpt__page_rules rules; /* .flags: however it is opened */
 } bpt__environment_kind;
 
 extern const bpt__environment_kind bpt__dataset_files, bpt__scratch_files;

@@ -5,11 +5,14 @@
 extern const bpt_importer bpt__import_idx;
 extern const bpt_importer bpt__import_cifar;
 extern const bpt_importer bpt__import_glyphs;
+extern const bpt_importer bpt__import_folder;
+extern const bpt_importer bpt__import_list;
+extern const bpt_importer bpt__import_caffe;
+extern const bpt_importer bpt__import_webdataset;
 
 static const bpt_importer *const registry[] = {
-    &bpt__import_idx,
-    &bpt__import_cifar,
-    &bpt__import_glyphs,
+    &bpt__import_idx,  &bpt__import_cifar, &bpt__import_glyphs,     &bpt__import_folder,
+    &bpt__import_list, &bpt__import_caffe, &bpt__import_webdataset,
 };
 
 const bpt_importer *bpt_importer_at(size_t i) {

@@ -145,7 +145,7 @@ typedef struct walk {
     uint64_t n_pages; /* in the file */
     uint64_t *seen;   /* one bit a page, shape [n_pages / 64 + 1] */
     uint64_t last_page;
-    bool deep;
+    bool deep, records_in_root;
 } walk;
 
 /* State of one tree while it is walked in key order. */
@@ -330,7 +330,7 @@ static bpt_status walk_state(walk *w, uint64_t txn_id) {
                         (unsigned long long)txn_id);
     if (other->txn_id + 1 < txn_id) return damaged(w->file, ~txn_id & 1, "wrong transaction");
     w->last_page = mine->last_page;
-    BPT_TRY(walk_tree(w, &mine->main, false, true));
+    BPT_TRY(walk_tree(w, &mine->main, false, !w->records_in_root));
     BPT_TRY(walk_tree(w, &mine->free, true, false));
     if (!w->deep) return BPT_OK;
     BPT_TRY(check_head_tail(w, 0));
@@ -342,7 +342,7 @@ bpt_status bpt__page_walk(const char *file, const bpt__page_rules *rules, uint64
     const int fd = open(file, O_RDONLY | O_CLOEXEC);
     if (fd < 0) return bpt_fail_errno(errno, "open", file);
     bpt_status status;
-    walk w = {.file = file, .deep = deep};
+    walk w = {.file = file, .deep = deep, .records_in_root = rules->records_in_root};
     struct stat info;
     void *map = MAP_FAILED;
     BPT_TRY_GOTO(status, check_heads(fd, file, rules, &w.page_bytes), done);

@@ -1,9 +1,9 @@
 /** @file storage/page_walk.h
  * Checks the structure of an LMDB data file without LMDB, so that damage is found, not executed.
  *
- * Understands what LMDB 0.9 writes on 64-bit machines for plain named databases (no duplicates):
- * page headers, node offsets, key order, counts, large values and free pages. Every page number and
- * offset that LMDB would follow is checked to be in bounds first.
+ * Understands what LMDB 0.9 writes on 64-bit machines for plain databases (no duplicates), named or
+ * not: page headers, node offsets, key order, counts, large values and free pages. Every page
+ * number and offset that LMDB would follow is checked to be in bounds first.
  *
  * Threads: any. */
 #ifndef BPT_STORAGE_PAGE_WALK_H
@@ -18,6 +18,7 @@
 typedef struct bpt__page_rules {
     uint64_t spare_bytes; /* the map that LMDB makes may be twice as large as the file and these */
     uint16_t flags;       /* of the environment (MDB_*), which are kept in the head pages */
+    bool records_in_root; /* there are no named databases: the root holds records */
 } bpt__page_rules;
 
 /** Checks the two head pages: what LMDB reads when it opens the file.

@@ -7,7 +7,10 @@
 #include <string.h>
 
 static const bpt_ingest_command *const commands[] = {
-    &bpt_ingest_idx, &bpt_ingest_cifar, &bpt_ingest_glyphs, &bpt_ingest_info, &bpt_ingest_verify,
+    &bpt_ingest_folder, &bpt_ingest_list,    &bpt_ingest_webdataset, &bpt_ingest_caffe,
+    &bpt_ingest_idx,    &bpt_ingest_cifar,   &bpt_ingest_glyphs,     &bpt_ingest_info,
+    &bpt_ingest_verify, &bpt_ingest_montage, &bpt_ingest_merge,      &bpt_ingest_split,
+    &bpt_ingest_export,
 };
 
 enum { N_COMMANDS = sizeof commands / sizeof *commands };
@@ -31,6 +34,8 @@ static void print_help(void) {
         "examples:\n"
         "  bpt-ingest idx train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out mnist "
         "--split train\n"
+        "  bpt-ingest folder flowers/train --out flowers --split train --short-side 256 --crop 224 "
+        "224\n"
         "  bpt-ingest glyphs --out glyphs --split test --count 2000\n"
         "  bpt-ingest info mnist\n"
         "\n" BPT_INGEST_EXIT_STATUS);

@@ -51,15 +51,17 @@ typedef struct cifar {
     const variant *variant;
     char *const *files; /* borrowed */
     size_t n_files;
-    FILE *file;      /* open one, NULL between files */
-    size_t number;   /* of the next file to open */
-    uint64_t record; /* in the open file */
+    uint64_t *counts; /* records of each file, shape [n_files] */
+    FILE *file;       /* open one, NULL between files */
+    size_t number;    /* of the next file to open */
+    uint64_t next;    /* record, over all files */
 } cifar;
 
 static void cifar_close(void *import) {
     cifar *x = import;
     if (!x) return;
     if (x->file) fclose(x->file);
+    bpt_free(x->counts);
     bpt_free(x);
 }
 
@@ -93,6 +95,7 @@ static bpt_status no_cifar(const char *path, uint64_t bytes) {
 }
 
 static bpt_status survey(cifar *x, uint64_t *count) {
+    BPT_TRY(BPT_NEW("record counts", x->n_files, &x->counts));
     *count = 0;
     for (size_t i = 0; i < x->n_files; i++) {
         struct stat info;
@@ -106,7 +109,8 @@ static bpt_status survey(cifar *x, uint64_t *count) {
             return bpt_fail(BPT_EDATA, "%s is of %s, the files before it are of %s", x->files[i],
                             found->name, x->variant->name);
         x->variant = found;
-        *count += bytes / (found->label_bytes + PIXELS);
+        x->counts[i] = bytes / (found->label_bytes + PIXELS);
+        *count += x->counts[i];
     }
     return BPT_OK;
 }
@@ -150,30 +154,53 @@ static bpt_status advance(cifar *x) {
     x->file = fopen(x->files[x->number], "rbe");
     if (!x->file) return bpt_fail_errno(errno, "open", x->files[x->number]);
     x->number++;
-    x->record = 0;
     return BPT_OK;
 }
 
-static bpt_status cifar_next(void *import, uint8_t *pixels, uint32_t *label) {
+/* An item is a whole record, labels first. */
+static bpt_status cifar_next(void *import, bpt_import_item *item) {
     cifar *x = import;
     BPT_TRY(advance(x));
     const char *path = x->files[x->number - 1];
-    uint8_t labels[2];
-    const size_t n = x->variant->label_bytes;
-    if (fread(labels, 1, n, x->file) != n || fread(pixels, 1, PIXELS, x->file) != PIXELS)
+    const size_t size = x->variant->label_bytes + PIXELS;
+    BPT_TRY(BPT_GROW("record", size, &item->owned.bytes, &item->owned.capacity));
+    if (fread(item->owned.bytes, 1, size, x->file) != size)
         return ferror(x->file) ? bpt_fail_errno(errno, "read", path)
                                : bpt_fail(BPT_EDATA, "%s became shorter while it was read", path);
-    *label = labels[n - 1];
-    if (*label >= x->variant->n_classes) {
-        const bpt_status status = bpt_fail(
-            BPT_EDATA, "%s: record %llu has label %u, %s has classes 0 to %u", path,
-            (unsigned long long)x->record, *label, x->variant->name, x->variant->n_classes - 1);
-        bpt_hint("is it really a binary %s file?", x->variant->name);
-        return status;
-    }
-    x->record++;
+    item->bytes = item->owned.bytes;
+    item->size = size;
+    item->number = x->next++;
     return BPT_OK;
 }
 
-const bpt_importer bpt__import_cifar = {
-    .name = "cifar", .open = cifar_open, .next = cifar_next, .close = cifar_close};
+static void cifar_describe(void *import, const bpt_import_item *item, char *name, size_t size) {
+    const cifar *x = import;
+    uint64_t record = item->number;
+    size_t i = 0;
+    while (i + 1 < x->n_files && record >= x->counts[i]) record -= x->counts[i++];
+    snprintf(name, size, "%s: record %llu", x->files[i], (unsigned long long)record);
+}
+
+static bpt_status cifar_load(void *import, const bpt_import_item *item, bpt_import_buffer *buffer,
+                             bpt_import_image *image) {
+    const cifar *x = import;
+    const size_t n = x->variant->label_bytes;
+    const uint8_t *record = item->bytes;
+    (void)buffer;
+    *image = (bpt_import_image){
+        .label = record[n - 1], .bytes = record + n, .size = PIXELS, .C = C, .H = H, .W = W};
+    if (image->label < x->variant->n_classes) return BPT_OK;
+    char name[BPT_IMPORT_NAME_SIZE];
+    cifar_describe(import, item, name, sizeof name);
+    const bpt_status status = bpt_fail(BPT_EDATA, "%s has label %u, %s has classes 0 to %u", name,
+                                       image->label, x->variant->name, x->variant->n_classes - 1);
+    bpt_hint("is it really a binary %s file?", x->variant->name);
+    return status;
+}
+
+const bpt_importer bpt__import_cifar = {.name = "cifar",
+                                        .open = cifar_open,
+                                        .next = cifar_next,
+                                        .load = cifar_load,
+                                        .describe = cifar_describe,
+                                        .close = cifar_close};

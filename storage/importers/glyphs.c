@@ -12,6 +12,7 @@
 #include "storage/importer.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -90,7 +91,6 @@ typedef struct canvas {
 typedef struct glyphs {
     uint64_t seed; /* of seed and split */
     uint64_t next;
-    uint32_t order[N_CLASSES]; /* of the ten images under way */
 } glyphs;
 
 static float between(bpt_random *r, float low, float high) {
@@ -235,20 +235,34 @@ static bpt_status glyphs_open(const bpt_import_source *source, bpt_import_plan *
     return BPT_OK;
 }
 
-static bpt_status glyphs_next(void *import, uint8_t *pixels, uint32_t *label) {
+static bpt_status glyphs_next(void *import, bpt_import_item *item) {
     glyphs *g = import;
-    const uint64_t place = g->next % N_CLASSES;
-    if (place == 0)
-        bpt_random_permutation(g->seed, BPT_PURPOSE_GLYPHS, ORDER_IDS + g->next / N_CLASSES,
-                               g->order, N_CLASSES);
-    bpt_random r = bpt_random_stream(g->seed, BPT_PURPOSE_GLYPHS, g->next++);
+    item->number = g->next++;
+    return BPT_OK;
+}
+
+static bpt_status glyphs_load(void *import, const bpt_import_item *item, bpt_import_buffer *buffer,
+                              bpt_import_image *image) {
+    const glyphs *g = import;
+    BPT_TRY(BPT_GROW("glyph", SIDE * SIDE, &buffer->bytes, &buffer->capacity));
+    uint32_t order[N_CLASSES]; /* of the ten images that it is one of */
+    bpt_random_permutation(g->seed, BPT_PURPOSE_GLYPHS, ORDER_IDS + item->number / N_CLASSES, order,
+                           N_CLASSES);
+    const uint32_t digit = order[item->number % N_CLASSES];
+    bpt_random r = bpt_random_stream(g->seed, BPT_PURPOSE_GLYPHS, item->number);
     canvas c = {{0}};
     draw_clutter(&c, &r);
-    draw_digit(&c, g->order[place], &r);
+    draw_digit(&c, digit, &r);
     occlude(&c, &r);
-    expose(&c, &r, pixels);
-    *label = g->order[place];
+    expose(&c, &r, buffer->bytes);
+    *image = (bpt_import_image){
+        .label = digit, .bytes = buffer->bytes, .size = SIDE * SIDE, .C = 1, .H = SIDE, .W = SIDE};
     return BPT_OK;
+}
+
+static void glyphs_describe(void *import, const bpt_import_item *item, char *name, size_t size) {
+    (void)import;
+    snprintf(name, size, "glyph %llu", (unsigned long long)item->number);
 }
 
 static void glyphs_close(void *import) {
@@ -259,4 +273,6 @@ const bpt_importer bpt__import_glyphs = {.name = "glyphs",
                                          .draws = true,
                                          .open = glyphs_open,
                                          .next = glyphs_next,
+                                         .load = glyphs_load,
+                                         .describe = glyphs_describe,
                                          .close = glyphs_close};

@@ -16,6 +16,7 @@ enum {
 };
 
 typedef struct idx {
+    const char *images_path; /* borrowed */
     bpt__gz_file *images;
     uint8_t *labels; /* shape [count] */
     uint32_t count, next, H, W;
@@ -110,6 +111,7 @@ static bpt_status idx_open(const bpt_import_source *source, bpt_import_plan *pla
                         source->n_files);
     idx *x;
     BPT_TRY(BPT_NEW("idx import", 1, &x));
+    x->images_path = source->files[0];
     bpt_status status;
     BPT_TRY_GOTO(status, open_both(x, source->files[0], source->files[1]), fail);
     uint32_t highest = 0;
@@ -124,15 +126,41 @@ fail:
     return status;
 }
 
-static bpt_status idx_next(void *import, uint8_t *pixels, uint32_t *label) {
+static void idx_describe(void *import, const bpt_import_item *item, char *name, size_t size) {
+    const idx *x = import;
+    snprintf(name, size, "%s: image %" PRIu64, x->images_path, item->number);
+}
+
+static bpt_status idx_next(void *import, bpt_import_item *item) {
     idx *x = import;
+    const size_t size = (size_t)x->H * x->W;
     char what[64];
     snprintf(what, sizeof what, "image %" PRIu32 " of %" PRIu32, x->next, x->count);
-    BPT_TRY(bpt__gz_read(x->images, pixels, (size_t)x->H * x->W, what));
-    *label = x->labels[x->next++];
+    BPT_TRY(BPT_GROW("image", size, &item->owned.bytes, &item->owned.capacity));
+    BPT_TRY(bpt__gz_read(x->images, item->owned.bytes, size, what));
+    item->bytes = item->owned.bytes;
+    item->size = size;
+    item->number = x->next++;
     /* The last image is good only if the stream ends well: gzip's checksum comes last. */
     return x->next == x->count ? bpt__gz_expect_end(x->images) : BPT_OK;
 }
 
-const bpt_importer bpt__import_idx = {
-    .name = "idx", .open = idx_open, .next = idx_next, .close = idx_close};
+static bpt_status idx_load(void *import, const bpt_import_item *item, bpt_import_buffer *buffer,
+                           bpt_import_image *image) {
+    const idx *x = import;
+    (void)buffer;
+    *image = (bpt_import_image){.label = x->labels[item->number],
+                                .bytes = item->bytes,
+                                .size = item->size,
+                                .C = 1,
+                                .H = x->H,
+                                .W = x->W};
+    return BPT_OK;
+}
+
+const bpt_importer bpt__import_idx = {.name = "idx",
+                                      .open = idx_open,
+                                      .next = idx_next,
+                                      .load = idx_load,
+                                      .describe = idx_describe,
+                                      .close = idx_close};

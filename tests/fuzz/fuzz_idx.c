@@ -1,5 +1,6 @@
 /* The IDX importer on any bytes. Input: 2 bytes, big-endian: how many of the rest are the file of
  * images; what follows is the file of labels. */
+#include "base/memory.h"
 #include "storage/importer.h"
 
 #include <sys/mman.h>
@@ -25,14 +26,17 @@ static void read_all(const bpt_import_source *source) {
     bpt_import_plan plan;
     void *import;
     if (idx->open(source, &plan, &import) != BPT_OK) return;
-    const size_t bytes = (size_t)plan.C * plan.H * plan.W;
-    uint8_t *pixels = bytes <= LARGEST_IMAGE ? malloc(bytes) : NULL;
-    for (uint64_t i = 0; pixels && i < plan.count; i++) {
-        uint32_t label;
-        if (idx->next(import, pixels, &label) != BPT_OK) break;
-        if (label >= plan.n_classes) abort();
+    const bool small = (size_t)plan.C * plan.H * plan.W <= LARGEST_IMAGE;
+    bpt_import_item item = {0};
+    bpt_import_buffer buffer = {0};
+    for (uint64_t i = 0; small && i < plan.count; i++) {
+        bpt_import_image image;
+        if (idx->next(import, &item) != BPT_OK) break;
+        if (idx->load(import, &item, &buffer, &image) != BPT_OK) break;
+        if (image.label >= plan.n_classes) abort();
     }
-    free(pixels);
+    bpt_free(item.owned.bytes);
+    bpt_free(buffer.bytes);
     idx->close(import);
 }
 

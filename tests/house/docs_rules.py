@@ -14,7 +14,8 @@ import sys
 from pathlib import Path
 
 FOLDERS = ("base", "scheduler", "storage", "inner", "outer", "tools", "tests", "docs")
-PROGRAMS = {"bpt-train": (), "bpt-eval": (), "bpt-tune": (), "bpt-ingest": ("idx", "cifar", "glyphs", "info", "verify")}
+PROGRAMS = {"bpt-train": (), "bpt-eval": (), "bpt-tune": (), "bpt-ingest": ("folder", "list", "webdataset", "caffe", "idx",
+            "cifar", "glyphs", "info", "verify", "montage", "merge", "split", "export")}
 # Options of other programs that the documents speak of: mpirun, cmake, tools/*.
 FOREIGN = {"--bind-to", "--map-by", "--hostfile", "--oversubscribe", "--mca", "--install", "--prefix",
            "--preset", "--no-setup"}

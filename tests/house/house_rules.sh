@@ -26,7 +26,8 @@ declare -A may_include=(
 third_party=(
     '(mpi|mpi-ext)\.h$'                      outer/
     'lmdb\.h$'                               storage/
-    '(turbojpeg|jpeglib|png|zlib)\.h$'       storage/
+    'zlib\.h$'                               storage/
+    '(turbojpeg|jpeglib|png)\.h$'            storage/images/
     '(google/)?protobuf-c/'                  storage/
     '(oneapi/dnnl/|dnnl)'                    inner/cpu/
     'omp\.h$'                                inner/cpu/

@@ -83,7 +83,7 @@ check
 # third-party headers, in both ways to write them
 for pair in mpi.h:base lmdb.h:tools oneapi/dnnl/dnnl.h:inner dnnl.h:tools cuda_runtime.h:inner/cpu \
     cudnn.h:inner cublas_v2.h:scheduler jansson.h:storage yaml.h:inner xxhash.h:storage \
-    hwloc.h:inner hwloc/cuda.h:inner/cuda zlib.h:base png.h:tools turbojpeg.h:inner omp.h:inner \
+    hwloc.h:inner hwloc/cuda.h:inner/cuda zlib.h:base png.h:storage turbojpeg.h:storage/importers omp.h:inner \
     mpi.h:tests/inner lmdb.h:tests/outer; do
     header=${pair%:*} folder=${pair#*:} n=$((n + 1))
     bad "bad$n.c:2: $header belongs to" "$folder/bad$n.c" 'int x;' "#include <$header>"

@@ -1,11 +1,13 @@
-/* Augmentations: what a list says, and images against pixel-by-pixel references. */
-#include "storage/augment.h"
+/* Augmentations: what a list says, and crops and flips against pixel-by-pixel references. */
+#include "storage/augmentation.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -116,27 +118,175 @@ static void keeps_the_order(void **state) {
     assert_in_range(n_unlike, 10, 20);
 }
 
+/* @return whether the list is refused, with a hint and nothing set */
+static bool is_refused(const char *list) {
+    bpt_augment a = {.n = 7};
+    return bpt_augment_parse(list, &a) == BPT_EUSAGE && a.n == 7 && bpt_error_last()->hint[0];
+}
+
 static void refuses_wrong_lists(void **state) {
     (void)state;
-    const char *const wrong[] = {
-        "",       "flop",    "crop",       "crop=",     "crop=0",
-        "crop=x", "crop=-1", "crop=1x",    "crop=9999", "flip=1",
-        "flip,",  ",flip",   "flip,,flip", "none,flip", "crop=99999999999"};
-    bpt_augment a = {.n = 7};
-    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
-        assert_int_equal(bpt_augment_parse(wrong[i], &a), BPT_EUSAGE);
-        assert_int_equal(a.n, 7);
-    }
-    bpt_augment_parse("flop", &a);
+    const char *const wrong[] = {"",
+                                 "flop",
+                                 "crop",
+                                 "crop=",
+                                 "crop=0",
+                                 "=",
+                                 "crop=x",
+                                 "crop=-1",
+                                 "crop=1x",
+                                 "crop=9999",
+                                 "flip=1",
+                                 "crop=4:",
+                                 "flip,",
+                                 ",flip",
+                                 "flip,,flip",
+                                 "none,flip",
+                                 "crop=99999999999",
+                                 "crop=4:4",
+                                 "flip=",
+                                 "crop=.",
+                                 "crop=4.0",
+                                 "crop=+4",
+                                 "crop=18446744073709551620"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        if (!is_refused(wrong[i])) fail_msg("\"%s\" is accepted", wrong[i]);
+    assert_true(is_refused("flop"));
     assert_non_null(strstr(bpt_error_last()->hint, "\"flip\""));
-    assert_int_equal(bpt_augment_parse("flip,flip,flip,flip,flip,flip,flip,flip,"
-                                       "flip,flip,flip,flip,flip,flip,flip,flip,flip",
-                                       &a),
-                     BPT_EUSAGE);
+    assert_true(is_refused("wobble"));
+    assert_non_null(strstr(bpt_error_last()->hint, "crop=PIXELS, "));
+    assert_true(
+        is_refused("flip,flip,flip,flip,flip,flip,flip,flip,"
+                   "flip,flip,flip,flip,flip,flip,flip,flip,flip"));
     char longest[300];
     memset(longest, 'x', sizeof longest);
     longest[299] = 0;
-    assert_int_equal(bpt_augment_parse(longest, &a), BPT_EUSAGE);
+    assert_true(is_refused(longest));
+    memset(longest, '0', sizeof longest);
+    memcpy(longest, "crop=", 5);
+    strcpy(longest + 290, "4");
+    assert_int_equal(parse(longest).steps[0].values[0], 4);
+    strcpy(longest + 290, "4x");
+    assert_true(is_refused(longest));
+}
+
+/* The item of @p kind with its own defaults, or what its example has, up to parameter @p n, and
+ * then @p value. */
+static void write_item(const bpt_augmentation *kind, uint32_t n, const char *value, char *item) {
+    char values[64];
+    const bpt_augment a = parse(kind->example);
+    bpt_augmentation_values(kind, a.steps[0].values, n, values, sizeof values);
+    snprintf(item, 200, "%s=%s%s%s", kind->name, values, n > 0 ? ":" : "", value);
+}
+
+static void check_value(const bpt_augmentation *kind, uint32_t i, uint32_t value, bool good) {
+    char item[200], text[16];
+    const bpt_augmentation_parameter *p = &kind->parameters[i];
+    if (p->counts)
+        snprintf(text, sizeof text, "%u", value);
+    else
+        snprintf(text, sizeof text, "%.4f", value / (double)BPT_AUGMENT_UNIT);
+    write_item(kind, i, text, item);
+    if (good)
+        assert_int_equal(parse(item).steps[0].values[i], value);
+    else if (!is_refused(item))
+        fail_msg("\"%s\" is accepted", item);
+}
+
+/* Each parameter takes its whole range, and nothing beside it. */
+static void check_parameter(const bpt_augmentation *kind, uint32_t i) {
+    const bpt_augmentation_parameter *p = &kind->parameters[i];
+    const char *const wrong[] = {"",   "x",  "-1",   " 1",      "1 ",  ".",
+                                 ".5", "1.", "1..5", "0.12345", "nan", "1e0"};
+    char item[200];
+    assert_in_range(p->otherwise, p->required ? 0 : p->min, p->max);
+    if (i + 1 == kind->n_parameters || !p[1].rises) check_value(kind, i, p->max, true);
+    if (!p->rises) check_value(kind, i, p->min, true);
+    if (p->min > 0) check_value(kind, i, p->min - 1, false);
+    check_value(kind, i, p->max + 1, false);
+    for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++) {
+        write_item(kind, i, wrong[w], item);
+        if (!is_refused(item)) fail_msg("\"%s\" is accepted", item);
+        char usage[64];
+        bpt_augmentation_usage(kind, usage, sizeof usage);
+        assert_non_null(strstr(bpt_error_last()->hint, usage));
+        assert_non_null(strstr(bpt_error_last()->text, p->name));
+    }
+}
+
+static void takes_each_parameters_range(void **state) {
+    (void)state;
+    const bpt_augmentation *kind;
+    for (size_t k = 0; (kind = bpt_augmentation_at(k)); k++) {
+        char item[200];
+        const bpt_augment a = parse(kind->example);
+        assert_ptr_equal(a.steps[0].kind, kind);
+        for (uint32_t i = 0; i < kind->n_parameters; i++) check_parameter(kind, i);
+        write_item(kind, kind->n_parameters, "1", item);
+        assert_true(is_refused(item));
+    }
+}
+
+/* Values that are left out are the defaults, and what is printed is read as the same. */
+static void fills_in_defaults(void **state) {
+    (void)state;
+    const bpt_augmentation *kind;
+    for (size_t k = 0; (kind = bpt_augmentation_at(k)); k++) {
+        char item[200], values[64];
+        const bpt_augment example = parse(kind->example);
+        for (uint32_t n = 0; n <= kind->n_parameters; n++) {
+            bpt_augmentation_values(kind, example.steps[0].values, n, values, sizeof values);
+            snprintf(item, sizeof item, "%s%s%s", kind->name, n > 0 ? "=" : "", values);
+            if (n < kind->n_parameters && kind->parameters[n].required) {
+                assert_true(is_refused(item));
+                continue;
+            }
+            const bpt_augment a = parse(item);
+            for (uint32_t i = 0; i < kind->n_parameters; i++)
+                assert_int_equal(a.steps[0].values[i], i < n ? example.steps[0].values[i]
+                                                             : kind->parameters[i].otherwise);
+        }
+    }
+}
+
+/* Images of any shape, in memory that is as large as they are: what an address sanitizer watches,
+ * and bytes behind it that stay. */
+static void keeps_to_its_memory(void **state) {
+    (void)state;
+    const uint32_t shapes[][3] = {{1, 1, 1},  {3, 1, 1},  {3, 1, 70}, {3, 70, 1}, {3, 2, 2},
+                                  {1, 5, 64}, {3, 65, 5}, {4, 9, 13}, {2, 3, 130}};
+    const char *const lists[] = {"resized-crop=0.01:1:0.1",
+                                 "flip",
+                                 "vflip",
+                                 "rotate=180",
+                                 "jitter=1:1:1",
+                                 "erase=1:0.01:1:0.1",
+                                 "resized-crop,flip,vflip,rotate=20,jitter,erase=1"};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (size_t l = 0; l < sizeof lists / sizeof *lists; l++) {
+            const uint32_t c = shapes[i][0], h = shapes[i][1], w = shapes[i][2];
+            const size_t size = (size_t)c * h * w;
+            const bpt_augment a = parse(lists[l]);
+            uint8_t *in = malloc(size), *scratch = malloc(2 * size),
+                    *guarded = malloc(2 * size + 64);
+            assert_true(in && scratch && guarded);
+            memset(in, 7, size);
+            memset(guarded, 0xA5, 2 * size + 64);
+            assert_int_equal(bpt_augment_check(&a, h, w), BPT_OK);
+            for (uint64_t id = 0; id < 100; id++) {
+                bpt_random random = bpt_random_stream(3, BPT_PURPOSE_TEST, id), same = random;
+                const uint8_t *out = bpt_augment_apply(&a, &random, c, h, w, in, scratch);
+                const uint8_t *again = bpt_augment_apply(&a, &same, c, h, w, in, guarded + 32);
+                assert_memory_equal(out, again, size);
+            }
+            for (size_t k = 0; k < 32; k++) {
+                assert_int_equal(guarded[k], 0xA5);
+                assert_int_equal(guarded[2 * size + 32 + k], 0xA5);
+            }
+            free(in);
+            free(scratch);
+            free(guarded);
+        }
 }
 
 static void wants_large_enough_images(void **state) {
@@ -155,7 +305,10 @@ int main(void) {
         cmocka_unit_test(keeps_what_none_changes),
         cmocka_unit_test(keeps_the_order),
         cmocka_unit_test(refuses_wrong_lists),
+        cmocka_unit_test(takes_each_parameters_range),
+        cmocka_unit_test(fills_in_defaults),
         cmocka_unit_test(wants_large_enough_images),
+        cmocka_unit_test(keeps_to_its_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

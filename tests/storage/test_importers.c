@@ -52,6 +52,23 @@ static void put_gz(const char *name, const void *data, unsigned size) {
     assert_int_equal(gzclose(file), Z_OK);
 }
 
+/* Takes the next item and its pixels. */
+static bpt_status take(const bpt_importer *importer, void *import, bpt_import_item *item,
+                       uint8_t *pixels, uint32_t *label) {
+    bpt_import_buffer buffer = {0};
+    bpt_import_image image;
+    bpt_status status = importer->next(import, item);
+    if (status == BPT_OK) status = importer->load(import, item, &buffer, &image);
+    if (status == BPT_OK) {
+        assert_false(image.encoded);
+        assert_int_equal(image.size, (size_t)image.C * image.H * image.W);
+        memcpy(pixels, image.bytes, image.size);
+        *label = image.label;
+    }
+    bpt_free(buffer.bytes);
+    return status;
+}
+
 /* ---- idx ---- */
 
 enum { N = 5, SIDES = 6, IMAGE_BYTES = 16 + N * SIDES, LABEL_BYTES = 8 + N };
@@ -75,10 +92,12 @@ static bpt_status read_idx(const char *images_name, const char *labels_name) {
     uint8_t *pixels = malloc((size_t)plan.C * plan.H * plan.W);
     assert_non_null(pixels);
     bpt_status status = BPT_OK;
+    bpt_import_item item = {0};
     for (uint64_t i = 0; i < plan.count && status == BPT_OK; i++) {
         uint32_t label;
-        status = bpt_importer_find("idx")->next(import, pixels, &label);
+        status = take(bpt_importer_find("idx"), import, &item, pixels, &label);
     }
+    bpt_free(item.owned.bytes);
     free(pixels);
     bpt_importer_find("idx")->close(import);
     return status;
@@ -102,13 +121,15 @@ static void idx_reads_plain_and_gzip(void **state) {
         assert_int_equal(plan.W, 3);
         assert_int_equal(plan.count, N);
         assert_int_equal(plan.n_classes, 5);
+        bpt_import_item item = {0};
         for (uint32_t i = 0; i < N; i++) {
             uint8_t pixels[SIDES];
             uint32_t label;
-            assert_int_equal(bpt_importer_find("idx")->next(import, pixels, &label), BPT_OK);
+            assert_int_equal(take(bpt_importer_find("idx"), import, &item, pixels, &label), BPT_OK);
             assert_int_equal(label, labels[8 + i]);
             assert_memory_equal(pixels, images + 16 + i * SIDES, SIDES);
         }
+        bpt_free(item.owned.bytes);
         bpt_importer_find("idx")->close(import);
     }
 }
@@ -233,14 +254,22 @@ static void cifar_reads_both_variants(void **state) {
         assert_string_equal(plan.class_names[5], label_bytes == 1 ? "dog" : "bed");
         assert_string_equal(plan.class_names[plan.n_classes - 1],
                             label_bytes == 1 ? "truck" : "worm");
+        bpt_import_item item = {0};
         for (uint32_t i = 0; i < 7; i++) {
             uint8_t pixels[CIFAR];
             uint32_t label;
-            assert_int_equal(bpt_importer_find("cifar")->next(import, pixels, &label), BPT_OK);
+            assert_int_equal(take(bpt_importer_find("cifar"), import, &item, pixels, &label),
+                             BPT_OK);
             assert_int_equal(label, i);
             assert_int_equal(pixels[0], (i < 4 ? i : i - 4) * 31 % 256);
             assert_int_equal(pixels[250], ((i < 4 ? i : i - 4) * 31 + 250) % 256);
+            char name[BPT_IMPORT_NAME_SIZE], end[32];
+            bpt_importer_find("cifar")->describe(import, &item, name, sizeof name);
+            snprintf(end, sizeof end, "%s: record %u", i < 4 ? "a.bin" : "b.bin",
+                     i < 4 ? i : i - 4);
+            assert_non_null(strstr(name, end));
         }
+        bpt_free(item.owned.bytes);
         bpt_importer_find("cifar")->close(import);
     }
 }
@@ -267,9 +296,11 @@ static void cifar_refuses_what_is_wrong(void **state) {
     assert_int_equal(open_cifar(1, (char *[]){bad}, &plan, &import), BPT_OK);
     uint8_t pixels[CIFAR];
     uint32_t label;
-    assert_int_equal(bpt_importer_find("cifar")->next(import, pixels, &label), BPT_OK);
-    assert_int_equal(bpt_importer_find("cifar")->next(import, pixels, &label), BPT_EDATA);
+    bpt_import_item item = {0};
+    assert_int_equal(take(bpt_importer_find("cifar"), import, &item, pixels, &label), BPT_OK);
+    assert_int_equal(take(bpt_importer_find("cifar"), import, &item, pixels, &label), BPT_EDATA);
     assert_non_null(strstr(bpt_error_last()->text, "record 1 has label 10"));
+    bpt_free(item.owned.bytes);
     bpt_importer_find("cifar")->close(import);
 }
 
@@ -290,9 +321,10 @@ static void draw(uint64_t seed, const char *split, glyph *out, uint64_t n) {
     assert_int_equal(plan.count, n);
     assert_int_equal(plan.C * plan.H * plan.W, GLYPH);
     assert_int_equal(plan.n_classes, 10);
+    bpt_import_item item = {0};
     for (uint64_t i = 0; i < n; i++)
-        assert_int_equal(bpt_importer_find("glyphs")->next(import, out[i].pixels, &out[i].label),
-                         BPT_OK);
+        assert_int_equal(
+            take(bpt_importer_find("glyphs"), import, &item, out[i].pixels, &out[i].label), BPT_OK);
     bpt_importer_find("glyphs")->close(import);
 }
 

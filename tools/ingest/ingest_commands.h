@@ -16,9 +16,24 @@ typedef struct bpt_ingest_command {
 
 extern const bpt_ingest_command bpt_ingest_idx;
 extern const bpt_ingest_command bpt_ingest_cifar;
+extern const bpt_ingest_command bpt_ingest_folder;
+extern const bpt_ingest_command bpt_ingest_list;
+extern const bpt_ingest_command bpt_ingest_caffe;
+extern const bpt_ingest_command bpt_ingest_webdataset;
 extern const bpt_ingest_command bpt_ingest_glyphs;
 extern const bpt_ingest_command bpt_ingest_info;
 extern const bpt_ingest_command bpt_ingest_verify;
+extern const bpt_ingest_command bpt_ingest_merge;
+extern const bpt_ingest_command bpt_ingest_split;
+extern const bpt_ingest_command bpt_ingest_export;
+extern const bpt_ingest_command bpt_ingest_montage;
+
+/** Checks that a command that writes a split was told which. NULL stands for what was not given.
+ * @return BPT_OK, BPT_EUSAGE */
+bpt_status bpt_ingest_check_target(const bpt_command *usage, const char *out, const char *split);
+
+/** Likewise of a command that makes files of a split. */
+bpt_status bpt_ingest_check_source(const bpt_command *usage, const char *split, const char *to);
 
 #define BPT_INGEST_EXIT_STATUS                                                                     \
     "exit status: 0 done; 1 run-time failure (disk full, interrupted, another writer);\n"          \

@@ -1,179 +1,83 @@
-/* bpt-ingest idx, cifar, glyphs: from an importer into a writer. */
+/* bpt-ingest idx, cifar, folder, list, caffe, webdataset, glyphs: from an importer into a writer.
+ */
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/text.h"
-#include "storage/dataset.h"
+#include "storage/import_stream.h"
 #include "storage/importer.h"
 #include "storage/writer.h"
+#include "tools/ingest/bad_report.h"
+#include "tools/ingest/class_names.h"
 #include "tools/ingest/ingest_commands.h"
+#include "tools/ingest/ingest_options.h"
 #include "tools/ingest/ingest_progress.h"
+#include "tools/ingest/ingest_summary.h"
 #include "tools/interrupt.h"
-#include "tools/program.h"
 
 #include <inttypes.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
-typedef struct import_options {
-    const char *out, *split;
-    bool force;
-    int64_t classes; /* 0: not given */
-    const char *class_names;
-    int64_t count, seed;
-} import_options;
+/* An import under way. */
+typedef struct job {
+    const bpt_importer *importer;
+    const bpt_ingest_options *o;
+    bpt_import_source source;
+    bpt_import_plan plan;
+    bpt_class_names names;
+    void *import;
+    bpt_import_stream *stream;
+    bpt_writer *writer; /* NULL until there is a good image: it tells the shape */
+    bpt_bad_report bad;
+    const char **source_names;
+    char *source_text; /* what they point into */
+} job;
 
-#define OPTIONS_OF_ALL                                                                             \
-    {.name = "out",                                                                                \
-     .type = BPT_OPTION_TEXT,                                                                      \
-     .offset = offsetof(import_options, out),                                                      \
-     .unit = "DATASET",                                                                            \
-     .group = "where to",                                                                          \
-     .help = "folder of the dataset; made if it is not there"},                                    \
-        {.name = "split",                                                                          \
-         .type = BPT_OPTION_TEXT,                                                                  \
-         .offset = offsetof(import_options, split),                                                \
-         .unit = "NAME",                                                                           \
-         .help = "name of the split, such as train or test"},                                      \
-    {                                                                                              \
-        .name = "force", .type = BPT_OPTION_FLAG, .offset = offsetof(import_options, force),       \
-        .help = "replace the split if it is there; the old one stays until the new one\nis whole"  \
-    }
-
-static const bpt_option idx_options[] = {
-    OPTIONS_OF_ALL,
-    {.name = "classes",
-     .type = BPT_OPTION_INT,
-     .offset = offsetof(import_options, classes),
-     .min = 1,
-     .max = 256,
-     .unit = "N",
-     .group = "classes",
-     .help = "number of classes; a label from N on is an error; unless given: as\nmany as the "
-             "dataset has, in a new one up to the highest label"},
-    {.name = "class-names",
-     .type = BPT_OPTION_TEXT,
-     .offset = offsetof(import_options, class_names),
-     .unit = "FILE",
-     .help = "text file with the name of one class a line, from class 0 on"},
-};
-
-static const bpt_option cifar_options[] = {OPTIONS_OF_ALL};
-
-static const bpt_option glyphs_options[] = {
-    OPTIONS_OF_ALL,
-    {.name = "count",
-     .type = BPT_OPTION_INT,
-     .offset = offsetof(import_options, count),
-     .value = "10000",
-     .min = 1,
-     .max = 4294967295.0,
-     .unit = "N",
-     .group = "images",
-     .help = "how many images to draw"},
-    {.name = "seed",
-     .type = BPT_OPTION_INT,
-     .offset = offsetof(import_options, seed),
-     .value = "1",
-     .min = 0,
-     .max = 9007199254740992.0,
-     .unit = "SEED",
-     .help = "seed of what is drawn; splits of other names differ also with the same"},
-};
-
-static const bpt_command idx_usage = {
-    .name = "bpt-ingest idx",
-    .synopsis = "IMAGES LABELS --out DATASET --split NAME [option...]",
-    .summary = "Stores images and labels in the IDX format of MNIST, plain or gzip.",
-    .epilogue = BPT_INGEST_EXIT_STATUS,
-    .options = idx_options,
-    .n_options = sizeof idx_options / sizeof *idx_options,
-    .min_operands = 2,
-    .max_operands = 2,
-};
-
-static const bpt_command cifar_usage = {
-    .name = "bpt-ingest cifar",
-    .synopsis = "FILE... --out DATASET --split NAME [option...]",
-    .summary =
-        "Stores files of the binary version of CIFAR-10 or CIFAR-100 (with its fine labels).",
-    .epilogue = BPT_INGEST_EXIT_STATUS,
-    .options = cifar_options,
-    .n_options = sizeof cifar_options / sizeof *cifar_options,
-    .min_operands = 1,
-    .max_operands = -1,
-};
-
-static const bpt_command glyphs_usage = {
-    .name = "bpt-ingest glyphs",
-    .synopsis = "--out DATASET --split NAME [option...]",
-    .summary = "Draws digits, 28x28 and grey, and stores them: data to try training with.",
-    .epilogue = BPT_INGEST_EXIT_STATUS,
-    .options = glyphs_options,
-    .n_options = sizeof glyphs_options / sizeof *glyphs_options,
-    .min_operands = 0,
-    .max_operands = 0,
-};
-
-/* ---- class names ---- */
-
-typedef struct name_list {
-    char *text; /* lines, each ended by 0 */
-    const char **names;
-    size_t n, capacity;
-} name_list;
-
-static void free_names(name_list *list) {
-    bpt_free(list->text);
-    bpt_free(list->names);
+static void end(job *j) {
+    bpt_import_stream_close(j->stream);
+    if (j->import) j->importer->close(j->import);
+    bpt_writer_close(j->writer);
+    bpt_bad_report_close(&j->bad);
+    bpt_class_names_free(&j->names);
+    bpt_free(j->source_names);
+    bpt_free(j->source_text);
 }
 
-/* Empty lines at the end are no classes; one in between is a mistake that the writer reports. Some
- * editors begin a file with a byte order mark. */
-static bpt_status read_names(const char *path, name_list *list) {
-    static const char mark[] = "\xEF\xBB\xBF";
-    size_t size;
-    BPT_TRY(bpt_file_read(path, 16 << 20, &list->text, &size));
-    if (memchr(list->text, '\0', size))
-        return bpt_fail(BPT_EDATA, "%s is no text in UTF-8: it holds a 0 byte", path);
-    while (size > 0 && strchr("\r\n", list->text[size - 1])) list->text[--size] = '\0';
-    const bool marked = strncmp(list->text, mark, sizeof mark - 1) == 0;
-    for (char *line = list->text + (marked ? sizeof mark - 1 : 0), *next; line && *line;
-         line = next) {
-        next = strchr(line, '\n');
-        if (next) *next++ = '\0';
-        const size_t length = strlen(line);
-        if (length > 0 && line[length - 1] == '\r') line[length - 1] = '\0';
-        BPT_TRY(BPT_GROW("class names", list->n + 1, &list->names, &list->capacity));
-        list->names[list->n++] = line;
+/* The names of the files, without their folders: what is worth knowing on another machine. */
+static bpt_status base_names(job *j) {
+    size_t size = 0;
+    for (size_t i = 0; i < j->source.n_files; i++) size += strlen(j->source.files[i]) + 1;
+    BPT_TRY(BPT_NEW("source names", j->source.n_files, &j->source_names));
+    BPT_TRY(bpt_alloc("source names", size, 1, (void **)&j->source_text));
+    char *at = j->source_text;
+    for (size_t i = 0; i < j->source.n_files; i++) {
+        size_t length = strlen(j->source.files[i]);
+        memcpy(at, j->source.files[i], length + 1);
+        while (length > 1 && at[length - 1] == '/') at[--length] = '\0';
+        const char *slash = strrchr(at, '/');
+        j->source_names[i] = slash && slash[1] ? slash + 1 : at;
+        at += length + 1;
     }
-    return list->n > 0 ? BPT_OK : bpt_fail(BPT_EDATA, "%s names no class", path);
+    return BPT_OK;
 }
 
-/* Settles number and names of the classes between options and source. */
-static bpt_status settle_classes(const import_options *o, const name_list *list,
-                                 bpt_import_plan *plan) {
-    const uint32_t found = plan->n_classes;
-    if (list->n > 0) {
-        plan->class_names = list->names;
-        plan->n_classes = (uint32_t)list->n;
-        if (o->classes && (size_t)o->classes != list->n)
-            return bpt_fail(BPT_EUSAGE, "--classes says %" PRId64 ", but %s names %zu classes",
-                            o->classes, o->class_names, list->n);
-    } else if (o->classes) {
-        plan->n_classes = (uint32_t)o->classes;
-    }
-    if (found <= plan->n_classes) return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EDATA, "the labels go up to %u, but there are %u classes (0 to %u)", found - 1,
-                 plan->n_classes, plan->n_classes - 1);
-    bpt_hint("check the labels file, or give the right number of classes");
-    return status;
+static bpt_status open_writer(job *j, const bpt_import_record *first) {
+    BPT_TRY(base_names(j));
+    const bpt_writer_options options = {
+        .split = j->o->split,
+        .replace = j->o->force,
+        .C = first->C,
+        .H = first->H,
+        .W = first->W,
+        .n_classes = j->plan.n_classes,
+        .class_names = j->plan.class_names,
+        .importer = j->importer->name,
+        .sources = j->source_names,
+        .n_sources = j->source.n_files,
+        .seed = j->importer->draws ? j->source.seed : 0,
+    };
+    return bpt_writer_open(j->o->out, &options, &j->writer);
 }
-
-/* ---- the work ---- */
 
 static bpt_status check_interrupt(void) {
     return bpt_interrupt_check(
@@ -181,167 +85,107 @@ static bpt_status check_interrupt(void) {
         "the dataset is as it was before; run the same command again to start over");
 }
 
-static bpt_status copy_records(const bpt_importer *importer, void *import,
-                               const bpt_import_plan *plan, const char *split, bpt_writer *writer) {
-    uint8_t *pixels;
-    BPT_TRY(bpt_alloc("image", (size_t)plan->C * plan->H, plan->W, (void **)&pixels));
+static bpt_status take_record(job *j) {
+    bpt_import_record record;
+    BPT_TRY(bpt_import_stream_next(j->stream, &record));
+    if (record.error) return bpt_bad_report_add(&j->bad, record.error, !j->importer->draws);
+    if (!j->writer) BPT_TRY(open_writer(j, &record));
+    return bpt_writer_append(j->writer, record.pixels, record.label);
+}
+
+static bpt_status take_records(job *j) {
     char verb[128];
-    snprintf(verb, sizeof verb, "%s: stored", split);
+    snprintf(verb, sizeof verb, "%s: stored", j->o->split);
     bpt_ingest_progress progress = bpt_ingest_progress_start(verb);
     bpt_status status = BPT_OK;
-    for (uint64_t i = 0; i < plan->count; i++) {
-        uint32_t label;
-        BPT_TRY_GOTO(status, importer->next(import, pixels, &label), done);
-        BPT_TRY_GOTO(status, bpt_writer_append(writer, pixels, label), done);
-        BPT_TRY_GOTO(status, check_interrupt(), done);
-        if (i % 256 == 0) bpt_ingest_progress_show(&progress, i, plan->count);
+    for (uint64_t i = 0; i < j->plan.count && status == BPT_OK; i++) {
+        status = take_record(j);
+        if (status == BPT_OK) status = check_interrupt();
+        bpt_ingest_progress_show(&progress, i, j->plan.count);
     }
-done:
     bpt_log_progress_end();
-    bpt_free(pixels);
     return status;
 }
 
-/* The names of the files, without their folders: what is worth knowing on another machine. */
-static bpt_status base_names(const bpt_import_source *source, const char ***out) {
-    const char **names;
-    BPT_TRY(BPT_NEW("source names", source->n_files, &names));
-    for (size_t i = 0; i < source->n_files; i++) {
-        const char *slash = strrchr(source->files[i], '/');
-        names[i] = slash ? slash + 1 : source->files[i];
-    }
-    *out = names;
-    return BPT_OK;
-}
-
-static bpt_status store(const bpt_importer *importer, const import_options *o,
-                        const bpt_import_source *source, void *import,
-                        const bpt_import_plan *plan) {
-    bpt_writer *writer = NULL;
-    const char **sources;
-    BPT_TRY(base_names(source, &sources));
-    const bpt_writer_options options = {
-        .split = o->split,
-        .replace = o->force,
-        .C = plan->C,
-        .H = plan->H,
-        .W = plan->W,
-        .n_classes = plan->n_classes,
-        .class_names = plan->class_names,
-        .importer = importer->name,
-        .sources = sources,
-        .n_sources = source->n_files,
-        .seed = importer->draws ? source->seed : 0,
-    };
-    bpt_status status;
-    BPT_TRY_GOTO(status, bpt_writer_open(o->out, &options, &writer), done);
-    BPT_TRY_GOTO(status, copy_records(importer, import, plan, o->split, writer), done);
-    status = bpt_writer_commit(writer);
-done:
-    bpt_writer_close(writer);
-    bpt_free(sources);
+static bpt_status commit(job *j) {
+    if (j->writer) return bpt_writer_commit(j->writer);
+    const bpt_status status =
+        bpt_fail(BPT_EDATA, "none of %" PRIu64 " images is sound; the first: %.300s", j->plan.count,
+                 j->bad.first.text);
+    bpt_hint("%s lists them all", j->bad.path);
     return status;
 }
 
-static void report_classes(const bpt_dataset_info *info, const bpt_split *split) {
-    uint32_t n_empty = 0, first_empty = 0;
-    for (uint32_t i = info->n_classes; i-- > 0;)
-        if (split->per_class[i] == 0) {
-            n_empty++;
-            first_empty = i;
-        }
-    char line[512] = "", item[80], name[41];
-    uint32_t i = 0;
-    for (; i < info->n_classes && strlen(line) < 400; i++) {
-        bpt_text_escape(info->classes[i], name, sizeof name);
-        snprintf(item, sizeof item, "%s %" PRIu64, name, split->per_class[i]);
-        bpt_list_add(line, sizeof line, item);
+static bpt_status open_stream(job *j) {
+    bpt_import_stream_options options = {.C = j->names.C, .n_threads = bpt_ingest_threads(j->o)};
+    BPT_TRY(bpt_ingest_fit(j->o, &options.fit));
+    BPT_TRY(bpt_class_names_find(j->o, &j->names));
+    options.C = options.fit.C ? options.fit.C : j->names.C;
+    if (j->names.n > 0) {
+        j->source.class_names = j->names.names;
+        j->source.n_class_names = (uint32_t)j->names.n;
     }
-    bpt_info("%s: per class: %s%s", split->name, line, i == info->n_classes ? "" : ", ...");
-    if (n_empty == 0) return;
-    bpt_text_escape(info->classes[first_empty], name, sizeof name);
-    bpt_warn("%s: %u of %u classes have no images, the first of them is %s", split->name, n_empty,
-             info->n_classes, name);
+    BPT_TRY(j->importer->open(&j->source, &j->plan, &j->import));
+    bpt_interrupt_catch(); /* from here on there may be something to clean up */
+    BPT_TRY(bpt_bad_report_open(&j->bad, j->o->skip_bad)); /* it may lie where images are sought */
+    BPT_TRY(bpt_class_names_settle(&j->names, j->o, &j->plan));
+    if (!j->importer->draws)
+        bpt_info("%s: %" PRIu64 " image%s of %u class%s found", j->o->split, j->plan.count,
+                 j->plan.count == 1 ? "" : "s", j->plan.n_classes,
+                 j->plan.n_classes == 1 ? "" : "es");
+    return bpt_import_stream_open(j->importer, j->import, &j->plan, &options, &j->stream);
 }
 
-static bpt_status report(const import_options *o, double seconds) {
-    bpt_dataset *dataset;
-    BPT_TRY(bpt_dataset_open(o->out, &dataset));
-    const bpt_dataset_info *info = bpt_dataset_describe(dataset);
-    const bpt_split *split;
-    const bpt_status status = bpt_dataset_find(dataset, o->split, &split);
-    if (status == BPT_OK) {
-        bpt_info(
-            "%s: %u image%s of %ux%ux%u (CxHxW) in %u class%s stored in %s, %.1f s, "
-            "%.0f img/s",
-            split->name, split->count, split->count == 1 ? "" : "s", info->C, info->H, info->W,
-            info->n_classes, info->n_classes == 1 ? "" : "es", o->out, seconds,
-            (double)split->count / seconds);
-        report_classes(info, split);
-    }
-    bpt_dataset_close(dataset);
-    return status;
-}
-
-static bpt_status import_into(const bpt_importer *importer, const import_options *o,
-                              const bpt_import_source *source) {
+static bpt_status run_job(job *j) {
     const uint64_t start_ns = bpt_clock_ns();
-    name_list names = {0};
-    void *import = NULL;
-    bpt_import_plan plan;
-    bpt_status status = BPT_OK;
-    if (o->class_names) BPT_TRY_GOTO(status, read_names(o->class_names, &names), done);
-    BPT_TRY_GOTO(status, importer->open(source, &plan, &import), done);
-    BPT_TRY_GOTO(status, settle_classes(o, &names, &plan), done);
-    BPT_TRY_GOTO(status, store(importer, o, source, import, &plan), done);
-    status = report(o, bpt_clock_seconds_since(start_ns));
-done:
-    if (import) importer->close(import);
-    free_names(&names);
-    return status;
+    BPT_TRY(open_stream(j));
+    BPT_TRY(take_records(j));
+    BPT_TRY(bpt_bad_report_close(&j->bad));
+    BPT_TRY(commit(j));
+    bpt_writer_close(j->writer); /* before the same process reads the dataset */
+    j->writer = NULL;
+    return bpt_ingest_summary(j->o->out, j->o->split, &j->bad, bpt_clock_seconds_since(start_ns));
 }
 
 static bpt_status run_import(const char *name, const bpt_command *usage, int argc, char **argv) {
-    import_options o = {0}; /* a command has rows for some of its fields only */
+    bpt_ingest_options o = {0}; /* a command has rows for some of its fields only */
     bpt_option_request request;
     bpt_option_set *set;
     BPT_TRY(bpt_options_parse(usage, argc, argv, &o, &request, &set));
     bpt_status status = BPT_OK;
     if (request != BPT_REQUEST_RUN) goto done;
-    const char *missing = !bpt_program_has(o.out)     ? "--out DATASET"
-                          : !bpt_program_has(o.split) ? "--split NAME"
-                                                      : NULL;
-    if (missing) {
-        status = bpt_fail(BPT_EUSAGE, "%s is missing", missing);
-        bpt_hint("usage: %s %s", usage->name, usage->synopsis);
-        goto done;
-    }
+    BPT_TRY_GOTO(status, bpt_ingest_check_target(usage, o.out, o.split), done);
     int n_files;
     char *const *files = bpt_option_operands(set, &n_files);
-    const bpt_import_source source = {.files = files,
-                                      .n_files = (size_t)n_files,
-                                      .count = (uint64_t)o.count,
-                                      .seed = (uint64_t)o.seed,
-                                      .split = o.split};
-    bpt_interrupt_catch();
-    status = import_into(bpt_importer_find(name), &o, &source);
+    job j = {.importer = bpt_importer_find(name),
+             .o = &o,
+             .source = {.files = files,
+                        .n_files = (size_t)n_files,
+                        .root = o.root,
+                        .rgb = o.channel_order == 1,
+                        .count = (uint64_t)o.count,
+                        .seed = (uint64_t)o.seed,
+                        .split = o.split}};
+    status = run_job(&j);
+    bpt_error error; /* what led here, not what happens on the way out */
+    bpt_error_get(&error);
+    end(&j);
+    bpt_error_put(&error);
 done:
     bpt_option_set_free(set);
     return status;
 }
 
-static bpt_status run_idx(int argc, char **argv) {
-    return run_import("idx", &idx_usage, argc, argv);
-}
+#define COMMAND(name)                                                                              \
+    static bpt_status run_##name(int argc, char **argv) {                                          \
+        return run_import(#name, &bpt_ingest_##name##_usage, argc, argv);                          \
+    }                                                                                              \
+    const bpt_ingest_command bpt_ingest_##name = {#name, &bpt_ingest_##name##_usage, run_##name};
 
-static bpt_status run_cifar(int argc, char **argv) {
-    return run_import("cifar", &cifar_usage, argc, argv);
-}
-
-static bpt_status run_glyphs(int argc, char **argv) {
-    return run_import("glyphs", &glyphs_usage, argc, argv);
-}
-
-const bpt_ingest_command bpt_ingest_idx = {"idx", &idx_usage, run_idx};
-const bpt_ingest_command bpt_ingest_cifar = {"cifar", &cifar_usage, run_cifar};
-const bpt_ingest_command bpt_ingest_glyphs = {"glyphs", &glyphs_usage, run_glyphs};
+COMMAND(idx)
+COMMAND(cifar)
+COMMAND(folder)
+COMMAND(list)
+COMMAND(caffe)
+COMMAND(webdataset)
+COMMAND(glyphs)

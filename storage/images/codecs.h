@@ -1,0 +1,42 @@
+/** @file storage/images/codecs.h
+ * What each file format does for image.h and image_decoder.h. For this folder only.
+ *
+ * Threads: as the functions that call these. */
+#ifndef BPT_STORAGE_IMAGES_CODECS_H
+#define BPT_STORAGE_IMAGES_CODECS_H
+
+#include "storage/images/image.h"
+#include "storage/images/packed.h"
+
+/** Reads a header. @param[out] info its H and W are the file's, not yet turned, and not checked
+ * @return BPT_OK, BPT_EDATA */
+bpt_status bpt__jpeg_look(const char *name, const uint8_t *data, size_t size, bpt_image_info *info);
+bpt_status bpt__png_look(const char *name, const uint8_t *data, size_t size, bpt_image_info *info);
+
+/** Where the pixels of a JPEG begin: the first SOS segment, from its marker on.
+ * @param size of a file that bpt__jpeg_look() accepts
+ * @return offset */
+size_t bpt__jpeg_scan_offset(const uint8_t *data, size_t size);
+
+/** State of libjpeg-turbo and a copy that files with slips are mended in. */
+typedef struct bpt__jpeg bpt__jpeg;
+
+/** @param[out] out caller owns, bpt__jpeg_close() @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__jpeg_open(bpt__jpeg **out);
+void bpt__jpeg_close(bpt__jpeg *jpeg);
+
+/** Decodes into @p out: 1 lane if the file is grey or @p C is 1 and it is no CMYK, else 4.
+ * @param info    of bpt_image_look()
+ * @param divisor 1, 2, 4, 8: sides become ceil(side / divisor)
+ * @return BPT_OK, BPT_EDATA, BPT_ENOMEM */
+bpt_status bpt__jpeg_decode(bpt__jpeg *jpeg, const char *name, const uint8_t *data, size_t size,
+                            const bpt_image_info *info, uint32_t C, uint32_t divisor,
+                            bpt__packed *out);
+
+/** Decodes into @p out: 1 lane if the file is grey without alpha, else 4 with what is transparent
+ * laid over white.
+ * @return BPT_OK, BPT_EDATA, BPT_ENOMEM */
+bpt_status bpt__png_decode(const char *name, const uint8_t *data, size_t size,
+                           const bpt_image_info *info, bpt__packed *out);
+
+#endif

@@ -1,0 +1,95 @@
+#include "storage/images/image_decoder.h"
+
+#include "base/memory.h"
+#include "storage/images/codecs.h"
+#include "storage/images/scale.h"
+
+#include <string.h>
+
+struct bpt_image_decoder {
+    bpt_image_limits limits;
+    bpt__jpeg *jpeg;
+    bpt_image_resizer *resizer;
+    bpt__packed image, turned;
+};
+
+bpt_status bpt_image_decoder_open(const bpt_image_limits *limits, bpt_image_decoder **out) {
+    const bpt_image_limits standard = BPT_IMAGE_LIMITS_INIT;
+    if (!limits) limits = &standard;
+    if (limits->side > BPT_IMAGE_MAX_SIDE)
+        return bpt_fail(BPT_EUSAGE, "images of up to %u pixels a side; at most %d can be read",
+                        limits->side, BPT_IMAGE_MAX_SIDE);
+    bpt_image_decoder *d;
+    BPT_TRY(BPT_NEW("image decoder", 1, &d));
+    d->limits = *limits;
+    bpt_status status;
+    BPT_TRY_GOTO(status, bpt__jpeg_open(&d->jpeg), fail);
+    BPT_TRY_GOTO(status, bpt_image_resizer_open(&d->resizer), fail);
+    *out = d;
+    return BPT_OK;
+fail:
+    bpt_image_decoder_close(d);
+    return status;
+}
+
+void bpt_image_decoder_close(bpt_image_decoder *d) {
+    if (!d) return;
+    bpt__packed_clear(&d->turned);
+    bpt__packed_clear(&d->image);
+    bpt_image_resizer_close(d->resizer);
+    bpt__jpeg_close(d->jpeg);
+    bpt_free(d);
+}
+
+static uint32_t ceil_div(uint32_t a, uint32_t b) {
+    return (a + b - 1) / b;
+}
+
+/* The size that libjpeg-turbo should decode at: only halves have fast code there. */
+static uint32_t choose_divisor(const bpt_image_info *info, const bpt_image_wish *wish) {
+    const bpt_image_frame *f = &wish->frame;
+    const bool all = f->h == info->H && f->w == info->W;
+    if (info->format != BPT_IMAGE_JPEG || wish->whole || !all) return 1;
+    uint32_t divisor = 8;
+    while (divisor > 1 &&
+           (ceil_div(info->H, divisor) < f->scaled_h || ceil_div(info->W, divisor) < f->scaled_w))
+        divisor /= 2;
+    return divisor;
+}
+
+/* To planes: 1 of 1 lane, 3 of 4. */
+static bpt_status apply_frame(bpt_image_decoder *d, const bpt_image_frame *f, uint8_t *pixels) {
+    const bpt__packed *image = &d->image;
+    if (f->h != f->scaled_h || f->w != f->scaled_w)
+        return bpt__scale_packed(d->resizer, f, image->pixels, image->lanes, image->W, pixels);
+    bpt__packed_to_planes(image, f->y + f->crop_y, f->x + f->crop_x, f->H, f->W, pixels);
+    return BPT_OK;
+}
+
+bpt_status bpt_image_decode(bpt_image_decoder *d, const char *name, const void *data, size_t size,
+                            const bpt_image_wish *wish, uint8_t *pixels) {
+    bpt_image_info info;
+    BPT_TRY(bpt_image_look(name, data, size, &d->limits, &info));
+    BPT_TRY(bpt_image_frame_check(&wish->frame, info.H, info.W));
+    if (wish->C != 1 && wish->C != 3)
+        return bpt_fail(BPT_EUSAGE, "images of %u colours; 1 or 3 can be had", wish->C);
+    const uint32_t divisor = choose_divisor(&info, wish);
+    if (info.format == BPT_IMAGE_JPEG)
+        BPT_TRY(bpt__jpeg_decode(d->jpeg, name, data, size, &info, wish->C, divisor, &d->image));
+    else
+        BPT_TRY(bpt__png_decode(name, data, size, &info, &d->image));
+    if (d->image.lanes == 4 && wish->C == 1) bpt__packed_to_grey(&d->image);
+    BPT_TRY(bpt__packed_turn(&d->image, info.orientation, &d->turned));
+    bpt_image_frame frame = wish->frame;
+    if (divisor > 1) {
+        frame.h = d->image.H;
+        frame.w = d->image.W;
+    }
+    BPT_TRY(apply_frame(d, &frame, pixels));
+    const size_t plane = (size_t)frame.H * frame.W;
+    if (d->image.lanes == 1 && wish->C == 3) {
+        memcpy(pixels + plane, pixels, plane);
+        memcpy(pixels + 2 * plane, pixels, plane);
+    }
+    return BPT_OK;
+}

@@ -1,0 +1,26 @@
+/** @file storage/importers/encoded_file.h
+ * Fetches whole image files, or pieces of files, into memory that is used again.
+ * For importers only.
+ *
+ * Threads: any; a buffer belongs to one thread. */
+#ifndef BPT_STORAGE_IMPORTERS_ENCODED_FILE_H
+#define BPT_STORAGE_IMPORTERS_ENCODED_FILE_H
+
+#include "base/status.h"
+#include "storage/importer.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/** Reads a whole file of at most BPT_IMPORT_MAX_ENCODED bytes.
+ * @return BPT_OK, BPT_ENOENT, BPT_EDATA (empty, too large, or no file), BPT_EIO, BPT_ENOMEM */
+bpt_status bpt__encoded_file_read(const char *path, bpt_import_buffer *buffer, size_t *size);
+
+/** Reads @p size bytes from @p offset on.
+ * @param size 1 to BPT_IMPORT_MAX_ENCODED
+ * @param what in the file, for messages
+ * @return BPT_OK, BPT_ENOENT, BPT_EDATA (the file ends before), BPT_EIO, BPT_ENOMEM */
+bpt_status bpt__encoded_piece_read(const char *path, const char *what, uint64_t offset, size_t size,
+                                   bpt_import_buffer *buffer);
+
+#endif

@@ -1,0 +1,205 @@
+/* A text file that lists images: a line "PATH LABEL" each, where the label is what follows the last
+ * tab, or else the last space. Labels are the names of classes, or their numbers from 0 on: names
+ * where the classes are known beforehand and have such a name, or where any label of the list is no
+ * number; then the classes are in byte order. Paths are relative to the folder of the list, or to
+ * the one that is given. Empty lines are passed over. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "base/text.h"
+#include "storage/class_table.h"
+#include "storage/importer.h"
+#include "storage/importers/encoded_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const size_t max_bytes = (size_t)4 << 30; /* of the list: some 50 million lines */
+
+typedef struct entry {
+    const char *path, *label_text;
+    uint32_t label;
+    uint32_t line;
+} entry;
+
+typedef struct list {
+    const char *file; /* borrowed */
+    char *root;
+    char *text;     /* of the list; entries point into it */
+    entry *entries; /* shape [n] */
+    size_t n, capacity;
+    bpt__class_table classes;
+    uint32_t n_classes;
+    uint64_t next;
+} list;
+
+static void list_close(void *import) {
+    list *l = import;
+    if (!l) return;
+    bpt__class_table_free(&l->classes);
+    bpt_free(l->entries);
+    bpt_free(l->text);
+    bpt_free(l->root);
+    bpt_free(l);
+}
+
+/* ---- lines ---- */
+
+static void trim_end(char *text) {
+    size_t n = strlen(text);
+    while (n > 0 && strchr(" \t\r", text[n - 1])) text[--n] = '\0';
+}
+
+static bpt_status add_line(list *l, char *line, uint32_t number) {
+    line += strspn(line, " \t");
+    trim_end(line);
+    if (!*line) return BPT_OK;
+    char *gap = strrchr(line, '\t');
+    if (!gap) gap = strrchr(line, ' ');
+    if (!gap) {
+        const bpt_status status =
+            bpt_fail(BPT_EDATA, "%s: line %u is no path and label: \"%s\"", l->file, number, line);
+        bpt_hint("a line is PATH LABEL, the label a number from 0 on or the name of a class");
+        return status;
+    }
+    *gap = '\0';
+    trim_end(line);
+    BPT_TRY(BPT_GROW("list", l->n + 1, &l->entries, &l->capacity));
+    l->entries[l->n++] = (entry){.path = line, .label_text = gap + 1, .line = number};
+    return BPT_OK;
+}
+
+static bpt_status read_lines(list *l) {
+    static const char mark[] = "\xEF\xBB\xBF"; /* some editors begin a file with it */
+    size_t size;
+    BPT_TRY(bpt_file_read(l->file, max_bytes, &l->text, &size));
+    if (memchr(l->text, '\0', size))
+        return bpt_fail(BPT_EDATA, "%s is no text: it holds a 0 byte", l->file);
+    char *line = l->text + (strncmp(l->text, mark, sizeof mark - 1) == 0 ? sizeof mark - 1 : 0);
+    for (uint32_t number = 1; line; number++) {
+        char *next = strchr(line, '\n');
+        if (next) *next++ = '\0';
+        BPT_TRY(add_line(l, line, number));
+        line = next;
+    }
+    return l->n > 0 ? BPT_OK : bpt_fail(BPT_EDATA, "%s lists no images", l->file);
+}
+
+/* ---- labels ---- */
+
+static bpt_status wrong_label(const list *l, const entry *e) {
+    char where[BPT_IMPORT_NAME_SIZE];
+    snprintf(where, sizeof where, "%s: line %u", l->file, e->line);
+    return bpt__class_unknown(&l->classes, where, e->label_text);
+}
+
+/* Of classes that are known: their names, or else their numbers. */
+static bpt_status take_known(list *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        entry *e = &l->entries[i];
+        if (bpt__class_table_find(&l->classes, e->label_text, &e->label)) continue;
+        if (!bpt__class_number(e->label_text, &e->label) || e->label >= l->classes.n)
+            return wrong_label(l, e);
+    }
+    l->n_classes = l->classes.n;
+    return BPT_OK;
+}
+
+/* @return whether all labels are numbers */
+static bool take_numbers(list *l) {
+    for (size_t i = 0; i < l->n; i++) {
+        entry *e = &l->entries[i];
+        if (!bpt__class_number(e->label_text, &e->label)) return false;
+        if (e->label >= l->n_classes) l->n_classes = e->label + 1;
+    }
+    return true;
+}
+
+static bpt_status take_names(list *l) {
+    uint32_t *numbers;
+    for (size_t i = 0; i < l->n; i++)
+        BPT_TRY(bpt__class_table_add(&l->classes, l->entries[i].label_text, &l->entries[i].label));
+    BPT_TRY(bpt__class_table_sort(&l->classes, &numbers));
+    for (size_t i = 0; i < l->n; i++) l->entries[i].label = numbers[l->entries[i].label];
+    bpt_free(numbers);
+    l->n_classes = l->classes.n;
+    return BPT_OK;
+}
+
+static bpt_status read_list(list *l, const bpt_import_source *source) {
+    const char *slash = strrchr(l->file, '/');
+    BPT_TRY(source->root ? bpt_strdup(source->root, &l->root)
+            : slash      ? bpt_strf(&l->root, "%.*s", (int)(slash - l->file + 1), l->file)
+                         : bpt_strdup(".", &l->root));
+    BPT_TRY(read_lines(l));
+    if (source->class_names) {
+        BPT_TRY(bpt__class_table_fill(&l->classes, source->class_names, source->n_class_names));
+        return take_known(l);
+    }
+    return take_numbers(l) ? BPT_OK : take_names(l);
+}
+
+/* ---- the importer ---- */
+
+static bpt_status list_open(const bpt_import_source *source, bpt_import_plan *plan, void **import) {
+    if (source->n_files != 1)
+        return bpt_fail(BPT_EUSAGE, "list takes one file, not %zu", source->n_files);
+    list *l;
+    BPT_TRY(BPT_NEW("list import", 1, &l));
+    l->file = source->files[0];
+    const bpt_status status = read_list(l, source);
+    if (status != BPT_OK) {
+        list_close(l);
+        return status;
+    }
+    *plan = (bpt_import_plan){.count = l->n,
+                              .n_classes = l->n_classes,
+                              .class_names =
+                                  l->classes.n ? (const char *const *)l->classes.names : NULL};
+    *import = l;
+    return BPT_OK;
+}
+
+static bpt_status list_next(void *import, bpt_import_item *item) {
+    list *l = import;
+    item->number = l->next++;
+    return BPT_OK;
+}
+
+static const char *separator(const list *l, const entry *e, const char **root) {
+    *root = e->path[0] == '/' ? "" : l->root;
+    const size_t n = strlen(*root);
+    return n == 0 || (*root)[n - 1] == '/' ? "" : "/";
+}
+
+static void list_describe(void *import, const bpt_import_item *item, char *name, size_t size) {
+    const list *l = import;
+    const entry *e = &l->entries[item->number];
+    const char *root, *slash = separator(l, e, &root);
+    snprintf(name, size, "%s%s%s", root, slash, e->path);
+}
+
+static bpt_status list_load(void *import, const bpt_import_item *item, bpt_import_buffer *buffer,
+                            bpt_import_image *image) {
+    const list *l = import;
+    const entry *e = &l->entries[item->number];
+    const char *root, *slash = separator(l, e, &root);
+    char *path;
+    size_t size;
+    BPT_TRY(bpt_strf(&path, "%s%s%s", root, slash, e->path));
+    bpt_status status = bpt__encoded_file_read(path, buffer, &size);
+    bpt_free(path);
+    if (status == BPT_ENOENT)
+        bpt_hint("%s, line %u names it; --root DIR says what paths are relative to", l->file,
+                 e->line);
+    BPT_TRY(status);
+    *image = (bpt_import_image){
+        .label = e->label, .encoded = true, .bytes = buffer->bytes, .size = size};
+    return BPT_OK;
+}
+
+const bpt_importer bpt__import_list = {.name = "list",
+                                       .open = list_open,
+                                       .next = list_next,
+                                       .load = list_load,
+                                       .describe = list_describe,
+                                       .close = list_close};

@@ -1,0 +1,139 @@
+/* How many images a second the loader gives, from page cache:
+ *
+ *   bench_loader [SIDE [IMAGES [REPETITIONS [LIST...]]]]
+ *
+ * Makes a dataset of raw images of 3xSIDExSIDE (32), 20,000 of them unless told otherwise, in
+ * memory, and takes all of them in a shuffled order, in batches of 128, with one loader thread and
+ * with two: as they are, after crop and flip, after each kind of augmentation, or after the LISTs,
+ * which are as bpt-train --augment takes them. All are measured in turns, REPETITIONS (9) times
+ * after a turn that does not count. Prints a Markdown table of medians, with least and most in
+ * brackets.
+ */
+#include "base/clock.h"
+#include "base/memory.h"
+#include "storage/augmentation.h"
+#include "storage/loader.h"
+#include "tests/storage/made_dataset.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BATCH = 128, DEPTH = 8, MAX_LISTS = 32, MAX_REPETITIONS = 100, MAX_THREADS = 2, SALT = 1 };
+
+typedef struct bench {
+    uint32_t side, n_images, n_repetitions, n_lists;
+    const char *lists[MAX_LISTS];
+    bpt_dataset *dataset;
+    const bpt_split *split;
+    uint32_t *order; /* shape [n_images] */
+    double rates[MAX_LISTS][MAX_THREADS][MAX_REPETITIONS];
+} bench;
+
+/* Takes the whole split once. @param[out] rate images a second */
+static bpt_status take_all(const bench *b, bpt_loader *loader, double *rate) {
+    const uint64_t start_ns = bpt_clock_ns();
+    for (uint32_t requested = 0, taken = 0; taken < b->n_images;) {
+        while (requested < b->n_images && bpt_loader_room(loader) > 0) {
+            const uint32_t left = b->n_images - requested, n = left < BATCH ? left : BATCH;
+            BPT_TRY(bpt_loader_request(loader, b->order + requested, NULL, n));
+            requested += n;
+        }
+        bpt_batch batch;
+        BPT_TRY(bpt_loader_next(loader, &batch));
+        taken += batch.n;
+        bpt_loader_release(loader, &batch);
+    }
+    *rate = b->n_images / bpt_clock_seconds_since(start_ns);
+    return BPT_OK;
+}
+
+static bpt_status measure(const bench *b, const char *list, uint32_t n_threads, double *rate) {
+    bpt_loader_options o = {.batch = BATCH,
+                            .n_threads = n_threads,
+                            .depth = DEPTH,
+                            .mean = b->split->mean,
+                            .std = b->split->std,
+                            .seed = 1};
+    bpt_loader *loader;
+    BPT_TRY(bpt_augment_parse(list, &o.augment));
+    BPT_TRY(bpt_loader_create(b->dataset, b->split, &o, &loader));
+    const bpt_status status = take_all(b, loader, rate);
+    bpt_loader_destroy(loader);
+    return status;
+}
+
+static bpt_status measure_all(bench *b) {
+    for (uint32_t turn = 0; turn <= b->n_repetitions; turn++)
+        for (uint32_t i = 0; i < b->n_lists; i++)
+            for (uint32_t t = 0; t < MAX_THREADS; t++)
+                BPT_TRY(measure(b, b->lists[i], t + 1, &b->rates[i][t][turn > 0 ? turn - 1 : 0]));
+    return BPT_OK;
+}
+
+static int compare(const void *a, const void *b) {
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void print_rates(bench *b) {
+    printf("| images of 3x%ux%u | one thread, images/s | two threads |\n|---|---|---|\n", b->side,
+           b->side);
+    for (uint32_t i = 0; i < b->n_lists; i++) {
+        printf("| `%s` |", b->lists[i]);
+        for (uint32_t t = 0; t < MAX_THREADS; t++) {
+            double *r = b->rates[i][t];
+            qsort(r, b->n_repetitions, sizeof *r, compare);
+            printf(" %.0f (%.0f-%.0f) |", r[b->n_repetitions / 2], r[0], r[b->n_repetitions - 1]);
+        }
+        printf("\n");
+    }
+}
+
+static bpt_status run(bench *b, const made_place *place) {
+    const bpt_writer_options o = made_options("train", 3, b->side, b->side);
+    BPT_TRY(made_split(place->dataset, &o, SALT, b->n_images));
+    BPT_TRY(bpt_dataset_open(place->dataset, &b->dataset));
+    BPT_TRY(bpt_dataset_find(b->dataset, "train", &b->split));
+    BPT_TRY(BPT_NEW("order", b->n_images, &b->order));
+    bpt_random_permutation(1, BPT_PURPOSE_SHUFFLE, 0, b->order, b->n_images);
+    BPT_TRY(measure_all(b));
+    print_rates(b);
+    return BPT_OK;
+}
+
+static void choose_lists(bench *b, int n_given, char **given) {
+    const bpt_augmentation *kind;
+    for (; (int)b->n_lists < n_given && b->n_lists < MAX_LISTS; b->n_lists++)
+        b->lists[b->n_lists] = given[b->n_lists];
+    if (n_given > 0) return;
+    b->lists[b->n_lists++] = "none";
+    b->lists[b->n_lists++] = "crop=4,flip";
+    for (size_t i = 0; (kind = bpt_augmentation_at(i)); i++) b->lists[b->n_lists++] = kind->example;
+}
+
+/* @return a number from 1 to most, 0 if there is none; @p otherwise if it is not given */
+static uint32_t number(int argc, char **argv, int i, uint32_t otherwise, uint32_t most) {
+    if (argc <= i) return otherwise;
+    const long n = strtol(argv[i], NULL, 10);
+    return n >= 1 && n <= most ? (uint32_t)n : 0;
+}
+
+int main(int argc, char **argv) {
+    static bench b; /* large */
+    b.side = number(argc, argv, 1, 32, 4096);
+    b.n_images = number(argc, argv, 2, 20000, 10000000);
+    b.n_repetitions = number(argc, argv, 3, 9, MAX_REPETITIONS);
+    if (b.side == 0 || b.n_images == 0 || b.n_repetitions == 0) {
+        fprintf(stderr, "usage: bench_loader [SIDE [IMAGES [REPETITIONS [LIST...]]]]\n");
+        return 2;
+    }
+    choose_lists(&b, argc - 4, argv + 4);
+    const made_place place = made_place_create();
+    const bpt_status status = run(&b, &place);
+    bpt_free(b.order);
+    bpt_dataset_close(b.dataset);
+    made_place_remove(&place);
+    if (status == BPT_OK) return 0;
+    fprintf(stderr, "bench_loader: %s\n", bpt_error_last()->text);
+    return bpt_status_exit(status);
+}

@@ -1,0 +1,113 @@
+#!/usr/bin/env bash
+# bpt-ingest folder, list, webdataset: sizes, colours, classes, bad files.
+. "$(dirname "$0")/ingest_help.sh"
+cd "$work" || exit 1
+command -v tar >/dev/null || skip "no tar"
+
+# Images: digits in three sizes, one folder each, and a colour sheet.
+"$ingest" glyphs --out g --split s --count 60 >/dev/null 2>&1 || failed "glyphs"
+"$ingest" export g --split s --to all >/dev/null 2>&1 || failed "export"
+mkdir -p in/zero in/one in/two
+cp all/0/* in/zero && cp all/1/* in/one && cp all/2/* in/two
+n=18
+[ "$(find in -name '*.png' | wc -l)" = $n ] || failed "the digits are not $n"
+
+# ---- size and colour ----
+expect 0 "train: $n images of 1x28x28 (CxHxW) in 3 classes" folder in --out a --split train
+expect 0 '"classes": ["one", "two", "zero"]' info a --json
+expect 0 "train: $n images of 3x40x20" folder in --out b --split train --resize 40 20 --channels 3
+expect 0 "train: $n images of 1x24x16" folder in --out c --split train --short-side 32 --crop 24 16
+expect 2 '--resize does not go with --short-side' folder in --out x --split x --resize 8 8 --short-side 8
+expect 2 '--resize does not go with --crop' folder in --out x --split x --resize 8 8 --crop 8 8
+expect 2 '--crop needs --short-side' folder in --out x --split x --crop 8 8
+expect 2 'middle 24 x 8' folder in --out x --split x --short-side 16 --crop 24 8
+expect 2 'must be between 1 and' folder in --out x --split x --resize 0 8
+expect 2 'must be between 1 and' folder in --out x --split x --threads 0
+"$ingest" montage b --split train --to in/zero/wide.png --columns 3 >/dev/null || failed "montage"
+expect 3 'in/zero/wide.png has' folder in --out x --split x
+expect 3 '--resize H W, or --short-side S with --crop H W' folder in --out x --split x
+expect 3 'in/zero/wide.png has 3 channels, the images before it have 1' folder in --out x --split x --resize 9 9
+expect 0 "$((n + 1)) images of 3x9x9" folder in --out d --split x --resize 9 9 --channels 3
+mkdir -p colour_first/one && cp in/zero/wide.png colour_first/one/0.png && cp in/one/* colour_first/one
+expect 0 'images of 3x9x9' folder colour_first --out e --split x --resize 9 9
+rm in/zero/wide.png
+expect 3 'colour_first/one/0.png has 3 channels, the images of the dataset have 1' folder colour_first --out a \
+    --split other --resize 28 28
+expect 0 "other: $n images of 3x9x9" folder in --out d --split other --resize 9 9
+
+# ---- the classes of a dataset hold for its other splits ----
+mkdir -p val/two && cp in/two/* val/two
+expect 0 'val: per class: one 0, two 6, zero 0' folder val --out a --split val
+expect 0 '2 of 3 classes have no images, the first of them is one' folder val --out a --split val --force
+mkdir -p more/three && cp in/two/* more/three
+expect 3 'more: there is no class "three"' folder more --out a --split test
+printf 'zero\none\ntwo\nthree\n' >names
+expect 0 'train: per class: zero 6, one 6, two 6, three 0' folder in --out named --split train --class-names names
+printf 'one\ntwo\n' >fewer
+expect 3 'there is no class "zero"' folder in --out x --split x --class-names fewer
+expect 3 'holds no folders' folder in/one --out x --split x
+expect 3 'cannot open nowhere' folder nowhere --out x --split x
+[ -e x ] && failed "what was refused left a dataset"
+
+# ---- lists ----
+(cd in && find . -name '*.png' | sort | sed 's|^\./\(\([a-z]*\)/.*\)|\1 \2|') >in/list.txt
+expect 0 "train: per class: one 6, two 6, zero 6" list in/list.txt --out l --split train
+cp in/list.txt list.txt
+expect 3 'cannot open ./one/' list list.txt --out x --split x
+expect 0 "train: $n images" list list.txt --root in --out l2 --split train
+sed 's/ one$/ 0/; s/ two$/ 1/; s/ zero$/ 4/' in/list.txt >in/numbers.txt
+expect 0 'train: per class: 0 6, 1 6, 2 0, 3 0, 4 6' list in/numbers.txt --out l3 --split train
+expect 0 'train: per class: 0 6, 1 6, 2 0, 3 0, 4 6, 5 0' list in/numbers.txt --out l4 --split train --classes 6
+expect 3 'the labels go up to 4, but there are 3 classes' list in/numbers.txt --out x --split x --classes 3
+expect 2 'but there are 3 names' list in/list.txt --out x --split x --classes 5
+printf 'a.png\n' >in/wrong.txt
+expect 3 'in/wrong.txt: line 1 is no path and label' list in/wrong.txt --out x --split x
+
+# ---- shards ----
+mkdir shard
+i=0
+while read -r path class; do
+    i=$((i + 1))
+    cp "in/$path" "shard/$i.png"
+    printf '%s' "$class" >"shard/$i.cls"
+done <in/list.txt
+for format in ustar gnu pax; do
+    tar --format=$format --sort=name -C shard -cf $format.tar . || failed "tar --format=$format"
+    expect 3 'neither a number' webdataset $format.tar --out x --split x
+    expect 0 "train: per class: zero 6, one 6, two 6, three 0" webdataset $format.tar --out w.$format \
+        --split train --class-names names
+done
+for split in l l2; do
+    "$ingest" info --json $split | grep -o '"mean.*' >mean.$split
+done
+"$ingest" info --json w.pax | grep -o '"mean.*' >mean.w
+cmp -s mean.l mean.l2 && cmp -s mean.l mean.w || failed "lists and shards of the same images differ"
+gzip -k pax.tar
+expect 3 'pax.tar.gz is compressed' webdataset pax.tar.gz --out x --split x
+
+# ---- bad files ----
+: >in/one/empty.png
+head -c 100 "$(find in/one -name '0*.png' | head -1)" >in/one/cut.png
+echo 'not an image' >in/two/text.jpg
+ln -s nowhere in/two/zlink.png
+expect 3 'in/one/cut.png' folder in --out x --split x
+expect 3 '--skip-bad REPORT' folder in --out x --split x --threads 1
+for threads in 1 2 7; do
+    expect 0 '4 bad images passed over, listed in report' folder in --out bad.$threads --split train \
+        --skip-bad report --threads $threads
+    [ "$(wc -l <report)" = 4 ] || failed "the report has not 4 lines: $(cat report)"
+    mv report report.$threads
+    cmp -s report.1 report.$threads || failed "another report with $threads threads"
+    cmp -s bad.1/data.mdb bad.$threads/data.mdb || failed "another dataset with $threads threads"
+done
+for name in one/cut.png one/empty.png two/text.jpg two/zlink.png; do
+    grep -q "in/$name" report.1 || failed "in/$name is not in the report"
+done
+"$ingest" info bad.1 --json | grep -o '"mean.*' >mean.bad
+cmp -s mean.bad mean.l || failed "the good images are not those without the bad ones"
+expect 0 '"count": '$n info bad.1 --json
+mkdir -p none/a && : >none/a/1.jpg && : >none/a/2.jpg
+expect 3 'none of 2 images is sound; the first: none/a/1.jpg is empty' folder none --out x --split x --skip-bad report
+expect 1 'cannot write no/such' folder in --out x --split x --skip-bad no/such/report
+[ -e x ] && failed "what was refused left a dataset"
+finish

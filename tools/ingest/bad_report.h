@@ -1,0 +1,35 @@
+/** @file tools/ingest/bad_report.h
+ * The file of --skip-bad: what was passed over, and why, a line each.
+ *
+ * Threads: the main thread. */
+#ifndef BPT_TOOLS_INGEST_BAD_REPORT_H
+#define BPT_TOOLS_INGEST_BAD_REPORT_H
+
+#include "base/status.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+/** Zero-initialise. */
+typedef struct bpt_bad_report {
+    const char *path; /* borrowed; NULL: nothing may be passed over */
+    FILE *file;
+    uint64_t n;      /* lines */
+    bpt_error first; /* of them */
+} bpt_bad_report;
+
+/** Makes the file, empty. @param path NULL: nothing may be passed over
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC */
+bpt_status bpt_bad_report_open(bpt_bad_report *r, const char *path);
+
+/** Takes in a bad image.
+ * @param can_skip whether the command has --skip-bad, which a hint then proposes
+ * @return BPT_OK where it is passed over; @p error where it may not be; BPT_EIO, BPT_ENOSPC */
+bpt_status bpt_bad_report_add(bpt_bad_report *r, const bpt_error *error, bool can_skip);
+
+/** Writes out what is left and closes the file; once more does no harm. @return BPT_OK, BPT_EIO,
+ * BPT_ENOSPC */
+bpt_status bpt_bad_report_close(bpt_bad_report *r);
+
+#endif

@@ -1,0 +1,157 @@
+#include "tools/ingest/ingest_options.h"
+
+#include "storage/images/image.h"
+#include "storage/import_stream.h"
+#include "tools/ingest/ingest_commands.h"
+
+#include <sched.h>
+
+#define ROW(field, option_type, ...)                                                               \
+    { .type = (option_type), .offset = offsetof(bpt_ingest_options, field), __VA_ARGS__ }
+
+/* ---- rows that several commands have ---- */
+
+#define ROWS_OF_ALL                                                                                \
+    ROW(out, BPT_OPTION_TEXT, .name = "out", .unit = "DATASET", .group = "where to",               \
+        .help = "folder of the dataset; made if it is not there"),                                 \
+        ROW(split, BPT_OPTION_TEXT, .name = "split", .unit = "NAME",                               \
+            .help = "name of the split, such as train or test"),                                   \
+        ROW(force, BPT_OPTION_FLAG, .name = "force",                                               \
+            .help =                                                                                \
+                "replace the split if it is there; the old one stays until the new one\n"          \
+                "is whole")
+
+#define ROWS_OF_SIZE                                                                               \
+    ROW(resize, BPT_OPTION_PAIR, .name = "resize", .min = 1, .max = BPT_IMAGE_MAX_SIDE,            \
+        .unit = "H W", .group = "images", .help = "stretch every image to this height and width"), \
+        ROW(short_side, BPT_OPTION_INT, .name = "short-side", .min = 1, .max = BPT_IMAGE_MAX_SIDE, \
+            .unit = "S",                                                                           \
+            .help = "give the shorter side this length and keep the ratio of the sides"),          \
+        ROW(crop, BPT_OPTION_PAIR, .name = "crop", .min = 1, .max = BPT_IMAGE_MAX_SIDE,            \
+            .unit = "H W", .help = "keep this much of the middle; goes with --short-side"),        \
+        ROW(channels, BPT_OPTION_CHOICE, .name = "channels", .value = "as-is",                     \
+            .choices = "as-is|1|3",                                                                \
+            .help =                                                                                \
+                "1 makes all images grey, 3 makes all of them red, green, blue; as-is\n"           \
+                "goes by the dataset, in a new one by the first image")
+
+#define ROW_CLASS_NAMES                                                                            \
+    ROW(class_names, BPT_OPTION_TEXT, .name = "class-names", .unit = "FILE", .group = "classes",   \
+        .help = "text file with the name of one class a line, from class 0 on")
+
+#define ROW_CLASSES(most)                                                                          \
+    ROW(classes, BPT_OPTION_INT, .name = "classes", .min = 1, .max = (most), .unit = "N",          \
+        .help =                                                                                    \
+            "number of classes; a label from N on is an error; unless given: as\nmany as the "     \
+            "dataset has, in a new one up to the highest label")
+
+#define ROW_THREADS                                                                                \
+    ROW(threads, BPT_OPTION_INT, .name = "threads", .min = 1, .max = BPT_IMPORT_MAX_THREADS,       \
+        .unit = "N", .group = "work",                                                              \
+        .help =                                                                                    \
+            "threads that make images; unless given: one for each core. The dataset\n"             \
+            "is the same for any number")
+
+#define ROW_SKIP_BAD                                                                               \
+    ROW(skip_bad, BPT_OPTION_TEXT, .name = "skip-bad", .unit = "REPORT",                           \
+        .help =                                                                                    \
+            "pass over images that are missing or damaged and list them with the\n"                \
+            "reasons in the file REPORT; else the first of them ends the work")
+
+/* ---- tables ---- */
+
+static const bpt_option idx_rows[] = {ROWS_OF_ALL,  ROW_CLASS_NAMES, ROW_CLASSES(256),
+                                      ROWS_OF_SIZE, ROW_THREADS,     ROW_SKIP_BAD};
+static const bpt_option cifar_rows[] = {ROWS_OF_ALL, ROWS_OF_SIZE, ROW_THREADS, ROW_SKIP_BAD};
+static const bpt_option folder_rows[] = {ROWS_OF_ALL, ROW_CLASS_NAMES, ROWS_OF_SIZE, ROW_THREADS,
+                                         ROW_SKIP_BAD};
+static const bpt_option webdataset_rows[] = {ROWS_OF_ALL,  ROW_CLASS_NAMES, ROW_CLASSES(65536),
+                                             ROWS_OF_SIZE, ROW_THREADS,     ROW_SKIP_BAD};
+
+static const bpt_option list_rows[] = {
+    ROWS_OF_ALL,
+    ROW(root, BPT_OPTION_TEXT, .name = "root", .unit = "DIR", .group = "what from",
+        .help = "folder that paths in the list are relative to; unless given: that of\nthe list"),
+    ROW_CLASS_NAMES,
+    ROW_CLASSES(65536),
+    ROWS_OF_SIZE,
+    ROW_THREADS,
+    ROW_SKIP_BAD};
+
+static const bpt_option caffe_rows[] = {
+    ROWS_OF_ALL,
+    ROW(channel_order, BPT_OPTION_CHOICE, .name = "channel-order", .value = "bgr",
+        .choices = "bgr|rgb", .group = "what from",
+        .help = "order of the planes of raw images: Caffe's tools write blue, green,\n"
+                "red, which becomes red, green, blue; rgb leaves them as they are"),
+    ROW_CLASS_NAMES,
+    ROW_CLASSES(65536),
+    ROWS_OF_SIZE,
+    ROW_THREADS,
+    ROW_SKIP_BAD};
+
+static const bpt_option glyphs_rows[] = {
+    ROWS_OF_ALL,
+    ROW(count, BPT_OPTION_INT, .name = "count", .value = "10000", .min = 1, .max = 4294967295.0,
+        .unit = "N", .group = "images", .help = "how many images to draw"),
+    ROW(seed, BPT_OPTION_INT, .name = "seed", .value = "1", .min = 0, .max = 9007199254740992.0,
+        .unit = "SEED",
+        .help = "seed of what is drawn; splits of other names differ also with the same"),
+    ROW_THREADS};
+
+#define USAGE(command, rows, least, most, what, says)                                              \
+    {                                                                                              \
+        .name = "bpt-ingest " command, .synopsis = what "--out DATASET --split NAME [option...]",  \
+        .summary = says, .epilogue = BPT_INGEST_EXIT_STATUS, .options = rows,                      \
+        .n_options = sizeof rows / sizeof *rows, .min_operands = least, .max_operands = most       \
+    }
+
+const bpt_command bpt_ingest_idx_usage =
+    USAGE("idx", idx_rows, 2, 2, "IMAGES LABELS ",
+          "Stores images and labels in the IDX format of MNIST, plain or gzip.");
+const bpt_command bpt_ingest_cifar_usage =
+    USAGE("cifar", cifar_rows, 1, -1, "FILE... ",
+          "Stores files of the binary version of CIFAR-10 or CIFAR-100 (with its fine labels).");
+const bpt_command bpt_ingest_folder_usage =
+    USAGE("folder", folder_rows, 1, 1, "DIR ",
+          "Stores JPEG and PNG files that lie in a folder for each class.");
+const bpt_command bpt_ingest_list_usage =
+    USAGE("list", list_rows, 1, 1, "FILE ",
+          "Stores JPEG and PNG files that a text file lists, PATH LABEL on a line.");
+const bpt_command bpt_ingest_caffe_usage =
+    USAGE("caffe", caffe_rows, 1, 1, "LMDB ",
+          "Stores an LMDB of Caffe's: a Datum to an image, raw or encoded.");
+const bpt_command bpt_ingest_webdataset_usage =
+    USAGE("webdataset", webdataset_rows, 1, -1, "SHARD... ",
+          "Stores tar files of WebDataset: NAME.jpg or NAME.png beside NAME.cls.");
+const bpt_command bpt_ingest_glyphs_usage =
+    USAGE("glyphs", glyphs_rows, 0, 0, "",
+          "Draws digits, 28x28 and grey, and stores them: data to try training with.");
+
+/* ---- what they mean ---- */
+
+bpt_status bpt_ingest_fit(const bpt_ingest_options *o, bpt_picture_fit *fit) {
+    static const uint32_t channels[] = {0, 1, 3};
+    if (o->resize[0] && (o->short_side || o->crop[0]))
+        return bpt_fail(BPT_EUSAGE, "--resize does not go with --%s: each says the size",
+                        o->short_side ? "short-side" : "crop");
+    if (o->crop[0] && !o->short_side) {
+        const bpt_status status = bpt_fail(BPT_EUSAGE, "--crop needs --short-side");
+        bpt_hint("such as --short-side 256 --crop 224 224: then every image is large enough");
+        return status;
+    }
+    const int64_t *side = o->resize[0] ? o->resize : o->crop;
+    *fit = (bpt_picture_fit){.size = {.short_side = (uint32_t)o->short_side,
+                                      .H = (uint32_t)side[0],
+                                      .W = (uint32_t)side[1]},
+                             .C = channels[o->channels]};
+    return bpt_image_fit_check(&fit->size);
+}
+
+unsigned bpt_ingest_threads(const bpt_ingest_options *o) {
+    cpu_set_t cores;
+    if (o->threads) return (unsigned)o->threads;
+    if (sched_getaffinity(0, sizeof cores, &cores) != 0) return 1;
+    const int n = CPU_COUNT(&cores);
+    return n < BPT_IMPORT_MAX_THREADS ? (unsigned)n : BPT_IMPORT_MAX_THREADS;
+}
