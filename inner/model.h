@@ -87,4 +87,9 @@ uint64_t bpt_model_training_flops(const bpt_model *model);
  * running statistics if there are any. */
 void bpt_model_print(const bpt_model *model, FILE *out);
 
+/** Tells models apart, also of the same name.
+ * @param[out] identity checksum of what bpt_model_print() prints
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_model_identify(const bpt_model *model, uint64_t *identity);
+
 #endif

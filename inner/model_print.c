@@ -1,6 +1,8 @@
+#include "base/checksum.h"
 #include "inner/model.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 static size_t count_parameters(const bpt_model *model, size_t first, size_t n) {
@@ -87,4 +89,16 @@ void bpt_model_print(const bpt_model *model, FILE *out) {
     const size_t running = bpt_model_running_statistics(model);
     if (running)
         fprintf(out, "and %zu running statistics, which are not learned: no parameters\n", running);
+}
+
+bpt_status bpt_model_identify(const bpt_model *model, uint64_t *identity) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory) return bpt_fail(BPT_ENOMEM, "no memory for the table of layers");
+    bpt_model_print(model, memory);
+    const bool written = fclose(memory) == 0;
+    if (written) *identity = bpt_checksum(text, size);
+    free(text); /* the C library's own memory */
+    return written ? BPT_OK : bpt_fail(BPT_ENOMEM, "no memory for the table of layers");
 }

@@ -53,23 +53,24 @@ static void make_no_folders(void) {
 
 /* ---- waiting for MPI ---- */
 
-/* Nobody can be asked yet. Rank 0 speaks for all; should it be the one that hangs, another ends the
- * job a little later. */
+/* Nobody can be asked yet. Ranks 0 and 1 speak for all, since one of them may be the one that is
+ * missing; the job is ended by the lowest that is there. */
 static void tell(const bpt_watch_options *watch, double waited_s) {
-    const double turn_s = 5;
+    enum { SPEAKERS = 2, TURN_S = 5, MAX_TURNS = 4 };
     const bpt_launch launch = bpt_launch_here();
+    const double turn_s = TURN_S * (launch.rank < MAX_TURNS ? launch.rank : MAX_TURNS);
     char text[128];
     const bpt_stall stall = {
-        .ends =
-            watch->timeout_s > 0 && waited_s >= watch->timeout_s + (launch.rank == 0 ? 0 : turn_s),
+        .ends = watch->timeout_s > 0 && waited_s >= watch->timeout_s + turn_s,
         .text = text,
         .hint =
-            "a rank has not started, or the ranks have no network in common: name one with "
-            "--mca btl_tcp_if_include and --mca oob_tcp_if_include, as 192.168.1.0/24",
+            "a rank has not started or has ended already, or the ranks have no network in common: "
+            "name one with --mca btl_tcp_if_include and --mca oob_tcp_if_include, as "
+            "192.168.1.0/24",
     };
-    if (launch.rank != 0 && !stall.ends) return;
-    snprintf(text, sizeof text, "MPI has not connected the %u rank%s after %.0f s", launch.size,
-             launch.size == 1 ? "" : "s", waited_s);
+    if (launch.rank >= SPEAKERS && !stall.ends) return;
+    snprintf(text, sizeof text, "rank %u: MPI has not connected the %u rank%s after %.0f s",
+             launch.rank, launch.size, launch.size == 1 ? "" : "s", waited_s);
     watch->tell(&stall);
     if (stall.ends) _exit(watch->exit_status); /* MPI has not started: there is nothing to abort */
 }

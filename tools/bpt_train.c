@@ -17,6 +17,7 @@
 #include "tools/train/tuning.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A run that was stopped keeps its own reason. */
@@ -54,16 +55,32 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
     return status;
 }
 
-/* Ends all ranks with the status of the one that failed. The others, told by agreement, leave it
- * the time to say why. Where several fail at a time, they do so for the same reason: the lowest
- * says it, and its abort ends the others before their turn. */
-static void end_job(bpt_comm *comm, bpt_status status) {
+/* Gives lower ranks, and whoever the failure is of, the time to say why. */
+static void await_turn(uint32_t rank, bpt_status status) {
     enum { TURN_US = 2000000, MAX_TURNS = 2, PATIENCE_US = 6000000 };
-    const uint32_t rank = bpt_comm_rank(comm);
     const useconds_t turn = TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS);
     const bool woken = usleep(status == BPT_EPEER ? PATIENCE_US : turn) != 0;
     /* By the signal with which mpirun ends a job: another rank was first. */
     if (woken && bpt_signals_stop()) _exit(bpt_status_exit(status));
+}
+
+/* Puts the rank before this thread's last error, unless that says it already. */
+static void name_rank(uint32_t rank, const char *host) {
+    const bpt_error error = *bpt_error_last();
+    char known[32];
+    snprintf(known, sizeof known, "rank %u on ", rank);
+    if (strstr(error.text, known)) return;
+    (void)bpt_fail(error.status, "rank %u on %s: %s", rank, host, error.text);
+    if (error.hint[0]) bpt_hint("%s", error.hint);
+}
+
+/* Ends all ranks with the status of the one that failed. The others, told by agreement, leave it
+ * the time to say why. Where several fail at a time, they do so for the same reason: the lowest
+ * says it, and its abort ends the others before their turn. */
+static void end_job(bpt_comm *comm, bpt_status status) {
+    const uint32_t rank = bpt_comm_rank(comm);
+    await_turn(rank, status);
+    if (rank != 0 && status != BPT_EPEER) name_rank(rank, bpt_comm_host(comm, rank));
     const int exit_status = status == BPT_EPEER ? 1 : bpt_program_end("bpt-train", status);
     bpt_comm_abort(comm, exit_status);
 }
@@ -132,6 +149,17 @@ static bool speaks(const bpt_comm *comm) {
     return bpt_comm_rank(comm) == 0;
 }
 
+/* Before MPI is started no rank knows what becomes of another. Where all fail alike, rank 0 says
+ * it, and its end ends the others before their turn; one that fails otherwise says so. */
+static void speak_for_itself(bpt_status status) {
+    const bpt_launch launch = bpt_launch_here();
+    char host[65] = "";
+    if (launch.rank == 0) return;
+    await_turn(launch.rank, status);
+    if (gethostname(host, sizeof host - 1) != 0) strcpy(host, "?");
+    name_rank(launch.rank, host);
+}
+
 int main(int argc, char **argv) {
     bpt_train_options options = {0};
     bpt_option_request request = BPT_REQUEST_RUN;
@@ -153,8 +181,10 @@ int main(int argc, char **argv) {
         status = bpt_comm_start_watched(&watch, &comm);
         if (status == BPT_OK) status = run(&options, set, comm);
     }
+    const bool fails_alone = !comm && status != BPT_OK && status != BPT_ESTOPPED;
+    if (fails_alone) speak_for_itself(status);
     /* Where all ranks say the same, one says it. */
-    const bool says = speaks(comm);
+    const bool says = fails_alone || speaks(comm);
     const int exit_status = says ? bpt_program_end("bpt-train", status) : bpt_status_exit(status);
     bpt_comm_stop(comm);
     bpt_tuning_close(&options);

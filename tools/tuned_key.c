@@ -1,6 +1,5 @@
 #include "tools/tuned_key.h"
 
-#include "base/checksum.h"
 #include "base/text.h"
 #include "inner/cpu/cpu_library.h"
 
@@ -8,7 +7,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const struct {
@@ -44,23 +42,6 @@ static void name_processor(char *text) {
         snprintf(text, BPT_TUNED_VALUE_SIZE, "%.64s", system.machine);
 }
 
-/* Layers, shapes and their work, as they are printed: of two models of the same name one may have
- * been edited. */
-static bpt_status sum_layers(const bpt_model *model, char *text) {
-    char *table = NULL;
-    size_t size = 0;
-    FILE *stream = open_memstream(&table, &size);
-    if (!stream) return bpt_fail(BPT_ENOMEM, "no memory for the table of layers");
-    bpt_model_print(model, stream);
-    if (fclose(stream) != 0) {
-        free(table);
-        return bpt_fail(BPT_ENOMEM, "no memory for the table of layers");
-    }
-    snprintf(text, BPT_TUNED_VALUE_SIZE, "%016" PRIx64, bpt_checksum(table, size));
-    free(table);
-    return BPT_OK;
-}
-
 static void set_number(bpt_tuned_key *key, bpt_tuned_field field, int64_t number) {
     snprintf(value_of(key, field), BPT_TUNED_VALUE_SIZE, "%" PRId64, number);
 }
@@ -86,7 +67,10 @@ bpt_status bpt_tuned_key_make(const bpt_tuned_step *step, bpt_tuned_key *key) {
     set_number(key, BPT_TUNED_BATCH, step->batch);
     set_text(key, BPT_TUNED_PRECISION, step->activations == BPT_BF16 ? "bf16" : "fp32");
     set_text(key, BPT_TUNED_OPTIMIZER, step->optimizer);
-    return sum_layers(model, value_of(key, BPT_TUNED_LAYERS));
+    uint64_t layers; /* of two models of the same name one may have been edited */
+    BPT_TRY(bpt_model_identify(model, &layers));
+    snprintf(value_of(key, BPT_TUNED_LAYERS), BPT_TUNED_VALUE_SIZE, "%016" PRIx64, layers);
+    return BPT_OK;
 }
 
 /* ---- comparing ---- */

@@ -236,6 +236,30 @@ static void test_print(void **state) {
     bpt_model_free(m);
 }
 
+/* By what a model is, not by its name. */
+static bpt_model *must_parse_width(int outputs) {
+    char text[200];
+    snprintf(text, sizeof text,
+             "name: t\ninput: [1, 4, 4]\nclasses: 3\nlayers:\n"
+             "  - fc: {outputs: %d}\n  - fc: {outputs: classes}\n",
+             outputs);
+    return must_parse(text);
+}
+
+static void test_identify(void **state) {
+    (void)state;
+    uint64_t first, again, other;
+    bpt_model *m = must_parse_width(5), *same = must_parse_width(5), *n = must_parse_width(6);
+    assert_int_equal(bpt_model_identify(m, &first), BPT_OK);
+    assert_int_equal(bpt_model_identify(same, &again), BPT_OK);
+    assert_int_equal(bpt_model_identify(n, &other), BPT_OK);
+    assert_true(first == again);
+    assert_true(first != other);
+    bpt_model_free(m);
+    bpt_model_free(same);
+    bpt_model_free(n);
+}
+
 /* Whatever the length of names and numbers: every row has the length of the heading, and ends its
  * columns where that does. Running statistics are no parameters. */
 static void test_print_in_columns(void **state) {
@@ -458,6 +482,7 @@ int main(void) {
         cmocka_unit_test(test_override_keeps_zeros),
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_print_in_columns),
+        cmocka_unit_test(test_identify),
         cmocka_unit_test(test_fusions),
         cmocka_unit_test(test_errors_of_the_head),
         cmocka_unit_test(test_errors_of_layers),

@@ -133,6 +133,31 @@ static void test_clocks(void **state) {
     assert_int_equal(n_found, 0);
 }
 
+static void test_files(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    for (int r = 0; r < N; r++) ranks[r].model = 5;
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+    ranks[2].model = 6;
+    assert_finds(ranks, N, true, 2, "another model than rank 0 on a");
+    ranks[2].model = 0; /* and the others' are alike */
+    strcpy(ranks[2].model_refusal.what, "no file m.yaml");
+    strcpy(ranks[2].model_refusal.hint, "copy it");
+    assert_finds(ranks, N, true, 2, "no file m.yaml");
+    assert_string_equal(found[0].hint, "copy it");
+    ranks[2].model = 5;
+    ranks[0].model = 0; /* the first that has one is what the others are held to */
+    ranks[0].model_refusal = ranks[2].model_refusal;
+    ranks[2].model_refusal = (bpt_check_refusal){0};
+    assert_finds(ranks, N, true, 0, "no file m.yaml");
+    make_good(ranks);
+    strcpy(ranks[1].tuned_refusal.what, "t.yaml is no such file");
+    strcpy(ranks[1].tuned_refusal.hint, "leave it out");
+    assert_finds(ranks, 2, true, 1, "t.yaml");
+}
+
 static void test_bridges(void **state) {
     (void)state;
     bpt_check_facts ranks[N];
@@ -155,7 +180,7 @@ static void test_data(void **state) {
     assert_finds(ranks, N, true, 0, "has another dataset than rank 1 on b");
     make_good(ranks);
     ranks[2].data = 0;
-    strcpy(ranks[2].data_error, "/data is not there");
+    strcpy(ranks[2].data_refusal.what, "/data is not there");
     assert_finds(ranks, N, true, 2, "/data is not there");
     for (int r = 0; r < N; r++) ranks[r].has_data = false;
     find(ranks, N);
@@ -174,7 +199,8 @@ static void test_run_folder(void **state) {
     ranks[0].run_place.free_bytes = 300 << 20;
     assert_finds(ranks, N, false, 0, "is nearly full: 315 MB are free");
     make_good(ranks);
-    strcpy(ranks[0].run_error, "cannot write to /x");
+    strcpy(ranks[0].run_refusal.what, "cannot write to /x");
+    strcpy(ranks[0].run_refusal.hint, "name another");
     ranks[1].run_seen = ranks[2].run_seen = false; /* of course: one finding for one cause */
     assert_finds(ranks, N, true, 0, "cannot write to /x");
 }
@@ -210,7 +236,7 @@ static void test_scratch(void **state) {
     assert_finds(ranks, N, true, 1, "images of another dataset");
     make_scattered(ranks);
     ranks[0].data = 0;
-    strcpy(ranks[0].data_error, "/data is not there");
+    strcpy(ranks[0].data_refusal.what, "/data is not there");
     assert_finds(ranks, N, true, 0, "/data is not there");
     assert_non_null(strstr(found[0].hint, "rank 0 has to have the dataset"));
 }
@@ -252,7 +278,7 @@ static void test_print(void **state) {
     make_good(ranks);
     allow(&ranks[1], 2, 1);
     ranks[2].data = 0;
-    strcpy(ranks[2].data_error, "/data is not there");
+    strcpy(ranks[2].data_refusal.what, "/data is not there");
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
@@ -268,12 +294,19 @@ static void test_print(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),          cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_bound_to_all),  cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_clocks),        cmocka_unit_test(test_bridges),
-        cmocka_unit_test(test_data),          cmocka_unit_test(test_run_folder),
-        cmocka_unit_test(test_print),         cmocka_unit_test(test_scratch),
-        cmocka_unit_test(test_print_scratch), cmocka_unit_test(test_scratch_of_one_host),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_bound_to_all),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_bridges),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_run_folder),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_print_scratch),
+        cmocka_unit_test(test_scratch_of_one_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "inner/schedule.h"
 #include "outer/update_rule.h"
 #include "scheduler/policy.h"
+#include "storage/augmentation.h"
 #include "tools/train/train_options.h"
 #include "tools/train/train_rule.h"
 
@@ -163,13 +164,32 @@ static void test_policies(void **state) {
         assert_non_null(strstr(o->help, bpt_policy_at(i)->name));
 }
 
+/* --augment is described in words: each kind is there as it is written, with its defaults. */
+static void test_augmentations(void **state) {
+    (void)state;
+    const bpt_augmentation *kind;
+    for (size_t k = 0; (kind = bpt_augmentation_at(k)); k++) {
+        char usage[64], defaults[64], both[160];
+        uint32_t values[BPT_AUGMENT_VALUES];
+        bpt_augmentation_usage(kind, usage, sizeof usage);
+        snprintf(both, sizeof both, "%s", usage);
+        if (kind->n_parameters > 0 && !kind->parameters[0].required) {
+            for (uint32_t i = 0; i < kind->n_parameters; i++)
+                values[i] = kind->parameters[i].otherwise;
+            bpt_augmentation_values(kind, values, kind->n_parameters, defaults, sizeof defaults);
+            snprintf(both, sizeof both, "%s (%s)", usage, defaults);
+        }
+        if (!strstr(option("augment")->help, both)) fail_msg("--help lacks \"%s\"", both);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_optimizers), cmocka_unit_test(test_schedules),
-        cmocka_unit_test(test_updates),    cmocka_unit_test(test_rules),
-        cmocka_unit_test(test_terms),      cmocka_unit_test(test_partitions),
-        cmocka_unit_test(test_data_modes), cmocka_unit_test(test_enumerations),
-        cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_optimizers),   cmocka_unit_test(test_augmentations),
+        cmocka_unit_test(test_schedules),    cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_rules),        cmocka_unit_test(test_terms),
+        cmocka_unit_test(test_partitions),   cmocka_unit_test(test_data_modes),
+        cmocka_unit_test(test_enumerations), cmocka_unit_test(test_policies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,6 +48,21 @@ pair 2 --output elsewhere --
 refused 'has --output "run", rank 0 on'
 [ ! -e elsewhere ] || die "rank 0 began by itself"
 
+# Before MPI is started nobody knows of another's errors: who has one says so, and once where all have it.
+alone() { # TEXT: of rank 1, and of no other
+    refused "$1"
+    [ "$(grep -c '^bpt-train: ' err)" -eq 1 ] || die "not one error"
+    says "bpt-train: rank 1 on $(hostname): "
+}
+pair 2 -- --foo
+alone 'unknown option "foo"'
+pair 2 -- --sync-every 0
+alone '"0" is neither a number of steps'
+pair 2 -- --config nowhere.yaml
+alone 'nowhere.yaml'
+pair 2 --foo -- --foo
+[ "$(grep -c '^bpt-train: ' err)" -eq 1 ] || die "an error that all have is not said once"
+
 # What may be another on every host.
 pair 0 --threads 1 --loader-threads 1 --prefetch 3 --data one -- --threads 2 --loader-threads 2 --prefetch 5 --data data
 pair 0 --log-level debug --policy fifo -- --log-level info --policy level

@@ -42,9 +42,10 @@ for every in 0 -1 1.5 8x nan ep; do
 done
 fails_well 2 "$train" "${good[@]}" --output runs/x --augment crop=4,flop
 says 'did you mean "flip"'
-for list in crop crop=x flip=1 flip,,flip crop=400; do
+for list in crop crop=x flip=1 flip,,flip crop=400 rotate=181 resized-crop=0.5:0.2 jitter=0.1:0.1:0.1:0.1 erase=2; do
     fails_well 2 "$train" "${good[@]}" --output runs/x --augment $list
 done
+says 'it is written erase=PROBABILITY:FROM:TO:RATIO'
 fails_well 2 "$train" "${good[@]}" --dry-run --augment crop=28
 fails_well 2 "$train" --model tiny.yaml --dry-run --augment crop=28
 says "wants images of at least 29x29, not 28x28"
@@ -210,7 +211,7 @@ await runs/taken/metrics.jsonl '"event": "start"'
 mv runs/taken runs/away && touch runs/taken
 kill -s TERM "$pid"
 finish 1
-says 'checkpoint not saved'
+says 'the run folder runs/taken is gone'
 
 # ---- a full disk ----
 

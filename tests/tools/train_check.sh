@@ -57,10 +57,42 @@ OTHER=copy run 0 ranks 3 ./each "$train" --check
 run 2 "$train" --check --data data --test-split validation
 one_error 'validation'
 
+# ---- what else is named ----
+
+run 2 ranks 2 "$train" --check --data data --model nosuch.yaml
+[ "$(grep -c "^error: rank [01] on $host: .*nosuch.yaml" out)" -eq 2 ] || die "not an error a rank"
+sed 's/classes: 10/classes: 11/; s/outputs: classes/outputs: 11/' tiny.yaml >eleven.yaml
+run 2 "$train" --check --data data --model eleven.yaml
+one_error "error: rank 0 on $host: "
+cat >each-model <<'END'
+#!/bin/sh
+# Rank 2 has another file of that name.
+[ "$OMPI_COMM_WORLD_RANK" = 2 ] && cd elsewhere
+exec "$@"
+END
+chmod +x each-model
+mkdir elsewhere && sed 's/filters: 16/filters: 17/' tiny.yaml >elsewhere/tiny.yaml
+run 2 ranks 3 ./each-model "$train" --check --data "$PWD/data" --model tiny.yaml
+one_error "error: rank 2 on $host: has another model than rank 0 on $host"
+run 2 "$train" --check --data data --model tiny.yaml --tuned nosuch-tuned.yaml
+one_error 'nosuch-tuned.yaml'
+run 2 "$train" --check --data data --model tiny.yaml --output runs/x --resume runs/nosuch
+one_error 'runs/nosuch'
+
 # ---- the run's folder ----
 
 run 2 ranks 2 "$train" --check --data data --output /proc/nobody/writes/here
 one_error "error: rank 0 on $host: cannot write to /proc"
+
+run 2 "$train" --check --data data --output tiny.yaml/x
+one_error "error: rank 0 on $host: cannot write to tiny.yaml"
+run 0 "$train" "${common[@]}" --epochs 0.1 --output there
+run 2 "$train" --check --data data --model tiny.yaml --output there
+one_error "error: rank 0 on $host: the run folder there exists already"
+says ' hint: choose another --output, go on' out
+run 0 "$train" --check --data data --model tiny.yaml --output there --force
+run 0 "$train" --check --data data --model tiny.yaml --output there --resume auto
+rm -r there
 
 # ---- cores ----
 

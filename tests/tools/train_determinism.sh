@@ -13,11 +13,14 @@ same_weights runs/threads-1 runs/threads-2
 same_weights runs/threads-1 runs/threads-3
 
 # Augmentation: neither the threads that load nor those that train.
-augmented=(--epochs 1.5 --augment crop=2,flip)
+list=crop=2,flip,resized-crop=0.5:1,vflip,rotate=10,shift=5,jitter=0.2,erase
+augmented=(--epochs 1.5 --augment $list)
 run 0 "$train" "${common[@]}" "${augmented[@]}" --output runs/augmented --threads 1
-says "augmentation crop=2,flip"
+says "augmentation $list"
 run 0 "$train" "${common[@]}" "${augmented[@]}" --output runs/augmented-2 --threads 2 --loader-threads 3
 same_weights runs/augmented runs/augmented-2
+run 0 "$train" --config runs/augmented/config.yaml --output runs/augmented-3 --threads 2
+same_weights runs/augmented runs/augmented-3
 run 0 "$train" "${common[@]}" --epochs 1.5 --output runs/as-they-are
 cmp -s runs/augmented/model.safetensors runs/as-they-are/model.safetensors && \
     die "augmentation changes nothing"

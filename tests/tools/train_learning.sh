@@ -56,6 +56,13 @@ done
 run 0 "$train" "${common[@]}" "${span[@]}" --output runs/still --resume runs/plain
 says "--momentum, 0 in one of the two, differs"
 
+# ---- a network that learns nothing ----
+
+run 0 "$train" "${common[@]}" --lr 1e-9 --epochs 3 --output runs/nothing
+[ "$(grep -c 'no better than guessing' err)" -eq 1 ] || die "not one word of a network that learns nothing"
+run 0 "$train" "${common[@]}" --epochs 3 --output runs/something
+grep -q 'no better than guessing' err && die "a network that learns is called a guesser"
+
 # ---- an asynchronous run can be repeated ----
 
 for options in "${adamw[*]} --schedule onecycle --label-smoothing 0.1" \

@@ -15,7 +15,9 @@ good=("${common[@]}" --epochs 3)
 
 for odd in 0 2; do
     ODD=$odd OTHER=nowhere fails_well 3 ranks 3 ./each "$train" "${good[@]}" --output runs/x
-    says 'bpt-train: there is no dataset at nowhere'
+    who="rank $odd on $(hostname): "
+    [ "$odd" -eq 0 ] && who=
+    says "bpt-train: ${who}there is no dataset at nowhere"
     [ ! -e runs/x ] || die "a failed start leaves a run folder"
 done
 

@@ -213,3 +213,23 @@ start "$train" --model tiny.yaml --bench 1000000 --threads 1
 await out '"step": 2'
 kill -s TERM "$pid"
 finish 143
+
+# ---- a folder that goes away ----
+
+for gone in 'rm -rf runs/away' 'mv runs/away runs/moved'; do
+    start "$train" "${common[@]}" --epochs 100000 --checkpoint-every 50 --output runs/away
+    await_steps runs/away
+    $gone
+    finish 1
+    says 'the run folder runs/away is gone'
+    [ ! -e runs/away ] || die "it makes $(find runs/away) anew"
+done
+
+# ---- weights that --force would take away ----
+
+run 0 "$train" "${common[@]}" --epochs 0.1 --output runs/own
+sum=$(sha256sum <runs/own/model.safetensors)
+fails_well 2 "$train" "${common[@]}" --epochs 0.1 --output runs/own --force --init-weights runs/own/model.safetensors
+says '--force would remove runs/own/model.safetensors'
+[ "$sum" = "$(sha256sum <runs/own/model.safetensors)" ] || die "they are gone"
+run 0 "$train" "${common[@]}" --epochs 0.1 --output runs/next --force --init-weights runs/own/model.safetensors

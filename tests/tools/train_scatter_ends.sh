@@ -114,7 +114,7 @@ whole=("${good[@]}" --partition even --scratch "$work/worn")
 run 0 ranks 2 ./apart "$train" "${whole[@]}" --output "$work/before"
 damage worn/rank-1/samples.mdb
 fails_well 3 ranks 2 ./apart "$train" "${whole[@]}" --output "$work/x"
-says "bpt-train: scratch folder $work/worn/rank-1 is damaged"
+says "bpt-train: rank 1 on $(hostname): scratch folder $work/worn/rank-1 is damaged"
 says 'hint: remove it: what it held is sent again'
 rm -rf worn x
 run 0 ranks 2 ./apart "$train" "${whole[@]}" --output "$work/after"

@@ -113,6 +113,14 @@ chmod +x late
 start_ranks 2 ./late "$train" "${short[@]}" --output runs/late --stall-warning 1 --stall-timeout 3
 finish 1
 [ "$(grep -cE '^bpt-train: ' err)" -eq 1 ] || die "not one error line"
-grep -qE 'warn: MPI has not connected the 2 ranks after [0-9]+ s' err || die "no warning"
+grep -qE 'warn: rank 0: MPI has not connected the 2 ranks after [0-9]+ s' err || die "no warning"
 says 'btl_tcp_if_include'
 [ ! -e runs/late ] || die "a start that hung leaves a run folder"
+
+# The one that would speak for all is the one that is missing.
+sed 's/= 1 /= 0 /' late >first-late
+chmod +x first-late
+start_ranks 2 ./first-late "$train" "${short[@]}" --output runs/late --stall-warning 1 --stall-timeout 3
+finish 1
+[ "$(grep -cE '^bpt-train: ' err)" -eq 1 ] || die "not one error line"
+grep -qE 'warn: rank 1: MPI has not connected the 2 ranks after [0-9]+ s' err || die "no warning"

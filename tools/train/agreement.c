@@ -1,6 +1,5 @@
 #include "tools/train/agreement.h"
 
-#include "base/checksum.h"
 #include "base/memory.h"
 #include "tools/train/dataset_identity.h"
 
@@ -102,17 +101,18 @@ static bpt_status compare(const char *mine, const char *theirs, const bpt_comm *
 }
 
 bpt_status bpt_agree_on_options(const bpt_train_options *options, bpt_comm *comm) {
-    options_text mine = {0}, first = {0};
+    if (bpt_comm_size(comm) == 1) return BPT_OK;
+    options_text mine = {0};
     char *theirs = NULL;
     bpt_status status = bpt_comm_agree(comm, print_options(options, &mine));
-    first.size = mine.size;
-    if (status == BPT_OK) status = bpt_comm_broadcast(comm, 0, &first.size, sizeof first.size);
+    uint64_t size = mine.size; /* of rank 0's, once it is broadcast */
+    if (status == BPT_OK) status = bpt_comm_broadcast(comm, 0, &size, sizeof size);
     if (status == BPT_OK) {
-        status = bpt_alloc("options", first.size, 1, (void **)&theirs);
-        if (status == BPT_OK && bpt_comm_rank(comm) == 0) memcpy(theirs, mine.text, mine.size);
+        status = bpt_alloc("options", size, 1, (void **)&theirs);
+        if (status == BPT_OK && bpt_comm_rank(comm) == 0) memcpy(theirs, mine.text, size);
         status = bpt_comm_agree(comm, status);
     }
-    if (status == BPT_OK) status = bpt_comm_broadcast(comm, 0, theirs, first.size);
+    if (status == BPT_OK) status = bpt_comm_broadcast(comm, 0, theirs, size);
     if (status == BPT_OK) status = bpt_comm_agree(comm, compare(mine.text, theirs, comm));
     bpt_free(theirs);
     free(mine.text); /* the C library's own memory */
@@ -125,19 +125,6 @@ typedef struct inputs {
     uint64_t dataset; /* 0: this rank has opened none */
     uint64_t model;
 } inputs;
-
-/* By its table of layers: names, kinds, shapes, parameters. */
-static bpt_status identify_model(const bpt_model *model, uint64_t *identity) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *memory = open_memstream(&text, &size);
-    if (!memory) return bpt_fail(BPT_ENOMEM, "no memory for the model");
-    bpt_model_print(model, memory);
-    const bool written = fclose(memory) == 0;
-    if (written) *identity = bpt_checksum(text, size);
-    free(text);
-    return written ? BPT_OK : bpt_fail(BPT_ENOMEM, "no memory for the model");
-}
 
 static bpt_status another(const bpt_job *job, const char *what, const char *path, uint32_t other,
                           const char *hint) {
@@ -152,7 +139,7 @@ static bpt_status compare_inputs(bpt_job *job, const inputs *all) {
     const inputs *mine = &all[job->rank];
     uint32_t first = 0; /* rank that has opened a dataset */
     while (all[first].dataset == 0 && first + 1 < job->n_ranks) first++;
-    job->content = all[first].dataset >> 11;
+    job->dataset_identity = all[first].dataset >> 11;
     if (mine->dataset != 0 && mine->dataset != all[first].dataset)
         return another(job, "dataset", job->options->data, first,
                        "give every host the same one (bpt-ingest info shows what it holds), or "
@@ -164,7 +151,7 @@ static bpt_status compare_inputs(bpt_job *job, const inputs *all) {
 
 bpt_status bpt_agree_on_inputs(bpt_job *job) {
     inputs mine = {0}, *all = NULL;
-    bpt_status status = identify_model(job->model, &mine.model);
+    bpt_status status = bpt_model_identify(job->model, &mine.model);
     if (status == BPT_OK && job->dataset)
         status = bpt_dataset_identify(bpt_dataset_describe(job->dataset), &mine.dataset);
     if (status == BPT_OK) status = BPT_NEW("inputs of ranks", job->n_ranks, &all);

@@ -16,7 +16,7 @@
 bpt_status bpt_agree_on_options(const bpt_train_options *options, bpt_comm *comm);
 
 /** Compares the descriptions of the datasets that ranks have opened themselves, and the models;
- * sets job->content, also where a rank has opened no dataset.
+ * sets job->dataset_identity, also where a rank has opened no dataset.
  * @return BPT_OK, BPT_EDATA (names the file), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_agree_on_inputs(bpt_job *job);
 

@@ -8,6 +8,7 @@
 #include "scheduler/pool.h"
 #include "tools/train/check_print.h"
 #include "tools/train/check_scratch.h"
+#include "tools/train/run_folder.h"
 #include "tools/train/servers.h"
 
 #include <errno.h>
@@ -41,25 +42,36 @@ static void look_at_machine(const bpt_train_options *o, const bpt_comm *comm, bp
 static void look_at_data(const bpt_train_options *o, bpt_check_facts *f) {
     f->has_data = o->data && *o->data;
     if (!f->has_data) return;
-    if (bpt_check_data(o->data, o->train_split, o->test_split, &f->data) != BPT_OK) {
+    const bpt_status status = bpt_check_data(o->data, o->train_split, o->test_split, &f->data);
+    if (status != BPT_OK) {
         f->data = 0;
-        snprintf(f->data_error, sizeof f->data_error, "%.255s", bpt_error_last()->text);
+        bpt_check_refuse(&f->data_refusal, "");
+        if (status == BPT_ENOENT) f->data_refusal.hint[0] = '\0'; /* it is elsewhere, among hosts */
     }
     f->data_place = bpt_check_look_at(o->data);
 }
 
 /* ---- the place of the run's folder ---- */
 
-/* Rank 0: puts an empty file into the nearest folder that is there.
+static bpt_run_folder_mode mode_of(const bpt_train_options *o) {
+    if (bpt_run_folder_goes_on(o->output, o->resume)) return BPT_RUN_GO_ON;
+    return o->force ? BPT_RUN_REPLACE : BPT_RUN_NEW;
+}
+
+/* Rank 0: puts an empty file into the nearest folder that is there, if there may be a run.
  * @param[out] mark its path, shape [PATH_SIZE]; "" if it could not be made */
-static void put_mark(const char *output, bpt_check_facts *f, char *mark) {
+static void put_mark(const bpt_train_options *o, bpt_check_facts *f, char *mark) {
     char folder[PATH_SIZE - 64];
-    bpt_check_nearest(output, folder, sizeof folder);
+    if (bpt_run_folder_look(o->output, mode_of(o)) != BPT_OK) {
+        bpt_check_refuse(&f->run_refusal, "name another --output");
+        return;
+    }
+    bpt_check_nearest(o->output, folder, sizeof folder);
     snprintf(mark, PATH_SIZE, "%s/.bpt-check-XXXXXX", folder);
     const int fd = mkstemp(mark);
     if (fd < 0) {
         (void)bpt_fail_write(errno, "write to", folder);
-        snprintf(f->run_error, sizeof f->run_error, "%.255s", bpt_error_last()->text);
+        bpt_check_refuse(&f->run_refusal, "name an --output where you may write");
         mark[0] = '\0';
         return;
     }
@@ -83,7 +95,7 @@ static bpt_status look_at_run(const bpt_train_options *o, bpt_comm *comm, bpt_ch
     const bool first = bpt_comm_rank(comm) == 0;
     f->has_run = o->output && *o->output;
     if (f->has_run) f->run_place = bpt_check_look_at(o->output);
-    if (f->has_run && first) put_mark(o->output, f, mark);
+    if (f->has_run && first) put_mark(o, f, mark);
     bpt_status status = bpt_comm_broadcast(comm, 0, mark, sizeof mark);
     if (status == BPT_OK && mark[0]) f->run_seen = sees(mark);
     if (status == BPT_OK) status = bpt_comm_barrier(comm); /* all have looked */
@@ -103,9 +115,12 @@ static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_f
     bpt_check_facts mine = {0};
     look_at_machine(o, comm, &mine);
     bpt_status status = BPT_OK;
-    bpt_comm_operation_begin(comm, "the dataset");
+    bpt_comm_operation_begin(comm, "the dataset and the model");
     if (bpt_comm_rank(comm) == 0 || (!is_scattered(o, comm) && !serves(o, comm)))
         look_at_data(o, &mine);
+    bpt_check_model(o, mine.data != 0, &mine);
+    if (!serves(o, comm)) bpt_check_tuned(o, &mine);
+    if (bpt_comm_rank(comm) == 0) bpt_check_resume(o, &mine);
     if (is_scattered(o, comm)) status = bpt_check_scratch(o, comm, &mine);
     bpt_comm_operation_end(comm);
     BPT_TRY(status);

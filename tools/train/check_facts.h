@@ -6,6 +6,7 @@
 #define BPT_TOOLS_CHECK_FACTS_H
 
 #include "base/status.h"
+#include "tools/train/train_options.h"
 
 #include <sched.h>
 #include <stdbool.h>
@@ -18,6 +19,11 @@ typedef struct bpt_check_place {
     uint64_t free_bytes; /* for whoever asks */
 } bpt_check_place;
 
+/** Why a file that an option names can't be used; empty where it can, or where none is named. */
+typedef struct bpt_check_refusal {
+    char what[256], hint[160];
+} bpt_check_refusal;
+
 typedef struct bpt_check_facts {
     char host[64], version[24], library[64], thread_level[16];
     uint32_t processors; /* of the host, online: logical ones */
@@ -29,8 +35,11 @@ typedef struct bpt_check_facts {
 
     bool has_data; /* --data is given */
     uint64_t data; /* what is to be the same on all ranks; 0 where it cannot be opened */
-    char data_error[256];
+    bpt_check_refusal data_refusal;
     bpt_check_place data_place;
+
+    uint64_t model; /* bpt_model_identify() of it in its own shape; 0: none is named, or refused */
+    bpt_check_refusal model_refusal, tuned_refusal, resume_refusal;
 
     bool has_scratch;       /* it is given samples, which it keeps there */
     uint64_t scratch_even;  /* bytes that an even share takes there; 0: not known */
@@ -41,7 +50,7 @@ typedef struct bpt_check_facts {
 
     bool has_run;  /* --output is given */
     bool run_seen; /* what rank 0 has put beside the run's folder is seen here */
-    char run_error[256];
+    bpt_check_refusal run_refusal;
     bpt_check_place run_place;
 } bpt_check_facts;
 
@@ -52,9 +61,26 @@ bpt_check_place bpt_check_look_at(const char *path);
  * @param[out] found shape [size] */
 void bpt_check_nearest(const char *path, char *found, size_t size);
 
+/** Keeps what this thread's last error says.
+ * @param hint where that has none */
+void bpt_check_refuse(bpt_check_refusal *refusal, const char *hint);
+
 /** Lists the interfaces of this process's TCP connections, loopback left out.
  * @param[out] list shape [size]; "" if there are none, or it cannot be known */
 void bpt_check_interfaces(char *list, size_t size);
+
+/** Loads --model, in its own shape and in that of the dataset.
+ * @param sees_data whether this rank has opened --data
+ * @param f         its model or model_refusal is set */
+void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts *f);
+
+/** Reads --tuned; whether it is for this machine and batch is asked when training starts.
+ * @param f its tuned_refusal is set */
+void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f);
+
+/** Looks for what --resume goes on from.
+ * @param f its resume_refusal is set */
+void bpt_check_resume(const bpt_train_options *o, bpt_check_facts *f);
 
 /** Opens the dataset, looks for both splits, and closes it.
  * @param[out] identity of what it holds: bpt_dataset_identify()

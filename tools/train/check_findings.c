@@ -123,12 +123,36 @@ static void find_data(const search *s, uint32_t r, uint32_t common) {
     const bpt_check_facts *f = &s->ranks[r];
     if (!f->has_data) return;
     if (!f->data)
-        report(s, true, r, where_data_should_be(s), "%s", f->data_error);
+        report(s, true, r, f->data_refusal.hint[0] ? f->data_refusal.hint : where_data_should_be(s),
+               "%s", f->data_refusal.what);
     else if (f->data != s->ranks[common].data)
         report(s, true, r, "copy the dataset's folder anew: all ranks learn from the same images",
                "has another dataset than rank %u on %s: %016llx, not %016llx", common,
                s->ranks[common].host, (unsigned long long)f->data,
                (unsigned long long)s->ranks[common].data);
+}
+
+/* ---- model, tuning and checkpoint ---- */
+
+static void find_refusal(const search *s, uint32_t r, const bpt_check_refusal *refusal) {
+    if (refusal->what[0]) report(s, true, r, refusal->hint, "%s", refusal->what);
+}
+
+/* @param first the first rank that could load it */
+static void find_model(const search *s, uint32_t r, uint32_t first) {
+    const bpt_check_facts *f = &s->ranks[r];
+    find_refusal(s, r, &f->model_refusal);
+    if (f->model && f->model != s->ranks[first].model)
+        report(s, true, r, "give every host the same file", "has another model than rank %u on %s",
+               first, s->ranks[first].host);
+    find_refusal(s, r, &f->tuned_refusal);
+    find_refusal(s, r, &f->resume_refusal);
+}
+
+static uint32_t find_first_model(const search *s) {
+    uint32_t first = 0;
+    while (!s->ranks[first].model && first + 1 < s->n) first++;
+    return first;
 }
 
 /* ---- scratch ---- */
@@ -195,11 +219,9 @@ static void find_scratch(const search *s, uint32_t r) {
 static void find_run(const search *s, uint32_t r) {
     const bpt_check_facts *f = &s->ranks[r];
     if (!f->has_run) return;
-    if (f->run_error[0]) {
-        report(s, true, r, "name an --output where you may write", "%s", f->run_error);
-        return;
-    }
-    if (!f->run_seen && !s->ranks[0].run_error[0])
+    find_refusal(s, r, &f->run_refusal);
+    if (f->run_refusal.what[0]) return;
+    if (!f->run_seen && !s->ranks[0].run_refusal.what[0])
         report(s, true, r, "name an --output on a file system that all machines share",
                "does not see the run folder's place of rank 0");
     if (r != 0 || !f->run_place.kind[0]) return; /* the others share it */
@@ -220,6 +242,8 @@ void bpt_check_find(const bpt_check_facts *ranks, uint32_t n, bpt_check_found fo
     for (uint32_t r = 0; r < n; r++) find_bridge(&s, r);
     const uint32_t common = find_common_data(&s);
     for (uint32_t r = 0; r < n; r++) find_data(&s, r, common);
+    const uint32_t first = find_first_model(&s);
+    for (uint32_t r = 0; r < n; r++) find_model(&s, r, first);
     for (uint32_t r = 0; r < n; r++) find_scratch(&s, r);
     for (uint32_t r = 0; r < n; r++) find_run(&s, r);
 }

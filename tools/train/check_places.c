@@ -27,6 +27,7 @@ void bpt_check_nearest(const char *path, char *found, size_t size) {
     for (size_t length = strlen(found); !bpt_path_exists(found);) {
         while (length > 0 && found[length - 1] == '/') length--;
         while (length > 0 && found[length - 1] != '/') length--;
+        while (length > 1 && found[length - 1] == '/') length--; /* "file/" would not be there */
         if (length == 0) {
             snprintf(found, size, "."); /* a relative path begins here */
             return;

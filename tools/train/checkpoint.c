@@ -69,7 +69,7 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "rounds", bpt_job_rounds(job));
     bpt_json_put_u64(w, "held_out", job->held_out);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
-    bpt_json_put_u64(w, "dataset", job->content);
+    bpt_json_put_u64(w, "dataset", job->dataset_identity);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
     bpt_counters_put(&count, w);
     bpt_json_put_bool(w, "eval_due", job->eval_due);
@@ -202,6 +202,7 @@ static bpt_status explain_failure(bpt_status status, const char *part) {
 
 /* Where the next checkpoint goes, and where it is until it is whole. */
 static bpt_status name_folders(const bpt_job *job, char **checkpoints, char **folder, char **part) {
+    if (job->rank == 0) BPT_TRY(bpt_run_folder_check(job->run));
     BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", checkpoints));
     BPT_TRY(bpt_strf(folder, "%s/step-%08llu", *checkpoints,
                      (unsigned long long)(job->count.progress / job->batch_all)));
@@ -267,7 +268,7 @@ static bpt_status compare_dataset(const bpt_job *job, bpt_checkpoint *c) {
     uint64_t theirs;
     if (c->differs || !bpt_json_find(root, "dataset")) return BPT_OK;
     BPT_TRY(bpt_json_get_u64(c->state, root, "dataset", 0, UINT64_MAX, &theirs));
-    if (theirs != job->content) c->differs = "what --data holds";
+    if (theirs != job->dataset_identity) c->differs = "what --data holds";
     return BPT_OK;
 }
 

@@ -60,8 +60,8 @@ struct bpt_job {
     bpt_dataset *opened;        /* at --data; NULL where only rank 0 has it, and on others */
     bpt_scratch *scratch;       /* what these have of it; else NULL */
     const bpt_dataset *dataset; /* of either; borrowed */
-    uint64_t identity;          /* of the dataset, where scratch is in use */
-    uint64_t content; /* bpt_dataset_identify() of the dataset: 53 bits, as JSON holds them */
+    uint64_t scratch_identity;  /* of what scratch is filled from, where it is in use */
+    uint64_t dataset_identity;  /* bpt_dataset_identify(): 53 bits of it, as JSON holds them */
     const bpt_split *train, *test;
     bpt_split told[2];        /* on a server these two, as far as it is told of them */
     bpt_model_override shape; /* of the dataset's images */
@@ -106,7 +106,8 @@ struct bpt_job {
     bool eval_due;                         /* of the present weights: put off by a stop */
     bpt_json_writer json;                  /* for events */
     double last_loss, test_loss, test_accuracy;
-    double rates; /* learning rates, added up since this was last set to 0 */
+    bool warned_of_chance; /* that the network does no better than guessing */
+    double rates;          /* learning rates, added up since this was last set to 0 */
 };
 
 /** Makes everything of a job, at its start or, with --resume, where a checkpoint left it.

@@ -84,7 +84,7 @@ bpt_status bpt__job_share_data(bpt_job *job) {
     bpt_status status = tell_all(job, &d);
     const bool keeps = !bpt_job_is_server(job);
     if (status == BPT_OK && keeps) status = open_scratch(job, &d);
-    if (status == BPT_OK) job->identity = bpt_checksum(d.text, d.size);
+    if (status == BPT_OK) job->scratch_identity = bpt_checksum(d.text, d.size);
     bpt_free(d.text);
     BPT_TRY(status);
     if (!keeps) return BPT_OK;

@@ -25,7 +25,7 @@ static bpt_delivery_options options_of(const bpt_job *job) {
         .scratch = job->scratch,
         .train = job->train,
         .test = job->test,
-        .identity = job->identity,
+        .identity = job->scratch_identity,
         .test_part = server ? (bpt_record_range){0} : bpt_job_test_part(job),
         .shares = job->shares,
         .seed = (uint64_t)job->options->seed,

@@ -18,12 +18,23 @@ static bpt_status refuse_force(const char *output) {
     return status;
 }
 
+/* A job that does not come to its end would have taken them with it, and one that does could not be
+ * repeated. */
+static bpt_status refuse_own_weights(const bpt_train_options *o) {
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "--force would remove %s, which --init-weights names", o->init_weights);
+    bpt_hint("name another --output, or copy the weights out of it first");
+    return status;
+}
+
 /* Rank 0. What may be there depends on what is asked for. */
 static bpt_status open_first(bpt_job *job) {
     const bpt_train_options *o = job->options;
     const bool automatic = o->resume && strcmp(o->resume, "auto") == 0;
-    const bool goes_on = automatic || (o->resume && bpt_run_folder_holds(o->output, o->resume));
+    const bool goes_on = bpt_run_folder_goes_on(o->output, o->resume);
     if (goes_on && o->force) return refuse_force(o->output);
+    if (o->force && o->init_weights && bpt_run_folder_holds(o->output, o->init_weights))
+        return refuse_own_weights(o);
     if (o->resume && !automatic) BPT_TRY(bpt_checkpoint_expect(o->resume));
     job->finished = automatic && bpt_run_folder_finished(o->output);
     if (job->finished) return BPT_OK;

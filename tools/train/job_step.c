@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "outer/watch.h"
 #include "tools/evaluate.h"
+#include "tools/train/chance.h"
 #include "tools/train/job.h"
 #include "tools/train/signals.h"
 #include "tools/train/train_rule.h"
@@ -290,6 +291,21 @@ static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine)
     return mine->stopped ? BPT_OK : status;
 }
 
+/* Once: a rate that is too high leaves a network that answers the same to every image, with no
+ * error anywhere. */
+static void warn_of_chance(bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    const double begun = fmax(1.0, o->warmup_epochs); /* epochs after which it should have begun */
+    const double chance = bpt_chance_loss(job->train->per_class, (uint32_t)job->model->classes);
+    if (job->warned_of_chance || bpt_job_epoch(job) < begun || job->test_loss < 0.99 * chance)
+        return;
+    job->warned_of_chance = true;
+    bpt_warn(
+        "the network does no better than guessing (a loss of %.4f): the rate of %g%s may be too "
+        "high: lower --lr, or bound gradients by --clip-norm 1",
+        chance, job->schedule.base, job->schedule.base > o->lr ? ", --lr times the ranks," : "");
+}
+
 static bpt_status evaluate(bpt_job *job, bool together, bool *stopped) {
     const uint64_t start_ns = bpt_clock_ns();
     contribution mine = {0}, all;
@@ -307,6 +323,7 @@ static bpt_status evaluate(bpt_job *job, bool together, bool *stopped) {
     if (job->rank != 0) return BPT_OK;
     bpt_info("epoch %.2f: %s accuracy %.4f, loss %.4f", bpt_job_epoch(job), job->test->name,
              job->test_accuracy, job->test_loss);
+    warn_of_chance(job);
     return write_eval_event(job);
 }
 

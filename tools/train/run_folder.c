@@ -97,13 +97,31 @@ static bpt_status count_missing(const char *path, size_t *n) {
     return BPT_OK;
 }
 
+static bpt_status look(const char *path, bpt_run_folder_mode mode, size_t *n_missing) {
+    BPT_TRY(count_missing(path, n_missing));
+    if (*n_missing > 0) return BPT_OK;
+    if (mode == BPT_RUN_NEW) return refuse_existing(path);
+    return is_run(path) || is_empty(path) ? BPT_OK : refuse_stranger(path);
+}
+
+bpt_status bpt_run_folder_look(const char *path, bpt_run_folder_mode mode) {
+    size_t n_missing;
+    return look(path, mode, &n_missing);
+}
+
+bpt_status bpt_run_folder_check(const bpt_run_folder *run) {
+    if (is_run(run->path)) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EIO, "the run folder %s is gone: it was removed or moved", run->path);
+    bpt_hint("what it held is where it was moved to; start anew with another --output");
+    return status;
+}
+
 /* Rank 0: the folder is there and locked afterwards; what it holds is as it was. */
 static bpt_status open_first(bpt_run_folder *run) {
     const char *path = run->path;
     size_t n_missing;
-    BPT_TRY(count_missing(path, &n_missing));
-    if (n_missing == 0 && run->mode == BPT_RUN_NEW) return refuse_existing(path);
-    if (n_missing == 0 && !is_run(path) && !is_empty(path)) return refuse_stranger(path);
+    BPT_TRY(look(path, run->mode, &n_missing));
     const bpt_status made = n_missing > 0 ? bpt_dir_create(path, true) : BPT_OK;
     if (made != BPT_EEXIST) run->n_made = n_missing; /* else somebody was first */
     return made == BPT_OK ? bpt_run_lock_take(path, &run->lock) : made;
@@ -291,6 +309,10 @@ bool bpt_run_folder_holds(const char *run, const char *path) {
     free(outer); /* the C library's own memory */
     free(inner);
     return holds;
+}
+
+bool bpt_run_folder_goes_on(const char *run, const char *resume) {
+    return resume && (strcmp(resume, "auto") == 0 || bpt_run_folder_holds(run, resume));
 }
 
 const char *bpt_run_folder_path(const bpt_run_folder *run) {

@@ -42,6 +42,16 @@ const char *bpt_run_folder_mark(const bpt_run_folder *run);
  * @return BPT_OK, BPT_EUSAGE (not seen on this host, or it is another one), BPT_ENOMEM */
 bpt_status bpt_run_folder_join(const char *path, const char *mark, bpt_run_folder **run);
 
+/** Whether bpt_run_folder_open() would refuse the folder for what is there; changes nothing, and
+ * asks for no lock.
+ * @return BPT_OK, BPT_EEXIST, BPT_EUSAGE (not a run folder), BPT_ENOMEM */
+bpt_status bpt_run_folder_look(const char *path, bpt_run_folder_mode mode);
+
+/** Rank 0: whether the folder is still there: what is written into one that somebody has removed
+ * or moved would be a heap of files that is no run.
+ * @return BPT_OK, BPT_EIO */
+bpt_status bpt_run_folder_check(const bpt_run_folder *run);
+
 /** Rank 0: makes room for what the run will write: removes the run that is replaced, of one that
  * goes on the summary and what its ranks were tuned by, writes config.yaml, and makes subfolders
  * that are missing.
@@ -63,6 +73,10 @@ void bpt_run_folder_close(bpt_run_folder *run);
 
 /** @return whether @p path is the run folder @p run or lies in it; both exist, else false */
 bool bpt_run_folder_holds(const char *run, const char *path);
+
+/** @param resume of --resume; NULL: not given
+ * @return whether it goes on in @p run itself: "auto", or a path that the folder holds */
+bool bpt_run_folder_goes_on(const char *run, const char *resume);
 
 const char *bpt_run_folder_path(const bpt_run_folder *run);
 

@@ -23,13 +23,26 @@ static bool is_made_up(const bpt_train_options *o) {
     return o->bench || o->dry_run;
 }
 
+/* Given, and empty: a variable of a script that is not set. */
+static bpt_status check_empty(const bpt_train_options *o) {
+    const struct {
+        const char *name, *value;
+    } paths[] = {{"init-weights", o->init_weights},
+                 {"replay", o->replay},
+                 {"resume", o->resume},
+                 {"trace", o->trace},
+                 {"tuned", o->tuned}};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
+        if (paths[i].value && !*paths[i].value)
+            return missing(paths[i].name, "name a file or folder, or leave it out");
+    return BPT_OK;
+}
+
 static bpt_status check_required(const bpt_train_options *o) {
     if (o->check) return BPT_OK; /* what is there is looked at */
     if (!bpt_program_has(o->model)) return missing("model", "e.g. --model lenet");
     if (is_made_up(o)) return BPT_OK;
     if (!bpt_program_has(o->data)) return missing("data", "name a dataset made by bpt-ingest");
-    if (o->init_weights && !bpt_program_has(o->init_weights))
-        return missing("init-weights", "name a file of weights, or leave it out");
     if (!bpt_program_has(o->output)) return missing("output", "name a new folder, e.g. runs/first");
     return BPT_OK;
 }
@@ -153,6 +166,7 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(bpt_option_uses_check(o, set));
     BPT_TRY(bpt_train_trace_steps(o, &first, &last));
     BPT_TRY(bpt_precision_check((bpt_precision)o->precision));
+    BPT_TRY(check_empty(o));
     if (o->replay) return BPT_OK;
     BPT_TRY(check_required(o));
     BPT_TRY(check_scratch(o));

@@ -185,9 +185,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(augment),
      .value = "none",
      .unit = "LIST",
-     .help = "what is done to training images, in this order, e.g. crop=4,flip:\n"
-             "crop=P a window of the image's size out of it with P black pixels\n"
-             "around; flip mirrors half of them left to right"},
+     .help = BPT_AUGMENT_HELP},
     {.name = "schedule",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(schedule),

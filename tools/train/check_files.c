@@ -1,0 +1,64 @@
+/* Whether the files can be used that options name beside the dataset: a job would find out only
+ * after all its ranks have started. */
+#include "base/memory.h"
+#include "inner/model.h"
+#include "tools/shaped_model.h"
+#include "tools/train/check_facts.h"
+#include "tools/train/checkpoint.h"
+#include "tools/tuned_file.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void bpt_check_refuse(bpt_check_refusal *refusal, const char *hint) {
+    const bpt_error *error = bpt_error_last();
+    snprintf(refusal->what, sizeof refusal->what, "%.255s", error->text);
+    snprintf(refusal->hint, sizeof refusal->hint, "%.159s", error->hint[0] ? error->hint : hint);
+}
+
+/* Of the model as its file has it: ranks that see no dataset can say no more of it. */
+static bpt_status identify(const char *name, uint64_t *identity) {
+    bpt_model *model;
+    BPT_TRY(bpt_model_load(name, NULL, &model));
+    const bpt_status status = bpt_model_identify(model, identity);
+    bpt_model_free(model);
+    return status;
+}
+
+static bpt_status fit(const bpt_train_options *o) {
+    const bpt_shaped_model wanted = {.model = o->model, .data = o->data};
+    bpt_model *model;
+    BPT_TRY(bpt_shaped_model_load(&wanted, &model));
+    bpt_model_free(model);
+    return BPT_OK;
+}
+
+static bpt_status read_tuned(const char *pattern) {
+    char *path;
+    bpt_tuned *tuned = NULL;
+    BPT_TRY(bpt_tuned_path(pattern, &path));
+    const bpt_status status = bpt_tuned_read(path, &tuned);
+    bpt_tuned_free(tuned);
+    bpt_free(path);
+    return status;
+}
+
+void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts *f) {
+    if (!o->model || !*o->model) return;
+    bpt_status status = identify(o->model, &f->model);
+    if (status == BPT_OK && sees_data) status = fit(o);
+    if (status == BPT_OK) return;
+    f->model = 0;
+    bpt_check_refuse(&f->model_refusal, "name a --model that every host can read");
+}
+
+void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f) {
+    if (o->tuned && *o->tuned && read_tuned(o->tuned) != BPT_OK)
+        bpt_check_refuse(&f->tuned_refusal, "run bpt-tune on this host, or leave out --tuned");
+}
+
+void bpt_check_resume(const bpt_train_options *o, bpt_check_facts *f) {
+    if (!o->resume || strcmp(o->resume, "auto") == 0) return;
+    if (bpt_checkpoint_expect(o->resume) != BPT_OK)
+        bpt_check_refuse(&f->resume_refusal, "name the folder of a run that has made a checkpoint");
+}
