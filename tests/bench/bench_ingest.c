@@ -11,15 +11,20 @@
  *   dataset  likewise, and stored, flushed to disk, as `bpt-ingest folder` does it
  *
  * One line of JSON on stdout: images a second of each, and the rate over that of "alone" in the
- * same repetition: median, least, largest. */
+ * same repetition; processor time of all threads and the system for an image in milliseconds, and
+ * that of "alone" over it, which other work on the machine disturbs less: median, least, largest.
+ */
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "storage/import_stream.h"
 #include "storage/writer.h"
 
+#include <sys/resource.h>
+
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,29 +171,54 @@ static void print_spread(const char *name, double *values, int n) {
     printf("\"%s\": [%.3f, %.3f, %.3f]", name, median, values[0], values[n - 1]);
 }
 
+/* Of all threads, those that have ended too, and of the system for them. */
+static double processor_seconds(void) {
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    return (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+           1e-6 * (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec);
+}
+
+/* What is measured of a way in each repetition, and its relation to that of "alone". */
+typedef struct figures {
+    double rate[MAX_REPETITIONS], of_alone[MAX_REPETITIONS];
+    double cpu_ms[MAX_REPETITIONS], cpu_of_alone[MAX_REPETITIONS];
+} figures;
+
+static bpt_status measure_once(bench *b, int way, int r, figures *of) {
+    BPT_TRY(bpt_dir_remove(b->scratch));
+    const double cpu = processor_seconds();
+    const uint64_t start = bpt_clock_ns();
+    BPT_TRY(run_way(b, way));
+    of[way].rate[r] = (double)b->n / bpt_clock_seconds_since(start);
+    of[way].cpu_ms[r] = 1e3 * (processor_seconds() - cpu) / (double)b->n;
+    of[way].of_alone[r] = of[way].rate[r] / of[0].rate[r];
+    of[way].cpu_of_alone[r] = of[0].cpu_ms[r] / of[way].cpu_ms[r];
+    return BPT_OK;
+}
+
+/* @param offset of the values among the figures of a way */
+static void print_ways(const char *what, figures *of, size_t offset, int first, int n) {
+    printf(", \"%s\": {", what);
+    for (int way = first; way < WAYS; way++) {
+        if (way > first) printf(", ");
+        print_spread(way_names[way], (double *)(void *)((char *)&of[way] + offset), n);
+    }
+    printf("}");
+}
+
 static bpt_status measure(bench *b, int repetitions) {
-    static double rates[WAYS][MAX_REPETITIONS], ratios[WAYS][MAX_REPETITIONS];
+    static figures of[WAYS];
     for (int way = 0; way < WAYS; way++) BPT_TRY(run_way(b, way)); /* warm-up */
     for (int r = 0; r < repetitions; r++)
-        for (int way = 0; way < WAYS; way++) {
-            BPT_TRY(bpt_dir_remove(b->scratch));
-            const uint64_t start = bpt_clock_ns();
-            BPT_TRY(run_way(b, way));
-            rates[way][r] = (double)b->n / bpt_clock_seconds_since(start);
-            ratios[way][r] = rates[way][r] / rates[0][r];
-        }
-    printf("{\"images\": %llu, \"threads\": %u, \"repetitions\": %d, \"images_per_s\": {",
-           (unsigned long long)b->n, b->n_threads, repetitions);
-    for (int way = 0; way < WAYS; way++) {
-        if (way) printf(", ");
-        print_spread(way_names[way], rates[way], repetitions);
-    }
-    printf("}, \"of_alone\": {");
-    for (int way = 1; way < WAYS; way++) {
-        if (way > 1) printf(", ");
-        print_spread(way_names[way], ratios[way], repetitions);
-    }
-    printf("}}\n");
+        for (int way = 0; way < WAYS; way++) BPT_TRY(measure_once(b, way, r, of));
+    printf("{\"images\": %llu, \"threads\": %u, \"repetitions\": %d", (unsigned long long)b->n,
+           b->n_threads, repetitions);
+    print_ways("images_per_s", of, offsetof(figures, rate), 0, repetitions);
+    print_ways("of_alone", of, offsetof(figures, of_alone), 1, repetitions);
+    print_ways("cpu_ms", of, offsetof(figures, cpu_ms), 0, repetitions);
+    print_ways("cpu_of_alone", of, offsetof(figures, cpu_of_alone), 1, repetitions);
+    printf("}\n");
     return BPT_OK;
 }
 
