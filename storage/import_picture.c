@@ -66,7 +66,13 @@ static bpt_status shape(bpt__picture *out, uint32_t C, const bpt_image_frame *fr
     out->H = frame->H;
     out->W = frame->W;
     BPT_TRY(bpt_size_multiply((size_t)C * out->H, out->W, &size));
-    return BPT_GROW("image", size, &out->pixels.bytes, &out->pixels.capacity);
+    if (size <= out->pixels.capacity) return BPT_OK;
+    /* No more than that: mostly all are of one size, and many are in flight. */
+    bpt_free(out->pixels.bytes);
+    out->pixels = (bpt_import_buffer){0};
+    BPT_TRY(BPT_NEW("image", size, &out->pixels.bytes));
+    out->pixels.capacity = size;
+    return BPT_OK;
 }
 
 static bpt_status decode(bpt__picture_maker *m, const bpt_picture_fit *fit, const char *name,

@@ -1,7 +1,9 @@
 /* A ring of batches of items. A worker takes the next batch of the ring when it is free, lets the
  * importer name its items (one worker at a time), makes their pictures without the lock, and marks
- * it ready; the consumer delivers the batches in order. Batch number i lives in place i %
- * n_batches.
+ * it ready; the consumer delivers the batches in order. Batch number i is in place i % n_places of
+ * the ring while it is in flight; then its memory goes to the next that is begun, since what was
+ * used last is in the caches: a consumer that keeps up sees little more memory than a batch a
+ * thread.
  *
  * How many items make a batch depends on how large the pictures were so far: small ones are handed
  * over by the dozen, or waking each other would cost more than the work. */
@@ -52,19 +54,23 @@ struct bpt_import_stream {
     bpt_picture_fit fit;
     worker *workers; /* shape [n_workers] */
     unsigned n_workers, n_started;
-    batch *batches; /* shape [n_batches] */
-    uint64_t n_batches;
+    batch *batches; /* shape [n_places] */
+    uint64_t n_places;
 
     /* the consumer's alone */
     uint32_t C, H, W;          /* what all records have; 0: not known yet */
-    uint32_t next_cell;        /* of the batch under delivery */
+    batch *current;            /* under delivery; NULL: none */
+    uint32_t next_cell;        /* of it */
     bpt_import_buffer widened; /* a grey image as a colour one */
 
     pthread_mutex_t mutex; /* guards what follows, and .ready of batches; the only lock */
-    pthread_cond_t work;   /* a batch was delivered, or its items are named, or stop */
-    pthread_cond_t ready;  /* a batch is ready */
-    bool naming;           /* a worker lets the importer name items */
-    bool ended;            /* there are no more */
+    batch **ring;          /* shape [n_places]; those in flight */
+    batch **idle;          /* shape [n_places]; the others, a stack of n_idle */
+    uint64_t n_idle;
+    pthread_cond_t work;  /* a batch was delivered, or its items are named, or stop */
+    pthread_cond_t ready; /* a batch is ready */
+    bool naming;          /* a worker lets the importer name items */
+    bool ended;           /* there are no more */
     bool stop;
     uint64_t begun, delivered; /* batches */
     uint64_t named;            /* items */
@@ -125,7 +131,7 @@ static uint32_t batch_size(const bpt_import_stream *s) {
 
 static bool can_begin(const bpt_import_stream *s) {
     const uint64_t n = s->begun - s->delivered; /* batches in flight */
-    if (s->naming || s->ended || n >= s->n_batches) return false;
+    if (s->naming || s->ended || n >= s->n_places) return false;
     if (n < (uint64_t)BATCHES_PER_THREAD * s->n_workers) return true;
     const uint64_t bytes = s->largest > BATCH_BYTES ? s->largest : BATCH_BYTES;
     return s->largest > 0 && (n + 1) * bytes <= AHEAD_BYTES;
@@ -138,7 +144,8 @@ static void *work(void *arg) {
     for (;;) {
         while (!s->stop && !can_begin(s)) pthread_cond_wait(&s->work, &s->mutex);
         if (s->stop) break;
-        batch *b = &s->batches[s->begun++ % s->n_batches];
+        batch *b = s->idle[--s->n_idle];
+        s->ring[s->begun++ % s->n_places] = b;
         const uint32_t n = batch_size(s);
         s->naming = true;
         pthread_mutex_unlock(&s->mutex);
@@ -161,19 +168,28 @@ static void *work(void *arg) {
 
 /* ---- the consumer ---- */
 
+/* Whether the next batch to deliver is. */
+static bool is_ready(const bpt_import_stream *s) {
+    return s->delivered < s->begun && s->ring[s->delivered % s->n_places]->ready;
+}
+
 /* @return the cell to deliver, once its batch is ready */
 static cell *await_cell(bpt_import_stream *s) {
     pthread_mutex_lock(&s->mutex);
-    batch *b = &s->batches[s->delivered % s->n_batches];
-    if (b->ready && s->next_cell == b->n) { /* the last one has been seen */
-        b->ready = false;
-        s->next_cell = 0;
-        b = &s->batches[++s->delivered % s->n_batches];
+    if (s->current && s->next_cell == s->current->n) { /* the last one has been seen */
+        s->current->ready = false;
+        s->idle[s->n_idle++] = s->current;
+        s->current = NULL;
+        s->delivered++;
         pthread_cond_signal(&s->work);
     }
-    while (!b->ready) pthread_cond_wait(&s->ready, &s->mutex);
+    if (!s->current) {
+        while (!is_ready(s)) pthread_cond_wait(&s->ready, &s->mutex);
+        s->current = s->ring[s->delivered % s->n_places];
+        s->next_cell = 0;
+    }
     pthread_mutex_unlock(&s->mutex);
-    return &b->cells[s->next_cell++];
+    return &s->current->cells[s->next_cell++];
 }
 
 static void item_name(const bpt_import_stream *s, const cell *c, char *name, size_t size) {
@@ -244,12 +260,16 @@ bpt_status bpt_import_stream_next(bpt_import_stream *s, bpt_import_record *recor
 
 static bpt_status allocate(bpt_import_stream *s, const bpt_import_stream_options *o) {
     s->n_workers = o->n_threads;
-    s->n_batches = (uint64_t)BATCHES_PER_THREAD * o->n_threads;
-    if (s->n_batches < BATCHES_AHEAD) s->n_batches = BATCHES_AHEAD;
+    s->n_places = (uint64_t)BATCHES_PER_THREAD * o->n_threads;
+    if (s->n_places < BATCHES_AHEAD) s->n_places = BATCHES_AHEAD;
     BPT_TRY(BPT_NEW("import threads", s->n_workers, &s->workers));
-    BPT_TRY(BPT_NEW("import batches", s->n_batches, &s->batches));
-    for (uint64_t i = 0; i < s->n_batches; i++)
+    BPT_TRY(BPT_NEW("import batches", s->n_places, &s->batches));
+    BPT_TRY(bpt_alloc("import ring", s->n_places, sizeof *s->ring, (void **)&s->ring));
+    BPT_TRY(bpt_alloc("idle batches", s->n_places, sizeof *s->idle, (void **)&s->idle));
+    for (uint64_t i = 0; i < s->n_places; i++) {
         BPT_TRY(BPT_NEW("import batch", MAX_BATCH, &s->batches[i].cells));
+        s->idle[s->n_idle++] = &s->batches[i];
+    }
     for (unsigned i = 0; i < s->n_workers; i++) {
         s->workers[i].stream = s;
         BPT_TRY(bpt__picture_maker_create(&s->workers[i].maker));
@@ -297,7 +317,7 @@ bpt_status bpt_import_stream_open(const bpt_importer *importer, void *import,
 }
 
 static void free_batches(bpt_import_stream *s) {
-    for (uint64_t i = 0; s->batches && i < s->n_batches; i++) {
+    for (uint64_t i = 0; s->batches && i < s->n_places; i++) {
         cell *cells = s->batches[i].cells;
         for (uint32_t k = 0; cells && k < MAX_BATCH; k++) {
             bpt_free(cells[k].item.owned.bytes);
@@ -306,6 +326,8 @@ static void free_batches(bpt_import_stream *s) {
         bpt_free(cells);
     }
     bpt_free(s->batches);
+    bpt_free(s->ring);
+    bpt_free(s->idle);
 }
 
 void bpt_import_stream_close(bpt_import_stream *s) {
