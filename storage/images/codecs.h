@@ -18,7 +18,12 @@ bpt_status bpt__png_look(const char *name, const uint8_t *data, size_t size, bpt
  * @return offset */
 size_t bpt__jpeg_scan_offset(const uint8_t *data, size_t size);
 
-/** State of libjpeg-turbo and a copy that files with slips are mended in. */
+/** A part of an image, in pixels as they are stored, not yet turned; never empty. */
+typedef struct bpt__region {
+    uint32_t y, x, h, w;
+} bpt__region;
+
+/** A copy that files with slips are mended in. */
 typedef struct bpt__jpeg bpt__jpeg;
 
 /** @param[out] out caller owns, bpt__jpeg_close() @return BPT_OK, BPT_ENOMEM */
@@ -28,10 +33,11 @@ void bpt__jpeg_close(bpt__jpeg *jpeg);
 /** Decodes into @p out: 1 lane if the file is grey or @p C is 1 and it is no CMYK, else 4.
  * @param info    of bpt_image_look()
  * @param divisor 1, 2, 4, 8: sides become ceil(side / divisor)
+ * @param region  of the pixels at that size; those outside may become anything
  * @return BPT_OK, BPT_EDATA, BPT_ENOMEM */
 bpt_status bpt__jpeg_decode(bpt__jpeg *jpeg, const char *name, const uint8_t *data, size_t size,
                             const bpt_image_info *info, uint32_t C, uint32_t divisor,
-                            bpt__packed *out);
+                            const bpt__region *region, bpt__packed *out);
 
 /** Decodes into @p out: 1 lane if the file is grey without alpha, else 4 with what is transparent
  * laid over white.

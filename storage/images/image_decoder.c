@@ -66,6 +66,21 @@ static bpt_status apply_frame(bpt_image_decoder *d, const bpt_image_frame *f, ui
     return BPT_OK;
 }
 
+/* What a frame looks at, as it stands in the file. */
+static bpt__region region_of(const bpt_image_frame *f, const bpt_image_info *info,
+                             uint32_t divisor) {
+    uint32_t y, x, h, w;
+    bpt__scale_span(f->h, f->scaled_h, f->crop_y, f->H, &y, &h);
+    bpt__scale_span(f->w, f->scaled_w, f->crop_x, f->W, &x, &w);
+    y += f->y;
+    x += f->x;
+    const uint32_t o = info->orientation;
+    if (o == 3 || o == 4 || o == 7 || o == 8) y = ceil_div(info->H, divisor) - y - h;
+    if (o == 2 || o == 3 || o == 6 || o == 7) x = ceil_div(info->W, divisor) - x - w;
+    return o > 4 ? (bpt__region){.y = x, .x = y, .h = w, .w = h}
+                 : (bpt__region){.y = y, .x = x, .h = h, .w = w};
+}
+
 bpt_status bpt_image_decode(bpt_image_decoder *d, const char *name, const void *data, size_t size,
                             const bpt_image_wish *wish, uint8_t *pixels) {
     bpt_image_info info;
@@ -74,17 +89,19 @@ bpt_status bpt_image_decode(bpt_image_decoder *d, const char *name, const void *
     if (wish->C != 1 && wish->C != 3)
         return bpt_fail(BPT_EUSAGE, "images of %u colours; 1 or 3 can be had", wish->C);
     const uint32_t divisor = choose_divisor(&info, wish);
+    bpt_image_frame frame = wish->frame;
+    if (divisor > 1) {
+        frame.h = ceil_div(info.H, divisor);
+        frame.w = ceil_div(info.W, divisor);
+    }
+    const bpt__region region = region_of(&frame, &info, divisor);
     if (info.format == BPT_IMAGE_JPEG)
-        BPT_TRY(bpt__jpeg_decode(d->jpeg, name, data, size, &info, wish->C, divisor, &d->image));
+        BPT_TRY(bpt__jpeg_decode(d->jpeg, name, data, size, &info, wish->C, divisor, &region,
+                                 &d->image));
     else
         BPT_TRY(bpt__png_decode(name, data, size, &info, &d->image));
     if (d->image.lanes == 4 && wish->C == 1) bpt__packed_to_grey(&d->image);
     BPT_TRY(bpt__packed_turn(&d->image, info.orientation, &d->turned));
-    bpt_image_frame frame = wish->frame;
-    if (divisor > 1) {
-        frame.h = d->image.H;
-        frame.w = d->image.W;
-    }
     BPT_TRY(apply_frame(d, &frame, pixels));
     const size_t plane = (size_t)frame.H * frame.W;
     if (d->image.lanes == 1 && wish->C == 3) {

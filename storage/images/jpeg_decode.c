@@ -1,8 +1,7 @@
 #include "base/memory.h"
-#include "storage/images/codecs.h"
+#include "storage/images/jpeg_read.h"
 
 #include <string.h>
-#include <turbojpeg.h>
 
 struct bpt__jpeg {
     uint8_t *copy; /* of a file that is mended */
@@ -86,7 +85,7 @@ static bpt_status refuse(const char *name, const char *reason, bool warned) {
 
 bpt_status bpt__jpeg_decode(bpt__jpeg *jpeg, const char *name, const uint8_t *data, size_t size,
                             const bpt_image_info *info, uint32_t C, uint32_t divisor,
-                            bpt__packed *out) {
+                            const bpt__region *region, bpt__packed *out) {
     const bool cmyk = info->colour == BPT_IMAGE_CMYK, sideways = info->orientation > 4;
     const bool grey = !cmyk && (info->colour == BPT_IMAGE_GREY || C == 1);
     const uint32_t H = sideways ? info->W : info->H, W = sideways ? info->H : info->W;
@@ -94,22 +93,10 @@ bpt_status bpt__jpeg_decode(bpt__jpeg *jpeg, const char *name, const uint8_t *da
     BPT_TRY(bpt__packed_reserve(out, (H + divisor - 1) / divisor, (W + divisor - 1) / divisor,
                                 grey ? 1 : 4));
     BPT_TRY(mend(jpeg, info, &data, size));
-    /* A new one for every image: tables of an earlier one would stand in for missing ones. */
-    const tjhandle handle = tjInitDecompress();
-    if (!handle) return bpt_fail(BPT_ENOMEM, "%s: libjpeg-turbo has no memory", name);
-    bpt_status status = BPT_OK;
-    if (tjDecompress2(handle, data, size, out->pixels, (int)out->W, (int)(out->W * out->lanes),
-                      (int)out->H,
-                      grey   ? TJPF_GRAY
-                      : cmyk ? TJPF_CMYK
-                             : TJPF_RGBX,
-                      TJFLAG_ACCURATEDCT | TJFLAG_LIMITSCANS) != 0) {
-        const char *reason = tjGetErrorStr2(handle);
-        const bool warned = tjGetErrorCode(handle) == TJERR_WARNING;
-        if (!warned || !leaves_pixels_whole(reason, data, size))
-            status = refuse(name, reason, warned);
-    }
-    tjDestroy(handle);
-    if (status == BPT_OK && cmyk) bpt__packed_cmyk_to_rgb(out, info->adobe);
-    return status;
+    bpt__jpeg_report report;
+    bpt__jpeg_read(data, size, divisor, region, out, &report);
+    if (report.failed || (report.warned && !leaves_pixels_whole(report.reason, data, size)))
+        return refuse(name, report.reason, !report.failed);
+    if (cmyk) bpt__packed_cmyk_to_rgb(out, info->adobe);
+    return BPT_OK;
 }

@@ -84,11 +84,16 @@ static uint32_t sum_of_weights(uint32_t in, uint32_t out) {
     return out > in ? 2 * out : in;
 }
 
+void bpt__scale_span(uint32_t in, uint32_t out, uint32_t crop, uint32_t n, uint32_t *first,
+                     uint32_t *n_taken) {
+    const taps start = taps_of(crop, in, out), last = taps_of(crop + n - 1, in, out);
+    *first = start.first;
+    *n_taken = last.first + last.n - start.first;
+}
+
 /* For W pixels of the result from @p crop on. */
 static bpt_status fill_columns(columns *c, uint32_t crop, uint32_t W, uint32_t in, uint32_t out) {
-    const taps start = taps_of(crop, in, out), last = taps_of(crop + W - 1, in, out);
-    c->from = start.first;
-    c->width = last.first + last.n - start.first;
+    bpt__scale_span(in, out, crop, W, &c->from, &c->width);
     c->n = 1;
     for (uint32_t x = 0; x < W; x++) {
         const taps t = taps_of(crop + x, in, out);
