@@ -1,5 +1,6 @@
 #include "base/memory.h"
 
+#include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -27,6 +28,11 @@ bpt_status bpt_size_multiply(size_t a, size_t b, size_t *product) {
 
 size_t bpt_size_add(size_t a, size_t b) {
     return a > SIZE_MAX - b ? SIZE_MAX : a + b;
+}
+
+void bpt_memory_keep(void) {
+    mallopt(M_MMAP_THRESHOLD, 32 << 20); /* the most that glibc takes */
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
 
 size_t bpt_memory_of_machine(void) {

@@ -57,6 +57,11 @@ uint64_t bpt_memory_allocations(void);
 /** @return allocations not yet freed */
 uint64_t bpt_memory_live(void);
 
+/** Lets the C library keep up to 64 MiB of what the process frees, blocks of up to 32 MiB among it,
+ * for what it allocates next. For programs whose libraries allocate and free large blocks again and
+ * again: memory that is given back has to be fetched anew from the system, page by page. */
+void bpt_memory_keep(void);
+
 /** @return bytes of memory that the machine has, SIZE_MAX where the system does not tell */
 size_t bpt_memory_of_machine(void);
 

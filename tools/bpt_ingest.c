@@ -1,5 +1,6 @@
 /* bpt-ingest: makes datasets of images, and looks at them. */
 #include "base/log.h"
+#include "base/memory.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/program.h"
 
@@ -61,6 +62,7 @@ static bpt_status run(int argc, char **argv) {
 
 int main(int argc, char **argv) {
     bpt_program_begin();
+    bpt_memory_keep(); /* LMDB allocates the pages of each transaction anew */
     bpt_log_setup(0, BPT_LOG_INFO);
     if (argc == 1) {
         print_help();

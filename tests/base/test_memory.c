@@ -2,10 +2,13 @@
 #include "base/memory.h"
 #include "tests/base/support.h"
 
+#include <sys/resource.h>
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -183,6 +186,32 @@ static void test_strings_report_failure(void **state) {
     support_fail_each_allocation(make_strings, NULL);
 }
 
+/* Pages that are fetched from the system while 16 MiB are taken, written, and freed. */
+static long pages_fetched(void) {
+    enum { N = 128, BYTES = 128 << 10 };
+    static char *blocks[N];
+    struct rusage before, after;
+    getrusage(RUSAGE_SELF, &before);
+    for (int i = 0; i < N; i++) {
+        assert_non_null(blocks[i] = malloc(BYTES));
+        memset(blocks[i], i, BYTES);
+    }
+    for (int i = 0; i < N; i++) free(blocks[i]);
+    getrusage(RUSAGE_SELF, &after);
+    return after.ru_minflt - before.ru_minflt;
+}
+
+/* The last test, since it holds for the whole process. */
+static void test_freed_memory_is_kept(void **state) {
+    (void)state;
+#ifdef __SANITIZE_ADDRESS__
+    skip(); /* which has an allocator of its own */
+#endif
+    bpt_memory_keep();
+    pages_fetched();
+    assert_in_range(pages_fetched(), 0, 64);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_multiply_refuses_to_wrap_round),
@@ -197,6 +226,7 @@ int main(void) {
         cmocka_unit_test(test_grow_that_fails_changes_nothing),
         cmocka_unit_test(test_strings),
         cmocka_unit_test(test_strings_report_failure),
+        cmocka_unit_test(test_freed_memory_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

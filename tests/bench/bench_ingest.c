@@ -227,6 +227,7 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: bench_ingest FOLDER SCRATCH [THREADS [REPETITIONS [SHORT H W]]]\n");
         return 2;
     }
+    bpt_memory_keep(); /* as bpt-ingest does */
     const long cores = sysconf(_SC_NPROCESSORS_ONLN);
     bench b = {.folder = argv[1], .scratch = argv[2]};
     const long threads = argc > 3 ? strtol(argv[3], NULL, 10) : cores;
