@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "storage/environment.h"
+#include "storage/images/image.h"
 
 #include <endian.h>
 #include <inttypes.h>
@@ -36,6 +37,11 @@ struct bpt__catalog {
 
 const bpt_dataset_info *bpt__catalog_info(const bpt__catalog *catalog) {
     return &catalog->info;
+}
+
+void bpt__catalog_set_size(bpt__catalog *catalog, uint32_t H, uint32_t W) {
+    catalog->info.H = H;
+    catalog->info.W = W;
 }
 
 const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s) {
@@ -139,6 +145,34 @@ static bpt_status get_counts(const bpt__catalog *c, const bpt_json_doc *d, const
     return BPT_OK;
 }
 
+static bpt_status read_shape(bpt__catalog *c) {
+    const bpt_json *shape;
+    BPT_TRY(find_array(c, c->doc, "shape", 3, &shape));
+    uint32_t *const sides[] = {&c->info.C, &c->info.H, &c->info.W};
+    uint64_t bytes = 1;
+    for (size_t i = 0; i < 3; i++) {
+        uint64_t side;
+        BPT_TRY(
+            bpt_json_get_u64(c->doc, bpt_json_at(shape, i), NULL, 1, BPT__MAX_RECORD_BYTES, &side));
+        *sides[i] = (uint32_t)side;
+        bytes *= side; /* three sides of at most 2^28, checked after each: no overflow */
+        if (bytes > BPT__MAX_RECORD_BYTES)
+            return bpt_fail(BPT_EDATA, "dataset %s: images of more than %d bytes", c->path,
+                            BPT__MAX_RECORD_BYTES);
+    }
+    return BPT_OK;
+}
+
+static bpt_status read_channels(bpt__catalog *c) {
+    BPT_TRY(get_u32(c->doc, "channels", 1, BPT_RECORD_MAX_C, &c->info.C));
+    if (c->info.C != 2) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "dataset %s: encoded images of 2 channels", c->path);
+}
+
+static const char *encoding_name(bool encoded) {
+    return encoded ? "jpeg" : "raw";
+}
+
 static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val *value) {
     BPT_TRY(open_entry(c, key, value, &c->doc));
     const bpt_json_doc *d = c->doc;
@@ -151,21 +185,10 @@ static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val
         bpt_hint("use the bpt that wrote it or a newer one, or ingest the images again");
         return status;
     }
-    const bpt_json *shape;
-    BPT_TRY(find_array(c, d, "shape", 3, &shape));
-    uint32_t *const sides[] = {&info->C, &info->H, &info->W};
-    uint64_t bytes = 1;
-    for (size_t i = 0; i < 3; i++) {
-        uint64_t side;
-        BPT_TRY(bpt_json_get_u64(d, bpt_json_at(shape, i), NULL, 1, BPT__MAX_RECORD_BYTES, &side));
-        *sides[i] = (uint32_t)side;
-        bytes *= side; /* three sides of at most 2^28, checked after each: no overflow */
-        if (bytes > BPT__MAX_RECORD_BYTES)
-            return bpt_fail(BPT_EDATA, "dataset %s: images of more than %d bytes", c->path,
-                            BPT__MAX_RECORD_BYTES);
-    }
+    info->encoded = info->format == BPT_DATASET_FORMAT_ENCODED;
+    BPT_TRY(info->encoded ? read_channels(c) : read_shape(c));
     BPT_TRY(bpt_json_get_text(d, bpt_json_root(d), "encoding", &info->encoding));
-    if (strcmp(info->encoding, "raw") != 0)
+    if (strcmp(info->encoding, encoding_name(info->encoded)) != 0)
         return bpt_fail(BPT_EDATA, "dataset %s: unknown encoding \"%s\"", c->path, info->encoding);
     const char *checksum;
     BPT_TRY(bpt_json_get_text(d, bpt_json_root(d), "checksum", &checksum));
@@ -178,6 +201,27 @@ static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val
     info->classes = c->classes;
     info->n_classes = (uint32_t)n;
     return BPT_OK;
+}
+
+static bpt_status get_range(const bpt__catalog *c, const bpt_json_doc *d, const char *key,
+                            uint32_t *least, uint32_t *most) {
+    const bpt_json *array;
+    uint64_t from, to;
+    BPT_TRY(find_array(c, d, key, 2, &array));
+    BPT_TRY(bpt_json_get_u64(d, bpt_json_at(array, 0), NULL, 1, BPT_IMAGE_MAX_SIDE, &from));
+    BPT_TRY(bpt_json_get_u64(d, bpt_json_at(array, 1), NULL, from, BPT_IMAGE_MAX_SIDE, &to));
+    *least = (uint32_t)from;
+    *most = (uint32_t)to;
+    return BPT_OK;
+}
+
+static bpt_status read_extent(const bpt__catalog *c, const bpt_json_doc *d, bpt_extent *e) {
+    const bpt_json *root = bpt_json_root(d);
+    BPT_TRY(get_range(c, d, "heights", &e->least_H, &e->most_H));
+    BPT_TRY(get_range(c, d, "widths", &e->least_W, &e->most_W));
+    BPT_TRY(bpt_json_get_u64(d, root, "pixels", 1, INT64_MAX, &e->pixels));
+    BPT_TRY(bpt_json_get_u64(d, root, "most_pixels", 1, INT64_MAX, &e->most_pixels));
+    return bpt_json_get_u64(d, root, "bytes", 1, INT64_MAX, &e->bytes);
 }
 
 static bpt_status read_split(bpt__catalog *c, const MDB_val *key, const MDB_val *value) {
@@ -197,7 +241,8 @@ static bpt_status read_split(bpt__catalog *c, const MDB_val *key, const MDB_val 
         return bpt_fail(BPT_ECORRUPT, "dataset %s: entry %.*s describes split %s", c->path,
                         (int)key->mv_size, (const char *)key->mv_data, split->name);
     BPT_TRY(get_u32(d, "count", 1, UINT32_MAX, &split->count));
-    BPT_TRY(get_u32(d, "pack", 1, UINT32_MAX, &store->location.pack));
+    BPT_TRY(get_u32(d, "pack", 1, c->info.encoded ? 1 : UINT32_MAX, &store->location.pack));
+    if (c->info.encoded) BPT_TRY(read_extent(c, d, &split->extent));
     BPT_TRY(bpt_json_get_u64(d, root, "generation", 1, UINT32_MAX, &store->location.generation));
     BPT_TRY(get_counts(c, d, "per_class", c->info.n_classes, &store->per_class));
     BPT_TRY(get_reals(c, d, "mean", c->info.C, &store->mean));
@@ -289,16 +334,36 @@ static void put_reals(bpt_json_writer *w, const char *key, const double *values,
 
 static void put_schema(bpt_json_writer *w, const bpt_dataset_info *info) {
     bpt_json_open_object(w, NULL);
-    bpt_json_put_u64(w, "format", BPT_DATASET_FORMAT);
-    bpt_json_open_array(w, "shape");
-    bpt_json_put_u64(w, NULL, info->C);
-    bpt_json_put_u64(w, NULL, info->H);
-    bpt_json_put_u64(w, NULL, info->W);
-    bpt_json_close_array(w);
-    bpt_json_put_text(w, "encoding", "raw");
+    bpt_json_put_u64(w, "format",
+                     info->encoded ? BPT_DATASET_FORMAT_ENCODED : BPT_DATASET_FORMAT_RAW);
+    if (info->encoded) {
+        bpt_json_put_u64(w, "channels", info->C);
+    } else {
+        bpt_json_open_array(w, "shape");
+        bpt_json_put_u64(w, NULL, info->C);
+        bpt_json_put_u64(w, NULL, info->H);
+        bpt_json_put_u64(w, NULL, info->W);
+        bpt_json_close_array(w);
+    }
+    bpt_json_put_text(w, "encoding", encoding_name(info->encoded));
     bpt_json_put_text(w, "checksum", BPT_CHECKSUM_NAME);
     put_texts(w, "classes", info->classes, info->n_classes);
     bpt_json_close_object(w);
+}
+
+static void put_range(bpt_json_writer *w, const char *key, uint32_t least, uint32_t most) {
+    bpt_json_open_array(w, key);
+    bpt_json_put_u64(w, NULL, least);
+    bpt_json_put_u64(w, NULL, most);
+    bpt_json_close_array(w);
+}
+
+static void put_extent(bpt_json_writer *w, const bpt_extent *e) {
+    put_range(w, "heights", e->least_H, e->most_H);
+    put_range(w, "widths", e->least_W, e->most_W);
+    bpt_json_put_u64(w, "pixels", e->pixels);
+    bpt_json_put_u64(w, "most_pixels", e->most_pixels);
+    bpt_json_put_u64(w, "bytes", e->bytes);
 }
 
 static void put_split(bpt_json_writer *w, const bpt_dataset_info *info, const bpt_split *split,
@@ -308,6 +373,7 @@ static void put_split(bpt_json_writer *w, const bpt_dataset_info *info, const bp
     bpt_json_put_u64(w, "generation", location->generation);
     bpt_json_put_u64(w, "count", split->count);
     bpt_json_put_u64(w, "pack", location->pack);
+    if (info->encoded) put_extent(w, &split->extent);
     bpt_json_open_array(w, "per_class");
     for (size_t i = 0; i < info->n_classes; i++) bpt_json_put_u64(w, NULL, split->per_class[i]);
     bpt_json_close_array(w);

@@ -37,6 +37,9 @@ void bpt__catalog_free(bpt__catalog *catalog);
 /** @return what readers see of it: borrowed */
 const bpt_dataset_info *bpt__catalog_info(const bpt__catalog *catalog);
 
+/** Sets the size that the images of an encoded dataset are brought to. */
+void bpt__catalog_set_size(bpt__catalog *catalog, uint32_t H, uint32_t W);
+
 /** @return where split number @p s is: borrowed */
 const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s);
 
@@ -44,7 +47,7 @@ const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s
 const bpt_split *bpt__catalog_find(const bpt__catalog *catalog, const char *name);
 
 /** Writes schema and one split into `meta`, which exists.
- * @param info  the new schema; its splits are not looked at
+ * @param info  the new schema; its splits and format are not looked at: .encoded decides that
  * @param split the new or changed split
  * @return BPT_OK, or an LMDB code in @p code (its status is the caller's to make), BPT_ENOMEM */
 bpt_status bpt__catalog_write(MDB_txn *txn, const bpt_dataset_info *info, const bpt_split *split,

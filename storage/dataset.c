@@ -5,6 +5,7 @@
 #include "storage/dataset_private.h"
 #include "storage/description.h"
 #include "storage/environment.h"
+#include "storage/images/image.h"
 #include "storage/parcel.h"
 
 #include <string.h>
@@ -36,6 +37,30 @@ bpt_status bpt__dataset_damaged(const bpt_dataset *dataset, const bpt_split *spl
                        dataset->info->path, split->name, first, last, what);
     bpt_hint("ingest split %s again with --force, or restore the dataset from a copy", split->name);
     return status;
+}
+
+bpt_status bpt__dataset_check(const bpt_dataset *d, const bpt_split *split, uint32_t v) {
+    const bpt__records *r = &d->records[split->number];
+    const bpt__stored_value value = r->values[v];
+    if (atomic_load_explicit(&r->checked[v], memory_order_relaxed)) return BPT_OK;
+    bpt__value_place place = bpt__dataset_place(d, split, v);
+    if (d->info->encoded) place.record_bytes = bpt__value_record_bytes(value.data);
+    if (!bpt__value_intact(value.data, value.size, &place))
+        return bpt__dataset_damaged(d, split, v, "checksum mismatch");
+    atomic_store_explicit(&r->checked[v], 1, memory_order_relaxed);
+    return BPT_OK;
+}
+
+bpt_status bpt__dataset_record(const bpt_dataset *d, const bpt_split *split, uint32_t v,
+                               bpt_record *record, uint32_t *label) {
+    const bpt__stored_value value = d->records[split->number].values[v];
+    const size_t size = bpt__value_record_bytes(value.data);
+    if (!bpt__record_read(bpt__value_pixels(value.data, size, 1, 0), size, d->info->C, record))
+        return bpt__dataset_damaged(d, split, v, "it is no encoded image");
+    *label = bpt__value_label(value.data, 0);
+    return *label < d->info->n_classes
+               ? BPT_OK
+               : bpt__dataset_damaged(d, split, v, "a label is out of range");
 }
 
 /* Remembers where in the map each value of a split is. */
@@ -103,7 +128,7 @@ bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out) {
         bpt_hint("its first ingestion was stopped before its end: run bpt-ingest again");
         goto fail;
     }
-    d->record_bytes = (size_t)d->info->C * d->info->H * d->info->W;
+    d->record_bytes = d->info->encoded ? 0 : (size_t)d->info->C * d->info->H * d->info->W;
     BPT_TRY_GOTO(status, BPT_NEW("splits", d->info->n_splits, &d->records), fail);
     for (size_t s = 0; s < d->info->n_splits; s++)
         BPT_TRY_GOTO(status, open_split(d, &d->info->splits[s]), fail);
@@ -149,6 +174,20 @@ bpt_status bpt_dataset_find(const bpt_dataset *dataset, const char *name, const 
     return BPT_OK;
 }
 
+bpt_status bpt_dataset_bring_to(bpt_dataset *d, uint32_t H, uint32_t W) {
+    if (d->info->encoded && H >= 1 && W >= 1 && H <= BPT_IMAGE_MAX_SIDE &&
+        W <= BPT_IMAGE_MAX_SIDE) {
+        bpt__catalog_set_size(d->catalog, H, W);
+        return BPT_OK;
+    }
+    if (!d->info->encoded && H == d->info->H && W == d->info->W) return BPT_OK;
+    if (d->info->encoded)
+        return bpt_fail(BPT_EUSAGE, "images of %ux%u pixels: each side must be 1 to %d", H, W,
+                        BPT_IMAGE_MAX_SIDE);
+    return bpt_fail(BPT_EUSAGE, "dataset %s holds raw images of %ux%u pixels (HxW), not %ux%u",
+                    d->info->path, d->info->H, d->info->W, H, W);
+}
+
 bpt_status bpt_dataset_export(const bpt_dataset *dataset, char **description, size_t *size) {
     return bpt__description_read(dataset->txn, dataset->info->path, description, size);
 }
@@ -184,22 +223,33 @@ static bpt_status get_kept(const bpt_dataset *d, const bpt_split *split, uint32_
     return BPT_OK;
 }
 
-bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
-                           const uint8_t **pixels, uint32_t *label) {
+static bpt_status check_request(const bpt_dataset *d, const bpt_split *split, uint32_t i,
+                                bool encoded) {
     if (i >= split->count)
         return bpt_fail(BPT_EUSAGE, "dataset %s: split %s has %u records, there is no record %u",
-                        dataset->info->path, split->name, split->count, i);
+                        d->info->path, split->name, split->count, i);
+    if (d->info->encoded == encoded) return BPT_OK;
+    return bpt_fail(BPT_EUSAGE, "dataset %s: its images are %s", d->info->path,
+                    encoded ? "raw, not encoded" : "encoded, not raw");
+}
+
+bpt_status bpt_dataset_get_record(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                                  bpt_record *record, uint32_t *label) {
+    BPT_TRY(check_request(dataset, split, i, true));
+    BPT_TRY(bpt__dataset_check(dataset, split, i));
+    return bpt__dataset_record(dataset, split, i, record, label);
+}
+
+bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                           const uint8_t **pixels, uint32_t *label) {
+    BPT_TRY(check_request(dataset, split, i, false));
     if (dataset->parts) return get_kept(dataset, split, i, pixels, label);
     const uint32_t pack = bpt__catalog_location(dataset->catalog, split->number)->pack;
     const uint32_t v = i / pack, k = i % pack;
     const bpt__records *r = &dataset->records[split->number];
     const bpt__stored_value value = r->values[v];
     const bpt__value_place place = bpt__dataset_place(dataset, split, v);
-    if (!atomic_load_explicit(&r->checked[v], memory_order_relaxed)) {
-        if (!bpt__value_intact(value.data, value.size, &place))
-            return bpt__dataset_damaged(dataset, split, v, "checksum mismatch");
-        atomic_store_explicit(&r->checked[v], 1, memory_order_relaxed);
-    }
+    BPT_TRY(bpt__dataset_check(dataset, split, v));
     const uint32_t found = bpt__value_label(value.data, k);
     if (found >= dataset->info->n_classes)
         return bpt__dataset_damaged(dataset, split, v, "a label is out of range");

@@ -1,5 +1,6 @@
 /** @file storage/dataset.h
- * Reads a dataset: images of one shape with class labels, in named splits ("train", "test").
+ * Reads a dataset: images with class labels, in named splits ("train", "test"). Images are either
+ * raw pixels of one shape, or encoded: JPEG files, each of a size of its own.
  *
  * A dataset is a directory; docs/formats.md has its layout. bpt_dataset_open() pins the state of
  * that moment: a writer may add or replace splits meanwhile, the reader sees the old ones to its
@@ -15,13 +16,25 @@
 #define BPT_STORAGE_DATASET_H
 
 #include "base/status.h"
+#include "storage/record.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BPT_DATASET_FORMAT = 1 }; /* newest format version that this program reads and writes */
+/* Format versions that this program reads and writes: 1 is what raw images are written in, 2 what
+ * encoded ones are. */
+enum { BPT_DATASET_FORMAT_RAW = 1, BPT_DATASET_FORMAT_ENCODED = 2, BPT_DATASET_FORMAT = 2 };
 
 typedef struct bpt_dataset bpt_dataset;
+
+/** How large the images of an encoded split are. */
+typedef struct bpt_extent {
+    uint32_t least_H, most_H, least_W, most_W; /* of any image */
+    uint64_t pixels;                           /* of a channel, of all images */
+    uint64_t most_pixels;                      /* likewise, of the largest image */
+    uint64_t bytes;                            /* of all files */
+} bpt_extent;
 
 /** What the schema says about a split. Everything is borrowed from the dataset. */
 typedef struct bpt_split {
@@ -33,16 +46,18 @@ typedef struct bpt_split {
     const char *importer;       /* what made it: "idx", "folder", "merge" */
     const char *const *sources; /* file names without folders, shape [n_sources] */
     size_t n_sources;
-    uint64_t seed; /* 0 where nothing was random */
-    size_t number; /* position in bpt_dataset_info.splits */
+    uint64_t seed;     /* 0 where nothing was random */
+    size_t number;     /* position in bpt_dataset_info.splits */
+    bpt_extent extent; /* all 0 unless the dataset is encoded */
 } bpt_split;
 
 /** What the schema says about the whole dataset. Everything is borrowed from the dataset. */
 typedef struct bpt_dataset_info {
     const char *path;
     uint32_t format;
-    uint32_t C, H, W;
-    const char *encoding; /* "raw" */
+    uint32_t C, H, W;     /* encoded: H and W are those of bpt_dataset_bring_to(), at first 0 */
+    bool encoded;         /* records are JPEG files */
+    const char *encoding; /* "raw" or "jpeg" */
     uint32_t n_classes;
     const char *const *classes; /* names, shape [n_classes] */
     size_t n_splits;
@@ -71,13 +86,26 @@ bpt_status bpt_dataset_export(const bpt_dataset *dataset, char **description, si
  * @return BPT_OK, BPT_ENOENT (the hint lists the splits that exist) */
 bpt_status bpt_dataset_find(const bpt_dataset *dataset, const char *name, const bpt_split **split);
 
-/** Gives one record.
+/** Says at which size the images of an encoded dataset are wanted: from now on its description has
+ * it, and loaders bring images to it. Not while loaders of it live.
+ * @param H, W 1 to BPT_IMAGE_MAX_SIDE
+ * @return BPT_OK, BPT_EUSAGE (out of range; or its images are raw, and of another size) */
+bpt_status bpt_dataset_bring_to(bpt_dataset *dataset, uint32_t H, uint32_t W);
+
+/** Gives one record of an encoded dataset: not decoded.
+ * @param split, i, label as of bpt_dataset_get()
+ * @param[out] record its data are borrowed from the memory map, valid until bpt_dataset_close()
+ * @return BPT_OK, BPT_EUSAGE (no such record, or they are raw), BPT_ECORRUPT (names both) */
+bpt_status bpt_dataset_get_record(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                                  bpt_record *record, uint32_t *label);
+
+/** Gives one record of a raw dataset.
  * @param split  of this dataset
  * @param i      in [0, split->count)
  * @param[out] pixels shape [C,H,W]; borrowed from the memory map, valid until bpt_dataset_close()
  * @param[out] label  in [0, n_classes)
- * @return BPT_OK, BPT_EUSAGE (no such record, or it is not in this scratch), BPT_ECORRUPT (names
- *         split and record) */
+ * @return BPT_OK, BPT_EUSAGE (no such record, it is encoded, or not in this scratch), BPT_ECORRUPT
+ *         (names split and record) */
 bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
                            const uint8_t **pixels, uint32_t *label);
 
@@ -85,8 +113,8 @@ bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, u
 typedef void (*bpt_verify_progress)(void *arg, uint64_t n_records, uint64_t n_total);
 
 /** Checks everything: page structure of the file, schema, checksum, place and labels of each
- * record, counts per class, means and standard deviations. Goes on after a damaged value, so that
- * the error counts them all.
+ * record, counts per class, means and standard deviations; encoded ones are decoded. Goes on after
+ * a damaged value, so that the error counts them all.
  * @param progress may be NULL
  * @param[out] n_records how many records are sound; set on error too
  * @return what bpt_dataset_open() returns, or BPT_ECORRUPT (names the first damaged records) */

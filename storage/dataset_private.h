@@ -35,16 +35,25 @@ struct bpt_dataset {
     MDB_txn *txn; /* pins the state that values point into */
     bpt__catalog *catalog;
     const bpt_dataset_info *info; /* of the catalog */
-    size_t record_bytes;
-    bpt__records *records; /* shape [info->n_splits]; NULL in scratch */
-    bpt__part *parts;      /* of scratch (scratch.c), likewise; else NULL */
+    size_t record_bytes;          /* C*H*W; 0 where records are encoded */
+    bpt__records *records;        /* shape [info->n_splits]; NULL in scratch */
+    bpt__part *parts;             /* of scratch (scratch.c), likewise; else NULL */
 };
 
 /** bpt_dataset_open().
  * @param deep check all pages of the file, also where there is no split */
 bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out);
 
-/** @return where value @p v of split @p split belongs */
+/** Checks one value, once.
+ * @return BPT_OK, BPT_ECORRUPT (names split and records) */
+bpt_status bpt__dataset_check(const bpt_dataset *dataset, const bpt_split *split, uint32_t v);
+
+/** Takes apart a value of an encoded split that is intact.
+ * @return BPT_OK, BPT_ECORRUPT (names split and record) */
+bpt_status bpt__dataset_record(const bpt_dataset *dataset, const bpt_split *split, uint32_t v,
+                               bpt_record *record, uint32_t *label);
+
+/** @return where value @p v of split @p split belongs; of encoded ones record_bytes is 0 */
 bpt__value_place bpt__dataset_place(const bpt_dataset *dataset, const bpt_split *split, uint32_t v);
 
 /** Fails with BPT_ECORRUPT and names split and records of value @p v. */

@@ -63,8 +63,10 @@ static bpt_status check_class_names(const char *const *names, uint32_t n) {
 bpt_status bpt__draft_check(const bpt_writer_options *o) {
     BPT_TRY(check_name(o->split));
     const uint64_t bytes = (uint64_t)o->C * o->H;
-    if (bytes == 0 || o->W == 0 || bytes > BPT__MAX_RECORD_BYTES ||
-        bytes * o->W > BPT__MAX_RECORD_BYTES)
+    if (o->encoded && o->C != 1 && o->C != 3)
+        return bpt_fail(BPT_EUSAGE, "encoded images have 1 or 3 channels, not %u", o->C);
+    if (!o->encoded && (bytes == 0 || o->W == 0 || bytes > BPT__MAX_RECORD_BYTES ||
+                        bytes * o->W > BPT__MAX_RECORD_BYTES))
         return bpt_fail(BPT_EUSAGE, "images of %ux%ux%u cannot be stored (at most %d bytes)", o->C,
                         o->H, o->W, BPT__MAX_RECORD_BYTES);
     if (o->n_classes == 0 || o->n_classes > BPT__MAX_CLASSES)
@@ -93,7 +95,17 @@ static bpt_status number_classes(uint32_t n, char ***out) {
 }
 
 static bpt_status check_agreement(const bpt_dataset_info *old, const bpt_writer_options *o) {
-    if (old->C != o->C || old->H != o->H || old->W != o->W) {
+    if (old->encoded != o->encoded) {
+        const bpt_status status =
+            bpt_fail(BPT_EDATA, "dataset %s holds %s images, the new ones are %s", old->path,
+                     old->encoded ? "encoded" : "raw", o->encoded ? "encoded" : "raw");
+        bpt_hint("%s --encoded, or use another --out for these", o->encoded ? "leave out" : "give");
+        return status;
+    }
+    if (old->encoded && old->C != o->C)
+        return bpt_fail(BPT_EDATA, "dataset %s holds images of %u channels, the new ones have %u",
+                        old->path, old->C, o->C);
+    if (!old->encoded && (old->C != o->C || old->H != o->H || old->W != o->W)) {
         const bpt_status status = bpt_fail(
             BPT_EDATA, "dataset %s holds images of %ux%ux%u (CxHxW), the new ones are %ux%ux%u",
             old->path, old->C, old->H, old->W, o->C, o->H, o->W);
@@ -130,7 +142,7 @@ static bpt_status merge_schema(const bpt__catalog *catalog, const bpt_writer_opt
                         BPT__MAX_SPLITS);
     const bool keep = old->n_splits > (replaced ? 1 : 0);
     if (keep) BPT_TRY(check_agreement(old, o));
-    d->info = (bpt_dataset_info){.C = o->C, .H = o->H, .W = o->W};
+    d->info = (bpt_dataset_info){.C = o->C, .H = o->H, .W = o->W, .encoded = o->encoded};
     d->info.n_classes = keep ? old->n_classes : o->n_classes;
     if (keep)
         BPT_TRY(copy_texts(old->classes, old->n_classes, &d->classes));

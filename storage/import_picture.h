@@ -8,6 +8,7 @@
 #include "base/status.h"
 #include "storage/images/frame.h"
 #include "storage/importer.h"
+#include "storage/record.h"
 
 #include <stdint.h>
 
@@ -17,10 +18,13 @@ typedef struct bpt_picture_fit {
     uint32_t C;         /* 1: grey, by Rec. 601 luma; 3: red, green, blue; 0: as it is */
 } bpt_picture_fit;
 
-/** A picture: shape [C,H,W]. Zero-initialise; its memory is used again; release .pixels.bytes. */
+/** A picture: shape [C,H,W], or a file. Zero-initialise; its memory is used again; release
+ * .pixels.bytes. */
 typedef struct bpt__picture {
-    bpt_import_buffer pixels;
+    bpt_import_buffer pixels; /* or the bytes of the file */
     uint32_t C, H, W;
+    bpt_record
+        file; /* of storage/import_encoded.h, its data in .pixels; .size 0: there are pixels */
 } bpt__picture;
 
 typedef struct bpt__picture_maker bpt__picture_maker;

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "storage/import_encoded.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -45,6 +46,7 @@ typedef struct worker {
     pthread_t thread;
     bpt_import_buffer buffer; /* for load() */
     bpt__picture_maker *maker;
+    bpt__file_maker *file_maker; /* NULL: pictures are pixels */
 } worker;
 
 struct bpt_import_stream {
@@ -103,7 +105,8 @@ static bpt_status make(worker *w, cell *c) {
     char name[BPT_IMPORT_NAME_SIZE];
     s->importer->describe(s->import, &c->item, name, sizeof name);
     c->label = image.label;
-    return bpt__picture_make(w->maker, &s->fit, name, &image, &c->picture);
+    return w->file_maker ? bpt__file_make(w->file_maker, &s->fit, name, &image, &c->picture)
+                         : bpt__picture_make(w->maker, &s->fit, name, &image, &c->picture);
 }
 
 /* @return bytes of the largest picture */
@@ -116,7 +119,8 @@ static size_t make_batch(worker *w, batch *b) {
             bpt_error_get(&c->error);
             continue;
         }
-        const size_t bytes = (size_t)c->picture.C * c->picture.H * c->picture.W;
+        const bpt__picture *p = &c->picture;
+        const size_t bytes = p->file.size ? p->file.size : (size_t)p->C * p->H * p->W;
         if (bytes > largest) largest = bytes;
     }
     return largest;
@@ -226,6 +230,17 @@ static bpt_status widen(bpt_import_stream *s, const cell *c) {
     return BPT_OK;
 }
 
+/* Files have sizes of their own. */
+static bpt_status agree_on_file(const bpt_import_stream *s, const cell *c, bool first,
+                                bpt_import_record *record) {
+    record->file = c->picture.file;
+    record->C = s->C;
+    if (c->picture.C == s->C) return BPT_OK;
+    if (c->picture.C != 1 || s->C != 3) return other_colour(s, c, first);
+    bpt_record_widen(&record->file);
+    return BPT_OK;
+}
+
 /* Sees to it that all records have one shape: that of the first. */
 static bpt_status agree(bpt_import_stream *s, const cell *c, bpt_import_record *record) {
     const bool first = s->H == 0;
@@ -234,6 +249,7 @@ static bpt_status agree(bpt_import_stream *s, const cell *c, bpt_import_record *
         s->H = c->picture.H;
         s->W = c->picture.W;
     }
+    if (c->picture.file.size) return agree_on_file(s, c, first, record);
     if (c->picture.H != s->H || c->picture.W != s->W) return other_size(s, c);
     record->pixels = c->picture.pixels.bytes;
     if (c->picture.C != s->C) {
@@ -272,7 +288,8 @@ static bpt_status allocate(bpt_import_stream *s, const bpt_import_stream_options
     }
     for (unsigned i = 0; i < s->n_workers; i++) {
         s->workers[i].stream = s;
-        BPT_TRY(bpt__picture_maker_create(&s->workers[i].maker));
+        BPT_TRY(o->quality ? bpt__file_maker_create(o->quality, &s->workers[i].file_maker)
+                           : bpt__picture_maker_create(&s->workers[i].maker));
     }
     return BPT_OK;
 }
@@ -339,6 +356,7 @@ void bpt_import_stream_close(bpt_import_stream *s) {
     for (unsigned i = 0; i < s->n_started; i++) pthread_join(s->workers[i].thread, NULL);
     for (unsigned i = 0; s->workers && i < s->n_workers; i++) {
         bpt__picture_maker_free(s->workers[i].maker);
+        bpt__file_maker_free(s->workers[i].file_maker);
         bpt_free(s->workers[i].buffer.bytes);
     }
     bpt_free(s->workers);

@@ -26,13 +26,17 @@ typedef struct bpt_import_stream_options {
     bpt_picture_fit fit;
     uint32_t C;         /* of the dataset that is there: images must come to that; 0: no matter */
     unsigned n_threads; /* 1 to BPT_IMPORT_MAX_THREADS */
+    int quality;        /* 1 to 100: records are JPEG files, encoded so where they have to be; 0:
+                           they are pixels */
 } bpt_import_stream_options;
 
 /** What became of an item. Borrowed from the stream until its next call. */
 typedef struct bpt_import_record {
     uint64_t number;
-    const uint8_t *pixels; /* shape [C,H,W], the same for all records; NULL: the item is bad */
-    uint32_t C, H, W;
+    const uint8_t *pixels; /* shape [C,H,W], the same for all records; NULL: the item is bad, or
+                              it is a file */
+    bpt_record file;       /* where .quality is set; its sums are of C channels */
+    uint32_t C, H, W;      /* H and W of files: 0 */
     uint32_t label;
     const bpt_error *error; /* why it is bad; says which item; NULL for a good one */
 } bpt_import_record;
@@ -47,7 +51,7 @@ bpt_status bpt_import_stream_open(const bpt_importer *importer, void *import,
                                   bpt_import_stream **out);
 
 /** Waits for the next record; called at most plan.count times. A grey image among colour ones
- * becomes a colour one.
+ * becomes a colour one; a grey file stays as it is, since its decoder can make three channels.
  * @return BPT_OK, also where the item is bad; after an error only bpt_import_stream_close() is
  *         left: BPT_EDATA (the source breaks off; or the item's size or colour is not that of the
  *         ones before: names the item), BPT_EIO, BPT_ENOMEM */

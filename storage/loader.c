@@ -193,6 +193,9 @@ bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                              const bpt_loader_options *options, bpt_loader **out) {
     const bpt_dataset_info *info = bpt_dataset_describe(dataset);
     BPT_TRY(check_options(options));
+    if (info->encoded)
+        return bpt_fail(BPT_EUSAGE, "dataset %s holds encoded images, which cannot be loaded",
+                        info->path);
     BPT_TRY(bpt_augment_check(&options->augment, info->H, info->W));
     bpt_loader *l;
     BPT_TRY(BPT_NEW("loader", 1, &l));

@@ -11,9 +11,10 @@
 #include <stdint.h>
 
 typedef struct bpt__statistics {
-    size_t C, plane; /* channels; H*W */
+    size_t C, plane; /* channels; H*W, or 0 where images differ in size */
     uint32_t n_classes;
-    uint64_t count;
+    uint64_t count;      /* records */
+    uint64_t n_pixels;   /* of a channel, in all of them */
     uint64_t *per_class; /* shape [n_classes] */
     uint64_t *sum;       /* of pixels, shape [C] */
     uint64_t *square;    /* sum of squared pixels, shape [C] */
@@ -27,6 +28,15 @@ void bpt__statistics_free(bpt__statistics *s);
  * @param pixels shape [C,H,W]
  * @param label  in [0, n_classes) */
 void bpt__statistics_add(bpt__statistics *s, const uint8_t *pixels, uint32_t label);
+
+/** Counts a record in whose sums are known.
+ * @param n_pixels    of a channel, at least 1
+ * @param sum, square of its pixels, shape [C] */
+void bpt__statistics_add_sums(bpt__statistics *s, uint64_t n_pixels, const uint64_t *sum,
+                              const uint64_t *square, uint32_t label);
+
+/** Adds @p n pixels of a channel to two sums. */
+void bpt__statistics_sum(const uint8_t *pixels, size_t n, uint64_t *sum, uint64_t *square);
 
 /** Means and standard deviations of pixels / 255 over all records (at least one).
  * @param[out] mean, std shape [C] */

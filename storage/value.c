@@ -60,6 +60,10 @@ uint32_t bpt__value_count(const uint8_t *value) {
     return get_u32(value + AT_COUNT);
 }
 
+uint32_t bpt__value_record_bytes(const uint8_t *value) {
+    return get_u32(value + AT_RECORD);
+}
+
 void bpt__value_seal(uint8_t *value, size_t size, const bpt__value_place *place) {
     put_u64(value + AT_DATABASE, place->database);
     put_u64(value + AT_FIRST, place->first);

@@ -19,7 +19,7 @@ typedef struct bpt__value_place {
     uint64_t database;     /* bpt__database_id() */
     uint64_t first;        /* index of its first record */
     uint32_t n;            /* records in it */
-    uint32_t record_bytes; /* C*H*W */
+    uint32_t record_bytes; /* C*H*W, or those of the one encoded record */
 } bpt__value_place;
 
 /** @return what stands for a database in the header of its values */
@@ -46,6 +46,9 @@ bool bpt__value_intact(const uint8_t *value, size_t size, const bpt__value_place
 
 /** @return how many records a value says it has; it has a header */
 uint32_t bpt__value_count(const uint8_t *value);
+
+/** @return how many bytes a value says each of its records has; it has a header */
+uint32_t bpt__value_record_bytes(const uint8_t *value);
 
 /** @return the label of record @p k of a value */
 static inline uint32_t bpt__value_label(const uint8_t *value, size_t k) {

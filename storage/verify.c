@@ -1,8 +1,10 @@
 #include "base/memory.h"
 #include "storage/dataset_private.h"
+#include "storage/record_decode.h"
 #include "storage/statistics.h"
 
 #include <math.h>
+#include <string.h>
 
 enum { VALUES_PER_REPORT = 64 };
 
@@ -11,9 +13,47 @@ typedef struct verification {
     bpt_verify_progress progress;
     void *arg;
     uint64_t n_total, n_done, n_sound;
-    uint64_t n_damaged; /* values */
-    bpt_error first;    /* of the damaged ones */
+    uint64_t n_damaged;         /* values */
+    bpt_error first;            /* of the damaged ones */
+    bpt_image_decoder *decoder; /* of an encoded dataset, as what follows */
+    uint8_t *pixels;            /* of an image */
+    size_t pixels_capacity;
 } verification;
+
+static bool is_within(const bpt_extent *e, const bpt_record *r) {
+    return r->H >= e->least_H && r->H <= e->most_H && r->W >= e->least_W && r->W <= e->most_W &&
+           (uint64_t)r->H * r->W <= e->most_pixels;
+}
+
+static bool has_sums(const bpt_record *a, const bpt_record *b, uint32_t C) {
+    const size_t size = C * sizeof *a->sum;
+    return memcmp(a->sum, b->sum, size) == 0 && memcmp(a->square, b->square, size) == 0;
+}
+
+/* @param[in,out] bytes of files so far */
+static bpt_status check_encoded(verification *v, const bpt_split *split, uint32_t i,
+                                bpt__statistics *statistics, uint64_t *bytes) {
+    const bpt_dataset *d = v->dataset;
+    const uint32_t C = d->info->C;
+    bpt_record record;
+    uint32_t label;
+    BPT_TRY(bpt_dataset_get_record(d, split, i, &record, &label));
+    if (!is_within(&split->extent, &record))
+        return bpt__dataset_damaged(d, split, i, "its size is not among those of its split");
+    const bpt_image_fit as_is = {0};
+    const bpt_image_frame frame = bpt_image_fit_frame(&as_is, record.H, record.W);
+    const size_t size = (size_t)C * record.H * record.W;
+    BPT_TRY(BPT_GROW("image", size, &v->pixels, &v->pixels_capacity));
+    BPT_TRY(bpt_record_decode(v->decoder, d, split, i, &record, &frame, v->pixels));
+    bpt_record found = record;
+    bpt_record_measure(&found, v->pixels, C);
+    if (!has_sums(&found, &record, C))
+        return bpt__dataset_damaged(d, split, i, "its pixels are not those that were stored");
+    *bytes += record.size;
+    bpt__statistics_add_sums(statistics, (uint64_t)record.H * record.W, record.sum, record.square,
+                             label);
+    return BPT_OK;
+}
 
 static bpt_status check_value(verification *v, const bpt_split *split, uint32_t number,
                               bpt__statistics *statistics) {
@@ -33,7 +73,7 @@ static bpt_status check_value(verification *v, const bpt_split *split, uint32_t 
 }
 
 static bpt_status compare_statistics(const bpt_dataset *d, const bpt_split *split,
-                                     const bpt__statistics *s) {
+                                     const bpt__statistics *s, uint64_t bytes) {
     const char *wrong = NULL;
     double *mean = NULL, *std = NULL;
     bpt_status status;
@@ -45,6 +85,8 @@ static bpt_status compare_statistics(const bpt_dataset *d, const bpt_split *spli
     for (size_t c = 0; c < s->C; c++)
         if (fabs(mean[c] - split->mean[c]) > 1e-9 || fabs(std[c] - split->std[c]) > 1e-9)
             wrong = "mean or standard deviation";
+    if (d->info->encoded && (s->n_pixels != split->extent.pixels || bytes != split->extent.bytes))
+        wrong = "sizes";
     if (wrong)
         status = bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: split %s: wrong %s in its schema",
                           d->info->path, split->name, wrong);
@@ -60,9 +102,16 @@ static bpt_status verify_split(verification *v, const bpt_split *split) {
     bpt__statistics statistics;
     BPT_TRY(bpt__statistics_init(&statistics, info->C, (size_t)info->H * info->W, info->n_classes));
     const uint64_t damaged_before = v->n_damaged;
+    uint64_t bytes = 0;
     for (uint32_t i = 0; i < d->records[split->number].n_values; i++) {
         const uint32_t n = bpt__dataset_place(d, split, i).n;
-        if (check_value(v, split, i, &statistics) == BPT_OK)
+        const bpt_status status = info->encoded ? check_encoded(v, split, i, &statistics, &bytes)
+                                                : check_value(v, split, i, &statistics);
+        if (status == BPT_ENOMEM) {
+            bpt__statistics_free(&statistics);
+            return status;
+        }
+        if (status == BPT_OK)
             v->n_sound += n;
         else if (v->n_damaged++ == 0)
             bpt_error_get(&v->first);
@@ -70,7 +119,7 @@ static bpt_status verify_split(verification *v, const bpt_split *split) {
         if (v->progress && i % VALUES_PER_REPORT == 0) v->progress(v->arg, v->n_done, v->n_total);
     }
     const bpt_status status = v->n_damaged == damaged_before
-                                  ? compare_statistics(d, split, &statistics)
+                                  ? compare_statistics(d, split, &statistics, bytes)
                                   : BPT_OK; /* reported by the caller, together with the rest */
     bpt__statistics_free(&statistics);
     return status;
@@ -92,12 +141,14 @@ bpt_status bpt_dataset_verify(const char *path, bpt_verify_progress progress, vo
     BPT_TRY(bpt__dataset_open(path, true, &dataset));
     verification v = {.dataset = dataset, .progress = progress, .arg = arg};
     const bpt_dataset_info *info = dataset->info;
-    bpt_status status = BPT_OK;
+    bpt_status status = info->encoded ? bpt_image_decoder_open(NULL, &v.decoder) : BPT_OK;
     for (size_t s = 0; s < info->n_splits; s++) v.n_total += info->splits[s].count;
     for (size_t s = 0; s < info->n_splits && status == BPT_OK; s++)
         status = verify_split(&v, &info->splits[s]);
-    if (v.n_damaged > 0) status = report_damage(&v);
+    if (v.n_damaged > 0 && status != BPT_ENOMEM) status = report_damage(&v);
     *n_records = v.n_sound;
+    bpt_image_decoder_close(v.decoder);
+    bpt_free(v.pixels);
     bpt_dataset_close(dataset);
     return status;
 }

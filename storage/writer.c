@@ -12,6 +12,7 @@
 #include "storage/statistics.h"
 #include "storage/value.h"
 
+#include <assert.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -32,12 +33,12 @@ struct bpt_writer {
     uint64_t database_id;
 
     size_t record_bytes;
-    size_t value_bytes; /* of a full value, padded */
     size_t page_bytes;
-    uint8_t *chunk; /* shape [chunk_values, value_bytes]; the value under way is the last */
+    uint8_t *chunk; /* values, one after another; the value under way is the last */
+    size_t chunk_bytes;
     size_t chunk_values;
+    size_t *ends;      /* of the sealed values in the chunk, shape [chunk_values] */
     size_t n_sealed;   /* whole values in the chunk */
-    size_t tail_bytes; /* size of the last sealed value, which may be a shorter one */
     uint32_t n_open;   /* records in the value under way */
     uint32_t n_values; /* stored in earlier chunks */
 };
@@ -59,7 +60,7 @@ typedef bpt_status (*txn_body)(bpt_writer *w, MDB_txn *txn, int *code);
 static bpt_status grow_map(bpt_writer *w) {
     MDB_envinfo info;
     mdb_env_info(w->env, &info);
-    const size_t need = 2 * w->chunk_values * w->value_bytes + (1 << 20);
+    const size_t need = 2 * w->chunk_bytes + (1 << 20);
     const size_t limit = (size_t)1
                          << 30; /* double up to this, then add it: page_walk.c relies on it */
     const size_t step = info.me_mapsize < limit ? info.me_mapsize : limit;
@@ -72,7 +73,7 @@ static bpt_status grow_map(bpt_writer *w) {
 }
 
 static bpt_status write_failure(const bpt_writer *w, int code) {
-    const size_t need = w->chunk_values * w->value_bytes + (1 << 20);
+    const size_t need = w->chunk_bytes + (1 << 20);
     const bpt_status status = bpt__environment_unwritten(w->env, w->path, need, code);
     if (status == BPT_ENOSPC)
         bpt_hint("make room and run this again; the splits that were there are unharmed");
@@ -159,8 +160,8 @@ static bpt_status store_chunk(bpt_writer *w, MDB_txn *txn, int *code) {
     for (size_t i = 0; i < w->n_sealed && *code == 0; i++) {
         uint8_t name[BPT__VALUE_KEY];
         bpt__value_key(w->n_values + (uint32_t)i, name);
-        const size_t size = i + 1 < w->n_sealed ? w->value_bytes : w->tail_bytes;
-        MDB_val key = {sizeof name, name}, value = {size, w->chunk + i * w->value_bytes};
+        const size_t begin = i > 0 ? w->ends[i - 1] : 0;
+        MDB_val key = {sizeof name, name}, value = {w->ends[i] - begin, w->chunk + begin};
         *code = mdb_put(txn, w->staging, &key, &value, MDB_APPEND);
     }
     return BPT_OK;
@@ -184,42 +185,100 @@ static bpt_status flush_chunk(bpt_writer *w) {
     return BPT_OK;
 }
 
+/* @return where the value under way begins in the chunk */
+static size_t open_at(const bpt_writer *w) {
+    return w->n_sealed > 0 ? w->ends[w->n_sealed - 1] : 0;
+}
+
+/* Ends a value whose labels and records are in place. */
+static void seal(bpt_writer *w, uint32_t n, size_t record_bytes) {
+    uint8_t *value = w->chunk + open_at(w);
+    const size_t used = bpt__value_bytes(record_bytes, n);
+    const size_t size = bpt__value_padded(used, w->page_bytes);
+    const uint64_t v = (uint64_t)w->n_values + w->n_sealed;
+    memset(value + used, 0, size - used);
+    bpt__value_seal(value, size,
+                    &(bpt__value_place){.database = w->database_id,
+                                        .first = v * w->draft.location.pack,
+                                        .n = n,
+                                        .record_bytes = (uint32_t)record_bytes});
+    w->ends[w->n_sealed] = open_at(w) + size;
+    w->n_sealed++;
+}
+
 /* Ends the value under way. One that is not full is moved together and is the split's last. */
 static bpt_status seal_value(bpt_writer *w) {
     const uint32_t n = w->n_open, pack = w->draft.location.pack;
-    uint8_t *value = w->chunk + w->n_sealed * w->value_bytes;
+    uint8_t *value = w->chunk + open_at(w);
     if (n < pack)
         memmove((void *)(uintptr_t)bpt__value_pixels(value, w->record_bytes, n, 0),
                 bpt__value_pixels(value, w->record_bytes, pack, 0), n * w->record_bytes);
-    const size_t used = bpt__value_bytes(w->record_bytes, n);
-    w->tail_bytes = bpt__value_padded(used, w->page_bytes);
-    memset(value + used, 0, w->tail_bytes - used);
-    const uint64_t v = (uint64_t)w->n_values + w->n_sealed;
-    bpt__value_seal(value, w->tail_bytes,
-                    &(bpt__value_place){.database = w->database_id,
-                                        .first = v * pack,
-                                        .n = n,
-                                        .record_bytes = (uint32_t)w->record_bytes});
+    seal(w, n, w->record_bytes);
     w->n_open = 0;
-    if (++w->n_sealed == w->chunk_values) BPT_TRY(flush_chunk(w));
-    return BPT_OK;
+    return w->n_sealed == w->chunk_values ? flush_chunk(w) : BPT_OK;
 }
 
-bpt_status bpt_writer_append(bpt_writer *w, const uint8_t *pixels, uint32_t label) {
+static bpt_status check_label(const bpt_writer *w, uint32_t label) {
     if (label >= w->draft.info.n_classes)
         return bpt_fail(BPT_EDATA, "image %llu has label %u, but there are %u classes (0 to %u)",
                         (unsigned long long)w->statistics.count, label, w->draft.info.n_classes,
                         w->draft.info.n_classes - 1);
     if (w->statistics.count == UINT32_MAX)
         return bpt_fail(BPT_EFULL, "a split holds at most %u images", UINT32_MAX);
-    uint8_t *value = w->chunk + w->n_sealed * w->value_bytes;
+    return BPT_OK;
+}
+
+static void put_label(uint8_t *value, size_t k, uint32_t label) {
     const uint16_t stored = htole16((uint16_t)label);
-    memcpy(value + BPT__VALUE_HEADER + w->n_open * sizeof stored, &stored, sizeof stored);
+    memcpy(value + BPT__VALUE_HEADER + k * sizeof stored, &stored, sizeof stored);
+}
+
+bpt_status bpt_writer_append(bpt_writer *w, const uint8_t *pixels, uint32_t label) {
+    assert(!w->draft.info.encoded);
+    BPT_TRY(check_label(w, label));
+    uint8_t *value = w->chunk + open_at(w);
+    put_label(value, w->n_open, label);
     memcpy((void *)(uintptr_t)bpt__value_pixels(value, w->record_bytes, w->draft.location.pack,
                                                 w->n_open),
            pixels, w->record_bytes);
     bpt__statistics_add(&w->statistics, pixels, label);
     return ++w->n_open == w->draft.location.pack ? seal_value(w) : BPT_OK;
+}
+
+/* ---- encoded records: one to a value ---- */
+
+static void widen_extent(bpt_extent *e, const bpt_record *r, bool first) {
+    const uint64_t pixels = (uint64_t)r->H * r->W;
+    if (first || r->H < e->least_H) e->least_H = r->H;
+    if (first || r->W < e->least_W) e->least_W = r->W;
+    if (r->H > e->most_H) e->most_H = r->H;
+    if (r->W > e->most_W) e->most_W = r->W;
+    if (pixels > e->most_pixels) e->most_pixels = pixels;
+    e->pixels += pixels;
+    e->bytes += r->size;
+}
+
+/* Makes room in the chunk for a value. */
+static bpt_status make_room(bpt_writer *w, size_t size) {
+    if (w->n_sealed == w->chunk_values || (w->n_sealed > 0 && size > w->chunk_bytes - open_at(w)))
+        BPT_TRY(flush_chunk(w));
+    return BPT_GROW("write buffer", size, &w->chunk, &w->chunk_bytes);
+}
+
+bpt_status bpt_writer_append_record(bpt_writer *w, const bpt_record *record, uint32_t label) {
+    assert(w->draft.info.encoded);
+    const uint32_t C = w->draft.info.C;
+    const size_t bytes = bpt__record_bytes(record, C);
+    BPT_TRY(check_label(w, label));
+    BPT_TRY(make_room(w, bpt__value_padded(bpt__value_bytes(bytes, 1), w->page_bytes)));
+    uint8_t *value = w->chunk + open_at(w);
+    put_label(value, 0, label);
+    bpt__record_write(record, C, (uint8_t *)(uintptr_t)bpt__value_pixels(value, bytes, 1, 0));
+    seal(w, 1, bytes);
+    widen_extent(&w->draft.split.extent, record, w->statistics.count == 0);
+    bpt__statistics_add_sums(&w->statistics, (uint64_t)record->H * record->W, record->sum,
+                             record->square, label);
+    return BPT_OK;
 }
 
 /* ---- begin and end ---- */
@@ -228,13 +287,21 @@ static bpt_status plan_values(bpt_writer *w) {
     MDB_stat stat;
     mdb_env_stat(w->env, &stat);
     w->page_bytes = stat.ms_psize;
-    w->record_bytes = (size_t)w->draft.info.C * w->draft.info.H * w->draft.info.W;
-    w->draft.location.pack = bpt__value_pack(w->record_bytes, w->page_bytes);
-    w->value_bytes =
-        bpt__value_padded(bpt__value_bytes(w->record_bytes, w->draft.location.pack), w->page_bytes);
-    w->chunk_values = CHUNK_BYTES / w->value_bytes;
-    if (w->chunk_values == 0) w->chunk_values = 1;
-    return bpt_alloc("write buffer", w->chunk_values, w->value_bytes, (void **)&w->chunk);
+    if (w->draft.info.encoded) {
+        w->draft.location.pack = 1;
+        w->chunk_bytes = CHUNK_BYTES;
+        w->chunk_values = CHUNK_BYTES / w->page_bytes; /* none has less than a page */
+    } else {
+        w->record_bytes = (size_t)w->draft.info.C * w->draft.info.H * w->draft.info.W;
+        w->draft.location.pack = bpt__value_pack(w->record_bytes, w->page_bytes);
+        const size_t value_bytes = bpt__value_padded(
+            bpt__value_bytes(w->record_bytes, w->draft.location.pack), w->page_bytes);
+        w->chunk_values = CHUNK_BYTES / value_bytes;
+        if (w->chunk_values == 0) w->chunk_values = 1;
+        BPT_TRY(bpt_size_multiply(w->chunk_values, value_bytes, &w->chunk_bytes));
+    }
+    BPT_TRY(BPT_NEW("ends of values", w->chunk_values, &w->ends));
+    return BPT_NEW("write buffer", w->chunk_bytes, &w->chunk);
 }
 
 static bpt_status open_steps(bpt_writer *w, const char *path, const bpt_writer_options *o) {
@@ -246,8 +313,9 @@ static bpt_status open_steps(bpt_writer *w, const char *path, const bpt_writer_o
     BPT_TRY(read_catalog(w));
     BPT_TRY(bpt__draft_make(w->catalog, o, &w->draft));
     w->database_id = bpt__database_id(w->draft.location.database);
-    BPT_TRY(
-        bpt__statistics_init(&w->statistics, o->C, (size_t)o->H * o->W, w->draft.info.n_classes));
+    BPT_TRY(bpt__statistics_init(&w->statistics, o->C,
+                                 w->draft.info.encoded ? 0 : (size_t)o->H * o->W,
+                                 w->draft.info.n_classes));
     BPT_TRY(plan_values(w));
     /* A chunk's head page may reach the disk late: losing the last chunk in a power cut loses
      * nothing that was promised. The switch is synchronous again. */
@@ -334,6 +402,7 @@ void bpt_writer_close(bpt_writer *w) {
     bpt__catalog_free(w->catalog);
     bpt__draft_free(&w->draft);
     bpt_free(w->chunk);
+    bpt_free(w->ends);
     bpt_free(w->path);
     bpt_free(w);
 }

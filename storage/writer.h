@@ -11,6 +11,7 @@
 #define BPT_STORAGE_WRITER_H
 
 #include "base/status.h"
+#include "storage/record.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +23,8 @@ typedef struct bpt_writer bpt_writer;
 typedef struct bpt_writer_options {
     const char *split; /* 1 to 64 letters, digits, '.', '_', '-', the first a letter or digit */
     bool replace;      /* a split of this name is replaced, not refused */
-    uint32_t C, H, W;  /* each >= 1; C*H*W at most 2^28 */
+    bool encoded;      /* images are JPEG files; H and W do not count */
+    uint32_t C, H, W;  /* each >= 1; C*H*W at most 2^28; encoded: C is 1 or 3 */
     uint32_t
         n_classes; /* 1 to 65,536; may be less than the dataset has where class_names is NULL */
     const char *const *class_names; /* shape [n_classes], distinct; NULL: those of the dataset, or
@@ -42,12 +44,18 @@ typedef struct bpt_writer_options {
  *         BPT_ECORRUPT, BPT_EIO (also: somebody else is writing), BPT_ENOSPC, BPT_ENOMEM */
 bpt_status bpt_writer_open(const char *path, const bpt_writer_options *options, bpt_writer **out);
 
-/** Adds the next record.
+/** Adds the next record of a raw split.
  * @param pixels shape [C,H,W], copied
  * @param label  in [0, n_classes)
  * @return BPT_OK, BPT_EDATA (label out of range), BPT_EFULL (2^32-1 records), BPT_ENOSPC, BPT_EIO,
  *         BPT_ENOMEM; after an error only bpt_writer_close() is left */
 bpt_status bpt_writer_append(bpt_writer *writer, const uint8_t *pixels, uint32_t label);
+
+/** Adds the next record of an encoded split.
+ * @param record copied; its sums are those of what the file decodes to, of all C channels
+ * @param label  in [0, n_classes)
+ * @return as bpt_writer_append() */
+bpt_status bpt_writer_append_record(bpt_writer *writer, const bpt_record *record, uint32_t label);
 
 /** Makes the split visible: on return it is on disk, whole.
  * @return BPT_OK, BPT_EDATA (no records), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */

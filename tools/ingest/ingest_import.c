@@ -66,6 +66,7 @@ static bpt_status open_writer(job *j, const bpt_import_record *first) {
     const bpt_writer_options options = {
         .split = j->o->split,
         .replace = j->o->force,
+        .encoded = j->o->encoded,
         .C = first->C,
         .H = first->H,
         .W = first->W,
@@ -90,7 +91,8 @@ static bpt_status take_record(job *j) {
     BPT_TRY(bpt_import_stream_next(j->stream, &record));
     if (record.error) return bpt_bad_report_add(&j->bad, record.error, !j->importer->draws);
     if (!j->writer) BPT_TRY(open_writer(j, &record));
-    return bpt_writer_append(j->writer, record.pixels, record.label);
+    return record.pixels ? bpt_writer_append(j->writer, record.pixels, record.label)
+                         : bpt_writer_append_record(j->writer, &record.file, record.label);
 }
 
 static bpt_status take_records(job *j) {
@@ -119,6 +121,7 @@ static bpt_status commit(job *j) {
 static bpt_status open_stream(job *j) {
     bpt_import_stream_options options = {.C = j->names.C, .n_threads = bpt_ingest_threads(j->o)};
     BPT_TRY(bpt_ingest_fit(j->o, &options.fit));
+    BPT_TRY(bpt_ingest_quality(j->o, &options.quality));
     BPT_TRY(bpt_class_names_find(j->o, &j->names));
     options.C = options.fit.C ? options.fit.C : j->names.C;
     if (j->names.n > 0) {

@@ -6,6 +6,7 @@
 #include "storage/dataset.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/ingest/ingest_progress.h"
+#include "tools/ingest/ingest_summary.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -21,7 +22,8 @@ static const bpt_option info_table[] = {
      .offset = offsetof(info_options, json),
      .help = "print one JSON object: format, shape [C,H,W], encoding, classes, and\nof each "
              "split name, count, per_class, mean and std (per channel, of\npixels scaled to "
-             "0..1)"},
+             "0..1); encoded images have no H and W but, of each\nsplit, heights and widths "
+             "(least and most) and bytes"},
 };
 
 static const bpt_command info_usage = {
@@ -67,6 +69,13 @@ static void put_reals(bpt_json_writer *w, const char *key, const double *values,
     bpt_json_close_array(w);
 }
 
+static void put_range(bpt_json_writer *w, const char *key, uint32_t least, uint32_t most) {
+    bpt_json_open_array(w, key);
+    bpt_json_put_u64(w, NULL, least);
+    bpt_json_put_u64(w, NULL, most);
+    bpt_json_close_array(w);
+}
+
 static void put_split(bpt_json_writer *w, const bpt_dataset_info *info, const bpt_split *split) {
     bpt_json_open_object(w, NULL);
     bpt_json_put_text(w, "name", split->name);
@@ -76,7 +85,19 @@ static void put_split(bpt_json_writer *w, const bpt_dataset_info *info, const bp
     bpt_json_close_array(w);
     put_reals(w, "mean", split->mean, info->C);
     put_reals(w, "std", split->std, info->C);
+    if (info->encoded) {
+        put_range(w, "heights", split->extent.least_H, split->extent.most_H);
+        put_range(w, "widths", split->extent.least_W, split->extent.most_W);
+        bpt_json_put_u64(w, "bytes", split->extent.bytes);
+    }
     bpt_json_close_object(w);
+}
+
+static void put_side(bpt_json_writer *w, uint32_t side) {
+    if (side > 0)
+        bpt_json_put_u64(w, NULL, side);
+    else
+        bpt_json_put_null(w, NULL);
 }
 
 static bpt_status print_json(const bpt_dataset_info *info) {
@@ -85,8 +106,8 @@ static bpt_status print_json(const bpt_dataset_info *info) {
     bpt_json_put_u64(&w, "format", info->format);
     bpt_json_open_array(&w, "shape");
     bpt_json_put_u64(&w, NULL, info->C);
-    bpt_json_put_u64(&w, NULL, info->H);
-    bpt_json_put_u64(&w, NULL, info->W);
+    put_side(&w, info->H);
+    put_side(&w, info->W);
     bpt_json_close_array(&w);
     bpt_json_put_text(&w, "encoding", info->encoding);
     bpt_json_open_array(&w, "classes");
@@ -108,8 +129,12 @@ enum { SHOWN_SIZE = 512 }; /* of a name, which anybody may have chosen */
 
 static void print_split(const bpt_dataset_info *info, const bpt_split *split) {
     char shown[SHOWN_SIZE];
-    printf("\nsplit %s: %u image%s\n  mean ", split->name, split->count,
-           split->count == 1 ? "" : "s");
+    printf("\nsplit %s: %u image%s", split->name, split->count, split->count == 1 ? "" : "s");
+    if (info->encoded) {
+        bpt_ingest_size_text(info, split, shown, sizeof shown);
+        printf(" of %s", shown);
+    }
+    printf("\n  mean ");
     for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->mean[c]);
     printf("\n  std  ");
     for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->std[c]);
@@ -127,9 +152,14 @@ static void print_split(const bpt_dataset_info *info, const bpt_split *split) {
 }
 
 static void print_text(const bpt_dataset_info *info) {
-    printf("dataset %s: format %u, %s images of %ux%ux%u (CxHxW), %u classes, %zu split%s\n",
-           info->path, info->format, info->encoding, info->C, info->H, info->W, info->n_classes,
-           info->n_splits, info->n_splits == 1 ? "" : "s");
+    char size[64];
+    if (info->encoded)
+        snprintf(size, sizeof size, "%u channels, each of its own size", info->C);
+    else
+        snprintf(size, sizeof size, "%ux%ux%u (CxHxW)", info->C, info->H, info->W);
+    printf("dataset %s: format %u, %s images of %s, %u classes, %zu split%s\n", info->path,
+           info->format, info->encoding, size, info->n_classes, info->n_splits,
+           info->n_splits == 1 ? "" : "s");
     for (size_t s = 0; s < info->n_splits; s++) print_split(info, &info->splits[s]);
 }
 

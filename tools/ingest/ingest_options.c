@@ -35,6 +35,16 @@
                 "1 makes all images grey, 3 makes all of them red, green, blue; as-is\n"           \
                 "goes by the dataset, in a new one by the first image")
 
+#define ROWS_OF_FILES                                                                              \
+    ROW(encoded, BPT_OPTION_FLAG, .name = "encoded",                                               \
+        .help =                                                                                    \
+            "store JPEG files instead of pixels, each in a size of its own; those\n"               \
+            "that need no change stay as they are; training brings them to a size"),               \
+        ROW(quality, BPT_OPTION_INT, .name = "quality", .min = 1, .max = 100, .unit = "Q",         \
+            .help =                                                                                \
+                "with --encoded: of files that have to be encoded (with chroma 4:2:0);\n"          \
+                "unless given: 95")
+
 #define ROW_CLASS_NAMES                                                                            \
     ROW(class_names, BPT_OPTION_TEXT, .name = "class-names", .unit = "FILE", .group = "classes",   \
         .help = "text file with the name of one class a line, from class 0 on")
@@ -63,10 +73,11 @@
 static const bpt_option idx_rows[] = {ROWS_OF_ALL,  ROW_CLASS_NAMES, ROW_CLASSES(256),
                                       ROWS_OF_SIZE, ROW_THREADS,     ROW_SKIP_BAD};
 static const bpt_option cifar_rows[] = {ROWS_OF_ALL, ROWS_OF_SIZE, ROW_THREADS, ROW_SKIP_BAD};
-static const bpt_option folder_rows[] = {ROWS_OF_ALL, ROW_CLASS_NAMES, ROWS_OF_SIZE, ROW_THREADS,
-                                         ROW_SKIP_BAD};
+static const bpt_option folder_rows[] = {ROWS_OF_ALL,   ROW_CLASS_NAMES, ROWS_OF_SIZE,
+                                         ROWS_OF_FILES, ROW_THREADS,     ROW_SKIP_BAD};
 static const bpt_option webdataset_rows[] = {ROWS_OF_ALL,  ROW_CLASS_NAMES, ROW_CLASSES(65536),
-                                             ROWS_OF_SIZE, ROW_THREADS,     ROW_SKIP_BAD};
+                                             ROWS_OF_SIZE, ROWS_OF_FILES,   ROW_THREADS,
+                                             ROW_SKIP_BAD};
 
 static const bpt_option list_rows[] = {
     ROWS_OF_ALL,
@@ -75,6 +86,7 @@ static const bpt_option list_rows[] = {
     ROW_CLASS_NAMES,
     ROW_CLASSES(65536),
     ROWS_OF_SIZE,
+    ROWS_OF_FILES,
     ROW_THREADS,
     ROW_SKIP_BAD};
 
@@ -87,6 +99,7 @@ static const bpt_option caffe_rows[] = {
     ROW_CLASS_NAMES,
     ROW_CLASSES(65536),
     ROWS_OF_SIZE,
+    ROWS_OF_FILES,
     ROW_THREADS,
     ROW_SKIP_BAD};
 
@@ -146,6 +159,18 @@ bpt_status bpt_ingest_fit(const bpt_ingest_options *o, bpt_picture_fit *fit) {
                                       .W = (uint32_t)side[1]},
                              .C = channels[o->channels]};
     return bpt_image_fit_check(&fit->size);
+}
+
+bpt_status bpt_ingest_quality(const bpt_ingest_options *o, int *quality) {
+    *quality = 0;
+    if (o->encoded) {
+        *quality = o->quality ? (int)o->quality : BPT_INGEST_QUALITY;
+        return BPT_OK;
+    }
+    if (!o->quality) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--quality is not used without --encoded");
+    bpt_hint("leave it out: pixels are stored as they are");
+    return status;
 }
 
 unsigned bpt_ingest_threads(const bpt_ingest_options *o) {

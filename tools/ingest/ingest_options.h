@@ -25,7 +25,11 @@ typedef struct bpt_ingest_options {
     const char *root;
     int64_t threads; /* 0: as many as there are cores */
     const char *skip_bad;
+    bool encoded;
+    int64_t quality; /* 0: not given */
 } bpt_ingest_options;
+
+enum { BPT_INGEST_QUALITY = 95 }; /* of JPEG files, unless told */
 
 extern const bpt_command bpt_ingest_idx_usage, bpt_ingest_cifar_usage, bpt_ingest_glyphs_usage,
     bpt_ingest_folder_usage, bpt_ingest_list_usage, bpt_ingest_caffe_usage,
@@ -33,6 +37,10 @@ extern const bpt_command bpt_ingest_idx_usage, bpt_ingest_cifar_usage, bpt_inges
 
 /** What pictures are to become. @return BPT_OK, BPT_EUSAGE (options that do not go together) */
 bpt_status bpt_ingest_fit(const bpt_ingest_options *o, bpt_picture_fit *fit);
+
+/** @param[out] quality of the files that images become; 0: they become pixels
+ * @return BPT_OK, BPT_EUSAGE (--quality without --encoded) */
+bpt_status bpt_ingest_quality(const bpt_ingest_options *o, int *quality);
 
 /** @return the number of threads that decode */
 unsigned bpt_ingest_threads(const bpt_ingest_options *o);

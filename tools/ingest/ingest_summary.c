@@ -37,6 +37,16 @@ static void describe_bad(const bpt_bad_report *bad, char *text, size_t size) {
                  bad->n == 1 ? "" : "s", bad->path);
 }
 
+void bpt_ingest_size_text(const bpt_dataset_info *info, const bpt_split *split, char *text,
+                          size_t size) {
+    const bpt_extent *e = &split->extent;
+    if (info->encoded)
+        snprintf(text, size, "%u channels, %u..%ux%u..%u (HxW), %" PRIu64 " bytes of JPEG", info->C,
+                 e->least_H, e->most_H, e->least_W, e->most_W, e->bytes);
+    else
+        snprintf(text, size, "%ux%ux%u (CxHxW)", info->C, info->H, info->W);
+}
+
 bpt_status bpt_ingest_summary(const char *path, const char *name, const bpt_bad_report *bad,
                               double seconds) {
     bpt_dataset *dataset;
@@ -47,11 +57,13 @@ bpt_status bpt_ingest_summary(const char *path, const char *name, const bpt_bad_
     if (status == BPT_OK) {
         char passed_over[320];
         describe_bad(bad, passed_over, sizeof passed_over);
+        char size[128];
+        bpt_ingest_size_text(info, split, size, sizeof size);
         bpt_info(
-            "%s: %u image%s of %ux%ux%u (CxHxW) in %u class%s stored in %s%s, %.1f s, "
+            "%s: %u image%s of %s in %u class%s stored in %s%s, %.1f s, "
             "%.0f img/s",
-            split->name, split->count, split->count == 1 ? "" : "s", info->C, info->H, info->W,
-            info->n_classes, info->n_classes == 1 ? "" : "es", path, passed_over, seconds,
+            split->name, split->count, split->count == 1 ? "" : "s", size, info->n_classes,
+            info->n_classes == 1 ? "" : "es", path, passed_over, seconds,
             (double)split->count / seconds);
         report_classes(info, split);
     }

@@ -6,7 +6,14 @@
 #define BPT_TOOLS_INGEST_SUMMARY_H
 
 #include "base/status.h"
+#include "storage/dataset.h"
 #include "tools/ingest/bad_report.h"
+
+/** Writes what the images of a split are: "3x32x32 (CxHxW)"; of encoded ones the least and most of
+ * their sides, and the bytes of all files.
+ * @param[out] text shape [size], a text; 128 are enough */
+void bpt_ingest_size_text(const bpt_dataset_info *info, const bpt_split *split, char *text,
+                          size_t size);
 
 /** Says how many images a split has, of which classes, and warns of classes without any.
  * @param path of the dataset
