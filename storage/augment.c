@@ -28,15 +28,49 @@ bpt_status bpt_augment_check(const bpt_augment *a, uint32_t H, uint32_t W) {
     return BPT_OK;
 }
 
-const uint8_t *bpt_augment_apply(const bpt_augment *a, bpt_random *random, uint32_t C, uint32_t H,
-                                 uint32_t W, const uint8_t *pixels, uint8_t *scratch) {
+bpt_status bpt_augment_check_part(const bpt_augment *a) {
+    for (uint32_t i = 1; i < a->n; i++) {
+        const char *name = a->steps[i].kind->name;
+        if (!a->steps[i].kind->part) continue;
+        const bpt_status status = bpt_fail(
+            BPT_EUSAGE, "of encoded images augmentation %s can only be the first, not behind %s",
+            name, a->steps[i - 1].kind->name);
+        bpt_hint("begin --augment with %s: it takes its part from the image as it is stored", name);
+        return status;
+    }
+    return BPT_OK;
+}
+
+bool bpt_augment_takes_part(const bpt_augment *a) {
+    return a->n > 0 && a->steps[0].kind->part;
+}
+
+void bpt_augment_part(const bpt_augment *a, bpt_random *random, uint32_t H, uint32_t W,
+                      bpt_image_frame *frame) {
+    a->steps[0].kind->part(a->steps[0].values, random, H, W, frame);
+}
+
+/* @param i the first of the list that is done */
+static const uint8_t *apply_from(const bpt_augment *a, uint32_t i, bpt_random *random, uint32_t C,
+                                 uint32_t H, uint32_t W, const uint8_t *pixels, uint8_t *scratch) {
     const size_t size = (size_t)C * H * W;
     uint32_t half = 0; /* of the scratch, the one to write next */
-    for (uint32_t i = 0; i < a->n; i++) {
+    for (; i < a->n; i++) {
         uint8_t *out = scratch + half * size;
         if (!a->steps[i].kind->apply(a->steps[i].values, random, C, H, W, pixels, out)) continue;
         pixels = out;
         half = 1 - half;
     }
     return pixels;
+}
+
+const uint8_t *bpt_augment_apply(const bpt_augment *a, bpt_random *random, uint32_t C, uint32_t H,
+                                 uint32_t W, const uint8_t *pixels, uint8_t *scratch) {
+    return apply_from(a, 0, random, C, H, W, pixels, scratch);
+}
+
+const uint8_t *bpt_augment_apply_rest(const bpt_augment *a, bpt_random *random, uint32_t C,
+                                      uint32_t H, uint32_t W, const uint8_t *pixels,
+                                      uint8_t *scratch) {
+    return apply_from(a, 1, random, C, H, W, pixels, scratch);
 }

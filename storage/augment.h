@@ -12,7 +12,9 @@
 
 #include "base/random.h"
 #include "base/status.h"
+#include "storage/images/frame.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { BPT_AUGMENT_MAX = 16, BPT_AUGMENT_VALUES = 4 };
@@ -51,6 +53,27 @@ bpt_status bpt_augment_parse(const char *text, bpt_augment *augment);
 
 /** @return BPT_OK, BPT_EUSAGE (an image of H*W is too small for one of the list, named) */
 bpt_status bpt_augment_check(const bpt_augment *augment, uint32_t H, uint32_t W);
+
+/** Of images that are brought to a size first, as those of encoded datasets, an augmentation that
+ * enlarges a part of them (resized-crop) takes it from the image as it was: so it has to come
+ * first.
+ * @return BPT_OK, BPT_EUSAGE (one comes later) */
+bpt_status bpt_augment_check_part(const bpt_augment *augment);
+
+/** @return whether the list begins with one that enlarges a part of the image */
+bool bpt_augment_takes_part(const bpt_augment *augment);
+
+/** Draws the part, if bpt_augment_takes_part().
+ * @param random at the start of its stream
+ * @param H, W   of the image that it is taken from, at most 2^28 pixels
+ * @param[out] frame .y, .x, .h and .w are set */
+void bpt_augment_part(const bpt_augment *augment, bpt_random *random, uint32_t H, uint32_t W,
+                      bpt_image_frame *frame);
+
+/** bpt_augment_apply() without the first of the list, which bpt_augment_part() stands for. */
+const uint8_t *bpt_augment_apply_rest(const bpt_augment *augment, bpt_random *random, uint32_t C,
+                                      uint32_t H, uint32_t W, const uint8_t *pixels,
+                                      uint8_t *scratch);
 
 /** Changes one image.
  * @param random  where the choices come from, at the start of its stream

@@ -10,6 +10,7 @@
 
 #include "base/random.h"
 #include "storage/augment.h"
+#include "storage/images/frame.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -37,6 +38,10 @@ struct bpt_augmentation {
      * is in out does not count. */
     bool (*apply)(const uint32_t *values, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
                   const uint8_t *restrict in, uint8_t *restrict out);
+    /* Of one that enlarges a part of the image: which part of an image of H by W, drawn as apply()
+     * draws it: .y, .x, .h and .w. NULL: it does no such thing. */
+    void (*part)(const uint32_t *values, bpt_random *random, uint32_t H, uint32_t W,
+                 bpt_image_frame *frame);
 };
 
 /** @return kind number @p i, NULL past the last */

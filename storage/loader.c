@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "storage/record_decode.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -36,7 +37,9 @@ typedef struct slot {
 typedef struct filler {
     bpt_loader *loader;
     pthread_t thread;
-    uint8_t *scratch; /* shape [2,C,H,W], for augmentation */
+    uint8_t *scratch;           /* shape [2,C,H,W], for augmentation */
+    bpt_image_decoder *decoder; /* of an encoded dataset */
+    uint8_t *decoded;           /* shape [C,H,W], likewise */
 } filler;
 
 struct bpt_loader {
@@ -45,6 +48,7 @@ struct bpt_loader {
     uint32_t batch, depth;
     uint32_t C, H, W;
     size_t plane; /* H*W */
+    bool encoded;
     bpt_augment augment;
     uint64_t seed;
     float *scale, *shift;  /* pixel -> pixel * scale + shift, shape [C] */
@@ -53,6 +57,7 @@ struct bpt_loader {
     float *all_pixels;
     int32_t *all_labels;
     uint8_t *all_scratch; /* shape [threads,2,C,H,W]; fillers point into it */
+    uint8_t *all_decoded; /* shape [threads,C,H,W]; likewise */
     filler fillers[MAX_THREADS];
     uint32_t n_threads; /* started */
     uint64_t taken;     /* count of batches taken, the consumer's alone */
@@ -76,13 +81,38 @@ static void convert(const bpt_loader *l, const uint8_t *pixels, float *out) {
     }
 }
 
-static const uint8_t *augment(const filler *f, uint32_t index, uint32_t pass,
-                              const uint8_t *pixels) {
+static bpt_random choices(const bpt_loader *l, uint32_t index, uint32_t pass) {
+    return bpt_random_stream(l->seed, BPT_PURPOSE_AUGMENT, (uint64_t)pass << 32 | index);
+}
+
+static bpt_status take_raw(const filler *f, uint32_t index, uint32_t pass, const uint8_t **pixels,
+                           uint32_t *label) {
     const bpt_loader *l = f->loader;
-    if (l->augment.n == 0) return pixels;
-    bpt_random random =
-        bpt_random_stream(l->seed, BPT_PURPOSE_AUGMENT, (uint64_t)pass << 32 | index);
-    return bpt_augment_apply(&l->augment, &random, l->C, l->H, l->W, pixels, f->scratch);
+    BPT_TRY(bpt_dataset_get(l->dataset, l->split, index, pixels, label));
+    if (l->augment.n == 0) return BPT_OK;
+    bpt_random random = choices(l, index, pass);
+    *pixels = bpt_augment_apply(&l->augment, &random, l->C, l->H, l->W, *pixels, f->scratch);
+    return BPT_OK;
+}
+
+static bpt_status take_encoded(const filler *f, uint32_t index, uint32_t pass,
+                               const uint8_t **pixels, uint32_t *label) {
+    const bpt_loader *l = f->loader;
+    const bpt_augment *a = &l->augment;
+    bpt_random random = choices(l, index, pass);
+    bpt_record record;
+    BPT_TRY(bpt_dataset_get_record(l->dataset, l->split, index, &record, label));
+    bpt_image_frame frame = bpt_record_middle(record.H, record.W, l->H, l->W);
+    const bool part = bpt_augment_takes_part(a);
+    if (part) {
+        frame = (bpt_image_frame){.scaled_h = l->H, .scaled_w = l->W, .H = l->H, .W = l->W};
+        bpt_augment_part(a, &random, record.H, record.W, &frame);
+    }
+    BPT_TRY(
+        bpt_record_decode(f->decoder, l->dataset, l->split, index, &record, &frame, f->decoded));
+    *pixels = part ? bpt_augment_apply_rest(a, &random, l->C, l->H, l->W, f->decoded, f->scratch)
+                   : bpt_augment_apply(a, &random, l->C, l->H, l->W, f->decoded, f->scratch);
+    return BPT_OK;
 }
 
 static bpt_status fill(const filler *f, slot *s) {
@@ -91,8 +121,8 @@ static bpt_status fill(const filler *f, slot *s) {
     for (uint32_t i = 0; i < s->n; i++) {
         const uint8_t *pixels;
         uint32_t label;
-        BPT_TRY(bpt_dataset_get(l->dataset, l->split, s->indices[i], &pixels, &label));
-        pixels = augment(f, s->indices[i], s->passes[i], pixels);
+        BPT_TRY(l->encoded ? take_encoded(f, s->indices[i], s->passes[i], &pixels, &label)
+                           : take_raw(f, s->indices[i], s->passes[i], &pixels, &label));
         convert(l, pixels, s->pixels + i * record);
         s->labels[i] = (int32_t)label;
     }
@@ -147,6 +177,7 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
     BPT_TRY(BPT_NEW("pixel shifts", l->C, &l->shift));
     if (l->augment.n > 0)
         BPT_TRY(BPT_NEW("augmented images", 2 * o->n_threads * record, &l->all_scratch));
+    if (l->encoded) BPT_TRY(BPT_NEW("decoded images", o->n_threads * record, &l->all_decoded));
     for (uint32_t i = 0; i < o->depth; i++) {
         l->slots[i].indices = l->all_indices + (size_t)i * o->batch;
         l->slots[i].passes = l->all_passes + (size_t)i * o->batch;
@@ -175,11 +206,26 @@ size_t bpt_loader_bytes(const bpt_loader_options *o, size_t values) {
     return bytes;
 }
 
+size_t bpt_loader_decoding_bytes(const bpt_split *split, uint32_t n_threads, size_t values) {
+    /* of a pixel: 4 decoded, 8 of coefficients (storage/images/image.h) */
+    size_t bytes;
+    if (split->extent.most_pixels == 0) return 0;
+    if (__builtin_mul_overflow(split->extent.most_pixels, 4 + 8, &bytes) ||
+        __builtin_add_overflow(bytes, values, &bytes) ||
+        __builtin_mul_overflow(bytes, n_threads, &bytes))
+        return SIZE_MAX;
+    return bytes;
+}
+
 static bpt_status start_threads(bpt_loader *l, uint32_t n) {
     while (l->n_threads < n) {
         filler *f = &l->fillers[l->n_threads];
         f->loader = l;
         if (l->all_scratch) f->scratch = l->all_scratch + 2 * l->n_threads * l->C * l->plane;
+        if (l->encoded) {
+            f->decoded = l->all_decoded + l->n_threads * l->C * l->plane;
+            BPT_TRY(bpt_image_decoder_open(NULL, &f->decoder));
+        }
         const int code = pthread_create(&f->thread, NULL, fill_slots, f);
         if (code != 0)
             return bpt_fail(BPT_EIO, "cannot start loader thread %u: %s", l->n_threads,
@@ -189,13 +235,17 @@ static bpt_status start_threads(bpt_loader *l, uint32_t n) {
     return BPT_OK;
 }
 
+static bpt_status check_encoded(const bpt_dataset_info *info, const bpt_loader_options *o) {
+    if (info->H == 0)
+        return bpt_fail(BPT_EUSAGE, "at which size are the images of %s wanted?", info->path);
+    return bpt_augment_check_part(&o->augment);
+}
+
 bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                              const bpt_loader_options *options, bpt_loader **out) {
     const bpt_dataset_info *info = bpt_dataset_describe(dataset);
     BPT_TRY(check_options(options));
-    if (info->encoded)
-        return bpt_fail(BPT_EUSAGE, "dataset %s holds encoded images, which cannot be loaded",
-                        info->path);
+    if (info->encoded) BPT_TRY(check_encoded(info, options));
     BPT_TRY(bpt_augment_check(&options->augment, info->H, info->W));
     bpt_loader *l;
     BPT_TRY(BPT_NEW("loader", 1, &l));
@@ -203,6 +253,7 @@ bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
     l->split = split;
     l->batch = options->batch;
     l->depth = options->depth;
+    l->encoded = info->encoded;
     l->augment = options->augment;
     l->seed = options->seed;
     l->C = info->C;
@@ -229,6 +280,7 @@ void bpt_loader_destroy(bpt_loader *l) {
     pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->mutex);
     for (uint32_t i = 0; i < l->n_threads; i++) pthread_join(l->fillers[i].thread, NULL);
+    for (uint32_t i = 0; i < MAX_THREADS; i++) bpt_image_decoder_close(l->fillers[i].decoder);
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->work);
     pthread_mutex_destroy(&l->mutex);
@@ -237,6 +289,7 @@ void bpt_loader_destroy(bpt_loader *l) {
     bpt_free(l->all_passes);
     bpt_free(l->all_labels);
     bpt_free(l->all_scratch);
+    bpt_free(l->all_decoded);
     bpt_free(l->all_pixels);
     bpt_free(l->scale);
     bpt_free(l->shift);

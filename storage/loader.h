@@ -10,7 +10,12 @@
  *     loop: bpt_loader_next(), train, bpt_loader_release(), bpt_loader_request()
  *
  * Threads: request, next, release and the counters belong to one thread, the consumer's. The
- * loader's own threads sleep while there is nothing to do. Nothing is allocated per batch. */
+ * loader's own threads sleep while there is nothing to do. Nothing is allocated per batch, but for
+ * what libjpeg-turbo takes to decode an image and gives back.
+ *
+ * Images of an encoded dataset are brought to the size of bpt_dataset_bring_to() first. Where the
+ * list of augmentations begins with resized-crop, that is the part that it draws, of the image as
+ * it is stored; else bpt_record_middle(). */
 #ifndef BPT_STORAGE_LOADER_H
 #define BPT_STORAGE_LOADER_H
 
@@ -48,11 +53,17 @@ typedef struct bpt_batch {
  * @return bytes of a loader's batches and augmented images; SIZE_MAX where no size_t can tell */
 size_t bpt_loader_bytes(const bpt_loader_options *options, size_t values);
 
+/** @param values C*H*W
+ * @return bytes that threads take at most to decode the images of a split: those of its largest
+ * image, a progressive one; 0 of raw ones; SIZE_MAX where no size_t can tell */
+size_t bpt_loader_decoding_bytes(const bpt_split *split, uint32_t n_threads, size_t values);
+
 /** Starts the threads.
  * @param dataset, split borrowed while the loader lives
  * @param[out] out caller owns, bpt_loader_destroy()
- * @return BPT_OK, BPT_EUSAGE (an option out of range, or images too small for an augmentation),
- *         BPT_ENOMEM, BPT_EIO (no thread) */
+ * @return BPT_OK, BPT_EUSAGE (an option out of range; images too small for an augmentation; encoded
+ *         images without bpt_dataset_bring_to(), or bpt_augment_check_part()), BPT_ENOMEM, BPT_EIO
+ *         (no thread) */
 bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                              const bpt_loader_options *options, bpt_loader **out);
 

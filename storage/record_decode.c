@@ -30,7 +30,7 @@ static bpt_status decode(bpt_image_decoder *decoder, uint32_t C, const bpt_recor
     if (info.H != r->H || info.W != r->W)
         return bpt_fail(BPT_EDATA, "its file has %ux%u pixels (HxW), not %ux%u", info.H, info.W,
                         r->H, r->W);
-    const bpt_image_wish wish = {.frame = *frame, .C = C};
+    const bpt_image_wish wish = {.frame = *frame, .C = C, .near = true};
     return bpt_image_decode(decoder, "its file", r->data, r->size, &wish, pixels);
 }
 

@@ -17,7 +17,9 @@ bpt_image_frame bpt_record_middle(uint32_t record_H, uint32_t record_W, uint32_t
 /** Decodes a record.
  * @param i      its number in @p split, for messages
  * @param record of bpt_dataset_get_record()
- * @param frame  for an image of record->H by record->W
+ * @param frame  for an image of record->H by record->W; where what it takes is much larger than
+ *               what becomes of it, the file is decoded at a half, a quarter or an eighth of its
+ *               size (bpt_image_wish.near)
  * @param[out] pixels shape [C,frame->H,frame->W], C that of the dataset
  * @return BPT_OK, BPT_ECORRUPT (its file is no sound JPEG, or none of such a size; names split and
  *         record), BPT_EUSAGE (bpt_image_frame_check()), BPT_ENOMEM */

@@ -227,6 +227,8 @@ static bpt_status read_catalog(bpt_scratch *s) {
     mdb_txn_abort(txn);
     BPT_TRY(status);
     d->info = bpt__catalog_info(d->catalog);
+    if (d->info->encoded)
+        return bpt_fail(BPT_EDATA, "the dataset that %s is for holds encoded images", s->path);
     d->record_bytes = (size_t)d->info->C * d->info->H * d->info->W;
     return d->info->n_splits > 0
                ? BPT_OK

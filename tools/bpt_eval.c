@@ -8,6 +8,7 @@
 #include "tools/evaluate.h"
 #include "tools/precision.h"
 #include "tools/program.h"
+#include "tools/shaped_model.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 typedef struct {
     const char *data, *split, *train_split, *model, *weights;
     int64_t batch_size, threads, loader_threads;
+    int64_t input_size[2];
     int precision; /* bpt_precision */
     bool json;
 } eval_options;
@@ -53,6 +55,14 @@ static const bpt_option rows[] = {
      .offset = FIELD(weights),
      .unit = "FILE",
      .help = "weights: RUN/model.safetensors of bpt-train"},
+    {.name = "input-size",
+     .type = BPT_OPTION_PAIR,
+     .offset = FIELD(input_size),
+     .min = 0,
+     .max = 16384,
+     .unit = "H W",
+     .help = "of encoded images: height and width that they are brought to, as in\n"
+             "training; 0: the model's own input"},
     {.name = "batch-size",
      .letter = 'b',
      .type = BPT_OPTION_INT,
@@ -169,6 +179,7 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
     bpt_evaluation e = {.loader_threads = (uint32_t)o->loader_threads};
     bpt_batch_result result;
     BPT_TRY(bpt_dataset_open(o->data, &p->dataset));
+    BPT_TRY(bpt_shaped_model_fit(p->dataset, o->model, o->input_size));
     e.dataset = p->dataset;
     BPT_TRY(bpt_dataset_find(p->dataset, o->split, &e.split));
     BPT_TRY(bpt_dataset_find(p->dataset, o->train_split, &e.normalise));

@@ -66,6 +66,7 @@ static bpt_status check_memory(const bpt_tune_subject *s) {
 static bpt_status open_data(const bpt_tune_options *o, bpt_tune_subject *s) {
     if (!o->data) return bpt_synthetic_make(s->model, s->batch, 1, &s->synthetic);
     BPT_TRY(bpt_dataset_open(o->data, &s->dataset));
+    BPT_TRY(bpt_shaped_model_fit(s->dataset, o->model, o->input_size));
     BPT_TRY(bpt_dataset_find(s->dataset, o->train_split, &s->split));
     if (s->split->count > 0) return BPT_OK;
     return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->train_split);

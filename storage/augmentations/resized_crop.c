@@ -146,6 +146,15 @@ static bool apply(const uint32_t *values, bpt_random *random, uint32_t C, uint32
     return true;
 }
 
+static void part(const uint32_t *values, bpt_random *random, uint32_t H, uint32_t W,
+                 bpt_image_frame *frame) {
+    const bpt__window p = draw_part(values, random, H, W);
+    frame->y = p.y;
+    frame->x = p.x;
+    frame->h = p.h;
+    frame->w = p.w;
+}
+
 const bpt_augmentation bpt_augmentation_resized_crop = {
     .name = "resized-crop",
     .example = "resized-crop=0.08:1:0.75",
@@ -153,4 +162,5 @@ const bpt_augmentation bpt_augmentation_resized_crop = {
     .parameters = {{.name = "FROM", .min = UNIT / 100, .max = UNIT, .otherwise = UNIT / 100 * 8},
                    {.name = "TO", .min = UNIT / 100, .max = UNIT, .otherwise = UNIT, .rises = true},
                    {.name = "RATIO", .min = UNIT / 10, .max = UNIT, .otherwise = UNIT / 4 * 3}},
-    .apply = apply};
+    .apply = apply,
+    .part = part};

@@ -49,12 +49,34 @@ static uint32_t ceil_div(uint32_t a, uint32_t b) {
 static uint32_t choose_divisor(const bpt_image_info *info, const bpt_image_wish *wish) {
     const bpt_image_frame *f = &wish->frame;
     const bool all = f->h == info->H && f->w == info->W;
-    if (info->format != BPT_IMAGE_JPEG || wish->whole || !all) return 1;
+    if (info->format != BPT_IMAGE_JPEG || wish->whole || (!all && !wish->near)) return 1;
+    const uint32_t up = all ? 1 : 0; /* of a part, pixels at its border may be half outside */
     uint32_t divisor = 8;
-    while (divisor > 1 &&
-           (ceil_div(info->H, divisor) < f->scaled_h || ceil_div(info->W, divisor) < f->scaled_w))
+    while (divisor > 1 && ((f->h + up * (divisor - 1)) / divisor < f->scaled_h ||
+                           (f->w + up * (divisor - 1)) / divisor < f->scaled_w))
         divisor /= 2;
     return divisor;
+}
+
+/* A range of pixels, [*from, *from + *length), of an image decoded at a part of its size.
+ * @param whole what is there of the decoded image */
+static void shrink_range(uint32_t *from, uint32_t *length, uint32_t divisor, uint32_t whole) {
+    *length = (*length + divisor / 2) / divisor;
+    if (*length > whole) *length = whole;
+    *from /= divisor;
+    if (*from > whole - *length) *from = whole - *length;
+}
+
+/* The frame in an image of h x w pixels, decoded at a part of its size. */
+static void shrink_frame(bpt_image_frame *f, uint32_t h, uint32_t w, uint32_t divisor) {
+    const uint32_t small_h = ceil_div(h, divisor), small_w = ceil_div(w, divisor);
+    if (f->h == h && f->w == w) {
+        f->h = small_h;
+        f->w = small_w;
+        return;
+    }
+    shrink_range(&f->y, &f->h, divisor, small_h);
+    shrink_range(&f->x, &f->w, divisor, small_w);
 }
 
 /* To planes: 1 of 1 lane, 3 of 4. */
@@ -90,10 +112,7 @@ bpt_status bpt_image_decode(bpt_image_decoder *d, const char *name, const void *
         return bpt_fail(BPT_EUSAGE, "images of %u colours; 1 or 3 can be had", wish->C);
     const uint32_t divisor = choose_divisor(&info, wish);
     bpt_image_frame frame = wish->frame;
-    if (divisor > 1) {
-        frame.h = ceil_div(info.H, divisor);
-        frame.w = ceil_div(info.W, divisor);
-    }
+    if (divisor > 1) shrink_frame(&frame, info.H, info.W, divisor);
     const bpt__region region = region_of(&frame, &info, divisor);
     if (info.format == BPT_IMAGE_JPEG)
         BPT_TRY(bpt__jpeg_decode(d->jpeg, name, data, size, &info, wish->C, divisor, &region,

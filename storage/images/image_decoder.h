@@ -42,6 +42,9 @@ typedef struct bpt_image_wish {
      * frame.scaled_w, and resized from there: faster, and the frequencies that the target cannot
      * hold never arise; pixels differ a little from those of a resized whole. This forbids it. */
     bool whole;
+    /* Allows it also where a part is taken, by the same rule for frame.h and frame.w (rounded
+     * down). Its first row and column then lie up to one pixel of the decoded size beside. */
+    bool near;
 } bpt_image_wish;
 
 /** Decodes an image. Orientation comes first, then colours, then the frame.

@@ -540,7 +540,7 @@ static void large_images_are_refused_by_their_header(void **state) {
     limits.side = 9;
     assert_int_equal(bpt_image_decoder_open(&limits, &small), BPT_OK);
     claim_jpeg(10, 1, 8, 1, 0xC0);
-    const bpt_image_wish wish = {bpt_image_fit_frame(&(bpt_image_fit){0}, 10, 1), 1, false};
+    const bpt_image_wish wish = {bpt_image_fit_frame(&(bpt_image_fit){0}, 10, 1), 1, false, false};
     assert_int_equal(bpt_image_decode(small, "a", file.data, file.size, &wish, pixels), BPT_EDATA);
     bpt_image_decoder_close(small);
 }

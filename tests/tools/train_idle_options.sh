@@ -67,9 +67,10 @@ says '--output is not used by --replay'
 fails_well 2 "$train" --replay runs/x --bench 3
 says '--bench is not used by --replay'
 fails_well 2 "${bench[@]}" --data data --input-size 8 8
-says '--input-size is not used with --data'
-says 'hint: the dataset decides it; without --data --bench and --dry-run take any'
+says 'holds raw images of 28x28 pixels (HxW), not 8x8'
+says 'hint: leave out --input-size'
 refused '--classes is not used with --data' --classes 3
+says 'hint: the dataset decides it; without --data --bench and --dry-run take any'
 refused '--classes is not used with --data' --dry-run --classes 3
 refused '--trace is not used by --dry-run' --dry-run --trace trace.json
 
@@ -104,8 +105,10 @@ quiet
 printf 'input-size: [40, 44]\nclasses: 7\ntrace: trace.json\n' >config.yaml # as --bench takes them
 for mode in "--dry-run" "--bench 1" "--output runs/shape --epochs 0.2"; do
     # shellcheck disable=SC2086 # several words
-    run 0 "$train" --config config.yaml --data data --model tiny.yaml --threads 1 $mode
-    says 'input-size, classes in the configuration are not used with --data'
+    fails_well 2 "$train" --config config.yaml --data data --model tiny.yaml --threads 1 $mode
+    says 'holds raw images of 28x28 pixels (HxW), not 40x44'
+    run 0 "$train" --config config.yaml --data data --model tiny.yaml --threads 1 --input-size 28x28 $mode
+    says 'classes in the configuration is not used with --data'
 done
 run 0 "$train" --config config.yaml --model lenet --bench 1 --batch-size 4 --threads 1
 quiet

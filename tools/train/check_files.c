@@ -26,7 +26,8 @@ static bpt_status identify(const char *name, uint64_t *identity) {
 }
 
 static bpt_status fit(const bpt_train_options *o) {
-    const bpt_shaped_model wanted = {.model = o->model, .data = o->data};
+    const bpt_shaped_model wanted = {
+        .model = o->model, .data = o->data, .input_size = o->input_size};
     bpt_model *model;
     BPT_TRY(bpt_shaped_model_load(&wanted, &model));
     bpt_model_free(model);

@@ -1,6 +1,7 @@
 /* What a job learns from: its dataset, and the model in that shape. */
 #include "base/checksum.h"
 #include "base/memory.h"
+#include "tools/shaped_model.h"
 #include "tools/train/job_parts.h"
 
 bool bpt_job_scatters(const bpt_job *job) {
@@ -17,6 +18,7 @@ static bpt_status use(bpt_job *job, const bpt_dataset *dataset) {
         .input = {.c = info->C, .h = info->H, .w = info->W},
         .classes = info->n_classes,
     };
+    if (info->encoded) BPT_TRY(bpt_augment_check_part(&augment));
     BPT_TRY(bpt_augment_check(&augment, info->H, info->W));
     BPT_TRY(bpt_dataset_find(dataset, o->train_split, &job->train));
     BPT_TRY(bpt_dataset_find(dataset, o->test_split, &job->test));
@@ -26,8 +28,13 @@ static bpt_status use(bpt_job *job, const bpt_dataset *dataset) {
     return bpt__job_choose_lengths(job);
 }
 
+static bpt_status fit(bpt_job *job) {
+    return bpt_shaped_model_fit(job->opened, job->options->model, job->options->input_size);
+}
+
 bpt_status bpt__job_open_data(bpt_job *job) {
     BPT_TRY(bpt_dataset_open(job->options->data, &job->opened));
+    BPT_TRY(fit(job));
     return use(job, job->opened);
 }
 
@@ -54,6 +61,14 @@ static bpt_status open_first(bpt_job *job, description *d) {
         bpt_hint("with --data-mode scatter rank 0 has to have the dataset, which is on %s",
                  bpt_comm_host(job->comm, 0));
     BPT_TRY(status);
+    if (bpt_dataset_describe(job->opened)->encoded) {
+        const bpt_status refused = bpt_fail(
+            BPT_EUSAGE, "%s holds encoded images, which --data-mode scatter does not give out",
+            job->options->data);
+        bpt_hint("copy the dataset to each machine, or ingest it without --encoded");
+        return refused;
+    }
+    BPT_TRY(fit(job));
     BPT_TRY(bpt_dataset_export(job->opened, &d->text, &size));
     d->size = size;
     return BPT_OK;

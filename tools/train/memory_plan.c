@@ -16,6 +16,14 @@ static bool holds_out(const bpt_job *job) {
     return bpt_held_out(job->options, job->update, job->n_workers, UINT32_MAX) > 0;
 }
 
+/* Images of both splits, which are loaded at the same time, and of those that judge. */
+static size_t decoding_bytes(const bpt_job *job, size_t values) {
+    const uint32_t n = (uint32_t)job->options->loader_threads;
+    if (!job->dataset) return 0;
+    return bpt_size_add(bpt_loader_decoding_bytes(job->train, n + (holds_out(job) ? 1 : 0), values),
+                        bpt_loader_decoding_bytes(job->test, n, values));
+}
+
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */
 static size_t batch_bytes(const bpt_job *job) {
     if (bpt_job_is_server(job)) return 0;
@@ -27,7 +35,8 @@ static size_t batch_bytes(const bpt_job *job) {
         .augment = bpt_train_augment(job->options),
     };
     const size_t values = (size_t)(in.c * in.h * in.w);
-    const size_t bytes = bpt_loader_bytes(&options, values);
+    const size_t bytes =
+        bpt_size_add(bpt_loader_bytes(&options, values), decoding_bytes(job, values));
     if (!holds_out(job)) return bytes;
     const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch);
     return bpt_size_add(bytes, bpt_loader_bytes(&judging, values));

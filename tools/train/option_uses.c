@@ -101,7 +101,6 @@ static const dependent dependents[] = {
     {"trace", BY_TASK, " train check bench "},
     {"trace-steps", BY_TASK, " train check bench "},
 
-    {"input-size", BY_DATA, " no-data "},
     {"classes", BY_DATA, " no-data "},
 
     {"trace-steps", BY_TRACE, " traced "},

@@ -9,6 +9,7 @@
 #include "outer/staleness.h"
 #include "outer/update_rule.h"
 #include "storage/loader.h"
+#include "tools/shaped_model.h"
 #include "tools/train/carry_over.h"
 #include "tools/train/feed.h"
 #include "tools/train/held_out.h"
@@ -366,6 +367,7 @@ static bpt_status open_model(replay *r) {
 static bpt_status open_data(replay *r) {
     const bpt_train_options *o = r->o;
     BPT_TRY(bpt_dataset_open(o->data, &r->dataset));
+    BPT_TRY(bpt_shaped_model_fit(r->dataset, o->model, o->input_size));
     BPT_TRY(bpt_dataset_find(r->dataset, o->train_split, &r->split));
     r->n_held = bpt_held_out(o, r->update, r->m, r->split->count);
     r->n_samples = r->split->count - r->n_held;

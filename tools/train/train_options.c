@@ -56,8 +56,8 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 65536,
      .unit = "H W",
-     .help = "with --bench or --dry-run and without --data: height and width of\n"
-             "the input, as 32 48 or 32x48; 0: the model's own"},
+     .help = "height and width of the input, as 32 48 or 32x48, of encoded images or\n"
+             "without --data; 0: the model's own"},
     {.name = "classes",
      .type = BPT_OPTION_INT,
      .offset = FIELD(classes),

@@ -35,8 +35,8 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 65536,
      .unit = "H W",
-     .help = "without --data: height and width of the input, as 32 48 or 32x48;\n"
-             "0: the model's own"},
+     .help = "without --data, or with encoded images: height and width of the input,\n"
+             "as 32 48 or 32x48; 0: the model's own"},
     {.name = "classes",
      .type = BPT_OPTION_INT,
      .offset = FIELD(classes),
@@ -124,7 +124,6 @@ bpt_status bpt_tune_options_check(const bpt_tune_options *o, const bpt_option_se
         return status;
     }
     if (o->data) {
-        BPT_TRY(refuse_beside(set, "input-size", false));
         BPT_TRY(refuse_beside(set, "classes", false));
     } else {
         BPT_TRY(refuse_beside(set, "train-split", true));
