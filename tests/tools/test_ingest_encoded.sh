@@ -59,6 +59,32 @@ expect 0 "train: $n images of 1 channels" webdataset shard.tar --out w --split t
 sums() { "$ingest" info --json "$1" | grep -o '"per_class.*"bytes": [0-9]*'; }
 [ "$(sums l)" = "$(sums e.1)" ] && [ "$(sums w)" = "$(sums e.1)" ] || failed "list and shard give other images"
 
+# ---- the other commands: files stay as they are ----
+files() { (cd "$1" && find . -name '*.jpg' -exec cksum {} + | sed 's|\./\([a-z]*\)/.*|\1|' | sort); } # their sums and classes
+expect 0 "$n images of split train written" export e.1 --split train --to e.jpg --format jpeg
+expect 0 "$n images of split train written" export e.1 --split train --to e.png
+[ "$(find e.png -type f | wc -l)" = $n ] || failed "not all became PNG"
+expect 0 "train: $n images" folder e.jpg --out again --split train --encoded
+[ "$(sums again)" = "$(sums e.1)" ] || failed "exported files give another dataset"
+expect 0 "train: $n images" folder e.png --out pixels --split train --resize 20 30
+expect 0 'train: 26 images of 1 channels' merge e.1 again --out m --split train
+expect 0 'm is sound: 26 images' verify m
+expect 0 "26 images of split train written" export m --split train --to m.jpg --format jpeg
+[ "$(files m.jpg)" = "$( (files e.jpg && files e.jpg) | sort)" ] || failed "merge changed files"
+expect 0 'val: 7 images' split m --out d --share 0.25
+expect 0 'd is sound: 26 images' verify d
+for split in train val; do
+    expect 0 'written' export d --split $split --to d.$split --format jpeg
+done
+[ "$( (files d.train && files d.val) | sort)" = "$(files m.jpg)" ] || failed "split changed files"
+expect 0 'row 1: one, the first 3 of' montage e.1 --split train --to e.sheet.png --columns 3
+expect 0 'row 2: two, the first 3 of' montage r --split train --to r.sheet.png --columns 3
+expect 3 'IDX holds images of one size' export e.1 --split train --to idx --format idx
+expect 3 'holds raw images, no JPEG files' export raw --split train --to idx --format jpeg
+expect 3 'raw holds raw images, e.1 encoded ones' merge e.1 raw --out x --split train
+expect 3 'r holds images of 3 channels, e.1 of 1' merge e.1 r --out x --split train
+[ -e idx ] && failed "what was refused left a folder"
+
 # ---- refused ----
 expect 2 '--quality is not used without --encoded' folder in --out x --split x --quality 90
 expect 2 'must be between 1 and 100' folder in --out x --split x --encoded --quality 101

@@ -145,6 +145,13 @@ static bpt_status open_part(merge *m, part *p, const char *path) {
     BPT_TRY(bpt_dataset_find(p->dataset, m->o->from ? m->o->from : m->o->split, &p->split));
     m->count += p->split->count;
     const bpt_dataset_info *first = m->parts[0].info;
+    if (p->info->encoded != first->encoded)
+        return bpt_fail(BPT_EDATA, "%s holds %s images, %s %s ones", path,
+                        p->info->encoded ? "encoded" : "raw", first->path,
+                        first->encoded ? "encoded" : "raw");
+    if (p->info->encoded && p->info->C != first->C)
+        return bpt_fail(BPT_EDATA, "%s holds images of %u channels, %s of %u", path, p->info->C,
+                        first->path, first->C);
     if (p->info->C == first->C && p->info->H == first->H && p->info->W == first->W) return BPT_OK;
     return bpt_fail(BPT_EDATA, "%s holds images of %ux%ux%u (CxHxW), %s of %ux%ux%u", path,
                     p->info->C, p->info->H, p->info->W, first->path, first->C, first->H, first->W);
@@ -157,6 +164,7 @@ static bpt_status open_writer(merge *m) {
     for (size_t i = 0; i < m->n; i++) names[i] = m->parts[i].name;
     const bpt_writer_options options = {.split = m->o->split,
                                         .replace = m->o->force,
+                                        .encoded = first->encoded,
                                         .C = first->C,
                                         .H = first->H,
                                         .W = first->W,

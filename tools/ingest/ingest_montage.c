@@ -6,13 +6,16 @@
 #include "storage/dataset.h"
 #include "storage/images/image.h"
 #include "storage/images/image_encoder.h"
+#include "storage/record_decode.h"
 #include "tools/ingest/ingest_commands.h"
+#include "tools/ingest/record_copy.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { GAP = 2, GROUND = 96 }; /* pixels between images, and their value */
+enum { SIDE = 128 };           /* of encoded images: the middle of each */
 
 typedef struct montage_options {
     const char *split, *to;
@@ -59,6 +62,7 @@ typedef struct sheet {
     uint32_t H, W;          /* of the sheet */
     uint8_t *pixels;        /* shape [C,H,W] */
     uint32_t *n_shown;      /* of each class, shape [rows] */
+    uint8_t decoded[BPT_RECORD_MAX_C * SIDE * SIDE];
 } sheet;
 
 static bpt_status plan_sheet(sheet *s, uint32_t columns) {
@@ -90,15 +94,30 @@ static void draw(sheet *s, const uint8_t *pixels, uint32_t row, uint32_t column)
                    pixels + (c * info->H + y) * info->W, info->W);
 }
 
-static bpt_status fill_sheet(sheet *s, const bpt_dataset *dataset, const bpt_split *split) {
+/* @param decoded shape [C,SIDE,SIDE] */
+static bpt_status take(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                       bpt_image_decoder *decoder, uint8_t *decoded, const uint8_t **pixels) {
+    uint32_t label;
+    bpt_record r;
+    *pixels = decoded;
+    if (!decoder) return bpt_dataset_get(dataset, split, i, pixels, &label);
+    BPT_TRY(bpt_dataset_get_record(dataset, split, i, &r, &label));
+    const bpt_image_frame frame = bpt_record_middle(r.H, r.W, SIDE, SIDE);
+    return bpt_record_decode(decoder, dataset, split, i, &r, &frame, decoded);
+}
+
+/* @param decoder of an encoded dataset; else NULL */
+static bpt_status fill_sheet(sheet *s, const bpt_dataset *dataset, const bpt_split *split,
+                             bpt_image_decoder *decoder) {
     uint64_t left = 0;
     for (uint32_t r = 0; r < s->rows; r++)
         left += split->per_class[r] < s->columns ? split->per_class[r] : s->columns;
     for (uint32_t i = 0; i < split->count && left > 0; i++) {
         const uint8_t *pixels;
         uint32_t label;
-        BPT_TRY(bpt_dataset_get(dataset, split, i, &pixels, &label));
+        BPT_TRY(bpt_record_label(dataset, split, i, &label));
         if (label >= s->rows || s->n_shown[label] == s->columns) continue;
+        BPT_TRY(take(dataset, split, i, decoder, s->decoded, &pixels));
         draw(s, pixels, label, s->n_shown[label]++);
         left--;
     }
@@ -130,15 +149,21 @@ static bpt_status write_sheet(const sheet *s, const char *path) {
 static bpt_status make_sheet(const montage_options *o, const char *path) {
     bpt_dataset *dataset;
     const bpt_split *split;
+    bpt_image_decoder *decoder = NULL;
     BPT_TRY(bpt_dataset_open(path, &dataset));
     sheet s = {.info = bpt_dataset_describe(dataset)};
     bpt_status status;
+    if (s.info->encoded) {
+        BPT_TRY_GOTO(status, bpt_dataset_bring_to(dataset, SIDE, SIDE), done);
+        BPT_TRY_GOTO(status, bpt_image_decoder_open(NULL, &decoder), done);
+    }
     BPT_TRY_GOTO(status, bpt_dataset_find(dataset, o->split, &split), done);
     BPT_TRY_GOTO(status, plan_sheet(&s, (uint32_t)o->columns), done);
-    BPT_TRY_GOTO(status, fill_sheet(&s, dataset, split), done);
+    BPT_TRY_GOTO(status, fill_sheet(&s, dataset, split, decoder), done);
     BPT_TRY_GOTO(status, write_sheet(&s, o->to), done);
     print_rows(&s, split);
 done:
+    bpt_image_decoder_close(decoder);
     bpt_free(s.pixels);
     bpt_free(s.n_shown);
     bpt_dataset_close(dataset);

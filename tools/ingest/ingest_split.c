@@ -108,9 +108,8 @@ static bpt_status choose_all(division *d) {
     BPT_TRY_GOTO(status, BPT_NEW("classes", n_classes, &ends), done);
     for (uint32_t c = 1; c < n_classes; c++) ends[c] = ends[c - 1] + d->split->per_class[c - 1];
     for (uint32_t i = 0; i < d->split->count; i++) {
-        const uint8_t *pixels;
         uint32_t label;
-        BPT_TRY_GOTO(status, bpt_dataset_get(d->dataset, d->split, i, &pixels, &label), done);
+        BPT_TRY_GOTO(status, bpt_record_label(d->dataset, d->split, i, &label), done);
         if (ends[label] == d->split->count) { /* a schema that lies; verify tells how */
             status =
                 bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: wrong records per class", d->path);
@@ -131,6 +130,7 @@ static bpt_status write_one(division *d, const char *name, bool held_out) {
     const char *source = bpt_record_base_name(d->path);
     const bpt_writer_options options = {.split = name,
                                         .replace = d->o->force,
+                                        .encoded = d->info->encoded,
                                         .C = d->info->C,
                                         .H = d->info->H,
                                         .W = d->info->W,

@@ -6,14 +6,32 @@
 
 #include <string.h>
 
+static bpt_status copy_one(const bpt_record_choice *c, bpt_writer *writer, uint32_t i) {
+    const uint8_t *pixels = NULL;
+    bpt_record record;
+    uint32_t label;
+    const bool encoded = bpt_dataset_describe(c->dataset)->encoded;
+    BPT_TRY(encoded ? bpt_dataset_get_record(c->dataset, c->split, i, &record, &label)
+                    : bpt_dataset_get(c->dataset, c->split, i, &pixels, &label));
+    if (c->labels) label = c->labels[label];
+    return encoded ? bpt_writer_append_record(writer, &record, label)
+                   : bpt_writer_append(writer, pixels, label);
+}
+
+bpt_status bpt_record_label(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                            uint32_t *label) {
+    const uint8_t *pixels;
+    bpt_record record;
+    return bpt_dataset_describe(dataset)->encoded
+               ? bpt_dataset_get_record(dataset, split, i, &record, label)
+               : bpt_dataset_get(dataset, split, i, &pixels, label);
+}
+
 bpt_status bpt_record_copy(const bpt_record_choice *c, bpt_writer *writer,
                            bpt_ingest_progress *progress, uint64_t *done, uint64_t total) {
     for (uint32_t i = 0; i < c->split->count; i++) {
         if (c->held_out && (c->held_out[i] != 0) != c->take_held_out) continue;
-        const uint8_t *pixels;
-        uint32_t label;
-        BPT_TRY(bpt_dataset_get(c->dataset, c->split, i, &pixels, &label));
-        BPT_TRY(bpt_writer_append(writer, pixels, c->labels ? c->labels[label] : label));
+        BPT_TRY(copy_one(c, writer, i));
         BPT_TRY(bpt_interrupt_check(
             "the split under way is not stored",
             "what was in the dataset before is as it was; run the same command again"));

@@ -23,7 +23,11 @@ typedef struct bpt_record_choice {
     const uint32_t *labels;  /* new label of each old one; NULL: as they are */
 } bpt_record_choice;
 
-/** Appends the records in their order.
+/** @param[out] label of record @p i, raw or encoded @return what bpt_dataset_get() returns */
+bpt_status bpt_record_label(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                            uint32_t *label);
+
+/** Appends the records in their order; files stay as they are.
  * @param[in,out] done records so far, for progress
  * @param total        of the work
  * @return BPT_OK, BPT_ECANCELED (a signal), what bpt_dataset_get() and bpt_writer_append() return
