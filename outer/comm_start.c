@@ -1,6 +1,7 @@
 /* How the MPI thread is started and ended. */
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread_signals.h"
 #include "outer/comm_state.h"
 #include "outer/launch.h"
 #include "outer/watch_state.h"
@@ -14,9 +15,8 @@
 #include <unistd.h>
 
 static bpt_status create_thread(bpt_comm *c) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    bpt_thread_block_signals(&before);
     const int code = pthread_create(&c->thread, NULL, bpt__comm_main, c);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (code != 0) return bpt_fail(BPT_ENOMEM, "cannot create the MPI thread: %s", strerror(code));

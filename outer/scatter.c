@@ -2,6 +2,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
+#include "base/thread_signals.h"
 #include "outer/scatter_state.h"
 #include "outer/watch.h"
 
@@ -126,9 +127,8 @@ static bpt_status poll_scatter(bpt__job *job, bool *moved, bool *done) {
 }
 
 static bpt_status start_thread(bpt_scatter *x) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sigset_t before;
+    bpt_thread_block_signals(&before);
     const int code =
         pthread_create(&x->thread, NULL, x->rank == 0 ? bpt__giver_main : bpt__taker_main, x);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/thread_signals.h"
 #include "scheduler/pool_private.h"
 
 #include <assert.h>
@@ -97,16 +98,6 @@ static void *thread_main(void *arg) {
     return NULL;
 }
 
-/* Signals are for the program's first thread. Those that a fault of the thread itself raises must
- * stay open, or a debugger's or sanitizer's handler would not see them. */
-static void block_signals(sigset_t *previous) {
-    sigset_t all;
-    sigfillset(&all);
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
-    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) sigdelset(&all, faults[i]);
-    pthread_sigmask(SIG_BLOCK, &all, previous);
-}
-
 static void stop_threads(bpt_pool *pool, unsigned n_threads) {
     pthread_mutex_lock(&pool->lock);
     pool->stopping = true;
@@ -117,7 +108,7 @@ static void stop_threads(bpt_pool *pool, unsigned n_threads) {
 
 static bpt_status start_threads(bpt_pool *pool) {
     sigset_t previous;
-    block_signals(&previous); /* inherited by the threads */
+    bpt_thread_block_signals(&previous); /* inherited by the threads */
     int failed = 0;
     unsigned n_threads = 0;
     for (unsigned i = 1; i < pool->n_workers && !failed; i++) {

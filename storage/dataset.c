@@ -132,9 +132,11 @@ bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out) {
     BPT_TRY_GOTO(status, BPT_NEW("splits", d->info->n_splits, &d->records), fail);
     for (size_t s = 0; s < d->info->n_splits; s++)
         BPT_TRY_GOTO(status, open_split(d, &d->info->splits[s]), fail);
+    BPT_TRY_GOTO(status, bpt_dataset_check(d), fail);
     *out = d;
     return BPT_OK;
 fail:
+    if (d->env) status = bpt__environment_settle(d->env, status);
     bpt_dataset_close(d);
     return status;
 }
@@ -194,6 +196,10 @@ bpt_status bpt_dataset_export(const bpt_dataset *dataset, char **description, si
 
 /* ---- records ---- */
 
+bpt_status bpt_dataset_check(const bpt_dataset *dataset) {
+    return bpt__environment_settle(dataset->env, BPT_OK);
+}
+
 static bpt_status scratch_damaged(const bpt_dataset *d, const bpt_split *split, const char *what) {
     const bpt_status status = bpt_fail(BPT_ECORRUPT, "scratch folder %s is damaged: split %s: %s",
                                        d->info->path, split->name, what);
@@ -233,17 +239,26 @@ static bpt_status check_request(const bpt_dataset *d, const bpt_split *split, ui
                     encoded ? "raw, not encoded" : "encoded, not raw");
 }
 
+/* What was wrong with a record may be that its pages are gone. */
+static bpt_status blame_pages(const bpt_dataset *d, bpt_status status) {
+    return bpt__environment_lost(d->env) ? bpt__environment_settle(d->env, status) : status;
+}
+
+static bpt_status get_record(const bpt_dataset *d, const bpt_split *split, uint32_t i,
+                             bpt_record *record, uint32_t *label) {
+    BPT_TRY(bpt__dataset_check(d, split, i));
+    return bpt__dataset_record(d, split, i, record, label);
+}
+
 bpt_status bpt_dataset_get_record(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
                                   bpt_record *record, uint32_t *label) {
     BPT_TRY(check_request(dataset, split, i, true));
-    BPT_TRY(bpt__dataset_check(dataset, split, i));
-    return bpt__dataset_record(dataset, split, i, record, label);
+    return blame_pages(dataset, get_record(dataset, split, i, record, label));
 }
 
-bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
-                           const uint8_t **pixels, uint32_t *label) {
-    BPT_TRY(check_request(dataset, split, i, false));
-    if (dataset->parts) return get_kept(dataset, split, i, pixels, label);
+/* Of a dataset that is all here. */
+static bpt_status get_stored(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                             const uint8_t **pixels, uint32_t *label) {
     const uint32_t pack = bpt__catalog_location(dataset->catalog, split->number)->pack;
     const uint32_t v = i / pack, k = i % pack;
     const bpt__records *r = &dataset->records[split->number];
@@ -256,4 +271,11 @@ bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, u
     *label = found;
     *pixels = bpt__value_pixels(value.data, dataset->record_bytes, place.n, k);
     return BPT_OK;
+}
+
+bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                           const uint8_t **pixels, uint32_t *label) {
+    BPT_TRY(check_request(dataset, split, i, false));
+    return blame_pages(dataset, dataset->parts ? get_kept(dataset, split, i, pixels, label)
+                                               : get_stored(dataset, split, i, pixels, label));
 }

@@ -109,6 +109,12 @@ bpt_status bpt_dataset_get_record(const bpt_dataset *dataset, const bpt_split *s
 bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
                            const uint8_t **pixels, uint32_t *label);
 
+/** Looks whether all that was handed out so far was really the dataset's: who has used pixels of
+ * bpt_dataset_get() asks before anything comes of them. Cheap, but not for each record.
+ * @return BPT_OK, BPT_ECORRUPT (the file was cut short, or could not be read, while it was in use;
+ *         pixels may have been zeros) */
+bpt_status bpt_dataset_check(const bpt_dataset *dataset);
+
 /** Told now and then how far a verification has come. */
 typedef void (*bpt_verify_progress)(void *arg, uint64_t n_records, uint64_t n_total);
 

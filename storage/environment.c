@@ -1,7 +1,9 @@
 #include "storage/environment.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "storage/lost_pages.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -25,6 +27,9 @@ enum {
 const bpt__environment_kind bpt__dataset_files = {
     .what = "dataset",
     .missing_hint = "bpt-ingest makes one; bpt-ingest --help shows how",
+    .lost_hint =
+        "restore the dataset from a copy, or ingest it again; look for a program that "
+        "writes over it, and at the system's log for errors of its disk",
     .data = "data.mdb",
     .lock = "lock.mdb",
     .rules = {.spare_bytes = (uint64_t)2 << 30},
@@ -34,6 +39,9 @@ const bpt__environment_kind bpt__dataset_files = {
  * datasets out. */
 const bpt__environment_kind bpt__scratch_files = {
     .what = "scratch folder",
+    .lost_hint =
+        "remove the scratch folder: what it held is sent again; look at the system's log "
+        "for errors of its disk",
     .data = "samples.mdb",
     .lock = "samples.mdb-lock",
     .rules = {.spare_bytes = (uint64_t)1 << 42, .flags = MDB_NOSUBDIR},
@@ -65,19 +73,105 @@ bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path) {
     return bpt_fail(status, "cannot %s %s: %s", verb, path, mdb_strerror(code));
 }
 
+/* ---- files that are cut short while they are in use ---- */
+
+/* What an environment takes along (its user context). */
+typedef struct companion {
+    bpt__watched *watched;
+    char *file;     /* path of the data file */
+    uint64_t bytes; /* of it when it was opened. LMDB never makes a file shorter */
+    const bpt__environment_kind *kind;
+} companion;
+
+/* @param unknown what it is where the system does not tell */
+static uint64_t file_bytes(MDB_env *env, uint64_t unknown) {
+    struct stat info;
+    mdb_filehandle_t fd;
+    return mdb_env_get_fd(env, &fd) == 0 && fstat(fd, &info) == 0 ? (uint64_t)info.st_size
+                                                                  : unknown;
+}
+
+static void free_companion(companion *c) {
+    if (!c) return;
+    bpt__lost_pages_unwatch(c->watched);
+    bpt_free(c->file);
+    bpt_free(c);
+}
+
+static bpt_status make_companion(const bpt__environment_kind *kind, const char *path,
+                                 const char *file, companion **out) {
+    companion *c;
+    BPT_TRY(BPT_NEW("watch over a file", 1, &c));
+    c->kind = kind;
+    bpt_status status = bpt_strdup(file, &c->file);
+    if (status == BPT_OK) status = bpt__lost_pages_watch(path, &c->watched);
+    if (status == BPT_OK)
+        *out = c;
+    else
+        free_companion(c);
+    return status;
+}
+
+bool bpt__environment_lost(MDB_env *env) {
+    const companion *c = mdb_env_get_userctx(env);
+    return bpt__lost_pages_any(c->watched);
+}
+
+bpt_status bpt__environment_settle(MDB_env *env, bpt_status status) {
+    const companion *c = mdb_env_get_userctx(env);
+    const uint64_t bytes = file_bytes(env, UINT64_MAX);
+    if (bytes < c->bytes)
+        status = bpt_fail(BPT_ECORRUPT,
+                          "%s was cut short while it was in use: it had %llu bytes, "
+                          "now %llu",
+                          c->file, (unsigned long long)c->bytes, (unsigned long long)bytes);
+    else if (bpt__environment_lost(env))
+        status = bpt_fail(BPT_ECORRUPT,
+                          "%s could not be read while it was in use: it was cut short meanwhile, "
+                          "or its disk failed",
+                          c->file);
+    else
+        return status;
+    bpt_hint("%s", c->kind->lost_hint);
+    return status;
+}
+
+/* LMDB has met zeros where a page was and ends the process when this returns: its state is past
+ * repair, and it may hold the lock of writers. Ending is what remains, but with a word. */
+static void end_or_abort(MDB_env *env, const char *text) {
+    (void)text;
+    const bpt_status status = bpt__environment_settle(env, BPT_OK);
+    if (status == BPT_OK) return;
+    bpt_log_urgent(BPT_LOG_ERROR, "%s", bpt_error_last()->text);
+    bpt_log_urgent(BPT_LOG_ERROR, "hint: %s", bpt_error_last()->hint);
+    _exit(bpt_status_exit(status));
+}
+
+/* ---- opening ---- */
+
 /* @param file path of the data file in folder @p path */
 static bpt_status open_handle(const bpt__environment_kind *kind, const char *path, const char *file,
                               unsigned flags, MDB_env **out, int *code) {
     const char *at = kind->rules.flags & MDB_NOSUBDIR ? file : path;
     MDB_env *env;
+    companion *c;
+    *code = 0;
+    BPT_TRY(make_companion(kind, path, file, &c));
     *code = mdb_env_create(&env);
-    if (*code != 0) return bpt__lmdb_fail(*code, "open", path);
-    *code = mdb_env_set_maxdbs(env, MAX_DATABASES);
+    if (*code != 0) {
+        free_companion(c);
+        return bpt__lmdb_fail(*code, "open", path);
+    }
+    *code = mdb_env_set_userctx(env, c);
+    if (*code == 0) *code = mdb_env_set_assert(env, end_or_abort);
+    if (*code == 0) *code = mdb_env_set_maxdbs(env, MAX_DATABASES);
     if (*code == 0) *code = mdb_env_open(env, at, flags | kind->rules.flags, 0666);
     if (*code != 0) {
         mdb_env_close(env);
+        free_companion(c);
         return bpt__lmdb_fail(*code, "open", path);
     }
+    c->bytes = file_bytes(env, 0);
     *out = env;
     return BPT_OK;
 }
@@ -128,7 +222,8 @@ static bpt_status read_once(const bpt__environment_kind *kind, const char *path,
         status = open_handle(kind, path, file, flags | MDB_NOLOCK, &env, &code);
     BPT_TRY(status);
     BPT_TRY_GOTO(status, begin_read(env, path, &txn), fail);
-    BPT_TRY_GOTO(status, bpt__page_walk(file, &kind->rules, mdb_txn_id(txn), deep), fail);
+    status = bpt__page_walk(file, &kind->rules, mdb_txn_id(txn), deep);
+    BPT_TRY_GOTO(status, bpt__environment_settle(env, status), fail);
     *out_env = env;
     *out_txn = txn;
     return BPT_OK;
@@ -198,7 +293,7 @@ static bpt_status check_before_write(const bpt__environment_kind *kind, MDB_env 
     BPT_TRY(begin_read(env, path, &txn));
     const bpt_status status = bpt__page_walk(file, &kind->rules, mdb_txn_id(txn), true);
     mdb_txn_abort(txn);
-    return status;
+    return bpt__environment_settle(env, status);
 }
 
 bpt_status bpt__environment_write(const bpt__environment_kind *kind, const char *path,
@@ -213,7 +308,7 @@ bpt_status bpt__environment_write(const bpt__environment_kind *kind, const char 
     BPT_TRY_GOTO(status, open_handle(kind, path, file, MDB_NOTLS, &env, &code), done);
     status = check_before_write(kind, env, path, file);
     if (status != BPT_OK)
-        mdb_env_close(env);
+        bpt__environment_close(env, NULL);
     else
         *out = env;
 done:
@@ -244,5 +339,8 @@ bpt_status bpt__environment_unwritten(MDB_env *env, const char *path, size_t nee
 
 void bpt__environment_close(MDB_env *env, MDB_txn *txn) {
     if (txn) mdb_txn_abort(txn);
-    if (env) mdb_env_close(env);
+    if (!env) return;
+    companion *c = mdb_env_get_userctx(env);
+    mdb_env_close(env);
+    free_companion(c);
 }

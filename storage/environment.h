@@ -23,12 +23,23 @@ bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path);
 typedef struct bpt__environment_kind {
     const char *what;         /* "dataset" */
     const char *missing_hint; /* where there is none; NULL: no hint */
+    const char *lost_hint;    /* where the file is cut short while it is in use */
     const char *data, *lock;  /* names of the files in the folder */
     bool foreign; /* another program's, to read only: no lock file is made, so nobody may write */
     bpt__page_rules rules; /* .flags: however it is opened */
 } bpt__environment_kind;
 
 extern const bpt__environment_kind bpt__dataset_files, bpt__scratch_files;
+
+/** Looks whether all pages that were read of an open environment's files were really theirs. To be
+ * asked when what was read has been used, and before anything comes of it; cheap.
+ * @param status what the work came to
+ * @return @p status where nothing is wrong, else BPT_ECORRUPT: the file was cut short while it was
+ *         in use, or a page could not be read. Zeros may have been read since, or in this work */
+bpt_status bpt__environment_settle(MDB_env *env, bpt_status status);
+
+/** @return whether a page could not be read so far: a part of the above, for each record */
+bool bpt__environment_lost(MDB_env *env);
 
 /** Opens an environment for reading and pins its newest state.
  * @param path of its folder

@@ -30,7 +30,7 @@ typedef struct cell {
     bpt_import_item item;
     bpt__picture picture;
     uint32_t label;
-    bool broken_off; /* the importer could not name it, and names no more */
+    bool broken_off; /* the source could not be read: the importer's next() or check() failed */
     bpt_error error; /* .status BPT_OK: a picture */
 } cell;
 
@@ -115,7 +115,13 @@ static size_t make_batch(worker *w, batch *b) {
     for (uint32_t i = 0; i < b->n; i++) {
         cell *c = &b->cells[i];
         if (c->broken_off) continue;
-        if (make(w, c) != BPT_OK) {
+        bpt_status status = make(w, c);
+        if (w->stream->importer->check) {
+            const bpt_status checked = w->stream->importer->check(w->stream->import);
+            c->broken_off = checked != BPT_OK;
+            if (c->broken_off) status = checked;
+        }
+        if (status != BPT_OK) {
             bpt_error_get(&c->error);
             continue;
         }

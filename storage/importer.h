@@ -92,6 +92,11 @@ typedef struct bpt_importer {
     bpt_status (*load)(void *import, const bpt_import_item *item, bpt_import_buffer *buffer,
                        bpt_import_image *image);
 
+    /** NULL, or: asked on the same thread when an item's image has been made of what load() gave,
+     * well or not. For a source that is read while it is used, as a mapped file is.
+     * @return BPT_OK; anything else: the source cannot be read, whatever became of the item */
+    bpt_status (*check)(void *import);
+
     /** Writes an item's name as messages give it: "flowers/rose/17.jpg", "shard-3.tar: rose-17".
      * @param[out] name shape [size], a text */
     void (*describe)(void *import, const bpt_import_item *item, char *name, size_t size);

@@ -126,6 +126,7 @@ static bpt_status fill(const filler *f, slot *s) {
         convert(l, pixels, s->pixels + i * record);
         s->labels[i] = (int32_t)label;
     }
+    BPT_TRY(bpt_dataset_check(l->dataset)); /* pixels were read after they were verified */
     memset(s->pixels + s->n * record, 0, (l->batch - s->n) * record * sizeof *s->pixels);
     for (uint32_t i = s->n; i < l->batch; i++) s->labels[i] = -1;
     return BPT_OK;

@@ -47,6 +47,7 @@ bpt_status bpt_parcel_make(const bpt_dataset *dataset, const bpt_split *split, u
         BPT_TRY(bpt_dataset_get(dataset, split, indices[k], &pixels, &label));
         put_record(parcel, record_bytes, n, k, indices[k], pixels, label);
     }
+    BPT_TRY(bpt_dataset_check(dataset));
     const bpt__value_place place =
         bpt__parcel_place(bpt__parcel_home(identity, split->name), record_bytes, n);
     bpt__value_seal(parcel, bpt_parcel_bytes(record_bytes, n), &place);

@@ -101,6 +101,7 @@ bpt_status bpt_scratch_look(const char *path, const char *description, size_t si
 /* ---- writing ---- */
 
 static bpt_status unwritten(const bpt_scratch *s, size_t bytes, int code) {
+    BPT_TRY(bpt__environment_settle(s->dataset.env, BPT_OK));
     const bpt_status status =
         bpt__environment_unwritten(s->dataset.env, s->path, bytes + (1 << 20), code);
     if (status == BPT_ENOSPC)
@@ -111,6 +112,7 @@ static bpt_status unwritten(const bpt_scratch *s, size_t bytes, int code) {
 /* Ends a write transaction, well or not. */
 static bpt_status end_write(const bpt_scratch *s, MDB_txn *txn, bpt_status status, int code,
                             size_t bytes) {
+    if (code == 0) status = bpt__environment_settle(s->dataset.env, status);
     if (status == BPT_OK && code == 0)
         code = mdb_txn_commit(txn);
     else
@@ -128,7 +130,8 @@ static bpt_status find_stored(const bpt_scratch *s, MDB_dbi database, MDB_val *k
     if (code != 0) return bpt__lmdb_fail(code, "read", s->path);
     code = mdb_get(s->finder, database, key, value);
     mdb_txn_reset(s->finder);
-    return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", s->path);
+    const bpt_status status = code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", s->path);
+    return bpt__environment_settle(s->dataset.env, status);
 }
 
 static bpt_status open_finder(bpt_scratch *s) {
@@ -179,8 +182,9 @@ bpt_status bpt_scratch_add(bpt_scratch *s, const bpt_split *split, const uint32_
     bpt__value_key(part->n_parcels, name);
     int code = mdb_txn_begin(s->dataset.env, NULL, 0, &txn);
     if (code != 0) return unwritten(s, size, code);
-    code = mdb_put(txn, database, &key, &value, MDB_APPEND);
-    BPT_TRY(end_write(s, txn, BPT_OK, code, size));
+    const bpt_status status = bpt__environment_settle(s->dataset.env, BPT_OK);
+    if (status == BPT_OK) code = mdb_put(txn, database, &key, &value, MDB_APPEND);
+    BPT_TRY(end_write(s, txn, status, code, size));
     BPT_TRY(find_stored(s, database, &key, &value));
     return bpt__part_add(part, value.mv_data, value.mv_size, true);
 }
@@ -313,7 +317,8 @@ bpt_status bpt_scratch_open(const char *path, const char *description, size_t si
     bpt_scratch *s;
     BPT_TRY(BPT_NEW("scratch", 1, &s));
     s->lock = -1;
-    const bpt_status status = open_steps(s, path, description, size);
+    bpt_status status = open_steps(s, path, description, size);
+    if (s->dataset.env) status = bpt__environment_settle(s->dataset.env, status);
     if (status == BPT_OK)
         *out = s;
     else

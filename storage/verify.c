@@ -1,5 +1,6 @@
 #include "base/memory.h"
 #include "storage/dataset_private.h"
+#include "storage/environment.h"
 #include "storage/record_decode.h"
 #include "storage/statistics.h"
 
@@ -116,6 +117,7 @@ static bpt_status verify_split(verification *v, const bpt_split *split) {
         else if (v->n_damaged++ == 0)
             bpt_error_get(&v->first);
         v->n_done += n;
+        if (v->n_damaged > damaged_before && bpt_dataset_check(d) != BPT_OK) break;
         if (v->progress && i % VALUES_PER_REPORT == 0) v->progress(v->arg, v->n_done, v->n_total);
     }
     const bpt_status status = v->n_damaged == damaged_before
@@ -143,9 +145,11 @@ bpt_status bpt_dataset_verify(const char *path, bpt_verify_progress progress, vo
     const bpt_dataset_info *info = dataset->info;
     bpt_status status = info->encoded ? bpt_image_decoder_open(NULL, &v.decoder) : BPT_OK;
     for (size_t s = 0; s < info->n_splits; s++) v.n_total += info->splits[s].count;
-    for (size_t s = 0; s < info->n_splits && status == BPT_OK; s++)
+    for (size_t s = 0;
+         s < info->n_splits && status == BPT_OK && !bpt__environment_lost(dataset->env); s++)
         status = verify_split(&v, &info->splits[s]);
     if (v.n_damaged > 0 && status != BPT_ENOMEM) status = report_damage(&v);
+    status = bpt__environment_settle(dataset->env, status);
     *n_records = v.n_sound;
     bpt_image_decoder_close(v.decoder);
     bpt_free(v.pixels);

@@ -49,7 +49,7 @@ static bpt_status read_catalog(bpt_writer *w) {
     if (code != 0) return bpt__lmdb_fail(code, "read", w->path);
     const bpt_status status = bpt__catalog_read(txn, w->path, &w->catalog);
     mdb_txn_abort(txn);
-    return status;
+    return bpt__environment_settle(w->env, status);
 }
 
 /* ---- transactions ---- */
@@ -73,6 +73,7 @@ static bpt_status grow_map(bpt_writer *w) {
 }
 
 static bpt_status write_failure(const bpt_writer *w, int code) {
+    BPT_TRY(bpt__environment_settle(w->env, BPT_OK));
     const size_t need = w->chunk_bytes + (1 << 20);
     const bpt_status status = bpt__environment_unwritten(w->env, w->path, need, code);
     if (status == BPT_ENOSPC)
@@ -86,7 +87,9 @@ static bpt_status in_transaction(bpt_writer *w, txn_body body) {
         MDB_txn *txn;
         int code = mdb_txn_begin(w->env, NULL, 0, &txn);
         if (code != 0) return write_failure(w, code);
-        const bpt_status status = body(w, txn, &code);
+        bpt_status status = bpt__environment_settle(w->env, BPT_OK);
+        if (status == BPT_OK) status = body(w, txn, &code);
+        if (code == 0) status = bpt__environment_settle(w->env, status);
         if (status == BPT_OK && code == 0)
             code = mdb_txn_commit(txn);
         else
@@ -393,7 +396,8 @@ void bpt_writer_close(bpt_writer *w) {
     bpt_error_get(&error);
     const bool was_empty = w->created || (w->catalog && bpt__catalog_info(w->catalog)->format == 0);
     /* Where even this fails (a full disk), the next writer drops the staging database. */
-    if (w->staged && !w->committed && !was_empty) in_transaction(w, drop_staging);
+    if (w->staged && !w->committed && !was_empty && !bpt__environment_lost(w->env))
+        in_transaction(w, drop_staging);
     bpt__environment_close(w->env, NULL);
     if (!w->committed && was_empty) remove_beginnings(w);
     bpt_error_put(&error);

@@ -19,6 +19,7 @@
 static const bpt__environment_kind caffe_files = {
     .what = "LMDB",
     .missing_hint = "name the folder that holds data.mdb",
+    .lost_hint = "copy it again; nobody may write over it while it is read",
     .data = "data.mdb",
     .foreign = true,
     .rules = {.spare_bytes = (uint64_t)1 << 45, .records_in_root = true},
@@ -142,6 +143,12 @@ static bpt_status caffe_load(void *import, const bpt_import_item *item, bpt_impo
     return BPT_OK;
 }
 
+/* Values are used where LMDB's map has them. */
+static bpt_status caffe_check(void *import) {
+    const caffe *x = import;
+    return bpt__environment_lost(x->env) ? bpt__environment_settle(x->env, BPT_OK) : BPT_OK;
+}
+
 /* ---- begin ---- */
 
 /* Labels of bad items do not count: whoever loads them learns what is wrong. */
@@ -156,6 +163,7 @@ static bpt_status read_labels(caffe *x) {
         if (sound && (uint32_t)d.label >= plan->n_classes) plan->n_classes = (uint32_t)d.label + 1;
         plan->count++;
     }
+    BPT_TRY(bpt__environment_settle(x->env, BPT_OK));
     if (code != MDB_NOTFOUND) return bpt__lmdb_fail(code, "read", x->path);
     if (plan->count == 0) return bpt_fail(BPT_EDATA, "%s holds no images", x->path);
     if (plan->n_classes == 0) plan->n_classes = 1; /* all are bad */
@@ -196,5 +204,6 @@ const bpt_importer bpt__import_caffe = {.name = "caffe",
                                         .open = caffe_open,
                                         .next = caffe_next,
                                         .load = caffe_load,
+                                        .check = caffe_check,
                                         .describe = caffe_describe,
                                         .close = caffe_close};

@@ -81,7 +81,8 @@ static bpt_status each_record(export *x, put_fn put) {
         bpt_ingest_progress_show(&progress, i, x->split->count);
     }
     bpt_log_progress_end();
-    return status;
+    const bpt_status checked = bpt_dataset_check(x->dataset); /* the reason for what else failed */
+    return checked == BPT_OK ? status : checked;
 }
 
 static bpt_status write_to(FILE *file, const char *path, const void *data, size_t size) {

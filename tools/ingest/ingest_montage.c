@@ -121,7 +121,7 @@ static bpt_status fill_sheet(sheet *s, const bpt_dataset *dataset, const bpt_spl
         draw(s, pixels, label, s->n_shown[label]++);
         left--;
     }
-    return BPT_OK;
+    return bpt_dataset_check(dataset);
 }
 
 static void print_rows(const sheet *s, const bpt_split *split) {

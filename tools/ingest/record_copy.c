@@ -37,7 +37,7 @@ bpt_status bpt_record_copy(const bpt_record_choice *c, bpt_writer *writer,
             "what was in the dataset before is as it was; run the same command again"));
         bpt_ingest_progress_show(progress, (*done)++, total);
     }
-    return BPT_OK;
+    return bpt_dataset_check(c->dataset);
 }
 
 bpt_status bpt_record_check_apart(const char *from, const char *to) {

@@ -1,6 +1,7 @@
 #include "tools/train/tail_server.h"
 
 #include "base/memory.h"
+#include "base/thread_signals.h"
 #include "inner/network_border.h"
 
 #include <pthread.h>
@@ -50,11 +51,10 @@ static void *run(void *argument) {
 
 bpt_status bpt_tail_server_begin(const bpt_tail_work *work, bpt_tail_server **out) {
     bpt_tail_server *s = NULL;
-    sigset_t all, before;
+    sigset_t before;
     BPT_TRY(BPT_NEW("server of layers", 1, &s));
     s->work = *work;
-    sigfillset(&all); /* signals are for the program's first thread */
-    pthread_sigmask(SIG_BLOCK, &all, &before);
+    bpt_thread_block_signals(&before);
     const int failed = pthread_create(&s->thread, NULL, run, &s->work);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     if (failed) {
