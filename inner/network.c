@@ -23,7 +23,7 @@ static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
     net->model = model;
     net->learning = learning;
     net->learning.optimizer = bpt_learning_optimizer(&learning);
-    net->wants_norms = learning.clip_norm > 0.0 || net->learning.optimizer->trust;
+    net->wants_norms = bpt_learning_wants_norms(&learning);
     net->clip_scale = 1.0f;
     net->step.denominator = 1.0f;
     BPT_TRY(bpt_cpu_create(n_workers, &net->cpu));

@@ -59,7 +59,7 @@ static bpt_status plan_measures(bpt_network *net, size_t segment, const bpt_rang
         tasks[i] = (measure_task){
             .net = net,
             .range = ranges[i],
-            .wants_weights = s->role.decays && net->learning.optimizer->trust,
+            .wants_weights = s->role.decays && bpt_learning_wants_weight_norms(&net->learning),
         };
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_measure, &tasks[i],
                                  (bpt_task_info){"measure", s->name}, (bpt_places){0},

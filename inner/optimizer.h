@@ -28,6 +28,8 @@ typedef struct bpt_learning {
     double eps;                     /* adamw: > 0 */
     double eta;                     /* lars: trust coefficient, > 0 */
     double clip_norm;               /* all: largest norm of the whole gradient; 0: any */
+    double step_limit;              /* all: largest rate * |g| / |w| of a segment that decays, g
+                                     * clipped; 0: any */
     double label_smoothing;         /* all: part of a label that goes to all classes, in [0, 1] */
     const bpt_optimizer *optimizer; /* NULL: sgd */
 } bpt_learning;
@@ -40,7 +42,7 @@ typedef struct bpt_update_range {
     size_t n;
     float rate;
     bool decays;     /* whether the segment's weights decay */
-    float scale;     /* of the gradient: below 1 where it is clipped */
+    float scale;     /* of the gradient: below 1 where it is clipped or the step limited */
     float trust;     /* from bpt_optimizer.trust; 1 without */
     uint64_t update; /* number of this update, from 1 */
 } bpt_update_range;
@@ -90,5 +92,16 @@ const bpt_optimizer *bpt_learning_optimizer(const bpt_learning *l);
 /** @return what a gradient of norm @p norm is multiplied by, as PyTorch's clip_grad_norm_ does it:
  *          min(1, clip_norm / (norm + 1e-6)) */
 float bpt_clip_scale(double clip_norm, double norm);
+
+/** @return what the gradient of a segment is multiplied by so that one step moves the segment by no
+ *          more than @p limit of its length, momentum aside (the clipping form of LARS, known as
+ *          LARC): min(1, limit |w| / (rate |g|)); 1 where the weights are 0 */
+float bpt_step_scale(double limit, double rate, double weights, double gradient);
+
+/** @return whether updates need norms of segments or of the whole gradient */
+bool bpt_learning_wants_norms(const bpt_learning *l);
+
+/** @return whether updates need norms of weights */
+bool bpt_learning_wants_weight_norms(const bpt_learning *l);
 
 #endif

@@ -1,7 +1,7 @@
 /* From the gradients of the tiles to new weights. A segment is cut into ranges that fit in cache; a
  * range is summed over the tiles in their order, then updated, in one task. Where an update needs
- * norms, of the segment (LARS) or of the whole gradient (clipping), it waits for the sums as a task
- * of its own. */
+ * norms, of the segment (LARS, a limited step) or of the whole gradient (clipping), it waits for
+ * the sums as a task of its own. */
 #include "inner/network_private.h"
 #include "inner/vector_loops.h"
 
@@ -50,10 +50,19 @@ static float trust_of(const range_task *r) {
                                (double)r->net->clip_scale * sqrt(r->squares->gradient));
 }
 
+static float scale_of(const range_task *r) {
+    const bpt_network *net = r->net;
+    const double limit = net->learning.step_limit;
+    if (limit == 0.0 || !r->role.decays) return net->clip_scale;
+    const double gradient = (double)net->clip_scale * sqrt(r->squares->gradient);
+    return net->clip_scale *
+           bpt_step_scale(limit, (double)net->step.rate, sqrt(r->squares->weights), gradient);
+}
+
 static void optimise(const range_task *r) {
     bpt_network *net = r->net;
-    const float trust = trust_of(r);
-    if (!isfinite(net->clip_scale * trust)) { /* by way of a norm, from another range */
+    const float trust = trust_of(r), scale = scale_of(r);
+    if (!isfinite(scale * trust)) { /* by way of a norm, from another range */
         atomic_store_explicit(&net->bad_gradient, true, memory_order_relaxed);
         return;
     }
@@ -63,7 +72,7 @@ static void optimise(const range_task *r) {
         .n = r->n,
         .rate = net->step.rate,
         .decays = r->role.decays,
-        .scale = net->clip_scale,
+        .scale = scale,
         .trust = trust,
         .update = net->updates,
     };

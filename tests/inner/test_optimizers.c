@@ -39,6 +39,10 @@ static const recipe recipes[] = {
     {"sgd, nesterov", {.momentum = 0.75, .decay = 0.125, .nesterov = true}},
     {"sgd, clipped", {.momentum = 0.75, .decay = 0.125, .clip_norm = 2}},
     {"sgd, hardly clipped", {.momentum = 0.75, .clip_norm = 1e6}},
+    {"sgd, limited", {.momentum = 0.75, .decay = 0.125, .step_limit = 0.0625}},
+    {"sgd, clipped and limited",
+     {.momentum = 0.75, .nesterov = true, .clip_norm = 2, .step_limit = 0.001}},
+    {"sgd, hardly limited", {.decay = 0.25, .step_limit = 1e6}},
     {"adamw",
      {.optimizer = &bpt_optimizer_adamw,
       .beta1 = 0.9,
@@ -214,6 +218,18 @@ static void test_state_is_all(void **state) {
 
 /* ---- clipping ---- */
 
+static void test_step_scale(void **state) {
+    (void)state;
+    assert_true(bpt_step_scale(0.5, 2, 8, 1) == 1.0f);
+    assert_true(bpt_step_scale(0.5, 2, 8, 2) == 1.0f); /* as far as it may go */
+    assert_true(bpt_step_scale(0.5, 2, 8, 16) == 0.125f);
+    assert_true(bpt_step_scale(0.5, 2, 8, INFINITY) == 0.0f);
+    assert_true(bpt_step_scale(0.5, 0, 8, 16) == 1.0f);
+    assert_true(bpt_step_scale(0.5, 2, 0, 16) == 1.0f); /* or they would never leave 0 */
+    assert_true(isnan(bpt_step_scale(0.5, 2, 8, NAN)));
+    assert_true(isnan(bpt_step_scale(0.5, 2, NAN, 8)));
+}
+
 static void test_clip_scale(void **state) {
     (void)state;
     assert_true(bpt_clip_scale(2, 1) == 1.0f);
@@ -227,7 +243,8 @@ static void test_clip_scale(void **state) {
 /* A bound that is not reached changes no bit, though the sums stand between. */
 static void test_loose_bound_changes_nothing(void **state) {
     (void)state;
-    const recipe loose = {"loose", {.momentum = 0.75, .decay = 0.125, .clip_norm = 1e6}};
+    const recipe loose = {"loose",
+                          {.momentum = 0.75, .decay = 0.125, .clip_norm = 1e6, .step_limit = 1e6}};
     net_fixture a = open_net(&recipes[1], 2), b = open_net(&loose, 2);
     bpt_batch_result result;
     for (uint64_t t = 1; t <= 4; t++) {
@@ -259,7 +276,8 @@ static void test_tasks(void **state) {
         net_fixture f = open_net(&recipes[i], 1);
         unsigned n[4] = {0};
         bpt_network_visit_times(f.net, count_clips, n);
-        const bool clips = l->clip_norm > 0, norms = clips || bpt_learning_optimizer(l)->trust;
+        const bool clips = l->clip_norm > 0;
+        const bool norms = clips || bpt_learning_optimizer(l)->trust || l->step_limit > 0;
         assert_int_equal(n[0] == 0, norms);
         assert_int_equal(n[1] > n[2], norms);   /* some segments have several ranges */
         assert_int_equal(n[2], norms ? 10 : 0); /* 5 weights or scales, 5 biases or shifts */
@@ -359,6 +377,7 @@ int main(void) {
         cmocka_unit_test(test_workers_do_not_change_bits),
         cmocka_unit_test(test_state_is_all),
         cmocka_unit_test(test_clip_scale),
+        cmocka_unit_test(test_step_scale),
         cmocka_unit_test(test_loose_bound_changes_nothing),
         cmocka_unit_test(test_tasks),
         cmocka_unit_test(test_gradient_that_is_no_number),

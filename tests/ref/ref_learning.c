@@ -68,6 +68,14 @@ static double clip_scale(const bpt_segments *s, double clip_norm, const double *
     return clip_norm > 0.0 ? fmin(1.0, clip_norm / (sqrt(sum) + 1e-6)) : 1.0;
 }
 
+/* What the gradient of a segment is multiplied by. */
+static double step_scale(const bpt_segment *s, double limit, double rate, const double *w,
+                         const double *g) {
+    const double of_w = ref_norm(w, s->count), of_g = ref_norm(g, s->count);
+    if (limit == 0.0 || !s->role.decays || of_w == 0.0 || of_g == 0.0) return 1.0;
+    return fmin(1.0, limit * of_w / (rate * of_g));
+}
+
 void ref_learning_update(const bpt_segments *s, const bpt_learning *l, uint64_t t, double rate,
                          double *w, double *const *states, const double *g) {
     const double scale = clip_scale(s, l->clip_norm, g);
@@ -78,6 +86,8 @@ void ref_learning_update(const bpt_segments *s, const bpt_learning *l, uint64_t 
         const size_t begin = segment->offset;
         bpt_learning of_segment = *l;
         if (!segment->role.decays) of_segment.decay = 0.0;
+        const double limited = step_scale(segment, l->step_limit, rate, w + begin, clipped + begin);
+        for (size_t j = 0; j < segment->count; j++) clipped[begin + j] *= limited;
         if (segment->role.running == 0.0f)
             update_segment(segment, &of_segment, t, rate, w + begin, states, clipped + begin);
         else

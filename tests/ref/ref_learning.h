@@ -33,7 +33,8 @@ void ref_lars_update(size_t n, double *w, double *v, const double *g, double rat
 /** @return the Euclidean norm of x, shape [n] */
 double ref_norm(const double *x, size_t n);
 
-/** Clips, then updates all segments as @p l says; running statistics follow their gradient.
+/** Clips, limits the step of each segment, then updates all segments as @p l says; running
+ * statistics follow their gradient.
  * @param w,g     flat
  * @param states  as the optimiser's table has them; flat; shape [BPT_MAX_STATES]
  * @param t       number of the update, from 1 */

@@ -67,7 +67,8 @@ grep -q 'no better than guessing' err && die "a network that learns is called a 
 
 for options in "${adamw[*]} --schedule onecycle --label-smoothing 0.1" \
     "${lars[*]} --clip-norm 0.2 --schedule polynomial --power 2" \
-    "--nesterov --lr 0.01 --schedule multistep --milestones 1,2 --lr-step-factor 0.5"; do
+    "--nesterov --lr 0.01 --schedule multistep --milestones 1,2 --lr-step-factor 0.5" \
+    "--step-limit 0.005"; do
     rm -rf runs/agwu
     # shellcheck disable=SC2086 # several words
     run 0 ranks 3 "$train" "${common[@]}" $options --output runs/agwu --update agwu --epochs 3 \
@@ -76,6 +77,23 @@ for options in "${adamw[*]} --schedule onecycle --label-smoothing 0.1" \
     says "bit for bit"
     check_json runs/agwu/summary.json 'd["test_accuracy"] > 0.2'
 done
+
+# ---- a rate that one rank takes, times eight ----
+
+for limit in 0 auto; do
+    run 0 ranks 8 "$train" "${common[@]}" --seed 2 --update sgwu --partition even --epochs 3 --step-limit $limit \
+        --output runs/eight-$limit
+done
+run 0 "$train" "${common[@]}" --epochs 3 --output runs/one-auto
+check_json runs/one-auto/summary.json 'd["test_accuracy"] > 0.5'
+check_json runs/eight-0/summary.json 'd["test_accuracy"] < 0.2'
+check_json runs/eight-auto/summary.json 'd["test_accuracy"] > 0.25'
+# One rank's is not limited, and what auto says is what its number says.
+run 0 "$train" "${common[@]}" --epochs 3 --step-limit 0 --output runs/one-0
+same_weights runs/one-auto runs/one-0
+run 0 ranks 8 "$train" "${common[@]}" --seed 2 --update sgwu --partition even --epochs 3 --step-limit 0.01 \
+    --output runs/eight-0.01
+same_weights runs/eight-auto runs/eight-0.01
 
 # ---- threads, ranks ----
 
@@ -159,6 +177,8 @@ refused '--momentum is not used by --optimizer adamw' --optimizer adamw --moment
 refused '--nesterov is not used by --optimizer lars' --optimizer lars --nesterov
 refused '--lars-eta is not used' --lars-eta 0.1
 refused '--adam-eps is not used' --adam-eps 1e-6
+refused '--step-limit is not used by --optimizer adamw' --optimizer adamw --step-limit 0.1
+refused '--step-limit: "much" is neither a number' --step-limit much
 refused '--nesterov needs' --nesterov --momentum 0
 refused '--milestones is not used by --schedule cosine' --milestones 3
 refused '--lr-step-size is not used by --schedule multistep' --schedule multistep --lr-step-size 3

@@ -26,7 +26,7 @@ bpt_status bpt__job_open_network(bpt_job *job) {
     job->parting.stage = named ? BPT_PARTING_BEFORE : BPT_PARTING_NONE;
     BPT_TRY(bpt_memory_plan_check(job));
     BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_activations(o),
-                               bpt_train_learning(o), job->pool, &job->network));
+                               bpt_train_learning(o, job->lr_factor), job->pool, &job->network));
     bpt_tuning_expect(o, job->network);
     return BPT_OK;
 }
@@ -86,7 +86,7 @@ static void say_what_starts(const bpt_job *job) {
              job->schedule.warmup_epochs, job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.warmup_start > 0 && job->schedule.warmup_epochs > 0)
         bpt_info("the warm-up begins at %g", job->schedule.warmup_start * job->schedule.base);
-    if (job->schedule.base != job->options->lr)
+    if (job->lr_factor != 1)
         bpt_info("that is %g x %u %s (--lr-scale linear)", job->options->lr, job->n_workers,
                  job->n_servers ? "workers" : "ranks");
     if (job->terms.momentum > 0)

@@ -79,7 +79,8 @@ struct bpt_job {
     uint32_t *records;      /* bpt_held_out_draw(); NULL where none are held out */
     bpt_quality *quality;   /* likewise */
     bpt_pace pace;          /* at the start */
-    bpt_schedule schedule;  /* scaled for the number of workers */
+    double lr_factor;       /* of --lr, for the number of workers: bpt_train_lr_factor() */
+    bpt_schedule schedule;  /* scaled by it */
     bpt_partition *shares;  /* delta rules; else NULL */
     uint32_t noted_rounds;  /* of them, told to the user */
     double *solo;           /* images a second of each rank by itself as measured before training,

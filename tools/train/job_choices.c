@@ -52,9 +52,8 @@ static bpt_status choose_batch(bpt_job *job) {
 
 static void choose_rate(bpt_job *job) {
     const bpt_train_options *o = job->options;
-    job->schedule = bpt_train_schedule(o);
-    if (o->lr_scale == BPT_LR_SCALE_LINEAR && bpt_update_merges(job->update))
-        job->schedule.base *= job->n_workers;
+    job->lr_factor = bpt_train_lr_factor(o, job->update, job->n_workers);
+    job->schedule = bpt_train_schedule(o, job->lr_factor);
 }
 
 static bpt_status choose(bpt_job *job, bpt_update_choice update) {

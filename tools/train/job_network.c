@@ -6,7 +6,7 @@ bool bpt_job_is_server(const bpt_job *job) {
 }
 
 bpt_learning bpt_job_learning(const bpt_job *job) {
-    return bpt_job_is_server(job) ? bpt_train_learning(job->options)
+    return bpt_job_is_server(job) ? bpt_train_learning(job->options, job->lr_factor)
                                   : bpt_network_learning(bpt_job_trained(job));
 }
 

@@ -2,6 +2,8 @@
 
 #include "base/log.h"
 #include "tools/precision.h"
+#include "tools/train/step_limit.h"
+#include "tools/train/train_rule.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -10,7 +12,11 @@
 
 /* ---- values ---- */
 
-bpt_learning bpt_train_learning(const bpt_train_options *o) {
+static bool is_sgd(const bpt_train_options *o) {
+    return bpt_optimizer_at((size_t)o->optimizer) == &bpt_optimizer_sgd;
+}
+
+bpt_learning bpt_train_learning(const bpt_train_options *o, double lr_factor) {
     return (bpt_learning){
         .optimizer = bpt_optimizer_at((size_t)o->optimizer),
         .momentum = o->momentum,
@@ -21,8 +27,14 @@ bpt_learning bpt_train_learning(const bpt_train_options *o) {
         .eps = o->adam_eps,
         .eta = o->lars_eta,
         .clip_norm = o->clip_norm,
+        .step_limit = is_sgd(o) ? bpt_step_limit(o->step_limit, lr_factor) : 0.0,
         .label_smoothing = o->label_smoothing,
     };
+}
+
+double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
+                           uint32_t n_workers) {
+    return o->lr_scale == BPT_LR_SCALE_LINEAR && bpt_update_merges(update) ? n_workers : 1.0;
 }
 
 bpt_value_type bpt_train_activations(const bpt_train_options *o) {
@@ -36,10 +48,10 @@ uint64_t bpt_train_total_samples(const bpt_train_options *o, uint64_t epoch_samp
 _Static_assert((int)BPT_OPTION_LIST_MAX == (int)BPT_SCHEDULE_MAX_MILESTONES,
                "a list of milestones fits into a schedule");
 
-bpt_schedule bpt_train_schedule(const bpt_train_options *o) {
+bpt_schedule bpt_train_schedule(const bpt_train_options *o, double lr_factor) {
     bpt_schedule s = {
         .kind = bpt_schedule_kind_at((size_t)o->schedule),
-        .base = o->lr,
+        .base = o->lr * lr_factor,
         .total_epochs = o->epochs,
         .warmup_epochs = o->warmup_epochs,
         .warmup_start = o->warmup_start,
@@ -190,6 +202,7 @@ static bpt_status check_warmup(const bpt_train_options *o, const bpt_option_set 
 }
 
 bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_option_set *set) {
+    BPT_TRY(bpt_step_limit_check(o->step_limit));
     if (o->nesterov && o->momentum == 0.0 && strcmp(optimizer_name(o), "sgd") == 0) {
         const bpt_status status = bpt_fail(BPT_EUSAGE, "--nesterov needs a --momentum above 0");
         bpt_hint("0.9 is usual");

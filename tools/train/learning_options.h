@@ -24,8 +24,16 @@ bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_opti
  * milestones that training does not reach. */
 void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set *set);
 
-/** @return how networks learn by these options */
-bpt_learning bpt_train_learning(const bpt_train_options *o);
+/** @param lr_factor how many times --lr the learning rate of the network is: bpt_train_lr_factor()
+ *                    or 1
+ *  @return how networks learn by these options */
+bpt_learning bpt_train_learning(const bpt_train_options *o, double lr_factor);
+
+/** @param update    how ranks learn together, for good
+ *  @param n_workers ranks that train
+ *  @return what --lr-scale multiplies --lr by */
+double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
+                           uint32_t n_workers);
 
 /** @return what activations are (--precision), here */
 bpt_value_type bpt_train_activations(const bpt_train_options *o);
@@ -33,7 +41,8 @@ bpt_value_type bpt_train_activations(const bpt_train_options *o);
 /** @return samples that a run by these options trains on, of all ranks */
 uint64_t bpt_train_total_samples(const bpt_train_options *o, uint64_t epoch_samples);
 
-/** @return the schedule of the options, without the scale for several ranks */
-bpt_schedule bpt_train_schedule(const bpt_train_options *o);
+/** @param lr_factor how many times --lr the learning rate is
+ *  @return the schedule of the options */
+bpt_schedule bpt_train_schedule(const bpt_train_options *o, double lr_factor);
 
 #endif

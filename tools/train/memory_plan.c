@@ -92,7 +92,8 @@ static bpt_status plan_trained(const bpt_job *job, const bpt_model *trained, bpt
     p->vectors = vector_bytes(job, trained->segments.n_elements);
     p->exchange = exchange_bytes(job, trained);
     return bpt_network_plan(trained, job->batch, bpt_train_activations(job->options),
-                            bpt_train_learning(job->options), job->n_threads, &p->network);
+                            bpt_train_learning(job->options, job->lr_factor), job->n_threads,
+                            &p->network);
 }
 
 /* Beside the vector to read and write through there is that of the initial weights. */
@@ -100,7 +101,8 @@ static bpt_status plan_before(const bpt_job *job, bpt_memory_plan *plan) {
     *plan = (bpt_memory_plan){.batch = job->batch};
     plan->vectors = 2 * job->model->segments.n_elements * sizeof(float);
     return bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
-                            bpt_train_learning(job->options), job->n_threads, &plan->network);
+                            bpt_train_learning(job->options, job->lr_factor), job->n_threads,
+                            &plan->network);
 }
 
 static void add_network(bpt_network_memory *sum, const bpt_network_memory *more) {
@@ -122,7 +124,7 @@ static bpt_status plan_tail(const bpt_job *job, const bpt_model *tail, bpt_memor
     const size_t of_sample = (size_t)(at.c * at.h * at.w) * bpt_value_bytes(type) + sizeof(int32_t);
     bpt_network_memory more;
     BPT_TRY(bpt_network_plan(tail, in_step ? (int64_t)job->batch_all : job->batch, type,
-                             bpt_train_learning(job->options), job->n_threads, &more));
+                             bpt_train_learning(job->options, 1), job->n_threads, &more));
     add_network(&plan->network, &more);
     plan->border = job->batch_all * of_sample;
     return BPT_OK;

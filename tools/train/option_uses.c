@@ -81,6 +81,7 @@ static const dependent dependents[] = {
     {"adam-eps", BY_TASK, " train check dry-run bench "},
     {"lars-eta", BY_TASK, " train check dry-run bench "},
     {"clip-norm", BY_TASK, " train check dry-run bench "},
+    {"step-limit", BY_TASK, " train check dry-run bench "},
     {"label-smoothing", BY_TASK, " train check dry-run bench "},
     {"seed", BY_TASK, " train check dry-run bench "},
     {"threads", BY_TASK, " train check dry-run bench "},
@@ -107,6 +108,8 @@ static const dependent dependents[] = {
 
     {"momentum", BY_OPTIMIZER, " sgd lars "},
     {"nesterov", BY_OPTIMIZER, " sgd "},
+    {"step-limit", BY_OPTIMIZER,
+     " sgd "}, /* the others' steps do not follow the gradient's length */
     {"beta1", BY_OPTIMIZER, " adamw "},
     {"beta2", BY_OPTIMIZER, " adamw "},
     {"adam-eps", BY_OPTIMIZER, " adamw "},

@@ -41,7 +41,7 @@ static bool hosts(const bpt_placed *p) {
     return p->rank == p->host;
 }
 
-/* Under agwu it learns while the rank trains its head. */
+/* Under agwu it learns while the rank trains its head, at the rate of one rank. */
 static bpt_status make_tail(bpt_placed *p, const bpt_job *job) {
     const int64_t batch = p->in_step ? (int64_t)p->n_samples : job->batch;
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
@@ -49,13 +49,13 @@ static bpt_status make_tail(bpt_placed *p, const bpt_job *job) {
     BPT_TRY(bpt_policy_find(job->options->policy, &pool.policy));
     if (!p->in_step) BPT_TRY(bpt_pool_create(&pool, &p->pool));
     return bpt_network_create(p->tail_model, batch, bpt_train_activations(job->options),
-                              bpt_train_learning(job->options), p->in_step ? job->pool : p->pool,
+                              bpt_train_learning(job->options, 1), p->in_step ? job->pool : p->pool,
                               &p->tail);
 }
 
 static bpt_status make_networks(bpt_placed *p, const bpt_job *job) {
     const bpt_value_type type = bpt_train_activations(job->options);
-    const bpt_learning learning = bpt_train_learning(job->options);
+    const bpt_learning learning = bpt_train_learning(job->options, job->lr_factor);
     BPT_TRY(bpt_model_part(job->model, p->border, BPT_MODEL_HEAD, &p->head_model));
     BPT_TRY(bpt_model_part(job->model, p->border, BPT_MODEL_TAIL, &p->tail_model));
     p->n_head = p->head_model->segments.n_elements;

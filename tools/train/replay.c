@@ -67,6 +67,7 @@ typedef struct {
     bpt_shard_table *shards;
     bpt_span *statistics; /* shape [n_statistics] */
     size_t n_statistics;
+    double lr_factor; /* of --lr: bpt_train_lr_factor() */
     bpt_schedule schedule;
     bpt_replay_progress progress;
     worker *workers;   /* shape [m] */
@@ -324,7 +325,7 @@ static bpt_status open_worker(replay *r, uint32_t rank) {
     if (r->o->tuned) BPT_TRY(bpt_tuning_kept(r->o->replay, rank, &w->tuned));
     bpt_model_use_costs(r->model, w->tuned ? w->tuned->choices.cuts : NULL);
     BPT_TRY(bpt_network_create(r->trained, r->o->batch_size, bpt_train_activations(r->o),
-                               bpt_train_learning(r->o), r->pool, &w->network));
+                               bpt_train_learning(r->o, r->lr_factor), r->pool, &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
     BPT_TRY(bpt_sampler_create_local((uint64_t)r->o->seed, rank, r->shares, &w->sampler));
     BPT_TRY(BPT_NEW("base weights", r->n, &w->base));
@@ -336,6 +337,8 @@ static bpt_status open_worker(replay *r, uint32_t rank) {
 }
 
 static bpt_status open_model(replay *r) {
+    r->lr_factor = bpt_train_lr_factor(r->o, r->update, r->m);
+    r->schedule = bpt_train_schedule(r->o, r->lr_factor);
     const bpt_dataset_info *info = bpt_dataset_describe(r->dataset);
     const bpt_model_override shape = {
         .input = {.c = info->C, .h = info->H, .w = info->W},
@@ -359,8 +362,6 @@ static bpt_status open_model(replay *r) {
     BPT_TRY(read_final(r));
     BPT_TRY(bpt_initial_weights(r->o, &r->model->segments, r->global));
     if (r->tail) BPT_TRY(bpt_replay_tail_set(r->tail, r->global + r->n));
-    r->schedule = bpt_train_schedule(r->o);
-    if (r->o->lr_scale == BPT_LR_SCALE_LINEAR) r->schedule.base *= r->m;
     return BPT_OK;
 }
 

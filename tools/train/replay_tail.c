@@ -109,7 +109,7 @@ static bpt_status open_parts(bpt_replay_tail *t, const bpt_model *whole, const b
     BPT_TRY(BPT_NEW("steps of workers", t->n_workers, &t->steps));
     BPT_TRY(read_log(t, whole));
     return bpt_network_create(t->model, o->batch_size, bpt_train_activations(o),
-                              bpt_train_learning(o), pool, &t->network);
+                              bpt_train_learning(o, 1), pool, &t->network);
 }
 
 bpt_status bpt_replay_tail_open(const char *run, uint32_t n_workers, const bpt_model *whole,

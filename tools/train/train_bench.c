@@ -65,7 +65,7 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
     BPT_TRY(bpt_pool_create(&pool, &b->pool));
     BPT_TRY(bpt_network_create(b->model, o->batch_size, bpt_train_activations(o),
-                               bpt_train_learning(o), b->pool, &b->network));
+                               bpt_train_learning(o, 1), b->pool, &b->network));
     bpt_tuning_expect(o, b->network);
     return BPT_OK;
 }

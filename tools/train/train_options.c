@@ -172,6 +172,14 @@ static const bpt_option rows[] = {
      .unit = "NORM",
      .help = "largest norm of the whole gradient: a larger one is scaled down;\n"
              "0: no bound"},
+    {.name = "step-limit",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(step_limit),
+     .value = "auto",
+     .unit = "auto|C",
+     .help = "with sgd: a step moves the weights of no layer by more than C times\n"
+             "their length, momentum aside; auto: 0.01 where --lr-scale makes the\n"
+             "rate that of several ranks, else no limit; 0: no limit"},
     {.name = "label-smoothing",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(label_smoothing),
@@ -581,18 +589,3 @@ const bpt_command bpt_train_command = {
     .options = rows,
     .n_options = sizeof rows / sizeof *rows,
 };
-
-const char *bpt_update_choice_name(bpt_update_choice update) {
-    static const char *const names[] = {"default", "auto",  "local",    "agwu",
-                                        "sgwu",    "easgd", "allreduce"};
-    return names[update];
-}
-
-const char *bpt_data_mode_name(bpt_data_mode mode) {
-    return mode == BPT_DATA_SCATTER ? "scatter" : "shared";
-}
-
-const char *bpt_partition_choice_name(bpt_partition_choice partition) {
-    static const char *const names[] = {"auto", "even", "idpa"};
-    return names[partition];
-}

@@ -56,8 +56,9 @@ typedef struct bpt_train_options {
     double momentum, weight_decay, beta1, beta2, adam_eps, lars_eta;
     bool nesterov;
     double clip_norm, label_smoothing;
-    const char *augment; /* for bpt_augment_parse() */
-    int schedule;        /* for bpt_schedule_kind_at() */
+    const char *step_limit; /* for bpt_step_limit() */
+    const char *augment;    /* for bpt_augment_parse() */
+    int schedule;           /* for bpt_schedule_kind_at() */
     double warmup_epochs, warmup_start, lr_step_size, lr_step_factor;
     int64_t milestones[BPT_OPTION_LIST_MAX];
     double pct_start, div_factor, final_div_factor, power;

@@ -97,7 +97,7 @@ void bpt_tuning_close(bpt_train_options *o) {
 bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, int64_t batch,
                           unsigned cores, const char *host) {
     if (!o->tuning) return BPT_OK;
-    const bpt_learning learning = bpt_train_learning(o);
+    const bpt_learning learning = bpt_train_learning(o, 1);
     const bpt_tuned_step step = {
         .model = model,
         .batch = batch,
