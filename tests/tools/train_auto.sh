@@ -4,6 +4,19 @@ source "$(dirname "$0")/common.sh"
 make_data 400 60
 make_model
 
+# What was taken goes by what was measured, and nobody knows what else the machine has to do meanwhile; so the choice is
+# held against the figures that are said with it. That these lead to the right one is tested by tests/tools/test_update_choice.c.
+taken() { # RUN: sets $taken
+    local part
+    read -r taken part < <(sed -n 's/.*--update auto: \([a-z]*\), since allreduce would come to \([0-9.]*\) .*/\1 \2/p' err)
+    case $taken in
+    allreduce) says 'which is at least 0.80: ' && python3 -c "assert $part >= 0.8" ;;
+    agwu) says 'which is less than 0.80: ' && python3 -c "assert $part <= 0.8" ;;
+    *) false ;;
+    esac || die "\"$taken\" at $part"
+    check_json "$1/summary.json" "d['update'] == '$taken'"
+}
+
 # Far more weights than work: allreduce would exchange for longer than it computes.
 cat >weights.yaml <<'END'
 name: weights
@@ -16,12 +29,13 @@ layers:
 END
 auto=("${common[@]}" --update auto --calibrate 0.1 --epochs 0.5)
 run 0 ranks 2 "$train" "${auto[@]}" --model weights.yaml --batch-size 4 --lr 0.001 --output runs/weights
-says '--update auto: agwu, since allreduce would come to 0.'
-says 'which is less than 0.80: its steps would take '
 [ "$(grep -c -- '--update auto' err)" -eq 1 ] || die "not said once"
-check_json runs/weights/summary.json 'd["update"] == "agwu"'
-run 0 "$train" --replay runs/weights
-says "bit for bit"
+says 'its steps would take '
+taken runs/weights
+if [ $taken = agwu ]; then
+    run 0 "$train" --replay runs/weights
+    says "bit for bit"
+fi
 
 # Much work for few weights: allreduce, unless something else slowed one of the ranks down while they were measured. It is what
 # it would be if it had been asked for.
@@ -39,13 +53,7 @@ layers:
 END
 heavy=("${auto[@]}" --model work.yaml --batch-size 40 --checkpoint-every 2)
 run 0 ranks 2 "$train" "${heavy[@]}" --output runs/work
-taken=$(sed -n 's/.*--update auto: \([a-z]*\), since .*/\1/p' err)
-case $taken in
-allreduce) says 'which is at least 0.80' ;;
-agwu) says 'which is less than 0.80' ;;
-*) die "\"$taken\"" ;;
-esac
-check_json runs/work/summary.json "d['update'] == '$taken'"
+taken runs/work
 run 0 ranks 2 "$train" "${heavy[@]}" --update allreduce --output runs/asked-for
 [ "$taken" = agwu ] || same_weights runs/work runs/asked-for
 
