@@ -1,6 +1,7 @@
 /* A model, stage by stage: forward in the order of its layers, backward in the other. */
 #include "tests/ref/ref_stage.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +21,7 @@ static ref_stage open_stage(const bpt_layer *l, const ref_batch *batch, const re
     ref_stage g = {.layer = l, .batch = batch, .n_out = ref_n_values(l->out, batch->n)};
     g.y = ref_zeros(g.n_out);
     g.dy = ref_zeros(g.n_out);
+    g.dy_terms = ref_zeros(g.n_out);
     g.x = calloc(l->n_inputs, sizeof *g.x);
     g.dx = calloc(l->n_inputs, sizeof *g.dx);
     if (!g.x || !g.dx) ref_die("no memory for", l->name);
@@ -36,6 +38,8 @@ static void close_stage(ref_stage *g) {
     free(g->dx);
     free(g->y);
     free(g->dy);
+    free(g->dy_terms);
+    free(g->dx_terms);
 }
 
 /* The gradient of a value is the sum of those that its readers give. Nobody wants the gradient of
@@ -48,7 +52,10 @@ static void backward(ref_stage *stages, ref_stage *g) {
     for (size_t j = 0; j < l->n_inputs; j++) {
         if (!g->dx[j]) continue;
         ref_stage *producer = &stages[l->inputs[j] - 1];
-        for (size_t i = 0; i < producer->n_out; i++) producer->dy[i] += g->dx[j][i];
+        for (size_t i = 0; i < producer->n_out; i++) {
+            producer->dy[i] += g->dx[j][i];
+            producer->dy_terms[i] += g->dx_terms ? g->dx_terms[i] : fabs(g->dx[j][i]);
+        }
         free(g->dx[j]);
     }
 }
@@ -91,6 +98,7 @@ ref_result ref_network(const bpt_model *model, const ref_batch *batch, const dou
     const ref_stage *last = &stages[n - 1];
     result.loss_sum = ref_softmax_loss(batch->n, model->classes, last->y, batch->labels,
                                        batch->denominator, last->dy);
+    for (size_t i = 0; i < last->n_out; i++) last->dy_terms[i] = fabs(last->dy[i]);
     count_correct(batch, model->classes, last->y, &result);
     for (size_t i = 0; logits && i < last->n_out; i++) logits[i] = last->y[i];
     for (size_t i = n; gradient && i-- > 0;) backward(stages, &stages[i]);

@@ -65,10 +65,10 @@ static void conv_backward(ref_stage *g) {
     if (g->dw[1]) ref_conv_backward_bias(&a, g->dy, g->dw[1]);
     if (g->dx[0]) ref_conv_backward_data(&a, g->dy, g->w[0], g->dx[0]);
     if (!g->terms[0]) return;
-    double *x = absolutes(g->x[0], n_in(g)), *dy = absolutes(g->dy, g->n_out);
+    double *x = absolutes(g->x[0], n_in(g));
+    const double *dy = g->dy_terms;
     ref_conv_backward_weight(&a, x, dy, g->terms[0]);
     if (g->terms[1]) ref_conv_backward_bias(&a, dy, g->terms[1]);
-    free(dy);
     free(x);
 }
 
@@ -90,10 +90,10 @@ static void fc_backward(ref_stage *g) {
     if (g->dw[1]) ref_fc_backward_bias(&a, g->dy, g->dw[1]);
     if (g->dx[0]) ref_fc_backward_data(&a, g->dy, g->w[0], g->dx[0]);
     if (!g->terms[0]) return;
-    double *x = absolutes(g->x[0], n_in(g)), *dy = absolutes(g->dy, g->n_out);
+    double *x = absolutes(g->x[0], n_in(g));
+    const double *dy = g->dy_terms;
     ref_fc_backward_weight(&a, x, dy, g->terms[0]);
     if (g->terms[1]) ref_fc_backward_bias(&a, dy, g->terms[1]);
-    free(dy);
     free(x);
 }
 
@@ -289,6 +289,22 @@ static void batchnorm_terms(ref_stage *g, int64_t pixels) {
     }
 }
 
+/* dx is a difference of its dy, their mean, and a multiple of the normalised value: the fewer
+ * values a channel has, the more of it cancels. */
+static void batchnorm_dx_terms(ref_stage *g, int64_t pixels) {
+    const bpt_batchnorm_config *config = g->layer->config;
+    const int64_t channels = g->layer->in.c;
+    const double count = (double)(g->n_out / (size_t)channels);
+    g->dx_terms = ref_zeros(g->n_out);
+    for (size_t i = 0; i < g->n_out; i++) {
+        const int64_t c = (int64_t)i / pixels % channels;
+        const double std = sqrt(g->var[c] + config->eps), normal = (g->x[0][i] - g->mean[c]) / std;
+        g->dx_terms[i] = fabs(g->w[WEIGHT][c]) / std *
+                         (fabs(g->dy[i]) + g->terms[BIAS][c] / count +
+                          fabs(normal) * g->terms[WEIGHT][c] / count);
+    }
+}
+
 static void batchnorm_backward(ref_stage *g) {
     const bpt_batchnorm_config *config = g->layer->config;
     const bpt_shape s = g->layer->in;
@@ -297,6 +313,7 @@ static void batchnorm_backward(ref_stage *g) {
                            config->eps, g->w[WEIGHT], g->dy, dx, g->dw[WEIGHT], g->dw[BIAS]);
     if (dx != g->dx[0]) free(dx);
     if (g->terms[0]) batchnorm_terms(g, s.h * s.w);
+    if (g->terms[0] && g->dx[0]) batchnorm_dx_terms(g, s.h * s.w);
 }
 
 static ref_lrn lrn_of(const ref_stage *g) {

@@ -19,6 +19,9 @@ typedef struct ref_stage {
     const double **x;                  /* inputs, shape [n_inputs] */
     double **dx;                       /* gradients of the inputs, to be set; NULL: nobody asks */
     double *y, *dy;                    /* shape [n_out] */
+    double *dy_terms;                  /* sums of the absolute terms of dy, as far as the readers of
+                                        * y tell: else |dy|; shape [n_out] */
+    double *dx_terms;                  /* of dx[0]; set by layers where terms cancel; NULL */
     int64_t *winner;                   /* of a maximum, shape [n_out] */
     double *mean, *var;                /* of a batch normalisation, shape [C] */
 } ref_stage;
@@ -28,7 +31,7 @@ size_t ref_n_values(bpt_shape s, int64_t n);
 
 void ref_stage_forward(ref_stage *g);
 
-/** Sets dx, dw and terms. */
+/** Sets dx, dw, terms and dx_terms. */
 void ref_stage_backward(ref_stage *g);
 
 /** Ends the program. */
