@@ -52,9 +52,8 @@ name: tiny
 input: [1, 28, 28]
 classes: 10
 layers:
-  - conv: {name: conv1, filters: 16, kernel: 5}
+  - conv: {name: conv1, filters: 16, kernel: 5, stride: 2}
   - relu
-  - maxpool: {name: pool1, kernel: 2}
   - conv: {name: conv2, filters: 16, kernel: 3}
   - relu
   - maxpool: {name: pool2, kernel: 2}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Ranks of their own for the global weights: --servers.
 source "$(dirname "$0")/common.sh"
-make_data
+make_data 1000 200
 make_model
 few=("${common[@]}" --epochs 6 --lr 0.02 --sync-every 3)
 
