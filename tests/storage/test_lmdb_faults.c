@@ -1,7 +1,7 @@
 /* Any call of LMDB may fail, once or from then on, and the file may be cut short at any: each time
  * an error with the right status, nothing leaks or hangs, what was there before is sound, and what
- * was to be stored is there whole or not at all. ld --wrap counts the calls. ctest: slow
- * TIMEOUT=400 */
+ * was to be stored is there whole or not at all. ld --wrap counts the calls.
+ * ctest: slow TIMEOUT=400 */
 #include "base/checksum.h"
 #include "base/log.h"
 #include "base/memory.h"
