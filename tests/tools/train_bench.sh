@@ -15,7 +15,7 @@ for name, value in (("min", ms[0]), ("median", ms[3]), ("max", ms[6])):
     assert abs(last["step_ms"][name] - value) <= 1e-3 * value + 1e-4, (name, last, ms)
 assert abs(last["images_per_s"] - 16e3 / last["step_ms"]["median"]) < 1e-3 * last["images_per_s"]
 # The usual count: forward and twice as much backward, two operations a multiply-add.
-conv1, conv2, fc = 24 * 24 * 16 * 25, 10 * 10 * 16 * 16 * 9, 400 * 10
+conv1, conv2, fc = 12 * 12 * 16 * 25, 10 * 10 * 16 * 16 * 9, 400 * 10
 assert 0.99 < last["flops_per_image"] / (6 * (conv1 + conv2 + fc)) < 1.1, last["flops_per_image"]
 assert last["threads"] == 1 and last["batch_size"] == 16 and last["steps"] == 7
 END
