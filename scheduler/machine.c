@@ -70,10 +70,10 @@ static double togetherness(demand d) {
     return clamp(d.times - 1);
 }
 
-/* Where work is twice the path, siblings may stay together, but moves still pay: there is no time
- * to be patient. */
+/* Where work is four times the path, siblings may stay together, but moves still pay: there is no
+ * time to be patient. */
 static uint64_t gain(demand d) {
-    return add_saturated(BPT_MOVE_NS, (uint64_t)(clamp(d.times / 2 - 1) * d.path));
+    return add_saturated(BPT_MOVE_NS, (uint64_t)(clamp(d.times / 2 - 2) * d.path));
 }
 
 /* The greatest rank behind the predecessor that should end last; the task's own if it has none. */

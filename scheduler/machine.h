@@ -55,8 +55,8 @@ void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers,
  * @param[out] key shape [n_tasks], at least 1 each
  * @return the gain: by how many nanoseconds a task must be more urgent, or end sooner, to be worth
  * a move to the cache of another worker that has tasks of its own. It is BPT_MOVE_NS, and where
- * workers are alike and each has more than twice as much work as the path is long, so that no task
- * is late for long, comes up to the length of that path and BPT_MOVE_NS */
+ * workers are alike and each has more than four times as much work as the path is long, so that no
+ * task is late for long, comes up to the length of that path and BPT_MOVE_NS */
 uint64_t bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key);
 
 #endif

@@ -270,7 +270,7 @@ static void siblings_run_together_where_there_is_time(void **state) {
         assert_int_equal(key[END], 20 * UNIT);
         const double slack = (double)N * WORK / n_workers / PATH - 1;
         const double part = slack < 0 ? 0 : slack > 1 ? 1 : slack;
-        const double patience = slack < 1 ? 0 : slack > 3 ? 1 : (slack - 1) / 2;
+        const double patience = slack < 3 ? 0 : slack > 5 ? 1 : (slack - 3) / 2;
         assert_true(fabs((double)gain - BPT_MOVE_NS - patience * PATH) < 0.001 * PATH + 1);
         assert_true(fabs((double)key[MIDDLE] - (30 + part * 40) * UNIT) < 0.05 * UNIT);
         assert_true(fabs((double)key[SMALL] - (5 + part * 65) * UNIT) < 0.07 * UNIT);
