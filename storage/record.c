@@ -1,9 +1,9 @@
 #include "storage/record.h"
 
+#include "base/little_endian.h"
 #include "storage/images/image.h"
 #include "storage/statistics.h"
 
-#include <endian.h>
 #include <string.h>
 
 /* Little-endian: height, width, the sums of all channels, their squares, the file. */
@@ -28,38 +28,14 @@ void bpt_record_widen(bpt_record *r) {
     }
 }
 
-static uint8_t *put_u32(uint8_t *at, uint32_t value) {
-    value = htole32(value);
-    memcpy(at, &value, sizeof value);
-    return at + sizeof value;
-}
-
-static uint8_t *put_u64(uint8_t *at, uint64_t value) {
-    value = htole64(value);
-    memcpy(at, &value, sizeof value);
-    return at + sizeof value;
-}
-
-static uint32_t get_u32(const uint8_t *at) {
-    uint32_t value;
-    memcpy(&value, at, sizeof value);
-    return le32toh(value);
-}
-
-static uint64_t get_u64(const uint8_t *at) {
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return le64toh(value);
-}
-
 size_t bpt__record_bytes(const bpt_record *r, uint32_t C) {
     return header_bytes(C) + r->size;
 }
 
 void bpt__record_write(const bpt_record *r, uint32_t C, uint8_t *out) {
-    out = put_u32(put_u32(out, r->H), r->W);
-    for (uint32_t c = 0; c < C; c++) out = put_u64(out, r->sum[c]);
-    for (uint32_t c = 0; c < C; c++) out = put_u64(out, r->square[c]);
+    out = bpt_put_u32(bpt_put_u32(out, r->H), r->W);
+    for (uint32_t c = 0; c < C; c++) out = bpt_put_u64(out, r->sum[c]);
+    for (uint32_t c = 0; c < C; c++) out = bpt_put_u64(out, r->square[c]);
     memcpy(out, r->data, r->size);
 }
 
@@ -68,15 +44,15 @@ bool bpt__record_read(const uint8_t *bytes, size_t size, uint32_t C, bpt_record 
     if (C == 0 || C > BPT_RECORD_MAX_C || size <= header_bytes(C)) return false;
     bpt_record r = {.data = bytes + header_bytes(C),
                     .size = size - header_bytes(C),
-                    .H = get_u32(bytes + AT_H),
-                    .W = get_u32(bytes + AT_W)};
+                    .H = bpt_get_u32(bytes + AT_H),
+                    .W = bpt_get_u32(bytes + AT_W)};
     const uint64_t n_pixels = (uint64_t)r.H * r.W;
     if (n_pixels == 0 || r.H > limits.side || r.W > limits.side || n_pixels > limits.pixels ||
         r.size > limits.bytes)
         return false;
     for (uint32_t c = 0; c < C; c++) {
-        r.sum[c] = get_u64(bytes + AT_SUMS + c * sizeof(uint64_t));
-        r.square[c] = get_u64(bytes + AT_SUMS + (C + c) * sizeof(uint64_t));
+        r.sum[c] = bpt_get_u64(bytes + AT_SUMS + c * sizeof(uint64_t));
+        r.square[c] = bpt_get_u64(bytes + AT_SUMS + (C + c) * sizeof(uint64_t));
         if (r.sum[c] > 255 * n_pixels || r.square[c] > 255 * r.sum[c]) return false;
     }
     *record = r;

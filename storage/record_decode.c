@@ -22,8 +22,8 @@ bpt_image_frame bpt_record_middle(uint32_t record_H, uint32_t record_W, uint32_t
 }
 
 /* The size of the image has been taken from the record: it must be that of the file. */
-static bpt_status decode(bpt_image_decoder *decoder, uint32_t C, const bpt_record *r,
-                         const bpt_image_frame *frame, uint8_t *pixels) {
+bpt_status bpt__record_decode_file(bpt_image_decoder *decoder, uint32_t C, const bpt_record *r,
+                                   const bpt_image_frame *frame, uint8_t *pixels) {
     bpt_image_info info;
     BPT_TRY(bpt_image_look("its file", r->data, r->size, NULL, &info));
     if (info.format != BPT_IMAGE_JPEG) return bpt_fail(BPT_EDATA, "its file is no JPEG");
@@ -37,7 +37,8 @@ static bpt_status decode(bpt_image_decoder *decoder, uint32_t C, const bpt_recor
 bpt_status bpt_record_decode(bpt_image_decoder *decoder, const bpt_dataset *dataset,
                              const bpt_split *split, uint32_t i, const bpt_record *record,
                              const bpt_image_frame *frame, uint8_t *pixels) {
-    const bpt_status status = decode(decoder, dataset->info->C, record, frame, pixels);
+    const bpt_status status =
+        bpt__record_decode_file(decoder, dataset->info->C, record, frame, pixels);
     if (status != BPT_EDATA) return status;
     bpt_error error;
     bpt_error_get(&error);

@@ -14,6 +14,13 @@
  * @param H, W 1 to BPT_IMAGE_MAX_SIDE */
 bpt_image_frame bpt_record_middle(uint32_t record_H, uint32_t record_W, uint32_t H, uint32_t W);
 
+/** Decodes the file of a record of any bytes.
+ * @param C, frame, pixels as of bpt_record_decode()
+ * @return BPT_OK, BPT_EDATA (no sound JPEG, or none of the record's size), BPT_EUSAGE
+ *         (bpt_image_frame_check()), BPT_ENOMEM */
+bpt_status bpt__record_decode_file(bpt_image_decoder *decoder, uint32_t C, const bpt_record *record,
+                                   const bpt_image_frame *frame, uint8_t *pixels);
+
 /** Decodes a record.
  * @param i      its number in @p split, for messages
  * @param record of bpt_dataset_get_record()

@@ -1,6 +1,7 @@
 #include "storage/value.h"
 
 #include "base/checksum.h"
+#include "base/little_endian.h"
 
 /* Header, little-endian: checksum of all that follows it, database, first record, count,
  * bytes of a record. */
@@ -34,48 +35,28 @@ uint32_t bpt__value_pack(size_t record_bytes, size_t page_bytes) {
     return best;
 }
 
-static void put_u64(uint8_t *at, uint64_t value) {
-    value = htole64(value);
-    memcpy(at, &value, sizeof value);
-}
-
-static void put_u32(uint8_t *at, uint32_t value) {
-    value = htole32(value);
-    memcpy(at, &value, sizeof value);
-}
-
-static uint64_t get_u64(const uint8_t *at) {
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return le64toh(value);
-}
-
-static uint32_t get_u32(const uint8_t *at) {
-    uint32_t value;
-    memcpy(&value, at, sizeof value);
-    return le32toh(value);
-}
-
 uint32_t bpt__value_count(const uint8_t *value) {
-    return get_u32(value + AT_COUNT);
+    return bpt_get_u32(value + AT_COUNT);
 }
 
 uint32_t bpt__value_record_bytes(const uint8_t *value) {
-    return get_u32(value + AT_RECORD);
+    return bpt_get_u32(value + AT_RECORD);
 }
 
 void bpt__value_seal(uint8_t *value, size_t size, const bpt__value_place *place) {
-    put_u64(value + AT_DATABASE, place->database);
-    put_u64(value + AT_FIRST, place->first);
-    put_u32(value + AT_COUNT, place->n);
-    put_u32(value + AT_RECORD, place->record_bytes);
-    put_u64(value + AT_CHECKSUM, bpt_checksum(value + AT_DATABASE, size - AT_DATABASE));
+    bpt_put_u64(value + AT_DATABASE, place->database);
+    bpt_put_u64(value + AT_FIRST, place->first);
+    bpt_put_u32(value + AT_COUNT, place->n);
+    bpt_put_u32(value + AT_RECORD, place->record_bytes);
+    bpt_put_u64(value + AT_CHECKSUM, bpt_checksum(value + AT_DATABASE, size - AT_DATABASE));
 }
 
 bool bpt__value_intact(const uint8_t *value, size_t size, const bpt__value_place *place) {
     return size >= bpt__value_bytes(place->record_bytes, place->n) &&
-           get_u64(value + AT_DATABASE) == place->database &&
-           get_u64(value + AT_FIRST) == place->first && get_u32(value + AT_COUNT) == place->n &&
-           get_u32(value + AT_RECORD) == place->record_bytes &&
-           get_u64(value + AT_CHECKSUM) == bpt_checksum(value + AT_DATABASE, size - AT_DATABASE);
+           bpt_get_u64(value + AT_DATABASE) == place->database &&
+           bpt_get_u64(value + AT_FIRST) == place->first &&
+           bpt_get_u32(value + AT_COUNT) == place->n &&
+           bpt_get_u32(value + AT_RECORD) == place->record_bytes &&
+           bpt_get_u64(value + AT_CHECKSUM) ==
+               bpt_checksum(value + AT_DATABASE, size - AT_DATABASE);
 }
