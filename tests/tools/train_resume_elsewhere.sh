@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Going on as another job: agwu from where all ranks met, other ranks, other options.
+source "$(dirname "$0")/common.sh"
+source "$(dirname "$0")/resume_help.sh"
+make_data
+make_model
+
+# agwu depends on who comes first; it goes on from where all ranks met, and ends well.
+both=("${common[@]}" "${lasts[@]}" --update agwu)
+start_ranks 2 "$train" "${both[@]}" --output runs/agwu
+await_steps runs/agwu
+kill -s TERM "$(rank_process 1)"
+finish 75
+stopped runs/agwu
+before=$(newest runs/agwu)
+cp -r runs/agwu runs/agwu-worked
+run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu --resume auto
+check_json runs/agwu/summary.json 'd["test_accuracy"] > 0.5' '16 <= d["epochs"] < 17' \
+    'sum(r["samples"] for r in d["ranks"]) == d["samples"]' \
+    'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
+    'sum(r["submissions"] for r in d["ranks"]) * 2 * d["weight_bytes"] == sum(r["payload_bytes_sent"] for r in d["ranks"])' \
+    'sum(r["submissions"] for r in d["ranks"]) * len(d["ranks"]) == sum(d["staleness"])'
+# A replay would begin where the logs do, in the middle.
+fails_well 2 "$train" --replay runs/agwu
+says "bpt-train: runs/agwu cannot be replayed: it was resumed, the last time at epoch "
+says "hint: train it again, from its beginning to its end"
+
+# The speed of a rank, by which the data is given out, is that of what it does now: time that it spent
+# before the stop, here of thirty years, is not set against the samples of the first push.
+worked=$(newest runs/agwu-worked)
+sed -i -E 's/"compute_ns": [0-9]+/"compute_ns": 1000000000000000000/' "$worked/rank-1.json"
+python3 - "$worked/DONE" >sealed <<'END' || die "$worked/DONE"
+import json, sys
+done = json.load(open(sys.argv[1]))
+print(done["serial"], *(file["name"] for file in done["files"]))
+END
+# shellcheck disable=SC2046 # several words
+"${BPT_HELPERS:?}/seal_checkpoint" "$worked" $(cat sealed) || die "seal_checkpoint"
+run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu-worked --resume auto --checkpoint-every 10 \
+    --checkpoint-keep 1000
+for state in runs/agwu-worked/checkpoints/*/rank-0.json; do
+    check_json "$state" 'all(ns < 1e9 * n for ns, n in zip(*map(d["exchange"]["coordinator"].get, ["timed_ns", "timed_samples"])))'
+done
+
+# ---- other ranks, other options ----
+
+run 0 ranks 3 "$train" "${both[@]}" --output runs/agwu-on-3 --resume "$before"
+says "the number of ranks differs"
+check_json runs/agwu-on-3/summary.json 'd["test_accuracy"] > 0.5' 'len(d["ranks"]) == 3'
+fails_well 2 "$train" --replay runs/agwu-on-3
+says "bpt-train: runs/agwu-on-3 cannot be replayed: it went on from $before"
+run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/agwu-on-1 --resume "$before"
+check_json runs/agwu-on-1/summary.json 'd["test_accuracy"] > 0.5' 'd["update"] == "local"'
+run 0 ranks 2 "$train" "${both[@]}" --partition even --output runs/agwu-even --resume "$before"
+says "(--partition differs)"
+run 0 ranks 2 "$train" "${both[@]}" --gamma lag --output runs/agwu-lag --resume "$before"
+says "(--gamma differs)"
+run 0 ranks 2 "$train" "${both[@]}" --idpa-rounds 2 --output runs/agwu-rounds --resume "$before"
+says "(--idpa-rounds differs)"
+run 0 ranks 4 "$train" "${common[@]}" "${lasts[@]}" --update allreduce \
+    --output runs/agwu-sum --resume "$before"
+run 0 ranks 2 "$train" "${both[@]}" --seed 5 --output runs/agwu-seed --resume "$before"
+says "--seed differs"
+run 3 ranks 2 "$train" "${both[@]}" --model lenet --output runs/agwu-lenet --resume "$before"
+
+# Without momentum and with one rate nothing is left of another job but the order of samples. Under
+# local and allreduce it goes on, whatever the number of ranks; the warning says what it does.
+plain=("${common[@]}" --momentum 0 --schedule constant --warmup-epochs 0)
+orders=("the optimiser's state starts anew, the order of samples goes on"
+    "the optimiser's state starts anew, the samples come in another order"
+    "the optimiser's state and the order of samples start anew")
+run 0 "$train" "${plain[@]}" --epochs 2 --checkpoint-every 150 --output runs/plain
+run 0 "$train" "${plain[@]}" --epochs 3 --output runs/plain-3
+from=runs/plain/checkpoints/step-00000150
+goes_on() { # NAME ORDER RANKS OPTION...: from the checkpoint of the plain run, with 3 epochs
+    local name=$1 order=$2 n=$3
+    shift 3
+    run 0 ranks "$n" "$train" "${plain[@]}" --epochs 3 "$@" --output "runs/plain-$name" --resume $from
+    says "${orders[$order]}"
+    [ "$(grep -c 'is of another job' err)" -eq 1 ] || die "not one warning"
+}
+goes_on epochs 0 1
+same_weights runs/plain-3 runs/plain-epochs
+goes_on ranks 0 2 --update allreduce
+near_weights runs/plain-3 runs/plain-ranks 1e-5
+goes_on batch 0 1 --batch-size 30
+goes_on seed 1 1 --seed 2
+goes_on agwu 2 2 --update agwu
+from=$before goes_on from-agwu 1 1
