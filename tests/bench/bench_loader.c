@@ -9,10 +9,9 @@
  * after a turn that does not count. Prints a Markdown table of medians, with least and most in
  * brackets.
  */
-#include "base/clock.h"
 #include "base/memory.h"
 #include "storage/augmentation.h"
-#include "storage/loader.h"
+#include "tests/bench/loader_pass.h"
 #include "tests/storage/made_dataset.h"
 
 #include <stdio.h>
@@ -29,37 +28,9 @@ typedef struct bench {
     double rates[MAX_LISTS][MAX_THREADS][MAX_REPETITIONS];
 } bench;
 
-/* Takes the whole split once. @param[out] rate images a second */
-static bpt_status take_all(const bench *b, bpt_loader *loader, double *rate) {
-    const uint64_t start_ns = bpt_clock_ns();
-    for (uint32_t requested = 0, taken = 0; taken < b->n_images;) {
-        while (requested < b->n_images && bpt_loader_room(loader) > 0) {
-            const uint32_t left = b->n_images - requested, n = left < BATCH ? left : BATCH;
-            BPT_TRY(bpt_loader_request(loader, b->order + requested, NULL, n));
-            requested += n;
-        }
-        bpt_batch batch;
-        BPT_TRY(bpt_loader_next(loader, &batch));
-        taken += batch.n;
-        bpt_loader_release(loader, &batch);
-    }
-    *rate = b->n_images / bpt_clock_seconds_since(start_ns);
-    return BPT_OK;
-}
-
 static bpt_status measure(const bench *b, const char *list, uint32_t n_threads, double *rate) {
-    bpt_loader_options o = {.batch = BATCH,
-                            .n_threads = n_threads,
-                            .depth = DEPTH,
-                            .mean = b->split->mean,
-                            .std = b->split->std,
-                            .seed = 1};
-    bpt_loader *loader;
-    BPT_TRY(bpt_augment_parse(list, &o.augment));
-    BPT_TRY(bpt_loader_create(b->dataset, b->split, &o, &loader));
-    const bpt_status status = take_all(b, loader, rate);
-    bpt_loader_destroy(loader);
-    return status;
+    const bpt_loader_options o = {.batch = BATCH, .n_threads = n_threads, .depth = DEPTH};
+    return loader_pass(b->dataset, b->split, b->order, b->n_images, list, o, rate);
 }
 
 static bpt_status measure_all(bench *b) {
