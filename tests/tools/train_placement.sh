@@ -108,7 +108,7 @@ says "--placement auto: "
 
 # What cannot be.
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement conv7 --output runs/none
-says 'has no layer called "conv7"'
+says 'bpt-train: --placement conv7: model parts has no layer called "conv7"'
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement conv1 --output runs/none
 says "it is the first one"
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement fc1 --clip-norm 1 --output runs/none

@@ -184,5 +184,5 @@ says "pushed by nobody"
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement fc1 --quality held-out --output runs/none
 says "no rank has all the weights"
 fails_well 2 ranks 2 "$train" "${placed[@]}" --placement conv7 --output runs/none
-says 'has no layer called "conv7"'
+says 'bpt-train: --placement conv7: model parts has no layer called "conv7"'
 [ ! -e runs/none ] || die "a refused run leaves a folder"

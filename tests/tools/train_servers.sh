@@ -143,6 +143,8 @@ check_json again/summary.json 'd["servers"] == 1'
 fails_well 2 ranks 2 "$train" "${few[@]}" --servers 2 --output x
 says "--servers 2: this job has 2 ranks"
 fails_well 2 "$train" "${few[@]}" --servers 1 --output x
+says "--servers 1: this job has 1 rank"
+grep -q "warn: .*--servers" err && die "what is refused is said to have no effect"
 fails_well 2 "$train" "${few[@]}" --servers 1 --update agwu --output x
 fails_well 2 ranks 2 "$train" --check --data data --output x --servers 3
 fails_well 2 "$train" "${few[@]}" --servers -1 --output x

@@ -41,8 +41,17 @@ static const bpt_layer *norm_behind(const bpt_model *model, size_t cut) {
     return NULL;
 }
 
+/* Says which option it was that named the layer. */
+static bpt_status blame_option(const char *name) {
+    bpt_error error;
+    bpt_error_get(&error);
+    bpt_error_record(error.status, "--placement %s: %.400s", name, error.text);
+    if (error.hint[0]) bpt_hint("%s", error.hint);
+    return error.status;
+}
+
 static bpt_status find_cut(const bpt_model *model, const char *name, bool in_step, size_t *cut) {
-    BPT_TRY(bpt_model_find_border(model, name, cut));
+    if (bpt_model_find_border(model, name, cut) != BPT_OK) return blame_option(name);
     const bpt_layer *norm = in_step ? norm_behind(model, *cut) : NULL;
     if (!norm) return BPT_OK;
     const bpt_status status = bpt_fail(

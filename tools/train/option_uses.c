@@ -312,6 +312,7 @@ void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set
     char list[LIST_SIZE] = "", option[64];
     for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++) {
         if (d->by != BY_UPDATE || is_idle(o, d) || !is_wanted(o, set, d->option)) continue;
+        if (n_ranks == 1 && strcmp(d->option, "servers") == 0) continue; /* refused, not ignored */
         if (!is_user(d, bpt_update_choice_name(update)) || (alone && needs_others(d->option))) {
             snprintf(option, sizeof option, "--%s", d->option);
             bpt_list_add(list, sizeof list, option);
