@@ -21,8 +21,9 @@ typedef struct split_store {
     bpt_json_doc *doc; /* owns the texts */
     uint64_t *per_class;
     double *mean, *std;
-    const char **sources;
-    bpt__location location;
+    bpt_intake *intakes;      /* shape [n] */
+    bpt__location *locations; /* likewise */
+    size_t n;
 } split_store;
 
 struct bpt__catalog {
@@ -33,6 +34,7 @@ struct bpt__catalog {
     bpt_split *splits;   /* shape [info.n_splits] */
     split_store *stores; /* likewise */
     size_t splits_capacity, stores_capacity;
+    size_t n_intakes; /* of all splits */
 };
 
 const bpt_dataset_info *bpt__catalog_info(const bpt__catalog *catalog) {
@@ -44,8 +46,12 @@ void bpt__catalog_set_size(bpt__catalog *catalog, uint32_t H, uint32_t W) {
     catalog->info.W = W;
 }
 
-const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s) {
-    return &catalog->stores[s].location;
+const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s, size_t p) {
+    return &catalog->stores[s].locations[p];
+}
+
+size_t bpt__catalog_intakes(const bpt__catalog *catalog) {
+    return catalog->n_intakes;
 }
 
 const bpt_split *bpt__catalog_find(const bpt__catalog *catalog, const char *name) {
@@ -62,8 +68,12 @@ void bpt__catalog_free(bpt__catalog *c) {
         bpt_free(store->per_class);
         bpt_free(store->mean);
         bpt_free(store->std);
-        bpt_free(store->sources);
-        bpt_free(store->location.database);
+        for (size_t p = 0; p < store->n; p++) {
+            bpt_free((void *)(uintptr_t)store->intakes[p].sources);
+            bpt_free(store->locations[p].database);
+        }
+        bpt_free(store->intakes);
+        bpt_free(store->locations);
     }
     bpt_free(c->splits);
     bpt_free(c->stores);
@@ -91,18 +101,20 @@ static bpt_status open_entry(const bpt__catalog *c, const MDB_val *key, const MD
     return bpt_json_parse(c->path, text, value->mv_size - sizeof checksum, doc);
 }
 
-static bpt_status get_u32(const bpt_json_doc *d, const char *key, uint64_t min, uint64_t max,
-                          uint32_t *out) {
+/* @param object that has the key */
+static bpt_status get_u32(const bpt_json_doc *d, const bpt_json *object, const char *key,
+                          uint64_t min, uint64_t max, uint32_t *out) {
     uint64_t value;
-    BPT_TRY(bpt_json_get_u64(d, bpt_json_root(d), key, min, max, &value));
+    BPT_TRY(bpt_json_get_u64(d, object, key, min, max, &value));
     *out = (uint32_t)value;
     return BPT_OK;
 }
 
-static bpt_status get_texts(const bpt_json_doc *d, const char *key, const char ***out, size_t *n) {
+static bpt_status get_texts(const bpt_json_doc *d, const bpt_json *object, const char *key,
+                            const char ***out, size_t *n) {
     const bpt_json *array;
     const char **texts = NULL;
-    BPT_TRY(bpt_json_get_array(d, bpt_json_root(d), key, &array));
+    BPT_TRY(bpt_json_get_array(d, object, key, &array));
     const size_t size = bpt_json_size(array);
     BPT_TRY(BPT_NEW(key, size, &texts));
     for (size_t i = 0; i < size; i++) {
@@ -164,7 +176,8 @@ static bpt_status read_shape(bpt__catalog *c) {
 }
 
 static bpt_status read_channels(bpt__catalog *c) {
-    BPT_TRY(get_u32(c->doc, "channels", 1, BPT_RECORD_MAX_C, &c->info.C));
+    const bpt_json *root = bpt_json_root(c->doc);
+    BPT_TRY(get_u32(c->doc, root, "channels", 1, BPT_RECORD_MAX_C, &c->info.C));
     if (c->info.C != 2) return BPT_OK;
     return bpt_fail(BPT_EDATA, "dataset %s: encoded images of 2 channels", c->path);
 }
@@ -176,8 +189,9 @@ static const char *encoding_name(bool encoded) {
 static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val *value) {
     BPT_TRY(open_entry(c, key, value, &c->doc));
     const bpt_json_doc *d = c->doc;
+    const bpt_json *root = bpt_json_root(d);
     bpt_dataset_info *info = &c->info;
-    BPT_TRY(get_u32(d, "format", 1, UINT32_MAX, &info->format));
+    BPT_TRY(get_u32(d, root, "format", 1, UINT32_MAX, &info->format));
     if (info->format > BPT_DATASET_FORMAT) {
         const bpt_status status =
             bpt_fail(BPT_EDATA, "dataset %s has format %u; this program reads formats up to %d",
@@ -185,17 +199,19 @@ static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val
         bpt_hint("use the bpt that wrote it or a newer one, or ingest the images again");
         return status;
     }
-    info->encoded = info->format == BPT_DATASET_FORMAT_ENCODED;
+    BPT_TRY(bpt_json_get_text(d, root, "encoding", &info->encoding));
+    info->encoded = info->format == BPT_DATASET_FORMAT_APPENDED
+                        ? strcmp(info->encoding, encoding_name(true)) == 0
+                        : info->format == BPT_DATASET_FORMAT_ENCODED;
     BPT_TRY(info->encoded ? read_channels(c) : read_shape(c));
-    BPT_TRY(bpt_json_get_text(d, bpt_json_root(d), "encoding", &info->encoding));
     if (strcmp(info->encoding, encoding_name(info->encoded)) != 0)
         return bpt_fail(BPT_EDATA, "dataset %s: unknown encoding \"%s\"", c->path, info->encoding);
     const char *checksum;
-    BPT_TRY(bpt_json_get_text(d, bpt_json_root(d), "checksum", &checksum));
+    BPT_TRY(bpt_json_get_text(d, root, "checksum", &checksum));
     if (strcmp(checksum, BPT_CHECKSUM_NAME) != 0)
         return bpt_fail(BPT_EDATA, "dataset %s: unknown checksum \"%s\"", c->path, checksum);
     size_t n;
-    BPT_TRY(get_texts(d, "classes", &c->classes, &n));
+    BPT_TRY(get_texts(d, root, "classes", &c->classes, &n));
     if (n == 0 || n > BPT__MAX_CLASSES)
         return bpt_fail(BPT_EDATA, "dataset %s has %zu classes", c->path, n);
     info->classes = c->classes;
@@ -224,6 +240,49 @@ static bpt_status read_extent(const bpt__catalog *c, const bpt_json_doc *d, bpt_
     return bpt_json_get_u64(d, root, "bytes", 1, INT64_MAX, &e->bytes);
 }
 
+/* @param p     number of the intake
+ * @param object that describes it */
+static bpt_status read_intake(bpt__catalog *c, bpt_split *split, split_store *store, size_t p,
+                              const bpt_json *object) {
+    const bpt_json_doc *d = store->doc;
+    bpt_intake *intake = &store->intakes[p];
+    bpt__location *location = &store->locations[p];
+    const char **sources;
+    BPT_TRY(get_u32(d, object, "count", 1, UINT32_MAX, &intake->count));
+    BPT_TRY(get_u32(d, object, "pack", 1, c->info.encoded ? 1 : UINT32_MAX, &location->pack));
+    BPT_TRY(bpt_json_get_u64(d, object, "generation", 1, UINT32_MAX, &location->generation));
+    BPT_TRY(bpt_json_get_text(d, object, "importer", &intake->importer));
+    BPT_TRY(bpt_json_get_u64(d, object, "seed", 0, INT64_MAX, &intake->seed));
+    BPT_TRY(get_texts(d, object, "sources", &sources, &intake->n_sources));
+    intake->sources = sources;
+    return bpt_strf(&location->database, "%s@%" PRIu64, split->name, location->generation);
+}
+
+/* A split that nothing was appended to describes its one intake by itself. */
+static bpt_status read_intakes(bpt__catalog *c, bpt_split *split, split_store *store) {
+    const bpt_json *root = bpt_json_root(store->doc), *array = NULL;
+    size_t n = 1;
+    if (c->info.format == BPT_DATASET_FORMAT_APPENDED && bpt_json_find(root, "intakes")) {
+        BPT_TRY(bpt_json_get_array(store->doc, root, "intakes", &array));
+        n = bpt_json_size(array);
+    }
+    if (n == 0 || n > BPT__MAX_INTAKES - c->n_intakes)
+        return bpt_fail(BPT_EDATA, "dataset %s: split %s has %zu intakes", c->path, split->name, n);
+    BPT_TRY(BPT_NEW("intakes", n, &store->intakes));
+    BPT_TRY(BPT_NEW("places of intakes", n, &store->locations));
+    c->n_intakes += n;
+    store->n = split->n_intakes = n;
+    split->intakes = store->intakes;
+    uint64_t count = 0;
+    for (size_t p = 0; p < n; p++) {
+        BPT_TRY(read_intake(c, split, store, p, array ? bpt_json_at(array, p) : root));
+        count += store->intakes[p].count;
+    }
+    if (count == split->count) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "dataset %s: split %s has %u records, and its intakes %" PRIu64,
+                    c->path, split->name, split->count, count);
+}
+
 static bpt_status read_split(bpt__catalog *c, const MDB_val *key, const MDB_val *value) {
     BPT_TRY(BPT_GROW("splits", c->info.n_splits + 1, &c->splits, &c->splits_capacity));
     BPT_TRY(BPT_GROW("splits", c->info.n_splits + 1, &c->stores, &c->stores_capacity));
@@ -240,22 +299,15 @@ static bpt_status read_split(bpt__catalog *c, const MDB_val *key, const MDB_val 
         memcmp((const char *)key->mv_data + prefix, split->name, key->mv_size - prefix) != 0)
         return bpt_fail(BPT_ECORRUPT, "dataset %s: entry %.*s describes split %s", c->path,
                         (int)key->mv_size, (const char *)key->mv_data, split->name);
-    BPT_TRY(get_u32(d, "count", 1, UINT32_MAX, &split->count));
-    BPT_TRY(get_u32(d, "pack", 1, c->info.encoded ? 1 : UINT32_MAX, &store->location.pack));
+    BPT_TRY(get_u32(d, root, "count", 1, UINT32_MAX, &split->count));
     if (c->info.encoded) BPT_TRY(read_extent(c, d, &split->extent));
-    BPT_TRY(bpt_json_get_u64(d, root, "generation", 1, UINT32_MAX, &store->location.generation));
     BPT_TRY(get_counts(c, d, "per_class", c->info.n_classes, &store->per_class));
     BPT_TRY(get_reals(c, d, "mean", c->info.C, &store->mean));
     BPT_TRY(get_reals(c, d, "std", c->info.C, &store->std));
-    BPT_TRY(bpt_json_get_text(d, root, "importer", &split->importer));
-    BPT_TRY(get_texts(d, "sources", &store->sources, &split->n_sources));
-    BPT_TRY(bpt_json_get_u64(d, root, "seed", 0, INT64_MAX, &split->seed));
     split->per_class = store->per_class;
     split->mean = store->mean;
     split->std = store->std;
-    split->sources = store->sources;
-    return bpt_strf(&store->location.database, "%s@%" PRIu64, split->name,
-                    store->location.generation);
+    return read_intakes(c, split, store);
 }
 
 static bpt_status read_entries(bpt__catalog *c, MDB_cursor *cursor) {
@@ -334,8 +386,7 @@ static void put_reals(bpt_json_writer *w, const char *key, const double *values,
 
 static void put_schema(bpt_json_writer *w, const bpt_dataset_info *info) {
     bpt_json_open_object(w, NULL);
-    bpt_json_put_u64(w, "format",
-                     info->encoded ? BPT_DATASET_FORMAT_ENCODED : BPT_DATASET_FORMAT_RAW);
+    bpt_json_put_u64(w, "format", info->format);
     if (info->encoded) {
         bpt_json_put_u64(w, "channels", info->C);
     } else {
@@ -366,22 +417,45 @@ static void put_extent(bpt_json_writer *w, const bpt_extent *e) {
     bpt_json_put_u64(w, "bytes", e->bytes);
 }
 
+static void put_origin(bpt_json_writer *w, const bpt_intake *intake) {
+    bpt_json_put_text(w, "importer", intake->importer);
+    put_texts(w, "sources", intake->sources, intake->n_sources);
+    bpt_json_put_u64(w, "seed", intake->seed);
+}
+
+/* Where more than one were added. */
+static void put_intakes(bpt_json_writer *w, const bpt_split *split,
+                        const bpt__location *locations) {
+    bpt_json_open_array(w, "intakes");
+    for (size_t p = 0; p < split->n_intakes; p++) {
+        bpt_json_open_object(w, NULL);
+        bpt_json_put_u64(w, "generation", locations[p].generation);
+        bpt_json_put_u64(w, "count", split->intakes[p].count);
+        bpt_json_put_u64(w, "pack", locations[p].pack);
+        put_origin(w, &split->intakes[p]);
+        bpt_json_close_object(w);
+    }
+    bpt_json_close_array(w);
+}
+
 static void put_split(bpt_json_writer *w, const bpt_dataset_info *info, const bpt_split *split,
-                      const bpt__location *location) {
+                      const bpt__location *locations) {
+    const bool single = split->n_intakes == 1;
     bpt_json_open_object(w, NULL);
     bpt_json_put_text(w, "name", split->name);
-    bpt_json_put_u64(w, "generation", location->generation);
+    if (single) bpt_json_put_u64(w, "generation", locations->generation);
     bpt_json_put_u64(w, "count", split->count);
-    bpt_json_put_u64(w, "pack", location->pack);
+    if (single) bpt_json_put_u64(w, "pack", locations->pack);
     if (info->encoded) put_extent(w, &split->extent);
     bpt_json_open_array(w, "per_class");
     for (size_t i = 0; i < info->n_classes; i++) bpt_json_put_u64(w, NULL, split->per_class[i]);
     bpt_json_close_array(w);
     put_reals(w, "mean", split->mean, info->C);
     put_reals(w, "std", split->std, info->C);
-    bpt_json_put_text(w, "importer", split->importer);
-    put_texts(w, "sources", split->sources, split->n_sources);
-    bpt_json_put_u64(w, "seed", split->seed);
+    if (single)
+        put_origin(w, split->intakes);
+    else
+        put_intakes(w, split, locations);
     bpt_json_close_object(w);
 }
 
@@ -404,7 +478,7 @@ static bpt_status write_entry(MDB_txn *txn, MDB_dbi meta, const char *key_text, 
 }
 
 bpt_status bpt__catalog_write(MDB_txn *txn, const bpt_dataset_info *info, const bpt_split *split,
-                              const bpt__location *location, int *code) {
+                              const bpt__location *locations, int *code) {
     MDB_dbi meta;
     *code = mdb_dbi_open(txn, BPT__META, 0, &meta);
     if (*code != 0) return BPT_OK;
@@ -415,7 +489,7 @@ bpt_status bpt__catalog_write(MDB_txn *txn, const bpt_dataset_info *info, const 
     BPT_TRY_GOTO(status, write_entry(txn, meta, SCHEMA_KEY, &w, code), done);
     if (*code != 0) goto done;
     BPT_TRY_GOTO(status, bpt_strf(&key, SPLIT_PREFIX "%s", split->name), done);
-    put_split(&w, info, split, location);
+    put_split(&w, info, split, locations);
     status = write_entry(txn, meta, key, &w, code);
 done:
     bpt_free(key);

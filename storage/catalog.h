@@ -15,11 +15,16 @@
 #define BPT__META "meta"
 
 /** Limits of the format (docs/formats.md). */
-enum { BPT__MAX_SPLITS = 64, BPT__MAX_CLASSES = 65536, BPT__MAX_RECORD_BYTES = 1 << 28 };
+enum {
+    BPT__MAX_SPLITS = 64,
+    BPT__MAX_INTAKES = 1024, /* of all splits */
+    BPT__MAX_CLASSES = 65536,
+    BPT__MAX_RECORD_BYTES = 1 << 28,
+};
 
-/** Where the records of a split are. */
+/** Where the records of an intake are. */
 typedef struct bpt__location {
-    uint64_t generation; /* counts how often the split was replaced */
+    uint64_t generation; /* counts how often the split was replaced or extended */
     char *database;      /* "train@1" */
     uint32_t pack;       /* records to a value; the last one may hold fewer */
 } bpt__location;
@@ -40,17 +45,21 @@ const bpt_dataset_info *bpt__catalog_info(const bpt__catalog *catalog);
 /** Sets the size that the images of an encoded dataset are brought to. */
 void bpt__catalog_set_size(bpt__catalog *catalog, uint32_t H, uint32_t W);
 
-/** @return where split number @p s is: borrowed */
-const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s);
+/** @return where intake number @p p of split number @p s is: borrowed */
+const bpt__location *bpt__catalog_location(const bpt__catalog *catalog, size_t s, size_t p);
+
+/** @return how many intakes all splits have */
+size_t bpt__catalog_intakes(const bpt__catalog *catalog);
 
 /** @return the split of that name, NULL if there is none: borrowed */
 const bpt_split *bpt__catalog_find(const bpt__catalog *catalog, const char *name);
 
 /** Writes schema and one split into `meta`, which exists.
- * @param info  the new schema; its splits and format are not looked at: .encoded decides that
+ * @param info  the new schema; its splits are not looked at
  * @param split the new or changed split
+ * @param locations of its intakes, shape [split->n_intakes]
  * @return BPT_OK, or an LMDB code in @p code (its status is the caller's to make), BPT_ENOMEM */
 bpt_status bpt__catalog_write(MDB_txn *txn, const bpt_dataset_info *info, const bpt_split *split,
-                              const bpt__location *location, int *code);
+                              const bpt__location *locations, int *code);
 
 #endif

@@ -14,21 +14,39 @@ const bpt_dataset_info *bpt_dataset_describe(const bpt_dataset *dataset) {
     return dataset->info;
 }
 
+/* @param by_record @p number is that of a record, else of a value */
+static const bpt__stretch *find_stretch(const bpt__records *r, uint32_t number, bool by_record) {
+    size_t low = 0, high = r->n_stretches;
+    while (high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        const bpt__stretch *s = &r->stretches[middle];
+        if (number < (by_record ? s->first_record : s->first_value))
+            high = middle;
+        else
+            low = middle;
+    }
+    return &r->stretches[low];
+}
+
+static bpt__value_place place_in(const bpt_dataset *dataset, const bpt__stretch *s, uint32_t v) {
+    const uint64_t first = (uint64_t)(v - s->first_value) * s->pack;
+    const uint64_t left = s->count - first;
+    return (bpt__value_place){.database = s->database_id,
+                              .first = first,
+                              .n = left < s->pack ? (uint32_t)left : s->pack,
+                              .record_bytes = (uint32_t)dataset->record_bytes};
+}
+
 bpt__value_place bpt__dataset_place(const bpt_dataset *dataset, const bpt_split *split,
                                     uint32_t v) {
-    const uint32_t pack = bpt__catalog_location(dataset->catalog, split->number)->pack;
-    const uint64_t first = (uint64_t)v * pack;
-    const uint64_t left = split->count - first;
-    return (bpt__value_place){.database = dataset->records[split->number].database_id,
-                              .first = first,
-                              .n = left < pack ? (uint32_t)left : pack,
-                              .record_bytes = (uint32_t)dataset->record_bytes};
+    return place_in(dataset, find_stretch(&dataset->records[split->number], v, false), v);
 }
 
 bpt_status bpt__dataset_damaged(const bpt_dataset *dataset, const bpt_split *split, uint32_t v,
                                 const char *what) {
-    const bpt__value_place place = bpt__dataset_place(dataset, split, v);
-    const unsigned long long first = place.first, last = place.first + place.n - 1;
+    const bpt__stretch *s = find_stretch(&dataset->records[split->number], v, false);
+    const bpt__value_place place = place_in(dataset, s, v);
+    const unsigned long long first = s->first_record + place.first, last = first + place.n - 1;
     const bpt_status status =
         place.n == 1
             ? bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: split %s, record %llu: %s",
@@ -63,19 +81,26 @@ bpt_status bpt__dataset_record(const bpt_dataset *d, const bpt_split *split, uin
                : bpt__dataset_damaged(d, split, v, "a label is out of range");
 }
 
-/* Remembers where in the map each value of a split is. */
-static bpt_status index_values(bpt_dataset *d, const bpt_split *split, MDB_cursor *cursor) {
+/* @return how many values a stretch has */
+static uint32_t count_values(const bpt__stretch *s) {
+    return (uint32_t)(((uint64_t)s->count + s->pack - 1) / s->pack);
+}
+
+/* Remembers where in the map each value of a stretch is. */
+static bpt_status index_values(bpt_dataset *d, const bpt_split *split, const bpt__stretch *s,
+                               MDB_cursor *cursor) {
     bpt__records *r = &d->records[split->number];
     MDB_val key, value;
     int code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
-    for (uint32_t v = 0; v < r->n_values; v++) {
+    for (uint32_t i = 0, n = count_values(s); i < n; i++) {
+        const uint32_t v = s->first_value + i;
         if (code == MDB_NOTFOUND) return bpt__dataset_damaged(d, split, v, "missing");
         if (code != 0) return bpt__lmdb_fail(code, "read", d->info->path);
         uint8_t expected[BPT__VALUE_KEY];
-        bpt__value_key(v, expected);
+        bpt__value_key(i, expected);
         if (key.mv_size != sizeof expected || memcmp(key.mv_data, expected, sizeof expected) != 0)
             return bpt__dataset_damaged(d, split, v, "missing");
-        if (value.mv_size < bpt__value_bytes(d->record_bytes, bpt__dataset_place(d, split, v).n))
+        if (value.mv_size < bpt__value_bytes(d->record_bytes, place_in(d, s, v).n))
             return bpt__dataset_damaged(d, split, v, "too short");
         r->values[v] = (bpt__stored_value){value.mv_data, value.mv_size};
         code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT);
@@ -86,33 +111,50 @@ static bpt_status index_values(bpt_dataset *d, const bpt_split *split, MDB_curso
                     d->info->path, split->name, split->count);
 }
 
-static bpt_status open_split(bpt_dataset *d, const bpt_split *split) {
-    bpt__records *r = &d->records[split->number];
-    const bpt__location *location = bpt__catalog_location(d->catalog, split->number);
-    r->database_id = bpt__database_id(location->database);
-    r->n_values = (uint32_t)(((uint64_t)split->count + location->pack - 1) / location->pack);
-    MDB_dbi dbi;
+static bpt_status read_stretch(bpt_dataset *d, const bpt_split *split, const bpt__stretch *s) {
     MDB_cursor *cursor;
+    const int code = mdb_cursor_open(d->txn, s->database, &cursor);
+    if (code != 0) return bpt__lmdb_fail(code, "read", d->info->path);
+    const bpt_status status = index_values(d, split, s, cursor);
+    mdb_cursor_close(cursor);
+    return status;
+}
+
+/* Says where the records of an intake are, behind those of the ones before. */
+static bpt_status open_stretch(bpt_dataset *d, const bpt_split *split, size_t p,
+                               uint32_t first_record) {
+    bpt__records *r = &d->records[split->number];
+    bpt__stretch *s = &r->stretches[p];
+    const bpt__location *location = bpt__catalog_location(d->catalog, split->number, p);
+    *s = (bpt__stretch){.database_id = bpt__database_id(location->database),
+                        .count = split->intakes[p].count,
+                        .pack = location->pack,
+                        .first_record = first_record,
+                        .first_value = r->n_values};
     MDB_stat stat;
-    int code = mdb_dbi_open(d->txn, location->database, 0, &dbi);
+    int code = mdb_dbi_open(d->txn, location->database, 0, &s->database);
     if (code == MDB_NOTFOUND)
         return bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: the records of split %s are missing",
                         d->info->path, split->name);
-    if (code == 0) code = mdb_stat(d->txn, dbi, &stat);
-    if (code == 0) code = mdb_cursor_open(d->txn, dbi, &cursor);
+    if (code == 0) code = mdb_stat(d->txn, s->database, &stat);
     if (code != 0) return bpt__lmdb_fail(code, "read", d->info->path);
-    bpt_status status;
-    if (stat.ms_entries != r->n_values) {
-        status = bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: split %s has %zu values, not %u",
-                          d->info->path, split->name, stat.ms_entries, r->n_values);
-        goto done;
-    }
-    BPT_TRY_GOTO(status, BPT_NEW("value table", r->n_values, &r->values), done);
-    BPT_TRY_GOTO(status, bpt_alloc("value marks", r->n_values, 1, (void **)&r->checked), done);
-    status = index_values(d, split, cursor);
-done:
-    mdb_cursor_close(cursor);
-    return status;
+    r->n_values += count_values(s);
+    if (stat.ms_entries == count_values(s)) return BPT_OK;
+    return bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: split %s has %zu values, not %u",
+                    d->info->path, split->name, stat.ms_entries, count_values(s));
+}
+
+static bpt_status open_split(bpt_dataset *d, const bpt_split *split) {
+    bpt__records *r = &d->records[split->number];
+    BPT_TRY(BPT_NEW("intakes", split->n_intakes, &r->stretches));
+    r->n_stretches = split->n_intakes;
+    uint32_t first = 0;
+    for (size_t p = 0; p < r->n_stretches; first += split->intakes[p++].count)
+        BPT_TRY(open_stretch(d, split, p, first));
+    BPT_TRY(BPT_NEW("value table", r->n_values, &r->values));
+    BPT_TRY(bpt_alloc("value marks", r->n_values, 1, (void **)&r->checked));
+    for (size_t p = 0; p < r->n_stretches; p++) BPT_TRY(read_stretch(d, split, &r->stretches[p]));
+    return BPT_OK;
 }
 
 bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out) {
@@ -125,7 +167,9 @@ bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out) {
     d->info = bpt__catalog_info(d->catalog);
     if (d->info->n_splits == 0) {
         status = bpt_fail(BPT_ENOENT, "dataset %s has no split yet", path);
-        bpt_hint("its first ingestion was stopped before its end: run bpt-ingest again");
+        bpt_hint(
+            "its first ingestion was stopped before its end: run the same bpt-ingest again, with "
+            "--resume to go on where it was stopped");
         goto fail;
     }
     d->record_bytes = d->info->encoded ? 0 : (size_t)d->info->C * d->info->H * d->info->W;
@@ -148,6 +192,7 @@ bpt_status bpt_dataset_open(const char *path, bpt_dataset **out) {
 void bpt_dataset_close(bpt_dataset *d) {
     if (!d) return;
     for (size_t s = 0; d->records && s < d->info->n_splits; s++) {
+        bpt_free(d->records[s].stretches);
         bpt_free(d->records[s].values);
         bpt_free((void *)d->records[s].checked);
     }
@@ -259,11 +304,12 @@ bpt_status bpt_dataset_get_record(const bpt_dataset *dataset, const bpt_split *s
 /* Of a dataset that is all here. */
 static bpt_status get_stored(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
                              const uint8_t **pixels, uint32_t *label) {
-    const uint32_t pack = bpt__catalog_location(dataset->catalog, split->number)->pack;
-    const uint32_t v = i / pack, k = i % pack;
     const bpt__records *r = &dataset->records[split->number];
+    const bpt__stretch *s = find_stretch(r, i, true);
+    const uint32_t v = s->first_value + (i - s->first_record) / s->pack;
+    const uint32_t k = (i - s->first_record) % s->pack;
     const bpt__stored_value value = r->values[v];
-    const bpt__value_place place = bpt__dataset_place(dataset, split, v);
+    const bpt__value_place place = place_in(dataset, s, v);
     BPT_TRY(bpt__dataset_check(dataset, split, v));
     const uint32_t found = bpt__value_label(value.data, k);
     if (found >= dataset->info->n_classes)

@@ -3,9 +3,9 @@
  * raw pixels of one shape, or encoded: JPEG files, each of a size of its own.
  *
  * A dataset is a directory; docs/formats.md has its layout. bpt_dataset_open() pins the state of
- * that moment: a writer may add or replace splits meanwhile, the reader sees the old ones to its
- * end. Records are handed out as pointers into the memory map, nothing is copied. Each stored value
- * carries a checksum, verified when the process first reads from it.
+ * that moment: a writer may add, extend or replace splits meanwhile, the reader sees the old ones
+ * to its end. Records are handed out as pointers into the memory map, nothing is copied. Each
+ * stored value carries a checksum, verified when the process first reads from it.
  *
  * Caveats: open a dataset after fork(), once per process (LMDB's locks belong to the process), and
  * not while the same process writes it. Read-only media and network file systems work; there a
@@ -23,8 +23,13 @@
 #include <stdint.h>
 
 /* Format versions that this program reads and writes: 1 is what raw images are written in, 2 what
- * encoded ones are. */
-enum { BPT_DATASET_FORMAT_RAW = 1, BPT_DATASET_FORMAT_ENCODED = 2, BPT_DATASET_FORMAT = 2 };
+ * encoded ones are, 3 what either are where images were appended to a split. */
+enum {
+    BPT_DATASET_FORMAT_RAW = 1,
+    BPT_DATASET_FORMAT_ENCODED = 2,
+    BPT_DATASET_FORMAT_APPENDED = 3,
+    BPT_DATASET_FORMAT = 3
+};
 
 typedef struct bpt_dataset bpt_dataset;
 
@@ -36,19 +41,26 @@ typedef struct bpt_extent {
     uint64_t bytes;                            /* of all files */
 } bpt_extent;
 
-/** What the schema says about a split. Everything is borrowed from the dataset. */
-typedef struct bpt_split {
-    const char *name;
-    uint32_t count;             /* records; index 0..count-1 */
-    const uint64_t *per_class;  /* records of each class, shape [n_classes] */
-    const double *mean;         /* of pixels / 255, shape [C] */
-    const double *std;          /* likewise; of the whole population; 0 where all are equal */
+/** What one ingestion has added to a split. Everything is borrowed from the dataset. */
+typedef struct bpt_intake {
+    uint32_t count;             /* records; those of the intakes follow one another in the split */
     const char *importer;       /* what made it: "idx", "folder", "merge" */
     const char *const *sources; /* file names without folders, shape [n_sources] */
     size_t n_sources;
-    uint64_t seed;     /* 0 where nothing was random */
-    size_t number;     /* position in bpt_dataset_info.splits */
-    bpt_extent extent; /* all 0 unless the dataset is encoded */
+    uint64_t seed; /* 0 where nothing was random */
+} bpt_intake;
+
+/** What the schema says about a split. Everything is borrowed from the dataset. */
+typedef struct bpt_split {
+    const char *name;
+    uint32_t count;            /* records; index 0..count-1 */
+    const uint64_t *per_class; /* records of each class, shape [n_classes] */
+    const double *mean;        /* of pixels / 255, shape [C] */
+    const double *std;         /* likewise; of the whole population; 0 where all are equal */
+    const bpt_intake *intakes; /* in the order in which they were added, shape [n_intakes] */
+    size_t n_intakes;          /* at least 1 */
+    size_t number;             /* position in bpt_dataset_info.splits */
+    bpt_extent extent;         /* all 0 unless the dataset is encoded */
 } bpt_split;
 
 /** What the schema says about the whole dataset. Everything is borrowed from the dataset. */

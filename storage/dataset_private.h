@@ -21,9 +21,18 @@ typedef struct bpt__stored_value {
     size_t size;
 } bpt__stored_value;
 
+/** The records of one intake, and where they stand among those of the split. */
+typedef struct bpt__stretch {
+    MDB_dbi database;
+    uint64_t database_id;
+    uint32_t count, pack;
+    uint32_t first_record, first_value;
+} bpt__stretch;
+
 /** The records of one split. */
 typedef struct bpt__records {
-    uint64_t database_id;
+    bpt__stretch *stretches; /* shape [n_stretches], at least one */
+    size_t n_stretches;
     uint32_t n_values;
     bpt__stored_value *values; /* shape [n_values] */
     _Atomic uint8_t *checked;  /* shape [n_values]: 1 once a value was found intact. Relaxed: the

@@ -109,7 +109,10 @@ static bpt_status check_agreement(const bpt_dataset_info *old, const bpt_writer_
         const bpt_status status = bpt_fail(
             BPT_EDATA, "dataset %s holds images of %ux%ux%u (CxHxW), the new ones are %ux%ux%u",
             old->path, old->C, old->H, old->W, o->C, o->H, o->W);
-        bpt_hint("all splits of a dataset have one shape: use another --out for these");
+        bpt_hint(
+            "all images of a dataset have one shape: --resize %u %u brings these to it, or use "
+            "another --out for them",
+            old->H, old->W);
         return status;
     }
     bool same = o->class_names ? o->n_classes == old->n_classes : o->n_classes <= old->n_classes;
@@ -117,7 +120,7 @@ static bpt_status check_agreement(const bpt_dataset_info *old, const bpt_writer_
         same = strcmp(o->class_names[i], old->classes[i]) == 0;
     if (same) return BPT_OK;
     const bpt_status status = bpt_fail(
-        BPT_EDATA, "dataset %s has %u classes (\"%s\" ...), the new split has %u%s", old->path,
+        BPT_EDATA, "dataset %s has %u classes (\"%s\" ...), the new images have %u%s", old->path,
         old->n_classes, old->classes[0], o->n_classes, o->class_names ? " or other ones" : "");
     bpt_hint(
         "all splits of a dataset share their classes: use another --out, or say all classes "
@@ -125,24 +128,64 @@ static bpt_status check_agreement(const bpt_dataset_info *old, const bpt_writer_
     return status;
 }
 
-/* Sets info, classes and location from what is there and what is wanted. */
-static bpt_status merge_schema(const bpt__catalog *catalog, const bpt_writer_options *o,
-                               bpt__draft *d) {
+/* @param there the split of that name, NULL: there is none */
+static bpt_status check_split(const bpt__catalog *catalog, const bpt_writer_options *o,
+                              const bpt_split *there) {
     const bpt_dataset_info *old = bpt__catalog_info(catalog);
-    const bpt_split *replaced = bpt__catalog_find(catalog, o->split);
-    if (replaced && !o->replace) {
-        const bpt_status status =
-            bpt_fail(BPT_EEXIST, "dataset %s has a split \"%s\" already (%u images)", old->path,
-                     o->split, replaced->count);
-        bpt_hint("--force replaces it; --split NAME gives the new one another name");
+    if (o->append && !there) {
+        const bpt_status status = bpt_fail(
+            BPT_ENOENT, "dataset %s has no split \"%s\" to append to", old->path, o->split);
+        bpt_hint("leave out --append to make it");
         return status;
     }
-    if (!replaced && old->n_splits == BPT__MAX_SPLITS)
+    if (there && !o->replace && !o->append) {
+        const bpt_status status =
+            bpt_fail(BPT_EEXIST, "dataset %s has a split \"%s\" already (%u images)", old->path,
+                     o->split, there->count);
+        bpt_hint(
+            "--force replaces it, an import with --append adds to it; --split NAME gives the new "
+            "one "
+            "another name");
+        return status;
+    }
+    if (!there && old->n_splits == BPT__MAX_SPLITS)
         return bpt_fail(BPT_EUSAGE, "dataset %s has %d splits, which is the limit", old->path,
                         BPT__MAX_SPLITS);
-    const bool keep = old->n_splits > (replaced ? 1 : 0);
+    const size_t dropped = there && !o->append ? there->n_intakes : 0;
+    if (bpt__catalog_intakes(catalog) - dropped < BPT__MAX_INTAKES) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "images were added to dataset %s %d times, which is the limit",
+                 old->path, BPT__MAX_INTAKES);
+    bpt_hint("merge it with another dataset into a new one, or ingest a split again, all at once");
+    return status;
+}
+
+static bool was_appended_to(const bpt_split *split) {
+    return split->n_intakes > 1;
+}
+
+/* @return the format that the dataset will have */
+static uint32_t choose_format(const bpt_dataset_info *old, const bpt_split *there,
+                              const bpt_writer_options *o) {
+    bool appended = o->append;
+    for (size_t s = 0; s < old->n_splits; s++)
+        appended |= &old->splits[s] != there && was_appended_to(&old->splits[s]);
+    return appended     ? BPT_DATASET_FORMAT_APPENDED
+           : o->encoded ? BPT_DATASET_FORMAT_ENCODED
+                        : BPT_DATASET_FORMAT_RAW;
+}
+
+/* Sets info and classes from what is there and what is wanted. */
+static bpt_status merge_schema(const bpt__catalog *catalog, const bpt_writer_options *o,
+                               const bpt_split *there, bpt__draft *d) {
+    const bpt_dataset_info *old = bpt__catalog_info(catalog);
+    const bool keep = o->append || old->n_splits > (there ? 1 : 0);
     if (keep) BPT_TRY(check_agreement(old, o));
-    d->info = (bpt_dataset_info){.C = o->C, .H = o->H, .W = o->W, .encoded = o->encoded};
+    d->info = (bpt_dataset_info){.format = choose_format(old, there, o),
+                                 .C = o->C,
+                                 .H = o->H,
+                                 .W = o->W,
+                                 .encoded = o->encoded};
     d->info.n_classes = keep ? old->n_classes : o->n_classes;
     if (keep)
         BPT_TRY(copy_texts(old->classes, old->n_classes, &d->classes));
@@ -151,38 +194,70 @@ static bpt_status merge_schema(const bpt__catalog *catalog, const bpt_writer_opt
     else
         BPT_TRY(number_classes(o->n_classes, &d->classes));
     d->info.classes = (const char *const *)d->classes;
-    d->location.generation =
-        replaced ? bpt__catalog_location(catalog, replaced->number)->generation + 1 : 1;
-    return bpt_strf(&d->location.database, "%s@%llu", o->split,
-                    (unsigned long long)d->location.generation);
+    return BPT_OK;
 }
 
-static bpt_status describe_split(const bpt_writer_options *o, bpt__draft *d) {
+/* Lays the new intake behind those that stay. */
+static bpt_status place_intake(const bpt__catalog *catalog, const bpt_writer_options *o,
+                               const bpt_split *there, bpt__draft *d) {
+    const size_t before = o->append ? there->n_intakes : 0;
+    BPT_TRY(BPT_NEW("intakes", before + 1, &d->intakes));
+    BPT_TRY(BPT_NEW("places of intakes", before + 1, &d->locations));
+    for (size_t p = 0; p < before; p++) {
+        d->intakes[p] = there->intakes[p];
+        d->locations[p] = *bpt__catalog_location(catalog, there->number, p);
+    }
+    d->intake = &d->intakes[before];
+    d->location = &d->locations[before];
+    const bpt__location *last =
+        there ? bpt__catalog_location(catalog, there->number, there->n_intakes - 1) : NULL;
+    d->location->generation = last ? last->generation + 1 : 1;
+    BPT_TRY(
+        bpt_strf(&d->database, "%s@%llu", o->split, (unsigned long long)d->location->generation));
+    d->location->database = d->database;
+    return BPT_OK;
+}
+
+static bpt_status describe_split(const bpt_writer_options *o, const bpt_split *there,
+                                 bpt__draft *d) {
     BPT_TRY(bpt_strdup(o->split, &d->name));
     BPT_TRY(bpt_strdup(o->importer, &d->importer));
-    d->split = (bpt_split){.name = d->name, .importer = d->importer, .seed = o->seed};
-    d->split.n_sources = o->n_sources;
+    d->split = (bpt_split){.name = d->name, .intakes = d->intakes, .n_intakes = 1};
+    if (o->append) {
+        d->split.n_intakes += there->n_intakes;
+        d->split.count = there->count;
+        d->split.extent = there->extent;
+    }
+    d->n_sources = o->n_sources;
     BPT_TRY(copy_texts(o->sources, o->n_sources, &d->sources));
     /* JSON takes UTF-8 only, file names can be anything. */
     for (size_t i = 0; i < o->n_sources; i++)
         if (!is_utf8(d->sources[i]))
             for (char *p = d->sources[i]; *p; p++)
                 if ((unsigned char)*p >= 0x80) *p = '?';
-    d->split.sources = (const char *const *)d->sources;
+    *d->intake = (bpt_intake){.importer = d->importer,
+                              .sources = (const char *const *)d->sources,
+                              .n_sources = o->n_sources,
+                              .seed = o->seed};
     return BPT_OK;
 }
 
 bpt_status bpt__draft_make(const bpt__catalog *catalog, const bpt_writer_options *options,
                            bpt__draft *draft) {
+    const bpt_split *there = bpt__catalog_find(catalog, options->split);
     *draft = (bpt__draft){0};
-    BPT_TRY(merge_schema(catalog, options, draft));
-    return describe_split(options, draft);
+    BPT_TRY(check_split(catalog, options, there));
+    BPT_TRY(merge_schema(catalog, options, there, draft));
+    BPT_TRY(place_intake(catalog, options, there, draft));
+    return describe_split(options, there, draft);
 }
 
 void bpt__draft_free(bpt__draft *draft) {
     free_texts(draft->classes, draft->info.n_classes);
-    free_texts(draft->sources, draft->split.n_sources);
-    bpt_free(draft->location.database);
+    free_texts(draft->sources, draft->n_sources);
+    bpt_free(draft->intakes);
+    bpt_free(draft->locations);
+    bpt_free(draft->database);
     bpt_free(draft->name);
     bpt_free(draft->importer);
     *draft = (bpt__draft){0};

@@ -1,6 +1,6 @@
 /** @file storage/draft.h
- * A split before it is written: is what is asked for allowed, does it agree with the dataset that
- * is there, and how will it be described. For this folder only.
+ * A split before it is written, or extended: is what is asked for allowed, does it agree with the
+ * dataset that is there, and how will it be described. For this folder only.
  *
  * Threads: a draft belongs to one thread. */
 #ifndef BPT_STORAGE_DRAFT_H
@@ -11,21 +11,28 @@
 #include "storage/writer.h"
 
 typedef struct bpt__draft {
-    bpt_dataset_info info;  /* the schema to be; no splits */
-    bpt_split split;        /* count, per_class, mean and std are still to come */
-    bpt__location location; /* pack is still to come */
-    char *name, *importer;  /* what the structs above point to */
-    char **classes;         /* shape [info.n_classes] */
-    char **sources;         /* shape [split.n_sources] */
+    bpt_dataset_info info;    /* the schema to be; no splits */
+    bpt_split split;          /* count and extent are those of what it is added to; per_class, mean
+                                 and std are still to come */
+    bpt_intake *intakes;      /* of the split; those that are there are the catalog's */
+    bpt__location *locations; /* likewise */
+    bpt_intake *intake;       /* the last, to be written; count is still to come */
+    bpt__location *location;  /* of it; pack is still to come */
+    char *name, *importer;    /* what the structs above point to */
+    char *database;
+    char **classes; /* shape [info.n_classes] */
+    char **sources; /* shape [n_sources] */
+    size_t n_sources;
 } bpt__draft;
 
 /** Checks options by themselves. @return BPT_OK, BPT_EUSAGE, BPT_ENOMEM */
 bpt_status bpt__draft_check(const bpt_writer_options *options);
 
 /** Drafts a split for a dataset.
- * @param catalog what is there
+ * @param catalog what is there; borrowed while the draft lives
  * @param[out] draft bpt__draft_free() is due, on error too
- * @return BPT_OK, BPT_EEXIST, BPT_EUSAGE (too many splits), BPT_EDATA (differs), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EEXIST, BPT_ENOENT (nothing to append to), BPT_EUSAGE (too many splits),
+ *         BPT_EDATA (differs), BPT_ENOMEM */
 bpt_status bpt__draft_make(const bpt__catalog *catalog, const bpt_writer_options *options,
                            bpt__draft *draft);
 void bpt__draft_free(bpt__draft *draft);

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "storage/catalog.h"
 #include "storage/lost_pages.h"
 
 #include <sys/resource.h>
@@ -18,10 +19,10 @@
 #include <unistd.h>
 
 enum {
-    MAX_DATABASES = 256,
-    LOCK_FILE_BYTES = 32768, /* room for some 500 readers at a time */
-    MAX_OVERTAKEN = 20,      /* times that writers may replace the state under a reader's eyes */
-    MAX_DOUBTS = 3,          /* looks at a file that seems damaged */
+    MAX_DATABASES = BPT__MAX_INTAKES + 8, /* and those of a writer */
+    LOCK_FILE_BYTES = 32768,              /* room for some 500 readers at a time */
+    MAX_OVERTAKEN = 20, /* times that writers may replace the state under a reader's eyes */
+    MAX_DOUBTS = 3,     /* looks at a file that seems damaged */
 };
 
 const bpt__environment_kind bpt__dataset_files = {

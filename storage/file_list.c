@@ -1,5 +1,6 @@
 #include "storage/file_list.h"
 
+#include "base/checksum.h"
 #include "base/memory.h"
 
 #include <stdlib.h>
@@ -19,6 +20,16 @@ bpt_status bpt__file_list_add(bpt__file_list *list, const char *name, uint32_t l
     list->entries[list->n++] = (bpt__file_entry){.name = list->n_text, .label = label};
     list->n_text += size;
     return BPT_OK;
+}
+
+uint64_t bpt__file_list_identify(const bpt__file_list *list) {
+    uint64_t identity = list->n;
+    for (size_t i = 0; i < list->n; i++) {
+        const char *name = bpt__file_list_name(list, i);
+        const uint64_t all[] = {identity, list->entries[i].label, bpt_checksum(name, strlen(name))};
+        identity = bpt_checksum(all, sizeof all);
+    }
+    return identity;
 }
 
 static int compare_entries(const void *a, const void *b, void *text) {

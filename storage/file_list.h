@@ -33,6 +33,9 @@ static inline const char *bpt__file_list_name(const bpt__file_list *list, size_t
     return list->text + list->entries[i].name;
 }
 
+/** @return a number that tells names, labels and order from others */
+uint64_t bpt__file_list_identify(const bpt__file_list *list);
+
 /** Sorts the entries from number @p from on by the bytes of their names. */
 void bpt__file_list_sort(bpt__file_list *list, size_t from);
 

@@ -300,6 +300,33 @@ static bpt_status allocate(bpt_import_stream *s, const bpt_import_stream_options
     return BPT_OK;
 }
 
+static bpt_status check_unchanged(const bpt_import_stream *s, const bpt_import_item *item,
+                                  const struct timespec *since) {
+    struct timespec when;
+    if (!s->importer->changed || !s->importer->changed(s->import, item, &when)) return BPT_OK;
+    if (when.tv_sec < since->tv_sec ||
+        (when.tv_sec == since->tv_sec && when.tv_nsec <= since->tv_nsec))
+        return BPT_OK;
+    char name[BPT_IMPORT_NAME_SIZE];
+    s->importer->describe(s->import, item, name, sizeof name);
+    const bpt_status status =
+        bpt_fail(BPT_EDATA, "%s is stored, and was changed after that ingestion had begun", name);
+    bpt_hint("leave out --resume to begin anew: what is there of it is dropped then");
+    return status;
+}
+
+/* Lets the importer name the items that are done with. */
+static bpt_status pass_over(bpt_import_stream *s, uint64_t n, const struct timespec *since) {
+    bpt_import_item item = {0};
+    bpt_status status = BPT_OK;
+    for (; s->named < n && status == BPT_OK; s->named++) {
+        status = s->importer->next(s->import, &item);
+        if (status == BPT_OK) status = check_unchanged(s, &item, since);
+    }
+    bpt_free(item.owned.bytes);
+    return status;
+}
+
 static bpt_status start(bpt_import_stream *s) {
     for (; s->n_started < s->n_workers; s->n_started++) {
         worker *w = &s->workers[s->n_started];
@@ -315,6 +342,9 @@ bpt_status bpt_import_stream_open(const bpt_importer *importer, void *import,
                                   const bpt_import_plan *plan,
                                   const bpt_import_stream_options *options,
                                   bpt_import_stream **out) {
+    if (options->begin > plan->count)
+        return bpt_fail(BPT_EUSAGE, "%llu items of %llu are done with",
+                        (unsigned long long)options->begin, (unsigned long long)plan->count);
     if (options->n_threads == 0 || options->n_threads > BPT_IMPORT_MAX_THREADS)
         return bpt_fail(BPT_EUSAGE, "%u threads that read images: must be 1 to %d",
                         options->n_threads, BPT_IMPORT_MAX_THREADS);
@@ -326,11 +356,14 @@ bpt_status bpt_import_stream_open(const bpt_importer *importer, void *import,
     s->importer = importer;
     s->import = import;
     s->count = plan->count;
-    s->ended = s->count == 0;
     s->fit = options->fit;
     s->C = options->C;
+    s->H = options->H;
+    s->W = options->W;
     s->largest = (size_t)plan->C * plan->H * plan->W;
-    bpt_status status = allocate(s, options);
+    bpt_status status = pass_over(s, options->begin, &options->since);
+    s->ended = s->named >= s->count;
+    if (status == BPT_OK) status = allocate(s, options);
     if (status == BPT_OK) status = start(s);
     if (status == BPT_OK)
         *out = s;

@@ -26,8 +26,11 @@ typedef struct bpt_import_stream_options {
     bpt_picture_fit fit;
     uint32_t C;         /* of the dataset that is there: images must come to that; 0: no matter */
     unsigned n_threads; /* 1 to BPT_IMPORT_MAX_THREADS */
-    int quality;        /* 1 to 100: records are JPEG files, encoded so where they have to be; 0:
-                           they are pixels */
+    uint64_t begin;     /* items that are done with: named, and passed over */
+    struct timespec since; /* when those were taken; one whose file is newer is an error */
+    uint32_t H, W;         /* of the images before those; 0 where there are none */
+    int quality;           /* 1 to 100: records are JPEG files, encoded so where they have to be; 0:
+                              they are pixels */
 } bpt_import_stream_options;
 
 /** What became of an item. Borrowed from the stream until its next call. */
@@ -44,14 +47,16 @@ typedef struct bpt_import_record {
 /** Starts the workers.
  * @param importer, import, plan of an open import of which no item has been taken; borrowed
  * @param[out] out caller owns, bpt_import_stream_close()
- * @return BPT_OK, BPT_EUSAGE, BPT_ENOMEM, BPT_EIO (no thread can be started) */
+ * @return BPT_OK, BPT_EUSAGE, BPT_ENOMEM, BPT_EIO (no thread can be started), BPT_EDATA (an item
+ * that is done with has changed); what importer->next() returns for those that are passed over */
 bpt_status bpt_import_stream_open(const bpt_importer *importer, void *import,
                                   const bpt_import_plan *plan,
                                   const bpt_import_stream_options *options,
                                   bpt_import_stream **out);
 
-/** Waits for the next record; called at most plan.count times. A grey image among colour ones
- * becomes a colour one; a grey file stays as it is, since its decoder can make three channels.
+/** Waits for the next record; called at most plan.count times, less those that are passed over. A
+ * grey image among colour ones becomes a colour one; a grey file stays as it is, since its decoder
+ * can make three channels.
  * @return BPT_OK, also where the item is bad; after an error only bpt_import_stream_close() is
  *         left: BPT_EDATA (the source breaks off; or the item's size or colour is not that of the
  *         ones before: names the item), BPT_EIO, BPT_ENOMEM */

@@ -17,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 enum {
     BPT_IMPORT_MAX_CLASSES = 65536,     /* as in a dataset */
@@ -96,6 +97,16 @@ typedef struct bpt_importer {
      * well or not. For a source that is read while it is used, as a mapped file is.
      * @return BPT_OK; anything else: the source cannot be read, whatever became of the item */
     bpt_status (*check)(void *import);
+
+    /** NULL, or: tells the items apart from others, by what is known of them before the first is
+     * fetched: their names, labels and order. (The files that the user names are compared by who
+     * asks, by their sizes and times.)
+     * @return a number that other items hardly have */
+    uint64_t (*identify)(void *import);
+
+    /** NULL, or: says when the file of an item was changed last, where each item is a file.
+     * @return whether that is known */
+    bool (*changed)(void *import, const bpt_import_item *item, struct timespec *when);
 
     /** Writes an item's name as messages give it: "flowers/rose/17.jpg", "shard-3.tar: rose-17".
      * @param[out] name shape [size], a text */

@@ -246,8 +246,8 @@ static bpt_status open_databases(bpt_scratch *s) {
     int code = mdb_txn_begin(s->dataset.env, NULL, 0, &txn);
     if (code != 0) return unwritten(s, 0, code);
     for (size_t i = 0; i < n && code == 0; i++)
-        code = mdb_dbi_open(txn, bpt__catalog_location(s->dataset.catalog, i)->database, MDB_CREATE,
-                            &s->databases[i]);
+        code = mdb_dbi_open(txn, bpt__catalog_location(s->dataset.catalog, i, 0)->database,
+                            MDB_CREATE, &s->databases[i]);
     return end_write(s, txn, BPT_OK, code, 0);
 }
 

@@ -62,6 +62,19 @@ void bpt__statistics_add_sums(bpt__statistics *s, uint64_t n_pixels, const uint6
     }
 }
 
+void bpt__statistics_restore(bpt__statistics *s, uint64_t records, uint64_t n_pixels,
+                             const uint64_t *per_class, const double *mean, const double *std) {
+    const double n = (double)n_pixels;
+    s->count = records;
+    s->n_pixels = n_pixels;
+    for (uint32_t i = 0; i < s->n_classes; i++) s->per_class[i] = per_class[i];
+    for (size_t c = 0; c < s->C; c++) {
+        s->sum[c] = (uint64_t)(mean[c] * 255 * n + .5);
+        const double m = (double)s->sum[c] / n, deviation = std[c] * 255;
+        s->square[c] = (uint64_t)((deviation * deviation + m * m) * n + .5);
+    }
+}
+
 void bpt__statistics_finish(const bpt__statistics *s, double *mean, double *std) {
     const double n = (double)s->n_pixels;
     for (size_t c = 0; c < s->C; c++) {

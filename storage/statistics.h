@@ -35,6 +35,15 @@ void bpt__statistics_add(bpt__statistics *s, const uint8_t *pixels, uint32_t lab
 void bpt__statistics_add_sums(bpt__statistics *s, uint64_t n_pixels, const uint64_t *sum,
                               const uint64_t *square, uint32_t label);
 
+/** Goes on from what a split is described by: the sums are those that were counted, as long as they
+ * stay below 2^50; beyond, a deviation may differ in its last digits.
+ * @param count     records, at least 1
+ * @param n_pixels  of a channel, in all of them
+ * @param per_class shape [n_classes]
+ * @param mean, std of bpt__statistics_finish(), shape [C] */
+void bpt__statistics_restore(bpt__statistics *s, uint64_t count, uint64_t n_pixels,
+                             const uint64_t *per_class, const double *mean, const double *std);
+
 /** Adds @p n pixels of a channel to two sums. */
 void bpt__statistics_sum(const uint8_t *pixels, size_t n, uint64_t *sum, uint64_t *square);
 

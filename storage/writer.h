@@ -1,10 +1,11 @@
 /** @file storage/writer.h
- * Writes one split of a dataset, which appears whole or not at all.
+ * Writes one split of a dataset, or adds records to one: they appear whole or not at all.
  *
  * Records go to a staging database inside the dataset's environment, chunk by chunk, each chunk a
- * transaction; bpt_writer_commit() makes the split visible (and drops the one it replaces) in one
- * more. Who is killed before leaves a staging database that no reader looks at and the next writer
- * drops. One writer at a time may work on a dataset; readers are not disturbed.
+ * transaction; bpt_writer_commit() makes them visible (and drops the split that they replace) in
+ * one more. Who is killed before, or fails, leaves a staging database that no reader looks at.
+ * bpt_writer_resume() goes on with it where the writer had terms; any other next writer drops it.
+ * One writer at a time may work on a dataset; readers are not disturbed.
  *
  * Threads: a writer belongs to one thread. */
 #ifndef BPT_STORAGE_WRITER_H
@@ -16,6 +17,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 typedef struct bpt_writer bpt_writer;
 
@@ -23,6 +25,7 @@ typedef struct bpt_writer bpt_writer;
 typedef struct bpt_writer_options {
     const char *split; /* 1 to 64 letters, digits, '.', '_', '-', the first a letter or digit */
     bool replace;      /* a split of this name is replaced, not refused */
+    bool append;       /* a split of this name gets the records added; not with .replace */
     bool encoded;      /* images are JPEG files; H and W do not count */
     uint32_t C, H, W;  /* each >= 1; C*H*W at most 2^28; encoded: C is 1 or 3 */
     uint32_t
@@ -33,16 +36,57 @@ typedef struct bpt_writer_options {
     const char *const *sources; /* shape [n_sources] */
     size_t n_sources;
     uint64_t seed;
+    /* Lines, at most 2^14 bytes each, that say what is made and of which source: only who has the
+     * same ones may go on with it. Both NULL: nobody may. */
+    const char *terms, *origin;
 } bpt_writer_options;
 
 /** Begins a split, creating the dataset if there is none. A dataset whose only split is being
  * replaced takes the new shape and classes; otherwise they must agree.
  * @param path directory; its parent folders are created too
  * @param[out] out caller owns; ends with bpt_writer_commit() and bpt_writer_close()
- * @return BPT_OK, BPT_EEXIST (the split exists), BPT_EUSAGE (bad name or shape),
- *         BPT_EDATA (shape or classes differ from the dataset's, or a newer format),
+ * @return BPT_OK, BPT_EEXIST (the split exists), BPT_ENOENT (no split to append to), BPT_EUSAGE
+ * (bad name or shape), BPT_EDATA (shape or classes differ from the dataset's, or a newer format),
  *         BPT_ECORRUPT, BPT_EIO (also: somebody else is writing), BPT_ENOSPC, BPT_ENOMEM */
 bpt_status bpt_writer_open(const char *path, const bpt_writer_options *options, bpt_writer **out);
+
+/** Goes on with a split where another writer was stopped: behind its last whole chunk. What is
+ * there is read and checked.
+ * @param options as bpt_writer_open() had them, with .terms and .origin; C, H and W are not looked
+ * at
+ * @param[out] out as there; NULL where there is nothing to go on with: then the dataset is as it
+ * was
+ * @return as bpt_writer_open(); BPT_EUSAGE or BPT_EDATA where .terms or .origin differ,
+ * BPT_ECORRUPT where what is there is damaged: it stays there after any error */
+bpt_status bpt_writer_resume(const char *path, const bpt_writer_options *options, bpt_writer **out);
+
+/** @return how many items of the source are done with: records and notes */
+uint64_t bpt_writer_position(const bpt_writer *writer);
+
+/** @return how many records another writer could go on behind, should this one be closed now */
+uint64_t bpt_writer_kept(const bpt_writer *writer);
+
+/** @return when the first writer of these records began, by the clock of the file system */
+struct timespec bpt_writer_begun(const bpt_writer *writer);
+
+/** Says that nobody will go on with these records: bpt_writer_close() drops them. Those that
+ * bpt_writer_resume() has found stay all the same. */
+void bpt_writer_discard(bpt_writer *writer);
+
+/** The shape of the records. */
+void bpt_writer_shape(const bpt_writer *writer, uint32_t *C, uint32_t *H, uint32_t *W);
+
+/** Notes that the next item of the source is no record. Notes are kept with the records until the
+ * commit, so that bpt_writer_resume() knows them.
+ * @param line why, copied
+ * @return as bpt_writer_append() */
+bpt_status bpt_writer_note(bpt_writer *writer, const char *line);
+
+/** Reads the notes that are there after bpt_writer_resume(), in order.
+ * @param take what it returns ends the reading unless it is BPT_OK
+ * @return BPT_OK, BPT_ECORRUPT, BPT_EIO, or what @p take returned */
+bpt_status bpt_writer_notes(bpt_writer *writer, bpt_status (*take)(void *arg, const char *line),
+                            void *arg);
 
 /** Adds the next record of a raw split.
  * @param pixels shape [C,H,W], copied
@@ -61,8 +105,9 @@ bpt_status bpt_writer_append_record(bpt_writer *writer, const bpt_record *record
  * @return BPT_OK, BPT_EDATA (no records), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_writer_commit(bpt_writer *writer);
 
-/** Releases the writer. Without a commit before, the dataset is as it was (a directory that
- * bpt_writer_open() created is removed again). NULL is allowed. */
+/** Releases the writer. Without a commit before, readers find the dataset as it was. What was
+ * stored stays for bpt_writer_resume() where there are terms and a whole chunk; else it is dropped,
+ * and a directory that bpt_writer_open() created is removed again. NULL is allowed. */
 void bpt_writer_close(bpt_writer *writer);
 
 #endif

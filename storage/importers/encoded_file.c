@@ -61,3 +61,10 @@ bpt_status bpt__encoded_piece_read(const char *path, const char *what, uint64_t 
         status = bpt_fail(BPT_EDATA, "%s became shorter: it ends within %s", path, what);
     return status;
 }
+
+bool bpt__encoded_file_changed(const char *path, struct timespec *when) {
+    struct stat info;
+    if (stat(path, &info) != 0) return false;
+    *when = info.st_mtim;
+    return true;
+}

@@ -9,12 +9,17 @@
 #include "base/status.h"
 #include "storage/importer.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /** Reads a whole file of at most BPT_IMPORT_MAX_ENCODED bytes.
  * @return BPT_OK, BPT_ENOENT, BPT_EDATA (empty, too large, or no file), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__encoded_file_read(const char *path, bpt_import_buffer *buffer, size_t *size);
+
+/** @return whether the file is there; then @p when is when it was changed last */
+bool bpt__encoded_file_changed(const char *path, struct timespec *when);
 
 /** Reads @p size bytes from @p offset on.
  * @param size 1 to BPT_IMPORT_MAX_ENCODED

@@ -211,9 +211,26 @@ static bpt_status folder_load(void *import, const bpt_import_item *item, bpt_imp
     return BPT_OK;
 }
 
+static bool folder_changed(void *import, const bpt_import_item *item, struct timespec *when) {
+    const folder *f = import;
+    char *path;
+    const char *name = bpt__file_list_name(&f->files, item->number);
+    if (bpt_strf(&path, "%s/%s", f->path, name) != BPT_OK) return false;
+    const bool known = bpt__encoded_file_changed(path, when);
+    bpt_free(path);
+    return known;
+}
+
+static uint64_t folder_identify(void *import) {
+    const folder *f = import;
+    return bpt__file_list_identify(&f->files);
+}
+
 const bpt_importer bpt__import_folder = {.name = "folder",
                                          .open = folder_open,
                                          .next = folder_next,
                                          .load = folder_load,
+                                         .identify = folder_identify,
+                                         .changed = folder_changed,
                                          .describe = folder_describe,
                                          .close = folder_close};

@@ -3,6 +3,7 @@
  * where the classes are known beforehand and have such a name, or where any label of the list is no
  * number; then the classes are in byte order. Paths are relative to the folder of the list, or to
  * the one that is given. Empty lines are passed over. */
+#include "base/checksum.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "base/text.h"
@@ -197,9 +198,33 @@ static bpt_status list_load(void *import, const bpt_import_item *item, bpt_impor
     return BPT_OK;
 }
 
+static bool list_changed(void *import, const bpt_import_item *item, struct timespec *when) {
+    const list *l = import;
+    const entry *e = &l->entries[item->number];
+    const char *root, *slash = separator(l, e, &root);
+    char *path;
+    if (bpt_strf(&path, "%s%s%s", root, slash, e->path) != BPT_OK) return false;
+    const bool known = bpt__encoded_file_changed(path, when);
+    bpt_free(path);
+    return known;
+}
+
+static uint64_t list_identify(void *import) {
+    const list *l = import;
+    uint64_t identity = bpt_checksum(l->root, strlen(l->root));
+    for (size_t i = 0; i < l->n; i++) {
+        const entry *e = &l->entries[i];
+        const uint64_t all[] = {identity, e->label, bpt_checksum(e->path, strlen(e->path))};
+        identity = bpt_checksum(all, sizeof all);
+    }
+    return identity;
+}
+
 const bpt_importer bpt__import_list = {.name = "list",
                                        .open = list_open,
                                        .next = list_next,
                                        .load = list_load,
+                                       .identify = list_identify,
+                                       .changed = list_changed,
                                        .describe = list_describe,
                                        .close = list_close};

@@ -233,9 +233,15 @@ static bpt_status webdataset_load(void *import, const bpt_import_item *item,
     return BPT_OK;
 }
 
+static uint64_t webdataset_identify(void *import) {
+    const webdataset *x = import;
+    return bpt__file_list_identify(&x->names);
+}
+
 const bpt_importer bpt__import_webdataset = {.name = "webdataset",
                                              .open = webdataset_open,
                                              .next = webdataset_next,
                                              .load = webdataset_load,
+                                             .identify = webdataset_identify,
                                              .describe = webdataset_describe,
                                              .close = webdataset_close};

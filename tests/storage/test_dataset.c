@@ -132,10 +132,10 @@ static void describes_its_splits(void **state) {
     assert_float_equal(split->mean[1], 1.0, 1e-12);
     assert_float_equal(split->std[0], 0.47140452079103, 1e-12);
     assert_float_equal(split->std[1], 0.0, 1e-12);
-    assert_string_equal(split->importer, "test");
-    assert_string_equal(split->sources[0], "a.gz");
-    assert_string_equal(split->sources[1], "?.gz");
-    assert_int_equal(split->seed, 77);
+    assert_string_equal(split->intakes->importer, "test");
+    assert_string_equal(split->intakes->sources[0], "a.gz");
+    assert_string_equal(split->intakes->sources[1], "?.gz");
+    assert_int_equal(split->intakes->seed, 77);
     const bpt_split *none;
     assert_int_equal(bpt_dataset_find(dataset, "val", &none), BPT_ENOENT);
     assert_non_null(strstr(bpt_error_last()->hint, "train"));
@@ -422,7 +422,9 @@ static void refuses_what_it_does_not_know(void **state) {
         const char *text;
         bpt_status status;
     } cases[] = {
-        {"{\"format\": 3, \"holograms\": true}", BPT_EDATA},
+        {"{\"format\": 4, \"holograms\": true}", BPT_EDATA},
+        {"{\"format\": 3, \"shape\": [1, 4, 4], \"encoding\": \"runes\"}", BPT_EDATA},
+        {"{\"format\": 3, \"shape\": [1, 4, 4], \"encoding\": \"jpeg\"}", BPT_EDATA},
         {"{\"format\": 1, \"shape\": [1, 4, 4], \"encoding\": \"jpeg\"}", BPT_EDATA},
         {"{\"format\": 2, \"channels\": 1, \"encoding\": \"raw\"}", BPT_EDATA},
         {"{\"format\": 2, \"channels\": 2, \"encoding\": \"jpeg\"}", BPT_EDATA},
@@ -444,7 +446,7 @@ static void refuses_what_it_does_not_know(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         put_meta("dataset", cases[i].text);
         assert_int_equal(bpt_dataset_open(place.dataset, &dataset), cases[i].status);
-        if (i == 0) assert_non_null(strstr(bpt_error_last()->text, "format 3"));
+        if (i == 0) assert_non_null(strstr(bpt_error_last()->text, "format 4"));
         if (cases[i].status == BPT_EDATA)
             assert_int_equal(bpt_writer_open(place.dataset, &test, &writer), BPT_EDATA);
     }

@@ -284,6 +284,53 @@ static void thread_counts_are_checked(void **state) {
                          BPT_EUSAGE);
 }
 
+/* Item 7 was changed at second 10. */
+static bool made_changed(void *import, const bpt_import_item *item, struct timespec *when) {
+    (void)import;
+    *when = (struct timespec){.tv_sec = item->number == 7 ? 10 : 3};
+    return true;
+}
+
+/* Items that are done with are named, not loaded; the others must be like them. */
+static void begins_behind_what_is_done(void **state) {
+    (void)state;
+    bpt_importer importer = made_importer;
+    importer.changed = made_changed;
+    const bpt_import_plan plan = {.count = 30, .n_classes = 5};
+    bpt_import_stream_options o = {
+        .C = 1, .H = 4, .W = 4, .n_threads = 2, .begin = 8, .since = {.tv_sec = 5}};
+    bpt_import_stream *stream;
+    bpt_import_record record;
+    made m = {.count = 30, .breaks_at = UINT64_MAX, .side = 4};
+    assert_int_equal(bpt_import_stream_open(&importer, &m, &plan, &o, &stream), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "item 7 is stored, and was changed after"));
+    o.since.tv_sec = 10;
+    for (o.begin = 0; o.begin <= plan.count; o.begin += 10) {
+        m.next = 0;
+        assert_int_equal(bpt_import_stream_open(&importer, &m, &plan, &o, &stream), BPT_OK);
+        for (uint64_t i = o.begin; i < plan.count; i++) {
+            assert_int_equal(next(stream, &record), BPT_OK);
+            assert_int_equal(record.number, i);
+            assert_int_equal(record.pixels[1], (uint8_t)(i * 13 + 7));
+        }
+        bpt_import_stream_close(stream);
+    }
+    assert_int_equal(bpt_import_stream_open(&importer, &m, &plan, &o, &stream), BPT_EUSAGE);
+    o.begin = 20;
+    o.H = 5;
+    m.next = 0;
+    assert_int_equal(bpt_import_stream_open(&importer, &m, &plan, &o, &stream), BPT_OK);
+    assert_int_equal(next(stream, &record), BPT_EDATA);
+    assert_non_null(
+        strstr(bpt_error_last()->text, "has 4x4 pixels (HxW), the images before it have 5x4"));
+    bpt_import_stream_close(stream);
+    o.begin = 20;
+    m.next = 0;
+    m.breaks_at = 15;
+    assert_int_equal(bpt_import_stream_open(&importer, &m, &plan, &o, &stream), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "the source is cut"));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_teardown(name, tear_down)
     const struct CMUnitTest tests[] = {
@@ -296,6 +343,7 @@ int main(void) {
         TEST(ends_at_any_moment),
         TEST(items_in_flight_are_bounded),
         TEST(thread_counts_are_checked),
+        TEST(begins_behind_what_is_done),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,6 +25,17 @@ bpt_status bpt_bad_report_add(bpt_bad_report *r, const bpt_error *error, bool ca
                                                      : bpt_fail_write(errno, "write", r->path);
 }
 
+bpt_status bpt_bad_report_recall(bpt_bad_report *r, const char *line) {
+    if (!r->file) {
+        const bpt_status status = bpt_fail(
+            BPT_EUSAGE, "the ingestion that was stopped has passed over a bad image: %.300s", line);
+        bpt_hint("give --skip-bad REPORT as it had, or leave out --resume");
+        return status;
+    }
+    r->n++;
+    return fprintf(r->file, "%s\n", line) > 0 ? BPT_OK : bpt_fail_write(errno, "write", r->path);
+}
+
 bpt_status bpt_bad_report_close(bpt_bad_report *r) {
     FILE *file = r->file;
     r->file = NULL;

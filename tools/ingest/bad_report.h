@@ -28,6 +28,10 @@ bpt_status bpt_bad_report_open(bpt_bad_report *r, const char *path);
  * @return BPT_OK where it is passed over; @p error where it may not be; BPT_EIO, BPT_ENOSPC */
 bpt_status bpt_bad_report_add(bpt_bad_report *r, const bpt_error *error, bool can_skip);
 
+/** Takes in what another ingestion said of a bad image, before it was stopped.
+ *  BPT_OK, BPT_EUSAGE (nothing may be passed over), BPT_EIO, BPT_ENOSPC */
+bpt_status bpt_bad_report_recall(bpt_bad_report *r, const char *line);
+
 /** Writes out what is left and closes the file; once more does no harm. @return BPT_OK, BPT_EIO,
  * BPT_ENOSPC */
 bpt_status bpt_bad_report_close(bpt_bad_report *r);

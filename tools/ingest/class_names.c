@@ -67,7 +67,7 @@ static bpt_status ask_dataset(const bpt_ingest_options *o, bpt_class_names *list
     const bpt_split *split;
     if (!bpt_path_exists(o->out) || bpt_dataset_open(o->out, &dataset) != BPT_OK) return BPT_OK;
     const bpt_dataset_info *info = bpt_dataset_describe(dataset);
-    const bool replaced = bpt_dataset_find(dataset, o->split, &split) == BPT_OK;
+    const bool replaced = !o->append && bpt_dataset_find(dataset, o->split, &split) == BPT_OK;
     bpt_status status = BPT_OK;
     if (info->n_splits > (replaced ? 1 : 0)) {
         list->C = info->C;

@@ -127,6 +127,22 @@ static bpt_status print_json(const bpt_dataset_info *info) {
 
 enum { SHOWN_SIZE = 512 }; /* of a name, which anybody may have chosen */
 
+/* How it was made; where images were appended, each time and how many. */
+static void print_origins(const bpt_split *split) {
+    char shown[SHOWN_SIZE];
+    for (size_t p = 0; p < split->n_intakes; p++) {
+        const bpt_intake *intake = &split->intakes[p];
+        printf("\n  %s by %s", p ? "appended" : "made", intake->importer);
+        if (intake->n_sources == 0 || intake->seed != 0) printf(", seed %" PRIu64, intake->seed);
+        for (size_t i = 0; i < intake->n_sources; i++) {
+            bpt_text_escape(intake->sources[i], shown, sizeof shown);
+            printf("%s %s", i ? "," : " from", shown);
+        }
+        if (split->n_intakes > 1)
+            printf(": %u image%s", intake->count, intake->count == 1 ? "" : "s");
+    }
+}
+
 static void print_split(const bpt_dataset_info *info, const bpt_split *split) {
     char shown[SHOWN_SIZE];
     printf("\nsplit %s: %u image%s", split->name, split->count, split->count == 1 ? "" : "s");
@@ -138,12 +154,7 @@ static void print_split(const bpt_dataset_info *info, const bpt_split *split) {
     for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->mean[c]);
     printf("\n  std  ");
     for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->std[c]);
-    printf("\n  made by %s", split->importer);
-    if (split->n_sources == 0 || split->seed != 0) printf(", seed %" PRIu64, split->seed);
-    for (size_t i = 0; i < split->n_sources; i++) {
-        bpt_text_escape(split->sources[i], shown, sizeof shown);
-        printf("%s %s", i ? "," : " from", shown);
-    }
+    print_origins(split);
     printf("\n  images per class\n");
     for (uint32_t i = 0; i < info->n_classes; i++) {
         bpt_text_escape(info->classes[i], shown, sizeof shown);

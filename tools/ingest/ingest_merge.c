@@ -229,7 +229,7 @@ static bpt_status run_merge(int argc, char **argv) {
     bpt_error_get(&error);
     end(&m);
     status = status == BPT_OK
-                 ? bpt_ingest_summary(o.out, o.split, NULL, bpt_clock_seconds_since(start_ns))
+                 ? bpt_ingest_summary(o.out, o.split, NULL, 0, bpt_clock_seconds_since(start_ns))
                  : bpt_error_put(&error);
 done:
     bpt_option_set_free(set);

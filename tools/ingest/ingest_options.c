@@ -19,7 +19,15 @@
         ROW(force, BPT_OPTION_FLAG, .name = "force",                                               \
             .help =                                                                                \
                 "replace the split if it is there; the old one stays until the new one\n"          \
-                "is whole")
+                "is whole"),                                                                       \
+        ROW(append, BPT_OPTION_FLAG, .name = "append",                                             \
+            .help =                                                                                \
+                "add the images to the split, which must be there; all of them appear\n"           \
+                "at once, at its end"),                                                            \
+        ROW(resume, BPT_OPTION_FLAG, .name = "resume",                                             \
+            .help =                                                                                \
+                "go on where the same command was stopped: behind what it had stored;\n"           \
+                "with --append there must be something to go on with")
 
 #define ROWS_OF_SIZE                                                                               \
     ROW(resize, BPT_OPTION_PAIR, .name = "resize", .min = 1, .max = BPT_IMAGE_MAX_SIDE,            \
@@ -142,6 +150,14 @@ const bpt_command bpt_ingest_glyphs_usage =
           "Draws digits, 28x28 and grey, and stores them: data to try training with.");
 
 /* ---- what they mean ---- */
+
+bpt_status bpt_ingest_check_mode(const bpt_ingest_options *o) {
+    if (!o->append || !o->force) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "--append does not go with --force: one adds to a split, one replaces it");
+    bpt_hint("leave out one of them");
+    return status;
+}
 
 bpt_status bpt_ingest_fit(const bpt_ingest_options *o, bpt_picture_fit *fit) {
     static const uint32_t channels[] = {0, 1, 3};

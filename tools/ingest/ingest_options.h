@@ -14,7 +14,7 @@
 /** A command has rows for some of the fields only; the others are 0. */
 typedef struct bpt_ingest_options {
     const char *out, *split;
-    bool force;
+    bool force, append, resume;
     int64_t classes; /* 0: not given */
     const char *class_names;
     int64_t count, seed;
@@ -34,6 +34,9 @@ enum { BPT_INGEST_QUALITY = 95 }; /* of JPEG files, unless told */
 extern const bpt_command bpt_ingest_idx_usage, bpt_ingest_cifar_usage, bpt_ingest_glyphs_usage,
     bpt_ingest_folder_usage, bpt_ingest_list_usage, bpt_ingest_caffe_usage,
     bpt_ingest_webdataset_usage;
+
+/**  BPT_OK, BPT_EUSAGE (a split cannot be replaced and appended to) */
+bpt_status bpt_ingest_check_mode(const bpt_ingest_options *o);
 
 /** What pictures are to become. @return BPT_OK, BPT_EUSAGE (options that do not go together) */
 bpt_status bpt_ingest_fit(const bpt_ingest_options *o, bpt_picture_fit *fit);

@@ -182,8 +182,8 @@ static bpt_status run_split(int argc, char **argv) {
     bpt_dataset_close(d.dataset);
     bpt_free(d.held_out);
     const double seconds = bpt_clock_seconds_since(start_ns);
-    if (status == BPT_OK) status = bpt_ingest_summary(o.out, o.held_out, NULL, seconds);
-    if (status == BPT_OK) status = bpt_ingest_summary(o.out, o.split, NULL, seconds);
+    if (status == BPT_OK) status = bpt_ingest_summary(o.out, o.held_out, NULL, 0, seconds);
+    if (status == BPT_OK) status = bpt_ingest_summary(o.out, o.split, NULL, 0, seconds);
 done:
     bpt_option_set_free(set);
     return status;

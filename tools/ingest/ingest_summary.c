@@ -48,7 +48,7 @@ void bpt_ingest_size_text(const bpt_dataset_info *info, const bpt_split *split, 
 }
 
 bpt_status bpt_ingest_summary(const char *path, const char *name, const bpt_bad_report *bad,
-                              double seconds) {
+                              uint64_t n_found, double seconds) {
     bpt_dataset *dataset;
     BPT_TRY(bpt_dataset_open(path, &dataset));
     const bpt_dataset_info *info = bpt_dataset_describe(dataset);
@@ -57,14 +57,16 @@ bpt_status bpt_ingest_summary(const char *path, const char *name, const bpt_bad_
     if (status == BPT_OK) {
         char passed_over[320];
         describe_bad(bad, passed_over, sizeof passed_over);
-        char size[128];
+        char size[128], added[32] = "";
         bpt_ingest_size_text(info, split, size, sizeof size);
+        const uint32_t n = split->intakes[split->n_intakes - 1].count;
+        if (split->n_intakes > 1) snprintf(added, sizeof added, " added, %u in all,", split->count);
         bpt_info(
-            "%s: %u image%s of %s in %u class%s stored in %s%s, %.1f s, "
+            "%s: %u image%s%s of %s in %u class%s stored in %s%s, %.1f s, "
             "%.0f img/s",
-            split->name, split->count, split->count == 1 ? "" : "s", size, info->n_classes,
+            split->name, n, n == 1 ? "" : "s", added, size, info->n_classes,
             info->n_classes == 1 ? "" : "es", path, passed_over, seconds,
-            (double)split->count / seconds);
+            (double)(n - n_found) / seconds);
         report_classes(info, split);
     }
     bpt_dataset_close(dataset);

@@ -15,11 +15,13 @@
 void bpt_ingest_size_text(const bpt_dataset_info *info, const bpt_split *split, char *text,
                           size_t size);
 
-/** Says how many images a split has, of which classes, and warns of classes without any.
+/** Says how many images a split has and has got, of which classes, and warns of classes without
+ * any.
  * @param path of the dataset
  * @param bad  what was passed over; NULL: nothing could be
+ * @param n_found images that were there before the work began, by one that was stopped
  * @return what bpt_dataset_open() returns */
 bpt_status bpt_ingest_summary(const char *path, const char *split, const bpt_bad_report *bad,
-                              double seconds);
+                              uint64_t n_found, double seconds);
 
 #endif

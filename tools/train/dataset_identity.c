@@ -6,13 +6,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+static void print_sources(const bpt_intake *intake, FILE *out) {
+    for (size_t i = 0; i < intake->n_sources; i++) fprintf(out, " %s", intake->sources[i]);
+}
+
 static void print_split(const bpt_dataset_info *info, const bpt_split *split, FILE *out) {
-    fprintf(out, "split %s %u %s %llu", split->name, split->count, split->importer,
-            (unsigned long long)split->seed);
+    fprintf(out, "split %s %u %s %llu", split->name, split->count, split->intakes->importer,
+            (unsigned long long)split->intakes->seed);
     for (uint32_t k = 0; k < info->n_classes; k++)
         fprintf(out, " %llu", (unsigned long long)split->per_class[k]);
     for (uint32_t c = 0; c < info->C; c++) fprintf(out, " %a %a", split->mean[c], split->std[c]);
-    for (size_t i = 0; i < split->n_sources; i++) fprintf(out, " %s", split->sources[i]);
+    print_sources(split->intakes, out);
+    for (size_t p = 1; p < split->n_intakes; p++) {
+        const bpt_intake *intake = &split->intakes[p];
+        fprintf(out, " + %u %s %llu", intake->count, intake->importer,
+                (unsigned long long)intake->seed);
+        print_sources(intake, out);
+    }
     fputc('\n', out);
 }
 

@@ -1,0 +1,81 @@
+/** @file storage/writer_private.h
+ * The inside of a writer, for writer.c, writer_staging.c and writer_resume.c.
+ *
+ * Threads: as writer.h. */
+#ifndef BPT_STORAGE_WRITER_PRIVATE_H
+#define BPT_STORAGE_WRITER_PRIVATE_H
+
+#include "storage/catalog.h"
+#include "storage/draft.h"
+#include "storage/journal.h"
+#include "storage/statistics.h"
+#include "storage/writer.h"
+
+#include <lmdb.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpt_writer {
+    char *path;
+    int lock;     /* open file that holds the writer lock, -1 for none */
+    bool created; /* the directory: remove it if nothing comes of it */
+    bool committed;
+    MDB_env *env;
+    bpt__catalog *catalog; /* as it was before */
+    MDB_dbi staging, journal;
+    bool staged;    /* the staging database exists, and so does the journal if .resumable */
+    bool resumable; /* there are terms */
+    bool found;     /* by bpt_writer_resume(): must outlive any error */
+    bool discarded; /* nobody shall go on with it */
+    bool ended;     /* what was found has its last value, which is not full */
+
+    bpt__draft draft; /* the split to be */
+    bpt__statistics statistics;
+    uint64_t database_id;
+    bpt__notes notes; /* that are not stored yet */
+    uint64_t n_notes; /* of all */
+
+    size_t record_bytes;
+    size_t page_bytes;
+    uint8_t *chunk; /* values, one after another; the value under way is the last */
+    size_t chunk_bytes;
+    size_t chunk_values;
+    size_t *ends;      /* of the sealed values in the chunk, shape [chunk_values] */
+    size_t n_sealed;   /* whole values in the chunk */
+    uint32_t n_open;   /* records in the value under way */
+    uint32_t n_values; /* stored in earlier chunks */
+};
+
+/** The body of a write transaction, run again where the map was too small.
+ * @param[out] code LMDB's where LMDB is what failed */
+typedef bpt_status (*bpt__writer_body)(bpt_writer *w, MDB_txn *txn, int *code);
+
+/** Runs a body in a transaction.
+ * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM, BPT_ECORRUPT, or what the body returns */
+bpt_status bpt__writer_transact(bpt_writer *w, bpt__writer_body body);
+
+/** Bodies: drop what killed writers left; make the staging database; drop that; store the sealed
+ * values and the notes; make the split visible. */
+bpt_status bpt__writer_drop_leftovers(bpt_writer *w, MDB_txn *txn, int *code);
+bpt_status bpt__writer_begin_staging(bpt_writer *w, MDB_txn *txn, int *code);
+bpt_status bpt__writer_drop_staging(bpt_writer *w, MDB_txn *txn, int *code);
+bpt_status bpt__writer_store_chunk(bpt_writer *w, MDB_txn *txn, int *code);
+bpt_status bpt__writer_switch_over(bpt_writer *w, MDB_txn *txn, int *code);
+
+/** Takes the lock and reads what is there. */
+bpt_status bpt__writer_open_dataset(bpt_writer *w, const char *path);
+
+/** Drafts the split and lays out its values. */
+bpt_status bpt__writer_plan(bpt_writer *w, const bpt_writer_options *o);
+
+/** From here on a transaction may reach the disk late. */
+void bpt__writer_relax(bpt_writer *w);
+
+/** @return records of this writer's, and of the one that it goes on for */
+uint64_t bpt__writer_count(const bpt_writer *w);
+
+/** Counts an encoded record in. */
+void bpt__writer_count_record(bpt_writer *w, const bpt_record *record, uint32_t label);
+
+#endif
