@@ -1,6 +1,6 @@
 /* An ingestion that is killed, or that the disk fails, at any of its writes: the dataset is whole,
  * with or without the whole new split. This program's own pwrite, writev, fdatasync and fsync stand
- * before libc's, also for liblmdb, and count down to the failure. ctest: slow TIMEOUT=120 */
+ * before libc's, also for liblmdb, and count down to the failure. ctest: slow TIMEOUT=240 */
 #include "storage/dataset.h"
 #include "storage/writer.h"
 #include "tests/storage/made_dataset.h"
@@ -105,13 +105,14 @@ int fsync(int fd) {
 /* Records of 256 KiB, so that OLD and NEW of them take several transactions. */
 enum { SIDE = 512, OLD = 3, NEW = 70, OLD_SALT = 1, NEW_SALT = 2 };
 
-typedef enum scene { NEW_DATASET, NEW_SPLIT, REPLACED_SPLIT, N_SCENES } scene;
+typedef enum scene { NEW_DATASET, NEW_SPLIT, REPLACED_SPLIT, EXTENDED_SPLIT, N_SCENES } scene;
 
 static made_place place;
 
 static bpt_writer_options options_of(scene s) {
     bpt_writer_options o = made_options(s == NEW_SPLIT ? "test" : "train", 1, SIDE, SIDE);
     o.replace = s == REPLACED_SPLIT;
+    o.append = s == EXTENDED_SPLIT;
     return o;
 }
 
@@ -120,12 +121,17 @@ static uint8_t shade(uint32_t salt, uint32_t i) {
     return (uint8_t)(salt * 100 + i);
 }
 
+/* Where the split is extended, the first records are there. */
+static uint32_t first_record(const bpt_writer_options *o) {
+    return o->append ? OLD : 0;
+}
+
 static bpt_status write_split(const bpt_writer_options *o, uint32_t salt, uint32_t n) {
     static uint8_t pixels[SIDE * SIDE];
     bpt_writer *writer;
     BPT_TRY(bpt_writer_open(place.dataset, o, &writer));
     bpt_status status = BPT_OK;
-    for (uint32_t i = 0; i < n && status == BPT_OK; i++) {
+    for (uint32_t i = first_record(o); i < n && status == BPT_OK; i++) {
         memset(pixels, shade(salt, i), sizeof pixels);
         status = bpt_writer_append(writer, pixels, i % 3);
     }
@@ -147,12 +153,17 @@ static bool holds(const bpt_dataset *dataset, const char *name, uint32_t salt, u
     return true;
 }
 
+/* What is extended begins as it goes on. */
+static uint32_t old_salt(scene s) {
+    return s == EXTENDED_SPLIT ? NEW_SALT : OLD_SALT;
+}
+
 static void prepare(scene s) {
     inject(DISK_SOUND, 0);
     place = made_place_create();
     if (s == NEW_DATASET) return;
     const bpt_writer_options o = made_options("train", 1, SIDE, SIDE);
-    assert_int_equal(write_split(&o, OLD_SALT, OLD), BPT_OK);
+    assert_int_equal(write_split(&o, old_salt(s), OLD), BPT_OK);
 }
 
 /* @return whether the new split is there; fails the test if anything is neither old nor new */
@@ -171,7 +182,7 @@ static bool inspect(scene s) {
     assert_int_equal(opened, BPT_OK);
     const bool is_new = holds(dataset, options_of(s).split, NEW_SALT, NEW);
     const size_t n_splits = bpt_dataset_describe(dataset)->n_splits;
-    if (s == NEW_SPLIT || !is_new) assert_true(holds(dataset, "train", OLD_SALT, OLD));
+    if (s == NEW_SPLIT || !is_new) assert_true(holds(dataset, "train", old_salt(s), OLD));
     assert_int_equal(n_splits, s == NEW_SPLIT && is_new ? 2 : 1);
     bpt_dataset_close(dataset);
     return is_new;
@@ -180,7 +191,14 @@ static bool inspect(scene s) {
 /* What comes after an interruption goes well, and leaves nothing of it. */
 static void ingest_again(scene s) {
     bpt_writer_options o = options_of(s);
-    o.replace = true;
+    bpt_dataset *dataset;
+    bool is_extended = s == EXTENDED_SPLIT && bpt_dataset_open(place.dataset, &dataset) == BPT_OK;
+    if (is_extended) {
+        is_extended = holds(dataset, "train", NEW_SALT, NEW);
+        bpt_dataset_close(dataset);
+    }
+    if (is_extended) o.append = false;
+    o.replace = !o.append;
     assert_int_equal(write_split(&o, NEW_SALT, NEW), BPT_OK);
     assert_true(inspect(s));
 }
@@ -247,6 +265,11 @@ static void killed_replacing_a_split(void **state) {
     survives_being_killed(REPLACED_SPLIT);
 }
 
+static void killed_extending_a_split(void **state) {
+    (void)state;
+    survives_being_killed(EXTENDED_SPLIT);
+}
+
 static void full_disk(void **state) {
     (void)state;
     for (scene s = 0; s < N_SCENES; s++) survives_a_failing_disk(s, DISK_IS_FULL);
@@ -271,6 +294,7 @@ int main(void) {
         cmocka_unit_test(killed_making_a_dataset),
         cmocka_unit_test(killed_adding_a_split),
         cmocka_unit_test(killed_replacing_a_split),
+        cmocka_unit_test(killed_extending_a_split),
         cmocka_unit_test(full_disk),
         cmocka_unit_test(filling_disk),
         cmocka_unit_test(disk_that_cannot_flush),

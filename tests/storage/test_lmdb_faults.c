@@ -1,7 +1,7 @@
 /* Any call of LMDB may fail, once or from then on, and the file may be cut short at any: each time
  * an error with the right status, nothing leaks or hangs, what was there before is sound, and what
  * was to be stored is there whole or not at all. ld --wrap counts the calls.
- * ctest: slow TIMEOUT=400 */
+ * ctest: slow TIMEOUT=600 */
 #include "base/checksum.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -107,6 +107,7 @@ int __wrap_mdb_txn_commit(MDB_txn *txn) {
 
 /* Records of 256 KiB, so that a few of them need a larger map than the first. */
 enum { H = 256, W = 1024, RECORD = H * W, OLD = 2, NEW = 6, OLD_SALT = 1, NEW_SALT = 2 };
+enum { BEGUN = 2, CHUNK = 64, RESUMED = 70 }; /* more than a chunk of 16 MiB is resumed */
 
 static made_place place;
 static char source[100], scratch_folder[100], lmdb[100]; /* beside the dataset */
@@ -120,21 +121,59 @@ static bool is_shade(const uint8_t *pixels, uint32_t salt, uint32_t i) {
     return pixels[0] == shade(salt, i) && memcmp(pixels, pixels + 1, RECORD - 1) == 0;
 }
 
+/* Writes records [from, to) and ends the writer. */
+static bpt_status write_records(bpt_writer *writer, uint32_t salt, uint32_t from, uint32_t to,
+                                bool commit) {
+    static uint8_t pixels[RECORD];
+    bpt_status status = BPT_OK;
+    for (uint32_t i = from; i < to && status == BPT_OK; i++) {
+        memset(pixels, shade(salt, i), sizeof pixels);
+        status = bpt_writer_append(writer, pixels, i % 3);
+    }
+    if (status == BPT_OK && commit) status = bpt_writer_commit(writer);
+    bpt_writer_close(writer);
+    return status;
+}
+
 static bpt_status write_split(const char *path, const char *name, bool replace, uint32_t salt,
                               uint32_t n) {
-    static uint8_t pixels[RECORD];
     bpt_writer_options o = made_options(name, 1, H, W);
     o.replace = replace;
     bpt_writer *writer;
     BPT_TRY(bpt_writer_open(path, &o, &writer));
-    bpt_status status = BPT_OK;
-    for (uint32_t i = 0; i < n && status == BPT_OK; i++) {
-        memset(pixels, shade(salt, i), sizeof pixels);
-        status = bpt_writer_append(writer, pixels, i % 3);
-    }
-    if (status == BPT_OK) status = bpt_writer_commit(writer);
-    bpt_writer_close(writer);
-    return status;
+    return write_records(writer, salt, 0, n, true);
+}
+
+/* To a split of BEGUN records. */
+static bpt_status append_records(void) {
+    bpt_writer_options o = made_options("new", 1, H, W);
+    o.append = true;
+    bpt_writer *writer;
+    BPT_TRY(bpt_writer_open(place.dataset, &o, &writer));
+    return write_records(writer, NEW_SALT, BEGUN, NEW, true);
+}
+
+static bpt_writer_options with_terms(void) {
+    bpt_writer_options o = made_options("new", 1, H, W);
+    o.terms = "this\n";
+    o.origin = "that\n";
+    return o;
+}
+
+/* One that ended behind its first chunk. */
+static bpt_status stop_split(void) {
+    const bpt_writer_options o = with_terms();
+    bpt_writer *writer;
+    BPT_TRY(bpt_writer_open(place.dataset, &o, &writer));
+    return write_records(writer, NEW_SALT, 0, CHUNK, false);
+}
+
+static bpt_status resume_split(void) {
+    const bpt_writer_options o = with_terms();
+    bpt_writer *writer;
+    BPT_TRY(bpt_writer_resume(place.dataset, &o, &writer));
+    assert_non_null(writer);
+    return write_records(writer, NEW_SALT, (uint32_t)bpt_writer_position(writer), RESUMED, true);
 }
 
 static bpt_status add_split(void) {
@@ -306,11 +345,19 @@ typedef struct deed {
     const char *cut; /* file of the place that is cut short */
     bool stores;     /* a split "new" in the dataset */
     bool had_new, no_dataset;
+    uint32_t n_begun; /* records of "new" that are there before */
+    uint32_t n_new;   /* all in the end; 0: NEW */
 } deed;
 
 static const deed
     adds = {.run = add_split, .cut = "data/data.mdb", .stores = true},
     replaces = {.run = replace_split, .cut = "data/data.mdb", .stores = true, .had_new = true},
+    appends = {.run = append_records,
+               .cut = "data/data.mdb",
+               .stores = true,
+               .had_new = true,
+               .n_begun = BEGUN},
+    resumes = {.run = resume_split, .cut = "data/data.mdb", .stores = true, .n_new = RESUMED},
     begins = {.run = add_split, .cut = "data/data.mdb", .stores = true, .no_dataset = true},
     copies = {.run = copy_split, .cut = "source/data.mdb", .stores = true},
     verifies = {.run = verify, .cut = "data/data.mdb"},
@@ -327,7 +374,11 @@ static void prepare(const deed *d) {
     snprintf(fault.file, sizeof fault.file, "%s/%s", place.directory, d->cut);
     if (!d->no_dataset)
         assert_int_equal(write_split(place.dataset, "old", false, OLD_SALT, OLD), BPT_OK);
-    if (d->had_new) assert_int_equal(write_split(place.dataset, "new", false, 3, 1), BPT_OK);
+    if (d->n_begun)
+        assert_int_equal(write_split(place.dataset, "new", false, NEW_SALT, d->n_begun), BPT_OK);
+    else if (d->had_new)
+        assert_int_equal(write_split(place.dataset, "new", false, 3, 1), BPT_OK);
+    if (d->run == resume_split) assert_int_equal(stop_split(), BPT_OK);
     if (d->run == copy_split)
         assert_int_equal(write_split(source, "train", false, NEW_SALT, NEW), BPT_OK);
     if (d->run == read_lmdb) make_lmdb();
@@ -355,10 +406,13 @@ static void inspect(const deed *d, bpt_status status) {
         return;
     }
     assert_int_equal(opened, BPT_OK);
-    const bool is_new = holds(dataset, "new", NEW_SALT, NEW);
+    const bool is_new = holds(dataset, "new", NEW_SALT, d->n_new ? d->n_new : NEW);
     const size_t n_splits = bpt_dataset_describe(dataset)->n_splits;
     if (!d->no_dataset) assert_true(holds(dataset, "old", OLD_SALT, OLD));
-    if (d->had_new && !is_new) assert_true(holds(dataset, "new", 3, 1));
+    if (d->n_begun && !is_new)
+        assert_true(holds(dataset, "new", NEW_SALT, d->n_begun));
+    else if (d->had_new && !is_new)
+        assert_true(holds(dataset, "new", 3, 1));
     assert_int_equal(n_splits, (size_t)!d->no_dataset + (d->had_new || is_new));
     assert_int_equal(is_new, d->stores && status == BPT_OK);
     bpt_dataset_close(dataset);
@@ -452,6 +506,8 @@ static void try_all(const deed *d) {
 
 TRY(adds)
 TRY(replaces)
+TRY(appends)
+TRY(resumes)
 TRY(begins)
 TRY(copies)
 TRY(verifies)
@@ -470,6 +526,7 @@ int main(void) {
     if (n_fired == MAP_FAILED) return 1;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_adds),     cmocka_unit_test(test_replaces),
+        cmocka_unit_test(test_appends),  cmocka_unit_test(test_resumes),
         cmocka_unit_test(test_begins),   cmocka_unit_test(test_copies),
         cmocka_unit_test(test_verifies), cmocka_unit_test(test_loads),
         cmocka_unit_test(test_keeps),    cmocka_unit_test(test_imports),

@@ -30,4 +30,42 @@ rm -f "$disk/fill"
 expect 0 'test: 2000 images' glyphs --out "$data" --split test --count 2000
 expect 0 '4000 images checked' verify "$data"
 umount "$disk"
+
+# Larger than a chunk: what is whole stays, and the same command goes on with it when there is room. The images that were
+# there are whole all the time.
+for size in 12m 26m 38m; do
+    mount -t tmpfs -o size=$size tmpfs "$disk" 2>/dev/null || skip "cannot mount a tmpfs here"
+    expect 0 'train: 2000 images' glyphs --out "$data" --split train --count 2000
+    for split in test train; do
+        how=(--split $split --count 50000)
+        [ $split = train ] && how+=(--seed 2 --append)
+        mount -o remount,size=$size "$disk"
+        expect 1 'o space left' glyphs --out "$data" "${how[@]}"
+        expect 0 '2000 images checked' verify "$data"
+        if [ $size = 12m ]; then # no chunk was stored whole
+            expect 1 'hint: make room' glyphs --out "$data" "${how[@]}"
+        else
+            expect 1 'the same command with --resume goes on behind the first ' glyphs --out "$data" "${how[@]}"
+            expect 1 'o space left' glyphs --out "$data" "${how[@]}" --resume
+        fi
+        mount -o remount,size=200m "$disk"
+        if [ $size = 12m ]; then
+            expect 0 '50000 images' glyphs --out "$data" "${how[@]}"
+        else
+            expect 0 "$split: goes on behind " glyphs --out "$data" "${how[@]}" --resume
+        fi
+        glyphs_whole=$work/whole.$split
+        [ -e "$glyphs_whole" ] || {
+            [ $split = train ] && expect 0 '' glyphs --out "$glyphs_whole" --split train --count 2000
+            expect 0 '' glyphs --out "$glyphs_whole" "${how[@]}"
+        }
+        [ "$("$ingest" info "$data" | sed -n "/^split $split/,/^$/p")" = \
+            "$("$ingest" info "$glyphs_whole" | sed -n "/^split $split/,/^$/p")" ] ||
+            failed "$size, $split: other data than on a disk with room"
+        [ $split = train ] || expect 0 '52000 images checked' verify "$data"
+        rm -rf "$data"
+        expect 0 'train: 2000 images' glyphs --out "$data" --split train --count 2000
+    done
+    umount "$disk"
+done
 finish
