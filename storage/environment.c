@@ -1,6 +1,7 @@
 #include "storage/environment.h"
 
 #include "base/file.h"
+#include "base/file_system.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "storage/catalog.h"
@@ -9,7 +10,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
-#include <sys/vfs.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -187,35 +187,15 @@ static bpt_status begin_read(MDB_env *env, const char *path, MDB_txn **txn) {
     return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", path);
 }
 
-/* LMDB's reader table is memory that processes share through a mapped file, which only works on one
- * machine. */
-static bool is_on_network(const char *path) {
-    static const uint32_t kinds[] = {
-        0x00006969, /* NFS */
-        0x0BD00BD0, /* Lustre */
-        0x47504653, /* GPFS */
-        0x19830326, /* BeeGFS */
-        0x00C36400, /* Ceph */
-        0xFF534D42, /* CIFS */
-        0xFE534D42, /* SMB 2 */
-        0x5346414F, /* AFS */
-        0x01021997, /* 9p */
-        0x65735546, /* FUSE: sshfs, GlusterFS */
-    };
-    struct statfs info;
-    if (statfs(path, &info) != 0) return false;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if ((uint32_t)info.f_type == kinds[i]) return true;
-    return false;
-}
-
 static bpt_status read_once(const bpt__environment_kind *kind, const char *path, const char *file,
                             bool deep, MDB_env **out_env, MDB_txn **out_txn) {
     BPT_TRY(bpt__page_check_heads(file, &kind->rules));
     MDB_env *env = NULL;
     MDB_txn *txn = NULL;
     int code;
-    const bool no_lock = kind->foreign || is_on_network(path);
+    /* LMDB's reader table is memory that processes share through a mapped file, which only works on
+     * one machine. */
+    const bool no_lock = kind->foreign || bpt_file_system_at(path).network;
     const unsigned flags = MDB_RDONLY | MDB_NOTLS | (no_lock ? MDB_NOLOCK : 0);
     bpt_status status = open_handle(kind, path, file, flags, &env, &code);
     /* Where we may not write a lock file, nobody is writing either, or has to wait for our end. */

@@ -9,12 +9,13 @@
 #include "tools/precision.h"
 #include "tools/program.h"
 #include "tools/shaped_model.h"
+#include "tools/staging.h"
 
 #include <stddef.h>
 #include <stdio.h>
 
 typedef struct {
-    const char *data, *split, *train_split, *model, *weights;
+    const char *data, *stage, *split, *train_split, *model, *weights;
     int64_t batch_size, threads, loader_threads;
     int64_t input_size[2];
     int precision; /* bpt_precision */
@@ -30,6 +31,12 @@ static const bpt_option rows[] = {
      .offset = FIELD(data),
      .unit = "DATASET",
      .help = "dataset made by bpt-ingest"},
+    {.name = "stage",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(stage),
+     .unit = "DIR",
+     .help = "folder, best on the machine's own disk, to which the dataset is copied\n"
+             "first, or where bpt-train has copied it"},
     {.name = "split",
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(split),
@@ -115,6 +122,7 @@ static const bpt_command command = {
 };
 
 typedef struct {
+    bpt_stage *stage; /* NULL: the dataset is read where it is */
     bpt_dataset *dataset;
     bpt_model *model;
     bpt_pool *pool;
@@ -126,6 +134,7 @@ static bpt_status check(const eval_options *o) {
     const char *missing = !bpt_program_has(o->data)      ? "data"
                           : !bpt_program_has(o->model)   ? "model"
                           : !bpt_program_has(o->weights) ? "weights"
+                          : o->stage && !*o->stage       ? "stage"
                                                          : NULL;
     if (!missing) return bpt_precision_check((bpt_precision)o->precision);
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", missing);
@@ -175,10 +184,15 @@ static bpt_status print_result(const eval_options *o, const bpt_batch_result *r)
     return status;
 }
 
+static bpt_status open_data(const eval_options *o, parts *p) {
+    if (o->stage) BPT_TRY(bpt_staging_alone(o->data, o->stage, &p->stage));
+    return bpt_dataset_open(p->stage ? bpt_stage_path(p->stage) : o->data, &p->dataset);
+}
+
 static bpt_status evaluate(const eval_options *o, parts *p) {
     bpt_evaluation e = {.loader_threads = (uint32_t)o->loader_threads};
     bpt_batch_result result;
-    BPT_TRY(bpt_dataset_open(o->data, &p->dataset));
+    BPT_TRY(open_data(o, p));
     BPT_TRY(bpt_shaped_model_fit(p->dataset, o->model, o->input_size));
     e.dataset = p->dataset;
     BPT_TRY(bpt_dataset_find(p->dataset, o->split, &e.split));
@@ -199,11 +213,12 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
     if (request != BPT_REQUEST_RUN) return BPT_OK;
     BPT_TRY(check(&options));
     parts p = {0};
-    const bpt_status status = evaluate(&options, &p);
+    const bpt_status status = bpt_staging_blame(p.stage, evaluate(&options, &p));
     bpt_network_free(p.network);
     bpt_pool_free(p.pool);
     bpt_model_free(p.model);
     bpt_dataset_close(p.dataset);
+    bpt_stage_close(p.stage);
     bpt_free(p.weights);
     return status;
 }

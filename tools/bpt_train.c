@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "outer/launch.h"
 #include "tools/program.h"
+#include "tools/staging.h"
 #include "tools/train/agreement.h"
 #include "tools/train/check.h"
 #include "tools/train/dry_run.h"
@@ -47,6 +48,7 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
         if (status == BPT_OK)
             status = bpt_job_is_server(&job) ? bpt_train_serve(&job) : loops[job.update](&job);
         if (status == BPT_OK) status = bpt_job_finish(&job);
+        status = bpt_staging_blame(job.stage, status);
     }
     bpt_log_progress_end();
     if (status == BPT_OK || status == BPT_ESTOPPED) status = write_trace(&job, status);

@@ -213,7 +213,7 @@ static void make_scattered(bpt_check_facts *ranks) {
         ranks[r].has_scratch = true;
         ranks[r].scratch_even = 100 << 20;
         ranks[r].scratch_most = 280 << 20;
-        ranks[r].scratch_place = (bpt_check_place){.kind = "xfs", .free_bytes = 300 << 20};
+        ranks[r].scratch_place = (bpt_file_system){.kind = "xfs", .free_bytes = 300 << 20};
     }
 }
 
@@ -229,7 +229,7 @@ static void test_scratch(void **state) {
     assert_finds(ranks, N, false, 2, "all that may be given to it takes 293.6 MB");
     make_scattered(ranks);
     ranks[1].scratch_place =
-        (bpt_check_place){.kind = "nfs", .network = true, .free_bytes = 1u << 30};
+        (bpt_file_system){.kind = "nfs", .network = true, .free_bytes = 1u << 30};
     assert_finds(ranks, N, false, 1, "on a network file system (nfs)");
     make_scattered(ranks);
     strcpy(ranks[1].scratch_error, "scratch folder /s holds images of another dataset");

@@ -12,7 +12,7 @@
 
 /* May differ from host to host. */
 static const char *const of_hosts[] = {
-    "data",   "scratch",        "tuned",    "precision", "threads",
+    "data",   "scratch",        "stage",    "tuned",     "precision",    "threads",
     "policy", "loader-threads", "prefetch", "log-level", "log-interval",
 };
 
@@ -85,8 +85,8 @@ static bpt_status differs(const char *mine, const char *theirs, const bpt_comm *
         bpt_fail(BPT_EUSAGE, "rank %u on %s has %s, rank 0 on %s has %s", bpt_comm_rank(comm),
                  bpt_comm_host(comm, bpt_comm_rank(comm)), here, bpt_comm_host(comm, 0), there);
     bpt_hint(
-        "give all ranks the same options; only --data, --scratch, --tuned, --threads and the "
-        "like may differ");
+        "give all ranks the same options; only --data, --scratch, --stage, --tuned, --threads and "
+        "the like may differ");
     return status;
 }
 

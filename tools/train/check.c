@@ -6,6 +6,7 @@
 #include "outer/clock_offset.h"
 #include "outer/watch.h"
 #include "scheduler/pool.h"
+#include "storage/stage.h"
 #include "tools/train/check_print.h"
 #include "tools/train/check_scratch.h"
 #include "tools/train/run_folder.h"
@@ -48,7 +49,22 @@ static void look_at_data(const bpt_train_options *o, bpt_check_facts *f) {
         bpt_check_refuse(&f->data_refusal, "");
         if (status == BPT_ENOENT) f->data_refusal.hint[0] = '\0'; /* it is elsewhere, among hosts */
     }
-    f->data_place = bpt_check_look_at(o->data);
+    f->data_place = bpt_file_system_at(o->data);
+}
+
+static bpt_status look_at_stage(const bpt_train_options *o, bpt_check_facts *f) {
+    char folder[PATH_SIZE];
+    f->stage_place = bpt_file_system_at(o->stage);
+    bpt_path_nearest(o->stage, folder, sizeof folder);
+    if (access(folder, W_OK | X_OK) != 0) return bpt_fail_write(errno, "write to", folder);
+    return f->data ? bpt_stage_need(o->data, o->stage, &f->stage_need) : BPT_OK;
+}
+
+/* Where the dataset is looked at. */
+static void look_at_copy(const bpt_train_options *o, bpt_check_facts *f) {
+    f->has_stage = o->stage && f->has_data;
+    if (f->has_stage && look_at_stage(o, f) != BPT_OK)
+        snprintf(f->stage_error, sizeof f->stage_error, "%.255s", bpt_error_last()->text);
 }
 
 /* ---- the place of the run's folder ---- */
@@ -66,7 +82,7 @@ static void put_mark(const bpt_train_options *o, bpt_check_facts *f, char *mark)
         bpt_check_refuse(&f->run_refusal, "name another --output");
         return;
     }
-    bpt_check_nearest(o->output, folder, sizeof folder);
+    bpt_path_nearest(o->output, folder, sizeof folder);
     snprintf(mark, PATH_SIZE, "%s/.bpt-check-XXXXXX", folder);
     const int fd = mkstemp(mark);
     if (fd < 0) {
@@ -94,7 +110,7 @@ static bpt_status look_at_run(const bpt_train_options *o, bpt_comm *comm, bpt_ch
     char mark[PATH_SIZE] = "";
     const bool first = bpt_comm_rank(comm) == 0;
     f->has_run = o->output && *o->output;
-    if (f->has_run) f->run_place = bpt_check_look_at(o->output);
+    if (f->has_run) f->run_place = bpt_file_system_at(o->output);
     if (f->has_run && first) put_mark(o, f, mark);
     bpt_status status = bpt_comm_broadcast(comm, 0, mark, sizeof mark);
     if (status == BPT_OK && mark[0]) f->run_seen = sees(mark);
@@ -116,8 +132,10 @@ static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_f
     look_at_machine(o, comm, &mine);
     bpt_status status = BPT_OK;
     bpt_comm_operation_begin(comm, "the dataset and the model");
-    if (bpt_comm_rank(comm) == 0 || (!is_scattered(o, comm) && !serves(o, comm)))
+    if (bpt_comm_rank(comm) == 0 || (!is_scattered(o, comm) && !serves(o, comm))) {
         look_at_data(o, &mine);
+        look_at_copy(o, &mine);
+    }
     bpt_check_model(o, mine.data != 0, &mine);
     if (!serves(o, comm)) bpt_check_tuned(o, &mine);
     if (bpt_comm_rank(comm) == 0) bpt_check_resume(o, &mine);

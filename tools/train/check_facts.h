@@ -5,19 +5,13 @@
 #ifndef BPT_TOOLS_CHECK_FACTS_H
 #define BPT_TOOLS_CHECK_FACTS_H
 
+#include "base/file_system.h"
 #include "base/status.h"
 #include "tools/train/train_options.h"
 
 #include <sched.h>
 #include <stdbool.h>
 #include <stdint.h>
-
-/** The file system that a path is, or would be, on. */
-typedef struct bpt_check_place {
-    char kind[16]; /* "ext4", "nfs"; "" if the path is not given or cannot be looked at */
-    bool network;
-    uint64_t free_bytes; /* for whoever asks */
-} bpt_check_place;
 
 /** Why a file that an option names can't be used; empty where it can, or where none is named. */
 typedef struct bpt_check_refusal {
@@ -36,7 +30,7 @@ typedef struct bpt_check_facts {
     bool has_data; /* --data is given */
     uint64_t data; /* what is to be the same on all ranks; 0 where it cannot be opened */
     bpt_check_refusal data_refusal;
-    bpt_check_place data_place;
+    bpt_file_system data_place;
 
     uint64_t model; /* bpt_model_identify() of it in its own shape; 0: none is named, or refused */
     bpt_check_refusal model_refusal, tuned_refusal, resume_refusal;
@@ -46,20 +40,18 @@ typedef struct bpt_check_facts {
     uint64_t scratch_most;  /* that all it may be given takes */
     uint64_t scratch_there; /* that are there already */
     char scratch_error[256];
-    bpt_check_place scratch_place;
+    bpt_file_system scratch_place;
+
+    bool has_stage;      /* it opens a copy of the dataset that is in --stage */
+    uint64_t stage_need; /* bytes that have to be copied there yet; 0: none, or not known */
+    char stage_error[256];
+    bpt_file_system stage_place;
 
     bool has_run;  /* --output is given */
     bool run_seen; /* what rank 0 has put beside the run's folder is seen here */
     bpt_check_refusal run_refusal;
-    bpt_check_place run_place;
+    bpt_file_system run_place;
 } bpt_check_facts;
-
-/** @return the file system of @p path, or of the nearest folder above it that is there */
-bpt_check_place bpt_check_look_at(const char *path);
-
-/** Finds the nearest folder at or above @p path that is there.
- * @param[out] found shape [size] */
-void bpt_check_nearest(const char *path, char *found, size_t size);
 
 /** Keeps what this thread's last error says.
  * @param hint where that has none */

@@ -214,6 +214,33 @@ static void find_scratch(const search *s, uint32_t r) {
     find_scratch_room(s, r);
 }
 
+/* ---- copies of the dataset ---- */
+
+/* Ranks of one host share a copy: the first of them speaks. */
+static bool is_first_with_stage(const search *s, uint32_t r) {
+    for (uint32_t o = 0; o < r; o++)
+        if (s->ranks[o].has_stage && strcmp(s->ranks[o].host, s->ranks[r].host) == 0) return false;
+    return true;
+}
+
+static void find_stage(const search *s, uint32_t r) {
+    const bpt_check_facts *f = &s->ranks[r];
+    const double mb = 1e-6;
+    if (!f->has_stage) return;
+    if (f->stage_error[0]) {
+        report(s, true, r, "name a --stage where it may write", "%s", f->stage_error);
+        return;
+    }
+    if (!f->stage_place.kind[0] || !is_first_with_stage(s, r)) return;
+    if (f->stage_place.network)
+        report(s, false, r, "name a --stage on a disk of its own",
+               "its copy of the dataset is on a network file system (%s)", f->stage_place.kind);
+    if (f->stage_place.free_bytes < f->stage_need)
+        report(s, true, r, "make room there, or name a --stage on another disk",
+               "the disk of its --stage has room for %.1f MB, %.1f MB are to be copied",
+               mb * (double)f->stage_place.free_bytes, mb * (double)f->stage_need);
+}
+
 /* ---- the run's folder ---- */
 
 static void find_run(const search *s, uint32_t r) {
@@ -245,5 +272,6 @@ void bpt_check_find(const bpt_check_facts *ranks, uint32_t n, bpt_check_found fo
     const uint32_t first = find_first_model(&s);
     for (uint32_t r = 0; r < n; r++) find_model(&s, r, first);
     for (uint32_t r = 0; r < n; r++) find_scratch(&s, r);
+    for (uint32_t r = 0; r < n; r++) find_stage(&s, r);
     for (uint32_t r = 0; r < n; r++) find_run(&s, r);
 }

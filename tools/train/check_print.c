@@ -4,12 +4,13 @@
 
 #include <string.h>
 
-enum { N_COLUMNS = 9, SCRATCH = 7, CELL_SIZE = 96 };
+enum { N_COLUMNS = 10, SCRATCH = 7, STAGE, RUN, CELL_SIZE = 96 };
 
 typedef char row[N_COLUMNS][CELL_SIZE];
 
-static const char *const headings[N_COLUMNS] = {
-    "rank", "host", "cores", "mpi", "network", "clock", "dataset", "scratch", "run folder"};
+static const char *const headings[N_COLUMNS] = {"rank",    "host",      "cores",   "mpi",
+                                                "network", "clock",     "dataset", "scratch",
+                                                "stage",   "run folder"};
 
 static bool is_one_host(const bpt_check_facts *ranks, uint32_t n) {
     for (uint32_t r = 1; r < n; r++)
@@ -36,7 +37,7 @@ static void show_clock(const bpt_check_facts *f, uint32_t rank, char *cell) {
         snprintf(cell, CELL_SIZE, "%+.3f s", f->clock_ahead_s);
 }
 
-static const char *reach(const bpt_check_place *place) {
+static const char *reach(const bpt_file_system *place) {
     return place->network ? "network" : "local";
 }
 
@@ -64,6 +65,20 @@ static void show_scratch(const bpt_check_facts *f, char *cell) {
                  reach(&f->scratch_place), 1e-9 * (double)f->scratch_place.free_bytes);
 }
 
+static bool any_stage(const bpt_check_facts *ranks, uint32_t n) {
+    for (uint32_t r = 0; r < n; r++)
+        if (ranks[r].has_stage) return true;
+    return false;
+}
+
+static void show_stage(const bpt_check_facts *f, char *cell) {
+    if (!f->has_stage || !f->stage_place.kind[0])
+        snprintf(cell, CELL_SIZE, "-");
+    else
+        snprintf(cell, CELL_SIZE, "%s %s, %.1f GB free", f->stage_place.kind,
+                 reach(&f->stage_place), 1e-9 * (double)f->stage_place.free_bytes);
+}
+
 static void show_run(const bpt_check_facts *f, char *cell) {
     if (!f->has_run || !f->run_place.kind[0])
         snprintf(cell, CELL_SIZE, "-");
@@ -82,7 +97,8 @@ static void fill(row cells, const bpt_check_facts *ranks, uint32_t n, uint32_t r
     show_clock(f, r, cells[5]);
     show_data(f, cells[6]);
     show_scratch(f, cells[SCRATCH]);
-    show_run(f, cells[SCRATCH + 1]);
+    show_stage(f, cells[STAGE]);
+    show_run(f, cells[RUN]);
 }
 
 /* @param width 0: the column is left out */
@@ -103,6 +119,7 @@ static void print_table(const bpt_check_facts *ranks, uint32_t n, FILE *out) {
             if (strlen(cells[i]) > width[i]) width[i] = strlen(cells[i]);
     }
     if (!any_scratch(ranks, n)) width[SCRATCH] = 0;
+    if (!any_stage(ranks, n)) width[STAGE] = 0;
     for (int i = 0; i < N_COLUMNS; i++) snprintf(cells[i], CELL_SIZE, "%s", headings[i]);
     print_row(cells, width, out);
     for (uint32_t r = 0; r < n; r++) {

@@ -56,8 +56,8 @@ static void set_need(const bpt_train_options *o, uint32_t n_ranks, const offer *
 static bpt_status look_at_folder(const char *path, const char *text, const offer *of,
                                  bpt_check_facts *f) {
     char nearest[4096];
-    f->scratch_place = bpt_check_look_at(path);
-    bpt_check_nearest(path, nearest, sizeof nearest);
+    f->scratch_place = bpt_file_system_at(path);
+    bpt_path_nearest(path, nearest, sizeof nearest);
     if (access(nearest, W_OK | X_OK) != 0) return bpt_fail_write(errno, "write to", nearest);
     if (of->size == 0) return BPT_OK;
     return bpt_scratch_look(path, text, of->size, &f->scratch_there);

@@ -1,12 +1,13 @@
-/* How a job is put together. What is chosen for it is in job_choices.c, its dataset in job_data.c
- * and job_delivery.c, its folder in job_run.c, what is measured for it in job_settle.c, where it
- * starts from in job_state.c, and what it does in job_step.c. */
+/* How a job is put together. What is chosen for it is in job_choices.c, its dataset in job_data.c,
+ * job_stage.c and job_delivery.c, its folder in job_run.c, what is measured for it in job_settle.c,
+ * where it starts from in job_state.c, and what it does in job_step.c. */
 #include "tools/train/job.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "outer/watch.h"
+#include "tools/staging.h"
 #include "tools/train/agreement.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/layer_choice.h"
@@ -65,6 +66,7 @@ static void say_what_starts(const bpt_job *job) {
     bpt_info("%s: %zu parameters%s; %s: %u training and %u test images, %u classes",
              job->model->name, bpt_model_parameters(job->model), running, job->options->data,
              (unsigned)job->epoch_samples, job->test->count, (unsigned)job->model->classes);
+    bpt__job_say_stage(job);
     if (bpt_job_scatters(job))
         bpt_info("the dataset is rank 0's; the others keep what they are given in %s/rank-N",
                  job->options->scratch);
@@ -135,6 +137,7 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, job->n_workers,
                                     &job->n_threads, &job->cores, &job->ranks_on_host));
+    BPT_TRY(bpt__job_stage_data(job));
     bpt_comm_operation_begin(job->comm, "the dataset");
     bpt_status opened = BPT_OK;
     if (bpt_job_scatters(job))
@@ -171,6 +174,7 @@ bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm
     };
     const bpt_status status = open_all(job);
     if (status != BPT_OK) {
+        (void)bpt_staging_blame(job->stage, status);
         bpt_job_close(job);
         return status;
     }

@@ -12,6 +12,7 @@
 #include "outer/exchange.h"
 #include "outer/partition.h"
 #include "storage/dataset.h"
+#include "storage/stage.h"
 #include "tools/train/counters.h"
 #include "tools/train/delivery.h"
 #include "tools/train/feed.h"
@@ -57,6 +58,7 @@ struct bpt_job {
     unsigned n_threads;
     unsigned cores;             /* that this rank has for itself */
     unsigned ranks_on_host;     /* this one included */
+    bpt_stage *stage;           /* copy that is opened in place of --data; NULL: none */
     bpt_dataset *opened;        /* at --data; NULL where only rank 0 has it, and on others */
     bpt_scratch *scratch;       /* what these have of it; else NULL */
     const bpt_dataset *dataset; /* of either; borrowed */

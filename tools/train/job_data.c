@@ -33,7 +33,7 @@ static bpt_status fit(bpt_job *job) {
 }
 
 bpt_status bpt__job_open_data(bpt_job *job) {
-    BPT_TRY(bpt_dataset_open(job->options->data, &job->opened));
+    BPT_TRY(bpt_dataset_open(bpt__job_data_path(job), &job->opened));
     BPT_TRY(fit(job));
     return use(job, job->opened);
 }
@@ -41,6 +41,8 @@ bpt_status bpt__job_open_data(bpt_job *job) {
 void bpt__job_close_data(bpt_job *job) {
     bpt_scratch_close(job->scratch);
     bpt_dataset_close(job->opened);
+    bpt_stage_close(job->stage);
+    job->stage = NULL;
     job->scratch = NULL;
     job->opened = NULL;
 }
@@ -56,7 +58,7 @@ typedef struct {
 static bpt_status open_first(bpt_job *job, description *d) {
     size_t size;
     if (job->rank != 0) return BPT_OK;
-    const bpt_status status = bpt_dataset_open(job->options->data, &job->opened);
+    const bpt_status status = bpt_dataset_open(bpt__job_data_path(job), &job->opened);
     if (status == BPT_ENOENT)
         bpt_hint("with --data-mode scatter rank 0 has to have the dataset, which is on %s",
                  bpt_comm_host(job->comm, 0));

@@ -27,6 +27,17 @@ bpt_status bpt__job_open_network(bpt_job *job);
  *         the rounds of --idpa-rounds) */
 bpt_status bpt__job_choose_lengths(bpt_job *job);
 
+/** Copies the dataset where --stage says, or finds it there, for ranks that open it. Collective.
+ * @return BPT_OK, BPT_ESTOPPED (a rank was told to stop), as bpt_stage_open(), bpt_stage_advance()
+ *         or bpt_stage_join(), agreed on */
+bpt_status bpt__job_stage_data(bpt_job *job);
+
+/** @return where this rank opens the dataset; borrowed */
+const char *bpt__job_data_path(const bpt_job *job);
+
+/** Says where the dataset is copied, or advises it where that would help. */
+void bpt__job_say_stage(const bpt_job *job);
+
 /** Opens the dataset, finds both splits, checks the augmentation and sets the lengths. On an error
  * too the dataset may be open: bpt__job_close_data().
  * @return BPT_OK, BPT_EDATA (an empty split), as bpt_dataset_open(), bpt_dataset_find(),

@@ -61,6 +61,7 @@ static const dependent dependents[] = {
     {"rebalance", BY_TASK, " train check dry-run "},
     {"data-mode", BY_TASK, " train check dry-run "},
     {"scratch", BY_TASK, " train check dry-run "},
+    {"stage", BY_TASK, " train check dry-run "},
     {"sync-every", BY_TASK, " train check dry-run "},
     {"gamma", BY_TASK, " train check dry-run "},
     {"placement", BY_TASK, " train check dry-run "},

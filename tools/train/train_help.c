@@ -20,5 +20,8 @@ const char bpt_train_epilogue[] =
     "      --scratch /var/tmp/bpt --model lenet --output /shared/runs/four\n"
     "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
     "      bpt-train --check --data /data/fashion --output /shared/runs/four\n"
+    "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
+    "      bpt-train --data /nfs/fashion --stage /var/tmp/bpt --model lenet \\\n"
+    "      --output /nfs/runs/four\n"
     "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2\n"
     "  bpt-train --model lenet --bench 20";

@@ -30,6 +30,7 @@ static bpt_status check_empty(const bpt_train_options *o) {
     } paths[] = {{"init-weights", o->init_weights},
                  {"replay", o->replay},
                  {"resume", o->resume},
+                 {"stage", o->stage},
                  {"trace", o->trace},
                  {"tuned", o->tuned}};
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)

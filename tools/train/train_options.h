@@ -76,6 +76,7 @@ typedef struct bpt_train_options {
     double rebalance, calibrate;
     int data_mode;       /* bpt_data_mode */
     const char *scratch; /* folder; each rank has one of its own in it */
+    const char *stage;   /* folder for a copy of the dataset; NULL: none is made */
     /* this machine */
     const char *policy; /* for bpt_policy_find() */
     int precision;      /* bpt_precision */

@@ -1,6 +1,6 @@
-/* File systems, as --check looks at them. */
+#include "base/file_system.h"
+
 #include "base/file.h"
-#include "tools/train/check_facts.h"
 
 #include <sys/statfs.h>
 
@@ -22,7 +22,7 @@ static const struct {
     {0x01161970, "gfs2", true},   {0x7461636F, "ocfs2", true},    {0xAAD7AAEA, "panfs", true},
 };
 
-void bpt_check_nearest(const char *path, char *found, size_t size) {
+void bpt_path_nearest(const char *path, char *found, size_t size) {
     snprintf(found, size, "%s", path);
     for (size_t length = strlen(found); !bpt_path_exists(found);) {
         while (length > 0 && found[length - 1] == '/') length--;
@@ -36,18 +36,18 @@ void bpt_check_nearest(const char *path, char *found, size_t size) {
     }
 }
 
-bpt_check_place bpt_check_look_at(const char *path) {
+bpt_file_system bpt_file_system_at(const char *path) {
     char folder[4096];
     struct statfs fs;
-    bpt_check_place place = {.kind = ""};
-    bpt_check_nearest(path, folder, sizeof folder);
-    if (statfs(folder, &fs) != 0) return place;
-    place.free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
-    snprintf(place.kind, sizeof place.kind, "0x%x", (unsigned)(uint32_t)fs.f_type);
+    bpt_file_system at = {.kind = ""};
+    bpt_path_nearest(path, folder, sizeof folder);
+    if (statfs(folder, &fs) != 0) return at;
+    at.free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    snprintf(at.kind, sizeof at.kind, "0x%x", (unsigned)(uint32_t)fs.f_type);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (kinds[i].type != (uint32_t)fs.f_type) continue;
-        snprintf(place.kind, sizeof place.kind, "%s", kinds[i].name);
-        place.network = kinds[i].network;
+        snprintf(at.kind, sizeof at.kind, "%s", kinds[i].name);
+        at.network = kinds[i].network;
     }
-    return place;
+    return at;
 }

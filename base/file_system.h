@@ -1,0 +1,26 @@
+/** @file base/file_system.h
+ * The file system that a path is, or would be, on.
+ *
+ * Threads: any. */
+#ifndef BPT_BASE_FILE_SYSTEM_H
+#define BPT_BASE_FILE_SYSTEM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bpt_file_system {
+    char kind[16]; /* "ext4", "nfs"; "0x1234" where it has no name here; "" if it cannot be looked
+                      at */
+    bool network;  /* it is, or may be, another machine's: slower, and shared with others */
+    uint64_t free_bytes; /* for whoever asks */
+} bpt_file_system;
+
+/** @return the file system of @p path, or of the nearest folder above it that is there */
+bpt_file_system bpt_file_system_at(const char *path);
+
+/** Finds the nearest folder at or above @p path that is there.
+ * @param[out] found shape [size] */
+void bpt_path_nearest(const char *path, char *found, size_t size);
+
+#endif

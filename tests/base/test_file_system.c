@@ -1,0 +1,80 @@
+/* What is told of a file system, by what the kernel says of it. */
+#include "base/file_system.h"
+
+#include <sys/statfs.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct statfs answer;
+static int result;
+
+int __wrap_statfs(const char *path, struct statfs *fs);
+
+int __wrap_statfs(const char *path, struct statfs *fs) {
+    assert_string_equal(path, "/tmp");
+    *fs = answer;
+    return result;
+}
+
+static bpt_file_system at(uint32_t type) {
+    answer = (struct statfs){.f_bavail = 7, .f_bsize = 4096};
+    answer.f_type = (__typeof__(answer.f_type))type;
+    return bpt_file_system_at("/tmp/is/not/there");
+}
+
+static void test_network(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t type;
+        const char *kind;
+    } kinds[] = {{0x6969, "nfs"},        {0x0BD00BD0, "lustre"}, {0x47504653, "gpfs"},
+                 {0x19830326, "beegfs"}, {0x00C36400, "ceph"},   {0xFF534D42, "cifs"},
+                 {0xFE534D42, "smb2"},   {0x5346414F, "afs"},    {0x01021997, "9p"},
+                 {0x65735546, "fuse"}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        const bpt_file_system fs = at(kinds[i].type);
+        assert_string_equal(fs.kind, kinds[i].kind);
+        assert_true(fs.network);
+        assert_int_equal(fs.free_bytes, 7 * 4096);
+    }
+}
+
+static void test_local(void **state) {
+    (void)state;
+    assert_string_equal(at(0xEF53).kind, "ext4");
+    assert_false(at(0xEF53).network);
+    assert_string_equal(at(0x12345).kind, "0x12345"); /* nobody knows: it counts as local */
+    assert_false(at(0x12345).network);
+}
+
+static void test_unknown(void **state) {
+    (void)state;
+    result = -1;
+    assert_string_equal(at(0x6969).kind, "");
+    assert_false(at(0x6969).network);
+    result = 0;
+}
+
+static void test_nearest(void **state) {
+    (void)state;
+    char found[64];
+    bpt_path_nearest("/tmp/is/not//there/", found, sizeof found);
+    assert_string_equal(found, "/tmp");
+    bpt_path_nearest("nor/this", found, sizeof found);
+    assert_string_equal(found, ".");
+    bpt_path_nearest("/", found, sizeof found);
+    assert_string_equal(found, "/");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_network), cmocka_unit_test(test_local),
+                                       cmocka_unit_test(test_unknown),
+                                       cmocka_unit_test(test_nearest)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
