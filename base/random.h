@@ -26,6 +26,7 @@ typedef enum bpt_purpose {
     BPT_PURPOSE_DROPOUT = 8,  /* id: layer, step and sample */
     BPT_PURPOSE_HELD_OUT = 9, /* which records are not trained on; id: 0 */
     BPT_PURPOSE_SPLIT = 10,   /* which records bpt-ingest split holds out; id: class */
+    BPT_PURPOSE_WINDOW = 11,  /* order within windows of blocks; id: rank and pass */
 } bpt_purpose;
 
 /** State of one stream: a plain value, free to copy. */

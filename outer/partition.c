@@ -1,7 +1,6 @@
 #include "outer/partition.h"
 
 #include "base/memory.h"
-#include "base/random.h"
 #include "outer/holdings.h"
 
 #include <string.h>
@@ -36,16 +35,20 @@ bpt_status bpt_partition_check(uint64_t n_samples, uint32_t n_ranks, uint32_t n_
     return BPT_OK;
 }
 
-bpt_status bpt_partition_create(uint64_t seed, uint64_t n_samples, uint32_t n_ranks,
+bpt_status bpt_partition_create(bpt_order order, uint64_t n_samples, uint32_t n_ranks,
                                 uint32_t n_rounds, bpt_partition **partition) {
     BPT_TRY(bpt_partition_check(n_samples, n_ranks, n_rounds));
     bpt_partition *p = NULL;
+    uint32_t *scratch = NULL;
     bpt_status status = BPT_OK;
     BPT_TRY(BPT_NEW("partition", 1, &p));
     *p = (bpt_partition){.n_samples = n_samples, .n_ranks = n_ranks, .n_rounds = n_rounds};
     BPT_TRY_GOTO(status, BPT_NEW("partition's order", n_samples, &p->order), err_free);
     BPT_TRY_GOTO(status, bpt__holdings_create(n_ranks, &p->latest), err_free);
-    bpt_random_permutation(seed, BPT_PURPOSE_PARTITION, 0, p->order, (uint32_t)n_samples);
+    BPT_TRY_GOTO(status, BPT_NEW("room for blocks", bpt_order_scratch(&order, n_samples), &scratch),
+                 err_free);
+    bpt_order_deal(&order, p->order, (uint32_t)n_samples, scratch);
+    bpt_free(scratch);
     *partition = p;
     return BPT_OK;
 err_free:

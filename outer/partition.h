@@ -1,17 +1,18 @@
 /** @file outer/partition.h
  * Which rank trains on which samples: a table of how many samples each rank holds, one row a round.
  *
- * The samples of a split are put in one order by the seed. Each of the first A rounds gives out the
- * next A-th of that order, in consecutive ranges in rank order; what was given out before stays
- * where it is. Later rounds, as many as there need be, move samples from ranks that hold too many
- * to ranks that hold too few, and nothing else. So a table of counts says it all: every rank that
- * knows it can name its samples.
+ * The samples of a split are dealt in one order (bpt_order_deal()). Each of the first A rounds
+ * gives out the next A-th of that order, in consecutive ranges in rank order; what was given out
+ * before stays where it is. Later rounds, as many as there need be, move samples from ranks that
+ * hold too many to ranks that hold too few, and nothing else. So a table of counts says it all:
+ * every rank that knows it can name its samples.
  *
  * Threads: one thread at a time. */
 #ifndef BPT_OUTER_PARTITION_H
 #define BPT_OUTER_PARTITION_H
 
 #include "base/status.h"
+#include "outer/order.h"
 
 #include <stddef.h>
 #include <stdint.h>
@@ -31,7 +32,7 @@ bpt_status bpt_partition_check(uint64_t n_samples, uint32_t n_ranks, uint32_t n_
  * @param n_samples,n_ranks,n_rounds as above
  * @param[out] p caller owns, bpt_partition_free()
  * @return BPT_OK, BPT_EUSAGE (as above), BPT_ENOMEM */
-bpt_status bpt_partition_create(uint64_t seed, uint64_t n_samples, uint32_t n_ranks,
+bpt_status bpt_partition_create(bpt_order order, uint64_t n_samples, uint32_t n_ranks,
                                 uint32_t n_rounds, bpt_partition **p);
 void bpt_partition_free(bpt_partition *p);
 

@@ -1,15 +1,15 @@
 #include "outer/sampler.h"
 
 #include "base/memory.h"
-#include "base/random.h"
 
 #include <stdbool.h>
 #include <string.h>
 
 struct bpt_sampler {
-    uint64_t seed;
+    bpt_order rule;
     bpt_sampler_state state;
-    uint32_t *order; /* of the pass or epoch that is drawn; room for the whole split */
+    uint32_t *order;   /* of the pass or epoch that is drawn; room for the whole split */
+    uint32_t *scratch; /* shape [bpt_order_scratch()] of that */
 
     const bpt_partition *partition; /* local stream, else NULL */
     uint32_t rank;
@@ -20,24 +20,26 @@ struct bpt_sampler {
     uint64_t drawn;                    /* epoch + 1 of order, 0 before the first */
 };
 
-static bpt_status create(uint64_t seed, uint64_t n_samples, bpt_sampler **sampler) {
+static bpt_status create(bpt_order rule, uint64_t n_samples, bpt_sampler **sampler) {
     bpt_sampler *s = NULL;
     BPT_TRY(BPT_NEW("sampler", 1, &s));
-    const bpt_status status = BPT_NEW("sampler's order", n_samples, &s->order);
+    bpt_status status = BPT_NEW("sampler's order", n_samples, &s->order);
+    if (status == BPT_OK)
+        status = BPT_NEW("room for blocks", bpt_order_scratch(&rule, n_samples), &s->scratch);
     if (status != BPT_OK) {
-        bpt_free(s);
+        bpt_sampler_free(s);
         return status;
     }
-    s->seed = seed;
+    s->rule = rule;
     s->n_samples = n_samples;
     *sampler = s;
     return BPT_OK;
 }
 
-bpt_status bpt_sampler_create_local(uint64_t seed, uint32_t rank, const bpt_partition *partition,
+bpt_status bpt_sampler_create_local(bpt_order order, uint32_t rank, const bpt_partition *partition,
                                     bpt_sampler **sampler) {
     bpt_sampler *s = NULL;
-    BPT_TRY(create(seed, bpt_partition_n_samples(partition), &s));
+    BPT_TRY(create(order, bpt_partition_n_samples(partition), &s));
     s->rank = rank;
     s->admitted = UINT32_MAX;
     s->partition = partition;
@@ -45,26 +47,27 @@ bpt_status bpt_sampler_create_local(uint64_t seed, uint32_t rank, const bpt_part
     return BPT_OK;
 }
 
-bpt_status bpt_sampler_create_global(uint64_t seed, uint64_t n_samples, uint64_t batch,
+bpt_status bpt_sampler_create_global(bpt_order order, uint64_t n_samples, uint64_t batch,
                                      uint64_t offset, bpt_sampler **sampler) {
     if (n_samples < 1 || n_samples > UINT32_MAX || batch < 1 || offset > batch)
         return bpt_fail(BPT_EUSAGE, "no stream of batches of %llu (from %llu) out of %llu samples",
                         (unsigned long long)batch, (unsigned long long)offset,
                         (unsigned long long)n_samples);
     bpt_sampler *s = NULL;
-    BPT_TRY(create(seed, n_samples, &s));
+    BPT_TRY(create(order, n_samples, &s));
     s->batch = batch;
     s->offset = offset;
     *sampler = s;
     return BPT_OK;
 }
 
-size_t bpt_sampler_bytes(uint64_t n_samples) {
-    return n_samples * sizeof(uint32_t); /* its order */
+size_t bpt_sampler_bytes(bpt_order order, uint64_t n_samples) {
+    return (n_samples + bpt_order_scratch(&order, n_samples)) * sizeof(uint32_t);
 }
 
 void bpt_sampler_free(bpt_sampler *s) {
     if (!s) return;
+    bpt_free(s->scratch);
     bpt_free(s->order);
     bpt_free(s);
 }
@@ -95,7 +98,7 @@ static bpt_status draw_pass(bpt_sampler *s) {
     s->held = bpt_partition_held(s->partition, s->rank, s->state.rounds);
     const uint64_t id = (uint64_t)s->rank << 32 | (s->state.pass & UINT32_MAX);
     BPT_TRY(bpt_partition_samples(s->partition, s->rank, s->state.rounds, s->order));
-    bpt_random_shuffle(s->seed, BPT_PURPOSE_SHUFFLE, id, s->order, (uint32_t)s->held);
+    bpt_order_pass(&s->rule, id, s->order, (uint32_t)s->held, s->scratch);
     return BPT_OK;
 }
 
@@ -124,6 +127,12 @@ static bpt_status next_local(bpt_sampler *s, size_t n, uint32_t *indices, uint32
 
 /* ---- global ---- */
 
+static void draw_epoch(bpt_sampler *s, uint64_t epoch) {
+    for (uint32_t i = 0; i < s->n_samples; i++) s->order[i] = i;
+    bpt_order_pass(&s->rule, epoch, s->order, (uint32_t)s->n_samples, s->scratch);
+    s->drawn = epoch + 1;
+}
+
 static bpt_status next_global(bpt_sampler *s, size_t n, uint32_t *indices, uint32_t *passes) {
     if (n > s->batch - s->offset)
         return bpt_fail(BPT_EUSAGE, "%zu samples from %llu leave a batch of %llu", n,
@@ -131,11 +140,7 @@ static bpt_status next_global(bpt_sampler *s, size_t n, uint32_t *indices, uint3
     uint64_t position = s->state.position + s->offset;
     while (n > 0) {
         const uint64_t epoch = position / s->n_samples, at = position % s->n_samples;
-        if (s->drawn != epoch + 1) {
-            bpt_random_permutation(s->seed, BPT_PURPOSE_SHUFFLE, epoch, s->order,
-                                   (uint32_t)s->n_samples);
-            s->drawn = epoch + 1;
-        }
+        if (s->drawn != epoch + 1) draw_epoch(s, epoch);
         const uint64_t left = s->n_samples - at;
         const size_t part = n < left ? n : (size_t)left;
         take(s, at, part, epoch, &indices, &passes);

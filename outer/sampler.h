@@ -1,10 +1,10 @@
 /** @file outer/sampler.h
  * The order in which a rank sees samples: an endless stream of indices.
  *
- * A local stream makes passes over what the rank holds, each in an order given by (seed, rank,
- * pass); samples that arrive by a new allotment join at the next pass. The global stream is one
- * order for all ranks, given by (seed, epoch): every rank takes its part of each global batch, so
- * that the samples of step t are the same for any number of ranks.
+ * A local stream makes passes over what the rank holds, each in an order (bpt_order_pass()) given
+ * by (seed, rank, pass); samples that arrive by a new allotment join at the next pass. The global
+ * stream is one order for all ranks, given by (seed, epoch): every rank takes its part of each
+ * global batch, so that the samples of step t are the same for any number of ranks.
  *
  * Threads: one thread at a time. */
 #ifndef BPT_OUTER_SAMPLER_H
@@ -34,7 +34,7 @@ typedef struct bpt_sampler_state {
  * @param partition borrowed while the sampler lives; rounds may be allotted between calls
  * @param[out] s caller owns, bpt_sampler_free()
  * @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_sampler_create_local(uint64_t seed, uint32_t rank, const bpt_partition *partition,
+bpt_status bpt_sampler_create_local(bpt_order order, uint32_t rank, const bpt_partition *partition,
                                     bpt_sampler **s);
 
 /** The global stream. Step t covers positions t*batch .. (t+1)*batch-1; position p is sample
@@ -43,13 +43,13 @@ bpt_status bpt_sampler_create_local(uint64_t seed, uint32_t rank, const bpt_part
  * @param batch     samples of a step over all ranks
  * @param offset    first position of this rank's part within the batch
  * @return BPT_OK, BPT_EUSAGE (out of range), BPT_ENOMEM */
-bpt_status bpt_sampler_create_global(uint64_t seed, uint64_t n_samples, uint64_t batch,
+bpt_status bpt_sampler_create_global(bpt_order order, uint64_t n_samples, uint64_t batch,
                                      uint64_t offset, bpt_sampler **s);
 
 void bpt_sampler_free(bpt_sampler *s);
 
 /** @return bytes that a stream over @p n_samples takes, but for a header */
-size_t bpt_sampler_bytes(uint64_t n_samples);
+size_t bpt_sampler_bytes(bpt_order order, uint64_t n_samples);
 
 /** Lets passes of a local stream that begin from now on cover at most so many rounds, since the
  * samples of later ones are not at hand yet. Without it they cover all that are known.

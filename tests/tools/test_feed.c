@@ -57,7 +57,8 @@ static bpt_feed *create(const subject *s, bpt_sampler *sampler) {
 
 static bpt_sampler *make_sampler(void) {
     bpt_sampler *sampler = NULL;
-    assert_int_equal(bpt_sampler_create_global(SEED, COUNT, BATCH, 0, &sampler), BPT_OK);
+    assert_int_equal(bpt_sampler_create_global(bpt_order_shuffled(SEED), COUNT, BATCH, 0, &sampler),
+                     BPT_OK);
     return sampler;
 }
 

@@ -128,6 +128,20 @@ static void test_partitions(void **state) {
         assert_string_equal(bpt_partition_choice_name((bpt_partition_choice)i), expected[i]);
 }
 
+static void test_orders(void **state) {
+    (void)state;
+    enum { N = BPT_ORDER_SEQUENTIAL + 1 };
+    static const char *const expected[N] = {[BPT_ORDER_SHUFFLE] = "shuffle",
+                                            [BPT_ORDER_BLOCKS] = "blocks",
+                                            [BPT_ORDER_SEQUENTIAL] = "sequential"};
+    assert_choices("order", N, expected);
+    for (int i = 0; i < N; i++)
+        assert_string_equal(bpt_order_kind_name((bpt_order_kind)i), expected[i]);
+    char window[16]; /* the help says it in words */
+    snprintf(window, sizeof window, "among %d blocks", BPT_ORDER_WINDOW);
+    assert_non_null(strstr(option("order")->help, window));
+}
+
 static void test_data_modes(void **state) {
     (void)state;
     enum { N = BPT_DATA_SCATTER + 1 };
@@ -190,6 +204,7 @@ int main(void) {
         cmocka_unit_test(test_rules),        cmocka_unit_test(test_terms),
         cmocka_unit_test(test_partitions),   cmocka_unit_test(test_data_modes),
         cmocka_unit_test(test_enumerations), cmocka_unit_test(test_policies),
+        cmocka_unit_test(test_orders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "outer/watch.h"
 #include "tools/train/checkpoint_files.h"
 #include "tools/train/layer_choice.h"
+#include "tools/train/learning_options.h"
 #include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
@@ -57,6 +58,8 @@ static bpt_status put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "first_sample", job->first_sample);
     bpt_json_put_u64(w, "batch", job->batch);
     bpt_json_put_u64(w, "seed", (uint64_t)job->options->seed);
+    bpt_json_put_u64(w, "order", bpt_train_order(job->options).kind);
+    bpt_json_put_u64(w, "order_block", bpt_train_order(job->options).block);
     bpt_json_put_text(w, "optimizer", bpt_job_learning(job).optimizer->name);
     bpt_json_put_u64(w, "optimizer_states", bpt_job_n_states(job));
     bpt_json_put_u64(w, "optimizer_updates", bpt_job_updates(job));
@@ -284,6 +287,8 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"servers", job->n_servers, "--servers", true},
         {"batch_size", (uint64_t)job->options->batch_size, "--batch-size", false},
         {"seed", (uint64_t)job->options->seed, "--seed", false},
+        {"order", bpt_train_order(job->options).kind, "--order", true},
+        {"order_block", bpt_train_order(job->options).block, "--order-block", true},
         {"rounds", bpt_job_rounds(job), "--idpa-rounds", false},
         {"held_out", job->held_out, "--quality or --held-out", true},
         {"train_samples", job->epoch_samples, "the number of training samples", false},
@@ -321,16 +326,33 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     return BPT_OK;
 }
 
-/* Without shares all ranks draw from one order, which is given by seed and number of samples. */
+/* Checkpoints of earlier versions say nothing: all came at random. */
+static bpt_status get_order(const bpt_json_doc *doc, bpt_order *order) {
+    const bpt_json *root = bpt_json_root(doc);
+    uint64_t kind, block;
+    BPT_TRY(bpt_json_get_u64(doc, root, "seed", 0, UINT64_MAX, &order->seed));
+    if (!bpt_json_find(root, "order")) return BPT_OK;
+    BPT_TRY(bpt_json_get_u64(doc, root, "order", 0, BPT_ORDER_SEQUENTIAL, &kind));
+    BPT_TRY(bpt_json_get_u64(doc, root, "order_block", 0, UINT32_MAX, &block));
+    order->kind = (bpt_order_kind)kind;
+    order->block = (uint32_t)block;
+    return BPT_OK;
+}
+
+/* Without shares all ranks draw from one order, which is given by seed, kind and number of samples.
+ */
 static bpt_status compare_order(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json *root = bpt_json_root(c->state);
-    uint64_t rounds, seed, n_samples;
+    const bpt_order mine = bpt_train_order(job->options);
+    bpt_order theirs = {0};
+    uint64_t rounds, n_samples;
     BPT_TRY(bpt_json_get_u64(c->state, root, "rounds", 0, UINT64_MAX, &rounds));
-    BPT_TRY(bpt_json_get_u64(c->state, root, "seed", 0, UINT64_MAX, &seed));
+    BPT_TRY(get_order(c->state, &theirs));
     BPT_TRY(bpt_json_get_u64(c->state, root, "train_samples", 0, UINT64_MAX, &n_samples));
     const bool global = rounds == 0 && bpt_job_rounds(job) == 0;
-    c->same_order = c->exact || (global && seed == (uint64_t)job->options->seed &&
-                                 n_samples == job->epoch_samples);
+    const bool same =
+        theirs.seed == mine.seed && theirs.kind == mine.kind && theirs.block == mine.block;
+    c->same_order = c->exact || (global && same && n_samples == job->epoch_samples);
     return BPT_OK;
 }
 

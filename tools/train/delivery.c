@@ -164,7 +164,7 @@ static bpt_status allocate(bpt_delivery *d) {
     BPT_TRY(BPT_NEW("missing samples", n, &d->missing));
     d->found = count_found(d);
     if (o->shares) return BPT_OK;
-    BPT_TRY(bpt_sampler_create_global(o->seed, o->train->count, o->batch_all, o->first_sample,
+    BPT_TRY(bpt_sampler_create_global(o->order, o->train->count, o->batch_all, o->first_sample,
                                       &d->ahead));
     return bpt_sampler_state_set(d->ahead, &o->start);
 }

@@ -38,8 +38,9 @@ typedef struct bpt_delivery_options {
     bpt_record_range test_part; /* of this rank */
 
     const bpt_partition *shares; /* NULL: all ranks draw from one order, and then */
-    uint64_t seed, batch_all, first_sample, steps; /* what bpt_sampler_create_global() takes, and
-                                                      how many steps are left */
+    bpt_order order;
+    uint64_t batch_all, first_sample, steps; /* what bpt_sampler_create_global() takes, and how many
+                                                steps are left */
     uint32_t batch, prefetch; /* samples of a step of this rank; steps that the feed is ahead */
     bpt_sampler_state start;  /* where the feed begins */
 } bpt_delivery_options;

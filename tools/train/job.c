@@ -81,6 +81,10 @@ static void say_what_starts(const bpt_job *job) {
     bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,
              (unsigned long long)job->total_samples);
+    if (job->options->order == BPT_ORDER_BLOCKS)
+        bpt_info("samples come in blocks of %lld, shuffled among %d blocks at a time",
+                 (long long)job->options->order_block, BPT_ORDER_WINDOW);
+    if (job->options->order == BPT_ORDER_SEQUENTIAL) bpt_info("samples come as they are stored");
     if (bpt_train_activations(job->options) == BPT_BF16)
         bpt_info("activations and their gradients are bfloat16 on this rank");
     bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",

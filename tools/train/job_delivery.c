@@ -28,7 +28,7 @@ static bpt_delivery_options options_of(const bpt_job *job) {
         .identity = job->scratch_identity,
         .test_part = server ? (bpt_record_range){0} : bpt_job_test_part(job),
         .shares = job->shares,
-        .seed = (uint64_t)job->options->seed,
+        .order = bpt_train_order(job->options),
         .batch_all = job->batch_all,
         .first_sample = job->first_sample,
         .steps = done < total ? (total - done + job->batch_all - 1) / job->batch_all : 0,

@@ -7,6 +7,7 @@
 #include "tools/train/held_out.h"
 #include "tools/train/initial_weights.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/learning_options.h"
 #include "tools/train/shard_log.h"
 #include "tools/train/statistic_spans.h"
 #include "tools/train/train_loop.h"
@@ -76,7 +77,7 @@ static bpt_status open_shares(bpt_job *job, char **log_path) {
     char name[48];
     if (!bpt_job_rounds(job)) return BPT_OK;
     if (!bpt_job_is_server(job))
-        BPT_TRY(bpt_partition_create((uint64_t)job->options->seed, job->epoch_samples,
+        BPT_TRY(bpt_partition_create(bpt_train_order(job->options), job->epoch_samples,
                                      job->n_workers, bpt_job_rounds(job), &job->shares));
     snprintf(name, sizeof name, "exchange/updates.rank-%u.jsonl", job->rank);
     return bpt_run_folder_entry(job->run, name, log_path);
@@ -150,12 +151,12 @@ static bpt_status open_exchange(bpt_job *job, const float *weights, const bpt_ch
 static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
     if (bpt_job_is_server(job)) return BPT_OK;
     const bpt_train_options *o = job->options;
-    const uint64_t seed = (uint64_t)o->seed;
+    const bpt_order order = bpt_train_order(o);
     bpt_sampler *sampler;
     if (job->shares)
-        BPT_TRY(bpt_sampler_create_local(seed, job->rank, job->shares, &sampler));
+        BPT_TRY(bpt_sampler_create_local(order, job->rank, job->shares, &sampler));
     else
-        BPT_TRY(bpt_sampler_create_global(seed, job->epoch_samples, (uint64_t)o->batch_size,
+        BPT_TRY(bpt_sampler_create_global(order, job->epoch_samples, (uint64_t)o->batch_size,
                                           job->first_sample, &sampler));
     bpt_sampler_state state = {0};
     if (c && c->exact)

@@ -37,6 +37,13 @@ double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
     return o->lr_scale == BPT_LR_SCALE_LINEAR && bpt_update_merges(update) ? n_workers : 1.0;
 }
 
+bpt_order bpt_train_order(const bpt_train_options *o) {
+    const bool blocks = o->order == BPT_ORDER_BLOCKS;
+    return (bpt_order){.seed = (uint64_t)o->seed,
+                       .kind = (bpt_order_kind)o->order,
+                       .block = blocks ? (uint32_t)o->order_block : 0};
+}
+
 bpt_value_type bpt_train_activations(const bpt_train_options *o) {
     return bpt_precision_type((bpt_precision)o->precision);
 }

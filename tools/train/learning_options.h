@@ -38,6 +38,9 @@ double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
 /** @return what activations are (--precision), here */
 bpt_value_type bpt_train_activations(const bpt_train_options *o);
 
+/** @return the order in which samples come */
+bpt_order bpt_train_order(const bpt_train_options *o);
+
 /** @return samples that a run by these options trains on, of all ranks */
 uint64_t bpt_train_total_samples(const bpt_train_options *o, uint64_t epoch_samples);
 

@@ -58,7 +58,9 @@ static size_t order_bytes(const bpt_job *job) {
     const size_t shares = bpt_job_rounds(job) ? bpt_partition_bytes(job->epoch_samples) : 0;
     const uint64_t n_records = job->held_out ? job->epoch_samples + job->held_out : 0;
     const size_t records = n_records * sizeof *job->records;
-    return bpt_size_add(bpt_size_add(bpt_sampler_bytes(job->epoch_samples), shares), records);
+    return bpt_size_add(
+        bpt_size_add(bpt_sampler_bytes(bpt_train_order(job->options), job->epoch_samples), shares),
+        records);
 }
 
 static size_t delivery_bytes(const bpt_job *job) {

@@ -15,6 +15,7 @@ typedef enum {
     BY_TRACE,
     BY_OPTIMIZER,
     BY_SCHEDULE,
+    BY_ORDER,
     BY_UPDATE,
     BY_PARTITION,
     BY_DATA_MODE,
@@ -85,6 +86,8 @@ static const dependent dependents[] = {
     {"step-limit", BY_TASK, " train check dry-run bench "},
     {"label-smoothing", BY_TASK, " train check dry-run bench "},
     {"seed", BY_TASK, " train check dry-run bench "},
+    {"order", BY_TASK, " train check dry-run "},
+    {"order-block", BY_TASK, " train check dry-run "},
     {"threads", BY_TASK, " train check dry-run bench "},
     {"policy", BY_TASK, " train check dry-run bench "},
     {"loader-threads", BY_TASK, " train check dry-run "},
@@ -124,6 +127,8 @@ static const dependent dependents[] = {
     {"div-factor", BY_SCHEDULE, " onecycle "},
     {"final-div-factor", BY_SCHEDULE, " onecycle "},
     {"power", BY_SCHEDULE, " polynomial "},
+
+    {"order-block", BY_ORDER, " blocks "},
 
     /* under default the number of ranks decides: bpt_option_uses_warn_ranks() */
     {"lr-scale", BY_UPDATE, " agwu sgwu easgd auto default "},
@@ -171,6 +176,8 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
         return bpt_optimizer_at((size_t)o->optimizer)->name;
     case BY_SCHEDULE:
         return bpt_schedule_kind_at((size_t)o->schedule)->name;
+    case BY_ORDER:
+        return bpt_order_kind_name((bpt_order_kind)o->order);
     case BY_UPDATE:
         return bpt_update_choice_name((bpt_update_choice)o->update);
     case BY_PARTITION:
@@ -188,8 +195,9 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
 }
 
 static const char *const flags[] = {
-    [BY_OPTIMIZER] = "optimizer", [BY_SCHEDULE] = "schedule",   [BY_UPDATE] = "update",
-    [BY_PARTITION] = "partition", [BY_DATA_MODE] = "data-mode", [BY_QUALITY] = "quality"};
+    [BY_OPTIMIZER] = "optimizer", [BY_SCHEDULE] = "schedule",   [BY_ORDER] = "order",
+    [BY_UPDATE] = "update",       [BY_PARTITION] = "partition", [BY_DATA_MODE] = "data-mode",
+    [BY_QUALITY] = "quality"};
 
 /* "by --optimizer sgd", behind "not used". */
 static void describe(const bpt_train_options *o, chooser by, char *text, size_t size) {

@@ -312,8 +312,8 @@ static bpt_status open_logs(replay *r) {
 
 static bpt_status open_shares(replay *r) {
     const bpt_replay_worker *w = &r->logs.workers[0];
-    BPT_TRY(
-        bpt_partition_create((uint64_t)r->o->seed, r->n_samples, r->m, n_rounds(r->o), &r->shares));
+    BPT_TRY(bpt_partition_create(bpt_train_order(r->o), r->n_samples, r->m, n_rounds(r->o),
+                                 &r->shares));
     for (size_t i = 0; i < w->n_rounds; i++)
         BPT_TRY(bpt_partition_allot(r->shares, w->held + i * r->m));
     return BPT_OK;
@@ -327,7 +327,7 @@ static bpt_status open_worker(replay *r, uint32_t rank) {
     BPT_TRY(bpt_network_create(r->trained, r->o->batch_size, bpt_train_activations(r->o),
                                bpt_train_learning(r->o, r->lr_factor), r->pool, &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
-    BPT_TRY(bpt_sampler_create_local((uint64_t)r->o->seed, rank, r->shares, &w->sampler));
+    BPT_TRY(bpt_sampler_create_local(bpt_train_order(r->o), rank, r->shares, &w->sampler));
     BPT_TRY(BPT_NEW("base weights", r->n, &w->base));
     BPT_TRY(BPT_NEW("pushed weights", r->n, &w->pushed));
     BPT_TRY(BPT_NEW("submission", r->n, &w->part));

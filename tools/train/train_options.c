@@ -269,6 +269,22 @@ static const bpt_option rows[] = {
      .max = 9e15,
      .unit = "S",
      .help = "seed of all that is random: initial weights, order of samples, ..."},
+    {.name = "order",
+     .type = BPT_OPTION_CHOICE,
+     .offset = FIELD(order),
+     .value = "shuffle",
+     .choices = "shuffle|blocks|sequential",
+     .help = "order of samples: all at random; for cold disks and file servers blocks\n"
+             "of neighbours at random, their samples shuffled among 16 blocks at a\n"
+             "time; or as they are stored, for data that were shuffled then"},
+    {.name = "order-block",
+     .type = BPT_OPTION_INT,
+     .offset = FIELD(order_block),
+     .value = "256",
+     .min = 1,
+     .max = 1 << 24,
+     .unit = "SAMPLES",
+     .help = "with --order blocks: samples of a block"},
 
     {.group = "several ranks",
      .name = "update",

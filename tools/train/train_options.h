@@ -4,6 +4,7 @@
 #define BPT_TOOLS_TRAIN_OPTIONS_H
 
 #include "base/options.h"
+#include "outer/order.h"
 #include "storage/augment.h"
 
 typedef enum bpt_update_choice {
@@ -63,6 +64,8 @@ typedef struct bpt_train_options {
     int64_t milestones[BPT_OPTION_LIST_MAX];
     double pct_start, div_factor, final_div_factor, power;
     int64_t seed;
+    int order;           /* bpt_order_kind */
+    int64_t order_block; /* samples */
     /* ranks */
     int update;             /* bpt_update_choice */
     int partition;          /* bpt_partition_choice */
@@ -103,6 +106,9 @@ const char *bpt_update_choice_name(bpt_update_choice update);
 
 /** @return "idpa" for BPT_PARTITION_IDPA, and so on */
 const char *bpt_partition_choice_name(bpt_partition_choice partition);
+
+/** @return "blocks" for BPT_ORDER_BLOCKS, and so on */
+const char *bpt_order_kind_name(bpt_order_kind order);
 
 /** @return "scatter" for BPT_DATA_SCATTER, and so on */
 const char *bpt_data_mode_name(bpt_data_mode mode);
