@@ -42,6 +42,13 @@ bpt__value_place bpt__dataset_place(const bpt_dataset *dataset, const bpt_split 
     return place_in(dataset, find_stretch(&dataset->records[split->number], v, false), v);
 }
 
+uint32_t bpt__dataset_value(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                            uint32_t *k) {
+    const bpt__stretch *s = find_stretch(&dataset->records[split->number], i, true);
+    *k = (i - s->first_record) % s->pack;
+    return s->first_value + (i - s->first_record) / s->pack;
+}
+
 bpt_status bpt__dataset_damaged(const bpt_dataset *dataset, const bpt_split *split, uint32_t v,
                                 const char *what) {
     const bpt__stretch *s = find_stretch(&dataset->records[split->number], v, false);
@@ -305,11 +312,10 @@ bpt_status bpt_dataset_get_record(const bpt_dataset *dataset, const bpt_split *s
 static bpt_status get_stored(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
                              const uint8_t **pixels, uint32_t *label) {
     const bpt__records *r = &dataset->records[split->number];
-    const bpt__stretch *s = find_stretch(r, i, true);
-    const uint32_t v = s->first_value + (i - s->first_record) / s->pack;
-    const uint32_t k = (i - s->first_record) % s->pack;
+    uint32_t k;
+    const uint32_t v = bpt__dataset_value(dataset, split, i, &k);
     const bpt__stored_value value = r->values[v];
-    const bpt__value_place place = place_in(dataset, s, v);
+    const bpt__value_place place = bpt__dataset_place(dataset, split, v);
     BPT_TRY(bpt__dataset_check(dataset, split, v));
     const uint32_t found = bpt__value_label(value.data, k);
     if (found >= dataset->info->n_classes)

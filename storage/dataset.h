@@ -121,6 +121,19 @@ bpt_status bpt_dataset_get_record(const bpt_dataset *dataset, const bpt_split *s
 bpt_status bpt_dataset_get(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
                            const uint8_t **pixels, uint32_t *label);
 
+/** Says how much memory the machine has. Where the records take more than half of it, what was read
+ * counts as gone when it is to be read again.
+ * @param memory_bytes without this call there is enough for all */
+void bpt_dataset_set_memory(bpt_dataset *dataset, uint64_t memory_bytes);
+
+/** Lets the system begin to read records, all at a time, before one after another is asked for.
+ * What this process has read before is left out where it fits into memory. Waits for nothing; never
+ * fails.
+ * @param split   of this dataset
+ * @param indices shape [n], each below split->count */
+void bpt_dataset_expect(const bpt_dataset *dataset, const bpt_split *split, const uint32_t *indices,
+                        uint32_t n);
+
 /** Looks whether all that was handed out so far was really the dataset's: who has used pixels of
  * bpt_dataset_get() asks before anything comes of them. Cheap, but not for each record.
  * @return BPT_OK, BPT_ECORRUPT (the file was cut short, or could not be read, while it was in use;

@@ -47,6 +47,7 @@ struct bpt_dataset {
     size_t record_bytes;          /* C*H*W; 0 where records are encoded */
     bpt__records *records;        /* shape [info->n_splits]; NULL in scratch */
     bpt__part *parts;             /* of scratch (scratch.c), likewise; else NULL */
+    bool outgrows_memory;         /* what was read may be gone when it is read again */
 };
 
 /** bpt_dataset_open().
@@ -61,6 +62,11 @@ bpt_status bpt__dataset_check(const bpt_dataset *dataset, const bpt_split *split
  * @return BPT_OK, BPT_ECORRUPT (names split and record) */
 bpt_status bpt__dataset_record(const bpt_dataset *dataset, const bpt_split *split, uint32_t v,
                                bpt_record *record, uint32_t *label);
+
+/** @param[out] k which of its records
+ * @return the value that holds record @p i of split @p split */
+uint32_t bpt__dataset_value(const bpt_dataset *dataset, const bpt_split *split, uint32_t i,
+                            uint32_t *k);
 
 /** @return where value @p v of split @p split belongs; of encoded ones record_bytes is 0 */
 bpt__value_place bpt__dataset_place(const bpt_dataset *dataset, const bpt_split *split, uint32_t v);

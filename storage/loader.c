@@ -118,6 +118,7 @@ static bpt_status take_encoded(const filler *f, uint32_t index, uint32_t pass,
 static bpt_status fill(const filler *f, slot *s) {
     const bpt_loader *l = f->loader;
     const size_t record = l->C * l->plane;
+    bpt_dataset_expect(l->dataset, l->split, s->indices, s->n);
     for (uint32_t i = 0; i < s->n; i++) {
         const uint8_t *pixels;
         uint32_t label;

@@ -357,6 +357,9 @@ bpt_status bpt__page_walk(const char *file, const bpt__page_rules *rules, uint64
         goto done;
     }
     w.map = map;
+    /* Single pages from all over the file: what the system would read beside each of them could be
+     * all of the records. */
+    (void)madvise(map, (size_t)info.st_size, MADV_RANDOM);
     BPT_TRY_GOTO(status, BPT_NEW("page marks", w.n_pages / 64 + 1, &w.seen), done);
     status = walk_state(&w, txn_id);
 done:

@@ -35,6 +35,7 @@ static bpt_status fit(bpt_job *job) {
 bpt_status bpt__job_open_data(bpt_job *job) {
     BPT_TRY(bpt_dataset_open(bpt__job_data_path(job), &job->opened));
     BPT_TRY(fit(job));
+    bpt_dataset_set_memory(job->opened, bpt_memory_of_machine());
     return use(job, job->opened);
 }
 
