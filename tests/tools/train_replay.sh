@@ -104,7 +104,8 @@ done
 altered steps.rank-2.jsonl landed_at "v - 10"
 altered steps.rank-2.jsonl landed_at "v + 10"
 named steps.rank-2.jsonl landed_at "0"
-named steps.rank-1.jsonl held "[v[0] + 1, v[1] - 1, v[2]]"
+# As many samples in all: where no other rank has met the round, a later one shows it.
+altered steps.rank-1.jsonl held "[v[0] + 1, v[1] - 1, v[2]]"
 named steps.rank-1.jsonl held "v[1:]"
 named steps.rank-0.jsonl rounds "v + 4"
 named updates.rank-1.jsonl worker "3"
