@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 enum { FORMAT = 2 }; /* of rank-N.json */
 
@@ -192,9 +193,16 @@ static bpt_status save(bpt_job *job, const char *checkpoints, const char *part, 
     return BPT_OK;
 }
 
-static bpt_status explain_failure(bpt_status status, const char *part) {
+/* Who removes the folder of the run while a checkpoint is written has not come to its end yet. */
+static bpt_status check_run_again(const bpt_job *job) {
+    nanosleep(&(struct timespec){.tv_nsec = 100 * 1000 * 1000}, NULL);
+    return bpt_run_folder_check(job->run);
+}
+
+static bpt_status explain_failure(const bpt_job *job, bpt_status status, const char *part) {
     const bpt_error error = *bpt_error_last();
     (void)bpt_checkpoint_remove(part);
+    if (status != BPT_ENOSPC) BPT_TRY(check_run_again(job));
     bpt_error_record(status, "checkpoint not saved: %.440s", error.text);
     if (status == BPT_ENOSPC)
         bpt_hint("make room, then go on from the checkpoint before with --resume auto");
@@ -224,7 +232,7 @@ bpt_status bpt_checkpoint_save(bpt_job *job) {
     status = save(job, checkpoints, part, folder, all);
     bpt_comm_operation_end(job->comm);
     bpt_comm_doing(job->comm, "training");
-    if (status != BPT_OK) status = explain_failure(status, part);
+    if (status != BPT_OK) status = explain_failure(job, status, part);
 done:
     bpt_free(all);
     bpt_free(part);

@@ -274,9 +274,9 @@ static const bpt_option rows[] = {
      .offset = FIELD(order),
      .value = "shuffle",
      .choices = "shuffle|blocks|sequential",
-     .help = "order of samples: all at random; for cold disks and file servers blocks\n"
-             "of neighbours at random, their samples shuffled among 16 blocks at a\n"
-             "time; or as they are stored, for data that were shuffled then"},
+     .help = "order of samples: all at random; for cold disks and file servers\n"
+             "blocks of neighbours at random, their samples shuffled among 16 blocks\n"
+             "at a time; or as they are stored, for data that were shuffled then"},
     {.name = "order-block",
      .type = BPT_OPTION_INT,
      .offset = FIELD(order_block),
