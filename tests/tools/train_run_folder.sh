@@ -216,16 +216,14 @@ finish 143
 
 # ---- a folder that goes away ----
 
-for gone in 'rm -rf runs/away' 'mv runs/away runs/moved'; do
-    for every in 50 1; do # the second is most likely at a checkpoint just then
-        rm -rf runs/moved
-        start "$train" "${common[@]}" --epochs 100000 --checkpoint-every $every --output runs/away
-        await_steps runs/away
-        $gone
-        finish 1
-        says 'the run folder runs/away is gone'
-        [ ! -e runs/away ] || die "it makes $(find runs/away) anew"
-    done
+# The last is most likely at a checkpoint just then.
+for case in '50 rm -rf runs/away' '50 mv runs/away runs/moved' '1 mv runs/away runs/again'; do
+    start "$train" "${common[@]}" --epochs 100000 --checkpoint-every "${case%% *}" --output runs/away
+    await_steps runs/away
+    ${case#* }
+    finish 1
+    says 'the run folder runs/away is gone'
+    [ ! -e runs/away ] || die "it makes $(find runs/away) anew"
 done
 
 # ---- weights that --force would take away ----
