@@ -216,8 +216,11 @@ finish 143
 
 # ---- a folder that goes away ----
 
+removed() { # FOLDER: where a file came while it went, another time
+    until rm -rf "$1"; do :; done
+}
 # The last is most likely at a checkpoint just then.
-for case in '50 rm -rf runs/away' '50 mv runs/away runs/moved' '1 mv runs/away runs/again'; do
+for case in '50 removed runs/away' '50 mv runs/away runs/moved' '1 mv runs/away runs/again'; do
     start "$train" "${common[@]}" --epochs 100000 --checkpoint-every "${case%% *}" --output runs/away
     await_steps runs/away
     ${case#* }

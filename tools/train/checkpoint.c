@@ -12,6 +12,9 @@
 #include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
+#include <sys/stat.h>
+
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
@@ -168,11 +171,18 @@ static void prune(const bpt_job *job, const char *checkpoints) {
         bpt_warn("older checkpoints stay: %s", bpt_error_last()->text);
 }
 
-static bpt_status make_folder(const bpt_job *job, const char *part) {
+/* Without its parents: a run folder that went away just now is not made anew. */
+static bpt_status make_one(const char *path, bool may_exist) {
+    if (mkdir(path, 0777) == 0 || (may_exist && errno == EEXIST)) return BPT_OK;
+    return bpt_fail_write(errno, "create", path);
+}
+
+static bpt_status make_folder(const bpt_job *job, const char *checkpoints, const char *part) {
     bpt_status status = BPT_OK;
     if (job->rank == 0) {
         status = bpt_checkpoint_remove(part); /* what an interrupted job left there */
-        if (status == BPT_OK) status = bpt_dir_create(part, true);
+        if (status == BPT_OK) status = make_one(checkpoints, true);
+        if (status == BPT_OK) status = make_one(part, false);
     }
     return bpt_comm_agree(job->comm, status);
 }
@@ -180,7 +190,7 @@ static bpt_status make_folder(const bpt_job *job, const char *part) {
 static bpt_status save(bpt_job *job, const char *checkpoints, const char *part, const char *folder,
                        bpt_checkpoint_file *all) {
     bpt_checkpoint_file mine[FILES_OF_A_RANK] = {0};
-    BPT_TRY(make_folder(job, part));
+    BPT_TRY(make_folder(job, checkpoints, part));
     BPT_TRY(bpt_comm_agree(job->comm, write_files(job, part, mine)));
     BPT_TRY(write_velocity(job, part, &mine[2]));
     BPT_TRY(bpt_comm_allgather(job->comm, mine, sizeof mine, all));
