@@ -144,8 +144,7 @@ static bpt_status check_split(const bpt__catalog *catalog, const bpt_writer_opti
                      o->split, there->count);
         bpt_hint(
             "--force replaces it, an import with --append adds to it; --split NAME gives the new "
-            "one "
-            "another name");
+            "one another name");
         return status;
     }
     if (!there && old->n_splits == BPT__MAX_SPLITS)

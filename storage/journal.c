@@ -1,6 +1,7 @@
 #include "storage/journal.h"
 
 #include "base/checksum.h"
+#include "base/little_endian.h"
 #include "base/memory.h"
 #include "storage/environment.h"
 
@@ -15,13 +16,12 @@ static char head_key[] = "head";
 
 int bpt__journal_create(MDB_txn *txn, const bpt__journal_head *head, MDB_dbi *journal) {
     uint8_t bytes[AT_NAME + BPT__DATABASE_NAME];
-    const uint32_t shape[] = {htole32(head->C), htole32(head->H), htole32(head->W),
-                              htole32(head->pack)};
+    const uint32_t shape[] = {head->C, head->H, head->W, head->pack};
     const size_t length = strlen(head->database);
-    memcpy(bytes + AT_SHAPE, shape, sizeof shape);
-    memcpy(bytes + AT_NAME, head->database, length);
-    const uint64_t checksum = htole64(bpt_checksum(bytes + AT_SHAPE, AT_NAME - AT_SHAPE + length));
-    memcpy(bytes, &checksum, sizeof checksum);
+    uint8_t *at = bytes + AT_SHAPE;
+    for (size_t i = 0; i < sizeof shape / sizeof *shape; i++) at = bpt_put_u32(at, shape[i]);
+    memcpy(at, head->database, length);
+    bpt_put_u64(bytes, bpt_checksum(bytes + AT_SHAPE, AT_NAME - AT_SHAPE + length));
     MDB_val key = {sizeof head_key - 1, head_key}, value = {AT_NAME + length, bytes};
     const int code = mdb_dbi_open(txn, BPT__JOURNAL, MDB_CREATE, journal);
     return code == 0 ? mdb_put(txn, *journal, &key, &value, 0) : code;
@@ -29,18 +29,14 @@ int bpt__journal_create(MDB_txn *txn, const bpt__journal_head *head, MDB_dbi *jo
 
 static bool read_head(const MDB_val *value, bpt__journal_head *head) {
     const uint8_t *bytes = value->mv_data;
-    uint64_t checksum;
-    uint32_t shape[4];
     if (value->mv_size <= AT_NAME || value->mv_size >= AT_NAME + sizeof head->database)
         return false;
-    memcpy(&checksum, bytes, sizeof checksum);
-    if (le64toh(checksum) != bpt_checksum(bytes + AT_SHAPE, value->mv_size - AT_SHAPE))
+    if (bpt_get_u64(bytes) != bpt_checksum(bytes + AT_SHAPE, value->mv_size - AT_SHAPE))
         return false;
-    memcpy(shape, bytes + AT_SHAPE, sizeof shape);
-    *head = (bpt__journal_head){.C = le32toh(shape[0]),
-                                .H = le32toh(shape[1]),
-                                .W = le32toh(shape[2]),
-                                .pack = le32toh(shape[3])};
+    *head = (bpt__journal_head){.C = bpt_get_u32(bytes + AT_SHAPE),
+                                .H = bpt_get_u32(bytes + AT_SHAPE + 4),
+                                .W = bpt_get_u32(bytes + AT_SHAPE + 8),
+                                .pack = bpt_get_u32(bytes + AT_SHAPE + 12)};
     memcpy(head->database, bytes + AT_NAME, value->mv_size - AT_NAME);
     return true;
 }

@@ -58,12 +58,13 @@ bpt_writer_options made_encoded_options(const char *split, uint32_t C) {
         .split = split, .encoded = true, .C = C, .n_classes = 3, .importer = "test"};
 }
 
-bpt_status made_encoded_split(const char *path, const bpt_writer_options *o, uint32_t n) {
+bpt_status made_encoded_range(const char *path, const bpt_writer_options *o, uint32_t from,
+                              uint32_t to) {
     bpt_writer *writer;
     bpt_image_file file = {0};
     BPT_TRY(bpt_writer_open(path, o, &writer));
     bpt_status status = BPT_OK;
-    for (uint32_t i = 0; i < n && status == BPT_OK; i++) {
+    for (uint32_t i = from; i < to && status == BPT_OK; i++) {
         const bpt_record record = made_encoded_record(i, o->C, &file);
         status = bpt_writer_append_record(writer, &record, i % 3);
     }
@@ -71,4 +72,8 @@ bpt_status made_encoded_split(const char *path, const bpt_writer_options *o, uin
     bpt_writer_close(writer);
     bpt_free(file.data);
     return status;
+}
+
+bpt_status made_encoded_split(const char *path, const bpt_writer_options *o, uint32_t n) {
+    return made_encoded_range(path, o, 0, n);
 }

@@ -21,8 +21,12 @@ uint32_t made_encoded_W(uint32_t i);
  * @return its record, whose data are those of the file */
 bpt_record made_encoded_record(uint32_t i, uint32_t C, bpt_image_file *file);
 
-/** Writes a split of images 0 to @p n - 1, with labels i % 3.
+/** Writes or appends images @p from to @p to - 1, with labels i % 3.
  * @return as the functions of storage/writer.h */
+bpt_status made_encoded_range(const char *path, const bpt_writer_options *o, uint32_t from,
+                              uint32_t to);
+
+/** Writes a split of images 0 to @p n - 1, likewise. */
 bpt_status made_encoded_split(const char *path, const bpt_writer_options *o, uint32_t n);
 
 /** @return options of an encoded split with three unnamed classes */

@@ -8,7 +8,6 @@
 
 #include <sys/wait.h>
 
-#include <lmdb.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -111,28 +110,12 @@ static void like_one_that_was_written_at_once(void **state) {
         }
 }
 
-static bpt_status write_encoded(const char *path, const bpt_writer_options *o, uint32_t from,
-                                uint32_t to) {
-    bpt_writer *writer;
-    bpt_image_file file = {0};
-    BPT_TRY(bpt_writer_open(path, o, &writer));
-    bpt_status status = BPT_OK;
-    for (uint32_t i = from; i < to && status == BPT_OK; i++) {
-        const bpt_record record = made_encoded_record(i, o->C, &file);
-        status = bpt_writer_append_record(writer, &record, i % 3);
-    }
-    if (status == BPT_OK) status = bpt_writer_commit(writer);
-    bpt_writer_close(writer);
-    bpt_free(file.data);
-    return status;
-}
-
 static void encoded_ones(void **state) {
     (void)state;
     enum { FIRST = 6, ALL = 17 };
     const bpt_writer_options o = made_encoded_options("train", 3), more = appending(&o);
-    assert_int_equal(write_encoded(place.dataset, &o, 0, FIRST), BPT_OK);
-    assert_int_equal(write_encoded(place.dataset, &more, FIRST, ALL), BPT_OK);
+    assert_int_equal(made_encoded_range(place.dataset, &o, 0, FIRST), BPT_OK);
+    assert_int_equal(made_encoded_range(place.dataset, &more, FIRST, ALL), BPT_OK);
     assert_int_equal(made_encoded_split(whole, &o, ALL), BPT_OK);
     expect_sound(ALL);
     const bpt_split *split, *once;
@@ -253,22 +236,6 @@ static void readers_keep_what_they_had(void **state) {
     close(go[1]);
 }
 
-/* @return how many named databases the environment has */
-static size_t count_databases(void) {
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi root;
-    MDB_stat info;
-    assert_int_equal(mdb_env_create(&env), 0);
-    assert_int_equal(mdb_env_open(env, place.dataset, MDB_RDONLY, 0), 0);
-    assert_int_equal(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn), 0);
-    assert_int_equal(mdb_dbi_open(txn, NULL, 0, &root), 0);
-    assert_int_equal(mdb_stat(txn, root, &info), 0);
-    mdb_txn_abort(txn);
-    mdb_env_close(env);
-    return info.ms_entries;
-}
-
 /* Replacing drops all that was appended; the format is what the other splits need. */
 static void replaced_as_a_whole(void **state) {
     (void)state;
@@ -279,20 +246,20 @@ static void replaced_as_a_whole(void **state) {
     assert_int_equal(write_range(place.dataset, &train, 0, 10), BPT_OK);
     assert_int_equal(write_range(place.dataset, &more, 10, 20), BPT_OK);
     assert_int_equal(write_range(place.dataset, &test, 0, 5), BPT_OK);
-    assert_int_equal(count_databases(), 4);
+    assert_int_equal(made_databases(&place), 4);
     more.split = "test";
     assert_int_equal(write_range(place.dataset, &more, 5, 6), BPT_OK);
-    assert_int_equal(count_databases(), 5);
+    assert_int_equal(made_databases(&place), 5);
     const bpt_split *split;
     assert_int_equal(write_range(place.dataset, &again, 0, 30), BPT_OK);
-    assert_int_equal(count_databases(), 4);
+    assert_int_equal(made_databases(&place), 4);
     bpt_dataset *dataset = open_at(place.dataset, "train", &split);
     assert_int_equal(split->n_intakes, 1);
     assert_int_equal(bpt_dataset_describe(dataset)->format, BPT_DATASET_FORMAT_APPENDED);
     bpt_dataset_close(dataset);
     again.split = "test";
     assert_int_equal(write_range(place.dataset, &again, 0, 3), BPT_OK);
-    assert_int_equal(count_databases(), 3);
+    assert_int_equal(made_databases(&place), 3);
     dataset = open_at(place.dataset, "test", &split);
     assert_int_equal(bpt_dataset_describe(dataset)->format, BPT_DATASET_FORMAT_RAW);
     bpt_dataset_close(dataset);
@@ -316,10 +283,10 @@ static void survives_being_killed(void **state) {
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status));
     expect_sound(20);
-    assert_int_equal(count_databases(), 3); /* a chunk of it */
+    assert_int_equal(made_databases(&place), 3); /* a chunk of it */
     assert_int_equal(write_range(place.dataset, &more, 20, 25), BPT_OK);
     expect_sound(25);
-    assert_int_equal(count_databases(), 3);
+    assert_int_equal(made_databases(&place), 3);
     const bpt_split *split;
     bpt_dataset *dataset = open_at(place.dataset, "train", &split);
     assert_int_equal(made_equal(dataset, split, SALT), 25);

@@ -257,22 +257,6 @@ static void leaves_other_folders_alone(void **state) {
     assert_true(bpt_path_exists(file));
 }
 
-/* @return how many named databases the environment has */
-static size_t count_databases(void) {
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi root;
-    MDB_stat info;
-    assert_int_equal(mdb_env_create(&env), 0);
-    assert_int_equal(mdb_env_open(env, place.dataset, MDB_RDONLY, 0), 0);
-    assert_int_equal(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn), 0);
-    assert_int_equal(mdb_dbi_open(txn, NULL, 0, &root), 0);
-    assert_int_equal(mdb_stat(txn, root, &info), 0);
-    mdb_txn_abort(txn);
-    mdb_env_close(env);
-    return info.ms_entries;
-}
-
 /* Runs a child that writes a third of a split and is killed. Large records, so that several chunks
  * are committed before. */
 static void write_and_die(const bpt_writer_options *o) {
@@ -301,17 +285,17 @@ static void cleans_up_after_the_killed(void **state) {
     bpt_dataset *dataset;
     assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_ENOENT);
     assert_int_equal(made_split(place.dataset, &o, 1, 10), BPT_OK);
-    assert_int_equal(count_databases(), 2);
+    assert_int_equal(made_databases(&place), 2);
     write_and_die(&test);
     expect_sound(10);
-    assert_int_equal(count_databases(), 3);
+    assert_int_equal(made_databases(&place), 3);
     dataset = open_dataset();
     assert_int_equal(bpt_dataset_describe(dataset)->n_splits, 1);
     bpt_dataset_close(dataset);
     bpt_writer_options again = o;
     again.replace = true;
     assert_int_equal(made_split(place.dataset, &again, 2, 12), BPT_OK);
-    assert_int_equal(count_databases(), 2);
+    assert_int_equal(made_databases(&place), 2);
     expect_sound(12);
 }
 
