@@ -94,6 +94,11 @@ bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *di
 bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
                                int64_t lanes, const bpt_layout **out);
 
+/** Channels last, by that name: of one channel the plain order is the same in memory, but kernels
+ * for the one may not take the other. */
+bpt_status bpt_layout_channels_last(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
+                                    const bpt_layout **out);
+
 /** A part of a tensor, in place. */
 typedef struct bpt_part {
     const bpt_layout *layout; /* NULL: the tensor's order does not allow it */
@@ -157,19 +162,19 @@ bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
  * @param[out] dims shape [5] @return their number */
 int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims);
 
-/** Whether a convolution needs plain SRC and DST (bpt_layout_plain()) to be fast. The forward
- * kernel's own choice binds the backward ones, and for some channel counts and instruction sets
- * leaves them nothing but plain loops, a thousand times slower; plain layouts have matrix products
- * for all three passes. Ask for one tile and treat all of a layer alike: they share weights.
+/** How kernels compute, the slowest first. */
+typedef enum bpt_conv_way {
+    BPT_CONV_NAIVE,    /* plain loops, a thousand times slower than the others, or no kernel */
+    BPT_CONV_PRODUCTS, /* matrix products, of patches that are copied first */
+    BPT_CONV_DIRECT,
+} bpt_conv_way;
+
+/** The slowest way of a convolution's passes for these layouts of SRC and DST; NULL: the forward
+ * kernel's own choice.
  * @param backward_data whether that pass is needed
  * @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM (as for every kernel below) */
-bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
-                                    bool *wants);
-
-/** Whether one of the passes has nothing but plain loops for these layouts of SRC and DST; NULL:
- * the forward kernel's own choice. */
-bpt_status bpt_cpu_conv_is_naive(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
-                                 const bpt_layout *src, const bpt_layout *dst, bool *naive);
+bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                            const bpt_layout *src, const bpt_layout *dst, bpt_conv_way *way);
 
 /** Whether all three passes have kernels of Winograd's algorithm, in layouts of their choice, so
  * that .winograd may be set. oneDNN 2 has them for AVX-512, with activations in blocks of channels;

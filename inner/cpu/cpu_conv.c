@@ -157,13 +157,18 @@ static void release(dnnl_primitive_desc_t *pds) {
         if (pds[i]) dnnl_primitive_desc_destroy(pds[i]);
 }
 
-bpt_status bpt_cpu_conv_is_naive(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
-                                 const bpt_layout *src, const bpt_layout *dst, bool *naive) {
+static bpt_conv_way way_of(const_dnnl_primitive_desc_t pd) {
+    if (!pd || strncmp(bpt__implementation(pd), "ref", 3) == 0) return BPT_CONV_NAIVE;
+    return strstr(bpt__implementation(pd), "gemm:") ? BPT_CONV_PRODUCTS : BPT_CONV_DIRECT;
+}
+
+bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                            const bpt_layout *src, const bpt_layout *dst, bpt_conv_way *way) {
     dnnl_primitive_desc_t pds[N_PASSES];
     const bpt_status status = describe_passes(cpu, p, backward_data, src, dst, pds);
-    *naive = false;
+    *way = BPT_CONV_DIRECT;
     for (int i = 0; i < (backward_data ? 3 : 2); i++)
-        if (!pds[i] || strncmp(bpt__implementation(pds[i]), "ref", 3) == 0) *naive = true;
+        if (way_of(pds[i]) < *way) *way = way_of(pds[i]);
     release(pds);
     return status;
 }
@@ -178,20 +183,6 @@ bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bo
         if (!pds[i] || !strstr(bpt__implementation(pds[i]), "wino")) *has = false;
     release(pds);
     return status;
-}
-
-bpt_status bpt_cpu_conv_wants_plain(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
-                                    bool *wants) {
-    const bpt_layout *src, *dst;
-    bool naive;
-    BPT_TRY(bpt_cpu_conv_is_naive(cpu, p, backward_data, NULL, NULL, &naive));
-    *wants = false;
-    if (!naive) return BPT_OK;
-    BPT_TRY(bpt_layout_plain(cpu, p->type, (int64_t[]){p->n, p->c, p->h, p->w}, 4, &src));
-    BPT_TRY(bpt_layout_plain(cpu, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, 4, &dst));
-    BPT_TRY(bpt_cpu_conv_is_naive(cpu, p, backward_data, src, dst, &naive));
-    *wants = !naive;
-    return BPT_OK;
 }
 
 /* ---- kernels ---- */

@@ -102,6 +102,11 @@ bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, bpt_value_type type, const int64_t 
     return bpt__layout_by_tag(cpu, type, dims, 4, tag_of_lanes(lanes), out);
 }
 
+bpt_status bpt_layout_channels_last(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
+                                    const bpt_layout **out) {
+    return bpt__layout_by_tag(cpu, type, dims, 4, dnnl_nhwc, out);
+}
+
 bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
                             int64_t *lanes) {
     const int64_t known[] = {1, 16, 8, dims[1]};

@@ -113,34 +113,69 @@ static bool pads_channels(const bpt_conv_problem *p) {
     return p->groups == 1 && !p->winograd && 2 * c * rounded_to_blocks(p->k) >= 3 * p->c * p->k;
 }
 
-/* The order that the kernels choose; where they are slow in it, the plain one; channels last where
- * rows are cut, since there they are neighbours whatever the number of channels, or where blocks
- * would be filled up, unless ranges of blocks are wanted. NULL: their choice. */
-static bpt_status choose_order(const bpt_layer *l, bpt_builder *b, bool backward_data,
-                               const bpt_conv_state *state, bool *plain, bool *last) {
-    const bpt_conv_problem *p = &state->problem[0];
+/* The order of a convolution's activations. */
+typedef enum { CHOSEN, LAST, PLAIN } order; /* by the kernels, channels last, the plain one */
+
+static bpt_status layout_of_order(bpt_builder *b, bpt_value_type type, const int64_t *dims, order o,
+                                  const bpt_layout **out) {
+    *out = NULL;
+    if (o == LAST) return bpt_layout_channels_last(b->cpu, type, dims, out);
+    return o == PLAIN ? bpt_layout_plain(b->cpu, type, dims, 4, out) : BPT_OK;
+}
+
+static bpt_status layouts_of_order(bpt_builder *b, const bpt_conv_problem *p, order o,
+                                   const bpt_layout **src, const bpt_layout **dst) {
+    BPT_TRY(layout_of_order(b, p->type, (int64_t[]){p->n, p->c, p->h, p->w}, o, src));
+    return layout_of_order(b, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, o, dst);
+}
+
+static bpt_status way_in(bpt_builder *b, const bpt_conv_problem *p, bool backward_data, order o,
+                         bpt_conv_way *way) {
     const bpt_layout *src, *dst;
-    bool naive;
-    *last = false;
-    BPT_TRY(bpt_cpu_conv_wants_plain(b->cpu, p, backward_data, plain));
-    if (*plain) bpt_debug("layer %s: plain layouts, for want of fast kernels in others", l->name);
-    if (*plain) return BPT_OK;
-    if (!cuts_rows(state) && (cuts_channels(state) || !pads_channels(p))) return BPT_OK;
-    BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, (int64_t[]){p->n, p->c, p->h, p->w}, p->c, &src));
-    BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, p->k, &dst));
-    BPT_TRY(bpt_cpu_conv_is_naive(b->cpu, p, backward_data, src, dst, &naive));
-    *last = !naive;
+    BPT_TRY(layouts_of_order(b, p, o, &src, &dst));
+    return bpt_cpu_conv_way(b->cpu, p, backward_data, src, dst, way);
+}
+
+/* The forward kernel's own choice binds the backward ones, and for some channel counts and
+ * instruction sets leaves them nothing but plain loops. Channels last may have direct kernels for
+ * all passes then; the plain order has matrix products, and ranges of channels, where they are
+ * wanted. One tile answers for all of a layer: they share weights. */
+static bpt_status choose_fast_order(const bpt_layer *l, bpt_builder *b, bool backward_data,
+                                    const bpt_conv_state *state, order *out) {
+    const bpt_conv_problem *p = &state->problem[0];
+    bpt_conv_way way;
+    *out = CHOSEN;
+    BPT_TRY(way_in(b, p, backward_data, CHOSEN, &way));
+    if (way != BPT_CONV_NAIVE) return BPT_OK;
+    BPT_TRY(way_in(b, p, backward_data, LAST, &way));
+    const bool last = way == BPT_CONV_DIRECT && !cuts_channels(state);
+    if (!last) BPT_TRY(way_in(b, p, backward_data, PLAIN, &way));
+    if (way == BPT_CONV_NAIVE) return BPT_OK;
+    *out = last ? LAST : PLAIN;
+    bpt_debug("layer %s: %s, for want of fast kernels in others", l->name,
+              last ? "channels last" : "plain layouts");
     return BPT_OK;
 }
 
-static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, bool plain, bool last,
+/* The order that the kernels choose, unless they are slow in it; channels last where rows are cut,
+ * since there they are neighbours whatever the number of channels, or where blocks would be filled
+ * up, unless ranges of blocks are wanted. */
+static bpt_status choose_order(const bpt_layer *l, bpt_builder *b, bool backward_data,
+                               const bpt_conv_state *state, order *out) {
+    const bpt_conv_problem *p = &state->problem[0];
+    bpt_conv_way way;
+    BPT_TRY(choose_fast_order(l, b, backward_data, state, out));
+    if (*out != CHOSEN) return BPT_OK;
+    if (!cuts_rows(state) && (cuts_channels(state) || !pads_channels(p))) return BPT_OK;
+    BPT_TRY(way_in(b, p, backward_data, LAST, &way));
+    if (way != BPT_CONV_NAIVE) *out = LAST;
+    return BPT_OK;
+}
+
+static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, order o,
                                 const bpt_layout *weights, bpt_kernel **out) {
-    const bpt_layout *src = NULL, *dst = NULL;
-    if (plain || last) {
-        const int64_t src_dims[] = {p->n, p->c, p->h, p->w}, dst_dims[] = {p->n, p->k, p->p, p->q};
-        BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, src_dims, plain ? 1 : p->c, &src));
-        BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, dst_dims, plain ? 1 : p->k, &dst));
-    }
+    const bpt_layout *src, *dst;
+    BPT_TRY(layouts_of_order(b, p, o, &src, &dst));
     return bpt_cpu_conv_forward(b->cpu, p, src, weights, dst, out);
 }
 
@@ -148,13 +183,13 @@ static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, bool 
 static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backward_data,
                                  bpt_conv_state *state, const bpt_layout **inputs) {
     const bpt_layout *weights = NULL;
-    bool plain, last;
+    order o;
     describe_tiles(l, b, state);
     BPT_TRY(choose_algorithm(b, state));
     choose_cuts(l, b, backward_data, state);
-    BPT_TRY(choose_order(l, b, backward_data, state, &plain, &last));
+    BPT_TRY(choose_order(l, b, backward_data, state, &o));
     for (size_t t = 0; t < b->n_tiles; t++) {
-        BPT_TRY(create_kernel(b, &state->problem[t], plain, last, weights, &state->forward[t]));
+        BPT_TRY(create_kernel(b, &state->problem[t], o, weights, &state->forward[t]));
         weights = bpt_kernel_layout(state->forward[t], BPT_SLOT_WEIGHTS);
         inputs[t] = bpt_kernel_layout(state->forward[t], BPT_SLOT_SRC);
     }
