@@ -1,7 +1,7 @@
 #include "inner/cpu/cpu.h"
 
 #include "base/memory.h"
-#include "inner/cpu/cpu_private.h"
+#include "inner/cpu/cpu_winograd.h"
 
 #include <omp.h>
 
@@ -41,10 +41,10 @@ static bpt_status create_attr(dnnl_primitive_attr_t *attr) {
     return BPT_OK;
 }
 
-static bpt_status append_relu(dnnl_primitive_attr_t attr) {
+static bpt_status append(dnnl_primitive_attr_t attr, dnnl_status_t (*what)(dnnl_post_ops_t)) {
     dnnl_post_ops_t ops;
     BPT__DNNL_TRY(dnnl_post_ops_create(&ops));
-    bpt_status status = bpt__dnnl_check(bpt__post_ops_append_relu(ops), "post_ops_append_eltwise");
+    bpt_status status = bpt__dnnl_check(what(ops), "post_ops_append");
     if (status == BPT_OK)
         status = bpt__dnnl_check(dnnl_primitive_attr_set_post_ops(attr, ops), "set_post_ops");
     dnnl_post_ops_destroy(ops);
@@ -58,10 +58,12 @@ static bpt_status create_parts(bpt_cpu *cpu, unsigned n_workers) {
     BPT__DNNL_TRY(dnnl_engine_create(&cpu->engine, dnnl_cpu, 0));
     BPT_TRY(create_attr(&cpu->attr));
     BPT_TRY(create_attr(&cpu->attr_relu));
-    BPT_TRY(append_relu(cpu->attr_relu));
+    BPT_TRY(append(cpu->attr_relu, bpt__post_ops_append_relu));
+    BPT_TRY(create_attr(&cpu->attr_sum));
+    BPT_TRY(append(cpu->attr_sum, bpt__post_ops_append_sum));
     for (unsigned i = 0; i < n_workers; i++)
         BPT__DNNL_TRY(dnnl_stream_create(&cpu->streams[i], cpu->engine, dnnl_stream_default_flags));
-    return BPT_OK;
+    return bpt__choose_winograd(cpu);
 }
 
 bpt_status bpt_cpu_create(unsigned n_workers, bpt_cpu **out) {
@@ -78,6 +80,9 @@ bpt_status bpt_cpu_create(unsigned n_workers, bpt_cpu **out) {
 
 static void free_kernel(bpt_kernel *k) {
     for (int i = 0; i < k->n_args; i++) dnnl_memory_destroy(k->args[i].memory);
+    for (int i = 0; k->winograd && i < k->winograd->n_args; i++)
+        dnnl_memory_destroy(k->winograd->args[i].memory);
+    bpt_free(k->winograd);
     dnnl_primitive_destroy(k->primitive);
     dnnl_primitive_desc_destroy(k->pd);
     bpt_free(k);
@@ -109,6 +114,7 @@ void bpt_cpu_free(bpt_cpu *cpu) {
     bpt_free(cpu->scratch);
     dnnl_primitive_attr_destroy(cpu->attr);
     dnnl_primitive_attr_destroy(cpu->attr_relu);
+    dnnl_primitive_attr_destroy(cpu->attr_sum);
     dnnl_engine_destroy(cpu->engine);
     bpt_free(cpu);
 }
@@ -132,7 +138,7 @@ static bool is_bound(const bpt_kernel *k) {
 
 bpt_status bpt_cpu_prepare(bpt_cpu *cpu) {
     for (bpt_kernel *k = cpu->kernels; k; k = k->next)
-        if (!k->primitive && is_bound(k))
+        if (!k->primitive && k->pd && is_bound(k))
             BPT__DNNL_TRY(dnnl_primitive_create(&k->primitive, k->pd));
     for (unsigned i = 0; i < cpu->n_workers; i++) {
         bpt_free(cpu->scratch[i]);

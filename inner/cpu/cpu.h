@@ -80,6 +80,9 @@ size_t bpt_layout_bytes(const bpt_layout *l);
 size_t bpt_layout_values(const bpt_layout *l);
 /** @return whether type, dimensions and order are the same */
 bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b);
+/** @return whether it is for copies of weights alone, which bpt_cpu_reorder() makes from the plain
+ * layout: not for the weights themselves, since there is no way back */
+bool bpt_layout_is_copy(const bpt_layout *l);
 
 /* Activations [N, C, H, W] in one family of orders: channels in blocks of L lanes, so that value
  * (n, c, h, w) lies at ((n * ceil(C/L) + c/L) * H * W + h * W + w) * L + c mod L. L = 1 is the
@@ -177,8 +180,8 @@ bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backwa
                             const bpt_layout *src, const bpt_layout *dst, bpt_conv_way *way);
 
 /** Whether all three passes have kernels of Winograd's algorithm, in layouts of their choice, so
- * that .winograd may be set. oneDNN 2 has them for AVX-512, with activations in blocks of channels;
- * oneDNN 3 has none for x86. */
+ * that .winograd may be set. oneDNN 2 has them for AVX-512, oneDNN 3 has none for x86; where it has
+ * none there are ours, from AVX2 on. All want activations in blocks of channels. */
 bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has);
 
 /** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims()), BIAS [K] -> DST [N,K,P,Q].
@@ -241,7 +244,8 @@ typedef struct bpt_matrix {
 bpt_status bpt_cpu_matmul(bpt_cpu *cpu, bpt_matrix src, bpt_matrix weights, bpt_matrix dst,
                           bool bias, bpt_kernel **out);
 
-/** Copies SRC to DST with a change of layout, of the type too. */
+/** Copies SRC to DST with a change of layout, of the type too. To one of bpt_layout_is_copy():
+ * from [K, C, 3, 3], each filter's values side by side. */
 bpt_status bpt_cpu_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layout *to,
                            bpt_kernel **out);
 

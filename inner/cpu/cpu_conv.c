@@ -1,7 +1,6 @@
 /* Convolution through oneDNN: by Winograd's algorithm where the problem says so, else the direct
- * one.
- */
-#include "inner/cpu/cpu_private.h"
+ * one. Where oneDNN has no kernels of the former there are ours (cpu_winograd.h). */
+#include "inner/cpu/cpu_winograd.h"
 
 #include <string.h>
 
@@ -130,6 +129,11 @@ static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
 
 /* ---- what there is for all passes of a layer ---- */
 
+/* Whether a convolution is computed by the kernels of cpu_winograd.h. */
+static bool is_ours(const bpt_cpu *cpu, const bpt_conv_problem *p) {
+    return p->winograd && cpu->own_winograd;
+}
+
 enum { N_PASSES = 3 }; /* forward, backward weights, backward data */
 
 static bpt_status operand(bpt_cpu *cpu, const_dnnl_primitive_desc_t pd, int dnnl_arg,
@@ -165,15 +169,18 @@ static bpt_conv_way way_of(const_dnnl_primitive_desc_t pd) {
 bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
                             const bpt_layout *src, const bpt_layout *dst, bpt_conv_way *way) {
     dnnl_primitive_desc_t pds[N_PASSES];
-    const bpt_status status = describe_passes(cpu, p, backward_data, src, dst, pds);
     *way = BPT_CONV_DIRECT;
+    if (is_ours(cpu, p)) return BPT_OK;
+    const bpt_status status = describe_passes(cpu, p, backward_data, src, dst, pds);
     for (int i = 0; i < (backward_data ? 3 : 2); i++)
         if (way_of(pds[i]) < *way) *way = way_of(pds[i]);
     release(pds);
     return status;
 }
 
-bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has) {
+/* ---- Winograd's algorithm ---- */
+
+static bpt_status library_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has) {
     dnnl_primitive_desc_t pds[N_PASSES];
     bpt_conv_problem asked = *p;
     asked.winograd = true;
@@ -183,6 +190,55 @@ bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bo
         if (!pds[i] || !strstr(bpt__implementation(pds[i]), "wino")) *has = false;
     release(pds);
     return status;
+}
+
+/* A problem tells for all: the library has such kernels for an instruction set or not. Ours were
+ * measured with AVX2. */
+bpt_status bpt__choose_winograd(bpt_cpu *cpu) {
+    static const bpt_conv_problem usual = {.n = 8,
+                                           .c = 64,
+                                           .h = 16,
+                                           .w = 16,
+                                           .k = 64,
+                                           .p = 16,
+                                           .q = 16,
+                                           .r = 3,
+                                           .s = 3,
+                                           .stride = {1, 1},
+                                           .pad = {1, 1},
+                                           .dilation = {1, 1},
+                                           .groups = 1,
+                                           .type = BPT_F32};
+    const unsigned has = (unsigned)dnnl_get_effective_cpu_isa(), avx2 = dnnl_cpu_isa_avx2;
+    bool library;
+    BPT_TRY(library_has_winograd(cpu, &usual, &library));
+    cpu->own_winograd = !library && (has & avx2) == avx2;
+    return BPT_OK;
+}
+
+/* Ours takes the layouts that the direct kernel chooses. */
+static bpt_status choose_layouts(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout **src,
+                                 const bpt_layout **dst) {
+    dnnl_primitive_desc_t pd;
+    bpt_conv_problem direct = *p;
+    direct.winograd = false;
+    if (*src && *dst) return BPT_OK;
+    BPT_TRY(forward_pd(cpu, &direct, *src, NULL, *dst, &pd));
+    if (!pd) return bpt_fail(BPT_EBACKEND, "oneDNN has no kernel for a convolution");
+    bpt_status status = operand(cpu, pd, DNNL_ARG_SRC, src);
+    if (status == BPT_OK) status = operand(cpu, pd, DNNL_ARG_DST, dst);
+    dnnl_primitive_desc_destroy(pd);
+    return status;
+}
+
+bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has) {
+    const bpt_layout *src = NULL, *dst = NULL;
+    int64_t lanes;
+    if (!cpu->own_winograd) return library_has_winograd(cpu, p, has);
+    BPT_TRY(choose_layouts(cpu, p, &src, &dst));
+    BPT_TRY(bpt__winograd_lanes(cpu, p, src, dst, &lanes));
+    *has = lanes != 0;
+    return BPT_OK;
 }
 
 /* ---- kernels ---- */
@@ -199,6 +255,10 @@ bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const b
                                 bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_WEIGHTS, BPT_SLOT_DST, BPT_SLOT_BIAS};
     dnnl_primitive_desc_t pd;
+    if (is_ours(cpu, p)) {
+        BPT_TRY(choose_layouts(cpu, p, &src, &dst));
+        return bpt__winograd_forward(cpu, p, src, weights, dst, out);
+    }
     BPT_TRY(forward_pd(cpu, p, src, weights, dst, &pd));
     return create_kernel(cpu, pd, slots, p->bias ? 4 : 3, out);
 }
@@ -208,6 +268,7 @@ bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
                                       bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_DIFF_DST, BPT_SLOT_WEIGHTS, BPT_SLOT_DIFF_SRC};
     dnnl_primitive_desc_t pd;
+    if (is_ours(cpu, p)) return bpt__winograd_backward_data(cpu, p, forward, weights, out);
     BPT_TRY(backward_data_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
                              forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
     return create_kernel(cpu, pd, slots, 3, out);
@@ -219,6 +280,7 @@ bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_DIFF_DST, BPT_SLOT_DIFF_WEIGHTS,
                                      BPT_SLOT_DIFF_BIAS};
     dnnl_primitive_desc_t pd;
+    if (is_ours(cpu, p)) return bpt__winograd_backward_weights(cpu, p, forward, weights, out);
     BPT_TRY(backward_weights_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
                                 forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
     return create_kernel(cpu, pd, slots, p->bias ? 4 : 3, out);

@@ -1,5 +1,5 @@
 /* ReLU and changes of layout through oneDNN. */
-#include "inner/cpu/cpu_private.h"
+#include "inner/cpu/cpu_winograd.h"
 
 bpt_status bpt_cpu_relu_forward(bpt_cpu *cpu, const bpt_layout *layout, bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_DST};
@@ -24,6 +24,7 @@ bpt_status bpt_cpu_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layou
                            bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_DST};
     dnnl_primitive_desc_t pd;
+    if (bpt_layout_is_copy(to)) return bpt__winograd_reorder(cpu, from, to, out);
     BPT__DNNL_TRY(dnnl_reorder_primitive_desc_create(&pd, from->md, cpu->engine, to->md,
                                                      cpu->engine, cpu->attr));
     return bpt__kernel_create(cpu, pd, slots, 2, out);

@@ -1,7 +1,7 @@
 /* A kernel: one oneDNN primitive with memory objects of its own, so that any number of kernels may
  * run at the same time. */
 #include "base/memory.h"
-#include "inner/cpu/cpu_private.h"
+#include "inner/cpu/cpu_winograd.h"
 
 static const int dnnl_args[BPT_N_SLOTS] = {
     [BPT_SLOT_SRC] = DNNL_ARG_SRC,
@@ -31,18 +31,28 @@ static bpt_status add_slot(bpt_kernel *k, bpt_slot slot) {
     return add_arg(k, dnnl_args[slot], md);
 }
 
+void bpt__want_scratch(bpt_cpu *cpu, size_t bytes) {
+    if (bytes > cpu->scratch_bytes) cpu->scratch_bytes = bytes;
+}
+
 static bpt_status add_scratch(bpt_kernel *k) {
     const bpt__md *md =
         dnnl_primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, DNNL_ARG_SCRATCHPAD);
     const size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
     if (bytes == 0) return BPT_OK;
-    if (bytes > k->cpu->scratch_bytes) k->cpu->scratch_bytes = bytes;
+    bpt__want_scratch(k->cpu, bytes);
     k->scratch_arg = k->n_args;
     return add_arg(k, DNNL_ARG_SCRATCHPAD, md);
 }
 
-bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
-                              int n_slots, bpt_kernel **out) {
+bpt_status bpt__kernel_operand(bpt_kernel *k, bpt_slot slot, const bpt_layout *layout) {
+    k->layouts[slot] = layout;
+    k->arg_of_slot[slot] = k->n_args;
+    return add_arg(k, dnnl_args[slot], layout->md);
+}
+
+bpt_status bpt__kernel_new(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt__winograd *winograd,
+                           bpt_kernel **out) {
     bpt_kernel *k;
     const bpt_status status = BPT_NEW("kernel", 1, &k);
     if (status != BPT_OK) {
@@ -55,10 +65,18 @@ bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_
     for (int i = 0; i < BPT_N_SLOTS; i++) k->arg_of_slot[i] = -1;
     k->next = cpu->kernels; /* from here on bpt_cpu_free() releases it, also after an error */
     cpu->kernels = k;
-    for (int i = 0; i < n_slots; i++) BPT_TRY(add_slot(k, slots[i]));
-    BPT_TRY(add_scratch(k));
     *out = k;
+    if (!winograd) return BPT_OK;
+    BPT_TRY(BPT_NEW("kernel", 1, &k->winograd));
+    *k->winograd = *winograd;
     return BPT_OK;
+}
+
+bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
+                              int n_slots, bpt_kernel **out) {
+    BPT_TRY(bpt__kernel_new(cpu, pd, NULL, out));
+    for (int i = 0; i < n_slots; i++) BPT_TRY(add_slot(*out, slots[i]));
+    return add_scratch(*out);
 }
 
 const char *bpt__implementation(const_dnnl_primitive_desc_t pd) {
@@ -69,7 +87,7 @@ const char *bpt__implementation(const_dnnl_primitive_desc_t pd) {
 }
 
 const char *bpt_kernel_implementation(const bpt_kernel *k) {
-    return bpt__implementation(k->pd);
+    return k->winograd ? "winograd" : bpt__implementation(k->pd);
 }
 
 const bpt_layout *bpt_kernel_layout(const bpt_kernel *k, bpt_slot slot) {
@@ -86,6 +104,7 @@ bpt_ref bpt_kernel_operand(const bpt_kernel *k, bpt_slot slot) {
 
 bpt_status bpt_kernel_run(bpt_kernel *k, unsigned worker) {
     bpt__one_thread();
+    if (k->winograd) return k->winograd->run(k, worker);
     if (k->scratch_arg >= 0)
         BPT__DNNL_TRY(
             dnnl_memory_set_data_handle(k->args[k->scratch_arg].memory, k->cpu->scratch[worker]));

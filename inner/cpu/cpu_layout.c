@@ -60,6 +60,24 @@ bpt_status bpt__layout_by_strides(bpt_cpu *cpu, bpt_value_type type, const int64
     return BPT_OK;
 }
 
+bpt_status bpt__layout_of_filters(bpt_cpu *cpu, const int64_t *dims, bpt__filters filters,
+                                  const bpt_layout **out) {
+    enum { N = 3 };
+    bpt_layout *l;
+    BPT_TRY(add_layout(&cpu->layouts, &l));
+    BPT__DNNL_TRY(dnnl_memory_desc_create_with_tag(&l->md, N, dims, dnnl_f32, dnnl_abc));
+    l->type = BPT_F32;
+    l->filters = filters;
+    l->n_dims = N;
+    memcpy(l->dims, dims, N * sizeof *dims);
+    *out = l;
+    return BPT_OK;
+}
+
+bool bpt_layout_is_copy(const bpt_layout *l) {
+    return l->filters != BPT__FILTERS_AS_THEY_ARE;
+}
+
 bpt_status bpt_layout_plain(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int n_dims,
                             const bpt_layout **out) {
     static const dnnl_format_tag_t tags[] = {dnnl_a, dnnl_ab, dnnl_abc, dnnl_abcd, dnnl_abcde};
@@ -79,7 +97,7 @@ size_t bpt_layout_values(const bpt_layout *l) {
 }
 
 bool bpt_layout_equal(const bpt_layout *a, const bpt_layout *b) {
-    return dnnl_memory_desc_equal(a->md, b->md);
+    return a->filters == b->filters && dnnl_memory_desc_equal(a->md, b->md);
 }
 
 /* ---- the order of an activation's channels ---- */

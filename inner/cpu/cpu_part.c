@@ -36,6 +36,7 @@ bpt_status bpt_layout_part_with_gaps(bpt_cpu *cpu, const bpt_layout *l, const in
     bpt__md *md;
     dnnl_dim_t offset;
     *part = (bpt_part){0};
+    if (bpt_layout_is_copy(l)) return BPT_OK; /* has other dimensions */
     const dnnl_status_t code = bpt__md_part(l->md, extent, from, &md, &offset);
     if (code == dnnl_invalid_arguments || code == dnnl_unimplemented) return BPT_OK;
     BPT__DNNL_TRY(code);

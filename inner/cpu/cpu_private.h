@@ -8,8 +8,18 @@
 
 enum { BPT__MAX_DIMS = 5 };
 
+/** Which weights a layout holds. */
+typedef enum bpt__filters {
+    BPT__FILTERS_AS_THEY_ARE,
+    BPT__FILTERS_TRANSFORMED, /* [36, C, K], for Winograd's algorithm (cpu_winograd.h) */
+    BPT__FILTERS_TURNED,      /* [36, K, C], likewise, for the gradient of the input */
+} bpt__filters;
+
+typedef struct bpt__winograd bpt__winograd;
+
 struct bpt_layout {
     bpt__md *md;
+    bpt__filters filters;
     bpt_value_type type; /* of values that tasks of ours read; a workspace may hold others */
     bpt_layout *next;    /* in bpt_cpu.layouts or bpt_cpu.by_tag */
     /* In the latter: what it was made from. */
@@ -28,14 +38,17 @@ struct bpt_kernel {
         args[BPT_N_SLOTS + 1];    /* operands in use, then the scratchpad if there is one */
     int arg_of_slot[BPT_N_SLOTS]; /* index into args, -1 for none */
     int n_args;
-    int scratch_arg;  /* index into args, -1 for none */
-    bpt_kernel *next; /* in bpt_cpu.kernels */
+    int scratch_arg;         /* index into args, -1 for none */
+    bpt__winograd *winograd; /* what it does around the primitive; NULL: nothing */
+    bpt_kernel *next;        /* in bpt_cpu.kernels */
 };
 
 struct bpt_cpu {
     dnnl_engine_t engine;
     dnnl_primitive_attr_t attr;      /* scratchpad given by the caller */
     dnnl_primitive_attr_t attr_relu; /* likewise, and max(x, 0) at the end */
+    dnnl_primitive_attr_t attr_sum;  /* likewise, and added to what is there */
+    bool own_winograd; /* oneDNN has no kernels of Winograd's algorithm, and ours suit */
     unsigned n_workers;
     dnnl_stream_t *streams; /* shape [n_workers] */
     char **scratch;         /* shape [n_workers], each scratch_bytes */
@@ -57,6 +70,10 @@ bpt_status bpt__layout_by_tag(bpt_cpu *cpu, bpt_value_type type, const int64_t *
 bpt_status bpt__layout_by_strides(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
                                   const int64_t *strides, int n_dims, const bpt_layout **out);
 
+/** Of transformed filters, row-major. @param dims shape [3] */
+bpt_status bpt__layout_of_filters(bpt_cpu *cpu, const int64_t *dims, bpt__filters filters,
+                                  const bpt_layout **out);
+
 enum { BPT__N_SPATIAL = 2 }; /* rows, columns */
 
 /** What a window reads beyond the input's end: oneDNN takes it as padding. Below zero where floor
@@ -73,5 +90,18 @@ const char *bpt__implementation(const_dnnl_primitive_desc_t pd);
  * @param slots operands; @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
 bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
                               int n_slots, bpt_kernel **out);
+
+/** Makes a kernel that has no operands yet. @param pd as above, or NULL; @param winograd copied */
+bpt_status bpt__kernel_new(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt__winograd *winograd,
+                           bpt_kernel **out);
+
+/** Adds an operand that is no one of the primitive's. @return BPT_OK, BPT_EBACKEND */
+bpt_status bpt__kernel_operand(bpt_kernel *k, bpt_slot slot, const bpt_layout *layout);
+
+/** Sees to it that each worker has so much scratch memory. */
+void bpt__want_scratch(bpt_cpu *cpu, size_t bytes);
+
+/** Sets bpt_cpu.own_winograd. @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
+bpt_status bpt__choose_winograd(bpt_cpu *cpu);
 
 #endif

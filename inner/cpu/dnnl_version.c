@@ -3,6 +3,7 @@
 #include "base/memory.h"
 
 #include <assert.h>
+#include <string.h>
 
 #if DNNL_VERSION_MAJOR >= 3
 
@@ -14,6 +15,23 @@ dnnl_data_type_t bpt__md_type(const bpt__md *md) {
 
 dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops) {
     return dnnl_post_ops_append_eltwise(ops, dnnl_eltwise_relu, 0.0f, 0.0f);
+}
+
+dnnl_status_t bpt__post_ops_append_sum(dnnl_post_ops_t ops) {
+    return dnnl_post_ops_append_sum(ops, 1.0f, 0, dnnl_data_type_undef);
+}
+
+bool bpt__md_strides(const bpt__md *md, dnnl_dims_t dims, dnnl_dims_t strides) {
+    int n_dims = 0, n_blocks = 1;
+    const dnnl_dims_t *of_dims, *of_strides;
+    if (dnnl_memory_desc_query(md, dnnl_query_inner_nblks_s32, &n_blocks) != dnnl_success ||
+        n_blocks > 0 || dnnl_memory_desc_query(md, dnnl_query_ndims_s32, &n_dims) != dnnl_success ||
+        dnnl_memory_desc_query(md, dnnl_query_dims, &of_dims) != dnnl_success ||
+        dnnl_memory_desc_query(md, dnnl_query_strides, &of_strides) != dnnl_success)
+        return false;
+    memcpy(dims, *of_dims, (size_t)n_dims * sizeof *dims);
+    memcpy(strides, *of_strides, (size_t)n_dims * sizeof *strides);
+    return true;
 }
 
 /* Only from the beginning of a tensor does a part have no offset of its own. */
@@ -39,7 +57,19 @@ dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops) {
     return dnnl_post_ops_append_eltwise(ops, 1.0f, dnnl_eltwise_relu, 0.0f, 0.0f);
 }
 
+dnnl_status_t bpt__post_ops_append_sum(dnnl_post_ops_t ops) {
+    return dnnl_post_ops_append_sum(ops, 1.0f);
+}
+
 /* ---- memory descriptors ---- */
+
+bool bpt__md_strides(const bpt__md *md, dnnl_dims_t dims, dnnl_dims_t strides) {
+    const size_t bytes = (size_t)md->ndims * sizeof *dims;
+    if (md->format_kind != dnnl_blocked || md->format_desc.blocking.inner_nblks > 0) return false;
+    memcpy(dims, md->dims, bytes);
+    memcpy(strides, md->format_desc.blocking.strides, bytes);
+    return true;
+}
 
 /* Hands over a new descriptor if the call that filled it in succeeded. */
 static dnnl_status_t hand_over(dnnl_status_t status, bpt__md *md, bpt__md **out) {

@@ -13,6 +13,8 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
+#include <stdbool.h>
+
 /* Kernels must run on the thread that calls them, which omp_set_num_threads(1) ensures; other
  * thread pools would use all cores in each task. */
 #if DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_OMP && DNNL_CPU_THREADING_RUNTIME != DNNL_RUNTIME_SEQ
@@ -31,6 +33,14 @@ typedef dnnl_memory_desc_t bpt__md;
 
 /** @return the type of the values that it describes */
 dnnl_data_type_t bpt__md_type(const bpt__md *md);
+
+/** Appends that a kernel adds its result to what is there. */
+dnnl_status_t bpt__post_ops_append_sum(dnnl_post_ops_t ops);
+
+/** How far the values of a tensor are apart along each dimension.
+ * @param[out] dims,strides in values
+ * @return false if its order has blocks: then no stride tells */
+bool bpt__md_strides(const bpt__md *md, dnnl_dims_t dims, dnnl_dims_t strides);
 
 /** Describes a part of a tensor as one that begins with the part's first value; between its values
  * may be gaps.

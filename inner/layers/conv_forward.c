@@ -229,7 +229,8 @@ static bpt_status create_backward_weights(const bpt_layer *l, bpt_builder *b,
 
 /* ---- weights ---- */
 
-/* The layout of the master: that of the forward pass; where this reads a copy in bfloat16, that of
+/* The layout of the master: that of the forward pass; the plain one where this reads transformed
+ * weights; where it reads a copy in bfloat16, that of
  * the gradient, so that nothing but the copy is reordered. In files and between ranks the weights
  * are [K, C/G, R, S], which is [G, K/G, C/G, R, S]. */
 static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state) {
@@ -239,6 +240,7 @@ static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, const bpt_conv
     int64_t dims[5];
     const int n_dims = bpt_conv_weight_dims(&state->problem[0], dims);
     BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, n_dims, flat));
+    if (bpt_layout_is_copy(master)) master = *flat;
     if (b->type != BPT_F32) master = b->forward_only ? *flat : state->gradient;
     for (size_t t = 0; t < b->n_tiles; t++) n_partials += state->weights_pieces[t].n_partials;
     if (state->gather.n) n_partials = 1;

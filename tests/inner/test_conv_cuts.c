@@ -122,7 +122,6 @@ static void test_samples_give_the_bits_of_the_whole(void **state) {
 /* By Winograd's algorithm where there are kernels of it, else directly. */
 static void test_parts_of_a_layer_that_suits_winograd(void **state) {
     (void)state;
-    if (!conv_has_avx512()) skip();
     const bpt_cut two = {.channels = 2}, three = {.channels = 3}, one = {.samples = 1};
     const setting plain = set(1, BPT_F32, whole, whole, whole);
     for (int64_t batch = 1; batch <= 11; batch += 5) {

@@ -1,0 +1,218 @@
+#include "inner/cpu/cpu_winograd.h"
+
+#include "base/memory.h"
+
+static bpt_status no_kernel(void) {
+    return bpt_fail(BPT_EBACKEND, "there is no kernel of Winograd's algorithm for these layouts");
+}
+
+/* ---- geometry ---- */
+
+static bpt_winograd_image image(int64_t channels, int64_t h, int64_t w, int64_t lanes) {
+    return (bpt_winograd_image){
+        .blocks = (channels + lanes - 1) / lanes, .lanes = lanes, .h = h, .w = w};
+}
+
+/* As many samples a product as keep what lies between in a cache: a divisor of their number. */
+static int64_t samples_of_product(int64_t n, const bpt_winograd_image *in,
+                                  const bpt_winograd_image *out) {
+    enum { BYTES = 4 << 20 };
+    const int64_t channels = (in->blocks + out->blocks) * in->lanes;
+    const int64_t values = BPT_WINOGRAD_VALUES * in->rows * in->columns * channels;
+    int64_t samples = n;
+    while (samples > 1 && (samples * values * (int64_t)sizeof(float) > BYTES || n % samples != 0))
+        samples--;
+    return samples;
+}
+
+/* Windows of @p in for patches of @p out. */
+static void cut_patches(bpt__winograd *w, int64_t n, const int64_t *pad) {
+    bpt_winograd_image *in = &w->in, *out = &w->out;
+    in->rows = out->rows = (out->h + BPT_WINOGRAD_PATCH - 1) / BPT_WINOGRAD_PATCH;
+    in->columns = out->columns = (out->w + BPT_WINOGRAD_PATCH - 1) / BPT_WINOGRAD_PATCH;
+    for (int i = 0; i < BPT__N_SPATIAL; i++) in->pad[i] = pad[i];
+    in->n = out->n = samples_of_product(n, in, out);
+    w->n_products = n / in->n;
+}
+
+/* ---- layouts ---- */
+
+bpt_status bpt__winograd_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                               const bpt_layout *dst, int64_t *lanes) {
+    int64_t of_dst;
+    BPT_TRY(bpt_layout_lanes(cpu, src, (int64_t[]){p->n, p->c, p->h, p->w}, lanes));
+    BPT_TRY(bpt_layout_lanes(cpu, dst, (int64_t[]){p->n, p->k, p->p, p->q}, &of_dst));
+    if ((*lanes != 8 && *lanes != 16) || *lanes != of_dst) *lanes = 0;
+    return BPT_OK;
+}
+
+static int64_t channels_of(const bpt_winograd_image *m) {
+    return m->blocks * m->lanes;
+}
+
+static bpt_status plain_weights(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout **out) {
+    int64_t dims[5];
+    const int n = bpt_conv_weight_dims(p, dims);
+    return bpt_layout_plain(cpu, BPT_F32, dims, n, out);
+}
+
+/* ---- the matrix product ---- */
+
+/* [36] matrices; in memory perhaps [columns][rows]. */
+typedef struct {
+    int64_t rows, columns;
+    bool transposed;
+} matrix;
+
+static bpt_status layout_of(bpt_cpu *cpu, matrix m, const bpt_layout **out) {
+    const int64_t dims[] = {BPT_WINOGRAD_VALUES, m.rows, m.columns};
+    const int64_t strides[] = {m.rows * m.columns, m.transposed ? 1 : m.columns,
+                               m.transposed ? m.rows : 1};
+    return bpt__layout_by_strides(cpu, BPT_F32, dims, strides, 3, out);
+}
+
+static bpt_status add_matrix(bpt_kernel *k, int dnnl_arg, const bpt__md *md, bool in_scratch,
+                             size_t *bytes) {
+    bpt__winograd *w = k->winograd;
+    dnnl_exec_arg_t *arg = &w->args[w->n_args];
+    BPT__DNNL_TRY(dnnl_memory_create(&arg->memory, md, k->cpu->engine, DNNL_MEMORY_NONE));
+    arg->arg = dnnl_arg;
+    w->in_scratch[w->n_args] = in_scratch;
+    w->offsets[w->n_args++] = *bytes;
+    if (in_scratch) *bytes += dnnl_memory_desc_get_size(md); /* whole cache lines: 36 blocks */
+    return BPT_OK;
+}
+
+static bpt_status add_matrices(bpt_kernel *k, const bpt_layout *const *layouts,
+                               bool second_is_given) {
+    static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+    const bpt__md *own =
+        dnnl_primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, DNNL_ARG_SCRATCHPAD);
+    size_t bytes = 0;
+    for (int i = 0; i < BPT__N_MATRICES; i++)
+        BPT_TRY(add_matrix(k, args[i], layouts[i]->md, i != 1 || !second_is_given, &bytes));
+    if (own && dnnl_memory_desc_get_size(own) > 0)
+        BPT_TRY(add_matrix(k, DNNL_ARG_SCRATCHPAD, own, true, &bytes));
+    bpt__want_scratch(k->cpu, bytes);
+    return BPT_OK;
+}
+
+/* @param adds to what the product's memory holds, else overwrites it
+ * @param second_is_given the second factor is an operand of the kernel, else in scratch memory */
+static bpt_status create_product(bpt_cpu *cpu, const bpt__winograd *plan, const matrix *m,
+                                 bool adds, bool second_is_given, bpt_kernel **out) {
+    const bpt_layout *layouts[BPT__N_MATRICES];
+    dnnl_primitive_desc_t pd;
+    for (int i = 0; i < BPT__N_MATRICES; i++) BPT_TRY(layout_of(cpu, m[i], &layouts[i]));
+    BPT__DNNL_TRY(dnnl_matmul_primitive_desc_create(&pd, cpu->engine, layouts[0]->md,
+                                                    layouts[1]->md, NULL, layouts[2]->md,
+                                                    adds ? cpu->attr_sum : cpu->attr));
+    BPT_TRY(bpt__kernel_new(cpu, pd, plan, out));
+    return add_matrices(*out, layouts, second_is_given);
+}
+
+/* ---- forward and backward data: windows x filters ---- */
+
+static bpt_status transformed(bpt_cpu *cpu, const bpt__winograd *w, bpt__filters filters,
+                              const bpt_layout **out) {
+    const int64_t dims[] = {BPT_WINOGRAD_VALUES, channels_of(&w->in), channels_of(&w->out)};
+    return bpt__layout_of_filters(cpu, dims, filters, out);
+}
+
+/* @param weights as bpt_cpu_conv_forward() says */
+static bpt_status create_data(bpt_cpu *cpu, const bpt__winograd *plan, bpt__filters filters,
+                              const bpt_layout *weights, bpt_kernel **out) {
+    const bpt_winograd_image *in = &plan->in;
+    const int64_t patches = in->n * in->rows * in->columns;
+    const int64_t from = channels_of(in), to = channels_of(&plan->out);
+    const matrix m[] = {{patches, from, false}, {from, to, false}, {patches, to, false}};
+    const bpt_layout *own;
+    BPT_TRY(transformed(cpu, plan, filters, &own));
+    if (weights && !bpt_layout_equal(weights, own)) return no_kernel();
+    BPT_TRY(create_product(cpu, plan, m, false, true, out));
+    return bpt__kernel_operand(*out, BPT_SLOT_WEIGHTS, own);
+}
+
+bpt_status bpt__winograd_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                                 const bpt_layout *weights, const bpt_layout *dst,
+                                 bpt_kernel **out) {
+    const bpt_layout *bias;
+    int64_t lanes;
+    BPT_TRY(bpt__winograd_lanes(cpu, p, src, dst, &lanes));
+    if (!lanes) return no_kernel();
+    bpt__winograd plan = {.run = bpt__winograd_run_data,
+                          .in = image(p->c, p->h, p->w, lanes),
+                          .out = image(p->k, p->p, p->q, lanes),
+                          .in_slot = BPT_SLOT_SRC,
+                          .out_slot = BPT_SLOT_DST,
+                          .filters = {.outputs = p->k},
+                          .relu = p->relu};
+    cut_patches(&plan, p->n, p->pad);
+    BPT_TRY(create_data(cpu, &plan, BPT__FILTERS_TRANSFORMED, weights, out));
+    BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_SRC, src));
+    BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_DST, dst));
+    if (!p->bias) return BPT_OK;
+    BPT_TRY(bpt_layout_plain(cpu, BPT_F32, &p->k, 1, &bias));
+    return bpt__kernel_operand(*out, BPT_SLOT_BIAS, bias);
+}
+
+/* The full convolution with filters that are turned: what the forward pass padded is cut off. */
+bpt_status bpt__winograd_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                       const bpt_kernel *forward, const bpt_layout *weights,
+                                       bpt_kernel **out) {
+    const bpt__winograd *f = forward->winograd;
+    const int64_t pad[] = {p->r - 1 - p->pad[0], p->s - 1 - p->pad[1]};
+    bpt__winograd plan = {.run = bpt__winograd_run_data,
+                          .in = image(p->k, p->p, p->q, f->in.lanes),
+                          .out = image(p->c, p->h, p->w, f->in.lanes),
+                          .in_slot = BPT_SLOT_DIFF_DST,
+                          .out_slot = BPT_SLOT_DIFF_SRC};
+    cut_patches(&plan, p->n, pad);
+    BPT_TRY(create_data(cpu, &plan, BPT__FILTERS_TURNED, weights, out));
+    BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_DIFF_DST, forward->layouts[BPT_SLOT_DST]));
+    return bpt__kernel_operand(*out, BPT_SLOT_DIFF_SRC, forward->layouts[BPT_SLOT_SRC]);
+}
+
+/* ---- backward weights: windows' x patches' gradients ---- */
+
+bpt_status bpt__winograd_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                          const bpt_kernel *forward, const bpt_layout *weights,
+                                          bpt_kernel **out) {
+    bpt__winograd plan = *forward->winograd;
+    const bpt_layout *plain, *bias;
+    const int64_t filter = p->r * p->s;
+    plan.run = bpt__winograd_run_weights;
+    plan.out_slot = BPT_SLOT_DIFF_DST;
+    plan.n_args = 0;
+    plan.filters = (bpt_winograd_filters){
+        p->k, p->c, p->c * filter, filter, channels_of(&plan.out), channels_of(&plan.in)};
+    BPT_TRY(plain_weights(cpu, p, &plain));
+    if (weights && !bpt_layout_equal(weights, plain)) return no_kernel();
+    const int64_t patches = plan.in.n * plan.in.rows * plan.in.columns;
+    const int64_t c = channels_of(&plan.in), k = channels_of(&plan.out);
+    const matrix m[] = {{c, patches, true}, {patches, k, false}, {c, k, false}};
+    BPT_TRY(create_product(cpu, &plan, m, plan.n_products > 1, false, out));
+    BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_SRC, forward->layouts[BPT_SLOT_SRC]));
+    BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_DIFF_DST, forward->layouts[BPT_SLOT_DST]));
+    BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_DIFF_WEIGHTS, plain));
+    if (!p->bias) return BPT_OK;
+    BPT_TRY(bpt_layout_plain(cpu, BPT_F32, &p->k, 1, &bias));
+    return bpt__kernel_operand(*out, BPT_SLOT_DIFF_BIAS, bias);
+}
+
+/* ---- filters ---- */
+
+bpt_status bpt__winograd_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layout *to,
+                                 bpt_kernel **out) {
+    dnnl_dims_t dims, strides;
+    const bool turned = to->filters == BPT__FILTERS_TURNED;
+    const int64_t inputs = to->dims[turned ? 2 : 1], outputs = to->dims[turned ? 1 : 2];
+    bpt__winograd plan = {.run = bpt__winograd_run_filters, .turned = turned};
+    if (!bpt__md_strides(from->md, dims, strides) || strides[2] != dims[3] || strides[3] != 1)
+        return no_kernel();
+    plan.filters =
+        (bpt_winograd_filters){dims[0], dims[1], strides[0], strides[1], outputs, inputs};
+    BPT_TRY(bpt__kernel_new(cpu, NULL, &plan, out));
+    BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_SRC, from));
+    return bpt__kernel_operand(*out, BPT_SLOT_DST, to);
+}

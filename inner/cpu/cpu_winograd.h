@@ -1,0 +1,62 @@
+/** @file inner/cpu/cpu_winograd.h
+ * Convolutions by Winograd's algorithm where oneDNN has no kernels of it (before AVX-512, and in
+ * version 3): transforms of ours (inner/winograd_loops.h) around matrix products of oneDNN's, some
+ * samples at a time, so that what lies between stays in a cache.
+ *
+ * Activations are in blocks of 8 or 16 channels, weights' gradients in the plain order. Weights are
+ * transformed ones, a copy that is made from the plain ones once a step, for the forward pass and
+ * for backward data each; their layouts are no convolution's but these.
+ *
+ * Threads: creating: the one that made the bpt_cpu; running: any worker, a kernel by one at a time.
+ */
+#ifndef BPT_INNER_CPU_WINOGRAD_H
+#define BPT_INNER_CPU_WINOGRAD_H
+
+#include "inner/cpu/cpu_private.h"
+#include "inner/winograd_loops.h"
+
+enum { BPT__N_FACTORS = 2, BPT__PRODUCT = BPT__N_FACTORS, BPT__N_MATRICES };
+
+/** What a kernel does besides its primitive, the matrix product of some samples; a kernel that
+ * transforms filters has no primitive. */
+struct bpt__winograd {
+    bpt_status (*run)(bpt_kernel *k, unsigned worker);
+    bpt_winograd_image in, out; /* of the samples of a product: windows are cut from the one,
+                                 * patches from the other */
+    bpt_slot in_slot, out_slot;
+    int64_t n_products; /* one after the other */
+    bpt_winograd_filters filters;
+    bool turned, relu;
+    /* The product's matrices, then its own scratch memory if it needs some. */
+    dnnl_exec_arg_t args[BPT__N_MATRICES + 1];
+    size_t offsets[BPT__N_MATRICES + 1]; /* in the worker's scratch memory, in bytes */
+    bool in_scratch[BPT__N_MATRICES + 1];
+    int n_args;
+};
+
+/** As bpt_cpu_conv_forward() and its like; BPT_EBACKEND where layouts are not as above. */
+bpt_status bpt__winograd_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                                 const bpt_layout *weights, const bpt_layout *dst,
+                                 bpt_kernel **out);
+bpt_status bpt__winograd_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                       const bpt_kernel *forward, const bpt_layout *weights,
+                                       bpt_kernel **out);
+bpt_status bpt__winograd_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                          const bpt_kernel *forward, const bpt_layout *weights,
+                                          bpt_kernel **out);
+
+/** Transforms filters.
+ * @param from [K, C, 3, 3], each filter's values side by side; @param to of transformed ones */
+bpt_status bpt__winograd_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layout *to,
+                                 bpt_kernel **out);
+
+/** @param[out] lanes of both activations, 8 or 16; else 0: there are no kernels for them */
+bpt_status bpt__winograd_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                               const bpt_layout *dst, int64_t *lanes);
+
+/* Bodies of kernels. */
+bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker);
+bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker);
+bpt_status bpt__winograd_run_filters(bpt_kernel *k, unsigned worker);
+
+#endif

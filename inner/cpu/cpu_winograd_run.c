@@ -1,0 +1,110 @@
+/* What kernels of Winograd's algorithm do. */
+#include "base/clones.h"
+#include "inner/cpu/cpu_winograd.h"
+
+#include <string.h>
+
+/* @return where an operand of the kernel is */
+static float *operand(const bpt_kernel *k, bpt_slot slot) {
+    void *where = NULL;
+    const int arg = k->arg_of_slot[slot];
+    if (arg >= 0) dnnl_memory_get_data_handle(k->args[arg].memory, &where);
+    return where;
+}
+
+/* @return where a matrix of the product is in the worker's scratch memory */
+static float *scratch(const bpt_kernel *k, unsigned worker, int matrix) {
+    return (float *)(void *)(k->cpu->scratch[worker] + k->winograd->offsets[matrix]);
+}
+
+/* @param given where the matrices are that are not in scratch memory */
+static bpt_status bind(const bpt_kernel *k, unsigned worker, float *given) {
+    const bpt__winograd *w = k->winograd;
+    for (int i = 0; i < w->n_args; i++)
+        BPT__DNNL_TRY(dnnl_memory_set_data_handle(
+            w->args[i].memory, w->in_scratch[i] ? scratch(k, worker, i) : given));
+    return BPT_OK;
+}
+
+static bpt_status multiply(const bpt_kernel *k, unsigned worker) {
+    BPT__DNNL_TRY(dnnl_primitive_execute(k->primitive, k->cpu->streams[worker], k->winograd->n_args,
+                                         k->winograd->args));
+    return BPT_OK;
+}
+
+static size_t image_floats(const bpt_winograd_image *m) {
+    return (size_t)(m->n * m->blocks * m->lanes * m->h * m->w);
+}
+
+bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker) {
+    const bpt__winograd *w = k->winograd;
+    const float *x = operand(k, w->in_slot), *bias = operand(k, BPT_SLOT_BIAS);
+    float *y = operand(k, w->out_slot);
+    BPT_TRY(bind(k, worker, operand(k, BPT_SLOT_WEIGHTS)));
+    for (int64_t i = 0; i < w->n_products; i++) {
+        bpt_winograd_windows(&w->in, x, scratch(k, worker, 0));
+        BPT_TRY(multiply(k, worker));
+        bpt_winograd_results(&w->out, scratch(k, worker, BPT__PRODUCT), bias, w->filters.outputs,
+                             w->relu, y);
+        x += image_floats(&w->in);
+        y += image_floats(&w->out);
+    }
+    return BPT_OK;
+}
+
+/* ---- backward weights ---- */
+
+/* Sums of rows in float, which has enough digits for so few values, of all of them in double. */
+BPT_CLONES static void sum_pixels(const float *restrict x, int64_t h, int64_t w, int64_t lanes,
+                                  double *restrict sums) {
+    enum { MAX_LANES = 16 };
+    for (int64_t i = 0; i < h; i++) {
+        float row[MAX_LANES] = {0};
+        for (int64_t j = 0; j < w; j++, x += lanes)
+            for (int64_t l = 0; l < lanes; l++) row[l] += x[l];
+        for (int64_t l = 0; l < lanes; l++) sums[l] += (double)row[l];
+    }
+}
+
+/* @param n samples; @param bias shape [outputs] */
+static void sum_bias(const bpt_winograd_image *m, int64_t n, const float *dy, int64_t outputs,
+                     float *bias) {
+    const int64_t block = m->h * m->w * m->lanes;
+    for (int64_t b = 0; b < m->blocks; b++) {
+        double sums[16] = {0};
+        for (int64_t i = 0; i < n; i++)
+            sum_pixels(dy + (i * m->blocks + b) * block, m->h, m->w, m->lanes, sums);
+        for (int64_t l = 0; l < m->lanes && b * m->lanes + l < outputs; l++)
+            bias[b * m->lanes + l] = (float)sums[l];
+    }
+}
+
+bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker) {
+    const bpt__winograd *w = k->winograd;
+    const float *x = operand(k, w->in_slot), *dy = operand(k, w->out_slot);
+    float *bias = operand(k, BPT_SLOT_DIFF_BIAS), *product = scratch(k, worker, BPT__PRODUCT);
+    const int64_t filters = w->in.blocks * w->out.blocks * w->in.lanes * w->out.lanes;
+    BPT_TRY(bind(k, worker, NULL));
+    if (bias) sum_bias(&w->out, w->n_products * w->out.n, dy, w->filters.outputs, bias);
+    if (w->n_products > 1) /* each adds to it */
+        memset(product, 0, (size_t)(BPT_WINOGRAD_VALUES * filters) * sizeof *product);
+    for (int64_t i = 0; i < w->n_products; i++) {
+        bpt_winograd_windows(&w->in, x, scratch(k, worker, 0));
+        bpt_winograd_gradients(&w->out, dy, scratch(k, worker, 1));
+        BPT_TRY(multiply(k, worker));
+        x += image_floats(&w->in);
+        dy += image_floats(&w->out);
+    }
+    bpt_winograd_filter_gradients(&w->filters, product, operand(k, BPT_SLOT_DIFF_WEIGHTS));
+    return BPT_OK;
+}
+
+/* ---- filters ---- */
+
+bpt_status bpt__winograd_run_filters(bpt_kernel *k, unsigned worker) {
+    (void)worker;
+    const bpt__winograd *w = k->winograd;
+    bpt_winograd_transform_filters(&w->filters, w->turned, operand(k, BPT_SLOT_SRC),
+                                   operand(k, BPT_SLOT_DST));
+    return BPT_OK;
+}
