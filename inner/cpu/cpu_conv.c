@@ -40,16 +40,21 @@ static bool fits_winograd_scratch(const bpt_conv_problem *p, int64_t patches) {
     return values <= MAX_BYTES / TRANSFORMED_BYTES;
 }
 
+static int64_t n_patches(const bpt_conv_problem *p) {
+    enum { PATCH = BPT_WINOGRAD_PATCH };
+    return p->n * ((p->p + PATCH - 1) / PATCH) * ((p->q + PATCH - 1) / PATCH);
+}
+
 /* Fewer patches do not make up for the larger weights, fewer channels not for transforming the
  * patches (docs/decisions.md). */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p) {
-    enum { PATCH = 4, MIN_CHANNELS = 32, MIN_PATCHES = 32 };
-    const int64_t patches = p->n * ((p->p + PATCH - 1) / PATCH) * ((p->q + PATCH - 1) / PATCH);
+    enum { MIN_CHANNELS = 32, MIN_PATCHES = 16, VALUES = BPT_WINOGRAD_PATCH * BPT_WINOGRAD_PATCH };
+    const int64_t patches = n_patches(p);
     const bool dense = p->groups == 1 && p->dilation[0] == 1 && p->dilation[1] == 1;
     const bool steps_by_one = p->stride[0] == 1 && p->stride[1] == 1;
     return p->type == BPT_F32 && p->r == 3 && p->s == 3 && dense && steps_by_one &&
            has_winograd_pads(p) && p->c >= MIN_CHANNELS && p->k >= MIN_CHANNELS &&
-           patches >= MIN_PATCHES && 2 * p->n * p->p * p->q >= patches * PATCH * PATCH &&
+           patches >= MIN_PATCHES && 2 * p->n * p->p * p->q >= patches * VALUES &&
            fits_winograd_scratch(p, patches);
 }
 
@@ -180,8 +185,12 @@ bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backwa
 
 /* ---- Winograd's algorithm ---- */
 
+/* Its kernels transform the weights for each tile, ours once a step: they want more patches. */
 static bpt_status library_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has) {
+    enum { MIN_PATCHES = 32 };
     dnnl_primitive_desc_t pds[N_PASSES];
+    *has = false;
+    if (n_patches(p) < MIN_PATCHES) return BPT_OK;
     bpt_conv_problem asked = *p;
     asked.winograd = true;
     const bpt_status status = describe_passes(cpu, &asked, true, NULL, NULL, pds);

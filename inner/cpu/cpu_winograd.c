@@ -16,7 +16,7 @@ static bpt_winograd_image image(int64_t channels, int64_t h, int64_t w, int64_t 
 /* As many samples a product as keep what lies between in a cache: a divisor of their number. */
 static int64_t samples_of_product(int64_t n, const bpt_winograd_image *in,
                                   const bpt_winograd_image *out) {
-    enum { BYTES = 4 << 20 };
+    enum { BYTES = 8 << 20 };
     const int64_t channels = (in->blocks + out->blocks) * in->lanes;
     const int64_t values = BPT_WINOGRAD_VALUES * in->rows * in->columns * channels;
     int64_t samples = n;
