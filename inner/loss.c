@@ -9,9 +9,16 @@
 typedef struct {
     bpt_network *net;
     bpt_ref logits, labels, grad;
-    int64_t n, classes;
+    int64_t first, n; /* samples of the batch */
+    int64_t classes;
     bpt_batch_result *result;
 } loss_tile;
+
+/* The classes of a sample. */
+typedef struct {
+    int32_t label, second; /* -1: there is none */
+    double second_part;    /* of the target; 0 without a second one */
+} sample_classes;
 
 static int64_t arg_max(const float *x, int64_t n) {
     int64_t best = 0;
@@ -54,6 +61,43 @@ static double smoothed_loss(const float *x, int64_t largest, int32_t label, int6
     return log(sum) + (1.0 - part) * ((double)x[largest] - (double)x[label]) + each * below;
 }
 
+/* The same of a sample that is of two classes: the target is (1 - part) * ((1 - second_part) *
+ * one_hot(label) + second_part * one_hot(second)) + part / classes. */
+static double mixed_loss(const float *x, int64_t largest, const sample_classes *of, int64_t classes,
+                         double part, float scale, float *grad) {
+    const double each = part / (double)classes;
+    const double first = (1.0 - part) * (1.0 - of->second_part);
+    const double second = (1.0 - part) * of->second_part;
+    double sum = 0.0, below = 0.0;
+    for (int64_t k = 0; k < classes; k++) {
+        grad[k] = expf(x[k] - x[largest]);
+        sum += (double)grad[k];
+        below += (double)x[largest] - (double)x[k];
+    }
+    for (int64_t k = 0; k < classes; k++)
+        grad[k] = (float)((double)grad[k] / sum - (k == of->label ? first : 0.0) -
+                          (k == of->second ? second : 0.0) - each) *
+                  scale;
+    return log(sum) + first * ((double)x[largest] - (double)x[of->label]) +
+           second * ((double)x[largest] - (double)x[of->second]) + each * below;
+}
+
+/* @param i number of the sample in the batch
+ * @param trains second classes are of samples that are trained on */
+static sample_classes classes_of(const bpt_network *net, int32_t label, int64_t i, bool trains) {
+    sample_classes of = {.label = label, .second = -1};
+    if (!trains || !net->second.labels || net->second.labels[i] < 0) return of;
+    of.second = net->second.labels[i];
+    of.second_part = (double)net->second.parts[i];
+    return of;
+}
+
+static bpt_status check_class(int32_t label, int64_t classes) {
+    if (label < classes) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "a label is %" PRId32 ", and the model has %" PRId64 " classes",
+                    label, classes);
+}
+
 static bpt_status run_loss(void *arg, unsigned worker) {
     (void)worker;
     const loss_tile *tile = arg;
@@ -67,20 +111,21 @@ static bpt_status run_loss(void *arg, unsigned worker) {
     const double part = tile->net->learning.label_smoothing;
     bpt_batch_result result = {0};
     for (int64_t i = 0; i < tile->n; i++, x += classes, grad = grad ? grad + classes : NULL) {
-        const int32_t label = labels[i];
-        if (label >= classes)
-            return bpt_fail(BPT_EDATA,
-                            "a label is %" PRId32 ", and the model has %" PRId64 " classes", label,
-                            classes);
-        if (label < 0) { /* not 0 times something: that may be NaN here */
+        const sample_classes of = classes_of(tile->net, labels[i], tile->first + i, trains);
+        BPT_TRY(check_class(of.label, classes));
+        BPT_TRY(check_class(of.second, classes));
+        if (of.label < 0) { /* not 0 times something: that may be NaN here */
             if (grad) memset(grad, 0, (size_t)classes * sizeof *grad);
             continue;
         }
         const int64_t largest = arg_max(x, classes);
-        result.loss_sum += grad && part > 0.0
-                               ? smoothed_loss(x, largest, label, classes, part, scale, grad)
-                               : sample_loss(x, largest, label, classes, scale, grad);
-        result.n_correct += largest == label;
+        if (of.second >= 0)
+            result.loss_sum += mixed_loss(x, largest, &of, classes, part, scale, grad);
+        else if (trains && part > 0.0)
+            result.loss_sum += smoothed_loss(x, largest, of.label, classes, part, scale, grad);
+        else
+            result.loss_sum += sample_loss(x, largest, of.label, classes, scale, grad);
+        result.n_correct += largest == (of.second_part > 0.5 ? of.second : of.label);
         result.n_samples++;
     }
     *tile->result = result;
@@ -96,6 +141,7 @@ static void plan_tile(bpt_network *net, const bpt_activation *logits, size_t t, 
         .logits = logits->value[t],
         .labels = bpt_ref_in(BPT_BLOCK_LABELS, (size_t)b->tile_start[t] * sizeof(int32_t)),
         .grad = b->forward_only ? (bpt_ref){0} : logits->grad[t],
+        .first = b->tile_start[t],
         .n = bpt_builder_tile_samples(b, t),
         .classes = net->model->classes,
         .result = &net->tiles[t].result,

@@ -34,9 +34,11 @@ typedef struct bpt_network bpt_network;
 
 /** One step's outcome, summed over the samples that are there. */
 typedef struct bpt_batch_result {
-    double loss_sum; /* of softmax cross-entropy, natural logarithm; with label smoothing where
-                      * gradients are computed, without it in an evaluation */
-    uint64_t n_correct, n_samples;
+    double loss_sum;    /* of softmax cross-entropy, natural logarithm; with label smoothing where
+                         * gradients are computed, without it in an evaluation */
+    uint64_t n_correct; /* of a sample with two labels the one with the larger part counts, the
+                         * first where they are equal */
+    uint64_t n_samples;
 } bpt_batch_result;
 
 typedef enum bpt_vector {
@@ -99,6 +101,15 @@ bpt_learning bpt_network_learning(const bpt_network *net);
 
 /** Names the random numbers (dropout) of the next training step or gradient. */
 void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
+
+/** Gives samples of the next batch second labels, as images have that were mixed from two: the
+ * target of sample i is (1 - parts[i]) * one_hot(its label) + parts[i] * one_hot(labels[i]). They
+ * count in bpt_network_train() and bpt_network_gradient(), and for that one batch; an evaluation
+ * takes them off and does not look at them.
+ * @param labels shape [N], below the model's classes; -1: that sample has none. NULL: none has.
+ *               Borrowed until that step has ended
+ * @param parts  shape [N], 0 to 1; likewise. NULL if @p labels is */
+void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float *parts);
 
 /** Forward, loss, backward, clipping, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size

@@ -64,8 +64,12 @@ struct bpt_network {
     bpt_run_stats last_run;
     /* Set before a run, read by its tasks. */
     bpt_step_values step;
-    uint64_t updates; /* the one of this run included */
-    float clip_scale; /* set by a task; 1 without clipping */
+    struct {
+        const int32_t *labels; /* NULL: no sample has one; shape [N] */
+        const float *parts;    /* shape [N] */
+    } second;                  /* the caller's, of one batch: bpt_network_set_second() */
+    uint64_t updates;          /* the one of this run included */
+    float clip_scale;          /* set by a task; 1 without clipping */
     bool wants_logits_grad;
     /* set by a task that has met one that is not finite */
     atomic_bool bad_border, bad_gradient, bad_weight;

@@ -45,8 +45,8 @@ static void sum_tiles(const bpt_network *net, bpt_batch_result *result) {
     }
 }
 
-static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const void *input,
-                            const int32_t *labels, bpt_batch_result *result) {
+static bpt_status run_one(bpt_network *net, bpt_graph_role role, const void *input,
+                          const int32_t *labels, bpt_batch_result *result) {
     assert(net->model->role != BPT_MODEL_HEAD);
     net->wants_logits_grad = role != BPT_GRAPH_EVALUATE;
     BPT_TRY(take_batch(net, input, labels));
@@ -58,8 +58,20 @@ static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const void *i
     return bpt__check_batch(net, role);
 }
 
+static bpt_status run_batch(bpt_network *net, bpt_graph_role role, const void *input,
+                            const int32_t *labels, bpt_batch_result *result) {
+    const bpt_status status = run_one(net, role, input, labels, result);
+    bpt_network_set_second(net, NULL, NULL); /* of that batch alone */
+    return status;
+}
+
 void bpt_network_set_draw(bpt_network *net, bpt_draw draw) {
     net->step.draw = draw;
+}
+
+void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float *parts) {
+    net->second.labels = labels;
+    net->second.parts = parts;
 }
 
 /* ---- whole networks and tails ---- */

@@ -9,6 +9,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -104,6 +105,119 @@ static void test_smoothed_labels(void **state) {
     net_close(&smoothed);
 }
 
+/* What a batch of two classes a sample is checked with. */
+typedef struct {
+    int32_t *seconds;
+    float *parts;
+} mixture;
+
+static void expect_gradients(net_fixture *f, int64_t classes, const double *ref, double smallest) {
+    float *gradient = net_vector(f, BPT_VECTOR_GRADIENTS); /* the biases': sums over samples */
+    for (int64_t k = 0; k < classes; k++) {
+        const double g = (double)gradient[classes * classes + k];
+        double sum = 0.0;
+        for (int64_t i = 0; i < f->batch; i++) sum += ref[i * classes + k];
+        if (!(fabs(g - sum) <= 2e-6 * fabs(sum) + smallest))
+            fail_msg("%d classes: gradient %d is %.9g, not %.9g", (int)classes, (int)k, g, sum);
+    }
+    free(gradient);
+}
+
+static bpt_batch_result check_mixed(net_fixture *f, int64_t classes, const mixture *m) {
+    const size_t n = (size_t)(f->batch * classes);
+    double *x = ref_doubles(f->pixels, n), *ref = ref_zeros(n);
+    bpt_batch_result result;
+    const double smoothing = bpt_network_learning(f->net).label_smoothing;
+    const double loss =
+        ref_mixed_loss(f->batch, classes, x, f->labels, m->seconds, m->parts, smoothing, 4.0, ref);
+    bpt_network_set_second(f->net, m->seconds, m->parts);
+    net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, 4.0f, &result));
+    if (!(fabs(result.loss_sum - loss) <= 1e-6 * fabs(loss) + 1e-12))
+        fail_msg("%d classes: the loss is %.9g, not %.9g", (int)classes, result.loss_sum, loss);
+    expect_gradients(f, classes, ref, 5e-8 * (double)f->batch);
+    free(ref);
+    free(x);
+    return result;
+}
+
+/* One sample of each of these: parts from end to end, both classes the same, and no second one. */
+static void test_mixed_labels(void **state) {
+    (void)state;
+    static const float parts[] = {0.0f, 1e-4f, 0.25f, 0.5f, 0.7f, 1.0f};
+    static const int64_t classes[] = {2, 3, 10, 17};
+    for (size_t c = 0; c < 4; c++)
+        for (int smoothed = 0; smoothed < 2; smoothed++) {
+            net_fixture f = open_identity(classes[c], 1, smoothed ? 0.1 : 0.0);
+            for (int32_t second = -1; second < classes[c]; second++)
+                for (size_t p = 0; p < 6; p++) {
+                    float part = parts[p];
+                    f.labels[0] = 1;
+                    check_mixed(&f, classes[c], &(mixture){&second, &part});
+                }
+            net_close(&f);
+        }
+}
+
+/* Batches of several tiles: each sample has its own second label; those that are not there have
+ * neither. */
+static void test_mixed_batches(void **state) {
+    (void)state;
+    enum { BATCH = 37, CLASSES = 5 };
+    int32_t seconds[BATCH];
+    float parts[BATCH];
+    net_fixture f = open_identity(CLASSES, BATCH, 0.0);
+    bpt_random r = bpt_random_stream(SEED, BPT_PURPOSE_TEST, 99);
+    uint64_t n_there = 0, n_hits = 0;
+    for (int i = 0; i < BATCH; i++) {
+        const float *x = f.pixels + (size_t)i * CLASSES;
+        seconds[i] = (int32_t)bpt_random_below(&r, CLASSES + 1) - 1;
+        parts[i] = bpt_random_uniform(&r);
+        if (i % 9 == 4) f.labels[i] = -1;
+        int largest = 0;
+        for (int k = 1; k < CLASSES; k++)
+            if (x[k] > x[largest]) largest = k;
+        n_there += f.labels[i] >= 0;
+        const bool of_second = seconds[i] >= 0 && parts[i] > 0.5f;
+        n_hits += f.labels[i] >= 0 && largest == (of_second ? seconds[i] : f.labels[i]);
+    }
+    const bpt_batch_result result = check_mixed(&f, CLASSES, &(mixture){seconds, parts});
+    assert_int_equal(result.n_samples, n_there);
+    assert_int_equal(result.n_correct, n_hits);
+    net_close(&f);
+}
+
+/* They count for one step, not for the next, and not in an evaluation. */
+static void test_second_labels_are_of_one_batch(void **state) {
+    (void)state;
+    const int32_t seconds[] = {3, 0, 2}, none[] = {-1, -1, -1}, wrong[] = {0, 5, 0};
+    const float parts[] = {0.4f, 0.6f, 0.5f};
+    net_fixture f = open_identity(5, 3, 0.0);
+    bpt_batch_result plain, mixed, r;
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 3, &plain));
+    float *expected = net_vector(&f, BPT_VECTOR_GRADIENTS);
+    bpt_network_set_second(f.net, seconds, parts);
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 3, &mixed));
+    assert_true(fabs(mixed.loss_sum - plain.loss_sum) > 1e-3);
+    for (int turn = 0; turn < 2; turn++) {
+        if (turn == 1) bpt_network_set_second(f.net, none, parts);
+        net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 3, &r));
+        assert_memory_equal(&r, &plain, sizeof r);
+        float *found = net_vector(&f, BPT_VECTOR_GRADIENTS);
+        assert_memory_equal(found, expected, f.n_weights * sizeof *found);
+        free(found);
+    }
+    bpt_network_set_second(f.net, seconds, parts);
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &r));
+    assert_memory_equal(&r, &plain, sizeof r);
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 3, &r));
+    assert_memory_equal(&r, &plain, sizeof r);
+    bpt_network_set_second(f.net, wrong, parts);
+    assert_int_equal(bpt_network_gradient(f.net, f.pixels, f.labels, 3, &r), BPT_EDATA);
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 3, &r));
+    free(expected);
+    net_close(&f);
+}
+
 static void test_logits_that_would_overflow(void **state) {
     (void)state;
     static const float pixels[] = {1e4f, -1e4f, 9998.0f, 3e38f, -3e38f, 0.0f};
@@ -135,6 +249,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits_small_and_large),
         cmocka_unit_test(test_smoothed_labels),
+        cmocka_unit_test(test_mixed_labels),
+        cmocka_unit_test(test_mixed_batches),
+        cmocka_unit_test(test_second_labels_are_of_one_batch),
         cmocka_unit_test(test_logits_that_would_overflow),
         cmocka_unit_test(test_equal_logits),
     };

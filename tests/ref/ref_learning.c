@@ -115,3 +115,28 @@ double ref_smoothed_loss(int64_t n, int64_t classes, const double *logits, const
     }
     return loss;
 }
+
+static double mixed_target(int64_t k, int32_t label, int32_t second, float part) {
+    const double p = second >= 0 ? (double)part : 0.0;
+    return (1 - p) * (k == label ? 1.0 : 0.0) + p * (k == second ? 1.0 : 0.0);
+}
+
+double ref_mixed_loss(int64_t n, int64_t classes, const double *logits, const int32_t *labels,
+                      const int32_t *seconds, const float *parts, double smoothing,
+                      double denominator, double *dlogits) {
+    double loss = 0.0;
+    for (int64_t i = 0; i < n; i++) {
+        const double *x = logits + i * classes;
+        double sum = 0.0;
+        for (int64_t k = 0; k < classes; k++) sum += exp(x[k] - x[0]);
+        for (int64_t k = 0; k < classes; k++) {
+            const double log_p = x[k] - x[0] - log(sum);
+            const double target =
+                (1 - smoothing) * mixed_target(k, labels[i], seconds[i], parts[i]) +
+                smoothing / (double)classes;
+            if (labels[i] >= 0) loss -= target * log_p;
+            dlogits[i * classes + k] = labels[i] >= 0 ? (exp(log_p) - target) / denominator : 0.0;
+        }
+    }
+    return loss;
+}

@@ -1,5 +1,5 @@
 /** @file tests/ref/ref_learning.h
- * Optimisers, clipping and smoothed labels in double precision, formula by formula.
+ * Optimisers, clipping, smoothed and mixed labels in double precision, formula by formula.
  *
  * Threads: any. */
 #ifndef TESTS_REF_REF_LEARNING_H
@@ -44,5 +44,12 @@ void ref_learning_update(const bpt_segments *s, const bpt_learning *l, uint64_t 
 /** ref_softmax_loss() with the target (1 - smoothing) * one_hot + smoothing / classes. */
 double ref_smoothed_loss(int64_t n, int64_t classes, const double *logits, const int32_t *labels,
                          double smoothing, double denominator, double *dlogits);
+
+/** ref_softmax_loss() with the target (1 - smoothing) * ((1 - part) * one_hot(label) +
+ * part * one_hot(second)) + smoothing / classes.
+ * @param seconds, parts shape [n]; a second label of -1: that sample has none */
+double ref_mixed_loss(int64_t n, int64_t classes, const double *logits, const int32_t *labels,
+                      const int32_t *seconds, const float *parts, double smoothing,
+                      double denominator, double *dlogits);
 
 #endif

@@ -1,5 +1,5 @@
-/* The references of optimisers, clipping and smoothed labels, with values worked out by hand from
- * the formulas in PyTorch's documentation and in the papers. */
+/* The references of optimisers, clipping, smoothed and mixed labels, with values worked out by hand
+ * from the formulas in PyTorch's documentation and in the papers. */
 #include "tests/ref/ref_learning.h"
 
 #include <math.h>
@@ -99,11 +99,51 @@ static void test_smoothing(void **state) {
     check(dlogits, (double[]){0.15 / 4, -0.15 / 4, 0, 0}, 4);
 }
 
+/* Three quarters of label 1 and one of label 0, smoothed by 0.2: 0.7 and 0.3. */
+static void test_mixing(void **state) {
+    (void)state;
+    const double logits[] = {0, log(3.0), 5, 6, 0, log(3.0)};
+    const int32_t labels[] = {1, -1, 1}, seconds[] = {0, 0, -1};
+    const float parts[] = {0.25f, 0.5f, 0.25f};
+    double dlogits[6];
+    const double loss = ref_mixed_loss(2, 2, logits, labels, seconds, parts, 0.2, 4.0, dlogits);
+    check(&loss, (double[]){0.3 * log(4.0) + 0.7 * log(4.0 / 3.0)}, 1);
+    check(dlogits, (double[]){-0.05 / 4, 0.05 / 4, 0, 0}, 4);
+    const double alone =
+        ref_mixed_loss(1, 2, logits + 4, labels + 2, seconds + 2, parts + 2, 0.2, 4.0, dlogits + 4);
+    check(&alone, (double[]){0.1 * log(4.0) + 0.9 * log(4.0 / 3.0)}, 1);
+    check(dlogits + 4, (double[]){0.15 / 4, -0.15 / 4}, 2);
+}
+
+/* The gradient is that of the loss. */
+static void test_mixing_by_differences(void **state) {
+    (void)state;
+    const int32_t labels[] = {2, 0}, seconds[] = {3, 0};
+    const float parts[] = {0.3f, 0.9f};
+    double logits[] = {0.5, -1, 2, 0.1, 1, -0.3, 0, 3}, dlogits[8], ignored[8];
+    ref_mixed_loss(2, 4, logits, labels, seconds, parts, 0.1, 1.0, dlogits);
+    for (int i = 0; i < 8; i++) {
+        const double x = logits[i], step = 1e-4;
+        logits[i] = x + step;
+        const double above =
+            ref_mixed_loss(2, 4, logits, labels, seconds, parts, 0.1, 1.0, ignored);
+        logits[i] = x - step;
+        const double below =
+            ref_mixed_loss(2, 4, logits, labels, seconds, parts, 0.1, 1.0, ignored);
+        logits[i] = x;
+        assert_true(fabs((above - below) / (2 * step) - dlogits[i]) < 1e-8);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nesterov),  cmocka_unit_test(test_adamw),
-        cmocka_unit_test(test_lars),      cmocka_unit_test(test_clipping),
+        cmocka_unit_test(test_nesterov),
+        cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_lars),
+        cmocka_unit_test(test_clipping),
         cmocka_unit_test(test_smoothing),
+        cmocka_unit_test(test_mixing),
+        cmocka_unit_test(test_mixing_by_differences),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
