@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "storage/record_decode.h"
+#include "storage/pass_image.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -37,20 +37,13 @@ typedef struct slot {
 typedef struct filler {
     bpt_loader *loader;
     pthread_t thread;
-    uint8_t *scratch;           /* shape [2,C,H,W], for augmentation */
-    bpt_image_decoder *decoder; /* of an encoded dataset */
-    uint8_t *decoded;           /* shape [C,H,W], likewise */
+    bpt__image_scratch scratch;
 } filler;
 
 struct bpt_loader {
-    const bpt_dataset *dataset;
-    const bpt_split *split;
+    bpt__pass_images images;
     uint32_t batch, depth;
-    uint32_t C, H, W;
-    size_t plane; /* H*W */
-    bool encoded;
-    bpt_augment augment;
-    uint64_t seed;
+    size_t plane;          /* H*W */
     float *scale, *shift;  /* pixel -> pixel * scale + shift, shape [C] */
     uint32_t *all_indices; /* shape [depth, batch]; slots point into these */
     uint32_t *all_passes;
@@ -75,59 +68,25 @@ struct bpt_loader {
 /* ---- filling ---- */
 
 static void convert(const bpt_loader *l, const uint8_t *pixels, float *out) {
-    for (uint32_t c = 0; c < l->C; c++, pixels += l->plane, out += l->plane) {
+    for (uint32_t c = 0; c < l->images.C; c++, pixels += l->plane, out += l->plane) {
         const float scale = l->scale[c], shift = l->shift[c];
         for (size_t i = 0; i < l->plane; i++) out[i] = (float)pixels[i] * scale + shift;
     }
 }
 
-static bpt_random choices(const bpt_loader *l, uint32_t index, uint32_t pass) {
-    return bpt_random_stream(l->seed, BPT_PURPOSE_AUGMENT, (uint64_t)pass << 32 | index);
-}
-
-static bpt_status take_raw(const filler *f, uint32_t index, uint32_t pass, const uint8_t **pixels,
-                           uint32_t *label) {
-    const bpt_loader *l = f->loader;
-    BPT_TRY(bpt_dataset_get(l->dataset, l->split, index, pixels, label));
-    if (l->augment.n == 0) return BPT_OK;
-    bpt_random random = choices(l, index, pass);
-    *pixels = bpt_augment_apply(&l->augment, &random, l->C, l->H, l->W, *pixels, f->scratch);
-    return BPT_OK;
-}
-
-static bpt_status take_encoded(const filler *f, uint32_t index, uint32_t pass,
-                               const uint8_t **pixels, uint32_t *label) {
-    const bpt_loader *l = f->loader;
-    const bpt_augment *a = &l->augment;
-    bpt_random random = choices(l, index, pass);
-    bpt_record record;
-    BPT_TRY(bpt_dataset_get_record(l->dataset, l->split, index, &record, label));
-    bpt_image_frame frame = bpt_record_middle(record.H, record.W, l->H, l->W);
-    const bool part = bpt_augment_takes_part(a);
-    if (part) {
-        frame = (bpt_image_frame){.scaled_h = l->H, .scaled_w = l->W, .H = l->H, .W = l->W};
-        bpt_augment_part(a, &random, record.H, record.W, &frame);
-    }
-    BPT_TRY(
-        bpt_record_decode(f->decoder, l->dataset, l->split, index, &record, &frame, f->decoded));
-    *pixels = part ? bpt_augment_apply_rest(a, &random, l->C, l->H, l->W, f->decoded, f->scratch)
-                   : bpt_augment_apply(a, &random, l->C, l->H, l->W, f->decoded, f->scratch);
-    return BPT_OK;
-}
-
 static bpt_status fill(const filler *f, slot *s) {
     const bpt_loader *l = f->loader;
-    const size_t record = l->C * l->plane;
-    bpt_dataset_expect(l->dataset, l->split, s->indices, s->n);
+    const size_t record = l->images.C * l->plane;
+    bpt_dataset_expect(l->images.dataset, l->images.split, s->indices, s->n);
     for (uint32_t i = 0; i < s->n; i++) {
         const uint8_t *pixels;
         uint32_t label;
-        BPT_TRY(l->encoded ? take_encoded(f, s->indices[i], s->passes[i], &pixels, &label)
-                           : take_raw(f, s->indices[i], s->passes[i], &pixels, &label));
+        BPT_TRY(
+            bpt__pass_image(&l->images, &f->scratch, s->indices[i], s->passes[i], &pixels, &label));
         convert(l, pixels, s->pixels + i * record);
         s->labels[i] = (int32_t)label;
     }
-    BPT_TRY(bpt_dataset_check(l->dataset)); /* pixels were read after they were verified */
+    BPT_TRY(bpt_dataset_check(l->images.dataset)); /* pixels were read after they were verified */
     memset(s->pixels + s->n * record, 0, (l->batch - s->n) * record * sizeof *s->pixels);
     for (uint32_t i = s->n; i < l->batch; i++) s->labels[i] = -1;
     return BPT_OK;
@@ -167,7 +126,8 @@ static bpt_status check_options(const bpt_loader_options *o) {
 
 static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
     size_t entries, pixels;
-    const size_t record = l->C * l->plane;
+    const uint32_t C = l->images.C;
+    const size_t record = C * l->plane;
     BPT_TRY(bpt_size_multiply(o->depth, o->batch, &entries));
     BPT_TRY(bpt_size_multiply(entries, record, &pixels));
     BPT_TRY(BPT_NEW("loader slots", o->depth, &l->slots));
@@ -175,18 +135,19 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
     BPT_TRY(BPT_NEW("batch passes", entries, &l->all_passes));
     BPT_TRY(BPT_NEW("batch labels", entries, &l->all_labels));
     BPT_TRY(BPT_NEW("batch buffers", pixels, &l->all_pixels));
-    BPT_TRY(BPT_NEW("pixel scales", l->C, &l->scale));
-    BPT_TRY(BPT_NEW("pixel shifts", l->C, &l->shift));
-    if (l->augment.n > 0)
+    BPT_TRY(BPT_NEW("pixel scales", C, &l->scale));
+    BPT_TRY(BPT_NEW("pixel shifts", C, &l->shift));
+    if (l->images.augment.n > 0)
         BPT_TRY(BPT_NEW("augmented images", 2 * o->n_threads * record, &l->all_scratch));
-    if (l->encoded) BPT_TRY(BPT_NEW("decoded images", o->n_threads * record, &l->all_decoded));
+    if (l->images.encoded)
+        BPT_TRY(BPT_NEW("decoded images", o->n_threads * record, &l->all_decoded));
     for (uint32_t i = 0; i < o->depth; i++) {
         l->slots[i].indices = l->all_indices + (size_t)i * o->batch;
         l->slots[i].passes = l->all_passes + (size_t)i * o->batch;
         l->slots[i].labels = l->all_labels + (size_t)i * o->batch;
         l->slots[i].pixels = l->all_pixels + (size_t)i * o->batch * record;
     }
-    for (uint32_t c = 0; c < l->C; c++) {
+    for (uint32_t c = 0; c < C; c++) {
         const double mean = o->mean ? o->mean[c] : 0;
         const double std = o->std && o->std[c] != 0 ? o->std[c] : 1;
         l->scale[c] = (float)(1 / (255 * std));
@@ -222,11 +183,12 @@ size_t bpt_loader_decoding_bytes(const bpt_split *split, uint32_t n_threads, siz
 static bpt_status start_threads(bpt_loader *l, uint32_t n) {
     while (l->n_threads < n) {
         filler *f = &l->fillers[l->n_threads];
+        const size_t before = l->n_threads * l->images.C * l->plane;
         f->loader = l;
-        if (l->all_scratch) f->scratch = l->all_scratch + 2 * l->n_threads * l->C * l->plane;
-        if (l->encoded) {
-            f->decoded = l->all_decoded + l->n_threads * l->C * l->plane;
-            BPT_TRY(bpt_image_decoder_open(NULL, &f->decoder));
+        if (l->all_scratch) f->scratch.augmented = l->all_scratch + 2 * before;
+        if (l->images.encoded) {
+            f->scratch.decoded = l->all_decoded + before;
+            BPT_TRY(bpt_image_decoder_open(NULL, &f->scratch.decoder));
         }
         const int code = pthread_create(&f->thread, NULL, fill_slots, f);
         if (code != 0)
@@ -251,16 +213,16 @@ bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
     BPT_TRY(bpt_augment_check(&options->augment, info->H, info->W));
     bpt_loader *l;
     BPT_TRY(BPT_NEW("loader", 1, &l));
-    l->dataset = dataset;
-    l->split = split;
+    l->images = (bpt__pass_images){.dataset = dataset,
+                                   .split = split,
+                                   .C = info->C,
+                                   .H = info->H,
+                                   .W = info->W,
+                                   .encoded = info->encoded,
+                                   .augment = options->augment,
+                                   .seed = options->seed};
     l->batch = options->batch;
     l->depth = options->depth;
-    l->encoded = info->encoded;
-    l->augment = options->augment;
-    l->seed = options->seed;
-    l->C = info->C;
-    l->H = info->H;
-    l->W = info->W;
     l->plane = (size_t)info->H * info->W;
     pthread_mutex_init(&l->mutex, NULL);
     pthread_cond_init(&l->work, NULL);
@@ -282,7 +244,8 @@ void bpt_loader_destroy(bpt_loader *l) {
     pthread_cond_broadcast(&l->work);
     pthread_mutex_unlock(&l->mutex);
     for (uint32_t i = 0; i < l->n_threads; i++) pthread_join(l->fillers[i].thread, NULL);
-    for (uint32_t i = 0; i < MAX_THREADS; i++) bpt_image_decoder_close(l->fillers[i].decoder);
+    for (uint32_t i = 0; i < MAX_THREADS; i++)
+        bpt_image_decoder_close(l->fillers[i].scratch.decoder);
     pthread_cond_destroy(&l->ready);
     pthread_cond_destroy(&l->work);
     pthread_mutex_destroy(&l->mutex);
@@ -306,9 +269,9 @@ bpt_status bpt_loader_request(bpt_loader *l, const uint32_t *indices, const uint
         return bpt_fail(BPT_EUSAGE, "a batch of %u images was requested, it takes 1 to %u", n,
                         l->batch);
     for (uint32_t i = 0; i < n; i++)
-        if (indices[i] >= l->split->count)
+        if (indices[i] >= l->images.split->count)
             return bpt_fail(BPT_EUSAGE, "image %u was requested, split %s has %u", indices[i],
-                            l->split->name, l->split->count);
+                            l->images.split->name, l->images.split->count);
     bpt_status status = BPT_OK;
     pthread_mutex_lock(&l->mutex);
     slot *s = &l->slots[l->requested % l->depth];
