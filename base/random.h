@@ -27,6 +27,7 @@ typedef enum bpt_purpose {
     BPT_PURPOSE_HELD_OUT = 9, /* which records are not trained on; id: 0 */
     BPT_PURPOSE_SPLIT = 10,   /* which records bpt-ingest split holds out; id: class */
     BPT_PURPOSE_WINDOW = 11,  /* order within windows of blocks; id: rank and pass */
+    BPT_PURPOSE_MIX = 12,     /* which image another is mixed with, and how; id: epoch and sample */
 } bpt_purpose;
 
 /** State of one stream: a plain value, free to copy. */

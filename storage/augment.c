@@ -5,7 +5,8 @@
 static const bpt_augmentation *const kinds[] = {
     &bpt_augmentation_crop,   &bpt_augmentation_resized_crop, &bpt_augmentation_flip,
     &bpt_augmentation_vflip,  &bpt_augmentation_rotate,       &bpt_augmentation_shift,
-    &bpt_augmentation_jitter, &bpt_augmentation_erase};
+    &bpt_augmentation_jitter, &bpt_augmentation_erase,        &bpt_augmentation_mixup,
+    &bpt_augmentation_cutmix};
 
 const bpt_augmentation *bpt_augmentation_at(size_t i) {
     return i < sizeof kinds / sizeof *kinds ? kinds[i] : NULL;
@@ -55,7 +56,7 @@ static const uint8_t *apply_from(const bpt_augment *a, uint32_t i, bpt_random *r
                                  uint32_t H, uint32_t W, const uint8_t *pixels, uint8_t *scratch) {
     const size_t size = (size_t)C * H * W;
     uint32_t half = 0; /* of the scratch, the one to write next */
-    for (; i < a->n; i++) {
+    for (; i < a->n && a->steps[i].kind->apply; i++) {
         uint8_t *out = scratch + half * size;
         if (!a->steps[i].kind->apply(a->steps[i].values, random, C, H, W, pixels, out)) continue;
         pixels = out;
@@ -73,4 +74,21 @@ const uint8_t *bpt_augment_apply_rest(const bpt_augment *a, bpt_random *random, 
                                       uint32_t H, uint32_t W, const uint8_t *pixels,
                                       uint8_t *scratch) {
     return apply_from(a, 1, random, C, H, W, pixels, scratch);
+}
+
+/* @return how many of the list mix images: its last ones */
+static uint32_t n_mixing(const bpt_augment *a) {
+    uint32_t n = 0;
+    while (n < a->n && a->steps[a->n - 1 - n].kind->mix) n++;
+    return n;
+}
+
+bool bpt_augment_mixes(const bpt_augment *a) {
+    return n_mixing(a) > 0;
+}
+
+float bpt_augment_mix(const bpt_augment *a, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
+                      uint8_t *image, const uint8_t *other) {
+    const uint32_t n = n_mixing(a), i = a->n - n + (n > 1 ? bpt_random_below(random, n) : 0);
+    return a->steps[i].kind->mix(a->steps[i].values, random, C, H, W, image, other);
 }

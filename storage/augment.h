@@ -32,6 +32,8 @@ enum { BPT_AUGMENT_MAX = 16, BPT_AUGMENT_VALUES = 4 };
     "1 - so much to 1 + so much;\n"                                                                \
     "erase=PROBABILITY:FROM:TO:RATIO (0.5:0.02:0.4:0.3): noise over FROM\n"                        \
     "to TO of the area;\n"                                                                         \
+    "at the end, mixup=ALPHA: another image blended in; cutmix=ALPHA: a box\n"                     \
+    "of another in it; labels likewise; of both, an image gets one;\n"                             \
     "in brackets: defaults of values; the last of them may be left out"
 
 typedef struct bpt_augmentation bpt_augmentation; /* storage/augmentation.h */
@@ -48,8 +50,22 @@ typedef struct bpt_augment {
 /** Reads a list: items "name" or "name=value:value:..." with commas between them, such as
  * "crop=4,flip"; "none" is the empty one.
  * @param[out] augment set on success
- * @return BPT_OK, BPT_EUSAGE (with hint: no such augmentation, a value out of range or missing) */
+ * @return BPT_OK, BPT_EUSAGE (with hint: no such augmentation, a value out of range or missing, or
+ *         something behind one that mixes images) */
 bpt_status bpt_augment_parse(const char *text, bpt_augment *augment);
+
+/** @return whether images are mixed with others: what the last of the list do, one or two of them
+ */
+bool bpt_augment_mixes(const bpt_augment *augment);
+
+/** Mixes an image with another; where the list has two ways, by one of them, which is drawn.
+ * @param augment bpt_augment_mixes()
+ * @param random  where the choices come from
+ * @param image   shape [C,H,W], at most 2^28 of them, as what else is in the list has left it
+ * @param other   likewise; not changed
+ * @return which part of the image is now the other's, 0 to 1 */
+float bpt_augment_mix(const bpt_augment *augment, bpt_random *random, uint32_t C, uint32_t H,
+                      uint32_t W, uint8_t *image, const uint8_t *other);
 
 /** @return BPT_OK, BPT_EUSAGE (an image of H*W is too small for one of the list, named) */
 bpt_status bpt_augment_check(const bpt_augment *augment, uint32_t H, uint32_t W);
@@ -75,7 +91,7 @@ const uint8_t *bpt_augment_apply_rest(const bpt_augment *augment, bpt_random *ra
                                       uint32_t H, uint32_t W, const uint8_t *pixels,
                                       uint8_t *scratch);
 
-/** Changes one image.
+/** Changes one image, and does not mix it.
  * @param random  where the choices come from, at the start of its stream
  * @param pixels  shape [C,H,W], at most 2^28 of them; not changed
  * @param scratch shape [2,C,H,W]

@@ -181,12 +181,36 @@ static bpt_status parse_item(const char *item, size_t length, bpt_augment *a) {
     return BPT_OK;
 }
 
+/* What came behind would cut from a mixed image, or black out, another share than its labels say.
+ */
+static bpt_status check_order(const bpt_augment *a) {
+    const bpt_augmentation *last = a->steps[a->n - 1].kind;
+    const bpt_augmentation *before = a->n > 1 ? a->steps[a->n - 2].kind : NULL;
+    bpt_status status;
+    if (!before || !before->mix) return BPT_OK;
+    if (!last->mix) {
+        status =
+            bpt_fail(BPT_EUSAGE, "augmentation %s cannot come behind %s", last->name, before->name);
+        bpt_hint("put %s at the end: images are mixed as the rest of the list has left them",
+                 before->name);
+        return status;
+    }
+    for (uint32_t i = 0; i + 1 < a->n; i++) {
+        if (a->steps[i].kind != last) continue;
+        status = bpt_fail(BPT_EUSAGE, "augmentation %s is given twice", last->name);
+        bpt_hint("an image is mixed once: leave one of them out");
+        return status;
+    }
+    return BPT_OK;
+}
+
 bpt_status bpt_augment_parse(const char *text, bpt_augment *augment) {
     bpt_augment a = {.n = 0};
     bool more = strcmp(text, "none") != 0;
     while (more) {
         const size_t length = strcspn(text, ",");
         BPT_TRY(parse_item(text, length, &a));
+        BPT_TRY(check_order(&a));
         more = text[length] == ',';
         text += length + more;
     }

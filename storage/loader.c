@@ -26,11 +26,13 @@ typedef enum slot_state {
 typedef struct slot {
     slot_state state;
     uint32_t n;
-    uint32_t *indices; /* shape [batch] */
-    uint32_t *passes;  /* shape [batch] */
-    float *pixels;     /* shape [batch, C, H, W] */
-    int32_t *labels;   /* shape [batch] */
-    bpt_error error;   /* status BPT_OK unless filling failed */
+    uint32_t *indices;      /* shape [batch] */
+    uint32_t *passes;       /* shape [batch] */
+    float *pixels;          /* shape [batch, C, H, W] */
+    int32_t *labels;        /* shape [batch] */
+    int32_t *second_labels; /* shape [batch]; NULL where no images are mixed */
+    float *second_parts;    /* likewise */
+    bpt_error error;        /* status BPT_OK unless filling failed */
 } slot;
 
 /* A filling thread and what it alone writes. */
@@ -38,6 +40,7 @@ typedef struct filler {
     bpt_loader *loader;
     pthread_t thread;
     bpt__image_scratch scratch;
+    uint32_t *partners; /* of a batch, shape [batch]; NULL where no images are mixed */
 } filler;
 
 struct bpt_loader {
@@ -49,8 +52,11 @@ struct bpt_loader {
     uint32_t *all_passes;
     float *all_pixels;
     int32_t *all_labels;
-    uint8_t *all_scratch; /* shape [threads,2,C,H,W]; fillers point into it */
-    uint8_t *all_decoded; /* shape [threads,C,H,W]; likewise */
+    int32_t *all_second_labels;
+    float *all_second_parts;
+    uint32_t *all_partners; /* shape [threads, batch]; fillers point into these */
+    uint8_t *all_scratch;   /* shape [threads, scratch_images(), C,H,W] */
+    uint8_t *all_decoded;   /* shape [threads,C,H,W] */
     filler fillers[MAX_THREADS];
     uint32_t n_threads; /* started */
     uint64_t taken;     /* count of batches taken, the consumer's alone */
@@ -65,6 +71,11 @@ struct bpt_loader {
     bool stop;
 };
 
+/* @return images that a thread has room for, beside decoded ones */
+static size_t scratch_images(const bpt_augment *a) {
+    return (a->n > 0 ? 2 : 0) + (bpt_augment_mixes(a) ? 1 : 0);
+}
+
 /* ---- filling ---- */
 
 static void convert(const bpt_loader *l, const uint8_t *pixels, float *out) {
@@ -74,21 +85,36 @@ static void convert(const bpt_loader *l, const uint8_t *pixels, float *out) {
     }
 }
 
+/* All that a batch is made from. */
+static void expect(const filler *f, const slot *s) {
+    const bpt__pass_images *p = &f->loader->images;
+    bpt_dataset_expect(p->dataset, p->split, s->indices, s->n);
+    if (!f->partners) return;
+    for (uint32_t i = 0; i < s->n; i++)
+        f->partners[i] = bpt__pass_image_partner(p, s->indices[i], s->passes[i]);
+    bpt_dataset_expect(p->dataset, p->split, f->partners, s->n);
+}
+
+static void put_labels(slot *s, uint32_t i, int32_t label, int32_t second, float part) {
+    s->labels[i] = label;
+    if (!s->second_labels) return;
+    s->second_labels[i] = second;
+    s->second_parts[i] = part;
+}
+
 static bpt_status fill(const filler *f, slot *s) {
     const bpt_loader *l = f->loader;
     const size_t record = l->images.C * l->plane;
-    bpt_dataset_expect(l->images.dataset, l->images.split, s->indices, s->n);
+    expect(f, s);
     for (uint32_t i = 0; i < s->n; i++) {
-        const uint8_t *pixels;
-        uint32_t label;
-        BPT_TRY(
-            bpt__pass_image(&l->images, &f->scratch, s->indices[i], s->passes[i], &pixels, &label));
-        convert(l, pixels, s->pixels + i * record);
-        s->labels[i] = (int32_t)label;
+        bpt__pass_image image;
+        BPT_TRY(bpt__pass_image_make(&l->images, &f->scratch, s->indices[i], s->passes[i], &image));
+        convert(l, image.pixels, s->pixels + i * record);
+        put_labels(s, i, (int32_t)image.label, image.second_label, image.second_part);
     }
     BPT_TRY(bpt_dataset_check(l->images.dataset)); /* pixels were read after they were verified */
     memset(s->pixels + s->n * record, 0, (l->batch - s->n) * record * sizeof *s->pixels);
-    for (uint32_t i = s->n; i < l->batch; i++) s->labels[i] = -1;
+    for (uint32_t i = s->n; i < l->batch; i++) put_labels(s, i, -1, -1, 0);
     return BPT_OK;
 }
 
@@ -137,8 +163,13 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
     BPT_TRY(BPT_NEW("batch buffers", pixels, &l->all_pixels));
     BPT_TRY(BPT_NEW("pixel scales", C, &l->scale));
     BPT_TRY(BPT_NEW("pixel shifts", C, &l->shift));
-    if (l->images.augment.n > 0)
-        BPT_TRY(BPT_NEW("augmented images", 2 * o->n_threads * record, &l->all_scratch));
+    const size_t n_scratch = o->n_threads * scratch_images(&o->augment);
+    if (n_scratch > 0) BPT_TRY(BPT_NEW("augmented images", n_scratch * record, &l->all_scratch));
+    if (bpt_augment_mixes(&o->augment)) {
+        BPT_TRY(BPT_NEW("second labels", entries, &l->all_second_labels));
+        BPT_TRY(BPT_NEW("parts of second labels", entries, &l->all_second_parts));
+        BPT_TRY(BPT_NEW("partners", (size_t)o->n_threads * o->batch, &l->all_partners));
+    }
     if (l->images.encoded)
         BPT_TRY(BPT_NEW("decoded images", o->n_threads * record, &l->all_decoded));
     for (uint32_t i = 0; i < o->depth; i++) {
@@ -146,6 +177,9 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
         l->slots[i].passes = l->all_passes + (size_t)i * o->batch;
         l->slots[i].labels = l->all_labels + (size_t)i * o->batch;
         l->slots[i].pixels = l->all_pixels + (size_t)i * o->batch * record;
+        if (!l->all_partners) continue;
+        l->slots[i].second_labels = l->all_second_labels + (size_t)i * o->batch;
+        l->slots[i].second_parts = l->all_second_parts + (size_t)i * o->batch;
     }
     for (uint32_t c = 0; c < C; c++) {
         const double mean = o->mean ? o->mean[c] : 0;
@@ -157,14 +191,18 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
 }
 
 size_t bpt_loader_bytes(const bpt_loader_options *o, size_t values) {
+    const bool mixes = bpt_augment_mixes(&o->augment);
     const size_t entries = (size_t)o->depth * o->batch;
-    const size_t n_images = o->augment.n ? (size_t)2 * o->n_threads : 0;
+    const size_t n_images = o->n_threads * scratch_images(&o->augment);
+    const size_t partners = mixes ? (size_t)o->n_threads * o->batch * sizeof(uint32_t) : 0;
+    const size_t second = mixes ? sizeof(int32_t) + sizeof(float) : 0;
     size_t bytes, scratch; /* first of a record: pixels, label, index, pass */
     if (__builtin_mul_overflow(values, sizeof(float), &bytes) ||
-        __builtin_add_overflow(bytes, sizeof(int32_t) + 2 * sizeof(uint32_t), &bytes) ||
+        __builtin_add_overflow(bytes, sizeof(int32_t) + 2 * sizeof(uint32_t) + second, &bytes) ||
         __builtin_mul_overflow(bytes, entries, &bytes) ||
         __builtin_mul_overflow(values, n_images, &scratch) ||
-        __builtin_add_overflow(bytes, scratch, &bytes))
+        __builtin_add_overflow(bytes, scratch, &bytes) ||
+        __builtin_add_overflow(bytes, partners, &bytes))
         return SIZE_MAX;
     return bytes;
 }
@@ -185,7 +223,12 @@ static bpt_status start_threads(bpt_loader *l, uint32_t n) {
         filler *f = &l->fillers[l->n_threads];
         const size_t before = l->n_threads * l->images.C * l->plane;
         f->loader = l;
-        if (l->all_scratch) f->scratch.augmented = l->all_scratch + 2 * before;
+        if (l->all_scratch)
+            f->scratch.augmented = l->all_scratch + scratch_images(&l->images.augment) * before;
+        if (l->all_partners) {
+            f->scratch.mixed = f->scratch.augmented + 2 * l->images.C * l->plane;
+            f->partners = l->all_partners + (size_t)l->n_threads * l->batch;
+        }
         if (l->images.encoded) {
             f->scratch.decoded = l->all_decoded + before;
             BPT_TRY(bpt_image_decoder_open(NULL, &f->scratch.decoder));
@@ -220,7 +263,9 @@ bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                                    .W = info->W,
                                    .encoded = info->encoded,
                                    .augment = options->augment,
-                                   .seed = options->seed};
+                                   .seed = options->seed,
+                                   .partners = options->partners,
+                                   .n_partners = options->n_partners};
     l->batch = options->batch;
     l->depth = options->depth;
     l->plane = (size_t)info->H * info->W;
@@ -253,6 +298,9 @@ void bpt_loader_destroy(bpt_loader *l) {
     bpt_free(l->all_indices);
     bpt_free(l->all_passes);
     bpt_free(l->all_labels);
+    bpt_free(l->all_second_labels);
+    bpt_free(l->all_second_parts);
+    bpt_free(l->all_partners);
     bpt_free(l->all_scratch);
     bpt_free(l->all_decoded);
     bpt_free(l->all_pixels);
@@ -321,7 +369,12 @@ bpt_status bpt_loader_next(bpt_loader *l, bpt_batch *batch) {
         goto done;
     }
     s->state = SLOT_LENT;
-    *batch = (bpt_batch){.pixels = s->pixels, .labels = s->labels, .n = s->n, .slot = number};
+    *batch = (bpt_batch){.pixels = s->pixels,
+                         .labels = s->labels,
+                         .second_labels = s->second_labels,
+                         .second_parts = s->second_parts,
+                         .n = s->n,
+                         .slot = number};
 done:
     pthread_mutex_unlock(&l->mutex);
     return status;

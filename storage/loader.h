@@ -15,7 +15,11 @@
  *
  * Images of an encoded dataset are brought to the size of bpt_dataset_bring_to() first. Where the
  * list of augmentations begins with resized-crop, that is the part that it draws, of the image as
- * it is stored; else bpt_record_middle(). */
+ * it is stored; else bpt_record_middle().
+ *
+ * Where the list mixes images, each is mixed with one that is drawn, by the seed, its index and its
+ * pass, from all of the split: whatever else is requested. That one is as it would be in the same
+ * pass before it is mixed itself. */
 #ifndef BPT_STORAGE_LOADER_H
 #define BPT_STORAGE_LOADER_H
 
@@ -36,6 +40,10 @@ typedef struct bpt_loader_options {
     const double *std;   /* shape [C]; NULL: 1; an entry of 0 counts as 1. Copied */
     bpt_augment augment; /* what is done to each image before it is normalised */
     uint64_t seed;       /* of its choices */
+    /* Where images are mixed: the records that others may be mixed with, shape [n_partners],
+     * borrowed while the loader lives; NULL: all of the split. */
+    const uint32_t *partners;
+    uint32_t n_partners;
 } bpt_loader_options;
 
 #define BPT_LOADER_OPTIONS_INIT                                                                    \
@@ -45,8 +53,12 @@ typedef struct bpt_loader_options {
 typedef struct bpt_batch {
     const float *pixels;   /* shape [N,C,H,W]: (pixel / 255 - mean) / std; rows >= n are 0 */
     const int32_t *labels; /* shape [N]; entries >= n are -1 */
-    uint32_t n;            /* records in it, 1 to N */
-    uint32_t slot;         /* the loader's own */
+    /* Where images are mixed, the labels of those that were mixed in, and which part of an image
+     * they are, 0 to 1: shape [N] each; entries >= n are -1 and 0. Else NULL. */
+    const int32_t *second_labels;
+    const float *second_parts;
+    uint32_t n;    /* records in it, 1 to N */
+    uint32_t slot; /* the loader's own */
 } bpt_batch;
 
 /** @param values C*H*W

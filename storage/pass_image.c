@@ -2,6 +2,8 @@
 
 #include "storage/record_decode.h"
 
+#include <string.h>
+
 static bpt_random choices(const bpt__pass_images *p, uint32_t index, uint32_t pass) {
     return bpt_random_stream(p->seed, BPT_PURPOSE_AUGMENT, (uint64_t)pass << 32 | index);
 }
@@ -35,8 +37,45 @@ static bpt_status take_encoded(const bpt__pass_images *p, const bpt__image_scrat
     return BPT_OK;
 }
 
-bpt_status bpt__pass_image(const bpt__pass_images *p, const bpt__image_scratch *s, uint32_t index,
-                           uint32_t pass, const uint8_t **pixels, uint32_t *label) {
+static bpt_status take(const bpt__pass_images *p, const bpt__image_scratch *s, uint32_t index,
+                       uint32_t pass, const uint8_t **pixels, uint32_t *label) {
     return p->encoded ? take_encoded(p, s, index, pass, pixels, label)
                       : take_raw(p, s, index, pass, pixels, label);
+}
+
+/* ---- mixing ---- */
+
+/* A stream of its own: who the other image is, is known before anything is decoded.
+ * @param[out] random where the other choices come from */
+static uint32_t draw_partner(const bpt__pass_images *p, uint32_t index, uint32_t pass,
+                             bpt_random *random) {
+    *random = bpt_random_stream(p->seed, BPT_PURPOSE_MIX, (uint64_t)pass << 32 | index);
+    if (!p->partners) return bpt_random_below(random, p->split->count);
+    return p->partners[bpt_random_below(random, p->n_partners)];
+}
+
+uint32_t bpt__pass_image_partner(const bpt__pass_images *p, uint32_t index, uint32_t pass) {
+    bpt_random random;
+    return draw_partner(p, index, pass, &random);
+}
+
+static bpt_status mix(const bpt__pass_images *p, const bpt__image_scratch *s, uint32_t index,
+                      uint32_t pass, bpt__pass_image *image) {
+    bpt_random random;
+    const uint32_t partner = draw_partner(p, index, pass, &random);
+    const uint8_t *other;
+    uint32_t label;
+    memcpy(s->mixed, image->pixels, (size_t)p->C * p->H * p->W); /* the rest is for the other */
+    BPT_TRY(take(p, s, partner, pass, &other, &label));
+    image->second_part = bpt_augment_mix(&p->augment, &random, p->C, p->H, p->W, s->mixed, other);
+    image->second_label = (int32_t)label;
+    image->pixels = s->mixed;
+    return BPT_OK;
+}
+
+bpt_status bpt__pass_image_make(const bpt__pass_images *p, const bpt__image_scratch *s,
+                                uint32_t index, uint32_t pass, bpt__pass_image *image) {
+    *image = (bpt__pass_image){.second_label = -1};
+    BPT_TRY(take(p, s, index, pass, &image->pixels, &image->label));
+    return bpt_augment_mixes(&p->augment) ? mix(p, s, index, pass, image) : BPT_OK;
 }

@@ -17,6 +17,9 @@ typedef struct bpt__window {
 /** @return uniform in [low, high]; the range is below 2^32 - 1 */
 uint32_t bpt__draw_between(bpt_random *random, uint32_t low, uint32_t high);
 
+/** @return the root of a whole number, rounded down */
+uint64_t bpt__root(uint64_t n);
+
 /** Sides of a rectangle by its area and their ratio, rounded, halves up.
  * @param n_pixels of the image, at most 2^28
  * @param area     part of them, in 1 / BPT_AUGMENT_UNIT, at most 1

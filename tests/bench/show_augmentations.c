@@ -5,13 +5,15 @@
  * The first row of the sheet has images of the split as they are, each further one has the same
  * images after one LIST, as bpt-train --augment takes it; without LISTs each kind of augmentation
  * has a row, and all of them one after another have the last. Small images are magnified. SHEET is
- * written as PPM, or as PGM where images have one channel; which row is which goes to stdout.
+ * written as PPM, or as PGM where images have one channel; which row is which goes to stdout, and
+ * of mixed images which part of each is another. Images come from the loader, as in training.
  */
 #include "base/file.h"
 #include "base/memory.h"
 #include "storage/augmentation.h"
-#include "storage/dataset.h"
+#include "storage/loader.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +26,8 @@ typedef struct sheet {
     uint32_t magnified;  /* a pixel's height and width on the sheet */
     uint32_t n_rows;
     size_t width, height;
-    uint8_t *pixels;  /* shape [height, width, n_channels] */
-    uint8_t *scratch; /* shape [2,C,H,W] */
+    uint8_t *pixels; /* shape [height, width, n_channels] */
+    uint8_t *image;  /* shape [C,H,W] */
 } sheet;
 
 static bpt_status open_sheet(const bpt_dataset_info *info, uint32_t n_rows, sheet *s) {
@@ -36,14 +38,14 @@ static bpt_status open_sheet(const bpt_dataset_info *info, uint32_t n_rows, shee
     s->width = GAP + N_COLUMNS * ((size_t)s->W * s->magnified + GAP);
     s->height = GAP + n_rows * ((size_t)s->H * s->magnified + GAP);
     BPT_TRY(BPT_NEW("sheet", s->width * s->height * s->n_channels, &s->pixels));
-    BPT_TRY(BPT_NEW("images", 2 * (size_t)s->C * s->H * s->W, &s->scratch));
+    BPT_TRY(BPT_NEW("image", (size_t)s->C * s->H * s->W, &s->image));
     memset(s->pixels, 255, s->width * s->height * s->n_channels);
     return BPT_OK;
 }
 
 static void close_sheet(sheet *s) {
     bpt_free(s->pixels);
-    bpt_free(s->scratch);
+    bpt_free(s->image);
 }
 
 /* @param image shape [C,H,W] */
@@ -57,21 +59,41 @@ static void put(sheet *s, uint32_t row, uint32_t column, const uint8_t *image) {
                     image[(c * s->H + y / s->magnified) * s->W + x / s->magnified];
 }
 
+static void put_row(sheet *s, uint32_t row, const bpt_batch *batch) {
+    const size_t size = (size_t)s->C * s->H * s->W;
+    for (uint32_t i = 0; i < batch->n; i++) {
+        const float *pixels = batch->pixels + i * size;
+        for (size_t p = 0; p < size; p++) s->image[p] = (uint8_t)lroundf(255 * pixels[p]);
+        put(s, row, i, s->image);
+    }
+}
+
+/* Which row has what; of mixed images also how much of each is another. */
+static void name_row(uint32_t row, const char *list, const bpt_batch *batch) {
+    printf("row %u: %s", row + 1, list);
+    for (uint32_t i = 0; batch->second_parts && i < batch->n; i++)
+        printf("%s%.2f", i == 0 ? "; parts of another: " : " ", (double)batch->second_parts[i]);
+    printf("\n");
+}
+
 static bpt_status fill_row(const bpt_dataset *dataset, const bpt_split *split, const char *list,
                            uint32_t row, sheet *s) {
-    bpt_augment augment;
-    BPT_TRY(bpt_augment_parse(list, &augment));
-    BPT_TRY(bpt_augment_check(&augment, s->H, s->W));
-    for (uint32_t i = 0; i < N_COLUMNS && i < split->count; i++) {
-        const uint8_t *pixels;
-        uint32_t label;
-        const uint32_t record = (uint32_t)((uint64_t)i * split->count / N_COLUMNS);
-        bpt_random random = bpt_random_stream(1, BPT_PURPOSE_AUGMENT, (uint64_t)row << 32 | i);
-        BPT_TRY(bpt_dataset_get(dataset, split, record, &pixels, &label));
-        put(s, row, i, bpt_augment_apply(&augment, &random, s->C, s->H, s->W, pixels, s->scratch));
+    bpt_loader_options o = {.batch = N_COLUMNS, .n_threads = 1, .depth = 1, .seed = 1};
+    uint32_t records[N_COLUMNS], passes[N_COLUMNS], n = 0;
+    bpt_loader *loader;
+    bpt_batch batch;
+    for (; n < N_COLUMNS && n < split->count; n++) {
+        records[n] = (uint32_t)((uint64_t)n * split->count / N_COLUMNS);
+        passes[n] = row;
     }
-    printf("row %u: %s\n", row + 1, list);
-    return BPT_OK;
+    BPT_TRY(bpt_augment_parse(list, &o.augment));
+    BPT_TRY(bpt_loader_create(dataset, split, &o, &loader));
+    bpt_status status = bpt_loader_request(loader, records, passes, n);
+    if (status == BPT_OK) status = bpt_loader_next(loader, &batch);
+    if (status == BPT_OK) put_row(s, row, &batch);
+    if (status == BPT_OK) name_row(row, list, &batch);
+    bpt_loader_destroy(loader);
+    return status;
 }
 
 static bpt_status write_sheet(const sheet *s, const char *path) {

@@ -18,6 +18,9 @@ die() { # WHAT
 "$build/tools/bpt-ingest" glyphs --out data --split train --count 30 >out 2>err || die "bpt-ingest"
 "$show" data train sheet.pgm >out 2>err || die "a sheet of all kinds"
 n_rows=$(grep -c '^row ' out)
+for list in mixup=0.2 cutmix=1; do
+    grep -qE "^row [0-9]+: $list; parts of another:( [01]\.[0-9]{2}){12}$" out || die "no parts of $list"
+done
 "$show" data train chosen.pgm none "crop=4,flip" >out 2>err || die "a sheet of one list"
 [ "$(sed -n 3p out)" = "row 3: crop=4,flip" ] || die "the rows' names"
 python3 - "$n_rows" <<'END' || die "a sheet"

@@ -53,7 +53,39 @@ static void gives_the_same_bytes_everywhere(void **state) {
     }
 }
 
+/* @return the checksum of many mixtures, and of the parts that they are */
+static uint64_t checksum_of_mixtures(const char *list) {
+    static uint8_t other[SIZE], all[N_DRAWS][SIZE];
+    static float parts[N_DRAWS];
+    const bpt_augment a = subject_list(list);
+    for (uint64_t id = 0; id < N_DRAWS; id++) {
+        bpt_random random = subject_stream(id);
+        subject_noise(2 * id, all[id], SIZE);
+        subject_noise(2 * id + 1, other, SIZE);
+        parts[id] = bpt_augment_mix(&a, &random, 3, H, W, all[id], other);
+    }
+    return bpt_checksum(all, sizeof all) ^ bpt_checksum(parts, sizeof parts);
+}
+
+static void mixes_to_the_same_bytes_everywhere(void **state) {
+    (void)state;
+    const struct {
+        const char *list;
+        uint64_t checksum;
+    } kept[] = {
+        {"mixup=0.2", 0xf230465f9ae54e53},          {"mixup=8", 0xd3bc978ef87d54c1},
+        {"cutmix=1", 0x0e90fabfaa0f486e},           {"cutmix=0.3", 0x14549a8101f50076},
+        {"mixup=0.8,cutmix=1", 0x283769338087204f},
+    };
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        const uint64_t found = checksum_of_mixtures(kept[i].list);
+        if (found != kept[i].checksum)
+            fail_msg("%s: 0x%016llx", kept[i].list, (unsigned long long)found);
+    }
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(gives_the_same_bytes_everywhere)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(gives_the_same_bytes_everywhere),
+                                       cmocka_unit_test(mixes_to_the_same_bytes_everywhere)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,12 +17,13 @@
 #include <cmocka.h>
 
 enum { C = 3, H = 14, W = 11, RECORD = C * H * W, COUNT = 230, MAX_LISTS = 32 };
+enum { ROW = RECORD + 2 }; /* an image, and what it is mixed with: second label and its part */
 
 typedef struct subject {
     made_place place;
     bpt_dataset *dataset;
     const bpt_split *split;
-    float *expected, *found; /* shape [COUNT, RECORD], in the order of the records */
+    float *expected, *found; /* shape [COUNT, ROW], in the order of the records */
     char lists[MAX_LISTS][200];
     int n_lists;
 } subject;
@@ -46,8 +47,8 @@ static int set_up(void **state) {
     if (made_split(s.place.dataset, &o, 3, COUNT) != BPT_OK) return 1;
     if (bpt_dataset_open(s.place.dataset, &s.dataset) != BPT_OK) return 1;
     if (bpt_dataset_find(s.dataset, "train", &s.split) != BPT_OK) return 1;
-    s.expected = malloc(sizeof(float) * COUNT * RECORD);
-    s.found = malloc(sizeof(float) * COUNT * RECORD);
+    s.expected = malloc(sizeof(float) * COUNT * ROW);
+    s.found = malloc(sizeof(float) * COUNT * ROW);
     if (!s.expected || !s.found) return 1;
     write_lists(&s);
     *state = &s;
@@ -85,8 +86,10 @@ static void take_share(const subject *s, const bpt_loader_options *o, uint32_t p
         assert_int_equal(bpt_loader_next(loader, &batch), BPT_OK);
         for (uint32_t i = 0; i < batch.n; i++, taken++) {
             assert_int_equal(batch.labels[i], made_label(3, order[taken], 3));
-            memcpy(out + (size_t)order[taken] * RECORD, batch.pixels + (size_t)i * RECORD,
-                   RECORD * sizeof *out);
+            float *row = out + (size_t)order[taken] * ROW;
+            memcpy(row, batch.pixels + (size_t)i * RECORD, RECORD * sizeof *out);
+            row[RECORD] = batch.second_labels ? (float)batch.second_labels[i] : -1;
+            row[RECORD + 1] = batch.second_labels ? batch.second_parts[i] : 0;
         }
         bpt_loader_release(loader, &batch);
     }
@@ -98,7 +101,7 @@ static void take(const subject *s, const char *list, uint32_t pass, uint32_t n_r
                  uint32_t n_threads, uint32_t depth, uint32_t size, float *out) {
     bpt_loader_options o = {.batch = size, .n_threads = n_threads, .depth = depth, .seed = 5};
     assert_int_equal(bpt_augment_parse(list, &o.augment), BPT_OK);
-    memset(out, 0xff, sizeof(float) * COUNT * RECORD); /* no number: none may be left */
+    memset(out, 0xff, sizeof(float) * COUNT * ROW); /* no number: none may be left */
     for (uint32_t rank = 0; rank < n_ranks; rank++) take_share(s, &o, pass, rank, n_ranks, out);
 }
 
@@ -112,7 +115,7 @@ static void does_not_depend_on_threads_and_ranks(void **state) {
         for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
             take(s, s->lists[list], 1, cases[i].n_ranks, cases[i].n_threads, cases[i].depth,
                  cases[i].size, s->found);
-            assert_memory_equal(s->expected, s->found, sizeof(float) * COUNT * RECORD);
+            assert_memory_equal(s->expected, s->found, sizeof(float) * COUNT * ROW);
         }
     }
 }
@@ -125,8 +128,8 @@ static void is_another_in_each_pass(void **state) {
         take(s, s->lists[list], 1, 1, 2, 4, 16, s->expected);
         take(s, s->lists[list], 2, 1, 2, 4, 16, s->found);
         for (size_t i = 0; i < COUNT; i++)
-            n_unlike += memcmp(s->expected + i * RECORD, s->found + i * RECORD,
-                               RECORD * sizeof *s->found) != 0;
+            n_unlike +=
+                memcmp(s->expected + i * ROW, s->found + i * ROW, RECORD * sizeof *s->found) != 0;
         assert_in_range(n_unlike, COUNT / 4, COUNT);
     }
 }

@@ -74,11 +74,25 @@ static void test_skip(void **state) {
     assert_true(same[0] == 2 && same[1] == 0 && same[2] == 1);
 }
 
+/* An image is mixed with no other than those that are left; where none is held out, with any. */
+static void test_partners(void **state) {
+    (void)state;
+    const bpt_split split = {.count = 5};
+    const uint32_t records[] = {4, 1, 0, 2, 3};
+    bpt_loader_options loader = BPT_LOADER_OPTIONS_INIT;
+    bpt_held_out_skip_partners(NULL, 0, &split, &loader);
+    assert_null(loader.partners);
+    bpt_held_out_skip_partners(records, 2, &split, &loader);
+    assert_ptr_equal(loader.partners, records + 2);
+    assert_int_equal(loader.n_partners, 3);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_how_many),
         cmocka_unit_test(test_draw),
         cmocka_unit_test(test_skip),
+        cmocka_unit_test(test_partners),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

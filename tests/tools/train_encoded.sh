@@ -35,7 +35,7 @@ cp out eval.json
 check_json eval.json 'd["accuracy"] > 0.85'
 
 # The same weights for any number of loader threads, and of ranks under allreduce to the last bits.
-augmented=(--data large "${quick[@]}" --augment resized-crop=0.5,crop=2)
+augmented=(--data large "${quick[@]}" --augment resized-crop=0.5,crop=2,cutmix=1)
 run 0 "$train" "${augmented[@]}" --output runs/two
 run 0 "$train" "${augmented[@]}" --output runs/five --loader-threads 5 --prefetch 9
 run 0 "$train" "${augmented[@]}" --output runs/one --loader-threads 1 --prefetch 2

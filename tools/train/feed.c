@@ -51,7 +51,9 @@ bpt_status bpt_feed_create(const bpt_dataset *dataset, const bpt_split *split,
     BPT_TRY_GOTO(status, BPT_NEW("feed indices", f->batch_size, &f->indices), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("feed passes", f->batch_size, &f->passes), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("feed states", f->depth, &f->after), err_free);
-    BPT_TRY_GOTO(status, bpt_loader_create(dataset, split, options, &f->loader), err_free);
+    bpt_loader_options loader = *options;
+    bpt_held_out_skip_partners(records, n_held, split, &loader);
+    BPT_TRY_GOTO(status, bpt_loader_create(dataset, split, &loader, &f->loader), err_free);
     *out = f;
     return BPT_OK;
 err_free:

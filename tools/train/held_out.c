@@ -27,6 +27,13 @@ bpt_status bpt_held_out_draw(uint64_t seed, uint32_t n_records, uint32_t n_held,
     return BPT_OK;
 }
 
+void bpt_held_out_skip_partners(const uint32_t *records, uint64_t n_held, const bpt_split *split,
+                                bpt_loader_options *loader) {
+    if (!records) return;
+    loader->partners = records + n_held;
+    loader->n_partners = split->count - (uint32_t)n_held;
+}
+
 void bpt_held_out_skip(const uint32_t *records, uint64_t n_held, uint32_t *indices, size_t n) {
     for (size_t i = 0; records && i < n; i++) indices[i] = records[n_held + indices[i]];
 }

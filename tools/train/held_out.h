@@ -8,6 +8,7 @@
 #ifndef BPT_TOOLS_HELD_OUT_H
 #define BPT_TOOLS_HELD_OUT_H
 
+#include "storage/loader.h"
 #include "tools/train/train_options.h"
 
 /** @param update never AUTO; where it has no use for a quality nothing is held out, nor on one rank
@@ -28,5 +29,11 @@ bpt_status bpt_held_out_draw(uint64_t seed, uint32_t n_records, uint32_t n_held,
  * @param records as drawn; NULL where none are held out: nothing changes
  * @param indices shape [n], below n_records - n_held */
 void bpt_held_out_skip(const uint32_t *records, uint64_t n_held, uint32_t *indices, size_t n);
+
+/** Lets images be mixed with those alone that are left to train on.
+ * @param records likewise; borrowed while the loader lives
+ * @param split   that they are of */
+void bpt_held_out_skip_partners(const uint32_t *records, uint64_t n_held, const bpt_split *split,
+                                bpt_loader_options *loader);
 
 #endif

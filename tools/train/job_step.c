@@ -86,6 +86,7 @@ static bpt_status compute(bpt_job *job, const bpt_batch *batch, bool gradient_on
     if (job->sums) bpt_gradient_sums_begin(job->sums);
     if (job->placed) return bpt_placed_step(job->placed, batch, draw, rate, all, result, wait_ns);
     bpt_network_set_draw(job->network, draw);
+    bpt_network_set_second(job->network, batch->second_labels, batch->second_parts);
     if (gradient_only)
         return bpt_network_gradient(job->network, batch->pixels, batch->labels, all, result);
     return bpt_network_train(job->network, batch->pixels, batch->labels, rate, own, result);

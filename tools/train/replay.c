@@ -112,6 +112,7 @@ static bpt_status learn(replay *r, worker *w, const bpt_batch *batch, float rate
     const bpt_draw draw = {(uint64_t)r->o->seed, w->steps, first};
     if (r->tail) return bpt_replay_tail_step(r->tail, w->network, batch, draw, rate, result);
     bpt_network_set_draw(w->network, draw);
+    bpt_network_set_second(w->network, batch->second_labels, batch->second_parts);
     return bpt_network_train(w->network, batch->pixels, batch->labels, rate,
                              (float)r->o->batch_size, result);
 }
@@ -375,7 +376,8 @@ static bpt_status open_data(replay *r) {
     if (r->n_held)
         BPT_TRY(bpt_held_out_draw((uint64_t)o->seed, r->split->count, (uint32_t)r->n_held,
                                   &r->records));
-    const bpt_loader_options loader = bpt_feed_options(o, r->split, (uint32_t)o->batch_size);
+    bpt_loader_options loader = bpt_feed_options(o, r->split, (uint32_t)o->batch_size);
+    bpt_held_out_skip_partners(r->records, r->n_held, r->split, &loader);
     BPT_TRY(bpt_loader_create(r->dataset, r->split, &loader, &r->loader));
     BPT_TRY(BPT_NEW("passes", (size_t)o->batch_size, &r->passes));
     return BPT_NEW("indices", (size_t)o->batch_size, &r->indices);

@@ -103,6 +103,19 @@ static bpt_status check_held_out(const bpt_train_options *o) {
     return status;
 }
 
+/* An image may be mixed with any other of the split. */
+static bpt_status check_mixing(const bpt_train_options *o) {
+    const bpt_augment augment = bpt_train_augment(o);
+    if (!bpt_augment_mixes(&augment) || o->data_mode != BPT_DATA_SCATTER) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "--augment %s mixes images with any others of the split, and --data-mode scatter "
+                 "gives a rank its own alone",
+                 o->augment);
+    bpt_hint("leave out mixup and cutmix, or give every rank the dataset (--data-mode shared)");
+    return status;
+}
+
 static bpt_status refuse_beside_placement(const char *option, const char *why) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--placement and --%s: %s", option, why);
     bpt_hint("leave out one of them");
@@ -113,6 +126,10 @@ static bpt_status check_placement(const bpt_train_options *o) {
     if (strcmp(o->placement, "off") == 0) return BPT_OK;
     if (o->clip_norm > 0)
         return refuse_beside_placement("clip-norm", "no rank knows the norm of the whole gradient");
+    const bpt_augment augment = bpt_train_augment(o);
+    if (bpt_augment_mixes(&augment))
+        return refuse_beside_placement("augment",
+                                       "of mixed images no second labels travel to other ranks");
     if (o->tuned)
         return refuse_beside_placement("tuned", "such a file is for networks that are whole");
     if (o->server_momentum > 0)
@@ -178,5 +195,6 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(check_placement(o));
     BPT_TRY(check_servers(o));
     BPT_TRY(check_held_out(o));
+    BPT_TRY(check_mixing(o));
     return check_partition(o);
 }

@@ -1,0 +1,231 @@
+/* Batches of mixed images: each image with one of the whole split, both as the rest of the list
+ * leaves them in that pass; raw and encoded. ctest: TIMEOUT=60 */
+#include "base/memory.h"
+#include "base/random.h"
+#include "storage/loader.h"
+#include "tests/storage/augment_subject.h"
+#include "tests/storage/made_dataset.h"
+#include "tests/storage/made_encoded.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+enum { C = 3, H = 14, W = 11, RECORD = C * H * W, RAW = 150, ENCODED = 40, SEED = 5, BATCH = 16 };
+
+typedef struct source {
+    made_place place;
+    bpt_dataset *dataset;
+    const bpt_split *split;
+    uint32_t n;
+} source;
+
+typedef struct subject {
+    source raw, encoded;
+} subject;
+
+/* A pass over a split, in the order of its records. */
+typedef struct images {
+    uint8_t pixels[RAW][RECORD];
+    int32_t labels[RAW], second_labels[RAW];
+    float second_parts[RAW];
+} images;
+
+static bpt_status open_source(source *s) {
+    BPT_TRY(bpt_dataset_open(s->place.dataset, &s->dataset));
+    return bpt_dataset_find(s->dataset, "train", &s->split);
+}
+
+static int set_up(void **state) {
+    static subject s;
+    s.raw = (source){.place = made_place_create(), .n = RAW};
+    s.encoded = (source){.place = made_place_create(), .n = ENCODED};
+    *state = &s;
+    const bpt_writer_options raw = made_options("train", C, H, W);
+    const bpt_writer_options encoded = made_encoded_options("train", C);
+    return made_split(s.raw.place.dataset, &raw, 3, RAW) != BPT_OK ||
+           made_encoded_split(s.encoded.place.dataset, &encoded, ENCODED) != BPT_OK ||
+           open_source(&s.raw) != BPT_OK || open_source(&s.encoded) != BPT_OK ||
+           bpt_dataset_bring_to(s.encoded.dataset, H, W) != BPT_OK;
+}
+
+static int tear_down(void **state) {
+    subject *s = *state;
+    bpt_dataset_close(s->raw.dataset);
+    bpt_dataset_close(s->encoded.dataset);
+    made_place_remove(&s->raw.place);
+    made_place_remove(&s->encoded.place);
+    return bpt_memory_live() == 0 ? 0 : 1;
+}
+
+/* ---- batches ---- */
+
+static void keep(const bpt_batch *batch, uint32_t first, images *out) {
+    for (uint32_t i = 0; i < batch->n; i++) {
+        const float *pixels = batch->pixels + (size_t)i * RECORD;
+        for (size_t p = 0; p < RECORD; p++) {
+            out->pixels[first + i][p] = (uint8_t)lroundf(255 * pixels[p]);
+            assert_true(fabsf(255 * pixels[p] - out->pixels[first + i][p]) < 1e-3f);
+        }
+        out->labels[first + i] = batch->labels[i];
+        out->second_labels[first + i] = batch->second_labels ? batch->second_labels[i] : -1;
+        out->second_parts[first + i] = batch->second_labels ? batch->second_parts[i] : 0;
+    }
+}
+
+/* @param partners shape [n_partners], may be NULL */
+static void take(const source *s, const char *list, const uint32_t *partners, uint32_t n_partners,
+                 uint32_t pass, images *out) {
+    const bpt_loader_options o = {.batch = BATCH,
+                                  .n_threads = 2,
+                                  .depth = 1,
+                                  .augment = subject_list(list),
+                                  .seed = SEED,
+                                  .partners = partners,
+                                  .n_partners = n_partners};
+    bpt_loader *loader;
+    assert_int_equal(bpt_loader_create(s->dataset, s->split, &o, &loader), BPT_OK);
+    for (uint32_t first = 0; first < s->n; first += BATCH) {
+        const uint32_t n = s->n - first < BATCH ? s->n - first : BATCH;
+        uint32_t indices[BATCH], passes[BATCH];
+        bpt_batch batch;
+        for (uint32_t i = 0; i < n; i++) {
+            indices[i] = first + i;
+            passes[i] = pass;
+        }
+        assert_int_equal(bpt_loader_request(loader, indices, passes, n), BPT_OK);
+        assert_int_equal(bpt_loader_next(loader, &batch), BPT_OK);
+        keep(&batch, first, out);
+        bpt_loader_release(loader, &batch);
+    }
+    bpt_loader_destroy(loader);
+}
+
+/* ---- the reference ---- */
+
+/* @param alone the same pass without the mixing */
+static void expect_mixed(const source *s, const char *list, const uint32_t *partners,
+                         uint32_t n_partners, uint32_t pass, const images *alone,
+                         const images *found) {
+    const bpt_augment a = subject_list(list);
+    for (uint32_t i = 0; i < s->n; i++) {
+        uint8_t expected[RECORD];
+        bpt_random random = bpt_random_stream(SEED, BPT_PURPOSE_MIX, (uint64_t)pass << 32 | i);
+        const uint32_t drawn = bpt_random_below(&random, partners ? n_partners : s->n);
+        const uint32_t partner = partners ? partners[drawn] : drawn;
+        memcpy(expected, alone->pixels[i], RECORD);
+        const float part = bpt_augment_mix(&a, &random, C, H, W, expected, alone->pixels[partner]);
+        assert_memory_equal(found->pixels[i], expected, RECORD);
+        assert_int_equal(found->labels[i], alone->labels[i]);
+        assert_int_equal(found->second_labels[i], alone->labels[partner]);
+        assert_true(found->second_parts[i] == part);
+    }
+}
+
+static void check(const source *s, const char *before, const char *mixing, const uint32_t *partners,
+                  uint32_t n_partners) {
+    static images alone, found;
+    char list[200];
+    snprintf(list, sizeof list, "%s%s%s", before, *before ? "," : "", mixing);
+    for (uint32_t pass = 0; pass < 3; pass++) {
+        take(s, *before ? before : "none", NULL, 0, pass, &alone);
+        take(s, list, partners, n_partners, pass, &found);
+        expect_mixed(s, list, partners, n_partners, pass, &alone, &found);
+    }
+}
+
+static void mixes_what_the_list_leaves(void **state) {
+    const subject *s = *state;
+    check(&s->raw, "", "mixup=0.4", NULL, 0);
+    check(&s->raw, "", "cutmix=1", NULL, 0);
+    check(&s->raw, "crop=2,flip", "cutmix=1", NULL, 0);
+    check(&s->raw, "resized-crop,erase=1", "mixup=1,cutmix=0.5", NULL, 0);
+}
+
+static void mixes_encoded_images(void **state) {
+    const subject *s = *state;
+    check(&s->encoded, "", "cutmix=1", NULL, 0);
+    check(&s->encoded, "crop=3", "mixup=1", NULL, 0);
+    check(&s->encoded, "resized-crop=0.3,flip", "cutmix=1,mixup=0.2", NULL, 0);
+}
+
+static void mixes_with_those_alone_that_are_named(void **state) {
+    const subject *s = *state;
+    const uint32_t partners[] = {3, 7, 11, 149};
+    check(&s->raw, "flip", "mixup=1", partners, 4);
+}
+
+/* Over many passes an image meets all others as often as any. */
+static void meets_the_whole_split(void **state) {
+    const subject *s = *state;
+    static images found;
+    enum { N_PASSES = 60 };
+    double n_of[3] = {0}, all = 0, expected[3];
+    for (uint32_t pass = 0; pass < N_PASSES; pass++) {
+        take(&s->raw, "cutmix=8", NULL, 0, pass, &found);
+        for (uint32_t i = 0; i < RAW; i++) n_of[found.second_labels[i]]++;
+    }
+    for (int k = 0; k < 3; k++) {
+        expected[k] = (double)s->raw.split->per_class[k] / RAW;
+        all += n_of[k];
+    }
+    for (int k = 0; k < 3; k++)
+        assert_true(fabs(n_of[k] / all - expected[k]) <
+                    4.7 * sqrt(expected[k] * (1 - expected[k]) / all));
+}
+
+static void says_what_is_not_there(void **state) {
+    const source *s = &((const subject *)*state)->raw;
+    bpt_loader_options o = {.batch = BATCH, .n_threads = 1, .depth = 1};
+    const uint32_t indices[] = {5, 6, 7};
+    bpt_loader *loader;
+    bpt_batch batch;
+    for (int mixes = 0; mixes < 2; mixes++) {
+        o.augment = subject_list(mixes ? "flip,mixup=1" : "flip");
+        assert_int_equal(bpt_loader_create(s->dataset, s->split, &o, &loader), BPT_OK);
+        assert_int_equal(bpt_loader_request(loader, indices, NULL, 3), BPT_OK);
+        assert_int_equal(bpt_loader_next(loader, &batch), BPT_OK);
+        if (mixes) {
+            for (int i = 0; i < 3; i++) assert_in_range(batch.second_labels[i], 0, 2);
+            for (int i = 3; i < BATCH; i++) {
+                assert_int_equal(batch.second_labels[i], -1);
+                assert_true(batch.second_parts[i] == 0);
+            }
+        } else {
+            assert_null(batch.second_labels);
+            assert_null(batch.second_parts);
+        }
+        bpt_loader_destroy(loader);
+    }
+}
+
+/* Bytes that are planned are those that are taken, but for what describes the loader. */
+static void says_how_much_memory_it_takes(void **state) {
+    (void)state;
+    bpt_loader_options o = {.batch = BATCH, .n_threads = 3, .depth = 4};
+    const size_t plain = bpt_loader_bytes(&o, RECORD);
+    o.augment = subject_list("flip");
+    const size_t augmented = bpt_loader_bytes(&o, RECORD);
+    o.augment = subject_list("flip,cutmix=1");
+    assert_int_equal(augmented, plain + (size_t)2 * 3 * RECORD);
+    assert_int_equal(bpt_loader_bytes(&o, RECORD),
+                     plain + (size_t)3 * 3 * RECORD + 4 * BATCH * 8 + 3 * BATCH * 4);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(mixes_what_the_list_leaves),
+        cmocka_unit_test(mixes_encoded_images),
+        cmocka_unit_test(mixes_with_those_alone_that_are_named),
+        cmocka_unit_test(meets_the_whole_split),
+        cmocka_unit_test(says_what_is_not_there),
+        cmocka_unit_test(says_how_much_memory_it_takes),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
