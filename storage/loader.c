@@ -147,6 +147,8 @@ static bpt_status check_options(const bpt_loader_options *o) {
                         MAX_THREADS);
     if (o->depth == 0 || o->depth > MAX_DEPTH)
         return bpt_fail(BPT_EUSAGE, "%u batches ahead: must be 1 to %d", o->depth, MAX_DEPTH);
+    if (o->partners && o->n_partners == 0)
+        return bpt_fail(BPT_EUSAGE, "there is no image to mix others with");
     return BPT_OK;
 }
 

@@ -40,8 +40,9 @@ typedef struct bpt_loader_options {
     const double *std;   /* shape [C]; NULL: 1; an entry of 0 counts as 1. Copied */
     bpt_augment augment; /* what is done to each image before it is normalised */
     uint64_t seed;       /* of its choices */
-    /* Where images are mixed: the records that others may be mixed with, shape [n_partners],
-     * borrowed while the loader lives; NULL: all of the split. */
+    /* Where images are mixed: the records that others may be mixed with, shape [n_partners], at
+     * least one, each below split->count; borrowed while the loader lives. NULL: all of the split.
+     */
     const uint32_t *partners;
     uint32_t n_partners;
 } bpt_loader_options;

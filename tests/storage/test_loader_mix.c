@@ -205,6 +205,14 @@ static void says_what_is_not_there(void **state) {
     }
 }
 
+static void wants_an_image_to_mix_with(void **state) {
+    const source *s = &((const subject *)*state)->raw;
+    const uint32_t none[1] = {0};
+    const bpt_loader_options o = {.batch = BATCH, .n_threads = 1, .depth = 1, .partners = none};
+    bpt_loader *loader;
+    assert_int_equal(bpt_loader_create(s->dataset, s->split, &o, &loader), BPT_EUSAGE);
+}
+
 /* Bytes that are planned are those that are taken, but for what describes the loader. */
 static void says_how_much_memory_it_takes(void **state) {
     (void)state;
@@ -225,6 +233,7 @@ int main(void) {
         cmocka_unit_test(mixes_with_those_alone_that_are_named),
         cmocka_unit_test(meets_the_whole_split),
         cmocka_unit_test(says_what_is_not_there),
+        cmocka_unit_test(wants_an_image_to_mix_with),
         cmocka_unit_test(says_how_much_memory_it_takes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
