@@ -130,35 +130,54 @@ static int64_t end_inside(int64_t from, int64_t side, int64_t size) {
     return end < 0 ? 0 : end < side ? end : side;
 }
 
-/* Copies what is inside of a block of channels, in the one direction or the other. */
-static void copy_inside(const square *s, float *block, float *patch, bool to_patch) {
-    const int64_t lanes = s->image->lanes;
-    const int64_t i0 = first_inside(s->row), i1 = end_inside(s->row, s->side, s->image->h);
-    const int64_t j0 = first_inside(s->column), j1 = end_inside(s->column, s->side, s->image->w);
-    if (j1 <= j0) return;
-    const size_t bytes = (size_t)((j1 - j0) * lanes) * sizeof *block;
-    for (int64_t i = i0; i < i1; i++) {
-        float *in_block = block + ((s->row + i) * s->image->w + s->column + j0) * lanes;
-        float *in_patch = patch + (i * s->side + j0) * lanes;
-        memcpy(to_patch ? in_patch : in_block, to_patch ? in_block : in_patch, bytes);
-    }
+/* What of a square is inside: rows [i0, i1) of it, from column j0 on. */
+typedef struct {
+    int64_t i0, i1, j0;
+    size_t bytes;          /* of a row; 0: nothing is inside */
+    int64_t image, square; /* floats from one row to the next */
+    int64_t first;         /* float of the block of channels where it begins */
+} inside;
+
+static inside inside_of(const square *s) {
+    const bpt_winograd_image *m = s->image;
+    const int64_t j1 = end_inside(s->column, s->side, m->w);
+    inside in = {.i0 = first_inside(s->row),
+                 .i1 = end_inside(s->row, s->side, m->h),
+                 .j0 = first_inside(s->column),
+                 .image = m->w * m->lanes,
+                 .square = s->side * m->lanes};
+    if (j1 > in.j0) in.bytes = (size_t)((j1 - in.j0) * m->lanes) * sizeof(float);
+    in.first = (s->row + in.i0) * in.image + (s->column + in.j0) * m->lanes;
+    return in;
+}
+
+/* @param patch shape [side][side][lanes]; zeros outside */
+static void load_square(const square *s, const float *block, float *patch) {
+    const inside in = inside_of(s);
+    memset(patch, 0, (size_t)(s->side * in.square) * sizeof *patch);
+    for (int64_t i = in.i0; in.bytes && i < in.i1; i++)
+        memcpy(patch + i * in.square + in.j0 * s->image->lanes,
+               block + in.first + (i - in.i0) * in.image, in.bytes);
+}
+
+static void store_square(const square *s, const float *patch, float *block) {
+    const inside in = inside_of(s);
+    for (int64_t i = in.i0; in.bytes && i < in.i1; i++)
+        memcpy(block + in.first + (i - in.i0) * in.image,
+               patch + i * in.square + in.j0 * s->image->lanes, in.bytes);
 }
 
 /* Transforms squares of all blocks of channels into [36][patches][channels]. */
 INLINE void squares_in(transform *one, int lanes, int side, const square *s, const float *sample,
                        float *restrict v, int64_t plane) {
     const bpt_winograd_image *m = s->image;
-    const bool inside = is_inside(s);
+    const bool whole = is_inside(s);
     for (int64_t b = 0; b < m->blocks; b++) {
         const float *block = sample + b * m->h * m->w * lanes;
         float edge[WINDOW * WINDOW * MAX_LANES];
-        const float *x = block + (s->row * m->w + s->column) * lanes;
-        if (!inside) {
-            memset(edge, 0, sizeof edge);
-            copy_inside(s, (float *)(uintptr_t)block, edge, true);
-            x = edge;
-        }
-        in_both(one, lanes, side, WINDOW, x, (inside ? m->w : side) * lanes, lanes, v + b * lanes,
+        if (!whole) load_square(s, block, edge);
+        const float *x = whole ? block + (s->row * m->w + s->column) * lanes : edge;
+        in_both(one, lanes, side, WINDOW, x, (whole ? m->w : side) * lanes, lanes, v + b * lanes,
                 plane);
     }
 }
@@ -193,11 +212,12 @@ BPT_CLONES void bpt_winograd_gradients(const bpt_winograd_image *m, const float 
         all_squares_in(transform_gradients, 8, PATCH, m, dy, z);
 }
 
-/* Adds the bias and rectifies. @param patch shape [PATCH][PATCH][lanes] */
+/* Adds the bias and rectifies; what is not a number stays so.
+ * @param patch shape [PATCH][PATCH][lanes] */
 INLINE void finish(int lanes, const float *restrict bias, bool relu, float *restrict patch) {
     for (int i = 0; i < PATCH * PATCH; i++) FOR_LANES(l, lanes) {
             const float y = patch[i * lanes + l] + bias[l];
-            patch[i * lanes + l] = relu && !(y > 0.0f) ? 0.0f : y;
+            patch[i * lanes + l] = relu && y < 0.0f ? 0.0f : y;
         }
 }
 
@@ -212,7 +232,7 @@ INLINE void square_out(int lanes, const square *s, const float *restrict v, int6
         transform_products(lanes, half + i * WINDOW * lanes, lanes, patch + i * PATCH * lanes,
                            lanes);
     finish(lanes, bias, relu, patch);
-    copy_inside(s, block, patch, false);
+    store_square(s, patch, block);
 }
 
 INLINE void all_squares_out(int lanes, const bpt_winograd_image *m, const float *restrict v,
@@ -267,7 +287,7 @@ INLINE void collect(const filter_order *o, const float *restrict w, int64_t a, i
                     float *restrict out) {
     for (int l = 0; l < FILTER_LANES; l++) {
         const bool spare = a >= o->first || b + l >= o->second;
-        const float *from = w + a * o->first_stride + (b + l) * o->second_stride;
+        const float *from = spare ? NULL : w + a * o->first_stride + (b + l) * o->second_stride;
         for (int i = 0; i < FILTER_VALUES; i++)
             out[i * FILTER_LANES + l] = spare ? 0.0f : from[o->turned ? FILTER_VALUES - 1 - i : i];
     }

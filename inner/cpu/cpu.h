@@ -156,9 +156,8 @@ typedef struct bpt_conv_problem {
 } bpt_conv_problem;
 
 /** Whether Winograd's algorithm, F(4x4, 3x3), suits a convolution: it needs a quarter of the
- * products, but its weights are four times as large, and so may be a worker's scratch memory, up to
- * 128 MiB. By the problem alone, never by a measured time, since it rounds otherwise. Says
- * nothing of kernels. */
+ * products, but its weights are four times as large. By the problem alone, never by a measured
+ * time, since it rounds otherwise. Says nothing of kernels. */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
 
 /** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.
@@ -179,9 +178,11 @@ typedef enum bpt_conv_way {
 bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
                             const bpt_layout *src, const bpt_layout *dst, bpt_conv_way *way);
 
-/** Whether all three passes have kernels of Winograd's algorithm, in layouts of their choice, so
- * that .winograd may be set. oneDNN 2 has them for AVX-512, oneDNN 3 has none for x86; where it has
- * none there are ours, from AVX2 on. All want activations in blocks of channels. */
+/** Whether all three passes of a convolution that suits Winograd's algorithm have kernels of it, in
+ * layouts of their choice, that are worth their while, so that .winograd may be set: oneDNN's from
+ * 32 patches of 4x4 outputs on, ours from 16, and with at most 128 MiB of a worker's scratch
+ * memory. oneDNN 2 has them for AVX-512, oneDNN 3 has none for x86; where it has none there are
+ * ours, from AVX2 on. All want activations in blocks of channels. */
 bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has);
 
 /** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims()), BIAS [K] -> DST [N,K,P,Q].

@@ -31,9 +31,9 @@ static bool has_winograd_pads(const bpt_conv_problem *p) {
     return true;
 }
 
-/* Kernels may keep all that is transformed, each patch and filter as 6x6 floats, in memory that
- * every worker has of its own, those of weights' gradients all filters twice. With 8 MiB besides it
- * is 128 MiB at most. */
+/* Kernels may keep all that is transformed at once, each patch and filter as 6x6 floats, in memory
+ * that every worker has of its own, those of weights' gradients all filters twice. With 8 MiB
+ * besides it is 128 MiB at most. */
 static bool fits_winograd_scratch(const bpt_conv_problem *p, int64_t patches) {
     enum { TRANSFORMED_BYTES = 6 * 6 * sizeof(float), MAX_BYTES = 120 << 20 };
     const int64_t values = patches * (p->c + p->k) + 2 * p->c * p->k;
@@ -54,8 +54,7 @@ bool bpt_conv_suits_winograd(const bpt_conv_problem *p) {
     const bool steps_by_one = p->stride[0] == 1 && p->stride[1] == 1;
     return p->type == BPT_F32 && p->r == 3 && p->s == 3 && dense && steps_by_one &&
            has_winograd_pads(p) && p->c >= MIN_CHANNELS && p->k >= MIN_CHANNELS &&
-           patches >= MIN_PATCHES && 2 * p->n * p->p * p->q >= patches * VALUES &&
-           fits_winograd_scratch(p, patches);
+           patches >= MIN_PATCHES && 2 * p->n * p->p * p->q >= patches * VALUES;
 }
 
 /* The given layout, or one that oneDNN chooses. */
@@ -86,6 +85,8 @@ static bpt_status describe(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_la
 }
 
 /* ---- descriptors: which kernel it is and the layouts it takes, before any code is made ---- */
+
+static const char NO_KERNEL[] = "oneDNN has no kernel for a convolution";
 
 static dnnl_alg_kind_t algorithm_of(const bpt_conv_problem *p) {
     return p->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
@@ -175,7 +176,12 @@ bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backwa
                             const bpt_layout *src, const bpt_layout *dst, bpt_conv_way *way) {
     dnnl_primitive_desc_t pds[N_PASSES];
     *way = BPT_CONV_DIRECT;
-    if (is_ours(cpu, p)) return BPT_OK;
+    if (is_ours(cpu, p)) {
+        int64_t lanes = 1;
+        if (src && dst) BPT_TRY(bpt__winograd_lanes(cpu, p, src, dst, &lanes));
+        if (!lanes) *way = BPT_CONV_NAIVE;
+        return BPT_OK;
+    }
     const bpt_status status = describe_passes(cpu, p, backward_data, src, dst, pds);
     for (int i = 0; i < (backward_data ? 3 : 2); i++)
         if (way_of(pds[i]) < *way) *way = way_of(pds[i]);
@@ -190,7 +196,7 @@ static bpt_status library_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, 
     enum { MIN_PATCHES = 32 };
     dnnl_primitive_desc_t pds[N_PASSES];
     *has = false;
-    if (n_patches(p) < MIN_PATCHES) return BPT_OK;
+    if (n_patches(p) < MIN_PATCHES || !fits_winograd_scratch(p, n_patches(p))) return BPT_OK;
     bpt_conv_problem asked = *p;
     asked.winograd = true;
     const bpt_status status = describe_passes(cpu, &asked, true, NULL, NULL, pds);
@@ -221,8 +227,8 @@ bpt_status bpt__choose_winograd(bpt_cpu *cpu) {
     const unsigned has = (unsigned)dnnl_get_effective_cpu_isa(), avx2 = dnnl_cpu_isa_avx2;
     bool library;
     BPT_TRY(library_has_winograd(cpu, &usual, &library));
-    cpu->own_winograd = !library && (has & avx2) == avx2;
-    return BPT_OK;
+    if (library || (has & avx2) != avx2) return BPT_OK;
+    return bpt__winograd_has_products(cpu, &cpu->own_winograd);
 }
 
 /* Ours takes the layouts that the direct kernel chooses. */
@@ -233,7 +239,7 @@ static bpt_status choose_layouts(bpt_cpu *cpu, const bpt_conv_problem *p, const 
     direct.winograd = false;
     if (*src && *dst) return BPT_OK;
     BPT_TRY(forward_pd(cpu, &direct, *src, NULL, *dst, &pd));
-    if (!pd) return bpt_fail(BPT_EBACKEND, "oneDNN has no kernel for a convolution");
+    if (!pd) return bpt_fail(BPT_EBACKEND, NO_KERNEL);
     bpt_status status = operand(cpu, pd, DNNL_ARG_SRC, src);
     if (status == BPT_OK) status = operand(cpu, pd, DNNL_ARG_DST, dst);
     dnnl_primitive_desc_destroy(pd);
@@ -244,6 +250,8 @@ bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bo
     const bpt_layout *src = NULL, *dst = NULL;
     int64_t lanes;
     if (!cpu->own_winograd) return library_has_winograd(cpu, p, has);
+    *has = false;
+    if (!fits_winograd_scratch(p, n_patches(p) / p->n)) return BPT_OK; /* a sample at a time */
     BPT_TRY(choose_layouts(cpu, p, &src, &dst));
     BPT_TRY(bpt__winograd_lanes(cpu, p, src, dst, &lanes));
     *has = lanes != 0;
@@ -255,7 +263,7 @@ bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bo
 /* @param pd NULL if there is none */
 static bpt_status create_kernel(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
                                 int n_slots, bpt_kernel **out) {
-    if (!pd) return bpt_fail(BPT_EBACKEND, "oneDNN has no kernel for a convolution");
+    if (!pd) return bpt_fail(BPT_EBACKEND, NO_KERNEL);
     return bpt__kernel_create(cpu, pd, slots, n_slots, out);
 }
 

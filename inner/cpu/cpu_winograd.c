@@ -2,6 +2,9 @@
 
 #include "base/memory.h"
 
+#include <assert.h>
+#include <string.h>
+
 static bpt_status no_kernel(void) {
     return bpt_fail(BPT_EBACKEND, "there is no kernel of Winograd's algorithm for these layouts");
 }
@@ -79,7 +82,8 @@ static bpt_status add_matrix(bpt_kernel *k, int dnnl_arg, const bpt__md *md, boo
     arg->arg = dnnl_arg;
     w->in_scratch[w->n_args] = in_scratch;
     w->offsets[w->n_args++] = *bytes;
-    if (in_scratch) *bytes += dnnl_memory_desc_get_size(md); /* whole cache lines: 36 blocks */
+    assert(*bytes % BPT_ALIGNMENT == 0); /* 36 matrices of whole blocks of 8 floats each */
+    if (in_scratch) *bytes += dnnl_memory_desc_get_size(md);
     return BPT_OK;
 }
 
@@ -97,16 +101,37 @@ static bpt_status add_matrices(bpt_kernel *k, const bpt_layout *const *layouts,
     return BPT_OK;
 }
 
-/* @param adds to what the product's memory holds, else overwrites it
- * @param second_is_given the second factor is an operand of the kernel, else in scratch memory */
+/* @param m factors and product; @param adds to what the product's memory holds, else overwrites it
+ * @param[out] layouts of the matrices */
+static bpt_status describe_product(bpt_cpu *cpu, const matrix *m, bool adds,
+                                   const bpt_layout **layouts, dnnl_primitive_desc_t *pd) {
+    for (int i = 0; i < BPT__N_MATRICES; i++) BPT_TRY(layout_of(cpu, m[i], &layouts[i]));
+    BPT__DNNL_TRY(dnnl_matmul_primitive_desc_create(pd, cpu->engine, layouts[0]->md, layouts[1]->md,
+                                                    NULL, layouts[2]->md,
+                                                    adds ? cpu->attr_sum : cpu->attr));
+    return BPT_OK;
+}
+
+bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bool *has) {
+    enum { N = 64 };
+    *has = true;
+    for (int kind = 0; kind < 3; kind++) { /* of data, of weights, of weights in several products */
+        const matrix m[] = {{N, N, kind > 0}, {N, N, false}, {N, N, false}};
+        const bpt_layout *layouts[BPT__N_MATRICES];
+        dnnl_primitive_desc_t pd;
+        BPT_TRY(describe_product(cpu, m, kind == 2, layouts, &pd));
+        if (strncmp(bpt__implementation(pd), "ref", 3) == 0) *has = false;
+        dnnl_primitive_desc_destroy(pd);
+    }
+    return BPT_OK;
+}
+
+/* @param second_is_given the second factor is an operand of the kernel, else in scratch memory */
 static bpt_status create_product(bpt_cpu *cpu, const bpt__winograd *plan, const matrix *m,
                                  bool adds, bool second_is_given, bpt_kernel **out) {
     const bpt_layout *layouts[BPT__N_MATRICES];
     dnnl_primitive_desc_t pd;
-    for (int i = 0; i < BPT__N_MATRICES; i++) BPT_TRY(layout_of(cpu, m[i], &layouts[i]));
-    BPT__DNNL_TRY(dnnl_matmul_primitive_desc_create(&pd, cpu->engine, layouts[0]->md,
-                                                    layouts[1]->md, NULL, layouts[2]->md,
-                                                    adds ? cpu->attr_sum : cpu->attr));
+    BPT_TRY(describe_product(cpu, m, adds, layouts, &pd));
     BPT_TRY(bpt__kernel_new(cpu, pd, plan, out));
     return add_matrices(*out, layouts, second_is_given);
 }
@@ -205,6 +230,7 @@ bpt_status bpt__winograd_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *
 bpt_status bpt__winograd_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layout *to,
                                  bpt_kernel **out) {
     dnnl_dims_t dims, strides;
+    assert(from->type == BPT_F32);
     const bool turned = to->filters == BPT__FILTERS_TURNED;
     const int64_t inputs = to->dims[turned ? 2 : 1], outputs = to->dims[turned ? 1 : 2];
     bpt__winograd plan = {.run = bpt__winograd_run_filters, .turned = turned};

@@ -50,6 +50,10 @@ bpt_status bpt__winograd_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *
 bpt_status bpt__winograd_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt_layout *to,
                                  bpt_kernel **out);
 
+/** @param[out] has whether oneDNN has fast matrix products of the kinds that these kernels need
+ * @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
+bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bool *has);
+
 /** @param[out] lanes of both activations, 8 or 16; else 0: there are no kernels for them */
 bpt_status bpt__winograd_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                                const bpt_layout *dst, int64_t *lanes);

@@ -31,8 +31,14 @@ static bpt_status place_destination(const tile_step *t, const bpt_conv_part *par
                            (int64_t[]){p->n, p->k, p->p, p->q}, out);
 }
 
+/* Copies of weights have other dimensions, and are taken as a whole or not at all. */
 static bpt_status place_weights(const tile_step *t, const bpt_conv_part *part, bpt_part *out) {
     int64_t dims[5];
+    const bool all = part->problem.k == t->problem->k && part->problem.c == t->problem->c;
+    if (bpt_layout_is_copy(t->whole->weights)) {
+        *out = (bpt_part){all ? t->whole->weights : NULL, 0};
+        return BPT_OK;
+    }
     bpt_conv_weight_dims(&part->problem, dims);
     return bpt_layout_part_with_gaps(t->b->cpu, t->whole->weights, part->weights, dims, out);
 }

@@ -119,6 +119,19 @@ static void test_samples_give_the_bits_of_the_whole(void **state) {
     check_like_whole(BPT_F32, 11, (bpt_cut){.samples = 1}, (bpt_cut){.channels = 3}, whole);
 }
 
+static size_t forward_tasks(bpt_cut cut, int64_t batch) {
+    net_fixture f = open_cut(net_winograd, batch, set(1, BPT_F32, cut, whole, whole));
+    const size_t n = conv_tasks(&f, "b", "forward");
+    net_close(&f);
+    return n;
+}
+
+static void test_samples_of_a_layer_that_suits_winograd_are_tasks(void **state) {
+    (void)state;
+    assert_int_equal(forward_tasks(whole, 11), 4);
+    assert_int_equal(forward_tasks((bpt_cut){.samples = 1}, 11), 11);
+}
+
 /* By Winograd's algorithm where there are kernels of it, else directly. */
 static void test_parts_of_a_layer_that_suits_winograd(void **state) {
     (void)state;
@@ -350,6 +363,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_channels_give_the_bits_of_the_whole),
         cmocka_unit_test(test_samples_give_the_bits_of_the_whole),
+        cmocka_unit_test(test_samples_of_a_layer_that_suits_winograd_are_tasks),
         cmocka_unit_test(test_parts_of_a_layer_that_suits_winograd),
         cmocka_unit_test(test_bf16_is_cut_too),
         cmocka_unit_test(test_workers_change_no_bit),

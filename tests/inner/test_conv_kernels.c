@@ -148,21 +148,34 @@ static void test_what_suits_winograd(void **state) {
     assert_false(bpt_conv_suits_winograd(&other));
 }
 
-/* Layers of vgg16: transformed they are 467, 191, 113 and 120 MB. */
-static void test_winograd_in_little_memory(void **state) {
-    (void)state;
-    assert_false(suits(16, 128, 128, 112));
-    assert_false(suits(16, 512, 512, 28));
-    assert_true(suits(16, 512, 512, 14));
-    assert_true(suits(4, 128, 128, 112));
-}
-
 /* oneDNN 2 has kernels of it for AVX-512, in all three steps, and there are ours for what has
  * AVX2; elsewhere the direct ones remain. */
 static bool has_winograd(void) {
     const char *limit = getenv("ONEDNN_MAX_CPU_ISA");
     const bool less = limit && (strcmp(limit, "SSE41") == 0 || strcmp(limit, "AVX") == 0);
     return __builtin_cpu_supports("avx2") && !less;
+}
+
+static bool has_kernels(int64_t n, int64_t c, int64_t k, int64_t side) {
+    const bpt_conv_problem p = conv_square(n, c, k, side);
+    bpt_cpu *cpu;
+    bool has;
+    net_assert_ok(bpt_cpu_create(1, &cpu));
+    net_assert_ok(bpt_cpu_conv_has_winograd(cpu, &p, &has));
+    bpt_cpu_free(cpu);
+    return has;
+}
+
+/* Layers of vgg16: transformed they are 467, 191, 113 and 120 MB, which oneDNN's kernels may keep
+ * at once. Ours take a sample at a time if need be, but filters as a whole. */
+static void test_winograd_in_little_memory(void **state) {
+    (void)state;
+    const bool ours = has_winograd() && !conv_has_avx512();
+    assert_int_equal(has_kernels(16, 128, 128, 112), ours);
+    assert_int_equal(has_kernels(16, 512, 512, 28), ours);
+    assert_int_equal(has_kernels(16, 512, 512, 14), has_winograd());
+    assert_int_equal(has_kernels(4, 128, 128, 112), has_winograd());
+    assert_false(has_kernels(16, 2048, 2048, 14));
 }
 
 /* What tasks do and what the plan says of the layer, all tiles alike. */
@@ -195,11 +208,21 @@ static net_fixture open_winograd(int c, int k, int h, int w, int pad, bool bias,
     return net_open_cut(text, batch, (net_options){.n_workers = 1, .seed = SEED}, cuts);
 }
 
-static void check_winograd(int c, int k, int h, int w, int pad, bool bias) {
-    net_fixture f = open_winograd(c, k, h, w, pad, bias, 16, (net_cuts){0});
+static void check_winograd_of(int c, int k, int h, int w, int pad, bool bias, int64_t batch) {
+    net_fixture f = open_winograd(c, k, h, w, pad, bias, batch, (net_cuts){0});
     check_algorithm(&f, has_winograd());
     check_gradient(&f);
     net_close(&f);
+}
+
+static void check_winograd(int c, int k, int h, int w, int pad, bool bias) {
+    check_winograd_of(c, k, h, w, pad, bias, 16);
+}
+
+/* Tiles of two samples, too large for one product: 9 MiB would lie between. */
+static void test_winograd_in_several_products(void **state) {
+    (void)state;
+    check_winograd_of(32, 32, 89, 87, 1, true, 5);
 }
 
 /* Sides and channels that fill their patches and blocks, and others. */
@@ -286,6 +309,7 @@ int main(void) {
         cmocka_unit_test(test_channels_in_bf16),
         cmocka_unit_test(test_what_suits_winograd),
         cmocka_unit_test(test_winograd),
+        cmocka_unit_test(test_winograd_in_several_products),
         cmocka_unit_test(test_winograd_in_little_memory),
         cmocka_unit_test(test_tiles_are_alike),
         cmocka_unit_test(test_no_winograd_for_wide_pads),
