@@ -16,8 +16,9 @@ typedef struct {
 
 /* The classes of a sample. */
 typedef struct {
-    int32_t label, second; /* -1: there is none */
-    double second_part;    /* of the target; 0 without a second one */
+    int32_t label;      /* -1: the sample is not there */
+    int32_t second;     /* -1: it has no second one */
+    double second_part; /* of the target; 0 without a second one */
 } sample_classes;
 
 static int64_t arg_max(const float *x, int64_t n) {
@@ -44,12 +45,16 @@ static double sample_loss(const float *x, int64_t largest, int32_t label, int64_
     return log(sum) + (double)x[largest] - (double)x[label];
 }
 
-/* The same where a part of the label goes to all classes alike (Szegedy, Vanhoucke, Ioffe, Shlens,
- * Wojna 2016, section 7, as PyTorch's CrossEntropyLoss): the target is (1 - part) * one_hot(label)
- * + part / classes. */
-static double smoothed_loss(const float *x, int64_t largest, int32_t label, int64_t classes,
-                            double part, float scale, float *grad) {
-    const double each = part / (double)classes;
+/* The same with a target of several classes. A sample that is of two is so by its parts; and of
+ * that, a part goes to all classes alike (Szegedy, Vanhoucke, Ioffe, Shlens, Wojna 2016, section 7,
+ * as PyTorch's CrossEntropyLoss). The target is (1 - smoothing) * ((1 - second_part) *
+ * one_hot(label) + second_part * one_hot(second)) + smoothing / classes. */
+static double mixed_loss(const float *x, int64_t largest, const sample_classes *of, int64_t classes,
+                         double smoothing, float scale, float *grad) {
+    const int32_t second = of->second < 0 ? of->label : of->second; /* with a part of 0 then */
+    const double of_first = (1.0 - smoothing) * (1.0 - of->second_part);
+    const double of_second = (1.0 - smoothing) * of->second_part;
+    const double each = smoothing / (double)classes;
     double sum = 0.0, below = 0.0; /* below: of the logits, how far from the largest */
     for (int64_t k = 0; k < classes; k++) {
         grad[k] = expf(x[k] - x[largest]);
@@ -57,38 +62,21 @@ static double smoothed_loss(const float *x, int64_t largest, int32_t label, int6
         below += (double)x[largest] - (double)x[k];
     }
     for (int64_t k = 0; k < classes; k++)
-        grad[k] = (float)((double)grad[k] / sum - (k == label ? 1.0 - part : 0.0) - each) * scale;
-    return log(sum) + (1.0 - part) * ((double)x[largest] - (double)x[label]) + each * below;
-}
-
-/* The same of a sample that is of two classes: the target is (1 - part) * ((1 - second_part) *
- * one_hot(label) + second_part * one_hot(second)) + part / classes. */
-static double mixed_loss(const float *x, int64_t largest, const sample_classes *of, int64_t classes,
-                         double part, float scale, float *grad) {
-    const double each = part / (double)classes;
-    const double first = (1.0 - part) * (1.0 - of->second_part);
-    const double second = (1.0 - part) * of->second_part;
-    double sum = 0.0, below = 0.0;
-    for (int64_t k = 0; k < classes; k++) {
-        grad[k] = expf(x[k] - x[largest]);
-        sum += (double)grad[k];
-        below += (double)x[largest] - (double)x[k];
-    }
-    for (int64_t k = 0; k < classes; k++)
-        grad[k] = (float)((double)grad[k] / sum - (k == of->label ? first : 0.0) -
-                          (k == of->second ? second : 0.0) - each) *
+        grad[k] = (float)((double)grad[k] / sum - (k == of->label ? of_first : 0.0) -
+                          (k == second ? of_second : 0.0) - each) *
                   scale;
-    return log(sum) + first * ((double)x[largest] - (double)x[of->label]) +
-           second * ((double)x[largest] - (double)x[of->second]) + each * below;
+    return log(sum) + of_first * ((double)x[largest] - (double)x[of->label]) +
+           of_second * ((double)x[largest] - (double)x[second]) + each * below;
 }
 
 /* @param i number of the sample in the batch
- * @param trains second classes are of samples that are trained on */
+ * @param trains whether gradients are computed: an evaluation does not look at second labels */
 static sample_classes classes_of(const bpt_network *net, int32_t label, int64_t i, bool trains) {
     sample_classes of = {.label = label, .second = -1};
     if (!trains || !net->second.labels || net->second.labels[i] < 0) return of;
     of.second = net->second.labels[i];
     of.second_part = (double)net->second.parts[i];
+    assert(of.second_part >= 0.0 && of.second_part <= 1.0);
     return of;
 }
 
@@ -108,7 +96,7 @@ static bpt_status run_loss(void *arg, unsigned worker) {
     const bool trains = tile->net->wants_logits_grad;
     float *grad = trains ? bpt_at(blocks, tile->grad) : NULL;
     const float scale = 1.0f / tile->net->step.denominator;
-    const double part = tile->net->learning.label_smoothing;
+    const double smoothing = tile->net->learning.label_smoothing;
     bpt_batch_result result = {0};
     for (int64_t i = 0; i < tile->n; i++, x += classes, grad = grad ? grad + classes : NULL) {
         const sample_classes of = classes_of(tile->net, labels[i], tile->first + i, trains);
@@ -119,10 +107,8 @@ static bpt_status run_loss(void *arg, unsigned worker) {
             continue;
         }
         const int64_t largest = arg_max(x, classes);
-        if (of.second >= 0)
-            result.loss_sum += mixed_loss(x, largest, &of, classes, part, scale, grad);
-        else if (trains && part > 0.0)
-            result.loss_sum += smoothed_loss(x, largest, of.label, classes, part, scale, grad);
+        if (of.second >= 0 || (trains && smoothing > 0.0))
+            result.loss_sum += mixed_loss(x, largest, &of, classes, smoothing, scale, grad);
         else
             result.loss_sum += sample_loss(x, largest, of.label, classes, scale, grad);
         result.n_correct += largest == (of.second_part > 0.5 ? of.second : of.label);

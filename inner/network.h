@@ -34,8 +34,8 @@ typedef struct bpt_network bpt_network;
 
 /** One step's outcome, summed over the samples that are there. */
 typedef struct bpt_batch_result {
-    double loss_sum;    /* of softmax cross-entropy, natural logarithm; with label smoothing where
-                         * gradients are computed, without it in an evaluation */
+    double loss_sum;    /* of softmax cross-entropy, natural logarithm; where gradients are computed
+                         * with second labels and smoothing, in an evaluation without either */
     uint64_t n_correct; /* of a sample with two labels the one with the larger part counts, the
                          * first where they are equal */
     uint64_t n_samples;
