@@ -1,6 +1,8 @@
 /* Batches whose samples are not all there from the start: in the same order, and waited for only
- * where there is nothing else to train on. */
+ * where there is nothing else to train on. And what is held out is neither trained on nor mixed
+ * into what is. */
 #include "base/memory.h"
+#include "base/random.h"
 #include "tests/storage/made_dataset.h"
 #include "tools/train/feed.h"
 
@@ -13,12 +15,14 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
-enum { COUNT = 60, BATCH = 5, DEPTH = 3, SEED = 3 };
+enum { COUNT = 60, BATCH = 5, DEPTH = 3, SEED = 3, HELD_CLASS = 2 };
+
+static bpt_augment augment;
 
 /* The real one reads --augment, and wants all the options' checks with it. */
 bpt_augment bpt_train_augment(const bpt_train_options *o) {
     (void)o;
-    return (bpt_augment){.n = 0};
+    return augment;
 }
 
 typedef struct subject {
@@ -46,18 +50,20 @@ static int tear_down(void **state) {
     return 0;
 }
 
-static bpt_feed *create(const subject *s, bpt_sampler *sampler) {
+/* @param records of which @p n_held are held out; NULL: none is */
+static bpt_feed *create(const subject *s, const uint32_t *records, uint32_t n_held,
+                        bpt_sampler *sampler) {
     bpt_feed *feed = NULL;
     const bpt_train_options o = {.loader_threads = 1, .prefetch = DEPTH, .seed = SEED};
     const bpt_loader_options options = bpt_feed_options(&o, s->split, BATCH);
-    assert_int_equal(bpt_feed_create(s->dataset, s->split, &options, NULL, 0, sampler, &feed),
-                     BPT_OK);
+    assert_int_equal(
+        bpt_feed_create(s->dataset, s->split, &options, records, n_held, sampler, &feed), BPT_OK);
     return feed;
 }
 
-static bpt_sampler *make_sampler(void) {
+static bpt_sampler *make_sampler(uint32_t count) {
     bpt_sampler *sampler = NULL;
-    assert_int_equal(bpt_sampler_create_global(bpt_order_shuffled(SEED), COUNT, BATCH, 0, &sampler),
+    assert_int_equal(bpt_sampler_create_global(bpt_order_shuffled(SEED), count, BATCH, 0, &sampler),
                      BPT_OK);
     return sampler;
 }
@@ -92,16 +98,16 @@ static void assert_next(bpt_feed *feed, bpt_sampler *expected) {
 }
 
 static void test_without_a_gate(void **state) {
-    bpt_sampler *expected = make_sampler();
-    bpt_feed *feed = create(*state, make_sampler());
+    bpt_sampler *expected = make_sampler(COUNT);
+    bpt_feed *feed = create(*state, NULL, 0, make_sampler(COUNT));
     for (int i = 0; i < 30; i++) assert_next(feed, expected);
     bpt_feed_free(feed);
     bpt_sampler_free(expected);
 }
 
 static void test_gate(void **state) {
-    bpt_sampler *expected = make_sampler();
-    bpt_feed *feed = create(*state, make_sampler());
+    bpt_sampler *expected = make_sampler(COUNT);
+    bpt_feed *feed = create(*state, NULL, 0, make_sampler(COUNT));
     gate g = {.n_open = 2};
     bpt_feed_set_gate(feed, &(bpt_feed_gate){.look = look, .arg = &g});
     assert_next(feed, expected); /* reads one ahead: no more is here */
@@ -121,7 +127,7 @@ static void test_gate(void **state) {
 }
 
 static void test_gate_fails(void **state) {
-    bpt_feed *feed = create(*state, make_sampler());
+    bpt_feed *feed = create(*state, NULL, 0, make_sampler(COUNT));
     gate g = {.status = BPT_ENOSPC};
     bpt_batch batch;
     bpt_feed_set_gate(feed, &(bpt_feed_gate){.look = look, .arg = &g});
@@ -129,11 +135,50 @@ static void test_gate_fails(void **state) {
     bpt_feed_free(feed);
 }
 
+/* Names the records of the split, those of a class first. @return how many of it there are */
+static uint32_t hold_out_a_class(uint32_t *records) {
+    uint32_t n = 0, n_held = 0;
+    for (int others = 0; others < 2; others++) {
+        for (uint32_t i = 0; i < COUNT; i++)
+            if ((made_label(1, i, 3) != HELD_CLASS) == others) records[n++] = i;
+        if (!others) n_held = n;
+    }
+    return n_held;
+}
+
+static void test_held_out(void **state) {
+    uint32_t records[COUNT], indices[BATCH], passes[BATCH];
+    const uint32_t n_held = hold_out_a_class(records), n_left = COUNT - n_held;
+    const uint32_t *left = records + n_held;
+    assert_in_range(n_held, 1, COUNT - 1);
+    assert_int_equal(bpt_augment_parse("cutmix=1", &augment), BPT_OK);
+    bpt_sampler *expected = make_sampler(n_left);
+    bpt_feed *feed = create(*state, records, n_held, make_sampler(n_left));
+    for (int n = 0; n < 40; n++) {
+        bpt_batch batch;
+        assert_int_equal(bpt_sampler_next(expected, BATCH, indices, passes), BPT_OK);
+        assert_int_equal(bpt_feed_next(feed, &batch), BPT_OK);
+        for (uint32_t i = 0; i < BATCH; i++) {
+            const uint32_t one = left[indices[i]];
+            bpt_random random =
+                bpt_random_stream(SEED, BPT_PURPOSE_MIX, (uint64_t)passes[i] << 32 | one);
+            const uint32_t other = left[bpt_random_below(&random, n_left)];
+            assert_int_equal(batch.labels[i], made_label(1, one, 3));
+            assert_int_equal(batch.second_labels[i], made_label(1, other, 3));
+            assert_int_not_equal(batch.second_labels[i], HELD_CLASS);
+        }
+    }
+    bpt_feed_free(feed);
+    bpt_sampler_free(expected);
+    augment.n = 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_a_gate),
         cmocka_unit_test(test_gate),
         cmocka_unit_test(test_gate_fails),
+        cmocka_unit_test(test_held_out),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
