@@ -34,16 +34,16 @@ struct bpt_augmentation {
     bpt_augmentation_parameter parameters[BPT_AUGMENT_VALUES]; /* shape [n_parameters] */
     /* The smallest H and W that it works on; NULL: 1. */
     uint32_t (*smallest)(const uint32_t *values);
-    /* Makes [C,H,W] at out from [C,H,W] at in; NULL of one that mixes. @return false if the image
-     * stays as it is: then what is in out does not count. */
+    /* NULL: it mixes two images. Makes [C,H,W] at out from [C,H,W] at in. @return false if the
+     * image stays as it is: then what is in out does not count. */
     bool (*apply)(const uint32_t *values, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
                   const uint8_t *restrict in, uint8_t *restrict out);
     /* Of one that enlarges a part of the image: which part of an image of H by W, drawn as apply()
      * draws it: .y, .x, .h and .w. NULL: it does no such thing. */
     void (*part)(const uint32_t *values, bpt_random *random, uint32_t H, uint32_t W,
                  bpt_image_frame *frame);
-    /* Of one that mixes two images: puts something of the other into the image, both [C,H,W].
-     * @return which part of the image is the other's then, 0 to 1. NULL: it does no such thing. */
+    /* NULL: it does not mix two images. Puts something of the other into the image, both [C,H,W].
+     * @return which part of the image is the other's then, 0 to 1. */
     float (*mix)(const uint32_t *values, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
                  uint8_t *restrict image, const uint8_t *restrict other);
 };

@@ -40,7 +40,6 @@ typedef struct filler {
     bpt_loader *loader;
     pthread_t thread;
     bpt__image_scratch scratch;
-    uint32_t *partners; /* of a batch, shape [batch]; NULL where no images are mixed */
 } filler;
 
 struct bpt_loader {
@@ -54,9 +53,8 @@ struct bpt_loader {
     int32_t *all_labels;
     int32_t *all_second_labels;
     float *all_second_parts;
-    uint32_t *all_partners; /* shape [threads, batch]; fillers point into these */
-    uint8_t *all_scratch;   /* shape [threads, scratch_images(), C,H,W] */
-    uint8_t *all_decoded;   /* shape [threads,C,H,W] */
+    uint8_t *all_scratch; /* shape [threads, scratch_images(), C,H,W]; fillers point into these */
+    uint8_t *all_decoded; /* shape [threads,C,H,W] */
     filler fillers[MAX_THREADS];
     uint32_t n_threads; /* started */
     uint64_t taken;     /* count of batches taken, the consumer's alone */
@@ -85,14 +83,14 @@ static void convert(const bpt_loader *l, const uint8_t *pixels, float *out) {
     }
 }
 
-/* All that a batch is made from. */
-static void expect(const filler *f, const slot *s) {
-    const bpt__pass_images *p = &f->loader->images;
+/* Tells the system which records a batch is made from. */
+static void expect(const bpt_loader *l, const slot *s) {
+    const bpt__pass_images *p = &l->images;
     bpt_dataset_expect(p->dataset, p->split, s->indices, s->n);
-    if (!f->partners) return;
-    for (uint32_t i = 0; i < s->n; i++)
-        f->partners[i] = bpt__pass_image_partner(p, s->indices[i], s->passes[i]);
-    bpt_dataset_expect(p->dataset, p->split, f->partners, s->n);
+    for (uint32_t i = 0; s->second_labels && i < s->n; i++) {
+        const uint32_t partner = bpt__pass_image_partner(p, s->indices[i], s->passes[i]);
+        bpt_dataset_expect(p->dataset, p->split, &partner, 1);
+    }
 }
 
 static void put_labels(slot *s, uint32_t i, int32_t label, int32_t second, float part) {
@@ -105,7 +103,7 @@ static void put_labels(slot *s, uint32_t i, int32_t label, int32_t second, float
 static bpt_status fill(const filler *f, slot *s) {
     const bpt_loader *l = f->loader;
     const size_t record = l->images.C * l->plane;
-    expect(f, s);
+    expect(l, s);
     for (uint32_t i = 0; i < s->n; i++) {
         bpt__pass_image image;
         BPT_TRY(bpt__pass_image_make(&l->images, &f->scratch, s->indices[i], s->passes[i], &image));
@@ -147,8 +145,16 @@ static bpt_status check_options(const bpt_loader_options *o) {
                         MAX_THREADS);
     if (o->depth == 0 || o->depth > MAX_DEPTH)
         return bpt_fail(BPT_EUSAGE, "%u batches ahead: must be 1 to %d", o->depth, MAX_DEPTH);
-    if (o->partners && o->n_partners == 0)
-        return bpt_fail(BPT_EUSAGE, "there is no image to mix others with");
+    return BPT_OK;
+}
+
+static bpt_status check_partners(const bpt_split *split, const bpt_loader_options *o) {
+    if (!bpt_augment_mixes(&o->augment) || !o->partners) return BPT_OK;
+    if (o->n_partners == 0) return bpt_fail(BPT_EUSAGE, "there is no image to mix others with");
+    for (uint32_t i = 0; i < o->n_partners; i++)
+        if (o->partners[i] >= split->count)
+            return bpt_fail(BPT_EUSAGE, "image %u is to be mixed with others, split %s has %u",
+                            o->partners[i], split->name, split->count);
     return BPT_OK;
 }
 
@@ -170,7 +176,6 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
     if (bpt_augment_mixes(&o->augment)) {
         BPT_TRY(BPT_NEW("second labels", entries, &l->all_second_labels));
         BPT_TRY(BPT_NEW("parts of second labels", entries, &l->all_second_parts));
-        BPT_TRY(BPT_NEW("partners", (size_t)o->n_threads * o->batch, &l->all_partners));
     }
     if (l->images.encoded)
         BPT_TRY(BPT_NEW("decoded images", o->n_threads * record, &l->all_decoded));
@@ -179,7 +184,7 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
         l->slots[i].passes = l->all_passes + (size_t)i * o->batch;
         l->slots[i].labels = l->all_labels + (size_t)i * o->batch;
         l->slots[i].pixels = l->all_pixels + (size_t)i * o->batch * record;
-        if (!l->all_partners) continue;
+        if (!l->all_second_labels) continue;
         l->slots[i].second_labels = l->all_second_labels + (size_t)i * o->batch;
         l->slots[i].second_parts = l->all_second_parts + (size_t)i * o->batch;
     }
@@ -193,18 +198,15 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
 }
 
 size_t bpt_loader_bytes(const bpt_loader_options *o, size_t values) {
-    const bool mixes = bpt_augment_mixes(&o->augment);
     const size_t entries = (size_t)o->depth * o->batch;
     const size_t n_images = o->n_threads * scratch_images(&o->augment);
-    const size_t partners = mixes ? (size_t)o->n_threads * o->batch * sizeof(uint32_t) : 0;
-    const size_t second = mixes ? sizeof(int32_t) + sizeof(float) : 0;
+    const size_t second = bpt_augment_mixes(&o->augment) ? sizeof(int32_t) + sizeof(float) : 0;
     size_t bytes, scratch; /* first of a record: pixels, label, index, pass */
     if (__builtin_mul_overflow(values, sizeof(float), &bytes) ||
         __builtin_add_overflow(bytes, sizeof(int32_t) + 2 * sizeof(uint32_t) + second, &bytes) ||
         __builtin_mul_overflow(bytes, entries, &bytes) ||
         __builtin_mul_overflow(values, n_images, &scratch) ||
-        __builtin_add_overflow(bytes, scratch, &bytes) ||
-        __builtin_add_overflow(bytes, partners, &bytes))
+        __builtin_add_overflow(bytes, scratch, &bytes))
         return SIZE_MAX;
     return bytes;
 }
@@ -227,10 +229,8 @@ static bpt_status start_threads(bpt_loader *l, uint32_t n) {
         f->loader = l;
         if (l->all_scratch)
             f->scratch.augmented = l->all_scratch + scratch_images(&l->images.augment) * before;
-        if (l->all_partners) {
+        if (l->all_second_labels)
             f->scratch.mixed = f->scratch.augmented + 2 * l->images.C * l->plane;
-            f->partners = l->all_partners + (size_t)l->n_threads * l->batch;
-        }
         if (l->images.encoded) {
             f->scratch.decoded = l->all_decoded + before;
             BPT_TRY(bpt_image_decoder_open(NULL, &f->scratch.decoder));
@@ -254,6 +254,7 @@ bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                              const bpt_loader_options *options, bpt_loader **out) {
     const bpt_dataset_info *info = bpt_dataset_describe(dataset);
     BPT_TRY(check_options(options));
+    BPT_TRY(check_partners(split, options));
     if (info->encoded) BPT_TRY(check_encoded(info, options));
     BPT_TRY(bpt_augment_check(&options->augment, info->H, info->W));
     bpt_loader *l;
@@ -302,7 +303,6 @@ void bpt_loader_destroy(bpt_loader *l) {
     bpt_free(l->all_labels);
     bpt_free(l->all_second_labels);
     bpt_free(l->all_second_parts);
-    bpt_free(l->all_partners);
     bpt_free(l->all_scratch);
     bpt_free(l->all_decoded);
     bpt_free(l->all_pixels);

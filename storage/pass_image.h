@@ -2,8 +2,8 @@
  * Inside of storage: what an image of a split is in a pass over it: brought to its size,
  * augmented, and mixed with another. It depends on the seed, the image's number and the pass alone.
  *
- * The other image is drawn from all of the split, and is what it is itself in that pass before it
- * is mixed.
+ * The other image is drawn from `partners`, and is what it is itself in that pass before it is
+ * mixed. One of n partners is mixed with itself once in n passes, on average, and stays as it is.
  *
  * Threads: any number may share a bpt__pass_images; each has a scratch of its own. */
 #ifndef BPT_STORAGE_PASS_IMAGE_H

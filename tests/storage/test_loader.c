@@ -285,7 +285,7 @@ static void survives_failed_allocations(void **state) {
     const subject *s = *state;
     const uint64_t live = bpt_memory_live();
     bpt_loader_options o = BPT_LOADER_OPTIONS_INIT;
-    assert_int_equal(bpt_augment_parse("crop=2", &o.augment), BPT_OK);
+    assert_int_equal(bpt_augment_parse("crop=2,mixup=1", &o.augment), BPT_OK);
     bpt_loader *loader;
     bpt_status status = BPT_ENOMEM;
     for (int64_t n = 0; status != BPT_OK; n++) {

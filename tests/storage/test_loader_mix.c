@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "storage/loader.h"
+#include "storage/pass_image.h"
 #include "tests/storage/augment_subject.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"
@@ -161,23 +162,19 @@ static void mixes_with_those_alone_that_are_named(void **state) {
     check(&s->raw, "flip", "mixup=1", partners, 4);
 }
 
-/* Over many passes an image meets all others as often as any. */
+/* Over many passes each image meets each one of the split as often: chi squared of all pairs. */
 static void meets_the_whole_split(void **state) {
     const subject *s = *state;
-    static images found;
-    enum { N_PASSES = 60 };
-    double n_of[3] = {0}, all = 0, expected[3];
-    for (uint32_t pass = 0; pass < N_PASSES; pass++) {
-        take(&s->raw, "cutmix=8", NULL, 0, pass, &found);
-        for (uint32_t i = 0; i < RAW; i++) n_of[found.second_labels[i]]++;
-    }
-    for (int k = 0; k < 3; k++) {
-        expected[k] = (double)s->raw.split->per_class[k] / RAW;
-        all += n_of[k];
-    }
-    for (int k = 0; k < 3; k++)
-        assert_true(fabs(n_of[k] / all - expected[k]) <
-                    4.7 * sqrt(expected[k] * (1 - expected[k]) / all));
+    enum { N_PASSES = 3000 };
+    static uint32_t n_of[RAW][RAW];
+    const bpt__pass_images mixed = {.split = s->raw.split, .seed = SEED};
+    const double expected = (double)N_PASSES / RAW, freedom = (double)RAW * (RAW - 1);
+    double sum = 0;
+    for (uint32_t pass = 0; pass < N_PASSES; pass++)
+        for (uint32_t i = 0; i < RAW; i++) n_of[i][bpt__pass_image_partner(&mixed, i, pass)]++;
+    for (int i = 0; i < RAW; i++)
+        for (int k = 0; k < RAW; k++) sum += pow(n_of[i][k] - expected, 2) / expected;
+    assert_true(fabs(sum - freedom) < 4.7 * sqrt(2 * freedom));
 }
 
 static void says_what_is_not_there(void **state) {
@@ -205,25 +202,52 @@ static void says_what_is_not_there(void **state) {
     }
 }
 
-static void wants_an_image_to_mix_with(void **state) {
+static void wants_images_to_mix_with(void **state) {
     const source *s = &((const subject *)*state)->raw;
-    const uint32_t none[1] = {0};
-    const bpt_loader_options o = {.batch = BATCH, .n_threads = 1, .depth = 1, .partners = none};
+    const uint32_t wrong[] = {0, RAW - 1, RAW};
+    bpt_loader_options o = {.batch = BATCH, .n_threads = 1, .depth = 1, .partners = wrong};
     bpt_loader *loader;
-    assert_int_equal(bpt_loader_create(s->dataset, s->split, &o, &loader), BPT_EUSAGE);
+    for (int mixes = 0; mixes < 2; mixes++)
+        for (o.n_partners = 0; o.n_partners < 4; o.n_partners++) {
+            const bool refused = mixes && (o.n_partners == 0 || o.n_partners == 3);
+            o.augment = subject_list(mixes ? "mixup=1" : "flip");
+            assert_int_equal(bpt_loader_create(s->dataset, s->split, &o, &loader),
+                             refused ? BPT_EUSAGE : BPT_OK);
+            if (!refused) bpt_loader_destroy(loader);
+        }
 }
 
-/* Bytes that are planned are those that are taken, but for what describes the loader. */
+/* @return the bytes that are allocated for a loader, as each allocation says them when it fails */
+static size_t allocated(const source *s, const bpt_loader_options *o) {
+    size_t sum = 0;
+    bpt_loader *loader;
+    for (int64_t n = 0;; n++) {
+        size_t bytes;
+        bpt_memory_fail_at(n);
+        const bpt_status status = bpt_loader_create(s->dataset, s->split, o, &loader);
+        bpt_memory_fail_at(-1);
+        if (status == BPT_OK) break;
+        const char *said = strstr(bpt_error_last()->text, "cannot allocate ");
+        assert_non_null(said);
+        assert_int_equal(sscanf(said, "cannot allocate %zu bytes", &bytes), 1);
+        sum += bytes;
+    }
+    bpt_loader_destroy(loader);
+    return sum;
+}
+
+/* What an augmentation adds to the plan is what it adds to the allocations. */
 static void says_how_much_memory_it_takes(void **state) {
-    (void)state;
+    const source *s = &((const subject *)*state)->raw;
+    static const char *const lists[] = {"none", "flip", "cutmix=1", "flip,cutmix=1,mixup=1"};
     bpt_loader_options o = {.batch = BATCH, .n_threads = 3, .depth = 4};
-    const size_t plain = bpt_loader_bytes(&o, RECORD);
-    o.augment = subject_list("flip");
-    const size_t augmented = bpt_loader_bytes(&o, RECORD);
-    o.augment = subject_list("flip,cutmix=1");
-    assert_int_equal(augmented, plain + (size_t)2 * 3 * RECORD);
-    assert_int_equal(bpt_loader_bytes(&o, RECORD),
-                     plain + (size_t)3 * 3 * RECORD + 4 * BATCH * 8 + 3 * BATCH * 4);
+    const size_t planned = bpt_loader_bytes(&o, RECORD), taken = allocated(s, &o);
+    for (int i = 0; i < 4; i++) {
+        o.augment = subject_list(lists[i]);
+        const size_t more = bpt_loader_bytes(&o, RECORD) - planned;
+        assert_int_equal(allocated(s, &o) - taken, more);
+        assert_true((more > 0) == (i > 0));
+    }
 }
 
 int main(void) {
@@ -233,7 +257,7 @@ int main(void) {
         cmocka_unit_test(mixes_with_those_alone_that_are_named),
         cmocka_unit_test(meets_the_whole_split),
         cmocka_unit_test(says_what_is_not_there),
-        cmocka_unit_test(wants_an_image_to_mix_with),
+        cmocka_unit_test(wants_images_to_mix_with),
         cmocka_unit_test(says_how_much_memory_it_takes),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
