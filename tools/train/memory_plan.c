@@ -28,15 +28,18 @@ static size_t decoding_bytes(const bpt_job *job, size_t values) {
 static size_t batch_bytes(const bpt_job *job) {
     if (bpt_job_is_server(job)) return 0;
     const bpt_shape in = job->model->input;
-    const bpt_loader_options options = {
+    const bpt_loader_options training = {
         .batch = job->batch,
         .n_threads = (uint32_t)job->options->loader_threads,
-        .depth = (uint32_t)job->options->prefetch + BPT_EVALUATION_DEPTH,
+        .depth = (uint32_t)job->options->prefetch,
         .augment = bpt_train_augment(job->options),
     };
+    const bpt_loader_options evaluating = {
+        .batch = job->batch, .n_threads = training.n_threads, .depth = BPT_EVALUATION_DEPTH};
     const size_t values = (size_t)(in.c * in.h * in.w);
-    const size_t bytes =
-        bpt_size_add(bpt_loader_bytes(&options, values), decoding_bytes(job, values));
+    const size_t loaders =
+        bpt_size_add(bpt_loader_bytes(&training, values), bpt_loader_bytes(&evaluating, values));
+    const size_t bytes = bpt_size_add(loaders, decoding_bytes(job, values));
     if (!holds_out(job)) return bytes;
     const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch);
     return bpt_size_add(bytes, bpt_loader_bytes(&judging, values));
