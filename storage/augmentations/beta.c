@@ -1,7 +1,7 @@
-/* From 1 on a uniform number is kept as often as its density says, up to 11 draws of 100 for an
- * alpha of 100. Below, the density has no bound, and Johnk's method (1964) takes at most two draws
- * on average: with u and v uniform, X = u^(1/alpha) and Y = v^(1/alpha), X / (X + Y) is such a
- * number where X + Y <= 1. Powers are taken by way of logarithms to the base 2, which do not
+/* From 1 on a uniform number is kept as often as its density says; for an alpha of 100 one number
+ * of eleven is kept. Below, the density has no bound, and Johnk's method (1964) takes at most two
+ * draws on average: with u and v uniform, X = u^(1/alpha) and Y = v^(1/alpha), X / (X + Y) is such
+ * a number where X + Y <= 1. Powers are taken by way of logarithms to the base 2, which do not
  * underflow. */
 #include "storage/augmentations/beta.h"
 

@@ -10,10 +10,18 @@
 
 #include <stdint.h>
 
-enum { BPT__BETA_ONE = 1 << 16, BPT__BETA_LEAST = BPT_AUGMENT_UNIT / 100 };
+enum {
+    BPT__BETA_ONE = 1 << 16,
+    BPT__BETA_LEAST = BPT_AUGMENT_UNIT / 100,
+    BPT__BETA_MOST = 100 * BPT_AUGMENT_UNIT
+};
+
+/** The parameter of an augmentation that draws so: ALPHA, 0.01 to 100. */
+#define BPT__BETA_ALPHA                                                                            \
+    { .name = "ALPHA", .required = true, .min = BPT__BETA_LEAST, .max = BPT__BETA_MOST }
 
 /** Draws from Beta(alpha, alpha), in whole numbers: its density goes as (x (1 - x))^(alpha - 1).
- * @param alpha in 1 / BPT_AUGMENT_UNIT, BPT__BETA_LEAST to 100
+ * @param alpha in 1 / BPT_AUGMENT_UNIT, BPT__BETA_LEAST to BPT__BETA_MOST
  * @return in 1 / BPT__BETA_ONE, rounded, both ends included */
 uint32_t bpt__draw_beta(bpt_random *random, uint32_t alpha);
 

@@ -1,14 +1,21 @@
 /* cutmix=ALPHA: the CutMix of Yun, Han, Oh, Chun, Choe and Yoo (CutMix: regularization strategy to
- * train strong classifiers with localizable features, ICCV 2019), as their program cuts. A box of
- * the image becomes that of the other: sqrt(1 - L) of its height and width, with L from
- * Beta(ALPHA, ALPHA), around a pixel anywhere; what lies beyond the border is cut off, and the area
- * that is left is the other's part. */
+ * train strong classifiers with localizable features, ICCV 2019), as their program cuts, but with L
+ * and a box for each image, where it draws one of a batch. A box of the image becomes that of the
+ * other: sqrt(1 - L) of its height and width, with L from Beta(ALPHA, ALPHA), around a pixel
+ * anywhere; what lies beyond the border is cut off, and the area that is left is the other's part.
+ */
 #include "storage/augmentations/beta.h"
 #include "storage/augmentations/draws.h"
 
 #include <string.h>
 
 enum { ROOT_BITS = 31 };
+
+/* Half of a box's side is whole pixels: of a single row or column nothing is ever cut. */
+static uint32_t smallest(const uint32_t *values) {
+    (void)values;
+    return 2;
+}
 
 /* @param root of the part that is cut, in 1 / 2^ROOT_BITS
  * @param[out] begin, n where the box lies along a side */
@@ -41,8 +48,6 @@ _Static_assert(BPT__BETA_ONE == 1 << 16, "mix() shifts by as much");
 const bpt_augmentation bpt_augmentation_cutmix = {.name = "cutmix",
                                                   .example = "cutmix=1",
                                                   .n_parameters = 1,
-                                                  .parameters = {{.name = "ALPHA",
-                                                                  .required = true,
-                                                                  .min = BPT__BETA_LEAST,
-                                                                  .max = 100 * BPT_AUGMENT_UNIT}},
+                                                  .parameters = {BPT__BETA_ALPHA},
+                                                  .smallest = smallest,
                                                   .mix = mix};

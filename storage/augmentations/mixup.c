@@ -1,8 +1,9 @@
 /* mixup=ALPHA: the mixup of Zhang, Cisse, Dauphin and Lopez-Paz (mixup: beyond empirical risk
- * minimization, ICLR 2018). An image becomes L image + (1 - L) other, with L or 1 - L from
- * Beta(ALPHA, ALPHA), whichever is larger, in 1 / 65536; pixels are rounded, halves up. Two images
- * and L are as likely as the two turned about and 1 - L: so all mixtures are as likely as in the
- * paper, and of every image a pass has at least half. */
+ * minimization, ICLR 2018). An image becomes L image + (1 - L) other, with L the larger of
+ * X and 1 - X, in 1 / 65536, and X from Beta(ALPHA, ALPHA); pixels are rounded, halves up. Two
+ * images and X are as likely as the two turned about and 1 - X, where all images are trained on
+ * equally often: then all mixtures are as likely as in the paper, and of every image a pass has at
+ * least half. */
 #include "base/clones.h"
 #include "storage/augmentations/beta.h"
 
@@ -25,8 +26,5 @@ static float mix(const uint32_t *values, bpt_random *random, uint32_t C, uint32_
 const bpt_augmentation bpt_augmentation_mixup = {.name = "mixup",
                                                  .example = "mixup=0.2",
                                                  .n_parameters = 1,
-                                                 .parameters = {{.name = "ALPHA",
-                                                                 .required = true,
-                                                                 .min = BPT__BETA_LEAST,
-                                                                 .max = 100 * BPT_AUGMENT_UNIT}},
+                                                 .parameters = {BPT__BETA_ALPHA},
                                                  .mix = mix};
