@@ -11,6 +11,7 @@
 
 #include <sys/resource.h>
 
+#include <assert.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -84,6 +85,7 @@ static bpt_status compute(bpt_job *job, const bpt_batch *batch, bool gradient_on
     const float all = gradient_only ? (float)job->batch_all : own;
     *wait_ns = 0;
     if (job->sums) bpt_gradient_sums_begin(job->sums);
+    assert(!job->placed || !batch->second_labels); /* such a job is refused */
     if (job->placed) return bpt_placed_step(job->placed, batch, draw, rate, all, result, wait_ns);
     bpt_network_set_draw(job->network, draw);
     bpt_network_set_second(job->network, batch->second_labels, batch->second_parts);

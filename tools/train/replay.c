@@ -25,6 +25,7 @@
 #include "tools/train/train_rule.h"
 #include "tools/train/tuning.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -110,6 +111,7 @@ static bpt_status learn(replay *r, worker *w, const bpt_batch *batch, float rate
                         bpt_batch_result *result) {
     const uint64_t first = (uint64_t)(w - r->workers) * (uint64_t)r->o->batch_size;
     const bpt_draw draw = {(uint64_t)r->o->seed, w->steps, first};
+    assert(!r->tail || !batch->second_labels); /* such a run is refused */
     if (r->tail) return bpt_replay_tail_step(r->tail, w->network, batch, draw, rate, result);
     bpt_network_set_draw(w->network, draw);
     bpt_network_set_second(w->network, batch->second_labels, batch->second_parts);
