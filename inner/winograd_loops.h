@@ -34,7 +34,7 @@ typedef struct bpt_winograd_image {
     int64_t pad[2];        /* windows: the first begins so many rows, columns before the image */
 } bpt_winograd_image;
 
-/** @return floats of the image's patches, transformed */
+/** @return floats of the image's patches, or windows, transformed */
 size_t bpt_winograd_floats(const bpt_winograd_image *image);
 
 /** v = B' d B of each window d; zeros outside of the image.

@@ -1,5 +1,6 @@
 /** @file inner/cpu/cpu.h
- * Kernels of the CPU: prepared oneDNN calls with their memory, run as bodies of tasks.
+ * Kernels of the CPU: prepared oneDNN calls with their memory, or ours around such calls, run as
+ * bodies of tasks.
  *
  * A layout says how a tensor's values lie in memory; convolutions choose theirs. A kernel is
  * created once, tells which layouts it wants, has its memory bound by bpt_kernel_bind(), is made
@@ -126,7 +127,7 @@ bpt_status bpt_layout_part_with_gaps(bpt_cpu *cpu, const bpt_layout *l, const in
 const bpt_layout *bpt_kernel_layout(const bpt_kernel *k, bpt_slot slot);
 
 /** @return the backend's name for how it computes: "jit:avx2", "gemm:jit", or "ref:any" for plain
- * loops; for messages and tests */
+ * loops, and "winograd" for ours; for messages, tests, and whether two compute alike */
 const char *bpt_kernel_implementation(const bpt_kernel *k);
 
 /** Says where an operand will be; without effect for one that the kernel has not. Every operand is
@@ -164,6 +165,11 @@ bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
  * @param[out] dims shape [5] @return their number */
 int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims);
 
+/** @param src,dst layouts of SRC and DST
+ * @param[out] lanes that the blocks of both have, 8 or 16; 0: they have others or none */
+bpt_status bpt_cpu_conv_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                              const bpt_layout *dst, int64_t *lanes);
+
 /** How kernels compute, the slowest first. */
 typedef enum bpt_conv_way {
     BPT_CONV_NAIVE,    /* plain loops, a thousand times slower than the others, or no kernel */
@@ -185,8 +191,8 @@ bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backwa
  * ours, from AVX2 on. All want activations in blocks of channels. */
 bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has);
 
-/** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims()), BIAS [K] -> DST [N,K,P,Q].
- * A NULL layout leaves the choice to the kernel. */
+/** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims(), or a copy: bpt_layout_is_copy()), BIAS
+ * [K] -> DST [N,K,P,Q]. A NULL layout leaves the choice to the kernel. */
 bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                                 const bpt_layout *weights, const bpt_layout *dst, bpt_kernel **out);
 /** DIFF_DST, WEIGHTS -> DIFF_SRC, in the activation layouts of @p forward.

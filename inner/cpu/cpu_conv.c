@@ -20,6 +20,15 @@ int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims) {
     return n;
 }
 
+bpt_status bpt_cpu_conv_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
+                              const bpt_layout *dst, int64_t *lanes) {
+    int64_t of_dst;
+    BPT_TRY(bpt_layout_lanes(cpu, src, (int64_t[]){p->n, p->c, p->h, p->w}, lanes));
+    BPT_TRY(bpt_layout_lanes(cpu, dst, (int64_t[]){p->n, p->k, p->p, p->q}, &of_dst));
+    if ((*lanes != 8 && *lanes != 16) || *lanes != of_dst) *lanes = 0;
+    return BPT_OK;
+}
+
 /* Of oneDNN 2: there are no kernels for larger pads, and backward data would take the pad at the
  * end for that at the begin. */
 static bool has_winograd_pads(const bpt_conv_problem *p) {
@@ -86,7 +95,9 @@ static bpt_status describe(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_la
 
 /* ---- descriptors: which kernel it is and the layouts it takes, before any code is made ---- */
 
-static const char NO_KERNEL[] = "oneDNN has no kernel for a convolution";
+static bpt_status no_kernel(void) {
+    return bpt_fail(BPT_EBACKEND, "oneDNN has no kernel for a convolution");
+}
 
 static dnnl_alg_kind_t algorithm_of(const bpt_conv_problem *p) {
     return p->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
@@ -178,7 +189,7 @@ bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backwa
     *way = BPT_CONV_DIRECT;
     if (is_ours(cpu, p)) {
         int64_t lanes = 1;
-        if (src && dst) BPT_TRY(bpt__winograd_lanes(cpu, p, src, dst, &lanes));
+        if (src && dst) BPT_TRY(bpt_cpu_conv_lanes(cpu, p, src, dst, &lanes));
         if (!lanes) *way = BPT_CONV_NAIVE;
         return BPT_OK;
     }
@@ -239,7 +250,7 @@ static bpt_status choose_layouts(bpt_cpu *cpu, const bpt_conv_problem *p, const 
     direct.winograd = false;
     if (*src && *dst) return BPT_OK;
     BPT_TRY(forward_pd(cpu, &direct, *src, NULL, *dst, &pd));
-    if (!pd) return bpt_fail(BPT_EBACKEND, NO_KERNEL);
+    if (!pd) return no_kernel();
     bpt_status status = operand(cpu, pd, DNNL_ARG_SRC, src);
     if (status == BPT_OK) status = operand(cpu, pd, DNNL_ARG_DST, dst);
     dnnl_primitive_desc_destroy(pd);
@@ -253,7 +264,7 @@ bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bo
     *has = false;
     if (!fits_winograd_scratch(p, n_patches(p) / p->n)) return BPT_OK; /* a sample at a time */
     BPT_TRY(choose_layouts(cpu, p, &src, &dst));
-    BPT_TRY(bpt__winograd_lanes(cpu, p, src, dst, &lanes));
+    BPT_TRY(bpt_cpu_conv_lanes(cpu, p, src, dst, &lanes));
     *has = lanes != 0;
     return BPT_OK;
 }
@@ -263,7 +274,7 @@ bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bo
 /* @param pd NULL if there is none */
 static bpt_status create_kernel(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
                                 int n_slots, bpt_kernel **out) {
-    if (!pd) return bpt_fail(BPT_EBACKEND, NO_KERNEL);
+    if (!pd) return no_kernel();
     return bpt__kernel_create(cpu, pd, slots, n_slots, out);
 }
 

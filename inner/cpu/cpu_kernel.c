@@ -1,5 +1,5 @@
-/* A kernel: one oneDNN primitive with memory objects of its own, so that any number of kernels may
- * run at the same time. */
+/* A kernel: one oneDNN primitive, or steps of ours around one, with memory objects of its own, so
+ * that any number of kernels may run at the same time. */
 #include "base/memory.h"
 #include "inner/cpu/cpu_winograd.h"
 

@@ -95,7 +95,7 @@ bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_
 bpt_status bpt__kernel_new(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt__winograd *winograd,
                            bpt_kernel **out);
 
-/** Adds an operand that is no one of the primitive's. @return BPT_OK, BPT_EBACKEND */
+/** Adds an operand that is not one of the primitive's. @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt__kernel_operand(bpt_kernel *k, bpt_slot slot, const bpt_layout *layout);
 
 /** Sees to it that each worker has so much scratch memory. */

@@ -16,15 +16,15 @@ static bpt_winograd_image image(int64_t channels, int64_t h, int64_t w, int64_t 
         .blocks = (channels + lanes - 1) / lanes, .lanes = lanes, .h = h, .w = w};
 }
 
-/* As many samples a product as keep what lies between in a cache: a divisor of their number. */
+/* As many samples a product as keep what lies between in a cache: a divisor of their number.
+ * @param in,out of one sample */
 static int64_t samples_of_product(int64_t n, const bpt_winograd_image *in,
                                   const bpt_winograd_image *out) {
     enum { BYTES = 8 << 20 };
-    const int64_t channels = (in->blocks + out->blocks) * in->lanes;
-    const int64_t values = BPT_WINOGRAD_VALUES * in->rows * in->columns * channels;
+    const int64_t bytes =
+        (int64_t)((bpt_winograd_floats(in) + bpt_winograd_floats(out)) * sizeof(float));
     int64_t samples = n;
-    while (samples > 1 && (samples * values * (int64_t)sizeof(float) > BYTES || n % samples != 0))
-        samples--;
+    while (samples > 1 && (samples * bytes > BYTES || n % samples != 0)) samples--;
     return samples;
 }
 
@@ -34,20 +34,12 @@ static void cut_patches(bpt__winograd *w, int64_t n, const int64_t *pad) {
     in->rows = out->rows = (out->h + BPT_WINOGRAD_PATCH - 1) / BPT_WINOGRAD_PATCH;
     in->columns = out->columns = (out->w + BPT_WINOGRAD_PATCH - 1) / BPT_WINOGRAD_PATCH;
     for (int i = 0; i < BPT__N_SPATIAL; i++) in->pad[i] = pad[i];
+    in->n = out->n = 1;
     in->n = out->n = samples_of_product(n, in, out);
     w->n_products = n / in->n;
 }
 
 /* ---- layouts ---- */
-
-bpt_status bpt__winograd_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
-                               const bpt_layout *dst, int64_t *lanes) {
-    int64_t of_dst;
-    BPT_TRY(bpt_layout_lanes(cpu, src, (int64_t[]){p->n, p->c, p->h, p->w}, lanes));
-    BPT_TRY(bpt_layout_lanes(cpu, dst, (int64_t[]){p->n, p->k, p->p, p->q}, &of_dst));
-    if ((*lanes != 8 && *lanes != 16) || *lanes != of_dst) *lanes = 0;
-    return BPT_OK;
-}
 
 static int64_t channels_of(const bpt_winograd_image *m) {
     return m->blocks * m->lanes;
@@ -88,13 +80,14 @@ static bpt_status add_matrix(bpt_kernel *k, int dnnl_arg, const bpt__md *md, boo
 }
 
 static bpt_status add_matrices(bpt_kernel *k, const bpt_layout *const *layouts,
-                               bool second_is_given) {
+                               bool other_is_given) {
     static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
     const bpt__md *own =
         dnnl_primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, DNNL_ARG_SCRATCHPAD);
     size_t bytes = 0;
     for (int i = 0; i < BPT__N_MATRICES; i++)
-        BPT_TRY(add_matrix(k, args[i], layouts[i]->md, i != 1 || !second_is_given, &bytes));
+        BPT_TRY(add_matrix(k, args[i], layouts[i]->md, i != BPT__OTHER_FACTOR || !other_is_given,
+                           &bytes));
     if (own && dnnl_memory_desc_get_size(own) > 0)
         BPT_TRY(add_matrix(k, DNNL_ARG_SCRATCHPAD, own, true, &bytes));
     bpt__want_scratch(k->cpu, bytes);
@@ -126,14 +119,14 @@ bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bool *has) {
     return BPT_OK;
 }
 
-/* @param second_is_given the second factor is an operand of the kernel, else in scratch memory */
+/* @param other_is_given the second factor is an operand of the kernel, else in scratch memory */
 static bpt_status create_product(bpt_cpu *cpu, const bpt__winograd *plan, const matrix *m,
-                                 bool adds, bool second_is_given, bpt_kernel **out) {
+                                 bool adds, bool other_is_given, bpt_kernel **out) {
     const bpt_layout *layouts[BPT__N_MATRICES];
     dnnl_primitive_desc_t pd;
     BPT_TRY(describe_product(cpu, m, adds, layouts, &pd));
     BPT_TRY(bpt__kernel_new(cpu, pd, plan, out));
-    return add_matrices(*out, layouts, second_is_given);
+    return add_matrices(*out, layouts, other_is_given);
 }
 
 /* ---- forward and backward data: windows x filters ---- */
@@ -163,14 +156,14 @@ bpt_status bpt__winograd_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const 
                                  bpt_kernel **out) {
     const bpt_layout *bias;
     int64_t lanes;
-    BPT_TRY(bpt__winograd_lanes(cpu, p, src, dst, &lanes));
+    BPT_TRY(bpt_cpu_conv_lanes(cpu, p, src, dst, &lanes));
     if (!lanes) return no_kernel();
     bpt__winograd plan = {.run = bpt__winograd_run_data,
                           .in = image(p->c, p->h, p->w, lanes),
                           .out = image(p->k, p->p, p->q, lanes),
                           .in_slot = BPT_SLOT_SRC,
                           .out_slot = BPT_SLOT_DST,
-                          .filters = {.outputs = p->k},
+                          .n_bias = p->k,
                           .relu = p->relu};
     cut_patches(&plan, p->n, p->pad);
     BPT_TRY(create_data(cpu, &plan, BPT__FILTERS_TRANSFORMED, weights, out));

@@ -15,7 +15,7 @@
 #include "inner/cpu/cpu_private.h"
 #include "inner/winograd_loops.h"
 
-enum { BPT__N_FACTORS = 2, BPT__PRODUCT = BPT__N_FACTORS, BPT__N_MATRICES };
+enum { BPT__FACTOR, BPT__OTHER_FACTOR, BPT__PRODUCT, BPT__N_MATRICES };
 
 /** What a kernel does besides its primitive, the matrix product of some samples; a kernel that
  * transforms filters has no primitive. */
@@ -25,8 +25,10 @@ struct bpt__winograd {
                                  * patches from the other */
     bpt_slot in_slot, out_slot;
     int64_t n_products; /* one after the other */
-    bpt_winograd_filters filters;
-    bool turned, relu;
+    int64_t n_bias;     /* channels of the output, without spare ones */
+    bool relu;
+    bpt_winograd_filters filters; /* that are transformed, or whose gradients are */
+    bool turned;
     /* The product's matrices, then its own scratch memory if it needs some. */
     dnnl_exec_arg_t args[BPT__N_MATRICES + 1];
     size_t offsets[BPT__N_MATRICES + 1]; /* in the worker's scratch memory, in bytes */
@@ -53,10 +55,6 @@ bpt_status bpt__winograd_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt
 /** @param[out] has whether oneDNN has fast matrix products of the kinds that these kernels need
  * @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
 bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bool *has);
-
-/** @param[out] lanes of both activations, 8 or 16; else 0: there are no kernels for them */
-bpt_status bpt__winograd_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
-                               const bpt_layout *dst, int64_t *lanes);
 
 /* Bodies of kernels. */
 bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker);

@@ -42,10 +42,10 @@ bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker) {
     float *y = operand(k, w->out_slot);
     BPT_TRY(bind(k, worker, operand(k, BPT_SLOT_WEIGHTS)));
     for (int64_t i = 0; i < w->n_products; i++) {
-        bpt_winograd_windows(&w->in, x, scratch(k, worker, 0));
+        bpt_winograd_windows(&w->in, x, scratch(k, worker, BPT__FACTOR));
         BPT_TRY(multiply(k, worker));
-        bpt_winograd_results(&w->out, scratch(k, worker, BPT__PRODUCT), bias, w->filters.outputs,
-                             w->relu, y);
+        bpt_winograd_results(&w->out, scratch(k, worker, BPT__PRODUCT), bias, w->n_bias, w->relu,
+                             y);
         x += image_floats(&w->in);
         y += image_floats(&w->out);
     }
@@ -89,8 +89,8 @@ bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker) {
     if (w->n_products > 1) /* each adds to it */
         memset(product, 0, (size_t)(BPT_WINOGRAD_VALUES * filters) * sizeof *product);
     for (int64_t i = 0; i < w->n_products; i++) {
-        bpt_winograd_windows(&w->in, x, scratch(k, worker, 0));
-        bpt_winograd_gradients(&w->out, dy, scratch(k, worker, 1));
+        bpt_winograd_windows(&w->in, x, scratch(k, worker, BPT__FACTOR));
+        bpt_winograd_gradients(&w->out, dy, scratch(k, worker, BPT__OTHER_FACTOR));
         BPT_TRY(multiply(k, worker));
         x += image_floats(&w->in);
         dy += image_floats(&w->out);

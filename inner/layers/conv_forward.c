@@ -230,9 +230,9 @@ static bpt_status create_backward_weights(const bpt_layer *l, bpt_builder *b,
 /* ---- weights ---- */
 
 /* The layout of the master: that of the forward pass; the plain one where this reads transformed
- * weights; where it reads a copy in bfloat16, that of
- * the gradient, so that nothing but the copy is reordered. In files and between ranks the weights
- * are [K, C/G, R, S], which is [G, K/G, C/G, R, S]. */
+ * weights; where it reads a copy in bfloat16, that of the gradient, so that nothing but the copy is
+ * reordered. In files and between ranks the weights are [K, C/G, R, S], which is
+ * [G, K/G, C/G, R, S]. */
 static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state) {
     const bpt_layout **flat = &b->weights[l->first_segment].flat;
     const bpt_layout *master = bpt_kernel_layout(state->forward[0], BPT_SLOT_WEIGHTS);

@@ -80,13 +80,9 @@ static bpt_status create_ranges(bpt_builder *b, const bpt_conv_problem *batch, i
 
 static bpt_status lanes_of(bpt_builder *b, const bpt_kernel *forward, const bpt_conv_problem *p,
                            int64_t *lanes) {
-    int64_t of_dst;
-    BPT_TRY(bpt_layout_lanes(b->cpu, bpt_kernel_layout(forward, BPT_SLOT_SRC),
-                             (int64_t[]){p->n, p->c, p->h, p->w}, lanes));
-    BPT_TRY(bpt_layout_lanes(b->cpu, bpt_kernel_layout(forward, BPT_SLOT_DST),
-                             (int64_t[]){p->n, p->k, p->p, p->q}, &of_dst));
-    const bool blocks = (*lanes == 8 || *lanes == 16) && *lanes == of_dst;
-    if (!blocks || p->c % *lanes != 0 || p->k % *lanes != 0) *lanes = 0;
+    BPT_TRY(bpt_cpu_conv_lanes(b->cpu, p, bpt_kernel_layout(forward, BPT_SLOT_SRC),
+                               bpt_kernel_layout(forward, BPT_SLOT_DST), lanes));
+    if (*lanes && (p->c % *lanes != 0 || p->k % *lanes != 0)) *lanes = 0;
     return BPT_OK;
 }
 

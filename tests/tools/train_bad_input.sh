@@ -176,7 +176,7 @@ for n in 1 2; do
     for update in agwu sgwu allreduce; do
         fails_well 4 "${launch[@]}" "$train" "${good[@]}" --output runs/blown-$update-$n --lr 1e6 \
             --warmup-epochs 0 --epochs 20 --update $update
-        grep -qE '^bpt-train: step [0-9]+ .*(conv|fc|loss)' err || die "no step and layer"
+        grep -qE '^bpt-train: (rank 1 on [^ ]+: )?step [0-9]+ .*(conv|fc|loss)' err || die "no step and layer"
         says '--lr'
         [ ! -e runs/blown-$update-$n/model.safetensors ] || die "weights of a blown run"
     done

@@ -81,8 +81,11 @@ goes_on() { # NAME ORDER RANKS OPTION...: from the checkpoint of the plain run, 
 }
 goes_on epochs 0 1
 same_weights runs/plain-3 runs/plain-epochs
-goes_on ranks 0 2 --update allreduce
-near_weights runs/plain-3 runs/plain-ranks 1e-5
+# Ten steps later, not 150: sums are in another order, and the first ReLU whose sign that decides takes
+# the two apart for good.
+run 0 "$train" "${plain[@]}" --epochs 1.6 --output runs/plain-1.6
+goes_on ranks 0 2 --update allreduce --epochs 1.6
+near_weights runs/plain-1.6 runs/plain-ranks 1e-6
 goes_on batch 0 1 --batch-size 30
 goes_on seed 1 1 --seed 2
 goes_on agwu 2 2 --update agwu
