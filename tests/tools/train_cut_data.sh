@@ -34,9 +34,8 @@ start_and_cut() { # COMMAND...: once it has the file mapped; again if it is too 
 ends_well() { # PROGRAM: the command that is $pid says what it was, once
     finish 3 60
     # The other word: it had mapped the file, but not looked at its size yet.
-    grep -qE "data.mdb (was cut short while it was in use|is damaged: .* outside of the file)" err ||
-        die "not said that the file was cut short"
-    [ "$(grep -c "^$1: .*was cut short" err)" -eq 1 ] || die "it is said more than once, or not by $1"
+    local said="data.mdb (was cut short while it was in use|is damaged: .* outside of the file)"
+    [ "$(grep -cE "^$1: .*$said" err)" -eq 1 ] || die "it is said more than once, or not by $1"
     says 'hint: restore the dataset from a copy, or ingest it again'
     if grep -qE 'Bus error|signal 7|AddressSanitizer|Assertion|Aborted' err out; then die "it crashed"; fi
     restore
