@@ -9,7 +9,7 @@ enum {
     WINDOW = BPT_WINOGRAD_WINDOW,
     VALUES = BPT_WINOGRAD_VALUES,
     FILTER = 3,
-    MAX_LANES = 16,
+    MAX_LANES = BPT_WINOGRAD_MAX_LANES,
 };
 
 /* The loops below are made for a constant number of lanes each, in every clone. */
@@ -94,13 +94,12 @@ INLINE void transform_filter_gradient(int lanes, const float *restrict x, int64_
     }
 }
 
-/* ---- both: [n][n] vectors at x, of m rows with xs floats from one to the next; value (i, j) of
- * the result at (i * k + j) * ys ---- */
+/* ---- both dimensions ---- */
 
 typedef void transform(int lanes, const float *restrict x, int64_t xs, float *restrict y,
                        int64_t ys);
 
-/* From m x m values to k x k. */
+/* From m x m vectors, (i, j) at i * row + j * column of x, to k x k, at (i * k + j) * ys of y. */
 INLINE void in_both(transform *one, int lanes, int m, int k, const float *restrict x, int64_t row,
                     int64_t column, float *restrict y, int64_t ys) {
     float half[WINDOW * WINDOW * MAX_LANES];
@@ -225,12 +224,7 @@ INLINE void finish(int lanes, const float *restrict bias, bool relu, float *rest
 INLINE void square_out(int lanes, const square *s, const float *restrict v, int64_t plane,
                        const float *restrict bias, bool relu, float *block) {
     float patch[PATCH * PATCH * MAX_LANES];
-    float half[PATCH * WINDOW * MAX_LANES];
-    for (int j = 0; j < WINDOW; j++)
-        transform_products(lanes, v + j * plane, WINDOW * plane, half + j * lanes, WINDOW * lanes);
-    for (int i = 0; i < PATCH; i++)
-        transform_products(lanes, half + i * WINDOW * lanes, lanes, patch + i * PATCH * lanes,
-                           lanes);
+    in_both(transform_products, lanes, WINDOW, PATCH, v, WINDOW * plane, plane, patch, lanes);
     finish(lanes, bias, relu, patch);
     store_square(s, patch, block);
 }
@@ -300,12 +294,9 @@ BPT_CLONES void bpt_winograd_transform_filters(const bpt_winograd_filters *f, bo
     const int64_t plane = o.rows * o.columns;
     for (int64_t a = 0; a < o.rows; a++)
         for (int64_t b = 0; b < o.columns; b += L, u += L) {
-            float x[FILTER_VALUES * L], half[WINDOW * FILTER * L];
+            float x[FILTER_VALUES * L];
             collect(&o, w, a, b, x);
-            for (int j = 0; j < FILTER; j++)
-                transform_filter(L, x + j * L, FILTER * L, half + j * L, FILTER * L);
-            for (int i = 0; i < WINDOW; i++)
-                transform_filter(L, half + i * FILTER * L, L, u + i * WINDOW * plane, plane);
+            in_both(transform_filter, L, FILTER, WINDOW, x, FILTER * L, L, u, plane);
         }
 }
 
@@ -324,12 +315,8 @@ BPT_CLONES void bpt_winograd_filter_gradients(const bpt_winograd_filters *f,
     const int64_t plane = o.rows * o.columns;
     for (int64_t a = 0; a < o.first; a++)
         for (int64_t b = 0; b < o.columns; b += L, du += L) {
-            float half[FILTER * WINDOW * L], x[FILTER_VALUES * L];
-            for (int j = 0; j < WINDOW; j++)
-                transform_filter_gradient(L, du + j * plane, WINDOW * plane, half + j * L,
-                                          WINDOW * L);
-            for (int i = 0; i < FILTER; i++)
-                transform_filter_gradient(L, half + i * WINDOW * L, L, x + i * FILTER * L, L);
+            float x[FILTER_VALUES * L];
+            in_both(transform_filter_gradient, L, WINDOW, FILTER, du, WINDOW * plane, plane, x, L);
             scatter(&o, x, a, b, dw);
         }
 }

@@ -24,6 +24,7 @@ enum {
     BPT_WINOGRAD_PATCH = 4,   /* outputs along a side */
     BPT_WINOGRAD_WINDOW = 6,  /* inputs along a side */
     BPT_WINOGRAD_VALUES = 36, /* of a transformed patch or filter */
+    BPT_WINOGRAD_MAX_LANES = 16,
 };
 
 /** An activation [n][blocks][h][w][lanes] and the patches that it is cut into. */

@@ -57,9 +57,8 @@ bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker) {
 /* Sums of rows in float, which has enough digits for so few values, of all of them in double. */
 BPT_CLONES static void sum_pixels(const float *restrict x, int64_t h, int64_t w, int64_t lanes,
                                   double *restrict sums) {
-    enum { MAX_LANES = 16 };
     for (int64_t i = 0; i < h; i++) {
-        float row[MAX_LANES] = {0};
+        float row[BPT_WINOGRAD_MAX_LANES] = {0};
         for (int64_t j = 0; j < w; j++, x += lanes)
             for (int64_t l = 0; l < lanes; l++) row[l] += x[l];
         for (int64_t l = 0; l < lanes; l++) sums[l] += (double)row[l];
@@ -71,7 +70,7 @@ static void sum_bias(const bpt_winograd_image *m, int64_t n, const float *dy, in
                      float *bias) {
     const int64_t block = m->h * m->w * m->lanes;
     for (int64_t b = 0; b < m->blocks; b++) {
-        double sums[16] = {0};
+        double sums[BPT_WINOGRAD_MAX_LANES] = {0};
         for (int64_t i = 0; i < n; i++)
             sum_pixels(dy + (i * m->blocks + b) * block, m->h, m->w, m->lanes, sums);
         for (int64_t l = 0; l < m->lanes && b * m->lanes + l < outputs; l++)

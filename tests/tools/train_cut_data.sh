@@ -17,28 +17,40 @@ cut() { # PID...: while they are held
     kill -CONT "$@"
 }
 
-start_and_cut() { # COMMAND...: once it has the file mapped; again if it is too quick
-    local turn
-    for turn in {1..20}; do
-        rm -rf made
-        start "$@"
-        until grep -qs /data/data.mdb "/proc/$pid/maps" && kill -STOP "$pid" 2>/dev/null; do
-            kill -0 "$pid" 2>/dev/null || continue 2
-        done
-        cut "$pid"
-        return
+start_held() { # COMMAND...: held once it has the file mapped; status 1: it ended before that
+    rm -rf made
+    start "$@"
+    until grep -qs /data/data.mdb "/proc/$pid/maps" && kill -STOP "$pid" 2>/dev/null; do
+        kill -0 "$pid" 2>/dev/null || return 1
     done
-    die "ended each of $turn times before its dataset was cut: $*"
 }
 
-ends_well() { # PROGRAM: the command that is $pid says what it was, once
-    finish 3 60
-    # The other word: it had mapped the file, but not looked at its size yet.
-    local said="data.mdb (was cut short while it was in use|is damaged: .* outside of the file)"
-    [ "$(grep -cE "^$1: .*$said" err)" -eq 1 ] || die "it is said more than once, or not by $1"
+said_well() { # PROGRAM: it said what it was, once
+    [ "$(grep -c "^$1: .*data.mdb was cut short while it was in use" err)" -eq 1 ] ||
+        die "it is said more than once, or not by $1"
     says 'hint: restore the dataset from a copy, or ingest it again'
     if grep -qE 'Bus error|signal 7|AddressSanitizer|Assertion|Aborted' err out; then die "it crashed"; fi
     restore
+}
+
+ends_well() { # PROGRAM: that is $pid
+    finish 3 60
+    said_well "$1"
+}
+
+cut_while_running() { # PROGRAM COMMAND...: which may not have looked at the file's size yet when it is held: again
+    local turn
+    for turn in {1..20}; do
+        start_held "${@:2}" || continue
+        cut "$pid"
+        finish 3 60
+        if ! grep -q "is damaged: .* outside of the file" err; then
+            said_well "$1"
+            return
+        fi
+        restore
+    done
+    die "never cut in use in $turn turns: ${*:2}"
 }
 
 here_data=("${common[@]}")
@@ -53,13 +65,11 @@ cut "$pid"
 ends_well bpt-train
 [ ! -e runs/one/model.safetensors ] || die "weights of a failed run"
 
-start_and_cut "$eval" --data "$work/data" --split train --model tiny.yaml --weights first/model.safetensors --threads 1
-ends_well bpt-eval
+cut_while_running bpt-eval "$eval" --data "$work/data" --split train --model tiny.yaml \
+    --weights first/model.safetensors --threads 1
 
-start_and_cut "$ingest" export "$work/data" --split train --to made
-ends_well bpt-ingest
-start_and_cut "$ingest" merge "$work/data" whole --split train --out made
-ends_well bpt-ingest
+cut_while_running bpt-ingest "$ingest" export "$work/data" --split train --to made
+cut_while_running bpt-ingest "$ingest" merge "$work/data" whole --split train --out made
 [ ! -e made ] || die "something is left of a failed merge"
 
 # ---- several ranks ----
