@@ -3,22 +3,12 @@
 #include "base/file.h"
 #include "base/memory.h"
 
-#include <sys/stat.h>
-
 #include <errno.h>
-#include <fcntl.h>
 #include <unistd.h>
 #include <xxhash.h>
 
 uint64_t bpt_checksum(const void *data, size_t size) {
     return XXH3_64bits(data, size);
-}
-
-static bpt_status check_regular(int fd, const char *path) {
-    struct stat info;
-    if (fstat(fd, &info) != 0) return bpt_fail_errno(errno, "read", path);
-    if (S_ISREG(info.st_mode)) return BPT_OK;
-    return bpt_fail(BPT_EDATA, "cannot read %s: not a regular file", path);
 }
 
 static bpt_status sum_up(int fd, const char *path, XXH3_state_t *state, char *piece, size_t size,
@@ -38,12 +28,11 @@ static bpt_status sum_up(int fd, const char *path, XXH3_state_t *state, char *pi
 
 bpt_status bpt_checksum_file(const char *path, uint64_t *bytes, uint64_t *checksum) {
     enum { PIECE_BYTES = 1 << 20 };
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return bpt_fail_errno(errno, "open", path);
+    int fd;
+    BPT_TRY(bpt_file_open(path, &fd, bytes));
     XXH3_state_t *state = XXH3_createState();
     char *piece = NULL;
     bpt_status status;
-    BPT_TRY_GOTO(status, check_regular(fd, path), done);
     BPT_TRY_GOTO(status, BPT_NEW("piece of a file", PIECE_BYTES, &piece), done);
     if (!state || XXH3_64bits_reset(state) == XXH_ERROR) {
         status = bpt_fail(BPT_ENOMEM, "out of memory for the checksum of %s", path);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,30 +45,41 @@ static bpt_status read_all(int fd, const char *path, char *data, size_t size) {
     return BPT_OK;
 }
 
+static bpt_status measure(int fd, const char *path, uint64_t *bytes) {
+    struct stat info;
+    if (fstat(fd, &info) != 0) return bpt_fail_errno(errno, "read", path);
+    if (!S_ISREG(info.st_mode))
+        return bpt_fail(BPT_EDATA, "cannot read %s: not a regular file", path);
+    *bytes = (uint64_t)info.st_size;
+    return BPT_OK;
+}
+
+bpt_status bpt_file_open(const char *path, int *fd, uint64_t *bytes) {
+    const int file = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+    if (file < 0) return bpt_fail_errno(errno, "open", path);
+    const bpt_status status = measure(file, path, bytes);
+    if (status == BPT_OK)
+        *fd = file;
+    else
+        close(file);
+    return status;
+}
+
 bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t *size) {
-    /* Else a pipe without a writer would hold the program until somebody kills it. */
-    const int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (fd < 0) return bpt_fail_errno(errno, "open", path);
+    int fd;
+    uint64_t bytes;
+    BPT_TRY(bpt_file_open(path, &fd, &bytes));
     bpt_status status;
     char *content = NULL;
-    struct stat info;
-    if (fstat(fd, &info) != 0) {
-        status = bpt_fail_errno(errno, "read", path);
+    if (bytes > max_bytes) {
+        status = bpt_fail(BPT_EDATA, "%s has %" PRIu64 " bytes, more than the limit of %zu", path,
+                          bytes, max_bytes);
         goto done;
     }
-    if (!S_ISREG(info.st_mode)) {
-        status = bpt_fail(BPT_EDATA, "cannot read %s: not a regular file", path);
-        goto done;
-    }
-    if ((uint64_t)info.st_size > max_bytes) {
-        status = bpt_fail(BPT_EDATA, "%s has %lld bytes, more than the limit of %zu", path,
-                          (long long)info.st_size, max_bytes);
-        goto done;
-    }
-    BPT_TRY_GOTO(status, bpt_alloc(path, (size_t)info.st_size + 1, 1, (void **)&content), done);
-    BPT_TRY_GOTO(status, read_all(fd, path, content, (size_t)info.st_size), done);
+    BPT_TRY_GOTO(status, bpt_alloc(path, (size_t)bytes + 1, 1, (void **)&content), done);
+    BPT_TRY_GOTO(status, read_all(fd, path, content, (size_t)bytes), done);
     *data = content;
-    *size = (size_t)info.st_size;
+    *size = (size_t)bytes;
     content = NULL;
 done:
     bpt_free(content);

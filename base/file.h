@@ -21,8 +21,15 @@ bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path);
  * the user's are missing. A file that is too large gets a hint. */
 bpt_status bpt_fail_write(int error_number, const char *verb, const char *path);
 
+/** Opens a regular file to read it. All else is refused (BPT_EDATA), and nothing waited for: a pipe
+ * would hold the program until somebody writes to it.
+ * @param[out] fd caller closes
+ * @param[out] bytes the size of the file
+ * @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_EDATA */
+bpt_status bpt_file_open(const char *path, int *fd, uint64_t *bytes);
+
 /** Reads a whole file.
- * @param max_bytes larger files are refused (BPT_EDATA), and so is what is no regular file
+ * @param max_bytes larger files are refused (BPT_EDATA), and so is what bpt_file_open() refuses
  * @param[out] data caller owns, bpt_free(); one 0 byte follows the content
  * @param[out] size bytes without that 0
  * @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_EDATA, BPT_ENOMEM */

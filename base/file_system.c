@@ -4,8 +4,10 @@
 
 #include <sys/statfs.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct {
     uint32_t type; /* statfs.f_type, of which 32 bits count */
@@ -34,6 +36,14 @@ void bpt_path_nearest(const char *path, char *found, size_t size) {
         }
         found[length] = '\0';
     }
+}
+
+bpt_status bpt_path_check_writable(const char *path) {
+    char nearest[4096], inside[sizeof nearest + 2];
+    bpt_path_nearest(path, nearest, sizeof nearest);
+    snprintf(inside, sizeof inside, "%s/.", nearest); /* no file has that, executable or not */
+    if (access(inside, W_OK | X_OK) == 0) return BPT_OK;
+    return bpt_fail_write(errno, "write to", nearest);
 }
 
 bpt_file_system bpt_file_system_at(const char *path) {

@@ -5,6 +5,8 @@
 #ifndef BPT_BASE_FILE_SYSTEM_H
 #define BPT_BASE_FILE_SYSTEM_H
 
+#include "base/status.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,5 +24,9 @@ bpt_file_system bpt_file_system_at(const char *path);
 /** Finds the nearest folder at or above @p path that is there.
  * @param[out] found shape [size] */
 void bpt_path_nearest(const char *path, char *found, size_t size);
+
+/** Looks whether @p path could be made or written: whether the nearest thing at or above it that is
+ * there is a folder where the caller may make files. @return BPT_OK, BPT_EIO */
+bpt_status bpt_path_check_writable(const char *path);
 
 #endif

@@ -7,10 +7,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 
-#include <sys/stat.h>
-
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -103,12 +100,7 @@ static bpt_status read_at(const reader *r, void *to, size_t bytes, uint64_t offs
     return BPT_OK;
 }
 
-static bpt_status measure(reader *r) {
-    struct stat info;
-    if (fstat(r->fd, &info) != 0) return bpt_fail_errno(errno, "read", r->path);
-    if (!S_ISREG(info.st_mode))
-        return bpt_fail(BPT_EDATA, "cannot read %s: not a regular file", r->path);
-    const uint64_t size = (uint64_t)info.st_size;
+static bpt_status measure(reader *r, uint64_t size) {
     if (size < LENGTH_BYTES)
         return bpt_fail(BPT_EDATA, "%s: %" PRIu64 " bytes are too few for a safetensors file",
                         r->path, size);
@@ -269,10 +261,10 @@ static bpt_status read_values(const reader *r, float *values) {
 
 bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *values) {
     reader r = {.path = path, .segments = s};
-    r.fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC); /* a pipe is refused, not waited for */
-    if (r.fd < 0) return bpt_fail_errno(errno, "open", path);
+    uint64_t bytes;
+    BPT_TRY(bpt_file_open(path, &r.fd, &bytes));
     bpt_status status;
-    BPT_TRY_GOTO(status, measure(&r), done);
+    BPT_TRY_GOTO(status, measure(&r, bytes), done);
     BPT_TRY_GOTO(status, read_header(&r), done);
     BPT_TRY_GOTO(status, BPT_NEW("tensor ranges", s->n, &r.ranges), done);
     BPT_TRY_GOTO(status, check_header(&r), done);

@@ -4,10 +4,8 @@
 #include "base/memory.h"
 
 #include <sys/mman.h>
-#include <sys/stat.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
@@ -114,19 +112,12 @@ static bpt_status check_heads(int fd, const char *file, const bpt__page_rules *r
 }
 
 bpt_status bpt__page_check_heads(const char *file, const bpt__page_rules *rules) {
-    const int fd = open(file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return bpt_fail_errno(errno, "open", file);
-    bpt_status status;
-    struct stat info;
+    int fd;
+    uint64_t bytes;
     size_t page_bytes;
-    if (fstat(fd, &info) != 0)
-        status = bpt_fail_errno(errno, "read", file);
-    else if (!S_ISREG(info.st_mode))
-        status = bpt_fail(BPT_EDATA, "%s is not a regular file", file);
-    else if (info.st_size == 0)
-        status = bpt_fail(BPT_ENOENT, "%s is empty", file);
-    else
-        status = check_heads(fd, file, rules, &page_bytes);
+    BPT_TRY(bpt_file_open(file, &fd, &bytes));
+    const bpt_status status = bytes == 0 ? bpt_fail(BPT_ENOENT, "%s is empty", file)
+                                         : check_heads(fd, file, rules, &page_bytes);
     close(fd);
     return status;
 }
@@ -339,19 +330,15 @@ static bpt_status walk_state(walk *w, uint64_t txn_id) {
 
 bpt_status bpt__page_walk(const char *file, const bpt__page_rules *rules, uint64_t txn_id,
                           bool deep) {
-    const int fd = open(file, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return bpt_fail_errno(errno, "open", file);
+    int fd;
+    uint64_t bytes;
+    BPT_TRY(bpt_file_open(file, &fd, &bytes));
     bpt_status status;
     walk w = {.file = file, .deep = deep, .records_in_root = rules->records_in_root};
-    struct stat info;
     void *map = MAP_FAILED;
     BPT_TRY_GOTO(status, check_heads(fd, file, rules, &w.page_bytes), done);
-    if (fstat(fd, &info) != 0) {
-        status = bpt_fail_errno(errno, "read", file);
-        goto done;
-    }
-    w.n_pages = (uint64_t)info.st_size / w.page_bytes;
-    map = mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_SHARED, fd, 0);
+    w.n_pages = bytes / w.page_bytes;
+    map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {
         status = bpt_fail_errno(errno, "map", file);
         goto done;
@@ -359,12 +346,12 @@ bpt_status bpt__page_walk(const char *file, const bpt__page_rules *rules, uint64
     w.map = map;
     /* Single pages from all over the file: what the system would read beside each of them could be
      * all of the records. */
-    (void)madvise(map, (size_t)info.st_size, MADV_RANDOM);
+    (void)madvise(map, (size_t)bytes, MADV_RANDOM);
     BPT_TRY_GOTO(status, BPT_NEW("page marks", w.n_pages / 64 + 1, &w.seen), done);
     status = walk_state(&w, txn_id);
 done:
     bpt_free(w.seen);
-    if (map != MAP_FAILED) munmap(map, (size_t)info.st_size);
+    if (map != MAP_FAILED) munmap(map, (size_t)bytes);
     close(fd);
     return status;
 }

@@ -54,6 +54,24 @@ static void test_errno_is_translated(void **state) {
     assert_string_equal(bpt_error_last()->text, "cannot open x: Permission denied");
 }
 
+static void test_only_regular_files_are_opened(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE];
+    int fd = -1;
+    uint64_t bytes;
+    assert_int_equal(mkfifo(support_path(path, "pipe"), 0600), 0);
+    assert_int_equal(bpt_file_open(path, &fd, &bytes), BPT_EDATA); /* and does not wait */
+    assert_non_null(strstr(bpt_error_last()->text, path));
+    assert_int_equal(bpt_file_open(support_scratch(), &fd, &bytes), BPT_EDATA);
+    assert_int_equal(bpt_file_open("/dev/null", &fd, &bytes), BPT_EDATA);
+    assert_int_equal(bpt_file_open(support_path(path, "none"), &fd, &bytes), BPT_ENOENT);
+    assert_int_equal(fd, -1);
+    support_write(path, "five", "five!", 5);
+    assert_int_equal(bpt_file_open(path, &fd, &bytes), BPT_OK);
+    assert_int_equal(bytes, 5);
+    close(fd);
+}
+
 /* Exit status 3 speaks of data; what cannot be written is no such thing. */
 static void test_what_cannot_be_written_is_no_missing_data(void **state) {
     (void)state;
@@ -288,6 +306,7 @@ static void test_path_exists_sees_dangling_links(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errno_is_translated),
+        cmocka_unit_test(test_only_regular_files_are_opened),
         cmocka_unit_test(test_what_cannot_be_written_is_no_missing_data),
         cmocka_unit_test(test_read_gives_every_byte),
         cmocka_unit_test(test_read_refuses_with_path_and_reason),

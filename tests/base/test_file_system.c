@@ -72,9 +72,18 @@ static void test_nearest(void **state) {
     assert_string_equal(found, "/");
 }
 
+static void test_only_folders_are_written_to(void **state) {
+    (void)state;
+    assert_int_equal(bpt_path_check_writable("/tmp/is/not/there"), BPT_OK);
+    assert_int_equal(bpt_path_check_writable("/bin/sh"), BPT_EIO); /* root may write and run it */
+    assert_string_equal(bpt_error_last()->text, "cannot write to /bin/sh: Not a directory");
+    assert_int_equal(bpt_path_check_writable("/bin/sh/there"), BPT_EIO);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_network), cmocka_unit_test(test_local),
                                        cmocka_unit_test(test_unknown),
-                                       cmocka_unit_test(test_nearest)};
+                                       cmocka_unit_test(test_nearest),
+                                       cmocka_unit_test(test_only_folders_are_written_to)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,9 @@ for option in --model=pipe.yaml --config=pipe.yaml --tuned=pipe.yaml; do
 done
 fails_well 3 timeout -s KILL 60 "$eval" --data data --model tiny.yaml --weights pipe.yaml
 says 'not a regular file'
+mkdir piped && mkfifo piped/data.mdb
+fails_well 3 timeout -s KILL 60 "$eval" --data piped --model tiny.yaml --weights pipe.yaml
+says 'piped/data.mdb: not a regular file'
 fails_well 2 "$eval" --data data --model tiny.yaml
 fails_well 2 "$eval" --data data --model tiny.yaml --weights x --jsn
 
@@ -206,6 +209,8 @@ fails_well 1 bash -c 'ulimit -f 16 && exec "$@"' limited "$train" "${good[@]}" -
 says 'model.safetensors'
 says 'File too large'
 says 'ulimit -f'
+fails_well 1 bash -c 'ulimit -f 4 && exec "$@"' limited "$train" "${common[@]}" --epochs 100 --output runs/lines
+says 'cannot write runs/lines/metrics.jsonl: File too large'
 start "$train" "${common[@]}" --epochs 100000 --log-interval 1000 --output runs/taken
 await runs/taken/metrics.jsonl '"event": "start"'
 mv runs/taken runs/away && touch runs/taken

@@ -71,6 +71,11 @@ for file in model.safetensors rank-0.momentum.safetensors rank-0.json DONE; do
     ) || exit 1
     rm -rf runs/new
 done
+cp -r runs/whole runs/piped
+rm runs/piped/checkpoints/step-00000200/model.safetensors
+mkfifo runs/piped/checkpoints/step-00000200/model.safetensors # that nobody writes to
+fails_well 3 timeout -s KILL 60 "$train" "${parts[@]}" --output runs/piped --resume auto
+says 'model.safetensors: not a regular file'
 rm -f runs/damaged/checkpoints/step-00000200/model.safetensors runs/damaged/summary.json
 fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
 rm -rf runs/damaged/checkpoints/step-00000100

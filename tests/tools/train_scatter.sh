@@ -78,6 +78,8 @@ says ': 0 errors' out
 [ ! -e checked ] || die "--check makes a run folder"
 run 0 ranks 3 ./apart "$train" "${scattered[@]}" --scratch "$work/nowhere/yet" --check
 [ ! -e nowhere ] || die "--check makes scratch"
+run 2 ranks 2 ./apart "$train" "${scattered[@]}" --scratch "$work/apart" --check # a program
+says "error: rank 1 on $(hostname): cannot write to $work/apart: Not a directory" out
 "$ingest" glyphs --out other --split train --count 300 --seed 7 >out 2>err &&
     "$ingest" glyphs --out other --split test --count 60 >out 2>err || die "bpt-ingest glyphs"
 run 2 ranks 3 ./apart "$train" "${scattered[@]}" --data other --check

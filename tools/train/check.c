@@ -53,10 +53,8 @@ static void look_at_data(const bpt_train_options *o, bpt_check_facts *f) {
 }
 
 static bpt_status look_at_stage(const bpt_train_options *o, bpt_check_facts *f) {
-    char folder[PATH_SIZE];
     f->stage_place = bpt_file_system_at(o->stage);
-    bpt_path_nearest(o->stage, folder, sizeof folder);
-    if (access(folder, W_OK | X_OK) != 0) return bpt_fail_write(errno, "write to", folder);
+    BPT_TRY(bpt_path_check_writable(o->stage));
     return f->data ? bpt_stage_need(o->data, o->stage, &f->stage_need) : BPT_OK;
 }
 

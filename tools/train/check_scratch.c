@@ -1,15 +1,13 @@
 #include "tools/train/check_scratch.h"
 
-#include "base/file.h"
+#include "base/file_system.h"
 #include "base/memory.h"
 #include "storage/scratch.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/scratch_need.h"
 #include "tools/train/servers.h"
 
-#include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 /* What rank 0 tells of its dataset. */
 typedef struct {
@@ -55,10 +53,8 @@ static void set_need(const bpt_train_options *o, uint32_t n_ranks, const offer *
 
 static bpt_status look_at_folder(const char *path, const char *text, const offer *of,
                                  bpt_check_facts *f) {
-    char nearest[4096];
     f->scratch_place = bpt_file_system_at(path);
-    bpt_path_nearest(path, nearest, sizeof nearest);
-    if (access(nearest, W_OK | X_OK) != 0) return bpt_fail_write(errno, "write to", nearest);
+    BPT_TRY(bpt_path_check_writable(path));
     if (of->size == 0) return BPT_OK;
     return bpt_scratch_look(path, text, of->size, &f->scratch_there);
 }

@@ -9,13 +9,15 @@
 
 bpt_status bpt_rank_log_open(const bpt_run_folder *run, const char *name, uint32_t rank,
                              bpt_rank_log *log) {
-    char *path;
+    char entry[64];
     *log = (bpt_rank_log){0};
-    snprintf(log->entry, sizeof log->entry, "exchange/%s.rank-%" PRIu32 ".jsonl", name, rank);
-    BPT_TRY(bpt_run_folder_entry(run, log->entry, &path));
-    log->file = fopen(path, "a");
-    const bpt_status status = log->file ? BPT_OK : bpt_fail_write(errno, "open", path);
-    bpt_free(path);
+    snprintf(entry, sizeof entry, "exchange/%s.rank-%" PRIu32 ".jsonl", name, rank);
+    BPT_TRY(bpt_run_folder_entry(run, entry, &log->path));
+    log->file = fopen(log->path, "a");
+    if (log->file) return BPT_OK;
+    const bpt_status status = bpt_fail_write(errno, "open", log->path);
+    bpt_free(log->path);
+    log->path = NULL;
     return status;
 }
 
@@ -25,7 +27,7 @@ bpt_status bpt_rank_log_print(bpt_rank_log *log, const char *format, ...) {
     const int n = vfprintf(log->file, format, values);
     if (n < 0) log->error = errno;
     va_end(values);
-    return n < 0 ? bpt_fail_write(log->error, "write", log->entry) : BPT_OK;
+    return n < 0 ? bpt_fail_write(log->error, "write", log->path) : BPT_OK;
 }
 
 bpt_status bpt_rank_log_close(bpt_rank_log *log) {
@@ -33,5 +35,8 @@ bpt_status bpt_rank_log_close(bpt_rank_log *log) {
     int error = log->error;
     if (fclose(log->file) != 0 && error == 0) error = errno;
     log->file = NULL;
-    return error != 0 ? bpt_fail_write(error, "write", log->entry) : BPT_OK;
+    const bpt_status status = error != 0 ? bpt_fail_write(error, "write", log->path) : BPT_OK;
+    bpt_free(log->path);
+    log->path = NULL;
+    return status;
 }

@@ -11,9 +11,9 @@
 #include <stdio.h>
 
 typedef struct bpt_rank_log {
-    FILE *file;     /* NULL: closed */
-    char entry[64]; /* of the run's folder */
-    int error;      /* errno of a write that failed; 0: none did */
+    FILE *file; /* NULL: closed */
+    char *path; /* own */
+    int error;  /* errno of a write that failed; 0: none did */
 } bpt_rank_log;
 
 /** Opens a log; appends to an existing file.

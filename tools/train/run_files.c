@@ -37,6 +37,14 @@ static bpt_status open_metrics(bpt_run_folder *run) {
     return status;
 }
 
+static bpt_status fail_to_write(const bpt_run_folder *run, int error_number, const char *name) {
+    char *path;
+    BPT_TRY(bpt_run_folder_entry(run, name, &path));
+    const bpt_status status = bpt_fail_write(error_number, "write", path);
+    bpt_free(path);
+    return status;
+}
+
 bpt_status bpt_run_folder_metric(bpt_run_folder *run, bpt_json_writer *event) {
     const char *text;
     size_t length;
@@ -44,8 +52,9 @@ bpt_status bpt_run_folder_metric(bpt_run_folder *run, bpt_json_writer *event) {
     BPT_TRY(bpt_json_end_text(event, &text, &length));
     const bool written = fwrite(text, 1, length, run->metrics) == length &&
                          fputc('\n', run->metrics) != EOF && fflush(run->metrics) == 0;
+    const int error_number = errno;
     bpt_json_reset(event);
-    return written ? BPT_OK : bpt_fail_write(errno, "write", BPT__RUN_METRICS);
+    return written ? BPT_OK : fail_to_write(run, error_number, BPT__RUN_METRICS);
 }
 
 bpt_status bpt_run_folder_json(const bpt_run_folder *run, const char *name, bpt_json_writer *json) {
