@@ -21,7 +21,8 @@
 
 enum {
     BPT_MAX_TILES = 32,
-    BPT_WEIGHTS_LAG = 4, /* convolutions by which weights' gradients may be late (layers/conv.c) */
+    BPT_WEIGHTS_LAG = 4, /* convolutions by which weights' gradients may be late
+                          * (layers/conv_backward.c) */
 };
 
 /** When a task runs; bits, so that a graph is a set of phases. */

@@ -1,5 +1,5 @@
-/* A cost table as YAML: {workers: 8, margin-percent: 5, costs: [[step, type, problem, cut, ns],
- * ...]} */
+/* A cost table as YAML: {workers: 8, margin-percent: 5,
+ * costs: [[step, type, algorithm, problem, cut, ns], ...]} */
 #include "base/memory.h"
 #include "inner/cost_table.h"
 

@@ -364,6 +364,7 @@ static void test_cuts_that_no_network_takes(void **state) {
     const bpt_search s = run(false, 60.0);
     assert_true(is_default(&s));
     assert_false(trial_of_cuts(&s)->measured);
+    assert_true(trial_of_cuts(&s)->too_large); /* and not that there was no time */
 }
 
 /* ---- time ---- */

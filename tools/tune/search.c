@@ -153,7 +153,8 @@ static bpt_status try_candidate(bpt_search *s, const bpt_tuned_choices *candidat
     const uint64_t start_ns = bpt_clock_ns();
     snprintf(what, sizeof what, "%s %s against %s", trial->option, trial->value, trial->against);
     const bpt_status built = build(s, candidate, &s->other);
-    if (candidate->cuts && bpt_cut_costs_too_large(built)) return BPT_OK;
+    trial->too_large = candidate->cuts && bpt_cut_costs_too_large(built);
+    if (trial->too_large) return BPT_OK;
     BPT_TRY(built);
     trial->alike = candidate->cuts && bpt_arm_n_cuts(s->other) == 0;
     if (trial->alike) {

@@ -18,8 +18,9 @@ typedef struct bpt_trial {
     const char *option; /* "threads", or "cuts"; borrowed for ever */
     char value[32];     /* of the candidate */
     char against[32];   /* of the best so far */
-    bool measured;      /* false: there was no time for it, or it is alike */
+    bool measured;      /* false: there was no time for it, or one of the next two */
     bool alike;         /* the same as the best so far: by the costs no cut gains enough */
+    bool too_large;     /* there is no room for its parts (bpt_cut_costs_too_large()) */
     bpt_spread ratio;   /* of step times, candidate over best so far */
     bpt_verdict verdict;
 } bpt_trial;

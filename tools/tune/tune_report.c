@@ -12,10 +12,16 @@ static const char *describe(const bpt_trial *t) {
     return words[t->verdict];
 }
 
+/* Why it was not measured. */
+static const char *why_not(const bpt_trial *t) {
+    if (t->alike) return "the same: no cut gains enough by them";
+    return t->too_large ? "no room for so many parts" : "no time for it";
+}
+
 static void print_trial(const bpt_trial *t, const char *prefix, FILE *out) {
     fprintf(out, "%s%-14s  %-13s  %-13s  ", prefix, t->option, t->value, t->against);
     if (!t->measured) {
-        fprintf(out, t->alike ? "the same: no cut gains enough by them\n" : "no time for it\n");
+        fprintf(out, "%s\n", why_not(t));
         return;
     }
     fprintf(out, "%+7.1f %%  %+6.1f to %+6.1f %%  %6zu  %s\n", percent(t->ratio.median),
