@@ -43,6 +43,7 @@ struct bpt_comm {
     char library[BPT__LIBRARY_SIZE];  /* "Open MPI v4.1.4"; constant likewise */
     const bpt_watch_options *watched; /* of the start only; NULL: there is no watch */
     bpt__watch *watch;                /* the MPI thread's; NULL: there is none */
+    bpt__message_watch message_watch; /* likewise; of nobody at first */
     bpt__marks marks;
 
     atomic_uint n_hurried;   /* threads between wait_begin and wait_end; a hint, so relaxed */

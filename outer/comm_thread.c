@@ -28,6 +28,11 @@ MPI_Comm bpt__comm_messages(const bpt_comm *c) {
     return c->messages;
 }
 
+bpt_status bpt__comm_transfers(const bpt_comm *c, const size_t *room, uint32_t n_groups,
+                               bpt__transfers **t) {
+    return bpt__transfers_create(c->messages, c->size, room, n_groups, &c->message_watch, t);
+}
+
 /* ---- the end of the job ---- */
 
 static void *end_anyway(void *exit_status) {

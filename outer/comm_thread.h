@@ -8,6 +8,7 @@
 
 #include "base/status.h"
 #include "outer/comm.h"
+#include "outer/transfers.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -95,6 +96,11 @@ void bpt__comm_wait_moves(bpt_comm *comm);
 
 /** @return the communicator for messages of the exchange; collectives use another */
 MPI_Comm bpt__comm_messages(const bpt_comm *comm);
+
+/** Makes transfers of such messages: bpt__transfers_create() for this communicator and whoever
+ * watches it. */
+bpt_status bpt__comm_transfers(const bpt_comm *comm, const size_t *room, uint32_t n_groups,
+                               bpt__transfers **t);
 
 /** Translates what an MPI call returned. @param what "send to rank 3"
  * @return BPT_OK or BPT_ECOMM */

@@ -17,8 +17,7 @@ static bpt_status create_transfers(bpt_exchange *x) {
                       bpt__transfers_chunks(bpt__down_bytes(s, x->m)) +
                       2 * bpt__transfers_chunks(bpt__exchange_shard_bytes(x, s));
     }
-    const bpt_status status = bpt__transfers_create(
-        bpt__comm_messages(x->comm), bpt_comm_size(x->comm), room, x->m + 1, &x->transfers);
+    const bpt_status status = bpt__comm_transfers(x->comm, room, x->m + 1, &x->transfers);
     bpt_free(room);
     return status;
 }

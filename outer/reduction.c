@@ -315,8 +315,7 @@ static bpt_status create_transfers(bpt_reduction *r, size_t *room) {
             if (s != r->rank)
                 room[group_of(b, OWN)] += bpt__transfers_chunks(piece_length(k, s) * sizeof(float));
     }
-    return bpt__transfers_create(bpt__comm_messages(r->comm), bpt_comm_size(r->comm), room,
-                                 N_GROUPS * r->n_buckets, &r->transfers);
+    return bpt__comm_transfers(r->comm, room, N_GROUPS * r->n_buckets, &r->transfers);
 }
 
 static bpt_status reserve(bpt_reduction *r, const bpt_reduction_options *o) {

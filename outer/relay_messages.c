@@ -30,8 +30,7 @@ bpt_status bpt__relay_transfers(bpt_relay *r) {
         room[w] = up_room(r, w) > down_room(r, w) ? up_room(r, w) : down_room(r, w);
     }
     const bpt_status status =
-        bpt__transfers_create(bpt__comm_messages(r->comm), bpt_comm_size(r->comm), room,
-                              bpt__relay_groups(r), &r->transfers);
+        bpt__comm_transfers(r->comm, room, bpt__relay_groups(r), &r->transfers);
     bpt_free(room);
     return status;
 }

@@ -34,8 +34,7 @@ bpt_status bpt__giver_transfers(bpt_scatter *x) {
         room[l] = l < g->n_listeners
                       ? bpt__transfers_chunks(x->request_bytes)
                       : bpt__transfers_chunks(sizeof(bpt_error)) + bpt__transfers_chunks(largest);
-    const bpt_status status = bpt__transfers_create(bpt__comm_messages(x->comm),
-                                                    bpt_comm_size(x->comm), room, n, &x->transfers);
+    const bpt_status status = bpt__comm_transfers(x->comm, room, n, &x->transfers);
     bpt_free(room);
     return status;
 }

@@ -34,8 +34,7 @@ bpt_status bpt__taker_transfers(bpt_scatter *x) {
     for (int s = 0; s < BPT__SCATTER_SLOTS; s++)
         room[s] = bpt__transfers_chunks(x->request_bytes) +
                   bpt__transfers_chunks(sizeof(bpt_error)) + bpt__transfers_chunks(largest);
-    return bpt__transfers_create(bpt__comm_messages(x->comm), bpt_comm_size(x->comm), room,
-                                 BPT__SCATTER_SLOTS, &x->transfers);
+    return bpt__comm_transfers(x->comm, room, BPT__SCATTER_SLOTS, &x->transfers);
 }
 
 /* ---- MPI thread ---- */

@@ -1,5 +1,6 @@
 #include "outer/transfers.h"
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "outer/comm_thread.h"
 
@@ -12,12 +13,13 @@ typedef struct group {
     bool fresh;         /* became complete in the current poll */
 } group;
 
-/* A request's chunk of a message that is sent. */
-typedef struct outgoing {
-    const void *at;
-    int bytes, to, tag;
-    size_t next; /* request that waits behind this one for the same receiver, or NONE */
-} outgoing;
+/* A request's chunk of a message. */
+typedef struct piece {
+    const void *at; /* NULL: it is received */
+    int bytes, peer, tag;
+    size_t next;       /* request that waits behind this one for the same receiver, or NONE */
+    uint64_t begin_ns; /* when MPI was given it */
+} piece;
 
 /* What one rank is sent: at most BPT__CHUNKS_IN_FLIGHT at a time, the others in a queue. */
 typedef struct receiver {
@@ -33,10 +35,11 @@ struct bpt__transfers {
     MPI_Request *request; /* [n_requests], group after group; MPI_REQUEST_NULL if not in use */
     uint32_t *group_of;   /* [n_requests] */
     int *index;           /* [n_requests]: which completed */
-    outgoing *outgoing;   /* [n_requests]; at is NULL for one that receives */
+    piece *piece;         /* [n_requests] */
     receiver *receiver;   /* [ranks of comm] */
     uint32_t n_groups;
-    group *group; /* [n_groups] */
+    group *group;                    /* [n_groups] */
+    const bpt__message_watch *watch; /* NULL: nobody is told */
 };
 
 size_t bpt__transfers_chunks(size_t bytes) {
@@ -50,12 +53,14 @@ static bpt_status create_receivers(bpt__transfers *t, uint32_t n_ranks) {
 }
 
 bpt_status bpt__transfers_create(MPI_Comm comm, uint32_t n_ranks, const size_t *room,
-                                 uint32_t n_groups, bpt__transfers **transfers) {
+                                 uint32_t n_groups, const bpt__message_watch *watch,
+                                 bpt__transfers **transfers) {
     bpt__transfers *t = NULL;
     bpt_status status = BPT_OK;
     BPT_TRY(BPT_NEW("transfers", 1, &t));
     t->comm = comm;
     t->n_groups = n_groups;
+    t->watch = watch;
     BPT_TRY_GOTO(status, BPT_NEW("groups of transfers", n_groups, &t->group), err_free);
     for (uint32_t g = 0; g < n_groups; g++) {
         t->group[g] = (group){.begin = t->n_requests, .room = room[g]};
@@ -64,7 +69,7 @@ bpt_status bpt__transfers_create(MPI_Comm comm, uint32_t n_ranks, const size_t *
     BPT_TRY_GOTO(status, BPT_NEW("requests", t->n_requests, &t->request), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("groups of requests", t->n_requests, &t->group_of), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("completed requests", t->n_requests, &t->index), err_free);
-    BPT_TRY_GOTO(status, BPT_NEW("chunks to send", t->n_requests, &t->outgoing), err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("chunks of messages", t->n_requests, &t->piece), err_free);
     BPT_TRY_GOTO(status, create_receivers(t, n_ranks), err_free);
     for (uint32_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < room[g]; i++) t->group_of[t->group[g].begin + i] = g;
@@ -79,7 +84,7 @@ err_free:
 void bpt__transfers_free(bpt__transfers *t) {
     if (!t) return;
     bpt_free(t->receiver);
-    bpt_free(t->outgoing);
+    bpt_free(t->piece);
     bpt_free(t->index);
     bpt_free(t->group_of);
     bpt_free(t->request);
@@ -99,17 +104,19 @@ static size_t chunk(size_t bytes) {
 }
 
 static bpt_status start(bpt__transfers *t, size_t request) {
-    const outgoing *o = &t->outgoing[request];
-    t->receiver[o->to].in_flight++;
+    piece *p = &t->piece[request];
+    t->receiver[p->peer].in_flight++;
+    p->begin_ns = bpt_clock_ns();
     return bpt__mpi_check(
-        MPI_Isend(o->at, o->bytes, MPI_BYTE, o->to, o->tag, t->comm, &t->request[request]), "send");
+        MPI_Isend(p->at, p->bytes, MPI_BYTE, p->peer, p->tag, t->comm, &t->request[request]),
+        "send");
 }
 
 static void wait_in_line(bpt__transfers *t, receiver *r, size_t request) {
     if (r->first == NONE)
         r->first = request;
     else
-        t->outgoing[r->last].next = request;
+        t->piece[r->last].next = request;
     r->last = request;
 }
 
@@ -118,7 +125,7 @@ bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t g, const void *data, 
     receiver *r = &t->receiver[to];
     for (const char *at = data; bytes > 0; at += chunk(bytes), bytes -= chunk(bytes)) {
         const size_t request = next_request(t, g);
-        t->outgoing[request] = (outgoing){at, (int)chunk(bytes), (int)to, tag, NONE};
+        t->piece[request] = (piece){at, (int)chunk(bytes), (int)to, tag, NONE, 0};
         if (r->in_flight < BPT__CHUNKS_IN_FLIGHT)
             BPT_TRY(start(t, request));
         else
@@ -129,22 +136,36 @@ bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t g, const void *data, 
 
 /* A chunk has left: the next one for the same rank may go. */
 static bpt_status sent(bpt__transfers *t, size_t request) {
-    receiver *r = &t->receiver[t->outgoing[request].to];
-    t->outgoing[request].at = NULL;
+    receiver *r = &t->receiver[t->piece[request].peer];
     r->in_flight--;
     if (r->first == NONE) return BPT_OK;
     const size_t next = r->first;
-    r->first = t->outgoing[next].next;
+    r->first = t->piece[next].next;
     return start(t, next);
 }
 
 bpt_status bpt__transfers_recv(bpt__transfers *t, uint32_t g, void *data, size_t bytes,
                                uint32_t from, int tag) {
-    for (char *at = data; bytes > 0; at += chunk(bytes), bytes -= chunk(bytes))
+    for (char *at = data; bytes > 0; at += chunk(bytes), bytes -= chunk(bytes)) {
+        const size_t request = next_request(t, g);
+        t->piece[request] = (piece){NULL, (int)chunk(bytes), (int)from, tag, NONE, bpt_clock_ns()};
         BPT_TRY(bpt__mpi_check(MPI_Irecv(at, (int)chunk(bytes), MPI_BYTE, (int)from, tag, t->comm,
-                                         &t->request[next_request(t, g)]),
+                                         &t->request[request]),
                                "receive"));
+    }
     return BPT_OK;
+}
+
+static void tell(const bpt__transfers *t, const piece *p) {
+    if (!t->watch || !t->watch->note) return;
+    const bpt_message message = {
+        .sent = p->at != NULL,
+        .peer = (uint32_t)p->peer,
+        .bytes = (size_t)p->bytes,
+        .begin_ns = p->begin_ns,
+        .end_ns = bpt_clock_ns(),
+    };
+    t->watch->note(t->watch->arg, &message);
 }
 
 bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complete,
@@ -160,7 +181,8 @@ bpt_status bpt__transfers_poll(bpt__transfers *t, bool *moved, uint32_t *complet
         const size_t request = (size_t)t->index[i];
         group *of = &t->group[t->group_of[request]];
         of->fresh = --of->pending == 0;
-        if (t->outgoing[request].at) BPT_TRY(sent(t, request));
+        tell(t, &t->piece[request]);
+        if (t->piece[request].at) BPT_TRY(sent(t, request));
     }
     for (uint32_t g = 0; g < t->n_groups; g++) {
         if (!t->group[g].fresh) continue;

@@ -15,6 +15,7 @@
 #define BPT_OUTER_TRANSFERS_H
 
 #include "base/status.h"
+#include "outer/message_watch.h"
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -40,16 +41,24 @@ enum {
 
 typedef struct bpt__transfers bpt__transfers;
 
+/** Who is told of each chunk. */
+typedef struct bpt__message_watch {
+    bpt_message_note *note; /* NULL: nobody */
+    void *arg;
+} bpt__message_watch;
+
 /** @return number of requests that a message of @p bytes takes */
 size_t bpt__transfers_chunks(size_t bytes);
 
 /** Makes room for groups.
  * @param n_ranks of @p comm
  * @param room requests that each group may hold at once, shape [n_groups]
+ * @param watch borrowed, looked at when a chunk is complete; NULL: nobody is told
  * @param[out] t caller owns, bpt__transfers_free()
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt__transfers_create(MPI_Comm comm, uint32_t n_ranks, const size_t *room,
-                                 uint32_t n_groups, bpt__transfers **t);
+                                 uint32_t n_groups, const bpt__message_watch *watch,
+                                 bpt__transfers **t);
 void bpt__transfers_free(bpt__transfers *t);
 
 /** Starts to send or receive. @p data stays untouched (unread) until the group is complete.

@@ -1,11 +1,12 @@
 /** @file scheduler/trace.h
- * What every worker did and when, for a viewer: spans of time in one ring a worker, allocated
- * before the run, written as trace events in JSON (Perfetto, chrome://tracing).
+ * What every worker did and when, and which messages were under way, for a viewer: spans of time in
+ * one ring a worker and one for messages, allocated before the run, written as trace events in JSON
+ * (Perfetto, chrome://tracing).
  *
  * A full ring loses its oldest spans. A pool that has no trace pays one comparison a task.
  *
- * Threads: a worker's ring is written by that worker alone; all else by one thread while nothing
- * runs. */
+ * Threads: a worker's ring is written by that worker alone, that of messages by one thread; all
+ * else by one thread while nothing runs and nothing is added. */
 #ifndef BPT_SCHEDULER_TRACE_H
 #define BPT_SCHEDULER_TRACE_H
 
@@ -16,7 +17,7 @@
 typedef struct bpt_trace bpt_trace;
 
 /** @param n_workers in [1, BPT_MAX_WORKERS]
- * @param capacity  spans of each worker, at least 1; 40 bytes each
+ * @param capacity  spans of each ring, at least 1
  * @param[out] trace caller owns, bpt_trace_free(); records nothing yet
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_trace_create(unsigned n_workers, size_t capacity, bpt_trace **trace);
@@ -31,6 +32,15 @@ void bpt_trace_free(bpt_trace *trace);
 void bpt_trace_add(bpt_trace *trace, unsigned worker, bpt_task_info info, uint64_t id,
                    uint64_t begin_ns, uint64_t end_ns);
 
+/** Notes a message: several may be under way at a time. Allocates nothing.
+ * @param info  borrowed until the trace is written: {"send", "to rank 1"}
+ * @param begin_ns,end_ns as above */
+void bpt_trace_add_message(bpt_trace *trace, bpt_task_info info, uint64_t bytes, uint64_t begin_ns,
+                           uint64_t end_ns);
+
+/** @return bytes that a trace takes */
+size_t bpt_trace_bytes(unsigned n_workers, size_t capacity);
+
 /** @return spans that were lost since their rings were full */
 uint64_t bpt_trace_lost(const bpt_trace *trace);
 
@@ -42,9 +52,10 @@ typedef struct bpt_trace_process {
 } bpt_trace_process;
 
 /** Writes one JSON object: {"traceEvents": [...]}, a line an event, times in microseconds. Each
- * span is a complete event ("ph": "X") with "tid" = worker, "name" = label and kind, "cat" = kind,
- * "args": {"id"}; metadata events name process and threads.
- * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM; on error there is no file. Who is killed
+ * span of a worker is a complete event ("ph": "X") with "tid" = worker, "name" = label and kind,
+ * "cat" = kind, "args": {"id"}; a message an asynchronous one ("ph": "b" and "e" of one "id"), with
+ * "args": {"bytes"}; metadata events name process and threads.
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM; on error what was there stays. Who is killed
  * meanwhile leaves "<path>.<six characters>" */
 bpt_status bpt_trace_write(const bpt_trace *trace, const bpt_trace_process *process,
                            const char *path);

@@ -53,36 +53,73 @@ static bpt_status write_name(page *p, const char *what, unsigned worker, const c
     return close_event(p);
 }
 
-static bpt_status write_span(page *p, unsigned worker, const bpt__span *s) {
+static void open_span(page *p, const char *phase, unsigned tid, const bpt__span *s,
+                      uint64_t at_ns) {
     char name[128];
     snprintf(name, sizeof name, "%s%s%s", s->info.label ? s->info.label : "",
              s->info.label && s->info.kind ? " " : "", s->info.kind ? s->info.kind : "");
-    open_event(p, "X", name, worker);
+    open_event(p, phase, name, tid);
     bpt_json_put_text(&p->json, "cat", s->info.kind ? s->info.kind : "task");
-    bpt_json_put_real(&p->json, "ts",
-                      (double)(int64_t)(s->begin_ns - p->process->origin_ns) * 1e-3);
-    bpt_json_put_real(&p->json, "dur", (double)(s->end_ns - s->begin_ns) * 1e-3);
+    bpt_json_put_real(&p->json, "ts", (double)(int64_t)(at_ns - p->process->origin_ns) * 1e-3);
+}
+
+static void put_argument(page *p, const char *key, uint64_t value) {
     bpt_json_open_object(&p->json, "args");
-    bpt_json_put_u64(&p->json, "id", s->id);
+    bpt_json_put_u64(&p->json, key, value);
     bpt_json_close_object(&p->json);
+}
+
+static bpt_status write_span(page *p, unsigned worker, const bpt__span *s) {
+    open_span(p, "X", worker, s, s->begin_ns);
+    bpt_json_put_real(&p->json, "dur", (double)(s->end_ns - s->begin_ns) * 1e-3);
+    put_argument(p, "id", s->id);
     return close_event(p);
 }
 
-static bpt_status write_ring(page *p, const bpt_trace *trace, unsigned worker) {
+static uint64_t first_kept(const bpt_trace *trace, const bpt__ring *ring) {
+    return ring->n > trace->capacity ? ring->n - trace->capacity : 0;
+}
+
+static bpt_status write_worker(page *p, const bpt_trace *trace, unsigned worker) {
     char name[32];
     const bpt__ring *const ring = &trace->rings[worker];
-    const uint64_t first = ring->n > trace->capacity ? ring->n - trace->capacity : 0;
     snprintf(name, sizeof name, "worker %u", worker);
     BPT_TRY(write_name(p, "thread_name", worker, name));
-    for (uint64_t i = first; i < ring->n; i++)
+    for (uint64_t i = first_kept(trace, ring); i < ring->n; i++)
         BPT_TRY(write_span(p, worker, &ring->spans[i % trace->capacity]));
+    return BPT_OK;
+}
+
+/* One of the two ends of a message; viewers find them by an id that no other message has. */
+static void open_end(page *p, const char *phase, unsigned tid, const bpt__span *s, uint64_t at_ns,
+                     uint64_t number) {
+    char id[48];
+    snprintf(id, sizeof id, "%u.%" PRIu64, p->process->rank, number);
+    open_span(p, phase, tid, s, at_ns);
+    bpt_json_put_text(&p->json, "id", id);
+}
+
+/* Viewers nest the complete events of a thread, which messages are not. */
+static bpt_status write_messages(page *p, const bpt_trace *trace) {
+    const unsigned tid = trace->n_workers;
+    const bpt__ring *const ring = &trace->rings[tid];
+    if (ring->n) BPT_TRY(write_name(p, "thread_name", tid, "messages"));
+    for (uint64_t i = first_kept(trace, ring); i < ring->n; i++) {
+        const bpt__span *const s = &ring->spans[i % trace->capacity];
+        open_end(p, "b", tid, s, s->begin_ns, i);
+        put_argument(p, "bytes", s->id);
+        BPT_TRY(close_event(p));
+        open_end(p, "e", tid, s, s->end_ns, i);
+        BPT_TRY(close_event(p));
+    }
     return BPT_OK;
 }
 
 static bpt_status write_all(page *p, const bpt_trace *trace) {
     fputs(head, p->file);
     BPT_TRY(write_name(p, "process_name", 0, p->process->name));
-    for (unsigned w = 0; w < trace->n_workers; w++) BPT_TRY(write_ring(p, trace, w));
+    for (unsigned w = 0; w < trace->n_workers; w++) BPT_TRY(write_worker(p, trace, w));
+    BPT_TRY(write_messages(p, trace));
     fputs(tail, p->file);
     return BPT_OK;
 }

@@ -19,7 +19,7 @@ typedef struct bpt__ring {
 struct bpt_trace {
     unsigned n_workers;
     size_t capacity;
-    bpt__ring *rings; /* [n_workers] */
+    bpt__ring *rings; /* [n_workers + 1]: the last one of messages, their bytes for ids */
 };
 
 #endif

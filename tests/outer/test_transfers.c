@@ -87,15 +87,28 @@ static void finish(bpt__transfers *t) {
     }
 }
 
+typedef struct {
+    size_t sent[MAX_RANKS], received[MAX_RANKS];
+} bytes_told;
+
+static void count_bytes(void *arg, const bpt_message *m) {
+    bytes_told *told = arg;
+    assert_true(m->begin_ns > 0 && m->begin_ns <= m->end_ns);
+    assert_true(m->bytes <= BPT__CHUNK_BYTES);
+    (m->sent ? told->sent : told->received)[m->peer] += m->bytes;
+}
+
 static void test_all_arrives_in_order(void **state) {
+    bytes_told told = {0};
+    const bpt__message_watch watch = {count_bytes, &told};
     size_t room[MAX_RANKS];
     bpt__transfers *t;
     (void)state;
     for (int r = 0; r < n_ranks; r++)
         room[r] = 2 * (bpt__transfers_chunks(BYTES) + bpt__transfers_chunks(16));
-    assert_int_equal(
-        bpt__transfers_create(MPI_COMM_WORLD, (uint32_t)n_ranks, room, (uint32_t)n_ranks, &t),
-        BPT_OK);
+    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, (uint32_t)n_ranks, room,
+                                           (uint32_t)n_ranks, &watch, &t),
+                     BPT_OK);
     for (int again = 0; again < 2; again++) {
         message in[MAX_RANKS], out[MAX_RANKS];
         start(t, in, out);
@@ -105,6 +118,10 @@ static void test_all_arrives_in_order(void **state) {
             free(in[r].payload);
             free(out[r].payload);
         }
+    }
+    for (int r = 0; r < n_ranks; r++) {
+        assert_int_equal(told.sent[r], 2 * (BYTES + 16));
+        assert_int_equal(told.received[r], 2 * (BYTES + 16));
     }
     bpt__transfers_free(t);
 }
@@ -120,7 +137,8 @@ static void test_groups_share_a_receiver(void **state) {
     int n_ended = 0;
     bpt__transfers *t;
     (void)state;
-    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, (uint32_t)n_ranks, room, 3, &t), BPT_OK);
+    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, (uint32_t)n_ranks, room, 3, NULL, &t),
+                     BPT_OK);
     for (uint32_t g = 0; g < 2; g++) {
         in[g] = place();
         out[g] = make(rank, (int)to);
@@ -166,7 +184,7 @@ static void test_few_are_under_way(void **state) {
     bool moved = false;
     bpt__transfers *t;
     (void)state;
-    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, (uint32_t)n_ranks, &room, 1, &t),
+    assert_int_equal(bpt__transfers_create(MPI_COMM_WORLD, (uint32_t)n_ranks, &room, 1, NULL, &t),
                      BPT_OK);
     assert_int_equal(bpt__transfers_send(t, 0, out.payload, BYTES, (uint32_t)to, TAG), BPT_OK);
     for (; taken < BPT__CHUNKS_IN_FLIGHT; taken++) receive(&in, taken, from);

@@ -139,6 +139,42 @@ static void a_full_ring_loses_its_oldest(void **state) {
     bpt_trace_free(trace);
 }
 
+/* Several are under way at a time, so each has two events, which its id brings together. */
+static void messages_are_pairs(void **state) {
+    (void)state;
+    enum { KEPT = 4, N = 6 };
+    bpt_trace *trace;
+    assert_int_equal(bpt_trace_create(1, KEPT, &trace), BPT_OK);
+    const uint64_t allocations = bpt_memory_allocations();
+    for (uint64_t i = 0; i < N; i++)
+        bpt_trace_add_message(trace, (bpt_task_info){"send", "to rank 3"}, 100 + i,
+                              processes[1].origin_ns + i * 1000,
+                              processes[1].origin_ns + 9000 - i * 1000);
+    assert_int_equal(bpt_memory_allocations(), allocations);
+    assert_int_equal(bpt_trace_lost(trace), N - KEPT);
+    assert_int_equal(bpt_trace_write(trace, &processes[1], path[1]), BPT_OK);
+    bpt_json_doc *doc;
+    const bpt_json *const events = open_events(path[1], &doc);
+    assert_int_equal(bpt_json_size(events), 3 + 2 * KEPT); /* names: process, worker, messages */
+    for (uint64_t i = 0; i < KEPT; i++) {
+        const uint64_t sent = N - KEPT + i;
+        char id[16];
+        snprintf(id, sizeof id, "1.%d", (int)sent);
+        for (size_t end = 0; end < 2; end++) {
+            const bpt_json *const e = bpt_json_at(events, 3 + 2 * (size_t)i + end);
+            assert_string_equal(text_of(doc, e, "ph"), end ? "e" : "b");
+            assert_string_equal(text_of(doc, e, "name"), "to rank 3 send");
+            assert_string_equal(text_of(doc, e, "cat"), "send");
+            assert_string_equal(text_of(doc, e, "id"), id);
+            assert_int_equal(whole(doc, e, "tid"), 1);
+            assert_float_equal(real(doc, e, "ts"), (double)(end ? 9 - sent : sent), 1e-9);
+            if (!end) assert_int_equal(whole(doc, bpt_json_find(e, "args"), "bytes"), 100 + sent);
+        }
+    }
+    bpt_json_doc_free(doc);
+    bpt_trace_free(trace);
+}
+
 static void files_are_joined_and_go(void **state) {
     (void)state;
     bpt_trace *trace;
@@ -215,6 +251,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_task_is_in_it_once),
         cmocka_unit_test(a_full_ring_loses_its_oldest),
+        cmocka_unit_test(messages_are_pairs),
         cmocka_unit_test(files_are_joined_and_go),
         cmocka_unit_test(failures_leave_no_file_and_no_memory),
     };

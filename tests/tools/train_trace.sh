@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # --trace: the file parses, has every task of the steps it names and no others, ranks are joined, and
-# the waits of the thread that trains are in it.
+# the waits of the thread that trains and the messages meanwhile are in it.
 source "$(dirname "$0")/common.sh"
 make_model
 make_data 600 100
@@ -12,7 +12,12 @@ import collections, json, sys
 path, first, last, ranks, waits = sys.argv[1], *map(int, sys.argv[2:5]), sys.argv[5:]
 events = json.load(open(path))["traceEvents"]
 spans = [e for e in events if e["ph"] == "X"]
-assert {e["ph"] for e in events} == {"X", "M"}
+exchanges = "gradients" in waits or "weights" in waits
+assert {e["ph"] for e in events} == ({"X", "M", "b", "e"} if exchanges else {"X", "M"})
+ends = collections.defaultdict(list)
+for e in events:
+    if e["ph"] in "be":
+        ends[e["id"]].append(e)
 assert {e["pid"] for e in events} == set(range(ranks))
 names = [e for e in events if e["name"] == "process_name"]
 assert len(names) == ranks, names
@@ -45,6 +50,14 @@ for rank in range(ranks):
     for e in mine:  # viewers nest spans of a thread
         within = [s for s in steps if s["ts"] < e["ts"] + e["dur"] and e["ts"] < s["ts"] + s["dur"]]
         assert e["cat"] != "wait" or all(s["ts"] <= e["ts"] for s in within), e
+    names = set()
+    for begin, end in (pair for pair in ends.values() if pair[0]["pid"] == rank):
+        assert (begin["ph"], end["ph"], end["pid"]) == ("b", "e", rank) and begin["ts"] <= end["ts"], begin
+        assert (begin["name"], begin["cat"]) == (end["name"], end["cat"]) and begin["args"]["bytes"] > 0, begin
+        assert end["ts"] >= steps[0]["ts"] and begin["tid"] == end["tid"] > 0, end
+        names.add(begin["name"])
+    other = 1 - rank
+    assert names == ({f"to rank {other} send", f"from rank {other} receive"} if exchanges else set()), names
     for wait in waits:
         assert any(e["cat"] == "wait" and e["name"] == wait + " wait" for e in mine), wait
 END

@@ -178,6 +178,7 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
         .batches = batch_bytes(job),
         .order = order_bytes(job),
         .delivery = delivery_bytes(job),
+        .trace = bpt_step_trace_bytes(job->options, job->n_threads),
     };
     BPT_TRY(plan_network(job, plan));
     plan->total = bpt_size_add(plan->network.total, plan->batches);
@@ -187,6 +188,7 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
     plan->total = bpt_size_add(plan->total, plan->delivery);
     plan->total = bpt_size_add(plan->total, plan->vectors);
     plan->total = bpt_size_add(plan->total, plan->exchange);
+    plan->total = bpt_size_add(plan->total, plan->trace);
     return BPT_OK;
 }
 

@@ -4,16 +4,18 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "outer/message_watch.h"
 #include "tools/train/trace_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { SPANS_PER_WORKER = 1 << 16 };
+enum { SPANS = 1 << 16, LABEL_SIZE = 24 };
 
 struct bpt_step_trace {
     bpt_comm *comm;
@@ -21,12 +23,15 @@ struct bpt_step_trace {
     bpt_trace *spans;
     const char *path; /* borrowed from the options */
     char **parts;     /* shape [n_ranks]: the file of each rank until all are joined */
+    char (*to)[LABEL_SIZE], (*from)[LABEL_SIZE]; /* shape [n_ranks]: "to rank 1" */
     uint32_t rank, n_ranks;
     uint64_t first, last; /* steps to record */
     uint64_t step, step_begin_ns;
     uint64_t n_steps; /* recorded */
     uint64_t origin_ns;
     bool records;
+    atomic_bool records_messages; /* the MPI thread reads it; orders nothing else, so relaxed */
+    bool watches;                 /* the messages */
 };
 
 static bpt_status agree(const bpt_step_trace *t, bpt_status status) {
@@ -60,6 +65,16 @@ static bpt_status name_parts(bpt_step_trace *t, uint64_t process) {
     return BPT_OK;
 }
 
+static bpt_status name_peers(bpt_step_trace *t) {
+    BPT_TRY(BPT_NEW("names of receivers", t->n_ranks, &t->to));
+    BPT_TRY(BPT_NEW("names of senders", t->n_ranks, &t->from));
+    for (uint32_t r = 0; r < t->n_ranks; r++) {
+        snprintf(t->to[r], LABEL_SIZE, "to rank %" PRIu32, r);
+        snprintf(t->from[r], LABEL_SIZE, "from rank %" PRIu32, r);
+    }
+    return BPT_OK;
+}
+
 /* Opens the file for writing as the join will, but leaves what is there. */
 static bpt_status try_file(const char *path) {
     BPT_TRY(bpt_trace_check_place(path));
@@ -82,9 +97,25 @@ static bpt_status try_files(const bpt_step_trace *t) {
 static bpt_status reserve(bpt_step_trace *t, uint64_t process) {
     BPT_TRY(name_parts(t, process));
     const unsigned n_workers = t->pool ? bpt_pool_n_workers(t->pool) : 1;
-    BPT_TRY(bpt_trace_create(n_workers, SPANS_PER_WORKER, &t->spans));
+    BPT_TRY(bpt_trace_create(n_workers, SPANS, &t->spans));
+    BPT_TRY(name_peers(t));
     bpt_trace_parts_sweep(t->path, process);
     return try_files(t);
+}
+
+/* On the MPI thread. */
+static void note_message(void *arg, const bpt_message *m) {
+    const bpt_step_trace *t = arg;
+    if (!atomic_load_explicit(&t->records_messages, memory_order_relaxed)) return;
+    const bpt_task_info info = m->sent ? (bpt_task_info){"send", t->to[m->peer]}
+                                       : (bpt_task_info){"receive", t->from[m->peer]};
+    bpt_trace_add_message(t->spans, info, m->bytes, m->begin_ns, m->end_ns);
+}
+
+static bpt_status watch_messages(bpt_step_trace *t, bool watches) {
+    if (watches == t->watches) return BPT_OK;
+    t->watches = watches;
+    return bpt_comm_watch_messages(t->comm, watches ? note_message : NULL, t);
 }
 
 /* Between ranks all goes through agree(): none waits for one that failed. */
@@ -92,7 +123,8 @@ static bpt_status open_together(bpt_step_trace *t) {
     uint64_t process = (uint64_t)getpid();
     BPT_TRY(choose_origin(t));
     if (t->comm) BPT_TRY(bpt_comm_broadcast(t->comm, 0, &process, sizeof process));
-    return agree(t, reserve(t, process));
+    BPT_TRY(agree(t, reserve(t, process)));
+    return t->comm ? agree(t, watch_messages(t, true)) : BPT_OK;
 }
 
 bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm, bpt_pool *pool,
@@ -126,16 +158,24 @@ bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm,
 
 static void record(bpt_step_trace *t, bool records) {
     t->records = records;
+    atomic_store_explicit(&t->records_messages, records, memory_order_relaxed);
     if (t->pool) bpt_pool_set_trace(t->pool, records ? t->spans : NULL);
 }
 
 void bpt_step_trace_close(bpt_step_trace *t) {
     if (!t) return;
     record(t, false);
+    (void)watch_messages(t, false);
     bpt_trace_free(t->spans);
+    bpt_free(t->to);
+    bpt_free(t->from);
     for (uint32_t r = 0; t->parts && r < t->n_ranks; r++) bpt_free(t->parts[r]);
     bpt_free(t->parts);
     bpt_free(t);
+}
+
+size_t bpt_step_trace_bytes(const bpt_train_options *options, unsigned n_workers) {
+    return options->trace ? bpt_trace_bytes(n_workers, SPANS) : 0;
 }
 
 void bpt_step_trace_begin(bpt_step_trace *t, uint64_t step) {
@@ -175,6 +215,7 @@ static bpt_status join(const bpt_step_trace *t) {
 bpt_status bpt_step_trace_write(bpt_step_trace *t) {
     if (!t) return BPT_OK;
     record(t, false);
+    BPT_TRY(agree(t, watch_messages(t, false)));
     if (t->n_steps == 0 && t->pool)
         bpt_warn("the trace is empty: the run ended before step %" PRIu64, t->first);
     if (bpt_trace_lost(t->spans))

@@ -1,6 +1,7 @@
 /** @file tools/train/step_trace.h
- * bpt-train --trace: what every worker of every rank did in some of the steps, and what the thread
- * that trains waited for, as one file for a viewer of trace events.
+ * bpt-train --trace: what every worker of every rank did in some of the steps, what the thread that
+ * trains waited for, and the messages that were completed meanwhile, as one file for a viewer of
+ * trace events.
  *
  * All functions do nothing with a NULL trace.
  * Threads: the one that trains. */
@@ -24,6 +25,9 @@ typedef struct bpt_step_trace bpt_step_trace;
 bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm, bpt_pool *pool,
                                bpt_step_trace **trace);
 void bpt_step_trace_close(bpt_step_trace *trace);
+
+/** @return bytes that --trace takes of a rank with so many workers; 0 without it */
+size_t bpt_step_trace_bytes(const bpt_train_options *options, unsigned n_workers);
 
 /** Records from here on if --trace-steps names step @p step of this rank, from 1. */
 void bpt_step_trace_begin(bpt_step_trace *trace, uint64_t step);
