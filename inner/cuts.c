@@ -1,5 +1,6 @@
 #include "inner/cuts.h"
 
+#include <math.h>
 #include <string.h>
 
 const char *bpt_conv_step_name(bpt_conv_step step) {
@@ -153,4 +154,20 @@ bool bpt_cut_part(const bpt_conv_problem *whole, bpt_conv_step step, bpt_cut cut
     cut_samples(part, normal, number / normal.rows);
     return cut_channels(part, step, normal, of_channels) &&
            cut_rows(part, step, normal, number % normal.rows);
+}
+
+/* What a step computes, in a unit of its own. */
+static double work(const bpt_conv_problem *p, bpt_conv_step step) {
+    const int64_t rows = step == BPT_CONV_BACKWARD_DATA ? p->h : p->p;
+    return (double)(p->n * rows) * (double)(p->c / p->groups * p->k);
+}
+
+double bpt_cut_largest(const bpt_conv_problem *whole, bpt_conv_step step, bpt_cut cut) {
+    double most = 0.0;
+    bpt_conv_part part;
+    for (size_t i = 0; i < bpt_cut_parts(cut, whole->n); i++) {
+        if (!bpt_cut_part(whole, step, cut, i, &part)) return 0.0;
+        most = fmax(most, work(&part.problem, step));
+    }
+    return most / work(whole, step);
 }

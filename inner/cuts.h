@@ -72,4 +72,8 @@ typedef struct bpt_conv_part {
 bool bpt_cut_part(const bpt_conv_problem *whole, bpt_conv_step step, bpt_cut cut, size_t i,
                   bpt_conv_part *part);
 
+/** @return what the part that has most of a step computes, of what all parts of @p whole compute; 0
+ * if there is no such cut */
+double bpt_cut_largest(const bpt_conv_problem *whole, bpt_conv_step step, bpt_cut cut);
+
 #endif

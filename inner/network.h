@@ -198,7 +198,7 @@ typedef uint64_t (*bpt_cost_of)(void *context, const char *label, const char *ki
 
 /** Tells what tasks should take (bpt_network_visit_times() says it of another network of the same
  * shapes on the same machine), so that the first step is planned by it already. A graph all of
- * whose tasks are known keeps these figures; another one takes those of its first run. Changes the
+ * whose tasks are known keeps these figures; another one takes those of its first runs. Changes the
  * order of tasks and no result. Between runs.
  * @param cost asked for every task, and not kept */
 void bpt_network_expect(bpt_network *net, bpt_cost_of cost, void *context);

@@ -16,7 +16,7 @@ static void expect(bpt_network *net, bpt_graph_role role, bpt_cost_of cost, void
         all = all && (ns > 0 || !task->fn);
         id++;
     }
-    net->costs_known[role] = all;
+    net->runs_learned[role] = all ? BPT__LEARNING_RUNS : 0;
 }
 
 void bpt_network_expect(bpt_network *net, bpt_cost_of cost, void *context) {
@@ -26,7 +26,7 @@ void bpt_network_expect(bpt_network *net, bpt_cost_of cost, void *context) {
 
 /* Both graphs have the tasks of @p before first, by the same ids. */
 void bpt__network_keep_costs(const bpt_network *net, bpt_graph *handing, const uint32_t *exports,
-                             bool *known) {
+                             unsigned *runs_learned) {
     const bpt_builder *b = &net->builder;
     const bpt_graph *before = net->graphs[BPT_GRAPH_GRADIENT];
     const bpt_graph *out = net->graphs[BPT_GRAPH_EXPORT];
@@ -34,13 +34,13 @@ void bpt__network_keep_costs(const bpt_network *net, bpt_graph *handing, const u
     uint32_t id = 0;
     for (uint32_t i = 0; i < bpt_graph_n_tasks(before); i++)
         bpt_graph_set_cost(handing, i, bpt_graph_cost(before, i));
-    *known = net->costs_known[BPT_GRAPH_GRADIENT];
+    *runs_learned = net->runs_learned[BPT_GRAPH_GRADIENT];
     for (size_t i = 0, s = 0; i < b->n_tasks && s < net->model->segments.n; i++) {
         if (!(b->tasks[i].phase & set)) continue;
         if (net->exports[s] == i) {
             const uint64_t ns = bpt_graph_cost(out, id);
             bpt_graph_set_cost(handing, exports[s++], ns);
-            *known = *known && ns > 0;
+            if (ns == 0) *runs_learned = 0;
         }
         id++;
     }

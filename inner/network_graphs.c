@@ -144,7 +144,7 @@ bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *part
     uint32_t *ids = NULL, *exports = NULL, *edges = NULL;
     bpt_graph *g = NULL;
     bpt_status status;
-    bool known = false;
+    unsigned learned = 0;
     for (size_t s = 0; s < n_segments; s++) n_sums += net->reduces[s].n;
     net->parts = *parts;
     count_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), &n_tasks, &n_edges);
@@ -153,7 +153,7 @@ bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *part
     BPT_TRY_GOTO(status, BPT_NEW("exports of segments", n_segments, &exports), done);
     BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);
     status = fill_handing_graph(net, g, ids, exports, edges);
-    if (status == BPT_OK) bpt__network_keep_costs(net, g, exports, &known);
+    if (status == BPT_OK) bpt__network_keep_costs(net, g, exports, &learned);
 done:
     bpt_free(edges);
     bpt_free(exports);
@@ -166,7 +166,7 @@ done:
     }
     bpt_graph_free(net->graphs[BPT_GRAPH_GRADIENT]);
     net->graphs[BPT_GRAPH_GRADIENT] = g;
-    net->costs_known[BPT_GRAPH_GRADIENT] = known;
+    net->runs_learned[BPT_GRAPH_GRADIENT] = learned;
     return BPT_OK;
 }
 

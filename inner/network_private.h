@@ -37,6 +37,9 @@ typedef struct bpt_task_range {
     uint32_t first, n;
 } bpt_task_range;
 
+/** Runs of a graph that its tasks' costs are taken from. */
+enum { BPT__LEARNING_RUNS = 2 };
+
 struct bpt_network {
     const bpt_model *model;
     bpt_pool *pool;
@@ -50,8 +53,8 @@ struct bpt_network {
         *activations;       /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
     bpt_tile_result *tiles; /* shape [n_tiles] */
     bpt_graph *graphs[BPT_N_GRAPHS];
-    bool costs_known[BPT_N_GRAPHS]; /* whether a run or bpt_network_expect() has told how long the
-                                     * tasks take */
+    unsigned runs_learned[BPT_N_GRAPHS]; /* of BPT__LEARNING_RUNS, that have told how long the
+                                          * tasks take; all if bpt_network_expect() has */
     size_t *
         forward_end; /* of each layer: tasks of the plan up to its forward pass; shape [n_layers] */
     bpt_activation border; /* of a part: inner/network_border.h */
@@ -102,9 +105,9 @@ bpt_status bpt__network_graph(bpt_network *net, bpt_graph_role role);
 /** Tells a gradient graph that hands out parts what its tasks should take, as far as the graphs of
  * gradients and exports have been told or have measured it.
  * @param exports the ids of the exports in it, shape [segments]
- * @param[out] known whether all of that is known */
+ * @param[out] runs_learned of BPT__LEARNING_RUNS, that have told all of that */
 void bpt__network_keep_costs(const bpt_network *net, bpt_graph *handing, const uint32_t *exports,
-                             bool *known);
+                             unsigned *runs_learned);
 
 /** Called for a task of a training step. @param ns that it took in the last one */
 typedef void (*bpt_visit_task)(void *context, bpt_task_info info, uint64_t ns);

@@ -19,14 +19,15 @@ static bpt_status run_graph(bpt_network *net, bpt_graph_role role, bpt_run_stats
     return bpt_pool_run(net->pool, net->graphs[role], stats);
 }
 
-/* The first run tells which paths are long; from then on the longest go first. The order changes
- * no bit of the results. */
+/* The first runs tell which paths are long; from then on the longest go first. Of these the last
+ * counts: the first of all touches most of its memory for the first time, and takes what the system
+ * takes to give it. The order changes no bit of the results. */
 static void learn_costs(bpt_network *net, bpt_graph_role role) {
     bpt_graph *g = net->graphs[role];
-    if (net->costs_known[role]) return;
+    if (net->runs_learned[role] == BPT__LEARNING_RUNS) return;
     for (size_t i = 0; i < bpt_graph_n_tasks(g); i++)
         bpt_graph_set_cost(g, (uint32_t)i, bpt_graph_measured(g, (uint32_t)i));
-    net->costs_known[role] = true;
+    net->runs_learned[role]++;
 }
 
 static bpt_status take_batch(bpt_network *net, const void *input, const int32_t *labels) {

@@ -128,6 +128,28 @@ static void test_parts_say_where_they_are(void **state) {
     assert_false(bpt_cut_part(&p, BPT_CONV_FORWARD, (bpt_cut){.channels = 2}, 0, &part));
 }
 
+/* 48 channels are three blocks, 17 rows five and four times three. */
+static void test_the_largest_part(void **state) {
+    (void)state;
+    const bpt_conv_problem p = conv_square(3, 32, 48, 17);
+    const struct {
+        bpt_cut cut;
+        double share;
+    } rows[] = {{{0}, 1.0},
+                {{.samples = 1}, 1.0 / 3},
+                {{.samples = 2}, 2.0 / 3},
+                {{.channels = 3}, 1.0 / 9},
+                {{.channels = 2}, 2.0 / 9},
+                {{.rows = 5}, 4.0 / 51},
+                {{.channels = 4}, 0.0}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        assert_float_equal(bpt_cut_largest(&p, BPT_CONV_FORWARD, rows[i].cut), rows[i].share, 1e-9);
+    assert_float_equal(bpt_cut_largest(&p, BPT_CONV_BACKWARD_DATA, (bpt_cut){.channels = 2}),
+                       1.0 / 6, 1e-9); /* of two blocks of the input */
+    assert_float_equal(bpt_cut_largest(&p, BPT_CONV_BACKWARD_DATA, (bpt_cut){.rows = 5}), 4.0 / 51,
+                       1e-9);
+}
+
 /* Rows want channels last and have pads of one side, which Winograd's algorithm takes neither of.
  */
 static void test_rows_are_computed_directly(void **state) {
@@ -474,6 +496,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts_make_the_whole),
         cmocka_unit_test(test_parts_say_where_they_are),
+        cmocka_unit_test(test_the_largest_part),
         cmocka_unit_test(test_rows_are_computed_directly),
         cmocka_unit_test(test_cuts_have_one_spelling),
         cmocka_unit_test(test_nothing_measured_is_nothing_cut),

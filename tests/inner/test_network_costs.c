@@ -66,6 +66,24 @@ static void test_an_unknown_task_is_measured(void **state) {
     net_close(&f);
 }
 
+/* Untold, it takes the times of its first runs, of the last of them in the end, and no later ones.
+ */
+static void test_the_first_runs_tell(void **state) {
+    (void)state;
+    net_fixture f = open_net();
+    const bpt_graph *g = f.net->graphs[BPT_GRAPH_TRAIN];
+    for (int run = 0; run < BPT__LEARNING_RUNS; run++) {
+        train_once(&f);
+        for (uint32_t i = 0; i < bpt_graph_n_tasks(g); i++)
+            assert_int_equal(bpt_graph_cost(g, i), bpt_graph_measured(g, i));
+    }
+    const uint64_t learned = bpt_graph_critical_path(g);
+    assert_true(learned > 0);
+    for (int run = 0; run < 3; run++) train_once(&f);
+    assert_int_equal(bpt_graph_critical_path(g), learned);
+    net_close(&f);
+}
+
 /* What another network has measured is what this one asks for. */
 static void note_label(void *context, const char *label, const char *kind, unsigned n_tasks,
                        uint64_t ns) {
@@ -154,6 +172,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_from_the_first_run),
         cmocka_unit_test(test_an_unknown_task_is_measured),
+        cmocka_unit_test(test_the_first_runs_tell),
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_handed_out_as_told),
         cmocka_unit_test(test_handed_out_as_measured),

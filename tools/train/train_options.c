@@ -553,7 +553,7 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(trace),
      .unit = "FILE",
-     .help = "record tasks, waits and messages of some steps, of all ranks, to look at in\n"
+     .help = "record tasks, waits and messages of some steps, of all ranks, for\n"
              "ui.perfetto.dev"},
     {.name = "trace-steps",
      .type = BPT_OPTION_TEXT,
