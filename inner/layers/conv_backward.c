@@ -56,14 +56,11 @@ static bpt_status create_data(const bpt_layer *l, bpt_builder *b, const bpt_conv
                                            &kernels[t]));
         weights = bpt_kernel_layout(kernels[t], BPT_SLOT_WEIGHTS);
     }
-    const bpt_conv_whole whole = {.label = l->name,
-                                  .step = BPT_CONV_BACKWARD_DATA,
-                                  .problems = state->problem,
-                                  .kernels = kernels,
-                                  .weights = b->weights[l->first_segment].layout,
-                                  .chosen = chosen};
-    BPT_TRY(bpt__conv_pieces(b, &whole, state->cut[BPT_CONV_BACKWARD_DATA], pieces));
-    return bpt__conv_note_cut(l, b, state, BPT_CONV_BACKWARD_DATA, pieces);
+    const bpt_conv_whole step = {.step = BPT_CONV_BACKWARD_DATA,
+                                 .kernels = kernels,
+                                 .weights = b->weights[l->first_segment].layout,
+                                 .chosen = chosen};
+    return bpt__conv_cut_step(l, b, state, step, pieces);
 }
 
 static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state,

@@ -80,8 +80,8 @@ static bool cuts_step(const bpt_builder *b, const bpt_conv_state *state, bpt_con
     return false;
 }
 
-bpt_status bpt__conv_note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
-                              bpt_conv_step step, const bpt_conv_pieces *pieces) {
+static bpt_status note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
+                           bpt_conv_step step, const bpt_conv_pieces *pieces) {
     size_t largest = 0;
     bool whole = true;
     for (size_t t = 0; t < b->n_tiles; t++) {
@@ -97,6 +97,14 @@ bpt_status bpt__conv_note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv
                   " ranges of channels, %" PRId64 " of rows",
                   l->name, bpt_conv_step_name(step), cut.samples, cut.channels, cut.rows);
     return BPT_OK;
+}
+
+bpt_status bpt__conv_cut_step(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
+                              bpt_conv_whole step, bpt_conv_pieces *pieces) {
+    step.label = l->name;
+    step.problems = state->problem;
+    BPT_TRY(bpt__conv_pieces(b, &step, state->cut[step.step], pieces));
+    return note_cut(l, b, state, step.step, pieces);
 }
 
 /* ---- orders of activations ---- */
@@ -193,13 +201,9 @@ static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backwa
         weights = bpt_kernel_layout(state->forward[t], BPT_SLOT_WEIGHTS);
         inputs[t] = bpt_kernel_layout(state->forward[t], BPT_SLOT_SRC);
     }
-    const bpt_conv_whole whole = {.label = l->name,
-                                  .step = BPT_CONV_FORWARD,
-                                  .problems = state->problem,
-                                  .kernels = state->forward,
-                                  .weights = weights};
-    BPT_TRY(bpt__conv_pieces(b, &whole, state->cut[BPT_CONV_FORWARD], state->forward_pieces));
-    return bpt__conv_note_cut(l, b, state, BPT_CONV_FORWARD, state->forward_pieces);
+    const bpt_conv_whole step = {
+        .step = BPT_CONV_FORWARD, .kernels = state->forward, .weights = weights};
+    return bpt__conv_cut_step(l, b, state, step, state->forward_pieces);
 }
 
 static bpt_status create_backward_weights(const bpt_layer *l, bpt_builder *b,
@@ -217,14 +221,9 @@ static bpt_status create_backward_weights(const bpt_layer *l, bpt_builder *b,
         layout = bpt_kernel_layout(kernels[t], BPT_SLOT_DIFF_WEIGHTS);
     }
     state->gradient = layout;
-    const bpt_conv_whole whole = {.label = l->name,
-                                  .step = BPT_CONV_BACKWARD_WEIGHTS,
-                                  .problems = state->problem,
-                                  .kernels = kernels,
-                                  .weights = layout};
-    BPT_TRY(
-        bpt__conv_pieces(b, &whole, state->cut[BPT_CONV_BACKWARD_WEIGHTS], state->weights_pieces));
-    return bpt__conv_note_cut(l, b, state, BPT_CONV_BACKWARD_WEIGHTS, state->weights_pieces);
+    const bpt_conv_whole step = {
+        .step = BPT_CONV_BACKWARD_WEIGHTS, .kernels = kernels, .weights = layout};
+    return bpt__conv_cut_step(l, b, state, step, state->weights_pieces);
 }
 
 /* ---- weights ---- */

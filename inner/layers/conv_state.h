@@ -40,9 +40,11 @@ bpt_status bpt__conv_plan_backward(const bpt_layer *l, bpt_builder *b,
 bpt_status bpt__conv_view_weights(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
                                   bpt_part from, const bpt_layout *wanted, bpt_weights_view *out);
 
-/** Notes how a step came to be cut.
- * @param pieces shape [n_tiles] @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt__conv_note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
-                              bpt_conv_step step, const bpt_conv_pieces *pieces);
+/** Makes the kernels of a step, in parts where it is cut, and notes how it came to be.
+ * @param step its .label and .problems are those of the layer, whatever it says
+ * @param[out] pieces as of bpt__conv_pieces()
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt__conv_cut_step(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
+                              bpt_conv_whole step, bpt_conv_pieces *pieces);
 
 #endif

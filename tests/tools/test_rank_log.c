@@ -52,14 +52,15 @@ static void test_lines_are_appended(void **state) {
 static void test_a_full_disk(void **state) {
     (void)state;
     bpt_rank_log log;
-    char path[128];
+    char path[128], said[160];
     path_of("border.rank-0.jsonl", path);
+    snprintf(said, sizeof said, "cannot write %s: ", path);
     assert_int_equal(symlink("/dev/full", path), 0);
     /* Few lines stay in the buffer until the close, many do not. */
     assert_int_equal(bpt_rank_log_open(NULL, "border", 0, &log), BPT_OK);
     assert_int_equal(bpt_rank_log_print(&log, "{}\n"), BPT_OK);
     assert_int_equal(bpt_rank_log_close(&log), BPT_ENOSPC);
-    assert_non_null(strstr(bpt_error_last()->text, "cannot write exchange/border.rank-0.jsonl"));
+    assert_non_null(strstr(bpt_error_last()->text, said));
     assert_int_equal(bpt_rank_log_open(NULL, "border", 0, &log), BPT_OK);
     bpt_status status = BPT_OK;
     for (int i = 0; i < 100000 && status == BPT_OK; i++) status = bpt_rank_log_print(&log, "{}\n");
