@@ -29,7 +29,8 @@ static bpt_status sum_up(int fd, const char *path, XXH3_state_t *state, char *pi
 bpt_status bpt_checksum_file(const char *path, uint64_t *bytes, uint64_t *checksum) {
     enum { PIECE_BYTES = 1 << 20 };
     int fd;
-    BPT_TRY(bpt_file_open(path, &fd, bytes));
+    uint64_t size; /* of a file that grows it is not all that is read */
+    BPT_TRY(bpt_file_open(path, &fd, &size));
     XXH3_state_t *state = XXH3_createState();
     char *piece = NULL;
     bpt_status status;

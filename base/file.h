@@ -23,7 +23,7 @@ bpt_status bpt_fail_write(int error_number, const char *verb, const char *path);
 
 /** Opens a regular file to read it. All else is refused (BPT_EDATA), and nothing waited for: a pipe
  * would hold the program until somebody writes to it.
- * @param[out] fd caller closes
+ * @param[out] fd    caller closes; like the next one it is set on success only
  * @param[out] bytes the size of the file
  * @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_EDATA */
 bpt_status bpt_file_open(const char *path, int *fd, uint64_t *bytes);

@@ -18,10 +18,10 @@ typedef struct bpt_file_system {
     uint64_t free_bytes; /* for whoever asks */
 } bpt_file_system;
 
-/** @return the file system of @p path, or of the nearest folder above it that is there */
+/** @return the file system of @p path, or of the nearest thing above it that is there */
 bpt_file_system bpt_file_system_at(const char *path);
 
-/** Finds the nearest folder at or above @p path that is there.
+/** Finds the nearest thing at or above @p path that is there, a folder or not.
  * @param[out] found shape [size] */
 void bpt_path_nearest(const char *path, char *found, size_t size);
 

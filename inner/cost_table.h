@@ -15,7 +15,7 @@
 
 enum { BPT_COST_WORKERS_MAX = 4096, BPT_COST_MARGIN_MAX = 99 };
 
-/** What one part takes. */
+/** What one part takes, of unlike ones the largest. */
 typedef struct bpt_cost {
     bpt_conv_step step;
     bpt_conv_problem problem; /* of the layer; .n, .bias and .relu do not tell entries apart, but

@@ -185,8 +185,9 @@ uint64_t bpt_network_critical_path(const bpt_network *net);
  * @param[out] seconds shape [n_layers] */
 void bpt_network_layer_times(const bpt_network *net, double *seconds);
 
-/** Adds to a table what the parts of convolutions took in the last bpt_network_train(), on average,
- * as this network has cut them. Between runs.
+/** Adds to a table what the parts of convolutions took in the last bpt_network_train(), as this
+ * network has cut them: of each step what its largest part took, by the time of all of them and
+ * what each computes. Between runs.
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_network_note_costs(const bpt_network *net, bpt_cost_table *costs);
 

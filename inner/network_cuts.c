@@ -1,6 +1,7 @@
 /* How convolutions are cut, and what their parts took. */
 #include "inner/network_private.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Of the tasks of a layer and step. */
@@ -25,6 +26,7 @@ static uint64_t largest_ns(const bpt_network *net, const bpt_cut_note *note) {
     const double of_tile = (double)note->problem.n / (double)net->builder.batch;
     const double ns =
         (double)s.ns * of_tile * bpt_cut_largest(&note->problem, note->step, note->cut);
+    assert(ns > 0.0 && "the network is cut so");
     return ns < 1.0 ? 1 : (uint64_t)(ns + 0.5);
 }
 

@@ -1,6 +1,6 @@
 /** @file outer/comm_state.h
- * Inside of outer/: what comm_start.c (its life), comm.c (the calls), comm_thread.c (the thread)
- * and watch.c share. */
+ * Inside of outer/: what comm_start.c (its life), comm.c (the calls), comm_thread.c (the thread),
+ * message_watch.c and watch.c share. */
 #ifndef BPT_OUTER_COMM_STATE_H
 #define BPT_OUTER_COMM_STATE_H
 

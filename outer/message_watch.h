@@ -2,7 +2,9 @@
  * Tells of the messages between ranks as they complete: for a trace.
  *
  * Large messages are told of in the chunks in which they travel (outer/transfers.h). Collective
- * calls, which training makes none of in its steps, are not told of. */
+ * calls, which training makes none of in its steps, are not told of.
+ *
+ * Threads: the one that makes the collective calls (outer/comm.h). */
 #ifndef BPT_OUTER_MESSAGE_WATCH_H
 #define BPT_OUTER_MESSAGE_WATCH_H
 
@@ -22,10 +24,10 @@ typedef struct bpt_message {
 /** Is told of a message, on the MPI thread. May not wait. @param message borrowed for the call */
 typedef void bpt_message_note(void *arg, const bpt_message *message);
 
-/** From when this returns on, @p note is told of each message of this rank. One at a time.
+/** From when this returns on, @p note is told of each message of this rank that completes, instead
+ * of who was told before.
  * @param note NULL: nobody is any more, and no call is under way
- * @param arg  borrowed until then
- * @return BPT_OK */
-bpt_status bpt_comm_watch_messages(bpt_comm *comm, bpt_message_note *note, void *arg);
+ * @param arg  borrowed until then */
+void bpt_comm_watch_messages(bpt_comm *comm, bpt_message_note *note, void *arg);
 
 #endif

@@ -261,6 +261,7 @@ static bpt_status remove_stump(const bpt__environment_kind *kind, const char *fi
     struct stat info;
     if (stat(file, &info) != 0)
         return errno == ENOENT ? BPT_OK : bpt_fail_errno(errno, "read", file);
+    if (!S_ISREG(info.st_mode)) return bpt__page_check_heads(file, &kind->rules); /* it says so */
     if (info.st_size < TWO_SMALLEST_PAGES || info.st_size < 2 * sysconf(_SC_PAGESIZE)) {
         if (unlink(file) != 0) return bpt_fail_errno(errno, "remove", file);
         return BPT_OK;

@@ -253,6 +253,28 @@ static void test_channels_need_no_partial_gradients(void **state) {
 
 /* ---- costs ---- */
 
+typedef struct {
+    const char *label;
+    uint64_t ns;
+} forward_sum;
+
+static void add_forward(void *context, bpt_task_info info, uint64_t ns) {
+    forward_sum *s = context;
+    if (strcmp(info.label, s->label) == 0 && strcmp(info.kind, "forward") == 0) s->ns += ns;
+}
+
+/* 48 channels in two ranges are one block and two: the larger one counts, of each sample. */
+static void check_largest_of_two(const net_fixture *f, const bpt_cost_table *table) {
+    size_t i = 0;
+    const bpt_cut_note *note = f->net->builder.cuts;
+    while (note[i].problem.k != 48 || note[i].step != BPT_CONV_FORWARD) i++;
+    forward_sum sum = {.label = note[i].layer->name};
+    bpt__visit_step(f->net, add_forward, &sum);
+    const uint64_t ns = bpt_cost_table_find(table, BPT_CONV_FORWARD, &note[i].problem, note[i].cut);
+    assert_true(sum.ns > 0);
+    assert_float_equal((double)ns, (double)sum.ns * 2 / 3 / (double)f->batch, 1.0);
+}
+
 static void test_costs_of_a_network_are_noted(void **state) {
     (void)state;
     const bpt_cut cut = {.channels = 2};
@@ -262,6 +284,7 @@ static void test_costs_of_a_network_are_noted(void **state) {
     net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.0f, 2.0f, &result));
     net_assert_ok(bpt_network_note_costs(f.net, &table));
     assert_int_equal(table.n, 7 * 3 - 1); /* the first has no backward data */
+    check_largest_of_two(&f, &table);
     assert_int_equal(table.costs[0].problem.k, 32);
     assert_int_equal(table.costs[0].cut.samples, 1);
     assert_int_equal(table.costs[0].cut.channels, 2);

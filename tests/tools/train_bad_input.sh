@@ -105,6 +105,9 @@ says 'not a regular file'
 mkdir piped && mkfifo piped/data.mdb
 fails_well 3 timeout -s KILL 60 "$eval" --data piped --model tiny.yaml --weights pipe.yaml
 says 'piped/data.mdb: not a regular file'
+fails_well 3 timeout -s KILL 60 "$ingest" glyphs --out piped --split train --count 10
+says 'piped/data.mdb: not a regular file'
+[ -p piped/data.mdb ] || die "what is no dataset is gone"
 fails_well 2 "$eval" --data data --model tiny.yaml
 fails_well 2 "$eval" --data data --model tiny.yaml --weights x --jsn
 

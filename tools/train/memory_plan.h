@@ -22,7 +22,7 @@ typedef struct bpt_memory_plan {
     size_t delivery; /* of samples that rank 0 gives out, and lists of them; 0 where it does not */
     size_t vectors;  /* flat vectors of the weights that are read, merged and written */
     size_t exchange; /* of the outer layer: shards and what is sent */
-    size_t trace;    /* of --trace, which the table is not printed with */
+    size_t trace;    /* of --trace; --dry-run, which prints the table, has none */
     size_t total;
 } bpt_memory_plan;
 

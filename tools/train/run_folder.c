@@ -33,14 +33,16 @@ static bpt_status make_subfolder(const char *path, const char *name) {
 static const char signature[] = "# effective configuration of bpt-train";
 
 static bool is_run(const char *path) {
-    char *file, line[sizeof signature] = "";
+    enum { CONFIG_BYTES = 1 << 20 };
+    char *file, *text;
+    size_t size;
     if (entry(path, CONFIG, &file) != BPT_OK) return false;
-    FILE *config = fopen(file, "r");
+    const bpt_status status = bpt_file_read(file, CONFIG_BYTES, &text, &size);
     bpt_free(file);
-    if (!config) return false;
-    const bool read = fgets(line, sizeof line, config) != NULL;
-    fclose(config);
-    return read && strcmp(line, signature) == 0;
+    if (status != BPT_OK) return false;
+    const bool is = strncmp(text, signature, sizeof signature - 1) == 0;
+    bpt_free(text);
+    return is;
 }
 
 static bool is_dots(const char *name) {

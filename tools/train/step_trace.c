@@ -30,8 +30,10 @@ struct bpt_step_trace {
     uint64_t n_steps; /* recorded */
     uint64_t origin_ns;
     bool records;
-    atomic_bool records_messages; /* the MPI thread reads it; orders nothing else, so relaxed */
-    bool watches;                 /* the messages */
+    bool watches; /* the messages */
+    /* Those that end from here on are recorded; the MPI thread reads it, it orders nothing else, so
+     * relaxed. */
+    atomic_uint_least64_t records_from_ns;
 };
 
 static bpt_status agree(const bpt_step_trace *t, bpt_status status) {
@@ -103,19 +105,26 @@ static bpt_status reserve(bpt_step_trace *t, uint64_t process) {
     return try_files(t);
 }
 
+static void record(bpt_step_trace *t, bool records) {
+    t->records = records;
+    atomic_store_explicit(&t->records_from_ns, records ? t->step_begin_ns : UINT64_MAX,
+                          memory_order_relaxed);
+    if (t->pool) bpt_pool_set_trace(t->pool, records ? t->spans : NULL);
+}
+
 /* On the MPI thread. */
 static void note_message(void *arg, const bpt_message *m) {
     const bpt_step_trace *t = arg;
-    if (!atomic_load_explicit(&t->records_messages, memory_order_relaxed)) return;
+    if (m->end_ns < atomic_load_explicit(&t->records_from_ns, memory_order_relaxed)) return;
     const bpt_task_info info = m->sent ? (bpt_task_info){"send", t->to[m->peer]}
                                        : (bpt_task_info){"receive", t->from[m->peer]};
     bpt_trace_add_message(t->spans, info, m->bytes, m->begin_ns, m->end_ns);
 }
 
-static bpt_status watch_messages(bpt_step_trace *t, bool watches) {
-    if (watches == t->watches) return BPT_OK;
+static void watch_messages(bpt_step_trace *t, bool watches) {
+    if (!t->comm || watches == t->watches) return;
     t->watches = watches;
-    return bpt_comm_watch_messages(t->comm, watches ? note_message : NULL, t);
+    bpt_comm_watch_messages(t->comm, watches ? note_message : NULL, t);
 }
 
 /* Between ranks all goes through agree(): none waits for one that failed. */
@@ -124,7 +133,9 @@ static bpt_status open_together(bpt_step_trace *t) {
     BPT_TRY(choose_origin(t));
     if (t->comm) BPT_TRY(bpt_comm_broadcast(t->comm, 0, &process, sizeof process));
     BPT_TRY(agree(t, reserve(t, process)));
-    return t->comm ? agree(t, watch_messages(t, true)) : BPT_OK;
+    record(t, false);
+    if (t->pool) watch_messages(t, true);
+    return BPT_OK;
 }
 
 bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm, bpt_pool *pool,
@@ -156,16 +167,10 @@ bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm,
     return BPT_OK;
 }
 
-static void record(bpt_step_trace *t, bool records) {
-    t->records = records;
-    atomic_store_explicit(&t->records_messages, records, memory_order_relaxed);
-    if (t->pool) bpt_pool_set_trace(t->pool, records ? t->spans : NULL);
-}
-
 void bpt_step_trace_close(bpt_step_trace *t) {
     if (!t) return;
     record(t, false);
-    (void)watch_messages(t, false);
+    watch_messages(t, false);
     bpt_trace_free(t->spans);
     bpt_free(t->to);
     bpt_free(t->from);
@@ -215,7 +220,7 @@ static bpt_status join(const bpt_step_trace *t) {
 bpt_status bpt_step_trace_write(bpt_step_trace *t) {
     if (!t) return BPT_OK;
     record(t, false);
-    BPT_TRY(agree(t, watch_messages(t, false)));
+    watch_messages(t, false);
     if (t->n_steps == 0 && t->pool)
         bpt_warn("the trace is empty: the run ended before step %" PRIu64, t->first);
     if (bpt_trace_lost(t->spans))

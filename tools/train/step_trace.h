@@ -3,7 +3,8 @@
  * trains waited for, and the messages that were completed meanwhile, as one file for a viewer of
  * trace events.
  *
- * All functions do nothing with a NULL trace.
+ * A rank that makes no steps, which serves, records nothing. All functions do nothing with a NULL
+ * trace.
  * Threads: the one that trains. */
 #ifndef BPT_TOOLS_STEP_TRACE_H
 #define BPT_TOOLS_STEP_TRACE_H

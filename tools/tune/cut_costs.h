@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /** Trains a network all of whose convolutions are cut in one way, where kernels take it, and notes
- * the least that the parts of each took: of some steps the mean over a layer's tasks.
+ * the least that the largest part of each took in some steps (bpt_network_note_costs()).
  * @param choices its cuts are not read
  * @param cut     zeros: whole
  * @param n_steps at least 1
