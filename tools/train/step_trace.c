@@ -106,9 +106,11 @@ static bpt_status reserve(bpt_step_trace *t, uint64_t process) {
 }
 
 static void record(bpt_step_trace *t, bool records) {
+    /* Of steps in a row the first one's begin counts: what ends between two of them is recorded. */
+    if (!records || !t->records)
+        atomic_store_explicit(&t->records_from_ns, records ? t->step_begin_ns : UINT64_MAX,
+                              memory_order_relaxed);
     t->records = records;
-    atomic_store_explicit(&t->records_from_ns, records ? t->step_begin_ns : UINT64_MAX,
-                          memory_order_relaxed);
     if (t->pool) bpt_pool_set_trace(t->pool, records ? t->spans : NULL);
 }
 
