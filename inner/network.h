@@ -172,11 +172,12 @@ void bpt_network_set_updates(bpt_network *net, uint64_t n);
 /** @return what the network takes: as planned */
 bpt_network_memory bpt_network_memory_of(const bpt_network *net);
 
-/** @return measurements of the last training or evaluation run; of a head's step, of both halves */
+/** @return measurements of the last run that trained, computed gradients or evaluated; of a head's
+ * step, of both halves. Updates by bpt_network_apply() are not in it */
 bpt_run_stats bpt_network_last_run(const bpt_network *net);
 
-/** @return nanoseconds of the longest path through the tasks of the last bpt_network_train(), by
- * their measured times; of a head, the sum of those of both halves */
+/** @return nanoseconds of the longest path through the tasks of that run, by their measured times;
+ * of a head, the sum of those of both halves. There was a run */
 uint64_t bpt_network_critical_path(const bpt_network *net);
 
 /** What the forward and backward passes of each layer took in the last bpt_network_train(), which

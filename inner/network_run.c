@@ -51,6 +51,7 @@ static bpt_status run_one(bpt_network *net, bpt_graph_role role, const void *inp
     assert(net->model->role != BPT_MODEL_HEAD);
     net->wants_logits_grad = role != BPT_GRAPH_EVALUATE;
     BPT_TRY(take_batch(net, input, labels));
+    net->last_role = role;
     const bpt_status status = run_graph(net, role, &net->last_run);
     if (status == BPT_ENUMERIC) return bpt__trace_loss(net, role);
     BPT_TRY(status);
@@ -119,6 +120,7 @@ bpt_status bpt_network_forward(bpt_network *net, const float *pixels, const int3
 static bpt_status run_backward(bpt_network *net, bpt_graph_role role) {
     bpt_run_stats second, *all = &net->last_run;
     assert(net->model->role == BPT_MODEL_HEAD);
+    net->last_role = role;
     BPT_TRY(run_graph(net, role, &second));
     learn_costs(net, role);
     all->wall_ns += second.wall_ns;
@@ -163,7 +165,7 @@ bpt_run_stats bpt_network_last_run(const bpt_network *net) {
 uint64_t bpt_network_critical_path(const bpt_network *net) {
     bpt_graph *first = net->graphs[BPT_GRAPH_FORWARD];
     return (first ? bpt_graph_measured_path(first) : 0) +
-           bpt_graph_measured_path(net->graphs[BPT_GRAPH_TRAIN]);
+           bpt_graph_measured_path(net->graphs[net->last_role]);
 }
 
 typedef struct {

@@ -205,6 +205,13 @@ free_pool:
     return status;
 }
 
+bpt_status bpt_pool_open(const char *policy, unsigned n_workers, bpt_pool **pool) {
+    bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
+    options.n_workers = n_workers;
+    BPT_TRY(bpt_policy_find(policy, &options.policy));
+    return bpt_pool_create(&options, pool);
+}
+
 void bpt_pool_free(bpt_pool *pool) {
     if (!pool) return;
     assert(!pool->graph);

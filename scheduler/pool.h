@@ -45,6 +45,10 @@ typedef struct bpt_run_stats {
  * @return BPT_OK, BPT_EUSAGE (n_workers out of range), BPT_ENOMEM, BPT_EIO (no thread to be had) */
 bpt_status bpt_pool_create(const bpt_pool_options *options, bpt_pool **pool);
 
+/** The same, of so many workers and with a policy by its name (bpt_policy_find()).
+ * @return likewise; BPT_EUSAGE also where there is no such policy */
+bpt_status bpt_pool_open(const char *policy, unsigned n_workers, bpt_pool **pool);
+
 /** Ends the workers' threads. @param pool NULL is allowed; not running */
 void bpt_pool_free(bpt_pool *pool);
 unsigned bpt_pool_n_workers(const bpt_pool *pool);

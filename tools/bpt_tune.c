@@ -43,12 +43,11 @@ static bpt_learning learning_of(const bpt_tune_options *o) {
 }
 
 /* Memory that the machine does not have would be given out all the same, until it is touched. */
-static bpt_status check_memory(const bpt_tune_subject *s) {
+static bpt_status check_memory(const bpt_tune_subject *s, unsigned n_threads) {
     const bpt_shape in = s->model->input;
     const size_t limit = bpt_memory_of_machine();
     bpt_network_memory network;
-    BPT_TRY(bpt_network_plan(s->model, s->batch, s->activations, s->learning,
-                             bpt_pool_allowed_cores(), &network));
+    BPT_TRY(bpt_network_plan(s->model, s->batch, s->activations, s->learning, n_threads, &network));
     size_t batch;
     BPT_TRY(bpt_size_multiply((size_t)s->batch, bpt_shape_bytes(in, BPT_F32), &batch));
     const size_t both = bpt_size_add(bpt_size_add(network.total, network.total), batch);
@@ -72,13 +71,14 @@ static bpt_status open_data(const bpt_tune_options *o, bpt_tune_subject *s) {
     return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->train_split);
 }
 
-static bpt_status open_subject(const bpt_tune_options *o, bpt_tune_subject *s) {
+/* @param n_threads most that are tried */
+static bpt_status open_subject(const bpt_tune_options *o, unsigned n_threads, bpt_tune_subject *s) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
     s->batch = o->batch_size;
     s->activations = bpt_precision_type((bpt_precision)o->precision);
     s->learning = learning_of(o);
     BPT_TRY(bpt_shaped_model_load(&shaped, &s->model));
-    BPT_TRY(check_memory(s));
+    BPT_TRY(check_memory(s, n_threads));
     return open_data(o, s);
 }
 
@@ -163,7 +163,7 @@ static bpt_status run_search(const bpt_tune_options *o, const char *path, uint64
         .budget = {.start_ns = start_ns, .total = o->budget_s},
     };
     BPT_TRY(check_out(path, o->force));
-    bpt_status status = open_subject(o, &subject);
+    bpt_status status = open_subject(o, search.limits.processors, &subject);
     if (status == BPT_OK) status = tune(&search, path);
     bpt_search_release(&search);
     close_subject(&subject);

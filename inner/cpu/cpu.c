@@ -136,18 +136,27 @@ static bool is_bound(const bpt_kernel *k) {
     return false;
 }
 
+/* @return bytes that the hungriest kernel wants; those that are not bound never run */
+static size_t worker_scratch(const bpt_cpu *cpu) {
+    size_t most = 0;
+    for (const bpt_kernel *k = cpu->kernels; k; k = k->next)
+        if (k->scratch_bytes > most && is_bound(k)) most = k->scratch_bytes;
+    return most;
+}
+
 bpt_status bpt_cpu_prepare(bpt_cpu *cpu) {
+    const size_t bytes = worker_scratch(cpu);
     for (bpt_kernel *k = cpu->kernels; k; k = k->next)
         if (!k->primitive && k->pd && is_bound(k))
             BPT__DNNL_TRY(dnnl_primitive_create(&k->primitive, k->pd));
     for (unsigned i = 0; i < cpu->n_workers; i++) {
         bpt_free(cpu->scratch[i]);
         cpu->scratch[i] = NULL;
-        BPT_TRY(bpt_alloc("kernel scratch", cpu->scratch_bytes, 1, (void **)&cpu->scratch[i]));
+        BPT_TRY(bpt_alloc("kernel scratch", bytes, 1, (void **)&cpu->scratch[i]));
     }
     return BPT_OK;
 }
 
 size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu) {
-    return cpu->scratch_bytes * cpu->n_workers;
+    return worker_scratch(cpu) * cpu->n_workers;
 }

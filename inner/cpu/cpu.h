@@ -56,7 +56,7 @@ bpt_bf16_support bpt_cpu_bf16(void);
 bpt_status bpt_cpu_create(unsigned n_workers, bpt_cpu **cpu);
 void bpt_cpu_free(bpt_cpu *cpu);
 
-/** Makes the code of all kernels created so far, and each worker's scratch memory. Until then a
+/** Makes the code of all kernels bound so far, and each worker's scratch memory. Until then a
  * kernel is a description: layouts and sizes are known, it takes little memory and cannot run.
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt_cpu_prepare(bpt_cpu *cpu);
@@ -66,7 +66,8 @@ bpt_status bpt_cpu_prepare(bpt_cpu *cpu);
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt_cpu_resolve(bpt_cpu *cpu, bpt_block block, const bpt_blocks *blocks);
 
-/** @return bytes of scratch memory of all workers together, also before it is made */
+/** @return bytes of scratch memory of all workers together, as the kernels bound so far want it;
+ * also before it is made */
 size_t bpt_cpu_scratch_bytes(const bpt_cpu *cpu);
 
 /* ---- layouts ---- */

@@ -31,16 +31,12 @@ static bpt_status add_slot(bpt_kernel *k, bpt_slot slot) {
     return add_arg(k, dnnl_args[slot], md);
 }
 
-void bpt__want_scratch(bpt_cpu *cpu, size_t bytes) {
-    if (bytes > cpu->scratch_bytes) cpu->scratch_bytes = bytes;
-}
-
 static bpt_status add_scratch(bpt_kernel *k) {
     const bpt__md *md =
         dnnl_primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, DNNL_ARG_SCRATCHPAD);
     const size_t bytes = md ? dnnl_memory_desc_get_size(md) : 0;
     if (bytes == 0) return BPT_OK;
-    bpt__want_scratch(k->cpu, bytes);
+    k->scratch_bytes = bytes;
     k->scratch_arg = k->n_args;
     return add_arg(k, DNNL_ARG_SCRATCHPAD, md);
 }

@@ -39,6 +39,7 @@ struct bpt_kernel {
     int arg_of_slot[BPT_N_SLOTS]; /* index into args, -1 for none */
     int n_args;
     int scratch_arg;         /* index into args, -1 for none */
+    size_t scratch_bytes;    /* that a worker has to have for it */
     bpt__winograd *winograd; /* what it does around the primitive; NULL: nothing */
     bpt_kernel *next;        /* in bpt_cpu.kernels */
 };
@@ -51,8 +52,7 @@ struct bpt_cpu {
     bool own_winograd; /* oneDNN has no kernels of Winograd's algorithm, and ours suit */
     unsigned n_workers;
     dnnl_stream_t *streams; /* shape [n_workers] */
-    char **scratch;         /* shape [n_workers], each scratch_bytes */
-    size_t scratch_bytes;   /* of the hungriest kernel */
+    char **scratch;         /* shape [n_workers], NULL before bpt_cpu_prepare() */
     bpt_layout *layouts;
     bpt_layout *by_tag; /* each tag and shape once */
     bpt_kernel *kernels;
@@ -97,9 +97,6 @@ bpt_status bpt__kernel_new(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt__wi
 
 /** Adds an operand that is not one of the primitive's. @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt__kernel_operand(bpt_kernel *k, bpt_slot slot, const bpt_layout *layout);
-
-/** Sees to it that each worker has so much scratch memory. */
-void bpt__want_scratch(bpt_cpu *cpu, size_t bytes);
 
 /** Sets bpt_cpu.own_winograd. @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
 bpt_status bpt__choose_winograd(bpt_cpu *cpu);

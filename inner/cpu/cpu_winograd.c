@@ -90,7 +90,7 @@ static bpt_status add_matrices(bpt_kernel *k, const bpt_layout *const *layouts,
                            &bytes));
     if (own && dnnl_memory_desc_get_size(own) > 0)
         BPT_TRY(add_matrix(k, DNNL_ARG_SCRATCHPAD, own, true, &bytes));
-    bpt__want_scratch(k->cpu, bytes);
+    k->scratch_bytes = bytes;
     return BPT_OK;
 }
 

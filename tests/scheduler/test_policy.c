@@ -43,6 +43,17 @@ static void a_policy_is_found_by_its_name(void **state) {
     assert_ptr_equal(policy, bpt_policy_at(3)); /* untouched */
 }
 
+static void a_pool_opens_by_the_name_of_its_policy(void **state) {
+    (void)state;
+    bpt_pool *pool = NULL;
+    assert_int_equal(bpt_pool_open("random", 1, &pool), BPT_EUSAGE);
+    assert_int_equal(bpt_pool_open("eft", BPT_MAX_WORKERS + 1, &pool), BPT_EUSAGE);
+    assert_null(pool);
+    assert_int_equal(bpt_pool_open("eft", 2, &pool), BPT_OK);
+    assert_int_equal(bpt_pool_n_workers(pool), 2);
+    bpt_pool_free(pool);
+}
+
 /* Started events are over at once: who started them completes them. */
 static void complete_at_once(dag_task *t) {
     bpt_graph *const g = t->owner->graph;
@@ -351,6 +362,7 @@ static void a_graph_has_the_keys_of_its_pool(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_policy_is_found_by_its_name),
+        cmocka_unit_test(a_pool_opens_by_the_name_of_its_policy),
         cmocka_unit_test(no_policy_changes_a_result),
         cmocka_unit_test(any_policy_survives_a_failure),
         cmocka_unit_test(each_policy_has_its_order),

@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "tools/train/train_options.h"
-#include "tools/tune/arm.h"
 #include "tools/tune/budget.h"
+#include "tools/tune/contender.h"
 #include "tools/tune/cut_costs.h"
 #include "tools/tune/knobs.h"
 #include "tools/tune/spread.h"
@@ -175,21 +175,21 @@ static void test_costs_of_a_network(void **state) {
     const uint64_t live = bpt_memory_live();
     bpt_tune_subject s = {.batch = 9, .activations = BPT_F32, .learning = {.momentum = 0.9}};
     bpt_tuned_choices choices = {.threads = 2, .policy = "fifo"};
-    bpt_arm *arm;
+    bpt_contender *c;
     bpt_task_cost *list;
     size_t n, again;
     double seconds = 0.0;
     bpt_tuned tuned = {.n_costs = 0};
     assert_int_equal(bpt_model_parse("small", small, sizeof small - 1, NULL, &s.model), BPT_OK);
     assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, &s.synthetic), BPT_OK);
-    assert_int_equal(bpt_arm_create(&s, &choices, &arm), BPT_OK);
-    assert_memory_equal(bpt_arm_choices(arm), &choices, sizeof choices);
-    assert_int_equal(bpt_task_costs_list(bpt_arm_costs(arm), &list, &n), BPT_OK);
+    assert_int_equal(bpt_contender_create(&s, &choices, &c), BPT_OK);
+    assert_memory_equal(bpt_contender_choices(c), &choices, sizeof choices);
+    assert_int_equal(bpt_task_costs_list(bpt_contender_costs(c), &list, &n), BPT_OK);
     bpt_free(list);
     for (int i = 0; i < 2 * BPT_COST_STEPS; i++)
-        assert_int_equal(bpt_arm_run(arm, 1, &seconds), BPT_OK);
+        assert_int_equal(bpt_contender_run(c, 1, &seconds), BPT_OK);
     assert_true(seconds > 0.0);
-    assert_int_equal(bpt_task_costs_list(bpt_arm_costs(arm), &list, &again), BPT_OK);
+    assert_int_equal(bpt_task_costs_list(bpt_contender_costs(c), &list, &again), BPT_OK);
     assert_true(n > 5 && again == n); /* the same rows at every step */
     tuned.costs = list;
     tuned.n_costs = n;
@@ -202,7 +202,7 @@ static void test_costs_of_a_network(void **state) {
                          strcmp(list[i].kind, list[j].kind) == 0);
     }
     bpt_free(list);
-    bpt_arm_free(arm);
+    bpt_contender_free(c);
     bpt_synthetic_release(&s.synthetic);
     bpt_model_free(s.model);
     assert_true(bpt_memory_live() == live);
@@ -225,7 +225,7 @@ static void test_costs_of_cuts(void **state) {
     bpt_tune_subject s = {.batch = 1, .activations = BPT_F32, .learning = {.momentum = 0.9}};
     bpt_tuned_choices choices = {.threads = 2, .policy = "fifo"};
     bpt_cost_table costs = {.workers = 2};
-    bpt_arm *arm;
+    bpt_contender *c;
     assert_int_equal(bpt_model_parse("wide", wide, sizeof wide - 1, NULL, &s.model), BPT_OK);
     assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, &s.synthetic), BPT_OK);
     assert_int_equal(bpt_cut_costs_measure(&s, &choices, (bpt_cut){0}, 3, &costs), BPT_OK);
@@ -240,13 +240,13 @@ static void test_costs_of_cuts(void **state) {
     /* What promises nothing cuts nothing, and what does is done. */
     choices.cuts = &costs;
     for (size_t i = 0; i < costs.n; i++) costs.costs[i].ns = 1000;
-    assert_int_equal(bpt_arm_create(&s, &choices, &arm), BPT_OK);
-    assert_int_equal(bpt_arm_n_cuts(arm), 0);
-    bpt_arm_free(arm);
+    assert_int_equal(bpt_contender_create(&s, &choices, &c), BPT_OK);
+    assert_int_equal(bpt_contender_n_cuts(c), 0);
+    bpt_contender_free(c);
     for (size_t i = 5; i < costs.n; i++) costs.costs[i].ns = 100;
-    assert_int_equal(bpt_arm_create(&s, &choices, &arm), BPT_OK);
-    assert_int_equal(bpt_arm_n_cuts(arm), n_halves);
-    bpt_arm_free(arm);
+    assert_int_equal(bpt_contender_create(&s, &choices, &c), BPT_OK);
+    assert_int_equal(bpt_contender_n_cuts(c), n_halves);
+    bpt_contender_free(c);
     bpt_cost_table_clear(&costs);
     bpt_synthetic_release(&s.synthetic);
     bpt_model_free(s.model);
@@ -266,20 +266,20 @@ static void test_lack_of_memory(void **state) {
     (void)state;
     bpt_tune_subject s = {.batch = 3, .activations = BPT_F32};
     const bpt_tuned_choices choices = {.threads = 1, .policy = "fifo"};
-    bpt_arm *arm = NULL;
+    bpt_contender *c = NULL;
     int n = 0;
     assert_int_equal(bpt_model_parse("small", small, sizeof small - 1, NULL, &s.model), BPT_OK);
     assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, &s.synthetic), BPT_OK);
     const uint64_t live = bpt_memory_live();
-    for (; !arm && n < 10000; n++) {
+    for (; !c && n < 10000; n++) {
         bpt_memory_fail_at(n);
-        const bpt_status status = bpt_arm_create(&s, &choices, &arm);
+        const bpt_status status = bpt_contender_create(&s, &choices, &c);
         bpt_memory_fail_at(-1);
-        assert_true(status == (arm ? BPT_OK : BPT_ENOMEM));
-        if (!arm) assert_true(bpt_memory_live() == live);
+        assert_true(status == (c ? BPT_OK : BPT_ENOMEM));
+        if (!c) assert_true(bpt_memory_live() == live);
     }
-    assert_true(n > 10 && arm);
-    bpt_arm_free(arm);
+    assert_true(n > 10 && c);
+    bpt_contender_free(c);
     bpt_synthetic_release(&s.synthetic);
     bpt_model_free(s.model);
 }

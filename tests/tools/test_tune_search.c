@@ -32,7 +32,7 @@ static struct {
     uint64_t half_ns; /* what half of a convolution takes, of which the whole takes WHOLE_NS */
     bool too_many;    /* no network takes the parts that the costs want */
     bpt_random random;
-    unsigned n_arms, most_arms, n_built;
+    unsigned n_contenders, most_contenders, n_built;
     double said_s, silence_s; /* when there was progress last, and the longest time without */
 } world;
 
@@ -57,52 +57,52 @@ void __wrap_bpt_log_progress(const char *line) {
 
 enum { WHOLE_NS = 100000 };
 
-struct bpt_arm {
+struct bpt_contender {
     bpt_tuned_choices choices;
     bool first;
 };
 
-bpt_status bpt_arm_create(const bpt_tune_subject *subject, const bpt_tuned_choices *choices,
-                          bpt_arm **arm) {
+bpt_status bpt_contender_create(const bpt_tune_subject *subject, const bpt_tuned_choices *choices,
+                                bpt_contender **c) {
     (void)subject;
     if (choices->cuts && world.too_many) return bpt_fail(BPT_EFULL, "too many tasks");
-    BPT_TRY(BPT_NEW("arm", 1, arm));
-    (*arm)->choices = *choices;
-    (*arm)->first = world.n_built++ == 0;
+    BPT_TRY(BPT_NEW("contender", 1, c));
+    (*c)->choices = *choices;
+    (*c)->first = world.n_built++ == 0;
     world.now_s += world.build_s;
-    if (++world.n_arms > world.most_arms) world.most_arms = world.n_arms;
+    if (++world.n_contenders > world.most_contenders) world.most_contenders = world.n_contenders;
     return BPT_OK;
 }
 
-void bpt_arm_free(bpt_arm *arm) {
-    if (arm) world.n_arms--;
-    bpt_free(arm);
+void bpt_contender_free(bpt_contender *c) {
+    if (c) world.n_contenders--;
+    bpt_free(c);
 }
 
-bpt_status bpt_arm_run(bpt_arm *arm, uint64_t n_steps, double *seconds) {
-    double s = world.step_s * (double)n_steps * world.factor(&arm->choices);
+bpt_status bpt_contender_run(bpt_contender *c, uint64_t n_steps, double *seconds) {
+    double s = world.step_s * (double)n_steps * world.factor(&c->choices);
     s *= 1.0 + world.noise * bpt_random_uniform(&world.random);
     s *= 1.0 + world.drift * world.now_s;
-    if (arm->first) s *= 1.0 + world.misplaced;
+    if (c->first) s *= 1.0 + world.misplaced;
     if (world.stretch > 1.0 && bpt_random_below(&world.random, 8) == 0) s *= world.stretch;
     world.now_s += s;
     *seconds = s;
     return BPT_OK;
 }
 
-const bpt_tuned_choices *bpt_arm_choices(const bpt_arm *arm) {
-    return &arm->choices;
+const bpt_tuned_choices *bpt_contender_choices(const bpt_contender *c) {
+    return &c->choices;
 }
 
 /* The world has one convolution, a tile of one sample, and kernels that take it in two ranges of
  * channels. */
 static const bpt_conv_problem problem = {.n = 1, .c = 32, .k = 32};
 
-size_t bpt_arm_n_cuts(const bpt_arm *arm) {
+size_t bpt_contender_n_cuts(const bpt_contender *c) {
     const int64_t tile = 1;
     bpt_cut cuts[BPT_N_CONV_STEPS];
-    if (!arm->choices.cuts) return 0;
-    bpt_cost_table_choose(arm->choices.cuts, &problem, &tile, 1, true, cuts);
+    if (!c->choices.cuts) return 0;
+    bpt_cost_table_choose(c->choices.cuts, &problem, &tile, 1, true, cuts);
     return !bpt_cut_is_whole(cuts[BPT_CONV_FORWARD], 1);
 }
 
@@ -114,7 +114,8 @@ bpt_status bpt_cut_costs_measure(const bpt_tune_subject *subject, const bpt_tune
     const uint64_t ns = halves ? world.half_ns : WHOLE_NS;
     assert_null(choices->cuts);
     world.now_s += world.build_s + world.step_s * (double)n_steps * slower;
-    if (world.n_arms + 1 > world.most_arms) world.most_arms = world.n_arms + 1;
+    if (world.n_contenders + 1 > world.most_contenders)
+        world.most_contenders = world.n_contenders + 1;
     if (!halves && !whole) return BPT_OK;
     const bpt_cost_table now = {.costs = &(bpt_cost){.problem = problem,
                                                      .cut = bpt_cut_normal(cut, 1),
@@ -131,8 +132,8 @@ int64_t bpt_cut_costs_margin(double noise) {
     return noise < 0.05 ? 5 : 10;
 }
 
-const bpt_task_costs *bpt_arm_costs(const bpt_arm *arm) {
-    return (const bpt_task_costs *)arm; /* whose they are */
+const bpt_task_costs *bpt_contender_costs(const bpt_contender *c) {
+    return (const bpt_task_costs *)c; /* whose they are */
 }
 
 /* ---- what steps take ---- */
@@ -191,7 +192,7 @@ static bpt_search run(bool loads, double budget_s) {
         .budget = {.start_ns = 0, .total = budget_s},
     };
     assert_int_equal(bpt_search_run(&s), BPT_OK);
-    const bpt_arm *of_costs = (const bpt_arm *)bpt_search_costs(&s);
+    const bpt_contender *of_costs = (const bpt_contender *)bpt_search_costs(&s);
     assert_non_null(of_costs);
     for (int k = 0; s.n_rounds > 0 && k < BPT_N_KNOBS; k++)
         assert_false(bpt_knob_differs((bpt_knob)k, &of_costs->choices, &s.best));
@@ -202,8 +203,8 @@ static bpt_search run(bool loads, double budget_s) {
         assert_int_equal(s.cuts.margin_percent, bpt_cut_costs_margin(s.noise));
     }
     bpt_search_release(&s);
-    assert_int_equal(world.n_arms, 0);
-    assert_true(world.most_arms <= 2); /* memory */
+    assert_int_equal(world.n_contenders, 0);
+    assert_true(world.most_contenders <= 2); /* memory */
     return s;
 }
 

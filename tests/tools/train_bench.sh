@@ -18,6 +18,7 @@ assert abs(last["images_per_s"] - 16e3 / last["step_ms"]["median"]) < 1e-3 * las
 conv1, conv2, fc = 12 * 12 * 16 * 25, 10 * 10 * 16 * 16 * 9, 400 * 10
 assert 0.99 < last["flops_per_image"] / (6 * (conv1 + conv2 + fc)) < 1.1, last["flops_per_image"]
 assert last["threads"] == 1 and last["batch_size"] == 16 and last["steps"] == 7
+assert last["data_wait_ms"] == 0 and last["limit"] in ("work", "imbalance"), last
 END
 # docs/training.md explains what is printed, and nothing else.
 python3 - "$here/../../docs/training.md" <<'END' || die "the fields of --bench are not those of docs/training.md"
@@ -55,7 +56,20 @@ done
 run 0 "$train" --model lenet --bench 2 --batch-size 4 --input-size 20 24 --classes 7 --threads 2
 python3 -c 'import json; [json.loads(line) for line in open("out")]' || die "not JSON"
 make_data 100 50
-run 0 "$train" --data data --model lenet --bench 1 --batch-size 4
+# Of a dataset batches are read, and waited for.
+run 0 "$train" --data data --model lenet --bench 9 --batch-size 4 --augment flip --loader-threads 1 --prefetch 2
+python3 - <<'END' || die "waiting for data"
+import json, re
+last = [json.loads(line) for line in open("out")][-1]
+line, = (line for line in open("err") if line.startswith("the step is limited"))
+waits, = map(float, re.findall(r", waiting for data ([0-9.]+) ms\)$", line))
+wall, = map(float, re.findall(r"\(wall ([0-9.]+) ms", line))
+assert 0 < last["data_wait_ms"] < wall and abs(waits - last["data_wait_ms"]) < 1e-3, (line, last)
+assert last["limit"] in ("work", "path", "imbalance", "data"), last
+END
+fails_well 3 "$train" --data data --train-split nosuch --model lenet --bench 1
+says nosuch
+fails_well 2 "$train" --data data --augment crop=400 --model lenet --bench 1
 fails_well 2 "$train" --model lenet --bench 2 --input-size 4 4
 [ "$(ls)" = "$(printf '%s\n' data err out tiny.yaml)" ] || die "--bench leaves something: $(ls)"
 

@@ -50,12 +50,22 @@ says 'bpt-eval: --weights is missing'
 
 bench=("$train" --model tiny.yaml --bench 1 --batch-size 4)
 for option in "--output runs/x" --dry-run --force "--epochs 3" "--lr 0.1" "--schedule constant" "--update agwu" \
-    "--sync-every 4" "--resume auto" "--checkpoint-every 3" "--loader-threads 2" "--augment flip" "--log-interval 1" \
+    "--sync-every 4" "--resume auto" "--checkpoint-every 3" "--log-interval 1" \
     "--test-split test" "--milestones 3"; do
     # shellcheck disable=SC2086 # several words
     fails_well 2 "${bench[@]}" $option
     says "${option% *} is not used by --bench"
     says 'hint: leave it out, or --bench'
+done
+for option in "--loader-threads 2" "--prefetch 3" "--augment flip" "--train-split train" "--order blocks"; do
+    # shellcheck disable=SC2086 # several words
+    fails_well 2 "${bench[@]}" $option
+    says "${option% *} is not used by --bench without --data"
+    says 'hint: leave it out, or name a dataset with --data'
+    # shellcheck disable=SC2086
+    run 0 "${bench[@]}" --data data $option
+    # shellcheck disable=SC2086
+    run 0 "$train" --model tiny.yaml --dry-run $option
 done
 fails_well 2 "${bench[@]}" --beta1 0.8 # what it does use, it looks at as training does
 says '--beta1 is not used by --optimizer sgd'

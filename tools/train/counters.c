@@ -12,6 +12,9 @@ static const struct {
     {"steps", offsetof(bpt_counters, steps)},
     {"samples", offsetof(bpt_counters, samples)},
     {"compute_ns", offsetof(bpt_counters, compute_ns)},
+    {"step_ns", offsetof(bpt_counters, step_ns)},
+    {"path_ns", offsetof(bpt_counters, path_ns)},
+    {"work_ns", offsetof(bpt_counters, work_ns)},
     {"wait_ns", offsetof(bpt_counters, wait_ns)},
     {"data_wait_ns", offsetof(bpt_counters, data_wait_ns)},
     {"eval_ns", offsetof(bpt_counters, eval_ns)},
@@ -37,7 +40,11 @@ void bpt_counters_put(const bpt_counters *c, bpt_json_writer *w) {
 
 /* Earlier versions had none of it. */
 static bool is_later(const char *key) {
-    return strcmp(key, "quality_ns") == 0 || strncmp(key, "border_", 7) == 0;
+    static const char *const keys[] = {"step_ns",    "path_ns",           "work_ns",
+                                       "quality_ns", "border_sent_bytes", "border_received_bytes"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (strcmp(key, keys[i]) == 0) return true;
+    return false;
 }
 
 bpt_status bpt_counters_get(const bpt_json_doc *doc, const bpt_json *object, bpt_counters *c) {
@@ -47,5 +54,8 @@ bpt_status bpt_counters_get(const bpt_json_doc *doc, const bpt_json *object, bpt
         BPT_TRY(bpt_json_get_u64(doc, object, rows[i].key, 0, UINT64_MAX,
                                  (uint64_t *)((char *)c + rows[i].offset)));
     }
+    /* What an earlier version did not tell apart counts as work. */
+    if (c->step_ns == 0 && c->compute_ns > c->data_wait_ns)
+        c->step_ns = c->work_ns = c->compute_ns - c->data_wait_ns;
     return bpt_json_get_real(doc, object, "seconds", &c->seconds);
 }

@@ -15,6 +15,10 @@ typedef struct bpt_counters {
     uint64_t steps;        /* this and all below: of this rank */
     uint64_t samples;      /* trained on */
     uint64_t compute_ns;   /* inside training steps, waiting for data included */
+    uint64_t step_ns;      /* of that, computing */
+    uint64_t path_ns;      /* on the longest path through the tasks of each step */
+    uint64_t work_ns;      /* in tasks of steps, all of them shared evenly by the workers; like
+                            * path_ns 0 where a network is in two parts */
     uint64_t wait_ns;      /* for other ranks */
     uint64_t data_wait_ns; /* for the loader */
     uint64_t eval_ns;      /* in evaluations */

@@ -33,12 +33,10 @@ bpt_status bpt__job_open_network(bpt_job *job) {
 }
 
 static bpt_status open_engine(bpt_job *job) {
-    bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     BPT_TRY(bpt__job_load_model(job));
     BPT_TRY(bpt_layer_choice_check(job->options, job->model));
-    pool.n_workers = job->n_threads;
-    BPT_TRY(bpt_policy_find(job->options->policy, &pool.policy));
-    if (!bpt_job_is_server(job)) BPT_TRY(bpt_pool_create(&pool, &job->pool));
+    if (!bpt_job_is_server(job))
+        BPT_TRY(bpt_pool_open(job->options->policy, job->n_threads, &job->pool));
     BPT_TRY(bpt__job_open_network(job));
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }

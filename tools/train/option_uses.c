@@ -12,6 +12,7 @@
 typedef enum {
     BY_TASK,
     BY_DATA,
+    BY_BATCHES,
     BY_TRACE,
     BY_OPTIMIZER,
     BY_SCHEDULE,
@@ -34,7 +35,7 @@ typedef struct {
 /* Of each option the row of the task comes first: what a task does not use needs no other reason.
  */
 static const dependent dependents[] = {
-    {"train-split", BY_TASK, " train check dry-run "},
+    {"train-split", BY_TASK, " train check dry-run bench "},
     {"test-split", BY_TASK, " train check dry-run "},
     {"init-weights", BY_TASK, " train check dry-run replay "},
     {"output", BY_TASK, " train check dry-run "},
@@ -42,7 +43,7 @@ static const dependent dependents[] = {
     {"input-size", BY_TASK, " train check dry-run bench "},
     {"classes", BY_TASK, " train check dry-run bench "},
     {"epochs", BY_TASK, " train check dry-run "},
-    {"augment", BY_TASK, " train check dry-run "},
+    {"augment", BY_TASK, " train check dry-run bench "},
     {"lr", BY_TASK, " train check dry-run "},
     {"lr-scale", BY_TASK, " train check dry-run "},
     {"schedule", BY_TASK, " train check dry-run "},
@@ -86,12 +87,12 @@ static const dependent dependents[] = {
     {"step-limit", BY_TASK, " train check dry-run bench "},
     {"label-smoothing", BY_TASK, " train check dry-run bench "},
     {"seed", BY_TASK, " train check dry-run bench "},
-    {"order", BY_TASK, " train check dry-run "},
-    {"order-block", BY_TASK, " train check dry-run "},
+    {"order", BY_TASK, " train check dry-run bench "},
+    {"order-block", BY_TASK, " train check dry-run bench "},
     {"threads", BY_TASK, " train check dry-run bench "},
     {"policy", BY_TASK, " train check dry-run bench "},
-    {"loader-threads", BY_TASK, " train check dry-run "},
-    {"prefetch", BY_TASK, " train check dry-run "},
+    {"loader-threads", BY_TASK, " train check dry-run bench "},
+    {"prefetch", BY_TASK, " train check dry-run bench "},
     {"tuned", BY_TASK, " train check dry-run bench "},
     {"eval-every", BY_TASK, " train check dry-run "},
     {"checkpoint-every", BY_TASK, " train check dry-run "},
@@ -107,6 +108,13 @@ static const dependent dependents[] = {
     {"trace-steps", BY_TASK, " train check bench "},
 
     {"classes", BY_DATA, " no-data "},
+
+    {"train-split", BY_BATCHES, " read "},
+    {"augment", BY_BATCHES, " read "},
+    {"order", BY_BATCHES, " read "},
+    {"order-block", BY_BATCHES, " read "},
+    {"loader-threads", BY_BATCHES, " read "},
+    {"prefetch", BY_BATCHES, " read "},
 
     {"trace-steps", BY_TRACE, " traced "},
 
@@ -170,6 +178,8 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
         return task_of(o);
     case BY_DATA:
         return o->data ? "data" : "no-data";
+    case BY_BATCHES: /* --dry-run plans for them without a dataset, too */
+        return o->bench && !o->data ? "made-up" : "read";
     case BY_TRACE:
         return o->trace ? "traced" : "untraced";
     case BY_OPTIMIZER:
@@ -205,6 +215,8 @@ static void describe(const bpt_train_options *o, chooser by, char *text, size_t 
         snprintf(text, size, "by --%s", task_of(o));
     else if (by == BY_DATA)
         snprintf(text, size, "with --data");
+    else if (by == BY_BATCHES)
+        snprintf(text, size, "by --bench without --data");
     else if (by == BY_TRACE)
         snprintf(text, size, "without --trace");
     else if (by == BY_RESUME)
@@ -243,6 +255,8 @@ static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
         bpt_hint("leave it out, or --%s", task_of(o));
     else if (d->by == BY_DATA)
         bpt_hint("the dataset decides it; without --data --bench and --dry-run take any");
+    else if (d->by == BY_BATCHES)
+        bpt_hint("leave it out, or name a dataset with --data");
     else if (d->by == BY_TRACE)
         bpt_hint("leave it out, or give --trace FILE");
     else if (d->by == BY_RESUME)

@@ -44,10 +44,7 @@ static bool hosts(const bpt_placed *p) {
 /* Under agwu it learns while the rank trains its head, at the rate of one rank. */
 static bpt_status make_tail(bpt_placed *p, const bpt_job *job) {
     const int64_t batch = p->in_step ? (int64_t)p->n_samples : job->batch;
-    bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
-    pool.n_workers = job->n_threads;
-    BPT_TRY(bpt_policy_find(job->options->policy, &pool.policy));
-    if (!p->in_step) BPT_TRY(bpt_pool_create(&pool, &p->pool));
+    if (!p->in_step) BPT_TRY(bpt_pool_open(job->options->policy, job->n_threads, &p->pool));
     return bpt_network_create(p->tail_model, batch, bpt_train_activations(job->options),
                               bpt_train_learning(job->options, 1), p->in_step ? job->pool : p->pool,
                               &p->tail);

@@ -31,6 +31,31 @@ double bpt_job_efficiency(const bpt_rank_summary *ranks, uint32_t n) {
     return together / alone;
 }
 
+/* ---- what limits a rank ---- */
+
+bpt_time_spent bpt_rank_spent(const bpt_rank_summary *r) {
+    const bpt_counters *c = &r->count;
+    return (bpt_time_spent){
+        .total = r->seconds > 0 ? (uint64_t)(r->seconds * 1e9) : 0,
+        .data = c->data_wait_ns,
+        .messages = c->wait_ns,
+        .steps = c->step_ns,
+        .path = c->path_ns,
+        .work = c->work_ns,
+    };
+}
+
+static double percent(uint64_t part, uint64_t whole) {
+    return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+void bpt_rank_limit_say(const bpt_rank_summary *r) {
+    const bpt_time_spent t = bpt_rank_spent(r);
+    bpt_info("training was limited by %s (of its time: in steps %.1f%%, waiting for data %.1f%%)",
+             bpt_bottleneck_text(bpt_bottleneck_of(&t)), percent(t.steps, t.total),
+             percent(t.data, t.total));
+}
+
 /* ---- what a rank is worth ---- */
 
 static bpt_effort effort_of(const bpt_rank_summary *r) {
@@ -98,23 +123,24 @@ static void judge_all(const bpt_job *job, const bpt_rank_summary *ranks) {
 /* ---- the table ---- */
 
 static void say_server(const bpt_job *job, uint32_t r, int width) {
-    bpt_info("%4u  %-*s  server  %8s  %8s  %6s  %10s  %6s", r, width, bpt_comm_host(job->comm, r),
-             "-", "-", "-", "-", "-");
+    bpt_info("%4u  %-*s  server  %8s  %8s  %6s  %10s  %6s  %6s  %s", r, width,
+             bpt_comm_host(job->comm, r), "-", "-", "-", "-", "-", "-", "-");
 }
 
 static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t r, int width,
                      uint64_t all) {
     const bpt_counters *c = &ranks[r].count;
-    const double busy = (double)(c->compute_ns + c->wait_ns + c->eval_ns + c->quality_ns);
+    const uint64_t busy = c->compute_ns + c->wait_ns + c->eval_ns + c->quality_ns;
+    const bpt_time_spent spent = bpt_rank_spent(&ranks[r]);
     char alone[40] = "-", efficiency[40] = "-";
     if (ranks[r].solo > 0) {
         snprintf(alone, sizeof alone, "%.0f", ranks[r].solo);
         snprintf(efficiency, sizeof efficiency, "%.2f", bpt_rank_efficiency(&ranks[r]));
     }
-    bpt_info("%4u  %-*s  cpu     %8.0f  %8s  %5.1f%%  %10s  %5.1f%%", r, width,
-             bpt_comm_host(job->comm, r), in_job(&ranks[r]), alone,
-             all ? 100.0 * (double)c->samples / (double)all : 0.0, efficiency,
-             busy > 0 ? 100.0 * (double)c->wait_ns / busy : 0.0);
+    bpt_info("%4u  %-*s  cpu     %8.0f  %8s  %5.1f%%  %10s  %5.1f%%  %5.1f%%  %s", r, width,
+             bpt_comm_host(job->comm, r), in_job(&ranks[r]), alone, percent(c->samples, all),
+             efficiency, percent(c->wait_ns, busy), percent(c->data_wait_ns, busy),
+             bpt_bottleneck_name(bpt_bottleneck_of(&spent)));
 }
 
 void bpt_rank_table_say(const bpt_job *job, const bpt_rank_summary *ranks) {
@@ -125,7 +151,8 @@ void bpt_rank_table_say(const bpt_job *job, const bpt_rank_summary *ranks) {
         if (length > width) width = length;
         all += ranks[r].count.samples;
     }
-    bpt_info("rank  %-*s  device     img/s     alone   share  efficiency  waited", width, "host");
+    bpt_info("rank  %-*s  device     img/s     alone   share  efficiency  waited    data  limit",
+             width, "host");
     for (uint32_t r = 0; r < job->n_workers; r++) say_rank(job, ranks, r, width, all);
     for (uint32_t r = job->n_workers; r < job->n_ranks; r++) say_server(job, r, width);
     const double efficiency = bpt_job_efficiency(ranks, job->n_workers);

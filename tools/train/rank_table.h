@@ -6,6 +6,7 @@
 #define BPT_TOOLS_RANK_TABLE_H
 
 #include "outer/exchange.h"
+#include "tools/train/bottleneck.h"
 #include "tools/train/counters.h"
 #include "tools/train/job.h"
 
@@ -32,6 +33,12 @@ double bpt_rank_efficiency(const bpt_rank_summary *r);
  * where that was not measured
  * @param ranks of the workers, shape [n] */
 double bpt_job_efficiency(const bpt_rank_summary *ranks, uint32_t n);
+
+/** @return where a worker's time in training went */
+bpt_time_spent bpt_rank_spent(const bpt_rank_summary *r);
+
+/** Says what limited a training on one rank, with shares of its time. */
+void bpt_rank_limit_say(const bpt_rank_summary *r);
 
 /** Prints the table, and warns of ranks without which the job would be faster, with the option of
  * mpirun that leaves them out. At least 2 ranks. */

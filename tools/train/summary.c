@@ -40,6 +40,11 @@ static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
     return BPT_OK;
 }
 
+static const char *limit_of(const bpt_rank_summary *r) {
+    const bpt_time_spent spent = bpt_rank_spent(r);
+    return bpt_bottleneck_name(bpt_bottleneck_of(&spent));
+}
+
 static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *r,
                      uint64_t all_samples, bpt_json_writer *w) {
     const bpt_counters *c = &r->count;
@@ -60,7 +65,10 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_put_real(w, "solo_images_per_s", r->solo);
     bpt_json_put_real(w, "efficiency", bpt_rank_efficiency(r));
     bpt_json_put_real(w, "share", all_samples ? (double)c->samples / (double)all_samples : 0);
+    bpt_json_put_text(w, "limit", rank < job->n_workers ? limit_of(r) : "");
     bpt_json_put_real(w, "compute_s", as_seconds(c->compute_ns));
+    bpt_json_put_real(w, "path_s", as_seconds(c->path_ns));
+    bpt_json_put_real(w, "work_s", as_seconds(c->work_ns));
     bpt_json_put_real(w, "wait_s", as_seconds(c->wait_ns));
     bpt_json_put_real(w, "data_wait_s", as_seconds(c->data_wait_ns));
     bpt_json_put_real(w, "eval_s", as_seconds(c->eval_ns));
@@ -133,7 +141,10 @@ static void put_summary(const bpt_job *job, const bpt_rank_summary *ranks, bpt_j
 }
 
 static void say_summary(const bpt_job *job, const bpt_rank_summary *ranks) {
-    if (job->n_ranks > 1) bpt_rank_table_say(job, ranks);
+    if (job->n_ranks > 1)
+        bpt_rank_table_say(job, ranks);
+    else
+        bpt_rank_limit_say(&ranks[0]);
     if (job->delivery)
         bpt_info("rank 0 has given out %llu samples, %.1f MB",
                  (unsigned long long)ranks[0].data.items_sent,

@@ -5,7 +5,8 @@
 #include "base/memory.h"
 #include "inner/network.h"
 #include "tools/shaped_model.h"
-#include "tools/synthetic.h"
+#include "tools/train/bench_batches.h"
+#include "tools/train/bottleneck.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/memory_plan.h"
 #include "tools/train/step_trace.h"
@@ -23,9 +24,11 @@ typedef struct {
     bpt_network *network;
     bpt_step_trace *trace; /* NULL without --trace */
     unsigned n_threads;
-    bpt_synthetic batch;
+    bpt_bench_batches batches;
     float *weights;
-    double *step_ms; /* shape [options->bench] */
+    double *step_ms;      /* shape [options->bench] */
+    bpt_time_spent spent; /* of measured steps */
+    uint64_t n_steps;     /* trained */
 } bench;
 
 static void close_bench(bench *b) {
@@ -33,16 +36,20 @@ static void close_bench(bench *b) {
     bpt_network_free(b->network);
     bpt_pool_free(b->pool);
     bpt_model_free(b->model);
-    bpt_synthetic_release(&b->batch);
+    bpt_bench_batches_close(&b->batches);
     bpt_free(b->weights);
     bpt_free(b->step_ms);
 }
 
-/* As of a training on one rank, whose loaders take little more than the synthetic batch. */
+/* As of a training on one rank. */
 static bpt_status check_memory(const bpt_train_options *o, const bench *b) {
     const bpt_job job = {
         .options = o,
         .model = b->model,
+        .dataset = b->batches.dataset,
+        .train = b->batches.split,
+        .test = b->batches.split,
+        .epoch_samples = b->batches.split ? b->batches.split->count : 0,
         .update = BPT_UPDATE_LOCAL,
         .batch = (uint32_t)o->batch_size,
         .n_ranks = 1,
@@ -55,15 +62,13 @@ static bpt_status check_memory(const bpt_train_options *o, const bench *b) {
 
 static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
+    BPT_TRY(bpt_bench_batches_find(&b->batches, o));
     BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
     BPT_TRY(bpt_tuning_use(o, b->model, o->batch_size, bpt_pool_allowed_cores(), NULL));
     bpt_tuning_say(o);
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
     BPT_TRY(check_memory(o, b));
-    bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
-    pool.n_workers = b->n_threads;
-    BPT_TRY(bpt_policy_find(o->policy, &pool.policy));
-    BPT_TRY(bpt_pool_create(&pool, &b->pool));
+    BPT_TRY(bpt_pool_open(o->policy, b->n_threads, &b->pool));
     BPT_TRY(bpt_network_create(b->model, o->batch_size, bpt_train_activations(o),
                                bpt_train_learning(o, 1), b->pool, &b->network));
     bpt_tuning_expect(o, b->network);
@@ -71,7 +76,7 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
 }
 
 static bpt_status fill(const bpt_train_options *o, bench *b) {
-    BPT_TRY(bpt_synthetic_make(b->model, o->batch_size, (uint64_t)o->seed, &b->batch));
+    BPT_TRY(bpt_bench_batches_open(&b->batches, o, b->model));
     BPT_TRY(BPT_NEW("initial weights", b->model->segments.n_elements, &b->weights));
     BPT_TRY(BPT_NEW("step times", (size_t)o->bench, &b->step_ms));
     bpt_segments_initialise(&b->model->segments, (uint64_t)o->seed, b->weights);
@@ -79,13 +84,34 @@ static bpt_status fill(const bpt_train_options *o, bench *b) {
 }
 
 /* A small fixed rate: the arithmetic of training without its convergence. */
-static bpt_status time_step(const bpt_train_options *o, bench *b, double *ms) {
+static bpt_status train(const bpt_train_options *o, bench *b, const bpt_batch *batch) {
     bpt_batch_result result;
+    bpt_network_set_draw(b->network, (bpt_draw){(uint64_t)o->seed, b->n_steps++, 0});
+    bpt_network_set_second(b->network, batch->second_labels, batch->second_parts);
+    return bpt_network_train(b->network, batch->pixels, batch->labels, 1e-4f, (float)o->batch_size,
+                             &result);
+}
+
+static void note_time(bench *b, uint64_t step_ns, uint64_t data_ns) {
+    bpt_time_spent *t = &b->spent;
+    t->total += step_ns;
+    t->data += data_ns;
+    t->steps += step_ns - data_ns;
+    t->path += bpt_network_critical_path(b->network);
+    t->work += bpt_network_last_run(b->network).busy_ns / b->n_threads;
+}
+
+static bpt_status time_step(const bpt_train_options *o, bench *b, double *ms) {
+    bpt_batch batch;
     const uint64_t start_ns = bpt_clock_ns();
-    BPT_TRY(bpt_network_train(b->network, b->batch.pixels, b->batch.labels, 1e-4f,
-                              (float)o->batch_size, &result));
+    BPT_TRY(bpt_bench_batches_next(&b->batches, &batch));
+    const uint64_t data_ns = b->batches.feed ? bpt_clock_ns() - start_ns : 0;
+    if (b->batches.feed) bpt_step_trace_wait(b->trace, "data", start_ns);
+    BPT_TRY(train(o, b, &batch));
     bpt_step_trace_end(b->trace);
-    *ms = bpt_clock_seconds_since(start_ns) * 1e3;
+    const uint64_t step_ns = bpt_clock_ns() - start_ns;
+    note_time(b, step_ns, data_ns);
+    *ms = (double)step_ns * 1e-6;
     return BPT_OK;
 }
 
@@ -146,6 +172,8 @@ static bpt_status print_summary(const bpt_train_options *o, bench *b) {
     bpt_json_close_object(&w);
     bpt_json_put_u64(&w, "flops_per_image", flops);
     bpt_json_put_real(&w, "gflops_per_s", (double)flops * (double)o->batch_size * 1e-6 / median);
+    bpt_json_put_real(&w, "data_wait_ms", (double)b->spent.data * 1e-6 / (double)n);
+    bpt_json_put_text(&w, "limit", bpt_bottleneck_name(bpt_bottleneck_of(&b->spent)));
     bpt_json_put_u64(&w, "memory_bytes", bpt_network_memory_of(b->network).total);
     bpt_json_close_object(&w);
     const bpt_status status = bpt_json_end_text(&w, &text, &length);
@@ -154,20 +182,21 @@ static bpt_status print_summary(const bpt_train_options *o, bench *b) {
     return status;
 }
 
-/* What a shorter step would need. No step is shorter than its longest path, nor than its work
- * shared evenly; where it is longer than both, workers had nothing to do while others worked. */
-static void print_limit(const bench *b, const bpt_run_stats *last) {
-    const double wall = (double)last->wall_ns, path = (double)bpt_network_critical_path(b->network);
-    const double share = (double)last->busy_ns / b->n_threads;
-    const double bound = path > share ? path : share;
-    const char *limit = path > share ? "its critical path" : "its work: the workers are busy";
-    if (bound < 0.9 * wall) limit = "load imbalance: workers idle between tasks";
-    fprintf(stderr, "workers busy %.1f %% of the step\n", 100.0 * share / wall);
+/* Means of all steps that were measured. */
+static void print_limit(const bpt_train_options *o, const bench *b) {
+    const bpt_time_spent *t = &b->spent;
+    const double to_ms = 1e-6 / (double)o->bench;
+    char data[64] = "";
+    if (b->batches.feed)
+        snprintf(data, sizeof data, ", waiting for data %.3f ms", (double)t->data * to_ms);
+    fprintf(stderr, "workers busy %.1f %% of the step\n",
+            100.0 * (double)t->work / (double)t->total);
     fprintf(stderr,
             "the step is limited by %s (wall %.3f ms, critical path %.3f ms, "
-            "work / %u worker%s %.3f ms)\n",
-            limit, wall * 1e-6, path * 1e-6, b->n_threads, b->n_threads == 1 ? "" : "s",
-            share * 1e-6);
+            "work / %u worker%s %.3f ms%s)\n",
+            bpt_bottleneck_text(bpt_bottleneck_of(t)), (double)t->total * to_ms,
+            (double)t->path * to_ms, b->n_threads, b->n_threads == 1 ? "" : "s",
+            (double)t->work * to_ms, data);
 }
 
 static bpt_status run_bench(const bpt_train_options *o, bench *b) {
@@ -176,6 +205,7 @@ static bpt_status run_bench(const bpt_train_options *o, bench *b) {
     BPT_TRY(bpt_step_trace_open(o, NULL, b->pool, &b->trace));
     BPT_TRY(fill(o, b));
     for (int i = 0; i < WARM_UP_STEPS; i++) BPT_TRY(time_step(o, b, &ms));
+    b->spent = (bpt_time_spent){0};
     for (int64_t i = 0; i < o->bench; i++) {
         bpt_step_trace_begin(b->trace, (uint64_t)i + 1);
         BPT_TRY(time_step(o, b, &b->step_ms[i]));
@@ -183,7 +213,7 @@ static bpt_status run_bench(const bpt_train_options *o, bench *b) {
     }
     const bpt_run_stats last = bpt_network_last_run(b->network);
     print_layers(b->network, &last);
-    print_limit(b, &last);
+    print_limit(o, b);
     BPT_TRY(print_summary(o, b)); /* first: measured in vain otherwise if the trace fails */
     return bpt_step_trace_write(b->trace);
 }

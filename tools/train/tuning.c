@@ -78,7 +78,7 @@ bpt_status bpt_tuning_open(bpt_train_options *o, const bpt_option_set *set) {
     const bpt_tuned_choices *c = &t->file->choices;
     take_number(o, set, t, "threads", c->threads, &o->threads);
     take_policy(set, t, o);
-    if (o->bench) return BPT_OK; /* nothing is loaded */
+    if (o->bench && !o->data) return BPT_OK; /* nothing is loaded */
     take_number(o, set, t, "loader-threads", c->loader_threads, &o->loader_threads);
     take_number(o, set, t, "prefetch", c->prefetch, &o->prefetch);
     return BPT_OK;

@@ -6,21 +6,21 @@
 
 enum { MIN_MARGIN_PERCENT = 5 };
 
-static bpt_status note(const bpt_arm *arm, bpt_cost_table *costs) {
+static bpt_status note(const bpt_contender *c, bpt_cost_table *costs) {
     bpt_cost_table now = {0};
-    bpt_status status = bpt_arm_note_parts(arm, &now);
+    bpt_status status = bpt_contender_note_parts(c, &now);
     if (status == BPT_OK) status = bpt_cost_table_merge(costs, &now);
     bpt_cost_table_clear(&now);
     return status;
 }
 
-static bpt_status run(bpt_arm *arm, uint64_t n_steps, bpt_cost_table *costs) {
+static bpt_status run(bpt_contender *c, uint64_t n_steps, bpt_cost_table *costs) {
     double seconds;
     for (uint64_t i = 0; i < n_steps; i++) {
         BPT_TRY(
             bpt_interrupt_check("nothing is written", "run the same command again to start over"));
-        BPT_TRY(bpt_arm_run(arm, 1, &seconds));
-        BPT_TRY(note(arm, costs));
+        BPT_TRY(bpt_contender_run(c, 1, &seconds));
+        BPT_TRY(note(c, costs));
     }
     return BPT_OK;
 }
@@ -32,15 +32,15 @@ bool bpt_cut_costs_too_large(bpt_status status) {
 bpt_status bpt_cut_costs_measure(const bpt_tune_subject *subject, const bpt_tuned_choices *choices,
                                  bpt_cut cut, uint64_t n_steps, bpt_cost_table *costs) {
     bpt_tuned_choices whole = *choices;
-    bpt_arm *arm;
+    bpt_contender *c;
     whole.cuts = NULL;
     bpt_model_set_cuts(subject->model, &cut);
-    bpt_status status = bpt_arm_create(subject, &whole, &arm);
+    bpt_status status = bpt_contender_create(subject, &whole, &c);
     bpt_model_set_cuts(subject->model, NULL);
     if (status != BPT_OK) return bpt_cut_costs_too_large(status) ? BPT_OK : status;
     const bool is_whole = cut.samples == 0 && cut.channels <= 1 && cut.rows <= 1;
-    if (is_whole || bpt_arm_n_cuts(arm) > 0) status = run(arm, n_steps, costs);
-    bpt_arm_free(arm);
+    if (is_whole || bpt_contender_n_cuts(c) > 0) status = run(c, n_steps, costs);
+    bpt_contender_free(c);
     return status;
 }
 

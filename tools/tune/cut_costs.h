@@ -6,7 +6,7 @@
 #define BPT_TOOLS_TUNE_CUT_COSTS_H
 
 #include "inner/cost_table.h"
-#include "tools/tune/arm.h"
+#include "tools/tune/contender.h"
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -46,26 +46,26 @@ typedef struct {
 } rounds;
 
 static void drop_other(bpt_search *s) {
-    bpt_arm_free(s->other);
+    bpt_contender_free(s->other);
     s->other = NULL;
 }
 
-static bpt_status build(bpt_search *s, const bpt_tuned_choices *choices, bpt_arm **arm) {
+static bpt_status build(bpt_search *s, const bpt_tuned_choices *choices, bpt_contender **c) {
     const uint64_t start_ns = bpt_clock_ns();
-    BPT_TRY(bpt_arm_create(s->subject, choices, arm));
+    BPT_TRY(bpt_contender_create(s->subject, choices, c));
     bpt_budget_note(&s->budget.build, bpt_clock_seconds_since(start_ns));
     return BPT_OK;
 }
 
 /* The side that goes first changes from round to round. */
-static bpt_status run_round(bpt_search *s, bpt_arm *first, bpt_arm *second, rounds *r) {
+static bpt_status run_round(bpt_search *s, bpt_contender *first, bpt_contender *second, rounds *r) {
     const uint64_t start_ns = bpt_clock_ns();
     const double steps = (double)s->steps;
     double first_s, second_s;
     BPT_TRY(bpt_interrupt_check("nothing is written", "run the same command again to start over"));
-    if (r->n % 2) BPT_TRY(bpt_arm_run(second, s->steps, &second_s));
-    BPT_TRY(bpt_arm_run(first, s->steps, &first_s));
-    if (r->n % 2 == 0) BPT_TRY(bpt_arm_run(second, s->steps, &second_s));
+    if (r->n % 2) BPT_TRY(bpt_contender_run(second, s->steps, &second_s));
+    BPT_TRY(bpt_contender_run(first, s->steps, &first_s));
+    if (r->n % 2 == 0) BPT_TRY(bpt_contender_run(second, s->steps, &second_s));
     r->first_s[r->n] = first_s / steps;
     r->second_s[r->n] = second_s / steps;
     r->ratio[r->n++] = second_s / first_s;
@@ -83,7 +83,7 @@ static bpt_verdict judge(const rounds *r, double noise, bpt_spread *spread) {
 
 /* Compares s->other with @p first until the share of time is over, or it is slower: nothing depends
  * on by how much. What looks faster at first has to stay so. */
-static bpt_status compare(bpt_search *s, const char *what, bpt_arm *first, double share,
+static bpt_status compare(bpt_search *s, const char *what, bpt_contender *first, double share,
                           rounds *r) {
     const uint64_t start_ns = bpt_clock_ns();
     bpt_spread ratio;
@@ -106,12 +106,12 @@ static bpt_status measure_default(bpt_search *s) {
     double seconds[BPT_SPREAD_MIN];
     size_t n = 0;
     BPT_TRY(build(s, &s->standard, &s->incumbent));
-    BPT_TRY(bpt_arm_run(s->incumbent, 1, &seconds[0]));
+    BPT_TRY(bpt_contender_run(s->incumbent, 1, &seconds[0]));
     s->steps = (uint64_t)fmin(fmax(ceil(wanted / seconds[0]), 1.0), MAX_STEPS);
     s->budget.round = 2.0 * seconds[0] * (double)s->steps;
     do {
         BPT_TRY(bpt_interrupt_check("nothing is written", "run the same command again"));
-        BPT_TRY(bpt_arm_run(s->incumbent, s->steps, &seconds[n]));
+        BPT_TRY(bpt_contender_run(s->incumbent, s->steps, &seconds[n]));
         bpt_budget_note(&s->budget.round, 2.0 * seconds[n]);
         seconds[n++] /= (double)s->steps;
     } while (n < 3 && bpt_budget_has_round(&s->budget));
@@ -140,10 +140,10 @@ static bpt_status measure_noise(bpt_search *s, unsigned n_pending) {
 
 /* ---- candidates ---- */
 
-static void swap_arms(bpt_search *s) {
-    bpt_arm *arm = s->incumbent;
+static void swap_contenders(bpt_search *s) {
+    bpt_contender *c = s->incumbent;
     s->incumbent = s->other;
-    s->other = arm;
+    s->other = c;
 }
 
 static bpt_status try_candidate(bpt_search *s, const bpt_tuned_choices *candidate, double share,
@@ -156,7 +156,7 @@ static bpt_status try_candidate(bpt_search *s, const bpt_tuned_choices *candidat
     trial->too_large = candidate->cuts && bpt_cut_costs_too_large(built);
     if (trial->too_large) return BPT_OK;
     BPT_TRY(built);
-    trial->alike = candidate->cuts && bpt_arm_n_cuts(s->other) == 0;
+    trial->alike = candidate->cuts && bpt_contender_n_cuts(s->other) == 0;
     if (trial->alike) {
         drop_other(s);
         return BPT_OK;
@@ -165,7 +165,7 @@ static bpt_status try_candidate(bpt_search *s, const bpt_tuned_choices *candidat
     trial->measured = r.n >= BPT_SPREAD_MIN;
     if (trial->measured) trial->verdict = judge(&r, s->noise, &trial->ratio);
     if (trial->verdict == BPT_FASTER) {
-        swap_arms(s);
+        swap_contenders(s);
         s->best = *candidate;
     }
     drop_other(s);
@@ -251,9 +251,9 @@ static bpt_status confirm(bpt_search *s) {
     const double share = bpt_budget_share(&s->budget, bpt_budget_left(&s->budget), 1, 0);
     if (share > 0.0) {
         BPT_TRY(build(s, &s->standard, &s->other));
-        swap_arms(s);
+        swap_contenders(s);
         BPT_TRY(compare(s, "the best against the default", s->incumbent, share, &r));
-        swap_arms(s);
+        swap_contenders(s);
     }
     if (r.n >= BPT_SPREAD_MIN && judge(&r, s->noise, &s->gain) == BPT_FASTER) {
         s->standard_s = bpt_spread_of(r.first_s, r.n);
@@ -261,7 +261,7 @@ static bpt_status confirm(bpt_search *s) {
         return BPT_OK;
     }
     s->best = s->standard;
-    if (s->other) swap_arms(s); /* costs of the default's tasks, if there are any */
+    if (s->other) swap_contenders(s); /* costs of the default's tasks, if there are any */
     return BPT_OK;
 }
 
@@ -285,12 +285,12 @@ bpt_status bpt_search_run(bpt_search *s) {
 }
 
 const bpt_task_costs *bpt_search_costs(const bpt_search *s) {
-    return bpt_arm_costs(s->incumbent);
+    return bpt_contender_costs(s->incumbent);
 }
 
 void bpt_search_release(bpt_search *s) {
-    bpt_arm_free(s->incumbent);
-    bpt_arm_free(s->other);
+    bpt_contender_free(s->incumbent);
+    bpt_contender_free(s->other);
     s->incumbent = s->other = NULL;
     bpt_cost_table_clear(&s->cuts);
 }

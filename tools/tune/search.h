@@ -6,8 +6,8 @@
 #ifndef BPT_TOOLS_TUNE_SEARCH_H
 #define BPT_TOOLS_TUNE_SEARCH_H
 
-#include "tools/tune/arm.h"
 #include "tools/tune/budget.h"
+#include "tools/tune/contender.h"
 #include "tools/tune/knobs.h"
 #include "tools/tune/spread.h"
 
@@ -42,9 +42,9 @@ typedef struct bpt_search {
     bpt_cost_table cuts; /* what parts of convolutions took, for the best number of threads; until
                           * the release */
     /* Its own. */
-    bpt_arm *incumbent, *other; /* the best so far, and what it is compared with */
-    uint64_t steps;             /* of a side in a round */
-    uint64_t shown_ns;          /* when progress was last shown */
+    bpt_contender *incumbent, *other; /* the best so far, and what it is compared with */
+    uint64_t steps;                   /* of a side in a round */
+    uint64_t shown_ns;                /* when progress was last shown */
 } bpt_search;
 
 /** Searches within the budget; the search is to be released in any case. A result that a comparison

@@ -1,0 +1,41 @@
+#include "tools/train/bench_batches.h"
+
+#include "tools/shaped_model.h"
+#include "tools/train/learning_options.h"
+
+bpt_status bpt_bench_batches_find(bpt_bench_batches *b, const bpt_train_options *o) {
+    b->batch_size = (uint32_t)o->batch_size;
+    if (!o->data) return BPT_OK;
+    BPT_TRY(bpt_dataset_open(o->data, &b->dataset));
+    BPT_TRY(bpt_shaped_model_fit(b->dataset, o->model, o->input_size));
+    BPT_TRY(bpt_dataset_find(b->dataset, o->train_split, &b->split));
+    if (b->split->count > 0) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->train_split);
+}
+
+static bpt_status open_feed(bpt_bench_batches *b, const bpt_train_options *o) {
+    const bpt_loader_options loader = bpt_feed_options(o, b->split, b->batch_size);
+    bpt_sampler *sampler;
+    BPT_TRY(
+        bpt_sampler_create_global(bpt_train_order(o), b->split->count, b->batch_size, 0, &sampler));
+    return bpt_feed_create(b->dataset, b->split, &loader, NULL, 0, sampler, &b->feed);
+}
+
+bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options *o,
+                                  const bpt_model *model) {
+    if (b->dataset) return open_feed(b, o);
+    return bpt_synthetic_make(model, b->batch_size, (uint64_t)o->seed, &b->made);
+}
+
+bpt_status bpt_bench_batches_next(bpt_bench_batches *b, bpt_batch *batch) {
+    if (b->feed) return bpt_feed_next(b->feed, batch);
+    *batch = (bpt_batch){.n = b->batch_size, .pixels = b->made.pixels, .labels = b->made.labels};
+    return BPT_OK;
+}
+
+void bpt_bench_batches_close(bpt_bench_batches *b) {
+    bpt_feed_free(b->feed);
+    bpt_dataset_close(b->dataset);
+    bpt_synthetic_release(&b->made);
+    *b = (bpt_bench_batches){0};
+}
