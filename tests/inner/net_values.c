@@ -2,6 +2,13 @@
 
 #include "inner/network_private.h"
 
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
 /* The forward pass of the last run again: the values' memory was used for others since. */
 static void compute(bpt_network *net, size_t layer) {
     const bpt_step_task *tasks = net->builder.tasks;
@@ -39,4 +46,23 @@ float *net_values(const net_fixture *f, size_t layer) {
 
 float *net_logits(const net_fixture *f) {
     return net_values(f, f->model->n_layers - 1);
+}
+
+float **net_switches(const net_fixture *f) {
+    const bpt_model *m = f->model;
+    float **values = calloc(m->n_layers + 1, sizeof *values);
+    assert_non_null(values);
+    values[0] = f->pixels;
+    for (size_t i = 0; i < m->n_layers; i++) {
+        const bpt_layer *l = &m->layers[i];
+        const size_t switched_by = l->kind == &bpt_layer_relu ? i + 1 : l->inputs[0];
+        if (l->kind != &bpt_layer_relu && l->kind != &bpt_layer_maxpool) continue;
+        if (!values[switched_by]) values[switched_by] = net_values(f, switched_by - 1);
+    }
+    return values;
+}
+
+void net_switches_free(const net_fixture *f, float **values) {
+    for (size_t i = 1; i <= f->model->n_layers; i++) free(values[i]);
+    free(values);
 }

@@ -17,4 +17,9 @@ float *net_values(const net_fixture *f, size_t layer);
 /** @return the values of the last layer, shape [batch, classes]; free() */
 float *net_logits(const net_fixture *f);
 
+/** What ReLUs and maxima see, for ref_batch.switched_by: [0] the network's input, [1 + i] the
+ * output of layer i or NULL, as from net_values(). @return net_switches_free() */
+float **net_switches(const net_fixture *f);
+void net_switches_free(const net_fixture *f, float **values);
+
 #endif

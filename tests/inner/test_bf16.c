@@ -103,26 +103,6 @@ static void check_gradient(const net_fixture *f, const float *gradient, const do
     }
 }
 
-/* What ReLUs and maxima of the network see; [0] is the network's input. */
-static float **open_switches(const net_fixture *f) {
-    const bpt_model *m = f->model;
-    float **values = calloc(m->n_layers + 1, sizeof *values);
-    assert_non_null(values);
-    values[0] = f->pixels;
-    for (size_t i = 0; i < m->n_layers; i++) {
-        const bpt_layer *l = &m->layers[i];
-        const size_t switched_by = l->kind == &bpt_layer_relu ? i + 1 : l->inputs[0];
-        if (l->kind != &bpt_layer_relu && l->kind != &bpt_layer_maxpool) continue;
-        if (!values[switched_by]) values[switched_by] = net_values(f, switched_by - 1);
-    }
-    return values;
-}
-
-static void close_switches(const net_fixture *f, float **values) {
-    for (size_t i = 1; i <= f->model->n_layers; i++) free(values[i]);
-    free(values);
-}
-
 /* A value so near to a kink (a ReLU's 0, two values of a window) that rounding carries it across
  * sends its whole gradient another way: the reference for the gradient goes where the network went.
  * That this was right, within rounding, is seen by logits that agree either way. */
@@ -132,7 +112,7 @@ static void check_against_reference(const net_fixture *f) {
     bpt_batch_result result;
     net_assert_ok(bpt_network_gradient(f->net, f->pixels, f->labels, denominator, &result));
     float *gradient = net_vector(f, BPT_VECTOR_GRADIENTS), *logits = net_logits(f);
-    float **switches = open_switches(f);
+    float **switches = net_switches(f);
     double *pixels = ref_doubles(f->pixels, f->n_pixels);
     double *weights = ref_doubles(f->weights, f->n_weights);
     double *ref_logits = ref_zeros(n_logits), *ref_gradient = ref_zeros(f->n_weights);
@@ -150,7 +130,7 @@ static void check_against_reference(const net_fixture *f) {
     check_gradient(f, gradient, ref_gradient, terms);
     if (!(fabs(result.loss_sum - ref.loss_sum) <= RTOL * ref.loss_sum))
         fail_msg("the loss is %.9g, not %.9g", result.loss_sum, ref.loss_sum);
-    close_switches(f, switches);
+    net_switches_free(f, switches);
     free(pixels);
     free(weights);
     free(logits);
