@@ -62,15 +62,6 @@ static bpt_status check_memory(const bpt_tune_subject *s, unsigned n_threads) {
     return status;
 }
 
-static bpt_status open_data(const bpt_tune_options *o, bpt_tune_subject *s) {
-    if (!o->data) return bpt_synthetic_make(s->model, s->batch, 1, &s->synthetic);
-    BPT_TRY(bpt_dataset_open(o->data, &s->dataset));
-    BPT_TRY(bpt_shaped_model_fit(s->dataset, o->model, o->input_size));
-    BPT_TRY(bpt_dataset_find(s->dataset, o->train_split, &s->split));
-    if (s->split->count > 0) return BPT_OK;
-    return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->train_split);
-}
-
 /* @param n_threads most that are tried */
 static bpt_status open_subject(const bpt_tune_options *o, unsigned n_threads, bpt_tune_subject *s) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
@@ -79,7 +70,8 @@ static bpt_status open_subject(const bpt_tune_options *o, unsigned n_threads, bp
     s->learning = learning_of(o);
     BPT_TRY(bpt_shaped_model_load(&shaped, &s->model));
     BPT_TRY(check_memory(s, n_threads));
-    return open_data(o, s);
+    if (!o->data) return bpt_synthetic_make(s->model, s->batch, 1, &s->synthetic);
+    return bpt_shaped_model_open_data(&shaped, o->train_split, &s->dataset, &s->split);
 }
 
 static void close_subject(bpt_tune_subject *s) {

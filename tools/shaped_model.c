@@ -1,5 +1,7 @@
 #include "tools/shaped_model.h"
 
+#include "base/memory.h"
+
 /* @return a side that is asked for, or else the one that is there */
 static uint32_t side(int64_t asked, uint32_t own) {
     return asked ? (uint32_t)asked : own;
@@ -27,6 +29,25 @@ bpt_status bpt_shaped_model_fit(bpt_dataset *dataset, const char *name, const in
         bpt_dataset_bring_to(dataset, (uint32_t)model->input.h, (uint32_t)model->input.w);
     bpt_model_free(model);
     return status;
+}
+
+bpt_status bpt_shaped_model_open_data(const bpt_shaped_model *w, const char *split_name,
+                                      bpt_dataset **out, const bpt_split **split) {
+    bpt_dataset *dataset;
+    const bpt_split *found = NULL;
+    BPT_TRY(bpt_dataset_open(w->data, &dataset));
+    bpt_status status = bpt_shaped_model_fit(dataset, w->model, w->input_size);
+    if (status == BPT_OK) status = bpt_dataset_find(dataset, split_name, &found);
+    if (status == BPT_OK && found->count == 0)
+        status = bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", w->data, split_name);
+    if (status != BPT_OK) {
+        bpt_dataset_close(dataset);
+        return status;
+    }
+    bpt_dataset_set_memory(dataset, bpt_memory_of_machine());
+    *out = dataset;
+    *split = found;
+    return BPT_OK;
 }
 
 static bpt_status shape_of_dataset(const bpt_shaped_model *w, bpt_model_override *shape) {

@@ -24,9 +24,20 @@ typedef struct bpt_shaped_model {
  * @return BPT_OK, as bpt_model_load(), BPT_EUSAGE (an input size that raw images do not have) */
 bpt_status bpt_shaped_model_fit(bpt_dataset *dataset, const char *model, const int64_t *input_size);
 
+/** Opens the dataset and finds the images to learn from, as that model takes them; the dataset is
+ * told how much memory the machine has.
+ * @param wanted .data is not NULL
+ * @param[out] dataset caller owns, bpt_dataset_close()
+ * @param[out] split   of that name, not empty: borrowed from the dataset
+ * @return BPT_OK, as bpt_dataset_open(), bpt_shaped_model_fit() and bpt_dataset_find(), BPT_EDATA
+ *         (the split is empty) */
+bpt_status bpt_shaped_model_open_data(const bpt_shaped_model *wanted, const char *split_name,
+                                      bpt_dataset **dataset, const bpt_split **split);
+
 /** Loads the model with the shape of the dataset where there is one, else with what is asked for.
+ * @param wanted its dataset is opened meanwhile: no other of that path may be open in the process
  * @param[out] model caller owns, bpt_model_free()
- * @return as bpt_model_load() and bpt_dataset_open() */
+ * @return as bpt_model_load(), bpt_dataset_open() and bpt_shaped_model_fit() */
 bpt_status bpt_shaped_model_load(const bpt_shaped_model *wanted, bpt_model **model);
 
 #endif

@@ -67,6 +67,20 @@ wall, = map(float, re.findall(r"\(wall ([0-9.]+) ms", line))
 assert 0 < last["data_wait_ms"] < wall and abs(waits - last["data_wait_ms"]) < 1e-3, (line, last)
 assert last["limit"] in ("work", "path", "imbalance", "data"), last
 END
+# It reads under a lock, by which a writer knows that somebody does. A process that opens a dataset twice loses it.
+start "$train" --data data --model tiny.yaml --bench 1000000 --batch-size 4 --threads 1
+await out '"step": 1,'
+python3 - <<'END' || die "no lock on the dataset"
+import fcntl
+with open("data/lock.mdb", "r+b") as lock:
+    try:
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, 0)
+    except BlockingIOError:
+        raise SystemExit(0)
+raise SystemExit(1)
+END
+kill -KILL "$pid"
+finish 137
 fails_well 3 "$train" --data data --train-split nosuch --model lenet --bench 1
 says nosuch
 fails_well 2 "$train" --data data --augment crop=400 --model lenet --bench 1

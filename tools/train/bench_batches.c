@@ -3,14 +3,11 @@
 #include "tools/shaped_model.h"
 #include "tools/train/learning_options.h"
 
-bpt_status bpt_bench_batches_find(bpt_bench_batches *b, const bpt_train_options *o) {
+bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options *o) {
     b->batch_size = (uint32_t)o->batch_size;
     if (!o->data) return BPT_OK;
-    BPT_TRY(bpt_dataset_open(o->data, &b->dataset));
-    BPT_TRY(bpt_shaped_model_fit(b->dataset, o->model, o->input_size));
-    BPT_TRY(bpt_dataset_find(b->dataset, o->train_split, &b->split));
-    if (b->split->count > 0) return BPT_OK;
-    return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->train_split);
+    const bpt_shaped_model wanted = {o->model, o->data, o->input_size, o->classes};
+    return bpt_shaped_model_open_data(&wanted, o->train_split, &b->dataset, &b->split);
 }
 
 static bpt_status open_feed(bpt_bench_batches *b, const bpt_train_options *o) {
@@ -21,8 +18,8 @@ static bpt_status open_feed(bpt_bench_batches *b, const bpt_train_options *o) {
     return bpt_feed_create(b->dataset, b->split, &loader, NULL, 0, sampler, &b->feed);
 }
 
-bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options *o,
-                                  const bpt_model *model) {
+bpt_status bpt_bench_batches_start(bpt_bench_batches *b, const bpt_train_options *o,
+                                   const bpt_model *model) {
     if (b->dataset) return open_feed(b, o);
     return bpt_synthetic_make(model, b->batch_size, (uint64_t)o->seed, &b->made);
 }

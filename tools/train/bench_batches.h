@@ -10,7 +10,7 @@
 #include "tools/synthetic.h"
 #include "tools/train/feed.h"
 
-/** All zero before it is opened. */
+/** All zero before they are opened. */
 typedef struct bpt_bench_batches {
     bpt_dataset *dataset;   /* NULL without --data, and so are the next two */
     const bpt_split *split; /* --train-split */
@@ -19,19 +19,24 @@ typedef struct bpt_bench_batches {
     uint32_t batch_size;
 } bpt_bench_batches;
 
-/** Opens the dataset, if there is one, and looks for its split: what a plan of memory asks for.
+/** Opens the dataset, if there is one, and finds its split: what a plan of memory asks for. Nothing
+ * is read yet.
+ * @param b       to be closed in any case
  * @param options borrowed while the batches are open
- * @return BPT_OK, as bpt_dataset_open() and bpt_dataset_find(), BPT_EDATA (the split is empty) */
-bpt_status bpt_bench_batches_find(bpt_bench_batches *b, const bpt_train_options *options);
+ * @return BPT_OK, as bpt_shaped_model_open_data() */
+bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options *options);
 
-/** Starts to load, or makes the batch up. @param model of what trains on it
+/** Starts to load, or makes the batch up. Once, after bpt_bench_batches_open().
+ * @param options the same
+ * @param model   of what trains on them
  * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (no such augmentation of such images), BPT_EIO */
-bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options *options,
-                                  const bpt_model *model);
+bpt_status bpt_bench_batches_start(bpt_bench_batches *b, const bpt_train_options *options,
+                                   const bpt_model *model);
 
-/** @param[out] batch until the next call @return BPT_OK or an error of the loader */
+/** @param[out] batch borrowed until the next call @return BPT_OK, as bpt_feed_next() */
 bpt_status bpt_bench_batches_next(bpt_bench_batches *b, bpt_batch *batch);
 
+/** Ends the loading and leaves all zero; also of what was never opened. */
 void bpt_bench_batches_close(bpt_bench_batches *b);
 
 #endif

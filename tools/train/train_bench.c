@@ -62,8 +62,9 @@ static bpt_status check_memory(const bpt_train_options *o, const bench *b) {
 
 static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
-    BPT_TRY(bpt_bench_batches_find(&b->batches, o));
+    /* One after the other: either opens the dataset, which a process may do but once at a time. */
     BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
+    BPT_TRY(bpt_bench_batches_open(&b->batches, o));
     BPT_TRY(bpt_tuning_use(o, b->model, o->batch_size, bpt_pool_allowed_cores(), NULL));
     bpt_tuning_say(o);
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
@@ -76,7 +77,7 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
 }
 
 static bpt_status fill(const bpt_train_options *o, bench *b) {
-    BPT_TRY(bpt_bench_batches_open(&b->batches, o, b->model));
+    BPT_TRY(bpt_bench_batches_start(&b->batches, o, b->model));
     BPT_TRY(BPT_NEW("initial weights", b->model->segments.n_elements, &b->weights));
     BPT_TRY(BPT_NEW("step times", (size_t)o->bench, &b->step_ms));
     bpt_segments_initialise(&b->model->segments, (uint64_t)o->seed, b->weights);
