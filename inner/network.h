@@ -177,7 +177,8 @@ bpt_network_memory bpt_network_memory_of(const bpt_network *net);
 bpt_run_stats bpt_network_last_run(const bpt_network *net);
 
 /** @return nanoseconds of the longest path through the tasks of that run, by their measured times;
- * of a head, the sum of those of both halves. There was a run */
+ * of a head, the sum of those of both halves. There was a run, of a head both halves of it, and no
+ * bpt_network_hand_out() since */
 uint64_t bpt_network_critical_path(const bpt_network *net);
 
 /** What the forward and backward passes of each layer took in the last bpt_network_train(), which

@@ -65,7 +65,8 @@ struct bpt_network {
     bpt_gradient_parts parts; /* .take is NULL: none are handed out */
     bpt_network_memory memory;
     bpt_run_stats last_run;
-    bpt_graph_role last_role; /* of that run; of a head, of its second half */
+    bpt_graph_role last_role; /* of that run; of a head, of its second half. Before the first one
+                               * BPT_GRAPH_FORWARD, which it never is later */
     /* Set before a run, read by its tasks. */
     bpt_step_values step;
     struct {

@@ -164,6 +164,8 @@ bpt_run_stats bpt_network_last_run(const bpt_network *net) {
 
 uint64_t bpt_network_critical_path(const bpt_network *net) {
     bpt_graph *first = net->graphs[BPT_GRAPH_FORWARD];
+    assert(net->last_role != BPT_GRAPH_FORWARD); /* as it is before the first run */
+    assert(net->graphs[net->last_role]);
     return (first ? bpt_graph_measured_path(first) : 0) +
            bpt_graph_measured_path(net->graphs[net->last_role]);
 }

@@ -59,6 +59,8 @@ static void check(unsigned n_workers, size_t step, bpt_learning learning) {
         float *wanted = net_vector(&plain, BPT_VECTOR_GRADIENTS);
         float *kept = net_vector(&f, BPT_VECTOR_GRADIENTS);
         for (uint32_t p = 0; p < n; p++) assert_int_equal(t.times[p], i);
+        const uint64_t path = bpt_network_critical_path(f.net);
+        assert_true(path > 0 && path <= bpt_network_last_run(f.net).busy_ns);
         assert_memory_equal(taken, wanted, f.n_weights * sizeof *taken);
         assert_memory_equal(kept, wanted, f.n_weights * sizeof *kept);
         free(kept);

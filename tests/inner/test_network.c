@@ -414,6 +414,39 @@ static void test_times_cover_all_tasks(void **state) {
     net_close(&f);
 }
 
+/* A path is part of the work. */
+static void assert_path(const bpt_network *net) {
+    const uint64_t path = bpt_network_critical_path(net);
+    assert_true(path > 0);
+    assert_true(path <= bpt_network_last_run(net).busy_ns);
+}
+
+/* Of whichever run was the last, also where it was the first of all. */
+static void test_path_is_of_the_last_run(void **state) {
+    (void)state;
+    bpt_batch_result result;
+    net_fixture f = open_tiny(2);
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 2.0f, &result));
+    assert_path(f.net);
+    const uint64_t gradient = bpt_network_critical_path(f.net);
+    net_assert_ok(bpt_network_apply(f.net, 0.1f)); /* none of those */
+    assert_int_equal(bpt_network_critical_path(f.net), gradient);
+    net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 2.0f, &result));
+    assert_path(f.net);
+    net_close(&f);
+
+    f = open_tiny(2);
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &result));
+    assert_path(f.net);
+    bpt_network *forward = NULL;
+    net_assert_ok(bpt_network_create_forward(f.model, f.batch, BPT_F32, f.pool, &forward));
+    net_assert_ok(bpt_network_set(forward, BPT_VECTOR_WEIGHTS, f.weights));
+    net_assert_ok(bpt_network_evaluate(forward, f.pixels, f.labels, &result));
+    assert_path(forward);
+    bpt_network_free(forward);
+    net_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_workers_do_not_change_bits),
@@ -429,6 +462,7 @@ int main(void) {
         cmocka_unit_test(test_steps_allocate_nothing),
         cmocka_unit_test(test_steps_start_no_threads),
         cmocka_unit_test(test_times_cover_all_tasks),
+        cmocka_unit_test(test_path_is_of_the_last_run),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);

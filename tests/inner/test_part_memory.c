@@ -2,6 +2,7 @@
  *
  * ctest: cpu TIMEOUT=60 */
 #include "base/memory.h"
+#include "inner/network_private.h"
 #include "tests/inner/part_fixture.h"
 
 #include <math.h>
@@ -166,6 +167,21 @@ static void test_times_cover_both_halves(void **state) {
     net_close(&f);
 }
 
+/* Also where the second half makes no update. */
+static void test_path_of_a_gradient(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_mixed, 23, options);
+    part_fixture p = open_before(&f, "fc1");
+    bpt_batch_result result;
+    part_gradient(&p, &f, 23.0f, &result);
+    const uint64_t path = bpt_network_critical_path(p.head);
+    const uint64_t first = bpt_graph_measured_path(p.head->graphs[BPT_GRAPH_FORWARD]);
+    assert_true(first > 0 && path > first);
+    assert_true(path <= bpt_network_last_run(p.head).busy_ns);
+    part_close(&p);
+    net_close(&f);
+}
+
 /* Layers have all of a step but updates, loss and what is at the border. */
 static void check_layer_times(const bpt_model *m, const bpt_network *net) {
     double *seconds = calloc(m->n_layers, sizeof *seconds), sum = 0.0;
@@ -299,6 +315,7 @@ int main(void) {
         cmocka_unit_test(test_border_stays),
         cmocka_unit_test(test_sharing_saves),
         cmocka_unit_test(test_times_cover_both_halves),
+        cmocka_unit_test(test_path_of_a_gradient),
         cmocka_unit_test(test_times_of_layers),
         cmocka_unit_test(test_head_that_is_not_finite),
         cmocka_unit_test(test_border_that_is_not_finite),
