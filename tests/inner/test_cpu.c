@@ -242,6 +242,66 @@ static void test_conv_in_given_layouts(void **state) {
     close_device(&d);
 }
 
+/* @param[out] kernels forward, backward data, backward weights of a convolution with more channels
+ * than a vector has, in layouts of their choice: some want scratch memory on any processor */
+static void describe_conv(device *d, bpt_kernel *kernels[3]) {
+    const bpt_conv_problem wide = {.n = 2,
+                                   .c = 24,
+                                   .h = 9,
+                                   .w = 9,
+                                   .k = 20,
+                                   .p = 9,
+                                   .q = 9,
+                                   .r = 3,
+                                   .s = 3,
+                                   .stride = {1, 1},
+                                   .pad = {1, 1},
+                                   .bias = true,
+                                   .dilation = {1, 1},
+                                   .groups = 1};
+    ok(bpt_cpu_conv_forward(d->cpu, &wide, NULL, NULL, NULL, &kernels[0]));
+    ok(bpt_cpu_conv_backward_data(d->cpu, &wide, kernels[0], NULL, &kernels[1]));
+    ok(bpt_cpu_conv_backward_weights(d->cpu, &wide, kernels[0], NULL, &kernels[2]));
+}
+
+static void bind_all(device *d, bpt_kernel *k) {
+    for (int slot = 0; slot < BPT_N_SLOTS; slot++)
+        if (bpt_kernel_layout(k, (bpt_slot)slot)) put_operand(d, k, (bpt_slot)slot);
+}
+
+/* @param bound which of the three, as bits; @return bytes of all workers */
+static size_t scratch_of(unsigned n_workers, unsigned bound) {
+    device d = {0};
+    bpt_kernel *kernels[3];
+    ok(bpt_cpu_create(n_workers, &d.cpu));
+    describe_conv(&d, kernels);
+    assert_int_equal(bpt_cpu_scratch_bytes(d.cpu), 0);
+    for (int i = 0; i < 3; i++)
+        if (bound >> i & 1) bind_all(&d, kernels[i]);
+    const size_t bytes = bpt_cpu_scratch_bytes(d.cpu);
+    start(&d);
+    assert_int_equal(bpt_cpu_scratch_bytes(d.cpu), bytes);
+    for (int i = 0; i < 3; i++)
+        if (bound >> i & 1) ok(bpt_kernel_run(kernels[i], n_workers - 1));
+    close_device(&d);
+    return bytes;
+}
+
+/* Each worker has what the hungriest kernel wants that is bound, and those that are only described
+ * want nothing. */
+static void test_scratch_of_bound_kernels(void **state) {
+    (void)state;
+    size_t most = 0;
+    for (int i = 0; i < 3; i++) {
+        const size_t own = scratch_of(1, 1U << i);
+        if (own > most) most = own;
+        assert_int_equal(scratch_of(N_WORKERS, 1U << i), N_WORKERS * own);
+    }
+    assert_true(most > 0);
+    assert_int_equal(scratch_of(N_WORKERS, 7), N_WORKERS * most);
+    assert_int_equal(scratch_of(N_WORKERS, 0), 0);
+}
+
 /* To the layout that a convolution chooses for its weights, and back: 20 filters of 5 channels fill
  * no vector. */
 static void test_reorder_there_and_back(void **state) {
@@ -351,6 +411,7 @@ int main(void) {
         cmocka_unit_test(test_matmul),
         cmocka_unit_test(test_relu_in_place),
         cmocka_unit_test(test_conv_in_given_layouts),
+        cmocka_unit_test(test_scratch_of_bound_kernels),
         cmocka_unit_test(test_reorder_there_and_back),
         cmocka_unit_test(test_block_that_moves),
         cmocka_unit_test(test_plan_that_overflows),
