@@ -83,7 +83,12 @@ kill -KILL "$pid"
 finish 137
 fails_well 3 "$train" --data data --train-split nosuch --model lenet --bench 1
 says nosuch
-fails_well 2 "$train" --data data --augment crop=400 --model lenet --bench 1
+fails_well 2 "$train" --data data --augment crop=400 --model lenet --bench 1 --batch-size 4
+says crop
+run 0 "$train" --data data --model tiny.yaml --bench 1 --batch-size 100
+fails_well 2 "$train" --data data --model tiny.yaml --bench 1 --batch-size 101
+says '--batch-size 101: a step takes 101 samples, split "train" has 100'
+says 'hint: give --batch-size 100 or less'
 fails_well 2 "$train" --model lenet --bench 2 --input-size 4 4
 [ "$(ls)" = "$(printf '%s\n' data err out tiny.yaml)" ] || die "--bench leaves something: $(ls)"
 

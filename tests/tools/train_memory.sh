@@ -81,6 +81,9 @@ run 0 "$train" "${wide[@]}" --dry-run --batch-size 1024
 says "the largest that fits: --batch-size" out
 fails_well 2 "$train" --model resnet50 --threads 1 --bench 1 --batch-size 60000
 says 'hint: the largest that fits is --batch-size'
+# What does not suit the dataset is heard of first.
+fails_well 2 "$train" "${wide[@]}" --bench 1 --batch-size 1024 --augment crop=400
+says crop
 fails_well 2 ranks 2 "$train" "${wide[@]}" --output runs/wide --batch-size 1024 --update allreduce
 says "for each rank on it"
 check_largest 2 $((memory / 2)) ranks 2 "$train" "${wide[@]}" --update allreduce

@@ -3,11 +3,30 @@
 #include "tools/shaped_model.h"
 #include "tools/train/learning_options.h"
 
+/* As in a training on one rank: a larger batch would hold samples twice. */
+static bpt_status check_size(const bpt_bench_batches *b) {
+    if (b->batch_size <= b->split->count) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "--batch-size %u: a step takes %u samples, split \"%s\" has %u",
+                 b->batch_size, b->batch_size, b->split->name, b->split->count);
+    bpt_hint("give --batch-size %u or less", b->split->count);
+    return status;
+}
+
+static bpt_status check_augmentation(const bpt_bench_batches *b, const bpt_train_options *o) {
+    const bpt_dataset_info *info = bpt_dataset_describe(b->dataset);
+    const bpt_augment augment = bpt_train_augment(o);
+    if (info->encoded) BPT_TRY(bpt_augment_check_part(&augment));
+    return bpt_augment_check(&augment, info->H, info->W);
+}
+
 bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options *o) {
     b->batch_size = (uint32_t)o->batch_size;
     if (!o->data) return BPT_OK;
     const bpt_shaped_model wanted = {o->model, o->data, o->input_size, o->classes};
-    return bpt_shaped_model_open_data(&wanted, o->train_split, &b->dataset, &b->split);
+    BPT_TRY(bpt_shaped_model_open_data(&wanted, o->train_split, &b->dataset, &b->split));
+    BPT_TRY(check_size(b));
+    return check_augmentation(b, o);
 }
 
 static bpt_status open_feed(bpt_bench_batches *b, const bpt_train_options *o) {

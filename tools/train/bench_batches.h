@@ -23,13 +23,14 @@ typedef struct bpt_bench_batches {
  * is read yet.
  * @param b       to be closed in any case
  * @param options borrowed while the batches are open
- * @return BPT_OK, as bpt_shaped_model_open_data() */
+ * @return BPT_OK, as bpt_shaped_model_open_data(), BPT_EUSAGE (a batch is larger than the split, or
+ *         --augment does not suit the images) */
 bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options *options);
 
 /** Starts to load, or makes the batch up. Once, after bpt_bench_batches_open().
  * @param options the same
  * @param model   of what trains on them
- * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (no such augmentation of such images), BPT_EIO */
+ * @return BPT_OK, BPT_ENOMEM, as bpt_feed_create() */
 bpt_status bpt_bench_batches_start(bpt_bench_batches *b, const bpt_train_options *options,
                                    const bpt_model *model);
 
