@@ -2,13 +2,13 @@
 
 static const struct {
     const char *name, *text;
-} rows[BPT_N_LIMITS] = {
-    [BPT_LIMIT_WORK] = {"work", "its work: the workers are busy"},
-    [BPT_LIMIT_PATH] = {"path", "its critical path"},
-    [BPT_LIMIT_IMBALANCE] = {"imbalance", "load imbalance: workers idle between tasks"},
-    [BPT_LIMIT_DATA] = {"data", "waiting for data"},
-    [BPT_LIMIT_MESSAGES] = {"messages", "waiting for messages of other ranks"},
-    [BPT_LIMIT_BETWEEN] = {"between", "what is done between steps"},
+} rows[BPT_N_BOTTLENECKS] = {
+    [BPT_BOTTLENECK_WORK] = {"work", "its work: the workers are busy"},
+    [BPT_BOTTLENECK_PATH] = {"path", "its critical path"},
+    [BPT_BOTTLENECK_IMBALANCE] = {"imbalance", "load imbalance: workers idle between tasks"},
+    [BPT_BOTTLENECK_DATA] = {"data", "waiting for data"},
+    [BPT_BOTTLENECK_MESSAGES] = {"messages", "waiting for messages of other ranks"},
+    [BPT_BOTTLENECK_BETWEEN] = {"between", "what is done between steps"},
 };
 
 /* Figures of different clocks may cross by a little. */
@@ -17,16 +17,16 @@ static uint64_t less(uint64_t a, uint64_t b) {
 }
 
 bpt_bottleneck bpt_bottleneck_of(const bpt_time_spent *t) {
-    const uint64_t bound = t->path > t->work ? t->path : t->work;
-    const uint64_t lost[BPT_N_LIMITS] = {
-        [BPT_LIMIT_IMBALANCE] = bound ? less(t->steps, bound) : 0,
-        [BPT_LIMIT_DATA] = t->data,
-        [BPT_LIMIT_MESSAGES] = t->messages,
-        [BPT_LIMIT_BETWEEN] = less(t->total, t->data + t->messages + t->steps),
+    const uint64_t bound = t->path_ns > t->work_ns ? t->path_ns : t->work_ns;
+    const uint64_t lost[BPT_N_BOTTLENECKS] = {
+        [BPT_BOTTLENECK_IMBALANCE] = bound ? less(t->steps_ns, bound) : 0,
+        [BPT_BOTTLENECK_DATA] = t->data_ns,
+        [BPT_BOTTLENECK_MESSAGES] = t->messages_ns,
+        [BPT_BOTTLENECK_BETWEEN] = less(t->total_ns, t->data_ns + t->messages_ns + t->steps_ns),
     };
-    bpt_bottleneck most = t->path > t->work ? BPT_LIMIT_PATH : BPT_LIMIT_WORK;
-    uint64_t least = t->total / 10;
-    for (int b = BPT_LIMIT_IMBALANCE; b < BPT_N_LIMITS; b++)
+    bpt_bottleneck most = t->path_ns > t->work_ns ? BPT_BOTTLENECK_PATH : BPT_BOTTLENECK_WORK;
+    uint64_t least = t->total_ns / 10;
+    for (int b = BPT_BOTTLENECK_IMBALANCE; b < BPT_N_BOTTLENECKS; b++)
         if (lost[b] > least) {
             least = lost[b];
             most = (bpt_bottleneck)b;

@@ -10,22 +10,22 @@
 
 /** Where the time of training went, in nanoseconds. */
 typedef struct bpt_time_spent {
-    uint64_t total;    /* evaluations left out; at least the sum of the next three */
-    uint64_t data;     /* waiting for batches */
-    uint64_t messages; /* waiting for other ranks */
-    uint64_t steps;    /* computing steps */
-    uint64_t path;     /* of these: on the longest paths through the tasks, */
-    uint64_t work;     /* and in all tasks, shared evenly by the workers. Both 0: not known */
+    uint64_t total_ns;    /* evaluations left out; at least the sum of the next three */
+    uint64_t data_ns;     /* waiting for batches */
+    uint64_t messages_ns; /* waiting for other ranks */
+    uint64_t steps_ns;    /* computing steps */
+    uint64_t path_ns;     /* of these: on the longest paths through the tasks, */
+    uint64_t work_ns;     /* and in all tasks, shared evenly by the workers. Both 0: not known */
 } bpt_time_spent;
 
 typedef enum bpt_bottleneck {
-    BPT_LIMIT_WORK,      /* the workers are busy */
-    BPT_LIMIT_PATH,      /* they would be, but tasks wait for each other */
-    BPT_LIMIT_IMBALANCE, /* workers idle although neither says so */
-    BPT_LIMIT_DATA,
-    BPT_LIMIT_MESSAGES,
-    BPT_LIMIT_BETWEEN, /* what is done between steps: updates, checkpoints, judging weights */
-    BPT_N_LIMITS
+    BPT_BOTTLENECK_WORK,      /* the workers are busy */
+    BPT_BOTTLENECK_PATH,      /* they would be, but tasks wait for each other */
+    BPT_BOTTLENECK_IMBALANCE, /* workers idle although neither says so */
+    BPT_BOTTLENECK_DATA,
+    BPT_BOTTLENECK_MESSAGES,
+    BPT_BOTTLENECK_BETWEEN, /* what is done between steps: updates, checkpoints, judging weights */
+    BPT_N_BOTTLENECKS
 } bpt_bottleneck;
 
 /** No step is shorter than its longest path, nor than its work shared evenly; what the time is

@@ -36,12 +36,12 @@ double bpt_job_efficiency(const bpt_rank_summary *ranks, uint32_t n) {
 bpt_time_spent bpt_rank_spent(const bpt_rank_summary *r) {
     const bpt_counters *c = &r->count;
     return (bpt_time_spent){
-        .total = r->seconds > 0 ? (uint64_t)(r->seconds * 1e9) : 0,
-        .data = c->data_wait_ns,
-        .messages = c->wait_ns,
-        .steps = c->step_ns,
-        .path = c->path_ns,
-        .work = c->work_ns,
+        .total_ns = r->seconds > 0 ? (uint64_t)(r->seconds * 1e9) : 0,
+        .data_ns = c->data_wait_ns,
+        .messages_ns = c->wait_ns,
+        .steps_ns = c->step_ns,
+        .path_ns = c->path_ns,
+        .work_ns = c->work_ns,
     };
 }
 
@@ -52,8 +52,8 @@ static double percent(uint64_t part, uint64_t whole) {
 void bpt_rank_limit_say(const bpt_rank_summary *r) {
     const bpt_time_spent t = bpt_rank_spent(r);
     bpt_info("training was limited by %s (of its time: in steps %.1f%%, waiting for data %.1f%%)",
-             bpt_bottleneck_text(bpt_bottleneck_of(&t)), percent(t.steps, t.total),
-             percent(t.data, t.total));
+             bpt_bottleneck_text(bpt_bottleneck_of(&t)), percent(t.steps_ns, t.total_ns),
+             percent(t.data_ns, t.total_ns));
 }
 
 /* ---- what a rank is worth ---- */

@@ -95,11 +95,11 @@ static bpt_status train(const bpt_train_options *o, bench *b, const bpt_batch *b
 
 static void note_time(bench *b, uint64_t step_ns, uint64_t data_ns) {
     bpt_time_spent *t = &b->spent;
-    t->total += step_ns;
-    t->data += data_ns;
-    t->steps += step_ns - data_ns;
-    t->path += bpt_network_critical_path(b->network);
-    t->work += bpt_network_last_run(b->network).busy_ns / b->n_threads;
+    t->total_ns += step_ns;
+    t->data_ns += data_ns;
+    t->steps_ns += step_ns - data_ns;
+    t->path_ns += bpt_network_critical_path(b->network);
+    t->work_ns += bpt_network_last_run(b->network).busy_ns / b->n_threads;
 }
 
 static bpt_status time_step(const bpt_train_options *o, bench *b, double *ms) {
@@ -173,7 +173,7 @@ static bpt_status print_summary(const bpt_train_options *o, bench *b) {
     bpt_json_close_object(&w);
     bpt_json_put_u64(&w, "flops_per_image", flops);
     bpt_json_put_real(&w, "gflops_per_s", (double)flops * (double)o->batch_size * 1e-6 / median);
-    bpt_json_put_real(&w, "data_wait_ms", (double)b->spent.data * 1e-6 / (double)n);
+    bpt_json_put_real(&w, "data_wait_ms", (double)b->spent.data_ns * 1e-6 / (double)n);
     bpt_json_put_text(&w, "limit", bpt_bottleneck_name(bpt_bottleneck_of(&b->spent)));
     bpt_json_put_u64(&w, "memory_bytes", bpt_network_memory_of(b->network).total);
     bpt_json_close_object(&w);
@@ -189,15 +189,15 @@ static void print_limit(const bpt_train_options *o, const bench *b) {
     const double to_ms = 1e-6 / (double)o->bench;
     char data[64] = "";
     if (b->batches.feed)
-        snprintf(data, sizeof data, ", waiting for data %.3f ms", (double)t->data * to_ms);
+        snprintf(data, sizeof data, ", waiting for data %.3f ms", (double)t->data_ns * to_ms);
     fprintf(stderr, "workers busy %.1f %% of the step\n",
-            100.0 * (double)t->work / (double)t->total);
+            100.0 * (double)t->work_ns / (double)t->total_ns);
     fprintf(stderr,
             "the step is limited by %s (wall %.3f ms, critical path %.3f ms, "
             "work / %u worker%s %.3f ms%s)\n",
-            bpt_bottleneck_text(bpt_bottleneck_of(t)), (double)t->total * to_ms,
-            (double)t->path * to_ms, b->n_threads, b->n_threads == 1 ? "" : "s",
-            (double)t->work * to_ms, data);
+            bpt_bottleneck_text(bpt_bottleneck_of(t)), (double)t->total_ns * to_ms,
+            (double)t->path_ns * to_ms, b->n_threads, b->n_threads == 1 ? "" : "s",
+            (double)t->work_ns * to_ms, data);
 }
 
 static bpt_status run_bench(const bpt_train_options *o, bench *b) {
