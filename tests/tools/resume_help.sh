@@ -12,3 +12,18 @@ stopped() { # RUN: ended early, checkpoint whole, nothing of an end
     [ -n "$(newest "$1")" ] || die "no whole checkpoint in $1"
     [ ! -e "$1/summary.json" ] || die "a stopped run has a summary"
 }
+
+older_times() { # RUN: its newest checkpoint becomes one of before times in steps were told apart
+    local step
+    step=$(newest "$1")
+    sed -i -E 's/"(step|path|work)_ns": [0-9]+, *//g' "$step"/rank-*.json
+    grep -qE '"(step|path|work)_ns"' "$step"/rank-*.json && die "the times are still there"
+    python3 - "$step/DONE" >sealed <<'END' || die "$step/DONE"
+import json, sys
+done = json.load(open(sys.argv[1]))
+print(done["serial"], *(file["name"] for file in done["files"]))
+END
+    # shellcheck disable=SC2046 # several words
+    "${BPT_HELPERS:?}/seal_checkpoint" "$step" $(cat sealed) || die "seal_checkpoint"
+    rm sealed
+}

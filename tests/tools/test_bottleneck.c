@@ -35,6 +35,13 @@ static void test_cases(void **state) {
         assert_int_equal(bpt_bottleneck_of(&cases[i].t), cases[i].limit);
 }
 
+static void test_between(void **state) {
+    (void)state;
+    const bpt_time_spent some = {100, 12, 5, 60, 9, 58}, crossed = {100, 2, 0, 99, 9, 58};
+    assert_int_equal(bpt_time_between_ns(&some), 23);
+    assert_int_equal(bpt_time_between_ns(&crossed), 0);
+}
+
 /* As summary.json and the manual have them. */
 static void test_names(void **state) {
     (void)state;
@@ -49,6 +56,7 @@ static void test_names(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cases),
+        cmocka_unit_test(test_between),
         cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

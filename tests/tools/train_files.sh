@@ -27,6 +27,31 @@ check_json runs/one/summary.json \
     'd["ranks"][0]["bytes_sent"] == d["ranks"][0]["bytes_received"] == 0' \
     'isinstance(d["staleness"], list)' '10**6 < d["peak_rss_bytes"] < 10**11'
 
+# What limited it, by the times of the summary: one worker is on no path longer than its work.
+python3 - <<'END' || die "what limited the training"
+import json, re
+summary = json.load(open("runs/one/summary.json"))
+rank, = summary["ranks"]
+line, = (line for line in open("err") if "training was limited by" in line)
+limit, *shares = re.search(r"limited by (.*) \(of its time: in steps ([0-9.]+)%, waiting for data ([0-9.]+)%, "
+                           r"for messages ([0-9.]+)%, between steps ([0-9.]+)%\)$", line).groups()
+steps, data, messages, between = map(float, shares)
+texts = {"work": "its work", "path": "its critical path", "imbalance": "load imbalance", "data": "waiting for data",
+         "messages": "waiting for messages", "between": "what is done between"}
+assert limit.startswith(texts[rank["limit"]]), (line, rank)
+assert rank["limit"] not in ("path", "messages") and messages == 0, (line, rank)
+assert abs(steps + data + between - 100) < 0.3 and steps > 0, line
+assert 0 < rank["path_s"] <= rank["work_s"] <= rank["compute_s"] - rank["data_wait_s"] < summary["seconds"], rank
+whole = summary["seconds"] - rank["eval_s"]
+assert abs(data - 100 * rank["data_wait_s"] / whole) < 0.2, (line, rank)
+if rank["limit"] == "work":
+    assert rank["work_s"] > 0.69 * whole, (whole, rank) # none of three losses is more than a tenth
+END
+# Where no step is made nothing is limited.
+run 0 "$train" "${common[@]}" --output runs/none --epochs 0.5 --resume runs/one/checkpoints/step-00000180
+grep -q 'limited by' err && die "no step, and something limited it"
+check_json runs/none/summary.json 'd["ranks"][0]["steps"] == 0 and d["ranks"][0]["limit"] == ""'
+
 python3 - <<'END' || die "metrics.jsonl"
 import json
 events = [json.loads(line) for line in open("runs/one/metrics.jsonl")]

@@ -2,6 +2,7 @@
 # --placement: layers that one rank computes for all. The same trajectory as where every rank computes all of them; the bytes
 # are those of the formula; a job goes on with the same bits; what cannot be is refused.
 source "$(dirname "$0")/common.sh"
+source "$here/resume_help.sh"
 make_data 2000 100
 
 # Two layers with weights on each side, and dropout behind the border.
@@ -45,6 +46,9 @@ for n in 2 4; do
         run 0 ranks $n "$train" "${placed[@]}" --placement $border --output runs/$border-$n
         says "placement: layers from $border on"
         losses_agree runs/whole-$n runs/$border-$n
+        # Tasks of two networks at a time are not told apart.
+        check_json runs/$border-$n/summary.json 'all(r["path_s"] == r["work_s"] == 0 for r in d["ranks"])' \
+            'all(r["limit"] in ("work", "data", "messages", "between") for r in d["ranks"])'
     done
 done
 
@@ -83,6 +87,13 @@ cut_back runs/on
 run 0 ranks 3 "$train" "${once[@]}" --output runs/on --resume auto
 says "going on from runs/on/checkpoints/step-00000010"
 same_weights runs/once runs/on
+# From a checkpoint of before times of steps were told apart: what such a part did is not told apart either.
+cp -r runs/once runs/older
+cut_back runs/older
+older_times runs/older
+run 0 ranks 3 "$train" "${once[@]}" --output runs/older --resume auto
+same_weights runs/once runs/older
+check_json runs/older/summary.json 'all(r["path_s"] == r["work_s"] == 0 < r["compute_s"] for r in d["ranks"])'
 cp -r runs/once runs/auto
 cut_back runs/auto
 run 0 ranks 3 "$train" "${once[@]}" --output runs/auto --resume auto --placement auto

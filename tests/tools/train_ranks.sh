@@ -14,6 +14,30 @@ for e in map(json.loads, open(sys.argv[1])):
 END
 }
 
+limits_are_told() { # RUN: in the summary, and of several ranks in the table at the end
+    python3 - "$1/summary.json" <<'END' || die "what limited the ranks of $1"
+import json, re, sys
+summary = json.load(open(sys.argv[1]))
+limits = ("work", "path", "imbalance", "data", "messages", "between")
+for r in summary["ranks"]:
+    assert r["limit"] in limits, r
+    assert 0 < r["path_s"] <= r["work_s"] * 1.000001, r # one thread
+    assert r["work_s"] <= r["compute_s"] - r["data_wait_s"] + 1e-6, r
+table = open("err").read()
+if len(summary["ranks"]) > 1:
+    assert re.search(r" rank +host +device +img/s +alone +share +efficiency +waited +data +limit$", table, re.M)
+    rows = re.findall(r" (\d+) +\S+ +cpu +[\d.]+ +\S+ +[\d.]+% +\S+ +([\d.]+)% +([\d.]+)% +(\w+)$", table, re.M)
+    assert [row[0] for row in rows] == [str(r["rank"]) for r in summary["ranks"]], rows
+    assert [row[3] for row in rows] == [r["limit"] for r in summary["ranks"]], rows
+    for row, r in zip(rows, summary["ranks"]):
+        busy = r["compute_s"] + r["wait_s"] + r["eval_s"] + r["quality_s"]
+        assert abs(float(row[1]) - 100 * r["wait_s"] / busy) < 0.06, (row, r)
+        assert abs(float(row[2]) - 100 * r["data_wait_s"] / busy) < 0.06, (row, r)
+else:
+    assert "training was limited by " in table
+END
+}
+
 for update in agwu sgwu allreduce; do
     for n in 1 2 3 4; do
         out=runs/$update-$n
@@ -25,6 +49,7 @@ for update in agwu sgwu allreduce; do
             'sum(r["samples"] for r in d["ranks"]) >= 8000' \
             'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
             'all(r["steps"] > 0 and r["host"] for r in d["ranks"])'
+        limits_are_told $out
         # Payload: weights or gradients there and back, for each submission of each rank.
         check_json $out/summary.json \
             'sum(r["submissions"] for r in d["ranks"]) > 0' \

@@ -31,7 +31,7 @@ rank = parts["ranks"][0]
 assert len(states) == 2, states
 before = {}
 for saved in map(json.load, map(open, states)):
-    for key in ("compute_ns", "wait_ns", "data_wait_ns", "eval_ns", "comm_cpu_ns"):
+    for key in ("compute_ns", "path_ns", "work_ns", "wait_ns", "data_wait_ns", "eval_ns", "comm_cpu_ns"):
         seconds = rank[key.replace("_ns", "_s")]
         assert before.get(key, 0) <= saved[key] <= seconds * 1e9 * (1 + 1e-6), (key, saved, rank)
         before[key] = saved[key]
@@ -80,6 +80,17 @@ same_weights runs/local runs/twice
 # The counts of a run are those of all its parts.
 check_json runs/twice/summary.json 'd["epochs"] == 16' 'd["steps"] == 1600' \
     'd["ranks"][0]["samples"] == 32000 and d["ranks"][0]["steps"] == 1600'
+
+# From a checkpoint of before times in steps were told apart: of that part they count as work.
+run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/older --checkpoint-every 1500
+cut_back runs/older
+older_times runs/older
+before=$(python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print((d["compute_ns"] - d["data_wait_ns"]) * 1e-9)' \
+    "$(newest runs/older)/rank-0.json")
+run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/older --resume auto
+same_weights runs/local runs/older
+check_json runs/older/summary.json "$before < d['ranks'][0]['work_s'] < d['ranks'][0]['compute_s']" \
+    "0 < d['ranks'][0]['path_s'] < d['ranks'][0]['compute_s'] - $before"
 
 for options in "sgwu --partition even" allreduce; do
     update=${options%% *}

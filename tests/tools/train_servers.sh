@@ -15,6 +15,8 @@ served() { # RUN WORKERS SERVERS
         'all(r["payload_bytes_sent"] == d["weight_bytes"] * r["submissions"] for r in d["ranks"] if r["role"] == "worker")' \
         'all(r["samples"] == r["steps"] == r["submissions"] == r["solo_images_per_s"] == 0 for r in d["ranks"] if r["role"] == "server")' \
         'all(r["samples"] > 0 and r["submissions"] > 0 for r in d["ranks"] if r["role"] == "worker")' \
+        'all(r["limit"] == "" and r["path_s"] == r["work_s"] == 0 for r in d["ranks"] if r["role"] == "server")' \
+        'all(r["limit"] != "" and 0 < r["path_s"] <= r["compute_s"] for r in d["ranks"] if r["role"] == "worker")' \
         'sum(r["samples"] for r in d["ranks"]) == d["samples"] and 6 <= d["epochs"] < 8' \
         '0 < d["efficiency"]'
     [ "$2" -eq 1 ] || check_json "$1/summary.json" \
@@ -44,7 +46,7 @@ for shape in 2+1 2+2 3+1; do
     done
 done
 says "0.02 x 3 workers" 3+1-easgd/log.rank-0.txt
-grep -qE "^[^ ]+ .* 3 .* server " 3+1-agwu/log.rank-0.txt || die "no server in the table of ranks"
+grep -qE "^[^ ]+ .* 3 .* server .* -$" 3+1-agwu/log.rank-0.txt || die "no server in the table of ranks"
 
 # What is computed is that of workers which hold the weights themselves: with sgwu and given shares bit for bit.
 same=("${few[@]}" --update sgwu --partition even)

@@ -16,13 +16,17 @@ static uint64_t less(uint64_t a, uint64_t b) {
     return a > b ? a - b : 0;
 }
 
+uint64_t bpt_time_between_ns(const bpt_time_spent *t) {
+    return less(t->total_ns, t->data_ns + t->messages_ns + t->steps_ns);
+}
+
 bpt_bottleneck bpt_bottleneck_of(const bpt_time_spent *t) {
     const uint64_t bound = t->path_ns > t->work_ns ? t->path_ns : t->work_ns;
     const uint64_t lost[BPT_N_BOTTLENECKS] = {
         [BPT_BOTTLENECK_IMBALANCE] = bound ? less(t->steps_ns, bound) : 0,
         [BPT_BOTTLENECK_DATA] = t->data_ns,
         [BPT_BOTTLENECK_MESSAGES] = t->messages_ns,
-        [BPT_BOTTLENECK_BETWEEN] = less(t->total_ns, t->data_ns + t->messages_ns + t->steps_ns),
+        [BPT_BOTTLENECK_BETWEEN] = bpt_time_between_ns(t),
     };
     bpt_bottleneck most = t->path_ns > t->work_ns ? BPT_BOTTLENECK_PATH : BPT_BOTTLENECK_WORK;
     uint64_t least = t->total_ns / 10;

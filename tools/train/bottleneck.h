@@ -28,6 +28,9 @@ typedef enum bpt_bottleneck {
     BPT_N_BOTTLENECKS
 } bpt_bottleneck;
 
+/** @return nanoseconds that are none of the three: between steps */
+uint64_t bpt_time_between_ns(const bpt_time_spent *t);
+
 /** No step is shorter than its longest path, nor than its work shared evenly; what the time is
  * longer than the greater of them is lost. @return the greatest loss if it is more than a tenth of
  * the time; else the path or the work, whichever is longer */

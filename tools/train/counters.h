@@ -36,7 +36,8 @@ typedef struct bpt_counters {
 /** Adds the counters to the object that is open. */
 void bpt_counters_put(const bpt_counters *c, bpt_json_writer *w);
 
-/** Reads what bpt_counters_put() wrote. @return BPT_OK, BPT_EDATA */
+/** Reads what bpt_counters_put() wrote, also in an earlier version: what that did not count is 0,
+ * and all its time in steps counts as work. @return BPT_OK, BPT_EDATA */
 bpt_status bpt_counters_get(const bpt_json_doc *doc, const bpt_json *object, bpt_counters *c);
 
 #endif

@@ -33,7 +33,7 @@ double bpt_job_efficiency(const bpt_rank_summary *ranks, uint32_t n) {
 
 /* ---- what limits a rank ---- */
 
-bpt_time_spent bpt_rank_spent(const bpt_rank_summary *r) {
+static bpt_time_spent time_of(const bpt_rank_summary *r) {
     const bpt_counters *c = &r->count;
     return (bpt_time_spent){
         .total_ns = r->seconds > 0 ? (uint64_t)(r->seconds * 1e9) : 0,
@@ -45,15 +45,24 @@ bpt_time_spent bpt_rank_spent(const bpt_rank_summary *r) {
     };
 }
 
+const char *bpt_rank_limit(const bpt_rank_summary *r) {
+    const bpt_time_spent t = time_of(r);
+    return r->count.steps > 0 ? bpt_bottleneck_name(bpt_bottleneck_of(&t)) : "";
+}
+
 static double percent(uint64_t part, uint64_t whole) {
     return whole > 0 ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
 void bpt_rank_limit_say(const bpt_rank_summary *r) {
-    const bpt_time_spent t = bpt_rank_spent(r);
-    bpt_info("training was limited by %s (of its time: in steps %.1f%%, waiting for data %.1f%%)",
-             bpt_bottleneck_text(bpt_bottleneck_of(&t)), percent(t.steps_ns, t.total_ns),
-             percent(t.data_ns, t.total_ns));
+    const bpt_time_spent t = time_of(r);
+    if (r->count.steps == 0) return;
+    bpt_info(
+        "training was limited by %s (of its time: in steps %.1f%%, waiting for data %.1f%%, for "
+        "messages %.1f%%, between steps %.1f%%)",
+        bpt_bottleneck_text(bpt_bottleneck_of(&t)), percent(t.steps_ns, t.total_ns),
+        percent(t.data_ns, t.total_ns), percent(t.messages_ns, t.total_ns),
+        percent(bpt_time_between_ns(&t), t.total_ns));
 }
 
 /* ---- what a rank is worth ---- */
@@ -131,7 +140,6 @@ static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t
                      uint64_t all) {
     const bpt_counters *c = &ranks[r].count;
     const uint64_t busy = c->compute_ns + c->wait_ns + c->eval_ns + c->quality_ns;
-    const bpt_time_spent spent = bpt_rank_spent(&ranks[r]);
     char alone[40] = "-", efficiency[40] = "-";
     if (ranks[r].solo > 0) {
         snprintf(alone, sizeof alone, "%.0f", ranks[r].solo);
@@ -140,7 +148,7 @@ static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t
     bpt_info("%4u  %-*s  cpu     %8.0f  %8s  %5.1f%%  %10s  %5.1f%%  %5.1f%%  %s", r, width,
              bpt_comm_host(job->comm, r), in_job(&ranks[r]), alone, percent(c->samples, all),
              efficiency, percent(c->wait_ns, busy), percent(c->data_wait_ns, busy),
-             bpt_bottleneck_name(bpt_bottleneck_of(&spent)));
+             c->steps > 0 ? bpt_rank_limit(&ranks[r]) : "-");
 }
 
 void bpt_rank_table_say(const bpt_job *job, const bpt_rank_summary *ranks) {

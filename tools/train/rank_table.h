@@ -34,10 +34,12 @@ double bpt_rank_efficiency(const bpt_rank_summary *r);
  * @param ranks of the workers, shape [n] */
 double bpt_job_efficiency(const bpt_rank_summary *ranks, uint32_t n);
 
-/** @return where a worker's time in training went */
-bpt_time_spent bpt_rank_spent(const bpt_rank_summary *r);
+/** @return bpt_bottleneck_name() of what limited a rank; "" where it made no step, as servers do
+ * not */
+const char *bpt_rank_limit(const bpt_rank_summary *r);
 
-/** Says what limited a training on one rank, with shares of its time. */
+/** Says what limited a training on one rank, with shares of its time without evaluations; nothing
+ * where no step was made. */
 void bpt_rank_limit_say(const bpt_rank_summary *r);
 
 /** Prints the table, and warns of ranks without which the job would be faster, with the option of

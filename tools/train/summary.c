@@ -20,6 +20,9 @@ static double as_seconds(uint64_t ns) {
 static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
     bpt_exchange_stats x = {0};
     BPT_TRY(bpt_job_count(job, &r->count));
+    /* Not known of parts; a checkpoint of a version that told nothing apart has work all the same.
+     */
+    if (job->placed) r->count.path_ns = r->count.work_ns = 0;
     if (job->exchange) BPT_TRY(bpt_exchange_stats_get(job->exchange, &x));
     memcpy(r->staleness, x.staleness, sizeof r->staleness);
     memcpy(r->spread, x.spread, sizeof r->spread);
@@ -38,11 +41,6 @@ static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
         r->data_found = bpt_delivery_found(job->delivery);
     }
     return BPT_OK;
-}
-
-static const char *limit_of(const bpt_rank_summary *r) {
-    const bpt_time_spent spent = bpt_rank_spent(r);
-    return bpt_bottleneck_name(bpt_bottleneck_of(&spent));
 }
 
 static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *r,
@@ -65,7 +63,7 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_put_real(w, "solo_images_per_s", r->solo);
     bpt_json_put_real(w, "efficiency", bpt_rank_efficiency(r));
     bpt_json_put_real(w, "share", all_samples ? (double)c->samples / (double)all_samples : 0);
-    bpt_json_put_text(w, "limit", rank < job->n_workers ? limit_of(r) : "");
+    bpt_json_put_text(w, "limit", bpt_rank_limit(r));
     bpt_json_put_real(w, "compute_s", as_seconds(c->compute_ns));
     bpt_json_put_real(w, "path_s", as_seconds(c->path_ns));
     bpt_json_put_real(w, "work_s", as_seconds(c->work_ns));
