@@ -57,15 +57,18 @@ for option in "--output runs/x" --dry-run --force "--epochs 3" "--lr 0.1" "--sch
     says "${option% *} is not used by --bench"
     says 'hint: leave it out, or --bench'
 done
-for option in "--loader-threads 2" "--prefetch 3" "--augment flip" "--train-split train" "--order blocks"; do
+for option in "--loader-threads 2" "--prefetch 3" "--augment flip" "--train-split train" "--order blocks" \
+    "--order-block 30"; do
+    also=()
+    [ "$option" = "--order-block 30" ] && also=(--order blocks) # no other order has use for it
     # shellcheck disable=SC2086 # several words
     fails_well 2 "${bench[@]}" $option
     says "${option% *} is not used by --bench without --data"
     says 'hint: leave it out, or name a dataset with --data'
     # shellcheck disable=SC2086
-    run 0 "${bench[@]}" --data data $option
+    run 0 "${bench[@]}" --data data "${also[@]}" $option
     # shellcheck disable=SC2086
-    run 0 "$train" --model tiny.yaml --dry-run $option
+    run 0 "$train" --model tiny.yaml --dry-run "${also[@]}" $option
 done
 fails_well 2 "${bench[@]}" --beta1 0.8 # what it does use, it looks at as training does
 says '--beta1 is not used by --optimizer sgd'

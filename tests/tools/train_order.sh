@@ -72,4 +72,8 @@ done
 
 fails_well 2 "$train" "${common[@]}" --order-block 30 --output x
 says '--order-block is not used by --order shuffle'
-fails_well 2 "$train" "${common[@]}" "${blocks[@]}" --bench 3
+bench=("$train" --model tiny.yaml --batch-size 20 --threads 1 --bench 3)
+fails_well 2 "${bench[@]}" "${blocks[@]}"
+says '--order is not used by --bench without --data'
+run 0 "${bench[@]}" --data data "${blocks[@]}"
+run 0 "${bench[@]}" --data data --order sequential

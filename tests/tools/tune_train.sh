@@ -75,6 +75,16 @@ same_weights runs/plain runs/again
 run 0 "$train" "${one[@]}" --dry-run --tuned all.yaml
 says 'prefetch: 7' out
 
+# A bench takes what has to do with loading where it loads.
+bench=("$train" --model tiny.yaml --batch-size 20 --bench 2 --tuned all.yaml)
+run 0 "${bench[@]}" --data data
+says 'tuned by all.yaml: threads 1, policy fifo, loader-threads 2, prefetch 7, costs of'
+run 0 "${bench[@]}" --data data --loader-threads 1
+says 'tuned by all.yaml: threads 1, policy fifo, prefetch 7, costs of'
+says 'given, and kept: loader-threads 1'
+run 0 "${bench[@]}"
+says 'tuned by all.yaml: threads 1, policy fifo, costs of'
+
 # ---- refusals ----
 fields=$(sed -n '/^key:/,/^$/s/^  \([a-z-]*\): .*/\1/p' all.yaml)
 [ "$(wc -w <<<"$fields")" -ge 12 ] || die "the key has lost fields: $fields"

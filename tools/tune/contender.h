@@ -25,8 +25,8 @@ typedef struct bpt_contender bpt_contender;
 
 /** Builds the network and runs it a little, so that all its memory is there and its tasks' costs
  * are known.
- * @param subject borrowed while the c lives; convolutions that its model was told to cut are cut
- * so, others by choices.cuts
+ * @param subject borrowed while the contender lives; convolutions that its model was told to cut
+ * are cut so, others by choices.cuts
  * @param choices copied
  * @param[out] c caller owns, bpt_contender_free()
  * @return BPT_OK or an error of the parts */
