@@ -57,7 +57,15 @@ run 0 "$train" --model lenet --bench 2 --batch-size 4 --input-size 20 24 --class
 python3 -c 'import json; [json.loads(line) for line in open("out")]' || die "not JSON"
 make_data 100 50
 # Of a dataset batches are read, and waited for.
-run 0 "$train" --data data --model lenet --bench 9 --batch-size 4 --augment flip --loader-threads 1 --prefetch 2
+cat >thin.yaml <<'END'
+name: thin
+input: [1, 28, 28]
+classes: 10
+layers:
+  - global_avgpool
+  - fc: {outputs: classes}
+END
+run 0 "$train" --data data --model thin.yaml --bench 400 --batch-size 50 --augment rotate=30 --loader-threads 1 --prefetch 2
 python3 - <<'END' || die "waiting for data"
 import json, re
 last = [json.loads(line) for line in open("out")][-1]
@@ -66,7 +74,16 @@ waits, = map(float, re.findall(r", waiting for data ([0-9.]+) ms\)$", line))
 wall, = map(float, re.findall(r"\(wall ([0-9.]+) ms", line))
 assert 0 < last["data_wait_ms"] < wall and abs(waits - last["data_wait_ms"]) < 1e-3, (line, last)
 assert last["limit"] in ("work", "path", "imbalance", "data"), last
+# A thread that turns images is slower than a network which takes their mean.
+assert last["limit"] == "data" and waits > 0.5 * wall and " limited by waiting for data (" in line, (line, last)
 END
+rm thin.yaml
+# What is read ahead is not waited for, unless the loader lost its core for long, which does not come time after time.
+for turn in 1 2 3 4 5; do
+    run 0 "$train" --data data --model lenet --bench 3 --batch-size 20 --threads 1 --loader-threads 1 --prefetch 16
+    json_holds <(tail -n 1 out) 'd["data_wait_ms"] == 0' 2>/dev/null && break
+    [ $turn -lt 5 ] || die "batches that are there are waited for"
+done
 # It reads under a lock, by which a writer knows that somebody does. A process that opens a dataset twice loses it.
 start "$train" --data data --model tiny.yaml --bench 1000000 --batch-size 4 --threads 1
 await out '"step": 1,'

@@ -49,6 +49,10 @@ bpt_status bpt_bench_batches_next(bpt_bench_batches *b, bpt_batch *batch) {
     return BPT_OK;
 }
 
+uint64_t bpt_bench_batches_wait_ns(const bpt_bench_batches *b) {
+    return b->feed ? bpt_feed_wait_ns(b->feed) : 0;
+}
+
 void bpt_bench_batches_close(bpt_bench_batches *b) {
     bpt_feed_free(b->feed);
     bpt_dataset_close(b->dataset);

@@ -37,6 +37,9 @@ bpt_status bpt_bench_batches_start(bpt_bench_batches *b, const bpt_train_options
 /** @param[out] batch borrowed until the next call @return BPT_OK, as bpt_feed_next() */
 bpt_status bpt_bench_batches_next(bpt_bench_batches *b, bpt_batch *batch);
 
+/** @return nanoseconds spent waiting for batches so far; 0 without --data */
+uint64_t bpt_bench_batches_wait_ns(const bpt_bench_batches *b);
+
 /** Ends the loading and leaves all zero; also of what was never opened. */
 void bpt_bench_batches_close(bpt_bench_batches *b);
 

@@ -16,12 +16,19 @@ static bool holds_out(const bpt_job *job) {
     return bpt_held_out(job->options, job->update, job->n_workers, UINT32_MAX) > 0;
 }
 
+/* A bench does not; without a dataset it is planned for. */
+static bool evaluates(const bpt_job *job) {
+    return !job->dataset || job->test;
+}
+
 /* Images of both splits, which are loaded at the same time, and of those that judge. */
 static size_t decoding_bytes(const bpt_job *job, size_t values) {
     const uint32_t n = (uint32_t)job->options->loader_threads;
     if (!job->dataset) return 0;
-    return bpt_size_add(bpt_loader_decoding_bytes(job->train, n + (holds_out(job) ? 1 : 0), values),
-                        bpt_loader_decoding_bytes(job->test, n, values));
+    const size_t training =
+        bpt_loader_decoding_bytes(job->train, n + (holds_out(job) ? 1 : 0), values);
+    if (!evaluates(job)) return training;
+    return bpt_size_add(training, bpt_loader_decoding_bytes(job->test, n, values));
 }
 
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */
@@ -37,9 +44,8 @@ static size_t batch_bytes(const bpt_job *job) {
     const bpt_loader_options evaluating = {
         .batch = job->batch, .n_threads = training.n_threads, .depth = BPT_EVALUATION_DEPTH};
     const size_t values = (size_t)(in.c * in.h * in.w);
-    const size_t loaders =
-        bpt_size_add(bpt_loader_bytes(&training, values), bpt_loader_bytes(&evaluating, values));
-    const size_t bytes = bpt_size_add(loaders, decoding_bytes(job, values));
+    size_t bytes = bpt_size_add(bpt_loader_bytes(&training, values), decoding_bytes(job, values));
+    if (evaluates(job)) bytes = bpt_size_add(bytes, bpt_loader_bytes(&evaluating, values));
     if (!holds_out(job)) return bytes;
     const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch);
     return bpt_size_add(bytes, bpt_loader_bytes(&judging, values));

@@ -27,7 +27,8 @@ typedef struct bpt_memory_plan {
 } bpt_memory_plan;
 
 /** @param job model, options, update, batch, parting and numbers of ranks and threads are known;
- * the network need not exist; without a dataset there are no samples to order
+ * the network need not exist; without a dataset there are no samples to order, and with one but no
+ * split to test on nothing is evaluated
  * @return as bpt_network_plan() */
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan);
 

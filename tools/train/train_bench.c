@@ -41,14 +41,13 @@ static void close_bench(bench *b) {
     bpt_free(b->step_ms);
 }
 
-/* As of a training on one rank. */
+/* As of a training on one rank that evaluates nothing. */
 static bpt_status check_memory(const bpt_train_options *o, const bench *b) {
     const bpt_job job = {
         .options = o,
         .model = b->model,
         .dataset = b->batches.dataset,
         .train = b->batches.split,
-        .test = b->batches.split,
         .epoch_samples = b->batches.split ? b->batches.split->count : 0,
         .update = BPT_UPDATE_LOCAL,
         .batch = (uint32_t)o->batch_size,
@@ -93,26 +92,28 @@ static bpt_status train(const bpt_train_options *o, bench *b, const bpt_batch *b
                              &result);
 }
 
-static void note_time(bench *b, uint64_t step_ns, uint64_t data_ns) {
+/* @param total_ns of these @p step_ns were computing */
+static void note_time(bench *b, uint64_t total_ns, uint64_t data_ns, uint64_t step_ns) {
     bpt_time_spent *t = &b->spent;
-    t->total_ns += step_ns;
+    t->total_ns += total_ns;
     t->data_ns += data_ns;
-    t->steps_ns += step_ns - data_ns;
+    t->steps_ns += step_ns;
     t->path_ns += bpt_network_critical_path(b->network);
     t->work_ns += bpt_network_last_run(b->network).busy_ns / b->n_threads;
 }
 
 static bpt_status time_step(const bpt_train_options *o, bench *b, double *ms) {
     bpt_batch batch;
-    const uint64_t start_ns = bpt_clock_ns();
+    const uint64_t start_ns = bpt_clock_ns(), waited_ns = bpt_bench_batches_wait_ns(&b->batches);
     BPT_TRY(bpt_bench_batches_next(&b->batches, &batch));
-    const uint64_t data_ns = b->batches.feed ? bpt_clock_ns() - start_ns : 0;
+    const uint64_t loaded_ns = bpt_clock_ns();
     if (b->batches.feed) bpt_step_trace_wait(b->trace, "data", start_ns);
     BPT_TRY(train(o, b, &batch));
     bpt_step_trace_end(b->trace);
-    const uint64_t step_ns = bpt_clock_ns() - start_ns;
-    note_time(b, step_ns, data_ns);
-    *ms = (double)step_ns * 1e-6;
+    const uint64_t end_ns = bpt_clock_ns();
+    note_time(b, end_ns - start_ns, bpt_bench_batches_wait_ns(&b->batches) - waited_ns,
+              end_ns - loaded_ns);
+    *ms = (double)(end_ns - start_ns) * 1e-6;
     return BPT_OK;
 }
 
