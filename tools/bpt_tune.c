@@ -80,10 +80,11 @@ static void close_subject(bpt_tune_subject *s) {
     bpt_model_free(s->model);
 }
 
+/* @return 0: not known */
 static unsigned count_processors(void) {
     cpu_set_t set;
     CPU_ZERO(&set);
-    return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 1;
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 0;
 }
 
 /* ---- the file ---- */
@@ -151,7 +152,8 @@ static bpt_status run_search(const bpt_tune_options *o, const char *path, uint64
     bpt_tune_subject subject = {0};
     bpt_search search = {
         .subject = &subject,
-        .limits = {bpt_pool_allowed_cores(), count_processors(), o->data != NULL},
+        .limits =
+            bpt_knob_limits_make(bpt_pool_allowed_cores(), count_processors(), o->data != NULL),
         .budget = {.start_ns = start_ns, .total = o->budget_s},
     };
     BPT_TRY(check_out(path, o->force));

@@ -104,6 +104,27 @@ static void test_defaults_are_those_of_training(void **state) {
     }
 }
 
+/* No more threads than a pool can have, no fewer than by default. */
+static void test_limits(void **state) {
+    (void)state;
+    static const unsigned cases[][3] = {/* cores, processors; of which are used */
+                                        {2, 2, 2},
+                                        {2, 4, 4},
+                                        {4, 0, 4},
+                                        {192, 384, BPT_MAX_WORKERS},
+                                        {BPT_MAX_WORKERS, 1000, BPT_MAX_WORKERS}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bpt_knob_limits limits = bpt_knob_limits_make(cases[i][0], cases[i][1], true);
+        assert_int_equal(limits.cores, cases[i][0]);
+        assert_int_equal(limits.processors, cases[i][2]);
+        assert_true(limits.loads);
+    }
+    const bpt_knob_limits many = bpt_knob_limits_make(192, 384, false);
+    int64_t values[BPT_MAX_CANDIDATES];
+    assert_true(bpt_knob_candidates(BPT_KNOB_THREADS, &many, values) > 1);
+    assert_int_equal(values[1], BPT_MAX_WORKERS);
+}
+
 /* Every value that is tried is one that bpt-train takes, once, and not the default. */
 static void test_candidates(void **state) {
     (void)state;
@@ -290,6 +311,7 @@ int main(void) {
         cmocka_unit_test(test_median_and_quartiles),
         cmocka_unit_test(test_verdicts),
         cmocka_unit_test(test_defaults_are_those_of_training),
+        cmocka_unit_test(test_limits),
         cmocka_unit_test(test_candidates),
         cmocka_unit_test(test_shares),
         cmocka_unit_test(test_time_left),

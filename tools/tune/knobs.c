@@ -21,6 +21,12 @@ const char *bpt_knob_name(bpt_knob knob) {
     return names[knob];
 }
 
+bpt_knob_limits bpt_knob_limits_make(unsigned cores, unsigned processors, bool loads) {
+    if (processors < cores) processors = cores;
+    if (processors > BPT_MAX_WORKERS) processors = BPT_MAX_WORKERS;
+    return (bpt_knob_limits){cores, processors, loads};
+}
+
 bpt_tuned_choices bpt_knob_defaults(const bpt_knob_limits *limits) {
     bpt_tuned_choices c = {.threads = limits->cores};
     snprintf(c.policy, sizeof c.policy, "%s", bpt_policy_at(0)->name);
@@ -49,8 +55,7 @@ static void add(value_list *list, int64_t value) {
 static void add_threads(const bpt_knob_limits *limits, value_list *list) {
     const int64_t cores = limits->cores;
     if (cores > 1) add(list, cores - 1);
-    if (limits->processors > limits->cores && limits->processors <= BPT_MAX_WORKERS)
-        add(list, limits->processors);
+    if (limits->processors > limits->cores) add(list, limits->processors);
     for (int64_t n = cores / 2; n >= 1; n /= 2) add(list, n);
 }
 

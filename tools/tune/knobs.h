@@ -26,9 +26,14 @@ enum { BPT_MAX_CANDIDATES = 8 };
 /** What the values depend on. */
 typedef struct bpt_knob_limits {
     unsigned cores;      /* that this process may use */
-    unsigned processors; /* of the operating system, at least as many */
+    unsigned processors; /* of the operating system, at least as many; at most BPT_MAX_WORKERS */
     bool loads;          /* images come from a dataset */
 } bpt_knob_limits;
+
+/** @param cores      in [1, BPT_MAX_WORKERS]
+ * @param processors any number; 0: it is not known
+ * @return limits with so many processors as a pool can use: no more threads are tried */
+bpt_knob_limits bpt_knob_limits_make(unsigned cores, unsigned processors, bool loads);
 
 /** @return the option's name: "threads" */
 const char *bpt_knob_name(bpt_knob knob);
