@@ -72,6 +72,7 @@ static bpt_status open_first(bpt_job *job, description *d) {
         return refused;
     }
     BPT_TRY(fit(job));
+    bpt_dataset_set_memory(job->opened, bpt_memory_of_machine());
     BPT_TRY(bpt_dataset_export(job->opened, &d->text, &size));
     d->size = size;
     return BPT_OK;

@@ -370,9 +370,8 @@ static bpt_status open_model(replay *r) {
 
 static bpt_status open_data(replay *r) {
     const bpt_train_options *o = r->o;
-    BPT_TRY(bpt_dataset_open(o->data, &r->dataset));
-    BPT_TRY(bpt_shaped_model_fit(r->dataset, o->model, o->input_size));
-    BPT_TRY(bpt_dataset_find(r->dataset, o->train_split, &r->split));
+    const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
+    BPT_TRY(bpt_shaped_model_open_data(&shaped, o->train_split, &r->dataset, &r->split));
     r->n_held = bpt_held_out(o, r->update, r->m, r->split->count);
     r->n_samples = r->split->count - r->n_held;
     if (r->n_held)
