@@ -99,6 +99,13 @@ void bpt_log_urgent(bpt_log_level level, const char *format, ...) {
     if (locked) pthread_mutex_unlock(&state.mutex);
 }
 
+void bpt_log_last_words(const char *error, const char *hint) {
+    const bool locked = lock_in_time();
+    if (locked) end_progress_locked();
+    fprintf(stderr, "%s: %s\nhint: %s\n", program_invocation_short_name, error, hint);
+    if (locked) pthread_mutex_unlock(&state.mutex);
+}
+
 void bpt_log_progress(const char *line) {
     if (state.rank != 0 || state.level < BPT_LOG_INFO) return;
     pthread_mutex_lock(&state.mutex);

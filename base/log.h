@@ -40,6 +40,10 @@ void bpt_log(bpt_log_level level, const char *format, ...) __attribute__((format
 void bpt_log_urgent(bpt_log_level level, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
+/** Says an error on stderr at once, as a program that ends with it does ("<program>: what, where";
+ * "hint: ..."): for a thread that has to end the process where it stands. Waits for no file. */
+void bpt_log_last_words(const char *error, const char *hint);
+
 /** Redraws the progress line where stderr is a terminal, else prints it as a line of its own. The
  * next message starts below it. Rank 0 only; not written to the file. */
 void bpt_log_progress(const char *line);

@@ -143,8 +143,7 @@ static void end_or_abort(MDB_env *env, const char *text) {
     (void)text;
     const bpt_status status = bpt__environment_settle(env, BPT_OK);
     if (status == BPT_OK) return;
-    bpt_log_urgent(BPT_LOG_ERROR, "%s", bpt_error_last()->text);
-    bpt_log_urgent(BPT_LOG_ERROR, "hint: %s", bpt_error_last()->hint);
+    bpt_log_last_words(bpt_error_last()->text, bpt_error_last()->hint);
     _exit(bpt_status_exit(status));
 }
 

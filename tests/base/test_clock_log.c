@@ -153,6 +153,11 @@ static void test_urgent_lines_wait_for_no_file(void **state) {
     assert_int_equal(strncmp(text, "r1 ", 3), 0);
     assert_null(strstr(text, "i 7"));
     free(text);
+    support_capture_start(STDERR_FILENO);
+    bpt_log_last_words("x.mdb is gone", "restore it");
+    text = support_capture_end();
+    assert_string_equal(text, "test_clock_log: x.mdb is gone\nhint: restore it\n");
+    free(text);
     const int reader = open(path, O_RDONLY); /* when the other end is opened too */
     assert_true(reader >= 0);
     assert_int_equal(pthread_join(stuck, NULL), 0);
