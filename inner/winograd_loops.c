@@ -4,23 +4,34 @@
 
 #include <string.h>
 
-enum {
-    PATCH = BPT_WINOGRAD_PATCH,
-    WINDOW = BPT_WINOGRAD_WINDOW,
-    VALUES = BPT_WINOGRAD_VALUES,
-    FILTER = 3,
-    MAX_LANES = BPT_WINOGRAD_MAX_LANES,
-};
+/* Of floats; a side of bfloat16 is two less. */
+enum { MAX_PATCH = 4, MAX_WINDOW = 6, FILTER = 3, MAX_LANES = BPT_WINOGRAD_MAX_LANES };
 
-/* The loops below are made for a constant number of lanes each, in every clone. */
+/* The loops below are made for a constant type and number of lanes each, in every clone. */
 #define INLINE              static inline __attribute__((always_inline))
 #define FOR_LANES(l, lanes) _Pragma("omp simd") for (int l = 0; l < (lanes); l++)
 
-size_t bpt_winograd_floats(const bpt_winograd_image *m) {
-    return (size_t)(VALUES * m->n * m->rows * m->columns * m->blocks * m->lanes);
+/* An odd number of cache lines. */
+int64_t bpt_winograd_plane(bpt_value_type type, int64_t n) {
+    const int64_t line = 64 / (int64_t)bpt_value_bytes(type);
+    return ((n + line - 1) / line | 1) * line;
+}
+
+int64_t bpt_winograd_matrix(const bpt_winograd_image *m) {
+    return m->n * m->rows * m->columns * m->blocks * m->lanes;
+}
+
+static const void *after(bpt_value_type type, const void *x, int64_t n) {
+    return (const char *)x + n * (int64_t)bpt_value_bytes(type);
+}
+
+static void *after_out(bpt_value_type type, void *x, int64_t n) {
+    return (char *)x + n * (int64_t)bpt_value_bytes(type);
 }
 
 /* ---- one dimension: value i of x lies at i * xs, of y at i * ys, each a vector of lanes ---- */
+
+/* -- F(4x4, 3x3) -- */
 
 /* y = B' x */
 INLINE void transform_window(int lanes, const float *restrict x, int64_t xs, float *restrict y,
@@ -94,6 +105,65 @@ INLINE void transform_filter_gradient(int lanes, const float *restrict x, int64_
     }
 }
 
+/* -- F(2x2, 3x3) -- */
+
+/* y = B' x */
+INLINE void transform_small_window(int lanes, const float *restrict x, int64_t xs,
+                                   float *restrict y, int64_t ys) {
+    FOR_LANES(l, lanes) {
+        const float x1 = x[xs + l], x2 = x[2 * xs + l];
+        y[l] = x[l] - x2;
+        y[ys + l] = x1 + x2;
+        y[2 * ys + l] = x2 - x1;
+        y[3 * ys + l] = x1 - x[3 * xs + l];
+    }
+}
+
+/* y = A' x */
+INLINE void transform_small_products(int lanes, const float *restrict x, int64_t xs,
+                                     float *restrict y, int64_t ys) {
+    FOR_LANES(l, lanes) {
+        const float x1 = x[xs + l], x2 = x[2 * xs + l];
+        y[l] = x[l] + x1 + x2;
+        y[ys + l] = x1 - x2 - x[3 * xs + l];
+    }
+}
+
+/* y = A x */
+INLINE void transform_small_gradients(int lanes, const float *restrict x, int64_t xs,
+                                      float *restrict y, int64_t ys) {
+    FOR_LANES(l, lanes) {
+        const float x0 = x[l], x1 = x[xs + l];
+        y[l] = x0;
+        y[ys + l] = x0 + x1;
+        y[2 * ys + l] = x0 - x1;
+        y[3 * ys + l] = -x1;
+    }
+}
+
+/* y = G x */
+INLINE void transform_small_filter(int lanes, const float *restrict x, int64_t xs,
+                                   float *restrict y, int64_t ys) {
+    FOR_LANES(l, lanes) {
+        const float x0 = x[l], x1 = x[xs + l], x2 = x[2 * xs + l];
+        y[l] = x0;
+        y[ys + l] = 0.5f * (x0 + x2 + x1);
+        y[2 * ys + l] = 0.5f * (x0 + x2 - x1);
+        y[3 * ys + l] = x2;
+    }
+}
+
+/* y = G' x */
+INLINE void transform_small_filter_gradient(int lanes, const float *restrict x, int64_t xs,
+                                            float *restrict y, int64_t ys) {
+    FOR_LANES(l, lanes) {
+        const float a = 0.5f * (x[xs + l] + x[2 * xs + l]);
+        y[l] = x[l] + a;
+        y[ys + l] = 0.5f * (x[xs + l] - x[2 * xs + l]);
+        y[2 * ys + l] = a + x[3 * xs + l];
+    }
+}
+
 /* ---- both dimensions ---- */
 
 typedef void transform(int lanes, const float *restrict x, int64_t xs, float *restrict y,
@@ -102,7 +172,7 @@ typedef void transform(int lanes, const float *restrict x, int64_t xs, float *re
 /* From m x m vectors, (i, j) at i * row + j * column of x, to k x k, at (i * k + j) * ys of y. */
 INLINE void in_both(transform *one, int lanes, int m, int k, const float *restrict x, int64_t row,
                     int64_t column, float *restrict y, int64_t ys) {
-    float half[WINDOW * WINDOW * MAX_LANES];
+    float half[MAX_WINDOW * MAX_WINDOW * MAX_LANES];
     for (int j = 0; j < m; j++) one(lanes, x + j * column, row, half + j * lanes, m * lanes);
     for (int i = 0; i < k; i++) one(lanes, half + i * m * lanes, lanes, y + i * k * ys, ys);
 }
@@ -132,126 +202,172 @@ static int64_t end_inside(int64_t from, int64_t side, int64_t size) {
 /* What of a square is inside: rows [i0, i1) of it, from column j0 on. */
 typedef struct {
     int64_t i0, i1, j0;
-    size_t bytes;          /* of a row; 0: nothing is inside */
-    int64_t image, square; /* floats from one row to the next */
-    int64_t first;         /* float of the block of channels where it begins */
+    int64_t n;             /* values of a row; 0 or less: nothing is inside */
+    int64_t image, square; /* values from one row to the next */
+    int64_t first;         /* value of the block of channels where it begins */
 } inside;
 
 static inside inside_of(const square *s) {
     const bpt_winograd_image *m = s->image;
-    const int64_t j1 = end_inside(s->column, s->side, m->w);
     inside in = {.i0 = first_inside(s->row),
                  .i1 = end_inside(s->row, s->side, m->h),
                  .j0 = first_inside(s->column),
                  .image = m->w * m->lanes,
                  .square = s->side * m->lanes};
-    if (j1 > in.j0) in.bytes = (size_t)((j1 - in.j0) * m->lanes) * sizeof(float);
+    in.n = (end_inside(s->column, s->side, m->w) - in.j0) * m->lanes;
     in.first = (s->row + in.i0) * in.image + (s->column + in.j0) * m->lanes;
     return in;
 }
 
+INLINE void load(bpt_value_type type, const void *restrict x, int64_t n, float *restrict out) {
+    if (type == BPT_F32)
+        memcpy(out, x, (size_t)n * sizeof *out);
+    else
+        for (int64_t i = 0; i < n; i++) out[i] = bpt_from_bf16(((const bpt_bf16 *)x)[i]);
+}
+
+INLINE void store(bpt_value_type type, const float *restrict x, int64_t n, void *restrict out) {
+    if (type == BPT_F32)
+        memcpy(out, x, (size_t)n * sizeof *x);
+    else
+        for (int64_t i = 0; i < n; i++) ((bpt_bf16 *)out)[i] = bpt_to_bf16(x[i]);
+}
+
 /* @param patch shape [side][side][lanes]; zeros outside */
-static void load_square(const square *s, const float *block, float *patch) {
+INLINE void load_square(bpt_value_type type, const square *s, const void *block, float *patch) {
     const inside in = inside_of(s);
     memset(patch, 0, (size_t)(s->side * in.square) * sizeof *patch);
-    for (int64_t i = in.i0; in.bytes && i < in.i1; i++)
-        memcpy(patch + i * in.square + in.j0 * s->image->lanes,
-               block + in.first + (i - in.i0) * in.image, in.bytes);
+    for (int64_t i = in.i0; in.n > 0 && i < in.i1; i++)
+        load(type, after(type, block, in.first + (i - in.i0) * in.image), in.n,
+             patch + i * in.square + in.j0 * s->image->lanes);
 }
 
-static void store_square(const square *s, const float *patch, float *block) {
+INLINE void store_square(bpt_value_type type, const square *s, const float *patch, void *block) {
     const inside in = inside_of(s);
-    for (int64_t i = in.i0; in.bytes && i < in.i1; i++)
-        memcpy(block + in.first + (i - in.i0) * in.image,
-               patch + i * in.square + in.j0 * s->image->lanes, in.bytes);
+    for (int64_t i = in.i0; in.n > 0 && i < in.i1; i++)
+        store(type, patch + i * in.square + in.j0 * s->image->lanes, in.n,
+              after_out(type, block, in.first + (i - in.i0) * in.image));
 }
 
-/* Transforms squares of all blocks of channels into [36][patches][channels]. */
-INLINE void squares_in(transform *one, int lanes, int side, const square *s, const float *sample,
-                       float *restrict v, int64_t plane) {
-    const bpt_winograd_image *m = s->image;
-    const bool whole = is_inside(s);
-    for (int64_t b = 0; b < m->blocks; b++) {
-        const float *block = sample + b * m->h * m->w * lanes;
-        float edge[WINDOW * WINDOW * MAX_LANES];
-        if (!whole) load_square(s, block, edge);
-        const float *x = whole ? block + (s->row * m->w + s->column) * lanes : edge;
-        in_both(one, lanes, side, WINDOW, x, (whole ? m->w : side) * lanes, lanes, v + b * lanes,
-                plane);
+/* Of a square that is inside the image. */
+INLINE void load_whole(bpt_value_type type, int lanes, int side, int64_t w, const void *x,
+                       float *patch) {
+    for (int i = 0; i < side; i++)
+        load(type, after(type, x, i * w * lanes), side * lanes, patch + i * side * lanes);
+}
+
+/* A square into vectors of its transform, plane values apart. Floats are transformed from where
+ * they lie to where they go. */
+INLINE void square_in(transform *one, bpt_value_type type, int lanes, int side, int window,
+                      const square *s, bool whole, const void *block, void *restrict v,
+                      int64_t plane) {
+    const int64_t w = s->image->w;
+    const void *x = whole ? after(type, block, (s->row * w + s->column) * lanes) : NULL;
+    float edge[MAX_WINDOW * MAX_WINDOW * MAX_LANES], out[MAX_WINDOW * MAX_WINDOW * MAX_LANES];
+    if (type == BPT_F32 && whole) {
+        in_both(one, lanes, side, window, x, w * lanes, lanes, v, plane);
+        return;
     }
+    if (whole)
+        load_whole(type, lanes, side, w, x, edge);
+    else
+        load_square(type, s, block, edge);
+    if (type == BPT_F32) {
+        in_both(one, lanes, side, window, edge, side * lanes, lanes, v, plane);
+        return;
+    }
+    in_both(one, lanes, side, window, edge, side * lanes, lanes, out, lanes);
+    for (int i = 0; i < window * window; i++)
+        store(type, out + i * lanes, lanes, after_out(type, v, i * plane));
 }
 
-INLINE void all_squares_in(transform *one, int lanes, int side, const bpt_winograd_image *m,
-                           const float *restrict x, float *restrict v) {
-    const int64_t channels = m->blocks * lanes, sample = channels * m->h * m->w;
-    const int64_t plane = m->n * m->rows * m->columns * channels;
-    const bool windows = side == WINDOW;
+/* @param side of the squares: a window, or a patch */
+INLINE void all_squares_in(transform *one, bpt_value_type type, int lanes, int side, int window,
+                           const bpt_winograd_image *m, const void *restrict x, void *restrict v) {
+    const int64_t pixels = m->h * m->w;
+    const int64_t plane = bpt_winograd_plane(type, bpt_winograd_matrix(m)), patch = window - 2;
+    const bool windows = side == window;
+    int64_t at = 0;
     for (int64_t n = 0; n < m->n; n++)
         for (int64_t i = 0; i < m->rows; i++)
-            for (int64_t j = 0; j < m->columns; j++, v += channels) {
-                const square s = {m, i * PATCH - (windows ? m->pad[0] : 0),
-                                  j * PATCH - (windows ? m->pad[1] : 0), side};
-                squares_in(one, lanes, side, &s, x + n * sample, v, plane);
+            for (int64_t j = 0; j < m->columns; j++) {
+                const square s = {m, i * patch - (windows ? m->pad[0] : 0),
+                                  j * patch - (windows ? m->pad[1] : 0), side};
+                const bool whole = is_inside(&s);
+                for (int64_t b = 0; b < m->blocks; b++, at += lanes)
+                    square_in(one, type, lanes, side, window, &s, whole,
+                              after(type, x, (n * m->blocks + b) * pixels * lanes),
+                              after_out(type, v, at), plane);
             }
 }
 
-BPT_CLONES void bpt_winograd_windows(const bpt_winograd_image *m, const float *restrict x,
-                                     float *restrict v) {
-    if (m->lanes == 16)
-        all_squares_in(transform_window, 16, WINDOW, m, x, v);
+BPT_CLONES void bpt_winograd_windows(const bpt_winograd_image *m, const void *restrict x,
+                                     void *restrict v) {
+    if (m->type == BPT_BF16)
+        all_squares_in(transform_small_window, BPT_BF16, 16, 4, 4, m, x, v);
+    else if (m->lanes == 16)
+        all_squares_in(transform_window, BPT_F32, 16, 6, 6, m, x, v);
     else
-        all_squares_in(transform_window, 8, WINDOW, m, x, v);
+        all_squares_in(transform_window, BPT_F32, 8, 6, 6, m, x, v);
 }
 
-BPT_CLONES void bpt_winograd_gradients(const bpt_winograd_image *m, const float *restrict dy,
-                                       float *restrict z) {
-    if (m->lanes == 16)
-        all_squares_in(transform_gradients, 16, PATCH, m, dy, z);
+BPT_CLONES void bpt_winograd_gradients(const bpt_winograd_image *m, const void *restrict dy,
+                                       void *restrict z) {
+    if (m->type == BPT_BF16)
+        all_squares_in(transform_small_gradients, BPT_BF16, 16, 2, 4, m, dy, z);
+    else if (m->lanes == 16)
+        all_squares_in(transform_gradients, BPT_F32, 16, 4, 6, m, dy, z);
     else
-        all_squares_in(transform_gradients, 8, PATCH, m, dy, z);
+        all_squares_in(transform_gradients, BPT_F32, 8, 4, 6, m, dy, z);
 }
 
 /* Adds the bias and rectifies; what is not a number stays so.
- * @param patch shape [PATCH][PATCH][lanes] */
-INLINE void finish(int lanes, const float *restrict bias, bool relu, float *restrict patch) {
-    for (int i = 0; i < PATCH * PATCH; i++) FOR_LANES(l, lanes) {
+ * @param patch shape [n][lanes] */
+INLINE void finish(int lanes, int n, const float *restrict bias, bool relu, float *restrict patch) {
+    for (int i = 0; i < n; i++) FOR_LANES(l, lanes) {
             const float y = patch[i * lanes + l] + bias[l];
             patch[i * lanes + l] = relu && y < 0.0f ? 0.0f : y;
         }
 }
 
 /* @param block of channels of a sample */
-INLINE void square_out(int lanes, const square *s, const float *restrict v, int64_t plane,
-                       const float *restrict bias, bool relu, float *block) {
-    float patch[PATCH * PATCH * MAX_LANES];
-    in_both(transform_products, lanes, WINDOW, PATCH, v, WINDOW * plane, plane, patch, lanes);
-    finish(lanes, bias, relu, patch);
-    store_square(s, patch, block);
+INLINE void square_out(transform *one, bpt_value_type type, int lanes, int window, const square *s,
+                       const float *restrict v, int64_t plane, const float *restrict bias,
+                       bool relu, void *block) {
+    const int side = window - 2;
+    float patch[MAX_PATCH * MAX_PATCH * MAX_LANES];
+    in_both(one, lanes, window, side, v, window * plane, plane, patch, lanes);
+    finish(lanes, side * side, bias, relu, patch);
+    store_square(type, s, patch, block);
 }
 
-INLINE void all_squares_out(int lanes, const bpt_winograd_image *m, const float *restrict v,
-                            const float *bias, int64_t n_bias, bool relu, float *restrict y) {
-    const int64_t channels = m->blocks * lanes, pixels = m->h * m->w;
-    const int64_t plane = m->n * m->rows * m->columns * channels;
-    for (int64_t n = 0; n < m->n; n++, y += channels * pixels)
+INLINE void all_squares_out(transform *one, bpt_value_type type, int lanes, int window,
+                            const bpt_winograd_image *m, const float *restrict v, const float *bias,
+                            int64_t n_bias, bool relu, void *restrict y) {
+    const int64_t pixels = m->h * m->w, side = window - 2;
+    const int64_t plane = bpt_winograd_plane(BPT_F32, bpt_winograd_matrix(m));
+    for (int64_t n = 0; n < m->n; n++)
         for (int64_t i = 0; i < m->rows; i++)
             for (int64_t j = 0; j < m->columns; j++)
                 for (int64_t b = 0; b < m->blocks; b++, v += lanes) {
-                    const square s = {m, i * PATCH, j * PATCH, PATCH};
+                    const square s = {m, i * side, j * side, side};
                     float of_block[MAX_LANES] = {0};
                     for (int64_t l = 0; bias && l < lanes && b * lanes + l < n_bias; l++)
                         of_block[l] = bias[b * lanes + l];
-                    square_out(lanes, &s, v, plane, of_block, relu, y + b * pixels * lanes);
+                    square_out(one, type, lanes, window, &s, v, plane, of_block, relu,
+                               after_out(type, y, (n * m->blocks + b) * pixels * lanes));
                 }
 }
 
 BPT_CLONES void bpt_winograd_results(const bpt_winograd_image *m, const float *restrict v,
                                      const float *bias, int64_t n_bias, bool relu,
-                                     float *restrict y) {
-    if (m->lanes == 16)
-        all_squares_out(16, m, v, bias, n_bias, relu, y);
+                                     void *restrict y) {
+    if (m->type == BPT_BF16)
+        all_squares_out(transform_small_products, BPT_BF16, 16, 4, m, v, bias, n_bias, relu, y);
+    else if (m->lanes == 16)
+        all_squares_out(transform_products, BPT_F32, 16, 6, m, v, bias, n_bias, relu, y);
     else
-        all_squares_out(8, m, v, bias, n_bias, relu, y);
+        all_squares_out(transform_products, BPT_F32, 8, 6, m, v, bias, n_bias, relu, y);
 }
 
 /* ---- filters ---- */
@@ -287,17 +403,28 @@ INLINE void collect(const filter_order *o, const float *restrict w, int64_t a, i
     }
 }
 
-BPT_CLONES void bpt_winograd_transform_filters(const bpt_winograd_filters *f, bool turned,
-                                               const float *restrict w, float *restrict u) {
+INLINE void transform_filters(transform *one, bpt_value_type type, int window,
+                              const filter_order *o, const float *restrict w, void *restrict u) {
     enum { L = FILTER_LANES };
-    const filter_order o = order_of(f, turned);
-    const int64_t plane = o.rows * o.columns;
-    for (int64_t a = 0; a < o.rows; a++)
-        for (int64_t b = 0; b < o.columns; b += L, u += L) {
-            float x[FILTER_VALUES * L];
-            collect(&o, w, a, b, x);
-            in_both(transform_filter, L, FILTER, WINDOW, x, FILTER * L, L, u, plane);
+    const int64_t plane = bpt_winograd_plane(type, o->rows * o->columns);
+    int64_t at = 0;
+    for (int64_t a = 0; a < o->rows; a++)
+        for (int64_t b = 0; b < o->columns; b += L, at += L) {
+            float x[FILTER_VALUES * L], out[MAX_WINDOW * MAX_WINDOW * L];
+            collect(o, w, a, b, x);
+            in_both(one, L, FILTER, window, x, FILTER * L, L, out, L);
+            for (int i = 0; i < window * window; i++)
+                store(type, out + i * L, L, after_out(type, u, at + i * plane));
         }
+}
+
+BPT_CLONES void bpt_winograd_transform_filters(const bpt_winograd_filters *f, bool turned,
+                                               const float *restrict w, void *restrict u) {
+    const filter_order o = order_of(f, turned);
+    if (f->type == BPT_BF16)
+        transform_filters(transform_small_filter, BPT_BF16, 4, &o, w, u);
+    else
+        transform_filters(transform_filter, BPT_F32, 6, &o, w, u);
 }
 
 INLINE void scatter(const filter_order *o, const float *restrict x, int64_t a, int64_t b,
@@ -308,15 +435,23 @@ INLINE void scatter(const filter_order *o, const float *restrict x, int64_t a, i
     }
 }
 
+INLINE void filter_gradients(transform *one, int window, const filter_order *o,
+                             const float *restrict du, float *restrict dw) {
+    enum { L = FILTER_LANES };
+    const int64_t plane = bpt_winograd_plane(BPT_F32, o->rows * o->columns);
+    for (int64_t a = 0; a < o->first; a++)
+        for (int64_t b = 0; b < o->columns; b += L, du += L) {
+            float x[FILTER_VALUES * L];
+            in_both(one, L, window, FILTER, du, window * plane, plane, x, L);
+            scatter(o, x, a, b, dw);
+        }
+}
+
 BPT_CLONES void bpt_winograd_filter_gradients(const bpt_winograd_filters *f,
                                               const float *restrict du, float *restrict dw) {
-    enum { L = FILTER_LANES };
     const filter_order o = order_of(f, false);
-    const int64_t plane = o.rows * o.columns;
-    for (int64_t a = 0; a < o.first; a++)
-        for (int64_t b = 0; b < o.columns; b += L, du += L) {
-            float x[FILTER_VALUES * L];
-            in_both(transform_filter_gradient, L, WINDOW, FILTER, du, WINDOW * plane, plane, x, L);
-            scatter(&o, x, a, b, dw);
-        }
+    if (f->type == BPT_BF16)
+        filter_gradients(transform_small_filter_gradient, 4, &o, du, dw);
+    else
+        filter_gradients(transform_filter_gradient, 6, &o, du, dw);
 }

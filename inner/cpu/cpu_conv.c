@@ -40,30 +40,34 @@ static bool has_winograd_pads(const bpt_conv_problem *p) {
     return true;
 }
 
-/* Kernels may keep all that is transformed at once, each patch and filter as 6x6 floats, in memory
- * that every worker has of its own, those of weights' gradients all filters twice. With 8 MiB
- * besides it is 128 MiB at most. */
+/* Kernels may keep all that is transformed at once, each patch and filter as floats, in memory that
+ * every worker has of its own, those of weights' gradients all filters twice. With 8 MiB besides it
+ * is 128 MiB at most. */
 static bool fits_winograd_scratch(const bpt_conv_problem *p, int64_t patches) {
-    enum { TRANSFORMED_BYTES = 6 * 6 * sizeof(float), MAX_BYTES = 120 << 20 };
+    enum { MAX_BYTES = 120 << 20 };
+    const int64_t bytes = bpt_winograd_values(p->type) * (int64_t)sizeof(float);
     const int64_t values = patches * (p->c + p->k) + 2 * p->c * p->k;
-    return values <= MAX_BYTES / TRANSFORMED_BYTES;
+    return values <= MAX_BYTES / bytes;
 }
 
 static int64_t n_patches(const bpt_conv_problem *p) {
-    enum { PATCH = BPT_WINOGRAD_PATCH };
-    return p->n * ((p->p + PATCH - 1) / PATCH) * ((p->q + PATCH - 1) / PATCH);
+    const int64_t side = bpt_winograd_patch(p->type);
+    return p->n * ((p->p + side - 1) / side) * ((p->q + side - 1) / side);
 }
 
 /* Fewer patches do not make up for the larger weights, fewer channels not for transforming the
  * patches (docs/decisions.md). */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p) {
-    enum { MIN_CHANNELS = 32, MIN_PATCHES = 16, VALUES = BPT_WINOGRAD_PATCH * BPT_WINOGRAD_PATCH };
-    const int64_t patches = n_patches(p);
+    enum { MIN_CHANNELS = 32, MIN_CHANNELS_BF16 = 64, MIN_PATCHES = 16, MIN_PATCHES_BF16 = 128 };
+    const bool small = p->type == BPT_BF16;
+    const int64_t patches = n_patches(p), side = bpt_winograd_patch(p->type);
+    const int64_t channels = small ? MIN_CHANNELS_BF16 : MIN_CHANNELS;
     const bool dense = p->groups == 1 && p->dilation[0] == 1 && p->dilation[1] == 1;
     const bool steps_by_one = p->stride[0] == 1 && p->stride[1] == 1;
-    return p->type == BPT_F32 && p->r == 3 && p->s == 3 && dense && steps_by_one &&
-           has_winograd_pads(p) && p->c >= MIN_CHANNELS && p->k >= MIN_CHANNELS &&
-           patches >= MIN_PATCHES && 2 * p->n * p->p * p->q >= patches * VALUES;
+    return p->r == 3 && p->s == 3 && dense && steps_by_one && has_winograd_pads(p) &&
+           p->c >= channels && p->k >= channels &&
+           patches >= (small ? MIN_PATCHES_BF16 : MIN_PATCHES) &&
+           2 * p->n * p->p * p->q >= patches * side * side;
 }
 
 /* The given layout, or one that oneDNN chooses. */
@@ -148,7 +152,7 @@ static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
 
 /* Whether a convolution is computed by the kernels of cpu_winograd.h. */
 static bool is_ours(const bpt_cpu *cpu, const bpt_conv_problem *p) {
-    return p->winograd && cpu->own_winograd;
+    return p->winograd && cpu->own_winograd[p->type];
 }
 
 enum { N_PASSES = 3 }; /* forward, backward weights, backward data */
@@ -218,6 +222,15 @@ static bpt_status library_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, 
     return status;
 }
 
+/* Ours were measured where vectors have the instructions; where matrices have them (AMX), direct
+ * kernels gain more by these than Winograd's algorithm could. */
+static bpt_status choose_for_bf16(bpt_cpu *cpu) {
+    const unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
+    const unsigned amx = dnnl_cpu_isa_avx512_core_amx;
+    if (bpt_cpu_bf16() != BPT_BF16_NATIVE || (has & amx) == amx) return BPT_OK;
+    return bpt__winograd_has_products(cpu, BPT_BF16, &cpu->own_winograd[BPT_BF16]);
+}
+
 /* A problem tells for all: the library has such kernels for an instruction set or not. Ours were
  * measured with AVX2. */
 bpt_status bpt__choose_winograd(bpt_cpu *cpu) {
@@ -238,8 +251,9 @@ bpt_status bpt__choose_winograd(bpt_cpu *cpu) {
     const unsigned has = (unsigned)dnnl_get_effective_cpu_isa(), avx2 = dnnl_cpu_isa_avx2;
     bool library;
     BPT_TRY(library_has_winograd(cpu, &usual, &library));
+    BPT_TRY(choose_for_bf16(cpu));
     if (library || (has & avx2) != avx2) return BPT_OK;
-    return bpt__winograd_has_products(cpu, &cpu->own_winograd);
+    return bpt__winograd_has_products(cpu, BPT_F32, &cpu->own_winograd[BPT_F32]);
 }
 
 /* Ours takes the layouts that the direct kernel chooses. */
@@ -260,12 +274,13 @@ static bpt_status choose_layouts(bpt_cpu *cpu, const bpt_conv_problem *p, const 
 bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has) {
     const bpt_layout *src = NULL, *dst = NULL;
     int64_t lanes;
-    if (!cpu->own_winograd) return library_has_winograd(cpu, p, has);
     *has = false;
+    if (!cpu->own_winograd[p->type])
+        return p->type == BPT_F32 ? library_has_winograd(cpu, p, has) : BPT_OK;
     if (!fits_winograd_scratch(p, n_patches(p) / p->n)) return BPT_OK; /* a sample at a time */
     BPT_TRY(choose_layouts(cpu, p, &src, &dst));
     BPT_TRY(bpt_cpu_conv_lanes(cpu, p, src, dst, &lanes));
-    *has = lanes != 0;
+    *has = p->type == BPT_F32 ? lanes != 0 : lanes == BPT_WINOGRAD_MAX_LANES;
     return BPT_OK;
 }
 

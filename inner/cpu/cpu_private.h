@@ -11,8 +11,8 @@ enum { BPT__MAX_DIMS = 5 };
 /** Which weights a layout holds. */
 typedef enum bpt__filters {
     BPT__FILTERS_AS_THEY_ARE,
-    BPT__FILTERS_TRANSFORMED, /* [36, C, K], for Winograd's algorithm (cpu_winograd.h) */
-    BPT__FILTERS_TURNED,      /* [36, K, C], likewise, for the gradient of the input */
+    BPT__FILTERS_TRANSFORMED, /* [values, C, K], for Winograd's algorithm (cpu_winograd.h) */
+    BPT__FILTERS_TURNED,      /* [values, K, C], likewise, for the gradient of the input */
 } bpt__filters;
 
 typedef struct bpt__winograd bpt__winograd;
@@ -49,7 +49,7 @@ struct bpt_cpu {
     dnnl_primitive_attr_t attr;      /* scratchpad given by the caller */
     dnnl_primitive_attr_t attr_relu; /* likewise, and max(x, 0) at the end */
     dnnl_primitive_attr_t attr_sum;  /* likewise, and added to what is there */
-    bool own_winograd; /* oneDNN has no kernels of Winograd's algorithm, and ours suit */
+    bool own_winograd[2]; /* by type: oneDNN has no kernels of Winograd's algorithm, ours suit */
     unsigned n_workers;
     dnnl_stream_t *streams; /* shape [n_workers] */
     char **scratch;         /* shape [n_workers], NULL before bpt_cpu_prepare() */
@@ -71,8 +71,8 @@ bpt_status bpt__layout_by_strides(bpt_cpu *cpu, bpt_value_type type, const int64
                                   const int64_t *strides, int n_dims, const bpt_layout **out);
 
 /** Of transformed filters, row-major. @param dims shape [3] */
-bpt_status bpt__layout_of_filters(bpt_cpu *cpu, const int64_t *dims, bpt__filters filters,
-                                  const bpt_layout **out);
+bpt_status bpt__layout_of_filters(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
+                                  bpt__filters filters, const bpt_layout **out);
 
 enum { BPT__N_SPATIAL = 2 }; /* rows, columns */
 

@@ -11,9 +11,10 @@ static bpt_status no_kernel(void) {
 
 /* ---- geometry ---- */
 
-static bpt_winograd_image image(int64_t channels, int64_t h, int64_t w, int64_t lanes) {
+static bpt_winograd_image image(bpt_value_type type, int64_t channels, int64_t h, int64_t w,
+                                int64_t lanes) {
     return (bpt_winograd_image){
-        .blocks = (channels + lanes - 1) / lanes, .lanes = lanes, .h = h, .w = w};
+        .type = type, .blocks = (channels + lanes - 1) / lanes, .lanes = lanes, .h = h, .w = w};
 }
 
 /* As many samples a product as keep what lies between in a cache: a divisor of their number.
@@ -21,8 +22,9 @@ static bpt_winograd_image image(int64_t channels, int64_t h, int64_t w, int64_t 
 static int64_t samples_of_product(int64_t n, const bpt_winograd_image *in,
                                   const bpt_winograd_image *out) {
     enum { BYTES = 8 << 20 };
-    const int64_t bytes =
-        (int64_t)((bpt_winograd_floats(in) + bpt_winograd_floats(out)) * sizeof(float));
+    const int64_t bytes = bpt_winograd_values(in->type) *
+                          (bpt_winograd_matrix(in) * (int64_t)bpt_value_bytes(in->type) +
+                           bpt_winograd_matrix(out) * (int64_t)sizeof(float));
     int64_t samples = n;
     while (samples > 1 && (samples * bytes > BYTES || n % samples != 0)) samples--;
     return samples;
@@ -31,8 +33,9 @@ static int64_t samples_of_product(int64_t n, const bpt_winograd_image *in,
 /* Windows of @p in for patches of @p out. */
 static void cut_patches(bpt__winograd *w, int64_t n, const int64_t *pad) {
     bpt_winograd_image *in = &w->in, *out = &w->out;
-    in->rows = out->rows = (out->h + BPT_WINOGRAD_PATCH - 1) / BPT_WINOGRAD_PATCH;
-    in->columns = out->columns = (out->w + BPT_WINOGRAD_PATCH - 1) / BPT_WINOGRAD_PATCH;
+    const int64_t patch = bpt_winograd_patch(out->type);
+    in->rows = out->rows = (out->h + patch - 1) / patch;
+    in->columns = out->columns = (out->w + patch - 1) / patch;
     for (int i = 0; i < BPT__N_SPATIAL; i++) in->pad[i] = pad[i];
     in->n = out->n = 1;
     in->n = out->n = samples_of_product(n, in, out);
@@ -53,17 +56,19 @@ static bpt_status plain_weights(bpt_cpu *cpu, const bpt_conv_problem *p, const b
 
 /* ---- the matrix product ---- */
 
-/* [36] matrices; in memory perhaps [columns][rows]. */
+/* As many matrices as there are transformed values; in memory perhaps [columns][rows]. */
 typedef struct {
     int64_t rows, columns;
     bool transposed;
 } matrix;
 
-static bpt_status layout_of(bpt_cpu *cpu, matrix m, const bpt_layout **out) {
-    const int64_t dims[] = {BPT_WINOGRAD_VALUES, m.rows, m.columns};
-    const int64_t strides[] = {m.rows * m.columns, m.transposed ? 1 : m.columns,
-                               m.transposed ? m.rows : 1};
-    return bpt__layout_by_strides(cpu, BPT_F32, dims, strides, 3, out);
+/* @param of what is transformed: decides how many there are; @param type of the matrix */
+static bpt_status layout_of(bpt_cpu *cpu, bpt_value_type of, bpt_value_type type, matrix m,
+                            const bpt_layout **out) {
+    const int64_t dims[] = {bpt_winograd_values(of), m.rows, m.columns};
+    const int64_t strides[] = {bpt_winograd_plane(type, m.rows * m.columns),
+                               m.transposed ? 1 : m.columns, m.transposed ? m.rows : 1};
+    return bpt__layout_by_strides(cpu, type, dims, strides, 3, out);
 }
 
 static bpt_status add_matrix(bpt_kernel *k, int dnnl_arg, const bpt__md *md, bool in_scratch,
@@ -74,7 +79,7 @@ static bpt_status add_matrix(bpt_kernel *k, int dnnl_arg, const bpt__md *md, boo
     arg->arg = dnnl_arg;
     w->in_scratch[w->n_args] = in_scratch;
     w->offsets[w->n_args++] = *bytes;
-    assert(*bytes % BPT_ALIGNMENT == 0); /* 36 matrices of whole blocks of 8 floats each */
+    assert(*bytes % BPT_ALIGNMENT == 0); /* whole blocks of lanes, many of them */
     if (in_scratch) *bytes += dnnl_memory_desc_get_size(md);
     return BPT_OK;
 }
@@ -94,25 +99,27 @@ static bpt_status add_matrices(bpt_kernel *k, const bpt_layout *const *layouts,
     return BPT_OK;
 }
 
-/* @param m factors and product; @param adds to what the product's memory holds, else overwrites it
+/* @param type of the factors, floats are multiplied to floats and so is bfloat16
+ * @param m factors and product; @param adds to what the product's memory holds, else overwrites it
  * @param[out] layouts of the matrices */
-static bpt_status describe_product(bpt_cpu *cpu, const matrix *m, bool adds,
+static bpt_status describe_product(bpt_cpu *cpu, bpt_value_type type, const matrix *m, bool adds,
                                    const bpt_layout **layouts, dnnl_primitive_desc_t *pd) {
-    for (int i = 0; i < BPT__N_MATRICES; i++) BPT_TRY(layout_of(cpu, m[i], &layouts[i]));
+    for (int i = 0; i < BPT__N_MATRICES; i++)
+        BPT_TRY(layout_of(cpu, type, i == BPT__PRODUCT ? BPT_F32 : type, m[i], &layouts[i]));
     BPT__DNNL_TRY(dnnl_matmul_primitive_desc_create(pd, cpu->engine, layouts[0]->md, layouts[1]->md,
                                                     NULL, layouts[2]->md,
                                                     adds ? cpu->attr_sum : cpu->attr));
     return BPT_OK;
 }
 
-bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bool *has) {
+bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bpt_value_type type, bool *has) {
     enum { N = 64 };
     *has = true;
     for (int kind = 0; kind < 3; kind++) { /* of data, of weights, of weights in several products */
         const matrix m[] = {{N, N, kind > 0}, {N, N, false}, {N, N, false}};
         const bpt_layout *layouts[BPT__N_MATRICES];
         dnnl_primitive_desc_t pd;
-        BPT_TRY(describe_product(cpu, m, kind == 2, layouts, &pd));
+        BPT_TRY(describe_product(cpu, type, m, kind == 2, layouts, &pd));
         if (strncmp(bpt__implementation(pd), "ref", 3) == 0) *has = false;
         dnnl_primitive_desc_destroy(pd);
     }
@@ -124,7 +131,7 @@ static bpt_status create_product(bpt_cpu *cpu, const bpt__winograd *plan, const 
                                  bool adds, bool other_is_given, bpt_kernel **out) {
     const bpt_layout *layouts[BPT__N_MATRICES];
     dnnl_primitive_desc_t pd;
-    BPT_TRY(describe_product(cpu, m, adds, layouts, &pd));
+    BPT_TRY(describe_product(cpu, plan->in.type, m, adds, layouts, &pd));
     BPT_TRY(bpt__kernel_new(cpu, pd, plan, out));
     return add_matrices(*out, layouts, other_is_given);
 }
@@ -133,8 +140,9 @@ static bpt_status create_product(bpt_cpu *cpu, const bpt__winograd *plan, const 
 
 static bpt_status transformed(bpt_cpu *cpu, const bpt__winograd *w, bpt__filters filters,
                               const bpt_layout **out) {
-    const int64_t dims[] = {BPT_WINOGRAD_VALUES, channels_of(&w->in), channels_of(&w->out)};
-    return bpt__layout_of_filters(cpu, dims, filters, out);
+    const int64_t dims[] = {bpt_winograd_values(w->in.type), channels_of(&w->in),
+                            channels_of(&w->out)};
+    return bpt__layout_of_filters(cpu, w->in.type, dims, filters, out);
 }
 
 /* @param weights as bpt_cpu_conv_forward() says */
@@ -157,10 +165,10 @@ bpt_status bpt__winograd_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const 
     const bpt_layout *bias;
     int64_t lanes;
     BPT_TRY(bpt_cpu_conv_lanes(cpu, p, src, dst, &lanes));
-    if (!lanes) return no_kernel();
+    if (!lanes || (p->type == BPT_BF16 && lanes != BPT_WINOGRAD_MAX_LANES)) return no_kernel();
     bpt__winograd plan = {.run = bpt__winograd_run_data,
-                          .in = image(p->c, p->h, p->w, lanes),
-                          .out = image(p->k, p->p, p->q, lanes),
+                          .in = image(p->type, p->c, p->h, p->w, lanes),
+                          .out = image(p->type, p->k, p->p, p->q, lanes),
                           .in_slot = BPT_SLOT_SRC,
                           .out_slot = BPT_SLOT_DST,
                           .n_bias = p->k,
@@ -181,8 +189,8 @@ bpt_status bpt__winograd_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
     const bpt__winograd *f = forward->winograd;
     const int64_t pad[] = {p->r - 1 - p->pad[0], p->s - 1 - p->pad[1]};
     bpt__winograd plan = {.run = bpt__winograd_run_data,
-                          .in = image(p->k, p->p, p->q, f->in.lanes),
-                          .out = image(p->c, p->h, p->w, f->in.lanes),
+                          .in = image(p->type, p->k, p->p, p->q, f->in.lanes),
+                          .out = image(p->type, p->c, p->h, p->w, f->in.lanes),
                           .in_slot = BPT_SLOT_DIFF_DST,
                           .out_slot = BPT_SLOT_DIFF_SRC};
     cut_patches(&plan, p->n, pad);
@@ -203,7 +211,7 @@ bpt_status bpt__winograd_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *
     plan.out_slot = BPT_SLOT_DIFF_DST;
     plan.n_args = 0;
     plan.filters = (bpt_winograd_filters){
-        p->k, p->c, p->c * filter, filter, channels_of(&plan.out), channels_of(&plan.in)};
+        p->type, p->k, p->c, p->c * filter, filter, channels_of(&plan.out), channels_of(&plan.in)};
     BPT_TRY(plain_weights(cpu, p, &plain));
     if (weights && !bpt_layout_equal(weights, plain)) return no_kernel();
     const int64_t patches = plan.in.n * plan.in.rows * plan.in.columns;
@@ -230,7 +238,7 @@ bpt_status bpt__winograd_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt
     if (!bpt__md_strides(from->md, dims, strides) || strides[2] != dims[3] || strides[3] != 1)
         return no_kernel();
     plan.filters =
-        (bpt_winograd_filters){dims[0], dims[1], strides[0], strides[1], outputs, inputs};
+        (bpt_winograd_filters){to->type, dims[0], dims[1], strides[0], strides[1], outputs, inputs};
     BPT_TRY(bpt__kernel_new(cpu, NULL, &plan, out));
     BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_SRC, from));
     return bpt__kernel_operand(*out, BPT_SLOT_DST, to);

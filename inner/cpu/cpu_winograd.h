@@ -1,7 +1,7 @@
 /** @file inner/cpu/cpu_winograd.h
- * Convolutions by Winograd's algorithm where oneDNN has no kernels of it (before AVX-512, and in
- * version 3): transforms of ours (inner/winograd_loops.h) around matrix products of oneDNN's, some
- * samples at a time, so that what lies between stays in a cache.
+ * Convolutions by Winograd's algorithm where oneDNN has no kernels of it (before AVX-512, in
+ * version 3, and of bfloat16): transforms of ours (inner/winograd_loops.h) around matrix products
+ * of oneDNN's, some samples at a time, so that what lies between stays in a cache.
  *
  * Activations are in blocks of 8 or 16 channels, weights' gradients in the plain order. Weights are
  * transformed ones, a copy that is made from the plain ones once a step, for the forward pass and
@@ -54,7 +54,7 @@ bpt_status bpt__winograd_reorder(bpt_cpu *cpu, const bpt_layout *from, const bpt
 
 /** @param[out] has whether oneDNN has fast matrix products of the kinds that these kernels need
  * @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
-bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bool *has);
+bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bpt_value_type type, bool *has);
 
 /* Bodies of kernels. */
 bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker);

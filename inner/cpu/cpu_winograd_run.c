@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* @return where an operand of the kernel is */
-static float *operand(const bpt_kernel *k, bpt_slot slot) {
+static void *operand(const bpt_kernel *k, bpt_slot slot) {
     void *where = NULL;
     const int arg = k->arg_of_slot[slot];
     if (arg >= 0) dnnl_memory_get_data_handle(k->args[arg].memory, &where);
@@ -13,12 +13,12 @@ static float *operand(const bpt_kernel *k, bpt_slot slot) {
 }
 
 /* @return where a matrix of the product is in the worker's scratch memory */
-static float *scratch(const bpt_kernel *k, unsigned worker, int matrix) {
-    return (float *)(void *)(k->cpu->scratch[worker] + k->winograd->offsets[matrix]);
+static void *scratch(const bpt_kernel *k, unsigned worker, int matrix) {
+    return (void *)(k->cpu->scratch[worker] + k->winograd->offsets[matrix]);
 }
 
 /* @param given where the matrices are that are not in scratch memory */
-static bpt_status bind(const bpt_kernel *k, unsigned worker, float *given) {
+static bpt_status bind(const bpt_kernel *k, unsigned worker, void *given) {
     const bpt__winograd *w = k->winograd;
     for (int i = 0; i < w->n_args; i++)
         BPT__DNNL_TRY(dnnl_memory_set_data_handle(
@@ -32,22 +32,23 @@ static bpt_status multiply(const bpt_kernel *k, unsigned worker) {
     return BPT_OK;
 }
 
-static size_t image_floats(const bpt_winograd_image *m) {
-    return (size_t)(m->n * m->blocks * m->lanes * m->h * m->w);
+static size_t image_bytes(const bpt_winograd_image *m) {
+    return (size_t)(m->n * m->blocks * m->lanes * m->h * m->w) * bpt_value_bytes(m->type);
 }
 
 bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker) {
     const bpt__winograd *w = k->winograd;
-    const float *x = operand(k, w->in_slot), *bias = operand(k, BPT_SLOT_BIAS);
-    float *y = operand(k, w->out_slot);
+    const float *bias = operand(k, BPT_SLOT_BIAS);
+    const char *x = operand(k, w->in_slot);
+    char *y = operand(k, w->out_slot);
     BPT_TRY(bind(k, worker, operand(k, BPT_SLOT_WEIGHTS)));
     for (int64_t i = 0; i < w->n_products; i++) {
         bpt_winograd_windows(&w->in, x, scratch(k, worker, BPT__FACTOR));
         BPT_TRY(multiply(k, worker));
         bpt_winograd_results(&w->out, scratch(k, worker, BPT__PRODUCT), bias, w->n_bias, w->relu,
                              y);
-        x += image_floats(&w->in);
-        y += image_floats(&w->out);
+        x += image_bytes(&w->in);
+        y += image_bytes(&w->out);
     }
     return BPT_OK;
 }
@@ -55,24 +56,30 @@ bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker) {
 /* ---- backward weights ---- */
 
 /* Sums of rows in float, which has enough digits for so few values, of all of them in double. */
-BPT_CLONES static void sum_pixels(const float *restrict x, int64_t h, int64_t w, int64_t lanes,
-                                  double *restrict sums) {
-    for (int64_t i = 0; i < h; i++) {
-        float row[BPT_WINOGRAD_MAX_LANES] = {0};
-        for (int64_t j = 0; j < w; j++, x += lanes)
-            for (int64_t l = 0; l < lanes; l++) row[l] += x[l];
-        for (int64_t l = 0; l < lanes; l++) sums[l] += (double)row[l];
-    }
+#define SUM_PIXELS(type, x, h, w, lanes, sums)                                                     \
+    do {                                                                                           \
+        const bpt_mem_##type *restrict from = (x);                                                 \
+        for (int64_t i = 0; i < (h); i++) {                                                        \
+            float row[BPT_WINOGRAD_MAX_LANES] = {0};                                               \
+            for (int64_t j = 0; j < (w); j++, from += (lanes))                                     \
+                for (int64_t l = 0; l < (lanes); l++) row[l] += bpt_from_##type(from[l]);          \
+            for (int64_t l = 0; l < (lanes); l++) (sums)[l] += (double)row[l];                     \
+        }                                                                                          \
+    } while (0)
+
+BPT_CLONES static void sum_pixels(bpt_value_type type, const void *restrict x, int64_t h, int64_t w,
+                                  int64_t lanes, double *restrict sums) {
+    BPT_FOR_TYPE(type, SUM_PIXELS, x, h, w, lanes, sums);
 }
 
 /* @param n samples; @param bias shape [outputs] */
-static void sum_bias(const bpt_winograd_image *m, int64_t n, const float *dy, int64_t outputs,
+static void sum_bias(const bpt_winograd_image *m, int64_t n, const char *dy, int64_t outputs,
                      float *bias) {
-    const int64_t block = m->h * m->w * m->lanes;
+    const int64_t block = m->h * m->w * m->lanes * (int64_t)bpt_value_bytes(m->type);
     for (int64_t b = 0; b < m->blocks; b++) {
         double sums[BPT_WINOGRAD_MAX_LANES] = {0};
         for (int64_t i = 0; i < n; i++)
-            sum_pixels(dy + (i * m->blocks + b) * block, m->h, m->w, m->lanes, sums);
+            sum_pixels(m->type, dy + (i * m->blocks + b) * block, m->h, m->w, m->lanes, sums);
         for (int64_t l = 0; l < m->lanes && b * m->lanes + l < outputs; l++)
             bias[b * m->lanes + l] = (float)sums[l];
     }
@@ -80,19 +87,21 @@ static void sum_bias(const bpt_winograd_image *m, int64_t n, const float *dy, in
 
 bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker) {
     const bpt__winograd *w = k->winograd;
-    const float *x = operand(k, w->in_slot), *dy = operand(k, w->out_slot);
+    const char *x = operand(k, w->in_slot), *dy = operand(k, w->out_slot);
     float *bias = operand(k, BPT_SLOT_DIFF_BIAS), *product = scratch(k, worker, BPT__PRODUCT);
     const int64_t filters = w->in.blocks * w->out.blocks * w->in.lanes * w->out.lanes;
     BPT_TRY(bind(k, worker, NULL));
     if (bias) sum_bias(&w->out, w->n_products * w->out.n, dy, w->filters.outputs, bias);
     if (w->n_products > 1) /* each adds to it */
-        memset(product, 0, (size_t)(BPT_WINOGRAD_VALUES * filters) * sizeof *product);
+        memset(product, 0,
+               (size_t)(bpt_winograd_values(w->in.type) * bpt_winograd_plane(BPT_F32, filters)) *
+                   sizeof *product);
     for (int64_t i = 0; i < w->n_products; i++) {
         bpt_winograd_windows(&w->in, x, scratch(k, worker, BPT__FACTOR));
         bpt_winograd_gradients(&w->out, dy, scratch(k, worker, BPT__OTHER_FACTOR));
         BPT_TRY(multiply(k, worker));
-        x += image_floats(&w->in);
-        dy += image_floats(&w->out);
+        x += image_bytes(&w->in);
+        dy += image_bytes(&w->out);
     }
     bpt_winograd_filter_gradients(&w->filters, product, operand(k, BPT_SLOT_DIFF_WEIGHTS));
     return BPT_OK;

@@ -33,6 +33,13 @@ bool conv_has_avx512(void) {
     return bpt_cpu_bf16() != BPT_BF16_NONE;
 }
 
+bool conv_is_step(bpt_task_info info) {
+    static const char *const kinds[] = {"forward", "backward data", "backward weights"};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (strcmp(info.kind, kinds[i]) == 0) return true;
+    return false;
+}
+
 size_t conv_tasks(const net_fixture *f, const char *label, const char *kind) {
     const bpt_builder *b = &f->net->builder;
     size_t n = 0;
@@ -41,6 +48,23 @@ size_t conv_tasks(const net_fixture *f, const char *label, const char *kind) {
         n += strcmp(info.label, label) == 0 && strcmp(info.kind, kind) == 0;
     }
     return n;
+}
+
+void conv_check_algorithm(const net_fixture *f, const char *label, bool winograd) {
+    const bpt_builder *b = &f->net->builder;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_step_task *task = &b->tasks[i];
+        if (!conv_is_step(task->info) || strcmp(task->info.label, label) != 0) continue;
+        const char *name = bpt_kernel_implementation(task->arg);
+        if ((strstr(name, "wino") != NULL) != winograd)
+            fail_msg("%s: %s of %s is %s", f->model->name, task->info.kind, label, name);
+        n++;
+    }
+    assert_true(n >= 3 * b->n_tiles);
+    for (size_t i = 0; i < b->n_cuts; i++)
+        if (strcmp(b->cuts[i].layer->name, label) == 0)
+            assert_int_equal(b->cuts[i].problem.winograd, winograd);
 }
 
 void conv_check_gradient(const net_fixture *f, double absolute, double relative) {

@@ -19,8 +19,15 @@ bpt_conv_problem conv_square(int64_t n, int64_t c, int64_t k, int64_t side);
  * not */
 bool conv_has_avx512(void);
 
+/** @return whether a task of a convolution is one of its three steps */
+bool conv_is_step(bpt_task_info info);
+
 /** @return tasks of a layer of that kind, in all phases */
 size_t conv_tasks(const net_fixture *f, const char *label, const char *kind);
+
+/** Whether a layer's tasks and its cut in the plan, of all three steps and in all tiles alike, are
+ * of Winograd's algorithm. Ends the test where one is not as said. */
+void conv_check_algorithm(const net_fixture *f, const char *label, bool winograd);
 
 /** Compares the gradient with that of the double-precision reference: each value may differ by
  * @p absolute + @p relative of it. Ends the test where one differs by more. */

@@ -3,6 +3,7 @@
  *
  * ctest: cpu TIMEOUT=120 */
 #include "inner/network_private.h"
+#include "tests/inner/conv_fixture.h"
 #include "tests/inner/gradient_cases.h"
 #include "tests/inner/net_values.h"
 #include "tests/ref/ref_network.h"
@@ -209,6 +210,37 @@ static void test_both_types(void **state) {
     check_layers(layers, sizeof layers / sizeof *layers);
 }
 
+/* Kernels of ours where vectors have the instructions, of oneDNN where matrices have them (AMX). */
+static bool has_winograd(void) {
+    return bpt_cpu_bf16() == BPT_BF16_NATIVE && !__builtin_cpu_supports("amx-bf16");
+}
+
+/* Channels and sides that fill their blocks and patches, and others; tiles with patches enough and
+ * tiles without. */
+static void test_winograd(void **state) {
+    static const struct {
+        int filters, h, w, pad;
+        bool suits;
+    } cases[] = {{64, 16, 16, 1, true},
+                 {72, 21, 17, 1, true},
+                 {80, 18, 23, 0, true},
+                 {64, 10, 10, 1, false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        snprintf(
+            text, sizeof text,
+            "{name: t, input: [3, %d, %d], classes: 7, layers: [conv: {name: a, filters: %d, "
+            "kernel: 3, pad: 1}, relu, conv: {name: b, filters: 64, kernel: 3, pad: %d}, relu, "
+            "fc: {name: last, outputs: classes}]}",
+            cases[i].h, cases[i].w, cases[i].filters, cases[i].pad);
+        net_fixture f = net_open(text, 8, bf16_options(2));
+        conv_check_algorithm(&f, "b", cases[i].suits && has_winograd());
+        check_against_reference(&f);
+        net_close(&f);
+    }
+}
+
 /* Weights after some steps, and what an evaluation says then. */
 static float *train(unsigned n_workers, bpt_value_type type, double *loss) {
     net_options o = bf16_options(n_workers);
@@ -302,13 +334,10 @@ static void test_memory(void **state) {
 static int run_networks(void) {
     const gradient_sort sorts[] = {{"reference", test_reference}};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels),
-        cmocka_unit_test(test_both_types),
-        cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_forward_alone),
-        cmocka_unit_test(test_weights_are_floats),
-        cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_kernels),       cmocka_unit_test(test_both_types),
+        cmocka_unit_test(test_winograd),      cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_forward_alone), cmocka_unit_test(test_weights_are_floats),
+        cmocka_unit_test(test_not_finite),    cmocka_unit_test(test_memory),
     };
     if (cmocka_run_group_tests(tests, NULL, NULL) != 0) return 1;
     return gradient_run("networks in bfloat16", sorts, sizeof sorts / sizeof *sorts);

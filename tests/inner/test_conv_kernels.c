@@ -35,11 +35,8 @@ static net_fixture open_channels(int in, int between, int kernel, int64_t batch,
 }
 
 static bool is_convolution(bpt_task_info info) {
-    static const char *const kinds[] = {"forward", "backward data", "backward weights"};
-    if (strcmp(info.label, "a") != 0 && strcmp(info.label, "b") != 0) return false;
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (strcmp(info.kind, kinds[i]) == 0) return true;
-    return false;
+    const bool known = strcmp(info.label, "a") == 0 || strcmp(info.label, "b") == 0;
+    return known && conv_is_step(info);
 }
 
 static void check_kernels(const net_fixture *f) {
@@ -103,6 +100,27 @@ static bool suits(int64_t n, int64_t c, int64_t k, int64_t side) {
     return bpt_conv_suits_winograd(&p);
 }
 
+/* Patches of bfloat16 are 2x2: fewer values to multiply are saved, and more to transform. */
+static void test_what_suits_winograd_in_bf16(void **state) {
+    (void)state;
+    bpt_conv_problem p = conv_square(1, 64, 64, 32);
+    p.type = BPT_BF16;
+    assert_true(bpt_conv_suits_winograd(&p));
+    p.n = 2, p.h = p.w = p.p = p.q = 16; /* 128 patches */
+    assert_true(bpt_conv_suits_winograd(&p));
+    p.n = 1;
+    assert_false(bpt_conv_suits_winograd(&p));
+    p = conv_square(128, 64, 64, 1); /* three quarters of a patch are outside */
+    p.type = BPT_BF16;
+    assert_false(bpt_conv_suits_winograd(&p));
+    p = conv_square(64, 32, 64, 32);
+    p.type = BPT_BF16;
+    assert_false(bpt_conv_suits_winograd(&p));
+    p = conv_square(64, 64, 32, 32);
+    p.type = BPT_BF16;
+    assert_false(bpt_conv_suits_winograd(&p));
+}
+
 static void test_what_suits_winograd(void **state) {
     (void)state;
     assert_true(suits(1, 64, 64, 56));
@@ -132,9 +150,6 @@ static void test_what_suits_winograd(void **state) {
     assert_false(bpt_conv_suits_winograd(&other));
     other = p;
     other.r = 5;
-    assert_false(bpt_conv_suits_winograd(&other));
-    other = p;
-    other.type = BPT_BF16;
     assert_false(bpt_conv_suits_winograd(&other));
     other = p;
     other.h = other.w = 32;
@@ -178,24 +193,6 @@ static void test_winograd_in_little_memory(void **state) {
     assert_false(has_kernels(16, 2048, 2048, 14));
 }
 
-/* What tasks do and what the plan says of the layer, all tiles alike. */
-static void check_algorithm(const net_fixture *f, bool winograd) {
-    const bpt_builder *b = &f->net->builder;
-    size_t n = 0;
-    for (size_t i = 0; i < b->n_tasks; i++) {
-        const bpt_step_task *task = &b->tasks[i];
-        if (!is_convolution(task->info) || strcmp(task->info.label, "b") != 0) continue;
-        const char *name = bpt_kernel_implementation(task->arg);
-        if ((strstr(name, "wino") != NULL) != winograd)
-            fail_msg("%s: %s is %s", f->model->name, task->info.kind, name);
-        n++;
-    }
-    assert_true(n >= 3 * b->n_tiles);
-    for (size_t i = 0; i < b->n_cuts; i++)
-        if (strcmp(b->cuts[i].layer->name, "b") == 0)
-            assert_int_equal(b->cuts[i].problem.winograd, winograd);
-}
-
 static net_fixture open_winograd(int c, int k, int h, int w, int pad, bool bias, int64_t batch,
                                  net_cuts cuts) {
     char text[256];
@@ -210,7 +207,7 @@ static net_fixture open_winograd(int c, int k, int h, int w, int pad, bool bias,
 
 static void check_winograd_of(int c, int k, int h, int w, int pad, bool bias, int64_t batch) {
     net_fixture f = open_winograd(c, k, h, w, pad, bias, batch, (net_cuts){0});
-    check_algorithm(&f, has_winograd());
+    conv_check_algorithm(&f, "b", has_winograd());
     check_gradient(&f);
     net_close(&f);
 }
@@ -244,7 +241,7 @@ static void test_tiles_are_alike(void **state) {
     assert_true(suits(2, 32, 32, 12));
     for (int64_t batch = 5; batch <= 8; batch++) {
         net_fixture f = open_winograd(32, 32, side, side, 1, true, batch, (net_cuts){0});
-        check_algorithm(&f, batch == 8 && has_winograd());
+        conv_check_algorithm(&f, "b", batch == 8 && has_winograd());
         check_gradient(&f);
         net_close(&f);
     }
@@ -253,7 +250,7 @@ static void test_tiles_are_alike(void **state) {
 static void test_no_winograd_for_wide_pads(void **state) {
     (void)state;
     net_fixture f = open_winograd(32, 32, 15, 16, 2, true, 16, (net_cuts){0});
-    check_algorithm(&f, false);
+    conv_check_algorithm(&f, "b", false);
     check_gradient(&f);
     net_close(&f);
 }
@@ -263,7 +260,7 @@ static void test_no_winograd_for_rows(void **state) {
     (void)state;
     const net_cuts cuts = {.step = {[BPT_CONV_BACKWARD_DATA] = {.rows = 2}}};
     net_fixture f = open_winograd(32, 32, 16, 16, 1, true, 16, cuts);
-    check_algorithm(&f, false);
+    conv_check_algorithm(&f, "b", false);
     check_gradient(&f);
     net_close(&f);
 }
@@ -309,6 +306,7 @@ int main(void) {
         cmocka_unit_test(test_channels_between),
         cmocka_unit_test(test_channels_in_bf16),
         cmocka_unit_test(test_what_suits_winograd),
+        cmocka_unit_test(test_what_suits_winograd_in_bf16),
         cmocka_unit_test(test_winograd),
         cmocka_unit_test(test_winograd_in_several_products),
         cmocka_unit_test(test_winograd_in_little_memory),

@@ -1,6 +1,7 @@
 /* The transforms of Winograd's algorithm, with plain matrix products between them, against
  * convolutions in double precision: forward, and both gradients. Images that fill their patches and
- * images that do not, channels that fill their blocks and that do not, weights with gaps.
+ * images that do not, channels that fill their blocks and that do not, weights with gaps; of
+ * floats, and of bfloat16 as exactly as its digits allow.
  *
  * ctest: cpu TIMEOUT=60 */
 #include "inner/winograd_loops.h"
@@ -16,18 +17,26 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
-enum { SEED = 20291, VALUES = BPT_WINOGRAD_VALUES, SAMPLES = 2, GAP = 5 };
+enum { SEED = 20291, SAMPLES = 2, GAP = 5 };
 
 typedef struct {
     int64_t c, k, h, w, pad, lanes;
+    bpt_value_type type;
 } shape;
 
 static const shape shapes[] = {
-    {8, 8, 4, 4, 1, 8},    {8, 16, 8, 12, 1, 8},   {11, 5, 7, 9, 1, 8}, {16, 24, 6, 7, 0, 8},
-    {16, 16, 9, 5, 1, 16}, {20, 33, 10, 3, 1, 16}, {3, 8, 3, 13, 0, 8}, {8, 8, 1, 1, 1, 8},
+    {8, 8, 4, 4, 1, 8, BPT_F32},     {8, 16, 8, 12, 1, 8, BPT_F32},
+    {11, 5, 7, 9, 1, 8, BPT_F32},    {16, 24, 6, 7, 0, 8, BPT_F32},
+    {16, 16, 9, 5, 1, 16, BPT_F32},  {20, 33, 10, 3, 1, 16, BPT_F32},
+    {3, 8, 3, 13, 0, 8, BPT_F32},    {8, 8, 1, 1, 1, 8, BPT_F32},
+    {16, 16, 4, 4, 1, 16, BPT_BF16}, {16, 32, 8, 12, 1, 16, BPT_BF16},
+    {11, 5, 7, 9, 1, 16, BPT_BF16},  {20, 33, 10, 3, 1, 16, BPT_BF16},
+    {16, 40, 6, 7, 0, 16, BPT_BF16}, {3, 8, 3, 13, 0, 16, BPT_BF16},
+    {8, 8, 1, 1, 1, 16, BPT_BF16},
 };
 
-/* A convolution; activations [n][blocks][h][w][lanes], spare lanes zeros, as are all outputs. */
+/* A convolution; activations [n][blocks][h][w][lanes], spare lanes zeros. Floats, also of bfloat16:
+ * such as it can hold. */
 typedef struct {
     shape s;
     int64_t p, q, all_c, all_k; /* all: with spare channels */
@@ -45,6 +54,22 @@ static float *zeros(int64_t n) {
     return x;
 }
 
+/* @return the values as the type has them in memory */
+static void *in_memory(bpt_value_type type, const float *x, int64_t n) {
+    char *out = calloc((size_t)n, bpt_value_bytes(type));
+    assert_non_null(out);
+    for (int64_t i = 0; i < n; i++)
+        if (type == BPT_F32)
+            ((float *)(void *)out)[i] = x[i];
+        else
+            ((bpt_bf16 *)(void *)out)[i] = bpt_to_bf16(x[i]);
+    return out;
+}
+
+static float value_at(bpt_value_type type, const void *x, int64_t i) {
+    return type == BPT_F32 ? ((const float *)x)[i] : bpt_from_bf16(((const bpt_bf16 *)x)[i]);
+}
+
 static int64_t whole(int64_t channels, int64_t lanes) {
     return (channels + lanes - 1) / lanes * lanes;
 }
@@ -54,12 +79,15 @@ static int64_t at(int64_t n, int64_t c, int64_t i, int64_t j, int64_t all, int64
     return (((n * (all / lanes) + c / lanes) * h + i) * w + j) * lanes + c % lanes;
 }
 
-static float *activation(int64_t channels, int64_t all, int64_t h, int64_t w, int64_t lanes) {
+static float *activation(const shape *s, int64_t channels, int64_t all, int64_t h, int64_t w) {
     float *x = zeros(SAMPLES * all * h * w);
     for (int64_t n = 0; n < SAMPLES; n++)
         for (int64_t c = 0; c < channels; c++)
-            for (int64_t i = 0; i < h * w; i++)
-                x[at(n, c, i / w, i % w, all, h, w, lanes)] = random_value();
+            for (int64_t i = 0; i < h * w; i++) {
+                const float value = random_value();
+                x[at(n, c, i / w, i % w, all, h, w, s->lanes)] =
+                    s->type == BPT_F32 ? value : bpt_from_bf16(bpt_to_bf16(value));
+            }
     return x;
 }
 
@@ -67,9 +95,10 @@ static fixture open_fixture(shape s) {
     fixture f = {.s = s, .p = s.h + 2 * s.pad - 2, .q = s.w + 2 * s.pad - 2};
     f.all_c = whole(s.c, s.lanes);
     f.all_k = whole(s.k, s.lanes);
-    f.x = activation(s.c, f.all_c, s.h, s.w, s.lanes);
-    f.y = activation(s.k, f.all_k, f.p, f.q, s.lanes);
-    f.filters = (bpt_winograd_filters){s.k, s.c, s.c * (9 + GAP), 9 + GAP, f.all_k, f.all_c};
+    f.x = activation(&s, s.c, f.all_c, s.h, s.w);
+    f.y = activation(&s, s.k, f.all_k, f.p, f.q);
+    f.filters =
+        (bpt_winograd_filters){s.type, s.k, s.c, s.c * (9 + GAP), 9 + GAP, f.all_k, f.all_c};
     f.w = zeros(s.k * s.c * (9 + GAP));
     for (int64_t i = 0; i < s.k * s.c * (9 + GAP); i++) f.w[i] = random_value();
     return f;
@@ -118,54 +147,93 @@ static void add_weight(void *sum, const fixture *f, int64_t x, int64_t y, int64_
     ((double *)sum)[(k * f->s.c + c) * 9 + i] += (double)f->x[x] * (double)f->y[y];
 }
 
-static void check_near(const char *what, const float *x, const double *ref, int64_t n) {
+/* Wrong by rounding alone: bfloat16 has digits for 2^-9 of a value, and rounds factors on the way.
+ */
+static void check_near(const char *what, bpt_value_type type, const float *x, const double *ref,
+                       int64_t n) {
+    const double most = type == BPT_F32 ? 2e-6 : 8e-3;
     double error = 0.0, norm = 1e-30;
     for (int64_t i = 0; i < n; i++) {
         error += ((double)x[i] - ref[i]) * ((double)x[i] - ref[i]);
         norm += ref[i] * ref[i];
     }
-    if (!(sqrt(error / norm) <= 2e-6)) fail_msg("%s: wrong by %g", what, sqrt(error / norm));
+    if (!(sqrt(error / norm) <= most)) fail_msg("%s: wrong by %g", what, sqrt(error / norm));
 }
 
-/* [36]: out[rows][columns] = a[rows][inner] b[inner][columns], or with a as [inner][rows]. */
-static void multiply(const float *a, bool transposed, const float *b, float *out, int64_t rows,
-                     int64_t inner, int64_t columns) {
-    for (int64_t m = 0; m < VALUES; m++, a += rows * inner, b += inner * columns)
+/* Matrices as many as there are transformed values, each on a plane of its own. */
+typedef struct {
+    bpt_value_type type;
+    int64_t n; /* values of one */
+    void *values;
+} matrices;
+
+static matrices new_matrices(const shape *s, bpt_value_type type, int64_t n) {
+    const int64_t all = bpt_winograd_values(s->type) * bpt_winograd_plane(type, n);
+    matrices m = {type, n, calloc((size_t)all, bpt_value_bytes(type))};
+    assert_non_null(m.values);
+    return m;
+}
+
+static float element(const matrices *m, int64_t v, int64_t i) {
+    return value_at(m->type, m->values, v * bpt_winograd_plane(m->type, m->n) + i);
+}
+
+/* out[rows][columns] = a[rows][inner] b[inner][columns], or with a as [inner][rows]. */
+static void multiply(const shape *s, const matrices *a, bool transposed, const matrices *b,
+                     matrices *out, int64_t rows, int64_t inner, int64_t columns) {
+    const int64_t plane = bpt_winograd_plane(BPT_F32, out->n);
+    assert_int_equal(out->n, rows * columns);
+    for (int64_t v = 0; v < bpt_winograd_values(s->type); v++)
         for (int64_t i = 0; i < rows; i++)
             for (int64_t j = 0; j < columns; j++) {
                 double sum = 0.0;
                 for (int64_t l = 0; l < inner; l++)
-                    sum += (double)a[transposed ? l * rows + i : i * inner + l] *
-                           (double)b[l * columns + j];
-                *out++ = (float)sum;
+                    sum += (double)element(a, v, transposed ? l * rows + i : i * inner + l) *
+                           (double)element(b, v, l * columns + j);
+                ((float *)out->values)[v * plane + i * columns + j] = (float)sum;
             }
 }
 
-static bpt_winograd_image image(int64_t all, int64_t h, int64_t w, int64_t of_h, int64_t of_w,
-                                int64_t pad, int64_t lanes) {
-    return (bpt_winograd_image){SAMPLES, all / lanes,    lanes,          h,
-                                w,       (of_h + 3) / 4, (of_w + 3) / 4, {pad, pad}};
+static bpt_winograd_image image(const shape *s, int64_t all, int64_t h, int64_t w, int64_t of_h,
+                                int64_t of_w, int64_t pad) {
+    const int64_t patch = bpt_winograd_patch(s->type);
+    return (bpt_winograd_image){.type = s->type,
+                                .n = SAMPLES,
+                                .blocks = all / s->lanes,
+                                .lanes = s->lanes,
+                                .h = h,
+                                .w = w,
+                                .rows = (of_h + patch - 1) / patch,
+                                .columns = (of_w + patch - 1) / patch,
+                                .pad = {pad, pad}};
 }
 
 /* Windows of one activation times filters are patches of the other. */
 static float *convolve(const fixture *f, bool turned, const float *bias, bool relu) {
     const shape *s = &f->s;
     const int64_t c = f->all_c, k = f->all_k, from = turned ? k : c, to = turned ? c : k;
-    const bpt_winograd_image x = image(c, s->h, s->w, f->p, f->q, s->pad, s->lanes),
-                             y = image(k, f->p, f->q, f->p, f->q, 0, s->lanes),
-                             dy = image(k, f->p, f->q, s->h, s->w, 2 - s->pad, s->lanes),
-                             dx = image(c, s->h, s->w, s->h, s->w, 0, s->lanes);
+    const bpt_winograd_image x = image(s, c, s->h, s->w, f->p, f->q, s->pad),
+                             y = image(s, k, f->p, f->q, f->p, f->q, 0),
+                             dy = image(s, k, f->p, f->q, s->h, s->w, 2 - s->pad),
+                             dx = image(s, c, s->h, s->w, s->h, s->w, 0);
     const bpt_winograd_image *in = turned ? &dy : &x, *out = turned ? &dx : &y;
-    float *v = zeros((int64_t)bpt_winograd_floats(in)), *u = zeros(VALUES * c * k);
-    float *m = zeros((int64_t)bpt_winograd_floats(out));
-    float *result = zeros(SAMPLES * to * out->h * out->w);
-    bpt_winograd_windows(in, turned ? f->y : f->x, v);
-    bpt_winograd_transform_filters(&f->filters, turned, f->w, u);
-    multiply(v, false, u, m, SAMPLES * in->rows * in->columns, from, to);
-    bpt_winograd_results(out, m, bias, s->k, relu, result);
-    free(v);
-    free(u);
-    free(m);
+    const int64_t n = SAMPLES * to * out->h * out->w;
+    matrices v = new_matrices(s, s->type, bpt_winograd_matrix(in));
+    matrices u = new_matrices(s, s->type, c * k);
+    matrices m = new_matrices(s, BPT_F32, bpt_winograd_matrix(out));
+    void *given = in_memory(s->type, turned ? f->y : f->x, SAMPLES * from * in->h * in->w);
+    float *result = zeros(n);
+    void *raw = in_memory(s->type, result, n);
+    bpt_winograd_windows(in, given, v.values);
+    bpt_winograd_transform_filters(&f->filters, turned, f->w, u.values);
+    multiply(s, &v, false, &u, &m, SAMPLES * in->rows * in->columns, from, to);
+    bpt_winograd_results(out, m.values, bias, s->k, relu, raw);
+    for (int64_t i = 0; i < n; i++) result[i] = value_at(s->type, raw, i);
+    free(v.values);
+    free(u.values);
+    free(m.values);
+    free(given);
+    free(raw);
     return result;
 }
 
@@ -183,7 +251,7 @@ static void check_forward(const fixture *f, bool relu) {
         if (relu && ref[i] < 0.0) ref[i] = 0.0;
     }
     float *y = convolve(f, false, bias, relu);
-    check_near(relu ? "rectified" : "forward", y, ref, n);
+    check_near(relu ? "rectified" : "forward", f->s.type, y, ref, n);
     free(y);
     free(bias);
     free(ref);
@@ -195,7 +263,7 @@ static void check_data(const fixture *f) {
     assert_non_null(ref);
     for_each_product(f, add_data, ref);
     float *dx = convolve(f, true, NULL, false);
-    check_near("backward data", dx, ref, n);
+    check_near("backward data", f->s.type, dx, ref, n);
     free(dx);
     free(ref);
 }
@@ -203,24 +271,31 @@ static void check_data(const fixture *f) {
 static void check_weights(const fixture *f) {
     const shape *s = &f->s;
     const int64_t n = s->k * s->c * 9;
-    const bpt_winograd_image in = image(f->all_c, s->h, s->w, f->p, f->q, s->pad, s->lanes),
-                             out = image(f->all_k, f->p, f->q, f->p, f->q, 0, s->lanes);
-    float *v = zeros((int64_t)bpt_winograd_floats(&in)), *dw = zeros(n);
-    float *z = zeros((int64_t)bpt_winograd_floats(&out)), *du = zeros(VALUES * f->all_c * f->all_k);
+    const int64_t c = f->all_c, k = f->all_k;
+    const bpt_winograd_image in = image(s, c, s->h, s->w, f->p, f->q, s->pad),
+                             out = image(s, k, f->p, f->q, f->p, f->q, 0);
+    matrices v = new_matrices(s, s->type, bpt_winograd_matrix(&in));
+    matrices z = new_matrices(s, s->type, bpt_winograd_matrix(&out));
+    matrices du = new_matrices(s, BPT_F32, c * k);
+    void *x = in_memory(s->type, f->x, SAMPLES * c * s->h * s->w);
+    void *dy = in_memory(s->type, f->y, SAMPLES * k * f->p * f->q);
+    float *dw = zeros(n);
     double *ref = calloc((size_t)n, sizeof *ref);
     bpt_winograd_filters dense = f->filters;
     dense.input_stride = 9;
     dense.output_stride = 9 * s->c;
     assert_non_null(ref);
     for_each_product(f, add_weight, ref);
-    bpt_winograd_windows(&in, f->x, v);
-    bpt_winograd_gradients(&out, f->y, z);
-    multiply(v, true, z, du, f->all_c, SAMPLES * in.rows * in.columns, f->all_k);
-    bpt_winograd_filter_gradients(&dense, du, dw);
-    check_near("backward weights", dw, ref, n);
-    free(v);
-    free(z);
-    free(du);
+    bpt_winograd_windows(&in, x, v.values);
+    bpt_winograd_gradients(&out, dy, z.values);
+    multiply(s, &v, true, &z, &du, c, SAMPLES * in.rows * in.columns, k);
+    bpt_winograd_filter_gradients(&dense, du.values, dw);
+    check_near("backward weights", s->type, dw, ref, n);
+    free(v.values);
+    free(z.values);
+    free(du.values);
+    free(x);
+    free(dy);
     free(dw);
     free(ref);
 }
@@ -242,13 +317,16 @@ static void test_a_convolution_and_its_gradients(void **state) {
 /* Spare channels of results are zeros, whatever the bias. */
 static void test_spare_channels_stay_zeros(void **state) {
     (void)state;
-    fixture f = open_fixture((shape){8, 5, 6, 6, 1, 8});
-    const float bias[] = {1, 2, 3, 4, 5};
-    float *y = convolve(&f, false, bias, true);
-    for (int64_t i = 0; i < SAMPLES * f.p * f.q; i++)
-        for (int64_t l = 5; l < 8; l++) assert_true(y[i * 8 + l] == 0.0f);
-    free(y);
-    close_fixture(&f);
+    static const shape spare[] = {{8, 5, 6, 6, 1, 8, BPT_F32}, {16, 5, 6, 6, 1, 16, BPT_BF16}};
+    for (size_t s = 0; s < sizeof spare / sizeof *spare; s++) {
+        fixture f = open_fixture(spare[s]);
+        const float bias[] = {1, 2, 3, 4, 5};
+        float *y = convolve(&f, false, bias, true);
+        for (int64_t i = 0; i < SAMPLES * f.p * f.q; i++)
+            for (int64_t l = 5; l < f.s.lanes; l++) assert_true(y[i * f.s.lanes + l] == 0.0f);
+        free(y);
+        close_fixture(&f);
+    }
 }
 
 int main(void) {
