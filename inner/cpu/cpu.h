@@ -104,6 +104,11 @@ bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, bpt_value_type type, const int64_t 
 bpt_status bpt_layout_channels_last(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
                                     const bpt_layout **out);
 
+/** Weights [K, C, R, S] of whole blocks: [K/L][C/L][R][S][L of C][L of K].
+ * @param dims shape [4]; @param lanes L: 8 or 16 */
+bpt_status bpt_layout_weights_of_lanes(bpt_cpu *cpu, const int64_t *dims, int64_t lanes,
+                                       const bpt_layout **out);
+
 /** A part of a tensor, in place. */
 typedef struct bpt_part {
     const bpt_layout *layout; /* NULL: the tensor's order does not allow it */

@@ -123,6 +123,12 @@ bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, bpt_value_type type, const int64_t 
     return bpt__layout_by_tag(cpu, type, dims, 4, tag_of_lanes(lanes), out);
 }
 
+bpt_status bpt_layout_weights_of_lanes(bpt_cpu *cpu, const int64_t *dims, int64_t lanes,
+                                       const bpt_layout **out) {
+    return bpt__layout_by_tag(cpu, BPT_F32, dims, 4, lanes == 8 ? dnnl_OIhw8i8o : dnnl_OIhw16i16o,
+                              out);
+}
+
 bpt_status bpt_layout_channels_last(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
                                     const bpt_layout **out) {
     return bpt__layout_by_tag(cpu, type, dims, 4, dnnl_nhwc, out);

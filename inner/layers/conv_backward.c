@@ -135,11 +135,17 @@ static bpt_status plan_weights_piece(const bpt_layer *l, bpt_builder *b,
 
 static bpt_status plan_gathered(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state,
                                 const bpt_activation *out, partial_gradient *gradient) {
-    const bool bias = state->problem[0].bias;
     bpt_conv_gather_operands o = {l->name, &state->in, out, .weights = gradient->where};
-    if (bias) o.bias = bpt_builder_partial(b, l->first_segment + 1, 0);
+    bpt_ref bias[BPT_MAX_TILES];
+    if (state->problem[0].bias) {
+        for (size_t t = 0; t < b->n_tiles; t++)
+            bias[t] = bpt_builder_partial(b, l->first_segment + 1, t);
+        o.bias = bias;
+    }
     BPT_TRY(bpt__conv_gather_plan(b, &state->gather, &o, late_weights(b), &gradient->done));
-    return bias ? bpt_builder_weights_written(b, l->first_segment + 1, gradient->done) : BPT_OK;
+    for (size_t t = 0; o.bias && t < b->n_tiles; t++)
+        BPT_TRY(bpt_builder_weights_written(b, l->first_segment + 1, late_weights(b)[t]));
+    return BPT_OK;
 }
 
 static bpt_status plan_tiles(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,

@@ -241,9 +241,9 @@ static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, const bpt_conv
     BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, n_dims, flat));
     if (bpt_layout_is_copy(master)) master = *flat;
     if (b->type != BPT_F32) master = b->forward_only ? *flat : state->gradient;
-    for (size_t t = 0; t < b->n_tiles; t++) n_partials += state->weights_pieces[t].n_partials;
-    if (state->gather.n) n_partials = 1;
-    bpt_builder_weights(b, l->first_segment, master, n_partials);
+    for (size_t t = 0; t < b->n_tiles; t++)
+        n_partials += state->gather.n ? 1 : state->weights_pieces[t].n_partials;
+    bpt_builder_weights(b, l->first_segment, master, state->gather.n ? 1 : n_partials);
     if (state->problem[0].bias)
         bpt_builder_weights(b, l->first_segment + 1,
                             bpt_kernel_layout(state->forward[0], BPT_SLOT_BIAS), n_partials);

@@ -1,5 +1,7 @@
 #include "inner/layers/conv_gather.h"
 
+#include "inner/cuts.h"
+
 #include <string.h>
 
 /* ---- the rule ---- */
@@ -20,61 +22,47 @@ int64_t bpt_conv_gather_filters(const bpt_conv_problem *batch) {
 
 /* ---- kernels ---- */
 
-static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, int64_t lanes,
-                                const bpt_layout *gradient, bpt_kernel **out) {
-    const bpt_layout *src, *dst;
-    bpt_kernel *forward; /* only describes */
-    BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, (int64_t[]){p->n, p->c, p->h, p->w}, lanes, &src));
-    BPT_TRY(bpt_layout_of_lanes(b->cpu, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, lanes, &dst));
-    BPT_TRY(bpt_cpu_conv_forward(b->cpu, p, src, NULL, dst, &forward));
-    return bpt_cpu_conv_backward_weights(b->cpu, p, forward, gradient, out);
+/* gradient [C, filters] = source' [C, outputs] x gradient of these outputs [outputs, filters] */
+static bpt_status create_tap(bpt_builder *b, const bpt_conv_problem *p, int64_t filters, int64_t r,
+                             int64_t s, bpt_kernel **out) {
+    const int64_t rows = bpt_tap_span_of(p, 0, r).n, columns = bpt_tap_span_of(p, 1, s).n;
+    const int64_t n = rows * columns * p->n;
+    *out = NULL;
+    if (n == 0) return BPT_OK;
+    return bpt_cpu_matmul(b->cpu, (bpt_matrix){p->c, n, bpt_tap_channel(p, s), 1, p->type},
+                          (bpt_matrix){n, filters, filters, 1, p->type},
+                          (bpt_matrix){p->c, filters, filters, 1, BPT_F32}, false, out);
 }
 
-/* Bytes of an output channel in all samples. */
-static size_t channel_bytes(const bpt_conv_problem *p) {
-    return (size_t)(p->n * p->p * p->q) * bpt_value_bytes(p->type);
+static bool is_fast(const bpt_kernel *k) {
+    return !k || strncmp(bpt_kernel_implementation(k), "ref", 3) != 0;
 }
 
-/* @param[out] fits whether there is a kernel of it as good as that of all filters, @p whole */
-static bpt_status create_range(bpt_builder *b, const bpt_conv_problem *batch, int64_t lanes,
-                               const bpt_kernel *whole, int64_t first, bpt_conv_piece *range,
-                               bool *fits) {
-    const int64_t filters = bpt_conv_gather_filters(batch), left = batch->k - first;
-    int64_t dims[5];
-    bpt_conv_problem *p = &range->part.problem;
-    *p = *batch;
-    p->k = left < filters ? left : filters;
-    range->part.out[1] = range->part.weights[0] = first;
-    bpt_conv_weight_dims(p, dims);
-    range->dst = (size_t)first * channel_bytes(batch);
-    range->bias = (size_t)first * sizeof(float);
-    BPT_TRY(bpt_layout_part_with_gaps(b->cpu, bpt_kernel_layout(whole, BPT_SLOT_DIFF_WEIGHTS),
-                                      range->part.weights, dims, &range->weights));
-    *fits = range->weights.layout != NULL;
-    if (!*fits) return BPT_OK;
-    const bpt_status status = create_kernel(b, p, lanes, range->weights.layout, &range->kernel);
-    *fits = status == BPT_OK;
-    if (status == BPT_EBACKEND) return BPT_OK; /* it takes no such range */
-    BPT_TRY(status);
-    *fits = strcmp(bpt_kernel_implementation(range->kernel), bpt_kernel_implementation(whole)) == 0;
+/* @param[out] fast whether no product would be made by plain loops */
+static bpt_status create_range(bpt_builder *b, const bpt_conv_problem *p, bpt_conv_range *range,
+                               bool *fast) {
+    const size_t n_taps = (size_t)(p->r * p->s);
+    BPT_TRY(bpt_builder_object(b, n_taps * sizeof(bpt_kernel *), (void **)&range->taps));
+    for (int64_t r = 0; r < p->r; r++)
+        for (int64_t s = 0; s < p->s; s++) {
+            bpt_kernel **tap = &range->taps[r * p->s + s];
+            BPT_TRY(create_tap(b, p, range->filters.n, r, s, tap));
+            *fast = *fast && is_fast(*tap);
+        }
     return BPT_OK;
 }
 
-static bpt_status create_ranges(bpt_builder *b, const bpt_conv_problem *batch, int64_t lanes,
-                                bpt_conv_gather *out, const bpt_layout **gradient) {
-    const int64_t filters = bpt_conv_gather_filters(batch);
-    const size_t n = (size_t)((batch->k + filters - 1) / filters);
-    bpt_kernel *whole;
-    bool fits = true;
-    const bpt_status status = create_kernel(b, batch, lanes, NULL, &whole);
-    if (status == BPT_EBACKEND) return BPT_OK; /* as below: the tiles have kernels of their own */
-    BPT_TRY(status);
-    BPT_TRY(bpt_builder_object(b, n * sizeof *out->ranges, (void **)&out->ranges));
-    for (size_t i = 0; i < n && fits; i++)
-        BPT_TRY(create_range(b, batch, lanes, whole, (int64_t)i * filters, &out->ranges[i], &fits));
-    if (!fits) return BPT_OK;
-    out->n = n;
-    *gradient = bpt_kernel_layout(whole, BPT_SLOT_DIFF_WEIGHTS);
+static bpt_status create_ranges(bpt_builder *b, bpt_conv_gather *g) {
+    const int64_t k = g->batch.k, filters = bpt_conv_gather_filters(&g->batch);
+    const size_t n = (size_t)((k + filters - 1) / filters);
+    bool fast = true;
+    BPT_TRY(bpt_builder_object(b, n * sizeof *g->ranges, (void **)&g->ranges));
+    for (size_t i = 0; i < n && fast; i++) {
+        const int64_t first = (int64_t)i * filters, left = k - first;
+        g->ranges[i].filters = (bpt_tap_filters){first, left < filters ? left : filters};
+        BPT_TRY(create_range(b, &g->batch, &g->ranges[i], &fast));
+    }
+    if (fast) g->n = n;
     return BPT_OK;
 }
 
@@ -89,85 +77,190 @@ static bpt_status lanes_of(bpt_builder *b, const bpt_kernel *forward, const bpt_
 bpt_status bpt__conv_gather_create(bpt_builder *b, const bpt_conv_problem *tile,
                                    const bpt_kernel *forward, bpt_conv_gather *out,
                                    const bpt_layout **gradient) {
-    bpt_conv_problem batch = *tile;
-    int64_t lanes;
-    *out = (bpt_conv_gather){0};
-    batch.n = b->batch;
-    if (!bpt_conv_suits_gather(&batch)) return BPT_OK;
-    BPT_TRY(lanes_of(b, forward, tile, &lanes));
-    if (!lanes) return BPT_OK;
-    BPT_TRY(create_ranges(b, &batch, lanes, out, gradient));
-    if (!out->n) return BPT_OK;
-    const size_t bytes = bpt_value_bytes(batch.type);
-    BPT_TRY(bpt_builder_workspace(b, (size_t)(batch.n * batch.c * batch.h * batch.w) * bytes,
-                                  &out->src));
-    return bpt_builder_workspace(b, (size_t)batch.k * channel_bytes(&batch), &out->dst);
+    const int64_t dims[] = {tile->k, tile->c, tile->r, tile->s};
+    *out = (bpt_conv_gather){.batch = *tile};
+    out->batch.n = b->batch;
+    if (!bpt_conv_suits_gather(&out->batch)) return BPT_OK;
+    BPT_TRY(lanes_of(b, forward, tile, &out->lanes));
+    if (!out->lanes) return BPT_OK;
+    BPT_TRY(create_ranges(b, out));
+    return bpt_layout_weights_of_lanes(b->cpu, dims, out->lanes, gradient);
 }
 
-/* ---- tasks ---- */
+/* ---- gathering ---- */
+
+typedef struct {
+    const bpt_blocks *blocks;
+    const bpt_conv_problem *batch;
+    bpt_tap_tile tile;
+    bpt_tap_filters filters; /* of the gradient */
+    bpt_ref from, to, bias;
+} gather_task;
+
+static bpt_status run_source(void *arg, unsigned worker) {
+    (void)worker;
+    const gather_task *t = arg;
+    bpt_tap_gather_source(t->batch, t->tile, bpt_at(t->blocks, t->from), bpt_at(t->blocks, t->to));
+    return BPT_OK;
+}
+
+static bpt_status run_gradient(void *arg, unsigned worker) {
+    (void)worker;
+    const gather_task *t = arg;
+    const void *dy = bpt_at(t->blocks, t->from);
+    bpt_tap_gather_gradient(t->batch, t->tile, t->filters, dy, bpt_at(t->blocks, t->to));
+    if (t->batch->bias)
+        bpt_tap_sum_bias(t->batch, t->tile, t->filters, dy, bpt_at(t->blocks, t->bias));
+    return BPT_OK;
+}
+
+static bpt_status plan_gather(bpt_builder *b, const char *label, bpt_task_fn fn, gather_task task,
+                              bpt_deps after, bpt_deps *done) {
+    gather_task *own;
+    BPT_TRY(bpt_builder_object(b, sizeof *own, (void **)&own));
+    *own = task;
+    return bpt_builder_task(b, BPT_PHASE_BACKWARD, fn, own, (bpt_task_info){"gather", label},
+                            BPT_PLACES(task.from, task.to, task.bias), after, done);
+}
+
+static gather_task task_of(const bpt_builder *b, const bpt_conv_gather *g, size_t t, bpt_ref from,
+                           bpt_ref to) {
+    const bpt_tap_tile tile = {b->tile_start[t], bpt_builder_tile_samples(b, t), g->lanes};
+    return (gather_task){
+        .blocks = b->blocks, .batch = &g->batch, .tile = tile, .from = from, .to = to};
+}
 
 /* Behind the gradients, though the values are there long before: so they are held no longer. */
-static bpt_status copy_source(bpt_builder *b, const bpt_conv_gather *g,
-                              const bpt_conv_gather_operands *o, size_t t, bpt_deps *done) {
-    const bpt_conv_problem *p = &g->ranges[0].part.problem;
-    const size_t bytes = (size_t)(p->c * p->h * p->w) * bpt_value_bytes(p->type);
-    const bpt_sample_run from = {o->in->value[t], bytes};
-    const bpt_sample_run to = {bpt_ref_plus(g->src, (size_t)b->tile_start[t] * bytes), bytes};
+static bpt_status gather_source(bpt_builder *b, const bpt_conv_gather *g,
+                                const bpt_conv_gather_operands *o, size_t t, bpt_ref source,
+                                bpt_deps *done) {
     bpt_deps after;
     BPT_TRY(bpt_deps_join(b, o->in->value_ready[t], o->out->grad_ready[t], &after));
-    return bpt_builder_copy_samples(b, BPT_PHASE_BACKWARD, (bpt_task_info){"gather", o->label}, t,
-                                    from, to, bytes, 0, after, done);
+    return plan_gather(b, o->label, run_source, task_of(b, g, t, o->in->value[t], source), after,
+                       done);
 }
 
-static bpt_status copy_gradient(bpt_builder *b, const bpt_conv_gather *g,
-                                const bpt_conv_gather_operands *o, size_t i, size_t t,
-                                bpt_deps *done) {
-    const bpt_conv_piece *range = &g->ranges[i];
-    const bpt_conv_problem *p = &range->part.problem;
-    const size_t channel = channel_bytes(p) / (size_t)p->n; /* of one sample */
-    const size_t first = (size_t)range->part.out[1], bytes = (size_t)p->k * channel;
-    const size_t stride = (size_t)o->out->shape.c * channel;
-    const bpt_sample_run from = {bpt_ref_plus(o->out->grad[t], first * channel), stride};
-    const bpt_sample_run to = {bpt_ref_plus(g->dst, range->dst + (size_t)b->tile_start[t] * bytes),
-                               bytes};
-    return bpt_builder_copy_samples(b, BPT_PHASE_BACKWARD, (bpt_task_info){"gather", o->label}, t,
-                                    from, to, bytes, 0, o->out->grad_ready[t], done);
+static bpt_status gather_gradient(bpt_builder *b, const bpt_conv_gather *g,
+                                  const bpt_conv_gather_operands *o, const bpt_conv_range *range,
+                                  size_t t, bpt_ref gradient, bpt_deps *done) {
+    gather_task task = task_of(b, g, t, o->out->grad[t], gradient);
+    task.filters = range->filters;
+    if (o->bias) task.bias = bpt_ref_plus(o->bias[t], (size_t)range->filters.first * sizeof(float));
+    return plan_gather(b, o->label, run_gradient, task, o->out->grad_ready[t], done);
+}
+
+/* ---- products ---- */
+
+typedef struct {
+    const bpt_blocks *blocks;
+    const bpt_conv_gather *gather;
+    const bpt_conv_range *range;
+    bpt_ref product, weights;
+} range_task;
+
+static bpt_status run_range(void *arg, unsigned worker) {
+    const range_task *t = arg;
+    const bpt_conv_problem *p = &t->gather->batch;
+    const float *product = bpt_at(t->blocks, t->product);
+    float *dw = bpt_at(t->blocks, t->weights);
+    for (int64_t tap = 0; tap < p->r * p->s; tap++) {
+        bpt_kernel *k = t->range->taps[tap];
+        if (k) BPT_TRY(bpt_kernel_run(k, worker));
+        bpt_tap_store(p, t->gather->lanes, t->range->filters, tap, k ? product : NULL, dw);
+    }
+    return BPT_OK;
+}
+
+static bpt_ref value_ref(const bpt_conv_problem *p, bpt_ref ref, int64_t values) {
+    return bpt_ref_plus(ref, (size_t)values * bpt_value_bytes(p->type));
+}
+
+static void bind_tap(const bpt_conv_problem *p, const bpt_conv_range *range, int64_t tap,
+                     bpt_ref source, bpt_ref gradient, bpt_ref product) {
+    bpt_kernel *k = range->taps[tap];
+    const int64_t r = tap / p->s, s = tap % p->s, filters = range->filters.n;
+    const bpt_tap_span rows = bpt_tap_span_of(p, 0, r);
+    const int64_t row = bpt_tap_span_of(p, 1, s).n * p->n; /* values of one channel or filter */
+    if (!k) return;
+    const int64_t first =
+        bpt_tap_row(p, rows.first * p->stride[0] + r * p->dilation[0] - p->pad[0]);
+    bpt_kernel_bind(k, BPT_SLOT_SRC, value_ref(p, source, bpt_tap_source(p, s) + first * row));
+    bpt_kernel_bind(
+        k, BPT_SLOT_WEIGHTS,
+        value_ref(p, gradient, bpt_tap_gradient(p, filters, s) + rows.first * row * filters));
+    bpt_kernel_bind(k, BPT_SLOT_DST, product);
 }
 
 static bpt_status plan_range(bpt_builder *b, const bpt_conv_gather *g,
-                             const bpt_conv_gather_operands *o, size_t i, bpt_deps after,
-                             bpt_deps *done) {
-    const bpt_conv_piece *range = &g->ranges[i];
-    bpt_kernel *k = range->kernel;
-    bpt_kernel_bind(k, BPT_SLOT_SRC, g->src);
-    bpt_kernel_bind(k, BPT_SLOT_DIFF_DST, bpt_ref_plus(g->dst, range->dst));
-    bpt_kernel_bind(k, BPT_SLOT_DIFF_WEIGHTS, bpt_ref_plus(o->weights, range->weights.offset));
-    if (range->part.problem.bias)
-        bpt_kernel_bind(k, BPT_SLOT_DIFF_BIAS, bpt_ref_plus(o->bias, range->bias));
-    return bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k,
-                              (bpt_task_info){"backward weights", o->label}, after, done);
+                             const bpt_conv_gather_operands *o, const bpt_conv_range *range,
+                             bpt_ref source, bpt_ref gradient, bpt_deps after, bpt_deps *done) {
+    const bpt_conv_problem *p = &g->batch;
+    range_task *task;
+    bpt_ref product;
+    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    BPT_TRY(bpt_builder_workspace(b, (size_t)(p->c * range->filters.n) * sizeof(float), &product));
+    for (int64_t tap = 0; tap < p->r * p->s; tap++)
+        bind_tap(p, range, tap, source, gradient, product);
+    *task = (range_task){b->blocks, g, range, product, o->weights};
+    return bpt_builder_task(b, BPT_PHASE_BACKWARD, run_range, task,
+                            (bpt_task_info){"backward weights", o->label},
+                            BPT_PLACES(source, gradient, product), after, done);
 }
 
-bpt_status bpt__conv_gather_plan(bpt_builder *b, bpt_conv_gather *g,
+/* ---- all of it ---- */
+
+/* What is gathered for a range. */
+typedef struct {
+    bpt_ref gradient;
+    bpt_deps ready; /* with the source */
+} gathered;
+
+static bpt_status gather_sources(bpt_builder *b, const bpt_conv_gather *g,
+                                 const bpt_conv_gather_operands *o, bpt_ref source,
+                                 bpt_deps *copied, bpt_deps *ready) {
+    *ready = (bpt_deps){0};
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        BPT_TRY(gather_source(b, g, o, t, source, &copied[t]));
+        BPT_TRY(bpt_deps_join(b, *ready, copied[t], ready));
+    }
+    return BPT_OK;
+}
+
+static bpt_status gather_gradients(bpt_builder *b, const bpt_conv_gather *g,
+                                   const bpt_conv_gather_operands *o, const bpt_conv_range *range,
+                                   bpt_deps *copied, gathered *out) {
+    const bpt_conv_problem *p = &g->batch;
+    const int64_t values = bpt_tap_gradient(p, range->filters.n, p->s);
+    BPT_TRY(bpt_builder_workspace(b, (size_t)values * bpt_value_bytes(p->type), &out->gradient));
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_deps done;
+        BPT_TRY(gather_gradient(b, g, o, range, t, out->gradient, &done));
+        BPT_TRY(bpt_deps_join(b, copied[t], done, &copied[t]));
+        BPT_TRY(bpt_deps_join(b, out->ready, done, &out->ready));
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt__conv_gather_plan(bpt_builder *b, const bpt_conv_gather *g,
                                  const bpt_conv_gather_operands *o, bpt_deps *copied,
                                  bpt_deps *done) {
-    bpt_deps *gathered; /* of each range */
-    BPT_TRY(bpt_builder_object(b, g->n * sizeof *gathered, (void **)&gathered));
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        bpt_deps source, gradient;
-        BPT_TRY(copy_source(b, g, o, t, &source));
-        copied[t] = source;
-        for (size_t i = 0; i < g->n; i++) {
-            BPT_TRY(copy_gradient(b, g, o, i, t, &gradient));
-            BPT_TRY(bpt_deps_join(b, copied[t], gradient, &copied[t]));
-            BPT_TRY(bpt_deps_join(b, gathered[i], source, &gathered[i]));
-            BPT_TRY(bpt_deps_join(b, gathered[i], gradient, &gathered[i]));
-        }
+    const size_t bytes =
+        (size_t)bpt_tap_source(&g->batch, g->batch.s) * bpt_value_bytes(g->batch.type);
+    bpt_ref source;
+    bpt_deps ready;
+    gathered *of_range;
+    BPT_TRY(bpt_builder_object(b, g->n * sizeof *of_range, (void **)&of_range));
+    BPT_TRY(bpt_builder_workspace(b, bytes, &source));
+    BPT_TRY(gather_sources(b, g, o, source, copied, &ready));
+    for (size_t i = 0; i < g->n; i++) {
+        of_range[i].ready = ready;
+        BPT_TRY(gather_gradients(b, g, o, &g->ranges[i], copied, &of_range[i]));
     }
     *done = (bpt_deps){0};
-    for (size_t i = 0; i < g->n; i++) {
+    for (size_t i = 0; i < g->n; i++) { /* apart, so that tasks of a kind stay together */
         bpt_deps written;
-        BPT_TRY(plan_range(b, g, o, i, gathered[i], &written));
+        BPT_TRY(plan_range(b, g, o, &g->ranges[i], source, of_range[i].gradient, of_range[i].ready,
+                           &written));
         BPT_TRY(bpt_deps_join(b, *done, written, done));
     }
     return BPT_OK;

@@ -4,14 +4,16 @@
  *
  * Tile by tile, every tile has a gradient as large as the weights: larger than a cache, gone
  * through for each sample, written, and read once more for the sum. Here the activations are
- * gathered from the tiles instead, which is little to copy, and each task computes the gradient of
- * a range of filters for all samples: it stays in the cache, and there are no partial ones.
+ * gathered from the tiles instead (inner/tap_loops.h), which is little to copy, and each task
+ * computes the gradient of a range of filters for all samples, as one matrix product for each tap
+ * of them: there are no partial ones, and nothing outside of the image is multiplied.
  *
  * Threads: the one that builds. */
 #ifndef BPT_INNER_LAYERS_CONV_GATHER_H
 #define BPT_INNER_LAYERS_CONV_GATHER_H
 
-#include "inner/layers/conv_parts.h"
+#include "inner/builder.h"
+#include "inner/tap_loops.h"
 
 /** Whether a convolution has more weights than activations, and enough filters for ranges of them;
  * not by Winograd's algorithm.
@@ -22,11 +24,16 @@ bool bpt_conv_suits_gather(const bpt_conv_problem *batch);
 /** Filters of a range: whole blocks of BPT_CUT_LANES whose weights' gradient stays in a cache. */
 int64_t bpt_conv_gather_filters(const bpt_conv_problem *batch);
 
+typedef struct bpt_conv_range {
+    bpt_tap_filters filters;
+    bpt_kernel **taps; /* matrix products, shape [R * S]; NULL: the tap meets nothing */
+} bpt_conv_range;
+
 typedef struct bpt_conv_gather {
-    bpt_conv_piece *ranges; /* of filters, shape [n]: .weights in the layer's gradient, .bias
-                             * likewise, .dst in what is gathered; .src is 0 */
+    bpt_conv_problem batch; /* of all samples */
+    int64_t lanes;
+    bpt_conv_range *ranges; /* shape [n] */
     size_t n;               /* 0: tile by tile */
-    bpt_ref src, dst;       /* gathered: [batch] and [range][batch] */
 } bpt_conv_gather;
 
 /** Makes the kernels.
@@ -43,13 +50,15 @@ bpt_status bpt__conv_gather_create(bpt_builder *b, const bpt_conv_problem *tile,
 typedef struct bpt_conv_gather_operands {
     const char *label;
     const bpt_activation *in, *out; /* values of the one, gradients of the other */
-    bpt_ref weights, bias;          /* gradients; bias: if the problem has one */
+    bpt_ref weights;                /* gradient */
+    const bpt_ref *bias;            /* its gradients, one a tile, shape [n_tiles]; NULL: no bias */
 } bpt_conv_gather_operands;
 
 /** Adds the tasks.
- * @param[out] copied of each tile, the tasks behind which nothing of it is needed; shape [n_tiles]
- * @param[out] done   the tasks that write gradients */
-bpt_status bpt__conv_gather_plan(bpt_builder *b, bpt_conv_gather *g,
+ * @param[out] copied of each tile, the tasks behind which nothing of it is needed and the bias's
+ *                    gradient is there; shape [n_tiles]
+ * @param[out] done   the tasks that write the weights' gradient */
+bpt_status bpt__conv_gather_plan(bpt_builder *b, const bpt_conv_gather *g,
                                  const bpt_conv_gather_operands *o, bpt_deps *copied,
                                  bpt_deps *done);
 

@@ -1,0 +1,184 @@
+#include "inner/tap_loops.h"
+
+#include "base/clones.h"
+
+#include <string.h>
+
+enum { LINE = 64, MAX_LANES = 16 };
+
+/* ---- geometry ---- */
+
+typedef struct {
+    int64_t in, out, stride, pad, dilation;
+} axis_sizes;
+
+static axis_sizes sizes_of(const bpt_conv_problem *p, int axis) {
+    return (axis_sizes){axis ? p->w : p->h, axis ? p->q : p->p, p->stride[axis], p->pad[axis],
+                        p->dilation[axis]};
+}
+
+bpt_tap_span bpt_tap_span_of(const bpt_conv_problem *p, int axis, int64_t tap) {
+    const axis_sizes a = sizes_of(p, axis);
+    const int64_t shift = tap * a.dilation - a.pad; /* input of output 0 */
+    const int64_t first = shift < 0 ? (-shift + a.stride - 1) / a.stride : 0;
+    const int64_t last = a.in - 1 - shift; /* of the input, from there */
+    int64_t end = last < 0 ? 0 : last / a.stride + 1;
+    if (end > a.out) end = a.out;
+    return (bpt_tap_span){first, end > first ? end - first : 0};
+}
+
+static int64_t input_of(const axis_sizes *a, int64_t output, int64_t tap) {
+    return output * a->stride + tap * a->dilation - a->pad;
+}
+
+/* Rows a stride apart are neighbours. */
+int64_t bpt_tap_row(const bpt_conv_problem *p, int64_t row) {
+    const int64_t stride = p->stride[0], rest = p->h % stride, group = row % stride;
+    const int64_t longer = group < rest ? group : rest; /* groups before that have one more */
+    return group * (p->h / stride) + longer + row / stride;
+}
+
+static int64_t lines(const bpt_conv_problem *p, int64_t n) {
+    const int64_t line = LINE / (int64_t)bpt_value_bytes(p->type);
+    return (n + line - 1) / line;
+}
+
+static int64_t whole_lines(const bpt_conv_problem *p, int64_t n) {
+    return lines(p, n) * (LINE / (int64_t)bpt_value_bytes(p->type));
+}
+
+/* An odd number of cache lines: powers of two would share a set of the cache. */
+int64_t bpt_tap_channel(const bpt_conv_problem *p, int64_t s) {
+    const int64_t n = lines(p, p->h * bpt_tap_span_of(p, 1, s).n * p->n);
+    return (n | 1) * (LINE / (int64_t)bpt_value_bytes(p->type));
+}
+
+int64_t bpt_tap_source(const bpt_conv_problem *p, int64_t s) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < s; i++) n += p->c * bpt_tap_channel(p, i);
+    return n;
+}
+
+int64_t bpt_tap_gradient(const bpt_conv_problem *p, int64_t filters, int64_t s) {
+    int64_t n = 0;
+    for (int64_t i = 0; i < s; i++)
+        n += whole_lines(p, p->p * bpt_tap_span_of(p, 1, i).n * p->n * filters);
+    return n;
+}
+
+/* ---- gathering ---- */
+
+/* Of one pixel: a block's lanes of all samples become rows of samples. */
+#define TURN(type, x, sample, out, channel, n, lanes)                                              \
+    do {                                                                                           \
+        const bpt_mem_##type *restrict from = (x);                                                 \
+        bpt_mem_##type *restrict to = (out);                                                       \
+        for (int64_t i = 0; i < (n); i++)                                                          \
+            for (int64_t l = 0; l < (lanes); l++) to[l * (channel) + i] = from[i * (sample) + l];  \
+    } while (0)
+
+static const void *after(const bpt_conv_problem *p, const void *x, int64_t n) {
+    return (const char *)x + n * (int64_t)bpt_value_bytes(p->type);
+}
+
+static void *after_out(const bpt_conv_problem *p, void *x, int64_t n) {
+    return (char *)x + n * (int64_t)bpt_value_bytes(p->type);
+}
+
+/* A row of a block of channels, for one column of taps.
+ * @param x the row in the first sample; @param out the row in the block's first channel */
+static void gather_row(const bpt_conv_problem *p, bpt_tap_tile tile, int64_t s,
+                       const void *restrict x, void *restrict out) {
+    const axis_sizes columns = sizes_of(p, 1);
+    const bpt_tap_span span = bpt_tap_span_of(p, 1, s);
+    const int64_t sample = p->c * p->h * p->w, channel = bpt_tap_channel(p, s);
+    for (int64_t j = 0; j < span.n; j++) {
+        const int64_t column = input_of(&columns, span.first + j, s);
+        const void *pixel = after(p, x, column * tile.lanes);
+        void *turned = after_out(p, out, j * p->n + tile.first);
+        BPT_FOR_TYPE(p->type, TURN, pixel, sample, turned, channel, tile.n, tile.lanes);
+    }
+}
+
+void bpt_tap_gather_source(const bpt_conv_problem *p, bpt_tap_tile tile, const void *restrict x,
+                           void *restrict source) {
+    for (int64_t s = 0; s < p->s; s++) {
+        const int64_t columns = bpt_tap_span_of(p, 1, s).n, channel = bpt_tap_channel(p, s);
+        void *of_column = after_out(p, source, bpt_tap_source(p, s));
+        for (int64_t c = 0; c < p->c; c += tile.lanes)
+            for (int64_t i = 0; i < p->h; i++)
+                gather_row(
+                    p, tile, s, after(p, x, (c * p->h + i * tile.lanes) * p->w),
+                    after_out(p, of_column, c * channel + bpt_tap_row(p, i) * columns * p->n));
+    }
+}
+
+/* A row of a block of filters, for one column of taps. */
+static void copy_row(const bpt_conv_problem *p, bpt_tap_tile tile, bpt_tap_span columns,
+                     int64_t filters, const char *restrict dy, char *restrict out) {
+    const size_t bytes = bpt_value_bytes(p->type), run = (size_t)tile.lanes * bytes;
+    const size_t sample = (size_t)(p->k * p->p * p->q) * bytes;
+    for (int64_t j = 0; j < columns.n; j++) {
+        const char *from = dy + (size_t)(columns.first + j) * run;
+        char *to = out + (size_t)((j * p->n + tile.first) * filters) * bytes;
+        for (int64_t i = 0; i < tile.n; i++)
+            memcpy(to + (size_t)(i * filters) * bytes, from + (size_t)i * sample, run);
+    }
+}
+
+void bpt_tap_gather_gradient(const bpt_conv_problem *p, bpt_tap_tile tile, bpt_tap_filters filters,
+                             const void *restrict dy, void *restrict gradient) {
+    for (int64_t s = 0; s < p->s; s++) {
+        const bpt_tap_span columns = bpt_tap_span_of(p, 1, s);
+        void *of_column = after_out(p, gradient, bpt_tap_gradient(p, filters.n, s));
+        for (int64_t k = 0; k < filters.n; k += tile.lanes)
+            for (int64_t i = 0; i < p->p; i++)
+                copy_row(p, tile, columns, filters.n,
+                         after(p, dy, ((filters.first + k) * p->p + i * tile.lanes) * p->q),
+                         after_out(p, of_column, i * columns.n * p->n * filters.n + k));
+    }
+}
+
+/* ---- bias ---- */
+
+/* Sums of a sample in float, which has enough digits for so few values, of all of them in double.
+ */
+#define SUM_PIXELS(type, x, n, sample, pixels, lanes, sums)                                        \
+    do {                                                                                           \
+        for (int64_t i = 0; i < (n); i++) {                                                        \
+            const bpt_mem_##type *restrict from = (const bpt_mem_##type *)(x) + i * (sample);      \
+            float of_sample[MAX_LANES] = {0};                                                      \
+            for (int64_t j = 0; j < (pixels); j++, from += (lanes))                                \
+                for (int64_t l = 0; l < (lanes); l++) of_sample[l] += bpt_from_##type(from[l]);    \
+            for (int64_t l = 0; l < (lanes); l++) (sums)[l] += (double)of_sample[l];               \
+        }                                                                                          \
+    } while (0)
+
+BPT_CLONES void bpt_tap_sum_bias(const bpt_conv_problem *p, bpt_tap_tile tile,
+                                 bpt_tap_filters filters, const void *restrict dy,
+                                 float *restrict bias) {
+    const int64_t pixels = p->p * p->q;
+    for (int64_t k = 0; k < filters.n; k += tile.lanes) {
+        const void *block = after(p, dy, (filters.first + k) * pixels);
+        double sums[MAX_LANES] = {0};
+        BPT_FOR_TYPE(p->type, SUM_PIXELS, block, tile.n, p->k * pixels, pixels, tile.lanes, sums);
+        for (int64_t l = 0; l < tile.lanes; l++) bias[k + l] = (float)sums[l];
+    }
+}
+
+/* ---- gradients ---- */
+
+void bpt_tap_store(const bpt_conv_problem *p, int64_t lanes, bpt_tap_filters filters, int64_t tap,
+                   const float *restrict product, float *restrict dw) {
+    const int64_t block = lanes * lanes, taps = p->r * p->s;
+    const size_t run = (size_t)lanes * sizeof *dw;
+    for (int64_t k = 0; k < filters.n; k += lanes)
+        for (int64_t c = 0; c < p->c; c++) {
+            const int64_t blocks = (filters.first + k) / lanes * (p->c / lanes) + c / lanes;
+            float *to = dw + (blocks * taps + tap) * block + c % lanes * lanes;
+            if (product)
+                memcpy(to, product + c * filters.n + k, run);
+            else
+                memset(to, 0, run);
+        }
+}
