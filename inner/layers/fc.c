@@ -99,45 +99,136 @@ static bpt_status view_weights(const bpt_layer *l, bpt_builder *b, fc_state *sta
     return BPT_OK;
 }
 
-static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
-                               bpt_activation *out, void **state_out) {
-    const bpt_activation *in = inputs[0];
+/* ---- forward ---- */
+
+/* A product of few samples has few rows, for which its other factor, the weights, would be put in
+ * another order. So from some samples on it is made the other way round, y' = weight x': weights
+ * are read as they lie, and the result, which is small, is turned (docs/decisions.md). */
+enum { MIN_TURNED = 8 };
+
+typedef struct {
+    const bpt_blocks *blocks;
+    bpt_kernel *kernel;
+    bpt_ref product, bias, out; /* product: floats [size][n]; out: of the first sample */
+    bpt_value_type type;        /* of out */
+    bool has_bias;
+    int64_t n, size, stride; /* stride: values from a sample of out to the next */
+} turned_task;
+
+#define TURN(type, task, product, bias, out)                                                       \
+    do {                                                                                           \
+        bpt_mem_##type *restrict to = (out);                                                       \
+        for (int64_t first = 0; first < (task)->size; first += BLOCK) {                            \
+            const int64_t left = (task)->size - first,                                             \
+                          end = first + (left < BLOCK ? left : BLOCK);                             \
+            for (int64_t i = 0; i < (task)->n; i++)                                                \
+                for (int64_t j = first; j < end; j++) {                                            \
+                    const float y = (product)[j * (task)->n + i] + ((bias) ? (bias)[j] : 0.0f);    \
+                    to[i * (task)->stride + j] = bpt_to_##type(y);                                 \
+                }                                                                                  \
+        }                                                                                          \
+    } while (0)
+
+static bpt_status run_turned(void *arg, unsigned worker) {
+    enum { BLOCK = 16 }; /* of outputs, whose lines stay in the first-level cache */
+    const turned_task *t = arg;
+    const float *product = bpt_at(t->blocks, t->product);
+    const float *bias = t->has_bias ? bpt_at(t->blocks, t->bias) : NULL;
+    BPT_TRY(bpt_kernel_run(t->kernel, worker));
+    BPT_FOR_TYPE(t->type, TURN, t, product, bias, bpt_at(t->blocks, t->out));
+    return BPT_OK;
+}
+
+/* What a piece of outputs reads and writes. */
+typedef struct {
+    bpt_ref in, weights, bias, out;
+    bool has_bias;
+    int64_t size;
+} forward_piece;
+
+static bpt_status plan_turned(const bpt_layer *l, bpt_builder *b, const forward_piece *p,
+                              bpt_deps after, bpt_deps *done) {
+    const int64_t n = b->batch, c = n_inputs(l);
+    turned_task *task;
+    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    *task = (turned_task){.blocks = b->blocks,
+                          .bias = p->bias,
+                          .out = p->out,
+                          .type = b->type,
+                          .has_bias = p->has_bias,
+                          .n = n,
+                          .size = p->size,
+                          .stride = l->out.c};
+    BPT_TRY(bpt_builder_workspace(b, float_bytes(p->size * n), &task->product));
+    BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){p->size, c, c, 1, b->type},
+                           (bpt_matrix){c, n, 1, c, b->type},
+                           (bpt_matrix){p->size, n, n, 1, BPT_F32}, false, &task->kernel));
+    bpt_kernel_bind(task->kernel, BPT_SLOT_SRC, p->weights);
+    bpt_kernel_bind(task->kernel, BPT_SLOT_WEIGHTS, p->in);
+    bpt_kernel_bind(task->kernel, BPT_SLOT_DST, task->product);
+    return bpt_builder_task(b, BPT_PHASE_FORWARD, run_turned, task,
+                            (bpt_task_info){"forward", l->name},
+                            BPT_PLACES(p->in, task->product, p->out), after, done);
+}
+
+static bpt_status plan_straight(const bpt_layer *l, bpt_builder *b, const forward_piece *p,
+                                bpt_deps after, bpt_deps *done) {
+    const int64_t n = b->batch, c = n_inputs(l);
+    bpt_kernel *k;
+    BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, c, c, 1, b->type},
+                           (bpt_matrix){c, p->size, 1, c, b->type},
+                           (bpt_matrix){n, p->size, l->out.c, 1, b->type}, p->has_bias, &k));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, p->in);
+    bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, p->weights);
+    bpt_kernel_bind(k, BPT_SLOT_BIAS, p->bias);
+    bpt_kernel_bind(k, BPT_SLOT_DST, p->out);
+    return bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name}, after,
+                              done);
+}
+
+static forward_piece piece_of(const bpt_layer *l, const bpt_builder *b, const fc_state *state,
+                              const bpt_activation *out, piece p) {
     const bpt_fc_config *config = l->config;
-    const int64_t n = b->batch, c = n_inputs(l), k_all = l->out.c;
-    fc_state *state;
-    bpt_deps in_ready, done = {0};
+    forward_piece f = {.in = state->in.value[0], .has_bias = config->bias, .size = p.size};
+    f.weights = bpt_ref_plus(state->weights, value_bytes(b, p.begin * n_inputs(l)));
+    f.out = bpt_ref_plus(out->value[0], value_bytes(b, p.begin));
+    if (config->bias)
+        f.bias = bpt_ref_plus(b->weights[l->first_segment + 1].master, float_bytes(p.begin));
+    return f;
+}
+
+static bpt_status plan_products(const bpt_layer *l, bpt_builder *b, const fc_state *state,
+                                bpt_deps in_ready, bpt_activation *out) {
+    bpt_deps done = {0};
     piece pieces[MAX_PIECES];
-    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
-    BPT_TRY(plan_segments(l, b));
-    BPT_TRY(view_weights(l, b, state));
-    BPT_TRY(bpt_builder_convert_to_plain(b, l->name, in, b->type, &state->in));
-    BPT_TRY(bpt_builder_plain(b, l->out, b->type, true, out));
-    BPT_TRY(bpt_deps_all_tiles(b, state->in.value_ready, &in_ready));
-    const size_t n_pieces = cut(k_all, pieces);
+    const size_t n_pieces = cut(l->out.c, pieces);
     for (size_t i = 0; i < n_pieces; i++) {
-        const piece p = pieces[i];
+        const forward_piece p = piece_of(l, b, state, out, pieces[i]);
         bpt_deps after, part;
-        bpt_kernel *k;
         BPT_TRY(bpt_deps_join(b, in_ready, state->weights_ready[i], &after));
-        BPT_TRY(bpt_cpu_matmul(b->cpu, (bpt_matrix){n, c, c, 1, b->type},
-                               (bpt_matrix){c, p.size, 1, c, b->type},
-                               (bpt_matrix){n, p.size, k_all, 1, b->type}, config->bias, &k));
-        bpt_kernel_bind(k, BPT_SLOT_SRC, state->in.value[0]);
-        bpt_kernel_bind(k, BPT_SLOT_WEIGHTS,
-                        bpt_ref_plus(state->weights, value_bytes(b, p.begin * c)));
-        if (config->bias)
-            bpt_kernel_bind(
-                k, BPT_SLOT_BIAS,
-                bpt_ref_plus(b->weights[l->first_segment + 1].master, float_bytes(p.begin)));
-        bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(out->value[0], value_bytes(b, p.begin)));
-        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
-                                   after, &part));
+        BPT_TRY(b->batch < MIN_TURNED ? plan_straight(l, b, &p, after, &part)
+                                      : plan_turned(l, b, &p, after, &part));
         BPT_TRY(bpt_deps_join(b, done, part, &done));
     }
     for (size_t t = 0; t < b->n_tiles; t++) out->value_ready[t] = done;
-    *state_out = state;
     return BPT_OK;
 }
+
+static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
+                               bpt_activation *out, void **state_out) {
+    fc_state *state;
+    bpt_deps in_ready;
+    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(plan_segments(l, b));
+    BPT_TRY(view_weights(l, b, state));
+    BPT_TRY(bpt_builder_convert_to_plain(b, l->name, inputs[0], b->type, &state->in));
+    BPT_TRY(bpt_builder_plain(b, l->out, b->type, true, out));
+    BPT_TRY(bpt_deps_all_tiles(b, state->in.value_ready, &in_ready));
+    *state_out = state;
+    return plan_products(l, b, state, in_ready, out);
+}
+
+/* ---- backward ---- */
 
 static bpt_status plan_backward_data(const bpt_layer *l, bpt_builder *b, fc_state *state,
                                      const bpt_activation *out, bpt_deps after) {
