@@ -4,6 +4,10 @@
 
 #include <string.h>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 /* Of floats; a side of bfloat16 is two less. */
 enum { MAX_PATCH = 4, MAX_WINDOW = 6, FILTER = 3, MAX_LANES = BPT_WINOGRAD_MAX_LANES };
 
@@ -226,11 +230,15 @@ INLINE void load(bpt_value_type type, const void *restrict x, int64_t n, float *
         for (int64_t i = 0; i < n; i++) out[i] = bpt_from_bf16(((const bpt_bf16 *)x)[i]);
 }
 
-INLINE void store(bpt_value_type type, const float *restrict x, int64_t n, void *restrict out) {
-    if (type == BPT_F32)
-        memcpy(out, x, (size_t)n * sizeof *x);
-    else
-        for (int64_t i = 0; i < n; i++) ((bpt_bf16 *)out)[i] = bpt_to_bf16(x[i]);
+/* Writes n floats in the type of an activation. */
+typedef void put(const float *restrict x, int64_t n, void *restrict out);
+
+INLINE void put_f32(const float *restrict x, int64_t n, void *restrict out) {
+    memcpy(out, x, (size_t)n * sizeof *x);
+}
+
+INLINE void put_bf16(const float *restrict x, int64_t n, void *restrict out) {
+    for (int64_t i = 0; i < n; i++) ((bpt_bf16 *)out)[i] = bpt_to_bf16(x[i]);
 }
 
 /* @param patch shape [side][side][lanes]; zeros outside */
@@ -242,10 +250,11 @@ INLINE void load_square(bpt_value_type type, const square *s, const void *block,
              patch + i * in.square + in.j0 * s->image->lanes);
 }
 
-INLINE void store_square(bpt_value_type type, const square *s, const float *patch, void *block) {
+INLINE void store_square(put *store, bpt_value_type type, const square *s, const float *patch,
+                         void *block) {
     const inside in = inside_of(s);
     for (int64_t i = in.i0; in.n > 0 && i < in.i1; i++)
-        store(type, patch + i * in.square + in.j0 * s->image->lanes, in.n,
+        store(patch + i * in.square + in.j0 * s->image->lanes, in.n,
               after_out(type, block, in.first + (i - in.i0) * in.image));
 }
 
@@ -258,8 +267,8 @@ INLINE void load_whole(bpt_value_type type, int lanes, int side, int64_t w, cons
 
 /* A square into vectors of its transform, plane values apart. Floats are transformed from where
  * they lie to where they go. */
-INLINE void square_in(transform *one, bpt_value_type type, int lanes, int side, int window,
-                      const square *s, bool whole, const void *block, void *restrict v,
+INLINE void square_in(transform *one, put *store, bpt_value_type type, int lanes, int side,
+                      int window, const square *s, bool whole, const void *block, void *restrict v,
                       int64_t plane) {
     const int64_t w = s->image->w;
     const void *x = whole ? after(type, block, (s->row * w + s->column) * lanes) : NULL;
@@ -278,12 +287,13 @@ INLINE void square_in(transform *one, bpt_value_type type, int lanes, int side, 
     }
     in_both(one, lanes, side, window, edge, side * lanes, lanes, out, lanes);
     for (int i = 0; i < window * window; i++)
-        store(type, out + i * lanes, lanes, after_out(type, v, i * plane));
+        store(out + i * lanes, lanes, after_out(type, v, i * plane));
 }
 
 /* @param side of the squares: a window, or a patch */
-INLINE void all_squares_in(transform *one, bpt_value_type type, int lanes, int side, int window,
-                           const bpt_winograd_image *m, const void *restrict x, void *restrict v) {
+INLINE void all_squares_in(transform *one, put *store, bpt_value_type type, int lanes, int side,
+                           int window, const bpt_winograd_image *m, const void *restrict x,
+                           void *restrict v) {
     const int64_t pixels = m->h * m->w;
     const int64_t plane = bpt_winograd_plane(type, bpt_winograd_matrix(m)), patch = window - 2;
     const bool windows = side == window;
@@ -295,30 +305,30 @@ INLINE void all_squares_in(transform *one, bpt_value_type type, int lanes, int s
                                   j * patch - (windows ? m->pad[1] : 0), side};
                 const bool whole = is_inside(&s);
                 for (int64_t b = 0; b < m->blocks; b++, at += lanes)
-                    square_in(one, type, lanes, side, window, &s, whole,
+                    square_in(one, store, type, lanes, side, window, &s, whole,
                               after(type, x, (n * m->blocks + b) * pixels * lanes),
                               after_out(type, v, at), plane);
             }
 }
 
-BPT_CLONES void bpt_winograd_windows(const bpt_winograd_image *m, const void *restrict x,
-                                     void *restrict v) {
+BPT_CLONES static void windows(const bpt_winograd_image *m, const void *restrict x,
+                               void *restrict v) {
     if (m->type == BPT_BF16)
-        all_squares_in(transform_small_window, BPT_BF16, 16, 4, 4, m, x, v);
+        all_squares_in(transform_small_window, put_bf16, BPT_BF16, 16, 4, 4, m, x, v);
     else if (m->lanes == 16)
-        all_squares_in(transform_window, BPT_F32, 16, 6, 6, m, x, v);
+        all_squares_in(transform_window, put_f32, BPT_F32, 16, 6, 6, m, x, v);
     else
-        all_squares_in(transform_window, BPT_F32, 8, 6, 6, m, x, v);
+        all_squares_in(transform_window, put_f32, BPT_F32, 8, 6, 6, m, x, v);
 }
 
-BPT_CLONES void bpt_winograd_gradients(const bpt_winograd_image *m, const void *restrict dy,
-                                       void *restrict z) {
+BPT_CLONES static void gradients(const bpt_winograd_image *m, const void *restrict dy,
+                                 void *restrict z) {
     if (m->type == BPT_BF16)
-        all_squares_in(transform_small_gradients, BPT_BF16, 16, 2, 4, m, dy, z);
+        all_squares_in(transform_small_gradients, put_bf16, BPT_BF16, 16, 2, 4, m, dy, z);
     else if (m->lanes == 16)
-        all_squares_in(transform_gradients, BPT_F32, 16, 4, 6, m, dy, z);
+        all_squares_in(transform_gradients, put_f32, BPT_F32, 16, 4, 6, m, dy, z);
     else
-        all_squares_in(transform_gradients, BPT_F32, 8, 4, 6, m, dy, z);
+        all_squares_in(transform_gradients, put_f32, BPT_F32, 8, 4, 6, m, dy, z);
 }
 
 /* Adds the bias and rectifies; what is not a number stays so.
@@ -331,17 +341,17 @@ INLINE void finish(int lanes, int n, const float *restrict bias, bool relu, floa
 }
 
 /* @param block of channels of a sample */
-INLINE void square_out(transform *one, bpt_value_type type, int lanes, int window, const square *s,
-                       const float *restrict v, int64_t plane, const float *restrict bias,
-                       bool relu, void *block) {
+INLINE void square_out(transform *one, put *store, bpt_value_type type, int lanes, int window,
+                       const square *s, const float *restrict v, int64_t plane,
+                       const float *restrict bias, bool relu, void *block) {
     const int side = window - 2;
     float patch[MAX_PATCH * MAX_PATCH * MAX_LANES];
     in_both(one, lanes, window, side, v, window * plane, plane, patch, lanes);
     finish(lanes, side * side, bias, relu, patch);
-    store_square(type, s, patch, block);
+    store_square(store, type, s, patch, block);
 }
 
-INLINE void all_squares_out(transform *one, bpt_value_type type, int lanes, int window,
+INLINE void all_squares_out(transform *one, put *store, bpt_value_type type, int lanes, int window,
                             const bpt_winograd_image *m, const float *restrict v, const float *bias,
                             int64_t n_bias, bool relu, void *restrict y) {
     const int64_t pixels = m->h * m->w, side = window - 2;
@@ -354,20 +364,89 @@ INLINE void all_squares_out(transform *one, bpt_value_type type, int lanes, int 
                     float of_block[MAX_LANES] = {0};
                     for (int64_t l = 0; bias && l < lanes && b * lanes + l < n_bias; l++)
                         of_block[l] = bias[b * lanes + l];
-                    square_out(one, type, lanes, window, &s, v, plane, of_block, relu,
+                    square_out(one, store, type, lanes, window, &s, v, plane, of_block, relu,
                                after_out(type, y, (n * m->blocks + b) * pixels * lanes));
                 }
 }
 
-BPT_CLONES void bpt_winograd_results(const bpt_winograd_image *m, const float *restrict v,
-                                     const float *bias, int64_t n_bias, bool relu,
-                                     void *restrict y) {
+BPT_CLONES static void results(const bpt_winograd_image *m, const float *restrict v,
+                               const float *bias, int64_t n_bias, bool relu, void *restrict y) {
     if (m->type == BPT_BF16)
-        all_squares_out(transform_small_products, BPT_BF16, 16, 4, m, v, bias, n_bias, relu, y);
+        all_squares_out(transform_small_products, put_bf16, BPT_BF16, 16, 4, m, v, bias, n_bias,
+                        relu, y);
     else if (m->lanes == 16)
-        all_squares_out(transform_products, BPT_F32, 16, 6, m, v, bias, n_bias, relu, y);
+        all_squares_out(transform_products, put_f32, BPT_F32, 16, 6, m, v, bias, n_bias, relu, y);
     else
-        all_squares_out(transform_products, BPT_F32, 8, 6, m, v, bias, n_bias, relu, y);
+        all_squares_out(transform_products, put_f32, BPT_F32, 8, 6, m, v, bias, n_bias, relu, y);
+}
+
+/* -- bfloat16 by the instruction for it, in place of a dozen; it takes denormals for zeros -- */
+
+#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__)
+
+#define NATIVE __attribute__((target("arch=x86-64-v4,avx512bf16,prefer-vector-width=512")))
+
+static bool has_native(void) {
+    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl");
+}
+
+/* @param n a multiple of 16 */
+NATIVE INLINE void put_native(const float *restrict x, int64_t n, void *restrict out) {
+    for (int64_t i = 0; i < n; i += 16) {
+        const __m256i y = (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
+        _mm256_storeu_si256((void *)((bpt_bf16 *)out + i), y);
+    }
+}
+
+NATIVE static void native_windows(const bpt_winograd_image *m, const void *restrict x,
+                                  void *restrict v) {
+    all_squares_in(transform_small_window, put_native, BPT_BF16, 16, 4, 4, m, x, v);
+}
+
+NATIVE static void native_gradients(const bpt_winograd_image *m, const void *restrict dy,
+                                    void *restrict z) {
+    all_squares_in(transform_small_gradients, put_native, BPT_BF16, 16, 2, 4, m, dy, z);
+}
+
+NATIVE static void native_results(const bpt_winograd_image *m, const float *restrict v,
+                                  const float *bias, int64_t n_bias, bool relu, void *restrict y) {
+    all_squares_out(transform_small_products, put_native, BPT_BF16, 16, 4, m, v, bias, n_bias, relu,
+                    y);
+}
+
+#else
+
+static bool has_native(void) {
+    return false;
+}
+
+#define native_windows   windows
+#define native_gradients gradients
+#define native_results   results
+
+#endif
+
+void bpt_winograd_windows(const bpt_winograd_image *m, const void *restrict x, void *restrict v) {
+    if (m->type == BPT_BF16 && has_native())
+        native_windows(m, x, v);
+    else
+        windows(m, x, v);
+}
+
+void bpt_winograd_gradients(const bpt_winograd_image *m, const void *restrict dy,
+                            void *restrict z) {
+    if (m->type == BPT_BF16 && has_native())
+        native_gradients(m, dy, z);
+    else
+        gradients(m, dy, z);
+}
+
+void bpt_winograd_results(const bpt_winograd_image *m, const float *restrict v, const float *bias,
+                          int64_t n_bias, bool relu, void *restrict y) {
+    if (m->type == BPT_BF16 && has_native())
+        native_results(m, v, bias, n_bias, relu, y);
+    else
+        results(m, v, bias, n_bias, relu, y);
 }
 
 /* ---- filters ---- */
@@ -403,7 +482,7 @@ INLINE void collect(const filter_order *o, const float *restrict w, int64_t a, i
     }
 }
 
-INLINE void transform_filters(transform *one, bpt_value_type type, int window,
+INLINE void transform_filters(transform *one, put *store, bpt_value_type type, int window,
                               const filter_order *o, const float *restrict w, void *restrict u) {
     enum { L = FILTER_LANES };
     const int64_t plane = bpt_winograd_plane(type, o->rows * o->columns);
@@ -414,7 +493,7 @@ INLINE void transform_filters(transform *one, bpt_value_type type, int window,
             collect(o, w, a, b, x);
             in_both(one, L, FILTER, window, x, FILTER * L, L, out, L);
             for (int i = 0; i < window * window; i++)
-                store(type, out + i * L, L, after_out(type, u, at + i * plane));
+                store(out + i * L, L, after_out(type, u, at + i * plane));
         }
 }
 
@@ -422,9 +501,9 @@ BPT_CLONES void bpt_winograd_transform_filters(const bpt_winograd_filters *f, bo
                                                const float *restrict w, void *restrict u) {
     const filter_order o = order_of(f, turned);
     if (f->type == BPT_BF16)
-        transform_filters(transform_small_filter, BPT_BF16, 4, &o, w, u);
+        transform_filters(transform_small_filter, put_bf16, BPT_BF16, 4, &o, w, u);
     else
-        transform_filters(transform_filter, BPT_F32, 6, &o, w, u);
+        transform_filters(transform_filter, put_f32, BPT_F32, 6, &o, w, u);
 }
 
 INLINE void scatter(const filter_order *o, const float *restrict x, int64_t a, int64_t b,

@@ -56,56 +56,58 @@ static bpt_status plain_weights(bpt_cpu *cpu, const bpt_conv_problem *p, const b
 
 /* ---- the matrix product ---- */
 
-/* As many matrices as there are transformed values; in memory perhaps [columns][rows]. */
+/* One of as many as there are transformed values; in memory perhaps [columns][rows]. */
 typedef struct {
     int64_t rows, columns;
     bool transposed;
 } matrix;
 
-/* @param of what is transformed: decides how many there are; @param type of the matrix */
-static bpt_status layout_of(bpt_cpu *cpu, bpt_value_type of, bpt_value_type type, matrix m,
-                            const bpt_layout **out) {
-    const int64_t dims[] = {bpt_winograd_values(of), m.rows, m.columns};
-    const int64_t strides[] = {bpt_winograd_plane(type, m.rows * m.columns),
-                               m.transposed ? 1 : m.columns, m.transposed ? m.rows : 1};
-    return bpt__layout_by_strides(cpu, type, dims, strides, 3, out);
+static bpt_status layout_of(bpt_cpu *cpu, bpt_value_type type, matrix m, const bpt_layout **out) {
+    const int64_t dims[] = {m.rows, m.columns};
+    const int64_t strides[] = {m.transposed ? 1 : m.columns, m.transposed ? m.rows : 1};
+    return bpt__layout_by_strides(cpu, type, dims, strides, 2, out);
 }
 
-static bpt_status add_matrix(bpt_kernel *k, int dnnl_arg, const bpt__md *md, bool in_scratch,
-                             size_t *bytes) {
+/* @param bytes that it takes of the worker's scratch memory; 0: it is somewhere else */
+static bpt_status add_matrix(bpt_kernel *k, int dnnl_arg, const bpt__md *md, size_t bytes) {
     bpt__winograd *w = k->winograd;
     dnnl_exec_arg_t *arg = &w->args[w->n_args];
     BPT__DNNL_TRY(dnnl_memory_create(&arg->memory, md, k->cpu->engine, DNNL_MEMORY_NONE));
     arg->arg = dnnl_arg;
-    w->in_scratch[w->n_args] = in_scratch;
-    w->offsets[w->n_args++] = *bytes;
-    assert(*bytes % BPT_ALIGNMENT == 0); /* whole blocks of lanes, many of them */
-    if (in_scratch) *bytes += dnnl_memory_desc_get_size(md);
+    assert(k->scratch_bytes % BPT_ALIGNMENT == 0); /* whole cache lines before */
+    w->in_scratch[w->n_args] = bytes > 0;
+    w->offsets[w->n_args++] = k->scratch_bytes;
+    k->scratch_bytes += bytes;
     return BPT_OK;
 }
 
-static bpt_status add_matrices(bpt_kernel *k, const bpt_layout *const *layouts,
+static bpt_status add_matrices(bpt_kernel *k, const matrix *m, const bpt_layout *const *layouts,
                                bool other_is_given) {
     static const int args[] = {DNNL_ARG_SRC, DNNL_ARG_WEIGHTS, DNNL_ARG_DST};
+    bpt__winograd *w = k->winograd;
     const bpt__md *own =
         dnnl_primitive_desc_query_md(k->pd, dnnl_query_exec_arg_md, DNNL_ARG_SCRATCHPAD);
-    size_t bytes = 0;
-    for (int i = 0; i < BPT__N_MATRICES; i++)
-        BPT_TRY(add_matrix(k, args[i], layouts[i]->md, i != BPT__OTHER_FACTOR || !other_is_given,
-                           &bytes));
-    if (own && dnnl_memory_desc_get_size(own) > 0)
-        BPT_TRY(add_matrix(k, DNNL_ARG_SCRATCHPAD, own, true, &bytes));
-    k->scratch_bytes = bytes;
-    return BPT_OK;
+    for (int i = 0; i < BPT__N_MATRICES; i++) {
+        const bpt_value_type type = layouts[i]->type;
+        const bool given = i == BPT__OTHER_FACTOR && other_is_given;
+        w->steps[i] =
+            (size_t)bpt_winograd_plane(type, m[i].rows * m[i].columns) * bpt_value_bytes(type);
+        const size_t all = (size_t)bpt_winograd_values(w->in.type) * w->steps[i];
+        BPT_TRY(add_matrix(k, args[i], layouts[i]->md, given ? 0 : all));
+    }
+    if (!own || dnnl_memory_desc_get_size(own) == 0) return BPT_OK;
+    return add_matrix(k, DNNL_ARG_SCRATCHPAD, own, dnnl_memory_desc_get_size(own));
 }
 
-/* @param type of the factors, floats are multiplied to floats and so is bfloat16
+/* Each matrix has a product of its own: of all at once oneDNN takes slower kernels where they do
+ * not lie side by side.
+ * @param type of the factors, floats are multiplied to floats and so is bfloat16
  * @param m factors and product; @param adds to what the product's memory holds, else overwrites it
  * @param[out] layouts of the matrices */
 static bpt_status describe_product(bpt_cpu *cpu, bpt_value_type type, const matrix *m, bool adds,
                                    const bpt_layout **layouts, dnnl_primitive_desc_t *pd) {
     for (int i = 0; i < BPT__N_MATRICES; i++)
-        BPT_TRY(layout_of(cpu, type, i == BPT__PRODUCT ? BPT_F32 : type, m[i], &layouts[i]));
+        BPT_TRY(layout_of(cpu, i == BPT__PRODUCT ? BPT_F32 : type, m[i], &layouts[i]));
     BPT__DNNL_TRY(dnnl_matmul_primitive_desc_create(pd, cpu->engine, layouts[0]->md, layouts[1]->md,
                                                     NULL, layouts[2]->md,
                                                     adds ? cpu->attr_sum : cpu->attr));
@@ -133,7 +135,7 @@ static bpt_status create_product(bpt_cpu *cpu, const bpt__winograd *plan, const 
     dnnl_primitive_desc_t pd;
     BPT_TRY(describe_product(cpu, plan->in.type, m, adds, layouts, &pd));
     BPT_TRY(bpt__kernel_new(cpu, pd, plan, out));
-    return add_matrices(*out, layouts, other_is_given);
+    return add_matrices(*out, m, layouts, other_is_given);
 }
 
 /* ---- forward and backward data: windows x filters ---- */

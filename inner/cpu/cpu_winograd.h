@@ -17,7 +17,7 @@
 
 enum { BPT__FACTOR, BPT__OTHER_FACTOR, BPT__PRODUCT, BPT__N_MATRICES };
 
-/** What a kernel does besides its primitive, the matrix product of some samples; a kernel that
+/** What a kernel does besides its primitive, a matrix product of some samples; a kernel that
  * transforms filters has no primitive. */
 struct bpt__winograd {
     bpt_status (*run)(bpt_kernel *k, unsigned worker);
@@ -29,8 +29,10 @@ struct bpt__winograd {
     bool relu;
     bpt_winograd_filters filters; /* that are transformed, or whose gradients are */
     bool turned;
-    /* The product's matrices, then its own scratch memory if it needs some. */
+    /* The product's matrices, then its own scratch memory if it needs some. Of each there are as
+     * many as transformed values, multiplied one after the other. */
     dnnl_exec_arg_t args[BPT__N_MATRICES + 1];
+    size_t steps[BPT__N_MATRICES];       /* from one to the next, in bytes */
     size_t offsets[BPT__N_MATRICES + 1]; /* in the worker's scratch memory, in bytes */
     bool in_scratch[BPT__N_MATRICES + 1];
     int n_args;

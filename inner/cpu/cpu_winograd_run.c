@@ -17,18 +17,27 @@ static void *scratch(const bpt_kernel *k, unsigned worker, int matrix) {
     return (void *)(k->cpu->scratch[worker] + k->winograd->offsets[matrix]);
 }
 
-/* @param given where the matrices are that are not in scratch memory */
-static bpt_status bind(const bpt_kernel *k, unsigned worker, void *given) {
-    const bpt__winograd *w = k->winograd;
-    for (int i = 0; i < w->n_args; i++)
-        BPT__DNNL_TRY(dnnl_memory_set_data_handle(
-            w->args[i].memory, w->in_scratch[i] ? scratch(k, worker, i) : given));
+/* @param given where the first matrix is of those that are not in scratch memory */
+static char *first_matrix(const bpt_kernel *k, unsigned worker, int matrix, void *given) {
+    return k->winograd->in_scratch[matrix] ? scratch(k, worker, matrix) : given;
+}
+
+static bpt_status set(const bpt_kernel *k, int arg, char *where) {
+    BPT__DNNL_TRY(dnnl_memory_set_data_handle(k->winograd->args[arg].memory, where));
     return BPT_OK;
 }
 
-static bpt_status multiply(const bpt_kernel *k, unsigned worker) {
-    BPT__DNNL_TRY(dnnl_primitive_execute(k->primitive, k->cpu->streams[worker], k->winograd->n_args,
-                                         k->winograd->args));
+/* @param given the other factor's matrices if those are not in scratch memory */
+static bpt_status multiply(const bpt_kernel *k, unsigned worker, void *given) {
+    const bpt__winograd *w = k->winograd;
+    if (w->n_args > BPT__N_MATRICES)
+        BPT_TRY(set(k, BPT__N_MATRICES, scratch(k, worker, BPT__N_MATRICES)));
+    for (int64_t v = 0; v < bpt_winograd_values(w->in.type); v++) {
+        for (int i = 0; i < BPT__N_MATRICES; i++)
+            BPT_TRY(set(k, i, first_matrix(k, worker, i, given) + (size_t)v * w->steps[i]));
+        BPT__DNNL_TRY(
+            dnnl_primitive_execute(k->primitive, k->cpu->streams[worker], w->n_args, w->args));
+    }
     return BPT_OK;
 }
 
@@ -41,10 +50,9 @@ bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker) {
     const float *bias = operand(k, BPT_SLOT_BIAS);
     const char *x = operand(k, w->in_slot);
     char *y = operand(k, w->out_slot);
-    BPT_TRY(bind(k, worker, operand(k, BPT_SLOT_WEIGHTS)));
     for (int64_t i = 0; i < w->n_products; i++) {
         bpt_winograd_windows(&w->in, x, scratch(k, worker, BPT__FACTOR));
-        BPT_TRY(multiply(k, worker));
+        BPT_TRY(multiply(k, worker, operand(k, BPT_SLOT_WEIGHTS)));
         bpt_winograd_results(&w->out, scratch(k, worker, BPT__PRODUCT), bias, w->n_bias, w->relu,
                              y);
         x += image_bytes(&w->in);
@@ -90,7 +98,6 @@ bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker) {
     const char *x = operand(k, w->in_slot), *dy = operand(k, w->out_slot);
     float *bias = operand(k, BPT_SLOT_DIFF_BIAS), *product = scratch(k, worker, BPT__PRODUCT);
     const int64_t filters = w->in.blocks * w->out.blocks * w->in.lanes * w->out.lanes;
-    BPT_TRY(bind(k, worker, NULL));
     if (bias) sum_bias(&w->out, w->n_products * w->out.n, dy, w->filters.outputs, bias);
     if (w->n_products > 1) /* each adds to it */
         memset(product, 0,
@@ -99,7 +106,7 @@ bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker) {
     for (int64_t i = 0; i < w->n_products; i++) {
         bpt_winograd_windows(&w->in, x, scratch(k, worker, BPT__FACTOR));
         bpt_winograd_gradients(&w->out, dy, scratch(k, worker, BPT__OTHER_FACTOR));
-        BPT_TRY(multiply(k, worker));
+        BPT_TRY(multiply(k, worker, NULL));
         x += image_bytes(&w->in);
         dy += image_bytes(&w->out);
     }
