@@ -11,6 +11,30 @@
  * 0, 16, 32.. and 1, 17, 33.. of one channel. */
 enum { ROWS = 64, LANES = 16 };
 
+static int64_t smaller(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+
+/* ---- parts ---- */
+
+bpt_channels bpt_channels_cut(const bpt_lanes *a, size_t i, size_t n) {
+    const int64_t unit = smaller(a->lanes, LANES), n_channels = a->n_blocks * a->lanes;
+    const int64_t n_units = (n_channels + unit - 1) / unit;
+    const int64_t first = n_units * (int64_t)i / (int64_t)n;
+    const int64_t end = n_units * (int64_t)(i + 1) / (int64_t)n;
+    return (bpt_channels){first * unit, smaller(end * unit, n_channels)};
+}
+
+/* Lanes of block @p k that belong to a part. */
+static bpt_channels lanes_of(const bpt_lanes *a, bpt_channels part, int64_t k) {
+    const int64_t first = part.first - k * a->lanes;
+    return (bpt_channels){first > 0 ? first : 0, smaller(part.end - k * a->lanes, a->lanes)};
+}
+
+static int64_t end_block(const bpt_lanes *a, bpt_channels part) {
+    return (part.end + a->lanes - 1) / a->lanes;
+}
+
 /* ---- moments ---- */
 
 static void add_moments(double n, double mean, double dev, double *count, double *into_mean,
@@ -64,19 +88,15 @@ BPT_CLONES static void chunk_moments(const void *restrict values, bpt_value_type
     BPT_FOR_TYPE(type, MOMENTS_OF, width);
 }
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
-/* One block of one sample with channels side by side: counts[] are those of its lanes. */
+/* Some lanes of one block of one sample with channels side by side. */
 static void block_moments(const void *x, bpt_value_type type, int64_t n_pixels, int64_t lanes,
-                          double *count, double *mean, double *dev) {
+                          bpt_channels part, double count, double *mean, double *dev) {
     float chunk_mean[LANES], chunk_dev[LANES];
-    double n = *count;
+    double n = count;
     for (int64_t p = 0; p < n_pixels; p += ROWS) {
         const int64_t rows = smaller(ROWS, n_pixels - p);
-        for (int64_t i = 0; i < lanes; i += LANES) {
-            const int64_t width = smaller(LANES, lanes - i);
+        for (int64_t i = part.first; i < part.end; i += LANES) {
+            const int64_t width = smaller(LANES, part.end - i);
             chunk_moments(value_at(x, type, p * lanes + i), type, rows, width, lanes, chunk_mean,
                           chunk_dev);
             for (int64_t j = 0; j < width; j++) {
@@ -87,11 +107,10 @@ static void block_moments(const void *x, bpt_value_type type, int64_t n_pixels, 
         }
         n += (double)rows;
     }
-    *count = n;
 }
 
 /* One channel of one sample whose pixels lie side by side. */
-static void plain_moments(const void *x, bpt_value_type type, int64_t n_pixels, double *count,
+static void plain_moments(const void *x, bpt_value_type type, int64_t n_pixels, double count,
                           double *mean, double *dev) {
     float chunk_mean[LANES], chunk_dev[LANES];
     int64_t p = 0;
@@ -100,31 +119,40 @@ static void plain_moments(const void *x, bpt_value_type type, int64_t n_pixels, 
         const int64_t rows = smaller(ROWS, (n_pixels - p) / width);
         chunk_moments(value_at(x, type, p), type, rows, width, width, chunk_mean, chunk_dev);
         for (int64_t j = 0; j < width; j++)
-            add_moments((double)rows, (double)chunk_mean[j], (double)chunk_dev[j], count, mean,
+            add_moments((double)rows, (double)chunk_mean[j], (double)chunk_dev[j], &count, mean,
                         dev);
         p += rows * width;
     }
 }
 
-void bpt_moments_of(const bpt_lanes *a, const void *x, const int32_t *labels, bpt_moments *out) {
-    const size_t n_channels = bpt_lanes_channels(a);
-    const int64_t block = a->n_pixels * a->lanes;
-    memset(out->mean, 0, n_channels * sizeof *out->mean);
-    memset(out->dev, 0, n_channels * sizeof *out->dev);
+double bpt_moments_count(const bpt_lanes *a, const int32_t *labels) {
+    int64_t n_there = 0;
+    for (int64_t n = 0; n < a->n_samples; n++) n_there += labels[n] >= 0;
+    return (double)(n_there * a->n_pixels);
+}
+
+/* A block's values, and what is known of its channels so far. */
+static void add_block(const bpt_lanes *a, const void *x, bpt_channels lanes, int64_t n, int64_t k,
+                      bpt_moments *out) {
+    const void *values = value_at(x, a->type, (n * a->n_blocks + k) * a->n_pixels * a->lanes);
+    double *mean = out->mean + k * a->lanes, *dev = out->dev + k * a->lanes;
+    if (a->lanes == 1)
+        plain_moments(values, a->type, a->n_pixels, out->count, mean, dev);
+    else
+        block_moments(values, a->type, a->n_pixels, a->lanes, lanes, out->count, mean, dev);
+}
+
+void bpt_moments_of(const bpt_lanes *a, const void *x, const int32_t *labels, bpt_channels part,
+                    bpt_moments *out) {
+    const size_t n_channels = (size_t)(part.end - part.first);
+    memset(out->mean + part.first, 0, n_channels * sizeof *out->mean);
+    memset(out->dev + part.first, 0, n_channels * sizeof *out->dev);
     out->count = 0.0;
     for (int64_t n = 0; n < a->n_samples; n++) {
-        double count = out->count;
         if (labels[n] < 0) continue;
-        for (int64_t k = 0; k < a->n_blocks; k++) {
-            const void *values = value_at(x, a->type, (n * a->n_blocks + k) * block);
-            double *mean = out->mean + k * a->lanes, *dev = out->dev + k * a->lanes;
-            count = out->count;
-            if (a->lanes == 1)
-                plain_moments(values, a->type, a->n_pixels, &count, mean, dev);
-            else
-                block_moments(values, a->type, a->n_pixels, a->lanes, &count, mean, dev);
-        }
-        out->count = count;
+        for (int64_t k = part.first / a->lanes; k < end_block(a, part); k++)
+            add_block(a, x, lanes_of(a, part, k), n, k, out);
+        out->count += (double)a->n_pixels;
     }
 }
 
@@ -232,11 +260,12 @@ BPT_CLONES static void chunk_sums(const void *restrict in, const void *restrict 
 }
 
 static void block_sums(const void *x, const void *dy, bpt_value_type type, int64_t n_pixels,
-                       int64_t lanes, const float *mean, double *sum_dy, double *sum_dyx) {
+                       int64_t lanes, bpt_channels part, const float *mean, double *sum_dy,
+                       double *sum_dyx) {
     float chunk_dy[LANES], chunk_dyx[LANES];
     for (int64_t p = 0; p < n_pixels; p += ROWS)
-        for (int64_t i = 0; i < lanes; i += LANES) {
-            const int64_t rows = smaller(ROWS, n_pixels - p), width = smaller(LANES, lanes - i);
+        for (int64_t i = part.first; i < part.end; i += LANES) {
+            const int64_t rows = smaller(ROWS, n_pixels - p), width = smaller(LANES, part.end - i);
             const int64_t at = p * lanes + i;
             chunk_sums(value_at(x, type, at), value_at(dy, type, at), type, rows, width, lanes,
                        mean + i, chunk_dy, chunk_dyx);
@@ -265,26 +294,43 @@ static void plain_sums(const void *x, const void *dy, bpt_value_type type, int64
     }
 }
 
-void bpt_batchnorm_sums(const bpt_lanes *a, const void *x, const void *dy, const void *y,
-                        void *masked, const float *mean, double *sum_dy, double *sum_dyx) {
-    const size_t n_channels = bpt_lanes_channels(a);
-    const int64_t block = a->n_pixels * a->lanes;
-    const bpt_value_type type = a->type;
-    memset(sum_dy, 0, n_channels * sizeof *sum_dy);
-    memset(sum_dyx, 0, n_channels * sizeof *sum_dyx);
-    for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
-        const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
-        const void *in = value_at(x, type, at), *counts = value_at(dy, type, at);
-        if (y) {
-            void *rest = place_at(masked, type, at);
-            bpt_rectify_back(value_at(y, type, at), counts, type, (size_t)block, rest);
-            counts = rest;
-        }
-        if (a->lanes == 1)
-            plain_sums(in, counts, type, a->n_pixels, mean[c], sum_dy + c, sum_dyx + c);
-        else
-            block_sums(in, counts, type, a->n_pixels, a->lanes, mean + c, sum_dy + c, sum_dyx + c);
+/* The mask of a ReLU on some lanes of a block. */
+static void mask_block(const bpt_lanes *a, bpt_channels lanes, const void *y, const void *dy,
+                       void *masked) {
+    const int64_t width = lanes.end - lanes.first, first = lanes.first;
+    if (width == a->lanes) {
+        bpt_rectify_back(y, dy, a->type, (size_t)(a->n_pixels * width), masked);
+        return;
     }
+    for (int64_t at = first; at < a->n_pixels * a->lanes; at += a->lanes)
+        bpt_rectify_back(value_at(y, a->type, at), value_at(dy, a->type, at), a->type,
+                         (size_t)width, place_at(masked, a->type, at));
+}
+
+void bpt_batchnorm_sums(const bpt_lanes *a, const void *x, const void *dy, const void *y,
+                        bpt_channels part, void *masked, const float *mean, double *sum_dy,
+                        double *sum_dyx) {
+    const size_t n_channels = (size_t)(part.end - part.first);
+    const int64_t begin = part.first / a->lanes, end = end_block(a, part);
+    const bpt_value_type type = a->type;
+    memset(sum_dy + part.first, 0, n_channels * sizeof *sum_dy);
+    memset(sum_dyx + part.first, 0, n_channels * sizeof *sum_dyx);
+    for (int64_t n = 0; n < a->n_samples; n++)
+        for (int64_t k = begin; k < end; k++) {
+            const int64_t c = k * a->lanes, at = (n * a->n_blocks + k) * a->n_pixels * a->lanes;
+            const bpt_channels lanes = lanes_of(a, part, k);
+            const void *in = value_at(x, type, at), *counts = value_at(dy, type, at);
+            if (y) {
+                void *rest = place_at(masked, type, at);
+                mask_block(a, lanes, value_at(y, type, at), counts, rest);
+                counts = rest;
+            }
+            if (a->lanes == 1)
+                plain_sums(in, counts, type, a->n_pixels, mean[c], sum_dy + c, sum_dyx + c);
+            else
+                block_sums(in, counts, type, a->n_pixels, a->lanes, lanes, mean + c, sum_dy + c,
+                           sum_dyx + c);
+        }
 }
 
 BPT_CLONES static void data_block(const void *restrict in, const void *restrict grad,

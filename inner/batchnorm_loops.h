@@ -34,8 +34,21 @@ typedef struct bpt_moments {
     double *mean, *dev; /* shape [n_channels] */
 } bpt_moments;
 
-/** Moments of a tile. @param labels shape [n_samples] */
-void bpt_moments_of(const bpt_lanes *a, const void *x, const int32_t *labels, bpt_moments *out);
+/** Neighbouring channels, spare lanes included, as sums can be cut by: bpt_channels_cut(). */
+typedef struct bpt_channels {
+    int64_t first, end;
+} bpt_channels;
+
+/** Part number @p i of @p n of all channels, which may be empty: whole blocks of lanes, or of a
+ * larger block what fills lines of the cache. */
+bpt_channels bpt_channels_cut(const bpt_lanes *a, size_t i, size_t n);
+
+/** @return values of a channel of the samples that are there. @param labels shape [n_samples] */
+double bpt_moments_count(const bpt_lanes *a, const int32_t *labels);
+
+/** Moments of some channels of a tile; the others stay. @param labels shape [n_samples] */
+void bpt_moments_of(const bpt_lanes *a, const void *x, const int32_t *labels, bpt_channels part,
+                    bpt_moments *out);
 
 /** Makes @p into the moments of both (Chan, Golub, LeVeque 1979). */
 void bpt_moments_merge(size_t n_channels, bpt_moments *into, const bpt_moments *from);
@@ -48,12 +61,13 @@ void bpt_moments_merge(size_t n_channels, bpt_moments *into, const bpt_moments *
 void bpt_batchnorm_forward(const bpt_lanes *a, const void *x, const void *z, const float *mean,
                            const float *scale, const float *bias, bool relu, void *y);
 
-/** Sums over a tile: of dy, and of dy * (x - mean).
+/** Sums over a tile, of some channels: of dy, and of dy * (x - mean).
  * @param y      NULL, or the output behind a ReLU: dy counts where y > 0 only
  * @param[out] masked what of dy counts, if @p y is given; may be @p dy
  * @param mean   shape [n_channels]; @param[out] sum_dy,sum_dyx shape [n_channels] */
 void bpt_batchnorm_sums(const bpt_lanes *a, const void *x, const void *dy, const void *y,
-                        void *masked, const float *mean, double *sum_dy, double *sum_dyx);
+                        bpt_channels part, void *masked, const float *mean, double *sum_dy,
+                        double *sum_dyx);
 
 /** What bpt_batchnorm_data() computes with; shape [n_channels] each. */
 typedef struct bpt_batchnorm_slopes {

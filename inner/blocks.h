@@ -24,7 +24,7 @@ typedef enum bpt_block {
     BPT_BLOCK_GRADIENTS,   /* same offsets as the weights */
     BPT_BLOCK_STATE_0,     /* of the optimiser; same offsets as the weights, or empty */
     BPT_BLOCK_STATE_1,     /* likewise */
-    BPT_BLOCK_PARTIALS,    /* gradients of single tiles, copies of weights in a second layout */
+    BPT_BLOCK_PARTIALS,    /* gradients of single chunks, copies of weights in a second layout */
     BPT_BLOCK_ACTIVATIONS, /* buffers: outputs of layers, their gradients, workspaces */
     BPT_N_BLOCKS,
 } bpt_block;

@@ -1,10 +1,11 @@
 /** @file inner/builder.h
  * Plans a training step: what the build functions of layers are given.
  *
- * A batch of N samples is cut into tiles along N; the cut depends on N alone, never on the number
- * of threads, so that every sum has one order. Convolutions may cut their tiles further
- * (inner/cuts.h). Layers add kernels, memory and tasks; which tasks a
- * graph holds follows from their phase.
+ * A batch of N samples is cut along N, twice. Sums over samples are taken of chunks, which depend
+ * on N alone, never on the number of workers, so that every sum has one order. What is computed of
+ * each sample by itself is done by tiles: a chunk is one, or several where there are more workers
+ * than chunks. Convolutions may be cut further (inner/cuts.h). Layers add kernels, memory and
+ * tasks; which tasks a graph holds follows from their phase.
  *
  * Everything that a builder hands out lives as long as the network.
  *
@@ -20,7 +21,8 @@
 #include "scheduler/graph.h"
 
 enum {
-    BPT_MAX_TILES = 32,
+    BPT_MAX_CHUNKS = 32,
+    BPT_MAX_TILES = 256,
     BPT_WEIGHTS_LAG = 4, /* convolutions by which weights' gradients may be late
                           * (layers/conv_backward.c) */
 };
@@ -48,14 +50,15 @@ typedef struct bpt_deps {
     size_t n;
 } bpt_deps;
 
-/** Output of a layer (or the network's input), tile by tile, as one of its readers sees it. */
+/** Output of a layer (or the network's input), tile by tile, as one of its readers sees it. Tiles
+ * of a chunk lie one behind the other, in one order of a sample's values. */
 typedef struct bpt_activation {
     bpt_shape shape;
     bpt_value_type type; /* of values and gradients, as the layouts say */
     bool wants_grad;     /* false for the network's input and what is a copy of it */
     bool read_only;      /* others need these values: no layer may work in place on them */
     bool grad_read_only; /* likewise the gradients */
-    bool plain; /* row-major, and tiles lie one behind the other: [N, C, H, W] as one array */
+    bool plain; /* row-major, and chunks lie one behind the other: [N, C, H, W] as one array */
     const bpt_layout *layout[BPT_MAX_TILES];
     bpt_ref value[BPT_MAX_TILES], grad[BPT_MAX_TILES];
     bpt_deps value_ready[BPT_MAX_TILES], grad_ready[BPT_MAX_TILES];
@@ -105,8 +108,9 @@ typedef struct bpt_step_task {
 typedef struct bpt_cut_note {
     const bpt_layer *layer;
     bpt_conv_step step;
-    bpt_conv_problem problem; /* of the largest tile */
-    bpt_cut cut;              /* of that tile, bpt_cut_normal() */
+    bpt_conv_problem problem; /* of the largest chunk */
+    bpt_cut cut;              /* of that chunk, bpt_cut_normal() */
+    bool usual;               /* into tiles, or whole: nobody asked for it */
 } bpt_cut_note;
 
 struct bpt_builder {
@@ -116,15 +120,19 @@ struct bpt_builder {
     int64_t batch;
     bpt_value_type type; /* of activations behind a layer that multiplies; other layers keep that of
                           * their first input */
-    size_t n_tiles;
-    int64_t tile_start[BPT_MAX_TILES + 1]; /* tile t holds samples [start[t], start[t+1]) */
-    bpt_weight_plan *weights;              /* shape [segments], as the model's table */
-    bool forward_only;                     /* no gradients, no updates */
-    bpt_deps weights_done[BPT_WEIGHTS_LAG][BPT_MAX_TILES]; /* a ring of convolutions: tasks that
-                                                            * compute their weights' gradients */
-    size_t n_weights_done;                                 /* convolutions planned backward */
-    const bpt_cost_table *costs;                           /* to cut convolutions by, or NULL */
-    bpt_cut_note *cuts;                                    /* of all convolutions, shape [n_cuts] */
+    size_t n_chunks, n_tiles;
+    int64_t chunk_start[BPT_MAX_CHUNKS + 1]; /* chunk c holds samples [start[c], start[c+1]) */
+    size_t chunk_tile[BPT_MAX_CHUNKS + 1];   /* and tiles [tile[c], tile[c+1]) */
+    int64_t tile_start[BPT_MAX_TILES + 1];   /* tile t holds samples [start[t], start[t+1]) */
+    size_t tile_chunk[BPT_MAX_TILES];        /* of that chunk */
+    int64_t tile_samples;     /* of all tiles, but the last of a chunk may have fewer */
+    bpt_weight_plan *weights; /* shape [segments], as the model's table */
+    bool forward_only;        /* no gradients, no updates */
+    bpt_deps weights_done[BPT_WEIGHTS_LAG][BPT_MAX_CHUNKS]; /* a ring of convolutions: tasks that
+                                                             * compute their weights' gradients */
+    size_t n_weights_done;                                  /* convolutions planned backward */
+    const bpt_cost_table *costs;                            /* to cut convolutions by, or NULL */
+    bpt_cut_note *cuts; /* of all convolutions, shape [n_cuts] */
     size_t n_cuts, cuts_capacity;
     bpt_step_task *tasks; /* shape [n_tasks] */
     size_t n_tasks, tasks_capacity;
@@ -132,11 +140,14 @@ struct bpt_builder {
     size_t n_objects, objects_capacity;
 };
 
-/** Cuts the batch into tiles. */
-void bpt_builder_cut(bpt_builder *b, int64_t batch);
+/** Cuts the batch into chunks and tiles.
+ * @param n_workers that there should be tiles for, at least 1 */
+void bpt_builder_cut(bpt_builder *b, int64_t batch, int64_t n_workers);
 
 /** @return samples of tile @p t */
 int64_t bpt_builder_tile_samples(const bpt_builder *b, size_t t);
+/** @return samples of chunk @p c */
+int64_t bpt_builder_chunk_samples(const bpt_builder *b, size_t c);
 
 /** Releases what the builder handed out (not kernels and blocks). */
 void bpt_builder_release(bpt_builder *b);
@@ -162,6 +173,13 @@ bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out);
 /** Joins one list per tile, as a task needs that works on the whole batch.
  * @param ready shape [n_tiles] */
 bpt_status bpt_deps_all_tiles(bpt_builder *b, const bpt_deps *ready, bpt_deps *out);
+/** Joins those of the tiles that hold samples [first, first + n) of the batch. */
+bpt_status bpt_deps_of_samples(bpt_builder *b, const bpt_deps *ready, int64_t first, int64_t n,
+                               bpt_deps *out);
+bpt_status bpt_deps_of_chunk(bpt_builder *b, const bpt_deps *ready, size_t c, bpt_deps *out);
+/** Adds @p done to the lists of the tiles that hold samples [first, first + n). */
+bpt_status bpt_deps_add_samples(bpt_builder *b, bpt_deps *ready, int64_t first, int64_t n,
+                                bpt_deps done);
 
 /** Reserves values and gradients of a plain activation. @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bpt_value_type type, bool wants_grad,
@@ -172,14 +190,13 @@ bpt_status bpt_builder_plain(bpt_builder *b, bpt_shape shape, bpt_value_type typ
 bpt_status bpt_builder_alike(bpt_builder *b, const bpt_activation *in, bpt_activation *out);
 
 /** Reserves memory for gradients in the layouts of @p a.
- * @param[out] refs shape [n_tiles]; one behind the other if @p a is plain
+ * @param[out] refs shape [n_tiles]; as the values lie
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_builder_reserve_gradients(bpt_builder *b, const bpt_activation *a, bpt_ref *refs);
 
-/** Reserves values (and gradients, if @p out wants them) of tile @p t in the given layout.
- * @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_builder_reserve_tile(bpt_builder *b, bpt_activation *out, size_t t,
-                                    const bpt_layout *layout);
+/** Reserves values (and gradients, if @p out wants them) in the layouts of @p out, and says their
+ * type. @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_builder_reserve(bpt_builder *b, bpt_activation *out);
 
 /** Reserves what tasks need besides. @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_builder_workspace(bpt_builder *b, size_t bytes, bpt_ref *out);

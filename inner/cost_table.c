@@ -68,9 +68,9 @@ typedef struct {
     const int64_t *samples; /* of each, shape [n] */
     size_t n;
     int64_t largest;
-} tile_list;
+} chunk_list;
 
-/* What is known of a way to do a step on all tiles. */
+/* What is known of a way to do a step on all chunks. */
 typedef struct {
     uint64_t ns; /* until all is done; 0: not known */
     size_t parts;
@@ -78,10 +78,10 @@ typedef struct {
 
 /* All parts count as the largest: as many rounds as the workers need to take each once. */
 static outlook expect(const bpt_cost_table *t, bpt_conv_step step, const bpt_conv_problem *problem,
-                      const tile_list *tiles, bpt_cut cut) {
-    const uint64_t ns = bpt_cost_table_find(t, step, problem, bpt_cut_normal(cut, tiles->largest));
+                      const chunk_list *chunks, bpt_cut cut) {
+    const uint64_t ns = bpt_cost_table_find(t, step, problem, bpt_cut_normal(cut, chunks->largest));
     outlook o = {0};
-    for (size_t i = 0; i < tiles->n; i++) o.parts += bpt_cut_parts(cut, tiles->samples[i]);
+    for (size_t i = 0; i < chunks->n; i++) o.parts += bpt_cut_parts(cut, chunks->samples[i]);
     o.ns = times(ns, (o.parts + (size_t)t->workers - 1) / (size_t)t->workers);
     return o;
 }
@@ -90,32 +90,31 @@ static bool is_sooner(outlook a, outlook b) {
     return a.ns != 0 && (a.ns < b.ns || (a.ns == b.ns && a.parts < b.parts));
 }
 
-/* @return whether a cut that is sooner than the whole is so by the margin; whole / 100 * percent
- * without an overflow */
-static bool is_gain(const bpt_cost_table *t, outlook whole, outlook cut) {
+/* @return whether a cut that is sooner than the usual one is so by the margin; usual / 100 *
+ * percent without an overflow */
+static bool is_gain(const bpt_cost_table *t, outlook usual, outlook cut) {
     const uint64_t percent = (uint64_t)t->margin_percent;
-    return whole.ns - cut.ns >= whole.ns / 100 * percent + whole.ns % 100 * percent / 100;
+    return usual.ns - cut.ns >= usual.ns / 100 * percent + usual.ns % 100 * percent / 100;
 }
 
-static bool is_candidate(bpt_conv_step step, bpt_cut cut, bool rows, int64_t largest_tile) {
+static bool is_candidate(bpt_conv_step step, bpt_cut cut, bool rows, int64_t largest_chunk) {
     if (rows ? cut.channels > 1 : cut.rows > 1) return false;
-    return step != BPT_CONV_BACKWARD_WEIGHTS || bpt_cut_partials(cut, largest_tile) == 1;
+    return step != BPT_CONV_BACKWARD_WEIGHTS || bpt_cut_partials(cut, largest_chunk) == 1;
 }
 
-/* @return what the step takes, cut in the best way or, if that is all that is known, whole */
+/* @return what the step takes, cut in the best way or, if that is all that is known, as usual */
 static uint64_t choose_step(const bpt_cost_table *t, bpt_conv_step step,
-                            const bpt_conv_problem *problem, const tile_list *tiles, bool rows,
+                            const bpt_conv_problem *problem, const chunk_list *chunks, bool rows,
                             bpt_cut *cut) {
-    *cut = (bpt_cut){0};
-    const outlook whole = expect(t, step, problem, tiles, *cut);
-    outlook best = whole;
-    if (whole.ns == 0) return 0;
+    const outlook usual = expect(t, step, problem, chunks, *cut);
+    outlook best = usual;
+    if (usual.ns == 0) return 0;
     for (size_t i = 0; i < t->n; i++) {
         const bpt_cost *c = &t->costs[i];
         if (c->step != step || !same_problem(&c->problem, problem)) continue;
-        if (!is_candidate(step, c->cut, rows, tiles->largest)) continue;
-        const outlook o = expect(t, step, problem, tiles, c->cut);
-        if (!is_sooner(o, best) || !is_gain(t, whole, o)) continue;
+        if (!is_candidate(step, c->cut, rows, chunks->largest)) continue;
+        const outlook o = expect(t, step, problem, chunks, c->cut);
+        if (!is_sooner(o, best) || !is_gain(t, usual, o)) continue;
         best = o;
         *cut = c->cut;
     }
@@ -123,25 +122,26 @@ static uint64_t choose_step(const bpt_cost_table *t, bpt_conv_step step,
 }
 
 static uint64_t choose_steps(const bpt_cost_table *t, const bpt_conv_problem *problem,
-                             const tile_list *tiles, bool backward_data, bool rows, bpt_cut *cuts) {
+                             const chunk_list *chunks, bool backward_data, bool rows,
+                             bpt_cut *cuts) {
     uint64_t ns = 0;
     for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
-        cuts[step] = (bpt_cut){0};
         if (step == BPT_CONV_BACKWARD_DATA && !backward_data) continue;
         const uint64_t of_step =
-            choose_step(t, (bpt_conv_step)step, problem, tiles, rows, &cuts[step]);
+            choose_step(t, (bpt_conv_step)step, problem, chunks, rows, &cuts[step]);
         if (__builtin_add_overflow(ns, of_step, &ns)) ns = UINT64_MAX;
     }
     return ns;
 }
 
 void bpt_cost_table_choose(const bpt_cost_table *t, const bpt_conv_problem *problem,
-                           const int64_t *tiles, size_t n_tiles, bool backward_data,
+                           const int64_t *chunks, size_t n_chunks, bool backward_data,
                            bpt_cut *cuts) {
-    tile_list list = {tiles, n_tiles, 0};
+    chunk_list list = {chunks, n_chunks, 0};
     bpt_cut by_rows[BPT_N_CONV_STEPS];
-    for (size_t i = 0; i < n_tiles; i++)
-        if (tiles[i] > list.largest) list.largest = tiles[i];
+    for (size_t i = 0; i < n_chunks; i++)
+        if (chunks[i] > list.largest) list.largest = chunks[i];
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) by_rows[step] = cuts[step];
     const uint64_t of_channels = choose_steps(t, problem, &list, backward_data, false, cuts);
     if (problem->winograd) return; /* cut along rows, all its steps would be direct ones */
     const uint64_t of_rows = choose_steps(t, problem, &list, backward_data, true, by_rows);

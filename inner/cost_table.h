@@ -51,17 +51,19 @@ uint64_t bpt_cost_table_find(const bpt_cost_table *t, bpt_conv_step step,
 
 /** Chooses how the steps of a layer are cut. For each step it is, among the cuts that were
  * measured, the one after which the table's number of workers would be done first with the step of
- * all tiles, and of equal ones that with the fewest parts; the whole tile where that was not
- * measured, or where no cut is sooner by the table's margin. Channels and rows want unlike orders
+ * all chunks, and of equal ones that with the fewest parts; the given cut where that was not
+ * measured, or where no other is sooner by the table's margin. Channels and rows want unlike orders
  * of activations, so that a layer has steps cut along the one or along the other: whatever is the
  * sooner; never along rows by Winograd's algorithm, which would be lost. Backward weights is given
- * no cut that makes more partial gradients than there are tiles, for each has to be added up.
+ * no cut that makes more partial gradients than there are chunks, for each has to be added up.
  * @param problem of the layer; .n is not read, .winograd is
- * @param tiles   samples of each tile, shape [n_tiles]
+ * @param chunks  samples of each chunk, shape [n_chunks]
  * @param backward_data whether the layer has that step
- * @param[out] cuts shape [BPT_N_CONV_STEPS] */
+ * @param[in,out] cuts how steps are cut without the table, along samples at most; shape
+ *                     [BPT_N_CONV_STEPS] */
 void bpt_cost_table_choose(const bpt_cost_table *t, const bpt_conv_problem *problem,
-                           const int64_t *tiles, size_t n_tiles, bool backward_data, bpt_cut *cuts);
+                           const int64_t *chunks, size_t n_chunks, bool backward_data,
+                           bpt_cut *cuts);
 
 /** Writes the table as YAML, one entry a line, for bpt_cost_table_read().
  * @param indent spaces before each line

@@ -1,5 +1,5 @@
 /** @file inner/cuts.h
- * How a step of a convolution on a tile of samples is cut into parts, each a smaller convolution.
+ * How a step of a convolution on a chunk of samples is cut into parts, each a smaller convolution.
  *
  * A part computes some output channels (of backward data: channels of the gradient that it gives),
  * some rows, or both, of one sample; or some samples, whole. Of backward weights, a range of
@@ -31,9 +31,9 @@ enum {
     BPT_MAX_CUT = 64,   /* ranges of channels, and of rows */
 };
 
-/** How a tile is cut; zeros leave it whole. */
+/** How a chunk is cut; zeros leave it whole. */
 typedef struct bpt_cut {
-    int64_t samples;  /* of a part, at most; 0: all of the tile. Where channels or rows are cut a
+    int64_t samples;  /* of a part, at most; 0: all of the chunk. Where channels or rows are cut a
                        * part has one sample, whatever this says */
     int64_t channels; /* ranges of channels, up to BPT_MAX_CUT; 0 and 1: one */
     int64_t rows;     /* ranges of rows, likewise */
@@ -42,17 +42,17 @@ typedef struct bpt_cut {
 /** @return "forward", "backward data", "backward weights": the kind of the step's tasks */
 const char *bpt_conv_step_name(bpt_conv_step step);
 
-/** @return the same cut of a tile of @p n samples in one spelling: samples 1 to n, channels and
+/** @return the same cut of a chunk of @p n samples in one spelling: samples 1 to n, channels and
  * rows at least 1 */
 bpt_cut bpt_cut_normal(bpt_cut cut, int64_t n);
 
-/** @return whether the cut leaves a tile of @p n samples in one piece */
+/** @return whether the cut leaves a chunk of @p n samples in one piece */
 bool bpt_cut_is_whole(bpt_cut cut, int64_t n);
 
-/** @return parts of a tile of @p n samples: channels change fastest, then rows, then samples */
+/** @return parts of a chunk of @p n samples: channels change fastest, then rows, then samples */
 size_t bpt_cut_parts(bpt_cut cut, int64_t n);
 
-/** @return partial gradients that backward weights gives of a tile of @p n samples: all parts but
+/** @return partial gradients that backward weights gives of a chunk of @p n samples: all parts but
  * those that differ in channels only share none */
 size_t bpt_cut_partials(bpt_cut cut, int64_t n);
 
@@ -65,7 +65,7 @@ typedef struct bpt_conv_part {
 } bpt_conv_part;
 
 /** Part number @p i of a step.
- * @param whole the tile's problem
+ * @param whole the chunk's problem
  * @return whether there is such a convolution: not if the channels have too few whole blocks of
  *         BPT_CUT_LANES, a range would have a single group (its weights would have fewer
  *         dimensions), or a range of rows none, or none that they are computed from */

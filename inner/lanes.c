@@ -30,10 +30,7 @@ bpt_status bpt_builder_reserve_lanes(bpt_builder *b, bpt_shape shape, bpt_value_
                                      int64_t lanes, bool wants_grad, bpt_activation *out) {
     if (lanes == 1) return bpt_builder_plain(b, shape, type, wants_grad, out);
     *out = (bpt_activation){.shape = shape, .wants_grad = wants_grad};
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        const bpt_layout *layout;
-        BPT_TRY(layout_of(b, shape, type, t, lanes, &layout));
-        BPT_TRY(bpt_builder_reserve_tile(b, out, t, layout));
-    }
-    return BPT_OK;
+    for (size_t t = 0; t < b->n_tiles; t++)
+        BPT_TRY(layout_of(b, shape, type, t, lanes, &out->layout[t]));
+    return bpt_builder_reserve(b, out);
 }

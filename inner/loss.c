@@ -12,7 +12,7 @@ typedef struct {
     int64_t first, n; /* samples of the batch */
     int64_t classes;
     bpt_batch_result *result;
-} loss_tile;
+} loss_chunk;
 
 /* The classes of a sample. */
 typedef struct {
@@ -88,18 +88,18 @@ static bpt_status check_class(int32_t label, int64_t classes) {
 
 static bpt_status run_loss(void *arg, unsigned worker) {
     (void)worker;
-    const loss_tile *tile = arg;
-    const bpt_blocks *blocks = &tile->net->blocks;
-    const int64_t classes = tile->classes;
-    const float *x = bpt_at(blocks, tile->logits);
-    const int32_t *labels = bpt_at(blocks, tile->labels);
-    const bool trains = tile->net->wants_logits_grad;
-    float *grad = trains ? bpt_at(blocks, tile->grad) : NULL;
-    const float scale = 1.0f / tile->net->step.denominator;
-    const double smoothing = tile->net->learning.label_smoothing;
+    const loss_chunk *chunk = arg;
+    const bpt_blocks *blocks = &chunk->net->blocks;
+    const int64_t classes = chunk->classes;
+    const float *x = bpt_at(blocks, chunk->logits);
+    const int32_t *labels = bpt_at(blocks, chunk->labels);
+    const bool trains = chunk->net->wants_logits_grad;
+    float *grad = trains ? bpt_at(blocks, chunk->grad) : NULL;
+    const float scale = 1.0f / chunk->net->step.denominator;
+    const double smoothing = chunk->net->learning.label_smoothing;
     bpt_batch_result result = {0};
-    for (int64_t i = 0; i < tile->n; i++, x += classes, grad = grad ? grad + classes : NULL) {
-        const sample_classes of = classes_of(tile->net, labels[i], tile->first + i, trains);
+    for (int64_t i = 0; i < chunk->n; i++, x += classes, grad = grad ? grad + classes : NULL) {
+        const sample_classes of = classes_of(chunk->net, labels[i], chunk->first + i, trains);
         BPT_TRY(check_class(of.label, classes));
         BPT_TRY(check_class(of.second, classes));
         if (of.label < 0) { /* not 0 times something: that may be NaN here */
@@ -114,23 +114,25 @@ static bpt_status run_loss(void *arg, unsigned worker) {
         result.n_correct += largest == (of.second_part > 0.5 ? of.second : of.label);
         result.n_samples++;
     }
-    *tile->result = result;
+    *chunk->result = result;
     /* Ends the step before any weight is changed: what led here can be computed again. */
     return isfinite(result.loss_sum) ? BPT_OK
                                      : bpt_fail(BPT_ENUMERIC, "the loss is not a finite number");
 }
 
-static void plan_tile(bpt_network *net, const bpt_activation *logits, size_t t, loss_tile *tile) {
+static void plan_chunk(bpt_network *net, const bpt_activation *logits, size_t c,
+                       loss_chunk *chunk) {
     const bpt_builder *b = &net->builder;
-    *tile = (loss_tile){
+    const size_t first = b->chunk_tile[c];
+    *chunk = (loss_chunk){
         .net = net,
-        .logits = logits->value[t],
-        .labels = bpt_ref_in(BPT_BLOCK_LABELS, (size_t)b->tile_start[t] * sizeof(int32_t)),
-        .grad = b->forward_only ? (bpt_ref){0} : logits->grad[t],
-        .first = b->tile_start[t],
-        .n = bpt_builder_tile_samples(b, t),
+        .logits = logits->value[first],
+        .labels = bpt_ref_in(BPT_BLOCK_LABELS, (size_t)b->chunk_start[c] * sizeof(int32_t)),
+        .grad = b->forward_only ? (bpt_ref){0} : logits->grad[first],
+        .first = b->chunk_start[c],
+        .n = bpt_builder_chunk_samples(b, c),
         .classes = net->model->classes,
-        .result = &net->tiles[t].result,
+        .result = &net->chunks[c].result,
     };
 }
 
@@ -139,13 +141,16 @@ bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits) {
     bpt_activation plain;
     assert(logits->wants_grad); /* a model has weights somewhere */
     BPT_TRY(bpt_builder_convert_to_plain(b, "loss", logits, BPT_F32, &plain));
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        loss_tile *tile;
-        BPT_TRY(bpt_builder_object(b, sizeof *tile, (void **)&tile));
-        plan_tile(net, &plain, t, tile);
-        BPT_TRY(bpt_builder_task(b, BPT_PHASE_LOSS, run_loss, tile, (bpt_task_info){"loss", "loss"},
-                                 BPT_PLACES(tile->logits, tile->grad), plain.value_ready[t],
-                                 &plain.grad_ready[t]));
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        loss_chunk *chunk;
+        bpt_deps after, done;
+        BPT_TRY(bpt_builder_object(b, sizeof *chunk, (void **)&chunk));
+        plan_chunk(net, &plain, c, chunk);
+        BPT_TRY(bpt_deps_of_chunk(b, plain.value_ready, c, &after));
+        BPT_TRY(bpt_builder_task(b, BPT_PHASE_LOSS, run_loss, chunk,
+                                 (bpt_task_info){"loss", "loss"},
+                                 BPT_PLACES(chunk->logits, chunk->grad), after, &done));
+        for (size_t t = b->chunk_tile[c]; t < b->chunk_tile[c + 1]; t++) plain.grad_ready[t] = done;
     }
     return b->forward_only ? BPT_OK : bpt_builder_convert_back(b, "loss", logits, &plain);
 }

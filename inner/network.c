@@ -32,7 +32,8 @@ static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
     net->builder.step = &net->step;
     net->builder.type = activations;
     net->builder.costs = model->costs;
-    bpt_builder_cut(&net->builder, batch);
+    bpt_builder_cut(&net->builder, batch,
+                    model->costs ? model->costs->workers : (int64_t)n_workers);
     BPT_TRY(bpt__network_plan(net));
     BPT_TRY(bpt__network_place(net));
     return bpt__network_count(net);
@@ -104,7 +105,7 @@ void bpt_network_free(bpt_network *net) {
     for (int role = 0; role < BPT_N_GRAPHS; role++) bpt_graph_free(net->graphs[role]);
     bpt_free(net->activations);
     bpt_free(net->forward_end);
-    bpt_free(net->tiles);
+    bpt_free(net->chunks);
     bpt_blocks_release(&net->blocks);
     bpt_builder_release(&net->builder);
     bpt_cpu_free(net->cpu);

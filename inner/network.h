@@ -193,7 +193,7 @@ void bpt_network_layer_times(const bpt_network *net, double *seconds);
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_network_note_costs(const bpt_network *net, bpt_cost_table *costs);
 
-/** @return steps of convolutions that this network has cut, of the training step's */
+/** @return steps of convolutions that are cut otherwise than into tiles, of the training step's */
 size_t bpt_network_n_cuts(const bpt_network *net);
 
 /** @return nanoseconds that a task of this label and kind should take, 0 if unknown */

@@ -131,7 +131,7 @@ bpt_status bpt__network_plan(bpt_network *net) {
     for (size_t i = 0; i < segments->n; i++) b->weights[i].segment = &segments->items[i];
     BPT_TRY(BPT_NEW("activations", net->model->n_layers + 1, &net->activations));
     BPT_TRY(BPT_NEW("forward passes", net->model->n_layers, &net->forward_end));
-    BPT_TRY(BPT_NEW("tile results", b->n_tiles, &net->tiles));
+    BPT_TRY(BPT_NEW("chunk results", b->n_chunks, &net->chunks));
     BPT_TRY(plan_input(net, &net->activations[0]));
     BPT_TRY(plan_layers(net));
     if (!b->forward_only) BPT_TRY(bpt__plan_updates(net));

@@ -22,10 +22,10 @@ typedef enum bpt_graph_role {
     BPT_N_GRAPHS,
 } bpt_graph_role;
 
-/** Outcome of one tile; a cache line of its own, since tiles end on different threads. */
-typedef struct bpt_tile_result {
+/** Outcome of one chunk; a cache line of its own, since chunks end on different threads. */
+typedef struct bpt_chunk_result {
     _Alignas(64) bpt_batch_result result;
-} bpt_tile_result;
+} bpt_chunk_result;
 
 /** Sums of squares. */
 typedef struct bpt_squares {
@@ -50,8 +50,8 @@ struct bpt_network {
     bool wants_norms;      /* an update needs norms: it follows the sums as a task of its own */
     bpt_squares *squares;  /* of each segment; NULL unless it wants norms; shape [segments] */
     bpt_activation
-        *activations;       /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
-    bpt_tile_result *tiles; /* shape [n_tiles] */
+        *activations;         /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
+    bpt_chunk_result *chunks; /* shape [n_chunks] */
     bpt_graph *graphs[BPT_N_GRAPHS];
     unsigned runs_learned[BPT_N_GRAPHS]; /* of BPT__LEARNING_RUNS, that have told how long the
                                           * tasks take; all if bpt_network_expect() has */
@@ -130,7 +130,7 @@ bpt_status bpt__plan_head_border(bpt_network *net, bpt_activation *out);
 /** Plans that of a tail, whose backward pass is planned. */
 bpt_status bpt__plan_tail_border(bpt_network *net);
 
-/** Plans the sums of the tiles' gradients and the updates. */
+/** Plans the sums of the chunks' gradients and the updates. */
 bpt_status bpt__plan_updates(bpt_network *net);
 
 /** Neighbouring values of a segment. */

@@ -36,13 +36,13 @@ static bpt_status take_batch(bpt_network *net, const void *input, const int32_t 
     return bpt_cpu_resolve(net->cpu, BPT_BLOCK_INPUT, &net->blocks);
 }
 
-static void sum_tiles(const bpt_network *net, bpt_batch_result *result) {
+static void sum_chunks(const bpt_network *net, bpt_batch_result *result) {
     *result = (bpt_batch_result){0};
-    for (size_t t = 0; t < net->builder.n_tiles; t++) {
-        const bpt_batch_result *tile = &net->tiles[t].result;
-        result->loss_sum += tile->loss_sum;
-        result->n_correct += tile->n_correct;
-        result->n_samples += tile->n_samples;
+    for (size_t c = 0; c < net->builder.n_chunks; c++) {
+        const bpt_batch_result *chunk = &net->chunks[c].result;
+        result->loss_sum += chunk->loss_sum;
+        result->n_correct += chunk->n_correct;
+        result->n_samples += chunk->n_samples;
     }
 }
 
@@ -56,7 +56,7 @@ static bpt_status run_one(bpt_network *net, bpt_graph_role role, const void *inp
     if (status == BPT_ENUMERIC) return bpt__trace_loss(net, role);
     BPT_TRY(status);
     learn_costs(net, role);
-    sum_tiles(net, result);
+    sum_chunks(net, result);
     return bpt__check_batch(net, role);
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD_BITS = 64 };
+enum { WORD_BITS = 64, GROUP_BITS = 512 };
 
 struct bpt_sharing {
     size_t n, stride; /* buffers; words of a row */
@@ -53,7 +53,7 @@ bool bpt_sharing_allows(const bpt_sharing *s, size_t a, size_t b) {
 
 /* ---- what the edges order ---- */
 
-/* A graph while it is looked at. Buffers are taken some at a time, as many as have WORD_BITS uses
+/* A graph while it is looked at. Buffers are taken some at a time, as many as have GROUP_BITS uses
  * together, or one that has more: a use is a bit, and bits flow along the edges. Where all bits of
  * a buffer have reached every user of another, it is over before that one begins. */
 typedef struct {
@@ -112,12 +112,12 @@ static void look_at(const graph *g, size_t stride, size_t first, size_t end) {
 
 static size_t end_of_group(const graph *g, size_t first) {
     size_t end = first + 1;
-    while (end < g->n && g->first_use[end + 1] - g->first_use[first] <= WORD_BITS) end++;
+    while (end < g->n && g->first_use[end + 1] - g->first_use[first] <= GROUP_BITS) end++;
     return end;
 }
 
 static bpt_status allocate(graph *g, size_t stride) {
-    size_t total = 0, largest = WORD_BITS;
+    size_t total = 0, largest = GROUP_BITS;
     for (size_t t = 0; t < g->n_users; t++) total += g->users[t].n_buffers;
     BPT_TRY(BPT_NEW("uses of buffers", g->n + 2, &g->first_use));
     BPT_TRY(BPT_NEW("uses of buffers", total, &g->uses));

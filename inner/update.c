@@ -1,7 +1,7 @@
-/* From the gradients of the tiles to new weights. A segment is cut into ranges that fit in cache; a
- * range is summed over the tiles in their order, then updated, in one task. Where an update needs
- * norms, of the segment (LARS, a limited step) or of the whole gradient (clipping), it waits for
- * the sums as a task of its own. */
+/* From the gradients of the chunks to new weights. A segment is cut into ranges that fit in cache;
+ * a range is summed over the chunks in their order, then updated, in one task. Where an update
+ * needs norms, of the segment (LARS, a limited step) or of the whole gradient (clipping), it waits
+ * for the sums as a task of its own. */
 #include "inner/network_private.h"
 #include "inner/vector_loops.h"
 

@@ -83,8 +83,10 @@ static void free_kernel(bpt_kernel *k) {
     for (int i = 0; k->winograd && i < k->winograd->n_args; i++)
         dnnl_memory_destroy(k->winograd->args[i].memory);
     bpt_free(k->winograd);
-    dnnl_primitive_destroy(k->primitive);
-    dnnl_primitive_desc_destroy(k->pd);
+    if (!k->owner) {
+        dnnl_primitive_destroy(k->primitive);
+        dnnl_primitive_desc_destroy(k->pd);
+    }
     bpt_free(k);
 }
 
@@ -144,11 +146,19 @@ static size_t worker_scratch(const bpt_cpu *cpu) {
     return most;
 }
 
+/* Code is compiled once for all twins. */
+static bpt_status make_code(bpt_kernel *k) {
+    bpt_kernel *owner = k->owner ? k->owner : k;
+    if (!owner->primitive && owner->pd)
+        BPT__DNNL_TRY(dnnl_primitive_create(&owner->primitive, owner->pd));
+    k->primitive = owner->primitive;
+    return BPT_OK;
+}
+
 bpt_status bpt_cpu_prepare(bpt_cpu *cpu) {
     const size_t bytes = worker_scratch(cpu);
     for (bpt_kernel *k = cpu->kernels; k; k = k->next)
-        if (!k->primitive && k->pd && is_bound(k))
-            BPT__DNNL_TRY(dnnl_primitive_create(&k->primitive, k->pd));
+        if (is_bound(k)) BPT_TRY(make_code(k));
     for (unsigned i = 0; i < cpu->n_workers; i++) {
         bpt_free(cpu->scratch[i]);
         cpu->scratch[i] = NULL;

@@ -212,6 +212,21 @@ bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p
                                          const bpt_kernel *forward, const bpt_layout *weights,
                                          bpt_kernel **out);
 
+/** How many samples parts of forward and backward data may have so that results have the same bits
+ * whatever is wanted; where bpt_cpu_conv_keeps_bits().
+ * @param wanted samples of a part, at least 1
+ * @param most_parts that there should be of @p p where @p wanted does not say, at least 1
+ * @return @p wanted, or a multiple of it where each call transforms the weights (oneDNN's kernels
+ * of Winograd's algorithm); of ours, whatever is wanted, as many as one matrix product takes, since
+ * products of other sizes may round otherwise, or a multiple that makes no more than
+ *         @p most_parts. May be more than p->n */
+int64_t bpt_cpu_conv_part_samples(const bpt_cpu *cpu, const bpt_conv_problem *p, int64_t wanted,
+                                  int64_t most_parts);
+
+/** @return whether a sample's results have the same bits however many are computed in a call: not
+ * where oneDNN makes matrix products, whose sizes it chooses by that */
+bool bpt_cpu_conv_keeps_bits(const bpt_kernel *k);
+
 /** What pooling makes of a window. */
 typedef enum bpt_pool_kind {
     BPT_POOL_MAX,            /* padding never wins */

@@ -206,12 +206,13 @@ bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backwa
 
 /* ---- Winograd's algorithm ---- */
 
-/* Its kernels transform the weights for each tile, ours once a step: they want more patches. */
+/* oneDNN's kernels transform the weights in every call, ours once a step: so they want more. */
+enum { PATCHES_OF_CALL = 32 };
+
 static bpt_status library_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has) {
-    enum { MIN_PATCHES = 32 };
     dnnl_primitive_desc_t pds[N_PASSES];
     *has = false;
-    if (n_patches(p) < MIN_PATCHES || !fits_winograd_scratch(p, n_patches(p))) return BPT_OK;
+    if (n_patches(p) < PATCHES_OF_CALL || !fits_winograd_scratch(p, n_patches(p))) return BPT_OK;
     bpt_conv_problem asked = *p;
     asked.winograd = true;
     const bpt_status status = describe_passes(cpu, &asked, true, NULL, NULL, pds);
@@ -284,37 +285,90 @@ bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bo
     return BPT_OK;
 }
 
+/* ---- parts ---- */
+
+static int64_t quotient_up(int64_t n, int64_t by) {
+    return (n + by - 1) / by;
+}
+
+static int64_t rounded_up(int64_t n, int64_t to) {
+    return quotient_up(n, to) * to;
+}
+
+int64_t bpt_cpu_conv_part_samples(const bpt_cpu *cpu, const bpt_conv_problem *p, int64_t wanted,
+                                  int64_t most_parts) {
+    const int64_t of_sample = n_patches(p) / p->n;
+    if (!p->winograd) return wanted;
+    if (is_ours(cpu, p))
+        return rounded_up(quotient_up(p->n, most_parts), bpt__winograd_product_samples(p));
+    return rounded_up(quotient_up(PATCHES_OF_CALL, of_sample), wanted);
+}
+
+bool bpt_cpu_conv_keeps_bits(const bpt_kernel *k) {
+    return k->winograd || way_of(k->pd) != BPT_CONV_PRODUCTS;
+}
+
 /* ---- kernels ---- */
 
 /* @param pd NULL if there is none */
-static bpt_status create_kernel(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
-                                int n_slots, bpt_kernel **out) {
+static bpt_status create_kernel(bpt_cpu *cpu, const bpt__spec *spec, dnnl_primitive_desc_t pd,
+                                const bpt_slot *slots, int n_slots, bpt_kernel **out) {
     if (!pd) return no_kernel();
-    return bpt__kernel_create(cpu, pd, slots, n_slots, out);
+    return bpt__kernel_create(cpu, spec, pd, slots, n_slots, out);
+}
+
+static bpt_status create_forward(bpt_cpu *cpu, const bpt__spec *spec, const bpt_conv_problem *p,
+                                 const bpt_layout *src, const bpt_layout *weights,
+                                 const bpt_layout *dst, bpt_kernel **out) {
+    static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_WEIGHTS, BPT_SLOT_DST, BPT_SLOT_BIAS};
+    dnnl_primitive_desc_t pd;
+    if (is_ours(cpu, p)) {
+        BPT_TRY(choose_layouts(cpu, p, &src, &dst));
+        BPT_TRY(bpt__winograd_forward(cpu, p, src, weights, dst, out));
+        (*out)->spec = *spec;
+        return BPT_OK;
+    }
+    BPT_TRY(forward_pd(cpu, p, src, weights, dst, &pd));
+    return create_kernel(cpu, spec, pd, slots, p->bias ? 4 : 3, out);
 }
 
 bpt_status bpt_cpu_conv_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                                 const bpt_layout *weights, const bpt_layout *dst,
                                 bpt_kernel **out) {
-    static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_WEIGHTS, BPT_SLOT_DST, BPT_SLOT_BIAS};
-    dnnl_primitive_desc_t pd;
-    if (is_ours(cpu, p)) {
-        BPT_TRY(choose_layouts(cpu, p, &src, &dst));
-        return bpt__winograd_forward(cpu, p, src, weights, dst, out);
-    }
-    BPT_TRY(forward_pd(cpu, p, src, weights, dst, &pd));
-    return create_kernel(cpu, pd, slots, p->bias ? 4 : 3, out);
+    bpt__spec spec = bpt__spec_of(BPT__CONV_FORWARD);
+    bpt__spec_problem(&spec, p);
+    bpt__spec_layout(&spec, src);
+    bpt__spec_layout(&spec, weights);
+    bpt__spec_layout(&spec, dst);
+    BPT_TRY(bpt__kernel_twin(cpu, &spec, out));
+    return *out ? BPT_OK : create_forward(cpu, &spec, p, src, weights, dst, out);
+}
+
+static bpt__spec backward_spec(bpt__operation operation, const bpt_conv_problem *p,
+                               const bpt_kernel *forward, const bpt_layout *weights) {
+    bpt__spec spec = bpt__spec_of(operation);
+    bpt__spec_problem(&spec, p);
+    bpt__spec_kernel(&spec, forward);
+    bpt__spec_layout(&spec, weights);
+    return spec;
 }
 
 bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
                                       const bpt_kernel *forward, const bpt_layout *weights,
                                       bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_DIFF_DST, BPT_SLOT_WEIGHTS, BPT_SLOT_DIFF_SRC};
+    const bpt__spec spec = backward_spec(BPT__CONV_BACKWARD_DATA, p, forward, weights);
     dnnl_primitive_desc_t pd;
-    if (is_ours(cpu, p)) return bpt__winograd_backward_data(cpu, p, forward, weights, out);
+    BPT_TRY(bpt__kernel_twin(cpu, &spec, out));
+    if (*out) return BPT_OK;
+    if (is_ours(cpu, p)) {
+        BPT_TRY(bpt__winograd_backward_data(cpu, p, forward, weights, out));
+        (*out)->spec = spec;
+        return BPT_OK;
+    }
     BPT_TRY(backward_data_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
                              forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
-    return create_kernel(cpu, pd, slots, 3, out);
+    return create_kernel(cpu, &spec, pd, slots, 3, out);
 }
 
 bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
@@ -322,9 +376,16 @@ bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p
                                          bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_DIFF_DST, BPT_SLOT_DIFF_WEIGHTS,
                                      BPT_SLOT_DIFF_BIAS};
+    const bpt__spec spec = backward_spec(BPT__CONV_BACKWARD_WEIGHTS, p, forward, weights);
     dnnl_primitive_desc_t pd;
-    if (is_ours(cpu, p)) return bpt__winograd_backward_weights(cpu, p, forward, weights, out);
+    BPT_TRY(bpt__kernel_twin(cpu, &spec, out));
+    if (*out) return BPT_OK;
+    if (is_ours(cpu, p)) {
+        BPT_TRY(bpt__winograd_backward_weights(cpu, p, forward, weights, out));
+        (*out)->spec = spec;
+        return BPT_OK;
+    }
     BPT_TRY(backward_weights_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
                                 forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
-    return create_kernel(cpu, pd, slots, p->bias ? 4 : 3, out);
+    return create_kernel(cpu, &spec, pd, slots, p->bias ? 4 : 3, out);
 }

@@ -68,9 +68,10 @@ bpt_status bpt__kernel_new(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt__wi
     return BPT_OK;
 }
 
-bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
-                              int n_slots, bpt_kernel **out) {
+bpt_status bpt__kernel_create(bpt_cpu *cpu, const bpt__spec *spec, dnnl_primitive_desc_t pd,
+                              const bpt_slot *slots, int n_slots, bpt_kernel **out) {
     BPT_TRY(bpt__kernel_new(cpu, pd, NULL, out));
+    (*out)->spec = *spec;
     for (int i = 0; i < n_slots; i++) BPT_TRY(add_slot(*out, slots[i]));
     return add_scratch(*out);
 }

@@ -17,8 +17,19 @@ static dnnl_data_type_t dnnl_type(bpt_value_type type) {
     return type == BPT_BF16 ? dnnl_bf16 : dnnl_f32;
 }
 
+/* Tiles that follow each other have equal layouts. */
+static const bpt_layout *find_recent(const bpt_cpu *cpu, const bpt__md *md) {
+    enum { LOOKED_AT = 32 };
+    const bpt_layout *l = cpu->layouts;
+    for (int i = 0; i < LOOKED_AT && l; i++, l = l->next)
+        if (l->md && !bpt_layout_is_copy(l) && bpt__md_same(l->md, md)) return l;
+    return NULL;
+}
+
 bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **out) {
     bpt_layout *l;
+    *out = find_recent(cpu, md);
+    if (*out) return BPT_OK;
     BPT_TRY(add_layout(&cpu->layouts, &l));
     BPT__DNNL_TRY(dnnl_memory_desc_clone(&l->md, md));
     l->type = bpt__md_type(md) == dnnl_bf16 ? BPT_BF16 : BPT_F32;
@@ -134,17 +145,23 @@ bpt_status bpt_layout_channels_last(bpt_cpu *cpu, bpt_value_type type, const int
     return bpt__layout_by_tag(cpu, type, dims, 4, dnnl_nhwc, out);
 }
 
-bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
-                            int64_t *lanes) {
+bpt_status bpt__layout_family(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
+                              dnnl_format_tag_t *tag, int64_t *lanes) {
     const int64_t known[] = {1, 16, 8, dims[1]};
     for (int i = 0; i < 4; i++) {
         const bpt_layout *candidate;
-        const dnnl_format_tag_t tag = i == 3 ? dnnl_nhwc : tag_of_lanes(known[i]);
-        BPT_TRY(bpt__layout_by_tag(cpu, l->type, dims, 4, tag, &candidate));
+        *tag = i == 3 ? dnnl_nhwc : tag_of_lanes(known[i]);
+        BPT_TRY(bpt__layout_by_tag(cpu, l->type, dims, 4, *tag, &candidate));
         if (!bpt_layout_equal(l, candidate)) continue;
         *lanes = known[i];
         return BPT_OK;
     }
     *lanes = 0;
     return BPT_OK;
+}
+
+bpt_status bpt_layout_lanes(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
+                            int64_t *lanes) {
+    dnnl_format_tag_t tag;
+    return bpt__layout_family(cpu, l, dims, &tag, lanes);
 }

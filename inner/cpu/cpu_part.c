@@ -21,14 +21,16 @@ static bool has_no_gaps(const int64_t *dims, const int64_t *from, const int64_t 
 
 bpt_status bpt_layout_part(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
                            const int64_t *from, const int64_t *extent, bpt_part *part) {
+    dnnl_format_tag_t tag;
     int64_t lanes;
     *part = (bpt_part){0};
-    BPT_TRY(bpt_layout_lanes(cpu, l, dims, &lanes));
+    BPT_TRY(bpt__layout_family(cpu, l, dims, &tag, &lanes));
     if (lanes == 0 || !has_no_gaps(dims, from, extent, lanes)) return BPT_OK;
     const int64_t block = from[SAMPLES] * n_blocks(dims[CHANNELS], lanes) + from[CHANNELS] / lanes;
     const int64_t row = block * dims[ROWS] + from[ROWS];
     part->offset = (size_t)(row * dims[COLUMNS] * lanes) * bpt_value_bytes(l->type);
-    return bpt_layout_of_lanes(cpu, l->type, extent, lanes, &part->layout);
+    /* By the whole's name: 16 channels last lie as a block of 16, but kernels tell them apart. */
+    return bpt__layout_by_tag(cpu, l->type, extent, 4, tag, &part->layout);
 }
 
 bpt_status bpt_layout_part_with_gaps(bpt_cpu *cpu, const bpt_layout *l, const int64_t *from,

@@ -4,6 +4,7 @@
 #define BPT_INNER_CPU_PRIVATE_H
 
 #include "inner/cpu/cpu.h"
+#include "inner/cpu/cpu_twins.h"
 #include "inner/cpu/dnnl_version.h"
 
 enum { BPT__MAX_DIMS = 5 };
@@ -30,6 +31,8 @@ struct bpt_layout {
 
 struct bpt_kernel {
     bpt_cpu *cpu;
+    bpt__spec spec;
+    bpt_kernel *owner; /* of descriptor and primitive, a twin; NULL: itself */
     dnnl_primitive_desc_t pd;
     dnnl_primitive_t primitive; /* NULL before bpt_cpu_prepare() */
     const bpt_layout *layouts[BPT_N_SLOTS];
@@ -67,6 +70,10 @@ bpt_status bpt__dnnl_check(dnnl_status_t code, const char *call);
 bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **out);
 bpt_status bpt__layout_by_tag(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int n_dims,
                               dnnl_format_tag_t tag, const bpt_layout **out);
+/** bpt_layout_lanes(), and oneDNN's name for the order. @param[out] tag undefined if @p lanes is 0
+ */
+bpt_status bpt__layout_family(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
+                              dnnl_format_tag_t *tag, int64_t *lanes);
 bpt_status bpt__layout_by_strides(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
                                   const int64_t *strides, int n_dims, const bpt_layout **out);
 
@@ -87,9 +94,10 @@ void bpt__one_thread(void);
 const char *bpt__implementation(const_dnnl_primitive_desc_t pd);
 
 /** Makes a kernel from a primitive descriptor, which the kernel takes over (also on error).
- * @param slots operands; @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
-bpt_status bpt__kernel_create(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt_slot *slots,
-                              int n_slots, bpt_kernel **out);
+ * @param spec of the kernel; @param slots operands
+ * @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
+bpt_status bpt__kernel_create(bpt_cpu *cpu, const bpt__spec *spec, dnnl_primitive_desc_t pd,
+                              const bpt_slot *slots, int n_slots, bpt_kernel **out);
 
 /** Makes a kernel that has no operands yet. @param pd as above, or NULL; @param winograd copied */
 bpt_status bpt__kernel_new(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt__winograd *winograd,

@@ -17,29 +17,48 @@ static bpt_winograd_image image(bpt_value_type type, int64_t channels, int64_t h
         .type = type, .blocks = (channels + lanes - 1) / lanes, .lanes = lanes, .h = h, .w = w};
 }
 
-/* As many samples a product as keep what lies between in a cache: a divisor of their number.
+/* As many, a power of two, as keep what lies between in a cache; no more, so that there are parts
+ * for many workers.
  * @param in,out of one sample */
-static int64_t samples_of_product(int64_t n, const bpt_winograd_image *in,
-                                  const bpt_winograd_image *out) {
-    enum { BYTES = 8 << 20 };
+static int64_t most_samples(const bpt_winograd_image *in, const bpt_winograd_image *out) {
+    enum { BYTES = 4 << 20 };
     const int64_t bytes = bpt_winograd_values(in->type) *
                           (bpt_winograd_matrix(in) * (int64_t)bpt_value_bytes(in->type) +
                            bpt_winograd_matrix(out) * (int64_t)sizeof(float));
-    int64_t samples = n;
-    while (samples > 1 && (samples * bytes > BYTES || n % samples != 0)) samples--;
+    int64_t samples = 1;
+    while (2 * samples * bytes <= BYTES) samples *= 2;
     return samples;
 }
 
-/* Windows of @p in for patches of @p out. */
-static void cut_patches(bpt__winograd *w, int64_t n, const int64_t *pad) {
-    bpt_winograd_image *in = &w->in, *out = &w->out;
+/* Of one sample: windows of @p in for patches of @p out. */
+static void cut_sample(bpt_winograd_image *in, bpt_winograd_image *out) {
     const int64_t patch = bpt_winograd_patch(out->type);
     in->rows = out->rows = (out->h + patch - 1) / patch;
     in->columns = out->columns = (out->w + patch - 1) / patch;
-    for (int i = 0; i < BPT__N_SPATIAL; i++) in->pad[i] = pad[i];
     in->n = out->n = 1;
-    in->n = out->n = samples_of_product(n, in, out);
-    w->n_products = n / in->n;
+}
+
+/* One number for both passes, and for blocks of whatever lanes. */
+int64_t bpt__winograd_product_samples(const bpt_conv_problem *p) {
+    bpt_winograd_image x = image(p->type, p->c, p->h, p->w, BPT_WINOGRAD_MAX_LANES);
+    bpt_winograd_image y = image(p->type, p->k, p->p, p->q, BPT_WINOGRAD_MAX_LANES);
+    cut_sample(&x, &y);
+    const int64_t forward = most_samples(&x, &y);
+    cut_sample(&y, &x);
+    const int64_t backward = most_samples(&y, &x);
+    return forward < backward ? forward : backward;
+}
+
+/* A product takes a divisor of the number of samples. */
+static void cut_patches(bpt__winograd *w, const bpt_conv_problem *p, const int64_t *pad) {
+    bpt_winograd_image *in = &w->in, *out = &w->out;
+    const int64_t most = bpt__winograd_product_samples(p);
+    int64_t samples = p->n < most ? p->n : most;
+    while (p->n % samples != 0) samples--;
+    cut_sample(in, out);
+    for (int i = 0; i < BPT__N_SPATIAL; i++) in->pad[i] = pad[i];
+    in->n = out->n = samples;
+    w->n_products = p->n / samples;
 }
 
 /* ---- layouts ---- */
@@ -175,7 +194,7 @@ bpt_status bpt__winograd_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const 
                           .out_slot = BPT_SLOT_DST,
                           .n_bias = p->k,
                           .relu = p->relu};
-    cut_patches(&plan, p->n, p->pad);
+    cut_patches(&plan, p, p->pad);
     BPT_TRY(create_data(cpu, &plan, BPT__FILTERS_TRANSFORMED, weights, out));
     BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_SRC, src));
     BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_DST, dst));
@@ -195,7 +214,7 @@ bpt_status bpt__winograd_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
                           .out = image(p->type, p->c, p->h, p->w, f->in.lanes),
                           .in_slot = BPT_SLOT_DIFF_DST,
                           .out_slot = BPT_SLOT_DIFF_SRC};
-    cut_patches(&plan, p->n, pad);
+    cut_patches(&plan, p, pad);
     BPT_TRY(create_data(cpu, &plan, BPT__FILTERS_TURNED, weights, out));
     BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_DIFF_DST, forward->layouts[BPT_SLOT_DST]));
     return bpt__kernel_operand(*out, BPT_SLOT_DIFF_SRC, forward->layouts[BPT_SLOT_SRC]);

@@ -38,6 +38,10 @@ struct bpt__winograd {
     int n_args;
 };
 
+/** @return samples that a product takes, where that divides their number; else the largest divisor
+ * of this that is less */
+int64_t bpt__winograd_product_samples(const bpt_conv_problem *p);
+
 /** As bpt_cpu_conv_forward() and its like; BPT_EBACKEND where layouts are not as above. */
 bpt_status bpt__winograd_forward(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                                  const bpt_layout *weights, const bpt_layout *dst,

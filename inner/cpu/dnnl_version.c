@@ -34,6 +34,17 @@ bool bpt__md_strides(const bpt__md *md, dnnl_dims_t dims, dnnl_dims_t strides) {
     return true;
 }
 
+bool bpt__md_same(const bpt__md *a, const bpt__md *b) {
+    int n_dims = 0;
+    const dnnl_dims_t *of_a, *of_b;
+    if (!dnnl_memory_desc_equal(a, b) ||
+        dnnl_memory_desc_query(a, dnnl_query_ndims_s32, &n_dims) != dnnl_success ||
+        dnnl_memory_desc_query(a, dnnl_query_strides, &of_a) != dnnl_success ||
+        dnnl_memory_desc_query(b, dnnl_query_strides, &of_b) != dnnl_success)
+        return false;
+    return memcmp(*of_a, *of_b, (size_t)n_dims * sizeof **of_a) == 0;
+}
+
 /* Only from the beginning of a tensor does a part have no offset of its own. */
 dnnl_status_t bpt__md_part(const bpt__md *whole, const dnnl_dims_t dims, const dnnl_dims_t from,
                            bpt__md **md, dnnl_dim_t *offset) {
@@ -69,6 +80,11 @@ bool bpt__md_strides(const bpt__md *md, dnnl_dims_t dims, dnnl_dims_t strides) {
     memcpy(dims, md->dims, bytes);
     memcpy(strides, md->format_desc.blocking.strides, bytes);
     return true;
+}
+
+/* Bytes between members may differ where nothing else does, which does no harm. */
+bool bpt__md_same(const bpt__md *a, const bpt__md *b) {
+    return memcmp(a, b, sizeof *a) == 0;
 }
 
 /* Hands over a new descriptor if the call that filled it in succeeded. */

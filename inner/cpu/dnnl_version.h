@@ -42,6 +42,10 @@ dnnl_status_t bpt__post_ops_append_sum(dnnl_post_ops_t ops);
  * @return false if its order has blocks: then no stride tells */
 bool bpt__md_strides(const bpt__md *md, dnnl_dims_t dims, dnnl_dims_t strides);
 
+/** @return whether both describe the same memory by the same numbers: strides of dimensions with
+ * one element too, which dnnl_memory_desc_equal() passes over and kernels look at */
+bool bpt__md_same(const bpt__md *a, const bpt__md *b);
+
 /** Describes a part of a tensor as one that begins with the part's first value; between its values
  * may be gaps.
  * @param dims,from of the part and where it begins

@@ -52,14 +52,21 @@ static bpt_status plan_input(const bpt_layer *l, bpt_builder *b, const bpt_activ
     } else {
         n->in = *in;
     }
-    for (size_t t = 0; t < b->n_tiles; t++)
-        n->lanes[t] = (bpt_lanes){.n_samples = bpt_builder_tile_samples(b, t),
-                                  .n_blocks = (l->in.c + lanes - 1) / lanes,
-                                  .n_pixels = l->in.h * l->in.w,
-                                  .lanes = lanes,
-                                  .type = in->type};
+    const bpt_lanes sample = {.n_samples = 1,
+                              .n_blocks = (l->in.c + lanes - 1) / lanes,
+                              .n_pixels = l->in.h * l->in.w,
+                              .lanes = lanes,
+                              .type = in->type};
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        n->tile[t] = sample;
+        n->tile[t].n_samples = bpt_builder_tile_samples(b, t);
+    }
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        n->chunk[c] = sample;
+        n->chunk[c].n_samples = bpt_builder_chunk_samples(b, c);
+    }
     n->channels = l->in.c;
-    n->n_channels = bpt_lanes_channels(&n->lanes[0]);
+    n->n_channels = bpt_lanes_channels(&sample);
     return BPT_OK;
 }
 
@@ -84,10 +91,10 @@ static bpt_status plan_memory(const bpt_layer *l, bpt_builder *b, bpt__batchnorm
     }
     BPT_TRY(reserve_arrays(b, n, BPT__BN_MEAN, BPT__BN_SHIFT));
     BPT_TRY(reserve_arrays(b, n, BPT__BN_SLOPE_DY, BPT__BN_CONSTANT));
-    for (size_t t = 0; t < b->n_tiles; t++) {
+    for (size_t c = 0; c < b->n_chunks; c++) {
         const size_t bytes = 2 * n->n_channels * sizeof(double);
-        BPT_TRY(bpt_builder_workspace(b, bytes, &n->moments[t]));
-        BPT_TRY(bpt_builder_workspace(b, bytes, &n->sums[t]));
+        BPT_TRY(bpt_builder_workspace(b, bytes, &n->moments[c]));
+        BPT_TRY(bpt_builder_workspace(b, bytes, &n->sums[c]));
     }
     return BPT_OK;
 }
@@ -102,25 +109,58 @@ static bpt_status add_tile_task(const bpt_layer *l, bpt_builder *b, bpt_phase ph
                             done);
 }
 
-/* @param tiles what it reads of each tile; besides it touches the arrays beginning at @p arrays */
+/* Sums over a chunk: in as many parts, by channels, as it has tiles.
+ * @param touches what all of them read and write
+ * @param[out] done all of them */
+static bpt_status add_chunk_tasks(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
+                                  const char *kind, bpt_task_fn fn, bpt__batchnorm *n, size_t c,
+                                  bpt_places touches, bpt_deps after, bpt_deps *done) {
+    const size_t n_parts = b->chunk_tile[c + 1] - b->chunk_tile[c];
+    *done = (bpt_deps){0};
+    for (size_t i = 0; i < n_parts; i++) {
+        const bpt_channels channels = bpt_channels_cut(&n->chunk[c], i, n_parts);
+        bpt__batchnorm_part *task;
+        bpt_deps part;
+        if (channels.first == channels.end) continue;
+        BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+        *task = (bpt__batchnorm_part){n, c, channels};
+        BPT_TRY(bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name}, touches, after,
+                                 &part));
+        BPT_TRY(bpt_deps_join(b, *done, part, done));
+    }
+    return BPT_OK;
+}
+
+/* @param chunks what it reads of each chunk; besides it touches the arrays beginning at @p arrays
+ */
 static bpt_status add_task(const bpt_layer *l, bpt_builder *b, bpt_phase phase, const char *kind,
-                           bpt_task_fn fn, bpt__batchnorm *n, const bpt_ref *tiles, int arrays,
+                           bpt_task_fn fn, bpt__batchnorm *n, const bpt_ref *chunks, int arrays,
                            bpt_deps after, bpt_deps *done) {
-    bpt_ref touches[BPT_MAX_TILES + 2] = {n->arrays[BPT__BN_MEAN], n->arrays[arrays]};
-    const size_t n_tiles = tiles ? b->n_tiles : 0;
-    if (tiles) memcpy(touches + 2, tiles, n_tiles * sizeof *touches);
+    bpt_ref touches[BPT_MAX_CHUNKS + 2] = {n->arrays[BPT__BN_MEAN], n->arrays[arrays]};
+    const size_t n_chunks = chunks ? b->n_chunks : 0;
+    if (chunks) memcpy(touches + 2, chunks, n_chunks * sizeof *touches);
     return bpt_builder_task(b, phase, fn, n, (bpt_task_info){kind, l->name},
-                            (bpt_places){touches, n_tiles + 2}, after, done);
+                            (bpt_places){touches, n_chunks + 2}, after, done);
+}
+
+static bpt_status plan_moments(const bpt_layer *l, bpt_builder *b, bpt__batchnorm *n,
+                               bpt_deps *all) {
+    *all = (bpt_deps){0};
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        const bpt_ref values = n->in.value[b->chunk_tile[c]];
+        bpt_deps after, done;
+        BPT_TRY(bpt_deps_of_chunk(b, n->in.value_ready, c, &after));
+        BPT_TRY(add_chunk_tasks(l, b, BPT_PHASE_TRAINING, "moments", bpt__batchnorm_moments, n, c,
+                                BPT_PLACES(values, n->moments[c]), after, &done));
+        BPT_TRY(bpt_deps_join(b, *all, done, all));
+    }
+    return BPT_OK;
 }
 
 /* What makes scale and shift: the batch in training, the running statistics in evaluation. */
 static bpt_status plan_statistics(const bpt_layer *l, bpt_builder *b, bpt__batchnorm *n) {
-    bpt_deps tiles[BPT_MAX_TILES], all, trained, recalled;
-    for (size_t t = 0; t < b->n_tiles; t++)
-        BPT_TRY(add_tile_task(l, b, BPT_PHASE_TRAINING, "moments", bpt__batchnorm_moments, n, t,
-                              BPT_PLACES(n->in.value[t], n->moments[t]), n->in.value_ready[t],
-                              &tiles[t]));
-    BPT_TRY(bpt_deps_all_tiles(b, tiles, &all));
+    bpt_deps all, trained, recalled;
+    BPT_TRY(plan_moments(l, b, n, &all));
     BPT_TRY(add_task(l, b, BPT_PHASE_TRAINING, "statistics", bpt__batchnorm_statistics, n,
                      n->moments, BPT__BN_MEAN, all, &trained));
     BPT_TRY(add_task(l, b, BPT_PHASE_INFERENCE, "statistics", bpt__batchnorm_recall, n, NULL,
@@ -163,23 +203,34 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     return BPT_OK;
 }
 
+/* Of a chunk, behind which the masked gradients of its tiles are there too. */
+static bpt_status plan_chunk_sums(const bpt_layer *l, bpt_builder *b, bpt__batchnorm *n,
+                                  const bpt_activation *out, size_t c, bpt_deps *done) {
+    const size_t first = b->chunk_tile[c];
+    bpt_deps after;
+    BPT_TRY(bpt_deps_of_chunk(b, out->grad_ready, c, &after));
+    BPT_TRY(add_chunk_tasks(l, b, BPT_PHASE_BACKWARD, "backward sums", bpt__batchnorm_backward_sums,
+                            n, c,
+                            BPT_PLACES(n->in.value[first], out->value[first], out->grad[first],
+                                       n->out.grad[first], n->arrays[BPT__BN_MEAN], n->sums[c]),
+                            after, done));
+    for (size_t t = first; n->relu && t < b->chunk_tile[c + 1]; t++) n->out.grad_ready[t] = *done;
+    return BPT_OK;
+}
+
 static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *state) {
     bpt__batchnorm *n = state;
-    bpt_deps tiles[BPT_MAX_TILES], all, slopes;
+    bpt_deps all = {0}, slopes;
     memcpy(n->out_grad, out->grad, sizeof n->out_grad);
     n->out = *out;
     if (n->relu) BPT_TRY(bpt_rectify_plan(b, out, &n->out));
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        BPT_TRY(add_tile_task(l, b, BPT_PHASE_BACKWARD, "backward sums",
-                              bpt__batchnorm_backward_sums, n, t,
-                              BPT_PLACES(n->in.value[t], out->value[t], out->grad[t],
-                                         n->out.grad[t], n->arrays[BPT__BN_MEAN], n->sums[t]),
-                              out->grad_ready[t], &tiles[t]));
-        if (n->relu) n->out.grad_ready[t] = tiles[t];
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        bpt_deps done;
+        BPT_TRY(plan_chunk_sums(l, b, n, out, c, &done));
+        BPT_TRY(bpt_deps_join(b, all, done, &all));
     }
     if (n->add) BPT_TRY(bpt_builder_pass_back(b, l->name, inputs[1], &n->other, &n->out));
-    BPT_TRY(bpt_deps_all_tiles(b, tiles, &all));
     BPT_TRY(add_task(l, b, BPT_PHASE_BACKWARD, "backward weights", bpt__batchnorm_backward_weights,
                      n, n->sums, BPT__BN_SLOPE_DY, all, &slopes));
     BPT_TRY(bpt_builder_weights_written(b, l->first_segment + BPT__BN_WEIGHT, slopes));

@@ -31,14 +31,14 @@ typedef struct bpt__batchnorm {
     int64_t channels;
     size_t n_channels; /* with spare lanes */
     double eps;
-    bpt_lanes lanes[BPT_MAX_TILES];
+    bpt_lanes tile[BPT_MAX_TILES], chunk[BPT_MAX_CHUNKS];
     bool relu, add;                  /* these are done too */
     bpt_activation in, other;        /* in an order of lanes; other: what is added */
     bpt_activation out;              /* its gradients: behind the ReLU's backward pass */
     bpt_ref out_grad[BPT_MAX_TILES]; /* before it */
-    bpt_ref moments[BPT_MAX_TILES];  /* of a tile: mean and dev, doubles, shape [2, n_channels] */
-    bpt_ref sums[BPT_MAX_TILES];     /* of a tile: dy and dy * x, likewise */
-    double count[BPT_MAX_TILES + 1]; /* of a tile's moments; the last of the whole batch's */
+    bpt_ref moments[BPT_MAX_CHUNKS]; /* of a chunk: mean and dev, doubles, shape [2, n_channels] */
+    bpt_ref sums[BPT_MAX_CHUNKS];    /* of a chunk: dy and dy * x, likewise */
+    double count;                    /* values of a channel that are there, of the whole batch */
     bpt_ref arrays[BPT__BN_ARRAYS];  /* floats, shape [n_channels] */
     bpt_ref master[BPT__BN_SEGMENTS], gradient[BPT__BN_SEGMENTS]; /* floats, shape [channels] */
     bpt_deps forward_ready; /* mean, scale and shift are there */
@@ -50,9 +50,16 @@ typedef struct bpt__batchnorm_tile {
     size_t t;
 } bpt__batchnorm_tile;
 
-/* Bodies of tasks; @p arg is the whole layer or one of its tiles. @return BPT_OK */
+/** Some channels of a chunk. */
+typedef struct bpt__batchnorm_part {
+    bpt__batchnorm *n;
+    size_t c;
+    bpt_channels channels;
+} bpt__batchnorm_part;
 
-/** Training, a tile: its moments. */
+/* Bodies of tasks; @p arg is the whole layer, or one of its tiles or parts. @return BPT_OK */
+
+/** Training, a part: its moments. */
 bpt_status bpt__batchnorm_moments(void *arg, unsigned worker);
 /** Training, the layer: mean, scale and shift of the batch, and the running statistics' gradients.
  */
@@ -61,7 +68,7 @@ bpt_status bpt__batchnorm_statistics(void *arg, unsigned worker);
 bpt_status bpt__batchnorm_recall(void *arg, unsigned worker);
 /** A tile: its output. */
 bpt_status bpt__batchnorm_normalise(void *arg, unsigned worker);
-/** Backward, a tile: the ReLU's mask on the gradient, and its sums. */
+/** Backward, a part: the ReLU's mask on the gradient, and its sums. */
 bpt_status bpt__batchnorm_backward_sums(void *arg, unsigned worker);
 /** Backward, the layer: gradients of weight and bias, and what the tiles' gradients are made with.
  */

@@ -6,8 +6,9 @@
 #include "inner/layers/fields.h"
 
 #include <inttypes.h>
+#include <string.h>
 
-static bpt_conv_problem tile_problem(const bpt_layer *l, bpt_value_type type, int64_t n) {
+static bpt_conv_problem chunk_problem(const bpt_layer *l, bpt_value_type type, int64_t n) {
     const bpt_conv_config *config = l->config;
     bpt_conv_problem p = bpt__window_problem(l, n, config->kernel, config->stride, config->pad);
     p.dilation[0] = config->dilation[0];
@@ -19,27 +20,27 @@ static bpt_conv_problem tile_problem(const bpt_layer *l, bpt_value_type type, in
     return p;
 }
 
-static void describe_tiles(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state) {
-    for (size_t t = 0; t < b->n_tiles; t++)
-        state->problem[t] = tile_problem(l, b->type, bpt_builder_tile_samples(b, t));
+static void describe_chunks(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state) {
+    for (size_t c = 0; c < b->n_chunks; c++)
+        state->problem[c] = chunk_problem(l, b->type, bpt_builder_chunk_samples(b, c));
 }
 
 /* ---- the algorithm ---- */
 
 static void set_winograd(const bpt_builder *b, bpt_conv_state *state, bool winograd) {
-    for (size_t t = 0; t < b->n_tiles; t++) state->problem[t].winograd = winograd;
+    for (size_t c = 0; c < b->n_chunks; c++) state->problem[c].winograd = winograd;
 }
 
-/* One for all tiles, whatever their samples, and for all steps: the table of costs knows one
+/* One for all chunks, whatever their samples, and for all steps: the table of costs knows one
  * convolution of a layer. Also where there is no backward pass, so that evaluation rounds as
  * training does. */
 static bpt_status choose_algorithm(bpt_builder *b, bpt_conv_state *state) {
     bool winograd = true;
-    for (size_t t = 0; t < b->n_tiles && winograd; t++)
-        winograd = bpt_conv_suits_winograd(&state->problem[t]);
-    for (size_t t = 0; t < b->n_tiles && winograd; t++) {
-        if (t > 0 && state->problem[t].n == state->problem[t - 1].n) continue;
-        BPT_TRY(bpt_cpu_conv_has_winograd(b->cpu, &state->problem[t], &winograd));
+    for (size_t c = 0; c < b->n_chunks && winograd; c++)
+        winograd = bpt_conv_suits_winograd(&state->problem[c]);
+    for (size_t c = 0; c < b->n_chunks && winograd; c++) {
+        if (c > 0 && state->problem[c].n == state->problem[c - 1].n) continue;
+        BPT_TRY(bpt_cpu_conv_has_winograd(b->cpu, &state->problem[c], &winograd));
     }
     set_winograd(b, state, winograd);
     return BPT_OK;
@@ -59,40 +60,70 @@ static bool cuts_channels(const bpt_conv_state *state) {
     return false;
 }
 
+/* Into tiles, or as near to them as keeps the bits, but for weights' gradients, which are sums over
+ * the chunk. */
+static void cut_as_usual(const bpt_builder *b, bpt_conv_state *state) {
+    enum { MOST_PARTS = 128 }; /* of the batch; a part takes some kilobytes to describe */
+    const int64_t most = MOST_PARTS / (int64_t)b->n_chunks;
+    const int64_t samples =
+        bpt_cpu_conv_part_samples(b->cpu, &state->problem[0], b->tile_samples, most);
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
+        state->usual[step] = true;
+        state->cut[step] = (bpt_cut){0};
+        if (step != BPT_CONV_BACKWARD_WEIGHTS) state->cut[step].samples = samples;
+    }
+}
+
+static bool same_cut(bpt_cut a, bpt_cut b) {
+    return a.samples == b.samples && a.channels == b.channels && a.rows == b.rows;
+}
+
+static void choose_by_costs(const bpt_builder *b, bool backward_data, bpt_conv_state *state) {
+    int64_t samples[BPT_MAX_CHUNKS];
+    bpt_cut cuts[BPT_N_CONV_STEPS];
+    for (size_t c = 0; c < b->n_chunks; c++) samples[c] = bpt_builder_chunk_samples(b, c);
+    memcpy(cuts, state->cut, sizeof cuts);
+    bpt_cost_table_choose(b->costs, &state->problem[0], samples, b->n_chunks, backward_data, cuts);
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
+        state->usual[step] = same_cut(cuts[step], state->cut[step]);
+        state->cut[step] = cuts[step];
+    }
+}
+
 /* Rows want channels last, where Winograd's algorithm has no kernels: the table never cuts them
  * then, but the model may say so. */
 static void choose_cuts(const bpt_layer *l, bpt_builder *b, bool backward_data,
                         bpt_conv_state *state) {
     const bpt_conv_config *config = l->config;
-    int64_t tiles[BPT_MAX_TILES];
-    for (size_t t = 0; t < b->n_tiles; t++) tiles[t] = bpt_builder_tile_samples(b, t);
-    if (b->costs)
-        bpt_cost_table_choose(b->costs, &state->problem[0], tiles, b->n_tiles, backward_data,
-                              state->cut);
-    for (int step = 0; step < BPT_N_CONV_STEPS; step++)
-        if (config->cut_is_given[step]) state->cut[step] = config->cut[step];
+    cut_as_usual(b, state);
+    if (b->costs) choose_by_costs(b, backward_data, state);
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
+        if (!config->cut_is_given[step]) continue;
+        state->usual[step] = false;
+        state->cut[step] = config->cut[step];
+    }
     if (cuts_rows(state)) set_winograd(b, state, false);
 }
 
 static bool cuts_step(const bpt_builder *b, const bpt_conv_state *state, bpt_conv_step step) {
-    for (size_t t = 0; t < b->n_tiles; t++)
-        if (!bpt_cut_is_whole(state->cut[step], state->problem[t].n)) return true;
+    for (size_t c = 0; c < b->n_chunks; c++)
+        if (!bpt_cut_is_whole(state->cut[step], state->problem[c].n)) return true;
     return false;
 }
 
 static bpt_status note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
-                           bpt_conv_step step, const bpt_conv_pieces *pieces) {
+                           bpt_conv_step step, bpt_cut chosen, const bpt_conv_pieces *pieces) {
     size_t largest = 0;
     bool whole = true;
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        if (state->problem[t].n > state->problem[largest].n) largest = t;
-        whole = whole && pieces[t].n == 1;
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        if (state->problem[c].n > state->problem[largest].n) largest = c;
+        whole = whole && pieces[c].n == 1;
     }
     const bpt_conv_problem *p = &state->problem[largest];
-    const bpt_cut cut = bpt_cut_normal(whole ? (bpt_cut){0} : state->cut[step], p->n);
+    const bpt_cut cut = bpt_cut_normal(whole ? (bpt_cut){0} : chosen, p->n);
     BPT_TRY(BPT_GROW("cuts of convolutions", b->n_cuts + 1, &b->cuts, &b->cuts_capacity));
-    b->cuts[b->n_cuts++] = (bpt_cut_note){l, step, *p, cut};
-    if (!whole)
+    b->cuts[b->n_cuts++] = (bpt_cut_note){l, step, *p, cut, whole || state->usual[step]};
+    if (!whole && !state->usual[step])
         bpt_debug("layer %s: %s in parts of %" PRId64 " samples, %" PRId64
                   " ranges of channels, %" PRId64 " of rows",
                   l->name, bpt_conv_step_name(step), cut.samples, cut.channels, cut.rows);
@@ -101,10 +132,12 @@ static bpt_status note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_st
 
 bpt_status bpt__conv_cut_step(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
                               bpt_conv_whole step, bpt_conv_pieces *pieces) {
+    bpt_cut cut = state->cut[step.step];
     step.label = l->name;
     step.problems = state->problem;
-    BPT_TRY(bpt__conv_pieces(b, &step, state->cut[step.step], pieces));
-    return note_cut(l, b, state, step.step, pieces);
+    if (state->usual[step.step] && !bpt_cpu_conv_keeps_bits(step.kernels[0])) cut = (bpt_cut){0};
+    BPT_TRY(bpt__conv_pieces(b, &step, cut, pieces));
+    return note_cut(l, b, state, step.step, cut, pieces);
 }
 
 /* ---- orders of activations ---- */
@@ -147,7 +180,7 @@ static bpt_status way_in(bpt_builder *b, const bpt_conv_problem *p, bool backwar
 /* The forward kernel's own choice binds the backward ones, and for some channel counts and
  * instruction sets leaves them nothing but plain loops. Channels last may have direct kernels for
  * all passes then; the plain order has matrix products, and ranges of channels, where they are
- * wanted. One tile answers for all of a layer: they share weights. */
+ * wanted. One chunk answers for all of a layer: they share weights. */
 static bpt_status choose_fast_order(const bpt_layer *l, bpt_builder *b, bool backward_data,
                                     const bpt_conv_state *state, order *out) {
     const bpt_conv_problem *p = &state->problem[0];
@@ -187,19 +220,54 @@ static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, order
     return bpt_cpu_conv_forward(b->cpu, p, src, weights, dst, out);
 }
 
-/* The first tile's kernel chooses the layout of the weights, the others must take it. */
+static bpt_status fail_together(const bpt_builder *b) {
+    const bpt_status status =
+        bpt_fail(BPT_EBACKEND, "oneDNN has an order of values in which samples are not apart");
+    bpt_hint("up to %zu threads do not need them to be (--threads)", b->n_chunks);
+    return status;
+}
+
+/* @param sample its dimensions C, H, W */
+static bpt_status layouts_of_tiles(bpt_builder *b, const bpt_layout *chunk, size_t c,
+                                   const int64_t *sample, const bpt_layout **tiles) {
+    const int64_t dims[] = {bpt_builder_chunk_samples(b, c), sample[0], sample[1], sample[2]};
+    const size_t first = b->chunk_tile[c], end = b->chunk_tile[c + 1];
+    for (size_t t = first; t < end; t++) {
+        const int64_t from[] = {b->tile_start[t] - b->chunk_start[c], 0, 0, 0};
+        const int64_t extent[] = {bpt_builder_tile_samples(b, t), sample[0], sample[1], sample[2]};
+        bpt_part part = {chunk, 0};
+        if (end - first > 1) BPT_TRY(bpt_layout_part(b->cpu, chunk, dims, from, extent, &part));
+        if (!part.layout) return fail_together(b);
+        tiles[t] = part.layout;
+    }
+    return BPT_OK;
+}
+
+/* @param[out] inputs,outputs of each tile, shape [n_tiles] */
+static bpt_status choose_tile_layouts(const bpt_layer *l, bpt_builder *b,
+                                      const bpt_conv_state *state, const bpt_layout **inputs,
+                                      const bpt_layout **outputs) {
+    const int64_t in[] = {l->in.c, l->in.h, l->in.w}, out[] = {l->out.c, l->out.h, l->out.w};
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        const bpt_kernel *k = state->forward[c];
+        BPT_TRY(layouts_of_tiles(b, bpt_kernel_layout(k, BPT_SLOT_SRC), c, in, inputs));
+        BPT_TRY(layouts_of_tiles(b, bpt_kernel_layout(k, BPT_SLOT_DST), c, out, outputs));
+    }
+    return BPT_OK;
+}
+
+/* The first chunk's kernel chooses the layout of the weights, the others must take it. */
 static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backward_data,
-                                 bpt_conv_state *state, const bpt_layout **inputs) {
+                                 bpt_conv_state *state) {
     const bpt_layout *weights = NULL;
     order o;
-    describe_tiles(l, b, state);
+    describe_chunks(l, b, state);
     BPT_TRY(choose_algorithm(b, state));
     choose_cuts(l, b, backward_data, state);
     BPT_TRY(choose_order(l, b, backward_data, state, &o));
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        BPT_TRY(create_kernel(b, &state->problem[t], o, weights, &state->forward[t]));
-        weights = bpt_kernel_layout(state->forward[t], BPT_SLOT_WEIGHTS);
-        inputs[t] = bpt_kernel_layout(state->forward[t], BPT_SLOT_SRC);
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        BPT_TRY(create_kernel(b, &state->problem[c], o, weights, &state->forward[c]));
+        weights = bpt_kernel_layout(state->forward[c], BPT_SLOT_WEIGHTS);
     }
     const bpt_conv_whole step = {
         .step = BPT_CONV_FORWARD, .kernels = state->forward, .weights = weights};
@@ -208,17 +276,17 @@ static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backwa
 
 static bpt_status create_backward_weights(const bpt_layer *l, bpt_builder *b,
                                           bpt_conv_state *state) {
-    bpt_kernel *kernels[BPT_MAX_TILES];
+    bpt_kernel *kernels[BPT_MAX_CHUNKS];
     const bpt_layout *layout = NULL;
     if (!cuts_step(b, state, BPT_CONV_BACKWARD_WEIGHTS)) {
         BPT_TRY(bpt__conv_gather_create(b, &state->problem[0], state->forward[0], &state->gather,
                                         &state->gradient));
         if (state->gather.n) return BPT_OK;
     }
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[t], state->forward[t], layout,
-                                              &kernels[t]));
-        layout = bpt_kernel_layout(kernels[t], BPT_SLOT_DIFF_WEIGHTS);
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        BPT_TRY(bpt_cpu_conv_backward_weights(b->cpu, &state->problem[c], state->forward[c], layout,
+                                              &kernels[c]));
+        layout = bpt_kernel_layout(kernels[c], BPT_SLOT_DIFF_WEIGHTS);
     }
     state->gradient = layout;
     const bpt_conv_whole step = {
@@ -241,8 +309,8 @@ static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, const bpt_conv
     BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, n_dims, flat));
     if (bpt_layout_is_copy(master)) master = *flat;
     if (b->type != BPT_F32) master = b->forward_only ? *flat : state->gradient;
-    for (size_t t = 0; t < b->n_tiles; t++)
-        n_partials += state->gather.n ? 1 : state->weights_pieces[t].n_partials;
+    for (size_t c = 0; c < b->n_chunks; c++)
+        n_partials += state->gather.n ? 1 : state->weights_pieces[c].n_partials;
     bpt_builder_weights(b, l->first_segment, master, state->gather.n ? 1 : n_partials);
     if (state->problem[0].bias)
         bpt_builder_weights(b, l->first_segment + 1,
@@ -268,19 +336,22 @@ bpt_status bpt__conv_view_weights(const bpt_layer *l, bpt_builder *b, bpt_phase 
 /* ---- tasks ---- */
 
 static bpt_status plan_piece(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
-                             const bpt_conv_piece *piece, size_t t, bpt_activation *out) {
+                             const bpt_conv_piece *piece, size_t c, bpt_activation *out) {
+    const size_t tile = b->chunk_tile[c];
+    const int64_t first = b->chunk_start[c] + piece->part.in[0], n = piece->part.problem.n;
     bpt_kernel *k = piece->kernel;
     bpt_deps after, done;
-    bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_plus(state->in.value[t], piece->src));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_plus(state->in.value[tile], piece->src));
     bpt_kernel_bind(k, BPT_SLOT_WEIGHTS, bpt_ref_plus(state->weights.where, piece->weights.offset));
-    if (state->problem[t].bias)
+    if (state->problem[c].bias)
         bpt_kernel_bind(k, BPT_SLOT_BIAS,
                         bpt_ref_plus(b->weights[l->first_segment + 1].master, piece->bias));
-    bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(out->value[t], piece->dst));
-    BPT_TRY(bpt_deps_join(b, state->in.value_ready[t], state->weights.ready, &after));
+    bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(out->value[tile], piece->dst));
+    BPT_TRY(bpt_deps_of_samples(b, state->in.value_ready, first, n, &after));
+    BPT_TRY(bpt_deps_join(b, after, state->weights.ready, &after));
     BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name}, after,
                                &done));
-    return bpt_deps_join(b, out->value_ready[t], done, &out->value_ready[t]);
+    return bpt_deps_add_samples(b, out->value_ready, first, n, done);
 }
 
 bpt_status bpt__conv_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
@@ -289,21 +360,19 @@ bpt_status bpt__conv_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activa
     bpt_conv_state *state;
     const bpt_layout *layouts[BPT_MAX_TILES];
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
-    BPT_TRY(create_forward(l, b, in->wants_grad, state, layouts));
+    BPT_TRY(create_forward(l, b, in->wants_grad, state));
     if (!b->forward_only) BPT_TRY(create_backward_weights(l, b, state));
     BPT_TRY(plan_master(l, b, state));
-    BPT_TRY(bpt_builder_convert(b, l->name, in, layouts, &state->in));
     *out = (bpt_activation){.shape = l->out, .wants_grad = true, .read_only = l->fusion.relu};
+    BPT_TRY(choose_tile_layouts(l, b, state, layouts, out->layout));
+    BPT_TRY(bpt_builder_convert(b, l->name, in, layouts, &state->in));
+    BPT_TRY(bpt_builder_reserve(b, out));
     BPT_TRY(bpt__conv_view_weights(
         l, b, BPT_PHASE_FORWARD, (bpt_part){b->weights[l->first_segment].layout, 0},
         bpt_kernel_layout(state->forward[0], BPT_SLOT_WEIGHTS), &state->weights));
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        const bpt_conv_pieces *pieces = &state->forward_pieces[t];
-        BPT_TRY(bpt_builder_reserve_tile(b, out, t,
-                                         bpt_kernel_layout(state->forward[t], BPT_SLOT_DST)));
-        for (size_t i = 0; i < pieces->n; i++)
-            BPT_TRY(plan_piece(l, b, state, &pieces->items[i], t, out));
-    }
+    for (size_t c = 0; c < b->n_chunks; c++)
+        for (size_t i = 0; i < state->forward_pieces[c].n; i++)
+            BPT_TRY(plan_piece(l, b, state, &state->forward_pieces[c].items[i], c, out));
     *state_out = state;
     return BPT_OK;
 }

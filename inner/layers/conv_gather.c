@@ -74,14 +74,14 @@ static bpt_status lanes_of(bpt_builder *b, const bpt_kernel *forward, const bpt_
     return BPT_OK;
 }
 
-bpt_status bpt__conv_gather_create(bpt_builder *b, const bpt_conv_problem *tile,
+bpt_status bpt__conv_gather_create(bpt_builder *b, const bpt_conv_problem *chunk,
                                    const bpt_kernel *forward, bpt_conv_gather *out,
                                    const bpt_layout **gradient) {
-    const int64_t dims[] = {tile->k, tile->c, tile->r, tile->s};
-    *out = (bpt_conv_gather){.batch = *tile};
+    const int64_t dims[] = {chunk->k, chunk->c, chunk->r, chunk->s};
+    *out = (bpt_conv_gather){.batch = *chunk};
     out->batch.n = b->batch;
     if (!bpt_conv_suits_gather(&out->batch)) return BPT_OK;
-    BPT_TRY(lanes_of(b, forward, tile, &out->lanes));
+    BPT_TRY(lanes_of(b, forward, chunk, &out->lanes));
     if (!out->lanes) return BPT_OK;
     BPT_TRY(create_ranges(b, out));
     return bpt_layout_weights_of_lanes(b->cpu, dims, out->lanes, gradient);
@@ -123,30 +123,34 @@ static bpt_status plan_gather(bpt_builder *b, const char *label, bpt_task_fn fn,
                             BPT_PLACES(task.from, task.to, task.bias), after, done);
 }
 
-static gather_task task_of(const bpt_builder *b, const bpt_conv_gather *g, size_t t, bpt_ref from,
+static gather_task task_of(const bpt_builder *b, const bpt_conv_gather *g, size_t c, bpt_ref from,
                            bpt_ref to) {
-    const bpt_tap_tile tile = {b->tile_start[t], bpt_builder_tile_samples(b, t), g->lanes};
+    const bpt_tap_tile chunk = {b->chunk_start[c], bpt_builder_chunk_samples(b, c), g->lanes};
     return (gather_task){
-        .blocks = b->blocks, .batch = &g->batch, .tile = tile, .from = from, .to = to};
+        .blocks = b->blocks, .batch = &g->batch, .tile = chunk, .from = from, .to = to};
 }
 
 /* Behind the gradients, though the values are there long before: so they are held no longer. */
 static bpt_status gather_source(bpt_builder *b, const bpt_conv_gather *g,
-                                const bpt_conv_gather_operands *o, size_t t, bpt_ref source,
+                                const bpt_conv_gather_operands *o, size_t c, bpt_ref source,
                                 bpt_deps *done) {
-    bpt_deps after;
-    BPT_TRY(bpt_deps_join(b, o->in->value_ready[t], o->out->grad_ready[t], &after));
-    return plan_gather(b, o->label, run_source, task_of(b, g, t, o->in->value[t], source), after,
-                       done);
+    bpt_deps values, after;
+    BPT_TRY(bpt_deps_of_chunk(b, o->in->value_ready, c, &values));
+    BPT_TRY(bpt_deps_of_chunk(b, o->out->grad_ready, c, &after));
+    BPT_TRY(bpt_deps_join(b, values, after, &after));
+    return plan_gather(b, o->label, run_source,
+                       task_of(b, g, c, o->in->value[b->chunk_tile[c]], source), after, done);
 }
 
 static bpt_status gather_gradient(bpt_builder *b, const bpt_conv_gather *g,
                                   const bpt_conv_gather_operands *o, const bpt_conv_range *range,
-                                  size_t t, bpt_ref gradient, bpt_deps *done) {
-    gather_task task = task_of(b, g, t, o->out->grad[t], gradient);
+                                  size_t c, bpt_ref gradient, bpt_deps *done) {
+    gather_task task = task_of(b, g, c, o->out->grad[b->chunk_tile[c]], gradient);
+    bpt_deps after;
     task.filters = range->filters;
-    if (o->bias) task.bias = bpt_ref_plus(o->bias[t], (size_t)range->filters.first * sizeof(float));
-    return plan_gather(b, o->label, run_gradient, task, o->out->grad_ready[t], done);
+    if (o->bias) task.bias = bpt_ref_plus(o->bias[c], (size_t)range->filters.first * sizeof(float));
+    BPT_TRY(bpt_deps_of_chunk(b, o->out->grad_ready, c, &after));
+    return plan_gather(b, o->label, run_gradient, task, after, done);
 }
 
 /* ---- products ---- */
@@ -219,9 +223,9 @@ static bpt_status gather_sources(bpt_builder *b, const bpt_conv_gather *g,
                                  const bpt_conv_gather_operands *o, bpt_ref source,
                                  bpt_deps *copied, bpt_deps *ready) {
     *ready = (bpt_deps){0};
-    for (size_t t = 0; t < b->n_tiles; t++) {
-        BPT_TRY(gather_source(b, g, o, t, source, &copied[t]));
-        BPT_TRY(bpt_deps_join(b, *ready, copied[t], ready));
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        BPT_TRY(gather_source(b, g, o, c, source, &copied[c]));
+        BPT_TRY(bpt_deps_join(b, *ready, copied[c], ready));
     }
     return BPT_OK;
 }
@@ -232,10 +236,10 @@ static bpt_status gather_gradients(bpt_builder *b, const bpt_conv_gather *g,
     const bpt_conv_problem *p = &g->batch;
     const int64_t values = bpt_tap_gradient(p, range->filters.n, p->s);
     BPT_TRY(bpt_builder_workspace(b, (size_t)values * bpt_value_bytes(p->type), &out->gradient));
-    for (size_t t = 0; t < b->n_tiles; t++) {
+    for (size_t c = 0; c < b->n_chunks; c++) {
         bpt_deps done;
-        BPT_TRY(gather_gradient(b, g, o, range, t, out->gradient, &done));
-        BPT_TRY(bpt_deps_join(b, copied[t], done, &copied[t]));
+        BPT_TRY(gather_gradient(b, g, o, range, c, out->gradient, &done));
+        BPT_TRY(bpt_deps_join(b, copied[c], done, &copied[c]));
         BPT_TRY(bpt_deps_join(b, out->ready, done, &out->ready));
     }
     return BPT_OK;

@@ -2,9 +2,9 @@
  * Backward weights of a convolution for the whole batch at once, where there are more weights than
  * activations.
  *
- * Tile by tile, every tile has a gradient as large as the weights: larger than a cache, gone
+ * Chunk by chunk, every chunk has a gradient as large as the weights: larger than a cache, gone
  * through for each sample, written, and read once more for the sum. Here the activations are
- * gathered from the tiles instead (inner/tap_loops.h), which is little to copy, and each task
+ * gathered from the chunks instead (inner/tap_loops.h), which is little to copy, and each task
  * computes the gradient of a range of filters for all samples, as one matrix product for each tap
  * of them: there are no partial ones, and nothing outside of the image is multiplied.
  *
@@ -33,16 +33,16 @@ typedef struct bpt_conv_gather {
     bpt_conv_problem batch; /* of all samples */
     int64_t lanes;
     bpt_conv_range *ranges; /* shape [n] */
-    size_t n;               /* 0: tile by tile */
+    size_t n;               /* 0: chunk by chunk */
 } bpt_conv_gather;
 
 /** Makes the kernels.
- * @param tile    problem of a tile; @param forward its kernel, whose activation layouts the tiles
- *                have
+ * @param chunk   problem of a chunk; @param forward its kernel, whose activation layouts all
+ *                chunks have
  * @param[out] out      ->n is 0 where kernels or layouts do not allow it
  * @param[out] gradient layout of the layer's gradient, unless ->n is 0
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
-bpt_status bpt__conv_gather_create(bpt_builder *b, const bpt_conv_problem *tile,
+bpt_status bpt__conv_gather_create(bpt_builder *b, const bpt_conv_problem *chunk,
                                    const bpt_kernel *forward, bpt_conv_gather *out,
                                    const bpt_layout **gradient);
 
@@ -51,12 +51,12 @@ typedef struct bpt_conv_gather_operands {
     const char *label;
     const bpt_activation *in, *out; /* values of the one, gradients of the other */
     bpt_ref weights;                /* gradient */
-    const bpt_ref *bias;            /* its gradients, one a tile, shape [n_tiles]; NULL: no bias */
+    const bpt_ref *bias; /* its gradients, one a chunk, shape [n_chunks]; NULL: no bias */
 } bpt_conv_gather_operands;
 
 /** Adds the tasks.
- * @param[out] copied of each tile, the tasks behind which nothing of it is needed and the bias's
- *                    gradient is there; shape [n_tiles]
+ * @param[out] copied of each chunk, the tasks behind which nothing of it is needed and the bias's
+ *                    gradient is there; shape [n_chunks]
  * @param[out] done   the tasks that write the weights' gradient */
 bpt_status bpt__conv_gather_plan(bpt_builder *b, const bpt_conv_gather *g,
                                  const bpt_conv_gather_operands *o, bpt_deps *copied,

@@ -15,12 +15,13 @@ typedef struct bpt_weights_view {
 } bpt_weights_view;
 
 typedef struct bpt_conv_state {
-    bpt_conv_problem problem[BPT_MAX_TILES];
+    bpt_conv_problem problem[BPT_MAX_CHUNKS];
     bpt_cut cut[BPT_N_CONV_STEPS];
-    bpt_kernel *forward[BPT_MAX_TILES]; /* of whole tiles */
-    bpt_conv_pieces forward_pieces[BPT_MAX_TILES];
+    bool usual[BPT_N_CONV_STEPS];        /* whether that is into tiles, or none */
+    bpt_kernel *forward[BPT_MAX_CHUNKS]; /* of whole chunks */
+    bpt_conv_pieces forward_pieces[BPT_MAX_CHUNKS];
     bpt_conv_gather gather; /* backward weights of the batch at once, or else */
-    bpt_conv_pieces weights_pieces[BPT_MAX_TILES];
+    bpt_conv_pieces weights_pieces[BPT_MAX_CHUNKS];
     const bpt_layout *gradient; /* of the weights, as those kernels write it */
     bpt_weights_view weights;   /* of the forward pass */
     bpt_activation in;          /* in the layout of the kernels */

@@ -64,9 +64,13 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
     in = &state->in;
     *out = (bpt_activation){.shape = l->out, .wants_grad = in->wants_grad};
     for (size_t t = 0; t < b->n_tiles; t++) {
-        bpt_kernel *k;
-        BPT_TRY(bpt_cpu_pool_forward(b->cpu, &state->problem[t], kind, in->layout[t], &k));
-        BPT_TRY(bpt_builder_reserve_tile(b, out, t, bpt_kernel_layout(k, BPT_SLOT_DST)));
+        BPT_TRY(bpt_cpu_pool_forward(b->cpu, &state->problem[t], kind, in->layout[t],
+                                     &state->forward[t]));
+        out->layout[t] = bpt_kernel_layout(state->forward[t], BPT_SLOT_DST);
+    }
+    BPT_TRY(bpt_builder_reserve(b, out));
+    for (size_t t = 0; t < b->n_tiles; t++) {
+        bpt_kernel *k = state->forward[t];
         const bpt_layout *workspace = bpt_kernel_layout(k, BPT_SLOT_WORKSPACE);
         if (workspace)
             BPT_TRY(bpt_builder_workspace(b, bpt_layout_bytes(workspace), &state->workspace[t]));
@@ -75,7 +79,6 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
         bpt_kernel_bind(k, BPT_SLOT_WORKSPACE, state->workspace[t]);
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k, (bpt_task_info){"forward", l->name},
                                    in->value_ready[t], &out->value_ready[t]));
-        state->forward[t] = k;
     }
     *state_out = state;
     return BPT_OK;

@@ -1,5 +1,6 @@
 /* What each scheduling policy makes of the same graphs, in the simulator: random graphs, and
- * training steps of networks with the times that their tasks take on this machine's core.
+ * training steps of networks, cut for as many workers as play them, with the times that their tasks
+ * take on this machine's core.
  *
  *   bench_policies [random]      random: the random graphs alone, the same on every machine
  *
@@ -73,20 +74,26 @@ static bpt_status compare_random(random_kind kind, const char *name, bool *keep)
     return BPT_OK;
 }
 
-static bpt_status compare_step(const char *model, int64_t batch, bool *keep) {
+static bpt_status compare_step_on(const char *model, int64_t batch, size_t m, bpt_pool *pool,
+                                  bool *keep) {
     char name[64];
     step_graph s;
+    row r = {0};
+    bpt_status status = step_graph_open(model, batch, machines[m].n_workers, pool, &s);
+    if (status == BPT_OK) status = measure(s.graph, &machines[m], &r);
+    snprintf(name, sizeof name, "%s, batch %d", model, (int)batch);
+    if (status == BPT_OK) *keep &= print(name, machine_names[m], &r);
+    step_graph_close(&s);
+    return status;
+}
+
+static bpt_status compare_step(const char *model, int64_t batch, bool *keep) {
     bpt_pool *pool;
     const bpt_pool_options options = BPT_POOL_OPTIONS_INIT;
-    BPT_TRY(bpt_pool_create(&options, &pool));
-    bpt_status status = step_graph_open(model, batch, pool, &s);
-    snprintf(name, sizeof name, "%s, batch %d", model, (int)batch);
-    for (size_t m = 0; m < N_MACHINES && status == BPT_OK; m++) {
-        row r = {0};
-        status = measure(s.graph, &machines[m], &r);
-        if (status == BPT_OK) *keep &= print(name, machine_names[m], &r);
-    }
-    step_graph_close(&s);
+    bpt_status status = bpt_pool_create(&options, &pool);
+    BPT_TRY(status);
+    for (size_t m = 0; m < N_MACHINES && status == BPT_OK; m++)
+        status = compare_step_on(model, batch, m, pool, keep);
     bpt_pool_free(pool);
     return status;
 }

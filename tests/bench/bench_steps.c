@@ -111,7 +111,7 @@ static bpt_status compare(const bench *b, const char *model, int64_t batch) {
     bpt_status status = BPT_OK;
     for (size_t i = 0; i < b->n_rounds && status == BPT_OK; i++) {
         step_graph s;
-        status = step_graph_open(model, batch, b->pools[CRITICAL_PATH], &s);
+        status = step_graph_open(model, batch, 2, b->pools[CRITICAL_PATH], &s);
         if (status == BPT_OK) status = run_round(b, &s, i, t);
         step_graph_close(&s);
     }

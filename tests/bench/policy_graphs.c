@@ -147,9 +147,11 @@ static bpt_status measure(step_graph *s) {
     return status;
 }
 
-bpt_status step_graph_open(const char *name, int64_t batch, bpt_pool *pool, step_graph *s) {
-    *s = (step_graph){.batch = batch};
+bpt_status step_graph_open(const char *name, int64_t batch, unsigned n_workers, bpt_pool *pool,
+                           step_graph *s) {
+    *s = (step_graph){.batch = batch, .costs = {.workers = n_workers}};
     BPT_TRY(load(name, &s->model));
+    bpt_model_use_costs(s->model, &s->costs);
     BPT_TRY(bpt_network_create(s->model, batch, BPT_F32, (bpt_learning){.momentum = 0.9f}, pool,
                                &s->network));
     BPT_TRY(fill(s, batch));

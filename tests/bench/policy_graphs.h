@@ -24,6 +24,7 @@ bpt_status random_graph(random_kind kind, uint64_t seed, bpt_graph **g);
 typedef struct step_graph {
     bpt_model *model;
     int64_t batch;
+    bpt_cost_table costs; /* none; says for how many workers tiles are */
     bpt_network *network;
     float *pixels, *weights;
     int32_t *labels;
@@ -32,10 +33,12 @@ typedef struct step_graph {
 
 /** @param name  a model's name, or "branches": four branches of unlike depth, joined, twice
  * @param batch samples of a step
+ * @param n_workers that it is cut for
  * @param pool  runs it, borrowed while it is open; with one worker no task is slowed by another
  * @param[out] s caller owns, step_graph_close(), also after an error
  * @return BPT_OK or any error of inner/ */
-bpt_status step_graph_open(const char *name, int64_t batch, bpt_pool *pool, step_graph *s);
+bpt_status step_graph_open(const char *name, int64_t batch, unsigned n_workers, bpt_pool *pool,
+                           step_graph *s);
 
 /** Runs the step once more. @return BPT_OK or any error of inner/ */
 bpt_status step_graph_run(step_graph *s);

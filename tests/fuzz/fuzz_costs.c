@@ -27,10 +27,10 @@ static void write_again(const bpt_cost_table *table) {
 }
 
 static void choose(const bpt_cost_table *table) {
-    const int64_t tiles[] = {3, 4};
-    bpt_cut cuts[BPT_N_CONV_STEPS];
+    const int64_t chunks[] = {3, 4};
     for (size_t i = 0; i < table->n; i++) {
-        bpt_cost_table_choose(table, &table->costs[i].problem, tiles, 2, true, cuts);
+        bpt_cut cuts[BPT_N_CONV_STEPS] = {{0}};
+        bpt_cost_table_choose(table, &table->costs[i].problem, chunks, 2, true, cuts);
         for (int step = 0; step < BPT_N_CONV_STEPS; step++)
             if (bpt_cut_parts(cuts[step], 4) < 1) abort();
     }

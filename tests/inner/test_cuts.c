@@ -194,10 +194,11 @@ static void note(choice *c, bpt_conv_step step, int64_t samples, int64_t channel
     assert_int_equal(bpt_cost_table_add(&c->table, &cost), BPT_OK);
 }
 
-static void choose(choice *c, size_t n_tiles, int64_t samples) {
-    int64_t tiles[32];
-    for (size_t t = 0; t < n_tiles; t++) tiles[t] = samples;
-    bpt_cost_table_choose(&c->table, &c->problem, tiles, n_tiles, true, c->cuts);
+static void choose(choice *c, size_t n_chunks, int64_t samples) {
+    int64_t chunks[32];
+    for (size_t i = 0; i < n_chunks; i++) chunks[i] = samples;
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++) c->cuts[step] = (bpt_cut){0};
+    bpt_cost_table_choose(&c->table, &c->problem, chunks, n_chunks, true, c->cuts);
 }
 
 static void assert_cut(bpt_cut cut, int64_t channels, int64_t rows) {

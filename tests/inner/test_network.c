@@ -74,17 +74,18 @@ static void train(net_fixture *f, bpt_batch_result results[N_STEPS]) {
     }
 }
 
-/* Of one sample, of tiles of 5 and 6, of 5 tiles of 13. */
+/* Of one sample, of chunks of 5 and 6, of 5 chunks of 13. With more workers than chunks these are
+ * cut into tiles. */
 static void test_workers_do_not_change_bits(void **state) {
     (void)state;
     static const int64_t batches[] = {1, 23, 65};
-    static const unsigned n_workers[] = {2, 3, 5};
+    static const unsigned n_workers[] = {2, 3, 5, 8, 21};
     for (size_t b = 0; b < 3; b++) {
         bpt_batch_result expected[N_STEPS], results[N_STEPS];
         net_fixture one = open_mixed(batches[b], 1);
         train(&one, expected);
         assert_true(expected[N_STEPS - 1].loss_sum != expected[0].loss_sum);
-        for (size_t w = 0; w < 3; w++) {
+        for (size_t w = 0; w < sizeof n_workers / sizeof *n_workers; w++) {
             net_fixture many = open_mixed(batches[b], n_workers[w]);
             train(&many, results);
             for (int step = 0; step < N_STEPS; step++)

@@ -67,7 +67,7 @@ static void run_all_alone(bpt_network *net, unsigned phases) {
 
 static double loss_of_tiles(const bpt_network *net) {
     double sum = 0.0;
-    for (size_t t = 0; t < net->builder.n_tiles; t++) sum += net->tiles[t].result.loss_sum;
+    for (size_t c = 0; c < net->builder.n_chunks; c++) sum += net->chunks[c].result.loss_sum;
     return sum;
 }
 

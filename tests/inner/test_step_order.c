@@ -159,7 +159,8 @@ static void check_orders_of_all_kinds(bpt_value_type type) {
     for (uint64_t i = 0; i <= N_RANDOM; i++) {
         double sum = 0.0;
         step(&f, EVALUATION, i == 0 ? IN_ORDER : i == 1 ? LAST_FIRST : RANDOM, i);
-        for (size_t t = 0; t < f.net->builder.n_tiles; t++) sum += f.net->tiles[t].result.loss_sum;
+        for (size_t c = 0; c < f.net->builder.n_chunks; c++)
+            sum += f.net->chunks[c].result.loss_sum;
         if (i == 0) expected = sum;
         assert_true(sum == expected);
     }

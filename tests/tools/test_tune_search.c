@@ -94,15 +94,15 @@ const bpt_tuned_choices *bpt_contender_choices(const bpt_contender *c) {
     return &c->choices;
 }
 
-/* The world has one convolution, a tile of one sample, and kernels that take it in two ranges of
+/* The world has one convolution, a chunk of one sample, and kernels that take it in two ranges of
  * channels. */
 static const bpt_conv_problem problem = {.n = 1, .c = 32, .k = 32};
 
 size_t bpt_contender_n_cuts(const bpt_contender *c) {
-    const int64_t tile = 1;
-    bpt_cut cuts[BPT_N_CONV_STEPS];
+    const int64_t chunk = 1;
+    bpt_cut cuts[BPT_N_CONV_STEPS] = {{0}};
     if (!c->choices.cuts) return 0;
-    bpt_cost_table_choose(c->choices.cuts, &problem, &tile, 1, true, cuts);
+    bpt_cost_table_choose(c->choices.cuts, &problem, &chunk, 1, true, cuts);
     return !bpt_cut_is_whole(cuts[BPT_CONV_FORWARD], 1);
 }
 

@@ -31,15 +31,15 @@ bool bpt_cut_costs_too_large(bpt_status status) {
 
 bpt_status bpt_cut_costs_measure(const bpt_tune_subject *subject, const bpt_tuned_choices *choices,
                                  bpt_cut cut, uint64_t n_steps, bpt_cost_table *costs) {
-    bpt_tuned_choices whole = *choices;
+    const bool as_usual = cut.samples == 0 && cut.channels <= 1 && cut.rows <= 1;
+    bpt_tuned_choices uncut = *choices;
     bpt_contender *c;
-    whole.cuts = NULL;
-    bpt_model_set_cuts(subject->model, &cut);
-    bpt_status status = bpt_contender_create(subject, &whole, &c);
+    uncut.cuts = NULL;
+    if (!as_usual) bpt_model_set_cuts(subject->model, &cut);
+    bpt_status status = bpt_contender_create(subject, &uncut, &c);
     bpt_model_set_cuts(subject->model, NULL);
     if (status != BPT_OK) return bpt_cut_costs_too_large(status) ? BPT_OK : status;
-    const bool is_whole = cut.samples == 0 && cut.channels <= 1 && cut.rows <= 1;
-    if (is_whole || bpt_contender_n_cuts(c) > 0) status = run(c, n_steps, costs);
+    if (as_usual || bpt_contender_n_cuts(c) > 0) status = run(c, n_steps, costs);
     bpt_contender_free(c);
     return status;
 }

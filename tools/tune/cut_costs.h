@@ -14,7 +14,7 @@
 /** Trains a network all of whose convolutions are cut in one way, where kernels take it, and notes
  * the least that the largest part of each took in some steps (bpt_network_note_costs()).
  * @param choices its cuts are not read
- * @param cut     zeros: whole
+ * @param cut     zeros: as they are if nobody says otherwise
  * @param n_steps at least 1
  * @param[out] costs gets the entries; of those that it has already the shorter stay
  * @return BPT_OK (also where no such network can be made: then nothing is added), BPT_ECANCELED (a

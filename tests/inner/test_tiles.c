@@ -1,0 +1,167 @@
+/* How a batch is cut: sums by its size alone, all else also by the number of workers; and that
+ * whole networks have the same bits for few workers and for many.
+ *
+ * ctest: cpu TIMEOUT=240 */
+#include "inner/network_private.h"
+#include "tests/inner/net_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { SEED = 20281 };
+
+/* ---- the rule ---- */
+
+static void check_cut(const bpt_builder *b, int64_t batch) {
+    assert_int_equal(b->chunk_start[0], 0);
+    assert_int_equal(b->chunk_start[b->n_chunks], batch);
+    assert_int_equal(b->chunk_tile[b->n_chunks], b->n_tiles);
+    assert_int_equal(b->tile_start[b->n_tiles], batch);
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        assert_true(bpt_builder_chunk_samples(b, c) >= 1);
+        assert_int_equal(b->tile_start[b->chunk_tile[c]], b->chunk_start[c]);
+        for (size_t t = b->chunk_tile[c]; t < b->chunk_tile[c + 1]; t++) {
+            const int64_t n = bpt_builder_tile_samples(b, t);
+            const bool last = t + 1 == b->chunk_tile[c + 1];
+            assert_int_equal(b->tile_chunk[t], c);
+            assert_true(n >= 1 && n <= b->tile_samples && (last || n == b->tile_samples));
+        }
+    }
+}
+
+static void test_all_samples_are_in_a_tile(void **state) {
+    (void)state;
+    bpt_builder *b = calloc(1, sizeof *b), *few = calloc(1, sizeof *few);
+    assert_non_null(b);
+    assert_non_null(few);
+    for (int64_t batch = 1; batch <= 3000; batch += batch < 100 ? 1 : 97)
+        for (int64_t workers = 1; workers <= 600; workers += workers < 70 ? 1 : 53) {
+            bpt_builder_cut(few, batch, 1);
+            bpt_builder_cut(b, batch, workers);
+            check_cut(b, batch);
+            assert_int_equal(b->n_chunks, few->n_chunks);
+            assert_memory_equal(b->chunk_start, few->chunk_start, sizeof b->chunk_start);
+            assert_int_equal(few->n_tiles, few->n_chunks);
+        }
+    free(few);
+    free(b);
+}
+
+/* Samples in all rounds of the workers, over those in the batch. */
+static double work_of(int64_t batch, int64_t workers) {
+    bpt_builder *b = calloc(1, sizeof *b);
+    assert_non_null(b);
+    bpt_builder_cut(b, batch, workers);
+    const int64_t rounds = ((int64_t)b->n_tiles + workers - 1) / workers;
+    const double all = (double)(rounds * b->tile_samples * workers);
+    free(b);
+    return all / (double)batch;
+}
+
+static void test_workers_have_tiles(void **state) {
+    (void)state;
+    static const int64_t batches[] = {16, 64, 128, 256};
+    for (size_t i = 0; i < sizeof batches / sizeof *batches; i++)
+        for (int64_t workers = 1; workers <= batches[i] && workers <= BPT_MAX_TILES; workers *= 2)
+            assert_true(work_of(batches[i], workers) == 1.0);
+    assert_true(work_of(64, 6) <= 1.5);
+    assert_true(work_of(64, 12) <= 1.5);
+    assert_true(work_of(64, 24) <= 1.5);
+}
+
+/* ---- the same bits ---- */
+
+typedef struct {
+    const char *name;
+    int64_t channels, size, batch;
+} network;
+
+/* Batches that leave tiles of unlike sizes. vgg16 and resnet50 take their time. */
+static const network networks[] = {
+    {"lenet", 1, 28, 25},  {"resnet20", 3, 16, 22}, {"googlenet", 3, 64, 9},
+    {"alexnet", 3, 67, 9}, {"mobilenet", 3, 40, 9},
+#if !defined __SANITIZE_ADDRESS__ && !defined __SANITIZE_THREAD__
+    {"vgg16", 3, 32, 21},  {"resnet50", 3, 64, 9},
+#endif
+};
+
+/* @return gradients after a step, and behind them what an evaluation says; free() */
+static float *outcome(const network *n, bpt_value_type type, unsigned n_workers, size_t *n_values) {
+    const bpt_model_override override = {.input = {n->channels, n->size, n->size}, .classes = 10};
+    const net_options options = {.n_workers = n_workers, .seed = SEED, .activations = type};
+    net_fixture f = net_open_built_in(n->name, &override, n->batch, options);
+    bpt_batch_result trained, evaluated;
+    f.labels[n->batch / 2] = -1; /* a sample that is not there */
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, (float)n->batch, &trained));
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &evaluated));
+    float *x = net_vector(&f, BPT_VECTOR_GRADIENTS);
+    *n_values = f.n_weights + 4;
+    x = realloc(x, *n_values * sizeof *x);
+    assert_non_null(x);
+    memcpy(x + f.n_weights, &trained.loss_sum, sizeof trained.loss_sum);
+    memcpy(x + f.n_weights + 2, &evaluated.loss_sum, sizeof evaluated.loss_sum);
+    print_message("%s, %u workers: %zu tasks\n", n->name, n_workers, f.net->builder.n_tasks);
+    net_close(&f);
+    return x;
+}
+
+static void check_network(const network *n, bpt_value_type type) {
+    static const unsigned many[] = {7, 12, 40};
+    size_t n_values;
+    float *expected = outcome(n, type, 2, &n_values);
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+        float *x = outcome(n, type, many[i], &n_values);
+        net_assert_same_bits(n->name, expected, x, n_values);
+        free(x);
+    }
+    free(expected);
+}
+
+static void test_network(void **state) {
+    check_network(*state, BPT_F32);
+}
+
+static void test_network_bf16(void **state) {
+    if (bpt_cpu_bf16() != BPT_BF16_NATIVE) skip();
+    check_network(*state, BPT_BF16);
+}
+
+/* A table says for how many workers tiles are, whoever runs them: results may follow from that. */
+static void test_costs_say_for_how_many(void **state) {
+    (void)state;
+    bpt_cost_table table = {.workers = 8};
+    for (unsigned n_workers = 1; n_workers <= 16; n_workers += 15) {
+        net_fixture f =
+            net_open_cut(net_mixed, 64, (net_options){.n_workers = n_workers, .seed = SEED},
+                         (net_cuts){.costs = &table});
+        assert_int_equal(f.net->builder.n_chunks, 4);
+        assert_int_equal(f.net->builder.n_tiles, 8);
+        assert_int_equal(bpt_network_n_cuts(f.net), 0);
+        net_close(&f);
+    }
+}
+
+int main(void) {
+    enum { N = sizeof networks / sizeof *networks, RULES = 3 };
+    struct CMUnitTest tests[RULES + 2 * N] = {
+        cmocka_unit_test(test_all_samples_are_in_a_tile),
+        cmocka_unit_test(test_workers_have_tiles),
+        cmocka_unit_test(test_costs_say_for_how_many),
+    };
+    for (size_t i = 0; i < N; i++) {
+        const struct CMUnitTest f32 = cmocka_unit_test_prestate(test_network, (void *)&networks[i]);
+        const struct CMUnitTest bf16 =
+            cmocka_unit_test_prestate(test_network_bf16, (void *)&networks[i]);
+        tests[RULES + i] = f32;
+        tests[RULES + N + i] = bf16;
+    }
+    print_message("seed %d\n", (int)SEED);
+    return _cmocka_run_group_tests("tiles", tests, RULES + 2 * N, NULL, NULL);
+}
