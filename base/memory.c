@@ -1,5 +1,7 @@
 #include "base/memory.h"
 
+#include "base/cgroup.h"
+
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -37,7 +39,9 @@ void bpt_memory_keep(void) {
 
 size_t bpt_memory_of_machine(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : SIZE_MAX;
+    const size_t all = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : SIZE_MAX;
+    const size_t left = bpt_cgroup_read().memory_bytes;
+    return left < all ? left : all;
 }
 
 bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {

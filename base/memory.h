@@ -62,7 +62,8 @@ uint64_t bpt_memory_live(void);
  * again: memory that is given back has to be fetched anew from the system, page by page. */
 void bpt_memory_keep(void);
 
-/** @return bytes of memory that the machine has, SIZE_MAX where the system does not tell */
+/** @return bytes of memory that the machine has, or that control groups leave this process of it
+ * (base/cgroup.h); SIZE_MAX where the system does not tell */
 size_t bpt_memory_of_machine(void);
 
 /** Lets the allocation number @p n from now on fail, counted from 0; -1 lets none fail. */

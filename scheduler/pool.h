@@ -59,8 +59,9 @@ void bpt_pool_set_trace(bpt_pool *pool, bpt_trace *trace);
 
 /** @return cores that this process may run on, in [1, BPT_MAX_WORKERS]: so many workers a pool
  * takes, where there are more cores the others are left out. A core counts once however many
- * threads it has in hardware, and if binding and cpuset leave the process one of them. A cgroup's
- * limit of processor time is not seen. Takes milliseconds: ask once. */
+ * threads it has in hardware, and if binding and cpuset leave the process one of them. No more, but
+ * one, than a cgroup leaves the process of processor time (base/cgroup.h). Takes milliseconds: ask
+ * once. */
 unsigned bpt_pool_allowed_cores(void);
 
 /** Runs every task of @p g once, in the order and on the workers that the policy of the pool says

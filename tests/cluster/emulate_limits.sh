@@ -27,6 +27,11 @@ for host, cores in {"one": 0.4, "two": 0.2, "three": 0.09}.items():
     assert 0.005 < taken[host] <= 1.15 * cores, (host, taken)
 END
 
+# A rank has no more threads than the quota has processors, but one for a part.
+run 0 "$emulate" --hosts one:cpu=0.4 -- "$mpirun" -np 1 --bind-to none \
+    "$train" --model lenet --batch-size 4 --bench 1
+grep -q '"threads": 1,' out || die "$(nproc) threads where 0.4 of a processor are left"
+
 # Sends so many bytes to the host that it is given; there they are counted. Prints Mbit/s.
 cat >receive <<'END'
 import socket, sys
