@@ -1,6 +1,6 @@
 /* Runs a fuzz target on files, and on every file with each of its bytes changed or its end cut.
  * usage: fuzz_NAME FILE...
- * For real fuzzing, link the target with clang's -fsanitize=fuzzer instead of this file. */
+ * For real fuzzing: tests/fuzz/fuzz, which links clang's libFuzzer instead of this file. */
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
