@@ -71,9 +71,21 @@ ranks() { # N COMMAND...: runs it on N ranks
     $BPT_MPIRUN -np "$n" "$@"
 }
 
+# Whether variants of one case are wanted: not under sanitizers, which look for other faults and are several times as slow.
+variants() {
+    [ -z "${BPT_SANITIZED:-}" ]
+}
+
+# Looking for leaks doubles the time of a short run: under sanitizers it is done in one of three.
+n_runs=0
+leaks_of_run() {
+    [ $((n_runs++ % 3)) -eq 0 ] && unset ASAN_OPTIONS || export ASAN_OPTIONS=detect_leaks=0
+}
+
 run() { # STATUS COMMAND...: runs it to the end, output in files out and err
     local wanted=$1 status
     shift
+    variants || leaks_of_run
     "$@" >out 2>err </dev/null
     status=$?
     [ $status -eq "$wanted" ] || die "exit status $status instead of $wanted: $*"

@@ -27,6 +27,7 @@ cmp -s runs/augmented/model.safetensors runs/as-they-are/model.safetensors && \
 
 # Policies.
 for policy in level eft fifo; do
+    [ $policy = eft ] || variants || continue
     run 0 "$train" "${common[@]}" --output runs/$policy --epochs 0.5 --threads 2 --policy $policy
     same_weights runs/threads-1 runs/$policy
 done
@@ -109,6 +110,7 @@ mv data data-large
 make_data 200 100
 alone=(--lr 0.01 --batch-size 200 --epochs 20 --schedule constant --warmup-epochs 0)
 for options in agwu "agwu --sync-every 1" "agwu --sync-every 7" sgwu; do
+    [ "$options" = agwu ] || variants || continue
     rm -rf runs/alone runs/plain
     # shellcheck disable=SC2086 # several words
     run 0 "$train" "${common[@]}" "${alone[@]}" --output runs/alone --partition even \

@@ -57,6 +57,7 @@ stop_by_signal() { # RUN SIGNAL COMMAND...: leaves RUN with a checkpoint
 
 run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/local
 for signal in TERM USR1 INT; do
+    [ $signal = USR1 ] || variants || continue
     stop_by_signal runs/local-$signal $signal "$train" "${common[@]}" "${lasts[@]}"
     run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/local-$signal --resume auto
     says "going on from runs/local-$signal/checkpoints/step-"
@@ -134,6 +135,7 @@ last_rank() {
     if [ "$n" -eq 1 ]; then echo "$pid"; else rank_process "$n"; fi
 }
 for options in "1 local" "2 sgwu --partition even --sync-every 1" "2 allreduce"; do
+    [ "$options" = "2 allreduce" ] || variants || continue
     # shellcheck disable=SC2206 # several words
     words=($options)
     n=${words[0]} name=runs/often-${words[1]}

@@ -33,6 +33,7 @@ END
 for shape in 2+1 2+2 3+1; do
     workers=${shape%+*} servers=${shape#*+}
     for update in agwu sgwu easgd; do
+        [[ $shape-$update = 3+1-[ae]* ]] || variants || continue
         run 0 ranks $((workers + servers)) "$train" "${few[@]}" --update $update --servers "$servers" \
             --output $shape-$update
         says "of these the last $servers hold the global weights, and $workers train"
@@ -52,6 +53,7 @@ grep -qE "^[^ ]+ .* 3 .* server .* -$" 3+1-agwu/log.rank-0.txt || die "no server
 same=("${few[@]}" --update sgwu --partition even)
 run 0 ranks 2 "$train" "${same[@]}" --output without
 for servers in 1 2; do
+    [ $servers = 2 ] || variants || continue
     run 0 ranks $((2 + servers)) "$train" "${same[@]}" --servers $servers --output with-$servers
     same_weights without with-$servers
     check_json with-$servers/summary.json \

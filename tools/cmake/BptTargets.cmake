@@ -44,7 +44,7 @@ function(bpt_folder name)
 endfunction()
 
 # bpt_test_folder(NAME LINK targets...): one binary and one ctest per test_*.c of this folder;
-# helpers (every other *.c) are linked into each. A line "ctest: LABEL... TIMEOUT=SECONDS
+# helpers (every other *.c) are a library that each is linked with. A line "ctest: LABEL... TIMEOUT=SECONDS
 # RANKS=N,N" in the first comment of a test sets its labels, its time limit, and the numbers of
 # MPI ranks that it is run on.
 function(bpt_test_folder name)
@@ -52,10 +52,16 @@ function(bpt_test_folder name)
   file(GLOB tests CONFIGURE_DEPENDS test_*.c)
   file(GLOB helpers CONFIGURE_DEPENDS *.c)
   list(FILTER helpers EXCLUDE REGEX "/(test|bench|fuzz)_[^/]*$")
+  set(helper_library "")
+  if(helpers)
+    set(helper_library bpt_${name}_test_helpers)
+    add_library(${helper_library} STATIC ${helpers})
+    target_link_libraries(${helper_library} PUBLIC ${arg_LINK} cmocka)
+  endif()
   foreach(source ${tests})
     get_filename_component(test ${source} NAME_WE)
-    add_executable(${test} ${source} ${helpers})
-    target_link_libraries(${test} PRIVATE ${arg_LINK} cmocka)
+    add_executable(${test} ${source})
+    target_link_libraries(${test} PRIVATE ${helper_library} ${arg_LINK} cmocka)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
     file(STRINGS ${source} line REGEX "ctest:" LIMIT_COUNT 1)
     set(labels ${name})
