@@ -8,15 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Where a hierarchy of groups is mounted. */
+/* Version 2; controllers of version 1. */
+typedef enum { UNIFIED, MEMORY, CPU, N_HIERARCHIES } hierarchy;
+
+/* Where a hierarchy of groups is seen. */
 typedef struct {
-    char point[PATH_MAX]; /* of the mount, with the root before it; "": none */
-    char top[PATH_MAX];   /* the group that is seen there */
-} mount;
+    char group[PATH_MAX]; /* of this process; "": none */
+    char point[PATH_MAX]; /* of the mount that shows it, with the root before it; "": none */
+    char top[PATH_MAX];   /* the group that is the mount's own folder */
+} place;
 
 typedef struct {
     const char *root;
-    mount unified, memory, cpu; /* version 2; controllers of version 1 */
+    place places[N_HIERARCHIES];
     bpt_cgroup_limits limits;
 } reader;
 
@@ -51,52 +55,35 @@ static void bound_processors(reader *r, double quota, double period) {
     if (quota / period < r->limits.processors) r->limits.processors = quota / period;
 }
 
-static void read_unified(reader *r, const char *folder) {
+static void read_limits(reader *r, hierarchy h, const char *folder) {
     double quota, period;
-    FILE *f = open_in(folder, "cpu.max");
-    if (f && fscanf(f, "%lf %lf", &quota, &period) == 2) bound_processors(r, quota, period);
-    if (f) fclose(f);
-    bound_memory(r, folder, "memory.max");
-}
-
-static void read_memory(reader *r, const char *folder) {
-    bound_memory(r, folder, "memory.limit_in_bytes");
-}
-
-static void read_cpu(reader *r, const char *folder) {
-    char quota[64], period[64];
-    if (!read_word(folder, "cpu.cfs_quota_us", quota)) return;
-    if (!read_word(folder, "cpu.cfs_period_us", period)) return;
-    bound_processors(r, strtod(quota, NULL), strtod(period, NULL));
+    char of[64], to[64];
+    if (h == UNIFIED) {
+        FILE *f = open_in(folder, "cpu.max");
+        if (f && fscanf(f, "%lf %lf", &quota, &period) == 2) bound_processors(r, quota, period);
+        if (f) fclose(f);
+        bound_memory(r, folder, "memory.max");
+    } else if (h == MEMORY) {
+        bound_memory(r, folder, "memory.limit_in_bytes");
+    } else if (read_word(folder, "cpu.cfs_quota_us", of) &&
+               read_word(folder, "cpu.cfs_period_us", to)) {
+        bound_processors(r, strtod(of, NULL), strtod(to, NULL));
+    }
 }
 
 /* ---- groups ---- */
-
-/* The group's folder, then those above it, up to the mount. A container may see its own group at
- * the mount, while the name of the group still is the host's: then what is there counts. */
-static void read_group(reader *r, const mount *m, const char *group,
-                       void (*read)(reader *r, const char *folder)) {
-    char folder[PATH_MAX];
-    const size_t top = strcmp(m->top, "/") == 0 ? 0 : strlen(m->top);
-    if (!m->point[0]) return;
-    const bool inside =
-        strncmp(group, m->top, top) == 0 && (group[top] == '/' || group[top] == '\0');
-    const char *below = inside ? group + top : "";
-    const int n = snprintf(folder, sizeof folder, "%s%s", m->point, below);
-    if (n < 0 || (size_t)n >= sizeof folder) return;
-    const size_t point = strlen(m->point);
-    for (;;) {
-        read(r, folder);
-        if (strlen(folder) <= point) return;
-        *strrchr(folder, '/') = '\0';
-    }
-}
 
 static bool has_controller(const char *list, const char *name) {
     const size_t n = strlen(name);
     for (const char *at = list; at && *at; at = strchr(at, ','), at += at != NULL)
         if (strncmp(at, name, n) == 0 && (at[n] == ',' || at[n] == '\0')) return true;
     return false;
+}
+
+static void set_group(reader *r, hierarchy h, const char *group) {
+    char *own = r->places[h].group;
+    const int n = snprintf(own, PATH_MAX, "%s", group);
+    if (n < 0 || n >= PATH_MAX) *own = '\0';
 }
 
 /* A line is "id:controllers:group"; of version 2 there are no controllers. */
@@ -107,18 +94,67 @@ static void take_group(reader *r, char *line) {
     *group++ = '\0';
     controllers++;
     group[strcspn(group, "\n")] = '\0';
-    if (!*controllers) read_group(r, &r->unified, group, read_unified);
-    if (has_controller(controllers, "memory")) read_group(r, &r->memory, group, read_memory);
-    if (has_controller(controllers, "cpu")) read_group(r, &r->cpu, group, read_cpu);
+    if (!*controllers) set_group(r, UNIFIED, group);
+    if (has_controller(controllers, "memory")) set_group(r, MEMORY, group);
+    if (has_controller(controllers, "cpu")) set_group(r, CPU, group);
+}
+
+/* @return what of the group's name is below the top; NULL: it is not there */
+static const char *below(const char *group, const char *top) {
+    const size_t n = strcmp(top, "/") == 0 ? 0 : strlen(top);
+    const bool inside = strncmp(group, top, n) == 0 && (group[n] == '/' || group[n] == '\0');
+    return inside ? group + n : NULL;
+}
+
+/* The group's folder, then those above it, up to the mount. A container may see its own group at
+ * the mount, while the name of the group still is the host's: then what is there counts. */
+static void read_place(reader *r, hierarchy h) {
+    char folder[PATH_MAX];
+    const place *p = &r->places[h];
+    if (!p->group[0] || !p->point[0]) return;
+    const char *inside = below(p->group, p->top);
+    const int n = snprintf(folder, sizeof folder, "%s%s", p->point, inside ? inside : "");
+    if (n < 0 || (size_t)n >= sizeof folder) return;
+    const size_t point = strlen(p->point);
+    for (;;) {
+        read_limits(r, h, folder);
+        if (strlen(folder) <= point) return;
+        *strrchr(folder, '/') = '\0';
+    }
 }
 
 /* ---- mounts ---- */
 
-static void set_mount(const reader *r, mount *m, const char *top, const char *point) {
-    const char *below = strcmp(point, "/") == 0 ? "" : point;
-    const int n = snprintf(m->point, sizeof m->point, "%s%s", r->root, below);
-    if (n < 0 || (size_t)n >= sizeof m->point) m->point[0] = '\0';
-    snprintf(m->top, sizeof m->top, "%s", top);
+/* mountinfo writes spaces, tabs, line ends and backslashes as \ooo. */
+static void undo_escapes(char *text) {
+    char *to = text;
+    for (const char *from = text; *from; to++) {
+        unsigned byte;
+        const bool escaped = *from == '\\' && sscanf(from + 1, "%3o", &byte) == 1 &&
+                             strspn(from + 1, "01234567") >= 3;
+        *to = escaped ? (char)byte : *from;
+        from += escaped ? 4 : 1;
+    }
+    *to = '\0';
+}
+
+/* Of several mounts that one counts in which the least is above the own group, and of equal ones
+ * the first; one that does not show the group only where none does. */
+static bool is_nearer(const place *p, const char *top) {
+    const bool shows = below(p->group, top) != NULL;
+    if (!p->point[0]) return true;
+    if (!below(p->group, p->top)) return shows;
+    return shows && strlen(top) > strlen(p->top);
+}
+
+static void set_mount(reader *r, hierarchy h, const char *top, const char *point) {
+    place *p = &r->places[h];
+    char whole[PATH_MAX];
+    const char *folder = strcmp(point, "/") == 0 ? "" : point;
+    const int n = snprintf(whole, sizeof whole, "%s%s", r->root, folder);
+    if (n < 0 || (size_t)n >= sizeof whole || !is_nearer(p, top)) return;
+    strcpy(p->point, whole);
+    snprintf(p->top, sizeof p->top, "%s", top);
 }
 
 /* A line of mountinfo is "id parent device top point options... - type source options". */
@@ -128,11 +164,15 @@ static void take_mount(reader *r, char *line) {
     _Static_assert(PATH_MAX == 4096, "as the formats say");
     if (!behind || sscanf(line, "%*s %*s %*s %4095s %4095s", top, point) != 2) return;
     if (sscanf(behind, " - %63s %*s %1023s", type, options) != 2) return;
-    if (strcmp(type, "cgroup2") == 0) set_mount(r, &r->unified, top, point);
+    undo_escapes(top);
+    undo_escapes(point);
+    if (strcmp(type, "cgroup2") == 0) set_mount(r, UNIFIED, top, point);
     if (strcmp(type, "cgroup") != 0) return;
-    if (has_controller(options, "memory")) set_mount(r, &r->memory, top, point);
-    if (has_controller(options, "cpu")) set_mount(r, &r->cpu, top, point);
+    if (has_controller(options, "memory")) set_mount(r, MEMORY, top, point);
+    if (has_controller(options, "cpu")) set_mount(r, CPU, top, point);
 }
+
+/* ---- all of it ---- */
 
 static void read_lines(reader *r, const char *name, void (*take)(reader *r, char *line)) {
     char *line = NULL;
@@ -146,8 +186,9 @@ static void read_lines(reader *r, const char *name, void (*take)(reader *r, char
 
 bpt_cgroup_limits bpt_cgroup_read_below(const char *root) {
     reader r = {.root = root, .limits = {SIZE_MAX, HUGE_VAL}};
-    read_lines(&r, "proc/self/mountinfo", take_mount);
     read_lines(&r, "proc/self/cgroup", take_group);
+    read_lines(&r, "proc/self/mountinfo", take_mount);
+    for (int h = 0; h < N_HIERARCHIES; h++) read_place(&r, (hierarchy)h);
     return r.limits;
 }
 

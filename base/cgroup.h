@@ -17,10 +17,14 @@ typedef struct bpt_cgroup_limits {
     double processors;   /* processor time over time, above 0; HUGE_VAL: no limit */
 } bpt_cgroup_limits;
 
+/** @return the least of the limits of the process' groups and of those above them: memory.max and
+ * cpu.max, or memory.limit_in_bytes and cpu.cfs_quota_us over cpu.cfs_period_us; memory.high,
+ * beyond which the system takes memory back but ends nobody, is none. */
 bpt_cgroup_limits bpt_cgroup_read(void);
 
-/** Reads them from a tree of files as if that were the system's root. @param root "" for the
- * system's own */
+/** Reads them from a tree of files as if that were the system's root: proc/self/cgroup and
+ * proc/self/mountinfo, and the groups' folders at the mount points that this names.
+ * @param root without a slash at its end; "" for the system's own */
 bpt_cgroup_limits bpt_cgroup_read_below(const char *root);
 
 #endif

@@ -37,11 +37,19 @@ void bpt_memory_keep(void) {
     mallopt(M_TRIM_THRESHOLD, 64 << 20);
 }
 
-size_t bpt_memory_of_machine(void) {
+static size_t whole_memory(void) {
     const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-    const size_t all = pages > 0 && page > 0 ? (size_t)pages * (size_t)page : SIZE_MAX;
-    const size_t left = bpt_cgroup_read().memory_bytes;
+    return pages > 0 && page > 0 ? (size_t)pages * (size_t)page : SIZE_MAX;
+}
+
+size_t bpt_memory_of_machine(void) {
+    const size_t all = whole_memory(), left = bpt_cgroup_read().memory_bytes;
     return left < all ? left : all;
+}
+
+const char *bpt_memory_bound(void) {
+    return bpt_cgroup_read().memory_bytes < whole_memory() ? "a control group leaves"
+                                                           : "this machine has";
 }
 
 bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {

@@ -66,6 +66,10 @@ void bpt_memory_keep(void);
  * (base/cgroup.h); SIZE_MAX where the system does not tell */
 size_t bpt_memory_of_machine(void);
 
+/** @return what of these bounds it, for a message that goes on with the number: "this machine has"
+ * or "a control group leaves" */
+const char *bpt_memory_bound(void);
+
 /** Lets the allocation number @p n from now on fail, counted from 0; -1 lets none fail. */
 void bpt_memory_fail_at(int64_t n);
 

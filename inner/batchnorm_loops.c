@@ -5,8 +5,8 @@
 
 #include <string.h>
 
-/* Values are taken in chunks that stay in the first-level cache: summed in float there, then added
- * to the whole in double. A chunk is some rows of LANES values that lie side by side. Where lanes
+/* Values are taken in runs that stay in the first-level cache: summed in float there, then added
+ * to the whole in double. A run is some rows of LANES values that lie side by side. Where lanes
  * are channels, each of the row's sums is a channel's; in the plain order they are sums of pixels
  * 0, 16, 32.. and 1, 17, 33.. of one channel. */
 enum { ROWS = 64, LANES = 16 };
@@ -67,9 +67,9 @@ static void *place_at(void *x, bpt_value_type type, int64_t i) {
 }
 
 /* Means and deviations of the columns of x, [rows, width] with @p stride values a row. */
-BPT_CLONES static void chunk_moments(const void *restrict values, bpt_value_type type, int64_t rows,
-                                     int64_t width, int64_t stride, float *restrict mean,
-                                     float *restrict dev) {
+BPT_CLONES static void run_moments(const void *restrict values, bpt_value_type type, int64_t rows,
+                                   int64_t width, int64_t stride, float *restrict mean,
+                                   float *restrict dev) {
     const float part = 1.0f / (float)rows;
 #define MOMENTS(T, n)                                                                              \
     do {                                                                                           \
@@ -91,17 +91,17 @@ BPT_CLONES static void chunk_moments(const void *restrict values, bpt_value_type
 /* Some lanes of one block of one sample with channels side by side. */
 static void block_moments(const void *x, bpt_value_type type, int64_t n_pixels, int64_t lanes,
                           bpt_channels part, double count, double *mean, double *dev) {
-    float chunk_mean[LANES], chunk_dev[LANES];
+    float run_mean[LANES], run_dev[LANES];
     double n = count;
     for (int64_t p = 0; p < n_pixels; p += ROWS) {
         const int64_t rows = smaller(ROWS, n_pixels - p);
         for (int64_t i = part.first; i < part.end; i += LANES) {
             const int64_t width = smaller(LANES, part.end - i);
-            chunk_moments(value_at(x, type, p * lanes + i), type, rows, width, lanes, chunk_mean,
-                          chunk_dev);
+            run_moments(value_at(x, type, p * lanes + i), type, rows, width, lanes, run_mean,
+                        run_dev);
             for (int64_t j = 0; j < width; j++) {
                 double before = n;
-                add_moments((double)rows, (double)chunk_mean[j], (double)chunk_dev[j], &before,
+                add_moments((double)rows, (double)run_mean[j], (double)run_dev[j], &before,
                             &mean[i + j], &dev[i + j]);
             }
         }
@@ -112,15 +112,14 @@ static void block_moments(const void *x, bpt_value_type type, int64_t n_pixels, 
 /* One channel of one sample whose pixels lie side by side. */
 static void plain_moments(const void *x, bpt_value_type type, int64_t n_pixels, double count,
                           double *mean, double *dev) {
-    float chunk_mean[LANES], chunk_dev[LANES];
+    float run_mean[LANES], run_dev[LANES];
     int64_t p = 0;
     while (p < n_pixels) {
         const int64_t width = smaller(LANES, n_pixels - p);
         const int64_t rows = smaller(ROWS, (n_pixels - p) / width);
-        chunk_moments(value_at(x, type, p), type, rows, width, width, chunk_mean, chunk_dev);
+        run_moments(value_at(x, type, p), type, rows, width, width, run_mean, run_dev);
         for (int64_t j = 0; j < width; j++)
-            add_moments((double)rows, (double)chunk_mean[j], (double)chunk_dev[j], &count, mean,
-                        dev);
+            add_moments((double)rows, (double)run_mean[j], (double)run_dev[j], &count, mean, dev);
         p += rows * width;
     }
 }
@@ -240,10 +239,10 @@ void bpt_batchnorm_forward(const bpt_lanes *a, const void *x, const void *z, con
 /* ---- backward ---- */
 
 /* Sums of the columns of dy and dy * (x - mean), [rows, width] with @p stride values a row. */
-BPT_CLONES static void chunk_sums(const void *restrict in, const void *restrict grad,
-                                  bpt_value_type type, int64_t rows, int64_t width, int64_t stride,
-                                  const float *restrict mean, float *restrict sum_dy,
-                                  float *restrict sum_dyx) {
+BPT_CLONES static void run_sums(const void *restrict in, const void *restrict grad,
+                                bpt_value_type type, int64_t rows, int64_t width, int64_t stride,
+                                const float *restrict mean, float *restrict sum_dy,
+                                float *restrict sum_dyx) {
 #define SUMS(T, n)                                                                                 \
     do {                                                                                           \
         const bpt_mem_##T *restrict x = in, *restrict dy = grad;                                   \
@@ -262,33 +261,33 @@ BPT_CLONES static void chunk_sums(const void *restrict in, const void *restrict 
 static void block_sums(const void *x, const void *dy, bpt_value_type type, int64_t n_pixels,
                        int64_t lanes, bpt_channels part, const float *mean, double *sum_dy,
                        double *sum_dyx) {
-    float chunk_dy[LANES], chunk_dyx[LANES];
+    float run_dy[LANES], run_dyx[LANES];
     for (int64_t p = 0; p < n_pixels; p += ROWS)
         for (int64_t i = part.first; i < part.end; i += LANES) {
             const int64_t rows = smaller(ROWS, n_pixels - p), width = smaller(LANES, part.end - i);
             const int64_t at = p * lanes + i;
-            chunk_sums(value_at(x, type, at), value_at(dy, type, at), type, rows, width, lanes,
-                       mean + i, chunk_dy, chunk_dyx);
+            run_sums(value_at(x, type, at), value_at(dy, type, at), type, rows, width, lanes,
+                     mean + i, run_dy, run_dyx);
             for (int64_t j = 0; j < width; j++) {
-                sum_dy[i + j] += (double)chunk_dy[j];
-                sum_dyx[i + j] += (double)chunk_dyx[j];
+                sum_dy[i + j] += (double)run_dy[j];
+                sum_dyx[i + j] += (double)run_dyx[j];
             }
         }
 }
 
 static void plain_sums(const void *x, const void *dy, bpt_value_type type, int64_t n_pixels,
                        float mean, double *sum_dy, double *sum_dyx) {
-    float means[LANES], chunk_dy[LANES], chunk_dyx[LANES];
+    float means[LANES], run_dy[LANES], run_dyx[LANES];
     int64_t p = 0;
     for (int i = 0; i < LANES; i++) means[i] = mean;
     while (p < n_pixels) {
         const int64_t width = smaller(LANES, n_pixels - p);
         const int64_t rows = smaller(ROWS, (n_pixels - p) / width);
-        chunk_sums(value_at(x, type, p), value_at(dy, type, p), type, rows, width, width, means,
-                   chunk_dy, chunk_dyx);
+        run_sums(value_at(x, type, p), value_at(dy, type, p), type, rows, width, width, means,
+                 run_dy, run_dyx);
         for (int64_t j = 0; j < width; j++) {
-            *sum_dy += (double)chunk_dy[j];
-            *sum_dyx += (double)chunk_dyx[j];
+            *sum_dy += (double)run_dy[j];
+            *sum_dyx += (double)run_dyx[j];
         }
         p += rows * width;
     }

@@ -1,5 +1,6 @@
 /** @file inner/batchnorm_loops.h
- * Batch normalisation (Ioffe, Szegedy 2015) of one tile: passes over memory, without tasks.
+ * Batch normalisation (Ioffe, Szegedy 2015) of a chunk or a tile: passes over memory, without
+ * tasks.
  *
  * Values lie in blocks of lanes (bpt_layout_lanes()). Arrays over channels have one element a lane,
  * shape [n_channels] with the spare lanes of the last block included; those hold zeros.

@@ -48,8 +48,8 @@ static bpt_status check_machine(const bpt_blocks *blocks) {
         bytes = bpt_size_add(bytes, blocks->bytes[i]);
     if (bytes <= limit) return BPT_OK;
     const bpt_status status =
-        bpt_fail(BPT_ENOMEM, "the network needs %.1f GiB of memory, this machine has %.1f GiB",
-                 (double)bytes / 0x1p30, (double)limit / 0x1p30);
+        bpt_fail(BPT_ENOMEM, "the network needs %.1f GiB of memory, %s %.1f GiB",
+                 (double)bytes / 0x1p30, bpt_memory_bound(), (double)limit / 0x1p30);
     if (blocks->bytes[BPT_BLOCK_ACTIVATIONS] > bytes / 2)
         bpt_hint("lower --batch-size; most of the memory is for activations");
     else

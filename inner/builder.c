@@ -7,7 +7,7 @@
 
 /* ---- the batch ---- */
 
-static int64_t rounded_up(int64_t n, int64_t d) {
+static int64_t quotient_up(int64_t n, int64_t d) {
     return (n + d - 1) / d;
 }
 
@@ -18,7 +18,7 @@ static int64_t n_chunks_of(int64_t batch) {
         SAMPLES = 16,
         MIN_CHUNKS = 4, /* and with fewer samples there are still tasks to balance */
     };
-    const int64_t n = rounded_up(batch, SAMPLES);
+    const int64_t n = quotient_up(batch, SAMPLES);
     if (n < MIN_CHUNKS) return batch < MIN_CHUNKS ? batch : MIN_CHUNKS;
     return n > BPT_MAX_CHUNKS ? BPT_MAX_CHUNKS : n;
 }
@@ -30,8 +30,8 @@ static int64_t tile_samples_of(int64_t n_chunks, int64_t chunk, int64_t n_worker
     int64_t best = chunk, least = INT64_MAX;
     if (n_workers <= n_chunks) return chunk;
     for (int64_t samples = chunk; samples >= 1; samples--) {
-        const int64_t n_tiles = n_chunks * rounded_up(chunk, samples);
-        const int64_t longest = (samples + BESIDES) * rounded_up(n_tiles, n_workers);
+        const int64_t n_tiles = n_chunks * quotient_up(chunk, samples);
+        const int64_t longest = (samples + BESIDES) * quotient_up(n_tiles, n_workers);
         if (n_tiles > BPT_MAX_TILES) break;
         if (longest >= least) continue;
         best = samples;
@@ -42,10 +42,8 @@ static int64_t tile_samples_of(int64_t n_chunks, int64_t chunk, int64_t n_worker
 
 static void cut_chunk(bpt_builder *b, size_t c) {
     const int64_t end = b->chunk_start[c + 1];
-    for (int64_t at = b->chunk_start[c]; at < end; at += b->tile_samples) {
-        b->tile_chunk[b->n_tiles] = c;
+    for (int64_t at = b->chunk_start[c]; at < end; at += b->tile_samples)
         b->tile_start[b->n_tiles++] = at;
-    }
     b->tile_start[b->n_tiles] = end;
     b->chunk_tile[c + 1] = b->n_tiles;
 }
@@ -56,7 +54,7 @@ void bpt_builder_cut(bpt_builder *b, int64_t batch, int64_t n_workers) {
     b->n_chunks = (size_t)n;
     b->n_tiles = 0;
     for (int64_t c = 0; c <= n; c++) b->chunk_start[c] = batch * c / n;
-    b->tile_samples = tile_samples_of(n, rounded_up(batch, n), n_workers);
+    b->tile_samples = tile_samples_of(n, quotient_up(batch, n), n_workers);
     for (size_t c = 0; c < b->n_chunks; c++) cut_chunk(b, c);
 }
 

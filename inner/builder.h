@@ -32,8 +32,8 @@ typedef enum bpt_phase {
     BPT_PHASE_FORWARD = 1,
     BPT_PHASE_LOSS = 2,
     BPT_PHASE_BACKWARD = 4,
-    BPT_PHASE_REDUCE = 8,   /* sums the tiles' gradients, for reading */
-    BPT_PHASE_UPDATE = 16,  /* sums the tiles' gradients and updates the weights */
+    BPT_PHASE_REDUCE = 8,   /* sums the chunks' gradients, for reading */
+    BPT_PHASE_UPDATE = 16,  /* sums the chunks' gradients and updates the weights */
     BPT_PHASE_APPLY = 32,   /* updates the weights from gradients that were set */
     BPT_PHASE_EXPORT = 64,  /* native to flat */
     BPT_PHASE_IMPORT = 128, /* flat to native */
@@ -124,7 +124,6 @@ struct bpt_builder {
     int64_t chunk_start[BPT_MAX_CHUNKS + 1]; /* chunk c holds samples [start[c], start[c+1]) */
     size_t chunk_tile[BPT_MAX_CHUNKS + 1];   /* and tiles [tile[c], tile[c+1]) */
     int64_t tile_start[BPT_MAX_TILES + 1];   /* tile t holds samples [start[t], start[t+1]) */
-    size_t tile_chunk[BPT_MAX_TILES];        /* of that chunk */
     int64_t tile_samples;     /* of all tiles, but the last of a chunk may have fewer */
     bpt_weight_plan *weights; /* shape [segments], as the model's table */
     bool forward_only;        /* no gradients, no updates */

@@ -102,19 +102,24 @@ void bpt__cores_unbind(const bpt__cores *cores) {
     hwloc_set_cpubind(cores->topology, cores->creator, HWLOC_CPUBIND_THREAD);
 }
 
-/* A part of a core is one: threads that wait their turn do no harm where there is but one. */
-static unsigned left_by_cgroups(unsigned n) {
-    const double most = ceil(bpt_cgroup_read().processors);
-    return most < (double)n ? (unsigned)most : n;
-}
-
-unsigned bpt_pool_allowed_cores(void) {
+unsigned bpt_pool_bound_cores(void) {
     bpt__cores *cores;
     if (bpt__cores_create(&cores) != BPT_OK) {
         bpt_warn("number of cores unknown, taken as 1: %s", bpt_error_last()->text);
         return 1;
     }
-    const unsigned n = left_by_cgroups(bpt__cores_count(cores));
+    const unsigned n = bpt__cores_count(cores);
     bpt__cores_free(cores);
     return n < BPT_MAX_WORKERS ? n : BPT_MAX_WORKERS;
+}
+
+/* A part of a core is one: threads that wait their turn do no harm where there is but one. */
+unsigned bpt_pool_quota_cores(void) {
+    const double most = ceil(bpt_cgroup_read().processors);
+    return most < (double)BPT_MAX_WORKERS ? (unsigned)most : BPT_MAX_WORKERS;
+}
+
+unsigned bpt_pool_allowed_cores(void) {
+    const unsigned bound = bpt_pool_bound_cores(), quota = bpt_pool_quota_cores();
+    return bound < quota ? bound : quota;
 }

@@ -59,9 +59,15 @@ void bpt_pool_set_trace(bpt_pool *pool, bpt_trace *trace);
 
 /** @return cores that this process may run on, in [1, BPT_MAX_WORKERS]: so many workers a pool
  * takes, where there are more cores the others are left out. A core counts once however many
- * threads it has in hardware, and if binding and cpuset leave the process one of them. No more, but
- * one, than a cgroup leaves the process of processor time (base/cgroup.h). Takes milliseconds: ask
- * once. */
+ * threads it has in hardware, and if binding and cpuset leave the process one of them. Takes
+ * milliseconds: ask once. */
+unsigned bpt_pool_bound_cores(void);
+
+/** @return cores whose time control groups leave the processes in them together, a part of one
+ * counting as one (base/cgroup.h), in [1, BPT_MAX_WORKERS]: the latter also without a limit */
+unsigned bpt_pool_quota_cores(void);
+
+/** @return the lesser of the two: as many workers as this process can make use of, by itself */
 unsigned bpt_pool_allowed_cores(void);
 
 /** Runs every task of @p g once, in the order and on the workers that the policy of the pool says

@@ -55,9 +55,8 @@ static bpt_status check_memory(const bpt_tune_subject *s, unsigned n_threads) {
     const bpt_status status =
         bpt_fail(BPT_EUSAGE,
                  "two networks of %" PRId64
-                 " samples a step, as are compared, need %.1f GB of memory, this "
-                 "machine has %.1f GB",
-                 s->batch, (double)both * 1e-9, (double)limit * 1e-9);
+                 " samples a step, as are compared, need %.1f GB of memory, %s %.1f GB",
+                 s->batch, (double)both * 1e-9, bpt_memory_bound(), (double)limit * 1e-9);
     bpt_hint("lower --batch-size");
     return status;
 }

@@ -183,12 +183,16 @@ typedef enum bpt_conv_way {
     BPT_CONV_DIRECT,
 } bpt_conv_way;
 
-/** The slowest way of a convolution's passes for these layouts of SRC and DST; NULL: the forward
+typedef struct bpt_conv_ways {
+    bpt_conv_way forward, backward_data, backward_weights;
+} bpt_conv_ways;
+
+/** How a convolution's passes are computed for these layouts of SRC and DST; NULL: the forward
  * kernel's own choice.
- * @param backward_data whether that pass is needed
+ * @param backward_data whether that pass is needed; else its way is BPT_CONV_DIRECT
  * @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM (as for every kernel below) */
-bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
-                            const bpt_layout *src, const bpt_layout *dst, bpt_conv_way *way);
+bpt_status bpt_cpu_conv_ways(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                             const bpt_layout *src, const bpt_layout *dst, bpt_conv_ways *ways);
 
 /** Whether all three passes of a convolution that suits Winograd's algorithm have kernels of it, in
  * layouts of their choice, that are worth their while, so that .winograd may be set: oneDNN's from

@@ -187,19 +187,20 @@ static bpt_conv_way way_of(const_dnnl_primitive_desc_t pd) {
     return strstr(bpt__implementation(pd), "gemm:") ? BPT_CONV_PRODUCTS : BPT_CONV_DIRECT;
 }
 
-bpt_status bpt_cpu_conv_way(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
-                            const bpt_layout *src, const bpt_layout *dst, bpt_conv_way *way) {
+bpt_status bpt_cpu_conv_ways(bpt_cpu *cpu, const bpt_conv_problem *p, bool backward_data,
+                             const bpt_layout *src, const bpt_layout *dst, bpt_conv_ways *ways) {
     dnnl_primitive_desc_t pds[N_PASSES];
-    *way = BPT_CONV_DIRECT;
+    *ways = (bpt_conv_ways){BPT_CONV_DIRECT, BPT_CONV_DIRECT, BPT_CONV_DIRECT};
     if (is_ours(cpu, p)) {
         int64_t lanes = 1;
         if (src && dst) BPT_TRY(bpt_cpu_conv_lanes(cpu, p, src, dst, &lanes));
-        if (!lanes) *way = BPT_CONV_NAIVE;
+        if (!lanes) *ways = (bpt_conv_ways){BPT_CONV_NAIVE, BPT_CONV_NAIVE, BPT_CONV_NAIVE};
         return BPT_OK;
     }
     const bpt_status status = describe_passes(cpu, p, backward_data, src, dst, pds);
-    for (int i = 0; i < (backward_data ? 3 : 2); i++)
-        if (way_of(pds[i]) < *way) *way = way_of(pds[i]);
+    ways->forward = way_of(pds[0]);
+    ways->backward_weights = way_of(pds[1]);
+    if (backward_data) ways->backward_data = way_of(pds[2]);
     release(pds);
     return status;
 }

@@ -13,9 +13,11 @@ bpt__spec bpt__spec_of(bpt__operation operation) {
     return s;
 }
 
+/* Numbers beyond the last are counted alone: find() finds no twin then. */
 void bpt__spec_number(bpt__spec *s, int64_t number) {
     assert(s->n < BPT__SPEC_NUMBERS);
-    s->numbers[s->n++] = number;
+    if (s->n < BPT__SPEC_NUMBERS) s->numbers[s->n] = number;
+    s->n++;
 }
 
 void bpt__spec_real(bpt__spec *s, float number) {
@@ -50,7 +52,7 @@ void bpt__spec_kernel(bpt__spec *s, const bpt_kernel *k) {
 
 static bpt_kernel *find(const bpt_cpu *cpu, const bpt__spec *s) {
     enum { LOOKED_AT = 32 }; /* tiles follow each other; kernels of other passes stand between */
-    bpt_kernel *k = cpu->kernels;
+    bpt_kernel *k = s->n <= BPT__SPEC_NUMBERS ? cpu->kernels : NULL;
     for (int i = 0; i < LOOKED_AT && k; i++, k = k->next)
         if (k->spec.n == s->n && memcmp(k->spec.numbers, s->numbers, sizeof s->numbers) == 0)
             return k;

@@ -27,22 +27,26 @@ static void describe_chunks(const bpt_layer *l, bpt_builder *b, bpt_conv_state *
 
 /* ---- the algorithm ---- */
 
-static void set_winograd(const bpt_builder *b, bpt_conv_state *state, bool winograd) {
-    for (size_t c = 0; c < b->n_chunks; c++) state->problem[c].winograd = winograd;
+static bool is_to_cut_rows(const bpt_layer *l) {
+    const bpt_conv_config *config = l->config;
+    for (int step = 0; step < BPT_N_CONV_STEPS; step++)
+        if (config->cut_is_given[step] && config->cut[step].rows > 1) return true;
+    return false;
 }
 
 /* One for all chunks, whatever their samples, and for all steps: the table of costs knows one
  * convolution of a layer. Also where there is no backward pass, so that evaluation rounds as
- * training does. */
-static bpt_status choose_algorithm(bpt_builder *b, bpt_conv_state *state) {
-    bool winograd = true;
+ * training does. Rows want channels last, where Winograd's algorithm has no kernels: the table
+ * never cuts them then, but the model may say so. */
+static bpt_status choose_algorithm(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state) {
+    bool winograd = !is_to_cut_rows(l);
     for (size_t c = 0; c < b->n_chunks && winograd; c++)
         winograd = bpt_conv_suits_winograd(&state->problem[c]);
     for (size_t c = 0; c < b->n_chunks && winograd; c++) {
         if (c > 0 && state->problem[c].n == state->problem[c - 1].n) continue;
         BPT_TRY(bpt_cpu_conv_has_winograd(b->cpu, &state->problem[c], &winograd));
     }
-    set_winograd(b, state, winograd);
+    for (size_t c = 0; c < b->n_chunks; c++) state->problem[c].winograd = winograd;
     return BPT_OK;
 }
 
@@ -90,19 +94,15 @@ static void choose_by_costs(const bpt_builder *b, bool backward_data, bpt_conv_s
     }
 }
 
-/* Rows want channels last, where Winograd's algorithm has no kernels: the table never cuts them
- * then, but the model may say so. */
-static void choose_cuts(const bpt_layer *l, bpt_builder *b, bool backward_data,
+static void choose_cuts(const bpt_layer *l, const bpt_builder *b, bool backward_data,
                         bpt_conv_state *state) {
     const bpt_conv_config *config = l->config;
-    cut_as_usual(b, state);
     if (b->costs) choose_by_costs(b, backward_data, state);
     for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
         if (!config->cut_is_given[step]) continue;
         state->usual[step] = false;
         state->cut[step] = config->cut[step];
     }
-    if (cuts_rows(state)) set_winograd(b, state, false);
 }
 
 static bool cuts_step(const bpt_builder *b, const bpt_conv_state *state, bpt_conv_step step) {
@@ -170,11 +170,31 @@ static bpt_status layouts_of_order(bpt_builder *b, const bpt_conv_problem *p, or
     return layout_of_order(b, p->type, (int64_t[]){p->n, p->k, p->p, p->q}, o, dst);
 }
 
+/* oneDNN's kernels of 1x1 with strides copy what they take into scratch memory first; of channels
+ * last, where these are fewer than a vector's, they write behind its end (seen with 2.6, AVX2). */
+static bool overruns_scratch(const bpt_conv_problem *p) {
+    const bool strided = p->stride[0] > 1 || p->stride[1] > 1;
+    return p->r == 1 && p->s == 1 && strided && p->c / p->groups < BPT_CUT_LANES;
+}
+
+static bpt_status ways_in(bpt_builder *b, const bpt_conv_problem *p, bool backward_data, order o,
+                          bpt_conv_ways *ways) {
+    const bpt_layout *src, *dst;
+    *ways = (bpt_conv_ways){BPT_CONV_NAIVE, BPT_CONV_NAIVE, BPT_CONV_NAIVE};
+    if (o == LAST && overruns_scratch(p)) return BPT_OK;
+    BPT_TRY(layouts_of_order(b, p, o, &src, &dst));
+    return bpt_cpu_conv_ways(b->cpu, p, backward_data, src, dst, ways);
+}
+
+/* The slowest of the passes. */
 static bpt_status way_in(bpt_builder *b, const bpt_conv_problem *p, bool backward_data, order o,
                          bpt_conv_way *way) {
-    const bpt_layout *src, *dst;
-    BPT_TRY(layouts_of_order(b, p, o, &src, &dst));
-    return bpt_cpu_conv_way(b->cpu, p, backward_data, src, dst, way);
+    bpt_conv_ways all;
+    BPT_TRY(ways_in(b, p, backward_data, o, &all));
+    *way = all.forward;
+    if (all.backward_data < *way) *way = all.backward_data;
+    if (all.backward_weights < *way) *way = all.backward_weights;
+    return BPT_OK;
 }
 
 /* The forward kernel's own choice binds the backward ones, and for some channel counts and
@@ -211,6 +231,28 @@ static bpt_status choose_order(const bpt_layer *l, bpt_builder *b, bool backward
     BPT_TRY(way_in(b, p, backward_data, LAST, &way));
     if (way != BPT_CONV_NAIVE) *out = LAST;
     return BPT_OK;
+}
+
+/* Matrix products have other bits for other numbers of samples: there, what is cut into tiles as
+ * usual stays whole, and it is the whole that a table's cuts have to gain over. */
+static bpt_status leave_products_whole(bpt_builder *b, bool backward_data, order o,
+                                       bpt_conv_state *state) {
+    bpt_conv_ways ways;
+    BPT_TRY(ways_in(b, &state->problem[0], backward_data, o, &ways));
+    if (ways.forward == BPT_CONV_PRODUCTS) state->cut[BPT_CONV_FORWARD] = (bpt_cut){0};
+    if (ways.backward_data == BPT_CONV_PRODUCTS) state->cut[BPT_CONV_BACKWARD_DATA] = (bpt_cut){0};
+    return BPT_OK;
+}
+
+/* The order follows from the cuts, and the cuts as usual from the kernels that an order has. */
+static bpt_status choose_cuts_and_order(const bpt_layer *l, bpt_builder *b, bool backward_data,
+                                        bpt_conv_state *state, order *out) {
+    cut_as_usual(b, state);
+    BPT_TRY(choose_order(l, b, backward_data, state, out));
+    BPT_TRY(leave_products_whole(b, backward_data, *out, state));
+    choose_cuts(l, b, backward_data, state);
+    if (!cuts_rows(state) && !cuts_channels(state)) return BPT_OK;
+    return choose_order(l, b, backward_data, state, out);
 }
 
 static bpt_status create_kernel(bpt_builder *b, const bpt_conv_problem *p, order o,
@@ -262,9 +304,8 @@ static bpt_status create_forward(const bpt_layer *l, bpt_builder *b, bool backwa
     const bpt_layout *weights = NULL;
     order o;
     describe_chunks(l, b, state);
-    BPT_TRY(choose_algorithm(b, state));
-    choose_cuts(l, b, backward_data, state);
-    BPT_TRY(choose_order(l, b, backward_data, state, &o));
+    BPT_TRY(choose_algorithm(l, b, state));
+    BPT_TRY(choose_cuts_and_order(l, b, backward_data, state, &o));
     for (size_t c = 0; c < b->n_chunks; c++) {
         BPT_TRY(create_kernel(b, &state->problem[c], o, weights, &state->forward[c]));
         weights = bpt_kernel_layout(state->forward[c], BPT_SLOT_WEIGHTS);

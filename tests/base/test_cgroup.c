@@ -167,6 +167,43 @@ static void test_names_that_are_no_paths(void **state) {
     check(256 * MIB, HUGE_VAL);
 }
 
+/* The host's groups are mounted besides, as for monitoring: the container's own counts. */
+static void test_several_mounts(void **state) {
+    static const char own[] = "30 22 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
+    static const char host[] = "31 22 0:26 /../../.. /host/sys/fs/cgroup ro - cgroup2 cgroup2 rw\n";
+    static const char other[] = "32 22 0:26 /machine.slice/c1 /mnt/other rw - cgroup2 cgroup2 rw\n";
+    char text[1024];
+    (void)state;
+    for (int turn = 0; turn < 2; turn++) {
+        clear();
+        snprintf(text, sizeof text, "%s%s%s", turn ? other : own, host, turn ? own : other);
+        put("proc/self/mountinfo", text);
+        put("proc/self/cgroup", "0::/\n");
+        put("sys/fs/cgroup/memory.max", "268435456\n");
+        put("sys/fs/cgroup/cpu.max", "100000 100000\n");
+        put("mnt/other/memory.max", "67108864\n");
+        check(256 * MIB, 1.0);
+        put("proc/self/cgroup", "0::/user.slice\n");
+        put("sys/fs/cgroup/user.slice/memory.max", "134217728\n");
+        check(128 * MIB, 1.0);
+        put("proc/self/cgroup", "0::/machine.slice/c1/job\n"); /* the nearest shows it best */
+        put("mnt/other/job/memory.max", "33554432\n");
+        check(32 * MIB, HUGE_VAL);
+    }
+}
+
+/* systemd has backslashes in its names. */
+static void test_escaped_names(void **state) {
+    (void)state;
+    clear();
+    put("proc/self/mountinfo",
+        "30 22 0:26 /system.slice/my\\134x2dd.service /a\\040b rw - cgroup2 cgroup2 rw\n");
+    put("proc/self/cgroup", "0::/system.slice/my\\x2dd.service/job\n");
+    put("spaced/job/memory.max", "1000000\n");
+    command("mv %s/spaced '%s/a b'", root, root);
+    check(1000000, HUGE_VAL);
+}
+
 static void test_this_machine(void **state) {
     (void)state;
     const bpt_cgroup_limits l = bpt_cgroup_read();
@@ -182,6 +219,8 @@ int main(void) {
         cmocka_unit_test(test_version_1),
         cmocka_unit_test(test_container_of_version_1),
         cmocka_unit_test(test_names_that_are_no_paths),
+        cmocka_unit_test(test_several_mounts),
+        cmocka_unit_test(test_escaped_names),
         cmocka_unit_test(test_this_machine),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -30,7 +30,6 @@ static void check_cut(const bpt_builder *b, int64_t batch) {
         for (size_t t = b->chunk_tile[c]; t < b->chunk_tile[c + 1]; t++) {
             const int64_t n = bpt_builder_tile_samples(b, t);
             const bool last = t + 1 == b->chunk_tile[c + 1];
-            assert_int_equal(b->tile_chunk[t], c);
             assert_true(n >= 1 && n <= b->tile_samples && (last || n == b->tile_samples));
         }
     }
@@ -148,12 +147,59 @@ static void test_costs_say_for_how_many(void **state) {
     }
 }
 
+static const bpt_cut_note *cut_of(const net_fixture *f, const char *label, bpt_conv_step step) {
+    const bpt_builder *b = &f->net->builder;
+    for (size_t i = 0; i < b->n_cuts; i++)
+        if (strcmp(b->cuts[i].layer->name, label) == 0 && b->cuts[i].step == step)
+            return &b->cuts[i];
+    fail_msg("layer %s has no such step", label);
+    return NULL;
+}
+
+/* oneDNN computes a dilated convolution by matrix products where it has no better kernel: such
+ * stay whole until a table knows better, however many workers there are. */
+static void test_costs_cut_products_too(void **state) {
+    (void)state;
+    static const char dilated[] =
+        "{name: t, input: [3, 12, 12], classes: 3, layers: [conv: {filters: 16, kernel: 1}, conv: "
+        "{name: b, filters: 16, kernel: 3, pad: 2, dilation: 2}, fc: {outputs: classes}]}";
+    const net_options options = {.n_workers = 2, .seed = SEED};
+    bpt_cost_table table = {.workers = 16};
+    net_fixture f = net_open_cut(dilated, 16, options, (net_cuts){.costs = &table});
+    bpt_cost cost = {BPT_CONV_FORWARD, cut_of(&f, "b", BPT_CONV_FORWARD)->problem, {4, 1, 1}, 4000};
+    net_assert_ok(bpt_cost_table_add(&table, &cost));
+    cost.cut = (bpt_cut){1, 1, 1};
+    cost.ns = 1000;
+    net_assert_ok(bpt_cost_table_add(&table, &cost));
+    net_close(&f);
+    f = net_open_cut(dilated, 16, options, (net_cuts){.costs = &table});
+    assert_int_equal(cut_of(&f, "b", BPT_CONV_FORWARD)->cut.samples, 1);
+    net_close(&f);
+    bpt_cost_table_clear(&table);
+}
+
+/* Rows of one step leave no step to Winograd's algorithm, nor its larger parts. */
+static void test_rows_of_one_step_leave_tiles_to_others(void **state) {
+    (void)state;
+    static const char square[] =
+        "{name: t, input: [3, 16, 16], classes: 3, layers: [conv: {filters: 64, kernel: 1}, conv: "
+        "{name: b, filters: 64, kernel: 3, pad: 1}, fc: {outputs: classes}]}";
+    bpt_cost_table table = {.workers = 16};
+    const net_cuts cuts = {.step = {[BPT_CONV_FORWARD] = {.rows = 2}}, .costs = &table};
+    net_fixture f = net_open_cut(square, 16, (net_options){.n_workers = 2, .seed = SEED}, cuts);
+    assert_int_equal(cut_of(&f, "b", BPT_CONV_FORWARD)->cut.rows, 2);
+    assert_int_equal(cut_of(&f, "b", BPT_CONV_BACKWARD_DATA)->cut.samples, 1);
+    net_close(&f);
+}
+
 int main(void) {
-    enum { N = sizeof networks / sizeof *networks, RULES = 3 };
+    enum { N = sizeof networks / sizeof *networks, RULES = 5 };
     struct CMUnitTest tests[RULES + 2 * N] = {
         cmocka_unit_test(test_all_samples_are_in_a_tile),
         cmocka_unit_test(test_workers_have_tiles),
         cmocka_unit_test(test_costs_say_for_how_many),
+        cmocka_unit_test(test_costs_cut_products_too),
+        cmocka_unit_test(test_rows_of_one_step_leave_tiles_to_others),
     };
     for (size_t i = 0; i < N; i++) {
         const struct CMUnitTest f32 = cmocka_unit_test_prestate(test_network, (void *)&networks[i]);

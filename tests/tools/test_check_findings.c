@@ -35,6 +35,7 @@ static void make_good(bpt_check_facts *ranks) {
     for (int r = 0; r < N; r++) {
         ranks[r] = (bpt_check_facts){
             .processors = 4,
+            .quota = 4,
             .has_data = true,
             .data = 77,
             .data_place = {.kind = "ext4"},
@@ -90,6 +91,19 @@ static void test_bound(void **state) {
     ranks[1].threads = 4;
     allow(&ranks[1], 0, 2);
     assert_finds(ranks, N, false, 1, "may use 2 cores for 4 threads");
+}
+
+static void test_quota(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    ranks[2].quota = 1;
+    ranks[2].threads = 1;
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+    ranks[2].threads = 2;
+    assert_finds(ranks, N, false, 2, "has the time of 1 core for 2 threads");
+    assert_non_null(strstr(found[0].hint, "--threads"));
 }
 
 /* Two ranks on a host of two cores, one each: nothing is lost. */
@@ -294,19 +308,13 @@ static void test_print(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),
-        cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_bound_to_all),
-        cmocka_unit_test(test_versions),
-        cmocka_unit_test(test_clocks),
-        cmocka_unit_test(test_bridges),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_data),
-        cmocka_unit_test(test_run_folder),
-        cmocka_unit_test(test_print),
-        cmocka_unit_test(test_scratch),
-        cmocka_unit_test(test_print_scratch),
-        cmocka_unit_test(test_scratch_of_one_host),
+        cmocka_unit_test(test_good),          cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_bound_to_all),  cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_versions),      cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_bridges),       cmocka_unit_test(test_files),
+        cmocka_unit_test(test_data),          cmocka_unit_test(test_run_folder),
+        cmocka_unit_test(test_print),         cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_print_scratch), cmocka_unit_test(test_scratch_of_one_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* Threads of a rank where one of the ranks lacks memory: all hear of it, and none waits. */
 #include "base/memory.h"
 #include "outer/comm.h"
+#include "scheduler/pool.h"
 #include "tools/train/rank_threads.h"
 
 #include <setjmp.h>
@@ -61,10 +62,20 @@ static void test_what_is_lacking(void **state) {
     assert_false(bpt_rank_threads_lack(0, 1, 1));
 }
 
+static void test_shares_of_quotas(void **state) {
+    (void)state;
+    assert_int_equal(bpt_rank_threads_share(8, 1, BPT_MAX_WORKERS, 1), 8);
+    assert_int_equal(bpt_rank_threads_share(8, 3, BPT_MAX_WORKERS, 3), 2);
+    assert_int_equal(bpt_rank_threads_share(2, 1, 2, 4), 1); /* bound apart, with one quota */
+    assert_int_equal(bpt_rank_threads_share(2, 1, 6, 3), 2);
+    assert_int_equal(bpt_rank_threads_share(4, 1, 1, 1), 1);
+    assert_int_equal(bpt_rank_threads_share(1, 4, 1, 4), 1);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_memory_of_one_rank),
-                                       cmocka_unit_test(test_servers),
-                                       cmocka_unit_test(test_what_is_lacking)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_memory_of_one_rank), cmocka_unit_test(test_servers),
+        cmocka_unit_test(test_what_is_lacking), cmocka_unit_test(test_shares_of_quotas)};
     if (bpt_comm_start(&comm) != BPT_OK) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     bpt_comm_stop(comm);

@@ -74,7 +74,7 @@ check_largest() { # FACTOR LIMIT COMMAND...: what the hint names fits, and the n
     [ "$planned" -gt "$limit" ] || die "batch $((largest + factor)) fits too: $planned bytes"
 }
 fails_well 2 "$train" "${wide[@]}" --output runs/wide --batch-size 1024
-says "this machine has"
+grep -qE "GB of memory, (this machine has|a control group leaves) " err || die "who has too little is not said"
 [ ! -e runs/wide ] || die "a refused run leaves a folder"
 check_largest 1 "$memory" "$train" "${wide[@]}"
 run 0 "$train" "${wide[@]}" --dry-run --batch-size 1024

@@ -35,7 +35,8 @@ static void look_at_machine(const bpt_train_options *o, const bpt_comm *comm, bp
     snprintf(f->library, sizeof f->library, "%s", bpt_comm_library(comm));
     snprintf(f->thread_level, sizeof f->thread_level, "%s", bpt_comm_thread_level(comm));
     f->processors = online > 0 ? (uint32_t)online : 1;
-    f->cores = bpt_pool_allowed_cores();
+    f->cores = bpt_pool_bound_cores();
+    f->quota = bpt_pool_quota_cores();
     f->threads = serves(o, comm) ? 1 : (uint32_t)o->threads;
     if (sched_getaffinity(0, sizeof f->allowed, &f->allowed) != 0) CPU_ZERO(&f->allowed);
 }

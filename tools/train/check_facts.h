@@ -22,6 +22,7 @@ typedef struct bpt_check_facts {
     char host[64], version[24], library[64], thread_level[16];
     uint32_t processors; /* of the host, online: logical ones */
     uint32_t cores;      /* that this rank may use, at least 1 */
+    uint32_t quota;      /* cores whose time control groups leave the ranks of its host */
     uint32_t threads;    /* that --threads wants; 0: as many as there are cores */
     cpu_set_t allowed;   /* processors that it may use; none: not known */
     char network[64];    /* interfaces of its connections, with commas; "": none by TCP */

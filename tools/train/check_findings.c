@@ -57,6 +57,10 @@ static void find_bound(const search *s, uint32_t r) {
     else if (lacks)
         report(s, false, r, "give mpirun the option --bind-to none, or lower --threads",
                "may use %u core%s for %u threads", f->cores, f->cores == 1 ? "" : "s", f->threads);
+    else if (f->threads > f->quota)
+        report(s, false, r, "lower --threads, or ask for more (of the container or batch system)",
+               "has the time of %u core%s for %u threads: a control group leaves no more", f->quota,
+               f->quota == 1 ? "" : "s", f->threads);
 }
 
 /* ---- programs ---- */

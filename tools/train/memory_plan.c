@@ -237,8 +237,8 @@ bpt_status bpt_memory_plan_largest(const bpt_job *job, const bpt_memory_plan *pl
 
 static bpt_status refuse_server(const bpt_memory_plan *plan, size_t limit) {
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "a server needs %.1f GB of memory, this machine has %.1f GB for it",
-                 (double)plan->total * 1e-9, (double)limit * 1e-9);
+        bpt_fail(BPT_EUSAGE, "a server needs %.1f GB of memory, %s %.1f GB for it",
+                 (double)plan->total * 1e-9, bpt_memory_bound(), (double)limit * 1e-9);
     bpt_hint("give more --servers; --dry-run shows what takes the memory");
     return status;
 }
@@ -252,8 +252,8 @@ bpt_status bpt_memory_plan_check(const bpt_job *job) {
     if (bpt_job_is_server(job)) return refuse_server(&plan, limit);
     BPT_TRY(bpt_memory_plan_largest(job, &plan, limit, &batch));
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "%u samples a step need %.1f GB of memory, this machine has %.1f GB%s",
-                 job->batch, (double)plan.total * 1e-9, (double)limit * 1e-9,
+        bpt_fail(BPT_EUSAGE, "%u samples a step need %.1f GB of memory, %s %.1f GB%s", job->batch,
+                 (double)plan.total * 1e-9, bpt_memory_bound(), (double)limit * 1e-9,
                  job->ranks_on_host > 1 ? " for each rank on it" : "");
     if (batch)
         bpt_hint("the largest that fits is --batch-size %" PRIu64 "; --dry-run shows what takes it",

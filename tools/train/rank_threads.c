@@ -15,10 +15,15 @@ typedef struct {
     cpu_set_t set;
 } affinity;
 
-static unsigned choose(unsigned wanted, unsigned allowed, unsigned sharing) {
-    const unsigned n = wanted ? wanted : allowed / sharing;
-    if (n == 0) return 1;
-    return n < BPT_MAX_WORKERS ? n : BPT_MAX_WORKERS;
+unsigned bpt_rank_threads_share(unsigned cores, unsigned sharing, unsigned quota,
+                                unsigned n_workers) {
+    const unsigned of_cores = cores / sharing, of_quota = quota / n_workers;
+    const unsigned n = of_cores < of_quota ? of_cores : of_quota;
+    return n ? n : 1;
+}
+
+static unsigned capped(unsigned wanted) {
+    return wanted < BPT_MAX_WORKERS ? wanted : BPT_MAX_WORKERS;
 }
 
 /* Of this rank's host. */
@@ -47,12 +52,12 @@ static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, uint32_t n_w
     return status;
 }
 
-static void warn_bound(const bpt_comm *comm, unsigned allowed, unsigned wanted) {
+static void warn_bound(const bpt_comm *comm, unsigned cores, unsigned wanted) {
     bpt_warn(
         "rank %u on %s is bound to %u core%s and wants %u thread%s: give mpirun the option "
         "--bind-to none (or --map-by slot:PE=%u)",
-        bpt_comm_rank(comm), bpt_comm_host(comm, bpt_comm_rank(comm)), allowed,
-        allowed == 1 ? "" : "s", wanted, wanted == 1 ? "" : "s", wanted);
+        bpt_comm_rank(comm), bpt_comm_host(comm, bpt_comm_rank(comm)), cores, cores == 1 ? "" : "s",
+        wanted, wanted == 1 ? "" : "s", wanted);
 }
 
 bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors) {
@@ -63,7 +68,7 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_w
                                    unsigned *chosen, unsigned *cores, unsigned *on_host) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
-    const unsigned allowed = bpt_pool_allowed_cores();
+    const unsigned bound = bpt_pool_bound_cores();
     neighbours n;
     affinity mine;
     CPU_ZERO(&mine.set);
@@ -73,16 +78,17 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_w
     *chosen = *cores = 1;
     if (bpt_comm_rank(comm) >= n_workers) return BPT_OK;
     /* Bound to a single core, although the ranks of the host leave others idle. */
-    const bool loses = allowed == 1 && (unsigned)CPU_COUNT(&mine.set) * n.workers < present;
-    const bool lacks = bpt_rank_threads_lack(wanted, allowed, (unsigned)CPU_COUNT(&mine.set));
-    if (wanted ? lacks : loses) warn_bound(comm, allowed, wanted ? wanted : present / n.workers);
-    *chosen = choose(wanted, allowed, n.sharing);
-    *cores = choose(0, allowed, n.sharing);
+    const bool loses = bound == 1 && (unsigned)CPU_COUNT(&mine.set) * n.workers < present;
+    const bool lacks = bpt_rank_threads_lack(wanted, bound, (unsigned)CPU_COUNT(&mine.set));
+    if (wanted ? lacks : loses) warn_bound(comm, bound, wanted ? wanted : present / n.workers);
+    *cores = bpt_rank_threads_share(bound, n.sharing, bpt_pool_quota_cores(), n.workers);
+    *chosen = wanted ? capped(wanted) : *cores;
     return BPT_OK;
 }
 
 unsigned bpt_rank_threads_expected(unsigned wanted, unsigned on_host) {
-    return choose(wanted, bpt_pool_allowed_cores(), on_host);
+    if (wanted) return capped(wanted);
+    return bpt_rank_threads_share(bpt_pool_bound_cores(), on_host, bpt_pool_quota_cores(), on_host);
 }
 
 double bpt_rank_threads_speed(unsigned n_threads) {

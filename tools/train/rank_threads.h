@@ -13,6 +13,16 @@
  * many threads as these are no mistake, and bpt-tune may have found them to be faster */
 bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors);
 
+/** Threads of a rank that wants no number of them. Ranks may be bound to cores of their own, but a
+ * quota of processor time is for all of a host together.
+ * @param cores that the rank may use, at least 1
+ * @param sharing ranks that may use the same ones, at least 1
+ * @param quota of bpt_pool_quota_cores()
+ * @param n_workers ranks of the host that compute, at least 1
+ * @return at least 1 */
+unsigned bpt_rank_threads_share(unsigned cores, unsigned sharing, unsigned quota,
+                                unsigned n_workers);
+
 /** Chooses the number of threads, and warns where the rank is bound to fewer cores than it wants or
  * could have. Collective over the job.
  * @param wanted 0: the cores that the rank may use, shared with the ranks that may use the same

@@ -207,8 +207,8 @@ static uint64_t steps_for_costs(const bpt_search *s) {
 }
 
 /* Cuts are measured one after the other, what promises most first, for as long as there is time for
- * the next one. The whole, with which all are compared, comes first and last, so that a machine
- * that has become faster or slower meanwhile makes no gain.
+ * the next one. The whole, which tiles as usual are taken from, comes first and last, so that a
+ * machine that has become faster or slower meanwhile makes no gain.
  * @param[out] n how many were measured */
 static bpt_status measure_cuts(bpt_search *s, double share, size_t *n) {
     static const bpt_cut tried[] = {{0, 1, 1}, {1, 2, 1}, {1, 1, 2}, {1, 1, 1},
@@ -233,11 +233,11 @@ static bpt_status try_cuts(bpt_search *s) {
     size_t n;
     bpt_trial *trial = &s->trials[s->n_trials++];
     bpt_tuned_choices candidate = s->best;
-    *trial = (bpt_trial){.option = "cuts", .value = "by costs", .against = "whole"};
+    *trial = (bpt_trial){.option = "cuts", .value = "by costs", .against = "as usual"};
     s->cuts.workers = s->best.threads;
     s->cuts.margin_percent = bpt_cut_costs_margin(s->noise);
     BPT_TRY(measure_cuts(s, fmin(share, left - bpt_budget_fewest(&s->budget)) - compares, &n));
-    if (n < 2) return BPT_OK; /* nothing to compare the whole with */
+    if (n < 2) return BPT_OK; /* nothing to compare with */
     candidate.cuts = &s->cuts;
     return try_candidate(s, &candidate, compares, trial);
 }

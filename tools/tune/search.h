@@ -1,6 +1,6 @@
 /** @file tools/tune/search.h
  * The search for the fastest choices: one knob after the other, each value against the best so far,
- * in interleaved rounds; at last convolutions cut by costs, against whole ones.
+ * in interleaved rounds; at last convolutions cut by costs, against tiles as usual.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_TUNE_SEARCH_H
