@@ -298,7 +298,7 @@ INLINE void all_squares_in(transform *one, put *store, bpt_value_type type, int 
     const int64_t plane = bpt_winograd_plane(type, bpt_winograd_matrix(m)), patch = window - 2;
     const bool windows = side == window;
     int64_t at = 0;
-    for (int64_t n = 0; n < m->n; n++)
+    for (int64_t n = 0; n < m->there; n++)
         for (int64_t i = 0; i < m->rows; i++)
             for (int64_t j = 0; j < m->columns; j++) {
                 const square s = {m, i * patch - (windows ? m->pad[0] : 0),
@@ -356,7 +356,7 @@ INLINE void all_squares_out(transform *one, put *store, bpt_value_type type, int
                             int64_t n_bias, bool relu, void *restrict y) {
     const int64_t pixels = m->h * m->w, side = window - 2;
     const int64_t plane = bpt_winograd_plane(BPT_F32, bpt_winograd_matrix(m));
-    for (int64_t n = 0; n < m->n; n++)
+    for (int64_t n = 0; n < m->there; n++)
         for (int64_t i = 0; i < m->rows; i++)
             for (int64_t j = 0; j < m->columns; j++)
                 for (int64_t b = 0; b < m->blocks; b++, v += lanes) {

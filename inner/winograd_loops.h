@@ -41,10 +41,12 @@ static inline int64_t bpt_winograd_values(bpt_value_type type) {
     return window * window;
 }
 
-/** An activation [n][blocks][h][w][lanes] and the patches that it is cut into. */
+/** An activation [there][blocks][h][w][lanes] and the patches that it is cut into. */
 typedef struct bpt_winograd_image {
     bpt_value_type type;
-    int64_t n, blocks, lanes; /* lanes: 8 or 16; of bfloat16 16 */
+    int64_t n;     /* samples that matrices of transformed values have rows for */
+    int64_t there; /* samples that there are, at most n: others' rows are left as they are */
+    int64_t blocks, lanes; /* lanes: 8 or 16; of bfloat16 16 */
     int64_t h, w;
     int64_t rows, columns; /* of patches */
     int64_t pad[2];        /* windows: the first begins so many rows, columns before the image */

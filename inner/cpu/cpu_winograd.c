@@ -35,7 +35,7 @@ static void cut_sample(bpt_winograd_image *in, bpt_winograd_image *out) {
     const int64_t patch = bpt_winograd_patch(out->type);
     in->rows = out->rows = (out->h + patch - 1) / patch;
     in->columns = out->columns = (out->w + patch - 1) / patch;
-    in->n = out->n = 1;
+    in->n = out->n = in->there = out->there = 1;
 }
 
 /* One number for both passes, and for blocks of whatever lanes. */
@@ -49,16 +49,27 @@ int64_t bpt__winograd_product_samples(const bpt_conv_problem *p) {
     return forward < backward ? forward : backward;
 }
 
-/* A product takes a divisor of the number of samples. */
+/* All products have as many rows, though in the last there may be fewer samples: as few as can be
+ * are multiplied for nothing, unless there were many more products for it, which cost by
+ * themselves what an eighth of the largest one does. */
+static int64_t samples_of_products(int64_t n, int64_t most) {
+    int64_t best = 1, least = INT64_MAX;
+    for (int64_t samples = 1; samples <= most && samples <= n; samples++) {
+        const int64_t cost = (n + samples - 1) / samples * (8 * samples + most);
+        if (cost > least) continue;
+        best = samples;
+        least = cost;
+    }
+    return best;
+}
+
 static void cut_patches(bpt__winograd *w, const bpt_conv_problem *p, const int64_t *pad) {
     bpt_winograd_image *in = &w->in, *out = &w->out;
-    const int64_t most = bpt__winograd_product_samples(p);
-    int64_t samples = p->n < most ? p->n : most;
-    while (p->n % samples != 0) samples--;
     cut_sample(in, out);
     for (int i = 0; i < BPT__N_SPATIAL; i++) in->pad[i] = pad[i];
-    in->n = out->n = samples;
-    w->n_products = p->n / samples;
+    w->n = p->n;
+    in->n = out->n = samples_of_products(p->n, bpt__winograd_product_samples(p));
+    w->n_products = (p->n + in->n - 1) / in->n;
 }
 
 /* ---- layouts ---- */

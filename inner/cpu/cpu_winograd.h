@@ -24,7 +24,8 @@ struct bpt__winograd {
     bpt_winograd_image in, out; /* of the samples of a product: windows are cut from the one,
                                  * patches from the other */
     bpt_slot in_slot, out_slot;
-    int64_t n_products; /* one after the other */
+    int64_t n;          /* samples of all products */
+    int64_t n_products; /* one after the other, the last perhaps of fewer samples */
     int64_t n_bias;     /* channels of the output, without spare ones */
     bool relu;
     bpt_winograd_filters filters; /* that are transformed, or whose gradients are */
@@ -38,8 +39,7 @@ struct bpt__winograd {
     int n_args;
 };
 
-/** @return samples that a product takes, where that divides their number; else the largest divisor
- * of this that is less */
+/** @return samples that a product takes at most */
 int64_t bpt__winograd_product_samples(const bpt_conv_problem *p);
 
 /** As bpt_cpu_conv_forward() and its like; BPT_EBACKEND where layouts are not as above. */

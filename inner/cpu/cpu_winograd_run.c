@@ -41,6 +41,16 @@ static bpt_status multiply(const bpt_kernel *k, unsigned worker, void *given) {
     return BPT_OK;
 }
 
+/* @return the image of product i's samples */
+static bpt_winograd_image of_product(const bpt__winograd *w, const bpt_winograd_image *m,
+                                     int64_t i) {
+    bpt_winograd_image part = *m;
+    const int64_t left = w->n - i * m->n;
+    part.there = left < m->n ? left : m->n;
+    return part;
+}
+
+/* Of a product of all its samples. */
 static size_t image_bytes(const bpt_winograd_image *m) {
     return (size_t)(m->n * m->blocks * m->lanes * m->h * m->w) * bpt_value_bytes(m->type);
 }
@@ -51,10 +61,10 @@ bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker) {
     const char *x = operand(k, w->in_slot);
     char *y = operand(k, w->out_slot);
     for (int64_t i = 0; i < w->n_products; i++) {
-        bpt_winograd_windows(&w->in, x, scratch(k, worker, BPT__FACTOR));
+        const bpt_winograd_image in = of_product(w, &w->in, i), out = of_product(w, &w->out, i);
+        bpt_winograd_windows(&in, x, scratch(k, worker, BPT__FACTOR));
         BPT_TRY(multiply(k, worker, operand(k, BPT_SLOT_WEIGHTS)));
-        bpt_winograd_results(&w->out, scratch(k, worker, BPT__PRODUCT), bias, w->n_bias, w->relu,
-                             y);
+        bpt_winograd_results(&out, scratch(k, worker, BPT__PRODUCT), bias, w->n_bias, w->relu, y);
         x += image_bytes(&w->in);
         y += image_bytes(&w->out);
     }
@@ -93,19 +103,32 @@ static void sum_bias(const bpt_winograd_image *m, int64_t n, const char *dy, int
     }
 }
 
+/* Patches of samples that are not there add nothing: what a product before has left of them is
+ * multiplied by zeros. */
+static void clear_missing(const bpt_kernel *k, unsigned worker, const bpt_winograd_image *in) {
+    const int64_t there = in->there * in->rows * in->columns * in->blocks * in->lanes;
+    const size_t size = bpt_value_bytes(in->type);
+    char *matrix = scratch(k, worker, BPT__FACTOR);
+    for (int64_t v = 0; v < bpt_winograd_values(in->type) && in->there < in->n; v++)
+        memset(matrix + (size_t)v * k->winograd->steps[BPT__FACTOR] + (size_t)there * size, 0,
+               (size_t)(bpt_winograd_matrix(in) - there) * size);
+}
+
 bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker) {
     const bpt__winograd *w = k->winograd;
     const char *x = operand(k, w->in_slot), *dy = operand(k, w->out_slot);
     float *bias = operand(k, BPT_SLOT_DIFF_BIAS), *product = scratch(k, worker, BPT__PRODUCT);
     const int64_t filters = w->in.blocks * w->out.blocks * w->in.lanes * w->out.lanes;
-    if (bias) sum_bias(&w->out, w->n_products * w->out.n, dy, w->filters.outputs, bias);
+    if (bias) sum_bias(&w->out, w->n, dy, w->filters.outputs, bias);
     if (w->n_products > 1) /* each adds to it */
         memset(product, 0,
                (size_t)(bpt_winograd_values(w->in.type) * bpt_winograd_plane(BPT_F32, filters)) *
                    sizeof *product);
     for (int64_t i = 0; i < w->n_products; i++) {
-        bpt_winograd_windows(&w->in, x, scratch(k, worker, BPT__FACTOR));
-        bpt_winograd_gradients(&w->out, dy, scratch(k, worker, BPT__OTHER_FACTOR));
+        const bpt_winograd_image in = of_product(w, &w->in, i), out = of_product(w, &w->out, i);
+        bpt_winograd_windows(&in, x, scratch(k, worker, BPT__FACTOR));
+        clear_missing(k, worker, &in);
+        bpt_winograd_gradients(&out, dy, scratch(k, worker, BPT__OTHER_FACTOR));
         BPT_TRY(multiply(k, worker, NULL));
         x += image_bytes(&w->in);
         dy += image_bytes(&w->out);

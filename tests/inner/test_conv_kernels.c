@@ -3,6 +3,7 @@
  * each of several instruction sets, which oneDNN takes from ONEDNN_MAX_CPU_ISA.
  *
  * ctest: cpu TIMEOUT=60 */
+#include "inner/cpu/cpu_winograd.h"
 #include "inner/network_private.h"
 #include "tests/inner/conv_fixture.h"
 
@@ -223,6 +224,26 @@ static void test_winograd_in_several_products(void **state) {
     check_winograd_of(32, 32, 89, 87, 1, true, 5);
 }
 
+/* Chunks of nine samples, of which a product of ours takes eight at most: five and four where there
+ * are no tasks of their own. */
+static void test_winograd_in_products_of_unlike_samples(void **state) {
+    (void)state;
+    if (!has_winograd()) skip();
+    net_fixture f = open_winograd(64, 64, 16, 16, 1, true, 36, (net_cuts){0});
+    const bpt_builder *b = &f.net->builder;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_step_task *task = &b->tasks[i];
+        if (strcmp(task->info.label, "b") != 0) continue;
+        if (strcmp(task->info.kind, "backward weights") != 0) continue;
+        const bpt__winograd *ours = ((const bpt_kernel *)task->arg)->winograd;
+        if (!ours) continue;
+        assert_int_equal(ours->n_products, 2);
+        assert_int_equal(ours->in.n, 5);
+    }
+    check_gradient(&f);
+    net_close(&f);
+}
+
 /* Sides and channels that fill their patches and blocks, and others. */
 static void test_winograd(void **state) {
     (void)state;
@@ -329,6 +350,7 @@ int main(void) {
         cmocka_unit_test(test_what_suits_winograd_in_bf16),
         cmocka_unit_test(test_winograd),
         cmocka_unit_test(test_winograd_in_several_products),
+        cmocka_unit_test(test_winograd_in_products_of_unlike_samples),
         cmocka_unit_test(test_winograd_in_little_memory),
         cmocka_unit_test(test_tiles_are_alike),
         cmocka_unit_test(test_no_winograd_for_wide_pads),

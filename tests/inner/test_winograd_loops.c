@@ -199,6 +199,7 @@ static bpt_winograd_image image(const shape *s, int64_t all, int64_t h, int64_t 
     const int64_t patch = bpt_winograd_patch(s->type);
     return (bpt_winograd_image){.type = s->type,
                                 .n = SAMPLES,
+                                .there = SAMPLES,
                                 .blocks = all / s->lanes,
                                 .lanes = s->lanes,
                                 .h = h,
