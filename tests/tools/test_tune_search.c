@@ -316,7 +316,7 @@ static const bpt_trial *trial_of_cuts(const bpt_search *s) {
     const bpt_trial *t = &s->trials[s->n_trials - 1];
     assert_string_equal(t->option, "cuts");
     assert_string_equal(t->value, "by costs");
-    assert_string_equal(t->against, "whole");
+    assert_string_equal(t->against, "as usual");
     return t;
 }
 

@@ -24,7 +24,7 @@ says 'written to tiny.tuned.yaml' out
 says 'default: threads' out
 says 'best   :' out
 grep -qE '^threads +|^policy +fifo' out || die "no table of what was tried"
-grep -qE '^cuts +by costs +whole ' out || die "nothing about cuts in the table"
+grep -qE '^cuts +by costs +as usual ' out || die "nothing about cuts in the table"
 for option in threads policy loader-threads prefetch; do
     [ -n "$(field tiny.tuned.yaml $option)" ] || die "no choice of $option"
 done
