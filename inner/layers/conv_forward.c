@@ -135,6 +135,7 @@ bpt_status bpt__conv_cut_step(const bpt_layer *l, bpt_builder *b, const bpt_conv
     bpt_cut cut = state->cut[step.step];
     step.label = l->name;
     step.problems = state->problem;
+    /* The kernel that was made, for the layouts of its weights too, has the last word. */
     if (state->usual[step.step] && !bpt_cpu_conv_keeps_bits(step.kernels[0])) cut = (bpt_cut){0};
     BPT_TRY(bpt__conv_pieces(b, &step, cut, pieces));
     return note_cut(l, b, state, step.step, cut, pieces);
@@ -238,6 +239,7 @@ static bpt_status choose_order(const bpt_layer *l, bpt_builder *b, bool backward
 static bpt_status leave_products_whole(bpt_builder *b, bool backward_data, order o,
                                        bpt_conv_state *state) {
     bpt_conv_ways ways;
+    if (b->n_tiles == b->n_chunks) return BPT_OK; /* that is whole */
     BPT_TRY(ways_in(b, &state->problem[0], backward_data, o, &ways));
     if (ways.forward == BPT_CONV_PRODUCTS) state->cut[BPT_CONV_FORWARD] = (bpt_cut){0};
     if (ways.backward_data == BPT_CONV_PRODUCTS) state->cut[BPT_CONV_BACKWARD_DATA] = (bpt_cut){0};

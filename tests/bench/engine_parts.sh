@@ -40,14 +40,14 @@ rows = json.load(open(sys.argv[1]))["rows"]
 assert not rows["torch"]
 (row,) = rows["split"]
 assert len(row["splits"]) == 2
-for split in row["splits"]: # tasks and primitives are timed in steps of their own, which other work may hold up
+for split in row["splits"]:
     shares = split["shares"]
     assert abs(sum(shares.values()) - 1) < 1e-3, shares
     assert shares["convolution"] > 0 and shares["matmul"] > 0 and shares["other"] >= 0, shares
-    assert split["primitives_ms"] > 0 and split["step_ms"] > 0, split
+    assert 0 < split["primitives_ms"] < split["step_ms"], split
     assert {"forward", "backward data", "backward weights", "update"} <= split["kinds"].keys(), split
     busy = sum(split["kinds"].values())
-    assert abs(busy + shares["idle"] - 1) < 1e-3 and "own" in shares, split
+    assert abs(busy + shares["idle"] - 1) < 1e-3 and shares["own"] > 0, split
 (row,) = rows["scaling"]
 assert row["threads"] == 2 and len(row["conv"]) == 2
 for one, many, ratio in zip(row["one"], row["all"], row["scaling"]):
