@@ -254,18 +254,17 @@ static bpt_status reserve_lock_file(const bpt__environment_kind *kind, const cha
     return status;
 }
 
-/* Who was killed while LMDB wrote the first two pages leaves less than a file: start over. */
+/* Who was killed while LMDB wrote the first two pages leaves less than a file: start over. What is
+ * as short but tells of anything else is somebody's. */
 static bpt_status remove_stump(const bpt__environment_kind *kind, const char *file) {
-    enum { TWO_SMALLEST_PAGES = 1024 };
     struct stat info;
+    bool is_stump;
     if (stat(file, &info) != 0)
         return errno == ENOENT ? BPT_OK : bpt_fail_errno(errno, "read", file);
     if (!S_ISREG(info.st_mode)) return bpt__page_check_heads(file, &kind->rules); /* it says so */
-    if (info.st_size < TWO_SMALLEST_PAGES || info.st_size < 2 * sysconf(_SC_PAGESIZE)) {
-        if (unlink(file) != 0) return bpt_fail_errno(errno, "remove", file);
-        return BPT_OK;
-    }
-    return bpt__page_check_heads(file, &kind->rules);
+    BPT_TRY(bpt__page_is_stump(file, &is_stump));
+    if (!is_stump) return bpt__page_check_heads(file, &kind->rules);
+    return unlink(file) == 0 ? BPT_OK : bpt_fail_errno(errno, "remove", file);
 }
 
 static bpt_status check_before_write(const bpt__environment_kind *kind, MDB_env *env,

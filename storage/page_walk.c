@@ -122,6 +122,24 @@ bpt_status bpt__page_check_heads(const char *file, const bpt__page_rules *rules)
     return status;
 }
 
+bpt_status bpt__page_is_stump(const char *file, bool *is) {
+    int fd;
+    uint64_t bytes;
+    page_header header = {0};
+    meta m = {0};
+    bpt_status status = BPT_OK;
+    BPT_TRY(bpt_file_open(file, &fd, &bytes));
+    *is = bytes == 0;
+    if (bytes >= sizeof header + sizeof m) {
+        status = read_meta(fd, file, 0, 0, &header, &m);
+        *is = status == BPT_OK && header.flags == PAGE_META && m.magic == MAGIC && m.txn_id == 0 &&
+              m.last_page == 1 && m.free.root == NO_PAGE && m.main.root == NO_PAGE &&
+              bytes < 2 * (uint64_t)m.free.pad;
+    }
+    close(fd);
+    return status;
+}
+
 /* ---- the trees ---- */
 
 typedef struct key {

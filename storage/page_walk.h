@@ -27,6 +27,12 @@ typedef struct bpt__page_rules {
  *         one of another LMDB format), BPT_ECORRUPT, BPT_EIO */
 bpt_status bpt__page_check_heads(const char *file, const bpt__page_rules *rules);
 
+/** Tells whether a file is no more than what LMDB begins one with and did not come to the end of:
+ * it is empty, or ends before its two head pages do and the first is that of an environment in
+ * which nothing was stored yet.
+ * @return BPT_OK, BPT_ENOENT, BPT_EIO */
+bpt_status bpt__page_is_stump(const char *file, bool *is);
+
 /** Checks all that is reachable from the state after transaction @p txn_id. Leaf and branch pages
  * are read, large values are not.
  * @param deep also check the page headers of large values, the free pages and the spare bytes

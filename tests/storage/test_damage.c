@@ -7,12 +7,14 @@
 #include <sys/stat.h>
 
 #include <fcntl.h>
+#include <lmdb.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -213,6 +215,52 @@ static void counts_several_places(void **state) {
     assert_int_equal(n_sound, TRAIN + TEST);
 }
 
+/* A writer may begin anew where nothing was stored yet, and nowhere else. */
+static void writers_leave_what_is_short(void **state) {
+    const subject *s = *state;
+    static const uint64_t sizes[] = {100, 200, 1000, PAGE, PAGE + 1, 8000};
+    const bpt_writer_options more = made_options("more", 1, H, W);
+    made_place place = made_place_create();
+    char file[120], command[400];
+    snprintf(file, sizeof file, "%s/data.mdb", place.dataset);
+    for (size_t i = 0; i <= 2 * (sizeof sizes / sizeof *sizes); i++) {
+        const bool noise = i % 2 == 1;
+        const uint64_t size = i / 2 < sizeof sizes / sizeof *sizes ? sizes[i / 2] : 0;
+        snprintf(command, sizeof command, "mkdir -p %s && head -c %llu %s >%s", place.dataset,
+                 (unsigned long long)size, noise ? "/dev/urandom" : s->file, file);
+        assert_int_equal(system(command), 0);
+        const bpt_status status = made_split(place.dataset, &more, 1, 3);
+        struct stat info;
+        assert_int_equal(stat(file, &info), 0);
+        if (size == 0) {
+            assert_int_equal(status, BPT_OK);
+            continue;
+        }
+        if (noise && size >= PAGE) assert_int_equal(status, BPT_EDATA);
+        assert_int_equal(bpt_status_exit(status), 3);
+        assert_int_equal(info.st_size, size);
+        assert_int_equal(unlink(file), 0);
+    }
+    made_place_remove(&place);
+}
+
+/* The two pages that LMDB begins with, of which only a part was written. */
+static void writers_begin_stumps_anew(void **state) {
+    (void)state;
+    made_place place = made_place_create();
+    char file[120];
+    MDB_env *env;
+    snprintf(file, sizeof file, "%s/data.mdb", place.dataset);
+    assert_int_equal(mkdir(place.dataset, 0777), 0);
+    assert_int_equal(mdb_env_create(&env), 0);
+    assert_int_equal(mdb_env_open(env, place.dataset, 0, 0666), 0);
+    mdb_env_close(env);
+    assert_int_equal(truncate(file, PAGE + 100), 0);
+    const bpt_writer_options more = made_options("more", 1, H, W);
+    assert_int_equal(made_split(place.dataset, &more, 1, 3), BPT_OK);
+    made_place_remove(&place);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(survives_changes_in_the_tree),
@@ -220,6 +268,8 @@ int main(void) {
         cmocka_unit_test(survives_changes_anywhere),
         cmocka_unit_test(survives_a_cut),
         cmocka_unit_test(counts_several_places),
+        cmocka_unit_test(writers_leave_what_is_short),
+        cmocka_unit_test(writers_begin_stumps_anew),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
