@@ -304,6 +304,11 @@ static bpt_status read_split(bpt__catalog *c, const MDB_val *key, const MDB_val 
     BPT_TRY(get_counts(c, d, "per_class", c->info.n_classes, &store->per_class));
     BPT_TRY(get_reals(c, d, "mean", c->info.C, &store->mean));
     BPT_TRY(get_reals(c, d, "std", c->info.C, &store->std));
+    uint64_t in_classes = 0;
+    for (uint32_t i = 0; i < c->info.n_classes; i++) in_classes += store->per_class[i];
+    if (in_classes != split->count)
+        return bpt_fail(BPT_EDATA, "dataset %s: split %s has %u records, and its classes %" PRIu64,
+                        c->path, split->name, split->count, in_classes);
     split->per_class = store->per_class;
     split->mean = store->mean;
     split->std = store->std;

@@ -65,6 +65,21 @@ expect 2 'name the same split' split a --out x --split s --held-out s
 expect 2 'is read, and cannot be written' split a --out a
 expect 2 'must be between' split a --out x --share 1
 
+# ---- a description that lies, with its checksum right ----
+counts=$("$ingest" info g --json | grep -o '"per_class": \[[^]]*\]')
+[ "$counts" = '"per_class": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]' ] || failed "the counts of g: $counts"
+lies() { # WANTED COUNTS
+    rm -rf lie lie.out
+    cp -r g lie
+    "$BPT_HELPERS/alter_entry" lie split/s '"per_class": [1, 1, 1, 1,' "\"per_class\": [$2," || failed "cannot write the lie $2"
+    expect 3 "$1" split lie --from s --out lie.out --share 0.5
+    [ -z "$(count_of lie.out train)" ] || failed "the lie $2 is divided"
+}
+lies 'wrong records per class' 2,0,1,1
+lies 'wrong records per class' 0,1,0,3
+lies 'has 10 records, and its classes 4000000009' 4000000000,1,1,1
+lies 'has 10 records, and its classes 9' 1,0,1,1
+
 # ---- montage ----
 expect 0 'row 3: 2, the first 5 of 100' montage a --split train --to sheet.png --columns 5
 [ "$(od -An -tx1 -N8 sheet.png | tr -d ' ')" = 89504e470d0a1a0a ] || failed "the sheet is no PNG"

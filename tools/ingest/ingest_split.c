@@ -102,15 +102,18 @@ static bpt_status choose_all(division *d) {
     const uint32_t n_classes = d->info->n_classes;
     uint32_t *records = NULL; /* class by class, shape [count] */
     uint64_t *ends = NULL;    /* shape [n_classes]; first where a class begins */
+    uint64_t *left = NULL;    /* records of each class that are to come, shape [n_classes] */
     bpt_status status;
     BPT_TRY_GOTO(status, BPT_NEW("held out records", d->split->count, &d->held_out), done);
     BPT_TRY_GOTO(status, BPT_NEW("records by class", d->split->count, &records), done);
     BPT_TRY_GOTO(status, BPT_NEW("classes", n_classes, &ends), done);
+    BPT_TRY_GOTO(status, BPT_NEW("classes", n_classes, &left), done);
+    memcpy(left, d->split->per_class, n_classes * sizeof *left);
     for (uint32_t c = 1; c < n_classes; c++) ends[c] = ends[c - 1] + d->split->per_class[c - 1];
     for (uint32_t i = 0; i < d->split->count; i++) {
         uint32_t label;
         BPT_TRY_GOTO(status, bpt_record_label(d->dataset, d->split, i, &label), done);
-        if (ends[label] == d->split->count) { /* a schema that lies; verify tells how */
+        if (left[label]-- == 0) { /* a schema that lies; verify tells how */
             status =
                 bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: wrong records per class", d->path);
             goto done;
@@ -123,6 +126,7 @@ static bpt_status choose_all(division *d) {
 done:
     bpt_free(records);
     bpt_free(ends);
+    bpt_free(left);
     return status;
 }
 
