@@ -95,7 +95,8 @@ expect 3 '--skip-bad REPORT' folder in --out x --split x --threads 1
 for threads in 1 2 7; do
     expect 0 '4 bad images passed over, listed in report' folder in --out bad.$threads --split train \
         --skip-bad report --threads $threads
-    [ "$(wc -l <report)" = 4 ] || failed "the report has not 4 lines: $(cat report)"
+    [ "$(head -n 1 report)" = '# bad images that bpt-ingest has passed over' ] || failed "the report has no title"
+    [ "$(tail -n +2 report | wc -l)" = 4 ] || failed "the report has not 4 lines: $(cat report)"
     mv report report.$threads
     cmp -s report.1 report.$threads || failed "another report with $threads threads"
     cmp -s bad.1/data.mdb bad.$threads/data.mdb || failed "another dataset with $threads threads"
@@ -108,6 +109,13 @@ cmp -s mean.bad mean.l || failed "the good images are not those without the bad 
 expect 0 '"count": '$n info bad.1 --json
 mkdir -p none/a && : >none/a/1.jpg && : >none/a/2.jpg
 expect 3 'none of 2 images is sound; the first: none/a/1.jpg is empty' folder none --out x --split x --skip-bad report
+echo 'in/one/00.png 1' >a.list
+for source in a.list in/one/empty.png "$(find in/one -name '0*.png' | head -1)"; do # a source where the report is wanted
+    cp -p "$source" source.before
+    [ -s "$source" ] || continue
+    expect 2 'stands behind --skip-bad' folder in --out x --split x --skip-bad "$source"
+    cmp -s "$source" source.before || failed "$source is overwritten"
+done
 expect 1 'cannot write no/such' folder in --out x --split x --skip-bad no/such/report
 [ -e x ] && failed "what was refused left a dataset"
 finish

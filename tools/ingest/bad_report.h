@@ -1,5 +1,5 @@
 /** @file tools/ingest/bad_report.h
- * The file of --skip-bad: what was passed over, and why, a line each.
+ * The file of --skip-bad: a title, then what was passed over, and why, a line each.
  *
  * Threads: the main thread. */
 #ifndef BPT_TOOLS_INGEST_BAD_REPORT_H
@@ -19,8 +19,9 @@ typedef struct bpt_bad_report {
     bpt_error first; /* of them */
 } bpt_bad_report;
 
-/** Makes the file, empty. @param path NULL: nothing may be passed over
- * @return BPT_OK, BPT_EIO, BPT_ENOSPC */
+/** Makes the file, with its title, in place of a former report, but of no other file that is not
+ * empty. @param path NULL: nothing may be passed over
+ * @return BPT_OK, BPT_EUSAGE (it is another file), BPT_EIO, BPT_ENOSPC */
 bpt_status bpt_bad_report_open(bpt_bad_report *r, const char *path);
 
 /** Takes in a bad image.
