@@ -5,7 +5,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "storage/catalog.h"
-#include "storage/lost_pages.h"
+#include "storage/environment_guard.h"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -20,7 +20,6 @@
 
 enum {
     MAX_DATABASES = BPT__MAX_INTAKES + 8, /* and those of a writer */
-    LOCK_FILE_BYTES = 32768,              /* room for some 500 readers at a time */
     MAX_OVERTAKEN = 20, /* times that writers may replace the state under a reader's eyes */
     MAX_DOUBTS = 3,     /* looks at a file that seems damaged */
 };
@@ -74,67 +73,12 @@ bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path) {
     return bpt_fail(status, "cannot %s %s: %s", verb, path, mdb_strerror(code));
 }
 
-/* ---- files that are cut short while they are in use ---- */
-
-/* What an environment takes along (its user context). */
-typedef struct companion {
-    bpt__watched *watched;
-    char *file;     /* path of the data file */
-    uint64_t bytes; /* of it when it was opened. LMDB never makes a file shorter */
-    const bpt__environment_kind *kind;
-} companion;
-
-/* @param unknown what it is where the system does not tell */
-static uint64_t file_bytes(MDB_env *env, uint64_t unknown) {
-    struct stat info;
-    mdb_filehandle_t fd;
-    return mdb_env_get_fd(env, &fd) == 0 && fstat(fd, &info) == 0 ? (uint64_t)info.st_size
-                                                                  : unknown;
-}
-
-static void free_companion(companion *c) {
-    if (!c) return;
-    bpt__lost_pages_unwatch(c->watched);
-    bpt_free(c->file);
-    bpt_free(c);
-}
-
-static bpt_status make_companion(const bpt__environment_kind *kind, const char *path,
-                                 const char *file, companion **out) {
-    companion *c;
-    BPT_TRY(BPT_NEW("watch over a file", 1, &c));
-    c->kind = kind;
-    bpt_status status = bpt_strdup(file, &c->file);
-    if (status == BPT_OK) status = bpt__lost_pages_watch(path, &c->watched);
-    if (status == BPT_OK)
-        *out = c;
-    else
-        free_companion(c);
-    return status;
-}
-
 bool bpt__environment_lost(MDB_env *env) {
-    const companion *c = mdb_env_get_userctx(env);
-    return bpt__lost_pages_any(c->watched);
+    return bpt__guard_lost(mdb_env_get_userctx(env));
 }
 
 bpt_status bpt__environment_settle(MDB_env *env, bpt_status status) {
-    const companion *c = mdb_env_get_userctx(env);
-    const uint64_t bytes = file_bytes(env, UINT64_MAX);
-    if (bytes < c->bytes)
-        status = bpt_fail(BPT_ECORRUPT,
-                          "%s was cut short while it was in use: it had %llu bytes, "
-                          "now %llu",
-                          c->file, (unsigned long long)c->bytes, (unsigned long long)bytes);
-    else if (bpt__environment_lost(env))
-        status = bpt_fail(BPT_ECORRUPT,
-                          "%s could not be read while it was in use: it was cut short meanwhile, "
-                          "or its disk failed",
-                          c->file);
-    else
-        return status;
-    bpt_hint("%s", c->kind->lost_hint);
-    return status;
+    return bpt__guard_settle(mdb_env_get_userctx(env), env, status);
 }
 
 /* LMDB has met zeros where a page was and ends the process when this returns: its state is past
@@ -149,31 +93,30 @@ static void end_or_abort(MDB_env *env, const char *text) {
 
 /* ---- opening ---- */
 
-/* @param file path of the data file in folder @p path */
-static bpt_status open_handle(const bpt__environment_kind *kind, const char *path, const char *file,
-                              unsigned flags, MDB_env **out, int *code) {
-    const char *at = kind->rules.flags & MDB_NOSUBDIR ? file : path;
-    MDB_env *env;
-    companion *c;
-    *code = 0;
-    BPT_TRY(make_companion(kind, path, file, &c));
-    *code = mdb_env_create(&env);
-    if (*code != 0) {
-        free_companion(c);
-        return bpt__lmdb_fail(*code, "open", path);
+/* @param g is freed where this fails, else with the environment */
+static bpt_status open_handle(bpt__guard *g, const char *path, unsigned flags, MDB_env **out) {
+    const unsigned kind = g->kind->rules.flags;
+    const unsigned lock = g->lock_fd < 0 ? MDB_NOLOCK : 0;
+    MDB_env *env = NULL;
+    bpt_status status;
+    BPT_TRY_GOTO(status, bpt__guard_watch(g), fail);
+    int code = mdb_env_create(&env);
+    if (code == 0) code = mdb_env_set_userctx(env, g);
+    if (code == 0) code = mdb_env_set_assert(env, end_or_abort);
+    if (code == 0) code = mdb_env_set_maxdbs(env, MAX_DATABASES);
+    if (code == 0)
+        code = mdb_env_open(env, kind & MDB_NOSUBDIR ? g->data : path, flags | kind | lock, 0666);
+    if (code != 0) {
+        status = bpt__lmdb_fail(code, "open", path);
+        goto fail;
     }
-    *code = mdb_env_set_userctx(env, c);
-    if (*code == 0) *code = mdb_env_set_assert(env, end_or_abort);
-    if (*code == 0) *code = mdb_env_set_maxdbs(env, MAX_DATABASES);
-    if (*code == 0) *code = mdb_env_open(env, at, flags | kind->rules.flags, 0666);
-    if (*code != 0) {
-        mdb_env_close(env);
-        free_companion(c);
-        return bpt__lmdb_fail(*code, "open", path);
-    }
-    c->bytes = file_bytes(env, 0);
+    BPT_TRY_GOTO(status, bpt__guard_watch_opened(g, env), fail);
     *out = env;
     return BPT_OK;
+fail:
+    if (env) mdb_env_close(env);
+    bpt__guard_free(g);
+    return status;
 }
 
 static bpt_status begin_read(MDB_env *env, const char *path, MDB_txn **txn) {
@@ -186,21 +129,25 @@ static bpt_status begin_read(MDB_env *env, const char *path, MDB_txn **txn) {
     return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", path);
 }
 
-static bpt_status read_once(const bpt__environment_kind *kind, const char *path, const char *file,
-                            bool deep, MDB_env **out_env, MDB_txn **out_txn) {
-    BPT_TRY(bpt__page_check_heads(file, &kind->rules));
-    MDB_env *env = NULL;
-    MDB_txn *txn = NULL;
-    int code;
+static bpt_status open_to_read(const bpt__environment_kind *kind, const char *path, MDB_env **env) {
+    bpt__guard *g;
+    BPT_TRY(bpt__guard_create(kind, path, &g));
     /* LMDB's reader table is memory that processes share through a mapped file, which only works on
      * one machine. */
     const bool no_lock = kind->foreign || bpt_file_system_at(path).network;
-    const unsigned flags = MDB_RDONLY | MDB_NOTLS | (no_lock ? MDB_NOLOCK : 0);
-    bpt_status status = open_handle(kind, path, file, flags, &env, &code);
-    /* Where we may not write a lock file, nobody is writing either, or has to wait for our end. */
-    if (code == EACCES || code == EROFS || code == EPERM)
-        status = open_handle(kind, path, file, flags | MDB_NOLOCK, &env, &code);
-    BPT_TRY(status);
+    const bpt_status status = no_lock ? BPT_OK : bpt__guard_lock_if_can(g);
+    if (status == BPT_OK) return open_handle(g, path, MDB_RDONLY | MDB_NOTLS, env);
+    bpt__guard_free(g);
+    return status;
+}
+
+static bpt_status read_once(const bpt__environment_kind *kind, const char *path, const char *file,
+                            bool deep, MDB_env **out_env, MDB_txn **out_txn) {
+    MDB_env *env;
+    MDB_txn *txn = NULL;
+    bpt_status status;
+    BPT_TRY(bpt__page_check_heads(file, &kind->rules));
+    BPT_TRY(open_to_read(kind, path, &env));
     BPT_TRY_GOTO(status, begin_read(env, path, &txn), fail);
     status = bpt__page_walk(file, &kind->rules, mdb_txn_id(txn), deep);
     BPT_TRY_GOTO(status, bpt__environment_settle(env, status), fail);
@@ -235,25 +182,6 @@ bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *
                                    : status;
 }
 
-/* LMDB maps its lock file for writing; on a full disk a hole in it would end the process. */
-static bpt_status reserve_lock_file(const bpt__environment_kind *kind, const char *path) {
-    char *file;
-    BPT_TRY(bpt_strf(&file, "%s/%s", path, kind->lock));
-    bpt_status status = BPT_OK;
-    const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
-        status = bpt_fail_write(errno, "open", file);
-    } else {
-        const int code = posix_fallocate(fd, 0, LOCK_FILE_BYTES);
-        /* Some file systems cannot reserve; LMDB then makes the file by itself. */
-        if (code != 0 && code != EOPNOTSUPP && code != EINVAL)
-            status = bpt_fail_write(code, "write", file);
-        close(fd);
-    }
-    bpt_free(file);
-    return status;
-}
-
 /* Who was killed while LMDB wrote the first two pages leaves less than a file: start over. What is
  * as short but tells of anything else is somebody's. */
 static bpt_status remove_stump(const bpt__environment_kind *kind, const char *file) {
@@ -267,32 +195,37 @@ static bpt_status remove_stump(const bpt__environment_kind *kind, const char *fi
     return unlink(file) == 0 ? BPT_OK : bpt_fail_errno(errno, "remove", file);
 }
 
-static bpt_status check_before_write(const bpt__environment_kind *kind, MDB_env *env,
-                                     const char *path, const char *file) {
+static bpt_status check_before_write(MDB_env *env, const char *path) {
+    const bpt__guard *g = mdb_env_get_userctx(env);
     MDB_txn *txn = NULL;
     BPT_TRY(begin_read(env, path, &txn));
-    const bpt_status status = bpt__page_walk(file, &kind->rules, mdb_txn_id(txn), true);
+    const bpt_status status = bpt__page_walk(g->data, &g->kind->rules, mdb_txn_id(txn), true);
     mdb_txn_abort(txn);
     return bpt__environment_settle(env, status);
 }
 
+static bpt_status open_to_write(const bpt__environment_kind *kind, const char *path,
+                                MDB_env **env) {
+    bpt__guard *g;
+    bpt_status status;
+    BPT_TRY(bpt__guard_create(kind, path, &g));
+    BPT_TRY_GOTO(status, bpt__guard_lock(g), fail);
+    BPT_TRY_GOTO(status, remove_stump(kind, g->data), fail);
+    return open_handle(g, path, MDB_NOTLS, env);
+fail:
+    bpt__guard_free(g);
+    return status;
+}
+
 bpt_status bpt__environment_write(const bpt__environment_kind *kind, const char *path,
                                   MDB_env **out) {
-    char *file;
-    BPT_TRY(bpt_strf(&file, "%s/%s", path, kind->data));
-    MDB_env *env = NULL;
-    int code;
-    bpt_status status;
-    BPT_TRY_GOTO(status, reserve_lock_file(kind, path), done);
-    BPT_TRY_GOTO(status, remove_stump(kind, file), done);
-    BPT_TRY_GOTO(status, open_handle(kind, path, file, MDB_NOTLS, &env, &code), done);
-    status = check_before_write(kind, env, path, file);
+    MDB_env *env;
+    BPT_TRY(open_to_write(kind, path, &env));
+    const bpt_status status = check_before_write(env, path);
     if (status != BPT_OK)
         bpt__environment_close(env, NULL);
     else
         *out = env;
-done:
-    bpt_free(file);
     return status;
 }
 
@@ -320,7 +253,7 @@ bpt_status bpt__environment_unwritten(MDB_env *env, const char *path, size_t nee
 void bpt__environment_close(MDB_env *env, MDB_txn *txn) {
     if (txn) mdb_txn_abort(txn);
     if (!env) return;
-    companion *c = mdb_env_get_userctx(env);
+    bpt__guard *g = mdb_env_get_userctx(env);
     mdb_env_close(env);
-    free_companion(c);
+    bpt__guard_free(g);
 }

@@ -9,20 +9,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
+
+/* A file as /proc/self/maps names it. stat() is no help: btrfs and overlays give other devices. */
+typedef struct file_id {
+    uint64_t major, minor, inode; /* inode 0: no file */
+} file_id;
 
 struct bpt__watched {
     bpt__watched *next;
-    atomic_bool used;      /* release after folder is written; acquire in the handler */
-    atomic_bool lost;      /* set before zeros can be seen; release and acquire */
-    char folder[PATH_MAX]; /* without links; "" for the root */
+    atomic_bool used; /* release after id is written; acquire in the handler */
+    atomic_bool lost; /* set before zeros can be seen; release and acquire */
+    file_id id;
 };
 _Static_assert(ATOMIC_BOOL_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2, "safe in a handler");
 
@@ -50,48 +53,55 @@ static int next_char(map_list *m) {
     return (unsigned char)m->bytes[m->at++];
 }
 
-static uintptr_t read_address(map_list *m, int *end) {
-    uintptr_t value = 0;
-    int c;
-    while ((c = next_char(m)) >= 0) {
+/* @param base 10 or 16
+ * @param[out] end the character behind it, -1: none */
+static uint64_t read_number(map_list *m, unsigned base, int *end) {
+    uint64_t value = 0;
+    for (;;) {
+        const int c = *end = next_char(m);
         if (c >= '0' && c <= '9')
-            value = value * 16 + (uintptr_t)(c - '0');
-        else if (c >= 'a' && c <= 'f')
-            value = value * 16 + (uintptr_t)(c - 'a' + 10);
+            value = value * base + (uint64_t)(c - '0');
+        else if (base == 16 && c >= 'a' && c <= 'f')
+            value = value * base + (uint64_t)(c - 'a' + 10);
         else
-            break;
+            return value;
     }
-    *end = c;
-    return value;
 }
 
-/* A line is "FROM-TO rights offset device inode   PATH"; the path alone has slashes.
- * @param line shape [size], room for work
- * @return the path of the file that is mapped at @p address, in @p line; NULL: none */
-static const char *find_path(int fd, uintptr_t address, char *line, size_t size) {
-    map_list m = {.fd = fd};
-    int c;
-    do {
-        const uintptr_t from = read_address(&m, &c), to = read_address(&m, &c);
-        size_t n = 0;
-        while (c >= 0 && (c = next_char(&m)) >= 0 && c != '\n')
-            if (n + 1 < size) line[n++] = (char)c;
-        line[n] = 0;
-        if (address >= from && address < to) return strchr(line, '/');
-    } while (c >= 0);
-    return NULL;
+static void skip_to(map_list *m, char wanted, int *end) {
+    while (*end >= 0 && *end != wanted) *end = next_char(m);
 }
 
-static bool lies_in(const char *path, const char *folder) {
-    const size_t n = strlen(folder);
-    return strncmp(path, folder, n) == 0 && path[n] == '/' && !strchr(path + n + 1, '/');
+/* A line is "FROM-TO RIGHTS OFFSET MAJOR:MINOR INODE   PATH"; a path has no line ends in it.
+ * @return the file that is mapped at @p address */
+static file_id find_file(uintptr_t address) {
+    map_list m = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
+    file_id id = {0};
+    int c = m.fd < 0 ? -1 : 0;
+    while (c >= 0) {
+        const uint64_t from = read_number(&m, 16, &c), to = read_number(&m, 16, &c);
+        c = next_char(&m);
+        skip_to(&m, ' ', &c);
+        (void)read_number(&m, 16, &c);
+        file_id here;
+        here.major = read_number(&m, 16, &c);
+        here.minor = read_number(&m, 16, &c);
+        here.inode = read_number(&m, 10, &c);
+        skip_to(&m, '\n', &c);
+        if (address < from || address >= to) continue;
+        id = here;
+        break;
+    }
+    if (m.fd >= 0) close(m.fd);
+    return id;
 }
 
-static bool mark_lost(const char *path) {
+static bool mark_lost(file_id id) {
     bool found = false;
     bpt__watched *w = atomic_load_explicit(&all, memory_order_acquire);
-    for (; w; w = w->next) {
-        if (!atomic_load_explicit(&w->used, memory_order_acquire) || !lies_in(path, w->folder))
+    for (; w && id.inode != 0; w = w->next) {
+        if (!atomic_load_explicit(&w->used, memory_order_acquire) || w->id.inode != id.inode ||
+            w->id.major != id.major || w->id.minor != id.minor)
             continue;
         atomic_store_explicit(&w->lost, true, memory_order_release);
         found = true;
@@ -101,12 +111,7 @@ static bool mark_lost(const char *path) {
 
 /* @return whether the page at @p address was one of ours and can be read now */
 static bool replace_page(uintptr_t address) {
-    char line[PATH_MAX + 128];
-    const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
-    if (fd < 0) return false;
-    const char *path = find_path(fd, address, line, sizeof line);
-    close(fd);
-    if (!path || !mark_lost(path)) return false;
+    if (!mark_lost(find_file(address))) return false;
     void *page = (void *)(address & ~(page_bytes - 1)); /* NOLINT: an address is what we have */
     return mmap(page, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                 -1, 0) != MAP_FAILED;
@@ -142,16 +147,25 @@ static bpt__watched *find_unused(void) {
     return w;
 }
 
-bpt_status bpt__lost_pages_watch(const char *folder, bpt__watched **out) {
-    char path[PATH_MAX];
-    if (!realpath(folder, path)) return bpt_fail_errno(errno, "open", folder);
+/* Maps a page of it, to see what the list of maps calls it. */
+static bpt_status identify(int fd, const char *path, file_id *id) {
+    void *page = mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED) return bpt_fail_errno(errno, "map", path);
+    *id = find_file((uintptr_t)page);
+    munmap(page, 1);
+    return BPT_OK;
+}
+
+bpt_status bpt__lost_pages_watch(int fd, const char *path, bpt__watched **out) {
+    file_id id;
+    BPT_TRY(identify(fd, path, &id));
     pthread_mutex_lock(&mutex);
     install();
     bpt__watched *w = find_unused();
     const bool is_new = !w;
     if (is_new) w = calloc(1, sizeof *w); /* for ever, so not one of bpt_memory_live() */
     if (w) {
-        strcpy(w->folder, strcmp(path, "/") == 0 ? "" : path);
+        w->id = id;
         atomic_store_explicit(&w->lost, false, memory_order_relaxed);
         atomic_store_explicit(&w->used, true, memory_order_release);
     }
@@ -160,7 +174,7 @@ bpt_status bpt__lost_pages_watch(const char *folder, bpt__watched **out) {
         atomic_store_explicit(&all, w, memory_order_release);
     }
     pthread_mutex_unlock(&mutex);
-    if (!w) return bpt_fail(BPT_ENOMEM, "a watch over %s: cannot allocate memory", folder);
+    if (!w) return bpt_fail(BPT_ENOMEM, "a watch over %s: cannot allocate memory", path);
     *out = w;
     return BPT_OK;
 }
@@ -170,5 +184,5 @@ void bpt__lost_pages_unwatch(bpt__watched *watched) {
 }
 
 bool bpt__lost_pages_any(const bpt__watched *watched) {
-    return atomic_load_explicit(&watched->lost, memory_order_acquire);
+    return watched && atomic_load_explicit(&watched->lost, memory_order_acquire);
 }

@@ -14,7 +14,7 @@
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/memory.h"
-#include "storage/environment.h"
+#include "storage/environment_guard.h"
 #include "storage/stage_blocks.h"
 #include "storage/stage_folder.h"
 #include "storage/stage_source.h"
@@ -246,8 +246,16 @@ static bpt_status refuse_room(const bpt_stage *s, uint64_t need, uint64_t there)
     return status;
 }
 
+/* What is written beside a copy of so many bytes: its list, its seal and the lock file of its
+ * readers, each to the end of a block of the disk. */
+static uint64_t bytes_beside(uint64_t bytes) {
+    enum { DISK_BLOCK = 4096 };
+    return bpt__blocks_list_bytes(bytes) + 3 * DISK_BLOCK + BPT__LOCK_FILE_BYTES;
+}
+
 static bpt_status check_room(const bpt_stage *s) {
-    const uint64_t need = s->source.bytes - bpt__blocks_done(s->blocks);
+    const uint64_t need =
+        s->source.bytes - bpt__blocks_done(s->blocks) + bytes_beside(s->source.bytes);
     const bpt_file_system fs = bpt_file_system_at(s->path);
     return fs.kind[0] && fs.free_bytes < need ? refuse_room(s, need, fs.free_bytes) : BPT_OK;
 }
@@ -358,7 +366,10 @@ bpt_status bpt_stage_need(const char *dataset, const char *dir, uint64_t *bytes)
     bpt_free(resolved);
     BPT_TRY(status);
     *bytes = bpt__stage_folder_sealed(path, source.identity) ? 0 : source.bytes;
-    if (*bytes > 0) status = subtract_part(path, bytes);
+    if (*bytes > 0) {
+        status = subtract_part(path, bytes);
+        *bytes += bytes_beside(source.bytes);
+    }
     bpt_free(path);
     return status;
 }

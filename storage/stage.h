@@ -67,9 +67,10 @@ const char *bpt_stage_path(const bpt_stage *stage);
 /** Breaks the seal of a copy in which damage was found: who comes next reads it anew. */
 void bpt_stage_doubt(const bpt_stage *stage);
 
-/** Looks what is left to copy, and changes nothing.
+/** Looks how much is left to write, and changes nothing.
  * @param dataset,dir as above; DIR need not be there
- * @param[out] bytes 0: the copy is whole
+ * @param[out] bytes that the disk must have room for, with those of its other files; 0: the copy is
+ *             whole
  * @return BPT_OK, as bpt_stage_open(), BPT_EDATA, BPT_ECORRUPT (of the dataset) */
 bpt_status bpt_stage_need(const char *dataset, const char *dir, uint64_t *bytes);
 

@@ -30,6 +30,14 @@ struct bpt__blocks {
     char *buffer; /* shape [BPT__BLOCK_BYTES] */
 };
 
+static uint64_t count_blocks(uint64_t bytes) {
+    return (bytes + BPT__BLOCK_BYTES - 1) / BPT__BLOCK_BYTES;
+}
+
+uint64_t bpt__blocks_list_bytes(uint64_t bytes) {
+    return count_blocks(bytes) * LINE;
+}
+
 static size_t block_bytes(const bpt__blocks *b, uint64_t i) {
     const uint64_t left = b->job.bytes - i * BPT__BLOCK_BYTES;
     return left < BPT__BLOCK_BYTES ? (size_t)left : BPT__BLOCK_BYTES;
@@ -130,7 +138,7 @@ bpt_status bpt__blocks_open(const bpt__blocks_job *job, bpt__blocks **out) {
         .to = -1,
         .list = -1,
         .header = strlen(job->header) + 1,
-        .n = (job->bytes + BPT__BLOCK_BYTES - 1) / BPT__BLOCK_BYTES,
+        .n = count_blocks(job->bytes),
     };
     bpt_status status;
     BPT_TRY_GOTO(status, BPT_NEW("sums of blocks", b->n + 1, &b->sums), fail);

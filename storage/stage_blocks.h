@@ -48,6 +48,9 @@ bpt_status bpt__blocks_copy(bpt__blocks *blocks, bool *over);
 /** Flushes the file and its list to disk. @return BPT_OK, BPT_EIO, BPT_ENOSPC */
 bpt_status bpt__blocks_flush(const bpt__blocks *blocks);
 
+/** @return bytes of the list of a file of @p bytes, without its first line */
+uint64_t bpt__blocks_list_bytes(uint64_t bytes);
+
 /** @return bytes that are right, found or copied */
 uint64_t bpt__blocks_done(const bpt__blocks *blocks);
 

@@ -151,6 +151,58 @@ static void verification(void **state) {
     }
 }
 
+/* However the file is reached, and whatever is done to its name since it was opened. */
+static void by_other_names(void **state) {
+    subject *s = *state;
+    char link[140], folder[120], file[140];
+    snprintf(folder, sizeof folder, "%s/line\nend \\012 (deleted)", s->place.directory);
+    snprintf(link, sizeof link, "%s/data.mdb", folder);
+    snprintf(file, sizeof file, "%s/elsewhere", s->place.directory);
+    assert_int_equal(rename(s->file, file), 0);
+    assert_int_equal(mkdir(folder, 0777), 0);
+    assert_int_equal(symlink(file, link), 0);
+    assert_int_equal(bpt_dataset_open(folder, &s->dataset), BPT_OK);
+    assert_int_equal(bpt_dataset_find(s->dataset, "train", &s->split), BPT_OK);
+    cut(file, 4 * PAGE);
+    assert_true(count_right(s) < COUNT);
+    expect_named("/data.mdb", "was cut short while it was in use");
+    bpt_dataset_close(s->dataset);
+
+    assert_int_equal(rename(file, s->file), 0);
+    restore(s);
+    opened(state);
+    snprintf(file, sizeof file, "%s.moved", s->place.dataset);
+    assert_int_equal(rename(s->place.dataset, file), 0);
+    strcat(file, "/data.mdb");
+    cut(file, 4 * PAGE);
+    assert_true(count_right(s) < COUNT);
+    expect_named(s->file, "was cut short while it was in use");
+}
+
+/* Nothing of value is in it: what was read is sound, and a reader that needs it says what is wrong.
+ */
+static void the_lock_file(void **state) {
+    subject *s = opened(state);
+    char lock[120];
+    snprintf(lock, sizeof lock, "%s/lock.mdb", s->place.dataset);
+    cut(lock, 0);
+    assert_int_equal(count_right(s), COUNT);
+    bpt_dataset_close(s->dataset); /* it gives back its place there */
+    opened(state);
+    assert_int_equal(count_right(s), COUNT);
+
+    const bpt_writer_options o = made_options("more", 1, SIDE, SIDE);
+    bpt_writer *writer;
+    assert_int_equal(bpt_writer_open(s->place.dataset, &o, &writer), BPT_OK);
+    assert_int_equal(made_append(writer, &o, 2, 0, 300), BPT_OK);
+    cut(lock, 0);
+    assert_int_equal(bpt_writer_commit(writer), BPT_EIO);
+    expect_named(lock, "was cut short while it was in use");
+    bpt_writer_close(writer);
+    bpt_dataset_close(s->dataset); /* as above, and not under cmocka's handler of a fixture */
+    s->dataset = NULL;
+}
+
 static void cut_now(void *file, uint64_t n_records, uint64_t n_total) {
     (void)n_total;
     if (n_records < COUNT / 2) cut(file, 8 * PAGE);
@@ -353,6 +405,8 @@ int main(void) {
         TEST(records_that_were_verified),
         TEST(within_a_page),
         TEST(verification),
+        TEST(by_other_names),
+        TEST(the_lock_file),
         TEST(verification_under_way),
         TEST(batches_of_one_thread),
         TEST(batches_of_several_threads),
