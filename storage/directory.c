@@ -62,5 +62,18 @@ bpt_status bpt__directory_lock(const bpt__environment_kind *kind, const char *pa
     *created = !bpt_path_exists(path);
     BPT_TRY(bpt_dir_create(path, false));
     if (!*created) BPT_TRY(refuse_other_folder(kind, path));
-    return take_lock(kind, path, lock);
+    const bpt_status status = take_lock(kind, path, lock);
+    if (status != BPT_OK && *created) (void)rmdir(path); /* unless somebody else is in it */
+    return status;
+}
+
+void bpt__directory_clear(const bpt__environment_kind *kind, const char *path, bool whole) {
+    const char *const files[] = {kind->data, kind->lock, whole ? WRITER_LOCK : NULL};
+    for (size_t i = 0; i < sizeof files / sizeof *files && files[i]; i++) {
+        char *file;
+        if (bpt_strf(&file, "%s/%s", path, files[i]) != BPT_OK) return;
+        (void)unlink(file);
+        bpt_free(file);
+    }
+    if (whole) (void)rmdir(path);
 }

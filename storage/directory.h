@@ -20,4 +20,8 @@
 bpt_status bpt__directory_lock(const bpt__environment_kind *kind, const char *path, int *lock,
                                bool *created);
 
+/** Removes the files of an environment that nothing came of, with the lock held. Nothing else.
+ * @param whole the directory was made for it: it goes too, once it is empty */
+void bpt__directory_clear(const bpt__environment_kind *kind, const char *path, bool whole);
+
 #endif

@@ -129,8 +129,8 @@ static bpt_status check_agreement(const bpt_dataset_info *old, const bpt_writer_
 }
 
 /* @param there the split of that name, NULL: there is none */
-static bpt_status check_split(const bpt__catalog *catalog, const bpt_writer_options *o,
-                              const bpt_split *there) {
+static bpt_status check_split(const bpt__catalog *catalog, bpt__draft_company company,
+                              const bpt_writer_options *o, const bpt_split *there) {
     const bpt_dataset_info *old = bpt__catalog_info(catalog);
     if (o->append && !there) {
         const bpt_status status = bpt_fail(
@@ -147,11 +147,12 @@ static bpt_status check_split(const bpt__catalog *catalog, const bpt_writer_opti
             "one another name");
         return status;
     }
-    if (!there && old->n_splits == BPT__MAX_SPLITS)
+    if (!there && old->n_splits + company.n_new >= BPT__MAX_SPLITS)
         return bpt_fail(BPT_EUSAGE, "dataset %s has %d splits, which is the limit", old->path,
                         BPT__MAX_SPLITS);
     const size_t dropped = there && !o->append ? there->n_intakes : 0;
-    if (bpt__catalog_intakes(catalog) - dropped < BPT__MAX_INTAKES) return BPT_OK;
+    const size_t beside = company.n_new + company.n_replaced;
+    if (bpt__catalog_intakes(catalog) + beside - dropped < BPT__MAX_INTAKES) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "images were added to dataset %s %d times, which is the limit",
                  old->path, BPT__MAX_INTAKES);
@@ -175,10 +176,10 @@ static uint32_t choose_format(const bpt_dataset_info *old, const bpt_split *ther
 }
 
 /* Sets info and classes from what is there and what is wanted. */
-static bpt_status merge_schema(const bpt__catalog *catalog, const bpt_writer_options *o,
-                               const bpt_split *there, bpt__draft *d) {
+static bpt_status merge_schema(const bpt__catalog *catalog, bpt__draft_company company,
+                               const bpt_writer_options *o, const bpt_split *there, bpt__draft *d) {
     const bpt_dataset_info *old = bpt__catalog_info(catalog);
-    const bool keep = o->append || old->n_splits > (there ? 1 : 0);
+    const bool keep = o->append || old->n_splits > company.n_replaced + (there ? 1 : 0);
     if (keep) BPT_TRY(check_agreement(old, o));
     d->info = (bpt_dataset_info){.format = choose_format(old, there, o),
                                  .C = o->C,
@@ -241,12 +242,12 @@ static bpt_status describe_split(const bpt_writer_options *o, const bpt_split *t
     return BPT_OK;
 }
 
-bpt_status bpt__draft_make(const bpt__catalog *catalog, const bpt_writer_options *options,
-                           bpt__draft *draft) {
+bpt_status bpt__draft_make(const bpt__catalog *catalog, bpt__draft_company company,
+                           const bpt_writer_options *options, bpt__draft *draft) {
     const bpt_split *there = bpt__catalog_find(catalog, options->split);
     *draft = (bpt__draft){0};
-    BPT_TRY(check_split(catalog, options, there));
-    BPT_TRY(merge_schema(catalog, options, there, draft));
+    BPT_TRY(check_split(catalog, company, options, there));
+    BPT_TRY(merge_schema(catalog, company, options, there, draft));
     BPT_TRY(place_intake(catalog, options, there, draft));
     return describe_split(options, there, draft);
 }

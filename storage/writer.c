@@ -1,5 +1,6 @@
 /* How a split comes to be: records into values and values into chunks, begin and end. What runs
- * inside transactions is in writer_staging.c, going on for another writer in writer_resume.c. */
+ * inside transactions is in writer_staging.c, the plan of a split in writer_plan.c, going on for
+ * another writer in writer_resume.c. */
 #include "storage/writer.h"
 
 #include "base/file.h"
@@ -13,8 +14,6 @@
 #include <assert.h>
 #include <string.h>
 #include <unistd.h>
-
-enum { CHUNK_BYTES = 16 * 1024 * 1024 }; /* of values to a transaction */
 
 /* ---- records ---- */
 
@@ -31,7 +30,7 @@ static bpt_status flush_chunk(bpt_writer *w) {
 }
 
 uint64_t bpt__writer_count(const bpt_writer *w) {
-    return w->statistics.count - w->draft.split.count;
+    return w->split.statistics.count - w->split.draft.split.count;
 }
 
 /* @return where the value under way begins in the chunk */
@@ -48,7 +47,7 @@ static void seal(bpt_writer *w, uint32_t n, size_t record_bytes) {
     memset(value + used, 0, size - used);
     bpt__value_seal(value, size,
                     &(bpt__value_place){.database = w->database_id,
-                                        .first = v * w->draft.location->pack,
+                                        .first = v * w->split.draft.location->pack,
                                         .n = n,
                                         .record_bytes = (uint32_t)record_bytes});
     w->ends[w->n_sealed] = open_at(w) + size;
@@ -57,7 +56,7 @@ static void seal(bpt_writer *w, uint32_t n, size_t record_bytes) {
 
 /* Ends the value under way. One that is not full is moved together and is the split's last. */
 static bpt_status seal_value(bpt_writer *w) {
-    const uint32_t n = w->n_open, pack = w->draft.location->pack;
+    const uint32_t n = w->n_open, pack = w->split.draft.location->pack;
     uint8_t *value = w->chunk + open_at(w);
     if (n < pack)
         memmove((void *)(uintptr_t)bpt__value_pixels(value, w->record_bytes, n, 0),
@@ -68,15 +67,15 @@ static bpt_status seal_value(bpt_writer *w) {
 }
 
 static bpt_status check_label(const bpt_writer *w, uint32_t label) {
-    if (label >= w->draft.info.n_classes)
+    if (label >= w->split.draft.info.n_classes)
         return bpt_fail(BPT_EDATA, "image %llu has label %u, but there are %u classes (0 to %u)",
-                        (unsigned long long)bpt__writer_count(w), label, w->draft.info.n_classes,
-                        w->draft.info.n_classes - 1);
-    if (w->statistics.count == UINT32_MAX)
+                        (unsigned long long)bpt__writer_count(w), label,
+                        w->split.draft.info.n_classes, w->split.draft.info.n_classes - 1);
+    if (w->split.statistics.count == UINT32_MAX)
         return bpt_fail(BPT_EFULL, "a split holds at most %u images", UINT32_MAX);
     if (w->ended)
         return bpt_fail(BPT_EDATA, "split %s: the source has more images than when it was stopped",
-                        w->draft.split.name);
+                        w->split.draft.split.name);
     return BPT_OK;
 }
 
@@ -86,15 +85,15 @@ static void put_label(uint8_t *value, size_t k, uint32_t label) {
 }
 
 bpt_status bpt_writer_append(bpt_writer *w, const uint8_t *pixels, uint32_t label) {
-    assert(!w->draft.info.encoded);
+    assert(!w->split.draft.info.encoded);
     BPT_TRY(check_label(w, label));
     uint8_t *value = w->chunk + open_at(w);
     put_label(value, w->n_open, label);
-    memcpy((void *)(uintptr_t)bpt__value_pixels(value, w->record_bytes, w->draft.location->pack,
-                                                w->n_open),
+    memcpy((void *)(uintptr_t)bpt__value_pixels(value, w->record_bytes,
+                                                w->split.draft.location->pack, w->n_open),
            pixels, w->record_bytes);
-    bpt__statistics_add(&w->statistics, pixels, label);
-    return ++w->n_open == w->draft.location->pack ? seal_value(w) : BPT_OK;
+    bpt__statistics_add(&w->split.statistics, pixels, label);
+    return ++w->n_open == w->split.draft.location->pack ? seal_value(w) : BPT_OK;
 }
 
 bpt_status bpt_writer_note(bpt_writer *w, const char *line) {
@@ -120,8 +119,8 @@ static void widen_extent(bpt_extent *e, const bpt_record *r, bool first) {
 }
 
 void bpt__writer_count_record(bpt_writer *w, const bpt_record *record, uint32_t label) {
-    widen_extent(&w->draft.split.extent, record, w->statistics.count == 0);
-    bpt__statistics_add_sums(&w->statistics, (uint64_t)record->H * record->W, record->sum,
+    widen_extent(&w->split.draft.split.extent, record, w->split.statistics.count == 0);
+    bpt__statistics_add_sums(&w->split.statistics, (uint64_t)record->H * record->W, record->sum,
                              record->square, label);
 }
 
@@ -133,8 +132,8 @@ static bpt_status make_room(bpt_writer *w, size_t size) {
 }
 
 bpt_status bpt_writer_append_record(bpt_writer *w, const bpt_record *record, uint32_t label) {
-    assert(w->draft.info.encoded);
-    const uint32_t C = w->draft.info.C;
+    assert(w->split.draft.info.encoded);
+    const uint32_t C = w->split.draft.info.C;
     const size_t bytes = bpt__record_bytes(record, C);
     BPT_TRY(check_label(w, label));
     BPT_TRY(make_room(w, bpt__value_padded(bpt__value_bytes(bytes, 1), w->page_bytes)));
@@ -146,28 +145,7 @@ bpt_status bpt_writer_append_record(bpt_writer *w, const bpt_record *record, uin
     return BPT_OK;
 }
 
-/* ---- begin and end ---- */
-
-static bpt_status plan_values(bpt_writer *w) {
-    MDB_stat stat;
-    mdb_env_stat(w->env, &stat);
-    w->page_bytes = stat.ms_psize;
-    if (w->draft.info.encoded) {
-        w->draft.location->pack = 1;
-        w->chunk_bytes = CHUNK_BYTES;
-        w->chunk_values = CHUNK_BYTES / w->page_bytes; /* none has less than a page */
-    } else {
-        w->record_bytes = (size_t)w->draft.info.C * w->draft.info.H * w->draft.info.W;
-        w->draft.location->pack = bpt__value_pack(w->record_bytes, w->page_bytes);
-        const size_t value_bytes = bpt__value_padded(
-            bpt__value_bytes(w->record_bytes, w->draft.location->pack), w->page_bytes);
-        w->chunk_values = CHUNK_BYTES / value_bytes;
-        if (w->chunk_values == 0) w->chunk_values = 1;
-        BPT_TRY(bpt_size_multiply(w->chunk_values, value_bytes, &w->chunk_bytes));
-    }
-    BPT_TRY(BPT_NEW("ends of values", w->chunk_values, &w->ends));
-    return BPT_NEW("write buffer", w->chunk_bytes, &w->chunk);
-}
+/* ---- begin ---- */
 
 static bpt_status read_catalog(bpt_writer *w) {
     MDB_txn *txn;
@@ -181,25 +159,14 @@ static bpt_status read_catalog(bpt_writer *w) {
 bpt_status bpt__writer_open_dataset(bpt_writer *w, const char *path) {
     BPT_TRY(bpt_strdup(path, &w->path));
     bool created;
+    char *data;
     BPT_TRY(bpt__directory_lock(&bpt__dataset_files, path, &w->lock, &created));
     w->created = created; /* known only now: what somebody else is filling is not ours to remove */
+    BPT_TRY(bpt_strf(&data, "%s/%s", path, bpt__dataset_files.data));
+    w->begun = !bpt_path_exists(data);
+    bpt_free(data);
     BPT_TRY(bpt__environment_write(&bpt__dataset_files, path, &w->env));
     return read_catalog(w);
-}
-
-bpt_status bpt__writer_plan(bpt_writer *w, const bpt_writer_options *o) {
-    BPT_TRY(bpt__draft_make(w->catalog, o, &w->draft));
-    const bpt_dataset_info *info = &w->draft.info;
-    const bpt_split *before = o->append ? bpt__catalog_find(w->catalog, o->split) : NULL;
-    w->database_id = bpt__database_id(w->draft.database);
-    w->resumable = o->terms && o->origin;
-    const size_t plane = info->encoded ? 0 : (size_t)o->H * o->W;
-    BPT_TRY(bpt__statistics_init(&w->statistics, o->C, plane, info->n_classes));
-    if (before)
-        bpt__statistics_restore(&w->statistics, before->count,
-                                info->encoded ? before->extent.pixels : before->count * plane,
-                                before->per_class, before->mean, before->std);
-    return plan_values(w);
 }
 
 /* A chunk's head page may reach the disk late: losing the last chunk in a power cut loses nothing
@@ -215,6 +182,7 @@ static bpt_status open_steps(bpt_writer *w, const char *path, const bpt_writer_o
     bpt__writer_relax(w);
     bpt__terms_clear(w->lock); /* before what they belong to */
     BPT_TRY(bpt__writer_transact(w, bpt__writer_drop_leftovers));
+    w->begun = true;
     BPT_TRY(bpt__writer_transact(w, bpt__writer_begin_staging));
     w->staged = true;
     return w->resumable ? bpt__terms_write(w->lock, path, &terms) : BPT_OK;
@@ -245,70 +213,51 @@ static bpt_status sync_directories(const bpt_writer *w) {
     return status;
 }
 
-bpt_status bpt_writer_commit(bpt_writer *w) {
-    const uint32_t before = w->draft.split.count;
+bpt_status bpt__writer_complete(bpt_writer *w) {
+    bpt__new_split *s = &w->split;
     if (bpt__writer_count(w) == 0)
-        return bpt_fail(BPT_EDATA, "split %s would %s no images", w->draft.split.name,
-                        w->draft.split.count ? "get" : "have");
+        return bpt_fail(BPT_EDATA, "split %s would %s no images", s->draft.split.name,
+                        s->draft.split.count ? "get" : "have");
     if (w->n_open > 0) BPT_TRY(seal_value(w));
     BPT_TRY(flush_chunk(w));
-    double *mean = NULL, *std = NULL;
-    bpt_status status;
-    BPT_TRY_GOTO(status, BPT_NEW("means", w->draft.info.C, &mean), done);
-    BPT_TRY_GOTO(status, BPT_NEW("deviations", w->draft.info.C, &std), done);
-    bpt__statistics_finish(&w->statistics, mean, std);
-    w->draft.intake->count = (uint32_t)bpt__writer_count(w);
-    w->draft.split.count = (uint32_t)w->statistics.count;
-    w->draft.split.per_class = w->statistics.per_class;
-    w->draft.split.mean = mean;
-    w->draft.split.std = std;
-    if (w->created || w->found) BPT_TRY_GOTO(status, sync_directories(w), done);
-    mdb_env_set_flags(w->env, MDB_NOMETASYNC, 0);
-    BPT_TRY_GOTO(status, bpt__writer_transact(w, bpt__writer_switch_over), done);
-    w->committed = true;
-    if (w->resumable) bpt__terms_clear(w->lock);
-done:
-    if (!w->committed) w->draft.split.count = before;
-    bpt_free(mean);
-    bpt_free(std);
-    return status;
+    bpt__statistics_finish(&s->statistics, s->mean, s->std);
+    s->draft.intake->count = (uint32_t)bpt__writer_count(w);
+    s->draft.split.per_class = s->statistics.per_class;
+    s->draft.split.mean = s->mean;
+    s->draft.split.std = s->std;
+    return BPT_OK;
 }
 
-/* Removes what a writer has made where there was no dataset before. */
-static void remove_beginnings(const bpt_writer *w) {
-    if (w->created) {
-        bpt_dir_remove(w->path);
-        return;
-    }
-    static const char *const files[] = {"data.mdb", "lock.mdb"};
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        char *file;
-        if (bpt_strf(&file, "%s/%s", w->path, files[i]) != BPT_OK) return;
-        unlink(file);
-        bpt_free(file);
-    }
+bpt_status bpt_writer_commit(bpt_writer *w) {
+    BPT_TRY(bpt__writer_complete(w));
+    if (bpt__catalog_info(w->catalog)->format == 0) BPT_TRY(sync_directories(w));
+    mdb_env_set_flags(w->env, MDB_NOMETASYNC, 0);
+    BPT_TRY(bpt__writer_transact(w, bpt__writer_switch_over));
+    w->committed = true;
+    if (w->resumable) bpt__terms_clear(w->lock);
+    return BPT_OK;
 }
 
 void bpt_writer_close(bpt_writer *w) {
     if (!w) return;
     bpt_error error; /* what led here, not what happens on the way out */
     bpt_error_get(&error);
-    const bool was_empty = w->created || (w->catalog && bpt__catalog_info(w->catalog)->format == 0);
+    const bool was_empty = w->catalog && bpt__catalog_info(w->catalog)->format == 0;
     const bool lost = w->env && bpt__environment_lost(w->env);
     const bool undo = !w->committed && !w->found && (lost || bpt_writer_kept(w) == 0);
     /* Where even this fails (a full disk), the next writer drops the staging database. */
     if (w->staged && undo && !was_empty && !lost) bpt__writer_transact(w, bpt__writer_drop_staging);
     bpt__environment_close(w->env, NULL);
-    if (undo && was_empty) remove_beginnings(w);
+    if (undo && (w->created || (w->begun && (was_empty || !w->catalog))))
+        bpt__directory_clear(&bpt__dataset_files, w->path, w->created);
     if (undo && w->staged) bpt__terms_clear(w->lock);
     bpt_error_put(&error);
     if (w->lock >= 0) close(w->lock);
-    bpt__statistics_free(&w->statistics);
+    bpt__writer_unplan(w);
+    for (size_t i = 0; i < w->n_whole; i++) bpt__new_split_free(&w->whole[i]);
+    bpt_free(w->whole);
     bpt__catalog_free(w->catalog);
-    bpt__draft_free(&w->draft);
     bpt__notes_free(&w->notes);
-    bpt_free(w->chunk);
-    bpt_free(w->ends);
     bpt_free(w->path);
     bpt_free(w);
 }

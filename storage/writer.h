@@ -1,5 +1,5 @@
 /** @file storage/writer.h
- * Writes one split of a dataset, or adds records to one: they appear whole or not at all.
+ * Writes splits of a dataset, or adds records to one: they appear whole or not at all.
  *
  * Records go to a staging database inside the dataset's environment, chunk by chunk, each chunk a
  * transaction; bpt_writer_commit() makes them visible (and drops the split that they replace) in
@@ -101,7 +101,17 @@ bpt_status bpt_writer_append(bpt_writer *writer, const uint8_t *pixels, uint32_t
  * @return as bpt_writer_append() */
 bpt_status bpt_writer_append_record(bpt_writer *writer, const bpt_record *record, uint32_t label);
 
-/** Makes the split visible: on return it is on disk, whole.
+/** Looks whether bpt_writer_next() would refuse what it is asked for: before the work of the split
+ * under way. @return as there */
+bpt_status bpt_writer_check_next(const bpt_writer *writer, const bpt_writer_options *options);
+
+/** Ends the split under way, unseen, and begins another one: the commit shows them together.
+ * @param options as those of the first but for .split; without .terms, as those
+ * @return as bpt_writer_open(); BPT_EUSAGE also: a name is given twice. After an error only
+ *         bpt_writer_close() is left */
+bpt_status bpt_writer_next(bpt_writer *writer, const bpt_writer_options *options);
+
+/** Makes the splits visible: on return they are on disk, whole.
  * @return BPT_OK, BPT_EDATA (no records), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_writer_commit(bpt_writer *writer);
 

@@ -1,5 +1,5 @@
 /** @file storage/writer_private.h
- * The inside of a writer, for writer.c, writer_staging.c and writer_resume.c.
+ * The inside of a writer, for writer.c and writer_*.c.
  *
  * Threads: as writer.h. */
 #ifndef BPT_STORAGE_WRITER_PRIVATE_H
@@ -16,10 +16,18 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** A split to be: what it is described by once it is whole. */
+typedef struct bpt__new_split {
+    bpt__draft draft;
+    bpt__statistics statistics;
+    double *mean, *std; /* shape [C], of the whole */
+} bpt__new_split;
+
 struct bpt_writer {
     char *path;
     int lock;     /* open file that holds the writer lock, -1 for none */
     bool created; /* the directory: remove it if nothing comes of it */
+    bool begun;   /* its file is new, or what was in it is dropped: likewise */
     bool committed;
     MDB_env *env;
     bpt__catalog *catalog; /* as it was before */
@@ -30,8 +38,9 @@ struct bpt_writer {
     bool discarded; /* nobody shall go on with it */
     bool ended;     /* what was found has its last value, which is not full */
 
-    bpt__draft draft; /* the split to be */
-    bpt__statistics statistics;
+    bpt__new_split *whole; /* that wait for the commit, shape [n_whole] */
+    size_t n_whole, room_whole;
+    bpt__new_split split; /* under way */
     uint64_t database_id;
     bpt__notes notes; /* that are not stored yet */
     uint64_t n_notes; /* of all */
@@ -55,8 +64,8 @@ typedef bpt_status (*bpt__writer_body)(bpt_writer *w, MDB_txn *txn, int *code);
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM, BPT_ECORRUPT, or what the body returns */
 bpt_status bpt__writer_transact(bpt_writer *w, bpt__writer_body body);
 
-/** Bodies: drop what killed writers left; make the staging database; drop that; store the sealed
- * values and the notes; make the split visible. */
+/** Bodies: drop what killed writers left; make the staging database; drop all that this writer
+ * made; store the sealed values and the notes; make the splits visible. */
 bpt_status bpt__writer_drop_leftovers(bpt_writer *w, MDB_txn *txn, int *code);
 bpt_status bpt__writer_begin_staging(bpt_writer *w, MDB_txn *txn, int *code);
 bpt_status bpt__writer_drop_staging(bpt_writer *w, MDB_txn *txn, int *code);
@@ -66,11 +75,23 @@ bpt_status bpt__writer_switch_over(bpt_writer *w, MDB_txn *txn, int *code);
 /** Takes the lock and reads what is there. */
 bpt_status bpt__writer_open_dataset(bpt_writer *w, const char *path);
 
-/** Drafts the split and lays out its values. */
+/** Drafts the split under way and lays out its values. */
 bpt_status bpt__writer_plan(bpt_writer *w, const bpt_writer_options *o);
 
 /** From here on a transaction may reach the disk late. */
 void bpt__writer_relax(bpt_writer *w);
+
+/** Stores the last records of the split under way, and describes it.
+ * @return BPT_OK, BPT_EDATA (no records), as bpt__writer_transact() */
+bpt_status bpt__writer_complete(bpt_writer *w);
+
+/** Releases what planning has made. */
+void bpt__writer_unplan(bpt_writer *w);
+void bpt__new_split_free(bpt__new_split *split);
+
+/** @param with_open the split under way is one of them
+ * @return the splits beside the next one */
+bpt__draft_company bpt__writer_company(const bpt_writer *w, bool with_open);
 
 /** @return records of this writer's, and of the one that it goes on for */
 uint64_t bpt__writer_count(const bpt_writer *w);

@@ -34,14 +34,14 @@ static bpt_status find_staged(bpt_writer *w, bpt__journal_head *head) {
 
 static bpt_status open_staged(bpt_writer *w, MDB_txn *txn, int *code) {
     *code = mdb_dbi_open(txn, BPT__JOURNAL, 0, &w->journal);
-    if (*code == 0) *code = mdb_dbi_open(txn, w->draft.database, 0, &w->staging);
+    if (*code == 0) *code = mdb_dbi_open(txn, w->split.draft.database, 0, &w->staging);
     return BPT_OK;
 }
 
 static bpt_status damaged(const bpt_writer *w, const char *what) {
     const bpt_status status =
         bpt_fail(BPT_ECORRUPT, "what an ingestion that was stopped left of split %s in %s: %s",
-                 w->draft.split.name, w->path, what);
+                 w->split.draft.split.name, w->path, what);
     bpt_hint("leave out --resume to begin anew");
     return status;
 }
@@ -49,10 +49,11 @@ static bpt_status damaged(const bpt_writer *w, const char *what) {
 /* Counts the records of a stored value in. */
 static bpt_status take_value(bpt_writer *w, const MDB_val *value) {
     const uint8_t *data = value->mv_data;
-    const uint32_t pack = w->draft.location->pack, C = w->draft.info.C;
+    const uint32_t pack = w->split.draft.location->pack, C = w->split.draft.info.C;
     if (value->mv_size < BPT__VALUE_HEADER) return damaged(w, "a value is cut short");
     const uint32_t n = bpt__value_count(data);
-    const size_t bytes = w->draft.info.encoded ? bpt__value_record_bytes(data) : w->record_bytes;
+    const size_t bytes =
+        w->split.draft.info.encoded ? bpt__value_record_bytes(data) : w->record_bytes;
     const bpt__value_place place = {.database = w->database_id,
                                     .first = (uint64_t)w->n_values * pack,
                                     .n = n,
@@ -63,9 +64,9 @@ static bpt_status take_value(bpt_writer *w, const MDB_val *value) {
         const uint8_t *pixels = bpt__value_pixels(data, bytes, n, k);
         const uint32_t label = bpt__value_label(data, k);
         bpt_record record;
-        if (label >= w->draft.info.n_classes) return damaged(w, "a label is out of range");
-        if (!w->draft.info.encoded)
-            bpt__statistics_add(&w->statistics, pixels, label);
+        if (label >= w->split.draft.info.n_classes) return damaged(w, "a label is out of range");
+        if (!w->split.draft.info.encoded)
+            bpt__statistics_add(&w->split.statistics, pixels, label);
         else if (bpt__record_read(pixels, bytes, C, &record))
             bpt__writer_count_record(w, &record, label);
         else
@@ -137,7 +138,8 @@ static bpt_status resume_steps(bpt_writer *w, const char *path, const bpt_writer
     o.W = head.W;
     BPT_TRY(bpt__draft_check(&o));
     BPT_TRY(bpt__writer_plan(w, &o));
-    if (strcmp(head.database, w->draft.database) != 0 || head.pack != w->draft.location->pack)
+    if (strcmp(head.database, w->split.draft.database) != 0 ||
+        head.pack != w->split.draft.location->pack)
         return damaged(w, "it does not belong to the dataset as it is now");
     bpt__writer_relax(w);
     BPT_TRY(bpt__writer_transact(w, open_staged));
@@ -171,9 +173,9 @@ struct timespec bpt_writer_begun(const bpt_writer *w) {
 }
 
 void bpt_writer_shape(const bpt_writer *w, uint32_t *C, uint32_t *H, uint32_t *W) {
-    *C = w->draft.info.C;
-    *H = w->draft.info.H;
-    *W = w->draft.info.W;
+    *C = w->split.draft.info.C;
+    *H = w->split.draft.info.H;
+    *W = w->split.draft.info.W;
 }
 
 void bpt_writer_discard(bpt_writer *w) {
@@ -182,6 +184,6 @@ void bpt_writer_discard(bpt_writer *w) {
 
 uint64_t bpt_writer_kept(const bpt_writer *w) {
     if (!w->resumable || w->committed || w->discarded) return 0;
-    const uint64_t full = (uint64_t)w->n_values * w->draft.location->pack;
+    const uint64_t full = (uint64_t)w->n_values * w->split.draft.location->pack;
     return full < bpt__writer_count(w) ? full : bpt__writer_count(w);
 }

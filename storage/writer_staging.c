@@ -126,18 +126,22 @@ bpt_status bpt__writer_drop_leftovers(bpt_writer *w, MDB_txn *txn, int *code) {
 bpt_status bpt__writer_begin_staging(bpt_writer *w, MDB_txn *txn, int *code) {
     MDB_dbi meta;
     *code = mdb_dbi_open(txn, BPT__META, MDB_CREATE, &meta);
-    if (*code == 0) *code = mdb_dbi_open(txn, w->draft.database, MDB_CREATE, &w->staging);
+    if (*code == 0) *code = mdb_dbi_open(txn, w->split.draft.database, MDB_CREATE, &w->staging);
     if (*code != 0 || !w->resumable) return BPT_OK;
-    const bpt_dataset_info *info = &w->draft.info;
+    const bpt_dataset_info *info = &w->split.draft.info;
     bpt__journal_head head = {
-        .C = info->C, .H = info->H, .W = info->W, .pack = w->draft.location->pack};
-    memcpy(head.database, w->draft.database, strlen(w->draft.database)); /* there is room */
+        .C = info->C, .H = info->H, .W = info->W, .pack = w->split.draft.location->pack};
+    memcpy(head.database, w->split.draft.database,
+           strlen(w->split.draft.database)); /* there is room */
     *code = bpt__journal_create(txn, &head, &w->journal);
     return BPT_OK;
 }
 
 bpt_status bpt__writer_drop_staging(bpt_writer *w, MDB_txn *txn, int *code) {
-    *code = drop_database(txn, w->draft.database);
+    *code = 0;
+    for (size_t i = 0; i < w->n_whole && *code == 0; i++)
+        *code = drop_database(txn, w->whole[i].draft.database);
+    if (*code == 0 && w->split.draft.database) *code = drop_database(txn, w->split.draft.database);
     if (*code == 0) *code = drop_database(txn, BPT__JOURNAL);
     return BPT_OK;
 }
@@ -155,18 +159,25 @@ bpt_status bpt__writer_store_chunk(bpt_writer *w, MDB_txn *txn, int *code) {
 }
 
 /* Drops the databases of the split that is replaced. */
-static int drop_replaced(bpt_writer *w, MDB_txn *txn) {
-    const bpt_split *there = bpt__catalog_find(w->catalog, w->draft.split.name);
+static int drop_replaced(bpt_writer *w, MDB_txn *txn, const bpt__draft *draft) {
+    const bpt_split *there = bpt__catalog_find(w->catalog, draft->split.name);
     int code = 0;
-    if (!there || w->draft.split.n_intakes > 1) return 0;
+    if (!there || draft->split.n_intakes > 1) return 0;
     for (size_t p = 0; p < there->n_intakes && code == 0; p++)
         code = drop_database(txn, bpt__catalog_location(w->catalog, there->number, p)->database);
     return code;
 }
 
-bpt_status bpt__writer_switch_over(bpt_writer *w, MDB_txn *txn, int *code) {
-    *code = drop_replaced(w, txn);
-    if (*code == 0) *code = drop_database(txn, BPT__JOURNAL);
+static bpt_status show(bpt_writer *w, MDB_txn *txn, const bpt__new_split *s, int *code) {
+    bpt_split split = s->draft.split;
+    split.count = (uint32_t)s->statistics.count;
+    *code = drop_replaced(w, txn, &s->draft);
     if (*code != 0) return BPT_OK;
-    return bpt__catalog_write(txn, &w->draft.info, &w->draft.split, w->draft.locations, code);
+    return bpt__catalog_write(txn, &s->draft.info, &split, s->draft.locations, code);
+}
+
+bpt_status bpt__writer_switch_over(bpt_writer *w, MDB_txn *txn, int *code) {
+    *code = drop_database(txn, BPT__JOURNAL);
+    for (size_t i = 0; i < w->n_whole && *code == 0; i++) BPT_TRY(show(w, txn, &w->whole[i], code));
+    return *code == 0 ? show(w, txn, &w->split, code) : BPT_OK;
 }

@@ -121,15 +121,20 @@ static bool is_shade(const uint8_t *pixels, uint32_t salt, uint32_t i) {
     return pixels[0] == shade(salt, i) && memcmp(pixels, pixels + 1, RECORD - 1) == 0;
 }
 
-/* Writes records [from, to) and ends the writer. */
-static bpt_status write_records(bpt_writer *writer, uint32_t salt, uint32_t from, uint32_t to,
-                                bool commit) {
+static bpt_status append_shades(bpt_writer *writer, uint32_t salt, uint32_t from, uint32_t to) {
     static uint8_t pixels[RECORD];
     bpt_status status = BPT_OK;
     for (uint32_t i = from; i < to && status == BPT_OK; i++) {
         memset(pixels, shade(salt, i), sizeof pixels);
         status = bpt_writer_append(writer, pixels, i % 3);
     }
+    return status;
+}
+
+/* Writes records [from, to) and ends the writer. */
+static bpt_status write_records(bpt_writer *writer, uint32_t salt, uint32_t from, uint32_t to,
+                                bool commit) {
+    bpt_status status = append_shades(writer, salt, from, to);
     if (status == BPT_OK && commit) status = bpt_writer_commit(writer);
     bpt_writer_close(writer);
     return status;
@@ -178,6 +183,19 @@ static bpt_status resume_split(void) {
 
 static bpt_status add_split(void) {
     return write_split(place.dataset, "new", false, NEW_SALT, NEW);
+}
+
+/* Of a dataset that is divided: "beside" and "new" appear at once. */
+static bpt_status add_pair(void) {
+    const bpt_writer_options beside = made_options("beside", 1, H, W);
+    const bpt_writer_options o = made_options("new", 1, H, W);
+    bpt_writer *writer;
+    BPT_TRY(bpt_writer_open(place.dataset, &beside, &writer));
+    bpt_status status = append_shades(writer, NEW_SALT, 0, OLD);
+    if (status == BPT_OK) status = bpt_writer_next(writer, &o);
+    if (status == BPT_OK) return write_records(writer, NEW_SALT, 0, NEW, true);
+    bpt_writer_close(writer);
+    return status;
 }
 
 static bpt_status replace_split(void) {
@@ -345,6 +363,7 @@ typedef struct deed {
     const char *cut; /* file of the place that is cut short */
     bool stores;     /* a split "new" in the dataset */
     bool had_new, no_dataset;
+    bool pairs;       /* with "beside" */
     uint32_t n_begun; /* records of "new" that are there before */
     uint32_t n_new;   /* all in the end; 0: NEW */
 } deed;
@@ -358,6 +377,12 @@ static const deed
                .had_new = true,
                .n_begun = BEGUN},
     resumes = {.run = resume_split, .cut = "data/data.mdb", .stores = true, .n_new = RESUMED},
+    resumes_the_first = {.run = resume_split,
+                         .cut = "data/data.mdb",
+                         .stores = true,
+                         .no_dataset = true,
+                         .n_new = RESUMED},
+    divides = {.run = add_pair, .cut = "data/data.mdb", .stores = true, .pairs = true},
     begins = {.run = add_split, .cut = "data/data.mdb", .stores = true, .no_dataset = true},
     copies = {.run = copy_split, .cut = "source/data.mdb", .stores = true},
     verifies = {.run = verify, .cut = "data/data.mdb"},
@@ -413,7 +438,9 @@ static void inspect(const deed *d, bpt_status status) {
         assert_true(holds(dataset, "new", NEW_SALT, d->n_begun));
     else if (d->had_new && !is_new)
         assert_true(holds(dataset, "new", 3, 1));
-    assert_int_equal(n_splits, (size_t)!d->no_dataset + (d->had_new || is_new));
+    assert_int_equal(n_splits,
+                     (size_t)!d->no_dataset + (d->had_new || is_new) + (d->pairs && is_new));
+    if (d->pairs) assert_int_equal(holds(dataset, "beside", NEW_SALT, OLD), is_new);
     assert_int_equal(is_new, d->stores && status == BPT_OK);
     bpt_dataset_close(dataset);
     assert_int_equal(verify(), BPT_OK);
@@ -515,6 +542,8 @@ TRY(adds)
 TRY(replaces)
 TRY(appends)
 TRY(resumes)
+TRY(resumes_the_first)
+TRY(divides)
 TRY(begins)
 TRY(copies)
 TRY(verifies)
@@ -532,11 +561,18 @@ int main(void) {
         mmap(NULL, sizeof *n_fired, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (n_fired == MAP_FAILED) return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_adds),     cmocka_unit_test(test_replaces),
-        cmocka_unit_test(test_appends),  cmocka_unit_test(test_resumes),
-        cmocka_unit_test(test_begins),   cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_verifies), cmocka_unit_test(test_loads),
-        cmocka_unit_test(test_keeps),    cmocka_unit_test(test_imports),
+        cmocka_unit_test(test_adds),
+        cmocka_unit_test(test_replaces),
+        cmocka_unit_test(test_appends),
+        cmocka_unit_test(test_resumes),
+        cmocka_unit_test(test_resumes_the_first),
+        cmocka_unit_test(test_divides),
+        cmocka_unit_test(test_begins),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_verifies),
+        cmocka_unit_test(test_loads),
+        cmocka_unit_test(test_keeps),
+        cmocka_unit_test(test_imports),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,6 +65,21 @@ expect 2 'name the same split' split a --out x --split s --held-out s
 expect 2 'is read, and cannot be written' split a --out a
 expect 2 'must be between' split a --out x --share 1
 
+# Both halves or none, whichever of them is refused.
+expect 2 'is no name for a split' split a --out x --split a/b
+expect 2 'is no name for a split' split a --out x --held-out a/b
+expect 3 'split val would have no images' split a --out x --share 0.000001
+expect 3 'split train would have no images' split a --out x --share 0.999999
+[ -e x ] && failed "what was refused is there"
+for taken in train val; do
+    rm -rf taken
+    quiet glyphs --out taken --split $taken --count 10
+    expect 2 "has a split \"$taken\" already" split a --out taken
+    [ "$("$ingest" info taken | grep -c '^split ')" -eq 1 ] || failed "$taken was there, and the other half is stored"
+done
+expect 0 'train: per class: 0 90, 1 90' split a --out taken --force
+expect 0 '1000 images checked' verify taken
+
 # ---- a description that lies, with its checksum right ----
 counts=$("$ingest" info g --json | grep -o '"per_class": \[[^]]*\]')
 [ "$counts" = '"per_class": [1, 1, 1, 1, 1, 1, 1, 1, 1, 1]' ] || failed "the counts of g: $counts"

@@ -130,30 +130,60 @@ done:
     return status;
 }
 
-static bpt_status write_one(division *d, const char *name, bool held_out) {
-    const char *source = bpt_record_base_name(d->path);
-    const bpt_writer_options options = {.split = name,
-                                        .replace = d->o->force,
-                                        .encoded = d->info->encoded,
-                                        .C = d->info->C,
-                                        .H = d->info->H,
-                                        .W = d->info->W,
-                                        .n_classes = d->info->n_classes,
-                                        .class_names = d->info->classes,
-                                        .importer = "split",
-                                        .sources = &source,
-                                        .n_sources = 1,
-                                        .seed = (uint64_t)d->o->seed};
+/* @param source borrowed while the options are used */
+static bpt_writer_options describe_half(const division *d, const char *name, const char **source) {
+    *source = bpt_record_base_name(d->path);
+    return (bpt_writer_options){.split = name,
+                                .replace = d->o->force,
+                                .encoded = d->info->encoded,
+                                .C = d->info->C,
+                                .H = d->info->H,
+                                .W = d->info->W,
+                                .n_classes = d->info->n_classes,
+                                .class_names = d->info->classes,
+                                .importer = "split",
+                                .sources = source,
+                                .n_sources = 1,
+                                .seed = (uint64_t)d->o->seed};
+}
+
+static bpt_status copy_half(division *d, bool held_out, bpt_writer *writer) {
     const bpt_record_choice choice = {.dataset = d->dataset,
                                       .split = d->split,
                                       .held_out = d->held_out,
                                       .take_held_out = held_out};
+    return bpt_record_copy(&choice, writer, &d->progress, &d->done, d->split->count);
+}
+
+/* They appear together, or neither. */
+static bpt_status write_halves(division *d) {
+    const char *source;
+    const bpt_writer_options held_out = describe_half(d, d->o->held_out, &source);
+    const bpt_writer_options rest = describe_half(d, d->o->split, &source);
     bpt_writer *writer;
-    BPT_TRY(bpt_writer_open(d->o->out, &options, &writer));
-    bpt_status status = bpt_record_copy(&choice, writer, &d->progress, &d->done, d->split->count);
+    bpt_status status;
+    BPT_TRY(bpt_writer_open(d->o->out, &held_out, &writer));
+    BPT_TRY_GOTO(status, bpt_writer_check_next(writer, &rest), done);
+    d->progress = bpt_ingest_progress_start("stored");
+    BPT_TRY_GOTO(status, copy_half(d, true, writer), done);
+    BPT_TRY_GOTO(status, bpt_writer_next(writer, &rest), done);
+    BPT_TRY_GOTO(status, copy_half(d, false, writer), done);
     bpt_log_progress_end();
-    if (status == BPT_OK) status = bpt_writer_commit(writer);
+    status = bpt_writer_commit(writer);
+done:
+    bpt_log_progress_end();
     bpt_writer_close(writer);
+    return status;
+}
+
+/* Before anything is copied. */
+static bpt_status check_halves(const division *d) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->split->count; i++) n += d->held_out[i];
+    if (n > 0 && n < d->split->count) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EDATA, "split %s would have no images", n > 0 ? d->o->split : d->o->held_out);
+    bpt_hint("--share is of each class, and rounded to whole images");
     return status;
 }
 
@@ -165,9 +195,8 @@ static bpt_status divide(division *d) {
     d->info = bpt_dataset_describe(d->dataset);
     BPT_TRY(bpt_dataset_find(d->dataset, d->o->from, &d->split));
     BPT_TRY(choose_all(d));
-    d->progress = bpt_ingest_progress_start("stored");
-    BPT_TRY(write_one(d, d->o->held_out, true));
-    return write_one(d, d->o->split, false);
+    BPT_TRY(check_halves(d));
+    return write_halves(d);
 }
 
 static bpt_status run_split(int argc, char **argv) {
