@@ -5,16 +5,12 @@
 #include "base/memory.h"
 #include "storage/environment.h"
 #include "storage/images/image.h"
+#include "storage/names.h"
 
 #include <endian.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
-
-#define SCHEMA_KEY   "dataset"
-#define SPLIT_PREFIX "split/"
-
-enum { CHECKSUM_BYTES = 8 };
 
 /* What a bpt_split points to. */
 typedef struct split_store {
@@ -137,13 +133,20 @@ static bpt_status find_array(const bpt__catalog *c, const bpt_json_doc *d, const
                     bpt_json_size(*array), size);
 }
 
-static bpt_status get_reals(const bpt__catalog *c, const bpt_json_doc *d, const char *key,
-                            size_t size, double **out) {
+/* Moments of pixels in [0,1]: none is larger than 1, and none is smaller than that of one pixel
+ * that differs among all that a dataset may hold, but 0. */
+static bpt_status get_moments(const bpt__catalog *c, const bpt_json_doc *d, const char *key,
+                              double **out) {
+    const double least = 1e-15;
     const bpt_json *array;
-    BPT_TRY(find_array(c, d, key, size, &array));
-    BPT_TRY(BPT_NEW(key, size, out));
-    for (size_t i = 0; i < size; i++)
-        BPT_TRY(bpt_json_get_real(d, bpt_json_at(array, i), NULL, &(*out)[i]));
+    BPT_TRY(find_array(c, d, key, c->info.C, &array));
+    BPT_TRY(BPT_NEW(key, c->info.C, out));
+    for (size_t i = 0; i < c->info.C; i++) {
+        double *x = &(*out)[i];
+        BPT_TRY(bpt_json_get_real(d, bpt_json_at(array, i), NULL, x));
+        if (*x != 0 && !(*x >= least && *x <= 1))
+            return bpt_fail(BPT_EDATA, "dataset %s: %g is no %s of pixels", c->path, *x, key);
+    }
     return BPT_OK;
 }
 
@@ -182,8 +185,16 @@ static bpt_status read_channels(bpt__catalog *c) {
     return bpt_fail(BPT_EDATA, "dataset %s: encoded images of 2 channels", c->path);
 }
 
-static const char *encoding_name(bool encoded) {
+const char *bpt__encoding_name(bool encoded) {
     return encoded ? "jpeg" : "raw";
+}
+
+static bpt_status check_classes(const bpt__catalog *c, size_t n) {
+    const bpt_status status = bpt__class_names_check(c->classes, n, BPT_EDATA);
+    bpt_error error;
+    if (status != BPT_EDATA) return status;
+    bpt_error_get(&error);
+    return bpt_fail(status, "dataset %s: %s", c->path, error.text);
 }
 
 static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val *value) {
@@ -201,10 +212,10 @@ static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val
     }
     BPT_TRY(bpt_json_get_text(d, root, "encoding", &info->encoding));
     info->encoded = info->format == BPT_DATASET_FORMAT_APPENDED
-                        ? strcmp(info->encoding, encoding_name(true)) == 0
+                        ? strcmp(info->encoding, bpt__encoding_name(true)) == 0
                         : info->format == BPT_DATASET_FORMAT_ENCODED;
     BPT_TRY(info->encoded ? read_channels(c) : read_shape(c));
-    if (strcmp(info->encoding, encoding_name(info->encoded)) != 0)
+    if (strcmp(info->encoding, bpt__encoding_name(info->encoded)) != 0)
         return bpt_fail(BPT_EDATA, "dataset %s: unknown encoding \"%s\"", c->path, info->encoding);
     const char *checksum;
     BPT_TRY(bpt_json_get_text(d, root, "checksum", &checksum));
@@ -214,6 +225,7 @@ static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val
     BPT_TRY(get_texts(d, root, "classes", &c->classes, &n));
     if (n == 0 || n > BPT__MAX_CLASSES)
         return bpt_fail(BPT_EDATA, "dataset %s has %zu classes", c->path, n);
+    BPT_TRY(check_classes(c, n));
     info->classes = c->classes;
     info->n_classes = (uint32_t)n;
     return BPT_OK;
@@ -294,16 +306,19 @@ static bpt_status read_split(bpt__catalog *c, const MDB_val *key, const MDB_val 
     const bpt_json_doc *d = store->doc;
     const bpt_json *root = bpt_json_root(d);
     BPT_TRY(bpt_json_get_text(d, root, "name", &split->name));
-    const size_t prefix = strlen(SPLIT_PREFIX);
+    const size_t prefix = strlen(BPT__SPLIT_PREFIX);
     if (key->mv_size != prefix + strlen(split->name) ||
         memcmp((const char *)key->mv_data + prefix, split->name, key->mv_size - prefix) != 0)
         return bpt_fail(BPT_ECORRUPT, "dataset %s: entry %.*s describes split %s", c->path,
                         (int)key->mv_size, (const char *)key->mv_data, split->name);
+    if (!bpt__is_split_name(split->name))
+        return bpt_fail(BPT_EDATA, "dataset %s: \"%s\" is no name for a split", c->path,
+                        split->name);
     BPT_TRY(get_u32(d, root, "count", 1, UINT32_MAX, &split->count));
     if (c->info.encoded) BPT_TRY(read_extent(c, d, &split->extent));
     BPT_TRY(get_counts(c, d, "per_class", c->info.n_classes, &store->per_class));
-    BPT_TRY(get_reals(c, d, "mean", c->info.C, &store->mean));
-    BPT_TRY(get_reals(c, d, "std", c->info.C, &store->std));
+    BPT_TRY(get_moments(c, d, "mean", &store->mean));
+    BPT_TRY(get_moments(c, d, "std", &store->std));
     uint64_t in_classes = 0;
     for (uint32_t i = 0; i < c->info.n_classes; i++) in_classes += store->per_class[i];
     if (in_classes != split->count)
@@ -320,12 +335,13 @@ static bpt_status read_entries(bpt__catalog *c, MDB_cursor *cursor) {
     int code;
     for (code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST); code == 0;
          code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
-        const size_t prefix = strlen(SPLIT_PREFIX);
-        if (key.mv_size == strlen(SCHEMA_KEY) && memcmp(key.mv_data, SCHEMA_KEY, key.mv_size) == 0)
+        const size_t prefix = strlen(BPT__SPLIT_PREFIX);
+        if (key.mv_size == strlen(BPT__SCHEMA_KEY) &&
+            memcmp(key.mv_data, BPT__SCHEMA_KEY, key.mv_size) == 0)
             BPT_TRY(read_schema(c, &key, &value));
         else if (c->info.format != 0 && key.mv_size > prefix &&
                  c->info.n_splits < BPT__MAX_SPLITS &&
-                 memcmp(key.mv_data, SPLIT_PREFIX, prefix) == 0)
+                 memcmp(key.mv_data, BPT__SPLIT_PREFIX, prefix) == 0)
             BPT_TRY(read_split(c, &key, &value));
         else
             return bpt_fail(BPT_ECORRUPT, "dataset %s: unknown entry %.*s in its schema", c->path,
@@ -372,132 +388,5 @@ done:
         *out = c;
     else
         bpt__catalog_free(c);
-    return status;
-}
-
-/* ---- writing ---- */
-
-static void put_texts(bpt_json_writer *w, const char *key, const char *const *texts, size_t n) {
-    bpt_json_open_array(w, key);
-    for (size_t i = 0; i < n; i++) bpt_json_put_text(w, NULL, texts[i]);
-    bpt_json_close_array(w);
-}
-
-static void put_reals(bpt_json_writer *w, const char *key, const double *values, size_t n) {
-    bpt_json_open_array(w, key);
-    for (size_t i = 0; i < n; i++) bpt_json_put_real(w, NULL, values[i]);
-    bpt_json_close_array(w);
-}
-
-static void put_schema(bpt_json_writer *w, const bpt_dataset_info *info) {
-    bpt_json_open_object(w, NULL);
-    bpt_json_put_u64(w, "format", info->format);
-    if (info->encoded) {
-        bpt_json_put_u64(w, "channels", info->C);
-    } else {
-        bpt_json_open_array(w, "shape");
-        bpt_json_put_u64(w, NULL, info->C);
-        bpt_json_put_u64(w, NULL, info->H);
-        bpt_json_put_u64(w, NULL, info->W);
-        bpt_json_close_array(w);
-    }
-    bpt_json_put_text(w, "encoding", encoding_name(info->encoded));
-    bpt_json_put_text(w, "checksum", BPT_CHECKSUM_NAME);
-    put_texts(w, "classes", info->classes, info->n_classes);
-    bpt_json_close_object(w);
-}
-
-static void put_range(bpt_json_writer *w, const char *key, uint32_t least, uint32_t most) {
-    bpt_json_open_array(w, key);
-    bpt_json_put_u64(w, NULL, least);
-    bpt_json_put_u64(w, NULL, most);
-    bpt_json_close_array(w);
-}
-
-static void put_extent(bpt_json_writer *w, const bpt_extent *e) {
-    put_range(w, "heights", e->least_H, e->most_H);
-    put_range(w, "widths", e->least_W, e->most_W);
-    bpt_json_put_u64(w, "pixels", e->pixels);
-    bpt_json_put_u64(w, "most_pixels", e->most_pixels);
-    bpt_json_put_u64(w, "bytes", e->bytes);
-}
-
-static void put_origin(bpt_json_writer *w, const bpt_intake *intake) {
-    bpt_json_put_text(w, "importer", intake->importer);
-    put_texts(w, "sources", intake->sources, intake->n_sources);
-    bpt_json_put_u64(w, "seed", intake->seed);
-}
-
-/* Where more than one were added. */
-static void put_intakes(bpt_json_writer *w, const bpt_split *split,
-                        const bpt__location *locations) {
-    bpt_json_open_array(w, "intakes");
-    for (size_t p = 0; p < split->n_intakes; p++) {
-        bpt_json_open_object(w, NULL);
-        bpt_json_put_u64(w, "generation", locations[p].generation);
-        bpt_json_put_u64(w, "count", split->intakes[p].count);
-        bpt_json_put_u64(w, "pack", locations[p].pack);
-        put_origin(w, &split->intakes[p]);
-        bpt_json_close_object(w);
-    }
-    bpt_json_close_array(w);
-}
-
-static void put_split(bpt_json_writer *w, const bpt_dataset_info *info, const bpt_split *split,
-                      const bpt__location *locations) {
-    const bool single = split->n_intakes == 1;
-    bpt_json_open_object(w, NULL);
-    bpt_json_put_text(w, "name", split->name);
-    if (single) bpt_json_put_u64(w, "generation", locations->generation);
-    bpt_json_put_u64(w, "count", split->count);
-    if (single) bpt_json_put_u64(w, "pack", locations->pack);
-    if (info->encoded) put_extent(w, &split->extent);
-    bpt_json_open_array(w, "per_class");
-    for (size_t i = 0; i < info->n_classes; i++) bpt_json_put_u64(w, NULL, split->per_class[i]);
-    bpt_json_close_array(w);
-    put_reals(w, "mean", split->mean, info->C);
-    put_reals(w, "std", split->std, info->C);
-    if (single)
-        put_origin(w, split->intakes);
-    else
-        put_intakes(w, split, locations);
-    bpt_json_close_object(w);
-}
-
-static bpt_status write_entry(MDB_txn *txn, MDB_dbi meta, const char *key_text, bpt_json_writer *w,
-                              int *code) {
-    const char *text;
-    size_t length;
-    char *entry;
-    BPT_TRY(bpt_json_end_text(w, &text, &length));
-    BPT_TRY(bpt_alloc("schema entry", CHECKSUM_BYTES + length, 1, (void **)&entry));
-    const uint64_t checksum = htole64(bpt_checksum(text, length));
-    memcpy(entry, &checksum, CHECKSUM_BYTES);
-    memcpy(entry + CHECKSUM_BYTES, text, length);
-    MDB_val key = {strlen(key_text), (void *)(uintptr_t)key_text};
-    MDB_val value = {CHECKSUM_BYTES + length, entry};
-    *code = mdb_put(txn, meta, &key, &value, 0);
-    bpt_free(entry);
-    bpt_json_reset(w);
-    return BPT_OK;
-}
-
-bpt_status bpt__catalog_write(MDB_txn *txn, const bpt_dataset_info *info, const bpt_split *split,
-                              const bpt__location *locations, int *code) {
-    MDB_dbi meta;
-    *code = mdb_dbi_open(txn, BPT__META, 0, &meta);
-    if (*code != 0) return BPT_OK;
-    bpt_json_writer w = {0};
-    char *key = NULL;
-    bpt_status status;
-    put_schema(&w, info);
-    BPT_TRY_GOTO(status, write_entry(txn, meta, SCHEMA_KEY, &w, code), done);
-    if (*code != 0) goto done;
-    BPT_TRY_GOTO(status, bpt_strf(&key, SPLIT_PREFIX "%s", split->name), done);
-    put_split(&w, info, split, locations);
-    status = write_entry(txn, meta, key, &w, code);
-done:
-    bpt_free(key);
-    bpt_json_free(&w);
     return status;
 }

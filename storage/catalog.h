@@ -10,6 +10,7 @@
 #include "storage/dataset.h"
 
 #include <lmdb.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #define BPT__META "meta"
@@ -21,6 +22,13 @@ enum {
     BPT__MAX_CLASSES = 65536,
     BPT__MAX_RECORD_BYTES = 1 << 28,
 };
+
+/* Keys of entries in `meta`; an entry is the checksum of a text, then the text. */
+#define BPT__SCHEMA_KEY   "dataset"
+#define BPT__SPLIT_PREFIX "split/"
+
+/** @return what a schema calls it: static */
+const char *bpt__encoding_name(bool encoded);
 
 /** Where the records of an intake are. */
 typedef struct bpt__location {

@@ -1,62 +1,17 @@
 #include "storage/draft.h"
 
 #include "base/memory.h"
+#include "storage/names.h"
 
-#include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
-
-enum { MAX_NAME = 64 };
 
 /* ---- what is asked for ---- */
 
-static bool is_utf8(const char *text) {
-    const unsigned char *p = (const unsigned char *)text;
-    while (*p) {
-        const int n = *p < 0x80                 ? 0
-                      : *p >= 0xC2 && *p < 0xE0 ? 1
-                      : (*p & 0xF0) == 0xE0     ? 2
-                      : *p >= 0xF0 && *p < 0xF5 ? 3
-                                                : -1;
-        if (n < 0) return false;
-        const unsigned char lead = *p++, next = *p;
-        if ((lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
-            (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F))
-            return false;
-        for (int i = 0; i < n; i++)
-            if ((*p++ & 0xC0) != 0x80) return false;
-    }
-    return true;
-}
-
 static bpt_status check_name(const char *name) {
-    const size_t length = strlen(name);
-    bool good = length >= 1 && length <= MAX_NAME && isalnum((unsigned char)name[0]);
-    for (size_t i = 0; i < length; i++)
-        good &= isalnum((unsigned char)name[i]) || strchr("._-", name[i]) != NULL;
-    if (good) return BPT_OK;
+    if (bpt__is_split_name(name)) return BPT_OK;
     const bpt_status status = bpt_fail(BPT_EUSAGE, "\"%s\" is no name for a split", name);
     bpt_hint("use up to %d letters, digits, '.', '_' and '-', beginning with a letter or digit",
-             MAX_NAME);
-    return status;
-}
-
-static int compare_texts(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static bpt_status check_class_names(const char *const *names, uint32_t n) {
-    const char **sorted;
-    BPT_TRY(BPT_NEW("class names", n, &sorted));
-    memcpy(sorted, names, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare_texts);
-    bpt_status status = BPT_OK;
-    for (uint32_t i = 0; i < n && status == BPT_OK; i++)
-        if (!sorted[i][0] || !is_utf8(sorted[i]))
-            status = bpt_fail(BPT_EUSAGE, "\"%s\" is no class name: empty or not UTF-8", sorted[i]);
-        else if (i > 0 && strcmp(sorted[i], sorted[i - 1]) == 0)
-            status = bpt_fail(BPT_EUSAGE, "the class name \"%s\" is given twice", sorted[i]);
-    bpt_free(sorted);
+             BPT__MAX_SPLIT_NAME);
     return status;
 }
 
@@ -72,7 +27,8 @@ bpt_status bpt__draft_check(const bpt_writer_options *o) {
     if (o->n_classes == 0 || o->n_classes > BPT__MAX_CLASSES)
         return bpt_fail(BPT_EUSAGE, "%u classes cannot be stored (1 to %d)", o->n_classes,
                         BPT__MAX_CLASSES);
-    return o->class_names ? check_class_names(o->class_names, o->n_classes) : BPT_OK;
+    return o->class_names ? bpt__class_names_check(o->class_names, o->n_classes, BPT_EUSAGE)
+                          : BPT_OK;
 }
 
 /* ---- what is there ---- */
@@ -232,7 +188,7 @@ static bpt_status describe_split(const bpt_writer_options *o, const bpt_split *t
     BPT_TRY(copy_texts(o->sources, o->n_sources, &d->sources));
     /* JSON takes UTF-8 only, file names can be anything. */
     for (size_t i = 0; i < o->n_sources; i++)
-        if (!is_utf8(d->sources[i]))
+        if (!bpt__is_utf8(d->sources[i]))
             for (char *p = d->sources[i]; *p; p++)
                 if ((unsigned char)*p >= 0x80) *p = '?';
     *d->intake = (bpt_intake){.importer = d->importer,

@@ -27,6 +27,7 @@ enum {
 const bpt__environment_kind bpt__dataset_files = {
     .what = "dataset",
     .missing_hint = "bpt-ingest makes one; bpt-ingest --help shows how",
+    .damaged_hint = "restore the dataset from a copy, or ingest it again into a new directory",
     .lost_hint =
         "restore the dataset from a copy, or ingest it again; look for a program that "
         "writes over it, and at the system's log for errors of its disk",
@@ -39,6 +40,7 @@ const bpt__environment_kind bpt__dataset_files = {
  * datasets out. */
 const bpt__environment_kind bpt__scratch_files = {
     .what = "scratch folder",
+    .damaged_hint = "remove the scratch folder: what it held is sent again",
     .lost_hint =
         "remove the scratch folder: what it held is sent again; look at the system's log "
         "for errors of its disk",
@@ -159,6 +161,11 @@ fail:
     return status;
 }
 
+static bpt_status hinted(const bpt__environment_kind *kind, bpt_status status) {
+    if (status == BPT_ECORRUPT && !bpt_error_last()->hint[0]) bpt_hint("%s", kind->damaged_hint);
+    return status;
+}
+
 bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *path, bool deep,
                                  MDB_env **env, MDB_txn **txn) {
     char *file;
@@ -179,7 +186,7 @@ bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *
         if (kind->missing_hint) bpt_hint("%s", kind->missing_hint);
     }
     return status == BPT_ECANCELED ? bpt_fail(BPT_EIO, "%s changes too fast to be read", path)
-                                   : status;
+                                   : hinted(kind, status);
 }
 
 /* Who was killed while LMDB wrote the first two pages leaves less than a file: start over. What is
@@ -220,13 +227,14 @@ fail:
 bpt_status bpt__environment_write(const bpt__environment_kind *kind, const char *path,
                                   MDB_env **out) {
     MDB_env *env;
-    BPT_TRY(open_to_write(kind, path, &env));
-    const bpt_status status = check_before_write(env, path);
-    if (status != BPT_OK)
-        bpt__environment_close(env, NULL);
-    else
+    bpt_status status = open_to_write(kind, path, &env);
+    if (status != BPT_OK) return hinted(kind, status);
+    status = check_before_write(env, path);
+    if (status == BPT_OK)
         *out = env;
-    return status;
+    else
+        bpt__environment_close(env, NULL);
+    return hinted(kind, status);
 }
 
 /* Whether the process may not make the environment's file as large as it has to be. */

@@ -23,6 +23,7 @@ bpt_status bpt__lmdb_fail(int code, const char *verb, const char *path);
 typedef struct bpt__environment_kind {
     const char *what;         /* "dataset" */
     const char *missing_hint; /* where there is none; NULL: no hint */
+    const char *damaged_hint; /* where its structure is not right */
     const char *lost_hint;    /* where the file is cut short while it is in use */
     const char *data, *lock;  /* names of the files in the folder */
     bool foreign; /* another program's, to read only: no lock file is made, so nobody may write */

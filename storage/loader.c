@@ -5,6 +5,7 @@
 #include "storage/loader.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/memory.h"
 #include "storage/pass_image.h"
 
@@ -236,9 +237,7 @@ static bpt_status start_threads(bpt_loader *l, uint32_t n) {
             BPT_TRY(bpt_image_decoder_open(NULL, &f->scratch.decoder));
         }
         const int code = pthread_create(&f->thread, NULL, fill_slots, f);
-        if (code != 0)
-            return bpt_fail(BPT_EIO, "cannot start loader thread %u: %s", l->n_threads,
-                            strerror(code));
+        if (code != 0) return bpt_fail_errno(code, "start", "a loader thread");
         l->n_threads++;
     }
     return BPT_OK;

@@ -56,10 +56,8 @@ _Static_assert(sizeof(page_header) == 16 && sizeof(tree) == 48 && sizeof(meta) =
 /* ---- the heads ---- */
 
 static bpt_status damaged(const char *file, uint64_t page, const char *what) {
-    const bpt_status status = bpt_fail(BPT_ECORRUPT, "%s is damaged: page %llu: %s", file,
-                                       (unsigned long long)page, what);
-    bpt_hint("restore the dataset from a copy, or ingest it again into a new directory");
-    return status;
+    return bpt_fail(BPT_ECORRUPT, "%s is damaged: page %llu: %s", file, (unsigned long long)page,
+                    what);
 }
 
 static bpt_status read_meta(int fd, const char *file, uint64_t page, size_t page_bytes,
@@ -74,8 +72,9 @@ static bpt_status read_meta(int fd, const char *file, uint64_t page, size_t page
 }
 
 /* What must be true of either head at any time, also while a writer is at work. */
-static bpt_status check_head(const char *file, uint64_t page, const page_header *header,
-                             const meta *m, size_t page_bytes, const bpt__page_rules *rules) {
+static bpt_status check_head(const char *file, uint64_t file_bytes, uint64_t page,
+                             const page_header *header, const meta *m, size_t page_bytes,
+                             const bpt__page_rules *rules) {
     if (header->number != page || header->flags != PAGE_META || header->pad != 0)
         return damaged(file, page, "not a head page");
     if (m->magic != MAGIC || m->version != DATA_VERSION) return damaged(file, page, "wrong magic");
@@ -83,17 +82,18 @@ static bpt_status check_head(const char *file, uint64_t page, const page_header 
     if (m->free.flags != (FREE_FLAGS | rules->flags) || m->main.flags != 0 || m->main.pad != 0 ||
         m->address != 0)
         return damaged(file, page, "unknown flags");
-    /* LMDB maps that much at once. Writers never ask for more than this. */
-    const uint64_t max_pages = 2 * (m->last_page + rules->spare_bytes / page_bytes);
-    if (m->map_bytes % page_bytes || m->map_bytes / page_bytes > max_pages ||
-        m->last_page >= m->map_bytes / page_bytes)
+    /* LMDB maps that much at once. Writers never ask for more than twice this, and leave unwritten
+     * only what one transaction has both used and freed. */
+    const uint64_t max_pages = (file_bytes + rules->spare_bytes) / page_bytes;
+    if (m->map_bytes % page_bytes || m->map_bytes / page_bytes > 2 * max_pages ||
+        m->last_page < 1 || m->last_page >= m->map_bytes / page_bytes || m->last_page > max_pages)
         return damaged(file, page, "sizes that cannot be");
     if (m->txn_id != 0 && (m->txn_id & 1) != page) return damaged(file, page, "wrong transaction");
     return BPT_OK;
 }
 
-static bpt_status check_heads(int fd, const char *file, const bpt__page_rules *rules,
-                              size_t *page_bytes) {
+static bpt_status check_heads(int fd, const char *file, uint64_t bytes,
+                              const bpt__page_rules *rules, size_t *page_bytes) {
     page_header header = {0};
     meta m[2] = {{0}};
     BPT_TRY(read_meta(fd, file, 0, 0, &header, &m[0]));
@@ -104,9 +104,9 @@ static bpt_status check_heads(int fd, const char *file, const bpt__page_rules *r
     const size_t size = m[0].free.pad;
     if (size < 512 || size > 65536 || (size & (size - 1)) != 0)
         return damaged(file, 0, "impossible page size");
-    BPT_TRY(check_head(file, 0, &header, &m[0], size, rules));
+    BPT_TRY(check_head(file, bytes, 0, &header, &m[0], size, rules));
     BPT_TRY(read_meta(fd, file, 1, size, &header, &m[1]));
-    BPT_TRY(check_head(file, 1, &header, &m[1], size, rules));
+    BPT_TRY(check_head(file, bytes, 1, &header, &m[1], size, rules));
     *page_bytes = size;
     return BPT_OK;
 }
@@ -117,7 +117,7 @@ bpt_status bpt__page_check_heads(const char *file, const bpt__page_rules *rules)
     size_t page_bytes;
     BPT_TRY(bpt_file_open(file, &fd, &bytes));
     const bpt_status status = bytes == 0 ? bpt_fail(BPT_ENOENT, "%s is empty", file)
-                                         : check_heads(fd, file, rules, &page_bytes);
+                                         : check_heads(fd, file, bytes, rules, &page_bytes);
     close(fd);
     return status;
 }
@@ -170,7 +170,8 @@ typedef struct tree_walk {
 static bpt_status walk_tree(walk *w, const tree *t, bool is_free, bool is_main);
 
 static bpt_status mark(walk *w, uint64_t page, uint64_t n) {
-    if (page < 2 || page > w->last_page || n > w->n_pages || page > w->n_pages - n)
+    if (page < 2 || page > w->last_page || n > w->n_pages || page > w->n_pages - n ||
+        page + n - 1 > w->last_page) /* LMDB's map may end there */
         return damaged(w->file, page, "referred to, but outside of the file");
     for (uint64_t p = page; p < page + n; p++) {
         const uint64_t bit = (uint64_t)1 << (p % 64);
@@ -334,7 +335,7 @@ static bpt_status walk_state(walk *w, uint64_t txn_id) {
     for (int i = 0; i < 2; i++)
         memcpy(&m[i], w->map + (size_t)i * w->page_bytes + sizeof(page_header), sizeof m[i]);
     const meta *mine = &m[txn_id & 1], *other = &m[~txn_id & 1];
-    if (mine->txn_id != txn_id || other->txn_id > txn_id + 1)
+    if (mine->txn_id != txn_id || (other->txn_id > txn_id && other->txn_id - txn_id > 1))
         return bpt_fail(BPT_ECANCELED, "%s: its state %llu was replaced while it was read", w->file,
                         (unsigned long long)txn_id);
     if (other->txn_id + 1 < txn_id) return damaged(w->file, ~txn_id & 1, "wrong transaction");
@@ -354,7 +355,7 @@ bpt_status bpt__page_walk(const char *file, const bpt__page_rules *rules, uint64
     bpt_status status;
     walk w = {.file = file, .deep = deep, .records_in_root = rules->records_in_root};
     void *map = MAP_FAILED;
-    BPT_TRY_GOTO(status, check_heads(fd, file, rules, &w.page_bytes), done);
+    BPT_TRY_GOTO(status, check_heads(fd, file, bytes, rules, &w.page_bytes), done);
     w.n_pages = bytes / w.page_bytes;
     map = mmap(NULL, (size_t)bytes, PROT_READ, MAP_SHARED, fd, 0);
     if (map == MAP_FAILED) {

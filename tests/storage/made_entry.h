@@ -12,4 +12,7 @@
  * @return whether it was done; else nothing has changed */
 bool made_entry_alter(const char *path, const char *key, const char *from, const char *to);
 
+/** Puts an entry, in place of the one of that key. @return whether it was done */
+bool made_entry_put(const char *path, const char *key, const char *text);
+
 #endif

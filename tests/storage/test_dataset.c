@@ -3,13 +3,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "storage/value.h"
 #include "tests/storage/made_dataset.h"
+#include "tests/storage/made_entry.h"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include <lmdb.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -373,28 +372,6 @@ static void reads_a_read_only_directory(void **state) {
     assert_int_equal(chmod(place.dataset, 0755), 0);
 }
 
-/* Puts an entry into `meta` as a writer would, with the right checksum. */
-static void put_meta(const char *key_text, const char *text) {
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi meta;
-    char entry[1024];
-    const size_t length = strlen(text);
-    const uint64_t checksum = bpt__database_id(text); /* plain checksum of a text */
-    memcpy(entry, &checksum, sizeof checksum);
-    memcpy(entry + sizeof checksum, text, length);
-    assert_int_equal(mdb_env_create(&env), 0);
-    assert_int_equal(mdb_env_set_maxdbs(env, 4), 0);
-    assert_int_equal(mdb_env_open(env, place.dataset, 0, 0644), 0);
-    assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
-    assert_int_equal(mdb_dbi_open(txn, "meta", 0, &meta), 0);
-    MDB_val key = {strlen(key_text), (void *)(uintptr_t)key_text};
-    MDB_val value = {sizeof checksum + length, entry};
-    assert_int_equal(mdb_put(txn, meta, &key, &value, 0), 0);
-    assert_int_equal(mdb_txn_commit(txn), 0);
-    mdb_env_close(env);
-}
-
 static void refuses_what_it_does_not_know(void **state) {
     (void)state;
     const bpt_writer_options o = made_options("train", 1, 4, 4);
@@ -428,12 +405,41 @@ static void refuses_what_it_does_not_know(void **state) {
         {"not JSON", BPT_EDATA},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        put_meta("dataset", cases[i].text);
+        assert_true(made_entry_put(place.dataset, "dataset", cases[i].text));
         assert_int_equal(bpt_dataset_open(place.dataset, &dataset), cases[i].status);
         if (i == 0) assert_non_null(strstr(bpt_error_last()->text, "format 4"));
         if (cases[i].status == BPT_EDATA)
             assert_int_equal(bpt_writer_open(place.dataset, &test, &writer), BPT_EDATA);
     }
+}
+
+/* With a right checksum. */
+static void refuses_descriptions_that_lie(void **state) {
+    (void)state;
+    static const struct {
+        const char *key, *from, *to, *says;
+    } lies[] = {
+        {"dataset", "\"1\", \"2\"", "\"1\", \"1\"", "the class name \"1\" is given twice"},
+        {"dataset", "\"1\", \"2\"", "\"1\", \"\"", "is no class name"},
+        {"split/train", "\"std\": [0.", "\"std\": [0.0000000000000000", "is no std of pixels"},
+        {"split/train", "\"std\": [0.", "\"std\": [7.", "is no std of pixels"},
+        {"split/train", "\"std\": [0.", "\"std\": [-0.", "is no std of pixels"},
+        {"split/train", "\"mean\": [0.", "\"mean\": [1.", "is no mean of pixels"},
+    };
+    const bpt_writer_options o = made_options("train", 1, 4, 4);
+    bpt_dataset *dataset;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        bpt_dir_remove(place.dataset);
+        assert_int_equal(made_split(place.dataset, &o, 1, 10), BPT_OK);
+        assert_true(made_entry_alter(place.dataset, lies[i].key, lies[i].from, lies[i].to));
+        assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_EDATA);
+        if (!strstr(bpt_error_last()->text, lies[i].says)) fail_msg("%s", bpt_error_last()->text);
+    }
+    bpt_dir_remove(place.dataset);
+    assert_int_equal(made_split(place.dataset, &o, 1, 10), BPT_OK);
+    assert_true(made_entry_put(place.dataset, "split/a b", "{\"name\": \"a b\", \"count\": 1}"));
+    assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "is no name for a split"));
 }
 
 static bpt_status write_and_read(void) {
@@ -466,13 +472,13 @@ static void survives_any_failed_allocation(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(reads_back_what_was_written),    TEST(takes_little_more_than_its_payload),
-        TEST(describes_its_splits),           TEST(keeps_splits_apart),
-        TEST(refuses_what_does_not_fit),      TEST(replaces_only_when_whole),
-        TEST(gives_up_without_a_trace),       TEST(leaves_other_folders_alone),
-        TEST(cleans_up_after_the_killed),     TEST(one_writer_many_readers),
-        TEST(reads_a_read_only_directory),    TEST(refuses_what_it_does_not_know),
-        TEST(survives_any_failed_allocation),
+        TEST(reads_back_what_was_written),   TEST(takes_little_more_than_its_payload),
+        TEST(describes_its_splits),          TEST(keeps_splits_apart),
+        TEST(refuses_what_does_not_fit),     TEST(replaces_only_when_whole),
+        TEST(gives_up_without_a_trace),      TEST(leaves_other_folders_alone),
+        TEST(cleans_up_after_the_killed),    TEST(one_writer_many_readers),
+        TEST(reads_a_read_only_directory),   TEST(refuses_what_it_does_not_know),
+        TEST(refuses_descriptions_that_lie), TEST(survives_any_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
