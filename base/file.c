@@ -16,7 +16,10 @@
 bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path) {
     bpt_status status = BPT_EIO;
     if (error_number == ENOSPC || error_number == EDQUOT) status = BPT_ENOSPC;
-    if (error_number == ENOENT || error_number == ENOTDIR) status = BPT_ENOENT;
+    /* Nothing can be there by such a name. */
+    if (error_number == ENOENT || error_number == ENOTDIR || error_number == ELOOP ||
+        error_number == ENAMETOOLONG)
+        status = BPT_ENOENT;
     if (error_number == EEXIST) status = BPT_EEXIST;
     if (error_number == ENOMEM) status = BPT_ENOMEM;
     return bpt_fail(status, "cannot %s %s: %s", verb, path, strerror(error_number));

@@ -32,6 +32,7 @@ typedef struct bpt_import_source {
     const char *const *class_names; /* classes that must be those, shape [n_class_names]; NULL: the
                                        importer finds them out */
     uint32_t n_class_names;
+    bool skips_bad;    /* what is wrong with an item is said when it is loaded, not by open() */
     const char *root;  /* folder of the paths in a list; NULL: that of the list */
     bool rgb;          /* planes of Caffe's are red, green, blue and not blue, green, red */
     uint64_t count;    /* images to make, for importers that draw them */

@@ -65,14 +65,33 @@ static void cifar_close(void *import) {
     bpt_free(x);
 }
 
-static const variant *recognise(uint64_t bytes) {
-    const variant *found = NULL;
-    for (size_t i = 0; i < sizeof variants / sizeof *variants; i++) {
-        if (bytes % (variants[i].label_bytes + PIXELS) != 0) continue;
-        if (found) return NULL; /* some 9 million bytes at a time fit both */
-        found = &variants[i];
+static bool has_size_of(const variant *v, uint64_t bytes) {
+    return bytes % (v->label_bytes + PIXELS) == 0;
+}
+
+/* Whether the first records have labels of that variant: where both fit, one that is not meant
+ * finds pixels there. */
+static bool has_labels_of(const variant *v, FILE *file) {
+    enum { LOOKED_AT = 64 };
+    for (int i = 0; i < LOOKED_AT; i++) {
+        unsigned char label[2] = {0};
+        if (fseek(file, (long)i * (long)(v->label_bytes + PIXELS), SEEK_SET) != 0 ||
+            fread(label, 1, v->label_bytes, file) != v->label_bytes)
+            return false;
+        if (label[v->label_bytes - 1] >= v->n_classes) return false;
     }
-    return found;
+    return true;
+}
+
+/* @return NULL: it is neither, or nobody can tell which */
+static const variant *recognise(const char *path, uint64_t bytes) {
+    const variant *a = &variants[0], *b = &variants[1];
+    if (!has_size_of(a, bytes)) return has_size_of(b, bytes) ? b : NULL;
+    if (!has_size_of(b, bytes)) return a;
+    FILE *file = fopen(path, "rbe"); /* some 9 million bytes at a time fit both */
+    const bool is_a = file && has_labels_of(a, file), is_b = file && has_labels_of(b, file);
+    if (file) fclose(file);
+    return is_a == is_b ? NULL : is_a ? a : b;
 }
 
 static bpt_status no_cifar(const char *path, uint64_t bytes) {
@@ -84,8 +103,8 @@ static bpt_status no_cifar(const char *path, uint64_t bytes) {
     }
     const bpt_status status =
         bpt_fail(BPT_EDATA,
-                 "%s is no binary CIFAR file: its %llu bytes are no whole number of records of "
-                 "%d (CIFAR-10) or %d (CIFAR-100) bytes",
+                 "%s is no binary CIFAR file: its %llu bytes are no records of %d (CIFAR-10) or %d "
+                 "(CIFAR-100) bytes",
                  path, (unsigned long long)bytes, 1 + PIXELS, 2 + PIXELS);
     if (head[0] == 0x1f && head[1] == 0x8b)
         bpt_hint("it is compressed: unpack it first (tar xzf) and name the .bin files");
@@ -103,7 +122,7 @@ static bpt_status survey(cifar *x, uint64_t *count) {
         if (!S_ISREG(info.st_mode)) return bpt_fail(BPT_EDATA, "%s is not a file", x->files[i]);
         if (info.st_size == 0) return bpt_fail(BPT_EDATA, "%s is empty", x->files[i]);
         const uint64_t bytes = (uint64_t)info.st_size;
-        const variant *found = recognise(bytes);
+        const variant *found = recognise(x->files[i], bytes);
         if (!found) return no_cifar(x->files[i], bytes);
         if (x->variant && found != x->variant)
             return bpt_fail(BPT_EDATA, "%s is of %s, the files before it are of %s", x->files[i],
@@ -146,6 +165,7 @@ static bpt_status advance(cifar *x) {
             ungetc(c, x->file);
             return BPT_OK;
         }
+        if (ferror(x->file)) return bpt_fail_errno(errno, "read", x->files[x->number - 1]);
         fclose(x->file);
         x->file = NULL;
     }

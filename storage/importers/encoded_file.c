@@ -62,9 +62,14 @@ bpt_status bpt__encoded_piece_read(const char *path, const char *what, uint64_t 
     return status;
 }
 
+static bool is_before(const struct timespec *a, const struct timespec *b) {
+    return a->tv_sec < b->tv_sec || (a->tv_sec == b->tv_sec && a->tv_nsec < b->tv_nsec);
+}
+
+/* An older file that is put in its place has its own time of change, and a new one of its inode. */
 bool bpt__encoded_file_changed(const char *path, struct timespec *when) {
     struct stat info;
     if (stat(path, &info) != 0) return false;
-    *when = info.st_mtim;
+    *when = is_before(&info.st_mtim, &info.st_ctim) ? info.st_ctim : info.st_mtim;
     return true;
 }

@@ -16,14 +16,18 @@
 
 static const size_t max_bytes = (size_t)4 << 30; /* of the list: some 50 million lines */
 
+enum { NO_LABEL = UINT32_MAX };
+
 typedef struct entry {
-    const char *path, *label_text;
-    uint32_t label;
+    const char *path;       /* where there is no label: the whole line */
+    const char *label_text; /* NULL: there is none */
+    uint32_t label;         /* NO_LABEL: none, or one that is no class */
     uint32_t line;
 } entry;
 
 typedef struct list {
     const char *file; /* borrowed */
+    bool skips;       /* a line that is wrong is a bad image, not the end */
     char *root;
     char *text;     /* of the list; entries point into it */
     entry *entries; /* shape [n] */
@@ -50,22 +54,26 @@ static void trim_end(char *text) {
     while (n > 0 && strchr(" \t\r", text[n - 1])) text[--n] = '\0';
 }
 
+static bpt_status no_label(const list *l, const entry *e) {
+    const bpt_status status =
+        bpt_fail(BPT_EDATA, "%s: line %u is no path and label: \"%s\"", l->file, e->line, e->path);
+    bpt_hint("a line is PATH LABEL, the label a number from 0 on or the name of a class");
+    return status;
+}
+
 static bpt_status add_line(list *l, char *line, uint32_t number) {
     line += strspn(line, " \t");
     trim_end(line);
     if (!*line) return BPT_OK;
     char *gap = strrchr(line, '\t');
     if (!gap) gap = strrchr(line, ' ');
-    if (!gap) {
-        const bpt_status status =
-            bpt_fail(BPT_EDATA, "%s: line %u is no path and label: \"%s\"", l->file, number, line);
-        bpt_hint("a line is PATH LABEL, the label a number from 0 on or the name of a class");
-        return status;
-    }
-    *gap = '\0';
+    const entry e = {
+        .path = line, .label_text = gap ? gap + 1 : NULL, .label = NO_LABEL, .line = number};
+    if (!gap && !l->skips) return no_label(l, &e);
+    if (gap) *gap = '\0';
     trim_end(line);
     BPT_TRY(BPT_GROW("list", l->n + 1, &l->entries, &l->capacity));
-    l->entries[l->n++] = (entry){.path = line, .label_text = gap + 1, .line = number};
+    l->entries[l->n++] = e;
     return BPT_OK;
 }
 
@@ -94,12 +102,19 @@ static bpt_status wrong_label(const list *l, const entry *e) {
 }
 
 /* Of classes that are known: their names, or else their numbers. */
+static bool find_known(const list *l, entry *e) {
+    uint32_t label;
+    if (!bpt__class_table_find(&l->classes, e->label_text, &label) &&
+        (!bpt__class_number(e->label_text, &label) || label >= l->classes.n))
+        return false;
+    e->label = label;
+    return true;
+}
+
 static bpt_status take_known(list *l) {
     for (size_t i = 0; i < l->n; i++) {
         entry *e = &l->entries[i];
-        if (bpt__class_table_find(&l->classes, e->label_text, &e->label)) continue;
-        if (!bpt__class_number(e->label_text, &e->label) || e->label >= l->classes.n)
-            return wrong_label(l, e);
+        if (e->label_text && !find_known(l, e) && !l->skips) return wrong_label(l, e);
     }
     l->n_classes = l->classes.n;
     return BPT_OK;
@@ -109,6 +124,7 @@ static bpt_status take_known(list *l) {
 static bool take_numbers(list *l) {
     for (size_t i = 0; i < l->n; i++) {
         entry *e = &l->entries[i];
+        if (!e->label_text) continue;
         if (!bpt__class_number(e->label_text, &e->label)) return false;
         if (e->label >= l->n_classes) l->n_classes = e->label + 1;
     }
@@ -117,13 +133,20 @@ static bool take_numbers(list *l) {
 
 static bpt_status take_names(list *l) {
     uint32_t *numbers;
-    for (size_t i = 0; i < l->n; i++)
-        BPT_TRY(bpt__class_table_add(&l->classes, l->entries[i].label_text, &l->entries[i].label));
+    for (size_t i = 0; i < l->n; i++) {
+        entry *e = &l->entries[i];
+        if (e->label_text) BPT_TRY(bpt__class_table_add(&l->classes, e->label_text, &e->label));
+    }
     BPT_TRY(bpt__class_table_sort(&l->classes, &numbers));
-    for (size_t i = 0; i < l->n; i++) l->entries[i].label = numbers[l->entries[i].label];
+    for (size_t i = 0; i < l->n; i++)
+        if (l->entries[i].label_text) l->entries[i].label = numbers[l->entries[i].label];
     bpt_free(numbers);
     l->n_classes = l->classes.n;
     return BPT_OK;
+}
+
+static bpt_status expect_labels(const list *l) {
+    return l->n_classes > 0 ? BPT_OK : no_label(l, &l->entries[0]);
 }
 
 static bpt_status read_list(list *l, const bpt_import_source *source) {
@@ -136,7 +159,8 @@ static bpt_status read_list(list *l, const bpt_import_source *source) {
         BPT_TRY(bpt__class_table_fill(&l->classes, source->class_names, source->n_class_names));
         return take_known(l);
     }
-    return take_numbers(l) ? BPT_OK : take_names(l);
+    if (!take_numbers(l)) BPT_TRY(take_names(l));
+    return expect_labels(l);
 }
 
 /* ---- the importer ---- */
@@ -147,6 +171,7 @@ static bpt_status list_open(const bpt_import_source *source, bpt_import_plan *pl
     list *l;
     BPT_TRY(BPT_NEW("list import", 1, &l));
     l->file = source->files[0];
+    l->skips = source->skips_bad;
     const bpt_status status = read_list(l, source);
     if (status != BPT_OK) {
         list_close(l);
@@ -186,6 +211,7 @@ static bpt_status list_load(void *import, const bpt_import_item *item, bpt_impor
     const char *root, *slash = separator(l, e, &root);
     char *path;
     size_t size;
+    if (e->label == NO_LABEL) return e->label_text ? wrong_label(l, e) : no_label(l, e);
     BPT_TRY(bpt_strf(&path, "%s%s%s", root, slash, e->path));
     bpt_status status = bpt__encoded_file_read(path, buffer, &size);
     bpt_free(path);

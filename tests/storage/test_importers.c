@@ -274,6 +274,30 @@ static void cifar_reads_both_variants(void **state) {
     }
 }
 
+/* 3073 records of 3074 bytes are as long as 3074 of 3073. */
+static void cifar_tells_variants_of_one_size(void **state) {
+    (void)state;
+    char name[] = "both.bin";
+    for (size_t label_bytes = 1; label_bytes <= 2; label_bytes++) {
+        const size_t n = CIFAR + 3 - label_bytes, record = label_bytes + CIFAR;
+        uint8_t *content = malloc(n * record);
+        assert_non_null(content);
+        memset(content, 250, n * record);
+        for (size_t i = 0; i < n; i++) memset(content + i * record, 9, label_bytes);
+        put_file(name, content, n * record);
+        bpt_import_plan plan;
+        void *import;
+        assert_int_equal(open_cifar(1, (char *[]){name}, &plan, &import), BPT_OK);
+        assert_int_equal(plan.n_classes, label_bytes == 1 ? 10 : 100);
+        assert_int_equal(plan.count, n);
+        bpt_importer_find("cifar")->close(import);
+        memset(content, 5, n * record); /* labels of either */
+        put_file(name, content, n * record);
+        assert_int_equal(open_cifar(1, (char *[]){name}, &plan, &import), BPT_EDATA);
+        free(content);
+    }
+}
+
 static void cifar_refuses_what_is_wrong(void **state) {
     (void)state;
     char ten[] = "10.bin", hundred[] = "100.bin", odd[] = "odd", gz[] = "gz", bad[] = "bad",
@@ -382,10 +406,11 @@ static void registry_knows_its_importers(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(idx_reads_plain_and_gzip),        TEST(idx_refuses_what_is_wrong),
-        TEST(idx_survives_damaged_gzip),       TEST(cifar_reads_both_variants),
-        TEST(cifar_refuses_what_is_wrong),     TEST(glyphs_follow_their_seed),
-        TEST(glyphs_are_balanced_and_visible), TEST(registry_knows_its_importers),
+        TEST(idx_reads_plain_and_gzip),         TEST(idx_refuses_what_is_wrong),
+        TEST(idx_survives_damaged_gzip),        TEST(cifar_reads_both_variants),
+        TEST(cifar_tells_variants_of_one_size), TEST(cifar_refuses_what_is_wrong),
+        TEST(glyphs_follow_their_seed),         TEST(glyphs_are_balanced_and_visible),
+        TEST(registry_knows_its_importers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -109,6 +109,22 @@ cmp -s mean.bad mean.l || failed "the good images are not those without the bad 
 expect 0 '"count": '$n info bad.1 --json
 mkdir -p none/a && : >none/a/1.jpg && : >none/a/2.jpg
 expect 3 'none of 2 images is sound; the first: none/a/1.jpg is empty' folder none --out x --split x --skip-bad report
+# Lines of a list, and links, that lead nowhere are bad images as well.
+long=$(printf '%0300d' 0)
+{ cat in/list.txt && printf '%s\n' nolabel "one/$long.png one" 'loop/a.png one' 'one/none.png one'; } >in/wrong.txt
+ln -s loop in/loop
+expect 3 'is no path and label: "nolabel"' list in/wrong.txt --out x --split x
+expect 0 '4 bad images passed over' list in/wrong.txt --out l5 --split train --skip-bad wrong.report
+grep -q 'is no path and label: "nolabel"' wrong.report && grep -q "$long" wrong.report || failed "the report: $(cat wrong.report)"
+printf '%s\n' zero one >two.names
+expect 3 'there is no class "two"' list in/list.txt --out x --split x --class-names two.names
+expect 0 '6 bad images passed over' list in/list.txt --out l6 --split train --class-names two.names --skip-bad wrong.report
+rm in/loop
+ln -s zloop.png in/one/zloop.png
+expect 0 '5 bad images passed over' folder in --out f5 --split train --skip-bad wrong.report
+rm in/one/zloop.png
+echo nolabel >a.list
+expect 3 'is no path and label' list a.list --out x --split x --skip-bad wrong.report
 echo 'in/one/00.png 1' >a.list
 for source in a.list in/one/empty.png "$(find in/one -name '0*.png' | head -1)"; do # a source where the report is wanted
     cp -p "$source" source.before

@@ -71,12 +71,18 @@ expect 2 'this one has "9 classes' "${first[@]}" --resume
 mv png.2 png/2
 other=$(ls png/1 | head -1)
 cp -r png old.png
-cp zzz.png png/1/"$other" # which is stored by now
-expect 3 "png/1/$other is stored, and was changed after" "${first[@]}" --resume
-cp -p old.png/1/"$other" png/1/"$other"
-touch -d '2001-01-01' png/1/"$other"
 expect 0 'train: goes on behind ' "${first[@]}" --resume
 same data whole || failed "refused and resumed: other data"
+rm -rf data
+stop KILL "${first[@]}"
+cp zzz.png png/1/"$other" # which is stored by now
+expect 3 "png/1/$other is stored, and was changed after" "${first[@]}" --resume
+cp -p zzz.png older.png
+touch -d '2001-01-01' older.png
+mv older.png png/1/"$other" # an older file takes its place
+expect 3 "png/1/$other is stored, and was changed after" "${first[@]}" --resume
+cp -p old.png/1/"$other" png/1/"$other" # too late: it was another one meanwhile
+expect 3 "png/1/$other is stored, and was changed after" "${first[@]}" --resume
 rm -r old.png
 
 # ---- without --resume: begins anew, and says what that costs ----

@@ -36,6 +36,9 @@ expect 0 'all: 1200 images of 1x28x28' merge a b --from train --out m --split al
 expect 0 'made by merge from a, b' info m
 expect 0 '1200 images checked' verify m
 expect 2 'is read, and cannot be written' merge a b --from train --out ./b --split all
+expect 2 'are the same dataset' merge a a --from train --out x --split all
+ln -s a a.link
+expect 2 'are the same dataset' merge a b a.link --from train --out x --split all
 expect 2 'has a split "all" already' merge a b --from train --out m --split all
 expect 3 'has no split "test"' merge a b --from test --out x --split x
 expect 2 'argument' merge a --out x --split x

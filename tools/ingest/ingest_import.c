@@ -270,6 +270,7 @@ static bpt_status run_import(const char *name, const bpt_command *usage, int arg
              .o = &o,
              .source = {.files = files,
                         .n_files = (size_t)n_files,
+                        .skips_bad = o.skip_bad != NULL,
                         .root = o.root,
                         .rgb = o.channel_order == 1,
                         .count = (uint64_t)o.count,

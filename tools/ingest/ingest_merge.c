@@ -137,6 +137,19 @@ done:
 
 /* ---- the work ---- */
 
+/* LMDB opens a file once in a process; and images that are there twice are seen twice as often. */
+static bpt_status check_once(char *const *paths, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        for (size_t j = 0; j < i; j++) {
+            if (!bpt_record_same_place(paths[i], paths[j])) continue;
+            const bpt_status status =
+                bpt_fail(BPT_EUSAGE, "%s and %s are the same dataset", paths[j], paths[i]);
+            bpt_hint("name each of them once");
+            return status;
+        }
+    return BPT_OK;
+}
+
 static bpt_status open_part(merge *m, part *p, const char *path) {
     BPT_TRY(bpt_record_check_apart(path, m->o->out));
     BPT_TRY(bpt_dataset_open(path, &p->dataset));
@@ -193,6 +206,7 @@ static bpt_status copy_parts(merge *m) {
 }
 
 static bpt_status merge_all(merge *m, char *const *paths) {
+    BPT_TRY(check_once(paths, m->n));
     BPT_TRY(BPT_NEW("datasets", m->n, &m->parts));
     for (size_t i = 0; i < m->n; i++) BPT_TRY(open_part(m, &m->parts[i], paths[i]));
     BPT_TRY(merge_classes(m));

@@ -40,10 +40,13 @@ bpt_status bpt_record_copy(const bpt_record_choice *c, bpt_writer *writer,
     return bpt_dataset_check(c->dataset);
 }
 
+bool bpt_record_same_place(const char *a, const char *b) {
+    struct stat x, y;
+    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 bpt_status bpt_record_check_apart(const char *from, const char *to) {
-    struct stat a, b;
-    if (stat(from, &a) != 0 || stat(to, &b) != 0 || a.st_dev != b.st_dev || a.st_ino != b.st_ino)
-        return BPT_OK;
+    if (!bpt_record_same_place(from, to)) return BPT_OK;
     const bpt_status status = bpt_fail(BPT_EUSAGE, "%s is read, and cannot be written as well", to);
     bpt_hint("give --out another dataset");
     return status;
