@@ -97,6 +97,15 @@ done:
     return status;
 }
 
+/* @param status of a value, or of what a split is described by
+ * @return BPT_ENOMEM; else BPT_OK, damage is counted: the caller reports it, together with the rest
+ */
+static bpt_status note(verification *v, bpt_status status) {
+    if (status == BPT_OK || status == BPT_ENOMEM) return status;
+    if (v->n_damaged++ == 0) bpt_error_get(&v->first);
+    return BPT_OK;
+}
+
 static bpt_status verify_split(verification *v, const bpt_split *split) {
     const bpt_dataset *d = v->dataset;
     const bpt_dataset_info *info = d->info;
@@ -104,25 +113,20 @@ static bpt_status verify_split(verification *v, const bpt_split *split) {
     BPT_TRY(bpt__statistics_init(&statistics, info->C, (size_t)info->H * info->W, info->n_classes));
     const uint64_t damaged_before = v->n_damaged;
     uint64_t bytes = 0;
+    bpt_status status = BPT_OK;
     for (uint32_t i = 0; i < d->records[split->number].n_values; i++) {
         const uint32_t n = bpt__dataset_place(d, split, i).n;
-        const bpt_status status = info->encoded ? check_encoded(v, split, i, &statistics, &bytes)
-                                                : check_value(v, split, i, &statistics);
-        if (status == BPT_ENOMEM) {
-            bpt__statistics_free(&statistics);
-            return status;
-        }
-        if (status == BPT_OK)
-            v->n_sound += n;
-        else if (v->n_damaged++ == 0)
-            bpt_error_get(&v->first);
+        status = info->encoded ? check_encoded(v, split, i, &statistics, &bytes)
+                               : check_value(v, split, i, &statistics);
+        if (status == BPT_OK) v->n_sound += n;
+        BPT_TRY_GOTO(status, note(v, status), done);
         v->n_done += n;
         if (v->n_damaged > damaged_before && bpt_dataset_check(d) != BPT_OK) break;
         if (v->progress && i % VALUES_PER_REPORT == 0) v->progress(v->arg, v->n_done, v->n_total);
     }
-    const bpt_status status = v->n_damaged == damaged_before
-                                  ? compare_statistics(d, split, &statistics, bytes)
-                                  : BPT_OK; /* reported by the caller, together with the rest */
+    if (v->n_damaged == damaged_before)
+        status = note(v, compare_statistics(d, split, &statistics, bytes));
+done:
     bpt__statistics_free(&statistics);
     return status;
 }

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "base/status.h"
 #include "tests/storage/made_dataset.h"
+#include "tests/storage/made_entry.h"
 
 #include <sys/stat.h>
 
@@ -215,6 +216,26 @@ static void counts_several_places(void **state) {
     assert_int_equal(n_sound, TRAIN + TEST);
 }
 
+static void wrong_statistics_hide_nothing(void **state) {
+    const subject *s = *state;
+    uint64_t n_sound;
+    uint8_t *right = malloc(s->bytes);
+    assert_non_null(right);
+    assert_int_equal(pread(s->fd, right, s->bytes, 0), s->bytes);
+    assert_true(
+        made_entry_alter(s->place.dataset, "split/test", "\"mean\": [0.", "\"mean\": [0.0"));
+    assert_int_equal(bpt_dataset_verify(s->place.dataset, NULL, NULL, &n_sound), BPT_ECORRUPT);
+    assert_non_null(strstr(bpt_error_last()->text, "split test: wrong mean"));
+    assert_null(strstr(bpt_error_last()->text, "more such places"));
+    assert_int_equal(n_sound, TRAIN + TEST);
+    assert_true(
+        made_entry_alter(s->place.dataset, "split/train", "\"mean\": [0.", "\"mean\": [0.0"));
+    assert_int_equal(bpt_dataset_verify(s->place.dataset, NULL, NULL, &n_sound), BPT_ECORRUPT);
+    assert_non_null(strstr(bpt_error_last()->text, "(and 1 more such places)"));
+    assert_int_equal(pwrite(s->fd, right, s->bytes, 0), s->bytes);
+    free(right);
+}
+
 /* A writer may begin anew where nothing was stored yet, and nowhere else. */
 static void writers_leave_what_is_short(void **state) {
     const subject *s = *state;
@@ -268,6 +289,7 @@ int main(void) {
         cmocka_unit_test(survives_changes_anywhere),
         cmocka_unit_test(survives_a_cut),
         cmocka_unit_test(counts_several_places),
+        cmocka_unit_test(wrong_statistics_hide_nothing),
         cmocka_unit_test(writers_leave_what_is_short),
         cmocka_unit_test(writers_begin_stumps_anew),
     };
