@@ -158,7 +158,7 @@ static void count_for_the_limit_together(void **state) {
     (void)state;
     bpt_writer *writer;
     for (int i = 0; i < MAX_SPLITS - 1; i++) {
-        char name[16];
+        char name[32];
         snprintf(name, sizeof name, "split%d", i);
         const bpt_writer_options o = half(name, false);
         assert_int_equal(made_split(place.dataset, &o, 3, 1), BPT_OK);
