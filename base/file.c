@@ -188,14 +188,31 @@ free_names:
     return status;
 }
 
+/* Puts the name of a new folder on disk, where its parent may be read for that. */
+static void sync_name(char *path) {
+    char *slash = strrchr(path, '/');
+    if (slash) *slash = '\0';
+    const int fd = open(!slash ? "." : *path ? path : "/", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (slash) *slash = '/';
+    if (fd < 0) return;
+    (void)fsync(fd);
+    close(fd);
+}
+
+/* @return 0 or an errno */
+static int make_folder(char *path) {
+    if (mkdir(path, 0777) != 0) return errno;
+    sync_name(path);
+    return 0;
+}
+
 static bpt_status create_parents(char *path) {
     for (char *p = path + 1; *p; p++) {
         if (*p != '/') continue;
         *p = '\0';
-        const int result = mkdir(path, 0777);
-        const int error = errno;
+        const int error = make_folder(path);
         *p = '/';
-        if (result != 0 && error != EEXIST)
+        if (error != 0 && error != EEXIST)
             return bpt_fail_write(error, "create the parent of", path);
     }
     return BPT_OK;
@@ -207,14 +224,19 @@ bpt_status bpt_dir_create(const char *path, bool must_be_new) {
     /* Behind a slash at the end the folder would count as its own parent. */
     for (size_t n = strlen(copy); n > 1 && copy[n - 1] == '/'; n--) copy[n - 1] = '\0';
     bpt_status status = copy[0] ? create_parents(copy) : BPT_OK;
-    if (status == BPT_OK && mkdir(copy, 0777) != 0) {
-        const int error = errno;
-        struct stat info;
-        if (must_be_new || error != EEXIST || stat(copy, &info) != 0 || !S_ISDIR(info.st_mode))
-            status = bpt_fail_write(error, "create", path);
-    }
+    const int error = status == BPT_OK ? make_folder(copy) : 0;
+    struct stat info;
+    if (error != 0 &&
+        (must_be_new || error != EEXIST || stat(copy, &info) != 0 || !S_ISDIR(info.st_mode)))
+        status = bpt_fail_write(error, "create", path);
     bpt_free(copy);
     return status;
+}
+
+bool bpt_file_is_at(int fd, const char *path) {
+    struct stat mine, there;
+    return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
+           mine.st_dev == there.st_dev;
 }
 
 static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk) {

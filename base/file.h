@@ -57,6 +57,10 @@ typedef struct bpt_bytes {
 /** Likewise for a file whose parts, shape [n_parts], lie in several places: none is copied. */
 bpt_status bpt_file_write_parts(const char *path, const bpt_bytes *parts, size_t n_parts);
 
+/** @return whether @p path leads to the file that is open as @p fd: who removes a lock file may
+ * hold its lock, and who waited for it then has the lock of nothing */
+bool bpt_file_is_at(int fd, const char *path);
+
 /** Flushes a folder's entries to disk. @return BPT_OK, BPT_EIO */
 bpt_status bpt_dir_sync(const char *path);
 

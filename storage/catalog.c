@@ -137,7 +137,7 @@ static bpt_status find_array(const bpt__catalog *c, const bpt_json_doc *d, const
  * that differs among all that a dataset may hold, but 0. */
 static bpt_status get_moments(const bpt__catalog *c, const bpt_json_doc *d, const char *key,
                               double **out) {
-    const double least = 1e-15;
+    const double least = 1e-22;
     const bpt_json *array;
     BPT_TRY(find_array(c, d, key, c->info.C, &array));
     BPT_TRY(BPT_NEW(key, c->info.C, out));
@@ -389,4 +389,26 @@ done:
     else
         bpt__catalog_free(c);
     return status;
+}
+
+static bpt_status expect_database(const bpt__catalog *c, MDB_txn *txn, MDB_dbi root,
+                                  const char *name) {
+    MDB_val key = {strlen(name), (void *)(uintptr_t)name}, value;
+    const int code = mdb_get(txn, root, &key, &value);
+    if (code == 0) return BPT_OK;
+    if (code != MDB_NOTFOUND) return bpt__lmdb_fail(code, "read", c->path);
+    const bpt_status status =
+        bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: its database %s is missing", c->path, name);
+    bpt_hint("%s", bpt__dataset_files.damaged_hint);
+    return status;
+}
+
+bpt_status bpt__catalog_expect_databases(const bpt__catalog *c, MDB_txn *txn) {
+    MDB_dbi root;
+    const int code = mdb_dbi_open(txn, NULL, 0, &root);
+    if (code != 0) return bpt__lmdb_fail(code, "read", c->path);
+    for (size_t s = 0; s < c->info.n_splits; s++)
+        for (size_t p = 0; p < c->stores[s].n; p++)
+            BPT_TRY(expect_database(c, txn, root, c->stores[s].locations[p].database));
+    return BPT_OK;
 }

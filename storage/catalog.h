@@ -62,6 +62,11 @@ size_t bpt__catalog_intakes(const bpt__catalog *catalog);
 /** @return the split of that name, NULL if there is none: borrowed */
 const bpt_split *bpt__catalog_find(const bpt__catalog *catalog, const char *name);
 
+/** Makes sure that every database that it names is there: where one is not, its records may be
+ * there under a damaged name.
+ * @return BPT_OK, BPT_ECORRUPT, BPT_EIO */
+bpt_status bpt__catalog_expect_databases(const bpt__catalog *catalog, MDB_txn *txn);
+
 /** Writes schema and one split into `meta`, which exists.
  * @param info  the new schema; its splits are not looked at
  * @param split the new or changed split

@@ -14,25 +14,27 @@
 
 #define WRITER_LOCK "writer.lock"
 
+static bpt_status refuse_lock(const bpt__environment_kind *kind, const char *path, const char *file,
+                              int error) {
+    if (error != EWOULDBLOCK) return bpt_fail_errno(error, "lock", file);
+    const bpt_status status =
+        bpt_fail(BPT_EIO, "%s %s is being written by another process", kind->what, path);
+    bpt_hint("wait until it has ended, then run this again");
+    return status;
+}
+
+/* @param[out] lock -1: the folder was taken away meanwhile, by who gave up what was in it */
 static bpt_status take_lock(const bpt__environment_kind *kind, const char *path, int *lock) {
     char *file;
     BPT_TRY(bpt_strf(&file, "%s/" WRITER_LOCK, path));
     bpt_status status = BPT_OK;
     const int fd = open(file, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0) {
+    if (fd < 0 && errno != ENOENT)
         status = bpt_fail_write(errno, "open", file);
-    } else if (flock(fd, LOCK_EX | LOCK_NB) == 0) {
-        *lock = fd;
-    } else {
-        if (errno == EWOULDBLOCK) {
-            status =
-                bpt_fail(BPT_EIO, "%s %s is being written by another process", kind->what, path);
-            bpt_hint("wait until it has ended, then run this again");
-        } else {
-            status = bpt_fail_errno(errno, "lock", file);
-        }
-        close(fd);
-    }
+    else if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) != 0)
+        status = refuse_lock(kind, path, file, errno);
+    *lock = status == BPT_OK && fd >= 0 && bpt_file_is_at(fd, file) ? fd : -1;
+    if (fd >= 0 && *lock < 0) close(fd);
     bpt_free(file);
     return status;
 }
@@ -57,14 +59,24 @@ static bpt_status refuse_other_folder(const bpt__environment_kind *kind, const c
     return status;
 }
 
+static bpt_status try_lock(const bpt__environment_kind *kind, const char *path, int *lock,
+                           bool *created) {
+    const bool is_new = !bpt_path_exists(path);
+    BPT_TRY(bpt_dir_create(path, false));
+    *created = *created || is_new;
+    if (!is_new) BPT_TRY(refuse_other_folder(kind, path));
+    const bpt_status status = take_lock(kind, path, lock);
+    if (status != BPT_OK && is_new) (void)rmdir(path); /* unless somebody else is in it */
+    return status;
+}
+
 bpt_status bpt__directory_lock(const bpt__environment_kind *kind, const char *path, int *lock,
                                bool *created) {
-    *created = !bpt_path_exists(path);
-    BPT_TRY(bpt_dir_create(path, false));
-    if (!*created) BPT_TRY(refuse_other_folder(kind, path));
-    const bpt_status status = take_lock(kind, path, lock);
-    if (status != BPT_OK && *created) (void)rmdir(path); /* unless somebody else is in it */
-    return status;
+    enum { MAX_TRIES = 100 }; /* times that others take the folder away under our eyes */
+    *created = false;
+    *lock = -1;
+    for (int i = 0; i < MAX_TRIES && *lock < 0; i++) BPT_TRY(try_lock(kind, path, lock, created));
+    return *lock >= 0 ? BPT_OK : bpt_fail(BPT_EIO, "%s is taken away again and again", path);
 }
 
 void bpt__directory_clear(const bpt__environment_kind *kind, const char *path, bool whole) {

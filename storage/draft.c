@@ -84,8 +84,35 @@ static bpt_status check_agreement(const bpt_dataset_info *old, const bpt_writer_
     return status;
 }
 
+/* Whether the same commit replaces a split. */
+static bool is_replaced(const bpt__draft_company *company, const char *name) {
+    for (size_t i = 0; i < company->n; i++)
+        if (strcmp(company->drafts[i]->split.name, name) == 0) return true;
+    return false;
+}
+
+/* What will be there beside the draft. */
+typedef struct remainder {
+    size_t n_splits, n_intakes;
+    bool appended; /* one of these was appended to */
+} remainder;
+
+static remainder remainder_of(const bpt__catalog *catalog, const bpt__draft_company *company,
+                              const bpt_split *there) {
+    const bpt_dataset_info *old = bpt__catalog_info(catalog);
+    remainder r = {.n_splits = company->n, .n_intakes = company->n};
+    for (size_t s = 0; s < old->n_splits; s++) {
+        const bpt_split *split = &old->splits[s];
+        if (split == there || is_replaced(company, split->name)) continue;
+        r.n_splits++;
+        r.n_intakes += split->n_intakes;
+        r.appended |= split->n_intakes > 1;
+    }
+    return r;
+}
+
 /* @param there the split of that name, NULL: there is none */
-static bpt_status check_split(const bpt__catalog *catalog, bpt__draft_company company,
+static bpt_status check_split(const bpt__catalog *catalog, const bpt__draft_company *company,
                               const bpt_writer_options *o, const bpt_split *there) {
     const bpt_dataset_info *old = bpt__catalog_info(catalog);
     if (o->append && !there) {
@@ -103,12 +130,11 @@ static bpt_status check_split(const bpt__catalog *catalog, bpt__draft_company co
             "one another name");
         return status;
     }
-    if (!there && old->n_splits + company.n_new >= BPT__MAX_SPLITS)
-        return bpt_fail(BPT_EUSAGE, "dataset %s has %d splits, which is the limit", old->path,
-                        BPT__MAX_SPLITS);
-    const size_t dropped = there && !o->append ? there->n_intakes : 0;
-    const size_t beside = company.n_new + company.n_replaced;
-    if (bpt__catalog_intakes(catalog) + beside - dropped < BPT__MAX_INTAKES) return BPT_OK;
+    const remainder rest = remainder_of(catalog, company, there);
+    if (rest.n_splits >= BPT__MAX_SPLITS)
+        return bpt_fail(BPT_EUSAGE, "dataset %s would have more than %d splits, which is the limit",
+                        old->path, BPT__MAX_SPLITS);
+    if (rest.n_intakes + (o->append ? there->n_intakes : 0) < BPT__MAX_INTAKES) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "images were added to dataset %s %d times, which is the limit",
                  old->path, BPT__MAX_INTAKES);
@@ -116,35 +142,24 @@ static bpt_status check_split(const bpt__catalog *catalog, bpt__draft_company co
     return status;
 }
 
-static bool was_appended_to(const bpt_split *split) {
-    return split->n_intakes > 1;
-}
-
-/* @return the format that the dataset will have */
-static uint32_t choose_format(const bpt_dataset_info *old, const bpt_split *there,
-                              const bpt_writer_options *o) {
-    bool appended = o->append;
-    for (size_t s = 0; s < old->n_splits; s++)
-        appended |= &old->splits[s] != there && was_appended_to(&old->splits[s]);
-    return appended     ? BPT_DATASET_FORMAT_APPENDED
-           : o->encoded ? BPT_DATASET_FORMAT_ENCODED
-                        : BPT_DATASET_FORMAT_RAW;
-}
-
-/* Sets info and classes from what is there and what is wanted. */
-static bpt_status merge_schema(const bpt__catalog *catalog, bpt__draft_company company,
+/* Sets info and classes from what is there, or is shown with it, and what is wanted. */
+static bpt_status merge_schema(const bpt__catalog *catalog, const bpt__draft_company *company,
                                const bpt_writer_options *o, const bpt_split *there, bpt__draft *d) {
-    const bpt_dataset_info *old = bpt__catalog_info(catalog);
-    const bool keep = o->append || old->n_splits > company.n_replaced + (there ? 1 : 0);
-    if (keep) BPT_TRY(check_agreement(old, o));
-    d->info = (bpt_dataset_info){.format = choose_format(old, there, o),
+    const remainder rest = remainder_of(catalog, company, there);
+    const bool keep = o->append || rest.n_splits > 0;
+    bpt_dataset_info old = company->n > 0 ? company->drafts[0]->info : *bpt__catalog_info(catalog);
+    old.path = bpt__catalog_info(catalog)->path;
+    if (keep) BPT_TRY(check_agreement(&old, o));
+    d->info = (bpt_dataset_info){.format = o->append || rest.appended ? BPT_DATASET_FORMAT_APPENDED
+                                           : o->encoded               ? BPT_DATASET_FORMAT_ENCODED
+                                                                      : BPT_DATASET_FORMAT_RAW,
                                  .C = o->C,
                                  .H = o->H,
                                  .W = o->W,
                                  .encoded = o->encoded};
-    d->info.n_classes = keep ? old->n_classes : o->n_classes;
+    d->info.n_classes = keep ? old.n_classes : o->n_classes;
     if (keep)
-        BPT_TRY(copy_texts(old->classes, old->n_classes, &d->classes));
+        BPT_TRY(copy_texts(old.classes, old.n_classes, &d->classes));
     else if (o->class_names)
         BPT_TRY(copy_texts(o->class_names, o->n_classes, &d->classes));
     else
@@ -198,7 +213,7 @@ static bpt_status describe_split(const bpt_writer_options *o, const bpt_split *t
     return BPT_OK;
 }
 
-bpt_status bpt__draft_make(const bpt__catalog *catalog, bpt__draft_company company,
+bpt_status bpt__draft_make(const bpt__catalog *catalog, const bpt__draft_company *company,
                            const bpt_writer_options *options, bpt__draft *draft) {
     const bpt_split *there = bpt__catalog_find(catalog, options->split);
     *draft = (bpt__draft){0};

@@ -28,9 +28,10 @@ typedef struct bpt__draft {
 /** Checks options by themselves. @return BPT_OK, BPT_EUSAGE, BPT_ENOMEM */
 bpt_status bpt__draft_check(const bpt_writer_options *options);
 
-/** What one commit does beside a draft. */
+/** The drafts that one commit shows beside another one, which follows the first of them. */
 typedef struct bpt__draft_company {
-    size_t n_new, n_replaced; /* other splits */
+    const bpt__draft *drafts[BPT__MAX_SPLITS];
+    size_t n;
 } bpt__draft_company;
 
 /** Drafts a split for a dataset.
@@ -38,7 +39,7 @@ typedef struct bpt__draft_company {
  * @param[out] draft bpt__draft_free() is due, on error too
  * @return BPT_OK, BPT_EEXIST, BPT_ENOENT (nothing to append to), BPT_EUSAGE (too many splits),
  *         BPT_EDATA (differs), BPT_ENOMEM */
-bpt_status bpt__draft_make(const bpt__catalog *catalog, bpt__draft_company company,
+bpt_status bpt__draft_make(const bpt__catalog *catalog, const bpt__draft_company *company,
                            const bpt_writer_options *options, bpt__draft *draft);
 void bpt__draft_free(bpt__draft *draft);
 

@@ -79,6 +79,11 @@ bool bpt__environment_lost(MDB_env *env) {
     return bpt__guard_lost(mdb_env_get_userctx(env));
 }
 
+bool bpt__environment_damaged(MDB_env *env) {
+    const bpt__guard *g = mdb_env_get_userctx(env);
+    return bpt__lost_pages_any(g->pages);
+}
+
 bpt_status bpt__environment_settle(MDB_env *env, bpt_status status) {
     return bpt__guard_settle(mdb_env_get_userctx(env), env, status);
 }

@@ -42,6 +42,10 @@ bpt_status bpt__environment_settle(MDB_env *env, bpt_status status);
 /** @return whether a page could not be read so far: a part of the above, for each record */
 bool bpt__environment_lost(MDB_env *env);
 
+/** @return whether a page of the data file could not be read: what is in it cannot be trusted. (The
+ * above is true for a page of the lock file, too.) */
+bool bpt__environment_damaged(MDB_env *env);
+
 /** Opens an environment for reading and pins its newest state.
  * @param path of its folder
  * @param deep also check free pages and the headers of large values

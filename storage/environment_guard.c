@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- begin and end ---- */
@@ -18,7 +19,7 @@ bpt_status bpt__guard_create(const bpt__environment_kind *kind, const char *path
     BPT_TRY(BPT_NEW("watch over a file", 1, &g));
     *g = (bpt__guard){.kind = kind, .lock_fd = -1};
     bpt_status status = bpt_strf(&g->data, "%s/%s", path, kind->data);
-    if (status == BPT_OK) status = bpt_strf(&g->lock, "%s/%s", path, kind->lock);
+    if (status == BPT_OK && kind->lock) status = bpt_strf(&g->lock, "%s/%s", path, kind->lock);
     if (status == BPT_OK)
         *out = g;
     else
@@ -50,10 +51,11 @@ static bool is_reserved(int fd) {
            (uint64_t)info.st_blocks * 512 >= (uint64_t)info.st_size;
 }
 
+/* @return 0 or an errno */
 static int reserve(int fd) {
-    const int error = is_reserved(fd) ? 0 : posix_fallocate(fd, 0, BPT__LOCK_FILE_BYTES);
+    const int error = is_reserved(fd) || fallocate(fd, 0, 0, BPT__LOCK_FILE_BYTES) == 0 ? 0 : errno;
     /* Some file systems cannot reserve; LMDB then makes the file by itself. */
-    return error == EOPNOTSUPP || error == EINVAL ? 0 : error;
+    return error == EOPNOTSUPP || error == ENOSYS ? 0 : error;
 }
 
 /* @param[out] error 0; else an errno, why there can be none */
@@ -71,14 +73,15 @@ bpt_status bpt__guard_lock(bpt__guard *g) {
     return open_lock(g, &error);
 }
 
-/* Where we may not write a lock file, nobody is writing either, or has to wait for our end. On a
- * full disk, too, nobody writes now; docs/formats.md says what holds for who does later. */
+/* Then writers do not see this reader, and may use again the pages of a split that they replace:
+ * see docs/formats.md, "How a split is written". */
 bpt_status bpt__guard_lock_if_can(bpt__guard *g) {
     int error;
     const bpt_status status = open_lock(g, &error);
     if (error != EACCES && error != EROFS && error != EPERM && error != ENOSPC && error != EDQUOT)
         return status;
-    bpt_debug("read without its lock file: %s", bpt_error_last()->text);
+    bpt_info("%s is read without its lock file (%s): nobody may replace a split meanwhile",
+             g->kind->what, strerror(error));
     close_lock(g);
     return BPT_OK;
 }

@@ -29,16 +29,17 @@ void bpt__guard_free(bpt__guard *guard);
 
 /** Makes the lock file where it is missing, with all of its pages on the disk: LMDB maps it for
  * writing, and a hole in it would be a page that is lost once the disk is full.
- * @return BPT_OK, BPT_ENOSPC, BPT_EIO */
+ * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__guard_lock(bpt__guard *guard);
 /** As above, for readers: leaves it (lock_fd is -1) where there can be none, on read-only media and
- * full disks. */
+ * full disks, and where it may not be written. @return BPT_OK, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__guard_lock_if_can(bpt__guard *guard);
 
-/** Watches the data file, where it is there, before LMDB opens it: it reads pages meanwhile. */
+/** Watches the data file, where it is there, before LMDB opens it: it reads pages meanwhile.
+ * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__guard_watch(bpt__guard *guard);
 /** Watches the data file that LMDB has opened: it may have made it, or somebody has put another one
- * there since. */
+ * there since. @return likewise */
 bpt_status bpt__guard_watch_opened(bpt__guard *guard, MDB_env *env);
 
 /** @return whether a page could not be read so far */

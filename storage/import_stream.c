@@ -309,8 +309,11 @@ static bpt_status check_unchanged(const bpt_import_stream *s, const bpt_import_i
         return BPT_OK;
     char name[BPT_IMPORT_NAME_SIZE];
     s->importer->describe(s->import, item, name, sizeof name);
-    const bpt_status status =
-        bpt_fail(BPT_EDATA, "%s is stored, and was changed after that ingestion had begun", name);
+    const bpt_status status = bpt_fail(
+        BPT_EDATA,
+        "%s is stored, and was changed after that ingestion had begun (it, or its name, owner "
+        "or rights)",
+        name);
     bpt_hint("leave out --resume to begin anew: what is there of it is dropped then");
     return status;
 }

@@ -4,6 +4,7 @@
 #include "storage/lost_pages.h"
 
 #include "base/file.h"
+#include "base/log.h"
 
 #include <sys/mman.h>
 
@@ -117,14 +118,22 @@ static bool replace_page(uintptr_t address) {
                 -1, 0) != MAP_FAILED;
 }
 
+/* To whoever handled it before. */
+static void hand_over(int number, siginfo_t *info, void *context, bool sent) {
+    if (before.sa_flags & SA_SIGINFO) {
+        before.sa_sigaction(number, info, context);
+    } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+        before.sa_handler(number);
+    } else if (before.sa_handler == SIG_DFL || !sent) { /* that of a page cannot be ignored */
+        sigaction(number, &(struct sigaction){.sa_handler = SIG_DFL}, NULL);
+        if (sent) raise(number); /* a page raises it again, at the same place */
+    }
+}
+
 static void on_bus_error(int number, siginfo_t *info, void *context) {
-    (void)context;
     const int error = errno;
     const bool sent = info->si_code <= 0; /* by a process, not by a page */
-    if (sent || !replace_page((uintptr_t)info->si_addr)) {
-        sigaction(number, &before, NULL); /* a page raises it again, at the same place */
-        if (sent) raise(number);
-    }
+    if (sent || !replace_page((uintptr_t)info->si_addr)) hand_over(number, info, context, sent);
     errno = error;
 }
 
@@ -159,6 +168,7 @@ static bpt_status identify(int fd, const char *path, file_id *id) {
 bpt_status bpt__lost_pages_watch(int fd, const char *path, bpt__watched **out) {
     file_id id;
     BPT_TRY(identify(fd, path, &id));
+    if (id.inode == 0) bpt_debug("%s is not watched: /proc/self/maps does not name it", path);
     pthread_mutex_lock(&mutex);
     install();
     bpt__watched *w = find_unused();

@@ -55,14 +55,10 @@ bpt_status bpt__stage_folder_open(const char *path, int *fd) {
     return status;
 }
 
-/* Who cleans up holds the lock of what he removes: then there is nothing by that name, or
- * another file. */
 static bool is_still_there(const char *path, int fd) {
     char *file;
-    struct stat mine, there;
     if (bpt_strf(&file, "%s/" BPT__STAGE_LOCK, path) != BPT_OK) return false;
-    const bool same = fstat(fd, &mine) == 0 && stat(file, &there) == 0 &&
-                      mine.st_ino == there.st_ino && mine.st_dev == there.st_dev;
+    const bool same = bpt_file_is_at(fd, file);
     bpt_free(file);
     return same;
 }

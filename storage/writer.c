@@ -151,20 +151,20 @@ static bpt_status read_catalog(bpt_writer *w) {
     MDB_txn *txn;
     const int code = mdb_txn_begin(w->env, NULL, MDB_RDONLY, &txn);
     if (code != 0) return bpt__lmdb_fail(code, "read", w->path);
-    const bpt_status status = bpt__catalog_read(txn, w->path, &w->catalog);
+    bpt_status status = bpt__catalog_read(txn, w->path, &w->catalog);
+    if (status == BPT_OK) status = bpt__catalog_expect_databases(w->catalog, txn);
     mdb_txn_abort(txn);
     return bpt__environment_settle(w->env, status);
 }
 
 bpt_status bpt__writer_open_dataset(bpt_writer *w, const char *path) {
-    BPT_TRY(bpt_strdup(path, &w->path));
-    bool created;
     char *data;
-    BPT_TRY(bpt__directory_lock(&bpt__dataset_files, path, &w->lock, &created));
-    w->created = created; /* known only now: what somebody else is filling is not ours to remove */
+    BPT_TRY(bpt_strdup(path, &w->path));
     BPT_TRY(bpt_strf(&data, "%s/%s", path, bpt__dataset_files.data));
-    w->begun = !bpt_path_exists(data);
+    const bpt_status status = bpt__directory_lock(&bpt__dataset_files, path, &w->lock, &w->created);
+    w->begun = status == BPT_OK && !bpt_path_exists(data); /* known with the lock only */
     bpt_free(data);
+    BPT_TRY(status);
     BPT_TRY(bpt__environment_write(&bpt__dataset_files, path, &w->env));
     return read_catalog(w);
 }
@@ -244,11 +244,13 @@ void bpt_writer_close(bpt_writer *w) {
     bpt_error_get(&error);
     const bool was_empty = w->catalog && bpt__catalog_info(w->catalog)->format == 0;
     const bool lost = w->env && bpt__environment_lost(w->env);
-    const bool undo = !w->committed && !w->found && (lost || bpt_writer_kept(w) == 0);
+    const bool damaged = w->env && bpt__environment_damaged(w->env);
+    const bool undo = !w->committed && !w->found && (damaged || bpt_writer_kept(w) == 0);
     /* Where even this fails (a full disk), the next writer drops the staging database. */
     if (w->staged && undo && !was_empty && !lost) bpt__writer_transact(w, bpt__writer_drop_staging);
     bpt__environment_close(w->env, NULL);
-    if (undo && (w->created || (w->begun && (was_empty || !w->catalog))))
+    /* What was there when we had the lock is not ours, whoever made the folder. */
+    if (undo && w->begun && (was_empty || !w->catalog))
         bpt__directory_clear(&bpt__dataset_files, w->path, w->created);
     if (undo && w->staged) bpt__terms_clear(w->lock);
     bpt_error_put(&error);

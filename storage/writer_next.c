@@ -16,7 +16,10 @@ bpt_status bpt_writer_check_next(const bpt_writer *w, const bpt_writer_options *
     assert(!w->resumable && !o->terms);
     BPT_TRY(bpt__draft_check(o));
     BPT_TRY(check_names(w, o->split));
-    const bpt_status status = bpt__draft_make(w->catalog, bpt__writer_company(w, true), o, &draft);
+    if (w->n_whole + 2 > BPT__MAX_SPLITS)
+        return bpt_fail(BPT_EUSAGE, "more than %d splits at once", BPT__MAX_SPLITS);
+    const bpt__draft_company company = bpt__writer_company(w, true);
+    const bpt_status status = bpt__draft_make(w->catalog, &company, o, &draft);
     bpt__draft_free(&draft);
     return status;
 }

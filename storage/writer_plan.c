@@ -6,12 +6,9 @@
 enum { CHUNK_BYTES = 16 * 1024 * 1024 }; /* of values to a transaction */
 
 bpt__draft_company bpt__writer_company(const bpt_writer *w, bool with_open) {
-    bpt__draft_company company = {0};
-    for (size_t i = 0; i < w->n_whole + with_open; i++) {
-        const bpt__draft *beside = i < w->n_whole ? &w->whole[i].draft : &w->split.draft;
-        const bool there = bpt__catalog_find(w->catalog, beside->split.name) != NULL;
-        *(there ? &company.n_replaced : &company.n_new) += 1;
-    }
+    bpt__draft_company company = {.n = w->n_whole + with_open};
+    for (size_t i = 0; i < w->n_whole; i++) company.drafts[i] = &w->whole[i].draft;
+    if (with_open) company.drafts[w->n_whole] = &w->split.draft;
     return company;
 }
 
@@ -38,7 +35,8 @@ static bpt_status plan_values(bpt_writer *w) {
 }
 
 bpt_status bpt__writer_plan(bpt_writer *w, const bpt_writer_options *o) {
-    BPT_TRY(bpt__draft_make(w->catalog, bpt__writer_company(w, false), o, &w->split.draft));
+    const bpt__draft_company company = bpt__writer_company(w, false);
+    BPT_TRY(bpt__draft_make(w->catalog, &company, o, &w->split.draft));
     const bpt_dataset_info *info = &w->split.draft.info;
     const bpt_split *before = o->append ? bpt__catalog_find(w->catalog, o->split) : NULL;
     w->database_id = bpt__database_id(w->split.draft.database);

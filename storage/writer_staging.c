@@ -81,6 +81,15 @@ static void tell_of_leftover(const bpt_writer *w, const char *name, bool has_jou
         bpt_info("dropping %s, which an interrupted ingestion left in %s", name, w->path);
 }
 
+/* Names are texts, as writers make them; another is no leftover but damage, which page_walk.h
+ * cannot see. */
+static bpt_status copy_name(const bpt_writer *w, const MDB_val *key, char **name) {
+    if (memchr(key->mv_data, '\0', key->mv_size))
+        return bpt_fail(BPT_ECORRUPT, "dataset %s is damaged: the name of a database in it",
+                        w->path);
+    return bpt_strf(name, "%.*s", (int)key->mv_size, (char *)key->mv_data);
+}
+
 /* Drops one database that belongs to no split: what a killed writer left. *found: there was one. */
 static bpt_status drop_leftover(bpt_writer *w, MDB_txn *txn, bool has_journal, bool *found,
                                 int *code) {
@@ -97,7 +106,7 @@ static bpt_status drop_leftover(bpt_writer *w, MDB_txn *txn, bool has_journal, b
         *code = mdb_cursor_get(cursor, &key, &value, op);
         if (*code != 0) break;
         if (is_in_use(w, key.mv_data, key.mv_size)) continue;
-        BPT_TRY_GOTO(status, bpt_strf(&name, "%.*s", (int)key.mv_size, (char *)key.mv_data), done);
+        BPT_TRY_GOTO(status, copy_name(w, &key, &name), done);
     }
     if (*code == MDB_NOTFOUND) *code = 0;
 done:

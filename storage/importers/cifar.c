@@ -83,17 +83,6 @@ static bool has_labels_of(const variant *v, FILE *file) {
     return true;
 }
 
-/* @return NULL: it is neither, or nobody can tell which */
-static const variant *recognise(const char *path, uint64_t bytes) {
-    const variant *a = &variants[0], *b = &variants[1];
-    if (!has_size_of(a, bytes)) return has_size_of(b, bytes) ? b : NULL;
-    if (!has_size_of(b, bytes)) return a;
-    FILE *file = fopen(path, "rbe"); /* some 9 million bytes at a time fit both */
-    const bool is_a = file && has_labels_of(a, file), is_b = file && has_labels_of(b, file);
-    if (file) fclose(file);
-    return is_a == is_b ? NULL : is_a ? a : b;
-}
-
 static bpt_status no_cifar(const char *path, uint64_t bytes) {
     unsigned char head[2] = {0};
     FILE *file = fopen(path, "rbe");
@@ -113,6 +102,28 @@ static bpt_status no_cifar(const char *path, uint64_t bytes) {
     return status;
 }
 
+/* Of a file whose size, some 9 million bytes or a multiple, fits both. */
+static bpt_status look_at_labels(const char *path, const variant **found) {
+    FILE *file = fopen(path, "rbe");
+    if (!file) return bpt_fail_errno(errno, "open", path);
+    const bool is_10 = has_labels_of(&variants[0], file),
+               is_100 = has_labels_of(&variants[1], file);
+    fclose(file);
+    *found = &variants[is_10 ? 0 : 1];
+    if (is_10 != is_100) return BPT_OK;
+    return bpt_fail(BPT_EDATA,
+                    "%s may be CIFAR-10 or CIFAR-100: its size fits both, its labels "
+                    "%s",
+                    path, is_10 ? "too" : "neither");
+}
+
+static bpt_status recognise(const char *path, uint64_t bytes, const variant **found) {
+    const bool is_10 = has_size_of(&variants[0], bytes), is_100 = has_size_of(&variants[1], bytes);
+    if (is_10 && is_100) return look_at_labels(path, found);
+    *found = &variants[is_10 ? 0 : 1];
+    return is_10 || is_100 ? BPT_OK : no_cifar(path, bytes);
+}
+
 static bpt_status survey(cifar *x, uint64_t *count) {
     BPT_TRY(BPT_NEW("record counts", x->n_files, &x->counts));
     *count = 0;
@@ -122,8 +133,8 @@ static bpt_status survey(cifar *x, uint64_t *count) {
         if (!S_ISREG(info.st_mode)) return bpt_fail(BPT_EDATA, "%s is not a file", x->files[i]);
         if (info.st_size == 0) return bpt_fail(BPT_EDATA, "%s is empty", x->files[i]);
         const uint64_t bytes = (uint64_t)info.st_size;
-        const variant *found = recognise(x->files[i], bytes);
-        if (!found) return no_cifar(x->files[i], bytes);
+        const variant *found = NULL;
+        BPT_TRY(recognise(x->files[i], bytes, &found));
         if (x->variant && found != x->variant)
             return bpt_fail(BPT_EDATA, "%s is of %s, the files before it are of %s", x->files[i],
                             found->name, x->variant->name);

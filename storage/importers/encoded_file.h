@@ -18,7 +18,8 @@
  * @return BPT_OK, BPT_ENOENT, BPT_EDATA (empty, too large, or no file), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__encoded_file_read(const char *path, bpt_import_buffer *buffer, size_t *size);
 
-/** @return whether the file is there; then @p when is when it was changed or put there last */
+/** @return whether the file is there; then @p when is when it was changed last, or put there, or
+ * its owner, rights or names were changed: the system does not tell these apart */
 bool bpt__encoded_file_changed(const char *path, struct timespec *when);
 
 /** Reads @p size bytes from @p offset on.

@@ -5,6 +5,7 @@
  * the one that is given. Empty lines are passed over. */
 #include "base/checksum.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 #include "storage/class_table.h"
@@ -16,12 +17,12 @@
 
 static const size_t max_bytes = (size_t)4 << 30; /* of the list: some 50 million lines */
 
-enum { NO_LABEL = UINT32_MAX };
+static const uint32_t no_class = UINT32_MAX;
 
 typedef struct entry {
     const char *path;       /* where there is no label: the whole line */
     const char *label_text; /* NULL: there is none */
-    uint32_t label;         /* NO_LABEL: none, or one that is no class */
+    uint32_t label;         /* no_class: none, or one that is none */
     uint32_t line;
 } entry;
 
@@ -68,7 +69,7 @@ static bpt_status add_line(list *l, char *line, uint32_t number) {
     char *gap = strrchr(line, '\t');
     if (!gap) gap = strrchr(line, ' ');
     const entry e = {
-        .path = line, .label_text = gap ? gap + 1 : NULL, .label = NO_LABEL, .line = number};
+        .path = line, .label_text = gap ? gap + 1 : NULL, .label = no_class, .line = number};
     if (!gap && !l->skips) return no_label(l, &e);
     if (gap) *gap = '\0';
     trim_end(line);
@@ -122,13 +123,22 @@ static bpt_status take_known(list *l) {
 
 /* @return whether all labels are numbers */
 static bool take_numbers(list *l) {
+    const entry *other = NULL; /* whose label is none */
+    bool any = false;
     for (size_t i = 0; i < l->n; i++) {
         entry *e = &l->entries[i];
         if (!e->label_text) continue;
-        if (!bpt__class_number(e->label_text, &e->label)) return false;
+        if (!bpt__class_number(e->label_text, &e->label)) {
+            if (!other) other = e;
+            continue;
+        }
+        any = true;
         if (e->label >= l->n_classes) l->n_classes = e->label + 1;
     }
-    return true;
+    if (other && any)
+        bpt_warn("%s: labels are taken for names, not numbers: line %u has \"%s\"", l->file,
+                 other->line, other->label_text);
+    return !other;
 }
 
 static bpt_status take_names(list *l) {
@@ -211,7 +221,7 @@ static bpt_status list_load(void *import, const bpt_import_item *item, bpt_impor
     const char *root, *slash = separator(l, e, &root);
     char *path;
     size_t size;
-    if (e->label == NO_LABEL) return e->label_text ? wrong_label(l, e) : no_label(l, e);
+    if (e->label == no_class) return e->label_text ? wrong_label(l, e) : no_label(l, e);
     BPT_TRY(bpt_strf(&path, "%s%s%s", root, slash, e->path));
     bpt_status status = bpt__encoded_file_read(path, buffer, &size);
     bpt_free(path);

@@ -25,7 +25,8 @@ bpt_status loader_pass(const bpt_dataset *dataset, const bpt_split *split, const
     options.seed = 1;
     BPT_TRY(bpt_augment_parse(list, &options.augment));
     BPT_TRY(bpt_loader_create(dataset, split, &options, &loader));
-    /* A training makes its loader once: what that has to fetch from the system is not in the rate. */
+    /* A training makes its loader once: what that has to fetch from the system is not in the rate.
+     */
     bpt_status status = take_all(loader, order, n, options.batch);
     const uint64_t start_ns = bpt_clock_ns();
     if (status == BPT_OK) status = take_all(loader, order, n, options.batch);

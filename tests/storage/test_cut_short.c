@@ -191,13 +191,21 @@ static void the_lock_file(void **state) {
     opened(state);
     assert_int_equal(count_right(s), COUNT);
 
-    const bpt_writer_options o = made_options("more", 1, SIDE, SIDE);
+    enum { MORE = 40000 }; /* more than a chunk, which another writer can go on behind */
+    bpt_writer_options o = made_options("more", 1, SIDE, SIDE);
     bpt_writer *writer;
+    o.terms = o.origin = "more\n";
     assert_int_equal(bpt_writer_open(s->place.dataset, &o, &writer), BPT_OK);
-    assert_int_equal(made_append(writer, &o, 2, 0, 300), BPT_OK);
+    assert_int_equal(made_append(writer, &o, 2, 0, MORE), BPT_OK);
     cut(lock, 0);
     assert_int_equal(bpt_writer_commit(writer), BPT_EIO);
     expect_named(lock, "was cut short while it was in use");
+    const uint64_t n_kept = bpt_writer_kept(writer);
+    assert_true(n_kept > 0);
+    bpt_writer_close(writer);
+    assert_int_equal(bpt_writer_resume(s->place.dataset, &o, &writer), BPT_OK);
+    assert_non_null(writer);
+    assert_int_equal(bpt_writer_position(writer), n_kept);
     bpt_writer_close(writer);
     bpt_dataset_close(s->dataset); /* as above, and not under cmocka's handler of a fixture */
     s->dataset = NULL;
@@ -397,6 +405,32 @@ static void other_bus_errors_end_the_process(void **state) {
     expect_ended(s, send_it);
 }
 
+static sigjmp_buf back;
+
+static void jump_back(int number) {
+    (void)number;
+    siglongjmp(back, 1);
+}
+
+/* A handler that was there before gets what is not ours, again and again. */
+static void other_handlers_stay(void **state) {
+    subject *s = *state;
+    struct sigaction before, jump = {.sa_handler = jump_back};
+    assert_int_equal(sigaction(SIGBUS, &jump, &before), 0);
+    opened(state);
+    for (volatile int i = 0; i < 3; i++) {
+        if (sigsetjmp(back, 1) == 0) {
+            read_other_file(s);
+            fail();
+        }
+    }
+    cut(s->file, 4 * PAGE);
+    assert_true(count_right(s) < COUNT);
+    expect_named(s->file, "was cut short while it was in use");
+    restore(s);
+    assert_int_equal(sigaction(SIGBUS, &before, NULL), 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void) {
@@ -414,6 +448,7 @@ int main(void) {
         TEST(a_writer),
         TEST(parcels_and_scratch),
         TEST(other_bus_errors_end_the_process),
+        TEST(other_handlers_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

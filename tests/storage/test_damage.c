@@ -236,6 +236,32 @@ static void wrong_statistics_hide_nothing(void **state) {
     free(right);
 }
 
+/* Who takes what he does not know for a leftover would drop it, or never come to an end. */
+static void writers_leave_damaged_names(void **state) {
+    const subject *s = *state;
+    const struct {
+        char to[2];
+        size_t at;
+    } names[] = {{"c", 2}, {"", 5}}; /* "trcin@", "train\0" */
+    const bpt_writer_options more = made_options("more", 1, H, W);
+    uint8_t *content = malloc(s->bytes);
+    assert_non_null(content);
+    assert_int_equal(pread(s->fd, content, s->bytes, 0), s->bytes);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        int n_changed = 0;
+        for (const uint8_t *at = content;
+             (at = memmem(at, s->bytes - (size_t)(at - content), "train@", 6)); at++) {
+            n_changed++;
+            assert_int_equal(pwrite(s->fd, names[i].to, 1, at - content + (off_t)names[i].at), 1);
+        }
+        assert_true(n_changed > 0);
+        assert_int_equal(made_split(s->place.dataset, &more, 1, 3), BPT_ECORRUPT);
+        assert_int_equal(pwrite(s->fd, content, s->bytes, 0), s->bytes);
+        assert_true(reads_right(s));
+    }
+    free(content);
+}
+
 /* A writer may begin anew where nothing was stored yet, and nowhere else. */
 static void writers_leave_what_is_short(void **state) {
     const subject *s = *state;
@@ -290,6 +316,7 @@ int main(void) {
         cmocka_unit_test(survives_a_cut),
         cmocka_unit_test(counts_several_places),
         cmocka_unit_test(wrong_statistics_hide_nothing),
+        cmocka_unit_test(writers_leave_damaged_names),
         cmocka_unit_test(writers_leave_what_is_short),
         cmocka_unit_test(writers_begin_stumps_anew),
     };

@@ -421,7 +421,8 @@ static void refuses_descriptions_that_lie(void **state) {
     } lies[] = {
         {"dataset", "\"1\", \"2\"", "\"1\", \"1\"", "the class name \"1\" is given twice"},
         {"dataset", "\"1\", \"2\"", "\"1\", \"\"", "is no class name"},
-        {"split/train", "\"std\": [0.", "\"std\": [0.0000000000000000", "is no std of pixels"},
+        {"split/train", "\"std\": [0.", "\"std\": [0.000000000000000000000000",
+         "is no std of pixels"},
         {"split/train", "\"std\": [0.", "\"std\": [7.", "is no std of pixels"},
         {"split/train", "\"std\": [0.", "\"std\": [-0.", "is no std of pixels"},
         {"split/train", "\"mean\": [0.", "\"mean\": [1.", "is no mean of pixels"},

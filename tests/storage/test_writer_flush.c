@@ -11,6 +11,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -52,6 +54,21 @@ static void in_a_new_folder(void **state) {
     expect_flushed(false);
 }
 
+static void in_folders_that_are_new_as_well(void **state) {
+    (void)state;
+    const made_place place = made_place_create();
+    const bpt_writer_options o = made_options("train", 1, 8, 8);
+    char deep[120];
+    snprintf(deep, sizeof deep, "%s/a/b/data", place.directory);
+    n_flushed = 0;
+    assert_int_equal(made_split(deep, &o, 1, 10), BPT_OK);
+    for (int i = 0; i < 4; i++) { /* data, b, a and the one that was there */
+        assert_true(was_flushed(deep));
+        *strrchr(deep, '/') = '\0';
+    }
+    made_place_remove(&place);
+}
+
 static void in_a_folder_that_was_there(void **state) {
     (void)state;
     expect_flushed(true);
@@ -60,6 +77,7 @@ static void in_a_folder_that_was_there(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(in_a_new_folder),
+        cmocka_unit_test(in_folders_that_are_new_as_well),
         cmocka_unit_test(in_a_folder_that_was_there),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

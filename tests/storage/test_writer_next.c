@@ -169,6 +169,30 @@ static void count_for_the_limit_together(void **state) {
     assert_int_equal(made_split(place.dataset, &last, 3, 1), BPT_OK);
 }
 
+/* What is replaced together counts for nothing, and the second follows the first. */
+static void replace_two(void **state) {
+    (void)state;
+    bpt_writer_options few = half("few", false), many = half("many", false);
+    bpt_dataset *dataset;
+    few.n_classes = many.n_classes = 10;
+    assert_int_equal(made_split(place.dataset, &few, 4, 10), BPT_OK);
+    assert_int_equal(made_split(place.dataset, &many, 5, 20), BPT_OK);
+    few.append = many.append = true;
+    assert_int_equal(made_split(place.dataset, &few, 4, 10), BPT_OK);
+    assert_int_equal(made_split(place.dataset, &many, 5, 20), BPT_OK);
+    assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_OK);
+    assert_int_equal(bpt_dataset_describe(dataset)->format, 3);
+    bpt_dataset_close(dataset);
+    assert_int_equal(write_both(true),
+                     BPT_OK); /* of three classes, unnamed: those there are kept */
+    expect_both(0);
+    assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_OK);
+    assert_int_equal(bpt_dataset_describe(dataset)->format, 1);
+    assert_int_equal(bpt_dataset_describe(dataset)->n_classes, 10);
+    bpt_dataset_close(dataset);
+    assert_int_equal(made_databases(&place), 3);
+}
+
 static void killed_between(void **state) {
     (void)state;
     const bpt_writer_options old = half("few", false);
@@ -216,6 +240,7 @@ int main(void) {
         TEST(refused_before_anything_is_there),
         TEST(with_no_records),
         TEST(count_for_the_limit_together),
+        TEST(replace_two),
         TEST(killed_between),
         TEST(any_failed_allocation),
     };

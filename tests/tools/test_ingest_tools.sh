@@ -39,6 +39,9 @@ expect 2 'is read, and cannot be written' merge a b --from train --out ./b --spl
 expect 2 'are the same dataset' merge a a --from train --out x --split all
 ln -s a a.link
 expect 2 'are the same dataset' merge a b a.link --from train --out x --split all
+mkdir data.link && ln -s ../a/data.mdb data.link/
+expect 2 'are the same dataset' merge a data.link --from train --out x --split all
+expect 2 'is read, and cannot be written' split a --out data.link
 expect 2 'has a split "all" already' merge a b --from train --out m --split all
 expect 3 'has no split "test"' merge a b --from test --out x --split x
 expect 2 'argument' merge a --out x --split x

@@ -1,5 +1,6 @@
 #include "tools/ingest/record_copy.h"
 
+#include "base/memory.h"
 #include "tools/interrupt.h"
 
 #include <sys/stat.h>
@@ -40,9 +41,19 @@ bpt_status bpt_record_copy(const bpt_record_choice *c, bpt_writer *writer,
     return bpt_dataset_check(c->dataset);
 }
 
+/* By its file, which may be a link in another folder. */
+static bool look_at_data(const char *path, struct stat *info) {
+    char *file;
+    if (bpt_strf(&file, "%s/data.mdb", path) != BPT_OK) return false;
+    const bool there = stat(file, info) == 0;
+    bpt_free(file);
+    return there;
+}
+
 bool bpt_record_same_place(const char *a, const char *b) {
     struct stat x, y;
-    return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+    return look_at_data(a, &x) && look_at_data(b, &y) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
 }
 
 bpt_status bpt_record_check_apart(const char *from, const char *to) {
