@@ -43,3 +43,22 @@ void bpt_text_escape(const char *text, char *out, size_t size) {
     }
     out[length] = '\0';
 }
+
+bool bpt_text_is_utf8(const char *text) {
+    const unsigned char *p = (const unsigned char *)text;
+    while (*p) {
+        const int n = *p < 0x80                 ? 0
+                      : *p >= 0xC2 && *p < 0xE0 ? 1
+                      : (*p & 0xF0) == 0xE0     ? 2
+                      : *p >= 0xF0 && *p < 0xF5 ? 3
+                                                : -1;
+        if (n < 0) return false;
+        const unsigned char lead = *p++, next = *p;
+        if ((lead == 0xE0 && next < 0xA0) || (lead == 0xED && next > 0x9F) ||
+            (lead == 0xF0 && next < 0x90) || (lead == 0xF4 && next > 0x8F))
+            return false;
+        for (int i = 0; i < n; i++)
+            if ((*p++ & 0xC0) != 0x80) return false;
+    }
+    return true;
+}

@@ -5,6 +5,7 @@
 #ifndef BPT_BASE_TEXT_H
 #define BPT_BASE_TEXT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /** Adds a name to a list of names with commas between them.
@@ -16,5 +17,8 @@ void bpt_list_add(char *list, size_t size, const char *name);
  * characters.
  * @param[out] out shape [size], a text */
 void bpt_text_escape(const char *text, char *out, size_t size);
+
+/** @return whether a text is UTF-8: no surrogates, none longer than need be */
+bool bpt_text_is_utf8(const char *text);
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "base/checksum.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "storage/importer.h"
 
 #include <stdlib.h>
@@ -40,10 +41,18 @@ static bpt_status reserve_slot(bpt__class_table *t) {
     return BPT_OK;
 }
 
-bpt_status bpt__class_table_add(bpt__class_table *t, const char *name, uint32_t *number) {
+bpt_status bpt__class_table_add(bpt__class_table *t, const char *where, const char *name,
+                                uint32_t *number) {
     if (bpt__class_table_find(t, name, number)) return BPT_OK;
+    if (!*name || !bpt_text_is_utf8(name)) {
+        const bpt_status status =
+            bpt_fail(BPT_EDATA, "%s: \"%s\" is no class name: empty or not UTF-8", where, name);
+        bpt_hint("rename it");
+        return status;
+    }
     if (t->n == BPT_IMPORT_MAX_CLASSES)
-        return bpt_fail(BPT_EDATA, "there are more than %d classes, which a dataset cannot have",
+        return bpt_fail(BPT_EDATA,
+                        "%s: there are more than %d classes, which a dataset cannot have", where,
                         BPT_IMPORT_MAX_CLASSES);
     BPT_TRY(reserve_slot(t));
     BPT_TRY(BPT_GROW("class names", (size_t)t->n + 1, &t->names, &t->capacity));
@@ -56,7 +65,7 @@ bpt_status bpt__class_table_add(bpt__class_table *t, const char *name, uint32_t 
 bpt_status bpt__class_table_fill(bpt__class_table *t, const char *const *names, uint32_t n) {
     for (uint32_t i = 0; i < n; i++) {
         uint32_t number;
-        BPT_TRY(bpt__class_table_add(t, names[i], &number));
+        BPT_TRY(bpt__class_table_add(t, "known classes", names[i], &number));
         if (number != i)
             return bpt_fail(BPT_EUSAGE, "the class name \"%s\" is given twice", names[i]);
     }

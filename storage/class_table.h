@@ -23,8 +23,10 @@ typedef struct bpt__class_table {
 void bpt__class_table_free(bpt__class_table *t);
 
 /** Gives a name its number: that which it has, or else the next.
- * @return BPT_OK, BPT_EDATA (more classes than a dataset can have), BPT_ENOMEM */
-bpt_status bpt__class_table_add(bpt__class_table *t, const char *name, uint32_t *number);
+ * @param where it comes from, for messages: "list.txt: line 7"
+ * @return BPT_OK, BPT_EDATA (no name of a class, or more than a dataset can have), BPT_ENOMEM */
+bpt_status bpt__class_table_add(bpt__class_table *t, const char *where, const char *name,
+                                uint32_t *number);
 
 /** Adds names 0 to n-1 to an empty table.
  * @return BPT_OK, BPT_EUSAGE (a name is there twice), BPT_EDATA, BPT_ENOMEM */

@@ -1,6 +1,7 @@
 #include "storage/draft.h"
 
 #include "base/memory.h"
+#include "base/text.h"
 #include "storage/names.h"
 
 #include <string.h>
@@ -203,7 +204,7 @@ static bpt_status describe_split(const bpt_writer_options *o, const bpt_split *t
     BPT_TRY(copy_texts(o->sources, o->n_sources, &d->sources));
     /* JSON takes UTF-8 only, file names can be anything. */
     for (size_t i = 0; i < o->n_sources; i++)
-        if (!bpt__is_utf8(d->sources[i]))
+        if (!bpt_text_is_utf8(d->sources[i]))
             for (char *p = d->sources[i]; *p; p++)
                 if ((unsigned char)*p >= 0x80) *p = '?';
     *d->intake = (bpt_intake){.importer = d->importer,

@@ -88,12 +88,17 @@ bpt_status bpt__environment_settle(MDB_env *env, bpt_status status) {
     return bpt__guard_settle(mdb_env_get_userctx(env), env, status);
 }
 
-/* LMDB has met zeros where a page was and ends the process when this returns: its state is past
- * repair, and it may hold the lock of writers. Ending is what remains, but with a word. */
-static void end_or_abort(MDB_env *env, const char *text) {
-    (void)text;
-    const bpt_status status = bpt__environment_settle(env, BPT_OK);
-    if (status == BPT_OK) return;
+/* LMDB has met what cannot be, such as zeros where a page was, and ends the process when this
+ * returns: its state is past repair, and it may hold the lock of writers. Ending is what remains,
+ * but with a word. */
+static void end_with_word(MDB_env *env, const char *text) {
+    const bpt__guard *g = mdb_env_get_userctx(env);
+    bpt_status status = bpt__environment_settle(env, BPT_OK);
+    if (status == BPT_OK) {
+        status =
+            bpt_fail(BPT_ECORRUPT, "%s was written over while it was in use (%s)", g->data, text);
+        bpt_hint("%s", g->kind->lost_hint);
+    }
     bpt_log_last_words(bpt_error_last()->text, bpt_error_last()->hint);
     _exit(bpt_status_exit(status));
 }
@@ -109,7 +114,7 @@ static bpt_status open_handle(bpt__guard *g, const char *path, unsigned flags, M
     BPT_TRY_GOTO(status, bpt__guard_watch(g), fail);
     int code = mdb_env_create(&env);
     if (code == 0) code = mdb_env_set_userctx(env, g);
-    if (code == 0) code = mdb_env_set_assert(env, end_or_abort);
+    if (code == 0) code = mdb_env_set_assert(env, end_with_word);
     if (code == 0) code = mdb_env_set_maxdbs(env, MAX_DATABASES);
     if (code == 0)
         code = mdb_env_open(env, kind & MDB_NOSUBDIR ? g->data : path, flags | kind | lock, 0666);
@@ -216,11 +221,22 @@ static bpt_status check_before_write(MDB_env *env, const char *path) {
     return bpt__environment_settle(env, status);
 }
 
+/* Locks are in the folder, so writers and readers by another name of the file would not see us. */
+static bpt_status refuse_links(const bpt__environment_kind *kind, const char *file) {
+    struct stat info;
+    if (lstat(file, &info) != 0 || (!S_ISLNK(info.st_mode) && info.st_nlink < 2)) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "%s is a link, or has one in another folder: it may only be read", file);
+    bpt_hint("copy the %s to have one that may be written", kind->what);
+    return status;
+}
+
 static bpt_status open_to_write(const bpt__environment_kind *kind, const char *path,
                                 MDB_env **env) {
     bpt__guard *g;
     bpt_status status;
     BPT_TRY(bpt__guard_create(kind, path, &g));
+    BPT_TRY_GOTO(status, refuse_links(kind, g->data), fail);
     BPT_TRY_GOTO(status, bpt__guard_lock(g), fail);
     BPT_TRY_GOTO(status, remove_stump(kind, g->data), fail);
     return open_handle(g, path, MDB_NOTLS, env);

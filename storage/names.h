@@ -13,8 +13,6 @@
 
 enum { BPT__MAX_SPLIT_NAME = 64 };
 
-bool bpt__is_utf8(const char *text);
-
 /** @return whether it is 1 to 64 letters, digits, '.', '_', '-', the first a letter or digit */
 bool bpt__is_split_name(const char *name);
 

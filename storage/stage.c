@@ -242,7 +242,8 @@ static bpt_status refuse_room(const bpt_stage *s, uint64_t need, uint64_t there)
         bpt_fail(BPT_ENOSPC,
                  "no room in %s for a copy of %s: %.1f MB are to be copied yet, %.1f MB are free",
                  s->dir, s->dataset, mb * (double)need, mb * (double)there);
-    bpt_hint("make room there, or name another --stage; what is copied already stays there");
+    bpt_hint("make room there, or name another --stage%s",
+             bpt__blocks_done(s->blocks) > 0 ? "; what is copied already stays there" : "");
     return status;
 }
 

@@ -19,7 +19,9 @@
 static const bpt__environment_kind caffe_files = {
     .what = "LMDB",
     .missing_hint = "name the folder that holds data.mdb",
-    .damaged_hint = "copy it again from where it was made",
+    .damaged_hint =
+        "copy it again from where it was made; datasets of bpt's own are copied by "
+        "bpt-ingest merge",
     .lost_hint = "copy it again; nobody may write over it while it is read",
     .data = "data.mdb",
     .foreign = true,

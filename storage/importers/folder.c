@@ -104,10 +104,9 @@ typedef struct top {
 } top;
 
 static bpt_status look_at_top(folder *f, const char *below, bool is_down, void *arg) {
-    (void)f;
     top *t = arg;
     uint32_t number;
-    if (is_down) return bpt__class_table_add(&t->folders, below, &number);
+    if (is_down) return bpt__class_table_add(&t->folders, f->path, below, &number);
     if (t->n_files++ == 0) bpt_text_escape(below, t->first_file, sizeof t->first_file);
     return BPT_OK;
 }
@@ -141,6 +140,7 @@ static bpt_status settle_classes(folder *f, const bpt_import_source *source, top
 
 static bpt_status survey(folder *f, const bpt_import_source *source) {
     top t = {.n_files = 0};
+    if (!*source->files[0]) return bpt_fail_errno(ENOENT, "open", "\"\"");
     BPT_TRY(bpt_strdup(source->files[0], &f->path));
     for (size_t n = strlen(f->path); n > 1 && f->path[n - 1] == '/';) f->path[--n] = '\0';
     bpt_status status;

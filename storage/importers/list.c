@@ -96,9 +96,13 @@ static bpt_status read_lines(list *l) {
 
 /* ---- labels ---- */
 
+static void place_of(const list *l, const entry *e, char where[BPT_IMPORT_NAME_SIZE]) {
+    snprintf(where, BPT_IMPORT_NAME_SIZE, "%s: line %u", l->file, e->line);
+}
+
 static bpt_status wrong_label(const list *l, const entry *e) {
     char where[BPT_IMPORT_NAME_SIZE];
-    snprintf(where, sizeof where, "%s: line %u", l->file, e->line);
+    place_of(l, e, where);
     return bpt__class_unknown(&l->classes, where, e->label_text);
 }
 
@@ -145,7 +149,10 @@ static bpt_status take_names(list *l) {
     uint32_t *numbers;
     for (size_t i = 0; i < l->n; i++) {
         entry *e = &l->entries[i];
-        if (e->label_text) BPT_TRY(bpt__class_table_add(&l->classes, e->label_text, &e->label));
+        char where[BPT_IMPORT_NAME_SIZE];
+        if (!e->label_text) continue;
+        place_of(l, e, where);
+        BPT_TRY(bpt__class_table_add(&l->classes, where, e->label_text, &e->label));
     }
     BPT_TRY(bpt__class_table_sort(&l->classes, &numbers));
     for (size_t i = 0; i < l->n; i++)

@@ -234,7 +234,7 @@ static void classes_are_found_by_name(void **state) {
     for (uint32_t turn = 0; turn < 2; turn++)
         for (uint32_t i = 0; i < N; i++) {
             snprintf(name, sizeof name, "%u", i * 7);
-            assert_int_equal(bpt__class_table_add(&t, name, &number), BPT_OK);
+            assert_int_equal(bpt__class_table_add(&t, "here", name, &number), BPT_OK);
             assert_int_equal(number, i);
         }
     assert_int_equal(t.n, N);
@@ -258,10 +258,12 @@ static void classes_are_limited(void **state) {
     uint32_t number;
     for (uint32_t i = 0; i < BPT_IMPORT_MAX_CLASSES; i++) {
         snprintf(name, sizeof name, "%u", i);
-        if (bpt__class_table_add(&t, name, &number) != BPT_OK) fail();
+        if (bpt__class_table_add(&t, "here", name, &number) != BPT_OK) fail();
     }
-    assert_int_equal(bpt__class_table_add(&t, "one more", &number), BPT_EDATA);
-    assert_int_equal(bpt__class_table_add(&t, "65535", &number), BPT_OK);
+    assert_int_equal(bpt__class_table_add(&t, "here", "one more", &number), BPT_EDATA);
+    assert_int_equal(bpt__class_table_add(&t, "here", "\xff", &number), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "is no class name: empty or not UTF-8"));
+    assert_int_equal(bpt__class_table_add(&t, "here", "65535", &number), BPT_OK);
     bpt__class_table_free(&t);
 }
 

@@ -132,6 +132,19 @@ for source in a.list in/one/empty.png "$(find in/one -name '0*.png' | head -1)";
     expect 2 'stands behind --skip-bad' folder in --out x --split x --skip-bad "$source"
     cmp -s "$source" source.before || failed "$source is overwritten"
 done
+mkfifo pipe
+expect 2 'stands behind --skip-bad' folder in --out x --split x --skip-bad pipe
+expect 2 'lies in the folder of the dataset' folder in --out x --split x --skip-bad x/report
+expect 2 'lies in the folder of the dataset' folder in --out bad.1 --split x --skip-bad ./bad.1/writer.lock
+expect 3 'cannot open "": No such file' folder '' --out x --split x
+mkdir -p "latin/"$'b\xe9' && cp both.png "latin/"$'b\xe9/' 2>/dev/null || : >"latin/"$'b\xe9/a.png'
+expect 3 $'latin: "b\xe9" is no class name' folder latin --out x --split x
+printf 'in/one/00.png b\xe9\n' >latin.txt
+expect 3 $'latin.txt: line 1: "b\xe9" is no class name' list latin.txt --out x --split x
+printf 'zero\n\none\n' >names.bad
+expect 3 'names.bad: line 2: "" is no class name' folder in --out x --split x --class-names names.bad
+printf 'zero\none\nzero\n' >names.bad
+expect 3 'names.bad names the class "zero" twice' folder in --out x --split x --class-names names.bad
 expect 1 'cannot write no/such' folder in --out x --split x --skip-bad no/such/report
 [ -e x ] && failed "what was refused left a dataset"
 finish

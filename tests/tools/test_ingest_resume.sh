@@ -67,7 +67,7 @@ expect 3 'the source is not what it was' "${first[@]}" --resume
 expect 3 'it was "300 images' "${first[@]}" --resume
 mv png/1/zzz.png .
 mv png/2 png.2
-expect 2 'this one has "9 classes' "${first[@]}" --resume
+expect 3 'the source is not what it was' "${first[@]}" --resume
 mv png.2 png/2
 other=$(ls png/1 | head -1)
 cp -r png old.png

@@ -42,6 +42,11 @@ expect 2 'are the same dataset' merge a b a.link --from train --out x --split al
 mkdir data.link && ln -s ../a/data.mdb data.link/
 expect 2 'are the same dataset' merge a data.link --from train --out x --split all
 expect 2 'is read, and cannot be written' split a --out data.link
+expect 2 'it may only be read' glyphs --out data.link --split more --count 10
+rm -r data.link
+mkdir data.link && ln a/data.mdb data.link/
+expect 2 'it may only be read' glyphs --out a --split more --count 10
+rm -r data.link
 expect 2 'has a split "all" already' merge a b --from train --out m --split all
 expect 3 'has no split "test"' merge a b --from test --out x --split x
 expect 2 'argument' merge a --out x --split x
@@ -109,6 +114,14 @@ expect 0 'row 2: dog, the first 2 of 2' montage both --split s --to both.png
 mkdir -p cl/sheet && cp both.png cl/sheet/
 expect 0 '1 image of 1x11x50' folder cl --out sheet --split s
 expect 3 'has no split' montage a --split nowhere --to x.png
+expect 0 'row 3: 2, the first 5 of 100' montage a --split train --to sheet.png --columns 5
+echo mine >mine.txt
+mkfifo pipe.png
+for target in mine.txt a/data.mdb pipe.png a; do
+    expect 2 'is there, and no PNG file' montage a --split train --to $target
+done
+[ "$(cat mine.txt)" = mine ] || failed "montage wrote over a file"
+expect 0 '1100 images checked' verify a
 expect 1 'no/such' montage a --split train --to no/such/x.png
 
 # ---- verify --fast sees the schema, not the images ----

@@ -10,11 +10,13 @@
 
 static const char title[] = "# bad images that bpt-ingest has passed over\n";
 
-/* Whether a file would be lost that is no such report. */
+/* Whether a file would be lost that is no such report. A device takes what is written. */
 static bool is_another(const char *path) {
     char begin[sizeof title] = "";
     struct stat info;
-    if (stat(path, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return false;
+    if (stat(path, &info) != 0 || S_ISCHR(info.st_mode)) return false;
+    if (!S_ISREG(info.st_mode)) return true;
+    if (info.st_size == 0) return false;
     FILE *file = fopen(path, "re");
     if (!file) return true;
     const size_t n = fread(begin, 1, sizeof title - 1, file);

@@ -13,6 +13,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { GAP = 2, GROUND = 96 }; /* pixels between images, and their value */
 enum { SIDE = 128 };           /* of encoded images: the middle of each */
@@ -135,6 +136,23 @@ static void print_rows(const sheet *s, const bpt_split *split) {
         printf("%u more classes have no room\n", s->info->n_classes - s->rows);
 }
 
+/* An earlier sheet is replaced, and nothing else. */
+static bpt_status check_place(const char *path) {
+    static const uint8_t signature[8] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1A, '\n'};
+    uint8_t begin[sizeof signature] = {0};
+    uint64_t bytes;
+    int fd;
+    if (!bpt_path_exists(path)) return BPT_OK;
+    if (bpt_file_open(path, &fd, &bytes) == BPT_OK) {
+        const ssize_t n = read(fd, begin, sizeof begin);
+        close(fd);
+        if (n == sizeof begin && memcmp(begin, signature, sizeof begin) == 0) return BPT_OK;
+    }
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "%s of --to is there, and no PNG file", path);
+    bpt_hint("name a file that is not there yet, or a PNG file to be replaced");
+    return status;
+}
+
 static bpt_status write_sheet(const sheet *s, const char *path) {
     bpt_image_encoder *encoder;
     bpt_image_file file = {0};
@@ -178,6 +196,7 @@ static bpt_status run_montage(int argc, char **argv) {
     bpt_status status = BPT_OK;
     if (request != BPT_REQUEST_RUN) goto done;
     BPT_TRY_GOTO(status, bpt_ingest_check_source(&montage_usage, o.split, o.to), done);
+    BPT_TRY_GOTO(status, check_place(o.to), done);
     int n;
     status = make_sheet(&o, bpt_option_operands(set, &n)[0]);
 done:

@@ -1,10 +1,14 @@
 #include "tools/ingest/ingest_options.h"
 
+#include "base/memory.h"
 #include "storage/images/image.h"
 #include "storage/import_stream.h"
 #include "tools/ingest/ingest_commands.h"
 
+#include <sys/stat.h>
+
 #include <sched.h>
+#include <string.h>
 
 #define ROW(field, option_type, ...)                                                               \
     { .type = (option_type), .offset = offsetof(bpt_ingest_options, field), __VA_ARGS__ }
@@ -151,7 +155,41 @@ const bpt_command bpt_ingest_glyphs_usage =
 
 /* ---- what they mean ---- */
 
+/* @param[in,out] path of a file; of its folder then */
+static void cut_to_folder(char *path) {
+    char *slash = strrchr(path, '/');
+    if (!slash)
+        strcpy(path, ".");
+    else
+        slash[slash == path] = '\0';
+}
+
+/* Whether a file lies, or will lie, in the folder of a dataset, whose files have names of theirs.
+ */
+static bpt_status lies_in(const char *file, const char *dataset, bool *in) {
+    char *folder;
+    struct stat a, b;
+    BPT_TRY(bpt_strf(&folder, "%s ", file)); /* room for a point */
+    folder[strlen(file)] = '\0';
+    cut_to_folder(folder);
+    *in = strcmp(folder, dataset) == 0 || (stat(folder, &a) == 0 && stat(dataset, &b) == 0 &&
+                                           a.st_dev == b.st_dev && a.st_ino == b.st_ino);
+    bpt_free(folder);
+    return BPT_OK;
+}
+
+static bpt_status check_report(const bpt_ingest_options *o) {
+    bool in = false;
+    if (o->skip_bad) BPT_TRY(lies_in(o->skip_bad, o->out, &in));
+    if (!in) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "%s of --skip-bad lies in the folder of the dataset", o->skip_bad);
+    bpt_hint("put the report beside it");
+    return status;
+}
+
 bpt_status bpt_ingest_check_mode(const bpt_ingest_options *o) {
+    BPT_TRY(check_report(o));
     if (!o->append || !o->force) return BPT_OK;
     const bpt_status status = bpt_fail(
         BPT_EUSAGE, "--append does not go with --force: one adds to a split, one replaces it");

@@ -59,8 +59,7 @@ static uint64_t identify_classes(const bpt_import_plan *plan) {
     return identity;
 }
 
-static void describe_wish(const bpt_ingest_options *o, const bpt_importer *importer,
-                          const bpt_import_plan *plan, text *t) {
+static void describe_wish(const bpt_ingest_options *o, const bpt_importer *importer, text *t) {
     static const char *const channels[] = {"as-is", "1", "3"}, *const orders[] = {"bgr", "rgb"};
     add(t, "bpt-ingest %s, version %s\n", importer->name, BPT_VERSION);
     add(t, "--split %.64s\n", o->split);
@@ -76,6 +75,9 @@ static void describe_wish(const bpt_ingest_options *o, const bpt_importer *impor
         add_number(t, "count", o->count);
         add(t, "--seed %" PRId64 "\n", o->seed);
     }
+}
+
+static void describe_classes(const bpt_import_plan *plan, text *t) {
     add(t, "%u classes (%016" PRIx64 ")\n", plan->n_classes, identify_classes(plan));
 }
 
@@ -127,7 +129,9 @@ bpt_status bpt_ingest_terms_make(const bpt_ingest_options *o, const bpt_importer
                                  const bpt_import_source *source, void *import,
                                  const bpt_import_plan *plan, bpt_ingest_terms *terms) {
     text wanted = {.n = 0}, origin = {.n = 0};
-    describe_wish(o, importer, plan, &wanted);
+    const bool are_found = !source->class_names && !o->classes; /* they are what the source has */
+    describe_wish(o, importer, &wanted);
+    describe_classes(plan, are_found ? &origin : &wanted);
     describe_source(importer, source, import, plan, &origin);
     BPT_TRY(bpt_strdup(wanted.bytes, &terms->wanted));
     return bpt_strdup(origin.bytes, &terms->origin);

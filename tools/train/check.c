@@ -55,8 +55,9 @@ static void look_at_data(const bpt_train_options *o, bpt_check_facts *f) {
 
 static bpt_status look_at_stage(const bpt_train_options *o, bpt_check_facts *f) {
     f->stage_place = bpt_file_system_at(o->stage);
-    BPT_TRY(bpt_path_check_writable(o->stage));
-    return f->data ? bpt_stage_need(o->data, o->stage, &f->stage_need) : BPT_OK;
+    if (f->data) BPT_TRY(bpt_stage_need(o->data, o->stage, &f->stage_need));
+    /* A whole copy is used as it is, also by who may not write there. */
+    return f->data && f->stage_need == 0 ? BPT_OK : bpt_path_check_writable(o->stage);
 }
 
 /* Where the dataset is looked at. */
