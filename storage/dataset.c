@@ -64,14 +64,28 @@ bpt_status bpt__dataset_damaged(const bpt_dataset *dataset, const bpt_split *spl
     return status;
 }
 
+static bpt_status overtaken(const bpt_dataset *d, const bpt_split *split) {
+    const bpt_status status =
+        bpt_fail(BPT_EIO,
+                 "dataset %s was written to while split %s was read, which had "
+                 "no lock file: it is not there any more as it was",
+                 d->info->path, split->name);
+    bpt_hint("run this again, and replace no split while it is read");
+    return status;
+}
+
+/* A value is checked once. Where no writer sees this reader, and one has been at work, each time.
+ */
 bpt_status bpt__dataset_check(const bpt_dataset *d, const bpt_split *split, uint32_t v) {
     const bpt__records *r = &d->records[split->number];
     const bpt__stored_value value = r->values[v];
-    if (atomic_load_explicit(&r->checked[v], memory_order_relaxed)) return BPT_OK;
+    const bool in_danger = bpt__environment_overtaken(d->env, d->txn);
+    if (!in_danger && atomic_load_explicit(&r->checked[v], memory_order_relaxed)) return BPT_OK;
     bpt__value_place place = bpt__dataset_place(d, split, v);
     if (d->info->encoded) place.record_bytes = bpt__value_record_bytes(value.data);
     if (!bpt__value_intact(value.data, value.size, &place))
-        return bpt__dataset_damaged(d, split, v, "checksum mismatch");
+        return in_danger ? overtaken(d, split)
+                         : bpt__dataset_damaged(d, split, v, "checksum mismatch");
     atomic_store_explicit(&r->checked[v], 1, memory_order_relaxed);
     return BPT_OK;
 }

@@ -84,6 +84,14 @@ bool bpt__environment_damaged(MDB_env *env) {
     return bpt__lost_pages_any(g->pages);
 }
 
+bool bpt__environment_overtaken(MDB_env *env, MDB_txn *txn) {
+    const bpt__guard *g = mdb_env_get_userctx(env);
+    MDB_envinfo info;
+    if (g->lock_fd >= 0) return false;
+    mdb_env_info(env, &info);
+    return info.me_last_txnid != mdb_txn_id(txn);
+}
+
 bpt_status bpt__environment_settle(MDB_env *env, bpt_status status) {
     return bpt__guard_settle(mdb_env_get_userctx(env), env, status);
 }

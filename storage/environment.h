@@ -46,6 +46,11 @@ bool bpt__environment_lost(MDB_env *env);
  * above is true for a page of the lock file, too.) */
 bool bpt__environment_damaged(MDB_env *env);
 
+/** @param txn that bpt__environment_read() has opened
+ * @return whether writers, who do not see this reader, have committed since: what it reads may be
+ *         gone, or go. False where they do see it. Cheap; any thread */
+bool bpt__environment_overtaken(MDB_env *env, MDB_txn *txn);
+
 /** Opens an environment for reading and pins its newest state.
  * @param path of its folder
  * @param deep also check free pages and the headers of large values

@@ -73,8 +73,7 @@ bpt_status bpt__guard_lock(bpt__guard *g) {
     return open_lock(g, &error);
 }
 
-/* Then writers do not see this reader, and may use again the pages of a split that they replace:
- * see docs/formats.md, "How a split is written". */
+/* Then writers do not see this reader: see bpt__environment_overtaken(). */
 bpt_status bpt__guard_lock_if_can(bpt__guard *g) {
     int error;
     const bpt_status status = open_lock(g, &error);

@@ -413,6 +413,81 @@ static void refuses_what_it_does_not_know(void **state) {
     }
 }
 
+/* As another user, who may not write the lock file. */
+static void become_somebody_else(void) {
+    if (geteuid() != 0) return;
+    if (setgid(65534) != 0 || setuid(65534) != 0) _exit(20);
+}
+
+/* @return records that are right; any other one must be an error that says why */
+static uint32_t count_right(const bpt_dataset *dataset, const bpt_split *split) {
+    const size_t size = 64 * 64;
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < split->count; i++) {
+        const uint8_t *pixels;
+        uint32_t label;
+        const bpt_status status = bpt_dataset_get(dataset, split, i, &pixels, &label);
+        if (status != BPT_OK) {
+            if (status != BPT_EIO || !strstr(bpt_error_last()->text, "had no lock file")) _exit(21);
+            continue;
+        }
+        if (label != made_label(1, i, 3)) _exit(22);
+        for (size_t p = 0; p < size; p++)
+            if (pixels[p] != made_pixel(1, i, p)) _exit(23);
+        n++;
+    }
+    return n;
+}
+
+/* @param other written in the meantime
+ * @return 0: all records of the reader were right then as well; 1: some; 2: none */
+static int read_unseen(const bpt_writer_options *other) {
+    enum { N = 500 };
+    const bpt_writer_options o = made_options("train", 1, 64, 64);
+    int go[2], done[2], status;
+    char byte = 0;
+    bpt_dir_remove(place.dataset);
+    assert_int_equal(made_split(place.dataset, &o, 1, N), BPT_OK);
+    char lock[120];
+    snprintf(lock, sizeof lock, "%s/lock.mdb", place.dataset);
+    assert_int_equal(chmod(lock, 0444), 0);
+    assert_int_equal(chmod(place.directory, 0711), 0);
+    assert_true(pipe(go) == 0 && pipe(done) == 0);
+    const pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        bpt_dataset *dataset;
+        const bpt_split *split;
+        become_somebody_else();
+        if (bpt_dataset_open(place.dataset, &dataset) != BPT_OK) _exit(24);
+        if (bpt_dataset_find(dataset, "train", &split) != BPT_OK) _exit(25);
+        if (count_right(dataset, split) != N) _exit(26);
+        if (write(done[1], &byte, 1) != 1 || read(go[0], &byte, 1) != 1) _exit(27);
+        const uint32_t n = count_right(dataset, split);
+        _exit(n == N ? 0 : n == 0 ? 2 : 1);
+    }
+    assert_int_equal(read(done[0], &byte, 1), 1);
+    assert_int_equal(chmod(lock, 0644), 0);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(made_split(place.dataset, other, 2 + i, N), BPT_OK);
+    assert_int_equal(write(go[1], &byte, 1), 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    for (int i = 0; i < 2; i++) close(go[i]), close(done[i]);
+    assert_true(WIFEXITED(status));
+    if (WEXITSTATUS(status) > 2) fail_msg("the reader ended with %d", WEXITSTATUS(status));
+    return WEXITSTATUS(status);
+}
+
+/* Writers do not see such a reader; it sees that its records are gone. */
+static void readers_without_a_lock_file(void **state) {
+    (void)state;
+    bpt_writer_options same = made_options("train", 1, 64, 64);
+    bpt_writer_options other = made_options("other", 1, 64, 64);
+    same.replace = other.replace = true;
+    assert_int_equal(read_unseen(&other), 0); /* all are right: only another split was replaced */
+    assert_int_not_equal(read_unseen(&same), 0);
+}
+
 /* With a right checksum. */
 static void refuses_descriptions_that_lie(void **state) {
     (void)state;
@@ -473,13 +548,14 @@ static void survives_any_failed_allocation(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(reads_back_what_was_written),   TEST(takes_little_more_than_its_payload),
-        TEST(describes_its_splits),          TEST(keeps_splits_apart),
-        TEST(refuses_what_does_not_fit),     TEST(replaces_only_when_whole),
-        TEST(gives_up_without_a_trace),      TEST(leaves_other_folders_alone),
-        TEST(cleans_up_after_the_killed),    TEST(one_writer_many_readers),
-        TEST(reads_a_read_only_directory),   TEST(refuses_what_it_does_not_know),
-        TEST(refuses_descriptions_that_lie), TEST(survives_any_failed_allocation),
+        TEST(reads_back_what_was_written),    TEST(takes_little_more_than_its_payload),
+        TEST(describes_its_splits),           TEST(keeps_splits_apart),
+        TEST(refuses_what_does_not_fit),      TEST(replaces_only_when_whole),
+        TEST(gives_up_without_a_trace),       TEST(leaves_other_folders_alone),
+        TEST(cleans_up_after_the_killed),     TEST(one_writer_many_readers),
+        TEST(reads_a_read_only_directory),    TEST(refuses_what_it_does_not_know),
+        TEST(readers_without_a_lock_file),    TEST(refuses_descriptions_that_lie),
+        TEST(survives_any_failed_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
