@@ -74,11 +74,13 @@ static void skip_to(map_list *m, char wanted, int *end) {
 }
 
 /* A line is "FROM-TO RIGHTS OFFSET MAJOR:MINOR INODE   PATH"; a path has no line ends in it.
- * @return the file that is mapped at @p address */
-static file_id find_file(uintptr_t address) {
+ * @param[out] id the file that is mapped at @p address; inode 0: memory
+ * @return whether anything is mapped there */
+static bool find_file(uintptr_t address, file_id *id) {
     map_list m = {.fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC)};
-    file_id id = {0};
+    bool found = false;
     int c = m.fd < 0 ? -1 : 0;
+    *id = (file_id){0};
     while (c >= 0) {
         const uint64_t from = read_number(&m, 16, &c), to = read_number(&m, 16, &c);
         c = next_char(&m);
@@ -90,11 +92,12 @@ static file_id find_file(uintptr_t address) {
         here.inode = read_number(&m, 10, &c);
         skip_to(&m, '\n', &c);
         if (address < from || address >= to) continue;
-        id = here;
+        *id = here;
+        found = true;
         break;
     }
     if (m.fd >= 0) close(m.fd);
-    return id;
+    return found;
 }
 
 static bool mark_lost(file_id id) {
@@ -110,9 +113,16 @@ static bool mark_lost(file_id id) {
     return found;
 }
 
-/* @return whether the page at @p address was one of ours and can be read now */
-static bool replace_page(uintptr_t address) {
-    if (!mark_lost(find_file(address))) return false;
+/* @param code why the page raised the signal
+ * @return whether the page at @p address was one of ours and can be read now */
+static bool replace_page(uintptr_t address, int code) {
+    enum { MAX_LOOKS = 100 }; /* the list may have a hole while another thread changes a map */
+    file_id id;
+    bool mapped = false;
+    for (int i = 0; i < MAX_LOOKS && !mapped; i++) mapped = find_file(address, &id);
+    /* Memory is never beyond the end of a file: another thread was here before. */
+    if (mapped && id.inode == 0) return code == BUS_ADRERR;
+    if (!mark_lost(id)) return false;
     void *page = (void *)(address & ~(page_bytes - 1)); /* NOLINT: an address is what we have */
     return mmap(page, page_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                 -1, 0) != MAP_FAILED;
@@ -133,7 +143,8 @@ static void hand_over(int number, siginfo_t *info, void *context, bool sent) {
 static void on_bus_error(int number, siginfo_t *info, void *context) {
     const int error = errno;
     const bool sent = info->si_code <= 0; /* by a process, not by a page */
-    if (sent || !replace_page((uintptr_t)info->si_addr)) hand_over(number, info, context, sent);
+    if (sent || !replace_page((uintptr_t)info->si_addr, info->si_code))
+        hand_over(number, info, context, sent);
     errno = error;
 }
 
@@ -160,7 +171,7 @@ static bpt__watched *find_unused(void) {
 static bpt_status identify(int fd, const char *path, file_id *id) {
     void *page = mmap(NULL, 1, PROT_NONE, MAP_SHARED, fd, 0);
     if (page == MAP_FAILED) return bpt_fail_errno(errno, "map", path);
-    *id = find_file((uintptr_t)page);
+    (void)find_file((uintptr_t)page, id);
     munmap(page, 1);
     return BPT_OK;
 }

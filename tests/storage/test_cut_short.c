@@ -303,6 +303,42 @@ static void threads_without_signals(void **state) {
     restore(s);
 }
 
+typedef struct meeting {
+    const subject *s;
+    pthread_barrier_t barrier;
+} meeting;
+
+static void *read_together(void *arg) {
+    meeting *m = arg;
+    const uint8_t *pixels;
+    uint32_t label;
+    for (uint32_t i = 0; i < COUNT; i += PAGE / RECORD) {
+        pthread_barrier_wait(&m->barrier);
+        (void)bpt_dataset_get(m->s->dataset, m->s->split, i, &pixels, &label);
+    }
+    return NULL;
+}
+
+/* Who comes second finds a page that another thread has replaced. */
+static void the_same_page_at_once(void **state) {
+    enum { N = 8, ROUNDS = 5 };
+    for (int round = 0; round < ROUNDS; round++) {
+        subject *s = opened(state);
+        meeting m = {.s = s};
+        pthread_t threads[N];
+        pthread_barrier_init(&m.barrier, NULL, N);
+        cut(s->file, 4 * PAGE);
+        for (int i = 0; i < N; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, read_together, &m), 0);
+        for (int i = 0; i < N; i++) pthread_join(threads[i], NULL);
+        pthread_barrier_destroy(&m.barrier);
+        assert_int_equal(bpt_dataset_check(s->dataset), BPT_ECORRUPT);
+        bpt_dataset_close(s->dataset);
+        s->dataset = NULL;
+        restore(s);
+    }
+}
+
 /* ---- writers, parcels and scratch ---- */
 
 static void a_writer(void **state) {
@@ -445,6 +481,7 @@ int main(void) {
         TEST(batches_of_one_thread),
         TEST(batches_of_several_threads),
         TEST(threads_without_signals),
+        TEST(the_same_page_at_once),
         TEST(a_writer),
         TEST(parcels_and_scratch),
         TEST(other_bus_errors_end_the_process),
