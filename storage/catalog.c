@@ -189,14 +189,6 @@ const char *bpt__encoding_name(bool encoded) {
     return encoded ? "jpeg" : "raw";
 }
 
-static bpt_status check_classes(const bpt__catalog *c, size_t n) {
-    const bpt_status status = bpt__class_names_check(c->classes, n, BPT_EDATA);
-    bpt_error error;
-    if (status != BPT_EDATA) return status;
-    bpt_error_get(&error);
-    return bpt_fail(status, "dataset %s: %s", c->path, error.text);
-}
-
 static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val *value) {
     BPT_TRY(open_entry(c, key, value, &c->doc));
     const bpt_json_doc *d = c->doc;
@@ -225,7 +217,7 @@ static bpt_status read_schema(bpt__catalog *c, const MDB_val *key, const MDB_val
     BPT_TRY(get_texts(d, root, "classes", &c->classes, &n));
     if (n == 0 || n > BPT__MAX_CLASSES)
         return bpt_fail(BPT_EDATA, "dataset %s has %zu classes", c->path, n);
-    BPT_TRY(check_classes(c, n));
+    BPT_TRY(bpt_class_names_check(c->path, c->classes, n, BPT_EDATA));
     info->classes = c->classes;
     info->n_classes = (uint32_t)n;
     return BPT_OK;

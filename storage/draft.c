@@ -28,8 +28,9 @@ bpt_status bpt__draft_check(const bpt_writer_options *o) {
     if (o->n_classes == 0 || o->n_classes > BPT__MAX_CLASSES)
         return bpt_fail(BPT_EUSAGE, "%u classes cannot be stored (1 to %d)", o->n_classes,
                         BPT__MAX_CLASSES);
-    return o->class_names ? bpt__class_names_check(o->class_names, o->n_classes, BPT_EUSAGE)
-                          : BPT_OK;
+    return o->class_names
+               ? bpt_class_names_check("classes", o->class_names, o->n_classes, BPT_EUSAGE)
+               : BPT_OK;
 }
 
 /* ---- what is there ---- */

@@ -19,17 +19,26 @@ static int compare_texts(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-bpt_status bpt__class_names_check(const char *const *names, size_t n, bpt_status wrong) {
+static bpt_status check_each(const char *where, const char *const *names, size_t n,
+                             bpt_status wrong) {
+    for (size_t i = 0; i < n; i++)
+        if (!names[i][0] || !bpt_text_is_utf8(names[i]))
+            return bpt_fail(wrong, "%s: \"%s\", number %zu, is no class name: empty or not UTF-8",
+                            where, names[i], i + 1);
+    return BPT_OK;
+}
+
+bpt_status bpt_class_names_check(const char *where, const char *const *names, size_t n,
+                                 bpt_status wrong) {
     const char **sorted;
+    BPT_TRY(check_each(where, names, n, wrong));
     BPT_TRY(BPT_NEW("class names", n, &sorted));
     memcpy(sorted, names, n * sizeof *sorted);
     qsort(sorted, n, sizeof *sorted, compare_texts);
     bpt_status status = BPT_OK;
-    for (size_t i = 0; i < n && status == BPT_OK; i++)
-        if (!sorted[i][0] || !bpt_text_is_utf8(sorted[i]))
-            status = bpt_fail(wrong, "\"%s\" is no class name: empty or not UTF-8", sorted[i]);
-        else if (i > 0 && strcmp(sorted[i], sorted[i - 1]) == 0)
-            status = bpt_fail(wrong, "the class name \"%s\" is given twice", sorted[i]);
+    for (size_t i = 1; i < n && status == BPT_OK; i++)
+        if (strcmp(sorted[i], sorted[i - 1]) == 0)
+            status = bpt_fail(wrong, "%s: the class name \"%s\" is given twice", where, sorted[i]);
     bpt_free(sorted);
     return status;
 }

@@ -1,6 +1,5 @@
 /** @file storage/names.h
- * Names that a dataset may hold: who writes one and who reads one ask the same. For this folder
- * only.
+ * Names that a dataset may hold: who writes one and who reads one ask the same.
  *
  * Threads: any. */
 #ifndef BPT_STORAGE_NAMES_H
@@ -17,8 +16,10 @@ enum { BPT__MAX_SPLIT_NAME = 64 };
 bool bpt__is_split_name(const char *name);
 
 /** Makes sure that names of classes, shape [n], are UTF-8, not empty, and each another one.
+ * @param where they stand, for messages: "names.txt"
  * @param wrong status to fail with where they are not
  * @return BPT_OK, @p wrong, BPT_ENOMEM */
-bpt_status bpt__class_names_check(const char *const *names, size_t n, bpt_status wrong);
+bpt_status bpt_class_names_check(const char *where, const char *const *names, size_t n,
+                                 bpt_status wrong);
 
 #endif

@@ -142,9 +142,9 @@ expect 3 $'latin: "b\xe9" is no class name' folder latin --out x --split x
 printf 'in/one/00.png b\xe9\n' >latin.txt
 expect 3 $'latin.txt: line 1: "b\xe9" is no class name' list latin.txt --out x --split x
 printf 'zero\n\none\n' >names.bad
-expect 3 'names.bad: line 2: "" is no class name' folder in --out x --split x --class-names names.bad
+expect 3 'names.bad: "", number 2, is no class name' folder in --out x --split x --class-names names.bad
 printf 'zero\none\nzero\n' >names.bad
-expect 3 'names.bad names the class "zero" twice' folder in --out x --split x --class-names names.bad
+expect 3 'names.bad: the class name "zero" is given twice' folder in --out x --split x --class-names names.bad
 expect 1 'cannot write no/such' folder in --out x --split x --skip-bad no/such/report
 [ -e x ] && failed "what was refused left a dataset"
 finish

@@ -2,12 +2,11 @@
 
 #include "base/file.h"
 #include "base/memory.h"
-#include "base/text.h"
 #include "storage/dataset.h"
+#include "storage/names.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 void bpt_class_names_free(bpt_class_names *names) {
@@ -20,29 +19,6 @@ static bpt_status add(bpt_class_names *list, const char *name) {
     BPT_TRY(BPT_GROW("class names", list->n + 1, &list->names, &list->capacity));
     list->names[list->n++] = name;
     return BPT_OK;
-}
-
-static bpt_status check_line(const char *path, const bpt_class_names *list, const char *line) {
-    if (*line && bpt_text_is_utf8(line)) return BPT_OK;
-    return bpt_fail(BPT_EDATA, "%s: line %zu: \"%s\" is no class name: empty or not UTF-8", path,
-                    list->n + 1, line);
-}
-
-static int compare_texts(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-static bpt_status check_once(const char *path, const bpt_class_names *list) {
-    const char **sorted;
-    BPT_TRY(BPT_NEW("class names", list->n, &sorted));
-    memcpy(sorted, list->names, list->n * sizeof *sorted);
-    qsort(sorted, list->n, sizeof *sorted, compare_texts);
-    bpt_status status = BPT_OK;
-    for (size_t i = 1; i < list->n && status == BPT_OK; i++)
-        if (strcmp(sorted[i], sorted[i - 1]) == 0)
-            status = bpt_fail(BPT_EDATA, "%s names the class \"%s\" twice", path, sorted[i]);
-    bpt_free(sorted);
-    return status;
 }
 
 /* Empty lines at the end are no classes; one in between is a mistake. Some editors begin a file
@@ -61,13 +37,13 @@ static bpt_status read_names(const char *path, bpt_class_names *list) {
         if (next) *next++ = '\0';
         const size_t length = strlen(line);
         if (length > 0 && line[length - 1] == '\r') line[length - 1] = '\0';
-        BPT_TRY(check_line(path, list, line));
         BPT_TRY(add(list, line));
     }
     if (list->n > BPT_IMPORT_MAX_CLASSES)
         return bpt_fail(BPT_EDATA, "%s names %zu classes, and a dataset has at most %d", path,
                         list->n, BPT_IMPORT_MAX_CLASSES);
-    return list->n > 0 ? check_once(path, list) : bpt_fail(BPT_EDATA, "%s names no class", path);
+    if (list->n == 0) return bpt_fail(BPT_EDATA, "%s names no class", path);
+    return bpt_class_names_check(path, list->names, list->n, BPT_EDATA);
 }
 
 /* Copies them, for the dataset must be closed before it is written. */
