@@ -3,6 +3,7 @@
 #include "base/clones.h"
 #include "base/memory.h"
 
+#include <endian.h>
 #include <string.h>
 
 /* libjpeg-turbo writes rows that are aligned to a vector past the caches, from where they would
@@ -130,16 +131,20 @@ bpt_status bpt__packed_turn(bpt__packed *p, uint32_t orientation, bpt__packed *o
     return BPT_OK;
 }
 
-/* Whole blocks: loops of a constant length become vector code without a remainder. */
+/* Whole blocks: loops of a constant length become vector code without a remainder. Shifts of whole
+ * pixels become a third of the instructions that every fourth byte does. */
 enum { BLOCK = 64 };
 
 BPT_CLONES static void split_blocks(const uint8_t *restrict in, size_t n, uint8_t *restrict r,
                                     uint8_t *restrict g, uint8_t *restrict b) {
     for (size_t i = 0; i + BLOCK <= n; i += BLOCK)
         for (size_t k = i; k < i + BLOCK; k++) {
-            r[k] = in[4 * k];
-            g[k] = in[4 * k + 1];
-            b[k] = in[4 * k + 2];
+            uint32_t pixel;
+            memcpy(&pixel, in + 4 * k, sizeof pixel);
+            pixel = le32toh(pixel);
+            r[k] = (uint8_t)pixel;
+            g[k] = (uint8_t)(pixel >> 8);
+            b[k] = (uint8_t)(pixel >> 16);
         }
 }
 

@@ -1,11 +1,11 @@
 /** @file storage/images/resize.h
- * Changes the size of images in integer arithmetic: the same bits on every machine.
+ * Changes the size of images: the same bits on every machine.
  *
  * Rows and columns are treated apart. Along a side that gets shorter a pixel of the result is the
  * mean over the area that it covers, pixels at its border counting by the share that it covers of
  * them. Along a side that gets longer it is interpolated linearly between the two pixels whose
  * centres are nearest, the outermost ones going on for ever. A side that keeps its length stays as
- * it is. The result is the exact value rounded to the nearest; where that lies within 0.002 of the
+ * it is. The result is the exact value rounded to the nearest; where that lies within 0.04 of the
  * middle of two, it may be either.
  *
  * Threads: a resizer belongs to one thread at a time. */

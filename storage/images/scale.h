@@ -7,13 +7,6 @@
 
 #include "storage/images/resize.h"
 
-/** Which of the pixels along a side are looked at.
- * @param in, out length of the side before and after
- * @param crop, n the pixels of the result that are kept: [crop, crop + n)
- * @param[out] first, n_taken */
-void bpt__scale_span(uint32_t in, uint32_t out, uint32_t crop, uint32_t n, uint32_t *first,
-                     uint32_t *n_taken);
-
 /** @param frame that bpt_image_frame_check() allows, with a change of size
  * @param in    shape [rows,W,lanes], rows at least frame->y + frame->h
  * @param lanes 1, or 4 of which the last is not looked at
