@@ -40,43 +40,64 @@ static void folder_close(void *import) {
 
 /* ---- the walk ---- */
 
-static bool is_folder(const char *path, const struct dirent *entry) {
+/* @param dir what the entry is in */
+static bool is_folder(DIR *dir, const struct dirent *entry) {
     if (entry->d_type != DT_LNK && entry->d_type != DT_UNKNOWN) return entry->d_type == DT_DIR;
     struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return fstatat(dirfd(dir), entry->d_name, &info, 0) == 0 && S_ISDIR(info.st_mode);
 }
 
 /* What to do with an entry of a folder. @param below its path without the folder of all */
 typedef bpt_status (*visit_fn)(folder *f, const char *below, bool is_folder, void *arg);
 
-/* @param below path of the folder without the folder of all; "" for that one */
-static bpt_status visit_entries(folder *f, const char *below, visit_fn visit, void *arg) {
-    char *path, *entry_path = NULL;
-    BPT_TRY(bpt_strf(&path, "%s/%s", f->path, below));
-    bpt_status status = BPT_OK;
-    DIR *dir = opendir(path);
-    if (!dir) status = bpt_fail_errno(errno, "open", *below ? path : f->path);
-    while (status == BPT_OK) {
+/* The path of an entry below the folder of all, in memory that all entries of a folder use: there
+ * may be a million. */
+typedef struct entry_path {
+    char *text; /* that of the folder and a slash, or nothing; behind it the entry's name */
+    size_t capacity, n_folder;
+} entry_path;
+
+static bpt_status entry_path_begin(entry_path *p, const char *below) {
+    *p = (entry_path){.n_folder = *below ? strlen(below) + 1 : 0};
+    BPT_TRY(BPT_GROW("path", p->n_folder + 1, &p->text, &p->capacity));
+    if (*below) snprintf(p->text, p->capacity, "%s/", below);
+    return BPT_OK;
+}
+
+static bpt_status entry_path_set(entry_path *p, const char *name) {
+    const size_t size = strlen(name) + 1;
+    BPT_TRY(BPT_GROW("path", p->n_folder + size, &p->text, &p->capacity));
+    memcpy(p->text + p->n_folder, name, size);
+    return BPT_OK;
+}
+
+/* @param path of the folder, for messages */
+static bpt_status visit_all(folder *f, DIR *dir, const char *path, entry_path *at, visit_fn visit,
+                            void *arg) {
+    for (;;) {
         errno = 0;
         const struct dirent *entry = readdir(dir);
-        if (!entry) {
-            if (errno) status = bpt_fail_errno(errno, "read", path);
-            break;
-        }
+        if (!entry) return errno ? bpt_fail_errno(errno, "read", path) : BPT_OK;
         if (entry->d_name[0] == '.') continue;
-        BPT_TRY_GOTO(status, bpt_strf(&entry_path, "%s/%s", path, entry->d_name), done);
-        const bool down = is_folder(entry_path, entry);
-        bpt_free(entry_path);
-        entry_path = NULL;
-        BPT_TRY_GOTO(
-            status, bpt_strf(&entry_path, "%s%s%s", below, *below ? "/" : "", entry->d_name), done);
-        status = visit(f, entry_path, down, arg);
-        bpt_free(entry_path);
-        entry_path = NULL;
+        BPT_TRY(entry_path_set(at, entry->d_name));
+        BPT_TRY(visit(f, at->text, is_folder(dir, entry), arg));
     }
+}
+
+/* @param below path of the folder without the folder of all; "" for that one */
+static bpt_status visit_entries(folder *f, const char *below, visit_fn visit, void *arg) {
+    char *path;
+    entry_path at = {0};
+    DIR *dir = NULL;
+    bpt_status status;
+    BPT_TRY(bpt_strf(&path, "%s/%s", f->path, below));
+    BPT_TRY_GOTO(status, entry_path_begin(&at, below), done);
+    dir = opendir(path);
+    status = dir ? visit_all(f, dir, path, &at, visit, arg)
+                 : bpt_fail_errno(errno, "open", *below ? path : f->path);
 done:
     if (dir) closedir(dir);
-    bpt_free(entry_path);
+    bpt_free(at.text);
     bpt_free(path);
     return status;
 }
