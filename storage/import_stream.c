@@ -21,7 +21,7 @@ enum {
     MAX_BATCH = 64,
     BATCH_BYTES = 1 << 20,
     BATCHES_PER_THREAD = 3, /* always: one at work, one ready, one on its way */
-    BATCHES_AHEAD = 192,    /* where memory allows: the consumer may pause for a flush to disk */
+    BATCHES_AHEAD = 48,     /* where memory allows: the consumer may pause for a flush to disk */
     AHEAD_BYTES = 48 << 20,
 };
 
@@ -143,10 +143,7 @@ static bool can_begin(const bpt_import_stream *s) {
     const uint64_t n = s->begun - s->delivered; /* batches in flight */
     if (s->naming || s->ended || n >= s->n_places) return false;
     if (n < (uint64_t)BATCHES_PER_THREAD * s->n_workers) return true;
-    const uint64_t most = s->largest * MAX_BATCH; /* of a batch of small pictures */
-    const uint64_t bytes = most < BATCH_BYTES         ? most
-                           : s->largest > BATCH_BYTES ? s->largest
-                                                      : BATCH_BYTES;
+    const uint64_t bytes = s->largest > BATCH_BYTES ? s->largest : BATCH_BYTES;
     return s->largest > 0 && (n + 1) * bytes <= AHEAD_BYTES;
 }
 

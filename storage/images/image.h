@@ -23,6 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/** Which rules these are, and those of storage/images/resize.h: another number wherever the same
+ * file gives other pixels. An ingestion that was stopped does not go on with other rules. */
+enum { BPT_IMAGE_RULES = 2 };
+
 typedef enum bpt_image_format { BPT_IMAGE_JPEG, BPT_IMAGE_PNG } bpt_image_format;
 
 /* What the file's samples are. */

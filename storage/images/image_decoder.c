@@ -2,8 +2,8 @@
 
 #include "base/memory.h"
 #include "storage/images/codecs.h"
-#include "storage/images/resize_columns.h"
 #include "storage/images/scale.h"
+#include "storage/images/taps.h"
 
 #include <string.h>
 
@@ -93,8 +93,8 @@ static bpt_status apply_frame(bpt_image_decoder *d, const bpt_image_frame *f, ui
 static bpt__region region_of(const bpt_image_frame *f, const bpt_image_info *info,
                              uint32_t divisor) {
     uint32_t y, x, h, w;
-    bpt__columns_span(f->h, f->scaled_h, f->crop_y, f->H, &y, &h);
-    bpt__columns_span(f->w, f->scaled_w, f->crop_x, f->W, &x, &w);
+    bpt__taps_span(f->h, f->scaled_h, f->crop_y, f->H, &y, &h);
+    bpt__taps_span(f->w, f->scaled_w, f->crop_x, f->W, &x, &w);
     y += f->y;
     x += f->x;
     const uint32_t o = info->orientation;

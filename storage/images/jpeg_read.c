@@ -1,6 +1,7 @@
 #include "storage/images/jpeg_read.h"
 
 #include <setjmp.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -41,18 +42,22 @@ static void note_warning(j_common_ptr d, int level) {
     d->err->num_warnings++;
 }
 
-static _Noreturn void give_up(reader *r, const char *reason) {
+static _Noreturn void give_up(reader *r, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+static _Noreturn void give_up(reader *r, const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(r->report->reason, sizeof r->report->reason, format, arguments);
+    va_end(arguments);
     r->report->failed = true;
-    snprintf(r->report->reason, sizeof r->report->reason, "%s", reason);
     longjmp(r->escape, 1);
 }
 
 static void count_scans(j_common_ptr d) {
     reader *r = (reader *)(void *)d;
-    char reason[64];
-    if (r->d.input_scan_number <= MOST_SCANS) return;
-    snprintf(reason, sizeof reason, "Progressive JPEG image has more than %d scans", MOST_SCANS);
-    give_up(r, reason);
+    if (r->d.input_scan_number > MOST_SCANS)
+        give_up(r, "Progressive JPEG image has more than %d scans", MOST_SCANS);
 }
 
 /* ---- reading ---- */
@@ -89,16 +94,17 @@ static uint32_t cut_columns(reader *r, const bpt__region *region) {
     return from;
 }
 
-/* Several at a time, since libjpeg-turbo makes two or more at once. */
+/* Several at a time: where colours have half as many rows, libjpeg-turbo makes up to four at once.
+ */
 static void read_rows(reader *r, uint32_t first, uint32_t n, uint8_t *pixels, size_t pitch) {
-    enum { AT_ONCE = 8 };
+    enum { AT_ONCE = 4 };
     const uint32_t end = first + n;
     for (uint32_t y = first; y < end;) {
         JSAMPROW rows[AT_ONCE];
         const uint32_t n_rows = end - y < AT_ONCE ? end - y : AT_ONCE;
         for (uint32_t i = 0; i < n_rows; i++) rows[i] = pixels + (size_t)(y + i) * pitch;
         const uint32_t n_read = jpeg_read_scanlines(&r->d, rows, n_rows);
-        if (n_read == 0) give_up(r, "its rows end early"); /* a file in memory always gives one */
+        if (n_read == 0) give_up(r, "row %u does not come", y); /* a file in memory gives all */
         y += n_read;
     }
 }

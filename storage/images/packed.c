@@ -132,7 +132,7 @@ bpt_status bpt__packed_turn(bpt__packed *p, uint32_t orientation, bpt__packed *o
 }
 
 /* Whole blocks: loops of a constant length become vector code without a remainder. Shifts of whole
- * pixels become a third of the instructions that every fourth byte does. */
+ * pixels take a third of the time of picking every fourth byte (AVX2; the same with SSE2). */
 enum { BLOCK = 64 };
 
 BPT_CLONES static void split_blocks(const uint8_t *restrict in, size_t n, uint8_t *restrict r,

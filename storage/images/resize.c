@@ -36,7 +36,7 @@ void bpt_image_resizer_close(bpt_image_resizer *r) {
 static bpt_status reserve(bpt_image_resizer *r) {
     const bpt__columns *c = &r->columns;
     const size_t n_line = (size_t)c->width * c->lanes;
-    const size_t n_pixels = ((size_t)c->W + BPT__COLUMNS_GROUP - 1) * c->lanes;
+    const size_t n_pixels = (size_t)bpt__columns_rounded(c->W) * c->lanes;
     BPT_TRY(BPT_GROW("line of a resizer", n_line, &r->line, &r->line_capacity));
     BPT_TRY(BPT_GROW("sums of a resizer", n_line, &r->sums, &r->sums_capacity));
     return BPT_GROW("pixels of a resizer", n_pixels, &r->pixels, &r->pixels_capacity);
@@ -54,11 +54,8 @@ bpt_status bpt__scale_packed(bpt_image_resizer *r, const bpt_image_frame *f, con
         const bpt__taps t = bpt__taps_of(f->crop_y + y, f->h, f->scaled_h);
         uint8_t *row = out + (size_t)y * f->W;
         bpt__resize_rows(in, pitch, &t, whole, (size_t)c->width * lanes, r->line, r->sums);
-        bpt__resize_columns(c, r->line, r->pixels);
-        if (lanes == 4)
-            bpt__split(r->pixels, f->W, row, row + plane, row + 2 * plane);
-        else
-            memcpy(row, r->pixels, f->W);
+        bpt__resize_columns(c, r->line, lanes == 1 ? row : r->pixels);
+        if (lanes == 4) bpt__split(r->pixels, f->W, row, row + plane, row + 2 * plane);
     }
     return BPT_OK;
 }

@@ -7,26 +7,18 @@
 #include "storage/images/resize_fixed.h"
 #include "storage/images/taps.h"
 
+#include <stdbool.h>
 #include <string.h>
 
-#ifdef __SSE2__
+/* A test has the plain loops as well. */
+#if defined(__SSE2__) && !defined(BPT_PLAIN_LOOPS)
+#define BPT_SSE2
 #include <emmintrin.h>
 #endif
 
 enum { GROUP = BPT__COLUMNS_GROUP, LANES = 4, PAIR = 2 * LANES };
 
 /* ---- the table ---- */
-
-void bpt__columns_span(uint32_t in, uint32_t out, uint32_t crop, uint32_t n, uint32_t *first,
-                       uint32_t *n_taken) {
-    const bpt__taps start = bpt__taps_of(crop, in, out), last = bpt__taps_of(crop + n - 1, in, out);
-    *first = start.first;
-    *n_taken = last.first + last.n - start.first;
-}
-
-static uint32_t rounded_up(uint32_t W) {
-    return (W + GROUP - 1) / GROUP * GROUP;
-}
 
 /* Where the share of pixel x for its pixel k is: of one lane in the order of weights, of four a
  * pair of pixels together for each k, every share four times. */
@@ -37,12 +29,12 @@ static size_t share_at(const bpt__columns *c, uint32_t x, uint32_t k) {
 
 static bpt_status fill_shares(bpt__columns *c) {
     const uint32_t copies = c->lanes;
-    const size_t n_shares = (size_t)rounded_up(c->W) * c->n * copies;
+    const size_t n_shares = (size_t)bpt__columns_rounded(c->W) * c->n * copies;
     BPT_TRY(BPT_GROW("shares of a resizer", n_shares, &c->shares, &c->shares_capacity));
     memset(c->shares, 0, n_shares * sizeof *c->shares);
     for (uint32_t x = 0; x < c->W; x++)
         for (uint32_t k = 0; k < c->n; k++) {
-            const uint16_t share = bpt__taps_share(c->weights[(size_t)x * c->n + k], c->whole);
+            const uint16_t share = bpt__share(c->weights[(size_t)x * c->n + k], c->whole);
             for (uint32_t l = 0; l < copies; l++) c->shares[share_at(c, x, k) + l] = share;
         }
     return BPT_OK;
@@ -57,7 +49,7 @@ static void fill_pixel(bpt__columns *c, uint32_t x, const bpt__taps *t) {
 
 bpt_status bpt__columns_fill(bpt__columns *c, uint32_t lanes, uint32_t crop, uint32_t W,
                              uint32_t in, uint32_t out) {
-    bpt__columns_span(in, out, crop, W, &c->from, &c->width);
+    bpt__taps_span(in, out, crop, W, &c->from, &c->width);
     c->lanes = lanes;
     c->W = W;
     c->whole = bpt__taps_whole(in, out);
@@ -67,14 +59,15 @@ bpt_status bpt__columns_fill(bpt__columns *c, uint32_t lanes, uint32_t crop, uin
         if (t.n > c->n) c->n = t.n;
     }
     const size_t n_weights = (size_t)W * c->n;
-    BPT_TRY(BPT_GROW("columns of a resizer", rounded_up(W), &c->first, &c->first_capacity));
+    BPT_TRY(
+        BPT_GROW("columns of a resizer", bpt__columns_rounded(W), &c->first, &c->first_capacity));
     BPT_TRY(BPT_GROW("weights of a resizer", n_weights, &c->weights, &c->weights_capacity));
     memset(c->weights, 0, n_weights * sizeof *c->weights);
     for (uint32_t x = 0; x < W; x++) {
         const bpt__taps t = bpt__taps_of(crop + x, in, out);
         fill_pixel(c, x, &t);
     }
-    for (uint32_t x = W; x < rounded_up(W); x++) c->first[x] = c->first[W - 1];
+    for (uint32_t x = W; x < bpt__columns_rounded(W); x++) c->first[x] = c->first[W - 1];
     return c->n <= BPT__FEW_TAPS ? fill_shares(c) : BPT_OK;
 }
 
@@ -85,22 +78,39 @@ void bpt__columns_clear(bpt__columns *c) {
     *c = (bpt__columns){0};
 }
 
-/* ---- few weights, one lane ---- */
+/* ---- few weights, one lane: n is a constant in the copies of this loop and of the next ---- */
+
+static inline __attribute__((always_inline)) void
+loop_of_one(const uint16_t *restrict line, const uint32_t *restrict first,
+            const uint16_t *restrict shares, uint32_t n, uint32_t W, uint8_t *restrict pixels) {
+    for (uint32_t x = 0; x < W; x++, shares += n) {
+        const uint16_t *in = line + first[x];
+        uint32_t sum = 128 + n / 2;
+        for (uint32_t k = 0; k < n; k++) sum += bpt__mul_high(in[k], shares[k]);
+        pixels[x] = (uint8_t)(sum >> 8);
+    }
+}
 
 static void few_of_one(const bpt__columns *c, const uint16_t *line, uint8_t *pixels) {
-    const uint16_t *shares = c->shares, start = (uint16_t)(128 + c->n / 2);
-    for (uint32_t x = 0; x < c->W; x++, shares += c->n) {
-        const uint16_t *in = line + c->first[x];
-        uint16_t sum = start;
-        for (uint32_t k = 0; k < c->n; k++) sum = (uint16_t)(sum + bpt__mul_high(in[k], shares[k]));
-        pixels[x] = (uint8_t)(sum >> 8);
+    switch (c->n) {
+    case 1:
+        loop_of_one(line, c->first, c->shares, 1, c->W, pixels);
+        break;
+    case 2:
+        loop_of_one(line, c->first, c->shares, 2, c->W, pixels);
+        break;
+    case 3:
+        loop_of_one(line, c->first, c->shares, 3, c->W, pixels);
+        break;
+    default:
+        loop_of_one(line, c->first, c->shares, BPT__FEW_TAPS, c->W, pixels);
     }
 }
 
 /* ---- few weights, four lanes ---- */
 
 /* What compilers make of plain loops takes several times as long. */
-#ifdef __SSE2__
+#ifdef BPT_SSE2
 typedef __m128i pair; /* two pixels */
 
 static inline __attribute__((always_inline)) pair pair_of(uint16_t value) {
@@ -147,7 +157,6 @@ static inline void put_pairs(pair s, pair t, uint8_t *pixels) {
 }
 #endif
 
-/* n is a constant in the copies of this loop. */
 static inline __attribute__((always_inline)) void
 loop_of_four(const uint16_t *restrict line, const uint32_t *restrict first,
              const uint16_t *restrict shares, uint32_t n, uint32_t W, uint8_t *restrict pixels) {
@@ -184,35 +193,43 @@ _Static_assert(BPT__FEW_TAPS == 4 && GROUP == 4, "a case for each number; two pa
 /* ---- many weights ---- */
 
 /* A sum is below 2^31. */
-static inline __attribute__((always_inline)) void loop_of_many(const bpt__columns *c,
-                                                               const uint16_t *restrict line,
-                                                               uint32_t lanes,
-                                                               uint8_t *restrict pixels) {
+static uint8_t rounded(uint32_t sum, float factor) {
+    return (uint8_t)(int32_t)((float)(int32_t)sum * factor + 0.5F);
+}
+
+static void many_of_one(const bpt__columns *c, const uint16_t *line, uint8_t *pixels) {
     const float factor = 1.0F / (256.0F * (float)c->whole);
     const uint32_t *weights = c->weights;
     for (uint32_t x = 0; x < c->W; x++, weights += c->n) {
-        const uint16_t *in = line + (size_t)c->first[x] * lanes;
-        uint32_t sums[LANES] = {0};
-        for (uint32_t k = 0; k < c->n; k++)
-            for (uint32_t l = 0; l < lanes; l++) sums[l] += in[k * lanes + l] * weights[k];
-        for (uint32_t l = 0; l < lanes; l++)
-            pixels[(size_t)x * lanes + l] =
-                (uint8_t)(int32_t)((float)(int32_t)sums[l] * factor + 0.5F);
+        const uint16_t *in = line + c->first[x];
+        uint32_t sum = 0;
+        for (uint32_t k = 0; k < c->n; k++) sum += in[k] * weights[k];
+        pixels[x] = rounded(sum, factor);
     }
 }
 
-BPT_CLONES static void many(const bpt__columns *c, const uint16_t *line, uint8_t *pixels) {
-    if (c->lanes == 1)
-        loop_of_many(c, line, 1, pixels);
-    else
-        loop_of_many(c, line, LANES, pixels);
+typedef uint16_t short_lanes __attribute__((vector_size(LANES * sizeof(uint16_t))));
+typedef uint32_t long_lanes __attribute__((vector_size(LANES * sizeof(uint32_t))));
+
+BPT_CLONES static void many_of_four(const bpt__columns *c, const uint16_t *line, uint8_t *pixels) {
+    const float factor = 1.0F / (256.0F * (float)c->whole);
+    const uint32_t *weights = c->weights;
+    for (uint32_t x = 0; x < c->W; x++, weights += c->n) {
+        const uint16_t *in = line + (size_t)c->first[x] * LANES;
+        long_lanes sum = {0};
+        for (uint32_t k = 0; k < c->n; k++) {
+            short_lanes values;
+            memcpy(&values, in + (size_t)k * LANES, sizeof values);
+            sum += __builtin_convertvector(values, long_lanes) * weights[k];
+        }
+        for (int l = 0; l < LANES; l++) pixels[(size_t)x * LANES + l] = rounded(sum[l], factor);
+    }
 }
 
 void bpt__resize_columns(const bpt__columns *c, const uint16_t *line, uint8_t *pixels) {
-    if (c->n > BPT__FEW_TAPS)
-        many(c, line, pixels);
-    else if (c->lanes == 1)
-        few_of_one(c, line, pixels);
+    const bool few = c->n <= BPT__FEW_TAPS;
+    if (c->lanes == 1)
+        (few ? few_of_one : many_of_one)(c, line, pixels);
     else
-        few_of_four(c, line, pixels);
+        (few ? few_of_four : many_of_four)(c, line, pixels);
 }

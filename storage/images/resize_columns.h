@@ -11,8 +11,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/** Pixels are computed in groups: lines and rows of pixels have room for so many more. */
+/** Of four lanes so many pixels are computed at once. */
 enum { BPT__COLUMNS_GROUP = 4 };
+
+/** @return W pixels in whole groups */
+static inline uint32_t bpt__columns_rounded(uint32_t W) {
+    return (W + BPT__COLUMNS_GROUP - 1) / BPT__COLUMNS_GROUP * BPT__COLUMNS_GROUP;
+}
 
 /** What all pixels of a row take: as many each, so that no branch has to be guessed. All zero: none
  * yet. */
@@ -21,18 +26,11 @@ typedef struct bpt__columns {
     uint32_t n;           /* of each of them */
     uint32_t whole;       /* sum of the weights */
     uint32_t from, width; /* the pixels of the input that are taken at all */
-    uint32_t *first;      /* shape [W + group - 1]: from there, counted from `from` on */
+    uint32_t *first;      /* shape [W, rounded]: from there, counted from `from` on */
     uint32_t *weights;    /* shape [W,n]; 0 where a pixel needs fewer */
     uint16_t *shares;     /* of n up to BPT__FEW_TAPS, in the order that they are used in */
     size_t first_capacity, weights_capacity, shares_capacity;
 } bpt__columns;
-
-/** Which of the pixels along a side are looked at.
- * @param in, out length of the side before and after
- * @param crop, n the pixels of the result that are kept: [crop, crop + n)
- * @param[out] first, n_taken */
-void bpt__columns_span(uint32_t in, uint32_t out, uint32_t crop, uint32_t n, uint32_t *first,
-                       uint32_t *n_taken);
 
 /** Fills the table for W pixels of the result from @p crop on.
  * @param lanes 1 or 4
@@ -42,7 +40,7 @@ bpt_status bpt__columns_fill(bpt__columns *columns, uint32_t lanes, uint32_t cro
 void bpt__columns_clear(bpt__columns *columns);
 
 /** @param line shape [width,lanes] of bpt__resize_rows(), from pixel `from` on
- * @param[out] pixels shape [W + group - 1,lanes]; those behind W are of no use */
+ * @param[out] pixels shape [W,lanes]; of four lanes W rounded, and those behind W are of no use */
 void bpt__resize_columns(const bpt__columns *columns, const uint16_t *line, uint8_t *pixels);
 
 #endif

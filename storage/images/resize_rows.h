@@ -14,7 +14,7 @@
  * @param t      which rows
  * @param whole  bpt__taps_whole() of them
  * @param n      values of a row that are taken
- * @param[out] line shape [n]; within 2.6 of 256 times the mean, and at most 2^16 - 2^7 - 3
+ * @param[out] line shape [n]; less than 4 off 256 times the mean; of one row exact
  * @param sums   shape [n], scratch */
 void bpt__resize_rows(const uint8_t *in, size_t pitch, const bpt__taps *t, uint32_t whole, size_t n,
                       uint16_t *line, uint32_t *sums);

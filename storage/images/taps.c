@@ -25,3 +25,10 @@ static bpt__taps linear_taps(uint32_t i, uint32_t in, uint32_t out) {
 bpt__taps bpt__taps_of(uint32_t i, uint32_t in, uint32_t out) {
     return out > in ? linear_taps(i, in, out) : area_taps(i, in, out);
 }
+
+void bpt__taps_span(uint32_t in, uint32_t out, uint32_t crop, uint32_t n, uint32_t *first,
+                    uint32_t *n_taken) {
+    const bpt__taps start = bpt__taps_of(crop, in, out), last = bpt__taps_of(crop + n - 1, in, out);
+    *first = start.first;
+    *n_taken = last.first + last.n - start.first;
+}

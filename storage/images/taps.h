@@ -8,6 +8,10 @@
 
 #include <stdint.h>
 
+/** Up to so many weights a pixel go in 16 bits (storage/images/resize_fixed.h). A side that keeps a
+ * third of its length needs no more, one that keeps half of it three. */
+enum { BPT__FEW_TAPS = 4 };
+
 /** n pixels from first on. Weights are whole numbers, their sum is bpt__taps_whole(). */
 typedef struct bpt__taps {
     uint32_t first, n;
@@ -30,10 +34,11 @@ static inline uint32_t bpt__taps_whole(uint32_t in, uint32_t out) {
     return out > in ? 2 * out : in;
 }
 
-/** @return weight over @p whole in units of 2^-16; 2^-16 too little for all of it */
-static inline uint16_t bpt__taps_share(uint32_t weight, uint32_t whole) {
-    const uint32_t share = ((weight << 16) + whole / 2) / whole;
-    return share > UINT16_MAX ? UINT16_MAX : (uint16_t)share;
-}
+/** Which of the pixels along a side are looked at.
+ * @param in, out length of the side before and after
+ * @param crop, n the pixels of the result that are kept: [crop, crop + n)
+ * @param[out] first, n_taken */
+void bpt__taps_span(uint32_t in, uint32_t out, uint32_t crop, uint32_t n, uint32_t *first,
+                    uint32_t *n_taken);
 
 #endif

@@ -57,17 +57,18 @@ typedef struct entry_path {
     size_t capacity, n_folder;
 } entry_path;
 
-static bpt_status entry_path_begin(entry_path *p, const char *below) {
-    *p = (entry_path){.n_folder = *below ? strlen(below) + 1 : 0};
-    BPT_TRY(BPT_GROW("path", p->n_folder + 1, &p->text, &p->capacity));
-    if (*below) snprintf(p->text, p->capacity, "%s/", below);
-    return BPT_OK;
-}
-
 static bpt_status entry_path_set(entry_path *p, const char *name) {
     const size_t size = strlen(name) + 1;
     BPT_TRY(BPT_GROW("path", p->n_folder + size, &p->text, &p->capacity));
     memcpy(p->text + p->n_folder, name, size);
+    return BPT_OK;
+}
+
+static bpt_status entry_path_begin(entry_path *p, const char *below) {
+    BPT_TRY(entry_path_set(p, below));
+    if (!*below) return BPT_OK;
+    p->n_folder = strlen(below) + 1;
+    p->text[p->n_folder - 1] = '/'; /* in place of the end, which comes with a name */
     return BPT_OK;
 }
 

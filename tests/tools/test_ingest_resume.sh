@@ -60,6 +60,10 @@ rm -rf data
 stop KILL "${first[@]}"
 expect 2 'it had "--resize 512 512", this one has "--resize 512 500"' folder png --out data --split train --resize 512 500 \
     --resume
+cp data/writer.lock terms
+sed 's/^images made by rules [0-9]*$/images made by rules 1/' terms >data/writer.lock
+expect 2 'it had "images made by rules 1", this one has "images made by rules 2"' "${first[@]}" --resume
+cat terms >data/writer.lock
 expect 2 'hint: repeat that command with --resume' folder png --out data --split other "${size[@]}" --resume
 expect 2 'it had "no --encoded", this one has "--encoded"' "${first[@]}" --encoded --resume
 cp png/1/"$(ls png/1 | head -1)" png/1/zzz.png

@@ -3,6 +3,7 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "storage/images/image.h"
 
 #include <sys/stat.h>
 
@@ -62,6 +63,7 @@ static uint64_t identify_classes(const bpt_import_plan *plan) {
 static void describe_wish(const bpt_ingest_options *o, const bpt_importer *importer, text *t) {
     static const char *const channels[] = {"as-is", "1", "3"}, *const orders[] = {"bgr", "rgb"};
     add(t, "bpt-ingest %s, version %s\n", importer->name, BPT_VERSION);
+    add(t, "images made by rules %d\n", BPT_IMAGE_RULES);
     add(t, "--split %.64s\n", o->split);
     add_flag(t, "append", o->append);
     add_flag(t, "encoded", o->encoded);
