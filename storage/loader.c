@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "storage/normalise.h"
 #include "storage/pass_image.h"
 
 #include <errno.h>
@@ -77,11 +78,14 @@ static size_t scratch_images(const bpt_augment *a) {
 
 /* ---- filling ---- */
 
+/* Such images are gone from the caches until their batch is used. */
+enum { LARGE_IMAGE = 1 << 16 }; /* values */
+
 static void convert(const bpt_loader *l, const uint8_t *pixels, float *out) {
-    for (uint32_t c = 0; c < l->images.C; c++, pixels += l->plane, out += l->plane) {
-        const float scale = l->scale[c], shift = l->shift[c];
-        for (size_t i = 0; i < l->plane; i++) out[i] = (float)pixels[i] * scale + shift;
-    }
+    const bool past_caches = l->images.C * l->plane >= LARGE_IMAGE;
+    for (uint32_t c = 0; c < l->images.C; c++)
+        bpt__normalise(pixels + c * l->plane, l->plane, l->scale[c], l->shift[c], past_caches,
+                       out + c * l->plane);
 }
 
 /* Tells the system which records a batch is made from. */
