@@ -15,7 +15,7 @@ struct bpt_image_resizer {
     bpt__columns columns;
     uint16_t *line;  /* made of rows of the input, shape [width,lanes] */
     uint32_t *sums;  /* likewise */
-    uint8_t *pixels; /* a row of the result, shape [W,lanes] */
+    uint8_t *pixels; /* a row of the result, shape [W rounded to groups,lanes] */
     size_t line_capacity, sums_capacity, pixels_capacity;
 };
 

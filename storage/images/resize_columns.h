@@ -26,7 +26,7 @@ typedef struct bpt__columns {
     uint32_t n;           /* of each of them */
     uint32_t whole;       /* sum of the weights */
     uint32_t from, width; /* the pixels of the input that are taken at all */
-    uint32_t *first;      /* shape [W, rounded]: from there, counted from `from` on */
+    uint32_t *first;      /* shape [W rounded]: from there, counted from `from` on */
     uint32_t *weights;    /* shape [W,n]; 0 where a pixel needs fewer */
     uint16_t *shares;     /* of n up to BPT__FEW_TAPS, in the order that they are used in */
     size_t first_capacity, weights_capacity, shares_capacity;

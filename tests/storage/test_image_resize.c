@@ -206,7 +206,8 @@ static void longest_sides_keep_their_values(void **state) {
     bpt_image_resizer_close(r);
 }
 
-/* The same numbers on every machine: whoever changes them changes what datasets hold. */
+/* The same numbers on every machine: whoever changes them changes what datasets hold, and raises
+ * BPT_IMAGE_RULES. */
 static void bits_are_what_they_were(void **state) {
     (void)state;
     enum { H = 61, W = 83 };

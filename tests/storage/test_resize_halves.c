@@ -35,7 +35,7 @@ static void shares_sum_to_no_more_than_the_whole(void **state) {
     assert_in_range(most, 65536, 65537);
 }
 
-/* Rows of one value each: the mean is known. */
+/* Noise with black and white in it, of few rows and of many. */
 static void lines_are_near_the_mean(void **state) {
     (void)state;
     enum { MOST = 60, PITCH = 40 };
