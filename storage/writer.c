@@ -1,6 +1,6 @@
-/* How a split comes to be: records into values and values into chunks, begin and end. What runs
- * inside transactions is in writer_staging.c, the plan of a split in writer_plan.c, going on for
- * another writer in writer_resume.c. */
+/* How a split comes to be: records into values and values into chunks, begin and end. Chunks are
+ * stored by writer_storing.c; what runs inside transactions is in writer_staging.c, the plan of a
+ * split in writer_plan.c, going on for another writer in writer_resume.c. */
 #include "storage/writer.h"
 
 #include "base/file.h"
@@ -17,53 +17,52 @@
 
 /* ---- records ---- */
 
-/* Stores the whole values, and the notes: those of all items up to the last record in them, so no
- * value may be under way. */
-static bpt_status flush_chunk(bpt_writer *w) {
-    assert(w->n_open == 0);
-    if (w->n_sealed == 0 && w->notes.n == 0) return BPT_OK;
-    BPT_TRY(bpt__writer_transact(w, bpt__writer_store_chunk));
-    w->n_values += (uint32_t)w->n_sealed;
-    w->n_sealed = 0;
-    bpt__notes_clear(&w->notes);
-    return BPT_OK;
-}
-
 uint64_t bpt__writer_count(const bpt_writer *w) {
     return w->split.statistics.count - w->split.draft.split.count;
 }
 
 /* @return where the value under way begins in the chunk */
 static size_t open_at(const bpt_writer *w) {
-    return w->n_sealed > 0 ? w->ends[w->n_sealed - 1] : 0;
+    return w->filling.n > 0 ? w->filling.ends[w->filling.n - 1] : 0;
+}
+
+/* @return the value under way */
+static uint8_t *open_value(const bpt_writer *w) {
+    return w->filling.bytes + open_at(w);
+}
+
+static bpt_status next_chunk(bpt_writer *w) {
+    BPT_TRY(bpt__writer_hand_over(w));
+    return bpt__writer_prepare_chunk(w);
 }
 
 /* Ends a value whose labels and records are in place. */
 static void seal(bpt_writer *w, uint32_t n, size_t record_bytes) {
-    uint8_t *value = w->chunk + open_at(w);
+    bpt__chunk *c = &w->filling;
+    uint8_t *value = open_value(w);
     const size_t used = bpt__value_bytes(record_bytes, n);
     const size_t size = bpt__value_padded(used, w->page_bytes);
-    const uint64_t v = (uint64_t)w->n_values + w->n_sealed;
+    const uint64_t v = (uint64_t)c->first + c->n;
     memset(value + used, 0, size - used);
     bpt__value_seal(value, size,
                     &(bpt__value_place){.database = w->database_id,
                                         .first = v * w->split.draft.location->pack,
                                         .n = n,
                                         .record_bytes = (uint32_t)record_bytes});
-    w->ends[w->n_sealed] = open_at(w) + size;
-    w->n_sealed++;
+    c->ends[c->n] = open_at(w) + size;
+    c->n++;
 }
 
 /* Ends the value under way. One that is not full is moved together and is the split's last. */
 static bpt_status seal_value(bpt_writer *w) {
     const uint32_t n = w->n_open, pack = w->split.draft.location->pack;
-    uint8_t *value = w->chunk + open_at(w);
+    uint8_t *value = open_value(w);
     if (n < pack)
         memmove((void *)(uintptr_t)bpt__value_pixels(value, w->record_bytes, n, 0),
                 bpt__value_pixels(value, w->record_bytes, pack, 0), n * w->record_bytes);
     seal(w, n, w->record_bytes);
     w->n_open = 0;
-    return w->n_sealed == w->chunk_values ? flush_chunk(w) : BPT_OK;
+    return w->filling.n == w->chunk_values ? next_chunk(w) : BPT_OK;
 }
 
 static bpt_status check_label(const bpt_writer *w, uint32_t label) {
@@ -87,7 +86,7 @@ static void put_label(uint8_t *value, size_t k, uint32_t label) {
 bpt_status bpt_writer_append(bpt_writer *w, const uint8_t *pixels, uint32_t label) {
     assert(!w->split.draft.info.encoded);
     BPT_TRY(check_label(w, label));
-    uint8_t *value = w->chunk + open_at(w);
+    uint8_t *value = open_value(w);
     put_label(value, w->n_open, label);
     memcpy((void *)(uintptr_t)bpt__value_pixels(value, w->record_bytes,
                                                 w->split.draft.location->pack, w->n_open),
@@ -101,8 +100,8 @@ bpt_status bpt_writer_note(bpt_writer *w, const char *line) {
     const uint64_t item = bpt_writer_position(w);
     w->n_notes++;
     if (!w->resumable) return BPT_OK;
-    BPT_TRY(bpt__notes_add(&w->notes, item, line));
-    return w->notes.n_text > MANY_BYTES && w->n_open == 0 ? flush_chunk(w) : BPT_OK;
+    BPT_TRY(bpt__notes_add(&w->filling.notes, item, line));
+    return w->filling.notes.n_text > MANY_BYTES && w->n_open == 0 ? next_chunk(w) : BPT_OK;
 }
 
 /* ---- encoded records: one to a value ---- */
@@ -126,9 +125,10 @@ void bpt__writer_count_record(bpt_writer *w, const bpt_record *record, uint32_t 
 
 /* Makes room in the chunk for a value. */
 static bpt_status make_room(bpt_writer *w, size_t size) {
-    if (w->n_sealed == w->chunk_values || (w->n_sealed > 0 && size > w->chunk_bytes - open_at(w)))
-        BPT_TRY(flush_chunk(w));
-    return BPT_GROW("write buffer", size, &w->chunk, &w->chunk_bytes);
+    const bpt__chunk *c = &w->filling;
+    if (c->n == w->chunk_values || (c->n > 0 && size > c->capacity - open_at(w)))
+        BPT_TRY(next_chunk(w));
+    return BPT_GROW("write buffer", size, &w->filling.bytes, &w->filling.capacity);
 }
 
 bpt_status bpt_writer_append_record(bpt_writer *w, const bpt_record *record, uint32_t label) {
@@ -137,7 +137,7 @@ bpt_status bpt_writer_append_record(bpt_writer *w, const bpt_record *record, uin
     const size_t bytes = bpt__record_bytes(record, C);
     BPT_TRY(check_label(w, label));
     BPT_TRY(make_room(w, bpt__value_padded(bpt__value_bytes(bytes, 1), w->page_bytes)));
-    uint8_t *value = w->chunk + open_at(w);
+    uint8_t *value = open_value(w);
     put_label(value, 0, label);
     bpt__record_write(record, C, (uint8_t *)(uintptr_t)bpt__value_pixels(value, bytes, 1, 0));
     seal(w, 1, bytes);
@@ -219,7 +219,8 @@ bpt_status bpt__writer_complete(bpt_writer *w) {
         return bpt_fail(BPT_EDATA, "split %s would %s no images", s->draft.split.name,
                         s->draft.split.count ? "get" : "have");
     if (w->n_open > 0) BPT_TRY(seal_value(w));
-    BPT_TRY(flush_chunk(w));
+    BPT_TRY(bpt__writer_hand_over(w));
+    BPT_TRY(bpt__writer_wait(w));
     bpt__statistics_finish(&s->statistics, s->mean, s->std);
     s->draft.intake->count = (uint32_t)bpt__writer_count(w);
     s->draft.split.per_class = s->statistics.per_class;
@@ -242,6 +243,7 @@ void bpt_writer_close(bpt_writer *w) {
     if (!w) return;
     bpt_error error; /* what led here, not what happens on the way out */
     bpt_error_get(&error);
+    bpt__writer_rest(w);
     const bool was_empty = w->catalog && bpt__catalog_info(w->catalog)->format == 0;
     const bool lost = w->env && bpt__environment_lost(w->env);
     const bool damaged = w->env && bpt__environment_damaged(w->env);
@@ -259,7 +261,6 @@ void bpt_writer_close(bpt_writer *w) {
     for (size_t i = 0; i < w->n_whole; i++) bpt__new_split_free(&w->whole[i]);
     bpt_free(w->whole);
     bpt__catalog_free(w->catalog);
-    bpt__notes_free(&w->notes);
     bpt_free(w->path);
     bpt_free(w);
 }

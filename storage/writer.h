@@ -2,10 +2,11 @@
  * Writes splits of a dataset, or adds records to one: they appear whole or not at all.
  *
  * Records go to a staging database inside the dataset's environment, chunk by chunk, each chunk a
- * transaction; bpt_writer_commit() makes them visible (and drops the split that they replace) in
- * one more. Who is killed before, or fails, leaves a staging database that no reader looks at.
- * bpt_writer_resume() goes on with it where the writer had terms; any other next writer drops it.
- * One writer at a time may work on a dataset; readers are not disturbed.
+ * transaction, stored by a thread while the next is filled; bpt_writer_commit() makes them visible
+ * (and drops the split that they replace) in one more. Who is killed before, or fails, leaves a
+ * staging database that no reader looks at. bpt_writer_resume() goes on with it where the writer
+ * had terms; any other next writer drops it. One writer at a time may work on a dataset; readers
+ * are not disturbed.
  *
  * Threads: a writer belongs to one thread. */
 #ifndef BPT_STORAGE_WRITER_H
@@ -63,8 +64,9 @@ bpt_status bpt_writer_resume(const char *path, const bpt_writer_options *options
 /** @return how many items of the source are done with: records and notes */
 uint64_t bpt_writer_position(const bpt_writer *writer);
 
-/** @return how many records another writer could go on behind, should this one be closed now */
-uint64_t bpt_writer_kept(const bpt_writer *writer);
+/** Waits for what is being stored. @return how many records another writer could go on behind,
+ * should this one be closed now */
+uint64_t bpt_writer_kept(bpt_writer *writer);
 
 /** @return when the first writer of these records began, by the clock of the file system */
 struct timespec bpt_writer_begun(const bpt_writer *writer);
@@ -91,8 +93,9 @@ bpt_status bpt_writer_notes(bpt_writer *writer, bpt_status (*take)(void *arg, co
 /** Adds the next record of a raw split.
  * @param pixels shape [C,H,W], copied
  * @param label  in [0, n_classes)
- * @return BPT_OK, BPT_EDATA (label out of range), BPT_EFULL (2^32-1 records), BPT_ENOSPC, BPT_EIO,
- *         BPT_ENOMEM; after an error only bpt_writer_close() is left */
+ * @return (also what has become of records before this one) BPT_OK, BPT_EDATA (label out of range),
+ * BPT_EFULL (2^32-1 records), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM; after an error only
+ * bpt_writer_close() is left */
 bpt_status bpt_writer_append(bpt_writer *writer, const uint8_t *pixels, uint32_t label);
 
 /** Adds the next record of an encoded split.

@@ -12,13 +12,21 @@ bpt__draft_company bpt__writer_company(const bpt_writer *w, bool with_open) {
     return company;
 }
 
+bpt_status bpt__writer_prepare_chunk(bpt_writer *w) {
+    bpt__chunk *c = &w->filling;
+    if (!c->ends) BPT_TRY(BPT_NEW("ends of values", w->chunk_values, &c->ends));
+    if (!c->bytes) BPT_TRY(BPT_NEW("write buffer", w->chunk_bytes, &c->bytes));
+    if (c->capacity == 0) c->capacity = w->chunk_bytes;
+    return BPT_OK;
+}
+
 static bpt_status plan_values(bpt_writer *w) {
     MDB_stat stat;
     mdb_env_stat(w->env, &stat);
     w->page_bytes = stat.ms_psize;
+    w->chunk_bytes = CHUNK_BYTES;
     if (w->split.draft.info.encoded) {
         w->split.draft.location->pack = 1;
-        w->chunk_bytes = CHUNK_BYTES;
         w->chunk_values = CHUNK_BYTES / w->page_bytes; /* none has less than a page */
     } else {
         w->record_bytes =
@@ -30,8 +38,7 @@ static bpt_status plan_values(bpt_writer *w) {
         if (w->chunk_values == 0) w->chunk_values = 1;
         BPT_TRY(bpt_size_multiply(w->chunk_values, value_bytes, &w->chunk_bytes));
     }
-    BPT_TRY(BPT_NEW("ends of values", w->chunk_values, &w->ends));
-    return BPT_NEW("write buffer", w->chunk_bytes, &w->chunk);
+    return bpt__writer_prepare_chunk(w);
 }
 
 bpt_status bpt__writer_plan(bpt_writer *w, const bpt_writer_options *o) {
@@ -60,12 +67,16 @@ void bpt__new_split_free(bpt__new_split *split) {
     *split = (bpt__new_split){0};
 }
 
+static void free_chunk(bpt__chunk *c) {
+    bpt_free(c->bytes);
+    bpt_free(c->ends);
+    bpt__notes_free(&c->notes);
+    *c = (bpt__chunk){0};
+}
+
 void bpt__writer_unplan(bpt_writer *w) {
     bpt__new_split_free(&w->split);
-    bpt_free(w->chunk);
-    bpt_free(w->ends);
-    w->chunk = NULL;
-    w->ends = NULL;
-    w->chunk_bytes = w->chunk_values = w->n_sealed = 0;
-    w->n_open = w->n_values = 0;
+    free_chunk(&w->filling);
+    free_chunk(&w->storing);
+    w->n_open = w->n_stored = 0;
 }

@@ -1,7 +1,9 @@
 /** @file storage/writer_private.h
  * The inside of a writer, for writer.c and writer_*.c.
  *
- * Threads: as writer.h. */
+ * Threads: as writer.h; one of the writer's own stores a chunk while the next is filled
+ * (writer_storing.c). It uses .storing, .kept, .env and what does not change between
+ * bpt__writer_plan() and bpt__writer_unplan(). */
 #ifndef BPT_STORAGE_WRITER_PRIVATE_H
 #define BPT_STORAGE_WRITER_PRIVATE_H
 
@@ -12,6 +14,7 @@
 #include "storage/writer.h"
 
 #include <lmdb.h>
+#include <pthread.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -22,6 +25,16 @@ typedef struct bpt__new_split {
     bpt__statistics statistics;
     double *mean, *std; /* shape [C], of the whole */
 } bpt__new_split;
+
+/** What a transaction stores: whole values, and notes up to the last record in them. */
+typedef struct bpt__chunk {
+    uint8_t *bytes; /* values, one after another; the value under way is the last */
+    size_t capacity;
+    size_t *ends;   /* of the whole values, shape [chunk_values] */
+    size_t n;       /* whole values */
+    uint32_t first; /* number of the first one */
+    bpt__notes notes;
+} bpt__chunk;
 
 struct bpt_writer {
     char *path;
@@ -42,18 +55,18 @@ struct bpt_writer {
     size_t n_whole, room_whole;
     bpt__new_split split; /* under way */
     uint64_t database_id;
-    bpt__notes notes; /* that are not stored yet */
     uint64_t n_notes; /* of all */
 
     size_t record_bytes;
     size_t page_bytes;
-    uint8_t *chunk; /* values, one after another; the value under way is the last */
-    size_t chunk_bytes;
-    size_t chunk_values;
-    size_t *ends;      /* of the sealed values in the chunk, shape [chunk_values] */
-    size_t n_sealed;   /* whole values in the chunk */
-    uint32_t n_open;   /* records in the value under way */
-    uint32_t n_values; /* stored in earlier chunks */
+    size_t chunk_bytes, chunk_values; /* of a chunk, at most; but one encoded value may be larger */
+    bpt__chunk filling, storing;      /* they take turns */
+    uint32_t n_open;                  /* records in the value under way */
+
+    bool is_storing; /* .storer has been started */
+    pthread_t storer;
+    bpt_error stored;  /* what has become of the last chunk */
+    uint32_t n_stored; /* values on the disk */
 };
 
 /** The body of a write transaction, run again where the map was too small.
@@ -65,12 +78,26 @@ typedef bpt_status (*bpt__writer_body)(bpt_writer *w, MDB_txn *txn, int *code);
 bpt_status bpt__writer_transact(bpt_writer *w, bpt__writer_body body);
 
 /** Bodies: drop what killed writers left; make the staging database; drop all that this writer
- * made; store the sealed values and the notes; make the splits visible. */
+ * made; store the chunk .storing; make the splits visible. */
 bpt_status bpt__writer_drop_leftovers(bpt_writer *w, MDB_txn *txn, int *code);
 bpt_status bpt__writer_begin_staging(bpt_writer *w, MDB_txn *txn, int *code);
 bpt_status bpt__writer_drop_staging(bpt_writer *w, MDB_txn *txn, int *code);
 bpt_status bpt__writer_store_chunk(bpt_writer *w, MDB_txn *txn, int *code);
 bpt_status bpt__writer_switch_over(bpt_writer *w, MDB_txn *txn, int *code);
+
+/** Sees to it that the chunk to fill has memory. @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__writer_prepare_chunk(bpt_writer *w);
+
+/** Lets a thread store the chunk that was filled, once the one before is stored; the next to fill
+ * is to be prepared. There may be no value under way.
+ * @return how storing the chunk before ended: as bpt__writer_transact() */
+bpt_status bpt__writer_hand_over(bpt_writer *w);
+
+/** Waits until nothing is being stored: before any other use of the environment. */
+void bpt__writer_rest(bpt_writer *w);
+
+/** The same. @return how storing the last chunk ended, however often it is asked */
+bpt_status bpt__writer_wait(bpt_writer *w);
 
 /** Takes the lock and reads what is there. */
 bpt_status bpt__writer_open_dataset(bpt_writer *w, const char *path);

@@ -55,7 +55,7 @@ static bpt_status take_value(bpt_writer *w, const MDB_val *value) {
     const size_t bytes =
         w->split.draft.info.encoded ? bpt__value_record_bytes(data) : w->record_bytes;
     const bpt__value_place place = {.database = w->database_id,
-                                    .first = (uint64_t)w->n_values * pack,
+                                    .first = (uint64_t)w->n_stored * pack,
                                     .n = n,
                                     .record_bytes = (uint32_t)bytes};
     if (n == 0 || n > pack || w->ended || !bpt__value_intact(data, value->mv_size, &place))
@@ -73,7 +73,7 @@ static bpt_status take_value(bpt_writer *w, const MDB_val *value) {
             return damaged(w, "it is no encoded image");
     }
     w->ended = n < pack;
-    w->n_values++;
+    w->filling.first = ++w->n_stored;
     return BPT_OK;
 }
 
@@ -86,7 +86,7 @@ static bpt_status take_values(bpt_writer *w, MDB_txn *txn) {
     code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
     while (code == 0 && status == BPT_OK) {
         uint8_t expected[BPT__VALUE_KEY];
-        bpt__value_key(w->n_values, expected);
+        bpt__value_key(w->n_stored, expected);
         const bool next =
             key.mv_size == sizeof expected && memcmp(key.mv_data, expected, sizeof expected) == 0;
         status = next ? take_value(w, &value) : damaged(w, "a value is missing");
@@ -182,8 +182,9 @@ void bpt_writer_discard(bpt_writer *w) {
     w->discarded = !w->found;
 }
 
-uint64_t bpt_writer_kept(const bpt_writer *w) {
+uint64_t bpt_writer_kept(bpt_writer *w) {
     if (!w->resumable || w->committed || w->discarded) return 0;
-    const uint64_t full = (uint64_t)w->n_values * w->split.draft.location->pack;
+    bpt__writer_rest(w);
+    const uint64_t full = (uint64_t)w->n_stored * w->split.draft.location->pack;
     return full < bpt__writer_count(w) ? full : bpt__writer_count(w);
 }

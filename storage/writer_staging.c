@@ -10,7 +10,7 @@
 static bpt_status grow_map(bpt_writer *w) {
     MDB_envinfo info;
     mdb_env_info(w->env, &info);
-    const size_t need = 2 * w->chunk_bytes + (1 << 20);
+    const size_t need = 2 * w->storing.capacity + (1 << 20);
     const size_t limit = (size_t)1
                          << 30; /* double up to this, then add it: page_walk.c relies on it */
     const size_t step = info.me_mapsize < limit ? info.me_mapsize : limit;
@@ -24,7 +24,7 @@ static bpt_status grow_map(bpt_writer *w) {
 
 static bpt_status write_failure(const bpt_writer *w, int code) {
     BPT_TRY(bpt__environment_settle(w->env, BPT_OK));
-    const size_t need = w->chunk_bytes + (1 << 20);
+    const size_t need = w->storing.capacity + (1 << 20);
     const bpt_status status = bpt__environment_unwritten(w->env, w->path, need, code);
     if (status == BPT_ENOSPC)
         bpt_hint("make room and run this again; the splits that were there are unharmed");
@@ -156,14 +156,15 @@ bpt_status bpt__writer_drop_staging(bpt_writer *w, MDB_txn *txn, int *code) {
 }
 
 bpt_status bpt__writer_store_chunk(bpt_writer *w, MDB_txn *txn, int *code) {
-    for (size_t i = 0; i < w->n_sealed && *code == 0; i++) {
+    const bpt__chunk *c = &w->storing;
+    for (size_t i = 0; i < c->n && *code == 0; i++) {
         uint8_t name[BPT__VALUE_KEY];
-        bpt__value_key(w->n_values + (uint32_t)i, name);
-        const size_t begin = i > 0 ? w->ends[i - 1] : 0;
-        MDB_val key = {sizeof name, name}, value = {w->ends[i] - begin, w->chunk + begin};
+        bpt__value_key(c->first + (uint32_t)i, name);
+        const size_t begin = i > 0 ? c->ends[i - 1] : 0;
+        MDB_val key = {sizeof name, name}, value = {c->ends[i] - begin, c->bytes + begin};
         *code = mdb_put(txn, w->staging, &key, &value, MDB_APPEND);
     }
-    if (*code == 0) *code = bpt__notes_store(&w->notes, txn, w->journal);
+    if (*code == 0) *code = bpt__notes_store(&c->notes, txn, w->journal);
     return BPT_OK;
 }
 

@@ -197,11 +197,12 @@ static void the_lock_file(void **state) {
     o.terms = o.origin = "more\n";
     assert_int_equal(bpt_writer_open(s->place.dataset, &o, &writer), BPT_OK);
     assert_int_equal(made_append(writer, &o, 2, 0, MORE), BPT_OK);
+    const uint64_t n_kept = bpt_writer_kept(writer); /* waits: nothing is being stored */
+    assert_true(n_kept > 0);
     cut(lock, 0);
     assert_int_equal(bpt_writer_commit(writer), BPT_EIO);
     expect_named(lock, "was cut short while it was in use");
-    const uint64_t n_kept = bpt_writer_kept(writer);
-    assert_true(n_kept > 0);
+    assert_int_equal(bpt_writer_kept(writer), n_kept);
     bpt_writer_close(writer);
     assert_int_equal(bpt_writer_resume(s->place.dataset, &o, &writer), BPT_OK);
     assert_non_null(writer);

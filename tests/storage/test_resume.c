@@ -6,6 +6,7 @@
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"
 
+#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <setjmp.h>
@@ -307,6 +308,40 @@ static void damage_is_seen(void **state) {
     assert_int_equal(made_split(place.dataset, &o, SALT, 3), BPT_OK);
 }
 
+static void limit_file(rlim_t bytes) {
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
+    limit.rlim_cur = bytes;
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
+}
+
+/* Storing fails while the next chunk is filled: the writer says so at the end of that one, and
+ * counts what was stored before. */
+static void a_chunk_that_cannot_be_stored(void **state) {
+    (void)state;
+    const bpt_writer_options o = with_terms("train", false);
+    bpt_writer *writer;
+    void (*const before)(int) = signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(bpt_writer_open(place.dataset, &o, &writer), BPT_OK);
+    assert_int_equal(take_items(writer, &o, false, 0, 70), BPT_OK); /* one chunk and more */
+    const uint64_t n_kept = bpt_writer_kept(writer);
+    assert_true(n_kept > 50 && n_kept <= 70);
+    limit_file(20 << 20);
+    assert_int_equal(take_items(writer, &o, false, 70, ALL), BPT_EIO);
+    assert_non_null(strstr(bpt_error_last()->text, place.dataset));
+    assert_int_equal(bpt_writer_commit(writer), BPT_EIO); /* nothing gets over it */
+    assert_int_equal(bpt_writer_kept(writer), n_kept);
+    bpt_writer_close(writer);
+    limit_file(RLIM_INFINITY);
+    signal(SIGXFSZ, before);
+    writer = resume(&o);
+    assert_non_null(writer);
+    assert_int_equal(bpt_writer_position(writer), n_kept);
+    finish(writer, &o, false);
+    write_whole(&o, false);
+    expect_equal_datasets();
+}
+
 static void encoded_ones(void **state) {
     (void)state;
     enum {
@@ -350,6 +385,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(other_terms_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_to_go_on_with, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damage_is_seen, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_chunk_that_cannot_be_stored, set_up, tear_down),
         cmocka_unit_test_setup_teardown(encoded_ones, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
