@@ -3,10 +3,10 @@
 #include "storage/augmentation.h"
 
 static const bpt_augmentation *const kinds[] = {
-    &bpt_augmentation_crop,   &bpt_augmentation_resized_crop, &bpt_augmentation_flip,
-    &bpt_augmentation_vflip,  &bpt_augmentation_rotate,       &bpt_augmentation_shift,
-    &bpt_augmentation_jitter, &bpt_augmentation_erase,        &bpt_augmentation_mixup,
-    &bpt_augmentation_cutmix};
+    &bpt_augmentation_crop,  &bpt_augmentation_resized_crop, &bpt_augmentation_window,
+    &bpt_augmentation_flip,  &bpt_augmentation_vflip,        &bpt_augmentation_rotate,
+    &bpt_augmentation_shift, &bpt_augmentation_jitter,       &bpt_augmentation_erase,
+    &bpt_augmentation_mixup, &bpt_augmentation_cutmix};
 
 const bpt_augmentation *bpt_augmentation_at(size_t i) {
     return i < sizeof kinds / sizeof *kinds ? kinds[i] : NULL;
@@ -29,7 +29,22 @@ bpt_status bpt_augment_check(const bpt_augment *a, uint32_t H, uint32_t W) {
     return BPT_OK;
 }
 
-bpt_status bpt_augment_check_part(const bpt_augment *a) {
+static bpt_status check_for_raw(const bpt_augment *a) {
+    for (uint32_t i = 0; i < a->n; i++) {
+        const char *name = a->steps[i].kind->name;
+        if (!bpt_augmentation_wants_encoded(a->steps[i].kind)) continue;
+        const bpt_status status =
+            bpt_fail(BPT_EUSAGE,
+                     "augmentation %s is for images that are larger than the network's "
+                     "input: those of encoded datasets",
+                     name);
+        bpt_hint("leave %s out, or store the images with bpt-ingest --encoded", name);
+        return status;
+    }
+    return BPT_OK;
+}
+
+static bpt_status check_for_encoded(const bpt_augment *a) {
     for (uint32_t i = 1; i < a->n; i++) {
         const char *name = a->steps[i].kind->name;
         if (!a->steps[i].kind->part) continue;
@@ -40,6 +55,10 @@ bpt_status bpt_augment_check_part(const bpt_augment *a) {
         return status;
     }
     return BPT_OK;
+}
+
+bpt_status bpt_augment_check_kinds(const bpt_augment *a, bool encoded) {
+    return encoded ? check_for_encoded(a) : check_for_raw(a);
 }
 
 bool bpt_augment_takes_part(const bpt_augment *a) {

@@ -26,6 +26,7 @@ enum { BPT_AUGMENT_MAX = 16, BPT_AUGMENT_VALUES = 4 };
     "crop=PIXELS: a window of their size, so many black pixels around;\n"                          \
     "resized-crop=FROM:TO:RATIO (0.08:1:0.75): FROM to TO of the area,\n"                          \
     "sides as RATIO to 1/RATIO, enlarged;\n"                                                       \
+    "window: of JPEG datasets, a part that is not resized;\n"                                      \
     "flip, vflip: half of them mirrored left to right, top to bottom;\n"                           \
     "rotate=DEGREES, shift=PERCENT: by up to so much either way;\n"                                \
     "jitter=BRIGHTNESS:CONTRAST:SATURATION (0.4:0.4:0.4): each times\n"                            \
@@ -71,18 +72,19 @@ float bpt_augment_mix(const bpt_augment *augment, bpt_random *random, uint32_t C
 bpt_status bpt_augment_check(const bpt_augment *augment, uint32_t H, uint32_t W);
 
 /** Of images that are brought to a size first, as those of encoded datasets, an augmentation that
- * enlarges a part of them (resized-crop) takes it from the image as it was: so it has to come
- * first.
- * @return BPT_OK, BPT_EUSAGE (one comes later) */
-bpt_status bpt_augment_check_part(const bpt_augment *augment);
+ * takes a part of them (resized-crop, window) takes it from the image as it was: so it has to come
+ * first. window wants such images.
+ * @return BPT_OK, BPT_EUSAGE (one comes later, or the images are raw) */
+bpt_status bpt_augment_check_kinds(const bpt_augment *augment, bool encoded);
 
-/** @return whether the list begins with one that enlarges a part of the image */
+/** @return whether the list begins with one that takes a part of the image */
 bool bpt_augment_takes_part(const bpt_augment *augment);
 
 /** Draws the part, if bpt_augment_takes_part().
  * @param random at the start of its stream
  * @param H, W   of the image that it is taken from, at most 2^28 pixels
- * @param[out] frame .y, .x, .h and .w are set */
+ * @param[in,out] frame .scaled_h and .scaled_w are what the part is brought to; .y, .x, .h and .w
+ *                are set */
 void bpt_augment_part(const bpt_augment *augment, bpt_random *random, uint32_t H, uint32_t W,
                       bpt_image_frame *frame);
 

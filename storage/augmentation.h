@@ -34,12 +34,13 @@ struct bpt_augmentation {
     bpt_augmentation_parameter parameters[BPT_AUGMENT_VALUES]; /* shape [n_parameters] */
     /* The smallest H and W that it works on; NULL: 1. */
     uint32_t (*smallest)(const uint32_t *values);
-    /* NULL: it mixes two images. Makes [C,H,W] at out from [C,H,W] at in. @return false if the
-     * image stays as it is: then what is in out does not count. */
+    /* NULL: it mixes two images, or is for encoded ones alone. Makes [C,H,W] at out from [C,H,W] at
+     * in. @return false if the image stays as it is: then what is in out does not count. */
     bool (*apply)(const uint32_t *values, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
                   const uint8_t *restrict in, uint8_t *restrict out);
-    /* Of one that enlarges a part of the image: which part of an image of H by W, drawn as apply()
-     * draws it: .y, .x, .h and .w. NULL: it does no such thing. */
+    /* Of one that takes a part of the image: which part of an image of H by W, for a frame whose
+     * .scaled_h and .scaled_w are set: .y, .x, .h and .w, drawn as apply() draws it. NULL: it takes
+     * none. */
     void (*part)(const uint32_t *values, bpt_random *random, uint32_t H, uint32_t W,
                  bpt_image_frame *frame);
     /* NULL: it does not mix two images. Puts something of the other into the image, both [C,H,W].
@@ -50,6 +51,11 @@ struct bpt_augmentation {
 
 /** @return kind number @p i, NULL past the last */
 const bpt_augmentation *bpt_augmentation_at(size_t i);
+
+/** @return whether there is nothing that it could do to raw images */
+static inline bool bpt_augmentation_wants_encoded(const bpt_augmentation *kind) {
+    return !kind->apply && !kind->mix;
+}
 
 /** Writes how an item of this kind is written: "name=FIRST:SECOND".
  * @param[out] out shape [size], a text */
@@ -71,5 +77,6 @@ extern const bpt_augmentation bpt_augmentation_resized_crop;
 extern const bpt_augmentation bpt_augmentation_rotate;
 extern const bpt_augmentation bpt_augmentation_shift;
 extern const bpt_augmentation bpt_augmentation_vflip;
+extern const bpt_augmentation bpt_augmentation_window;
 
 #endif

@@ -247,10 +247,11 @@ static bpt_status start_threads(bpt_loader *l, uint32_t n) {
     return BPT_OK;
 }
 
-static bpt_status check_encoded(const bpt_dataset_info *info, const bpt_loader_options *o) {
+static bpt_status check_augment(const bpt_dataset_info *info, const bpt_augment *a) {
     if (info->H == 0)
         return bpt_fail(BPT_EUSAGE, "at which size are the images of %s wanted?", info->path);
-    return bpt_augment_check_part(&o->augment);
+    BPT_TRY(bpt_augment_check_kinds(a, info->encoded));
+    return bpt_augment_check(a, info->H, info->W);
 }
 
 bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
@@ -258,8 +259,7 @@ bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
     const bpt_dataset_info *info = bpt_dataset_describe(dataset);
     BPT_TRY(check_options(options));
     BPT_TRY(check_partners(split, options));
-    if (info->encoded) BPT_TRY(check_encoded(info, options));
-    BPT_TRY(bpt_augment_check(&options->augment, info->H, info->W));
+    BPT_TRY(check_augment(info, &options->augment));
     bpt_loader *l;
     BPT_TRY(BPT_NEW("loader", 1, &l));
     l->images = (bpt__pass_images){.dataset = dataset,

@@ -14,8 +14,8 @@
  * what libjpeg-turbo takes to decode an image and gives back.
  *
  * Images of an encoded dataset are brought to the size of bpt_dataset_bring_to() first. Where the
- * list of augmentations begins with resized-crop, that is the part that it draws, of the image as
- * it is stored; else bpt_record_middle().
+ * list of augmentations begins with resized-crop or window, that is the part that it draws, of the
+ * image as it is stored; else bpt_record_middle().
  *
  * Where the list mixes images, each is mixed with one that is drawn, by the seed, its index and its
  * pass, from `partners`: whatever else is requested. That one is as it would be in the same pass
@@ -75,8 +75,8 @@ size_t bpt_loader_decoding_bytes(const bpt_split *split, uint32_t n_threads, siz
  * @param dataset, split borrowed while the loader lives
  * @param[out] out caller owns, bpt_loader_destroy()
  * @return BPT_OK, BPT_EUSAGE (an option out of range; images too small for an augmentation; encoded
- *         images without bpt_dataset_bring_to(), or bpt_augment_check_part(); images are mixed, and
- *         there are no partners, or one is not of the split), BPT_ENOMEM, BPT_EIO (no thread) */
+ *         images without bpt_dataset_bring_to(), or bpt_augment_check_kinds(); images are mixed,
+ * and there are no partners, or one is not of the split), BPT_ENOMEM, BPT_EIO (no thread) */
 bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                              const bpt_loader_options *options, bpt_loader **out);
 

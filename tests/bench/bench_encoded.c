@@ -4,12 +4,12 @@
  *   bench_encoded DATASET [SIDE [REPETITIONS [LIST...]]]
  *
  * Of the split "train", images brought to SIDE by SIDE (224), in a shuffled order, in batches of
- * 32: with the middle of each image, with `resized-crop=0.08:1:0.75,flip`, or with the LISTs, which
- * are as bpt-train --augment takes them. With one thread and with two. In each of the REPETITIONS
- * (5), after a turn that does not count, all are measured one after the other; "alone" is
- * tjDecompress2() to whole images, a handle a thread. Prints a Markdown table: images a second of
- * each and the rate over that of "alone" in the same repetition: median, with least and most in
- * brackets.
+ * 32: with the middle of each image, with `resized-crop=0.08:1:0.75,flip` and with `window,flip`,
+ * or with the LISTs, which are as bpt-train --augment takes them. With one thread and with two. In
+ * each of the REPETITIONS (5), after a turn that does not count, all are measured one after the
+ * other; "alone" is tjDecompress2() to whole images, a handle a thread. Prints a Markdown table:
+ * images a second of each and the rate over that of "alone" in the same repetition: median, with
+ * least and most in brackets.
  */
 #include "base/clock.h"
 #include "base/memory.h"
@@ -149,6 +149,7 @@ int main(int argc, char **argv) {
     if (b.n_lists == 0) {
         b.lists[b.n_lists++] = "none";
         b.lists[b.n_lists++] = "resized-crop=0.08:1:0.75,flip";
+        b.lists[b.n_lists++] = "window,flip";
     }
     const bpt_status status = run(&b, argv[1]);
     bpt_free(b.order);

@@ -79,7 +79,8 @@ static void choose_lists(bench *b, int n_given, char **given) {
     if (n_given > 0) return;
     b->lists[b->n_lists++] = "none";
     b->lists[b->n_lists++] = "crop=4,flip";
-    for (size_t i = 0; (kind = bpt_augmentation_at(i)); i++) b->lists[b->n_lists++] = kind->example;
+    for (size_t i = 0; (kind = bpt_augmentation_at(i)); i++)
+        if (!bpt_augmentation_wants_encoded(kind)) b->lists[b->n_lists++] = kind->example;
 }
 
 /* @return a number from 1 to most, 0 if there is none; @p otherwise if it is not given */

@@ -28,11 +28,12 @@ typedef struct subject {
     int n_lists;
 } subject;
 
-/* Each kind alone, and all of them one after another. */
+/* Each kind that is for raw images alone, and all of them one after another. */
 static void write_lists(subject *s) {
     const bpt_augmentation *kind;
     char all[200] = "";
     for (size_t k = 0; (kind = bpt_augmentation_at(k)); k++) {
+        if (bpt_augmentation_wants_encoded(kind)) continue;
         snprintf(s->lists[s->n_lists++], 200, "%s", kind->example);
         snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k > 0 ? "," : "",
                  kind->example);

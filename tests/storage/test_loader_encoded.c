@@ -206,16 +206,18 @@ static void takes_the_middle(void **state) {
     for (uint32_t n = 1; n <= 8; n *= 2) assert_true(n_of[n] > 0); /* all were there */
 }
 
-static void takes_a_part_of_the_image_as_it_is(void **state) {
-    const subject *s = *state;
+typedef void frame_check(const bpt_record *record, const bpt_image_frame *frame);
+
+/* Images of each size by a list that begins with a part, against the reference.
+ * @param[in,out] n_of how many were decoded at a part 1 / n of their size */
+static void expect_parts(const subject *s, const char *list, frame_check *check, uint32_t n_of[9]) {
     static double expected[MAX_VALUES];
     bpt_augment augment;
-    uint32_t n_of[9] = {0};
-    assert_int_equal(bpt_augment_parse("resized-crop=0.1:1", &augment), BPT_OK);
+    assert_int_equal(bpt_augment_parse(list, &augment), BPT_OK);
     for (size_t k = 0; k < N_SIZES; k++) {
         const uint32_t H = sizes[k].H, W = sizes[k].W;
         assert_int_equal(bpt_dataset_bring_to(s->dataset, H, W), BPT_OK);
-        take(s, "resized-crop=0.1:1", 2, 2, 3, s->one);
+        take(s, list, 2, 2, 3, s->one);
         for (uint32_t i = 0; i < COUNT; i++) {
             bpt_record r;
             uint32_t label;
@@ -224,13 +226,64 @@ static void takes_a_part_of_the_image_as_it_is(void **state) {
             bpt_image_frame f = {.scaled_h = H, .scaled_w = W, .H = H, .W = W};
             bpt_augment_part(&augment, &random, r.H, r.W, &f);
             assert_int_equal(bpt_image_frame_check(&f, r.H, r.W), BPT_OK);
-            const double area = (double)f.h * f.w / ((double)r.H * r.W);
-            assert_true(area > .08 && area <= 1);
+            check(&r, &f);
             n_of[reference(s, &r, f, expected)]++;
             expect_image(s->one + i * (size_t)C * H * W, expected, (size_t)C * H * W);
         }
     }
+}
+
+static void check_area(const bpt_record *r, const bpt_image_frame *f) {
+    const double area = (double)f->h * f->w / ((double)r->H * r->W);
+    assert_true(area > .08 && area <= 1);
+}
+
+static void takes_a_part_of_the_image_as_it_is(void **state) {
+    uint32_t n_of[9] = {0};
+    expect_parts(*state, "resized-crop=0.1:1", check_area, n_of);
     for (uint32_t n = 1; n <= 8; n *= 2) assert_true(n_of[n] > 0);
+}
+
+static uint32_t n_enlarged;
+
+/* Pixels as they are; of an image without so many all of its height or width, in the ratio of what
+ * is wanted. */
+static void check_window(const bpt_record *r, const bpt_image_frame *f) {
+    if (f->H <= r->H && f->W <= r->W) {
+        assert_int_equal(f->h, f->H);
+        assert_int_equal(f->w, f->W);
+        return;
+    }
+    n_enlarged++;
+    const double w = fmax((double)r->H * f->W / f->H, 1), h = fmax((double)r->W * f->H / f->W, 1);
+    assert_true((f->h == r->H && fabs(f->w - w) <= .5) || (f->w == r->W && fabs(f->h - h) <= .5));
+}
+
+static void takes_a_window_of_the_networks_size(void **state) {
+    uint32_t n_of[9] = {0};
+    n_enlarged = 0;
+    expect_parts(*state, "window", check_window, n_of);
+    assert_int_equal(n_of[1], N_SIZES * COUNT);
+    assert_true(n_enlarged > 0 && n_enlarged < N_SIZES * COUNT);
+}
+
+/* Each place comes, and about as often as any other. */
+static void a_window_may_be_anywhere(void **state) {
+    (void)state;
+    enum { H = 10, W = 12, SIDE = 8, N = 15000, PLACES = (H - SIDE + 1) * (W - SIDE + 1) };
+    uint32_t n[H - SIDE + 1][W - SIDE + 1] = {{0}};
+    bpt_augment augment;
+    assert_int_equal(bpt_augment_parse("window", &augment), BPT_OK);
+    for (uint64_t i = 0; i < N; i++) {
+        bpt_random random = bpt_random_stream(3, BPT_PURPOSE_AUGMENT, i);
+        bpt_image_frame f = {.scaled_h = SIDE, .scaled_w = SIDE, .H = SIDE, .W = SIDE};
+        bpt_augment_part(&augment, &random, H, W, &f);
+        assert_true(f.y <= H - SIDE && f.x <= W - SIDE);
+        n[f.y][f.x]++;
+    }
+    for (uint32_t y = 0; y <= H - SIDE; y++)
+        for (uint32_t x = 0; x <= W - SIDE; x++)
+            assert_in_range(n[y][x], N / PLACES * 8 / 10, N / PLACES * 12 / 10);
 }
 
 /* What comes behind in the list acts on the image of the network's size. */
@@ -239,9 +292,10 @@ static void goes_on_with_the_rest(void **state) {
     enum { H = 20, W = 30, VALUES = C * H * W };
     static uint8_t pixels[VALUES], scratch[2 * VALUES];
     const char *lists[][2] = {{"crop=4,flip", "none"},
-                              {"resized-crop=0.5,flip,jitter", "resized-crop=0.5"}};
+                              {"resized-crop=0.5,flip,jitter", "resized-crop=0.5"},
+                              {"window,flip,jitter", "window"}};
     assert_int_equal(bpt_dataset_bring_to(s->dataset, H, W), BPT_OK);
-    for (int k = 0; k < 2; k++) {
+    for (int k = 0; k < 3; k++) {
         int n_other = 0;
         bpt_augment augment;
         assert_int_equal(bpt_augment_parse(lists[k][0], &augment), BPT_OK);
@@ -250,16 +304,16 @@ static void goes_on_with_the_rest(void **state) {
         for (uint32_t i = 0; i < COUNT; i++) {
             bpt_record r;
             uint32_t label;
-            bpt_image_frame f;
+            bpt_image_frame f = {.scaled_h = H, .scaled_w = W, .H = H, .W = W};
             bpt_random random = bpt_random_stream(3, BPT_PURPOSE_AUGMENT, (uint64_t)5 << 32 | i);
             assert_int_equal(bpt_dataset_get_record(s->dataset, s->split, i, &r, &label), BPT_OK);
             for (size_t p = 0; p < VALUES; p++)
                 pixels[p] = (uint8_t)lrintf(s->many[i * VALUES + p] * 255);
-            assert_int_equal(bpt_augment_takes_part(&augment), k == 1);
-            if (k == 1) bpt_augment_part(&augment, &random, r.H, r.W, &f);
+            assert_int_equal(bpt_augment_takes_part(&augment), k > 0);
+            if (k > 0) bpt_augment_part(&augment, &random, r.H, r.W, &f);
             const uint8_t *out =
-                k == 1 ? bpt_augment_apply_rest(&augment, &random, C, H, W, pixels, scratch)
-                       : bpt_augment_apply(&augment, &random, C, H, W, pixels, scratch);
+                k > 0 ? bpt_augment_apply_rest(&augment, &random, C, H, W, pixels, scratch)
+                      : bpt_augment_apply(&augment, &random, C, H, W, pixels, scratch);
             n_other += memcmp(out, pixels, VALUES) != 0;
             for (size_t p = 0; p < VALUES; p++)
                 assert_int_equal(lrintf(s->one[i * VALUES + p] * 255), out[p]);
@@ -270,7 +324,7 @@ static void goes_on_with_the_rest(void **state) {
 
 static void does_not_depend_on_threads(void **state) {
     const subject *s = *state;
-    const char *lists[] = {"none", "resized-crop,flip", "crop=3,erase"};
+    const char *lists[] = {"none", "resized-crop,flip", "window,flip", "crop=3,erase"};
     const uint32_t cases[][2] = {{1, 4}, {2, 2}, {4, 3}, {8, 32}};
     enum { H = 33, W = 29, VALUES = C * H * W };
     assert_int_equal(bpt_dataset_bring_to(s->dataset, H, W), BPT_OK);
@@ -297,6 +351,11 @@ static void refuses_what_it_cannot_do(void **state) {
     assert_int_equal(bpt_augment_parse("flip,resized-crop", &o.augment), BPT_OK);
     assert_int_equal(bpt_loader_create(fresh, split, &o, &loader), BPT_EUSAGE);
     assert_non_null(strstr(bpt_error_last()->text, "resized-crop can only be the first"));
+    assert_int_equal(bpt_augment_parse("flip,window", &o.augment), BPT_OK);
+    assert_int_equal(bpt_loader_create(fresh, split, &o, &loader), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "window can only be the first"));
+    assert_int_equal(bpt_augment_check_kinds(&o.augment, false), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->hint, "--encoded"));
     assert_int_equal(bpt_augment_parse("crop=8", &o.augment), BPT_OK);
     assert_int_equal(bpt_loader_create(fresh, split, &o, &loader), BPT_EUSAGE);
     int n = 0;
@@ -368,6 +427,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(takes_the_middle),
         cmocka_unit_test(takes_a_part_of_the_image_as_it_is),
+        cmocka_unit_test(takes_a_window_of_the_networks_size),
+        cmocka_unit_test(a_window_may_be_anywhere),
         cmocka_unit_test(goes_on_with_the_rest),
         cmocka_unit_test(does_not_depend_on_threads),
         cmocka_unit_test(refuses_what_it_cannot_do),

@@ -46,6 +46,13 @@ near_weights runs/two runs/ranks 1e-3
 run 0 ranks 2 "$train" "${augmented[@]}" --update agwu --output runs/async
 run 0 "$train" --replay runs/async
 
+# A window of images that have the network's size is the image.
+run 0 "$train" --data small "${quick[@]}" --epochs 5 --augment window --output runs/window
+same_weights runs/window runs/files
+run 0 "$train" --data large "${quick[@]}" --augment window,flip --output runs/windows
+run 0 "$train" --data large "${quick[@]}" --augment window,flip --output runs/more --loader-threads 5
+same_weights runs/windows runs/more
+
 # Another input, and as evaluation takes it.
 run 0 "$train" --data large "${quick[@]}" --input-size 32x24 --output runs/other --epochs 1
 run 0 "$eval" --data large --model tiny.yaml --weights runs/other/model.safetensors --input-size 32 24
@@ -62,6 +69,8 @@ fails_well 2 "$tune" --data raw --model tiny.yaml --input-size 30 30 --out x.yam
 # What cannot be done.
 fails_well 2 "$train" --data large "${quick[@]}" --augment flip,resized-crop --output runs/x
 says 'resized-crop can only be the first'
+fails_well 2 "$train" --data raw "${quick[@]}" --augment window --output runs/x
+says 'augmentation window is for images that are larger'
 fails_well 2 ranks 2 "$train" --data large "${quick[@]}" --data-mode scatter --scratch scratch --output runs/x
 says 'holds encoded images, which --data-mode scatter does not give out'
 [ -e runs/x ] && die "what was refused left a run"
