@@ -2,6 +2,8 @@
 
 #include "storage/augmentation.h"
 
+#include <assert.h>
+
 static const bpt_augmentation *const kinds[] = {
     &bpt_augmentation_crop,  &bpt_augmentation_resized_crop, &bpt_augmentation_window,
     &bpt_augmentation_flip,  &bpt_augmentation_vflip,        &bpt_augmentation_rotate,
@@ -75,8 +77,9 @@ static const uint8_t *apply_from(const bpt_augment *a, uint32_t i, bpt_random *r
                                  uint32_t H, uint32_t W, const uint8_t *pixels, uint8_t *scratch) {
     const size_t size = (size_t)C * H * W;
     uint32_t half = 0; /* of the scratch, the one to write next */
-    for (; i < a->n && a->steps[i].kind->apply; i++) {
+    for (; i < a->n && !a->steps[i].kind->mix; i++) {
         uint8_t *out = scratch + half * size;
+        assert(a->steps[i].kind->apply); /* bpt_augment_check_kinds() */
         if (!a->steps[i].kind->apply(a->steps[i].values, random, C, H, W, pixels, out)) continue;
         pixels = out;
         half = 1 - half;

@@ -26,7 +26,8 @@ enum { BPT_AUGMENT_MAX = 16, BPT_AUGMENT_VALUES = 4 };
     "crop=PIXELS: a window of their size, so many black pixels around;\n"                          \
     "resized-crop=FROM:TO:RATIO (0.08:1:0.75): FROM to TO of the area,\n"                          \
     "sides as RATIO to 1/RATIO, enlarged;\n"                                                       \
-    "window: of JPEG datasets, a part that is not resized;\n"                                      \
+    "window: of encoded datasets, and first: a part of the network's size,\n"                      \
+    "pixel for pixel;\n"                                                                           \
     "flip, vflip: half of them mirrored left to right, top to bottom;\n"                           \
     "rotate=DEGREES, shift=PERCENT: by up to so much either way;\n"                                \
     "jitter=BRIGHTNESS:CONTRAST:SATURATION (0.4:0.4:0.4): each times\n"                            \

@@ -6,7 +6,7 @@
  * It says which database they are in and what shape they have, and holds what was noted of items of
  * the source that are no records. docs/formats.md describes it.
  *
- * Threads: a journal belongs to one thread. */
+ * Threads: a journal, and notes, belong to one thread at a time. */
 #ifndef BPT_STORAGE_JOURNAL_H
 #define BPT_STORAGE_JOURNAL_H
 

@@ -2,20 +2,13 @@
 
 #include "storage/dataset_private.h"
 
-/* @return round(a * b / c), half up, at least `least` and at most what a side may have */
-static uint32_t scale(uint32_t a, uint32_t b, uint32_t c, uint32_t least) {
-    const uint64_t side = ((uint64_t)a * b * 2 + c) / ((uint64_t)c * 2);
-    if (side > BPT_IMAGE_MAX_SIDE) return BPT_IMAGE_MAX_SIDE;
-    return side < least ? least : (uint32_t)side;
-}
-
 bpt_image_frame bpt_record_middle(uint32_t record_H, uint32_t record_W, uint32_t H, uint32_t W) {
     bpt_image_frame f = {
         .h = record_H, .w = record_W, .scaled_h = H, .scaled_w = W, .H = H, .W = W};
     if ((uint64_t)H * record_W >= (uint64_t)W * record_H) /* it is wider: columns are lost */
-        f.scaled_w = scale(record_W, H, record_H, W);
+        f.scaled_w = bpt_image_side(record_W, H, record_H);
     else
-        f.scaled_h = scale(record_H, W, record_W, H);
+        f.scaled_h = bpt_image_side(record_H, W, record_W);
     f.crop_y = (f.scaled_h - H) / 2;
     f.crop_x = (f.scaled_w - W) / 2;
     return f;

@@ -4,6 +4,7 @@
 #include "storage/writer.h"
 
 #include "base/file.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "storage/directory.h"
 #include "storage/environment.h"
@@ -29,11 +30,6 @@ static size_t open_at(const bpt_writer *w) {
 /* @return the value under way */
 static uint8_t *open_value(const bpt_writer *w) {
     return w->filling.bytes + open_at(w);
-}
-
-static bpt_status next_chunk(bpt_writer *w) {
-    BPT_TRY(bpt__writer_hand_over(w));
-    return bpt__writer_prepare_chunk(w);
 }
 
 /* Ends a value whose labels and records are in place. */
@@ -62,7 +58,7 @@ static bpt_status seal_value(bpt_writer *w) {
                 bpt__value_pixels(value, w->record_bytes, pack, 0), n * w->record_bytes);
     seal(w, n, w->record_bytes);
     w->n_open = 0;
-    return w->filling.n == w->chunk_values ? next_chunk(w) : BPT_OK;
+    return w->filling.n == w->chunk_values ? bpt__writer_hand_over(w) : BPT_OK;
 }
 
 static bpt_status check_label(const bpt_writer *w, uint32_t label) {
@@ -86,6 +82,7 @@ static void put_label(uint8_t *value, size_t k, uint32_t label) {
 bpt_status bpt_writer_append(bpt_writer *w, const uint8_t *pixels, uint32_t label) {
     assert(!w->split.draft.info.encoded);
     BPT_TRY(check_label(w, label));
+    BPT_TRY(bpt__writer_prepare_chunk(w));
     uint8_t *value = open_value(w);
     put_label(value, w->n_open, label);
     memcpy((void *)(uintptr_t)bpt__value_pixels(value, w->record_bytes,
@@ -101,7 +98,8 @@ bpt_status bpt_writer_note(bpt_writer *w, const char *line) {
     w->n_notes++;
     if (!w->resumable) return BPT_OK;
     BPT_TRY(bpt__notes_add(&w->filling.notes, item, line));
-    return w->filling.notes.n_text > MANY_BYTES && w->n_open == 0 ? next_chunk(w) : BPT_OK;
+    return w->filling.notes.n_text > MANY_BYTES && w->n_open == 0 ? bpt__writer_hand_over(w)
+                                                                  : BPT_OK;
 }
 
 /* ---- encoded records: one to a value ---- */
@@ -125,9 +123,11 @@ void bpt__writer_count_record(bpt_writer *w, const bpt_record *record, uint32_t 
 
 /* Makes room in the chunk for a value. */
 static bpt_status make_room(bpt_writer *w, size_t size) {
-    const bpt__chunk *c = &w->filling;
-    if (c->n == w->chunk_values || (c->n > 0 && size > c->capacity - open_at(w)))
-        BPT_TRY(next_chunk(w));
+    const size_t used = open_at(w);
+    const bool full = used >= w->chunk_bytes || size > w->chunk_bytes - used;
+    if (w->filling.n == w->chunk_values || (w->filling.n > 0 && full))
+        BPT_TRY(bpt__writer_hand_over(w));
+    BPT_TRY(bpt__writer_prepare_chunk(w));
     return BPT_GROW("write buffer", size, &w->filling.bytes, &w->filling.capacity);
 }
 
@@ -244,6 +244,8 @@ void bpt_writer_close(bpt_writer *w) {
     bpt_error error; /* what led here, not what happens on the way out */
     bpt_error_get(&error);
     bpt__writer_rest(w);
+    if (w->stored.status != BPT_OK && strcmp(w->stored.text, error.text) != 0)
+        bpt_warn("%s", w->stored.text); /* it came too late to be returned */
     const bool was_empty = w->catalog && bpt__catalog_info(w->catalog)->format == 0;
     const bool lost = w->env && bpt__environment_lost(w->env);
     const bool damaged = w->env && bpt__environment_damaged(w->env);

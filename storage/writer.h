@@ -8,7 +8,9 @@
  * had terms; any other next writer drops it. One writer at a time may work on a dataset; readers
  * are not disturbed.
  *
- * Threads: a writer belongs to one thread. */
+ * Memory: two chunks of 16 MiB, or of one larger record, and what LMDB takes for a transaction.
+ *
+ * Threads: a writer belongs to one thread, and not to what it forks. */
 #ifndef BPT_STORAGE_WRITER_H
 #define BPT_STORAGE_WRITER_H
 
@@ -64,8 +66,8 @@ bpt_status bpt_writer_resume(const char *path, const bpt_writer_options *options
 /** @return how many items of the source are done with: records and notes */
 uint64_t bpt_writer_position(const bpt_writer *writer);
 
-/** Waits for what is being stored. @return how many records another writer could go on behind,
- * should this one be closed now */
+/** Waits for what is being stored, and does not tell whether that failed. @return how many records
+ * another writer could go on behind, should this one be closed now */
 uint64_t bpt_writer_kept(bpt_writer *writer);
 
 /** @return when the first writer of these records began, by the clock of the file system */
@@ -93,9 +95,9 @@ bpt_status bpt_writer_notes(bpt_writer *writer, bpt_status (*take)(void *arg, co
 /** Adds the next record of a raw split.
  * @param pixels shape [C,H,W], copied
  * @param label  in [0, n_classes)
- * @return (also what has become of records before this one) BPT_OK, BPT_EDATA (label out of range),
- * BPT_EFULL (2^32-1 records), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM; after an error only
- * bpt_writer_close() is left */
+ * @return BPT_OK, BPT_EDATA (label out of range), BPT_EFULL (2^32-1 records), BPT_ENOSPC, BPT_EIO,
+ *         BPT_ECORRUPT (the file was cut short meanwhile), BPT_ENOMEM; what storing failed with may
+ *         be returned a chunk later. After an error only bpt_writer_close() is left */
 bpt_status bpt_writer_append(bpt_writer *writer, const uint8_t *pixels, uint32_t label);
 
 /** Adds the next record of an encoded split.
@@ -115,7 +117,7 @@ bpt_status bpt_writer_check_next(const bpt_writer *writer, const bpt_writer_opti
 bpt_status bpt_writer_next(bpt_writer *writer, const bpt_writer_options *options);
 
 /** Makes the splits visible: on return they are on disk, whole.
- * @return BPT_OK, BPT_EDATA (no records), BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
+ * @return BPT_OK, BPT_EDATA (no records), BPT_ENOSPC, BPT_EIO, BPT_ECORRUPT, BPT_ENOMEM */
 bpt_status bpt_writer_commit(bpt_writer *writer);
 
 /** Releases the writer. Without a commit before, readers find the dataset as it was. What was

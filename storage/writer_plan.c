@@ -12,11 +12,19 @@ bpt__draft_company bpt__writer_company(const bpt_writer *w, bool with_open) {
     return company;
 }
 
+static void free_buffer(bpt__chunk *c) {
+    bpt_free(c->bytes);
+    c->bytes = NULL;
+    c->capacity = 0;
+}
+
 bpt_status bpt__writer_prepare_chunk(bpt_writer *w) {
     bpt__chunk *c = &w->filling;
+    if (c->n == 0 && c->capacity > w->chunk_bytes) free_buffer(c); /* one value was as large */
     if (!c->ends) BPT_TRY(BPT_NEW("ends of values", w->chunk_values, &c->ends));
-    if (!c->bytes) BPT_TRY(BPT_NEW("write buffer", w->chunk_bytes, &c->bytes));
-    if (c->capacity == 0) c->capacity = w->chunk_bytes;
+    if (c->bytes) return BPT_OK;
+    BPT_TRY(BPT_NEW("write buffer", w->chunk_bytes, &c->bytes));
+    c->capacity = w->chunk_bytes;
     return BPT_OK;
 }
 
@@ -38,7 +46,7 @@ static bpt_status plan_values(bpt_writer *w) {
         if (w->chunk_values == 0) w->chunk_values = 1;
         BPT_TRY(bpt_size_multiply(w->chunk_values, value_bytes, &w->chunk_bytes));
     }
-    return bpt__writer_prepare_chunk(w);
+    return BPT_OK;
 }
 
 bpt_status bpt__writer_plan(bpt_writer *w, const bpt_writer_options *o) {
@@ -68,7 +76,7 @@ void bpt__new_split_free(bpt__new_split *split) {
 }
 
 static void free_chunk(bpt__chunk *c) {
-    bpt_free(c->bytes);
+    free_buffer(c);
     bpt_free(c->ends);
     bpt__notes_free(&c->notes);
     *c = (bpt__chunk){0};

@@ -2,8 +2,8 @@
  * The inside of a writer, for writer.c and writer_*.c.
  *
  * Threads: as writer.h; one of the writer's own stores a chunk while the next is filled
- * (writer_storing.c). It uses .storing, .kept, .env and what does not change between
- * bpt__writer_plan() and bpt__writer_unplan(). */
+ * (writer_storing.c). It writes .stored and .n_stored, and reads .storing and what stays as it is
+ * until bpt__writer_rest(): .path, .env, .staging, .journal, .chunk_bytes, .page_bytes. */
 #ifndef BPT_STORAGE_WRITER_PRIVATE_H
 #define BPT_STORAGE_WRITER_PRIVATE_H
 
@@ -28,11 +28,11 @@ typedef struct bpt__new_split {
 
 /** What a transaction stores: whole values, and notes up to the last record in them. */
 typedef struct bpt__chunk {
-    uint8_t *bytes; /* values, one after another; the value under way is the last */
-    size_t capacity;
-    size_t *ends;   /* of the whole values, shape [chunk_values] */
-    size_t n;       /* whole values */
-    uint32_t first; /* number of the first one */
+    uint8_t *bytes;  /* values, one after another; the value under way is the last */
+    size_t capacity; /* bytes */
+    size_t *ends;    /* offsets behind the whole values, shape [chunk_values] */
+    size_t n;        /* whole values */
+    uint32_t first;  /* number of the first one */
     bpt__notes notes;
 } bpt__chunk;
 
@@ -59,14 +59,14 @@ struct bpt_writer {
 
     size_t record_bytes;
     size_t page_bytes;
-    size_t chunk_bytes, chunk_values; /* of a chunk, at most; but one encoded value may be larger */
+    size_t chunk_bytes, chunk_values; /* of a chunk, at most; but one value may be larger */
     bpt__chunk filling, storing;      /* they take turns */
     uint32_t n_open;                  /* records in the value under way */
 
     bool is_storing; /* .storer has been started */
     pthread_t storer;
     bpt_error stored;  /* what has become of the last chunk */
-    uint32_t n_stored; /* values on the disk */
+    uint32_t n_stored; /* values in transactions that were committed */
 };
 
 /** The body of a write transaction, run again where the map was too small.
@@ -85,11 +85,12 @@ bpt_status bpt__writer_drop_staging(bpt_writer *w, MDB_txn *txn, int *code);
 bpt_status bpt__writer_store_chunk(bpt_writer *w, MDB_txn *txn, int *code);
 bpt_status bpt__writer_switch_over(bpt_writer *w, MDB_txn *txn, int *code);
 
-/** Sees to it that the chunk to fill has memory. @return BPT_OK, BPT_ENOMEM */
+/** Before anything is put into the chunk to fill: sees to it that it has memory.
+ * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt__writer_prepare_chunk(bpt_writer *w);
 
-/** Lets a thread store the chunk that was filled, once the one before is stored; the next to fill
- * is to be prepared. There may be no value under way.
+/** Lets a thread store the chunk that was filled, once the one before is stored. No value may be
+ * under way. The next chunk to fill has no memory before bpt__writer_prepare_chunk().
  * @return how storing the chunk before ended: as bpt__writer_transact() */
 bpt_status bpt__writer_hand_over(bpt_writer *w);
 

@@ -101,6 +101,7 @@ bpt_status bpt_writer_notes(bpt_writer *w, bpt_status (*take)(void *arg, const c
                             void *arg) {
     MDB_txn *txn;
     uint64_t n;
+    bpt__writer_rest(w);
     const int code = mdb_txn_begin(w->env, NULL, MDB_RDONLY, &txn);
     if (code != 0) return bpt__lmdb_fail(code, "read", w->path);
     const bpt_status status = bpt__notes_read(txn, w->journal, w->path, take, arg, &n);

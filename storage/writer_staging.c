@@ -7,10 +7,18 @@
 
 #include <string.h>
 
+/* @return bytes that a transaction writes, but for pages of LMDB's own: those of the last chunk,
+ * and of a whole one before there is any */
+static size_t transaction_bytes(const bpt_writer *w) {
+    const bpt__chunk *c = &w->storing;
+    const size_t bytes = (c->n > 0 ? c->ends[c->n - 1] : 0) + c->notes.n_text;
+    return bytes > w->chunk_bytes ? bytes : w->chunk_bytes;
+}
+
 static bpt_status grow_map(bpt_writer *w) {
     MDB_envinfo info;
     mdb_env_info(w->env, &info);
-    const size_t need = 2 * w->storing.capacity + (1 << 20);
+    const size_t need = 2 * transaction_bytes(w) + (1 << 20);
     const size_t limit = (size_t)1
                          << 30; /* double up to this, then add it: page_walk.c relies on it */
     const size_t step = info.me_mapsize < limit ? info.me_mapsize : limit;
@@ -24,7 +32,7 @@ static bpt_status grow_map(bpt_writer *w) {
 
 static bpt_status write_failure(const bpt_writer *w, int code) {
     BPT_TRY(bpt__environment_settle(w->env, BPT_OK));
-    const size_t need = w->storing.capacity + (1 << 20);
+    const size_t need = transaction_bytes(w) + (1 << 20);
     const bpt_status status = bpt__environment_unwritten(w->env, w->path, need, code);
     if (status == BPT_ENOSPC)
         bpt_hint("make room and run this again; the splits that were there are unharmed");

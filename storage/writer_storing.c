@@ -1,7 +1,8 @@
-/* Chunks are stored while the next ones are filled: most of the time that takes is waiting for the
+/* Chunks are stored while the next ones are filled: half of the time that takes is waiting for the
  * disk. A thread for each chunk is started and ended in a thousandth of that time, and there is
  * nothing to guard: who waits joins it. LMDB wants a transaction to begin and to end on one
  * thread. */
+#include "base/log.h"
 #include "base/thread_signals.h"
 #include "storage/writer_private.h"
 
@@ -41,6 +42,8 @@ bpt_status bpt__writer_hand_over(bpt_writer *w) {
     bpt_thread_block_signals(&before);
     w->is_storing = pthread_create(&w->storer, NULL, store, w) == 0;
     pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!w->is_storing) store(w); /* it only takes longer */
+    if (w->is_storing) return BPT_OK;
+    bpt_debug("no thread could be started: a chunk is stored while nothing is filled");
+    store(w);
     return BPT_OK;
 }

@@ -24,17 +24,17 @@ bpt_status bpt_image_fit_check(const bpt_image_fit *fit) {
     return BPT_OK;
 }
 
-/* The longer side where the shorter becomes short_side. */
-static uint32_t long_side(uint32_t short_side, uint32_t shorter, uint32_t longer) {
-    const uint64_t side = ((uint64_t)longer * short_side * 2 + shorter) / ((uint64_t)shorter * 2);
-    return side > BPT_IMAGE_MAX_SIDE ? BPT_IMAGE_MAX_SIDE : (uint32_t)side;
+uint32_t bpt_image_side(uint32_t a, uint32_t b, uint32_t c) {
+    const uint64_t side = ((uint64_t)a * b * 2 + c) / ((uint64_t)c * 2);
+    if (side > BPT_IMAGE_MAX_SIDE) return BPT_IMAGE_MAX_SIDE;
+    return side == 0 ? 1 : (uint32_t)side;
 }
 
 bpt_image_frame bpt_image_fit_frame(const bpt_image_fit *fit, uint32_t H, uint32_t W) {
     bpt_image_frame frame = {.h = H, .w = W, .scaled_h = H, .scaled_w = W};
     if (fit->short_side) {
-        frame.scaled_h = H <= W ? fit->short_side : long_side(fit->short_side, W, H);
-        frame.scaled_w = W <= H ? fit->short_side : long_side(fit->short_side, H, W);
+        frame.scaled_h = H <= W ? fit->short_side : bpt_image_side(H, fit->short_side, W);
+        frame.scaled_w = W <= H ? fit->short_side : bpt_image_side(W, fit->short_side, H);
     } else if (fit->H) {
         frame.scaled_h = fit->H;
         frame.scaled_w = fit->W;

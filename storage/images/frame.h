@@ -25,6 +25,10 @@ typedef struct bpt_image_frame {
     uint32_t crop_y, crop_x, H, W; /* the part of that which is kept: the result is [C,H,W] */
 } bpt_image_frame;
 
+/** @param a, b, c sides, 1 to BPT_IMAGE_MAX_SIDE
+ * @return round(a * b / c), half up, 1 to BPT_IMAGE_MAX_SIDE */
+uint32_t bpt_image_side(uint32_t a, uint32_t b, uint32_t c);
+
 /** @return BPT_OK, BPT_EUSAGE (only one of H and W; a side above BPT_IMAGE_MAX_SIDE; H or W above
  *         short_side) */
 bpt_status bpt_image_fit_check(const bpt_image_fit *fit);

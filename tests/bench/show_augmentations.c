@@ -113,7 +113,7 @@ static void name_kinds(const char **lists, char all[LONGEST], uint32_t *n) {
     for (size_t i = 0; (kind = bpt_augmentation_at(i)); i++) {
         const size_t length = strlen(all);
         if (bpt_augmentation_wants_encoded(kind)) continue;
-        snprintf(all + length, LONGEST - length, "%s%s", i > 0 ? "," : "", kind->example);
+        snprintf(all + length, LONGEST - length, "%s%s", length > 0 ? "," : "", kind->example);
         lists[(*n)++] = kind->example;
     }
     lists[(*n)++] = all;

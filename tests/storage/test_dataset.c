@@ -256,15 +256,15 @@ static void leaves_other_folders_alone(void **state) {
     assert_true(bpt_path_exists(file));
 }
 
-/* Runs a child that writes a third of a split and is killed. Large records, so that several chunks
- * are committed before. */
+/* Runs a child that writes a part of a split and is killed. Large records, so that a chunk is
+ * committed before, and another one on its way. */
 static void write_and_die(const bpt_writer_options *o) {
     const pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
         bpt_writer *writer;
         if (bpt_writer_open(place.dataset, o, &writer) != BPT_OK) _exit(1);
-        if (made_append(writer, o, 5, 0, 90) != BPT_OK) _exit(1);
+        if (made_append(writer, o, 5, 0, 150) != BPT_OK) _exit(1);
         raise(SIGKILL);
         _exit(1);
     }

@@ -35,7 +35,7 @@ static void write_lists(subject *s) {
     for (size_t k = 0; (kind = bpt_augmentation_at(k)); k++) {
         if (bpt_augmentation_wants_encoded(kind)) continue;
         snprintf(s->lists[s->n_lists++], 200, "%s", kind->example);
-        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", k > 0 ? "," : "",
+        snprintf(all + strlen(all), sizeof all - strlen(all), "%s%s", all[0] ? "," : "",
                  kind->example);
     }
     memcpy(s->lists[s->n_lists++], all, sizeof all);
@@ -135,10 +135,20 @@ static void is_another_in_each_pass(void **state) {
     }
 }
 
+static void refuses_what_is_for_encoded_images(void **state) {
+    const subject *s = *state;
+    bpt_loader_options o = BPT_LOADER_OPTIONS_INIT;
+    bpt_loader *loader;
+    assert_int_equal(bpt_augment_parse("flip,window", &o.augment), BPT_OK);
+    assert_int_equal(bpt_loader_create(s->dataset, s->split, &o, &loader), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "window is for images"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(does_not_depend_on_threads_and_ranks),
         cmocka_unit_test(is_another_in_each_pass),
+        cmocka_unit_test(refuses_what_is_for_encoded_images),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -9,12 +9,16 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
+#include <errno.h>
+#include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -22,6 +26,22 @@
 
 /* Records of 256 KiB: a chunk holds 60 or so. */
 enum { SALT = 4, H = 512, W = 512, STOP = 150, ALL = 200 };
+
+/* The linker sends pthread_create() of the library here. */
+static bool threads_fail;
+static int n_failed_threads;
+
+int __real_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
+                          void *arg);
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
+                          void *arg);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*body)(void *),
+                          void *arg) {
+    if (!threads_fail) return __real_pthread_create(thread, attr, body, arg);
+    n_failed_threads++;
+    return EAGAIN;
+}
 
 static made_place place;
 static char whole[100]; /* a dataset beside it, of a writer that was not stopped */
@@ -308,10 +328,20 @@ static void damage_is_seen(void **state) {
     assert_int_equal(made_split(place.dataset, &o, SALT, 3), BPT_OK);
 }
 
-static void limit_file(rlim_t bytes) {
-    struct rlimit limit;
-    assert_int_equal(getrlimit(RLIMIT_FSIZE, &limit), 0);
-    limit.rlim_cur = bytes;
+static struct rlimit file_limit; /* as it was */
+
+static int set_up_limited(void **state) {
+    signal(SIGXFSZ, SIG_IGN);
+    return getrlimit(RLIMIT_FSIZE, &file_limit) == 0 ? set_up(state) : 1;
+}
+
+static int tear_down_limited(void **state) {
+    signal(SIGXFSZ, SIG_DFL);
+    return setrlimit(RLIMIT_FSIZE, &file_limit) == 0 ? tear_down(state) : 1;
+}
+
+static void limit_files(rlim_t bytes) {
+    const struct rlimit limit = {.rlim_cur = bytes, .rlim_max = file_limit.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &limit), 0);
 }
 
@@ -321,25 +351,83 @@ static void a_chunk_that_cannot_be_stored(void **state) {
     (void)state;
     const bpt_writer_options o = with_terms("train", false);
     bpt_writer *writer;
-    void (*const before)(int) = signal(SIGXFSZ, SIG_IGN);
     assert_int_equal(bpt_writer_open(place.dataset, &o, &writer), BPT_OK);
     assert_int_equal(take_items(writer, &o, false, 0, 70), BPT_OK); /* one chunk and more */
     const uint64_t n_kept = bpt_writer_kept(writer);
     assert_true(n_kept > 50 && n_kept <= 70);
-    limit_file(20 << 20);
+    limit_files(20 << 20);
     assert_int_equal(take_items(writer, &o, false, 70, ALL), BPT_EIO);
+    assert_true(bpt_writer_position(writer) > 2 * n_kept + n_kept / 2); /* the third is full */
     assert_non_null(strstr(bpt_error_last()->text, place.dataset));
+    assert_non_null(strstr(bpt_error_last()->hint, "ulimit -f"));
     assert_int_equal(bpt_writer_commit(writer), BPT_EIO); /* nothing gets over it */
     assert_int_equal(bpt_writer_kept(writer), n_kept);
     bpt_writer_close(writer);
-    limit_file(RLIM_INFINITY);
-    signal(SIGXFSZ, before);
+    limit_files(file_limit.rlim_cur);
     writer = resume(&o);
     assert_non_null(writer);
     assert_int_equal(bpt_writer_position(writer), n_kept);
     finish(writer, &o, false);
     write_whole(&o, false);
     expect_equal_datasets();
+}
+
+/* Without a thread chunks are stored all the same. */
+static void no_thread_to_store(void **state) {
+    (void)state;
+    const bpt_writer_options o = with_terms("train", false);
+    n_failed_threads = 0;
+    threads_fail = true;
+    bpt_writer *writer;
+    assert_int_equal(bpt_writer_open(place.dataset, &o, &writer), BPT_OK);
+    assert_int_equal(take_items(writer, &o, false, 0, STOP), BPT_OK);
+    const uint64_t n_kept = bpt_writer_kept(writer);
+    assert_true(n_kept > STOP / 2);
+    bpt_writer_close(writer);
+    writer = resume(&o);
+    assert_non_null(writer);
+    assert_int_equal(bpt_writer_position(writer), n_kept);
+    finish(writer, &o, false);
+    threads_fail = false;
+    assert_true(n_failed_threads >= 4); /* as many chunks */
+    write_whole(&o, false);
+    expect_equal_datasets();
+}
+
+/* One that is larger than a chunk: the next chunk is none the larger for it. */
+static void a_record_larger_than_a_chunk(void **state) {
+    (void)state;
+    enum { LARGE = 20 << 20, SMALL = 100 << 10, N_BEFORE = 3, N_BEHIND = 400 };
+    bpt_writer_options o = made_encoded_options("train", 3);
+    o.terms = "a\n";
+    o.origin = "b\n";
+    uint8_t *bytes = calloc(1, LARGE);
+    assert_non_null(bytes);
+    bpt_writer *writer;
+    assert_int_equal(bpt_writer_open(place.dataset, &o, &writer), BPT_OK);
+    uint64_t before = 0, most = 0; /* records that a chunk adds to those that are kept */
+    for (uint32_t i = 0; i < N_BEFORE + 1 + N_BEHIND; i++) {
+        const bpt_record record = {
+            .H = 8, .W = 8, .data = bytes, .size = i == N_BEFORE ? LARGE : SMALL};
+        assert_int_equal(bpt_writer_append_record(writer, &record, i % 3), BPT_OK);
+        const uint64_t n_kept = bpt_writer_kept(writer);
+        if (n_kept - before > most) most = n_kept - before;
+        before = n_kept;
+    }
+    assert_true(most > 100 && most <= (16 << 20) / SMALL);
+    assert_int_equal(bpt_writer_commit(writer), BPT_OK);
+    bpt_writer_close(writer);
+    free(bytes);
+    bpt_dataset *dataset;
+    const bpt_split *split;
+    assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_OK);
+    assert_int_equal(bpt_dataset_find(dataset, "train", &split), BPT_OK);
+    assert_int_equal(split->count, N_BEFORE + 1 + N_BEHIND);
+    bpt_record record;
+    uint32_t label;
+    assert_int_equal(bpt_dataset_get_record(dataset, split, N_BEFORE, &record, &label), BPT_OK);
+    assert_int_equal(record.size, LARGE);
+    bpt_dataset_close(dataset);
 }
 
 static void encoded_ones(void **state) {
@@ -385,7 +473,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(other_terms_are_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(nothing_to_go_on_with, set_up, tear_down),
         cmocka_unit_test_setup_teardown(damage_is_seen, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_chunk_that_cannot_be_stored, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_chunk_that_cannot_be_stored, set_up_limited,
+                                        tear_down_limited),
+        cmocka_unit_test_setup_teardown(no_thread_to_store, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_record_larger_than_a_chunk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(encoded_ones, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
