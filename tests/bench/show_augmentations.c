@@ -6,7 +6,8 @@
  * images after one LIST, as bpt-train --augment takes it; without LISTs each kind of augmentation
  * has a row, and all of them one after another have the last. Small images are magnified. SHEET is
  * written as PPM, or as PGM where images have one channel; which row is which goes to stdout, and
- * of mixed images which part of each is another. Images come from the loader, as in training.
+ * of mixed images which part of each is another. Images come from the loader, as in training; those
+ * of an encoded dataset are brought to 128 by 128.
  */
 #include "base/file.h"
 #include "base/memory.h"
@@ -18,7 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { N_COLUMNS = 12, MAX_ROWS = 32, GAP = 4, SMALL = 64, LONGEST = 256 };
+enum { N_COLUMNS = 12, MAX_ROWS = 32, GAP = 4, SMALL = 64, LONGEST = 256, SIDE = 128 };
 
 typedef struct sheet {
     uint32_t C, H, W;    /* of an image */
@@ -125,6 +126,8 @@ static bpt_status show(char **arguments, const char **lists, uint32_t n_lists) {
     sheet s = {0};
     BPT_TRY(bpt_dataset_open(arguments[1], &dataset));
     bpt_status status = bpt_dataset_find(dataset, arguments[2], &split);
+    if (status == BPT_OK && bpt_dataset_describe(dataset)->encoded)
+        status = bpt_dataset_bring_to(dataset, SIDE, SIDE);
     if (status == BPT_OK) status = open_sheet(bpt_dataset_describe(dataset), n_lists, &s);
     for (uint32_t i = 0; i < n_lists && status == BPT_OK; i++)
         status = fill_row(dataset, split, lists[i], i, &s);
