@@ -57,15 +57,6 @@ static void add_moments(double n, double mean, double dev, double *count, double
             loop(T, n);                                                                            \
     } while (0)
 
-/* The value number i of an array. */
-static const void *value_at(const void *x, bpt_value_type type, int64_t i) {
-    return (const char *)x + (size_t)i * bpt_value_bytes(type);
-}
-
-static void *place_at(void *x, bpt_value_type type, int64_t i) {
-    return (char *)x + (size_t)i * bpt_value_bytes(type);
-}
-
 /* Means and deviations of the columns of x, [rows, width] with @p stride values a row. */
 BPT_CLONES static void run_moments(const void *restrict values, bpt_value_type type, int64_t rows,
                                    int64_t width, int64_t stride, float *restrict mean,
@@ -97,7 +88,7 @@ static void block_moments(const void *x, bpt_value_type type, int64_t n_pixels, 
         const int64_t rows = smaller(ROWS, n_pixels - p);
         for (int64_t i = part.first; i < part.end; i += LANES) {
             const int64_t width = smaller(LANES, part.end - i);
-            run_moments(value_at(x, type, p * lanes + i), type, rows, width, lanes, run_mean,
+            run_moments(bpt_value_at(type, x, p * lanes + i), type, rows, width, lanes, run_mean,
                         run_dev);
             for (int64_t j = 0; j < width; j++) {
                 double before = n;
@@ -117,7 +108,7 @@ static void plain_moments(const void *x, bpt_value_type type, int64_t n_pixels, 
     while (p < n_pixels) {
         const int64_t width = smaller(LANES, n_pixels - p);
         const int64_t rows = smaller(ROWS, (n_pixels - p) / width);
-        run_moments(value_at(x, type, p), type, rows, width, width, run_mean, run_dev);
+        run_moments(bpt_value_at(type, x, p), type, rows, width, width, run_mean, run_dev);
         for (int64_t j = 0; j < width; j++)
             add_moments((double)rows, (double)run_mean[j], (double)run_dev[j], &count, mean, dev);
         p += rows * width;
@@ -133,7 +124,7 @@ double bpt_moments_count(const bpt_lanes *a, const int32_t *labels) {
 /* A block's values, and what is known of its channels so far. */
 static void add_block(const bpt_lanes *a, const void *x, bpt_channels lanes, int64_t n, int64_t k,
                       bpt_moments *out) {
-    const void *values = value_at(x, a->type, (n * a->n_blocks + k) * a->n_pixels * a->lanes);
+    const void *values = bpt_value_at(a->type, x, (n * a->n_blocks + k) * a->n_pixels * a->lanes);
     double *mean = out->mean + k * a->lanes, *dev = out->dev + k * a->lanes;
     if (a->lanes == 1)
         plain_moments(values, a->type, a->n_pixels, out->count, mean, dev);
@@ -226,8 +217,8 @@ void bpt_batchnorm_forward(const bpt_lanes *a, const void *x, const void *z, con
     const bpt_value_type type = a->type;
     for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
         const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
-        const void *in = value_at(x, type, at), *addend = z ? value_at(z, type, at) : NULL;
-        void *out = place_at(y, type, at);
+        const void *in = bpt_value_at(type, x, at), *addend = z ? bpt_value_at(type, z, at) : NULL;
+        void *out = bpt_place_at(type, y, at);
         if (a->lanes == 1)
             forward_plain(in, addend, type, a->n_pixels, mean[c], scale[c], bias[c], relu, out);
         else
@@ -266,8 +257,8 @@ static void block_sums(const void *x, const void *dy, bpt_value_type type, int64
         for (int64_t i = part.first; i < part.end; i += LANES) {
             const int64_t rows = smaller(ROWS, n_pixels - p), width = smaller(LANES, part.end - i);
             const int64_t at = p * lanes + i;
-            run_sums(value_at(x, type, at), value_at(dy, type, at), type, rows, width, lanes,
-                     mean + i, run_dy, run_dyx);
+            run_sums(bpt_value_at(type, x, at), bpt_value_at(type, dy, at), type, rows, width,
+                     lanes, mean + i, run_dy, run_dyx);
             for (int64_t j = 0; j < width; j++) {
                 sum_dy[i + j] += (double)run_dy[j];
                 sum_dyx[i + j] += (double)run_dyx[j];
@@ -283,8 +274,8 @@ static void plain_sums(const void *x, const void *dy, bpt_value_type type, int64
     while (p < n_pixels) {
         const int64_t width = smaller(LANES, n_pixels - p);
         const int64_t rows = smaller(ROWS, (n_pixels - p) / width);
-        run_sums(value_at(x, type, p), value_at(dy, type, p), type, rows, width, width, means,
-                 run_dy, run_dyx);
+        run_sums(bpt_value_at(type, x, p), bpt_value_at(type, dy, p), type, rows, width, width,
+                 means, run_dy, run_dyx);
         for (int64_t j = 0; j < width; j++) {
             *sum_dy += (double)run_dy[j];
             *sum_dyx += (double)run_dyx[j];
@@ -302,8 +293,8 @@ static void mask_block(const bpt_lanes *a, bpt_channels lanes, const void *y, co
         return;
     }
     for (int64_t at = first; at < a->n_pixels * a->lanes; at += a->lanes)
-        bpt_rectify_back(value_at(y, a->type, at), value_at(dy, a->type, at), a->type,
-                         (size_t)width, place_at(masked, a->type, at));
+        bpt_rectify_back(bpt_value_at(a->type, y, at), bpt_value_at(a->type, dy, at), a->type,
+                         (size_t)width, bpt_place_at(a->type, masked, at));
 }
 
 void bpt_batchnorm_sums(const bpt_lanes *a, const void *x, const void *dy, const void *y,
@@ -318,10 +309,10 @@ void bpt_batchnorm_sums(const bpt_lanes *a, const void *x, const void *dy, const
         for (int64_t k = begin; k < end; k++) {
             const int64_t c = k * a->lanes, at = (n * a->n_blocks + k) * a->n_pixels * a->lanes;
             const bpt_channels lanes = lanes_of(a, part, k);
-            const void *in = value_at(x, type, at), *counts = value_at(dy, type, at);
+            const void *in = bpt_value_at(type, x, at), *counts = bpt_value_at(type, dy, at);
             if (y) {
-                void *rest = place_at(masked, type, at);
-                mask_block(a, lanes, value_at(y, type, at), counts, rest);
+                void *rest = bpt_place_at(type, masked, at);
+                mask_block(a, lanes, bpt_value_at(type, y, at), counts, rest);
                 counts = rest;
             }
             if (a->lanes == 1)
@@ -372,8 +363,8 @@ void bpt_batchnorm_data(const bpt_lanes *a, const void *x, const void *dy, const
     const bpt_value_type type = a->type;
     for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
         const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
-        const void *in = value_at(x, type, at), *grad = value_at(dy, type, at);
-        void *out = place_at(dx, type, at);
+        const void *in = bpt_value_at(type, x, at), *grad = bpt_value_at(type, dy, at);
+        void *out = bpt_place_at(type, dx, at);
         if (labels[i / a->n_blocks] < 0)
             memset(out, 0, (size_t)block * bpt_value_bytes(type));
         else if (a->lanes == 1)

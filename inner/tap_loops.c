@@ -1,10 +1,10 @@
 #include "inner/tap_loops.h"
 
-#include "base/clones.h"
+#include "inner/vector_loops.h"
 
 #include <string.h>
 
-enum { LINE = 64, MAX_LANES = 16 };
+enum { LINE = 64 };
 
 /* ---- geometry ---- */
 
@@ -77,14 +77,6 @@ int64_t bpt_tap_gradient(const bpt_conv_problem *p, int64_t filters, int64_t s) 
             for (int64_t l = 0; l < (lanes); l++) to[l * (channel) + i] = from[i * (sample) + l];  \
     } while (0)
 
-static const void *after(const bpt_conv_problem *p, const void *x, int64_t n) {
-    return (const char *)x + n * (int64_t)bpt_value_bytes(p->type);
-}
-
-static void *after_out(const bpt_conv_problem *p, void *x, int64_t n) {
-    return (char *)x + n * (int64_t)bpt_value_bytes(p->type);
-}
-
 /* A row of a block of channels, for one column of taps.
  * @param x the row in the first sample; @param out the row in the block's first channel */
 static void gather_row(const bpt_conv_problem *p, bpt_tap_tile tile, int64_t s,
@@ -94,8 +86,8 @@ static void gather_row(const bpt_conv_problem *p, bpt_tap_tile tile, int64_t s,
     const int64_t sample = p->c * p->h * p->w, channel = bpt_tap_channel(p, s);
     for (int64_t j = 0; j < span.n; j++) {
         const int64_t column = input_of(&columns, span.first + j, s);
-        const void *pixel = after(p, x, column * tile.lanes);
-        void *turned = after_out(p, out, j * p->n + tile.first);
+        const void *pixel = bpt_value_at(p->type, x, column * tile.lanes);
+        void *turned = bpt_place_at(p->type, out, j * p->n + tile.first);
         BPT_FOR_TYPE(p->type, TURN, pixel, sample, turned, channel, tile.n, tile.lanes);
     }
 }
@@ -104,12 +96,12 @@ void bpt_tap_gather_source(const bpt_conv_problem *p, bpt_tap_tile tile, const v
                            void *restrict source) {
     for (int64_t s = 0; s < p->s; s++) {
         const int64_t columns = bpt_tap_span_of(p, 1, s).n, channel = bpt_tap_channel(p, s);
-        void *of_column = after_out(p, source, bpt_tap_source(p, s));
+        void *of_column = bpt_place_at(p->type, source, bpt_tap_source(p, s));
         for (int64_t c = 0; c < p->c; c += tile.lanes)
             for (int64_t i = 0; i < p->h; i++)
-                gather_row(
-                    p, tile, s, after(p, x, (c * p->h + i * tile.lanes) * p->w),
-                    after_out(p, of_column, c * channel + bpt_tap_row(p, i) * columns * p->n));
+                gather_row(p, tile, s, bpt_value_at(p->type, x, (c * p->h + i * tile.lanes) * p->w),
+                           bpt_place_at(p->type, of_column,
+                                        c * channel + bpt_tap_row(p, i) * columns * p->n));
     }
 }
 
@@ -130,38 +122,25 @@ void bpt_tap_gather_gradient(const bpt_conv_problem *p, bpt_tap_tile tile, bpt_t
                              const void *restrict dy, void *restrict gradient) {
     for (int64_t s = 0; s < p->s; s++) {
         const bpt_tap_span columns = bpt_tap_span_of(p, 1, s);
-        void *of_column = after_out(p, gradient, bpt_tap_gradient(p, filters.n, s));
+        void *of_column = bpt_place_at(p->type, gradient, bpt_tap_gradient(p, filters.n, s));
         for (int64_t k = 0; k < filters.n; k += tile.lanes)
             for (int64_t i = 0; i < p->p; i++)
-                copy_row(p, tile, columns, filters.n,
-                         after(p, dy, ((filters.first + k) * p->p + i * tile.lanes) * p->q),
-                         after_out(p, of_column, i * columns.n * p->n * filters.n + k));
+                copy_row(
+                    p, tile, columns, filters.n,
+                    bpt_value_at(p->type, dy, ((filters.first + k) * p->p + i * tile.lanes) * p->q),
+                    bpt_place_at(p->type, of_column, i * columns.n * p->n * filters.n + k));
     }
 }
 
 /* ---- bias ---- */
 
-/* Sums of a sample in float, which has enough digits for so few values, of all of them in double.
- */
-#define SUM_PIXELS(type, x, n, sample, pixels, lanes, sums)                                        \
-    do {                                                                                           \
-        for (int64_t i = 0; i < (n); i++) {                                                        \
-            const bpt_mem_##type *restrict from = (const bpt_mem_##type *)(x) + i * (sample);      \
-            float of_sample[MAX_LANES] = {0};                                                      \
-            for (int64_t j = 0; j < (pixels); j++, from += (lanes))                                \
-                for (int64_t l = 0; l < (lanes); l++) of_sample[l] += bpt_from_##type(from[l]);    \
-            for (int64_t l = 0; l < (lanes); l++) (sums)[l] += (double)of_sample[l];               \
-        }                                                                                          \
-    } while (0)
-
-BPT_CLONES void bpt_tap_sum_bias(const bpt_conv_problem *p, bpt_tap_tile tile,
-                                 bpt_tap_filters filters, const void *restrict dy,
-                                 float *restrict bias) {
+void bpt_tap_sum_bias(const bpt_conv_problem *p, bpt_tap_tile tile, bpt_tap_filters filters,
+                      const void *restrict dy, float *restrict bias) {
     const int64_t pixels = p->p * p->q;
     for (int64_t k = 0; k < filters.n; k += tile.lanes) {
-        const void *block = after(p, dy, (filters.first + k) * pixels);
-        double sums[MAX_LANES] = {0};
-        BPT_FOR_TYPE(p->type, SUM_PIXELS, block, tile.n, p->k * pixels, pixels, tile.lanes, sums);
+        const void *block = bpt_value_at(p->type, dy, (filters.first + k) * pixels);
+        double sums[BPT_MAX_SUM_LANES] = {0};
+        bpt_sum_lanes(p->type, block, tile.n, p->k * pixels, pixels, tile.lanes, sums);
         for (int64_t l = 0; l < tile.lanes; l++) bias[k + l] = (float)sums[l];
     }
 }

@@ -21,6 +21,15 @@ static inline size_t bpt_value_bytes(bpt_value_type type) {
     return type == BPT_BF16 ? sizeof(bpt_bf16) : sizeof(float);
 }
 
+/** @return where value number @p i of an array is; bpt_place_at() to write there */
+static inline const void *bpt_value_at(bpt_value_type type, const void *x, int64_t i) {
+    return (const char *)x + i * (int64_t)bpt_value_bytes(type);
+}
+
+static inline void *bpt_place_at(bpt_value_type type, void *x, int64_t i) {
+    return (char *)x + i * (int64_t)bpt_value_bytes(type);
+}
+
 static inline float bpt_from_f32(float x) {
     return x;
 }

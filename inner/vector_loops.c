@@ -26,6 +26,23 @@ BPT_CLONES void bpt_narrow(bpt_bf16 *restrict out, const float *restrict x, size
     for (size_t i = 0; i < n; i++) out[i] = bpt_to_bf16(x[i]);
 }
 
+#define SUM_LANES(type, x, rows, stride, columns, lanes, sums)                                     \
+    do {                                                                                           \
+        for (int64_t i = 0; i < (rows); i++) {                                                     \
+            const bpt_mem_##type *restrict from = (const bpt_mem_##type *)(x) + i * (stride);      \
+            float of_row[BPT_MAX_SUM_LANES] = {0};                                                 \
+            for (int64_t j = 0; j < (columns); j++, from += (lanes))                               \
+                for (int64_t l = 0; l < (lanes); l++) of_row[l] += bpt_from_##type(from[l]);       \
+            for (int64_t l = 0; l < (lanes); l++) (sums)[l] += (double)of_row[l];                  \
+        }                                                                                          \
+    } while (0)
+
+BPT_CLONES void bpt_sum_lanes(bpt_value_type type, const void *restrict x, int64_t rows,
+                              int64_t stride, int64_t columns, int64_t lanes,
+                              double *restrict sums) {
+    BPT_FOR_TYPE(type, SUM_LANES, x, rows, stride, columns, lanes, sums);
+}
+
 /* Lanes of their own, so that the loop can be one of vectors without changing any sum. */
 double bpt_sum_of_squares(const float *x, size_t n) {
     enum { LANES = 16 };

@@ -8,6 +8,7 @@
 #include "inner/value_type.h"
 
 #include <stddef.h>
+#include <stdint.h>
 
 /** w = w - part * g: a running statistic follows the batch's. @param w,g shape [n], no overlap */
 void bpt_running_update(float *restrict w, const float *restrict g, size_t n, float part);
@@ -26,6 +27,15 @@ void bpt_widen(float *restrict sum, const bpt_bf16 *restrict x, size_t n);
 void bpt_widen_add(float *restrict sum, const bpt_bf16 *restrict x, size_t n);
 /** out = x, rounded */
 void bpt_narrow(bpt_bf16 *restrict out, const float *restrict x, size_t n);
+
+enum { BPT_MAX_SUM_LANES = 16 };
+
+/** sums[l] += x[i][j][l] for all i and j: a row i is summed in float, which has enough digits for
+ * so few values, and all of them in double.
+ * @param x shape [rows][columns][lanes], rows @p stride values apart; @param lanes at most
+ * BPT_MAX_SUM_LANES; @param sums shape [lanes] */
+void bpt_sum_lanes(bpt_value_type type, const void *restrict x, int64_t rows, int64_t stride,
+                   int64_t columns, int64_t lanes, double *restrict sums);
 
 /** @return the sum of x[i]^2 in double precision, in an order that depends on n alone
  * @param x shape [n] */

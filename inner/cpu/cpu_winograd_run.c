@@ -1,6 +1,6 @@
 /* What kernels of Winograd's algorithm do. */
-#include "base/clones.h"
 #include "inner/cpu/cpu_winograd.h"
+#include "inner/vector_loops.h"
 
 #include <string.h>
 
@@ -73,31 +73,15 @@ bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker) {
 
 /* ---- backward weights ---- */
 
-/* Sums of rows in float, which has enough digits for so few values, of all of them in double. */
-#define SUM_PIXELS(type, x, h, w, lanes, sums)                                                     \
-    do {                                                                                           \
-        const bpt_mem_##type *restrict from = (x);                                                 \
-        for (int64_t i = 0; i < (h); i++) {                                                        \
-            float row[BPT_WINOGRAD_MAX_LANES] = {0};                                               \
-            for (int64_t j = 0; j < (w); j++, from += (lanes))                                     \
-                for (int64_t l = 0; l < (lanes); l++) row[l] += bpt_from_##type(from[l]);          \
-            for (int64_t l = 0; l < (lanes); l++) (sums)[l] += (double)row[l];                     \
-        }                                                                                          \
-    } while (0)
-
-BPT_CLONES static void sum_pixels(bpt_value_type type, const void *restrict x, int64_t h, int64_t w,
-                                  int64_t lanes, double *restrict sums) {
-    BPT_FOR_TYPE(type, SUM_PIXELS, x, h, w, lanes, sums);
-}
-
 /* @param n samples; @param bias shape [outputs] */
 static void sum_bias(const bpt_winograd_image *m, int64_t n, const char *dy, int64_t outputs,
                      float *bias) {
     const int64_t block = m->h * m->w * m->lanes * (int64_t)bpt_value_bytes(m->type);
     for (int64_t b = 0; b < m->blocks; b++) {
-        double sums[BPT_WINOGRAD_MAX_LANES] = {0};
+        double sums[BPT_MAX_SUM_LANES] = {0};
         for (int64_t i = 0; i < n; i++)
-            sum_pixels(m->type, dy + (i * m->blocks + b) * block, m->h, m->w, m->lanes, sums);
+            bpt_sum_lanes(m->type, dy + (i * m->blocks + b) * block, m->h, m->w * m->lanes, m->w,
+                          m->lanes, sums);
         for (int64_t l = 0; l < m->lanes && b * m->lanes + l < outputs; l++)
             bias[b * m->lanes + l] = (float)sums[l];
     }
