@@ -39,6 +39,7 @@ umount "$disk"
 # Larger than a chunk: what is whole stays, and the same command goes on with it when there is room. The images that were
 # there are whole all the time.
 for size in 12m 26m 38m; do
+    [ $size != 26m ] || [ -z "${BPT_SANITIZED:-}" ] || continue # as 38m
     mount -t tmpfs -o size=$size tmpfs "$disk" 2>/dev/null || skip "cannot mount a tmpfs here"
     expect 0 'train: 2000 images' glyphs --out "$data" --split train --count 2000
     for split in test train; do

@@ -39,7 +39,7 @@ done
 (mkdir long && cd long && make_data 4000 60) || die "data"
 printf 'name: wide\ninput: [1, 28, 28]\nclasses: 10\nlayers:\n  - fc: {name: one, outputs: 2000}\n  - fc: {name: two, outputs: classes}\n' \
     >wide.yaml
-run 0 ranks 2 "$train" "${common[@]}" --data long/data --model wide.yaml --update agwu --epochs 2 --batch-size 4 --lr 0.001 --output auto
+run 0 ranks 2 "$train" "${common[@]}" --data long/data --model wide.yaml --update agwu --epochs 1 --batch-size 4 --lr 0.001 --output auto
 python3 - <<'END' || die "no interval of its own"
 import json
 pushes = [json.loads(line) for line in open("auto/exchange/steps.rank-0.jsonl") if "every" in line]

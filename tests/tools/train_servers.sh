@@ -111,7 +111,7 @@ for server in 1 2; do
 done
 
 # Whoever has nothing to do is not late, and waits for nobody.
-run 0 ranks 3 "$train" "${few[@]}" --servers 1 --epochs 150 --eval-every 50 --stall-warning 1 --output idle
+run 0 ranks 3 "$train" "${few[@]}" --servers 1 --epochs 80 --eval-every 40 --stall-warning 1 --output idle
 grep 'has waited' err | grep 'rank 2 ' && die "an idle server stalls"
 
 # Servers want no data: under scatter they are given none, else they need not see the dataset.
