@@ -1,6 +1,7 @@
 #include "outer/clock_offset.h"
 
 #include "outer/comm_thread.h"
+#include "outer/transfers.h"
 
 #include <string.h>
 #include <time.h>
@@ -26,16 +27,16 @@ static double time_of_day_s(void) {
 }
 
 static bpt_status post_receive(exchange *e) {
-    return bpt__mpi_check(
-        MPI_Irecv(&e->theirs_s, 1, MPI_DOUBLE, (int)e->other, 0, e->world, &e->request[0]),
-        "receive a time");
+    return bpt__mpi_check(MPI_Irecv(&e->theirs_s, 1, MPI_DOUBLE, (int)e->other, BPT__TAG_CLOCKS,
+                                    e->world, &e->request[0]),
+                          "receive a time");
 }
 
 static bpt_status post_send(exchange *e) {
     e->mine_s = time_of_day_s();
-    return bpt__mpi_check(
-        MPI_Isend(&e->mine_s, 1, MPI_DOUBLE, (int)e->other, 0, e->world, &e->request[1]),
-        "send a time");
+    return bpt__mpi_check(MPI_Isend(&e->mine_s, 1, MPI_DOUBLE, (int)e->other, BPT__TAG_CLOCKS,
+                                    e->world, &e->request[1]),
+                          "send a time");
 }
 
 static bpt_status post(exchange *e) {

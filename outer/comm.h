@@ -2,10 +2,9 @@
  * The ranks of a job, and the one thread per rank that calls MPI.
  *
  * That thread initialises MPI, serves everything that moves between ranks, and finalises it. Every
- * other thread asks it and sleeps, so that MPI_THREAD_FUNNELED suffices. It never spins: between
- * polls it sleeps on a semaphore: a millisecond after something moved, longer and longer
- * up to 4 milliseconds while nothing does; from 20 microseconds on where a thread of this rank
- * waits.
+ * other thread asks it and sleeps, so that MPI_THREAD_FUNNELED suffices. It does not spin: where
+ * nothing has moved it sleeps on a semaphore between polls, the longer the longer nothing does
+ * (outer/nap.h).
  *
  * Caveats: MPI can be started once in a process. Without mpirun a process is a world of one rank.
  * An MPI error is BPT_ECOMM on the rank that sees it; what to do then is bpt_comm_abort(), since

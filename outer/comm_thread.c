@@ -329,5 +329,6 @@ void *bpt__comm_main(void *argument) {
     MPI_Comm_free(&c->messages);
     MPI_Comm_free(&c->collectives);
     MPI_Finalize();
+    bpt__watch_free(c->watch); /* not before: what it has sent may be under way until then */
     return NULL;
 }

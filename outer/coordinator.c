@@ -93,11 +93,25 @@ static bool drifted(const bpt_coordinator *c) {
     return false;
 }
 
+/* Whether drifted() may be true of shares that are rounded; every report asks. */
+static bool may_have_drifted(const bpt_coordinator *c) {
+    const uint32_t m = c->options.n_ranks;
+    double sum = 0;
+    for (uint32_t j = 0; j < m; j++) sum += c->tbar[j];
+    for (uint32_t j = 0; j < m; j++) {
+        const double held = (double)c->held[j];
+        const double should = (double)c->options.n_samples * (c->tbar[j] / sum);
+        if (fabs(should - held) > c->options.rebalance * held) return true;
+    }
+    return false;
+}
+
 /* Everything is given out: moves samples where a share no longer fits its rank's speed. */
 static bpt_status rebalance(bpt_coordinator *c) {
     const uint32_t m = c->options.n_ranks;
     if (!all_settled(c)) return BPT_OK;
     for (uint32_t j = 0; j < m; j++) c->tbar[j] = 1 / bpt_speed_sample_ns(&c->measured[j]);
+    if (!may_have_drifted(c)) return BPT_OK;
     BPT_TRY(bpt_idpa_first(c->options.n_samples, c->tbar, m, c->share));
     return drifted(c) ? add_round(c) : BPT_OK;
 }

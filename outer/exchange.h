@@ -31,7 +31,7 @@
  * bpt_exchange_called(). Under
  * a synchronous rule every reply is such a moment, so `met` comes at once and `meet` never.
  *
- * Memory: 3 n floats a rank, those of its shard among them, and what the terms of the update take
+ * Memory: 2 n floats a rank, and what its shard and the terms of the update take
  * (bpt_exchange_bytes(), bpt_exchange_server_bytes()); nothing is allocated after create but for a
  * new round of the data, and for lines of the update log that wait longer than usual for the
  * training thread, which writes them. Errors: a rank on which a call fails reports and ends the job
@@ -132,9 +132,10 @@ size_t bpt_exchange_server_bytes(size_t n_elements, uint32_t n_workers, double p
  * @param comm    borrowed while the exchange lives
  * @param options only read by this call, except what it says is borrowed
  * @param[out] x  caller owns, bpt_exchange_destroy()
- * @return BPT_OK; BPT_EUSAGE (more than 8192 ranks; they differ in rule, terms, n or initial
- * weights; a coordinator for another number of ranks or samples), BPT_EDATA (snapshot malformed or
- * of another job), BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK; BPT_EUSAGE (more than 8192 hosts of shards; they differ in rule, terms, n or
+ * initial weights; a coordinator for another number of ranks or samples), BPT_EDATA (snapshot
+ * malformed or of another job), BPT_EIO or BPT_ENOSPC (update log), BPT_ENOMEM, BPT_EPEER,
+ * BPT_ECOMM */
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
                                bpt_exchange **x);
 

@@ -109,13 +109,13 @@ size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
 
 /* All that may fail on this rank alone. */
 static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
-    if (x->m > BPT__TAGS_EXCHANGE / 2)
-        return bpt_fail(BPT_EUSAGE, "%u ranks, and at most %d can exchange weights", x->m,
-                        BPT__TAGS_EXCHANGE / 2);
     x->down_stride = bpt__down_bytes(0, x->m);
     const bool works = bpt__exchange_works(x);
     const uint32_t first = o->n_servers > 0 ? x->m : 0;
     const uint32_t n_shards = o->n_servers > 0 ? o->n_servers : x->m;
+    if (n_shards > BPT__TAGS_EXCHANGE / 2)
+        return bpt_fail(BPT_EUSAGE, "%u ranks are to hold the weights, and at most %d can",
+                        n_shards, BPT__TAGS_EXCHANGE / 2);
     x->hosted = x->rank >= first ? x->rank - first : BPT__NO_SHARD;
     if (works) BPT_TRY(BPT_NEW("vector to send", x->n, &x->sent));
     if (works) BPT_TRY(BPT_NEW("global values", x->n, &x->values));

@@ -86,14 +86,14 @@ static bpt_update_inputs inputs(const bpt__server *s) {
     return (bpt_update_inputs){.n_workers = s->options.n_workers,
                                .version = s->now.version,
                                .base = s->base,
-                               .quality = s->quality,
+                               .quality = s->now.quality,
                                .elasticity = s->options.terms.elasticity};
 }
 
 /* What is logged as "q". */
 static double quality(const bpt__server *s, uint32_t j) {
     const bpt_update_inputs in = inputs(s);
-    return s->options.rule->synchronous ? s->quality[j] : bpt_quality_share(&in, j);
+    return s->options.rule->synchronous ? s->now.quality[j] : bpt_quality_share(&in, j);
 }
 
 static bpt_status record(bpt__server *s, uint32_t j) {
@@ -253,7 +253,7 @@ static bpt_status arrive(bpt__server *s, uint32_t j) {
     o->stats->header_received_bytes += sizeof s->up[j];
     s->now.seq[j]++;
     s->clocks.clock[j]++;
-    s->quality[j] = s->up[j].quality;
+    s->now.quality[j] = s->up[j].quality;
     s->state[j] = BPT__WAITING;
     s->queue[s->n_queue++] = j;
     if (s->up[j].meeting) atomic_store_explicit(o->called, s->n_met + 1, memory_order_relaxed);

@@ -43,13 +43,14 @@ static bpt_status allocate(bpt__server *s) {
     BPT_TRY(BPT_NEW("held submissions", m, &s->held));
     BPT_TRY(BPT_NEW("base versions", m, &s->base));
     BPT_TRY(BPT_NEW("stalenesses", m, &s->staleness));
-    BPT_TRY(BPT_NEW("qualities", m, &s->quality));
+    BPT_TRY(BPT_NEW("qualities", m, &s->now.quality));
     BPT_TRY(BPT_NEW("gammas", m, &s->gamma));
     BPT_TRY(BPT_NEW("factors", m, &s->factor));
     BPT_TRY(BPT_NEW("clocks", m, &s->clocks.clock));
     BPT_TRY(BPT_NEW("active workers", m, &s->clocks.active));
     BPT_TRY(BPT_NEW("submissions taken", m, &s->now.seq));
     BPT_TRY(BPT_NEW("submissions taken", m, &s->met.seq));
+    BPT_TRY(BPT_NEW("qualities", m, &s->met.quality));
     set_places(s, stride);
     return BPT_OK;
 }
@@ -81,13 +82,14 @@ bpt_status bpt__server_create(const bpt__server_options *options, bpt__server **
 
 void bpt__server_free(bpt__server *s) {
     if (!s) return;
+    bpt_free(s->met.quality);
     bpt_free(s->met.seq);
     bpt_free(s->now.seq);
     bpt_free(s->clocks.active);
     bpt_free(s->clocks.clock);
     bpt_free(s->factor);
     bpt_free(s->gamma);
-    bpt_free(s->quality);
+    bpt_free(s->now.quality);
     bpt_free(s->staleness);
     bpt_free(s->base);
     bpt_free(s->held);
@@ -108,15 +110,23 @@ void bpt__server_free(bpt__server *s) {
 /* ---- state ---- */
 
 void bpt__server_keep(bpt__server *s) {
+    const size_t m = s->options.n_workers;
     uint64_t *seq = s->met.seq;
+    double *quality = s->met.quality;
     s->met = s->now;
-    s->met.seq = seq;
-    memcpy(seq, s->now.seq, s->options.n_workers * sizeof *seq);
+    s->met.seq = memcpy(seq, s->now.seq, m * sizeof *seq);
+    s->met.quality = memcpy(quality, s->now.quality, m * sizeof *quality);
 }
 
 void bpt__save_counts(bpt_json_writer *w, const char *key, size_t n, const uint64_t *counts) {
     bpt_json_open_array(w, key);
     for (size_t i = 0; i < n; i++) bpt_json_put_u64(w, NULL, counts[i]);
+    bpt_json_close_array(w);
+}
+
+static void save_qualities(bpt_json_writer *w, size_t m, const double *quality) {
+    bpt_json_open_array(w, "quality");
+    for (size_t j = 0; j < m; j++) bpt_json_put_real(w, NULL, quality[j]);
     bpt_json_close_array(w);
 }
 
@@ -126,6 +136,7 @@ void bpt__server_save(const bpt__server *s, bpt_json_writer *w) {
     bpt_json_put_u64(w, "version", s->met.version);
     bpt__save_counts(w, "seq", s->options.n_workers, s->met.seq);
     bpt__save_counts(w, "staleness", BPT_STALENESS_BUCKETS, s->met.staleness);
+    save_qualities(w, s->options.n_workers, s->met.quality);
 }
 
 bpt_status bpt__load_counts(const bpt_json_doc *doc, const bpt_json *state, const char *key,
@@ -140,6 +151,20 @@ bpt_status bpt__load_counts(const bpt_json_doc *doc, const bpt_json *state, cons
     return BPT_OK;
 }
 
+/* Checkpoints of earlier versions say nothing: a rank counts once it has pushed. */
+static bpt_status load_qualities(const bpt_json_doc *doc, const bpt_json *state, size_t m,
+                                 double *quality) {
+    const bpt_json *array = NULL;
+    if (!bpt_json_find(state, "quality")) return BPT_OK;
+    BPT_TRY(bpt_json_get_array(doc, state, "quality", &array));
+    if (bpt_json_size(array) != m)
+        return bpt_fail(BPT_EDATA, "the saved exchange has %zu qualities of %zu ranks",
+                        bpt_json_size(array), m);
+    for (size_t j = 0; j < m; j++)
+        BPT_TRY(bpt_json_get_real(doc, bpt_json_at(array, j), NULL, &quality[j]));
+    return BPT_OK;
+}
+
 bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_json *state) {
     const bpt__server_options *o = &s->options;
     const char *rule = NULL;
@@ -151,6 +176,7 @@ bpt_status bpt__server_load(bpt__server *s, const bpt_json_doc *doc, const bpt_j
     BPT_TRY(bpt_json_get_u64(doc, state, "version", 0, UINT64_MAX, &s->now.version));
     BPT_TRY(bpt__load_counts(doc, state, "seq", o->n_workers, s->now.seq));
     BPT_TRY(bpt__load_counts(doc, state, "staleness", BPT_STALENESS_BUCKETS, s->now.staleness));
+    BPT_TRY(load_qualities(doc, state, o->n_workers, s->now.quality));
     for (uint32_t j = 0; j < o->n_workers; j++) s->base[j] = s->now.version;
     bpt__server_keep(s);
     return BPT_OK;

@@ -17,7 +17,8 @@ enum bpt__worker_state {
 typedef struct bpt__counters {
     uint64_t version;
     uint64_t staleness[BPT_STALENESS_BUCKETS];
-    uint64_t *seq; /* submissions taken, [m] */
+    uint64_t *seq;   /* submissions taken, [m] */
+    double *quality; /* [m]: latest; 0 before the first */
 } bpt__counters;
 
 struct bpt__server {
@@ -46,7 +47,6 @@ struct bpt__server {
 
     uint64_t *base;      /* [m]: version last sent to each worker */
     uint64_t *staleness; /* [m]: of the latest submission, once applied */
-    double *quality;     /* [m]: latest; 0 before the first */
     double *gamma;       /* [m], scratch */
     float *factor;       /* [m], scratch */
     bpt_clocks clocks;   /* since the last meeting */

@@ -3,8 +3,9 @@
  *
  * A worker's clock is the number of its submissions that arrived. A submission may be applied while
  * its worker is at most s clocks ahead of the slowest active worker: s = 0 is bulk synchronous,
- * without a bound nobody ever waits. A worker that waits at a meeting or has ended is not active
- * and holds nobody up. The slowest active worker is always admitted, so there is no deadlock.
+ * without a bound nobody ever waits. A worker that waits at a meeting, as all do at the end, is not
+ * active and holds nobody up. The slowest active worker is always admitted, so there is no
+ * deadlock.
  *
  * Threads: one thread at a time. */
 #ifndef BPT_OUTER_STALENESS_H

@@ -35,7 +35,8 @@ enum {
     BPT__TAGS_SCATTER = 16,
     BPT__TAG_LINKS = BPT__TAG_SCATTER + BPT__TAGS_SCATTER, /* one for each turn */
     BPT__TAGS_LINKS = 16,
-    BPT__TAG_REDUCTION = BPT__TAG_LINKS + BPT__TAGS_LINKS, /* two for each bucket */
+    BPT__TAG_CLOCKS = BPT__TAG_LINKS + BPT__TAGS_LINKS,
+    BPT__TAG_REDUCTION = BPT__TAG_CLOCKS + 1, /* two for each bucket */
     BPT__TAGS_REDUCTION = 32768 - BPT__TAG_REDUCTION,
 };
 

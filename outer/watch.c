@@ -231,5 +231,8 @@ void bpt__watch_end(bpt__watch *w) {
     for (uint32_t i = 0; i < 2 * w->comm->size; i++)
         if (w->sending[i] != MPI_REQUEST_NULL) MPI_Request_free(&w->sending[i]);
     MPI_Comm_free(&w->world);
-    release(w);
+}
+
+void bpt__watch_free(bpt__watch *w) {
+    if (w) release(w);
 }

@@ -8,7 +8,7 @@
  * stalls, and the thread that trains only counts its changes.
  *
  * Time in which this process itself did not run (it was stopped, or the whole machine was) is not
- * waiting. While MPI starts nobody can be asked: then rank 0 speaks, and names nobody.
+ * waiting. While MPI starts nobody can be asked: then ranks 0 and 1 speak, and name nobody.
  *
  * Threads: the marks are set by one thread, that which makes the collective calls. */
 #ifndef BPT_OUTER_WATCH_H

@@ -12,7 +12,7 @@
 #define BPT__WATCH_TICK_NS 250000000u
 
 /** Makes the watch and listens; world, size and hosts of @p comm are known. Collective.
- * @param[out] watch caller owns, bpt__watch_end()
+ * @param[out] watch caller owns: bpt__watch_end(), then bpt__watch_free()
  * @return BPT_OK, BPT_ENOMEM, BPT_ECOMM */
 bpt_status bpt__watch_begin(const bpt_watch_options *options, bpt_comm *comm, bpt__watch **watch);
 
@@ -21,6 +21,10 @@ void bpt__watch_tick(bpt__watch *watch);
 
 /** Listens no longer. NULL is allowed. */
 void bpt__watch_end(bpt__watch *watch);
+
+/** Releases it, once MPI is finalised: what it sent may be under way until then. NULL is allowed.
+ */
+void bpt__watch_free(bpt__watch *watch);
 
 /** The next limit that a wait comes to.
  * @param warned_s of the last warning of this wait, 0: there was none

@@ -126,6 +126,9 @@ static void test_shares_follow_speeds(void **state) {
     assert_memory_equal(bpt_coordinator_round(c, 0), ((const uint32_t[]){4000, 2000, 1000}), 12);
     for (int i = 0; i < 20; i++) pass(c, before);
     assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
+    const uint64_t allocations = bpt_memory_allocations();
+    for (int i = 0; i < 20; i++) pass(c, before);
+    assert_int_equal(bpt_memory_allocations(), allocations); /* a report is part of a step */
 
     /* One measurement of several says little, eight by the new speed do. */
     for (int i = 0; i < 8; i++) {

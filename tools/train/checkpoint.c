@@ -95,8 +95,7 @@ static bpt_status complete(const char *checkpoints, const char *part, const char
         if (files[i].name[0]) files[n++] = files[i];
     BPT_TRY(bpt_checkpoint_next_serial(checkpoints, &serial));
     BPT_TRY(bpt_checkpoint_write_done(part, serial, files, n));
-    BPT_TRY(bpt_checkpoint_place(part, folder));
-    return bpt_dir_sync(checkpoints);
+    return bpt_checkpoint_place(checkpoints, part, folder);
 }
 
 /* What is saved stays saved, also where an older checkpoint cannot be removed. */

@@ -255,13 +255,25 @@ bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial) {
     return BPT_OK;
 }
 
-bpt_status bpt_checkpoint_place(const char *from, const char *to) {
+/* Takes back what bpt_checkpoint_place() has moved, as far as that goes. */
+static void move_back(const char *from, const char *to, const char *aside) {
+    if (rename(to, from) == 0 || errno == ENOENT) (void)rename(aside, to);
+}
+
+static bpt_status move(const char *folder, const char *from, const char *to, const char *aside) {
+    if (rename(to, aside) != 0 && errno != ENOENT) return bpt_fail_write(errno, "rename", to);
+    bpt_status status = BPT_OK;
+    if (rename(from, to) != 0) status = bpt_fail_write(errno, "rename to", to);
+    if (status == BPT_OK) status = bpt_dir_sync(folder);
+    if (status != BPT_OK) move_back(from, to, aside);
+    return status;
+}
+
+bpt_status bpt_checkpoint_place(const char *folder, const char *from, const char *to) {
     char *aside;
     BPT_TRY(bpt_strf(&aside, "%s.old", to));
     bpt_status status = bpt_checkpoint_remove(aside);
-    if (status == BPT_OK && rename(to, aside) != 0 && errno != ENOENT)
-        status = bpt_fail_write(errno, "rename", to);
-    if (status == BPT_OK && rename(from, to) != 0) status = bpt_fail_write(errno, "rename to", to);
+    if (status == BPT_OK) status = move(folder, from, to, aside);
     if (status == BPT_OK) status = bpt_checkpoint_remove(aside);
     bpt_free(aside);
     return status;

@@ -53,9 +53,11 @@ bpt_status bpt_checkpoint_torn(const char *folder, char *names, size_t size);
 /** @param[out] serial of the next checkpoint in @p folder */
 bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial);
 
-/** Puts a checkpoint that is whole at @p from in the place of what may be at @p to; at every moment
- * one of them is there whole. @return BPT_OK, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_checkpoint_place(const char *from, const char *to);
+/** Puts a checkpoint that is whole at @p from in the place of what may be at @p to, both in
+ * @p folder, for good; at every moment one of them is there whole.
+ * @return BPT_OK, BPT_EIO, BPT_ENOMEM; on error what was at @p to is there again, unless the system
+ *         fails at that too */
+bpt_status bpt_checkpoint_place(const char *folder, const char *from, const char *to);
 
 /** Removes a checkpoint; from the first moment on it does not count as whole. A missing one is no
  * error. @return BPT_OK, BPT_EIO, BPT_ENOMEM */

@@ -197,7 +197,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_delivery_close(job->delivery);
     bpt_gradient_sums_close(job->sums);
     if (job->exchange)
-        (void)bpt_exchange_destroy(job->exchange); /* its log was flushed by finish */
+        (void)bpt_exchange_destroy(job->exchange); /* its log is written at meetings */
     bpt_free(job->statistics);
     bpt_free(job->records);
     bpt_partition_free(job->shares);

@@ -1,0 +1,83 @@
+/* The folder of checkpoints, where the disk fails at the last moment. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "tools/train/checkpoint_files.h"
+
+#include <sys/stat.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+static char folder[] = "/tmp/bpt-test-XXXXXX", old[64], new[64];
+static int syncs_that_fail;
+
+bpt_status __real_bpt_dir_sync(const char *path);
+bpt_status __wrap_bpt_dir_sync(const char *path);
+bpt_status __wrap_bpt_dir_sync(const char *path) {
+    if (syncs_that_fail == 0) return __real_bpt_dir_sync(path);
+    syncs_that_fail--;
+    return bpt_fail(BPT_EIO, "cannot write %s", path);
+}
+
+static void make_whole(const char *path, const char *text) {
+    char file[96];
+    bpt_checkpoint_file listed = {0};
+    snprintf(file, sizeof file, "%s/rank-0.json", path);
+    assert_int_equal(mkdir(path, 0777), 0);
+    assert_int_equal(bpt_file_write(file, text, strlen(text)), BPT_OK);
+    assert_int_equal(bpt_checkpoint_measure(path, "rank-0.json", &listed), BPT_OK);
+    assert_int_equal(bpt_checkpoint_write_done(path, 1, &listed, 1), BPT_OK);
+}
+
+static void check_holds(const char *path, const char *expected) {
+    char file[96], *text;
+    size_t size;
+    snprintf(file, sizeof file, "%s/rank-0.json", path);
+    assert_int_equal(bpt_file_read(file, 100, &text, &size), BPT_OK);
+    assert_int_equal(size, strlen(expected));
+    assert_memory_equal(text, expected, size);
+    bpt_free(text);
+}
+
+static int set_up(void **state) {
+    (void)state;
+    if (!mkdtemp(folder)) return -1;
+    snprintf(old, sizeof old, "%s/step-00000001", folder);
+    snprintf(new, sizeof new, "%s/step-00000001.part", folder);
+    return 0;
+}
+
+static int tear_down(void **state) {
+    (void)state;
+    return bpt_dir_remove(folder) == BPT_OK ? 0 : -1;
+}
+
+/* The one that was there is there again, whole, and the new one where it was made. */
+static void test_a_sync_that_fails_moves_nothing(void **state) {
+    (void)state;
+    make_whole(old, "old");
+    make_whole(new, "new");
+    syncs_that_fail = 1;
+    assert_int_equal(bpt_checkpoint_place(folder, new, old), BPT_EIO);
+    check_holds(old, "old");
+    assert_int_equal(bpt_checkpoint_verify(old, 1), BPT_OK);
+    check_holds(new, "new");
+    assert_int_equal(bpt_checkpoint_place(folder, new, old), BPT_OK);
+    check_holds(old, "new");
+    assert_false(bpt_path_exists(new));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_sync_that_fails_moves_nothing),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
