@@ -40,6 +40,18 @@ static void test_what_is_given_stays(void **state) {
     }
 }
 
+/* Its end is noticed at an exchange. */
+static void test_no_interval_is_longer_than_the_run(void **state) {
+    (void)state;
+    bpt_pace_run other = run;
+    other.total_samples = 256 * 30 + 1;
+    assert_int_equal(bpt_pace_begin("1000000", other).every, 31);
+    assert_int_equal(bpt_pace_begin("5ep", other).every, 31);
+    assert_int_equal(bpt_pace_begin("30", other).every, 30);
+    other.total_samples = 1;
+    assert_int_equal(bpt_pace_begin("8", other).every, 1);
+}
+
 static void test_bounds_of_auto(void **state) {
     (void)state;
     bpt_pace p = bpt_pace_begin("auto", run);
@@ -95,6 +107,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_values),
         cmocka_unit_test(test_what_is_given_stays),
+        cmocka_unit_test(test_no_interval_is_longer_than_the_run),
         cmocka_unit_test(test_bounds_of_auto),
         cmocka_unit_test(test_auto_follows_the_cost),
         cmocka_unit_test(test_nothing_is_learnt_from_nothing),

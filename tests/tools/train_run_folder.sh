@@ -154,9 +154,19 @@ same_weights new/run new/plain
 before=$(sums runs/old)
 for n in 1 2; do
     run 0 on $n "$train" "${common[@]}" --epochs 7 --lr 0.3 --output runs/old --resume auto
-    says "runs/old is finished already; --resume runs/old with another --output trains on"
+    says "runs/old is finished already; another --output with --resume runs/old trains on"
     [ "$(sums runs/old)" = "$before" ] || die "a finished run was changed"
 done
+run 0 "$train" "${good[@]}" --output new/plain --resume auto
+says "another --output with --init-weights new/plain/model.safetensors trains on" # it has no checkpoint
+
+# ---- a folder that goes away: noticed at the next evaluation ----
+
+start "$train" "${common[@]}" --eval-every 1 --epochs 3000 --output runs/gone
+await_steps runs/gone
+mv runs/gone runs/elsewhere
+finish 1 30
+says "the run folder runs/gone is gone: it was removed or moved"
 
 # ---- a stop before the first step ----
 

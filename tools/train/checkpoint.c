@@ -145,10 +145,13 @@ static bpt_status check_run_again(const bpt_job *job) {
 static bpt_status explain_failure(const bpt_job *job, bpt_status status, const char *part) {
     const bpt_error error = *bpt_error_last();
     (void)bpt_checkpoint_remove(part);
+    const bool has_one = bpt_checkpoint_expect(bpt_run_folder_path(job->run)) == BPT_OK;
     if (status != BPT_ENOSPC) BPT_TRY(check_run_again(job));
     bpt_error_record(status, "checkpoint not saved: %.440s", error.text);
     if (status == BPT_ENOSPC)
-        bpt_hint("make room, then go on from the checkpoint before with --resume auto");
+        bpt_hint("make room, then %s", has_one
+                                           ? "go on from the checkpoint before with --resume auto"
+                                           : "begin anew; there is no checkpoint before");
     else if (error.hint[0])
         bpt_hint("%s", error.hint);
     return status;

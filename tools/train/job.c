@@ -9,6 +9,7 @@
 #include "outer/watch.h"
 #include "tools/staging.h"
 #include "tools/train/agreement.h"
+#include "tools/train/checkpoint.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/layer_choice.h"
 #include "tools/train/memory_plan.h"
@@ -135,6 +136,12 @@ bpt_status bpt__job_stop_if_told(bpt_job *job) {
     return status;
 }
 
+static void say_finished(const char *run) {
+    const bool goes_on = bpt_checkpoint_expect(run) == BPT_OK;
+    bpt_info("%s is finished already; another --output with %s %s%s trains on", run,
+             goes_on ? "--resume" : "--init-weights", run, goes_on ? "" : "/model.safetensors");
+}
+
 static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, job->n_workers,
@@ -155,8 +162,7 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_stop_if_told(job));
     BPT_TRY(bpt__job_open_run(job));
     if (job->finished) {
-        bpt_info("%s is finished already; --resume %s with another --output trains on",
-                 job->options->output, job->options->output);
+        say_finished(job->options->output);
         return BPT_OK;
     }
     BPT_TRY(bpt_step_trace_open(job->options, job->comm, job->pool, &job->trace));

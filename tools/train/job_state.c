@@ -227,6 +227,8 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     BPT_TRY_GOTO(status, bpt_comm_broadcast(job->comm, 0, &job->eval_due, sizeof job->eval_due),
                  done);
     if (c) bpt_info("going on from %s at epoch %.2f", c->path, bpt_job_epoch(job));
+    if (job->rank == 0 && job->count.progress >= job->total_samples)
+        bpt_warn("nothing is left to train: --epochs has %g", job->options->epochs);
     bpt_checkpoint_warn(job, c);
 done:
     bpt_free(weights);

@@ -53,7 +53,8 @@ bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run) {
     bpt_pace pace = {0};
     (void)parse(text, &a);
     if (a.value > 0) {
-        pace.least = between(1, a.epochs ? round(a.value * epoch) : a.value, (uint64_t)MAX_STEPS);
+        const uint64_t run_steps = between(1, ceil(all), (uint64_t)MAX_STEPS);
+        pace.least = between(1, a.epochs ? round(a.value * epoch) : a.value, run_steps);
         pace.most = pace.least;
     } else {
         pace.least = between(1, all / A_RUN, LEAST);

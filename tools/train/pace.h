@@ -34,7 +34,8 @@ typedef struct bpt_pace_run {
  * @return BPT_OK, BPT_EUSAGE (with hint) */
 bpt_status bpt_pace_check(const char *text);
 
-/** @param text a value that bpt_pace_check() has found right
+/** No interval is longer than the run: its end is noticed at an exchange.
+ * @param text a value that bpt_pace_check() has found right
  * @return the pace at the start; most is least unless it may be measured */
 bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run);
 

@@ -47,6 +47,10 @@ bool bpt_signals_stop(void) {
     return stop_signal() != 0;
 }
 
+bool bpt_signals_asked(void) {
+    return bpt_signals_stop() || atomic_load_explicit(&checkpoint_requested, memory_order_relaxed);
+}
+
 bool bpt_signals_take_checkpoint(void) {
     return atomic_exchange_explicit(&checkpoint_requested, false, memory_order_relaxed);
 }

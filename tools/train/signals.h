@@ -19,6 +19,9 @@ void bpt_signals_release(void);
 /** @return whether the job shall stop */
 bool bpt_signals_stop(void);
 
+/** @return whether either is asked for: the end, or a checkpoint that nobody has taken yet */
+bool bpt_signals_asked(void);
+
 /** @return whether a checkpoint is asked for, once per signal */
 bool bpt_signals_take_checkpoint(void);
 

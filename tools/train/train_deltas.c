@@ -9,6 +9,7 @@
 #include "outer/watch.h"
 #include "tools/train/carry_over.h"
 #include "tools/train/exchange_cost.h"
+#include "tools/train/signals.h"
 #include "tools/train/step_log.h"
 #include "tools/train/train_loop.h"
 #include "tools/train/train_rule.h"
@@ -221,7 +222,9 @@ static bool is_due(const merger *m) {
     return m->job->count.steps - m->pushed_steps >= m->pace.every;
 }
 
-/* One step, then what can be done without waiting, or must be done now. */
+/* One step, then what can be done without waiting, or must be done now. Who asks for a checkpoint
+ * or the end does not wait for a long interval: a push says so, and its answer calls the meeting.
+ */
 static bpt_status advance(merger *m, bpt_reply *reply) {
     bpt_job *job = m->job;
     BPT_TRY(bpt_job_step(job, false));
@@ -233,7 +236,7 @@ static bpt_status advance(merger *m, bpt_reply *reply) {
         BPT_TRY(land(m, reply));
     }
     if (bpt_exchange_called(job->exchange)) return push_and_land(m, reply); /* waits for all */
-    return is_due(m) ? push(m) : BPT_OK;
+    return is_due(m) || bpt_signals_asked() ? push(m) : BPT_OK;
 }
 
 static bpt_status run_asynchronous(merger *m) {
