@@ -338,7 +338,8 @@ static bpt_status evaluate(bpt_job *job, bool together, bool *stopped) {
     bpt_info("epoch %.2f: %s accuracy %.4f, loss %.4f", bpt_job_epoch(job), job->test->name,
              job->test_accuracy, job->test_loss);
     warn_of_chance(job);
-    BPT_TRY(bpt_run_folder_check(job->run)); /* better heard of now than when there is all to save */
+    BPT_TRY(
+        bpt_run_folder_check(job->run)); /* better heard of now than when there is all to save */
     return write_eval_event(job);
 }
 
