@@ -78,6 +78,23 @@ after=$(plan --quality held-out --held-out 0.1)
 image=$((28 * 28 * 4 + 12))
 [ $((after - before)) -eq $((20 * image + 1000 * 4 - 100 * 8)) ] || die "$before bytes without, $after with"
 
+# A run that goes on knows how good the weights of others were: no push counts as if alone.
+known=("${judged[@]}" --update agwu --eval-every 0 --output known)
+run 0 ranks 2 "$train" "${known[@]}" --checkpoint-every 8
+cut_back known
+check_json "$(ls -d known/checkpoints/step-* | tail -n 1)/rank-1.json" 'len(d["exchange"]["quality"]) == 2' \
+    'all(q > 0 for q in d["exchange"]["quality"])'
+run 0 ranks 2 "$train" "${known[@]}" --resume auto
+for n in 0 1; do
+    python3 - known/exchange/updates.rank-$n.jsonl <<'END' || die "a push counted as if alone"
+import json, sys
+updates = [json.loads(line) for line in open(sys.argv[1])]
+again = [b for a, b in zip([{"version": 0}] + updates, updates) if b["version"] != a["version"] + 1]
+first = (again or updates)[0]
+assert first["version"] > 1 and first["q"] != 1, first
+END
+done
+
 # What does not go with it.
 for update in easgd allreduce local; do
     fails_well 2 "$train" "${common[@]}" --output x --update $update --quality held-out

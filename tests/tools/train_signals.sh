@@ -17,6 +17,18 @@ finish 0
 [ -n "$(ls runs/saved/checkpoints)" ] || die "SIGHUP saved no checkpoint"
 run 0 "$train" --replay runs/saved
 says "bit for bit"
+# Only a push that asks for a meeting, which then is the next, comes before its time.
+cp -r runs/saved early
+python3 - early/exchange/steps.rank-0.jsonl <<'END' || die "no push to change"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+pushes = [i for i, line in enumerate(lines) if "pushed_at" in line]
+at = next(a for a, b in zip(pushes, pushes[1:]) if not lines[a]["met"] and not lines[b]["met"])
+lines[at]["pushed_at"] -= 1
+print(*map(json.dumps, lines), sep="\n", file=open(sys.argv[1], "w"))
+END
+fails_well 3 "$train" --replay early
+says 'behind a push before its time'
 
 # More has been trained than is asked for.
 run 0 ranks 2 "$train" "${far[@]}" --sync-every 8 --epochs 0.01 --output runs/far --resume auto

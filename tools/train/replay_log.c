@@ -67,7 +67,8 @@ static bpt_status count_fields(const reader *r, const char *kind, const bpt_json
 
 /* A push is due as many steps after the one before as was decided when that one was answered, and
  * made no earlier than it was answered. One for a meeting comes as soon as the rank hears of it,
- * and is waited for at once; one that asks for a meeting comes when a signal does. */
+ * and is waited for at once; one that asks for a meeting comes when a signal does, and the next is
+ * for that meeting. */
 static bpt_status take_push(reader *r, const bpt_json_doc *d) {
     bpt_replay_worker *w = &r->logs->workers[r->rank];
     const bpt_json *o = bpt_json_root(d);
@@ -78,7 +79,11 @@ static bpt_status take_push(reader *r, const bpt_json_doc *d) {
     const uint64_t due = period > before.landed_at ? period : before.landed_at;
     const uint64_t next = before.met ? before.pushed_at + 1 : before.landed_at;
     BPT_TRY(bpt_json_get_bool(d, o, "met", &push.met));
+    if (before.asks && !push.met)
+        return name_line(r, "steps",
+                         bpt_fail(BPT_EDATA, "\"met\" is false behind a push before its time"));
     BPT_TRY(bpt_json_get_u64(d, o, "pushed_at", next, due, &push.pushed_at));
+    push.asks = !push.met && push.pushed_at < due;
     BPT_TRY(bpt_json_get_u64(d, o, "landed_at", push.pushed_at + !push.met,
                              push.met ? push.pushed_at : INT64_MAX, &push.landed_at));
     BPT_TRY(

@@ -40,6 +40,7 @@ typedef struct bpt_replay_push {
     uint64_t every;                /* steps from this push until the next is due */
     uint64_t progress;             /* told in the answer */
     bool met;                      /* answered when all had met */
+    bool asks;                     /* came before it was due, for a meeting: the next is that */
 } bpt_replay_push;
 
 /** One pass of a worker over its data. */
