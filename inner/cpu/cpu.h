@@ -195,10 +195,9 @@ bpt_status bpt_cpu_conv_ways(bpt_cpu *cpu, const bpt_conv_problem *p, bool backw
                              const bpt_layout *src, const bpt_layout *dst, bpt_conv_ways *ways);
 
 /** Whether all three passes of a convolution that suits Winograd's algorithm have kernels of it, in
- * layouts of their choice, that are worth their while, so that .winograd may be set: oneDNN's from
- * 32 patches of 4x4 outputs on, ours from 16, and with at most 128 MiB of a worker's scratch
- * memory. oneDNN 2 has them for AVX-512, oneDNN 3 has none for x86; where it has none there are
- * ours, from AVX2 on. All want activations in blocks of channels. */
+ * layouts of their choice, that are worth their while, so that .winograd may be set: from AVX2 on,
+ * from 16 patches of 4x4 outputs on, and with at most 128 MiB of a worker's scratch memory. All
+ * want activations in blocks of channels. */
 bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has);
 
 /** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims(), or a copy: bpt_layout_is_copy()), BIAS
@@ -220,15 +219,14 @@ bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p
  * whatever is wanted; where bpt_cpu_conv_keeps_bits().
  * @param wanted samples of a part, at least 1
  * @param most_parts that there should be of @p p where @p wanted does not say, at least 1
- * @return @p wanted, or a multiple of it where each call transforms the weights (oneDNN's kernels
- * of Winograd's algorithm); of ours, whatever is wanted, as many as one matrix product takes, since
- * products of other sizes may round otherwise, or a multiple that makes no more than
- *         @p most_parts. May be more than p->n */
-int64_t bpt_cpu_conv_part_samples(const bpt_cpu *cpu, const bpt_conv_problem *p, int64_t wanted,
-                                  int64_t most_parts);
+ * @return @p wanted; of Winograd's algorithm, whatever is wanted, as many as one matrix product
+ *         takes, since products of other sizes may round otherwise, or a multiple that makes no
+ * more than @p most_parts. May be more than p->n */
+int64_t bpt_cpu_conv_part_samples(const bpt_conv_problem *p, int64_t wanted, int64_t most_parts);
 
-/** @return whether a sample's results have the same bits however many are computed in a call: not
- * where oneDNN makes matrix products, whose sizes it chooses by that */
+/** @return whether a sample's results have the same bits however many are computed in a call, of
+ * parts as bpt_cpu_conv_part_samples() says: not where oneDNN makes matrix products, whose sizes it
+ * chooses by that */
 bool bpt_cpu_conv_keeps_bits(const bpt_kernel *k);
 
 /** What pooling makes of a window. */

@@ -1,5 +1,5 @@
-/* Convolution through oneDNN: by Winograd's algorithm where the problem says so, else the direct
- * one. Where oneDNN has no kernels of the former there are ours (cpu_winograd.h). */
+/* Convolution: oneDNN's direct kernels, or ours of Winograd's algorithm (cpu_winograd.h) where the
+ * problem says so. */
 #include "inner/cpu/cpu_winograd.h"
 
 #include <string.h>
@@ -29,8 +29,7 @@ bpt_status bpt_cpu_conv_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt
     return BPT_OK;
 }
 
-/* Of oneDNN 2: there are no kernels for larger pads, and backward data would take the pad at the
- * end for that at the begin. */
+/* Others are rare, and backward data would take the pad at the end for that at the begin. */
 static bool has_winograd_pads(const bpt_conv_problem *p) {
     enum { MAX_PAD = 1 };
     dnnl_dim_t pad_end[BPT__N_SPATIAL];
@@ -40,19 +39,19 @@ static bool has_winograd_pads(const bpt_conv_problem *p) {
     return true;
 }
 
-/* Kernels may keep all that is transformed at once, each patch and filter as floats, in memory that
- * every worker has of its own, those of weights' gradients all filters twice. With 8 MiB besides it
- * is 128 MiB at most. */
-static bool fits_winograd_scratch(const bpt_conv_problem *p, int64_t patches) {
-    enum { MAX_BYTES = 120 << 20 };
-    const int64_t bytes = bpt_winograd_values(p->type) * (int64_t)sizeof(float);
-    const int64_t values = patches * (p->c + p->k) + 2 * p->c * p->k;
-    return values <= MAX_BYTES / bytes;
-}
-
 static int64_t n_patches(const bpt_conv_problem *p) {
     const int64_t side = bpt_winograd_patch(p->type);
     return p->n * ((p->p + side - 1) / side) * ((p->q + side - 1) / side);
+}
+
+/* What is transformed of a sample at least, each patch and filter as floats, is in memory that
+ * every worker has of its own, for weights' gradients all filters twice. With 8 MiB besides it is
+ * 128 MiB at most. */
+static bool fits_winograd_scratch(const bpt_conv_problem *p) {
+    enum { MAX_BYTES = 120 << 20 };
+    const int64_t bytes = bpt_winograd_values(p->type) * (int64_t)sizeof(float);
+    const int64_t values = n_patches(p) / p->n * (p->c + p->k) + 2 * p->c * p->k;
+    return values <= MAX_BYTES / bytes;
 }
 
 /* Fewer patches do not make up for the larger weights, fewer channels not for transforming the
@@ -103,10 +102,6 @@ static bpt_status no_kernel(void) {
     return bpt_fail(BPT_EBACKEND, "oneDNN has no kernel for a convolution");
 }
 
-static dnnl_alg_kind_t algorithm_of(const bpt_conv_problem *p) {
-    return p->winograd ? dnnl_convolution_winograd : dnnl_convolution_direct;
-}
-
 /* That there is no such kernel is an answer, NULL; all else that goes wrong is an error. */
 static bpt_status answer(dnnl_status_t code, const char *call, dnnl_primitive_desc_t *pd) {
     if (code != dnnl_success) *pd = NULL;
@@ -120,8 +115,8 @@ static bpt_status forward_pd(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, p->type, weights, dst, &m));
     const dnnl_status_t code = dnnl_convolution_forward_primitive_desc_create(
-        pd, cpu->engine, dnnl_forward_training, algorithm_of(p), m.src, m.weights, m.bias, m.dst,
-        p->stride, m.dilates, p->pad, m.pad_end, p->relu ? cpu->attr_relu : cpu->attr);
+        pd, cpu->engine, dnnl_forward_training, dnnl_convolution_direct, m.src, m.weights, m.bias,
+        m.dst, p->stride, m.dilates, p->pad, m.pad_end, p->relu ? cpu->attr_relu : cpu->attr);
     return answer(code, "convolution_forward_primitive_desc_create", pd);
 }
 
@@ -131,8 +126,8 @@ static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, cons
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, p->type, weights, dst, &m));
     const dnnl_status_t code = dnnl_convolution_backward_data_primitive_desc_create(
-        pd, cpu->engine, algorithm_of(p), m.src, m.weights, m.dst, p->stride, m.dilates, p->pad,
-        m.pad_end, forward, cpu->attr);
+        pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.dst, p->stride, m.dilates,
+        p->pad, m.pad_end, forward, cpu->attr);
     return answer(code, "convolution_backward_data_primitive_desc_create", pd);
 }
 
@@ -143,17 +138,12 @@ static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
     conv_mds m;
     BPT_TRY(describe(cpu, p, src, BPT_F32, weights, dst, &m));
     const dnnl_status_t code = dnnl_convolution_backward_weights_primitive_desc_create(
-        pd, cpu->engine, algorithm_of(p), m.src, m.weights, m.bias, m.dst, p->stride, m.dilates,
-        p->pad, m.pad_end, forward, cpu->attr);
+        pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.bias, m.dst, p->stride,
+        m.dilates, p->pad, m.pad_end, forward, cpu->attr);
     return answer(code, "convolution_backward_weights_primitive_desc_create", pd);
 }
 
 /* ---- what there is for all passes of a layer ---- */
-
-/* Whether a convolution is computed by the kernels of cpu_winograd.h. */
-static bool is_ours(const bpt_cpu *cpu, const bpt_conv_problem *p) {
-    return p->winograd && cpu->own_winograd[p->type];
-}
 
 enum { N_PASSES = 3 }; /* forward, backward weights, backward data */
 
@@ -191,7 +181,7 @@ bpt_status bpt_cpu_conv_ways(bpt_cpu *cpu, const bpt_conv_problem *p, bool backw
                              const bpt_layout *src, const bpt_layout *dst, bpt_conv_ways *ways) {
     dnnl_primitive_desc_t pds[N_PASSES];
     *ways = (bpt_conv_ways){BPT_CONV_DIRECT, BPT_CONV_DIRECT, BPT_CONV_DIRECT};
-    if (is_ours(cpu, p)) {
+    if (p->winograd) {
         int64_t lanes = 1;
         if (src && dst) BPT_TRY(bpt_cpu_conv_lanes(cpu, p, src, dst, &lanes));
         if (!lanes) *ways = (bpt_conv_ways){BPT_CONV_NAIVE, BPT_CONV_NAIVE, BPT_CONV_NAIVE};
@@ -207,65 +197,30 @@ bpt_status bpt_cpu_conv_ways(bpt_cpu *cpu, const bpt_conv_problem *p, bool backw
 
 /* ---- Winograd's algorithm ---- */
 
-/* oneDNN's kernels transform the weights in every call, ours once a step: so they want more. */
-enum { PATCHES_OF_CALL = 32 };
-
-static bpt_status library_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has) {
-    dnnl_primitive_desc_t pds[N_PASSES];
-    *has = false;
-    if (n_patches(p) < PATCHES_OF_CALL || !fits_winograd_scratch(p, n_patches(p))) return BPT_OK;
-    bpt_conv_problem asked = *p;
-    asked.winograd = true;
-    const bpt_status status = describe_passes(cpu, &asked, true, NULL, NULL, pds);
-    *has = true;
-    for (int i = 0; i < N_PASSES; i++)
-        if (!pds[i] || !strstr(bpt__implementation(pds[i]), "wino")) *has = false;
-    release(pds);
-    return status;
-}
-
 /* Ours were measured where vectors have the instructions; where matrices have them (AMX), direct
  * kernels gain more by these than Winograd's algorithm could. */
 static bpt_status choose_for_bf16(bpt_cpu *cpu) {
     const unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
     const unsigned amx = dnnl_cpu_isa_avx512_core_amx;
     if (bpt_cpu_bf16() != BPT_BF16_NATIVE || (has & amx) == amx) return BPT_OK;
-    return bpt__winograd_has_products(cpu, BPT_BF16, &cpu->own_winograd[BPT_BF16]);
+    return bpt__winograd_has_products(cpu, BPT_BF16, &cpu->winograd[BPT_BF16]);
 }
 
-/* A problem tells for all: the library has such kernels for an instruction set or not. Ours were
- * measured with AVX2. */
+/* Ours were measured from AVX2 on. oneDNN 2 has some for AVX-512, which are no faster and do not
+ * keep a sample's bits (docs/decisions.md). */
 bpt_status bpt__choose_winograd(bpt_cpu *cpu) {
-    static const bpt_conv_problem usual = {.n = 8,
-                                           .c = 64,
-                                           .h = 16,
-                                           .w = 16,
-                                           .k = 64,
-                                           .p = 16,
-                                           .q = 16,
-                                           .r = 3,
-                                           .s = 3,
-                                           .stride = {1, 1},
-                                           .pad = {1, 1},
-                                           .dilation = {1, 1},
-                                           .groups = 1,
-                                           .type = BPT_F32};
     const unsigned has = (unsigned)dnnl_get_effective_cpu_isa(), avx2 = dnnl_cpu_isa_avx2;
-    bool library;
-    BPT_TRY(library_has_winograd(cpu, &usual, &library));
     BPT_TRY(choose_for_bf16(cpu));
-    if (library || (has & avx2) != avx2) return BPT_OK;
-    return bpt__winograd_has_products(cpu, BPT_F32, &cpu->own_winograd[BPT_F32]);
+    if ((has & avx2) != avx2) return BPT_OK;
+    return bpt__winograd_has_products(cpu, BPT_F32, &cpu->winograd[BPT_F32]);
 }
 
 /* Ours takes the layouts that the direct kernel chooses. */
 static bpt_status choose_layouts(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout **src,
                                  const bpt_layout **dst) {
     dnnl_primitive_desc_t pd;
-    bpt_conv_problem direct = *p;
-    direct.winograd = false;
     if (*src && *dst) return BPT_OK;
-    BPT_TRY(forward_pd(cpu, &direct, *src, NULL, *dst, &pd));
+    BPT_TRY(forward_pd(cpu, p, *src, NULL, *dst, &pd));
     if (!pd) return no_kernel();
     bpt_status status = operand(cpu, pd, DNNL_ARG_SRC, src);
     if (status == BPT_OK) status = operand(cpu, pd, DNNL_ARG_DST, dst);
@@ -277,9 +232,7 @@ bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bo
     const bpt_layout *src = NULL, *dst = NULL;
     int64_t lanes;
     *has = false;
-    if (!cpu->own_winograd[p->type])
-        return p->type == BPT_F32 ? library_has_winograd(cpu, p, has) : BPT_OK;
-    if (!fits_winograd_scratch(p, n_patches(p) / p->n)) return BPT_OK; /* a sample at a time */
+    if (!cpu->winograd[p->type] || !fits_winograd_scratch(p)) return BPT_OK;
     BPT_TRY(choose_layouts(cpu, p, &src, &dst));
     BPT_TRY(bpt_cpu_conv_lanes(cpu, p, src, dst, &lanes));
     *has = p->type == BPT_F32 ? lanes != 0 : lanes == BPT_WINOGRAD_MAX_LANES;
@@ -296,13 +249,9 @@ static int64_t rounded_up(int64_t n, int64_t to) {
     return quotient_up(n, to) * to;
 }
 
-int64_t bpt_cpu_conv_part_samples(const bpt_cpu *cpu, const bpt_conv_problem *p, int64_t wanted,
-                                  int64_t most_parts) {
-    const int64_t of_sample = n_patches(p) / p->n;
+int64_t bpt_cpu_conv_part_samples(const bpt_conv_problem *p, int64_t wanted, int64_t most_parts) {
     if (!p->winograd) return wanted;
-    if (is_ours(cpu, p))
-        return rounded_up(quotient_up(p->n, most_parts), bpt__winograd_product_samples(p));
-    return rounded_up(quotient_up(PATCHES_OF_CALL, of_sample), wanted);
+    return rounded_up(quotient_up(p->n, most_parts), bpt__winograd_product_samples(p));
 }
 
 bool bpt_cpu_conv_keeps_bits(const bpt_kernel *k) {
@@ -323,7 +272,8 @@ static bpt_status create_forward(bpt_cpu *cpu, const bpt__spec *spec, const bpt_
                                  const bpt_layout *dst, bpt_kernel **out) {
     static const bpt_slot slots[] = {BPT_SLOT_SRC, BPT_SLOT_WEIGHTS, BPT_SLOT_DST, BPT_SLOT_BIAS};
     dnnl_primitive_desc_t pd;
-    if (is_ours(cpu, p)) {
+    if (p->winograd) {
+        if (!cpu->winograd[p->type]) return no_kernel();
         BPT_TRY(choose_layouts(cpu, p, &src, &dst));
         BPT_TRY(bpt__winograd_forward(cpu, p, src, weights, dst, out));
         (*out)->spec = *spec;
@@ -362,7 +312,7 @@ bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
     dnnl_primitive_desc_t pd;
     BPT_TRY(bpt__kernel_twin(cpu, &spec, out));
     if (*out) return BPT_OK;
-    if (is_ours(cpu, p)) {
+    if (p->winograd) {
         BPT_TRY(bpt__winograd_backward_data(cpu, p, forward, weights, out));
         (*out)->spec = spec;
         return BPT_OK;
@@ -381,7 +331,7 @@ bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p
     dnnl_primitive_desc_t pd;
     BPT_TRY(bpt__kernel_twin(cpu, &spec, out));
     if (*out) return BPT_OK;
-    if (is_ours(cpu, p)) {
+    if (p->winograd) {
         BPT_TRY(bpt__winograd_backward_weights(cpu, p, forward, weights, out));
         (*out)->spec = spec;
         return BPT_OK;

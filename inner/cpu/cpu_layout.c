@@ -75,11 +75,10 @@ bpt_status bpt__layout_by_strides(bpt_cpu *cpu, bpt_value_type type, const int64
 bpt_status bpt__layout_of_filters(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
                                   bpt__filters filters, const bpt_layout **out) {
     enum { N = 3 };
-    const dnnl_data_type_t of_dnnl = type == BPT_BF16 ? dnnl_bf16 : dnnl_f32;
     const int64_t strides[N] = {bpt_winograd_plane(type, dims[1] * dims[2]), dims[2], 1};
     bpt_layout *l;
     BPT_TRY(add_layout(&cpu->layouts, &l));
-    BPT__DNNL_TRY(dnnl_memory_desc_create_with_strides(&l->md, N, dims, of_dnnl, strides));
+    BPT__DNNL_TRY(dnnl_memory_desc_create_with_strides(&l->md, N, dims, dnnl_type(type), strides));
     l->type = type;
     l->filters = filters;
     l->n_dims = N;

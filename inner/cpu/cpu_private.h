@@ -52,7 +52,8 @@ struct bpt_cpu {
     dnnl_primitive_attr_t attr;      /* scratchpad given by the caller */
     dnnl_primitive_attr_t attr_relu; /* likewise, and max(x, 0) at the end */
     dnnl_primitive_attr_t attr_sum;  /* likewise, and added to what is there */
-    bool own_winograd[2]; /* by type: oneDNN has no kernels of Winograd's algorithm, ours suit */
+    bool
+        winograd[2]; /* by type: there are kernels of Winograd's algorithm, which are worth while */
     unsigned n_workers;
     dnnl_stream_t *streams; /* shape [n_workers] */
     char **scratch;         /* shape [n_workers], NULL before bpt_cpu_prepare() */
@@ -106,7 +107,7 @@ bpt_status bpt__kernel_new(bpt_cpu *cpu, dnnl_primitive_desc_t pd, const bpt__wi
 /** Adds an operand that is not one of the primitive's. @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt__kernel_operand(bpt_kernel *k, bpt_slot slot, const bpt_layout *layout);
 
-/** Sets bpt_cpu.own_winograd. @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
+/** Sets bpt_cpu.winograd. @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
 bpt_status bpt__choose_winograd(bpt_cpu *cpu);
 
 #endif

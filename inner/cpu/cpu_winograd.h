@@ -1,7 +1,6 @@
 /** @file inner/cpu/cpu_winograd.h
- * Convolutions by Winograd's algorithm where oneDNN has no kernels of it (before AVX-512, in
- * version 3, and of bfloat16): transforms of ours (inner/winograd_loops.h) around matrix products
- * of oneDNN's, some samples at a time, so that what lies between stays in a cache.
+ * Convolutions by Winograd's algorithm: transforms of ours (inner/winograd_loops.h) around matrix
+ * products of oneDNN's, some samples at a time, so that what lies between stays in a cache.
  *
  * Activations are in blocks of 8 or 16 channels, weights' gradients in the plain order. Weights are
  * transformed ones, a copy that is made from the plain ones once a step, for the forward pass and

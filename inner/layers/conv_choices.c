@@ -48,8 +48,7 @@ static bool cuts_channels(const bpt_conv_state *state) {
 static void cut_as_usual(const bpt_builder *b, bpt_conv_state *state) {
     enum { MOST_PARTS = 128 }; /* of the batch; a part takes some kilobytes to describe */
     const int64_t most = MOST_PARTS / (int64_t)b->n_chunks;
-    const int64_t samples =
-        bpt_cpu_conv_part_samples(b->cpu, &state->problem[0], b->tile_samples, most);
+    const int64_t samples = bpt_cpu_conv_part_samples(&state->problem[0], b->tile_samples, most);
     for (int step = 0; step < BPT_N_CONV_STEPS; step++) {
         state->usual[step] = true;
         state->cut[step] = (bpt_cut){0};

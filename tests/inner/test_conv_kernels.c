@@ -164,8 +164,8 @@ static void test_what_suits_winograd(void **state) {
     assert_false(bpt_conv_suits_winograd(&other));
 }
 
-/* oneDNN 2 has kernels of it for AVX-512, in all three steps, and there are ours for what has
- * AVX2; elsewhere the direct ones remain. */
+/* There are kernels of it, of all three steps, for what has AVX2; elsewhere the direct ones remain.
+ */
 static bool has_winograd(void) {
     const char *limit = getenv("ONEDNN_MAX_CPU_ISA");
     const bool less = limit && (strcmp(limit, "SSE41") == 0 || strcmp(limit, "AVX") == 0);
@@ -182,13 +182,12 @@ static bool has_kernels(int64_t n, int64_t c, int64_t k, int64_t side) {
     return has;
 }
 
-/* Layers of vgg16: transformed they are 467, 191, 113 and 120 MB, which oneDNN's kernels may keep
- * at once. Ours take a sample at a time if need be, but filters as a whole. */
+/* Layers of vgg16: transformed they are 467, 191, 113 and 120 MB. Kernels take a sample at a time
+ * if need be, but filters as a whole. */
 static void test_winograd_in_little_memory(void **state) {
     (void)state;
-    const bool ours = has_winograd() && !conv_has_avx512();
-    assert_int_equal(has_kernels(16, 128, 128, 112), ours);
-    assert_int_equal(has_kernels(16, 512, 512, 28), ours);
+    assert_int_equal(has_kernels(16, 128, 128, 112), has_winograd());
+    assert_int_equal(has_kernels(16, 512, 512, 28), has_winograd());
     assert_int_equal(has_kernels(16, 512, 512, 14), has_winograd());
     assert_int_equal(has_kernels(4, 128, 128, 112), has_winograd());
     assert_false(has_kernels(16, 2048, 2048, 14));
@@ -224,8 +223,8 @@ static void test_winograd_in_several_products(void **state) {
     check_winograd_of(32, 32, 89, 87, 1, true, 5);
 }
 
-/* Chunks of nine samples, of which a product of ours takes eight at most: five and four where there
- * are no tasks of their own. */
+/* Chunks of nine samples, of which a product takes eight at most: five and four where there are no
+ * tasks of their own. */
 static void test_winograd_in_products_of_unlike_samples(void **state) {
     (void)state;
     if (!has_winograd()) skip();
@@ -235,10 +234,10 @@ static void test_winograd_in_products_of_unlike_samples(void **state) {
         const bpt_step_task *task = &b->tasks[i];
         if (strcmp(task->info.label, "b") != 0) continue;
         if (strcmp(task->info.kind, "backward weights") != 0) continue;
-        const bpt__winograd *ours = ((const bpt_kernel *)task->arg)->winograd;
-        if (!ours) continue;
-        assert_int_equal(ours->n_products, 2);
-        assert_int_equal(ours->in.n, 5);
+        const bpt__winograd *w = ((const bpt_kernel *)task->arg)->winograd;
+        assert_non_null(w);
+        assert_int_equal(w->n_products, 2);
+        assert_int_equal(w->in.n, 5);
     }
     check_gradient(&f);
     net_close(&f);
@@ -253,15 +252,14 @@ static void test_winograd(void **state) {
     check_winograd(40, 36, 14, 18, 1, true);
 }
 
-/* Tiles of one sample and of two, of which only those of two have patches enough: 16 for our
- * kernels, 32 for those of oneDNN. */
+/* Tiles of one sample and of two, of which only those of two have 16 patches. */
 static void test_tiles_are_alike(void **state) {
     (void)state;
-    const int side = conv_has_avx512() ? 20 : 12;
+    enum { SIDE = 12 };
     assert_false(suits(1, 32, 32, 12));
     assert_true(suits(2, 32, 32, 12));
     for (int64_t batch = 5; batch <= 8; batch++) {
-        net_fixture f = open_winograd(32, 32, side, side, 1, true, batch, (net_cuts){0});
+        net_fixture f = open_winograd(32, 32, SIDE, SIDE, 1, true, batch, (net_cuts){0});
         conv_check_algorithm(&f, "b", batch == 8 && has_winograd());
         check_gradient(&f);
         net_close(&f);
