@@ -41,9 +41,9 @@ bpt_status bpt_blocks_buffer(bpt_blocks *blocks, bpt_buffer_kind kind, size_t by
 
 /* Memory that the machine does not have is given out all the same, until it is touched: then the
  * machine stands still, and some process is ended. */
-static bpt_status check_machine(const bpt_blocks *blocks) {
+static bpt_status check_machine(const bpt_blocks *blocks, size_t beside) {
     const size_t limit = bpt_memory_of_machine();
-    size_t bytes = 0;
+    size_t bytes = beside;
     for (int i = BPT_BLOCK_WEIGHTS; i < BPT_N_BLOCKS; i++)
         bytes = bpt_size_add(bytes, blocks->bytes[i]);
     if (bytes <= limit) return BPT_OK;
@@ -57,8 +57,8 @@ static bpt_status check_machine(const bpt_blocks *blocks) {
     return status;
 }
 
-bpt_status bpt_blocks_allocate(bpt_blocks *blocks) {
-    BPT_TRY(check_machine(blocks));
+bpt_status bpt_blocks_allocate(bpt_blocks *blocks, size_t beside) {
+    BPT_TRY(check_machine(blocks, beside));
     for (int i = BPT_BLOCK_WEIGHTS; i < BPT_N_BLOCKS; i++) {
         const bpt_status status =
             bpt_alloc(block_names[i], blocks->bytes[i], 1, (void **)&blocks->base[i]);

@@ -92,8 +92,9 @@ bpt_status bpt_blocks_buffer(bpt_blocks *blocks, bpt_buffer_kind kind, size_t by
 size_t bpt_buffer_bytes(const bpt_buffer *buffer);
 
 /** Allocates what was planned, except for the caller's blocks and BPT_BLOCK_NATIVE.
+ * @param beside bytes that are going to be taken beside them: all has to fit
  * @return BPT_OK, BPT_ENOMEM (nothing stays allocated; more than the machine has is not tried) */
-bpt_status bpt_blocks_allocate(bpt_blocks *blocks);
+bpt_status bpt_blocks_allocate(bpt_blocks *blocks, size_t beside);
 void bpt_blocks_release(bpt_blocks *blocks);
 
 #endif

@@ -73,7 +73,8 @@ typedef struct bpt_weight_plan {
     bpt_ref partials;         /* partial gradients 1.. ; number 0 is written to gradient itself */
     size_t n_partials;        /* number 0 included */
     bpt_deps written;         /* tasks that write gradients */
-    bpt_deps read;            /* tasks that read the master */
+    bpt_deps read;            /* tasks that read the master but may end after those; who reads it
+                               * in the forward pass has ended before the loss, and needs no note */
 } bpt_weight_plan;
 
 /** What a run of a graph is given; its tasks read it. */

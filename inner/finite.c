@@ -1,7 +1,9 @@
 /* Numbers that are no numbers any more, traced to a layer. What a layer has computed is not kept to
- * the end of a step, so the forward pass is computed again: with the weights that led there, since
- * gradients that are not finite are not applied. Where it finds nothing, the gradients and weights
- * that the step has left behind tell. */
+ * the end of a step, so the forward pass is computed again. A loss that is not finite ends a step
+ * before any weight changes. Of gradients those that are not finite are not applied, others may
+ * have been: where these alone take the forward pass to what is no number, the layer where that
+ * begins is named. Where it finds nothing, the gradients and weights that the step has left behind
+ * tell. */
 #include "inner/network_private.h"
 
 #include <math.h>

@@ -53,6 +53,7 @@ typedef struct bpt_layer_kind {
     const char *const *fields; /* it knows besides "name" and "input", shape [n_fields] */
     size_t n_fields;
     size_t config_bytes; /* of its own settings, bpt_layer.config */
+    size_t said_bytes;   /* of these at its begin, without gaps: what fields say */
 
     /** Reads the fields. @p fields is a map with known keys only, or NULL for a bare name; config
      * is zeroed. @return BPT_OK, BPT_EUSAGE (file, line and layer named) */

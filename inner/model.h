@@ -31,7 +31,7 @@ typedef struct bpt_model {
     bpt_layer *layers; /* in an order in which inputs come first; shape [n_layers] */
     size_t n_layers;
     bpt_segments segments;
-    const bpt_cost_table *costs; /* by which networks cut convolutions; NULL: they do not */
+    const bpt_cost_table *costs; /* by which networks cut convolutions; NULL: as usual */
     bpt_model_role role;         /* parts: inner/model_part.h */
     size_t first_element; /* of a part: where its flat vector begins in that of the whole model */
     bool typed_input;     /* of a tail: its input has the type that a network gives to activations;
@@ -60,7 +60,7 @@ bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
 void bpt_model_free(bpt_model *model);
 
 /** Lets networks that are created from now on cut their convolutions by costs.
- * @param costs borrowed while the model is used; NULL: convolutions stay whole, as they do at first
+ * @param costs borrowed while the model is used; NULL: they are cut as usual, into tiles
  */
 void bpt_model_use_costs(bpt_model *model, const bpt_cost_table *costs);
 
@@ -88,7 +88,8 @@ uint64_t bpt_model_training_flops(const bpt_model *model);
 void bpt_model_print(const bpt_model *model, FILE *out);
 
 /** Tells models apart, also of the same name.
- * @param[out] identity checksum of what bpt_model_print() prints
+ * @param[out] identity checksum of what bpt_model_print() prints, of each layer's inputs and of all
+ *                      that its fields say
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_model_identify(const bpt_model *model, uint64_t *identity);
 

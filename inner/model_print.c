@@ -91,12 +91,21 @@ void bpt_model_print(const bpt_model *model, FILE *out) {
         fprintf(out, "and %zu running statistics, which are not learned: no parameters\n", running);
 }
 
+/* The table does not show from where to where values go, and not all that fields say. */
+static void write_settings(const bpt_layer *l, FILE *out) {
+    fprintf(out, "%s of", l->name);
+    for (size_t i = 0; i < l->n_inputs; i++) fprintf(out, " %zu", l->inputs[i]);
+    fprintf(out, ": ");
+    fwrite(l->config, 1, l->kind->said_bytes, out);
+}
+
 bpt_status bpt_model_identify(const bpt_model *model, uint64_t *identity) {
     char *text = NULL;
     size_t size = 0;
     FILE *memory = open_memstream(&text, &size);
     if (!memory) return bpt_fail(BPT_ENOMEM, "no memory for the table of layers");
     bpt_model_print(model, memory);
+    for (size_t i = 0; i < model->n_layers; i++) write_settings(&model->layers[i], memory);
     const bool written = fclose(memory) == 0;
     if (written) *identity = bpt_checksum(text, size);
     free(text); /* the C library's own memory */

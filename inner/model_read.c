@@ -133,6 +133,14 @@ static bool is_layer_name(const char *name) {
 }
 
 /* The name that is given, else the kind and the number of layers of this kind up to this one. */
+/* What else tasks and inputs are called by. */
+static bool is_taken(const char *name) {
+    static const char *const taken[] = {"input", "loss", "border", "gradients"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
+        if (strcmp(name, taken[i]) == 0) return true;
+    return false;
+}
+
 static bpt_status name_layer(const bpt_model *m, bpt_layer *l, const bpt_yaml *doc,
                              const bpt_yaml_node *fields) {
     const bpt_yaml_node *n = fields ? bpt_yaml_find(fields, "name") : NULL;
@@ -146,9 +154,9 @@ static bpt_status name_layer(const bpt_model *m, bpt_layer *l, const bpt_yaml *d
                               "%zu of them at most",
                               name, sizeof l->name - 1),
                 NAME_HINT);
-        if (strcmp(name, "input") == 0)
+        if (is_taken(name))
             return fail_with_hint(
-                bpt_yaml_fail(doc, n, "a layer cannot be called input: that is the model's"),
+                bpt_yaml_fail(doc, n, "a layer cannot be called %s: that is the model's", name),
                 NAME_HINT);
         snprintf(l->name, sizeof l->name, "%s", name);
     } else {

@@ -40,7 +40,7 @@ static bpt_status plan(bpt_network *net, const bpt_model *model, int64_t batch,
 }
 
 static bpt_status reserve(bpt_network *net) {
-    BPT_TRY(bpt_blocks_allocate(&net->blocks));
+    BPT_TRY(bpt_blocks_allocate(&net->blocks, bpt_cpu_scratch_bytes(net->cpu)));
     BPT_TRY(bpt_cpu_prepare(net->cpu));
     for (int block = BPT_BLOCK_WEIGHTS; block < BPT_N_BLOCKS; block++)
         BPT_TRY(bpt_cpu_resolve(net->cpu, (bpt_block)block, &net->blocks));

@@ -114,8 +114,9 @@ void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float
 /** Forward, loss, backward, clipping, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size
  * @return BPT_OK, BPT_ENUMERIC (the loss is not finite: the weights have stayed, and the layer
- * where it began is named; or a new weight is not: names where that began), BPT_EDATA (a label is
- * not below the model's classes), BPT_EBACKEND */
+ * where it began is named; or a gradient, a norm of gradients or a new weight is not: names where
+ * that began, and other weights may have changed), BPT_EDATA (a label is not below the model's
+ * classes: the weights have stayed), BPT_EBACKEND */
 bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t *labels, float rate,
                              float denominator, bpt_batch_result *result);
 
@@ -146,8 +147,8 @@ typedef struct bpt_gradient_parts {
 bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *parts);
 
 /** Clipping and update: changes the weights from the gradients, as they are after
- * bpt_network_gradient() or bpt_network_set(). @return BPT_OK, BPT_ENUMERIC (a new weight is not
- * finite) */
+ * bpt_network_gradient() or bpt_network_set(). @return BPT_OK, BPT_ENUMERIC (a gradient, a norm
+ * or a new weight is not finite; others may have changed) */
 bpt_status bpt_network_apply(bpt_network *net, float rate);
 
 /** Forward and loss, of a whole model.

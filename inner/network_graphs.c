@@ -148,7 +148,9 @@ bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *part
     for (size_t s = 0; s < n_segments; s++) n_sums += net->reduces[s].n;
     net->parts = *parts;
     count_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), &n_tasks, &n_edges);
-    BPT_TRY(bpt_graph_create(n_tasks + n_segments + parts->n, n_edges + n_sums + n_segments, &g));
+    BPT_TRY_GOTO(
+        status,
+        bpt_graph_create(n_tasks + n_segments + parts->n, n_edges + n_sums + n_segments, &g), done);
     BPT_TRY_GOTO(status, BPT_NEW("task ids", net->builder.n_tasks, &ids), done);
     BPT_TRY_GOTO(status, BPT_NEW("exports of segments", n_segments, &exports), done);
     BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);

@@ -16,7 +16,11 @@ static bpt_status run_graph(bpt_network *net, bpt_graph_role role, bpt_run_stats
     atomic_store_explicit(&net->bad_border, false, memory_order_relaxed);
     atomic_store_explicit(&net->bad_gradient, false, memory_order_relaxed);
     atomic_store_explicit(&net->bad_weight, false, memory_order_relaxed);
-    return bpt_pool_run(net->pool, net->graphs[role], stats);
+    const bool updates = role == BPT_GRAPH_TRAIN || role == BPT_GRAPH_APPLY;
+    net->updates += updates; /* first: an optimiser looks at it */
+    const bpt_status status = bpt_pool_run(net->pool, net->graphs[role], stats);
+    if (status != BPT_OK) net->updates -= updates; /* a loss that is none ends it before */
+    return status;
 }
 
 /* The first runs tell which paths are long; from then on the longest go first. Of these the last
@@ -82,7 +86,6 @@ bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t 
                              float denominator, bpt_batch_result *result) {
     net->step.rate = rate;
     net->step.denominator = denominator;
-    net->updates++;
     return run_batch(net, BPT_GRAPH_TRAIN, input, labels, result);
 }
 
@@ -94,8 +97,8 @@ bpt_status bpt_network_gradient(bpt_network *net, const void *input, const int32
 
 bpt_status bpt_network_apply(bpt_network *net, float rate) {
     net->step.rate = rate;
-    net->updates++;
     BPT_TRY(run_graph(net, BPT_GRAPH_APPLY, NULL));
+    learn_costs(net, BPT_GRAPH_APPLY);
     return bpt__check_updates(net);
 }
 
@@ -132,7 +135,6 @@ static bpt_status run_backward(bpt_network *net, bpt_graph_role role) {
 
 bpt_status bpt_network_backward_train(bpt_network *net, float rate) {
     net->step.rate = rate;
-    net->updates++;
     return run_backward(net, BPT_GRAPH_TRAIN);
 }
 

@@ -167,8 +167,6 @@ static bpt_status plan_statistics(const bpt_layer *l, bpt_builder *b, bpt__batch
                      BPT__BN_MEAN, (bpt_deps){0}, &recalled));
     for (int i = 0; i < BPT__BN_SEGMENTS; i++)
         BPT_TRY(bpt_builder_weights_read(b, l->first_segment + (size_t)i, trained));
-    BPT_TRY(bpt_builder_weights_written(b, l->first_segment + BPT__BN_RUNNING_MEAN, trained));
-    BPT_TRY(bpt_builder_weights_written(b, l->first_segment + BPT__BN_RUNNING_VAR, trained));
     return bpt_deps_join(b, trained, recalled, &n->forward_ready);
 }
 
@@ -207,12 +205,13 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
 static bpt_status plan_chunk_sums(const bpt_layer *l, bpt_builder *b, bpt__batchnorm *n,
                                   const bpt_activation *out, size_t c, bpt_deps *done) {
     const size_t first = b->chunk_tile[c];
+    const bpt_ref y = n->relu ? out->value[first] : (bpt_ref){0}; /* tells what was rectified */
     bpt_deps after;
     BPT_TRY(bpt_deps_of_chunk(b, out->grad_ready, c, &after));
     BPT_TRY(add_chunk_tasks(l, b, BPT_PHASE_BACKWARD, "backward sums", bpt__batchnorm_backward_sums,
                             n, c,
-                            BPT_PLACES(n->in.value[first], out->value[first], out->grad[first],
-                                       n->out.grad[first], n->arrays[BPT__BN_MEAN], n->sums[c]),
+                            BPT_PLACES(n->in.value[first], y, out->grad[first], n->out.grad[first],
+                                       n->arrays[BPT__BN_MEAN], n->sums[c]),
                             after, done));
     for (size_t t = first; n->relu && t < b->chunk_tile[c + 1]; t++) n->out.grad_ready[t] = *done;
     return BPT_OK;
@@ -233,8 +232,10 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
     if (n->add) BPT_TRY(bpt_builder_pass_back(b, l->name, inputs[1], &n->other, &n->out));
     BPT_TRY(add_task(l, b, BPT_PHASE_BACKWARD, "backward weights", bpt__batchnorm_backward_weights,
                      n, n->sums, BPT__BN_SLOPE_DY, all, &slopes));
-    BPT_TRY(bpt_builder_weights_written(b, l->first_segment + BPT__BN_WEIGHT, slopes));
-    BPT_TRY(bpt_builder_weights_written(b, l->first_segment + BPT__BN_BIAS, slopes));
+    /* Those of the running statistics are there since the forward pass, but are not to be applied
+     * before the loss is known to be a number. */
+    for (int i = 0; i < BPT__BN_SEGMENTS; i++)
+        BPT_TRY(bpt_builder_weights_written(b, l->first_segment + (size_t)i, slopes));
     if (!inputs[0]->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++)
         BPT_TRY(add_tile_task(l, b, BPT_PHASE_BACKWARD, "backward data",
@@ -254,6 +255,7 @@ const bpt_layer_kind bpt_layer_batchnorm = {
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_batchnorm_config),
+    .said_bytes = BPT__BYTES_TO(bpt_batchnorm_config, eps),
     .parse = parse,
     .infer = infer,
     .forward_flops = bpt__no_flops,

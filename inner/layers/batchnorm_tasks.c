@@ -98,9 +98,12 @@ bpt_status bpt__batchnorm_recall(void *arg, unsigned worker) {
     const bpt__batchnorm *n = arg;
     (void)worker;
     clear_spare_lanes(n, BPT__BN_MEAN, BPT__BN_SHIFT);
-    for (int64_t c = 0; c < n->channels; c++)
+    for (int64_t c = 0; c < n->channels; c++) {
+        const double var = (double)master(n, BPT__BN_RUNNING_VAR)[c];
+        const bool is_number = var - var == 0.0; /* else the scale is NaN, for the loss to tell */
         set_scale(n, c, (double)master(n, BPT__BN_RUNNING_MEAN)[c],
-                  fmax((double)master(n, BPT__BN_RUNNING_VAR)[c], 0.0));
+                  is_number ? fmax(var, 0.0) : (double)NAN);
+    }
     return BPT_OK;
 }
 

@@ -68,8 +68,10 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
         for (size_t t = 0; t < b->n_tiles; t++)
             BPT_TRY(plan_copy(l, b, BPT_PHASE_BACKWARD, out->type, j, t, in[j].grad[t],
                               out->grad[t], out->grad_ready[t], &in[j].grad_ready[t]));
-        BPT_TRY(bpt_builder_convert_back(b, l->name, inputs[j], &in[j]));
     }
+    for (size_t j = 0; j < l->n_inputs;
+         j++) /* behind all copies: tasks of a kind follow each other */
+        if (in[j].wants_grad) BPT_TRY(bpt_builder_convert_back(b, l->name, inputs[j], &in[j]));
     return BPT_OK;
 }
 

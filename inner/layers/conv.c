@@ -52,6 +52,7 @@ const bpt_layer_kind bpt_layer_conv = {
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_conv_config),
+    .said_bytes = BPT__BYTES_TO(bpt_conv_config, bias),
     .parse = parse,
     .infer = infer,
     .forward_flops = forward_flops,

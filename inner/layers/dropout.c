@@ -145,6 +145,7 @@ const bpt_layer_kind bpt_layer_dropout = {
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_dropout_config),
+    .said_bytes = BPT__BYTES_TO(bpt_dropout_config, rate),
     .parse = parse,
     .infer = bpt__same_shape,
     .forward_flops = bpt__no_flops,

@@ -1,6 +1,7 @@
 /* Fully connected: y = weight x + bias over all values of the input, flattened row-major. */
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
+#include "inner/vector_loops.h"
 
 static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_yaml *doc,
                         const bpt_yaml_node *fields) {
@@ -286,20 +287,20 @@ typedef struct {
     int64_t n, k;
 } bias_task;
 
-#define SUM_ROWS(T, n_rows)                                                                        \
-    do {                                                                                           \
-        const bpt_mem_##T *restrict grad = bpt_at(task->blocks, task->out_grad);                   \
-        for (int64_t i = 0; i < (n_rows); i++)                                                     \
-            for (int64_t k = 0; k < task->k; k++) sum[k] += bpt_from_##T(grad[i * task->k + k]);   \
-    } while (0)
-
 /* Bias gradient: the sum of the output's gradient over the samples, in their order. */
 static bpt_status run_bias(void *arg, unsigned worker) {
     (void)worker;
     const bias_task *task = arg;
-    float *restrict sum = bpt_at(task->blocks, task->bias_grad);
-    for (int64_t k = 0; k < task->k; k++) sum[k] = 0.0f;
-    BPT_FOR_TYPE(task->type, SUM_ROWS, task->n);
+    const void *grad = bpt_at(task->blocks, task->out_grad);
+    float *bias = bpt_at(task->blocks, task->bias_grad);
+    for (int64_t begin = 0; begin < task->k; begin += BPT_MAX_SUM_LANES) {
+        const int64_t left = task->k - begin;
+        const int64_t n = left < BPT_MAX_SUM_LANES ? left : BPT_MAX_SUM_LANES;
+        double sums[BPT_MAX_SUM_LANES] = {0};
+        bpt_sum_lanes(task->type, bpt_value_at(task->type, grad, begin), task->n, task->k, 1, n,
+                      sums);
+        for (int64_t k = 0; k < n; k++) bias[begin + k] = (float)sums[k];
+    }
     return BPT_OK;
 }
 
@@ -344,6 +345,7 @@ const bpt_layer_kind bpt_layer_fc = {
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_fc_config),
+    .said_bytes = BPT__BYTES_TO(bpt_fc_config, bias),
     .parse = parse,
     .infer = infer,
     .forward_flops = forward_flops,

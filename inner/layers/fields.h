@@ -11,12 +11,16 @@
 #include "inner/layer.h"
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum {
     BPT__MAX_WINDOW = 1024,     /* of a kernel, stride or padding, each way */
     BPT__MAX_CHANNELS = 1 << 20 /* of what a layer is told to give */
 };
+
+/** Bytes of a struct up to the end of a member. */
+#define BPT__BYTES_TO(type, member) (offsetof(type, member) + sizeof(((type *)NULL)->member))
 
 /* Each reads field @p key. @p fields is the layer's map or NULL, as in bpt_layer_kind.parse.
  * @return BPT_OK, BPT_EUSAGE (missing, another type, out of range: names file, line, layer, key) */

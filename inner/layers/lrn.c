@@ -81,6 +81,7 @@ const bpt_layer_kind bpt_layer_lrn = {
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_lrn_config),
+    .said_bytes = BPT__BYTES_TO(bpt_lrn_config, k),
     .parse = parse,
     .infer = bpt__same_shape,
     .forward_flops = bpt__no_flops,

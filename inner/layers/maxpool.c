@@ -41,6 +41,7 @@ const bpt_layer_kind bpt_layer_maxpool = {
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_pool_config),
+    .said_bytes = BPT__BYTES_TO(bpt_pool_config, ceil),
     .parse = parse,
     .infer = infer,
     .forward_flops = bpt__no_flops,

@@ -65,6 +65,7 @@ const bpt_layer_kind bpt_layer_pad_channels = {
     .fields = fields,
     .n_fields = sizeof fields / sizeof *fields,
     .config_bytes = sizeof(bpt_pad_channels_config),
+    .said_bytes = BPT__BYTES_TO(bpt_pad_channels_config, channels),
     .parse = parse,
     .infer = infer,
     .forward_flops = bpt__no_flops,

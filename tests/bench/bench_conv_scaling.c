@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "inner/cpu/cpu.h"
+#include "tests/bench/figures.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -61,7 +62,7 @@ static bpt_status open_lane(lane *l) {
         bpt_kernel_bind(l->kernel, slots[i],
                         bpt_blocks_reserve(&l->blocks, BPT_BLOCK_ACTIVATIONS, bytes));
     }
-    BPT_TRY(bpt_blocks_allocate(&l->blocks));
+    BPT_TRY(bpt_blocks_allocate(&l->blocks, 0));
     BPT_TRY(bpt_cpu_prepare(l->cpu));
     BPT_TRY(bpt_cpu_resolve(l->cpu, BPT_BLOCK_ACTIVATIONS, &l->blocks));
     fill(l);
@@ -92,16 +93,6 @@ static bpt_status time_lanes(lane *lanes, unsigned n, double *seconds) {
     return status;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values, unsigned n) {
-    qsort(values, n, sizeof *values, compare);
-    return (values[(n - 1) / 2] + values[n / 2]) / 2;
-}
-
 static bpt_status measure(lane *lanes, unsigned n_threads, unsigned n_repetitions) {
     static double one_s[MAX_REPETITIONS], all_s[MAX_REPETITIONS], scaling[MAX_REPETITIONS];
     double warm_up_s;
@@ -113,14 +104,15 @@ static bpt_status measure(lane *lanes, unsigned n_threads, unsigned n_repetition
     }
     const bpt_conv_problem *p = &problem;
     const double gflop = 2e-9 * RUNS * (double)(p->n * p->c * p->k * p->r * p->s * p->p * p->q);
-    const double middle = median(scaling, n_repetitions); /* sorts */
+    const figures of = figures_of(scaling, n_repetitions);
     printf(
         "{\"bench\": \"conv_scaling\", \"kernel\": \"%s\", \"threads\": %u, "
         "\"repetitions\": %u, \"one_gflops_per_s\": %.1f, \"all_gflops_per_s\": %.1f, "
         "\"scaling\": {\"median\": %.4f, \"min\": %.4f, \"max\": %.4f}}\n",
         bpt_kernel_implementation(lanes[0].kernel), n_threads, n_repetitions,
-        gflop / median(one_s, n_repetitions), n_threads * gflop / median(all_s, n_repetitions),
-        middle, scaling[0], scaling[n_repetitions - 1]);
+        gflop / figures_of(one_s, n_repetitions).median,
+        n_threads * gflop / figures_of(all_s, n_repetitions).median, of.median, of.least,
+        of.largest);
     return BPT_OK;
 }
 

@@ -55,7 +55,7 @@ static bpt_ref put_operand(device *d, bpt_kernel *k, bpt_slot slot) {
 }
 
 static void start(device *d) {
-    ok(bpt_blocks_allocate(&d->blocks));
+    ok(bpt_blocks_allocate(&d->blocks, 0));
     ok(bpt_cpu_resolve(d->cpu, BPT_BLOCK_ACTIVATIONS, &d->blocks));
     ok(bpt_cpu_prepare(d->cpu));
 }
@@ -362,8 +362,14 @@ static void test_plan_that_overflows(void **state) {
     bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, SIZE_MAX - 200);
     bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, SIZE_MAX - 50);
     bpt_blocks_reserve(&blocks, BPT_BLOCK_ACTIVATIONS, 1);
-    assert_int_equal(bpt_blocks_allocate(&blocks), BPT_ENOMEM);
+    assert_int_equal(bpt_blocks_allocate(&blocks, 0), BPT_ENOMEM);
     assert_null(blocks.base[BPT_BLOCK_WEIGHTS]);
+    bpt_blocks small = {0}; /* with what is taken beside it is too large */
+    bpt_blocks_reserve(&small, BPT_BLOCK_ACTIVATIONS, 100);
+    assert_int_equal(bpt_blocks_allocate(&small, bpt_memory_of_machine()), BPT_ENOMEM);
+    assert_null(small.base[BPT_BLOCK_ACTIVATIONS]);
+    assert_int_equal(bpt_blocks_allocate(&small, 100), BPT_OK);
+    bpt_blocks_release(&small);
 }
 
 /* A layout that is asked for by its order is made once, and lanes are told from such. */

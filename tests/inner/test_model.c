@@ -260,6 +260,37 @@ static void test_identify(void **state) {
     bpt_model_free(n);
 }
 
+static uint64_t identity_of(const char *layers) {
+    char text[600];
+    uint64_t identity;
+    snprintf(text, sizeof text,
+             "name: t\ninput: [4, 8, 8]\nclasses: 3\nlayers:\n%s  - fc: {outputs: classes}\n",
+             layers);
+    bpt_model *m = must_parse(text);
+    assert_int_equal(bpt_model_identify(m, &identity), BPT_OK);
+    bpt_model_free(m);
+    return identity;
+}
+
+/* Which print the same table. */
+static void test_identify_settings(void **state) {
+    (void)state;
+    static const char *const pairs[][2] = {
+        {"  - dropout: {rate: 0.5}\n", "  - dropout: {rate: 0.25}\n"},
+        {"  - batchnorm: {momentum: 0.1}\n", "  - batchnorm: {momentum: 0.2}\n"},
+        {"  - conv: {filters: 4, kernel: 3, pad: 1}\n",
+         "  - conv: {filters: 4, kernel: 3, pad: 2, dilation: 2}\n"},
+        {"  - maxpool: {kernel: 3, stride: 2, pad: 1}\n", "  - maxpool: {kernel: 2, stride: 2}\n"},
+        {"  - lrn: {size: 3}\n", "  - lrn: {size: 5}\n"},
+        {"  - relu: {name: a}\n  - relu: {name: b}\n  - add: {input: [a, b]}\n",
+         "  - relu: {name: a}\n  - relu: {name: b}\n  - add: {input: [b, input]}\n"},
+    };
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        assert_true(identity_of(pairs[i][0]) == identity_of(pairs[i][0]));
+        assert_true(identity_of(pairs[i][0]) != identity_of(pairs[i][1]));
+    }
+}
+
 /* Whatever the length of names and numbers: every row has the length of the heading, and ends its
  * columns where that does. Running statistics are no parameters. */
 static void test_print_in_columns(void **state) {
@@ -483,6 +514,7 @@ int main(void) {
         cmocka_unit_test(test_print),
         cmocka_unit_test(test_print_in_columns),
         cmocka_unit_test(test_identify),
+        cmocka_unit_test(test_identify_settings),
         cmocka_unit_test(test_fusions),
         cmocka_unit_test(test_errors_of_the_head),
         cmocka_unit_test(test_errors_of_layers),

@@ -202,6 +202,50 @@ static void test_label_of_no_class(void **state) {
     net_close(&f);
 }
 
+/* Running statistics of batch norms are known long before the loss. */
+static void test_a_failed_step_changes_nothing(void **state) {
+    (void)state;
+    enum { STEPS = 20 };
+    net_fixture f = open_mixed(23, 2);
+    bpt_batch_result result;
+    f.labels[22] = 1000;
+    for (int i = 0; i < STEPS; i++) {
+        assert_int_equal(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 23.0f, &result),
+                         BPT_EDATA);
+        assert_int_equal(bpt_network_updates(f.net), 0);
+        float *weights = net_vector(&f, BPT_VECTOR_WEIGHTS);
+        net_assert_same_bits("weights", f.weights, weights, f.n_weights);
+        free(weights);
+    }
+    f.labels[22] = 0;
+    net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 23.0f, &result));
+    assert_int_equal(bpt_network_updates(f.net), 1);
+    net_close(&f);
+}
+
+/* A variance below zero counts as none, but one that is no number is not to be evaluated with. */
+static void test_variance_that_is_not_a_number(void **state) {
+    (void)state;
+    static const char text[] =
+        "{name: t, input: [2, 4, 4], classes: 3, layers: [batchnorm, fc: {outputs: classes}]}";
+    const struct {
+        float value;
+        bpt_status expected;
+    } cases[] = {{NAN, BPT_ENUMERIC}, {INFINITY, BPT_ENUMERIC}, {-1.0f, BPT_OK}};
+    net_fixture f = net_open(text, 6, (net_options){1, momentum_sgd, SEED, BPT_F32});
+    const bpt_segments *s = &f.model->segments;
+    size_t var = 0;
+    while (!strstr(s->items[var].name, "running_var")) var++;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bpt_batch_result result;
+        f.weights[s->items[var].offset] = cases[i].value;
+        net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
+        assert_int_equal(bpt_network_evaluate(f.net, f.pixels, f.labels, &result),
+                         cases[i].expected);
+    }
+    net_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_memory),
@@ -212,6 +256,8 @@ int main(void) {
         cmocka_unit_test(test_weights_that_are_not_numbers),
         cmocka_unit_test(test_apply_of_what_is_not_a_number),
         cmocka_unit_test(test_label_of_no_class),
+        cmocka_unit_test(test_a_failed_step_changes_nothing),
+        cmocka_unit_test(test_variance_that_is_not_a_number),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);
