@@ -18,6 +18,9 @@
  * (m-1)(2S+1) pushes apart: m-1 with S = 0. Without a bound they are by as many as the others make
  * between the first answer and the last. At a meeting, and under a synchronous rule, it is 0.
  *
+ * A rule of no values has one shard, of nothing, on rank 0: there all hear how far all are and when
+ * to meet.
+ *
  * Servers: with n_servers the last ranks of the job host all shards and push nothing, and the
  * others, which are the workers, host none. A worker then waits for servers alone, never for
  * another worker but where the rule or the bound on staleness says so, and all that is pushed or
@@ -63,7 +66,8 @@ typedef struct bpt_exchange_options {
     bpt_statistics statistics; /* elements that no term is for; borrowed */
     size_t n_elements;         /* n; 0 with a rule of no values */
     uint32_t n_servers;        /* the last ranks, which host all shards and push nothing; less than
-                                  there are ranks. 0: every rank hosts a shard and pushes */
+                                  there are ranks. 0: every rank pushes and hosts a shard, of a
+                                  rule of no values rank 0 alone */
     uint32_t (*wants)(void);   /* on a server: BPT_MEET_* bits that it asks for since the last call,
                                   mostly 0; called on the MPI thread. NULL: never any */
     const float *initial;      /* the same bits on all ranks, shape [n]; copied */

@@ -107,16 +107,26 @@ size_t bpt_exchange_bytes(size_t n_elements, uint32_t n_ranks, double part,
            bpt_exchange_server_bytes(n_elements, n_ranks - 1, part, terms);
 }
 
+/* Ranks [first, end) host shards. Of no values one shard, of nothing, is enough for what is said.
+ */
+static void choose_hosts(const bpt_exchange *x, const bpt_exchange_options *o, uint32_t *first,
+                         uint32_t *end) {
+    *first = o->n_servers > 0 ? x->m : 0;
+    *end = o->n_servers > 0 ? x->m + o->n_servers : x->m;
+    if (o->rule->payload == BPT_PAYLOAD_NONE) *end = *first + 1;
+}
+
 /* All that may fail on this rank alone. */
 static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
+    uint32_t first, end;
     x->down_stride = bpt__down_bytes(0, x->m);
     const bool works = bpt__exchange_works(x);
-    const uint32_t first = o->n_servers > 0 ? x->m : 0;
-    const uint32_t n_shards = o->n_servers > 0 ? o->n_servers : x->m;
+    choose_hosts(x, o, &first, &end);
+    const uint32_t n_shards = end - first;
     if (n_shards > BPT__TAGS_EXCHANGE / 2)
         return bpt_fail(BPT_EUSAGE, "%u ranks are to hold the weights, and at most %d can",
                         n_shards, BPT__TAGS_EXCHANGE / 2);
-    x->hosted = x->rank >= first ? x->rank - first : BPT__NO_SHARD;
+    x->hosted = x->rank >= first && x->rank < end ? x->rank - first : BPT__NO_SHARD;
     if (works) BPT_TRY(BPT_NEW("vector to send", x->n, &x->sent));
     if (works) BPT_TRY(BPT_NEW("global values", x->n, &x->values));
     BPT_TRY(BPT_NEW("versions of shards", n_shards, &x->versions));
@@ -136,6 +146,11 @@ typedef struct common {
     uint64_t n_elements, initial, rule, terms, max_staleness, resumes, n_submissions, n_samples,
         shards;
 } common;
+
+static bool hosts_shard(const bpt_exchange *x, uint32_t rank) {
+    const uint32_t first = bpt_shard_at(x->shards, 0)->host;
+    return rank >= first && rank < first + bpt_shard_count(x->shards);
+}
 
 /* Of all workers, taken by the shard that is hosted here: the same for every shard at a meeting,
  * whereas those of one worker are its own under an asynchronous rule. */
@@ -187,7 +202,7 @@ static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) 
     for (uint32_t r = 1; r < size && status == BPT_OK; r++)
         for (int f = 0; f < N_FIELDS && status == BPT_OK; f++) {
             const uint32_t other = f == OF_HOSTS ? host : 0;
-            if (all[r][f] == all[other][f] || r < other) continue;
+            if (all[r][f] == all[other][f] || (f == OF_HOSTS && !hosts_shard(x, r))) continue;
             status = bpt_fail(BPT_EUSAGE, "rank %u on %s %s: not what rank %u has", r,
                               bpt_comm_host(x->comm, r), what[f], other);
         }

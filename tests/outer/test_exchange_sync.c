@@ -43,13 +43,15 @@ static void check_rounds(const bpt_update_rule *rule, size_t n, uint64_t rounds)
     fixture_start(&f);
     float *expected = malloc((n + 1) * sizeof *expected);
     memcpy(expected, f.initial, n * sizeof *expected);
+    const uint32_t n_shards = bpt_shard_count(bpt_exchange_shards(f.x));
+    assert_int_equal(n_shards, rule->payload == BPT_PAYLOAD_NONE ? 1 : f.m);
     const uint64_t allocations = bpt_memory_allocations();
     for (uint64_t round = 1; round <= rounds; round++) {
         fixture_push(&f, 10 + f.rank, 0);
         const bpt_reply reply = fixture_wait(&f);
         update_serially(&f, round, expected);
         assert_memory_equal(reply.values, expected, n * sizeof *expected);
-        for (uint32_t s = 0; s < f.m; s++) assert_int_equal(reply.versions[s], round);
+        for (uint32_t s = 0; s < n_shards; s++) assert_int_equal(reply.versions[s], round);
         assert_int_equal(reply.progress, round * (10 * f.m + f.m * (f.m - 1) / 2));
         assert_int_equal(reply.met, 0);
         assert_int_equal(reply.staleness, 0);
@@ -99,24 +101,24 @@ static void test_meetings_come_with_the_round(void **state) {
 }
 
 /* Rounds 1..6, and rounds 1..3, a snapshot, 4..6 in a second exchange: the same bits. */
-static void test_resume(void **state) {
-    (void)state;
-    enum { N = 500 };
-    float straight[N], half[N], resumed[N];
+static void check_resume(const bpt_update_rule *rule, size_t n) {
+    enum { MAX = 500 };
+    float straight[MAX], half[MAX], resumed[MAX];
+    const size_t bytes = n * sizeof *straight;
     uint64_t version = 0;
     fixture f;
-    fixture_prepare(&f, &bpt_rule_sgwu, N, 0);
+    fixture_prepare(&f, rule, n, 0);
     f.coordinator.checkpoint_every = 10 * 3 * f.m;
     fixture_start(&f);
     bpt_json_writer w = {0};
     for (uint64_t round = 1; round <= 6; round++) {
         fixture_push(&f, 10, 0);
         const bpt_reply reply = fixture_wait(&f);
-        memcpy(straight, reply.values, sizeof straight);
+        memcpy(straight, reply.values, bytes);
         version = reply.versions[0];
         if (round != 3) continue;
         assert_int_equal(reply.met, BPT_MEET_CHECKPOINT);
-        memcpy(half, reply.values, sizeof half);
+        memcpy(half, reply.values, bytes);
         bpt_json_open_object(&w, NULL);
         bpt_exchange_snapshot(f.x, &w, "exchange");
         bpt_json_close_object(&w);
@@ -128,9 +130,9 @@ static void test_resume(void **state) {
     bpt_json_doc *doc = NULL;
     assert_int_equal(bpt_json_end_text(&w, &text, &length), BPT_OK);
     assert_int_equal(bpt_json_parse("snapshot", text, length, &doc), BPT_OK);
-    fixture_prepare(&f, &bpt_rule_sgwu, N, 0);
+    fixture_prepare(&f, rule, n, 0);
     f.coordinator.checkpoint_every = 10 * 3 * f.m;
-    memcpy(f.initial, half, sizeof half);
+    memcpy(f.initial, half, bytes);
     f.options.snapshot_doc = doc;
     f.options.snapshot = bpt_json_find(bpt_json_root(doc), "exchange");
     fixture_start(&f);
@@ -140,14 +142,20 @@ static void test_resume(void **state) {
         fixture_push(&f, 10, 0);
         reply = fixture_wait(&f);
     }
-    memcpy(resumed, reply.values, sizeof resumed);
-    assert_memory_equal(resumed, straight, sizeof straight);
+    memcpy(resumed, reply.values, bytes);
+    assert_memory_equal(resumed, straight, bytes);
     assert_int_equal(reply.versions[0], version);
     assert_int_equal(reply.progress, 60 * f.m);
     assert_int_equal(reply.met, BPT_MEET_CHECKPOINT);
     fixture_end(&f);
     bpt_json_doc_free(doc);
     bpt_json_free(&w);
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    check_resume(&bpt_rule_sgwu, 500);
+    check_resume(&bpt_rule_allreduce, 0);
 }
 
 int main(void) {
