@@ -39,7 +39,9 @@ static inline unsigned bpt_machine_kind(const bpt_machine *m, unsigned worker) {
 uint64_t bpt_machine_cost(const bpt_machine *m, const bpt_graph *g, uint32_t id, unsigned kind);
 
 /** Writes upward ranks as HEFT has them for unlike workers (Topcuoglu, Hariri, Wu 2002, eq. 5): the
- * mean cost over all workers, plus the largest sum of mean transfer and rank of a successor.
+ * mean cost over all workers, plus the largest sum of a transfer between kinds and rank of a
+ * successor. The equation has the mean over all pairs of workers there, of which those of one kind
+ * transfer nothing: the same where every worker is of a kind of its own.
  * @param transfers false: a transfer counts as nothing
  * @param[out] rank shape [n_tasks], at least 1 each */
 void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers, uint64_t *rank);

@@ -30,7 +30,7 @@ typedef struct bpt__ready {
     pthread_mutex_t lock; /* guards heap */
     bpt__task *heap;
     /* Key of the first task, 0 if there is none. Written under the lock and read without it, in
-     * sequential order, since a worker decides by it whether to sleep (bpt__pool_sleep). */
+     * sequential order, since a worker decides by it whether to sleep (bpt__worker_sleep()). */
     _Atomic uint64_t best;
 } bpt__ready;
 

@@ -56,7 +56,7 @@ typedef struct bpt_trace_process {
  * "cat" = kind, "args": {"id"}; a message an asynchronous one ("ph": "b" and "e" of one "id"), with
  * "args": {"bytes"}; metadata events name process and threads.
  * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM; on error what was there stays. Who is killed
- * meanwhile leaves "<path>.<six characters>" */
+ * meanwhile leaves "<path>.tmp-<its number>" */
 bpt_status bpt_trace_write(const bpt_trace *trace, const bpt_trace_process *process,
                            const char *path);
 
@@ -66,9 +66,9 @@ bpt_status bpt_trace_check_place(const char *path);
 
 /** Joins files that bpt_trace_write() wrote into one, and removes them.
  * @param paths shape [n_paths], at least one, all in the folder of @p path; a missing one is passed
- *              over. Who is killed meanwhile leaves "<paths[0]>.<six characters>"
+ *              over. Who is killed meanwhile leaves "<paths[0]>.tmp-<its number>"
  * @param[out] n_joined how many there were
- * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_EDATA (no such file), BPT_ENOMEM, and those of
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_EDATA (a file is no trace), BPT_ENOMEM, and those of
  *         bpt_trace_check_place(); on error the files stay */
 bpt_status bpt_trace_join(const char *const *paths, size_t n_paths, const char *path,
                           size_t *n_joined);

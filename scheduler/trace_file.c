@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,13 +136,9 @@ typedef struct {
 } output;
 
 static bpt_status open_temporary(output *o, const char *stem) {
-    const size_t size = strlen(stem) + sizeof ".XXXXXX";
-    BPT_TRY(bpt_alloc("name of a file", size, 1, (void **)&o->temporary));
-    snprintf(o->temporary, size, "%s.XXXXXX", stem);
-    const int fd = mkstemp(o->temporary);
-    const mode_t mask = umask(0);
-    umask(mask);
-    if (fd >= 0 && fchmod(fd, 0666 & ~mask) == 0) o->file = fdopen(fd, "w");
+    BPT_TRY(bpt_strf(&o->temporary, "%s.tmp-%ld", stem, (long)getpid()));
+    const int fd = open(o->temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (fd >= 0) o->file = fdopen(fd, "w");
     if (o->file) return BPT_OK;
     const bpt_status status = bpt_fail_write(errno, "write", o->path);
     if (fd >= 0) {

@@ -85,6 +85,9 @@ cmp runs/one/model.safetensors runs/plain/model.safetensors || die "--trace chan
 
 run 0 "$train" --model tiny.yaml --bench 2 --trace late.json --trace-steps 5-6
 says 'the trace is empty'
+run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/late --epochs 0.1 --threads 1 \
+    --trace late2.json --trace-steps 500-600
+[ "$(grep -c 'the trace is empty' err)" -eq 1 ] || die "not said once"
 for steps in 0-3 5-4 3 a-b 3-5x -1-2 1--5 1-+5 '1- 5' ' 1-5' 1-99999999999999999999 \
     18446744073709551617-18446744073709551618 ''; do
     fails_well 2 "$train" --model tiny.yaml --bench 2 --trace x.json --trace-steps "$steps"
@@ -114,15 +117,15 @@ no_parts
 bash -c 'echo $$' >dead
 dead=$(cat dead)
 no_one=2147483646 # no process has this number
-for left in .swept.json.$dead.rank-0 .swept.json.$dead.rank-1.a1B2c3 .swept.json.$$.rank-1 .swept.json.1x.rank-0 \
+for left in .swept.json.$dead.rank-0 .swept.json.$dead.rank-1.tmp-4711 .swept.json.$$.rank-1 .swept.json.1x.rank-0 \
     .swept.json.rank-0 .other.json.$dead.rank-0 .swept.json.$no_one.rank-notes .swept.json.$no_one.rank-0.txt \
-    .swept.json.$no_one.rank-0a .swept.json.$no_one.rank-0.a1B2c3d; do
+    .swept.json.$no_one.rank-0a .swept.json.$no_one.rank-0.tmp-4711a; do
     echo left >"$left"
 done
 run 0 "$train" --model tiny.yaml --bench 2 --trace swept.json --trace-steps 1-2
 [ -z "$(find . -name ".swept.json.$dead.*")" ] || die "parts of a killed job are left"
 for kept in .swept.json.$$.rank-1 .swept.json.1x.rank-0 .swept.json.rank-0 .other.json.$dead.rank-0 \
-    .swept.json.$no_one.rank-notes .swept.json.$no_one.rank-0.txt .swept.json.$no_one.rank-0a .swept.json.$no_one.rank-0.a1B2c3d; do
+    .swept.json.$no_one.rank-notes .swept.json.$no_one.rank-0.txt .swept.json.$no_one.rank-0a .swept.json.$no_one.rank-0.tmp-4711a; do
     [ -e "$kept" ] || die "$kept is gone"
     rm "$kept"
 done

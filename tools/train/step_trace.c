@@ -77,8 +77,7 @@ static bpt_status name_peers(bpt_step_trace *t) {
     return BPT_OK;
 }
 
-/* Opens the file for writing as the join will, but leaves what is there. */
-static bpt_status try_file(const char *path) {
+bpt_status bpt_step_trace_try(const char *path) {
     BPT_TRY(bpt_trace_check_place(path));
     const bool existed = bpt_path_exists(path);
     const int file = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
@@ -90,7 +89,7 @@ static bpt_status try_file(const char *path) {
 
 /* Better to hear now that something cannot be written. */
 static bpt_status try_files(const bpt_step_trace *t) {
-    if (t->rank == 0) BPT_TRY(try_file(t->path));
+    if (t->rank == 0) BPT_TRY(bpt_step_trace_try(t->path));
     BPT_TRY(write_part(t));
     (void)unlink(t->parts[t->rank]);
     return BPT_OK;
@@ -223,7 +222,7 @@ bpt_status bpt_step_trace_write(bpt_step_trace *t) {
     if (!t) return BPT_OK;
     record(t, false);
     watch_messages(t, false);
-    if (t->n_steps == 0 && t->pool)
+    if (t->n_steps == 0 && t->rank == 0)
         bpt_warn("the trace is empty: the run ended before step %" PRIu64, t->first);
     if (bpt_trace_lost(t->spans))
         bpt_warn("the trace lost its %" PRIu64 " oldest spans: choose fewer steps",

@@ -15,6 +15,10 @@
 
 typedef struct bpt_step_trace bpt_step_trace;
 
+/** Opens the file for writing as the join of the ranks' parts will, and leaves what is there.
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC */
+bpt_status bpt_step_trace_try(const char *path);
+
 /** Reserves room and makes sure that the file can be written, and each rank's hidden part beside
  * it; leaves neither, and a file that is there as it is. Removes parts that killed jobs left beside
  * a trace of this name. Collective: ranks of one machine share a

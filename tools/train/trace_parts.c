@@ -28,15 +28,13 @@ static size_t count_digits(const char *text) {
     return strspn(text, "0123456789");
 }
 
-/* "", or the dot and six characters of a file that was to become a part (scheduler/trace_file.c).
- */
+/* "", or what the name of a file that was to become a part ends with (scheduler/trace_file.c). */
 static bool is_end(const char *text) {
-    enum { N_RANDOM = 6 };
+    static const char temporary[] = ".tmp-";
+    const size_t n = sizeof temporary - 1;
     if (!*text) return true;
-    const size_t n = strspn(text + 1,
-                            "0123456789abcdefghijklmnopqrstuvwxyz"
-                            "ABCDEFGHIJKLMNOPQRSTUVWXYZ");
-    return *text == '.' && n == N_RANDOM && !text[1 + n];
+    const size_t digits = strncmp(text, temporary, n) == 0 ? count_digits(text + n) : 0;
+    return digits > 0 && !text[n + digits];
 }
 
 /* @param[out] process that a part's name has; @return whether it is the name of a part of @p base,
