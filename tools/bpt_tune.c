@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "inner/optimizer.h"
+#include "storage/loader.h"
 #include "tools/interrupt.h"
 #include "tools/precision.h"
 #include "tools/program.h"
@@ -42,15 +43,29 @@ static bpt_learning learning_of(const bpt_tune_options *o) {
     };
 }
 
+/* What both sides train on: a loader each, with the most that is tried, or one batch made up. */
+static bpt_status images_bytes(const bpt_tune_subject *s, size_t *bytes) {
+    const bpt_shape in = s->model->input;
+    const size_t values = (size_t)(in.c * in.h * in.w);
+    if (!s->dataset)
+        return bpt_size_multiply((size_t)s->batch, bpt_shape_bytes(in, BPT_F32), bytes);
+    const bpt_loader_options most = {.batch = (uint32_t)s->batch,
+                                     .n_threads = BPT_MOST_LOADER_THREADS,
+                                     .depth = BPT_MOST_PREFETCH};
+    const size_t one = bpt_size_add(bpt_loader_bytes(&most, values),
+                                    bpt_loader_decoding_bytes(s->split, most.n_threads, values));
+    *bytes = bpt_size_add(one, one);
+    return BPT_OK;
+}
+
 /* Memory that the machine does not have would be given out all the same, until it is touched. */
 static bpt_status check_memory(const bpt_tune_subject *s, unsigned n_threads) {
-    const bpt_shape in = s->model->input;
     const size_t limit = bpt_memory_of_machine();
     bpt_network_memory network;
     BPT_TRY(bpt_network_plan(s->model, s->batch, s->activations, s->learning, n_threads, &network));
-    size_t batch;
-    BPT_TRY(bpt_size_multiply((size_t)s->batch, bpt_shape_bytes(in, BPT_F32), &batch));
-    const size_t both = bpt_size_add(bpt_size_add(network.total, network.total), batch);
+    size_t images;
+    BPT_TRY(images_bytes(s, &images));
+    const size_t both = bpt_size_add(bpt_size_add(network.total, network.total), images);
     if (both <= limit) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE,
@@ -68,9 +83,10 @@ static bpt_status open_subject(const bpt_tune_options *o, unsigned n_threads, bp
     s->activations = bpt_precision_type((bpt_precision)o->precision);
     s->learning = learning_of(o);
     BPT_TRY(bpt_shaped_model_load(&shaped, &s->model));
+    if (o->data)
+        BPT_TRY(bpt_shaped_model_open_data(&shaped, o->train_split, &s->dataset, &s->split));
     BPT_TRY(check_memory(s, n_threads));
-    if (!o->data) return bpt_synthetic_make(s->model, s->batch, 1, &s->synthetic);
-    return bpt_shaped_model_open_data(&shaped, o->train_split, &s->dataset, &s->split);
+    return o->data ? BPT_OK : bpt_synthetic_make(s->model, s->batch, 1, &s->synthetic);
 }
 
 static void close_subject(bpt_tune_subject *s) {
@@ -79,10 +95,11 @@ static void close_subject(bpt_tune_subject *s) {
     bpt_model_free(s->model);
 }
 
-/* @return 0: not known */
+/* @return 0: not known, or of no use, since a control group leaves the time of fewer cores */
 static unsigned count_processors(void) {
     cpu_set_t set;
     CPU_ZERO(&set);
+    if (bpt_pool_quota_cores() < bpt_pool_bound_cores()) return 0;
     return sched_getaffinity(0, sizeof set, &set) == 0 ? (unsigned)CPU_COUNT(&set) : 0;
 }
 
@@ -105,7 +122,8 @@ static bpt_status write_comment(const bpt_search *s, const bpt_tuned_key *key, c
 static bpt_status write_file(const char *path, const bpt_search *s, const bpt_tuned_key *key) {
     bpt_tuned tuned = {.key = *key, .choices = s->best};
     char *comment;
-    BPT_TRY(bpt_task_costs_list(bpt_search_costs(s), &tuned.costs, &tuned.n_costs));
+    const bpt_task_costs *costs = bpt_search_costs(s);
+    if (costs) BPT_TRY(bpt_task_costs_list(costs, &tuned.costs, &tuned.n_costs));
     bpt_status status = write_comment(s, key, &comment);
     if (status == BPT_OK) status = bpt_tuned_write(path, &tuned, comment);
     free(comment);
@@ -131,6 +149,7 @@ static bpt_status make_key(const bpt_search *s, bpt_tuned_key *key) {
         .activations = subject->activations,
         .optimizer = subject->learning.optimizer->name,
         .cores = s->limits.cores,
+        .dataset = subject->dataset,
     };
     return bpt_tuned_key_make(&step, key);
 }

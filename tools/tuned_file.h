@@ -9,7 +9,7 @@
 #include "inner/cost_table.h"
 #include "tools/tuned_key.h"
 
-enum { BPT_TUNED_FORMAT = 2 };
+enum { BPT_TUNED_FORMAT = 3 };
 
 /** Values of options of bpt-train, and how convolutions are cut. */
 typedef struct bpt_tuned_choices {
@@ -35,7 +35,8 @@ typedef struct bpt_tuned {
     bpt_yaml *document;  /* that it was read from */
 } bpt_tuned;
 
-/** @return the path with the name of this host for every %h in it; caller owns, bpt_free()
+/** @param[out] path the pattern with the name of this host for every %h in it; caller owns,
+ * bpt_free()
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_tuned_path(const char *pattern, char **path);
 

@@ -50,6 +50,14 @@ static void set_text(bpt_tuned_key *key, bpt_tuned_field field, const char *text
     bpt_text_escape(text, value_of(key, field), BPT_TUNED_VALUE_SIZE); /* names are anybody's */
 }
 
+static const char none[] = "none";
+
+/* Decoding takes more than all else that loading does. */
+static const char *name_images(const bpt_dataset *dataset) {
+    if (!dataset) return none;
+    return bpt_dataset_describe(dataset)->encoded ? "encoded" : "raw";
+}
+
 bpt_status bpt_tuned_key_make(const bpt_tuned_step *step, bpt_tuned_key *key) {
     const bpt_model *model = step->model;
     const bpt_shape in = model->input;
@@ -67,6 +75,7 @@ bpt_status bpt_tuned_key_make(const bpt_tuned_step *step, bpt_tuned_key *key) {
     set_number(key, BPT_TUNED_BATCH, step->batch);
     set_text(key, BPT_TUNED_PRECISION, step->activations == BPT_BF16 ? "bf16" : "fp32");
     set_text(key, BPT_TUNED_OPTIMIZER, step->optimizer);
+    set_text(key, BPT_TUNED_IMAGES, name_images(step->dataset));
     uint64_t layers; /* of two models of the same name one may have been edited */
     BPT_TRY(bpt_model_identify(model, &layers));
     snprintf(value_of(key, BPT_TUNED_LAYERS), BPT_TUNED_VALUE_SIZE, "%016" PRIx64, layers);
@@ -93,10 +102,16 @@ static void give_hint(bpt_tuned_field field, const char *here) {
                  fields[field].option);
 }
 
+static bool is_same(bpt_tuned_field field, const char *file, const char *here) {
+    if (field == BPT_TUNED_IMAGES && (strcmp(file, none) == 0 || strcmp(here, none) == 0))
+        return true;
+    return strcmp(file, here) == 0;
+}
+
 bpt_status bpt_tuned_key_check(const char *path, const bpt_tuned_key *file,
                                const bpt_tuned_key *here, const char *where) {
     for (int i = 0; i < BPT_N_TUNED_FIELDS; i++) {
-        if (strcmp(file->value[i], here->value[i]) == 0) continue;
+        if (is_same((bpt_tuned_field)i, file->value[i], here->value[i])) continue;
         const bpt_status status =
             bpt_fail(BPT_EUSAGE, "%s was tuned for %s \"%s\", %s%s is \"%s\"", path, fields[i].name,
                      file->value[i], where ? "that of this run on " : "that of this run",

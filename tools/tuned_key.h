@@ -8,6 +8,7 @@
 
 #include "inner/model.h"
 #include "inner/value_type.h"
+#include "storage/dataset.h"
 
 /* field, name in a file, what to do where it differs: an option to run bpt-tune with, or NULL where
  * it is to be run on the other machine */
@@ -23,7 +24,8 @@
     X(LAYERS, "layers", "--model")                                                                 \
     X(BATCH, "batch-size", "--batch-size")                                                         \
     X(PRECISION, "precision", "--precision")                                                       \
-    X(OPTIMIZER, "optimizer", "--optimizer")
+    X(OPTIMIZER, "optimizer", "--optimizer")                                                       \
+    X(IMAGES, "images", "--data")
 
 typedef enum bpt_tuned_field {
 #define X(field, name, option) BPT_TUNED_##field,
@@ -43,8 +45,9 @@ typedef struct bpt_tuned_step {
     const bpt_model *model;
     int64_t batch; /* samples of a step of this process */
     bpt_value_type activations;
-    const char *optimizer; /* its name */
-    unsigned cores;        /* that this process has for itself */
+    const char *optimizer;      /* its name */
+    unsigned cores;             /* that this process has for itself */
+    const bpt_dataset *dataset; /* that its images are loaded from; NULL: none */
 } bpt_tuned_step;
 
 /** @return "batch-size" for BPT_TUNED_BATCH, and so on */
@@ -53,7 +56,8 @@ const char *bpt_tuned_field_name(bpt_tuned_field field);
 /** Makes the key of a step on this machine. @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt_tuned_key_make(const bpt_tuned_step *step, bpt_tuned_key *key);
 
-/** Compares a file's key with that of what is to be run.
+/** Compares a file's key with that of what is to be run. How images are stored matters only where
+ * both load any: without, nothing is chosen by it.
  * @param path of the file
  * @param where the host, where several are meant; NULL: this machine
  * @return BPT_OK, BPT_EUSAGE (names the first field that differs and both values; with hint) */

@@ -159,12 +159,12 @@ static void test_wrong_files(void **state) {
     const bpt_tuned t = example(costs);
     bpt_tuned_free(write_and_read(&t));
     load_text();
-    refuses("tuned: 2", "tuned: 1", "is of format 1, this program reads format 2");
+    refuses("tuned: 3", "tuned: 1", "is of format 1, this program reads format 3");
     assert_non_null(strstr(bpt_error_last()->hint, "run bpt-tune again"));
-    refuses("tuned: 2", "tuned: 3\nlater: 1", "is of format 3, this program reads format 2");
-    refuses("tuned: 2", "tuned: 2\nlater: 1", "later");
-    refuses("tuned: 2", "tuned: two", "whole number");
-    refuses("tuned: 2", "", "there is no \"tuned\"");
+    refuses("tuned: 3", "tuned: 4\nlater: 1", "is of format 4, this program reads format 3");
+    refuses("tuned: 3", "tuned: 3\nlater: 1", "later");
+    refuses("tuned: 3", "tuned: two", "whole number");
+    refuses("tuned: 3", "", "there is no \"tuned\"");
     refuses("choices:", "choice:", "choice");
     refuses("threads: 3", "threads: 0", "threads is 0");
     refuses("threads: 3", "threads: 257", "threads is 257");
@@ -244,7 +244,7 @@ static bpt_tuned_key key_of(int filters, bpt_shape input, int64_t classes) {
     const bpt_model_override shape = {input, classes};
     const int n = snprintf(yaml, sizeof yaml, layers_text, filters);
     assert_int_equal(bpt_model_parse("small", yaml, (size_t)n, &shape, &model), BPT_OK);
-    const bpt_tuned_step step = {model, 32, BPT_F32, "sgd", 2};
+    const bpt_tuned_step step = {model, 32, BPT_F32, "sgd", 2, NULL};
     assert_int_equal(bpt_tuned_key_make(&step, &key), BPT_OK);
     bpt_model_free(model);
     return key;
@@ -270,6 +270,20 @@ static void test_key_of_a_step(void **state) {
     assert_string_equal(larger.value[BPT_TUNED_CLASSES], "5");
 }
 
+/* Where one of the two loads nothing it says nothing of loading. */
+static void test_how_images_are_stored(void **state) {
+    (void)state;
+    const bpt_tuned_key none = key_of(8, (bpt_shape){0}, 0);
+    bpt_tuned_key raw = none, encoded = none;
+    assert_string_equal(none.value[BPT_TUNED_IMAGES], "none");
+    strcpy(raw.value[BPT_TUNED_IMAGES], "raw");
+    strcpy(encoded.value[BPT_TUNED_IMAGES], "encoded");
+    assert_int_equal(bpt_tuned_key_check("f.yaml", &none, &raw, NULL), BPT_OK);
+    assert_int_equal(bpt_tuned_key_check("f.yaml", &encoded, &none, NULL), BPT_OK);
+    assert_int_equal(bpt_tuned_key_check("f.yaml", &raw, &encoded, NULL), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->hint, "--data"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),
@@ -280,6 +294,7 @@ int main(void) {
         cmocka_unit_test(test_lack_of_memory),
         cmocka_unit_test(test_path_of_a_host),
         cmocka_unit_test(test_key_of_a_step),
+        cmocka_unit_test(test_how_images_are_stored),
     };
     snprintf(path, sizeof path, "tuned-%d.yaml", (int)getpid());
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);

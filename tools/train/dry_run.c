@@ -105,8 +105,8 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     bpt_status status = open_model(&job);
     if (status == BPT_OK) status = bpt_layer_choice_check(o, job.model);
     if (status == BPT_OK)
-        status =
-            bpt_tuning_use(o, job.model, job.batch, bpt_rank_threads_expected(0, sharing), NULL);
+        status = bpt_tuning_use(o, job.model, job.dataset, job.batch,
+                                bpt_rank_threads_expected(0, sharing), NULL);
     if (status == BPT_OK) bpt_tuning_say(o);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) {

@@ -22,7 +22,7 @@ bpt_status bpt__job_open_network(bpt_job *job) {
     bpt_network_free(job->network);
     job->network = NULL;
     if (bpt_job_is_server(job)) return bpt_memory_plan_check(job);
-    BPT_TRY(bpt_tuning_use(o, job->model, job->batch, job->cores,
+    BPT_TRY(bpt_tuning_use(o, job->model, job->dataset, job->batch, job->cores,
                            job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
     const bool named = bpt_layer_choice_is_named(job, &job->parting.border);
     job->parting.stage = named ? BPT_PARTING_BEFORE : BPT_PARTING_NONE;
@@ -65,6 +65,10 @@ static void say_what_starts(const bpt_job *job) {
     bpt_info("%s: %zu parameters%s; %s: %u training and %u test images, %u classes",
              job->model->name, bpt_model_parameters(job->model), running, job->options->data,
              (unsigned)job->epoch_samples, job->test->count, (unsigned)job->model->classes);
+    if (job->train == job->test && job->rank == 0)
+        bpt_warn(
+            "split %s is trained on and tested with: accuracies are of images that were learnt",
+            job->train->name);
     bpt__job_say_stage(job);
     if (bpt_job_scatters(job))
         bpt_info("the dataset is rank 0's; the others keep what they are given in %s/rank-N",

@@ -64,7 +64,8 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     /* One after the other: either opens the dataset, which a process may do but once at a time. */
     BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
     BPT_TRY(bpt_bench_batches_open(&b->batches, o));
-    BPT_TRY(bpt_tuning_use(o, b->model, o->batch_size, bpt_pool_allowed_cores(), NULL));
+    BPT_TRY(bpt_tuning_use(o, b->model, b->batches.dataset, o->batch_size, bpt_pool_allowed_cores(),
+                           NULL));
     bpt_tuning_say(o);
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
     BPT_TRY(check_memory(o, b));

@@ -94,8 +94,8 @@ void bpt_tuning_close(bpt_train_options *o) {
 
 /* ---- using the file ---- */
 
-bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, int64_t batch,
-                          unsigned cores, const char *host) {
+bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, const bpt_dataset *dataset,
+                          int64_t batch, unsigned cores, const char *host) {
     if (!o->tuning) return BPT_OK;
     const bpt_learning learning = bpt_train_learning(o, 1);
     const bpt_tuned_step step = {
@@ -104,6 +104,7 @@ bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, int64_t 
         .activations = bpt_train_activations(o),
         .optimizer = bpt_learning_optimizer(&learning)->name,
         .cores = cores,
+        .dataset = dataset,
     };
     bpt_tuned_key here;
     BPT_TRY(bpt_tuned_key_make(&step, &here));

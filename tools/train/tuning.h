@@ -24,13 +24,14 @@ void bpt_tuning_close(bpt_train_options *o);
 /** Checks that the file is for this machine and what is to be run on it, and lets networks that are
  * created or planned from now on cut their convolutions as it says.
  * @param model uses the file's costs until it is freed
+ * @param dataset that is trained on; NULL: images are made up
  * @param batch samples of a step of this rank
  * @param cores that this rank has for itself
  * @param host  for messages where there are several; NULL: no need to say
  * @return BPT_OK (also without --tuned), BPT_EUSAGE (names field and values; with hint), BPT_ENOMEM
  */
-bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, int64_t batch,
-                          unsigned cores, const char *host);
+bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, const bpt_dataset *dataset,
+                          int64_t batch, unsigned cores, const char *host);
 
 /** @return a checksum of the costs by which this process cuts convolutions, as text; "" where it
  * leaves them whole */

@@ -15,6 +15,8 @@ struct bpt_contender {
     bpt_loader *loader; /* NULL without a dataset */
     uint32_t *indices;  /* of a batch, shape [batch] */
     bpt_random order;
+    bpt_batch ahead; /* what the next step trains on */
+    bool has_ahead;
     bpt_task_costs *costs;
     uint64_t n_steps;
 };
@@ -46,7 +48,8 @@ static bpt_status open_loader(bpt_contender *c) {
         .std = s->split->std,
         .seed = SEED,
     };
-    c->order = bpt_random_stream(SEED, BPT_PURPOSE_SYNTHETIC, 0);
+    /* Each its own images: what another has read just before is in the system's cache. */
+    c->order = bpt_random_stream(bpt_clock_ns(), BPT_PURPOSE_SYNTHETIC, 0);
     BPT_TRY(BPT_NEW("indices of a batch", (size_t)s->batch, &c->indices));
     return bpt_loader_create(s->dataset, s->split, &options, &c->loader);
 }
@@ -77,8 +80,14 @@ bpt_status bpt_contender_create(const bpt_tune_subject *subject, const bpt_tuned
     return status;
 }
 
+static void drop_ahead(bpt_contender *c) {
+    if (c->has_ahead) bpt_loader_release(c->loader, &c->ahead);
+    c->has_ahead = false;
+}
+
 void bpt_contender_free(bpt_contender *c) {
     if (!c) return;
+    drop_ahead(c);
     bpt_loader_destroy(c->loader);
     bpt_network_free(c->network);
     bpt_pool_free(c->pool);
@@ -104,20 +113,29 @@ static bpt_status request(bpt_contender *c) {
     return bpt_loader_request(c->loader, c->indices, NULL, (uint32_t)s->batch);
 }
 
-static bpt_status train_on_next(bpt_contender *c) {
-    bpt_batch batch;
-    BPT_TRY(bpt_loader_next(c->loader, &batch));
-    const bpt_status status = train(c, batch.pixels, batch.labels);
-    bpt_loader_release(c->loader, &batch);
+static bpt_status fetch_ahead(bpt_contender *c) {
+    const bpt_status status = bpt_loader_next(c->loader, &c->ahead);
+    c->has_ahead = status == BPT_OK;
     return status;
+}
+
+static bpt_status train_on_ahead(bpt_contender *c) {
+    const bpt_status status = train(c, c->ahead.pixels, c->ahead.labels);
+    drop_ahead(c);
+    BPT_TRY(status);
+    return fetch_ahead(c);
 }
 
 static bpt_status run_loaded(bpt_contender *c, uint64_t n_steps) {
     uint64_t requested = 0;
+    if (!c->has_ahead) { /* the first of all */
+        BPT_TRY(request(c));
+        BPT_TRY(fetch_ahead(c));
+    }
     for (uint64_t i = 0; i < n_steps; i++) {
         for (; requested < n_steps && bpt_loader_room(c->loader) > 0; requested++)
             BPT_TRY(request(c));
-        BPT_TRY(train_on_next(c));
+        BPT_TRY(train_on_ahead(c));
     }
     return BPT_OK;
 }
@@ -133,10 +151,6 @@ bpt_status bpt_contender_run(bpt_contender *c, uint64_t n_steps, double *seconds
     BPT_TRY(c->loader ? run_loaded(c, n_steps) : run_synthetic(c, n_steps));
     *seconds = bpt_clock_seconds_since(start_ns);
     return bpt_task_costs_note(c->costs, c->network);
-}
-
-const bpt_tuned_choices *bpt_contender_choices(const bpt_contender *c) {
-    return &c->choices;
 }
 
 size_t bpt_contender_n_cuts(const bpt_contender *c) {

@@ -34,13 +34,12 @@ bpt_status bpt_contender_create(const bpt_tune_subject *subject, const bpt_tuned
                                 bpt_contender **c);
 void bpt_contender_free(bpt_contender *c);
 
-/** Trains @p n_steps steps. Batches of a dataset are prepared ahead during them and not between two
- * calls, where the other side has the machine.
+/** Trains @p n_steps steps. Of a dataset as many batches are prepared meanwhile, one ahead of those
+ * that are trained on, and none between two calls, where the other side has the machine: a step
+ * that is sooner over than the next batch is there waits for it, as in training.
  * @param[out] seconds they took
  * @return BPT_OK or an error of a step or of the loader */
 bpt_status bpt_contender_run(bpt_contender *c, uint64_t n_steps, double *seconds);
-
-const bpt_tuned_choices *bpt_contender_choices(const bpt_contender *c);
 
 /** @return steps of convolutions that its network has cut */
 size_t bpt_contender_n_cuts(const bpt_contender *c);

@@ -69,14 +69,14 @@ size_t bpt_knob_candidates(bpt_knob knob, const bpt_knob_limits *limits, int64_t
         break;
     case BPT_KNOB_LOADER_THREADS:
         add(&list, 2);
-        if (limits->cores > 2) add(&list, 4);
+        if (limits->cores > 2) add(&list, BPT_MOST_LOADER_THREADS);
         break;
     case BPT_KNOB_POLICY:
         for (int64_t i = 1; bpt_policy_at((size_t)i); i++) add(&list, i);
         break;
     case BPT_KNOB_PREFETCH:
         add(&list, 8);
-        add(&list, 16);
+        add(&list, BPT_MOST_PREFETCH);
         add(&list, 2);
         break;
     case BPT_N_KNOBS:

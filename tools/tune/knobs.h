@@ -22,6 +22,7 @@ typedef enum bpt_knob {
 } bpt_knob;
 
 enum { BPT_MAX_CANDIDATES = 8 };
+enum { BPT_MOST_LOADER_THREADS = 4, BPT_MOST_PREFETCH = 16 }; /* that are tried */
 
 /** What the values depend on. */
 typedef struct bpt_knob_limits {

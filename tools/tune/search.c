@@ -261,7 +261,8 @@ static bpt_status confirm(bpt_search *s) {
         return BPT_OK;
     }
     s->best = s->standard;
-    if (s->other) swap_contenders(s); /* costs of the default's tasks, if there are any */
+    if (s->other) swap_contenders(s); /* costs of the default's tasks */
+    s->lacks_costs = !s->other;
     return BPT_OK;
 }
 
@@ -285,7 +286,7 @@ bpt_status bpt_search_run(bpt_search *s) {
 }
 
 const bpt_task_costs *bpt_search_costs(const bpt_search *s) {
-    return bpt_contender_costs(s->incumbent);
+    return s->lacks_costs ? NULL : bpt_contender_costs(s->incumbent);
 }
 
 void bpt_search_release(bpt_search *s) {

@@ -45,6 +45,7 @@ typedef struct bpt_search {
     bpt_contender *incumbent, *other; /* the best so far, and what it is compared with */
     uint64_t steps;                   /* of a side in a round */
     uint64_t shown_ns;                /* when progress was last shown */
+    bool lacks_costs;                 /* the incumbent's are of choices that were dropped */
 } bpt_search;
 
 /** Searches within the budget; the search is to be released in any case. A result that a comparison
@@ -53,7 +54,8 @@ typedef struct bpt_search {
  * @return BPT_OK, BPT_ECANCELED (a signal), or an error of the parts */
 bpt_status bpt_search_run(bpt_search *search);
 
-/** @return what the tasks take with the best choices; valid until the search is released */
+/** @return what the tasks take with the best choices; valid until the search is released; NULL
+ * where there was no time to measure the default again */
 const bpt_task_costs *bpt_search_costs(const bpt_search *search);
 void bpt_search_release(bpt_search *search);
 
