@@ -66,7 +66,7 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_PAIR,
      .offset = FIELD(input_size),
      .min = 0,
-     .max = 16384,
+     .max = 65536,
      .unit = "H W",
      .help = "of encoded images: height and width that they are brought to, as in\n"
              "training; 0: the model's own input"},
@@ -213,7 +213,8 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
     if (request != BPT_REQUEST_RUN) return BPT_OK;
     BPT_TRY(check(&options));
     parts p = {0};
-    const bpt_status status = bpt_staging_blame(p.stage, evaluate(&options, &p));
+    bpt_status status = evaluate(&options, &p); /* sets p.stage */
+    status = bpt_staging_blame(p.stage, status);
     bpt_network_free(p.network);
     bpt_pool_free(p.pool);
     bpt_model_free(p.model);

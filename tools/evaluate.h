@@ -24,7 +24,7 @@ typedef struct bpt_evaluation {
 
 /** @param[out] result sums over the records; if stopped, over those that were seen
  * @return BPT_OK, BPT_ESTOPPED (stop() said so), BPT_ECORRUPT, BPT_ENUMERIC, BPT_ENOMEM,
- *         BPT_EBACKEND */
+ *         BPT_EBACKEND, as bpt_loader_create() */
 bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_result *result);
 
 #endif

@@ -189,6 +189,9 @@ for n in 1 2; do
 done
 fails_well 4 "$train" "${good[@]}" --output runs/blown --lr 1e6 --warmup-epochs 0
 says 'step'
+fails_well 4 ranks 2 "$train" "${good[@]}" --output runs/blown-terms --lr 1e6 --warmup-epochs 0 --epochs 20 \
+    --update agwu --server-momentum 0.9 --delay-compensation 0.04
+says 'lower --server-momentum or --delay-compensation or --lr'
 # One linear layer bears any weight: decay alone takes it beyond all numbers, in an update.
 printf 'name: flat\ninput: [1, 28, 28]\nclasses: 10\nlayers:\n  - fc: {name: fc1, outputs: classes}\n' >flat.yaml
 for update in local allreduce; do

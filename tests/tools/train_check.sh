@@ -79,6 +79,21 @@ one_error 'nosuch-tuned.yaml'
 run 2 "$train" --check --data data --model tiny.yaml --output runs/x --resume runs/nosuch
 one_error 'runs/nosuch'
 
+# ---- what a job would refuse as it begins ----
+
+run 2 ranks 2 "$train" --check --data data --model tiny.yaml --batch-size 201
+one_error 'a step of 2 ranks takes 402 samples, split "train" has 200'
+run 2 ranks 3 "$train" --check --data data --model tiny.yaml --update allreduce --batch-size 2
+one_error 'a batch of 2 samples cannot be shared by 3 ranks'
+run 2 ranks 2 "$train" --check --data data --model tiny.yaml --update local
+one_error '--update local trains on one rank'
+run 2 ranks 2 "$train" --check --data data --model tiny.yaml --placement nosuch
+one_error 'nosuch'
+run 2 "$train" --check --data data --model tiny.yaml --augment crop=400
+one_error 'crop'
+run 2 "$train" --check --data data --model tiny.yaml --trace nosuch/trace.json
+one_error 'nosuch'
+
 # ---- the run's folder ----
 
 run 2 ranks 2 "$train" --check --data data --output /proc/nobody/writes/here

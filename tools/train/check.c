@@ -126,6 +126,13 @@ static bool is_scattered(const bpt_train_options *o, const bpt_comm *comm) {
     return o->data_mode == BPT_DATA_SCATTER && bpt_comm_size(comm) > 1;
 }
 
+/* What is the same for all ranks. */
+static void look_as_first(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f) {
+    bpt_check_resume(o, f);
+    bpt_check_job(o, comm, f);
+    bpt_check_trace(o, f);
+}
+
 static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *all,
                          bpt_clock_offset *clocks) {
     bpt_check_facts mine = {0};
@@ -138,7 +145,7 @@ static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_f
     }
     bpt_check_model(o, mine.data != 0, &mine);
     if (!serves(o, comm)) bpt_check_tuned(o, &mine);
-    if (bpt_comm_rank(comm) == 0) bpt_check_resume(o, &mine);
+    if (bpt_comm_rank(comm) == 0) look_as_first(o, comm, &mine);
     if (is_scattered(o, comm)) status = bpt_check_scratch(o, comm, &mine);
     bpt_comm_operation_end(comm);
     BPT_TRY(status);

@@ -7,6 +7,7 @@
 
 #include "base/file_system.h"
 #include "base/status.h"
+#include "outer/comm.h"
 #include "tools/train/train_options.h"
 
 #include <sched.h>
@@ -35,6 +36,7 @@ typedef struct bpt_check_facts {
 
     uint64_t model; /* bpt_model_identify() of it in its own shape; 0: none is named, or refused */
     bpt_check_refusal model_refusal, tuned_refusal, resume_refusal;
+    bpt_check_refusal job_refusal, trace_refusal; /* rank 0's: what it says holds for all */
 
     bool has_scratch;       /* it is given samples, which it keeps there */
     uint64_t scratch_even;  /* bytes that an even share takes there; 0: not known */
@@ -74,6 +76,15 @@ void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f);
 /** Looks for what --resume goes on from.
  * @param f its resume_refusal is set */
 void bpt_check_resume(const bpt_train_options *o, bpt_check_facts *f);
+
+/** Chooses and checks what a job would by the options, the number of ranks, the dataset and the
+ * model, as far as it does so by itself.
+ * @param f its data and model are set; its job_refusal is */
+void bpt_check_job(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f);
+
+/** Whether --trace can be written.
+ * @param f its trace_refusal is set */
+void bpt_check_trace(const bpt_train_options *o, bpt_check_facts *f);
 
 /** Opens the dataset, looks for both splits, and closes it.
  * @param[out] identity of what it holds: bpt_dataset_identify()

@@ -5,6 +5,7 @@
 #include "tools/shaped_model.h"
 #include "tools/train/check_facts.h"
 #include "tools/train/checkpoint.h"
+#include "tools/train/step_trace.h"
 #include "tools/tuned_file.h"
 
 #include <stdio.h>
@@ -56,6 +57,11 @@ void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts
 void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f) {
     if (o->tuned && *o->tuned && read_tuned(o->tuned) != BPT_OK)
         bpt_check_refuse(&f->tuned_refusal, "run bpt-tune on this host, or leave out --tuned");
+}
+
+void bpt_check_trace(const bpt_train_options *o, bpt_check_facts *f) {
+    if (o->trace && bpt_step_trace_try(o->trace) != BPT_OK)
+        bpt_check_refuse(&f->trace_refusal, "name a --trace where you may write");
 }
 
 void bpt_check_resume(const bpt_train_options *o, bpt_check_facts *f) {

@@ -151,6 +151,8 @@ static void find_model(const search *s, uint32_t r, uint32_t first) {
                first, s->ranks[first].host);
     find_refusal(s, r, &f->tuned_refusal);
     find_refusal(s, r, &f->resume_refusal);
+    find_refusal(s, r, &f->job_refusal);
+    find_refusal(s, r, &f->trace_refusal);
 }
 
 static uint32_t find_first_model(const search *s) {

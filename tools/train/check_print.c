@@ -136,8 +136,8 @@ typedef struct {
 
 static void print_finding(void *arg, const bpt_check_finding *f) {
     printer *p = arg;
-    fprintf(p->out, "%s: rank %u on %s: %s. hint: %s\n", f->error ? "error" : "warning", f->rank,
-            p->ranks[f->rank].host, f->what, f->hint);
+    fprintf(p->out, "%s: rank %u on %s: %s.%s%s\n", f->error ? "error" : "warning", f->rank,
+            p->ranks[f->rank].host, f->what, f->hint[0] ? " hint: " : "", f->hint);
     if (f->error)
         p->n_errors++;
     else

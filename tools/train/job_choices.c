@@ -37,8 +37,8 @@ static bpt_status choose_batch(bpt_job *job) {
     if (job->update != BPT_UPDATE_ALLREDUCE) return BPT_OK;
     if (batch < job->n_ranks) {
         const bpt_status status =
-            bpt_fail(BPT_EUSAGE, "a batch of %llu samples cannot be shared by %u ranks",
-                     (unsigned long long)batch, job->n_ranks);
+            bpt_fail(BPT_EUSAGE, "a batch of %llu sample%s cannot be shared by %u ranks",
+                     (unsigned long long)batch, batch == 1 ? "" : "s", job->n_ranks);
         bpt_hint("under allreduce --batch-size is that of all ranks together");
         return status;
     }

@@ -71,7 +71,10 @@ bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status statu
     const bpt_error error = *bpt_error_last();
     bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", step,
                      bpt_job_epoch(job), job->rank, error.text);
-    bpt_hint("lower --lr (it is %g, %g after scaling)%s", job->options->lr, job->schedule.base,
+    bpt_hint("lower %s%s--lr (it is %g, %g after scaling)%s",
+             job->terms.momentum > 0 ? "--server-momentum or " : "",
+             job->terms.compensation > 0 ? "--delay-compensation or " : "", job->options->lr,
+             job->schedule.base,
              job->placed ? " or lengthen --warmup-epochs"
                          : ", lengthen --warmup-epochs, or bound the gradient with --clip-norm");
     return status;

@@ -252,7 +252,8 @@ bpt_status bpt_memory_plan_check(const bpt_job *job) {
     if (bpt_job_is_server(job)) return refuse_server(&plan, limit);
     BPT_TRY(bpt_memory_plan_largest(job, &plan, limit, &batch));
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "%u samples a step need %.1f GB of memory, %s %.1f GB%s", job->batch,
+        bpt_fail(BPT_EUSAGE, "%u sample%s a step need%s %.1f GB of memory, %s %.1f GB%s",
+                 job->batch, job->batch == 1 ? "" : "s", job->batch == 1 ? "s" : "",
                  (double)plan.total * 1e-9, bpt_memory_bound(), (double)limit * 1e-9,
                  job->ranks_on_host > 1 ? " for each rank on it" : "");
     if (batch)

@@ -1,0 +1,21 @@
+/* Whether a job would begin with these options: by its own rules, before all its ranks have opened
+ * their parts of it. */
+#include "tools/train/check_facts.h"
+#include "tools/train/job_parts.h"
+#include "tools/train/layer_choice.h"
+
+static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
+    BPT_TRY(bpt__job_choose(job));
+    if (!f->data || !f->model) return BPT_OK; /* not named, or refused for themselves */
+    BPT_TRY(bpt__job_open_data(job));
+    BPT_TRY(bpt__job_load_model(job));
+    return bpt_layer_choice_check(job->options, job->model);
+}
+
+void bpt_check_job(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f) {
+    bpt_job job = {
+        .options = o, .comm = comm, .rank = bpt_comm_rank(comm), .n_ranks = bpt_comm_size(comm)};
+    if (choose(&job, f) != BPT_OK) bpt_check_refuse(&f->job_refusal, "");
+    bpt_model_free(job.model);
+    bpt__job_close_data(&job);
+}
