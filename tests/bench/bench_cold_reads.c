@@ -15,6 +15,7 @@
 #include "base/memory.h"
 #include "outer/order.h"
 #include "storage/dataset.h"
+#include "tests/bench/figures.h"
 #include "tests/storage/made_dataset.h"
 
 #include <fcntl.h>
@@ -97,20 +98,14 @@ static double measure(bench *b, int kind, int way) {
     return rate;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print(bench *b) {
     printf(
         "| order | the system is told | records/s | bytes from disk a byte |\n|---|---|---|---|\n");
     for (int k = 0; k < N_ORDERS; k++)
         for (int w = 0; w < N_WAYS; w++) {
-            double *r = b->rates[k][w];
-            qsort(r, b->n_repetitions, sizeof *r, compare);
+            const figures of = figures_of(b->rates[k][w], b->n_repetitions);
             printf("| %s | %s | %.0f (%.0f to %.0f) | %.2f |\n", order_names[k], way_names[w],
-                   r[b->n_repetitions / 2], r[0], r[b->n_repetitions - 1], b->reads[k][w]);
+                   of.median, of.least, of.largest, b->reads[k][w]);
         }
 }
 

@@ -91,35 +91,44 @@ static bpt_status play(bpt_network *net, unsigned n_workers, double *ms) {
     return BPT_OK;
 }
 
-/* @param[out] ms shape [n], for each number of workers */
-static bpt_status time_model(bench *b, const unsigned *n_workers, size_t n, double *ms) {
+static bpt_status time_model(bench *b, unsigned n_workers, double *ms) {
     bpt_network *net;
     BPT_TRY(bpt_network_create(b->model, b->batch, b->type, (bpt_learning){.momentum = 0.9},
                                b->pool, &net));
     bpt_status status = measure(b, net);
-    for (size_t i = 0; i < n && status == BPT_OK; i++) status = play(net, n_workers[i], &ms[i]);
+    if (status == BPT_OK) status = play(net, n_workers, ms);
     bpt_network_free(net);
     return status;
 }
 
-static bpt_status run(bench *b, const char *model) {
-    double ms[N_CUTS][N_WORKERS], chosen[N_WORKERS];
-    BPT_TRY(open_bench(model, b));
-    for (int i = 0; i < N_CUTS; i++) {
+/* With tiles for so many workers, as every column has them, and all convolutions cut alike. */
+static bpt_status time_cuts(bench *b, unsigned n_workers, double *ms) {
+    const bpt_cost_table tiles = {.workers = n_workers};
+    bpt_status status = BPT_OK;
+    bpt_model_use_costs(b->model, &tiles);
+    for (int i = 0; i < N_CUTS && status == BPT_OK; i++) {
         bpt_model_set_cuts(b->model, &cuts[i]);
-        BPT_TRY(time_model(b, workers, N_WORKERS, ms[i]));
+        status = time_model(b, n_workers, &ms[i]);
     }
     bpt_model_set_cuts(b->model, NULL);
+    bpt_model_use_costs(b->model, NULL);
+    return status;
+}
+
+static bpt_status run(bench *b, const char *model) {
+    double ms[N_WORKERS][N_CUTS], chosen;
+    BPT_TRY(open_bench(model, b));
+    for (int w = 0; w < N_WORKERS; w++) BPT_TRY(time_cuts(b, workers[w], ms[w]));
     bpt_model_use_costs(b->model, &b->costs);
     printf("| workers | whole, ms |");
     for (int i = 1; i < N_CUTS; i++) printf(" %s |", names[i]);
     printf(" by costs |\n|---|---|---|---|---|---|---|---|\n");
     for (int w = 0; w < N_WORKERS; w++) {
         b->costs.workers = workers[w];
-        BPT_TRY(time_model(b, &workers[w], 1, &chosen[w]));
-        printf("| %u | %.2f |", workers[w], ms[0][w]);
-        for (int i = 1; i < N_CUTS; i++) printf(" %.2f |", ms[i][w] / ms[0][w]);
-        printf(" %.2f |\n", chosen[w] / ms[0][w]);
+        BPT_TRY(time_model(b, workers[w], &chosen));
+        printf("| %u | %.2f |", workers[w], ms[w][0]);
+        for (int i = 1; i < N_CUTS; i++) printf(" %.2f |", ms[w][i] / ms[w][0]);
+        printf(" %.2f |\n", chosen / ms[w][0]);
     }
     return BPT_OK;
 }

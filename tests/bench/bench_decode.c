@@ -16,6 +16,7 @@
 #include "base/file.h"
 #include "base/memory.h"
 #include "storage/images/image_decoder.h"
+#include "tests/bench/figures.h"
 
 #include <fts.h>
 #include <pthread.h>
@@ -157,15 +158,10 @@ static bpt_status time_way(lane *lanes, size_t n, int way, double *rate) {
 static const char *const ways[] = {"alone", "planes", "crop", "short", "small"};
 enum { N_WAYS = 5 };
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_figures(const char *name, double *values, size_t n, int digits) {
-    qsort(values, n, sizeof *values, compare);
-    printf("\"%s\": {\"median\": %.*f, \"min\": %.*f, \"max\": %.*f}", name, digits,
-           (values[(n - 1) / 2] + values[n / 2]) / 2, digits, values[0], digits, values[n - 1]);
+    const figures of = figures_of(values, n);
+    printf("\"%s\": {\"median\": %.*f, \"min\": %.*f, \"max\": %.*f}", name, digits, of.median,
+           digits, of.least, digits, of.largest);
 }
 
 static bpt_status measure(lane *lanes, size_t n_threads, size_t n_repetitions) {

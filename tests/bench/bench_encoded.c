@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/random.h"
+#include "tests/bench/figures.h"
 #include "tests/bench/loader_pass.h"
 
 #include <pthread.h>
@@ -95,17 +96,11 @@ static bpt_status measure_turn(bench *b, uint32_t r) {
     return BPT_OK;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_spread(const bench *b, int digits, const double *values) {
     double sorted[MAX_REPETITIONS];
     for (uint32_t r = 0; r < b->n_repetitions; r++) sorted[r] = values[r];
-    qsort(sorted, b->n_repetitions, sizeof *sorted, compare);
-    printf(" %.*f (%.*f to %.*f) |", digits, sorted[b->n_repetitions / 2], digits, sorted[0],
-           digits, sorted[b->n_repetitions - 1]);
+    const figures of = figures_of(sorted, b->n_repetitions);
+    printf(" %.*f (%.*f to %.*f) |", digits, of.median, digits, of.least, digits, of.largest);
 }
 
 static void print_row(const bench *b, uint32_t i, uint32_t t) {

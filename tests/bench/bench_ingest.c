@@ -19,6 +19,7 @@
 #include "base/memory.h"
 #include "storage/import_stream.h"
 #include "storage/writer.h"
+#include "tests/bench/figures.h"
 
 #include <sys/resource.h>
 
@@ -160,15 +161,9 @@ static bpt_status list_files(bench *b) {
     return status;
 }
 
-static int compare_reals(const void *x, const void *y) {
-    const double a = *(const double *)x, b = *(const double *)y;
-    return (a > b) - (a < b);
-}
-
 static void print_spread(const char *name, double *values, int n) {
-    qsort(values, (size_t)n, sizeof *values, compare_reals);
-    const double median = n % 2 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-    printf("\"%s\": [%.3f, %.3f, %.3f]", name, median, values[0], values[n - 1]);
+    const figures of = figures_of(values, (size_t)n);
+    printf("\"%s\": [%.3f, %.3f, %.3f]", name, of.median, of.least, of.largest);
 }
 
 /* Of all threads, those that have ended too, and of the system for them. */
@@ -180,12 +175,12 @@ static double processor_seconds(void) {
 }
 
 /* What is measured of a way in each repetition, and its relation to that of "alone". */
-typedef struct figures {
+typedef struct way_costs {
     double rate[MAX_REPETITIONS], of_alone[MAX_REPETITIONS];
     double cpu_ms[MAX_REPETITIONS], cpu_of_alone[MAX_REPETITIONS];
-} figures;
+} way_costs;
 
-static bpt_status measure_once(bench *b, int way, int r, figures *of) {
+static bpt_status measure_once(bench *b, int way, int r, way_costs *of) {
     BPT_TRY(bpt_dir_remove(b->scratch));
     const double cpu = processor_seconds();
     const uint64_t start = bpt_clock_ns();
@@ -197,8 +192,8 @@ static bpt_status measure_once(bench *b, int way, int r, figures *of) {
     return BPT_OK;
 }
 
-/* @param offset of the values among the figures of a way */
-static void print_ways(const char *what, figures *of, size_t offset, int first, int n) {
+/* @param offset of the values among those of a way */
+static void print_ways(const char *what, way_costs *of, size_t offset, int first, int n) {
     printf(", \"%s\": {", what);
     for (int way = first; way < WAYS; way++) {
         if (way > first) printf(", ");
@@ -208,16 +203,16 @@ static void print_ways(const char *what, figures *of, size_t offset, int first, 
 }
 
 static bpt_status measure(bench *b, int repetitions) {
-    static figures of[WAYS];
+    static way_costs of[WAYS];
     for (int way = 0; way < WAYS; way++) BPT_TRY(run_way(b, way)); /* warm-up */
     for (int r = 0; r < repetitions; r++)
         for (int way = 0; way < WAYS; way++) BPT_TRY(measure_once(b, way, r, of));
     printf("{\"images\": %llu, \"threads\": %u, \"repetitions\": %d", (unsigned long long)b->n,
            b->n_threads, repetitions);
-    print_ways("images_per_s", of, offsetof(figures, rate), 0, repetitions);
-    print_ways("of_alone", of, offsetof(figures, of_alone), 1, repetitions);
-    print_ways("cpu_ms", of, offsetof(figures, cpu_ms), 0, repetitions);
-    print_ways("cpu_of_alone", of, offsetof(figures, cpu_of_alone), 1, repetitions);
+    print_ways("images_per_s", of, offsetof(way_costs, rate), 0, repetitions);
+    print_ways("of_alone", of, offsetof(way_costs, of_alone), 1, repetitions);
+    print_ways("cpu_ms", of, offsetof(way_costs, cpu_ms), 0, repetitions);
+    print_ways("cpu_of_alone", of, offsetof(way_costs, cpu_of_alone), 1, repetitions);
     printf("}\n");
     return BPT_OK;
 }

@@ -11,6 +11,7 @@
  */
 #include "base/memory.h"
 #include "storage/augmentation.h"
+#include "tests/bench/figures.h"
 #include "tests/bench/loader_pass.h"
 #include "tests/storage/made_dataset.h"
 
@@ -41,20 +42,14 @@ static bpt_status measure_all(bench *b) {
     return BPT_OK;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void print_rates(bench *b) {
     printf("| images of 3x%ux%u | one thread, images/s | two threads |\n|---|---|---|\n", b->side,
            b->side);
     for (uint32_t i = 0; i < b->n_lists; i++) {
         printf("| `%s` |", b->lists[i]);
         for (uint32_t t = 0; t < MAX_THREADS; t++) {
-            double *r = b->rates[i][t];
-            qsort(r, b->n_repetitions, sizeof *r, compare);
-            printf(" %.0f (%.0f-%.0f) |", r[b->n_repetitions / 2], r[0], r[b->n_repetitions - 1]);
+            const figures of = figures_of(b->rates[i][t], b->n_repetitions);
+            printf(" %.0f (%.0f-%.0f) |", of.median, of.least, of.largest);
         }
         printf("\n");
     }

@@ -6,11 +6,12 @@
  *
  * One JSON object a line on stdout. Engines take turns, case by case, after warm-up. bpt's graph is
  * built before the clock starts, as in training; OpenMP finds its dependences in every run;
- * StarPU's tasks are made and linked before its clock starts, which counts their submission.
+ * StarPU's tasks are made, linked and submitted before its clock starts, while its workers pause.
  */
 #include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/pool.h"
+#include "tests/bench/figures.h"
 #include "tests/bench/starpu_tasks.h"
 #include "tests/bench/task_shapes.h"
 
@@ -79,21 +80,16 @@ static uint64_t run_openmp_independent(int n_threads) {
     return bpt_clock_ns() - begin;
 }
 
-static int compare(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* All of a line but its end. */
 static void print(const task_shape *s, const char *engine, unsigned n_workers, double *ns,
                   int n_runs) {
-    qsort(ns, (size_t)n_runs, sizeof *ns, compare);
+    const double median = figures_of(ns, (size_t)n_runs).median; /* sorts */
     printf(
         "{\"bench\": \"scheduler\", \"case\": \"%s\", \"engine\": \"%s\", \"workers\": %u, "
         "\"tasks\": %d, \"runs\": %d, \"ns_per_task\": {\"median\": %.1f, \"p10\": %.1f, "
         "\"p90\": %.1f, \"min\": %.1f}",
-        s->name, engine, n_workers, N_TASKS, n_runs, ns[n_runs / 2], ns[n_runs / 10],
-        ns[n_runs * 9 / 10], ns[0]);
+        s->name, engine, n_workers, N_TASKS, n_runs, median, ns[n_runs / 10], ns[n_runs * 9 / 10],
+        ns[0]);
 }
 
 static bpt_status bench_bpt(const task_shape *s, unsigned n_workers, int n_runs, double *ns) {

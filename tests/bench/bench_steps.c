@@ -13,6 +13,7 @@
  */
 #include "base/memory.h"
 #include "inner/network_private.h"
+#include "tests/bench/figures.h"
 #include "tests/bench/policy_graphs.h"
 
 #include <stdio.h>
@@ -32,20 +33,10 @@ typedef struct times {
     double ms[N_POLICIES][MAX_ROUNDS], bound[MAX_ROUNDS];
 } times;
 
-static int compare_reals(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-typedef struct spread {
-    double least, median, largest;
-} spread;
-
-static spread spread_of(const double *values, size_t n) {
+static figures of_times(const double *ms, size_t n) {
     double sorted[MAX_ROUNDS];
-    memcpy(sorted, values, n * sizeof *values);
-    qsort(sorted, n, sizeof *sorted, compare_reals);
-    return (spread){sorted[0], (sorted[(n - 1) / 2] + sorted[n / 2]) / 2, sorted[n - 1]};
+    memcpy(sorted, ms, n * sizeof *sorted);
+    return figures_of(sorted, n);
 }
 
 static bpt_status open_pools(bench *b) {
@@ -88,18 +79,18 @@ static bpt_status run_round(const bench *b, step_graph *s, size_t round, times *
 static double behind(const double *ms, const double *other, size_t n_rounds) {
     double ratios[MAX_ROUNDS];
     for (size_t i = 0; i < n_rounds; i++) ratios[i] = ms[i] / other[i];
-    return 100 * (spread_of(ratios, n_rounds).median - 1);
+    return 100 * (figures_of(ratios, n_rounds).median - 1);
 }
 
 static void print(const char *model, int64_t batch, size_t n, const times *t) {
     double medians[N_POLICIES];
     printf("| %s, batch %lld |", model, (long long)batch);
     for (size_t p = 0; p < N_POLICIES; p++) {
-        medians[p] = spread_of(t->ms[p], n).median;
+        medians[p] = of_times(t->ms[p], n).median;
         printf(" %.2f |", medians[p]);
     }
     const double *blind = t->ms[medians[LEVEL] < medians[FIFO] ? LEVEL : FIFO];
-    const spread bound = spread_of(t->bound, n);
+    const figures bound = of_times(t->bound, n);
     printf(" %+.1f %% | %+.1f %% | %.3f (%.3f to %.3f) |\n", behind(t->ms[CRITICAL_PATH], blind, n),
            behind(t->ms[EFT], blind, n), bound.median, bound.least, bound.largest);
     fflush(stdout);
@@ -111,7 +102,7 @@ static bpt_status compare(const bench *b, const char *model, int64_t batch) {
     bpt_status status = BPT_OK;
     for (size_t i = 0; i < b->n_rounds && status == BPT_OK; i++) {
         step_graph s;
-        status = step_graph_open(model, batch, 2, b->pools[CRITICAL_PATH], &s);
+        status = step_graph_open(model, batch, b->n_workers, b->pools[CRITICAL_PATH], &s);
         if (status == BPT_OK) status = run_round(b, &s, i, t);
         step_graph_close(&s);
     }

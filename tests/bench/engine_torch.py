@@ -9,6 +9,7 @@ layer by layer; SGD with momentum and weight decay as in bpt-train; bf16 is auto
 """
 import json
 import os
+import statistics
 import sys
 import time
 
@@ -139,7 +140,7 @@ class Subject:
             before = time.perf_counter()
             self.step()
             times.append(time.perf_counter() - before)
-        return self.batch / sorted(times)[len(times) // 2]
+        return self.batch / statistics.median(times)
 
 
 def main():

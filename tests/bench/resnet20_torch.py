@@ -1,5 +1,6 @@
 """What PyTorch makes of the images and the recipe of tests/bench/resnet20: a check of accuracy, not of speed.
 
+  VENV/bin/pip install torch numpy pillow
   VENV/bin/python tests/bench/resnet20_torch.py FOLDER EPOCHS WEIGHT_DECAY
 
 FOLDER is the --out of tests/bench/resnet20 --images cifar10, which leaves its images there. Prints the accuracy after
@@ -11,6 +12,7 @@ import sys
 
 import numpy
 import torch
+from PIL import Image
 from torch.nn import functional
 
 sys.dont_write_bytecode = True  # of the module beside this file
@@ -20,9 +22,14 @@ BATCH, RATE, PAD, SIZE = 128, 0.1, 4, 32
 
 
 def load(folder, split):
-    """@return pixels [N, 3, 32, 32] and labels [N] of a file in CIFAR-10's binary form"""
-    rows = numpy.fromfile(os.path.join(folder, f"{split}.bin"), dtype=numpy.uint8).reshape(-1, 1 + 3 * SIZE * SIZE)
-    return torch.from_numpy(rows[:, 1:].reshape(-1, 3, SIZE, SIZE).copy()), torch.from_numpy(rows[:, 0].astype("int64"))
+    """@return pixels [N, 3, 32, 32] and labels [N] of a folder of classes"""
+    images, labels = [], []
+    for label, name in enumerate(sorted(os.listdir(os.path.join(folder, split)))):
+        for file in sorted(os.listdir(os.path.join(folder, split, name))):
+            with Image.open(os.path.join(folder, split, name, file)) as image:
+                images.append(numpy.asarray(image.convert("RGB")).transpose(2, 0, 1))
+            labels.append(label)
+    return torch.from_numpy(numpy.stack(images)), torch.tensor(labels)
 
 
 def normaliser(pixels):
@@ -41,9 +48,8 @@ def augment(batch):
 
 
 def rate_at(step, warm_up, total):
-    if step < warm_up:
-        return RATE * step / warm_up
-    return RATE * 0.5 * (1 + math.cos(math.pi * (step - warm_up) / (total - warm_up)))
+    """As bpt's: a cosine over all steps, times the part of the warm-up that the step brings to its end."""
+    return RATE * min(1, (step + 1) / warm_up) * 0.5 * (1 + math.cos(math.pi * step / total))
 
 
 def accuracy(net, normalise, pixels, labels):
@@ -67,7 +73,8 @@ def train_epoch(net, optimizer, normalise, images, first_step, total):
     pixels, labels = images
     order, n_steps = torch.randperm(len(labels)), len(labels) // BATCH
     for i in range(n_steps):
-        optimizer.param_groups[0]["lr"] = rate_at(first_step + i, n_steps, total)
+        for group in optimizer.param_groups:
+            group["lr"] = rate_at(first_step + i, n_steps, total)
         chosen = order[i * BATCH:(i + 1) * BATCH]
         loss = functional.cross_entropy(net(normalise(augment(pixels[chosen]))), labels[chosen])
         optimizer.zero_grad(set_to_none=True)
@@ -80,7 +87,10 @@ def main():
     torch.manual_seed(1)
     train, test = load(folder, "train"), load(folder, "test")
     normalise, net = normaliser(train[0]), make_net()
-    optimizer = torch.optim.SGD(net.parameters(), lr=RATE, momentum=0.9, weight_decay=decay, nesterov=True)
+    filters = [p for p in net.parameters() if p.dim() > 1]
+    others = [p for p in net.parameters() if p.dim() <= 1]  # of batch norms, and biases: bpt lets them not decay
+    optimizer = torch.optim.SGD([{"params": filters, "weight_decay": decay}, {"params": others}], lr=RATE, momentum=0.9,
+                                nesterov=True)
     n_steps = len(train[1]) // BATCH
     for epoch in range(epochs):
         train_epoch(net, optimizer, normalise, train, epoch * n_steps, epochs * n_steps)

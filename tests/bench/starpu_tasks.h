@@ -9,13 +9,15 @@
 
 #include <stdbool.h>
 
-/** Starts StarPU with workers on so many cores; the calling thread submits. @return whether it
+/** Starts StarPU with workers on so many cores; the calling thread submits and
+ * sleeps while they work. @return whether it
  * works */
 bool starpu_tasks_start(unsigned n_workers);
 void starpu_tasks_stop(void);
 
-/** Makes the tasks and their dependences, then submits them and waits for all.
- * @return nanoseconds of submission and waiting; 0 if it failed */
+/** Makes the tasks and their dependences and submits them while workers pause, then lets them run
+ * and waits for all.
+ * @return nanoseconds of the latter; 0 if it failed */
 uint64_t starpu_tasks_run(const task_shape *s);
 
 #endif
