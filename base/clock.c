@@ -1,11 +1,13 @@
 #include "base/clock.h"
 
-#include <time.h>
-
 uint64_t bpt_clock_ns(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+struct timespec bpt_clock_timespec(uint64_t ns) {
+    return (struct timespec){(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 }
 
 double bpt_clock_seconds_since(uint64_t since_ns) {

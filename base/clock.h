@@ -7,9 +7,13 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 /** @return nanoseconds of a clock that only goes forward; differences have a meaning */
 uint64_t bpt_clock_ns(void);
+
+/** @return the same as what waits with a limit take: a moment of CLOCK_MONOTONIC */
+struct timespec bpt_clock_timespec(uint64_t ns);
 
 /** @return seconds from @p since_ns (a bpt_clock_ns() reading) until now */
 double bpt_clock_seconds_since(uint64_t since_ns);

@@ -1,13 +1,12 @@
 /* How the MPI thread is started and ended. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/thread_signals.h"
+#include "base/thread.h"
 #include "outer/comm_state.h"
 #include "outer/launch.h"
 #include "outer/watch_state.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,10 +14,7 @@
 #include <unistd.h>
 
 static bpt_status create_thread(bpt_comm *c) {
-    sigset_t before;
-    bpt_thread_block_signals(&before);
-    const int code = pthread_create(&c->thread, NULL, bpt__comm_main, c);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int code = bpt_thread_start(&c->thread, bpt__comm_main, c);
     if (code != 0) return bpt_fail(BPT_ENOMEM, "cannot create the MPI thread: %s", strerror(code));
     return BPT_OK;
 }
@@ -77,7 +73,7 @@ static void tell(const bpt_watch_options *watch, double waited_s) {
 
 static void wait_a_little(bpt_comm *c) {
     const uint64_t until = bpt_clock_ns() + BPT__WATCH_TICK_NS;
-    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    const struct timespec at = bpt_clock_timespec(until);
     (void)pthread_cond_clockwait(&c->done, &c->mutex, CLOCK_MONOTONIC, &at);
 }
 

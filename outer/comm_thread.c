@@ -73,7 +73,7 @@ bpt_status bpt__comm_join(bpt_comm *c, bpt__job *job) {
 /* @return whether it is done; waits for that no longer than told */
 static bool await_job(bpt_comm *c, const bpt__job *job, uint64_t at_most_ns) {
     const uint64_t until = bpt_clock_ns() + at_most_ns;
-    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    const struct timespec at = bpt_clock_timespec(until);
     int timed_out = 0;
     pthread_mutex_lock(&c->mutex);
     while (!job->finished && timed_out == 0)
@@ -262,7 +262,7 @@ static void append_submitted(bpt_comm *c, bpt__job **jobs) {
 /* @return whether it was woken */
 static bool sleep_for(bpt_comm *c, uint64_t ns) {
     const uint64_t until = bpt_clock_ns() + ns;
-    const struct timespec at = {(time_t)(until / 1000000000u), (long)(until % 1000000000u)};
+    const struct timespec at = bpt_clock_timespec(until);
     return sem_clockwait(&c->wake, CLOCK_MONOTONIC, &at) == 0;
 }
 

@@ -2,13 +2,12 @@
 
 #include "base/clock.h"
 #include "base/memory.h"
-#include "base/thread_signals.h"
+#include "base/thread.h"
 #include "outer/scatter_state.h"
 #include "outer/watch.h"
 
 #include <assert.h>
 #include <math.h>
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
@@ -72,7 +71,7 @@ bpt_status bpt_scatter_check(bpt_scatter *x) {
 /* Waits for a change, with the mutex. @return false if the time is over */
 static bool wait_for_change(bpt_scatter *x, uint64_t until_ns) {
     if (until_ns == UINT64_MAX) return pthread_cond_wait(&x->changed, &x->mutex) == 0;
-    const struct timespec at = {(time_t)(until_ns / 1000000000u), (long)(until_ns % 1000000000u)};
+    const struct timespec at = bpt_clock_timespec(until_ns);
     return pthread_cond_clockwait(&x->changed, &x->mutex, CLOCK_MONOTONIC, &at) == 0;
 }
 
@@ -127,11 +126,8 @@ static bpt_status poll_scatter(bpt__job *job, bool *moved, bool *done) {
 }
 
 static bpt_status start_thread(bpt_scatter *x) {
-    sigset_t before;
-    bpt_thread_block_signals(&before);
     const int code =
-        pthread_create(&x->thread, NULL, x->rank == 0 ? bpt__giver_main : bpt__taker_main, x);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+        bpt_thread_start(&x->thread, x->rank == 0 ? bpt__giver_main : bpt__taker_main, x);
     x->has_thread = code == 0;
     return code == 0 ? BPT_OK
                      : bpt_fail(BPT_ENOMEM, "cannot create the thread for %s: %s",

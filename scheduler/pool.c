@@ -2,11 +2,10 @@
 
 #include "base/log.h"
 #include "base/memory.h"
-#include "base/thread_signals.h"
+#include "base/thread.h"
 #include "scheduler/pool_private.h"
 
 #include <assert.h>
-#include <signal.h>
 #include <string.h>
 
 static bool has_work(bpt__worker *w) {
@@ -107,16 +106,13 @@ static void stop_threads(bpt_pool *pool, unsigned n_threads) {
 }
 
 static bpt_status start_threads(bpt_pool *pool) {
-    sigset_t previous;
-    bpt_thread_block_signals(&previous); /* inherited by the threads */
     int failed = 0;
     unsigned n_threads = 0;
     for (unsigned i = 1; i < pool->n_workers && !failed; i++) {
         bpt__worker *const w = &pool->workers[i];
-        failed = pthread_create(&w->thread, NULL, thread_main, w);
+        failed = bpt_thread_start(&w->thread, thread_main, w);
         n_threads += !failed;
     }
-    pthread_sigmask(SIG_SETMASK, &previous, NULL);
     if (failed) {
         stop_threads(pool, n_threads);
         return bpt_fail(BPT_EIO, "worker thread %u of %u: %s", n_threads + 1, pool->n_workers,

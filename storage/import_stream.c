@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "storage/import_encoded.h"
 
 #include <pthread.h>
@@ -333,7 +334,7 @@ static bpt_status pass_over(bpt_import_stream *s, uint64_t n, const struct times
 static bpt_status start(bpt_import_stream *s) {
     for (; s->n_started < s->n_workers; s->n_started++) {
         worker *w = &s->workers[s->n_started];
-        const int code = pthread_create(&w->thread, NULL, work, w);
+        const int code = bpt_thread_start(&w->thread, work, w);
         if (code != 0 && s->n_started == 0)
             return bpt_fail_errno(code, "start", "a thread that reads images");
         if (code != 0) break; /* fewer do as well, only not as fast */

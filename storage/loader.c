@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/thread.h"
 #include "storage/normalise.h"
 #include "storage/pass_image.h"
 
@@ -240,7 +241,7 @@ static bpt_status start_threads(bpt_loader *l, uint32_t n) {
             f->scratch.decoded = l->all_decoded + before;
             BPT_TRY(bpt_image_decoder_open(NULL, &f->scratch.decoder));
         }
-        const int code = pthread_create(&f->thread, NULL, fill_slots, f);
+        const int code = bpt_thread_start(&f->thread, fill_slots, f);
         if (code != 0) return bpt_fail_errno(code, "start", "a loader thread");
         l->n_threads++;
     }

@@ -6,7 +6,7 @@
  * file's mark is set: who has read zeros finds it set when he looks afterwards.
  * Any other SIGBUS goes to whoever handled it before. For this folder only.
  *
- * Caveats: a thread that blocks SIGBUS is still ended by it (bpt_thread_block_signals() leaves it
+ * Caveats: a thread that blocks SIGBUS is still ended by it (bpt_thread_start() leaves it
  * open). Needs /proc. Files are known by device and inode: links and new names do not matter.
  *
  * Threads: any. */

@@ -3,7 +3,7 @@
  * nothing to guard: who waits joins it. LMDB wants a transaction to begin and to end on one
  * thread. */
 #include "base/log.h"
-#include "base/thread_signals.h"
+#include "base/thread.h"
 #include "storage/writer_private.h"
 
 #include <assert.h>
@@ -38,10 +38,7 @@ bpt_status bpt__writer_hand_over(bpt_writer *w) {
     w->filling.n = 0;
     w->filling.first = filled.first + (uint32_t)filled.n;
     bpt__notes_clear(&w->filling.notes);
-    sigset_t before;
-    bpt_thread_block_signals(&before);
-    w->is_storing = pthread_create(&w->storer, NULL, store, w) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    w->is_storing = bpt_thread_start(&w->storer, store, w) == 0;
     if (w->is_storing) return BPT_OK;
     bpt_debug("no thread could be started: a chunk is stored while nothing is filled");
     store(w);

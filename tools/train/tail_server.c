@@ -1,11 +1,10 @@
 #include "tools/train/tail_server.h"
 
 #include "base/memory.h"
-#include "base/thread_signals.h"
+#include "base/thread.h"
 #include "inner/network_border.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <string.h>
 
 struct bpt_tail_server {
@@ -51,12 +50,9 @@ static void *run(void *argument) {
 
 bpt_status bpt_tail_server_begin(const bpt_tail_work *work, bpt_tail_server **out) {
     bpt_tail_server *s = NULL;
-    sigset_t before;
     BPT_TRY(BPT_NEW("server of layers", 1, &s));
     s->work = *work;
-    bpt_thread_block_signals(&before);
-    const int failed = pthread_create(&s->thread, NULL, run, &s->work);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    const int failed = bpt_thread_start(&s->thread, run, &s->work);
     if (failed) {
         bpt_free(s);
         return bpt_fail(BPT_EIO, "a thread for the layers placed here: %s", strerror(failed));
