@@ -204,8 +204,8 @@ static long pages_fetched(void) {
 /* The last test, since it holds for the whole process. */
 static void test_freed_memory_is_kept(void **state) {
     (void)state;
-#ifdef __SANITIZE_ADDRESS__
-    skip(); /* which has an allocator of its own */
+#if defined __SANITIZE_ADDRESS__ || defined __SANITIZE_THREAD__
+    skip(); /* these have allocators of their own */
 #endif
     bpt_memory_keep();
     pages_fetched();
