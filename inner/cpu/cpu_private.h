@@ -52,8 +52,7 @@ struct bpt_cpu {
     dnnl_primitive_attr_t attr;      /* scratchpad given by the caller */
     dnnl_primitive_attr_t attr_relu; /* likewise, and max(x, 0) at the end */
     dnnl_primitive_attr_t attr_sum;  /* likewise, and added to what is there */
-    bool
-        winograd[2]; /* by type: there are kernels of Winograd's algorithm, which are worth while */
+    bool winograd[2];                /* by type: there are kernels of Winograd's algorithm */
     unsigned n_workers;
     dnnl_stream_t *streams; /* shape [n_workers] */
     char **scratch;         /* shape [n_workers], NULL before bpt_cpu_prepare() */

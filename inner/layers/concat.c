@@ -69,8 +69,8 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
             BPT_TRY(plan_copy(l, b, BPT_PHASE_BACKWARD, out->type, j, t, in[j].grad[t],
                               out->grad[t], out->grad_ready[t], &in[j].grad_ready[t]));
     }
-    for (size_t j = 0; j < l->n_inputs;
-         j++) /* behind all copies: tasks of a kind follow each other */
+    /* Behind all copies: tasks of a kind follow each other. */
+    for (size_t j = 0; j < l->n_inputs; j++)
         if (in[j].wants_grad) BPT_TRY(bpt_builder_convert_back(b, l->name, inputs[j], &in[j]));
     return BPT_OK;
 }
