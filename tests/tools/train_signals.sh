@@ -10,7 +10,7 @@ await_steps runs/far
 kill -s TERM "$(rank_process 2)" || die "no second rank"
 finish 75 30
 says "checkpoint saved"
-start_ranks 2 "$train" "${far[@]}" --sync-every 200 --epochs 12 --output runs/saved
+start_ranks 2 "$train" "${far[@]}" --sync-every 100 --epochs 18 --output runs/saved
 await_steps runs/saved
 kill -s HUP "$(rank_process 2)" || die "no second rank"
 finish 0
