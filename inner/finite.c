@@ -4,17 +4,18 @@
  * have been: where these alone take the forward pass to what is no number, the layer where that
  * begins is named. Where it finds nothing, the gradients and weights that the step has left behind
  * tell. */
+#include "base/clones.h"
 #include "inner/network_private.h"
 
 #include <math.h>
 
-bool bpt__all_finite(const float *x, size_t n) {
+BPT_CLONES bool bpt__all_finite(const float *x, size_t n) {
     int bad = 0; /* x - x is 0 or NaN; no early end, so that the loop can be one of vectors */
     for (size_t i = 0; i < n; i++) bad |= x[i] - x[i] != 0.0f;
     return !bad;
 }
 
-static bool all_finite_bf16(const bpt_bf16 *x, size_t n) {
+BPT_CLONES static bool all_finite_bf16(const bpt_bf16 *x, size_t n) {
     int bad = 0;
     for (size_t i = 0; i < n; i++) bad |= bpt_from_bf16(x[i]) - bpt_from_bf16(x[i]) != 0.0f;
     return !bad;

@@ -152,12 +152,13 @@ void bpt_tap_store(const bpt_conv_problem *p, int64_t lanes, bpt_tap_filters fil
     const int64_t block = lanes * lanes, taps = p->r * p->s;
     const size_t run = (size_t)lanes * sizeof *dw;
     for (int64_t k = 0; k < filters.n; k += lanes)
-        for (int64_t c = 0; c < p->c; c++) {
+        for (int64_t c = 0; c < p->c; c += lanes) {
             const int64_t blocks = (filters.first + k) / lanes * (p->c / lanes) + c / lanes;
-            float *to = dw + (blocks * taps + tap) * block + c % lanes * lanes;
-            if (product)
-                memcpy(to, product + c * filters.n + k, run);
-            else
-                memset(to, 0, run);
+            float *to = dw + (blocks * taps + tap) * block;
+            for (int64_t l = 0; l < lanes; l++)
+                if (product)
+                    memcpy(to + l * lanes, product + (c + l) * filters.n + k, run);
+                else
+                    memset(to + l * lanes, 0, run);
         }
 }

@@ -2,15 +2,17 @@
 
 #include "base/clones.h"
 
-void bpt_running_update(float *restrict w, const float *restrict g, size_t n, float part) {
+BPT_CLONES void bpt_running_update(float *restrict w, const float *restrict g, size_t n,
+                                   float part) {
     for (size_t i = 0; i < n; i++) w[i] -= part * g[i];
 }
 
-void bpt_sum_of(float *restrict sum, const float *restrict x, const float *restrict y, size_t n) {
+BPT_CLONES void bpt_sum_of(float *restrict sum, const float *restrict x, const float *restrict y,
+                           size_t n) {
     for (size_t i = 0; i < n; i++) sum[i] = x[i] + y[i];
 }
 
-void bpt_sum_add(float *restrict sum, const float *restrict x, size_t n) {
+BPT_CLONES void bpt_sum_add(float *restrict sum, const float *restrict x, size_t n) {
     for (size_t i = 0; i < n; i++) sum[i] += x[i];
 }
 

@@ -182,15 +182,18 @@ INLINE void all_squares_out(transform *one, put *store, bpt_value_type type, int
                             int64_t n_bias, bool relu, void *restrict y) {
     const int64_t pixels = m->h * m->w, side = window - 2;
     const int64_t plane = bpt_winograd_plane(BPT_F32, bpt_winograd_matrix(m));
+    float last[MAX_LANES] = {0}; /* of a block with spare channels; written once, since what is read
+                                  * as a vector right after it waits */
+    for (int64_t l = 0; bias && l < n_bias % lanes; l++)
+        last[l] = bias[n_bias - n_bias % lanes + l];
     for (int64_t n = 0; n < m->there; n++)
         for (int64_t i = 0; i < m->rows; i++)
             for (int64_t j = 0; j < m->columns; j++)
                 for (int64_t b = 0; b < m->blocks; b++, v += lanes) {
                     const square s = {m, i * side, j * side, side};
-                    float of_block[MAX_LANES] = {0};
-                    for (int64_t l = 0; bias && l < lanes && b * lanes + l < n_bias; l++)
-                        of_block[l] = bias[b * lanes + l];
-                    square_out(one, store, type, lanes, window, &s, v, plane, of_block, relu,
+                    const bool full = bias && (b + 1) * lanes <= n_bias;
+                    square_out(one, store, type, lanes, window, &s, v, plane,
+                               full ? bias + b * lanes : last, relu,
                                bpt_place_at(type, y, (n * m->blocks + b) * pixels * lanes));
                 }
 }

@@ -161,7 +161,9 @@ typedef void transform(int lanes, const float *restrict x, int64_t xs, float *re
 INLINE void in_both(transform *one, int lanes, int m, int k, const float *restrict x, int64_t row,
                     int64_t column, float *restrict y, int64_t ys) {
     float half[MAX_WINDOW * MAX_WINDOW * MAX_LANES];
+#pragma GCC unroll 6
     for (int j = 0; j < m; j++) one(lanes, x + j * column, row, half + j * lanes, m * lanes);
+#pragma GCC unroll 6
     for (int i = 0; i < k; i++) one(lanes, half + i * m * lanes, lanes, y + i * k * ys, ys);
 }
 

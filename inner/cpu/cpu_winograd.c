@@ -86,15 +86,17 @@ static bpt_status plain_weights(bpt_cpu *cpu, const bpt_conv_problem *p, const b
 
 /* ---- the matrix product ---- */
 
-/* One of as many as there are transformed values; in memory perhaps [columns][rows]. */
+/* One of as many as there are transformed values. */
 typedef struct {
     int64_t rows, columns;
-    bool transposed;
+    bool transposed;  /* in memory [columns][rows] */
+    int64_t n_ranges; /* that the rows in memory are cut into, of which these are one */
 } matrix;
 
 static bpt_status layout_of(bpt_cpu *cpu, bpt_value_type type, matrix m, const bpt_layout **out) {
     const int64_t dims[] = {m.rows, m.columns};
-    const int64_t strides[] = {m.transposed ? 1 : m.columns, m.transposed ? m.rows : 1};
+    const int64_t strides[] = {m.transposed ? 1 : m.columns,
+                               m.transposed ? m.rows * m.n_ranges : 1};
     return bpt__layout_by_strides(cpu, type, dims, strides, 2, out);
 }
 
@@ -120,8 +122,8 @@ static bpt_status add_matrices(bpt_kernel *k, const matrix *m, const bpt_layout 
     for (int i = 0; i < BPT__N_MATRICES; i++) {
         const bpt_value_type type = layouts[i]->type;
         const bool given = i == BPT__OTHER_FACTOR && other_is_given;
-        w->steps[i] =
-            (size_t)bpt_winograd_plane(type, m[i].rows * m[i].columns) * bpt_value_bytes(type);
+        w->steps[i] = (size_t)bpt_winograd_plane(type, m[i].rows * m[i].n_ranges * m[i].columns) *
+                      bpt_value_bytes(type);
         const size_t all = (size_t)bpt_winograd_values(w->in.type) * w->steps[i];
         BPT_TRY(add_matrix(k, args[i], layouts[i]->md, given ? 0 : all));
     }
@@ -148,7 +150,7 @@ bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bpt_value_type type, bool *h
     enum { N = 64 };
     *has = true;
     for (int kind = 0; kind < 3; kind++) { /* of data, of weights, of weights in several products */
-        const matrix m[] = {{N, N, kind > 0}, {N, N, false}, {N, N, false}};
+        const matrix m[] = {{N, N, kind > 0, 1}, {N, N, false, 1}, {N, N, false, 1}};
         const bpt_layout *layouts[BPT__N_MATRICES];
         dnnl_primitive_desc_t pd;
         BPT_TRY(describe_product(cpu, type, m, kind == 2, layouts, &pd));
@@ -183,7 +185,7 @@ static bpt_status create_data(bpt_cpu *cpu, const bpt__winograd *plan, bpt__filt
     const bpt_winograd_image *in = &plan->in;
     const int64_t patches = in->n * in->rows * in->columns;
     const int64_t from = channels_of(in), to = channels_of(&plan->out);
-    const matrix m[] = {{patches, from, false}, {from, to, false}, {patches, to, false}};
+    const matrix m[] = {{patches, from, false, 1}, {from, to, false, 1}, {patches, to, false, 1}};
     const bpt_layout *own;
     BPT_TRY(transformed(cpu, plan, filters, &own));
     if (weights && !bpt_layout_equal(weights, own)) return no_kernel();
@@ -233,6 +235,25 @@ bpt_status bpt__winograd_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
 
 /* ---- backward weights: windows' x patches' gradients ---- */
 
+/* Where transformed filters are larger than the factors of all samples, those are transformed at
+ * once, and of the product one range of input channels after the other is made and turned back,
+ * each of what fits in a cache. Elsewhere products of some samples are summed. */
+static void cut_product(bpt__winograd *w) {
+    enum { BYTES = 4 << 20 };
+    bpt_winograd_image in = w->in, out = w->out;
+    in.n = out.n = w->n;
+    const int64_t size = (int64_t)bpt_value_bytes(in.type);
+    const int64_t product = channels_of(&in) * channels_of(&out) * (int64_t)sizeof(float);
+    w->n_ranges = 1;
+    if (size * (bpt_winograd_matrix(&in) + bpt_winograd_matrix(&out)) > product) return;
+    w->in.n = w->out.n = w->n;
+    w->n_products = 1;
+    while (w->n_ranges < in.blocks &&
+           (in.blocks % w->n_ranges != 0 ||
+            bpt_winograd_values(in.type) * product / w->n_ranges > BYTES))
+        w->n_ranges++;
+}
+
 bpt_status bpt__winograd_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
                                           const bpt_kernel *forward, const bpt_layout *weights,
                                           bpt_kernel **out) {
@@ -242,13 +263,14 @@ bpt_status bpt__winograd_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *
     plan.run = bpt__winograd_run_weights;
     plan.out_slot = BPT_SLOT_DIFF_DST;
     plan.n_args = 0;
+    cut_product(&plan);
     plan.filters = (bpt_winograd_filters){
         p->type, p->k, p->c, p->c * filter, filter, channels_of(&plan.out), channels_of(&plan.in)};
     BPT_TRY(plain_weights(cpu, p, &plain));
     if (weights && !bpt_layout_equal(weights, plain)) return no_kernel();
     const int64_t patches = plan.in.n * plan.in.rows * plan.in.columns;
-    const int64_t c = channels_of(&plan.in), k = channels_of(&plan.out);
-    const matrix m[] = {{c, patches, true}, {patches, k, false}, {c, k, false}};
+    const int64_t c = channels_of(&plan.in), k = channels_of(&plan.out), n = plan.n_ranges;
+    const matrix m[] = {{c / n, patches, true, n}, {patches, k, false, 1}, {c / n, k, false, 1}};
     BPT_TRY(create_product(cpu, &plan, m, plan.n_products > 1, false, out));
     BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_SRC, forward->layouts[BPT_SLOT_SRC]));
     BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_DIFF_DST, forward->layouts[BPT_SLOT_DST]));

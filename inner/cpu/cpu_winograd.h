@@ -25,6 +25,8 @@ struct bpt__winograd {
     bpt_slot in_slot, out_slot;
     int64_t n;          /* samples of all products */
     int64_t n_products; /* one after the other, the last perhaps of fewer samples */
+    int64_t n_ranges;   /* of input channels, whose filters' gradients are made one after the other;
+                         * more than one only of a single product */
     int64_t n_bias;     /* channels of the output, without spare ones */
     bool relu;
     bpt_winograd_filters filters; /* that are transformed, or whose gradients are */

@@ -27,14 +27,17 @@ static bpt_status set(const bpt_kernel *k, int arg, char *where) {
     return BPT_OK;
 }
 
-/* @param given the other factor's matrices if those are not in scratch memory */
-static bpt_status multiply(const bpt_kernel *k, unsigned worker, void *given) {
+/* @param given the other factor's matrices if those are not in scratch memory
+ * @param skip bytes from the first factor's matrices to the rows that are multiplied */
+static bpt_status multiply(const bpt_kernel *k, unsigned worker, void *given, size_t skip) {
     const bpt__winograd *w = k->winograd;
     if (w->n_args > BPT__N_MATRICES)
         BPT_TRY(set(k, BPT__N_MATRICES, scratch(k, worker, BPT__N_MATRICES)));
     for (int64_t v = 0; v < bpt_winograd_values(w->in.type); v++) {
         for (int i = 0; i < BPT__N_MATRICES; i++)
-            BPT_TRY(set(k, i, first_matrix(k, worker, i, given) + (size_t)v * w->steps[i]));
+            BPT_TRY(set(k, i,
+                        first_matrix(k, worker, i, given) + (size_t)v * w->steps[i] +
+                            (i == BPT__FACTOR ? skip : 0)));
         BPT__DNNL_TRY(
             dnnl_primitive_execute(k->primitive, k->cpu->streams[worker], w->n_args, w->args));
     }
@@ -63,7 +66,7 @@ bpt_status bpt__winograd_run_data(bpt_kernel *k, unsigned worker) {
     for (int64_t i = 0; i < w->n_products; i++) {
         const bpt_winograd_image in = of_product(w, &w->in, i), out = of_product(w, &w->out, i);
         bpt_winograd_windows(&in, x, scratch(k, worker, BPT__FACTOR));
-        BPT_TRY(multiply(k, worker, operand(k, BPT_SLOT_WEIGHTS)));
+        BPT_TRY(multiply(k, worker, operand(k, BPT_SLOT_WEIGHTS), 0));
         bpt_winograd_results(&out, scratch(k, worker, BPT__PRODUCT), bias, w->n_bias, w->relu, y);
         x += image_bytes(&w->in);
         y += image_bytes(&w->out);
@@ -98,27 +101,61 @@ static void clear_missing(const bpt_kernel *k, unsigned worker, const bpt_winogr
                (size_t)(bpt_winograd_matrix(in) - there) * size);
 }
 
-bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker) {
+/* Of the samples of product i.
+ * @param x,dy where the operands of all samples begin */
+static void transform_factors(const bpt_kernel *k, unsigned worker, int64_t i, const char *x,
+                              const char *dy) {
     const bpt__winograd *w = k->winograd;
-    const char *x = operand(k, w->in_slot), *dy = operand(k, w->out_slot);
-    float *bias = operand(k, BPT_SLOT_DIFF_BIAS), *product = scratch(k, worker, BPT__PRODUCT);
-    const int64_t filters = w->in.blocks * w->out.blocks * w->in.lanes * w->out.lanes;
-    if (bias) sum_bias(&w->out, w->n, dy, w->filters.outputs, bias);
+    const bpt_winograd_image in = of_product(w, &w->in, i), out = of_product(w, &w->out, i);
+    bpt_winograd_windows(&in, x + (size_t)i * image_bytes(&w->in), scratch(k, worker, BPT__FACTOR));
+    clear_missing(k, worker, &in);
+    bpt_winograd_gradients(&out, dy + (size_t)i * image_bytes(&w->out),
+                           scratch(k, worker, BPT__OTHER_FACTOR));
+}
+
+/* Products of some samples each, summed. */
+static bpt_status sum_products(const bpt_kernel *k, unsigned worker, const char *x, const char *dy,
+                               float *dw) {
+    const bpt__winograd *w = k->winograd;
+    const int64_t filters = w->filters.all_inputs * w->filters.all_outputs;
+    float *product = scratch(k, worker, BPT__PRODUCT);
     if (w->n_products > 1) /* each adds to it */
         memset(product, 0,
                (size_t)(bpt_winograd_values(w->in.type) * bpt_winograd_plane(BPT_F32, filters)) *
                    sizeof *product);
     for (int64_t i = 0; i < w->n_products; i++) {
-        const bpt_winograd_image in = of_product(w, &w->in, i), out = of_product(w, &w->out, i);
-        bpt_winograd_windows(&in, x, scratch(k, worker, BPT__FACTOR));
-        clear_missing(k, worker, &in);
-        bpt_winograd_gradients(&out, dy, scratch(k, worker, BPT__OTHER_FACTOR));
-        BPT_TRY(multiply(k, worker, NULL));
-        x += image_bytes(&w->in);
-        dy += image_bytes(&w->out);
+        transform_factors(k, worker, i, x, dy);
+        BPT_TRY(multiply(k, worker, NULL, 0));
     }
-    bpt_winograd_filter_gradients(&w->filters, product, operand(k, BPT_SLOT_DIFF_WEIGHTS));
+    bpt_winograd_filter_gradients(&w->filters, product, dw);
     return BPT_OK;
+}
+
+/* The product of all samples, a range of input channels after the other. */
+static bpt_status product_by_ranges(const bpt_kernel *k, unsigned worker, const char *x,
+                                    const char *dy, float *dw) {
+    const bpt__winograd *w = k->winograd;
+    const int64_t n = w->filters.all_inputs / w->n_ranges;
+    transform_factors(k, worker, 0, x, dy);
+    for (int64_t at = 0; at < w->filters.inputs; at += n) {
+        const int64_t left = w->filters.inputs - at;
+        bpt_winograd_filters range = w->filters;
+        range.inputs = left < n ? left : n;
+        range.all_inputs = n;
+        BPT_TRY(multiply(k, worker, NULL, (size_t)at * bpt_value_bytes(w->in.type)));
+        bpt_winograd_filter_gradients(&range, scratch(k, worker, BPT__PRODUCT),
+                                      dw + at * range.input_stride);
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker) {
+    const bpt__winograd *w = k->winograd;
+    const char *x = operand(k, w->in_slot), *dy = operand(k, w->out_slot);
+    float *bias = operand(k, BPT_SLOT_DIFF_BIAS), *dw = operand(k, BPT_SLOT_DIFF_WEIGHTS);
+    if (bias) sum_bias(&w->out, w->n, dy, w->filters.outputs, bias);
+    return w->n_ranges > 1 ? product_by_ranges(k, worker, x, dy, dw)
+                           : sum_products(k, worker, x, dy, dw);
 }
 
 /* ---- filters ---- */

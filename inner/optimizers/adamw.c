@@ -1,3 +1,4 @@
+#include "base/clones.h"
 #include "inner/optimizer.h"
 
 #include <math.h>
@@ -32,8 +33,9 @@ static factors factors_of(const bpt_learning *l, const bpt_update_range *r) {
     };
 }
 
-static void update_values(float *restrict w, float *restrict mean, float *restrict variance,
-                          const float *restrict gradient, size_t n, factors f) {
+BPT_CLONES static void update_values(float *restrict w, float *restrict mean,
+                                     float *restrict variance, const float *restrict gradient,
+                                     size_t n, factors f) {
     for (size_t i = 0; i < n; i++) {
         const float g = f.scale * gradient[i];
         mean[i] = f.beta1 * mean[i] + f.new1 * g;

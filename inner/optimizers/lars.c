@@ -1,3 +1,4 @@
+#include "base/clones.h"
 #include "inner/optimizer.h"
 
 static size_t n_states(const bpt_learning *l) {
@@ -9,13 +10,14 @@ static float trust(const bpt_learning *l, double weights, double gradient) {
     return (float)(l->eta * weights / (gradient + l->decay * weights));
 }
 
-static void plain(float *restrict w, const float *restrict g, size_t n, float rate, float scale,
-                  float decay, float factor) {
+BPT_CLONES static void plain(float *restrict w, const float *restrict g, size_t n, float rate,
+                             float scale, float decay, float factor) {
     for (size_t i = 0; i < n; i++) w[i] -= rate * (factor * (scale * g[i] + decay * w[i]));
 }
 
-static void momentum(float *restrict w, float *restrict v, const float *restrict g, size_t n,
-                     float rate, float scale, float decay, float factor, float mu) {
+BPT_CLONES static void momentum(float *restrict w, float *restrict v, const float *restrict g,
+                                size_t n, float rate, float scale, float decay, float factor,
+                                float mu) {
     for (size_t i = 0; i < n; i++) {
         v[i] = mu * v[i] + factor * (scale * g[i] + decay * w[i]);
         w[i] -= rate * v[i];

@@ -1,24 +1,25 @@
+#include "base/clones.h"
 #include "inner/optimizer.h"
 
 static size_t n_states(const bpt_learning *l) {
     return l->momentum > 0.0 ? 1 : 0;
 }
 
-static void plain(float *restrict w, const float *restrict g, size_t n, float rate, float scale,
-                  float decay) {
+BPT_CLONES static void plain(float *restrict w, const float *restrict g, size_t n, float rate,
+                             float scale, float decay) {
     for (size_t i = 0; i < n; i++) w[i] -= rate * (scale * g[i] + decay * w[i]);
 }
 
-static void momentum(float *restrict w, float *restrict v, const float *restrict g, size_t n,
-                     float rate, float scale, float decay, float mu) {
+BPT_CLONES static void momentum(float *restrict w, float *restrict v, const float *restrict g,
+                                size_t n, float rate, float scale, float decay, float mu) {
     for (size_t i = 0; i < n; i++) {
         v[i] = mu * v[i] + (scale * g[i] + decay * w[i]);
         w[i] -= rate * v[i];
     }
 }
 
-static void nesterov(float *restrict w, float *restrict v, const float *restrict g, size_t n,
-                     float rate, float scale, float decay, float mu) {
+BPT_CLONES static void nesterov(float *restrict w, float *restrict v, const float *restrict g,
+                                size_t n, float rate, float scale, float decay, float mu) {
     for (size_t i = 0; i < n; i++) {
         const float d = scale * g[i] + decay * w[i];
         v[i] = mu * v[i] + d;

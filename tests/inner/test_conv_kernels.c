@@ -223,24 +223,51 @@ static void test_winograd_in_several_products(void **state) {
     check_winograd_of(32, 32, 89, 87, 1, true, 5);
 }
 
-/* Chunks of nine samples, of which a product takes eight at most: five and four where there are no
- * tasks of their own. */
-static void test_winograd_in_products_of_unlike_samples(void **state) {
-    (void)state;
-    if (!has_winograd()) skip();
-    net_fixture f = open_winograd(64, 64, 16, 16, 1, true, 36, (net_cuts){0});
-    const bpt_builder *b = &f.net->builder;
+/* Of the kernels of weights' gradients of layer b, which are all alike. */
+static const bpt__winograd *weights_plan(const net_fixture *f) {
+    const bpt_builder *b = &f->net->builder;
+    const bpt__winograd *plan = NULL;
     for (size_t i = 0; i < b->n_tasks; i++) {
         const bpt_step_task *task = &b->tasks[i];
         if (strcmp(task->info.label, "b") != 0) continue;
         if (strcmp(task->info.kind, "backward weights") != 0) continue;
         const bpt__winograd *w = ((const bpt_kernel *)task->arg)->winograd;
         assert_non_null(w);
-        assert_int_equal(w->n_products, 2);
-        assert_int_equal(w->in.n, 5);
+        if (plan) assert_int_equal(w->n_ranges, plan->n_ranges);
+        plan = w;
     }
+    assert_non_null(plan);
+    return plan;
+}
+
+/* Chunks of nine samples, of which a product takes eight at most: five and four where there are no
+ * tasks of their own. */
+static void test_winograd_in_products_of_unlike_samples(void **state) {
+    (void)state;
+    if (!has_winograd()) skip();
+    net_fixture f = open_winograd(64, 64, 16, 16, 1, true, 36, (net_cuts){0});
+    const bpt__winograd *w = weights_plan(&f);
+    assert_int_equal(w->n_products, 2);
+    assert_int_equal(w->in.n, 5);
+    assert_int_equal(w->n_ranges, 1);
     check_gradient(&f);
     net_close(&f);
+}
+
+/* Filters that are larger than what is multiplied to their gradients, 9 MiB and more: blocks of
+ * channels that can be halved, and 13 or 25, the last with spare channels. */
+static void test_winograd_in_ranges(void **state) {
+    (void)state;
+    if (!has_winograd()) skip();
+    for (int c = 256; c >= 200; c -= 56) {
+        net_fixture f = open_winograd(c, 256, 8, 8, 1, true, 16, (net_cuts){0});
+        const bpt__winograd *w = weights_plan(&f);
+        assert_int_equal(w->n_products, 1);
+        assert_int_equal(w->in.n, 4);
+        assert_int_equal(w->n_ranges, c == 256 ? 4 : w->in.lanes == 16 ? 13 : 5);
+        check_gradient(&f);
+        net_close(&f);
+    }
 }
 
 /* Sides and channels that fill their patches and blocks, and others. */
@@ -349,6 +376,7 @@ int main(void) {
         cmocka_unit_test(test_winograd),
         cmocka_unit_test(test_winograd_in_several_products),
         cmocka_unit_test(test_winograd_in_products_of_unlike_samples),
+        cmocka_unit_test(test_winograd_in_ranges),
         cmocka_unit_test(test_winograd_in_little_memory),
         cmocka_unit_test(test_tiles_are_alike),
         cmocka_unit_test(test_no_winograd_for_wide_pads),
