@@ -1,12 +1,9 @@
 /* Winograd's transforms of activations: windows, patches, results. */
 #include "base/clones.h"
+#include "inner/winograd_native.h"
 #include "inner/winograd_transforms.h"
 
 #include <string.h>
-
-#if defined(__x86_64__)
-#include <immintrin.h>
-#endif
 
 /* An odd number of cache lines. */
 int64_t bpt_winograd_plane(bpt_value_type type, int64_t n) {
@@ -209,71 +206,25 @@ BPT_CLONES static void results(const bpt_winograd_image *m, const float *restric
         all_squares_out(transform_products, put_f32, BPT_F32, 8, 6, m, v, bias, n_bias, relu, y);
 }
 
-/* -- bfloat16 by the instruction for it, in place of a dozen; it takes denormals for zeros -- */
-
-#if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__)
-
-#define NATIVE __attribute__((target("arch=x86-64-v4,avx512bf16,prefer-vector-width=512")))
-
-static bool has_native(void) {
-    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl");
-}
-
-/* @param n a multiple of 16 */
-NATIVE INLINE void put_native(const float *restrict x, int64_t n, void *restrict out) {
-    for (int64_t i = 0; i < n; i += 16) {
-        const __m256i y = (__m256i)_mm512_cvtneps_pbh(_mm512_loadu_ps(x + i));
-        _mm256_storeu_si256((void *)((bpt_bf16 *)out + i), y);
-    }
-}
-
-NATIVE static void native_windows(const bpt_winograd_image *m, const void *restrict x,
-                                  void *restrict v) {
-    all_squares_in(transform_small_window, put_native, BPT_BF16, 16, 4, 4, m, x, v);
-}
-
-NATIVE static void native_gradients(const bpt_winograd_image *m, const void *restrict dy,
-                                    void *restrict z) {
-    all_squares_in(transform_small_gradients, put_native, BPT_BF16, 16, 2, 4, m, dy, z);
-}
-
-NATIVE static void native_results(const bpt_winograd_image *m, const float *restrict v,
-                                  const float *bias, int64_t n_bias, bool relu, void *restrict y) {
-    all_squares_out(transform_small_products, put_native, BPT_BF16, 16, 4, m, v, bias, n_bias, relu,
-                    y);
-}
-
-#else
-
-static bool has_native(void) {
-    return false;
-}
-
-#define native_windows   windows
-#define native_gradients gradients
-#define native_results   results
-
-#endif
-
 void bpt_winograd_windows(const bpt_winograd_image *m, const void *restrict x, void *restrict v) {
-    if (m->type == BPT_BF16 && has_native())
-        native_windows(m, x, v);
+    if (m->type == BPT_BF16 && bpt__winograd_has_native())
+        bpt__winograd_native_windows(m, x, v);
     else
         windows(m, x, v);
 }
 
 void bpt_winograd_gradients(const bpt_winograd_image *m, const void *restrict dy,
                             void *restrict z) {
-    if (m->type == BPT_BF16 && has_native())
-        native_gradients(m, dy, z);
+    if (m->type == BPT_BF16 && bpt__winograd_has_native())
+        bpt__winograd_native_gradients(m, dy, z);
     else
         gradients(m, dy, z);
 }
 
 void bpt_winograd_results(const bpt_winograd_image *m, const float *restrict v, const float *bias,
                           int64_t n_bias, bool relu, void *restrict y) {
-    if (m->type == BPT_BF16 && has_native())
-        native_results(m, v, bias, n_bias, relu, y);
+    if (m->type == BPT_BF16 && bpt__winograd_has_native())
+        bpt__winograd_native_results(m, v, bias, n_bias, relu, y);
     else
         results(m, v, bias, n_bias, relu, y);
 }
