@@ -128,6 +128,7 @@ bpt_status bpt__option_parse(const bpt_option *o, const char *text, void *field)
     case BPT_OPTION_REAL:
         return parse_real(o, text, field);
     case BPT_OPTION_TEXT:
+        if (o->check) BPT_TRY(o->check(text));
         *(const char **)field = text;
         return BPT_OK;
     case BPT_OPTION_CHOICE:

@@ -127,7 +127,8 @@ static bpt_status take_entry(bpt_option_set *set, const bpt_yaml *doc, const bpt
     const bpt_status status = assign(set, o, text, BPT_SOURCE_FILE);
     if (status != BPT_EUSAGE) return status;
     const bpt_error error = *bpt_error_last();
-    bpt_yaml_fail(doc, value, "%.400s", error.text + strlen("--")); /* as the file names it */
+    const bool named = strncmp(error.text, "--", 2) == 0; /* the file names it without */
+    bpt_yaml_fail(doc, value, "%.400s", error.text + (named ? 2 : 0));
     if (error.hint[0]) bpt_hint("%s", error.hint);
     return status;
 }

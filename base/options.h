@@ -44,6 +44,10 @@ typedef struct bpt_option {
     const char *choices; /* "auto|cpu|cuda" for a choice */
     const char *group;   /* heading in --help; NULL: as the row before */
     const char *help;    /* one sentence; may hold newlines */
+
+    /** Of a text, may be NULL.
+     * @return BPT_OK, BPT_EUSAGE (with hint): it is none of this option */
+    bpt_status (*check)(const char *text);
 } bpt_option;
 
 /** A command: what --help is made from. All texts are borrowed for ever. */

@@ -155,10 +155,8 @@ void bpt_tap_store(const bpt_conv_problem *p, int64_t lanes, bpt_tap_filters fil
         for (int64_t c = 0; c < p->c; c += lanes) {
             const int64_t blocks = (filters.first + k) / lanes * (p->c / lanes) + c / lanes;
             float *to = dw + (blocks * taps + tap) * block;
-            for (int64_t l = 0; l < lanes; l++)
-                if (product)
-                    memcpy(to + l * lanes, product + (c + l) * filters.n + k, run);
-                else
-                    memset(to + l * lanes, 0, run);
+            if (!product) memset(to, 0, (size_t)block * sizeof *dw);
+            for (int64_t l = 0; product && l < lanes; l++)
+                memcpy(to + l * lanes, product + (c + l) * filters.n + k, run);
         }
 }

@@ -63,7 +63,7 @@ void bpt_tap_gather_gradient(const bpt_conv_problem *p, bpt_tap_tile tile, bpt_t
 void bpt_tap_sum_bias(const bpt_conv_problem *p, bpt_tap_tile tile, bpt_tap_filters filters,
                       const void *restrict dy, float *restrict bias);
 
-/** Puts a tap's gradient where it belongs.
+/** Puts a tap's gradient where it belongs. Channels are whole blocks.
  * @param tap     r * S + s
  * @param product shape [C][filters.n]; NULL: the tap meets nothing, zeros
  * @param dw      of the layer: [K/lanes][C/lanes][R][S][lanes of inputs][lanes of outputs] */

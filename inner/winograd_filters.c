@@ -33,7 +33,7 @@ INLINE void collect(const filter_order *o, const float *restrict w, int64_t a, i
     }
 }
 
-INLINE void transform_filters(transform *one, put *store, bpt_value_type type, int window,
+INLINE void transform_filters(transform *one, bpt_value_type type, int window,
                               const filter_order *o, const float *restrict w, void *restrict u) {
     enum { L = FILTER_LANES };
     const int64_t plane = bpt_winograd_plane(type, o->rows * o->columns);
@@ -44,7 +44,7 @@ INLINE void transform_filters(transform *one, put *store, bpt_value_type type, i
             collect(o, w, a, b, x);
             in_both(one, L, FILTER, window, x, FILTER * L, L, out, L);
             for (int i = 0; i < window * window; i++)
-                store(out + i * L, L, bpt_place_at(type, u, at + i * plane));
+                put(type, out + i * L, L, bpt_place_at(type, u, at + i * plane));
         }
 }
 
@@ -52,9 +52,9 @@ BPT_CLONES void bpt_winograd_transform_filters(const bpt_winograd_filters *f, bo
                                                const float *restrict w, void *restrict u) {
     const filter_order o = order_of(f, turned);
     if (f->type == BPT_BF16)
-        transform_filters(transform_small_filter, put_bf16, BPT_BF16, 4, &o, w, u);
+        transform_filters(transform_small_filter, BPT_BF16, 4, &o, w, u);
     else
-        transform_filters(transform_filter, put_f32, BPT_F32, 6, &o, w, u);
+        transform_filters(transform_filter, BPT_F32, 6, &o, w, u);
 }
 
 INLINE void scatter(const filter_order *o, const float *restrict x, int64_t a, int64_t b,

@@ -3,6 +3,7 @@
 #include "inner/winograd_native.h"
 #include "inner/winograd_transforms.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* An odd number of cache lines. */
@@ -73,12 +74,11 @@ INLINE void load_square(bpt_value_type type, const square *s, const void *block,
              patch + i * in.square + in.j0 * s->image->lanes);
 }
 
-INLINE void store_square(put *store, bpt_value_type type, const square *s, const float *patch,
-                         void *block) {
+INLINE void store_square(bpt_value_type type, const square *s, const float *patch, void *block) {
     const inside in = inside_of(s);
     for (int64_t i = in.i0; in.n > 0 && i < in.i1; i++)
-        store(patch + i * in.square + in.j0 * s->image->lanes, in.n,
-              bpt_place_at(type, block, in.first + (i - in.i0) * in.image));
+        put(type, patch + i * in.square + in.j0 * s->image->lanes, in.n,
+            bpt_place_at(type, block, in.first + (i - in.i0) * in.image));
 }
 
 /* Of a square that is inside the image. */
@@ -90,8 +90,8 @@ INLINE void load_whole(bpt_value_type type, int lanes, int side, int64_t w, cons
 
 /* A square into vectors of its transform, plane values apart. Floats are transformed from where
  * they lie to where they go. */
-INLINE void square_in(transform *one, put *store, bpt_value_type type, int lanes, int side,
-                      int window, const square *s, bool whole, const void *block, void *restrict v,
+INLINE void square_in(transform *one, bpt_value_type type, int lanes, int side, int window,
+                      const square *s, bool whole, const void *block, void *restrict v,
                       int64_t plane) {
     const int64_t w = s->image->w;
     const void *x = whole ? bpt_value_at(type, block, (s->row * w + s->column) * lanes) : NULL;
@@ -110,13 +110,12 @@ INLINE void square_in(transform *one, put *store, bpt_value_type type, int lanes
     }
     in_both(one, lanes, side, window, edge, side * lanes, lanes, out, lanes);
     for (int i = 0; i < window * window; i++)
-        store(out + i * lanes, lanes, bpt_place_at(type, v, i * plane));
+        put(type, out + i * lanes, lanes, bpt_place_at(type, v, i * plane));
 }
 
 /* @param side of the squares: a window, or a patch */
-INLINE void all_squares_in(transform *one, put *store, bpt_value_type type, int lanes, int side,
-                           int window, const bpt_winograd_image *m, const void *restrict x,
-                           void *restrict v) {
+INLINE void all_squares_in(transform *one, bpt_value_type type, int lanes, int side, int window,
+                           const bpt_winograd_image *m, const void *restrict x, void *restrict v) {
     const int64_t pixels = m->h * m->w;
     const int64_t plane = bpt_winograd_plane(type, bpt_winograd_matrix(m)), patch = window - 2;
     const bool windows = side == window;
@@ -128,7 +127,7 @@ INLINE void all_squares_in(transform *one, put *store, bpt_value_type type, int 
                                   j * patch - (windows ? m->pad[1] : 0), side};
                 const bool whole = is_inside(&s);
                 for (int64_t b = 0; b < m->blocks; b++, at += lanes)
-                    square_in(one, store, type, lanes, side, window, &s, whole,
+                    square_in(one, type, lanes, side, window, &s, whole,
                               bpt_value_at(type, x, (n * m->blocks + b) * pixels * lanes),
                               bpt_place_at(type, v, at), plane);
             }
@@ -137,21 +136,21 @@ INLINE void all_squares_in(transform *one, put *store, bpt_value_type type, int 
 BPT_CLONES static void windows(const bpt_winograd_image *m, const void *restrict x,
                                void *restrict v) {
     if (m->type == BPT_BF16)
-        all_squares_in(transform_small_window, put_bf16, BPT_BF16, 16, 4, 4, m, x, v);
+        all_squares_in(transform_small_window, BPT_BF16, 16, 4, 4, m, x, v);
     else if (m->lanes == 16)
-        all_squares_in(transform_window, put_f32, BPT_F32, 16, 6, 6, m, x, v);
+        all_squares_in(transform_window, BPT_F32, 16, 6, 6, m, x, v);
     else
-        all_squares_in(transform_window, put_f32, BPT_F32, 8, 6, 6, m, x, v);
+        all_squares_in(transform_window, BPT_F32, 8, 6, 6, m, x, v);
 }
 
 BPT_CLONES static void gradients(const bpt_winograd_image *m, const void *restrict dy,
                                  void *restrict z) {
     if (m->type == BPT_BF16)
-        all_squares_in(transform_small_gradients, put_bf16, BPT_BF16, 16, 2, 4, m, dy, z);
+        all_squares_in(transform_small_gradients, BPT_BF16, 16, 2, 4, m, dy, z);
     else if (m->lanes == 16)
-        all_squares_in(transform_gradients, put_f32, BPT_F32, 16, 4, 6, m, dy, z);
+        all_squares_in(transform_gradients, BPT_F32, 16, 4, 6, m, dy, z);
     else
-        all_squares_in(transform_gradients, put_f32, BPT_F32, 8, 4, 6, m, dy, z);
+        all_squares_in(transform_gradients, BPT_F32, 8, 4, 6, m, dy, z);
 }
 
 /* Adds the bias and rectifies; what is not a number stays so.
@@ -164,17 +163,17 @@ INLINE void finish(int lanes, int n, const float *restrict bias, bool relu, floa
 }
 
 /* @param block of channels of a sample */
-INLINE void square_out(transform *one, put *store, bpt_value_type type, int lanes, int window,
-                       const square *s, const float *restrict v, int64_t plane,
-                       const float *restrict bias, bool relu, void *block) {
+INLINE void square_out(transform *one, bpt_value_type type, int lanes, int window, const square *s,
+                       const float *restrict v, int64_t plane, const float *restrict bias,
+                       bool relu, void *block) {
     const int side = window - 2;
     float patch[MAX_PATCH * MAX_PATCH * MAX_LANES];
     in_both(one, lanes, window, side, v, window * plane, plane, patch, lanes);
     finish(lanes, side * side, bias, relu, patch);
-    store_square(store, type, s, patch, block);
+    store_square(type, s, patch, block);
 }
 
-INLINE void all_squares_out(transform *one, put *store, bpt_value_type type, int lanes, int window,
+INLINE void all_squares_out(transform *one, bpt_value_type type, int lanes, int window,
                             const bpt_winograd_image *m, const float *restrict v, const float *bias,
                             int64_t n_bias, bool relu, void *restrict y) {
     const int64_t pixels = m->h * m->w, side = window - 2;
@@ -189,7 +188,7 @@ INLINE void all_squares_out(transform *one, put *store, bpt_value_type type, int
                 for (int64_t b = 0; b < m->blocks; b++, v += lanes) {
                     const square s = {m, i * side, j * side, side};
                     const bool full = bias && (b + 1) * lanes <= n_bias;
-                    square_out(one, store, type, lanes, window, &s, v, plane,
+                    square_out(one, type, lanes, window, &s, v, plane,
                                full ? bias + b * lanes : last, relu,
                                bpt_place_at(type, y, (n * m->blocks + b) * pixels * lanes));
                 }
@@ -198,33 +197,31 @@ INLINE void all_squares_out(transform *one, put *store, bpt_value_type type, int
 BPT_CLONES static void results(const bpt_winograd_image *m, const float *restrict v,
                                const float *bias, int64_t n_bias, bool relu, void *restrict y) {
     if (m->type == BPT_BF16)
-        all_squares_out(transform_small_products, put_bf16, BPT_BF16, 16, 4, m, v, bias, n_bias,
-                        relu, y);
+        all_squares_out(transform_small_products, BPT_BF16, 16, 4, m, v, bias, n_bias, relu, y);
     else if (m->lanes == 16)
-        all_squares_out(transform_products, put_f32, BPT_F32, 16, 6, m, v, bias, n_bias, relu, y);
+        all_squares_out(transform_products, BPT_F32, 16, 6, m, v, bias, n_bias, relu, y);
     else
-        all_squares_out(transform_products, put_f32, BPT_F32, 8, 6, m, v, bias, n_bias, relu, y);
+        all_squares_out(transform_products, BPT_F32, 8, 6, m, v, bias, n_bias, relu, y);
+}
+
+const bpt__winograd_transforms bpt__winograd_plain = {windows, gradients, results};
+
+static const bpt__winograd_transforms *transforms_of(const bpt_winograd_image *m) {
+    const bpt__winograd_transforms *native = m->type == BPT_BF16 ? bpt__winograd_native() : NULL;
+    return native ? native : &bpt__winograd_plain;
 }
 
 void bpt_winograd_windows(const bpt_winograd_image *m, const void *restrict x, void *restrict v) {
-    if (m->type == BPT_BF16 && bpt__winograd_has_native())
-        bpt__winograd_native_windows(m, x, v);
-    else
-        windows(m, x, v);
+    transforms_of(m)->windows(m, x, v);
 }
 
 void bpt_winograd_gradients(const bpt_winograd_image *m, const void *restrict dy,
                             void *restrict z) {
-    if (m->type == BPT_BF16 && bpt__winograd_has_native())
-        bpt__winograd_native_gradients(m, dy, z);
-    else
-        gradients(m, dy, z);
+    transforms_of(m)->gradients(m, dy, z);
 }
 
 void bpt_winograd_results(const bpt_winograd_image *m, const float *restrict v, const float *bias,
                           int64_t n_bias, bool relu, void *restrict y) {
-    if (m->type == BPT_BF16 && bpt__winograd_has_native())
-        bpt__winograd_native_results(m, v, bias, n_bias, relu, y);
-    else
-        results(m, v, bias, n_bias, relu, y);
+    assert(!bias || ((m->blocks - 1) * m->lanes < n_bias && n_bias <= m->blocks * m->lanes));
+    transforms_of(m)->results(m, v, bias, n_bias, relu, y);
 }

@@ -68,7 +68,8 @@ void bpt_winograd_windows(const bpt_winograd_image *image, const void *restrict 
 /** y = A' m A (+ bias) of each patch (max(y, 0) if @p relu); what is outside of the image is left
  * out.
  * @param m [values][patches][channels]; @param bias shape [n_bias], one of each channel, or NULL
- * @param n_bias channels without the spare ones; @param y of the image's type */
+ * @param n_bias channels without the spare ones, which are in the last block alone
+ * @param y of the image's type */
 void bpt_winograd_results(const bpt_winograd_image *image, const float *restrict m,
                           const float *bias, int64_t n_bias, bool relu, void *restrict y);
 

@@ -1,19 +1,13 @@
 #include "inner/winograd_native.h"
 
-#include <assert.h>
-#include <string.h>
-
 #if defined(__x86_64__) && defined(__GNUC__) && __GNUC__ >= 12 && !defined(__clang__)
+#include <assert.h>
 #include <immintrin.h>
 
 #define NATIVE __attribute__((target("arch=x86-64-v4,avx512bf16,prefer-vector-width=512")))
 #define INLINE NATIVE static inline __attribute__((always_inline))
 
 enum { LANES = 16, PATCH = 2, WINDOW = PATCH + 2 };
-
-bool bpt__winograd_has_native(void) {
-    return __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl");
-}
 
 /* ---- vectors ---- */
 
@@ -114,6 +108,7 @@ INLINE void blocks_in(const bpt_winograd_image *m, const square *s, int side, bo
 INLINE void squares_in(const bpt_winograd_image *m, int side, const bpt_bf16 *restrict x,
                        bpt_bf16 *restrict v) {
     const int64_t plane = bpt_winograd_plane(BPT_BF16, bpt_winograd_matrix(m));
+    assert(m->lanes == LANES);
     const int64_t up = side == WINDOW ? m->pad[0] : 0, left = side == WINDOW ? m->pad[1] : 0;
     for (int64_t n = 0; n < m->there; n++, x += m->blocks * m->h * m->w * LANES)
         for (int64_t i = 0; i < m->rows; i++)
@@ -126,13 +121,12 @@ INLINE void squares_in(const bpt_winograd_image *m, int side, const bpt_bf16 *re
             }
 }
 
-NATIVE void bpt__winograd_native_windows(const bpt_winograd_image *m, const bpt_bf16 *restrict x,
-                                         bpt_bf16 *restrict v) {
+NATIVE static void windows(const bpt_winograd_image *m, const void *restrict x, void *restrict v) {
     squares_in(m, WINDOW, x, v);
 }
 
-NATIVE void bpt__winograd_native_gradients(const bpt_winograd_image *m, const bpt_bf16 *restrict dy,
-                                           bpt_bf16 *restrict z) {
+NATIVE static void gradients(const bpt_winograd_image *m, const void *restrict dy,
+                             void *restrict z) {
     squares_in(m, PATCH, dy, z);
 }
 
@@ -166,6 +160,7 @@ INLINE __m512 finished(__m512 y, __m512 bias, bool relu) {
 INLINE void squares_out(const bpt_winograd_image *m, bool relu, const float *restrict v,
                         const float *bias, int64_t n_bias, bpt_bf16 *restrict y) {
     const int64_t plane = bpt_winograd_plane(BPT_F32, bpt_winograd_matrix(m));
+    assert(m->lanes == LANES);
     for (int64_t n = 0; n < m->there; n++)
         for (int64_t i = 0; i < m->rows; i++)
             for (int64_t j = 0; j < m->columns; j++)
@@ -187,38 +182,24 @@ INLINE void squares_out(const bpt_winograd_image *m, bool relu, const float *res
                 }
 }
 
-NATIVE void bpt__winograd_native_results(const bpt_winograd_image *m, const float *restrict v,
-                                         const float *bias, int64_t n_bias, bool relu,
-                                         bpt_bf16 *restrict y) {
+NATIVE static void results(const bpt_winograd_image *m, const float *restrict v, const float *bias,
+                           int64_t n_bias, bool relu, void *restrict y) {
     if (relu)
         squares_out(m, true, v, bias, n_bias, y);
     else
         squares_out(m, false, v, bias, n_bias, y);
 }
 
+const bpt__winograd_transforms *bpt__winograd_native(void) {
+    static const bpt__winograd_transforms native = {windows, gradients, results};
+    const bool there = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl");
+    return there ? &native : NULL;
+}
+
 #else
 
-bool bpt__winograd_has_native(void) {
-    return false;
-}
-
-void bpt__winograd_native_windows(const bpt_winograd_image *m, const bpt_bf16 *restrict x,
-                                  bpt_bf16 *restrict v) {
-    (void)m, (void)x, (void)v;
-    assert(false);
-}
-
-void bpt__winograd_native_gradients(const bpt_winograd_image *m, const bpt_bf16 *restrict dy,
-                                    bpt_bf16 *restrict z) {
-    (void)m, (void)dy, (void)z;
-    assert(false);
-}
-
-void bpt__winograd_native_results(const bpt_winograd_image *m, const float *restrict v,
-                                  const float *bias, int64_t n_bias, bool relu,
-                                  bpt_bf16 *restrict y) {
-    (void)m, (void)v, (void)bias, (void)n_bias, (void)relu, (void)y;
-    assert(false);
+const bpt__winograd_transforms *bpt__winograd_native(void) {
+    return NULL;
 }
 
 #endif

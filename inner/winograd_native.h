@@ -10,17 +10,19 @@
 
 #include "inner/winograd_loops.h"
 
-/** @return whether this processor and the program have them; if not, those below must not be called
- */
-bool bpt__winograd_has_native(void);
+/** bpt_winograd_windows() and so on, of some images. */
+typedef struct bpt__winograd_transforms {
+    void (*windows)(const bpt_winograd_image *image, const void *restrict x, void *restrict v);
+    void (*gradients)(const bpt_winograd_image *image, const void *restrict dy, void *restrict z);
+    void (*results)(const bpt_winograd_image *image, const float *restrict v, const float *bias,
+                    int64_t n_bias, bool relu, void *restrict y);
+} bpt__winograd_transforms;
 
-/* As those of all types. */
-void bpt__winograd_native_windows(const bpt_winograd_image *image, const bpt_bf16 *restrict x,
-                                  bpt_bf16 *restrict v);
-void bpt__winograd_native_gradients(const bpt_winograd_image *image, const bpt_bf16 *restrict dy,
-                                    bpt_bf16 *restrict z);
-void bpt__winograd_native_results(const bpt_winograd_image *image, const float *restrict v,
-                                  const float *bias, int64_t n_bias, bool relu,
-                                  bpt_bf16 *restrict y);
+/** Of images of all types: loops for every processor. */
+extern const bpt__winograd_transforms bpt__winograd_plain;
+
+/** Of images of bfloat16, whose blocks have 16 channels.
+ * @return NULL: this processor has no such instruction, or the compiler knows none */
+const bpt__winograd_transforms *bpt__winograd_native(void);
 
 #endif

@@ -161,6 +161,7 @@ typedef void transform(int lanes, const float *restrict x, int64_t xs, float *re
 INLINE void in_both(transform *one, int lanes, int m, int k, const float *restrict x, int64_t row,
                     int64_t column, float *restrict y, int64_t ys) {
     float half[MAX_WINDOW * MAX_WINDOW * MAX_LANES];
+    /* Whole, so that what of half is in registers need not go through memory. */
 #pragma GCC unroll 6
     for (int j = 0; j < m; j++) one(lanes, x + j * column, row, half + j * lanes, m * lanes);
 #pragma GCC unroll 6
@@ -170,14 +171,11 @@ INLINE void in_both(transform *one, int lanes, int m, int k, const float *restri
 /* ---- to memory ---- */
 
 /* Writes n floats in the type of an activation. */
-typedef void put(const float *restrict x, int64_t n, void *restrict out);
-
-INLINE void put_f32(const float *restrict x, int64_t n, void *restrict out) {
-    memcpy(out, x, (size_t)n * sizeof *x);
-}
-
-INLINE void put_bf16(const float *restrict x, int64_t n, void *restrict out) {
-    for (int64_t i = 0; i < n; i++) ((bpt_bf16 *)out)[i] = bpt_to_bf16(x[i]);
+INLINE void put(bpt_value_type type, const float *restrict x, int64_t n, void *restrict out) {
+    if (type == BPT_F32)
+        memcpy(out, x, (size_t)n * sizeof *x);
+    else
+        for (int64_t i = 0; i < n; i++) ((bpt_bf16 *)out)[i] = bpt_to_bf16(x[i]);
 }
 
 #endif

@@ -45,8 +45,8 @@ static int64_t n_patches(const bpt_conv_problem *p) {
 }
 
 /* What is transformed of a sample at least, each patch and filter as floats, is in memory that
- * every worker has of its own, for weights' gradients all filters twice. With 8 MiB besides it is
- * 128 MiB at most. */
+ * every worker has of its own, for weights' gradients all filters twice: the product, and where it
+ * is made in ranges, factors that are no larger. With 8 MiB besides it is 128 MiB at most. */
 static bool fits_winograd_scratch(const bpt_conv_problem *p) {
     enum { MAX_BYTES = 120 << 20 };
     const int64_t bytes = bpt_winograd_values(p->type) * (int64_t)sizeof(float);

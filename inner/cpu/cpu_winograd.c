@@ -11,6 +11,9 @@ static bpt_status no_kernel(void) {
 
 /* ---- geometry ---- */
 
+/* What lies between transforms may take: little enough to stay in a cache. */
+enum { CACHED_BYTES = 4 << 20 };
+
 static bpt_winograd_image image(bpt_value_type type, int64_t channels, int64_t h, int64_t w,
                                 int64_t lanes) {
     return (bpt_winograd_image){
@@ -21,12 +24,11 @@ static bpt_winograd_image image(bpt_value_type type, int64_t channels, int64_t h
  * for many workers.
  * @param in,out of one sample */
 static int64_t most_samples(const bpt_winograd_image *in, const bpt_winograd_image *out) {
-    enum { BYTES = 4 << 20 };
     const int64_t bytes = bpt_winograd_values(in->type) *
                           (bpt_winograd_matrix(in) * (int64_t)bpt_value_bytes(in->type) +
                            bpt_winograd_matrix(out) * (int64_t)sizeof(float));
     int64_t samples = 1;
-    while (2 * samples * bytes <= BYTES) samples *= 2;
+    while (2 * samples * bytes <= CACHED_BYTES) samples *= 2;
     return samples;
 }
 
@@ -70,6 +72,7 @@ static void cut_patches(bpt__winograd *w, const bpt_conv_problem *p, const int64
     w->n = p->n;
     in->n = out->n = samples_of_products(p->n, bpt__winograd_product_samples(p));
     w->n_products = (p->n + in->n - 1) / in->n;
+    w->n_ranges = 1;
 }
 
 /* ---- layouts ---- */
@@ -90,13 +93,12 @@ static bpt_status plain_weights(bpt_cpu *cpu, const bpt_conv_problem *p, const b
 typedef struct {
     int64_t rows, columns;
     bool transposed;  /* in memory [columns][rows] */
-    int64_t n_ranges; /* that the rows in memory are cut into, of which these are one */
+    int64_t all_rows; /* in memory, of which these are a range */
 } matrix;
 
 static bpt_status layout_of(bpt_cpu *cpu, bpt_value_type type, matrix m, const bpt_layout **out) {
     const int64_t dims[] = {m.rows, m.columns};
-    const int64_t strides[] = {m.transposed ? 1 : m.columns,
-                               m.transposed ? m.rows * m.n_ranges : 1};
+    const int64_t strides[] = {m.transposed ? 1 : m.columns, m.transposed ? m.all_rows : 1};
     return bpt__layout_by_strides(cpu, type, dims, strides, 2, out);
 }
 
@@ -122,8 +124,8 @@ static bpt_status add_matrices(bpt_kernel *k, const matrix *m, const bpt_layout 
     for (int i = 0; i < BPT__N_MATRICES; i++) {
         const bpt_value_type type = layouts[i]->type;
         const bool given = i == BPT__OTHER_FACTOR && other_is_given;
-        w->steps[i] = (size_t)bpt_winograd_plane(type, m[i].rows * m[i].n_ranges * m[i].columns) *
-                      bpt_value_bytes(type);
+        w->steps[i] =
+            (size_t)bpt_winograd_plane(type, m[i].all_rows * m[i].columns) * bpt_value_bytes(type);
         const size_t all = (size_t)bpt_winograd_values(w->in.type) * w->steps[i];
         BPT_TRY(add_matrix(k, args[i], layouts[i]->md, given ? 0 : all));
     }
@@ -149,8 +151,10 @@ static bpt_status describe_product(bpt_cpu *cpu, bpt_value_type type, const matr
 bpt_status bpt__winograd_has_products(bpt_cpu *cpu, bpt_value_type type, bool *has) {
     enum { N = 64 };
     *has = true;
-    for (int kind = 0; kind < 3; kind++) { /* of data, of weights, of weights in several products */
-        const matrix m[] = {{N, N, kind > 0, 1}, {N, N, false, 1}, {N, N, false, 1}};
+    /* Of data; of weights, at once, in several products, in ranges. */
+    for (int kind = 0; kind < 4; kind++) {
+        const matrix m[] = {
+            {N, N, kind > 0, kind == 3 ? 2 * N : N}, {N, N, false, N}, {N, N, false, N}};
         const bpt_layout *layouts[BPT__N_MATRICES];
         dnnl_primitive_desc_t pd;
         BPT_TRY(describe_product(cpu, type, m, kind == 2, layouts, &pd));
@@ -185,7 +189,8 @@ static bpt_status create_data(bpt_cpu *cpu, const bpt__winograd *plan, bpt__filt
     const bpt_winograd_image *in = &plan->in;
     const int64_t patches = in->n * in->rows * in->columns;
     const int64_t from = channels_of(in), to = channels_of(&plan->out);
-    const matrix m[] = {{patches, from, false, 1}, {from, to, false, 1}, {patches, to, false, 1}};
+    const matrix m[] = {
+        {patches, from, false, patches}, {from, to, false, from}, {patches, to, false, patches}};
     const bpt_layout *own;
     BPT_TRY(transformed(cpu, plan, filters, &own));
     if (weights && !bpt_layout_equal(weights, own)) return no_kernel();
@@ -235,22 +240,21 @@ bpt_status bpt__winograd_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
 
 /* ---- backward weights: windows' x patches' gradients ---- */
 
-/* Where transformed filters are larger than the factors of all samples, those are transformed at
- * once, and of the product one range of input channels after the other is made and turned back,
- * each of what fits in a cache. Elsewhere products of some samples are summed. */
+/* Where the product, transformed filters, is larger than both factors of all samples, these are
+ * made at once, and of the product one range of input channels after the other is made and turned
+ * back, each as large as stays in a cache. Elsewhere products of some samples are summed. Ranges
+ * are alike, so there are as many as divide the blocks of channels. */
 static void cut_product(bpt__winograd *w) {
-    enum { BYTES = 4 << 20 };
     bpt_winograd_image in = w->in, out = w->out;
     in.n = out.n = w->n;
     const int64_t size = (int64_t)bpt_value_bytes(in.type);
     const int64_t product = channels_of(&in) * channels_of(&out) * (int64_t)sizeof(float);
-    w->n_ranges = 1;
     if (size * (bpt_winograd_matrix(&in) + bpt_winograd_matrix(&out)) > product) return;
     w->in.n = w->out.n = w->n;
     w->n_products = 1;
+    const int64_t bytes = bpt_winograd_values(in.type) * product;
     while (w->n_ranges < in.blocks &&
-           (in.blocks % w->n_ranges != 0 ||
-            bpt_winograd_values(in.type) * product / w->n_ranges > BYTES))
+           (in.blocks % w->n_ranges != 0 || bytes / w->n_ranges > CACHED_BYTES))
         w->n_ranges++;
 }
 
@@ -269,8 +273,9 @@ bpt_status bpt__winograd_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *
     BPT_TRY(plain_weights(cpu, p, &plain));
     if (weights && !bpt_layout_equal(weights, plain)) return no_kernel();
     const int64_t patches = plan.in.n * plan.in.rows * plan.in.columns;
-    const int64_t c = channels_of(&plan.in), k = channels_of(&plan.out), n = plan.n_ranges;
-    const matrix m[] = {{c / n, patches, true, n}, {patches, k, false, 1}, {c / n, k, false, 1}};
+    const int64_t c = channels_of(&plan.in), k = channels_of(&plan.out), range = c / plan.n_ranges;
+    const matrix m[] = {
+        {range, patches, true, c}, {patches, k, false, patches}, {range, k, false, range}};
     BPT_TRY(create_product(cpu, &plan, m, plan.n_products > 1, false, out));
     BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_SRC, forward->layouts[BPT_SLOT_SRC]));
     BPT_TRY(bpt__kernel_operand(*out, BPT_SLOT_DIFF_DST, forward->layouts[BPT_SLOT_DST]));

@@ -1,6 +1,7 @@
 /** @file inner/cpu/cpu_winograd.h
  * Convolutions by Winograd's algorithm: transforms of ours (inner/winograd_loops.h) around matrix
- * products of oneDNN's, some samples at a time, so that what lies between stays in a cache.
+ * products of oneDNN's, some samples or, of large weights' gradients, some channels at a time, so
+ * that what lies between stays in a cache.
  *
  * Activations are in blocks of 8 or 16 channels, weights' gradients in the plain order. Weights are
  * transformed ones, a copy that is made from the plain ones once a step, for the forward pass and
@@ -26,7 +27,7 @@ struct bpt__winograd {
     int64_t n;          /* samples of all products */
     int64_t n_products; /* one after the other, the last perhaps of fewer samples */
     int64_t n_ranges;   /* of input channels, whose filters' gradients are made one after the other;
-                         * more than one only of a single product */
+                         * 1 where there are several products, and in all other passes */
     int64_t n_bias;     /* channels of the output, without spare ones */
     bool relu;
     bpt_winograd_filters filters; /* that are transformed, or whose gradients are */
@@ -40,7 +41,7 @@ struct bpt__winograd {
     int n_args;
 };
 
-/** @return samples that a product takes at most */
+/** @return samples that a product takes at most, forward and of backward data */
 int64_t bpt__winograd_product_samples(const bpt_conv_problem *p);
 
 /** As bpt_cpu_conv_forward() and its like; BPT_EBACKEND where layouts are not as above. */

@@ -119,10 +119,8 @@ static bpt_status sum_products(const bpt_kernel *k, unsigned worker, const char 
     const bpt__winograd *w = k->winograd;
     const int64_t filters = w->filters.all_inputs * w->filters.all_outputs;
     float *product = scratch(k, worker, BPT__PRODUCT);
-    if (w->n_products > 1) /* each adds to it */
-        memset(product, 0,
-               (size_t)(bpt_winograd_values(w->in.type) * bpt_winograd_plane(BPT_F32, filters)) *
-                   sizeof *product);
+    const int64_t all = bpt_winograd_values(w->in.type) * bpt_winograd_plane(BPT_F32, filters);
+    memset(product, 0, (size_t)all * sizeof *product);
     for (int64_t i = 0; i < w->n_products; i++) {
         transform_factors(k, worker, i, x, dy);
         BPT_TRY(multiply(k, worker, NULL, 0));
@@ -131,20 +129,20 @@ static bpt_status sum_products(const bpt_kernel *k, unsigned worker, const char 
     return BPT_OK;
 }
 
-/* The product of all samples, a range of input channels after the other. */
+/* The product of all samples, one range of input channels after the other. */
 static bpt_status product_by_ranges(const bpt_kernel *k, unsigned worker, const char *x,
                                     const char *dy, float *dw) {
     const bpt__winograd *w = k->winograd;
-    const int64_t n = w->filters.all_inputs / w->n_ranges;
+    const int64_t channels = w->filters.all_inputs / w->n_ranges;
     transform_factors(k, worker, 0, x, dy);
-    for (int64_t at = 0; at < w->filters.inputs; at += n) {
-        const int64_t left = w->filters.inputs - at;
+    for (int64_t first = 0; first < w->filters.inputs; first += channels) {
+        const int64_t left = w->filters.inputs - first;
         bpt_winograd_filters range = w->filters;
-        range.inputs = left < n ? left : n;
-        range.all_inputs = n;
-        BPT_TRY(multiply(k, worker, NULL, (size_t)at * bpt_value_bytes(w->in.type)));
+        range.inputs = left < channels ? left : channels;
+        range.all_inputs = channels;
+        BPT_TRY(multiply(k, worker, NULL, (size_t)first * bpt_value_bytes(w->in.type)));
         bpt_winograd_filter_gradients(&range, scratch(k, worker, BPT__PRODUCT),
-                                      dw + at * range.input_stride);
+                                      dw + first * range.input_stride);
     }
     return BPT_OK;
 }
@@ -154,8 +152,8 @@ bpt_status bpt__winograd_run_weights(bpt_kernel *k, unsigned worker) {
     const char *x = operand(k, w->in_slot), *dy = operand(k, w->out_slot);
     float *bias = operand(k, BPT_SLOT_DIFF_BIAS), *dw = operand(k, BPT_SLOT_DIFF_WEIGHTS);
     if (bias) sum_bias(&w->out, w->n, dy, w->filters.outputs, bias);
-    return w->n_ranges > 1 ? product_by_ranges(k, worker, x, dy, dw)
-                           : sum_products(k, worker, x, dy, dw);
+    return w->n_products > 1 ? sum_products(k, worker, x, dy, dw)
+                             : product_by_ranges(k, worker, x, dy, dw);
 }
 
 /* ---- filters ---- */

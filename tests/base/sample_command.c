@@ -10,6 +10,15 @@
 
 #include <cmocka.h>
 
+/* One message begins with the option's name, as most do, and one does not. */
+static bpt_status check_model(const char *text) {
+    if (strcmp(text, "huge") == 0) return bpt_fail(BPT_EUSAGE, "--model: \"huge\" is not small");
+    if (strcmp(text, "none") != 0) return BPT_OK;
+    (void)bpt_fail(BPT_EUSAGE, "there is no model \"none\"");
+    bpt_hint("the model is small");
+    return BPT_EUSAGE;
+}
+
 static const bpt_option table[] = {
     {.name = "force",
      .letter = 'f',
@@ -50,6 +59,7 @@ static const bpt_option table[] = {
      .offset = offsetof(sample_settings, model),
      .value = "small",
      .unit = "NAME",
+     .check = check_model,
      .help = "network"},
     {.name = "data",
      .type = BPT_OPTION_TEXT,

@@ -191,6 +191,8 @@ static void test_wrong_values_are_refused(void **state) {
     sample_refused("--lr|fast", "--lr: \"fast\" is not a number", NULL);
     sample_refused("--lr|nan", "--lr: \"nan\" is not a number", NULL);
     sample_refused("--lr|1e999", "--lr: \"1e999\" is not a number", NULL);
+    sample_refused("--model|huge", "--model: \"huge\" is not small", NULL);
+    sample_refused("--model=none", "there is no model \"none\"", "the model is small");
     sample_refused("--force=yes", "--force: \"yes\" is not true or false", NULL);
     sample_refused("--device|gpu", "--device: \"gpu\" is not known", "choose one of auto|cpu|cuda");
     sample_refused("--device|aut", "--device: \"aut\" is not known", NULL);

@@ -142,6 +142,8 @@ static void test_errors_in_a_file_name_its_line(void **state) {
                           "@:2: epochs: 0 is out of range, it must be between 1 and 1000", "");
     assert_config_refused("\ndevice: gpu\n", "@:2: device: \"gpu\" is not known",
                           "choose one of auto|cpu|cuda");
+    assert_config_refused("\nmodel: huge\n", "@:2: model: \"huge\" is not small", "");
+    assert_config_refused("model: none\n", "@:1: there is no model \"none\"", "the model is small");
     assert_config_refused("epohcs: 3\n", "unknown option \"epohcs\" in @:1",
                           "did you mean \"epochs\"? `bpt-test run --help` lists all options");
     assert_config_refused("force: yes\n", "@:1: force: \"yes\" is not true or false", "");

@@ -216,24 +216,25 @@ static bool has_winograd(void) {
 }
 
 /* Channels and sides that fill their blocks and patches, and others; tiles with patches enough and
- * tiles without. */
+ * tiles without; filters so large that their gradients are made in ranges. */
 static void test_winograd(void **state) {
     static const struct {
-        int filters, h, w, pad;
+        int filters, next, h, w, pad;
         bool suits;
-    } cases[] = {{64, 16, 16, 1, true},
-                 {72, 21, 17, 1, true},
-                 {80, 18, 23, 0, true},
-                 {64, 10, 10, 1, false}};
+    } cases[] = {{64, 64, 16, 16, 1, true},
+                 {72, 64, 21, 17, 1, true},
+                 {80, 64, 18, 23, 0, true},
+                 {272, 256, 16, 16, 1, true},
+                 {64, 64, 10, 10, 1, false}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
         snprintf(
             text, sizeof text,
             "{name: t, input: [3, %d, %d], classes: 7, layers: [conv: {name: a, filters: %d, "
-            "kernel: 3, pad: 1}, relu, conv: {name: b, filters: 64, kernel: 3, pad: %d}, relu, "
+            "kernel: 3, pad: 1}, relu, conv: {name: b, filters: %d, kernel: 3, pad: %d}, relu, "
             "fc: {name: last, outputs: classes}]}",
-            cases[i].h, cases[i].w, cases[i].filters, cases[i].pad);
+            cases[i].h, cases[i].w, cases[i].filters, cases[i].next, cases[i].pad);
         net_fixture f = net_open(text, 8, bf16_options(2));
         conv_check_algorithm(&f, "b", cases[i].suits && has_winograd());
         check_against_reference(&f);

@@ -223,21 +223,29 @@ static void test_winograd_in_several_products(void **state) {
     check_winograd_of(32, 32, 89, 87, 1, true, 5);
 }
 
-/* Of the kernels of weights' gradients of layer b, which are all alike. */
-static const bpt__winograd *weights_plan(const net_fixture *f) {
+/* @return the plan of weights' gradients of layer b in the task, NULL if it is no such task */
+static const bpt__winograd *weights_plan(const bpt_step_task *task) {
+    if (strcmp(task->info.label, "b") != 0 || strcmp(task->info.kind, "backward weights") != 0)
+        return NULL;
+    assert_non_null(((const bpt_kernel *)task->arg)->winograd);
+    return ((const bpt_kernel *)task->arg)->winograd;
+}
+
+/* How all kernels of layer b make weights' gradients. */
+static void check_products(const net_fixture *f, int64_t n_products, int64_t samples,
+                           int64_t n_ranges) {
     const bpt_builder *b = &f->net->builder;
-    const bpt__winograd *plan = NULL;
+    size_t n = 0;
     for (size_t i = 0; i < b->n_tasks; i++) {
-        const bpt_step_task *task = &b->tasks[i];
-        if (strcmp(task->info.label, "b") != 0) continue;
-        if (strcmp(task->info.kind, "backward weights") != 0) continue;
-        const bpt__winograd *w = ((const bpt_kernel *)task->arg)->winograd;
-        assert_non_null(w);
-        if (plan) assert_int_equal(w->n_ranges, plan->n_ranges);
-        plan = w;
+        const bpt__winograd *w = weights_plan(&b->tasks[i]);
+        if (!w) continue;
+        assert_int_equal(w->n_products, n_products);
+        assert_int_equal(w->in.n, samples);
+        /* 13 blocks of 16 channels, the last of which has spare ones, are 25 of 8. */
+        assert_int_equal(w->n_ranges, n_ranges == 13 && w->in.lanes == 8 ? 5 : n_ranges);
+        n++;
     }
-    assert_non_null(plan);
-    return plan;
+    assert_true(n > 0);
 }
 
 /* Chunks of nine samples, of which a product takes eight at most: five and four where there are no
@@ -246,28 +254,28 @@ static void test_winograd_in_products_of_unlike_samples(void **state) {
     (void)state;
     if (!has_winograd()) skip();
     net_fixture f = open_winograd(64, 64, 16, 16, 1, true, 36, (net_cuts){0});
-    const bpt__winograd *w = weights_plan(&f);
-    assert_int_equal(w->n_products, 2);
-    assert_int_equal(w->in.n, 5);
-    assert_int_equal(w->n_ranges, 1);
+    check_products(&f, 2, 5, 1);
     check_gradient(&f);
     net_close(&f);
 }
 
-/* Filters that are larger than what is multiplied to their gradients, 9 MiB and more: blocks of
- * channels that can be halved, and 13 or 25, the last with spare channels. */
+/* Filters that are larger than what is multiplied to their gradients: 9 MiB in blocks of channels
+ * that can be halved, 7 MiB in others, and such as fit in one range. */
 static void test_winograd_in_ranges(void **state) {
     (void)state;
     if (!has_winograd()) skip();
-    for (int c = 256; c >= 200; c -= 56) {
-        net_fixture f = open_winograd(c, 256, 8, 8, 1, true, 16, (net_cuts){0});
-        const bpt__winograd *w = weights_plan(&f);
-        assert_int_equal(w->n_products, 1);
-        assert_int_equal(w->in.n, 4);
-        assert_int_equal(w->n_ranges, c == 256 ? 4 : w->in.lanes == 16 ? 13 : 5);
-        check_gradient(&f);
-        net_close(&f);
-    }
+    net_fixture f = open_winograd(256, 256, 8, 8, 1, true, 16, (net_cuts){0});
+    check_products(&f, 1, 4, 4);
+    check_gradient(&f);
+    net_close(&f);
+    f = open_winograd(200, 256, 9, 7, 0, false, 16, (net_cuts){0});
+    check_products(&f, 1, 4, 13);
+    check_gradient(&f);
+    net_close(&f);
+    f = open_winograd(128, 128, 8, 8, 1, true, 32, (net_cuts){0});
+    check_products(&f, 1, 8, 1);
+    check_gradient(&f);
+    net_close(&f);
 }
 
 /* Sides and channels that fill their patches and blocks, and others. */

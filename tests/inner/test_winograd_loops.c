@@ -4,7 +4,7 @@
  * floats, and of bfloat16 as exactly as its digits allow.
  *
  * ctest: cpu TIMEOUT=60 */
-#include "inner/winograd_loops.h"
+#include "inner/winograd_native.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -315,6 +316,79 @@ static void test_a_convolution_and_its_gradients(void **state) {
     }
 }
 
+/* ---- the loops for bfloat16 and those for all types ---- */
+
+/* Where nothing is written it stays, which both must agree on as well. */
+static void *untouched(size_t bytes) {
+    void *x = malloc(bytes);
+    assert_non_null(x);
+    memset(x, 0x5a, bytes);
+    return x;
+}
+
+static void *random_values(bpt_value_type type, int64_t n) {
+    float *x = zeros(n);
+    for (int64_t i = 0; i < n; i++) x[i] = random_value();
+    x[n / 2] = NAN;
+    x[n / 3] = -0.0f;
+    x[n / 5] = -INFINITY;
+    void *out = in_memory(type, x, n);
+    free(x);
+    return out;
+}
+
+static void check_in(const bpt_winograd_image *m, bool windows) {
+    const bpt__winograd_transforms *native = bpt__winograd_native(), *plain = &bpt__winograd_plain;
+    const size_t bytes = (size_t)(bpt_winograd_values(BPT_BF16) *
+                                  bpt_winograd_plane(BPT_BF16, bpt_winograd_matrix(m))) *
+                         sizeof(bpt_bf16);
+    void *x = random_values(BPT_BF16, m->there * m->blocks * m->lanes * m->h * m->w);
+    void *a = untouched(bytes), *b = untouched(bytes);
+    (windows ? native->windows : native->gradients)(m, x, a);
+    (windows ? plain->windows : plain->gradients)(m, x, b);
+    assert_memory_equal(a, b, bytes);
+    free(a);
+    free(b);
+    free(x);
+}
+
+static void check_out(const bpt_winograd_image *m, const float *bias, int64_t n_bias, bool relu) {
+    const int64_t n = m->n * m->blocks * m->lanes * m->h * m->w;
+    const size_t bytes = (size_t)n * sizeof(bpt_bf16);
+    void *v = random_values(BPT_F32, bpt_winograd_values(BPT_BF16) *
+                                         bpt_winograd_plane(BPT_F32, bpt_winograd_matrix(m)));
+    void *a = untouched(bytes), *b = untouched(bytes);
+    bpt__winograd_native()->results(m, v, bias, n_bias, relu, a);
+    bpt__winograd_plain.results(m, v, bias, n_bias, relu, b);
+    assert_memory_equal(a, b, bytes);
+    free(a);
+    free(b);
+    free(v);
+}
+
+/* Also where fewer samples are there than matrices have rows for. */
+static void test_native_transforms_have_the_same_bits(void **state) {
+    (void)state;
+    enum { MAX_BIAS = 40 };
+    if (!bpt__winograd_native()) skip();
+    float bias[MAX_BIAS];
+    for (int i = 0; i < MAX_BIAS; i++) bias[i] = random_value();
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        const shape *s = &shapes[i];
+        const int64_t p = s->h + 2 * s->pad - 2, q = s->w + 2 * s->pad - 2;
+        if (s->type != BPT_BF16 || p < 1 || q < 1) continue;
+        bpt_winograd_image in = image(s, whole(s->c, s->lanes), s->h, s->w, p, q, s->pad);
+        bpt_winograd_image out = image(s, whole(s->k, s->lanes), p, q, p, q, 0);
+        in.n = out.n = SAMPLES + 1;
+        check_in(&in, true);
+        check_in(&out, false);
+        for (int relu = 0; relu < 2; relu++) {
+            check_out(&out, bias, s->k, relu);
+            check_out(&out, NULL, s->k, relu);
+        }
+    }
+}
+
 /* Spare channels of results are zeros, whatever the bias. */
 static void test_spare_channels_stay_zeros(void **state) {
     (void)state;
@@ -333,6 +407,7 @@ static void test_spare_channels_stay_zeros(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_convolution_and_its_gradients),
+        cmocka_unit_test(test_native_transforms_have_the_same_bits),
         cmocka_unit_test(test_spare_channels_stay_zeros),
     };
     srand(SEED);

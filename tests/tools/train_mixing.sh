@@ -33,7 +33,8 @@ losses() { # RUN: mean of the training since its first line of progress, and of 
     python3 -c 'import json, sys
 events = list(map(json.loads, open(sys.argv[1] + "/metrics.jsonl")))
 lines = [e for e in events if e["event"] == "step"]
-sums = [(b["loss"] * (b["step"] - a["step"]), b["step"] - a["step"]) for a, b in zip(lines, lines[1:])]
+pairs = list(zip(lines, lines[1:])) or [({"step": 0}, *lines)] # or all of it
+sums = [(b["loss"] * (b["step"] - a["step"]), b["step"] - a["step"]) for a, b in pairs]
 print(sum(s for s, _ in sums) / sum(n for _, n in sums), [e["loss"] for e in events if e["event"] == "eval"][-1])' "$1"
 }
 long=(--epochs 15 --batch-size 20)

@@ -209,7 +209,6 @@ static bpt_status check_warmup(const bpt_train_options *o, const bpt_option_set 
 }
 
 bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_option_set *set) {
-    BPT_TRY(bpt_step_limit_check(o->step_limit));
     if (o->nesterov && o->momentum == 0.0 && strcmp(optimizer_name(o), "sgd") == 0) {
         const bpt_status status = bpt_fail(BPT_EUSAGE, "--nesterov needs a --momentum above 0");
         bpt_hint("0.9 is usual");

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "outer/message_watch.h"
+#include "tools/train/option_texts.h"
 #include "tools/train/trace_parts.h"
 
 #include <errno.h>
@@ -158,7 +159,7 @@ bpt_status bpt_step_trace_open(const bpt_train_options *options, bpt_comm *comm,
         t->rank = bpt_comm_rank(comm);
         t->n_ranks = bpt_comm_size(comm);
     }
-    status = bpt_train_trace_steps(options, &t->first, &t->last);
+    status = bpt_trace_steps_parse(options->trace_steps, &t->first, &t->last);
     if (status == BPT_OK) status = open_together(t);
     if (status != BPT_OK) {
         bpt_step_trace_close(t);

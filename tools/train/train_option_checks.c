@@ -1,15 +1,11 @@
 /* Which options of bpt-train are missing, and which cannot go together. Those that would do nothing
  * beside others are in option_uses.c. */
-#include "scheduler/policy.h"
 #include "tools/precision.h"
 #include "tools/program.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/option_uses.h"
-#include "tools/train/pace.h"
 #include "tools/train/train_options.h"
 
-#include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 static bpt_status missing(const char *name, const char *hint) {
@@ -55,27 +51,6 @@ static bpt_status check_scratch(const bpt_train_options *o) {
     return missing("scratch",
                    "with --data-mode scatter name a folder on each machine's own disk, "
                    "e.g. /var/tmp/bpt");
-}
-
-/* Takes one number, digits alone and at least 1, off the text. @return whether there was one */
-static bool parse_step(const char **text, uint64_t *step) {
-    char *end;
-    if (**text < '0' || **text > '9') return false;
-    errno = 0;
-    *step = strtoull(*text, &end, 10);
-    *text = end;
-    return errno == 0 && *step >= 1;
-}
-
-bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last) {
-    const char *text = o->trace_steps;
-    if (parse_step(&text, first) && *text++ == '-' && parse_step(&text, last) && !*text &&
-        *first <= *last)
-        return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "--trace-steps: \"%s\" is no range of steps", o->trace_steps);
-    bpt_hint("first and last step, from 1, e.g. --trace-steps 11-20");
-    return status;
 }
 
 bpt_augment bpt_train_augment(const bpt_train_options *o) {
@@ -175,14 +150,7 @@ static bpt_status check_partition(const bpt_train_options *o) {
 }
 
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
-    const bpt_policy *policy;
-    uint64_t first, last;
-    bpt_augment augment;
-    BPT_TRY(bpt_policy_find(o->policy, &policy));
-    BPT_TRY(bpt_augment_parse(o->augment, &augment));
-    BPT_TRY(bpt_pace_check(o->sync_every));
     BPT_TRY(bpt_option_uses_check(o, set));
-    BPT_TRY(bpt_train_trace_steps(o, &first, &last));
     BPT_TRY(bpt_precision_check((bpt_precision)o->precision));
     BPT_TRY(check_empty(o));
     if (o->replay) return BPT_OK;

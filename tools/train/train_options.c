@@ -2,6 +2,7 @@
 
 #include "inner/optimizer.h"
 #include "tools/precision.h"
+#include "tools/train/option_texts.h"
 #include "tools/train/train_help.h"
 
 #include <stddef.h>
@@ -99,8 +100,7 @@ static const bpt_option rows[] = {
      .min = 1e-12,
      .max = 1e12,
      .unit = "RATE",
-     .help = "learning rate of one rank; unless given, adamw has 0.001 and\n"
-             "lars 2"},
+     .help = "learning rate of one rank; unless given, adamw has 0.001, lars 2"},
     {.name = "lr-scale",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(lr_scale),
@@ -170,6 +170,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(step_limit),
      .value = "auto",
      .unit = "auto|C",
+     .check = bpt_step_limit_check,
      .help = "with sgd: a step moves the weights of no layer by more than C times\n"
              "their length, momentum aside; auto: 0.01 where --lr-scale makes the\n"
              "rate that of several ranks, else no limit; 0: no limit"},
@@ -185,6 +186,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(augment),
      .value = "none",
      .unit = "LIST",
+     .check = bpt_augment_text_check,
      .help = BPT_AUGMENT_HELP},
     {.name = "schedule",
      .type = BPT_OPTION_CHOICE,
@@ -198,8 +200,7 @@ static const bpt_option rows[] = {
      .value = "1",
      .max = 1e6,
      .unit = "EPOCHS",
-     .help = "epochs in which the rate grows from 0; unless given, onecycle\n"
-             "has 0"},
+     .help = "epochs in which the rate grows from 0; unless given, onecycle has 0"},
     {.name = "warmup-start",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(warmup_start),
@@ -229,16 +230,14 @@ static const bpt_option rows[] = {
      .min = 1e-6,
      .max = 1,
      .unit = "FACTOR",
-     .help = "with --schedule step and multistep: what a step multiplies the rate\n"
-             "by"},
+     .help = "with step and multistep: what a step multiplies the rate by"},
     {.name = "pct-start",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(pct_start),
      .value = "0.3",
      .max = 0.99,
      .unit = "PART",
-     .help = "with --schedule onecycle: part of the run in which the rate\n"
-             "rises"},
+     .help = "with onecycle: part of the run in which the rate rises"},
     {.name = "div-factor",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(div_factor),
@@ -335,6 +334,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(sync_every),
      .value = "auto",
      .unit = "STEPS",
+     .check = bpt_pace_check,
      .help = "under agwu, sgwu and easgd: steps of a rank between exchanges; or a\n"
              "part of an epoch, e.g. 0.05ep; auto: 4, and where nobody waits up to\n"
              "32 where exchanging takes a rank more than 2 % of its time"},
@@ -478,6 +478,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(policy),
      .value = "critical-path",
      .unit = "NAME",
+     .check = bpt_policy_text_check,
      .help = "which task a thread takes next: critical-path, level, eft or\n"
              "fifo; changes no result"},
     {.name = "loader-threads",
@@ -560,6 +561,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(trace_steps),
      .value = "1-20",
      .unit = "A-B",
+     .check = bpt_trace_steps_check,
      .help = "with --trace: first and last step that is recorded, of each rank"},
     {.name = "dry-run",
      .type = BPT_OPTION_FLAG,

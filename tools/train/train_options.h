@@ -113,11 +113,7 @@ const char *bpt_order_kind_name(bpt_order_kind order);
 /** @return "scatter" for BPT_DATA_SCATTER, and so on */
 const char *bpt_data_mode_name(bpt_data_mode mode);
 
-/** @param[out] first,last the steps of --trace-steps, from 1, first <= last
- * @return BPT_OK, BPT_EUSAGE */
-bpt_status bpt_train_trace_steps(const bpt_train_options *o, uint64_t *first, uint64_t *last);
-
-/** @return what --augment says, which bpt_train_options_check() has found right */
+/** @return what --augment says, which bpt_options_parse() has found right */
 bpt_augment bpt_train_augment(const bpt_train_options *o);
 
 /** Checks what no single row of the table can: what is missing, and what cannot go together.
