@@ -56,7 +56,7 @@ fails_well 2 "$train" "${good[@]}" --output runs/x --classes 3
 printf 'batch-size: 20\nlearning-rate: 3\n' >config.yaml
 fails_well 2 "$train" --config config.yaml --output runs/x
 says 'config.yaml:2'
-for line in 'sync-every: -4' 'policy: none' 'augment: crop=1,crop=2' 'trace-steps: 3-2' 'step-limit: -1'; do
+for line in 'sync-every: -4' 'policy: none' 'augment: crop=1,mixing' 'trace-steps: 3-2' 'step-limit: -1'; do
     printf '\n%s\n' "$line" >config.yaml
     fails_well 2 "$train" --config config.yaml --output runs/x
     says 'config.yaml:2: '

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Ranks of their own for the global weights: --servers.
 source "$(dirname "$0")/common.sh"
-make_data 1000 200
+# An epoch takes longer than a rank is kept waiting for a core: a run ends as late as that.
+make_data 4000 200
 make_model
 few=("${common[@]}" --epochs 6 --lr 0.02 --sync-every 3)
 
