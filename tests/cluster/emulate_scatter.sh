@@ -9,7 +9,8 @@ cat >job <<'END_OF_JOB'
 exec "$@"
 END_OF_JOB
 hosts=(--hosts one:cpu=0.6,two:cpu=0.3,three:cpu=0.3 --link 1gbit --link-of three=20mbit)
-job=("$mpirun" -np 3 "$train" "${common[@]}" --data /dev/shm/data --update agwu --rebalance 0 --sync-every 4 --epochs 20 --lr 0.01)
+# So many epochs that all has come before the last.
+job=("$mpirun" -np 3 "$train" "${common[@]}" --data /dev/shm/data --update agwu --rebalance 0 --sync-every 4 --epochs 60 --lr 0.01)
 
 run 0 "$emulate" "${hosts[@]}" -- sh ./job "${job[@]}" --data-mode scatter --scratch /dev/shm/scratch --output run
 check_json run/summary.json '[r["host"] for r in d["ranks"]] == ["one", "two", "three"]' 'd["data_mode"] == "scatter"' \
