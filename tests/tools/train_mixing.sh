@@ -28,16 +28,13 @@ done
 # ---- the loss ----
 
 # Of two labels a sample only their parts can be known, which costs; an evaluation knows nothing of it.
-# A line of progress is due after 0.1 s, which is thousands of images on a fast machine.
-losses() { # RUN: mean of the training since its first line of progress, and of the last evaluation
+losses() { # RUN: mean of the training's, and that of the last evaluation
     python3 -c 'import json, sys
 events = list(map(json.loads, open(sys.argv[1] + "/metrics.jsonl")))
-lines = [e for e in events if e["event"] == "step"]
-pairs = list(zip(lines, lines[1:])) or [({"step": 0}, *lines)] # or all of it
-sums = [(b["loss"] * (b["step"] - a["step"]), b["step"] - a["step"]) for a, b in pairs]
-print(sum(s for s, _ in sums) / sum(n for _, n in sums), [e["loss"] for e in events if e["event"] == "eval"][-1])' "$1"
+steps, evals = ([e["loss"] for e in events if e["event"] == kind] for kind in ("step", "eval"))
+print(sum(steps) / len(steps), evals[-1])' "$1"
 }
-long=(--epochs 15 --batch-size 20)
+long=(--epochs 15 --batch-size 20 --log-interval 0)
 run 0 "$train" "${mixed[@]}" "${long[@]}" --output runs/plain
 run 0 "$train" "${mixed[@]}" "${long[@]}" --output runs/learnt --augment mixup=0.4
 run 0 "$train" "${mixed[@]}" "${long[@]}" --output runs/smoothed --augment mixup=0.4 --label-smoothing 0.1

@@ -71,12 +71,12 @@ fails_well 2 "$train" --model tiny.yaml --bench 1 --init-weights $file
 says '--init-weights is not used by --bench'
 
 # The rate grows from half of it.
-ramp=("${common[@]}" --lr 0.02 --schedule constant --warmup-epochs 4 --epochs 6 --warmup-start 0.5)
+ramp=("${common[@]}" --log-interval 0 --lr 0.02 --schedule constant --warmup-epochs 4 --epochs 6 --warmup-start 0.5)
 run 0 "$train" "${ramp[@]}" --output ramp
 python3 - <<'END' || die "the rate of the warm-up"
 import json
 steps = [e for e in map(json.loads, open("ramp/metrics.jsonl")) if e["event"] == "step"]
-assert steps, "no step event"
+assert [e["step"] for e in steps] == list(range(1, 301)), "a line of every step"
 for e in steps: # of the step that comes, read where it ends
     part = min(1, (e["epoch"] + 20 / 1000) / 4)
     assert abs(e["lr"] - 0.02 * (0.5 + 0.5 * part)) < 1e-6, e

@@ -576,10 +576,10 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_REAL,
      .offset = FIELD(log_interval),
      .value = "10",
-     .min = 0.1,
      .max = 1e6,
      .unit = "SECONDS",
-     .help = "seconds between lines of progress, and between those of metrics"},
+     .help = "seconds between lines of progress, and between those of metrics; 0: after\n"
+             "every step"},
     {.name = "log-level",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(log_level),
