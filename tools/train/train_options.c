@@ -578,8 +578,8 @@ static const bpt_option rows[] = {
      .value = "10",
      .max = 1e6,
      .unit = "SECONDS",
-     .help = "seconds between lines of progress, and between those of metrics; 0: after\n"
-             "every step"},
+     .help = "seconds between lines of progress, and between those of metrics;\n"
+             "0: after every step"},
     {.name = "log-level",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(log_level),
