@@ -61,7 +61,7 @@ struct bpt_graph {
      * NULL: of none, or costs or edges have changed. */
     const bpt_policy *keyed_for;
     unsigned keyed_workers; /* and so many of them */
-    uint64_t gain_ns;       /* that goes with these keys (scheduler/policy.h) */
+    bpt_patience patience;  /* that goes with these keys (scheduler/policy.h) */
 
     pthread_mutex_t lock;  /* guards pool, the start of failures, and completion of events */
     struct bpt_pool *pool; /* the one that runs this graph now, or NULL */

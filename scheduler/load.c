@@ -31,7 +31,7 @@ static uint64_t finish_ns(const bpt_policy_view *v, uint32_t id, unsigned worker
  * of another kind, transfers are counted already. */
 static uint64_t needed_gain(const bpt_policy_view *v, unsigned worker, unsigned maker) {
     const bool alike = bpt_machine_kind(v->machine, worker) == bpt_machine_kind(v->machine, maker);
-    return alike ? v->graph->gain_ns : 0;
+    return alike ? bpt_patience_gain(v->graph->patience, v->now_ns - v->begin_ns) : 0;
 }
 
 /* Where nothing speaks against it, the task stays near its input. */

@@ -34,8 +34,8 @@ static inline void bpt__load_clear(bpt_load *load) {
 uint64_t bpt__transfer(const bpt_policy_view *v, uint32_t id, unsigned worker);
 
 /** @return the worker that should end task @p id first, after all it was given before; @p maker
- * unless another is better: one of its kind by more than the gain of the graph's keys; the first
- * among equals. For bpt_policy.place */
+ * unless another is better: one of its kind by more than the gain that the graph's patience asks
+ * for; the first among equals. For bpt_policy.place */
 unsigned bpt__earliest_finish(const bpt_policy_view *v, uint32_t id, unsigned maker);
 
 #endif

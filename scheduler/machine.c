@@ -71,9 +71,13 @@ static double togetherness(demand d) {
 }
 
 /* Where work is four times the path, siblings may stay together, but moves still pay: there is no
- * time to be patient. */
-static uint64_t gain(demand d) {
-    return add_saturated(BPT_MOVE_NS, (uint64_t)(clamp(d.times / 2 - 2) * d.path));
+ * time to be patient. Nor is there near the end: what moves then evens out when workers end, and
+ * needs short tasks that were left for it. */
+static bpt_patience patience(demand d) {
+    return (bpt_patience){
+        .gain_ns = add_saturated(BPT_MOVE_NS, (uint64_t)(clamp(d.times / 2 - 2) * d.path)),
+        .until_ns = (uint64_t)(0.75 * d.times * d.path),
+    };
 }
 
 /* The greatest rank behind the predecessor that should end last; the task's own if it has none. */
@@ -91,14 +95,14 @@ static uint64_t rank_together(const bpt_machine *m, const bpt_graph *g, const ui
 }
 
 /* From last to first: those before a task have their ranks still. */
-uint64_t bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key) {
+bpt_patience bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key) {
     bpt_machine_ranks(m, g, true, key);
-    if (m->n_kinds > 1) return BPT_MOVE_NS;
+    if (m->n_kinds > 1) return (bpt_patience){BPT_MOVE_NS, 0};
     const demand d = demand_of(m, g, key);
     const double part = togetherness(d);
     for (size_t i = g->n_tasks; part > 0 && i-- > 0;) {
         const uint64_t together = rank_together(m, g, key, i);
         if (together > key[i]) key[i] += (uint64_t)(part * (double)(together - key[i]));
     }
-    return gain(d);
+    return patience(d);
 }

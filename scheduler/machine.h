@@ -29,6 +29,27 @@ typedef struct bpt_machine {
 /** What moving a task to another core's cache costs at least, nanoseconds. */
 enum { BPT_MOVE_NS = 20000 };
 
+/** By how much a task must be more urgent, or end sooner, to be worth a move to the cache of
+ * another worker that has tasks of its own. */
+typedef struct bpt_patience {
+    uint64_t gain_ns;  /* at least BPT_MOVE_NS; UINT64_MAX: nothing is worth it */
+    uint64_t until_ns; /* for so long from the begin of a run, and BPT_MOVE_NS from then on */
+} bpt_patience;
+
+/** Nothing is ever worth a move. */
+#define BPT_PATIENCE_ENDLESS ((bpt_patience){UINT64_MAX, UINT64_MAX})
+
+/** @return nanoseconds that a move must gain, so long after the begin of a run */
+static inline uint64_t bpt_patience_gain(bpt_patience p, uint64_t ns) {
+    return ns < p.until_ns ? p.gain_ns : BPT_MOVE_NS;
+}
+
+/** @return what the key of another task must exceed, so that it is run before one of @p key */
+static inline uint64_t bpt_patience_least(bpt_patience p, uint64_t ns, uint64_t key) {
+    const uint64_t gain_ns = bpt_patience_gain(p, ns);
+    return key > UINT64_MAX - gain_ns ? UINT64_MAX : key + gain_ns;
+}
+
 /** @return the kind of a worker */
 static inline unsigned bpt_machine_kind(const bpt_machine *m, unsigned worker) {
     return m->kind ? m->kind[worker] : 0;
@@ -55,10 +76,10 @@ void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers,
  * worst a run ends later by the longest path than by ranks alone. Unknown costs count as 1 ns, as
  * ever: then the numbers of tasks decide.
  * @param[out] key shape [n_tasks], at least 1 each
- * @return the gain: by how many nanoseconds a task must be more urgent, or end sooner, to be worth
- * a move to the cache of another worker that has tasks of its own. It is BPT_MOVE_NS, and where
- * workers are alike and each has more than four times as much work as the path is long, so that no
- * task is late for long, comes up to the length of that path and BPT_MOVE_NS */
-uint64_t bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key);
+ * @return the patience that goes with them: BPT_MOVE_NS, and where workers are alike and each has
+ * more than four times as much work as the path is long, so that no task is late for long, up to
+ * the length of that path more; until three quarters of the run are over, if its work is shared
+ * evenly */
+bpt_patience bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key);
 
 #endif

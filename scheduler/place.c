@@ -13,6 +13,7 @@ void bpt__place(bpt_pool *pool, bpt__task *task, unsigned maker, bool maker_take
         .graph = pool->graph,
         .machine = &pool->machine,
         .loads = pool->loads,
+        .begin_ns = pool->begin_ns,
         .now_ns = bpt_clock_ns(),
     };
     const uint32_t id = (uint32_t)(task - pool->graph->tasks);

@@ -34,7 +34,7 @@ typedef struct bpt_policy_view {
     const bpt_load *loads; /* shape [n_workers] */
     const uint8_t *ran_on; /* worker of each task that is over, shape [n_tasks]; NULL if workers are
                               alike */
-    uint64_t now_ns;
+    uint64_t begin_ns, now_ns; /* when the run began, and now; of one clock */
 } bpt_policy_view;
 
 /** Whose queue a worker may take from once its own is empty: the task of greatest key of all. */
@@ -51,10 +51,10 @@ typedef struct bpt_policy {
     /** Writes the keys, each at least 1: of ready tasks the greatest is taken first, the lower id
      * among equals. NULL: in the order of becoming ready.
      * @param[out] key shape [n_tasks]
-     * @return the gain: a worker puts off its own best task for one that it may steal whose key is
-     *         greater by more than this. 0: it first does all that is in its own queue, as it does
-     *         without keys */
-    uint64_t (*keys)(const bpt_graph *g, const bpt_machine *m, uint64_t *key);
+     * @return the patience: a worker puts off its own best task for one that it may steal whose key
+     *         is greater by more than the gain. Without keys it first does all that is in its own
+     *         queue */
+    bpt_patience (*keys)(const bpt_graph *g, const bpt_machine *m, uint64_t *key);
 
     /** @return the worker whose queue task @p id goes to; @p maker is the one that made it ready */
     unsigned (*place)(const bpt_policy_view *v, uint32_t id, unsigned maker);
@@ -74,7 +74,8 @@ static inline bool bpt_policy_places(const bpt_policy *policy, const bpt_machine
 /** Longest path first, by measured costs: the key is the upward rank, but siblings are kept
  * together where there is time (bpt_machine_keys()). A task stays with the worker that made it
  * ready, whose cache holds its input: that is the rule of locality. Idle workers take the task of
- * greatest key from the others, busy ones do if it is greater by the gain. Among unlike workers a
+ * greatest key from the others, busy ones do if it is greater by the gain that a
+ * move asks for (bpt_patience). Among unlike workers a
  * task goes where it should end first, as with eft. The default. */
 extern const bpt_policy bpt_policy_critical_path;
 
@@ -84,7 +85,7 @@ extern const bpt_policy bpt_policy_level;
 
 /** Earliest finish time: each task goes to the worker that should end it first, its transfers and
  * what it was given before counted in (StarPU's dmda); among alike workers it stays where it became
- * ready unless another would end it sooner by more than the gain; queues in the order of upward
+ * ready unless another would end it sooner by more than that gain; queues in the order of upward
  * rank with mean costs and transfers (HEFT), siblings together as by critical-path. Workers of a
  * kind take from each other. */
 extern const bpt_policy bpt_policy_eft;

@@ -38,7 +38,8 @@ typedef struct bpt__worker {
     uint64_t n_run;
     uint64_t n_stolen;
     uint64_t busy_ns;
-    bpt_trace *trace; /* NULL: nothing is recorded */
+    uint64_t ended_ns; /* when its last task ended, maybe before this run */
+    bpt_trace *trace;  /* NULL: nothing is recorded */
 } bpt__worker;
 
 struct bpt_pool {
@@ -48,6 +49,7 @@ struct bpt_pool {
     _Atomic bool cancelled; /* written under graph->lock, once a run */
     bpt__worker *workers;   /* [n_workers] */
     const bpt_policy *policy;
+    uint64_t begin_ns;   /* of the current run */
     bpt_graph *graph;    /* of the current run; no worker holds a task when it is written */
     bpt_load *loads;     /* [n_workers] kept only for a policy that places tasks */
     bpt_machine machine; /* workers that are alike */

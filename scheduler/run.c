@@ -98,6 +98,7 @@ static void call(bpt__worker *w, bpt__task *task) {
     const bpt_status status = task->fn ? task->fn(task->arg, w->index) : BPT_OK;
     const uint64_t end = bpt_clock_ns();
     w->n_run++;
+    w->ended_ns = end;
     w->busy_ns += end - begin;
     if (w->trace) {
         const size_t id = (size_t)(task - g->tasks);
@@ -174,13 +175,13 @@ static bpt__task *steal(bpt__worker *w, uint64_t least, bpt__worker **from) {
  * @return the one to run now; the other one is queued */
 static bpt__task *prefer_urgent(bpt__worker *w, bpt__task *task, bpt__worker **from) {
     bpt_pool *const pool = w->pool;
-    const uint64_t gain_ns = pool->graph->gain_ns;
-    const uint64_t urgent = atomic_load_explicit(&pool->urgent, memory_order_relaxed);
-    if (gain_ns == 0 || urgent <= gain_ns || urgent - gain_ns <= task->key) return task;
-    bpt__task *const better = steal(w, task->key + gain_ns, from);
+    const uint64_t ns = w->ended_ns > pool->begin_ns ? w->ended_ns - pool->begin_ns : 0;
+    const uint64_t least = bpt_patience_least(pool->graph->patience, ns, task->key);
+    if (atomic_load_explicit(&pool->urgent, memory_order_relaxed) <= least) return task;
+    bpt__task *const better = steal(w, least, from);
     if (!better) {
         /* Nothing that urgent is queued any more. */
-        atomic_store_explicit(&pool->urgent, task->key + gain_ns, memory_order_relaxed);
+        atomic_store_explicit(&pool->urgent, least, memory_order_relaxed);
         return task;
     }
     bpt__ready_push(&w->ready, task);
@@ -239,6 +240,7 @@ static void deal_roots(bpt_pool *pool, const bpt_graph *g) {
 }
 
 static void begin_run(bpt_pool *pool, bpt_graph *g) {
+    pool->begin_ns = bpt_clock_ns();
     bpt__graph_prepare(g, pool->policy, &pool->machine);
     bpt__graph_reset(g);
     for (unsigned i = 0; i < pool->n_workers; i++) {
@@ -267,13 +269,12 @@ static void end_run(bpt_pool *pool, bpt_graph *g) {
 
 bpt_status bpt_pool_run(bpt_pool *pool, bpt_graph *g, bpt_run_stats *stats) {
     assert(!pool->graph && !g->pool);
-    const uint64_t begin_ns = bpt_clock_ns();
     begin_run(pool, g);
     deal_roots(pool, g);
     bpt__worker_loop(&pool->workers[0]);
     end_run(pool, g);
     if (stats) {
-        *stats = (bpt_run_stats){.wall_ns = bpt_clock_ns() - begin_ns};
+        *stats = (bpt_run_stats){.wall_ns = bpt_clock_ns() - pool->begin_ns};
         for (unsigned i = 0; i < pool->n_workers; i++) {
             stats->busy_ns += pool->workers[i].busy_ns;
             stats->n_tasks += pool->workers[i].n_run;

@@ -30,7 +30,13 @@ static uint32_t id_of(const simulation *s, const bpt__task *task) {
 }
 
 static bpt_policy_view view_of(const simulation *s) {
-    return (bpt_policy_view){s->g, s->m, s->loads, s->t->worker, s->now_ns};
+    return (bpt_policy_view){
+        .graph = s->g,
+        .machine = s->m,
+        .loads = s->loads,
+        .ran_on = s->t->worker,
+        .now_ns = s->now_ns,
+    };
 }
 
 static uint64_t cost_on(const simulation *s, const bpt__task *task, unsigned w) {
@@ -131,9 +137,7 @@ static bpt__task *take(simulation *s, unsigned w) {
     me->kept = NULL;
     const bpt__task *const own = kept ? kept : me->queue;
     if (!own) return steal(s, w, 0);
-    const uint64_t gain_ns = s->g->gain_ns;
-    bpt__task *const better =
-        gain_ns && own->key <= UINT64_MAX - gain_ns ? steal(s, w, own->key + gain_ns) : NULL;
+    bpt__task *const better = steal(s, w, bpt_patience_least(s->g->patience, s->now_ns, own->key));
     if (better && kept) enqueue(s, kept, w);
     if (better) return better;
     return kept ? kept : dequeue(s, w);

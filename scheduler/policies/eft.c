@@ -1,6 +1,6 @@
 #include "scheduler/load.h"
 
-static uint64_t keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
+static bpt_patience keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
     return bpt_machine_keys(m, g, key);
 }
 

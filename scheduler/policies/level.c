@@ -2,7 +2,7 @@
 #include "scheduler/policy.h"
 
 /* A level is the number of edges of the longest way from an entry. Predecessors have lower ids. */
-static uint64_t keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
+static bpt_patience keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
     (void)m;
     for (size_t i = 0; i < g->n_tasks; i++) {
         const bpt__plan *const plan = &g->plans[i];
@@ -12,7 +12,7 @@ static uint64_t keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
             if (key[i] > before - 1) key[i] = before - 1;
         }
     }
-    return 0;
+    return BPT_PATIENCE_ENDLESS;
 }
 
 static unsigned place(const bpt_policy_view *v, uint32_t id, unsigned maker) {

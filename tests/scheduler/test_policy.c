@@ -275,20 +275,21 @@ static void siblings_run_together_where_there_is_time(void **state) {
     for (int i = 0; i < N; i++) add_fork(g, UNIT);
     for (unsigned n_workers = 1; n_workers <= 16; n_workers++) {
         const bpt_machine alike = {.n_workers = n_workers, .n_kinds = 1};
-        const uint64_t gain = bpt_machine_keys(&alike, g, key);
+        const bpt_patience p = bpt_machine_keys(&alike, g, key);
         assert_int_equal(key[FORK], PATH);
         assert_int_equal(key[CHAIN], 70 * UNIT);
         assert_int_equal(key[END], 20 * UNIT);
         const double slack = (double)N * WORK / n_workers / PATH - 1;
         const double part = slack < 0 ? 0 : slack > 1 ? 1 : slack;
         const double patience = slack < 3 ? 0 : slack > 5 ? 1 : (slack - 3) / 2;
-        assert_true(fabs((double)gain - BPT_MOVE_NS - patience * PATH) < 0.001 * PATH + 1);
+        assert_true(fabs((double)p.gain_ns - BPT_MOVE_NS - patience * PATH) < 0.001 * PATH + 1);
+        assert_true(fabs((double)p.until_ns - 0.75 * N * WORK / n_workers) < 1);
         assert_true(fabs((double)key[MIDDLE] - (30 + part * 40) * UNIT) < 0.05 * UNIT);
         assert_true(fabs((double)key[SMALL] - (5 + part * 65) * UNIT) < 0.07 * UNIT);
         assert_true(key[CHAIN] > key[MIDDLE] && key[MIDDLE] > key[SMALL]);
     }
     const bpt_machine unlike = {.n_workers = 2, .n_kinds = 2, .kind = kinds};
-    assert_int_equal(bpt_machine_keys(&unlike, g, key), BPT_MOVE_NS);
+    assert_int_equal(bpt_patience_gain(bpt_machine_keys(&unlike, g, key), 0), BPT_MOVE_NS);
     assert_int_equal(key[MIDDLE], 30 * UNIT);
     bpt_graph_free(g);
 }
