@@ -62,7 +62,7 @@ END
 }
 
 # The options that all runs have in common; later ones on the command line win.
-common=(--data data --model tiny.yaml --batch-size 20 --threads 1 --lr 0.05 --log-interval 0.1)
+common=(--data data --model tiny.yaml --batch-size 20 --threads 1 --lr 0.05 --log-interval 0)
 
 ranks() { # N COMMAND...: runs it on N ranks
     local n=$1

@@ -75,6 +75,11 @@ refused 'the dataset one of rank 1 on'
 "$ingest" glyphs --out two --split train --count 300 --force >out 2>err || die "a smaller dataset"
 pair 3 --data one -- --data two
 refused 'the dataset two of rank 1 on'
+# Too small for the batch: it is the dataset that is wrong.
+pair 3 --data one --batch-size 180 -- --data two --batch-size 180
+refused 'the dataset two of rank 1 on'
+pair 3 --data two --batch-size 180 -- --data one --batch-size 180
+refused 'the dataset one of rank 1 on'
 
 # A model of the same name in another place: the file of each host is what counts.
 mkdir a b

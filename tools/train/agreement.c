@@ -121,11 +121,6 @@ bpt_status bpt_agree_on_options(const bpt_train_options *options, bpt_comm *comm
 
 /* ---- dataset and model ---- */
 
-typedef struct inputs {
-    uint64_t dataset; /* 0: this rank has opened none */
-    uint64_t model;
-} inputs;
-
 static bpt_status another(const bpt_job *job, const char *what, const char *path, uint32_t other,
                           const char *hint) {
     const bpt_status status = bpt_fail(
@@ -135,29 +130,45 @@ static bpt_status another(const bpt_job *job, const char *what, const char *path
     return status;
 }
 
-static bpt_status compare_inputs(bpt_job *job, const inputs *all) {
-    const inputs *mine = &all[job->rank];
-    uint32_t first = 0; /* rank that has opened a dataset */
-    while (all[first].dataset == 0 && first + 1 < job->n_ranks) first++;
-    job->dataset_identity = all[first].dataset >> 11;
-    if (mine->dataset != 0 && mine->dataset != all[first].dataset)
-        return another(job, "dataset", job->options->data, first,
-                       "give every host the same one (bpt-ingest info shows what it holds), or "
-                       "rank 0's to all by --data-mode scatter");
-    if (mine->model != all[0].model)
-        return another(job, "model", job->options->model, 0, "give every host the same file");
-    return BPT_OK;
+/* @param mine   what this rank has, if @p status is BPT_OK
+ * @param[out] all what every rank has, shape [n_ranks], to be freed */
+static bpt_status gather(const bpt_job *job, bpt_status status, uint64_t mine, uint64_t **all) {
+    *all = NULL;
+    if (status == BPT_OK) status = BPT_NEW("inputs of ranks", job->n_ranks, all);
+    BPT_TRY(bpt_comm_agree(job->comm, status));
+    return bpt_comm_allgather(job->comm, &mine, sizeof mine, *all);
 }
 
-bpt_status bpt_agree_on_inputs(bpt_job *job) {
-    inputs mine = {0}, *all = NULL;
-    bpt_status status = bpt_model_identify(job->model, &mine.model);
-    if (status == BPT_OK && job->dataset)
-        status = bpt_dataset_identify(bpt_dataset_describe(job->dataset), &mine.dataset);
-    if (status == BPT_OK) status = BPT_NEW("inputs of ranks", job->n_ranks, &all);
-    status = bpt_comm_agree(job->comm, status);
-    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);
-    if (status == BPT_OK) status = bpt_comm_agree(job->comm, compare_inputs(job, all));
+static bpt_status compare_datasets(bpt_job *job, const uint64_t *all) {
+    uint32_t first = 0; /* rank that has opened one */
+    while (all[first] == 0 && first + 1 < job->n_ranks) first++;
+    job->dataset_identity = all[first] >> 11;
+    if (all[job->rank] == 0 || all[job->rank] == all[first]) return BPT_OK;
+    return another(job, "dataset", job->options->data, first,
+                   "give every host the same one (bpt-ingest info shows what it holds), or rank "
+                   "0's to all by --data-mode scatter");
+}
+
+bpt_status bpt_agree_on_dataset(bpt_job *job) {
+    uint64_t mine = 0, *all;
+    bpt_status status = BPT_OK;
+    if (job->dataset) status = bpt_dataset_identify(bpt_dataset_describe(job->dataset), &mine);
+    status = gather(job, status, mine, &all);
+    if (status == BPT_OK) status = bpt_comm_agree(job->comm, compare_datasets(job, all));
+    bpt_free(all);
+    return status;
+}
+
+static bpt_status compare_models(const bpt_job *job, const uint64_t *all) {
+    if (all[job->rank] == all[0]) return BPT_OK;
+    return another(job, "model", job->options->model, 0, "give every host the same file");
+}
+
+bpt_status bpt_agree_on_model(const bpt_job *job) {
+    uint64_t mine = 0, *all;
+    bpt_status status = bpt_model_identify(job->model, &mine);
+    status = gather(job, status, mine, &all);
+    if (status == BPT_OK) status = bpt_comm_agree(job->comm, compare_models(job, all));
     bpt_free(all);
     return status;
 }

@@ -15,9 +15,13 @@
  * @return BPT_OK, BPT_EUSAGE (names the option), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_agree_on_options(const bpt_train_options *options, bpt_comm *comm);
 
-/** Compares the descriptions of the datasets that ranks have opened themselves, and the models;
- * sets job->dataset_identity, also where a rank has opened no dataset.
+/** Compares the descriptions of the datasets that ranks have opened themselves; sets
+ * job->dataset_identity, also where a rank has opened none.
+ * @return BPT_OK, BPT_EDATA (names the dataset), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt_agree_on_dataset(bpt_job *job);
+
+/** Compares the models.
  * @return BPT_OK, BPT_EDATA (names the file), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
-bpt_status bpt_agree_on_inputs(bpt_job *job);
+bpt_status bpt_agree_on_model(const bpt_job *job);
 
 #endif

@@ -8,6 +8,7 @@ static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
     BPT_TRY(bpt__job_choose(job));
     if (!f->data || !f->model) return BPT_OK; /* not named, or refused for themselves */
     BPT_TRY(bpt__job_open_data(job));
+    BPT_TRY(bpt__job_choose_lengths(job));
     BPT_TRY(bpt__job_load_model(job));
     return bpt_layer_choice_check(job->options, job->model);
 }

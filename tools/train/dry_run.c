@@ -63,6 +63,7 @@ static bpt_status open_model(bpt_job *job) {
     const bpt_augment augment = bpt_train_augment(job->options);
     if (job->options->data) {
         BPT_TRY(bpt__job_open_data(job));
+        BPT_TRY(bpt__job_choose_lengths(job));
         return bpt__job_load_model(job);
     }
     const bpt_train_options *o = job->options;

@@ -159,10 +159,12 @@ static bpt_status open_all(bpt_job *job) {
         opened = bpt__job_open_data(job);
     bpt_comm_operation_end(job->comm);
     BPT_TRY(bpt_comm_agree(job->comm, opened));
-    BPT_TRY(bpt_comm_agree(job->comm, bpt__job_tell_servers(job)));
+    BPT_TRY(bpt_agree_on_dataset(job)); /* before its size counts */
+    BPT_TRY(bpt__job_tell_servers(job));
+    BPT_TRY(bpt_comm_agree(job->comm, bpt__job_choose_lengths(job)));
     BPT_TRY(bpt__job_stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_engine(job)));
-    BPT_TRY(bpt_agree_on_inputs(job));
+    BPT_TRY(bpt_agree_on_model(job));
     BPT_TRY(bpt__job_stop_if_told(job));
     BPT_TRY(bpt__job_open_run(job));
     if (job->finished) {

@@ -25,7 +25,7 @@ static bpt_status use(bpt_job *job, const bpt_dataset *dataset) {
     if (job->train->count == 0 || job->test->count == 0)
         return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data,
                         job->train->count == 0 ? o->train_split : o->test_split);
-    return bpt__job_choose_lengths(job);
+    return BPT_OK;
 }
 
 static bpt_status fit(bpt_job *job) {
@@ -132,7 +132,7 @@ bpt_status bpt__job_tell_servers(bpt_job *job) {
     job->told[1] = (bpt_split){.name = job->options->test_split, .count = f.n_test};
     job->train = &job->told[0];
     job->test = &job->told[1];
-    return bpt__job_choose_lengths(job);
+    return BPT_OK;
 }
 
 /* ---- the model ---- */

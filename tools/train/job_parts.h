@@ -38,10 +38,10 @@ const char *bpt__job_data_path(const bpt_job *job);
 /** Says where the dataset is copied, or advises it where that would help. */
 void bpt__job_say_stage(const bpt_job *job);
 
-/** Opens the dataset, finds both splits, checks the augmentation and sets the lengths. On an error
- * too the dataset may be open: bpt__job_close_data().
- * @return BPT_OK, BPT_EDATA (an empty split), as bpt_dataset_open(), bpt_dataset_find(),
- *         bpt_augment_check() or bpt__job_choose_lengths() */
+/** Opens the dataset, finds both splits and checks the augmentation. On an error too the dataset
+ * may be open: bpt__job_close_data().
+ * @return BPT_OK, BPT_EDATA (an empty split), as bpt_dataset_open(), bpt_dataset_find() or
+ *         bpt_augment_check() */
 bpt_status bpt__job_open_data(bpt_job *job);
 
 /** Likewise where bpt_job_scatters(): rank 0 opens the dataset and tells the others of it, which
@@ -50,8 +50,8 @@ bpt_status bpt__job_open_data(bpt_job *job);
 bpt_status bpt__job_share_data(bpt_job *job);
 
 /** Tells servers of the dataset, which they do not open, after either; nothing where there are
- * none. Collective; to be agreed on afterwards.
- * @return as bpt__job_choose_lengths(), BPT_ECOMM */
+ * none. Collective.
+ * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt__job_tell_servers(bpt_job *job);
 
 /** Closes what either has opened. */
