@@ -75,8 +75,8 @@ static inline bool bpt_policy_places(const bpt_policy *policy, const bpt_machine
  * together where there is time (bpt_machine_keys()). A task stays with the worker that made it
  * ready, whose cache holds its input: that is the rule of locality. Idle workers take the task of
  * greatest key from the others, busy ones do if it is greater by the gain that a
- * move asks for (bpt_patience). Among unlike workers a
- * task goes where it should end first, as with eft. The default. */
+ * move asks for (bpt_patience). Among unlike workers a task goes where it should end first, as with
+ * eft. The default. */
 extern const bpt_policy bpt_policy_critical_path;
 
 /** BPT-CNN as recalled (ALGORITHMS 1.5): level by level from the entry, tasks of a level equal;
