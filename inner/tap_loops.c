@@ -1,5 +1,6 @@
 #include "inner/tap_loops.h"
 
+#include "base/clones.h"
 #include "inner/vector_loops.h"
 
 #include <string.h>
@@ -68,14 +69,57 @@ int64_t bpt_tap_gradient(const bpt_conv_problem *p, int64_t filters, int64_t s) 
 
 /* ---- gathering ---- */
 
-/* Of one pixel: a block's lanes of all samples become rows of samples. */
-#define TURN(type, x, sample, out, channel, n, lanes)                                              \
+/* Squares of 8x8 values are turned in registers. Rows are taken to be bits of their type. */
+enum { SIDE = 8 };
+typedef uint32_t row_f32 __attribute__((vector_size(SIDE * sizeof(uint32_t))));
+typedef uint16_t row_bf16 __attribute__((vector_size(SIDE * sizeof(uint16_t))));
+
+/* Values of rows i and i + 4 by turns become rows 2 i and 2 i + 1: what numbers rows and columns,
+ * three bits each, is rotated by one. */
+#define INTERLEAVE(from, to)                                                                       \
+    do {                                                                                           \
+        for (int r = 0; r < SIDE / 2; r++) {                                                       \
+            const __typeof__((from)[0]) one = (from)[r], other = (from)[r + SIDE / 2];             \
+            (to)[2 * r] = __builtin_shufflevector(one, other, 0, 8, 1, 9, 2, 10, 3, 11);           \
+            (to)[2 * r + 1] = __builtin_shufflevector(one, other, 4, 12, 5, 13, 6, 14, 7, 15);     \
+        }                                                                                          \
+    } while (0)
+
+#define TURN_SQUARE(type, x, sample, out, channel)                                                 \
+    do {                                                                                           \
+        row_##type rows[SIDE], turned[SIDE];                                                       \
+        for (int k = 0; k < SIDE; k++) memcpy(&rows[k], (x) + k * (sample), sizeof rows[k]);       \
+        INTERLEAVE(rows, turned);                                                                  \
+        INTERLEAVE(turned, rows);                                                                  \
+        INTERLEAVE(rows, turned);                                                                  \
+        for (int k = 0; k < SIDE; k++)                                                             \
+            memcpy((out) + k * (channel), &turned[k], sizeof turned[k]);                           \
+    } while (0)
+
+#define TURN(type, x, out, t)                                                                      \
     do {                                                                                           \
         const bpt_mem_##type *restrict from = (x);                                                 \
         bpt_mem_##type *restrict to = (out);                                                       \
-        for (int64_t i = 0; i < (n); i++)                                                          \
-            for (int64_t l = 0; l < (lanes); l++) to[l * (channel) + i] = from[i * (sample) + l];  \
+        int64_t i = 0;                                                                             \
+        for (; i + SIDE <= (t).n; i += SIDE)                                                       \
+            for (int64_t l = 0; l < (t).lanes; l += SIDE)                                          \
+                TURN_SQUARE(type, from + i * (t).sample + l, (t).sample, to + l * (t).channel + i, \
+                            (t).channel);                                                          \
+        for (; i < (t).n; i++)                                                                     \
+            for (int64_t l = 0; l < (t).lanes; l++)                                                \
+                to[l * (t).channel + i] = from[i * (t).sample + l];                                \
     } while (0)
+
+/* Of one pixel: a block's lanes, a multiple of 8, of all samples become rows of samples. */
+typedef struct {
+    int64_t n, lanes;
+    int64_t sample, channel; /* values from one to the next, of the one and the other */
+} turn;
+
+BPT_CLONES static void turn_pixel(bpt_value_type type, turn t, const void *restrict x,
+                                  void *restrict out) {
+    BPT_FOR_TYPE(type, TURN, x, out, t);
+}
 
 /* A row of a block of channels, for one column of taps.
  * @param x the row in the first sample; @param out the row in the block's first channel */
@@ -83,12 +127,12 @@ static void gather_row(const bpt_conv_problem *p, bpt_tap_tile tile, int64_t s,
                        const void *restrict x, void *restrict out) {
     const axis_sizes columns = sizes_of(p, 1);
     const bpt_tap_span span = bpt_tap_span_of(p, 1, s);
-    const int64_t sample = p->c * p->h * p->w, channel = bpt_tap_channel(p, s);
+    const turn t = {tile.n, tile.lanes, p->c * p->h * p->w, bpt_tap_channel(p, s)};
     for (int64_t j = 0; j < span.n; j++) {
         const int64_t column = input_of(&columns, span.first + j, s);
         const void *pixel = bpt_value_at(p->type, x, column * tile.lanes);
         void *turned = bpt_place_at(p->type, out, j * p->n + tile.first);
-        BPT_FOR_TYPE(p->type, TURN, pixel, sample, turned, channel, tile.n, tile.lanes);
+        turn_pixel(p->type, t, pixel, turned);
     }
 }
 

@@ -62,6 +62,11 @@ static void test_filters_of_a_range(void **state) {
     assert_int_equal(bpt_conv_gather_filters(&p), 64);
     p = conv_square(64, 4096, 512, 4); /* 2.4 MB a block */
     assert_int_equal(bpt_conv_gather_filters(&p), 16);
+    p = conv_square(64, 512, 512, 4);
+    p.type = BPT_BF16;
+    assert_int_equal(bpt_conv_gather_filters(&p), 128); /* wide products */
+    p.k = 128;
+    assert_int_equal(bpt_conv_gather_filters(&p), 32); /* for two ranges at least */
 }
 
 /* ---- tasks ---- */

@@ -42,6 +42,9 @@ static const shape shapes[] = {
     {{IMAGE(4, 8, 3, 2, 8, 2, 2), WINDOW(1, 1, 1, 1, 1, 1)},
      8,
      8}, /* no column meets all outputs */
+    /* Tiles of more than 8 samples, and what is left of those. */
+    {{IMAGE(33, 16, 3, 4, 16, 3, 3), WINDOW(1, 1, 1, 1, 1, 1)}, 16, 16},
+    {{IMAGE(48, 8, 4, 3, 8, 3, 3), WINDOW(2, 1, 1, 1, 1, 1)}, 8, 8},
 };
 
 typedef struct {
