@@ -4,30 +4,27 @@
 
 #include <math.h>
 
-#define LANES 16 /* counters in one pass of bpt_random_fill() */
+/* A round of the generator, whose words of 32 bits may be of one counter or of several: numbers of
+ * 64 bits, or vectors of them, since a word's product needs so many. */
+#define ROUND(c, k)                                                                                \
+    do {                                                                                           \
+        const __typeof__((c)[0]) product0 = (c)[0] * 0xD2511F53u, product1 = (c)[2] * 0xCD9E8D57u; \
+        (c)[0] = product1 >> 32 ^ (c)[1] ^ (k)[0];                                                 \
+        (c)[1] = product1 & 0xFFFFFFFFu;                                                           \
+        (c)[2] = product0 >> 32 ^ (c)[3] ^ (k)[1];                                                 \
+        (c)[3] = product0 & 0xFFFFFFFFu;                                                           \
+        (k)[0] += 0x9E3779B9u;                                                                     \
+        (k)[1] += 0xBB67AE85u;                                                                     \
+    } while (0)
 
-/* Word w of counter i is c[w][i]: lanes are innermost, so that a compiler can take them at once. */
-static inline void philox(uint32_t (*c)[LANES], int n_lanes, const uint32_t key[2]) {
-    uint32_t k[2] = {key[0], key[1]};
-    for (int round = 0; round < 10; round++) {
-        for (int i = 0; i < n_lanes; i++) {
-            const uint64_t product0 = (uint64_t)0xD2511F53u * c[0][i];
-            const uint64_t product1 = (uint64_t)0xCD9E8D57u * c[2][i];
-            c[0][i] = (uint32_t)(product1 >> 32) ^ c[1][i] ^ k[0];
-            c[1][i] = (uint32_t)product1;
-            c[2][i] = (uint32_t)(product0 >> 32) ^ c[3][i] ^ k[1];
-            c[3][i] = (uint32_t)product0;
-        }
-        k[0] += 0x9E3779B9u;
-        k[1] += 0xBB67AE85u;
-    }
-}
+enum { N_ROUNDS = 10 };
 
 static void philox_one(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
-    uint32_t c[4][LANES];
-    for (int word = 0; word < 4; word++) c[word][0] = counter[word];
-    philox(c, 1, key);
-    for (int word = 0; word < 4; word++) out[word] = c[word][0];
+    uint32_t k[2] = {key[0], key[1]};
+    uint64_t c[4];
+    for (int word = 0; word < 4; word++) c[word] = counter[word];
+    for (int round = 0; round < N_ROUNDS; round++) ROUND(c, k);
+    for (int word = 0; word < 4; word++) out[word] = (uint32_t)c[word];
 }
 
 bpt_random bpt_random_stream(uint64_t seed, bpt_purpose purpose, uint64_t id) {
@@ -47,17 +44,19 @@ uint32_t bpt_random_u32(bpt_random *r) {
     return r->block[r->used++];
 }
 
+enum { LANES = 8 }; /* counters in one pass of bpt_random_fill() */
+typedef uint64_t lanes __attribute__((vector_size(LANES * sizeof(uint64_t))));
+
 /* The numbers of LANES counters, one after another. */
 BPT_CLONES static void philox_lanes(const uint32_t counter[4], const uint32_t key[2],
                                     uint32_t out[4 * LANES]) {
-    uint32_t c[4][LANES];
-    for (uint32_t i = 0; i < LANES; i++) {
-        c[0][i] = counter[0] + i;
-        for (int word = 1; word < 4; word++) c[word][i] = counter[word];
-    }
-    philox(c, LANES, key);
+    uint32_t k[2] = {key[0], key[1]};
+    lanes c[4];
+    c[0] = ((lanes){0, 1, 2, 3, 4, 5, 6, 7} + counter[0]) & 0xFFFFFFFFu;
+    for (int word = 1; word < 4; word++) c[word] = (lanes){0} + counter[word];
+    for (int round = 0; round < N_ROUNDS; round++) ROUND(c, k);
     for (int i = 0; i < LANES; i++)
-        for (int word = 0; word < 4; word++) out[4 * i + word] = c[word][i];
+        for (int word = 0; word < 4; word++) out[4 * i + word] = (uint32_t)c[word][i];
 }
 
 void bpt_random_fill(bpt_random *r, uint32_t *out, size_t n) {
