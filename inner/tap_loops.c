@@ -3,6 +3,7 @@
 #include "base/clones.h"
 #include "inner/vector_loops.h"
 
+#include <assert.h>
 #include <string.h>
 
 enum { LINE = 64 };
@@ -69,13 +70,14 @@ int64_t bpt_tap_gradient(const bpt_conv_problem *p, int64_t filters, int64_t s) 
 
 /* ---- gathering ---- */
 
-/* Squares of 8x8 values are turned in registers. Rows are taken to be bits of their type. */
+/* Squares of 8x8 values are turned in registers. A value is moved as bits, so floats are rows of
+ * uint32_t. */
 enum { SIDE = 8 };
 typedef uint32_t row_f32 __attribute__((vector_size(SIDE * sizeof(uint32_t))));
 typedef uint16_t row_bf16 __attribute__((vector_size(SIDE * sizeof(uint16_t))));
 
-/* Values of rows i and i + 4 by turns become rows 2 i and 2 i + 1: what numbers rows and columns,
- * three bits each, is rotated by one. */
+/* Values of rows i and i + 4 by turns become rows 2 i and 2 i + 1: the six bits of a value's place,
+ * row then column, are rotated left by one. Three times, and rows are columns. */
 #define INTERLEAVE(from, to)                                                                       \
     do {                                                                                           \
         for (int r = 0; r < SIDE / 2; r++) {                                                       \
@@ -96,6 +98,12 @@ typedef uint16_t row_bf16 __attribute__((vector_size(SIDE * sizeof(uint16_t))));
             memcpy((out) + k * (channel), &turned[k], sizeof turned[k]);                           \
     } while (0)
 
+typedef struct {
+    int64_t n, lanes; /* samples, and channels of a block */
+    int64_t sample;   /* values from one to the next in x */
+    int64_t channel;  /* and in out */
+} turn;
+
 #define TURN(type, x, out, t)                                                                      \
     do {                                                                                           \
         const bpt_mem_##type *restrict from = (x);                                                 \
@@ -110,12 +118,7 @@ typedef uint16_t row_bf16 __attribute__((vector_size(SIDE * sizeof(uint16_t))));
                 to[l * (t).channel + i] = from[i * (t).sample + l];                                \
     } while (0)
 
-/* Of one pixel: a block's lanes, a multiple of 8, of all samples become rows of samples. */
-typedef struct {
-    int64_t n, lanes;
-    int64_t sample, channel; /* values from one to the next, of the one and the other */
-} turn;
-
+/* Of one pixel: a block's lanes of all samples become rows of samples. */
 BPT_CLONES static void turn_pixel(bpt_value_type type, turn t, const void *restrict x,
                                   void *restrict out) {
     BPT_FOR_TYPE(type, TURN, x, out, t);
@@ -138,6 +141,7 @@ static void gather_row(const bpt_conv_problem *p, bpt_tap_tile tile, int64_t s,
 
 void bpt_tap_gather_source(const bpt_conv_problem *p, bpt_tap_tile tile, const void *restrict x,
                            void *restrict source) {
+    assert(tile.lanes % SIDE == 0);
     for (int64_t s = 0; s < p->s; s++) {
         const int64_t columns = bpt_tap_span_of(p, 1, s).n, channel = bpt_tap_channel(p, s);
         void *of_column = bpt_place_at(p->type, source, bpt_tap_source(p, s));

@@ -42,7 +42,7 @@ int64_t bpt_tap_gradient(const bpt_conv_problem *p, int64_t filters, int64_t s);
 /** Some samples of the batch, and blocks of channels. */
 typedef struct bpt_tap_tile {
     int64_t first, n; /* samples */
-    int64_t lanes;    /* a multiple of 8 */
+    int64_t lanes;    /* 8 or 16 */
 } bpt_tap_tile;
 
 /** @param x values of the tile; @param[out] source of all columns of taps */

@@ -14,17 +14,24 @@ bool bpt_conv_suits_gather(const bpt_conv_problem *batch) {
            bpt_conv_gather_filters(p) < p->k;
 }
 
-/* Of bfloat16, products of fewer columns than 96 are a sixth slower: oneDNN makes them 48 at a
- * time. Of two ranges at least. */
+enum {
+    RANGE_BYTES = 640 << 10
+}; /* of a second-level cache, which holds some activations as well */
+
+/* Products of 128 columns are a sixth faster than narrow ones in bfloat16 (docs/decisions.md), if
+ * they stay in the cache. Of four ranges at least, as many as there are chunks. */
 static int64_t fast_filters(const bpt_conv_problem *batch) {
-    enum { FAST = 128 };
-    return batch->type == BPT_BF16 && batch->k >= 2 * FAST ? FAST : BPT_CUT_LANES;
+    enum { FAST = 128, N_RANGES = 4 };
+    const int64_t row = batch->c * (int64_t)sizeof(float);
+    int64_t filters = batch->k / N_RANGES < FAST ? batch->k / N_RANGES : FAST;
+    if (batch->type != BPT_BF16) return 0;
+    if (filters > RANGE_BYTES / row) filters = RANGE_BYTES / row;
+    return filters / BPT_CUT_LANES * BPT_CUT_LANES;
 }
 
 int64_t bpt_conv_gather_filters(const bpt_conv_problem *batch) {
-    enum { BYTES = 640 << 10 }; /* of a second-level cache, which holds some activations as well */
     const int64_t block = batch->c * batch->r * batch->s * BPT_CUT_LANES * (int64_t)sizeof(float);
-    const int64_t cached = (block < BYTES ? BYTES / block : 1) * BPT_CUT_LANES;
+    const int64_t cached = (block < RANGE_BYTES ? RANGE_BYTES / block : 1) * BPT_CUT_LANES;
     const int64_t fast = fast_filters(batch);
     return cached > fast ? cached : fast;
 }

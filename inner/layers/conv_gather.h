@@ -21,7 +21,8 @@
  * @param batch of all samples */
 bool bpt_conv_suits_gather(const bpt_conv_problem *batch);
 
-/** Filters of a range: whole blocks of BPT_CUT_LANES whose weights' gradient stays in a cache. */
+/** Filters of a range, whole blocks of BPT_CUT_LANES: as many as keep the weights' gradient in a
+ * cache, in bfloat16 more where wider products are faster. By the problem alone. */
 int64_t bpt_conv_gather_filters(const bpt_conv_problem *batch);
 
 typedef struct bpt_conv_range {

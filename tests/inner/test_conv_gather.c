@@ -65,8 +65,21 @@ static void test_filters_of_a_range(void **state) {
     p = conv_square(64, 512, 512, 4);
     p.type = BPT_BF16;
     assert_int_equal(bpt_conv_gather_filters(&p), 128); /* wide products */
-    p.k = 128;
-    assert_int_equal(bpt_conv_gather_filters(&p), 32); /* for two ranges at least */
+    p.k = 768;
+    assert_int_equal(bpt_conv_gather_filters(&p), 128);
+    p.k = 384;
+    assert_int_equal(bpt_conv_gather_filters(&p), 96); /* for four ranges */
+    p.k = 256;
+    assert_int_equal(bpt_conv_gather_filters(&p), 64);
+    assert_true(bpt_conv_suits_gather(&p));
+    p.k = 64;
+    assert_int_equal(bpt_conv_gather_filters(&p), 32);
+    p = conv_square(64, 2048, 512, 4);
+    p.type = BPT_BF16;
+    assert_int_equal(bpt_conv_gather_filters(&p), 80); /* products of 640 KB */
+    p = conv_square(64, 64, 512, 4);
+    p.type = BPT_BF16;
+    assert_int_equal(bpt_conv_gather_filters(&p), 272); /* all of these are cached */
 }
 
 /* ---- tasks ---- */
