@@ -127,6 +127,17 @@ static bpt_status read_cuts(const bpt_yaml *doc, const bpt_yaml_node *map, bpt_t
     return BPT_OK;
 }
 
+/* The last line: without it, or with fewer rows than it says, the end of a file is not there. */
+static bpt_status check_rows(const bpt_yaml *doc, const bpt_yaml_node *root, const bpt_tuned *t) {
+    const bpt_yaml_node *node = bpt_yaml_find(root, "rows");
+    const size_t n = t->n_costs + t->cuts.n;
+    int64_t rows;
+    if (!node) return bpt_yaml_fail(doc, root, "the end is missing: there is no \"rows\"");
+    BPT_TRY(bpt_yaml_get_int(doc, node, "rows", 0, INT64_MAX, &rows));
+    if ((uint64_t)rows == n) return BPT_OK;
+    return bpt_yaml_fail(doc, node, "%zu rows of costs and cuts are there, not %" PRId64, n, rows);
+}
+
 static bpt_status check_format(const bpt_yaml *doc, const bpt_yaml_node *root) {
     const bpt_yaml_node *format;
     int64_t version;
@@ -141,7 +152,7 @@ static bpt_status check_format(const bpt_yaml *doc, const bpt_yaml_node *root) {
 }
 
 static bpt_status read_all(const bpt_yaml *doc, bpt_tuned *t) {
-    static const char *const names[] = {"tuned", "key", "choices", "costs", "cuts"};
+    static const char *const names[] = {"tuned", "key", "choices", "costs", "cuts", "rows"};
     const bpt_yaml_node *root = bpt_yaml_root(doc), *key, *choices, *costs;
     BPT_TRY(check_format(doc, root)); /* first: another format may have other keys */
     BPT_TRY(bpt_yaml_check_keys(doc, root, "a tuned file", names, sizeof names / sizeof *names));
@@ -151,7 +162,8 @@ static bpt_status read_all(const bpt_yaml *doc, bpt_tuned *t) {
     BPT_TRY(read_key(doc, key, &t->key));
     BPT_TRY(read_choices(doc, choices, &t->choices));
     BPT_TRY(read_costs(doc, costs, t));
-    return read_cuts(doc, bpt_yaml_find(root, "cuts"), t);
+    BPT_TRY(read_cuts(doc, bpt_yaml_find(root, "cuts"), t));
+    return check_rows(doc, root, t);
 }
 
 bpt_status bpt_tuned_read(const char *path, bpt_tuned **tuned) {
@@ -242,6 +254,7 @@ static void put_all(FILE *out, const bpt_tuned *t, const char *comment, const ch
         fprintf(out,
                 "\n# step, type, algorithm, convolution, cut, nanoseconds of one part\ncuts:\n%s",
                 cuts);
+    fprintf(out, "\n# of costs and cuts\nrows: %zu\n", t->n_costs + (cuts ? c->cuts->n : 0));
 }
 
 static bpt_status write_text(const char *path, const bpt_tuned *tuned, const char *comment,

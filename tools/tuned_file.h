@@ -9,7 +9,7 @@
 #include "inner/cost_table.h"
 #include "tools/tuned_key.h"
 
-enum { BPT_TUNED_FORMAT = 3 };
+enum { BPT_TUNED_FORMAT = 4 };
 
 /** Values of options of bpt-train, and how convolutions are cut. */
 typedef struct bpt_tuned_choices {

@@ -159,12 +159,12 @@ static void test_wrong_files(void **state) {
     const bpt_tuned t = example(costs);
     bpt_tuned_free(write_and_read(&t));
     load_text();
-    refuses("tuned: 3", "tuned: 1", "is of format 1, this program reads format 3");
+    refuses("tuned: 4", "tuned: 1", "is of format 1, this program reads format 4");
     assert_non_null(strstr(bpt_error_last()->hint, "run bpt-tune again"));
-    refuses("tuned: 3", "tuned: 4\nlater: 1", "is of format 4, this program reads format 3");
-    refuses("tuned: 3", "tuned: 3\nlater: 1", "later");
-    refuses("tuned: 3", "tuned: two", "whole number");
-    refuses("tuned: 3", "", "there is no \"tuned\"");
+    refuses("tuned: 4", "tuned: 5\nlater: 1", "is of format 5, this program reads format 4");
+    refuses("tuned: 4", "tuned: 4\nlater: 1", "later");
+    refuses("tuned: 4", "tuned: two", "whole number");
+    refuses("tuned: 4", "", "there is no \"tuned\"");
     refuses("choices:", "choice:", "choice");
     refuses("threads: 3", "threads: 0", "threads is 0");
     refuses("threads: 3", "threads: 257", "threads is 257");
@@ -178,6 +178,9 @@ static void test_wrong_files(void **state) {
     refuses("costs:", "costs: 3\nkosts:", "kosts");
     refuses("costs:", "cuts: 3\ncosts:", "a cost table");
     refuses("costs:", "cuts: {workers: 0, costs: []}\ncosts:", "workers is 0");
+    refuses("rows: 2", "rows: 3", "2 rows of costs and cuts are there, not 3");
+    refuses("rows: 2", "rows: -1", "rows is -1");
+    refuses("rows: 2", "", "the end is missing");
     for (int i = 0; i < BPT_N_TUNED_FIELDS; i++) {
         char line[64];
         snprintf(line, sizeof line, "  %s: ", bpt_tuned_field_name((bpt_tuned_field)i));
@@ -186,6 +189,23 @@ static void test_wrong_files(void **state) {
     bpt_tuned *read;
     unlink(path);
     assert_int_equal(bpt_tuned_read(path, &read), BPT_EUSAGE);
+}
+
+/* A file that was cut off anywhere, between two rows too, is refused. */
+static void test_every_beginning(void **state) {
+    (void)state;
+    bpt_task_cost costs[2];
+    bpt_cost_table cuts;
+    bpt_tuned t = example(costs), *read;
+    fill_cuts(&cuts);
+    t.choices.cuts = &cuts;
+    bpt_tuned_free(write_and_read(&t));
+    bpt_cost_table_clear(&cuts);
+    load_text();
+    for (size_t n = 0; n < strlen(text) - 1; n++) { /* without its newline it is whole */
+        assert_int_equal(bpt_file_write(path, text, n), BPT_OK);
+        assert_int_equal(bpt_tuned_read(path, &read), BPT_EUSAGE);
+    }
 }
 
 /* Nothing is lost where memory ends, and the file is read once it does not. */
@@ -290,6 +310,7 @@ int main(void) {
         cmocka_unit_test(test_cuts_are_there_where_they_were_chosen),
         cmocka_unit_test(test_costs_by_name),
         cmocka_unit_test(test_wrong_files),
+        cmocka_unit_test(test_every_beginning),
         cmocka_unit_test(test_every_field_of_the_key_counts),
         cmocka_unit_test(test_lack_of_memory),
         cmocka_unit_test(test_path_of_a_host),

@@ -30,8 +30,13 @@ two() { # COMMAND...: on two
 }
 
 # ---- files: with these cuts, with others, with none ----
+ended() { # puts right what the last line says of the rows
+    local text
+    text=$(sed '/^rows:/d')
+    printf '%s\nrows: %s\n' "$text" "$(grep -c '^ *- \[' <<<"$text")"
+}
 run 0 one "$tune" --model wide.yaml --input-size 28 28 --classes 10 --batch-size 4 --out any.yaml --budget 1
-sed '/^cuts:/,$d' any.yaml >whole.yaml
+sed '/^cuts:/,$d' any.yaml | ended >whole.yaml
 # conv2 along rows, which changes last bits where kernels take it; conv3 along channels.
 rows='[32, 12, 12, 32, 10, 10, 3, 3, 1, 1, 0, 0, 1, 1, 1]'
 channels='[32, 5, 5, 32, 5, 5, 3, 3, 1, 1, 1, 1, 1, 1, 1]'
@@ -46,8 +51,8 @@ section() { # MARGIN
     entries "$rows" '[1, 1, 2]'
     entries "$channels" '[1, 2, 1]'
 }
-(cat whole.yaml && section 5) >cut.yaml
-(cat whole.yaml && section 7) >other.yaml
+(cat whole.yaml && section 5) | ended >cut.yaml
+(cat whole.yaml && section 7) | ended >other.yaml
 
 # ---- one rank ----
 local=(--data data --model wide.yaml --batch-size 4 --lr 0.02 --log-interval 0.1 --eval-every 1)
@@ -71,7 +76,7 @@ same_weights runs/cut runs/again
 run 0 one "$train" --model wide.yaml --batch-size 4 --bench 2 --tuned cut.yaml
 says 'convolutions cut by measured costs'
 # Costs that cut nothing.
-(cat whole.yaml && echo 'cuts: {workers: 64, costs: []}') >empty.yaml
+(cat whole.yaml && echo 'cuts: {workers: 64, costs: []}') | ended >empty.yaml
 run 0 one "$train" "${local[@]}" --epochs 0.1 --output runs/empty --tuned empty.yaml
 grep -q 'cut by measured costs' err && die "it says that it cuts, and there are no costs"
 check_json runs/empty/summary.json 'd["ranks"][0]["tuned"] is True' 'd["ranks"][0]["cuts"] is False'
