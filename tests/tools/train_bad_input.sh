@@ -213,6 +213,13 @@ if [ "$(nproc)" -ge 2 ] && mpirun --bind-to core -np 1 true 2>/dev/null; then
     says '--bind-to none'
     says 'bound to 1 core'
 fi
+# More threads than the host has processors: nothing is bound, and mpirun could not help.
+processors=$(getconf _NPROCESSORS_ONLN)
+if [ "$(env -u OMP_NUM_THREADS nproc)" -eq "$processors" ]; then
+    run 0 "$train" "${good[@]}" --output runs/many --threads $((processors + 1))
+    says "to run $((processors + 1)) threads, and the host has"
+    grep -qE 'mpirun|bound' err && die "it asks for what mpirun is not there to give"
+fi
 
 # ---- what cannot be written ----
 

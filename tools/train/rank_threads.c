@@ -60,6 +60,15 @@ static void warn_bound(const bpt_comm *comm, unsigned cores, unsigned wanted) {
         wanted, wanted == 1 ? "" : "s", wanted);
 }
 
+/* There is nothing that mpirun could be told. */
+static void warn_few(const bpt_comm *comm, unsigned cores, unsigned wanted) {
+    bpt_warn(
+        "rank %u on %s is to run %u threads, and the host has %u core%s: threads that share "
+        "one take turns (0 chooses as many as there are cores)",
+        bpt_comm_rank(comm), bpt_comm_host(comm, bpt_comm_rank(comm)), wanted, cores,
+        cores == 1 ? "" : "s");
+}
+
 bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors) {
     return cores < wanted && processors < wanted;
 }
@@ -78,9 +87,13 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_w
     *chosen = *cores = 1;
     if (bpt_comm_rank(comm) >= n_workers) return BPT_OK;
     /* Bound to a single core, although the ranks of the host leave others idle. */
-    const bool loses = bound == 1 && (unsigned)CPU_COUNT(&mine.set) * n.workers < present;
-    const bool lacks = bpt_rank_threads_lack(wanted, bound, (unsigned)CPU_COUNT(&mine.set));
-    if (wanted ? lacks : loses) warn_bound(comm, bound, wanted ? wanted : present / n.workers);
+    const unsigned allowed = (unsigned)CPU_COUNT(&mine.set);
+    const bool loses = bound == 1 && allowed * n.workers < present;
+    const bool lacks = bpt_rank_threads_lack(wanted, bound, allowed);
+    if (wanted && lacks && allowed >= present)
+        warn_few(comm, bound, wanted);
+    else if (wanted ? lacks : loses)
+        warn_bound(comm, bound, wanted ? wanted : present / n.workers);
     *cores = bpt_rank_threads_share(bound, n.sharing, bpt_pool_quota_cores(), n.workers);
     *chosen = wanted ? capped(wanted) : *cores;
     return BPT_OK;

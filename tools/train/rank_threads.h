@@ -24,7 +24,7 @@ unsigned bpt_rank_threads_share(unsigned cores, unsigned sharing, unsigned quota
                                 unsigned n_workers);
 
 /** Chooses the number of threads, and warns where the rank is bound to fewer cores than it wants or
- * could have. Collective over the job.
+ * could have, or the host has fewer than it wants. Collective over the job.
  * @param wanted 0: the cores that the rank may use, shared with the ranks that may use the same
  * ones
  * @param n_workers ranks from this number on compute next to nothing: they have one thread, and the
