@@ -85,6 +85,7 @@ cmp runs/one/model.safetensors runs/plain/model.safetensors || die "--trace chan
 
 run 0 "$train" --model tiny.yaml --bench 2 --trace late.json --trace-steps 5-6
 says 'the trace is empty'
+grep -q 'open it' err && die "nothing is there to be looked at"
 run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/late --epochs 0.1 --threads 1 \
     --trace late2.json --trace-steps 500-600
 [ "$(grep -c 'the trace is empty' err)" -eq 1 ] || die "not said once"

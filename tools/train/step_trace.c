@@ -214,6 +214,7 @@ static bpt_status join(const bpt_step_trace *t) {
     if (n_joined < t->n_ranks)
         bpt_warn("%s has %zu of %" PRIu32 " ranks: the others lie on their own disks, like %s",
                  t->path, n_joined, t->n_ranks, t->parts[t->n_ranks - 1]);
+    if (t->n_steps == 0) return BPT_OK; /* that it is empty was told */
     bpt_info("trace of %" PRIu64 " step%s in %s: open it at ui.perfetto.dev", t->n_steps,
              t->n_steps == 1 ? "" : "s", t->path);
     return BPT_OK;
