@@ -6,17 +6,11 @@
 #ifndef BPT_BASE_CLONES_H
 #define BPT_BASE_CLONES_H
 
-/* Loops over 16-bit values want AVX-512 with BW, which has no name of its own here. */
-#if __GNUC__ >= 12
-#define BPT_AVX512 "arch=x86-64-v4"
-#else
-#define BPT_AVX512 "avx512f"
-#endif
-
-/* Sanitizers start later than the choice is made. */
+/* Loops over 16-bit values want AVX-512 with BW, and only the level has a name here (GCC 12).
+ * Sanitizers start later than the choice is made. */
 #if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && defined(__OPTIMIZE__) &&    \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define BPT_CLONES __attribute__((target_clones(BPT_AVX512, "avx2", "default")))
+#define BPT_CLONES __attribute__((target_clones("arch=x86-64-v4", "avx2", "default")))
 #else
 #define BPT_CLONES
 #endif

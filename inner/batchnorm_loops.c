@@ -1,6 +1,7 @@
 #include "inner/batchnorm_loops.h"
 
 #include "base/clones.h"
+#include "base/integers.h"
 #include "inner/rectify.h"
 
 #include <string.h>
@@ -11,28 +12,24 @@
  * 0, 16, 32.. and 1, 17, 33.. of one channel. */
 enum { ROWS = 64, LANES = 16 };
 
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* ---- parts ---- */
 
 bpt_channels bpt_channels_cut(const bpt_lanes *a, size_t i, size_t n) {
-    const int64_t unit = smaller(a->lanes, LANES), n_channels = a->n_blocks * a->lanes;
-    const int64_t n_units = (n_channels + unit - 1) / unit;
+    const int64_t unit = bpt_smaller(a->lanes, LANES), n_channels = a->n_blocks * a->lanes;
+    const int64_t n_units = bpt_quotient_up(n_channels, unit);
     const int64_t first = n_units * (int64_t)i / (int64_t)n;
     const int64_t end = n_units * (int64_t)(i + 1) / (int64_t)n;
-    return (bpt_channels){first * unit, smaller(end * unit, n_channels)};
+    return (bpt_channels){first * unit, bpt_smaller(end * unit, n_channels)};
 }
 
 /* Lanes of block @p k that belong to a part. */
 static bpt_channels lanes_of(const bpt_lanes *a, bpt_channels part, int64_t k) {
     const int64_t first = part.first - k * a->lanes;
-    return (bpt_channels){first > 0 ? first : 0, smaller(part.end - k * a->lanes, a->lanes)};
+    return (bpt_channels){first > 0 ? first : 0, bpt_smaller(part.end - k * a->lanes, a->lanes)};
 }
 
 static int64_t end_block(const bpt_lanes *a, bpt_channels part) {
-    return (part.end + a->lanes - 1) / a->lanes;
+    return bpt_quotient_up(part.end, a->lanes);
 }
 
 /* ---- moments ---- */
@@ -85,9 +82,9 @@ static void block_moments(const void *x, bpt_value_type type, int64_t n_pixels, 
     float run_mean[LANES], run_dev[LANES];
     double n = count;
     for (int64_t p = 0; p < n_pixels; p += ROWS) {
-        const int64_t rows = smaller(ROWS, n_pixels - p);
+        const int64_t rows = bpt_smaller(ROWS, n_pixels - p);
         for (int64_t i = part.first; i < part.end; i += LANES) {
-            const int64_t width = smaller(LANES, part.end - i);
+            const int64_t width = bpt_smaller(LANES, part.end - i);
             run_moments(bpt_value_at(type, x, p * lanes + i), type, rows, width, lanes, run_mean,
                         run_dev);
             for (int64_t j = 0; j < width; j++) {
@@ -106,8 +103,8 @@ static void plain_moments(const void *x, bpt_value_type type, int64_t n_pixels, 
     float run_mean[LANES], run_dev[LANES];
     int64_t p = 0;
     while (p < n_pixels) {
-        const int64_t width = smaller(LANES, n_pixels - p);
-        const int64_t rows = smaller(ROWS, (n_pixels - p) / width);
+        const int64_t width = bpt_smaller(LANES, n_pixels - p);
+        const int64_t rows = bpt_smaller(ROWS, (n_pixels - p) / width);
         run_moments(bpt_value_at(type, x, p), type, rows, width, width, run_mean, run_dev);
         for (int64_t j = 0; j < width; j++)
             add_moments((double)rows, (double)run_mean[j], (double)run_dev[j], &count, mean, dev);
@@ -255,7 +252,8 @@ static void block_sums(const void *x, const void *dy, bpt_value_type type, int64
     float run_dy[LANES], run_dyx[LANES];
     for (int64_t p = 0; p < n_pixels; p += ROWS)
         for (int64_t i = part.first; i < part.end; i += LANES) {
-            const int64_t rows = smaller(ROWS, n_pixels - p), width = smaller(LANES, part.end - i);
+            const int64_t rows = bpt_smaller(ROWS, n_pixels - p),
+                          width = bpt_smaller(LANES, part.end - i);
             const int64_t at = p * lanes + i;
             run_sums(bpt_value_at(type, x, at), bpt_value_at(type, dy, at), type, rows, width,
                      lanes, mean + i, run_dy, run_dyx);
@@ -272,8 +270,8 @@ static void plain_sums(const void *x, const void *dy, bpt_value_type type, int64
     int64_t p = 0;
     for (int i = 0; i < LANES; i++) means[i] = mean;
     while (p < n_pixels) {
-        const int64_t width = smaller(LANES, n_pixels - p);
-        const int64_t rows = smaller(ROWS, (n_pixels - p) / width);
+        const int64_t width = bpt_smaller(LANES, n_pixels - p);
+        const int64_t rows = bpt_smaller(ROWS, (n_pixels - p) / width);
         run_sums(bpt_value_at(type, x, p), bpt_value_at(type, dy, p), type, rows, width, width,
                  means, run_dy, run_dyx);
         for (int64_t j = 0; j < width; j++) {

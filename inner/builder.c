@@ -1,15 +1,12 @@
 #include "inner/builder.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <stdint.h>
 #include <string.h>
 
 /* ---- the batch ---- */
-
-static int64_t quotient_up(int64_t n, int64_t d) {
-    return (n + d - 1) / d;
-}
 
 static int64_t n_chunks_of(int64_t batch) {
     enum {
@@ -18,7 +15,7 @@ static int64_t n_chunks_of(int64_t batch) {
         SAMPLES = 16,
         MIN_CHUNKS = 4, /* and with fewer samples there are still tasks to balance */
     };
-    const int64_t n = quotient_up(batch, SAMPLES);
+    const int64_t n = bpt_quotient_up(batch, SAMPLES);
     if (n < MIN_CHUNKS) return batch < MIN_CHUNKS ? batch : MIN_CHUNKS;
     return n > BPT_MAX_CHUNKS ? BPT_MAX_CHUNKS : n;
 }
@@ -30,8 +27,8 @@ static int64_t tile_samples_of(int64_t n_chunks, int64_t chunk, int64_t n_worker
     int64_t best = chunk, least = INT64_MAX;
     if (n_workers <= n_chunks) return chunk;
     for (int64_t samples = chunk; samples >= 1; samples--) {
-        const int64_t n_tiles = n_chunks * quotient_up(chunk, samples);
-        const int64_t longest = (samples + BESIDES) * quotient_up(n_tiles, n_workers);
+        const int64_t n_tiles = n_chunks * bpt_quotient_up(chunk, samples);
+        const int64_t longest = (samples + BESIDES) * bpt_quotient_up(n_tiles, n_workers);
         if (n_tiles > BPT_MAX_TILES) break;
         if (longest >= least) continue;
         best = samples;
@@ -54,7 +51,7 @@ void bpt_builder_cut(bpt_builder *b, int64_t batch, int64_t n_workers) {
     b->n_chunks = (size_t)n;
     b->n_tiles = 0;
     for (int64_t c = 0; c <= n; c++) b->chunk_start[c] = batch * c / n;
-    b->tile_samples = tile_samples_of(n, quotient_up(batch, n), n_workers);
+    b->tile_samples = tile_samples_of(n, bpt_quotient_up(batch, n), n_workers);
     for (size_t c = 0; c < b->n_chunks; c++) cut_chunk(b, c);
 }
 

@@ -1,5 +1,7 @@
 #include "inner/cuts.h"
 
+#include "base/integers.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -29,7 +31,7 @@ size_t bpt_cut_parts(bpt_cut cut, int64_t n) {
 
 size_t bpt_cut_partials(bpt_cut cut, int64_t n) {
     const bpt_cut normal = bpt_cut_normal(cut, n);
-    return (size_t)((n + normal.samples - 1) / normal.samples * normal.rows);
+    return (size_t)(bpt_quotient_up(n, normal.samples) * normal.rows);
 }
 
 /* ---- ranges ---- */
@@ -90,14 +92,6 @@ static bool cut_channels(bpt_conv_part *part, bpt_conv_step step, bpt_cut cut, i
 
 /* ---- rows: a range on one side, what belongs to it on the other ---- */
 
-static int64_t larger(int64_t a, int64_t b) {
-    return a > b ? a : b;
-}
-
-static int64_t smaller(int64_t a, int64_t b) {
-    return a < b ? a : b;
-}
-
 /* @return rows of the input from the first to the last that one row of the output is made of */
 static int64_t window_rows(const bpt_conv_problem *p) {
     return (p->r - 1) * p->dilation[0] + 1;
@@ -107,15 +101,15 @@ static int64_t window_rows(const bpt_conv_problem *p) {
 static range rows_read(const bpt_conv_problem *p, range out) {
     const int64_t first = out.begin * p->stride[0] - p->pad[0];
     const int64_t last = (out.end - 1) * p->stride[0] - p->pad[0] + window_rows(p);
-    return (range){larger(first, 0), smaller(last, p->h)};
+    return (range){bpt_larger(first, 0), bpt_smaller(last, p->h)};
 }
 
 /* @return rows of the output that have something of rows of the input */
 static range rows_reached(const bpt_conv_problem *p, range in) {
     const int64_t first = in.begin + p->pad[0] - window_rows(p) + 1;
     const int64_t last = (in.end - 1 + p->pad[0]) / p->stride[0];
-    return (range){first <= 0 ? 0 : (first + p->stride[0] - 1) / p->stride[0],
-                   smaller(last + 1, p->p)};
+    return (range){first <= 0 ? 0 : bpt_quotient_up(first, p->stride[0]),
+                   bpt_smaller(last + 1, p->p)};
 }
 
 /* The padding at the end follows from the sizes; oneDNN takes one below 0 if it is no more than

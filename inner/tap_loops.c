@@ -1,6 +1,7 @@
 #include "inner/tap_loops.h"
 
 #include "base/clones.h"
+#include "base/integers.h"
 #include "inner/vector_loops.h"
 
 #include <assert.h>
@@ -22,7 +23,7 @@ static axis_sizes sizes_of(const bpt_conv_problem *p, int axis) {
 bpt_tap_span bpt_tap_span_of(const bpt_conv_problem *p, int axis, int64_t tap) {
     const axis_sizes a = sizes_of(p, axis);
     const int64_t shift = tap * a.dilation - a.pad; /* input of output 0 */
-    const int64_t first = shift < 0 ? (-shift + a.stride - 1) / a.stride : 0;
+    const int64_t first = shift < 0 ? bpt_quotient_up(-shift, a.stride) : 0;
     const int64_t last = a.in - 1 - shift; /* of the input, from there */
     int64_t end = last < 0 ? 0 : last / a.stride + 1;
     if (end > a.out) end = a.out;
@@ -42,7 +43,7 @@ int64_t bpt_tap_row(const bpt_conv_problem *p, int64_t row) {
 
 static int64_t lines(const bpt_conv_problem *p, int64_t n) {
     const int64_t line = LINE / (int64_t)bpt_value_bytes(p->type);
-    return (n + line - 1) / line;
+    return bpt_quotient_up(n, line);
 }
 
 static int64_t whole_lines(const bpt_conv_problem *p, int64_t n) {

@@ -1,5 +1,6 @@
 /* Winograd's transforms of activations: windows, patches, results. */
 #include "base/clones.h"
+#include "base/integers.h"
 #include "inner/winograd_native.h"
 #include "inner/winograd_transforms.h"
 
@@ -9,7 +10,7 @@
 /* An odd number of cache lines. */
 int64_t bpt_winograd_plane(bpt_value_type type, int64_t n) {
     const int64_t line = 64 / (int64_t)bpt_value_bytes(type);
-    return ((n + line - 1) / line | 1) * line;
+    return (bpt_quotient_up(n, line) | 1) * line;
 }
 
 int64_t bpt_winograd_matrix(const bpt_winograd_image *m) {

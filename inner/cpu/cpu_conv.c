@@ -1,5 +1,6 @@
 /* Convolution: oneDNN's direct kernels, or ours of Winograd's algorithm (cpu_winograd.h) where the
  * problem says so. */
+#include "base/integers.h"
 #include "inner/cpu/cpu_winograd.h"
 
 #include <string.h>
@@ -41,7 +42,7 @@ static bool has_winograd_pads(const bpt_conv_problem *p) {
 
 static int64_t n_patches(const bpt_conv_problem *p) {
     const int64_t side = bpt_winograd_patch(p->type);
-    return p->n * ((p->p + side - 1) / side) * ((p->q + side - 1) / side);
+    return p->n * bpt_quotient_up(p->p, side) * bpt_quotient_up(p->q, side);
 }
 
 /* What is transformed of a sample at least, each patch and filter as floats, is in memory that
@@ -241,17 +242,9 @@ bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bo
 
 /* ---- parts ---- */
 
-static int64_t quotient_up(int64_t n, int64_t by) {
-    return (n + by - 1) / by;
-}
-
-static int64_t rounded_up(int64_t n, int64_t to) {
-    return quotient_up(n, to) * to;
-}
-
 int64_t bpt_cpu_conv_part_samples(const bpt_conv_problem *p, int64_t wanted, int64_t most_parts) {
     if (!p->winograd) return wanted;
-    return rounded_up(quotient_up(p->n, most_parts), bpt__winograd_product_samples(p));
+    return bpt_rounded_up(bpt_quotient_up(p->n, most_parts), bpt__winograd_product_samples(p));
 }
 
 bool bpt_cpu_conv_keeps_bits(const bpt_kernel *k) {

@@ -1,10 +1,11 @@
 /* Parts of tensors, in place. */
+#include "base/integers.h"
 #include "inner/cpu/cpu_private.h"
 
 enum { SAMPLES, CHANNELS, ROWS, COLUMNS, N_DIMS };
 
 static int64_t n_blocks(int64_t channels, int64_t lanes) {
-    return (channels + lanes - 1) / lanes;
+    return bpt_quotient_up(channels, lanes);
 }
 
 /* Samples lie one behind the other; in a sample, blocks of channels; in a block, rows. What is cut

@@ -1,5 +1,6 @@
 #include "inner/cpu/cpu_winograd.h"
 
+#include "base/integers.h"
 #include "base/memory.h"
 
 #include <assert.h>
@@ -17,7 +18,7 @@ enum { CACHED_BYTES = 4 << 20 };
 static bpt_winograd_image image(bpt_value_type type, int64_t channels, int64_t h, int64_t w,
                                 int64_t lanes) {
     return (bpt_winograd_image){
-        .type = type, .blocks = (channels + lanes - 1) / lanes, .lanes = lanes, .h = h, .w = w};
+        .type = type, .blocks = bpt_quotient_up(channels, lanes), .lanes = lanes, .h = h, .w = w};
 }
 
 /* As many, a power of two, as keep what lies between in a cache; no more, so that there are parts
@@ -35,8 +36,8 @@ static int64_t most_samples(const bpt_winograd_image *in, const bpt_winograd_ima
 /* Of one sample: windows of @p in for patches of @p out. */
 static void cut_sample(bpt_winograd_image *in, bpt_winograd_image *out) {
     const int64_t patch = bpt_winograd_patch(out->type);
-    in->rows = out->rows = (out->h + patch - 1) / patch;
-    in->columns = out->columns = (out->w + patch - 1) / patch;
+    in->rows = out->rows = bpt_quotient_up(out->h, patch);
+    in->columns = out->columns = bpt_quotient_up(out->w, patch);
     in->n = out->n = in->there = out->there = 1;
 }
 
@@ -48,7 +49,7 @@ int64_t bpt__winograd_product_samples(const bpt_conv_problem *p) {
     const int64_t forward = most_samples(&x, &y);
     cut_sample(&y, &x);
     const int64_t backward = most_samples(&y, &x);
-    return forward < backward ? forward : backward;
+    return bpt_smaller(forward, backward);
 }
 
 /* All products have as many rows, though in the last there may be fewer samples: as few as can be
@@ -57,7 +58,7 @@ int64_t bpt__winograd_product_samples(const bpt_conv_problem *p) {
 static int64_t samples_of_products(int64_t n, int64_t most) {
     int64_t best = 1, least = INT64_MAX;
     for (int64_t samples = 1; samples <= most && samples <= n; samples++) {
-        const int64_t cost = (n + samples - 1) / samples * (8 * samples + most);
+        const int64_t cost = bpt_quotient_up(n, samples) * (8 * samples + most);
         if (cost > least) continue;
         best = samples;
         least = cost;
@@ -71,7 +72,7 @@ static void cut_patches(bpt__winograd *w, const bpt_conv_problem *p, const int64
     for (int i = 0; i < BPT__N_SPATIAL; i++) in->pad[i] = pad[i];
     w->n = p->n;
     in->n = out->n = samples_of_products(p->n, bpt__winograd_product_samples(p));
-    w->n_products = (p->n + in->n - 1) / in->n;
+    w->n_products = bpt_quotient_up(p->n, in->n);
     w->n_ranges = 1;
 }
 

@@ -1,6 +1,7 @@
 /* Batch normalisation (Ioffe, Szegedy 2015): y = (x - mean) / sqrt(var + eps) * weight + bias, with
  * mean and variance of each channel over all samples and pixels of the batch; in evaluation those
  * that were gathered in training. */
+#include "base/integers.h"
 #include "inner/layers/batchnorm_tasks.h"
 #include "inner/layers/fields.h"
 #include "inner/rectify.h"
@@ -53,7 +54,7 @@ static bpt_status plan_input(const bpt_layer *l, bpt_builder *b, const bpt_activ
         n->in = *in;
     }
     const bpt_lanes sample = {.n_samples = 1,
-                              .n_blocks = (l->in.c + lanes - 1) / lanes,
+                              .n_blocks = bpt_quotient_up(l->in.c, lanes),
                               .n_pixels = l->in.h * l->in.w,
                               .lanes = lanes,
                               .type = in->type};

@@ -1,5 +1,6 @@
 #include "inner/layers/conv_choices.h"
 
+#include "base/integers.h"
 #include "base/log.h"
 
 #include <string.h>
@@ -86,7 +87,7 @@ static void choose_cuts(const bpt_layer *l, const bpt_builder *b, bool backward_
 /* ---- orders of activations ---- */
 
 static int64_t rounded_to_blocks(int64_t channels) {
-    return (channels + BPT_CUT_LANES - 1) / BPT_CUT_LANES * BPT_CUT_LANES;
+    return bpt_rounded_up(channels, BPT_CUT_LANES);
 }
 
 /* Whether kernels for blocks of channels compute half as many products again as there are. Those of

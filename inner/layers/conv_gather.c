@@ -1,5 +1,6 @@
 #include "inner/layers/conv_gather.h"
 
+#include "base/integers.h"
 #include "inner/cuts.h"
 
 #include <string.h>
@@ -70,7 +71,7 @@ static bpt_status create_range(bpt_builder *b, const bpt_conv_problem *p, bpt_co
 
 static bpt_status create_ranges(bpt_builder *b, bpt_conv_gather *g) {
     const int64_t k = g->batch.k, filters = bpt_conv_gather_filters(&g->batch);
-    const size_t n = (size_t)((k + filters - 1) / filters);
+    const size_t n = (size_t)(bpt_quotient_up(k, filters));
     bool fast = true;
     BPT_TRY(bpt_builder_object(b, n * sizeof *g->ranges, (void **)&g->ranges));
     for (size_t i = 0; i < n && fast; i++) {

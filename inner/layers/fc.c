@@ -1,4 +1,5 @@
 /* Fully connected: y = weight x + bias over all values of the input, flattened row-major. */
+#include "base/integers.h"
 #include "inner/builder.h"
 #include "inner/layers/fields.h"
 #include "inner/vector_loops.h"
@@ -42,12 +43,11 @@ typedef struct {
 
 /* Cuts n features in pieces; @return their number, at most MAX_PIECES. */
 static size_t cut(int64_t n, piece pieces[MAX_PIECES]) {
-    int64_t size = (n + MAX_PIECES - 1) / MAX_PIECES;
-    size = (size + 15) / 16 * 16; /* whole vectors and cache lines */
-    if (size < MIN_PIECE) size = MIN_PIECE;
+    const int64_t lines = bpt_rounded_up(bpt_quotient_up(n, MAX_PIECES), 16); /* whole ones */
+    const int64_t size = bpt_larger(lines, MIN_PIECE);
     size_t count = 0;
     for (int64_t begin = 0; begin < n; begin += size)
-        pieces[count++] = (piece){begin, n - begin < size ? n - begin : size};
+        pieces[count++] = (piece){begin, bpt_smaller(n - begin, size)};
     return count;
 }
 

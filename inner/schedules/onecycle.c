@@ -2,10 +2,8 @@
 
 #include <math.h>
 
-static const double PI = 3.14159265358979323846;
-
 static double anneal(double from, double to, double part) {
-    return to + 0.5 * (from - to) * (1.0 + cos(PI * part));
+    return to + 0.5 * (from - to) * (1.0 + cos(M_PI * part));
 }
 
 /* The top is a step before pct_start of the run, and the end a step before the end, since the first
