@@ -2,8 +2,6 @@
 #include "base/memory.h"
 #include "outer/scatter_state.h"
 
-#include <assert.h>
-
 /* ---- memory ---- */
 
 bpt_status bpt__giver_create(bpt_scatter *x) {
@@ -89,8 +87,13 @@ static bpt__parcel *take_made(bpt_scatter *x, bool *busy) {
     return made;
 }
 
+/* @return the items of a parcel that answers a request, be it one that is refused */
+static uint32_t items_to_send(const bpt_scatter *x, const bpt__request *r) {
+    return r->n < x->options.items_per_parcel ? r->n : x->options.items_per_parcel;
+}
+
 static bpt_status answer(bpt_scatter *x, bpt__parcel *p) {
-    const uint32_t l = p->listener, n = request_of(x, l)->n;
+    const uint32_t l = p->listener, n = items_to_send(x, request_of(x, l));
     const uint32_t group = x->giver.n_listeners + (uint32_t)(p - x->giver.parcels);
     const int tag = bpt__scatter_tag(l % BPT__SCATTER_SLOTS, false);
     BPT_TRY(listen(x, l)); /* first: the next request comes as soon as this is answered */
@@ -122,10 +125,13 @@ static bpt__parcel *find_free(bpt__giver *g) {
     return NULL;
 }
 
-static bpt_status make(const bpt_scatter *x, const bpt__request *r, char *bytes) {
-    assert(r->n >= 1 && r->n <= x->options.items_per_parcel);
+static bpt_status make(const bpt_scatter *x, const bpt__parcel *p) {
+    const bpt__request *r = request_of(x, p->listener);
+    if (r->n < 1 || r->n > x->options.items_per_parcel)
+        return bpt_fail(BPT_ECOMM, "rank %u asks for %u items in a parcel, which holds 1 to %u",
+                        rank_of(p->listener), r->n, x->options.items_per_parcel);
     const bpt_scatter_items items = {.kind = r->kind, .n = r->n, .number = r->number};
-    return x->options.make(x->options.arg, &items, bytes);
+    return x->options.make(x->options.arg, &items, p->bytes);
 }
 
 /* With the mutex, which is given back while a parcel is made. */
@@ -138,7 +144,7 @@ static void make_next(bpt_scatter *x, bpt__parcel *p) {
     pthread_mutex_unlock(&x->mutex);
     const bpt__request *r = request_of(x, p->listener);
     p->verdict = (bpt_error){.status = BPT_OK};
-    if (make(x, r, p->bytes) != BPT_OK) bpt_error_get(&p->verdict);
+    if (make(x, p) != BPT_OK) bpt_error_get(&p->verdict);
     pthread_mutex_lock(&x->mutex);
     if (p->verdict.status == BPT_OK) {
         x->stats.items_sent += r->n;

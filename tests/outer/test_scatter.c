@@ -1,6 +1,6 @@
 /* Items that rank 0 gives to those that ask. ctest: TIMEOUT=60 RANKS=2,3,4 */
 #include "base/memory.h"
-#include "outer/scatter.h"
+#include "outer/scatter_state.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <math.h>
@@ -196,6 +196,30 @@ static void test_what_cannot_be_made(void **state) {
     end(x, &s);
 }
 
+/* Rank 0 makes no parcel that is larger than its room, whatever it is asked for. */
+static void test_too_much_in_one_request(void **state) {
+    (void)state;
+    store s = {0};
+    bpt_scatter *x = create(&s);
+    const bool asks = rank() == bpt_comm_size(comm) - 1;
+    if (rank() == 0) x->options.items_per_parcel = PER_PARCEL / 2; /* the others do not know */
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+    if (asks) {
+        want(x, 0, 0, PER_PARCEL / 2 + 1);
+        assert_int_equal(bpt_scatter_wait(x, PER_PARCEL / 2 + 1, INFINITY), BPT_ECOMM);
+    }
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+    assert_int_equal(bpt_scatter_check(x), asks || rank() == 0 ? BPT_ECOMM : BPT_OK);
+    if (asks || rank() == 0) {
+        char text[BPT_ERROR_TEXT_SIZE];
+        snprintf(text, sizeof text, "rank %u asks for 33 items in a parcel, which holds 1 to 32",
+                 bpt_comm_size(comm) - 1);
+        assert_string_equal(bpt_error_last()->text, text);
+    }
+    assert_int_equal(s.n_kept, 0);
+    end(x, &s);
+}
+
 /* What cannot be kept is known to who should; what came before it is kept, nothing behind it. */
 static void test_what_cannot_be_kept(void **state) {
     (void)state;
@@ -289,6 +313,7 @@ int main(void) {
         cmocka_unit_test(test_order),
         cmocka_unit_test(test_wait_is_bounded),
         cmocka_unit_test(test_what_cannot_be_made),
+        cmocka_unit_test(test_too_much_in_one_request),
         cmocka_unit_test(test_what_cannot_be_kept),
         cmocka_unit_test(test_damage_on_the_way),
         cmocka_unit_test(test_end_before_all_has_come),
