@@ -32,15 +32,29 @@ struct bpt_delivery {
 
 /* ---- parcels ---- */
 
+/* The split that items are of: what a message says, maybe of a rank with another dataset. */
+static bpt_status find_split(const bpt_delivery *d, const bpt_scatter_items *items,
+                             const bpt_split **split) {
+    const bpt_dataset_info *info = bpt_dataset_describe(d->o.dataset);
+    if (items->kind >= info->n_splits)
+        return bpt_fail(BPT_ECOMM,
+                        "samples of split %u (from 0) are asked for, and the dataset has %zu",
+                        items->kind, info->n_splits);
+    *split = &info->splits[items->kind];
+    return BPT_OK;
+}
+
 static bpt_status make(void *arg, const bpt_scatter_items *items, void *parcel) {
     const bpt_delivery *d = arg;
-    const bpt_split *split = &bpt_dataset_describe(d->o.dataset)->splits[items->kind];
+    const bpt_split *split;
+    BPT_TRY(find_split(d, items, &split));
     return bpt_parcel_make(d->o.dataset, split, d->o.identity, items->number, items->n, parcel);
 }
 
 static bpt_status keep(void *arg, const bpt_scatter_items *items, const void *parcel) {
-    bpt_delivery *d = arg;
-    const bpt_split *split = &bpt_dataset_describe(d->o.dataset)->splits[items->kind];
+    const bpt_delivery *d = arg;
+    const bpt_split *split;
+    BPT_TRY(find_split(d, items, &split));
     return bpt_scratch_add(d->o.scratch, split, items->number, items->n, parcel);
 }
 
