@@ -12,8 +12,6 @@
 #ifndef BPT_OUTER_UPDATE_RULE_H
 #define BPT_OUTER_UPDATE_RULE_H
 
-#include "base/status.h"
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -134,11 +132,5 @@ void bpt_easgd_pull(float *local, const float *pushed, const float *centre, doub
 /** Rounds without values: gradients are summed apart, while they are computed (outer/reduction.h),
  * and what the ranks tell each other here is how far they are. */
 extern const bpt_update_rule bpt_rule_allreduce;
-
-/** @return rule number @p i, NULL past the last */
-const bpt_update_rule *bpt_update_rule_at(size_t i);
-
-/** Finds a rule. @return BPT_OK, BPT_EUSAGE (no such rule; the hint lists them) */
-bpt_status bpt_update_rule_find(const char *name, const bpt_update_rule **rule);
 
 #endif

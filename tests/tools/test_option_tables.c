@@ -87,12 +87,15 @@ static void test_rules(void **state) {
         "gamma", N_GAMMAS,
         (const char *[]){
             [BPT_GAMMA_RECALLED] = "recalled", [BPT_GAMMA_LAG] = "lag", [BPT_GAMMA_NONE] = "none"});
-    for (size_t i = 0; bpt_update_rule_at(i); i++) {
+    static const bpt_update_rule *const rules[] = {&bpt_rule_agwu,      &bpt_rule_agwu_lag,
+                                                   &bpt_rule_agwu_none, &bpt_rule_sgwu,
+                                                   &bpt_rule_easgd,     &bpt_rule_allreduce};
+    for (size_t i = 0; i < sizeof rules / sizeof rules[0]; i++) {
         int chosen = 0;
         for (int u = BPT_UPDATE_AGWU; u <= BPT_UPDATE_ALLREDUCE; u++)
             for (int g = 0; g < (u == BPT_UPDATE_AGWU ? N_GAMMAS : 1); g++) {
                 const bpt_train_options o = {.gamma = g};
-                chosen += bpt_train_rule(&o, (bpt_update_choice)u) == bpt_update_rule_at(i);
+                chosen += bpt_train_rule(&o, (bpt_update_choice)u) == rules[i];
             }
         assert_int_equal(chosen, 1);
     }
