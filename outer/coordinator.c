@@ -229,10 +229,6 @@ uint32_t bpt_coordinator_met(bpt_coordinator *c) {
     return reasons;
 }
 
-double bpt_coordinator_sample_ns(const bpt_coordinator *c, uint32_t rank) {
-    return bpt_speed_sample_ns(&c->measured[rank]);
-}
-
 const uint32_t *bpt_coordinator_round(const bpt_coordinator *c, uint32_t round) {
     return c->table + (size_t)round * c->options.n_ranks;
 }

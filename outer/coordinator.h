@@ -86,9 +86,6 @@ bpt_directive bpt_coordinator_directive(const bpt_coordinator *c);
  * @return BPT_MEET_* bits of the meeting, 0 if none was called */
 uint32_t bpt_coordinator_met(bpt_coordinator *c);
 
-/** @return time per sample of @p rank in nanoseconds as measured, 0 if not yet */
-double bpt_coordinator_sample_ns(const bpt_coordinator *c, uint32_t rank);
-
 /** @return samples of each rank after round @p round (made already, from 0), shape [n_ranks];
  * borrowed until the next report */
 const uint32_t *bpt_coordinator_round(const bpt_coordinator *c, uint32_t round);
