@@ -4,10 +4,6 @@
 
 #include <string.h>
 
-bpt_order bpt_order_shuffled(uint64_t seed) {
-    return (bpt_order){.seed = seed, .kind = BPT_ORDER_SHUFFLE};
-}
-
 static uint64_t count_blocks(const bpt_order *o, uint64_t n) {
     return (n + o->block - 1) / o->block;
 }

@@ -17,7 +17,7 @@
 enum { BPT_ORDER_WINDOW = 16 };
 
 typedef enum bpt_order_kind {
-    BPT_ORDER_SHUFFLE,
+    BPT_ORDER_SHUFFLE, /* 0: that of an order with nothing but a seed */
     BPT_ORDER_BLOCKS,
     BPT_ORDER_SEQUENTIAL
 } bpt_order_kind;
@@ -28,9 +28,6 @@ typedef struct bpt_order {
     bpt_order_kind kind;
     uint32_t block; /* with BPT_ORDER_BLOCKS: samples of a block, at least 1; else 0 */
 } bpt_order;
-
-/** @return the order of all at random */
-bpt_order bpt_order_shuffled(uint64_t seed);
 
 /** @return numbers that the functions below need as scratch for @p n samples */
 size_t bpt_order_scratch(const bpt_order *order, uint64_t n);

@@ -35,7 +35,7 @@ static void assert_shared_out(const bpt_partition *p, uint32_t rounds, uint64_t 
 
 static bpt_partition *make_partition(void) {
     bpt_partition *p = NULL;
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(7), N, M, A, &p), BPT_OK);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 7}, N, M, A, &p), BPT_OK);
     for (uint32_t a = 0; a < A; a++) {
         const uint32_t given = (uint32_t)bpt_partition_given(N, A, a + 1);
         const uint32_t row[M] = {10 * (a + 1), 0, given - 10 * (a + 1)};
@@ -92,7 +92,7 @@ static void test_samples_move(void **state) {
 static void test_rounds_that_are_none(void **state) {
     (void)state;
     bpt_partition *p = NULL;
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(7), N, M, A, &p), BPT_OK);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 7}, N, M, A, &p), BPT_OK);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[M]){10, 10, 5}), BPT_OK);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[M]){9, 31, 11}), BPT_EDATA);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[M]){10, 10, 5}), BPT_EDATA);
@@ -109,7 +109,7 @@ static void test_rounds_that_are_none(void **state) {
 static void test_steps_sum_to_their_total(void **state) {
     (void)state;
     bpt_partition *p = NULL;
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(1), 1600, 2, 1, &p), BPT_OK);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 1600, 2, 1, &p), BPT_OK);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){750, 850}), BPT_OK);
     assert_int_equal(bpt_partition_steps(p, 0, 16) + bpt_partition_steps(p, 1, 16), 16);
     bpt_partition_free(p);
@@ -117,7 +117,7 @@ static void test_steps_sum_to_their_total(void **state) {
     enum { MANY = 5 };
     const uint32_t count[][MANY] = {{20, 20, 20, 20, 20}, {1, 2, 3, 4, 90}, {0, 99, 0, 1, 0}};
     for (size_t i = 0; i < sizeof count / sizeof *count; i++) {
-        assert_int_equal(bpt_partition_create(bpt_order_shuffled(1), 100, MANY, 1, &p), BPT_OK);
+        assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 100, MANY, 1, &p), BPT_OK);
         assert_int_equal(bpt_partition_allot(p, count[i]), BPT_OK);
         for (uint64_t total = 0; total < 300; total++) {
             uint64_t sum = 0;
@@ -135,14 +135,14 @@ static void test_steps_sum_to_their_total(void **state) {
 static void test_wrong_input(void **state) {
     (void)state;
     bpt_partition *p = NULL;
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(1), 0, 1, 1, &p), BPT_EUSAGE);
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(1), (uint64_t)1 << 32, 1, 1, &p),
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 0, 1, 1, &p), BPT_EUSAGE);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, (uint64_t)1 << 32, 1, 1, &p),
                      BPT_EUSAGE);
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(1), 100, 1, 65, &p), BPT_EUSAGE);
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(1), 100, 1, 0, &p), BPT_EUSAGE);
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(1), 11, 4, 3, &p), BPT_EUSAGE);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 100, 1, 65, &p), BPT_EUSAGE);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 100, 1, 0, &p), BPT_EUSAGE);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 11, 4, 3, &p), BPT_EUSAGE);
     assert_null(p);
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(1), 12, 4, 3, &p), BPT_OK);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 12, 4, 3, &p), BPT_OK);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){2, 2, 2, 2}), BPT_EDATA);
     assert_int_equal(bpt_partition_rounds(p), 0);
     bpt_partition_free(p);
@@ -150,7 +150,7 @@ static void test_wrong_input(void **state) {
 
 static bpt_status make_and_move(bpt_partition **p) {
     uint32_t samples[50];
-    BPT_TRY(bpt_partition_create(bpt_order_shuffled(1), 50, 2, 2, p));
+    BPT_TRY(bpt_partition_create((bpt_order){.seed = 1}, 50, 2, 2, p));
     BPT_TRY(bpt_partition_allot(*p, (const uint32_t[]){20, 5}));
     BPT_TRY(bpt_partition_allot(*p, (const uint32_t[]){40, 10}));
     BPT_TRY(bpt_partition_allot(*p, (const uint32_t[]){20, 30}));

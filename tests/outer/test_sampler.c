@@ -16,20 +16,20 @@ enum { N = 60, SEED = 5 };
 /* Two ranks, two rounds of 30: rank 1 gets 10 in each. */
 static bpt_partition *make_partition(void) {
     bpt_partition *p = NULL;
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(SEED), N, 2, 2, &p), BPT_OK);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = SEED}, N, 2, 2, &p), BPT_OK);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){20, 10}), BPT_OK);
     return p;
 }
 
 static bpt_sampler *make_local(const bpt_partition *p, uint32_t rank) {
     bpt_sampler *s = NULL;
-    assert_int_equal(bpt_sampler_create_local(bpt_order_shuffled(SEED), rank, p, &s), BPT_OK);
+    assert_int_equal(bpt_sampler_create_local((bpt_order){.seed = SEED}, rank, p, &s), BPT_OK);
     return s;
 }
 
 static bpt_sampler *make_global(uint64_t batch, uint64_t offset) {
     bpt_sampler *s = NULL;
-    assert_int_equal(bpt_sampler_create_global(bpt_order_shuffled(SEED), N, batch, offset, &s),
+    assert_int_equal(bpt_sampler_create_global((bpt_order){.seed = SEED}, N, batch, offset, &s),
                      BPT_OK);
     return s;
 }
@@ -178,14 +178,14 @@ static void test_wrong_use(void **state) {
     (void)state;
     bpt_sampler *s = NULL;
     uint32_t index[8];
-    assert_int_equal(bpt_sampler_create_global(bpt_order_shuffled(1), 0, 4, 0, &s), BPT_EUSAGE);
-    assert_int_equal(bpt_sampler_create_global(bpt_order_shuffled(1), 9, 4, 5, &s), BPT_EUSAGE);
+    assert_int_equal(bpt_sampler_create_global((bpt_order){.seed = 1}, 0, 4, 0, &s), BPT_EUSAGE);
+    assert_int_equal(bpt_sampler_create_global((bpt_order){.seed = 1}, 9, 4, 5, &s), BPT_EUSAGE);
     s = make_global(7, 2);
     assert_int_equal(bpt_sampler_next(s, 6, index, NULL), BPT_EUSAGE);
     bpt_sampler_free(s);
 
     bpt_partition *p = NULL;
-    assert_int_equal(bpt_partition_create(bpt_order_shuffled(SEED), N, 2, 2, &p), BPT_OK);
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = SEED}, N, 2, 2, &p), BPT_OK);
     s = make_local(p, 1);
     assert_int_equal(bpt_sampler_next(s, 1, index, NULL), BPT_EUSAGE);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){30, 0}), BPT_OK);
@@ -201,7 +201,7 @@ static void test_memory(void **state) {
     bpt_sampler *s = NULL;
     for (int64_t n = 0; !s; n++) {
         bpt_memory_fail_at(n);
-        const bpt_status status = bpt_sampler_create_local(bpt_order_shuffled(SEED), 0, p, &s);
+        const bpt_status status = bpt_sampler_create_local((bpt_order){.seed = SEED}, 0, p, &s);
         bpt_memory_fail_at(-1);
         assert_int_equal(status, s ? BPT_OK : BPT_ENOMEM);
         if (!s) assert_int_equal(bpt_memory_live(), live);

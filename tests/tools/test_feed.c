@@ -63,8 +63,8 @@ static bpt_feed *create(const subject *s, const uint32_t *records, uint32_t n_he
 
 static bpt_sampler *make_sampler(uint32_t count) {
     bpt_sampler *sampler = NULL;
-    assert_int_equal(bpt_sampler_create_global(bpt_order_shuffled(SEED), count, BATCH, 0, &sampler),
-                     BPT_OK);
+    assert_int_equal(
+        bpt_sampler_create_global((bpt_order){.seed = SEED}, count, BATCH, 0, &sampler), BPT_OK);
     return sampler;
 }
 
