@@ -70,6 +70,26 @@ bpt_status bpt__comm_join(bpt_comm *c, bpt__job *job) {
     return job->error.status == BPT_OK ? BPT_OK : bpt_error_put(&job->error);
 }
 
+typedef struct copying {
+    bpt__job job; /* first: the MPI thread is given this */
+    const bpt__copy *copies;
+    size_t n;
+} copying;
+
+static bpt_status copy(bpt__job *job, bool *moved, bool *done) {
+    const copying *c = (const copying *)(const void *)job;
+    for (size_t i = 0; i < c->n; i++)
+        memcpy(c->copies[i].to, c->copies[i].from, c->copies[i].bytes);
+    *moved = *done = true;
+    return BPT_OK;
+}
+
+bpt_status bpt__comm_copy(bpt_comm *c, const bpt__copy *copies, size_t n) {
+    copying what = {.job.poll = copy, .copies = copies, .n = n};
+    bpt__comm_submit(c, &what.job);
+    return bpt__comm_join(c, &what.job);
+}
+
 /* @return whether it is done; waits for that no longer than told */
 static bool await_job(bpt_comm *c, const bpt__job *job, uint64_t at_most_ns) {
     const uint64_t until = bpt_clock_ns() + at_most_ns;

@@ -57,6 +57,18 @@ bpt_status bpt__comm_join(bpt_comm *comm, bpt__job *job);
 bpt_status bpt__comm_join_idly(bpt_comm *comm, bpt__job *job, bpt_status (*tend)(void *arg),
                                void *arg);
 
+/** Bytes to copy. */
+typedef struct bpt__copy {
+    void *to;
+    const void *from;
+    size_t bytes;
+} bpt__copy;
+
+/** Reads or writes what belongs to the MPI thread: that one copies all of it between two polls.
+ * @param copies shape [n]
+ * @return BPT_OK; nothing in it can fail */
+bpt_status bpt__comm_copy(bpt_comm *comm, const bpt__copy *copies, size_t n);
+
 /** Ends the job, with this status of the process; MPI thread. Where MPI's abort hangs, as ranks
  * that are in trouble may, the process ends by itself after some seconds, and mpirun ends the
  * others. */

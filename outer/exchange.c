@@ -255,26 +255,13 @@ bpt_status bpt_exchange_velocity(const bpt_exchange *x, float *velocity) {
     return BPT_OK;
 }
 
-/* The counts belong to the MPI thread, so it is that one which copies them. */
-typedef struct copy_stats {
-    bpt__job job;
-    const bpt_exchange *from;
-    bpt_exchange_stats *to;
-} copy_stats;
-
-static bpt_status poll_copy(bpt__job *job, bool *moved, bool *done) {
-    copy_stats *c = (copy_stats *)job;
-    *c->to = c->from->stats;
-    if (c->from->server)
-        memcpy(c->to->staleness, bpt__server_staleness(c->from->server), sizeof c->to->staleness);
-    *moved = *done = true;
-    return BPT_OK;
-}
-
 bpt_status bpt_exchange_stats_get(bpt_exchange *x, bpt_exchange_stats *stats) {
-    copy_stats copy = {.job.poll = poll_copy, .from = x, .to = stats};
-    bpt__comm_submit(x->comm, &copy.job);
-    BPT_TRY(bpt__comm_join(x->comm, &copy.job));
+    const bpt__server *server = x->server;
+    const bpt__copy copies[] = {
+        {stats, &x->stats, sizeof *stats},
+        {stats->staleness, server ? bpt__server_staleness(server) : NULL, sizeof stats->staleness},
+    };
+    BPT_TRY(bpt__comm_copy(x->comm, copies, server ? 2 : 1));
     stats->wait_ns = x->wait_ns;
     memcpy(stats->spread, x->spread, sizeof stats->spread);
     return BPT_OK;

@@ -263,24 +263,8 @@ void bpt_reduction_wait_end(bpt_reduction *r) {
     bpt__comm_wait_end(r->comm);
 }
 
-/* The counts belong to the MPI thread, so it is that one which copies them. */
-typedef struct copy_stats {
-    bpt__job job;
-    const bpt_reduction *from;
-    bpt_reduction_stats *to;
-} copy_stats;
-
-static bpt_status poll_copy(bpt__job *job, bool *moved, bool *done) {
-    copy_stats *c = (copy_stats *)job;
-    *c->to = c->from->stats;
-    *moved = *done = true;
-    return BPT_OK;
-}
-
 bpt_status bpt_reduction_stats_get(bpt_reduction *r, bpt_reduction_stats *stats) {
-    copy_stats copy = {.job.poll = poll_copy, .from = r, .to = stats};
-    bpt__comm_submit(r->comm, &copy.job);
-    return bpt__comm_join(r->comm, &copy.job);
+    return bpt__comm_copy(r->comm, &(bpt__copy){stats, &r->stats, sizeof *stats}, 1);
 }
 
 /* ---- life ---- */
