@@ -9,19 +9,21 @@
  *                            and exp_avg_sq
  *     rank-N.json            where rank N stands: counters, index stream, exchange
  *
- * Threads: the one that trains. All functions are collective over the job. */
+ * Threads: the one that trains. A function that does not say that it is collective is this rank's
+ * own: it sends nothing, and ranks that go on together agree on its status first. */
 #ifndef BPT_TOOLS_CHECKPOINT_H
 #define BPT_TOOLS_CHECKPOINT_H
 
 #include "tools/train/job.h"
 
 /** Saves the job; every rank's network holds the global weights. Older checkpoints beyond
- * --checkpoint-keep are removed once the new one is whole.
+ * --checkpoint-keep are removed once the new one is whole. Collective over the job.
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM, BPT_EPEER; on error older ones are untouched and
  *         the new one is removed */
 bpt_status bpt_checkpoint_save(bpt_job *job);
 
-/** Looks whether there is a checkpoint where --resume names a path, before anything is changed.
+/** Looks whether there is a checkpoint where --resume names a path, before anything is changed. It
+ * needs no job.
  * @return BPT_OK, BPT_ENOENT (with hint), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_expect(const char *resume);
 
@@ -54,6 +56,7 @@ typedef struct bpt_checkpoint {
  *         checksum; the hint names the checkpoint before), BPT_EDATA (also another format, with
  *         hint), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *c);
+/** Releases what it holds; also of one that was not found, or is closed. */
 void bpt_checkpoint_close(bpt_checkpoint *c);
 
 /** Warns where a job goes on otherwise than whoever gave --resume may expect: on rank 0 as another
@@ -64,11 +67,13 @@ void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c);
 
 /** Reads the weights and, unless the job is another one, sets the optimiser's state in the job's
  * network, which is fresh.
- * @param[out] weights shape [n weights]; on rank 0 alone */
+ * @param[out] weights shape [n weights]; on rank 0 alone
+ * @return BPT_OK, as bpt_safetensors_read(), BPT_EBACKEND */
 bpt_status bpt_checkpoint_read(const bpt_checkpoint *c, bpt_job *job, float *weights);
 
 /** Reads the velocity of the server's momentum, of an exact checkpoint of a job with one.
- * @param[out] velocity shape [n weights]; on rank 0 alone */
+ * @param[out] velocity shape [n weights]; on rank 0 alone
+ * @return as bpt_safetensors_read() */
 bpt_status bpt_checkpoint_velocity(const bpt_checkpoint *c, const bpt_job *job, float *velocity);
 
 #endif
