@@ -59,8 +59,9 @@ static bpt_status check_for_encoded(const bpt_augment *a) {
     return BPT_OK;
 }
 
-bpt_status bpt_augment_check_kinds(const bpt_augment *a, bool encoded) {
-    return encoded ? check_for_encoded(a) : check_for_raw(a);
+bpt_status bpt_augment_check_images(const bpt_augment *a, bool encoded, uint32_t H, uint32_t W) {
+    BPT_TRY(encoded ? check_for_encoded(a) : check_for_raw(a));
+    return bpt_augment_check(a, H, W);
 }
 
 bool bpt_augment_takes_part(const bpt_augment *a) {
@@ -79,7 +80,7 @@ static const uint8_t *apply_from(const bpt_augment *a, uint32_t i, bpt_random *r
     uint32_t half = 0; /* of the scratch, the one to write next */
     for (; i < a->n && !a->steps[i].kind->mix; i++) {
         uint8_t *out = scratch + half * size;
-        assert(a->steps[i].kind->apply); /* bpt_augment_check_kinds() */
+        assert(a->steps[i].kind->apply); /* bpt_augment_check_images() */
         if (!a->steps[i].kind->apply(a->steps[i].values, random, C, H, W, pixels, out)) continue;
         pixels = out;
         half = 1 - half;

@@ -72,11 +72,13 @@ float bpt_augment_mix(const bpt_augment *augment, bpt_random *random, uint32_t C
 /** @return BPT_OK, BPT_EUSAGE (an image of H*W is too small for one of the list, named) */
 bpt_status bpt_augment_check(const bpt_augment *augment, uint32_t H, uint32_t W);
 
-/** Of images that are brought to a size first, as those of encoded datasets, an augmentation that
- * takes a part of them (resized-crop, window) takes it from the image as it was: so it has to come
- * first. window wants such images.
- * @return BPT_OK, BPT_EUSAGE (one comes later, or the images are raw) */
-bpt_status bpt_augment_check_kinds(const bpt_augment *augment, bool encoded);
+/** Likewise for images of a dataset. Of those that are brought to a size first, as those of encoded
+ * datasets, an augmentation that takes a part of them (resized-crop, window) takes it from the
+ * image as it was: so it has to come first. window wants such images.
+ * @param H, W what the images are brought to, or have
+ * @return BPT_OK, BPT_EUSAGE (one comes later, or the images are raw; or as bpt_augment_check()) */
+bpt_status bpt_augment_check_images(const bpt_augment *augment, bool encoded, uint32_t H,
+                                    uint32_t W);
 
 /** @return whether the list begins with one that takes a part of the image */
 bool bpt_augment_takes_part(const bpt_augment *augment);

@@ -251,8 +251,7 @@ static bpt_status start_threads(bpt_loader *l, uint32_t n) {
 static bpt_status check_augment(const bpt_dataset_info *info, const bpt_augment *a) {
     if (info->H == 0)
         return bpt_fail(BPT_EUSAGE, "at which size are the images of %s wanted?", info->path);
-    BPT_TRY(bpt_augment_check_kinds(a, info->encoded));
-    return bpt_augment_check(a, info->H, info->W);
+    return bpt_augment_check_images(a, info->encoded, info->H, info->W);
 }
 
 bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,

@@ -74,9 +74,9 @@ size_t bpt_loader_decoding_bytes(const bpt_split *split, uint32_t n_threads, siz
 /** Starts the threads.
  * @param dataset, split borrowed while the loader lives
  * @param[out] out caller owns, bpt_loader_destroy()
- * @return BPT_OK, BPT_EUSAGE (an option out of range; images too small for an augmentation; encoded
- *         images without bpt_dataset_bring_to(), or bpt_augment_check_kinds(); images are mixed,
- * and there are no partners, or one is not of the split), BPT_ENOMEM, BPT_EIO (no thread) */
+ * @return BPT_OK, BPT_EUSAGE (an option out of range; encoded images without
+ *         bpt_dataset_bring_to(); as bpt_augment_check_images(); images are mixed, and there are
+ *         no partners, or one is not of the split), BPT_ENOMEM, BPT_EIO (no thread) */
 bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                              const bpt_loader_options *options, bpt_loader **out);
 

@@ -354,7 +354,7 @@ static void refuses_what_it_cannot_do(void **state) {
     assert_int_equal(bpt_augment_parse("flip,window", &o.augment), BPT_OK);
     assert_int_equal(bpt_loader_create(fresh, split, &o, &loader), BPT_EUSAGE);
     assert_non_null(strstr(bpt_error_last()->text, "window can only be the first"));
-    assert_int_equal(bpt_augment_check_kinds(&o.augment, false), BPT_EUSAGE);
+    assert_int_equal(bpt_augment_check_images(&o.augment, false, 8, 8), BPT_EUSAGE);
     assert_non_null(strstr(bpt_error_last()->hint, "--encoded"));
     assert_int_equal(bpt_augment_parse("crop=8", &o.augment), BPT_OK);
     assert_int_equal(bpt_loader_create(fresh, split, &o, &loader), BPT_EUSAGE);

@@ -16,8 +16,7 @@ static bpt_status check_size(const bpt_bench_batches *b) {
 static bpt_status check_augmentation(const bpt_bench_batches *b, const bpt_train_options *o) {
     const bpt_dataset_info *info = bpt_dataset_describe(b->dataset);
     const bpt_augment augment = bpt_train_augment(o);
-    BPT_TRY(bpt_augment_check_kinds(&augment, info->encoded));
-    return bpt_augment_check(&augment, info->H, info->W);
+    return bpt_augment_check_images(&augment, info->encoded, info->H, info->W);
 }
 
 bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options *o) {

@@ -18,8 +18,7 @@ static bpt_status use(bpt_job *job, const bpt_dataset *dataset) {
         .input = {.c = info->C, .h = info->H, .w = info->W},
         .classes = info->n_classes,
     };
-    BPT_TRY(bpt_augment_check_kinds(&augment, info->encoded));
-    BPT_TRY(bpt_augment_check(&augment, info->H, info->W));
+    BPT_TRY(bpt_augment_check_images(&augment, info->encoded, info->H, info->W));
     BPT_TRY(bpt_dataset_find(dataset, o->train_split, &job->train));
     BPT_TRY(bpt_dataset_find(dataset, o->test_split, &job->test));
     if (job->train->count == 0 || job->test->count == 0)

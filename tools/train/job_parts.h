@@ -41,7 +41,7 @@ void bpt__job_say_stage(const bpt_job *job);
 /** Opens the dataset, finds both splits and checks the augmentation. On an error too the dataset
  * may be open: bpt__job_close_data().
  * @return BPT_OK, BPT_EDATA (an empty split), as bpt_dataset_open(), bpt_dataset_find() or
- *         bpt_augment_check() */
+ *         bpt_augment_check_images() */
 bpt_status bpt__job_open_data(bpt_job *job);
 
 /** Likewise where bpt_job_scatters(): rank 0 opens the dataset and tells the others of it, which
