@@ -2,6 +2,8 @@
 
 #include "base/cgroup.h"
 
+#include <sys/mman.h>
+
 #include <malloc.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -52,16 +54,26 @@ const char *bpt_memory_bound(void) {
                                                            : "this machine has";
 }
 
+/* Whole huge pages, as far as they go: fewer misses of the address cache, and MPI, which copies
+ * from the memory of another process, has fewer pages to look up. Just advice: all else is as it
+ * would be without. */
+static void *allocate(size_t bytes) {
+    const size_t alignment = bytes < BPT_HUGE_FROM ? BPT_ALIGNMENT : BPT_HUGE_PAGE;
+    const size_t lines = (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT;
+    void *memory = aligned_alloc(alignment, (lines > 0 ? lines : 1) * BPT_ALIGNMENT);
+    if (memory && bytes >= BPT_HUGE_FROM)
+        (void)madvise(memory, bytes / BPT_HUGE_PAGE * BPT_HUGE_PAGE, MADV_HUGEPAGE);
+    return memory;
+}
+
 bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {
     size_t bytes;
     BPT_TRY(bpt_size_multiply(count, size, &bytes));
     if (bytes > SIZE_MAX - BPT_ALIGNMENT)
         return bpt_fail(BPT_ENOMEM, "%s: %zu bytes are too many", what, bytes);
-    const size_t rounded = (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT * BPT_ALIGNMENT;
-    void *memory =
-        must_fail() ? NULL : aligned_alloc(BPT_ALIGNMENT, rounded ? rounded : BPT_ALIGNMENT);
+    void *memory = must_fail() ? NULL : allocate(bytes);
     if (!memory) return bpt_fail(BPT_ENOMEM, "%s: cannot allocate %zu bytes", what, bytes);
-    memset(memory, 0, rounded);
+    memset(memory, 0, bytes);
     atomic_fetch_add_explicit(&n_allocations, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
     *out = memory;

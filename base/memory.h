@@ -11,7 +11,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BPT_ALIGNMENT = 64 }; /* bytes: a cache line and a 512-bit vector */
+enum {
+    BPT_ALIGNMENT = 64,      /* bytes: a cache line and a 512-bit vector */
+    BPT_HUGE_PAGE = 2 << 20, /* bytes */
+    BPT_HUGE_FROM = 4 << 20, /* bytes of an allocation that is put in huge pages */
+};
 
 /** Multiplies sizes without wrapping round.
  * @return BPT_OK, BPT_ENOMEM (the product does not fit; *product is untouched) */
@@ -20,7 +24,8 @@ bpt_status bpt_size_multiply(size_t a, size_t b, size_t *product);
 /** @return the sum, or SIZE_MAX where it does not fit: no allocation of that size succeeds */
 size_t bpt_size_add(size_t a, size_t b);
 
-/** Allocates @p count elements of @p size bytes, zeroed and aligned to BPT_ALIGNMENT.
+/** Allocates @p count elements of @p size bytes, zeroed and aligned to BPT_ALIGNMENT; BPT_HUGE_FROM
+ * bytes and more to BPT_HUGE_PAGE, and the system is asked for pages of that size.
  * @param what  what it is for, in the words of an error message ("batch buffer")
  * @param count may be 0: the result is a valid pointer to nothing
  * @param[out] out caller owns, released by bpt_free(); set on success only. Pass `(void **)&p`

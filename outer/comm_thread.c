@@ -30,7 +30,8 @@ MPI_Comm bpt__comm_messages(const bpt_comm *c) {
 
 bpt_status bpt__comm_transfers(const bpt_comm *c, const size_t *room, uint32_t n_groups,
                                bpt__transfers **t) {
-    return bpt__transfers_create(c->messages, c->size, room, n_groups, &c->message_watch, t);
+    return bpt__transfers_create(c->messages, c->in_flight, c->size, room, n_groups,
+                                 &c->message_watch, t);
 }
 
 /* ---- the end of the job ---- */
@@ -209,9 +210,14 @@ static bpt_status gather_hosts(bpt_comm *c) {
     BPT_TRY(BPT_NEW("statuses of ranks", c->size, &c->statuses));
     char mine[BPT__HOST_SIZE] = "";
     if (gethostname(mine, sizeof mine - 1) != 0) strcpy(mine, "unknown");
-    return bpt__mpi_check(
+    BPT_TRY(bpt__mpi_check(
         MPI_Allgather(mine, sizeof mine, MPI_BYTE, c->hosts, sizeof mine, MPI_BYTE, c->collectives),
-        "gather the host names");
+        "gather the host names"));
+    BPT_TRY(BPT_NEW("chunks under way", c->size, &c->in_flight));
+    for (uint32_t r = 0; r < c->size; r++)
+        c->in_flight[r] =
+            strcmp(c->hosts[r], mine) == 0 ? BPT__CHUNKS_IN_MEMORY : BPT__CHUNKS_IN_FLIGHT;
+    return BPT_OK;
 }
 
 /* "Open MPI v4.1.4, package: ...": what comes before the comma. */

@@ -21,9 +21,9 @@ typedef struct piece {
     uint64_t begin_ns; /* when MPI was given it */
 } piece;
 
-/* What one rank is sent: at most BPT__CHUNKS_IN_FLIGHT at a time, the others in a queue. */
+/* What one rank is sent: at most so many chunks at a time, the others in a queue. */
 typedef struct receiver {
-    uint32_t in_flight;
+    uint32_t in_flight, most;
     size_t first, last; /* requests that wait, NONE if there are none */
 } receiver;
 
@@ -46,15 +46,16 @@ size_t bpt__transfers_chunks(size_t bytes) {
     return bytes / BPT__CHUNK_BYTES + (bytes % BPT__CHUNK_BYTES > 0);
 }
 
-static bpt_status create_receivers(bpt__transfers *t, uint32_t n_ranks) {
+static bpt_status create_receivers(bpt__transfers *t, const uint32_t *most, uint32_t n_ranks) {
     BPT_TRY(BPT_NEW("receivers", n_ranks, &t->receiver));
-    for (uint32_t r = 0; r < n_ranks; r++) t->receiver[r] = (receiver){.first = NONE, .last = NONE};
+    for (uint32_t r = 0; r < n_ranks; r++)
+        t->receiver[r] = (receiver){.most = most[r], .first = NONE, .last = NONE};
     return BPT_OK;
 }
 
-bpt_status bpt__transfers_create(MPI_Comm comm, uint32_t n_ranks, const size_t *room,
-                                 uint32_t n_groups, const bpt__message_watch *watch,
-                                 bpt__transfers **transfers) {
+bpt_status bpt__transfers_create(MPI_Comm comm, const uint32_t *in_flight, uint32_t n_ranks,
+                                 const size_t *room, uint32_t n_groups,
+                                 const bpt__message_watch *watch, bpt__transfers **transfers) {
     bpt__transfers *t = NULL;
     bpt_status status = BPT_OK;
     BPT_TRY(BPT_NEW("transfers", 1, &t));
@@ -70,7 +71,7 @@ bpt_status bpt__transfers_create(MPI_Comm comm, uint32_t n_ranks, const size_t *
     BPT_TRY_GOTO(status, BPT_NEW("groups of requests", t->n_requests, &t->group_of), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("completed requests", t->n_requests, &t->index), err_free);
     BPT_TRY_GOTO(status, BPT_NEW("chunks of messages", t->n_requests, &t->piece), err_free);
-    BPT_TRY_GOTO(status, create_receivers(t, n_ranks), err_free);
+    BPT_TRY_GOTO(status, create_receivers(t, in_flight, n_ranks), err_free);
     for (uint32_t g = 0; g < n_groups; g++)
         for (size_t i = 0; i < room[g]; i++) t->group_of[t->group[g].begin + i] = g;
     for (size_t i = 0; i < t->n_requests; i++) t->request[i] = MPI_REQUEST_NULL;
@@ -126,7 +127,7 @@ bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t g, const void *data, 
     for (const char *at = data; bytes > 0; at += chunk(bytes), bytes -= chunk(bytes)) {
         const size_t request = next_request(t, g);
         t->piece[request] = (piece){at, (int)chunk(bytes), (int)to, tag, NONE, 0};
-        if (r->in_flight < BPT__CHUNKS_IN_FLIGHT)
+        if (r->in_flight < r->most)
             BPT_TRY(start(t, request));
         else
             wait_in_line(t, r, request);

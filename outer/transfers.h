@@ -8,7 +8,8 @@
  * Few chunks for one receiver are under way at a time. MPI asks the receiver of a large message
  * before it sends it, and over TCP the answer stands in line behind all data that goes the other
  * way: with everything handed over at once, two ranks that send to each other take turns instead of
- * filling both directions of the link.
+ * filling both directions of the link. In the memory of one host nothing stands in line, and a
+ * receiver that finds more chunks at a time waits less often for the sender to give the next.
  *
  * Threads: the MPI thread only, except create and free. */
 #ifndef BPT_OUTER_TRANSFERS_H
@@ -22,7 +23,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BPT__CHUNK_BYTES = 1 << 19, BPT__CHUNKS_IN_FLIGHT = 2 };
+enum {
+    BPT__CHUNK_BYTES = 1 << 19,
+    BPT__CHUNKS_IN_FLIGHT = 2,  /* for a rank on another host */
+    BPT__CHUNKS_IN_MEMORY = 16, /* for one on this host */
+};
 
 /** Tags of bpt__comm_messages(), of which MPI promises 0 to 32767: each user's first, and how many
  * it has. What needs more than there are is refused at create. */
@@ -52,14 +57,15 @@ typedef struct bpt__message_watch {
 size_t bpt__transfers_chunks(size_t bytes);
 
 /** Makes room for groups.
- * @param n_ranks of @p comm
+ * @param in_flight for each rank of @p comm, chunks for it that may be under way at a time, at
+ * least 1; copied, shape [n_ranks]
  * @param room requests that each group may hold at once, shape [n_groups]
  * @param watch borrowed, looked at when a chunk is complete; NULL: nobody is told
  * @param[out] t caller owns, bpt__transfers_free()
  * @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt__transfers_create(MPI_Comm comm, uint32_t n_ranks, const size_t *room,
-                                 uint32_t n_groups, const bpt__message_watch *watch,
-                                 bpt__transfers **t);
+bpt_status bpt__transfers_create(MPI_Comm comm, const uint32_t *in_flight, uint32_t n_ranks,
+                                 const size_t *room, uint32_t n_groups,
+                                 const bpt__message_watch *watch, bpt__transfers **t);
 void bpt__transfers_free(bpt__transfers *t);
 
 /** Starts to send or receive. @p data stays untouched (unread) until the group is complete.

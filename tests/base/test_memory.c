@@ -6,10 +6,13 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -50,6 +53,37 @@ static void test_memory_is_aligned_and_zero(void **state) {
         assert_int_equal((uintptr_t)bytes % BPT_ALIGNMENT, 0);
         for (size_t i = 0; i < size; i++) assert_int_equal(bytes[i], 0);
         if (size) memset(bytes, 0xAB, size); /* what the next one of this size may be made of */
+        bpt_free(bytes);
+    }
+}
+
+/* @return whether the mapping of @p address has a flag, by /proc/self/smaps ("hg": huge pages) */
+static bool has_flag(const void *address, const char *flag) {
+    FILE *f = fopen("/proc/self/smaps", "r");
+    char line[512];
+    bool inside = false, found = false;
+    assert_non_null(f);
+    while (fgets(line, sizeof line, f)) {
+        unsigned long begin, end;
+        if (sscanf(line, "%lx-%lx ", &begin, &end) == 2)
+            inside = (uintptr_t)address >= begin && (uintptr_t)address < end;
+        if (inside && strncmp(line, "VmFlags:", 8) == 0) found |= strstr(line, flag) != NULL;
+    }
+    fclose(f);
+    return found;
+}
+
+static void test_large_memory_is_in_huge_pages(void **state) {
+    (void)state;
+    const size_t sizes[] = {BPT_HUGE_FROM, BPT_HUGE_FROM + 1, (size_t)3 * BPT_HUGE_PAGE - 1};
+    if (access("/sys/kernel/mm/transparent_hugepage/enabled", R_OK) != 0) skip();
+    for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        unsigned char *bytes;
+        assert_int_equal(BPT_NEW("test bytes", sizes[i], &bytes), BPT_OK);
+        assert_int_equal((uintptr_t)bytes % BPT_HUGE_PAGE, 0);
+        assert_true(has_flag(bytes, " hg"));
+        for (size_t at = 0; at < sizes[i]; at++) assert_true(bytes[at] == 0);
+        memset(bytes, 0xAB, sizes[i]);
         bpt_free(bytes);
     }
 }
@@ -218,6 +252,7 @@ int main(void) {
         cmocka_unit_test(test_sums_stop_at_the_largest),
         cmocka_unit_test(test_machine_has_memory),
         cmocka_unit_test(test_memory_is_aligned_and_zero),
+        cmocka_unit_test(test_large_memory_is_in_huge_pages),
         cmocka_unit_test(test_element_size_comes_from_the_pointer),
         cmocka_unit_test(test_sizes_beyond_memory_are_refused),
         cmocka_unit_test(test_counters_follow_allocations),
