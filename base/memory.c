@@ -60,10 +60,12 @@ const char *bpt_memory_bound(void) {
 static void *allocate(size_t bytes) {
     const size_t alignment = bytes < BPT_HUGE_FROM ? BPT_ALIGNMENT : BPT_HUGE_PAGE;
     const size_t lines = (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT;
-    void *memory = aligned_alloc(alignment, (lines > 0 ? lines : 1) * BPT_ALIGNMENT);
-    if (memory && bytes >= BPT_HUGE_FROM)
+    const size_t rounded = (lines > 0 ? lines : 1) * BPT_ALIGNMENT;
+    void *memory = aligned_alloc(alignment, rounded);
+    if (!memory) return NULL;
+    if (bytes >= BPT_HUGE_FROM)
         (void)madvise(memory, bytes / BPT_HUGE_PAGE * BPT_HUGE_PAGE, MADV_HUGEPAGE);
-    return memory;
+    return memset(memory, 0, rounded);
 }
 
 bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {
@@ -73,7 +75,6 @@ bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {
         return bpt_fail(BPT_ENOMEM, "%s: %zu bytes are too many", what, bytes);
     void *memory = must_fail() ? NULL : allocate(bytes);
     if (!memory) return bpt_fail(BPT_ENOMEM, "%s: cannot allocate %zu bytes", what, bytes);
-    memset(memory, 0, bytes);
     atomic_fetch_add_explicit(&n_allocations, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
     *out = memory;
