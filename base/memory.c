@@ -61,8 +61,8 @@ static void *allocate(size_t bytes) {
     const size_t alignment = bytes < BPT_HUGE_FROM ? BPT_ALIGNMENT : BPT_HUGE_PAGE;
     const size_t lines = (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT;
     const size_t rounded = (lines > 0 ? lines : 1) * BPT_ALIGNMENT;
-    void *memory = aligned_alloc(alignment, rounded);
-    if (!memory) return NULL;
+    void *memory;
+    if (posix_memalign(&memory, alignment, rounded) != 0) return NULL;
     if (bytes >= BPT_HUGE_FROM)
         (void)madvise(memory, bytes / BPT_HUGE_PAGE * BPT_HUGE_PAGE, MADV_HUGEPAGE);
     return memset(memory, 0, rounded);
