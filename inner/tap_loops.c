@@ -2,6 +2,7 @@
 
 #include "base/clones.h"
 #include "base/integers.h"
+#include "inner/turn_square.h"
 #include "inner/vector_loops.h"
 
 #include <assert.h>
@@ -71,30 +72,13 @@ int64_t bpt_tap_gradient(const bpt_conv_problem *p, int64_t filters, int64_t s) 
 
 /* ---- gathering ---- */
 
-/* Squares of 8x8 values are turned in registers. A value is moved as bits, so floats are rows of
- * uint32_t. */
-enum { SIDE = 8 };
-typedef uint32_t row_f32 __attribute__((vector_size(SIDE * sizeof(uint32_t))));
-typedef uint16_t row_bf16 __attribute__((vector_size(SIDE * sizeof(uint16_t))));
-
-/* Values of rows i and i + 4 by turns become rows 2 i and 2 i + 1: the six bits of a value's place,
- * row then column, are rotated left by one. Three times, and rows are columns. */
-#define INTERLEAVE(from, to)                                                                       \
-    do {                                                                                           \
-        for (int r = 0; r < SIDE / 2; r++) {                                                       \
-            const __typeof__((from)[0]) one = (from)[r], other = (from)[r + SIDE / 2];             \
-            (to)[2 * r] = __builtin_shufflevector(one, other, 0, 8, 1, 9, 2, 10, 3, 11);           \
-            (to)[2 * r + 1] = __builtin_shufflevector(one, other, 4, 12, 5, 13, 6, 14, 7, 15);     \
-        }                                                                                          \
-    } while (0)
+enum { SIDE = BPT_SQUARE };
 
 #define TURN_SQUARE(type, x, sample, out, channel)                                                 \
     do {                                                                                           \
-        row_##type rows[SIDE], turned[SIDE];                                                       \
+        bpt_square_##type rows[SIDE], turned[SIDE];                                                \
         for (int k = 0; k < SIDE; k++) memcpy(&rows[k], (x) + k * (sample), sizeof rows[k]);       \
-        INTERLEAVE(rows, turned);                                                                  \
-        INTERLEAVE(turned, rows);                                                                  \
-        INTERLEAVE(rows, turned);                                                                  \
+        BPT_TURN_SQUARE(rows, turned);                                                             \
         for (int k = 0; k < SIDE; k++)                                                             \
             memcpy((out) + k * (channel), &turned[k], sizeof turned[k]);                           \
     } while (0)

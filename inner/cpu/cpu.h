@@ -104,6 +104,20 @@ bpt_status bpt_layout_of_lanes(bpt_cpu *cpu, bpt_value_type type, const int64_t 
 bpt_status bpt_layout_channels_last(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
                                     const bpt_layout **out);
 
+/** Orders of weights [K, C, R, S] in bfloat16, whole blocks of 16 channels, that kernels read with
+ * instructions that multiply pairs of values and add the products. */
+typedef enum bpt_weight_pairs {
+    BPT_PAIRS_OF_NOTHING,              /* another order */
+    BPT_PAIRS_OF_INPUTS,               /* [K/16][C/16][R][S][8 pairs of C][16 of K][2] */
+    BPT_PAIRS_OF_OUTPUTS,              /* [K/16][C/16][R][S][8 pairs of K][16 of C][2] */
+    BPT_PAIRS_OF_OUTPUTS_INPUTS_FIRST, /* [C/16][K/16][R][S][8 pairs of K][16 of C][2] */
+} bpt_weight_pairs;
+
+/** @param dims shape [4], K and C multiples of 16
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_layout_pairs(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
+                            bpt_weight_pairs *pairs);
+
 /** Weights [K, C, R, S] of whole blocks: [K/L][C/L][R][S][L of C][L of K].
  * @param dims shape [4]; @param lanes L: 8 or 16 */
 bpt_status bpt_layout_weights_of_lanes(bpt_cpu *cpu, const int64_t *dims, int64_t lanes,

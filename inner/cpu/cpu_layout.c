@@ -139,6 +139,23 @@ bpt_status bpt_layout_weights_of_lanes(bpt_cpu *cpu, const int64_t *dims, int64_
                               out);
 }
 
+bpt_status bpt_layout_pairs(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
+                            bpt_weight_pairs *pairs) {
+    static const struct {
+        dnnl_format_tag_t tag;
+        bpt_weight_pairs pairs;
+    } known[] = {{dnnl_OIhw8i16o2i, BPT_PAIRS_OF_INPUTS},
+                 {dnnl_OIhw8o16i2o, BPT_PAIRS_OF_OUTPUTS},
+                 {dnnl_IOhw8o16i2o, BPT_PAIRS_OF_OUTPUTS_INPUTS_FIRST}};
+    *pairs = BPT_PAIRS_OF_NOTHING;
+    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++) {
+        const bpt_layout *candidate;
+        BPT_TRY(bpt__layout_by_tag(cpu, BPT_BF16, dims, 4, known[i].tag, &candidate));
+        if (bpt_layout_equal(l, candidate)) *pairs = known[i].pairs;
+    }
+    return BPT_OK;
+}
+
 bpt_status bpt_layout_channels_last(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
                                     const bpt_layout **out) {
     return bpt__layout_by_tag(cpu, type, dims, 4, dnnl_nhwc, out);

@@ -14,8 +14,12 @@ static bpt_deps *late_weights(bpt_builder *b) {
 
 /* ---- data ---- */
 
+static bool has_all_weights(const bpt_layer *l, const bpt_builder *b, const bpt_conv_piece *piece) {
+    return bpt_layout_equal(piece->weights.layout, b->weights[l->first_segment].layout);
+}
+
 /* Weights as the parts of each range of channels read them: as the forward pass does if that has
- * them so, else from the master. */
+ * them so, else a copy. */
 static bpt_status weights_for_data(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
                                    const bpt_conv_piece *piece, bpt_weights_view *out) {
     const bpt_layout *wanted = bpt_kernel_layout(piece->kernel, BPT_SLOT_WEIGHTS);
@@ -25,11 +29,14 @@ static bpt_status weights_for_data(const bpt_layer *l, bpt_builder *b, const bpt
     bpt_conv_weight_dims(&piece->part.problem, dims);
     BPT_TRY(
         bpt_layout_part_with_gaps(b->cpu, state->weights.layout, piece->part.weights, dims, &part));
-    if (!part.layout || !bpt_layout_equal(wanted, part.layout))
-        return bpt__conv_view_weights(l, b, BPT_PHASE_BACKWARD, piece->weights, wanted, out);
-    *out = (bpt_weights_view){part.layout, bpt_ref_plus(state->weights.where, part.offset),
-                              state->weights.ready};
-    return BPT_OK;
+    if (part.layout && bpt_layout_equal(wanted, part.layout)) {
+        const bpt_ref where = bpt_ref_plus(state->weights.where, part.offset);
+        *out = (bpt_weights_view){part.layout, where, state->weights.ready};
+        return BPT_OK;
+    }
+    if (has_all_weights(l, b, piece)) BPT_TRY(bpt__conv_copies_add(b, state->copies, wanted, out));
+    if (out->layout) return BPT_OK;
+    return bpt__conv_view_weights(l, b, BPT_PHASE_BACKWARD, piece->weights, wanted, out);
 }
 
 static bpt_status plan_data_piece(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state,

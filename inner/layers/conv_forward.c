@@ -184,6 +184,15 @@ bpt_status bpt__conv_view_weights(const bpt_layer *l, bpt_builder *b, bpt_phase 
     return bpt_builder_weights_read(b, l->first_segment, out->ready);
 }
 
+static bpt_status view_weights(const bpt_layer *l, bpt_builder *b, bpt_conv_state *state) {
+    const bpt_layout *wanted = bpt_kernel_layout(state->forward[0], BPT_SLOT_WEIGHTS);
+    const bpt_part master = {b->weights[l->first_segment].layout, 0};
+    BPT_TRY(
+        bpt__conv_copies_plan(l, b, &state->problem[0], wanted, &state->copies, &state->weights));
+    if (state->copies) return BPT_OK;
+    return bpt__conv_view_weights(l, b, BPT_PHASE_FORWARD, master, wanted, &state->weights);
+}
+
 /* ---- tasks ---- */
 
 static bpt_status plan_piece(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
@@ -218,9 +227,7 @@ bpt_status bpt__conv_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activa
     BPT_TRY(choose_tile_layouts(l, b, state, layouts, out->layout));
     BPT_TRY(bpt_builder_convert(b, l->name, in, layouts, &state->in));
     BPT_TRY(bpt_builder_reserve(b, out));
-    BPT_TRY(bpt__conv_view_weights(
-        l, b, BPT_PHASE_FORWARD, (bpt_part){b->weights[l->first_segment].layout, 0},
-        bpt_kernel_layout(state->forward[0], BPT_SLOT_WEIGHTS), &state->weights));
+    BPT_TRY(view_weights(l, b, state));
     for (size_t c = 0; c < b->n_chunks; c++)
         for (size_t i = 0; i < state->forward_pieces[c].n; i++)
             BPT_TRY(plan_piece(l, b, state, &state->forward_pieces[c].items[i], c, out));

@@ -4,15 +4,9 @@
 #ifndef BPT_INNER_LAYERS_CONV_STATE_H
 #define BPT_INNER_LAYERS_CONV_STATE_H
 
+#include "inner/layers/conv_copies.h"
 #include "inner/layers/conv_gather.h"
 #include "inner/layers/conv_parts.h"
-
-/** Weights as kernels read them. */
-typedef struct bpt_weights_view {
-    const bpt_layout *layout;
-    bpt_ref where;
-    bpt_deps ready;
-} bpt_weights_view;
 
 typedef struct bpt_conv_state {
     bpt_conv_problem problem[BPT_MAX_CHUNKS];
@@ -24,6 +18,7 @@ typedef struct bpt_conv_state {
     bpt_conv_pieces weights_pieces[BPT_MAX_CHUNKS];
     const bpt_layout *gradient; /* of the weights, as those kernels write it */
     bpt_weights_view weights;   /* of the forward pass */
+    bpt_conv_copies *copies;    /* that makes these, and may make more; NULL: there is none */
     bpt_activation in;          /* in the layout of the kernels */
 } bpt_conv_state;
 

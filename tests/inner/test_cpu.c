@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "inner/cpu/cpu.h"
+#include "inner/weight_copies.h"
 #include "tests/ref/ref.h"
 
 #include <float.h>
@@ -328,6 +329,74 @@ static void test_reorder_there_and_back(void **state) {
     close_device(&d);
 }
 
+/* oneDNN's copies of weights in the layouts of both passes. */
+typedef struct {
+    bpt_kernel *kernel;
+    bpt_weight_pairs pairs;
+    bpt_ref copy;
+} pass;
+
+static pass plan_pass(device *d, const bpt_layout *master, const bpt_layout *wanted,
+                      const int64_t *dims, bpt_ref weights) {
+    pass p;
+    ok(bpt_layout_pairs(d->cpu, wanted, dims, &p.pairs));
+    ok(bpt_cpu_reorder(d->cpu, master, wanted, &p.kernel));
+    bpt_kernel_bind(p.kernel, BPT_SLOT_SRC, weights);
+    p.copy = put_operand(d, p.kernel, BPT_SLOT_DST);
+    return p;
+}
+
+/* Those of inner/weight_copies.h have the same bits, in the layouts that kernels choose. */
+static void check_copies(bpt_conv_problem p) {
+    const int64_t dims[] = {p.k, p.c, p.r, p.s};
+    const size_t n = (size_t)(p.k * p.c * p.r * p.s);
+    device d = open_device();
+    bpt_kernel *forward, *backward;
+    const bpt_layout *master;
+    ok(bpt_cpu_conv_forward(d.cpu, &p, NULL, NULL, NULL, &forward));
+    ok(bpt_cpu_conv_backward_data(d.cpu, &p, forward, NULL, &backward));
+    ok(bpt_layout_weights_of_lanes(d.cpu, dims, BPT_COPY_LANES, &master));
+    const bpt_ref w = put(&d, n), both = put(&d, n);
+    pass f = plan_pass(&d, master, bpt_kernel_layout(forward, BPT_SLOT_WEIGHTS), dims, w);
+    pass b = plan_pass(&d, master, bpt_kernel_layout(backward, BPT_SLOT_WEIGHTS), dims, w);
+    assert_int_equal(f.pairs, BPT_PAIRS_OF_INPUTS);
+    assert_true(b.pairs == BPT_PAIRS_OF_OUTPUTS || b.pairs == BPT_PAIRS_OF_OUTPUTS_INPUTS_FIRST);
+    start(&d);
+    fill(at(&d, w), n, 6);
+    ok(bpt_kernel_run(f.kernel, 0));
+    ok(bpt_kernel_run(b.kernel, 0));
+    const bpt_weight_blocks blocks = {p.k / BPT_COPY_LANES, p.c / BPT_COPY_LANES, p.r * p.s,
+                                      b.pairs == BPT_PAIRS_OF_OUTPUTS_INPUTS_FIRST};
+    bpt_bf16 *copies = bpt_at(&d.blocks, both);
+    bpt_copy_weights_native()(&blocks, at(&d, w), copies, copies + n);
+    assert_memory_equal(copies, at(&d, f.copy), n * sizeof *copies);
+    assert_memory_equal(copies + n, at(&d, b.copy), n * sizeof *copies);
+    close_device(&d);
+}
+
+static void test_copies_are_what_kernels_want(void **state) {
+    (void)state;
+    bpt_conv_problem p = {.n = 4,
+                          .c = 32,
+                          .h = 8,
+                          .w = 8,
+                          .k = 48,
+                          .p = 8,
+                          .q = 8,
+                          .r = 3,
+                          .s = 3,
+                          .stride = {1, 1},
+                          .pad = {1, 1},
+                          .dilation = {1, 1},
+                          .groups = 1,
+                          .type = BPT_BF16};
+    if (bpt_cpu_bf16() != BPT_BF16_NATIVE || !bpt_copy_weights_native()) skip();
+    check_copies(p);
+    p.r = p.s = 1;
+    p.pad[0] = p.pad[1] = 0;
+    check_copies(p);
+}
+
 /* ---- memory ---- */
 
 /* The caller's block lies elsewhere in each run, and any worker may run a kernel. */
@@ -419,6 +488,7 @@ int main(void) {
         cmocka_unit_test(test_conv_in_given_layouts),
         cmocka_unit_test(test_scratch_of_bound_kernels),
         cmocka_unit_test(test_reorder_there_and_back),
+        cmocka_unit_test(test_copies_are_what_kernels_want),
         cmocka_unit_test(test_block_that_moves),
         cmocka_unit_test(test_plan_that_overflows),
         cmocka_unit_test(test_layouts_are_made_once),
