@@ -329,6 +329,14 @@ static void test_reorder_there_and_back(void **state) {
     close_device(&d);
 }
 
+static bool has_amx(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("amx-bf16");
+#else
+    return false;
+#endif
+}
+
 /* oneDNN's copies of weights in the layouts of both passes. */
 typedef struct {
     bpt_kernel *kernel;
@@ -344,6 +352,15 @@ static pass plan_pass(device *d, const bpt_layout *master, const bpt_layout *wan
     bpt_kernel_bind(p.kernel, BPT_SLOT_SRC, weights);
     p.copy = put_operand(d, p.kernel, BPT_SLOT_DST);
     return p;
+}
+
+/* Halfway between two values of bfloat16, what rounds to infinity, denormals, and no numbers. */
+static void put_special(float *x, size_t n) {
+    static const float special[] = {-0.0f,    1.00390625f,   1.01171875f, FLT_MAX,
+                                    -FLT_MAX, INFINITY,      -INFINITY,   FLT_MIN,
+                                    1e-40f,   -FLT_TRUE_MIN, NAN,         -NAN};
+    const size_t count = sizeof special / sizeof special[0];
+    for (size_t i = 0; i < n; i += 5) x[i] = special[i / 5 % count];
 }
 
 /* Those of inner/weight_copies.h have the same bits, in the layouts that kernels choose. */
@@ -363,6 +380,7 @@ static void check_copies(bpt_conv_problem p) {
     assert_true(b.pairs == BPT_PAIRS_OF_OUTPUTS || b.pairs == BPT_PAIRS_OF_OUTPUTS_INPUTS_FIRST);
     start(&d);
     fill(at(&d, w), n, 6);
+    put_special(at(&d, w), n);
     ok(bpt_kernel_run(f.kernel, 0));
     ok(bpt_kernel_run(b.kernel, 0));
     const bpt_weight_blocks blocks = {p.k / BPT_COPY_LANES, p.c / BPT_COPY_LANES, p.r * p.s,
@@ -374,6 +392,7 @@ static void check_copies(bpt_conv_problem p) {
     close_device(&d);
 }
 
+/* Not where matrices have instructions (AMX): kernels want other orders there. */
 static void test_copies_are_what_kernels_want(void **state) {
     (void)state;
     bpt_conv_problem p = {.n = 4,
@@ -390,7 +409,7 @@ static void test_copies_are_what_kernels_want(void **state) {
                           .dilation = {1, 1},
                           .groups = 1,
                           .type = BPT_BF16};
-    if (bpt_cpu_bf16() != BPT_BF16_NATIVE || !bpt_copy_weights_native()) skip();
+    if (bpt_cpu_bf16() != BPT_BF16_NATIVE || !bpt_copy_weights_native() || has_amx()) skip();
     check_copies(p);
     p.r = p.s = 1;
     p.pad[0] = p.pad[1] = 0;

@@ -4,6 +4,7 @@
  * ctest: cpu TIMEOUT=60 */
 #include "base/random.h"
 #include "inner/network_private.h"
+#include "inner/weight_copies.h"
 #include "tests/inner/part_fixture.h"
 
 #include <setjmp.h>
@@ -172,22 +173,51 @@ static void test_orders_of_all_kinds(void **state) {
     check_orders_of_all_kinds(BPT_F32);
 }
 
-/* With copies of the weights in every step, and reorders that change the type. */
-static void test_orders_in_bf16(void **state) {
-    (void)state;
-    if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
-    check_orders_of_all_kinds(BPT_BF16);
+static bool has_amx(void) {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("amx-bf16");
+#else
+    return false;
+#endif
 }
 
-static void test_orders(void **state) {
-    (void)state;
-    const net_options options = {1, {.momentum = 0.9f, .decay = 1e-2f}, SEED, BPT_F32};
+static void check_orders_of_models(bpt_value_type type) {
+    const net_options options = {1, {.momentum = 0.9f, .decay = 1e-2f}, SEED, type};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         net_fixture f = net_open(models[i], 7, options);
         check_orders(&f, TRAINING, BPT_VECTOR_WEIGHTS);
         check_orders(&f, GRADIENT, BPT_VECTOR_GRADIENTS);
         net_close(&f);
     }
+}
+
+static void test_orders(void **state) {
+    (void)state;
+    check_orders_of_models(BPT_F32);
+}
+
+/* With copies of the weights in every step, and reorders that change the type. */
+static void test_orders_in_bf16(void **state) {
+    (void)state;
+    if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
+    check_orders_of_all_kinds(BPT_BF16);
+    check_orders_of_models(BPT_BF16);
+}
+
+/* Of a layer of whole blocks both passes' copies are made by one task; not where matrices have
+ * instructions (AMX), whose kernels want other orders. */
+static void test_copies_of_weights_are_one_task(void **state) {
+    (void)state;
+    if (bpt_cpu_bf16() != BPT_BF16_NATIVE || !bpt_copy_weights_native() || has_amx()) skip();
+    net_fixture f = net_open(models[0], 7, (net_options){1, {.momentum = 0.9f}, SEED, BPT_BF16});
+    const bpt_builder *b = &f.net->builder;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_task_info info = b->tasks[i].info;
+        n += strcmp(info.label, "c") == 0 && strcmp(info.kind, "reorder weights") == 0;
+    }
+    assert_int_equal(n, 1);
+    net_close(&f);
 }
 
 /* ---- parts ---- */
@@ -297,9 +327,13 @@ static void test_same_as_the_pool(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_orders),          cmocka_unit_test(test_orders_of_all_kinds),
-        cmocka_unit_test(test_orders_in_bf16),  cmocka_unit_test(test_orders_with_norms),
-        cmocka_unit_test(test_orders_of_parts), cmocka_unit_test(test_same_as_the_pool),
+        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_orders_of_all_kinds),
+        cmocka_unit_test(test_orders_in_bf16),
+        cmocka_unit_test(test_copies_of_weights_are_one_task),
+        cmocka_unit_test(test_orders_with_norms),
+        cmocka_unit_test(test_orders_of_parts),
+        cmocka_unit_test(test_same_as_the_pool),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);
