@@ -56,7 +56,7 @@ NATIVE static void copy(const bpt_weight_blocks *n, const float *restrict weight
 }
 
 bpt_copy_weights *bpt_copy_weights_native(void) {
-    const bool there = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512bw");
+    const bool there = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("x86-64-v4");
     return there ? copy : NULL;
 }
 

@@ -30,7 +30,8 @@ typedef struct bpt_weight_blocks {
 typedef void bpt_copy_weights(const bpt_weight_blocks *blocks, const float *restrict weights,
                               bpt_bf16 *restrict forward, bpt_bf16 *restrict backward);
 
-/** @return NULL: this processor has no such instruction, or the compiler knows none */
+/** @return NULL: this processor has no such instruction, or the program was not built by GCC for
+ * x86-64 */
 bpt_copy_weights *bpt_copy_weights_native(void);
 
 #endif

@@ -192,7 +192,7 @@ NATIVE static void results(const bpt_winograd_image *m, const float *restrict v,
 
 const bpt__winograd_transforms *bpt__winograd_native(void) {
     static const bpt__winograd_transforms native = {windows, gradients, results};
-    const bool there = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("avx512vl");
+    const bool there = __builtin_cpu_supports("avx512bf16") && __builtin_cpu_supports("x86-64-v4");
     return there ? &native : NULL;
 }
 

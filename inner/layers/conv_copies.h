@@ -29,8 +29,8 @@ bpt_status bpt__conv_copies_plan(const bpt_layer *l, bpt_builder *b, const bpt_c
 
 /** Lets the same task make the copy that the gradient of the input wants.
  * @param copies may be NULL
- * @param layout of all weights
- * @param[out] view of that copy; ->layout is untouched where it does not suit
+ * @param layout that the gradient's kernels want, of all weights and not of a range of channels
+ * @param[out] view of that copy; untouched where it does not suit
  * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt__conv_copies_add(bpt_builder *b, bpt_conv_copies *copies, const bpt_layout *layout,
                                 bpt_weights_view *view);
