@@ -142,6 +142,9 @@ typedef struct bpt_batchnorm_config {
     double eps;      /* added to the variance */
 } bpt_batchnorm_config;
 
+/** Segments of a batch normalisation, in their order. */
+enum { BPT__BN_WEIGHT, BPT__BN_BIAS, BPT__BN_RUNNING_MEAN, BPT__BN_RUNNING_VAR, BPT__BN_SEGMENTS };
+
 typedef struct bpt_lrn_config {
     int64_t size; /* channels of a window, odd */
     double alpha, beta, k;

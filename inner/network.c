@@ -50,15 +50,31 @@ static bpt_status reserve(bpt_network *net) {
     return BPT_OK;
 }
 
-static bpt_status create(const bpt_model *model, int64_t batch, bpt_value_type activations,
-                         bpt_learning learning, bool forward_only, bpt_pool *pool,
-                         bpt_network **out) {
+static bpt_status create_on_device(bpt_network *net, const bpt_model *model, int64_t batch,
+                                   bpt_value_type activations, bpt_learning learning) {
+    assert(batch >= 1 && model->role == BPT_MODEL_WHOLE);
+    learning.optimizer = bpt_learning_optimizer(&learning);
+    net->model = model;
+    net->learning = learning;
+    const bpt_device_wish wish = {model, batch, activations, learning, net->builder.forward_only};
+    return net->device->kind->create(net->device, &wish, &net->on_device, &net->memory);
+}
+
+static bpt_status create(bpt_device *device, const bpt_model *model, int64_t batch,
+                         bpt_value_type activations, bpt_learning learning, bool forward_only,
+                         bpt_pool *pool, bpt_network **out) {
     bpt_network *net;
+    bpt_status status;
     BPT_TRY(BPT_NEW("network", 1, &net));
     net->pool = pool;
+    net->device = device;
     net->builder.forward_only = forward_only;
-    bpt_status status = plan(net, model, batch, activations, learning, bpt_pool_n_workers(pool));
-    if (status == BPT_OK) status = reserve(net);
+    if (device) {
+        status = create_on_device(net, model, batch, activations, learning);
+    } else {
+        status = plan(net, model, batch, activations, learning, bpt_pool_n_workers(pool));
+        if (status == BPT_OK) status = reserve(net);
+    }
     if (status == BPT_OK)
         *out = net;
     else
@@ -68,13 +84,25 @@ static bpt_status create(const bpt_model *model, int64_t batch, bpt_value_type a
 
 bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_value_type activations,
                               bpt_learning learning, bpt_pool *pool, bpt_network **net) {
-    return create(model, batch, activations, learning, false, pool, net);
+    return create(NULL, model, batch, activations, learning, false, pool, net);
+}
+
+bpt_status bpt_network_create_on(bpt_device *device, const bpt_model *model, int64_t batch,
+                                 bpt_value_type activations, bpt_learning learning, bpt_pool *pool,
+                                 bpt_network **net) {
+    return create(device, model, batch, activations, learning, false, pool, net);
 }
 
 bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch,
                                       bpt_value_type activations, bpt_pool *pool,
                                       bpt_network **net) {
-    return create(model, batch, activations, (bpt_learning){0}, true, pool, net);
+    return create(NULL, model, batch, activations, (bpt_learning){0}, true, pool, net);
+}
+
+bpt_status bpt_network_create_forward_on(bpt_device *device, const bpt_model *model, int64_t batch,
+                                         bpt_value_type activations, bpt_pool *pool,
+                                         bpt_network **net) {
+    return create(device, model, batch, activations, (bpt_learning){0}, true, pool, net);
 }
 
 static bpt_status plan_only(const bpt_model *model, int64_t batch, bpt_value_type activations,
@@ -102,6 +130,7 @@ bpt_status bpt_network_plan_forward(const bpt_model *model, int64_t batch,
 
 void bpt_network_free(bpt_network *net) {
     if (!net) return;
+    if (net->device) net->device->kind->free(net->on_device);
     for (int role = 0; role < BPT_N_GRAPHS; role++) bpt_graph_free(net->graphs[role]);
     bpt_free(net->activations);
     bpt_free(net->forward_end);

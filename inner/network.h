@@ -31,6 +31,7 @@
 #include <stdint.h>
 
 typedef struct bpt_network bpt_network;
+typedef struct bpt_device bpt_device; /* inner/device.h */
 
 /** One step's outcome, summed over the samples that are there. */
 typedef struct bpt_batch_result {
@@ -83,12 +84,28 @@ bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_value_typ
 bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_value_type activations,
                               bpt_learning learning, bpt_pool *pool, bpt_network **net);
 
+/** The same on a device. What it computes is the same up to rounding; the pool's cores then do what
+ * the device does not (copies). Costs, cuts and tasks are of the processor's cores alone: a network
+ * on a device has none, and bpt_network_hand_out() hands all parts out behind the backward pass.
+ * @param device borrowed while the network lives; NULL: the processor's cores
+ * @param model a whole one, if there is a device
+ * @return likewise, and BPT_EUSAGE (the device has less memory than that takes) */
+bpt_status bpt_network_create_on(bpt_device *device, const bpt_model *model, int64_t batch,
+                                 bpt_value_type activations, bpt_learning learning, bpt_pool *pool,
+                                 bpt_network **net);
+
 /** A network that evaluates and nothing else: without gradients, updates and state, and with less
  * memory. @param model a whole one. @return as bpt_network_create() */
 bpt_status bpt_network_create_forward(const bpt_model *model, int64_t batch,
                                       bpt_value_type activations, bpt_pool *pool,
                                       bpt_network **net);
+bpt_status bpt_network_create_forward_on(bpt_device *device, const bpt_model *model, int64_t batch,
+                                         bpt_value_type activations, bpt_pool *pool,
+                                         bpt_network **net);
 void bpt_network_free(bpt_network *net);
+
+/** @return where it computes; NULL: on the processor's cores */
+const bpt_device *bpt_network_device(const bpt_network *net);
 
 /** Says what a network that evaluates would take. @param model a whole one. @return as
  * bpt_network_plan() */
@@ -110,6 +127,12 @@ void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
  *               Borrowed until that step has ended
  * @param parts  shape [N], 0 to 1; likewise. NULL if @p labels is */
 void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float *parts);
+
+/** Says which input the step after the next one will be given: a device copies it while the next
+ * one computes. A hint, and nothing on the processor's cores.
+ * @param input as it will be given then; what is there must not change until then. NULL: not known
+ */
+void bpt_network_set_next(bpt_network *net, const void *input);
 
 /** Forward, loss, backward, clipping, update.
  * @param denominator what the summed gradient is divided by, e.g. the batch size

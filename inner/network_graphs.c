@@ -145,6 +145,7 @@ bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *part
     bpt_graph *g = NULL;
     bpt_status status;
     unsigned learned = 0;
+    if (net->device) return bpt__device_hand_out(net, parts);
     for (size_t s = 0; s < n_segments; s++) n_sums += net->reduces[s].n;
     net->parts = *parts;
     count_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), &n_tasks, &n_edges);

@@ -1,11 +1,13 @@
 /** @file inner/network_private.h
  * What the parts of a network share: network.c (life), network_run.c (runs), network_plan.c,
- * network_memory.c, network_graphs.c, network_costs.c, network_cuts.c, network_border.c, loss.c,
+ * network_memory.c, network_graphs.c, network_costs.c, network_cuts.c, network_border.c,
+ * network_device.c, loss.c,
  * update.c, norms.c, transfer.c, finite.c. */
 #ifndef BPT_INNER_NETWORK_PRIVATE_H
 #define BPT_INNER_NETWORK_PRIVATE_H
 
 #include "inner/builder.h"
+#include "inner/device.h"
 #include "inner/network.h"
 
 #include <stdatomic.h>
@@ -43,10 +45,13 @@ enum { BPT__LEARNING_RUNS = 2 };
 struct bpt_network {
     const bpt_model *model;
     bpt_pool *pool;
+    bpt_device *device;            /* NULL: the processor's cores, and so is the next */
+    bpt_device_network *on_device; /* then of the fields below those count alone that say so */
+    const float *next;             /* of a device: bpt_network_set_next() */
     bpt_cpu *cpu;
     bpt_blocks blocks;
     bpt_builder builder;
-    bpt_learning learning; /* .optimizer is set */
+    bpt_learning learning; /* .optimizer is set; on a device too */
     bool wants_norms;      /* an update needs norms: it follows the sums as a task of its own */
     bpt_squares *squares;  /* of each segment; NULL unless it wants norms; shape [segments] */
     bpt_activation
@@ -62,8 +67,8 @@ struct bpt_network {
     bpt_task_range
         *reduces; /* those that sum its gradient; shape [segments]; NULL without gradients
                    */
-    bpt_gradient_parts parts; /* .take is NULL: none are handed out */
-    bpt_network_memory memory;
+    bpt_gradient_parts parts;  /* .take is NULL: none are handed out; on a device too */
+    bpt_network_memory memory; /* on a device too, and so are those below up to updates */
     bpt_run_stats last_run;
     bpt_graph_role last_role; /* of that run; of a head, of its second half. Before the first one
                                * BPT_GRAPH_FORWARD, which it never is later */
@@ -79,6 +84,19 @@ struct bpt_network {
     /* set by a task that has met one that is not finite */
     atomic_bool bad_border, bad_gradient, bad_weight;
 };
+
+/* ---- on a device (network_device.c): as the functions of inner/network.h ---- */
+
+bpt_status bpt__device_run(bpt_network *net, bpt_device_work work, const void *input,
+                           const int32_t *labels, bpt_batch_result *result);
+bpt_status bpt__device_hand_out(bpt_network *net, const bpt_gradient_parts *parts);
+void bpt__device_layer_times(const bpt_network *net, double *seconds);
+void bpt__device_visit_times(const bpt_network *net,
+                             void (*visit)(void *context, const char *label, const char *kind,
+                                           unsigned n_tasks, uint64_t ns),
+                             void *context);
+
+/* ---- on the cores ---- */
 
 /** Plans everything: kernels are described and tasks listed, the sizes of all blocks are known.
  * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (too many tasks), BPT_EBACKEND */

@@ -75,6 +75,10 @@ void bpt_network_set_draw(bpt_network *net, bpt_draw draw) {
     net->step.draw = draw;
 }
 
+void bpt_network_set_next(bpt_network *net, const void *input) {
+    net->next = input;
+}
+
 void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float *parts) {
     net->second.labels = labels;
     net->second.parts = parts;
@@ -86,17 +90,20 @@ bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t 
                              float denominator, bpt_batch_result *result) {
     net->step.rate = rate;
     net->step.denominator = denominator;
+    if (net->device) return bpt__device_run(net, BPT_DEVICE_TRAIN, input, labels, result);
     return run_batch(net, BPT_GRAPH_TRAIN, input, labels, result);
 }
 
 bpt_status bpt_network_gradient(bpt_network *net, const void *input, const int32_t *labels,
                                 float denominator, bpt_batch_result *result) {
     net->step.denominator = denominator;
+    if (net->device) return bpt__device_run(net, BPT_DEVICE_GRADIENT, input, labels, result);
     return run_batch(net, BPT_GRAPH_GRADIENT, input, labels, result);
 }
 
 bpt_status bpt_network_apply(bpt_network *net, float rate) {
     net->step.rate = rate;
+    if (net->device) return bpt__device_run(net, BPT_DEVICE_APPLY, NULL, NULL, NULL);
     BPT_TRY(run_graph(net, BPT_GRAPH_APPLY, NULL));
     learn_costs(net, BPT_GRAPH_APPLY);
     return bpt__check_updates(net);
@@ -105,6 +112,7 @@ bpt_status bpt_network_apply(bpt_network *net, float rate) {
 bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32_t *labels,
                                 bpt_batch_result *result) {
     assert(net->model->role == BPT_MODEL_WHOLE);
+    if (net->device) return bpt__device_run(net, BPT_DEVICE_EVALUATE, input, labels, result);
     return run_batch(net, BPT_GRAPH_EVALUATE, input, labels, result);
 }
 
@@ -144,6 +152,10 @@ bpt_status bpt_network_backward(bpt_network *net) {
 
 /* ---- asking ---- */
 
+const bpt_device *bpt_network_device(const bpt_network *net) {
+    return net->device;
+}
+
 bpt_learning bpt_network_learning(const bpt_network *net) {
     return net->learning;
 }
@@ -165,6 +177,7 @@ bpt_run_stats bpt_network_last_run(const bpt_network *net) {
 }
 
 uint64_t bpt_network_critical_path(const bpt_network *net) {
+    if (net->device) return net->last_run.wall_ns; /* one thing after another */
     bpt_graph *first = net->graphs[BPT_GRAPH_FORWARD];
     assert(net->last_role != BPT_GRAPH_FORWARD); /* as it is before the first run */
     assert(net->graphs[net->last_role]);
@@ -187,6 +200,10 @@ static void add_layer_time(void *context, bpt_task_info info, uint64_t ns) {
 }
 
 void bpt_network_layer_times(const bpt_network *net, double *seconds) {
+    if (net->device) {
+        bpt__device_layer_times(net, seconds);
+        return;
+    }
     const bpt_run_stats *run = &net->last_run;
     layer_times t = {net->model, seconds, 1e9 * (double)run->busy_ns / (double)run->wall_ns};
     for (size_t i = 0; i < net->model->n_layers; i++) seconds[i] = 0.0;
@@ -223,6 +240,10 @@ void bpt_network_visit_times(const bpt_network *net,
                              void (*visit)(void *context, const char *label, const char *kind,
                                            unsigned n_tasks, uint64_t ns),
                              void *context) {
+    if (net->device) {
+        bpt__device_visit_times(net, visit, context);
+        return;
+    }
     kind_times k = {.visit = visit, .context = context};
     bpt__visit_step(net, add_time, &k);
     end_kind(&k);

@@ -56,10 +56,12 @@ static bpt_status transfer(bpt_network *net, bpt_graph_role role, bpt_vector whi
 }
 
 bpt_status bpt_network_get(bpt_network *net, bpt_vector which, float *flat) {
+    if (net->device) return net->device->kind->get(net->on_device, which, flat);
     return transfer(net, BPT_GRAPH_EXPORT, which, flat);
 }
 
 bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat) {
+    if (net->device) return net->device->kind->set(net->on_device, which, flat);
     return transfer(net, BPT_GRAPH_IMPORT, which,
                     (float *)flat); /* only read by the import graph */
 }

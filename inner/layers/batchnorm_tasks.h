@@ -9,9 +9,6 @@
 #include "inner/batchnorm_loops.h"
 #include "inner/builder.h"
 
-/** The layer's segments, in their order. */
-enum { BPT__BN_WEIGHT, BPT__BN_BIAS, BPT__BN_RUNNING_MEAN, BPT__BN_RUNNING_VAR, BPT__BN_SEGMENTS };
-
 /** Arrays over channels that tasks hand on, with zeros in their spare lanes: those of the forward
  * pass, and those of the backward pass alone. */
 enum {

@@ -10,17 +10,18 @@ add_library(bpt_flags INTERFACE)
 target_compile_definitions(bpt_flags INTERFACE _GNU_SOURCE BPT_VERSION="${PROJECT_VERSION}")
 target_include_directories(bpt_flags INTERFACE ${CMAKE_SOURCE_DIR})
 # No contraction into fused multiply-add: the same source gives the same bits on every machine.
-target_compile_options(bpt_flags INTERFACE -Wall -Wextra -Wshadow -Wstrict-prototypes
+set(bpt_c_options -Wall -Wextra -Wshadow -Wstrict-prototypes
   -Wmissing-prototypes -Wvla -Wundef -Wpointer-arith -Wformat=2 -ffp-contract=off
   $<$<BOOL:${BPT_WERROR}>:-Werror>)
+target_compile_options(bpt_flags INTERFACE "$<$<COMPILE_LANGUAGE:C>:${bpt_c_options}>")
 target_link_libraries(bpt_flags INTERFACE Threads::Threads m)
 if(BPT_SANITIZE)
-  target_compile_options(bpt_flags INTERFACE -fsanitize=${BPT_SANITIZE}
-    -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_compile_options(bpt_flags INTERFACE
+    "$<$<COMPILE_LANGUAGE:C>:-fsanitize=${BPT_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   target_link_options(bpt_flags INTERFACE -fsanitize=${BPT_SANITIZE})
 endif()
 if(BPT_FUZZ)
-  target_compile_options(bpt_flags INTERFACE -fsanitize=fuzzer-no-link)
+  target_compile_options(bpt_flags INTERFACE $<$<COMPILE_LANGUAGE:C>:-fsanitize=fuzzer-no-link>)
 endif()
 if(BPT_SANITIZE MATCHES address)
   add_library(bpt_keep_libraries OBJECT ${CMAKE_SOURCE_DIR}/tests/keep_libraries.c)
@@ -29,13 +30,16 @@ if(BPT_SANITIZE MATCHES address)
 endif()
 
 # bpt_folder(NAME LINK targets...): library bpt_NAME from all sources of this folder.
-# RECURSE: sources of its subfolders too.
+# RECURSE: sources of its subfolders too. WITHOUT: a subfolder that is left out.
 function(bpt_folder name)
-  cmake_parse_arguments(arg "RECURSE" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "RECURSE" "WITHOUT" "LINK" ${ARGN})
   if(arg_RECURSE)
     file(GLOB_RECURSE sources CONFIGURE_DEPENDS *.c)
   else()
     file(GLOB sources CONFIGURE_DEPENDS *.c)
+  endif()
+  if(arg_WITHOUT)
+    list(FILTER sources EXCLUDE REGEX "/${arg_WITHOUT}/")
   endif()
   if(sources)
     add_library(bpt_${name} STATIC ${sources})
@@ -46,11 +50,15 @@ endfunction()
 # bpt_test_folder(NAME LINK targets...): one binary and one ctest per test_*.c of this folder;
 # helpers (every other *.c) are a library that each is linked with. A line "ctest: LABEL... TIMEOUT=SECONDS
 # RANKS=N,N" in the first comment of a test sets its labels, its time limit, and the numbers of
-# MPI ranks that it is run on.
+# MPI ranks that it is run on. WITHOUT: regular expression of files that are left out.
 function(bpt_test_folder name)
-  cmake_parse_arguments(arg "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(arg "" "WITHOUT" "LINK" ${ARGN})
   file(GLOB tests CONFIGURE_DEPENDS test_*.c)
   file(GLOB helpers CONFIGURE_DEPENDS *.c)
+  if(arg_WITHOUT)
+    list(FILTER tests EXCLUDE REGEX "${arg_WITHOUT}")
+    list(FILTER helpers EXCLUDE REGEX "${arg_WITHOUT}")
+  endif()
   list(FILTER helpers EXCLUDE REGEX "/(test|bench|fuzz)_[^/]*$")
   set(helper_library "")
   if(helpers)

@@ -1,0 +1,75 @@
+#include "inner/cuda/cuda.h"
+
+#include <cuda_runtime_api.h>
+
+bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int line) {
+    const cudaError_t error = (cudaError_t)code;
+    const bpt_status status = error == cudaErrorMemoryAllocation ? BPT_ENOMEM : BPT_EBACKEND;
+    cudaGetLastError(); /* an error that is told is over, unless the context is lost */
+    return bpt_fail(status, "CUDA: %s (%s) in %s, %s:%d", cudaGetErrorString(error),
+                    cudaGetErrorName(error), call, file, line);
+}
+
+bpt_status bpt_cuda_count(int *n) {
+    const cudaError_t error = cudaGetDeviceCount(n);
+    if (error == cudaSuccess) return BPT_OK;
+    *n = 0;
+    cudaGetLastError();
+    if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
+        error == cudaErrorStubLibrary)
+        return BPT_OK;
+    return bpt_cuda_failed(error, "cudaGetDeviceCount()", __FILE__, __LINE__);
+}
+
+bpt_status bpt_cuda_use(int index) {
+    BPT_CUDA_TRY(cudaSetDevice(index));
+    return BPT_OK;
+}
+
+bpt_status bpt_cuda_free_bytes(size_t *bytes) {
+    size_t all;
+    BPT_CUDA_TRY(cudaMemGetInfo(bytes, &all));
+    return BPT_OK;
+}
+
+bpt_status bpt_cuda_allocate(size_t bytes, void **at) {
+    BPT_CUDA_TRY(cudaMalloc(at, bytes ? bytes : 1));
+    return BPT_OK;
+}
+
+void bpt_cuda_free(void *at) {
+    cudaFree(at);
+}
+
+bpt_status bpt_cuda_host_allocate(size_t bytes, void **at) {
+    BPT_CUDA_TRY(cudaHostAlloc(at, bytes ? bytes : 1, cudaHostAllocDefault));
+    return BPT_OK;
+}
+
+void bpt_cuda_host_free(void *at) {
+    if (at) cudaFreeHost(at);
+}
+
+bpt_status bpt_cuda_stream_create(bpt_cuda_stream *stream) {
+    BPT_CUDA_TRY(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking));
+    return BPT_OK;
+}
+
+void bpt_cuda_stream_free(bpt_cuda_stream stream) {
+    if (stream) cudaStreamDestroy(stream);
+}
+
+bpt_status bpt_cuda_wait(bpt_cuda_stream stream) {
+    BPT_CUDA_TRY(cudaStreamSynchronize(stream));
+    return BPT_OK;
+}
+
+bpt_status bpt_cuda_copy(bpt_cuda_stream stream, void *to, const void *from, size_t bytes) {
+    BPT_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
+    return BPT_OK;
+}
+
+bpt_status bpt_cuda_set(bpt_cuda_stream stream, void *to, int value, size_t bytes) {
+    BPT_CUDA_TRY(cudaMemsetAsync(to, value, bytes, stream));
+    return BPT_OK;
+}

@@ -1,0 +1,78 @@
+/** @file inner/cuda/cuda.h
+ * What every part of inner/cuda/ uses: errors, memory of the GPU, streams.
+ *
+ * No CUDA header is included here, so that tests may include this one: a stream is CUDA's own
+ * handle (cudaStream_t) under the name that its headers give the struct behind it.
+ *
+ * Threads: any; of a device, the one that owns it. */
+#ifndef BPT_INNER_CUDA_CUDA_H
+#define BPT_INNER_CUDA_CUDA_H
+
+#include "base/status.h"
+#include "inner/value_type.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Work in order. What is put on it may be captured into a CUDA graph. */
+typedef struct CUstream_st *bpt_cuda_stream;
+
+/** Translates an error of CUDA's runtime.
+ * @param code of cudaError_t, not cudaSuccess; @param call what failed, as it is in the source
+ * @return BPT_ENOMEM or BPT_EBACKEND, said with call, file and line */
+bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int line);
+
+/** Returns the translated error of a call of CUDA's runtime, if it is one. */
+#define BPT_CUDA_TRY(call)                                                                         \
+    do {                                                                                           \
+        const int bpt_cuda_code = (int)(call);                                                     \
+        if (bpt_cuda_code != 0) return bpt_cuda_failed(bpt_cuda_code, #call, __FILE__, __LINE__);  \
+    } while (0)
+
+/** Behind a kernel's launch: returns its error, if it is one. @param ... the kernel's name */
+#define BPT_CUDA_LAUNCHED(...)                                                                     \
+    do {                                                                                           \
+        const int bpt_cuda_code = (int)cudaGetLastError();                                         \
+        if (bpt_cuda_code != 0)                                                                    \
+            return bpt_cuda_failed(bpt_cuda_code, #__VA_ARGS__, __FILE__, __LINE__);               \
+    } while (0)
+
+/** Counts the GPUs that can be used.
+ * @param[out] n 0 also where no driver is; @return BPT_OK, BPT_EBACKEND (the driver fails) */
+bpt_status bpt_cuda_count(int *n);
+
+/** Makes a GPU the calling thread's. @return BPT_OK, BPT_EBACKEND */
+bpt_status bpt_cuda_use(int index);
+
+/** @param[out] bytes of the GPU's memory that nobody has; @return BPT_OK, BPT_EBACKEND */
+bpt_status bpt_cuda_free_bytes(size_t *bytes);
+
+/** @param[out] at memory of the GPU, aligned to 256 bytes; bpt_cuda_free() */
+bpt_status bpt_cuda_allocate(size_t bytes, void **at);
+void bpt_cuda_free(void *at);
+
+/** Memory of the host that the GPU reads and writes by itself; bpt_cuda_host_free(). */
+bpt_status bpt_cuda_host_allocate(size_t bytes, void **at);
+void bpt_cuda_host_free(void *at);
+
+bpt_status bpt_cuda_stream_create(bpt_cuda_stream *stream);
+void bpt_cuda_stream_free(bpt_cuda_stream stream);
+
+/** Waits, asleep, until all is done that was put on a stream. */
+bpt_status bpt_cuda_wait(bpt_cuda_stream stream);
+
+/** Copies between any two places, and to the same value; in order with the stream's other work. The
+ * host's memory is not to be touched before a wait. */
+bpt_status bpt_cuda_copy(bpt_cuda_stream stream, void *to, const void *from, size_t bytes);
+bpt_status bpt_cuda_set(bpt_cuda_stream stream, void *to, int value, size_t bytes);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

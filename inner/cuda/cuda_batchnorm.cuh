@@ -1,0 +1,29 @@
+/** @file inner/cuda/cuda_batchnorm.cuh
+ * What both passes of batch normalisation compute in the same way: the backward one has to find the
+ * signs again that the forward one has had. Only for .cu files. */
+#ifndef BPT_INNER_CUDA_CUDA_BATCHNORM_CUH
+#define BPT_INNER_CUDA_CUDA_BATCHNORM_CUH
+
+#include "inner/cuda/cuda_batchnorm.h"
+#include "inner/cuda/cuda_columns.cuh"
+
+/** Of floats, which take twice the registers, half as many rows at once. */
+template <typename T> constexpr int bpt__unroll(int of_bf16) {
+    return sizeof(T) == sizeof(bpt_bf16) ? of_bf16 : of_bf16 / 2;
+}
+
+/** What x of a channel becomes: by the distance to the mean, as digits would be lost if the mean
+ * were part of the shift. */
+__device__ inline float bpt__normalise(float x, float mean, float scale, float bias) {
+    return __fmaf_rn(__fsub_rn(x, mean), scale, bias);
+}
+
+__device__ inline float bpt__scale(float weight, float inverse) {
+    return __fmul_rn(weight, inverse);
+}
+
+/* Rows at once and blocks on a processor of the sums, of bf16; the workspace depends on them. */
+constexpr int BPT__MOMENTS_UNROLL = 4, BPT__MOMENTS_BLOCKS = 2;
+constexpr int BPT__GRADIENT_UNROLL = 4, BPT__GRADIENT_BLOCKS = 1;
+
+#endif

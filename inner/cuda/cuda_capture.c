@@ -1,0 +1,121 @@
+#include "inner/cuda/cuda_capture.h"
+
+#include "base/memory.h"
+
+#include <cuda_runtime_api.h>
+
+struct bpt_cuda_captured {
+    cudaGraphExec_t graph; /* NULL: not yet */
+    unsigned n_runs;       /* without it */
+};
+
+bpt_status bpt_cuda_captured_create(bpt_cuda_captured **captured) {
+    return BPT_NEW("CUDA graphs", BPT_DEVICE_N_WORKS, captured);
+}
+
+void bpt_cuda_captured_free(bpt_cuda_captured *captured) {
+    for (int work = 0; captured && work < BPT_DEVICE_N_WORKS; work++)
+        if (captured[work].graph) cudaGraphExecDestroy(captured[work].graph);
+    bpt_free(captured);
+}
+
+size_t bpt_cuda_given_bytes(const bpt_device_network *net) {
+    return sizeof(bpt_cuda_given) + 3 * (size_t)net->batch * sizeof(int32_t);
+}
+
+bpt_status bpt_cuda_run_task(const bpt_device_network *net, const bpt_cuda_task *task) {
+    return task->fn(net, task->arg, net->stream);
+}
+
+static bpt_status begin(const bpt_device_network *net) {
+    bpt_cuda_library_use(net->device->library, net->workspace);
+    BPT_TRY(bpt_cuda_copy(net->stream, net->given, net->host_given, bpt_cuda_given_bytes(net)));
+    return bpt_cuda_set(net->stream, net->outcome, 0, sizeof *net->outcome);
+}
+
+static bpt_status end(const bpt_device_network *net) {
+    return bpt_cuda_copy(net->stream, net->host_outcome, net->outcome, sizeof *net->outcome);
+}
+
+static bpt_status run_tasks(const bpt_device_network *net, bpt_device_work work) {
+    const unsigned phases = bpt__cuda_phases(work);
+    BPT_TRY(begin(net));
+    for (size_t i = 0; i < net->n_tasks; i++)
+        if (net->tasks[i].phase & phases) BPT_TRY(bpt_cuda_run_task(net, &net->tasks[i]));
+    return end(net);
+}
+
+/* ---- the run that is measured ---- */
+
+/* @param marks one more than tasks, recorded before each task and behind the last */
+static bpt_status run_marked(const bpt_device_network *net, unsigned phases, cudaEvent_t *marks) {
+    size_t n = 0;
+    BPT_TRY(begin(net));
+    BPT_CUDA_TRY(cudaEventRecord(marks[n++], net->stream));
+    for (size_t i = 0; i < net->n_tasks; i++) {
+        if (!(net->tasks[i].phase & phases)) continue;
+        BPT_TRY(bpt_cuda_run_task(net, &net->tasks[i]));
+        BPT_CUDA_TRY(cudaEventRecord(marks[n++], net->stream));
+    }
+    BPT_TRY(end(net));
+    return bpt_cuda_wait(net->stream);
+}
+
+static bpt_status read_marks(bpt_device_network *net, unsigned phases, const cudaEvent_t *marks) {
+    size_t n = 0;
+    for (size_t i = 0; i < net->n_tasks; i++) {
+        float ms;
+        if (!(net->tasks[i].phase & phases)) continue;
+        BPT_CUDA_TRY(cudaEventElapsedTime(&ms, marks[n], marks[n + 1]));
+        net->tasks[i].ns = (uint64_t)((double)ms * 1e6);
+        n++;
+    }
+    return BPT_OK;
+}
+
+static bpt_status create_marks(size_t n, cudaEvent_t *marks) {
+    for (size_t i = 0; i < n; i++) BPT_CUDA_TRY(cudaEventCreate(&marks[i]));
+    return BPT_OK;
+}
+
+static bpt_status measure(bpt_device_network *net, bpt_device_work work) {
+    const unsigned phases = bpt__cuda_phases(work);
+    const size_t n = net->n_tasks + 1;
+    cudaEvent_t *marks;
+    BPT_TRY(BPT_NEW("marks of tasks", n, &marks));
+    bpt_status status = create_marks(n, marks);
+    if (status == BPT_OK) status = run_marked(net, phases, marks);
+    if (status == BPT_OK) status = read_marks(net, phases, marks);
+    for (size_t i = 0; i < n; i++)
+        if (marks[i]) cudaEventDestroy(marks[i]);
+    bpt_free(marks);
+    return status;
+}
+
+/* ---- the graph ---- */
+
+static bpt_status capture(const bpt_device_network *net, bpt_device_work work,
+                          cudaGraphExec_t *out) {
+    cudaGraph_t graph = NULL;
+    BPT_CUDA_TRY(cudaStreamBeginCapture(net->stream, cudaStreamCaptureModeThreadLocal));
+    const bpt_status status = run_tasks(net, work);
+    const cudaError_t ended = cudaStreamEndCapture(net->stream, &graph);
+    BPT_TRY(status);
+    BPT_CUDA_TRY(ended);
+    const cudaError_t made = cudaGraphInstantiate(out, graph, 0);
+    cudaGraphDestroy(graph);
+    BPT_CUDA_TRY(made);
+    return BPT_OK;
+}
+
+bpt_status bpt_cuda_start(bpt_device_network *net, bpt_device_work work) {
+    bpt_cuda_captured *c = &net->captured[work];
+    if (!c->graph) {
+        const unsigned n_runs = c->n_runs++;
+        if (n_runs == 0) return run_tasks(net, work);
+        if (n_runs == 1 && work == BPT_DEVICE_TRAIN) return measure(net, work);
+        BPT_TRY(capture(net, work, &c->graph));
+    }
+    BPT_CUDA_TRY(cudaGraphLaunch(c->graph, net->stream));
+    return BPT_OK;
+}

@@ -1,0 +1,65 @@
+#include "inner/cuda/cuda_device.h"
+
+#include "base/memory.h"
+#include "inner/cuda/cuda_network.h"
+#include "inner/cuda/cuda_network_life.h"
+
+#include <cuda_runtime_api.h>
+#include <stdio.h>
+
+enum { OLDEST_MAJOR = 8 }; /* compute capability: the oldest that kernels are built for (BptCuda) */
+
+static bpt_status fail_old(const struct cudaDeviceProp *p, int index) {
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "--device cuda:%d: %s has compute capability %d.%d, needed is %d.0",
+                 index, p->name, p->major, p->minor, OLDEST_MAJOR);
+    bpt_hint("cards from Ampere on (2020) have it; --device cpu needs none");
+    return status;
+}
+
+/* What waits for the GPU sleeps. */
+static bpt_status describe(int index, bpt_device *base) {
+    struct cudaDeviceProp p;
+    BPT_CUDA_TRY(
+        cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
+    BPT_TRY(bpt_cuda_use(index));
+    BPT_CUDA_TRY(cudaGetDeviceProperties(&p, index));
+    if (p.major < OLDEST_MAJOR) return fail_old(&p, index);
+    snprintf(base->name, sizeof base->name, "cuda:%d (%.100s)", index, p.name);
+    base->bf16 = true;
+    base->memory_bytes = p.totalGlobalMem;
+    return BPT_OK;
+}
+
+static bpt_status open_device(int index, bool tf32, bpt_device **out) {
+    bpt_cuda_device *d;
+    BPT_TRY(BPT_NEW("GPU", 1, &d));
+    d->base.kind = &bpt_cuda_device_kind;
+    d->index = index;
+    bpt_status status = describe(index, &d->base);
+    if (status == BPT_OK) status = bpt_cuda_library_open(tf32, &d->library);
+    if (status == BPT_OK)
+        *out = &d->base;
+    else
+        bpt_free(d);
+    return status;
+}
+
+static void close_device(bpt_device *device) {
+    bpt_cuda_device *d = (bpt_cuda_device *)device;
+    bpt_cuda_library_free(d->library);
+    bpt_free(d);
+}
+
+const bpt_device_kind bpt_cuda_device_kind = {
+    .name = "cuda",
+    .count = bpt_cuda_count,
+    .open = open_device,
+    .close = close_device,
+    .create = bpt__cuda_network_create,
+    .free = bpt__cuda_network_free,
+    .run = bpt__cuda_network_run,
+    .get = bpt__cuda_network_get,
+    .set = bpt__cuda_network_set,
+    .visit = bpt__cuda_network_visit,
+};

@@ -1,0 +1,82 @@
+#include "inner/cuda/cuda_feed.h"
+
+#include "base/memory.h"
+
+#include <cuda_runtime_api.h>
+#include <string.h>
+
+enum { PIECE_BYTES = 4 << 20 }; /* is copied to the GPU while the next is copied to pinned memory */
+
+/* One side is read by the step that runs, the other is filled. */
+struct bpt_cuda_feed {
+    size_t bytes;
+    char *pinned[2];
+    char *device[2];
+    cudaEvent_t there[2];    /* it has arrived */
+    const float *brought[2]; /* for which batch; NULL: none */
+    int side;                /* that was taken last */
+    bpt_cuda_stream stream;
+};
+
+size_t bpt_cuda_feed_bytes(size_t bytes) {
+    return 2 * bytes;
+}
+
+static bpt_status allocate(bpt_cuda_feed *f) {
+    for (int i = 0; i < 2; i++) {
+        BPT_TRY(bpt_cuda_host_allocate(f->bytes, (void **)&f->pinned[i]));
+        BPT_TRY(bpt_cuda_allocate(f->bytes, (void **)&f->device[i]));
+        BPT_CUDA_TRY(cudaEventCreateWithFlags(&f->there[i], cudaEventDisableTiming));
+    }
+    return bpt_cuda_stream_create(&f->stream);
+}
+
+bpt_status bpt_cuda_feed_create(size_t bytes, bpt_cuda_feed **feed) {
+    bpt_cuda_feed *f;
+    BPT_TRY(BPT_NEW("feed of a GPU", 1, &f));
+    f->bytes = bytes;
+    const bpt_status status = allocate(f);
+    if (status == BPT_OK)
+        *feed = f;
+    else
+        bpt_cuda_feed_free(f);
+    return status;
+}
+
+void bpt_cuda_feed_free(bpt_cuda_feed *f) {
+    if (!f) return;
+    if (f->stream) bpt_cuda_wait(f->stream);
+    for (int i = 0; i < 2; i++) {
+        if (f->there[i]) cudaEventDestroy(f->there[i]);
+        bpt_cuda_free(f->device[i]);
+        bpt_cuda_host_free(f->pinned[i]);
+    }
+    bpt_cuda_stream_free(f->stream);
+    bpt_free(f);
+}
+
+static bpt_status bring(bpt_cuda_feed *f, const float *pixels, int side) {
+    for (size_t at = 0; at < f->bytes; at += PIECE_BYTES) {
+        const size_t n = f->bytes - at < PIECE_BYTES ? f->bytes - at : PIECE_BYTES;
+        memcpy(f->pinned[side] + at, (const char *)pixels + at, n);
+        BPT_TRY(bpt_cuda_copy(f->stream, f->device[side] + at, f->pinned[side] + at, n));
+    }
+    BPT_CUDA_TRY(cudaEventRecord(f->there[side], f->stream));
+    f->brought[side] = pixels;
+    return BPT_OK;
+}
+
+bpt_status bpt_cuda_feed_take(bpt_cuda_feed *f, const float *pixels, bpt_cuda_stream stream,
+                              const float **device) {
+    const int side = 1 - f->side;
+    if (f->brought[side] != pixels) BPT_TRY(bring(f, pixels, side));
+    BPT_CUDA_TRY(cudaStreamWaitEvent(stream, f->there[side], 0));
+    f->brought[side] = NULL; /* what is at the same place by then may be another batch */
+    f->side = side;
+    *device = (const float *)f->device[side];
+    return BPT_OK;
+}
+
+bpt_status bpt_cuda_feed_bring(bpt_cuda_feed *f, const float *pixels) {
+    return bring(f, pixels, 1 - f->side);
+}

@@ -1,0 +1,29 @@
+/** @file inner/cuda/cuda_feed.h
+ * How batches of pixels come to the GPU: through pinned memory, on a stream of its own, and where
+ * the next batch is known, while a step computes.
+ *
+ * Threads: the one that owns the device. */
+#ifndef BPT_INNER_CUDA_CUDA_FEED_H
+#define BPT_INNER_CUDA_CUDA_FEED_H
+
+#include "inner/cuda/cuda.h"
+
+typedef struct bpt_cuda_feed bpt_cuda_feed;
+
+/** @param bytes of a batch @param[out] feed caller owns, bpt_cuda_feed_free()
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_cuda_feed_create(size_t bytes, bpt_cuda_feed **feed);
+void bpt_cuda_feed_free(bpt_cuda_feed *feed);
+
+/** @return bytes of the GPU's memory that a feed for such batches takes */
+size_t bpt_cuda_feed_bytes(size_t bytes);
+
+/** Has a batch on the GPU before what is put on @p stream from now on.
+ * @param[out] device where it is, until the next call but one of this function */
+bpt_status bpt_cuda_feed_take(bpt_cuda_feed *feed, const float *pixels, bpt_cuda_stream stream,
+                              const float **device);
+
+/** Begins to bring the batch that will be taken next. @param pixels not to change until then */
+bpt_status bpt_cuda_feed_bring(bpt_cuda_feed *feed, const float *pixels);
+
+#endif

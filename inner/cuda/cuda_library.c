@@ -1,0 +1,182 @@
+#include "base/log.h"
+#include "base/memory.h"
+#include "inner/cuda/cuda_library_private.h"
+
+#include <dlfcn.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#define TEXT_OF(x) #x
+#define TEXT(x)    TEXT_OF(x)
+
+static const char *const cudnn_name = "libcudnn.so." TEXT(CUDNN_MAJOR);
+static const char *const cublaslt_name = "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR);
+
+enum { N_RUNS = 3 }; /* of a measurement */
+
+bpt_status bpt__cudnn_failed(const bpt_cuda_library *library, cudnnStatus_t code, const char *call,
+                             const char *file, int line) {
+    const bool memory = code == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
+                        code == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    char more[BPT__REFUSAL_SIZE] = "";
+    library->f.cudnnGetLastErrorString(more, sizeof more);
+    more[sizeof more - 1] = '\0';
+    return bpt_fail(memory ? BPT_ENOMEM : BPT_EBACKEND, "cuDNN: %s (%d) in %s, %s:%d%s%s",
+                    library->f.cudnnGetErrorString(code), (int)code, call, file, line,
+                    more[0] ? ": " : "", more);
+}
+
+bpt_status bpt__cublaslt_failed(const bpt_cuda_library *library, cublasStatus_t code,
+                                const char *call, const char *file, int line) {
+    const bool memory = code == CUBLAS_STATUS_ALLOC_FAILED;
+    return bpt_fail(memory ? BPT_ENOMEM : BPT_EBACKEND, "cuBLASLt: %s (%d) in %s, %s:%d",
+                    library->f.cublasLtGetStatusString(code), (int)code, call, file, line);
+}
+
+/* ---- loading ---- */
+
+typedef struct symbol {
+    const char *name;
+    size_t offset; /* of its pointer in the table */
+} symbol;
+
+#define X(name) {#name, offsetof(bpt__cuda_functions, name)},
+static const symbol cudnn_symbols[] = {BPT__CUDNN_FUNCTIONS(X)};
+static const symbol cublaslt_symbols[] = {BPT__CUBLASLT_FUNCTIONS(X)};
+#undef X
+
+static void hint_install(void) {
+    bpt_hint(
+        "cuDNN %d and cuBLAS of CUDA %d are needed: install them (python3 -m pip install "
+        "nvidia-cudnn-cu%d), or put their folders into LD_LIBRARY_PATH",
+        CUDNN_MAJOR, CUBLAS_VER_MAJOR, CUBLAS_VER_MAJOR);
+}
+
+/* A library stays loaded until the process ends: threads and kernels of its own live that long. */
+static bpt_status load(const char *file, const symbol *symbols, size_t n,
+                       bpt__cuda_functions *functions) {
+    void *const handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!handle) {
+        const bpt_status status =
+            bpt_fail(BPT_EBACKEND, "a GPU cannot be used without %s: %s", file, dlerror());
+        hint_install();
+        return status;
+    }
+    for (size_t i = 0; i < n; i++) {
+        void *const found = dlsym(handle, symbols[i].name);
+        if (!found) {
+            const bpt_status status =
+                bpt_fail(BPT_EBACKEND, "%s is too old: it has no %s()", file, symbols[i].name);
+            hint_install();
+            return status;
+        }
+        memcpy((char *)functions + symbols[i].offset, &found, sizeof found);
+    }
+    return BPT_OK;
+}
+
+/* cuBLASLt first: cuDNN then finds it in the process, wherever it was loaded from. */
+static bpt_status load_both(bpt__cuda_functions *functions) {
+    BPT_TRY(
+        load(cublaslt_name, cublaslt_symbols, sizeof cublaslt_symbols / sizeof(symbol), functions));
+    return load(cudnn_name, cudnn_symbols, sizeof cudnn_symbols / sizeof(symbol), functions);
+}
+
+static bpt_status start(bpt_cuda_library *library) {
+    BPT_TRY(load_both(&library->f));
+    BPT__CUDNN_TRY(library, cudnnCreate(&library->cudnn));
+    BPT__CUBLASLT_TRY(library, cublasLtCreate(&library->cublaslt));
+    BPT_TRY(bpt_cuda_stream_create(&library->stream));
+    BPT_CUDA_TRY(cudaEventCreate(&library->start));
+    BPT_CUDA_TRY(cudaEventCreate(&library->stop));
+    bpt_debug("cuDNN %d", (int)library->f.cudnnGetVersion());
+    return BPT_OK;
+}
+
+bpt_status bpt_cuda_library_open(bool tf32, bpt_cuda_library **library) {
+    bpt_cuda_library *opened = NULL;
+    BPT_TRY(BPT_NEW("CUDA libraries", 1, &opened));
+    opened->tf32 = tf32;
+    const bpt_status status = start(opened);
+    if (status != BPT_OK) {
+        bpt_cuda_library_free(opened);
+        return status;
+    }
+    *library = opened;
+    return BPT_OK;
+}
+
+void bpt_cuda_library_free(bpt_cuda_library *library) {
+    if (!library) return;
+    bpt__conv_engines_free(library);
+    if (library->stop) cudaEventDestroy(library->stop);
+    if (library->start) cudaEventDestroy(library->start);
+    bpt_cuda_stream_free(library->stream);
+    if (library->cublaslt) library->f.cublasLtDestroy(library->cublaslt);
+    if (library->cudnn) library->f.cudnnDestroy(library->cudnn);
+    bpt_free(library);
+}
+
+/* ---- the workspace ---- */
+
+size_t bpt_cuda_library_workspace(const bpt_cuda_library *library) {
+    return library->workspace_bytes;
+}
+
+void bpt_cuda_library_use(bpt_cuda_library *library, void *workspace) {
+    library->workspace = workspace;
+}
+
+void bpt__library_want(bpt_cuda_library *library, size_t bytes) {
+    if (bytes > library->workspace_bytes) library->workspace_bytes = bytes;
+}
+
+/* ---- measurement ---- */
+
+void *bpt__piece(void *block, size_t bytes, size_t *used) {
+    const size_t at = *used;
+    *used = bpt_size_add(at, bpt_size_add(bytes, 255) / 256 * 256);
+    return block ? (char *)block + at : NULL;
+}
+
+static bpt_status time_once(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,
+                            uint64_t *ns) {
+    BPT_TRY(bpt_cuda_set(library->stream, delay, 0, BPT__DELAY_BYTES));
+    BPT_CUDA_TRY(cudaEventRecord(library->start, library->stream));
+    BPT_TRY(work(library->stream, arg));
+    BPT_CUDA_TRY(cudaEventRecord(library->stop, library->stream));
+    BPT_TRY(bpt_cuda_wait(library->stream));
+    float ms = 0;
+    BPT_CUDA_TRY(cudaEventElapsedTime(&ms, library->start, library->stop));
+    *ns = (uint64_t)((double)ms * 1e6);
+    return BPT_OK;
+}
+
+static void insert_sorted(uint64_t *values, size_t n, uint64_t value) {
+    for (; n > 0 && values[n - 1] > value; n--) values[n] = values[n - 1];
+    values[n] = value;
+}
+
+static bpt_status measure(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,
+                          uint64_t *ns) {
+    uint64_t times[N_RUNS];
+    BPT_TRY(work(library->stream, arg));
+    BPT_TRY(bpt_cuda_wait(library->stream));
+    for (size_t i = 0; i < N_RUNS; i++) {
+        uint64_t time = 0;
+        BPT_TRY(time_once(library, work, arg, delay, &time));
+        insert_sorted(times, i, time);
+    }
+    *ns = times[N_RUNS / 2];
+    return BPT_OK;
+}
+
+bpt_status bpt__measure(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,
+                        uint64_t *ns) {
+    const bpt_status status = measure(library, work, arg, delay, ns);
+    if (status != BPT_OK)
+        snprintf(library->refusal, sizeof library->refusal, "%.*s",
+                 (int)sizeof library->refusal - 1, bpt_error_last()->text);
+    return status;
+}

@@ -1,0 +1,119 @@
+/** @file inner/cuda/cuda_library_private.h
+ * What the files behind cuda_library.h share: the functions of both libraries as they were found
+ * when the libraries were loaded, translators of their errors, and measurement.
+ *
+ * Threads: as cuda_library.h. */
+#ifndef BPT_INNER_CUDA_CUDA_LIBRARY_PRIVATE_H
+#define BPT_INNER_CUDA_CUDA_LIBRARY_PRIVATE_H
+
+#include "inner/cuda/cuda_library.h"
+
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+/* A header that is not written for our warnings. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wstrict-prototypes"
+#pragma GCC diagnostic ignored "-Wundef"
+#include <cublasLt.h>
+#pragma GCC diagnostic pop
+
+#define BPT__CUDNN_FUNCTIONS(X)                                                                    \
+    X(cudnnGetVersion)                                                                             \
+    X(cudnnGetErrorString)                                                                         \
+    X(cudnnGetLastErrorString)                                                                     \
+    X(cudnnCreate)                                                                                 \
+    X(cudnnDestroy)                                                                                \
+    X(cudnnSetStream)                                                                              \
+    X(cudnnBackendCreateDescriptor)                                                                \
+    X(cudnnBackendDestroyDescriptor)                                                               \
+    X(cudnnBackendSetAttribute)                                                                    \
+    X(cudnnBackendGetAttribute)                                                                    \
+    X(cudnnBackendFinalize)                                                                        \
+    X(cudnnBackendExecute)
+
+#define BPT__CUBLASLT_FUNCTIONS(X)                                                                 \
+    X(cublasLtGetStatusString)                                                                     \
+    X(cublasLtCreate)                                                                              \
+    X(cublasLtDestroy)                                                                             \
+    X(cublasLtMatmulDescCreate)                                                                    \
+    X(cublasLtMatmulDescDestroy)                                                                   \
+    X(cublasLtMatmulDescSetAttribute)                                                              \
+    X(cublasLtMatrixLayoutCreate)                                                                  \
+    X(cublasLtMatrixLayoutDestroy)                                                                 \
+    X(cublasLtMatmulPreferenceCreate)                                                              \
+    X(cublasLtMatmulPreferenceDestroy)                                                             \
+    X(cublasLtMatmulPreferenceSetAttribute)                                                        \
+    X(cublasLtMatmulAlgoGetHeuristic)                                                              \
+    X(cublasLtMatmul)
+
+/** Pointers to the libraries' functions, under their names. */
+typedef struct bpt__cuda_functions {
+#define X(name) __typeof__(name) *name;
+    BPT__CUDNN_FUNCTIONS(X)
+    BPT__CUBLASLT_FUNCTIONS(X)
+#undef X
+} bpt__cuda_functions;
+
+/** An engine that was chosen for a step of a convolution (cuda_conv.c). */
+typedef struct bpt__conv_engine bpt__conv_engine;
+
+enum { BPT__REFUSAL_SIZE = 256 };
+
+struct bpt_cuda_library {
+    bpt__cuda_functions f;
+    cudnnHandle_t cudnn;
+    cublasLtHandle_t cublaslt;
+    bool tf32;
+    bpt_cuda_stream stream; /* for measurements */
+    cudaEvent_t start, stop;
+    void *workspace;
+    size_t workspace_bytes;          /* the largest that is wanted */
+    bpt__conv_engine *engines;       /* list: the same problem is measured once */
+    char refusal[BPT__REFUSAL_SIZE]; /* why the last that was tried could not be done */
+};
+
+/** Translate errors. @return BPT_ENOMEM or BPT_EBACKEND, said with call, file and line */
+bpt_status bpt__cudnn_failed(const bpt_cuda_library *library, cudnnStatus_t code, const char *call,
+                             const char *file, int line);
+bpt_status bpt__cublaslt_failed(const bpt_cuda_library *library, cublasStatus_t code,
+                                const char *call, const char *file, int line);
+
+/** Call a function of the table and return its translated error, if it is one. */
+#define BPT__CUDNN_TRY(library, call)                                                              \
+    do {                                                                                           \
+        const cudnnStatus_t bpt__code = (library)->f.call;                                         \
+        if (bpt__code != CUDNN_STATUS_SUCCESS)                                                     \
+            return bpt__cudnn_failed((library), bpt__code, #call, __FILE__, __LINE__);             \
+    } while (0)
+#define BPT__CUBLASLT_TRY(library, call)                                                           \
+    do {                                                                                           \
+        const cublasStatus_t bpt__code = (library)->f.call;                                        \
+        if (bpt__code != CUBLAS_STATUS_SUCCESS)                                                    \
+            return bpt__cublaslt_failed((library), bpt__code, #call, __FILE__, __LINE__);          \
+    } while (0)
+
+/** Lets the workspace that all share be of at least as many bytes. */
+void bpt__library_want(bpt_cuda_library *library, size_t bytes);
+
+/** Work to measure, put on the library's stream. */
+typedef bpt_status (*bpt__work_fn)(bpt_cuda_stream stream, void *arg);
+
+enum { BPT__DELAY_BYTES = 128 << 20 };
+
+/** Runs it once, then some times more between events.
+ * @param delay of BPT__DELAY_BYTES: the GPU is kept busy with it until the work has been put on the
+ * stream, and finds its caches as full of other things as they are in a step
+ * @param[out] ns the median
+ * @return what the work returns, BPT_EBACKEND; library->refusal then holds the error's words */
+bpt_status bpt__measure(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,
+                        uint64_t *ns);
+
+/** A block of the GPU's memory that is handed out in pieces, for measurements: zeros.
+ * @return where @p bytes of it begin, aligned to 256 bytes; moves @p used behind them. NULL as
+ * block only counts */
+void *bpt__piece(void *block, size_t bytes, size_t *used);
+
+/** Frees the list (cuda_conv.c). */
+void bpt__conv_engines_free(bpt_cuda_library *library);
+
+#endif

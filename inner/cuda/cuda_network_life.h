@@ -1,0 +1,19 @@
+/** @file inner/cuda/cuda_network_life.h
+ * What a network on a GPU does, as inner/device.h asks for it. Private to inner/cuda/.
+ *
+ * Threads: the one that owns the device. */
+#ifndef BPT_INNER_CUDA_CUDA_NETWORK_LIFE_H
+#define BPT_INNER_CUDA_CUDA_NETWORK_LIFE_H
+
+#include "inner/device.h"
+
+bpt_status bpt__cuda_network_create(bpt_device *device, const bpt_device_wish *wish,
+                                    bpt_device_network **net, bpt_network_memory *memory);
+void bpt__cuda_network_free(bpt_device_network *net);
+bpt_status bpt__cuda_network_run(bpt_device_network *net, bpt_device_work work,
+                                 const bpt_device_run *run, bpt_batch_result *result);
+bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat);
+bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, const float *flat);
+void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context);
+
+#endif

@@ -1,0 +1,166 @@
+/* What is done with a network on a GPU: runs, and what they leave behind. */
+#include "inner/cuda/cuda_capture.h"
+#include "inner/cuda/cuda_feed.h"
+#include "inner/cuda/cuda_network.h"
+#include "inner/cuda/cuda_network_life.h"
+#include "inner/cuda/cuda_values.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- before a run ---- */
+
+static void give_labels(const bpt_device_network *net, const bpt_device_run *run) {
+    const size_t n = (size_t)net->batch;
+    int32_t *labels = net->host_given->labels;
+    memcpy(labels, run->labels, n * sizeof *labels);
+    if (!run->second) return;
+    memcpy(labels + n, run->second, n * sizeof *labels);
+    memcpy(labels + 2 * n, run->parts, n * sizeof *run->parts);
+}
+
+static bpt_status give(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run) {
+    bpt_cuda_step *step = &net->host_given->step;
+    *step = (bpt_cuda_step){
+        .seed = run->draw.seed,
+        .step = run->draw.step,
+        .first_sample = run->draw.first_sample,
+        .updates = run->updates,
+        .rate = run->rate,
+        .denominator = run->denominator,
+        .has_second = run->second != NULL,
+        .trains = work != BPT_DEVICE_EVALUATE,
+    };
+    if (work == BPT_DEVICE_APPLY) return BPT_OK;
+    give_labels(net, run);
+    return bpt_cuda_feed_take(net->feed, run->pixels, net->stream, &step->pixels);
+}
+
+/* ---- numbers that are no numbers any more ---- */
+
+static bpt_status is_finite(bpt_device_network *net, const bpt_cuda_activation *a, bool *finite) {
+    BPT_TRY(bpt_cuda_set(net->stream, net->outcome, 0, sizeof *net->outcome));
+    BPT_TRY(bpt_cuda_check_finite(net->stream, bpt__cuda_at(net, a->value), a->type,
+                                  bpt__cuda_values(net, a), &net->outcome->bad_loss));
+    BPT_TRY(bpt_cuda_copy(net->stream, net->host_outcome, net->outcome, sizeof *net->outcome));
+    BPT_TRY(bpt_cuda_wait(net->stream));
+    *finite = !net->host_outcome->bad_loss;
+    return BPT_OK;
+}
+
+/* Computes the forward pass again and looks at each layer's output before another may take its
+ * place in memory.
+ * @return BPT_ENUMERIC if the input or a layer's output is not finite, else BPT_OK */
+static bpt_status trace_forward(bpt_device_network *net, bpt_device_work work, const char *what) {
+    const unsigned phases =
+        bpt__cuda_phases(work) & (BPT_CUDA_FORWARD | BPT_CUDA_TRAINING | BPT_CUDA_INFERENCE);
+    const bpt_model *model = net->model;
+    bool finite;
+    size_t task = 1;
+    BPT_TRY(bpt_cuda_run_task(net, &net->tasks[0])); /* the input's */
+    BPT_TRY(is_finite(net, &net->activations[0], &finite));
+    if (!finite)
+        return bpt_fail(BPT_ENUMERIC, "%s is not a finite number, nor is all of the input", what);
+    for (size_t i = 0; i < model->n_layers; i++) {
+        for (; task < net->forward_end[i]; task++)
+            if (net->tasks[task].phase & phases) BPT_TRY(bpt_cuda_run_task(net, &net->tasks[task]));
+        BPT_TRY(is_finite(net, &net->activations[i + 1], &finite));
+        if (!finite)
+            return bpt_fail(BPT_ENUMERIC,
+                            "%s is not a finite number: layer %s is the first whose output is not",
+                            what, model->layers[i].name);
+    }
+    return BPT_OK;
+}
+
+static bpt_status check(bpt_device_network *net, bpt_device_work work) {
+    const bpt_cuda_outcome outcome = *net->host_outcome;
+    const bpt_segment *segments = net->model->segments.items;
+    if (outcome.bad_label)
+        return bpt_fail(BPT_EDATA, "a label is %" PRId32 ", and the model has %" PRId64 " classes",
+                        outcome.bad_label - 1, net->model->classes);
+    if (outcome.bad_loss) {
+        BPT_TRY(trace_forward(net, work, "the loss"));
+        return bpt_fail(BPT_ENUMERIC, "the loss is not a finite number");
+    }
+    if (outcome.bad_gradient && work != BPT_DEVICE_APPLY)
+        BPT_TRY(trace_forward(net, work, "a gradient"));
+    if (outcome.bad_gradient)
+        return bpt_fail(BPT_ENUMERIC, "a gradient is not a finite number, beginning at %s",
+                        segments[outcome.bad_gradient - 1].name);
+    if (outcome.bad_weight)
+        return bpt_fail(BPT_ENUMERIC, "a weight is not a finite number, beginning at %s",
+                        segments[outcome.bad_weight - 1].name);
+    return BPT_OK;
+}
+
+bpt_status bpt__cuda_network_run(bpt_device_network *net, bpt_device_work work,
+                                 const bpt_device_run *run, bpt_batch_result *result) {
+    const bpt_cuda_outcome *outcome = net->host_outcome;
+    assert(!net->forward_only || work == BPT_DEVICE_EVALUATE);
+    BPT_TRY(bpt_cuda_use(net->device->index));
+    BPT_TRY(give(net, work, run));
+    BPT_TRY(bpt_cuda_start(net, work));
+    if (run->next && work != BPT_DEVICE_APPLY) BPT_TRY(bpt_cuda_feed_bring(net->feed, run->next));
+    BPT_TRY(bpt_cuda_wait(net->stream));
+    if (result)
+        *result = (bpt_batch_result){outcome->loss_sum, outcome->n_correct, outcome->n_samples};
+    return check(net, work);
+}
+
+/* ---- vectors ---- */
+
+static float *find_vector(const bpt_device_network *net, bpt_vector which) {
+    float *const vectors[] = {
+        [BPT_VECTOR_WEIGHTS] = net->vectors.weights,
+        [BPT_VECTOR_GRADIENTS] = net->vectors.gradients,
+        [BPT_VECTOR_STATE_0] = net->vectors.state[0],
+        [BPT_VECTOR_STATE_1] = net->vectors.state[1],
+    };
+    assert(vectors[which]);
+    return vectors[which];
+}
+
+/* Between a vector and its canonical form on the GPU. */
+static bpt_status turn(bpt_device_network *net, float *vector, bool back) {
+    for (size_t i = 0; i < net->model->segments.n; i++) {
+        const bpt_cuda_turn *t = &net->turns[i];
+        float *native = vector + net->segments[i].begin;
+        float *canonical = net->canonical + net->model->segments.items[i].offset;
+        float *from = back ? native : canonical, *to = back ? canonical : native;
+        if (t->taps)
+            BPT_TRY(
+                bpt_cuda_turn_weights(net->stream, from, t->k, t->c, t->taps, t->padded, back, to));
+        else
+            BPT_TRY(bpt_cuda_copy(net->stream, to, from,
+                                  (size_t)net->segments[i].count * sizeof(float)));
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat) {
+    BPT_TRY(bpt_cuda_use(net->device->index));
+    BPT_TRY(turn(net, find_vector(net, which), true));
+    BPT_TRY(bpt_cuda_copy(net->stream, flat, net->canonical,
+                          net->model->segments.n_elements * sizeof(float)));
+    return bpt_cuda_wait(net->stream);
+}
+
+bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, const float *flat) {
+    BPT_TRY(bpt_cuda_use(net->device->index));
+    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat,
+                          net->model->segments.n_elements * sizeof(float)));
+    BPT_TRY(turn(net, find_vector(net, which), false));
+    if (which == BPT_VECTOR_WEIGHTS) BPT_TRY(bpt_cuda_update_copies(net->stream, net->update));
+    return bpt_cuda_wait(net->stream);
+}
+
+/* ---- asking ---- */
+
+void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context) {
+    const unsigned phases = bpt__cuda_phases(BPT_DEVICE_TRAIN);
+    for (size_t i = 0; i < net->n_tasks; i++)
+        if (net->tasks[i].phase & phases)
+            visit(context, net->tasks[i].label, net->tasks[i].kind, net->tasks[i].ns);
+}

@@ -1,0 +1,258 @@
+#include "inner/cuda/cuda_device.cuh"
+#include "inner/cuda/cuda_values.h"
+
+/* ---- one value from one of each array ---- */
+
+/* Calls op.at<WIDTH>(i), to compute WIDTH values from number i on, for all of them: many at a time,
+ * and what is left of less than a pack one by one. */
+template <typename Op> static __global__ void each_value(Op op, int64_t n) {
+    const int64_t packs = n / BPT__WIDTH;
+    for (int64_t i = bpt__thread(); i < packs; i += bpt__threads())
+        op.template at<BPT__WIDTH>(i * BPT__WIDTH);
+    const int64_t left = packs * BPT__WIDTH + bpt__thread();
+    if (left < n) op.template at<1>(left);
+}
+
+template <typename Op> static bpt_status run_each(bpt_cuda_stream stream, Op op, int64_t n) {
+    each_value<<<bpt__blocks(n / BPT__WIDTH), BPT__THREADS, 0, stream>>>(op, n);
+    BPT_CUDA_LAUNCHED(each_value);
+    return BPT_OK;
+}
+
+template <typename From, typename To> struct convert {
+    const From *from;
+    To *to;
+
+    template <int WIDTH> __device__ void at(int64_t i) const {
+        float x[WIDTH];
+        bpt__load<WIDTH>(from + i, x);
+        bpt__store<WIDTH>(x, to + i);
+    }
+};
+
+bpt_status bpt_cuda_convert(bpt_cuda_stream stream, const void *from, bpt_value_type from_type,
+                            void *to, bpt_value_type to_type, int64_t n) {
+    if (from_type == to_type)
+        return bpt_cuda_copy(stream, to, from, (size_t)n * bpt_value_bytes(to_type));
+    if (to_type == BPT_BF16)
+        return run_each(stream, convert<float, bpt_bf16>{(const float *)from, (bpt_bf16 *)to}, n);
+    return run_each(stream, convert<bpt_bf16, float>{(const bpt_bf16 *)from, (float *)to}, n);
+}
+
+template <typename T> struct relu {
+    const T *x;
+    T *y;
+
+    template <int WIDTH> __device__ void at(int64_t i) const {
+        float value[WIDTH];
+        bpt__load<WIDTH>(x + i, value);
+        for (int j = 0; j < WIDTH; j++)
+            if (value[j] <= 0.0f) value[j] = 0.0f; /* a NaN is not */
+        bpt__store<WIDTH>(value, y + i);
+    }
+};
+
+bpt_status bpt_cuda_relu(bpt_cuda_stream stream, const void *x, bpt_value_type type, int64_t n,
+                         void *y) {
+    if (type == BPT_BF16)
+        return run_each(stream, relu<bpt_bf16>{(const bpt_bf16 *)x, (bpt_bf16 *)y}, n);
+    return run_each(stream, relu<float>{(const float *)x, (float *)y}, n);
+}
+
+template <typename T> struct relu_backward {
+    const T *y, *dy;
+    T *dx;
+
+    template <int WIDTH> __device__ void at(int64_t i) const {
+        const bpt__pack<T, WIDTH> sign = bpt__read<WIDTH>(y + i);
+        bpt__pack<T, WIDTH> gradient = bpt__read<WIDTH>(dy + i);
+        for (int j = 0; j < WIDTH; j++)
+            if (!(bpt__from(sign.at[j]) > 0.0f)) gradient.at[j] = 0;
+        bpt__write<WIDTH>(dx + i, gradient);
+    }
+};
+
+template <typename T>
+static bpt_status run_relu_backward(bpt_cuda_stream stream, const void *y, const void *dy,
+                                    int64_t n, void *dx) {
+    return run_each(stream, relu_backward<T>{(const T *)y, (const T *)dy, (T *)dx}, n);
+}
+
+bpt_status bpt_cuda_relu_backward(bpt_cuda_stream stream, const void *y, const void *dy,
+                                  bpt_value_type type, int64_t n, void *dx) {
+    return type == BPT_BF16 ? run_relu_backward<bpt_bf16>(stream, y, dy, n, dx)
+                            : run_relu_backward<float>(stream, y, dy, n, dx);
+}
+
+/* With TERMS, so that all are read before the first is added; with 0 of them, as many as there are.
+ */
+template <typename T, int TERMS> struct add {
+    const T *terms[BPT_CUDA_MAX_TERMS];
+    int n_terms;
+    T *sum;
+
+    template <int WIDTH> __device__ void at(int64_t i) const {
+        float total[WIDTH], term[WIDTH];
+        bpt__load<WIDTH>(terms[0] + i, total);
+        for (int t = 1; t < (TERMS ? TERMS : n_terms); t++) {
+            bpt__load<WIDTH>(terms[t] + i, term);
+            for (int j = 0; j < WIDTH; j++) total[j] += term[j];
+        }
+        bpt__store<WIDTH>(total, sum + i);
+    }
+};
+
+template <typename T, int TERMS>
+static bpt_status run_add(bpt_cuda_stream stream, const void *const *terms, int n_terms, int64_t n,
+                          void *sum) {
+    add<T, TERMS> op = {{}, n_terms, (T *)sum};
+    for (int t = 0; t < n_terms; t++) op.terms[t] = (const T *)terms[t];
+    return run_each(stream, op, n);
+}
+
+bpt_status bpt_cuda_add(bpt_cuda_stream stream, const void *const *terms, int n_terms,
+                        bpt_value_type type, int64_t n, void *sum) {
+    if (type == BPT_BF16)
+        return n_terms == 2 ? run_add<bpt_bf16, 2>(stream, terms, n_terms, n, sum)
+                            : run_add<bpt_bf16, 0>(stream, terms, n_terms, n, sum);
+    return n_terms == 2 ? run_add<float, 2>(stream, terms, n_terms, n, sum)
+                        : run_add<float, 0>(stream, terms, n_terms, n, sum);
+}
+
+template <typename T> struct check_finite {
+    const T *x;
+    int *bad;
+
+    template <int WIDTH> __device__ void at(int64_t i) const {
+        float value[WIDTH];
+        bool finite = true;
+        bpt__load<WIDTH>(x + i, value);
+        for (int j = 0; j < WIDTH; j++) finite = finite && isfinite(value[j]);
+        if (!finite) *bad = 1; /* whoever writes it, writes that */
+    }
+};
+
+bpt_status bpt_cuda_check_finite(bpt_cuda_stream stream, const void *x, bpt_value_type type,
+                                 int64_t n, int *bad) {
+    if (type == BPT_BF16)
+        return run_each(stream, check_finite<bpt_bf16>{(const bpt_bf16 *)x, bad}, n);
+    return run_each(stream, check_finite<float>{(const float *)x, bad}, n);
+}
+
+/* ---- other orders ---- */
+
+/* A thread takes all channels of a pixel: neighbours read neighbours of each channel. Samples go
+ * over the grid's y. */
+template <typename T, int WIDTH>
+static __global__ void take_pixels(const float *const *from, int64_t n, int64_t c, int64_t pixels,
+                                   int64_t padded, T *to) {
+    const float *batch = *from;
+    for (int64_t sample = blockIdx.y; sample < n; sample += gridDim.y)
+        for (int64_t pixel = bpt__thread(); pixel < pixels; pixel += bpt__threads()) {
+            const float *x = batch + sample * c * pixels + pixel;
+            T *y = to + (sample * pixels + pixel) * padded;
+            for (int64_t first = 0; first < padded; first += WIDTH) {
+                float value[WIDTH];
+                for (int i = 0; i < WIDTH; i++)
+                    value[i] = first + i < c ? x[(first + i) * pixels] : 0.0f;
+                bpt__store<WIDTH>(value, y + first);
+            }
+        }
+}
+
+template <typename T>
+static bpt_status run_take_pixels(bpt_cuda_stream stream, const float *const *from, int64_t n,
+                                  int64_t c, int64_t pixels, int64_t padded, void *to) {
+    const unsigned max_y = 65535; /* of a grid, in CUDA */
+    const dim3 grid(bpt__blocks(pixels), n < 1 ? 1 : n < max_y ? (unsigned)n : max_y);
+    T *y = (T *)to;
+    if (padded % 8 == 0)
+        take_pixels<T, 8><<<grid, BPT__THREADS, 0, stream>>>(from, n, c, pixels, padded, y);
+    else if (padded % 4 == 0)
+        take_pixels<T, 4><<<grid, BPT__THREADS, 0, stream>>>(from, n, c, pixels, padded, y);
+    else
+        take_pixels<T, 1><<<grid, BPT__THREADS, 0, stream>>>(from, n, c, pixels, padded, y);
+    BPT_CUDA_LAUNCHED(take_pixels);
+    return BPT_OK;
+}
+
+bpt_status bpt_cuda_take_pixels(bpt_cuda_stream stream, const float *const *from, int64_t n,
+                                int64_t c, int64_t pixels, int64_t padded, bpt_value_type type,
+                                void *to) {
+    return type == BPT_BF16 ? run_take_pixels<bpt_bf16>(stream, from, n, c, pixels, padded, to)
+                            : run_take_pixels<float>(stream, from, n, c, pixels, padded, to);
+}
+
+static __global__ void turn_weights(const float *from, int64_t n, int64_t c, int64_t taps,
+                                    int64_t padded, float *to) {
+    for (int64_t i = bpt__thread(); i < n; i += bpt__threads()) {
+        const int64_t channel = i % padded, row = i / padded; /* row: of [k, taps] */
+        const int64_t tap = row % taps, k = row / taps;
+        to[i] = channel < c ? from[(k * c + channel) * taps + tap] : 0.0f;
+    }
+}
+
+static __global__ void turn_weights_back(const float *from, int64_t n, int64_t c, int64_t taps,
+                                         int64_t padded, float *to) {
+    for (int64_t i = bpt__thread(); i < n; i += bpt__threads()) {
+        const int64_t tap = i % taps, row = i / taps; /* row: of [k, c] */
+        const int64_t channel = row % c, k = row / c;
+        to[i] = from[(k * taps + tap) * padded + channel];
+    }
+}
+
+bpt_status bpt_cuda_turn_weights(bpt_cuda_stream stream, const float *from, int64_t k, int64_t c,
+                                 int64_t taps, int64_t padded, bool back, float *to) {
+    const int64_t n = k * taps * (back ? c : padded); /* values to write */
+    const unsigned blocks = bpt__blocks(n);
+    if (back)
+        turn_weights_back<<<blocks, BPT__THREADS, 0, stream>>>(from, n, c, taps, padded, to);
+    else
+        turn_weights<<<blocks, BPT__THREADS, 0, stream>>>(from, n, c, taps, padded, to);
+    BPT_CUDA_LAUNCHED(turn_weights);
+    return BPT_OK;
+}
+
+/* @param from,to at the first channel of the first row */
+template <typename T, int WIDTH>
+static __global__ void copy_channels(const T *from, int64_t from_c, T *to, int64_t to_c, int64_t n,
+                                     int64_t n_zeros, int64_t rows) {
+    for (int64_t row = bpt__row(); row < rows; row += bpt__row_step())
+        for (int64_t i = (int64_t)threadIdx.x * WIDTH; i < n + n_zeros; i += blockDim.x * WIDTH) {
+            bpt__pack<T, WIDTH> values = {};
+            if (i < n) values = bpt__read<WIDTH>(from + row * from_c + i);
+            bpt__write<WIDTH>(to + row * to_c + i, values);
+        }
+}
+
+template <typename T, int WIDTH>
+static bpt_status run_copy_channels(bpt_cuda_stream stream, const T *from, int64_t from_c, T *to,
+                                    int64_t to_c, int64_t n, int64_t n_zeros, int64_t rows) {
+    const bpt__row_grid grid = bpt__over_rows(rows, (n + n_zeros) / WIDTH);
+    copy_channels<T, WIDTH>
+        <<<grid.blocks, grid.threads, 0, stream>>>(from, from_c, to, to_c, n, n_zeros, rows);
+    BPT_CUDA_LAUNCHED(copy_channels);
+    return BPT_OK;
+}
+
+template <typename T>
+static bpt_status choose_copy_channels(bpt_cuda_stream stream, const void *from, int64_t from_c,
+                                       int64_t from_first, void *to, int64_t to_c, int64_t to_first,
+                                       int64_t n, int64_t n_zeros, int64_t rows) {
+    const T *source = (const T *)from + from_first;
+    T *target = (T *)to + to_first;
+    const int64_t odd = from_c | from_first | to_c | to_first | n | n_zeros;
+    if (odd % BPT__WIDTH == 0)
+        return run_copy_channels<T, BPT__WIDTH>(stream, source, from_c, target, to_c, n, n_zeros,
+                                                rows);
+    return run_copy_channels<T, 1>(stream, source, from_c, target, to_c, n, n_zeros, rows);
+}
+
+bpt_status bpt_cuda_copy_channels(bpt_cuda_stream stream, const void *from, int64_t from_c,
+                                  int64_t from_first, void *to, int64_t to_c, int64_t to_first,
+                                  int64_t n, int64_t n_zeros, bpt_value_type type, int64_t rows) {
+    return type == BPT_BF16 ? choose_copy_channels<bpt_bf16>(stream, from, from_c, from_first, to,
+                                                             to_c, to_first, n, n_zeros, rows)
+                            : choose_copy_channels<float>(stream, from, from_c, from_first, to,
+                                                          to_c, to_first, n, n_zeros, rows);
+}

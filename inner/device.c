@@ -1,0 +1,82 @@
+#include "inner/device.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef BPT_CUDA
+#include "inner/cuda/cuda_device.h"
+static const bpt_device_kind *const cuda = &bpt_cuda_device_kind;
+#else
+static const bpt_device_kind *const cuda = NULL;
+#endif
+
+static bpt_status fail_not_built(void) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--device cuda: this bpt is built without CUDA");
+    bpt_hint("build where nvcc and cuDNN are (cmake --preset cuda), or use --device cpu");
+    return status;
+}
+
+static bpt_status fail_no_gpu(void) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--device cuda: no GPU can be used here");
+    bpt_hint(
+        "it needs an NVIDIA card and its driver (does nvidia-smi list it?); --device cpu needs "
+        "neither");
+    return status;
+}
+
+static bpt_status fail_index(int index, int n) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--device cuda:%d: there is no such GPU", index);
+    if (n == 1)
+        bpt_hint("the only one is cuda:0");
+    else
+        bpt_hint("they are cuda:0 to cuda:%d", n - 1);
+    return status;
+}
+
+static bpt_status fail_choice(const char *choice) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--device: \"%s\" is not known", choice);
+    bpt_hint("choose auto, cpu, cuda, or one of several GPUs as cuda:0");
+    return status;
+}
+
+/* @param[out] index of "cuda:INDEX", 0 of "cuda"; @return whether it is one of these */
+static bool read_index(const char *choice, int *index) {
+    char *end;
+    *index = 0;
+    if (strncmp(choice, "cuda", 4) != 0) return false;
+    if (choice[4] == '\0') return true;
+    if (choice[4] != ':' || choice[5] < '0' || choice[5] > '9') return false;
+    const long value = strtol(choice + 5, &end, 10);
+    if (*end != '\0' || value > 9999) return false;
+    *index = (int)value;
+    return true;
+}
+
+static bpt_status open_auto(bool tf32, bpt_device **device) {
+    int n = 0;
+    if (!cuda) return BPT_OK;
+    BPT_TRY(cuda->count(&n));
+    return n > 0 ? cuda->open(0, tf32, device) : BPT_OK;
+}
+
+bpt_status bpt_device_count(int *n) {
+    *n = 0;
+    return cuda ? cuda->count(n) : BPT_OK;
+}
+
+bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device) {
+    int index, n;
+    *device = NULL;
+    if (strcmp(choice, "cpu") == 0) return BPT_OK;
+    if (strcmp(choice, "auto") == 0) return open_auto(tf32, device);
+    if (!read_index(choice, &index)) return fail_choice(choice);
+    if (!cuda) return fail_not_built();
+    BPT_TRY(cuda->count(&n));
+    if (n == 0) return fail_no_gpu();
+    if (index >= n) return fail_index(index, n);
+    return cuda->open(index, tf32, device);
+}
+
+void bpt_device_close(bpt_device *device) {
+    if (device) device->kind->close(device);
+}

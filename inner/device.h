@@ -1,0 +1,108 @@
+/** @file inner/device.h
+ * Where a network computes: on the processor's cores, or whole on an accelerator.
+ *
+ * The cores' half of inner/ cuts a step into tasks of some ten microseconds and lets the scheduler
+ * place them. An accelerator wants the opposite, one description of the whole step that it can run
+ * by itself. So what stands behind a table here is a network, not a layer: bpt_network
+ * (inner/network.h) has the one interface for both, and asks the table for what it is to do.
+ *
+ * A kind of device is a folder of inner/ and a line in device.c.
+ *
+ * Threads: a device and its networks belong to one thread. */
+#ifndef BPT_INNER_DEVICE_H
+#define BPT_INNER_DEVICE_H
+
+#include "base/status.h"
+#include "inner/model.h"
+#include "inner/network.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bpt_device_network bpt_device_network;
+
+/** What a network is made for. */
+typedef struct bpt_device_wish {
+    const bpt_model *model; /* borrowed; a whole one */
+    int64_t batch;
+    bpt_value_type activations;
+    bpt_learning learning; /* .optimizer is set */
+    bool forward_only;
+} bpt_device_wish;
+
+typedef enum bpt_device_work {
+    BPT_DEVICE_TRAIN,    /* forward, loss, backward, update */
+    BPT_DEVICE_GRADIENT, /* forward, loss, backward */
+    BPT_DEVICE_APPLY,    /* update; without a batch and an outcome */
+    BPT_DEVICE_EVALUATE, /* forward as in evaluation, loss */
+    BPT_DEVICE_N_WORKS,
+} bpt_device_work;
+
+/** What a run is given; borrowed until it has ended. Vectors of labels as in inner/network.h. */
+typedef struct bpt_device_run {
+    const float *pixels;
+    const int32_t *labels, *second; /* second: NULL: no sample has one */
+    const float *parts;
+    const float *next; /* pixels of the batch that comes then; NULL: not known. They may be copied
+                        * to the device while this run computes */
+    bpt_draw draw;
+    uint64_t updates; /* this one included */
+    float rate, denominator;
+} bpt_device_run;
+
+typedef void (*bpt_device_visit)(void *context, const char *label, const char *kind, uint64_t ns);
+
+/** One that is open; the first member of what the kind has. */
+typedef struct bpt_device {
+    const struct bpt_device_kind *kind;
+    char name[128];      /* "cuda:0 (NVIDIA H100 80GB HBM3)" */
+    bool bf16;           /* it multiplies bfloat16 */
+    size_t memory_bytes; /* its own */
+} bpt_device;
+
+typedef struct bpt_device_kind {
+    const char *name; /* "cuda" */
+
+    /** @param[out] n devices of this kind that are here and work; 0 also without a driver */
+    bpt_status (*count)(int *n);
+    /** @param tf32 floats may be multiplied with 10 bits of their mantissas */
+    bpt_status (*open)(int index, bool tf32, bpt_device **device);
+    void (*close)(bpt_device *device);
+
+    /** @param[out] net caller owns, free(); weights are zero
+     * @param[out] memory of the device that it takes
+     * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (more than the device has; what it cannot do),
+     * BPT_EBACKEND */
+    bpt_status (*create)(bpt_device *device, const bpt_device_wish *wish, bpt_device_network **net,
+                         bpt_network_memory *memory);
+    void (*free)(bpt_device_network *net);
+
+    /** @param result NULL for BPT_DEVICE_APPLY
+     * @return as the functions of inner/network.h */
+    bpt_status (*run)(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run,
+                      bpt_batch_result *result);
+    bpt_status (*get)(bpt_device_network *net, bpt_vector which, float *flat);
+    bpt_status (*set)(bpt_device_network *net, bpt_vector which, const float *flat);
+
+    /** Calls @p visit for the parts of a training step with what each took in one that was measured
+     * part by part. */
+    void (*visit)(const bpt_device_network *net, bpt_device_visit visit, void *context);
+} bpt_device_kind;
+
+/** @param[out] n accelerators that are here and work, of all kinds that this program is built with
+ * @return BPT_OK, BPT_EBACKEND */
+bpt_status bpt_device_count(int *n);
+
+/** Opens what an option names.
+ * @param choice "cpu"; "auto": the first accelerator if there is one; "cuda", "cuda:1"
+ * @param tf32 as in bpt_device_kind.open
+ * @param[out] device caller owns, bpt_device_close(); NULL: the processor's cores
+ * @return BPT_OK, BPT_EUSAGE (no such device here; this program is built without it; with hint),
+ * BPT_EBACKEND */
+bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device);
+
+/** @param device NULL is allowed; without networks */
+void bpt_device_close(bpt_device *device);
+
+#endif
