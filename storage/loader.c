@@ -385,6 +385,16 @@ done:
     return status;
 }
 
+const float *bpt_loader_peek(bpt_loader *l) {
+    const float *pixels = NULL;
+    pthread_mutex_lock(&l->mutex);
+    const slot *s = &l->slots[l->taken % l->depth];
+    if (l->taken != l->requested && s->state == SLOT_READY && s->error.status == BPT_OK)
+        pixels = s->pixels;
+    pthread_mutex_unlock(&l->mutex);
+    return pixels;
+}
+
 void bpt_loader_release(bpt_loader *l, const bpt_batch *batch) {
     pthread_mutex_lock(&l->mutex);
     l->slots[batch->slot].state = SLOT_FREE;

@@ -102,6 +102,11 @@ uint32_t bpt_loader_room(bpt_loader *loader);
  * @return BPT_OK, BPT_EUSAGE (none was requested), BPT_ECORRUPT (names split and record) */
 bpt_status bpt_loader_next(bpt_loader *loader, bpt_batch *batch);
 
+/** Looks at the oldest requested batch that has not been taken, without taking it.
+ * @return its pixels, which stay as they are until bpt_loader_release() of it; NULL: it is not
+ * ready yet, could not be read, or none was requested */
+const float *bpt_loader_peek(bpt_loader *loader);
+
 /** Gives a batch back; its buffer will hold another one. Any order. */
 void bpt_loader_release(bpt_loader *loader, const bpt_batch *batch);
 

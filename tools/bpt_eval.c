@@ -5,8 +5,8 @@
 #include "base/options.h"
 #include "inner/network.h"
 #include "inner/safetensors.h"
+#include "tools/device_option.h"
 #include "tools/evaluate.h"
-#include "tools/precision.h"
 #include "tools/program.h"
 #include "tools/shaped_model.h"
 #include "tools/staging.h"
@@ -18,7 +18,8 @@ typedef struct {
     const char *data, *stage, *split, *train_split, *model, *weights;
     int64_t batch_size, threads, loader_threads;
     int64_t input_size[2];
-    int precision; /* bpt_precision */
+    const char *device; /* for bpt_device_option_open() */
+    int precision;      /* bpt_precision */
     bool json;
 } eval_options;
 
@@ -79,6 +80,13 @@ static const bpt_option rows[] = {
      .max = 65536,
      .unit = "SAMPLES",
      .help = "samples at a time: changes speed and memory, and of the result\nat most last digits"},
+    {.name = "device",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(device),
+     .value = "auto",
+     .unit = "auto|cpu|cuda",
+     .help = "what computes: the processor's cores, or an NVIDIA GPU, of several the\n"
+             "first, or the one named as cuda:1; auto: a GPU if there is one"},
     {.name = "precision",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(precision),
@@ -125,6 +133,7 @@ typedef struct {
     bpt_stage *stage; /* NULL: the dataset is read where it is */
     bpt_dataset *dataset;
     bpt_model *model;
+    bpt_device *device; /* NULL: the processor's cores */
     bpt_pool *pool;
     bpt_network *network;
     float *weights;
@@ -136,7 +145,7 @@ static bpt_status check(const eval_options *o) {
                           : !bpt_program_has(o->weights) ? "weights"
                           : o->stage && !*o->stage       ? "stage"
                                                          : NULL;
-    if (!missing) return bpt_precision_check((bpt_precision)o->precision);
+    if (!missing) return bpt_device_option_check(o->device, (bpt_precision)o->precision);
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", missing);
     bpt_hint("usage: %s %s", command.name, command.synopsis);
     return status;
@@ -156,8 +165,9 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
     BPT_TRY(bpt_safetensors_read(o->weights, &p->model->segments, p->weights));
     BPT_TRY(bpt_segments_check(&p->model->segments, o->weights, p->weights));
     BPT_TRY(bpt_pool_create(&pool, &p->pool));
-    BPT_TRY(bpt_network_create_forward(
-        p->model, batch, bpt_precision_type((bpt_precision)o->precision), p->pool, &p->network));
+    BPT_TRY(bpt_network_create_forward_on(
+        p->device, p->model, batch, bpt_precision_type((bpt_precision)o->precision, p->device),
+        p->pool, &p->network));
     return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
 }
 
@@ -192,6 +202,8 @@ static bpt_status open_data(const eval_options *o, parts *p) {
 static bpt_status evaluate(const eval_options *o, parts *p) {
     bpt_evaluation e = {.loader_threads = (uint32_t)o->loader_threads};
     bpt_batch_result result;
+    BPT_TRY(bpt_device_option_open(o->device, (bpt_precision)o->precision,
+                                   (bpt_host_place)BPT_HOST_PLACE_ALONE, &p->device));
     BPT_TRY(open_data(o, p));
     BPT_TRY(bpt_shaped_model_fit(p->dataset, o->model, o->input_size));
     e.dataset = p->dataset;
@@ -216,6 +228,7 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
     bpt_status status = evaluate(&options, &p); /* sets p.stage */
     status = bpt_staging_blame(p.stage, status);
     bpt_network_free(p.network);
+    bpt_device_close(p.device);
     bpt_pool_free(p.pool);
     bpt_model_free(p.model);
     bpt_dataset_close(p.dataset);

@@ -80,7 +80,7 @@ static bpt_status check_memory(const bpt_tune_subject *s, unsigned n_threads) {
 static bpt_status open_subject(const bpt_tune_options *o, unsigned n_threads, bpt_tune_subject *s) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
     s->batch = o->batch_size;
-    s->activations = bpt_precision_type((bpt_precision)o->precision);
+    s->activations = bpt_precision_type((bpt_precision)o->precision, NULL);
     s->learning = learning_of(o);
     BPT_TRY(bpt_shaped_model_load(&shaped, &s->model));
     if (o->data)

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -105,6 +106,30 @@ static void test_without_a_gate(void **state) {
     bpt_sampler_free(expected);
 }
 
+/* What is looked at ahead is what then comes, and stays while the batch before is in use. */
+static void test_peek(void **state) {
+    bpt_feed *feed = create(*state, NULL, 0, make_sampler(COUNT));
+    assert_null(bpt_feed_peek(feed)); /* nothing is asked for before the first */
+    const float *ahead = NULL;
+    float first = 0;
+    int n_seen = 0;
+    for (int i = 0; i < 200 && n_seen < 20; i++) {
+        bpt_batch batch;
+        assert_int_equal(bpt_feed_next(feed, &batch), BPT_OK);
+        if (ahead) {
+            assert_ptr_equal(batch.pixels, ahead);
+            assert_memory_equal(&batch.pixels[0], &first, sizeof first);
+            n_seen++;
+        }
+        if (i % 2) usleep(200); /* its threads come to it */
+        ahead = bpt_feed_peek(feed);
+        if (ahead) first = ahead[0];
+        assert_true(ahead != batch.pixels);
+    }
+    assert_true(n_seen > 0);
+    bpt_feed_free(feed);
+}
+
 static void test_gate(void **state) {
     bpt_sampler *expected = make_sampler(COUNT);
     bpt_feed *feed = create(*state, NULL, 0, make_sampler(COUNT));
@@ -175,9 +200,8 @@ static void test_held_out(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_a_gate),
-        cmocka_unit_test(test_gate),
-        cmocka_unit_test(test_gate_fails),
+        cmocka_unit_test(test_without_a_gate), cmocka_unit_test(test_peek),
+        cmocka_unit_test(test_gate),           cmocka_unit_test(test_gate_fails),
         cmocka_unit_test(test_held_out),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

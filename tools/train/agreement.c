@@ -12,8 +12,8 @@
 
 /* May differ from host to host. */
 static const char *const of_hosts[] = {
-    "data",   "scratch",        "stage",    "tuned",     "precision",    "threads",
-    "policy", "loader-threads", "prefetch", "log-level", "log-interval",
+    "data",    "scratch", "stage",          "tuned",    "device",    "precision",
+    "threads", "policy",  "loader-threads", "prefetch", "log-level", "log-interval",
 };
 
 /* Options as they are printed, one a line: "name: value". */

@@ -48,6 +48,10 @@ bpt_status bpt_bench_batches_next(bpt_bench_batches *b, bpt_batch *batch) {
     return BPT_OK;
 }
 
+const float *bpt_bench_batches_peek(const bpt_bench_batches *b) {
+    return b->feed ? bpt_feed_peek(b->feed) : b->made.pixels;
+}
+
 uint64_t bpt_bench_batches_wait_ns(const bpt_bench_batches *b) {
     return b->feed ? bpt_feed_wait_ns(b->feed) : 0;
 }

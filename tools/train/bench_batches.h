@@ -37,6 +37,9 @@ bpt_status bpt_bench_batches_start(bpt_bench_batches *b, const bpt_train_options
 /** @param[out] batch borrowed until the next call @return BPT_OK, as bpt_feed_next() */
 bpt_status bpt_bench_batches_next(bpt_bench_batches *b, bpt_batch *batch);
 
+/** @return pixels of the batch that comes next, as bpt_feed_peek() */
+const float *bpt_bench_batches_peek(const bpt_bench_batches *b);
+
 /** @return nanoseconds spent waiting for batches so far; 0 without --data */
 uint64_t bpt_bench_batches_wait_ns(const bpt_bench_batches *b);
 

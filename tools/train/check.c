@@ -144,7 +144,10 @@ static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_f
         look_at_copy(o, &mine);
     }
     bpt_check_model(o, mine.data != 0, &mine);
-    if (!serves(o, comm)) bpt_check_tuned(o, &mine);
+    if (!serves(o, comm)) {
+        bpt_check_device(o, comm, &mine);
+        bpt_check_tuned(o, &mine);
+    }
     if (bpt_comm_rank(comm) == 0) look_as_first(o, comm, &mine);
     if (is_scattered(o, comm)) status = bpt_check_scratch(o, comm, &mine);
     bpt_comm_operation_end(comm);

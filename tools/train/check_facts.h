@@ -35,7 +35,7 @@ typedef struct bpt_check_facts {
     bpt_file_system data_place;
 
     uint64_t model; /* bpt_model_identify() of it in its own shape; 0: none is named, or refused */
-    bpt_check_refusal model_refusal, tuned_refusal, resume_refusal;
+    bpt_check_refusal model_refusal, device_refusal, tuned_refusal, resume_refusal;
     bpt_check_refusal job_refusal, trace_refusal; /* rank 0's: what it says holds for all */
 
     bool has_scratch;       /* it is given samples, which it keeps there */
@@ -68,6 +68,10 @@ void bpt_check_interfaces(char *list, size_t size);
  * @param sees_data whether this rank has opened --data
  * @param f         its model or model_refusal is set */
 void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts *f);
+
+/** Opens what --device names for this rank, and closes it.
+ * @param f its device_refusal is set */
+void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f);
 
 /** Reads --tuned; whether it is for this machine and batch is asked when training starts.
  * @param f its tuned_refusal is set */

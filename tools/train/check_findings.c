@@ -149,6 +149,7 @@ static void find_model(const search *s, uint32_t r, uint32_t first) {
     if (f->model && f->model != s->ranks[first].model)
         report(s, true, r, "give every host the same file", "has another model than rank %u on %s",
                first, s->ranks[first].host);
+    find_refusal(s, r, &f->device_refusal);
     find_refusal(s, r, &f->tuned_refusal);
     find_refusal(s, r, &f->resume_refusal);
     find_refusal(s, r, &f->job_refusal);

@@ -3,6 +3,7 @@
 #include "tools/train/check_facts.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/layer_choice.h"
+#include "tools/train/servers.h"
 
 static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
     BPT_TRY(bpt__job_choose(job));
@@ -11,6 +12,21 @@ static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
     BPT_TRY(bpt__job_choose_lengths(job));
     BPT_TRY(bpt__job_load_model(job));
     return bpt_layer_choice_check(job->options, job->model);
+}
+
+static bpt_status try_device(const bpt_train_options *o, const bpt_comm *comm) {
+    bpt_device *device;
+    uint32_t n_servers;
+    BPT_TRY(bpt_servers_count(o, bpt_comm_size(comm), &n_servers));
+    BPT_TRY(bpt__job_find_device(o, bpt__job_place_on_host(comm, bpt_comm_size(comm) - n_servers),
+                                 &device));
+    bpt_device_close(device);
+    return BPT_OK;
+}
+
+void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
+    if (try_device(o, comm) != BPT_OK)
+        bpt_check_refuse(&f->device_refusal, "choose --device cpu on this host");
 }
 
 void bpt_check_job(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f) {

@@ -80,9 +80,38 @@ static bpt_status choose(bpt_job *job) {
     return bpt__job_choose(job);
 }
 
+/* What the network takes of a device is known when it is there. */
+static bpt_status print_on_device(const bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    bpt_pool *pool = NULL;
+    bpt_network *net = NULL;
+    bpt_status status = bpt_pool_open(o->policy, job->n_threads, &pool);
+    if (status == BPT_OK)
+        status = bpt_network_create_on(job->device, job->model, job->batch,
+                                       bpt_train_activations(o, job->device),
+                                       bpt_train_learning(o, job->lr_factor), pool, &net);
+    if (status == BPT_OK) {
+        const bpt_network_memory memory = bpt_network_memory_of(net);
+        printf("\n");
+        bpt_memory_plan_print_device(&memory, stdout);
+        printf("of %.1f MB of %s\n", (double)job->device->memory_bytes * 1e-6, job->device->name);
+    }
+    bpt_network_free(net);
+    bpt_pool_free(pool);
+    return status;
+}
+
 /* It is not known before a run which host has the servers: at most all of them this one. */
 static unsigned workers_on_host(const bpt_job *job) {
     return job->ranks_on_host > job->n_servers ? job->ranks_on_host - job->n_servers : 1;
+}
+
+/* As the first worker of the host does. */
+static bpt_status open_device(bpt_job *job, unsigned on_host) {
+    const bpt_host_place first = {.index = 0, .n = on_host};
+    BPT_TRY(bpt__job_find_device(job->options, first, &job->device));
+    job->any_device = job->device != NULL;
+    return bpt_layer_choice_check_devices(job);
 }
 
 static bpt_status print_server(const bpt_job *job) {
@@ -105,6 +134,7 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     job.n_threads = bpt_rank_threads_expected((unsigned)o->threads, sharing);
     bpt_status status = open_model(&job);
     if (status == BPT_OK) status = bpt_layer_choice_check(o, job.model);
+    if (status == BPT_OK) status = open_device(&job, sharing);
     if (status == BPT_OK)
         status = bpt_tuning_use(o, job.model, job.dataset, job.batch,
                                 bpt_rank_threads_expected(0, sharing), NULL);
@@ -117,11 +147,13 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
         else
             bpt_memory_plan_print(&plan, stdout);
     }
+    if (status == BPT_OK && job.device) status = print_on_device(&job);
     if (status == BPT_OK) status = print_limit(&job, &plan);
     if (status == BPT_OK && job.n_servers > 0) {
         job.rank = job.n_workers;
         status = print_server(&job);
     }
+    bpt_device_close(job.device);
     bpt_model_free(job.model);
     bpt__job_close_data(&job);
     return status;

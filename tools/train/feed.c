@@ -126,6 +126,10 @@ bpt_status bpt_feed_next(bpt_feed *f, bpt_batch *batch) {
     return BPT_OK;
 }
 
+const float *bpt_feed_peek(bpt_feed *f) {
+    return bpt_loader_peek(f->loader);
+}
+
 bpt_sampler_state bpt_feed_state(const bpt_feed *f) {
     const bpt_sampler_state ahead = bpt_sampler_state_get(f->sampler);
     bpt_sampler_state state = f->taken;

@@ -57,6 +57,10 @@ void bpt_feed_admit(bpt_feed *feed, uint32_t rounds);
  *         error of the gate */
 bpt_status bpt_feed_next(bpt_feed *feed, bpt_batch *batch);
 
+/** @return pixels of the batch that bpt_feed_next() will give, which stay as they are until the
+ * call after that one; NULL: it is not ready yet */
+const float *bpt_feed_peek(bpt_feed *feed);
+
 /** @return the state of the sampler after the batches taken so far */
 bpt_sampler_state bpt_feed_state(const bpt_feed *feed);
 

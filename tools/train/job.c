@@ -27,8 +27,9 @@ bpt_status bpt__job_open_network(bpt_job *job) {
     const bool named = bpt_layer_choice_is_named(job, &job->parting.border);
     job->parting.stage = named ? BPT_PARTING_BEFORE : BPT_PARTING_NONE;
     BPT_TRY(bpt_memory_plan_check(job));
-    BPT_TRY(bpt_network_create(job->model, job->batch, bpt_train_activations(o),
-                               bpt_train_learning(o, job->lr_factor), job->pool, &job->network));
+    BPT_TRY(bpt_network_create_on(job->device, job->model, job->batch,
+                                  bpt_train_activations(o, job->device),
+                                  bpt_train_learning(o, job->lr_factor), job->pool, &job->network));
     bpt_tuning_expect(o, job->network);
     return BPT_OK;
 }
@@ -88,7 +89,10 @@ static void say_what_starts(const bpt_job *job) {
         bpt_info("samples come in blocks of %lld, shuffled among %d blocks at a time",
                  (long long)job->options->order_block, BPT_ORDER_WINDOW);
     if (job->options->order == BPT_ORDER_SEQUENTIAL) bpt_info("samples come as they are stored");
-    if (bpt_train_activations(job->options) == BPT_BF16)
+    if (job->device)
+        bpt_info("this rank computes on %s, %s", job->device->name,
+                 bpt_precision_text((bpt_precision)job->options->precision, job->device));
+    if (bpt_train_activations(job->options, job->device) == BPT_BF16)
         bpt_info("activations and their gradients are bfloat16 on this rank");
     bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",
              bpt_job_learning(job).optimizer->name, job->schedule.base, job->schedule.kind->name,
@@ -150,6 +154,7 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, job->n_workers,
                                     &job->n_threads, &job->cores, &job->ranks_on_host));
+    BPT_TRY(bpt__job_open_device(job));
     BPT_TRY(bpt__job_stage_data(job));
     bpt_comm_operation_begin(job->comm, "the dataset");
     bpt_status opened = BPT_OK;
@@ -215,6 +220,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_partition_free(job->shares);
     bpt_placed_close(job->placed);
     bpt_network_free(job->network);
+    bpt_device_close(job->device);
     bpt_pool_free(job->pool);
     bpt_model_free(job->model);
     bpt__job_close_data(job);

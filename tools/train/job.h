@@ -7,6 +7,7 @@
 #define BPT_TOOLS_JOB_H
 
 #include "base/json.h"
+#include "inner/device.h"
 #include "inner/network.h"
 #include "outer/comm.h"
 #include "outer/exchange.h"
@@ -68,6 +69,8 @@ struct bpt_job {
     bpt_split told[2];        /* on a server these two, as far as it is told of them */
     bpt_model_override shape; /* of the dataset's images */
     bpt_model *model;
+    bpt_device *device;   /* that the network is on; NULL: on the cores, or a server */
+    bool any_device;      /* of any rank */
     bpt_pool *pool;       /* NULL on a server, and so are network, feed and shares */
     bpt_network *network; /* of the whole model; where it is placed, it evaluates and no more */
     bpt_parting parting;

@@ -5,8 +5,24 @@
 #ifndef BPT_TOOLS_JOB_PARTS_H
 #define BPT_TOOLS_JOB_PARTS_H
 
+#include "tools/device_option.h"
 #include "tools/train/checkpoint.h"
 #include "tools/train/job.h"
+
+/** Opens what --device names.
+ * @param[out] device caller owns; NULL: the processor's cores
+ * @return BPT_OK, BPT_EUSAGE (with --tuned, which is of the cores), as bpt_device_option_open() */
+bpt_status bpt__job_find_device(const bpt_train_options *o, bpt_host_place place,
+                                bpt_device **device);
+
+/** @param n_workers ranks from this number on are servers, which have no device
+ * @return this rank's place among the workers of its host, of which it is one */
+bpt_host_place bpt__job_place_on_host(const bpt_comm *comm, uint32_t n_workers);
+
+/** Opens this rank's, GPU i for the i-th of the workers of its host, and finds out whether any rank
+ * has one. A server has none. Workers are counted. Collective.
+ * @return likewise, agreed on; BPT_EUSAGE (a layer from which on one rank computes for all) */
+bpt_status bpt__job_open_device(bpt_job *job);
 
 /** Chooses update, partition, batch and learning rate from options and number of ranks.
  * @return BPT_OK, BPT_EUSAGE (options that do not fit the number of ranks) */

@@ -92,6 +92,7 @@ static bpt_status compute(bpt_job *job, const bpt_batch *batch, bool gradient_on
     if (job->placed) return bpt_placed_step(job->placed, batch, draw, rate, all, result, wait_ns);
     bpt_network_set_draw(job->network, draw);
     bpt_network_set_second(job->network, batch->second_labels, batch->second_parts);
+    if (job->device) bpt_network_set_next(job->network, bpt_feed_peek(job->feed));
     if (gradient_only)
         return bpt_network_gradient(job->network, batch->pixels, batch->labels, all, result);
     return bpt_network_train(job->network, batch->pixels, batch->labels, rate, own, result);
@@ -100,7 +101,7 @@ static bpt_status compute(bpt_job *job, const bpt_batch *batch, bool gradient_on
 /* What it took, and what it could have taken with more workers or fewer waits among tasks. */
 static void note_step_time(bpt_job *job, uint64_t step_ns) {
     job->count.step_ns += step_ns;
-    if (job->placed) return; /* runs of several networks */
+    if (job->placed || job->device) return; /* runs of several networks; one task */
     job->count.path_ns += bpt_network_critical_path(job->network);
     job->count.work_ns += bpt_network_last_run(job->network).busy_ns / job->n_threads;
 }

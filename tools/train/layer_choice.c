@@ -207,7 +207,7 @@ static void decide(const bpt_job *job, const measured *m, choice *c) {
         .n_workers = job->n_ranks,
         .batch = (uint32_t)lround(mean_batch(job, m)),
         .steps_per_exchange = in_step ? 1 : (uint32_t)job->pace.least,
-        .value_bytes = (uint32_t)bpt_value_bytes(bpt_train_activations(job->options)),
+        .value_bytes = (uint32_t)bpt_value_bytes(bpt_train_activations(job->options, NULL)),
         .label_bytes = sizeof(int32_t),
         .copies = 3 + (uint32_t)bpt_network_n_states(job->network),
         .overlaps = !in_step,
@@ -261,8 +261,37 @@ static bool can_place(bpt_update_choice update) {
     return update == BPT_UPDATE_ALLREDUCE || update == BPT_UPDATE_AGWU;
 }
 
-static bool is_wanted(const bpt_job *job) {
+static bool is_asked_for(const bpt_job *job) {
     return !is_off(job->options) && can_place(job->update) && job->n_ranks > 1;
+}
+
+static bool is_wanted(const bpt_job *job) {
+    return is_asked_for(job) && !job->any_device;
+}
+
+bpt_status bpt_layer_choice_check_devices(const bpt_job *job) {
+    if (!is_asked_for(job) || !job->any_device) return BPT_OK;
+    if (is_auto(job->options)) {
+        bpt_debug("--placement auto: none, a GPU has whole networks only");
+        return BPT_OK;
+    }
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "--placement %s: a GPU has whole networks only, no parts of one",
+                 job->options->placement);
+    bpt_hint("leave out --placement, or give all ranks --device cpu");
+    return status;
+}
+
+/* What it goes on from may be of ranks that were all on cores. */
+static bpt_status check_checkpoint(const bpt_job *job, const bpt_checkpoint *c) {
+    if (!job->any_device || !c || !c->exact || !c->placement[0]) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "the checkpoint is of a network in two parts, from %s on, and a GPU has whole "
+                 "networks only",
+                 c->placement);
+    bpt_hint("go on with --device cpu");
+    return status;
 }
 
 bool bpt_layer_choice_is_named(const bpt_job *job, size_t *border) {
@@ -272,6 +301,7 @@ bool bpt_layer_choice_is_named(const bpt_job *job, size_t *border) {
 
 bpt_status bpt_layer_choice_make(bpt_job *job, const bpt_checkpoint *c) {
     choice chosen = {BPT_PLACEMENT_NONE, 0};
+    BPT_TRY(bpt_comm_agree(job->comm, check_checkpoint(job, c)));
     if (!is_wanted(job)) return BPT_OK;
     BPT_TRY(choose(job, c, &chosen));
     if (chosen.cut == BPT_PLACEMENT_NONE) return BPT_OK;

@@ -14,6 +14,10 @@
  * or auto, which may come to it, a batch norm would be at the host) */
 bpt_status bpt_layer_choice_check(const bpt_train_options *options, const bpt_model *model);
 
+/** Refuses a named layer where a rank's network is on a device: parts of networks are on cores.
+ * With auto none is chosen there. @return BPT_OK, BPT_EUSAGE */
+bpt_status bpt_layer_choice_check_devices(const bpt_job *job);
+
 /** Chooses, and parts the job's network where something is to be placed. With auto each rank times
  * its layers and links are measured; the rank that is fastest by itself becomes the host. A job
  * that goes on bit for bit keeps to what it did. Overwrites job->flat and the weights; the

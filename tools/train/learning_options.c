@@ -44,8 +44,8 @@ bpt_order bpt_train_order(const bpt_train_options *o) {
                        .block = blocks ? (uint32_t)o->order_block : 0};
 }
 
-bpt_value_type bpt_train_activations(const bpt_train_options *o) {
-    return bpt_precision_type((bpt_precision)o->precision);
+bpt_value_type bpt_train_activations(const bpt_train_options *o, const bpt_device *device) {
+    return bpt_precision_type((bpt_precision)o->precision, device);
 }
 
 uint64_t bpt_train_total_samples(const bpt_train_options *o, uint64_t epoch_samples) {

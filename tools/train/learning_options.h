@@ -5,6 +5,7 @@
 #ifndef BPT_TOOLS_LEARNING_OPTIONS_H
 #define BPT_TOOLS_LEARNING_OPTIONS_H
 
+#include "inner/device.h"
 #include "inner/optimizer.h"
 #include "inner/schedule.h"
 #include "inner/value_type.h"
@@ -35,8 +36,9 @@ bpt_learning bpt_train_learning(const bpt_train_options *o, double lr_factor);
 double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
                            uint32_t n_workers);
 
-/** @return what activations are (--precision), here */
-bpt_value_type bpt_train_activations(const bpt_train_options *o);
+/** @param device where the network computes; NULL: on this processor's cores
+ *  @return what activations are (--precision), there */
+bpt_value_type bpt_train_activations(const bpt_train_options *o, const bpt_device *device);
 
 /** @return the order in which samples come */
 bpt_order bpt_train_order(const bpt_train_options *o);

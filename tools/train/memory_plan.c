@@ -102,7 +102,8 @@ static size_t exchange_bytes(const bpt_job *job, const bpt_model *trained) {
 static bpt_status plan_trained(const bpt_job *job, const bpt_model *trained, bpt_memory_plan *p) {
     p->vectors = vector_bytes(job, trained->segments.n_elements);
     p->exchange = exchange_bytes(job, trained);
-    return bpt_network_plan(trained, job->batch, bpt_train_activations(job->options),
+    if (job->device) return BPT_OK; /* it is there */
+    return bpt_network_plan(trained, job->batch, bpt_train_activations(job->options, NULL),
                             bpt_train_learning(job->options, job->lr_factor), job->n_threads,
                             &p->network);
 }
@@ -111,7 +112,7 @@ static bpt_status plan_trained(const bpt_job *job, const bpt_model *trained, bpt
 static bpt_status plan_before(const bpt_job *job, bpt_memory_plan *plan) {
     *plan = (bpt_memory_plan){.batch = job->batch};
     plan->vectors = 2 * job->model->segments.n_elements * sizeof(float);
-    return bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options),
+    return bpt_network_plan(job->model, job->batch, bpt_train_activations(job->options, NULL),
                             bpt_train_learning(job->options, job->lr_factor), job->n_threads,
                             &plan->network);
 }
@@ -129,7 +130,7 @@ static void add_network(bpt_network_memory *sum, const bpt_network_memory *more)
 
 /* Under allreduce a tail takes the batches of all ranks at once. */
 static bpt_status plan_tail(const bpt_job *job, const bpt_model *tail, bpt_memory_plan *plan) {
-    const bpt_value_type type = bpt_train_activations(job->options);
+    const bpt_value_type type = bpt_train_activations(job->options, NULL);
     const bpt_shape at = job->model->layers[job->parting.border].out;
     const bool in_step = job->update == BPT_UPDATE_ALLREDUCE;
     const size_t of_sample = (size_t)(at.c * at.h * at.w) * bpt_value_bytes(type) + sizeof(int32_t);
@@ -150,8 +151,9 @@ static bpt_status plan_parts(const bpt_job *job, bpt_memory_plan *plan) {
     if (status == BPT_OK) status = plan_trained(job, head, plan);
     if (status == BPT_OK && job->parting.host) status = plan_tail(job, tail, plan);
     if (status == BPT_OK)
-        status = bpt_network_plan_forward(
-            job->model, job->batch, bpt_train_activations(job->options), job->n_threads, &whole);
+        status = bpt_network_plan_forward(job->model, job->batch,
+                                          bpt_train_activations(job->options, NULL), job->n_threads,
+                                          &whole);
     plan->evaluation = whole.total;
     bpt_model_free(tail);
     bpt_model_free(head);
@@ -270,6 +272,21 @@ static void print_row(FILE *out, const char *what, size_t bytes) {
     fprintf(out, "  %-22s %16zu %12.1f MB\n", what, bytes, (double)bytes * 1e-6);
 }
 
+static void print_network(const bpt_network_memory *m, FILE *out) {
+    print_row(out, "parameters", m->parameters);
+    print_row(out, "gradients", m->gradients);
+    print_row(out, "optimiser state", m->state);
+    print_row(out, "activations", m->activations);
+    print_row(out, "activation gradients", m->activation_gradients);
+    print_row(out, "workspaces", m->workspaces);
+}
+
+void bpt_memory_plan_print_device(const bpt_network_memory *memory, FILE *out) {
+    fprintf(out, "memory of the GPU:\n");
+    print_network(memory, out);
+    print_row(out, "total", memory->total);
+}
+
 void bpt_memory_plan_print_server(const bpt_memory_plan *p, FILE *out) {
     fprintf(out, "memory of a server:\n");
     print_row(out, "vectors of weights", p->vectors);
@@ -281,12 +298,7 @@ void bpt_memory_plan_print(const bpt_memory_plan *p, FILE *out) {
     const char *which = p->border ? "the rank with the layers of all" : "a rank";
     fprintf(out, "memory of %s, with %u sample%s a step:\n", which, p->batch,
             p->batch == 1 ? "" : "s");
-    print_row(out, "parameters", p->network.parameters);
-    print_row(out, "gradients", p->network.gradients);
-    print_row(out, "optimiser state", p->network.state);
-    print_row(out, "activations", p->network.activations);
-    print_row(out, "activation gradients", p->network.activation_gradients);
-    print_row(out, "workspaces", p->network.workspaces);
+    if (p->network.total) print_network(&p->network, out);
     if (p->evaluation) print_row(out, "network to evaluate", p->evaluation);
     if (p->border) print_row(out, "batches of all ranks", p->border);
     print_row(out, "batches", p->batches);

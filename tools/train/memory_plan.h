@@ -14,7 +14,8 @@
  * take comes on top: some ten megabytes, whatever the model. */
 typedef struct bpt_memory_plan {
     uint32_t batch;             /* samples of a step of this rank */
-    bpt_network_memory network; /* that is trained; of one in parts, those that the rank has */
+    bpt_network_memory network; /* that is trained; of one in parts, those that the rank has; 0
+                                 * where it is on a device */
     size_t evaluation;          /* of one in parts: the whole, which evaluates */
     size_t border;              /* batches of all ranks, where it hosts the tail of one in parts */
     size_t batches;             /* of the loaders, for training and evaluation */
@@ -51,5 +52,8 @@ bpt_status bpt_memory_plan_check(const bpt_job *job);
 /** Prints the table, of a server what it has of it. */
 void bpt_memory_plan_print_server(const bpt_memory_plan *plan, FILE *out);
 void bpt_memory_plan_print(const bpt_memory_plan *plan, FILE *out);
+
+/** Prints what a network takes of the device that it is on. */
+void bpt_memory_plan_print_device(const bpt_network_memory *memory, FILE *out);
 
 #endif

@@ -35,6 +35,7 @@ typedef struct {
 /* Of each option the row of the task comes first: what a task does not use needs no other reason.
  */
 static const dependent dependents[] = {
+    {"device", BY_TASK, " train check dry-run bench "},
     {"train-split", BY_TASK, " train check dry-run bench "},
     {"test-split", BY_TASK, " train check dry-run "},
     {"init-weights", BY_TASK, " train check dry-run replay "},

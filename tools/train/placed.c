@@ -45,13 +45,13 @@ static bool hosts(const bpt_placed *p) {
 static bpt_status make_tail(bpt_placed *p, const bpt_job *job) {
     const int64_t batch = p->in_step ? (int64_t)p->n_samples : job->batch;
     if (!p->in_step) BPT_TRY(bpt_pool_open(job->options->policy, job->n_threads, &p->pool));
-    return bpt_network_create(p->tail_model, batch, bpt_train_activations(job->options),
+    return bpt_network_create(p->tail_model, batch, bpt_train_activations(job->options, NULL),
                               bpt_train_learning(job->options, 1), p->in_step ? job->pool : p->pool,
                               &p->tail);
 }
 
 static bpt_status make_networks(bpt_placed *p, const bpt_job *job) {
-    const bpt_value_type type = bpt_train_activations(job->options);
+    const bpt_value_type type = bpt_train_activations(job->options, NULL);
     const bpt_learning learning = bpt_train_learning(job->options, job->lr_factor);
     BPT_TRY(bpt_model_part(job->model, p->border, BPT_MODEL_HEAD, &p->head_model));
     BPT_TRY(bpt_model_part(job->model, p->border, BPT_MODEL_TAIL, &p->tail_model));
@@ -67,8 +67,9 @@ static bpt_status make_parts(bpt_placed *p, bpt_job *job) {
     bpt_network_free(job->network);
     job->network = NULL;
     BPT_TRY(make_networks(p, job));
-    return bpt_network_create_forward(job->model, job->batch, bpt_train_activations(job->options),
-                                      job->pool, &job->network);
+    return bpt_network_create_forward(job->model, job->batch,
+                                      bpt_train_activations(job->options, NULL), job->pool,
+                                      &job->network);
 }
 
 /* What ranks may not have in common. */

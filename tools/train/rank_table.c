@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "tools/device_option.h"
 #include "tools/train/contribution.h"
 #include "tools/train/train_rule.h"
 
@@ -140,15 +141,16 @@ static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t
                      uint64_t all) {
     const bpt_counters *c = &ranks[r].count;
     const uint64_t busy = c->compute_ns + c->wait_ns + c->eval_ns + c->quality_ns;
-    char alone[40] = "-", efficiency[40] = "-";
+    char alone[40] = "-", efficiency[40] = "-", device[24];
+    bpt_device_short_name(ranks[r].device, device, sizeof device);
     if (ranks[r].solo > 0) {
         snprintf(alone, sizeof alone, "%.0f", ranks[r].solo);
         snprintf(efficiency, sizeof efficiency, "%.2f", bpt_rank_efficiency(&ranks[r]));
     }
-    bpt_info("%4u  %-*s  cpu     %8.0f  %8s  %5.1f%%  %10s  %5.1f%%  %5.1f%%  %s", r, width,
-             bpt_comm_host(job->comm, r), in_job(&ranks[r]), alone, percent(c->samples, all),
-             efficiency, percent(c->wait_ns, busy), percent(c->data_wait_ns, busy),
-             c->steps > 0 ? bpt_rank_limit(&ranks[r]) : "-");
+    bpt_info("%4u  %-*s  %-6s  %8.0f  %8s  %5.1f%%  %10s  %5.1f%%  %5.1f%%  %s", r, width,
+             bpt_comm_host(job->comm, r), device, in_job(&ranks[r]), alone,
+             percent(c->samples, all), efficiency, percent(c->wait_ns, busy),
+             percent(c->data_wait_ns, busy), c->steps > 0 ? bpt_rank_limit(&ranks[r]) : "-");
 }
 
 void bpt_rank_table_say(const bpt_job *job, const bpt_rank_summary *ranks) {

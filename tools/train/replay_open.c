@@ -70,7 +70,7 @@ static bpt_status open_worker(bpt__replay *r, uint32_t rank) {
     w->log = &r->logs.workers[rank];
     if (r->o->tuned) BPT_TRY(bpt_tuning_kept(r->o->replay, rank, &w->tuned));
     bpt_model_use_costs(r->model, w->tuned ? w->tuned->choices.cuts : NULL);
-    BPT_TRY(bpt_network_create(r->trained, r->o->batch_size, bpt_train_activations(r->o),
+    BPT_TRY(bpt_network_create(r->trained, r->o->batch_size, bpt_train_activations(r->o, NULL),
                                bpt_train_learning(r->o, r->lr_factor), r->pool, &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
     BPT_TRY(bpt_sampler_create_local(bpt_train_order(r->o), rank, r->shares, &w->sampler));

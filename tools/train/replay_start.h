@@ -1,5 +1,5 @@
 /** @file tools/train/replay_start.h
- * Whether a run began at its beginning: one that was resumed cannot be replayed.
+ * Whether a run is one that can be replayed: it began at its beginning, and computed on cores.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_REPLAY_START_H
@@ -14,5 +14,10 @@
  * @param resume of its configuration; NULL: none
  * @return BPT_OK, BPT_EUSAGE (it was, with a hint), BPT_ENOMEM */
 bpt_status bpt_replay_check_start(const char *run, const char *resume);
+
+/** Checks that no rank computed on a device, which rounds otherwise than the cores that a replay
+ * computes on. A folder whose summary is missing or names no devices is taken for one of cores.
+ * @return BPT_OK, BPT_EUSAGE (one did, with a hint), BPT_ENOMEM */
+bpt_status bpt_replay_check_devices(const char *run);
 
 #endif

@@ -108,7 +108,7 @@ static bpt_status open_parts(bpt_replay_tail *t, const bpt_model *whole, const b
     t->batch = (float)o->batch_size;
     BPT_TRY(BPT_NEW("steps of workers", t->n_workers, &t->steps));
     BPT_TRY(read_log(t, whole));
-    return bpt_network_create(t->model, o->batch_size, bpt_train_activations(o),
+    return bpt_network_create(t->model, o->batch_size, bpt_train_activations(o, NULL),
                               bpt_train_learning(o, 1), pool, &t->network);
 }
 

@@ -20,15 +20,17 @@ static double as_seconds(uint64_t ns) {
 static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
     bpt_exchange_stats x = {0};
     BPT_TRY(bpt_job_count(job, &r->count));
-    /* Not known of parts; a checkpoint of a version that told nothing apart has work all the same.
+    /* Not known of parts and devices; a checkpoint of a version that told nothing apart has work
+     * all the same.
      */
-    if (job->placed) r->count.path_ns = r->count.work_ns = 0;
+    if (job->placed || job->device) r->count.path_ns = r->count.work_ns = 0;
     if (job->exchange) BPT_TRY(bpt_exchange_stats_get(job->exchange, &x));
     memcpy(r->staleness, x.staleness, sizeof r->staleness);
     memcpy(r->spread, x.spread, sizeof r->spread);
     r->seconds = r->count.seconds - job->seconds_before - as_seconds(r->count.eval_ns);
     r->solo = job->solo[job->rank];
     r->threads = job->n_threads;
+    if (job->device) snprintf(r->device, sizeof r->device, "%s", job->device->name);
     if (!bpt_job_is_server(job)) {
         r->loader_threads = (uint64_t)job->options->loader_threads;
         r->prefetch = (uint64_t)job->options->prefetch;
@@ -50,7 +52,7 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_put_u64(w, "rank", rank);
     bpt_json_put_text(w, "host", bpt_comm_host(job->comm, rank));
     bpt_json_put_text(w, "role", rank < job->n_workers ? "worker" : "server");
-    bpt_json_put_text(w, "device", "cpu");
+    bpt_json_put_text(w, "device", r->device[0] ? r->device : "cpu");
     bpt_json_put_u64(w, "threads", r->threads);
     bpt_json_put_text(w, "policy", r->policy);
     bpt_json_put_u64(w, "loader_threads", r->loader_threads);

@@ -7,6 +7,7 @@
 #include "tools/shaped_model.h"
 #include "tools/train/bench_batches.h"
 #include "tools/train/bottleneck.h"
+#include "tools/train/job_parts.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/memory_plan.h"
 #include "tools/train/step_trace.h"
@@ -20,6 +21,7 @@ enum { WARM_UP_STEPS = 5 };
 
 typedef struct {
     bpt_model *model;
+    bpt_device *device; /* NULL: the processor's cores */
     bpt_pool *pool;
     bpt_network *network;
     bpt_step_trace *trace; /* NULL without --trace */
@@ -34,6 +36,7 @@ typedef struct {
 static void close_bench(bench *b) {
     bpt_step_trace_close(b->trace);
     bpt_network_free(b->network);
+    bpt_device_close(b->device);
     bpt_pool_free(b->pool);
     bpt_model_free(b->model);
     bpt_bench_batches_close(&b->batches);
@@ -46,6 +49,7 @@ static bpt_status check_memory(const bpt_train_options *o, const bench *b) {
     const bpt_job job = {
         .options = o,
         .model = b->model,
+        .device = b->device,
         .dataset = b->batches.dataset,
         .train = b->batches.split,
         .epoch_samples = b->batches.split ? b->batches.split->count : 0,
@@ -64,14 +68,16 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     /* One after the other: either opens the dataset, which a process may do but once at a time. */
     BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
     BPT_TRY(bpt_bench_batches_open(&b->batches, o));
+    BPT_TRY(bpt__job_find_device(o, (bpt_host_place)BPT_HOST_PLACE_ALONE, &b->device));
     BPT_TRY(bpt_tuning_use(o, b->model, b->batches.dataset, o->batch_size, bpt_pool_allowed_cores(),
                            NULL));
     bpt_tuning_say(o);
     b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
     BPT_TRY(check_memory(o, b));
     BPT_TRY(bpt_pool_open(o->policy, b->n_threads, &b->pool));
-    BPT_TRY(bpt_network_create(b->model, o->batch_size, bpt_train_activations(o),
-                               bpt_train_learning(o, 1), b->pool, &b->network));
+    BPT_TRY(bpt_network_create_on(b->device, b->model, o->batch_size,
+                                  bpt_train_activations(o, b->device), bpt_train_learning(o, 1),
+                                  b->pool, &b->network));
     bpt_tuning_expect(o, b->network);
     return BPT_OK;
 }
@@ -89,6 +95,7 @@ static bpt_status train(const bpt_train_options *o, bench *b, const bpt_batch *b
     bpt_batch_result result;
     bpt_network_set_draw(b->network, (bpt_draw){(uint64_t)o->seed, b->n_steps++, 0});
     bpt_network_set_second(b->network, batch->second_labels, batch->second_parts);
+    if (b->device) bpt_network_set_next(b->network, bpt_bench_batches_peek(&b->batches));
     return bpt_network_train(b->network, batch->pixels, batch->labels, 1e-4f, (float)o->batch_size,
                              &result);
 }
@@ -99,6 +106,7 @@ static void note_time(bench *b, uint64_t total_ns, uint64_t data_ns, uint64_t st
     t->total_ns += total_ns;
     t->data_ns += data_ns;
     t->steps_ns += step_ns;
+    if (b->device) return; /* it has one task */
     t->path_ns += bpt_network_critical_path(b->network);
     t->work_ns += bpt_network_last_run(b->network).busy_ns / b->n_threads;
 }
@@ -125,15 +133,16 @@ static int compare_reals(const void *a, const void *b) {
 
 /* Of the table of layers: widths in characters. */
 typedef struct {
-    int label, kind;
-    double total_ns;
+    int label, kind, n;
+    double total_ns, sum_ns;
 } layer_table;
 
 static void measure_layer(void *context, const char *label, const char *kind, unsigned n_tasks,
                           uint64_t ns) {
     layer_table *table = context;
     (void)n_tasks;
-    (void)ns;
+    table->n++;
+    table->sum_ns += (double)ns;
     if ((int)strlen(label) > table->label) table->label = (int)strlen(label);
     if ((int)strlen(kind) > table->kind) table->kind = (int)strlen(kind);
 }
@@ -146,10 +155,13 @@ static void print_layer(void *context, const char *label, const char *kind, unsi
 }
 
 static void print_layers(const bpt_network *network, const bpt_run_stats *last) {
-    layer_table table = {sizeof "layer" - 1, sizeof "task" - 1, (double)last->busy_ns};
+    layer_table table = {sizeof "layer" - 1, sizeof "task" - 1, 0, (double)last->busy_ns, 0.0};
     bpt_network_visit_times(network, measure_layer, &table);
-    fprintf(stderr, "%-*s  %-*s  %6s %13s %8s   (last step)\n", table.label, "layer", table.kind,
-            "task", "tasks", "time", "share");
+    if (table.n == 0) return;
+    if (bpt_network_device(network)) table.total_ns = table.sum_ns;
+    fprintf(stderr, "%-*s  %-*s  %6s %13s %8s   (%s)\n", table.label, "layer", table.kind, "task",
+            "tasks", "time", "share",
+            bpt_network_device(network) ? "a step, part by part" : "last step");
     bpt_network_visit_times(network, print_layer, &table);
 }
 
@@ -164,6 +176,11 @@ static bpt_status print_summary(const bpt_train_options *o, bench *b) {
     const uint64_t flops = bpt_model_training_flops(b->model);
     bpt_json_open_object(&w, NULL);
     bpt_json_put_text(&w, "model", b->model->name);
+    if (b->device) {
+        bpt_json_put_text(&w, "device", b->device->name);
+        bpt_json_put_text(&w, "precision",
+                          bpt_precision_text((bpt_precision)o->precision, b->device));
+    }
     bpt_json_put_u64(&w, "batch_size", (uint64_t)o->batch_size);
     bpt_json_put_u64(&w, "threads", b->n_threads);
     bpt_json_put_u64(&w, "steps", n);
@@ -192,6 +209,12 @@ static void print_limit(const bpt_train_options *o, const bench *b) {
     char data[64] = "";
     if (b->batches.feed)
         snprintf(data, sizeof data, ", waiting for data %.3f ms", (double)t->data_ns * to_ms);
+    if (b->device) {
+        fprintf(stderr, "%s, %s: wall %.3f ms%s\n", b->device->name,
+                bpt_precision_text((bpt_precision)o->precision, b->device),
+                (double)t->total_ns * to_ms, data);
+        return;
+    }
     fprintf(stderr, "workers busy %.1f %% of the step\n",
             100.0 * (double)t->work_ns / (double)t->total_ns);
     fprintf(stderr,

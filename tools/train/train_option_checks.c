@@ -1,6 +1,6 @@
 /* Which options of bpt-train are missing, and which cannot go together. Those that would do nothing
  * beside others are in option_uses.c. */
-#include "tools/precision.h"
+#include "tools/device_option.h"
 #include "tools/program.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/option_uses.h"
@@ -151,9 +151,9 @@ static bpt_status check_partition(const bpt_train_options *o) {
 
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
     BPT_TRY(bpt_option_uses_check(o, set));
-    BPT_TRY(bpt_precision_check((bpt_precision)o->precision));
     BPT_TRY(check_empty(o));
-    if (o->replay) return BPT_OK;
+    if (o->replay) return bpt_precision_check((bpt_precision)o->precision, NULL);
+    BPT_TRY(bpt_device_option_check(o->device, (bpt_precision)o->precision));
     BPT_TRY(check_required(o));
     BPT_TRY(check_scratch(o));
     BPT_TRY(bpt_learning_options_check(o, set));

@@ -82,6 +82,7 @@ typedef struct bpt_train_options {
     const char *stage;   /* folder for a copy of the dataset; NULL: none is made */
     /* this machine */
     const char *policy; /* for bpt_policy_find() */
+    const char *device; /* for bpt_device_option_open() */
     int precision;      /* bpt_precision */
     int64_t threads, loader_threads, prefetch;
     const char *tuned;  /* file of bpt-tune; %h in it: the host's name */

@@ -101,7 +101,7 @@ bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, const bp
     const bpt_tuned_step step = {
         .model = model,
         .batch = batch,
-        .activations = bpt_train_activations(o),
+        .activations = bpt_train_activations(o, NULL),
         .optimizer = bpt_learning_optimizer(&learning)->name,
         .cores = cores,
         .dataset = dataset,

@@ -128,5 +128,5 @@ bpt_status bpt_tune_options_check(const bpt_tune_options *o, const bpt_option_se
     } else {
         BPT_TRY(refuse_beside(set, "train-split", true));
     }
-    return bpt_precision_check((bpt_precision)o->precision);
+    return bpt_precision_check((bpt_precision)o->precision, NULL);
 }

@@ -1,0 +1,69 @@
+#!/usr/bin/env bash
+# A GPU learns what the cores learn: training, evaluation, checkpoints and several ranks; and what is of cores alone is
+# refused beside it.
+source "$(dirname "$0")/common.sh"
+unset CUDA_VISIBLE_DEVICES
+nvidia-smi -L 2>/dev/null | grep -q GPU || skip "no GPU is here"
+make_data 4000 1000
+make_model
+"$train" --model tiny.yaml --bench 2 --device cuda >out 2>err
+grep -qF 'built without CUDA' err && skip "built without CUDA"
+
+accuracy() { # RUN
+    python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["test_accuracy"])' "$1/summary.json"
+}
+
+# ---- what it learns ----
+
+run 0 "$train" "${common[@]}" --output runs/cpu --epochs 2 --device cpu
+run 0 "$train" "${common[@]}" --output runs/gpu --epochs 2 --device cuda
+says 'this rank computes on cuda:0 ('
+check_json runs/gpu/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' \
+    "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < 0.03"
+run 0 "$train" "${common[@]}" --output runs/auto --epochs 0.2
+check_json runs/auto/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")'
+for precision in fp32 tf32 bf16; do
+    run 0 "$train" "${common[@]}" --output runs/$precision --epochs 2 --device cuda --precision $precision
+    check_json runs/$precision/summary.json "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < 0.03"
+done
+for device in cpu cuda; do
+    run 0 "$eval" --data data --model tiny.yaml --weights runs/gpu/model.safetensors --json --device $device
+    check_json out "abs(d['accuracy'] - $(accuracy runs/gpu)) <= 0.005"
+done
+
+# ---- going on, on either ----
+
+run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 60 --device cuda
+cut_back runs/on
+run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 60 --device cpu --resume auto
+says 'going on from'
+
+# ---- several ranks ----
+
+for update in agwu sgwu easgd allreduce; do
+    run 0 ranks 2 "$train" "${common[@]}" --output runs/$update --update $update --device auto
+    check_json runs/$update/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' 'd["test_accuracy"] > 0.8'
+done
+run 0 ranks 2 "$train" "${common[@]}" --output runs/shared --device cuda:0 --update allreduce --epochs 0.5
+check_json runs/shared/summary.json 'all(r["device"].startswith("cuda:0 (") for r in d["ranks"])'
+fails_well 2 "$train" --replay runs/agwu
+says 'a replay computes on cores'
+
+# ---- speed and memory ----
+
+run 0 "$train" --model tiny.yaml --bench 5 --device cuda
+tail -n 1 out >last.json
+check_json last.json 'd["device"].startswith("cuda:0 (")' 'd["precision"] == "fp32"' 'd["memory_bytes"] > 0'
+run 0 "$train" --model tiny.yaml --dry-run --device cuda
+says 'memory of the GPU' out
+
+# ---- what is refused ----
+
+fails_well 2 "$train" --model tiny.yaml --bench 2 --device cuda:999
+fails_well 2 "$train" --model tiny.yaml --bench 2 --device cuda --precision bf16-emulated
+fails_well 2 ranks 2 "$train" "${common[@]}" --output runs/none --update allreduce --placement fc1
+says 'whole networks only'
+run 0 "$tune" --model tiny.yaml --batch-size 20 --out tuned.yaml --budget 5
+fails_well 2 "$train" "${common[@]}" --output runs/none --tuned tuned.yaml
+says "tuned is of the processor's cores"
+[ ! -e runs/none ] || die "a refused run leaves a folder"

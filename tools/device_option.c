@@ -1,0 +1,79 @@
+#include "tools/device_option.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { CHOICE_SIZE = 32 };
+
+static bool is_auto(const char *choice) {
+    return strcmp(choice, "auto") == 0;
+}
+
+bpt_status bpt_device_option_check(const char *choice, bpt_precision precision) {
+    if (strcmp(choice, "cpu") == 0) return bpt_precision_check(precision, NULL);
+    if (is_auto(choice) || precision != BPT_PRECISION_BF16_EMULATED) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "--precision bf16-emulated is of the processor's cores, not of --device %s",
+        choice);
+    bpt_hint("use bf16, or compute on the cores (--device cpu)");
+    return status;
+}
+
+static bpt_status fail_few(int n, bpt_host_place place) {
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "--device cuda: process %u of %u on this host finds %d GPU%s",
+                 place.index + 1, place.n, n, n == 1 ? "" : "s");
+    bpt_hint(
+        "start no more than there are GPUs; --device auto leaves the others to the cores, "
+        "cuda:0 is one for all");
+    return status;
+}
+
+/* @param[out] own what this process opens of "auto" and "cuda" */
+static bpt_status find_own(const char *choice, bpt_precision precision, bpt_host_place place,
+                           char own[CHOICE_SIZE]) {
+    int n = 0;
+    snprintf(own, CHOICE_SIZE, "cpu");
+    if (is_auto(choice) && precision == BPT_PRECISION_BF16_EMULATED) return BPT_OK;
+    BPT_TRY(bpt_device_count(&n));
+    if ((int)place.index < n)
+        snprintf(own, CHOICE_SIZE, "cuda:%u", place.index);
+    else if (!is_auto(choice) && n > 0)
+        return fail_few(n, place);
+    else if (!is_auto(choice))
+        snprintf(own, CHOICE_SIZE, "%s", choice); /* says what is missing */
+    return BPT_OK;
+}
+
+static bpt_status open_choice(const char *choice, bpt_precision precision, bpt_host_place place,
+                              bpt_device **device) {
+    const bool tf32 = precision == BPT_PRECISION_TF32;
+    char own[CHOICE_SIZE];
+    if (!is_auto(choice) && strcmp(choice, "cuda") != 0)
+        return bpt_device_open(choice, tf32, device);
+    BPT_TRY(find_own(choice, precision, place, own));
+    return bpt_device_open(own, tf32, device);
+}
+
+bpt_status bpt_device_option_open(const char *choice, bpt_precision precision, bpt_host_place place,
+                                  bpt_device **device) {
+    bpt_device *opened = NULL;
+    *device = NULL;
+    bpt_status status = open_choice(choice, precision, place, &opened);
+    if (status != BPT_OK && status != BPT_ENOMEM && is_auto(choice)) {
+        bpt_warn("--device auto takes the cores: %s", bpt_error_last()->text);
+        status = BPT_OK;
+    }
+    if (status == BPT_OK) status = bpt_precision_check(precision, opened);
+    if (status == BPT_OK)
+        *device = opened;
+    else
+        bpt_device_close(opened);
+    return status;
+}
+
+void bpt_device_short_name(const char *name, char *text, size_t size) {
+    snprintf(text, size, "%.*s", name[0] ? (int)strcspn(name, " ") : 3, name[0] ? name : "cpu");
+}
