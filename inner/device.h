@@ -88,6 +88,10 @@ typedef struct bpt_device_kind {
     /** Calls @p visit for the parts of a training step with what each took in one that was measured
      * part by part. */
     void (*visit)(const bpt_device_network *net, bpt_device_visit visit, void *context);
+
+    /** @return nanoseconds of a training step's convolutions and products, each as it was when it
+     * was measured by itself */
+    uint64_t (*products_ns)(const bpt_device_network *net);
 } bpt_device_kind;
 
 /** @param[out] n accelerators that are here and work, of all kinds that this program is built with

@@ -107,6 +107,12 @@ void bpt_network_free(bpt_network *net);
 /** @return where it computes; NULL: on the processor's cores */
 const bpt_device *bpt_network_device(const bpt_network *net);
 
+/** @return nanoseconds that the convolutions and products of a training step take by themselves, as
+ * a device has measured them one by one when it chose how to compute them; 0 on the processor's
+ * cores
+ */
+uint64_t bpt_network_products_ns(const bpt_network *net);
+
 /** Says what a network that evaluates would take. @param model a whole one. @return as
  * bpt_network_plan() */
 bpt_status bpt_network_plan_forward(const bpt_model *model, int64_t batch,

@@ -156,6 +156,10 @@ const bpt_device *bpt_network_device(const bpt_network *net) {
     return net->device;
 }
 
+uint64_t bpt_network_products_ns(const bpt_network *net) {
+    return net->device ? net->device->kind->products_ns(net->on_device) : 0;
+}
+
 bpt_learning bpt_network_learning(const bpt_network *net) {
     return net->learning;
 }

@@ -62,4 +62,5 @@ const bpt_device_kind bpt_cuda_device_kind = {
     .get = bpt__cuda_network_get,
     .set = bpt__cuda_network_set,
     .visit = bpt__cuda_network_visit,
+    .products_ns = bpt__cuda_network_products_ns,
 };

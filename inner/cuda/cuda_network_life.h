@@ -15,5 +15,6 @@ bpt_status bpt__cuda_network_run(bpt_device_network *net, bpt_device_work work,
 bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat);
 bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, const float *flat);
 void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context);
+uint64_t bpt__cuda_network_products_ns(const bpt_device_network *net);
 
 #endif

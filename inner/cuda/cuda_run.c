@@ -164,3 +164,10 @@ void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit vis
         if (net->tasks[i].phase & phases)
             visit(context, net->tasks[i].label, net->tasks[i].kind, net->tasks[i].ns);
 }
+
+uint64_t bpt__cuda_network_products_ns(const bpt_device_network *net) {
+    uint64_t ns = 0;
+    for (size_t i = 0; i < net->n_convs; i++) ns += bpt_cuda_conv_ns(net->convs[i]);
+    for (size_t i = 0; i < net->n_products; i++) ns += bpt_cuda_product_ns(net->products[i]);
+    return ns;
+}

@@ -98,6 +98,22 @@ class Options:
         self.bf16 = precision == "bf16"
 
 
+def peak_tflops(o):
+    """Of a large product in bfloat16 on this card, as it comes from PyTorch; None on the cores."""
+    if o.device == "cpu":
+        return None
+    n = 8192
+    a, b = (torch.randn(n, n, device=o.device, dtype=torch.bfloat16) for _ in range(2))
+    times = []
+    for _ in range(13):
+        torch.cuda.synchronize()
+        before = time.perf_counter()
+        a @ b
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - before)
+    return 2 * n**3 / statistics.median(times[3:]) * 1e-12
+
+
 def about(o):
     cuda = o.device != "cpu"
     return {"torch_version": torch.__version__, "cuda": torch.version.cuda if cuda else "-",
@@ -111,13 +127,13 @@ def main():
     o = Options(sys.argv[1:])
     torch.backends.cudnn.benchmark = True
     torch.set_float32_matmul_precision("high")
-    subjects = {}
+    subjects, peak = {}, peak_tflops(o)
     for line in sys.stdin:
         mode, steps, seconds = line.split()
         try:
             if mode not in subjects:
                 subjects[mode] = Subject(o, mode)
-            answer = {"images_per_s": subjects[mode].images_per_s(int(steps), float(seconds)), "about": about(o)}
+            answer = {"images_per_s": subjects[mode].images_per_s(int(steps), float(seconds)), "about": {**about(o), "peak_tflops": peak}}
         except Exception as error:  # a mode that does not work here is no peer
             text = str(error).strip() or "no text"
             answer = {"error": f"{type(error).__name__}: {text.splitlines()[0]}"[:200]}

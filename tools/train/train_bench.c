@@ -180,6 +180,7 @@ static bpt_status print_summary(const bpt_train_options *o, bench *b) {
         bpt_json_put_text(&w, "device", b->device->name);
         bpt_json_put_text(&w, "precision",
                           bpt_precision_text((bpt_precision)o->precision, b->device));
+        bpt_json_put_real(&w, "products_ms", (double)bpt_network_products_ns(b->network) * 1e-6);
     }
     bpt_json_put_u64(&w, "batch_size", (uint64_t)o->batch_size);
     bpt_json_put_u64(&w, "threads", b->n_threads);
@@ -210,9 +211,13 @@ static void print_limit(const bpt_train_options *o, const bench *b) {
     if (b->batches.feed)
         snprintf(data, sizeof data, ", waiting for data %.3f ms", (double)t->data_ns * to_ms);
     if (b->device) {
-        fprintf(stderr, "%s, %s: wall %.3f ms%s\n", b->device->name,
-                bpt_precision_text((bpt_precision)o->precision, b->device),
-                (double)t->total_ns * to_ms, data);
+        const double wall_ms = (double)t->total_ns * to_ms;
+        const double products_ms = (double)bpt_network_products_ns(b->network) * 1e-6;
+        fprintf(stderr,
+                "%s, %s: wall %.3f ms, of which convolutions and products by themselves take "
+                "%.3f ms (%.0f %%)%s\n",
+                b->device->name, bpt_precision_text((bpt_precision)o->precision, b->device),
+                wall_ms, products_ms, 100.0 * products_ms / wall_ms, data);
         return;
     }
     fprintf(stderr, "workers busy %.1f %% of the step\n",
