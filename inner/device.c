@@ -52,13 +52,6 @@ static bool read_index(const char *choice, int *index) {
     return true;
 }
 
-static bpt_status open_auto(bool tf32, bpt_device **device) {
-    int n = 0;
-    if (!cuda) return BPT_OK;
-    BPT_TRY(cuda->count(&n));
-    return n > 0 ? cuda->open(0, tf32, device) : BPT_OK;
-}
-
 bpt_status bpt_device_count(int *n) {
     *n = 0;
     return cuda ? cuda->count(n) : BPT_OK;
@@ -68,7 +61,6 @@ bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device) {
     int index, n;
     *device = NULL;
     if (strcmp(choice, "cpu") == 0) return BPT_OK;
-    if (strcmp(choice, "auto") == 0) return open_auto(tf32, device);
     if (!read_index(choice, &index)) return fail_choice(choice);
     if (!cuda) return fail_not_built();
     BPT_TRY(cuda->count(&n));

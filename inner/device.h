@@ -51,6 +51,11 @@ typedef struct bpt_device_run {
     float rate, denominator;
 } bpt_device_run;
 
+typedef struct bpt_device_outcome {
+    bpt_batch_result result; /* zeros of BPT_DEVICE_APPLY */
+    bool updated;            /* weights were changed, or some of them, also where that failed */
+} bpt_device_outcome;
+
 typedef void (*bpt_device_visit)(void *context, const char *label, const char *kind, uint64_t ns);
 
 /** One that is open; the first member of what the kind has. */
@@ -78,10 +83,10 @@ typedef struct bpt_device_kind {
                          bpt_network_memory *memory);
     void (*free)(bpt_device_network *net);
 
-    /** @param result NULL for BPT_DEVICE_APPLY
+    /** @param[out] outcome set in any case
      * @return as the functions of inner/network.h */
     bpt_status (*run)(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run,
-                      bpt_batch_result *result);
+                      bpt_device_outcome *outcome);
     bpt_status (*get)(bpt_device_network *net, bpt_vector which, float *flat);
     bpt_status (*set)(bpt_device_network *net, bpt_vector which, const float *flat);
 
@@ -99,7 +104,7 @@ typedef struct bpt_device_kind {
 bpt_status bpt_device_count(int *n);
 
 /** Opens what an option names.
- * @param choice "cpu"; "auto": the first accelerator if there is one; "cuda", "cuda:1"
+ * @param choice "cpu", "cuda" (the first), "cuda:1"
  * @param tf32 as in bpt_device_kind.open
  * @param[out] device caller owns, bpt_device_close(); NULL: the processor's cores
  * @return BPT_OK, BPT_EUSAGE (no such device here; this program is built without it; with hint),

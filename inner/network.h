@@ -84,9 +84,9 @@ bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_value_typ
 bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_value_type activations,
                               bpt_learning learning, bpt_pool *pool, bpt_network **net);
 
-/** The same on a device. What it computes is the same up to rounding; the pool's cores then do what
- * the device does not (copies). Costs, cuts and tasks are of the processor's cores alone: a network
- * on a device has none, and bpt_network_hand_out() hands all parts out behind the backward pass.
+/** The same on a device. What it computes is the same up to rounding; the pool is not used. Costs,
+ * cuts and tasks are of the processor's cores alone: a network on a device has none, and
+ * bpt_network_hand_out() hands all parts out behind the backward pass.
  * @param device borrowed while the network lives; NULL: the processor's cores
  * @param model a whole one, if there is a device
  * @return likewise, and BPT_EUSAGE (the device has less memory than that takes) */
@@ -136,7 +136,9 @@ void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float
 
 /** Says which input the step after the next one will be given: a device copies it while the next
  * one computes. A hint, and nothing on the processor's cores.
- * @param input as it will be given then; what is there must not change until then. NULL: not known
+ * @param input as it will be given then; what is there must neither change nor be freed until then.
+ *              The hint ends with the input that is given after the next one, whatever it is. NULL:
+ *              not known
  */
 void bpt_network_set_next(bpt_network *net, const void *input);
 

@@ -37,15 +37,17 @@ bpt_status bpt__device_run(bpt_network *net, bpt_device_work work, const void *i
                            const int32_t *labels, bpt_batch_result *result) {
     const bpt_device_run run = describe(net, work, input, labels);
     const uint64_t start_ns = bpt_clock_ns();
-    const bpt_status status = net->device->kind->run(net->on_device, work, &run, result);
+    bpt_device_outcome outcome;
+    const bpt_status status = net->device->kind->run(net->on_device, work, &run, &outcome);
     const uint64_t ns = bpt_clock_ns() - start_ns;
     if (work != BPT_DEVICE_APPLY) {
         net->last_run = (bpt_run_stats){.wall_ns = ns, .busy_ns = ns, .n_tasks = 1};
         net->next = NULL; /* both of that batch alone */
         bpt_network_set_second(net, NULL, NULL);
     }
+    if (outcome.updated) net->updates = run.updates;
+    if (result) *result = outcome.result;
     BPT_TRY(status);
-    net->updates = run.updates;
     return work == BPT_DEVICE_GRADIENT ? hand_out(net) : BPT_OK;
 }
 

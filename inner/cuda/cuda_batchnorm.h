@@ -45,10 +45,9 @@ bpt_status bpt_cuda_batchnorm_forward(bpt_cuda_stream stream, const bpt_cuda_bat
 
 /** Forward in evaluation, with the running statistics (a variance below 0 counts as 0). */
 bpt_status bpt_cuda_batchnorm_evaluate(bpt_cuda_stream stream, const bpt_cuda_batchnorm *bn,
-                                       const bpt_cuda_batchnorm_memory *memory, const void *x,
-                                       const void *added, const float *weight, const float *bias,
-                                       const float *running_mean, const float *running_variance,
-                                       void *y);
+                                       const void *x, const void *added, const float *weight,
+                                       const float *bias, const float *running_mean,
+                                       const float *running_variance, void *y);
 
 /** Backward. With bn->relu the gradient is dy where y > 0.
  * @param y what forward has computed; read with bn->relu and bn->add alone, else it may be NULL:
@@ -62,21 +61,6 @@ bpt_status bpt_cuda_batchnorm_backward(bpt_cuda_stream stream, const bpt_cuda_ba
                                        const void *y, const void *dy, const float *weight,
                                        const float *bias, void *dx, void *d_added,
                                        float *weight_gradient, float *bias_gradient);
-
-/** y = x + bias, then the ReLU if @p relu, in place. @param y [rows, c] */
-bpt_status bpt_cuda_bias(bpt_cuda_stream stream, void *y, const float *bias, bool relu,
-                         bpt_value_type type, int64_t rows, int64_t c);
-
-/** @return bytes of the workspace of bpt_cuda_bias_backward() */
-size_t bpt_cuda_bias_workspace(int64_t rows, int64_t c);
-
-/** Backward of a bias and the ReLU behind it: dx = dy where y > 0, the bias' gradient is the sum of
- * dx over rows.
- * @param y NULL: without the ReLU; dx is not written then
- * @param dx may be dy; @param bias_gradient shape [c]; NULL: there is no bias, only the ReLU */
-bpt_status bpt_cuda_bias_backward(bpt_cuda_stream stream, const void *y, const void *dy,
-                                  bpt_value_type type, int64_t rows, int64_t c, void *dx,
-                                  float *bias_gradient, void *workspace);
 
 #ifdef __cplusplus
 }

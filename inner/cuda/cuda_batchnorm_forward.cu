@@ -198,12 +198,11 @@ bpt_cuda_batchnorm_forward(bpt_cuda_stream stream, const bpt_cuda_batchnorm *bn,
     return put_values(stream, bn, v, x, added, y);
 }
 
-extern "C" bpt_status
-bpt_cuda_batchnorm_evaluate(bpt_cuda_stream stream, const bpt_cuda_batchnorm *bn,
-                            const bpt_cuda_batchnorm_memory *memory, const void *x,
-                            const void *added, const float *weight, const float *bias,
-                            const float *running_mean, const float *running_variance, void *y) {
-    (void)memory;
+extern "C" bpt_status bpt_cuda_batchnorm_evaluate(bpt_cuda_stream stream,
+                                                  const bpt_cuda_batchnorm *bn, const void *x,
+                                                  const void *added, const float *weight,
+                                                  const float *bias, const float *running_mean,
+                                                  const float *running_variance, void *y) {
     if (bn->c == 0) return BPT_OK;
     const channel_values v = {running_mean,     weight,  bias,    NULL,
                               running_variance, bn->eps, bn->relu};

@@ -1,4 +1,4 @@
-#include "inner/cuda/cuda_batchnorm.h"
+#include "inner/cuda/cuda_bias.h"
 #include "inner/cuda/cuda_columns.cuh"
 #include "inner/cuda/cuda_values.h"
 

@@ -100,6 +100,7 @@ static bpt_status capture(const bpt_device_network *net, bpt_device_work work,
     BPT_CUDA_TRY(cudaStreamBeginCapture(net->stream, cudaStreamCaptureModeThreadLocal));
     const bpt_status status = run_tasks(net, work);
     const cudaError_t ended = cudaStreamEndCapture(net->stream, &graph);
+    if (status != BPT_OK && graph) cudaGraphDestroy(graph);
     BPT_TRY(status);
     BPT_CUDA_TRY(ended);
     const cudaError_t made = cudaGraphInstantiate(out, graph, 0);

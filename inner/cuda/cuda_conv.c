@@ -3,7 +3,7 @@
  * both are measured, with what comes behind them, and the fastest stays. */
 #include "base/log.h"
 #include "base/memory.h"
-#include "inner/cuda/cuda_batchnorm.h"
+#include "inner/cuda/cuda_bias.h"
 #include "inner/cuda/cuda_graph.h"
 #include "inner/cuda/cuda_values.h"
 
@@ -176,8 +176,36 @@ static void measure(search *s, size_t graph, size_t plan) {
     s->best_plan = plan;
 }
 
+/* Leaves out the plans that want more room than others. */
+static void drop_plans(search *s, size_t most) {
+    s->workspace_bytes = 0;
+    for (size_t i = 0; i < s->n_graphs; i++) {
+        size_t kept = 0;
+        for (size_t j = 0; j < s->n_plans[i]; j++) {
+            const size_t bytes = converted_bytes(&s->graphs[i].form) + s->plans[i][j].workspace;
+            if (bytes > most) {
+                bpt__plan_free(s->library, &s->plans[i][j]);
+                continue;
+            }
+            if (bytes > s->workspace_bytes) s->workspace_bytes = bytes;
+            s->plans[i][kept++] = s->plans[i][j];
+        }
+        s->n_plans[i] = kept;
+    }
+}
+
+/* Where the GPU is nearly full the plans that need little room are still measured. */
+static bpt_status allocate_some(search *s) {
+    bpt_status status = allocate(s);
+    while (status == BPT_ENOMEM && s->workspace_bytes > 0) {
+        drop_plans(s, s->workspace_bytes / 4);
+        status = allocate(s);
+    }
+    return status;
+}
+
 static bpt_status measure_all(search *s) {
-    BPT_TRY(allocate(s));
+    BPT_TRY(allocate_some(s));
     for (size_t i = 0; i < s->n_graphs; i++)
         for (size_t j = 0; j < s->n_plans[i]; j++) measure(s, i, j);
     return BPT_OK;

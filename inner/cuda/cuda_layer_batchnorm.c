@@ -41,9 +41,8 @@ static bpt_status run_forward(const bpt_device_network *net, const void *arg,
 static bpt_status run_evaluate(const bpt_device_network *net, const void *arg,
                                bpt_cuda_stream stream) {
     const batchnorm_state *s = arg;
-    const bpt_cuda_batchnorm_memory memory = memory_of(net, s, 0);
     return bpt_cuda_batchnorm_evaluate(
-        stream, &s->bn, &memory, bpt__cuda_at(net, s->in.value), bpt__cuda_at(net, s->added.value),
+        stream, &s->bn, bpt__cuda_at(net, s->in.value), bpt__cuda_at(net, s->added.value),
         weights(net, s, BPT__BN_WEIGHT), weights(net, s, BPT__BN_BIAS),
         weights(net, s, BPT__BN_RUNNING_MEAN), weights(net, s, BPT__BN_RUNNING_VAR),
         bpt__cuda_at(net, s->out.value));
@@ -100,7 +99,7 @@ static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
     BPT_TRY(BPT_CUDA_TASK(net, BPT_CUDA_TRAINING, run_forward, s, l->name, "forward", s->in.value,
                           s->added.value, s->out.value, s->statistics, s->workspace[0]));
     return BPT_CUDA_TASK(net, BPT_CUDA_INFERENCE, run_evaluate, s, l->name, "forward", s->in.value,
-                         s->added.value, s->out.value, s->statistics, s->workspace[0]);
+                         s->added.value, s->out.value);
 }
 
 static bpt_status plan_backward(bpt_device_network *net, const bpt_layer *l,

@@ -1,5 +1,5 @@
 /* Convolutions: cuDNN's engines, and around them the bias and the ReLU that they do too. */
-#include "inner/cuda/cuda_batchnorm.h"
+#include "inner/cuda/cuda_bias.h"
 #include "inner/cuda/cuda_network.h"
 
 typedef struct {

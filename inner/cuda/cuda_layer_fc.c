@@ -1,5 +1,5 @@
 /* Fully connected layers: cuBLASLt's products over all values of a sample. */
-#include "inner/cuda/cuda_batchnorm.h"
+#include "inner/cuda/cuda_bias.h"
 #include "inner/cuda/cuda_network.h"
 
 typedef struct {

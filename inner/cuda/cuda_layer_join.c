@@ -26,21 +26,12 @@ static bpt_status run_add(const bpt_device_network *net, const void *arg, bpt_cu
     return BPT_OK;
 }
 
-/* Touches the inputs beyond what one task can name by tasks that do nothing but that. */
-static bpt_status run_nothing(const bpt_device_network *net, const void *arg,
-                              bpt_cuda_stream stream) {
-    (void)net;
-    (void)arg;
-    (void)stream;
-    return BPT_OK;
-}
-
 static bpt_status plan_add_task(bpt_device_network *net, const bpt_layer *l, const add_state *s) {
-    BPT_TRY(BPT_CUDA_TASK(net, BPT_CUDA_FORWARD, run_add, s, l->name, "forward", s->out.value));
-    for (size_t j = 0; j < s->n; j++)
-        BPT_TRY(BPT_CUDA_TASK(net, BPT_CUDA_FORWARD, run_nothing, NULL, l->name, "forward",
-                              s->in[j].value, s->out.value));
-    return BPT_OK;
+    bpt_cuda_buffer *touches;
+    BPT_TRY(bpt__cuda_object(net, (s->n + 1) * sizeof *touches, (void **)&touches));
+    for (size_t j = 0; j < s->n; j++) touches[j] = s->in[j].value;
+    touches[s->n] = s->out.value;
+    return bpt__cuda_task(net, BPT_CUDA_FORWARD, run_add, s, l->name, "forward", touches, s->n + 1);
 }
 
 static bpt_status plan_add(bpt_device_network *net, const bpt_layer *l,

@@ -3,8 +3,6 @@
 #include "inner/cuda/cuda_network.h"
 #include "inner/cuda/cuda_values.h"
 
-#include <assert.h>
-
 static const bpt_cuda_layer_kind *const kinds[] = {
     &bpt_cuda_layer_add,     &bpt_cuda_layer_avgpool, &bpt_cuda_layer_batchnorm,
     &bpt_cuda_layer_concat,  &bpt_cuda_layer_conv,    &bpt_cuda_layer_dropout,
@@ -12,11 +10,16 @@ static const bpt_cuda_layer_kind *const kinds[] = {
     &bpt_cuda_layer_maxpool, &bpt_cuda_layer_relu,    &bpt_cuda_layer_pad_channels,
 };
 
-static const bpt_cuda_layer_kind *kind_of(const bpt_layer *l) {
+static bpt_status find_kind(const bpt_layer *l, const bpt_cuda_layer_kind **kind) {
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (kinds[i]->kind == l->kind) return kinds[i];
-    assert(!"a kind of layer without a GPU's form"); /* test_cuda_network names all kinds */
-    return NULL;
+        if (kinds[i]->kind == l->kind) {
+            *kind = kinds[i];
+            return BPT_OK;
+        }
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "layer %s: a GPU cannot compute layers of the kind %s", l->name, l->kind->name);
+    bpt_hint("use --device cpu");
+    return status;
 }
 
 /* What is known of the layers while they are planned. Activation 0 is the input, 1 + i the output
@@ -158,12 +161,13 @@ static void fork_output(const bpt_device_network *net, layer_plans *plans, size_
 
 static bpt_status plan_forward(bpt_device_network *net, layer_plans *plans, const bpt_layer *l) {
     bpt_cuda_activation *out = &net->activations[l->index + 1];
+    const bpt_cuda_layer_kind *kind;
     BPT_TRY(take_inputs(net, plans, l));
+    BPT_TRY(find_kind(l, &kind));
     if (l->fusion.done)
         *out = *plans->in[l->index][0];
     else
-        BPT_TRY(
-            kind_of(l)->plan_forward(net, l, plans->in[l->index], out, &plans->states[l->index]));
+        BPT_TRY(kind->plan_forward(net, l, plans->in[l->index], out, &plans->states[l->index]));
     fork_output(net, plans, l->index + 1);
     return BPT_OK;
 }
@@ -171,11 +175,13 @@ static bpt_status plan_forward(bpt_device_network *net, layer_plans *plans, cons
 static bpt_status plan_backward(bpt_device_network *net, layer_plans *plans, const bpt_layer *l) {
     const size_t n_views = plans->n_views[l->index + 1];
     bpt_cuda_activation *out = &net->activations[l->index + 1], **in = plans->in[l->index];
+    const bpt_cuda_layer_kind *kind;
+    BPT_TRY(find_kind(l, &kind));
     if (n_views > 0) BPT_TRY(join_views(net, l->name, out, plans->views[l->index + 1], n_views));
     if (l->fusion.done)
         in[0]->grad = out->grad;
     else if (out->grad)
-        return kind_of(l)->plan_backward(net, l, in, out, plans->states[l->index]);
+        return kind->plan_backward(net, l, in, out, plans->states[l->index]);
     return BPT_OK;
 }
 

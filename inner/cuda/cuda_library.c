@@ -48,8 +48,8 @@ static const symbol cublaslt_symbols[] = {BPT__CUBLASLT_FUNCTIONS(X)};
 
 static void hint_install(void) {
     bpt_hint(
-        "cuDNN %d and cuBLAS of CUDA %d are needed: install them (python3 -m pip install "
-        "nvidia-cudnn-cu%d), or put their folders into LD_LIBRARY_PATH",
+        "cuDNN %d and cuBLAS of CUDA %d are needed, and their folders in LD_LIBRARY_PATH where the "
+        "system does not look (of pip's nvidia-cudnn-cu%d: site-packages/nvidia/*/lib)",
         CUDNN_MAJOR, CUBLAS_VER_MAJOR, CUBLAS_VER_MAJOR);
 }
 

@@ -130,12 +130,13 @@ static bpt_status plan(bpt_device_network *net) {
 static bpt_status create(bpt_device_network *net) {
     size_t free_bytes;
     BPT_TRY(bpt_cuda_use(net->device->index));
-    const bpt_status status = plan(net);
+    bpt_status status = plan(net);
     if (status == BPT_ENOMEM) return fail_measuring(net);
     BPT_TRY(status);
     BPT_TRY(bpt_cuda_free_bytes(&free_bytes));
     if (net->memory.total > free_bytes) return fail_memory(net, free_bytes);
-    return allocate(net);
+    status = allocate(net);
+    return status == BPT_ENOMEM ? fail_memory(net, free_bytes) : status;
 }
 
 bpt_status bpt__cuda_network_create(bpt_device *device, const bpt_device_wish *wish,
@@ -182,6 +183,7 @@ static void free_plan(bpt_device_network *net) {
 
 void bpt__cuda_network_free(bpt_device_network *net) {
     if (!net) return;
+    bpt_cuda_library_use(net->device->library, NULL);
     bpt_cuda_captured_free(net->captured);
     bpt_cuda_feed_free(net->feed);
     bpt_cuda_update_free(net->update);

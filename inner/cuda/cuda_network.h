@@ -66,16 +66,13 @@ typedef struct bpt_cuda_activation {
 typedef bpt_status (*bpt_cuda_task_fn)(const bpt_device_network *net, const void *arg,
                                        bpt_cuda_stream stream);
 
-enum { BPT_CUDA_MAX_TOUCHES = 12 };
-
 typedef struct bpt_cuda_task {
     bpt_cuda_phase phase;
     bpt_cuda_task_fn fn;
     const void *arg; /* lives as long as the network */
     const char *label, *kind;
-    bpt_cuda_buffer
-        touches[BPT_CUDA_MAX_TOUCHES]; /* what it reads and writes; the first n_touches */
-    size_t n_touches;
+    const uint32_t *places; /* of the buffers that it reads and writes, each once; [n_places] */
+    size_t n_places;
     uint64_t ns; /* in the step that was measured */
 } bpt_cuda_task;
 
@@ -152,7 +149,7 @@ bpt_status bpt__cuda_reserve_values(bpt_device_network *net, bpt_cuda_activation
 bpt_status bpt__cuda_reserve_grad(bpt_device_network *net, const bpt_cuda_activation *a,
                                   bpt_cuda_buffer *grad);
 
-/** Adds a task at the end. Buffers that are 0 are passed over. */
+/** Adds a task at the end. @param touches what it reads and writes; 0 is passed over */
 bpt_status bpt__cuda_task(bpt_device_network *net, bpt_cuda_phase phase, bpt_cuda_task_fn fn,
                           const void *arg, const char *label, const char *kind,
                           const bpt_cuda_buffer *touches, size_t n_touches);

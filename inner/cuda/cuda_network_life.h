@@ -11,7 +11,7 @@ bpt_status bpt__cuda_network_create(bpt_device *device, const bpt_device_wish *w
                                     bpt_device_network **net, bpt_network_memory *memory);
 void bpt__cuda_network_free(bpt_device_network *net);
 bpt_status bpt__cuda_network_run(bpt_device_network *net, bpt_device_work work,
-                                 const bpt_device_run *run, bpt_batch_result *result);
+                                 const bpt_device_run *run, bpt_device_outcome *outcome);
 bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat);
 bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, const float *flat);
 void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context);

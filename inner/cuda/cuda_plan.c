@@ -3,7 +3,6 @@
 #include "inner/cuda/cuda_network.h"
 #include "inner/sharing.h"
 
-#include <assert.h>
 #include <stdlib.h>
 
 bpt_status bpt__cuda_object(bpt_device_network *net, size_t bytes, void **out) {
@@ -38,17 +37,26 @@ bpt_status bpt__cuda_reserve_grad(bpt_device_network *net, const bpt_cuda_activa
     return bpt__cuda_reserve(net, BPT_CUDA_GRADIENTS, activation_bytes(net, a), grad);
 }
 
+static bpt_status list_places(bpt_device_network *net, const bpt_cuda_buffer *touches, size_t n,
+                              bpt_cuda_task *task) {
+    uint32_t *places;
+    BPT_TRY(bpt__cuda_object(net, (n ? n : 1) * sizeof *places, (void **)&places));
+    for (size_t i = 0; i < n; i++) {
+        bool listed = touches[i] == 0;
+        for (size_t k = 0; k < task->n_places; k++) listed |= places[k] == touches[i] - 1;
+        if (!listed) places[task->n_places++] = touches[i] - 1;
+    }
+    task->places = places;
+    return BPT_OK;
+}
+
 bpt_status bpt__cuda_task(bpt_device_network *net, bpt_cuda_phase phase, bpt_cuda_task_fn fn,
                           const void *arg, const char *label, const char *kind,
                           const bpt_cuda_buffer *touches, size_t n_touches) {
+    bpt_cuda_task t = {.phase = phase, .fn = fn, .arg = arg, .label = label, .kind = kind};
+    BPT_TRY(list_places(net, touches, n_touches, &t));
     BPT_TRY(BPT_GROW("tasks of a plan", net->n_tasks + 1, &net->tasks, &net->tasks_capacity));
-    bpt_cuda_task *t = &net->tasks[net->n_tasks++];
-    *t = (bpt_cuda_task){.phase = phase, .fn = fn, .arg = arg, .label = label, .kind = kind};
-    for (size_t i = 0; i < n_touches; i++) {
-        if (touches[i] == 0) continue;
-        assert(t->n_touches < BPT_CUDA_MAX_TOUCHES);
-        t->touches[t->n_touches++] = touches[i];
-    }
+    net->tasks[net->n_tasks++] = t;
     return BPT_OK;
 }
 
@@ -85,10 +93,10 @@ unsigned bpt__cuda_phases(bpt_device_work work) {
 
 /* ---- places ---- */
 
-/* The tasks of a work, one after another. Numbers of buffers and tasks are those of sharing.h.
- * @param users,before,numbers shape [n_tasks], [n_tasks], [n_tasks][BPT_CUDA_MAX_TOUCHES] */
-static void list_users(bpt_device_network *net, unsigned phases, bpt_user *users, uint32_t *before,
-                       uint32_t (*numbers)[BPT_CUDA_MAX_TOUCHES]) {
+/* The tasks of a work, one after another.
+ * @param users,before shape [n_tasks] */
+static void list_users(bpt_device_network *net, unsigned phases, bpt_user *users,
+                       uint32_t *before) {
     bool first = true;
     uint32_t last = 0;
     for (size_t i = 0; i < net->n_tasks; i++) {
@@ -96,16 +104,8 @@ static void list_users(bpt_device_network *net, unsigned phases, bpt_user *users
         users[i] = (bpt_user){0};
         if (!(t->phase & phases)) continue;
         before[i] = last;
-        users[i].after = &before[i];
-        users[i].n_after = !first;
-        users[i].buffers = numbers[i];
-        for (size_t j = 0; j < t->n_touches; j++) {
-            bool listed = false;
-            for (size_t k = 0; k < users[i].n_buffers; k++)
-                listed |= numbers[i][k] == t->touches[j] - 1;
-            if (!listed) numbers[i][users[i].n_buffers++] = t->touches[j] - 1;
-            net->places[t->touches[j] - 1].used = true;
-        }
+        users[i] = (bpt_user){&before[i], !first, t->places, t->n_places};
+        for (size_t j = 0; j < t->n_places; j++) net->places[t->places[j]].used = true;
         first = false;
         last = (uint32_t)i;
     }
@@ -114,16 +114,13 @@ static void list_users(bpt_device_network *net, unsigned phases, bpt_user *users
 static bpt_status note_works(bpt_device_network *net, bpt_sharing *sharing) {
     bpt_user *users = NULL;
     uint32_t *before = NULL;
-    uint32_t(*numbers)[BPT_CUDA_MAX_TOUCHES] = NULL;
     bpt_status status = BPT_NEW("users of memory", net->n_tasks, &users);
     if (status == BPT_OK) status = BPT_NEW("order of tasks", net->n_tasks, &before);
-    if (status == BPT_OK) status = BPT_NEW("buffers of tasks", net->n_tasks, &numbers);
     for (int work = 0; status == BPT_OK && work < BPT_DEVICE_N_WORKS; work++) {
         if (net->forward_only && work != BPT_DEVICE_EVALUATE) continue;
-        list_users(net, bpt__cuda_phases((bpt_device_work)work), users, before, numbers);
+        list_users(net, bpt__cuda_phases((bpt_device_work)work), users, before);
         status = bpt_sharing_note(sharing, users, net->n_tasks);
     }
-    bpt_free(numbers);
     bpt_free(before);
     bpt_free(users);
     return status;

@@ -7,7 +7,7 @@
  */
 #include "base/log.h"
 #include "base/memory.h"
-#include "inner/cuda/cuda_batchnorm.h"
+#include "inner/cuda/cuda_bias.h"
 #include "inner/cuda/cuda_library_private.h"
 
 #include <assert.h>

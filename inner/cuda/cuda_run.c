@@ -58,6 +58,7 @@ static bpt_status trace_forward(bpt_device_network *net, bpt_device_work work, c
     const bpt_model *model = net->model;
     bool finite;
     size_t task = 1;
+    bpt_cuda_library_use(net->device->library, net->workspace);
     BPT_TRY(bpt_cuda_run_task(net, &net->tasks[0])); /* the input's */
     BPT_TRY(is_finite(net, &net->activations[0], &finite));
     if (!finite)
@@ -84,28 +85,39 @@ static bpt_status check(bpt_device_network *net, bpt_device_work work) {
         BPT_TRY(trace_forward(net, work, "the loss"));
         return bpt_fail(BPT_ENUMERIC, "the loss is not a finite number");
     }
-    if (outcome.bad_gradient && work != BPT_DEVICE_APPLY)
+    if ((outcome.bad_gradient || outcome.bad_norm) && work != BPT_DEVICE_APPLY)
         BPT_TRY(trace_forward(net, work, "a gradient"));
     if (outcome.bad_gradient)
         return bpt_fail(BPT_ENUMERIC, "a gradient is not a finite number, beginning at %s",
                         segments[outcome.bad_gradient - 1].name);
+    if (outcome.bad_norm)
+        return bpt_fail(BPT_ENUMERIC, "a norm of gradients is not a finite number");
     if (outcome.bad_weight)
         return bpt_fail(BPT_ENUMERIC, "a weight is not a finite number, beginning at %s",
                         segments[outcome.bad_weight - 1].name);
     return BPT_OK;
 }
 
+/* Nothing of it is left on the stream, also where something failed: what the host gives next lies
+ * where what is there now is read. */
+static bpt_status run(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run) {
+    bpt_status status = give(net, work, run);
+    if (status == BPT_OK) status = bpt_cuda_start(net, work);
+    if (status == BPT_OK && run->next) status = bpt_cuda_feed_bring(net->feed, run->next);
+    const bpt_status waited = bpt_cuda_wait(net->stream);
+    return status == BPT_OK ? waited : status;
+}
+
 bpt_status bpt__cuda_network_run(bpt_device_network *net, bpt_device_work work,
-                                 const bpt_device_run *run, bpt_batch_result *result) {
-    const bpt_cuda_outcome *outcome = net->host_outcome;
+                                 const bpt_device_run *what, bpt_device_outcome *outcome) {
+    const bpt_cuda_outcome *found = net->host_outcome;
     assert(!net->forward_only || work == BPT_DEVICE_EVALUATE);
+    *outcome = (bpt_device_outcome){0};
     BPT_TRY(bpt_cuda_use(net->device->index));
-    BPT_TRY(give(net, work, run));
-    BPT_TRY(bpt_cuda_start(net, work));
-    if (run->next && work != BPT_DEVICE_APPLY) BPT_TRY(bpt_cuda_feed_bring(net->feed, run->next));
-    BPT_TRY(bpt_cuda_wait(net->stream));
-    if (result)
-        *result = (bpt_batch_result){outcome->loss_sum, outcome->n_correct, outcome->n_samples};
+    BPT_TRY(run(net, work, what));
+    outcome->result = (bpt_batch_result){found->loss_sum, found->n_correct, found->n_samples};
+    outcome->updated =
+        (bpt__cuda_phases(work) & BPT_CUDA_UPDATE) && !found->bad_loss && !found->bad_label;
     return check(net, work);
 }
 

@@ -31,7 +31,8 @@ typedef struct bpt_cuda_outcome {
     int32_t bad_loss;     /* not 0: the sum is not finite. Updates change nothing then, nor when a
                            * label is bad */
     int32_t bad_gradient; /* 1 + the last segment with a gradient that is not finite; 0: none */
-    int32_t bad_weight;   /* likewise, of new weights */
+    int32_t bad_norm;     /* not 0: a norm of gradients, or what follows from it, is not finite */
+    int32_t bad_weight;   /* as bad_gradient, of new weights */
 } bpt_cuda_outcome;
 
 /** Dropout, forward and backward: y = x / (1 - rate), or 0 for values that the mask drops. The mask

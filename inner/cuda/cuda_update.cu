@@ -119,9 +119,9 @@ __global__ void __launch_bounds__(BPT__UPDATE_THREADS)
         tell(&outcome->bad_gradient, range.segment + 1);
         return;
     }
-    /* By way of a norm, from another range, which tells its own number: that is no less than 1. */
+    /* By way of a norm, from another range or too large a one. */
     if (!isfinite(scale.gradient * scale.trust)) {
-        tell(&outcome->bad_gradient, 1);
+        tell(&outcome->bad_norm, 1);
         return;
     }
     if (!__syncthreads_and(update_range<RULE>(p, range, segment, shared, g)))

@@ -234,7 +234,7 @@ static void check_evaluation(const layer *l) {
         m.variance[i] = (double)l->running_variance[i];
     }
     double *y = find_y(l, m);
-    cuda_ok(bpt_cuda_batchnorm_evaluate(cuda_stream(), &l->bn, &l->memory, l->gpu_x,
+    cuda_ok(bpt_cuda_batchnorm_evaluate(cuda_stream(), &l->bn, l->gpu_x,
                                         l->bn.add ? l->gpu_added : NULL, l->gpu_weight, l->gpu_bias,
                                         l->gpu_running_mean, l->gpu_running_variance, gpu_y));
     float *values = cuda_download_values(l->bn.type, gpu_y, l->n);
@@ -403,9 +403,8 @@ static void test_bad_variance(void **state) {
     const float variance[C] = {-1.0f, NAN, INFINITY, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     float *gpu_variance = cuda_upload(variance, sizeof variance);
     float *gpu_y = cuda_poisoned(C * sizeof(float));
-    cuda_ok(bpt_cuda_batchnorm_evaluate(cuda_stream(), &l.bn, &l.memory, l.gpu_x, NULL,
-                                        l.gpu_weight, l.gpu_bias, l.gpu_running_mean, gpu_variance,
-                                        gpu_y));
+    cuda_ok(bpt_cuda_batchnorm_evaluate(cuda_stream(), &l.bn, l.gpu_x, NULL, l.gpu_weight,
+                                        l.gpu_bias, l.gpu_running_mean, gpu_variance, gpu_y));
     float *y = cuda_download_values(BPT_F32, gpu_y, C);
     const double first =
         (double)(l.x[0] - l.running_mean[0]) * inverse_of(0.0) * (double)l.weight[0] +

@@ -1,7 +1,7 @@
 /* Biases on a GPU against sums in double, and sizes that 31 bits do not count.
  *
  * ctest: gpu TIMEOUT=120 */
-#include "inner/cuda/cuda_batchnorm.h"
+#include "inner/cuda/cuda_bias.h"
 #include "tests/inner/cuda_fixture.h"
 
 #include <math.h>

@@ -355,6 +355,87 @@ static void test_same_bits(void **state) {
     net_close(&f);
 }
 
+/* ---- which pixels a step is given ---- */
+
+/* @return a batch that no other is like; free() */
+static float *batch_of(const net_fixture *f, float scale) {
+    float *pixels = net_floats(f->n_pixels);
+    for (size_t i = 0; i < f->n_pixels; i++) pixels[i] = scale * f->pixels[f->n_pixels - 1 - i];
+    return pixels;
+}
+
+/* Both compute the gradient of a batch, the GPU with a hint of what comes then. */
+static void compare_step(const net_fixture *f, bpt_network *net, const float *pixels,
+                         const float *next) {
+    bpt_batch_result a, b;
+    net_assert_ok(bpt_network_gradient(f->net, pixels, f->labels, BATCH, &a));
+    bpt_network_set_next(net, next);
+    net_assert_ok(bpt_network_gradient(net, pixels, f->labels, BATCH, &b));
+    if (!(fabs(a.loss_sum - b.loss_sum) <= 1e-4 * fabs(a.loss_sum)))
+        fail_msg("the loss is %.9g, on the cores %.9g", b.loss_sum, a.loss_sum);
+}
+
+static void compare_evaluation(const net_fixture *f, bpt_network *net, const float *pixels) {
+    bpt_batch_result a, b;
+    net_assert_ok(bpt_network_evaluate(f->net, pixels, f->labels, &a));
+    net_assert_ok(bpt_network_evaluate(net, pixels, f->labels, &b));
+    assert_true(fabs(a.loss_sum - b.loss_sum) <= 1e-4 * fabs(a.loss_sum));
+}
+
+static void test_hints(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_tiny, BATCH, (net_options){.n_workers = 1, .seed = 10});
+    bpt_network *net = on_gpu(&f, BPT_F32, learning);
+    float *x = batch_of(&f, 1.0f), *y = batch_of(&f, -0.5f), *z = batch_of(&f, 2.0f);
+    for (int round = 0; round < 3; round++) { /* task by task, and captured */
+        compare_step(&f, net, x, y);
+        compare_step(&f, net, y, z);    /* as it was said */
+        compare_step(&f, net, x, y);    /* not as it was said */
+        compare_evaluation(&f, net, z); /* another in between */
+        compare_step(&f, net, y, NULL);
+        for (size_t i = 0; i < f.n_pixels; i++) y[i] += 0.25f; /* another batch at the same place */
+        compare_step(&f, net, y, y);
+        compare_step(&f, net, y, NULL);
+    }
+    free(z);
+    free(y);
+    free(x);
+    bpt_network_free(net);
+    net_close(&f);
+}
+
+/* ---- what is wrong behind a captured step, while another network has run ---- */
+
+static void test_failures_later(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = 11});
+    bpt_network *net = on_gpu(&f, BPT_F32, learning), *other = NULL;
+    bpt_batch_result r;
+    for (int step = 0; step < 4; step++)
+        net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.0f, BATCH, &r));
+    other = on_gpu(&f, BPT_BF16, learning);
+    net_assert_ok(bpt_network_train(other, f.pixels, f.labels, 0.0f, BATCH, &r));
+    bpt_network_free(other);
+    const int32_t label = f.labels[2];
+    const float pixel = f.pixels[9];
+    float *before = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+    f.labels[2] = (int32_t)f.model->classes + 5;
+    assert_int_equal(bpt_network_train(net, f.pixels, f.labels, 0.1f, BATCH, &r), BPT_EDATA);
+    f.labels[2] = label;
+    f.pixels[9] = NAN;
+    assert_int_equal(bpt_network_train(net, f.pixels, f.labels, 0.1f, BATCH, &r), BPT_ENUMERIC);
+    f.pixels[9] = pixel;
+    assert_int_equal(bpt_network_updates(net), 4);
+    float *after = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+    net_assert_same_bits("weights", after, before, f.n_weights);
+    net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.1f, BATCH, &r));
+    assert_int_equal(bpt_network_updates(net), 5);
+    free(after);
+    free(before);
+    bpt_network_free(net);
+    net_close(&f);
+}
+
 static void test_too_large(void **state) {
     (void)state;
     const bpt_model_override override = {.input = {3, 224, 224}};
@@ -380,6 +461,7 @@ int main(void) {
         cmocka_unit_test(test_bad_label),  cmocka_unit_test(test_second_labels),
         cmocka_unit_test(test_not_finite), cmocka_unit_test(test_forward_only),
         cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_hints),      cmocka_unit_test(test_failures_later),
     };
     const int missing = cuda_begin();
     if (missing) return missing;

@@ -258,6 +258,18 @@ static void check_copies(const fixture *f) {
     free(weights);
 }
 
+/* The cores' bits, where no norm is summed in another order. */
+static void compare_bits(const fixture *f, int vector) {
+    float *values = poisoned(f->n);
+    cuda_download(f->gpu[vector], values, f->n * sizeof *values);
+    for (int s = 0; s < N; s++) {
+        const int64_t at = f->segments[s].begin;
+        assert_memory_equal(values + at, f->host[vector] + at,
+                            (size_t)f->segments[s].count * sizeof *values);
+    }
+    free(values);
+}
+
 static void compare_all(const fixture *f) {
     for (int i = 0; i < N_VECTORS; i++)
         if (f->gpu[i]) compare_vector(f, i);
@@ -273,6 +285,7 @@ static void test_recipes(void **state) {
             run(&f);
             expect_update(&f);
             compare_all(&f);
+            if (!bpt_learning_wants_norms(&recipes[i])) compare_bits(&f, WEIGHTS);
             check_copies(&f);
         }
         const bpt_cuda_outcome o = outcome_of(&f);
@@ -341,6 +354,7 @@ static void test_bad_norm(void **state) {
             put_back(&f, kept, f.segments[s].begin, f.segments[s].count);
     compare_vector(&f, WEIGHTS);
     assert_int_equal(outcome_of(&f).bad_gradient, 1 + MANY);
+    assert_true(outcome_of(&f).bad_norm);
     free(kept);
     end(&f);
 }
