@@ -205,6 +205,42 @@ void bpt__comm_wait_end(bpt_comm *c) {
 
 /* ---- the thread ---- */
 
+/* Whether MPI reaches a rank through memory: not by names of hosts, which several may share.
+ * @param near shape [size], zeroed */
+static bpt_status find_near(bpt_comm *c, const int *ranks, int *near) {
+    MPI_Comm shared;
+    MPI_Group all, here;
+    const int n = (int)c->size;
+    BPT_TRY(bpt__mpi_check(
+        MPI_Comm_split_type(c->collectives, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &shared),
+        "find the ranks of this host"));
+    int code = MPI_Comm_group(c->collectives, &all);
+    if (code == MPI_SUCCESS) {
+        code = MPI_Comm_group(shared, &here);
+        if (code == MPI_SUCCESS) {
+            code = MPI_Group_translate_ranks(all, n, ranks, here, near);
+            MPI_Group_free(&here);
+        }
+        MPI_Group_free(&all);
+    }
+    MPI_Comm_free(&shared);
+    return bpt__mpi_check(code, "tell the ranks of this host");
+}
+
+static bpt_status choose_chunks(bpt_comm *c) {
+    int *ranks, *near = NULL;
+    BPT_TRY(BPT_NEW("chunks under way", c->size, &c->in_flight));
+    BPT_TRY(BPT_NEW("ranks", c->size, &ranks));
+    bpt_status status = BPT_NEW("ranks of this host", c->size, &near);
+    for (uint32_t r = 0; r < c->size; r++) ranks[r] = (int)r;
+    if (status == BPT_OK) status = find_near(c, ranks, near);
+    for (uint32_t r = 0; status == BPT_OK && r < c->size; r++)
+        c->in_flight[r] = near[r] == MPI_UNDEFINED ? BPT__CHUNKS_IN_FLIGHT : BPT__CHUNKS_IN_MEMORY;
+    bpt_free(near);
+    bpt_free(ranks);
+    return status;
+}
+
 static bpt_status gather_hosts(bpt_comm *c) {
     BPT_TRY(BPT_NEW("host names", c->size, &c->hosts));
     BPT_TRY(BPT_NEW("statuses of ranks", c->size, &c->statuses));
@@ -213,10 +249,6 @@ static bpt_status gather_hosts(bpt_comm *c) {
     BPT_TRY(bpt__mpi_check(
         MPI_Allgather(mine, sizeof mine, MPI_BYTE, c->hosts, sizeof mine, MPI_BYTE, c->collectives),
         "gather the host names"));
-    BPT_TRY(BPT_NEW("chunks under way", c->size, &c->in_flight));
-    for (uint32_t r = 0; r < c->size; r++)
-        c->in_flight[r] =
-            strcmp(c->hosts[r], mine) == 0 ? BPT__CHUNKS_IN_MEMORY : BPT__CHUNKS_IN_FLIGHT;
     return BPT_OK;
 }
 
@@ -247,6 +279,7 @@ static bpt_status start(bpt_comm *c) {
     c->size = (uint32_t)size;
     name_library(c);
     BPT_TRY(gather_hosts(c));
+    BPT_TRY(choose_chunks(c));
     return c->watched ? bpt__watch_begin(c->watched, c, &c->watch) : BPT_OK;
 }
 

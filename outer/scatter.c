@@ -7,6 +7,7 @@
 #include "outer/watch.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 #include <time.h>
@@ -187,10 +188,37 @@ static bpt_status create_bare(bpt_comm *comm, const bpt_scatter_options *o, bpt_
     return status;
 }
 
+/* What a parcel's messages are cut by: of other sizes one side would wait for pieces that never
+ * come. */
+typedef struct {
+    uint64_t parcel_bytes, item_bytes, items_per_parcel;
+} parcel_sizes;
+
+static bpt_status check_sizes(bpt_comm *comm, const bpt_scatter_options *o) {
+    const parcel_sizes mine = {o->parcel_bytes, o->item_bytes, o->items_per_parcel};
+    parcel_sizes *all, given;
+    BPT_TRY(bpt_comm_agree(comm, BPT_NEW("sizes of parcels", bpt_comm_size(comm), &all)));
+    const bpt_status status = bpt_comm_allgather(comm, &mine, sizeof mine, all);
+    given = all[0];
+    bpt_free(all);
+    BPT_TRY(status);
+    if (memcmp(&mine, &given, sizeof mine) == 0) return BPT_OK;
+    return bpt_fail(BPT_EUSAGE,
+                    "%s: rank %u takes parcels of %" PRIu64 " items of %" PRIu64
+                    " bytes, and rank 0 makes them of %" PRIu64 " of %" PRIu64,
+                    o->waits_at, bpt_comm_rank(comm), mine.items_per_parcel, mine.item_bytes,
+                    given.items_per_parcel, given.item_bytes);
+}
+
+static bpt_status create_alike(bpt_comm *comm, const bpt_scatter_options *o, bpt_scatter **x) {
+    BPT_TRY(check_sizes(comm, o));
+    return create_bare(comm, o, x);
+}
+
 bpt_status bpt_scatter_create(bpt_comm *comm, const bpt_scatter_options *options,
                               bpt_scatter **scatter) {
     bpt_scatter *x = NULL;
-    const bpt_status status = bpt_comm_agree(comm, create_bare(comm, options, &x));
+    const bpt_status status = bpt_comm_agree(comm, create_alike(comm, options, &x));
     if (status != BPT_OK) {
         if (x) release(x);
         return status;

@@ -60,7 +60,8 @@ size_t bpt_scatter_bytes(const bpt_scatter_options *options, uint32_t n_ranks, u
  * @param comm    borrowed while the scatter lives
  * @param options copied; .arg is borrowed while the scatter lives
  * @param[out] x  caller owns, bpt_scatter_destroy()
- * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK, BPT_EUSAGE (this rank's sizes are not rank 0's), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM
+ */
 bpt_status bpt_scatter_create(bpt_comm *comm, const bpt_scatter_options *options, bpt_scatter **x);
 
 /** Ends it; collective over the job. What was asked for and is under way comes, the rest does not.

@@ -76,9 +76,8 @@ static uint32_t rank(void) {
     return bpt_comm_rank(comm);
 }
 
-static bpt_scatter *create(store *s) {
-    bpt_scatter *x = NULL;
-    const bpt_scatter_options options = {
+static bpt_scatter_options options_of(store *s) {
+    return (bpt_scatter_options){
         .make = make,
         .keep = keep,
         .arg = s,
@@ -88,6 +87,11 @@ static bpt_scatter *create(store *s) {
         .n_items = KINDS * N,
         .waits_at = "items from rank 0",
     };
+}
+
+static bpt_scatter *create(store *s) {
+    bpt_scatter *x = NULL;
+    const bpt_scatter_options options = options_of(s);
     s->order = calloc(KINDS * N, sizeof *s->order);
     assert_non_null(s->order);
     if (bpt_scatter_create(comm, &options, &x) != BPT_OK) fail_msg("%s", bpt_error_last()->text);
@@ -220,6 +224,22 @@ static void test_too_much_in_one_request(void **state) {
     end(x, &s);
 }
 
+/* Where one rank takes other parcels than rank 0 makes, no rank begins. */
+static void test_other_sizes(void **state) {
+    (void)state;
+    store s = {0};
+    bpt_scatter *x = NULL;
+    bpt_scatter_options o = options_of(&s);
+    const bool differs = rank() == bpt_comm_size(comm) - 1;
+    if (differs) o.items_per_parcel *= 1000; /* many chunks */
+    assert_int_equal(bpt_scatter_create(comm, &o, &x), differs ? BPT_EUSAGE : BPT_EPEER);
+    assert_null(x);
+    if (differs)
+        assert_non_null(strstr(bpt_error_last()->text,
+                               "takes parcels of 64000 items of 1004 bytes, and rank 0 makes them "
+                               "of 64 of 1004"));
+}
+
 /* What cannot be kept is known to who should; what came before it is kept, nothing behind it. */
 static void test_what_cannot_be_kept(void **state) {
     (void)state;
@@ -314,6 +334,7 @@ int main(void) {
         cmocka_unit_test(test_wait_is_bounded),
         cmocka_unit_test(test_what_cannot_be_made),
         cmocka_unit_test(test_too_much_in_one_request),
+        cmocka_unit_test(test_other_sizes),
         cmocka_unit_test(test_what_cannot_be_kept),
         cmocka_unit_test(test_damage_on_the_way),
         cmocka_unit_test(test_end_before_all_has_come),
