@@ -1,6 +1,7 @@
 #include "outer/comm_thread.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "outer/comm_state.h"
 #include "outer/nap.h"
@@ -234,8 +235,13 @@ static bpt_status choose_chunks(bpt_comm *c) {
     bpt_status status = BPT_NEW("ranks of this host", c->size, &near);
     for (uint32_t r = 0; r < c->size; r++) ranks[r] = (int)r;
     if (status == BPT_OK) status = find_near(c, ranks, near);
-    for (uint32_t r = 0; status == BPT_OK && r < c->size; r++)
+    uint32_t n_near = 0;
+    for (uint32_t r = 0; status == BPT_OK && r < c->size; r++) {
         c->in_flight[r] = near[r] == MPI_UNDEFINED ? BPT__CHUNKS_IN_FLIGHT : BPT__CHUNKS_IN_MEMORY;
+        n_near += near[r] != MPI_UNDEFINED;
+    }
+    if (status == BPT_OK)
+        bpt_debug("messages to %u of %u ranks go through memory", n_near, c->size);
     bpt_free(near);
     bpt_free(ranks);
     return status;

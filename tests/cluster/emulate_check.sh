@@ -11,6 +11,12 @@ for host in one two three; do
 done
 [ ! -e runs ] || die "--check makes a run folder"
 
+# Hosts of one name are two all the same: what goes between them takes a link.
+run 0 "$emulate" --hosts one,two -- "$mpirun" -np 2 sh -c 'hostname same; exec "$@"' - "$train" --check --data data \
+    --output runs/x --log-level debug
+says 'messages to 1 of 2 ranks go through memory'
+grep -qE '^1 +same ' out || die "the hosts have names of their own"
+
 # A rank on another host freezes: rank 0 says so, and all ends.
 cat >freeze <<'END'
 "$@" &
