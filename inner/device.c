@@ -1,5 +1,8 @@
 #include "inner/device.h"
 
+#include "base/file.h"
+#include "base/memory.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -67,6 +70,22 @@ bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device) {
     if (n == 0) return fail_no_gpu();
     if (index >= n) return fail_index(index, n);
     return cuda->open(index, tf32, device);
+}
+
+bpt_status bpt_device_save_choices(const bpt_device *device, const char *path) {
+    char *text;
+    BPT_TRY(device->kind->write_choices(device, &text));
+    const bpt_status status = bpt_file_write(path, text, strlen(text));
+    bpt_free(text);
+    return status;
+}
+
+bpt_status bpt_device_load_choices(bpt_device *device, const char *path, bool *alike) {
+    bpt_yaml *doc;
+    BPT_TRY(bpt_yaml_load(path, &doc));
+    const bpt_status status = device->kind->read_choices(device, doc, alike);
+    bpt_yaml_free(doc);
+    return status;
 }
 
 void bpt_device_close(bpt_device *device) {

@@ -13,6 +13,7 @@
 #define BPT_INNER_DEVICE_H
 
 #include "base/status.h"
+#include "base/yaml.h"
 #include "inner/model.h"
 #include "inner/network.h"
 
@@ -94,6 +95,11 @@ typedef struct bpt_device_kind {
      * part by part. */
     void (*visit)(const bpt_device_network *net, bpt_device_visit visit, void *context);
 
+    /** What was chosen by measurement so far, as YAML, and what another process has chosen: as
+     * bpt_device_save_choices() and bpt_device_load_choices(). @param[out] text caller owns */
+    bpt_status (*write_choices)(const bpt_device *device, char **text);
+    bpt_status (*read_choices)(bpt_device *device, const bpt_yaml *doc, bool *alike);
+
     /** @return nanoseconds of a training step's convolutions and products, each as it was when it
      * was measured by itself */
     uint64_t (*products_ns)(const bpt_device_network *net);
@@ -110,6 +116,16 @@ bpt_status bpt_device_count(int *n);
  * @return BPT_OK, BPT_EUSAGE (no such device here; this program is built without it; with hint),
  * BPT_EBACKEND */
 bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device);
+
+/** Writes what a device has chosen by measurement for the networks that it was given: the kernels
+ * that were fastest. @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_device_save_choices(const bpt_device *device, const char *path);
+
+/** Lets networks that are created from now on be computed as another process has chosen: without
+ * measurements, and with the bits that it had.
+ * @param[out] alike false: the file is of another card or version of a library, and of no use
+ * @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_EDATA, BPT_EUSAGE (not such a file), BPT_ENOMEM */
+bpt_status bpt_device_load_choices(bpt_device *device, const char *path, bool *alike);
 
 /** @param device NULL is allowed; without networks */
 void bpt_device_close(bpt_device *device);

@@ -101,7 +101,7 @@ static const bpt_option rows[] = {
      .min = 0,
      .max = 256,
      .unit = "N",
-     .help = "threads; 0: all cores it may use"},
+     .help = "threads; 0: all cores it may use, on a GPU 1"},
     {.name = "loader-threads",
      .type = BPT_OPTION_INT,
      .offset = FIELD(loader_threads),
@@ -159,7 +159,8 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
         .classes = info->n_classes,
     };
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
-    pool.n_workers = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
+    const unsigned n_threads = p->device ? 1 : bpt_pool_allowed_cores();
+    pool.n_workers = o->threads ? (unsigned)o->threads : n_threads;
     BPT_TRY(bpt_model_load(o->model, &shape, &p->model));
     BPT_TRY(BPT_NEW("weights", p->model->segments.n_elements, &p->weights));
     BPT_TRY(bpt_safetensors_read(o->weights, &p->model->segments, p->weights));

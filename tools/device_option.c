@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { CHOICE_SIZE = 32 };
-
 static bool is_auto(const char *choice) {
     return strcmp(choice, "auto") == 0;
 }
@@ -26,34 +24,37 @@ static bpt_status fail_few(int n, bpt_host_place place) {
         bpt_fail(BPT_EUSAGE, "--device cuda: process %u of %u on this host finds %d GPU%s",
                  place.index + 1, place.n, n, n == 1 ? "" : "s");
     bpt_hint(
-        "start no more than there are GPUs; --device auto leaves the others to the cores, "
-        "cuda:0 is one for all");
+        "start no more than there are GPUs; --device auto leaves the others to the cores; cuda:0 "
+        "is one for all, or where each process sees a GPU of its own, that one");
     return status;
 }
 
-/* @param[out] own what this process opens of "auto" and "cuda" */
-static bpt_status find_own(const char *choice, bpt_precision precision, bpt_host_place place,
-                           char own[CHOICE_SIZE]) {
-    int n = 0;
-    snprintf(own, CHOICE_SIZE, "cpu");
-    if (is_auto(choice) && precision == BPT_PRECISION_BF16_EMULATED) return BPT_OK;
-    BPT_TRY(bpt_device_count(&n));
-    if ((int)place.index < n)
-        snprintf(own, CHOICE_SIZE, "cuda:%u", place.index);
-    else if (!is_auto(choice) && n > 0)
-        return fail_few(n, place);
-    else if (!is_auto(choice))
-        snprintf(own, CHOICE_SIZE, "%s", choice); /* says what is missing */
-    return BPT_OK;
+bpt_status bpt_device_option_own(const char *choice, bpt_host_place place, int n_devices,
+                                 char own[BPT_DEVICE_CHOICE_SIZE]) {
+    const bool any = n_devices > 0;
+    snprintf(own, BPT_DEVICE_CHOICE_SIZE, "%s", is_auto(choice) ? "cpu" : choice);
+    if (any && place.index < (unsigned)n_devices)
+        snprintf(own, BPT_DEVICE_CHOICE_SIZE, "cuda:%u", place.index);
+    else if (any && !is_auto(choice))
+        return fail_few(n_devices, place);
+    else if (any)
+        bpt_warn(
+            "process %u of %u on this host finds %d GPU%s and takes the cores; where each process "
+            "sees a GPU of its own, --device cuda:0 names it",
+            place.index + 1, place.n, n_devices, n_devices == 1 ? "" : "s");
+    return BPT_OK; /* "cuda" where there is none: to open it says what is missing */
 }
 
 static bpt_status open_choice(const char *choice, bpt_precision precision, bpt_host_place place,
                               bpt_device **device) {
     const bool tf32 = precision == BPT_PRECISION_TF32;
-    char own[CHOICE_SIZE];
+    char own[BPT_DEVICE_CHOICE_SIZE];
+    int n;
     if (!is_auto(choice) && strcmp(choice, "cuda") != 0)
         return bpt_device_open(choice, tf32, device);
-    BPT_TRY(find_own(choice, precision, place, own));
+    if (is_auto(choice) && precision == BPT_PRECISION_BF16_EMULATED) return BPT_OK;
+    BPT_TRY(bpt_device_count(&n));
+    BPT_TRY(bpt_device_option_own(choice, place, n, own));
     return bpt_device_open(own, tf32, device);
 }
 

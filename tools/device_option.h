@@ -8,6 +8,8 @@
 #include "inner/device.h"
 #include "tools/precision.h"
 
+enum { BPT_DEVICE_CHOICE_SIZE = 32 };
+
 /** What a process that is by itself gives as its place. */
 #define BPT_HOST_PLACE_ALONE                                                                       \
     { .index = 0, .n = 1 }
@@ -22,8 +24,17 @@ typedef struct bpt_host_place {
  * @return BPT_OK, BPT_EUSAGE (with hint) */
 bpt_status bpt_device_option_check(const char *choice, bpt_precision precision);
 
-/** Opens what the options name. Process i of a host has GPU i of it; where there are fewer GPUs,
- * auto leaves the others to the cores, and so it does where the GPU does not open, with a warning.
+/** Tells what a process opens of "auto" and "cuda": process i of a host GPU i of it. Where there
+ * are fewer GPUs, but one, auto leaves the others to the cores, with a warning: they may be many,
+ * or each may be shown a GPU of its own and no other.
+ * @param n_devices that the process finds
+ * @param[out] own  for bpt_device_open(): "cpu", "cuda:1"; "cuda" where there is none
+ * @return BPT_OK, BPT_EUSAGE ("cuda", and no GPU is left for it; with hint) */
+bpt_status bpt_device_option_own(const char *choice, bpt_host_place place, int n_devices,
+                                 char own[BPT_DEVICE_CHOICE_SIZE]);
+
+/** Opens what the options name, of "auto" and "cuda" what bpt_device_option_own() tells. Where that
+ * does not open auto takes the cores, with a warning.
  * @param choice "auto", "cpu", "cuda", or one for all processes, as "cuda:1"
  * @param[out] device caller owns, bpt_device_close(); NULL: the processor's cores
  * @return BPT_OK, BPT_EUSAGE (not known, not there, or none is left for this process; a precision

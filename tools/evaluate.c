@@ -28,6 +28,7 @@ static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *su
         if (r->e->stop && r->e->stop()) return bpt_fail(BPT_ESTOPPED, "evaluation was stopped");
         BPT_TRY(request_ahead(r));
         BPT_TRY(bpt_loader_next(r->loader, &batch));
+        if (bpt_network_device(net)) bpt_network_set_next(net, bpt_loader_peek(r->loader));
         BPT_TRY(bpt_network_evaluate(net, batch.pixels, batch.labels, &result));
         done += batch.n;
         bpt_loader_release(r->loader, &batch);

@@ -9,12 +9,15 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 
 enum { MAX_FORMS = 2 };
 
 struct bpt__conv_engine {
     bpt__conv_graph graph;
     bpt__conv_plan plan;
+    size_t way, place; /* among the forms, and the plans of this one */
     uint64_t ns;
     bpt__conv_engine *next;
 };
@@ -99,13 +102,16 @@ typedef struct search {
     const bpt__conv_graph *graph; /* that is being measured, with */
     const bpt__conv_plan *plan;
     size_t best_graph, best_plan;
-    uint64_t best_ns; /* UINT64_MAX: none has run */
+    uint64_t best_ns;         /* UINT64_MAX: none has run */
+    const bpt__choice *known; /* NULL: nothing is */
 } search;
 
 /* A form that cuDNN cannot build has no plans. */
 static void add_form(search *s, bpt__conv_form form) {
     const size_t i = s->n_graphs++;
+    if (s->known && (size_t)s->known->way != i) return;
     if (!bpt__graph_build(s->library, &form, &s->graphs[i])) return;
+    s->graphs[i].patient = s->known != NULL;
     s->n_plans[i] = s->find_plans(&s->graphs[i], s->plans[i]);
     for (size_t j = 0; j < s->n_plans[i]; j++) {
         const size_t bytes = converted_bytes(&form) + s->plans[i][j].workspace;
@@ -219,10 +225,32 @@ static void end_search(search *s) {
     if (s->block) bpt_cuda_free(s->block);
 }
 
+/* Without a measurement. Nothing is found where there is no such plan here. */
+static void find_known(search *s) {
+    const size_t way = (size_t)s->known->way, place = (size_t)s->known->place;
+    if (way >= s->n_graphs || place >= s->n_plans[way]) return;
+    s->best_graph = way;
+    s->best_plan = place;
+    s->best_ns = (uint64_t)s->known->ns;
+}
+
+static void name_problem(const bpt_cuda_conv_problem *p, bpt_cuda_conv_step step,
+                         char key[BPT__CHOICE_KEY_SIZE]) {
+    snprintf(key, BPT__CHOICE_KEY_SIZE,
+             "conv step %d type %d n%" PRId64 " c%" PRId64 " h%" PRId64 " w%" PRId64 " k%" PRId64
+             " p%" PRId64 " q%" PRId64 " g%" PRId64 " %" PRId64 "x%" PRId64 " s%" PRId64 "x%" PRId64
+             " p%" PRId64 "x%" PRId64 " d%" PRId64 "x%" PRId64 "%s%s",
+             (int)step, (int)p->type, p->n, p->c, p->h, p->w, p->k, p->p, p->q, p->groups,
+             p->kernel[0], p->kernel[1], p->stride[0], p->stride[1], p->pad[0], p->pad[1],
+             p->dilation[0], p->dilation[1], p->bias ? " bias" : "", p->relu ? " relu" : "");
+}
+
 /* Takes the fastest out of the search. */
 static void take_best(search *s, bpt__conv_engine *engine) {
     engine->graph = s->graphs[s->best_graph];
     engine->plan = s->plans[s->best_graph][s->best_plan];
+    engine->way = s->best_graph;
+    engine->place = s->best_plan;
     engine->ns = s->best_ns;
     s->plans[s->best_graph][s->best_plan] = (bpt__conv_plan){0};
     s->graphs[s->best_graph].n_parts = 0;
@@ -236,10 +264,15 @@ static void take_best(search *s, bpt__conv_engine *engine) {
 /* @param[in,out] engine is left as it is where no engine can do it */
 static bpt_status search_plans(bpt_cuda_library *library, const bpt_cuda_conv_problem *problem,
                                bpt_cuda_conv_step step, plans_fn find_plans,
-                               bpt__conv_engine *engine) {
-    search s = {.library = library, .find_plans = find_plans, .best_ns = UINT64_MAX};
+                               const bpt__choice *known, bpt__conv_engine *engine) {
+    search s = {
+        .library = library, .find_plans = find_plans, .best_ns = UINT64_MAX, .known = known};
+    bpt_status status = BPT_OK;
     add_forms(&s, problem, step);
-    const bpt_status status = measure_all(&s);
+    if (known)
+        find_known(&s);
+    else
+        status = measure_all(&s);
     if (s.best_ns != UINT64_MAX) take_best(&s, engine);
     end_search(&s);
     return status;
@@ -255,14 +288,41 @@ static bpt_status no_engine(const bpt_cuda_library *library, const bpt_cuda_conv
                     p->type == BPT_BF16 ? "bf16" : floats, library->refusal);
 }
 
+/* How plans are found is a part of the way in which a step is done. */
+static const plans_fn plans_of[] = {bpt__graph_plans, bpt__graph_all_plans};
+
+static bpt_status use_known(bpt_cuda_library *library, const bpt_cuda_conv_problem *problem,
+                            bpt_cuda_conv_step step, const char *key, bpt__conv_engine *engine) {
+    const bpt__choice *known = bpt__choices_find(&library->choices, key);
+    if (!known || known->way >= MAX_FORMS * 2) return BPT_OK;
+    bpt__choice choice = *known;
+    choice.way %= MAX_FORMS;
+    return search_plans(library, problem, step, plans_of[known->way / MAX_FORMS], &choice, engine);
+}
+
 /* Where heuristics name no engine that may be used, all are tried. */
+static bpt_status measure_engines(bpt_cuda_library *library, const bpt_cuda_conv_problem *problem,
+                                  bpt_cuda_conv_step step, const char *key,
+                                  bpt__conv_engine *engine) {
+    for (int i = 0; i < 2 && !engine->plan.plan; i++) {
+        BPT_TRY(search_plans(library, problem, step, plans_of[i], NULL, engine));
+        engine->way += (size_t)i * MAX_FORMS;
+    }
+    if (!engine->plan.plan) return no_engine(library, problem, step);
+    bpt__choice c = {
+        .way = (int64_t)engine->way, .place = (int64_t)engine->place, .ns = (int64_t)engine->ns};
+    strcpy(c.key, key);
+    return bpt__choices_note(&library->choices, &c);
+}
+
 static bpt_status search_engine(bpt_cuda_library *library, const bpt_cuda_conv_problem *problem,
                                 bpt_cuda_conv_step step, bpt__conv_engine *engine) {
+    char key[BPT__CHOICE_KEY_SIZE];
+    name_problem(problem, step, key);
     library->refusal[0] = '\0';
-    BPT_TRY(search_plans(library, problem, step, bpt__graph_plans, engine));
+    BPT_TRY(use_known(library, problem, step, key, engine));
     if (engine->plan.plan) return BPT_OK;
-    BPT_TRY(search_plans(library, problem, step, bpt__graph_all_plans, engine));
-    return engine->plan.plan ? BPT_OK : no_engine(library, problem, step);
+    return measure_engines(library, problem, step, key, engine);
 }
 
 /* ---- engines that were chosen ---- */

@@ -18,7 +18,8 @@ static bpt_status fail_old(const struct cudaDeviceProp *p, int index) {
 }
 
 /* What waits for the GPU sleeps. */
-static bpt_status describe(int index, bpt_device *base) {
+static bpt_status describe(int index, bpt_cuda_device *d) {
+    bpt_device *base = &d->base;
     struct cudaDeviceProp p;
     BPT_CUDA_TRY(
         cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
@@ -26,6 +27,7 @@ static bpt_status describe(int index, bpt_device *base) {
     BPT_CUDA_TRY(cudaGetDeviceProperties(&p, index));
     if (p.major < OLDEST_MAJOR) return fail_old(&p, index);
     snprintf(base->name, sizeof base->name, "cuda:%d (%.100s)", index, p.name);
+    snprintf(d->card, sizeof d->card, "%.100s", p.name);
     base->bf16 = true;
     base->memory_bytes = p.totalGlobalMem;
     return BPT_OK;
@@ -36,13 +38,23 @@ static bpt_status open_device(int index, bool tf32, bpt_device **out) {
     BPT_TRY(BPT_NEW("GPU", 1, &d));
     d->base.kind = &bpt_cuda_device_kind;
     d->index = index;
-    bpt_status status = describe(index, &d->base);
+    bpt_status status = describe(index, d);
     if (status == BPT_OK) status = bpt_cuda_library_open(tf32, &d->library);
     if (status == BPT_OK)
         *out = &d->base;
     else
         bpt_free(d);
     return status;
+}
+
+static bpt_status write_choices(const bpt_device *device, char **text) {
+    const bpt_cuda_device *d = (const bpt_cuda_device *)device;
+    return bpt_cuda_library_write_choices(d->library, d->card, text);
+}
+
+static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, bool *alike) {
+    const bpt_cuda_device *d = (const bpt_cuda_device *)device;
+    return bpt_cuda_library_read_choices(d->library, d->card, doc, alike);
 }
 
 static void close_device(bpt_device *device) {
@@ -62,5 +74,7 @@ const bpt_device_kind bpt_cuda_device_kind = {
     .get = bpt__cuda_network_get,
     .set = bpt__cuda_network_set,
     .visit = bpt__cuda_network_visit,
+    .write_choices = write_choices,
+    .read_choices = read_choices,
     .products_ns = bpt__cuda_network_products_ns,
 };

@@ -27,6 +27,7 @@ typedef struct bpt__conv_graph {
     cudnnBackendDescriptor_t parts[BPT__GRAPH_PARTS], operations[BPT__GRAPH_OPERATIONS], whole;
     int n_parts, n_operations;
     bool failed;
+    bool patient; /* all plans are made, however long that takes */
 } bpt__conv_graph;
 
 /** @param[out] graph bpt__graph_free(), also where the answer is false

@@ -110,12 +110,36 @@ bpt_status bpt_cuda_library_open(bool tf32, bpt_cuda_library **library) {
 void bpt_cuda_library_free(bpt_cuda_library *library) {
     if (!library) return;
     bpt__conv_engines_free(library);
+    bpt__choices_clear(&library->choices);
     if (library->stop) cudaEventDestroy(library->stop);
     if (library->start) cudaEventDestroy(library->start);
     bpt_cuda_stream_free(library->stream);
     if (library->cublaslt) library->f.cublasLtDestroy(library->cublaslt);
     if (library->cudnn) library->f.cudnnDestroy(library->cudnn);
     bpt_free(library);
+}
+
+/* ---- choices ---- */
+
+static bpt__choice_terms terms_of(const bpt_cuda_library *library, const char *gpu) {
+    return (bpt__choice_terms){
+        .gpu = gpu,
+        .cudnn = (int64_t)library->f.cudnnGetVersion(),
+        .cublaslt = (int64_t)library->f.cublasLtGetVersion(),
+        .tf32 = library->tf32,
+    };
+}
+
+bpt_status bpt_cuda_library_write_choices(const bpt_cuda_library *library, const char *gpu,
+                                          char **text) {
+    const bpt__choice_terms terms = terms_of(library, gpu);
+    return bpt__choices_write(&library->choices, &terms, text);
+}
+
+bpt_status bpt_cuda_library_read_choices(bpt_cuda_library *library, const char *gpu,
+                                         const bpt_yaml *doc, bool *alike) {
+    const bpt__choice_terms terms = terms_of(library, gpu);
+    return bpt__choices_read(&library->choices, doc, &terms, alike);
 }
 
 /* ---- the workspace ---- */

@@ -6,6 +6,7 @@
 #ifndef BPT_INNER_CUDA_CUDA_LIBRARY_H
 #define BPT_INNER_CUDA_CUDA_LIBRARY_H
 
+#include "base/yaml.h"
 #include "inner/cuda/cuda.h"
 
 #ifdef __cplusplus
@@ -22,6 +23,17 @@ typedef struct bpt_cuda_library bpt_cuda_library;
  * with a hint), BPT_ENOMEM */
 bpt_status bpt_cuda_library_open(bool tf32, bpt_cuda_library **library);
 void bpt_cuda_library_free(bpt_cuda_library *library);
+
+/** What was chosen so far, as YAML, for another process; and what another one has chosen, before
+ * any kernel is created: those are then taken without being measured.
+ * @param gpu the card's name: choices of another card, or of another version of a library, are of
+ * no use here (@p alike false)
+ * @param[out] text caller owns, bpt_free()
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (not such a file) */
+bpt_status bpt_cuda_library_write_choices(const bpt_cuda_library *library, const char *gpu,
+                                          char **text);
+bpt_status bpt_cuda_library_read_choices(bpt_cuda_library *library, const char *gpu,
+                                         const bpt_yaml *doc, bool *alike);
 
 /** Kernels of both libraries need room that is theirs while they run; it is shared, as work is in
  * order. The largest that any kernel created so far wants: */

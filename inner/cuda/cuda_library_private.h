@@ -6,6 +6,7 @@
 #ifndef BPT_INNER_CUDA_CUDA_LIBRARY_PRIVATE_H
 #define BPT_INNER_CUDA_CUDA_LIBRARY_PRIVATE_H
 
+#include "inner/cuda/cuda_choices.h"
 #include "inner/cuda/cuda_library.h"
 
 #include <cuda_runtime_api.h>
@@ -32,6 +33,7 @@
     X(cudnnBackendExecute)
 
 #define BPT__CUBLASLT_FUNCTIONS(X)                                                                 \
+    X(cublasLtGetVersion)                                                                          \
     X(cublasLtGetStatusString)                                                                     \
     X(cublasLtCreate)                                                                              \
     X(cublasLtDestroy)                                                                             \
@@ -69,6 +71,7 @@ struct bpt_cuda_library {
     void *workspace;
     size_t workspace_bytes;          /* the largest that is wanted */
     bpt__conv_engine *engines;       /* list: the same problem is measured once */
+    bpt__choices choices;            /* that were read, or made since */
     char refusal[BPT__REFUSAL_SIZE]; /* why the last that was tried could not be done */
 };
 

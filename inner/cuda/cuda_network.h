@@ -23,6 +23,7 @@
 typedef struct bpt_cuda_device {
     bpt_device base; /* first */
     int index;
+    char card[128]; /* its name */
     bpt_cuda_library *library;
 } bpt_cuda_device;
 

@@ -13,6 +13,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 enum {
     N_RESULTS = 8, /* of heuristics, that are measured */
@@ -34,6 +35,7 @@ struct bpt_cuda_product {
     matrices matrices;
     cublasLtMatmulAlgo_t algorithm;
     size_t workspace_bytes;
+    int place; /* of the algorithm, among those that heuristics name */
     uint64_t ns;
 };
 
@@ -144,6 +146,7 @@ bpt_status bpt_cuda_product_run(bpt_cuda_stream stream, const bpt_cuda_product *
 typedef struct search {
     bpt_cuda_product *product;
     void *block, *a, *b, *bias, *out, *workspace, *delay;
+    const bpt__choice *known; /* NULL: nothing is */
 } search;
 
 static size_t place_pieces(search *s, void *block) {
@@ -218,14 +221,24 @@ static bpt_status ask(const bpt_cuda_product *p, cublasLtMatmulHeuristicResult_t
     return status;
 }
 
-/* One that does not run is passed over. */
-static void measure(search *s, const cublasLtMatmulHeuristicResult_t *result) {
-    bpt_cuda_product *p = s->product;
-    const bpt_cuda_product best = *p;
-    if (result->state != CUBLAS_STATUS_SUCCESS || result->workspaceSize > WORKSPACE) return;
+static bool may_run(const cublasLtMatmulHeuristicResult_t *result) {
+    return result->state == CUBLAS_STATUS_SUCCESS && result->workspaceSize <= WORKSPACE;
+}
+
+static void take(bpt_cuda_product *p, const cublasLtMatmulHeuristicResult_t *result, int place,
+                 uint64_t ns) {
     p->algorithm = result->algo;
     p->workspace_bytes = result->workspaceSize;
-    p->ns = UINT64_MAX;
+    p->place = place;
+    p->ns = ns;
+}
+
+/* One that does not run is passed over. */
+static void measure(search *s, const cublasLtMatmulHeuristicResult_t *result, int place) {
+    bpt_cuda_product *p = s->product;
+    const bpt_cuda_product best = *p;
+    if (!may_run(result)) return;
+    take(p, result, place, UINT64_MAX);
     if (bpt__measure(p->library, run_measured, s, s->delay, &p->ns) != BPT_OK || p->ns >= best.ns)
         *p = best;
 }
@@ -241,7 +254,9 @@ static bpt_status choose(search *s) {
         BPT_TRY(set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &s->bias, sizeof s->bias));
     BPT_TRY(make_layouts(p));
     BPT_TRY(ask(p, results, &n));
-    for (int i = 0; i < n; i++) measure(s, &results[i]);
+    if (s->known && s->known->place < n && may_run(&results[s->known->place]))
+        take(p, &results[s->known->place], (int)s->known->place, (uint64_t)s->known->ns);
+    for (int i = 0; !s->known && i < n; i++) measure(s, &results[i], i);
     return BPT_OK;
 }
 
@@ -266,7 +281,7 @@ static bpt_status choose_bias(search *s) {
                     (int)p->step, p->problem.n, p->problem.c, p->problem.k, p->library->refusal);
 }
 
-static bpt_status search_algorithm(bpt_cuda_product *p) {
+static bpt_status measure_algorithms(bpt_cuda_product *p) {
     search s = {.product = p};
     const size_t bytes = place_pieces(&s, NULL);
     BPT_TRY(bpt_cuda_allocate(bytes, &s.block));
@@ -275,6 +290,37 @@ static bpt_status search_algorithm(bpt_cuda_product *p) {
     if (status == BPT_OK) status = choose_bias(&s);
     bpt_cuda_free(s.block);
     return status;
+}
+
+static void name_problem(const bpt_cuda_product *p, char key[BPT__CHOICE_KEY_SIZE]) {
+    snprintf(key, BPT__CHOICE_KEY_SIZE,
+             "product step %d type %d n%" PRId64 " c%" PRId64 " k%" PRId64 "%s", (int)p->step,
+             (int)p->problem.type, p->problem.n, p->problem.c, p->problem.k,
+             p->problem.bias ? " bias" : "");
+}
+
+/* Leaves p->ns at UINT64_MAX where nothing is known, or there is no such algorithm here. The
+ * pointer stands for the bias', and is as well aligned. */
+static bpt_status use_known(bpt_cuda_product *p, const char *key) {
+    const bpt__choice *known = bpt__choices_find(&p->library->choices, key);
+    search s = {.product = p, .bias = (void *)(uintptr_t)256, .known = known};
+    p->ns = UINT64_MAX;
+    if (!known) return BPT_OK;
+    p->bias_within = known->way == 1;
+    BPT_TRY(choose(&s));
+    if (p->ns == UINT64_MAX) matrices_free(p->library, &p->matrices);
+    return BPT_OK;
+}
+
+static bpt_status search_algorithm(bpt_cuda_product *p) {
+    char key[BPT__CHOICE_KEY_SIZE];
+    name_problem(p, key);
+    BPT_TRY(use_known(p, key));
+    if (p->ns != UINT64_MAX) return BPT_OK;
+    BPT_TRY(measure_algorithms(p));
+    bpt__choice c = {.way = p->bias_within, .place = p->place, .ns = (int64_t)p->ns};
+    strcpy(c.key, key);
+    return bpt__choices_note(&p->library->choices, &c);
 }
 
 bpt_status bpt_cuda_product_create(bpt_cuda_library *library,

@@ -24,7 +24,7 @@ def bench(build, network, threads, precision, steps, environment=None):
     size, batch, classes = NETWORKS[network]
     command = [os.path.join(build, "tools", "bpt-train"), "--model", network, "--bench", str(steps),
                "--batch-size", str(batch), "--threads", str(threads), "--input-size", f"{size}x{size}",
-               "--classes", str(classes), "--precision", precision]
+               "--classes", str(classes), "--device", "cpu", "--precision", precision]
     with tempfile.TemporaryFile("w+") as out:  # a pipe's reader would want processor time
         done = subprocess.run(command, stdout=out, stderr=subprocess.PIPE, text=True,
                               env={**os.environ, **(environment or {})})
@@ -51,7 +51,8 @@ def onednn_version(build):
 
 def refuses_bf16(build):
     """What it says where it does, else nothing."""
-    command = [os.path.join(build, "tools", "bpt-train"), "--model", "lenet", "--bench", "1", "--precision", "bf16"]
+    command = [os.path.join(build, "tools", "bpt-train"), "--model", "lenet", "--bench", "1", "--device", "cpu",
+               "--precision", "bf16"]
     done = subprocess.run(command, capture_output=True, text=True)
     return done.stderr.strip().splitlines()[0] if done.returncode == 2 else ""
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -436,6 +437,46 @@ static void test_failures_later(void **state) {
     net_close(&f);
 }
 
+/* ---- what was chosen, kept for another process ---- */
+
+/* @return the weights after some steps on a device of its own that has read @p path, or writes it;
+ * free() */
+static float *train_alone(net_fixture *f, const char *path, bool reads) {
+    bpt_device *own, *shared = device;
+    bpt_batch_result r;
+    bool alike = false;
+    net_assert_ok(bpt_device_open("cuda", false, &own));
+    if (reads) net_assert_ok(bpt_device_load_choices(own, path, &alike));
+    assert_int_equal(alike, reads);
+    device = own;
+    bpt_network *net = on_gpu(f, BPT_BF16, learning);
+    device = shared;
+    for (int step = 0; step < 4; step++) {
+        bpt_network_set_draw(net, draw_of((uint64_t)step));
+        net_assert_ok(bpt_network_train(net, f->pixels, f->labels, 0.01f, BATCH, &r));
+    }
+    float *weights = vector_of(net, f, BPT_VECTOR_WEIGHTS);
+    if (!reads) net_assert_ok(bpt_device_save_choices(own, path));
+    bpt_network_free(net);
+    bpt_device_close(own);
+    return weights;
+}
+
+static void test_choices(void **state) {
+    (void)state;
+    char path[] = "/tmp/bpt-choices-XXXXXX";
+    net_fixture f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = 12});
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
+    float *first = train_alone(&f, path, false), *second = train_alone(&f, path, true);
+    net_assert_same_bits("weights", second, first, f.n_weights);
+    unlink(path);
+    free(second);
+    free(first);
+    net_close(&f);
+}
+
 static void test_too_large(void **state) {
     (void)state;
     const bpt_model_override override = {.input = {3, 224, 224}};
@@ -456,12 +497,13 @@ static int run_cases(void) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_training),   cmocka_unit_test(test_apply),
-        cmocka_unit_test(test_vectors),    cmocka_unit_test(test_hand_out),
-        cmocka_unit_test(test_bad_label),  cmocka_unit_test(test_second_labels),
-        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_forward_only),
-        cmocka_unit_test(test_same_bits),  cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_hints),      cmocka_unit_test(test_failures_later),
+        cmocka_unit_test(test_training),       cmocka_unit_test(test_apply),
+        cmocka_unit_test(test_vectors),        cmocka_unit_test(test_hand_out),
+        cmocka_unit_test(test_bad_label),      cmocka_unit_test(test_second_labels),
+        cmocka_unit_test(test_not_finite),     cmocka_unit_test(test_forward_only),
+        cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_choices),        cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_failures_later),
     };
     const int missing = cuda_begin();
     if (missing) return missing;

@@ -23,8 +23,8 @@ static void test_memory_of_one_rank(void **state) {
     for (int n = 0; n < ALLOCATIONS; n++) {
         unsigned threads = 0, cores = 0, on_host = 0;
         if (bpt_comm_rank(comm) == last) bpt_memory_fail_at(n);
-        const bpt_status mine =
-            bpt_rank_threads_choose(comm, 0, bpt_comm_size(comm), &threads, &cores, &on_host);
+        const bpt_status mine = bpt_rank_threads_choose(comm, 0, bpt_comm_size(comm), false,
+                                                        &threads, &cores, &on_host);
         bpt_memory_fail_at(-1);
         assert_int_equal(bpt_comm_allgather(comm, &mine, sizeof mine, each), BPT_OK);
         n_refused += each[last] == BPT_ENOMEM;
@@ -42,15 +42,35 @@ static void test_servers(void **state) {
     const uint32_t size = bpt_comm_size(comm);
     unsigned all = 0, threads = 0, cores = 0, on_host = 0;
     if (size < 3) skip();
-    assert_int_equal(bpt_rank_threads_choose(comm, 0, 1, &all, &cores, &on_host), BPT_OK);
+    assert_int_equal(bpt_rank_threads_choose(comm, 0, 1, false, &all, &cores, &on_host), BPT_OK);
     assert_int_equal(on_host, size);
     if (bpt_comm_rank(comm) == 0)
         assert_int_equal(all, bpt_rank_threads_expected(0, 1));
     else
         assert_true(all == 1 && cores == 1);
-    assert_int_equal(bpt_rank_threads_choose(comm, 5, size - 1, &threads, &cores, &on_host),
+    assert_int_equal(bpt_rank_threads_choose(comm, 5, size - 1, false, &threads, &cores, &on_host),
                      BPT_OK);
     assert_int_equal(threads, bpt_comm_rank(comm) < size - 1 ? 5 : 1);
+}
+
+/* A rank on a device has one thread, and a core: the others are those of the ranks on cores. */
+static void test_devices(void **state) {
+    (void)state;
+    const uint32_t size = bpt_comm_size(comm);
+    const bool first = bpt_comm_rank(comm) == 0;
+    unsigned threads = 0, cores = 0, on_host = 0;
+    if (size < 3) skip();
+    assert_int_equal(bpt_rank_threads_choose(comm, 0, size, first, &threads, &cores, &on_host),
+                     BPT_OK);
+    assert_int_equal(on_host, size);
+    const unsigned bound = bpt_pool_bound_cores(), quota = bpt_pool_quota_cores();
+    const unsigned of_others = bpt_rank_threads_share(bound > 1 ? bound - 1 : 1, size - 1,
+                                                      quota > 1 ? quota - 1 : 1, size - 1);
+    assert_int_equal(threads, first ? 1 : of_others);
+    assert_int_equal(cores, threads);
+    assert_int_equal(bpt_rank_threads_choose(comm, 2, size, first, &threads, &cores, &on_host),
+                     BPT_OK);
+    assert_int_equal(threads, 2);
 }
 
 static void test_what_is_lacking(void **state) {
@@ -75,7 +95,8 @@ static void test_shares_of_quotas(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memory_of_one_rank), cmocka_unit_test(test_servers),
-        cmocka_unit_test(test_what_is_lacking), cmocka_unit_test(test_shares_of_quotas)};
+        cmocka_unit_test(test_devices), cmocka_unit_test(test_what_is_lacking),
+        cmocka_unit_test(test_shares_of_quotas)};
     if (bpt_comm_start(&comm) != BPT_OK) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
     bpt_comm_stop(comm);

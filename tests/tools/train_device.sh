@@ -57,3 +57,32 @@ grep -qF -- '--device cuda' out || die "--check does not say that there is no GP
 sed -i 's/"device": "cpu"/"device": "cuda:0 (some card)"/' runs/two/summary.json
 fails_well 2 "$train" --replay runs/two
 says 'rank 0 computed on cuda:0 (some card)'
+
+# Of one that ended before its summary the configuration tells it.
+rm runs/two/summary.json
+sed -i 's/^device: .*/device: "cuda"/' runs/two/config.yaml
+fails_well 2 "$train" --replay runs/two
+says 'rank 0 computed on cuda,'
+
+# ---- a run that goes on elsewhere ----
+
+run 0 "$train" "${common[@]}" --output runs/whole --epochs 1 --checkpoint-every 5
+changed() { # SED RUN: the run as it was at its first checkpoint, whose state is changed so
+    cp -r runs/whole "$2"
+    cut_back "$2"
+    local step
+    step=$(echo "$2"/checkpoints/*)
+    grep -q '"device": *"cpu"' "$step/rank-0.json" || die "a checkpoint does not say where it computed"
+    sed -i "$1" "$step/rank-0.json"
+    # shellcheck disable=SC2046 # several words
+    "${BPT_HELPERS:?}/seal_checkpoint" "$step" $(python3 -c 'import json, sys
+done = json.load(open(sys.argv[1]))
+print(done["serial"], *(file["name"] for file in done["files"]))' "$step/DONE") || die "seal_checkpoint"
+    run 0 "$train" "${common[@]}" --output "$2" --epochs 1 --resume auto
+    says 'going on from'
+}
+changed 's/"device": *"cpu"/"device": "cuda"/' runs/on
+says 'rank 0 computed on cuda until'
+changed 's/"device": *"cpu", *//' runs/older # of before it was said
+grep -q 'last bits' err && die "it warns of a device that no checkpoint names"
+same_weights runs/whole runs/older

@@ -3,7 +3,8 @@
 # refused beside it.
 source "$(dirname "$0")/common.sh"
 unset CUDA_VISIBLE_DEVICES
-nvidia-smi -L 2>/dev/null | grep -q GPU || skip "no GPU is here"
+n_gpus=$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')
+[ "$n_gpus" -gt 0 ] || skip "no GPU is here"
 make_data 4000 1000
 make_model
 "$train" --model tiny.yaml --bench 2 --device cuda >out 2>err
@@ -37,6 +38,7 @@ run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 60 
 cut_back runs/on
 run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 60 --device cpu --resume auto
 says 'going on from'
+says 'rank 0 computed on cuda until'
 
 # ---- several ranks ----
 
@@ -44,10 +46,18 @@ for update in agwu sgwu easgd allreduce; do
     run 0 ranks 2 "$train" "${common[@]}" --output runs/$update --update $update --device auto
     check_json runs/$update/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' 'd["test_accuracy"] > 0.8'
 done
+run 0 ranks $((n_gpus + 1)) "$train" "${common[@]}" --output runs/few --update agwu --epochs 0.5
+says "process $((n_gpus + 1)) of $((n_gpus + 1)) on this host finds $n_gpus GPU"
+check_json runs/few/summary.json 'd["ranks"][-1]["device"] == "cpu"' \
+    'all(r["device"].startswith("cuda:") for r in d["ranks"][:-1])' \
+    'all(r["threads"] == 1 for r in d["ranks"])'
 run 0 ranks 2 "$train" "${common[@]}" --output runs/shared --device cuda:0 --update allreduce --epochs 0.5
 check_json runs/shared/summary.json 'all(r["device"].startswith("cuda:0 (") for r in d["ranks"])'
 fails_well 2 "$train" --replay runs/agwu
 says 'a replay computes on cores'
+rm runs/shared/summary.json # as of a run that was killed: its configuration says it too
+fails_well 2 "$train" --replay runs/shared
+says 'rank 0 computed on cuda:0'
 
 # ---- speed and memory ----
 
@@ -61,9 +71,23 @@ says 'memory of the GPU' out
 
 fails_well 2 "$train" --model tiny.yaml --bench 2 --device cuda:999
 fails_well 2 "$train" --model tiny.yaml --bench 2 --device cuda --precision bf16-emulated
-fails_well 2 ranks 2 "$train" "${common[@]}" --output runs/none --update allreduce --placement fc1
+fails_well 2 ranks $((n_gpus + 1)) "$train" "${common[@]}" --output runs/none --device cuda
+says 'on this host finds'
+fails_well 2 ranks 2 "$train" "${common[@]}" --output runs/none --device cuda:0 --update allreduce --placement fc1
 says 'whole networks only'
 run 0 "$tune" --model tiny.yaml --batch-size 20 --out tuned.yaml --budget 5
-fails_well 2 "$train" "${common[@]}" --output runs/none --tuned tuned.yaml
+fails_well 2 "$train" "${common[@]}" --output runs/none --device cuda --tuned tuned.yaml
 says "tuned is of the processor's cores"
 [ ! -e runs/none ] || die "a refused run leaves a folder"
+
+# ---- what leaves a GPU alone, where it is not named ----
+
+takes_cores() { # OPTION RUN: it did, and said so once
+    check_json "$2/summary.json" 'all(r["device"] == "cpu" for r in d["ranks"])'
+    [ "$(grep -c -- "--device auto takes the cores: --$1 is of these alone" err)" -eq 1 ] ||
+        die "it does not say why, once"
+}
+run 0 ranks 2 "$train" "${common[@]}" --output runs/placed --epochs 0.5 --update allreduce --placement fc1
+takes_cores placement runs/placed
+run 0 "$train" "${common[@]}" --output runs/tuned --epochs 0.5 --tuned tuned.yaml
+takes_cores tuned runs/tuned

@@ -1,6 +1,7 @@
 /* Whether a job would begin with these options: by its own rules, before all its ranks have opened
  * their parts of it. */
 #include "tools/train/check_facts.h"
+#include "tools/train/host_place.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/layer_choice.h"
 #include "tools/train/servers.h"
@@ -14,19 +15,18 @@ static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
     return bpt_layer_choice_check(job->options, job->model);
 }
 
-static bpt_status try_device(const bpt_train_options *o, const bpt_comm *comm) {
+void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
+    const uint32_t n_ranks = bpt_comm_size(comm);
     bpt_device *device;
     uint32_t n_servers;
-    BPT_TRY(bpt_servers_count(o, bpt_comm_size(comm), &n_servers));
-    BPT_TRY(bpt__job_find_device(o, bpt__job_place_on_host(comm, bpt_comm_size(comm) - n_servers),
-                                 &device));
-    bpt_device_close(device);
-    return BPT_OK;
-}
-
-void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
-    if (try_device(o, comm) != BPT_OK)
+    if (bpt_servers_count(o, n_ranks, &n_servers) != BPT_OK) return; /* not for a device's sake */
+    const bpt_host_place place = bpt_host_place_of(comm, n_ranks - n_servers);
+    if (bpt__job_find_device(o, n_ranks, place, &device) != BPT_OK) {
         bpt_check_refuse(&f->device_refusal, "choose --device cpu on this host");
+        return;
+    }
+    if (device && !f->threads) f->threads = 1;
+    bpt_device_close(device);
 }
 
 void bpt_check_job(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f) {

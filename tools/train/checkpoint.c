@@ -290,6 +290,11 @@ void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {
             "what rank %u cuts convolutions by has changed since %s: the last bits of results may "
             "not be those of a run that never stopped (--tuned decides)",
             job->rank, c->path);
+    if (c && c->exact && !c->same_device)
+        bpt_warn(
+            "rank %u computed on %s until %s, and on %s from now on: the last bits of results may "
+            "not be those of a run that never stopped (--device decides)",
+            job->rank, c->device, c->path, job->device ? job->device->kind->name : "cpu");
     if (job->rank != 0) return;
     if (!c && job->options->resume) warn_of_torn(job);
     if (!c || c->exact) return;

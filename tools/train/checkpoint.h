@@ -46,6 +46,8 @@ typedef struct bpt_checkpoint {
     const char *differs;        /* else: in what it differs; static */
     bool same_order;            /* of samples: that of the checkpoint goes on */
     bool same_cuts;             /* of convolutions, by the same costs, on this rank */
+    const char *device;         /* kind of what this rank computed on, in state: "cpu", "cuda" */
+    bool same_device;           /* of that kind now */
 } bpt_checkpoint;
 
 /** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to

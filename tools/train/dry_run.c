@@ -109,8 +109,9 @@ static unsigned workers_on_host(const bpt_job *job) {
 /* As the first worker of the host does. */
 static bpt_status open_device(bpt_job *job, unsigned on_host) {
     const bpt_host_place first = {.index = 0, .n = on_host};
-    BPT_TRY(bpt__job_find_device(job->options, first, &job->device));
+    BPT_TRY(bpt__job_find_device(job->options, job->n_ranks, first, &job->device));
     job->any_device = job->device != NULL;
+    if (job->device && !job->options->threads) job->n_threads = 1;
     return bpt_layer_choice_check_devices(job);
 }
 

@@ -92,7 +92,7 @@ static void say_what_starts(const bpt_job *job) {
     if (job->device)
         bpt_info("this rank computes on %s, %s", job->device->name,
                  bpt_precision_text((bpt_precision)job->options->precision, job->device));
-    if (bpt_train_activations(job->options, job->device) == BPT_BF16)
+    else if (bpt_train_activations(job->options, NULL) == BPT_BF16)
         bpt_info("activations and their gradients are bfloat16 on this rank");
     bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",
              bpt_job_learning(job).optimizer->name, job->schedule.base, job->schedule.kind->name,
@@ -152,9 +152,10 @@ static void say_finished(const char *run) {
 
 static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
-    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, job->n_workers,
-                                    &job->n_threads, &job->cores, &job->ranks_on_host));
     BPT_TRY(bpt__job_open_device(job));
+    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, job->n_workers,
+                                    job->device != NULL, &job->n_threads, &job->cores,
+                                    &job->ranks_on_host));
     BPT_TRY(bpt__job_stage_data(job));
     bpt_comm_operation_begin(job->comm, "the dataset");
     bpt_status opened = BPT_OK;

@@ -1,5 +1,7 @@
 /* What a rank's network is to be on. */
+#include "base/log.h"
 #include "base/memory.h"
+#include "tools/train/host_place.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/layer_choice.h"
 
@@ -13,11 +15,27 @@ static bpt_status refuse_tuned(const bpt_device *device) {
     return status;
 }
 
-bpt_status bpt__job_find_device(const bpt_train_options *o, bpt_host_place place,
+/* The option given that is of cores alone; NULL: none is. */
+static const char *of_cores(const bpt_train_options *o, uint32_t n_ranks) {
+    if (o->tuned) return "--tuned";
+    return bpt_layer_choice_wants_cores(o, n_ranks) ? "--placement" : NULL;
+}
+
+/* Of "auto" with such an option. The first of a host says it for the others. */
+static const char *choose_cores(const char *option, bpt_host_place place) {
+    int n;
+    if (place.index == 0 && bpt_device_count(&n) == BPT_OK && n > 0)
+        bpt_warn("--device auto takes the cores: %s is of these alone", option);
+    return "cpu";
+}
+
+bpt_status bpt__job_find_device(const bpt_train_options *o, uint32_t n_ranks, bpt_host_place place,
                                 bpt_device **device) {
+    const char *choice = o->device, *option = of_cores(o, n_ranks);
     bpt_device *found;
     *device = NULL;
-    BPT_TRY(bpt_device_option_open(o->device, (bpt_precision)o->precision, place, &found));
+    if (option && strcmp(choice, "auto") == 0) choice = choose_cores(option, place);
+    BPT_TRY(bpt_device_option_open(choice, (bpt_precision)o->precision, place, &found));
     if (found && o->tuned) {
         const bpt_status status = refuse_tuned(found);
         bpt_device_close(found);
@@ -27,22 +45,10 @@ bpt_status bpt__job_find_device(const bpt_train_options *o, bpt_host_place place
     return BPT_OK;
 }
 
-bpt_host_place bpt__job_place_on_host(const bpt_comm *comm, uint32_t n_workers) {
-    const uint32_t rank = bpt_comm_rank(comm);
-    const char *here = bpt_comm_host(comm, rank);
-    bpt_host_place place = {0};
-    for (uint32_t r = 0; r < n_workers; r++) {
-        if (strcmp(bpt_comm_host(comm, r), here) != 0) continue;
-        place.index += r < rank;
-        place.n++;
-    }
-    return place;
-}
-
 static bpt_status open_own(bpt_job *job) {
     if (bpt_job_is_server(job)) return BPT_OK;
-    const bpt_host_place place = bpt__job_place_on_host(job->comm, job->n_workers);
-    return bpt__job_find_device(job->options, place, &job->device);
+    return bpt__job_find_device(job->options, job->n_ranks,
+                                bpt_host_place_of(job->comm, job->n_workers), &job->device);
 }
 
 static bpt_status tell_others(bpt_job *job) {

@@ -9,15 +9,13 @@
 #include "tools/train/checkpoint.h"
 #include "tools/train/job.h"
 
-/** Opens what --device names.
+/** Opens what --device names. Beside --tuned or a named layer, which are of the cores, auto takes
+ * these, with a warning where there is a GPU.
+ * @param n_ranks of the job
  * @param[out] device caller owns; NULL: the processor's cores
- * @return BPT_OK, BPT_EUSAGE (with --tuned, which is of the cores), as bpt_device_option_open() */
-bpt_status bpt__job_find_device(const bpt_train_options *o, bpt_host_place place,
+ * @return BPT_OK, BPT_EUSAGE (a GPU is named beside --tuned), as bpt_device_option_open() */
+bpt_status bpt__job_find_device(const bpt_train_options *o, uint32_t n_ranks, bpt_host_place place,
                                 bpt_device **device);
-
-/** @param n_workers ranks from this number on are servers, which have no device
- * @return this rank's place among the workers of its host, of which it is one */
-bpt_host_place bpt__job_place_on_host(const bpt_comm *comm, uint32_t n_workers);
 
 /** Opens this rank's, GPU i for the i-th of the workers of its host, and finds out whether any rank
  * has one. A server has none. Workers are counted. Collective.

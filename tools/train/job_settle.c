@@ -1,6 +1,7 @@
 /* What measurements before training decide, unless a checkpoint does. */
 #include "base/log.h"
 #include "base/memory.h"
+#include "scheduler/pool.h"
 #include "tools/train/batch_cut.h"
 #include "tools/train/calibrate.h"
 #include "tools/train/job_parts.h"
@@ -12,7 +13,9 @@
 #include <string.h>
 
 bpt_status bpt__job_speeds(bpt_job *job, double *speeds) {
-    const double guess = bpt_rank_threads_speed(job->n_threads);
+    /* A device is worth all cores, of which it takes none. */
+    const double guess =
+        bpt_rank_threads_speed(job->device ? bpt_pool_bound_cores() : job->n_threads);
     const bool measured = job->solo[0] > 0; /* then all workers are */
     if (!measured || job->n_servers > 0)
         BPT_TRY(bpt_comm_allgather(job->comm, &guess, sizeof guess, speeds));

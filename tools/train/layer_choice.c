@@ -10,6 +10,7 @@
 #include "tools/synthetic.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/memory_plan.h"
+#include "tools/train/option_uses.h"
 
 #include <math.h>
 #include <string.h>
@@ -259,6 +260,12 @@ static bpt_status choose(bpt_job *job, const bpt_checkpoint *c, choice *chosen) 
 /* sgwu would have to wait at every step for what it exchanges every few. */
 static bool can_place(bpt_update_choice update) {
     return update == BPT_UPDATE_ALLREDUCE || update == BPT_UPDATE_AGWU;
+}
+
+bool bpt_layer_choice_wants_cores(const bpt_train_options *o, uint32_t n_ranks) {
+    const bpt_update_choice update = bpt_update_resolve((bpt_update_choice)o->update, n_ranks);
+    return !is_off(o) && !is_auto(o) && n_ranks > 1 &&
+           (can_place(update) || update == BPT_UPDATE_AUTO);
 }
 
 static bool is_asked_for(const bpt_job *job) {

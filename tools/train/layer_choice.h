@@ -14,6 +14,10 @@
  * or auto, which may come to it, a batch norm would be at the host) */
 bpt_status bpt_layer_choice_check(const bpt_train_options *options, const bpt_model *model);
 
+/** @return whether these options name a layer from which on one rank computes for all, in a job of
+ * so many ranks that may do so: then all its ranks have to compute on cores */
+bool bpt_layer_choice_wants_cores(const bpt_train_options *options, uint32_t n_ranks);
+
 /** Refuses a named layer where a rank's network is on a device: parts of networks are on cores.
  * With auto none is chosen there. @return BPT_OK, BPT_EUSAGE */
 bpt_status bpt_layer_choice_check_devices(const bpt_job *job);

@@ -31,6 +31,11 @@ static size_t decoding_bytes(const bpt_job *job, size_t values) {
     return bpt_size_add(training, bpt_loader_decoding_bytes(job->test, n, values));
 }
 
+/* Two batches of pixels, pinned, on their way to a device. */
+static size_t pinned_bytes(const bpt_job *job, size_t values) {
+    return job->device ? 2 * job->batch * values * sizeof(float) : 0;
+}
+
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */
 static size_t batch_bytes(const bpt_job *job) {
     if (bpt_job_is_server(job)) return 0;
@@ -45,6 +50,7 @@ static size_t batch_bytes(const bpt_job *job) {
         .batch = job->batch, .n_threads = training.n_threads, .depth = BPT_EVALUATION_DEPTH};
     const size_t values = (size_t)(in.c * in.h * in.w);
     size_t bytes = bpt_size_add(bpt_loader_bytes(&training, values), decoding_bytes(job, values));
+    bytes = bpt_size_add(bytes, pinned_bytes(job, values));
     if (evaluates(job)) bytes = bpt_size_add(bytes, bpt_loader_bytes(&evaluating, values));
     if (!holds_out(job)) return bytes;
     const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch);

@@ -10,9 +10,11 @@
 #include <string.h>
 #include <unistd.h>
 
-/* The processors that a rank may use, as all ranks are told. */
+/* The processors that a rank may use, and whether it computes on a device, as all ranks are told.
+ */
 typedef struct {
     cpu_set_t set;
+    bool on_device;
 } affinity;
 
 unsigned bpt_rank_threads_share(unsigned cores, unsigned sharing, unsigned quota,
@@ -30,7 +32,9 @@ static unsigned capped(unsigned wanted) {
 typedef struct {
     unsigned ranks;
     unsigned workers; /* among them */
-    unsigned sharing; /* among these: may use the same processors as this rank */
+    unsigned devices; /* workers that compute on one */
+    /* That may use the same processors as this rank: workers on cores, and on devices. */
+    unsigned sharing, sharing_devices;
 } neighbours;
 
 static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, uint32_t n_workers,
@@ -45,8 +49,11 @@ static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, uint32_t n_w
         if (strcmp(bpt_comm_host(comm, r), here) != 0) continue;
         n->ranks++;
         if (r >= n_workers) continue;
+        const bool same = CPU_EQUAL(&all[r].set, &mine->set) != 0;
         n->workers++;
-        n->sharing += CPU_EQUAL(&all[r].set, &mine->set) != 0;
+        n->devices += all[r].on_device;
+        n->sharing += same && !all[r].on_device;
+        n->sharing_devices += same && all[r].on_device;
     }
     bpt_free(all);
     return status;
@@ -69,18 +76,31 @@ static void warn_few(const bpt_comm *comm, unsigned cores, unsigned wanted) {
         cores == 1 ? "" : "s");
 }
 
+static unsigned less(unsigned n, unsigned taken) {
+    return n > taken ? n - taken : 1;
+}
+
+/* Of a rank on cores: each rank on a device has one for itself. */
+static unsigned share_of(const neighbours *n, unsigned cores) {
+    return bpt_rank_threads_share(less(cores, n->sharing_devices), n->sharing,
+                                  less(bpt_pool_quota_cores(), n->devices),
+                                  n->workers - n->devices);
+}
+
 bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors) {
     return cores < wanted && processors < wanted;
 }
 
 bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_workers,
-                                   unsigned *chosen, unsigned *cores, unsigned *on_host) {
+                                   bool on_device, unsigned *chosen, unsigned *cores,
+                                   unsigned *on_host) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
     const unsigned bound = bpt_pool_bound_cores();
     neighbours n;
     affinity mine;
-    CPU_ZERO(&mine.set);
+    memset(&mine, 0, sizeof mine);
+    mine.on_device = on_device;
     (void)sched_getaffinity(0, sizeof mine.set, &mine.set); /* else: empty, the same on all ranks */
     BPT_TRY(count_ranks(comm, &mine, n_workers, &n));
     *on_host = n.ranks;
@@ -88,13 +108,13 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_w
     if (bpt_comm_rank(comm) >= n_workers) return BPT_OK;
     /* Bound to a single core, although the ranks of the host leave others idle. */
     const unsigned allowed = (unsigned)CPU_COUNT(&mine.set);
-    const bool loses = bound == 1 && allowed * n.workers < present;
+    const bool loses = bound == 1 && allowed * n.workers < present && !on_device;
     const bool lacks = bpt_rank_threads_lack(wanted, bound, allowed);
     if (wanted && lacks && allowed >= present)
         warn_few(comm, bound, wanted);
     else if (wanted ? lacks : loses)
         warn_bound(comm, bound, wanted ? wanted : present / n.workers);
-    *cores = bpt_rank_threads_share(bound, n.sharing, bpt_pool_quota_cores(), n.workers);
+    if (!on_device) *cores = share_of(&n, bound);
     *chosen = wanted ? capped(wanted) : *cores;
     return BPT_OK;
 }

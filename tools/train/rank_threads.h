@@ -29,12 +29,15 @@ unsigned bpt_rank_threads_share(unsigned cores, unsigned sharing, unsigned quota
  * ones
  * @param n_workers ranks from this number on compute next to nothing: they have one thread, and the
  * cores are the others'
+ * @param on_device whether a device computes for this rank: it has one thread, unless it wants
+ * more, and all cores but one are the others'
  * @param[out] chosen at least 1
  * @param[out] cores  what is chosen where nothing is wanted: those that the rank has for itself
  * @param[out] on_host ranks on this rank's host, at least 1
  * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_workers,
-                                   unsigned *chosen, unsigned *cores, unsigned *on_host);
+                                   bool on_device, unsigned *chosen, unsigned *cores,
+                                   unsigned *on_host);
 
 /** Tells, before there is a job, what bpt_rank_threads_choose() will choose where all ranks of the
  * host may use the same cores; where they are bound to cores of their own it chooses more.

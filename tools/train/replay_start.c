@@ -85,6 +85,11 @@ static bpt_status refuse_device(const char *run, size_t rank, const char *device
     return status;
 }
 
+/* Of a run that ended before its summary. */
+static bpt_status look_at_option(const char *run, const char *device) {
+    return strncmp(device, "cuda", 4) == 0 ? refuse_device(run, 0, device) : BPT_OK;
+}
+
 static bpt_status look_at_devices(const char *run, const bpt_json_doc *doc) {
     const bpt_json *ranks;
     if (bpt_json_get_array(doc, bpt_json_root(doc), "ranks", &ranks) != BPT_OK) return BPT_OK;
@@ -96,7 +101,7 @@ static bpt_status look_at_devices(const char *run, const bpt_json_doc *doc) {
     return BPT_OK;
 }
 
-bpt_status bpt_replay_check_devices(const char *run) {
+bpt_status bpt_replay_check_devices(const char *run, const char *device) {
     char *path, *text = NULL;
     size_t size = 0;
     bpt_json_doc *doc = NULL;
@@ -110,5 +115,5 @@ bpt_status bpt_replay_check_devices(const char *run) {
     bpt_json_doc_free(doc);
     bpt_free(text);
     bpt_free(path);
-    return status;
+    return status == BPT_OK ? look_at_option(run, device) : status;
 }

@@ -16,8 +16,10 @@
 bpt_status bpt_replay_check_start(const char *run, const char *resume);
 
 /** Checks that no rank computed on a device, which rounds otherwise than the cores that a replay
- * computes on. A folder whose summary is missing or names no devices is taken for one of cores.
+ * computes on. Of a folder whose summary is missing or names no devices the configuration tells,
+ * where it says more than auto.
+ * @param device of the run's configuration
  * @return BPT_OK, BPT_EUSAGE (one did, with a hint), BPT_ENOMEM */
-bpt_status bpt_replay_check_devices(const char *run);
+bpt_status bpt_replay_check_devices(const char *run, const char *device);
 
 #endif

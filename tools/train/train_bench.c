@@ -68,11 +68,12 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     /* One after the other: either opens the dataset, which a process may do but once at a time. */
     BPT_TRY(bpt_shaped_model_load(&shaped, &b->model));
     BPT_TRY(bpt_bench_batches_open(&b->batches, o));
-    BPT_TRY(bpt__job_find_device(o, (bpt_host_place)BPT_HOST_PLACE_ALONE, &b->device));
+    BPT_TRY(bpt__job_find_device(o, 1, (bpt_host_place)BPT_HOST_PLACE_ALONE, &b->device));
     BPT_TRY(bpt_tuning_use(o, b->model, b->batches.dataset, o->batch_size, bpt_pool_allowed_cores(),
                            NULL));
     bpt_tuning_say(o);
-    b->n_threads = o->threads ? (unsigned)o->threads : bpt_pool_allowed_cores();
+    const unsigned n_threads = b->device ? 1 : bpt_pool_allowed_cores();
+    b->n_threads = o->threads ? (unsigned)o->threads : n_threads;
     BPT_TRY(check_memory(o, b));
     BPT_TRY(bpt_pool_open(o->policy, b->n_threads, &b->pool));
     BPT_TRY(bpt_network_create_on(b->device, b->model, o->batch_size,

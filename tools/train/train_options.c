@@ -455,7 +455,8 @@ static const bpt_option rows[] = {
      .unit = "auto|cpu|cuda",
      .help = "what computes: the processor's cores, or an NVIDIA GPU, which has the\n"
              "whole network; of several GPUs rank i of a host has the i-th, or all\n"
-             "the one named as cuda:1; auto: a GPU where one is left, else the cores"},
+             "the one named as cuda:1; auto: a GPU where one is left and\n"
+             "neither --tuned nor --placement LAYER is given, else the cores"},
     {.name = "precision",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(precision),
@@ -473,8 +474,8 @@ static const bpt_option rows[] = {
      .value = "0",
      .max = 256,
      .unit = "N",
-     .help =
-         "threads of a rank; 0: all cores it may use, shared with the other\nranks of its host"},
+     .help = "threads of a rank; 0: on a GPU 1, else all cores it may use, shared\n"
+             "with the other ranks of its host"},
     {.name = "policy",
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(policy),

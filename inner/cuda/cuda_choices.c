@@ -1,0 +1,106 @@
+/* {format: 1, gpu: "NVIDIA H100", cudnn: 91900, cublaslt: 130100, tf32: false,
+ *  choices: [[key, way, place, ns], ...]} */
+#include "inner/cuda/cuda_choices.h"
+
+#include "base/memory.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { FORMAT = 1, LINE_SIZE = BPT__CHOICE_KEY_SIZE + 96, HEAD_SIZE = 512 };
+
+void bpt__choices_clear(bpt__choices *choices) {
+    bpt_free(choices->items);
+    *choices = (bpt__choices){0};
+}
+
+const bpt__choice *bpt__choices_find(const bpt__choices *choices, const char *key) {
+    for (size_t i = 0; i < choices->n; i++)
+        if (strcmp(choices->items[i].key, key) == 0) return &choices->items[i];
+    return NULL;
+}
+
+bpt_status bpt__choices_note(bpt__choices *choices, const bpt__choice *choice) {
+    for (size_t i = 0; i < choices->n; i++)
+        if (strcmp(choices->items[i].key, choice->key) == 0) {
+            choices->items[i] = *choice;
+            return BPT_OK;
+        }
+    BPT_TRY(BPT_GROW("choices of engines", choices->n + 1, &choices->items, &choices->capacity));
+    choices->items[choices->n++] = *choice;
+    return BPT_OK;
+}
+
+/* ---- writing ---- */
+
+bpt_status bpt__choices_write(const bpt__choices *choices, const bpt__choice_terms *terms,
+                              char **text) {
+    const size_t size = HEAD_SIZE + choices->n * LINE_SIZE;
+    size_t at;
+    BPT_TRY(bpt_alloc("text of choices", 1, size, (void **)text));
+    at = (size_t)snprintf(*text, HEAD_SIZE,
+                          "format: %d\ngpu: \"%.128s\"\ncudnn: %" PRId64 "\ncublaslt: %" PRId64
+                          "\ntf32: %s\nchoices:%s\n",
+                          (int)FORMAT, terms->gpu, terms->cudnn, terms->cublaslt,
+                          terms->tf32 ? "true" : "false", choices->n ? "" : " []");
+    for (size_t i = 0; i < choices->n; i++) {
+        const bpt__choice *c = &choices->items[i];
+        at += (size_t)snprintf(*text + at, LINE_SIZE,
+                               "  - [%s, %" PRId64 ", %" PRId64 ", %" PRId64 "]\n", c->key, c->way,
+                               c->place, c->ns);
+    }
+    return BPT_OK;
+}
+
+/* ---- reading ---- */
+
+static bpt_status read_terms(const bpt_yaml *doc, const bpt__choice_terms *terms, bool *alike) {
+    const bpt_yaml_node *map = bpt_yaml_root(doc);
+    const char *gpu;
+    int64_t format, cudnn, cublaslt;
+    bool tf32;
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_find(map, "format"), "format", 1, INT32_MAX, &format));
+    BPT_TRY(bpt_yaml_get_text(doc, bpt_yaml_find(map, "gpu"), "gpu", &gpu));
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_find(map, "cudnn"), "cudnn", 0, INT64_MAX, &cudnn));
+    BPT_TRY(
+        bpt_yaml_get_int(doc, bpt_yaml_find(map, "cublaslt"), "cublaslt", 0, INT64_MAX, &cublaslt));
+    BPT_TRY(bpt_yaml_get_bool(doc, bpt_yaml_find(map, "tf32"), "tf32", &tf32));
+    *alike = format == FORMAT && strcmp(gpu, terms->gpu) == 0 && cudnn == terms->cudnn &&
+             cublaslt == terms->cublaslt && tf32 == terms->tf32;
+    return BPT_OK;
+}
+
+static bpt_status read_choice(const bpt_yaml *doc, const bpt_yaml_node *row, bpt__choice *c) {
+    const char *key;
+    if (bpt_yaml_node_kind(row) != BPT_YAML_LIST || bpt_yaml_size(row) != 4)
+        return bpt_yaml_fail(doc, row, "a choice is [problem, way, place, nanoseconds]");
+    BPT_TRY(bpt_yaml_get_text(doc, bpt_yaml_at(row, 0), "problem", &key));
+    if (strlen(key) >= sizeof c->key)
+        return bpt_yaml_fail(doc, row, "a problem has less than %zu letters", sizeof c->key);
+    strcpy(c->key, key);
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 1), "way", 0, 63, &c->way));
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 2), "place", 0, 63, &c->place));
+    return bpt_yaml_get_int(doc, bpt_yaml_at(row, 3), "nanoseconds", 0, INT64_MAX, &c->ns);
+}
+
+bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc,
+                             const bpt__choice_terms *terms, bool *alike) {
+    static const char *const keys[] = {"format", "gpu", "cudnn", "cublaslt", "tf32", "choices"};
+    const bpt_yaml_node *map = bpt_yaml_root(doc), *list;
+    *alike = false;
+    BPT_TRY(bpt_yaml_check_keys(doc, map, "a file of choices", keys, sizeof keys / sizeof *keys));
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (!bpt_yaml_find(map, keys[i]))
+            return bpt_yaml_fail(doc, map, "a file of choices has \"%s\"", keys[i]);
+    list = bpt_yaml_find(map, "choices");
+    if (bpt_yaml_node_kind(list) != BPT_YAML_LIST)
+        return bpt_yaml_fail(doc, list, "choices are a list");
+    BPT_TRY(read_terms(doc, terms, alike));
+    for (size_t i = 0; *alike && i < bpt_yaml_size(list); i++) {
+        bpt__choice c;
+        BPT_TRY(read_choice(doc, bpt_yaml_at(list, i), &c));
+        BPT_TRY(bpt__choices_note(choices, &c));
+    }
+    return BPT_OK;
+}
