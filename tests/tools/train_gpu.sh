@@ -40,6 +40,23 @@ run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 60 
 says 'going on from'
 says 'rank 0 computed on cuda until'
 
+# On the same card the bits are those of a run that never stopped: kernels are not measured again.
+run 0 "$train" "${common[@]}" --output runs/whole --epochs 1 --checkpoint-every 60 --device cuda
+cp -r runs/whole runs/parts
+cut_back runs/parts
+run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --checkpoint-every 60 --device cuda --resume auto
+says 'going on from'
+cmp runs/whole/model.safetensors runs/parts/model.safetensors || die "a resumed run has other bits"
+cmp runs/whole/gpu.rank-0.yaml runs/parts/gpu.rank-0.yaml || die "a resumed run has other kernels"
+cut_back runs/parts
+sed -i 's/^gpu: .*/gpu: "Another card"/' runs/parts/gpu.rank-0.yaml
+run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
+says 'of another card'
+cut_back runs/parts
+echo 'choices: 3' >runs/parts/gpu.rank-0.yaml
+fails_well 2 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
+says 'gpu.rank-0.yaml'
+
 # ---- several ranks ----
 
 for update in agwu sgwu easgd allreduce; do

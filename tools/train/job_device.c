@@ -5,7 +5,9 @@
 #include "tools/train/job_parts.h"
 #include "tools/train/layer_choice.h"
 
+#include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 static bpt_status refuse_tuned(const bpt_device *device) {
     const bpt_status status =
@@ -65,4 +67,41 @@ bpt_status bpt__job_open_device(bpt_job *job) {
     BPT_TRY(bpt_comm_agree(job->comm, open_own(job)));
     BPT_TRY(tell_others(job));
     return bpt_layer_choice_check_devices(job);
+}
+
+/* ---- what a GPU has chosen by measurement, kept with the run ---- */
+
+static bpt_status choices_path(const char *run, uint32_t rank, char **path) {
+    return bpt_strf(path, "%s/gpu.rank-%" PRIu32 ".yaml", run, rank);
+}
+
+static bpt_status read_choices(const bpt_job *job, const char *run) {
+    char *path;
+    bool alike = true;
+    BPT_TRY(choices_path(run, job->rank, &path));
+    const bool there = access(path, F_OK) == 0;
+    const bpt_status status = there ? bpt_device_load_choices(job->device, path, &alike) : BPT_OK;
+    if (status == BPT_OK && !alike)
+        bpt_warn(
+            "%s is of another card or another version of its libraries: kernels are measured "
+            "anew, and last bits may differ",
+            path);
+    bpt_free(path);
+    return status;
+}
+
+bpt_status bpt__job_read_choices(const bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    if (!job->device || !o->resume) return BPT_OK;
+    const bool here = bpt_run_folder_goes_on(o->output, o->resume);
+    return read_choices(job, here ? o->output : o->resume);
+}
+
+bpt_status bpt__job_keep_choices(const bpt_job *job) {
+    char *path;
+    if (!job->device) return BPT_OK;
+    BPT_TRY(choices_path(bpt_run_folder_path(job->run), job->rank, &path));
+    const bpt_status status = bpt_device_save_choices(job->device, path);
+    bpt_free(path);
+    return status;
 }

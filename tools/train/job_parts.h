@@ -17,6 +17,15 @@
 bpt_status bpt__job_find_device(const bpt_train_options *o, uint32_t n_ranks, bpt_host_place place,
                                 bpt_device **device);
 
+/** Lets the rank's GPU, if it has one, compute as it did in the run that is gone on from
+ * (RUN/gpu.rank-N.yaml, where that is), before the network is made.
+ * @return BPT_OK, as bpt_device_load_choices() */
+bpt_status bpt__job_read_choices(const bpt_job *job);
+
+/** Keeps how it computes in the run's folder, once that has begun.
+ * @return BPT_OK, as bpt_device_save_choices() */
+bpt_status bpt__job_keep_choices(const bpt_job *job);
+
 /** Opens this rank's, GPU i for the i-th of the workers of its host, and finds out whether any rank
  * has one. A server has none. Workers are counted. Collective.
  * @return likewise, agreed on; BPT_EUSAGE (a layer from which on one rank computes for all) */

@@ -89,6 +89,7 @@ static bpt_status begin_run(bpt_job *job, bool anew) {
     job->begun = true;
     BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? begin_first(job, anew) : BPT_OK));
     bpt_status status = bpt_tuning_keep(job->options, job->run, job->rank);
+    if (status == BPT_OK) status = bpt__job_keep_choices(job);
     if (status == BPT_OK) status = open_log(job);
     return bpt_comm_agree(job->comm, status);
 }

@@ -201,6 +201,11 @@ static bool is_tuned(const char *name) {
     return is_of_rank(name, "tuned.rank-", ".yaml");
 }
 
+/* How their GPUs compute. */
+static bool is_gpu(const char *name) {
+    return is_of_rank(name, "gpu.rank-", ".yaml");
+}
+
 /* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
 static bool is_made(const char *name) {
     static const char *const made[] = {CONFIG,     BPT__RUN_METRICS, SUMMARY,
@@ -209,7 +214,7 @@ static bool is_made(const char *name) {
         const size_t length = strlen(made[i]);
         if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
     }
-    return is_of_rank(name, "log.rank-", ".txt") || is_tuned(name);
+    return is_of_rank(name, "log.rank-", ".txt") || is_tuned(name) || is_gpu(name);
 }
 
 static bool is_replaced(const char *name) {

@@ -4,6 +4,7 @@
  *     RUN/config.yaml  log.rank-N.txt  metrics.jsonl  summary.json  model.safetensors  checkpoints/
  *     RUN/exchange/  what an agwu run is replayed from
  *     RUN/tuned.rank-N.yaml  what rank N was tuned by, with --tuned
+ *     RUN/gpu.rank-N.yaml  which kernels rank N's GPU found fastest, if it has one
  *     RUN/run.lock   while a job writes there (run_lock.h)
  *
  * Threads: one. */
