@@ -81,9 +81,9 @@ bpt_status bpt_device_save_choices(const bpt_device *device, const char *path) {
 }
 
 bpt_status bpt_device_load_choices(bpt_device *device, const char *path, bool *alike) {
-    bpt_yaml *doc;
-    BPT_TRY(bpt_yaml_load(path, &doc));
-    const bpt_status status = device->kind->read_choices(device, doc, alike);
+    bpt_yaml *doc = NULL;
+    bpt_status status = bpt_yaml_load(path, &doc);
+    if (status == BPT_OK) status = device->kind->read_choices(device, doc, alike);
     if (status == BPT_EUSAGE) bpt_hint("remove the file: what it is to hold is measured anew then");
     bpt_yaml_free(doc);
     return status;

@@ -65,6 +65,8 @@ typedef struct bpt_device {
     char name[128];      /* "cuda:0 (NVIDIA H100 80GB HBM3)" */
     bool bf16;           /* it multiplies bfloat16 */
     size_t memory_bytes; /* its own */
+    unsigned n_measured; /* kernels that were measured since it was opened, and not taken from a
+                          * file (bpt_device_load_choices()) */
 } bpt_device;
 
 typedef struct bpt_device_kind {
@@ -124,7 +126,8 @@ bpt_status bpt_device_save_choices(const bpt_device *device, const char *path);
 /** Lets networks that are created from now on be computed as another process has chosen: without
  * measurements, and with the bits that it had.
  * @param[out] alike false: the file is of another card or version of a library, and of no use
- * @return BPT_OK, BPT_ENOENT, BPT_EIO, BPT_EDATA, BPT_EUSAGE (not such a file), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EUSAGE (no such file, or not one of choices; with hint), BPT_EIO, BPT_ENOMEM
+ */
 bpt_status bpt_device_load_choices(bpt_device *device, const char *path, bool *alike);
 
 /** @param device NULL is allowed; without networks */

@@ -228,34 +228,49 @@ static bpt_status find_near(bpt_comm *c, const int *ranks, int *near) {
     return bpt__mpi_check(code, "tell the ranks of this host");
 }
 
-static bpt_status choose_chunks(bpt_comm *c) {
-    int *ranks, *near = NULL;
-    BPT_TRY(BPT_NEW("chunks under way", c->size, &c->in_flight));
-    BPT_TRY(BPT_NEW("ranks", c->size, &ranks));
-    bpt_status status = BPT_NEW("ranks of this host", c->size, &near);
-    for (uint32_t r = 0; r < c->size; r++) ranks[r] = (int)r;
-    if (status == BPT_OK) status = find_near(c, ranks, near);
+static void gather_chunks(bpt_comm *c, const int *near) {
     uint32_t n_near = 0;
-    for (uint32_t r = 0; status == BPT_OK && r < c->size; r++) {
+    for (uint32_t r = 0; r < c->size; r++) {
         c->in_flight[r] = near[r] == MPI_UNDEFINED ? BPT__CHUNKS_IN_FLIGHT : BPT__CHUNKS_IN_MEMORY;
         n_near += near[r] != MPI_UNDEFINED;
     }
-    if (status == BPT_OK)
-        bpt_debug("messages to %u of %u ranks go through memory", n_near, c->size);
-    bpt_free(near);
-    bpt_free(ranks);
-    return status;
+    bpt_debug("messages to %u of %u ranks go through memory", n_near, c->size);
+}
+
+/* A rank without memory for it lets the others know before they meet. */
+static bpt_status meet_memory(const bpt_comm *c, bpt_status mine) {
+    int good = mine == BPT_OK, all_good = 0;
+    bpt_error error;
+    bpt_error_get(&error);
+    BPT_TRY(bpt__mpi_check(MPI_Allreduce(&good, &all_good, 1, MPI_INT, MPI_LAND, c->collectives),
+                           "meet at the start"));
+    if (!good) return bpt_error_put(&error);
+    return all_good ? BPT_OK : bpt_fail(BPT_EPEER, "another rank has no memory to start with");
+}
+
+static bpt_status gather_names(bpt_comm *c) {
+    char mine[BPT__HOST_SIZE] = "";
+    if (gethostname(mine, sizeof mine - 1) != 0) strcpy(mine, "unknown");
+    return bpt__mpi_check(
+        MPI_Allgather(mine, sizeof mine, MPI_BYTE, c->hosts, sizeof mine, MPI_BYTE, c->collectives),
+        "gather the host names");
 }
 
 static bpt_status gather_hosts(bpt_comm *c) {
-    BPT_TRY(BPT_NEW("host names", c->size, &c->hosts));
-    BPT_TRY(BPT_NEW("statuses of ranks", c->size, &c->statuses));
-    char mine[BPT__HOST_SIZE] = "";
-    if (gethostname(mine, sizeof mine - 1) != 0) strcpy(mine, "unknown");
-    BPT_TRY(bpt__mpi_check(
-        MPI_Allgather(mine, sizeof mine, MPI_BYTE, c->hosts, sizeof mine, MPI_BYTE, c->collectives),
-        "gather the host names"));
-    return BPT_OK;
+    int *ranks = NULL, *near = NULL;
+    bpt_status status = BPT_NEW("host names", c->size, &c->hosts);
+    if (status == BPT_OK) status = BPT_NEW("statuses of ranks", c->size, &c->statuses);
+    if (status == BPT_OK) status = BPT_NEW("chunks under way", c->size, &c->in_flight);
+    if (status == BPT_OK) status = BPT_NEW("ranks", c->size, &ranks);
+    if (status == BPT_OK) status = BPT_NEW("ranks of this host", c->size, &near);
+    status = meet_memory(c, status);
+    for (uint32_t r = 0; status == BPT_OK && r < c->size; r++) ranks[r] = (int)r;
+    if (status == BPT_OK) status = gather_names(c);
+    if (status == BPT_OK) status = find_near(c, ranks, near);
+    if (status == BPT_OK) gather_chunks(c, near);
+    bpt_free(near);
+    bpt_free(ranks);
+    return status;
 }
 
 /* "Open MPI v4.1.4, package: ...": what comes before the comma. */
@@ -285,7 +300,6 @@ static bpt_status start(bpt_comm *c) {
     c->size = (uint32_t)size;
     name_library(c);
     BPT_TRY(gather_hosts(c));
-    BPT_TRY(choose_chunks(c));
     return c->watched ? bpt__watch_begin(c->watched, c, &c->watch) : BPT_OK;
 }
 

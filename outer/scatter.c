@@ -196,18 +196,22 @@ typedef struct {
 
 static bpt_status check_sizes(bpt_comm *comm, const bpt_scatter_options *o) {
     const parcel_sizes mine = {o->parcel_bytes, o->item_bytes, o->items_per_parcel};
-    parcel_sizes *all, given;
-    BPT_TRY(bpt_comm_agree(comm, BPT_NEW("sizes of parcels", bpt_comm_size(comm), &all)));
-    const bpt_status status = bpt_comm_allgather(comm, &mine, sizeof mine, all);
-    given = all[0];
+    parcel_sizes *all = NULL, given = {0};
+    bpt_status status =
+        bpt_comm_agree(comm, BPT_NEW("sizes of parcels", bpt_comm_size(comm), &all));
+    if (status == BPT_OK) status = bpt_comm_allgather(comm, &mine, sizeof mine, all);
+    if (status == BPT_OK) given = all[0];
     bpt_free(all);
     BPT_TRY(status);
     if (memcmp(&mine, &given, sizeof mine) == 0) return BPT_OK;
-    return bpt_fail(BPT_EUSAGE,
-                    "%s: rank %u takes parcels of %" PRIu64 " items of %" PRIu64
-                    " bytes, and rank 0 makes them of %" PRIu64 " of %" PRIu64,
-                    o->waits_at, bpt_comm_rank(comm), mine.items_per_parcel, mine.item_bytes,
-                    given.items_per_parcel, given.item_bytes);
+    status =
+        bpt_fail(BPT_EUSAGE,
+                 "%s: rank %u takes parcels of %" PRIu64 " items of %" PRIu64 " bytes and %" PRIu64
+                 " beside them, and rank 0 makes them of %" PRIu64 " of %" PRIu64 " and %" PRIu64,
+                 o->waits_at, bpt_comm_rank(comm), mine.items_per_parcel, mine.item_bytes,
+                 mine.parcel_bytes, given.items_per_parcel, given.item_bytes, given.parcel_bytes);
+    bpt_hint("start the same program, with the same options, on all ranks");
+    return status;
 }
 
 static bpt_status create_alike(bpt_comm *comm, const bpt_scatter_options *o, bpt_scatter **x) {

@@ -1,5 +1,5 @@
-/* {format: 1, gpu: "NVIDIA H100", cudnn: 91900, cublaslt: 130100, tf32: false,
- *  choices: [[key, way, place, ns], ...]} */
+/* {format: 2, gpu: "NVIDIA H100", cudnn: 91900, cublaslt: 130100, tf32: false,
+ *  choices: [[key, way, list, place, ns], ...]} */
 #include "inner/cuda/cuda_choices.h"
 
 #include "base/memory.h"
@@ -8,27 +8,37 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FORMAT = 1, LINE_SIZE = BPT__CHOICE_KEY_SIZE + 96, HEAD_SIZE = 512 };
+enum { FORMAT = 2, LINE_SIZE = BPT__CHOICE_KEY_SIZE + 96, HEAD_SIZE = 512 };
 
 void bpt__choices_clear(bpt__choices *choices) {
     bpt_free(choices->items);
     *choices = (bpt__choices){0};
 }
 
-const bpt__choice *bpt__choices_find(const bpt__choices *choices, const char *key) {
+static bpt__choice *find(const bpt__choices *choices, const char *key) {
     for (size_t i = 0; i < choices->n; i++)
         if (strcmp(choices->items[i].key, key) == 0) return &choices->items[i];
     return NULL;
 }
 
-bpt_status bpt__choices_note(bpt__choices *choices, const bpt__choice *choice) {
-    for (size_t i = 0; i < choices->n; i++)
-        if (strcmp(choices->items[i].key, choice->key) == 0) {
-            choices->items[i] = *choice;
-            return BPT_OK;
-        }
+const bpt__choice *bpt__choices_find(bpt__choices *choices, const char *key) {
+    bpt__choice *found = find(choices, key);
+    if (found) found->used = true;
+    return found;
+}
+
+static bpt_status add(bpt__choices *choices, const bpt__choice *choice) {
     BPT_TRY(BPT_GROW("choices of engines", choices->n + 1, &choices->items, &choices->capacity));
     choices->items[choices->n++] = *choice;
+    return BPT_OK;
+}
+
+bpt_status bpt__choices_note(bpt__choices *choices, const bpt__choice *choice) {
+    bpt__choice *found = find(choices, choice->key);
+    bpt__choice used = *choice;
+    used.used = true;
+    if (!found) return add(choices, &used);
+    *found = used;
     return BPT_OK;
 }
 
@@ -37,18 +47,20 @@ bpt_status bpt__choices_note(bpt__choices *choices, const bpt__choice *choice) {
 bpt_status bpt__choices_write(const bpt__choices *choices, const bpt__choice_terms *terms,
                               char **text) {
     const size_t size = HEAD_SIZE + choices->n * LINE_SIZE;
-    size_t at;
+    size_t at, n_used = 0;
+    for (size_t i = 0; i < choices->n; i++) n_used += choices->items[i].used;
     BPT_TRY(bpt_alloc("text of choices", 1, size, (void **)text));
     at = (size_t)snprintf(*text, HEAD_SIZE,
                           "format: %d\ngpu: \"%.128s\"\ncudnn: %" PRId64 "\ncublaslt: %" PRId64
                           "\ntf32: %s\nchoices:%s\n",
                           (int)FORMAT, terms->gpu, terms->cudnn, terms->cublaslt,
-                          terms->tf32 ? "true" : "false", choices->n ? "" : " []");
+                          terms->tf32 ? "true" : "false", n_used ? "" : " []");
     for (size_t i = 0; i < choices->n; i++) {
         const bpt__choice *c = &choices->items[i];
+        if (!c->used) continue;
         at += (size_t)snprintf(*text + at, LINE_SIZE,
-                               "  - [%s, %" PRId64 ", %" PRId64 ", %" PRId64 "]\n", c->key, c->way,
-                               c->place, c->ns);
+                               "  - [%s, %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 "]\n",
+                               c->key, c->way, c->list, c->place, c->ns);
     }
     return BPT_OK;
 }
@@ -73,15 +85,16 @@ static bpt_status read_terms(const bpt_yaml *doc, const bpt__choice_terms *terms
 
 static bpt_status read_choice(const bpt_yaml *doc, const bpt_yaml_node *row, bpt__choice *c) {
     const char *key;
-    if (bpt_yaml_node_kind(row) != BPT_YAML_LIST || bpt_yaml_size(row) != 4)
-        return bpt_yaml_fail(doc, row, "a choice is [problem, way, place, nanoseconds]");
+    if (bpt_yaml_node_kind(row) != BPT_YAML_LIST || bpt_yaml_size(row) != 5)
+        return bpt_yaml_fail(doc, row, "a choice is [problem, way, list, place, nanoseconds]");
     BPT_TRY(bpt_yaml_get_text(doc, bpt_yaml_at(row, 0), "problem", &key));
     if (strlen(key) >= sizeof c->key)
         return bpt_yaml_fail(doc, row, "a problem has less than %zu letters", sizeof c->key);
     strcpy(c->key, key);
-    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 1), "way", 0, 63, &c->way));
-    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 2), "place", 0, 63, &c->place));
-    return bpt_yaml_get_int(doc, bpt_yaml_at(row, 3), "nanoseconds", 0, INT64_MAX, &c->ns);
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 1), "way", 0, 1, &c->way));
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 2), "list", 0, 2, &c->list));
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_at(row, 3), "place", 0, 9999, &c->place));
+    return bpt_yaml_get_int(doc, bpt_yaml_at(row, 4), "nanoseconds", 0, INT64_MAX, &c->ns);
 }
 
 bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc,
@@ -98,9 +111,9 @@ bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc,
         return bpt_yaml_fail(doc, list, "choices are a list");
     BPT_TRY(read_terms(doc, terms, alike));
     for (size_t i = 0; *alike && i < bpt_yaml_size(list); i++) {
-        bpt__choice c;
+        bpt__choice c = {.used = false};
         BPT_TRY(read_choice(doc, bpt_yaml_at(list, i), &c));
-        BPT_TRY(bpt__choices_note(choices, &c));
+        BPT_TRY(add(choices, &c));
     }
     return BPT_OK;
 }

@@ -3,8 +3,9 @@
  * another one may win, whose sums have another order; kept, a process computes with the bits of the
  * one before it, and starts sooner.
  *
- * A choice is a place in the list that the library's heuristics give, which is the same for the
- * same problem, GPU and version of the library.
+ * A choice is a place in a list that the library gives: of its heuristics, or of all engines. The
+ * list is the same for the same problem, GPU and version of the library, however many of its
+ * entries were tried.
  *
  * Threads: one at a time. */
 #ifndef BPT_INNER_CUDA_CUDA_CHOICES_H
@@ -21,8 +22,10 @@ enum { BPT__CHOICE_KEY_SIZE = 160 };
 
 typedef struct bpt__choice {
     char key[BPT__CHOICE_KEY_SIZE]; /* of the problem */
-    int64_t way, place;             /* in which the step is done, and among the plans for it */
+    int64_t way;                    /* in which the step is done */
+    int64_t list, place;            /* which list, and the entry's number there */
     int64_t ns;                     /* that it took, measured by itself */
+    bool used;                      /* in this process: others are not written again */
 } bpt__choice;
 
 /** What a choice depends on beside its problem. */
@@ -40,14 +43,16 @@ typedef struct bpt__choices {
 
 void bpt__choices_clear(bpt__choices *choices);
 
-/** @return that of a problem, NULL if there is none; until the next one is noted */
-const bpt__choice *bpt__choices_find(const bpt__choices *choices, const char *key);
+/** @return that of a problem, which counts as used from then on; NULL if there is none. Valid until
+ * the next one is noted */
+const bpt__choice *bpt__choices_find(bpt__choices *choices, const char *key);
 
-/** Adds a choice, or puts it in the place of another one for its problem.
+/** Adds a choice as used, or puts it in the place of another one for its problem.
  * @return BPT_OK, BPT_ENOMEM */
 bpt_status bpt__choices_note(bpt__choices *choices, const bpt__choice *choice);
 
-/** @param[out] text YAML; caller owns, bpt_free() @return BPT_OK, BPT_ENOMEM */
+/** Writes those that were used. @param[out] text YAML; caller owns, bpt_free() @return BPT_OK,
+ * BPT_ENOMEM */
 bpt_status bpt__choices_write(const bpt__choices *choices, const bpt__choice_terms *terms,
                               char **text);
 

@@ -89,18 +89,29 @@ static bool config_may_run(const bpt__conv_graph *graph, cudnnBackendDescriptor_
     return may;
 }
 
+/* What is asked of heuristics. */
+typedef struct question {
+    bpt__conv_graph *graph;
+    bpt__engine_list list;
+    int64_t only;    /* place of the one engine that is wanted; -1: as many as there is time for */
+    uint64_t end_ns; /* then */
+    bpt__conv_plan *plans; /* shape [n_plans], up to BPT__MAX_PLANS */
+    size_t n_plans;
+} question;
+
+static bool is_wanted(const question *q, int64_t place) {
+    if (q->only >= 0) return place == q->only;
+    return q->n_plans < BPT__MAX_PLANS && (q->n_plans == 0 || bpt_clock_ns() < q->end_ns);
+}
+
 /* Takes the configuration over where there will be a plan. */
-static size_t take_config(bpt__conv_graph *graph, cudnnBackendDescriptor_t config, uint64_t end_ns,
-                          bpt__conv_plan *plans, size_t n_plans) {
-    bpt__conv_plan plan = {.config = config};
-    const bool in_time = graph->patient || n_plans == 0 || bpt_clock_ns() < end_ns;
-    const bool wanted = n_plans < BPT__MAX_PLANS && in_time;
-    if (wanted && config_may_run(graph, config) && finish_plan(graph->library, &plan)) {
-        plans[n_plans] = plan;
-        return n_plans + 1;
-    }
-    bpt__plan_free(graph->library, &plan);
-    return n_plans;
+static void take_config(question *q, cudnnBackendDescriptor_t config, int64_t place) {
+    bpt__conv_plan plan = {.config = config, .list = q->list, .place = place};
+    if (is_wanted(q, place) && config_may_run(q->graph, config) &&
+        finish_plan(q->graph->library, &plan))
+        q->plans[q->n_plans++] = plan;
+    else
+        bpt__plan_free(q->graph->library, &plan);
 }
 
 /* @return how many configurations there are; what is behind them in the array is to free too */
@@ -121,24 +132,26 @@ static int64_t read_configs(bpt_cuda_library *library, cudnnBackendDescriptor_t 
     return n < N_CONFIGS ? n : N_CONFIGS;
 }
 
-static size_t ask(bpt__conv_graph *graph, cudnnBackendHeurMode_t mode, bpt__conv_plan *plans,
-                  size_t n_plans) {
-    bpt_cuda_library *library = graph->library;
-    const uint64_t end_ns = bpt_clock_ns() + PLANS_NS;
+static void ask(question *q) {
+    static const cudnnBackendHeurMode_t modes[] = {
+        [BPT__ENGINES_LIKELY] = CUDNN_HEUR_MODE_A,
+        [BPT__ENGINES_FALLBACK] = CUDNN_HEUR_MODE_FALLBACK,
+    };
+    bpt_cuda_library *library = q->graph->library;
     cudnnBackendDescriptor_t heuristics =
         bpt__descriptor(library, CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
     cudnnBackendDescriptor_t configs[N_CONFIGS] = {NULL};
     int64_t n = 0;
+    q->end_ns = bpt_clock_ns() + PLANS_NS;
     if (bpt__set(library, heuristics, CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
-                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &graph->whole) &&
-        bpt__set(library, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1, &mode) &&
+                 CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &q->graph->whole) &&
+        bpt__set(library, heuristics, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1,
+                 &modes[q->list]) &&
         bpt__finalize(library, heuristics, "heuristics"))
         n = read_configs(library, heuristics, configs);
-    for (int64_t i = 0; i < n; i++)
-        n_plans = take_config(graph, configs[i], end_ns, plans, n_plans);
+    for (int64_t i = 0; i < n; i++) take_config(q, configs[i], i);
     for (int64_t i = n; i < N_CONFIGS; i++) bpt__descriptor_free(library, configs[i]);
     bpt__descriptor_free(library, heuristics);
-    return n_plans;
 }
 
 /* ---- all engines ---- */
@@ -167,7 +180,7 @@ size_t bpt__graph_all_plans(bpt__conv_graph *graph, bpt__conv_plan *plans) {
         &n_engines);
     if (code != CUDNN_STATUS_SUCCESS) return 0;
     for (int64_t i = 0; i < n_engines && n_plans < BPT__MAX_PLANS; i++) {
-        bpt__conv_plan plan = {0};
+        bpt__conv_plan plan = {.list = BPT__ENGINES_ALL, .place = i};
         if (make_engine(graph, i, &plan))
             plans[n_plans++] = plan;
         else
@@ -177,8 +190,24 @@ size_t bpt__graph_all_plans(bpt__conv_graph *graph, bpt__conv_plan *plans) {
 }
 
 size_t bpt__graph_plans(bpt__conv_graph *graph, bpt__conv_plan *plans) {
-    const size_t n = ask(graph, CUDNN_HEUR_MODE_A, plans, 0);
-    return n < FEW ? ask(graph, CUDNN_HEUR_MODE_FALLBACK, plans, n) : n;
+    question q = {.graph = graph, .list = BPT__ENGINES_LIKELY, .only = -1, .plans = plans};
+    ask(&q);
+    q.list = BPT__ENGINES_FALLBACK;
+    if (q.n_plans < FEW) ask(&q);
+    return q.n_plans;
+}
+
+bool bpt__graph_plan(bpt__conv_graph *graph, bpt__engine_list list, int64_t place,
+                     bpt__conv_plan *plan) {
+    *plan = (bpt__conv_plan){.list = list, .place = place};
+    if (list == BPT__ENGINES_ALL) {
+        const bool made = make_engine(graph, place, plan);
+        if (!made) bpt__plan_free(graph->library, plan);
+        return made;
+    }
+    question q = {.graph = graph, .list = list, .only = place, .plans = plan};
+    ask(&q);
+    return q.n_plans == 1;
 }
 
 /* ---- running ---- */

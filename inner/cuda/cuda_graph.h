@@ -27,7 +27,6 @@ typedef struct bpt__conv_graph {
     cudnnBackendDescriptor_t parts[BPT__GRAPH_PARTS], operations[BPT__GRAPH_OPERATIONS], whole;
     int n_parts, n_operations;
     bool failed;
-    bool patient; /* all plans are made, however long that takes */
 } bpt__conv_graph;
 
 /** @param[out] graph bpt__graph_free(), also where the answer is false
@@ -36,10 +35,19 @@ bool bpt__graph_build(bpt_cuda_library *library, const bpt__conv_form *form,
                       bpt__conv_graph *graph);
 void bpt__graph_free(bpt__conv_graph *graph);
 
+/** Where cuDNN names engines. */
+typedef enum bpt__engine_list {
+    BPT__ENGINES_LIKELY,   /* heuristics, in the order in which they are thought fast */
+    BPT__ENGINES_FALLBACK, /* those that can do most things */
+    BPT__ENGINES_ALL,
+} bpt__engine_list;
+
 /** An engine with its settings, ready to run. */
 typedef struct bpt__conv_plan {
     cudnnBackendDescriptor_t engine, config, plan; /* NULL: none of its own */
     size_t workspace;                              /* bytes */
+    bpt__engine_list list;                         /* that it is from, and its */
+    int64_t place;                                 /* number there */
 } bpt__conv_plan;
 
 /** Plans of engines that may be used, in the order in which cuDNN thinks them fast; the second, of
@@ -47,6 +55,11 @@ typedef struct bpt__conv_plan {
  * @param[out] plans shape [BPT__MAX_PLANS], bpt__plan_free() each; @return how many there are */
 size_t bpt__graph_plans(bpt__conv_graph *graph, bpt__conv_plan *plans);
 size_t bpt__graph_all_plans(bpt__conv_graph *graph, bpt__conv_plan *plans);
+
+/** The plan of one engine. @param[out] plan bpt__plan_free(), where the answer is true
+ * @return whether there is such an engine, and it may be used */
+bool bpt__graph_plan(bpt__conv_graph *graph, bpt__engine_list list, int64_t place,
+                     bpt__conv_plan *plan);
 void bpt__plan_free(bpt_cuda_library *library, bpt__conv_plan *plan);
 
 /** Puts it on a stream. Arguments as of bpt_cuda_conv_run(); @param bias NULL unless fused with it

@@ -130,6 +130,10 @@ static bpt__choice_terms terms_of(const bpt_cuda_library *library, const char *g
     };
 }
 
+unsigned bpt_cuda_library_measured(const bpt_cuda_library *library) {
+    return library->n_measured;
+}
+
 bpt_status bpt_cuda_library_write_choices(const bpt_cuda_library *library, const char *gpu,
                                           char **text) {
     const bpt__choice_terms terms = terms_of(library, gpu);

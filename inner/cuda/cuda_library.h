@@ -30,6 +30,8 @@ void bpt_cuda_library_free(bpt_cuda_library *library);
  * no use here (@p alike false)
  * @param[out] text caller owns, bpt_free()
  * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (not such a file) */
+unsigned
+bpt_cuda_library_measured(const bpt_cuda_library *library); /* choices made since it was opened */
 bpt_status bpt_cuda_library_write_choices(const bpt_cuda_library *library, const char *gpu,
                                           char **text);
 bpt_status bpt_cuda_library_read_choices(bpt_cuda_library *library, const char *gpu,

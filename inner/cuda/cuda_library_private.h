@@ -72,6 +72,7 @@ struct bpt_cuda_library {
     size_t workspace_bytes;          /* the largest that is wanted */
     bpt__conv_engine *engines;       /* list: the same problem is measured once */
     bpt__choices choices;            /* that were read, or made since */
+    unsigned n_measured;             /* of these, made */
     char refusal[BPT__REFUSAL_SIZE]; /* why the last that was tried could not be done */
 };
 

@@ -131,6 +131,7 @@ static bpt_status create(bpt_device_network *net) {
     size_t free_bytes;
     BPT_TRY(bpt_cuda_use(net->device->index));
     bpt_status status = plan(net);
+    net->device->base.n_measured = bpt_cuda_library_measured(net->device->library);
     if (status == BPT_ENOMEM) return fail_measuring(net);
     BPT_TRY(status);
     BPT_TRY(bpt_cuda_free_bytes(&free_bytes));

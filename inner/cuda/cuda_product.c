@@ -260,13 +260,16 @@ static bpt_status choose(search *s) {
     return BPT_OK;
 }
 
+static bool may_have_bias_within(const bpt_cuda_product *p) {
+    return p->problem.bias && p->step == BPT_CUDA_CONV_FORWARD && p->problem.type == BPT_F32;
+}
+
 /* The bias is within where it is of the result's type, which is what cuBLASLt wants; behind where
  * it is not, or where no algorithm has it. */
 static bpt_status choose_bias(search *s) {
     bpt_cuda_product *p = s->product;
     p->ns = UINT64_MAX;
-    p->bias_within =
-        p->problem.bias && p->step == BPT_CUDA_CONV_FORWARD && p->problem.type == BPT_F32;
+    p->bias_within = may_have_bias_within(p);
     if (p->bias_within) {
         BPT_TRY(choose(s));
         if (p->ns != UINT64_MAX) return BPT_OK;
@@ -305,7 +308,7 @@ static bpt_status use_known(bpt_cuda_product *p, const char *key) {
     const bpt__choice *known = bpt__choices_find(&p->library->choices, key);
     search s = {.product = p, .bias = (void *)(uintptr_t)256, .known = known};
     p->ns = UINT64_MAX;
-    if (!known) return BPT_OK;
+    if (!known || known->list != 0 || (known->way == 1 && !may_have_bias_within(p))) return BPT_OK;
     p->bias_within = known->way == 1;
     BPT_TRY(choose(&s));
     if (p->ns == UINT64_MAX) matrices_free(p->library, &p->matrices);
@@ -320,6 +323,7 @@ static bpt_status search_algorithm(bpt_cuda_product *p) {
     BPT_TRY(measure_algorithms(p));
     bpt__choice c = {.way = p->bias_within, .place = p->place, .ns = (int64_t)p->ns};
     strcpy(c.key, key);
+    p->library->n_measured++;
     return bpt__choices_note(&p->library->choices, &c);
 }
 

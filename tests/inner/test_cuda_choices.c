@@ -20,7 +20,7 @@ static const bpt__choice_terms terms = {"NVIDIA H100 80GB HBM3", 91900, 130100, 
 static bpt__choices some(void) {
     bpt__choices c = {0};
     for (int i = 0; i < 3; i++) {
-        bpt__choice choice = {.way = i % 2, .place = 5 - i, .ns = 1000 + i};
+        bpt__choice choice = {.way = i % 2, .list = i, .place = 5 - i, .ns = 1000 + i};
         snprintf(choice.key, sizeof choice.key, "conv step %d type 1 n256 3x3 s1x1 bias", i);
         assert_int_equal(bpt__choices_note(&c, &choice), BPT_OK);
     }
@@ -49,6 +49,7 @@ static void test_round_trip(void **state) {
         const bpt__choice *a = &written.items[i], *b = bpt__choices_find(&read, a->key);
         assert_non_null(b);
         assert_int_equal(a->way, b->way);
+        assert_int_equal(a->list, b->list);
         assert_int_equal(a->place, b->place);
         assert_int_equal(a->ns, b->ns);
     }
@@ -91,6 +92,38 @@ static void test_other_terms(void **state) {
     bpt__choices_clear(&written);
 }
 
+/* What was read and not asked for is not handed on. */
+static void test_used(void **state) {
+    (void)state;
+    bpt__choices written = some(), read = {0}, again = {0};
+    char *text;
+    bool alike;
+    assert_int_equal(bpt__choices_write(&written, &terms, &text), BPT_OK);
+    assert_int_equal(read_text(text, &terms, &read, &alike), BPT_OK);
+    bpt_free(text);
+    assert_non_null(bpt__choices_find(&read, written.items[2].key));
+    assert_int_equal(bpt__choices_write(&read, &terms, &text), BPT_OK);
+    assert_int_equal(read_text(text, &terms, &again, &alike), BPT_OK);
+    bpt_free(text);
+    assert_int_equal(again.n, 1);
+    assert_string_equal(again.items[0].key, written.items[2].key);
+    bpt__choices_clear(&again);
+    bpt__choices_clear(&read);
+    bpt__choices_clear(&written);
+}
+
+/* A file of an earlier format is one of other terms. */
+static void test_earlier_format(void **state) {
+    (void)state;
+    bpt__choices read = {0};
+    bool alike = true;
+    assert_int_equal(read_text("format: 1\ngpu: \"NVIDIA H100 80GB HBM3\"\ncudnn: 91900\n"
+                               "cublaslt: 130100\ntf32: false\nchoices: [[conv, 0, 1, 2]]",
+                               &terms, &read, &alike),
+                     BPT_OK);
+    assert_false(alike);
+}
+
 static void test_later_counts(void **state) {
     (void)state;
     bpt__choices c = some();
@@ -103,19 +136,20 @@ static void test_later_counts(void **state) {
 }
 
 #define HEAD                                                                                       \
-    "format: 1\ngpu: \"NVIDIA H100 80GB HBM3\"\ncudnn: 91900\ncublaslt: 130100\ntf32: false\n"
+    "format: 2\ngpu: \"NVIDIA H100 80GB HBM3\"\ncudnn: 91900\ncublaslt: 130100\ntf32: false\n"
 
 static void test_bad_files(void **state) {
     (void)state;
     static const char *const texts[] = {
         "[]",
-        "format: 1",
+        "format: 2",
         HEAD,
         HEAD "choices: 3",
-        HEAD "choices: [[conv, 0, 1]]",
-        HEAD "choices: [[conv, 0, 1, two]]",
-        HEAD "choices: [[conv, 64, 1, 2]]",
-        HEAD "choices: [[conv, 0, -1, 2]]",
+        HEAD "choices: [[conv, 0, 1, 2]]",
+        HEAD "choices: [[conv, 0, 0, 1, two]]",
+        HEAD "choices: [[conv, 2, 0, 1, 2]]",
+        HEAD "choices: [[conv, 0, 3, 1, 2]]",
+        HEAD "choices: [[conv, 0, 0, -1, 2]]",
         HEAD "choices: [conv]",
         HEAD "choices: []\nmore: 1",
     };
@@ -131,6 +165,7 @@ static void test_bad_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_empty),
+        cmocka_unit_test(test_used),        cmocka_unit_test(test_earlier_format),
         cmocka_unit_test(test_other_terms), cmocka_unit_test(test_later_counts),
         cmocka_unit_test(test_bad_files),
     };

@@ -456,6 +456,10 @@ static float *train_alone(net_fixture *f, const char *path, bool reads) {
         net_assert_ok(bpt_network_train(net, f->pixels, f->labels, 0.01f, BATCH, &r));
     }
     float *weights = vector_of(net, f, BPT_VECTOR_WEIGHTS);
+    if (reads)
+        assert_int_equal(own->n_measured, 0);
+    else
+        assert_true(own->n_measured > 0);
     if (!reads) net_assert_ok(bpt_device_save_choices(own, path));
     bpt_network_free(net);
     bpt_device_close(own);

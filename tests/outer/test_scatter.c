@@ -236,8 +236,8 @@ static void test_other_sizes(void **state) {
     assert_null(x);
     if (differs)
         assert_non_null(strstr(bpt_error_last()->text,
-                               "takes parcels of 64000 items of 1004 bytes, and rank 0 makes them "
-                               "of 64 of 1004"));
+                               "takes parcels of 64000 items of 1004 bytes and 8 beside them, and "
+                               "rank 0 makes them of 64 of 1004 and 8"));
 }
 
 /* What cannot be kept is known to who should; what came before it is kept, nothing behind it. */
