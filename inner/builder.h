@@ -82,6 +82,7 @@ typedef struct bpt_step_values {
     float rate;        /* of learning */
     float denominator; /* the summed gradient is divided by it */
     bpt_draw draw;     /* names the batch's random numbers */
+    bool trains;       /* false: an evaluation, which no backward pass follows */
 } bpt_step_values;
 
 /** Places in memory; those that are not in a buffer are passed over. */

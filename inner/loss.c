@@ -93,7 +93,7 @@ static bpt_status run_loss(void *arg, unsigned worker) {
     const int64_t classes = chunk->classes;
     const float *x = bpt_at(blocks, chunk->logits);
     const int32_t *labels = bpt_at(blocks, chunk->labels);
-    const bool trains = chunk->net->wants_logits_grad;
+    const bool trains = chunk->net->step.trains;
     float *grad = trains ? bpt_at(blocks, chunk->grad) : NULL;
     const float scale = 1.0f / chunk->net->step.denominator;
     const double smoothing = chunk->net->learning.label_smoothing;

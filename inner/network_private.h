@@ -80,7 +80,6 @@ struct bpt_network {
     } second;                  /* the caller's, of one batch: bpt_network_set_second() */
     uint64_t updates;          /* the one of this run included */
     float clip_scale;          /* set by a task; 1 without clipping */
-    bool wants_logits_grad;
     /* set by a task that has met one that is not finite */
     atomic_bool bad_border, bad_gradient, bad_weight;
 };

@@ -53,7 +53,7 @@ static void sum_chunks(const bpt_network *net, bpt_batch_result *result) {
 static bpt_status run_one(bpt_network *net, bpt_graph_role role, const void *input,
                           const int32_t *labels, bpt_batch_result *result) {
     assert(net->model->role != BPT_MODEL_HEAD);
-    net->wants_logits_grad = role != BPT_GRAPH_EVALUATE;
+    net->step.trains = role != BPT_GRAPH_EVALUATE;
     BPT_TRY(take_batch(net, input, labels));
     net->last_role = role;
     const bpt_status status = run_graph(net, role, &net->last_run);
@@ -122,6 +122,7 @@ bpt_status bpt_network_forward(bpt_network *net, const float *pixels, const int3
                                float denominator) {
     assert(net->model->role == BPT_MODEL_HEAD);
     net->step.denominator = denominator;
+    net->step.trains = true;
     BPT_TRY(take_batch(net, pixels, labels));
     BPT_TRY(run_graph(net, BPT_GRAPH_FORWARD, &net->last_run));
     learn_costs(net, BPT_GRAPH_FORWARD);

@@ -6,6 +6,7 @@
 
 struct bpt_conv_copies {
     const bpt_blocks *blocks;
+    const bpt_step_values *step;
     bpt_copy_weights *copy;
     bpt_weight_blocks n;
     int64_t dims[4];
@@ -17,7 +18,8 @@ struct bpt_conv_copies {
 static bpt_status run(void *arg, unsigned worker) {
     (void)worker;
     const bpt_conv_copies *c = arg;
-    bpt_bf16 *backward = c->has_backward ? bpt_at(c->blocks, c->backward) : NULL;
+    const bool two = c->has_backward && c->step->trains;
+    bpt_bf16 *backward = two ? bpt_at(c->blocks, c->backward) : NULL;
     c->copy(&c->n, bpt_at(c->blocks, c->weights), bpt_at(c->blocks, c->forward), backward);
     return BPT_OK;
 }
@@ -50,6 +52,7 @@ bpt_status bpt__conv_copies_plan(const bpt_layer *l, bpt_builder *b, const bpt_c
     BPT_TRY(bpt_builder_object(b, sizeof *c, (void **)&c));
     *c = (bpt_conv_copies){
         .blocks = b->blocks,
+        .step = b->step,
         .copy = bpt_copy_weights_native(),
         .n = {p->k / BPT_COPY_LANES, p->c / BPT_COPY_LANES, p->r * p->s, false},
         .weights = master->master,

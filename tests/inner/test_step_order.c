@@ -104,7 +104,7 @@ static void step(net_fixture *f, unsigned phases, preference p, uint64_t id) {
     net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_STATE_0, zero));
     f->net->step.rate = 0.25f;
     f->net->step.denominator = (float)f->batch;
-    f->net->wants_logits_grad = true;
+    f->net->step.trains = true;
     spoil_activations(f->net);
     run_in_order_of(f->net, phases, keys);
     free(zero);
