@@ -159,8 +159,8 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
         .classes = info->n_classes,
     };
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
-    const unsigned n_threads = p->device ? 1 : bpt_pool_allowed_cores();
-    pool.n_workers = o->threads ? (unsigned)o->threads : n_threads;
+    pool.n_workers =
+        bpt_device_option_threads(p->device, (unsigned)o->threads, bpt_pool_allowed_cores());
     BPT_TRY(bpt_model_load(o->model, &shape, &p->model));
     BPT_TRY(BPT_NEW("weights", p->model->segments.n_elements, &p->weights));
     BPT_TRY(bpt_safetensors_read(o->weights, &p->model->segments, p->weights));

@@ -29,6 +29,16 @@ static bpt_status fail_few(int n, bpt_host_place place) {
     return status;
 }
 
+/* The first that none is left for says it for the others of its host. */
+static void warn_few(int n, bpt_host_place place) {
+    const unsigned n_left = place.n - place.index;
+    bpt_warn(
+        "process %u of %u on this host finds %d GPU%s: %u process%s take%s the cores; where each "
+        "process sees a GPU of its own, --device cuda:0 names it",
+        place.index + 1, place.n, n, n == 1 ? "" : "s", n_left, n_left == 1 ? "" : "es",
+        n_left == 1 ? "s" : "");
+}
+
 bpt_status bpt_device_option_own(const char *choice, bpt_host_place place, int n_devices,
                                  char own[BPT_DEVICE_CHOICE_SIZE]) {
     const bool any = n_devices > 0;
@@ -37,11 +47,8 @@ bpt_status bpt_device_option_own(const char *choice, bpt_host_place place, int n
         snprintf(own, BPT_DEVICE_CHOICE_SIZE, "cuda:%u", place.index);
     else if (any && !is_auto(choice))
         return fail_few(n_devices, place);
-    else if (any)
-        bpt_warn(
-            "process %u of %u on this host finds %d GPU%s and takes the cores; where each process "
-            "sees a GPU of its own, --device cuda:0 names it",
-            place.index + 1, place.n, n_devices, n_devices == 1 ? "" : "s");
+    else if (any && place.index == (unsigned)n_devices)
+        warn_few(n_devices, place);
     return BPT_OK; /* "cuda" where there is none: to open it says what is missing */
 }
 
@@ -73,6 +80,11 @@ bpt_status bpt_device_option_open(const char *choice, bpt_precision precision, b
     else
         bpt_device_close(opened);
     return status;
+}
+
+unsigned bpt_device_option_threads(const bpt_device *device, unsigned wanted, unsigned cores) {
+    if (wanted) return wanted;
+    return device ? 1 : cores;
 }
 
 void bpt_device_short_name(const char *name, char *text, size_t size) {

@@ -25,8 +25,8 @@ typedef struct bpt_host_place {
 bpt_status bpt_device_option_check(const char *choice, bpt_precision precision);
 
 /** Tells what a process opens of "auto" and "cuda": process i of a host GPU i of it. Where there
- * are fewer GPUs, but one, auto leaves the others to the cores, with a warning: they may be many,
- * or each may be shown a GPU of its own and no other.
+ * are fewer GPUs, but one, auto leaves the others to the cores, with a warning of the first of
+ * them: they may be many, or each may be shown a GPU of its own and no other.
  * @param n_devices that the process finds
  * @param[out] own  for bpt_device_open(): "cpu", "cuda:1"; "cuda" where there is none
  * @return BPT_OK, BPT_EUSAGE ("cuda", and no GPU is left for it; with hint) */
@@ -41,6 +41,12 @@ bpt_status bpt_device_option_own(const char *choice, bpt_host_place place, int n
  * that it does not have; with hint), BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt_device_option_open(const char *choice, bpt_precision precision, bpt_host_place place,
                                   bpt_device **device);
+
+/** @param wanted 0: no number of them
+ * @param cores    of a process without a device
+ * @return threads of a process: as many as are wanted, else one on a device, which needs no more,
+ * else @p cores */
+unsigned bpt_device_option_threads(const bpt_device *device, unsigned wanted, unsigned cores);
 
 /** @param[out] text what tables call it, shape [size]: "cuda:0", "cpu"
  * @param name of a device, "" of the cores */

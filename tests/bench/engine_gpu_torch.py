@@ -133,7 +133,8 @@ def main():
         try:
             if mode not in subjects:
                 subjects[mode] = Subject(o, mode)
-            answer = {"images_per_s": subjects[mode].images_per_s(int(steps), float(seconds)), "about": {**about(o), "peak_tflops": peak}}
+            answer = {"images_per_s": subjects[mode].images_per_s(int(steps), float(seconds)),
+                      "about": {**about(o), "peak_tflops": peak}}
         except Exception as error:  # a mode that does not work here is no peer
             text = str(error).strip() or "no text"
             answer = {"error": f"{type(error).__name__}: {text.splitlines()[0]}"[:200]}

@@ -1,5 +1,6 @@
 /* Which GPU a process of a job has: by its place among the workers of its host, and how many GPUs
  * it finds there. Ranks and hosts are made up. */
+#include "base/log.h"
 #include "tools/device_option.h"
 #include "tools/train/host_place.h"
 
@@ -30,6 +31,25 @@ const char *__wrap_bpt_comm_host(const bpt_comm *comm, uint32_t rank) {
     (void)comm;
     return hosts[rank];
 }
+
+/* ---- what is logged ---- */
+
+static char said[256];
+static unsigned n_said;
+
+void __wrap_bpt_log(bpt_log_level level, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+void __wrap_bpt_log(bpt_log_level level, const char *format, ...) {
+    va_list values;
+    assert_int_equal(level, BPT_LOG_WARN);
+    va_start(values, format);
+    (void)vsnprintf(said, sizeof said, format, values);
+    va_end(values);
+    n_said++;
+}
+
+/* ---- places ---- */
 
 /* @param names of hosts, a letter each */
 static bpt_host_place place_of(uint32_t rank, const char *names, uint32_t n_workers) {
@@ -95,6 +115,29 @@ static void test_fewer_gpus(void **state) {
     assert_non_null(strstr(bpt_error_last()->hint, "cuda:0"));
 }
 
+/* Of many for which none is left one says it. */
+static void test_one_warning(void **state) {
+    (void)state;
+    n_said = 0;
+    for (unsigned i = 0; i < 5; i++)
+        assert_own("auto", (bpt_host_place){i, 5}, 2, i < 2 ? i ? "cuda:1" : "cuda:0" : "cpu");
+    assert_int_equal(n_said, 1);
+    assert_non_null(
+        strstr(said, "process 3 of 5 on this host finds 2 GPUs: 3 processes take the cores;"));
+    assert_own("auto", (bpt_host_place){1, 2}, 1, "cpu");
+    assert_non_null(
+        strstr(said, "process 2 of 2 on this host finds 1 GPU: 1 process takes the cores;"));
+}
+
+static void test_threads(void **state) {
+    (void)state;
+    const bpt_device device = {.memory_bytes = 1};
+    assert_int_equal(bpt_device_option_threads(NULL, 0, 8), 8);
+    assert_int_equal(bpt_device_option_threads(NULL, 3, 8), 3);
+    assert_int_equal(bpt_device_option_threads(&device, 0, 8), 1);
+    assert_int_equal(bpt_device_option_threads(&device, 3, 8), 3);
+}
+
 /* To open "cuda" says why there is none. */
 static void test_no_gpu(void **state) {
     (void)state;
@@ -106,8 +149,9 @@ static void test_no_gpu(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places), cmocka_unit_test(test_servers),
-        cmocka_unit_test(test_a_gpu_each), cmocka_unit_test(test_fewer_gpus),
-        cmocka_unit_test(test_no_gpu)};
+        cmocka_unit_test(test_places),      cmocka_unit_test(test_servers),
+        cmocka_unit_test(test_a_gpu_each),  cmocka_unit_test(test_fewer_gpus),
+        cmocka_unit_test(test_one_warning), cmocka_unit_test(test_no_gpu),
+        cmocka_unit_test(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

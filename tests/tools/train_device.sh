@@ -58,11 +58,13 @@ sed -i 's/"device": "cpu"/"device": "cuda:0 (some card)"/' runs/two/summary.json
 fails_well 2 "$train" --replay runs/two
 says 'rank 0 computed on cuda:0 (some card)'
 
-# Of one that ended before its summary the configuration tells it.
+# Of one that ended before its summary what a rank keeps of its kernels tells it.
 rm runs/two/summary.json
-sed -i 's/^device: .*/device: "cuda"/' runs/two/config.yaml
+touch runs/two/gpu.rank-1.yaml
 fails_well 2 "$train" --replay runs/two
-says 'rank 0 computed on cuda,'
+says 'rank 1 computed on a GPU,'
+mv runs/two/gpu.rank-1.yaml runs/two/gpu.rank-1.old.yaml # somebody's
+run 0 "$train" --replay runs/two
 
 # ---- a run that goes on elsewhere ----
 

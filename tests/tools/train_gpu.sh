@@ -48,10 +48,28 @@ run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --checkpoint-every 
 says 'going on from'
 cmp runs/whole/model.safetensors runs/parts/model.safetensors || die "a resumed run has other bits"
 cmp runs/whole/gpu.rank-0.yaml runs/parts/gpu.rank-0.yaml || die "a resumed run has other kernels"
+grep -q 'measured anew' err && die "a resumed run measures kernels that it was given"
+# Also in another folder, from the run or from one of its checkpoints.
+cp -r runs/whole runs/begun
+cut_back runs/begun
+for from in runs/begun runs/begun/checkpoints/step-*; do
+    run 0 "$train" "${common[@]}" --output runs/else --epochs 1 --checkpoint-every 60 --device cuda --resume "$from"
+    says 'going on from'
+    grep -q 'measured anew' err && die "a run that goes on from $from measures kernels that it was given"
+    same_weights runs/whole runs/else
+    cmp runs/whole/gpu.rank-0.yaml runs/else/gpu.rank-0.yaml || die "a run that goes on from $from has other kernels"
+    rm -r runs/else
+done
 cut_back runs/parts
 sed -i 's/^gpu: .*/gpu: "Another card"/' runs/parts/gpu.rank-0.yaml
 run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
 says 'of another card'
+says 'measured anew'
+cut_back runs/parts
+rm runs/parts/gpu.rank-0.yaml
+run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
+[ "$(grep -c 'measured anew' err)" -eq 1 ] || die "it does not say once that nothing was kept"
+[ -s runs/parts/gpu.rank-0.yaml ] || die "a resumed run does not keep how it computes"
 cut_back runs/parts
 echo 'choices: 3' >runs/parts/gpu.rank-0.yaml
 fails_well 2 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
@@ -63,18 +81,18 @@ for update in agwu sgwu easgd allreduce; do
     run 0 ranks 2 "$train" "${common[@]}" --output runs/$update --update $update --device auto
     check_json runs/$update/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' 'd["test_accuracy"] > 0.8'
 done
-run 0 ranks $((n_gpus + 1)) "$train" "${common[@]}" --output runs/few --update agwu --epochs 0.5
+run 0 ranks $((n_gpus + 1)) "$train" "${common[@]}" --output runs/few --update agwu --epochs 0.5 --threads 0
 says "process $((n_gpus + 1)) of $((n_gpus + 1)) on this host finds $n_gpus GPU"
 check_json runs/few/summary.json 'd["ranks"][-1]["device"] == "cpu"' \
     'all(r["device"].startswith("cuda:") for r in d["ranks"][:-1])' \
-    'all(r["threads"] == 1 for r in d["ranks"])'
+    'all(r["threads"] == 1 for r in d["ranks"][:-1])'
 run 0 ranks 2 "$train" "${common[@]}" --output runs/shared --device cuda:0 --update allreduce --epochs 0.5
 check_json runs/shared/summary.json 'all(r["device"].startswith("cuda:0 (") for r in d["ranks"])'
 fails_well 2 "$train" --replay runs/agwu
 says 'a replay computes on cores'
-rm runs/shared/summary.json # as of a run that was killed: its configuration says it too
-fails_well 2 "$train" --replay runs/shared
-says 'rank 0 computed on cuda:0'
+rm runs/agwu/summary.json # as of a run that was killed: what is kept of its kernels says it too
+fails_well 2 "$train" --replay runs/agwu
+says 'rank 0 computed on a GPU,'
 
 # ---- speed and memory ----
 

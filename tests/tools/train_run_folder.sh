@@ -70,14 +70,17 @@ two_hosts unlike "the run folder runs/apart on this host is not rank 0's" || exi
 wait $unseen || exit 1
 rm -r unseen unlike
 
-# A killed run holds nobody back.
+# A killed run holds nobody back. Who goes on replaces what it kept of its ranks, of which there may be fewer now.
 start "$train" "${common[@]}" --epochs 100000 --checkpoint-every 10 --output runs/killed
 await runs/killed/log.rank-0.txt "info: checkpoint "
 kill -s KILL "$pid"
 wait "$pid" 2>/dev/null
 [ -e runs/killed/run.lock ] || die "it was not locked"
+touch runs/killed/{gpu,tuned}.rank-{7,0.old}.yaml
 run 0 "$train" "${common[@]}" --epochs 2 --output runs/killed --resume auto
 says "going on from runs/killed/checkpoints/"
+[ "$(cd runs/killed && echo {gpu,tuned}.rank-*)" = "gpu.rank-0.old.yaml tuned.rank-0.old.yaml" ] ||
+    die "left: $(ls runs/killed)"
 [ ! -e runs/killed/run.lock ] || die "the lock file is left"
 mkdir -p runs/early && touch runs/early/run.lock runs/early/config.yaml.tmp-1 # killed as it began to write
 run 0 "$train" "${good[@]}" --output runs/early --resume auto
@@ -143,9 +146,10 @@ says 'leave some of 2 ranks without any'
 run 0 "$train" "${good[@]}" --output new/run --trace new/run/trace.json --trace-steps 1-2
 [ -s new/run/trace.json ] || die "no trace"
 # What runs make is replaced, of ranks that there are no more too; what somebody keeps there is his.
-touch new/run/log.rank-7.txt new/run/log.rank-0.old.txt new/run/log.rank-.txt
+touch new/run/log.rank-7.txt new/run/log.rank-0.old.txt new/run/log.rank-.txt new/run/gpu.rank-{7,0.old}.yaml
 run 0 "$train" "${good[@]}" --output new/run --force --trace new/run/trace.json
 [ "$(cd new/run && echo log.*)" = "log.rank-.txt log.rank-0.old.txt log.rank-0.txt" ] || die "left: $(ls new/run)"
+[ "$(cd new/run && echo gpu.*)" = gpu.rank-0.old.yaml ] || die "left: $(ls new/run)"
 run 0 "$train" "${good[@]}" --output new/plain
 same_weights new/run new/plain
 

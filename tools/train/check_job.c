@@ -25,7 +25,7 @@ void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_chec
         bpt_check_refuse(&f->device_refusal, "choose --device cpu on this host");
         return;
     }
-    if (device && !f->threads) f->threads = 1;
+    f->threads = bpt_device_option_threads(device, f->threads, 0); /* 0: none wanted */
     bpt_device_close(device);
 }
 

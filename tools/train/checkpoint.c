@@ -208,12 +208,26 @@ static bpt_status load_state(const bpt_job *job, bpt_checkpoint *c) {
     return status;
 }
 
+/* Whether a path of --resume is a whole checkpoint, and not a run. */
+static bpt_status look_for_done(const char *resume, bool *is_checkpoint) {
+    char *done;
+    BPT_TRY(bpt_strf(&done, "%s/DONE", resume));
+    *is_checkpoint = bpt_path_exists(done);
+    bpt_free(done);
+    return BPT_OK;
+}
+
+bpt_status bpt_checkpoint_run(const char *resume, char **run) {
+    bool is_checkpoint;
+    BPT_TRY(look_for_done(resume, &is_checkpoint));
+    return bpt_strf(run, "%s%s", resume, is_checkpoint ? "/../.." : "");
+}
+
 /* The newest whole checkpoint of a run, or the one that was named itself; NULL if there is none. */
 static bpt_status locate(const char *resume, char **path) {
-    char *done, *checkpoints;
-    BPT_TRY(bpt_strf(&done, "%s/DONE", resume));
-    const bool is_checkpoint = bpt_path_exists(done);
-    bpt_free(done);
+    char *checkpoints;
+    bool is_checkpoint;
+    BPT_TRY(look_for_done(resume, &is_checkpoint));
     if (is_checkpoint) return bpt_strdup(resume, path);
     BPT_TRY(bpt_strf(&checkpoints, "%s/checkpoints", resume));
     const bpt_status status = bpt_checkpoint_find(checkpoints, NULL, path);
@@ -295,6 +309,11 @@ void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {
             "rank %u computed on %s until %s, and on %s from now on: the last bits of results may "
             "not be those of a run that never stopped (--device decides)",
             job->rank, c->device, c->path, job->device ? job->device->kind->name : "cpu");
+    else if (c && c->exact && job->device && job->device->n_measured > 0)
+        bpt_warn(
+            "rank %u: %u kernel%s measured anew: the last bits of results may not be those of a "
+            "run that never stopped",
+            job->rank, job->device->n_measured, job->device->n_measured == 1 ? " was" : "s were");
     if (job->rank != 0) return;
     if (!c && job->options->resume) warn_of_torn(job);
     if (!c || c->exact) return;

@@ -27,6 +27,13 @@ bpt_status bpt_checkpoint_save(bpt_job *job);
  * @return BPT_OK, BPT_ENOENT (with hint), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_expect(const char *resume);
 
+/** Tells the run that a path of --resume belongs to: of a checkpoint the folder two above it, else
+ * the path itself.
+ * @param resume not "auto"
+ * @param[out] run caller owns, bpt_free()
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_checkpoint_run(const char *resume, char **run);
+
 /** What a checkpoint holds, verified. */
 typedef struct bpt_checkpoint {
     char *path;          /* of its folder */
@@ -62,8 +69,9 @@ bpt_status bpt_checkpoint_open(const bpt_job *job, bool *found, bpt_checkpoint *
 void bpt_checkpoint_close(bpt_checkpoint *c);
 
 /** Warns where a job goes on otherwise than whoever gave --resume may expect: on rank 0 as another
- * job, or from the start although there are checkpoints, of which none is whole; on every rank with
- * convolutions cut by other costs, so that last bits may differ.
+ * job, or from the start although there are checkpoints, of which none is whole; on every rank
+ * whose last bits may differ: with convolutions cut by other costs, on another kind of device, or
+ * with kernels of its GPU that the run has not kept. All networks are made.
  * @param c NULL: none was found */
 void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c);
 

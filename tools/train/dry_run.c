@@ -111,7 +111,8 @@ static bpt_status open_device(bpt_job *job, unsigned on_host) {
     const bpt_host_place first = {.index = 0, .n = on_host};
     BPT_TRY(bpt__job_find_device(job->options, job->n_ranks, first, &job->device));
     job->any_device = job->device != NULL;
-    if (job->device && !job->options->threads) job->n_threads = 1;
+    job->n_threads = bpt_device_option_threads(job->device, (unsigned)job->options->threads,
+                                               bpt_rank_threads_expected(0, on_host));
     return bpt_layer_choice_check_devices(job);
 }
 
@@ -132,7 +133,6 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     bpt_memory_plan plan;
     BPT_TRY(choose(&job));
     const unsigned sharing = workers_on_host(&job);
-    job.n_threads = bpt_rank_threads_expected((unsigned)o->threads, sharing);
     bpt_status status = open_model(&job);
     if (status == BPT_OK) status = bpt_layer_choice_check(o, job.model);
     if (status == BPT_OK) status = open_device(&job, sharing);

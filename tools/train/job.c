@@ -22,7 +22,6 @@ bpt_status bpt__job_open_network(bpt_job *job) {
     bpt_network_free(job->network);
     job->network = NULL;
     if (bpt_job_is_server(job)) return bpt_memory_plan_check(job);
-    BPT_TRY(bpt__job_read_choices(job));
     BPT_TRY(bpt_tuning_use(o, job->model, job->dataset, job->batch, job->cores,
                            job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
     const bool named = bpt_layer_choice_is_named(job, &job->parting.border);
@@ -40,6 +39,7 @@ static bpt_status open_engine(bpt_job *job) {
     BPT_TRY(bpt_layer_choice_check(job->options, job->model));
     if (!bpt_job_is_server(job))
         BPT_TRY(bpt_pool_open(job->options->policy, job->n_threads, &job->pool));
+    BPT_TRY(bpt__job_read_choices(job));
     BPT_TRY(bpt__job_open_network(job));
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }

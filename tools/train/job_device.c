@@ -82,19 +82,20 @@ static bpt_status read_choices(const bpt_job *job, const char *run) {
     const bool there = access(path, F_OK) == 0;
     const bpt_status status = there ? bpt_device_load_choices(job->device, path, &alike) : BPT_OK;
     if (status == BPT_OK && !alike)
-        bpt_warn(
-            "%s is of another card or another version of its libraries: kernels are measured "
-            "anew, and last bits may differ",
-            path);
+        bpt_warn("%s is of another card or another version of its libraries: of no use here", path);
     bpt_free(path);
     return status;
 }
 
 bpt_status bpt__job_read_choices(const bpt_job *job) {
     const bpt_train_options *o = job->options;
+    char *run;
     if (!job->device || !o->resume) return BPT_OK;
-    const bool here = bpt_run_folder_goes_on(o->output, o->resume);
-    return read_choices(job, here ? o->output : o->resume);
+    if (bpt_run_folder_goes_on(o->output, o->resume)) return read_choices(job, o->output);
+    BPT_TRY(bpt_checkpoint_run(o->resume, &run));
+    const bpt_status status = read_choices(job, run);
+    bpt_free(run);
+    return status;
 }
 
 bpt_status bpt__job_keep_choices(const bpt_job *job) {

@@ -13,7 +13,7 @@
 #include <string.h>
 
 bpt_status bpt__job_speeds(bpt_job *job, double *speeds) {
-    /* A device is worth all cores, of which it takes none. */
+    /* Of a device nothing is known either: as if its rank's cores computed. */
     const double guess =
         bpt_rank_threads_speed(job->device ? bpt_pool_bound_cores() : job->n_threads);
     const bool measured = job->solo[0] > 0; /* then all workers are */

@@ -33,7 +33,7 @@ static size_t decoding_bytes(const bpt_job *job, size_t values) {
 
 /* Two batches of pixels, pinned, on their way to a device. */
 static size_t pinned_bytes(const bpt_job *job, size_t values) {
-    return job->device ? 2 * job->batch * values * sizeof(float) : 0;
+    return job->device ? 2 * sizeof(float) * job->batch * values : 0;
 }
 
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */

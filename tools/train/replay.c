@@ -66,7 +66,7 @@ bpt_status bpt_replay(const char *run, int argc, char **argv) {
     if (status == BPT_OK) status = check_named(run, of_run.model, "model");
     if (status == BPT_OK) status = check_named(run, of_run.data, "data");
     if (status == BPT_OK) status = bpt_replay_check_start(run, of_run.resume);
-    if (status == BPT_OK) status = bpt_replay_check_devices(run, of_run.device);
+    if (status == BPT_OK) status = bpt_replay_check_devices(run);
     if (status == BPT_OK) status = repeat(&of_run);
     bpt_option_set_free(set);
     if (status != BPT_OK && !bpt_error_last()->hint[0])

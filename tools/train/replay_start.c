@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
+#include "tools/train/run_folder.h"
 
 #include <string.h>
 
@@ -85,12 +86,7 @@ static bpt_status refuse_device(const char *run, size_t rank, const char *device
     return status;
 }
 
-/* Of a run that ended before its summary. */
-static bpt_status look_at_option(const char *run, const char *device) {
-    return strncmp(device, "cuda", 4) == 0 ? refuse_device(run, 0, device) : BPT_OK;
-}
-
-static bpt_status look_at_devices(const char *run, const bpt_json_doc *doc) {
+static bpt_status look_at_summary(const char *run, const bpt_json_doc *doc) {
     const bpt_json *ranks;
     if (bpt_json_get_array(doc, bpt_json_root(doc), "ranks", &ranks) != BPT_OK) return BPT_OK;
     for (size_t i = 0; i < bpt_json_size(ranks); i++) {
@@ -101,7 +97,13 @@ static bpt_status look_at_devices(const char *run, const bpt_json_doc *doc) {
     return BPT_OK;
 }
 
-bpt_status bpt_replay_check_devices(const char *run, const char *device) {
+/* Of a run that ended before its summary. */
+static bpt_status look_at_choices(const char *run) {
+    unsigned rank;
+    return bpt_run_folder_had_gpu(run, &rank) ? refuse_device(run, rank, "a GPU") : BPT_OK;
+}
+
+bpt_status bpt_replay_check_devices(const char *run) {
     char *path, *text = NULL;
     size_t size = 0;
     bpt_json_doc *doc = NULL;
@@ -109,11 +111,11 @@ bpt_status bpt_replay_check_devices(const char *run, const char *device) {
     bpt_status status = bpt_file_read(path, (size_t)1 << 30, &text, &size);
     if (status == BPT_OK) status = bpt_json_parse(path, text, size, &doc);
     if (status == BPT_OK)
-        status = look_at_devices(run, doc);
+        status = look_at_summary(run, doc);
     else if (status != BPT_ENOMEM)
         status = BPT_OK;
     bpt_json_doc_free(doc);
     bpt_free(text);
     bpt_free(path);
-    return status == BPT_OK ? look_at_option(run, device) : status;
+    return status == BPT_OK ? look_at_choices(run) : status;
 }

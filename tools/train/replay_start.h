@@ -16,10 +16,9 @@
 bpt_status bpt_replay_check_start(const char *run, const char *resume);
 
 /** Checks that no rank computed on a device, which rounds otherwise than the cores that a replay
- * computes on. Of a folder whose summary is missing or names no devices the configuration tells,
- * where it says more than auto.
- * @param device of the run's configuration
+ * computes on: by the summary, and by what a rank with a GPU keeps from its start on, so that also
+ * a run is known that did not come to its end.
  * @return BPT_OK, BPT_EUSAGE (one did, with a hint), BPT_ENOMEM */
-bpt_status bpt_replay_check_devices(const char *run, const char *device);
+bpt_status bpt_replay_check_devices(const char *run);
 
 #endif

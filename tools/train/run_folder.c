@@ -196,14 +196,16 @@ static bool is_of_rank(const char *name, const char *begin, const char *end) {
     return digits > 0 && strncmp(name + digits, end, length) == 0 && is_end(name + digits + length);
 }
 
-/* What the ranks were tuned by. */
-static bool is_tuned(const char *name) {
-    return is_of_rank(name, "tuned.rank-", ".yaml");
+static const char gpu_begin[] = "gpu.rank-";
+
+/* How the ranks' GPUs compute. */
+static bool is_gpu(const char *name) {
+    return is_of_rank(name, gpu_begin, ".yaml");
 }
 
-/* How their GPUs compute. */
-static bool is_gpu(const char *name) {
-    return is_of_rank(name, "gpu.rank-", ".yaml");
+/* What each rank writes when the run begins: what it is tuned by, and how its GPU computes. */
+static bool is_of_start(const char *name) {
+    return is_gpu(name) || is_of_rank(name, "tuned.rank-", ".yaml");
 }
 
 /* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
@@ -214,7 +216,7 @@ static bool is_made(const char *name) {
         const size_t length = strlen(made[i]);
         if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
     }
-    return is_of_rank(name, "log.rank-", ".txt") || is_tuned(name) || is_gpu(name);
+    return is_of_rank(name, "log.rank-", ".txt") || is_of_start(name);
 }
 
 static bool is_replaced(const char *name) {
@@ -257,7 +259,7 @@ bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_comman
                                 const void *values) {
     if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
     BPT_TRY(remove_entry(run, SUMMARY));
-    BPT_TRY(remove_entries(run, is_tuned));
+    BPT_TRY(remove_entries(run, is_of_start));
     BPT_TRY(write_config(run, command, values));
     if (anew) {
         BPT_TRY(remove_entry(run, BPT__RUN_METRICS));
@@ -265,6 +267,17 @@ bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_comman
     }
     BPT_TRY(make_subfolder(run->path, "checkpoints"));
     return make_subfolder(run->path, "exchange");
+}
+
+bool bpt_run_folder_had_gpu(const char *path, unsigned *rank) {
+    DIR *dir = opendir(path);
+    bool had = false;
+    for (const struct dirent *e; dir && !had && (e = readdir(dir));) {
+        had = is_gpu(e->d_name);
+        if (had) *rank = (unsigned)strtoul(e->d_name + strlen(gpu_begin), NULL, 10);
+    }
+    if (dir) closedir(dir);
+    return had;
 }
 
 bool bpt_run_folder_replaces(const bpt_run_folder *run) {

@@ -54,13 +54,17 @@ bpt_status bpt_run_folder_look(const char *path, bpt_run_folder_mode mode);
 bpt_status bpt_run_folder_check(const bpt_run_folder *run);
 
 /** Rank 0: makes room for what the run will write: removes the run that is replaced, of one that
- * goes on the summary and what its ranks were tuned by, writes config.yaml, and makes subfolders
- * that are missing.
+ * goes on the summary and what its ranks write anew behind it (what they are tuned by, and how
+ * their GPUs compute), writes config.yaml, and makes subfolders that are missing.
  * @param anew also removes what an attempt without a checkpoint left: metrics and logs
  * @param values the options of @p command
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_command *command,
                                 const void *values);
+
+/** @return whether a rank of the run computed on a GPU: the folder keeps how, from its start on
+ * @param[out] rank one that did; set only then */
+bool bpt_run_folder_had_gpu(const char *path, unsigned *rank);
 
 /** @return on rank 0, whether the folder was there and bpt_run_folder_begin() clears it */
 bool bpt_run_folder_replaces(const bpt_run_folder *run);

@@ -72,8 +72,8 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     BPT_TRY(bpt_tuning_use(o, b->model, b->batches.dataset, o->batch_size, bpt_pool_allowed_cores(),
                            NULL));
     bpt_tuning_say(o);
-    const unsigned n_threads = b->device ? 1 : bpt_pool_allowed_cores();
-    b->n_threads = o->threads ? (unsigned)o->threads : n_threads;
+    b->n_threads =
+        bpt_device_option_threads(b->device, (unsigned)o->threads, bpt_pool_allowed_cores());
     BPT_TRY(check_memory(o, b));
     BPT_TRY(bpt_pool_open(o->policy, b->n_threads, &b->pool));
     BPT_TRY(bpt_network_create_on(b->device, b->model, o->batch_size,
