@@ -5,7 +5,9 @@
  *
  * A choice is a place in a list that the library gives: of its heuristics, or of all engines. The
  * list is the same for the same problem, GPU and version of the library, however many of its
- * entries were tried.
+ * entries were tried; but cuDNN leaves engines out that it compiles when they are first used, where
+ * libnvrtc cannot be loaded: a process that has it and one that has not may take unlike ones for
+ * one place. They are as right, and have other last bits.
  *
  * Threads: one at a time. */
 #ifndef BPT_INNER_CUDA_CUDA_CHOICES_H

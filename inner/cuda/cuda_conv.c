@@ -108,7 +108,7 @@ static bpt_status add_engine(bpt_cuda_library *library, const bpt_cuda_conv_prob
     BPT_TRY(BPT_NEW("convolution's engine", 1, &engine));
     const bpt_status status = bpt__conv_search(library, problem, step, engine);
     if (status != BPT_OK) {
-        bpt_free(engine);
+        engine_free(library, engine);
         return status;
     }
     engine->next = library->engines;

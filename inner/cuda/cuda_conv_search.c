@@ -240,8 +240,9 @@ static bpt_status note_choice(bpt_cuda_library *library, const char *key,
                      .place = engine->plan.place,
                      .ns = (int64_t)engine->ns};
     strcpy(c.key, key);
+    BPT_TRY(bpt__choices_note(&library->choices, &c));
     library->n_measured++;
-    return bpt__choices_note(&library->choices, &c);
+    return BPT_OK;
 }
 
 /* Where heuristics name no engine that may be used, all are tried. */

@@ -3,10 +3,13 @@
 #include "base/clock.h"
 #include "inner/cuda/cuda_graph.h"
 
+#include <assert.h>
+
 enum {
     N_CONFIGS = 48,       /* that are asked for */
     FEW = 3,              /* plans, so that others are asked for */
-    PLANS_NS = 500000000, /* once there is a plan, no other is begun so long after the first */
+    PLANS_NS = 500000000, /* once there is a plan, no other is begun so long after a list was asked
+                           * for */
     MAX_NOTES = CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
 };
 
@@ -200,6 +203,7 @@ size_t bpt__graph_plans(bpt__conv_graph *graph, bpt__conv_plan *plans) {
 bool bpt__graph_plan(bpt__conv_graph *graph, bpt__engine_list list, int64_t place,
                      bpt__conv_plan *plan) {
     *plan = (bpt__conv_plan){.list = list, .place = place};
+    assert(place >= 0);
     if (list == BPT__ENGINES_ALL) {
         const bool made = make_engine(graph, place, plan);
         if (!made) bpt__plan_free(graph->library, plan);

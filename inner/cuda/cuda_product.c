@@ -323,8 +323,9 @@ static bpt_status search_algorithm(bpt_cuda_product *p) {
     BPT_TRY(measure_algorithms(p));
     bpt__choice c = {.way = p->bias_within, .place = p->place, .ns = (int64_t)p->ns};
     strcpy(c.key, key);
+    BPT_TRY(bpt__choices_note(&p->library->choices, &c));
     p->library->n_measured++;
-    return bpt__choices_note(&p->library->choices, &c);
+    return BPT_OK;
 }
 
 bpt_status bpt_cuda_product_create(bpt_cuda_library *library,
