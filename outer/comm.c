@@ -19,6 +19,10 @@ const char *bpt_comm_host(const bpt_comm *c, uint32_t rank) {
     return c->hosts[rank];
 }
 
+bool bpt_comm_together(const bpt_comm *c, uint32_t a, uint32_t b) {
+    return c->first_near[a] == c->first_near[b];
+}
+
 const char *bpt_comm_library(const bpt_comm *c) {
     return c->library;
 }

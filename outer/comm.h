@@ -17,6 +17,7 @@
 
 #include "base/status.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -42,6 +43,10 @@ uint32_t bpt_comm_size(const bpt_comm *comm);
 /** @param rank in [0, bpt_comm_size())
  * @return the name of the host that runs @p rank; borrowed */
 const char *bpt_comm_host(const bpt_comm *comm, uint32_t rank);
+
+/** @return whether two ranks run on one machine: by what MPI reaches through memory, since machines
+ * may share a name. @param a,b in [0, bpt_comm_size()) */
+bool bpt_comm_together(const bpt_comm *comm, uint32_t a, uint32_t b);
 
 /** @return the MPI library, "Open MPI v4.1.4"; borrowed */
 const char *bpt_comm_library(const bpt_comm *comm);

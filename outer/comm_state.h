@@ -37,6 +37,7 @@ struct bpt_comm {
     pthread_t thread;
     uint32_t rank, size;           /* constant once the thread runs */
     char (*hosts)[BPT__HOST_SIZE]; /* [size], constant likewise */
+    uint32_t *first_near;          /* [size], constant likewise: first rank of the same machine */
     uint32_t *in_flight;           /* [size], constant likewise: as of bpt__transfers_create() */
     int32_t *statuses;             /* [size], for bpt_comm_agree() */
     MPI_Comm collectives, messages;

@@ -228,13 +228,19 @@ static bpt_status find_near(bpt_comm *c, const int *ranks, int *near) {
     return bpt__mpi_check(code, "tell the ranks of this host");
 }
 
-static void gather_chunks(bpt_comm *c, const int *near) {
-    uint32_t n_near = 0;
+static bpt_status gather_near(bpt_comm *c, const int *near) {
+    uint32_t mine = 0, n_near = 0;
+    while (near[mine] == MPI_UNDEFINED) mine++; /* this rank itself at the latest */
+    BPT_TRY(bpt__mpi_check(MPI_Allgather(&mine, sizeof mine, MPI_BYTE, c->first_near, sizeof mine,
+                                         MPI_BYTE, c->collectives),
+                           "gather which ranks are together"));
     for (uint32_t r = 0; r < c->size; r++) {
-        c->in_flight[r] = near[r] == MPI_UNDEFINED ? BPT__CHUNKS_IN_FLIGHT : BPT__CHUNKS_IN_MEMORY;
-        n_near += near[r] != MPI_UNDEFINED;
+        const bool together = c->first_near[r] == mine;
+        c->in_flight[r] = together ? BPT__CHUNKS_IN_MEMORY : BPT__CHUNKS_IN_FLIGHT;
+        n_near += together;
     }
     bpt_debug("messages to %u of %u ranks go through memory", n_near, c->size);
+    return BPT_OK;
 }
 
 /* A rank without memory for it lets the others know before they meet. */
@@ -260,6 +266,7 @@ static bpt_status gather_hosts(bpt_comm *c) {
     int *ranks = NULL, *near = NULL;
     bpt_status status = BPT_NEW("host names", c->size, &c->hosts);
     if (status == BPT_OK) status = BPT_NEW("statuses of ranks", c->size, &c->statuses);
+    if (status == BPT_OK) status = BPT_NEW("ranks of machines", c->size, &c->first_near);
     if (status == BPT_OK) status = BPT_NEW("chunks under way", c->size, &c->in_flight);
     if (status == BPT_OK) status = BPT_NEW("ranks", c->size, &ranks);
     if (status == BPT_OK) status = BPT_NEW("ranks of this host", c->size, &near);
@@ -267,7 +274,7 @@ static bpt_status gather_hosts(bpt_comm *c) {
     for (uint32_t r = 0; status == BPT_OK && r < c->size; r++) ranks[r] = (int)r;
     if (status == BPT_OK) status = gather_names(c);
     if (status == BPT_OK) status = find_near(c, ranks, near);
-    if (status == BPT_OK) gather_chunks(c, near);
+    if (status == BPT_OK) status = gather_near(c, near);
     bpt_free(near);
     bpt_free(ranks);
     return status;

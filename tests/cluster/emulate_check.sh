@@ -16,6 +16,10 @@ run 0 "$emulate" --hosts one,two -- "$mpirun" -np 2 sh -c 'hostname same; exec "
     --output runs/x --log-level debug
 says 'messages to 1 of 2 ranks go through memory'
 grep -qE '^1 +same ' out || die "the hosts have names of their own"
+n=$(nproc)
+run 0 "$emulate" --hosts one,two -- "$mpirun" -np 2 sh -c 'hostname same; exec "$@"' - "$train" "${common[@]}" \
+    --threads 0 --update allreduce --epochs 0.2 --output runs/same
+says "$n thread$([ "$n" -eq 1 ] || echo s) on this rank" # and not those of one host between two ranks
 
 # A rank on another host freezes: rank 0 says so, and all ends.
 cat >freeze <<'END'

@@ -24,8 +24,10 @@ static void test_world(void **state) {
     assert_true(bpt_comm_rank(comm) < bpt_comm_size(comm));
     for (uint32_t r = 0; r < bpt_comm_size(comm); r++)
         assert_string_equal(bpt_comm_host(comm, r), host);
-    for (uint32_t r = 0; r < bpt_comm_size(comm); r++) /* all are in this host's memory */
+    for (uint32_t r = 0; r < bpt_comm_size(comm); r++) { /* all are on this machine */
+        assert_true(bpt_comm_together(comm, r, bpt_comm_rank(comm)));
         assert_int_equal(comm->in_flight[r], BPT__CHUNKS_IN_MEMORY);
+    }
     bpt_comm *second = NULL;
     assert_int_equal(bpt_comm_start(&second), BPT_EUSAGE);
     assert_null(second);

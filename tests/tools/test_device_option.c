@@ -6,6 +6,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,20 +17,20 @@
 
 /* ---- what comm says ---- */
 
-static const char *hosts[8];
+static char machines[8];
 static uint32_t own_rank;
 
 uint32_t __wrap_bpt_comm_rank(const bpt_comm *comm);
-const char *__wrap_bpt_comm_host(const bpt_comm *comm, uint32_t rank);
+bool __wrap_bpt_comm_together(const bpt_comm *comm, uint32_t a, uint32_t b);
 
 uint32_t __wrap_bpt_comm_rank(const bpt_comm *comm) {
     (void)comm;
     return own_rank;
 }
 
-const char *__wrap_bpt_comm_host(const bpt_comm *comm, uint32_t rank) {
+bool __wrap_bpt_comm_together(const bpt_comm *comm, uint32_t a, uint32_t b) {
     (void)comm;
-    return hosts[rank];
+    return machines[a] == machines[b];
 }
 
 /* ---- what is logged ---- */
@@ -51,13 +52,9 @@ void __wrap_bpt_log(bpt_log_level level, const char *format, ...) {
 
 /* ---- places ---- */
 
-/* @param names of hosts, a letter each */
+/* @param names of machines, a letter each */
 static bpt_host_place place_of(uint32_t rank, const char *names, uint32_t n_workers) {
-    static char each[8][2];
-    for (size_t i = 0; names[i]; i++) {
-        each[i][0] = names[i];
-        hosts[i] = each[i];
-    }
+    for (size_t i = 0; names[i]; i++) machines[i] = names[i];
     own_rank = rank;
     return bpt_host_place_of(NULL, n_workers);
 }

@@ -1,13 +1,10 @@
 #include "tools/train/host_place.h"
 
-#include <string.h>
-
 bpt_host_place bpt_host_place_of(const bpt_comm *comm, uint32_t n_workers) {
     const uint32_t rank = bpt_comm_rank(comm);
-    const char *here = bpt_comm_host(comm, rank);
     bpt_host_place place = {0};
     for (uint32_t r = 0; r < n_workers; r++) {
-        if (strcmp(bpt_comm_host(comm, r), here) != 0) continue;
+        if (!bpt_comm_together(comm, r, rank)) continue;
         place.index += r < rank;
         place.n++;
     }

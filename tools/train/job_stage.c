@@ -30,10 +30,9 @@ static bool any_opens(const bpt_job *job, const sight *all) {
 
 /* @return the rank that makes the copy that @p rank opens */
 static uint32_t maker_of(const bpt_job *job, const sight *all, uint32_t rank) {
-    const char *host = bpt_comm_host(job->comm, rank);
     uint32_t r = 0;
     while (!all[r].opens || all[r].place != all[rank].place ||
-           strcmp(bpt_comm_host(job->comm, r), host) != 0)
+           !bpt_comm_together(job->comm, r, rank))
         r++;
     return r;
 }

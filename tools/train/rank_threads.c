@@ -39,14 +39,13 @@ typedef struct {
 
 static bpt_status count_ranks(bpt_comm *comm, const affinity *mine, uint32_t n_workers,
                               neighbours *n) {
-    const char *here = bpt_comm_host(comm, bpt_comm_rank(comm));
     affinity *all = NULL;
     bpt_status status = BPT_NEW("affinities", bpt_comm_size(comm), &all);
     status = bpt_comm_agree(comm, status);
     if (status == BPT_OK) status = bpt_comm_allgather(comm, mine, sizeof *mine, all);
     *n = (neighbours){0};
     for (uint32_t r = 0; status == BPT_OK && r < bpt_comm_size(comm); r++) {
-        if (strcmp(bpt_comm_host(comm, r), here) != 0) continue;
+        if (!bpt_comm_together(comm, r, bpt_comm_rank(comm))) continue;
         n->ranks++;
         if (r >= n_workers) continue;
         const bool same = CPU_EQUAL(&all[r].set, &mine->set) != 0;

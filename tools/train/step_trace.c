@@ -47,8 +47,7 @@ static bpt_status choose_origin(bpt_step_trace *t) {
     t->origin_ns = first_ns;
     if (!t->comm) return BPT_OK;
     BPT_TRY(bpt_comm_broadcast(t->comm, 0, &first_ns, sizeof first_ns));
-    if (strcmp(bpt_comm_host(t->comm, t->rank), bpt_comm_host(t->comm, 0)) == 0)
-        t->origin_ns = first_ns;
+    if (bpt_comm_together(t->comm, t->rank, 0)) t->origin_ns = first_ns;
     return BPT_OK;
 }
 
