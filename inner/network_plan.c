@@ -1,6 +1,7 @@
 /* From a model to kernels, tasks and sizes: layer by layer forward, the loss, and back. */
 #include "base/memory.h"
 #include "inner/network_private.h"
+#include "inner/readers.h"
 
 #include <string.h>
 
@@ -20,64 +21,46 @@ static bpt_status plan_input(bpt_network *net, bpt_activation *in) {
     return bpt_builder_reserve_gradients(b, in, in->grad);
 }
 
-/* What is known of the layers while they are planned. Activation 0 is the input, 1 + i the output
- * of layer i; each reader of one has a view of its own, in the order of the layers. */
+/* What is known of the layers while they are planned. */
 typedef struct {
-    bpt_activation **views; /* of each activation, shape [n_layers + 1][n_views] */
-    size_t *n_views;        /* shape [n_layers + 1] */
-    size_t *n_taken;        /* of these, readers planned so far; shape [n_layers + 1] */
-    bpt_activation ***in;   /* inputs of each layer, shape [n_layers] */
+    bpt_readers readers;
+    bpt_activation **views; /* of each activation, one for each reader; shape [n_layers + 1] */
+    bpt_activation ***in;   /* of these, what each layer reads; shape [n_layers] */
     void **states;          /* of each layer's kind, shape [n_layers] */
 } layer_plans;
 
-static bpt_status create_plans(bpt_network *net, layer_plans *plans) {
-    const bpt_model *model = net->model;
-    const size_t n = model->n_layers;
-    bpt_builder *b = &net->builder;
-    BPT_TRY(bpt_builder_object(b, (n + 1) * sizeof *plans->views, (void **)&plans->views));
-    BPT_TRY(bpt_builder_object(b, (n + 1) * sizeof *plans->n_views, (void **)&plans->n_views));
-    BPT_TRY(bpt_builder_object(b, (n + 1) * sizeof *plans->n_taken, (void **)&plans->n_taken));
-    BPT_TRY(bpt_builder_object(b, n * sizeof *plans->in, (void **)&plans->in));
-    BPT_TRY(bpt_builder_object(b, n * sizeof *plans->states, (void **)&plans->states));
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < model->layers[i].n_inputs; j++)
-            plans->n_views[model->layers[i].inputs[j]]++;
-    for (size_t a = 0; a <= n; a++)
-        BPT_TRY(bpt_builder_object(b, plans->n_views[a] * sizeof **plans->views,
-                                   (void **)&plans->views[a]));
+static bpt_status create_inputs(bpt_network *net, layer_plans *plans, size_t layer) {
+    const size_t n = plans->readers.n_inputs[layer];
+    bpt_activation ***in = &plans->in[layer];
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof **in, (void **)in));
+    for (size_t j = 0; j < n; j++) {
+        const bpt_reading *r = &plans->readers.inputs[layer][j];
+        (*in)[j] = &plans->views[r->activation][r->reader];
+    }
     return BPT_OK;
 }
 
-static bpt_activation *take_view(layer_plans *plans, size_t activation) {
-    return &plans->views[activation][plans->n_taken[activation]++];
-}
-
-/* The inputs of a layer, and behind them the other input of an add that it does too. */
-static bpt_status take_inputs(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
-    bpt_activation ***in = &plans->in[l->index];
-    BPT_TRY(bpt_builder_object(&net->builder, (l->n_inputs + 1) * sizeof **in, (void **)in));
-    if (l->fusion.done) { /* of an add, the one input that is not taken yet */
-        (*in)[0] = take_view(plans, l->inputs[l->fusion.own]);
-        return BPT_OK;
-    }
-    for (size_t j = 0; j < l->n_inputs; j++) (*in)[j] = take_view(plans, l->inputs[j]);
-    if (l->fusion.add) {
-        const bpt_layer *add = &net->model->layers[l->fusion.add - 1];
-        (*in)[l->n_inputs] = take_view(plans, add->inputs[1 - add->fusion.own]);
-    }
+static bpt_status create_plans(bpt_network *net, layer_plans *plans) {
+    const size_t n = net->model->n_layers;
+    BPT_TRY(bpt_readers_find(net->model, &plans->readers));
+    BPT_TRY(
+        bpt_builder_object(&net->builder, (n + 1) * sizeof *plans->views, (void **)&plans->views));
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *plans->in, (void **)&plans->in));
+    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *plans->states, (void **)&plans->states));
+    for (size_t a = 0; a <= n; a++)
+        BPT_TRY(bpt_builder_object(&net->builder, plans->readers.n[a] * sizeof **plans->views,
+                                   (void **)&plans->views[a]));
+    for (size_t i = 0; i < n; i++) BPT_TRY(create_inputs(net, plans, i));
     return BPT_OK;
 }
 
 static bpt_status fork_output(bpt_network *net, layer_plans *plans, size_t activation) {
     return bpt_builder_fork(&net->builder, &net->activations[activation],
-                            plans->n_views[activation], plans->views[activation]);
+                            plans->readers.n[activation], plans->views[activation]);
 }
 
 static bpt_status plan_forward(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
-    bpt_activation *out = &net->activations[l->index + 1];
-    bpt_activation **in;
-    BPT_TRY(take_inputs(net, plans, l));
-    in = plans->in[l->index];
+    bpt_activation *out = &net->activations[l->index + 1], **in = plans->in[l->index];
     if (l->fusion.done)
         *out = *in[0];
     else
@@ -86,7 +69,7 @@ static bpt_status plan_forward(bpt_network *net, layer_plans *plans, const bpt_l
 }
 
 static bpt_status plan_backward(bpt_network *net, layer_plans *plans, const bpt_layer *l) {
-    const size_t n_views = plans->n_views[l->index + 1];
+    const size_t n_views = plans->readers.n[l->index + 1];
     bpt_activation *out = &net->activations[l->index + 1], **in = plans->in[l->index];
     if (n_views > 0)
         BPT_TRY(bpt_builder_join(&net->builder, l->name, out, plans->views[l->index + 1], n_views));
@@ -102,26 +85,32 @@ static bpt_status plan_backward(bpt_network *net, layer_plans *plans, const bpt_
 static bpt_status plan_input_gradient(bpt_network *net, layer_plans *plans) {
     if (net->model->role != BPT_MODEL_TAIL) return BPT_OK;
     BPT_TRY(bpt_builder_join(&net->builder, "border", &net->activations[0], plans->views[0],
-                             plans->n_views[0]));
+                             plans->readers.n[0]));
     return bpt__plan_tail_border(net);
 }
 
-static bpt_status plan_layers(bpt_network *net) {
+static bpt_status plan_all(bpt_network *net, layer_plans *plans) {
     const bpt_model *model = net->model;
     const size_t n = model->n_layers;
     bpt_activation *out = &net->activations[n];
-    layer_plans plans;
-    BPT_TRY(create_plans(net, &plans));
-    BPT_TRY(fork_output(net, &plans, 0));
+    BPT_TRY(create_plans(net, plans));
+    BPT_TRY(fork_output(net, plans, 0));
     for (size_t i = 0; i < n; i++) {
-        BPT_TRY(plan_forward(net, &plans, &model->layers[i]));
+        BPT_TRY(plan_forward(net, plans, &model->layers[i]));
         net->forward_end[i] = net->builder.n_tasks;
     }
     BPT_TRY(model->role == BPT_MODEL_HEAD ? bpt__plan_head_border(net, out)
                                           : bpt__plan_loss(net, out));
     for (size_t i = n; i-- > 0 && !net->builder.forward_only;)
-        BPT_TRY(plan_backward(net, &plans, &model->layers[i]));
-    return plan_input_gradient(net, &plans);
+        BPT_TRY(plan_backward(net, plans, &model->layers[i]));
+    return plan_input_gradient(net, plans);
+}
+
+static bpt_status plan_layers(bpt_network *net) {
+    layer_plans plans = {0};
+    const bpt_status status = plan_all(net, &plans);
+    bpt_readers_clear(&plans.readers);
+    return status;
 }
 
 bpt_status bpt__network_plan(bpt_network *net) {

@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "inner/cuda/cuda_network.h"
 #include "inner/cuda/cuda_values.h"
+#include "inner/readers.h"
 
 static const bpt_cuda_layer_kind *const kinds[] = {
     &bpt_cuda_layer_add,     &bpt_cuda_layer_avgpool, &bpt_cuda_layer_batchnorm,
@@ -22,30 +23,35 @@ static bpt_status find_kind(const bpt_layer *l, const bpt_cuda_layer_kind **kind
     return status;
 }
 
-/* What is known of the layers while they are planned. Activation 0 is the input, 1 + i the output
- * of layer i; each reader of one has a view of its own, in the order of the layers. */
+/* What is known of the layers while they are planned. */
 typedef struct {
-    bpt_cuda_activation **views; /* of each activation, shape [n_layers + 1][n_views] */
-    size_t *n_views;             /* shape [n_layers + 1] */
-    size_t *n_taken;             /* of these, readers planned so far; shape [n_layers + 1] */
-    bpt_cuda_activation ***in;   /* inputs of each layer, shape [n_layers] */
+    bpt_readers readers;
+    bpt_cuda_activation **views; /* of each activation, one for each reader; shape [n_layers + 1] */
+    bpt_cuda_activation ***in;   /* of these, what each layer reads; shape [n_layers] */
     void **states;               /* of each layer's kind, shape [n_layers] */
 } layer_plans;
 
+static bpt_status create_inputs(bpt_device_network *net, layer_plans *plans, size_t layer) {
+    const size_t n = plans->readers.n_inputs[layer];
+    bpt_cuda_activation ***in = &plans->in[layer];
+    BPT_TRY(bpt__cuda_object(net, n * sizeof **in, (void **)in));
+    for (size_t j = 0; j < n; j++) {
+        const bpt_reading *r = &plans->readers.inputs[layer][j];
+        (*in)[j] = &plans->views[r->activation][r->reader];
+    }
+    return BPT_OK;
+}
+
 static bpt_status create_plans(bpt_device_network *net, layer_plans *plans) {
-    const bpt_model *model = net->model;
-    const size_t n = model->n_layers;
+    const size_t n = net->model->n_layers;
+    BPT_TRY(bpt_readers_find(net->model, &plans->readers));
     BPT_TRY(bpt__cuda_object(net, (n + 1) * sizeof *plans->views, (void **)&plans->views));
-    BPT_TRY(bpt__cuda_object(net, (n + 1) * sizeof *plans->n_views, (void **)&plans->n_views));
-    BPT_TRY(bpt__cuda_object(net, (n + 1) * sizeof *plans->n_taken, (void **)&plans->n_taken));
     BPT_TRY(bpt__cuda_object(net, n * sizeof *plans->in, (void **)&plans->in));
     BPT_TRY(bpt__cuda_object(net, n * sizeof *plans->states, (void **)&plans->states));
-    for (size_t i = 0; i < n; i++)
-        for (size_t j = 0; j < model->layers[i].n_inputs; j++)
-            plans->n_views[model->layers[i].inputs[j]]++;
     for (size_t a = 0; a <= n; a++)
-        BPT_TRY(bpt__cuda_object(net, plans->n_views[a] * sizeof **plans->views,
+        BPT_TRY(bpt__cuda_object(net, plans->readers.n[a] * sizeof **plans->views,
                                  (void **)&plans->views[a]));
+    for (size_t i = 0; i < n; i++) BPT_TRY(create_inputs(net, plans, i));
     return BPT_OK;
 }
 
@@ -134,35 +140,14 @@ static bpt_status join_views(bpt_device_network *net, const char *label, bpt_cud
 
 /* ---- layers ---- */
 
-static bpt_cuda_activation *take_view(layer_plans *plans, size_t activation) {
-    return &plans->views[activation][plans->n_taken[activation]++];
-}
-
-/* The inputs of a layer, and behind them the other input of an add that it does too. */
-static bpt_status take_inputs(bpt_device_network *net, layer_plans *plans, const bpt_layer *l) {
-    bpt_cuda_activation ***in = &plans->in[l->index];
-    BPT_TRY(bpt__cuda_object(net, (l->n_inputs + 1) * sizeof **in, (void **)in));
-    if (l->fusion.done) { /* of an add, the one input that is not taken yet */
-        (*in)[0] = take_view(plans, l->inputs[l->fusion.own]);
-        return BPT_OK;
-    }
-    for (size_t j = 0; j < l->n_inputs; j++) (*in)[j] = take_view(plans, l->inputs[j]);
-    if (l->fusion.add) {
-        const bpt_layer *add = &net->model->layers[l->fusion.add - 1];
-        (*in)[l->n_inputs] = take_view(plans, add->inputs[1 - add->fusion.own]);
-    }
-    return BPT_OK;
-}
-
 static void fork_output(const bpt_device_network *net, layer_plans *plans, size_t activation) {
-    for (size_t i = 0; i < plans->n_views[activation]; i++)
+    for (size_t i = 0; i < plans->readers.n[activation]; i++)
         plans->views[activation][i] = net->activations[activation];
 }
 
 static bpt_status plan_forward(bpt_device_network *net, layer_plans *plans, const bpt_layer *l) {
     bpt_cuda_activation *out = &net->activations[l->index + 1];
     const bpt_cuda_layer_kind *kind;
-    BPT_TRY(take_inputs(net, plans, l));
     BPT_TRY(find_kind(l, &kind));
     if (l->fusion.done)
         *out = *plans->in[l->index][0];
@@ -173,7 +158,7 @@ static bpt_status plan_forward(bpt_device_network *net, layer_plans *plans, cons
 }
 
 static bpt_status plan_backward(bpt_device_network *net, layer_plans *plans, const bpt_layer *l) {
-    const size_t n_views = plans->n_views[l->index + 1];
+    const size_t n_views = plans->readers.n[l->index + 1];
     bpt_cuda_activation *out = &net->activations[l->index + 1], **in = plans->in[l->index];
     const bpt_cuda_layer_kind *kind;
     BPT_TRY(find_kind(l, &kind));
@@ -232,19 +217,25 @@ static bpt_status plan_update(bpt_device_network *net) {
     return bpt__cuda_task(net, BPT_CUDA_UPDATE, run_update, NULL, "weights", "update", NULL, 0);
 }
 
-bpt_status bpt__cuda_plan_layers(bpt_device_network *net) {
+static bpt_status plan_all(bpt_device_network *net, layer_plans *plans) {
     const bpt_model *model = net->model;
     const size_t n = model->n_layers;
-    layer_plans plans;
-    BPT_TRY(create_plans(net, &plans));
+    BPT_TRY(create_plans(net, plans));
     BPT_TRY(plan_input(net));
-    fork_output(net, &plans, 0);
+    fork_output(net, plans, 0);
     for (size_t i = 0; i < n; i++) {
-        BPT_TRY(plan_forward(net, &plans, &model->layers[i]));
+        BPT_TRY(plan_forward(net, plans, &model->layers[i]));
         net->forward_end[i] = net->n_tasks;
     }
     BPT_TRY(plan_loss(net, &net->activations[n]));
     if (net->forward_only) return BPT_OK;
-    for (size_t i = n; i-- > 0;) BPT_TRY(plan_backward(net, &plans, &model->layers[i]));
+    for (size_t i = n; i-- > 0;) BPT_TRY(plan_backward(net, plans, &model->layers[i]));
     return plan_update(net);
+}
+
+bpt_status bpt__cuda_plan_layers(bpt_device_network *net) {
+    layer_plans plans = {0};
+    const bpt_status status = plan_all(net, &plans);
+    bpt_readers_clear(&plans.readers);
+    return status;
 }
