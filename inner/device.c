@@ -2,6 +2,7 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "inner/mixed/mixed_device.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,21 +39,31 @@ static bpt_status fail_index(int index, int n) {
 
 static bpt_status fail_choice(const char *choice) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--device: \"%s\" is not known", choice);
-    bpt_hint("choose auto, cpu, cuda, or one of several GPUs as cuda:0");
+    bpt_hint("choose auto, cpu, cuda, cuda+cpu, or one of several GPUs as cuda:0, cuda:0+cpu");
     return status;
 }
 
-/* @param[out] index of "cuda:INDEX", 0 of "cuda"; @return whether it is one of these */
-static bool read_index(const char *choice, int *index) {
-    char *end;
-    *index = 0;
+/* @param[out] index of "cuda:INDEX", 0 of "cuda"; @param[out] mixed whether "+cpu" follows
+ * @return whether it is one of these */
+static bool read_choice(const char *choice, int *index, bool *mixed) {
+    long value = 0;
+    char *end = (char *)choice + 4;
     if (strncmp(choice, "cuda", 4) != 0) return false;
-    if (choice[4] == '\0') return true;
-    if (choice[4] != ':' || choice[5] < '0' || choice[5] > '9') return false;
-    const long value = strtol(choice + 5, &end, 10);
-    if (*end != '\0' || value > 9999) return false;
+    if (*end == ':') {
+        if (end[1] < '0' || end[1] > '9') return false;
+        value = strtol(end + 1, &end, 10);
+    }
+    *mixed = strcmp(end, "+cpu") == 0;
     *index = (int)value;
-    return true;
+    return value <= 9999 && (*mixed || *end == '\0');
+}
+
+static bpt_status open_mixed(int index, bool tf32, bpt_device **device) {
+    bpt_device *fast;
+    BPT_TRY(cuda->open(index, tf32, &fast));
+    const bpt_status status = bpt_mixed_device_open(fast, device);
+    if (status != BPT_OK) bpt_device_close(fast);
+    return status;
 }
 
 bpt_status bpt_device_count(int *n) {
@@ -62,14 +73,15 @@ bpt_status bpt_device_count(int *n) {
 
 bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device) {
     int index, n;
+    bool mixed;
     *device = NULL;
     if (strcmp(choice, "cpu") == 0) return BPT_OK;
-    if (!read_index(choice, &index)) return fail_choice(choice);
+    if (!read_choice(choice, &index, &mixed)) return fail_choice(choice);
     if (!cuda) return fail_not_built();
     BPT_TRY(cuda->count(&n));
     if (n == 0) return fail_no_gpu();
     if (index >= n) return fail_index(index, n);
-    return cuda->open(index, tf32, device);
+    return mixed ? open_mixed(index, tf32, device) : cuda->open(index, tf32, device);
 }
 
 bpt_status bpt_device_save_choices(const bpt_device *device, const char *path) {
@@ -83,7 +95,8 @@ bpt_status bpt_device_save_choices(const bpt_device *device, const char *path) {
 bpt_status bpt_device_load_choices(bpt_device *device, const char *path, bool *alike) {
     bpt_yaml *doc = NULL;
     bpt_status status = bpt_yaml_load(path, &doc);
-    if (status == BPT_OK) status = device->kind->read_choices(device, doc, alike);
+    if (status == BPT_OK)
+        status = device->kind->read_choices(device, doc, bpt_yaml_root(doc), alike);
     if (status == BPT_EUSAGE) bpt_hint("remove the file: what it is to hold is measured anew then");
     bpt_yaml_free(doc);
     return status;

@@ -30,6 +30,7 @@ typedef struct bpt_device_wish {
     bpt_value_type activations;
     bpt_learning learning; /* .optimizer is set */
     bool forward_only;
+    bpt_pool *pool; /* borrowed; for the cores' part, if there is one */
 } bpt_device_wish;
 
 typedef enum bpt_device_work {
@@ -64,6 +65,7 @@ typedef struct bpt_device {
     const struct bpt_device_kind *kind;
     char name[128];      /* "cuda:0 (NVIDIA H100 80GB HBM3)" */
     bool bf16;           /* it multiplies bfloat16 */
+    bool uses_cores;     /* the pool of its networks too */
     size_t memory_bytes; /* its own */
     unsigned n_measured; /* kernels that were measured since it was opened, and not taken from a
                           * file (bpt_device_load_choices()) */
@@ -86,21 +88,44 @@ typedef struct bpt_device_kind {
                          bpt_network_memory *memory);
     void (*free)(bpt_device_network *net);
 
-    /** @param[out] outcome set in any case
+    /** Begins a run; what the device does by itself goes on behind the return.
+     * @return BPT_OK: end() follows, and nothing else before it; or an error: nothing is under way
+     */
+    bpt_status (*begin)(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run);
+
+    /** Waits for the run's end. @param[out] outcome set in any case
      * @return as the functions of inner/network.h */
-    bpt_status (*run)(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run,
-                      bpt_device_outcome *outcome);
+    bpt_status (*end)(bpt_device_network *net, bpt_device_work work, bpt_device_outcome *outcome);
+
     bpt_status (*get)(bpt_device_network *net, bpt_vector which, float *flat);
     bpt_status (*set)(bpt_device_network *net, bpt_vector which, const float *flat);
+
+    /* Of a device that can be one of two (inner/mixed/); else these three are NULL. */
+
+    /** Behind BPT_DEVICE_GRADIENT: adds what another network has of samples of the same step, in
+     * canonical order. Of running statistics both are weighed: own * its + (1 - own) * flat.
+     * @param own this network's part of the samples */
+    bpt_status (*add_gradients)(bpt_device_network *net, const float *flat, float own);
+
+    /** Memory of the host that the device copies from and to at its full speed.
+     * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+    bpt_status (*host_allocate)(size_t bytes, void **at);
+    void (*host_free)(void *at);
+
+    /** @return who computes a step, for people ("57 of 64 samples by cuda:0, 7 by 2 cores"); NULL:
+     * the device all of it. Valid while the network lives */
+    const char *(*sharing)(const bpt_device_network *net);
 
     /** Calls @p visit for the parts of a training step with what each took in one that was measured
      * part by part. */
     void (*visit)(const bpt_device_network *net, bpt_device_visit visit, void *context);
 
     /** What was chosen by measurement so far, as YAML, and what another process has chosen: as
-     * bpt_device_save_choices() and bpt_device_load_choices(). @param[out] text caller owns */
+     * bpt_device_save_choices() and bpt_device_load_choices(). @param[out] text caller owns
+     * @param map what write_choices() wrote, in a file that may hold more */
     bpt_status (*write_choices)(const bpt_device *device, char **text);
-    bpt_status (*read_choices)(bpt_device *device, const bpt_yaml *doc, bool *alike);
+    bpt_status (*read_choices)(bpt_device *device, const bpt_yaml *doc, const bpt_yaml_node *map,
+                               bool *alike);
 
     /** @return nanoseconds of a training step's convolutions and products, each as it was when it
      * was measured by itself */
@@ -112,7 +137,8 @@ typedef struct bpt_device_kind {
 bpt_status bpt_device_count(int *n);
 
 /** Opens what an option names.
- * @param choice "cpu", "cuda" (the first), "cuda:1"
+ * @param choice "cpu", "cuda" (the first), "cuda:1", "cuda+cpu", "cuda:1+cpu" (inner/mixed/: the
+ *               cores take part of each batch where that is faster)
  * @param tf32 as in bpt_device_kind.open
  * @param[out] device caller owns, bpt_device_close(); NULL: the processor's cores
  * @return BPT_OK, BPT_EUSAGE (no such device here; this program is built without it; with hint),

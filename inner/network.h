@@ -107,6 +107,10 @@ void bpt_network_free(bpt_network *net);
 /** @return where it computes; NULL: on the processor's cores */
 const bpt_device *bpt_network_device(const bpt_network *net);
 
+/** @return who computes a step where a device and the cores have it in common, for people; NULL: it
+ * is one of them. Valid while the network lives */
+const char *bpt_network_sharing(const bpt_network *net);
+
 /** @return nanoseconds that the convolutions and products of a training step take by themselves, as
  * a device has measured them one by one when it chose how to compute them; 0 on the processor's
  * cores

@@ -37,8 +37,10 @@ bpt_status bpt__device_run(bpt_network *net, bpt_device_work work, const void *i
                            const int32_t *labels, bpt_batch_result *result) {
     const bpt_device_run run = describe(net, work, input, labels);
     const uint64_t start_ns = bpt_clock_ns();
-    bpt_device_outcome outcome;
-    const bpt_status status = net->device->kind->run(net->on_device, work, &run, &outcome);
+    const bpt_device_kind *kind = net->device->kind;
+    bpt_device_outcome outcome = {0};
+    bpt_status status = kind->begin(net->on_device, work, &run);
+    if (status == BPT_OK) status = kind->end(net->on_device, work, &outcome);
     const uint64_t ns = bpt_clock_ns() - start_ns;
     if (work != BPT_DEVICE_APPLY) {
         net->last_run = (bpt_run_stats){.wall_ns = ns, .busy_ns = ns, .n_tasks = 1};

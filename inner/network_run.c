@@ -157,6 +157,10 @@ const bpt_device *bpt_network_device(const bpt_network *net) {
     return net->device;
 }
 
+const char *bpt_network_sharing(const bpt_network *net) {
+    return net->device ? net->device->kind->sharing(net->on_device) : NULL;
+}
+
 uint64_t bpt_network_products_ns(const bpt_network *net) {
     return net->device ? net->device->kind->products_ns(net->on_device) : 0;
 }

@@ -84,9 +84,10 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(device),
      .value = "auto",
-     .unit = "auto|cpu|cuda",
+     .unit = "auto|cpu|cuda|cuda+cpu",
      .help = "what computes: the processor's cores, or an NVIDIA GPU, of several the\n"
-             "first, or the one named as cuda:1; auto: a GPU if there is one"},
+             "first, or the one named as cuda:1; cuda+cpu: both, as is fastest; auto:\n"
+             "a GPU if there is one"},
     {.name = "precision",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(precision),
@@ -169,6 +170,7 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
     BPT_TRY(bpt_network_create_forward_on(
         p->device, p->model, batch, bpt_precision_type((bpt_precision)o->precision, p->device),
         p->pool, &p->network));
+    bpt_device_option_say(p->network);
     return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
 }
 

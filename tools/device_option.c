@@ -19,6 +19,10 @@ bpt_status bpt_device_option_check(const char *choice, bpt_precision precision) 
     return status;
 }
 
+static bool is_mixed(const char *choice) {
+    return strcmp(choice, "cuda+cpu") == 0;
+}
+
 static bpt_status fail_few(int n, bpt_host_place place) {
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "--device cuda: process %u of %u on this host finds %d GPU%s",
@@ -44,7 +48,8 @@ bpt_status bpt_device_option_own(const char *choice, bpt_host_place place, int n
     const bool any = n_devices > 0;
     snprintf(own, BPT_DEVICE_CHOICE_SIZE, "%s", is_auto(choice) ? "cpu" : choice);
     if (any && place.index < (unsigned)n_devices)
-        snprintf(own, BPT_DEVICE_CHOICE_SIZE, "cuda:%u", place.index);
+        snprintf(own, BPT_DEVICE_CHOICE_SIZE, "cuda:%u%s", place.index,
+                 is_mixed(choice) ? "+cpu" : "");
     else if (any && !is_auto(choice))
         return fail_few(n_devices, place);
     else if (any && place.index == (unsigned)n_devices)
@@ -57,7 +62,7 @@ static bpt_status open_choice(const char *choice, bpt_precision precision, bpt_h
     const bool tf32 = precision == BPT_PRECISION_TF32;
     char own[BPT_DEVICE_CHOICE_SIZE];
     int n;
-    if (!is_auto(choice) && strcmp(choice, "cuda") != 0)
+    if (!is_auto(choice) && strcmp(choice, "cuda") != 0 && !is_mixed(choice))
         return bpt_device_open(choice, tf32, device);
     if (is_auto(choice) && precision == BPT_PRECISION_BF16_EMULATED) return BPT_OK;
     BPT_TRY(bpt_device_count(&n));
@@ -84,7 +89,12 @@ bpt_status bpt_device_option_open(const char *choice, bpt_precision precision, b
 
 unsigned bpt_device_option_threads(const bpt_device *device, unsigned wanted, unsigned cores) {
     if (wanted) return wanted;
-    return device ? 1 : cores;
+    return device && !device->uses_cores ? 1 : cores;
+}
+
+void bpt_device_option_say(const bpt_network *net) {
+    const char *sharing = bpt_network_sharing(net);
+    if (sharing) bpt_info("%s", sharing);
 }
 
 void bpt_device_short_name(const char *name, char *text, size_t size) {

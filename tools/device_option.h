@@ -24,18 +24,19 @@ typedef struct bpt_host_place {
  * @return BPT_OK, BPT_EUSAGE (with hint) */
 bpt_status bpt_device_option_check(const char *choice, bpt_precision precision);
 
-/** Tells what a process opens of "auto" and "cuda": process i of a host GPU i of it. Where there
- * are fewer GPUs, but one, auto leaves the others to the cores, with a warning of the first of
- * them: they may be many, or each may be shown a GPU of its own and no other.
+/** Tells what a process opens of "auto", "cuda" and "cuda+cpu": process i of a host GPU i of it.
+ * Where there are fewer GPUs, but one, auto leaves the others to the cores, with a warning of the
+ * first of them: they may be many, or each may be shown a GPU of its own and no other.
  * @param n_devices that the process finds
- * @param[out] own  for bpt_device_open(): "cpu", "cuda:1"; "cuda" where there is none
- * @return BPT_OK, BPT_EUSAGE ("cuda", and no GPU is left for it; with hint) */
+ * @param[out] own  for bpt_device_open(): "cpu", "cuda:1", "cuda:1+cpu"; the choice itself where
+ *                  there is none
+ * @return BPT_OK, BPT_EUSAGE (not "auto", and no GPU is left for it; with hint) */
 bpt_status bpt_device_option_own(const char *choice, bpt_host_place place, int n_devices,
                                  char own[BPT_DEVICE_CHOICE_SIZE]);
 
-/** Opens what the options name, of "auto" and "cuda" what bpt_device_option_own() tells. Where that
- * does not open auto takes the cores, with a warning.
- * @param choice "auto", "cpu", "cuda", or one for all processes, as "cuda:1"
+/** Opens what the options name, of "auto", "cuda" and "cuda+cpu" what bpt_device_option_own()
+ * tells. Where that does not open auto takes the cores, with a warning.
+ * @param choice "auto", "cpu", "cuda", "cuda+cpu", or one for all processes, as "cuda:1"
  * @param[out] device caller owns, bpt_device_close(); NULL: the processor's cores
  * @return BPT_OK, BPT_EUSAGE (not known, not there, or none is left for this process; a precision
  * that it does not have; with hint), BPT_ENOMEM, BPT_EBACKEND */
@@ -44,9 +45,13 @@ bpt_status bpt_device_option_open(const char *choice, bpt_precision precision, b
 
 /** @param wanted 0: no number of them
  * @param cores    of a process without a device
- * @return threads of a process: as many as are wanted, else one on a device, which needs no more,
- * else @p cores */
+ * @return threads of a process: as many as are wanted, else one on a device that needs no more,
+ * else
+ * @p cores */
 unsigned bpt_device_option_threads(const bpt_device *device, unsigned wanted, unsigned cores);
+
+/** Logs who computes a step where a device and the cores have it in common. */
+void bpt_device_option_say(const bpt_network *net);
 
 /** @param[out] text what tables call it, shape [size]: "cuda:0", "cpu"
  * @param name of a device, "" of the cores */

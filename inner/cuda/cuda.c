@@ -41,6 +41,12 @@ void bpt_cuda_free(void *at) {
     cudaFree(at);
 }
 
+bpt_status bpt_cuda_upload(const void *host, size_t bytes, void **at) {
+    BPT_TRY(bpt_cuda_allocate(bytes, at));
+    BPT_TRY(bpt_cuda_copy(NULL, *at, host, bytes));
+    return bpt_cuda_wait(NULL);
+}
+
 bpt_status bpt_cuda_host_allocate(size_t bytes, void **at) {
     BPT_CUDA_TRY(cudaHostAlloc(at, bytes ? bytes : 1, cudaHostAllocDefault));
     return BPT_OK;

@@ -56,6 +56,9 @@ bpt_status bpt_cuda_free_bytes(size_t *bytes);
 bpt_status bpt_cuda_allocate(size_t bytes, void **at);
 void bpt_cuda_free(void *at);
 
+/** The same, filled from the host's memory. Waits. */
+bpt_status bpt_cuda_upload(const void *host, size_t bytes, void **at);
+
 /** Memory of the host that the GPU reads and writes by itself; bpt_cuda_host_free(). */
 bpt_status bpt_cuda_host_allocate(size_t bytes, void **at);
 void bpt_cuda_host_free(void *at);

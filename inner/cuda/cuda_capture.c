@@ -92,6 +92,10 @@ static bpt_status measure(bpt_device_network *net, bpt_device_work work) {
     return status;
 }
 
+static bool is_step(bpt_device_work work) {
+    return work == BPT_DEVICE_TRAIN || work == BPT_DEVICE_GRADIENT;
+}
+
 /* ---- the graph ---- */
 
 static bpt_status capture(const bpt_device_network *net, bpt_device_work work,
@@ -114,7 +118,7 @@ bpt_status bpt_cuda_start(bpt_device_network *net, bpt_device_work work) {
     if (!c->graph) {
         const unsigned n_runs = c->n_runs++;
         if (n_runs == 0) return run_tasks(net, work);
-        if (n_runs == 1 && work == BPT_DEVICE_TRAIN) return measure(net, work);
+        if (n_runs == 1 && is_step(work)) return measure(net, work);
         BPT_TRY(capture(net, work, &c->graph));
     }
     BPT_CUDA_TRY(cudaGraphLaunch(c->graph, net->stream));

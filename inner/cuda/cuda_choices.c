@@ -67,8 +67,8 @@ bpt_status bpt__choices_write(const bpt__choices *choices, const bpt__choice_ter
 
 /* ---- reading ---- */
 
-static bpt_status read_terms(const bpt_yaml *doc, const bpt__choice_terms *terms, bool *alike) {
-    const bpt_yaml_node *map = bpt_yaml_root(doc);
+static bpt_status read_terms(const bpt_yaml *doc, const bpt_yaml_node *map,
+                             const bpt__choice_terms *terms, bool *alike) {
     const char *gpu;
     int64_t format, cudnn, cublaslt;
     bool tf32;
@@ -97,10 +97,10 @@ static bpt_status read_choice(const bpt_yaml *doc, const bpt_yaml_node *row, bpt
     return bpt_yaml_get_int(doc, bpt_yaml_at(row, 4), "nanoseconds", 0, INT64_MAX, &c->ns);
 }
 
-bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc,
+bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc, const bpt_yaml_node *map,
                              const bpt__choice_terms *terms, bool *alike) {
     static const char *const keys[] = {"format", "gpu", "cudnn", "cublaslt", "tf32", "choices"};
-    const bpt_yaml_node *map = bpt_yaml_root(doc), *list;
+    const bpt_yaml_node *list;
     *alike = false;
     BPT_TRY(bpt_yaml_check_keys(doc, map, "a file of choices", keys, sizeof keys / sizeof *keys));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
@@ -109,7 +109,7 @@ bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc,
     list = bpt_yaml_find(map, "choices");
     if (bpt_yaml_node_kind(list) != BPT_YAML_LIST)
         return bpt_yaml_fail(doc, list, "choices are a list");
-    BPT_TRY(read_terms(doc, terms, alike));
+    BPT_TRY(read_terms(doc, map, terms, alike));
     for (size_t i = 0; *alike && i < bpt_yaml_size(list); i++) {
         bpt__choice c = {.used = false};
         BPT_TRY(read_choice(doc, bpt_yaml_at(list, i), &c));

@@ -58,10 +58,10 @@ bpt_status bpt__choices_note(bpt__choices *choices, const bpt__choice *choice);
 bpt_status bpt__choices_write(const bpt__choices *choices, const bpt__choice_terms *terms,
                               char **text);
 
-/** Adds what a file holds.
+/** Adds what a file holds. @param map of it, or the part of it, that holds choices
  * @param[out] alike whether it was written under the same terms; nothing is added otherwise
  * @return BPT_OK, BPT_EUSAGE (not such a file: names file and line), BPT_ENOMEM */
-bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc,
+bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc, const bpt_yaml_node *map,
                              const bpt__choice_terms *terms, bool *alike);
 
 #endif

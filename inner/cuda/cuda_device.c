@@ -52,9 +52,10 @@ static bpt_status write_choices(const bpt_device *device, char **text) {
     return bpt_cuda_library_write_choices(d->library, d->card, text);
 }
 
-static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, bool *alike) {
+static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, const bpt_yaml_node *map,
+                               bool *alike) {
     const bpt_cuda_device *d = (const bpt_cuda_device *)device;
-    return bpt_cuda_library_read_choices(d->library, d->card, doc, alike);
+    return bpt_cuda_library_read_choices(d->library, d->card, doc, map, alike);
 }
 
 static void close_device(bpt_device *device) {
@@ -70,9 +71,14 @@ const bpt_device_kind bpt_cuda_device_kind = {
     .close = close_device,
     .create = bpt__cuda_network_create,
     .free = bpt__cuda_network_free,
-    .run = bpt__cuda_network_run,
+    .begin = bpt__cuda_network_begin,
+    .end = bpt__cuda_network_end,
     .get = bpt__cuda_network_get,
     .set = bpt__cuda_network_set,
+    .add_gradients = bpt__cuda_network_add_gradients,
+    .host_allocate = bpt_cuda_host_allocate,
+    .host_free = bpt_cuda_host_free,
+    .sharing = bpt__cuda_network_sharing,
     .visit = bpt__cuda_network_visit,
     .write_choices = write_choices,
     .read_choices = read_choices,

@@ -35,7 +35,8 @@ bpt_cuda_library_measured(const bpt_cuda_library *library); /* choices made sinc
 bpt_status bpt_cuda_library_write_choices(const bpt_cuda_library *library, const char *gpu,
                                           char **text);
 bpt_status bpt_cuda_library_read_choices(bpt_cuda_library *library, const char *gpu,
-                                         const bpt_yaml *doc, bool *alike);
+                                         const bpt_yaml *doc, const bpt_yaml_node *map,
+                                         bool *alike);
 
 /** Kernels of both libraries need room that is theirs while they run; it is shared, as work is in
  * order. The largest that any kernel created so far wants: */

@@ -29,6 +29,33 @@ static void lay_segments(bpt_device_network *net) {
     }
 }
 
+/* Of segments that are laid out. @param[out] orders shape [segments] */
+static void find_orders(const bpt_device_network *net, bpt_cuda_order *orders) {
+    for (size_t i = 0; i < net->model->segments.n; i++) {
+        const bpt_segment *segment = &net->model->segments.items[i];
+        const bpt_cuda_turn *turn = &net->turns[i];
+        orders[i] = (bpt_cuda_order){
+            .canonical = (int64_t)segment->offset,
+            .native = net->segments[i].begin,
+            .count = net->segments[i].count,
+            .c = turn->c,
+            .taps = turn->taps,
+            .padded = turn->padded,
+            .running = segment->role.running > 0.0f,
+        };
+    }
+}
+
+static bpt_status create_transfer(bpt_device_network *net) {
+    bpt_cuda_order *orders;
+    BPT_TRY(BPT_NEW("orders of segments", net->model->segments.n, &orders));
+    find_orders(net, orders);
+    const bpt_status status =
+        bpt_cuda_transfer_create(orders, net->model->segments.n, &net->transfer);
+    bpt_free(orders);
+    return status;
+}
+
 static size_t pixel_bytes(const bpt_device_network *net) {
     return (size_t)net->batch * bpt_shape_bytes(net->model->input, BPT_F32);
 }
@@ -107,6 +134,7 @@ static bpt_status allocate(bpt_device_network *net) {
     BPT_TRY(bpt_cuda_host_allocate(sizeof *net->host_outcome, (void **)&net->host_outcome));
     BPT_TRY(bpt_cuda_feed_create(pixel_bytes(net), &net->feed));
     BPT_TRY(bpt_cuda_captured_create(&net->captured));
+    BPT_TRY(create_transfer(net));
     BPT_TRY(bpt_cuda_update_create(net->segments, net->model->segments.n, &net->learning,
                                    net->vectors, &net->update));
     return bpt_cuda_wait(net->stream);
@@ -187,6 +215,7 @@ void bpt__cuda_network_free(bpt_device_network *net) {
     bpt_cuda_library_use(net->device->library, NULL);
     bpt_cuda_captured_free(net->captured);
     bpt_cuda_feed_free(net->feed);
+    bpt_cuda_transfer_free(net->transfer);
     bpt_cuda_update_free(net->update);
     bpt_cuda_host_free(net->host_outcome);
     bpt_cuda_host_free(net->host_given);

@@ -16,6 +16,7 @@
 
 #include "inner/cuda/cuda_library.h"
 #include "inner/cuda/cuda_step.h"
+#include "inner/cuda/cuda_transfer.h"
 #include "inner/cuda/cuda_update.h"
 #include "inner/device.h"
 
@@ -125,6 +126,7 @@ struct bpt_device_network {
     bpt_cuda_given *given;
     bpt_cuda_outcome *outcome;
     bpt_cuda_update *update;
+    bpt_cuda_transfer *transfer; /* between canonical and the vectors */
 
     /* and of the host */
     bpt_cuda_given *host_given;

@@ -98,23 +98,28 @@ static bpt_status check(bpt_device_network *net, bpt_device_work work) {
     return BPT_OK;
 }
 
-/* Nothing of it is left on the stream, also where something failed: what the host gives next lies
- * where what is there now is read. */
-static bpt_status run(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run) {
-    bpt_status status = give(net, work, run);
-    if (status == BPT_OK) status = bpt_cuda_start(net, work);
-    if (status == BPT_OK && run->next) status = bpt_cuda_feed_bring(net->feed, run->next);
-    const bpt_status waited = bpt_cuda_wait(net->stream);
-    return status == BPT_OK ? waited : status;
+static bpt_status begin(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run) {
+    BPT_TRY(give(net, work, run));
+    BPT_TRY(bpt_cuda_start(net, work));
+    return run->next ? bpt_cuda_feed_bring(net->feed, run->next) : BPT_OK;
 }
 
-bpt_status bpt__cuda_network_run(bpt_device_network *net, bpt_device_work work,
-                                 const bpt_device_run *what, bpt_device_outcome *outcome) {
-    const bpt_cuda_outcome *found = net->host_outcome;
+/* Nothing of it is left on the stream where something failed: what the host gives next lies where
+ * what is there now is read. */
+bpt_status bpt__cuda_network_begin(bpt_device_network *net, bpt_device_work work,
+                                   const bpt_device_run *run) {
     assert(!net->forward_only || work == BPT_DEVICE_EVALUATE);
-    *outcome = (bpt_device_outcome){0};
     BPT_TRY(bpt_cuda_use(net->device->index));
-    BPT_TRY(run(net, work, what));
+    const bpt_status status = begin(net, work, run);
+    if (status != BPT_OK) bpt_cuda_wait(net->stream);
+    return status;
+}
+
+bpt_status bpt__cuda_network_end(bpt_device_network *net, bpt_device_work work,
+                                 bpt_device_outcome *outcome) {
+    const bpt_cuda_outcome *found = net->host_outcome;
+    *outcome = (bpt_device_outcome){0};
+    BPT_TRY(bpt_cuda_wait(net->stream));
     outcome->result = (bpt_batch_result){found->loss_sum, found->n_correct, found->n_samples};
     outcome->updated =
         (bpt__cuda_phases(work) & BPT_CUDA_UPDATE) && !found->bad_loss && !found->bad_label;
@@ -134,41 +139,41 @@ static float *find_vector(const bpt_device_network *net, bpt_vector which) {
     return vectors[which];
 }
 
-/* Between a vector and its canonical form on the GPU. */
-static bpt_status turn(bpt_device_network *net, float *vector, bool back) {
-    for (size_t i = 0; i < net->model->segments.n; i++) {
-        const bpt_cuda_turn *t = &net->turns[i];
-        float *native = vector + net->segments[i].begin;
-        float *canonical = net->canonical + net->model->segments.items[i].offset;
-        float *from = back ? native : canonical, *to = back ? canonical : native;
-        if (t->taps)
-            BPT_TRY(
-                bpt_cuda_turn_weights(net->stream, from, t->k, t->c, t->taps, t->padded, back, to));
-        else
-            BPT_TRY(bpt_cuda_copy(net->stream, to, from,
-                                  (size_t)net->segments[i].count * sizeof(float)));
-    }
-    return BPT_OK;
+static size_t canonical_bytes(const bpt_device_network *net) {
+    return net->model->segments.n_elements * sizeof(float);
 }
 
 bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat) {
     BPT_TRY(bpt_cuda_use(net->device->index));
-    BPT_TRY(turn(net, find_vector(net, which), true));
-    BPT_TRY(bpt_cuda_copy(net->stream, flat, net->canonical,
-                          net->model->segments.n_elements * sizeof(float)));
+    BPT_TRY(
+        bpt_cuda_transfer_out(net->stream, net->transfer, find_vector(net, which), net->canonical));
+    BPT_TRY(bpt_cuda_copy(net->stream, flat, net->canonical, canonical_bytes(net)));
     return bpt_cuda_wait(net->stream);
 }
 
 bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, const float *flat) {
     BPT_TRY(bpt_cuda_use(net->device->index));
-    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat,
-                          net->model->segments.n_elements * sizeof(float)));
-    BPT_TRY(turn(net, find_vector(net, which), false));
+    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat, canonical_bytes(net)));
+    BPT_TRY(
+        bpt_cuda_transfer_in(net->stream, net->transfer, net->canonical, find_vector(net, which)));
     if (which == BPT_VECTOR_WEIGHTS) BPT_TRY(bpt_cuda_update_copies(net->stream, net->update));
     return bpt_cuda_wait(net->stream);
 }
 
+bpt_status bpt__cuda_network_add_gradients(bpt_device_network *net, const float *flat, float own) {
+    BPT_TRY(bpt_cuda_use(net->device->index));
+    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat, canonical_bytes(net)));
+    BPT_TRY(bpt_cuda_transfer_add(net->stream, net->transfer, net->canonical, own,
+                                  net->vectors.gradients));
+    return bpt_cuda_wait(net->stream);
+}
+
 /* ---- asking ---- */
+
+const char *bpt__cuda_network_sharing(const bpt_device_network *net) {
+    (void)net;
+    return NULL;
+}
 
 void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context) {
     const unsigned phases = bpt__cuda_phases(BPT_DEVICE_TRAIN);

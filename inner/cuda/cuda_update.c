@@ -64,17 +64,11 @@ static void cut(const bpt_cuda_segment *segments, size_t n, bpt__update_segment 
     }
 }
 
-static bpt_status upload(const void *host, size_t bytes, void **at) {
-    BPT_TRY(bpt_cuda_allocate(bytes, at));
-    BPT_TRY(bpt_cuda_copy(NULL, *at, host, bytes));
-    return bpt_cuda_wait(NULL);
-}
-
 static bpt_status upload_tables(bpt_cuda_update *u, const bpt_cuda_segment *segments, size_t n,
                                 bpt__update_segment *cut_segments, bpt__update_range *ranges) {
     cut(segments, n, cut_segments, ranges);
-    BPT_TRY(upload(ranges, (size_t)u->plan.n_ranges * sizeof *ranges, &u->ranges));
-    BPT_TRY(upload(cut_segments, n * sizeof *cut_segments, &u->segments));
+    BPT_TRY(bpt_cuda_upload(ranges, (size_t)u->plan.n_ranges * sizeof *ranges, &u->ranges));
+    BPT_TRY(bpt_cuda_upload(cut_segments, n * sizeof *cut_segments, &u->segments));
     u->plan.ranges = u->ranges;
     u->plan.segments = u->segments;
     return BPT_OK;

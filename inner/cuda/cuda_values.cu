@@ -183,36 +183,6 @@ bpt_status bpt_cuda_take_pixels(bpt_cuda_stream stream, const float *const *from
                             : run_take_pixels<float>(stream, from, n, c, pixels, padded, to);
 }
 
-static __global__ void turn_weights(const float *from, int64_t n, int64_t c, int64_t taps,
-                                    int64_t padded, float *to) {
-    for (int64_t i = bpt__thread(); i < n; i += bpt__threads()) {
-        const int64_t channel = i % padded, row = i / padded; /* row: of [k, taps] */
-        const int64_t tap = row % taps, k = row / taps;
-        to[i] = channel < c ? from[(k * c + channel) * taps + tap] : 0.0f;
-    }
-}
-
-static __global__ void turn_weights_back(const float *from, int64_t n, int64_t c, int64_t taps,
-                                         int64_t padded, float *to) {
-    for (int64_t i = bpt__thread(); i < n; i += bpt__threads()) {
-        const int64_t tap = i % taps, row = i / taps; /* row: of [k, c] */
-        const int64_t channel = row % c, k = row / c;
-        to[i] = from[(k * taps + tap) * padded + channel];
-    }
-}
-
-bpt_status bpt_cuda_turn_weights(bpt_cuda_stream stream, const float *from, int64_t k, int64_t c,
-                                 int64_t taps, int64_t padded, bool back, float *to) {
-    const int64_t n = k * taps * (back ? c : padded); /* values to write */
-    const unsigned blocks = bpt__blocks(n);
-    if (back)
-        turn_weights_back<<<blocks, BPT__THREADS, 0, stream>>>(from, n, c, taps, padded, to);
-    else
-        turn_weights<<<blocks, BPT__THREADS, 0, stream>>>(from, n, c, taps, padded, to);
-    BPT_CUDA_LAUNCHED(turn_weights);
-    return BPT_OK;
-}
-
 /* @param from,to at the first channel of the first row */
 template <typename T, int WIDTH>
 static __global__ void copy_channels(const T *from, int64_t from_c, T *to, int64_t to_c, int64_t n,

@@ -27,12 +27,6 @@ bpt_status bpt_cuda_take_pixels(bpt_cuda_stream stream, const float *const *from
 bpt_status bpt_cuda_convert(bpt_cuda_stream stream, const void *from, bpt_value_type from_type,
                             void *to, bpt_value_type to_type, int64_t n);
 
-/** Turns weights from the canonical order to the one that kernels want, or back: [K, C, taps]
- * floats to [K, taps, padded], where padded >= C and channels above C are 0; back drops those.
- * @param back false: @p from is canonical. The canonical side may be aligned to 4 bytes alone */
-bpt_status bpt_cuda_turn_weights(bpt_cuda_stream stream, const float *from, int64_t k, int64_t c,
-                                 int64_t taps, int64_t padded, bool back, float *to);
-
 /** y = max(x, 0), a NaN stays one. @param n values; x may be @p y */
 bpt_status bpt_cuda_relu(bpt_cuda_stream stream, const void *x, bpt_value_type type, int64_t n,
                          void *y);

@@ -31,7 +31,7 @@ static bpt_status read_text(const char *text, const bpt__choice_terms *at, bpt__
                             bool *alike) {
     bpt_yaml *doc;
     BPT_TRY(bpt_yaml_parse("choices.yaml", text, strlen(text), &doc));
-    const bpt_status status = bpt__choices_read(c, doc, at, alike);
+    const bpt_status status = bpt__choices_read(c, doc, bpt_yaml_root(doc), at, alike);
     bpt_yaml_free(doc);
     return status;
 }

@@ -205,38 +205,6 @@ static void test_take_pixels(void **state) {
 }
 
 typedef struct {
-    size_t k, c, taps, padded;
-} weight_case;
-
-/* There and back; the canonical side one float behind an address that is aligned. */
-static void check_turn_weights(weight_case p) {
-    const size_t n = p.k * p.c * p.taps, n_turned = p.k * p.taps * p.padded;
-    float *x = cuda_random(BPT_F32, n + 1, 11), *expected = floats(n_turned);
-    for (size_t k = 0; k < p.k; k++)
-        for (size_t c = 0; c < p.c; c++)
-            for (size_t t = 0; t < p.taps; t++)
-                expected[(k * p.taps + t) * p.padded + c] = x[1 + (k * p.c + c) * p.taps + t];
-    float *from = cuda_upload_values(BPT_F32, x, n + 1);
-    float *to = cuda_poisoned(n_turned * sizeof *to), *back = cuda_poisoned((n + 1) * sizeof *to);
-    cuda_ok(bpt_cuda_turn_weights(cuda_stream(), from + 1, (int64_t)p.k, (int64_t)p.c,
-                                  (int64_t)p.taps, (int64_t)p.padded, false, to));
-    cuda_ok(bpt_cuda_turn_weights(cuda_stream(), to, (int64_t)p.k, (int64_t)p.c, (int64_t)p.taps,
-                                  (int64_t)p.padded, true, back + 1));
-    x[0] = NAN; /* the poison that is left */
-    check("turn weights back", BPT_F32, back, x, n + 1);
-    check("turn weights", BPT_F32, to, expected, n_turned);
-    cuda_free(from);
-}
-
-static void test_turn_weights(void **state) {
-    static const weight_case cases[] = {{1, 1, 1, 1},    {4, 3, 9, 3},     {5, 3, 49, 8},
-                                        {2, 17, 25, 24}, {16, 64, 1, 64},  {0, 3, 9, 4},
-                                        {7, 10, 1, 16},  {300, 50, 50, 56}};
-    (void)state;
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_turn_weights(cases[i]);
-}
-
-typedef struct {
     size_t from_c, from_first, to_c, to_first, n, n_zeros, rows;
 } channel_case;
 
@@ -272,10 +240,9 @@ static void test_copy_channels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convert),       cmocka_unit_test(test_relu),
-        cmocka_unit_test(test_add),           cmocka_unit_test(test_check_finite),
-        cmocka_unit_test(test_take_pixels),   cmocka_unit_test(test_turn_weights),
-        cmocka_unit_test(test_copy_channels),
+        cmocka_unit_test(test_convert),     cmocka_unit_test(test_relu),
+        cmocka_unit_test(test_add),         cmocka_unit_test(test_check_finite),
+        cmocka_unit_test(test_take_pixels), cmocka_unit_test(test_copy_channels),
     };
     const int skipped = cuda_begin();
     if (skipped) return skipped;

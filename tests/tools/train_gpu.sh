@@ -75,6 +75,23 @@ echo 'choices: 3' >runs/parts/gpu.rank-0.yaml
 fails_well 2 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
 says 'gpu.rank-0.yaml'
 
+# ---- a GPU and cores of one rank ----
+
+run 0 "$train" "${common[@]}" --output runs/mixed --epochs 1 --checkpoint-every 60 --device cuda+cpu --threads 2
+says 'samples of a step'
+check_json runs/mixed/summary.json 'd["ranks"][0]["device"].startswith("cuda:0+cpu (")' 'd["test_accuracy"] > 0.8'
+cp -r runs/mixed runs/mixed-parts
+cut_back runs/mixed-parts
+run 0 "$train" "${common[@]}" --output runs/mixed-parts --epochs 1 --checkpoint-every 60 --device cuda+cpu --threads 2 \
+    --resume auto
+grep -q 'measured anew' err && die "a resumed run measures a share that it was given"
+same_weights runs/mixed runs/mixed-parts
+cmp runs/mixed/gpu.rank-0.yaml runs/mixed-parts/gpu.rank-0.yaml || die "a resumed run has another share"
+run 0 "$eval" --data data --model tiny.yaml --weights runs/mixed/model.safetensors --json --device cuda+cpu
+check_json out "abs(d['accuracy'] - $(accuracy runs/mixed)) <= 0.005"
+run 0 "$train" --model tiny.yaml --bench 5 --device cuda:0+cpu --threads 2
+says 'samples of a step'
+
 # ---- several ranks ----
 
 for update in agwu sgwu easgd allreduce; do

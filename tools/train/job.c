@@ -30,6 +30,7 @@ bpt_status bpt__job_open_network(bpt_job *job) {
     BPT_TRY(bpt_network_create_on(job->device, job->model, job->batch,
                                   bpt_train_activations(o, job->device),
                                   bpt_train_learning(o, job->lr_factor), job->pool, &job->network));
+    bpt_device_option_say(job->network);
     bpt_tuning_expect(o, job->network);
     return BPT_OK;
 }
@@ -155,8 +156,8 @@ static bpt_status open_all(bpt_job *job) {
     BPT_TRY(bpt__job_choose(job));
     BPT_TRY(bpt__job_open_device(job));
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, job->n_workers,
-                                    job->device != NULL, &job->n_threads, &job->cores,
-                                    &job->ranks_on_host));
+                                    job->device && !job->device->uses_cores, &job->n_threads,
+                                    &job->cores, &job->ranks_on_host));
     BPT_TRY(bpt__job_stage_data(job));
     bpt_comm_operation_begin(job->comm, "the dataset");
     bpt_status opened = BPT_OK;

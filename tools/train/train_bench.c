@@ -79,6 +79,7 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     BPT_TRY(bpt_network_create_on(b->device, b->model, o->batch_size,
                                   bpt_train_activations(o, b->device), bpt_train_learning(o, 1),
                                   b->pool, &b->network));
+    bpt_device_option_say(b->network);
     bpt_tuning_expect(o, b->network);
     return BPT_OK;
 }

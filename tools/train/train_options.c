@@ -452,11 +452,11 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(device),
      .value = "auto",
-     .unit = "auto|cpu|cuda",
+     .unit = "auto|cpu|cuda|cuda+cpu",
      .help = "what computes: the processor's cores, or an NVIDIA GPU, which has the\n"
-             "whole network; of several GPUs rank i of a host has the i-th, or all\n"
-             "the one named as cuda:1; auto: a GPU where one is left and\n"
-             "neither --tuned nor --placement LAYER is given, else the cores"},
+             "whole network, of several rank i of a host the i-th, or all the one\n"
+             "named as cuda:1; cuda+cpu: both, as is fastest; auto: a GPU if one is\n"
+             "left and neither --tuned nor --placement LAYER is given, else the cores"},
     {.name = "precision",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(precision),

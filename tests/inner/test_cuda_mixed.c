@@ -1,0 +1,178 @@
+/* Networks that a GPU and the cores have in common: training against the cores alone, with shares
+ * that are given and with the one that is found; the same bits from a share that was kept.
+ *
+ * ctest: gpu TIMEOUT=240 */
+#include "base/file.h"
+#include "base/memory.h"
+#include "inner/device.h"
+#include "tests/inner/cuda_fixture.h"
+#include "tests/inner/net_fixture.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { BATCH = 12, N_WORKERS = 2, N_STEPS = 6 };
+
+static const char model[] =
+    "{name: t, input: [3, 8, 8], classes: 5, layers: ["
+    "conv: {name: conv1, filters: 8, kernel: 3, pad: 1}, relu, "
+    "maxpool: {name: p, kernel: 2}, "
+    "conv: {name: conv2, filters: 16, kernel: 3, pad: 1}, relu, "
+    "fc: {name: fc1, outputs: 24}, relu, dropout: {rate: 0.25}, "
+    "fc: {name: fc2, outputs: classes}]}";
+
+static const bpt_learning learning = {.momentum = 0.9, .decay = 0.01};
+
+static char path[] = "/tmp/bpt-mixed-XXXXXX";
+
+static float *vector_of(bpt_network *net, const net_fixture *f, bpt_vector which) {
+    float *x = net_floats(f->n_weights);
+    memset(x, 0xFF, f->n_weights * sizeof *x);
+    net_assert_ok(bpt_network_get(net, which, x));
+    return x;
+}
+
+static bpt_device *open_mixed(void) {
+    bpt_device *device;
+    net_assert_ok(bpt_device_open("cuda+cpu", false, &device));
+    return device;
+}
+
+/* Puts a share into what a device that has none would write. */
+static void give_share(const net_fixture *f, bpt_device *device, bpt_value_type type,
+                       int64_t n_cores) {
+    static const char none[] = "shares: []";
+    char *text, *with;
+    size_t size;
+    bool alike;
+    net_assert_ok(bpt_device_save_choices(device, path));
+    net_assert_ok(bpt_file_read(path, 1 << 20, &text, &size));
+    char *at = strstr(text, none);
+    assert_non_null(at);
+    *at = '\0';
+    net_assert_ok(bpt_strf(&with, "%sshares:\n  - [0, %d, %d, %zu, %zu, %zu, %d, %" PRId64 "]%s",
+                           text, BATCH, (int)type, f->model->n_layers, f->n_weights,
+                           f->n_pixels / BATCH, N_WORKERS, n_cores, at + sizeof none - 1));
+    net_assert_ok(bpt_file_write(path, with, strlen(with)));
+    net_assert_ok(bpt_device_load_choices(device, path, &alike));
+    assert_true(alike);
+    bpt_free(with);
+    bpt_free(text);
+}
+
+static bpt_network *create(const net_fixture *f, bpt_device *device, bpt_value_type type) {
+    bpt_network *net;
+    net_assert_ok(bpt_network_create_on(device, f->model, BATCH, type, learning, f->pool, &net));
+    net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f->weights));
+    return net;
+}
+
+static void train(const net_fixture *f, bpt_network *net, double bound) {
+    for (int step = 0; step < N_STEPS; step++) {
+        const bpt_draw draw = {.seed = 5, .step = (uint64_t)step, .first_sample = 24};
+        bpt_batch_result a, b;
+        bpt_network_set_draw(f->net, draw);
+        bpt_network_set_draw(net, draw);
+        bpt_network_set_next(net, step % 2 ? f->pixels : NULL);
+        net_assert_ok(bpt_network_train(f->net, f->pixels, f->labels, 0.05f, BATCH, &a));
+        net_assert_ok(bpt_network_train(net, f->pixels, f->labels, 0.05f, BATCH, &b));
+        assert_int_equal(b.n_samples, a.n_samples);
+        if (!(fabs(a.loss_sum - b.loss_sum) <= bound * fabs(a.loss_sum)))
+            fail_msg("step %d: the loss is %.6g, on the cores %.6g", step, b.loss_sum, a.loss_sum);
+    }
+}
+
+static void compare(const net_fixture *f, bpt_network *net, bpt_vector which, double bound) {
+    float *x = vector_of(net, f, which), *y = net_vector(f, which);
+    double error = 0.0, norm = 0.0;
+    for (size_t i = 0; i < f->n_weights; i++) {
+        const double d = (double)x[i] - (double)y[i];
+        error += d * d;
+        norm += (double)y[i] * (double)y[i];
+    }
+    if (!(sqrt(error) <= bound * sqrt(norm)))
+        fail_msg("vector %d is off by %.2g", (int)which, sqrt(error / norm));
+    free(y);
+    free(x);
+}
+
+static net_fixture open_net(uint64_t seed) {
+    return net_open(model, BATCH,
+                    (net_options){.n_workers = N_WORKERS, .learning = learning, .seed = seed});
+}
+
+static void check_share(bpt_value_type type, int64_t n_cores, double bound) {
+    net_fixture f = open_net(1);
+    bpt_device *device = open_mixed();
+    bpt_batch_result a, b;
+    give_share(&f, device, type, n_cores);
+    bpt_network *net = create(&f, device, type);
+    train(&f, net, bound);
+    compare(&f, net, BPT_VECTOR_WEIGHTS, bound);
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &a));
+    net_assert_ok(bpt_network_evaluate(net, f.pixels, f.labels, &b));
+    assert_true(fabs(a.loss_sum - b.loss_sum) <= bound * fabs(a.loss_sum));
+    bpt_network_free(net);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
+static void test_floats(void **state) {
+    (void)state;
+    check_share(BPT_F32, 0, 1e-4);
+    check_share(BPT_F32, 1, 1e-4);
+    check_share(BPT_F32, 7, 1e-4);
+    check_share(BPT_F32, BATCH, 1e-4);
+}
+
+/* What a step of both leaves can be kept: the next process finds the share, and has its bits. */
+static void test_found(void **state) {
+    (void)state;
+    net_fixture f = open_net(2);
+    float *first = NULL;
+    for (int round = 0; round < 2; round++) {
+        bpt_device *device = open_mixed();
+        bool alike;
+        if (first) net_assert_ok(bpt_device_load_choices(device, path, &alike));
+        bpt_network *net = create(&f, device, BPT_F32);
+        assert_int_equal(device->n_measured == 0, first != NULL);
+        net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
+        train(&f, net, 1.0);
+        float *weights = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+        if (first) net_assert_same_bits("weights", weights, first, f.n_weights);
+        if (!first) net_assert_ok(bpt_device_save_choices(device, path));
+        free(first);
+        first = weights;
+        bpt_network_free(net);
+        bpt_device_close(device);
+    }
+    free(first);
+    net_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_floats),
+        cmocka_unit_test(test_found),
+    };
+    const int missing = cuda_begin();
+    if (missing) return missing;
+    const int fd = mkstemp(path);
+    if (fd < 0) return 1;
+    close(fd);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(path);
+    cuda_end();
+    return failed;
+}
