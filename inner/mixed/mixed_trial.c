@@ -1,10 +1,12 @@
 #include "inner/mixed/mixed_trial.h"
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/random.h"
 #include "inner/mixed/mixed_split.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -52,10 +54,11 @@ static void release(trial *t) {
     bpt_free(t->pixels);
 }
 
-/* A rate of 0: weights stay as they are. */
+/* A rate of 0: weights stay as they are. The next batch is there, as a loader would have it. */
 static bpt_device_run run_of(const trial *t) {
     return (bpt_device_run){
         .pixels = t->pixels,
+        .next = t->pixels,
         .labels = t->labels,
         .updates = 1,
         .denominator = (float)t->wish->batch,
@@ -149,6 +152,8 @@ static bpt_status try_device(trial *t) {
     t->best = 0;
     t->best_ns = t->device_ns;
     t->costs.device = bpt_mixed_cost_of(0, 0.0, batch, t->device_ns);
+    bpt_debug("%s alone: %" PRId64 " samples in %.3f ms", t->device->fast->name, batch,
+              t->device_ns * 1e-6);
     return BPT_OK;
 }
 
@@ -158,6 +163,7 @@ static bpt_status try_cores(trial *t) {
     double some_ns, ns = INFINITY;
     BPT_TRY(forgive(time_whole(t, some, some, &some_ns), &some_ns));
     t->costs.cores = bpt_mixed_cost_of(0, 0.0, some, some_ns);
+    bpt_debug("the cores alone: %" PRId64 " samples in %.3f ms", some, some_ns * 1e-6);
     if (some < batch && some_ns / (double)some * (double)batch < 2.0 * t->device_ns)
         BPT_TRY(forgive(time_whole(t, batch, batch, &ns), &ns));
     if (isfinite(ns)) t->costs.cores = bpt_mixed_cost_of(some, some_ns, batch, ns);
@@ -183,6 +189,9 @@ static bpt_status try_both(trial *t, int64_t n_cores, double *ns) {
     BPT_TRY(forgive(time_both(t, n_cores, ns, &device_ns, &cores_ns), ns));
     if (!isfinite(*ns)) return BPT_OK;
     note(t, n_cores, *ns);
+    bpt_debug("both: %.3f ms, %" PRId64 " samples by the device, in %.3f ms by itself, %" PRId64
+              " by the cores, in %.3f ms",
+              *ns * 1e-6, batch - n_cores, device_ns * 1e-6, n_cores, cores_ns * 1e-6);
     t->costs.device = bpt_mixed_cost_of(batch - n_cores, device_ns, batch, t->device_ns);
     t->costs.cores = bpt_mixed_cost_of(0, 0.0, n_cores, cores_ns);
     t->costs.exchange_ns = *ns - (device_ns > cores_ns ? device_ns : cores_ns);
