@@ -1,5 +1,5 @@
 /** @file inner/device.h
- * Where a network computes: on the processor's cores, or whole on an accelerator.
+ * Where a network computes: on the processor's cores, or on an accelerator, whole or beside them.
  *
  * The cores' half of inner/ cuts a step into tasks of some ten microseconds and lets the scheduler
  * place them. An accelerator wants the opposite, one description of the whole step that it can run
@@ -67,8 +67,8 @@ typedef struct bpt_device {
     bool bf16;           /* it multiplies bfloat16 */
     bool uses_cores;     /* the pool of its networks too */
     size_t memory_bytes; /* its own */
-    unsigned n_measured; /* kernels that were measured since it was opened, and not taken from a
-                          * file (bpt_device_load_choices()) */
+    unsigned n_measured; /* kernels, and shares of the cores, that were measured since it was opened
+                          * and not taken from a file (bpt_device_load_choices()) */
 } bpt_device;
 
 typedef struct bpt_device_kind {
@@ -102,18 +102,17 @@ typedef struct bpt_device_kind {
 
     /* Of a device that can be one of two (inner/mixed/); else these three are NULL. */
 
-    /** Behind BPT_DEVICE_GRADIENT: adds what another network has of samples of the same step, in
-     * canonical order. Of running statistics both are weighed: own * its + (1 - own) * flat.
-     * @param own this network's part of the samples */
-    bpt_status (*add_gradients)(bpt_device_network *net, const float *flat, float own);
+    /** Behind BPT_DEVICE_GRADIENT: adds what another network has of other samples of the same step,
+     * with the same denominator, in canonical order. */
+    bpt_status (*add_gradients)(bpt_device_network *net, const float *flat);
 
     /** Memory of the host that the device copies from and to at its full speed.
      * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
     bpt_status (*host_allocate)(size_t bytes, void **at);
     void (*host_free)(void *at);
 
-    /** @return who computes a step, for people ("57 of 64 samples by cuda:0, 7 by 2 cores"); NULL:
-     * the device all of it. Valid while the network lives */
+    /** @return who computes a step, for people ("of 64 samples of a step cuda:0 has 57, 2 cores
+     * have 7"); NULL of a device that computes by itself. Valid while the network lives */
     const char *(*sharing)(const bpt_device_network *net);
 
     /** Calls @p visit for the parts of a training step with what each took in one that was measured

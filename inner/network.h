@@ -84,7 +84,8 @@ bpt_status bpt_network_plan(const bpt_model *model, int64_t batch, bpt_value_typ
 bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_value_type activations,
                               bpt_learning learning, bpt_pool *pool, bpt_network **net);
 
-/** The same on a device. What it computes is the same up to rounding; the pool is not used. Costs,
+/** The same on a device. What it computes is the same up to rounding, but for batch norms of one
+ * that the cores compute beside (inner/mixed/), which alone uses the pool. Costs,
  * cuts and tasks are of the processor's cores alone: a network on a device has none, and
  * bpt_network_hand_out() hands all parts out behind the backward pass.
  * @param device borrowed while the network lives; NULL: the processor's cores

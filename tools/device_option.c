@@ -29,7 +29,7 @@ static bpt_status fail_few(int n, bpt_host_place place) {
                  place.index + 1, place.n, n, n == 1 ? "" : "s");
     bpt_hint(
         "start no more than there are GPUs; --device auto leaves the others to the cores; cuda:0 "
-        "is one for all, or where each process sees a GPU of its own, that one");
+        "(or cuda:0+cpu) is one for all, or where each process sees a GPU of its own, that one");
     return status;
 }
 

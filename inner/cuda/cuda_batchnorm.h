@@ -9,7 +9,7 @@
 #ifndef BPT_INNER_CUDA_CUDA_BATCHNORM_H
 #define BPT_INNER_CUDA_CUDA_BATCHNORM_H
 
-#include "inner/cuda/cuda.h"
+#include "inner/cuda/cuda_step.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -34,10 +34,13 @@ size_t bpt_cuda_batchnorm_workspace(const bpt_cuda_batchnorm *bn);
 /** Forward in training.
  * @param weight,bias,running_mean,running_variance shape [c]
  * @param added NULL unless bn->add; @param y may be x or added
+ * @param step samples that are there and the denominator are read
  * @param[out] mean_gradient,variance_gradient what the running statistics are to move by, as the
- * CPU has it: running - of this batch (the variance unbiased, rows / (rows - 1); of one row, the
- * biased one), so that running -= momentum * gradient */
+ * CPU has it: this batch's share, n_samples / denominator, of running - of this batch (the variance
+ * unbiased, rows / (rows - 1); of one row, the biased one), so that running -= momentum * gradient
+ * also where the gradients of several ranks or devices are added up */
 bpt_status bpt_cuda_batchnorm_forward(bpt_cuda_stream stream, const bpt_cuda_batchnorm *bn,
+                                      const bpt_cuda_step *step,
                                       const bpt_cuda_batchnorm_memory *memory, const void *x,
                                       const void *added, const float *weight, const float *bias,
                                       const float *running_mean, const float *running_variance,

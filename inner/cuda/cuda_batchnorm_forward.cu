@@ -62,6 +62,7 @@ __global__ void __launch_bounds__(BPT__COLUMN_THREADS, BPT__MOMENTS_BLOCKS)
 
 typedef struct statistics {
     float eps;
+    const bpt_cuda_step *step;
     const float *running_mean, *running_variance;
     float *mean, *inverse, *mean_gradient, *variance_gradient;
 } statistics;
@@ -82,9 +83,10 @@ static __global__ void __launch_bounds__(BPT__SUM_THREADS)
     const double squares = rest < 0.0 ? 0.0 : rest; /* no number stays none */
     s.mean[c] = (float)mean;
     s.inverse[c] = (float)(1.0 / sqrt(squares / n + (double)s.eps));
-    s.mean_gradient[c] = (float)((double)s.running_mean[c] - mean);
-    s.variance_gradient[c] =
-        (float)((double)s.running_variance[c] - squares / (n > 1.0 ? n - 1.0 : n));
+    const double share = (double)s.step->n_samples / (double)s.step->denominator;
+    const double unbiased = squares / (n > 1.0 ? n - 1.0 : n);
+    s.mean_gradient[c] = (float)(share * ((double)s.running_mean[c] - mean));
+    s.variance_gradient[c] = (float)(share * ((double)s.running_variance[c] - unbiased));
 }
 
 /* ---- values ---- */
@@ -186,13 +188,14 @@ static bpt_status put_statistics(bpt_cuda_stream stream, const bpt_cuda_batchnor
 
 extern "C" bpt_status
 bpt_cuda_batchnorm_forward(bpt_cuda_stream stream, const bpt_cuda_batchnorm *bn,
-                           const bpt_cuda_batchnorm_memory *memory, const void *x,
-                           const void *added, const float *weight, const float *bias,
+                           const bpt_cuda_step *step, const bpt_cuda_batchnorm_memory *memory,
+                           const void *x, const void *added, const float *weight, const float *bias,
                            const float *running_mean, const float *running_variance, void *y,
                            float *mean_gradient, float *variance_gradient) {
     if (bn->c == 0) return BPT_OK;
-    const statistics s = {bn->eps,         running_mean,  running_variance, memory->mean,
-                          memory->inverse, mean_gradient, variance_gradient};
+    const statistics s = {
+        bn->eps,         step,          running_mean,     running_variance, memory->mean,
+        memory->inverse, mean_gradient, variance_gradient};
     const channel_values v = {memory->mean, weight, bias, memory->inverse, NULL, bn->eps, bn->relu};
     BPT_TRY(put_statistics(stream, bn, x, (float2 *)memory->workspace, s));
     return put_values(stream, bn, v, x, added, y);

@@ -55,6 +55,8 @@ static bpt_status write_choices(const bpt_device *device, char **text) {
 static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, const bpt_yaml_node *map,
                                bool *alike) {
     const bpt_cuda_device *d = (const bpt_cuda_device *)device;
+    if (bpt_yaml_find(map, "shares") && bpt_yaml_find(map, "device")) /* of one with cores beside */
+        map = bpt_yaml_find(map, "device");
     return bpt_cuda_library_read_choices(d->library, d->card, doc, map, alike);
 }
 

@@ -31,11 +31,11 @@ static bpt_status run_forward(const bpt_device_network *net, const void *arg,
     const batchnorm_state *s = arg;
     const bpt_cuda_batchnorm_memory memory = memory_of(net, s, 0);
     return bpt_cuda_batchnorm_forward(
-        stream, &s->bn, &memory, bpt__cuda_at(net, s->in.value), bpt__cuda_at(net, s->added.value),
-        weights(net, s, BPT__BN_WEIGHT), weights(net, s, BPT__BN_BIAS),
-        weights(net, s, BPT__BN_RUNNING_MEAN), weights(net, s, BPT__BN_RUNNING_VAR),
-        bpt__cuda_at(net, s->out.value), gradients(net, s, BPT__BN_RUNNING_MEAN),
-        gradients(net, s, BPT__BN_RUNNING_VAR));
+        stream, &s->bn, &net->given->step, &memory, bpt__cuda_at(net, s->in.value),
+        bpt__cuda_at(net, s->added.value), weights(net, s, BPT__BN_WEIGHT),
+        weights(net, s, BPT__BN_BIAS), weights(net, s, BPT__BN_RUNNING_MEAN),
+        weights(net, s, BPT__BN_RUNNING_VAR), bpt__cuda_at(net, s->out.value),
+        gradients(net, s, BPT__BN_RUNNING_MEAN), gradients(net, s, BPT__BN_RUNNING_VAR));
 }
 
 static bpt_status run_evaluate(const bpt_device_network *net, const void *arg,

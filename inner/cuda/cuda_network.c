@@ -41,14 +41,13 @@ static void find_orders(const bpt_device_network *net, bpt_cuda_order *orders) {
             .c = turn->c,
             .taps = turn->taps,
             .padded = turn->padded,
-            .running = segment->role.running > 0.0f,
         };
     }
 }
 
 static bpt_status create_transfer(bpt_device_network *net) {
     bpt_cuda_order *orders;
-    BPT_TRY(BPT_NEW("orders of segments", net->model->segments.n, &orders));
+    BPT_TRY(BPT_NEW("places of segments", net->model->segments.n, &orders));
     find_orders(net, orders);
     const bpt_status status =
         bpt_cuda_transfer_create(orders, net->model->segments.n, &net->transfer);

@@ -14,6 +14,9 @@
 static void give_labels(const bpt_device_network *net, const bpt_device_run *run) {
     const size_t n = (size_t)net->batch;
     int32_t *labels = net->host_given->labels;
+    size_t n_there = 0;
+    for (size_t i = 0; i < n; i++) n_there += run->labels[i] >= 0;
+    net->host_given->step.n_samples = (float)n_there;
     memcpy(labels, run->labels, n * sizeof *labels);
     if (!run->second) return;
     memcpy(labels + n, run->second, n * sizeof *labels);
@@ -101,7 +104,8 @@ static bpt_status check(bpt_device_network *net, bpt_device_work work) {
 static bpt_status begin(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run) {
     BPT_TRY(give(net, work, run));
     BPT_TRY(bpt_cuda_start(net, work));
-    return run->next ? bpt_cuda_feed_bring(net->feed, run->next) : BPT_OK;
+    const bool brings = run->next && work != BPT_DEVICE_APPLY;
+    return brings ? bpt_cuda_feed_bring(net->feed, run->next) : BPT_OK;
 }
 
 /* Nothing of it is left on the stream where something failed: what the host gives next lies where
@@ -111,7 +115,7 @@ bpt_status bpt__cuda_network_begin(bpt_device_network *net, bpt_device_work work
     assert(!net->forward_only || work == BPT_DEVICE_EVALUATE);
     BPT_TRY(bpt_cuda_use(net->device->index));
     const bpt_status status = begin(net, work, run);
-    if (status != BPT_OK) bpt_cuda_wait(net->stream);
+    if (status != BPT_OK) (void)bpt_cuda_wait(net->stream);
     return status;
 }
 
@@ -160,11 +164,11 @@ bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, cons
     return bpt_cuda_wait(net->stream);
 }
 
-bpt_status bpt__cuda_network_add_gradients(bpt_device_network *net, const float *flat, float own) {
+bpt_status bpt__cuda_network_add_gradients(bpt_device_network *net, const float *flat) {
     BPT_TRY(bpt_cuda_use(net->device->index));
     BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat, canonical_bytes(net)));
-    BPT_TRY(bpt_cuda_transfer_add(net->stream, net->transfer, net->canonical, own,
-                                  net->vectors.gradients));
+    BPT_TRY(
+        bpt_cuda_transfer_add(net->stream, net->transfer, net->canonical, net->vectors.gradients));
     return bpt_cuda_wait(net->stream);
 }
 
@@ -178,7 +182,7 @@ const char *bpt__cuda_network_sharing(const bpt_device_network *net) {
 void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context) {
     const unsigned phases = bpt__cuda_phases(BPT_DEVICE_TRAIN);
     for (size_t i = 0; i < net->n_tasks; i++)
-        if (net->tasks[i].phase & phases)
+        if ((net->tasks[i].phase & phases) && net->tasks[i].ns > 0)
             visit(context, net->tasks[i].label, net->tasks[i].kind, net->tasks[i].ns);
 }
 

@@ -19,6 +19,7 @@ typedef struct bpt_cuda_step {
     uint64_t updates;                  /* this one included, from 1 */
     float rate;                        /* of learning */
     float denominator;                 /* the summed gradient is divided by it */
+    float n_samples;                   /* that are there: their label is not -1 */
     int32_t has_second;                /* 0: no sample has a second label */
     int32_t trains;                    /* 0: an evaluation, without second labels and smoothing */
 } bpt_cuda_step;

@@ -11,48 +11,46 @@ __device__ static int64_t canonical_place(const bpt_cuda_order &o, int64_t i) {
     return channel < o.c ? (k * o.c + channel) * o.taps + tap : -1;
 }
 
-template <way WAY>
-__device__ static void move_value(float *canonical, float *native, float kept, float added) {
+template <way WAY> __device__ static void move_value(float *canonical, float *native) {
     if constexpr (WAY == IN) *native = canonical ? *canonical : 0.0f;
     if (!canonical) return;
     if constexpr (WAY == OUT) *canonical = *native;
-    if constexpr (WAY == ADD) *native = kept * *native + added * *canonical;
+    if constexpr (WAY == ADD) *native += *canonical;
 }
 
 template <way WAY>
 static __global__ void move(const bpt__transfer_range *ranges, const bpt_cuda_order *orders,
-                            float *canonical, float *native, float own) {
+                            float *canonical, float *native) {
     const bpt__transfer_range range = ranges[blockIdx.x];
     const bpt_cuda_order o = orders[range.segment];
-    const float kept = o.running ? own : 1.0f, added = o.running ? 1.0f - own : 1.0f;
     for (int32_t i = (int32_t)threadIdx.x; i < range.count; i += BPT__THREADS) {
         const int64_t place = canonical_place(o, range.first + i);
         move_value<WAY>(place < 0 ? NULL : canonical + o.canonical + place,
-                        native + o.native + range.first + i, kept, added);
+                        native + o.native + range.first + i);
     }
 }
 
 template <way WAY>
 static bpt_status launch(bpt_cuda_stream stream, const bpt_cuda_transfer *t, float *canonical,
-                         float *native, float own) {
+                         float *native) {
     if (t->n_ranges == 0) return BPT_OK;
     move<WAY><<<(unsigned)t->n_ranges, BPT__THREADS, 0, stream>>>(t->ranges, t->orders, canonical,
-                                                                  native, own);
+                                                                  native);
     BPT_CUDA_LAUNCHED(move);
     return BPT_OK;
 }
 
 bpt_status bpt_cuda_transfer_in(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
                                 const float *canonical, float *native) {
-    return launch<IN>(stream, transfer, (float *)canonical, native, 0.0f);
+    return launch<IN>(stream, transfer, (float *)canonical, native);
 }
 
 bpt_status bpt_cuda_transfer_out(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
                                  const float *native, float *canonical) {
-    return launch<OUT>(stream, transfer, canonical, (float *)native, 0.0f);
+    return launch<OUT>(stream, transfer, canonical, (float *)native);
 }
 
 bpt_status bpt_cuda_transfer_add(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
-                                 const float *canonical, float own, float *native) {
-    return launch<ADD>(stream, transfer, (float *)canonical, native, own);
+                                 const float *canonical, float *native) {
+    return launch<ADD>(stream, transfer, (float *)canonical, native);
 }

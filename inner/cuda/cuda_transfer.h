@@ -19,7 +19,6 @@ typedef struct bpt_cuda_order {
     int64_t canonical, native; /* its first value, in floats from the vectors' begin */
     int64_t count;             /* values of the native side, padding included */
     int64_t c, taps, padded;   /* padded >= c; taps 0: both sides are alike */
-    bool running;              /* a running statistic */
 } bpt_cuda_order;
 
 typedef struct bpt_cuda_transfer bpt_cuda_transfer;
@@ -38,10 +37,9 @@ bpt_status bpt_cuda_transfer_in(bpt_cuda_stream stream, const bpt_cuda_transfer 
 bpt_status bpt_cuda_transfer_out(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
                                  const float *native, float *canonical);
 
-/** native += canonical, of running statistics native = own * native + (1 - own) * canonical.
- * Padding stays. */
+/** native += canonical. Padding stays. */
 bpt_status bpt_cuda_transfer_add(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
-                                 const float *canonical, float own, float *native);
+                                 const float *canonical, float *native);
 
 #ifdef __cplusplus
 }

@@ -2,10 +2,8 @@
 #include "inner/mixed/mixed_device.h"
 
 #include "base/memory.h"
-#include "inner/cpu/cpu.h"
 #include "inner/mixed/mixed_network.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -33,7 +31,7 @@ static bpt_status write_choices(const bpt_device *device, char **text) {
     bpt_status st;
     BPT_TRY_GOTO(st, d->fast->kind->write_choices(d->fast, &fast), out);
     BPT_TRY_GOTO(st, indent(fast, &indented), out);
-    BPT_TRY_GOTO(st, bpt_mixed_shares_write(&d->shares, &shares), out);
+    BPT_TRY_GOTO(st, bpt__mixed_shares_write(&d->shares, &shares), out);
     st = bpt_strf(text, "format: %d\nshares:%sdevice:\n%s", (int)FORMAT, shares, indented);
 out:
     bpt_free(shares);
@@ -48,15 +46,18 @@ static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, const bp
     bpt_mixed_device *d = (bpt_mixed_device *)device;
     int64_t format;
     *alike = false;
+    const bpt_yaml_node *number = bpt_yaml_find(map, "format");
+    if (!bpt_yaml_find(map, "shares") && bpt_yaml_find(map, "gpu")) /* of the device alone */
+        return d->fast->kind->read_choices(d->fast, doc, map, alike);
+    if (number) BPT_TRY(bpt_yaml_get_int(doc, number, "format", 1, INT32_MAX, &format));
+    if (number && format != FORMAT) return BPT_OK;
     BPT_TRY(bpt_yaml_check_keys(doc, map, "a file of shares and choices", keys,
                                 sizeof keys / sizeof *keys));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!bpt_yaml_find(map, keys[i]))
             return bpt_yaml_fail(doc, map, "a file of shares and choices has \"%s\"", keys[i]);
-    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_find(map, "format"), "format", 1, INT32_MAX, &format));
-    if (format != FORMAT) return BPT_OK;
     BPT_TRY(d->fast->kind->read_choices(d->fast, doc, bpt_yaml_find(map, "device"), alike));
-    return *alike ? bpt_mixed_shares_read(&d->shares, doc, bpt_yaml_find(map, "shares")) : BPT_OK;
+    return *alike ? bpt__mixed_shares_read(&d->shares, doc, bpt_yaml_find(map, "shares")) : BPT_OK;
 }
 
 /* ---- life ---- */
@@ -64,7 +65,7 @@ static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, const bp
 static void close_device(bpt_device *device) {
     bpt_mixed_device *d = (bpt_mixed_device *)device;
     bpt_device_close(d->fast);
-    bpt_mixed_shares_clear(&d->shares);
+    bpt__mixed_shares_clear(&d->shares);
     bpt_free(d);
 }
 
@@ -92,7 +93,7 @@ bpt_status bpt_mixed_device_open(bpt_device *fast, bpt_device **device) {
     d->fast = fast;
     d->base = (bpt_device){
         .kind = &kind,
-        .bf16 = fast->bf16 && bpt_cpu_bf16() == BPT_BF16_NATIVE,
+        .bf16 = fast->bf16,
         .uses_cores = true,
         .memory_bytes = fast->memory_bytes,
     };

@@ -4,9 +4,10 @@
  * updates the weights.
  *
  * How many samples the cores take is measured when a network is created (mixed_trial.h), and kept
- * with the device's other choices: none where they would only cost time, all where the device
- * would. Batch normalisation takes its statistics over the samples of one side, as it does over
- * those of one rank; running statistics are weighed by samples.
+ * with the device's other choices: none where they would only cost time or have no instructions
+ * for bfloat16, all where the device would. Batch normalisation takes its statistics over the
+ * samples of one side, as it does over those of one rank; running statistics are weighed by
+ * samples. The device must be able to be one of two (add_gradients and so on in bpt_device_kind).
  *
  * Threads: one, that which owns the device and the pool. */
 #ifndef BPT_INNER_MIXED_MIXED_DEVICE_H

@@ -2,6 +2,7 @@
 #include "inner/mixed/mixed_network.h"
 
 #include "base/memory.h"
+#include "inner/cpu/cpu.h"
 #include "inner/mixed/mixed_trial.h"
 
 #include <inttypes.h>
@@ -9,6 +10,10 @@
 #include <string.h>
 
 /* ---- parts ---- */
+
+static bool cores_can(const bpt_device_wish *w) {
+    return w->activations != BPT_BF16 || bpt_cpu_bf16() == BPT_BF16_NATIVE;
+}
 
 static bpt_status create_fast(bpt_mixed_network *m, bpt_network_memory *memory) {
     bpt_device *fast = m->device->fast;
@@ -36,7 +41,11 @@ static void describe(bpt_mixed_network *m) {
     const unsigned n_workers = bpt_pool_n_workers(m->wish.pool);
     const int64_t n_fast = m->wish.batch - m->n_cores;
     const int size = (int)strcspn(name, " ");
-    if (!m->cores)
+    if (!cores_can(&m->wish))
+        snprintf(m->sharing, sizeof m->sharing,
+                 "%.*s has all samples of a step: the cores have no instructions for bfloat16",
+                 size, name);
+    else if (!m->cores)
         snprintf(m->sharing, sizeof m->sharing,
                  "%.*s has all samples of a step: with the cores it would not be faster", size,
                  name);
@@ -58,7 +67,8 @@ bpt_status bpt__mixed_make(bpt_mixed_device *device, const bpt_device_wish *wish
     *memory = (bpt_network_memory){0};
     if (n_cores < wish->batch) BPT_TRY(create_fast(m, memory));
     if (n_cores > 0) BPT_TRY(create_cores(m));
-    if (m->fast && m->cores) BPT_TRY(device->fast->kind->host_allocate(bytes, (void **)&m->flat));
+    if (m->fast && m->cores && !wish->forward_only)
+        BPT_TRY(device->fast->kind->host_allocate(bytes, (void **)&m->flat));
     if (!m->fast) *memory = bpt_network_memory_of(m->cores);
     describe(m);
     return BPT_OK;
@@ -73,8 +83,8 @@ void bpt__mixed_unmake(bpt_mixed_network *m) {
 
 /* ---- wholes ---- */
 
-static bpt_mixed_problem problem_of(const bpt_device_wish *w) {
-    return (bpt_mixed_problem){
+static bpt__mixed_problem problem_of(const bpt_device_wish *w) {
+    return (bpt__mixed_problem){
         .forward_only = w->forward_only,
         .batch = w->batch,
         .type = w->activations,
@@ -87,15 +97,17 @@ static bpt_mixed_problem problem_of(const bpt_device_wish *w) {
 
 static bpt_status find_share(bpt_mixed_device *device, const bpt_device_wish *wish,
                              int64_t *n_cores) {
-    const bpt_mixed_problem problem = problem_of(wish);
-    const bpt_mixed_share *kept = bpt_mixed_shares_find(&device->shares, problem);
+    const bpt__mixed_problem problem = problem_of(wish);
+    *n_cores = 0;
+    if (!cores_can(wish)) return BPT_OK;
+    const bpt__mixed_share *kept = bpt__mixed_shares_find(&device->shares, problem);
     if (kept) {
         *n_cores = kept->n_cores;
         return BPT_OK;
     }
     BPT_TRY(bpt__mixed_find_share(device, wish, n_cores));
     device->n_measured++;
-    return bpt_mixed_shares_note(&device->shares, problem, *n_cores);
+    return bpt__mixed_shares_note(&device->shares, problem, *n_cores);
 }
 
 bpt_status bpt__mixed_network_create(bpt_device *base, const bpt_device_wish *wish,

@@ -11,7 +11,7 @@
 typedef struct bpt_mixed_device {
     bpt_device base;  /* first */
     bpt_device *fast; /* owned */
-    bpt_mixed_shares shares;
+    bpt__mixed_shares shares;
     unsigned n_measured; /* shares that were not read */
 } bpt_mixed_device;
 

@@ -1,8 +1,6 @@
 /* What is done with a network that a device and the cores have in common. */
 #include "inner/mixed/mixed_network.h"
 
-#include <assert.h>
-
 static const bpt_device_kind *kind_of(const bpt_mixed_network *m) {
     return m->device->fast->kind;
 }
@@ -86,13 +84,6 @@ static bpt_status fetch_weights(bpt_mixed_network *m) {
     return BPT_OK;
 }
 
-/* @param of_device what the device has found in its samples */
-static bpt_status join_gradients(bpt_mixed_network *m, const bpt_batch_result *of_device) {
-    const uint64_t mine = of_device->n_samples, all = mine + m->by_cores.n_samples;
-    return kind_of(m)->add_gradients(m->fast, m->flat,
-                                     all ? (float)((double)mine / (double)all) : 1.0f);
-}
-
 static void add_result(bpt_batch_result *sum, const bpt_batch_result *r) {
     sum->loss_sum += r->loss_sum;
     sum->n_correct += r->n_correct;
@@ -104,21 +95,21 @@ static bpt_status end_update(bpt_mixed_network *m, bool *updated) {
     bpt_device_outcome outcome;
     const bpt_status status = kind_of(m)->end(m->fast, BPT_DEVICE_APPLY, &outcome);
     *updated = outcome.updated;
-    if (outcome.updated) BPT_TRY(fetch_weights(m));
-    return status;
+    const bpt_status fetched = outcome.updated ? fetch_weights(m) : BPT_OK;
+    return status == BPT_OK ? fetched : status;
 }
 
 static bpt_status update(bpt_mixed_network *m, bool *updated) {
+    m->run.next = NULL; /* it is on its way since the step began */
     BPT_TRY(kind_of(m)->begin(m->fast, BPT_DEVICE_APPLY, &m->run));
     return end_update(m, updated);
 }
 
 /* Both have ended without an error. */
 static bpt_status join(bpt_mixed_network *m, bpt_device_work work, bpt_device_outcome *outcome) {
-    const bpt_batch_result of_device = outcome->result;
     add_result(&outcome->result, &m->by_cores);
     if (work == BPT_DEVICE_EVALUATE) return BPT_OK;
-    BPT_TRY(join_gradients(m, &of_device));
+    BPT_TRY(kind_of(m)->add_gradients(m->fast, m->flat));
     return work == BPT_DEVICE_TRAIN ? update(m, &outcome->updated) : BPT_OK;
 }
 
@@ -178,7 +169,7 @@ void bpt__mixed_network_visit(const bpt_device_network *net, bpt_device_visit vi
     const bpt_mixed_network *m = (const bpt_mixed_network *)net;
     visitor v = {visit, context};
     if (m->fast) kind_of(m)->visit(m->fast, visit, context);
-    if (m->cores) bpt_network_visit_times(m->cores, visit_one, &v);
+    if (!m->fast) bpt_network_visit_times(m->cores, visit_one, &v);
 }
 
 uint64_t bpt__mixed_network_products_ns(const bpt_device_network *net) {

@@ -8,20 +8,21 @@
 
 enum { N_FIELDS = 8, LINE_SIZE = N_FIELDS * 24 + 16 };
 
-void bpt_mixed_shares_clear(bpt_mixed_shares *shares) {
+void bpt__mixed_shares_clear(bpt__mixed_shares *shares) {
     bpt_free(shares->items);
-    *shares = (bpt_mixed_shares){0};
+    *shares = (bpt__mixed_shares){0};
 }
 
-static bool equal(const bpt_mixed_problem *a, const bpt_mixed_problem *b) {
+static bool equal(const bpt__mixed_problem *a, const bpt__mixed_problem *b) {
     return a->forward_only == b->forward_only && a->batch == b->batch && a->type == b->type &&
            a->layers == b->layers && a->elements == b->elements && a->input == b->input &&
            a->workers == b->workers;
 }
 
-const bpt_mixed_share *bpt_mixed_shares_find(bpt_mixed_shares *shares, bpt_mixed_problem problem) {
+const bpt__mixed_share *bpt__mixed_shares_find(bpt__mixed_shares *shares,
+                                               bpt__mixed_problem problem) {
     for (size_t i = 0; i < shares->n; i++) {
-        bpt_mixed_share *s = &shares->items[i];
+        bpt__mixed_share *s = &shares->items[i];
         if (!equal(&s->problem, &problem)) continue;
         s->used = true;
         return s;
@@ -29,28 +30,28 @@ const bpt_mixed_share *bpt_mixed_shares_find(bpt_mixed_shares *shares, bpt_mixed
     return NULL;
 }
 
-static bpt_status add(bpt_mixed_shares *shares, const bpt_mixed_share *share) {
+static bpt_status add(bpt__mixed_shares *shares, const bpt__mixed_share *share) {
     BPT_TRY(BPT_GROW("shares of the cores", shares->n + 1, &shares->items, &shares->capacity));
     shares->items[shares->n++] = *share;
     return BPT_OK;
 }
 
-bpt_status bpt_mixed_shares_note(bpt_mixed_shares *shares, bpt_mixed_problem problem,
-                                 int64_t n_cores) {
-    const bpt_mixed_share share = {.problem = problem, .n_cores = n_cores, .used = true};
+bpt_status bpt__mixed_shares_note(bpt__mixed_shares *shares, bpt__mixed_problem problem,
+                                  int64_t n_cores) {
+    const bpt__mixed_share share = {.problem = problem, .n_cores = n_cores, .used = true};
     return add(shares, &share);
 }
 
 /* ---- files ---- */
 
-bpt_status bpt_mixed_shares_write(const bpt_mixed_shares *shares, char **text) {
+bpt_status bpt__mixed_shares_write(const bpt__mixed_shares *shares, char **text) {
     size_t n_used = 0, at;
     for (size_t i = 0; i < shares->n; i++) n_used += shares->items[i].used;
     BPT_TRY(bpt_alloc("text of shares", n_used + 1, LINE_SIZE, (void **)text));
     at = (size_t)snprintf(*text, LINE_SIZE, "%s\n", n_used ? "" : " []");
     for (size_t i = 0; i < shares->n; i++) {
-        const bpt_mixed_share *s = &shares->items[i];
-        const bpt_mixed_problem *p = &s->problem;
+        const bpt__mixed_share *s = &shares->items[i];
+        const bpt__mixed_problem *p = &s->problem;
         if (!s->used) continue;
         at += (size_t)snprintf(*text + at, LINE_SIZE,
                                "  - [%" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64 ", %" PRId64
@@ -61,8 +62,8 @@ bpt_status bpt_mixed_shares_write(const bpt_mixed_shares *shares, char **text) {
     return BPT_OK;
 }
 
-static bpt_status read_share(const bpt_yaml *doc, const bpt_yaml_node *row, bpt_mixed_share *s) {
-    bpt_mixed_problem *p = &s->problem;
+static bpt_status read_share(const bpt_yaml *doc, const bpt_yaml_node *row, bpt__mixed_share *s) {
+    bpt__mixed_problem *p = &s->problem;
     int64_t *const fields[N_FIELDS] = {&p->forward_only, &p->batch, &p->type,    &p->layers,
                                        &p->elements,     &p->input, &p->workers, &s->n_cores};
     if (bpt_yaml_node_kind(row) != BPT_YAML_LIST || bpt_yaml_size(row) != N_FIELDS)
@@ -74,12 +75,12 @@ static bpt_status read_share(const bpt_yaml *doc, const bpt_yaml_node *row, bpt_
     return BPT_OK;
 }
 
-bpt_status bpt_mixed_shares_read(bpt_mixed_shares *shares, const bpt_yaml *doc,
-                                 const bpt_yaml_node *list) {
+bpt_status bpt__mixed_shares_read(bpt__mixed_shares *shares, const bpt_yaml *doc,
+                                  const bpt_yaml_node *list) {
     if (bpt_yaml_node_kind(list) != BPT_YAML_LIST)
         return bpt_yaml_fail(doc, list, "shares are a list");
     for (size_t i = 0; i < bpt_yaml_size(list); i++) {
-        bpt_mixed_share s = {.used = false};
+        bpt__mixed_share s = {.used = false};
         BPT_TRY(read_share(doc, bpt_yaml_at(list, i), &s));
         BPT_TRY(add(shares, &s));
     }

@@ -14,39 +14,40 @@
 #include <stdint.h>
 
 /** What the number depends on. */
-typedef struct bpt_mixed_problem {
+typedef struct bpt__mixed_problem {
     int64_t forward_only, batch, type, layers, elements, input; /* values of a sample */
     int64_t workers;
-} bpt_mixed_problem;
+} bpt__mixed_problem;
 
-typedef struct bpt_mixed_share {
-    bpt_mixed_problem problem;
+typedef struct bpt__mixed_share {
+    bpt__mixed_problem problem;
     int64_t n_cores;
     bool used; /* in this process: others are not written again */
-} bpt_mixed_share;
+} bpt__mixed_share;
 
 /** All zero: empty. */
-typedef struct bpt_mixed_shares {
-    bpt_mixed_share *items; /* shape [n] */
+typedef struct bpt__mixed_shares {
+    bpt__mixed_share *items; /* shape [n] */
     size_t n, capacity;
-} bpt_mixed_shares;
+} bpt__mixed_shares;
 
-void bpt_mixed_shares_clear(bpt_mixed_shares *shares);
+void bpt__mixed_shares_clear(bpt__mixed_shares *shares);
 
 /** @return that of a problem, which counts as used from then on; NULL if there is none. Valid until
  * the next one is noted */
-const bpt_mixed_share *bpt_mixed_shares_find(bpt_mixed_shares *shares, bpt_mixed_problem problem);
+const bpt__mixed_share *bpt__mixed_shares_find(bpt__mixed_shares *shares,
+                                               bpt__mixed_problem problem);
 
 /** Adds one as used. @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_mixed_shares_note(bpt_mixed_shares *shares, bpt_mixed_problem problem,
-                                 int64_t n_cores);
+bpt_status bpt__mixed_shares_note(bpt__mixed_shares *shares, bpt__mixed_problem problem,
+                                  int64_t n_cores);
 
 /** @param[out] text a list in YAML, without what it is called: "\n  - [...]\n" or " []\n"; caller
  * owns, bpt_free() @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_mixed_shares_write(const bpt_mixed_shares *shares, char **text);
+bpt_status bpt__mixed_shares_write(const bpt__mixed_shares *shares, char **text);
 
 /** Adds those of such a list. @return BPT_OK, BPT_EUSAGE (names file and line), BPT_ENOMEM */
-bpt_status bpt_mixed_shares_read(bpt_mixed_shares *shares, const bpt_yaml *doc,
-                                 const bpt_yaml_node *list);
+bpt_status bpt__mixed_shares_read(bpt__mixed_shares *shares, const bpt_yaml *doc,
+                                  const bpt_yaml_node *list);
 
 #endif

@@ -9,28 +9,28 @@
 #include <stdint.h>
 
 /** What samples take on one side; nanoseconds. */
-typedef struct bpt_mixed_cost {
+typedef struct bpt__mixed_cost {
     double start_ns;  /* of any number above 0 */
     double sample_ns; /* of each */
-} bpt_mixed_cost;
+} bpt__mixed_cost;
 
-typedef struct bpt_mixed_costs {
-    bpt_mixed_cost device, cores;
+typedef struct bpt__mixed_costs {
+    bpt__mixed_cost device, cores;
     double exchange_ns; /* of a step that both compute: gradients and weights on their way */
-} bpt_mixed_costs;
+} bpt__mixed_costs;
 
 /** @return samples of a tile: a batch is cut into no more than 64 */
-int64_t bpt_mixed_tile(int64_t batch);
+int64_t bpt__mixed_tile(int64_t batch);
 
 /** @return nanoseconds of a step whose cores take @p n_cores of @p batch samples */
-double bpt_mixed_step_ns(const bpt_mixed_costs *costs, int64_t batch, int64_t n_cores);
+double bpt__mixed_step_ns(const bpt__mixed_costs *costs, int64_t batch, int64_t n_cores);
 
 /** @return samples that the cores are to take: 0, @p batch, or whole tiles. Each tile goes to the
  * side that would end it first; that is taken if it ends before either side would by itself */
-int64_t bpt_mixed_split(const bpt_mixed_costs *costs, int64_t batch);
+int64_t bpt__mixed_split(const bpt__mixed_costs *costs, int64_t batch);
 
 /** @return the line through two measurements; where they do not rise, through the second and 0
  * @param n1,n2 samples, n1 < n2 or n1 0 */
-bpt_mixed_cost bpt_mixed_cost_of(int64_t n1, double ns1, int64_t n2, double ns2);
+bpt__mixed_cost bpt__mixed_cost_of(int64_t n1, double ns1, int64_t n2, double ns2);
 
 #endif

@@ -29,7 +29,7 @@ typedef struct trial {
     int64_t best;            /* samples of the cores */
     double best_ns;          /* of a step with these; nanoseconds, as all times here */
     double device_ns;        /* of the device's alone */
-    bpt_mixed_costs costs;
+    bpt__mixed_costs costs;
 } trial;
 
 /* ---- what steps are given ---- */
@@ -37,7 +37,10 @@ typedef struct trial {
 static bpt_status prepare(trial *t) {
     const bpt_model *model = t->wish->model;
     const bpt_shape in = model->input;
-    const size_t n = (size_t)t->wish->batch, n_pixels = n * (size_t)(in.c * in.h * in.w);
+    const size_t n = (size_t)t->wish->batch;
+    size_t n_pixels;
+    if (bpt_size_multiply(n, (size_t)(in.c * in.h * in.w), &n_pixels) != BPT_OK)
+        n_pixels = SIZE_MAX; /* no allocation of that size succeeds */
     bpt_random r = bpt_random_stream(0, BPT_PURPOSE_SYNTHETIC, 0);
     BPT_TRY(BPT_NEW("batch of a trial", n_pixels, &t->pixels));
     BPT_TRY(BPT_NEW("labels of a trial", n, &t->labels));
@@ -148,10 +151,10 @@ static void note(trial *t, int64_t n_cores, double ns) {
 
 static bpt_status try_device(trial *t) {
     const int64_t batch = t->wish->batch;
-    BPT_TRY(time_whole(t, batch, 0, &t->device_ns));
     t->best = 0;
+    BPT_TRY(time_whole(t, batch, 0, &t->device_ns));
     t->best_ns = t->device_ns;
-    t->costs.device = bpt_mixed_cost_of(0, 0.0, batch, t->device_ns);
+    t->costs.device = bpt__mixed_cost_of(0, 0.0, batch, t->device_ns);
     bpt_debug("%s alone: %" PRId64 " samples in %.3f ms", t->device->fast->name, batch,
               t->device_ns * 1e-6);
     return BPT_OK;
@@ -162,11 +165,11 @@ static bpt_status try_cores(trial *t) {
     const int64_t batch = t->wish->batch, some = (batch + 15) / 16;
     double some_ns, ns = INFINITY;
     BPT_TRY(forgive(time_whole(t, some, some, &some_ns), &some_ns));
-    t->costs.cores = bpt_mixed_cost_of(0, 0.0, some, some_ns);
+    t->costs.cores = bpt__mixed_cost_of(0, 0.0, some, some_ns);
     bpt_debug("the cores alone: %" PRId64 " samples in %.3f ms", some, some_ns * 1e-6);
     if (some < batch && some_ns / (double)some * (double)batch < 2.0 * t->device_ns)
         BPT_TRY(forgive(time_whole(t, batch, batch, &ns), &ns));
-    if (isfinite(ns)) t->costs.cores = bpt_mixed_cost_of(some, some_ns, batch, ns);
+    if (isfinite(ns)) t->costs.cores = bpt__mixed_cost_of(some, some_ns, batch, ns);
     note(t, batch, some < batch ? ns : some_ns);
     return BPT_OK;
 }
@@ -192,24 +195,24 @@ static bpt_status try_both(trial *t, int64_t n_cores, double *ns) {
     bpt_debug("both: %.3f ms, %" PRId64 " samples by the device, in %.3f ms by itself, %" PRId64
               " by the cores, in %.3f ms",
               *ns * 1e-6, batch - n_cores, device_ns * 1e-6, n_cores, cores_ns * 1e-6);
-    t->costs.device = bpt_mixed_cost_of(batch - n_cores, device_ns, batch, t->device_ns);
-    t->costs.cores = bpt_mixed_cost_of(0, 0.0, n_cores, cores_ns);
+    t->costs.device = bpt__mixed_cost_of(batch - n_cores, device_ns, batch, t->device_ns);
+    t->costs.cores = bpt__mixed_cost_of(0, 0.0, n_cores, cores_ns);
     t->costs.exchange_ns = *ns - (device_ns > cores_ns ? device_ns : cores_ns);
     if (t->costs.exchange_ns < 0.0) t->costs.exchange_ns = 0.0;
     return BPT_OK;
 }
 
 static bpt_status search(trial *t) {
-    const int64_t batch = t->wish->batch, tile = bpt_mixed_tile(batch);
+    const int64_t batch = t->wish->batch, tile = bpt__mixed_tile(batch);
     int64_t last = 0;
     BPT_TRY(prepare(t));
     BPT_TRY(try_device(t));
     BPT_TRY(try_cores(t));
     for (int i = 0; i < MAX_ATTEMPTS; i++) {
-        const int64_t n = bpt_mixed_split(&t->costs, batch);
+        const int64_t n = bpt__mixed_split(&t->costs, batch);
         double ns;
         if (n == 0 || n == batch || llabs(n - last) < tile) break;
-        if (bpt_mixed_step_ns(&t->costs, batch, n) >= gain * t->best_ns) break;
+        if (bpt__mixed_step_ns(&t->costs, batch, n) >= gain * t->best_ns) break;
         BPT_TRY(try_both(t, n, &ns));
         if (!isfinite(ns)) break;
         last = n;
@@ -217,11 +220,13 @@ static bpt_status search(trial *t) {
     return BPT_OK;
 }
 
+/* Values of a trial are made up, and may be none any more in a model that real ones suit: then the
+ * device has all. */
 bpt_status bpt__mixed_find_share(bpt_mixed_device *device, const bpt_device_wish *wish,
                                  int64_t *n_cores) {
     trial t = {.device = device, .wish = wish};
     const bpt_status status = search(&t);
-    *n_cores = t.best;
+    *n_cores = status == BPT_OK ? t.best : 0;
     release(&t);
-    return status;
+    return status == BPT_ENUMERIC ? BPT_OK : status;
 }

@@ -12,7 +12,7 @@
 #include "inner/mixed/mixed_network.h"
 
 /** @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (the device has less memory than the whole batch takes),
- * BPT_EBACKEND, BPT_ENUMERIC */
+ * BPT_EBACKEND */
 bpt_status bpt__mixed_find_share(bpt_mixed_device *device, const bpt_device_wish *wish,
                                  int64_t *n_cores);
 

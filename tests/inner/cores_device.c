@@ -10,13 +10,14 @@
 typedef struct {
     bpt_device base; /* first */
     bpt_pool *pool;
-    uint64_t step_ns;
+    cores_device_options options;
 } cores_device;
 
 /* What bpt_device_network is here. */
 typedef struct {
     const cores_device *device;
     const bpt_model *model;
+    int64_t batch;
     bpt_network *net;
     bpt_status status;
     bpt_batch_result result;
@@ -34,6 +35,7 @@ static bpt_status create(bpt_device *device, const bpt_device_wish *wish, bpt_de
     BPT_TRY(BPT_NEW("network of a test", 1, &n));
     n->device = d;
     n->model = wish->model;
+    n->batch = wish->batch;
     const bpt_status status = wish->forward_only
                                   ? bpt_network_create_forward(wish->model, wish->batch,
                                                                wish->activations, d->pool, &n->net)
@@ -73,11 +75,14 @@ static bpt_status compute(cores_network *n, bpt_device_work work, const bpt_devi
 
 static bpt_status begin(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run) {
     cores_network *n = of(net);
-    n->deadline_ns = bpt_clock_ns() + n->device->step_ns;
+    const cores_device_options *o = &n->device->options;
+    n->deadline_ns = bpt_clock_ns() + (uint64_t)n->batch * o->sample_ns;
+    if (run->next && o->n_hints) (*o->n_hints)++;
+    if (o->refuses && *o->refuses) return bpt_fail(BPT_EBACKEND, "the device refuses");
     if (work == BPT_DEVICE_TRAIN || work == BPT_DEVICE_APPLY)
         bpt_network_set_updates(n->net, run->updates - 1);
     n->updates = bpt_network_updates(n->net);
-    n->status = compute(n, work, run);
+    n->status = o->idles ? BPT_OK : compute(n, work, run);
     return BPT_OK;
 }
 
@@ -86,7 +91,9 @@ static bpt_status end(bpt_device_network *net, bpt_device_work work, bpt_device_
     const uint64_t now_ns = bpt_clock_ns();
     (void)work;
     if (now_ns < n->deadline_ns)
-        nanosleep(&(struct timespec){.tv_nsec = (long)(n->deadline_ns - now_ns)}, NULL);
+        nanosleep(&(struct timespec){.tv_sec = (time_t)((n->deadline_ns - now_ns) / 1000000000),
+                                     .tv_nsec = (long)((n->deadline_ns - now_ns) % 1000000000)},
+                  NULL);
     outcome->result = n->result;
     outcome->updated = bpt_network_updates(n->net) != n->updates;
     return n->status;
@@ -100,17 +107,11 @@ static bpt_status set(bpt_device_network *net, bpt_vector which, const float *fl
     return bpt_network_set(of(net)->net, which, flat);
 }
 
-static bpt_status add_gradients(bpt_device_network *net, const float *flat, float own) {
-    const bpt_segments *segments = &of(net)->model->segments;
-    float *sum = net_floats(segments->n_elements);
+static bpt_status add_gradients(bpt_device_network *net, const float *flat) {
+    const size_t n = of(net)->model->segments.n_elements;
+    float *sum = net_floats(n);
     bpt_status status = get(net, BPT_VECTOR_GRADIENTS, sum);
-    for (size_t s = 0; s < segments->n; s++) {
-        const bpt_segment *g = &segments->items[s];
-        const float kept = g->role.running > 0.0f ? own : 1.0f;
-        const float added = g->role.running > 0.0f ? 1.0f - own : 1.0f;
-        for (size_t i = g->offset; i < g->offset + g->count; i++)
-            sum[i] = kept * sum[i] + added * flat[i];
-    }
+    for (size_t i = 0; i < n; i++) sum[i] += flat[i];
     if (status == BPT_OK) status = set(net, BPT_VECTOR_GRADIENTS, sum);
     free(sum);
     return status;
@@ -175,7 +176,7 @@ static const bpt_device_kind kind = {
     .products_ns = products_ns,
 };
 
-bpt_device *cores_device_open(uint64_t step_ns) {
+bpt_device *cores_device_open(cores_device_options options) {
     cores_device *d;
     net_assert_ok(BPT_NEW("device of a test", 1, &d));
     d->base = (bpt_device){
@@ -185,6 +186,6 @@ bpt_device *cores_device_open(uint64_t step_ns) {
         .memory_bytes = 1 << 30,
     };
     d->pool = net_pool(1);
-    d->step_ns = step_ns;
+    d->options = options;
     return &d->base;
 }

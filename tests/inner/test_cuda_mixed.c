@@ -161,10 +161,51 @@ static void test_found(void **state) {
     net_close(&f);
 }
 
+/* The running mean of the input moves as in one network, whoever has which samples; also where the
+ * step is one of two ranks. The last sample is not there, and is the cores'. */
+static void check_running_mean(int64_t n_cores, float denominator) {
+    static const char normed[] =
+        "{name: t, input: [3, 8, 8], classes: 5, layers: [batchnorm: {name: first}, "
+        "conv: {name: conv1, filters: 8, kernel: 3, pad: 1}, relu, "
+        "fc: {name: fc1, outputs: classes}]}";
+    enum { MEAN = 6, N_MEANS = 3 }; /* behind scales and shifts */
+    net_fixture f = net_open(
+        normed, BATCH, (net_options){.n_workers = N_WORKERS, .learning = learning, .seed = 3});
+    bpt_device *device = open_mixed();
+    bpt_batch_result r;
+    give_share(&f, device, BPT_F32, n_cores);
+    bpt_network *net = create(&f, device, BPT_F32);
+    f.labels[BATCH - 1] = -1;
+    net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.05f, denominator, &r));
+    net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.05f, denominator, &r));
+    float *one = net_vector(&f, BPT_VECTOR_WEIGHTS), *two = vector_of(net, &f, BPT_VECTOR_WEIGHTS);
+    for (size_t i = MEAN; i < MEAN + N_MEANS; i++) {
+        const double moved = (double)one[i] - (double)f.weights[i];
+        if (!(fabs((double)two[i] - (double)one[i]) <= 1e-4 * fabs(moved)))
+            fail_msg("%d of the cores: it moves by %.6g, not %.6g", (int)n_cores,
+                     (double)two[i] - (double)f.weights[i], moved);
+    }
+    free(two);
+    free(one);
+    bpt_network_free(net);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
+static void test_running_mean(void **state) {
+    static const int64_t shares[] = {1, 6, BATCH};
+    (void)state;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        check_running_mean(shares[i], BATCH - 1);
+        check_running_mean(shares[i], 2 * BATCH);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_floats),
         cmocka_unit_test(test_found),
+        cmocka_unit_test(test_running_mean),
     };
     const int missing = cuda_begin();
     if (missing) return missing;

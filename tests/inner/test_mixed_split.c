@@ -14,35 +14,35 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
-static bpt_mixed_costs costs(double device, double cores, double exchange) {
-    return (bpt_mixed_costs){{0.0, device}, {0.0, cores}, exchange};
+static bpt__mixed_costs costs(double device, double cores, double exchange) {
+    return (bpt__mixed_costs){{0.0, device}, {0.0, cores}, exchange};
 }
 
 static void test_tiles(void **state) {
     (void)state;
-    assert_int_equal(bpt_mixed_tile(1), 1);
-    assert_int_equal(bpt_mixed_tile(64), 1);
-    assert_int_equal(bpt_mixed_tile(65), 2);
-    assert_int_equal(bpt_mixed_tile(512), 8);
+    assert_int_equal(bpt__mixed_tile(1), 1);
+    assert_int_equal(bpt__mixed_tile(64), 1);
+    assert_int_equal(bpt__mixed_tile(65), 2);
+    assert_int_equal(bpt__mixed_tile(512), 8);
 }
 
 static void test_known(void **state) {
     (void)state;
-    const bpt_mixed_costs equal = costs(10, 10, 0), three = costs(10, 30, 0);
-    assert_int_equal(bpt_mixed_split(&equal, 64), 32);
-    assert_int_equal(bpt_mixed_split(&three, 64), 16);
+    const bpt__mixed_costs equal = costs(10, 10, 0), three = costs(10, 30, 0);
+    assert_int_equal(bpt__mixed_split(&equal, 64), 32);
+    assert_int_equal(bpt__mixed_split(&three, 64), 16);
     /* a step of 640 would become one of 480: worth an exchange of 150, not of 170 */
-    const bpt_mixed_costs near = costs(10, 30, 150), far = costs(10, 30, 170);
-    assert_int_equal(bpt_mixed_split(&near, 64), 16);
-    assert_int_equal(bpt_mixed_split(&far, 64), 0);
-    const bpt_mixed_costs slow = costs(10, 1000, 0), fast = costs(1000, 10, 0);
-    assert_int_equal(bpt_mixed_split(&slow, 64), 0);
-    assert_int_equal(bpt_mixed_split(&fast, 64), 64);
-    const bpt_mixed_costs one = costs(10, 5, 0);
-    assert_int_equal(bpt_mixed_split(&one, 1), 1);
+    const bpt__mixed_costs near = costs(10, 30, 150), far = costs(10, 30, 170);
+    assert_int_equal(bpt__mixed_split(&near, 64), 16);
+    assert_int_equal(bpt__mixed_split(&far, 64), 0);
+    const bpt__mixed_costs slow = costs(10, 1000, 0), fast = costs(1000, 10, 0);
+    assert_int_equal(bpt__mixed_split(&slow, 64), 0);
+    assert_int_equal(bpt__mixed_split(&fast, 64), 64);
+    const bpt__mixed_costs one = costs(10, 5, 0);
+    assert_int_equal(bpt__mixed_split(&one, 1), 1);
     /* cores that cannot be had */
-    const bpt_mixed_costs none = costs(10, INFINITY, 0);
-    assert_int_equal(bpt_mixed_split(&none, 64), 0);
+    const bpt__mixed_costs none = costs(10, INFINITY, 0);
+    assert_int_equal(bpt__mixed_split(&none, 64), 0);
 }
 
 static double random_between(bpt_random *r, double low, double high) {
@@ -54,32 +54,32 @@ static void test_best(void **state) {
     bpt_random r = bpt_random_stream(1, BPT_PURPOSE_TEST, 0);
     (void)state;
     for (int i = 0; i < 2000; i++) {
-        const int64_t batch = 1 + bpt_random_below(&r, 300), tile = bpt_mixed_tile(batch);
-        const bpt_mixed_costs c = {{random_between(&r, 0, 50), random_between(&r, 1, 20)},
-                                   {random_between(&r, 0, 50), random_between(&r, 1, 100)},
-                                   random_between(&r, 0, 200)};
-        const int64_t n = bpt_mixed_split(&c, batch);
-        const double ns = bpt_mixed_step_ns(&c, batch, n);
+        const int64_t batch = 1 + bpt_random_below(&r, 300), tile = bpt__mixed_tile(batch);
+        const bpt__mixed_costs c = {{random_between(&r, 0, 50), random_between(&r, 1, 20)},
+                                    {random_between(&r, 0, 50), random_between(&r, 1, 100)},
+                                    random_between(&r, 0, 200)};
+        const int64_t n = bpt__mixed_split(&c, batch);
+        const double ns = bpt__mixed_step_ns(&c, batch, n);
         const double slower = fmax(c.device.sample_ns, c.cores.sample_ns);
         const double slack = (double)tile * slower + fmax(c.device.start_ns, c.cores.start_ns);
         assert_true(n >= 0 && n <= batch &&
                     (n == batch || n % tile == 0 || (batch - n) % tile == 0));
-        assert_true(ns <= bpt_mixed_step_ns(&c, batch, 0));
-        assert_true(ns <= bpt_mixed_step_ns(&c, batch, batch));
+        assert_true(ns <= bpt__mixed_step_ns(&c, batch, 0));
+        assert_true(ns <= bpt__mixed_step_ns(&c, batch, batch));
         for (int64_t other = 0; other <= batch; other++)
-            assert_true(ns <= bpt_mixed_step_ns(&c, batch, other) + slack);
+            assert_true(ns <= bpt__mixed_step_ns(&c, batch, other) + slack);
     }
 }
 
 static void test_lines(void **state) {
     (void)state;
-    const bpt_mixed_cost through = bpt_mixed_cost_of(0, 0, 10, 50);
+    const bpt__mixed_cost through = bpt__mixed_cost_of(0, 0, 10, 50);
     assert_true(through.start_ns == 0.0 && through.sample_ns == 5.0);
-    const bpt_mixed_cost line = bpt_mixed_cost_of(10, 70, 20, 90);
+    const bpt__mixed_cost line = bpt__mixed_cost_of(10, 70, 20, 90);
     assert_true(line.start_ns == 50.0 && line.sample_ns == 2.0);
-    const bpt_mixed_cost falling = bpt_mixed_cost_of(10, 100, 20, 90);
+    const bpt__mixed_cost falling = bpt__mixed_cost_of(10, 100, 20, 90);
     assert_true(falling.start_ns == 0.0 && falling.sample_ns == 4.5);
-    const bpt_mixed_cost steep = bpt_mixed_cost_of(10, 10, 20, 90); /* starts below 0 */
+    const bpt__mixed_cost steep = bpt__mixed_cost_of(10, 10, 20, 90); /* starts below 0 */
     assert_true(steep.start_ns == 0.0 && steep.sample_ns == 4.5);
 }
 

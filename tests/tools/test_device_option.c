@@ -110,6 +110,8 @@ static void test_fewer_gpus(void **state) {
     assert_int_equal(bpt_device_option_own("cuda", (bpt_host_place){2, 3}, 2, own), BPT_EUSAGE);
     assert_non_null(strstr(bpt_error_last()->text, "process 3 of 3 on this host finds 2 GPUs"));
     assert_non_null(strstr(bpt_error_last()->hint, "cuda:0"));
+    assert_own("cuda+cpu", (bpt_host_place){1, 3}, 2, "cuda:1+cpu");
+    assert_int_equal(bpt_device_option_own("cuda+cpu", (bpt_host_place){2, 3}, 2, own), BPT_EUSAGE);
 }
 
 /* Of many for which none is left one says it. */
@@ -128,11 +130,13 @@ static void test_one_warning(void **state) {
 
 static void test_threads(void **state) {
     (void)state;
-    const bpt_device device = {.memory_bytes = 1};
+    const bpt_device device = {.memory_bytes = 1}, mixed = {.uses_cores = true};
     assert_int_equal(bpt_device_option_threads(NULL, 0, 8), 8);
     assert_int_equal(bpt_device_option_threads(NULL, 3, 8), 3);
     assert_int_equal(bpt_device_option_threads(&device, 0, 8), 1);
     assert_int_equal(bpt_device_option_threads(&device, 3, 8), 3);
+    assert_int_equal(bpt_device_option_threads(&mixed, 0, 8), 8);
+    assert_int_equal(bpt_device_option_threads(&mixed, 3, 8), 3);
 }
 
 /* To open "cuda" says why there is none. */
@@ -142,6 +146,7 @@ static void test_no_gpu(void **state) {
     assert_own("auto", (bpt_host_place){3, 4}, 0, "cpu");
     assert_own("cuda", (bpt_host_place){0, 1}, 0, "cuda");
     assert_own("cuda", (bpt_host_place){3, 4}, 0, "cuda");
+    assert_own("cuda+cpu", (bpt_host_place){0, 1}, 0, "cuda+cpu");
 }
 
 int main(void) {

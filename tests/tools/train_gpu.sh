@@ -89,6 +89,11 @@ same_weights runs/mixed runs/mixed-parts
 # Of kernels the run itself has those of shares too that were tried and not taken.
 shares() { sed -n '/^shares:/,/^device:/p' "$1/gpu.rank-0.yaml"; }
 [ "$(shares runs/mixed)" = "$(shares runs/mixed-parts)" ] || die "a resumed run has another share"
+cut_back runs/mixed-parts
+run 0 "$train" "${common[@]}" --output runs/mixed-parts --epochs 1 --device cuda --resume auto
+says 'rank 0 computed on cuda+cpu until'
+run 0 "$train" "${common[@]}" --output runs/begun --epochs 1 --device cuda+cpu --threads 2 --resume auto
+says 'rank 0 computed on cuda until'
 run 0 "$eval" --data data --model tiny.yaml --weights runs/mixed/model.safetensors --json --device cuda+cpu
 check_json out "abs(d['accuracy'] - $(accuracy runs/mixed)) <= 0.005"
 run 0 "$train" --model tiny.yaml --bench 5 --device cuda:0+cpu --threads 2

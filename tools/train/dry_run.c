@@ -95,6 +95,7 @@ static bpt_status print_on_device(const bpt_job *job) {
         printf("\n");
         bpt_memory_plan_print_device(&memory, stdout);
         printf("of %.1f MB of %s\n", (double)job->device->memory_bytes * 1e-6, job->device->name);
+        if (bpt_network_sharing(net)) printf("%s\n", bpt_network_sharing(net));
     }
     bpt_network_free(net);
     bpt_pool_free(pool);

@@ -132,39 +132,58 @@ static void judge_all(const bpt_job *job, const bpt_rank_summary *ranks) {
 
 /* ---- the table ---- */
 
-static void say_server(const bpt_job *job, uint32_t r, int width) {
-    bpt_info("%4u  %-*s  server  %8s  %8s  %6s  %10s  %6s  %6s  %s", r, width,
-             bpt_comm_host(job->comm, r), "-", "-", "-", "-", "-", "-", "-");
+enum { DEVICE_SIZE = 24 };
+
+/* Of columns that are as wide as what they hold. */
+typedef struct {
+    int host, device;
+} widths;
+
+static void widen(int *width, const char *text) {
+    const int length = (int)strlen(text);
+    if (length > *width) *width = length;
 }
 
-static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t r, int width,
+static widths find_widths(const bpt_job *job, const bpt_rank_summary *ranks) {
+    widths w = {.host = (int)strlen("host"), .device = (int)strlen("device")};
+    for (uint32_t r = 0; r < job->n_ranks; r++) {
+        char device[DEVICE_SIZE];
+        bpt_device_short_name(ranks[r].device, device, sizeof device);
+        widen(&w.host, bpt_comm_host(job->comm, r));
+        widen(&w.device, device);
+    }
+    return w;
+}
+
+static void say_server(const bpt_job *job, uint32_t r, widths w) {
+    bpt_info("%4u  %-*s  %-*s  %8s  %8s  %6s  %10s  %6s  %6s  %s", r, w.host,
+             bpt_comm_host(job->comm, r), w.device, "server", "-", "-", "-", "-", "-", "-", "-");
+}
+
+static void say_rank(const bpt_job *job, const bpt_rank_summary *ranks, uint32_t r, widths w,
                      uint64_t all) {
     const bpt_counters *c = &ranks[r].count;
     const uint64_t busy = c->compute_ns + c->wait_ns + c->eval_ns + c->quality_ns;
-    char alone[40] = "-", efficiency[40] = "-", device[24];
+    char alone[40] = "-", efficiency[40] = "-", device[DEVICE_SIZE];
     bpt_device_short_name(ranks[r].device, device, sizeof device);
     if (ranks[r].solo > 0) {
         snprintf(alone, sizeof alone, "%.0f", ranks[r].solo);
         snprintf(efficiency, sizeof efficiency, "%.2f", bpt_rank_efficiency(&ranks[r]));
     }
-    bpt_info("%4u  %-*s  %-6s  %8.0f  %8s  %5.1f%%  %10s  %5.1f%%  %5.1f%%  %s", r, width,
-             bpt_comm_host(job->comm, r), device, in_job(&ranks[r]), alone,
+    bpt_info("%4u  %-*s  %-*s  %8.0f  %8s  %5.1f%%  %10s  %5.1f%%  %5.1f%%  %s", r, w.host,
+             bpt_comm_host(job->comm, r), w.device, device, in_job(&ranks[r]), alone,
              percent(c->samples, all), efficiency, percent(c->wait_ns, busy),
              percent(c->data_wait_ns, busy), c->steps > 0 ? bpt_rank_limit(&ranks[r]) : "-");
 }
 
 void bpt_rank_table_say(const bpt_job *job, const bpt_rank_summary *ranks) {
+    const widths w = find_widths(job, ranks);
     uint64_t all = 0;
-    int width = 4;
-    for (uint32_t r = 0; r < job->n_ranks; r++) {
-        const int length = (int)strlen(bpt_comm_host(job->comm, r));
-        if (length > width) width = length;
-        all += ranks[r].count.samples;
-    }
-    bpt_info("rank  %-*s  device     img/s     alone   share  efficiency  waited    data  limit",
-             width, "host");
-    for (uint32_t r = 0; r < job->n_workers; r++) say_rank(job, ranks, r, width, all);
-    for (uint32_t r = job->n_workers; r < job->n_ranks; r++) say_server(job, r, width);
+    for (uint32_t r = 0; r < job->n_ranks; r++) all += ranks[r].count.samples;
+    bpt_info("rank  %-*s  %-*s     img/s     alone   share  efficiency  waited    data  limit",
+             w.host, "host", w.device, "device");
+    for (uint32_t r = 0; r < job->n_workers; r++) say_rank(job, ranks, r, w, all);
+    for (uint32_t r = job->n_workers; r < job->n_ranks; r++) say_server(job, r, w);
     const double efficiency = bpt_job_efficiency(ranks, job->n_workers);
     if (efficiency > 0) bpt_info("together %.2f of the sum of what each does alone", efficiency);
     if (job->n_workers > 1) judge_all(job, ranks);

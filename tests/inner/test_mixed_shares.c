@@ -1,0 +1,219 @@
+/* How many samples of a network the cores have: found, kept, read and said; what a device is told,
+ * and what it all takes of memory. The device is one of tests.
+ *
+ * ctest: cpu TIMEOUT=120 */
+#include "base/memory.h"
+#include "inner/mixed/mixed_device.h"
+#include "tests/inner/mixed_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { BATCH = MIXED_BATCH };
+
+static void test_trial(void **state) {
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 6);
+    bpt_device *first = mixed_open(), *second = mixed_open();
+    bpt_network *net, *other;
+    char path[] = "/tmp/bpt-shares-XXXXXX";
+    bool alike;
+    mixed_file(path, "");
+    net_assert_ok(
+        bpt_network_create_on(first, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &net));
+    assert_int_equal(first->n_measured, 1);
+    float *zeros = mixed_vector(net, &f, BPT_VECTOR_STATE_0); /* as of any network that is new */
+    for (size_t i = 0; i < f.n_weights; i++) assert_true(zeros[i] == 0.0f);
+    net_assert_ok(bpt_device_save_choices(first, path));
+    net_assert_ok(bpt_device_load_choices(second, path, &alike));
+    assert_true(alike);
+    net_assert_ok(
+        bpt_network_create_on(second, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &other));
+    assert_int_equal(second->n_measured, 0);
+    assert_string_equal(bpt_network_sharing(net), bpt_network_sharing(other));
+    unlink(path);
+    free(zeros);
+    bpt_network_free(other);
+    bpt_network_free(net);
+    bpt_device_close(second);
+    bpt_device_close(first);
+    net_close(&f);
+}
+
+/* @return who computes, of a device that takes so long for a sample and does nothing */
+static void assert_sharing(const net_fixture *f, uint64_t sample_ns, const char *what) {
+    bpt_device *device;
+    bpt_network *net;
+    net_assert_ok(bpt_mixed_device_open(
+        cores_device_open((cores_device_options){.sample_ns = sample_ns, .idles = true}), &device));
+    net_assert_ok(
+        bpt_network_create_on(device, f->model, f->batch, BPT_F32, mixed_learning, f->pool, &net));
+    if (!strstr(bpt_network_sharing(net), what)) fail_msg("%s", bpt_network_sharing(net));
+    bpt_network_free(net);
+    bpt_device_close(device);
+}
+
+/* A device that takes far longer than the cores leaves them all, one that takes no time none. */
+static void test_unlike_devices(void **state) {
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 7);
+    assert_sharing(&f, 10000000, "2 cores have all samples");
+    assert_sharing(&f, 0, "test:0 has all samples");
+    net_close(&f);
+}
+
+/* Hints of what comes next reach the device once a step, and none an update. */
+static void test_hints(void **state) {
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 13);
+    unsigned n_hints = 0;
+    bool refuses = false, alike;
+    bpt_device *device;
+    bpt_network *net;
+    char path[] = "/tmp/bpt-shares-XXXXXX";
+    bpt_batch_result r;
+    bpt_device *other = mixed_open_sharing(&f, 0, 4); /* to have its file */
+    net_assert_ok(
+        bpt_network_create_on(other, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &net));
+    mixed_file(path, "");
+    net_assert_ok(bpt_device_save_choices(other, path));
+    bpt_network_free(net);
+    bpt_device_close(other);
+    net_assert_ok(bpt_mixed_device_open(
+        cores_device_open((cores_device_options){.n_hints = &n_hints, .refuses = &refuses}),
+        &device));
+    net_assert_ok(bpt_device_load_choices(device, path, &alike));
+    unlink(path);
+    net_assert_ok(
+        bpt_network_create_on(device, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &net));
+    net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f.weights));
+    for (int i = 0; i < 3; i++) {
+        bpt_network_set_next(net, f.pixels);
+        net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.01f, BATCH, &r));
+    }
+    assert_int_equal(n_hints, 3);
+    refuses = true; /* and an error of the device is one of the step */
+    assert_int_equal(bpt_network_train(net, f.pixels, f.labels, 0.01f, BATCH, &r), BPT_EBACKEND);
+    assert_int_equal(bpt_network_updates(net), 3);
+    refuses = false;
+    net_assert_ok(bpt_network_train(net, f.pixels, f.labels, 0.01f, BATCH, &r));
+    bpt_network_free(net);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
+static void test_forward_only(void **state) {
+    static const int64_t shares[] = {0, 4, BATCH};
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 8);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        bpt_device *device = mixed_open_sharing(&f, 1, shares[i]);
+        bpt_network *net;
+        bpt_batch_result a, b;
+        net_assert_ok(bpt_network_create_forward_on(device, f.model, BATCH, BPT_F32, f.pool, &net));
+        net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f.weights));
+        net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &a));
+        net_assert_ok(bpt_network_evaluate(net, f.pixels, f.labels, &b));
+        mixed_compare_results(&b, &a);
+        bpt_network_free(net);
+        bpt_device_close(device);
+    }
+    net_close(&f);
+}
+
+static void test_sharing(void **state) {
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 9);
+    mixed_shared s = mixed_share(&f, 4, mixed_learning);
+    assert_string_equal(bpt_network_sharing(s.net),
+                        "of 9 samples of a step test:0 has 5, 2 cores have 4");
+    assert_string_equal(s.device->name, "test:0+cpu (cores)");
+    assert_int_equal(bpt_network_products_ns(s.net), 17);
+    assert_null(bpt_network_sharing(f.net));
+    mixed_unshare(&s);
+    net_close(&f);
+}
+
+static void test_bad_files(void **state) {
+    static const char *const texts[] = {
+        "format: 1\nshares: []\n",
+        "format: 1\nshares: 3\ndevice: {kind: test}\n",
+        "format: 1\nshares: [[1, 2]]\ndevice: {kind: test}\n",
+        "format: 1\nshares: [[0, 9, 0, 1, 1, 1, 1, 10]]\ndevice: {kind: test}\n",
+        "format: 1\nshares: [[0, 9, 0, 1, 1, 1, 1, -1]]\ndevice: {kind: test}\n",
+        "format: 1\nshares: []\ndevice: {}\n",
+        "format: 1\nshares: []\ndevice: {kind: test}\nmore: 1\n",
+        "shares: []\ndevice: {kind: test}\n",
+        "3",
+    };
+    bool alike;
+    bpt_device *device = mixed_open();
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        assert_int_equal(mixed_load(device, texts[i], &alike), BPT_EUSAGE);
+    net_assert_ok(mixed_load(device, "format: 2\nothers: []\n", &alike)); /* not looked into */
+    assert_false(alike);
+    net_assert_ok(mixed_load(device, "gpu: \"x\"\nkind: test\n", &alike)); /* of the device alone */
+    assert_true(alike);
+    net_assert_ok(mixed_load(device, "format: 1\nshares: []\ndevice: {kind: other}\n", &alike));
+    assert_false(alike);
+    bpt_device_close(device);
+}
+
+/* ---- memory ---- */
+
+static void test_steps_allocate_nothing(void **state) {
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 10);
+    mixed_shared s = mixed_share(&f, 4, mixed_learning);
+    bpt_batch_result r;
+    net_assert_ok(bpt_network_train(s.net, f.pixels, f.labels, 0.01f, BATCH, &r));
+    const uint64_t before = bpt_memory_allocations();
+    for (int i = 0; i < 3; i++)
+        net_assert_ok(bpt_network_train(s.net, f.pixels, f.labels, 0.01f, BATCH, &r));
+    assert_int_equal(bpt_memory_allocations(), before);
+    mixed_unshare(&s);
+    net_close(&f);
+}
+
+/* @return what creation says when allocation @p n fails; nothing is left in any case */
+static bpt_status create_failing(const net_fixture *f, bpt_device *device, int64_t n) {
+    bpt_network *net = NULL;
+    const uint64_t live = bpt_memory_live();
+    bpt_memory_fail_at(n);
+    const bpt_status status =
+        bpt_network_create_on(device, f->model, f->batch, BPT_F32, mixed_learning, f->pool, &net);
+    bpt_memory_fail_at(-1);
+    if (status == BPT_OK) bpt_network_free(net);
+    assert_int_equal(bpt_memory_live(), live);
+    return status;
+}
+
+static void test_no_memory(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_tiny, 3, (net_options){.n_workers = MIXED_WORKERS, .seed = 11});
+    bpt_device *device = mixed_open_sharing(&f, 0, 1);
+    int64_t n = 0;
+    while (create_failing(&f, device, n) == BPT_ENOMEM) n++;
+    assert_true(n > 20);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_trial),     cmocka_unit_test(test_unlike_devices),
+        cmocka_unit_test(test_hints),     cmocka_unit_test(test_forward_only),
+        cmocka_unit_test(test_sharing),   cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_steps_allocate_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
