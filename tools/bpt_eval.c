@@ -86,8 +86,8 @@ static const bpt_option rows[] = {
      .value = "auto",
      .unit = "auto|cpu|cuda|cuda+cpu",
      .help = "what computes: the processor's cores, or an NVIDIA GPU, of several the\n"
-             "first, or the one named as cuda:1; cuda+cpu: both, as is fastest; auto:\n"
-             "a GPU if there is one"},
+             "first, or the one named as cuda:1; cuda+cpu: both, as is fastest;\n"
+             "auto: a GPU if there is one"},
     {.name = "precision",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(precision),

@@ -455,8 +455,8 @@ static const bpt_option rows[] = {
      .unit = "auto|cpu|cuda|cuda+cpu",
      .help = "what computes: the processor's cores, or an NVIDIA GPU, which has the\n"
              "whole network, of several rank i of a host the i-th, or all the one\n"
-             "named as cuda:1; cuda+cpu: both, as is fastest; auto: a GPU if one is\n"
-             "left and neither --tuned nor --placement LAYER is given, else the cores"},
+             "named as cuda:1; cuda+cpu: both, as is fastest; auto: a GPU if one\n"
+             "is left, without --tuned and --placement LAYER, else the cores"},
     {.name = "precision",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(precision),
