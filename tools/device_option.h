@@ -45,9 +45,8 @@ bpt_status bpt_device_option_open(const char *choice, bpt_precision precision, b
 
 /** @param wanted 0: no number of them
  * @param cores    of a process without a device
- * @return threads of a process: as many as are wanted, else one on a device that needs no more,
- * else
- * @p cores */
+ * @return threads of a process: as many as are wanted, else one on a device that needs no more, or
+ *         @p cores */
 unsigned bpt_device_option_threads(const bpt_device *device, unsigned wanted, unsigned cores);
 
 /** Logs who computes a step where a device and the cores have it in common. */

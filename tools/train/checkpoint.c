@@ -311,9 +311,8 @@ void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {
             job->rank, c->device, c->path, job->device ? job->device->kind->name : "cpu");
     else if (c && c->exact && job->device && job->device->n_measured > 0)
         bpt_warn(
-            "rank %u: %u kernel%s measured anew, or how many samples the cores take beside them: "
-            "the "
-            "last bits of results may not be those of a run that never stopped",
+            "rank %u: %u kernel%s measured anew, or the cores' share of samples: the last bits of "
+            "results may not be those of a run that never stopped",
             job->rank, job->device->n_measured, job->device->n_measured == 1 ? " was" : "s were");
     if (job->rank != 0) return;
     if (!c && job->options->resume) warn_of_torn(job);
