@@ -10,11 +10,11 @@
  *
  * A tail is trained as a whole network is, by bpt_network_train() and bpt_network_gradient(), on
  * values of the border in place of pixels, which it reads where they are. The gradient of its input
- * is there when a step has ended; its scale is that of the loss, which is the sum over the samples
- * divided by the step's denominator, so that head and tail of a batch are given the same one. The
- * batches of several ranks that share a step may be one batch of the tail: in the order of the
- * ranks and with the draw of the first, each sample draws there what it would draw in its own. Only
- * whole networks evaluate.
+ * is there when a step has ended, or before (bpt_network_hand_border()); its scale is that of the
+ * loss, which is the sum over the samples divided by the step's denominator, so that head and tail
+ * of a batch are given the same one. The batches of several ranks that share a step may be one
+ * batch of the tail: in the order of the ranks and with the draw of the first, each sample draws
+ * there what it would draw in its own. Only whole networks evaluate.
  *
  * With the weights, batches and draws of the whole network the parts compute what it does: the same
  * bits, but where a layer of the tail sums in the order of values in memory, which is row-major at
@@ -50,6 +50,19 @@ typedef struct bpt_border {
 
 /** @param net of a part */
 bpt_border bpt_network_border(const bpt_network *net);
+
+/** Takes the gradient at a tail's border, which is there; those of weights may still be computed.
+ * Called by a worker; must not wait.
+ * @param result of the batch
+ * @return BPT_OK, or an error that ends the run */
+typedef bpt_status (*bpt_border_take)(void *context, const bpt_batch_result *result);
+
+/** From now on bpt_network_gradient() of a tail hands that gradient out as soon as it is there, and
+ * hurries to it: the gradients of weights come behind. Between runs, once, and not beside
+ * bpt_network_hand_out().
+ * @param context borrowed while the network lives
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges) */
+bpt_status bpt_network_hand_border(bpt_network *net, bpt_border_take take, void *context);
 
 /** First half of a head's training step: computes the values of the border.
  * @param pixels,labels as of bpt_network_train(); borrowed until the second half has ended

@@ -2,6 +2,8 @@
 #include "base/memory.h"
 #include "inner/network_private.h"
 
+#include <assert.h>
+
 enum {
     FORWARD = BPT_PHASE_FORWARD | BPT_PHASE_TRAINING,
     COMPUTE = FORWARD | BPT_PHASE_LOSS | BPT_PHASE_BACKWARD,
@@ -170,6 +172,71 @@ done:
     bpt_graph_free(net->graphs[BPT_GRAPH_GRADIENT]);
     net->graphs[BPT_GRAPH_GRADIENT] = g;
     net->runs_learned[BPT_GRAPH_GRADIENT] = learned;
+    return BPT_OK;
+}
+
+/* ---- a border that is handed out ---- */
+
+/* Its predecessors have computed the loss. */
+static bpt_status run_border_take(void *arg, unsigned worker) {
+    const bpt_network *net = arg;
+    bpt_batch_result result;
+    (void)worker;
+    bpt__sum_chunks(net, &result);
+    return net->border_taker.take(net->border_taker.context, &result);
+}
+
+static bpt_status fill_border_graph(bpt_network *net, bpt_graph *g, uint32_t *ids,
+                                    uint32_t *edges) {
+    const bpt_activation *a = &net->border;
+    size_t n = 0;
+    BPT_TRY(fill_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), g, ids, edges));
+    for (size_t t = 0; t < net->builder.n_tiles; t++)
+        for (size_t d = 0; d < a->grad_ready[t].n; d++) edges[n++] = ids[a->grad_ready[t].ids[d]];
+    return bpt_graph_add(g, run_border_take, net, (bpt_task_info){"hand out", "border"}, 0, edges,
+                         n, &net->border_taker.task);
+}
+
+/* As if all other tasks followed: whatever leads there is on the longest path. */
+void bpt__hurry_to_border(bpt_network *net) {
+    bpt_graph *g = net->graphs[BPT_GRAPH_GRADIENT];
+    uint64_t all = 0;
+    if (!net->border_taker.take) return;
+    for (uint32_t i = 0; i < net->border_taker.task; i++) {
+        const uint64_t ns = bpt_graph_cost(g, i);
+        all += ns > 0 ? ns : 1;
+    }
+    bpt_graph_set_cost(g, net->border_taker.task, all);
+}
+
+bpt_status bpt_network_hand_border(bpt_network *net, bpt_border_take take, void *context) {
+    bpt_graph *const before = net->graphs[BPT_GRAPH_GRADIENT];
+    const bpt_activation *a = &net->border;
+    size_t n_tasks, n_edges, n_ready = 0;
+    uint32_t *ids = NULL, *edges = NULL;
+    bpt_graph *g = NULL;
+    bpt_status status;
+    assert(net->model->role == BPT_MODEL_TAIL && !net->border_taker.take && !net->parts.take);
+    for (size_t t = 0; t < net->builder.n_tiles; t++) n_ready += a->grad_ready[t].n;
+    count_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), &n_tasks, &n_edges);
+    n_edges += n_ready;
+    BPT_TRY_GOTO(status, bpt_graph_create(n_tasks + 1, n_edges, &g), done);
+    BPT_TRY_GOTO(status, BPT_NEW("task ids", net->builder.n_tasks, &ids), done);
+    BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);
+    status = fill_border_graph(net, g, ids, edges);
+done:
+    bpt_free(edges);
+    bpt_free(ids);
+    if (status != BPT_OK) {
+        bpt_graph_free(g);
+        return status;
+    }
+    for (uint32_t i = 0; i < n_tasks; i++) bpt_graph_set_cost(g, i, bpt_graph_cost(before, i));
+    bpt_graph_free(before);
+    net->graphs[BPT_GRAPH_GRADIENT] = g;
+    net->border_taker.take = take;
+    net->border_taker.context = context;
+    bpt__hurry_to_border(net);
     return BPT_OK;
 }
 

@@ -9,6 +9,7 @@
 #include "inner/builder.h"
 #include "inner/device.h"
 #include "inner/network.h"
+#include "inner/network_border.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -67,7 +68,12 @@ struct bpt_network {
     bpt_task_range
         *reduces; /* those that sum its gradient; shape [segments]; NULL without gradients
                    */
-    bpt_gradient_parts parts;  /* .take is NULL: none are handed out; on a device too */
+    bpt_gradient_parts parts; /* .take is NULL: none are handed out; on a device too */
+    struct {
+        bpt_border_take take; /* NULL: nobody wants it as soon as it is there */
+        void *context;
+        uint32_t task;         /* of the gradient graph */
+    } border_taker;            /* bpt_network_hand_border() */
     bpt_network_memory memory; /* on a device too, and so are those below up to updates */
     bpt_run_stats last_run;
     bpt_graph_role last_role; /* of that run; of a head, of its second half. Before the first one
@@ -146,6 +152,13 @@ bpt_status bpt__plan_head_border(bpt_network *net, bpt_activation *out);
 
 /** Plans that of a tail, whose backward pass is planned. */
 bpt_status bpt__plan_tail_border(bpt_network *net);
+
+/** The outcome of a batch, whose loss is computed. */
+void bpt__sum_chunks(const bpt_network *net, bpt_batch_result *result);
+
+/** Where a tail's gradient at the border is handed out, lets what leads to it go first; after costs
+ * were set. */
+void bpt__hurry_to_border(bpt_network *net);
 
 /** Plans the sums of the chunks' gradients and the updates. */
 bpt_status bpt__plan_updates(bpt_network *net);

@@ -31,6 +31,7 @@ static void learn_costs(bpt_network *net, bpt_graph_role role) {
     if (net->runs_learned[role] == BPT__LEARNING_RUNS) return;
     for (size_t i = 0; i < bpt_graph_n_tasks(g); i++)
         bpt_graph_set_cost(g, (uint32_t)i, bpt_graph_measured(g, (uint32_t)i));
+    if (role == BPT_GRAPH_GRADIENT) bpt__hurry_to_border(net);
     net->runs_learned[role]++;
 }
 
@@ -40,7 +41,7 @@ static bpt_status take_batch(bpt_network *net, const void *input, const int32_t 
     return bpt_cpu_resolve(net->cpu, BPT_BLOCK_INPUT, &net->blocks);
 }
 
-static void sum_chunks(const bpt_network *net, bpt_batch_result *result) {
+void bpt__sum_chunks(const bpt_network *net, bpt_batch_result *result) {
     *result = (bpt_batch_result){0};
     for (size_t c = 0; c < net->builder.n_chunks; c++) {
         const bpt_batch_result *chunk = &net->chunks[c].result;
@@ -60,7 +61,7 @@ static bpt_status run_one(bpt_network *net, bpt_graph_role role, const void *inp
     if (status == BPT_ENUMERIC) return bpt__trace_loss(net, role);
     BPT_TRY(status);
     learn_costs(net, role);
-    sum_chunks(net, result);
+    bpt__sum_chunks(net, result);
     return bpt__check_batch(net, role);
 }
 

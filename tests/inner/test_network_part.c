@@ -198,6 +198,93 @@ static void test_optimisers(void **state) {
     }
 }
 
+/* ---- a border that is handed out ---- */
+
+enum { POISON = 77777 };
+
+typedef struct {
+    const bpt_network *tail;
+    float *gradient; /* at the border, as it was handed out */
+    size_t bytes;
+    bpt_batch_result result;
+    unsigned n_calls;
+    bool before_weights; /* each time: no gradient of an fc's weights was there */
+    bool fails;
+} taken;
+
+static bool is_poisoned(const bpt_network *net, const char *layer) {
+    for (size_t i = 0; i < net->model->n_layers; i++) {
+        const bpt_layer *l = &net->model->layers[i];
+        if (strcmp(l->name, layer) != 0) continue;
+        const float *g = bpt_at(&net->blocks, net->builder.weights[l->first_segment].gradient);
+        return g[0] == (float)POISON;
+    }
+    return false;
+}
+
+static bpt_status take_border(void *context, const bpt_batch_result *result) {
+    taken *t = context;
+    memcpy(t->gradient, bpt_network_border(t->tail).gradient, t->bytes);
+    t->result = *result;
+    t->n_calls++;
+    t->before_weights =
+        t->before_weights && is_poisoned(t->tail, "fc1") && is_poisoned(t->tail, "fc2");
+    return t->fails ? bpt_fail(BPT_EIO, "nobody takes it") : BPT_OK;
+}
+
+static void poison_gradients(bpt_network *net) {
+    const size_t n = net->model->segments.n_elements;
+    float *x = net_floats(n);
+    for (size_t i = 0; i < n; i++) x[i] = (float)POISON;
+    net_assert_ok(bpt_network_set(net, BPT_VECTOR_GRADIENTS, x));
+    free(x);
+}
+
+/* Bits are those of a step that hands nothing out. */
+static void check_handed_out(unsigned n_workers) {
+    const net_options options = {.n_workers = n_workers, .seed = 6};
+    net_fixture f = net_open(net_mixed, 23, options);
+    size_t layer = 0;
+    net_assert_ok(bpt_model_find_border(f.model, "conv5", &layer));
+    part_fixture plain = part_open(&f, layer, options), p = part_open(&f, layer, options);
+    taken t = {.tail = p.tail, .bytes = p.to.bytes, .before_weights = true};
+    t.gradient = net_floats(t.bytes / sizeof *t.gradient);
+    net_assert_ok(bpt_network_hand_border(p.tail, take_border, &t));
+    for (uint64_t step = 0; step < 4; step++) {
+        bpt_batch_result expected, result;
+        part_set_draw(&plain, (bpt_draw){1, step, 0});
+        part_set_draw(&p, (bpt_draw){1, step, 0});
+        poison_gradients(p.tail);
+        part_gradient(&plain, &f, 23.0f, &expected);
+        part_gradient(&p, &f, 23.0f, &result);
+        assert_int_equal(t.n_calls, step + 1);
+        assert_true(t.result.loss_sum == expected.loss_sum);
+        assert_int_equal(t.result.n_correct, expected.n_correct);
+        assert_int_equal(t.result.n_samples, expected.n_samples);
+        check_results(&expected, &result, true, 0.0);
+        net_assert_same_bits("border", plain.to.gradient, t.gradient, t.bytes / sizeof *t.gradient);
+        float *x = part_vector(&plain, BPT_VECTOR_GRADIENTS);
+        float *y = part_vector(&p, BPT_VECTOR_GRADIENTS);
+        net_assert_same_bits("gradients", x, y, f.n_weights);
+        free(y);
+        free(x);
+    }
+    if (n_workers == 1) assert_true(t.before_weights); /* several are at both at once */
+    t.fails = true;
+    bpt_batch_result result;
+    assert_int_equal(bpt_network_gradient(p.tail, p.from.values, f.labels, 23.0f, &result),
+                     BPT_EIO);
+    free(t.gradient);
+    part_close(&p);
+    part_close(&plain);
+    net_close(&f);
+}
+
+static void test_border_is_handed_out(void **state) {
+    (void)state;
+    for (unsigned n = 1; n <= 3; n++) check_handed_out(n);
+}
+
 /* ---- the numbers of threads ---- */
 
 static float *train_parts(unsigned n_workers) {
@@ -235,6 +322,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_types_of_borders),
         cmocka_unit_test(test_optimisers),
+        cmocka_unit_test(test_border_is_handed_out),
         cmocka_unit_test(test_workers_do_not_change_bits),
     };
     if (cmocka_run_group_tests(tests, NULL, NULL) != 0) return 1;

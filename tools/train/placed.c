@@ -35,6 +35,8 @@ struct bpt_placed {
     bpt_tail_server *server;
 };
 
+static bpt_status answer(void *context, const bpt_batch_result *r);
+
 /* ---- life ---- */
 
 static bool hosts(const bpt_placed *p) {
@@ -57,7 +59,9 @@ static bpt_status make_networks(bpt_placed *p, const bpt_job *job) {
     BPT_TRY(bpt_model_part(job->model, p->border, BPT_MODEL_TAIL, &p->tail_model));
     p->n_head = p->head_model->segments.n_elements;
     BPT_TRY(bpt_network_create(p->head_model, job->batch, type, learning, job->pool, &p->head));
-    return hosts(p) ? make_tail(p, job) : BPT_OK;
+    if (!hosts(p)) return BPT_OK;
+    BPT_TRY(make_tail(p, job));
+    return p->in_step ? bpt_network_hand_border(p->tail, answer, p) : BPT_OK;
 }
 
 /* The network that was there makes room first. */
@@ -223,8 +227,12 @@ static bpt_status collect(bpt_placed *p) {
     return BPT_OK;
 }
 
-/* Everybody gets the result of the whole batch. */
-static bpt_status answer(bpt_placed *p, const bpt_batch_result *r) {
+/* Called by the tail: everybody gets the result of the whole batch. That the places of the batches
+ * are given back here, while the tail reads them for the gradients of its weights, does no harm:
+ * the next batch of a rank follows the sums of this step's gradients, to which this rank comes with
+ * those of its head, when the tail is done. */
+static bpt_status answer(void *context, const bpt_batch_result *r) {
+    bpt_placed *p = context;
     const bpt_relay_result result = {r->loss_sum, r->n_correct, r->n_samples};
     const char *gradients = bpt_network_border(p->tail).gradient;
     for (uint32_t worker = 0; worker < p->n_ranks; worker++)
@@ -234,16 +242,14 @@ static bpt_status answer(bpt_placed *p, const bpt_batch_result *r) {
 }
 
 /* When the batches of all are here, the gradients of the step before have left. */
-static bpt_status compute_tail(bpt_placed *p, bpt_draw draw, float rate, float denominator,
-                               uint64_t *wait_ns) {
+static bpt_status compute_tail(bpt_placed *p, bpt_draw draw, float denominator, uint64_t *wait_ns) {
     bpt_batch_result result;
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(collect(p));
     *wait_ns = bpt_clock_ns() - start_ns;
     draw.first_sample = 0; /* samples are in the order of the ranks */
     bpt_network_set_draw(p->tail, draw);
-    BPT_TRY(bpt_network_train(p->tail, p->values, p->labels, rate, denominator, &result));
-    return answer(p, &result);
+    return bpt_network_gradient(p->tail, p->values, p->labels, denominator, &result);
 }
 
 bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw, float rate,
@@ -259,7 +265,7 @@ bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw,
     bpt_network_set_draw(p->head, draw);
     BPT_TRY(bpt_network_forward(p->head, batch->pixels, batch->labels, denominator));
     BPT_TRY(bpt_relay_send(p->relay, &note, here.values, batch->labels, here.gradient));
-    if (p->in_step && hosts(p)) BPT_TRY(compute_tail(p, draw, rate, denominator, wait_ns));
+    if (p->in_step && hosts(p)) BPT_TRY(compute_tail(p, draw, denominator, wait_ns));
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_relay_wait(p->relay, &all));
     *wait_ns += bpt_clock_ns() - start_ns;
@@ -267,6 +273,10 @@ bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw,
     *result = (bpt_batch_result){
         .loss_sum = all.loss_sum, .n_correct = all.n_correct, .n_samples = all.n_samples};
     return p->in_step ? bpt_network_backward(p->head) : bpt_network_backward_train(p->head, rate);
+}
+
+bpt_status bpt_placed_learn(bpt_placed *p, float rate) {
+    return p->in_step && hosts(p) ? bpt_network_apply(p->tail, rate) : BPT_OK;
 }
 
 /* ---- vectors ---- */

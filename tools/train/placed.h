@@ -55,8 +55,8 @@ bpt_status bpt_placed_serve(const bpt_job *job);
  * BPT_ENOSPC */
 bpt_status bpt_placed_rest(bpt_placed *p);
 
-/** A step: forward, across the border and back, and backward; the tail has learnt. Under allreduce
- * the gradients of the head can be read, and it is collective; under agwu the head has learnt too.
+/** A step: forward, across the border and back, and backward. Under allreduce it is collective, and
+ * the gradients of the head can be read; the tail has its own. Under agwu both have learnt.
  * @param draw of this rank's samples; under allreduce that of rank 0 names all on the host
  * @param rate of the step
  * @param denominator samples that the gradient is the mean of: all ranks', under agwu this one's
@@ -66,6 +66,10 @@ bpt_status bpt_placed_rest(bpt_placed *p);
  *         not do with this rank's batch, also BPT_EIO, BPT_ENOSPC */
 bpt_status bpt_placed_step(bpt_placed *p, const bpt_batch *batch, bpt_draw draw, float rate,
                            float denominator, bpt_batch_result *result, uint64_t *wait_ns);
+
+/** Under allreduce, on the host: updates the tail, once a step; elsewhere nothing. The gradients of
+ * the head may be on their way meanwhile. @return BPT_OK, BPT_ENUMERIC */
+bpt_status bpt_placed_learn(bpt_placed *p, float rate);
 
 /** Brings the weights of both parts to job->network of all ranks; uses job->flat. Collective.
  * @return BPT_OK, BPT_EBACKEND, BPT_ECOMM */

@@ -1,15 +1,25 @@
 #include "base/clock.h"
 #include "tools/train/train_loop.h"
 
+/* Layers that are placed here are updated while gradients are on their way. */
+static bpt_status learn_placed(bpt_job *job, float rate) {
+    if (!job->placed) return BPT_OK;
+    const uint64_t start_ns = bpt_clock_ns();
+    const bpt_status status = bpt_placed_learn(job->placed, rate);
+    job->count.compute_ns += bpt_clock_ns() - start_ns;
+    return bpt_job_name_step(job, job->count.steps, status);
+}
+
 /* Tells what this rank has done and hears where all are, while gradients are still summed. */
-static bpt_status exchange(bpt_job *job, bpt_reply *reply) {
+static bpt_status exchange(bpt_job *job, float rate, bpt_reply *reply) {
     const bpt_report report = {
         .samples = job->batch,
         .quality = 1.0,
         .wants = bpt_train_wants(),
     };
-    const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_exchange_push(job->exchange, &report));
+    BPT_TRY(learn_placed(job, rate));
+    const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(bpt_gradient_sums_wait(job->sums));
     BPT_TRY(bpt_exchange_wait(job->exchange, reply));
     job->count.wait_ns += bpt_clock_ns() - start_ns;
@@ -23,7 +33,7 @@ bpt_status bpt_train_gradients(bpt_job *job) {
         job->count.unreported = 0; /* progress is that of all ranks, in step */
         const float rate = bpt_job_rate(job);
         BPT_TRY(bpt_job_step(job, true));
-        BPT_TRY(exchange(job, &reply));
+        BPT_TRY(exchange(job, rate, &reply));
         BPT_TRY(bpt_job_apply(job, rate));
         bpt_job_note_reply(job, &reply);
         BPT_TRY(bpt_job_report(job));
