@@ -43,8 +43,8 @@ typedef struct bpt_border {
     /** Of a head: there from the end of its forward pass to the begin of its backward pass, or of
      * another run. Of a tail: NULL, they are the caller's. */
     const void *values;
-    /** Of a head: to be written in the same time. Of a tail: there from the end of a step to the
-     * begin of another run. */
+    /** Of a head: to be written in the same time. Of a tail: there from the end of a step, or from
+     * when it is handed out, to the next batch; bpt_network_apply() does not touch it. */
     void *gradient;
 } bpt_border;
 
@@ -57,9 +57,9 @@ bpt_border bpt_network_border(const bpt_network *net);
  * @return BPT_OK, or an error that ends the run */
 typedef bpt_status (*bpt_border_take)(void *context, const bpt_batch_result *result);
 
-/** From now on bpt_network_gradient() of a tail hands that gradient out as soon as it is there, and
- * hurries to it: the gradients of weights come behind. Between runs, once, and not beside
- * bpt_network_hand_out().
+/** From now on bpt_network_gradient() of a tail hands that gradient out as soon as it is there, if
+ * it is finite, and hurries to it: where the pool's policy orders tasks by their costs, the
+ * gradients of weights come behind. Between runs, once, and not beside bpt_network_hand_out().
  * @param context borrowed while the network lives
  * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges) */
 bpt_status bpt_network_hand_border(bpt_network *net, bpt_border_take take, void *context);

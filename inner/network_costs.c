@@ -16,6 +16,7 @@ static void expect(bpt_network *net, bpt_graph_role role, bpt_cost_of cost, void
         all = all && (ns > 0 || !task->fn);
         id++;
     }
+    if (role == BPT_GRAPH_GRADIENT) bpt__hurry_to_border(net);
     net->runs_learned[role] = all ? BPT__LEARNING_RUNS : 0;
 }
 

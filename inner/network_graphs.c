@@ -147,6 +147,7 @@ bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *part
     bpt_graph *g = NULL;
     bpt_status status;
     unsigned learned = 0;
+    assert(!net->border_taker.take);
     if (net->device) return bpt__device_hand_out(net, parts);
     for (size_t s = 0; s < n_segments; s++) n_sums += net->reduces[s].n;
     net->parts = *parts;
@@ -177,11 +178,18 @@ done:
 
 /* ---- a border that is handed out ---- */
 
-/* Its predecessors have computed the loss. */
+/* Its predecessors have computed the loss. What is not finite is not handed out: the end of the run
+ * says whose it is. */
 static bpt_status run_border_take(void *arg, unsigned worker) {
-    const bpt_network *net = arg;
+    bpt_network *net = arg;
+    const bpt_activation *a = &net->border;
     bpt_batch_result result;
     (void)worker;
+    for (size_t t = 0; t < net->builder.n_tiles; t++) {
+        if (bpt__is_finite(net, a->grad[t], a->layout[t])) continue;
+        atomic_store_explicit(&net->bad_gradient, true, memory_order_relaxed);
+        return BPT_OK;
+    }
     bpt__sum_chunks(net, &result);
     return net->border_taker.take(net->border_taker.context, &result);
 }
@@ -197,11 +205,13 @@ static bpt_status fill_border_graph(bpt_network *net, bpt_graph *g, uint32_t *id
                          n, &net->border_taker.task);
 }
 
-/* As if all other tasks followed: whatever leads there is on the longest path. */
+/* As if all other tasks followed: whatever leads there is on the longest path. To a policy that
+ * does not order by costs they are only what a worker is busy with, which this would be wrong of.
+ */
 void bpt__hurry_to_border(bpt_network *net) {
     bpt_graph *g = net->graphs[BPT_GRAPH_GRADIENT];
     uint64_t all = 0;
-    if (!net->border_taker.take) return;
+    if (!net->border_taker.take || !bpt_pool_policy(net->pool)->keys) return;
     for (uint32_t i = 0; i < net->border_taker.task; i++) {
         const uint64_t ns = bpt_graph_cost(g, i);
         all += ns > 0 ? ns : 1;
@@ -216,7 +226,8 @@ bpt_status bpt_network_hand_border(bpt_network *net, bpt_border_take take, void 
     uint32_t *ids = NULL, *edges = NULL;
     bpt_graph *g = NULL;
     bpt_status status;
-    assert(net->model->role == BPT_MODEL_TAIL && !net->border_taker.take && !net->parts.take);
+    assert(net->model->role == BPT_MODEL_TAIL && !net->device);
+    assert(!net->border_taker.take && !net->parts.take);
     for (size_t t = 0; t < net->builder.n_tiles; t++) n_ready += a->grad_ready[t].n;
     count_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), &n_tasks, &n_edges);
     n_edges += n_ready;

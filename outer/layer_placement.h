@@ -64,7 +64,8 @@ double bpt_placement_bytes(const bpt_placement_job *job, size_t cut);
 double bpt_placement_link_bytes(const bpt_placement_job *job, size_t cut);
 
 /** @return seconds that a step should take:
- *     in step   worker + link + n server
+ *     in step   worker + link + n server, at most: a part of the server's work is done while
+ *               workers go back through their layers
  *     overlaps  the largest of what a worker does for itself (its part, the way of its border to
  * the server and back, the server's part of it), n server, and link with the summed times of the
  * layers on each side of the cut. The classic plan has no server time: an update costs every plan

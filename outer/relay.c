@@ -216,7 +216,7 @@ static bpt_status answer(bpt_relay *r, uint32_t worker, const bpt__relay_down *d
                          const void *gradient) {
     assert(gradient);
     bpt__relay_slot *slot = &r->slots[worker];
-    const bool own = worker == r->rank; /* the training thread waits: its place can be written */
+    const bool own = worker == r->rank; /* the batch has been sent: its place can be written */
     if (own) memcpy(r->gradient, gradient, bpt__relay_values_bytes(r, worker));
     pthread_mutex_lock(&r->mutex);
     const bool failed = r->failed;

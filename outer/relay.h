@@ -14,8 +14,8 @@
  * Errors: a rank on which a call fails reports and ends the job with bpt_comm_abort(). A server
  * that cannot make anything of a batch hands its error to the worker that waits for it, whose wait
  * fails with it: bpt_relay_refuse(). Nothing is allocated after create. Threads: send and wait are
- * called by one thread of a rank, the training thread; next and answer by one of the server's
- * rank, the same or another (bpt_relay_options.own_thread). */
+ * called by one thread of a rank, the training thread; next by one of the server's rank, the same
+ * or another (bpt_relay_options.own_thread); answer and refuse by any, one at a time. */
 #ifndef BPT_OUTER_RELAY_H
 #define BPT_OUTER_RELAY_H
 
@@ -97,8 +97,9 @@ bpt_status bpt_relay_wait(bpt_relay *r, bpt_relay_result *result);
  * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt_relay_next(bpt_relay *r, uint32_t *worker, bpt_relay_note *note);
 
-/** Server: answers a batch that was taken. Its place is given back: once the answer has left, the
- * next arrives there.
+/** Server: answers a batch that was taken. Its place is given back: once the answer has left, MPI
+ * waits for the next there, and it arrives when the worker sends it. Until then the place may still
+ * be read.
  * @param gradient shape [samples * sample_bytes], borrowed until the worker's next batch was taken
  *                 or the relay is gone; may be the place of the batch itself
  * @return BPT_OK, or the error that ended the relay on this rank */

@@ -226,6 +226,10 @@ void bpt_pool_set_trace(bpt_pool *pool, bpt_trace *trace) {
     for (unsigned i = 0; i < pool->n_workers; i++) pool->workers[i].trace = trace;
 }
 
+const bpt_policy *bpt_pool_policy(const bpt_pool *pool) {
+    return pool->policy;
+}
+
 unsigned bpt_pool_n_workers(const bpt_pool *pool) {
     return pool->n_workers;
 }

@@ -53,6 +53,9 @@ bpt_status bpt_pool_open(const char *policy, unsigned n_workers, bpt_pool **pool
 void bpt_pool_free(bpt_pool *pool);
 unsigned bpt_pool_n_workers(const bpt_pool *pool);
 
+/** @return the policy by which it runs graphs */
+const bpt_policy *bpt_pool_policy(const bpt_pool *pool);
+
 /** Lets the runs to come be recorded; between runs.
  * @param trace borrowed until another call; of at least as many workers; NULL: no recording */
 void bpt_pool_set_trace(bpt_pool *pool, bpt_trace *trace);

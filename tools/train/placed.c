@@ -230,7 +230,7 @@ static bpt_status collect(bpt_placed *p) {
 /* Called by the tail: everybody gets the result of the whole batch. That the places of the batches
  * are given back here, while the tail reads them for the gradients of its weights, does no harm:
  * the next batch of a rank follows the sums of this step's gradients, to which this rank comes with
- * those of its head, when the tail is done. */
+ * those of its head, when the tail is done; until then nothing arrives there. */
 static bpt_status answer(void *context, const bpt_batch_result *r) {
     bpt_placed *p = context;
     const bpt_relay_result result = {r->loss_sum, r->n_correct, r->n_samples};

@@ -6,7 +6,9 @@ static bpt_status learn_placed(bpt_job *job, float rate) {
     if (!job->placed) return BPT_OK;
     const uint64_t start_ns = bpt_clock_ns();
     const bpt_status status = bpt_placed_learn(job->placed, rate);
-    job->count.compute_ns += bpt_clock_ns() - start_ns;
+    const uint64_t ns = bpt_clock_ns() - start_ns;
+    job->count.step_ns += ns;
+    job->count.compute_ns += ns;
     return bpt_job_name_step(job, job->count.steps, status);
 }
 
