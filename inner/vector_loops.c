@@ -45,8 +45,9 @@ BPT_CLONES void bpt_sum_lanes(bpt_value_type type, const void *restrict x, int64
     BPT_FOR_TYPE(type, SUM_LANES, x, rows, stride, columns, lanes, sums);
 }
 
-/* Lanes of their own, so that the loop can be one of vectors without changing any sum. */
-double bpt_sum_of_squares(const float *x, size_t n) {
+/* Lanes of their own, so that the loop can be one of vectors without changing any sum. Nor does it
+ * change one where a product and its sum are rounded once: the square of a float is exact. */
+BPT_CLONES double bpt_sum_of_squares(const float *x, size_t n) {
     enum { LANES = 16 };
     double lanes[LANES] = {0};
     size_t i = 0;

@@ -1,11 +1,14 @@
 #include "outer/placement.h"
 
+#include <math.h>
 #include <stddef.h>
 
 static const double alike = 2.0 / 3;
-static const double link_share = 0.5; /* that exchanges may take of a link without regard to it */
+static const double link_share = 0.5;  /* that exchanges may take of a link without regard to it */
+static const double least_cost = 0.02; /* what 1 - 2 f counts as where it is less */
+static const double too_small = 0.25;  /* part, of an even one, that is not worth a message */
 
-double bpt_place_largest(uint32_t n_ranks) {
+double bpt_place_planned(uint32_t n_ranks) {
     return n_ranks > 2 ? 2.0 / n_ranks : 1.0;
 }
 
@@ -29,7 +32,6 @@ typedef struct bounds {
     const bpt_place_inputs *in;
     bool even;     /* speeds are alike: what they differ by is noise */
     double speeds; /* their sum */
-    double largest;
     double share;
 } bounds;
 
@@ -42,9 +44,21 @@ static double own_pushes(const bounds *b, uint32_t r) {
 static double bound(const bounds *b, uint32_t r) {
     const double link = b->in->bytes_per_s ? b->in->bytes_per_s[r] : 0;
     const double own = b->in->apart ? 0 : own_pushes(b, r); /* f */
-    if (!(link > 0) || own >= 0.5) return b->largest; /* from a half on, hosting saves messages */
+    const double largest = b->in->largest ? b->in->largest[r] : 1;
+    if (!(link > 0) || own >= 0.5) return largest; /* from a half on, hosting saves messages */
     const double part = (b->share * link / b->in->pushed_bytes_per_s - own) / (1 - 2 * own);
-    return part < 0 ? 0 : part < b->largest ? part : b->largest;
+    return part < 0 ? 0 : part < largest ? part : largest;
+}
+
+/* Whether what a rank's part saves of its own pushes counts. */
+static bool counts_messages(const bounds *b) {
+    return !b->even && !b->in->apart && !b->in->in_rounds;
+}
+
+/* @return what parts are to be in proportion to */
+static double weight(const bounds *b, uint32_t r) {
+    const double own = own_pushes(b, r);
+    return counts_messages(b) ? own / fmax(1 - 2 * own, least_cost) : own;
 }
 
 /* Makes the bounds wide enough for the whole. */
@@ -64,6 +78,7 @@ static bool scale(const bounds *b, double *part) {
     bool above = false;
     for (uint32_t r = 0; r < b->in->n_ranks; r++)
         *(part[r] < bound(b, r) ? &free : &fixed) += part[r];
+    if (!(free > 0)) return false;
     for (uint32_t r = 0; r < b->in->n_ranks; r++) {
         const double most = bound(b, r);
         if (part[r] >= most) continue;
@@ -75,14 +90,33 @@ static bool scale(const bounds *b, double *part) {
     return above;
 }
 
+/* @return whether a part is too small */
+static bool is_small(const bounds *b, double part) {
+    return part * b->in->n_ranks < too_small;
+}
+
+/* Takes away parts that are too small, where the others have room for them.
+ * @return whether there was one */
+static bool drop(const bounds *b, double *part) {
+    double room = 0;
+    bool dropped = false;
+    for (uint32_t r = 0; r < b->in->n_ranks; r++)
+        if (!is_small(b, part[r])) room += bound(b, r);
+    for (uint32_t r = 0; r < b->in->n_ranks && room >= 1; r++) {
+        dropped = dropped || (part[r] > 0 && is_small(b, part[r]));
+        if (is_small(b, part[r])) part[r] = 0;
+    }
+    return dropped;
+}
+
 void bpt_place_shards(const bpt_place_inputs *in, double *part) {
     const uint32_t n = in->n_ranks;
-    bounds b = {in, are_alike(in->speed, n), sum_of(in->speed, n), bpt_place_largest(n),
-                link_share};
+    bounds b = {in, are_alike(in->speed, n), sum_of(in->speed, n), link_share};
+    double sum = 0;
     widen(&b);
-    for (uint32_t r = 0; r < n; r++) {
-        const double most = bound(&b, r);
-        part[r] = own_pushes(&b, r) < most ? own_pushes(&b, r) : most;
-    }
-    while (scale(&b, part)) continue;
+    for (uint32_t r = 0; r < n; r++) sum += weight(&b, r);
+    for (uint32_t r = 0; r < n; r++) part[r] = fmin(weight(&b, r) / sum, bound(&b, r));
+    do
+        while (scale(&b, part)) continue;
+    while (counts_messages(&b) && drop(&b, part));
 }

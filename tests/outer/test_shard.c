@@ -133,19 +133,58 @@ static void place(const double *speed, uint32_t n, double *part) {
     bpt_place_shards(&(bpt_place_inputs){.n_ranks = n, .speed = speed}, part);
 }
 
+static bool near(double x, double y) {
+    return fabs(x - y) < 1e-12;
+}
+
 static void test_placement_by_speed(void **state) {
     (void)state;
     double part[4];
-    place((const double[]){400, 200, 100, 100}, 4, part);
-    assert_true(part[0] == 0.5 && part[1] == 0.25 && part[2] == 0.125 && part[3] == 0.125);
-    place((const double[]){8, 1}, 2, part);
-    assert_true(fabs(part[0] - 8.0 / 9) < 1e-12 && fabs(part[1] - 1.0 / 9) < 1e-12);
     place((const double[]){3, 2.01, 2.5}, 3, part); /* alike, as far as one can tell */
     assert_true(part[0] == 1.0 / 3 && part[1] == 1.0 / 3 && part[2] == 1.0 / 3);
-    place((const double[]){100, 1, 1, 2}, 4, part); /* no more than twice an even one */
-    assert_true(part[0] == 0.5 && fabs(part[3] - 0.25) < 1e-12 && fabs(part[1] - 0.125) < 1e-12);
     place((const double[]){7}, 1, part);
     assert_true(part[0] == 1.0);
+    bpt_place_inputs in = {
+        .n_ranks = 4, .speed = (const double[]){400, 200, 100, 100}, .in_rounds = true};
+    bpt_place_shards(&in, part);
+    assert_true(part[0] == 0.5 && part[1] == 0.25 && part[2] == 0.125 && part[3] == 0.125);
+}
+
+/* Where nobody waits, messages are to cost all ranks the same part of their time. */
+static void test_placement_by_messages(void **state) {
+    (void)state;
+    double part[5];
+    place((const double[]){400, 200, 100, 100}, 4, part); /* it makes half of all pushes */
+    assert_true(part[0] == 1 && part[1] == 0 && part[2] == 0 && part[3] == 0);
+    place((const double[]){1, 8}, 2, part);
+    assert_true(part[0] == 0 && part[1] == 1);
+    /* f / (1 - 2 f): 3/10 / 4/10 = 9/12, twice 2/10 / 6/10 = 4/12, twice 3/20 / 14/20 = 3/14 */
+    place((const double[]){6, 4, 4, 3, 3}, 5, part);
+    const double all = 3.0 / 4 + 2.0 / 3 + 3.0 / 7;
+    assert_true(near(part[0], 3.0 / 4 / all) && near(part[1], 1.0 / 3 / all));
+    assert_true(near(part[2], part[1]) && near(part[3], 3.0 / 14 / all) && part[4] == part[3]);
+    /* f = 9/20, 9/20, 2/20: the last part would be 1/73, less than a quarter of a third */
+    place((const double[]){9, 9, 2}, 3, part);
+    assert_true(near(part[0], 0.5) && near(part[1], 0.5) && part[2] == 0);
+}
+
+/* A rank hosts no more than it has memory for, even if others then host little. */
+static void test_placement_by_memory(void **state) {
+    (void)state;
+    double part[4];
+    bpt_place_inputs in = {.n_ranks = 4,
+                           .speed = (const double[]){400, 200, 100, 100},
+                           .largest = (const double[]){0.5, 1, 1, 1}};
+    bpt_place_shards(&in, part); /* of the rest 1/2 to 1/6 to 1/6 */
+    assert_true(near(part[0], 0.5) && near(part[1], 0.3));
+    assert_true(near(part[2], 0.1) && near(part[3], 0.1));
+    in.largest = (const double[]){0.75, 0.5, 0.5, 0.5}; /* 0.15, and twice 0.05: too small */
+    bpt_place_shards(&in, part);
+    assert_true(near(part[0], 0.75) && near(part[1], 0.25) && part[2] == 0 && part[3] == 0);
+    in.largest = (const double[]){0.95, 0.5, 0.5, 0.5}; /* all too small, but somebody has to */
+    bpt_place_shards(&in, part);
+    assert_true(near(part[0], 0.95) && near(part[1], 0.03));
+    assert_true(near(part[2], 0.01) && near(part[3], 0.01));
 }
 
 /* @return bytes a second that a rank's link carries each way, by who sends what to whom */
@@ -180,19 +219,13 @@ static void test_placement_by_links(void **state) {
     for (int r = 0; r < 4; r++) assert_true(part[r] == 0.25);
 }
 
-/* Two links carry the same. For like ranks that is half of all whatever the parts, so that noise
- * moves nothing; for unlike ones it is less where the faster one hosts more. */
+/* Two links carry the same: for like ranks half of all whatever the parts, so that noise moves
+ * nothing; for unlike ones least where the faster one hosts all. */
 static void test_links_of_two(void **state) {
     (void)state;
     const double links[] = {125, 125};
     double part[2];
-    bpt_place_inputs in = {2, (const double[]){3, 1}, links, .pushed_bytes_per_s = 150};
-    bpt_place_shards(&in, part); /* 150 (1/4 3/4 + 3/4 1/4) = 56.25 are less than half of 125 */
-    assert_true(part[0] == 0.75 && part[1] == 0.25);
-    in.pushed_bytes_per_s = 200; /* 200 (1/4 (1 - p) + 3/4 p) = 62.5 for p = 1/8 */
-    bpt_place_shards(&in, part);
-    assert_true(fabs(part[0] - 0.875) < 1e-12 && fabs(part[1] - 0.125) < 1e-12);
-    in.pushed_bytes_per_s = 1000;
+    bpt_place_inputs in = {2, (const double[]){3, 1}, links, .pushed_bytes_per_s = 1000};
     bpt_place_shards(&in, part);
     assert_true(part[0] == 1 && part[1] == 0);
     assert_true(fabs(carried(&in, part, 0) - 250) < 1e-9 && carried(&in, part, 1) == 250);
@@ -206,7 +239,8 @@ static void test_noise_moves_nothing(void **state) {
     for (uint32_t n = 2; n <= 4; n++)
         for (double pushed = 1e3; pushed < 1e13; pushed *= 1.7) {
             double part[4];
-            bpt_place_shards(&(bpt_place_inputs){n, speed, links, pushed, false}, part);
+            bpt_place_shards(&(bpt_place_inputs){n, speed, links, .pushed_bytes_per_s = pushed},
+                             part);
             for (uint32_t r = 0; r < n; r++) assert_true(fabs(part[r] - 1.0 / n) < 1e-12);
         }
 }
@@ -244,19 +278,22 @@ static void test_links_are_spared(void **state) {
     (void)state;
     bpt_random r = bpt_random_stream(2, BPT_PURPOSE_TEST, 0);
     for (int i = 0; i < 300; i++) {
-        double speed[8], link[8], part[8], other[8];
+        double speed[8], link[8], largest[8], part[8], other[8];
         const uint32_t m = 3 + bpt_random_below(&r, 6);
+        for (uint32_t s = 0; s < m; s++)
+            largest[s] = bpt_place_planned(m) * (1 + (double)bpt_random_uniform(&r));
         for (uint32_t s = 0; s < m; s++) speed[s] = exp(bpt_random_normal(&r));
         for (uint32_t s = 0; s < m; s++) link[s] = exp(bpt_random_normal(&r));
-        const bpt_place_inputs in = {m, speed, link, .pushed_bytes_per_s = 2};
+        const bpt_place_inputs in = {m, speed, link, 2, .largest = largest};
         double busiest = 0;
         bpt_place_shards(&in, part);
         for (uint32_t s = 0; s < m; s++) busiest = fmax(busiest, carried(&in, part, s) / link[s]);
         for (int tried = 0; tried < 100 && busiest > 0.5 * (1 + 1e-9); tried++) {
-            double sum = 0, theirs = 0, largest = 0;
+            double sum = 0, theirs = 0, excess = 0;
             for (uint32_t s = 0; s < m; s++) sum += other[s] = exp(2 * bpt_random_normal(&r));
-            for (uint32_t s = 0; s < m; s++) largest = fmax(largest, other[s] /= sum);
-            if (largest > bpt_place_largest(m)) continue;
+            for (uint32_t s = 0; s < m; s++) other[s] /= sum;
+            for (uint32_t s = 0; s < m; s++) excess = fmax(excess, other[s] - largest[s]);
+            if (excess > 0) continue;
             for (uint32_t s = 0; s < m; s++)
                 theirs = fmax(theirs, carried(&in, other, s) / link[s]);
             assert_true(theirs > busiest / 1.1);
@@ -264,21 +301,37 @@ static void test_links_are_spared(void **state) {
     }
 }
 
+/* @return what all links carry together, in parts of what is pushed */
+static double messages(const double *speed, const double *part, uint32_t n) {
+    const bpt_place_inputs in = {n, speed, NULL, .pushed_bytes_per_s = 1};
+    double all = 0;
+    for (uint32_t r = 0; r < n; r++) all += carried(&in, part, r);
+    return all;
+}
+
+/* Whatever the speeds: parts of a whole, none above its bound, a faster rank has no less, and no
+ * more is carried than with parts by speed. */
 static void test_any_placement(void **state) {
     (void)state;
     bpt_random r = bpt_random_stream(1, BPT_PURPOSE_TEST, 0);
     for (int i = 0; i < 1000; i++) {
-        double speed[40], part[40], sum = 0;
+        double speed[40], part[40], by_speed[40], largest[40], sum = 0;
         const uint32_t m = 1 + bpt_random_below(&r, 40);
+        const bool bounded = bpt_random_below(&r, 2) == 1;
         for (uint32_t s = 0; s < m; s++) speed[s] = exp(4.0 * bpt_random_normal(&r));
-        place(speed, m, part);
+        for (uint32_t s = 0; s < m; s++) largest[s] = bounded ? bpt_place_planned(m) : 1;
+        bpt_place_shards(&(bpt_place_inputs){.n_ranks = m, .speed = speed, .largest = largest},
+                         part);
+        bpt_place_shards(&(bpt_place_inputs){m, speed, .largest = largest, .in_rounds = true},
+                         by_speed);
         for (uint32_t s = 0; s < m; s++) {
-            assert_true(part[s] > 0 && part[s] <= bpt_place_largest(m) * (1 + 1e-12));
+            assert_true(part[s] >= 0 && part[s] <= largest[s] * (1 + 1e-12));
             for (uint32_t k = 0; k < m; k++)
                 if (speed[k] <= speed[s]) assert_true(part[k] <= part[s] * (1 + 1e-12));
             sum += part[s];
         }
         assert_true(fabs(sum - 1) < 1e-9);
+        assert_true(messages(speed, part, m) <= messages(speed, by_speed, m) * (1 + 1e-9));
     }
 }
 
@@ -291,6 +344,8 @@ int main(void) {
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_placement_by_speed),
+        cmocka_unit_test(test_placement_by_messages),
+        cmocka_unit_test(test_placement_by_memory),
         cmocka_unit_test(test_any_placement),
         cmocka_unit_test(test_placement_by_links),
         cmocka_unit_test(test_placement_of_servers),

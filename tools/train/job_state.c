@@ -8,6 +8,7 @@
 #include "tools/train/initial_weights.h"
 #include "tools/train/job_parts.h"
 #include "tools/train/learning_options.h"
+#include "tools/train/memory_plan.h"
 #include "tools/train/shard_log.h"
 #include "tools/train/statistic_spans.h"
 #include "tools/train/train_loop.h"
@@ -97,27 +98,43 @@ static double pushed_bytes_per_s(const bpt_job *job, const double *speeds) {
     return pushes * (double)(bpt_job_trained_model(job)->segments.n_elements * sizeof(float));
 }
 
-/* @param[out] parts of the weights that each host has, which are servers where there are any, by
- * speeds and, where they are measured, by links; shape [n_ranks] */
+/* @param[out] links bytes a second of each rank's, 0 where it is not known; largest part of the
+ * weights that each has memory for; shape [n_ranks] */
+static bpt_status gather_bounds(const bpt_job *job, double *links, double *largest) {
+    bpt_memory_plan plan;
+    BPT_TRY(bpt_comm_agree(job->comm, bpt_memory_plan_make(job, &plan)));
+    const double mine = bpt_memory_plan_hosts(job, &plan);
+    BPT_TRY(bpt_comm_allgather(job->comm, &mine, sizeof mine, largest));
+    if (!(job->solo[0] > 0)) return BPT_OK; /* speeds are guesses: links are none */
+    BPT_TRY(bpt_comm_link_speeds(job->comm, links));
+    for (uint32_t r = 0; r < job->n_ranks && job->rank == 0; r++)
+        if (links[r] > 0)
+            bpt_info("placement: rank %u on %s, its link carries %.3g MB/s each way", r,
+                     bpt_comm_host(job->comm, r), links[r] * 1e-6);
+    return BPT_OK;
+}
+
+/* @param[out] parts of the weights that each host has, which are servers where there are any;
+ * shape [n_ranks] */
 static bpt_status place_shards(const bpt_job *job, const double *speeds, double *parts) {
     const bool measured = job->solo[0] > 0;
     const bool apart = job->n_servers > 0;
     const uint32_t first = apart ? job->n_workers : 0;
-    bpt_place_inputs in = {
-        .n_ranks = job->n_ranks - first, .speed = speeds + first, .apart = apart};
-    double *links = NULL;
+    double *links = NULL, *largest = NULL;
     bpt_status status = BPT_NEW("speeds of links", job->n_ranks, &links);
+    if (status == BPT_OK) status = BPT_NEW("rooms for shards", job->n_ranks, &largest);
     status = bpt_comm_agree(job->comm, status);
-    if (status == BPT_OK && measured) {
-        status = bpt_comm_link_speeds(job->comm, links);
-        in.bytes_per_s = links + first;
-        in.pushed_bytes_per_s = pushed_bytes_per_s(job, speeds);
-    }
-    if (status == BPT_OK) bpt_place_shards(&in, parts);
-    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks && job->rank == 0; r++)
-        if (links[r] > 0)
-            bpt_info("placement: rank %u on %s, its link carries %.3g MB/s each way", r,
-                     bpt_comm_host(job->comm, r), links[r] * 1e-6);
+    if (status == BPT_OK) status = gather_bounds(job, links, largest);
+    if (status == BPT_OK)
+        bpt_place_shards(&(bpt_place_inputs){.n_ranks = job->n_ranks - first,
+                                             .speed = speeds + first,
+                                             .bytes_per_s = measured ? links + first : NULL,
+                                             .pushed_bytes_per_s = pushed_bytes_per_s(job, speeds),
+                                             .largest = largest + first,
+                                             .apart = apart,
+                                             .in_rounds = !bpt_update_is_async(job->update)},
+                         parts);
+    bpt_free(largest);
     bpt_free(links);
     return status;
 }

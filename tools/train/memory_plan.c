@@ -88,19 +88,27 @@ static size_t delivery_bytes(const bpt_job *job) {
     return bpt_size_add(kept, delivered);
 }
 
-/* Speeds, which shards may go by, are not known yet.
- * @param trained model of what is exchanged */
+/* Of this rank, as a worker or as a server.
+ * @param part of the weights that it hosts */
+static size_t weights_bytes(const bpt_job *job, size_t n_elements, double part) {
+    if (bpt_job_is_server(job))
+        return bpt_exchange_server_bytes(n_elements, job->n_workers, part, &job->terms);
+    if (job->n_servers)
+        return 2 * n_elements * sizeof(float); /* what is sent, and what comes back */
+    return bpt_exchange_bytes(n_elements, job->n_ranks, part, &job->terms);
+}
+
+/* Speeds, which shards may go by, are not known yet. */
+static double planned_part(const bpt_job *job) {
+    const uint32_t n_hosts = job->n_servers ? job->n_servers : job->n_ranks;
+    return job->partition == BPT_PARTITION_IDPA ? bpt_place_planned(n_hosts) : 1.0 / n_hosts;
+}
+
+/* @param trained model of what is exchanged */
 static size_t exchange_bytes(const bpt_job *job, const bpt_model *trained) {
     if (job->update == BPT_UPDATE_LOCAL) return 0;
-    const bool by_speed = job->partition == BPT_PARTITION_IDPA;
     if (job->update == BPT_UPDATE_ALLREDUCE) return bpt_gradient_sums_bytes(trained, job->n_ranks);
-    const size_t n = trained->segments.n_elements;
-    const uint32_t n_hosts = job->n_servers ? job->n_servers : job->n_ranks;
-    const double part = by_speed ? bpt_place_largest(n_hosts) : 1.0 / n_hosts;
-    if (bpt_job_is_server(job))
-        return bpt_exchange_server_bytes(n, job->n_workers, part, &job->terms);
-    if (job->n_servers) return 2 * n * sizeof(float); /* what is sent, and what comes back */
-    return bpt_exchange_bytes(n, job->n_ranks, part, &job->terms);
+    return weights_bytes(job, trained->segments.n_elements, planned_part(job));
 }
 
 /* ---- the network, and what goes by its size ---- */
@@ -210,6 +218,16 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
 
 size_t bpt_memory_plan_limit(const bpt_job *job) {
     return bpt_memory_of_machine() / job->ranks_on_host;
+}
+
+double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan) {
+    const size_t n = bpt_job_trained_model(job)->segments.n_elements;
+    const size_t limit = bpt_memory_plan_limit(job);
+    const double planned = planned_part(job);
+    const double whole = (double)(weights_bytes(job, n, 1) - weights_bytes(job, n, 0));
+    const double left = limit > plan->total ? (double)(limit - plan->total) : 0;
+    const double part = planned + left / 2 / whole;
+    return part < 1 ? part : 1;
 }
 
 /* Between a batch that fits and one that does not: where a straight line through their plans meets
