@@ -59,7 +59,7 @@ static void test_bounds_of_auto(void **state) {
     assert_int_equal(p.most, 32);
     assert_int_equal(p.every, 4);
     bpt_pace_run other = run;
-    other.epoch_samples = 256 * 960; /* a forty-eighth of 960 steps */
+    other.epoch_samples = 256 * 480; /* a twenty-fourth of 480 steps */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 4);
     assert_int_equal(p.most, 20);

@@ -40,7 +40,7 @@ for n in 1 2; do
     done
 done
 resumes plain "" "$train" "${common[@]}" --momentum 0
-resumes nesterov "rank-0.momentum.safetensors " "$train" "${common[@]}" --nesterov \
+resumes nesterov "rank-0.momentum.safetensors " "$train" "${common[@]}" --nesterov on \
     --clip-norm 0.5 --label-smoothing 0.1 --schedule onecycle
 resumes augmented "rank-0.momentum.safetensors " "$train" "${common[@]}" --augment flip,crop=3
 cmp -s runs/plain/model.safetensors runs/nesterov/model.safetensors && die "options change nothing"
@@ -68,7 +68,7 @@ grep -q 'no better than guessing' err && die "a network that learns is called a 
 
 for options in "${adamw[*]} --schedule onecycle --label-smoothing 0.1" \
     "${lars[*]} --clip-norm 0.2 --schedule polynomial --power 2" \
-    "--nesterov --lr 0.01 --schedule multistep --milestones 1,2 --lr-step-factor 0.5" \
+    "--nesterov on --lr 0.01 --schedule multistep --milestones 1,2 --lr-step-factor 0.5" \
     "--step-limit 0.005"; do
     [[ "$options" = *adamw* ]] || variants || continue
     rm -rf runs/agwu
@@ -179,12 +179,12 @@ refused() { # SAYS OPTION...
 refused '--beta1 is not used by --optimizer sgd' --beta1 0.8
 says '--optimizer adamw'
 refused '--momentum is not used by --optimizer adamw' --optimizer adamw --momentum 0.9
-refused '--nesterov is not used by --optimizer lars' --optimizer lars --nesterov
+refused '--nesterov is not used by --optimizer lars' --optimizer lars --nesterov on
 refused '--lars-eta is not used' --lars-eta 0.1
 refused '--adam-eps is not used' --adam-eps 1e-6
 refused '--step-limit is not used by --optimizer adamw' --optimizer adamw --step-limit 0.1
 refused '--step-limit: "much" is neither a number' --step-limit much
-refused '--nesterov needs' --nesterov --momentum 0
+refused '--nesterov on needs' --nesterov on --momentum 0
 refused '--milestones is not used by --schedule cosine' --milestones 3
 refused '--lr-step-size is not used by --schedule multistep' --schedule multistep --lr-step-size 3
 refused '--lr-step-factor is not used by --schedule onecycle' --schedule onecycle --lr-step-factor 0.5

@@ -16,12 +16,19 @@ static bool is_sgd(const bpt_train_options *o) {
     return bpt_optimizer_at((size_t)o->optimizer) == &bpt_optimizer_sgd;
 }
 
+/* It gains where ranks take large steps apart (docs/performance.md, "Accuracy of the ways of
+ * updating"). */
+static bool has_nesterov(const bpt_train_options *o, double lr_factor) {
+    if (o->nesterov == BPT_NESTEROV_AUTO) return is_sgd(o) && o->momentum > 0 && lr_factor > 1;
+    return o->nesterov == BPT_NESTEROV_ON;
+}
+
 bpt_learning bpt_train_learning(const bpt_train_options *o, double lr_factor) {
     return (bpt_learning){
         .optimizer = bpt_optimizer_at((size_t)o->optimizer),
         .momentum = o->momentum,
         .decay = o->weight_decay,
-        .nesterov = o->nesterov,
+        .nesterov = has_nesterov(o, lr_factor),
         .beta1 = o->beta1,
         .beta2 = o->beta2,
         .eps = o->adam_eps,
@@ -209,8 +216,8 @@ static bpt_status check_warmup(const bpt_train_options *o, const bpt_option_set 
 }
 
 bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_option_set *set) {
-    if (o->nesterov && o->momentum == 0.0 && strcmp(optimizer_name(o), "sgd") == 0) {
-        const bpt_status status = bpt_fail(BPT_EUSAGE, "--nesterov needs a --momentum above 0");
+    if (o->nesterov == BPT_NESTEROV_ON && o->momentum == 0.0 && is_sgd(o)) {
+        const bpt_status status = bpt_fail(BPT_EUSAGE, "--nesterov on needs a --momentum above 0");
         bpt_hint("0.9 is usual");
         return status;
     }

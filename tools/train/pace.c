@@ -8,7 +8,7 @@ enum {
     LEAST = 4, /* twice as many cost lenet accuracy, half as many time (docs/decisions.md) */
     MOST = 32,
     A_RUN = 16,   /* exchanges in a run at least, where auto decides */
-    AN_EPOCH = 48 /* and of a rank in an epoch, where they are to become rarer than LEAST */
+    AN_EPOCH = 24 /* and of a rank in an epoch, where they are to become rarer than LEAST */
 };
 
 #define COST      (1.0 / 50) /* of an exchange, over the steps before it */

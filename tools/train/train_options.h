@@ -42,6 +42,8 @@ typedef enum bpt_quality_choice { BPT_QUALITY_OFF, BPT_QUALITY_HELD_OUT } bpt_qu
 
 typedef enum bpt_lr_scale { BPT_LR_SCALE_LINEAR, BPT_LR_SCALE_NONE } bpt_lr_scale;
 
+typedef enum bpt_nesterov { BPT_NESTEROV_AUTO, BPT_NESTEROV_ON, BPT_NESTEROV_OFF } bpt_nesterov;
+
 typedef struct bpt_train_options {
     /* what to train, on what, where to */
     const char *data, *train_split, *test_split, *model, *init_weights, *output;
@@ -55,7 +57,7 @@ typedef struct bpt_train_options {
     double lr;
     int lr_scale; /* bpt_lr_scale */
     double momentum, weight_decay, beta1, beta2, adam_eps, lars_eta;
-    bool nesterov;
+    int nesterov; /* bpt_nesterov */
     double clip_norm, label_smoothing;
     const char *step_limit; /* for bpt_step_limit() */
     const char *augment;    /* for bpt_augment_parse() */
