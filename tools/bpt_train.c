@@ -93,6 +93,7 @@ static bpt_status run(bpt_train_options *options, const bpt_option_set *set, bpt
     BPT_TRY(bpt_launch_check(&launch, bpt_comm_size(comm), bpt_comm_library(comm)));
     bpt_log_setup((int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
     if (bpt_comm_rank(comm) == 0) bpt_option_uses_warn_ranks(options, set, bpt_comm_size(comm));
+    bpt_learning_options_share(options, set, bpt_comm_size(comm));
     status = bpt_agree_on_options(options, comm);
     if (status == BPT_OK)
         status =
@@ -108,10 +109,11 @@ static bool is_first_of_launch(void) {
 }
 
 /* All ranks would print the same. */
-static bpt_status dry_run(const bpt_train_options *options, const bpt_option_set *set) {
+static bpt_status dry_run(bpt_train_options *options, const bpt_option_set *set) {
     if (!is_first_of_launch()) return BPT_OK;
     const bpt_launch launch = bpt_launch_here();
     bpt_option_uses_warn_ranks(options, set, launch.size);
+    bpt_learning_options_share(options, set, launch.size);
     return bpt_train_dry_run(options, launch.size, launch.on_host);
 }
 

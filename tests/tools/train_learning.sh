@@ -99,6 +99,33 @@ if variants; then
     same_weights runs/eight-auto runs/eight-0.01
 fi
 
+# ---- what ranks that merge weights have where nobody says otherwise ----
+
+defaults() { # RANKS BATCH NESTEROV OPTION...: batch of a rank, and whether it is Nesterov's momentum
+    local n=$1 batch=$2 nesterov=$3
+    shift 3
+    run 0 ranks "$n" "$train" --data data --model tiny.yaml --epochs 0.2 --threads 1 --output runs/merged --force "$@"
+    says "batch: $batch samples a step of this rank"
+    if [ "$nesterov" = yes ]; then
+        says "optimizer sgd, Nesterov's momentum, learning rate"
+    else
+        grep -q "Nesterov" err && die "$n ranks with $*: Nesterov's momentum"
+        true
+    fi
+}
+defaults 5 32 yes
+says "that is 0.01 x 5 ranks"
+grep -qx 'batch-size: 32' runs/merged/config.yaml && grep -qx 'lr: 0.01' runs/merged/config.yaml ||
+    die "config.yaml has not what was trained with"
+defaults 5 64 yes --lr 0.02
+defaults 5 32 yes --batch-size 32
+says "that is 0.02 x 5 ranks"
+defaults 5 64 no --lr-scale none
+defaults 2 64 yes
+defaults 2 64 no --nesterov off
+defaults 2 32 no --update allreduce
+defaults 1 64 no
+
 # ---- threads, ranks ----
 
 bounded=(--lr 0.01 --batch-size 50 --epochs 0.5 --warmup-epochs 0.1 --clip-norm 0.5)

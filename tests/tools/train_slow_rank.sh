@@ -79,5 +79,8 @@ for turn in 1 2; do
     [ $turn -lt 2 ] || die "agwu, twice, and the machine was busy with something else"
 done
 
+# Whatever it hosts costs the fast one nothing, and the slow one time.
+check_json agwu/exchange/shards.json 'd == {"begin": [0, 431080]}'
+
 both sgwu --update sgwu --partition even --epochs 1
 check_json sgwu/summary.json 'd["ranks"][0]["wait_s"] >= 0.2 * d["seconds"]'

@@ -96,9 +96,11 @@ static void say_what_starts(const bpt_job *job) {
                  bpt_precision_text((bpt_precision)job->options->precision, job->device));
     else if (bpt_train_activations(job->options, NULL) == BPT_BF16)
         bpt_info("activations and their gradients are bfloat16 on this rank");
-    bpt_info("optimizer %s, learning rate %g, schedule %s, warm-up %g epoch%s",
-             bpt_job_learning(job).optimizer->name, job->schedule.base, job->schedule.kind->name,
-             job->schedule.warmup_epochs, job->schedule.warmup_epochs == 1.0 ? "" : "s");
+    const bpt_learning learning = bpt_job_learning(job);
+    bpt_info("optimizer %s%s, learning rate %g, schedule %s, warm-up %g epoch%s",
+             learning.optimizer->name, learning.nesterov ? ", Nesterov's momentum" : "",
+             job->schedule.base, job->schedule.kind->name, job->schedule.warmup_epochs,
+             job->schedule.warmup_epochs == 1.0 ? "" : "s");
     if (job->schedule.warmup_start > 0 && job->schedule.warmup_epochs > 0)
         bpt_info("the warm-up begins at %g", job->schedule.warmup_start * job->schedule.base);
     if (job->lr_factor != 1)

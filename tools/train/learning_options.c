@@ -154,6 +154,24 @@ void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *se
     }
 }
 
+/* The default of --update is agwu on several ranks; auto may come to be allreduce, whose batch is
+ * that of all. */
+static bool multiplies_rate(const bpt_train_options *o) {
+    const bpt_update_choice update = (bpt_update_choice)o->update;
+    return o->lr_scale == BPT_LR_SCALE_LINEAR &&
+           (update == BPT_UPDATE_DEFAULT || bpt_update_merges(update));
+}
+
+void bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks) {
+    enum { FEW = 4 }; /* docs/performance.md, "Accuracy of the ways of updating" */
+    if ((int64_t)n_ranks - o->servers <= FEW || !multiplies_rate(o) || !is_sgd(o) ||
+        bpt_option_where(set, "batch-size") != BPT_SOURCE_DEFAULT ||
+        bpt_option_where(set, "lr") != BPT_SOURCE_DEFAULT)
+        return;
+    o->batch_size /= 2;
+    o->lr /= 2;
+}
+
 /* A warm-up that nobody gave may be another one than the table says, or none. */
 static bool is_start_of_nothing(const bpt_train_options *o, const bpt_option_set *set) {
     const bool given = bpt_option_where(set, "warmup-epochs") != BPT_SOURCE_DEFAULT;

@@ -85,8 +85,8 @@ static const bpt_option rows[] = {
      .min = 1,
      .max = 65536,
      .unit = "SAMPLES",
-     .help = "samples of one step: of each rank under agwu, sgwu and easgd, of all\n"
-             "ranks together under allreduce"},
+     .help = "samples of a step: of each rank, under allreduce of all ranks; unless\n"
+             "given, sgd has half of it and of --lr where over 4 ranks merge weights"},
     {.name = "optimizer",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(optimizer),
