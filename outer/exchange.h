@@ -1,6 +1,6 @@
 /** @file outer/exchange.h
  * The outer layer put together: a worker pushes what it learnt and gets the global values back,
- * while every rank also hosts a shard of them.
+ * while every rank also hosts a shard of them, which may be empty.
  *
  * A worker sends to the host of each shard that shard's part of its vector (a delta or weights, as
  * the rule says) and gets the shard back. An asynchronous rule applies what arrives at

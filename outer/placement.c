@@ -35,30 +35,43 @@ typedef struct bounds {
     double share;
 } bounds;
 
-/* @return the part f of all pushes that rank @p r makes */
-static double own_pushes(const bounds *b, uint32_t r) {
+/* @return the rank's part of all speeds */
+static double speed_of(const bounds *b, uint32_t r) {
     return b->even ? 1.0 / b->in->n_ranks : b->in->speed[r] / b->speeds;
+}
+
+/* @return the part f of all pushes that rank @p r makes */
+static double pushes(const bounds *b, uint32_t r) {
+    if (b->in->apart) return 0;
+    return b->in->in_rounds ? 1.0 / b->in->n_ranks : speed_of(b, r);
+}
+
+/* Whether what a rank's part saves of its own pushes counts. */
+static bool counts_messages(const bounds *b) {
+    return !b->even && !b->in->apart && !b->in->in_rounds && !b->in->guessed;
+}
+
+/* @return the most that rank @p r may host, links apart */
+static double room(const bounds *b, uint32_t r) {
+    const double planned = bpt_place_planned(b->in->n_ranks);
+    const double largest = b->in->largest ? b->in->largest[r] : 1;
+    return (b->in->in_rounds || b->in->guessed) && largest > planned ? planned : largest;
 }
 
 /* @return the most that rank @p r may host */
 static double bound(const bounds *b, uint32_t r) {
     const double link = b->in->bytes_per_s ? b->in->bytes_per_s[r] : 0;
-    const double own = b->in->apart ? 0 : own_pushes(b, r); /* f */
-    const double largest = b->in->largest ? b->in->largest[r] : 1;
+    const double own = pushes(b, r); /* f */
+    const double largest = room(b, r);
     if (!(link > 0) || own >= 0.5) return largest; /* from a half on, hosting saves messages */
     const double part = (b->share * link / b->in->pushed_bytes_per_s - own) / (1 - 2 * own);
     return part < 0 ? 0 : part < largest ? part : largest;
 }
 
-/* Whether what a rank's part saves of its own pushes counts. */
-static bool counts_messages(const bounds *b) {
-    return !b->even && !b->in->apart && !b->in->in_rounds;
-}
-
 /* @return what parts are to be in proportion to */
 static double weight(const bounds *b, uint32_t r) {
-    const double own = own_pushes(b, r);
-    return counts_messages(b) ? own / fmax(1 - 2 * own, least_cost) : own;
+    const double f = speed_of(b, r);
+    return counts_messages(b) ? f / fmax(1 - 2 * f, least_cost) : f;
 }
 
 /* Makes the bounds wide enough for the whole. */
@@ -67,7 +80,7 @@ static void widen(bounds *b) {
     for (;; b->share *= step) {
         double sum = 0;
         for (uint32_t r = 0; r < b->in->n_ranks; r++) sum += bound(b, r);
-        if (sum >= 1) return;
+        if (sum >= 1 || isinf(b->share)) return;
     }
 }
 
@@ -95,11 +108,12 @@ static bool is_small(const bounds *b, double part) {
     return part * b->in->n_ranks < too_small;
 }
 
-/* Takes away parts that are too small, where the others have room for them.
+/* Takes away parts that are too small, where messages count and the others have room for them.
  * @return whether there was one */
 static bool drop(const bounds *b, double *part) {
     double room = 0;
     bool dropped = false;
+    if (!counts_messages(b)) return false;
     for (uint32_t r = 0; r < b->in->n_ranks; r++)
         if (!is_small(b, part[r])) room += bound(b, r);
     for (uint32_t r = 0; r < b->in->n_ranks && room >= 1; r++) {
@@ -118,5 +132,5 @@ void bpt_place_shards(const bpt_place_inputs *in, double *part) {
     for (uint32_t r = 0; r < n; r++) part[r] = fmin(weight(&b, r) / sum, bound(&b, r));
     do
         while (scale(&b, part)) continue;
-    while (counts_messages(&b) && drop(&b, part));
+    while (drop(&b, part));
 }

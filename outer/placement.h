@@ -11,8 +11,9 @@
  * be. Where ranks are as fast as 4:2:1:1 the first hosts all, and all links together carry V each
  * way; by speed it would be 1.3 V, with even parts 1.5 V.
  *
- * A rule that works in rounds has every rank push as often as the others, all at once: there shards
- * go by speed.
+ * A rule that works in rounds has every rank push as often as the others, all at once: there f is
+ * 1/n and a host of all would be in everybody's way. Shards go by speed there, as they do where
+ * speeds are guesses, and none is larger than memory is planned for on every rank.
  *
  * Links bound parts. Where the messages would take more than half of what a rank's link can, the
  * rank gets less, and ranks with faster links get more; where no parts keep within that, all links
@@ -38,20 +39,21 @@ typedef struct bpt_place_inputs {
                                   if without end. NULL: none is known */
     double pushed_bytes_per_s; /* V; read where links are known */
     const double *largest;     /* part that each rank has memory for, shape [n_ranks], at least
-                                  bpt_place_planned(). NULL: for all of it */
+                                  bpt_place_planned() but for rounding. NULL: for all of it */
     bool apart;                /* none of these ranks pushes: all that is pushed is others' */
     bool in_rounds;            /* all push equally often, and at once */
+    bool guessed;              /* speeds are no measurements */
 } bpt_place_inputs;
 
 /** @return the part that memory is planned for on every rank, before speeds are known: twice an
  * even one. With no more than that on any rank there is room for the whole */
 double bpt_place_planned(uint32_t n_ranks);
 
-/** Gives every rank its part: as messages cost least, or by speed in rounds or apart; none more
- * than its memory or its link bears. Where the slowest has two thirds of the fastest one's speed,
- * all count as alike, since measurements differ from run to run by as much: even parts, but for
- * what bounds them. A part that would be less than a quarter of an even one is not worth a message:
- * the rank hosts nothing, where the others have room.
+/** Gives every rank its part: as messages cost least, or by speed (in rounds, apart, or guessed);
+ * none more than its memory or its link bears. Where the slowest has two thirds of the fastest
+ * one's speed, all count as alike, since measurements differ from run to run by as much: even
+ * parts, but for what bounds them. As messages cost least a rank hosts nothing where it would be
+ * less than a quarter of an even part, and the others have room.
  * @param[out] part of the whole, shape [n_ranks]; their sum is 1; may not be an input */
 void bpt_place_shards(const bpt_place_inputs *in, double *part);
 

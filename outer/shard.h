@@ -15,7 +15,7 @@
 
 enum { BPT_SHARD_ALIGNMENT = 16 }; /* elements: 64 bytes of floats */
 
-/** One shard: elements [begin, end). Empty if a tiny vector leaves nothing for it. */
+/** One shard: elements [begin, end). Empty where the host is to have none of the vector. */
 typedef struct bpt_shard {
     size_t begin, end;
     uint32_t host; /* rank */

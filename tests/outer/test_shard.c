@@ -150,6 +150,29 @@ static void test_placement_by_speed(void **state) {
     assert_true(part[0] == 0.5 && part[1] == 0.25 && part[2] == 0.125 && part[3] == 0.125);
 }
 
+/* In rounds all push equally often: a link carries (1 - p) / n of a round, and p (n - 1) / n. */
+static void test_placement_in_rounds(void **state) {
+    (void)state;
+    const double speed[] = {8, 1, 1, 1, 1, 1, 1, 1};
+    const double link[] = {125, 125, 125, 125, 125, 125, 125, 125};
+    double part[8];
+    bpt_place_inputs in = {8, speed, link, .pushed_bytes_per_s = 100, .in_rounds = true};
+    bpt_place_shards(&in, part); /* half of all speed, but no more than memory is planned for */
+    assert_true(near(part[0], 0.25) && near(part[7], 0.75 / 7));
+    in.pushed_bytes_per_s = 250; /* 250 (1/8 + p 6/8) = 62.5 for p = 1/6 */
+    bpt_place_shards(&in, part);
+    assert_true(near(part[0], 1.0 / 6) && near(part[7], 5.0 / 42));
+}
+
+/* What is guessed decides little. */
+static void test_placement_by_guesses(void **state) {
+    (void)state;
+    double part[4];
+    bpt_place_shards(&(bpt_place_inputs){4, (const double[]){700, 100, 100, 100}, .guessed = true},
+                     part);
+    assert_true(near(part[0], 0.5) && near(part[1], 0.5 / 3) && near(part[3], 0.5 / 3));
+}
+
 /* Where nobody waits, messages are to cost all ranks the same part of their time. */
 static void test_placement_by_messages(void **state) {
     (void)state;
@@ -344,6 +367,8 @@ int main(void) {
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_placement_by_speed),
+        cmocka_unit_test(test_placement_in_rounds),
+        cmocka_unit_test(test_placement_by_guesses),
         cmocka_unit_test(test_placement_by_messages),
         cmocka_unit_test(test_placement_by_memory),
         cmocka_unit_test(test_any_placement),

@@ -12,7 +12,7 @@
 
 /* An epoch of 2000 steps of each of four ranks with batches of 64. */
 static const bpt_pace_run run = {
-    .epoch_samples = 512000, .total_samples = 5120000, .batch_all = 256};
+    .epoch_samples = 512000, .total_samples = 5120000, .batch_all = 256, .n_workers = 4};
 
 static void test_values(void **state) {
     (void)state;
@@ -62,6 +62,12 @@ static void test_bounds_of_auto(void **state) {
     other.epoch_samples = 256 * 480; /* a twenty-fourth of 480 steps */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 4);
+    assert_int_equal(p.most, 20);
+    other.n_workers = 8; /* a forty-eighth */
+    p = bpt_pace_begin("auto", other);
+    assert_int_equal(p.most, 10);
+    other.n_workers = 2;
+    p = bpt_pace_begin("auto", other);
     assert_int_equal(p.most, 20);
     other.epoch_samples = 256 * 64; /* short epochs, but many */
     p = bpt_pace_begin("auto", other);

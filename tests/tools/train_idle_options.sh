@@ -72,8 +72,8 @@ for option in "--loader-threads 2" "--prefetch 3" "--augment flip" "--train-spli
 done
 fails_well 2 "${bench[@]}" --beta1 0.8 # what it does use, it looks at as training does
 says '--beta1 is not used by --optimizer sgd'
-fails_well 2 "${bench[@]}" --nesterov on --momentum 0
-says '--nesterov on needs a --momentum above 0'
+fails_well 2 "${bench[@]}" --nesterov true --momentum 0
+says '--nesterov true needs a --momentum above 0'
 run 0 "${bench[@]}" --optimizer adamw --beta1 0.8 --threads 1 --seed 3 --clip-norm 1 --policy fifo
 fails_well 2 "$train" --replay runs/x --output runs/y
 says '--output is not used by --replay'

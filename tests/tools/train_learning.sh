@@ -40,7 +40,7 @@ for n in 1 2; do
     done
 done
 resumes plain "" "$train" "${common[@]}" --momentum 0
-resumes nesterov "rank-0.momentum.safetensors " "$train" "${common[@]}" --nesterov on \
+resumes nesterov "rank-0.momentum.safetensors " "$train" "${common[@]}" --nesterov true \
     --clip-norm 0.5 --label-smoothing 0.1 --schedule onecycle
 resumes augmented "rank-0.momentum.safetensors " "$train" "${common[@]}" --augment flip,crop=3
 cmp -s runs/plain/model.safetensors runs/nesterov/model.safetensors && die "options change nothing"
@@ -68,7 +68,7 @@ grep -q 'no better than guessing' err && die "a network that learns is called a 
 
 for options in "${adamw[*]} --schedule onecycle --label-smoothing 0.1" \
     "${lars[*]} --clip-norm 0.2 --schedule polynomial --power 2" \
-    "--nesterov on --lr 0.01 --schedule multistep --milestones 1,2 --lr-step-factor 0.5" \
+    "--nesterov true --lr 0.01 --schedule multistep --milestones 1,2 --lr-step-factor 0.5" \
     "--step-limit 0.005"; do
     [[ "$options" = *adamw* ]] || variants || continue
     rm -rf runs/agwu
@@ -117,12 +117,18 @@ defaults 5 32 yes
 says "that is 0.01 x 5 ranks"
 grep -qx 'batch-size: 32' runs/merged/config.yaml && grep -qx 'lr: 0.01' runs/merged/config.yaml ||
     die "config.yaml has not what was trained with"
+says "half of the batch at half of the rate"
+# Such a configuration is what runs had before there was a choice.
+sed 's/^nesterov: auto$/nesterov: false/' runs/merged/config.yaml >before.yaml
+grep -qx 'nesterov: false' before.yaml || die "no such line"
+defaults 5 32 no --config before.yaml
+says "that is 0.01 x 5 ranks"
 defaults 5 64 yes --lr 0.02
 defaults 5 32 yes --batch-size 32
 says "that is 0.02 x 5 ranks"
 defaults 5 64 no --lr-scale none
 defaults 2 64 yes
-defaults 2 64 no --nesterov off
+defaults 2 64 no --nesterov false
 defaults 2 32 no --update allreduce
 defaults 1 64 no
 
@@ -206,12 +212,12 @@ refused() { # SAYS OPTION...
 refused '--beta1 is not used by --optimizer sgd' --beta1 0.8
 says '--optimizer adamw'
 refused '--momentum is not used by --optimizer adamw' --optimizer adamw --momentum 0.9
-refused '--nesterov is not used by --optimizer lars' --optimizer lars --nesterov on
+refused '--nesterov is not used by --optimizer lars' --optimizer lars --nesterov true
 refused '--lars-eta is not used' --lars-eta 0.1
 refused '--adam-eps is not used' --adam-eps 1e-6
 refused '--step-limit is not used by --optimizer adamw' --optimizer adamw --step-limit 0.1
 refused '--step-limit: "much" is neither a number' --step-limit much
-refused '--nesterov on needs' --nesterov on --momentum 0
+refused '--nesterov true needs' --nesterov true --momentum 0
 refused '--milestones is not used by --schedule cosine' --milestones 3
 refused '--lr-step-size is not used by --schedule multistep' --schedule multistep --lr-step-size 3
 refused '--lr-step-factor is not used by --schedule onecycle' --schedule onecycle --lr-step-factor 0.5

@@ -58,6 +58,12 @@ tuned_rank() { # THREADS POLICY LOADERS PREFETCH TUNED: what the first rank of t
 }
 run=runs/tuned tuned_rank 1 fifo 2 7 True
 check_json runs/plain/summary.json "d['ranks'][0]['tuned'] is False"
+# Many ranks have half of the batch where nobody gives it; a file is for the whole one.
+grep -q "batch-size: '20'" all.yaml || die "the file names no batch"
+sed "s/batch-size: '20'/batch-size: '64'/" all.yaml >of-64.yaml
+run 0 env OMPI_COMM_WORLD_SIZE=5 OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1 \
+    "$train" --data data --model tiny.yaml --dry-run --tuned of-64.yaml
+says "with 64 samples a step" out
 grep -qx 'threads: 1' runs/tuned/config.yaml && grep -qx 'policy: "fifo"' runs/tuned/config.yaml &&
     grep -qx 'tuned: "all.yaml"' runs/tuned/config.yaml || die "config.yaml is not what was run"
 grep -q 'tuned by all.yaml' runs/tuned/log.rank-0.txt || die "the log does not say it"

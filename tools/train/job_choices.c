@@ -118,8 +118,8 @@ bpt_status bpt__job_choose_lengths(bpt_job *job) {
     job->eval_every = o->eval_every > 0 ? (uint64_t)fmax(eval_every, 1.0) : 0;
     job->checkpoint_every = (uint64_t)o->checkpoint_every * job->batch_all;
     BPT_TRY(check_batch(job));
-    job->pace = bpt_pace_begin(
-        o->sync_every, (bpt_pace_run){job->epoch_samples, job->total_samples, job->batch_all});
+    job->pace = bpt_pace_begin(o->sync_every, (bpt_pace_run){job->epoch_samples, job->total_samples,
+                                                             job->batch_all, job->n_workers});
     const uint32_t rounds = bpt_job_rounds(job);
     return rounds ? bpt_partition_check(job->epoch_samples, job->n_workers, rounds) : BPT_OK;
 }

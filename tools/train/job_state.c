@@ -132,7 +132,8 @@ static bpt_status place_shards(const bpt_job *job, const double *speeds, double 
                                              .pushed_bytes_per_s = pushed_bytes_per_s(job, speeds),
                                              .largest = largest + first,
                                              .apart = apart,
-                                             .in_rounds = !bpt_update_is_async(job->update)},
+                                             .in_rounds = !bpt_update_is_async(job->update),
+                                             .guessed = !measured},
                          parts);
     bpt_free(largest);
     bpt_free(links);

@@ -20,7 +20,7 @@ static bool is_sgd(const bpt_train_options *o) {
  * updating"). */
 static bool has_nesterov(const bpt_train_options *o, double lr_factor) {
     if (o->nesterov == BPT_NESTEROV_AUTO) return is_sgd(o) && o->momentum > 0 && lr_factor > 1;
-    return o->nesterov == BPT_NESTEROV_ON;
+    return o->nesterov == BPT_NESTEROV_TRUE;
 }
 
 bpt_learning bpt_train_learning(const bpt_train_options *o, double lr_factor) {
@@ -162,14 +162,15 @@ static bool multiplies_rate(const bpt_train_options *o) {
            (update == BPT_UPDATE_DEFAULT || bpt_update_merges(update));
 }
 
-void bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks) {
+bool bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks) {
     enum { FEW = 4 }; /* docs/performance.md, "Accuracy of the ways of updating" */
-    if ((int64_t)n_ranks - o->servers <= FEW || !multiplies_rate(o) || !is_sgd(o) ||
+    if ((int64_t)n_ranks - o->servers <= FEW || !multiplies_rate(o) || !is_sgd(o) || o->tuned ||
         bpt_option_where(set, "batch-size") != BPT_SOURCE_DEFAULT ||
         bpt_option_where(set, "lr") != BPT_SOURCE_DEFAULT)
-        return;
+        return false;
     o->batch_size /= 2;
     o->lr /= 2;
+    return true;
 }
 
 /* A warm-up that nobody gave may be another one than the table says, or none. */
@@ -234,8 +235,9 @@ static bpt_status check_warmup(const bpt_train_options *o, const bpt_option_set 
 }
 
 bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_option_set *set) {
-    if (o->nesterov == BPT_NESTEROV_ON && o->momentum == 0.0 && is_sgd(o)) {
-        const bpt_status status = bpt_fail(BPT_EUSAGE, "--nesterov on needs a --momentum above 0");
+    if (o->nesterov == BPT_NESTEROV_TRUE && o->momentum == 0.0 && is_sgd(o)) {
+        const bpt_status status =
+            bpt_fail(BPT_EUSAGE, "--nesterov true needs a --momentum above 0");
         bpt_hint("0.9 is usual");
         return status;
     }

@@ -17,9 +17,10 @@ void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *se
 
 /** Sets --batch-size and --lr, where nobody gave either, to what suits the ranks of the job: with
  * sgd half of both where more than four merge what they learn at multiplied rates, since their
- * steps are large together.
- * @param n_ranks of the job, servers among them */
-void bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks);
+ * steps are large together. A tuned file, which is for a batch, leaves them alone.
+ * @param n_ranks of the job, servers among them
+ * @return whether it did */
+bool bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks);
 
 /** Checks the values of optimiser and schedule. A milestone on the command line that training does
  * not reach is an error.

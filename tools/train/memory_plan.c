@@ -221,6 +221,7 @@ size_t bpt_memory_plan_limit(const bpt_job *job) {
 }
 
 double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan) {
+    if (job->n_servers && !bpt_job_is_server(job)) return 0;
     const size_t n = bpt_job_trained_model(job)->segments.n_elements;
     const size_t limit = bpt_memory_plan_limit(job);
     const double planned = planned_part(job);

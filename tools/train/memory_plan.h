@@ -38,7 +38,8 @@ size_t bpt_memory_plan_limit(const bpt_job *job);
 
 /** @param plan of @p job, which exchanges weights
  * @return the largest part of the weights that this rank is to host for all: what is planned for,
- * and as much more as half of the memory that the plan leaves has room for; 0 to 1 */
+ * and as much more as half of the memory that the plan leaves has room for; 0 to 1, and 0 of a
+ * worker beside servers */
 double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan);
 
 /** Looks for the largest batch whose plan fits, by planning others.

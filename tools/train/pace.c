@@ -7,8 +7,11 @@
 enum {
     LEAST = 4, /* twice as many cost lenet accuracy, half as many time (docs/decisions.md) */
     MOST = 32,
-    A_RUN = 16,   /* exchanges in a run at least, where auto decides */
-    AN_EPOCH = 24 /* and of a rank in an epoch, where they are to become rarer than LEAST */
+    A_RUN = 16, /* exchanges in a run at least, where auto decides */
+    /* and of a rank in an epoch, where they are to become rarer than LEAST: the more ranks there
+     * are, the larger are their steps */
+    AN_EPOCH = 24,
+    AN_EPOCH_A_RANK = 6
 };
 
 #define COST      (1.0 / 50) /* of an exchange, over the steps before it */
@@ -58,7 +61,8 @@ bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run) {
         pace.most = pace.least;
     } else {
         pace.least = between(1, all / A_RUN, LEAST);
-        pace.most = between(pace.least, epoch / AN_EPOCH, MOST);
+        const double of_ranks = (double)AN_EPOCH_A_RANK * run.n_workers;
+        pace.most = between(pace.least, epoch / fmax(AN_EPOCH, of_ranks), MOST);
     }
     pace.every = pace.least;
     return pace;

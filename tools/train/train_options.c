@@ -85,8 +85,8 @@ static const bpt_option rows[] = {
      .min = 1,
      .max = 65536,
      .unit = "SAMPLES",
-     .help = "samples of a step: of each rank, under allreduce of all ranks; unless\n"
-             "given, sgd has half of it and of --lr where over 4 ranks merge weights"},
+     .help = "samples of a step: of each rank, under allreduce of all; with sgd\n"
+             "over 4 ranks that merge have half of it and of --lr, if both are left"},
     {.name = "optimizer",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(optimizer),
@@ -118,7 +118,7 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(nesterov),
      .value = "auto",
-     .choices = "auto|on|off",
+     .choices = "auto|true|false",
      .help = "with sgd: Nesterov's momentum; auto: if --lr-scale multiplies --lr"},
     {.name = "weight-decay",
      .type = BPT_OPTION_REAL,

@@ -42,7 +42,7 @@ typedef enum bpt_quality_choice { BPT_QUALITY_OFF, BPT_QUALITY_HELD_OUT } bpt_qu
 
 typedef enum bpt_lr_scale { BPT_LR_SCALE_LINEAR, BPT_LR_SCALE_NONE } bpt_lr_scale;
 
-typedef enum bpt_nesterov { BPT_NESTEROV_AUTO, BPT_NESTEROV_ON, BPT_NESTEROV_OFF } bpt_nesterov;
+typedef enum bpt_nesterov { BPT_NESTEROV_AUTO, BPT_NESTEROV_TRUE, BPT_NESTEROV_FALSE } bpt_nesterov;
 
 typedef struct bpt_train_options {
     /* what to train, on what, where to */
