@@ -59,16 +59,16 @@ static void test_bounds_of_auto(void **state) {
     assert_int_equal(p.most, 32);
     assert_int_equal(p.every, 4);
     bpt_pace_run other = run;
-    other.epoch_samples = 256 * 480; /* a twenty-fourth of 480 steps */
+    other.epoch_samples = 256 * 720; /* of 720 steps a thirty-sixth: nine exchanges a rank */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 4);
     assert_int_equal(p.most, 20);
-    other.n_workers = 8; /* a forty-eighth */
+    other.n_workers = 8;
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.most, 10);
-    other.n_workers = 2;
+    other.n_workers = 2; /* a twenty-fourth */
     p = bpt_pace_begin("auto", other);
-    assert_int_equal(p.most, 20);
+    assert_int_equal(p.most, 30);
     other.epoch_samples = 256 * 64; /* short epochs, but many */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 4);

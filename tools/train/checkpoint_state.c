@@ -44,7 +44,6 @@ bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_text(w, "update", bpt_update_choice_name(job->update));
     bpt_json_put_text(w, "rule", rule_name(job));
     bpt_json_put_text(w, "partition", bpt_partition_choice_name(job->partition));
-    bpt_json_put_u64(w, "nesterov", bpt_job_learning(job).nesterov);
     bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
     bpt_json_put_u64(w, "first_sample", job->first_sample);
     bpt_json_put_u64(w, "batch", job->batch);
@@ -136,7 +135,6 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
         {"train_samples", job->epoch_samples, "the number of training samples", false},
         {"total_samples", job->total_samples, "--epochs", false},
         {"optimizer_states", bpt_job_n_states(job), "--momentum, 0 in one of the two,", false},
-        {"nesterov", bpt_job_learning(job).nesterov, "--nesterov", true},
         {"velocities", bpt_checkpoint_velocities(job), "--server-momentum, 0 in one of the two,",
          true},
     };

@@ -11,7 +11,7 @@ enum {
     /* and of a rank in an epoch, where they are to become rarer than LEAST: the more ranks there
      * are, the larger are their steps */
     AN_EPOCH = 24,
-    AN_EPOCH_A_RANK = 6
+    AN_EPOCH_A_RANK = 9
 };
 
 #define COST      (1.0 / 50) /* of an exchange, over the steps before it */
