@@ -44,7 +44,7 @@ python3 - <<'END' || die "no interval of its own"
 import json
 pushes = [json.loads(line) for line in open("auto/exchange/steps.rank-0.jsonl") if "every" in line]
 every = [p["every"] for p in pushes]
-assert pushes[0]["pushed_at"] == 4 and max(every) == 10 and min(every) >= 4, pushes
+assert pushes[0]["pushed_at"] == 4 and max(every) == 20 and min(every) >= 4, pushes
 END
 run 0 "$train" --replay auto
 says "bit for bit"
