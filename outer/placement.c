@@ -12,6 +12,11 @@ double bpt_place_planned(uint32_t n_ranks) {
     return n_ranks > 2 ? 2.0 / n_ranks : 1.0;
 }
 
+double bpt_place_room(double planned, double left, double whole) {
+    const double part = planned + left / 2 / whole; /* the machine has other things to do, too */
+    return part < 1 ? part : 1;
+}
+
 static bool are_alike(const double *speed, uint32_t n) {
     double least = speed[0], most = speed[0];
     for (uint32_t r = 1; r < n; r++) {
@@ -111,12 +116,12 @@ static bool is_small(const bounds *b, double part) {
 /* Takes away parts that are too small, where messages count and the others have room for them.
  * @return whether there was one */
 static bool drop(const bounds *b, double *part) {
-    double room = 0;
+    double others = 0; /* may host so much */
     bool dropped = false;
     if (!counts_messages(b)) return false;
     for (uint32_t r = 0; r < b->in->n_ranks; r++)
-        if (!is_small(b, part[r])) room += bound(b, r);
-    for (uint32_t r = 0; r < b->in->n_ranks && room >= 1; r++) {
+        if (!is_small(b, part[r])) others += bound(b, r);
+    for (uint32_t r = 0; r < b->in->n_ranks && others >= 1; r++) {
         dropped = dropped || (part[r] > 0 && is_small(b, part[r]));
         if (is_small(b, part[r])) part[r] = 0;
     }

@@ -49,6 +49,12 @@ typedef struct bpt_place_inputs {
  * even one. With no more than that on any rank there is room for the whole */
 double bpt_place_planned(uint32_t n_ranks);
 
+/** @param planned part of the whole that the rank has memory for in any case, up to 1
+ * @param left    bytes of memory that all its plans leave, >= 0
+ * @param whole   bytes that hosting the whole takes, > 0
+ * @return the part that it is to host at most: what half of what is left has room for besides */
+double bpt_place_room(double planned, double left, double whole);
+
 /** Gives every rank its part: as messages cost least, or by speed (in rounds, apart, or guessed);
  * none more than its memory or its link bears. Where the slowest has two thirds of the fastest
  * one's speed, all count as alike, since measurements differ from run to run by as much: even

@@ -191,6 +191,14 @@ static void test_placement_by_messages(void **state) {
     assert_true(near(part[0], 0.5) && near(part[1], 0.5) && part[2] == 0);
 }
 
+static void test_room(void **state) {
+    (void)state;
+    assert_true(near(bpt_place_room(0.25, 0, 4e9), 0.25));   /* what was planned for is there */
+    assert_true(near(bpt_place_room(0.25, 4e9, 4e9), 0.75)); /* half of what is left */
+    assert_true(bpt_place_room(0.25, 6e9, 4e9) == 1 && bpt_place_room(0.25, 1e12, 4e9) == 1);
+    assert_true(bpt_place_room(1, 0, 4e9) == 1);
+}
+
 /* A rank hosts no more than it has memory for, even if others then host little. */
 static void test_placement_by_memory(void **state) {
     (void)state;
@@ -370,6 +378,7 @@ int main(void) {
         cmocka_unit_test(test_placement_in_rounds),
         cmocka_unit_test(test_placement_by_guesses),
         cmocka_unit_test(test_placement_by_messages),
+        cmocka_unit_test(test_room),
         cmocka_unit_test(test_placement_by_memory),
         cmocka_unit_test(test_any_placement),
         cmocka_unit_test(test_placement_by_links),

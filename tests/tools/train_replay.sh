@@ -95,8 +95,9 @@ for by in +1 -1; do
     named updates.rank-2.jsonl staleness "v$by"
     named updates.rank-0.jsonl lead "v$by"
     named steps.rank-0.jsonl pass "v$by" 2
-    altered steps.rank-1.jsonl pushed_at "v$by" # it no longer fits landed_at, or the next line is no meeting
-    grep -qE "other/exchange/steps.rank-1.jsonl, line ($line|$((line + 1))|$((line + 2))): " err ||
+    altered steps.rank-1.jsonl pushed_at "v$by" # it no longer fits landed_at, or the next push is no meeting
+    next=$(awk -v at="$line" 'NR > at && /"pushed_at"/ {print NR; exit}' other/exchange/steps.rank-1.jsonl)
+    grep -qE "other/exchange/steps.rank-1.jsonl, line ($line|${next:-$line}): " err ||
         die "not the place of what was changed"
     named steps.rank-1.jsonl every "v$by"
     named steps.rank-0.jsonl progress "v${by}*20"

@@ -224,11 +224,9 @@ double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan) {
     if (job->n_servers && !bpt_job_is_server(job)) return 0;
     const size_t n = bpt_job_trained_model(job)->segments.n_elements;
     const size_t limit = bpt_memory_plan_limit(job);
-    const double planned = planned_part(job);
-    const double whole = (double)(weights_bytes(job, n, 1) - weights_bytes(job, n, 0));
-    const double left = limit > plan->total ? (double)(limit - plan->total) : 0;
-    const double part = planned + left / 2 / whole;
-    return part < 1 ? part : 1;
+    const size_t whole = weights_bytes(job, n, 1) - weights_bytes(job, n, 0);
+    const size_t left = limit > plan->total ? limit - plan->total : 0;
+    return bpt_place_room(planned_part(job), (double)left, (double)whole);
 }
 
 /* Between a batch that fits and one that does not: where a straight line through their plans meets

@@ -37,9 +37,8 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan);
 size_t bpt_memory_plan_limit(const bpt_job *job);
 
 /** @param plan of @p job, which exchanges weights
- * @return the largest part of the weights that this rank is to host for all: what is planned for,
- * and as much more as half of the memory that the plan leaves has room for; 0 to 1, and 0 of a
- * worker beside servers */
+ * @return the largest part of the weights that this rank is to host for all: bpt_place_room() of
+ * what the plan leaves; 0 of a worker beside servers */
 double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan);
 
 /** Looks for the largest batch whose plan fits, by planning others.
