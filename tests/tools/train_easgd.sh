@@ -41,15 +41,16 @@ fails_well 3 "$train" --replay bound
 says '"gamma" is 0.5, by what happened before it is 0.25'
 
 # A stop: all go on from the centre.
-run 0 ranks 2 "$train" "${elastic[@]}" --epochs 2 --checkpoint-every 20 --output stopped
+stop=("${elastic[@]}" --data more/data --epochs 2)
+run 0 ranks 2 "$train" "${stop[@]}" --checkpoint-every 100 --output stopped
 cut_back stopped
 from=$(ls -d stopped/checkpoints/step-*)
 cp -r "$from" kept
-run 0 ranks 2 "$train" "${elastic[@]}" --epochs 2 --output stopped --resume auto
+run 0 ranks 2 "$train" "${stop[@]}" --output stopped --resume auto
 says "going on from stopped/checkpoints/step-"
 grep -q 'is of another job' err && die "not the same job"
 check_json stopped/summary.json '2 <= d["epochs"] < 2.5' 'd["test_accuracy"] > 0.15'
-run 0 ranks 2 "$train" "${elastic[@]}" --update agwu --epochs 2 --output on-agwu --resume kept
+run 0 ranks 2 "$train" "${stop[@]}" --update agwu --output on-agwu --resume kept
 says "(--update differs)"
 
 # What does not go with it.
