@@ -18,3 +18,11 @@ double bpt_schedule_rate(const bpt_schedule *s, double epoch, double step_epochs
         warmup = s->warmup_start + (1.0 - s->warmup_start) * (end / s->warmup_epochs);
     return s->base * warmup * s->kind->factor(s, fmin(epoch, s->total_epochs), step_epochs);
 }
+
+double bpt_schedule_highest(const bpt_schedule *s, double epoch) {
+    enum { POINTS = 1000 };
+    double highest = 0;
+    for (int i = 1; i <= POINTS && epoch > 0; i++)
+        highest = fmax(highest, bpt_schedule_rate(s, epoch * i / POINTS, 0));
+    return highest;
+}

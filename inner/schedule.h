@@ -49,6 +49,10 @@ struct bpt_schedule_kind {
  * @return the learning rate */
 double bpt_schedule_rate(const bpt_schedule *s, double epoch, double step_epochs);
 
+/** @param epoch as above
+ * @return the highest rate of the way there, to a thousandth of its length; 0 at its begin */
+double bpt_schedule_highest(const bpt_schedule *s, double epoch);
+
 /** Always 1. */
 extern const bpt_schedule_kind bpt_schedule_constant;
 

@@ -35,6 +35,15 @@ static bool check(const range_task *r, bpt_ref result, atomic_bool *flag) {
     return false;
 }
 
+/* Squares of floats add up in a double to what is finite if and only if all of them are. */
+static bool gradient_is_finite(const range_task *r) {
+    const bool measured = r->squares && !(r->role.running > 0.0f);
+    if (!measured) return check(r, r->gradient, &r->net->bad_gradient);
+    if (isfinite(r->squares->gradient)) return true;
+    atomic_store_explicit(&r->net->bad_gradient, true, memory_order_relaxed);
+    return false;
+}
+
 static bpt_status run_reduce(void *arg, unsigned worker) {
     (void)worker;
     const range_task *r = arg;
@@ -86,7 +95,7 @@ static bpt_status run_apply(void *arg, unsigned worker) {
     (void)worker;
     const range_task *r = arg;
     const bpt_blocks *blocks = &r->net->blocks;
-    if (!check(r, r->gradient, &r->net->bad_gradient)) return BPT_OK;
+    if (!gradient_is_finite(r)) return BPT_OK;
     if (r->role.running > 0.0f)
         bpt_running_update(bpt_at(blocks, r->weights), bpt_at(blocks, r->gradient), r->n,
                            r->role.running);

@@ -186,6 +186,32 @@ static void test_polynomial(void **state) {
     check_rate(&flat, 2, 3); /* power 0 */
 }
 
+static void check_highest(const bpt_schedule *s, double epoch, double expected) {
+    const double highest = bpt_schedule_highest(s, epoch);
+    if (!(fabs(highest - expected) <= 1e-3 * s->base))
+        fail_msg("up to epoch %g the highest rate is %.17g, not %.17g", epoch, highest, expected);
+}
+
+static void test_highest_so_far(void **state) {
+    (void)state;
+    bpt_schedule s = {
+        .kind = &bpt_schedule_cosine, .base = 0.2, .total_epochs = 100, .warmup_epochs = 10};
+    check_highest(&s, 0, 0);
+    check_highest(&s, 5, 0.2 * 0.5 * (1 + cos(M_PI * 0.05)) / 2);
+    const double top = 0.2 * (1 + cos(M_PI * 0.1)) / 2;
+    check_highest(&s, 10, top);
+    check_highest(&s, 60, top);
+    check_highest(&s, 1000, top);
+    s = (bpt_schedule){.kind = &bpt_schedule_onecycle,
+                       .base = 0.2,
+                       .total_epochs = 100,
+                       .pct_start = 0.25,
+                       .div_factor = 25,
+                       .final_div_factor = 10};
+    check_highest(&s, 12.5, bpt_schedule_rate(&s, 12.5, 0));
+    check_highest(&s, 80, 0.2);
+}
+
 static void test_kinds(void **state) {
     (void)state;
     static const char *const names[] = {"constant", "step",     "multistep",
@@ -206,6 +232,7 @@ int main(void) {
         cmocka_unit_test(test_cosine_of_a_run),
         cmocka_unit_test(test_onecycle_of_a_run),
         cmocka_unit_test(test_polynomial),
+        cmocka_unit_test(test_highest_so_far),
         cmocka_unit_test(test_kinds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

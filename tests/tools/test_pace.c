@@ -14,6 +14,17 @@
 static const bpt_pace_run run = {
     .epoch_samples = 512000, .total_samples = 5120000, .batch_all = 256, .n_workers = 4};
 
+/* At one rate, an epoch from the end. */
+static bool note(bpt_pace *p, uint64_t steps, double steps_s, double exchange_s) {
+    const bpt_pace_span span = {.steps = steps,
+                                .steps_s = steps_s,
+                                .exchange_s = exchange_s,
+                                .rate = 0.1,
+                                .progress = steps * run.batch_all,
+                                .left = run.epoch_samples};
+    return bpt_pace_note(p, &span);
+}
+
 static void test_values(void **state) {
     (void)state;
     const char *const right[] = {"auto", "1", "8", "1000000", "0.05ep", ".5ep", "2ep", "8.0"};
@@ -35,7 +46,7 @@ static void test_what_is_given_stays(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bpt_pace p = bpt_pace_begin(cases[i].text, run);
         assert_int_equal(p.every, cases[i].every);
-        assert_false(bpt_pace_note(&p, 10, 1.0, 1.0)); /* costs as much as the steps */
+        assert_false(note(&p, 10, 1.0, 1.0)); /* costs as much as the steps */
         assert_int_equal(p.every, cases[i].every);
     }
 }
@@ -57,16 +68,19 @@ static void test_bounds_of_auto(void **state) {
     bpt_pace p = bpt_pace_begin("auto", run);
     assert_int_equal(p.least, 4);
     assert_int_equal(p.most, 32);
+    assert_int_equal(p.limit, 32);
     assert_int_equal(p.every, 4);
     bpt_pace_run other = run;
     other.epoch_samples = 256 * 720; /* of 720 steps a thirty-sixth: nine exchanges a rank */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 4);
     assert_int_equal(p.most, 20);
+    assert_int_equal(p.limit, 32);
     other.n_workers = 8;
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.most, 10);
-    other.n_workers = 2; /* a twenty-fourth */
+    assert_int_equal(p.limit, 10); /* many ranks */
+    other.n_workers = 2;           /* a twenty-fourth */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.most, 30);
     other.epoch_samples = 256 * 64; /* short epochs, but many */
@@ -76,6 +90,7 @@ static void test_bounds_of_auto(void **state) {
     other.total_samples = 256 * 32; /* a short run */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 2);
+    assert_int_equal(p.limit, 2);
     other.total_samples = other.epoch_samples = 256;
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 1);
@@ -86,26 +101,72 @@ static void test_bounds_of_auto(void **state) {
 static void test_auto_follows_the_cost(void **state) {
     (void)state;
     bpt_pace p = bpt_pace_begin("auto", run);
-    assert_false(bpt_pace_note(&p, 4, 0.04, 0.0007)); /* 3.5 steps' worth */
+    assert_false(note(&p, 4, 0.04, 0.0007)); /* 3.5 steps' worth */
     assert_int_equal(p.every, 4);
     p = bpt_pace_begin("auto", run);
-    assert_true(bpt_pace_note(&p, 8, 0.08, 0.0039));
+    assert_true(note(&p, 8, 0.08, 0.0039));
     assert_int_equal(p.every, 20);
-    for (int i = 0; i < 20; i++) (void)bpt_pace_note(&p, 20, 0.2, 0.02);
+    for (int i = 0; i < 20; i++) (void)note(&p, 20, 0.2, 0.02);
     assert_int_equal(p.every, 32);
-    for (int i = 0; i < 40; i++) (void)bpt_pace_note(&p, 32, 0.32, 0.0029);
+    for (int i = 0; i < 40; i++) (void)note(&p, 32, 0.32, 0.0029);
     assert_in_range(p.every, 15, 16);
     /* A host that is slowed down feels both alike, and one moment of it changes little. */
-    (void)bpt_pace_note(&p, 16, 0.16, 0.0058);
+    (void)note(&p, 16, 0.16, 0.0058);
     assert_in_range(p.every, 16, 20);
+}
+
+/* Exchanges are dear, so that the bound decides: 4 steps at the highest rate. */
+static void test_a_lower_rate_allows_longer_intervals(void **state) {
+    (void)state;
+    const struct {
+        double rate;
+        uint64_t every;
+    } cases[] = {{0.05, 4},  {0.1, 4}, {0.1, 4}, {0.05, 8}, {0.04, 10},
+                 {0.01, 32}, {0, 32},  {0.2, 4}, {0.1, 8}};
+    bpt_pace p = bpt_pace_begin("auto", run);
+    p.most = 4;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const bpt_pace_span span = {.steps = 4,
+                                    .steps_s = 0.04,
+                                    .exchange_s = 1,
+                                    .rate = cases[i].rate,
+                                    .progress = 4 * run.batch_all,
+                                    .left = run.epoch_samples};
+        (void)bpt_pace_note(&p, &span);
+        assert_int_equal(p.every, cases[i].every);
+    }
+    /* One that goes on knows how high the rate was. */
+    p = bpt_pace_begin("auto", run);
+    p.most = 4;
+    p.highest = 0.2;
+    (void)note(&p, 4, 0.04, 1);
+    assert_int_equal(p.every, 8);
+}
+
+/* All ranks train on 1024 samples in the time of one step of this one, and 20 of them are left. */
+static void test_no_interval_goes_beyond_the_end(void **state) {
+    (void)state;
+    const uint64_t left[] = {102400, 20480, 5120, 4000, 0};
+    const uint64_t every[] = {32, 20, 5, 4, 4};
+    bpt_pace p = bpt_pace_begin("auto", run);
+    for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
+        const bpt_pace_span span = {.steps = 8,
+                                    .steps_s = 0.08,
+                                    .exchange_s = 1,
+                                    .rate = 0.1,
+                                    .progress = UINT64_C(8) * 1024,
+                                    .left = left[i]};
+        (void)bpt_pace_note(&p, &span);
+        assert_int_equal(p.every, every[i]);
+    }
 }
 
 static void test_nothing_is_learnt_from_nothing(void **state) {
     (void)state;
     bpt_pace p = bpt_pace_begin("auto", run);
-    assert_false(bpt_pace_note(&p, 0, 0.1, 1.0)); /* two pushes without a step in between */
-    assert_false(bpt_pace_note(&p, 8, 0.0, 1.0)); /* a coarse clock */
-    assert_false(bpt_pace_note(&p, 8, 0.1, 0.0));
+    assert_false(note(&p, 0, 0.1, 1.0)); /* two pushes without a step in between */
+    assert_false(note(&p, 8, 0.0, 1.0)); /* a coarse clock */
+    assert_false(note(&p, 8, 0.1, 0.0));
     assert_int_equal(p.every, 4);
 }
 
@@ -116,6 +177,8 @@ int main(void) {
         cmocka_unit_test(test_no_interval_is_longer_than_the_run),
         cmocka_unit_test(test_bounds_of_auto),
         cmocka_unit_test(test_auto_follows_the_cost),
+        cmocka_unit_test(test_a_lower_rate_allows_longer_intervals),
+        cmocka_unit_test(test_no_interval_goes_beyond_the_end),
         cmocka_unit_test(test_nothing_is_learnt_from_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

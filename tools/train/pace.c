@@ -11,7 +11,8 @@ enum {
     /* and of a rank in an epoch, where they are to become rarer than LEAST: the more ranks there
      * are, the larger are their steps */
     AN_EPOCH = 24,
-    AN_EPOCH_A_RANK = 9
+    AN_EPOCH_A_RANK = 9,
+    FEW = 4 /* ranks that lose nothing by longer intervals at lower rates; eight do */
 };
 
 #define COST      (1.0 / 50) /* of an exchange, over the steps before it */
@@ -58,11 +59,12 @@ bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run) {
     if (a.value > 0) {
         const uint64_t run_steps = between(1, ceil(all), (uint64_t)MAX_STEPS);
         pace.least = between(1, a.epochs ? round(a.value * epoch) : a.value, run_steps);
-        pace.most = pace.least;
+        pace.most = pace.limit = pace.least;
     } else {
         pace.least = between(1, all / A_RUN, LEAST);
         const double of_ranks = (double)AN_EPOCH_A_RANK * run.n_workers;
         pace.most = between(pace.least, epoch / fmax(AN_EPOCH, of_ranks), MOST);
+        pace.limit = run.n_workers > FEW ? pace.most : between(pace.most, all / A_RUN, MOST);
     }
     pace.every = pace.least;
     return pace;
@@ -72,12 +74,25 @@ static double mean(double before, double latest) {
     return before > 0 ? before + WEIGHT * (latest - before) : latest;
 }
 
-bool bpt_pace_note(bpt_pace *pace, uint64_t steps, double steps_s, double exchange_s) {
-    if (steps == 0 || !(steps_s > 0) || !(exchange_s > 0)) return false;
-    pace->step_s = mean(pace->step_s, steps_s / (double)steps);
-    pace->exchange_s = mean(pace->exchange_s, exchange_s);
+/* The longest interval that neither lets ranks drift further apart than at the highest rate nor
+ * goes beyond the end. */
+static uint64_t bound(const bpt_pace *pace, double rate, uint64_t left) {
+    uint64_t most = pace->most;
+    if (rate < pace->highest)
+        most = between(most, (double)most * (pace->highest / rate), pace->limit);
+    if (pace->step_all > 0) most = between(pace->least, (double)left / pace->step_all, most);
+    return most;
+}
+
+bool bpt_pace_note(bpt_pace *pace, const bpt_pace_span *s) {
+    if (s->steps == 0 || !(s->steps_s > 0) || !(s->exchange_s > 0)) return false;
+    const double steps = (double)s->steps;
+    pace->step_s = mean(pace->step_s, s->steps_s / steps);
+    pace->step_all = mean(pace->step_all, (double)s->progress / steps);
+    pace->exchange_s = mean(pace->exchange_s, s->exchange_s);
+    pace->highest = fmax(pace->highest, s->rate);
     const uint64_t before = pace->every;
     const double steps_worth = ceil(pace->exchange_s / (COST * pace->step_s));
-    pace->every = between(pace->least, steps_worth, pace->most);
+    pace->every = between(pace->least, steps_worth, bound(pace, s->rate, s->left));
     return pace->every != before;
 }

@@ -6,7 +6,10 @@
  * thread, which also serves the shard of this rank. With auto a rank exchanges no oftener than
  * keeps that to one part in 50 of its steps' time, within bounds that keep ranks from drifting
  * apart and short runs from ending late. So a slow host, which serves more pushes of others between
- * two of its own than a fast one, exchanges more rarely.
+ * two of its own than a fast one, exchanges more rarely. How far ranks drift apart goes by the
+ * learning rate: on up to four ranks the bound is as many times higher as that has fallen (in
+ * Gu et al. 2024, "A quadratic synchronization rule", by the square of it). The end of the run is
+ * noticed at an exchange, so no interval goes beyond where it is expected.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_PACE_H
@@ -18,11 +21,24 @@
 #include <stdint.h>
 
 typedef struct bpt_pace {
-    uint64_t least, most; /* steps, 1 <= least <= most */
+    uint64_t least, most; /* steps, 1 <= least <= most; most: at the highest rate */
+    uint64_t limit;       /* of most where the rate has fallen, >= most */
     uint64_t every;       /* steps between exchanges now */
     double exchange_s; /* processor seconds of one, a mean over the latest; 0: none was measured */
     double step_s;     /* of a step, likewise */
+    double step_all;   /* samples of all ranks in the time of a step, likewise */
+    double highest;    /* learning rate so far */
 } bpt_pace;
+
+/** What was between two exchanges. */
+typedef struct bpt_pace_span {
+    uint64_t steps;    /* of this rank; nothing is noted where it is 0 */
+    double steps_s;    /* processor seconds that these took */
+    double exchange_s; /* processor seconds of the exchange on this rank, as worker and as host */
+    double rate;       /* the learning rate at its end, >= 0 */
+    uint64_t progress; /* samples of all ranks */
+    uint64_t left;     /* samples of all ranks to the end of the run */
+} bpt_pace_span;
 
 /** What bounds are taken from. */
 typedef struct bpt_pace_run {
@@ -37,14 +53,11 @@ bpt_status bpt_pace_check(const char *text);
 
 /** No interval is longer than the run: its end is noticed at an exchange.
  * @param text a value that bpt_pace_check() has found right
- * @return the pace at the start; most is least unless it may be measured */
+ * @return the pace at the start; limit is least unless it may be measured */
 bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run);
 
 /** Takes in what an exchange cost, and the steps before it.
- * @param steps      since the exchange before; nothing happens where it is 0
- * @param steps_s    processor seconds that these took
- * @param exchange_s processor seconds of the exchange on this rank, as worker and as host
  * @return whether every has changed */
-bool bpt_pace_note(bpt_pace *pace, uint64_t steps, double steps_s, double exchange_s);
+bool bpt_pace_note(bpt_pace *pace, const bpt_pace_span *span);
 
 #endif

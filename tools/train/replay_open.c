@@ -48,7 +48,7 @@ static bpt_status open_logs(bpt__replay *r) {
         .n_samples = r->n_samples,
         .batch = (uint64_t)o->batch_size,
         .least_every = pace.least,
-        .most_every = pace.most,
+        .most_every = pace.limit,
         .n_rounds = n_rounds(o),
         .rebalances = o->partition != BPT_PARTITION_EVEN && o->rebalance > 0,
         .n_servers = (uint32_t)o->servers,

@@ -27,8 +27,8 @@ typedef struct {
     uint64_t pushed_steps, pushed_samples, pushed_busy_ns; /* job's counts at the last push */
     bpt_pace pace;
     bpt_exchange_cost cost;
-    uint64_t landed_steps; /* job's count when the span of the cost began */
-    bpt_step_log *log;     /* NULL: not kept */
+    uint64_t landed_steps, landed_progress; /* job's counts when the span of the cost began */
+    bpt_step_log *log;                      /* NULL: not kept */
 } merger;
 
 /* What steps have taken. Waiting for layers that another rank computes is a part of them: the rank
@@ -49,14 +49,17 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
         .pace = job->pace,
         .cost = {.comm = job->comm, .n_threads = job->n_threads},
         .landed_steps = job->count.steps,
+        .landed_progress = job->count.progress,
     };
+    m->pace.highest = bpt_schedule_highest(&job->schedule, bpt_job_epoch(job));
     bpt_exchange_cost_begin(&m->cost);
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
     BPT_TRY(bpt_network_get(bpt_job_trained(job), BPT_VECTOR_WEIGHTS, m->base));
     if (job->placed) BPT_TRY(bpt_placed_serve(job));
     if (!bpt_update_is_async(job->update)) {
-        m->pace.most = m->pace.least; /* what repeats bit for bit does not hang on clocks */
+        /* What repeats bit for bit does not hang on clocks. */
+        m->pace.most = m->pace.limit = m->pace.least;
         return BPT_OK;
     }
     return bpt_step_log_open(job->run, job->rank, bpt_feed_state(job->feed).pass, &m->log);
@@ -121,13 +124,23 @@ static bpt_status push(merger *m) {
 
 /* Looks what the exchange that has just ended cost. */
 static void keep_pace(merger *m) {
-    const uint64_t steps = m->job->count.steps;
+    const bpt_job *job = m->job;
+    const uint64_t progress = job->count.progress;
     const double exchange_s = bpt_exchange_cost_read(&m->cost);
-    if (bpt_pace_note(&m->pace, steps - m->landed_steps, m->cost.steps_s, exchange_s))
+    const bpt_pace_span span = {
+        .steps = job->count.steps - m->landed_steps,
+        .steps_s = m->cost.steps_s,
+        .exchange_s = exchange_s,
+        .rate = bpt_job_rate(job),
+        .progress = progress - m->landed_progress,
+        .left = progress < job->total_samples ? job->total_samples - progress : 0,
+    };
+    if (bpt_pace_note(&m->pace, &span))
         bpt_debug("exchanges every %llu steps: one takes %.2g ms of a processor, a step %.3g ms",
                   (unsigned long long)m->pace.every, m->pace.exchange_s * 1e3,
                   m->pace.step_s * 1e3);
-    m->landed_steps = steps;
+    m->landed_steps = job->count.steps;
+    m->landed_progress = progress;
     bpt_exchange_cost_begin(&m->cost);
 }
 
