@@ -146,8 +146,8 @@ static void test_a_lower_rate_allows_longer_intervals(void **state) {
 /* All ranks train on 1024 samples in the time of one step of this one, and 20 of them are left. */
 static void test_no_interval_goes_beyond_the_end(void **state) {
     (void)state;
-    const uint64_t left[] = {102400, 20480, 5120, 4000, 0};
-    const uint64_t every[] = {32, 20, 5, 4, 4};
+    const uint64_t left[] = {102400, 20480, 5120, 4000, 2048, 1000, 0};
+    const uint64_t every[] = {32, 20, 5, 3, 2, 1, 1};
     bpt_pace p = bpt_pace_begin("auto", run);
     for (size_t i = 0; i < sizeof left / sizeof *left; i++) {
         const bpt_pace_span span = {.steps = 8,

@@ -61,6 +61,7 @@ bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run) {
         pace.least = between(1, a.epochs ? round(a.value * epoch) : a.value, run_steps);
         pace.most = pace.limit = pace.least;
     } else {
+        pace.follows = true;
         pace.least = between(1, all / A_RUN, LEAST);
         const double of_ranks = (double)AN_EPOCH_A_RANK * run.n_workers;
         pace.most = between(pace.least, epoch / fmax(AN_EPOCH, of_ranks), MOST);
@@ -74,18 +75,14 @@ static double mean(double before, double latest) {
     return before > 0 ? before + WEIGHT * (latest - before) : latest;
 }
 
-/* The longest interval that neither lets ranks drift further apart than at the highest rate nor
- * goes beyond the end. */
-static uint64_t bound(const bpt_pace *pace, double rate, uint64_t left) {
-    uint64_t most = pace->most;
-    if (rate < pace->highest)
-        most = between(most, (double)most * (pace->highest / rate), pace->limit);
-    if (pace->step_all > 0) most = between(pace->least, (double)left / pace->step_all, most);
-    return most;
+/* The longest interval that lets ranks drift no further apart than at the highest rate. */
+static uint64_t longest(const bpt_pace *pace, double rate) {
+    if (!(rate < pace->highest)) return pace->most;
+    return between(pace->most, (double)pace->most * (pace->highest / rate), pace->limit);
 }
 
 bool bpt_pace_note(bpt_pace *pace, const bpt_pace_span *s) {
-    if (s->steps == 0 || !(s->steps_s > 0) || !(s->exchange_s > 0)) return false;
+    if (!pace->follows || s->steps == 0 || !(s->steps_s > 0) || !(s->exchange_s > 0)) return false;
     const double steps = (double)s->steps;
     pace->step_s = mean(pace->step_s, s->steps_s / steps);
     pace->step_all = mean(pace->step_all, (double)s->progress / steps);
@@ -93,6 +90,7 @@ bool bpt_pace_note(bpt_pace *pace, const bpt_pace_span *s) {
     pace->highest = fmax(pace->highest, s->rate);
     const uint64_t before = pace->every;
     const double steps_worth = ceil(pace->exchange_s / (COST * pace->step_s));
-    pace->every = between(pace->least, steps_worth, bound(pace, s->rate, s->left));
+    pace->every = between(pace->least, steps_worth, longest(pace, s->rate));
+    if (pace->step_all > 0) pace->every = between(1, (double)s->left / pace->step_all, pace->every);
     return pace->every != before;
 }

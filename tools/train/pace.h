@@ -7,9 +7,9 @@
  * keeps that to one part in 50 of its steps' time, within bounds that keep ranks from drifting
  * apart and short runs from ending late. So a slow host, which serves more pushes of others between
  * two of its own than a fast one, exchanges more rarely. How far ranks drift apart goes by the
- * learning rate: on up to four ranks the bound is as many times higher as that has fallen (in
- * Gu et al. 2024, "A quadratic synchronization rule", by the square of it). The end of the run is
- * noticed at an exchange, so no interval goes beyond where it is expected.
+ * learning rate: on up to four ranks the bound grows as that falls (in Gu et al. 2024, "A quadratic
+ * synchronization rule", by the square of it). The end of the run is noticed at an exchange, so no
+ * interval goes beyond where it is expected, and the last ones are of single steps.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_PACE_H
@@ -24,6 +24,7 @@ typedef struct bpt_pace {
     uint64_t least, most; /* steps, 1 <= least <= most; most: at the highest rate */
     uint64_t limit;       /* of most where the rate has fallen, >= most */
     uint64_t every;       /* steps between exchanges now */
+    bool follows;         /* what is noted; else every stays */
     double exchange_s; /* processor seconds of one, a mean over the latest; 0: none was measured */
     double step_s;     /* of a step, likewise */
     double step_all;   /* samples of all ranks in the time of a step, likewise */
@@ -53,7 +54,7 @@ bpt_status bpt_pace_check(const char *text);
 
 /** No interval is longer than the run: its end is noticed at an exchange.
  * @param text a value that bpt_pace_check() has found right
- * @return the pace at the start; limit is least unless it may be measured */
+ * @return the pace at the start; it follows where the text is "auto" */
 bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run);
 
 /** Takes in what an exchange cost, and the steps before it.

@@ -73,7 +73,7 @@ static bpt_status take_push(reader *r, const bpt_json_doc *d) {
     bpt_replay_worker *w = &r->logs->workers[r->rank];
     const bpt_json *o = bpt_json_root(d);
     bpt_replay_push push = {.line = r->line},
-                    before = {.met = true, .every = r->facts->least_every};
+                    before = {.met = true, .every = r->facts->first_every};
     if (w->n_pushes > 0) before = w->pushes[w->n_pushes - 1];
     const uint64_t period = before.pushed_at + before.every;
     const uint64_t due = period > before.landed_at ? period : before.landed_at;

@@ -25,7 +25,8 @@ typedef struct bpt_replay_facts {
     bool judged;          /* updates have a quality; else it is 1 */
     uint64_t n_samples;   /* of the training split */
     uint64_t batch;       /* samples of a worker's step */
-    uint64_t least_every; /* steps between pushes, and before the first */
+    uint64_t first_every; /* steps before the first push */
+    uint64_t least_every; /* and between two */
     uint64_t most_every;
     uint32_t n_rounds;      /* in which the data are given out */
     bool rebalances;        /* afterwards more rounds may move samples */

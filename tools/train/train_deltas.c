@@ -58,8 +58,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
     BPT_TRY(bpt_network_get(bpt_job_trained(job), BPT_VECTOR_WEIGHTS, m->base));
     if (job->placed) BPT_TRY(bpt_placed_serve(job));
     if (!bpt_update_is_async(job->update)) {
-        /* What repeats bit for bit does not hang on clocks. */
-        m->pace.most = m->pace.limit = m->pace.least;
+        m->pace.follows = false; /* what repeats bit for bit does not hang on clocks */
         return BPT_OK;
     }
     return bpt_step_log_open(job->run, job->rank, bpt_feed_state(job->feed).pass, &m->log);
