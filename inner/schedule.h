@@ -50,7 +50,8 @@ struct bpt_schedule_kind {
 double bpt_schedule_rate(const bpt_schedule *s, double epoch, double step_epochs);
 
 /** @param epoch as above
- * @return the highest rate of the way there, to a thousandth of its length; 0 at its begin */
+ * @return the highest rate of a thousand points on the way there, as of steps that take no time; 0
+ * at its begin */
 double bpt_schedule_highest(const bpt_schedule *s, double epoch);
 
 /** Always 1. */

@@ -87,6 +87,7 @@ static void test_bounds_of_auto(void **state) {
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 4);
     assert_int_equal(p.most, 4);
+    assert_int_equal(p.limit, 10);
     other.total_samples = 256 * 32; /* a short run */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 2);
@@ -143,7 +144,7 @@ static void test_a_lower_rate_allows_longer_intervals(void **state) {
     assert_int_equal(p.every, 8);
 }
 
-/* All ranks train on 1024 samples in the time of one step of this one, and 20 of them are left. */
+/* All ranks train on 1024 samples in the time of one step of this one. */
 static void test_no_interval_goes_beyond_the_end(void **state) {
     (void)state;
     const uint64_t left[] = {102400, 20480, 5120, 4000, 2048, 1000, 0};
@@ -159,6 +160,15 @@ static void test_no_interval_goes_beyond_the_end(void **state) {
         (void)bpt_pace_note(&p, &span);
         assert_int_equal(p.every, every[i]);
     }
+    /* A push at once behind another has no cost, but hears how much is left. */
+    (void)note(&p, 4, 0.04, 1);
+    assert_int_equal(p.every, 32);
+    assert_true(bpt_pace_note(&p, &(bpt_pace_span){.left = 2048}));
+    assert_in_range(p.every, 2, 5); /* samples in the time of a step are a mean */
+    /* Where what the others did is not known, the mean stays. */
+    const double before = p.step_all;
+    (void)bpt_pace_note(&p, &(bpt_pace_span){4, 0.04, 1, 0.1, 0, 102400});
+    assert_true(p.step_all == before);
 }
 
 static void test_nothing_is_learnt_from_nothing(void **state) {

@@ -15,7 +15,7 @@ stopped runs/agwu
 before=$(newest runs/agwu)
 cp -r runs/agwu runs/agwu-worked
 run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu --resume auto
-# The others train on while a rank waits for a core, an epoch in tens of milliseconds; counted twice it would be 32.
+# The others train on while a rank waits for a core, an epoch in tens of milliseconds.
 check_json runs/agwu/summary.json 'd["test_accuracy"] > 0.5' '16 <= d["epochs"] < 24' \
     'sum(r["samples"] for r in d["ranks"]) == d["samples"]' \
     'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \

@@ -12,6 +12,7 @@ enum {
      * are, the larger are their steps */
     AN_EPOCH = 24,
     AN_EPOCH_A_RANK = 9,
+    AN_EPOCH_AT_LEAST = 6, /* however low the rate */
     FEW = 4 /* ranks that lose nothing by longer intervals at lower rates; eight do */
 };
 
@@ -65,7 +66,9 @@ bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run) {
         pace.least = between(1, all / A_RUN, LEAST);
         const double of_ranks = (double)AN_EPOCH_A_RANK * run.n_workers;
         pace.most = between(pace.least, epoch / fmax(AN_EPOCH, of_ranks), MOST);
-        pace.limit = run.n_workers > FEW ? pace.most : between(pace.most, all / A_RUN, MOST);
+        pace.limit = pace.most;
+        if (run.n_workers <= FEW)
+            pace.limit = between(pace.most, fmin(all / A_RUN, epoch / AN_EPOCH_AT_LEAST), MOST);
     }
     pace.every = pace.least;
     return pace;
@@ -81,16 +84,21 @@ static uint64_t longest(const bpt_pace *pace, double rate) {
     return between(pace->most, (double)pace->most * (pace->highest / rate), pace->limit);
 }
 
-bool bpt_pace_note(bpt_pace *pace, const bpt_pace_span *s) {
-    if (!pace->follows || s->steps == 0 || !(s->steps_s > 0) || !(s->exchange_s > 0)) return false;
+/* Of a span with steps whose cost was measured. */
+static void weigh_cost(bpt_pace *pace, const bpt_pace_span *s) {
     const double steps = (double)s->steps;
     pace->step_s = mean(pace->step_s, s->steps_s / steps);
-    pace->step_all = mean(pace->step_all, (double)s->progress / steps);
+    if (s->progress > 0) pace->step_all = mean(pace->step_all, (double)s->progress / steps);
     pace->exchange_s = mean(pace->exchange_s, s->exchange_s);
     pace->highest = fmax(pace->highest, s->rate);
-    const uint64_t before = pace->every;
     const double steps_worth = ceil(pace->exchange_s / (COST * pace->step_s));
     pace->every = between(pace->least, steps_worth, longest(pace, s->rate));
+}
+
+bool bpt_pace_note(bpt_pace *pace, const bpt_pace_span *s) {
+    if (!pace->follows) return false;
+    const uint64_t before = pace->every;
+    if (s->steps > 0 && s->steps_s > 0 && s->exchange_s > 0) weigh_cost(pace, s);
     if (pace->step_all > 0) pace->every = between(1, (double)s->left / pace->step_all, pace->every);
     return pace->every != before;
 }

@@ -8,8 +8,8 @@
  * apart and short runs from ending late. So a slow host, which serves more pushes of others between
  * two of its own than a fast one, exchanges more rarely. How far ranks drift apart goes by the
  * learning rate: on up to four ranks the bound grows as that falls (in Gu et al. 2024, "A quadratic
- * synchronization rule", by the square of it). The end of the run is noticed at an exchange, so no
- * interval goes beyond where it is expected, and the last ones are of single steps.
+ * synchronization rule", by the square of it). The end of the run is noticed at an exchange, so an
+ * interval does not go beyond where it is expected, and the last ones are of single steps.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_PACE_H
@@ -22,22 +22,22 @@
 
 typedef struct bpt_pace {
     uint64_t least, most; /* steps, 1 <= least <= most; most: at the highest rate */
-    uint64_t limit;       /* of most where the rate has fallen, >= most */
-    uint64_t every;       /* steps between exchanges now */
+    uint64_t limit;       /* steps, >= most: of most where the rate has fallen */
+    uint64_t every;       /* steps between exchanges now, 1 to limit: below least near the end */
     bool follows;         /* what is noted; else every stays */
     double exchange_s; /* processor seconds of one, a mean over the latest; 0: none was measured */
     double step_s;     /* of a step, likewise */
     double step_all;   /* samples of all ranks in the time of a step, likewise */
-    double highest;    /* learning rate so far */
+    double highest;    /* learning rate so far; 0: none yet */
 } bpt_pace;
 
 /** What was between two exchanges. */
 typedef struct bpt_pace_span {
-    uint64_t steps;    /* of this rank; nothing is noted where it is 0 */
+    uint64_t steps;    /* of this rank; the cost counts where it is not 0 */
     double steps_s;    /* processor seconds that these took */
     double exchange_s; /* processor seconds of the exchange on this rank, as worker and as host */
     double rate;       /* the learning rate at its end, >= 0 */
-    uint64_t progress; /* samples of all ranks */
+    uint64_t progress; /* samples of all ranks; 0: not known */
     uint64_t left;     /* samples of all ranks to the end of the run */
 } bpt_pace_span;
 

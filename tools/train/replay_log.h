@@ -21,13 +21,13 @@
 typedef struct bpt_replay_facts {
     const char *run; /* its folder */
     const bpt_update_rule *rule;
-    double elasticity;    /* of easgd */
-    bool judged;          /* updates have a quality; else it is 1 */
-    uint64_t n_samples;   /* of the training split */
-    uint64_t batch;       /* samples of a worker's step */
-    uint64_t first_every; /* steps before the first push */
-    uint64_t least_every; /* and between two */
-    uint64_t most_every;
+    double elasticity;      /* of easgd */
+    bool judged;            /* updates have a quality; else it is 1 */
+    uint64_t n_samples;     /* of the training split */
+    uint64_t batch;         /* samples of a worker's step */
+    uint64_t first_every;   /* steps before the first push */
+    uint64_t least_every;   /* steps between two, at least, and */
+    uint64_t most_every;    /* at most */
     uint32_t n_rounds;      /* in which the data are given out */
     bool rebalances;        /* afterwards more rounds may move samples */
     uint32_t max_staleness; /* BPT_STALENESS_NONE: no bound */

@@ -27,8 +27,10 @@ typedef struct {
     uint64_t pushed_steps, pushed_samples, pushed_busy_ns; /* job's counts at the last push */
     bpt_pace pace;
     bpt_exchange_cost cost;
-    uint64_t landed_steps, landed_progress; /* job's counts when the span of the cost began */
-    bpt_step_log *log;                      /* NULL: not kept */
+    uint64_t landed_steps;    /* job's count when the span of the cost began */
+    uint64_t landed_progress; /* likewise; 0: others trained on while this rank evaluated */
+    bool evaluated;           /* at this landing */
+    bpt_step_log *log;        /* NULL: not kept */
 } merger;
 
 /* What steps have taken. Waiting for layers that another rank computes is a part of them: the rank
@@ -131,7 +133,7 @@ static void keep_pace(merger *m) {
         .steps_s = m->cost.steps_s,
         .exchange_s = exchange_s,
         .rate = bpt_job_rate(job),
-        .progress = progress - m->landed_progress,
+        .progress = m->landed_progress > 0 ? progress - m->landed_progress : 0,
         .left = progress < job->total_samples ? job->total_samples - progress : 0,
     };
     if (bpt_pace_note(&m->pace, &span))
@@ -139,7 +141,8 @@ static void keep_pace(merger *m) {
                   (unsigned long long)m->pace.every, m->pace.exchange_s * 1e3,
                   m->pace.step_s * 1e3);
     m->landed_steps = job->count.steps;
-    m->landed_progress = progress;
+    m->landed_progress = m->evaluated ? 0 : progress;
+    m->evaluated = false;
     bpt_exchange_cost_begin(&m->cost);
 }
 
@@ -152,6 +155,7 @@ static bpt_status evaluate_between(merger *m) {
         return BPT_OK;
     job->next_eval = bpt_coordinator_next(job->count.progress, job->eval_every);
     BPT_TRY(bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, m->base));
+    m->evaluated = true;
     bool stopped; /* the next push asks for a meeting then, and the evaluation stays due */
     return bpt_job_evaluate(job, false, &stopped);
 }
