@@ -28,7 +28,8 @@ typedef struct {
     bpt_pace pace;
     bpt_exchange_cost cost;
     uint64_t landed_steps;    /* job's count when the span of the cost began */
-    uint64_t landed_progress; /* likewise; 0: others trained on while this rank evaluated */
+    uint64_t landed_progress; /* likewise; 0 where others have trained on since while this rank
+                                 evaluated, and at the start */
     bool evaluated;           /* at this landing */
     bpt_step_log *log;        /* NULL: not kept */
 } merger;
