@@ -26,7 +26,7 @@ assert len(gammas) == 1 and abs(gammas.pop() - 0.3) < 1e-12, gammas
 evals = [e["epoch"] for e in map(json.loads, open("run-3/metrics.jsonl")) if e["event"] == "eval"]
 assert len(evals) >= 2, evals
 END
-run 0 "$eval" --data data --model tiny.yaml --weights run-3/model.safetensors --json
+run 0 "$eval" --data more/data --model tiny.yaml --weights run-3/model.safetensors --json
 check_json out "abs(d['accuracy'] - $(python3 -c "
 import json; print(json.load(open('run-3/summary.json'))['test_accuracy'])")) < 1e-9"
 
