@@ -35,7 +35,8 @@ typedef struct bpt_pace {
 typedef struct bpt_pace_span {
     uint64_t steps;    /* of this rank; the cost counts where it is not 0 */
     double steps_s;    /* processor seconds that these took */
-    double exchange_s; /* processor seconds of the exchange on this rank, as worker and as host */
+    double exchange_s; /* processor seconds of the exchange on this rank, as worker and as host; 0:
+                        * not known, and the cost stays what it was */
     double rate;       /* the learning rate at its end, >= 0 */
     uint64_t progress; /* samples of all ranks; 0: not known */
     uint64_t left;     /* samples of all ranks to the end of the run */

@@ -124,11 +124,12 @@ static bpt_status push(merger *m) {
     return BPT_OK;
 }
 
-/* Looks what the exchange that has just ended cost. */
+/* Looks what the exchange that has just ended cost. While this rank evaluated its MPI thread served
+ * others as if for many exchanges: that span tells of none. */
 static void keep_pace(merger *m) {
     const bpt_job *job = m->job;
     const uint64_t progress = job->count.progress;
-    const double exchange_s = bpt_exchange_cost_read(&m->cost);
+    const double exchange_s = m->evaluated ? 0 : bpt_exchange_cost_read(&m->cost);
     const bpt_pace_span span = {
         .steps = job->count.steps - m->landed_steps,
         .steps_s = m->cost.steps_s,
@@ -263,7 +264,9 @@ static bpt_status run_asynchronous(merger *m) {
         BPT_TRY(advance(m, &reply));
         BPT_TRY(bpt_job_report(job));
         if (reply.met && job->placed) BPT_TRY(bpt_placed_gather(job));
-        if (reply.met) BPT_TRY(bpt_train_meet(job, reply.met, &over));
+        if (!reply.met) continue;
+        BPT_TRY(bpt_train_meet(job, reply.met, &over));
+        bpt_exchange_cost_begin(&m->cost); /* evaluations and checkpoints are no steps */
     }
     return BPT_OK;
 }
