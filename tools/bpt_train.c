@@ -87,15 +87,24 @@ static void end_job(bpt_comm *comm, bpt_status status) {
     bpt_comm_abort(comm, exit_status);
 }
 
+/* What all ranks train with. */
+static bpt_status settle_recipe(bpt_train_options *options, const bpt_option_set *set,
+                                bpt_comm *comm) {
+    bool tuned;
+    BPT_TRY(bpt_agree_on_tuning(options, comm, &tuned));
+    if (bpt_learning_options_share(options, set, bpt_comm_size(comm), tuned) &&
+        bpt_comm_rank(comm) == 0)
+        bpt_info("many ranks: half of the batch at half of the rate, since neither is given");
+    return bpt_agree_on_options(options, comm);
+}
+
 static bpt_status run(bpt_train_options *options, const bpt_option_set *set, bpt_comm *comm) {
     const bpt_launch launch = bpt_launch_here();
     bpt_status verdict = BPT_OK, status;
     BPT_TRY(bpt_launch_check(&launch, bpt_comm_size(comm), bpt_comm_library(comm)));
     bpt_log_setup((int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
     if (bpt_comm_rank(comm) == 0) bpt_option_uses_warn_ranks(options, set, bpt_comm_size(comm));
-    if (bpt_learning_options_share(options, set, bpt_comm_size(comm)) && bpt_comm_rank(comm) == 0)
-        bpt_info("many ranks: half of the batch at half of the rate, since neither is given");
-    status = bpt_agree_on_options(options, comm);
+    status = settle_recipe(options, set, comm);
     if (status == BPT_OK)
         status =
             options->check ? bpt_train_check(options, comm, &verdict) : train(options, set, comm);
@@ -114,7 +123,7 @@ static bpt_status dry_run(bpt_train_options *options, const bpt_option_set *set)
     if (!is_first_of_launch()) return BPT_OK;
     const bpt_launch launch = bpt_launch_here();
     bpt_option_uses_warn_ranks(options, set, launch.size);
-    (void)bpt_learning_options_share(options, set, launch.size);
+    (void)bpt_learning_options_share(options, set, launch.size, options->tuned != NULL);
     return bpt_train_dry_run(options, launch.size, launch.on_host);
 }
 

@@ -8,6 +8,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* @param mine   what this rank has, if @p status is BPT_OK
+ * @param[out] all what every rank has, shape [n_ranks], to be freed */
+static bpt_status gather(bpt_comm *comm, bpt_status status, uint64_t mine, uint64_t **all) {
+    *all = NULL;
+    if (status == BPT_OK) status = BPT_NEW("inputs of ranks", bpt_comm_size(comm), all);
+    BPT_TRY(bpt_comm_agree(comm, status));
+    return bpt_comm_allgather(comm, &mine, sizeof mine, *all);
+}
+
 /* ---- options ---- */
 
 /* May differ from host to host. */
@@ -119,6 +128,16 @@ bpt_status bpt_agree_on_options(const bpt_train_options *options, bpt_comm *comm
     return status;
 }
 
+bpt_status bpt_agree_on_tuning(const bpt_train_options *options, bpt_comm *comm, bool *tuned) {
+    uint64_t *all;
+    bpt_status status = gather(comm, BPT_OK, options->tuned != NULL, &all);
+    *tuned = false;
+    for (uint32_t r = 0; status == BPT_OK && r < bpt_comm_size(comm); r++)
+        if (all[r]) *tuned = true;
+    bpt_free(all);
+    return status;
+}
+
 /* ---- dataset and model ---- */
 
 static bpt_status another(const bpt_job *job, const char *what, const char *path, uint32_t other,
@@ -128,15 +147,6 @@ static bpt_status another(const bpt_job *job, const char *what, const char *path
         bpt_comm_host(job->comm, job->rank), other, bpt_comm_host(job->comm, other));
     bpt_hint("%s", hint);
     return status;
-}
-
-/* @param mine   what this rank has, if @p status is BPT_OK
- * @param[out] all what every rank has, shape [n_ranks], to be freed */
-static bpt_status gather(const bpt_job *job, bpt_status status, uint64_t mine, uint64_t **all) {
-    *all = NULL;
-    if (status == BPT_OK) status = BPT_NEW("inputs of ranks", job->n_ranks, all);
-    BPT_TRY(bpt_comm_agree(job->comm, status));
-    return bpt_comm_allgather(job->comm, &mine, sizeof mine, *all);
 }
 
 static bpt_status compare_datasets(bpt_job *job, const uint64_t *all) {
@@ -153,7 +163,7 @@ bpt_status bpt_agree_on_dataset(bpt_job *job) {
     uint64_t mine = 0, *all;
     bpt_status status = BPT_OK;
     if (job->dataset) status = bpt_dataset_identify(bpt_dataset_describe(job->dataset), &mine);
-    status = gather(job, status, mine, &all);
+    status = gather(job->comm, status, mine, &all);
     if (status == BPT_OK) status = bpt_comm_agree(job->comm, compare_datasets(job, all));
     bpt_free(all);
     return status;
@@ -167,7 +177,7 @@ static bpt_status compare_models(const bpt_job *job, const uint64_t *all) {
 bpt_status bpt_agree_on_model(const bpt_job *job) {
     uint64_t mine = 0, *all;
     bpt_status status = bpt_model_identify(job->model, &mine);
-    status = gather(job, status, mine, &all);
+    status = gather(job->comm, status, mine, &all);
     if (status == BPT_OK) status = bpt_comm_agree(job->comm, compare_models(job, all));
     bpt_free(all);
     return status;

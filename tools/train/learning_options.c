@@ -162,9 +162,10 @@ static bool multiplies_rate(const bpt_train_options *o) {
            (update == BPT_UPDATE_DEFAULT || bpt_update_merges(update));
 }
 
-bool bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks) {
+bool bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks,
+                                bool tuned) {
     enum { FEW = 4 }; /* docs/performance.md, "Accuracy of the ways of updating" */
-    if ((int64_t)n_ranks - o->servers <= FEW || !multiplies_rate(o) || !is_sgd(o) || o->tuned ||
+    if ((int64_t)n_ranks - o->servers <= FEW || !multiplies_rate(o) || !is_sgd(o) || tuned ||
         bpt_option_where(set, "batch-size") != BPT_SOURCE_DEFAULT ||
         bpt_option_where(set, "lr") != BPT_SOURCE_DEFAULT)
         return false;

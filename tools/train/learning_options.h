@@ -19,8 +19,10 @@ void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *se
  * sgd half of both where more than four merge what they learn at multiplied rates, since their
  * steps are large together. A tuned file, which is for a batch, leaves them alone.
  * @param n_ranks of the job, servers among them
+ * @param tuned   whether any of them is by a file
  * @return whether it did */
-bool bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks);
+bool bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks,
+                                bool tuned);
 
 /** Checks the values of optimiser and schedule. A milestone on the command line that training does
  * not reach is an error.
