@@ -40,7 +40,7 @@ static const bpt_option export_table[] = {
      .choices = "png|idx|jpeg",
      .help = "png: DIR/CLASS/NUMBER.png, the number being that of the image in the\nsplit; idx: "
              "DIR/images-idx3-ubyte and DIR/labels-idx1-ubyte, for grey\nimages of one size; "
-             "jpeg: DIR/CLASS/NUMBER.jpg, of encoded images: the files\nas they are"},
+             "jpeg: DIR/CLASS/NUMBER.jpg,\nof encoded images: the files as they are"},
 };
 
 static const bpt_command export_usage = {

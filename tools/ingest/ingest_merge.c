@@ -43,9 +43,7 @@ static const bpt_option merge_table[] = {
 static const bpt_command merge_usage = {
     .name = "bpt-ingest merge",
     .synopsis = "DATASET DATASET... --out DATASET --split NAME [option...]",
-    .summary =
-        "Stores the images of several datasets, one after another, as one split; classes "
-        "are\nmatched by name.",
+    .summary = "Stores images of several datasets, one after another; classes are matched by name.",
     .epilogue = BPT_INGEST_EXIT_STATUS,
     .options = merge_table,
     .n_options = sizeof merge_table / sizeof *merge_table,

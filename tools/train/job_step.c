@@ -13,7 +13,6 @@
 
 #include <assert.h>
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 
 double bpt_job_epoch(const bpt_job *job) {
@@ -313,7 +312,7 @@ static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine)
  * error anywhere. */
 static void warn_of_chance(bpt_job *job) {
     const bpt_train_options *o = job->options;
-    const double begun = fmax(1.0, o->warmup_epochs); /* epochs after which it should have begun */
+    const double begun = 1.0 + o->warmup_epochs; /* epochs after which it should have begun */
     const double chance = bpt_chance_loss(job->train->per_class, (uint32_t)job->model->classes);
     if (job->warned_of_chance || bpt_job_epoch(job) < begun || job->test_loss < 0.99 * chance)
         return;
