@@ -86,9 +86,26 @@ cmp runs/one/model.safetensors runs/plain/model.safetensors || die "--trace chan
 run 0 "$train" --model tiny.yaml --bench 2 --trace late.json --trace-steps 5-6
 says 'the trace is empty'
 grep -q 'open it' err && die "nothing is there to be looked at"
+[ -s late.json ] || die "no trace"
+# It replaces nothing.
+cp two.json late2.json
 run 0 ranks 2 "$train" --data data --model tiny.yaml --output runs/late --epochs 0.1 --threads 1 \
     --trace late2.json --trace-steps 500-600
 [ "$(grep -c 'the trace is empty' err)" -eq 1 ] || die "not said once"
+says 'the run ended before step 500; late2.json stays as it was'
+cmp -s two.json late2.json || die "an empty trace took the place of one"
+# Where a job goes on, steps are counted from there; what is shown are their numbers in the run.
+on=(--data data --model tiny.yaml --output runs/on --epochs 2 --threads 1 --checkpoint-every 12 --trace on.json)
+run 0 "$train" "${on[@]}" --trace-steps 1-3
+look on.json 1 3 1 data
+cut_back runs/on
+cp -r runs/on runs/on-again
+run 0 "$train" "${on[@]}" --trace-steps 1-3 --resume auto
+look on.json 13 15 1 data
+cp on.json kept.json
+run 0 "$train" "${on[@]}" --trace-steps 13-15 --output runs/on-again --resume auto
+says 'the run ended before step 13, counted from where it went on; on.json stays as it was'
+cmp -s on.json kept.json || die "the trace of the part before is gone"
 for steps in 0-3 5-4 3 a-b 3-5x -1-2 1--5 1-+5 '1- 5' ' 1-5' 1-99999999999999999999 \
     18446744073709551617-18446744073709551618 ''; do
     fails_well 2 "$train" --model tiny.yaml --bench 2 --trace x.json --trace-steps "$steps"

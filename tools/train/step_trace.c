@@ -18,6 +18,12 @@
 
 enum { SPANS = 1 << 16, LABEL_SIZE = 24 };
 
+/* What ranks tell each other before any of them writes. */
+typedef struct {
+    uint64_t n_steps; /* recorded */
+    uint64_t found;   /* whether there is a file of that name already */
+} account;
+
 struct bpt_step_trace {
     bpt_comm *comm;
     bpt_pool *pool;
@@ -25,10 +31,13 @@ struct bpt_step_trace {
     const char *path; /* borrowed from the options */
     char **parts;     /* shape [n_ranks]: the file of each rank until all are joined */
     char (*to)[LABEL_SIZE], (*from)[LABEL_SIZE]; /* shape [n_ranks]: "to rank 1" */
+    account *accounts;                           /* shape [n_ranks] */
     uint32_t rank, n_ranks;
-    uint64_t first, last; /* steps to record */
+    uint64_t first, last; /* steps to record, of those that began here */
+    uint64_t n_begun;     /* in this process: a job that goes on has made others before */
     uint64_t step, step_begin_ns;
     uint64_t n_steps; /* recorded */
+    uint64_t n_most;  /* by any rank: one that is slow may have come to none */
     uint64_t origin_ns;
     bool records;
     bool watches; /* the messages */
@@ -97,6 +106,7 @@ static bpt_status try_files(const bpt_step_trace *t) {
 
 static bpt_status reserve(bpt_step_trace *t, uint64_t process) {
     BPT_TRY(name_parts(t, process));
+    BPT_TRY(BPT_NEW("accounts of steps", t->n_ranks, &t->accounts));
     const unsigned n_workers = t->pool ? bpt_pool_n_workers(t->pool) : 1;
     BPT_TRY(bpt_trace_create(n_workers, SPANS, &t->spans));
     BPT_TRY(name_peers(t));
@@ -173,6 +183,7 @@ void bpt_step_trace_close(bpt_step_trace *t) {
     record(t, false);
     watch_messages(t, false);
     bpt_trace_free(t->spans);
+    bpt_free(t->accounts);
     bpt_free(t->to);
     bpt_free(t->from);
     for (uint32_t r = 0; t->parts && r < t->n_ranks; r++) bpt_free(t->parts[r]);
@@ -188,7 +199,8 @@ void bpt_step_trace_begin(bpt_step_trace *t, uint64_t step) {
     if (!t) return;
     t->step = step;
     t->step_begin_ns = bpt_clock_ns();
-    record(t, step >= t->first && step <= t->last);
+    t->n_begun++;
+    record(t, t->n_begun >= t->first && t->n_begun <= t->last);
 }
 
 void bpt_step_trace_end(bpt_step_trace *t) {
@@ -213,18 +225,41 @@ static bpt_status join(const bpt_step_trace *t) {
     if (n_joined < t->n_ranks)
         bpt_warn("%s has %zu of %" PRIu32 " ranks: the others lie on their own disks, like %s",
                  t->path, n_joined, t->n_ranks, t->parts[t->n_ranks - 1]);
-    if (t->n_steps == 0) return BPT_OK; /* that it is empty was told */
-    bpt_info("trace of %" PRIu64 " step%s in %s: open it at ui.perfetto.dev", t->n_steps,
-             t->n_steps == 1 ? "" : "s", t->path);
+    if (t->n_most == 0) return BPT_OK; /* that it is empty was told */
+    bpt_info("trace of %" PRIu64 " step%s in %s: open it at ui.perfetto.dev", t->n_most,
+             t->n_most == 1 ? "" : "s", t->path);
     return BPT_OK;
 }
 
+/* @param[out] found whether rank 0, which writes the file, finds one there */
+static bpt_status take_account(bpt_step_trace *t, bool *found) {
+    const account mine = {t->n_steps, bpt_path_exists(t->path)};
+    t->accounts[0] = mine;
+    if (t->comm) BPT_TRY(bpt_comm_allgather(t->comm, &mine, sizeof mine, t->accounts));
+    for (uint32_t r = 0; r < t->n_ranks; r++)
+        if (t->accounts[r].n_steps > t->n_most) t->n_most = t->accounts[r].n_steps;
+    *found = t->accounts[0].found != 0;
+    return BPT_OK;
+}
+
+static void warn_of_nothing(const bpt_step_trace *t, bool stays) {
+    char why[96] = "no step was made";
+    if (t->n_begun > 0)
+        snprintf(why, sizeof why, "the run ended before step %" PRIu64 "%s", t->first,
+                 t->step > t->n_begun ? ", counted from where it went on" : "");
+    bpt_warn("the trace is empty: %s%s%s%s", why, stays ? "; " : "", stays ? t->path : "",
+             stays ? " stays as it was" : "");
+}
+
 bpt_status bpt_step_trace_write(bpt_step_trace *t) {
+    bool found;
     if (!t) return BPT_OK;
     record(t, false);
     watch_messages(t, false);
-    if (t->n_steps == 0 && t->rank == 0)
-        bpt_warn("the trace is empty: the run ended before step %" PRIu64, t->first);
+    BPT_TRY(take_account(t, &found));
+    const bool stays = found && t->n_most == 0; /* it is worth more than an empty one */
+    if (t->n_most == 0 && t->rank == 0) warn_of_nothing(t, stays);
+    if (stays) return BPT_OK;
     if (bpt_trace_lost(t->spans))
         bpt_warn("the trace lost its %" PRIu64 " oldest spans: choose fewer steps",
                  bpt_trace_lost(t->spans));

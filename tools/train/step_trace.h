@@ -34,7 +34,9 @@ void bpt_step_trace_close(bpt_step_trace *trace);
 /** @return bytes that --trace takes of a rank with so many workers; 0 without it */
 size_t bpt_step_trace_bytes(const bpt_train_options *options, unsigned n_workers);
 
-/** Records from here on if --trace-steps names step @p step of this rank, from 1. */
+/** Records from here on if --trace-steps names this step, counted from 1 since the trace was
+ * opened: what a job that goes on has done before is in the trace of that part.
+ * @param step number to be shown: that of this rank's step in the run, from 1 */
 void bpt_step_trace_begin(bpt_step_trace *trace, uint64_t step);
 
 /** Notes the step that ends now. */
@@ -47,7 +49,8 @@ void bpt_step_trace_wait(bpt_step_trace *trace, const char *what, uint64_t begin
 void bpt_step_trace_pause(bpt_step_trace *trace);
 
 /** Writes this rank's part; rank 0 joins the parts to one file. Where it sees not all of them they
- * stay; if it fails none does. Collective.
+ * stay; if it fails none does. Where no rank has recorded a step, a file that is there stays as it
+ * is. Collective.
  * @return BPT_OK, BPT_ENOMEM, BPT_EIO, BPT_ENOSPC, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_step_trace_write(bpt_step_trace *trace);
 
