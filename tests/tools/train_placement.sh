@@ -102,6 +102,22 @@ cp -r runs/once runs/off
 cut_back runs/off
 run 0 ranks 3 "$train" "${once[@]}" --output runs/off --resume auto --placement off
 says "(--placement differs)"
+# Where none can be placed, a name is no other job: on one rank, and under sgwu.
+printf 'placement: fc1\n' >named.yaml
+idle=("${placed[@]}" --config named.yaml --eval-every 0 --checkpoint-every 10)
+for case in "1 allreduce" "2 sgwu --partition even"; do
+    read -r n update <<<"$case"
+    # shellcheck disable=SC2206 # several words
+    same=("${idle[@]}" --update $update)
+    run 0 ranks "$n" "$train" "${same[@]}" --output runs/idle-$n
+    grep -q "placement: layers from" err && die "placed by --update $update on $n ranks"
+    cp -r runs/idle-$n runs/idle-on-$n
+    cut_back runs/idle-on-$n
+    run 0 ranks "$n" "$train" "${same[@]}" --output runs/idle-on-$n --resume auto
+    says "going on from runs/idle-on-$n/checkpoints/step-"
+    grep -q 'is of another job' err && die "not the same job"
+    same_weights runs/idle-$n runs/idle-on-$n
+done
 
 # By measurement. What was measured leaves no trace where nothing is placed.
 make_model

@@ -97,6 +97,14 @@ assert first["version"] > 1 and first["q"] != 1, first
 END
 done
 
+# Servers judge nothing, and there is nothing of it that they would go on with.
+served=("${judged[@]}" --update agwu --servers 1 --epochs 30 --eval-every 0 --output served) # so long that there is a checkpoint
+run 0 ranks 3 "$train" "${served[@]}" --checkpoint-every 8
+cut_back served
+run 0 ranks 3 "$train" "${served[@]}" --resume auto
+says "going on from served/checkpoints/step-"
+grep -q 'is of another job' err && die "not the same job"
+
 # What does not go with it.
 for update in easgd allreduce local; do
     fails_well 2 "$train" "${common[@]}" --output x --update $update --quality held-out

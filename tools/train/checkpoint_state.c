@@ -100,10 +100,13 @@ static bpt_status get_placement(const bpt_json_doc *doc, bpt_checkpoint *c) {
     return bpt_json_get_u64(doc, root, "placement_host", 0, UINT32_MAX, &c->placement_host);
 }
 
+/* A checkpoint says what its job did, so what counts is what this one will do: a layer may be named
+ * where none can be placed, as on one rank. */
 static bool same_placement(const bpt_job *job, const bpt_checkpoint *c) {
-    const char *mine = job->options->placement;
-    if (strcmp(mine, "auto") == 0) return true;
-    return strcmp(c->placement, strcmp(mine, "off") == 0 ? "" : mine) == 0;
+    const char *named = job->options->placement;
+    size_t border;
+    if (strcmp(named, "auto") == 0) return true;
+    return strcmp(c->placement, bpt_layer_choice_is_named(job, &border) ? named : "") == 0;
 }
 
 /* Checkpoints of earlier versions do not say which dataset they are of. */
@@ -256,7 +259,8 @@ bpt_status bpt_checkpoint_get_state(const bpt_job *job, const char *path, bpt_ch
             bpt_json_get_u64(doc, root, "placement_updates", 0, UINT64_MAX, &c->placement_updates));
     if (c->exact) {
         BPT_TRY(get_batch(doc, job, c));
-        if (job->held_out) BPT_TRY(bpt_quality_get(doc, root, "quality", &c->quality));
+        if (job->held_out && !bpt_job_is_server(job)) /* servers judge nothing */
+            BPT_TRY(bpt_quality_get(doc, root, "quality", &c->quality));
         return get_sampler(doc, &c->sampler);
     }
     /* What the ranks of another job did says nothing about these. */
