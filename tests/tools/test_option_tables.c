@@ -115,6 +115,11 @@ static void test_terms(void **state) {
         assert_true(bpt_update_is_async((bpt_update_choice)u) ==
                     (u == BPT_UPDATE_AGWU || u == BPT_UPDATE_EASGD));
     }
+    for (size_t i = 0; bpt_optimizer_at(i); i++) { /* only sgd's deltas are sums of gradients */
+        const bpt_train_options by = {.optimizer = (int)i, .delay_compensation = 2};
+        const bool sgd = bpt_optimizer_at(i) == &bpt_optimizer_sgd;
+        assert_true(bpt_train_terms(&by, BPT_UPDATE_AGWU, 3).compensation == (sgd ? 2 : 0));
+    }
     const bpt_train_options given = {.elasticity = 0.4};
     assert_true(bpt_train_terms(&given, BPT_UPDATE_EASGD, 3).elasticity == 0.4);
     assert_true(bpt_train_rates(&o, 0.5) == 2); /* a gradient counts four times in the long run */

@@ -79,6 +79,8 @@ fails_well 2 "$train" --replay runs/x --output runs/y
 says '--output is not used by --replay'
 fails_well 2 "$train" --replay runs/x --bench 3
 says '--bench is not used by --replay'
+fails_well 2 "$train" --replay runs/x --precision bf16
+says '--precision is not used by --replay'
 fails_well 2 "${bench[@]}" --data data --input-size 8 8
 says 'holds raw images of 28x28 pixels (HxW), not 8x8'
 says 'hint: leave out --input-size'
@@ -128,6 +130,30 @@ quiet
 run 0 "$train" --config config.yaml --model lenet --dry-run
 says 'trace in the configuration is not used by --dry-run'
 says '1x40x44' out
+
+# It changes nothing, and is no reason to refuse what does.
+warned() { # LINES-OF-FILE OPTION-OF-IT BY OPTION...
+    printf "$1" >config.yaml
+    run 0 "$train" --config config.yaml "${good[@]}" --force "${@:4}"
+    says "$2 in the configuration $([[ "$2" = *,* ]] && echo are || echo is) not used by $3"
+}
+warned 'delay-compensation: 1\n' delay-compensation '--optimizer adamw' --update agwu --optimizer adamw
+grep -q 'delay compensation with' err && die "what is not used is in force"
+warned 'nesterov: true\n' nesterov '--optimizer lars' --optimizer lars
+grep -q "Nesterov's" err && die "what is not used is in force"
+warned 'placement: fc1\n' placement '--update sgwu' --update sgwu --clip-norm 1
+warned 'placement: fc1\nservers: 1\n' servers '--update allreduce' --update allreduce
+warned 'placement: fc1\nserver-momentum: 0.5\nquality: held-out\n' 'server-momentum, quality' '--update allreduce' \
+    --update allreduce
+warned 'quality: held-out\n' quality '--update allreduce' --update allreduce --data-mode scatter --scratch "$work/scratch"
+printf 'placement: fc1\n' >config.yaml
+run 0 ranks 2 "$train" --config config.yaml "${good[@]}" --force --update sgwu --servers 1
+says 'placement in the configuration is not used by --update sgwu'
+fails_well 2 "$train" --config config.yaml "${good[@]}" --force --update agwu --clip-norm 1
+says '--placement and --clip-norm'
+printf 'partition: idpa\n' >config.yaml
+run 0 "$train" --config config.yaml "${good[@]}" --force --update local
+says '--partition idpa: without effect on 1 rank, where --update is local'
 
 # What a run wrote down is no cause of warnings for the same run again.
 run 0 "$train" "${good[@]}" --force --trace trace.json --trace-steps 1-2

@@ -53,7 +53,7 @@ for case in "2 conv2" "3 fc1" "4 fc2" "4 fc1"; do
     exact_bytes "runs/$border-$n" "$border"
     check_json "runs/$border-$n/summary.json" "d['test_accuracy'] > 0.6" "d['epochs'] >= 3" \
         'all(r["path_s"] == r["work_s"] == 0 for r in d["ranks"])'
-    [ "$(grep -c '"event": "eval"' "runs/$border-$n/metrics.jsonl")" -ge 3 ] || die "no evaluation an epoch"
+    [ "$(grep -c '"event": "eval"' "runs/$border-$n/metrics.jsonl")" -ge 2 ] || die "no evaluation on the way"
     run 0 "$train" --replay "runs/$border-$n"
     says "bit for bit"
 done

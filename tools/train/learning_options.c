@@ -19,7 +19,8 @@ static bool is_sgd(const bpt_train_options *o) {
 /* It gains where ranks take large steps apart (docs/performance.md, "Accuracy of the ways of
  * updating"). */
 static bool has_nesterov(const bpt_train_options *o, double lr_factor) {
-    if (o->nesterov == BPT_NESTEROV_AUTO) return is_sgd(o) && o->momentum > 0 && lr_factor > 1;
+    if (!is_sgd(o)) return false;
+    if (o->nesterov == BPT_NESTEROV_AUTO) return o->momentum > 0 && lr_factor > 1;
     return o->nesterov == BPT_NESTEROV_TRUE;
 }
 
@@ -55,8 +56,13 @@ bpt_value_type bpt_train_activations(const bpt_train_options *o, const bpt_devic
     return bpt_precision_type((bpt_precision)o->precision, device);
 }
 
+/* 1.1 is no binary number: 1.1 epochs of 50000 samples come to a little more than 55000. Such an
+ * excess is far below the bound, and what is meant to be a part of a sample far above it, up to
+ * some 10^8 samples; beyond, one sample more or less is nothing. */
 uint64_t bpt_train_total_samples(const bpt_train_options *o, uint64_t epoch_samples) {
-    return (uint64_t)ceil(o->epochs * (double)epoch_samples);
+    const double rounding = 1e-9;
+    const double n = o->epochs * (double)epoch_samples, whole = round(n);
+    return (uint64_t)(fabs(n - whole) <= rounding * n ? whole : ceil(n));
 }
 
 _Static_assert((int)BPT_OPTION_LIST_MAX == (int)BPT_SCHEDULE_MAX_MILESTONES,

@@ -92,6 +92,7 @@ static const dependent dependents[] = {
     {"order-block", BY_TASK, " train check dry-run bench "},
     {"threads", BY_TASK, " train check dry-run bench "},
     {"policy", BY_TASK, " train check dry-run bench "},
+    {"precision", BY_TASK, " train check dry-run bench "},
     {"loader-threads", BY_TASK, " train check dry-run bench "},
     {"prefetch", BY_TASK, " train check dry-run bench "},
     {"tuned", BY_TASK, " train check dry-run bench "},
@@ -238,6 +239,12 @@ static bool is_idle(const bpt_train_options *o, const dependent *d) {
     return !is_user(d, chosen(o, d->by));
 }
 
+bool bpt_option_uses_any(const bpt_train_options *o, const char *option) {
+    for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++)
+        if (strcmp(d->option, option) == 0 && is_idle(o, d)) return false;
+    return true;
+}
+
 /* Whether an earlier row says so already. */
 static bool is_known_idle(const bpt_train_options *o, const dependent *d) {
     for (const dependent *other = dependents; other != d; other++)
@@ -305,8 +312,8 @@ bpt_update_choice bpt_update_resolve(bpt_update_choice update, uint32_t n_ranks)
     return n_ranks == 1 ? BPT_UPDATE_LOCAL : BPT_UPDATE_AGWU;
 }
 
-/* On a rank by itself idpa is refused beside --update local (train_option_checks.c), but not beside
- * --update default. */
+/* On a rank by itself idpa on the command line is refused beside --update local
+ * (train_option_checks.c), but not beside --update default, nor in a file. */
 bpt_partition_choice bpt_partition_resolve(bpt_partition_choice partition,
                                            bpt_update_choice update) {
     if (update == BPT_UPDATE_LOCAL) return BPT_PARTITION_EVEN;

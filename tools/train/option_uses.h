@@ -13,6 +13,10 @@
 
 #include "tools/train/train_options.h"
 
+/** @return whether anything uses an option beside the others, on some number of ranks: what nothing
+ * does is no reason to refuse anything else */
+bool bpt_option_uses_any(const bpt_train_options *o, const char *option);
+
 /** Refuses what stands on the command line and cannot do anything.
  * @return BPT_OK, BPT_EUSAGE (names the option and what makes it idle; with hint) */
 bpt_status bpt_option_uses_check(const bpt_train_options *o, const bpt_option_set *set);

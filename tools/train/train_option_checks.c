@@ -67,9 +67,22 @@ static bpt_status check_auto(const bpt_train_options *o) {
     return status;
 }
 
+/* What a file gives and nothing has a use for is warned of, and clashes with nothing. */
+static bool places(const bpt_train_options *o) {
+    return strcmp(o->placement, "off") != 0 && bpt_option_uses_any(o, "placement");
+}
+
+static bool serves(const bpt_train_options *o) {
+    return o->servers > 0 && bpt_option_uses_any(o, "servers");
+}
+
+static bool judges(const bpt_train_options *o) {
+    return o->quality == BPT_QUALITY_HELD_OUT && bpt_option_uses_any(o, "quality");
+}
+
 /* Ranks ask for samples as they are numbered among those that are given out. */
 static bpt_status check_held_out(const bpt_train_options *o) {
-    if (o->quality != BPT_QUALITY_HELD_OUT || o->data_mode != BPT_DATA_SCATTER) return BPT_OK;
+    if (!judges(o) || o->data_mode != BPT_DATA_SCATTER) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE,
                  "--quality held-out wants the dataset on every rank, and --data-mode scatter "
@@ -98,7 +111,7 @@ static bpt_status refuse_beside_placement(const char *option, const char *why) {
 }
 
 static bpt_status check_placement(const bpt_train_options *o) {
-    if (strcmp(o->placement, "off") == 0) return BPT_OK;
+    if (!places(o)) return BPT_OK;
     if (o->clip_norm > 0)
         return refuse_beside_placement("clip-norm", "no rank knows the norm of the whole gradient");
     const bpt_augment augment = bpt_train_augment(o);
@@ -107,10 +120,10 @@ static bpt_status check_placement(const bpt_train_options *o) {
                                        "of mixed images no second labels travel to other ranks");
     if (o->tuned)
         return refuse_beside_placement("tuned", "such a file is for networks that are whole");
-    if (o->server_momentum > 0)
+    if (o->server_momentum > 0 && bpt_option_uses_any(o, "server-momentum"))
         return refuse_beside_placement("server-momentum",
                                        "layers that one rank computes are pushed by nobody");
-    if (o->quality == BPT_QUALITY_HELD_OUT)
+    if (judges(o))
         return refuse_beside_placement("quality",
                                        "no rank has all the weights that it would be judged by");
     if (strcmp(o->placement, "auto") == 0 && !(o->calibrate > 0))
@@ -120,7 +133,7 @@ static bpt_status check_placement(const bpt_train_options *o) {
 
 /* Layers that one rank computes for all are on a rank that trains. */
 static bpt_status check_servers(const bpt_train_options *o) {
-    if (o->servers == 0 || strcmp(o->placement, "off") == 0) return BPT_OK;
+    if (!serves(o) || !places(o)) return BPT_OK;
     const bpt_status status = bpt_fail(
         BPT_EUSAGE, "--servers and --placement: servers hold all weights, and compute no layer");
     bpt_hint("leave out one of them");
@@ -140,8 +153,9 @@ static bpt_status check_tuned(const bpt_train_options *o) {
     return status;
 }
 
-static bpt_status check_partition(const bpt_train_options *o) {
+static bpt_status check_partition(const bpt_train_options *o, const bpt_option_set *set) {
     if (o->update != BPT_UPDATE_LOCAL || o->partition != BPT_PARTITION_IDPA) return BPT_OK;
+    if (bpt_option_where(set, "partition") == BPT_SOURCE_FILE) return BPT_OK; /* warned of */
     const bpt_status status = bpt_fail(
         BPT_EUSAGE,
         "--update local trains on one rank with all the data and takes no --partition idpa");
@@ -164,5 +178,5 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(check_servers(o));
     BPT_TRY(check_held_out(o));
     BPT_TRY(check_mixing(o));
-    return check_partition(o);
+    return check_partition(o, set);
 }

@@ -1,5 +1,7 @@
 #include "tools/train/train_rule.h"
 
+#include "inner/optimizer.h"
+
 #include <assert.h>
 
 bool bpt_update_merges(bpt_update_choice update) {
@@ -23,13 +25,19 @@ const bpt_update_rule *bpt_train_rule(const bpt_train_options *o, bpt_update_cho
     return by_gamma[o->gamma];
 }
 
+/* What it corrects are sums of gradients, and the deltas of other optimisers than sgd are none. */
+static double compensation(const bpt_train_options *o) {
+    const bool sums = bpt_optimizer_at((size_t)o->optimizer) == &bpt_optimizer_sgd;
+    return sums ? o->delay_compensation : 0;
+}
+
 bpt_update_terms bpt_train_terms(const bpt_train_options *o, bpt_update_choice update,
                                  uint32_t n_workers) {
     const bool deltas = update == BPT_UPDATE_AGWU || update == BPT_UPDATE_SGWU;
     const double elasticity = o->elasticity > 0 ? o->elasticity : 0.9 / n_workers;
     return (bpt_update_terms){
         .momentum = deltas ? o->server_momentum : 0,
-        .compensation = update == BPT_UPDATE_AGWU ? o->delay_compensation : 0,
+        .compensation = update == BPT_UPDATE_AGWU ? compensation(o) : 0,
         .elasticity = update == BPT_UPDATE_EASGD ? elasticity : 0,
     };
 }

@@ -1,0 +1,65 @@
+/* What follows from the options of learning. */
+#include "tools/train/learning_options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+static void assert_samples(double epochs, uint64_t epoch_samples, uint64_t expected) {
+    const bpt_train_options o = {.epochs = epochs};
+    const uint64_t n = bpt_train_total_samples(&o, epoch_samples);
+    if (n != expected)
+        fail_msg("%.17g epochs of %llu samples are %llu, not %llu", epochs,
+                 (unsigned long long)epoch_samples, (unsigned long long)n,
+                 (unsigned long long)expected);
+}
+
+/* Tenths are no binary numbers: the product may be a little more, or less, than it is on paper. */
+static void test_whole_numbers_of_samples(void **state) {
+    (void)state;
+    assert_samples(1.1, 50000, 55000);
+    assert_samples(1.1, 10, 11);
+    assert_samples(0.07, 100, 7);
+    assert_samples(8, 60000, 480000);
+    for (uint64_t tenths = 1; tenths <= 1000; tenths++)
+        for (uint64_t n = 10; n <= 100000000; n *= 10)
+            assert_samples((double)tenths / 10, n, tenths * (n / 10));
+    assert_samples(90.1, 1281170, 115433417);
+    assert_samples(1e6, 1281167, 1281167000000);
+}
+
+static void test_parts_of_a_sample(void **state) {
+    (void)state;
+    assert_samples(0.25, 10, 3);
+    assert_samples(1.00001, 50000, 50001);
+    assert_samples(1e-9, 10, 1); /* something is to be trained on */
+    assert_samples(1.0000001, 1281167, 1281168);
+}
+
+static void test_nesterov_is_of_sgd(void **state) {
+    (void)state;
+    for (size_t i = 0; bpt_optimizer_at(i); i++) {
+        bpt_train_options o = {.optimizer = (int)i, .momentum = 0.9, .step_limit = "auto"};
+        const bool sgd = bpt_optimizer_at(i) == &bpt_optimizer_sgd;
+        o.nesterov = BPT_NESTEROV_TRUE;
+        assert_int_equal(bpt_train_learning(&o, 1).nesterov, sgd);
+        o.nesterov = BPT_NESTEROV_AUTO;
+        assert_int_equal(bpt_train_learning(&o, 2).nesterov, sgd);
+        assert_false(bpt_train_learning(&o, 1).nesterov);
+        o.nesterov = BPT_NESTEROV_FALSE;
+        assert_false(bpt_train_learning(&o, 2).nesterov);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_whole_numbers_of_samples),
+        cmocka_unit_test(test_parts_of_a_sample),
+        cmocka_unit_test(test_nesterov_is_of_sgd),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
