@@ -87,15 +87,19 @@ float bpt_random_normal(bpt_random *r) {
     return (float)(sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v));
 }
 
-void bpt_random_shuffle(uint64_t seed, bpt_purpose purpose, uint64_t id, uint32_t *items,
-                        uint32_t n) {
-    bpt_random r = bpt_random_stream(seed, purpose, id);
+void bpt_random_shuffle_by(bpt_random *r, uint32_t *items, uint32_t n) {
     for (uint32_t i = n; i > 1; i--) {
-        const uint32_t j = bpt_random_below(&r, i);
+        const uint32_t j = bpt_random_below(r, i);
         const uint32_t swap = items[i - 1];
         items[i - 1] = items[j];
         items[j] = swap;
     }
+}
+
+void bpt_random_shuffle(uint64_t seed, bpt_purpose purpose, uint64_t id, uint32_t *items,
+                        uint32_t n) {
+    bpt_random r = bpt_random_stream(seed, purpose, id);
+    bpt_random_shuffle_by(&r, items, n);
 }
 
 void bpt_random_permutation(uint64_t seed, bpt_purpose purpose, uint64_t id, uint32_t *order,

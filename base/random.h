@@ -57,6 +57,10 @@ float bpt_random_uniform(bpt_random *r);
 /** @return standard normal (Box and Muller; uses the first of the pair only) */
 float bpt_random_normal(bpt_random *r);
 
+/** Shuffles @p items by what comes next in a stream.
+ * @param items shape [n] */
+void bpt_random_shuffle_by(bpt_random *r, uint32_t *items, uint32_t n);
+
 /** Shuffles @p items, the same way for the same stream name and length.
  * @param items shape [n] */
 void bpt_random_shuffle(uint64_t seed, bpt_purpose purpose, uint64_t id, uint32_t *items,

@@ -1,11 +1,13 @@
 /* What is asked of the MPI thread. Its start and its end are in comm_start.c. */
 #include "outer/comm.h"
 
+#include "base/clock.h"
 #include "outer/comm_state.h"
 
 #include <limits.h>
 #include <stdbool.h>
 #include <time.h>
+#include <unistd.h>
 
 uint32_t bpt_comm_rank(const bpt_comm *c) {
     return c->rank;
@@ -146,5 +148,9 @@ void bpt_comm_abort(bpt_comm *c, int exit_status) {
     pthread_mutex_lock(&c->mutex);
     c->abort_status = exit_status;
     bpt__comm_wake(c);
-    for (;;) pthread_cond_wait(&c->done, &c->mutex);
+    /* The thread ends the job, and by itself where MPI's abort hangs; but not where it is inside of
+     * another call of MPI that does. */
+    const struct timespec at = bpt_clock_timespec(bpt_clock_ns() + 2 * BPT__ABORT_NS);
+    while (pthread_cond_clockwait(&c->done, &c->mutex, CLOCK_MONOTONIC, &at) == 0) continue;
+    _exit(exit_status);
 }

@@ -10,8 +10,9 @@
  * An MPI error is BPT_ECOMM on the rank that sees it; what to do then is bpt_comm_abort(), since
  * Open MPI cannot go on without a rank.
  * Threads: any thread may ask; the collective calls (allgather, broadcast, barrier, agree) are made
- * by one thread at a time and in the same order on all ranks. All signals are blocked in the MPI
- * thread and in those that MPI starts. */
+ * by one thread at a time and in the same order on all ranks. All signals but those
+ * of a fault of the thread itself (bpt_thread_start()) are blocked in the MPI thread and in those
+ * that MPI starts. */
 #ifndef BPT_OUTER_COMM_H
 #define BPT_OUTER_COMM_H
 
@@ -77,6 +78,7 @@ bpt_status bpt_comm_barrier(bpt_comm *comm);
 bpt_status bpt_comm_agree(bpt_comm *comm, bpt_status mine);
 
 /** Ends all ranks at once. For errors that the others cannot learn of in another way; print first.
+ * Where MPI hangs this process ends by itself, after some seconds, and mpirun ends the others.
  * @param exit_status of the whole job, 1..255 */
 _Noreturn void bpt_comm_abort(bpt_comm *comm, int exit_status);
 

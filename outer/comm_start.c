@@ -45,18 +45,17 @@ static void start_no_server(void) {
 /* Nor folders for files shared with other processes, of which there are none. The first of them is
  * that of all jobs of a user: a job that ends removes it as soon as it is empty, and one that just
  * starts is ended by MPI where that happens between its making that folder and the next in it. */
-static void make_no_folders(void) {
-    if (!bpt_launch_here().connects) setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
+static void make_no_folders(const bpt_launch *launch) {
+    if (!launch->connects) setenv("OMPI_MCA_orte_create_session_dirs", "0", 0);
 }
 
 /* ---- waiting for MPI ---- */
 
 /* Nobody can be asked yet. Ranks 0 and 1 speak for all, since one of them may be the one that is
  * missing; the job is ended by the lowest that is there. */
-static void tell(const bpt_watch_options *watch, double waited_s) {
+static void tell(const bpt_launch *launch, const bpt_watch_options *watch, double waited_s) {
     enum { SPEAKERS = 2, TURN_S = 5, MAX_TURNS = 4 };
-    const bpt_launch launch = bpt_launch_here();
-    const double turn_s = TURN_S * (launch.rank < MAX_TURNS ? launch.rank : MAX_TURNS);
+    const double turn_s = TURN_S * (launch->rank < MAX_TURNS ? launch->rank : MAX_TURNS);
     char text[128];
     const bpt_stall stall = {
         .ends = watch->timeout_s > 0 && waited_s >= watch->timeout_s + turn_s,
@@ -66,9 +65,9 @@ static void tell(const bpt_watch_options *watch, double waited_s) {
             "name one with --mca btl_tcp_if_include and --mca oob_tcp_if_include, as "
             "192.168.1.0/24",
     };
-    if (launch.rank >= SPEAKERS && !stall.ends) return;
+    if (launch->rank >= SPEAKERS && !stall.ends) return;
     snprintf(text, sizeof text, "rank %u: MPI has not connected the %u rank%s after %.0f s",
-             launch.rank, launch.size, launch.size == 1 ? "" : "s", waited_s);
+             launch->rank, launch->size, launch->size == 1 ? "" : "s", waited_s);
     watch->tell(&stall);
     if (stall.ends) _exit(watch->exit_status); /* MPI has not started: there is nothing to abort */
 }
@@ -90,7 +89,7 @@ static void await_watched(bpt_comm *c, const bpt_watch_options *watch) {
         looked_ns = now;
         if (c->start_finished || waited_s < bpt__watch_limit(watch, told_s)) continue;
         pthread_mutex_unlock(&c->mutex);
-        tell(watch, waited_s);
+        tell(&c->launch, watch, waited_s);
         told_s = waited_s;
         pthread_mutex_lock(&c->mutex);
     }
@@ -107,15 +106,17 @@ static void await_start(bpt_comm *c) {
 
 bpt_status bpt_comm_start_watched(const bpt_watch_options *options, bpt_comm **comm) {
     bpt_comm *c = NULL;
+    const bpt_launch launch = bpt_launch_here(); /* while nobody changes the environment */
     skip_displays();
     start_no_server();
-    make_no_folders();
+    make_no_folders(&launch);
     BPT_TRY(BPT_NEW("communication", 1, &c));
     sem_init(&c->wake, 0, 0);
     pthread_mutex_init(&c->mutex, NULL);
     pthread_cond_init(&c->done, NULL);
     c->submitted_end = &c->submitted;
     c->watched = options;
+    c->launch = launch;
     bpt__marks_begin(&c->marks);
 
     bpt_status status = create_thread(c);

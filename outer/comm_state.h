@@ -5,28 +5,33 @@
 #define BPT_OUTER_COMM_STATE_H
 
 #include "outer/comm_thread.h"
+#include "outer/doing.h"
+#include "outer/launch.h"
 #include "outer/watch.h"
 
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdatomic.h>
 
-enum { BPT__HOST_SIZE = 64, BPT__LIBRARY_SIZE = 64 };
+enum { BPT__LIBRARY_SIZE = 64 };
 
-/** What a rank is at: its own work, an operation that may hang, a wait for other ranks, nothing but
- * to serve those. */
-enum bpt__doing { BPT__BUSY, BPT__OWN, BPT__WAITS, BPT__IDLES };
+/** Nanoseconds that MPI has to end the job; as a rule mpirun ends the rank within one or two
+ * seconds. */
+#define BPT__ABORT_NS 5000000000u
 
-/** Marks of the thread that makes the collective calls (but one), read by the MPI thread. */
+/** Marks of the thread that makes the collective calls, read by the MPI thread; but for those that
+ * are said to be another's. */
 typedef struct bpt__marks {
     atomic_uint changes; /* counts those of the other two: release there, acquire in watch.c */
     atomic_int kind;     /* enum bpt__doing; relaxed, and so is `what` */
     _Atomic(const char *) what;
-    atomic_uint pushes;               /* counts those that were begun */
-    atomic_uint answered;             /* of these; the MPI thread's */
-    _Atomic(const char *) push;       /* what the latest is for */
-    unsigned push_moves;              /* counts parts of pushes and of answers; the MPI thread's */
-    unsigned wait_moves;              /* of what is waited for otherwise; likewise */
+    atomic_uint pushes;         /* counts those that were begun */
+    atomic_uint answered;       /* of these; the MPI thread's */
+    _Atomic(const char *) push; /* what the latest is for */
+    atomic_uint helps;          /* the helper's: begins and ends of what it is at, odd meanwhile */
+    _Atomic(const char *) help; /* what that is, likewise */
+    unsigned push_moves;        /* counts parts of pushes and of answers; the MPI thread's */
+    unsigned wait_moves;        /* of what is waited for otherwise; likewise */
     const char *activity, *operation; /* the marking thread's: what it is at when it does not wait;
                                          NULL: no operation */
 } bpt__marks;
@@ -44,6 +49,7 @@ struct bpt_comm {
     int thread_level;                 /* that MPI provides; constant likewise */
     char library[BPT__LIBRARY_SIZE];  /* "Open MPI v4.1.4"; constant likewise */
     const bpt_watch_options *watched; /* of the start only; NULL: there is no watch */
+    bpt_launch launch;                /* who started this process, as the environment told before */
     bpt__watch *watch;                /* the MPI thread's; NULL: there is none */
     bpt__message_watch message_watch; /* likewise; of nobody at first */
     bpt__marks marks;

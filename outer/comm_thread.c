@@ -15,8 +15,6 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { ABORT_S = 5 }; /* that MPI has for it; as a rule mpirun ends the rank within one or two */
-
 bpt_status bpt__mpi_check(int code, const char *what) {
     if (code == MPI_SUCCESS) return BPT_OK;
     char reason[MPI_MAX_ERROR_STRING] = "";
@@ -38,7 +36,8 @@ bpt_status bpt__comm_transfers(const bpt_comm *c, const size_t *room, uint32_t n
 /* ---- the end of the job ---- */
 
 static void *end_anyway(void *exit_status) {
-    nanosleep(&(struct timespec){.tv_sec = ABORT_S}, NULL);
+    const struct timespec time = bpt_clock_timespec(BPT__ABORT_NS);
+    nanosleep(&time, NULL);
     _exit(*(const int *)exit_status);
 }
 
@@ -186,17 +185,38 @@ void bpt__comm_wait_moves(bpt_comm *c) {
     c->marks.wait_moves++;
 }
 
-void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
-    mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
+void bpt__comm_help_begin(bpt_comm *c, const char *what) {
+    atomic_store_explicit(&c->marks.help, what, memory_order_relaxed);
+    atomic_fetch_add_explicit(&c->marks.helps, 1, memory_order_release);
+}
+
+void bpt__comm_help_end(bpt_comm *c) {
+    atomic_fetch_add_explicit(&c->marks.helps, 1, memory_order_release);
+}
+
+static void hurry(bpt_comm *c) {
     atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
     bpt__comm_wake(c);
 }
 
+void bpt__comm_wait_begin(bpt_comm *c, const char *what) {
+    mark(&c->marks, BPT__WAITS, what ? what : c->marks.activity);
+    hurry(c);
+}
+
+void bpt__comm_own_begin(bpt_comm *c, const char *what) {
+    mark(&c->marks, BPT__OWN, what);
+    hurry(c);
+}
+
 /* Polls come as soon as where somebody waits: others wait for what an idle rank serves. */
 void bpt__comm_idle_begin(bpt_comm *c) {
+    bpt__comm_idle_again(c);
+    hurry(c);
+}
+
+void bpt__comm_idle_again(bpt_comm *c) {
     mark(&c->marks, BPT__IDLES, c->marks.activity);
-    atomic_fetch_add_explicit(&c->n_hurried, 1, memory_order_relaxed);
-    bpt__comm_wake(c);
 }
 
 void bpt__comm_wait_end(bpt_comm *c) {
@@ -289,6 +309,15 @@ static void name_library(bpt_comm *c) {
     snprintf(c->library, sizeof c->library, "%.63s", text);
 }
 
+static bpt_status start_watch(bpt_comm *c) {
+    bpt_status status = meet_memory(c, bpt__watch_create(c->watched, c, &c->watch));
+    if (status == BPT_OK) status = bpt__watch_begin(c->watch);
+    if (status == BPT_OK) return BPT_OK;
+    bpt__watch_free(c->watch);
+    c->watch = NULL;
+    return status;
+}
+
 static bpt_status start(bpt_comm *c) {
     int was_initialised = 0, given = 0, rank = 0, size = 0;
     BPT_TRY(bpt__mpi_check(MPI_Initialized(&was_initialised), "tell its state"));
@@ -307,7 +336,7 @@ static bpt_status start(bpt_comm *c) {
     c->size = (uint32_t)size;
     name_library(c);
     BPT_TRY(gather_hosts(c));
-    return c->watched ? bpt__watch_begin(c->watched, c, &c->watch) : BPT_OK;
+    return c->watched ? start_watch(c) : BPT_OK;
 }
 
 static void finish_job(bpt_comm *c, bpt__job *job, bpt_status status) {

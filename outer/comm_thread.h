@@ -83,8 +83,26 @@ void bpt__comm_wake(bpt_comm *comm);
 void bpt__comm_wait_begin(bpt_comm *comm, const char *what);
 void bpt__comm_wait_end(bpt_comm *comm);
 
-/** As bpt__comm_wait_begin(), where this rank has nothing to do but to serve others. */
+/** As bpt__comm_wait_begin(), and ended by bpt__comm_wait_end(), where what holds the thread up is
+ * this rank's own and may hang: another thread of it that waits for a disk. Unlike
+ * bpt_comm_operation_begin() it may lie within an operation.
+ * @param what "the scratch disk"; borrowed for ever */
+void bpt__comm_own_begin(bpt_comm *comm, const char *what);
+
+/** As bpt__comm_wait_begin(), and ended by bpt__comm_wait_end(), where this rank has nothing to do
+ * but to serve others. */
 void bpt__comm_idle_begin(bpt_comm *comm);
+
+/** Marks within an idle time, after an operation, that this rank idles again. */
+void bpt__comm_idle_again(bpt_comm *comm);
+
+/** Between these calls a thread of this rank, one at a time, that helps the one which marks is at
+ * something that may hang: where it has been for longer than that one has not got on, that is what
+ * holds the rank up, and others with it.
+ * @param what "a disk"; borrowed for ever */
+void bpt__comm_help_begin(bpt_comm *comm, const char *what);
+void bpt__comm_help_end(bpt_comm *comm);
+
 /** Between these calls a thread has nothing to do but what a job brings, while this rank computes:
  * polls come somewhat sooner, and nobody is told that it waits. */
 void bpt__comm_expect_begin(bpt_comm *comm);

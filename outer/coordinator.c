@@ -141,12 +141,7 @@ static bpt_status allocate(bpt_coordinator *c) {
 }
 
 static bpt_status check(const bpt_coordinator_options *o) {
-    if (o->n_samples == 0) return BPT_OK;
-    if (o->n_rounds >= 1 && o->n_rounds <= BPT_PARTITION_ROUNDS_MAX && o->n_samples <= UINT32_MAX &&
-        o->n_samples / o->n_rounds >= o->n_ranks)
-        return BPT_OK;
-    return bpt_fail(BPT_EUSAGE, "%llu samples cannot be given to %u ranks in %u rounds",
-                    (unsigned long long)o->n_samples, o->n_ranks, o->n_rounds);
+    return o->n_samples > 0 ? bpt_partition_check(o->n_samples, o->n_ranks, o->n_rounds) : BPT_OK;
 }
 
 bpt_status bpt_coordinator_create(const bpt_coordinator_options *options,

@@ -212,14 +212,17 @@ static bpt_status tend(void *arg) {
     bpt_exchange *x = arg;
     if (atomic_load_explicit(&x->phase, memory_order_acquire) == BPT__FAILED)
         return bpt_error_put(&x->error);
-    return x->log ? bpt__update_log_write(x->log, LOG_BYTES) : BPT_OK;
+    if (!x->log || !bpt__update_log_due(x->log, LOG_BYTES)) return BPT_OK;
+    const bpt_status status = write_log(x, false);
+    bpt__comm_idle_again(x->comm);
+    return status;
 }
 
 bpt_status bpt_exchange_serve(bpt_exchange *x, uint32_t root, void *data, size_t bytes) {
     assert(!bpt__exchange_works(x) && bytes <= sizeof x->told);
     BPT_TRY(bpt__comm_hear(x->comm, &x->hearing, root, x->told, bytes, tend, x));
     memcpy(data, x->told, bytes);
-    return x->log ? bpt__update_log_write(x->log, 0) : BPT_OK;
+    return x->log ? write_log(x, true) : BPT_OK;
 }
 
 bool bpt_exchange_called(bpt_exchange *x) {

@@ -35,8 +35,9 @@
  * a synchronous rule every reply is such a moment, so `met` comes at once and `meet` never.
  *
  * Memory: 2 n floats a rank, and what its shard and the terms of the update take
- * (bpt_exchange_bytes(), bpt_exchange_server_bytes()); nothing is allocated after create but for a
- * new round of the data, and for lines of the update log that wait longer than usual for the
+ * (bpt_exchange_bytes(), bpt_exchange_server_bytes()); nothing is allocated after create but where
+ * shares of the data are computed anew, which on the host of shard 0 is on the MPI thread, for the
+ * table of a new round, and for lines of the update log that wait longer than usual for the
  * training thread, which writes them. Errors: a rank on which a call fails reports and ends the job
  * with bpt_comm_abort(). Threads: the functions are called by one thread of the rank, the training
  * thread. */

@@ -1,6 +1,7 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "outer/exchange_state.h"
+#include "outer/first_error.h"
 #include "outer/watch.h"
 
 #include <assert.h>
@@ -233,8 +234,17 @@ static bpt_status start(bpt__job *job, bool *moved, bool *done) {
     return bpt__exchange_poll(job, moved, done);
 }
 
-static bpt_status release(bpt_exchange *x) {
+/* A disk that hangs is to be seen as such. */
+static bpt_status close_log(bpt_exchange *x) {
+    if (!x->log) return BPT_OK;
+    bpt__comm_own_begin(x->comm, "the update log");
     const bpt_status status = bpt__update_log_close(x->log);
+    bpt__comm_wait_end(x->comm);
+    return status;
+}
+
+static bpt_status release(bpt_exchange *x) {
+    const bpt_status status = close_log(x);
     bpt__transfers_free(x->transfers);
     bpt__server_free(x->server);
     bpt_coordinator_free(x->met_state);
@@ -249,6 +259,14 @@ static bpt_status release(bpt_exchange *x) {
     bpt_free(x->sent);
     bpt_free(x);
     return status;
+}
+
+/* After a failure, whose text stays. @return its status */
+static bpt_status give_up(bpt_exchange *x, bpt_status status) {
+    bpt_error first = {0};
+    bpt__first_error_note(&first, status);
+    bpt__first_error_note(&first, release(x));
+    return bpt__first_error_put(&first);
 }
 
 static bpt_status create_bare(bpt_comm *comm, const bpt_exchange_options *o, bpt_exchange **out) {
@@ -267,11 +285,9 @@ static bpt_status create_bare(bpt_comm *comm, const bpt_exchange_options *o, bpt
     pthread_mutex_init(&x->mutex, NULL);
     pthread_cond_init(&x->answered, NULL);
     const bpt_status status = create_own(x, o);
-    if (status == BPT_OK)
-        *out = x;
-    else
-        (void)release(x);
-    return status;
+    if (status != BPT_OK) return give_up(x, status);
+    *out = x;
+    return BPT_OK;
 }
 
 bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *options,
@@ -280,10 +296,7 @@ bpt_status bpt_exchange_create(bpt_comm *comm, const bpt_exchange_options *optio
     bpt_status status = bpt_comm_agree(comm, create_bare(comm, options, &x));
     if (status == BPT_OK) status = compare_ranks(x, options);
     if (status == BPT_OK) status = share_rounds(x);
-    if (status != BPT_OK) {
-        if (x) (void)release(x);
-        return status;
-    }
+    if (status != BPT_OK) return x ? give_up(x, status) : status;
     x->job.poll = start;
     bpt__comm_submit(comm, &x->job);
     *exchange = x;
@@ -297,11 +310,11 @@ bpt_status bpt_exchange_destroy(bpt_exchange *x) {
         (void)bpt_exchange_wait(x, &last);
     bpt_comm_doing(x->comm, "the final meeting");
     /* Where all ranks have come here, all answers have been received. */
-    bpt_status status = bpt_comm_barrier(x->comm);
+    bpt_error first = {0};
+    bpt__first_error_note(&first, bpt_comm_barrier(x->comm));
     atomic_store_explicit(&x->stopping, true, memory_order_release);
     bpt__comm_wake(x->comm);
-    const bpt_status joined = bpt__comm_join(x->comm, &x->job);
-    if (status == BPT_OK) status = joined;
-    const bpt_status released = release(x);
-    return status != BPT_OK ? status : released;
+    bpt__first_error_note(&first, bpt__comm_join(x->comm, &x->job));
+    bpt__first_error_note(&first, release(x));
+    return bpt__first_error_put(&first);
 }

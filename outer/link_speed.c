@@ -6,8 +6,6 @@
 #include "outer/link_pairs.h"
 #include "outer/transfers.h"
 
-#include <string.h>
-
 /* What a pair sends: twice to get its connection going, then what is timed. The other turn's end
  * starts it, so both begin at about the same time. */
 static const int turn_bytes[] = {1 << 18, 1 << 18, 1 << 20};
@@ -100,8 +98,7 @@ out:
 
 static void find_hosts(const bpt_comm *c, uint32_t *first) {
     for (uint32_t r = 0; r < bpt_comm_size(c); r++)
-        for (first[r] = 0; strcmp(bpt_comm_host(c, first[r]), bpt_comm_host(c, r)) != 0;)
-            first[r]++;
+        for (first[r] = 0; !bpt_comm_together(c, first[r], r);) first[r]++;
 }
 
 bpt_status bpt_comm_link_speeds(bpt_comm *c, double *bytes_per_s) {

@@ -27,20 +27,11 @@ static void move_blocks(const bpt_order *o, bpt_purpose purpose, uint64_t id, ui
     memcpy(samples, scratch, n * sizeof *samples);
 }
 
-static void shuffle(bpt_random *r, uint32_t *samples, uint32_t n) {
-    for (uint32_t i = n; i > 1; i--) {
-        const uint32_t j = bpt_random_below(r, i);
-        const uint32_t swap = samples[i - 1];
-        samples[i - 1] = samples[j];
-        samples[j] = swap;
-    }
-}
-
 static void shuffle_windows(const bpt_order *o, uint64_t id, uint32_t *samples, uint32_t n) {
     const uint64_t window = (uint64_t)BPT_ORDER_WINDOW * o->block;
     bpt_random r = bpt_random_stream(o->seed, BPT_PURPOSE_WINDOW, id);
     for (uint64_t at = 0; at < n; at += window)
-        shuffle(&r, samples + at, (uint32_t)(n - at < window ? n - at : window));
+        bpt_random_shuffle_by(&r, samples + at, (uint32_t)(n - at < window ? n - at : window));
 }
 
 void bpt_order_deal(const bpt_order *o, uint32_t *samples, uint32_t n, uint32_t *scratch) {

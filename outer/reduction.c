@@ -3,6 +3,7 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "outer/comm_thread.h"
+#include "outer/first_error.h"
 #include "outer/shard.h"
 #include "outer/transfers.h"
 
@@ -96,7 +97,15 @@ static bpt_status send_own(bpt_reduction *r, uint32_t b) {
     return posted(r, b, OWN);
 }
 
-/* Sums come where the pieces were, so these have to have left. */
+/* Sums come where the pieces were, so these have to have left.
+ *
+ * So a rank that is sent a sum may not listen yet, and what the sender has for it stands in line
+ * behind (transfers.h). Ranks cannot wait for each other in a circle all the same, since every
+ * message waits only for some that were handed over before it, on whatever rank:
+ * - a sum, for the receiver's pieces of the bucket to leave: the sender has summed one of them;
+ * - a piece, for the receiver to be through with the bucket as it was given last: the sender gives
+ *   it again only when it has all sums of that, so that every rank had handed over all of its own;
+ * - any, for what the sender handed over for the same rank before. */
 static bpt_status receive_answers(bpt_reduction *r, uint32_t b) {
     bucket *k = &r->buckets[b];
     k->receives = true;
@@ -372,10 +381,11 @@ bpt_status bpt_reduction_create(bpt_comm *comm, const bpt_reduction_options *o,
 
 bpt_status bpt_reduction_destroy(bpt_reduction *r) {
     if (!r) return BPT_OK;
-    bpt_status status = bpt_comm_barrier(r->comm); /* what others have given is summed then */
+    bpt_error first = {0};
+    bpt__first_error_note(&first, bpt_comm_barrier(r->comm)); /* what others gave is summed then */
     atomic_store_explicit(&r->stopping, true, memory_order_release);
     bpt__comm_wake(r->comm);
-    const bpt_status joined = bpt__comm_join(r->comm, &r->job);
+    bpt__first_error_note(&first, bpt__comm_join(r->comm, &r->job));
     release(r);
-    return status != BPT_OK ? status : joined;
+    return bpt__first_error_put(&first);
 }

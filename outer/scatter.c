@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/thread.h"
+#include "outer/first_error.h"
 #include "outer/scatter_state.h"
 #include "outer/watch.h"
 
@@ -21,6 +22,14 @@ int bpt__scatter_tag(uint32_t slot, bool up) {
     return BPT__TAG_SCATTER + (int)(slot + (up ? 0 : BPT__SCATTER_SLOTS));
 }
 
+bpt_status bpt__scatter_transfer(bpt_scatter *x, bool *moved, uint32_t *n_complete) {
+    bool parts_move = false;
+    BPT_TRY(bpt__transfers_poll(x->transfers, &parts_move, x->complete, n_complete));
+    if (parts_move) bpt__comm_wait_moves(x->comm);
+    *moved = *moved || parts_move;
+    return BPT_OK;
+}
+
 void bpt__scatter_fail(bpt_scatter *x) {
     if (!atomic_load_explicit(&x->failed, memory_order_relaxed)) bpt_error_get(&x->error);
     atomic_store_explicit(&x->failed, true, memory_order_release);
@@ -28,7 +37,7 @@ void bpt__scatter_fail(bpt_scatter *x) {
 }
 
 static size_t request_bytes(const bpt_scatter_options *o) {
-    return sizeof(bpt__request) + o->items_per_parcel * sizeof(uint32_t);
+    return sizeof(bpt__scatter_request) + o->items_per_parcel * sizeof(uint32_t);
 }
 
 size_t bpt_scatter_bytes(const bpt_scatter_options *o, uint32_t n_ranks, uint32_t rank) {
@@ -69,40 +78,41 @@ bpt_status bpt_scatter_check(bpt_scatter *x) {
     return status;
 }
 
-/* Waits for a change, with the mutex. @return false if the time is over */
-static bool wait_for_change(bpt_scatter *x, uint64_t until_ns) {
+static bool await_change(bpt_scatter *x, uint64_t until_ns) {
     if (until_ns == UINT64_MAX) return pthread_cond_wait(&x->changed, &x->mutex) == 0;
     const struct timespec at = bpt_clock_timespec(until_ns);
     return pthread_cond_clockwait(&x->changed, &x->mutex, CLOCK_MONOTONIC, &at) == 0;
+}
+
+/* Waits for a change, with the mutex. What gets on does not hang: each is another wait, for rank 0
+ * or, where a parcel has come, for the own disk. @return false if the time is over */
+static bool wait_for_change(bpt_scatter *x, uint64_t until_ns) {
+    if (bpt__taker_keeps(x))
+        bpt__comm_own_begin(x->comm, BPT__SCATTER_KEEPS_AT);
+    else
+        bpt__comm_wait_begin(x->comm, x->options.waits_at);
+    const bool in_time = await_change(x, until_ns);
+    bpt__comm_wait_end(x->comm);
+    return in_time;
 }
 
 bpt_status bpt_scatter_wait(bpt_scatter *x, uint64_t n_kept, double at_most_s) {
     if (bpt_scatter_kept(x) >= n_kept) return bpt_scatter_check(x);
     const uint64_t until_ns =
         isinf(at_most_s) ? UINT64_MAX : bpt_clock_ns() + (uint64_t)(at_most_s * 1e9);
-    bpt__comm_wait_begin(x->comm, x->options.waits_at);
     pthread_mutex_lock(&x->mutex);
-    for (uint64_t seen = bpt_scatter_kept(x); seen < n_kept;) {
-        if (atomic_load_explicit(&x->failed, memory_order_relaxed)) break;
+    while (bpt_scatter_kept(x) < n_kept && !atomic_load_explicit(&x->failed, memory_order_relaxed))
         if (!wait_for_change(x, until_ns)) break;
-        if (bpt_scatter_kept(x) == seen) continue;
-        seen = bpt_scatter_kept(x);
-        bpt__comm_wait_end(x->comm); /* what gets on does not hang */
-        bpt__comm_wait_begin(x->comm, x->options.waits_at);
-    }
     pthread_mutex_unlock(&x->mutex);
-    bpt__comm_wait_end(x->comm);
     return bpt_scatter_check(x);
 }
 
 bpt_status bpt_scatter_settle(bpt_scatter *x) {
     if (x->rank == 0) return bpt_scatter_check(x);
-    bpt__comm_wait_begin(x->comm, x->options.waits_at);
     pthread_mutex_lock(&x->mutex);
     x->quiet = true;
-    while (!x->dead && bpt__taker_busy(x)) pthread_cond_wait(&x->changed, &x->mutex);
+    while (!x->dead && bpt__taker_busy(x)) (void)wait_for_change(x, UINT64_MAX);
     pthread_mutex_unlock(&x->mutex);
-    bpt__comm_wait_end(x->comm);
     return bpt_scatter_check(x);
 }
 
@@ -239,10 +249,10 @@ static bpt_status stop(bpt_scatter *x) {
 
 bpt_status bpt_scatter_destroy(bpt_scatter *x) {
     if (!x) return BPT_OK;
-    bpt_status stopped = BPT_OK;
-    if (x->rank != 0) stopped = stop(x);
-    const bpt_status met = bpt_comm_barrier(x->comm); /* rank 0 answers until nobody asks */
-    if (x->rank == 0) stopped = stop(x);
+    bpt_error first = {0};
+    if (x->rank != 0) bpt__first_error_note(&first, stop(x));
+    bpt__first_error_note(&first, bpt_comm_barrier(x->comm)); /* rank 0 answers until nobody asks */
+    if (x->rank == 0) bpt__first_error_note(&first, stop(x));
     release(x);
-    return stopped != BPT_OK ? stopped : met;
+    return bpt__first_error_put(&first);
 }

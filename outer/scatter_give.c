@@ -37,8 +37,8 @@ bpt_status bpt__giver_transfers(bpt_scatter *x) {
     return status;
 }
 
-static bpt__request *request_of(const bpt_scatter *x, uint32_t listener) {
-    return (bpt__request *)(x->giver.requests + listener * x->request_bytes);
+static bpt__scatter_request *request_of(const bpt_scatter *x, uint32_t listener) {
+    return (bpt__scatter_request *)(x->giver.requests + listener * x->request_bytes);
 }
 
 static uint32_t rank_of(uint32_t listener) {
@@ -73,9 +73,9 @@ static void complete(bpt_scatter *x, uint32_t group) {
 }
 
 /* Takes a parcel that is made. @return NULL: there is none; @p busy: any is not free */
-static bpt__parcel *take_made(bpt_scatter *x, bool *busy) {
+static bpt__scatter_parcel *take_made(bpt_scatter *x, bool *busy) {
     bpt__giver *g = &x->giver;
-    bpt__parcel *made = NULL;
+    bpt__scatter_parcel *made = NULL;
     pthread_mutex_lock(&x->mutex);
     *busy = g->n_queued > 0;
     for (int p = 0; p < BPT__SCATTER_PARCELS; p++) {
@@ -88,11 +88,11 @@ static bpt__parcel *take_made(bpt_scatter *x, bool *busy) {
 }
 
 /* @return the items of a parcel that answers a request, be it one that is refused */
-static uint32_t items_to_send(const bpt_scatter *x, const bpt__request *r) {
+static uint32_t items_to_send(const bpt_scatter *x, const bpt__scatter_request *r) {
     return r->n < x->options.items_per_parcel ? r->n : x->options.items_per_parcel;
 }
 
-static bpt_status answer(bpt_scatter *x, bpt__parcel *p) {
+static bpt_status answer(bpt_scatter *x, bpt__scatter_parcel *p) {
     const uint32_t l = p->listener, n = items_to_send(x, request_of(x, l));
     const uint32_t group = x->giver.n_listeners + (uint32_t)(p - x->giver.parcels);
     const int tag = bpt__scatter_tag(l % BPT__SCATTER_SLOTS, false);
@@ -107,9 +107,9 @@ bpt_status bpt__giver_poll(bpt_scatter *x, bool *moved, bool *done) {
     uint32_t n_complete = 0;
     bool busy;
     if (!x->listening) BPT_TRY(begin(x));
-    BPT_TRY(bpt__transfers_poll(x->transfers, moved, x->complete, &n_complete));
+    BPT_TRY(bpt__scatter_transfer(x, moved, &n_complete));
     for (uint32_t i = 0; i < n_complete; i++) complete(x, x->complete[i]);
-    for (bpt__parcel *p; (p = take_made(x, &busy)); *moved = true) BPT_TRY(answer(x, p));
+    for (bpt__scatter_parcel *p; (p = take_made(x, &busy)); *moved = true) BPT_TRY(answer(x, p));
     pthread_mutex_lock(&x->mutex);
     *done = x->stopping && !busy; /* all others have ended: nothing comes any more */
     pthread_mutex_unlock(&x->mutex);
@@ -119,14 +119,14 @@ bpt_status bpt__giver_poll(bpt_scatter *x, bool *moved, bool *done) {
 
 /* ---- the thread that makes parcels ---- */
 
-static bpt__parcel *find_free(bpt__giver *g) {
+static bpt__scatter_parcel *find_free(bpt__giver *g) {
     for (int p = 0; p < BPT__SCATTER_PARCELS; p++)
         if (g->parcels[p].state == BPT__PARCEL_FREE) return &g->parcels[p];
     return NULL;
 }
 
-static bpt_status make(const bpt_scatter *x, const bpt__parcel *p) {
-    const bpt__request *r = request_of(x, p->listener);
+static bpt_status make(const bpt_scatter *x, const bpt__scatter_parcel *p) {
+    const bpt__scatter_request *r = request_of(x, p->listener);
     if (r->n < 1 || r->n > x->options.items_per_parcel)
         return bpt_fail(BPT_ECOMM, "rank %u asks for %u items in a parcel, which holds 1 to %u",
                         rank_of(p->listener), r->n, x->options.items_per_parcel);
@@ -135,16 +135,18 @@ static bpt_status make(const bpt_scatter *x, const bpt__parcel *p) {
 }
 
 /* With the mutex, which is given back while a parcel is made. */
-static void make_next(bpt_scatter *x, bpt__parcel *p) {
+static void make_next(bpt_scatter *x, bpt__scatter_parcel *p) {
     bpt__giver *g = &x->giver;
     p->state = BPT__PARCEL_MAKING;
     p->listener = g->queue[g->first];
     g->first = (g->first + 1) % g->n_listeners;
     g->n_queued--;
     pthread_mutex_unlock(&x->mutex);
-    const bpt__request *r = request_of(x, p->listener);
+    const bpt__scatter_request *r = request_of(x, p->listener);
     p->verdict = (bpt_error){.status = BPT_OK};
+    bpt__comm_help_begin(x->comm, BPT__SCATTER_MAKES_AT);
     if (make(x, p) != BPT_OK) bpt_error_get(&p->verdict);
+    bpt__comm_help_end(x->comm);
     pthread_mutex_lock(&x->mutex);
     if (p->verdict.status == BPT_OK) {
         x->stats.items_sent += r->n;
@@ -160,7 +162,7 @@ void *bpt__giver_main(void *scatter) {
     bpt__giver *g = &x->giver;
     pthread_mutex_lock(&x->mutex);
     while (!x->stopping) {
-        bpt__parcel *p = g->n_queued > 0 ? find_free(g) : NULL;
+        bpt__scatter_parcel *p = g->n_queued > 0 ? find_free(g) : NULL;
         if (!p) {
             pthread_cond_wait(&x->changed, &x->mutex);
             continue;

@@ -19,13 +19,17 @@ enum {
     BPT__SCATTER_PARCELS = 4, /* that rank 0 makes and sends at a time */
 };
 
+/** Where the threads of a scatter may hang, for people. */
+#define BPT__SCATTER_KEEPS_AT "the scratch disk"
+#define BPT__SCATTER_MAKES_AT "the disk that others are given from"
+
 /** A request; the answer is a bpt_error, status BPT_OK or not, and then the parcel. */
-typedef struct bpt__request {
+typedef struct bpt__scatter_request {
     uint32_t kind, n;
     uint32_t number[]; /* shape [items_per_parcel], of which n count */
-} bpt__request;
+} bpt__scatter_request;
 
-enum bpt__parcel_state {
+enum bpt__scatter_parcel_state {
     BPT__PARCEL_FREE,
     BPT__PARCEL_MAKING,
     BPT__PARCEL_MADE,
@@ -33,12 +37,12 @@ enum bpt__parcel_state {
 };
 
 /** A parcel of rank 0. */
-typedef struct bpt__parcel {
-    enum bpt__parcel_state state; /* of what it holds only FREE's and MADE's is read by others */
-    uint32_t listener;            /* whose request it answers */
+typedef struct bpt__scatter_parcel {
+    enum bpt__scatter_parcel_state state; /* what it holds others read in FREE and MADE only */
+    uint32_t listener;                    /* whose request it answers */
     bpt_error verdict;
     char *bytes; /* shape [largest parcel] */
-} bpt__parcel;
+} bpt__scatter_parcel;
 
 /** Rank 0. Listener l hears slot l % SLOTS of rank 1 + l / SLOTS. */
 typedef struct bpt__giver {
@@ -47,18 +51,22 @@ typedef struct bpt__giver {
                         the maker's until the parcel is made */
     uint32_t *queue; /* shape [n_listeners]: a ring of listeners that were heard */
     uint32_t first, n_queued;
-    bpt__parcel parcels[BPT__SCATTER_PARCELS];
+    bpt__scatter_parcel parcels[BPT__SCATTER_PARCELS];
 } bpt__giver;
 
-enum bpt__request_slot_state { BPT__REQUEST_FREE, BPT__REQUEST_ASKED, BPT__REQUEST_ARRIVED };
+enum bpt__scatter_request_slot_state {
+    BPT__REQUEST_FREE,
+    BPT__REQUEST_ASKED,
+    BPT__REQUEST_ARRIVED
+};
 
 /** A request of another rank, with its answer. */
-typedef struct bpt__request_slot {
-    enum bpt__request_slot_state state; /* ASKED: the MPI thread's, ARRIVED: the keeper's */
-    bpt__request *request;
+typedef struct bpt__scatter_request_slot {
+    enum bpt__scatter_request_slot_state state; /* ASKED: the MPI thread's, ARRIVED: the keeper's */
+    bpt__scatter_request *request;
     bpt_error verdict;
     char *parcel; /* shape [largest parcel] */
-} bpt__request_slot;
+} bpt__scatter_request_slot;
 
 /** Another rank. Requests go round the slots, and are kept in their order. */
 typedef struct bpt__taker {
@@ -66,7 +74,7 @@ typedef struct bpt__taker {
     uint8_t *kind;    /* likewise */
     uint64_t n_asked; /* of them */
     uint64_t n_requests, n_done;
-    bpt__request_slot slots[BPT__SCATTER_SLOTS];
+    bpt__scatter_request_slot slots[BPT__SCATTER_SLOTS];
 } bpt__taker;
 
 struct bpt_scatter {
@@ -102,6 +110,10 @@ size_t bpt__scatter_parcel_bytes(const bpt_scatter *x, uint32_t n);
 /** @return tags of requests (@p up) of a slot, or of answers */
 int bpt__scatter_tag(uint32_t slot, bool up);
 
+/** Looks what has moved, on the MPI thread: a wait of which parts still come does not hang.
+ * @param[out] moved,n_complete as of bpt__transfers_poll(), and so is `complete` */
+bpt_status bpt__scatter_transfer(bpt_scatter *x, bool *moved, uint32_t *n_complete);
+
 /** Keeps this thread's last error as that of this rank, unless there is one. With the mutex. */
 void bpt__scatter_fail(bpt_scatter *x);
 
@@ -121,5 +133,8 @@ void *bpt__taker_main(void *scatter);
 
 /** @return whether a request is under way, or its answer is not kept yet. With the mutex. */
 bool bpt__taker_busy(const bpt_scatter *x);
+
+/** @return whether an answer is being kept, or is next to be. With the mutex. */
+bool bpt__taker_keeps(const bpt_scatter *x);
 
 #endif

@@ -39,7 +39,7 @@ bpt_status bpt__taker_transfers(bpt_scatter *x) {
 
 /* ---- MPI thread ---- */
 
-static bool any_slot(const bpt__taker *t, enum bpt__request_slot_state state) {
+static bool any_slot(const bpt__taker *t, enum bpt__scatter_request_slot_state state) {
     for (int s = 0; s < BPT__SCATTER_SLOTS; s++)
         if (t->slots[s].state == state) return true;
     return false;
@@ -52,7 +52,7 @@ static bool prepare(bpt_scatter *x, uint32_t *slot) {
     const uint64_t n_wanted = atomic_load_explicit(&x->n_wanted, memory_order_relaxed);
     uint64_t end = t->n_asked;
     *slot = (uint32_t)(t->n_requests % BPT__SCATTER_SLOTS);
-    bpt__request_slot *s = &t->slots[*slot];
+    bpt__scatter_request_slot *s = &t->slots[*slot];
     if (x->quiet || x->stopping || atomic_load_explicit(&x->failed, memory_order_relaxed) ||
         end == n_wanted || s->state != BPT__REQUEST_FREE)
         return false;
@@ -70,7 +70,7 @@ static bool prepare(bpt_scatter *x, uint32_t *slot) {
 
 /* Receives first, so that the answer finds somebody waiting. */
 static bpt_status ask(bpt_scatter *x, uint32_t slot) {
-    bpt__request_slot *s = &x->taker.slots[slot];
+    bpt__scatter_request_slot *s = &x->taker.slots[slot];
     const int up = bpt__scatter_tag(slot, true), down = bpt__scatter_tag(slot, false);
     BPT_TRY(bpt__transfers_recv(x->transfers, slot, &s->verdict, sizeof s->verdict, 0, down));
     BPT_TRY(bpt__transfers_recv(x->transfers, slot, s->parcel,
@@ -87,7 +87,7 @@ static void arrive(bpt_scatter *x, uint32_t slot) {
 
 bpt_status bpt__taker_poll(bpt_scatter *x, bool *moved, bool *done) {
     uint32_t n_complete = 0;
-    BPT_TRY(bpt__transfers_poll(x->transfers, moved, x->complete, &n_complete));
+    BPT_TRY(bpt__scatter_transfer(x, moved, &n_complete));
     for (uint32_t i = 0; i < n_complete; i++) arrive(x, x->complete[i]);
     for (;;) {
         uint32_t slot;
@@ -103,16 +103,19 @@ bpt_status bpt__taker_poll(bpt_scatter *x, bool *moved, bool *done) {
 
 /* ---- the thread that keeps parcels ---- */
 
-static bpt_status keep(const bpt_scatter *x, const bpt__request_slot *s) {
-    const bpt__request *r = s->request;
+static bpt_status keep(const bpt_scatter *x, const bpt__scatter_request_slot *s) {
+    const bpt__scatter_request *r = s->request;
     const bpt_scatter_items items = {.kind = r->kind, .n = r->n, .number = r->number};
     if (s->verdict.status != BPT_OK) return bpt_error_put(&s->verdict);
-    return x->options.keep(x->options.arg, &items, s->parcel);
+    bpt__comm_help_begin(x->comm, BPT__SCATTER_KEEPS_AT);
+    const bpt_status status = x->options.keep(x->options.arg, &items, s->parcel);
+    bpt__comm_help_end(x->comm);
+    return status;
 }
 
 /* With the mutex, which is given back while a parcel is kept. Behind a failure nothing is: what is
  * kept has no gaps. */
-static void keep_next(bpt_scatter *x, bpt__request_slot *s) {
+static void keep_next(bpt_scatter *x, bpt__scatter_request_slot *s) {
     if (!atomic_load_explicit(&x->failed, memory_order_relaxed)) {
         pthread_mutex_unlock(&x->mutex);
         const bpt_status status = keep(x, s);
@@ -135,12 +138,17 @@ bool bpt__taker_busy(const bpt_scatter *x) {
     return any_slot(&x->taker, BPT__REQUEST_ASKED) || any_slot(&x->taker, BPT__REQUEST_ARRIVED);
 }
 
+bool bpt__taker_keeps(const bpt_scatter *x) {
+    const bpt__taker *t = &x->taker;
+    return x->rank != 0 && t->slots[t->n_done % BPT__SCATTER_SLOTS].state == BPT__REQUEST_ARRIVED;
+}
+
 void *bpt__taker_main(void *scatter) {
     bpt_scatter *x = scatter;
     bpt__taker *t = &x->taker;
     pthread_mutex_lock(&x->mutex);
     for (;;) {
-        bpt__request_slot *s = &t->slots[t->n_done % BPT__SCATTER_SLOTS];
+        bpt__scatter_request_slot *s = &t->slots[t->n_done % BPT__SCATTER_SLOTS];
         if (s->state == BPT__REQUEST_ARRIVED) {
             keep_next(x, s);
             bpt__comm_wake(x->comm);

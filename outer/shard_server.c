@@ -90,10 +90,11 @@ static bpt_update_inputs inputs(const bpt__server *s) {
                                .elasticity = s->options.terms.elasticity};
 }
 
-/* What is logged as "q". */
-static double quality(const bpt__server *s, uint32_t j) {
+/* What is logged as "q"; of an asynchronous rule also what gamma is multiplied by. */
+static double quality_factor(const bpt__server *s, uint32_t j) {
     const bpt_update_inputs in = inputs(s);
-    return s->options.rule->synchronous ? s->now.quality[j] : bpt_quality_share(&in, j);
+    if (s->options.rule->synchronous) return s->now.quality[j];
+    return s->options.rule->ignores_quality ? 1 : bpt_quality_share(&in, j);
 }
 
 static bpt_status record(bpt__server *s, uint32_t j) {
@@ -111,7 +112,7 @@ static bpt_status record(bpt__server *s, uint32_t j) {
         .staleness = staleness,
         .lead = bpt_clocks_lead(&s->clocks, j),
         .gamma = s->gamma[j],
-        .quality = quality(s, j),
+        .quality = quality_factor(s, j),
     };
     return bpt__update_log_add(s->options.log, &update);
 }
@@ -193,7 +194,7 @@ static bpt_status answer_meeting(bpt__server *s) {
 static void merge_one(bpt__server *s, uint32_t j, bool answers) {
     enum { BLOCK = 8192 };
     const bpt__server_options *o = &s->options;
-    const float factor = (float)(s->gamma[j] * quality(s, j));
+    const float factor = (float)(s->gamma[j] * quality_factor(s, j));
     bpt_merge m = {.parts = &s->part[j], .factors = &factor, .n_parts = 1};
     if (o->terms.compensation > 0) {
         m.base = s->answer[j]; /* block by block, before the new answer overwrites it */

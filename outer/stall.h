@@ -5,7 +5,7 @@
 #ifndef BPT_OUTER_STALL_H
 #define BPT_OUTER_STALL_H
 
-#include "outer/comm_state.h"
+#include "outer/doing.h"
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -72,7 +72,8 @@ void bpt__transfers_free(bpt__transfers *t);
  *
  * Chunks for one rank leave in the order of these calls, whatever their group, and begin here or in
  * a later poll. So a rank must not hold back the receive of a message until it has got a later one
- * of the same sender: all users post receives before anything that makes the other side send.
+ * of the same sender: all users post receives before anything that makes the other side send, but
+ * for the sums of outer/reduction.c, which says at receive_answers() why that is safe.
  * @return BPT_OK, BPT_ECOMM */
 bpt_status bpt__transfers_send(bpt__transfers *t, uint32_t group, const void *data, size_t bytes,
                                uint32_t to, int tag);

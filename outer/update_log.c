@@ -106,6 +106,13 @@ bpt_status bpt__update_log_add(bpt__update_log *l, const bpt__update *u) {
     return status;
 }
 
+bool bpt__update_log_due(bpt__update_log *l, size_t at_least) {
+    pthread_mutex_lock(&l->mutex);
+    const bool due = l->added.used >= at_least;
+    pthread_mutex_unlock(&l->mutex);
+    return due;
+}
+
 bpt_status bpt__update_log_write(bpt__update_log *l, size_t at_least) {
     pthread_mutex_lock(&l->mutex);
     const bool due = l->added.used >= at_least;

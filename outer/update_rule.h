@@ -75,12 +75,14 @@ typedef struct bpt_update_rule {
     const char *name; /* "agwu" */
     bool synchronous; /* an update needs the submissions of all workers */
     bpt_payload payload;
+    bool ignores_quality; /* an asynchronous rule whose workers count on gamma alone: easgd's pull
+                             back by the same alpha */
 
     /** Weighs the submissions.
      * @param[out] gamma shape [m]: of each worker, should it submit now; the submission is then
      *             multiplied by (float)(gamma * bpt_quality_share()) where the rule is
-     *             asynchronous, by (float)gamma where it is synchronous (Q is then part of gamma
-     *             already). NULL with BPT_PAYLOAD_NONE */
+     *             asynchronous, by (float)gamma where it ignores quality, or is synchronous and has
+     *             Q in gamma already. NULL with BPT_PAYLOAD_NONE */
     void (*weigh)(const bpt_update_inputs *in, double *gamma);
 
     /** Merges submissions into the global values. NULL with BPT_PAYLOAD_NONE. */
@@ -94,7 +96,7 @@ typedef struct bpt_update_rule {
 double bpt_quality_share(const bpt_update_inputs *in, uint32_t worker);
 
 /** Asynchronous global weight update after BPT-CNN (ALGORITHMS 1.3, exponent as recalled; Q as a
- * share, as under all asynchronous rules here):
+ * share, as under all asynchronous rules of deltas):
  *     gamma_j = exp(k_j/(i-1)) / SUM_j' exp(k_j'/(i-1)),  1/m at the first update (i = 1)
  *     W <- W + gamma_j Q_j delta_j */
 extern const bpt_update_rule bpt_rule_agwu;
@@ -116,8 +118,9 @@ extern const bpt_update_rule bpt_rule_sgwu;
  * themselves, each tied to the centre, which the global weights are, by a spring. With x_j what a
  * worker submits, its local weights, and c the centre until then
  *     d = alpha (x_j - c),   c <- c + d   (here),   x_j <- x_j - d   (the worker: bpt_easgd_pull())
- * so that but for its training x_j + c stays. Alpha is about 0.9 / m in the paper (recalled). Age
- * counts for nothing. At a meeting every worker goes on from the centre. */
+ * so that but for its training x_j + c stays. Alpha is about 0.9 / m in the paper (recalled).
+ * Neither age nor quality counts: what the one side adds the other takes. At a meeting every worker
+ * goes on from the centre. */
 extern const bpt_update_rule bpt_rule_easgd;
 
 /** The worker's side of easgd. What comes back is the centre after d, c' = c + alpha (x - c), so

@@ -22,9 +22,11 @@ struct bpt__watch {
     bpt_comm *comm;
     MPI_Comm world;
     uint64_t looked_ns;
-    unsigned changes, pushes, push_moves, wait_moves; /* of this rank, when last looked */
-    bool pushed;                                      /* a push was not answered */
+    /* Of this rank, when last looked. */
+    unsigned changes, pushes, push_moves, wait_moves, helps;
+    bool pushed;             /* a push was not answered */
     double thread_s, push_s; /* the thread has not changed, the push is not answered, for so long */
+    double help_s;           /* its helper is at one thing for so long */
     double held_s, warned_s; /* what look_at_self() is at for so long; when last warned of */
     bool asked;
     double asked_s, ask_from_s; /* in held_s */
@@ -58,7 +60,9 @@ static void check(bpt__watch *w, int code) {
 }
 
 /* What this rank is held up by: what its thread is at, or a push that is not answered, where the
- * thread waits for that or goes on without. A push of which parts still move holds nobody up. */
+ * thread waits for that or goes on without. A push of which parts still move holds nobody up. Or
+ * what its helper is at, where that has taken longer: then it is no wait for others, and one that
+ * seems to be has this for its cause. */
 static bpt__activity look_at_self(const bpt__watch *w) {
     const bpt__marks *marks = &w->comm->marks;
     bpt__activity at = {
@@ -70,6 +74,11 @@ static bpt__activity look_at_self(const bpt__watch *w) {
         if (at.kind != BPT__WAITS) what = atomic_load_explicit(&marks->push, memory_order_relaxed);
         at.kind = BPT__WAITS;
         at.held_s = w->push_s;
+    }
+    if (w->help_s > at.held_s) {
+        what = atomic_load_explicit(&marks->help, memory_order_relaxed);
+        at.kind = BPT__OWN;
+        at.held_s = w->help_s;
     }
     snprintf(at.what, sizeof at.what, "%s", what);
     return at;
@@ -169,6 +178,9 @@ static void notice_changes(bpt__watch *w, double passed_s) {
     w->pushed = pushes != answered;
     const bool moves = pushes != w->pushes || marks->push_moves != w->push_moves;
     w->push_s = w->pushed && !moves ? w->push_s + passed_s : 0;
+    const unsigned helps = atomic_load_explicit(&marks->helps, memory_order_acquire);
+    w->help_s = helps % 2 == 1 && helps == w->helps ? w->help_s + passed_s : 0;
+    w->helps = helps;
     w->changes = changes;
     w->pushes = pushes;
     w->push_moves = marks->push_moves;
@@ -200,26 +212,29 @@ static void release(bpt__watch *w) {
     bpt_free(w);
 }
 
-bpt_status bpt__watch_begin(const bpt_watch_options *options, bpt_comm *c, bpt__watch **watch) {
+bpt_status bpt__watch_create(const bpt_watch_options *options, bpt_comm *c, bpt__watch **watch) {
     bpt__watch *w = NULL;
     bpt_status status;
     BPT_TRY(BPT_NEW("watch", 1, &w));
     w->options = *options;
     w->comm = c;
     w->receiving = MPI_REQUEST_NULL;
-    w->looked_ns = bpt_clock_ns();
     BPT_TRY_GOTO(status, BPT_NEW("views of ranks", c->size, &w->views), err);
     BPT_TRY_GOTO(status, BPT_NEW("messages of the watch", 2 * (size_t)c->size, &w->out), err);
     BPT_TRY_GOTO(status, BPT_NEW("requests of the watch", 2 * (size_t)c->size, &w->sending), err);
     for (uint32_t i = 0; i < 2 * c->size; i++) w->sending[i] = MPI_REQUEST_NULL;
-    BPT_TRY_GOTO(status, bpt__mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &w->world), "copy the world"),
-                 err);
-    listen(w);
     *watch = w;
     return BPT_OK;
 err:
     release(w);
     return status;
+}
+
+bpt_status bpt__watch_begin(bpt__watch *w) {
+    BPT_TRY(bpt__mpi_check(MPI_Comm_dup(MPI_COMM_WORLD, &w->world), "copy the world"));
+    w->looked_ns = bpt_clock_ns();
+    listen(w);
+    return BPT_OK;
 }
 
 void bpt__watch_end(bpt__watch *w) {

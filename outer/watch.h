@@ -10,7 +10,8 @@
  * Time in which this process itself did not run (it was stopped, or the whole machine was) is not
  * waiting. While MPI starts nobody can be asked: then ranks 0 and 1 speak, and name nobody.
  *
- * Threads: the marks are set by one thread, that which makes the collective calls. */
+ * Threads: the marks are set by one thread, that which makes the collective calls; what a thread
+ * inside of outer/ that helps it is at has marks of its own (bpt__comm_help_begin()). */
 #ifndef BPT_OUTER_WATCH_H
 #define BPT_OUTER_WATCH_H
 

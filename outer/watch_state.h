@@ -11,10 +11,14 @@
 /** Nanoseconds between two looks. */
 #define BPT__WATCH_TICK_NS 250000000u
 
-/** Makes the watch and listens; world, size and hosts of @p comm are known. Collective.
- * @param[out] watch caller owns: bpt__watch_end(), then bpt__watch_free()
- * @return BPT_OK, BPT_ENOMEM, BPT_ECOMM */
-bpt_status bpt__watch_begin(const bpt_watch_options *options, bpt_comm *comm, bpt__watch **watch);
+/** Makes the watch; the size of @p comm is known. On this rank alone: the ranks agree on it before
+ * the next.
+ * @param[out] watch caller owns, bpt__watch_free()
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt__watch_create(const bpt_watch_options *options, bpt_comm *comm, bpt__watch **watch);
+
+/** Listens, until bpt__watch_end(). Collective. @return BPT_OK, BPT_ECOMM */
+bpt_status bpt__watch_begin(bpt__watch *watch);
 
 /** Looks, if it is time to: answers, asks, tells, and ends the job. NULL is allowed. */
 void bpt__watch_tick(bpt__watch *watch);

@@ -21,6 +21,7 @@ const bpt_update_rule bpt_rule_easgd = {
     .name = "easgd",
     .synchronous = false,
     .payload = BPT_PAYLOAD_WEIGHTS,
+    .ignores_quality = true,
     .weigh = weigh,
     .merge = merge,
 };

@@ -7,7 +7,9 @@
 
 #include "outer/update_rule.h"
 
-/** global += factors[0] * parts[0]; a bpt_update_rule.merge. */
+/** global += factors[0] * parts[0], of which the part is compensated first if the merge has a base
+ * (outer/rules/compensate.h), and with a velocity the sum goes through that
+ * (outer/rules/apply_change.h); a bpt_update_rule.merge. */
 void bpt__merge_delta(const bpt_merge *m);
 
 #endif

@@ -260,6 +260,7 @@ static void test_wrong_options_and_no_memory(void **state) {
     bpt_coordinator *c = NULL;
     bpt_coordinator_options o = {.n_ranks = 4, .n_samples = 11, .n_rounds = 3};
     assert_int_equal(bpt_coordinator_create(&o, &c), BPT_EUSAGE);
+    assert_string_equal(bpt_error_last()->hint, "use fewer rounds or fewer ranks");
     o.n_samples = 100;
     o.speed = (const double[]){1, 1, -1, 1};
     assert_int_equal(bpt_coordinator_create(&o, &c), BPT_EUSAGE);

@@ -1,12 +1,16 @@
-/* Exchanges that cannot be made: every rank learns of it, nothing is left behind.
+/* Exchanges that cannot be made: every rank learns of it, nothing is left behind. And one that
+ * ends with several errors. A call of MPI is replaced here.
  * ctest: TIMEOUT=60 RANKS=1,3 */
+#include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <math.h>
+#include <mpi.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -14,6 +18,13 @@
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
+
+static atomic_bool broken; /* MPI is, on this rank */
+
+int MPI_Testsome(int n, MPI_Request *requests, int *n_done, int *index, MPI_Status *statuses) {
+    if (atomic_load(&broken)) return MPI_ERR_OTHER;
+    return PMPI_Testsome(n, requests, n_done, index, statuses);
+}
 
 static bpt_status create(fixture *f) {
     f->options.coordinator = &f->coordinator;
@@ -134,6 +145,27 @@ static void test_malformed_snapshots(void **state) {
     fixture_end(&f);
 }
 
+/* The first of the errors is told, and its text with it. Last: it leaves messages under way. */
+static void test_several_errors_at_the_end(void **state) {
+    (void)state;
+    fixture f;
+    fixture_prepare(&f, &bpt_rule_agwu, 100, 0);
+    f.options.log_path = "/dev/full";
+    fixture_start(&f);
+    fixture_push(&f, 50, 0);
+    fixture_wait(&f); /* there is a line in the log, not written yet */
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+    atomic_store(&broken, true);
+    const bpt_status status = bpt_exchange_destroy(f.x);
+    atomic_store(&broken, false);
+    assert_int_equal(status, BPT_ECOMM);
+    assert_int_equal(bpt_error_last()->status, BPT_ECOMM);
+    assert_non_null(strstr(bpt_error_last()->text, "MPI cannot complete messages"));
+    assert_int_equal(bpt_dir_remove(f.folder), BPT_OK);
+    free(f.vector);
+    free(f.initial);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_memory),
@@ -142,6 +174,7 @@ int main(void) {
         cmocka_unit_test(test_ranks_that_differ),
         cmocka_unit_test(test_quality_must_be_a_number),
         cmocka_unit_test(test_malformed_snapshots),
+        cmocka_unit_test(test_several_errors_at_the_end),
     };
     return RUN_WITH_MPI(tests);
 }

@@ -44,6 +44,8 @@ static void repeat_update(host *h, const bpt_json_doc *line) {
     const bpt_update_terms *terms = &h->options->terms;
     const uint32_t worker = get(line, "worker");
     const float factor = (float)(get_real(line, "gamma") * get_real(line, "q"));
+    if (h->options->rule == &bpt_rule_easgd) /* as the worker pulls, however good its weights are */
+        assert_true(factor == (float)terms->elasticity);
     fixture_vector(worker, get(line, "seq"), N, h->part);
     const bpt_merge m = {.begin = h->shard->begin,
                          .end = h->shard->end,

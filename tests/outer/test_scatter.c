@@ -1,5 +1,7 @@
 /* Items that rank 0 gives to those that ask. ctest: TIMEOUT=60 RANKS=2,3,4 */
+#include "base/clock.h"
 #include "base/memory.h"
+#include "outer/comm_state.h"
 #include "outer/scatter_state.h"
 #include "tests/outer/exchange_fixture.h"
 
@@ -12,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -30,12 +33,24 @@ typedef struct {
 
 typedef struct {
     bool bad_make, bad_keep, damages;
+    const char *held_up_by; /* what is kept or made waits until this rank is seen to; or NULL */
+    bool was_seen;
     uint32_t *order; /* shape [KINDS * N]: kind * N + number of what was kept, in order */
     uint32_t n_kept;
 } store;
 
 static uint8_t byte_of(uint32_t kind, uint32_t number, size_t i) {
     return (uint8_t)(number * 7 + kind * 31 + i);
+}
+
+/* A disk that hangs, until the rank is marked to wait for it; for some seconds at most. */
+static void hang(store *s) {
+    const uint64_t begin_ns = bpt_clock_ns();
+    while (!s->was_seen && bpt_clock_seconds_since(begin_ns) < 3) {
+        usleep(1000);
+        s->was_seen = atomic_load(&comm->marks.kind) == BPT__OWN &&
+                      strcmp(atomic_load(&comm->marks.what), s->held_up_by) == 0;
+    }
 }
 
 static bpt_status make(void *arg, const bpt_scatter_items *items, void *parcel) {
@@ -58,6 +73,7 @@ static bpt_status make(void *arg, const bpt_scatter_items *items, void *parcel) 
 
 static bpt_status keep(void *arg, const bpt_scatter_items *items, const void *parcel) {
     store *s = arg;
+    if (s->held_up_by) hang(s);
     const item *in = (const item *)((const head *)parcel + 1);
     const head h = *(const head *)parcel;
     if (h.kind != items->kind || h.n != items->n) return bpt_fail(BPT_ECORRUPT, "another parcel");
@@ -257,6 +273,46 @@ static void test_what_cannot_be_kept(void **state) {
     end(x, &s);
 }
 
+/* Who waits for what it cannot keep waits for its own disk, not for rank 0. */
+static void check_own_disk(bpt_status (*await)(bpt_scatter *x)) {
+    store s = {.held_up_by = rank() == 1 ? "the scratch disk" : NULL};
+    bpt_scatter *x = create(&s);
+    if (rank() != 0) want(x, 0, 0, PER_PARCEL);
+    if (await == bpt_scatter_settle) usleep(100000); /* so that the parcel is asked for before */
+    assert_int_equal(await(x), BPT_OK);
+    assert_int_equal(atomic_load(&comm->marks.kind), BPT__BUSY);
+    assert_int_equal(s.was_seen, rank() == 1);
+    end(x, &s);
+}
+
+static bpt_status await_parcel(bpt_scatter *x) {
+    return bpt_scatter_wait(x, rank() == 0 ? 0 : PER_PARCEL, INFINITY);
+}
+
+static void test_own_disk(void **state) {
+    (void)state;
+    check_own_disk(await_parcel);
+    check_own_disk(bpt_scatter_settle);
+}
+
+/* Where many pieces of a parcel come one after another, a wait for them is none that hangs. */
+static void test_parts_are_seen(void **state) {
+    (void)state;
+    store s = {0};
+    bpt_scatter *x = create(&s);
+    unsigned before, after;
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+    const bpt__copy first = {&before, &comm->marks.wait_moves, sizeof before};
+    assert_int_equal(bpt__comm_copy(comm, &first, 1), BPT_OK);
+    if (rank() != 0) want(x, 0, 0, 1);
+    assert_int_equal(bpt_scatter_wait(x, rank() == 0 ? 0 : 1, INFINITY), BPT_OK);
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+    const bpt__copy last = {&after, &comm->marks.wait_moves, sizeof after};
+    assert_int_equal(bpt__comm_copy(comm, &last, 1), BPT_OK);
+    assert_true(after != before);
+    end(x, &s);
+}
+
 static void test_damage_on_the_way(void **state) {
     (void)state;
     store s = {.damages = true};
@@ -336,6 +392,8 @@ int main(void) {
         cmocka_unit_test(test_too_much_in_one_request),
         cmocka_unit_test(test_other_sizes),
         cmocka_unit_test(test_what_cannot_be_kept),
+        cmocka_unit_test(test_own_disk),
+        cmocka_unit_test(test_parts_are_seen),
         cmocka_unit_test(test_damage_on_the_way),
         cmocka_unit_test(test_end_before_all_has_come),
         cmocka_unit_test(test_memory_is_fixed),

@@ -1,5 +1,6 @@
-/* A rank that comes late to a barrier is named by one of those that wait for it, and once; a wait
- * of which parts still move is not told of; and the clocks of ranks on one host are one clock.
+/* A rank that comes late to a barrier is named by one of those that wait for it, and once, with the
+ * thread of it that hangs; a wait of which parts still move is not told of; and the clocks of ranks
+ * on one host are one clock.
  * ctest: TIMEOUT=120 RANKS=2,4 */
 #include "base/clock.h"
 #include "outer/clock_offset.h"
@@ -36,16 +37,20 @@ static void tell(const bpt_stall *stall) {
     if (file) fclose(file);
 }
 
-/* The last rank comes when it has been named. */
-static void test_late_rank(void **state) {
-    (void)state;
-    const uint32_t rank = bpt_comm_rank(comm), last = bpt_comm_size(comm) - 1;
+static void share_flag(void) {
     snprintf(flag, sizeof flag, "/tmp/bpt-watch-XXXXXX");
-    if (rank == 0) {
+    if (bpt_comm_rank(comm) == 0) {
         const int fd = mkstemp(flag);
         assert_true(fd >= 0 && close(fd) == 0 && unlink(flag) == 0);
     }
     assert_int_equal(bpt_comm_broadcast(comm, 0, flag, sizeof flag), BPT_OK);
+}
+
+/* The last rank comes when it has been named. */
+static void test_late_rank(void **state) {
+    (void)state;
+    const uint32_t rank = bpt_comm_rank(comm), last = bpt_comm_size(comm) - 1;
+    share_flag();
     bpt_comm_doing(comm, "a test");
     while (rank == last && access(flag, F_OK) != 0) usleep(10000);
     assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
@@ -60,6 +65,29 @@ static void test_late_rank(void **state) {
         assert_false(told_ends);
     }
     if (rank == last) assert_int_equal(atomic_load(&n_told), 0);
+}
+
+/* The last rank's own thread gets on, but one that helps it does not: what that is at is named. */
+static void test_late_helper(void **state) {
+    (void)state;
+    const uint32_t rank = bpt_comm_rank(comm), last = bpt_comm_size(comm) - 1;
+    share_flag();
+    if (rank == last) {
+        usleep(300000); /* it is not the one that speaks */
+        bpt__comm_help_begin(comm, "a disk");
+    }
+    while (rank == last && access(flag, F_OK) != 0) {
+        bpt_comm_doing(comm, "a test");
+        usleep(10000);
+    }
+    if (rank == last) bpt__comm_help_end(comm);
+    assert_int_equal(bpt_comm_barrier(comm), BPT_OK);
+    if (rank != 0) return;
+    char named[100];
+    snprintf(named, sizeof named, " for rank %u on %s (waiting for a disk for ", last,
+             bpt_comm_host(comm, last));
+    assert_int_equal(unlink(flag), 0);
+    assert_non_null(strstr(told_text, named));
 }
 
 /* A job of which a part moves at every look, for as long as three warnings would take. */
@@ -117,9 +145,8 @@ static void test_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_late_rank),
-        cmocka_unit_test(test_moving_wait),
-        cmocka_unit_test(test_clock_offsets),
+        cmocka_unit_test(test_late_rank),   cmocka_unit_test(test_late_helper),
+        cmocka_unit_test(test_moving_wait), cmocka_unit_test(test_clock_offsets),
         cmocka_unit_test(test_names),
     };
     const bpt_watch_options options = {.warning_s = 1, .exit_status = 1, .tell = tell};
