@@ -56,8 +56,8 @@ static void test_no_memory_for_the_watch(void **state) {
     assert_int_equal(bpt_memory_live(), 0);
 
     char text[64];
-    snprintf(text, sizeof text, "rank %u: MPI has not connected the 2 ranks after 1 s", rank);
-    assert_string_equal(told, text);
+    snprintf(text, sizeof text, "rank %u: MPI has not connected the 2 ranks after ", rank);
+    assert_memory_equal(told, text, strlen(text)); /* how many seconds hangs on the machine */
 }
 
 int main(void) {

@@ -17,12 +17,16 @@
 #include <cmocka.h>
 
 static char folder[] = "/tmp/bpt-test-XXXXXX", old[64], new[64];
-static int syncs_that_fail;
+static int syncs_that_succeed, syncs_that_fail;
 
 bpt_status __real_bpt_dir_sync(const char *path);
 bpt_status __wrap_bpt_dir_sync(const char *path);
 bpt_status __wrap_bpt_dir_sync(const char *path) {
     if (syncs_that_fail == 0) return __real_bpt_dir_sync(path);
+    if (syncs_that_succeed > 0) {
+        syncs_that_succeed--;
+        return __real_bpt_dir_sync(path);
+    }
     syncs_that_fail--;
     return bpt_fail(BPT_EIO, "cannot write %s", path);
 }
@@ -75,9 +79,30 @@ static void test_a_sync_that_fails_moves_nothing(void **state) {
     assert_false(bpt_path_exists(new));
 }
 
+/* Behind the move, as the one that was there is removed: the new one is in its place. */
+static void test_a_sync_that_fails_later_loses_nothing(void **state) {
+    (void)state;
+    char aside[80];
+    snprintf(aside, sizeof aside, "%s.old", old);
+    make_whole(new, "newer");
+    syncs_that_succeed = 1;
+    syncs_that_fail = 1;
+    assert_int_equal(bpt_checkpoint_place(folder, new, old), BPT_OK);
+    assert_int_equal(syncs_that_fail, 0);
+    check_holds(old, "newer");
+    assert_int_equal(bpt_checkpoint_verify(old, 0), BPT_OK);
+    assert_false(bpt_path_exists(new));
+    assert_true(bpt_path_exists(aside));
+    make_whole(new, "newest");
+    assert_int_equal(bpt_checkpoint_place(folder, new, old), BPT_OK);
+    check_holds(old, "newest");
+    assert_false(bpt_path_exists(aside));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_sync_that_fails_moves_nothing),
+        cmocka_unit_test(test_a_sync_that_fails_later_loses_nothing),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -57,6 +57,15 @@ taken runs/work
 run 0 ranks 2 "$train" "${heavy[@]}" --update allreduce --output runs/asked-for
 [ "$taken" = agwu ] || same_weights runs/work runs/asked-for
 
+# With each batch cut by speed unlike machines are no reason against it. Without a sample for each rank it cannot be.
+run 0 ranks 2 "$train" "${heavy[@]}" --partition idpa --output runs/cut
+says 'ms on the slowest rank, each batch cut by speed, and '
+taken runs/cut
+[ "$taken" = agwu ] || says 'each batch is cut by speed: samples by rank'
+run 0 ranks 3 "$train" "${auto[@]}" --partition idpa --batch-size 2 --lr 0.001 --output runs/small
+says '--update auto: agwu, since allreduce cannot share a batch of 2 by 3 ranks'
+check_json runs/small/summary.json 'd["update"] == "agwu"'
+
 # A job goes on as it was, and nothing is chosen for it.
 cp -r runs/asked-for runs/on
 cut_back runs/on
@@ -65,12 +74,21 @@ says 'going on from runs/on/checkpoints/'
 grep -qE 'is of another job|--update auto:' err && die "it does not go on as it was"
 check_json runs/on/summary.json 'd["update"] == "allreduce"'
 same_weights runs/on runs/asked-for
-run 0 ranks 2 "$train" "${heavy[@]}" --epochs 2 --update agwu --output runs/merged
-cut_back runs/merged
-run 0 ranks 2 "$train" "${heavy[@]}" --epochs 2 --output runs/merged --resume auto
-says 'going on from runs/merged/checkpoints/'
+for update in agwu sgwu easgd; do
+    run 0 ranks 2 "$train" "${heavy[@]}" --epochs 2 --update $update --partition even --output runs/$update
+    cp -r runs/$update runs/on-$update
+    cut_back runs/on-$update
+    run 0 ranks 2 "$train" "${heavy[@]}" --epochs 2 --partition even --output runs/on-$update --resume auto
+    says "going on from runs/on-$update/checkpoints/"
+    grep -qE 'is of another job|--update auto:' err && die "it does not go on as it was"
+    check_json runs/on-$update/summary.json "d['update'] == '$update'"
+done
+same_weights runs/sgwu runs/on-sgwu # the one of them that repeats itself
+run 0 ranks 3 "$train" "${auto[@]}" --update sgwu --servers 1 --checkpoint-every 2 --output runs/served
+cut_back runs/served
+run 0 ranks 3 "$train" "${auto[@]}" --servers 1 --output runs/served --resume auto
 grep -qE 'is of another job|--update auto:' err && die "it does not go on as it was"
-check_json runs/merged/summary.json 'd["update"] == "agwu"'
+check_json runs/served/summary.json 'd["update"] == "sgwu"'
 
 # One rank has nothing to choose, and without measurements there is nothing to choose by.
 run 0 "$train" "${auto[@]}" --output runs/one
@@ -83,17 +101,16 @@ for options in "--update auto" "--update allreduce --partition idpa"; do
     says "and under $options it is not known before"
 done
 
-# Links between hosts are measured where shards go by them, and nowhere else. Names make hosts.
-if unshare --uts true 2>unshare.err; then
-    # shellcheck disable=SC2016 # the rank's own shell expands it
-    named=(unshare --uts sh -c 'hostname "host$OMPI_COMM_WORLD_RANK" && exec "$@"' sh)
-    for options in "--update agwu --partition idpa" "--update agwu --partition even" \
-        "--update allreduce --partition idpa" "--update sgwu --calibrate 0"; do
-        # shellcheck disable=SC2086 # several words
-        run 0 ranks 2 "${named[@]}" "$train" "${common[@]}" --epochs 0.5 $options --output runs/links --force
-        n=$(grep -c 'its link carries' err)
-        wanted=0
-        [ "$options" != "--update agwu --partition idpa" ] || wanted=2
-        [ "$n" -eq $wanted ] || die "$n links are measured under $options"
-    done
-fi
+# Links between hosts are measured where shards go by them, and nowhere else.
+apart=(env "LD_PRELOAD=$BPT_HELPERS/libapart_ranks.so" "ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0")
+for options in "--update agwu --partition idpa" "--update agwu --partition even" \
+    "--update allreduce --partition idpa" "--update sgwu --calibrate 0"; do
+    # shellcheck disable=SC2086 # several words
+    run 0 ranks 2 "${apart[@]}" "$train" "${common[@]}" --epochs 0.5 $options --output runs/links --force
+    n=$(grep -c 'its link carries' err)
+    wanted=0
+    [ "$options" != "--update agwu --partition idpa" ] || wanted=2
+    [ "$n" -eq $wanted ] || die "$n links are measured under $options"
+done
+run 0 ranks 2 "$train" "${common[@]}" --epochs 0.5 --update agwu --partition idpa --output runs/links --force
+! grep -q 'its link carries' err || die "a link is measured within a machine"

@@ -79,6 +79,29 @@ one_error 'nosuch-tuned.yaml'
 run 2 "$train" --check --data data --model tiny.yaml --output runs/x --resume runs/nosuch
 one_error 'runs/nosuch'
 
+# Weights to begin with: read as by training, for the model in the shape of the dataset.
+begun=(--check --data data --model tiny.yaml --init-weights)
+run 0 "$train" "${common[@]}" --epochs 0.1 --output began
+run 0 ranks 2 "$train" "${begun[@]}" began/model.safetensors
+says ': 0 errors' out
+run 2 ranks 2 "$train" "${begun[@]}" nosuch.safetensors
+one_error "error: rank 0 on $host: "
+says 'nosuch.safetensors' out
+says ' hint: the final weights of a run are RUN/model.safetensors' out
+run 2 "$train" "${begun[@]}" began/model.safetensors --model elsewhere/tiny.yaml
+one_error 'tensor conv'
+head -c 1000 began/model.safetensors >short.safetensors
+run 2 "$train" "${begun[@]}" short.safetensors
+one_error 'short.safetensors'
+run 2 "$train" --check --init-weights nosuch.safetensors # no model, no dataset
+one_error 'nosuch.safetensors'
+# A job that goes on does not read them.
+run 0 "$train" "${common[@]}" --epochs 0.2 --checkpoint-every 1 --output goes-on
+run 0 "$train" "${begun[@]}" nosuch.safetensors --output goes-on --resume auto
+run 2 "$train" "${begun[@]}" nosuch.safetensors --output began --resume auto
+one_error 'nosuch.safetensors'
+rm -r began goes-on
+
 # ---- what a job would refuse as it begins ----
 
 run 2 ranks 2 "$train" --check --data data --model tiny.yaml --batch-size 201

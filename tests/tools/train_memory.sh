@@ -3,6 +3,7 @@
 # the machine has no memory for is refused with the batch that fits.
 source "$(dirname "$0")/common.sh"
 make_data 1024 64
+make_model
 
 plan() { # COMMAND...: bytes of the whole plan
     run 0 "$@" --dry-run
@@ -47,6 +48,63 @@ END
     done
 fi
 
+# ---- machines of a made-up size ----
+
+small() { # BYTES: sets $small, before a command on a machine with so much memory
+    small=(env "LD_PRELOAD=$BPT_HELPERS/libsmall_memory.so" "BPT_TEST_MEMORY=$1"
+        "ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0")
+}
+named_in() { # FILE: the batch that it names as the largest
+    sed -nE 's/.*the largest that fits is --batch-size ([0-9]+)(;.*)?$/\1/p' "$1"
+}
+
+# Of a network in two parts the largest batch is the same whatever was asked for, and fits; the next does not.
+small 16000000000
+for update in allreduce agwu; do
+    parted=(ranks 2 "${small[@]}" "$train" --model alexnet --placement fc6 --threads 1 --dry-run --update $update)
+    run 0 "${parted[@]}" --batch-size 16384
+    largest=$(named_in out)
+    [ -n "$largest" ] || die "no batch that fits"
+    for asked in 4000 2000 $((largest + 1)); do
+        run 0 "${parted[@]}" --batch-size $asked
+        [ "$(named_in out)" = "$largest" ] || die "asked for $asked: another batch than $largest fits"
+    done
+    run 0 "${parted[@]}" --batch-size "$largest"
+    grep -q 'more than the ' out && die "batch $largest does not fit"
+done
+
+# What does not fit with any batch, and a server that does not: said before a run as by it.
+small 64000000
+run 0 "${small[@]}" "$train" --model resnet50 --batch-size 4 --dry-run
+says 'more than the 64.0 MB of this machine; not even one sample fits' out
+grep -q 'batch-size 0$' out && die "a batch of no samples is named"
+fails_well 2 "${small[@]}" "$train" --model resnet50 --threads 1 --bench 1 --batch-size 4
+says 'hint: not even one sample fits; --dry-run shows what takes the memory'
+# lenet: a worker with one sample takes 14.6 MB; a server of eight keeps weights of each, 19 MB.
+small 150000000
+run 0 ranks 9 "${small[@]}" "$train" --model lenet --update agwu --servers 1 --batch-size 1 --threads 1 --dry-run
+[ "$(grep -c 'more than the ' out)" -eq 1 ] || die "not the server alone is too large"
+says 'more than the 16.7 MB of this machine for each rank on it; give more --servers' out
+
+# Batches that are cut by speed, here 1 to 4 by the threads: the rank with most of one names a batch that it then takes.
+cat >each <<'END'
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" = 1 ] && exec "$@" --threads 4
+exec "$@" --threads 1
+END
+chmod +x each
+plan "$train" "${common[@]}" --threads 4 --batch-size 700
+small $((2 * planned))
+cut=(ranks 2 ./each "${small[@]}" "$train" "${common[@]}" --update allreduce --partition idpa --calibrate 0)
+fails_well 2 "${cut[@]}" --batch-size 1024 --output runs/cut
+says 'rank 1 on '
+largest=$(named_in err)
+[ -n "$largest" ] || die "no batch that fits"
+run 0 "${cut[@]}" --batch-size "$largest" --epochs 1 --lr 0.001 --output runs/cut
+says 'each batch is cut by speed'
+
+# ---- this machine ----
+
 # A model whose batch of 1024 takes more than twice the memory of the machine.
 channels=$(python3 -c 'import os
 memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -78,7 +136,7 @@ grep -qE "GB of memory, (this machine has|a control group leaves) " err || die "
 [ ! -e runs/wide ] || die "a refused run leaves a folder"
 check_largest 1 "$memory" "$train" "${wide[@]}"
 run 0 "$train" "${wide[@]}" --dry-run --batch-size 1024
-says "the largest that fits: --batch-size" out
+says "the largest that fits is --batch-size" out
 fails_well 2 "$train" --model resnet50 --threads 1 --bench 1 --batch-size 60000
 says 'hint: the largest that fits is --batch-size'
 # What does not suit the dataset is heard of first.

@@ -40,3 +40,22 @@ for update in agwu sgwu allreduce; do
     says 'damaged'
     [ ! -e runs/$update/model.safetensors ] || die "weights of a failed run"
 done
+
+# ---- at a checkpoint ----
+
+# Rank 1 alone cannot write: rank 0 alone removes what there is of it.
+cat >limited <<'END'
+#!/bin/sh
+[ "$OMPI_COMM_WORLD_RANK" = 1 ] && ulimit -f 8
+exec "$@"
+END
+chmod +x limited
+watched=(env "LD_PRELOAD=$BPT_HELPERS/libwatch_part.so" "ASAN_OPTIONS=${ASAN_OPTIONS:-}:verify_asan_link_order=0")
+BPT_TEST_WATCH=$work/watched fails_well 1 ranks 2 ./limited "${watched[@]}" "$train" "${good[@]}" --data data \
+    --update sgwu --checkpoint-every 10 --output runs/limited
+says 'checkpoint not saved'
+says 'File too large'
+[ -z "$(ls runs/limited/checkpoints)" ] || die "left: $(ls runs/limited/checkpoints)"
+grep -q 'of rank 0$' watched || die "nobody looked at what was written"
+grep -q 'of rank 1$' watched && die "rank 1 removes it too"
+true

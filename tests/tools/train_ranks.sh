@@ -50,6 +50,9 @@ for update in agwu sgwu allreduce; do
             'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
             'all(r["steps"] > 0 and r["host"] for r in d["ranks"])'
         limits_are_told $out
+        head -n 1 $out/metrics.jsonl >begun.json
+        all=$([ $update = allreduce ] && echo 20 || echo $((20 * n)))
+        check_json begun.json 'd["event"] == "start"' 'd["batch_size"] == 20' "d['batch_size_all'] == $all"
         # Payload: weights or gradients there and back, for each submission of each rank.
         check_json $out/summary.json \
             'sum(r["submissions"] for r in d["ranks"]) > 0' \

@@ -82,6 +82,14 @@ says "going on from runs/killed/checkpoints/"
 [ "$(cd runs/killed && echo {gpu,tuned}.rank-*)" = "gpu.rank-0.old.yaml tuned.rank-0.old.yaml" ] ||
     die "left: $(ls runs/killed)"
 [ ! -e runs/killed/run.lock ] || die "the lock file is left"
+# Without a checkpoint nothing of it is left, of ranks that there are no more too; what somebody keeps there is his.
+run 0 ranks 2 "$train" "${good[@]}" --output runs/attempt
+rm runs/attempt/summary.json
+cp runs/attempt/log.rank-0.txt runs/attempt/log.rank-0.old.txt
+run 0 "$train" "${good[@]}" --output runs/attempt --resume auto
+[ "$(cd runs/attempt && echo log.*)" = "log.rank-0.old.txt log.rank-0.txt" ] || die "left: $(ls runs/attempt)"
+grep -q ' 2 ranks, update ' runs/attempt/log.rank-0.old.txt || die "another message"
+grep -q ' 2 ranks, update ' runs/attempt/log.rank-0.txt && die "the log begins with the attempt before"
 mkdir -p runs/early && touch runs/early/run.lock runs/early/config.yaml.tmp-1 # killed as it began to write
 run 0 "$train" "${good[@]}" --output runs/early --resume auto
 
@@ -163,6 +171,16 @@ for n in 1 2; do
 done
 run 0 "$train" "${good[@]}" --output new/plain --resume auto
 says "another --output with --init-weights new/plain/model.safetensors trains on" # it has no checkpoint
+
+# Who goes on in its folder has no summary until it ends, and the final weights of before. Messages follow those before.
+cp -r runs/old runs/goes-on
+start "$train" "${common[@]}" --epochs 100000 --output runs/goes-on --resume runs/goes-on
+await runs/goes-on/log.rank-0.txt 'going on from '
+[ ! -e runs/goes-on/summary.json ] || die "the summary is that of the run before"
+cmp -s runs/old/model.safetensors runs/goes-on/model.safetensors || die "the weights of before are gone"
+kill -s KILL "$pid"
+wait "$pid" 2>/dev/null
+grep -q 'checkpoint .*step-00000010 ' runs/goes-on/log.rank-0.txt || die "the messages before are gone"
 
 # ---- a folder that goes away: noticed at the next evaluation ----
 

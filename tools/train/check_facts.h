@@ -36,7 +36,8 @@ typedef struct bpt_check_facts {
 
     uint64_t model; /* bpt_model_identify() of it in its own shape; 0: none is named, or refused */
     bpt_check_refusal model_refusal, device_refusal, tuned_refusal, resume_refusal;
-    bpt_check_refusal job_refusal, trace_refusal; /* rank 0's: what it says holds for all */
+    /* Rank 0's: what it says holds for all. */
+    bpt_check_refusal job_refusal, trace_refusal, weights_refusal;
 
     bool has_scratch;       /* it is given samples, which it keeps there */
     uint64_t scratch_even;  /* bytes that an even share takes there; 0: not known */
@@ -81,6 +82,11 @@ void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f);
 /** Looks for what --resume goes on from.
  * @param f its resume_refusal is set */
 void bpt_check_resume(const bpt_train_options *o, bpt_check_facts *f);
+
+/** Reads --init-weights for the model in the shape of the dataset, unless there is a checkpoint to
+ * go on from. Without a dataset only whether the file is there can be known.
+ * @param f its data and model are set; its weights_refusal is */
+void bpt_check_weights(const bpt_train_options *o, bpt_check_facts *f);
 
 /** Chooses and checks what a job would by the options, the number of ranks, the dataset and the
  * model, as far as it does so by itself.

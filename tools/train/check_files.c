@@ -1,15 +1,19 @@
 /* Whether the files can be used that options name beside the dataset: a job would find out only
  * after all its ranks have started. */
+#include "base/file.h"
 #include "base/memory.h"
 #include "inner/model.h"
 #include "tools/shaped_model.h"
 #include "tools/train/check_facts.h"
 #include "tools/train/checkpoint.h"
+#include "tools/train/initial_weights.h"
 #include "tools/train/step_trace.h"
 #include "tools/tuned_file.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 void bpt_check_refuse(bpt_check_refusal *refusal, const char *hint) {
     const bpt_error *error = bpt_error_last();
@@ -26,11 +30,16 @@ static bpt_status identify(const char *name, uint64_t *identity) {
     return status;
 }
 
-static bpt_status fit(const bpt_train_options *o) {
+/* In the shape of the dataset. */
+static bpt_status load(const bpt_train_options *o, bpt_model **model) {
     const bpt_shaped_model wanted = {
         .model = o->model, .data = o->data, .input_size = o->input_size};
+    return bpt_shaped_model_load(&wanted, model);
+}
+
+static bpt_status fit(const bpt_train_options *o) {
     bpt_model *model;
-    BPT_TRY(bpt_shaped_model_load(&wanted, &model));
+    BPT_TRY(load(o, &model));
     bpt_model_free(model);
     return BPT_OK;
 }
@@ -45,6 +54,29 @@ static bpt_status read_tuned(const char *pattern) {
     return status;
 }
 
+/* As training does at its start. */
+static bpt_status read_weights(const bpt_train_options *o) {
+    bpt_model *model;
+    float *weights = NULL;
+    BPT_TRY(load(o, &model));
+    bpt_status status = BPT_NEW("initial weights", model->segments.n_elements, &weights);
+    if (status == BPT_OK) status = bpt_initial_weights(o, &model->segments, weights);
+    bpt_free(weights);
+    bpt_model_free(model);
+    return status;
+}
+
+static bpt_status look_for(const char *path) {
+    return access(path, R_OK) == 0 ? BPT_OK : bpt_fail_errno(errno, "open", path);
+}
+
+/* Whether weights come from a checkpoint, or would if what --resume names were one. */
+static bool goes_on(const bpt_train_options *o) {
+    if (!o->resume) return false;
+    return strcmp(o->resume, "auto") != 0 ||
+           (o->output && bpt_checkpoint_expect(o->output) == BPT_OK);
+}
+
 void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts *f) {
     if (!o->model || !*o->model) return;
     bpt_status status = identify(o->model, &f->model);
@@ -57,6 +89,13 @@ void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts
 void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f) {
     if (o->tuned && *o->tuned && read_tuned(o->tuned) != BPT_OK)
         bpt_check_refuse(&f->tuned_refusal, "run bpt-tune on this host, or leave out --tuned");
+}
+
+void bpt_check_weights(const bpt_train_options *o, bpt_check_facts *f) {
+    if (!o->init_weights || goes_on(o)) return;
+    if ((f->data && f->model ? read_weights(o) : look_for(o->init_weights)) != BPT_OK)
+        bpt_check_refuse(&f->weights_refusal,
+                         "name an --init-weights with the weights of this model");
 }
 
 void bpt_check_trace(const bpt_train_options *o, bpt_check_facts *f) {

@@ -152,6 +152,7 @@ static void find_model(const search *s, uint32_t r, uint32_t first) {
     find_refusal(s, r, &f->device_refusal);
     find_refusal(s, r, &f->tuned_refusal);
     find_refusal(s, r, &f->resume_refusal);
+    find_refusal(s, r, &f->weights_refusal);
     find_refusal(s, r, &f->job_refusal);
     find_refusal(s, r, &f->trace_refusal);
 }

@@ -142,9 +142,15 @@ static bpt_status check_run_again(const bpt_job *job) {
     return bpt_run_folder_check(job->run);
 }
 
+/* Rank 0 for all, which have ended writing when they agree that it failed. Where messages fail they
+ * may not have: then the next checkpoint of that name removes it. */
+static void remove_part(const bpt_job *job, bpt_status status, const char *part) {
+    if (job->rank == 0 && status != BPT_ECOMM) (void)bpt_checkpoint_remove(part);
+}
+
 static bpt_status explain_failure(const bpt_job *job, bpt_status status, const char *part) {
     const bpt_error error = *bpt_error_last();
-    (void)bpt_checkpoint_remove(part);
+    remove_part(job, status, part);
     const bool has_one = bpt_checkpoint_expect(bpt_run_folder_path(job->run)) == BPT_OK;
     if (status != BPT_ENOSPC) BPT_TRY(check_run_again(job));
     bpt_error_record(status, "checkpoint not saved: %.440s", error.text);

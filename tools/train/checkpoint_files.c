@@ -3,6 +3,7 @@
 #include "base/checksum.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/text.h"
 
@@ -274,7 +275,9 @@ bpt_status bpt_checkpoint_place(const char *folder, const char *from, const char
     BPT_TRY(bpt_strf(&aside, "%s.old", to));
     bpt_status status = bpt_checkpoint_remove(aside);
     if (status == BPT_OK) status = move(folder, from, to, aside);
-    if (status == BPT_OK) status = bpt_checkpoint_remove(aside);
+    /* What is saved stays saved. */
+    if (status == BPT_OK && bpt_checkpoint_remove(aside) != BPT_OK)
+        bpt_warn("the checkpoint that %s replaces stays: %s", to, bpt_error_last()->text);
     bpt_free(aside);
     return status;
 }

@@ -54,7 +54,8 @@ bpt_status bpt_checkpoint_torn(const char *folder, char *names, size_t size);
 bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial);
 
 /** Puts a checkpoint that is whole at @p from in the place of what may be at @p to, both in
- * @p folder, for good; at every moment one of them is there whole.
+ * @p folder, for good; at every moment one of them is there whole. Warns where what was there stays
+ * beside it, as TO.old.
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM; on error what was at @p to is there again, unless the system
  *         fails at that too */
 bpt_status bpt_checkpoint_place(const char *folder, const char *from, const char *to);

@@ -7,8 +7,6 @@
 #include "tools/train/rank_threads.h"
 #include "tools/train/tuning.h"
 
-#include <inttypes.h>
-
 static void print_job(const bpt_job *job) {
     bpt_options_print(&bpt_train_command, job->options, stdout);
     printf("\n");
@@ -16,45 +14,36 @@ static void print_job(const bpt_job *job) {
     printf("\n");
 }
 
+/* Says so where a plan, of a worker or a server, is more than the machine has, and what helps. */
 static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
     const size_t limit = bpt_memory_plan_limit(job);
-    uint64_t batch;
+    char remedy[BPT_MEMORY_REMEDY_SIZE];
     if (plan->total <= limit) return BPT_OK;
-    BPT_TRY(bpt_memory_plan_largest(job, plan, limit, &batch));
-    printf("more than the %.1f MB of this machine%s; the largest that fits: --batch-size %" PRIu64
-           "\n",
-           (double)limit * 1e-6, job->ranks_on_host > 1 ? " for each rank on it" : "", batch);
+    BPT_TRY(bpt_memory_plan_remedy(job, plan, limit, remedy));
+    printf("more than the %.1f MB of this machine%s; %s\n", (double)limit * 1e-6,
+           job->ranks_on_host > 1 ? " for each rank on it" : "", remedy);
     return BPT_OK;
-}
-
-/* Keeps the larger plan, and what it is of. */
-static void keep_larger(const bpt_memory_plan *p, bpt_memory_plan *most, bpt_parting parting,
-                        bpt_parting *of_most) {
-    if (p->total <= most->total) return;
-    *most = *p;
-    *of_most = parting;
 }
 
 /* With a layer named from which on one rank computes for all: of a rank, of that one, and of what
  * both need before, to measure speeds with the whole network.
- * @param[out] plan of what takes the most; job->parting is of that */
-static bpt_status print_parts(bpt_job *job, bpt_memory_plan *plan) {
-    bpt_parting parting = job->parting;
+ * @param[out] most what takes the most of them; the job is before its parting then */
+static bpt_status print_parts(bpt_job *job, bpt_memory_plan *most) {
+    const size_t border = job->parting.border;
     bpt_memory_plan p;
-    *plan = (bpt_memory_plan){0};
+    *most = (bpt_memory_plan){0};
     for (int host = 0; host < 2; host++) {
-        job->parting = (bpt_parting){BPT_PARTING_DONE, host, parting.border};
+        job->parting = (bpt_parting){BPT_PARTING_DONE, host, border};
         BPT_TRY(bpt_memory_plan_make(job, &p));
         bpt_memory_plan_print(&p, stdout);
         printf("\n");
-        keep_larger(&p, plan, job->parting, &parting);
+        if (p.total > most->total) *most = p;
     }
-    job->parting.stage = BPT_PARTING_BEFORE;
+    job->parting = (bpt_parting){.stage = BPT_PARTING_BEFORE, .border = border};
     BPT_TRY(bpt_memory_plan_make(job, &p));
     printf("before, while speeds are measured with the whole network: %zu bytes, %.1f MB\n",
            p.total, (double)p.total * 1e-6);
-    keep_larger(&p, plan, job->parting, &parting);
-    job->parting = parting;
+    if (p.total > most->total) *most = p;
     return BPT_OK;
 }
 
@@ -122,7 +111,7 @@ static bpt_status print_server(const bpt_job *job) {
     BPT_TRY(bpt_memory_plan_make(job, &plan));
     printf("\n");
     bpt_memory_plan_print_server(&plan, stdout);
-    return BPT_OK;
+    return print_limit(job, &plan);
 }
 
 bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint32_t on_host) {

@@ -53,7 +53,8 @@ static bpt_status write_start_event(bpt_job *job) {
     bpt_json_put_text(w, "model", job->model->name);
     bpt_json_put_u64(w, "ranks", job->n_ranks);
     bpt_json_put_u64(w, "servers", job->n_servers);
-    bpt_json_put_u64(w, "batch_size", job->batch_all);
+    bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
+    bpt_json_put_u64(w, "batch_size_all", job->batch_all);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_real(w, "epoch", bpt_job_epoch(job));
     bpt_json_put_u64(w, "step", job->count.progress / job->batch_all);

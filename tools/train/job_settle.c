@@ -29,20 +29,31 @@ static bpt_status measure_solo(bpt_job *job) {
     return job->n_ranks > 1 ? bpt_calibrate(job, job->solo) : BPT_OK;
 }
 
-/* --update auto: a job that goes on keeps to what it did; else measurements decide. With servers
- * there is nothing to decide: allreduce has none. */
-static bpt_status settle_update(bpt_job *job, bool *found, bpt_checkpoint *c) {
-    bpt_update_choice update = BPT_UPDATE_AGWU;
-    if (job->options->update != BPT_UPDATE_AUTO || job->n_ranks == 1) return BPT_OK;
-    if (job->n_servers > 0) {
-        bpt_info("--update auto: agwu, since allreduce has no use for --servers");
-        return BPT_OK;
+/* The update of the job that a checkpoint is of, if ranks exchange something by it. */
+static bool find_update(const char *name, bpt_update_choice *update) {
+    for (int u = BPT_UPDATE_AGWU; u <= BPT_UPDATE_ALLREDUCE; u++) {
+        if (strcmp(name, bpt_update_choice_name((bpt_update_choice)u)) != 0) continue;
+        *update = (bpt_update_choice)u;
+        return true;
     }
-    const bool goes_on = *found && strcmp(c->update, "local") != 0;
-    if (!goes_on)
-        BPT_TRY(bpt_update_choose(job, &update));
-    else if (strcmp(c->update, bpt_update_choice_name(BPT_UPDATE_ALLREDUCE)) == 0)
-        update = BPT_UPDATE_ALLREDUCE;
+    return false;
+}
+
+/* Where measurements decide. With servers there is nothing to decide: allreduce has none. */
+static bpt_status choose_update(bpt_job *job, bpt_update_choice *update) {
+    if (job->n_servers == 0) return bpt_update_choose(job, update);
+    bpt_info("--update auto: agwu, since allreduce has no use for --servers");
+    *update = BPT_UPDATE_AGWU;
+    return BPT_OK;
+}
+
+/* --update auto: a job that goes on keeps to what it did, where it can; else it is chosen. */
+static bpt_status settle_update(bpt_job *job, bool *found, bpt_checkpoint *c) {
+    bpt_update_choice update;
+    if (job->options->update != BPT_UPDATE_AUTO || job->n_ranks == 1) return BPT_OK;
+    bool kept = *found && find_update(c->update, &update);
+    if (kept && job->n_servers > 0) kept = update != BPT_UPDATE_ALLREDUCE;
+    if (!kept) BPT_TRY(choose_update(job, &update));
     if (update == job->update) return BPT_OK;
     BPT_TRY(bpt_comm_agree(job->comm, bpt__job_turn_to(job, update)));
     if (!*found) return BPT_OK;

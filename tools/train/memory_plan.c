@@ -239,53 +239,100 @@ static uint32_t guess(uint32_t fits, double fits_bytes, uint32_t fails, double f
     return next < fails ? next : fails - 1;
 }
 
-bpt_status bpt_memory_plan_largest(const bpt_job *job, const bpt_memory_plan *plan, size_t limit,
-                                   uint64_t *batch) {
-    bpt_job other = *job;
-    uint32_t fits = 0, fails = job->batch;
-    double fits_bytes = 0.0, fails_bytes = (double)plan->total;
-    for (int try = 0; fails - fits > 1; try++) {
-        bpt_memory_plan p;
-        other.batch = guess(fits, fits_bytes, fails, fails_bytes, (double)limit, try);
-        BPT_TRY(bpt_memory_plan_make(&other, &p));
-        if (p.total <= limit) {
-            fits = other.batch;
-            fits_bytes = (double)p.total;
-        } else {
-            fails = other.batch;
-            fails_bytes = (double)p.total;
-        }
+/* The largest of what this rank may come to have: a network that is to be parted is whole at first,
+ * and any rank may be the host. */
+static bpt_status plan_most(const bpt_job *job, bpt_memory_plan *most) {
+    bpt_job parted = *job;
+    BPT_TRY(bpt_memory_plan_make(job, most));
+    if (job->parting.stage != BPT_PARTING_BEFORE) return BPT_OK;
+    for (int host = 0; host < 2; host++) {
+        bpt_memory_plan plan;
+        parted.parting = (bpt_parting){BPT_PARTING_DONE, host, job->parting.border};
+        BPT_TRY(bpt_memory_plan_make(&parted, &plan));
+        if (plan.total > most->total) *most = plan;
     }
-    *batch = job->update == BPT_UPDATE_ALLREDUCE ? (uint64_t)fits * job->n_ranks : fits;
     return BPT_OK;
 }
 
-static bpt_status refuse_server(const bpt_memory_plan *plan, size_t limit) {
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "a server needs %.1f GB of memory, %s %.1f GB for it",
-                 (double)plan->total * 1e-9, bpt_memory_bound(), (double)limit * 1e-9);
-    bpt_hint("give more --servers; --dry-run shows what takes the memory");
-    return status;
+/* What a rank has of a batch of all ranks: the largest of even parts; of one that is cut by speed
+ * the part that it has now, as far as that leaves one sample to each of the others. */
+static uint64_t part_of(const bpt_job *job, uint64_t batch) {
+    if (job->partition != BPT_PARTITION_IDPA) return (batch + job->n_ranks - 1) / job->n_ranks;
+    const uint64_t part = (batch * job->batch + job->batch_all - 1) / job->batch_all;
+    const uint64_t left = batch - job->n_ranks + 1;
+    return part < left ? part : left;
+}
+
+/* Gives a job another --batch-size. */
+static void set_batch(bpt_job *other, const bpt_job *job, uint32_t batch) {
+    const bool shared = job->update == BPT_UPDATE_ALLREDUCE;
+    other->batch = shared ? (uint32_t)part_of(job, batch) : batch;
+    other->batch_all = shared ? batch : (uint64_t)batch * job->n_workers;
+}
+
+/* Looks for the largest --batch-size whose plan fits, by planning others.
+ * @param plan  of @p job, larger than @p limit
+ * @param[out] batch 0: none fits */
+static bpt_status find_largest(const bpt_job *job, const bpt_memory_plan *plan, size_t limit,
+                               uint32_t *batch) {
+    const bool shared = job->update == BPT_UPDATE_ALLREDUCE;
+    const uint32_t least = shared ? job->n_ranks : 1;
+    bpt_job other = *job;
+    uint32_t fits = least - 1, fails = shared ? (uint32_t)job->batch_all : job->batch;
+    double fits_bytes = 0.0, fails_bytes = (double)plan->total;
+    for (int try = 0; fails - fits > 1; try++) {
+        const uint32_t next = guess(fits, fits_bytes, fails, fails_bytes, (double)limit, try);
+        bpt_memory_plan p;
+        set_batch(&other, job, next);
+        BPT_TRY(plan_most(&other, &p));
+        if (p.total <= limit) {
+            fits = next;
+            fits_bytes = (double)p.total;
+        } else {
+            fails = next;
+            fails_bytes = (double)p.total;
+        }
+    }
+    *batch = fits < least ? 0 : fits;
+    return BPT_OK;
+}
+
+bpt_status bpt_memory_plan_remedy(const bpt_job *job, const bpt_memory_plan *plan, size_t limit,
+                                  char remedy[BPT_MEMORY_REMEDY_SIZE]) {
+    uint32_t batch;
+    if (bpt_job_is_server(job)) {
+        snprintf(remedy, BPT_MEMORY_REMEDY_SIZE, "give more --servers");
+        return BPT_OK;
+    }
+    BPT_TRY(find_largest(job, plan, limit, &batch));
+    if (batch)
+        snprintf(remedy, BPT_MEMORY_REMEDY_SIZE, "the largest that fits is --batch-size %" PRIu32,
+                 batch);
+    else
+        snprintf(remedy, BPT_MEMORY_REMEDY_SIZE, "not even one sample fits");
+    return BPT_OK;
+}
+
+static bpt_status refuse(const bpt_job *job, const bpt_memory_plan *plan, size_t limit) {
+    const double gb = 1e-9;
+    if (bpt_job_is_server(job))
+        return bpt_fail(BPT_EUSAGE, "a server needs %.1f GB of memory, %s %.1f GB for it",
+                        gb * (double)plan->total, bpt_memory_bound(), gb * (double)limit);
+    return bpt_fail(BPT_EUSAGE, "%u sample%s a step need%s %.1f GB of memory, %s %.1f GB%s",
+                    job->batch, job->batch == 1 ? "" : "s", job->batch == 1 ? "s" : "",
+                    gb * (double)plan->total, bpt_memory_bound(), gb * (double)limit,
+                    job->ranks_on_host > 1 ? " for each rank on it" : "");
 }
 
 bpt_status bpt_memory_plan_check(const bpt_job *job) {
     const size_t limit = bpt_memory_plan_limit(job);
+    char remedy[BPT_MEMORY_REMEDY_SIZE];
     bpt_memory_plan plan;
-    uint64_t batch;
     BPT_TRY(bpt_memory_plan_make(job, &plan));
     if (plan.total <= limit) return BPT_OK;
-    if (bpt_job_is_server(job)) return refuse_server(&plan, limit);
-    BPT_TRY(bpt_memory_plan_largest(job, &plan, limit, &batch));
-    const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "%u sample%s a step need%s %.1f GB of memory, %s %.1f GB%s",
-                 job->batch, job->batch == 1 ? "" : "s", job->batch == 1 ? "s" : "",
-                 (double)plan.total * 1e-9, bpt_memory_bound(), (double)limit * 1e-9,
-                 job->ranks_on_host > 1 ? " for each rank on it" : "");
-    if (batch)
-        bpt_hint("the largest that fits is --batch-size %" PRIu64 "; --dry-run shows what takes it",
-                 batch);
-    else
-        bpt_hint("not even one sample fits; --dry-run shows what takes the memory");
+    BPT_TRY(bpt_memory_plan_remedy(job, &plan, limit, remedy));
+    const bpt_status status = refuse(job, &plan, limit);
+    bpt_hint("%s; --dry-run shows what takes the memory", remedy);
     return status;
 }
 

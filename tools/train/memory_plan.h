@@ -41,17 +41,20 @@ size_t bpt_memory_plan_limit(const bpt_job *job);
  * what the plan leaves; 0 of a worker beside servers */
 double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan);
 
-/** Looks for the largest batch whose plan fits, by planning others.
+enum { BPT_MEMORY_REMEDY_SIZE = 80 };
+
+/** Tells what helps where a plan does not fit: the largest --batch-size that does, found by
+ * planning others, if there is one; for a server, to have more of them. A batch that is cut by
+ * speed is taken to be cut alike.
  * @param plan  of @p job, larger than @p limit
  * @param limit bytes for a rank
- * @param[out] batch for --batch-size: of all ranks together under allreduce; 0: none fits
+ * @param[out] remedy for people: "the largest that fits is --batch-size 64"
  * @return as bpt_network_plan() */
-bpt_status bpt_memory_plan_largest(const bpt_job *job, const bpt_memory_plan *plan, size_t limit,
-                                   uint64_t *batch);
+bpt_status bpt_memory_plan_remedy(const bpt_job *job, const bpt_memory_plan *plan, size_t limit,
+                                  char remedy[BPT_MEMORY_REMEDY_SIZE]);
 
 /** Refuses a plan that the machine has no memory for.
- * @return BPT_OK, BPT_EUSAGE (it has not: names the largest batch that fits), as bpt_network_plan()
- */
+ * @return BPT_OK, BPT_EUSAGE (it has not: the hint says what helps), as bpt_network_plan() */
 bpt_status bpt_memory_plan_check(const bpt_job *job);
 
 /** Prints the table, of a server what it has of it. */

@@ -208,6 +208,10 @@ static bool is_of_start(const char *name) {
     return is_gpu(name) || is_of_rank(name, "tuned.rank-", ".yaml");
 }
 
+static bool is_log(const char *name) {
+    return is_of_rank(name, "log.rank-", ".txt");
+}
+
 /* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
 static bool is_made(const char *name) {
     static const char *const made[] = {CONFIG,     BPT__RUN_METRICS, SUMMARY,
@@ -216,7 +220,7 @@ static bool is_made(const char *name) {
         const size_t length = strlen(made[i]);
         if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
     }
-    return is_of_rank(name, "log.rank-", ".txt") || is_of_start(name);
+    return is_log(name) || is_of_start(name);
 }
 
 static bool is_replaced(const char *name) {
@@ -258,12 +262,13 @@ static bpt_status write_config(const bpt_run_folder *run, const bpt_command *com
 bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_command *command,
                                 const void *values) {
     if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
-    BPT_TRY(remove_entry(run, SUMMARY));
+    BPT_TRY(remove_entry(run, SUMMARY)); /* final weights without it are those of before */
     BPT_TRY(remove_entries(run, is_of_start));
     BPT_TRY(write_config(run, command, values));
     if (anew) {
         BPT_TRY(remove_entry(run, BPT__RUN_METRICS));
         BPT_TRY(remove_entry(run, "exchange"));
+        BPT_TRY(remove_entries(run, is_log));
     }
     BPT_TRY(make_subfolder(run->path, "checkpoints"));
     return make_subfolder(run->path, "exchange");

@@ -54,8 +54,9 @@ bpt_status bpt_run_folder_look(const char *path, bpt_run_folder_mode mode);
 bpt_status bpt_run_folder_check(const bpt_run_folder *run);
 
 /** Rank 0: makes room for what the run will write: removes the run that is replaced, of one that
- * goes on the summary and what its ranks write anew behind it (what they are tuned by, and how
- * their GPUs compute), writes config.yaml, and makes subfolders that are missing.
+ * goes on the summary (but not the final weights) and what its ranks write anew behind it (what
+ * they are tuned by, and how their GPUs compute), writes config.yaml, and makes subfolders that are
+ * missing. No rank has its log open yet.
  * @param anew also removes what an attempt without a checkpoint left: metrics and logs
  * @param values the options of @p command
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
