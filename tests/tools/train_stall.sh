@@ -85,17 +85,18 @@ hang_at_log() { # RUN RANK
     rm -f "$1/log.rank-$2.txt" && mkfifo "$1/log.rank-$2.txt" || die "no pipe"
 }
 short=("${common[@]}" --epochs 1)
-run 0 ranks 2 "$train" "${short[@]}" --output runs/hung
-rm runs/hung/summary.json
+kept=("${short[@]}" --checkpoint-every 2) # what goes on from one keeps its logs
+run 0 ranks 2 "$train" "${kept[@]}" --update sgwu --output runs/hung
+cut_back runs/hung
 hang_at_log runs/hung 1
-start_ranks 2 "$train" "${short[@]}" --output runs/hung --resume auto --stall-timeout 3
+start_ranks 2 "$train" "${kept[@]}" --update sgwu --output runs/hung --resume auto --stall-timeout 3
 ends_named "rank 0 on $host has waited"
 says "for rank 1 on $host (waiting for the run folder for"
 
-run 0 "$train" "${short[@]}" --output runs/hung-alone
-rm runs/hung-alone/summary.json
+run 0 "$train" "${kept[@]}" --output runs/hung-alone
+cut_back runs/hung-alone
 hang_at_log runs/hung-alone 0
-start "$train" "${short[@]}" --output runs/hung-alone --resume auto --stall-warning 1 --stall-timeout 3
+start "$train" "${kept[@]}" --output runs/hung-alone --resume auto --stall-warning 1 --stall-timeout 3
 finish 1
 [ "$(grep -cE '^bpt-train: ' err)" -eq 1 ] || die "not one error line"
 says "bpt-train: rank 0 on $host has waited"
