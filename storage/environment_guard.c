@@ -58,10 +58,18 @@ static int reserve(int fd) {
     return error == EOPNOTSUPP || error == ENOSYS ? 0 : error;
 }
 
+static bpt_status refuse_link(const char *lock) {
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "%s is a link: where it leads would be written over", lock);
+    bpt_hint("remove it");
+    return status;
+}
+
 /* @param[out] error 0; else an errno, why there can be none */
 static bpt_status open_lock(bpt__guard *g, int *error) {
-    g->lock_fd = open(g->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    g->lock_fd = open(g->lock, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
     *error = g->lock_fd < 0 ? errno : 0;
+    if (*error == ELOOP) return refuse_link(g->lock);
     if (*error) return bpt_fail_write(*error, "open", g->lock);
     *error = reserve(g->lock_fd);
     if (*error) return bpt_fail_write(*error, "write", g->lock);

@@ -29,10 +29,11 @@ void bpt__guard_free(bpt__guard *guard);
 
 /** Makes the lock file where it is missing, with all of its pages on the disk: LMDB maps it for
  * writing, and a hole in it would be a page that is lost once the disk is full.
- * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
+ * @return BPT_OK, BPT_EUSAGE (it is a link, which is not followed; with hint), BPT_ENOSPC, BPT_EIO,
+ *         BPT_ENOMEM */
 bpt_status bpt__guard_lock(bpt__guard *guard);
 /** As above, for readers: leaves it (lock_fd is -1) where there can be none, on read-only media and
- * full disks, and where it may not be written. @return BPT_OK, BPT_EIO, BPT_ENOMEM */
+ * full disks, and where it may not be written. @return BPT_OK, BPT_EUSAGE, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__guard_lock_if_can(bpt__guard *guard);
 
 /** Watches the data file, where it is there, before LMDB opens it: it reads pages meanwhile.
