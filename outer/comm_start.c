@@ -51,21 +51,34 @@ static void make_no_folders(const bpt_launch *launch) {
 
 /* ---- waiting for MPI ---- */
 
-/* Nobody can be asked yet. Ranks 0 and 1 speak for all, since one of them may be the one that is
- * missing; the job is ended by the lowest that is there. */
-static void tell(const bpt_launch *launch, const bpt_watch_options *watch, double waited_s) {
-    enum { SPEAKERS = 2, TURN_S = 5, MAX_TURNS = 4 };
+/* Nobody can be asked yet: the job is ended by the lowest rank that is there. */
+static bool is_to_end(const bpt_launch *launch, const bpt_watch_options *watch, double waited_s) {
+    enum { TURN_S = 5, MAX_TURNS = 4 };
     const double turn_s = TURN_S * (launch->rank < MAX_TURNS ? launch->rank : MAX_TURNS);
+    return watch->timeout_s > 0 && waited_s >= watch->timeout_s + turn_s;
+}
+
+/* Ranks 0 and 1 warn for all, since one of them may be the one that is missing. While a rank waits
+ * for its turn to end the job it warns no more than else. */
+static bool is_to_tell(const bpt_launch *launch, const bpt_watch_options *watch, double waited_s,
+                       double told_s) {
+    enum { SPEAKERS = 2 };
+    bpt_watch_options warning = *watch;
+    warning.timeout_s = 0;
+    return is_to_end(launch, watch, waited_s) ||
+           (launch->rank < SPEAKERS && waited_s >= bpt__watch_limit(&warning, told_s));
+}
+
+static void tell(const bpt_launch *launch, const bpt_watch_options *watch, double waited_s) {
     char text[128];
     const bpt_stall stall = {
-        .ends = watch->timeout_s > 0 && waited_s >= watch->timeout_s + turn_s,
+        .ends = is_to_end(launch, watch, waited_s),
         .text = text,
         .hint =
             "a rank has not started or has ended already, or the ranks have no network in common: "
             "name one with --mca btl_tcp_if_include and --mca oob_tcp_if_include, as "
             "192.168.1.0/24",
     };
-    if (launch->rank >= SPEAKERS && !stall.ends) return;
     snprintf(text, sizeof text, "rank %u: MPI has not connected the %u rank%s after %.0f s",
              launch->rank, launch->size, launch->size == 1 ? "" : "s", waited_s);
     watch->tell(&stall);
@@ -88,6 +101,7 @@ static void await_watched(bpt_comm *c, const bpt_watch_options *watch) {
         waited_s += bpt__watch_counted(now - looked_ns);
         looked_ns = now;
         if (c->start_finished || waited_s < bpt__watch_limit(watch, told_s)) continue;
+        if (!is_to_tell(&c->launch, watch, waited_s, told_s)) continue;
         pthread_mutex_unlock(&c->mutex);
         tell(&c->launch, watch, waited_s);
         told_s = waited_s;
