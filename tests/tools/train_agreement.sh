@@ -90,3 +90,22 @@ rm -rf run
 run 3 $BPT_MPIRUN -np 2 bash -c 'cd "$([ "$OMPI_COMM_WORLD_RANK" = 0 ] && echo a || echo b)" && exec "$@"' bash \
     "$train" "${job[@]}" --data "$PWD/one" --model m.yaml --output "$PWD/run"
 refused 'the model m.yaml of rank 1 on'
+
+# A checkpoint of another job at the same place: also where its momentum would be read by all together.
+kept=("${common[@]}" --data "$PWD/one" --model "$PWD/same.yaml" --epochs 1 --eval-every 0 --checkpoint-every 4)
+for options in "--update sgwu --server-momentum 0.3 --lr-scale none" "--update allreduce"; do
+    for seed in 1 2; do
+        in=$([ $seed = 1 ] && echo a || echo b)
+        rm -rf $in/old
+        # shellcheck disable=SC2086 # several words
+        run 0 ranks 2 bash -c 'cd "$0" && exec "$@"' $in "$train" "${kept[@]}" $options --seed $seed --output old
+        cut_back $in/old
+    done
+    [ "$(ls a/old/checkpoints)" = "$(ls b/old/checkpoints)" ] || die "checkpoints of other names"
+    rm -rf run
+    # shellcheck disable=SC2086 # several words
+    run 3 $BPT_MPIRUN -np 2 bash -c 'cd "$([ "$OMPI_COMM_WORLD_RANK" = 0 ] && echo a || echo b)" && exec "$@"' bash \
+        "$train" "${kept[@]}" $options --output "$PWD/run" --resume "old/checkpoints/$(ls a/old/checkpoints)"
+    refused 'of rank 1 on'
+    says 'hint: give --resume a folder that all hosts share'
+done

@@ -1,6 +1,8 @@
 #include "tools/train/agreement.h"
 
+#include "base/checksum.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "tools/train/dataset_identity.h"
 
 #include <stdbool.h>
@@ -179,6 +181,34 @@ bpt_status bpt_agree_on_model(const bpt_job *job) {
     bpt_status status = bpt_model_identify(job->model, &mine);
     status = gather(job->comm, status, mine, &all);
     if (status == BPT_OK) status = bpt_comm_agree(job->comm, compare_models(job, all));
+    bpt_free(all);
+    return status;
+}
+
+/* ---- checkpoint ---- */
+
+/* Its list of files has the checksums of all others, so that of the list stands for the whole. */
+static bpt_status identify_checkpoint(const char *checkpoint, uint64_t *identity) {
+    char *done;
+    uint64_t bytes;
+    BPT_TRY(bpt_strf(&done, "%s/DONE", checkpoint));
+    const bpt_status status = bpt_checksum_file(done, &bytes, identity);
+    bpt_free(done);
+    return status;
+}
+
+static bpt_status compare_checkpoints(const bpt_job *job, const char *path, const uint64_t *all) {
+    if (all[job->rank] == all[0]) return BPT_OK;
+    return another(job, "checkpoint", path, 0,
+                   "give --resume a folder that all hosts share, or the same copy to every host");
+}
+
+bpt_status bpt_agree_on_checkpoint(const bpt_job *job, const char *checkpoint) {
+    uint64_t mine = 0, *all;
+    bpt_status status = identify_checkpoint(checkpoint, &mine);
+    status = gather(job->comm, status, mine, &all);
+    if (status == BPT_OK)
+        status = bpt_comm_agree(job->comm, compare_checkpoints(job, checkpoint, all));
     bpt_free(all);
     return status;
 }

@@ -29,4 +29,10 @@ bpt_status bpt_agree_on_dataset(bpt_job *job);
  * @return BPT_OK, BPT_EDATA (names the file), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_agree_on_model(const bpt_job *job);
 
+/** Compares the checkpoints that ranks found at one path, which on hosts that share no folder may
+ * be those of two jobs.
+ * @param checkpoint its folder, on all ranks
+ * @return BPT_OK, BPT_EDATA (names the folder), BPT_EIO, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt_agree_on_checkpoint(const bpt_job *job, const char *checkpoint);
+
 #endif

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "outer/link_speed.h"
 #include "outer/placement.h"
+#include "tools/train/agreement.h"
 #include "tools/train/checkpoint.h"
 #include "tools/train/held_out.h"
 #include "tools/train/initial_weights.h"
@@ -229,6 +230,7 @@ bpt_status bpt__job_open_state(bpt_job *job) {
     bpt_status status = BPT_OK;
     if (job->options->resume) status = bpt_checkpoint_open(job, &found, &checkpoint);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
+    if (found) BPT_TRY_GOTO(status, bpt_agree_on_checkpoint(job, checkpoint.path), done);
     status = BPT_NEW("initial weights", job->model->segments.n_elements, &weights);
     BPT_TRY_GOTO(status, bpt_comm_agree(job->comm, status), done);
     BPT_TRY_GOTO(status, bpt__job_settle(job, &found, &checkpoint), done);
