@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -99,10 +101,45 @@ static void test_a_sync_that_fails_later_loses_nothing(void **state) {
     assert_false(bpt_path_exists(aside));
 }
 
+static void age(const char *checkpoint, time_t seconds) {
+    char done[100];
+    snprintf(done, sizeof done, "%s/DONE", checkpoint);
+    const struct timespec at[2] = {{.tv_sec = seconds}, {.tv_sec = seconds}};
+    assert_int_equal(utimensat(AT_FDCWD, done, at, 0), 0);
+}
+
+/* One that is damaged is the newest by its time, or nothing hangs on it. */
+static void test_a_damaged_list(void **state) {
+    (void)state;
+    char first[64], second[64], done[100], *found;
+    snprintf(first, sizeof first, "%s/step-00000001", folder);
+    snprintf(second, sizeof second, "%s/step-00000002", folder);
+    assert_int_equal(bpt_checkpoint_remove(old), BPT_OK);
+    make_whole(first, "first");
+    make_whole(second, "second");
+    snprintf(done, sizeof done, "%s/DONE", second);
+    assert_int_equal(truncate(done, 5), 0);
+    age(first, 1000);
+    age(second, 2000);
+    assert_int_equal(bpt_checkpoint_find(folder, NULL, &found), BPT_OK);
+    assert_string_equal(found, second);
+    bpt_free(found);
+    age(first, 3000);
+    assert_int_equal(bpt_checkpoint_find(folder, NULL, &found), BPT_OK);
+    assert_string_equal(found, first);
+    bpt_free(found);
+    assert_int_equal(bpt_checkpoint_find(folder, "step-00000001", &found), BPT_OK);
+    assert_string_equal(found, second); /* the oldest */
+    bpt_free(found);
+    assert_int_equal(bpt_checkpoint_remove(first), BPT_OK);
+    assert_int_equal(bpt_checkpoint_remove(second), BPT_OK);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_sync_that_fails_moves_nothing),
         cmocka_unit_test(test_a_sync_that_fails_later_loses_nothing),
+        cmocka_unit_test(test_a_damaged_list),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

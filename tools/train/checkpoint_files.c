@@ -7,6 +7,8 @@
 #include "base/memory.h"
 #include "base/text.h"
 
+#include <sys/stat.h>
+
 #include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
@@ -152,8 +154,10 @@ static bpt_status verify_list(const bpt_json_doc *doc, const char *folder, uint3
 
 typedef struct {
     char *name;
-    bool whole;      /* has DONE */
-    uint64_t serial; /* 0 if not whole; the largest where DONE is damaged, so that it is noticed */
+    bool whole;              /* has DONE */
+    bool damaged;            /* which says no number */
+    uint64_t serial;         /* 0 if not whole; of one that is damaged, place_damaged() */
+    struct timespec made_at; /* where DONE was written last */
 } entry;
 
 typedef struct {
@@ -193,11 +197,31 @@ static bpt_status add_entry(const char *folder, const char *name, listing *l) {
     BPT_TRY(bpt_strdup(name, &e->name));
     l->n++;
     BPT_TRY(bpt_strf(&done, "%s/%s/DONE", folder, name));
-    e->whole = bpt_path_exists(done);
+    struct stat st;
+    e->whole = stat(done, &st) == 0;
+    e->damaged = false;
     e->serial = 0;
-    if (e->whole && read_serial(done, &e->serial) != BPT_OK) e->serial = UINT64_MAX;
+    e->made_at = e->whole ? st.st_mtim : (struct timespec){0};
+    if (e->whole) e->damaged = read_serial(done, &e->serial) != BPT_OK;
     bpt_free(done);
     return BPT_OK;
+}
+
+static bool is_later(struct timespec a, struct timespec b) {
+    return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+}
+
+/* By its time one that is damaged is the newest: then it is to be noticed. Or it is not, as once a
+ * job has gone on from another: then nothing hangs on it, and it is the first to go. */
+static void place_damaged(listing *l) {
+    struct timespec newest = {0};
+    for (size_t i = 0; i < l->n; i++)
+        if (l->entries[i].whole && !l->entries[i].damaged &&
+            is_later(l->entries[i].made_at, newest))
+            newest = l->entries[i].made_at;
+    for (size_t i = 0; i < l->n; i++)
+        if (l->entries[i].damaged)
+            l->entries[i].serial = is_later(newest, l->entries[i].made_at) ? 0 : UINT64_MAX;
 }
 
 static bpt_status list(const char *folder, listing *l) {
@@ -212,6 +236,7 @@ static bpt_status list(const char *folder, listing *l) {
         free_listing(l);
         return status;
     }
+    place_damaged(l);
     if (l->n) qsort(l->entries, l->n, sizeof *l->entries, newest_first);
     return BPT_OK;
 }
