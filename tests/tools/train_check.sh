@@ -112,6 +112,7 @@ run 2 ranks 2 "$train" --check --data data --model tiny.yaml --update local
 one_error '--update local trains on one rank'
 run 2 ranks 2 "$train" --check --data data --model tiny.yaml --placement nosuch
 one_error 'nosuch'
+says 'hint: --dry-run shows the layers' out
 run 2 "$train" --check --data data --model tiny.yaml --augment crop=400
 one_error 'crop'
 run 2 "$train" --check --data data --model tiny.yaml --trace nosuch/trace.json

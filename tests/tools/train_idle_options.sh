@@ -146,6 +146,7 @@ warned 'placement: fc1\nservers: 1\n' servers '--update allreduce' --update allr
 warned 'placement: fc1\nserver-momentum: 0.5\nquality: held-out\n' 'server-momentum, quality' '--update allreduce' \
     --update allreduce
 warned 'quality: held-out\n' quality '--update allreduce' --update allreduce --data-mode scatter --scratch "$work/scratch"
+warned 'placement: nosuch\n' placement '--update sgwu' --update sgwu
 printf 'placement: fc1\n' >config.yaml
 run 0 ranks 2 "$train" --config config.yaml "${good[@]}" --force --update sgwu --servers 1
 says 'placement in the configuration is not used by --update sgwu'

@@ -83,16 +83,17 @@ void bpt__job_warn_late_end(const bpt_job *job) {
     if (!bpt_update_merges(job->update) || every <= total / GOOD_PART) return;
     if (job->update == BPT_UPDATE_SGWU && total % every == 0) return;
     bpt_warn(
-        "a short run: %llu samples, and the end is noticed at an exchange, every %llu; it may come "
+        "a short run: %llu sample%s, and the end is noticed at an exchange, every %llu; it may "
+        "come "
         "up to %llu samples late%s",
-        (unsigned long long)total, (unsigned long long)every,
+        (unsigned long long)total, total == 1 ? "" : "s", (unsigned long long)every,
         (unsigned long long)(bpt_update_is_async(job->update) ? 2 * every : every),
         job->pace.least > 1 ? ": lower --sync-every" : "");
 }
 
 /* One step of all ranks is at most an epoch: a larger one would hold samples twice. */
 static bpt_status check_batch(const bpt_job *job) {
-    const uint64_t in_step = job->update == BPT_UPDATE_ALLREDUCE ? 1 : job->n_workers;
+    const uint64_t parts = job->update == BPT_UPDATE_ALLREDUCE ? 1 : job->n_workers;
     if (job->batch_all <= job->epoch_samples) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE,
@@ -101,11 +102,11 @@ static bpt_status check_batch(const bpt_job *job) {
                  (long long)job->options->batch_size, job->n_workers,
                  job->n_workers == 1 ? "" : "s", (unsigned long long)job->batch_all,
                  job->train->name, (unsigned long long)job->epoch_samples);
-    if (job->epoch_samples < in_step)
+    if (job->epoch_samples < job->n_workers)
         bpt_hint("use fewer ranks");
     else
         bpt_hint("give --batch-size %llu or less",
-                 (unsigned long long)(job->epoch_samples / in_step));
+                 (unsigned long long)(job->epoch_samples / parts));
     return status;
 }
 

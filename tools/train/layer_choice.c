@@ -47,7 +47,7 @@ static bpt_status blame_option(const char *name) {
     bpt_error error;
     bpt_error_get(&error);
     bpt_error_record(error.status, "--placement %s: %.400s", name, error.text);
-    if (error.hint[0]) bpt_hint("%s", error.hint);
+    bpt_hint("%s", error.hint[0] ? error.hint : "--dry-run shows the layers of the model");
     return error.status;
 }
 
@@ -64,7 +64,7 @@ static bpt_status find_cut(const bpt_model *model, const char *name, bool in_ste
 
 bpt_status bpt_layer_choice_check(const bpt_train_options *o, const bpt_model *model) {
     size_t cut;
-    if (is_off(o) || is_auto(o)) return BPT_OK;
+    if (is_off(o) || is_auto(o) || !bpt_option_uses_any(o, "placement")) return BPT_OK;
     const bool in_step = o->update == BPT_UPDATE_ALLREDUCE || o->update == BPT_UPDATE_AUTO;
     return find_cut(model, o->placement, in_step, &cut);
 }

@@ -78,7 +78,10 @@ static bpt_status refuse_existing(const char *path) {
 
 static bpt_status refuse_stranger(const char *path) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "%s is not a run folder: left as it is", path);
-    bpt_hint("--force and --resume take folders that bpt-train made; name another --output");
+    bpt_hint(
+        "--force and --resume auto take folders that bpt-train made; name another --output, with "
+        "--resume %s if there are checkpoints in it",
+        path);
     return status;
 }
 

@@ -35,6 +35,28 @@ static bpt_status check_empty(const bpt_train_options *o) {
     return BPT_OK;
 }
 
+/* By names: neither has to be there yet. */
+static bool lies_in(const char *path, const char *folder) {
+    size_t n = strlen(folder);
+    while (n > 1 && folder[n - 1] == '/') n--;
+    return strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/');
+}
+
+/* What is put there before the run begins makes the folder of a run one of somebody else's. */
+static bpt_status check_apart(const bpt_train_options *o) {
+    const struct {
+        const char *name, *value;
+    } kept[] = {{"scratch", o->scratch}, {"stage", o->stage}};
+    for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
+        if (!o->output || !kept[i].value || !lies_in(kept[i].value, o->output)) continue;
+        const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s %s lies in the folder of --output",
+                                           kept[i].name, kept[i].value);
+        bpt_hint("keep samples in another folder, which other runs can use too");
+        return status;
+    }
+    return BPT_OK;
+}
+
 static bpt_status check_required(const bpt_train_options *o) {
     if (o->check) return BPT_OK; /* what is there is looked at */
     if (!bpt_program_has(o->model)) return missing("model", "e.g. --model lenet");
@@ -170,6 +192,7 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(bpt_device_option_check(o->device, (bpt_precision)o->precision));
     BPT_TRY(check_required(o));
     BPT_TRY(check_scratch(o));
+    BPT_TRY(check_apart(o));
     BPT_TRY(bpt_learning_options_check(o, set));
     if (o->bench) return BPT_OK;
     BPT_TRY(check_auto(o));
