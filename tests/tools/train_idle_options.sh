@@ -131,6 +131,17 @@ run 0 "$train" --config config.yaml --model lenet --dry-run
 says 'trace in the configuration is not used by --dry-run'
 says '1x40x44' out
 
+# What is kept for later runs is not of this one.
+for kept in "--data-mode scatter --scratch runs/new" "--data-mode scatter --scratch runs/new/scratch" "--stage runs/new"; do
+    # shellcheck disable=SC2086 # several words
+    fails_well 2 ranks 2 "$train" "${good[@]}" --output runs/new/ $kept
+    says 'lies in the folder of --output'
+    [ ! -e runs/new ] || die "a folder after $kept"
+done
+mkdir few && (cd few && make_data 3 20) || die "data"
+fails_well 2 ranks 4 "$train" "${good[@]}" --update allreduce --data few/data --batch-size 64 --output runs/new
+says 'hint: use fewer ranks'
+
 # It changes nothing, and is no reason to refuse what does.
 warned() { # LINES-OF-FILE OPTION-OF-IT BY OPTION...
     printf "$1" >config.yaml

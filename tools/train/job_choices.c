@@ -83,9 +83,8 @@ void bpt__job_warn_late_end(const bpt_job *job) {
     if (!bpt_update_merges(job->update) || every <= total / GOOD_PART) return;
     if (job->update == BPT_UPDATE_SGWU && total % every == 0) return;
     bpt_warn(
-        "a short run: %llu sample%s, and the end is noticed at an exchange, every %llu; it may "
-        "come "
-        "up to %llu samples late%s",
+        "a short run: %llu sample%s, and the end is noticed at an exchange, every %llu; it "
+        "may come up to %llu samples late%s",
         (unsigned long long)total, total == 1 ? "" : "s", (unsigned long long)every,
         (unsigned long long)(bpt_update_is_async(job->update) ? 2 * every : every),
         job->pace.least > 1 ? ": lower --sync-every" : "");

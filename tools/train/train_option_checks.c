@@ -46,7 +46,8 @@ static bool lies_in(const char *path, const char *folder) {
 static bpt_status check_apart(const bpt_train_options *o) {
     const struct {
         const char *name, *value;
-    } kept[] = {{"scratch", o->scratch}, {"stage", o->stage}};
+    } kept[] = {{"scratch", o->data_mode == BPT_DATA_SCATTER ? o->scratch : NULL},
+                {"stage", o->stage}};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
         if (!o->output || !kept[i].value || !lies_in(kept[i].value, o->output)) continue;
         const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s %s lies in the folder of --output",
