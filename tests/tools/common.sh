@@ -146,6 +146,7 @@ stop_early() { # RUN SIGNAL COMMAND...: ends the training of COMMAND with a chec
 }
 
 cut_back() { # RUN: to its first checkpoint, unfinished
+    compgen -G "$1/checkpoints/step-*" >/dev/null || die "$1 ended before its first checkpoint: it has to be longer"
     rm "$1/summary.json" "$1/model.safetensors"
     find "$1/checkpoints" -mindepth 1 -maxdepth 1 | sort | tail -n +2 | xargs -r rm -r
 }

@@ -81,7 +81,7 @@ image=$((28 * 28 * 4 + 12))
 [ $((after - before)) -eq $((20 * image + 1000 * 4 - 100 * 8)) ] || die "$before bytes without, $after with"
 
 # A run that goes on knows how good the weights of others were: no push counts as if alone.
-known=("${judged[@]}" --update agwu --eval-every 0 --output known)
+known=("${judged[@]}" --update agwu --epochs 30 --eval-every 0 --output known) # so long that there is a checkpoint
 run 0 ranks 2 "$train" "${known[@]}" --checkpoint-every 8
 cut_back known
 check_json "$(ls -d known/checkpoints/step-* | tail -n 1)/rank-1.json" 'len(d["exchange"]["quality"]) == 2' \
@@ -98,7 +98,7 @@ END
 done
 
 # Servers judge nothing, and there is nothing of it that they would go on with.
-served=("${judged[@]}" --update agwu --servers 1 --epochs 30 --eval-every 0 --output served) # so long that there is a checkpoint
+served=("${judged[@]}" --update agwu --servers 1 --epochs 30 --eval-every 0 --output served)
 run 0 ranks 3 "$train" "${served[@]}" --checkpoint-every 8
 cut_back served
 run 0 ranks 3 "$train" "${served[@]}" --resume auto

@@ -7,7 +7,7 @@ make_model
 # With batch norms, whose running statistics no term is for.
 sed -e 's/^name: tiny/name: normal/' -e '/conv2/a\  - batchnorm: {name: bn}' tiny.yaml >normal.yaml
 few=("${common[@]}" --epochs 3 --sync-every 2 --lr 0.002)
-more=(--epochs 12 --checkpoint-every 8) # so long that there is a checkpoint, whoever is slow
+more=(--epochs 30 --checkpoint-every 8) # so long that there is a checkpoint, whoever is slow
 steady=("${few[@]}" --update sgwu --partition even --eval-every 0)
 
 differ() { # RUN RUN
