@@ -29,6 +29,21 @@ for cores in 0 -1 x 0.001 ''; do
     says 'is no number of cores'
 done
 
+# Pinned hosts have one core each, the same only where they fit on it together.
+if [ "$(nproc)" -ge 2 ]; then
+    run 0 "$emulate" --pin --hosts one:cpu=0.3,two:cpu=0.7,three:cpu=0.9 -- "$mpirun" -np 3 sh -c \
+        'echo "$(hostname) $(sed -n "s/^Cpus_allowed_list:[[:space:]]*//p" /proc/self/status)"'
+    python3 - out <<'END' || die "hosts are pinned otherwise"
+import sys
+core = dict(map(str.split, open(sys.argv[1])))
+assert all(c.isdigit() for c in core.values()) and core["two"] != core["three"] != core["one"], core
+END
+fi
+run 2 "$emulate" --pin --hosts one:cpu=0.3,two -- true
+says '--pin: two has no CORES'
+run 2 "$emulate" --pin --hosts one:cpu=0.3,two:cpu=1.5 -- true
+says '--pin: no core has 1.5 left for two'
+
 # Ranks are on the hosts in their order, one on each and no more, and reach each other by MPI's own means.
 run 0 "$emulate" --hosts one,two,three -- "$mpirun" -np 3 sh -c 'echo $OMPI_COMM_WORLD_RANK $(hostname)'
 [ "$(sort out | xargs)" = "0 one 1 two 2 three" ] || die "ranks are elsewhere"

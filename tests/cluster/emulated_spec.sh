@@ -3,6 +3,8 @@ hosts=()              # names, in the order given
 declare -A cpu_of=()  # cores, as given; absent: no quota
 declare -A link_of=() # rate of a host's own link, as given; absent: $link
 link=                 # rate of all other links; empty: not shaped
+pin=                  # not empty: hosts keep to cores of their own
+pinned=               # HOST=CORE of each, in words, CORE a number of this machine's
 command=()
 max_hosts=200 # their addresses are 10.0.0.1 to 10.0.0.200
 
@@ -58,6 +60,33 @@ add_to_spec() { # OPTION VALUE
     esac
 }
 
+# Gives each host a core: the largest first, each the core that has most left of it.
+pin_hosts() {
+    local host
+    for host in "${hosts[@]}"; do
+        [ -n "${cpu_of[$host]-}" ] || stop 2 "--pin: $host has no CORES" "such as $host:cpu=0.5"
+    done
+    pinned=$(for host in "${hosts[@]}"; do echo "${cpu_of[$host]} $host"; done | sort -s -k1,1gr |
+        awk -v allowed="$(cores_allowed | xargs)" '
+            BEGIN { n = split(allowed, core, " "); for (i = 1; i <= n; i++) left[i] = 1 }
+            {
+                best = 1
+                for (i = 2; i <= n; i++) if (left[i] > left[best] + 1e-9) best = i
+                left[best] -= $1
+                if (left[best] < -1e-9) { print $2; exit 1 }
+                print $2 "=" core[best]
+            }') ||
+        stop 2 "--pin: no core has ${cpu_of[${pinned##*$'\n'}]} left for ${pinned##*$'\n'}" \
+            "each host has to fit on one of the cores, beside those that are on it"
+}
+
+cores_allowed() { # their numbers, one a line
+    local range
+    for range in $(sed -n 's/^Cpus_allowed_list:\t*//p' /proc/self/status | tr , ' '); do
+        seq "${range%-*}" "${range#*-}"
+    done
+}
+
 # Checks what only the whole can tell.
 check_spec() {
     local host sum
@@ -69,5 +98,5 @@ check_spec() {
     sum=$(printf '%s\n' "${cpu_of[@]}" | awk '{ sum += $1 } END { print sum + 0 }')
     awk "BEGIN { exit !($sum > $(nproc) + 1e-9) }" &&
         echo "emulate: warning: the hosts have $sum cores together, this machine $(nproc): they will not get them all" >&2
-    return 0
+    [ -z "$pin" ] || pin_hosts
 }
