@@ -34,14 +34,17 @@ typedef enum bpt_phase {
     BPT_PHASE_BACKWARD = 4,
     BPT_PHASE_REDUCE = 8,   /* sums the chunks' gradients, for reading */
     BPT_PHASE_UPDATE = 16,  /* sums the chunks' gradients and updates the weights */
-    BPT_PHASE_APPLY = 32,   /* updates the weights from gradients that were set */
+    BPT_PHASE_APPLY = 32,   /* updates the weights from gradients that are there */
     BPT_PHASE_EXPORT = 64,  /* native to flat */
     BPT_PHASE_IMPORT = 128, /* flat to native */
     /* What a forward pass does besides, in training and in evaluation. */
     BPT_PHASE_TRAINING = 256,
     BPT_PHASE_INFERENCE = 512,
-    BPT_PHASE_BORDER = 1024, /* in no graph: what the caller reads and writes between two runs or
-                              * behind one, which is not to be shared until then */
+    /* What an update that needs norms wants before BPT_PHASE_APPLY: one of the two. */
+    BPT_PHASE_SUM = 2048,     /* sums the chunks' gradients, and the squares of what comes of it */
+    BPT_PHASE_SQUARES = 4096, /* sums the squares of gradients that were set */
+    BPT_PHASE_BORDER = 1024,  /* in no graph: what the caller reads and writes between two runs or
+                               * behind one, which is not to be shared until then */
 } bpt_phase;
 
 /** Tasks that must have ended. */

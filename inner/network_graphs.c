@@ -13,7 +13,7 @@ static const unsigned phases_of[BPT_N_GRAPHS] = {
     [BPT_GRAPH_FORWARD] = FORWARD,
     [BPT_GRAPH_TRAIN] = COMPUTE | BPT_PHASE_UPDATE,
     [BPT_GRAPH_GRADIENT] = COMPUTE | BPT_PHASE_REDUCE,
-    [BPT_GRAPH_APPLY] = BPT_PHASE_APPLY,
+    [BPT_GRAPH_APPLY] = BPT_PHASE_SQUARES | BPT_PHASE_APPLY,
     [BPT_GRAPH_EVALUATE] = BPT_PHASE_FORWARD | BPT_PHASE_INFERENCE | BPT_PHASE_LOSS,
     [BPT_GRAPH_EXPORT] = BPT_PHASE_EXPORT,
     [BPT_GRAPH_IMPORT] = BPT_PHASE_IMPORT,
@@ -26,7 +26,7 @@ static bool is_head(const bpt_network *net) {
 unsigned bpt__graph_phases(const bpt_network *net, bpt_graph_role role) {
     unsigned phases = phases_of[role];
     if (role == BPT_GRAPH_TRAIN && net->wants_norms)
-        phases = COMPUTE | BPT_PHASE_REDUCE | BPT_PHASE_APPLY;
+        phases = COMPUTE | BPT_PHASE_SUM | BPT_PHASE_APPLY;
     if (is_head(net) && (role == BPT_GRAPH_TRAIN || role == BPT_GRAPH_GRADIENT))
         phases &= ~(unsigned)FORWARD;
     return phases;

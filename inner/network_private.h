@@ -163,18 +163,12 @@ void bpt__hurry_to_border(bpt_network *net);
 /** Plans the sums of the chunks' gradients and the updates. */
 bpt_status bpt__plan_updates(bpt_network *net);
 
-/** Neighbouring values of a segment. */
-typedef struct bpt_range {
-    bpt_ref weights, gradient;
-    size_t n;        /* floats */
-    bpt_deps summed; /* task after which the gradient is complete */
-} bpt_range;
-
 /** Plans the sums of squares of a segment, into net->squares.
- * @param ranges of the segment, in order; shape [n], copied
- * @param[out] known tasks after which they are there */
-bpt_status bpt__plan_squares(bpt_network *net, size_t segment, const bpt_range *ranges, size_t n,
-                             bpt_deps *known);
+ * @param parts of its ranges, in order; shape [n], kept
+ * @param measured tasks that set them
+ * @param[out] known task after which the sums are there */
+bpt_status bpt__plan_squares(bpt_network *net, size_t segment, const bpt_squares *parts, size_t n,
+                             bpt_deps measured, bpt_deps *known);
 
 /** Plans net->clip_scale, from the squares of all segments.
  * @param after tasks after which these are there */

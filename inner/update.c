@@ -1,7 +1,7 @@
 /* From the gradients of the chunks to new weights. A segment is cut into ranges that fit in cache;
  * a range is summed over the chunks in their order, then updated, in one task. Where an update
- * needs norms, of the segment (LARS, a limited step) or of the whole gradient (clipping), it waits
- * for the sums as a task of its own. */
+ * needs norms, of the segment (LARS, a limited step) or of the whole gradient (clipping), it is a
+ * task of its own, and the range is measured by the one that sums it. */
 #include "inner/network_private.h"
 #include "inner/vector_loops.h"
 
@@ -18,7 +18,8 @@ typedef struct {
     size_t n_partials; /* number 0 included */
     size_t n;          /* floats */
     bpt_segment_role role;
-    const bpt_squares *squares; /* of the segment */
+    const bpt_squares *squares; /* of the segment; NULL unless updates need norms */
+    bpt_squares *part;          /* of the range, among those */
 } range_task;
 
 static void sum_partials(const range_task *r) {
@@ -35,10 +36,13 @@ static bool check(const range_task *r, bpt_ref result, atomic_bool *flag) {
     return false;
 }
 
+static bool is_measured(const range_task *r) {
+    return r->squares && !(r->role.running > 0.0f);
+}
+
 /* Squares of floats add up in a double to what is finite if and only if all of them are. */
 static bool gradient_is_finite(const range_task *r) {
-    const bool measured = r->squares && !(r->role.running > 0.0f);
-    if (!measured) return check(r, r->gradient, &r->net->bad_gradient);
+    if (!is_measured(r)) return check(r, r->gradient, &r->net->bad_gradient);
     if (isfinite(r->squares->gradient)) return true;
     atomic_store_explicit(&r->net->bad_gradient, true, memory_order_relaxed);
     return false;
@@ -49,6 +53,28 @@ static bpt_status run_reduce(void *arg, unsigned worker) {
     const range_task *r = arg;
     sum_partials(r);
     check(r, r->gradient, &r->net->bad_gradient);
+    return BPT_OK;
+}
+
+static void measure(const range_task *r) {
+    const bpt_blocks *blocks = &r->net->blocks;
+    r->part->gradient = bpt_sum_of_squares(bpt_at(blocks, r->gradient), r->n);
+    if (r->role.decays && bpt_learning_wants_weight_norms(&r->net->learning))
+        r->part->weights = bpt_sum_of_squares(bpt_at(blocks, r->weights), r->n);
+}
+
+static bpt_status run_measure(void *arg, unsigned worker) {
+    (void)worker;
+    measure(arg);
+    return BPT_OK;
+}
+
+/* What is no number is found by who applies it. */
+static bpt_status run_sum(void *arg, unsigned worker) {
+    (void)worker;
+    const range_task *r = arg;
+    sum_partials(r);
+    if (is_measured(r)) measure(r);
     return BPT_OK;
 }
 
@@ -115,10 +141,10 @@ static bpt_status run_update(void *arg, unsigned worker) {
 /* A segment while its updates are planned. */
 typedef struct {
     const bpt_weight_plan *weights;
-    range_task *tasks; /* shape [n] */
-    bpt_range *ranges; /* the same, as norms see them; shape [n] */
+    range_task *tasks;  /* shape [n] */
+    bpt_squares *parts; /* of these; shape [n] */
     size_t n;
-    bpt_deps known; /* tasks after which its norms are known */
+    bpt_deps known; /* tasks after which its norms are known, or else its sums */
 } segment_plan;
 
 static range_task describe(bpt_network *net, size_t segment, size_t begin, size_t n) {
@@ -151,16 +177,16 @@ static bpt_status plan_reduces(bpt_network *net, size_t segment, segment_plan *p
     p->weights = w;
     p->n = (n + RANGE_FLOATS - 1) / RANGE_FLOATS;
     BPT_TRY(bpt_builder_object(b, p->n * sizeof *p->tasks, (void **)&p->tasks));
-    BPT_TRY(bpt_builder_object(b, p->n * sizeof *p->ranges, (void **)&p->ranges));
+    BPT_TRY(bpt_builder_object(b, p->n * sizeof *p->parts, (void **)&p->parts));
     net->reduces[segment].n = (uint32_t)p->n;
     for (size_t i = 0; i < p->n; i++) {
         const size_t begin = i * RANGE_FLOATS;
         const size_t count = n - begin < RANGE_FLOATS ? n - begin : RANGE_FLOATS;
         p->tasks[i] = describe(net, segment, begin, count);
-        p->ranges[i] = (bpt_range){p->tasks[i].weights, p->tasks[i].gradient, count, {0}};
+        p->tasks[i].part = &p->parts[i];
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_REDUCE, run_reduce, &p->tasks[i],
                                  (bpt_task_info){"reduce", w->segment->name}, (bpt_places){0},
-                                 w->written, &p->ranges[i].summed));
+                                 w->written, NULL));
     }
     return BPT_OK;
 }
@@ -184,29 +210,48 @@ static bpt_status plan_direct(bpt_network *net, segment_plan *p) {
 
 static bpt_status plan_after_norms(bpt_network *net, segment_plan *p) {
     bpt_builder *b = &net->builder;
-    for (size_t i = 0; i < p->n; i++) {
-        bpt_deps after;
-        BPT_TRY(bpt_deps_join(b, p->known.n ? p->known : p->ranges[i].summed, p->weights->read,
-                              &after));
+    bpt_deps after;
+    BPT_TRY(bpt_deps_join(b, p->known, p->weights->read, &after));
+    for (size_t i = 0; i < p->n; i++)
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_APPLY, run_apply, &p->tasks[i],
                                  (bpt_task_info){"apply", p->weights->segment->name},
                                  (bpt_places){0}, after, NULL));
-    }
     return BPT_OK;
+}
+
+/* One task a range.
+ * @param[in,out] done  these are added */
+static bpt_status plan_ranges(bpt_network *net, segment_plan *p, bpt_phase phase, bpt_task_fn fn,
+                              const char *what, bpt_deps after, bpt_deps *done) {
+    bpt_builder *b = &net->builder;
+    uint32_t *ids;
+    BPT_TRY(bpt_builder_object(b, p->n * sizeof *ids, (void **)&ids));
+    for (size_t i = 0; i < p->n; i++) {
+        bpt_deps one;
+        BPT_TRY(bpt_builder_task(b, phase, fn, &p->tasks[i],
+                                 (bpt_task_info){what, p->weights->segment->name}, (bpt_places){0},
+                                 after, &one));
+        ids[i] = one.ids[0];
+    }
+    return bpt_deps_join(b, *done, (bpt_deps){ids, p->n}, done);
 }
 
 static bpt_status plan_norms(bpt_network *net, segment_plan *plans, size_t n) {
     bpt_builder *b = &net->builder;
     bpt_deps all = {0};
     for (size_t s = 0; s < n; s++) {
-        if (plans[s].weights->segment->role.running > 0.0f) continue;
-        BPT_TRY(bpt__plan_squares(net, s, plans[s].ranges, plans[s].n, &plans[s].known));
-        BPT_TRY(bpt_deps_join(b, all, plans[s].known, &all));
+        segment_plan *p = &plans[s];
+        BPT_TRY(plan_ranges(net, p, BPT_PHASE_SUM, run_sum, "sum", p->weights->written, &p->known));
+        if (p->weights->segment->role.running > 0.0f) continue;
+        BPT_TRY(plan_ranges(net, p, BPT_PHASE_SQUARES, run_measure, "measure", (bpt_deps){0},
+                            &p->known));
+        BPT_TRY(bpt__plan_squares(net, s, p->parts, p->n, p->known, &p->known));
+        BPT_TRY(bpt_deps_join(b, all, p->known, &all));
     }
     if (net->learning.clip_norm == 0.0) return BPT_OK;
     BPT_TRY(bpt__plan_clip(net, all, &all));
     for (size_t s = 0; s < n; s++)
-        if (plans[s].known.n) plans[s].known = all;
+        if (!(plans[s].weights->segment->role.running > 0.0f)) plans[s].known = all;
     return BPT_OK;
 }
 

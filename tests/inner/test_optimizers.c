@@ -264,7 +264,7 @@ static void count_clips(void *context, const char *label, const char *kind, unsi
     (void)label;
     (void)ns;
     if (strcmp(kind, "update") == 0) n[0] += n_tasks;
-    if (strcmp(kind, "measure") == 0) n[1] += n_tasks;
+    if (strcmp(kind, "sum") == 0) n[1] += n_tasks;
     if (strcmp(kind, "norm") == 0) n[2] += n_tasks;
     if (strcmp(kind, "clip") == 0) n[3] += n_tasks;
 }

@@ -135,7 +135,7 @@ static void check_orders_with_norms(double clip_norm) {
                                  SEED,
                                  BPT_F32};
     const unsigned training =
-        (TRAINING & ~(unsigned)BPT_PHASE_UPDATE) | BPT_PHASE_REDUCE | BPT_PHASE_APPLY;
+        (TRAINING & ~(unsigned)BPT_PHASE_UPDATE) | BPT_PHASE_SUM | BPT_PHASE_APPLY;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         net_fixture f = net_open(models[i], 7, options);
         check_orders(&f, training, BPT_VECTOR_WEIGHTS);
