@@ -40,11 +40,11 @@ typedef enum bpt_phase {
     /* What a forward pass does besides, in training and in evaluation. */
     BPT_PHASE_TRAINING = 256,
     BPT_PHASE_INFERENCE = 512,
+    BPT_PHASE_BORDER = 1024, /* in no graph: what the caller reads and writes between two runs or
+                              * behind one, which is not to be shared until then */
     /* What an update that needs norms wants before BPT_PHASE_APPLY: one of the two. */
     BPT_PHASE_SUM = 2048,     /* sums the chunks' gradients, and the squares of what comes of it */
     BPT_PHASE_SQUARES = 4096, /* sums the squares of gradients that were set */
-    BPT_PHASE_BORDER = 1024,  /* in no graph: what the caller reads and writes between two runs or
-                               * behind one, which is not to be shared until then */
 } bpt_phase;
 
 /** Tasks that must have ended. */
