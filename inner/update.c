@@ -1,7 +1,8 @@
 /* From the gradients of the chunks to new weights. A segment is cut into ranges that fit in cache;
  * a range is summed over the chunks in their order, then updated, in one task. Where an update
  * needs norms, of the segment (LARS, a limited step) or of the whole gradient (clipping), it is a
- * task of its own, and the range is measured by the one that sums it. */
+ * task of its own, and the range is measured by the one that sums it; where gradients were set,
+ * by one that does nothing else. */
 #include "inner/network_private.h"
 #include "inner/vector_loops.h"
 

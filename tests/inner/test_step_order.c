@@ -82,15 +82,22 @@ static void run_in_order_of(bpt_network *net, unsigned phases, const uint32_t *k
 
 /* What is left from the step before must not matter. */
 static void spoil_activations(bpt_network *net) {
-    for (size_t s = 0; net->squares && s < net->model->segments.n; s++)
-        net->squares[s] = (bpt_squares){1e3, 1e3};
-    if (net->learning.clip_norm > 0.0) net->clip_scale = 1e3f;
     static const bpt_block blocks[] = {BPT_BLOCK_ACTIVATIONS, BPT_BLOCK_PARTIALS,
                                        BPT_BLOCK_GRADIENTS};
     for (int i = 0; i < 3; i++) {
         float *x = (float *)(void *)net->blocks.base[blocks[i]];
         for (size_t j = 0; j < net->blocks.bytes[blocks[i]] / sizeof *x; j++) x[j] = 1e3f;
     }
+}
+
+/* Squares of ranges are left too, of gradients that are not those of the step. */
+static void spoil_squares(bpt_network *net) {
+    if (!net->squares) return;
+    uint32_t *keys = keys_of(net->builder.n_tasks, IN_ORDER, 0);
+    run_in_order_of(net, BPT_PHASE_SQUARES, keys);
+    free(keys);
+    for (size_t s = 0; s < net->model->segments.n; s++) net->squares[s] = (bpt_squares){1e3, 1e3};
+    if (net->learning.clip_norm > 0.0) net->clip_scale = 1e3f;
 }
 
 static void step(net_fixture *f, unsigned phases, preference p, uint64_t id) {
@@ -106,6 +113,9 @@ static void step(net_fixture *f, unsigned phases, preference p, uint64_t id) {
     f->net->step.denominator = (float)f->batch;
     f->net->step.trains = true;
     spoil_activations(f->net);
+    spoil_squares(f->net);
+    if (phases & BPT_PHASE_SQUARES) /* of gradients that are set: any will do */
+        net_assert_ok(bpt_network_set(f->net, BPT_VECTOR_GRADIENTS, f->weights));
     run_in_order_of(f->net, phases, keys);
     free(zero);
     free(keys);
@@ -139,6 +149,7 @@ static void check_orders_with_norms(double clip_norm) {
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
         net_fixture f = net_open(models[i], 7, options);
         check_orders(&f, training, BPT_VECTOR_WEIGHTS);
+        check_orders(&f, BPT_PHASE_SQUARES | BPT_PHASE_APPLY, BPT_VECTOR_WEIGHTS);
         net_close(&f);
     }
 }
