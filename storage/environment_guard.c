@@ -85,10 +85,11 @@ bpt_status bpt__guard_lock(bpt__guard *g) {
 bpt_status bpt__guard_lock_if_can(bpt__guard *g) {
     int error;
     const bpt_status status = open_lock(g, &error);
-    if (error != EACCES && error != EROFS && error != EPERM && error != ENOSPC && error != EDQUOT)
+    if (error != EACCES && error != EROFS && error != EPERM && error != ENOSPC && error != EDQUOT &&
+        error != ELOOP)
         return status;
     bpt_info("%s is read without its lock file (%s): nobody may replace a split meanwhile",
-             g->kind->what, strerror(error));
+             g->kind->what, error == ELOOP ? "it is a link" : strerror(error));
     close_lock(g);
     return BPT_OK;
 }

@@ -33,7 +33,8 @@ void bpt__guard_free(bpt__guard *guard);
  *         BPT_ENOMEM */
 bpt_status bpt__guard_lock(bpt__guard *guard);
 /** As above, for readers: leaves it (lock_fd is -1) where there can be none, on read-only media and
- * full disks, and where it may not be written. @return BPT_OK, BPT_EUSAGE, BPT_EIO, BPT_ENOMEM */
+ * full disks, where it may not be written, and where it is a link.
+ * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__guard_lock_if_can(bpt__guard *guard);
 
 /** Watches the data file, where it is there, before LMDB opens it: it reads pages meanwhile.
