@@ -100,8 +100,7 @@ static void await_watched(bpt_comm *c, const bpt_watch_options *watch) {
         const uint64_t now = bpt_clock_ns();
         waited_s += bpt__watch_counted(now - looked_ns);
         looked_ns = now;
-        if (c->start_finished || waited_s < bpt__watch_limit(watch, told_s)) continue;
-        if (!is_to_tell(&c->launch, watch, waited_s, told_s)) continue;
+        if (c->start_finished || !is_to_tell(&c->launch, watch, waited_s, told_s)) continue;
         pthread_mutex_unlock(&c->mutex);
         tell(&c->launch, watch, waited_s);
         told_s = waited_s;
