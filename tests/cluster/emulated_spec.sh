@@ -80,11 +80,15 @@ pin_hosts() {
             "each host has to fit on one of the cores, beside those that are on it"
 }
 
-cores_allowed() { # their numbers, one a line
-    local range
+cores_allowed() { # numbers of processors, one a line; of those that are threads of one core one before all others
+    local range cpu siblings first
     for range in $(sed -n 's/^Cpus_allowed_list:\t*//p' /proc/self/status | tr , ' '); do
-        seq "${range%-*}" "${range#*-}"
-    done
+        for cpu in $(seq "${range%-*}" "${range#*-}"); do
+            siblings=$(cat "/sys/devices/system/cpu/cpu$cpu/topology/thread_siblings_list" 2>/dev/null)
+            first=${siblings%%[,-]*}
+            echo "$((${first:-$cpu} != cpu)) $cpu"
+        done
+    done | sort -s -n -k1,1 | cut -d ' ' -f 2
 }
 
 # Checks what only the whole can tell.
