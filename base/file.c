@@ -253,6 +253,22 @@ bpt_status bpt_dir_remove(const char *path) {
     return BPT_OK;
 }
 
+static _Thread_local uint64_t counted_bytes; /* nftw() carries nothing for its caller */
+
+static int count_entry(const char *path, const struct stat *info, int type, struct FTW *walk) {
+    enum { BLOCK_BYTES = 512 }; /* the unit of st_blocks */
+    (void)path;
+    (void)walk;
+    if (type != FTW_NS) counted_bytes += (uint64_t)info->st_blocks * BLOCK_BYTES;
+    return 0;
+}
+
+uint64_t bpt_dir_bytes(const char *path) {
+    counted_bytes = 0;
+    (void)nftw(path, count_entry, 16, FTW_PHYS);
+    return counted_bytes;
+}
+
 bool bpt_path_exists(const char *path) {
     struct stat info;
     return lstat(path, &info) == 0;

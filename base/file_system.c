@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -35,6 +36,42 @@ void bpt_path_nearest(const char *path, char *found, size_t size) {
             return;
         }
         found[length] = '\0';
+    }
+}
+
+/* From the root on, as far as it is there.
+ * @param[out] out shape [size] */
+static void resolve(const char *path, char *out, size_t size) {
+    char nearest[4096];
+    bpt_path_nearest(path, nearest, sizeof nearest);
+    const size_t n = strlen(nearest);
+    const bool begins = strncmp(path, nearest, n) == 0 && strchr("/", path[n]); /* or ends */
+    char *real = realpath(nearest, NULL);
+    snprintf(out, size, "%s/%s", real ? real : nearest, begins ? path + n : path);
+    free(real); /* the C library's own memory */
+}
+
+/* Steps over the next name of a path. @return its length, 0 at the end */
+static size_t next_name(const char **path, const char **name) {
+    size_t n;
+    do {
+        *path += strspn(*path, "/");
+        *name = *path;
+        n = strcspn(*path, "/");
+        *path += n;
+    } while (n == 1 && **name == '.');
+    return n;
+}
+
+bool bpt_path_lies_in(const char *path, const char *folder) {
+    char inner[8192], outer[8192];
+    const char *in = inner, *out = outer, *a, *b;
+    resolve(path, inner, sizeof inner);
+    resolve(folder, outer, sizeof outer);
+    for (;;) {
+        const size_t n = next_name(&out, &b);
+        if (n == 0) return true;
+        if (next_name(&in, &a) != n || memcmp(a, b, n) != 0) return false;
     }
 }
 

@@ -25,6 +25,10 @@ bpt_file_system bpt_file_system_at(const char *path);
  * @param[out] found shape [size] */
 void bpt_path_nearest(const char *path, char *found, size_t size);
 
+/** @return whether @p path is @p folder or lies in it. Neither has to be there yet; links are
+ * followed as far as they are, and ".." only within what is there */
+bool bpt_path_lies_in(const char *path, const char *folder);
+
 /** Looks whether @p path could be made or written: whether the nearest thing at or above it that is
  * there is a folder where the caller may make files. @return BPT_OK, BPT_EIO */
 bpt_status bpt_path_check_writable(const char *path);

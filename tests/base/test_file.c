@@ -294,6 +294,23 @@ static void test_dir_remove_takes_all_but_what_links_point_to(void **state) {
     assert_content(kept, "x");
 }
 
+static void test_dir_bytes_counts_what_is_on_the_disk(void **state) {
+    (void)state;
+    enum { LARGE = 1 << 20 };
+    static const char zeros[LARGE];
+    char path[SUPPORT_PATH_SIZE], inside[SUPPORT_PATH_SIZE];
+    assert_int_equal(bpt_dir_bytes(support_path(path, "not/there")), 0);
+    support_write(path, "large", zeros, LARGE);
+    const uint64_t of_file = bpt_dir_bytes(path);
+    assert_true(of_file >= LARGE && of_file < 2 * LARGE);
+    assert_int_equal(bpt_dir_create(support_path(path, "counted/sub"), true), BPT_OK);
+    support_write(inside, "counted/one", zeros, LARGE);
+    support_write(inside, "counted/sub/two", zeros, LARGE);
+    assert_int_equal(symlink("../large", support_path(inside, "counted/link")), 0);
+    const uint64_t of_folder = bpt_dir_bytes(support_path(path, "counted"));
+    assert_true(of_folder >= 2 * LARGE && of_folder < 3 * LARGE);
+}
+
 static void test_path_exists_sees_dangling_links(void **state) {
     (void)state;
     char path[SUPPORT_PATH_SIZE];
@@ -323,6 +340,7 @@ int main(void) {
         cmocka_unit_test(test_dir_create_does_not_take_a_file_for_a_folder),
         cmocka_unit_test(test_folders_that_cannot_be_changed_are_named),
         cmocka_unit_test(test_dir_remove_takes_all_but_what_links_point_to),
+        cmocka_unit_test(test_dir_bytes_counts_what_is_on_the_disk),
         cmocka_unit_test(test_path_exists_sees_dangling_links),
     };
     return cmocka_run_group_tests(tests, support_make_scratch, support_remove_scratch);

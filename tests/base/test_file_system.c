@@ -7,7 +7,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -72,6 +75,38 @@ static void test_nearest(void **state) {
     assert_string_equal(found, "/");
 }
 
+static void test_lies_in(void **state) {
+    (void)state;
+    char folder[] = "/tmp/bpt-test-XXXXXX", path[64], link[64], here[4096];
+    assert_non_null(mkdtemp(folder));
+    assert_non_null(getcwd(here, sizeof here));
+    assert_int_equal(chdir(folder), 0);
+    static const struct {
+        const char *path, *folder;
+        bool in;
+    } cases[] = {
+        {"run", "run", true},        {"run/x", "run/", true},  {"./run//x/", "run/./", true},
+        {"running", "run", false},   {"run", "run/x", false},  {"other/run", "run", false},
+        {".run/x", ".run", true},    {".run/x", "run", false}, {"link/run/x", "run", true},
+        {"run/x", "link/run", true}, {"/run", "run", false},   {"dangling/x", "dangling", true},
+        {"../x", ".", false},        {"run", ".", true},       {"x", "/", true},
+    };
+    assert_int_equal(symlink(folder, "link"), 0);
+    assert_int_equal(symlink("nowhere", "dangling"), 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (bpt_path_lies_in(cases[i].path, cases[i].folder) != cases[i].in)
+            fail_msg("%s in %s", cases[i].path, cases[i].folder);
+    snprintf(path, sizeof path, "%s/run/x", folder);
+    assert_true(bpt_path_lies_in(path, "run"));
+    assert_true(bpt_path_lies_in("run", folder));
+    assert_int_equal(chdir(here), 0);
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(unlink(link), 0);
+    snprintf(link, sizeof link, "%s/dangling", folder);
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 static void test_only_folders_are_written_to(void **state) {
     (void)state;
     assert_int_equal(bpt_path_check_writable("/tmp/is/not/there"), BPT_OK);
@@ -81,9 +116,9 @@ static void test_only_folders_are_written_to(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_network), cmocka_unit_test(test_local),
-                                       cmocka_unit_test(test_unknown),
-                                       cmocka_unit_test(test_nearest),
-                                       cmocka_unit_test(test_only_folders_are_written_to)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_network), cmocka_unit_test(test_local),
+        cmocka_unit_test(test_unknown), cmocka_unit_test(test_nearest),
+        cmocka_unit_test(test_lies_in), cmocka_unit_test(test_only_folders_are_written_to)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -212,6 +212,8 @@ static void test_run_folder(void **state) {
     assert_finds(ranks, N, true, 0, "is full: 3.1 MB are free");
     ranks[0].run_place.free_bytes = 300 << 20;
     assert_finds(ranks, N, false, 0, "is nearly full: 315 MB are free");
+    ranks[0].weight_bytes = 400 << 20;
+    assert_finds(ranks, N, true, 0, "has room for 314.6 MB, the weights take 419.4 MB");
     make_good(ranks);
     strcpy(ranks[0].run_refusal.what, "cannot write to /x");
     strcpy(ranks[0].run_refusal.hint, "name another");

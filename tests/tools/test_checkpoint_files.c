@@ -33,6 +33,16 @@ bpt_status __wrap_bpt_dir_sync(const char *path) {
     return bpt_fail(BPT_EIO, "cannot write %s", path);
 }
 
+/* The file that cannot be read; NULL: none. */
+static const char *unread;
+
+bpt_status __real_bpt_file_read(const char *path, size_t max, char **text, size_t *size);
+bpt_status __wrap_bpt_file_read(const char *path, size_t max, char **text, size_t *size);
+bpt_status __wrap_bpt_file_read(const char *path, size_t max, char **text, size_t *size) {
+    if (!unread || strcmp(path, unread) != 0) return __real_bpt_file_read(path, max, text, size);
+    return bpt_fail(BPT_EIO, "cannot read %s", path);
+}
+
 static void make_whole(const char *path, const char *text) {
     char file[96];
     bpt_checkpoint_file listed = {0};
@@ -111,7 +121,7 @@ static void age(const char *checkpoint, time_t seconds) {
 /* One that is damaged is the newest by its time, or nothing hangs on it. */
 static void test_a_damaged_list(void **state) {
     (void)state;
-    char first[64], second[64], done[100], *found;
+    char first[64], second[64], done[100], names[100], *found;
     snprintf(first, sizeof first, "%s/step-00000001", folder);
     snprintf(second, sizeof second, "%s/step-00000002", folder);
     assert_int_equal(bpt_checkpoint_remove(old), BPT_OK);
@@ -129,10 +139,40 @@ static void test_a_damaged_list(void **state) {
     assert_string_equal(found, first);
     bpt_free(found);
     assert_int_equal(bpt_checkpoint_find(folder, "step-00000001", &found), BPT_OK);
-    assert_string_equal(found, second); /* the oldest */
+    assert_null(found); /* the second is older, but of no use */
+    assert_int_equal(bpt_checkpoint_find(folder, "step-00000002", &found), BPT_OK);
+    assert_string_equal(found, first);
     bpt_free(found);
+    assert_int_equal(bpt_checkpoint_passed_over(folder, "step-00000001", names, sizeof names),
+                     BPT_OK);
+    assert_string_equal(names, "step-00000002");
+    assert_int_equal(bpt_checkpoint_passed_over(folder, "step-00000002", names, sizeof names),
+                     BPT_OK);
+    assert_string_equal(names, "");
+    uint64_t n;
+    assert_int_equal(bpt_checkpoint_count(folder, &n), BPT_OK);
+    assert_int_equal(n, 2);
+    assert_int_equal(bpt_checkpoint_count("/not/there", &n), BPT_OK);
+    assert_int_equal(n, 0);
     assert_int_equal(bpt_checkpoint_remove(first), BPT_OK);
     assert_int_equal(bpt_checkpoint_remove(second), BPT_OK);
+}
+
+/* One whose list cannot be read for now may be sound: nothing is chosen, and nothing removed. */
+static void test_a_list_that_cannot_be_read(void **state) {
+    (void)state;
+    char first[64], second[64], done[100], *found;
+    snprintf(first, sizeof first, "%s/step-00000001", folder);
+    snprintf(second, sizeof second, "%s/step-00000002", folder);
+    make_whole(first, "first");
+    make_whole(second, "second");
+    snprintf(done, sizeof done, "%s/DONE", second);
+    unread = done;
+    assert_int_equal(bpt_checkpoint_find(folder, NULL, &found), BPT_EIO);
+    assert_int_equal(bpt_checkpoint_prune(folder, 1), BPT_EIO);
+    unread = NULL;
+    check_holds(first, "first");
+    check_holds(second, "second");
 }
 
 int main(void) {
@@ -140,6 +180,7 @@ int main(void) {
         cmocka_unit_test(test_a_sync_that_fails_moves_nothing),
         cmocka_unit_test(test_a_sync_that_fails_later_loses_nothing),
         cmocka_unit_test(test_a_damaged_list),
+        cmocka_unit_test(test_a_list_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

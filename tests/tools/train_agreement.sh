@@ -106,6 +106,6 @@ for options in "--update sgwu --server-momentum 0.3 --lr-scale none" "--update a
     # shellcheck disable=SC2086 # several words
     run 3 $BPT_MPIRUN -np 2 bash -c 'cd "$([ "$OMPI_COMM_WORLD_RANK" = 0 ] && echo a || echo b)" && exec "$@"' bash \
         "$train" "${kept[@]}" $options --output "$PWD/run" --resume "old/checkpoints/$(ls a/old/checkpoints)"
-    refused 'of rank 1 on'
+    refused 'the checkpoint '
     says 'hint: give --resume a folder that all hosts share'
 done

@@ -238,9 +238,9 @@ says 'the run folder runs/taken is gone'
 
 # ---- a full disk ----
 
-if [ "$(id -u)" -eq 0 ] && mkdir disk && mount -t tmpfs -o size=4m none disk 2>/dev/null; then
+if [ "$(id -u)" -eq 0 ] && mkdir disk && mount -t tmpfs -o size=6m none disk 2>/dev/null; then
     trap 'umount "$work/disk"; clean_up' EXIT
-    # lenet: 1.7 MB of weights, as much momentum. One checkpoint fits, the second does not.
+    # lenet: 1.7 MB of weights, as much momentum. One checkpoint and the weights fit, a second does not.
     big=(--data data --model lenet --batch-size 20 --threads 1 --lr 0.001 --epochs 1)
     fails_well 1 "$train" "${big[@]}" --output disk/run --checkpoint-every 5
     says 'checkpoint not saved'

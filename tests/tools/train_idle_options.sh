@@ -132,7 +132,8 @@ says 'trace in the configuration is not used by --dry-run'
 says '1x40x44' out
 
 # What is kept for later runs is not of this one.
-for kept in "--data-mode scatter --scratch runs/new" "--data-mode scatter --scratch runs/new/scratch" "--stage runs/new"; do
+for kept in "--data-mode scatter --scratch runs/new" "--data-mode scatter --scratch runs/new/scratch" "--stage runs/new" \
+    "--stage ./runs//new/stage" "--stage $PWD/runs/new/stage"; do
     # shellcheck disable=SC2086 # several words
     fails_well 2 ranks 2 "$train" "${good[@]}" --output runs/new/ $kept
     says 'lies in the folder of --output'

@@ -97,6 +97,15 @@ sed -i 's/"format": 3/"format": 2/' $step/rank-0.json
 run 0 "$train" "${parts[@]}" --output runs/newer --resume auto
 same_weights runs/whole runs/newer
 
+# An older one whose list is damaged does not stand in the way, and is named.
+cp -r runs/whole runs/older
+damage runs/older/checkpoints/step-00000100/DONE
+touch -d '2001-01-01' runs/older/checkpoints/step-00000100/DONE
+run 0 "$train" "${parts[@]}" --output runs/older --resume auto
+says "going on from runs/older/checkpoints/step-00000200"
+says "warn: runs/older/checkpoints/step-00000200 is taken; by its time older, and damaged: step-00000100"
+same_weights runs/whole runs/older
+
 # Where there are only checkpoints that are not whole, it starts anew, and says so.
 cp -r runs/whole runs/torn
 rm -f runs/torn/checkpoints/*/DONE runs/torn/summary.json

@@ -35,6 +35,7 @@ typedef struct bpt_check_facts {
     bpt_file_system data_place;
 
     uint64_t model; /* bpt_model_identify() of it in its own shape; 0: none is named, or refused */
+    uint64_t weight_bytes; /* of it in the shape of the dataset; 0: not known */
     bpt_check_refusal model_refusal, device_refusal, tuned_refusal, resume_refusal;
     /* Rank 0's: what it says holds for all. */
     bpt_check_refusal job_refusal, trace_refusal, weights_refusal;

@@ -37,9 +37,10 @@ static bpt_status load(const bpt_train_options *o, bpt_model **model) {
     return bpt_shaped_model_load(&wanted, model);
 }
 
-static bpt_status fit(const bpt_train_options *o) {
+static bpt_status fit(const bpt_train_options *o, uint64_t *weight_bytes) {
     bpt_model *model;
     BPT_TRY(load(o, &model));
+    *weight_bytes = model->segments.n_elements * sizeof(float);
     bpt_model_free(model);
     return BPT_OK;
 }
@@ -80,7 +81,7 @@ static bool goes_on(const bpt_train_options *o) {
 void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts *f) {
     if (!o->model || !*o->model) return;
     bpt_status status = identify(o->model, &f->model);
-    if (status == BPT_OK && sees_data) status = fit(o);
+    if (status == BPT_OK && sees_data) status = fit(o, &f->weight_bytes);
     if (status == BPT_OK) return;
     f->model = 0;
     bpt_check_refuse(&f->model_refusal, "name a --model that every host can read");

@@ -264,6 +264,10 @@ static void find_run(const search *s, uint32_t r) {
     if (f->run_place.free_bytes < FULL_BYTES)
         report(s, true, r, "make room there, or name an --output on another disk",
                "the file system of the run folder is full: %.1f MB are free", free_mb);
+    else if (f->run_place.free_bytes < f->weight_bytes)
+        report(s, true, r, "make room there, or name an --output on another disk",
+               "the file system of the run folder has room for %.1f MB, the weights take %.1f MB",
+               free_mb, 1e-6 * (double)f->weight_bytes);
     else if (f->run_place.free_bytes < LOW_BYTES)
         report(s, false, r, "checkpoints take at least twice the model's size each: make room",
                "the file system of the run folder is nearly full: %.0f MB are free", free_mb);

@@ -304,6 +304,17 @@ static void warn_of_torn(const bpt_job *job) {
     bpt_free(checkpoints);
 }
 
+/* As where its times are not those that it was written at, or a host's clock is wrong. */
+static void warn_of_passed_over(const bpt_checkpoint *c) {
+    char folder[PATH_MAX], names[400];
+    snprintf(folder, sizeof folder, "%s", c->path);
+    char *slash = strrchr(folder, '/');
+    if (!slash) return;
+    *slash = '\0';
+    if (bpt_checkpoint_passed_over(folder, slash + 1, names, sizeof names) == BPT_OK && names[0])
+        bpt_warn("%s is taken; by its time older, and damaged: %s", c->path, names);
+}
+
 void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {
     if (c && c->exact && !c->same_cuts)
         bpt_warn(
@@ -322,6 +333,7 @@ void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {
             job->rank, job->device->n_measured, job->device->n_measured == 1 ? " was" : "s were");
     if (job->rank != 0) return;
     if (!c && job->options->resume) warn_of_torn(job);
+    if (c) warn_of_passed_over(c);
     if (!c || c->exact) return;
     const char *order = "the optimiser's state and the order of samples start anew";
     if (c->same_order)

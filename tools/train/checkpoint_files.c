@@ -190,6 +190,17 @@ static bpt_status read_serial(const char *path, uint64_t *serial) {
     return status;
 }
 
+/* What cannot be read at all is an error: it may be sound. */
+static bpt_status read_entry(const char *done, entry *e) {
+    struct stat st;
+    *e = (entry){.name = e->name, .whole = stat(done, &st) == 0};
+    if (!e->whole) return BPT_OK;
+    e->made_at = st.st_mtim;
+    const bpt_status status = read_serial(done, &e->serial);
+    e->damaged = status == BPT_EDATA;
+    return e->damaged ? BPT_OK : status;
+}
+
 static bpt_status add_entry(const char *folder, const char *name, listing *l) {
     char *done;
     BPT_TRY(BPT_GROW("checkpoints", l->n + 1, &l->entries, &l->capacity));
@@ -197,14 +208,9 @@ static bpt_status add_entry(const char *folder, const char *name, listing *l) {
     BPT_TRY(bpt_strdup(name, &e->name));
     l->n++;
     BPT_TRY(bpt_strf(&done, "%s/%s/DONE", folder, name));
-    struct stat st;
-    e->whole = stat(done, &st) == 0;
-    e->damaged = false;
-    e->serial = 0;
-    e->made_at = e->whole ? st.st_mtim : (struct timespec){0};
-    if (e->whole) e->damaged = read_serial(done, &e->serial) != BPT_OK;
+    const bpt_status status = read_entry(done, e);
     bpt_free(done);
-    return BPT_OK;
+    return status;
 }
 
 static bool is_later(struct timespec a, struct timespec b) {
@@ -241,23 +247,46 @@ static bpt_status list(const char *folder, listing *l) {
     return BPT_OK;
 }
 
-/* The number of the entry that comes after @p before in age; 0 where @p before is NULL. */
+/* The number of the entry that is older than @p before and not known to be damaged, as it may be
+ * itself: then that is the newest. */
 static size_t position_after(const listing *l, const char *before) {
-    if (!before) return 0;
-    for (size_t i = 0; i < l->n; i++)
-        if (strcmp(l->entries[i].name, before) == 0) return i + 1;
-    return l->n;
+    size_t i = 0;
+    while (i < l->n && strcmp(l->entries[i].name, before) != 0) i++;
+    i = i < l->n && l->entries[i].damaged ? 0 : i + 1;
+    while (i < l->n && l->entries[i].damaged) i++;
+    return i;
 }
 
 bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path) {
     listing l;
     BPT_TRY(list(folder, &l));
-    const size_t i = position_after(&l, before);
+    const size_t i = before ? position_after(&l, before) : 0;
     *path = NULL;
     const bpt_status status =
         i < l.n && l.entries[i].whole ? bpt_strf(path, "%s/%s", folder, l.entries[i].name) : BPT_OK;
     free_listing(&l);
     return status;
+}
+
+bpt_status bpt_checkpoint_count(const char *folder, uint64_t *n) {
+    listing l;
+    BPT_TRY(list(folder, &l));
+    *n = 0;
+    for (size_t i = 0; i < l.n; i++) *n += l.entries[i].whole;
+    free_listing(&l);
+    return BPT_OK;
+}
+
+bpt_status bpt_checkpoint_passed_over(const char *folder, const char *found, char *names,
+                                      size_t size) {
+    listing l;
+    BPT_TRY(list(folder, &l));
+    names[0] = '\0';
+    for (size_t i = 0; i < l.n; i++)
+        if (l.entries[i].damaged && strcmp(l.entries[i].name, found) != 0)
+            bpt_list_add(names, size, l.entries[i].name);
+    free_listing(&l);
+    return BPT_OK;
 }
 
 bpt_status bpt_checkpoint_torn(const char *folder, char *names, size_t size) {

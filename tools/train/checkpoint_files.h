@@ -40,10 +40,22 @@ bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank);
 
 /** Finds the newest whole checkpoint.
  * @param folder the folder of checkpoints
- * @param before NULL, or the name of a checkpoint: only older ones count
+ * @param before NULL, or the name of a checkpoint: only older ones count, or all where its own list
+ *               is damaged, and none whose is
  * @param[out] path caller owns, bpt_free(); NULL if there is none
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path);
+
+/** @param[out] n whole checkpoints in @p folder, damaged ones included; 0 where it is missing
+ * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_count(const char *folder, uint64_t *n);
+
+/** Names the checkpoints whose lists are damaged, for people: by their times they are older.
+ * @param found  name of the checkpoint that was taken instead
+ * @param[out] names shape [size], cut where they are too many; "" if there are none
+ * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_passed_over(const char *folder, const char *found, char *names,
+                                      size_t size);
 
 /** Names the checkpoints that are not whole, for people: "step-00000010, step-00000020.part".
  * @param[out] names shape [size], cut where they are too many; "" if there are none

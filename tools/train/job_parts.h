@@ -98,6 +98,12 @@ bpt_status bpt__job_load_model(bpt_job *job);
  * @return BPT_OK or an error of the folder, agreed on */
 bpt_status bpt__job_open_run(bpt_job *job);
 
+/** Rank 0: looks whether the disk of the folder has room for the weights and checkpoints of the
+ * run, with what it replaces gone. Warns where it has for the next of them, and not for all that
+ * are kept.
+ * @return BPT_OK, BPT_ENOSPC (with hint), BPT_EIO, BPT_ENOMEM */
+bpt_status bpt__job_check_room(const bpt_job *job);
+
 /** Makes room in the folder, writes config.yaml and what the ranks are tuned by, and opens the log
  * file. Collective.
  * @param anew no checkpoint: what an earlier attempt left is removed

@@ -69,6 +69,7 @@ bpt_status bpt__job_open_run(bpt_job *job) {
 }
 
 static bpt_status begin_first(const bpt_job *job, bool anew) {
+    BPT_TRY(bpt__job_check_room(job));
     bpt_train_options repeat = bpt_tuning_repeat(job->options);
     /* Whoever repeats the run does not mean to lose this one, nor its trace. */
     repeat.force = false;

@@ -1,6 +1,7 @@
 /* The folder itself: opening, beginning, closing. Files that are written in it while a job runs are
  * in run_files.c. */
 #include "base/file.h"
+#include "base/file_system.h"
 #include "base/memory.h"
 #include "tools/train/run_folder_state.h"
 
@@ -292,6 +293,19 @@ bool bpt_run_folder_replaces(const bpt_run_folder *run) {
     return run->mode == BPT_RUN_REPLACE && run->n_made == 0;
 }
 
+uint64_t bpt_run_folder_frees(const bpt_run_folder *run) {
+    DIR *dir = bpt_run_folder_replaces(run) ? opendir(run->path) : NULL;
+    uint64_t bytes = 0;
+    char *path;
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        if (!is_replaced(e->d_name) || entry(run->path, e->d_name, &path) != BPT_OK) continue;
+        bytes += bpt_dir_bytes(path);
+        bpt_free(path);
+    }
+    if (dir) closedir(dir);
+    return bytes;
+}
+
 void bpt_run_folder_keep(bpt_run_folder *run) {
     run->kept = true;
 }
@@ -330,13 +344,7 @@ void bpt_run_folder_close(bpt_run_folder *run) {
 }
 
 bool bpt_run_folder_holds(const char *run, const char *path) {
-    char *outer = realpath(run, NULL), *inner = realpath(path, NULL);
-    const size_t length = outer ? strlen(outer) : 0;
-    const bool holds = outer && inner && strncmp(inner, outer, length) == 0 &&
-                       (inner[length] == '\0' || inner[length] == '/');
-    free(outer); /* the C library's own memory */
-    free(inner);
-    return holds;
+    return bpt_path_exists(run) && bpt_path_exists(path) && bpt_path_lies_in(path, run);
 }
 
 bool bpt_run_folder_goes_on(const char *run, const char *resume) {

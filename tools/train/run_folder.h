@@ -16,6 +16,7 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 typedef struct bpt_run_folder bpt_run_folder;
 
@@ -69,6 +70,9 @@ bool bpt_run_folder_had_gpu(const char *path, unsigned *rank);
 
 /** @return on rank 0, whether the folder was there and bpt_run_folder_begin() clears it */
 bool bpt_run_folder_replaces(const bpt_run_folder *run);
+
+/** @return bytes on the disk of what bpt_run_folder_begin() clears there */
+uint64_t bpt_run_folder_frees(const bpt_run_folder *run);
 
 /** From here on there is something of value in the folder. */
 void bpt_run_folder_keep(bpt_run_folder *run);

@@ -1,5 +1,6 @@
 /* Which options of bpt-train are missing, and which cannot go together. Those that would do nothing
  * beside others are in option_uses.c. */
+#include "base/file_system.h"
 #include "tools/device_option.h"
 #include "tools/program.h"
 #include "tools/train/learning_options.h"
@@ -35,13 +36,6 @@ static bpt_status check_empty(const bpt_train_options *o) {
     return BPT_OK;
 }
 
-/* By names: neither has to be there yet. */
-static bool lies_in(const char *path, const char *folder) {
-    size_t n = strlen(folder);
-    while (n > 1 && folder[n - 1] == '/') n--;
-    return strncmp(path, folder, n) == 0 && (path[n] == '\0' || path[n] == '/');
-}
-
 /* What is put there before the run begins makes the folder of a run one of somebody else's. */
 static bpt_status check_apart(const bpt_train_options *o) {
     const struct {
@@ -49,7 +43,7 @@ static bpt_status check_apart(const bpt_train_options *o) {
     } kept[] = {{"scratch", o->data_mode == BPT_DATA_SCATTER ? o->scratch : NULL},
                 {"stage", o->stage}};
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++) {
-        if (!o->output || !kept[i].value || !lies_in(kept[i].value, o->output)) continue;
+        if (!o->output || !kept[i].value || !bpt_path_lies_in(kept[i].value, o->output)) continue;
         const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s %s lies in the folder of --output",
                                            kept[i].name, kept[i].value);
         bpt_hint("keep samples in another folder, which other runs can use too");
@@ -193,9 +187,9 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(bpt_device_option_check(o->device, (bpt_precision)o->precision));
     BPT_TRY(check_required(o));
     BPT_TRY(check_scratch(o));
-    BPT_TRY(check_apart(o));
     BPT_TRY(bpt_learning_options_check(o, set));
     if (o->bench) return BPT_OK;
+    BPT_TRY(check_apart(o));
     BPT_TRY(check_auto(o));
     BPT_TRY(check_tuned(o));
     BPT_TRY(check_placement(o));

@@ -1,0 +1,60 @@
+#!/usr/bin/env bash
+# The disk of the run folder: a run that could not keep what it learns is not begun. Needs root.
+source "$(dirname "$0")/common.sh"
+[ "$(id -u)" -eq 0 ] || skip "only root may mount"
+make_data 400 60
+# A megabyte of weights, so three in a checkpoint of two ranks with momentum, and four with that of the shards.
+cat >wide.yaml <<'END'
+name: wide
+input: [1, 28, 28]
+classes: 10
+layers:
+  - fc: {name: one, outputs: 320}
+  - relu
+  - fc: {name: two, outputs: classes}
+END
+mkdir small && mount -t tmpfs -o size=800k none small 2>/dev/null || skip "no tmpfs can be mounted"
+trap 'umount "$work/small"; clean_up' EXIT
+job=("${common[@]}" --model wide.yaml --lr 0.01 --epochs 1 --eval-every 0 --output small/run)
+size() { mount -o remount,size="$1" small; }
+
+fails_well 1 "$train" "${job[@]}"
+says 'no room for the run in small/run: its weights take 1.0 MB, 0.8 MB are free'
+says 'hint: make room there, or name an --output on another disk'
+[ -z "$(ls -A small)" ] || die "left: $(ls -A small)"
+size 3m
+fails_well 1 ranks 2 "$train" "${job[@]}" --update agwu --checkpoint-every 4 --momentum 0.9
+says 'no room for the run in small/run: its weights and a checkpoint take 4.1 MB, 3.1 MB are free'
+fails_well 1 ranks 2 "$train" "${job[@]}" --update sgwu --checkpoint-every 4 --momentum 0.9 --server-momentum 0.5
+says 'its weights and a checkpoint take 5.1 MB'
+[ -z "$(ls -A small)" ] || die "left: $(ls -A small)"
+run 0 ranks 2 "$train" "${job[@]}" --update sgwu # none is due: its weights alone
+rm -r small/run
+
+# Room for what it must have, not for all that it keeps: it says so, and goes on once there is room.
+size 5m
+kept=(--checkpoint-every 6 --checkpoint-keep 9 --momentum 0.9)
+fails_well 1 "$train" "${job[@]}" "${kept[@]}"
+says 'warn: checkpoints and weights of the run take 7.1 MB, 5.2 MB are free on the disk of small/run: '
+says 'checkpoint not saved: '
+says 'hint: make room, then go on from the checkpoint before with --resume auto'
+fails_well 1 "$train" "${job[@]}" "${kept[@]}" --resume auto
+says 'no room for the run in small/run: '
+[ -s small/run/checkpoints/step-00000012/DONE ] || die "what was saved is gone"
+size 20m
+run 0 "$train" "${job[@]}" "${kept[@]}" --resume auto
+says 'going on from small/run/checkpoints/step-00000012'
+! grep -q 'MB are free' err || die "a warning without need"
+run 0 "$train" "${job[@]}" "${kept[@]}" --output apart
+same_weights small/run apart
+
+# What --force removes makes room; where that is not enough it stays.
+run 0 dd if=/dev/zero of=small/other bs=1k count=13k
+run 0 "$train" "${job[@]}" "${kept[@]}" --force
+! grep -q 'MB are free' err || die "a warning without need"
+rm -r small/run/checkpoints
+run 0 dd if=/dev/zero of=small/more bs=1k count=6k
+cp small/run/model.safetensors kept.safetensors
+fails_well 1 "$train" "${job[@]}" "${kept[@]}" --force
+says 'no room for the run in small/run: '
+cmp small/run/model.safetensors kept.safetensors || die "--force has taken what it does not replace"
