@@ -259,7 +259,9 @@ static int count_entry(const char *path, const struct stat *info, int type, stru
     enum { BLOCK_BYTES = 512 }; /* the unit of st_blocks */
     (void)path;
     (void)walk;
-    if (type != FTW_NS) counted_bytes += (uint64_t)info->st_blocks * BLOCK_BYTES;
+    const bool is_one_of_names = type == FTW_F && info->st_nlink > 1;
+    if (type != FTW_NS && !is_one_of_names)
+        counted_bytes += (uint64_t)info->st_blocks * BLOCK_BYTES;
     return 0;
 }
 

@@ -72,8 +72,9 @@ bpt_status bpt_dir_create(const char *path, bool must_be_new);
  * folder is no error. @return BPT_OK, BPT_EIO */
 bpt_status bpt_dir_remove(const char *path);
 
-/** @return bytes that a folder, or a file, takes on its disk with all that is in it, links not
- * followed; 0 for what is missing, and what cannot be read is left out */
+/** @return bytes on the disk that bpt_dir_remove() would free: of all that is in it, symbolic links
+ * not followed, files that have other names too and what cannot be read left out; 0 for what is
+ * missing */
 uint64_t bpt_dir_bytes(const char *path);
 
 /** @return whether something is at @p path */

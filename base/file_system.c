@@ -90,6 +90,7 @@ bpt_file_system bpt_file_system_at(const char *path) {
     bpt_path_nearest(path, folder, sizeof folder);
     if (statfs(folder, &fs) != 0) return at;
     at.free_bytes = (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize;
+    if (fs.f_blocks == 0) at.free_bytes = UINT64_MAX; /* as of user-space ones without statfs() */
     snprintf(at.kind, sizeof at.kind, "0x%x", (unsigned)(uint32_t)fs.f_type);
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
         if (kinds[i].type != (uint32_t)fs.f_type) continue;

@@ -15,7 +15,7 @@ typedef struct bpt_file_system {
     char kind[16]; /* "ext4", "nfs"; "0x1234" where it has no name here; "" if it cannot be looked
                       at */
     bool network;  /* it is, or may be, another machine's: slower, and shared with others */
-    uint64_t free_bytes; /* for whoever asks */
+    uint64_t free_bytes; /* for whoever asks; UINT64_MAX where it does not tell */
 } bpt_file_system;
 
 /** @return the file system of @p path, or of the nearest thing above it that is there */

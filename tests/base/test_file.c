@@ -298,17 +298,19 @@ static void test_dir_bytes_counts_what_is_on_the_disk(void **state) {
     (void)state;
     enum { LARGE = 1 << 20 };
     static const char zeros[LARGE];
-    char path[SUPPORT_PATH_SIZE], inside[SUPPORT_PATH_SIZE];
+    char path[SUPPORT_PATH_SIZE], inside[SUPPORT_PATH_SIZE], inside_two[SUPPORT_PATH_SIZE];
     assert_int_equal(bpt_dir_bytes(support_path(path, "not/there")), 0);
     support_write(path, "large", zeros, LARGE);
     const uint64_t of_file = bpt_dir_bytes(path);
     assert_true(of_file >= LARGE && of_file < 2 * LARGE);
     assert_int_equal(bpt_dir_create(support_path(path, "counted/sub"), true), BPT_OK);
     support_write(inside, "counted/one", zeros, LARGE);
-    support_write(inside, "counted/sub/two", zeros, LARGE);
+    support_write(inside_two, "counted/sub/two", zeros, LARGE);
     assert_int_equal(symlink("../large", support_path(inside, "counted/link")), 0);
     const uint64_t of_folder = bpt_dir_bytes(support_path(path, "counted"));
     assert_true(of_folder >= 2 * LARGE && of_folder < 3 * LARGE);
+    assert_int_equal(link(inside_two, support_path(inside, "another-name")), 0);
+    assert_int_equal(bpt_dir_bytes(path), of_folder - of_file); /* it stays under that name */
 }
 
 static void test_path_exists_sees_dangling_links(void **state) {

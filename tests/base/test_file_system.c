@@ -26,7 +26,7 @@ int __wrap_statfs(const char *path, struct statfs *fs) {
 }
 
 static bpt_file_system at(uint32_t type) {
-    answer = (struct statfs){.f_bavail = 7, .f_bsize = 4096};
+    answer = (struct statfs){.f_blocks = 9, .f_bavail = 7, .f_bsize = 4096};
     answer.f_type = (__typeof__(answer.f_type))type;
     return bpt_file_system_at("/tmp/is/not/there");
 }
@@ -62,6 +62,16 @@ static void test_unknown(void **state) {
     assert_string_equal(at(0x6969).kind, "");
     assert_false(at(0x6969).network);
     result = 0;
+}
+
+/* As file systems of user space say that have not been taught to. */
+static void test_room_that_is_not_told(void **state) {
+    (void)state;
+    (void)at(0x65735546);
+    answer.f_blocks = answer.f_bavail = 0;
+    assert_int_equal(bpt_file_system_at("/tmp/is/not/there").free_bytes, UINT64_MAX);
+    answer.f_blocks = 9;
+    assert_int_equal(bpt_file_system_at("/tmp/is/not/there").free_bytes, 0);
 }
 
 static void test_nearest(void **state) {
@@ -116,9 +126,12 @@ static void test_only_folders_are_written_to(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_network), cmocka_unit_test(test_local),
-        cmocka_unit_test(test_unknown), cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_lies_in), cmocka_unit_test(test_only_folders_are_written_to)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_network),
+                                       cmocka_unit_test(test_local),
+                                       cmocka_unit_test(test_unknown),
+                                       cmocka_unit_test(test_room_that_is_not_told),
+                                       cmocka_unit_test(test_nearest),
+                                       cmocka_unit_test(test_lies_in),
+                                       cmocka_unit_test(test_only_folders_are_written_to)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

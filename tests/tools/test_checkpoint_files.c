@@ -139,7 +139,7 @@ static void test_a_damaged_list(void **state) {
     assert_string_equal(found, first);
     bpt_free(found);
     assert_int_equal(bpt_checkpoint_find(folder, "step-00000001", &found), BPT_OK);
-    assert_null(found); /* the second is older, but of no use */
+    assert_null(found); /* the second is of no use */
     assert_int_equal(bpt_checkpoint_find(folder, "step-00000002", &found), BPT_OK);
     assert_string_equal(found, first);
     bpt_free(found);
@@ -149,11 +149,17 @@ static void test_a_damaged_list(void **state) {
     assert_int_equal(bpt_checkpoint_passed_over(folder, "step-00000002", names, sizeof names),
                      BPT_OK);
     assert_string_equal(names, "");
-    uint64_t n;
-    assert_int_equal(bpt_checkpoint_count(folder, &n), BPT_OK);
-    assert_int_equal(n, 2);
-    assert_int_equal(bpt_checkpoint_count("/not/there", &n), BPT_OK);
-    assert_int_equal(n, 0);
+    uint64_t *bytes, goes;
+    size_t n;
+    assert_int_equal(bpt_checkpoint_bytes(folder, 2, &bytes, &n, &goes), BPT_OK);
+    assert_true(n == 2 && bytes[0] > 0 && bytes[1] > 0 && goes == 0);
+    bpt_free(bytes);
+    assert_int_equal(bpt_checkpoint_bytes(folder, 1, &bytes, &n, &goes), BPT_OK);
+    assert_true(n == 1 && goes > 0);
+    bpt_free(bytes);
+    assert_int_equal(bpt_checkpoint_bytes("/not/there", 1, &bytes, &n, &goes), BPT_OK);
+    assert_true(n == 0 && goes == 0);
+    bpt_free(bytes);
     assert_int_equal(bpt_checkpoint_remove(first), BPT_OK);
     assert_int_equal(bpt_checkpoint_remove(second), BPT_OK);
 }

@@ -71,6 +71,30 @@ for file in model.safetensors rank-0.momentum.safetensors rank-0.json DONE; do
     ) || exit 1
     rm -rf runs/new
 done
+# However it is named, and where the others are newer.
+rm -rf runs/damaged
+cp -r runs/whole runs/damaged
+damage runs/damaged/checkpoints/step-00000200/model.safetensors
+ln -s step-00000200 runs/damaged/checkpoints/latest
+for name in step-00000200/. step-00000100/../step-00000200 latest; do
+    fails_well 3 "$train" "${parts[@]}" --output runs/new --resume runs/damaged/checkpoints/$name
+    says "checkpoints/step-00000100"
+done
+rm -rf runs/damaged
+cp -r runs/whole runs/damaged
+damage runs/damaged/checkpoints/step-00000100/model.safetensors
+fails_well 3 "$train" "${parts[@]}" --output runs/new --resume runs/damaged/checkpoints/step-00000100
+says "hint: go on from another checkpoint: --resume runs/damaged/checkpoints/step-00000200"
+run 2 "$train" "${parts[@]}" --check --output runs/new --resume runs/damaged/checkpoints/step-00000100
+says 'step-00000100/model.safetensors is damaged' out
+run 0 "$train" "${parts[@]}" --check --output runs/damaged --resume auto
+
+# A number that is another one by a single digit is noticed, too.
+sed -i 's/"serial": 2/"serial": 1/' runs/damaged/checkpoints/step-00000200/DONE
+fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
+says 'step-00000200/DONE is damaged'
+rm -rf runs/damaged
+cp -r runs/whole runs/damaged
 cp -r runs/whole runs/piped
 rm runs/piped/checkpoints/step-00000200/model.safetensors
 mkfifo runs/piped/checkpoints/step-00000200/model.safetensors # that nobody writes to
@@ -80,7 +104,7 @@ rm -f runs/damaged/checkpoints/step-00000200/model.safetensors runs/damaged/summ
 fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
 rm -rf runs/damaged/checkpoints/step-00000100
 fails_well 3 "$train" "${parts[@]}" --output runs/damaged --resume auto
-says "no earlier whole checkpoint"
+says "no other whole checkpoint"
 run 0 "$train" "${parts[@]}" --output runs/damaged --force
 same_weights runs/whole runs/damaged
 
@@ -103,7 +127,7 @@ damage runs/older/checkpoints/step-00000100/DONE
 touch -d '2001-01-01' runs/older/checkpoints/step-00000100/DONE
 run 0 "$train" "${parts[@]}" --output runs/older --resume auto
 says "going on from runs/older/checkpoints/step-00000200"
-says "warn: runs/older/checkpoints/step-00000200 is taken; by its time older, and damaged: step-00000100"
+says "warn: runs/older/checkpoints/step-00000200 is taken; others have a damaged list: step-00000100"
 same_weights runs/whole runs/older
 
 # Where there are only checkpoints that are not whole, it starts anew, and says so.

@@ -19,27 +19,33 @@ job=("${common[@]}" --model wide.yaml --lr 0.01 --epochs 1 --eval-every 0 --outp
 size() { mount -o remount,size="$1" small; }
 
 fails_well 1 "$train" "${job[@]}"
-says 'no room for the run in small/run: its weights take 1.0 MB, 0.8 MB are free'
+says 'no room for the run in small/run: its weights take 1.1 MB, 0.8 MB are free'
 says 'hint: make room there, or name an --output on another disk'
 [ -z "$(ls -A small)" ] || die "left: $(ls -A small)"
 size 3m
 fails_well 1 ranks 2 "$train" "${job[@]}" --update agwu --checkpoint-every 4 --momentum 0.9
-says 'no room for the run in small/run: its weights and a checkpoint take 4.1 MB, 3.1 MB are free'
+says 'no room for the run in small/run: its weights and a checkpoint take 4.2 MB, 3.1 MB are free'
 fails_well 1 ranks 2 "$train" "${job[@]}" --update sgwu --checkpoint-every 4 --momentum 0.9 --server-momentum 0.5
-says 'its weights and a checkpoint take 5.1 MB'
+says 'its weights and a checkpoint take 5.2 MB'
 [ -z "$(ls -A small)" ] || die "left: $(ls -A small)"
 run 0 ranks 2 "$train" "${job[@]}" --update sgwu # none is due: its weights alone
 rm -r small/run
 
 # Room for what it must have, not for all that it keeps: it says so, and goes on once there is room.
-size 5m
 kept=(--checkpoint-every 6 --checkpoint-keep 9 --momentum 0.9)
+size 6656k
 fails_well 1 "$train" "${job[@]}" "${kept[@]}"
-says 'warn: checkpoints and weights of the run take 7.1 MB, 5.2 MB are free on the disk of small/run: '
+says 'cannot write small/run/model.safetensors'
+says 'hint: make room, then go on from the last checkpoint with --resume auto'
+rm -r small/run
+size 5m
+fails_well 1 "$train" "${job[@]}" "${kept[@]}"
+says 'warn: checkpoints and weights of the run take 7.3 MB, 5.2 MB are free on the disk of small/run: '
 says 'checkpoint not saved: '
 says 'hint: make room, then go on from the checkpoint before with --resume auto'
 fails_well 1 "$train" "${job[@]}" "${kept[@]}" --resume auto
 says 'no room for the run in small/run: '
+says 'hint: make room there, or go on with an --output on another disk and --resume small/run'
 [ -s small/run/checkpoints/step-00000012/DONE ] || die "what was saved is gone"
 size 20m
 run 0 "$train" "${job[@]}" "${kept[@]}" --resume auto
@@ -58,3 +64,10 @@ cp small/run/model.safetensors kept.safetensors
 fails_well 1 "$train" "${job[@]}" "${kept[@]}" --force
 says 'no room for the run in small/run: '
 cmp small/run/model.safetensors kept.safetensors || die "--force has taken what it does not replace"
+
+# A disk without a single byte, and what other names keep: --force does not begin what it cannot end.
+rm small/more
+head -c 20m /dev/zero >small/more 2>/dev/null
+fails_well 1 "$train" "${job[@]}" "${kept[@]}" --force
+says 'MB are free with what is removed'
+cmp small/run/model.safetensors kept.safetensors || die "--force on a full disk has taken what it does not replace"

@@ -105,7 +105,7 @@ void bpt_check_trace(const bpt_train_options *o, bpt_check_facts *f) {
 }
 
 void bpt_check_resume(const bpt_train_options *o, bpt_check_facts *f) {
-    if (!o->resume || strcmp(o->resume, "auto") == 0) return;
-    if (bpt_checkpoint_expect(o->resume) != BPT_OK)
+    if (!goes_on(o)) return;
+    if (bpt_checkpoint_try(strcmp(o->resume, "auto") == 0 ? o->output : o->resume) != BPT_OK)
         bpt_check_refuse(&f->resume_refusal, "name the folder of a run that has made a checkpoint");
 }

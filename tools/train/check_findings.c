@@ -261,7 +261,7 @@ static void find_run(const search *s, uint32_t r) {
                "does not see the run folder's place of rank 0");
     if (r != 0 || !f->run_place.kind[0]) return; /* the others share it */
     const double free_mb = 1e-6 * (double)f->run_place.free_bytes;
-    if (f->run_place.free_bytes < FULL_BYTES)
+    if (f->weight_bytes == 0 && f->run_place.free_bytes < FULL_BYTES)
         report(s, true, r, "make room there, or name an --output on another disk",
                "the file system of the run folder is full: %.1f MB are free", free_mb);
     else if (f->run_place.free_bytes < f->weight_bytes)

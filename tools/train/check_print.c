@@ -57,12 +57,17 @@ static bool any_scratch(const bpt_check_facts *ranks, uint32_t n) {
     return false;
 }
 
+static void show_place(const bpt_file_system *at, char *cell) {
+    const int n = snprintf(cell, CELL_SIZE, "%s %s", at->kind, reach(at));
+    if (at->free_bytes != UINT64_MAX)
+        snprintf(cell + n, CELL_SIZE - (size_t)n, ", %.1f GB free", 1e-9 * (double)at->free_bytes);
+}
+
 static void show_scratch(const bpt_check_facts *f, char *cell) {
     if (!f->has_scratch || !f->scratch_place.kind[0])
         snprintf(cell, CELL_SIZE, "-");
     else
-        snprintf(cell, CELL_SIZE, "%s %s, %.1f GB free", f->scratch_place.kind,
-                 reach(&f->scratch_place), 1e-9 * (double)f->scratch_place.free_bytes);
+        show_place(&f->scratch_place, cell);
 }
 
 static bool any_stage(const bpt_check_facts *ranks, uint32_t n) {
@@ -75,16 +80,14 @@ static void show_stage(const bpt_check_facts *f, char *cell) {
     if (!f->has_stage || !f->stage_place.kind[0])
         snprintf(cell, CELL_SIZE, "-");
     else
-        snprintf(cell, CELL_SIZE, "%s %s, %.1f GB free", f->stage_place.kind,
-                 reach(&f->stage_place), 1e-9 * (double)f->stage_place.free_bytes);
+        show_place(&f->stage_place, cell);
 }
 
 static void show_run(const bpt_check_facts *f, char *cell) {
     if (!f->has_run || !f->run_place.kind[0])
         snprintf(cell, CELL_SIZE, "-");
     else
-        snprintf(cell, CELL_SIZE, "%s %s, %.1f GB free", f->run_place.kind, reach(&f->run_place),
-                 1e-9 * (double)f->run_place.free_bytes);
+        show_place(&f->run_place, cell);
 }
 
 static void fill(row cells, const bpt_check_facts *ranks, uint32_t n, uint32_t r) {

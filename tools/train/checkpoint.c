@@ -254,6 +254,15 @@ bpt_status bpt_checkpoint_expect(const char *resume) {
     return status;
 }
 
+bpt_status bpt_checkpoint_try(const char *resume) {
+    char *path;
+    BPT_TRY(bpt_checkpoint_expect(resume));
+    BPT_TRY(locate(resume, &path));
+    const bpt_status status = path ? bpt_checkpoint_verify(path, 0) : BPT_OK;
+    bpt_free(path);
+    return status;
+}
+
 /* Rank 0 chooses for all, so that ranks cannot differ in what they find.
  * @param[out] c->path stays NULL where there is none */
 static bpt_status choose(const bpt_job *job, bpt_checkpoint *c) {
@@ -304,7 +313,8 @@ static void warn_of_torn(const bpt_job *job) {
     bpt_free(checkpoints);
 }
 
-/* As where its times are not those that it was written at, or a host's clock is wrong. */
+/* One of them may be newer: where its times are not those that it was written at, or a host's clock
+ * is wrong. */
 static void warn_of_passed_over(const bpt_checkpoint *c) {
     char folder[PATH_MAX], names[400];
     snprintf(folder, sizeof folder, "%s", c->path);
@@ -312,7 +322,7 @@ static void warn_of_passed_over(const bpt_checkpoint *c) {
     if (!slash) return;
     *slash = '\0';
     if (bpt_checkpoint_passed_over(folder, slash + 1, names, sizeof names) == BPT_OK && names[0])
-        bpt_warn("%s is taken; by its time older, and damaged: %s", c->path, names);
+        bpt_warn("%s is taken; others have a damaged list: %s", c->path, names);
 }
 
 void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {

@@ -133,21 +133,35 @@ static bpt_status check_head(const bpt_json_doc *doc, const char *folder) {
                     (unsigned long long)format, checksum);
 }
 
-static bpt_status verify_list(const bpt_json_doc *doc, const char *folder, uint32_t rank) {
+/* The list by itself: what it says is what was written. */
+static bpt_status check_list(const bpt_json_doc *doc, const char *folder, uint64_t *serial) {
     const bpt_json *root = bpt_json_root(doc), *files;
     uint64_t list, listed;
-    BPT_TRY(check_head(doc, folder));
-    BPT_TRY(bpt_json_get_u64(doc, root, "serial", 1, UINT64_MAX - 1, &list));
+    BPT_TRY(bpt_json_get_u64(doc, root, "serial", 1, UINT64_MAX - 1, serial));
     BPT_TRY(bpt_json_get_array(doc, root, "files", &files));
+    list = *serial;
     for (size_t i = 0; i < bpt_json_size(files); i++) {
         bpt_checkpoint_file file;
         BPT_TRY(get_entry(doc, bpt_json_at(files, i), folder, &file));
-        if (is_read_by(file.name, rank)) BPT_TRY(verify_entry(&file, folder));
         list = chain(list, &file);
     }
     BPT_TRY(get_checksum(doc, root, "checksum_of_list", &listed));
     if (list == listed) return BPT_OK;
     return bpt_fail(BPT_ECORRUPT, "%s/DONE is damaged: its checksum differs", folder);
+}
+
+static bpt_status verify_list(const bpt_json_doc *doc, const char *folder, uint32_t rank) {
+    const bpt_json *files;
+    uint64_t serial;
+    BPT_TRY(check_head(doc, folder));
+    BPT_TRY(check_list(doc, folder, &serial));
+    BPT_TRY(bpt_json_get_array(doc, bpt_json_root(doc), "files", &files));
+    for (size_t i = 0; i < bpt_json_size(files); i++) {
+        bpt_checkpoint_file file;
+        BPT_TRY(get_entry(doc, bpt_json_at(files, i), folder, &file));
+        if (is_read_by(file.name, rank)) BPT_TRY(verify_entry(&file, folder));
+    }
+    return BPT_OK;
 }
 
 /* ---- the folder of checkpoints ---- */
@@ -185,7 +199,7 @@ static bpt_status read_serial(const char *path, uint64_t *serial) {
     bpt_status status = bpt_json_parse(path, text, size, &doc);
     bpt_free(text);
     BPT_TRY(status);
-    status = bpt_json_get_u64(doc, bpt_json_root(doc), "serial", 1, UINT64_MAX - 1, serial);
+    status = check_list(doc, path, serial);
     bpt_json_doc_free(doc);
     return status;
 }
@@ -197,7 +211,8 @@ static bpt_status read_entry(const char *done, entry *e) {
     if (!e->whole) return BPT_OK;
     e->made_at = st.st_mtim;
     const bpt_status status = read_serial(done, &e->serial);
-    e->damaged = status == BPT_EDATA;
+    e->damaged = status == BPT_EDATA || status == BPT_ECORRUPT;
+    if (e->damaged) e->serial = 0;
     return e->damaged ? BPT_OK : status;
 }
 
@@ -247,20 +262,29 @@ static bpt_status list(const char *folder, listing *l) {
     return BPT_OK;
 }
 
-/* The number of the entry that is older than @p before and not known to be damaged, as it may be
- * itself: then that is the newest. */
-static size_t position_after(const listing *l, const char *before) {
+static size_t position_of(const listing *l, const char *name) {
     size_t i = 0;
-    while (i < l->n && strcmp(l->entries[i].name, before) != 0) i++;
-    i = i < l->n && l->entries[i].damaged ? 0 : i + 1;
-    while (i < l->n && l->entries[i].damaged) i++;
+    while (i < l->n && strcmp(l->entries[i].name, name) != 0) i++;
     return i;
+}
+
+/* The next older one that is not known to be damaged, or else the newest. That is the first choice
+ * where @p before is damaged by its list, since its age is not known then.
+ * @return its number; n where there is none */
+static size_t position_instead(const listing *l, const char *before) {
+    const size_t n = l->n, at = position_of(l, before);
+    const size_t first = at < n && !l->entries[at].damaged ? at + 1 : 0;
+    for (size_t k = 0; k < n; k++) {
+        const size_t i = (first + k) % n;
+        if (i != at && l->entries[i].whole && !l->entries[i].damaged) return i;
+    }
+    return n;
 }
 
 bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path) {
     listing l;
     BPT_TRY(list(folder, &l));
-    const size_t i = before ? position_after(&l, before) : 0;
+    const size_t i = before ? position_instead(&l, before) : 0;
     *path = NULL;
     const bpt_status status =
         i < l.n && l.entries[i].whole ? bpt_strf(path, "%s/%s", folder, l.entries[i].name) : BPT_OK;
@@ -268,13 +292,42 @@ bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **pa
     return status;
 }
 
-bpt_status bpt_checkpoint_count(const char *folder, uint64_t *n) {
-    listing l;
-    BPT_TRY(list(folder, &l));
-    *n = 0;
-    for (size_t i = 0; i < l.n; i++) *n += l.entries[i].whole;
-    free_listing(&l);
+/* Steps of all ranks, which its name has. */
+static uint64_t step_of(const entry *e) {
+    return strtoull(e->name + strlen("step-"), NULL, 10);
+}
+
+static bpt_status measure_all(const char *folder, const listing *l, uint64_t step, uint64_t *bytes,
+                              size_t *n, uint64_t *goes) {
+    for (size_t i = 0; i < l->n; i++) {
+        const entry *e = &l->entries[i];
+        char *path;
+        BPT_TRY(bpt_strf(&path, "%s/%s", folder, e->name));
+        const uint64_t size = bpt_dir_bytes(path);
+        bpt_free(path);
+        if (e->whole && step_of(e) <= step)
+            bytes[(*n)++] = size;
+        else
+            *goes += size;
+    }
     return BPT_OK;
+}
+
+bpt_status bpt_checkpoint_bytes(const char *folder, uint64_t step, uint64_t **bytes, size_t *n,
+                                uint64_t *goes) {
+    listing l;
+    uint64_t *all = NULL;
+    *n = 0;
+    *goes = 0;
+    BPT_TRY(list(folder, &l));
+    bpt_status status = BPT_NEW("sizes of checkpoints", l.n, &all);
+    if (status == BPT_OK) status = measure_all(folder, &l, step, all, n, goes);
+    free_listing(&l);
+    if (status == BPT_OK)
+        *bytes = all;
+    else
+        bpt_free(all);
+    return status;
 }
 
 bpt_status bpt_checkpoint_passed_over(const char *folder, const char *found, char *names,
@@ -367,26 +420,40 @@ bpt_status bpt_checkpoint_prune(const char *folder, size_t keep) {
 
 /* ---- verifying ---- */
 
-/* Names the whole checkpoint before a damaged one. Keeps the error that it is a hint for. */
-static void hint_at_earlier(const char *folder) {
+/* The path of a checkpoint that ends with its name: as it was given, if that does.
+ * @param[out] path caller owns */
+static bpt_status name_checkpoint(const char *given, char **path) {
+    size_t length = strlen(given);
+    while (length > 1 && given[length - 1] == '/') length--;
+    size_t at = length;
+    while (at > 0 && given[at - 1] != '/') at--;
+    char *real = realpath(given, NULL);
+    const char *name = real ? strrchr(real, '/') + 1 : given + at;
+    const bool ends = strlen(name) == length - at && memcmp(name, given + at, length - at) == 0;
+    const bpt_status status =
+        ends || !real ? bpt_strf(path, "%s%.*s", at == 0 ? "./" : "", (int)length, given)
+                      : bpt_strdup(real, path);
+    free(real); /* the C library's own memory */
+    return status;
+}
+
+/* Names another whole checkpoint than a damaged one. Keeps the error that it is a hint for. */
+static void hint_at_another(const char *folder) {
     bpt_error error;
     bpt_error_get(&error);
-    char *path = NULL, *before = NULL;
-    size_t length = strlen(folder);
-    while (length > 1 && folder[length - 1] == '/') length--;
-    const char *here = memchr(folder, '/', length) ? "" : "./";
-    bpt_status status = bpt_strf(&path, "%s%.*s", here, (int)length, folder);
+    char *path = NULL, *other = NULL;
+    bpt_status status = name_checkpoint(folder, &path);
     if (status == BPT_OK) {
         char *slash = strrchr(path, '/');
         *slash = '\0';
-        status = bpt_checkpoint_find(path, slash + 1, &before);
+        status = bpt_checkpoint_find(path, slash + 1, &other);
     }
     bpt_error_put(&error);
-    if (status == BPT_OK && before)
-        bpt_hint("go on from the checkpoint before it: --resume %s", before);
+    if (status == BPT_OK && other)
+        bpt_hint("go on from another checkpoint: --resume %s", other);
     else
-        bpt_hint("there is no earlier whole checkpoint; start anew with --force, without --resume");
-    bpt_free(before);
+        bpt_hint("there is no other whole checkpoint; start anew with --force, without --resume");
+    bpt_free(other);
     bpt_free(path);
 }
 
@@ -400,7 +467,7 @@ bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank) {
     BPT_TRY_GOTO(status, bpt_json_parse(path, text, size, &doc), done);
     status = verify_list(doc, folder, rank);
 done:
-    if (status == BPT_ECORRUPT || status == BPT_EDATA) hint_at_earlier(folder);
+    if (status == BPT_ECORRUPT || status == BPT_EDATA) hint_at_another(folder);
     bpt_json_doc_free(doc);
     bpt_free(text);
     bpt_free(path);

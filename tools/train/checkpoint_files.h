@@ -33,24 +33,30 @@ bpt_status bpt_checkpoint_write_done(const char *folder, uint64_t serial,
                                      const bpt_checkpoint_file *files, size_t n);
 
 /** Checks the files of DONE's list that one rank reads: its own, and the weights on rank 0. The
- * hint names the whole checkpoint before, if there is one.
+ * hint names another whole checkpoint, if there is one.
  * @return BPT_OK, BPT_ECORRUPT (names the file, or DONE itself), BPT_ENOENT (no DONE: not a whole
  * checkpoint), BPT_EDATA (also another format), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank);
 
 /** Finds the newest whole checkpoint.
  * @param folder the folder of checkpoints
- * @param before NULL, or the name of a checkpoint: only older ones count, or all where its own list
- *               is damaged, and none whose is
+ * @param before NULL, or the name of a checkpoint that is of no use: then the newest of those that
+ * are older, or else of all others, and none whose list is damaged
  * @param[out] path caller owns, bpt_free(); NULL if there is none
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path);
 
-/** @param[out] n whole checkpoints in @p folder, damaged ones included; 0 where it is missing
+/** What checkpoints take on the disk.
+ * @param step  of all ranks, where the job stands: the checkpoints of later ones are replaced as it
+ *              comes to them
+ * @param[out] bytes of whole checkpoints up to that step, newest first, shape [n]; caller owns,
+ *              bpt_free(); set on success only
+ * @param[out] goes  bytes of all others: later ones, and those that are not whole
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_checkpoint_count(const char *folder, uint64_t *n);
+bpt_status bpt_checkpoint_bytes(const char *folder, uint64_t step, uint64_t **bytes, size_t *n,
+                                uint64_t *goes);
 
-/** Names the checkpoints whose lists are damaged, for people: by their times they are older.
+/** Names the checkpoints whose lists are damaged, for people.
  * @param found  name of the checkpoint that was taken instead
  * @param[out] names shape [size], cut where they are too many; "" if there are none
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM */

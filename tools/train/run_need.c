@@ -1,13 +1,5 @@
 #include "tools/train/run_need.h"
 
-static uint64_t smaller(uint64_t a, uint64_t b) {
-    return a < b ? a : b;
-}
-
-static uint64_t larger(uint64_t a, uint64_t b) {
-    return a > b ? a : b;
-}
-
 /* None is made at the end itself. */
 static uint64_t count_due(const bpt_run_writes *run) {
     if (run->every == 0 || run->progress >= run->total) return 0;
@@ -20,17 +12,21 @@ static uint64_t count_certain(const bpt_run_writes *run) {
     return run->total - due > run->late ? 1 : 0;
 }
 
-/* What more there is on the disk than now, at most: while the first or the last of n checkpoints is
- * written, or at the end. */
+/* What more there is on the disk than now, at most: while one of n checkpoints is written, or at
+ * the end. Once those that are there now are gone, another one changes nothing. */
 static uint64_t need_of(const bpt_run_writes *run, uint64_t n) {
-    const uint64_t checkpoint = run->vectors * run->weights, there = run->there;
-    if (n == 0) return run->weights;
-    const uint64_t before_last = n == 1 ? there : smaller(there + n - 1, run->keep);
-    const uint64_t kept = smaller(there + n, run->keep);
-    const uint64_t writing = larger(there, before_last) + 1 - there;
-    if (kept >= there)
-        return larger(writing * checkpoint, (kept - there) * checkpoint + run->weights);
-    return larger(writing * checkpoint, run->weights); /* some go: there is more room by then */
+    const int64_t weights = (int64_t)run->weights, checkpoint = (int64_t)run->vectors * weights;
+    int64_t more = 0, most = 0;
+    uint64_t old = run->n_there, made = 0;
+    for (; n > 0 && (old > 0 || made <= run->keep); n--) {
+        made++;
+        more += checkpoint;
+        if (more > most) most = more;
+        while (old > 0 && old + made > run->keep) more -= (int64_t)run->there[--old];
+        if (made > run->keep) more -= checkpoint;
+    }
+    if (more + weights > most) most = more + weights;
+    return (uint64_t)most + BPT_RUN_NEED_OTHERS;
 }
 
 bpt_run_need bpt_run_need_of(const bpt_run_writes *run) {

@@ -1,12 +1,15 @@
 /** @file tools/train/run_need.h
- * How much room a run takes in its folder: for its weights and checkpoints. Logs are small beside
- * them, and left out.
+ * How much room a run takes in its folder, for its weights and checkpoints, and some for what is
+ * small beside them: logs, counters, ends of blocks.
  *
  * Threads: any; pure functions. */
 #ifndef BPT_TOOLS_RUN_NEED_H
 #define BPT_TOOLS_RUN_NEED_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+enum { BPT_RUN_NEED_OTHERS = 128 << 10 }; /* bytes for what is small */
 
 /** What it follows from. */
 typedef struct bpt_run_writes {
@@ -16,7 +19,8 @@ typedef struct bpt_run_writes {
     uint64_t every;           /* samples between checkpoints; 0: none is due */
     uint64_t late;            /* samples by which one may come later than it is due */
     uint64_t keep;            /* --checkpoint-keep, >= 1 */
-    uint64_t there;           /* whole checkpoints in the folder */
+    const uint64_t *there;    /* bytes of the checkpoints in the folder, newest first */
+    size_t n_there;
 } bpt_run_writes;
 
 /** Bytes that are to be free. */

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "inner/safetensors.h"
 #include "outer/watch.h"
+#include "tools/train/checkpoint.h"
 #include "tools/train/job.h"
 #include "tools/train/rank_table.h"
 #include "tools/train/train_loop.h"
@@ -167,6 +168,16 @@ static bpt_status write_weights(bpt_job *job) {
     return status;
 }
 
+/* Where there is a checkpoint not all is lost. */
+static bpt_status explain_failure(const bpt_job *job, bpt_status status) {
+    const bpt_error error = *bpt_error_last();
+    const bool has_one = bpt_checkpoint_expect(bpt_run_folder_path(job->run)) == BPT_OK;
+    bpt_error_put(&error);
+    if (status == BPT_ENOSPC && has_one)
+        bpt_hint("make room, then go on from the last checkpoint with --resume auto");
+    return status;
+}
+
 static bpt_status write_end_event(bpt_job *job) {
     bpt_json_writer *w = &job->json;
     bpt_json_open_object(w, NULL);
@@ -202,7 +213,10 @@ bpt_status bpt_job_finish(bpt_job *job) {
     if (status == BPT_OK) status = summarise_rank(job, &mine);
     status = bpt_comm_agree(job->comm, status);
     if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &mine, sizeof mine, all);
-    if (status == BPT_OK && job->rank == 0) status = write_results(job, all);
+    if (status == BPT_OK && job->rank == 0) {
+        status = write_results(job, all);
+        if (status != BPT_OK) status = explain_failure(job, status);
+    }
     bpt_free(all);
     return bpt_comm_agree(job->comm, status);
 }
