@@ -40,8 +40,8 @@ bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank);
 
 /** Finds the newest whole checkpoint.
  * @param folder the folder of checkpoints
- * @param before NULL, or the name of a checkpoint that is of no use: then the newest of those that
- * are older, or else of all others, and none whose list is damaged
+ * @param before NULL, or the name of a checkpoint that is of no use: then the newest of those
+ *               that are older, or else of all others, and none whose list is damaged
  * @param[out] path caller owns, bpt_free(); NULL if there is none
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_find(const char *folder, const char *before, char **path);
