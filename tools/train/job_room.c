@@ -12,11 +12,11 @@ typedef struct {
     uint64_t *checkpoints; /* newest first; NULL: none */
     size_t n;
     uint64_t goes; /* of what is removed or replaced */
-} holdings;
+} contents;
 
-static bpt_status look(const bpt_job *job, holdings *h) {
+static bpt_status look(const bpt_job *job, contents *h) {
     char *checkpoints;
-    *h = (holdings){.goes = bpt_run_folder_frees(job->run)};
+    *h = (contents){.goes = bpt_run_folder_frees(job->run)};
     if (bpt_run_folder_replaces(job->run)) return BPT_OK;
     BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
     const uint64_t step = job->count.progress / job->batch_all;
@@ -32,7 +32,7 @@ static uint64_t late(const bpt_job *job) {
     return merges ? 2 * job->pace.limit * job->batch_all : 0;
 }
 
-static bpt_run_need need_of(const bpt_job *job, const holdings *h) {
+static bpt_run_need need_of(const bpt_job *job, const contents *h) {
     return bpt_run_need_of(&(bpt_run_writes){
         .weights = job->model->segments.n_elements * sizeof(float),
         .vectors = 1 + bpt_checkpoint_velocities(job) + job->n_workers * bpt_job_n_states(job),
@@ -46,12 +46,12 @@ static bpt_run_need need_of(const bpt_job *job, const holdings *h) {
     });
 }
 
-static const char *with_what_goes(const holdings *h) {
+static const char *with_what_goes(const contents *h) {
     return h->goes > 0 ? " with what is removed" : "";
 }
 
 static bpt_status refuse(const char *path, const bpt_run_need *need, uint64_t there,
-                         const holdings *h) {
+                         const contents *h) {
     const double mb = 1e-6;
     const bpt_status status = bpt_fail(
         BPT_ENOSPC, "no room for the run in %s: its weights%s take %.1f MB, %.1f MB are free%s",
@@ -65,7 +65,7 @@ static bpt_status refuse(const char *path, const bpt_run_need *need, uint64_t th
     return status;
 }
 
-static void warn(const char *path, const bpt_run_need *need, uint64_t there, const holdings *h,
+static void warn(const char *path, const bpt_run_need *need, uint64_t there, const contents *h,
                  bool fewer) {
     const double mb = 1e-6;
     bpt_warn(
@@ -78,7 +78,7 @@ static void warn(const char *path, const bpt_run_need *need, uint64_t there, con
 bpt_status bpt__job_check_room(const bpt_job *job) {
     const char *path = bpt_run_folder_path(job->run);
     const bpt_file_system fs = bpt_file_system_at(path);
-    holdings h;
+    contents h;
     if (!fs.kind[0] || fs.free_bytes == UINT64_MAX) return BPT_OK; /* the first write will tell */
     BPT_TRY(look(job, &h));
     const bpt_run_need need = need_of(job, &h);
