@@ -55,11 +55,45 @@ static void test_nesterov_is_of_sgd(void **state) {
     }
 }
 
+static double gain(const bpt_train_options *o, bpt_update_choice update, uint32_t n_workers) {
+    return bpt_train_shared_momentum(o, update, n_workers).gain;
+}
+
+static void test_momentum_is_shared_by_deltas_of_sgd(void **state) {
+    (void)state;
+    const bpt_train_options usual = {.momentum = 0.9, .batch_size = 32, .shared_momentum = "auto"};
+    assert_true(gain(&usual, BPT_UPDATE_AGWU, 4) == 2);
+    assert_true(gain(&usual, BPT_UPDATE_SGWU, 4) == 2);
+    assert_true(gain(&usual, BPT_UPDATE_AGWU, 1) == 0);
+    assert_true(gain(&usual, BPT_UPDATE_EASGD, 4) == 0);
+    assert_true(gain(&usual, BPT_UPDATE_ALLREDUCE, 4) == 0);
+    assert_true(gain(&usual, BPT_UPDATE_LOCAL, 1) == 0);
+    assert_int_equal(bpt_train_shared_momentum(&usual, BPT_UPDATE_AGWU, 4).step_samples, 128);
+    bpt_train_options other = usual;
+    other.momentum = 0;
+    assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == 0);
+    other = usual;
+    other.server_momentum = 0.5;
+    assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == 0);
+    other = usual;
+    other.lr_scale = BPT_LR_SCALE_NONE;
+    assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == 0);
+    other.shared_momentum = "3";
+    assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == 3);
+    for (int i = 0; bpt_optimizer_at((size_t)i); i++) {
+        other = usual;
+        other.optimizer = i;
+        const bool sgd = bpt_optimizer_at((size_t)i) == &bpt_optimizer_sgd;
+        assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == (sgd ? 2 : 0));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_numbers_of_samples),
         cmocka_unit_test(test_parts_of_a_sample),
         cmocka_unit_test(test_nesterov_is_of_sgd),
+        cmocka_unit_test(test_momentum_is_shared_by_deltas_of_sgd),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

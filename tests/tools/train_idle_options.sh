@@ -26,6 +26,9 @@ done
 refused '--max-staleness is not used by --update sgwu' --update sgwu --max-staleness 1
 refused '--server-momentum is not used by --update allreduce' --update allreduce --server-momentum 0.5
 refused '--server-momentum is not used by --update local' --update local --server-momentum 0.5
+refused '--shared-momentum is not used by --update allreduce' --update allreduce --shared-momentum 2
+refused '--shared-momentum is not used by --update easgd' --update easgd --shared-momentum 2
+refused '--shared-momentum is not used by --optimizer adamw' --update agwu --optimizer adamw --shared-momentum 2
 refused '--delay-compensation is not used by --update sgwu' --update sgwu --delay-compensation 1
 refused '--delay-compensation is not used by --optimizer adamw' --update agwu --optimizer adamw --delay-compensation 1
 says 'hint: leave it out, or choose --optimizer sgd'

@@ -52,6 +52,29 @@ exchange_bytes() { # OPTION...: of the plan for four ranks, in floats of a weigh
 run 0 ranks 2 "$train" "${steady[@]}" --output plain
 plan=$(exchange_bytes --update agwu)
 
+# ---- momentum of all ----
+
+replayed shared 3 --update agwu
+says_of_log() { grep -q "$2" "$1/log.rank-0.txt" || die "log of $1: no \"$2\""; }
+says_of_log shared 'momentum of all ranks, gain 1.73'
+altered_config shared shared-momentum 0
+replayed shared-normal 2 --update agwu --shared-momentum 4 --nesterov false --max-staleness 1 --model normal.yaml
+replayed apart 2 --update agwu --shared-momentum 0
+grep -q 'momentum of all' apart/log.rank-0.txt && die "momentum is shared with --shared-momentum 0"
+# Nothing of it where the rate is not multiplied, or the server has a momentum.
+run 0 ranks 2 "$train" "${steady[@]}" --lr-scale none --output unscaled
+grep -q 'momentum of all' unscaled/log.rank-0.txt && die "momentum is shared at the rate of one rank"
+goes_on sgwu-shared --shared-momentum 2
+run 0 ranks 2 "$train" "${steady[@]}" --shared-momentum 0 --output sgwu-apart
+differ plain sgwu-apart
+differ plain sgwu-shared
+fails_well 2 ranks 2 "$train" "${few[@]}" --update agwu --shared-momentum 2 --server-momentum 0.5 --output x
+says '--shared-momentum does not go with --server-momentum'
+fails_well 2 ranks 2 "$train" "${few[@]}" --update agwu --shared-momentum 2 --momentum 0 --output x
+says '--shared-momentum needs a --momentum above 0'
+fails_well 2 ranks 2 "$train" "${few[@]}" --update agwu --shared-momentum 0.5 --output x
+says 'none of 0, a number from 1 to 100, and auto'
+
 # ---- momentum of the server ----
 
 replayed momentum 3 --update agwu --server-momentum 0.5

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "tools/precision.h"
+#include "tools/train/momentum_gain.h"
 #include "tools/train/step_limit.h"
 #include "tools/train/train_rule.h"
 
@@ -43,6 +44,19 @@ bpt_learning bpt_train_learning(const bpt_train_options *o, double lr_factor) {
 double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
                            uint32_t n_workers) {
     return o->lr_scale == BPT_LR_SCALE_LINEAR && bpt_update_merges(update) ? n_workers : 1.0;
+}
+
+bpt_shared_momentum bpt_train_shared_momentum(const bpt_train_options *o, bpt_update_choice update,
+                                              uint32_t n_workers) {
+    const double lr_factor = bpt_train_lr_factor(o, update, n_workers);
+    const bool deltas = update == BPT_UPDATE_AGWU || update == BPT_UPDATE_SGWU;
+    const bool has = deltas && is_sgd(o) && o->momentum > 0 && o->server_momentum == 0;
+    return (bpt_shared_momentum){
+        .gain = has ? bpt_momentum_gain(o->shared_momentum, lr_factor) : 0,
+        .momentum = o->momentum,
+        .nesterov = has_nesterov(o, lr_factor),
+        .step_samples = n_workers * (uint64_t)o->batch_size,
+    };
 }
 
 bpt_order bpt_train_order(const bpt_train_options *o) {
@@ -241,6 +255,20 @@ static bpt_status check_warmup(const bpt_train_options *o, const bpt_option_set 
     return status;
 }
 
+static bpt_status check_shared_momentum(const bpt_train_options *o) {
+    if (!is_sgd(o) || bpt_momentum_gain(o->shared_momentum, 1) == 0) return BPT_OK;
+    if (o->server_momentum > 0) {
+        const bpt_status status =
+            bpt_fail(BPT_EUSAGE, "--shared-momentum does not go with --server-momentum");
+        bpt_hint("both let what all have learnt go on: give one of them");
+        return status;
+    }
+    if (o->momentum > 0) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--shared-momentum needs a --momentum above 0");
+    bpt_hint("0.9 is usual");
+    return status;
+}
+
 bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_option_set *set) {
     if (o->nesterov == BPT_NESTEROV_TRUE && o->momentum == 0.0 && is_sgd(o)) {
         const bpt_status status =
@@ -248,6 +276,7 @@ bpt_status bpt_learning_options_check(const bpt_train_options *o, const bpt_opti
         bpt_hint("0.9 is usual");
         return status;
     }
+    BPT_TRY(check_shared_momentum(o));
     if (o->bench) return BPT_OK;
     BPT_TRY(check_warmup(o, set));
     return check_milestones(o, set);

@@ -9,6 +9,7 @@
 #include "inner/optimizer.h"
 #include "inner/schedule.h"
 #include "inner/value_type.h"
+#include "outer/shared_momentum.h"
 #include "tools/train/train_options.h"
 
 /** Sets the options that nobody gave to what suits the optimiser and the schedule: --lr,
@@ -44,6 +45,12 @@ bpt_learning bpt_train_learning(const bpt_train_options *o, double lr_factor);
  *  @return what --lr-scale multiplies --lr by */
 double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
                            uint32_t n_workers);
+
+/** @param update and n_workers as above
+ *  @return how ranks follow the momentum of all; with gain 0 where they do not: only under agwu and
+ *          sgwu, with sgd and a momentum, and under auto without one of the server */
+bpt_shared_momentum bpt_train_shared_momentum(const bpt_train_options *o, bpt_update_choice update,
+                                              uint32_t n_workers);
 
 /** @param device where the network computes; NULL: on this processor's cores
  *  @return what activations are (--precision), there */

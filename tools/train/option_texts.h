@@ -1,11 +1,13 @@
 /** @file tools/train/option_texts.h
- * Which texts options of bpt-train take, for the rows of its table. Those of --sync-every and
- * --step-limit are with what reads them: bpt_pace_check(), bpt_step_limit_check().
+ * Which texts options of bpt-train take, for the rows of its table. Those of --sync-every,
+ * --step-limit and --shared-momentum are with what reads them: bpt_pace_check(),
+ * bpt_step_limit_check(), bpt_momentum_gain_check().
  *
  * Threads: main. */
 #ifndef BPT_TOOLS_TRAIN_OPTION_TEXTS_H
 #define BPT_TOOLS_TRAIN_OPTION_TEXTS_H
 
+#include "tools/train/momentum_gain.h"
 #include "tools/train/pace.h"
 #include "tools/train/step_limit.h"
 

@@ -70,6 +70,7 @@ static const dependent dependents[] = {
     {"placement", BY_TASK, " train check dry-run "},
     {"servers", BY_TASK, " train check dry-run "},
     {"max-staleness", BY_TASK, " train check dry-run "},
+    {"shared-momentum", BY_TASK, " train check dry-run "},
     {"server-momentum", BY_TASK, " train check dry-run "},
     {"delay-compensation", BY_TASK, " train check dry-run "},
     {"elasticity", BY_TASK, " train check dry-run "},
@@ -128,6 +129,7 @@ static const dependent dependents[] = {
     {"beta2", BY_OPTIMIZER, " adamw "},
     {"adam-eps", BY_OPTIMIZER, " adamw "},
     {"lars-eta", BY_OPTIMIZER, " lars "},
+    {"shared-momentum", BY_OPTIMIZER, " sgd "},
     {"delay-compensation", BY_OPTIMIZER, " sgd "}, /* other deltas are no sums of gradients */
 
     {"lr-step-size", BY_SCHEDULE, " step "},
@@ -150,6 +152,7 @@ static const dependent dependents[] = {
     {"placement", BY_UPDATE, " allreduce agwu auto default "},
     {"servers", BY_UPDATE, " agwu sgwu easgd auto default "},
     {"max-staleness", BY_UPDATE, " agwu easgd auto default "},
+    {"shared-momentum", BY_UPDATE, " agwu sgwu auto default "},
     {"server-momentum", BY_UPDATE, " agwu sgwu auto default "},
     {"delay-compensation", BY_UPDATE, " agwu auto default "},
     {"elasticity", BY_UPDATE, " easgd "},

@@ -43,10 +43,15 @@ static bpt_status learn(bpt__replay *r, bpt__replayed *w, const bpt_batch *batch
                              (float)r->o->batch_size, result);
 }
 
-static bpt_status repeat_step(bpt__replay *r, bpt__replayed *w) {
+bpt_share_point bpt__replay_point(const bpt__replay *r, const bpt__replayed *w) {
     const double epoch = (double)(w->progress + w->unreported) / (double)r->n_samples;
     const double step = (double)r->o->batch_size / (double)r->n_samples;
-    const float rate = (float)bpt_schedule_rate(&r->schedule, epoch, step);
+    return (bpt_share_point){w->steps, w->progress,
+                             (float)bpt_schedule_rate(&r->schedule, epoch, step)};
+}
+
+static bpt_status repeat_step(bpt__replay *r, bpt__replayed *w) {
+    const float rate = (float)bpt__replay_point(r, w).rate;
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(next_indices(r, w));
@@ -82,6 +87,8 @@ static bpt_status land(bpt__replay *r, bpt__replayed *w) {
     w->progress = p->progress;
     w->unreported = own;
     const bpt_carry carry = {.own = own > 0, .met = p->met, .elasticity = r->terms.elasticity};
+    BPT_TRY(bpt_momentum_share_take(&w->momentum, bpt__replay_point(r, w), w->network, w->base,
+                                    w->answer, r->scratch, r->n));
     if (own) BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, r->scratch));
     memcpy(w->base, w->answer, r->n * sizeof *w->base);
     bpt_carry_over(&carry, r->scratch, w->pushed, w->base, r->n);

@@ -25,3 +25,23 @@ const char bpt_train_epilogue[] =
     "      --output /nfs/runs/four\n"
     "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2\n"
     "  bpt-train --model lenet --bench 20";
+
+const char bpt_train_order_help[] =
+    "order of samples: all at random; for cold disks and file servers\n"
+    "blocks of neighbours at random, their samples shuffled among 16 blocks\n"
+    "at a time; or as they are stored, for data that were shuffled then";
+
+const char bpt_train_update_help[] =
+    "how ranks learn from each other: agwu merges weights as they come,\n"
+    "nobody waits; sgwu averages weights, all wait; easgd ties the weights\n"
+    "of each rank to a common centre, nobody waits; allreduce sums\n"
+    "gradients at every step; local is one rank by itself;\n"
+    "default is local on one rank and agwu on several; auto measures, and\n"
+    "takes allreduce where that costs little of the ranks' speed, else agwu";
+
+const char bpt_train_shared_momentum_help[] =
+    "under agwu and sgwu, with sgd: after an exchange a rank goes on with the\n"
+    "momentum of all in place of its own, so much of it that in the long run\n"
+    "a gradient counts GAIN times what it counts by --momentum alone; auto:\n"
+    "root of the ranks where --lr-scale multiplies --lr and the server has no\n"
+    "momentum, else 0; 0: each keeps its own";

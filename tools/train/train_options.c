@@ -274,9 +274,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(order),
      .value = "shuffle",
      .choices = "shuffle|blocks|sequential",
-     .help = "order of samples: all at random; for cold disks and file servers\n"
-             "blocks of neighbours at random, their samples shuffled among 16 blocks\n"
-             "at a time; or as they are stored, for data that were shuffled then"},
+     .help = bpt_train_order_help},
     {.name = "order-block",
      .type = BPT_OPTION_INT,
      .offset = FIELD(order_block),
@@ -292,12 +290,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(update),
      .value = "default",
      .choices = "default|auto|local|agwu|sgwu|easgd|allreduce",
-     .help = "how ranks learn from each other: agwu merges weights as they come,\n"
-             "nobody waits; sgwu averages weights, all wait; easgd ties the weights\n"
-             "of each rank to a common centre, nobody waits; allreduce sums\n"
-             "gradients at every step; local is one rank by itself;\n"
-             "default is local on one rank and agwu on several; auto measures, and\n"
-             "takes allreduce where that costs little of the ranks' speed, else agwu"},
+     .help = bpt_train_update_help},
     {.name = "partition",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(partition),
@@ -387,6 +380,13 @@ static const bpt_option rows[] = {
      .unit = "S",
      .help = "under agwu and easgd: exchanges that a rank may be ahead of the\n"
              "slowest; -1: no bound"},
+    {.name = "shared-momentum",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(shared_momentum),
+     .value = "auto",
+     .unit = "auto|GAIN",
+     .check = bpt_momentum_gain_check,
+     .help = bpt_train_shared_momentum_help},
     {.name = "server-momentum",
      .type = BPT_OPTION_REAL,
      .offset = FIELD(server_momentum),

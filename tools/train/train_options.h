@@ -75,6 +75,7 @@ typedef struct bpt_train_options {
     const char *sync_every; /* for bpt_pace_begin() */
     const char *placement;  /* "auto", "off" or the name of a layer */
     int64_t idpa_rounds, max_staleness, servers;
+    const char *shared_momentum; /* for bpt_momentum_gain() */
     double server_momentum, delay_compensation, elasticity;
     int quality; /* bpt_quality_choice */
     double held_out;

@@ -1,0 +1,28 @@
+#include "outer/shared_momentum.h"
+
+#include <math.h>
+
+/* A: the part of its momentum at the start that is in the mean of n steps. */
+static double kept(const bpt_shared_momentum *s, uint64_t steps) {
+    const double beta = s->momentum, n = (double)steps;
+    const double mean = beta * (1 - pow(beta, n)) / ((1 - beta) * n);
+    return s->nesterov ? beta * mean : mean;
+}
+
+double bpt_shared_momentum_kappa(const bpt_shared_momentum *s, uint64_t steps) {
+    const double a = kept(s, steps);
+    const double kappa = (1 - (1 - a) / s->gain) / a;
+    return kappa < s->gain ? kappa : s->gain;
+}
+
+double bpt_shared_momentum_scale(const bpt_shared_momentum *s, const bpt_movement *moved) {
+    if (s->gain == 0 || moved->steps == 0 || moved->samples == 0 || !(moved->rate > 0)) return 0;
+    const double all_steps = (double)moved->samples / (double)s->step_samples;
+    return bpt_shared_momentum_kappa(s, moved->steps) / (moved->rate * all_steps);
+}
+
+void bpt_shared_momentum_set(float *velocity, const float *before, const float *now, double scale,
+                             size_t n) {
+    const float factor = (float)scale;
+    for (size_t i = 0; i < n; i++) velocity[i] = factor * (before[i] - now[i]);
+}

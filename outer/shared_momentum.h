@@ -1,0 +1,60 @@
+/** @file outer/shared_momentum.h
+ * Momentum of all: what a worker goes on with when fresh global weights have come.
+ *
+ * A worker that trains apart has the momentum of its own gradients, whose noise is that of its own
+ * samples. How far the global weights came from one answer to the next tells it the momentum of
+ * all. With SGD a step moves weights by rate * v; of a worker's steps 1/m is added to the global
+ * weights, so for each step that all m make these move by rate times the mean of the v. With S
+ * samples trained on by all meanwhile,
+ *
+ *     u = (W_before - W_now) / (rate * S / (m * batch)),    v <- kappa * u
+ *
+ * After FedCM (Xu, Wang, Wang, Yao 2021; arXiv 2106.10874), where a worker's steps go along the
+ * last movement of all, and here its momentum begins with it.
+ *
+ * Kappa. With n steps from one answer to the next, a gradient g and the momentum beta, u becomes
+ *
+ *     u' = A v + (1 - A) g / (1 - beta),    A = (beta + ... + beta^n) / n, Nesterov: beta times
+ * that
+ *
+ * In the long run, with v = kappa u, that is u = gain * g / (1 - beta), gain = (1 - A) / (1 - kappa
+ * A). So kappa = (1 - (1 - A) / gain) / A makes a gradient count gain times what it counts by
+ * momentum alone; what is known of m workers is less noisy by the root of m, and may be followed
+ * farther. Kappa grows with n, as A falls: it is at most gain.
+ *
+ * Threads: pure functions. */
+#ifndef BPT_OUTER_SHARED_MOMENTUM_H
+#define BPT_OUTER_SHARED_MOMENTUM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct bpt_shared_momentum {
+    double gain;     /* >= 1; 0: each worker keeps its own momentum */
+    double momentum; /* beta, in (0, 1) */
+    bool nesterov;
+    uint64_t step_samples; /* m * batch */
+} bpt_shared_momentum;
+
+/** What happened between two answers to a worker. */
+typedef struct bpt_movement {
+    uint64_t steps;   /* n, its own */
+    uint64_t samples; /* S, of all */
+    double rate;      /* mean learning rate, of one step */
+} bpt_movement;
+
+/** @return kappa, in [1, gain]
+ * @param steps n, above 0 */
+double bpt_shared_momentum_kappa(const bpt_shared_momentum *s, uint64_t steps);
+
+/** @return what W_before - W_now is to be multiplied by; 0 where it tells nothing, and the worker
+ *          keeps its momentum: no steps, samples or rate, or no gain */
+double bpt_shared_momentum_scale(const bpt_shared_momentum *s, const bpt_movement *moved);
+
+/** @param[out] velocity scale * (before - now), shape [n] as both
+ * @param scale above 0 */
+void bpt_shared_momentum_set(float *velocity, const float *before, const float *now, double scale,
+                             size_t n);
+
+#endif

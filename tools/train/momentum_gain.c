@@ -1,0 +1,39 @@
+#include "tools/train/momentum_gain.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const double most = 100;
+
+static bool is_auto(const char *text) {
+    return strcmp(text, "auto") == 0;
+}
+
+/* @return whether the text is a number in range */
+static bool parse(const char *text, double *out) {
+    char *end;
+    *out = strtod(text, &end);
+    if (end == text || end != text + strspn(text, "0123456789.e-")) return false; /* inf, 0x1 */
+    return *end == '\0' && (*out == 0 || (*out >= 1 && *out <= most));
+}
+
+bpt_status bpt_momentum_gain_check(const char *text) {
+    double number;
+    if (is_auto(text) || parse(text, &number)) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "--shared-momentum: \"%s\" is none of 0, a number from 1 to %g, and auto", text,
+        most);
+    bpt_hint(
+        "how many times a gradient counts of what it does by momentum alone, e.g. "
+        "--shared-momentum 2; 0: each rank keeps its own");
+    return status;
+}
+
+double bpt_momentum_gain(const char *text, double scale) {
+    double number;
+    if (is_auto(text)) return scale > 1 ? sqrt(scale) : 0;
+    (void)parse(text, &number);
+    return number;
+}
