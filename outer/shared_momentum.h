@@ -3,24 +3,33 @@
  *
  * A worker that trains apart has the momentum of its own gradients, whose noise is that of its own
  * samples. How far the global weights came from one answer to the next tells it the momentum of
- * all. With SGD a step moves weights by rate * v; of a worker's steps 1/m is added to the global
- * weights, so for each step that all m make these move by rate times the mean of the v. With S
- * samples trained on by all meanwhile,
+ * all. With SGD a step moves weights by rate * v, and of what a worker's steps do 1/m is added to
+ * the global weights: for each step that all m make these move by rate times the mean of the v.
+ * With S samples trained on by all meanwhile,
  *
  *     u = (W_before - W_now) / (rate * S / (m * batch)),    v <- kappa * u
  *
  * After FedCM (Xu, Wang, Wang, Yao 2021; arXiv 2106.10874), where a worker's steps go along the
  * last movement of all, and here its momentum begins with it.
  *
- * Kappa. With n steps from one answer to the next, a gradient g and the momentum beta, u becomes
+ * Kappa. With n steps from one answer to the next, the same gradient g in each of them and the
+ * momentum beta, the next u is
  *
- *     u' = A v + (1 - A) g / (1 - beta),    A = (beta + ... + beta^n) / n, Nesterov: beta times
- * that
+ *     u' = A v + (1 - A) g / (1 - beta)
+ *     A = (beta + ... + beta^n) / n, with Nesterov's momentum beta times that
  *
- * In the long run, with v = kappa u, that is u = gain * g / (1 - beta), gain = (1 - A) / (1 - kappa
- * A). So kappa = (1 - (1 - A) / gain) / A makes a gradient count gain times what it counts by
- * momentum alone; what is known of m workers is less noisy by the root of m, and may be followed
- * farther. Kappa grows with n, as A falls: it is at most gain.
+ * In the long run, with v = kappa u, that is
+ *
+ *     u = gain * g / (1 - beta),    gain = (1 - A) / (1 - kappa * A)
+ *
+ * so that kappa = (gain - 1 + A) / (gain * A) makes a gradient count gain times what it counts by
+ * momentum alone: what is known of m workers is less noisy by the root of m, and may be followed
+ * farther. Kappa grows with n, as A falls. It is at most gain, so that no step is larger than gain
+ * times those before; from some n on, 30 with a gain of 2.83 and 0.9, the true gain is less.
+ *
+ * What it is not: S is counted with the first shard, and another may hold a push more or less; what
+ * is too much at one answer is too little at the next. The rate is that of the worker's own last
+ * push, and others may be at another point of a schedule.
  *
  * Threads: pure functions. */
 #ifndef BPT_OUTER_SHARED_MOMENTUM_H
@@ -41,11 +50,12 @@ typedef struct bpt_shared_momentum {
 typedef struct bpt_movement {
     uint64_t steps;   /* n, its own */
     uint64_t samples; /* S, of all */
-    double rate;      /* mean learning rate, of one step */
+    double rate;      /* mean learning rate of a step */
 } bpt_movement;
 
-/** @return kappa, in [1, gain]
- * @param steps n, above 0 */
+/** @param s with a gain
+ * @param steps n, above 0
+ * @return kappa, in [1, gain] */
 double bpt_shared_momentum_kappa(const bpt_shared_momentum *s, uint64_t steps);
 
 /** @return what W_before - W_now is to be multiplied by; 0 where it tells nothing, and the worker

@@ -76,6 +76,16 @@ static void test_it_does_not_begin_faster_than_gain_times(void **state) {
     assert_true(last == 2);
 }
 
+/* Beyond the bound the gain is that of a kappa of gain. */
+static void test_far_apart_the_gain_is_less(void **state) {
+    (void)state;
+    const double gradients[] = {0.5, -0.25, 1.0, 0.125};
+    const bpt_shared_momentum s = {2, 0.9, false, 4 * BATCH};
+    const double a = 0.9 * (1 - pow(0.9, 100)) / (0.1 * 100);
+    assert_true(bpt_shared_momentum_kappa(&s, 100) == 2);
+    assert_true(fabs(gain_of(&s, 4, 100, gradients) - (1 - a) / (1 - 2 * a)) < 1e-9);
+}
+
 /* One fast worker of four makes more steps than the mean: what all moved is told per step of all.
  */
 static void test_steps_of_all_count_and_not_those_of_the_worker(void **state) {
@@ -105,6 +115,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_gradient_counts_gain_times),
         cmocka_unit_test(test_it_does_not_begin_faster_than_gain_times),
+        cmocka_unit_test(test_far_apart_the_gain_is_less),
         cmocka_unit_test(test_steps_of_all_count_and_not_those_of_the_worker),
         cmocka_unit_test(test_what_tells_nothing_leaves_the_momentum),
     };

@@ -56,7 +56,7 @@ static void test_nesterov_is_of_sgd(void **state) {
 }
 
 static double gain(const bpt_train_options *o, bpt_update_choice update, uint32_t n_workers) {
-    return bpt_train_shared_momentum(o, update, n_workers).gain;
+    return bpt_train_shared_momentum(o, update, n_workers, false).gain;
 }
 
 static void test_momentum_is_shared_by_deltas_of_sgd(void **state) {
@@ -68,12 +68,22 @@ static void test_momentum_is_shared_by_deltas_of_sgd(void **state) {
     assert_true(gain(&usual, BPT_UPDATE_EASGD, 4) == 0);
     assert_true(gain(&usual, BPT_UPDATE_ALLREDUCE, 4) == 0);
     assert_true(gain(&usual, BPT_UPDATE_LOCAL, 1) == 0);
-    assert_int_equal(bpt_train_shared_momentum(&usual, BPT_UPDATE_AGWU, 4).step_samples, 128);
+    const bpt_shared_momentum four = bpt_train_shared_momentum(&usual, BPT_UPDATE_AGWU, 4, false);
+    assert_int_equal(four.step_samples, 128);
+    assert_true(four.momentum == 0.9 && four.nesterov);
+    assert_true(bpt_train_shared_momentum(&usual, BPT_UPDATE_AGWU, 4, true).gain == 0);
     bpt_train_options other = usual;
     other.momentum = 0;
     assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == 0);
     other = usual;
     other.server_momentum = 0.5;
+    assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == 0);
+    other = usual;
+    other.gamma = BPT_GAMMA_LAG;
+    assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == 0);
+    assert_true(gain(&other, BPT_UPDATE_SGWU, 4) == 2); /* which has no gamma */
+    other = usual;
+    other.delay_compensation = 1;
     assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == 0);
     other = usual;
     other.lr_scale = BPT_LR_SCALE_NONE;

@@ -152,6 +152,7 @@ warned() { # LINES-OF-FILE OPTION-OF-IT BY OPTION...
     run 0 "$train" --config config.yaml "${good[@]}" --force "${@:4}"
     says "$2 in the configuration $([[ "$2" = *,* ]] && echo are || echo is) not used by $3"
 }
+warned 'shared-momentum: 2\nmomentum: 0\n' shared-momentum '--update allreduce' --update allreduce
 warned 'delay-compensation: 1\n' delay-compensation '--optimizer adamw' --update agwu --optimizer adamw
 grep -q 'delay compensation with' err && die "what is not used is in force"
 warned 'nesterov: true\n' nesterov '--optimizer lars' --optimizer lars

@@ -114,9 +114,8 @@ static void say_what_starts(const bpt_job *job) {
         bpt_info("%u training images are held out: each push counts by a rank's accuracy on some",
                  (unsigned)job->held_out);
     if (job->update == BPT_UPDATE_EASGD) bpt_info("elasticity %g", job->terms.elasticity);
-    const bpt_shared_momentum shared =
-        bpt_train_shared_momentum(job->options, job->update, job->n_workers);
-    if (shared.gain > 0) bpt_info("momentum of all ranks, gain %.3g", shared.gain);
+    const double gain = bpt_job_shared_momentum(job).gain;
+    if (gain > 0) bpt_info("momentum of all ranks, gain %.3g", gain);
     if (job->terms.compensation > 0)
         bpt_info("delay compensation with lambda %g", job->terms.compensation);
     if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);

@@ -147,6 +147,9 @@ uint32_t bpt_job_rounds(const bpt_job *job);
 /** @return how this rank's optimiser learns, and how many vectors of state it has: none on a server
  */
 bpt_learning bpt_job_learning(const bpt_job *job);
+
+/** @return how ranks follow the momentum of all; layers are placed already */
+bpt_shared_momentum bpt_job_shared_momentum(const bpt_job *job);
 size_t bpt_job_n_states(const bpt_job *job);
 
 /** @return the network that this rank trains: the whole one, or its part */

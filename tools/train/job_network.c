@@ -10,6 +10,11 @@ bpt_learning bpt_job_learning(const bpt_job *job) {
                                   : bpt_network_learning(bpt_job_trained(job));
 }
 
+bpt_shared_momentum bpt_job_shared_momentum(const bpt_job *job) {
+    return bpt_train_shared_momentum(job->options, job->update, job->n_workers,
+                                     job->placed != NULL);
+}
+
 size_t bpt_job_n_states(const bpt_job *job) {
     return bpt_job_is_server(job) ? 0 : bpt_network_n_states(bpt_job_trained(job));
 }

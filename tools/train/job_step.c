@@ -70,10 +70,8 @@ bpt_status bpt_job_name_step(const bpt_job *job, uint64_t step, bpt_status statu
     const bpt_error error = *bpt_error_last();
     bpt_error_record(status, "step %" PRIu64 " (epoch %.2f, rank %u): %.400s", step,
                      bpt_job_epoch(job), job->rank, error.text);
-    const bool shares =
-        bpt_train_shared_momentum(job->options, job->update, job->n_workers).gain > 1;
     bpt_hint("lower %s%s%s--lr (it is %g, %g after scaling)%s",
-             shares ? "--shared-momentum or " : "",
+             bpt_job_shared_momentum(job).gain > 1 ? "--shared-momentum or " : "",
              job->terms.momentum > 0 ? "--server-momentum or " : "",
              job->terms.compensation > 0 ? "--delay-compensation or " : "", job->options->lr,
              job->schedule.base,

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "tools/precision.h"
 #include "tools/train/momentum_gain.h"
+#include "tools/train/option_uses.h"
 #include "tools/train/step_limit.h"
 #include "tools/train/train_rule.h"
 
@@ -46,11 +47,21 @@ double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
     return o->lr_scale == BPT_LR_SCALE_LINEAR && bpt_update_merges(update) ? n_workers : 1.0;
 }
 
+/* Options beside which the movement of the global weights is not the mean of the ranks' momenta, or
+ * the correction of a delta counts on theirs. */
+static const char *clash_of_momentum(const bpt_train_options *o, bpt_update_choice update) {
+    if (o->server_momentum > 0) return "server-momentum";
+    const bool agwu = update != BPT_UPDATE_SGWU;
+    if (agwu && o->delay_compensation > 0) return "delay-compensation";
+    return agwu && o->gamma == BPT_GAMMA_LAG ? "gamma" : NULL;
+}
+
 bpt_shared_momentum bpt_train_shared_momentum(const bpt_train_options *o, bpt_update_choice update,
-                                              uint32_t n_workers) {
+                                              uint32_t n_workers, bool placed) {
     const double lr_factor = bpt_train_lr_factor(o, update, n_workers);
     const bool deltas = update == BPT_UPDATE_AGWU || update == BPT_UPDATE_SGWU;
-    const bool has = deltas && is_sgd(o) && o->momentum > 0 && o->server_momentum == 0;
+    const bool has =
+        deltas && is_sgd(o) && o->momentum > 0 && !placed && !clash_of_momentum(o, update);
     return (bpt_shared_momentum){
         .gain = has ? bpt_momentum_gain(o->shared_momentum, lr_factor) : 0,
         .momentum = o->momentum,
@@ -256,11 +267,13 @@ static bpt_status check_warmup(const bpt_train_options *o, const bpt_option_set 
 }
 
 static bpt_status check_shared_momentum(const bpt_train_options *o) {
-    if (!is_sgd(o) || bpt_momentum_gain(o->shared_momentum, 1) == 0) return BPT_OK;
-    if (o->server_momentum > 0) {
-        const bpt_status status =
-            bpt_fail(BPT_EUSAGE, "--shared-momentum does not go with --server-momentum");
-        bpt_hint("both let what all have learnt go on: give one of them");
+    if (bpt_momentum_gain(o->shared_momentum, 1) == 0 || !bpt_option_uses_any(o, "shared-momentum"))
+        return BPT_OK;
+    const char *clash = clash_of_momentum(o, (bpt_update_choice)o->update);
+    if (clash) {
+        const bpt_status status = bpt_fail(BPT_EUSAGE, "--shared-momentum does not go with --%s%s",
+                                           clash, strcmp(clash, "gamma") == 0 ? " lag" : "");
+        bpt_hint("leave out one of them");
         return status;
     }
     if (o->momentum > 0) return BPT_OK;

@@ -47,10 +47,12 @@ double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
                            uint32_t n_workers);
 
 /** @param update and n_workers as above
+ *  @param placed    whether one rank has layers for all: those of the others would move farther
  *  @return how ranks follow the momentum of all; with gain 0 where they do not: only under agwu and
- *          sgwu, with sgd and a momentum, and under auto without one of the server */
+ *          sgwu, with sgd and a momentum; and not where a delta counts by something else than its
+ *          steps (--server-momentum, --delay-compensation, --gamma lag) */
 bpt_shared_momentum bpt_train_shared_momentum(const bpt_train_options *o, bpt_update_choice update,
-                                              uint32_t n_workers);
+                                              uint32_t n_workers, bool placed);
 
 /** @param device where the network computes; NULL: on this processor's cores
  *  @return what activations are (--precision), there */

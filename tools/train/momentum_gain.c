@@ -1,8 +1,9 @@
 #include "tools/train/momentum_gain.h"
 
+#include "tools/train/plain_number.h"
+
 #include <math.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 static const double most = 100;
@@ -11,12 +12,8 @@ static bool is_auto(const char *text) {
     return strcmp(text, "auto") == 0;
 }
 
-/* @return whether the text is a number in range */
 static bool parse(const char *text, double *out) {
-    char *end;
-    *out = strtod(text, &end);
-    if (end == text || end != text + strspn(text, "0123456789.e-")) return false; /* inf, 0x1 */
-    return *end == '\0' && (*out == 0 || (*out >= 1 && *out <= most));
+    return bpt_plain_number(text, out) && (*out == 0 || (*out >= 1 && *out <= most));
 }
 
 bpt_status bpt_momentum_gain_check(const char *text) {

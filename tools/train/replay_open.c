@@ -81,8 +81,7 @@ static bpt_status open_worker(bpt__replay *r, uint32_t rank) {
     BPT_TRY(BPT_NEW("submission", r->n, &w->part));
     BPT_TRY(BPT_NEW("answer", r->n, &w->answer));
     memcpy(w->base, r->global, r->n * sizeof *w->base);
-    w->momentum = (bpt_momentum_share){bpt_train_shared_momentum(r->o, r->update, r->m),
-                                       bpt__replay_point(r, w)};
+    w->momentum.rule = bpt_train_shared_momentum(r->o, r->update, r->m, r->tail != NULL);
     return BPT_OK;
 }
 

@@ -13,7 +13,7 @@
 #include "outer/shard.h"
 #include "outer/update_rule.h"
 #include "storage/loader.h"
-#include "tools/train/momentum_share.h"
+#include "tools/train/momentum_of_all.h"
 #include "tools/train/replay_log.h"
 #include "tools/train/replay_progress.h"
 #include "tools/train/replay_tail.h"
@@ -34,10 +34,10 @@ typedef struct bpt__replayed {
     size_t next_push;        /* index of the push that comes next or is under way */
     bool pending;            /* that push is under way */
     uint64_t steps, samples; /* done */
-    uint64_t pushed_samples; /* at the last push */
+    uint64_t pushed_steps, pushed_samples; /* at the last push */
     uint64_t progress, unreported;
     double rates; /* learning rates since the last push */
-    bpt_momentum_share momentum;
+    bpt_momentum_of_all momentum;
     float compensation; /* of the push that is under way */
 } bpt__replayed;
 
@@ -82,9 +82,6 @@ typedef struct bpt__replay {
  * @return as bpt_replay() */
 bpt_status bpt__replay_open(bpt__replay *r);
 void bpt__replay_close(bpt__replay *r);
-
-/** @return where a worker stands; the rate is that of its next step */
-bpt_share_point bpt__replay_point(const bpt__replay *r, const bpt__replayed *w);
 
 /** Repeats all steps, pushes and merges; the weights that come of it are in r->global.
  * @return BPT_OK, BPT_EDATA (logs that do not fit together), as bpt_network_train() and

@@ -1,7 +1,8 @@
 #include "tools/train/step_limit.h"
 
+#include "tools/train/plain_number.h"
+
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Steps of a training that goes well stay below it (docs/performance.md, "Accuracy of the ways of
@@ -15,12 +16,8 @@ static bool is_auto(const char *text) {
     return strcmp(text, "auto") == 0;
 }
 
-/* @return whether the text is a number in range */
 static bool parse(const char *text, double *out) {
-    char *end;
-    *out = strtod(text, &end);
-    if (end == text || end != text + strspn(text, "0123456789.e-")) return false; /* inf, 0x1 */
-    return *end == '\0' && *out >= 0 && *out <= most;
+    return bpt_plain_number(text, out) && *out >= 0 && *out <= most;
 }
 
 bpt_status bpt_step_limit_check(const char *text) {

@@ -9,7 +9,7 @@
 #include "outer/watch.h"
 #include "tools/train/carry_over.h"
 #include "tools/train/exchange_cost.h"
-#include "tools/train/momentum_share.h"
+#include "tools/train/momentum_of_all.h"
 #include "tools/train/signals.h"
 #include "tools/train/step_log.h"
 #include "tools/train/train_loop.h"
@@ -26,7 +26,7 @@ typedef struct {
     float *local;  /* scratch: local weights as a flat vector, shape [n] */
     bool pending;  /* a push is not yet answered */
     uint64_t pushed_steps, pushed_samples, pushed_busy_ns; /* job's counts at the last push */
-    bpt_momentum_share momentum;
+    bpt_momentum_of_all momentum;
     bpt_pace pace;
     bpt_exchange_cost cost;
     uint64_t landed_steps;    /* job's count when the span of the cost began */
@@ -42,10 +42,6 @@ static uint64_t busy_ns(const bpt_job *job) {
     return job->count.compute_ns + (job->placed ? bpt_placed_stats(job->placed).wait_ns : 0);
 }
 
-static bpt_share_point share_point(const bpt_job *job) {
-    return (bpt_share_point){job->count.steps, job->count.progress, bpt_job_rate(job)};
-}
-
 static bpt_status merger_open(merger *m, bpt_job *job) {
     const size_t n = bpt_job_trained_model(job)->segments.n_elements;
     *m = (merger){
@@ -55,8 +51,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
         .pushed_steps = job->count.steps,
         .pushed_samples = job->count.samples,
         .pushed_busy_ns = busy_ns(job),
-        .momentum = {bpt_train_shared_momentum(job->options, job->update, job->n_workers),
-                     share_point(job)},
+        .momentum = {bpt_job_shared_momentum(job), job->count.steps, job->count.progress, 0},
         .pace = job->pace,
         .cost = {.comm = job->comm, .n_threads = job->n_threads},
         .landed_steps = job->count.steps,
@@ -124,6 +119,7 @@ static bpt_status push(merger *m) {
     };
     BPT_TRY(bpt_exchange_push(job->exchange, &report));
     m->pending = true;
+    bpt_momentum_of_all_push(&m->momentum, job->rates, job->count.steps - m->pushed_steps);
     m->pushed_steps = job->count.steps;
     m->pushed_samples = job->count.samples;
     m->pushed_busy_ns = busy_ns(job);
@@ -176,8 +172,8 @@ static bpt_status carry_over(merger *m, const bpt_reply *reply, bool own) {
         .own = own, .met = reply->met != 0, .elasticity = m->job->terms.elasticity};
     bpt_network *const network = bpt_job_trained(m->job);
     bpt_exchange_cost_copy(&m->cost);
-    BPT_TRY(bpt_momentum_share_take(&m->momentum, share_point(m->job), network, m->base,
-                                    reply->values, m->local, m->n));
+    BPT_TRY(bpt_momentum_of_all_take(&m->momentum, m->job->count.steps, m->job->count.progress,
+                                     network, m->base, reply->values, m->local, m->n));
     if (own) BPT_TRY(bpt_network_get(network, BPT_VECTOR_WEIGHTS, m->local));
     memcpy(m->base, reply->values, m->n * sizeof *m->base);
     bpt_carry_over(&carry, m->local, m->pushed, m->base, m->n);

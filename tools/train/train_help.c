@@ -42,6 +42,7 @@ const char bpt_train_update_help[] =
 const char bpt_train_shared_momentum_help[] =
     "under agwu and sgwu, with sgd: after an exchange a rank goes on with the\n"
     "momentum of all in place of its own, so much of it that in the long run\n"
-    "a gradient counts GAIN times what it counts by --momentum alone; auto:\n"
-    "root of the ranks where --lr-scale multiplies --lr and the server has no\n"
-    "momentum, else 0; 0: each keeps its own";
+    "a gradient counts GAIN times what it counts by --momentum alone; 0: each\n"
+    "keeps its own; auto: root of the ranks where --lr-scale multiplies --lr,\n"
+    "else 0, and beside --server-momentum, --delay-compensation, --gamma lag\n"
+    "and placed layers";

@@ -4,6 +4,7 @@
 #include "tools/device_option.h"
 #include "tools/program.h"
 #include "tools/train/learning_options.h"
+#include "tools/train/momentum_gain.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/train_options.h"
 
@@ -140,6 +141,9 @@ static bpt_status check_placement(const bpt_train_options *o) {
     if (o->server_momentum > 0 && bpt_option_uses_any(o, "server-momentum"))
         return refuse_beside_placement("server-momentum",
                                        "layers that one rank computes are pushed by nobody");
+    if (bpt_momentum_gain(o->shared_momentum, 1) > 0 && bpt_option_uses_any(o, "shared-momentum"))
+        return refuse_beside_placement(
+            "shared-momentum", "layers that one rank computes have a momentum of their own");
     if (judges(o))
         return refuse_beside_placement("quality",
                                        "no rank has all the weights that it would be judged by");

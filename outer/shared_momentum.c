@@ -11,7 +11,7 @@ static double kept(const bpt_shared_momentum *s, uint64_t steps) {
 
 double bpt_shared_momentum_kappa(const bpt_shared_momentum *s, uint64_t steps) {
     const double a = kept(s, steps);
-    const double kappa = (1 - (1 - a) / s->gain) / a;
+    const double kappa = (s->gain - 1 + a) / (s->gain * a);
     return kappa < s->gain ? kappa : s->gain;
 }
 
