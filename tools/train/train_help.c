@@ -44,5 +44,5 @@ const char bpt_train_shared_momentum_help[] =
     "momentum of all in place of its own, so much of it that in the long run\n"
     "a gradient counts GAIN times what it counts by --momentum alone; 0: each\n"
     "keeps its own; auto: root of the ranks where --lr-scale multiplies --lr,\n"
-    "else 0, and beside --server-momentum, --delay-compensation, --gamma lag\n"
-    "and placed layers";
+    "else 0, and beside --server-momentum, --delay-compensation,\n"
+    "--gamma lag and placed layers";
