@@ -40,9 +40,9 @@ const char bpt_train_update_help[] =
     "takes allreduce where that costs little of the ranks' speed, else agwu";
 
 const char bpt_train_shared_momentum_help[] =
-    "under agwu and sgwu, with sgd: after an exchange a rank goes on with the\n"
-    "momentum of all in place of its own, so much of it that in the long run\n"
-    "a gradient counts GAIN times what it counts by --momentum alone; 0: each\n"
-    "keeps its own; auto: root of the ranks where --lr-scale multiplies --lr,\n"
-    "else 0, and beside --server-momentum, --delay-compensation,\n"
-    "--gamma lag and placed layers";
+    "under agwu and sgwu, with sgd: after an exchange a rank goes on with\n"
+    "the momentum of all in place of its own, so much of it that in the\n"
+    "long run a gradient counts GAIN times what it counts by --momentum\n"
+    "alone; 0: each keeps its own; auto: root of the ranks where\n"
+    "--lr-scale multiplies --lr, else 0, and beside --server-momentum,\n"
+    "--delay-compensation, --gamma lag and placed layers";
