@@ -28,8 +28,11 @@
  * times those before; from some n on, 30 with a gain of 2.83 and 0.9, the true gain is less.
  *
  * What it is not: S is counted with the first shard, and another may hold a push more or less; what
- * is too much at one answer is too little at the next. The rate is that of the worker's own last
- * push, and others may be at another point of a schedule.
+ * is too much at one answer is too little at the next. The rate is the mean of those at both
+ * answers, where the steps in between were begun earlier: where it falls by half from one to the
+ * next u comes out 4/3 times as large and never more than twice, where it rises less; so the way of
+ * the weights goes on a little as it was, which is found to help at the end of a schedule
+ * (docs/decisions.md, "Ranks share their momentum without sending it").
  *
  * Threads: pure functions. */
 #ifndef BPT_OUTER_SHARED_MOMENTUM_H
@@ -50,7 +53,7 @@ typedef struct bpt_shared_momentum {
 typedef struct bpt_movement {
     uint64_t steps;   /* n, its own */
     uint64_t samples; /* S, of all */
-    double rate;      /* mean learning rate of a step */
+    double rate;      /* learning rate, mean of those at both answers */
 } bpt_movement;
 
 /** @param s with a gain

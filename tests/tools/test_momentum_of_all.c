@@ -25,30 +25,27 @@ bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat
 
 static const float start[N] = {1, -1}, later[N] = {0.5f, -0.75f};
 
-static void take(bpt_momentum_of_all *m, uint64_t steps, uint64_t progress) {
+static void take(bpt_momentum_of_all *m, uint64_t steps, uint64_t progress, double rate) {
+    const bpt_answer_point here = {steps, progress, rate};
     float scratch[N];
-    assert_int_equal(bpt_momentum_of_all_take(m, steps, progress, NULL, start, later, scratch, N),
-                     BPT_OK);
+    assert_int_equal(bpt_momentum_of_all_take(m, here, NULL, start, later, scratch, N), BPT_OK);
 }
 
 /* Of a gain of 1 kappa is 1, and all numbers here are exact. */
 static bpt_momentum_of_all opened(double gain) {
     n_set = 0;
-    return (bpt_momentum_of_all){
-        .rule = {.gain = gain, .momentum = 0.5, .step_samples = 8}, .steps = 10, .progress = 160};
+    return (bpt_momentum_of_all){.rule = {.gain = gain, .momentum = 0.5, .step_samples = 8},
+                                 .last = {10, 160, 0.375}};
 }
 
 static void test_it_is_the_way_of_the_weights_over_rate_and_steps(void **state) {
     (void)state;
     bpt_momentum_of_all m = opened(1);
-    bpt_momentum_of_all_push(&m, 0.75, 3); /* a rate of 0.25 */
-    take(&m, 14, 160 + 16);                /* two steps of all */
+    take(&m, 14, 160 + 16, 0.125); /* two steps of all, at a rate of 0.25 */
     assert_int_equal(n_set, 1);
     assert_true(set[0] == 0.5f / (0.25f * 2) && set[1] == -0.25f / (0.25f * 2));
-    /* Counted from there on, with the rate of the latest push; one of no steps changes nothing. */
-    bpt_momentum_of_all_push(&m, 1, 2);
-    bpt_momentum_of_all_push(&m, 0, 0);
-    take(&m, 16, 160 + 16 + 32);
+    /* Counted from there on. */
+    take(&m, 16, 160 + 16 + 32, 0.875);
     assert_int_equal(n_set, 2);
     assert_true(set[0] == 0.5f / (0.5f * 4));
 }
@@ -56,12 +53,10 @@ static void test_it_is_the_way_of_the_weights_over_rate_and_steps(void **state) 
 static void test_what_tells_nothing_is_left_behind(void **state) {
     (void)state;
     bpt_momentum_of_all m = opened(1);
-    take(&m, 11, 168); /* nothing was pushed */
-    bpt_momentum_of_all_push(&m, 0.25, 1);
-    take(&m, 11, 176); /* no steps of its own */
-    take(&m, 12, 176); /* no samples */
+    take(&m, 10, 168, 0.25); /* no steps of its own */
+    take(&m, 11, 168, 0.25); /* no samples */
     assert_int_equal(n_set, 0);
-    take(&m, 13, 184); /* one step of all since, and not three */
+    take(&m, 13, 176, 0.25); /* one step of all since, and not two */
     assert_int_equal(n_set, 1);
     assert_true(set[0] == 0.5f / 0.25f);
 }
@@ -69,8 +64,7 @@ static void test_what_tells_nothing_is_left_behind(void **state) {
 static void test_without_gain_each_keeps_its_own(void **state) {
     (void)state;
     bpt_momentum_of_all m = opened(0);
-    bpt_momentum_of_all_push(&m, 0.75, 3);
-    take(&m, 14, 176);
+    take(&m, 14, 176, 0.25);
     assert_int_equal(n_set, 0);
 }
 

@@ -58,11 +58,12 @@ replayed shared 3 --update agwu
 says_of_log() { grep -q "$2" "$1/log.rank-0.txt" || die "log of $1: no \"$2\""; }
 says_of_log shared 'momentum of all ranks, gain 1.73'
 altered_config shared shared-momentum 0
-replayed shared-normal 2 --update agwu --shared-momentum 4 --nesterov false --max-staleness 1 --model normal.yaml
+variants && replayed shared-normal 2 --update agwu --shared-momentum 4 --nesterov false --max-staleness 1 --model normal.yaml
 replayed apart 2 --update agwu --shared-momentum 0
 grep -q 'momentum of all' apart/log.rank-0.txt && die "momentum is shared with --shared-momentum 0"
 # Nothing of it where the rate is not multiplied, or a push counts by something else, too.
 for without in "--lr-scale none" "--server-momentum 0.5" "--gamma lag" "--delay-compensation 1" "--momentum 0"; do
+    variants || break
     # shellcheck disable=SC2086 # several words
     run 0 ranks 2 "$train" "${few[@]}" --update agwu --epochs 1 --output unshared --force $without
     grep -q 'momentum of all' unshared/log.rank-0.txt && die "momentum is shared with $without"
@@ -73,14 +74,14 @@ differ plain sgwu-apart
 differ plain sgwu-shared
 for with in "--server-momentum 0.5" "--gamma lag" "--delay-compensation 1"; do
     # shellcheck disable=SC2086 # several words
-    fails_well 2 ranks 2 "$train" "${few[@]}" --update agwu --shared-momentum 2 $with --output x
+    fails_well 2 "$train" "${few[@]}" --update agwu --shared-momentum 2 $with --output x
     says "--shared-momentum does not go with ${with% [0-9]*}"
 done
-fails_well 2 ranks 2 "$train" "${few[@]}" --update agwu --shared-momentum 2 --placement fc1 --output x
+fails_well 2 "$train" "${few[@]}" --update agwu --shared-momentum 2 --placement fc1 --output x
 says '--placement and --shared-momentum: layers that one rank computes have a momentum of their own'
-fails_well 2 ranks 2 "$train" "${few[@]}" --update agwu --shared-momentum 2 --momentum 0 --output x
+fails_well 2 "$train" "${few[@]}" --update agwu --shared-momentum 2 --momentum 0 --output x
 says '--shared-momentum needs a --momentum above 0'
-fails_well 2 ranks 2 "$train" "${few[@]}" --update agwu --shared-momentum 0.5 --output x
+fails_well 2 "$train" "${few[@]}" --update agwu --shared-momentum 0.5 --output x
 says 'none of 0, a number from 1 to 100, and auto'
 
 # ---- momentum of the server ----

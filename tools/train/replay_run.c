@@ -43,10 +43,15 @@ static bpt_status learn(bpt__replay *r, bpt__replayed *w, const bpt_batch *batch
                              (float)r->o->batch_size, result);
 }
 
-static bpt_status repeat_step(bpt__replay *r, bpt__replayed *w) {
+bpt_answer_point bpt__replay_point(const bpt__replay *r, const bpt__replayed *w) {
     const double epoch = (double)(w->progress + w->unreported) / (double)r->n_samples;
     const double step = (double)r->o->batch_size / (double)r->n_samples;
-    const float rate = (float)bpt_schedule_rate(&r->schedule, epoch, step);
+    return (bpt_answer_point){w->steps, w->progress,
+                              (float)bpt_schedule_rate(&r->schedule, epoch, step)};
+}
+
+static bpt_status repeat_step(bpt__replay *r, bpt__replayed *w) {
+    const float rate = (float)bpt__replay_point(r, w).rate;
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(next_indices(r, w));
@@ -69,9 +74,7 @@ static bpt_status push(const bpt__replay *r, bpt__replayed *w) {
     else
         memcpy(w->part, w->pushed, r->n * sizeof *w->part);
     w->compensation = bpt_compensation(&r->terms, bpt_train_rates(r->o, w->rates));
-    bpt_momentum_of_all_push(&w->momentum, w->rates, w->steps - w->pushed_steps);
     w->rates = 0;
-    w->pushed_steps = w->steps;
     w->pushed_samples = w->samples;
     w->pending = true;
     w->answered = 0;
@@ -84,7 +87,7 @@ static bpt_status land(bpt__replay *r, bpt__replayed *w) {
     w->progress = p->progress;
     w->unreported = own;
     const bpt_carry carry = {.own = own > 0, .met = p->met, .elasticity = r->terms.elasticity};
-    BPT_TRY(bpt_momentum_of_all_take(&w->momentum, w->steps, w->progress, w->network, w->base,
+    BPT_TRY(bpt_momentum_of_all_take(&w->momentum, bpt__replay_point(r, w), w->network, w->base,
                                      w->answer, r->scratch, r->n));
     if (own) BPT_TRY(bpt_network_get(w->network, BPT_VECTOR_WEIGHTS, r->scratch));
     memcpy(w->base, w->answer, r->n * sizeof *w->base);

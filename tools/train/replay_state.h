@@ -34,7 +34,7 @@ typedef struct bpt__replayed {
     size_t next_push;        /* index of the push that comes next or is under way */
     bool pending;            /* that push is under way */
     uint64_t steps, samples; /* done */
-    uint64_t pushed_steps, pushed_samples; /* at the last push */
+    uint64_t pushed_samples; /* at the last push */
     uint64_t progress, unreported;
     double rates; /* learning rates since the last push */
     bpt_momentum_of_all momentum;
@@ -82,6 +82,9 @@ typedef struct bpt__replay {
  * @return as bpt_replay() */
 bpt_status bpt__replay_open(bpt__replay *r);
 void bpt__replay_close(bpt__replay *r);
+
+/** @return where a worker stands, as in train_deltas.c */
+bpt_answer_point bpt__replay_point(const bpt__replay *r, const bpt__replayed *w);
 
 /** Repeats all steps, pushes and merges; the weights that come of it are in r->global.
  * @return BPT_OK, BPT_EDATA (logs that do not fit together), as bpt_network_train() and

@@ -42,6 +42,10 @@ static uint64_t busy_ns(const bpt_job *job) {
     return job->count.compute_ns + (job->placed ? bpt_placed_stats(job->placed).wait_ns : 0);
 }
 
+static bpt_answer_point answer_point(const bpt_job *job) {
+    return (bpt_answer_point){job->count.steps, job->count.progress, bpt_job_rate(job)};
+}
+
 static bpt_status merger_open(merger *m, bpt_job *job) {
     const size_t n = bpt_job_trained_model(job)->segments.n_elements;
     *m = (merger){
@@ -51,7 +55,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
         .pushed_steps = job->count.steps,
         .pushed_samples = job->count.samples,
         .pushed_busy_ns = busy_ns(job),
-        .momentum = {bpt_job_shared_momentum(job), job->count.steps, job->count.progress, 0},
+        .momentum = {bpt_job_shared_momentum(job), answer_point(job)},
         .pace = job->pace,
         .cost = {.comm = job->comm, .n_threads = job->n_threads},
         .landed_steps = job->count.steps,
@@ -119,7 +123,6 @@ static bpt_status push(merger *m) {
     };
     BPT_TRY(bpt_exchange_push(job->exchange, &report));
     m->pending = true;
-    bpt_momentum_of_all_push(&m->momentum, job->rates, job->count.steps - m->pushed_steps);
     m->pushed_steps = job->count.steps;
     m->pushed_samples = job->count.samples;
     m->pushed_busy_ns = busy_ns(job);
@@ -172,8 +175,8 @@ static bpt_status carry_over(merger *m, const bpt_reply *reply, bool own) {
         .own = own, .met = reply->met != 0, .elasticity = m->job->terms.elasticity};
     bpt_network *const network = bpt_job_trained(m->job);
     bpt_exchange_cost_copy(&m->cost);
-    BPT_TRY(bpt_momentum_of_all_take(&m->momentum, m->job->count.steps, m->job->count.progress,
-                                     network, m->base, reply->values, m->local, m->n));
+    BPT_TRY(bpt_momentum_of_all_take(&m->momentum, answer_point(m->job), network, m->base,
+                                     reply->values, m->local, m->n));
     if (own) BPT_TRY(bpt_network_get(network, BPT_VECTOR_WEIGHTS, m->local));
     memcpy(m->base, reply->values, m->n * sizeof *m->base);
     bpt_carry_over(&carry, m->local, m->pushed, m->base, m->n);
