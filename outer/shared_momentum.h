@@ -25,7 +25,8 @@
  * so that kappa = (gain - 1 + A) / (gain * A) makes a gradient count gain times what it counts by
  * momentum alone: what is known of m workers is less noisy by the root of m, and may be followed
  * farther. Kappa grows with n, as A falls. It is at most gain, so that no step is larger than gain
- * times those before; from some n on, 30 with a gain of 2.83 and 0.9, the true gain is less.
+ * times those before; from some n on the true gain is less (30 with a gain of 2.83 and Nesterov's
+ * momentum of 0.9).
  *
  * What it is not: S is counted with the first shard, and another may hold a push more or less; what
  * is too much at one answer is too little at the next. The rate is the mean of those at both
