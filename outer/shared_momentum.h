@@ -30,10 +30,10 @@
  *
  * What it is not: S is counted with the first shard, and another may hold a push more or less; what
  * is too much at one answer is too little at the next. The rate is the mean of those at both
- * answers, where the steps in between were begun earlier: where it falls by half from one to the
- * next u comes out 4/3 times as large and never more than twice, where it rises less; so the way of
- * the weights goes on a little as it was, which is found to help at the end of a schedule
- * (docs/decisions.md, "Ranks share their momentum without sending it").
+ * answers, while what arrived in between was learnt at those of before: where the rate falls by
+ * half from one to the next u comes out 4/3 times as large, of pushes that began earlier yet more,
+ * and where it rises less. So the way of the weights goes on a little as it was, which is found to
+ * help (docs/decisions.md, "Ranks share their momentum without sending it").
  *
  * Threads: pure functions. */
 #ifndef BPT_OUTER_SHARED_MOMENTUM_H

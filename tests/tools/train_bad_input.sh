@@ -189,6 +189,7 @@ for n in 1 2; do
             --warmup-epochs 0 --epochs 20 --update $update
         grep -qE '^bpt-train: (rank 1 on [^ ]+: )?step [0-9]+ .*(conv|fc|loss)' err || die "no step and layer"
         says '--lr'
+        [[ "$update" = agwu && $n -gt 1 ]] && says 'lower --shared-momentum or --lr'
         [ ! -e runs/blown-$update-$n/model.safetensors ] || die "weights of a blown run"
     done
 done
