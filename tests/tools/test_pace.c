@@ -80,7 +80,16 @@ static void test_bounds_of_auto(void **state) {
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.most, 10);
     assert_int_equal(p.limit, 10); /* many ranks */
-    other.n_workers = 2;           /* a twenty-fourth */
+    other.shared_momentum = true;  /* six a rank */
+    p = bpt_pace_begin("auto", other);
+    assert_int_equal(p.least, 4);
+    assert_int_equal(p.most, 15);
+    assert_int_equal(p.limit, 15);
+    other.n_workers = 4;
+    p = bpt_pace_begin("auto", other);
+    assert_int_equal(p.most, 30);
+    other.shared_momentum = false;
+    other.n_workers = 2; /* a twenty-fourth */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.most, 30);
     other.epoch_samples = 256 * 64; /* short epochs, but many */

@@ -2,6 +2,7 @@
 #include "base/log.h"
 #include "tools/train/held_out.h"
 #include "tools/train/job_parts.h"
+#include "tools/train/layer_choice.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/servers.h"
 #include "tools/train/train_rule.h"
@@ -109,6 +110,20 @@ static bpt_status check_batch(const bpt_job *job) {
     return status;
 }
 
+/* Whether layers are placed is not known yet: where they may be no momentum is counted on. */
+static bpt_pace_run pace_run(const bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    const bool may_place = !bpt_layer_choice_is_off(o);
+    return (bpt_pace_run){
+        .epoch_samples = job->epoch_samples,
+        .total_samples = job->total_samples,
+        .batch_all = job->batch_all,
+        .n_workers = job->n_workers,
+        .shared_momentum =
+            bpt_train_shared_momentum(o, job->update, job->n_workers, may_place).gain > 0,
+    };
+}
+
 bpt_status bpt__job_choose_lengths(bpt_job *job) {
     const bpt_train_options *o = job->options;
     job->held_out = bpt_held_out(o, job->update, job->n_workers, job->train->count);
@@ -118,8 +133,7 @@ bpt_status bpt__job_choose_lengths(bpt_job *job) {
     job->eval_every = o->eval_every > 0 ? (uint64_t)fmax(eval_every, 1.0) : 0;
     job->checkpoint_every = (uint64_t)o->checkpoint_every * job->batch_all;
     BPT_TRY(check_batch(job));
-    job->pace = bpt_pace_begin(o->sync_every, (bpt_pace_run){job->epoch_samples, job->total_samples,
-                                                             job->batch_all, job->n_workers});
+    job->pace = bpt_pace_begin(o->sync_every, pace_run(job));
     const uint32_t rounds = bpt_job_rounds(job);
     return rounds ? bpt_partition_check(job->epoch_samples, job->n_workers, rounds) : BPT_OK;
 }

@@ -12,7 +12,8 @@ enum {
      * are, the larger are their steps */
     AN_EPOCH = 24,
     AN_EPOCH_A_RANK = 9,
-    AN_EPOCH_AT_LEAST = 6, /* however low the rate */
+    AN_EPOCH_A_RANK_SHARED = 6, /* who goes on with the momentum of all loses nothing by it */
+    AN_EPOCH_AT_LEAST = 6,      /* however low the rate */
     FEW = 4 /* ranks that lose nothing by longer intervals at lower rates; eight do */
 };
 
@@ -64,7 +65,8 @@ bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run) {
     } else {
         pace.follows = true;
         pace.least = between(1, all / A_RUN, LEAST);
-        const double of_ranks = (double)AN_EPOCH_A_RANK * run.n_workers;
+        const int a_rank = run.shared_momentum ? AN_EPOCH_A_RANK_SHARED : AN_EPOCH_A_RANK;
+        const double of_ranks = (double)a_rank * run.n_workers;
         pace.most = between(pace.least, epoch / fmax(AN_EPOCH, of_ranks), MOST);
         pace.limit = pace.most;
         if (run.n_workers <= FEW)
