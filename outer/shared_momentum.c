@@ -1,5 +1,6 @@
 #include "outer/shared_momentum.h"
 
+#include <float.h>
 #include <math.h>
 
 /* A: the part of its momentum at the start that is in the mean of n steps. */
@@ -18,7 +19,8 @@ double bpt_shared_momentum_kappa(const bpt_shared_momentum *s, uint64_t steps) {
 double bpt_shared_momentum_scale(const bpt_shared_momentum *s, const bpt_movement *moved) {
     if (s->gain == 0 || moved->steps == 0 || moved->samples == 0 || !(moved->rate > 0)) return 0;
     const double all_steps = (double)moved->samples / (double)s->step_samples;
-    return bpt_shared_momentum_kappa(s, moved->steps) / (moved->rate * all_steps);
+    const double scale = bpt_shared_momentum_kappa(s, moved->steps) / (moved->rate * all_steps);
+    return scale <= FLT_MAX ? scale : 0; /* steps with next to no rate */
 }
 
 void bpt_shared_momentum_set(float *velocity, const float *before, const float *now, double scale,

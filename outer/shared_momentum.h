@@ -63,7 +63,7 @@ typedef struct bpt_movement {
 double bpt_shared_momentum_kappa(const bpt_shared_momentum *s, uint64_t steps);
 
 /** @return what W_before - W_now is to be multiplied by; 0 where it tells nothing, and the worker
- *          keeps its momentum: no steps, samples or rate, or no gain */
+ *          keeps its momentum: no steps, samples or rate (or next to none), or no gain */
 double bpt_shared_momentum_scale(const bpt_shared_momentum *s, const bpt_movement *moved);
 
 /** @param[out] velocity scale * (before - now), shape [n] as both

@@ -103,12 +103,14 @@ static void test_what_tells_nothing_leaves_the_momentum(void **state) {
     (void)state;
     const bpt_shared_momentum s = {2, 0.9, true, BATCH}, none = {0, 0.9, true, BATCH};
     const bpt_movement moved = {4, 4 * BATCH, 0.1}, idle = {0, 4 * BATCH, 0.1},
-                       unmoved = {4, 0, 0.1}, still = {4, 4 * BATCH, 0};
+                       unmoved = {4, 0, 0.1}, still = {4, 4 * BATCH, 0},
+                       nearly = {4, 4 * BATCH, 1e-40};
     assert_true(bpt_shared_momentum_scale(&s, &moved) > 0);
     assert_true(bpt_shared_momentum_scale(&none, &moved) == 0);
     assert_true(bpt_shared_momentum_scale(&s, &idle) == 0);
     assert_true(bpt_shared_momentum_scale(&s, &unmoved) == 0);
     assert_true(bpt_shared_momentum_scale(&s, &still) == 0);
+    assert_true(bpt_shared_momentum_scale(&s, &nearly) == 0); /* more than a float: inf * 0 */
 }
 
 int main(void) {

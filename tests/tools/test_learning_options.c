@@ -59,6 +59,20 @@ static double gain(const bpt_train_options *o, bpt_update_choice update, uint32_
     return bpt_train_shared_momentum(o, update, n_workers, false).gain;
 }
 
+/* Whether layers are placed shows later. */
+static void test_momentum_is_shared_for_certain(void **state) {
+    (void)state;
+    const bpt_train_options usual = {
+        .momentum = 0.9, .batch_size = 32, .shared_momentum = "auto", .placement = "off"};
+    bpt_train_options may = usual, own = usual;
+    may.placement = "auto";
+    own.shared_momentum = "0";
+    assert_true(bpt_train_shares_momentum(&usual, BPT_UPDATE_AGWU, 4));
+    assert_false(bpt_train_shares_momentum(&usual, BPT_UPDATE_ALLREDUCE, 4));
+    assert_false(bpt_train_shares_momentum(&may, BPT_UPDATE_AGWU, 4));
+    assert_false(bpt_train_shares_momentum(&own, BPT_UPDATE_AGWU, 4));
+}
+
 static void test_momentum_is_shared_by_deltas_of_sgd(void **state) {
     (void)state;
     const bpt_train_options usual = {.momentum = 0.9, .batch_size = 32, .shared_momentum = "auto"};
@@ -98,6 +112,7 @@ int main(void) {
         cmocka_unit_test(test_parts_of_a_sample),
         cmocka_unit_test(test_nesterov_is_of_sgd),
         cmocka_unit_test(test_momentum_is_shared_by_deltas_of_sgd),
+        cmocka_unit_test(test_momentum_is_shared_for_certain),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,14 +80,15 @@ static void test_bounds_of_auto(void **state) {
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.most, 10);
     assert_int_equal(p.limit, 10); /* many ranks */
-    other.shared_momentum = true;  /* six a rank */
+    other.shared_momentum = true;
+    p = bpt_pace_begin("auto", other);
+    assert_int_equal(p.most, 10);
+    assert_int_equal(p.limit, 10);
+    other.n_workers = 4; /* few of them: a twenty-fourth, too */
     p = bpt_pace_begin("auto", other);
     assert_int_equal(p.least, 4);
-    assert_int_equal(p.most, 15);
-    assert_int_equal(p.limit, 15);
-    other.n_workers = 4;
-    p = bpt_pace_begin("auto", other);
     assert_int_equal(p.most, 30);
+    assert_int_equal(p.limit, 32);
     other.shared_momentum = false;
     other.n_workers = 2; /* a twenty-fourth */
     p = bpt_pace_begin("auto", other);

@@ -2,7 +2,6 @@
 #include "base/log.h"
 #include "tools/train/held_out.h"
 #include "tools/train/job_parts.h"
-#include "tools/train/layer_choice.h"
 #include "tools/train/option_uses.h"
 #include "tools/train/servers.h"
 #include "tools/train/train_rule.h"
@@ -110,17 +109,13 @@ static bpt_status check_batch(const bpt_job *job) {
     return status;
 }
 
-/* Whether layers are placed is not known yet: where they may be no momentum is counted on. */
 static bpt_pace_run pace_run(const bpt_job *job) {
-    const bpt_train_options *o = job->options;
-    const bool may_place = !bpt_layer_choice_is_off(o);
     return (bpt_pace_run){
         .epoch_samples = job->epoch_samples,
         .total_samples = job->total_samples,
         .batch_all = job->batch_all,
         .n_workers = job->n_workers,
-        .shared_momentum =
-            bpt_train_shared_momentum(o, job->update, job->n_workers, may_place).gain > 0,
+        .shared_momentum = bpt_train_shares_momentum(job->options, job->update, job->n_workers),
     };
 }
 

@@ -24,7 +24,7 @@ typedef struct {
     uint64_t host;
 } choice;
 
-bool bpt_layer_choice_is_off(const bpt_train_options *o) {
+static bool is_off(const bpt_train_options *o) {
     return strcmp(o->placement, "off") == 0;
 }
 
@@ -64,8 +64,7 @@ static bpt_status find_cut(const bpt_model *model, const char *name, bool in_ste
 
 bpt_status bpt_layer_choice_check(const bpt_train_options *o, const bpt_model *model) {
     size_t cut;
-    if (bpt_layer_choice_is_off(o) || is_auto(o) || !bpt_option_uses_any(o, "placement"))
-        return BPT_OK;
+    if (is_off(o) || is_auto(o) || !bpt_option_uses_any(o, "placement")) return BPT_OK;
     const bool in_step = o->update == BPT_UPDATE_ALLREDUCE || o->update == BPT_UPDATE_AUTO;
     return find_cut(model, o->placement, in_step, &cut);
 }
@@ -265,12 +264,12 @@ static bool can_place(bpt_update_choice update) {
 
 bool bpt_layer_choice_wants_cores(const bpt_train_options *o, uint32_t n_ranks) {
     const bpt_update_choice update = bpt_update_resolve((bpt_update_choice)o->update, n_ranks);
-    return !bpt_layer_choice_is_off(o) && !is_auto(o) && n_ranks > 1 &&
+    return !is_off(o) && !is_auto(o) && n_ranks > 1 &&
            (can_place(update) || update == BPT_UPDATE_AUTO);
 }
 
 static bool is_asked_for(const bpt_job *job) {
-    return !bpt_layer_choice_is_off(job->options) && can_place(job->update) && job->n_ranks > 1;
+    return !is_off(job->options) && can_place(job->update) && job->n_ranks > 1;
 }
 
 static bool is_wanted(const bpt_job *job) {

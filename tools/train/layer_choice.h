@@ -14,9 +14,6 @@
  * or auto, which may come to it, a batch norm would be at the host) */
 bpt_status bpt_layer_choice_check(const bpt_train_options *options, const bpt_model *model);
 
-/** @return whether every rank computes all layers, whatever the update and what is measured */
-bool bpt_layer_choice_is_off(const bpt_train_options *options);
-
 /** @return whether these options name a layer from which on one rank computes for all, in a job of
  * so many ranks that may do so: then all its ranks have to compute on cores */
 bool bpt_layer_choice_wants_cores(const bpt_train_options *options, uint32_t n_ranks);

@@ -70,6 +70,12 @@ bpt_shared_momentum bpt_train_shared_momentum(const bpt_train_options *o, bpt_up
     };
 }
 
+bool bpt_train_shares_momentum(const bpt_train_options *o, bpt_update_choice update,
+                               uint32_t n_workers) {
+    const bool may_place = strcmp(o->placement, "off") != 0;
+    return bpt_train_shared_momentum(o, update, n_workers, may_place).gain > 0;
+}
+
 bpt_order bpt_train_order(const bpt_train_options *o) {
     const bool blocks = o->order == BPT_ORDER_BLOCKS;
     return (bpt_order){.seed = (uint64_t)o->seed,

@@ -49,10 +49,16 @@ double bpt_train_lr_factor(const bpt_train_options *o, bpt_update_choice update,
 /** @param update and n_workers as above
  *  @param placed    whether one rank has layers for all: those of the others would move farther
  *  @return how ranks follow the momentum of all; with gain 0 where they do not: only under agwu and
- *          sgwu, with sgd and a momentum; and not where a delta counts by something else than its
- *          steps (--server-momentum, --delay-compensation, --gamma lag) */
+ *          sgwu, with sgd and a momentum; and not where W moves by another sum than the mean of
+ *          the deltas (--server-momentum, --gamma lag; the Q of --quality and the recalled gamma
+ *          are about it) or these are corrected for their own gradients (--delay-compensation) */
 bpt_shared_momentum bpt_train_shared_momentum(const bpt_train_options *o, bpt_update_choice update,
                                               uint32_t n_workers, bool placed);
+
+/** Before it is known whether layers are placed.
+ *  @return whether ranks will follow the momentum of all in any case: not where layers may be */
+bool bpt_train_shares_momentum(const bpt_train_options *o, bpt_update_choice update,
+                               uint32_t n_workers);
 
 /** @param device where the network computes; NULL: on this processor's cores
  *  @return what activations are (--precision), there */

@@ -12,9 +12,10 @@ enum {
      * are, the larger are their steps */
     AN_EPOCH = 24,
     AN_EPOCH_A_RANK = 9,
-    AN_EPOCH_A_RANK_SHARED = 6, /* who goes on with the momentum of all loses nothing by it */
-    AN_EPOCH_AT_LEAST = 6,      /* however low the rate */
-    FEW = 4 /* ranks that lose nothing by longer intervals at lower rates; eight do */
+    AN_EPOCH_AT_LEAST = 6, /* however low the rate */
+    /* Ranks that lose nothing by longer intervals at lower rates, nor, where they go on with the
+     * momentum of all, by AN_EPOCH alone. Eight lose by the former. */
+    FEW = 4
 };
 
 #define COST      (1.0 / 50) /* of an exchange, over the steps before it */
@@ -65,11 +66,12 @@ bpt_pace bpt_pace_begin(const char *text, bpt_pace_run run) {
     } else {
         pace.follows = true;
         pace.least = between(1, all / A_RUN, LEAST);
-        const int a_rank = run.shared_momentum ? AN_EPOCH_A_RANK_SHARED : AN_EPOCH_A_RANK;
-        const double of_ranks = (double)a_rank * run.n_workers;
+        const bool few = run.n_workers <= FEW;
+        const double of_ranks =
+            few && run.shared_momentum ? 0 : (double)AN_EPOCH_A_RANK * run.n_workers;
         pace.most = between(pace.least, epoch / fmax(AN_EPOCH, of_ranks), MOST);
         pace.limit = pace.most;
-        if (run.n_workers <= FEW)
+        if (few)
             pace.limit = between(pace.most, fmin(all / A_RUN, epoch / AN_EPOCH_AT_LEAST), MOST);
     }
     pace.every = pace.least;

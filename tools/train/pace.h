@@ -47,7 +47,7 @@ typedef struct bpt_pace_run {
     uint64_t epoch_samples, total_samples; /* of all ranks, in an epoch and in the run */
     uint64_t batch_all;                    /* samples that one step of each rank comes to, > 0 */
     uint32_t n_workers;                    /* ranks that train */
-    bool shared_momentum; /* whether they go on with the momentum of all: for longer then */
+    bool shared_momentum; /* whether they go on with the momentum of all: few do so for longer */
 } bpt_pace_run;
 
 /** Checks a value of --sync-every: "8" (steps), "0.05ep" (epochs), "auto".

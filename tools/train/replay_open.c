@@ -38,6 +38,7 @@ static bpt_status open_logs(bpt__replay *r) {
         .total_samples = bpt_train_total_samples(o, r->n_samples),
         .batch_all = (uint64_t)o->batch_size * r->m,
         .n_workers = r->m,
+        .shared_momentum = bpt_train_shares_momentum(o, r->update, r->m),
     };
     const bpt_pace pace = bpt_pace_begin(o->sync_every, run);
     const bpt_replay_facts facts = {

@@ -3,7 +3,6 @@
 #include "base/file_system.h"
 #include "tools/device_option.h"
 #include "tools/program.h"
-#include "tools/train/layer_choice.h"
 #include "tools/train/learning_options.h"
 #include "tools/train/momentum_gain.h"
 #include "tools/train/option_uses.h"
@@ -88,7 +87,7 @@ static bpt_status check_auto(const bpt_train_options *o) {
 
 /* What a file gives and nothing has a use for is warned of, and clashes with nothing. */
 static bool places(const bpt_train_options *o) {
-    return !bpt_layer_choice_is_off(o) && bpt_option_uses_any(o, "placement");
+    return strcmp(o->placement, "off") != 0 && bpt_option_uses_any(o, "placement");
 }
 
 static bool serves(const bpt_train_options *o) {
