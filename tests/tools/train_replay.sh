@@ -50,11 +50,11 @@ END
 run 0 "$train" --replay auto
 says "bit for bit"
 # Few ranks that share their momentum go on for longer, and a replay knows.
-run 0 ranks 4 "$train" "${common[@]}" --data long/data --model wide.yaml --update agwu --epochs 0.5 --batch-size 4 --lr 0.001 --output shared
+run 0 ranks 4 "$train" "${common[@]}" --data long/data --model wide.yaml --update agwu --epochs 0.5 --batch-size 2 --lr 0.001 --output shared
 python3 - <<'END' || die "no longer interval"
 import json
 every = [json.loads(line)["every"] for line in open("shared/exchange/steps.rank-0.jsonl") if "every" in line]
-assert max(every) == 10, every  # 24 exchanges in an epoch at the highest rate; with momenta apart 7, 16 in the run
+assert max(every) == 20, every  # 24 exchanges in an epoch at the highest rate; with momenta apart 15, 16 in the run
 END
 run 0 "$train" --replay shared
 says "bit for bit"
