@@ -11,10 +11,11 @@ static bool is_long(const bpt__rank_view *view, double limit_s) {
 
 bool bpt__stall_is_mine(const bpt__rank_view *views, uint32_t n, uint32_t me, double limit_s) {
     const bool own = views[me].at.kind == BPT__OWN;
-    for (uint32_t r = 0; r < n; r++)
-        if (r != me && (own || r < me) && is_long(&views[r], limit_s) &&
-            views[r].at.kind == BPT__WAITS)
-            return false;
+    for (uint32_t r = 0; r < n; r++) {
+        if (r == me || !is_long(&views[r], limit_s)) continue;
+        if (views[r].at.kind == BPT__WAITS && (own || r < me)) return false;
+        if (views[r].at.kind == BPT__OWN && own && r < me) return false;
+    }
     return true;
 }
 

@@ -27,9 +27,9 @@ typedef struct bpt__rank_view {
     bpt__activity at;
 } bpt__rank_view;
 
-/** Tells whether rank @p me shall speak: of those that wait for others the lowest does, and one
- * that is held up by itself only where nobody waits for others. Waits that are short against the
- * limit do not count.
+/** Tells whether rank @p me shall speak: of those that wait for others the lowest does, and
+ * where nobody waits for others the lowest that is held up by itself, by a disk that all share for
+ * instance. Waits that are short against the limit do not count.
  * @param views shape [n]; its own is answered */
 bool bpt__stall_is_mine(const bpt__rank_view *views, uint32_t n, uint32_t me, double limit_s);
 

@@ -61,7 +61,7 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
 static void await_turn(uint32_t rank, bpt_status status) {
     enum { TURN_US = 2000000, MAX_TURNS = 2, PATIENCE_US = 6000000 };
     const useconds_t turn = TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS);
-    const bool woken = usleep(status == BPT_EPEER ? PATIENCE_US : turn) != 0;
+    const bool woken = usleep(turn + (status == BPT_EPEER ? PATIENCE_US : 0)) != 0;
     /* By the signal with which mpirun ends a job: another rank was first. */
     if (woken && bpt_signals_stop()) _exit(bpt_status_exit(status));
 }
@@ -77,14 +77,14 @@ static void name_rank(uint32_t rank, const char *host) {
 }
 
 /* Ends all ranks with the status of the one that failed. The others, told by agreement, leave it
- * the time to say why. Where several fail at a time, they do so for the same reason: the lowest
- * says it, and its abort ends the others before their turn. */
+ * the time to say why, and say it for one that has not ended the job until then. Where several fail
+ * at a time, they do so for the same reason: the lowest says it, and its abort ends the others
+ * before their turn. */
 static void end_job(bpt_comm *comm, bpt_status status) {
     const uint32_t rank = bpt_comm_rank(comm);
     await_turn(rank, status);
     if (rank != 0 && status != BPT_EPEER) name_rank(rank, bpt_comm_host(comm, rank));
-    const int exit_status = status == BPT_EPEER ? 1 : bpt_program_end("bpt-train", status);
-    bpt_comm_abort(comm, exit_status);
+    bpt_comm_abort(comm, bpt_program_end("bpt-train", status));
 }
 
 /* What all ranks train with. */
@@ -144,6 +144,7 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 static bool run_alone(bpt_train_options *options, const bpt_option_set *set, int argc, char **argv,
                       bpt_status *status) {
     bpt_log_setup(0, (bpt_log_level)options->log_level);
+    if (options->check) bpt_signals_release();
     if (!options->replay && !options->bench && !options->dry_run) return false;
     bpt_signals_release();
     if (options->replay) {

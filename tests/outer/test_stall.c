@@ -48,6 +48,19 @@ static void test_short_waits_do_not_count(void **state) {
     assert_true(bpt__stall_is_mine(views, 3, 1, 60));
 }
 
+/* A file system that all share: one of them speaks. */
+static void test_own_operations_of_all(void **state) {
+    (void)state;
+    bpt__rank_view views[] = {at(BPT__OWN, 58, "data from the loader"),
+                              at(BPT__OWN, 61, "data from the loader"),
+                              at(BPT__OWN, 61, "data from the loader")};
+    assert_true(bpt__stall_is_mine(views, 3, 0, 60));
+    assert_false(bpt__stall_is_mine(views, 3, 1, 60));
+    assert_false(bpt__stall_is_mine(views, 3, 2, 60));
+    views[0].at.held_s = 1;
+    assert_true(bpt__stall_is_mine(views, 3, 1, 60));
+}
+
 static void test_own_operation(void **state) {
     (void)state;
     bpt__rank_view views[] = {at(BPT__WAITS, 1, "x"), at(BPT__OWN, 61, "data from the loader"),
@@ -155,6 +168,7 @@ int main(void) {
         cmocka_unit_test(test_the_lowest_that_waits_speaks),
         cmocka_unit_test(test_short_waits_do_not_count),
         cmocka_unit_test(test_own_operation),
+        cmocka_unit_test(test_own_operations_of_all),
         cmocka_unit_test(test_the_frozen_is_named),
         cmocka_unit_test(test_the_busy_are_named),
         cmocka_unit_test(test_idle_servers),

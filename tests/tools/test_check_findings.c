@@ -44,6 +44,7 @@ static void make_good(bpt_check_facts *ranks) {
             .run_place = {.kind = "nfs", .network = true, .free_bytes = (uint64_t)50 << 30},
         };
         snprintf(ranks[r].host, sizeof ranks[r].host, "%c", 'a' + r);
+        ranks[r].machine = (uint32_t)r;
         snprintf(ranks[r].version, sizeof ranks[r].version, "1.0");
         snprintf(ranks[r].library, sizeof ranks[r].library, "Open MPI v4.1.4");
         snprintf(ranks[r].thread_level, sizeof ranks[r].thread_level, "multiple");
@@ -112,7 +113,7 @@ static void test_bound_to_all(void **state) {
     bpt_check_facts ranks[N];
     make_good(ranks);
     for (int r = 0; r < 2; r++) {
-        strcpy(ranks[r].host, "a");
+        ranks[r].machine = 0;
         ranks[r].processors = 2;
         allow(&ranks[r], r, 1);
     }
@@ -262,10 +263,14 @@ static void test_scratch_of_one_host(void **state) {
     (void)state;
     bpt_check_facts ranks[N];
     make_scattered(ranks);
-    strcpy(ranks[2].host, "b");
+    ranks[2].machine = 1;
     assert_finds(ranks, N, false, 1, "given to it of each of its 2 ranks takes 587.2 MB");
     ranks[1].scratch_place.free_bytes = ranks[2].scratch_place.free_bytes = 150 << 20;
     assert_finds(ranks, N, true, 1, "even shares of each of its 2 ranks take 209.7 MB");
+    ranks[2].machine = 2; /* of the same name */
+    strcpy(ranks[2].host, ranks[1].host);
+    find(ranks, N);
+    for (int i = 0; i < n_found; i++) assert_null(strstr(found[i].what, "of its 2 ranks"));
 }
 
 static void test_print_scratch(void **state) {

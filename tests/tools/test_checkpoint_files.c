@@ -164,6 +164,49 @@ static void test_a_damaged_list(void **state) {
     assert_int_equal(bpt_checkpoint_remove(second), BPT_OK);
 }
 
+/* Where the clock was ahead when it was made, say. */
+static void test_a_damaged_one_takes_no_place(void **state) {
+    (void)state;
+    char first[64], second[64], done[100];
+    snprintf(first, sizeof first, "%s/step-00000001", folder);
+    snprintf(second, sizeof second, "%s/step-00000002", folder);
+    make_whole(first, "first");
+    make_whole(second, "second");
+    snprintf(done, sizeof done, "%s/DONE", second);
+    assert_int_equal(truncate(done, 5), 0);
+    age(first, 1000);
+    age(second, 2000);
+    assert_int_equal(bpt_checkpoint_prune(folder, 1), BPT_OK);
+    check_holds(first, "first");
+    check_holds(second, "second");
+    age(first, 3000); /* another one is newer by now */
+    assert_int_equal(bpt_checkpoint_prune(folder, 1), BPT_OK);
+    check_holds(first, "first");
+    assert_false(bpt_path_exists(second));
+    assert_int_equal(bpt_checkpoint_remove(first), BPT_OK);
+}
+
+/* A job was killed before it could rename what was whole. */
+static void test_what_an_interrupted_job_left(void **state) {
+    (void)state;
+    char part[64], placed[64];
+    snprintf(part, sizeof part, "%s/step-00000003.part", folder);
+    snprintf(placed, sizeof placed, "%s/step-00000003", folder);
+    assert_int_equal(bpt_checkpoint_clear(folder, part, placed), BPT_OK);
+    make_whole(part, "left");
+    assert_int_equal(bpt_checkpoint_clear(folder, part, placed), BPT_OK);
+    check_holds(placed, "left"); /* the only one, perhaps */
+    assert_false(bpt_path_exists(part));
+    make_whole(part, "again");
+    assert_int_equal(bpt_checkpoint_clear(folder, part, placed), BPT_OK);
+    check_holds(placed, "left");
+    assert_false(bpt_path_exists(part));
+    assert_int_equal(bpt_checkpoint_remove(placed), BPT_OK);
+    assert_int_equal(mkdir(part, 0777), 0); /* not whole */
+    assert_int_equal(bpt_checkpoint_clear(folder, part, placed), BPT_OK);
+    assert_false(bpt_path_exists(part) || bpt_path_exists(placed));
+}
+
 /* One whose list cannot be read for now may be sound: nothing is chosen, and nothing removed. */
 static void test_a_list_that_cannot_be_read(void **state) {
     (void)state;
@@ -186,6 +229,8 @@ int main(void) {
         cmocka_unit_test(test_a_sync_that_fails_moves_nothing),
         cmocka_unit_test(test_a_sync_that_fails_later_loses_nothing),
         cmocka_unit_test(test_a_damaged_list),
+        cmocka_unit_test(test_a_damaged_one_takes_no_place),
+        cmocka_unit_test(test_what_an_interrupted_job_left),
         cmocka_unit_test(test_a_list_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -190,17 +190,21 @@ finish 130 20
 # ---- stopped during the last evaluation: neither lost nor called done ----
 
 mkdir long && (cd long && make_data 200 20000) || die "data"
-start "$train" "${common[@]}" --data long/data --batch-size 1 --epochs 0.1 --output runs/last
-await runs/last/metrics.jsonl '"event": "start"'
-sleep 0.15
-kill -s TERM "$pid" 2>/dev/null
-wait "$pid"
-status=$?
-if [ $status -eq 75 ]; then
+in_evaluation=0
+for delay in 0.15 0.1 0.2 0.05 0.3 0.5 0.8 1.2 2 4; do
+    rm -rf runs/last
+    start "$train" "${common[@]}" --data long/data --batch-size 1 --epochs 0.1 --output runs/last
+    await runs/last/metrics.jsonl '"event": "start"'
+    sleep "$delay"
+    kill -s TERM "$pid" 2>/dev/null
+    wait "$pid"
+    status=$?
+    [ $status -eq 0 ] && continue # it was over already
+    [ $status -eq 75 ] || die "exit status $status after SIGTERM near the end"
     stopped runs/last
-    run 0 "$train" "${common[@]}" --data long/data --batch-size 1 --epochs 0.1 \
-        --output runs/last --resume auto
-elif [ $status -ne 0 ]; then
-    die "exit status $status after SIGTERM near the end"
-fi
+    [ -d runs/last/checkpoints/step-00000020 ] && in_evaluation=1 && break # no step is left
+done
+[ $in_evaluation -eq 1 ] || die "no stop came within the last evaluation"
+run 0 "$train" "${common[@]}" --data long/data --batch-size 1 --epochs 0.1 \
+    --output runs/last --resume auto
 check_json runs/last/summary.json 'd["test_accuracy"] > 0 and d["test_loss"] > 0'

@@ -34,6 +34,7 @@ static void look_at_machine(const bpt_train_options *o, const bpt_comm *comm, bp
     snprintf(f->version, sizeof f->version, "%s", BPT_VERSION);
     snprintf(f->library, sizeof f->library, "%s", bpt_comm_library(comm));
     snprintf(f->thread_level, sizeof f->thread_level, "%s", bpt_comm_thread_level(comm));
+    while (!bpt_comm_together(comm, f->machine, bpt_comm_rank(comm))) f->machine++;
     f->processors = online > 0 ? (uint32_t)online : 1;
     f->cores = bpt_pool_bound_cores();
     f->quota = bpt_pool_quota_cores();

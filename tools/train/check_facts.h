@@ -21,6 +21,7 @@ typedef struct bpt_check_refusal {
 
 typedef struct bpt_check_facts {
     char host[64], version[24], library[64], thread_level[16];
+    uint32_t machine;    /* the lowest rank on it: hosts may share a name */
     uint32_t processors; /* of the host, online: logical ones */
     uint32_t cores;      /* that this rank may use, at least 1 */
     uint32_t quota;      /* cores whose time control groups leave the ranks of its host */

@@ -39,7 +39,7 @@ uint32_t bpt_check_unused(const bpt_check_facts *ranks, uint32_t n, uint32_t ran
     cpu_set_t used;
     CPU_ZERO(&used);
     for (uint32_t r = 0; r < n; r++)
-        if (strcmp(ranks[r].host, ranks[rank].host) == 0) CPU_OR(&used, &used, &ranks[r].allowed);
+        if (ranks[r].machine == ranks[rank].machine) CPU_OR(&used, &used, &ranks[r].allowed);
     const uint32_t n_used = (uint32_t)CPU_COUNT(&used);
     return n_used < ranks[rank].processors ? ranks[rank].processors - n_used : 0;
 }
@@ -172,7 +172,7 @@ typedef struct {
 } host_scratch;
 
 static bool share_scratch(const bpt_check_facts *a, const bpt_check_facts *b) {
-    return a->has_scratch && b->has_scratch && strcmp(a->host, b->host) == 0;
+    return a->has_scratch && b->has_scratch && a->machine == b->machine;
 }
 
 /* @return whether this rank is the first of its host that has one */
@@ -227,7 +227,7 @@ static void find_scratch(const search *s, uint32_t r) {
 /* Ranks of one host share a copy: the first of them speaks. */
 static bool is_first_with_stage(const search *s, uint32_t r) {
     for (uint32_t o = 0; o < r; o++)
-        if (s->ranks[o].has_stage && strcmp(s->ranks[o].host, s->ranks[r].host) == 0) return false;
+        if (s->ranks[o].has_stage && s->ranks[o].machine == s->ranks[r].machine) return false;
     return true;
 }
 

@@ -14,7 +14,7 @@ static const char *const headings[N_COLUMNS] = {"rank",    "host",      "cores",
 
 static bool is_one_host(const bpt_check_facts *ranks, uint32_t n) {
     for (uint32_t r = 1; r < n; r++)
-        if (strcmp(ranks[r].host, ranks[0].host) != 0) return false;
+        if (ranks[r].machine != ranks[0].machine) return false;
     return true;
 }
 

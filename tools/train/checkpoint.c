@@ -110,10 +110,11 @@ static bpt_status make_one(const char *path, bool may_exist) {
     return bpt_fail_write(errno, "create", path);
 }
 
-static bpt_status make_folder(const bpt_job *job, const char *checkpoints, const char *part) {
+static bpt_status make_folder(const bpt_job *job, const char *checkpoints, const char *part,
+                              const char *folder) {
     bpt_status status = BPT_OK;
     if (job->rank == 0) {
-        status = bpt_checkpoint_remove(part); /* what an interrupted job left there */
+        status = bpt_checkpoint_clear(checkpoints, part, folder);
         if (status == BPT_OK) status = make_one(checkpoints, true);
         if (status == BPT_OK) status = make_one(part, false);
     }
@@ -123,7 +124,7 @@ static bpt_status make_folder(const bpt_job *job, const char *checkpoints, const
 static bpt_status save(bpt_job *job, const char *checkpoints, const char *part, const char *folder,
                        bpt_checkpoint_file *all) {
     bpt_checkpoint_file mine[FILES_OF_A_RANK] = {0};
-    BPT_TRY(make_folder(job, checkpoints, part));
+    BPT_TRY(make_folder(job, checkpoints, part, folder));
     BPT_TRY(bpt_comm_agree(job->comm, write_files(job, part, mine)));
     BPT_TRY(write_velocity(job, part, &mine[2]));
     BPT_TRY(bpt_comm_allgather(job->comm, mine, sizeof mine, all));

@@ -402,13 +402,33 @@ bpt_status bpt_checkpoint_remove(const char *folder) {
     return status == BPT_OK ? bpt_dir_remove(folder) : status;
 }
 
+static bpt_status is_whole(const char *folder, bool *whole) {
+    char *done;
+    BPT_TRY(bpt_strf(&done, "%s/DONE", folder));
+    *whole = bpt_path_exists(done);
+    bpt_free(done);
+    return BPT_OK;
+}
+
+bpt_status bpt_checkpoint_clear(const char *folder, const char *part, const char *to) {
+    bool left, there;
+    BPT_TRY(is_whole(part, &left));
+    BPT_TRY(is_whole(to, &there));
+    return left && !there ? bpt_checkpoint_place(folder, part, to) : bpt_checkpoint_remove(part);
+}
+
 bpt_status bpt_checkpoint_prune(const char *folder, size_t keep) {
     listing l;
     BPT_TRY(list(folder, &l));
     bpt_status status = BPT_OK;
+    size_t n_kept = 0;
     for (size_t i = 0; status == BPT_OK && i < l.n; i++) {
         char *path;
-        if (l.entries[i].whole && i < keep) continue;
+        /* One that is damaged takes no sound one's place. */
+        if (l.entries[i].whole && n_kept < keep) {
+            n_kept += !l.entries[i].damaged;
+            continue;
+        }
         status = bpt_strf(&path, "%s/%s", folder, l.entries[i].name);
         if (status != BPT_OK) break;
         status = bpt_checkpoint_remove(path);

@@ -82,7 +82,13 @@ bpt_status bpt_checkpoint_place(const char *folder, const char *from, const char
  * error. @return BPT_OK, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_remove(const char *folder);
 
-/** Removes all but the newest @p keep whole checkpoints, and every one that is not whole. */
+/** Makes room for one that is to be built at @p part and placed at @p to. What an interrupted job
+ * left at @p part is removed; or placed, if it is whole and nothing at @p to is, since it may be
+ * the only one. @return BPT_OK, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_checkpoint_clear(const char *folder, const char *part, const char *to);
+
+/** Removes all but the newest @p keep whole checkpoints, and every one that is not whole. Damaged
+ * ones do not count: a newer one stays as well, an older one goes first. */
 bpt_status bpt_checkpoint_prune(const char *folder, size_t keep);
 
 #endif

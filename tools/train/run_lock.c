@@ -37,13 +37,6 @@ static bpt_status refuse(const char *run, int fd) {
     return status;
 }
 
-/* The one who had the lock may have removed the file between open() and flock(). */
-static bool is_still_there(int fd, const char *path) {
-    struct stat mine, there;
-    return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&
-           mine.st_dev == there.st_dev;
-}
-
 static void say_who(bpt_run_lock *lock) {
     char host[65] = "", utc[32];
     if (gethostname(host, sizeof host - 1) != 0) strcpy(host, "?");
@@ -78,7 +71,8 @@ static bpt_status try_lock(const char *run, const char *path, bool last, int *fd
     if (*fd < 0) return bpt_fail_write(errno, "open", path);
     bpt_status status = BPT_OK;
     if (flock(*fd, LOCK_EX | LOCK_NB) == 0)
-        *again = !is_still_there(*fd, path) && tries_again(run, last);
+        /* The one who had the lock may have removed the file between open() and flock(). */
+        *again = !bpt_file_is_at(*fd, path) && tries_again(run, last);
     else if (errno == EWOULDBLOCK)
         status = refuse(run, *fd);
     else
@@ -126,7 +120,7 @@ void bpt_run_lock_release(bpt_run_lock *lock) {
     if (!lock) return;
     /* While it is held: whoever opens the file now finds it gone once he has the lock. Where
      * somebody has removed it and another job has made it anew, it is that job's. */
-    if (is_still_there(lock->fd, lock->path)) (void)unlink(lock->path);
+    if (bpt_file_is_at(lock->fd, lock->path)) (void)unlink(lock->path);
     close(lock->fd);
     bpt_free(lock->path);
     bpt_free(lock);

@@ -14,6 +14,7 @@ static struct sigaction before[N_NUMBERS];
 /* Handlers may write them on one thread while another one reads; they order no other data, so that
  * relaxed accesses do. Without locks a handler may interrupt an access. */
 static atomic_int stop_requested; /* by which signal; 0: by none */
+static atomic_bool interrupted;   /* by SIGINT, which the second time ends the process */
 static atomic_bool checkpoint_requested;
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2, "safe in a handler");
 
@@ -26,7 +27,8 @@ static void on_signal(int number) {
         atomic_store_explicit(&checkpoint_requested, true, memory_order_relaxed);
         return;
     }
-    if (number == SIGINT && stop_signal()) _exit(130);
+    if (number == SIGINT && atomic_exchange_explicit(&interrupted, true, memory_order_relaxed))
+        _exit(130);
     atomic_store_explicit(&stop_requested, number, memory_order_relaxed);
 }
 

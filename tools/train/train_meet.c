@@ -37,7 +37,8 @@ bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
     if (!stop) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_ESTOPPED, "stopped at epoch %.2f, checkpoint saved", bpt_job_epoch(job));
-    bpt_hint("go on with the same command and --resume auto");
+    bpt_hint("go on with the same command and --resume auto%s",
+             job->options->force ? " in place of --force" : "");
     return status;
 }
 
