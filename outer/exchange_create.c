@@ -1,5 +1,6 @@
 #include "base/checksum.h"
 #include "base/memory.h"
+#include "outer/alike.h"
 #include "outer/exchange_state.h"
 #include "outer/first_error.h"
 #include "outer/watch.h"
@@ -142,17 +143,6 @@ static bpt_status create_own(bpt_exchange *x, const bpt_exchange_options *o) {
     return create_transfers(x);
 }
 
-/* What all ranks must have in common. */
-typedef struct common {
-    uint64_t n_elements, initial, rule, terms, max_staleness, resumes, n_submissions, n_samples,
-        shards;
-} common;
-
-static bool hosts_shard(const bpt_exchange *x, uint32_t rank) {
-    const uint32_t first = bpt_shard_at(x->shards, 0)->host;
-    return rank >= first && rank < first + bpt_shard_count(x->shards);
-}
-
 /* Of all workers, taken by the shard that is hosted here: the same for every shard at a meeting,
  * whereas those of one worker are its own under an asynchronous rule. */
 static uint64_t count_submissions(const bpt_exchange *x) {
@@ -171,44 +161,20 @@ static uint64_t checksum_shards(const bpt_exchange *x) {
     return sum;
 }
 
-/* All ranks see the same table, so all come to the same verdict. Those that host no shard have
- * taken no submissions, and cannot tell how many there were. */
-static bpt_status compare_ranks(bpt_exchange *x, const bpt_exchange_options *o) {
-    static const char *const what[] = {
-        "has another number of elements", "starts from other values",
-        "uses another update rule",       "uses other terms of the update",
-        "has another staleness bound",    "resumes (or not)",
-        "resumes from another step",      "has a split of another size",
-        "cuts them in other shards"};
-    const common mine = {
-        .n_elements = x->n,
-        .initial = bpt_checksum(o->initial, x->n * sizeof(float)),
-        .rule = bpt_checksum(o->rule->name, strlen(o->rule->name)),
-        .terms = bpt_checksum(&o->terms, sizeof o->terms),
-        .max_staleness = o->max_staleness,
-        .resumes = o->snapshot != NULL,
-        .n_submissions = count_submissions(x),
-        .n_samples = count_samples(x, o),
-        .shards = checksum_shards(x),
+/* A rank that hosts no shard has taken no submissions, and cannot tell how many there were. */
+static bpt_status compare_ranks(const bpt_exchange *x, const bpt_exchange_options *o) {
+    const bpt__common mine[] = {
+        {"has another number of elements", x->n, false},
+        {"starts from other values", bpt_checksum(o->initial, x->n * sizeof(float)), false},
+        {"uses another update rule", bpt_checksum(o->rule->name, strlen(o->rule->name)), false},
+        {"uses other terms of the update", bpt_checksum(&o->terms, sizeof o->terms), false},
+        {"has another staleness bound", o->max_staleness, false},
+        {"resumes (or not)", o->snapshot != NULL, false},
+        {"resumes from another step", count_submissions(x), x->hosted == BPT__NO_SHARD},
+        {"has a split of another size", count_samples(x, o), false},
+        {"cuts them in other shards", checksum_shards(x), false},
     };
-    enum {
-        N_FIELDS = sizeof mine / sizeof(uint64_t),
-        OF_HOSTS = offsetof(common, n_submissions) / sizeof(uint64_t)
-    };
-    const uint32_t size = bpt_comm_size(x->comm), host = bpt_shard_at(x->shards, 0)->host;
-    _Static_assert(sizeof what / sizeof what[0] == N_FIELDS, "one text a field");
-    uint64_t(*all)[N_FIELDS] = NULL;
-    bpt_status status = bpt_comm_agree(x->comm, BPT_NEW("table of ranks", size, &all));
-    if (status == BPT_OK) status = bpt_comm_allgather(x->comm, &mine, sizeof mine, all);
-    for (uint32_t r = 1; r < size && status == BPT_OK; r++)
-        for (int f = 0; f < N_FIELDS && status == BPT_OK; f++) {
-            const uint32_t other = f == OF_HOSTS ? host : 0;
-            if (all[r][f] == all[other][f] || (f == OF_HOSTS && !hosts_shard(x, r))) continue;
-            status = bpt_fail(BPT_EUSAGE, "rank %u on %s %s: not what rank %u has", r,
-                              bpt_comm_host(x->comm, r), what[f], other);
-        }
-    bpt_free(all);
-    return status;
+    return bpt__alike(x->comm, mine, sizeof mine / sizeof *mine);
 }
 
 /* Tells all ranks the rounds that the coordinator has made before the first push. */

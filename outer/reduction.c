@@ -2,6 +2,7 @@
 
 #include "base/checksum.h"
 #include "base/memory.h"
+#include "outer/alike.h"
 #include "outer/comm_thread.h"
 #include "outer/first_error.h"
 #include "outer/shard.h"
@@ -339,18 +340,11 @@ static void release(bpt_reduction *r) {
     bpt_free(r);
 }
 
-/* All ranks see the same table, so all come to the same verdict. */
 static bpt_status compare_ranks(const bpt_reduction *r, const bpt_reduction_options *o) {
-    const uint64_t mine = bpt_checksum(o->begin, (o->n_buckets + 1u) * sizeof *o->begin);
-    uint64_t *all = NULL;
-    bpt_status status = bpt_comm_agree(r->comm, BPT_NEW("table of ranks", r->m, &all));
-    if (status == BPT_OK) status = bpt_comm_allgather(r->comm, &mine, sizeof mine, all);
-    for (uint32_t j = 1; j < r->m && status == BPT_OK; j++)
-        if (all[j] != all[0])
-            status = bpt_fail(BPT_EUSAGE, "rank %u on %s sums other buckets than rank 0", j,
-                              bpt_comm_host(r->comm, j));
-    bpt_free(all);
-    return status;
+    const bpt__common mine = {"sums other buckets",
+                              bpt_checksum(o->begin, (o->n_buckets + 1u) * sizeof *o->begin),
+                              false};
+    return bpt__alike(r->comm, &mine, 1);
 }
 
 bpt_status bpt_reduction_create(bpt_comm *comm, const bpt_reduction_options *o,

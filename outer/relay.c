@@ -5,6 +5,7 @@
 #include "base/checksum.h"
 #include "base/clock.h"
 #include "base/memory.h"
+#include "outer/alike.h"
 #include "outer/relay_state.h"
 
 #include <assert.h>
@@ -58,21 +59,13 @@ static bpt_status create_bare(bpt_comm *comm, const bpt_relay_options *o, bpt_re
     return status;
 }
 
-/* All ranks see the same table, so all come to the same verdict. */
 static bpt_status compare_ranks(const bpt_relay *r) {
-    const uint64_t mine[] = {r->server, r->sample_bytes,
-                             bpt_checksum(r->samples, r->m * sizeof *r->samples)};
-    enum { N_FIELDS = sizeof mine / sizeof *mine };
-    uint64_t(*all)[N_FIELDS] = NULL;
-    bpt_status status = bpt_comm_agree(r->comm, BPT_NEW("table of ranks", r->m, &all));
-    if (status == BPT_OK) status = bpt_comm_allgather(r->comm, mine, sizeof mine, all);
-    for (uint32_t j = 1; j < r->m && status == BPT_OK; j++)
-        if (memcmp(all[j], all[0], sizeof mine) != 0)
-            status = bpt_fail(BPT_EUSAGE,
-                              "rank %u on %s has another server, border or batch than rank 0", j,
-                              bpt_comm_host(r->comm, j));
-    bpt_free(all);
-    return status;
+    const bpt__common mine[] = {
+        {"has the layers at another rank", r->server, false},
+        {"has another border", r->sample_bytes, false},
+        {"has other batches", bpt_checksum(r->samples, r->m * sizeof *r->samples), false},
+    };
+    return bpt__alike(r->comm, mine, sizeof mine / sizeof *mine);
 }
 
 bpt_status bpt_relay_create(bpt_comm *comm, const bpt_relay_options *options, bpt_relay **out) {
