@@ -63,7 +63,6 @@ static bpt_status run(int argc, char **argv) {
 int main(int argc, char **argv) {
     bpt_program_begin();
     bpt_memory_keep(); /* LMDB allocates the pages of each transaction anew */
-    bpt_log_setup(0, BPT_LOG_INFO);
     if (argc == 1) {
         print_help();
         return bpt_program_no_arguments("bpt-ingest");

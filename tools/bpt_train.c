@@ -17,6 +17,7 @@
 #include "tools/train/train_loop.h"
 #include "tools/train/tuning.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,6 +39,7 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
         [BPT_UPDATE_ALLREDUCE] = bpt_train_gradients,
     };
     bpt_job job;
+    signal(SIGPIPE, SIG_IGN); /* who reads messages may end before; log and metrics have all */
     /* A server computes nothing that could be tuned. */
     const bool serves = bpt_servers_have(options, bpt_comm_rank(comm), bpt_comm_size(comm));
     BPT_TRY(bpt_comm_agree(comm, serves ? BPT_OK : bpt_tuning_open(options, set)));
@@ -182,7 +184,6 @@ int main(int argc, char **argv) {
     bpt_comm *comm = NULL;
     bpt_program_begin();
     bpt_signals_catch(); /* first: a stop while the job starts is a stop like any other */
-    bpt_log_setup(0, BPT_LOG_INFO);
     if (argc == 1) {
         if (is_first_of_launch()) bpt_options_help(&bpt_train_command, stdout);
         return is_first_of_launch() ? bpt_program_no_arguments("bpt-train")

@@ -34,6 +34,7 @@ static void print_general_hint(const char *program, bpt_status status) {
 }
 
 void bpt_program_begin(void) {
+    bpt_log_setup(0, BPT_LOG_INFO); /* its seconds are those since the start */
     signal(SIGXFSZ, SIG_IGN);
     (void)bpt_float_flush_denormals();
 }

@@ -87,8 +87,8 @@ bpt_status bpt_tuned_key_make(const bpt_tuned_step *step, bpt_tuned_key *key) {
 static void give_hint(bpt_tuned_field field, const char *here) {
     if (field == BPT_TUNED_CORES)
         bpt_hint(
-            "run bpt-tune again with %s core%s, or leave out --tuned; ranks that may use the "
-            "same cores share them",
+            "run bpt-tune again with %s core%s (taskset -c), or leave out --tuned; ranks that may "
+            "use the same cores share them",
             here, strcmp(here, "1") == 0 ? "" : "s");
     else if (!fields[field].option)
         bpt_hint(

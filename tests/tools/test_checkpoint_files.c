@@ -207,6 +207,27 @@ static void test_what_an_interrupted_job_left(void **state) {
     assert_false(bpt_path_exists(part) || bpt_path_exists(placed));
 }
 
+/* Copies and links that a user has made are left alone. */
+static void test_names_of_users(void **state) {
+    (void)state;
+    char first[64], copy[64], link[64], *found;
+    snprintf(first, sizeof first, "%s/step-00000001", folder);
+    snprintf(copy, sizeof copy, "%s/step-00000001.bak", folder);
+    snprintf(link, sizeof link, "%s/step-latest", folder);
+    make_whole(first, "first");
+    make_whole(copy, "copy");
+    assert_int_equal(symlink("step-00000001", link), 0);
+    assert_int_equal(bpt_checkpoint_find(folder, NULL, &found), BPT_OK);
+    assert_string_equal(found, first);
+    bpt_free(found);
+    assert_int_equal(bpt_checkpoint_prune(folder, 1), BPT_OK);
+    check_holds(first, "first");
+    check_holds(copy, "copy");
+    assert_int_equal(unlink(link), 0);
+    assert_int_equal(bpt_checkpoint_remove(first), BPT_OK);
+    assert_int_equal(bpt_checkpoint_remove(copy), BPT_OK);
+}
+
 /* One whose list cannot be read for now may be sound: nothing is chosen, and nothing removed. */
 static void test_a_list_that_cannot_be_read(void **state) {
     (void)state;
@@ -231,6 +252,7 @@ int main(void) {
         cmocka_unit_test(test_a_damaged_list),
         cmocka_unit_test(test_a_damaged_one_takes_no_place),
         cmocka_unit_test(test_what_an_interrupted_job_left),
+        cmocka_unit_test(test_names_of_users),
         cmocka_unit_test(test_a_list_that_cannot_be_read),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -100,7 +100,17 @@ run 0 "$train" "${common[@]}" --epochs 0.2 --checkpoint-every 1 --output goes-on
 run 0 "$train" "${begun[@]}" nosuch.safetensors --output goes-on --resume auto
 run 2 "$train" "${begun[@]}" nosuch.safetensors --output began --resume auto
 one_error 'nosuch.safetensors'
-rm -r began goes-on
+
+# A checkpoint is of this model, and sound in what each rank reads of it.
+on=(--check --data data --resume auto)
+run 2 "$train" "${on[@]}" --model elsewhere/tiny.yaml --output goes-on
+one_error 'tensor conv'
+run 0 ranks 2 "$train" "${common[@]}" --update allreduce --epochs 1 --checkpoint-every 1 --output both
+run 0 ranks 2 "$train" "${on[@]}" --update allreduce --model tiny.yaml --output both
+for state in both/checkpoints/step-*/rank-1.json; do echo >>"$state"; done
+run 2 ranks 2 "$train" "${on[@]}" --update allreduce --model tiny.yaml --output both
+one_error 'rank-1.json'
+rm -r began goes-on both
 
 # ---- what a job would refuse as it begins ----
 

@@ -187,6 +187,13 @@ for ((i = 0; i < 1000; i++)); do # one alone would come to 75, at the end of the
 done
 finish 130 20
 
+# ---- who reads the messages may end before ----
+
+"$train" "${common[@]}" --epochs 1 --log-interval 0 --output runs/unread 2>&1 | head -1 >/dev/null
+status=${PIPESTATUS[0]}
+[ $status -eq 0 ] || die "exit status $status where the reader of messages ends"
+check_json runs/unread/summary.json 'd["test_accuracy"] > 0'
+
 # ---- stopped during the last evaluation: neither lost nor called done ----
 
 mkdir long && (cd long && make_data 200 20000) || die "data"

@@ -129,7 +129,7 @@ static bool is_scattered(const bpt_train_options *o, const bpt_comm *comm) {
 
 /* What is the same for all ranks. */
 static void look_as_first(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f) {
-    bpt_check_resume(o, f);
+    bpt_check_resume(o, comm, f);
     bpt_check_weights(o, f);
     bpt_check_job(o, comm, f);
     bpt_check_trace(o, f);

@@ -81,9 +81,10 @@ void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_chec
  * @param f its tuned_refusal is set */
 void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f);
 
-/** Looks for what --resume goes on from.
- * @param f its resume_refusal is set */
-void bpt_check_resume(const bpt_train_options *o, bpt_check_facts *f);
+/** Looks for what --resume goes on from: whether it is sound, and of the model in the shape of the
+ * dataset, where both are known.
+ * @param f its data and model are set; its resume_refusal is */
+void bpt_check_resume(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f);
 
 /** Reads --init-weights for the model in the shape of the dataset, unless there is a checkpoint to
  * go on from. Without a dataset only whether the file is there can be known.

@@ -55,13 +55,16 @@ static bpt_status read_tuned(const char *pattern) {
     return status;
 }
 
-/* As training does at its start. */
-static bpt_status read_weights(const bpt_train_options *o) {
+/* As training does at its start.
+ * @param path NULL: of --init-weights */
+static bpt_status read_weights(const bpt_train_options *o, const char *path) {
+    bpt_train_options from = *o;
+    if (path) from.init_weights = path;
     bpt_model *model;
     float *weights = NULL;
     BPT_TRY(load(o, &model));
     bpt_status status = BPT_NEW("initial weights", model->segments.n_elements, &weights);
-    if (status == BPT_OK) status = bpt_initial_weights(o, &model->segments, weights);
+    if (status == BPT_OK) status = bpt_initial_weights(&from, &model->segments, weights);
     bpt_free(weights);
     bpt_model_free(model);
     return status;
@@ -94,7 +97,7 @@ void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f) {
 
 void bpt_check_weights(const bpt_train_options *o, bpt_check_facts *f) {
     if (!o->init_weights || goes_on(o)) return;
-    if ((f->data && f->model ? read_weights(o) : look_for(o->init_weights)) != BPT_OK)
+    if ((f->data && f->model ? read_weights(o, NULL) : look_for(o->init_weights)) != BPT_OK)
         bpt_check_refuse(&f->weights_refusal,
                          "name an --init-weights with the weights of this model");
 }
@@ -104,8 +107,21 @@ void bpt_check_trace(const bpt_train_options *o, bpt_check_facts *f) {
         bpt_check_refuse(&f->trace_refusal, "name a --trace where you may write");
 }
 
-void bpt_check_resume(const bpt_train_options *o, bpt_check_facts *f) {
-    if (!goes_on(o)) return;
-    if (bpt_checkpoint_try(strcmp(o->resume, "auto") == 0 ? o->output : o->resume) != BPT_OK)
-        bpt_check_refuse(&f->resume_refusal, "name the folder of a run that has made a checkpoint");
+/* Whether all that the ranks read of it is sound, and of this model, where that is known. */
+static bpt_status try_to_go_on(const bpt_train_options *o, uint32_t n_ranks, bool sees_model) {
+    const char *resume = strcmp(o->resume, "auto") == 0 ? o->output : o->resume;
+    char *checkpoint, *weights = NULL;
+    BPT_TRY(bpt_checkpoint_try(resume, n_ranks, &checkpoint));
+    bpt_status status = BPT_OK;
+    if (sees_model) status = bpt_strf(&weights, "%s/model.safetensors", checkpoint);
+    if (weights) status = read_weights(o, weights);
+    bpt_free(weights);
+    bpt_free(checkpoint);
+    return status;
+}
+
+void bpt_check_resume(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
+    if (goes_on(o) && try_to_go_on(o, bpt_comm_size(comm), f->data && f->model) != BPT_OK)
+        bpt_check_refuse(&f->resume_refusal,
+                         "name the folder of a run that has made a checkpoint of this model");
 }

@@ -255,12 +255,15 @@ bpt_status bpt_checkpoint_expect(const char *resume) {
     return status;
 }
 
-bpt_status bpt_checkpoint_try(const char *resume) {
-    char *path;
+bpt_status bpt_checkpoint_try(const char *resume, uint32_t n_ranks, char **path) {
     BPT_TRY(bpt_checkpoint_expect(resume));
-    BPT_TRY(locate(resume, &path));
-    const bpt_status status = path ? bpt_checkpoint_verify(path, 0) : BPT_OK;
-    bpt_free(path);
+    BPT_TRY(locate(resume, path));
+    bpt_status status = BPT_OK;
+    for (uint32_t r = 0; r < n_ranks && status == BPT_OK && *path; r++)
+        status = bpt_checkpoint_verify(*path, r);
+    if (status == BPT_OK) return BPT_OK;
+    bpt_free(*path);
+    *path = NULL;
     return status;
 }
 

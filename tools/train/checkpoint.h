@@ -27,9 +27,10 @@ bpt_status bpt_checkpoint_save(bpt_job *job);
  * @return BPT_OK, BPT_ENOENT (with hint), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_expect(const char *resume);
 
-/** Likewise, and looks whether what rank 0 reads of it is as it was written.
+/** Likewise, and looks whether what the ranks of a job read of it is as it was written.
+ * @param[out] path of the checkpoint, caller owns; NULL on error
  * @return as above, or as bpt_checkpoint_verify() */
-bpt_status bpt_checkpoint_try(const char *resume);
+bpt_status bpt_checkpoint_try(const char *resume, uint32_t n_ranks, char **path);
 
 /** Tells the run that a path of --resume belongs to: of a checkpoint the folder two above it, else
  * the path itself.

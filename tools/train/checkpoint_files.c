@@ -245,13 +245,21 @@ static void place_damaged(listing *l) {
             l->entries[i].serial = is_later(newest, l->entries[i].made_at) ? 0 : UINT64_MAX;
 }
 
+/* "step-00000100", perhaps with what is made of it for a moment: others are the user's. */
+static bool is_one(const char *name) {
+    static const char begin[] = "step-";
+    if (strncmp(name, begin, strlen(begin)) != 0) return false;
+    const char *digits = name + strlen(begin), *end = digits + strspn(digits, "0123456789");
+    return end > digits && (*end == '\0' || strcmp(end, ".part") == 0 || strcmp(end, ".old") == 0);
+}
+
 static bpt_status list(const char *folder, listing *l) {
     *l = (listing){0};
     DIR *dir = opendir(folder);
     if (!dir) return errno == ENOENT ? BPT_OK : bpt_fail_errno(errno, "list", folder);
     bpt_status status = BPT_OK;
     for (struct dirent *e; status == BPT_OK && (e = readdir(dir));)
-        if (strncmp(e->d_name, "step-", 5) == 0) status = add_entry(folder, e->d_name, l);
+        if (is_one(e->d_name)) status = add_entry(folder, e->d_name, l);
     closedir(dir);
     if (status != BPT_OK) {
         free_listing(l);
