@@ -146,9 +146,9 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 static bool run_alone(bpt_train_options *options, const bpt_option_set *set, int argc, char **argv,
                       bpt_status *status) {
     bpt_log_setup(0, (bpt_log_level)options->log_level);
-    if (options->check) bpt_signals_release();
-    if (!options->replay && !options->bench && !options->dry_run) return false;
-    bpt_signals_release();
+    const bool alone = options->replay || options->bench || options->dry_run;
+    if (alone || options->check) bpt_signals_release(); /* there is nothing to save */
+    if (!alone) return false;
     if (options->replay) {
         *status = bpt_replay(options->replay, argc, argv);
         return true;
