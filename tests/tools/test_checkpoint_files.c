@@ -118,19 +118,25 @@ static void age(const char *checkpoint, time_t seconds) {
     assert_int_equal(utimensat(AT_FDCWD, done, at, 0), 0);
 }
 
-/* One that is damaged is the newest by its time, or nothing hangs on it. */
-static void test_a_damaged_list(void **state) {
-    (void)state;
-    char first[64], second[64], done[100], names[100], *found;
-    snprintf(first, sizeof first, "%s/step-00000001", folder);
-    snprintf(second, sizeof second, "%s/step-00000002", folder);
-    assert_int_equal(bpt_checkpoint_remove(old), BPT_OK);
+/* The second is damaged, and the newest by its time. @param[out] first,second shape [64] */
+static void make_two(char *first, char *second) {
+    char done[100];
+    snprintf(first, 64, "%s/step-00000001", folder);
+    snprintf(second, 64, "%s/step-00000002", folder);
     make_whole(first, "first");
     make_whole(second, "second");
     snprintf(done, sizeof done, "%s/DONE", second);
     assert_int_equal(truncate(done, 5), 0);
     age(first, 1000);
     age(second, 2000);
+}
+
+/* One that is damaged is the newest by its time, or nothing hangs on it. */
+static void test_a_damaged_list(void **state) {
+    (void)state;
+    char first[64], second[64], names[100], *found;
+    assert_int_equal(bpt_checkpoint_remove(old), BPT_OK);
+    make_two(first, second);
     assert_int_equal(bpt_checkpoint_find(folder, NULL, &found), BPT_OK);
     assert_string_equal(found, second);
     bpt_free(found);
@@ -167,15 +173,8 @@ static void test_a_damaged_list(void **state) {
 /* Where the clock was ahead when it was made, say. */
 static void test_a_damaged_one_takes_no_place(void **state) {
     (void)state;
-    char first[64], second[64], done[100];
-    snprintf(first, sizeof first, "%s/step-00000001", folder);
-    snprintf(second, sizeof second, "%s/step-00000002", folder);
-    make_whole(first, "first");
-    make_whole(second, "second");
-    snprintf(done, sizeof done, "%s/DONE", second);
-    assert_int_equal(truncate(done, 5), 0);
-    age(first, 1000);
-    age(second, 2000);
+    char first[64], second[64];
+    make_two(first, second);
     assert_int_equal(bpt_checkpoint_prune(folder, 1), BPT_OK);
     check_holds(first, "first");
     check_holds(second, "second");
