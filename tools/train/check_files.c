@@ -113,7 +113,8 @@ static bpt_status try_to_go_on(const bpt_train_options *o, uint32_t n_ranks, boo
     char *checkpoint, *weights = NULL;
     BPT_TRY(bpt_checkpoint_try(resume, n_ranks, &checkpoint));
     bpt_status status = BPT_OK;
-    if (sees_model) status = bpt_strf(&weights, "%s/model.safetensors", checkpoint);
+    if (sees_model && checkpoint) /* it may have gone meanwhile */
+        status = bpt_strf(&weights, "%s/model.safetensors", checkpoint);
     if (weights) status = read_weights(o, weights);
     bpt_free(weights);
     bpt_free(checkpoint);

@@ -28,7 +28,7 @@ bpt_status bpt_checkpoint_save(bpt_job *job);
 bpt_status bpt_checkpoint_expect(const char *resume);
 
 /** Likewise, and looks whether what the ranks of a job read of it is as it was written.
- * @param[out] path of the checkpoint, caller owns; NULL on error
+ * @param[out] path of the checkpoint, caller owns; NULL on error, or where it has gone meanwhile
  * @return as above, or as bpt_checkpoint_verify() */
 bpt_status bpt_checkpoint_try(const char *resume, uint32_t n_ranks, char **path);
 
