@@ -34,14 +34,6 @@ bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int lin
         if (bpt_cuda_code != 0) return bpt_cuda_failed(bpt_cuda_code, #call, __FILE__, __LINE__);  \
     } while (0)
 
-/** Behind a kernel's launch: returns its error, if it is one. @param ... the kernel's name */
-#define BPT_CUDA_LAUNCHED(...)                                                                     \
-    do {                                                                                           \
-        const int bpt_cuda_code = (int)cudaGetLastError();                                         \
-        if (bpt_cuda_code != 0)                                                                    \
-            return bpt_cuda_failed(bpt_cuda_code, #__VA_ARGS__, __FILE__, __LINE__);               \
-    } while (0)
-
 /** Counts the GPUs that can be used.
  * @param[out] n 0 also where no driver is; @return BPT_OK, BPT_EBACKEND (the driver fails) */
 bpt_status bpt_cuda_count(int *n);

@@ -164,23 +164,19 @@ template <typename T> static bpt__columns cut(const bpt_cuda_batchnorm *bn) {
 
 template <typename T, int WIDTH, mask MASK> static bpt_status launch_sums(const pass *p) {
     const bpt__columns g = cut<T>(p->bn);
-    sum_gradients<T, WIDTH, bpt__unroll<T>(BPT__GRADIENT_UNROLL), MASK>
-        <<<bpt__column_grid(g), BPT__COLUMN_THREADS, 0, p->stream>>>(
-            g, p->slopes, (const T *)p->x, (const T *)p->y, (const T *)p->dy, (T *)p->d_added,
-            p->partials);
-    BPT_CUDA_LAUNCHED(sum_gradients);
-    find_gradients<<<bpt__sum_grid(g.c), BPT__SUM_THREADS, 0, p->stream>>>(
-        g, p->partials, p->slopes.inverse, p->weight_gradient, p->bias_gradient);
-    BPT_CUDA_LAUNCHED(find_gradients);
+    BPT__LAUNCH(sum_gradients<T, WIDTH, bpt__unroll<T>(BPT__GRADIENT_UNROLL), MASK>,
+                bpt__column_grid(g), BPT__COLUMN_THREADS, p->stream, g, p->slopes, (const T *)p->x,
+                (const T *)p->y, (const T *)p->dy, (T *)p->d_added, p->partials);
+    BPT__LAUNCH(find_gradients, bpt__sum_grid(g.c), BPT__SUM_THREADS, p->stream, g, p->partials,
+                p->slopes.inverse, p->weight_gradient, p->bias_gradient);
     return BPT_OK;
 }
 
 template <typename T, int WIDTH, mask MASK> static bpt_status launch_data(const pass *p) {
     const bpt__columns g = cut<T>(p->bn);
-    pass_back<T, WIDTH, bpt__unroll<T>(BPT__GRADIENT_UNROLL), MASK>
-        <<<bpt__column_grid(g), BPT__COLUMN_THREADS, 0, p->stream>>>(
-            g, p->slopes, (const T *)p->x, (const T *)p->y, (const T *)p->dy, (T *)p->dx);
-    BPT_CUDA_LAUNCHED(pass_back);
+    BPT__LAUNCH(pass_back<T, WIDTH, bpt__unroll<T>(BPT__GRADIENT_UNROLL), MASK>,
+                bpt__column_grid(g), BPT__COLUMN_THREADS, p->stream, g, p->slopes, (const T *)p->x,
+                (const T *)p->y, (const T *)p->dy, (T *)p->dx);
     return BPT_OK;
 }
 

@@ -154,9 +154,8 @@ static bpt_status launch_normalise(bpt_cuda_stream stream, const bpt_cuda_batchn
                                    void *y) {
     constexpr int unroll = bpt__unroll<T>(ADD ? 2 : 4);
     const bpt__columns g = bpt__cut_columns(bn->rows, bn->c, unroll, 2);
-    normalise<T, WIDTH, unroll, ADD><<<bpt__column_grid(g), BPT__COLUMN_THREADS, 0, stream>>>(
-        g, v, (const T *)x, (const T *)added, (T *)y);
-    BPT_CUDA_LAUNCHED(normalise);
+    BPT__LAUNCH(normalise<T, WIDTH, unroll, ADD>, bpt__column_grid(g), BPT__COLUMN_THREADS, stream,
+                g, v, (const T *)x, (const T *)added, (T *)y);
     return BPT_OK;
 }
 
@@ -176,12 +175,10 @@ static bpt_status put_statistics(bpt_cuda_stream stream, const bpt_cuda_batchnor
         using T = decltype(value);
         constexpr int unroll = bpt__unroll<T>(BPT__MOMENTS_UNROLL);
         const bpt__columns g = bpt__cut_columns(bn->rows, bn->c, unroll, BPT__MOMENTS_BLOCKS);
-        sum_moments<T, decltype(width)::value, unroll>
-            <<<bpt__column_grid(g), BPT__COLUMN_THREADS, 0, stream>>>(g, (const T *)x, partials);
-        BPT_CUDA_LAUNCHED(sum_moments);
-        find_statistics<<<bpt__sum_grid(g.c), BPT__SUM_THREADS, 0, stream>>>(g, unroll, partials,
-                                                                             s);
-        BPT_CUDA_LAUNCHED(find_statistics);
+        BPT__LAUNCH(sum_moments<T, decltype(width)::value, unroll>, bpt__column_grid(g),
+                    BPT__COLUMN_THREADS, stream, g, (const T *)x, partials);
+        BPT__LAUNCH(find_statistics, bpt__sum_grid(g.c), BPT__SUM_THREADS, stream, g, unroll,
+                    partials, s);
         return BPT_OK;
     });
 }

@@ -80,9 +80,8 @@ extern "C" bpt_status bpt_cuda_bias(bpt_cuda_stream stream, void *y, const float
     const bpt__columns g = bpt__cut_columns(rows, c, UNROLL, BLOCKS);
     return bpt__for_columns(type, c, [&](auto value, auto width) -> bpt_status {
         using T = decltype(value);
-        add_bias<T, decltype(width)::value>
-            <<<bpt__column_grid(g), BPT__COLUMN_THREADS, 0, stream>>>(g, (T *)y, bias, relu);
-        BPT_CUDA_LAUNCHED(add_bias);
+        BPT__LAUNCH(add_bias<T, decltype(width)::value>, bpt__column_grid(g), BPT__COLUMN_THREADS,
+                    stream, g, (T *)y, bias, relu);
         return BPT_OK;
     });
 }
@@ -104,15 +103,13 @@ extern "C" bpt_status bpt_cuda_bias_backward(bpt_cuda_stream stream, const void 
         constexpr int W = decltype(width)::value;
         const dim3 grid = bpt__column_grid(g);
         if (y)
-            sum_bias<T, W, true><<<grid, BPT__COLUMN_THREADS, 0, stream>>>(
-                g, (const T *)y, (const T *)dy, (T *)dx, partials);
+            BPT__LAUNCH(sum_bias<T, W, true>, grid, BPT__COLUMN_THREADS, stream, g, (const T *)y,
+                        (const T *)dy, (T *)dx, partials);
         else
-            sum_bias<T, W, false><<<grid, BPT__COLUMN_THREADS, 0, stream>>>(
-                g, (const T *)NULL, (const T *)dy, (T *)NULL, partials);
-        BPT_CUDA_LAUNCHED(sum_bias);
+            BPT__LAUNCH(sum_bias<T, W, false>, grid, BPT__COLUMN_THREADS, stream, g,
+                        (const T *)NULL, (const T *)dy, (T *)NULL, partials);
         return BPT_OK;
     }));
-    find_bias<<<bpt__sum_grid(c), BPT__SUM_THREADS, 0, stream>>>(g, partials, bias_gradient);
-    BPT_CUDA_LAUNCHED(find_bias);
+    BPT__LAUNCH(find_bias, bpt__sum_grid(c), BPT__SUM_THREADS, stream, g, partials, bias_gradient);
     return BPT_OK;
 }

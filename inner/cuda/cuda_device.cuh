@@ -7,11 +7,12 @@
 #ifndef BPT_INNER_CUDA_CUDA_DEVICE_CUH
 #define BPT_INNER_CUDA_CUDA_DEVICE_CUH
 
-#include "inner/value_type.h"
+#include "inner/cuda/cuda.h"
 
 #include <cuda_bf16.h>
 #include <cuda_runtime.h>
 #include <type_traits>
+#include <utility>
 
 constexpr int BPT__WIDTH = 8;             /* values: 16 bytes of bf16, 32 of float */
 constexpr int BPT__THREADS = 256;         /* of a block */
@@ -102,6 +103,23 @@ template <typename T> __device__ inline T bpt__block_sum(T x) {
     __syncthreads(); /* the next sum may overwrite */
     return sum;
 }
+
+/* ---- launches ---- */
+
+/** Puts a kernel on a stream. @return CUDA's error */
+template <typename... P, typename... A>
+static inline cudaError_t bpt__launch(void (*kernel)(P...), dim3 blocks, dim3 threads,
+                                      bpt_cuda_stream stream, A &&...args) {
+    cudaLaunchConfig_t config = {};
+    config.gridDim = blocks;
+    config.blockDim = threads;
+    config.stream = stream;
+    return cudaLaunchKernelEx(&config, kernel, std::forward<A>(args)...);
+}
+
+/** The same; returns the translated error, if there is one. @param ... kernel, blocks, threads of
+ * each, stream, the kernel's arguments */
+#define BPT__LAUNCH(...) BPT_CUDA_TRY(bpt__launch(__VA_ARGS__))
 
 /** @return blocks of BPT__THREADS threads for @p work of one thread each; 1 also for none */
 static inline unsigned bpt__blocks(int64_t work) {

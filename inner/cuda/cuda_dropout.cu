@@ -79,12 +79,12 @@ static bpt_status run(bpt_cuda_stream stream, mask how, const bpt_cuda_step *ste
     T *y = (T *)to;
     if (pixels == 1 && c % 4 == 0) {
         const bpt__row_grid grid = bpt__over_rows(n, c / 4);
-        drop_packs<<<grid.blocks, grid.threads, 0, stream>>>(how, step, n, c, x, y);
+        BPT__LAUNCH(drop_packs<T>, grid.blocks, grid.threads, stream, how, step, n, c, x, y);
     } else {
         const bpt__row_grid grid = bpt__over_rows(n * pixels, c);
-        drop_values<<<grid.blocks, grid.threads, 0, stream>>>(how, step, n, c, pixels, x, y);
+        BPT__LAUNCH(drop_values<T>, grid.blocks, grid.threads, stream, how, step, n, c, pixels, x,
+                    y);
     }
-    BPT_CUDA_LAUNCHED(dropout);
     return BPT_OK;
 }
 

@@ -191,10 +191,8 @@ template <typename T>
 static bpt_status run(bpt_cuda_stream stream, const batch<T> &batch, const bpt_cuda_step *step,
                       double smoothing, double *losses, bpt_cuda_outcome *outcome) {
     const unsigned blocks = bpt__blocks(batch.n * BPT__THREADS);
-    sample_losses<<<blocks, BPT__THREADS, 0, stream>>>(batch, step, smoothing, losses);
-    BPT_CUDA_LAUNCHED(sample_losses);
-    batch_loss<<<1, BPT__THREADS, 0, stream>>>(losses, batch.n, outcome);
-    BPT_CUDA_LAUNCHED(batch_loss);
+    BPT__LAUNCH(sample_losses<T>, blocks, BPT__THREADS, stream, batch, step, smoothing, losses);
+    BPT__LAUNCH(batch_loss, 1, BPT__THREADS, stream, losses, batch.n, outcome);
     return BPT_OK;
 }
 

@@ -111,10 +111,11 @@ bpt_status bpt_cuda_lrn_forward(bpt_cuda_stream stream, const bpt_cuda_lrn *lrn,
                                 void *y) {
     const unsigned blocks = blocks_for(lrn);
     if (lrn->type == BPT_BF16)
-        lrn_forward<<<blocks, BPT__THREADS, 0, stream>>>(*lrn, (const bpt_bf16 *)x, (bpt_bf16 *)y);
+        BPT__LAUNCH(lrn_forward<bpt_bf16>, blocks, BPT__THREADS, stream, *lrn, (const bpt_bf16 *)x,
+                    (bpt_bf16 *)y);
     else
-        lrn_forward<<<blocks, BPT__THREADS, 0, stream>>>(*lrn, (const float *)x, (float *)y);
-    BPT_CUDA_LAUNCHED(lrn_forward);
+        BPT__LAUNCH(lrn_forward<float>, blocks, BPT__THREADS, stream, *lrn, (const float *)x,
+                    (float *)y);
     return BPT_OK;
 }
 
@@ -122,11 +123,10 @@ bpt_status bpt_cuda_lrn_backward(bpt_cuda_stream stream, const bpt_cuda_lrn *lrn
                                  const void *dy, void *dx) {
     const unsigned blocks = blocks_for(lrn);
     if (lrn->type == BPT_BF16)
-        lrn_backward<<<blocks, BPT__THREADS, 0, stream>>>(*lrn, (const bpt_bf16 *)x,
-                                                          (const bpt_bf16 *)dy, (bpt_bf16 *)dx);
+        BPT__LAUNCH(lrn_backward<bpt_bf16>, blocks, BPT__THREADS, stream, *lrn, (const bpt_bf16 *)x,
+                    (const bpt_bf16 *)dy, (bpt_bf16 *)dx);
     else
-        lrn_backward<<<blocks, BPT__THREADS, 0, stream>>>(*lrn, (const float *)x, (const float *)dy,
-                                                          (float *)dx);
-    BPT_CUDA_LAUNCHED(lrn_backward);
+        BPT__LAUNCH(lrn_backward<float>, blocks, BPT__THREADS, stream, *lrn, (const float *)x,
+                    (const float *)dy, (float *)dx);
     return BPT_OK;
 }

@@ -87,9 +87,7 @@ static __global__ void __launch_bounds__(FIND_THREADS)
 extern "C" bpt_status bpt__update_measure(bpt_cuda_stream stream, const bpt__update_plan *plan,
                                           const bpt_cuda_step *step) {
     if (plan->n_ranges == 0) return BPT_OK;
-    sum_squares<<<plan->n_ranges, BPT__UPDATE_THREADS, 0, stream>>>(*plan);
-    BPT_CUDA_LAUNCHED(sum_squares);
-    find_scales<<<1, FIND_THREADS, 0, stream>>>(*plan, step);
-    BPT_CUDA_LAUNCHED(find_scales);
+    BPT__LAUNCH(sum_squares, plan->n_ranges, BPT__UPDATE_THREADS, stream, *plan);
+    BPT__LAUNCH(find_scales, 1, FIND_THREADS, stream, *plan, step);
     return BPT_OK;
 }

@@ -167,9 +167,8 @@ static bpt_status run_whole_means(bpt_cuda_stream stream, const bpt_cuda_pool *p
     const dim3 threads(along, BPT__THREADS / along);
     const int64_t group = (int64_t)along * WIDTH, groups = (pool->c + group - 1) / group;
     const unsigned blocks = bpt__blocks(pool->n * groups * BPT__THREADS);
-    whole_means<T, WIDTH>
-        <<<blocks, threads, 0, stream>>>(pool->n, pool->c, pool->h * pool->w, (const T *)x, (T *)y);
-    BPT_CUDA_LAUNCHED(whole_means);
+    BPT__LAUNCH(whole_means<T, WIDTH>, blocks, threads, stream, pool->n, pool->c, pool->h * pool->w,
+                (const T *)x, (T *)y);
     return BPT_OK;
 }
 
@@ -258,14 +257,13 @@ static bpt_status forward(bpt_cuda_stream stream, const bpt_cuda_pool *pool, con
     if (pool->kind != BPT_CUDA_MAX && is_whole(pool))
         return run_whole_means<T, WIDTH>(stream, pool, from, to);
     if (pool->kind != BPT_CUDA_MAX)
-        averages<T, WIDTH><<<grid.blocks, grid.threads, 0, stream>>>(how, x, y);
+        BPT__LAUNCH(averages<T, WIDTH>, grid.blocks, grid.threads, stream, how, x, y);
     else if (has_small_windows(pool))
-        maxima<T, uint8_t, WIDTH>
-            <<<grid.blocks, grid.threads, 0, stream>>>(how, x, y, (uint8_t *)chosen);
+        BPT__LAUNCH(maxima<T, uint8_t, WIDTH>, grid.blocks, grid.threads, stream, how, x, y,
+                    (uint8_t *)chosen);
     else
-        maxima<T, int32_t, WIDTH>
-            <<<grid.blocks, grid.threads, 0, stream>>>(how, x, y, (int32_t *)chosen);
-    BPT_CUDA_LAUNCHED(pool_forward);
+        BPT__LAUNCH(maxima<T, int32_t, WIDTH>, grid.blocks, grid.threads, stream, how, x, y,
+                    (int32_t *)chosen);
     return BPT_OK;
 }
 
@@ -279,12 +277,11 @@ static bpt_status backward(bpt_cuda_stream stream, const bpt_cuda_pool *pool, co
         bpt__over_rows(pool->n * pool->h * pool->w, (pool->c + WIDTH - 1) / WIDTH);
     if (pool->kind != BPT_CUDA_MAX) chosen = NULL;
     if (has_small_windows(pool))
-        gather<T, uint8_t, WIDTH>
-            <<<grid.blocks, grid.threads, 0, stream>>>(how, from, (const uint8_t *)chosen, dx);
+        BPT__LAUNCH(gather<T, uint8_t, WIDTH>, grid.blocks, grid.threads, stream, how, from,
+                    (const uint8_t *)chosen, dx);
     else
-        gather<T, int32_t, WIDTH>
-            <<<grid.blocks, grid.threads, 0, stream>>>(how, from, (const int32_t *)chosen, dx);
-    BPT_CUDA_LAUNCHED(pool_backward);
+        BPT__LAUNCH(gather<T, int32_t, WIDTH>, grid.blocks, grid.threads, stream, how, from,
+                    (const int32_t *)chosen, dx);
     return BPT_OK;
 }
 

@@ -34,9 +34,8 @@ template <way WAY>
 static bpt_status launch(bpt_cuda_stream stream, const bpt_cuda_transfer *t, float *canonical,
                          float *native) {
     if (t->n_ranges == 0) return BPT_OK;
-    move<WAY><<<(unsigned)t->n_ranges, BPT__THREADS, 0, stream>>>(t->ranges, t->orders, canonical,
-                                                                  native);
-    BPT_CUDA_LAUNCHED(move);
+    BPT__LAUNCH(move<WAY>, (unsigned)t->n_ranges, BPT__THREADS, stream, t->ranges, t->orders,
+                canonical, native);
     return BPT_OK;
 }
 

@@ -148,9 +148,10 @@ static __global__ void __launch_bounds__(BPT__UPDATE_THREADS) narrow(bpt__update
 /* ---- launches ---- */
 
 template <bpt__update_rule RULE>
-static void launch(bpt_cuda_stream stream, const bpt__update_plan *plan, const bpt_cuda_step *step,
-                   bpt_cuda_outcome *outcome) {
-    apply<RULE><<<plan->n_ranges, BPT__UPDATE_THREADS, 0, stream>>>(*plan, step, outcome);
+static bpt_status launch(bpt_cuda_stream stream, const bpt__update_plan *plan,
+                         const bpt_cuda_step *step, bpt_cuda_outcome *outcome) {
+    BPT__LAUNCH(apply<RULE>, plan->n_ranges, BPT__UPDATE_THREADS, stream, *plan, step, outcome);
+    return BPT_OK;
 }
 
 extern "C" bpt_status bpt__update_apply(bpt_cuda_stream stream, const bpt__update_plan *plan,
@@ -158,33 +159,26 @@ extern "C" bpt_status bpt__update_apply(bpt_cuda_stream stream, const bpt__updat
     if (plan->n_ranges == 0) return BPT_OK;
     switch (plan->rule) {
     case BPT__UPDATE_PLAIN:
-        launch<BPT__UPDATE_PLAIN>(stream, plan, step, outcome);
-        break;
+        return launch<BPT__UPDATE_PLAIN>(stream, plan, step, outcome);
     case BPT__UPDATE_MOMENTUM:
-        launch<BPT__UPDATE_MOMENTUM>(stream, plan, step, outcome);
-        break;
+        return launch<BPT__UPDATE_MOMENTUM>(stream, plan, step, outcome);
     case BPT__UPDATE_NESTEROV:
-        launch<BPT__UPDATE_NESTEROV>(stream, plan, step, outcome);
-        break;
+        return launch<BPT__UPDATE_NESTEROV>(stream, plan, step, outcome);
     case BPT__UPDATE_ADAMW:
-        launch<BPT__UPDATE_ADAMW>(stream, plan, step, outcome);
-        break;
+        return launch<BPT__UPDATE_ADAMW>(stream, plan, step, outcome);
     }
-    BPT_CUDA_LAUNCHED(apply);
     return BPT_OK;
 }
 
 extern "C" bpt_status bpt__update_look(bpt_cuda_stream stream, const bpt__update_plan *plan,
                                        bpt_cuda_outcome *outcome) {
     if (plan->n_ranges == 0) return BPT_OK;
-    look<<<plan->n_ranges, BPT__UPDATE_THREADS, 0, stream>>>(*plan, outcome);
-    BPT_CUDA_LAUNCHED(look);
+    BPT__LAUNCH(look, plan->n_ranges, BPT__UPDATE_THREADS, stream, *plan, outcome);
     return BPT_OK;
 }
 
 extern "C" bpt_status bpt__update_narrow(bpt_cuda_stream stream, const bpt__update_plan *plan) {
     if (plan->n_ranges == 0 || !plan->copies) return BPT_OK;
-    narrow<<<plan->n_ranges, BPT__UPDATE_THREADS, 0, stream>>>(*plan);
-    BPT_CUDA_LAUNCHED(narrow);
+    BPT__LAUNCH(narrow, plan->n_ranges, BPT__UPDATE_THREADS, stream, *plan);
     return BPT_OK;
 }

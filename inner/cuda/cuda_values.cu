@@ -14,8 +14,7 @@ template <typename Op> static __global__ void each_value(Op op, int64_t n) {
 }
 
 template <typename Op> static bpt_status run_each(bpt_cuda_stream stream, Op op, int64_t n) {
-    each_value<<<bpt__blocks(n / BPT__WIDTH), BPT__THREADS, 0, stream>>>(op, n);
-    BPT_CUDA_LAUNCHED(each_value);
+    BPT__LAUNCH(each_value<Op>, bpt__blocks(n / BPT__WIDTH), BPT__THREADS, stream, op, n);
     return BPT_OK;
 }
 
@@ -167,12 +166,11 @@ static bpt_status run_take_pixels(bpt_cuda_stream stream, const float *const *fr
     const dim3 grid(bpt__blocks(pixels), n < 1 ? 1 : n < max_y ? (unsigned)n : max_y);
     T *y = (T *)to;
     if (padded % 8 == 0)
-        take_pixels<T, 8><<<grid, BPT__THREADS, 0, stream>>>(from, n, c, pixels, padded, y);
+        BPT__LAUNCH(take_pixels<T, 8>, grid, BPT__THREADS, stream, from, n, c, pixels, padded, y);
     else if (padded % 4 == 0)
-        take_pixels<T, 4><<<grid, BPT__THREADS, 0, stream>>>(from, n, c, pixels, padded, y);
+        BPT__LAUNCH(take_pixels<T, 4>, grid, BPT__THREADS, stream, from, n, c, pixels, padded, y);
     else
-        take_pixels<T, 1><<<grid, BPT__THREADS, 0, stream>>>(from, n, c, pixels, padded, y);
-    BPT_CUDA_LAUNCHED(take_pixels);
+        BPT__LAUNCH(take_pixels<T, 1>, grid, BPT__THREADS, stream, from, n, c, pixels, padded, y);
     return BPT_OK;
 }
 
@@ -199,9 +197,8 @@ template <typename T, int WIDTH>
 static bpt_status run_copy_channels(bpt_cuda_stream stream, const T *from, int64_t from_c, T *to,
                                     int64_t to_c, int64_t n, int64_t n_zeros, int64_t rows) {
     const bpt__row_grid grid = bpt__over_rows(rows, (n + n_zeros) / WIDTH);
-    copy_channels<T, WIDTH>
-        <<<grid.blocks, grid.threads, 0, stream>>>(from, from_c, to, to_c, n, n_zeros, rows);
-    BPT_CUDA_LAUNCHED(copy_channels);
+    BPT__LAUNCH(copy_channels<T, WIDTH>, grid.blocks, grid.threads, stream, from, from_c, to, to_c,
+                n, n_zeros, rows);
     return BPT_OK;
 }
 
