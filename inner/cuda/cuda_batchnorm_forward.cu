@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(BPT__COLUMN_THREADS, BPT__MOMENTS_BLOCKS)
         return double2{counts[r] * d, (double)sums.second[i] + counts[r] * d * d};
     });
     const double rows = (double)bpt__rows_of_block(g, UNROLL, blockIdx.y);
-    if (threadIdx.x >= channels) return;
+    if ((int)threadIdx.x >= channels) return;
     const double move = rows > 0.0 ? sum.x / rows : 0.0;
     bpt__write_partial<WIDTH>(g, (double)sums.first[threadIdx.x] + move, sum.y - sum.x * move,
                               partials);

@@ -58,7 +58,7 @@ files=() code=()
 while IFS= read -r file; do
     [ -f "$file" ] || continue # deleted, not yet committed
     files+=("$file")
-    case $file in *.c | *.h | *.cu | *.cuh) code+=("$file") ;; esac
+    case $file in *.c | *.h | *.cu | *.cuh | *.cpp) code+=("$file") ;; esac
 done < <(list_files)
 if [ ${#code[@]} -eq 0 ]; then
     echo "house_rules: no sources in $PWD" >&2
@@ -137,7 +137,7 @@ done
 while IFS= read -r name; do
     broken "$name" "more than one file has this name: $(printf '%s\n' "${files[@]}" |
         grep -E "(^|/)${name//./\\.}\$" | tr '\n' ' ')"
-done < <(printf '%s\n' "${files[@]}" | grep -E '\.(c|h|cu|cuh|cmake|sh|py)$' | sed 's|.*/||' |
+done < <(printf '%s\n' "${files[@]}" | grep -E '\.(c|h|cu|cuh|cpp|cmake|sh|py)$' | sed 's|.*/||' |
     sort | uniq -d)
 
 for file in "${code[@]}"; do

@@ -102,6 +102,7 @@ put inner/cuda/switch.c '#ifdef BPT_CUDA' '#endif'
 check
 bad 'more than one file has this name: base/json.c inner/json.c' inner/json.c 'int x;'
 bad 'long.c: 601 lines' base/long.c $(seq 601)
+bad 'longer.cpp: 601 lines' tests/inner/longer.cpp $(seq 601)
 bad 'mark.c:2: unfinished mark' base/mark.c '' "/* $unfinished: later */"
 bad 'notes.md:1: unfinished mark' docs/notes.md "${unfinished}: write"
 put outer/transfers.c 'int f(void) { return MPI_Test(0, 0, 0); }'

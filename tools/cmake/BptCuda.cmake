@@ -1,4 +1,5 @@
 # The CUDA toolkit and cuDNN, which are not asked for where no GPU is to be used. Sets BPT_CUDA_FOUND.
+# CORES asks for neither: GPUs are made up of the processor's cores (tests/inner/gpu_on_cores).
 #
 # CUDA's runtime is linked statically, cuDNN and cuBLASLt are loaded when a GPU is opened
 # (inner/cuda/cuda_library.c): a program starts on a machine that has none of them.
@@ -9,8 +10,17 @@ if(wanted MATCHES "^(ON|YES|TRUE|Y|1)$")
   set(wanted ON)
 elseif(wanted MATCHES "^(OFF|NO|FALSE|N|0)$")
   set(wanted OFF)
-elseif(NOT wanted STREQUAL "AUTO")
-  message(FATAL_ERROR "BPT_CUDA=${BPT_CUDA}: choose AUTO, ON or OFF")
+elseif(NOT wanted MATCHES "^(AUTO|CORES)$")
+  message(FATAL_ERROR "BPT_CUDA=${BPT_CUDA}: choose AUTO, ON, OFF or CORES")
+endif()
+if(wanted STREQUAL "CORES")
+  set(CMAKE_CXX_STANDARD 17)
+  set(CMAKE_CXX_STANDARD_REQUIRED ON)
+  set(CMAKE_CXX_EXTENSIONS OFF)
+  enable_language(CXX)
+  set(BPT_CUDA_FOUND ON)
+  message(STATUS "--device cuda is built in for GPUs that are made up, for tests")
+  return()
 endif()
 if(wanted STREQUAL "OFF" OR (wanted STREQUAL "AUTO" AND BPT_SANITIZE))
   return()

@@ -14,10 +14,12 @@ set(bpt_c_options -Wall -Wextra -Wshadow -Wstrict-prototypes
   -Wmissing-prototypes -Wvla -Wundef -Wpointer-arith -Wformat=2 -ffp-contract=off
   $<$<BOOL:${BPT_WERROR}>:-Werror>)
 target_compile_options(bpt_flags INTERFACE "$<$<COMPILE_LANGUAGE:C>:${bpt_c_options}>")
+set(bpt_cxx_options -Wall -Wextra -Wshadow -Wundef -ffp-contract=off $<$<BOOL:${BPT_WERROR}>:-Werror>)
+target_compile_options(bpt_flags INTERFACE "$<$<COMPILE_LANGUAGE:CXX>:${bpt_cxx_options}>")
 target_link_libraries(bpt_flags INTERFACE Threads::Threads m)
 if(BPT_SANITIZE)
   target_compile_options(bpt_flags INTERFACE
-    "$<$<COMPILE_LANGUAGE:C>:-fsanitize=${BPT_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
+    "$<$<COMPILE_LANGUAGE:C,CXX>:-fsanitize=${BPT_SANITIZE};-fno-sanitize-recover=all;-fno-omit-frame-pointer>")
   target_link_options(bpt_flags INTERFACE -fsanitize=${BPT_SANITIZE})
 endif()
 if(BPT_FUZZ)
@@ -103,8 +105,12 @@ function(bpt_add_test name labels timeout)
   if(BPT_SANITIZE)
     math(EXPR timeout "${timeout} * 5")
   endif()
+  set(environment ${BPT_TEST_ENVIRONMENT})
+  if("gpu" IN_LIST labels AND CMAKE_CXX_COMPILER_LOADED)
+    list(APPEND environment BPT_GPUS_ON_CORES=1) # of all tests these alone find GPUs
+  endif()
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
     SKIP_RETURN_CODE 77
-    ENVIRONMENT "${BPT_TEST_ENVIRONMENT};OMPI_MCA_orte_tmpdir_base=${CMAKE_BINARY_DIR}/mpi/${name}")
+    ENVIRONMENT "${environment};OMPI_MCA_orte_tmpdir_base=${CMAKE_BINARY_DIR}/mpi/${name}")
 endfunction()

@@ -1,0 +1,101 @@
+/* Which GPUs there seem to be: as many as BPT_GPUS_ON_CORES says, none without it. */
+#include "tests/inner/gpu_on_cores/device_memory.h"
+#include "tests/inner/gpu_on_cores/stream.h"
+
+#include <cstdlib>
+#include <cstring>
+
+static thread_local cudaError_t last_error;
+static thread_local int current_device;
+
+cudaError_t gpu_on_cores::failed(cudaError_t error) {
+    last_error = error;
+    return error;
+}
+
+using namespace gpu_on_cores;
+
+cudaError_t cudaGetLastError(void) {
+    const cudaError_t error = last_error;
+    last_error = cudaSuccess;
+    return error;
+}
+
+const char *cudaGetErrorName(cudaError_t error) {
+    switch (error) {
+    case cudaSuccess:
+        return "cudaSuccess";
+    case cudaErrorInvalidValue:
+        return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+        return "cudaErrorMemoryAllocation";
+    case cudaErrorInvalidConfiguration:
+        return "cudaErrorInvalidConfiguration";
+    case cudaErrorStubLibrary:
+        return "cudaErrorStubLibrary";
+    case cudaErrorInsufficientDriver:
+        return "cudaErrorInsufficientDriver";
+    case cudaErrorNoDevice:
+        return "cudaErrorNoDevice";
+    case cudaErrorInvalidDevice:
+        return "cudaErrorInvalidDevice";
+    case cudaErrorNotReady:
+        return "cudaErrorNotReady";
+    case cudaErrorStreamCaptureUnsupported:
+        return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureUnjoined:
+        return "cudaErrorStreamCaptureUnjoined";
+    }
+    return "an unknown error";
+}
+
+const char *cudaGetErrorString(cudaError_t error) {
+    return cudaGetErrorName(error);
+}
+
+static int n_devices() {
+    const char *text = getenv("BPT_GPUS_ON_CORES");
+    return text ? atoi(text) : 0;
+}
+
+static cudaError_t check(int device) {
+    if (n_devices() == 0) return failed(cudaErrorNoDevice);
+    return device >= 0 && device < n_devices() ? cudaSuccess : failed(cudaErrorInvalidDevice);
+}
+
+cudaError_t cudaGetDeviceCount(int *n) {
+    *n = n_devices();
+    return check(0);
+}
+
+cudaError_t cudaGetDevice(int *device) {
+    *device = current_device;
+    return check(current_device);
+}
+
+cudaError_t cudaSetDevice(int device) {
+    const cudaError_t error = check(device);
+    if (error == cudaSuccess) current_device = device;
+    return error;
+}
+
+cudaError_t cudaInitDevice(int device, unsigned, unsigned) {
+    return check(device);
+}
+
+cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int device) {
+    const cudaError_t error = check(device);
+    if (error != cudaSuccess) return error;
+    *properties = {};
+    strcpy(properties->name, "GPU on cores");
+    properties->totalGlobalMem = MEMORY_BYTES;
+    properties->major = 9;
+    return cudaSuccess;
+}
+
+/* So few that grids are small, and so many that they are more than one block. */
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr, int device) {
+    const cudaError_t error = check(device);
+    *value = 3;
+    return error;
+}

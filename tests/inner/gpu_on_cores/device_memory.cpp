@@ -1,0 +1,161 @@
+#include "tests/inner/gpu_on_cores/device_memory.h"
+
+#include "tests/inner/gpu_on_cores/stream.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <map>
+#include <set>
+
+using namespace gpu_on_cores;
+
+typedef std::lock_guard<std::recursive_mutex> holder;
+
+enum : size_t { PAGE = 4096, ARENA_BYTES = 8 * MEMORY_BYTES };
+enum { POISON = 0xFF }; /* of floats and bfloat16, NaNs */
+
+struct block {
+    size_t bytes;  /* that were asked for */
+    size_t mapped; /* whole pages */
+};
+
+static char *arena;
+static std::map<char *, block> blocks;
+static std::set<void *> host_blocks;
+static size_t used;
+static unsigned n_open;
+
+/* ---- who may touch it ---- */
+
+static void protect(int how) {
+    for (const auto &b : blocks) mprotect(b.first, b.second.mapped, how);
+}
+
+open_memory::open_memory() {
+    if (n_open++ == 0) protect(PROT_READ | PROT_WRITE);
+}
+
+open_memory::~open_memory() {
+    if (--n_open == 0) protect(PROT_NONE);
+}
+
+/* ---- blocks ---- */
+
+/* The first gap between blocks that is large enough, with a page free before the next one.
+ * @return NULL: there is none */
+static char *find_gap(size_t mapped) {
+    char *at = arena;
+    for (const auto &b : blocks) {
+        if ((size_t)(b.first - at) >= mapped + PAGE) return at;
+        at = b.first + b.second.mapped + PAGE;
+    }
+    return (size_t)(arena + ARENA_BYTES - at) >= mapped + PAGE ? at : nullptr;
+}
+
+static bool make_arena() {
+    if (arena) return true;
+    void *at =
+        mmap(nullptr, ARENA_BYTES, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (at == MAP_FAILED) return false;
+    arena = (char *)at;
+    return true;
+}
+
+/* A block ends with its pages' end as far as an alignment of 256 bytes lets it. */
+static cudaError_t allocate(void **at, size_t bytes) {
+    const size_t mapped = (bytes + PAGE - 1) / PAGE * PAGE;
+    if (bytes == 0 || bytes > MEMORY_BYTES || used + mapped > MEMORY_BYTES || !make_arena())
+        return failed(cudaErrorMemoryAllocation);
+    char *gap = find_gap(mapped);
+    if (!gap || mprotect(gap, mapped, PROT_READ | PROT_WRITE) != 0)
+        return failed(cudaErrorMemoryAllocation);
+    memset(gap, POISON, mapped);
+    mprotect(gap, mapped, PROT_NONE);
+    const size_t room = mapped - (bytes + 255) / 256 * 256;
+    blocks[gap] = {bytes, mapped};
+    used += mapped;
+    *at = gap + room;
+    return cudaSuccess;
+}
+
+/* @return the block that an address lies in, or the end */
+static std::map<char *, block>::iterator find(const void *at) {
+    auto after = blocks.upper_bound((char *)(uintptr_t)at);
+    if (after == blocks.begin()) return blocks.end();
+    auto b = std::prev(after);
+    return (const char *)at < b->first + b->second.mapped ? b : blocks.end();
+}
+
+static bool is_ours(const void *at) {
+    return arena && (const char *)at >= arena && (const char *)at < arena + ARENA_BYTES;
+}
+
+/* Of the host, or within one block. */
+static bool may_copy(const void *at, size_t bytes) {
+    if (!is_ours(at)) return at != nullptr || bytes == 0;
+    const auto b = find(at);
+    return b != blocks.end() && (const char *)at + bytes <= b->first + b->second.mapped;
+}
+
+cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
+    const holder hold(lock);
+    *free_bytes = MEMORY_BYTES - used;
+    *total_bytes = MEMORY_BYTES;
+    return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void **at, size_t bytes) {
+    const holder hold(lock);
+    return allocate(at, bytes);
+}
+
+/* Waits, as CUDA's does. */
+cudaError_t cudaFree(void *at) {
+    const holder hold(lock);
+    if (!at) return cudaSuccess;
+    const auto b = find(at);
+    if (b == blocks.end()) return failed(cudaErrorInvalidValue);
+    const cudaError_t error = finish_all();
+    if (error != cudaSuccess) return error;
+    mmap(b->first, b->second.mapped, PROT_NONE,
+         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    used -= b->second.mapped;
+    blocks.erase(b);
+    return cudaSuccess;
+}
+
+cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags) {
+    const holder hold(lock);
+    if (flags != cudaHostAllocDefault) return failed(cudaErrorInvalidValue);
+    if (posix_memalign(at, PAGE, bytes) != 0) return failed(cudaErrorMemoryAllocation);
+    host_blocks.insert(*at);
+    return cudaSuccess;
+}
+
+cudaError_t cudaFreeHost(void *at) {
+    const holder hold(lock);
+    if (host_blocks.erase(at) == 0) return failed(cudaErrorInvalidValue);
+    const cudaError_t error = finish_all();
+    if (error == cudaSuccess) free(at);
+    return error;
+}
+
+/* ---- copies ---- */
+
+cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind,
+                            cudaStream_t stream) {
+    const holder hold(lock);
+    if (!may_copy(to, bytes) || !may_copy(from, bytes)) return failed(cudaErrorInvalidValue);
+    return put(stream, [to, from, bytes] {
+        if (bytes) memcpy(to, from, bytes); /* of nothing, addresses may be NULL */
+    });
+}
+
+cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
+    const holder hold(lock);
+    if (!is_ours(to) || !may_copy(to, bytes)) return failed(cudaErrorInvalidValue);
+    return put(stream, [to, value, bytes] { memset(to, value, bytes); });
+}

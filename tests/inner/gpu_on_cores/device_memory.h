@@ -1,0 +1,26 @@
+/** @file tests/inner/gpu_on_cores/device_memory.h
+ * The memory of the GPUs that are made up. Only what runs on streams may touch it: for everybody
+ * else it is not there, so that a program that does ends with a fault.
+ *
+ * Threads: one that holds the lock (stream.h). */
+#ifndef TESTS_INNER_GPU_ON_CORES_DEVICE_MEMORY_H
+#define TESTS_INNER_GPU_ON_CORES_DEVICE_MEMORY_H
+
+#include <cstddef>
+
+namespace gpu_on_cores {
+
+enum : size_t { MEMORY_BYTES = (size_t)4 << 30 };
+
+/** While there is one of these, memory can be touched. */
+class open_memory {
+  public:
+    open_memory();
+    ~open_memory();
+    open_memory(const open_memory &) = delete;
+    open_memory &operator=(const open_memory &) = delete;
+};
+
+} // namespace gpu_on_cores
+
+#endif

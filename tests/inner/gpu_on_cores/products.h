@@ -1,0 +1,19 @@
+/** @file tests/inner/gpu_on_cores/products.h
+ * Convolutions and products of inner/cuda/cuda_library.h on cores, by oneDNN's product of floats.
+ *
+ * Threads: any. They allocate, and end the process where there is no memory. */
+#ifndef TESTS_INNER_GPU_ON_CORES_PRODUCTS_H
+#define TESTS_INNER_GPU_ON_CORES_PRODUCTS_H
+
+#include "inner/cuda/cuda_library.h"
+
+/** @param a,b,bias,out as bpt_cuda_conv_run() takes them */
+void gpu_on_cores_conv(const bpt_cuda_conv_problem *problem, bpt_cuda_conv_step step, const void *a,
+                       const void *b, const float *bias, void *out);
+
+/** A fully connected layer is a convolution of one pixel.
+ * @param a,b,bias,out as bpt_cuda_product_run() takes them */
+void gpu_on_cores_product(const bpt_cuda_product_problem *problem, bpt_cuda_conv_step step,
+                          const void *a, const void *b, const float *bias, void *out);
+
+#endif

@@ -1,0 +1,312 @@
+#include "tests/inner/gpu_on_cores/stream.h"
+
+#include "tests/inner/gpu_on_cores/device_memory.h"
+
+#include <algorithm>
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <set>
+#include <vector>
+
+using gpu_on_cores::failed;
+
+/* Something that is done in its turn. */
+struct task {
+    std::function<void()> work;
+    CUstream_st *stream;
+    std::vector<std::shared_ptr<task>> after; /* of other streams, or of a graph */
+    bool done;
+};
+typedef std::shared_ptr<task> task_ref;
+
+struct CUgraph_st {
+    std::vector<task_ref> tasks;
+};
+
+struct CUgraphExec_st {
+    std::vector<std::function<void()>> works;
+    std::vector<std::vector<size_t>> next; /* those that wait for it */
+    std::vector<size_t> n_before;
+};
+
+struct CUstream_st {
+    std::deque<task_ref> queue;
+    std::shared_ptr<CUgraph_st> captures; /* NULL: it does not */
+    bool began_capture;
+    std::vector<task_ref> last; /* of a capture: what the next task comes after */
+};
+
+struct CUevent_st {
+    task_ref mark;
+    std::shared_ptr<CUgraph_st> in; /* a capture; NULL: none */
+    std::shared_ptr<double> ms;     /* when it was passed */
+};
+
+namespace gpu_on_cores {
+
+std::recursive_mutex lock;
+static std::set<CUstream_st *> streams;
+static CUstream_st null_stream;
+
+static CUstream_st *find(cudaStream_t stream) {
+    return stream ? stream : &null_stream;
+}
+
+/* ---- doing ---- */
+
+static uint64_t draw() { /* Marsaglia's xorshift */
+    static uint64_t state = 0x9E3779B97F4A7C15u;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state;
+}
+
+static void finish(const task_ref &last);
+
+/* The first task of a stream, and before it those that it is to come after. */
+static void do_first(CUstream_st *stream) {
+    const task_ref first = stream->queue.front();
+    for (const task_ref &before : first->after) finish(before);
+    if (first->done) return; /* by one of these */
+    stream->queue.pop_front();
+    first->done = true;
+    first->work();
+}
+
+static void finish(const task_ref &last) {
+    while (!last->done) do_first(last->stream);
+}
+
+static void finish_stream(CUstream_st *stream) {
+    const open_memory open;
+    while (!stream->queue.empty()) do_first(stream);
+}
+
+/* ---- putting ---- */
+
+static bool captures_any() {
+    for (const CUstream_st *stream : streams)
+        if (stream->captures) return true;
+    return false;
+}
+
+static task_ref add(CUstream_st *stream, std::function<void()> work, std::vector<task_ref> after) {
+    auto t = std::make_shared<task>(task{std::move(work), stream, std::move(after), false});
+    if (stream->captures) {
+        t->after.insert(t->after.end(), stream->last.begin(), stream->last.end());
+        stream->captures->tasks.push_back(t);
+        stream->last = {t};
+        return t;
+    }
+    stream->queue.push_back(t);
+    enum { EAGER = 4 }; /* one of so many */
+    if (draw() % EAGER == 0) finish_stream(stream);
+    return t;
+}
+
+cudaError_t put(cudaStream_t stream, std::function<void()> work) {
+    const std::lock_guard<std::recursive_mutex> hold(lock);
+    add(find(stream), std::move(work), {});
+    return cudaSuccess;
+}
+
+cudaError_t finish_all() {
+    if (captures_any()) return failed(cudaErrorStreamCaptureUnsupported);
+    finish_stream(&null_stream);
+    for (CUstream_st *stream : streams) finish_stream(stream);
+    return cudaSuccess;
+}
+
+/* ---- graphs ---- */
+
+/* In any order in which none comes before what it waits for. */
+static void run_graph(const CUgraphExec_st &exec) {
+    std::vector<size_t> n_before = exec.n_before, ready;
+    for (size_t i = 0; i < n_before.size(); i++)
+        if (n_before[i] == 0) ready.push_back(i);
+    while (!ready.empty()) {
+        std::swap(ready[draw() % ready.size()], ready.back());
+        const size_t i = ready.back();
+        ready.pop_back();
+        exec.works[i]();
+        for (const size_t other : exec.next[i])
+            if (--n_before[other] == 0) ready.push_back(other);
+    }
+}
+
+static CUgraphExec_st *make_exec(const CUgraph_st &graph) {
+    auto *exec = new CUgraphExec_st;
+    for (const task_ref &t : graph.tasks) {
+        const size_t place = exec->works.size();
+        exec->works.push_back(t->work);
+        exec->next.emplace_back();
+        exec->n_before.push_back(0);
+        for (size_t i = 0; i < place; i++)
+            for (const task_ref &before : t->after) {
+                if (graph.tasks[i] != before) continue;
+                exec->next[i].push_back(place);
+                exec->n_before[place]++;
+            }
+    }
+    return exec;
+}
+
+static double now_ms() {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
+    return std::chrono::duration<double, std::milli>(now).count();
+}
+
+} // namespace gpu_on_cores
+
+using namespace gpu_on_cores;
+
+typedef std::lock_guard<std::recursive_mutex> holder;
+
+/* ---- streams ---- */
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
+    const holder hold(lock);
+    if (flags != cudaStreamNonBlocking) return failed(cudaErrorInvalidValue);
+    *stream = new CUstream_st{};
+    streams.insert(*stream);
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+    const holder hold(lock);
+    finish_stream(stream);
+    streams.erase(stream);
+    delete stream;
+    return cudaSuccess;
+}
+
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+    const holder hold(lock);
+    if (find(stream)->captures) return failed(cudaErrorStreamCaptureUnsupported);
+    finish_stream(find(stream));
+    return cudaSuccess;
+}
+
+/* An event that was recorded into a capture takes the stream that waits for it into that. */
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned flags) {
+    const holder hold(lock);
+    CUstream_st *waiting = find(stream);
+    if (flags != 0) return failed(cudaErrorInvalidValue);
+    if (!event->mark) return cudaSuccess;
+    if (event->in && !waiting->captures) waiting->captures = event->in;
+    if (waiting->captures != event->in) return failed(cudaErrorStreamCaptureUnsupported);
+    if (event->in)
+        waiting->last.push_back(event->mark);
+    else
+        add(waiting, [] {}, {event->mark});
+    return cudaSuccess;
+}
+
+/* ---- events ---- */
+
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+    const holder hold(lock);
+    *event = new CUevent_st{};
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventCreate(cudaEvent_t *event) {
+    return cudaEventCreateWithFlags(event, 0);
+}
+
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+    const holder hold(lock);
+    delete event;
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+    const holder hold(lock);
+    event->in = find(stream)->captures;
+    event->ms = std::make_shared<double>(0.0);
+    event->mark = add(find(stream), [ms = event->ms] { *ms = now_ms(); }, {});
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+    const holder hold(lock);
+    if (event->in) return failed(cudaErrorStreamCaptureUnsupported);
+    const open_memory open;
+    if (event->mark) finish(event->mark);
+    return cudaSuccess;
+}
+
+cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t stop) {
+    const holder hold(lock);
+    if (!start->mark || !stop->mark) return failed(cudaErrorInvalidValue);
+    if (!start->mark->done || !stop->mark->done) return failed(cudaErrorNotReady);
+    *ms = (float)(*stop->ms - *start->ms);
+    return cudaSuccess;
+}
+
+/* ---- graphs ---- */
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode) {
+    const holder hold(lock);
+    if (!stream || stream->captures) return failed(cudaErrorStreamCaptureUnsupported);
+    stream->captures = std::make_shared<CUgraph_st>();
+    stream->began_capture = true;
+    return cudaSuccess;
+}
+
+/* Streams that came into the capture have to be waited for by the one that began it. */
+static bool is_joined(const CUstream_st &origin, const CUstream_st &other) {
+    std::vector<const task *> seen;
+    for (const task_ref &t : origin.last) seen.push_back(t.get());
+    for (size_t i = 0; i < seen.size(); i++)
+        for (const task_ref &before : seen[i]->after) seen.push_back(before.get());
+    for (const task_ref &t : other.last)
+        if (std::find(seen.begin(), seen.end(), t.get()) == seen.end()) return false;
+    return true;
+}
+
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
+    const holder hold(lock);
+    if (!stream || !stream->captures || !stream->began_capture)
+        return failed(cudaErrorInvalidValue);
+    bool joined = true;
+    const std::shared_ptr<CUgraph_st> captured = stream->captures;
+    for (CUstream_st *other : streams) {
+        if (other->captures != captured) continue;
+        joined = joined && (other == stream || is_joined(*stream, *other));
+        if (other == stream) continue;
+        other->captures = nullptr;
+        other->last.clear();
+    }
+    stream->captures = nullptr;
+    stream->began_capture = false;
+    stream->last.clear();
+    if (!joined) return failed(cudaErrorStreamCaptureUnjoined);
+    *graph = new CUgraph_st(*captured);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsigned long long) {
+    const holder hold(lock);
+    *exec = make_exec(*graph);
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
+    return put(stream, [exec] { run_graph(*exec); });
+}
+
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+    const holder hold(lock);
+    delete graph;
+    return cudaSuccess;
+}
+
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t exec) {
+    const holder hold(lock);
+    const cudaError_t error = finish_all();
+    delete exec;
+    return error;
+}

@@ -1,0 +1,31 @@
+/** @file tests/inner/gpu_on_cores/stream.h
+ * Streams, events and graphs. What is put on a stream is done when somebody waits for it, or
+ * sooner: a number drawn each time decides. So what lacks a wait for an event finds other work not
+ * yet done, or done too early.
+ *
+ * Threads: any; one lock is held while something is put on a stream or done. */
+#ifndef TESTS_INNER_GPU_ON_CORES_STREAM_H
+#define TESTS_INNER_GPU_ON_CORES_STREAM_H
+
+#include <cuda_runtime_api.h>
+#include <functional>
+#include <mutex>
+
+namespace gpu_on_cores {
+
+/** Held by every function that touches what threads share. */
+extern std::recursive_mutex lock;
+
+/** Keeps an error for cudaGetLastError(). @return it */
+cudaError_t failed(cudaError_t error);
+
+/** Puts work on a stream, or into the graph that it captures; NULL is a stream too. */
+cudaError_t put(cudaStream_t stream, std::function<void()> work);
+
+/** Does what is left on all streams. @return cudaErrorStreamCaptureUnsupported while one captures
+ */
+cudaError_t finish_all();
+
+} // namespace gpu_on_cores
+
+#endif

@@ -1,0 +1,338 @@
+/* GPUs that are made up behave as a GPU does, and what they are there to find is found. */
+#include <sys/wait.h>
+
+#include <cuda_runtime.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+extern "C" {
+#include <cmocka.h>
+}
+
+enum { THREADS = 128, BLOCKS = 3, N = THREADS * BLOCKS };
+
+static cudaStream_t stream, other;
+
+static void ok(cudaError_t error) {
+    if (error != cudaSuccess) fail_msg("%s", cudaGetErrorName(error));
+}
+
+static int *new_ints(size_t n) {
+    void *at = NULL;
+    ok(cudaMalloc(&at, n * sizeof(int)));
+    return (int *)at;
+}
+
+static void read_ints(const int *from, int *to, size_t n) {
+    ok(cudaMemcpyAsync(to, from, n * sizeof *to, cudaMemcpyDefault, stream));
+    ok(cudaStreamSynchronize(stream));
+}
+
+template <typename... P, typename... A>
+static cudaError_t run(cudaStream_t on, void (*kernel)(P...), dim3 blocks, dim3 threads,
+                       A... args) {
+    const cudaLaunchConfig_t config = {blocks, threads, 0, on};
+    return cudaLaunchKernelEx(&config, kernel, args...);
+}
+
+/* ---- grids ---- */
+
+/* Each number of its block, in the reverse order; by shared memory. */
+static __global__ void reverse(int *values) {
+    __shared__ int of_block[THREADS];
+    of_block[threadIdx.x] = (int)(blockIdx.x * blockDim.x + threadIdx.x);
+    __syncthreads();
+    values[blockIdx.x * blockDim.x + threadIdx.x] = of_block[blockDim.x - 1 - threadIdx.x];
+}
+
+static void test_barrier(void **) {
+    int *values = new_ints(N), found[N];
+    for (int round = 0; round < 4; round++) { /* forward and backward */
+        ok(run(stream, reverse, BLOCKS, THREADS, values));
+        read_ints(values, found, N);
+        for (int i = 0; i < N; i++)
+            assert_int_equal(found[i], i / THREADS * THREADS + THREADS - 1 - i % THREADS);
+    }
+    ok(cudaFree(values));
+}
+
+static __global__ void sum_warps(int *sums) {
+    int x = (int)threadIdx.x + 1;
+    for (int bits = 16; bits > 0; bits /= 2) x += __shfl_xor_sync(0xFFFFFFFF, x, bits);
+    sums[threadIdx.x] = x;
+}
+
+static void test_shuffles(void **) {
+    int *sums = new_ints(THREADS), found[THREADS];
+    ok(run(stream, sum_warps, 1, THREADS, sums));
+    read_ints(sums, found, THREADS);
+    for (int i = 0; i < THREADS; i++) assert_int_equal(found[i], i / 32 * 1024 + 528);
+    ok(cudaFree(sums));
+}
+
+static __global__ void all_below(int bound, int *answers) {
+    const int below = __syncthreads_and((int)threadIdx.x < bound);
+    answers[threadIdx.x] = below * 10 + __syncthreads_and((int)threadIdx.x < bound - 1);
+}
+
+static void test_barrier_and(void **) {
+    int *answers = new_ints(THREADS), found[THREADS];
+    const int expected[3] = {0, 10, 11};
+    for (int i = 0; i < 3; i++) {
+        ok(run(stream, all_below, 1, THREADS, THREADS - 1 + i, answers));
+        read_ints(answers, found, THREADS);
+        for (int t = 0; t < THREADS; t++) assert_int_equal(found[t], expected[i]);
+    }
+    ok(cudaFree(answers));
+}
+
+static __global__ void write_places(int *values) {
+    const unsigned thread = threadIdx.y * blockDim.x + threadIdx.x;
+    const unsigned block = blockIdx.y * gridDim.x + blockIdx.x;
+    values[block * blockDim.x * blockDim.y + thread] = (int)(1000 * block + thread);
+}
+
+static void test_two_dimensions(void **) {
+    int *values = new_ints(6 * 24), found[6 * 24];
+    ok(run(stream, write_places, dim3(2, 3), dim3(8, 3), values));
+    read_ints(values, found, 6 * 24);
+    for (int i = 0; i < 6 * 24; i++) assert_int_equal(found[i], 1000 * (i / 24) + i % 24);
+    ok(cudaFree(values));
+}
+
+static void test_refused_grids(void **) {
+    int *none = NULL;
+    assert_int_equal(run(stream, reverse, 0, THREADS, none), cudaErrorInvalidConfiguration);
+    assert_int_equal(run(stream, reverse, 1, 1025, none), cudaErrorInvalidConfiguration);
+    assert_int_equal(run(stream, reverse, dim3(1, 65536), 1, none), cudaErrorInvalidConfiguration);
+    assert_int_equal(cudaGetLastError(), cudaErrorInvalidConfiguration);
+    assert_int_equal(cudaGetLastError(), cudaSuccess);
+}
+
+/* The last thread takes what the first has written, without a barrier. */
+static __global__ void race(int *value, int *taken) {
+    if (threadIdx.x == 0) *value = 1;
+    if (threadIdx.x == blockDim.x - 1) *taken = *value;
+}
+
+static void test_races_are_seen(void **) {
+    int *values = new_ints(2), found[2] = {0}, sum = 0;
+    for (int round = 0; round < 2; round++) {
+        ok(cudaMemsetAsync(values, 0, 2 * sizeof *values, stream));
+        ok(run(stream, race, 1, THREADS, values, values + 1));
+        read_ints(values, found, 2);
+        sum += found[1];
+    }
+    assert_int_equal(sum, 1); /* one of two orders */
+    ok(cudaFree(values));
+}
+
+/* ---- what ends the process ---- */
+
+static __global__ void skip_barrier(int) {
+    if (threadIdx.x > 0) __syncthreads();
+}
+
+static __global__ void skip_shuffle(int) {
+    if (threadIdx.x > 0) (void)__shfl_xor_sync(0xFFFFFFFF, 1, 1);
+}
+
+static void start_barrier() {
+    (void)run(stream, skip_barrier, 1, THREADS, 0);
+}
+
+static void start_shuffle() {
+    (void)run(stream, skip_shuffle, 1, THREADS, 0);
+}
+
+static int *of_gpu;
+
+static void touch_memory() {
+    *(volatile int *)of_gpu = 1;
+}
+
+static __global__ void write_behind(int *values) {
+    values[4096 / sizeof *values] = 1; /* the block has one page */
+}
+
+static void overrun() {
+    (void)run(stream, write_behind, 1, 1, of_gpu);
+}
+
+/* Calls @p fn in a process of its own, and waits for the stream there. */
+static void assert_ends(void (*fn)()) {
+    int status;
+    const pid_t child = fork();
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL); /* not for a sanitizer's report */
+        signal(SIGABRT, SIG_DFL);
+        (void)!freopen("/dev/null", "w", stderr);
+        fn();
+        (void)cudaStreamSynchronize(stream);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status));
+}
+
+static void test_faults(void **) {
+    of_gpu = new_ints(4096 / sizeof(int));
+    assert_ends(start_barrier);
+    assert_ends(start_shuffle);
+    assert_ends(touch_memory);
+    assert_ends(overrun);
+    ok(cudaFree(of_gpu));
+}
+
+/* ---- memory ---- */
+
+static void test_memory(void **) {
+    size_t before, after, all;
+    unsigned char bytes[300];
+    void *at = NULL, *none = NULL;
+    ok(cudaMemGetInfo(&before, &all));
+    ok(cudaMalloc(&at, sizeof bytes));
+    assert_int_equal((uintptr_t)at % 256, 0);
+    ok(cudaMemGetInfo(&after, &all));
+    assert_true(after < before);
+    ok(cudaMemcpyAsync(bytes, at, sizeof bytes, cudaMemcpyDefault, stream));
+    ok(cudaStreamSynchronize(stream));
+    for (size_t i = 0; i < sizeof bytes; i++) assert_int_equal(bytes[i], 0xFF);
+    assert_int_equal(cudaMemcpyAsync(at, bytes, 5000, cudaMemcpyDefault, stream),
+                     cudaErrorInvalidValue);
+    assert_int_equal(cudaMemsetAsync(bytes, 0, 1, stream), cudaErrorInvalidValue);
+    ok(cudaFree(at));
+    assert_int_equal(cudaMemsetAsync(at, 0, 1, stream), cudaErrorInvalidValue);
+    ok(cudaMemGetInfo(&after, &all));
+    assert_int_equal(after, before);
+    assert_int_equal(cudaMalloc(&none, all + 1), cudaErrorMemoryAllocation);
+    assert_int_equal(cudaFreeHost(bytes), cudaErrorInvalidValue);
+}
+
+/* ---- streams ---- */
+
+static __global__ void add_one(int *value) {
+    ++*value;
+}
+
+/* Of two streams that do not wait for each other, each comes first now and then. */
+static void test_streams_wait_for_events_alone(void **) {
+    int *value = new_ints(2), seen[2] = {0}, found[2];
+    cudaEvent_t event;
+    ok(cudaEventCreate(&event));
+    for (int i = 0; i < 64; i++) {
+        const bool waits = i % 2 == 0;
+        ok(cudaMemsetAsync(value, 0, 2 * sizeof *value, other));
+        ok(cudaStreamSynchronize(other));
+        ok(run(other, add_one, 1, 1, value));
+        ok(cudaEventRecord(event, other));
+        if (waits) ok(cudaStreamWaitEvent(stream, event, 0));
+        ok(cudaMemcpyAsync(value + 1, value, sizeof *value, cudaMemcpyDefault, stream));
+        read_ints(value, found, 2);
+        if (waits)
+            assert_int_equal(found[1], 1);
+        else
+            seen[found[1]]++;
+        ok(cudaStreamSynchronize(other));
+    }
+    assert_true(seen[0] > 0 && seen[1] > 0);
+    ok(cudaEventDestroy(event));
+    ok(cudaFree(value));
+}
+
+static void test_times(void **) {
+    cudaEvent_t events[2];
+    float ms = -1.0f;
+    int *value = new_ints(1);
+    for (int i = 0; i < 2; i++) ok(cudaEventCreate(&events[i]));
+    assert_int_equal(cudaEventElapsedTime(&ms, events[0], events[1]), cudaErrorInvalidValue);
+    ok(cudaEventRecord(events[0], stream));
+    ok(run(stream, add_one, 1, 1, value));
+    ok(cudaEventRecord(events[1], stream));
+    ok(cudaEventSynchronize(events[1]));
+    ok(cudaEventElapsedTime(&ms, events[0], events[1]));
+    assert_true(ms >= 0.0f);
+    for (int i = 0; i < 2; i++) ok(cudaEventDestroy(events[i]));
+    ok(cudaFree(value));
+}
+
+/* ---- graphs ---- */
+
+/* Two streams in one capture: the other adds one before the first doubles by adding again. */
+static void test_graph(void **) {
+    int *value = new_ints(1), found;
+    cudaEvent_t fork_event, join_event;
+    cudaGraph_t graph = NULL;
+    cudaGraphExec_t exec = NULL;
+    ok(cudaEventCreate(&fork_event));
+    ok(cudaEventCreate(&join_event));
+    ok(cudaMemsetAsync(value, 0, sizeof *value, stream));
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    assert_int_equal(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
+    ok(cudaEventRecord(fork_event, stream));
+    ok(cudaStreamWaitEvent(other, fork_event, 0));
+    ok(run(other, add_one, 1, 1, value));
+    ok(cudaEventRecord(join_event, other));
+    ok(cudaStreamWaitEvent(stream, join_event, 0));
+    ok(run(stream, add_one, 1, 1, value));
+    ok(cudaStreamEndCapture(stream, &graph));
+    ok(cudaGraphInstantiate(&exec, graph, 0));
+    ok(cudaGraphDestroy(graph));
+    for (int i = 0; i < 3; i++) {
+        read_ints(value, &found, 1);
+        assert_int_equal(found, 2 * i); /* nothing ran while it was captured */
+        ok(cudaGraphLaunch(exec, stream));
+    }
+    ok(cudaStreamSynchronize(stream));
+    ok(cudaGraphExecDestroy(exec));
+    ok(cudaEventDestroy(fork_event));
+    ok(cudaEventDestroy(join_event));
+    ok(cudaFree(value));
+}
+
+static void test_unjoined_capture(void **) {
+    int *value = new_ints(1);
+    cudaEvent_t event;
+    cudaGraph_t graph = NULL;
+    ok(cudaEventCreate(&event));
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ok(cudaEventRecord(event, stream));
+    ok(cudaStreamWaitEvent(other, event, 0));
+    ok(run(other, add_one, 1, 1, value));
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureUnjoined);
+    ok(cudaStreamSynchronize(other));
+    ok(cudaEventDestroy(event));
+    ok(cudaFree(value));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_barrier),
+        cmocka_unit_test(test_shuffles),
+        cmocka_unit_test(test_barrier_and),
+        cmocka_unit_test(test_two_dimensions),
+        cmocka_unit_test(test_refused_grids),
+        cmocka_unit_test(test_races_are_seen),
+        cmocka_unit_test(test_faults),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_streams_wait_for_events_alone),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_unjoined_capture),
+    };
+    setenv("BPT_GPUS_ON_CORES", "1", 1);
+    ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
+    ok(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    ok(cudaStreamDestroy(stream));
+    ok(cudaStreamDestroy(other));
+    return failed;
+}
