@@ -5,7 +5,13 @@ source "$(dirname "$0")/common.sh"
 unset CUDA_VISIBLE_DEVICES
 n_gpus=${BPT_GPUS_ON_CORES:-$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')}
 [ "$n_gpus" -gt 0 ] || skip "no GPU is here"
-make_data 4000 1000
+if variants; then
+    epochs=2
+    make_data 4000 1000
+else
+    epochs=1
+    make_data 2000 500
+fi
 make_model
 "$train" --model tiny.yaml --bench 2 --device cuda >out 2>err
 grep -qF 'built without CUDA' err && skip "built without CUDA"
@@ -16,19 +22,17 @@ accuracy() { # RUN
 
 # ---- what it learns ----
 
-epochs=2
-variants || epochs=1
 run 0 "$train" "${common[@]}" --output runs/cpu --epochs $epochs --device cpu
 run 0 "$train" "${common[@]}" --output runs/gpu --epochs $epochs --device cuda
 says 'this rank computes on cuda:0 ('
 check_json runs/gpu/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' \
-    "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < 0.03"
+    "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < 0.04"
 run 0 "$train" "${common[@]}" --output runs/auto --epochs 0.2
 check_json runs/auto/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")'
 for precision in fp32 tf32 bf16; do
     [ $precision = bf16 ] || variants || continue
     run 0 "$train" "${common[@]}" --output runs/$precision --epochs $epochs --device cuda --precision $precision
-    check_json runs/$precision/summary.json "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < 0.03"
+    check_json runs/$precision/summary.json "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < 0.04"
 done
 for device in cpu cuda; do
     run 0 "$eval" --data data --model tiny.yaml --weights runs/gpu/model.safetensors --json --device $device
@@ -37,17 +41,17 @@ done
 
 # ---- going on, on either ----
 
-run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 60 --device cuda
+run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 40 --device cuda
 cut_back runs/on
-run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 60 --device cpu --resume auto
+run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 40 --device cpu --resume auto
 says 'going on from'
 says 'rank 0 computed on cuda until'
 
 # On the same card the bits are those of a run that never stopped: kernels are not measured again.
-run 0 "$train" "${common[@]}" --output runs/whole --epochs 1 --checkpoint-every 60 --device cuda
+run 0 "$train" "${common[@]}" --output runs/whole --epochs 1 --checkpoint-every 40 --device cuda
 cp -r runs/whole runs/parts
 cut_back runs/parts
-run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --checkpoint-every 60 --device cuda --resume auto
+run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --checkpoint-every 40 --device cuda --resume auto
 says 'going on from'
 cmp runs/whole/model.safetensors runs/parts/model.safetensors || die "a resumed run has other bits"
 cmp runs/whole/gpu.rank-0.yaml runs/parts/gpu.rank-0.yaml || die "a resumed run has other kernels"
@@ -57,7 +61,7 @@ cp -r runs/whole runs/begun
 cut_back runs/begun
 for from in runs/begun runs/begun/checkpoints/step-*; do
     [ "$from" = runs/begun ] || variants || continue
-    run 0 "$train" "${common[@]}" --output runs/else --epochs 1 --checkpoint-every 60 --device cuda --resume "$from"
+    run 0 "$train" "${common[@]}" --output runs/else --epochs 1 --checkpoint-every 40 --device cuda --resume "$from"
     says 'going on from'
     grep -q 'measured anew' err && die "a run that goes on from $from measures kernels that it was given"
     same_weights runs/whole runs/else
@@ -81,12 +85,12 @@ says 'gpu.rank-0.yaml'
 
 # ---- a GPU and cores of one rank ----
 
-run 0 "$train" "${common[@]}" --output runs/mixed --epochs 1 --checkpoint-every 60 --device cuda+cpu --threads 2
+run 0 "$train" "${common[@]}" --output runs/mixed --epochs 1 --checkpoint-every 40 --device cuda+cpu --threads 2
 says 'samples of a step'
-check_json runs/mixed/summary.json 'd["ranks"][0]["device"].startswith("cuda:0+cpu (")' 'd["test_accuracy"] > 0.8'
+check_json runs/mixed/summary.json 'd["ranks"][0]["device"].startswith("cuda:0+cpu (")' 'd["test_accuracy"] > 0.6'
 cp -r runs/mixed runs/mixed-parts
 cut_back runs/mixed-parts
-run 0 "$train" "${common[@]}" --output runs/mixed-parts --epochs 1 --checkpoint-every 60 --device cuda+cpu --threads 2 \
+run 0 "$train" "${common[@]}" --output runs/mixed-parts --epochs 1 --checkpoint-every 40 --device cuda+cpu --threads 2 \
     --resume auto
 grep -q 'measured anew' err && die "a resumed run measures a share that it was given"
 same_weights runs/mixed runs/mixed-parts
@@ -108,7 +112,7 @@ says 'samples of a step'
 for update in agwu sgwu easgd allreduce; do
     [[ $update =~ ^(agwu|allreduce)$ ]] || variants || continue
     run 0 ranks 2 "$train" "${common[@]}" --output runs/$update --update $update --device auto --epochs 2
-    check_json runs/$update/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' 'd["test_accuracy"] > 0.8'
+    check_json runs/$update/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' 'd["test_accuracy"] > 0.6'
 done
 run 0 ranks $((n_gpus + 1)) "$train" "${common[@]}" --output runs/few --update agwu --epochs 0.5 --threads 0
 says "process $((n_gpus + 1)) of $((n_gpus + 1)) on this host finds $n_gpus GPU"
