@@ -6,8 +6,9 @@
  * the same bits for any number of workers.
  *
  * A batch is pixels [N, C, H, W] (row-major floats) and labels int32 [N], both the caller's. A
- * label of -1 marks a sample that is not there: it counts for nothing. Its pixels too must be
- * finite numbers, since 0 * NaN would reach the gradients.
+ * label of -1 marks a sample that is not there: it counts for nothing. (On a GPU those that come
+ * before one that is there count in the statistics of batch norms; a loader has the absent ones
+ * last.) Its pixels too must be finite numbers, since 0 * NaN would reach the gradients.
  *
  * The model may be a part of one (inner/model_part.h). A tail is trained as a whole network is,
  * with the values of its border as input in place of pixels; what a head does instead, and what is

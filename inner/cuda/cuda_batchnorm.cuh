@@ -22,6 +22,23 @@ __device__ inline float bpt__scale(float weight, float inverse) {
     return __fmul_rn(weight, inverse);
 }
 
+/** @return rows of the samples up to the last that is there */
+__device__ inline int64_t bpt__rows_there(const bpt__columns &g, int64_t pixels,
+                                          const bpt_cuda_step *step) {
+    const int64_t rows = pixels * step->end_sample;
+    return rows < g.rows ? rows : g.rows;
+}
+
+/** The same launch over these alone. */
+__device__ inline bpt__columns bpt__there(bpt__columns g, int unroll, int64_t pixels,
+                                          const bpt_cuda_step *step) {
+    const int64_t rows = bpt__rows_there(g, pixels, step), run = (int64_t)g.down * unroll;
+    if (rows == g.rows) return g;
+    g.rows = rows;
+    g.steps = (rows + run - 1) / run;
+    return g;
+}
+
 /* Rows at once and blocks on a processor of the sums, of bf16; the workspace depends on them. */
 constexpr int BPT__MOMENTS_UNROLL = 4, BPT__MOMENTS_BLOCKS = 2;
 constexpr int BPT__GRADIENT_UNROLL = 4, BPT__GRADIENT_BLOCKS = 1;

@@ -18,6 +18,7 @@ extern "C" {
 typedef struct bpt_cuda_batchnorm {
     bpt_value_type type;
     int64_t rows, c; /* any c; fast for multiples of 8 */
+    int64_t pixels;  /* rows of a sample */
     float eps;
     bool relu; /* behind it, and behind the addition if there is one */
     bool add;  /* another activation is added */
@@ -31,7 +32,8 @@ typedef struct bpt_cuda_batchnorm_memory {
 
 size_t bpt_cuda_batchnorm_workspace(const bpt_cuda_batchnorm *bn);
 
-/** Forward in training.
+/** Forward in training. Rows from step->end_sample on, which are of samples that are not there,
+ * take no part in the statistics; their values are of no use.
  * @param weight,bias,running_mean,running_variance shape [c]
  * @param added NULL unless bn->add; @param y may be x or added
  * @param step samples that are there and the denominator are read
@@ -53,13 +55,16 @@ bpt_status bpt_cuda_batchnorm_evaluate(bpt_cuda_stream stream, const bpt_cuda_ba
                                        const float *running_variance, void *y);
 
 /** Backward. With bn->relu the gradient is dy where y > 0.
+ * @param step that of the forward pass
  * @param y what forward has computed; read with bn->relu and bn->add alone, else it may be NULL:
  * the sign of y is that of scale * x + shift then, which is computed again
+ * @param dy zeros of samples that are not there
  * @param weight,bias shape [c], those of the forward pass
- * @param[out] dx may be dy or NULL (not wanted)
+ * @param[out] dx may be dy or NULL (not wanted); zeros of samples that are not there
  * @param[out] d_added gradient of what was added: dy where y > 0; may be dy. NULL: not wanted
  * @param[out] weight_gradient,bias_gradient shape [c] */
 bpt_status bpt_cuda_batchnorm_backward(bpt_cuda_stream stream, const bpt_cuda_batchnorm *bn,
+                                       const bpt_cuda_step *step,
                                        const bpt_cuda_batchnorm_memory *memory, const void *x,
                                        const void *y, const void *dy, const float *weight,
                                        const float *bias, void *dx, void *d_added,

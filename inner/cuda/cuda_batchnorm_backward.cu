@@ -13,7 +13,8 @@ typedef enum mask {
 typedef struct channel_slopes {
     const float *mean, *inverse, *weight, *bias;
     const float *weight_gradient, *bias_gradient;
-    float part; /* 1 / rows */
+    int64_t pixels;
+    const bpt_cuda_step *step;
 } channel_slopes;
 
 /* What a thread keeps of its channels to find the mask. */
@@ -97,17 +98,18 @@ static __global__ void __launch_bounds__(BPT__SUM_THREADS)
 
 /* Factors of (x - mean) and constants. */
 template <int WIDTH>
-__device__ static void load_slopes(const channel_slopes &s, int64_t channel,
+__device__ static void load_slopes(const channel_slopes &s, int64_t channel, int64_t rows,
                                    const float scale[WIDTH], float slope[WIDTH],
                                    float constant[WIDTH]) {
+    const float part = rows > 0 ? 1.0f / (float)rows : 0.0f;
     float inverse[WIDTH];
     bpt__load<WIDTH>(s.inverse + channel, inverse);
     bpt__load<WIDTH>(s.weight_gradient + channel, slope);
     bpt__load<WIDTH>(s.bias_gradient + channel, constant);
 #pragma unroll
     for (int i = 0; i < WIDTH; i++) {
-        slope[i] *= -scale[i] * inverse[i] * s.part;
-        constant[i] *= -scale[i] * s.part;
+        slope[i] *= -scale[i] * inverse[i] * part;
+        constant[i] *= -scale[i] * part;
     }
 }
 
@@ -115,11 +117,11 @@ template <typename T, int WIDTH, int UNROLL, mask MASK>
 __global__ void __launch_bounds__(BPT__COLUMN_THREADS, BPT__GRADIENT_BLOCKS)
     pass_back(bpt__columns g, channel_slopes s, const T *x, const T *y, const T *dy, T *dx) {
     const bpt__column<WIDTH> at(g);
-    const int64_t stride = g.down * g.c;
+    const int64_t stride = g.down * g.c, rows = bpt__rows_there(g, s.pixels, s.step);
     if (!at.there) return;
     const masker<WIDTH> m(s, at.channel, MASK == MASK_X);
     float slope[WIDTH], constant[WIDTH];
-    load_slopes<WIDTH>(s, at.channel, m.scale, slope, constant);
+    load_slopes<WIDTH>(s, at.channel, rows, m.scale, slope, constant);
     bpt__walk<UNROLL>(g, at.row, true, [&](auto n, int64_t row) {
         const int64_t from = row * g.c + at.channel;
         bpt__pack<T, WIDTH> in[n.value], grad[n.value];
@@ -129,6 +131,7 @@ __global__ void __launch_bounds__(BPT__COLUMN_THREADS, BPT__GRADIENT_BLOCKS)
         if constexpr (MASK == MASK_Y) bpt__read_rows<WIDTH, n.value>(y + from, stride, out);
 #pragma unroll
         for (int u = 0; u < n.value; u++) {
+            const bool is_there = row + u * g.down < rows;
             float result[WIDTH];
 #pragma unroll
             for (int i = 0; i < WIDTH; i++) {
@@ -137,7 +140,8 @@ __global__ void __launch_bounds__(BPT__COLUMN_THREADS, BPT__GRADIENT_BLOCKS)
                 if constexpr (MASK == MASK_Y) of_y = bpt__from(out[u].at[i]);
                 const bool passes = m.template passes<MASK>(i, value, of_y);
                 const float d = passes ? bpt__from(grad[u].at[i]) : 0.0f;
-                result[i] = fmaf(d, m.scale[i], fmaf(value - m.mean[i], slope[i], constant[i]));
+                const float rest = fmaf(value - m.mean[i], slope[i], constant[i]);
+                result[i] = is_there ? fmaf(d, m.scale[i], rest) : 0.0f;
             }
             bpt__store<WIDTH>(result, dx + from + u * stride);
         }
@@ -215,16 +219,17 @@ extern "C" size_t bpt_cuda_batchnorm_workspace(const bpt_cuda_batchnorm *bn) {
 
 extern "C" bpt_status
 bpt_cuda_batchnorm_backward(bpt_cuda_stream stream, const bpt_cuda_batchnorm *bn,
-                            const bpt_cuda_batchnorm_memory *memory, const void *x, const void *y,
-                            const void *dy, const float *weight, const float *bias, void *dx,
-                            void *d_added, float *weight_gradient, float *bias_gradient) {
+                            const bpt_cuda_step *step, const bpt_cuda_batchnorm_memory *memory,
+                            const void *x, const void *y, const void *dy, const float *weight,
+                            const float *bias, void *dx, void *d_added, float *weight_gradient,
+                            float *bias_gradient) {
     const mask by = !bn->relu ? MASK_NONE : bn->add ? MASK_Y : MASK_X;
-    const float part = bn->rows > 0 ? (float)(1.0 / (double)bn->rows) : 0.0f;
     const bool same = by == MASK_NONE && d_added == dy; /* nothing to be written */
     const pass sums = {
         stream,
         bn,
-        {memory->mean, memory->inverse, weight, bias, weight_gradient, bias_gradient, part},
+        {memory->mean, memory->inverse, weight, bias, weight_gradient, bias_gradient, bn->pixels,
+         step},
         x,
         y,
         dy,

@@ -7,9 +7,11 @@
  * what is left of them when the mean's is taken off. */
 template <typename T, int WIDTH, int UNROLL>
 __global__ void __launch_bounds__(BPT__COLUMN_THREADS, BPT__MOMENTS_BLOCKS)
-    sum_moments(bpt__columns g, const T *x, float2 *partials) {
+    sum_moments(bpt__columns whole, int64_t pixels, const bpt_cuda_step *step, const T *x,
+                float2 *partials) {
     __shared__ bpt__block_sums<WIDTH> sums;
     __shared__ int counts[BPT__COLUMN_THREADS]; /* rows of each of the block's `down` */
+    const bpt__columns g = bpt__there(whole, UNROLL, pixels, step);
     const bpt__column<WIDTH> at(g);
     const int64_t first = (int64_t)blockIdx.y * g.down * UNROLL + at.row;
     const int64_t stride = g.down * g.c;
@@ -62,6 +64,7 @@ __global__ void __launch_bounds__(BPT__COLUMN_THREADS, BPT__MOMENTS_BLOCKS)
 
 typedef struct statistics {
     float eps;
+    int64_t pixels;
     const bpt_cuda_step *step;
     const float *running_mean, *running_variance;
     float *mean, *inverse, *mean_gradient, *variance_gradient;
@@ -69,7 +72,8 @@ typedef struct statistics {
 
 /* The batch's, about the mean of the first block (Chan, Golub, LeVeque 1983). */
 static __global__ void __launch_bounds__(BPT__SUM_THREADS)
-    find_statistics(bpt__columns g, int unroll, const float2 *partials, statistics s) {
+    find_statistics(bpt__columns whole, int unroll, const float2 *partials, statistics s) {
+    const bpt__columns g = bpt__there(whole, unroll, s.pixels, s.step);
     const int64_t c = bpt__sum_channel();
     const double first = c < g.c ? (double)partials[c].x : 0.0;
     const double2 sum = bpt__sum_blocks(g, partials, [&](int64_t block, float2 of_block) {
@@ -176,7 +180,7 @@ static bpt_status put_statistics(bpt_cuda_stream stream, const bpt_cuda_batchnor
         constexpr int unroll = bpt__unroll<T>(BPT__MOMENTS_UNROLL);
         const bpt__columns g = bpt__cut_columns(bn->rows, bn->c, unroll, BPT__MOMENTS_BLOCKS);
         BPT__LAUNCH(sum_moments<T, decltype(width)::value, unroll>, bpt__column_grid(g),
-                    BPT__COLUMN_THREADS, stream, g, (const T *)x, partials);
+                    BPT__COLUMN_THREADS, stream, g, s.pixels, s.step, (const T *)x, partials);
         BPT__LAUNCH(find_statistics, bpt__sum_grid(g.c), BPT__SUM_THREADS, stream, g, unroll,
                     partials, s);
         return BPT_OK;
@@ -190,9 +194,9 @@ bpt_cuda_batchnorm_forward(bpt_cuda_stream stream, const bpt_cuda_batchnorm *bn,
                            const float *running_mean, const float *running_variance, void *y,
                            float *mean_gradient, float *variance_gradient) {
     if (bn->c == 0) return BPT_OK;
-    const statistics s = {
-        bn->eps,         step,          running_mean,     running_variance, memory->mean,
-        memory->inverse, mean_gradient, variance_gradient};
+    const statistics s = {bn->eps,         bn->pixels,       step,
+                          running_mean,    running_variance, memory->mean,
+                          memory->inverse, mean_gradient,    variance_gradient};
     const channel_values v = {memory->mean, weight, bias, memory->inverse, NULL, bn->eps, bn->relu};
     BPT_TRY(put_statistics(stream, bn, x, (float2 *)memory->workspace, s));
     return put_values(stream, bn, v, x, added, y);

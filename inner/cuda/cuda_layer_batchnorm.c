@@ -58,7 +58,7 @@ static bpt_status run_backward(const bpt_device_network *net, const void *arg,
     const batchnorm_state *s = arg;
     const bpt_cuda_batchnorm_memory memory = memory_of(net, s, 1);
     return bpt_cuda_batchnorm_backward(
-        stream, &s->bn, &memory, bpt__cuda_at(net, s->in.value),
+        stream, &s->bn, &net->given->step, &memory, bpt__cuda_at(net, s->in.value),
         reads_output(s) ? bpt__cuda_at(net, s->out.value) : NULL, bpt__cuda_at(net, s->out.grad),
         weights(net, s, BPT__BN_WEIGHT), weights(net, s, BPT__BN_BIAS), bpt__cuda_at(net, s->dx),
         bpt__cuda_at(net, s->d_added), gradients(net, s, BPT__BN_WEIGHT),
@@ -75,6 +75,7 @@ static bpt_status describe(bpt_device_network *net, const bpt_layer *l,
         .type = net->type,
         .rows = bpt__cuda_rows(net, &s->in),
         .c = l->in.c,
+        .pixels = s->in.shape.h * s->in.shape.w,
         .eps = (float)config->eps,
         .relu = l->fusion.relu,
         .add = l->fusion.add > 0,

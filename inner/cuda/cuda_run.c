@@ -14,9 +14,14 @@
 static void give_labels(const bpt_device_network *net, const bpt_device_run *run) {
     const size_t n = (size_t)net->batch;
     int32_t *labels = net->host_given->labels;
-    size_t n_there = 0;
-    for (size_t i = 0; i < n; i++) n_there += run->labels[i] >= 0;
+    size_t n_there = 0, end = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (run->labels[i] < 0) continue;
+        n_there++;
+        end = i + 1;
+    }
     net->host_given->step.n_samples = (float)n_there;
+    net->host_given->step.end_sample = (int32_t)end;
     memcpy(labels, run->labels, n * sizeof *labels);
     if (!run->second) return;
     memcpy(labels + n, run->second, n * sizeof *labels);

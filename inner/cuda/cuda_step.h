@@ -20,6 +20,8 @@ typedef struct bpt_cuda_step {
     float rate;                        /* of learning */
     float denominator;                 /* the summed gradient is divided by it */
     float n_samples;                   /* that are there: their label is not -1 */
+    int32_t end_sample;                /* behind the last of these: the rest of the batch takes no
+                                        * part in statistics */
     int32_t has_second;                /* 0: no sample has a second label */
     int32_t trains;                    /* 0: an evaluation, without second labels and smoothing */
 } bpt_cuda_step;

@@ -21,12 +21,17 @@ static const float eps = 1e-5f;
 
 typedef struct {
     int64_t rows, c;
+    int64_t absent; /* rows of samples that are not there: the last ones */
+    int64_t pixels; /* of a sample; 0: one */
 } shape;
 
 /* 264 channels are 33 groups of 8: two tiles of 17 with one to spare. */
-static const shape shapes[] = {{1, 3},     {2, 10},     {7, 64},      {1, 64},     {1000, 3},
-                               {1000, 10}, {7, 2048},   {1000, 2048}, {1000, 264}, {1000, 1001},
-                               {513, 8},   {4000, 256}, {100000, 3},  {100000, 8}};
+static const shape shapes[] = {
+    {1, 3, 0, 0},      {2, 10, 0, 0},        {7, 64, 0, 0},    {1, 64, 0, 0},
+    {1000, 3, 0, 0},   {1000, 10, 0, 0},     {7, 2048, 0, 0},  {1000, 2048, 0, 0},
+    {1000, 264, 0, 0}, {1000, 1001, 0, 0},   {513, 8, 0, 0},   {4000, 256, 0, 0},
+    {100000, 3, 0, 0}, {100000, 8, 0, 0},    {700, 10, 70, 7}, {7, 64, 6, 0},
+    {4000, 256, 1, 0}, {2000, 264, 1996, 4}, {513, 8, 512, 0}, {1000, 3, 500, 500}};
 enum { N_SHAPES = sizeof shapes / sizeof *shapes };
 
 /* A layer, its values on the host and on the GPU. */
@@ -34,6 +39,7 @@ typedef struct {
     bpt_cuda_batchnorm bn;
     bpt_cuda_batchnorm_memory memory;
     size_t n, c;
+    int64_t there; /* rows that count */
     float *x, *added, *dy, *weight, *bias, *running_mean, *running_variance;
     void *gpu_x, *gpu_added, *gpu_dy, *gpu_y;
     float *gpu_weight, *gpu_bias, *gpu_running_mean, *gpu_running_variance;
@@ -53,12 +59,25 @@ static double *doubles(size_t n) {
 
 static layer make_layer(bpt_value_type type, shape size, float offset) {
     const size_t c = (size_t)size.c, n = (size_t)(size.rows * size.c);
-    layer l = {.bn = {.type = type, .rows = size.rows, .c = size.c, .eps = eps}, .n = n, .c = c};
+    layer l = {
+        .bn = {.type = type,
+               .rows = size.rows,
+               .c = size.c,
+               .pixels = size.pixels ? size.pixels : 1,
+               .eps = eps},
+        .n = n,
+        .c = c,
+        .there = size.rows - size.absent,
+    };
     l.x = cuda_random(type, n, 1);
     for (size_t i = 0; i < n; i++)
         l.x[i] = cuda_rounded(type, l.x[i] + offset + 0.5f * (float)(i % c % 5));
     l.added = cuda_random(type, n, 2);
     l.dy = cuda_random(type, n, 3);
+    for (size_t i = (size_t)l.there * c; i < n; i++) {
+        l.x[i] = cuda_rounded(type, 100.0f * l.x[i]);
+        l.dy[i] = 0.0f;
+    }
     l.weight = cuda_random(BPT_F32, c, 4);
     l.bias = cuda_random(BPT_F32, c, 5);
     l.running_mean = cuda_random(BPT_F32, c, 6);
@@ -131,10 +150,11 @@ static size_t bytes_of(const layer *l) {
 
 static moments find_moments(const layer *l) {
     const moments m = {doubles(l->c), doubles(l->c)};
-    const double rows = (double)l->bn.rows;
-    for (size_t i = 0; i < l->n; i++) m.mean[i % l->c] += (double)l->x[i];
+    const double rows = (double)l->there;
+    const size_t n = (size_t)l->there * l->c;
+    for (size_t i = 0; i < n; i++) m.mean[i % l->c] += (double)l->x[i];
     for (size_t i = 0; i < l->c; i++) m.mean[i] /= rows;
-    for (size_t i = 0; i < l->n; i++) {
+    for (size_t i = 0; i < n; i++) {
         const double d = (double)l->x[i] - m.mean[i % l->c];
         m.variance[i % l->c] += d * d;
     }
@@ -173,10 +193,15 @@ static double masked(const layer *l, size_t i) {
 /* What the step says: 3 of 4 samples are of this batch. */
 static const double share = 0.75;
 
+static bpt_cuda_step *upload_step(const layer *l) {
+    const bpt_cuda_step step = {
+        .n_samples = 3.0f, .denominator = 4.0f, .end_sample = (int32_t)(l->there / l->bn.pixels)};
+    return cuda_upload(&step, sizeof step);
+}
+
 static void run_forward(const layer *l, const void *x, const void *added, void *y,
                         float *mean_gradient, float *variance_gradient) {
-    const bpt_cuda_step step = {.n_samples = 3.0f, .denominator = 4.0f};
-    bpt_cuda_step *gpu_step = cuda_upload(&step, sizeof step);
+    bpt_cuda_step *gpu_step = upload_step(l);
     cuda_ok(bpt_cuda_batchnorm_forward(cuda_stream(), &l->bn, gpu_step, &l->memory, x,
                                        l->bn.add ? added : NULL, l->gpu_weight, l->gpu_bias,
                                        l->gpu_running_mean, l->gpu_running_variance, y,
@@ -187,7 +212,7 @@ static void run_forward(const layer *l, const void *x, const void *added, void *
 
 static void compare_statistics(const layer *l, moments m, const float *mean_gradient,
                                const float *variance_gradient) {
-    const double rows = (double)l->bn.rows, unbiased = rows > 1.0 ? rows / (rows - 1.0) : 1.0;
+    const double rows = (double)l->there, unbiased = rows > 1.0 ? rows / (rows - 1.0) : 1.0;
     double *values = doubles(l->c);
     compare_floats("mean", l->memory.mean, m.mean, l->c);
     for (size_t i = 0; i < l->c; i++) values[i] = inverse_of(m.variance[i]);
@@ -262,9 +287,12 @@ typedef struct {
 } results;
 
 static void run_backward(const layer *l, const void *dy, const results *r) {
+    bpt_cuda_step *gpu_step = upload_step(l);
     cuda_ok(bpt_cuda_batchnorm_backward(
-        cuda_stream(), &l->bn, &l->memory, l->gpu_x, l->bn.relu ? l->gpu_y : NULL, dy,
+        cuda_stream(), &l->bn, gpu_step, &l->memory, l->gpu_x, l->bn.relu ? l->gpu_y : NULL, dy,
         l->gpu_weight, l->gpu_bias, r->dx, r->d_added, r->weight_gradient, r->bias_gradient));
+    cuda_ok(bpt_cuda_wait(cuda_stream()));
+    cuda_free(gpu_step);
 }
 
 static results take_results(const layer *l) {
@@ -282,14 +310,15 @@ static void free_results(results *r) {
 /* Of few rows hardly anything is left of dx; it is compared on top of what it is the rest of. */
 static void compare_dx(const layer *l, moments m, const double *sums, const double *sums_x,
                        const void *gpu_dx) {
-    const double rows = (double)l->bn.rows;
+    const double rows = (double)l->there;
     float *values = cuda_download_values(l->bn.type, gpu_dx, l->n);
     double *dx = doubles(l->n);
-    for (size_t i = 0; i < l->n; i++) {
+    for (size_t i = (size_t)l->there * l->c; i < l->n; i++) assert_true(values[i] == 0.0f);
+    for (size_t i = 0; i < (size_t)l->there * l->c; i++) {
         const size_t c = i % l->c;
         const double inverse = inverse_of(m.variance[c]), g = masked(l, i);
         const double scale = (double)l->weight[c] * inverse;
-        const double base = l->bn.rows < 8 ? scale * g : 0.0;
+        const double base = l->there < 8 ? scale * g : 0.0;
         const double normal = ((double)l->x[i] - m.mean[c]) * inverse;
         dx[i] = scale * (g - sums[c] / rows - normal * sums_x[c] / rows) + base;
         values[i] = (float)((double)values[i] + base);
@@ -365,9 +394,9 @@ static void check_layer(bpt_value_type type, shape size) {
     for (int i = 0; i < 4; i++) {
         l.bn.relu = i & 1;
         l.bn.add = i & 2;
-        printf("%s, %lld rows of %lld%s%s\n", type == BPT_BF16 ? "bf16" : "f32",
-               (long long)size.rows, (long long)size.c, l.bn.relu ? ", relu" : "",
-               l.bn.add ? ", add" : "");
+        printf("%s, %lld rows of %lld, %lld there%s%s\n", type == BPT_BF16 ? "bf16" : "f32",
+               (long long)size.rows, (long long)size.c, (long long)l.there,
+               l.bn.relu ? ", relu" : "", l.bn.add ? ", add" : "");
         take_memory(&l);
         check_forward(&l, m);
         check_evaluation(&l);
@@ -393,7 +422,7 @@ static void test_bf16(void **state) {
 /* A variance does not drown in the square of the mean. */
 static void test_far_mean(void **state) {
     (void)state;
-    layer l = make_layer(BPT_F32, (shape){5000, 24}, 100.0f);
+    layer l = make_layer(BPT_F32, (shape){5000, 24, 0, 0}, 100.0f);
     const moments m = find_moments(&l);
     take_memory(&l);
     check_forward(&l, m);
@@ -408,7 +437,7 @@ static void test_far_mean(void **state) {
 static void test_bad_variance(void **state) {
     enum { C = 8 };
     (void)state;
-    layer l = make_layer(BPT_F32, (shape){1, C}, 0.0f);
+    layer l = make_layer(BPT_F32, (shape){1, C, 0, 0}, 0.0f);
     const float variance[C] = {-1.0f, NAN, INFINITY, 1.0f, 1.0f, 1.0f, 1.0f, 1.0f};
     float *gpu_variance = cuda_upload(variance, sizeof variance);
     float *gpu_y = cuda_poisoned(C * sizeof(float));
@@ -427,26 +456,33 @@ static void test_bad_variance(void **state) {
     free_layer(&l);
 }
 
-/* Nothing is no reason to fail. */
-static void test_empty(void **state) {
-    layer l = make_layer(BPT_F32, (shape){0, 8}, 0.0f);
+/* Nothing is no reason to fail: a batch of none, and one of which nothing is there. */
+static void check_empty(shape size) {
+    layer l = make_layer(BPT_F32, size, 0.0f);
     float *gradients[2] = {cuda_poisoned(8 * sizeof(float)), cuda_poisoned(8 * sizeof(float))};
-    (void)state;
     take_memory(&l);
     run_forward(&l, l.gpu_x, NULL, l.gpu_x, gradients[0], gradients[1]);
     run_backward(&l, l.gpu_dy, &(results){l.gpu_dy, NULL, gradients[0], gradients[1]});
     compare_floats("weight's gradient", gradients[0], (const double[8]){0}, 8);
+    float *dx = cuda_download_values(BPT_F32, l.gpu_dy, l.n);
+    for (size_t i = 0; i < l.n; i++) assert_true(dx[i] == 0.0f);
+    free(dx);
     give_memory(&l);
     cuda_free(gradients[0]);
     cuda_free(gradients[1]);
     free_layer(&l);
 }
 
+static void test_empty(void **state) {
+    (void)state;
+    check_empty((shape){0, 8, 0, 0});
+    check_empty((shape){40, 8, 40, 4});
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_floats),   cmocka_unit_test(test_bf16),
         cmocka_unit_test(test_far_mean), cmocka_unit_test(test_bad_variance),
-
         cmocka_unit_test(test_empty),
     };
     const int skipped = cuda_begin();

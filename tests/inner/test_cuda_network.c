@@ -185,6 +185,23 @@ static void test_training(void **state) {
     net_close(&f);
 }
 
+/* Samples that are not there count for nothing, in no layer: as on the cores, whatever they hold.
+ */
+static void test_absent_samples(void **state) {
+    (void)state;
+    net_fixture f =
+        net_open(net_mixed, BATCH, (net_options){.n_workers = 2, .learning = learning, .seed = 9});
+    bpt_network *net = on_gpu(&f, BPT_F32, learning);
+    const size_t sample = f.n_pixels / BATCH;
+    for (size_t i = (BATCH - 2) * sample; i < f.n_pixels; i++) f.pixels[i] *= 10.0f;
+    f.labels[BATCH - 2] = f.labels[BATCH - 1] = -1;
+    train_both(&f, net, 6);
+    compare_vector(&f, net, BPT_VECTOR_WEIGHTS, "weights");
+    compare_vector(&f, net, BPT_VECTOR_STATE_0, "momenta");
+    bpt_network_free(net);
+    net_close(&f);
+}
+
 /* The update apart from the gradient, as other ranks want it, comes to the same. */
 static void test_apply(void **state) {
     (void)state;
@@ -501,13 +518,13 @@ static int run_cases(void) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_training),       cmocka_unit_test(test_apply),
-        cmocka_unit_test(test_vectors),        cmocka_unit_test(test_hand_out),
-        cmocka_unit_test(test_bad_label),      cmocka_unit_test(test_second_labels),
-        cmocka_unit_test(test_not_finite),     cmocka_unit_test(test_forward_only),
-        cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_too_large),
-        cmocka_unit_test(test_choices),        cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_failures_later),
+        cmocka_unit_test(test_training),      cmocka_unit_test(test_absent_samples),
+        cmocka_unit_test(test_apply),         cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_hand_out),      cmocka_unit_test(test_bad_label),
+        cmocka_unit_test(test_second_labels), cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_forward_only),  cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_too_large),     cmocka_unit_test(test_choices),
+        cmocka_unit_test(test_hints),         cmocka_unit_test(test_failures_later),
     };
     const int missing = cuda_begin();
     if (missing) return missing;
