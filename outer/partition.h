@@ -73,6 +73,12 @@ uint64_t bpt_partition_n_samples(const bpt_partition *p);
  * many; 0 for 0 rounds */
 uint64_t bpt_partition_held(const bpt_partition *p, uint32_t rank, uint32_t rounds);
 
+/** @return of how many equal ranks the mean of what they learn is as noisy as that of these after
+ * @p rounds rounds: 1 / sum of squares of what each holds of all that is given out. The number of
+ * ranks where all hold as much, near 1 where one has nearly everything; before the first round the
+ * number of ranks */
+double bpt_partition_equal_ranks(const bpt_partition *p, uint32_t rounds);
+
 /** Cuts @p total steps among the ranks in proportion to what each holds by now, after at least one
  * round.
  * @param total at most 2^32 - 1

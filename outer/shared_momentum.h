@@ -24,9 +24,10 @@
  *
  * so that kappa = (gain - 1 + A) / (gain * A) makes a gradient count gain times what it counts by
  * momentum alone: what is known of m workers is less noisy by the root of m, and may be followed
- * farther. Kappa grows with n, as A falls. It is at most gain, so that no step is larger than gain
- * times those before; from some n on the true gain is less (30 with a gain of 2.83 and Nesterov's
- * momentum of 0.9).
+ * farther; of unequal ones by the root of how many equal ones they are worth
+ * (bpt_partition_equal_ranks()). Kappa grows with n, as A falls. It is at most gain, so that no
+ * step is larger than gain times those before; from some n on the true gain is less (30 with a gain
+ * of 2.83 and Nesterov's momentum of 0.9).
  *
  * What it is not: S is counted with the first shard, and another may hold a push more or less; what
  * is too much at one answer is too little at the next. The rate is the mean of those at both
@@ -45,6 +46,8 @@
 
 typedef struct bpt_shared_momentum {
     double gain;     /* >= 1; 0: each worker keeps its own momentum */
+    double ranks;    /* the gain is that of so many equal ones, and follows what they are worth; 0:
+                      * it stays as it is */
     double momentum; /* beta, in (0, 1) */
     bool nesterov;
     uint64_t step_samples; /* m * batch */
@@ -52,15 +55,20 @@ typedef struct bpt_shared_momentum {
 
 /** What happened between two answers to a worker. */
 typedef struct bpt_movement {
-    uint64_t steps;   /* n, its own */
-    uint64_t samples; /* S, of all */
-    double rate;      /* learning rate, mean of those at both answers */
+    uint64_t steps;     /* n, its own */
+    uint64_t samples;   /* S, of all */
+    double rate;        /* learning rate, mean of those at both answers */
+    double equal_ranks; /* what the ranks are worth; read where the gain follows it */
 } bpt_movement;
 
-/** @param s with a gain
+/** @return the gain of ranks that are worth so many equal ones; 0: too few for it, and each keeps
+ * its own momentum */
+double bpt_shared_momentum_gain(const bpt_shared_momentum *s, double equal_ranks);
+
+/** @param s with a gain, which @p gain is of now
  * @param steps n, above 0
  * @return kappa, in [1, gain] */
-double bpt_shared_momentum_kappa(const bpt_shared_momentum *s, uint64_t steps);
+double bpt_shared_momentum_kappa(const bpt_shared_momentum *s, double gain, uint64_t steps);
 
 /** @return what W_before - W_now is to be multiplied by; 0 where it tells nothing, and the worker
  *          keeps its momentum: no steps, samples or rate (or next to none), or no gain */

@@ -132,6 +132,24 @@ static void test_steps_sum_to_their_total(void **state) {
     }
 }
 
+/* What is learnt on unequal shares is as noisy as the mean of fewer equal ones. */
+static void test_ranks_are_worth_their_shares(void **state) {
+    (void)state;
+    bpt_partition *p = make_partition();
+    assert_true(bpt_partition_equal_ranks(p, 0) == M);
+    const double other = (double)bpt_partition_given(N, A, 1) - 10;
+    const double wanted = (10 + other) * (10 + other) / (100 + other * other);
+    assert_true(fabs(bpt_partition_equal_ranks(p, 1) - wanted) < 1e-12);
+    bpt_partition_free(p);
+    const uint32_t even[2] = {32, 32}, skewed[2] = {62, 2};
+    assert_int_equal(bpt_partition_create((bpt_order){.seed = 7}, 64, 2, 1, &p), BPT_OK);
+    assert_int_equal(bpt_partition_allot(p, even), BPT_OK);
+    assert_int_equal(bpt_partition_allot(p, skewed), BPT_OK);
+    assert_true(bpt_partition_equal_ranks(p, 1) == 2);
+    assert_true(bpt_partition_equal_ranks(p, 2) < 1.07);
+    bpt_partition_free(p);
+}
+
 static void test_wrong_input(void **state) {
     (void)state;
     bpt_partition *p = NULL;
@@ -178,6 +196,7 @@ int main(void) {
         cmocka_unit_test(test_samples_move),
         cmocka_unit_test(test_rounds_that_are_none),
         cmocka_unit_test(test_steps_sum_to_their_total),
+        cmocka_unit_test(test_ranks_are_worth_their_shares),
         cmocka_unit_test(test_wrong_input),
         cmocka_unit_test(test_no_memory),
     };

@@ -26,7 +26,7 @@ bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat
 static const float start[N] = {1, -1}, later[N] = {0.5f, -0.75f};
 
 static void take(bpt_momentum_of_all *m, uint64_t steps, uint64_t progress, double rate) {
-    const bpt_answer_point here = {steps, progress, rate};
+    const bpt_answer_point here = {steps, progress, rate, 2};
     float scratch[N];
     assert_int_equal(bpt_momentum_of_all_take(m, here, NULL, start, later, scratch, N), BPT_OK);
 }
@@ -35,7 +35,7 @@ static void take(bpt_momentum_of_all *m, uint64_t steps, uint64_t progress, doub
 static bpt_momentum_of_all opened(double gain) {
     n_set = 0;
     return (bpt_momentum_of_all){.rule = {.gain = gain, .momentum = 0.5, .step_samples = 8},
-                                 .last = {10, 160, 0.375}};
+                                 .last = {10, 160, 0.375, 2}};
 }
 
 static void test_it_is_the_way_of_the_weights_over_rate_and_steps(void **state) {
@@ -68,10 +68,23 @@ static void test_without_gain_each_keeps_its_own(void **state) {
     assert_int_equal(n_set, 0);
 }
 
+static void test_the_gain_follows_what_ranks_are_worth(void **state) {
+    (void)state;
+    bpt_momentum_of_all m = opened(1);
+    m.rule.ranks = 8; /* the answers are of ranks that are worth two */
+    take(&m, 14, 160 + 16, 0.125);
+    assert_int_equal(n_set, 1);
+    m.rule.ranks = 2;
+    take(&m, 16, 160 + 16 + 16, 0.375);
+    assert_int_equal(n_set, 2);
+    assert_true(set[0] == 0.5f / (0.25f * 2));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_is_the_way_of_the_weights_over_rate_and_steps),
         cmocka_unit_test(test_what_tells_nothing_is_left_behind),
+        cmocka_unit_test(test_the_gain_follows_what_ranks_are_worth),
         cmocka_unit_test(test_without_gain_each_keeps_its_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

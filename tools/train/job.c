@@ -114,8 +114,10 @@ static void say_what_starts(const bpt_job *job) {
         bpt_info("%u training images are held out: each push counts by a rank's accuracy on some",
                  (unsigned)job->held_out);
     if (job->update == BPT_UPDATE_EASGD) bpt_info("elasticity %g", job->terms.elasticity);
-    const double gain = bpt_job_shared_momentum(job).gain;
-    if (gain > 0) bpt_info("momentum of all ranks, gain %.3g", gain);
+    const bpt_shared_momentum all = bpt_job_shared_momentum(job);
+    if (all.gain > 0)
+        bpt_info("momentum of all ranks, gain %.3g%s", all.gain,
+                 all.ranks > 0 ? ", less where their shares of the data are unequal" : "");
     if (job->terms.compensation > 0)
         bpt_info("delay compensation with lambda %g", job->terms.compensation);
     if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);

@@ -64,6 +64,7 @@ bpt_shared_momentum bpt_train_shared_momentum(const bpt_train_options *o, bpt_up
         deltas && is_sgd(o) && o->momentum > 0 && !placed && !clash_of_momentum(o, update);
     return (bpt_shared_momentum){
         .gain = has ? bpt_momentum_gain(o->shared_momentum, lr_factor) : 0,
+        .ranks = bpt_momentum_gain_follows(o->shared_momentum) ? n_workers : 0,
         .momentum = o->momentum,
         .nesterov = has_nesterov(o, lr_factor),
         .step_samples = n_workers * (uint64_t)o->batch_size,

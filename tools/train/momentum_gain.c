@@ -28,6 +28,10 @@ bpt_status bpt_momentum_gain_check(const char *text) {
     return status;
 }
 
+bool bpt_momentum_gain_follows(const char *text) {
+    return is_auto(text);
+}
+
 double bpt_momentum_gain(const char *text, double scale) {
     double number;
     if (is_auto(text)) return scale > 1 ? sqrt(scale) : 0;

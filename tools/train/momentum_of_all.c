@@ -6,7 +6,8 @@ bpt_status bpt_momentum_of_all_take(bpt_momentum_of_all *m, bpt_answer_point her
                                     float *scratch, size_t n) {
     const bpt_movement moved = {.steps = here.steps - m->last.steps,
                                 .samples = here.progress - m->last.progress,
-                                .rate = (m->last.rate + here.rate) / 2};
+                                .rate = (m->last.rate + here.rate) / 2,
+                                .equal_ranks = here.equal_ranks};
     const double scale = bpt_shared_momentum_scale(&m->rule, &moved);
     m->last = here;
     if (scale == 0) return BPT_OK;

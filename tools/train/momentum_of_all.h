@@ -12,9 +12,10 @@
 
 /** Where a rank stands when an answer has come. */
 typedef struct bpt_answer_point {
-    uint64_t steps;    /* its own */
-    uint64_t progress; /* samples of all ranks, as the answer says */
-    double rate;       /* of its next step */
+    uint64_t steps;     /* its own */
+    uint64_t progress;  /* samples of all ranks, as the answer says */
+    double rate;        /* of its next step */
+    double equal_ranks; /* bpt_partition_equal_ranks() of the rounds that it has heard of */
 } bpt_answer_point;
 
 typedef struct bpt_momentum_of_all {

@@ -43,11 +43,22 @@ static bpt_status learn(bpt__replay *r, bpt__replayed *w, const bpt_batch *batch
                              (float)r->o->batch_size, result);
 }
 
+/* @return rounds of the partition that a worker has heard of when its next answer has come */
+static uint32_t rounds_heard(const bpt__replayed *w) {
+    const bpt_replay_worker *log = w->log;
+    uint32_t n = 0;
+    while (w->next_push < log->n_pushes && n < log->n_rounds &&
+           log->round_lines[n] < log->pushes[w->next_push].line)
+        n++;
+    return n;
+}
+
 bpt_answer_point bpt__replay_point(const bpt__replay *r, const bpt__replayed *w) {
     const double epoch = (double)(w->progress + w->unreported) / (double)r->n_samples;
     const double step = (double)r->o->batch_size / (double)r->n_samples;
     return (bpt_answer_point){w->steps, w->progress,
-                              (float)bpt_schedule_rate(&r->schedule, epoch, step)};
+                              (float)bpt_schedule_rate(&r->schedule, epoch, step),
+                              bpt_partition_equal_ranks(r->shares, rounds_heard(w))};
 }
 
 static bpt_status repeat_step(bpt__replay *r, bpt__replayed *w) {

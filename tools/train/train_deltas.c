@@ -43,7 +43,9 @@ static uint64_t busy_ns(const bpt_job *job) {
 }
 
 static bpt_answer_point answer_point(const bpt_job *job) {
-    return (bpt_answer_point){job->count.steps, job->count.progress, bpt_job_rate(job)};
+    const uint32_t rounds = bpt_partition_rounds(job->shares);
+    return (bpt_answer_point){job->count.steps, job->count.progress, bpt_job_rate(job),
+                              bpt_partition_equal_ranks(job->shares, rounds)};
 }
 
 static bpt_status merger_open(merger *m, bpt_job *job) {

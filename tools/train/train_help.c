@@ -45,5 +45,6 @@ const char bpt_train_shared_momentum_help[] =
     "the momentum of all in place of its own, so much of it that in the\n"
     "long run a gradient counts GAIN times what it counts by --momentum\n"
     "alone; 0: each keeps its own; auto: root of the ranks where\n"
-    "--lr-scale multiplies --lr, else 0, and beside --server-momentum,\n"
+    "--lr-scale multiplies --lr, of unequal ones less, by their shares of\n"
+    "the data; else 0, and beside --server-momentum,\n"
     "--delay-compensation, --gamma lag and placed layers";
