@@ -178,7 +178,8 @@ uint64_t exchange(unsigned lanes, uint64_t word, int other) {
 }
 
 static void let_go(unsigned begin, unsigned end) {
-    for (unsigned i = begin; i < end; i++) {
+    for (unsigned n = 0; n < end - begin; n++) { /* the last one in the list goes on first */
+        const unsigned i = backwards ? begin + n : end - 1 - n;
         if (!lanes_of_block[i].on) continue;
         lanes_of_block[i].state = waits::no;
         ready.push_back(i);

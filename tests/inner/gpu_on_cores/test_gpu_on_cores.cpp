@@ -135,6 +135,29 @@ static void test_races_are_seen(void **) {
     ok(cudaFree(values));
 }
 
+/* The same behind a barrier, between the first thread and the last, whichever takes. */
+static __global__ void race_behind_barrier(int *value, int *taken, int writer) {
+    __syncthreads();
+    if ((int)threadIdx.x == writer) *value = 1;
+    if (threadIdx.x == blockDim.x - 1 - (unsigned)writer) *taken = *value;
+}
+
+static void test_races_behind_barriers_are_seen(void **) {
+    int *values = new_ints(2), found[2] = {0};
+    for (int last = 0; last < 2; last++) {
+        int sum = 0;
+        for (int round = 0; round < 2; round++) {
+            ok(cudaMemsetAsync(values, 0, 2 * sizeof *values, stream));
+            ok(run(stream, race_behind_barrier, 1, THREADS, values, values + 1,
+                   last ? THREADS - 1 : 0));
+            read_ints(values, found, 2);
+            sum += found[1];
+        }
+        assert_int_equal(sum, 1);
+    }
+    ok(cudaFree(values));
+}
+
 /* ---- what ends the process ---- */
 
 static __global__ void skip_barrier(int) {
@@ -321,6 +344,7 @@ int main(void) {
         cmocka_unit_test(test_two_dimensions),
         cmocka_unit_test(test_refused_grids),
         cmocka_unit_test(test_races_are_seen),
+        cmocka_unit_test(test_races_behind_barriers_are_seen),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_streams_wait_for_events_alone),
