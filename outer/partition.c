@@ -116,7 +116,6 @@ uint64_t bpt_partition_held(const bpt_partition *p, uint32_t rank, uint32_t roun
     return rounds > 0 ? row(p, rounds - 1)[rank] : 0;
 }
 
-/* Rounding where the parts meet, not the parts, keeps the sum. */
 double bpt_partition_equal_ranks(const bpt_partition *p, uint32_t rounds) {
     double sum = 0, squares = 0;
     if (rounds == 0) return p->n_ranks;
@@ -128,6 +127,7 @@ double bpt_partition_equal_ranks(const bpt_partition *p, uint32_t rounds) {
     return sum * sum / squares;
 }
 
+/* Rounding where the parts meet, not the parts, keeps the sum. */
 uint64_t bpt_partition_steps(const bpt_partition *p, uint32_t rank, uint64_t total) {
     uint64_t before = 0, all = 0;
     for (uint32_t r = 0; r < p->n_ranks; r++) {

@@ -1,5 +1,6 @@
 #include "outer/shared_momentum.h"
 
+#include <assert.h>
 #include <float.h>
 #include <math.h>
 
@@ -19,6 +20,7 @@ static double kept(const bpt_shared_momentum *s, uint64_t steps) {
 }
 
 double bpt_shared_momentum_kappa(const bpt_shared_momentum *s, double gain, uint64_t steps) {
+    assert(gain >= 1);
     const double a = kept(s, steps);
     const double kappa = (gain - 1 + a) / (gain * a);
     return kappa < gain ? kappa : gain;

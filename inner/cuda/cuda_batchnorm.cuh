@@ -29,7 +29,7 @@ __device__ inline int64_t bpt__rows_there(const bpt__columns &g, int64_t pixels,
     return rows < g.rows ? rows : g.rows;
 }
 
-/** The same launch over these alone. */
+/** The same launch over these alone; blocks may then be more than steps, and those have no rows. */
 __device__ inline bpt__columns bpt__there(bpt__columns g, int unroll, int64_t pixels,
                                           const bpt_cuda_step *step) {
     const int64_t rows = bpt__rows_there(g, pixels, step), run = (int64_t)g.down * unroll;

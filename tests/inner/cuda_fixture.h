@@ -20,7 +20,8 @@ void cuda_end(void);
 bpt_cuda_stream cuda_stream(void);
 
 /** @return whether a case of so many values is left out: under sanitizers, where the GPU is made of
- * cores (gpu_on_cores) and has so few processors that smaller ones fill it too */
+ * cores (gpu_on_cores) and takes long. It has few processors, so that smaller cases of batch norms
+ * fill it too; of kernels whose grids follow the values alone some large ones stay */
 bool cuda_leaves_out(size_t n_values);
 
 /** Ends the test, with the error's text, unless @p status is BPT_OK. */

@@ -229,6 +229,9 @@ static void test_winograd(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[512];
+#ifdef __SANITIZE_ADDRESS__
+        if (cases[i].filters > 256) continue; /* is as long as all others */
+#endif
         snprintf(
             text, sizeof text,
             "{name: t, input: [3, %d, %d], classes: 7, layers: [conv: {name: a, filters: %d, "

@@ -6,10 +6,10 @@ unset CUDA_VISIBLE_DEVICES
 n_gpus=${BPT_GPUS_ON_CORES:-$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')}
 [ "$n_gpus" -gt 0 ] || skip "no GPU is here"
 if variants; then
-    epochs=2
+    epochs=2 near=0.03 enough=0.8
     make_data 4000 1000
 else
-    epochs=1
+    epochs=1 near=0.04 enough=0.6
     make_data 2000 500
 fi
 make_model
@@ -26,13 +26,13 @@ run 0 "$train" "${common[@]}" --output runs/cpu --epochs $epochs --device cpu
 run 0 "$train" "${common[@]}" --output runs/gpu --epochs $epochs --device cuda
 says 'this rank computes on cuda:0 ('
 check_json runs/gpu/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' \
-    "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < 0.04"
+    "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < $near"
 run 0 "$train" "${common[@]}" --output runs/auto --epochs 0.2
 check_json runs/auto/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")'
 for precision in fp32 tf32 bf16; do
     [ $precision = bf16 ] || variants || continue
     run 0 "$train" "${common[@]}" --output runs/$precision --epochs $epochs --device cuda --precision $precision
-    check_json runs/$precision/summary.json "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < 0.04"
+    check_json runs/$precision/summary.json "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < $near"
 done
 for device in cpu cuda; do
     run 0 "$eval" --data data --model tiny.yaml --weights runs/gpu/model.safetensors --json --device $device
@@ -73,11 +73,13 @@ sed -i 's/^gpu: .*/gpu: "Another card"/' runs/parts/gpu.rank-0.yaml
 run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
 says 'of another card'
 says 'measured anew'
-cut_back runs/parts
-rm runs/parts/gpu.rank-0.yaml
-run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
-[ "$(grep -c 'measured anew' err)" -eq 1 ] || die "it does not say once that nothing was kept"
-[ -s runs/parts/gpu.rank-0.yaml ] || die "a resumed run does not keep how it computes"
+if variants; then
+    cut_back runs/parts
+    rm runs/parts/gpu.rank-0.yaml
+    run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
+    [ "$(grep -c 'measured anew' err)" -eq 1 ] || die "it does not say once that nothing was kept"
+    [ -s runs/parts/gpu.rank-0.yaml ] || die "a resumed run does not keep how it computes"
+fi
 cut_back runs/parts
 echo 'choices: 3' >runs/parts/gpu.rank-0.yaml
 fails_well 2 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
@@ -87,7 +89,7 @@ says 'gpu.rank-0.yaml'
 
 run 0 "$train" "${common[@]}" --output runs/mixed --epochs 1 --checkpoint-every 40 --device cuda+cpu --threads 2
 says 'samples of a step'
-check_json runs/mixed/summary.json 'd["ranks"][0]["device"].startswith("cuda:0+cpu (")' 'd["test_accuracy"] > 0.6'
+check_json runs/mixed/summary.json 'd["ranks"][0]["device"].startswith("cuda:0+cpu (")' "d['test_accuracy'] > $enough"
 cp -r runs/mixed runs/mixed-parts
 cut_back runs/mixed-parts
 run 0 "$train" "${common[@]}" --output runs/mixed-parts --epochs 1 --checkpoint-every 40 --device cuda+cpu --threads 2 \
@@ -112,7 +114,7 @@ says 'samples of a step'
 for update in agwu sgwu easgd allreduce; do
     [[ $update =~ ^(agwu|allreduce)$ ]] || variants || continue
     run 0 ranks 2 "$train" "${common[@]}" --output runs/$update --update $update --device auto --epochs 2
-    check_json runs/$update/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' 'd["test_accuracy"] > 0.6'
+    check_json runs/$update/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' "d['test_accuracy'] > $enough"
 done
 run 0 ranks $((n_gpus + 1)) "$train" "${common[@]}" --output runs/few --update agwu --epochs 0.5 --threads 0
 says "process $((n_gpus + 1)) of $((n_gpus + 1)) on this host finds $n_gpus GPU"

@@ -1,10 +1,12 @@
-# The CUDA toolkit and cuDNN, which are not asked for where no GPU is to be used. Sets BPT_CUDA_FOUND.
+# The CUDA toolkit and cuDNN, which are not asked for where no GPU is to be used. Sets BPT_CUDA_FOUND
+# and BPT_CUDA_ON_CORES.
 # CORES asks for neither: GPUs are made up of the processor's cores (tests/inner/gpu_on_cores).
 #
 # CUDA's runtime is linked statically, cuDNN and cuBLASLt are loaded when a GPU is opened
 # (inner/cuda/cuda_library.c): a program starts on a machine that has none of them.
 
 set(BPT_CUDA_FOUND OFF)
+set(BPT_CUDA_ON_CORES OFF)
 string(TOUPPER "${BPT_CUDA}" wanted)
 if(wanted MATCHES "^(ON|YES|TRUE|Y|1)$")
   set(wanted ON)
@@ -14,11 +16,15 @@ elseif(NOT wanted MATCHES "^(AUTO|CORES)$")
   message(FATAL_ERROR "BPT_CUDA=${BPT_CUDA}: choose AUTO, ON, OFF or CORES")
 endif()
 if(wanted STREQUAL "CORES")
+  if(BPT_SANITIZE MATCHES thread)
+    message(FATAL_ERROR "BPT_CUDA=CORES: the thread sanitizer does not know threads of a GPU; leave one of both out")
+  endif()
   set(CMAKE_CXX_STANDARD 17)
   set(CMAKE_CXX_STANDARD_REQUIRED ON)
   set(CMAKE_CXX_EXTENSIONS OFF)
   enable_language(CXX)
   set(BPT_CUDA_FOUND ON)
+  set(BPT_CUDA_ON_CORES ON)
   message(STATUS "--device cuda is built in for GPUs that are made up, for tests")
   return()
 endif()

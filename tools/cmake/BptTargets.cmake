@@ -100,13 +100,14 @@ function(bpt_test_folder name)
 endfunction()
 
 # bpt_add_test(NAME LABELS TIMEOUT COMMAND...): a ctest in the environment that all tests share, but for a folder of
-# its own for Open MPI: of a folder that jobs share, one that ends removes what another has just begun to fill.
+# its own for Open MPI: of a folder that jobs share, one that ends removes what another has just begun to fill. Tests of
+# the label gpu have a GPU of cores where those are built for.
 function(bpt_add_test name labels timeout)
   if(BPT_SANITIZE)
     math(EXPR timeout "${timeout} * 5")
   endif()
   set(environment ${BPT_TEST_ENVIRONMENT})
-  if("gpu" IN_LIST labels AND CMAKE_CXX_COMPILER_LOADED)
+  if("gpu" IN_LIST labels AND BPT_CUDA_ON_CORES)
     list(APPEND environment BPT_GPUS_ON_CORES=1) # of all tests these alone find GPUs
   endif()
   add_test(NAME ${name} COMMAND ${ARGN})

@@ -53,16 +53,20 @@ static uint32_t rounds_heard(const bpt__replayed *w) {
     return n;
 }
 
-bpt_answer_point bpt__replay_point(const bpt__replay *r, const bpt__replayed *w) {
+/* @return that of a worker's next step */
+static float rate_of(const bpt__replay *r, const bpt__replayed *w) {
     const double epoch = (double)(w->progress + w->unreported) / (double)r->n_samples;
     const double step = (double)r->o->batch_size / (double)r->n_samples;
-    return (bpt_answer_point){w->steps, w->progress,
-                              (float)bpt_schedule_rate(&r->schedule, epoch, step),
+    return (float)bpt_schedule_rate(&r->schedule, epoch, step);
+}
+
+bpt_answer_point bpt__replay_point(const bpt__replay *r, const bpt__replayed *w) {
+    return (bpt_answer_point){w->steps, w->progress, rate_of(r, w),
                               bpt_partition_equal_ranks(r->shares, rounds_heard(w))};
 }
 
 static bpt_status repeat_step(bpt__replay *r, bpt__replayed *w) {
-    const float rate = (float)bpt__replay_point(r, w).rate;
+    const float rate = rate_of(r, w);
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(next_indices(r, w));

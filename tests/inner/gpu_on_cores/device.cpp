@@ -43,6 +43,10 @@ const char *cudaGetErrorName(cudaError_t error) {
         return "cudaErrorNotReady";
     case cudaErrorStreamCaptureUnsupported:
         return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+        return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorCapturedEvent:
+        return "cudaErrorCapturedEvent";
     case cudaErrorStreamCaptureUnjoined:
         return "cudaErrorStreamCaptureUnjoined";
     }

@@ -2,6 +2,7 @@
 
 #include "tests/inner/gpu_on_cores/stream.h"
 
+#include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
 #include <cstdint>
@@ -9,21 +10,24 @@
 #include <cstring>
 #include <map>
 #include <set>
+#include <unistd.h>
 
 using namespace gpu_on_cores;
 
 typedef std::lock_guard<std::recursive_mutex> holder;
 
-enum : size_t { PAGE = 4096, ARENA_BYTES = 8 * MEMORY_BYTES };
+enum : size_t { ARENA_BYTES = 8 * MEMORY_BYTES, ALIGNMENT = 256 };
 enum { POISON = 0xFF }; /* of floats and bfloat16, NaNs */
 
 struct block {
+    char *begin;
     size_t bytes;  /* that were asked for */
-    size_t mapped; /* whole pages */
+    size_t mapped; /* whole pages, which end behind them */
 };
 
 static char *arena;
-static std::map<char *, block> blocks;
+static const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+static std::map<char *, block> blocks; /* by their first page */
 static std::set<void *> host_blocks;
 static size_t used;
 static unsigned n_open;
@@ -49,10 +53,10 @@ open_memory::~open_memory() {
 static char *find_gap(size_t mapped) {
     char *at = arena;
     for (const auto &b : blocks) {
-        if ((size_t)(b.first - at) >= mapped + PAGE) return at;
-        at = b.first + b.second.mapped + PAGE;
+        if ((size_t)(b.first - at) >= mapped + page) return at;
+        at = b.first + b.second.mapped + page;
     }
-    return (size_t)(arena + ARENA_BYTES - at) >= mapped + PAGE ? at : nullptr;
+    return (size_t)(arena + ARENA_BYTES - at) >= mapped + page ? at : nullptr;
 }
 
 static bool make_arena() {
@@ -64,20 +68,23 @@ static bool make_arena() {
     return true;
 }
 
-/* A block ends with its pages' end as far as an alignment of 256 bytes lets it. */
+/* A block ends with its pages' end as far as its alignment lets it. What is before and behind it
+ * the address sanitizer does not let pass. */
 static cudaError_t allocate(void **at, size_t bytes) {
-    const size_t mapped = (bytes + PAGE - 1) / PAGE * PAGE;
+    const size_t mapped = (bytes + page - 1) / page * page;
     if (bytes == 0 || bytes > MEMORY_BYTES || used + mapped > MEMORY_BYTES || !make_arena())
         return failed(cudaErrorMemoryAllocation);
     char *gap = find_gap(mapped);
     if (!gap || mprotect(gap, mapped, PROT_READ | PROT_WRITE) != 0)
         return failed(cudaErrorMemoryAllocation);
     memset(gap, POISON, mapped);
+    char *begin = gap + mapped - (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    ASAN_POISON_MEMORY_REGION(gap, (size_t)(begin - gap));
+    ASAN_POISON_MEMORY_REGION(begin + bytes, mapped - (size_t)(begin - gap) - bytes);
     mprotect(gap, mapped, PROT_NONE);
-    const size_t room = mapped - (bytes + 255) / 256 * 256;
-    blocks[gap] = {bytes, mapped};
+    blocks[gap] = {begin, bytes, mapped};
     used += mapped;
-    *at = gap + room;
+    *at = begin;
     return cudaSuccess;
 }
 
@@ -97,7 +104,8 @@ static bool is_ours(const void *at) {
 static bool may_copy(const void *at, size_t bytes) {
     if (!is_ours(at)) return at != nullptr || bytes == 0;
     const auto b = find(at);
-    return b != blocks.end() && (const char *)at + bytes <= b->first + b->second.mapped;
+    return b != blocks.end() && (const char *)at >= b->second.begin &&
+           (const char *)at + bytes <= b->second.begin + b->second.bytes;
 }
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
@@ -109,7 +117,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
 
 cudaError_t cudaMalloc(void **at, size_t bytes) {
     const holder hold(lock);
-    return allocate(at, bytes);
+    return captures_any() ? spoil_captures() : allocate(at, bytes);
 }
 
 /* Waits, as CUDA's does. */
@@ -117,9 +125,10 @@ cudaError_t cudaFree(void *at) {
     const holder hold(lock);
     if (!at) return cudaSuccess;
     const auto b = find(at);
-    if (b == blocks.end()) return failed(cudaErrorInvalidValue);
+    if (b == blocks.end() || at != b->second.begin) return failed(cudaErrorInvalidValue);
     const cudaError_t error = finish_all();
     if (error != cudaSuccess) return error;
+    ASAN_UNPOISON_MEMORY_REGION(b->first, b->second.mapped);
     mmap(b->first, b->second.mapped, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
     used -= b->second.mapped;
@@ -130,7 +139,8 @@ cudaError_t cudaFree(void *at) {
 cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags) {
     const holder hold(lock);
     if (flags != cudaHostAllocDefault) return failed(cudaErrorInvalidValue);
-    if (posix_memalign(at, PAGE, bytes) != 0) return failed(cudaErrorMemoryAllocation);
+    if (captures_any()) return spoil_captures();
+    if (posix_memalign(at, page, bytes) != 0) return failed(cudaErrorMemoryAllocation);
     host_blocks.insert(*at);
     return cudaSuccess;
 }

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <memory>
 #include <ucontext.h>
+#include <unistd.h>
 #include <vector>
 #ifdef GPU_ON_CORES_IN_SANITIZER
 #include <sanitizer/common_interface_defs.h>
@@ -50,9 +51,9 @@ static const std::function<void()> *body;
 static unsigned n_threads, n_begun, n_ended, current;
 static bool backwards;
 static lane lanes_of_block[MAX_THREADS];
-static std::vector<unsigned> ready;    /* threads that waited, and need not any more */
-static uint64_t words[2][MAX_THREADS]; /* of two exchanges, one after another */
-static bool all_true[2];               /* of two barriers, likewise */
+static std::vector<unsigned> ready;             /* threads that waited, and need not any more */
+static volatile uint64_t words[2][MAX_THREADS]; /* of two exchanges, one after another */
+static volatile bool all_true[2];               /* of two barriers, likewise */
 static unsigned n_barriers;
 
 [[noreturn]] static void give_up(const char *why) {
@@ -128,9 +129,12 @@ static void run_threads() {
 
 static fiber *new_fiber() {
     auto made = std::make_unique<fiber>();
-    void *stack = mmap(nullptr, STACK_BYTES, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (stack == MAP_FAILED) give_up("there is no memory for a stack");
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *guard = (char *)mmap(nullptr, page + STACK_BYTES, PROT_READ | PROT_WRITE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (guard == MAP_FAILED || mprotect(guard, page, PROT_NONE) != 0)
+        give_up("there is no memory for a stack");
+    char *stack = guard + page;
     made->begun = false;
     made->bottom = stack;
     made->bytes = STACK_BYTES;
@@ -224,6 +228,7 @@ static void run_block() {
 
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()> &of_thread) {
     scheduler.begun = true;
+    backwards = draw() % 2;
     body = &of_thread;
     gridDim = blocks;
     blockDim = threads;
@@ -234,7 +239,6 @@ void run_grid(dim3 blocks, dim3 threads, const std::function<void()> &of_thread)
         blockIdx = {block % blocks.x, block / blocks.x, 0};
         run_block();
     }
-    backwards = !backwards;
 }
 
 cudaError_t launch(dim3 blocks, dim3 threads, cudaStream_t stream,

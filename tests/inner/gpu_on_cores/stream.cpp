@@ -22,6 +22,7 @@ typedef std::shared_ptr<task> task_ref;
 
 struct CUgraph_st {
     std::vector<task_ref> tasks;
+    bool ended, invalid; /* its capture */
 };
 
 struct CUgraphExec_st {
@@ -55,7 +56,7 @@ static CUstream_st *find(cudaStream_t stream) {
 
 /* ---- doing ---- */
 
-static uint64_t draw() { /* Marsaglia's xorshift */
+uint64_t draw() {
     static uint64_t state = 0x9E3779B97F4A7C15u;
     state ^= state << 13;
     state ^= state >> 7;
@@ -86,10 +87,16 @@ static void finish_stream(CUstream_st *stream) {
 
 /* ---- putting ---- */
 
-static bool captures_any() {
+bool captures_any() {
     for (const CUstream_st *stream : streams)
         if (stream->captures) return true;
     return false;
+}
+
+cudaError_t spoil_captures() {
+    for (const CUstream_st *stream : streams)
+        if (stream->captures) stream->captures->invalid = true;
+    return failed(cudaErrorStreamCaptureUnsupported);
 }
 
 static task_ref add(CUstream_st *stream, std::function<void()> work, std::vector<task_ref> after) {
@@ -108,12 +115,14 @@ static task_ref add(CUstream_st *stream, std::function<void()> work, std::vector
 
 cudaError_t put(cudaStream_t stream, std::function<void()> work) {
     const std::lock_guard<std::recursive_mutex> hold(lock);
+    const CUstream_st *on = find(stream);
+    if (on->captures && on->captures->invalid) return failed(cudaErrorStreamCaptureInvalidated);
     add(find(stream), std::move(work), {});
     return cudaSuccess;
 }
 
 cudaError_t finish_all() {
-    if (captures_any()) return failed(cudaErrorStreamCaptureUnsupported);
+    if (captures_any()) return spoil_captures();
     finish_stream(&null_stream);
     for (CUstream_st *stream : streams) finish_stream(stream);
     return cudaSuccess;
@@ -184,7 +193,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     const holder hold(lock);
-    if (find(stream)->captures) return failed(cudaErrorStreamCaptureUnsupported);
+    if (find(stream)->captures) return spoil_captures();
     finish_stream(find(stream));
     return cudaSuccess;
 }
@@ -195,6 +204,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     CUstream_st *waiting = find(stream);
     if (flags != 0) return failed(cudaErrorInvalidValue);
     if (!event->mark) return cudaSuccess;
+    if (event->in && event->in->ended) return failed(cudaErrorCapturedEvent);
     if (event->in && !waiting->captures) waiting->captures = event->in;
     if (waiting->captures != event->in) return failed(cudaErrorStreamCaptureUnsupported);
     if (event->in)
@@ -232,7 +242,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     const holder hold(lock);
-    if (event->in) return failed(cudaErrorStreamCaptureUnsupported);
+    if (event->in) return failed(cudaErrorCapturedEvent);
     const open_memory open;
     if (event->mark) finish(event->mark);
     return cudaSuccess;
@@ -283,6 +293,9 @@ cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *graph) {
     stream->captures = nullptr;
     stream->began_capture = false;
     stream->last.clear();
+    captured->ended = true;
+    *graph = nullptr;
+    if (captured->invalid) return failed(cudaErrorStreamCaptureInvalidated);
     if (!joined) return failed(cudaErrorStreamCaptureUnjoined);
     *graph = new CUgraph_st(*captured);
     return cudaSuccess;

@@ -7,6 +7,7 @@
 #ifndef TESTS_INNER_GPU_ON_CORES_STREAM_H
 #define TESTS_INNER_GPU_ON_CORES_STREAM_H
 
+#include <cstdint>
 #include <cuda_runtime_api.h>
 #include <functional>
 #include <mutex>
@@ -19,11 +20,20 @@ extern std::recursive_mutex lock;
 /** Keeps an error for cudaGetLastError(). @return it */
 cudaError_t failed(cudaError_t error);
 
+/** @return the next of a series of numbers, the same in each process (Marsaglia's xorshift) */
+uint64_t draw();
+
+/** @return whether any stream captures */
+bool captures_any();
+
+/** A call that CUDA forbids while a stream captures: what is captured becomes invalid.
+ * @return cudaErrorStreamCaptureUnsupported, kept */
+cudaError_t spoil_captures();
+
 /** Puts work on a stream, or into the graph that it captures; NULL is a stream too. */
 cudaError_t put(cudaStream_t stream, std::function<void()> work);
 
-/** Does what is left on all streams. @return cudaErrorStreamCaptureUnsupported while one captures
- */
+/** Does what is left on all streams. @return as spoil_captures() while one captures */
 cudaError_t finish_all();
 
 } // namespace gpu_on_cores

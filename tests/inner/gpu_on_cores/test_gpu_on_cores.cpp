@@ -117,45 +117,41 @@ static void test_refused_grids(void **) {
     assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
 
-/* The last thread takes what the first has written, without a barrier. */
-static __global__ void race(int *value, int *taken) {
-    if (threadIdx.x == 0) *value = 1;
-    if (threadIdx.x == blockDim.x - 1) *taken = *value;
-}
-
-static void test_races_are_seen(void **) {
-    int *values = new_ints(2), found[2] = {0}, sum = 0;
-    for (int round = 0; round < 2; round++) {
-        ok(cudaMemsetAsync(values, 0, 2 * sizeof *values, stream));
-        ok(run(stream, race, 1, THREADS, values, values + 1));
-        read_ints(values, found, 2);
-        sum += found[1];
-    }
-    assert_int_equal(sum, 1); /* one of two orders */
-    ok(cudaFree(values));
-}
-
-/* The same behind a barrier, between the first thread and the last, whichever takes. */
-static __global__ void race_behind_barrier(int *value, int *taken, int writer) {
-    __syncthreads();
+/* The last thread takes what the first has written, or the first what the last has, without a
+ * barrier. */
+static __global__ void race(int *value, int *taken, int writer) {
     if ((int)threadIdx.x == writer) *value = 1;
     if (threadIdx.x == blockDim.x - 1 - (unsigned)writer) *taken = *value;
 }
 
-static void test_races_behind_barriers_are_seen(void **) {
-    int *values = new_ints(2), found[2] = {0};
-    for (int last = 0; last < 2; last++) {
-        int sum = 0;
-        for (int round = 0; round < 2; round++) {
-            ok(cudaMemsetAsync(values, 0, 2 * sizeof *values, stream));
-            ok(run(stream, race_behind_barrier, 1, THREADS, values, values + 1,
-                   last ? THREADS - 1 : 0));
-            read_ints(values, found, 2);
-            sum += found[1];
-        }
-        assert_int_equal(sum, 1);
+enum { MANY_ROUNDS = 64 }; /* in which each of two orders is drawn */
+
+/* @return how many of two outcomes were found: 1 or 2 */
+static int outcomes_of(void (*kernel)(int *, int *, int), int writer) {
+    int *values = new_ints(2), found[2] = {0}, seen[2] = {0};
+    for (int round = 0; round < MANY_ROUNDS; round++) {
+        ok(cudaMemsetAsync(values, 0, 2 * sizeof *values, stream));
+        ok(run(stream, kernel, 1, THREADS, values, values + 1, writer));
+        read_ints(values, found, 2);
+        seen[found[1]] = 1;
     }
     ok(cudaFree(values));
+    return seen[0] + seen[1];
+}
+
+static void test_races_are_seen(void **) {
+    assert_int_equal(outcomes_of(race, 0), 2);
+    assert_int_equal(outcomes_of(race, THREADS - 1), 2);
+}
+
+static __global__ void race_behind_barrier(int *value, int *taken, int writer) {
+    __syncthreads();
+    race(value, taken, writer);
+}
+
+static void test_races_behind_barriers_are_seen(void **) {
+    assert_int_equal(outcomes_of(race_behind_barrier, 0), 2);
+    assert_int_equal(outcomes_of(race_behind_barrier, THREADS - 1), 2);
 }
 
 /* ---- what ends the process ---- */
@@ -176,18 +172,22 @@ static void start_shuffle() {
     (void)run(stream, skip_shuffle, 1, THREADS, 0);
 }
 
-static int *of_gpu;
+static int *of_gpu; /* a page */
+
+static size_t page_ints() {
+    return (size_t)sysconf(_SC_PAGESIZE) / sizeof(int);
+}
 
 static void touch_memory() {
     *(volatile int *)of_gpu = 1;
 }
 
-static __global__ void write_behind(int *values) {
-    values[4096 / sizeof *values] = 1; /* the block has one page */
+static __global__ void write_behind(int *values, size_t n) {
+    values[n] = 1;
 }
 
 static void overrun() {
-    (void)run(stream, write_behind, 1, 1, of_gpu);
+    (void)run(stream, write_behind, 1, 1, of_gpu, page_ints());
 }
 
 /* Calls @p fn in a process of its own, and waits for the stream there. */
@@ -207,7 +207,7 @@ static void assert_ends(void (*fn)()) {
 }
 
 static void test_faults(void **) {
-    of_gpu = new_ints(4096 / sizeof(int));
+    of_gpu = new_ints(page_ints());
     assert_ends(start_barrier);
     assert_ends(start_shuffle);
     assert_ends(touch_memory);
@@ -229,8 +229,9 @@ static void test_memory(void **) {
     ok(cudaMemcpyAsync(bytes, at, sizeof bytes, cudaMemcpyDefault, stream));
     ok(cudaStreamSynchronize(stream));
     for (size_t i = 0; i < sizeof bytes; i++) assert_int_equal(bytes[i], 0xFF);
-    assert_int_equal(cudaMemcpyAsync(at, bytes, 5000, cudaMemcpyDefault, stream),
+    assert_int_equal(cudaMemcpyAsync(at, bytes, sizeof bytes + 1, cudaMemcpyDefault, stream),
                      cudaErrorInvalidValue);
+    assert_int_equal(cudaFree((char *)at + 16), cudaErrorInvalidValue);
     assert_int_equal(cudaMemsetAsync(bytes, 0, 1, stream), cudaErrorInvalidValue);
     ok(cudaFree(at));
     assert_int_equal(cudaMemsetAsync(at, 0, 1, stream), cudaErrorInvalidValue);
@@ -299,7 +300,6 @@ static void test_graph(void **) {
     ok(cudaEventCreate(&join_event));
     ok(cudaMemsetAsync(value, 0, sizeof *value, stream));
     ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-    assert_int_equal(cudaStreamSynchronize(stream), cudaErrorStreamCaptureUnsupported);
     ok(cudaEventRecord(fork_event, stream));
     ok(cudaStreamWaitEvent(other, fork_event, 0));
     ok(run(other, add_one, 1, 1, value));
@@ -336,6 +336,41 @@ static void test_unjoined_capture(void **) {
     ok(cudaFree(value));
 }
 
+/* What CUDA forbids while a stream captures leaves no graph. */
+static void test_spoilt_capture(void **) {
+    int *value = new_ints(1);
+    for (int i = 0; i < 3; i++) {
+        void *at = NULL;
+        cudaGraph_t graph = NULL;
+        ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+        ok(run(stream, add_one, 1, 1, value));
+        assert_int_equal(i == 0   ? cudaStreamSynchronize(stream)
+                         : i == 1 ? cudaMalloc(&at, 1)
+                                  : cudaHostAlloc(&at, 1, cudaHostAllocDefault),
+                         cudaErrorStreamCaptureUnsupported);
+        assert_int_equal(run(stream, add_one, 1, 1, value), cudaErrorStreamCaptureInvalidated);
+        assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+        assert_null(graph);
+    }
+    ok(cudaFree(value));
+}
+
+/* An event of a capture is of no use behind it. */
+static void test_event_of_an_ended_capture(void **) {
+    int *value = new_ints(1);
+    cudaEvent_t event;
+    cudaGraph_t graph = NULL;
+    ok(cudaEventCreate(&event));
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ok(run(stream, add_one, 1, 1, value));
+    ok(cudaEventRecord(event, stream));
+    ok(cudaStreamEndCapture(stream, &graph));
+    assert_int_equal(cudaStreamWaitEvent(other, event, 0), cudaErrorCapturedEvent);
+    ok(cudaGraphDestroy(graph));
+    ok(cudaEventDestroy(event));
+    ok(cudaFree(value));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_barrier),
@@ -351,6 +386,8 @@ int main(void) {
         cmocka_unit_test(test_times),
         cmocka_unit_test(test_graph),
         cmocka_unit_test(test_unjoined_capture),
+        cmocka_unit_test(test_spoilt_capture),
+        cmocka_unit_test(test_event_of_an_ended_capture),
     };
     setenv("BPT_GPUS_ON_CORES", "1", 1);
     ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));

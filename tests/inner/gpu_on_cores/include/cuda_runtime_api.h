@@ -24,7 +24,9 @@ typedef enum cudaError {
     cudaErrorInvalidDevice = 101,
     cudaErrorNotReady = 600,
     cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorStreamCaptureInvalidated = 901,
     cudaErrorStreamCaptureUnjoined = 904,
+    cudaErrorCapturedEvent = 907,
 } cudaError_t;
 
 typedef struct CUstream_st *cudaStream_t;
