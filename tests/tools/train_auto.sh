@@ -75,6 +75,7 @@ grep -qE 'is of another job|--update auto:' err && die "it does not go on as it 
 check_json runs/on/summary.json 'd["update"] == "allreduce"'
 same_weights runs/on runs/asked-for
 for update in agwu sgwu easgd; do
+    [ $update = sgwu ] || variants || continue
     run 0 ranks 2 "$train" "${heavy[@]}" --epochs 2 --update $update --partition even --output runs/$update
     cp -r runs/$update runs/on-$update
     cut_back runs/on-$update

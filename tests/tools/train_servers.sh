@@ -99,6 +99,7 @@ served async 2 2
 
 # A signal to a server alone: the others hear of it.
 for server in 1 2; do
+    [ $server = 2 ] || variants || continue
     for turn in 1 2 3 4 5; do
         rm -rf told
         start_ranks 4 "$train" "${few[@]}" --servers 2 --epochs 200 --output told
