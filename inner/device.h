@@ -30,6 +30,7 @@ typedef struct bpt_device_wish {
     bpt_value_type activations;
     bpt_learning learning; /* .optimizer is set */
     bool forward_only;
+    bool images;    /* batches are bpt_images (base/images.h) */
     bpt_pool *pool; /* borrowed; for the cores' part, if there is one */
 } bpt_device_wish;
 
@@ -43,11 +44,11 @@ typedef enum bpt_device_work {
 
 /** What a run is given; borrowed until it has ended. Vectors of labels as in inner/network.h. */
 typedef struct bpt_device_run {
-    const float *pixels;
+    const void *input;
     const int32_t *labels, *second; /* second: NULL: no sample has one */
     const float *parts;
-    const float *next; /* pixels of the batch that comes then; NULL: not known. They may be copied
-                        * to the device while this run computes */
+    const void *next; /* input of the run that comes then; NULL: not known. It may be copied to the
+                       * device while this run computes */
     bpt_draw draw;
     uint64_t updates; /* this one included */
     float rate, denominator;
@@ -63,9 +64,11 @@ typedef void (*bpt_device_visit)(void *context, const char *label, const char *k
 /** One that is open; the first member of what the kind has. */
 typedef struct bpt_device {
     const struct bpt_device_kind *kind;
-    char name[128];      /* "cuda:0 (NVIDIA H100 80GB HBM3)" */
-    bool bf16;           /* it multiplies bfloat16 */
-    bool uses_cores;     /* the pool of its networks too */
+    char name[128];  /* "cuda:0 (NVIDIA H100 80GB HBM3)" */
+    bool bf16;       /* it multiplies bfloat16 */
+    bool uses_cores; /* the pool of its networks too */
+    bool can_take_images;
+    bool takes_images;   /* what networks that are created from now on are given */
     size_t memory_bytes; /* its own */
     unsigned n_measured; /* kernels, and shares of the cores, that were measured since it was opened
                           * and not taken from a file (bpt_device_load_choices()) */
@@ -143,6 +146,15 @@ bpt_status bpt_device_count(int *n);
  * @return BPT_OK, BPT_EUSAGE (no such device here; this program is built without it; with hint),
  * BPT_EBACKEND */
 bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device);
+
+/** Has networks that are created from now on take batches of bpt_images (base/images.h), not of
+ * floats, if the device can move and normalise them: the same values come of it.
+ * @param device NULL: the processor's cores, which cannot; @return whether they will */
+bool bpt_device_take_images(bpt_device *device);
+
+static inline bool bpt_device_takes_images(const bpt_device *device) {
+    return device && device->takes_images;
+}
 
 /** Writes what a device has chosen by measurement for the networks that it was given: the kernels
  * that were fastest. @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */

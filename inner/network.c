@@ -62,6 +62,7 @@ static bpt_status create_on_device(bpt_network *net, const bpt_model *model, int
         .activations = activations,
         .learning = learning,
         .forward_only = net->builder.forward_only,
+        .images = net->device->takes_images,
         .pool = net->pool,
     };
     return net->device->kind->create(net->device, &wish, &net->on_device, &net->memory);

@@ -5,10 +5,11 @@
  * of ours, though oneDNN takes a few small objects from the heap in each call. The same input gives
  * the same bits for any number of workers.
  *
- * A batch is pixels [N, C, H, W] (row-major floats) and labels int32 [N], both the caller's. A
- * label of -1 marks a sample that is not there: it counts for nothing. (On a GPU those that come
- * before one that is there count in the statistics of batch norms; a loader has the absent ones
- * last.) Its pixels too must be finite numbers, since 0 * NaN would reach the gradients.
+ * A batch is pixels [N, C, H, W] (row-major floats; on a device that takes images, a bpt_images)
+ * and labels int32 [N], both the caller's. A label of -1 marks a sample that is not there: it
+ * counts for nothing. (On a GPU those that come before one that is there count in the statistics of
+ * batch norms; a loader has the absent ones last.) Its pixels too must be finite numbers, since 0 *
+ * NaN would reach the gradients.
  *
  * The model may be a part of one (inner/model_part.h). A tail is trained as a whole network is,
  * with the values of its border as input in place of pixels; what a head does instead, and what is

@@ -13,7 +13,7 @@ static bpt_device_run describe(const bpt_network *net, bpt_device_work work, con
                                const int32_t *labels) {
     const bool evaluates = work == BPT_DEVICE_EVALUATE;
     return (bpt_device_run){
-        .pixels = input,
+        .input = input,
         .labels = labels,
         .second = evaluates ? NULL : net->second.labels,
         .parts = evaluates ? NULL : net->second.parts,

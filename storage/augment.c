@@ -1,6 +1,7 @@
 #include "storage/augment.h"
 
 #include "storage/augmentation.h"
+#include "storage/image_move.h"
 
 #include <assert.h>
 
@@ -73,30 +74,61 @@ void bpt_augment_part(const bpt_augment *a, bpt_random *random, uint32_t H, uint
     a->steps[0].kind->part(a->steps[0].values, random, H, W, frame);
 }
 
-/* @param i the first of the list that is done */
-static const uint8_t *apply_from(const bpt_augment *a, uint32_t i, bpt_random *random, uint32_t C,
-                                 uint32_t H, uint32_t W, const uint8_t *pixels, uint8_t *scratch) {
-    const size_t size = (size_t)C * H * W;
-    uint32_t half = 0; /* of the scratch, the one to write next */
-    for (; i < a->n && !a->steps[i].kind->mix; i++) {
-        uint8_t *out = scratch + half * size;
-        assert(a->steps[i].kind->apply); /* bpt_augment_check_images() */
-        if (!a->steps[i].kind->apply(a->steps[i].values, random, C, H, W, pixels, out)) continue;
-        pixels = out;
-        half = 1 - half;
+/* An image on its way through the list. */
+typedef struct way {
+    uint32_t C, H, W;
+    const uint8_t *pixels; /* as it is, but for the move */
+    bpt_image_move move;   /* that it is still to make */
+    uint8_t *scratch;      /* shape [2,C,H,W] */
+    uint32_t half;         /* of it, the one to write next */
+} way;
+
+static uint8_t *next_half(const way *w) {
+    return w->scratch + w->half * ((size_t)w->C * w->H * w->W);
+}
+
+static void put(way *w, const uint8_t *pixels) {
+    w->pixels = pixels;
+    w->half = 1 - w->half;
+}
+
+static void make_move(way *w) {
+    uint8_t *out = next_half(w);
+    if (bpt__image_is_still(w->move, w->H, w->W)) return;
+    bpt__image_move(w->move, w->C, w->H, w->W, w->pixels, out);
+    w->move = bpt__image_still(w->H, w->W);
+    put(w, out);
+}
+
+static void change(way *w, const bpt_augmentation *kind, const uint32_t *values,
+                   bpt_random *random) {
+    assert(kind->apply); /* bpt_augment_check_images() */
+    make_move(w);
+    uint8_t *out = next_half(w);
+    if (kind->apply(values, random, w->C, w->H, w->W, w->pixels, out)) put(w, out);
+}
+
+bool bpt_augment_ends_in_moves(const bpt_augment *a) {
+    return a->n > 0 && a->steps[a->n - 1].kind->move;
+}
+
+const uint8_t *bpt_augment_apply(const bpt_augment *a, uint32_t done, bpt_random *random,
+                                 uint32_t C, uint32_t H, uint32_t W, const uint8_t *pixels,
+                                 uint8_t *scratch, bpt_image_move *left) {
+    way w = {C, H, W, pixels, bpt__image_still(H, W), scratch, 0};
+    for (uint32_t i = done; i < a->n && !a->steps[i].kind->mix; i++) {
+        const bpt_augmentation *kind = a->steps[i].kind;
+        const uint32_t *values = a->steps[i].values;
+        if (kind->move)
+            w.move = bpt__image_move_then(w.move, kind->move(values, random, H, W));
+        else
+            change(&w, kind, values, random);
     }
-    return pixels;
-}
-
-const uint8_t *bpt_augment_apply(const bpt_augment *a, bpt_random *random, uint32_t C, uint32_t H,
-                                 uint32_t W, const uint8_t *pixels, uint8_t *scratch) {
-    return apply_from(a, 0, random, C, H, W, pixels, scratch);
-}
-
-const uint8_t *bpt_augment_apply_rest(const bpt_augment *a, bpt_random *random, uint32_t C,
-                                      uint32_t H, uint32_t W, const uint8_t *pixels,
-                                      uint8_t *scratch) {
-    return apply_from(a, 1, random, C, H, W, pixels, scratch);
+    if (left)
+        *left = w.move;
+    else
+        make_move(&w);
+    return w.pixels;
 }
 
 /* @return how many of the list mix images: its last ones */

@@ -10,6 +10,7 @@
 #ifndef BPT_STORAGE_AUGMENT_H
 #define BPT_STORAGE_AUGMENT_H
 
+#include "base/images.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "storage/images/frame.h"
@@ -91,17 +92,19 @@ bool bpt_augment_takes_part(const bpt_augment *augment);
 void bpt_augment_part(const bpt_augment *augment, bpt_random *random, uint32_t H, uint32_t W,
                       bpt_image_frame *frame);
 
-/** bpt_augment_apply() without the first of the list, which bpt_augment_part() stands for. */
-const uint8_t *bpt_augment_apply_rest(const bpt_augment *augment, bpt_random *random, uint32_t C,
-                                      uint32_t H, uint32_t W, const uint8_t *pixels,
-                                      uint8_t *scratch);
+/** @return whether the list ends with augmentations that only move pixels: whoever takes the image
+ * may do these */
+bool bpt_augment_ends_in_moves(const bpt_augment *augment);
 
-/** Changes one image, and does not mix it.
- * @param random  where the choices come from, at the start of its stream
+/** Changes one image, and does not mix it. Moves of pixels that follow each other are one.
+ * @param done    how many of the list are done: 1 behind bpt_augment_part(), else 0
+ * @param random  where the choices come from, as the first of the list has left it
  * @param pixels  shape [C,H,W], at most 2^28 of them; not changed
  * @param scratch shape [2,C,H,W]
+ * @param[out] left the moves that the list ends with, which are not done then. NULL: they are
  * @return the changed image, shape [C,H,W]: in @p scratch, or @p pixels if nothing changed */
-const uint8_t *bpt_augment_apply(const bpt_augment *augment, bpt_random *random, uint32_t C,
-                                 uint32_t H, uint32_t W, const uint8_t *pixels, uint8_t *scratch);
+const uint8_t *bpt_augment_apply(const bpt_augment *augment, uint32_t done, bpt_random *random,
+                                 uint32_t C, uint32_t H, uint32_t W, const uint8_t *pixels,
+                                 uint8_t *scratch, bpt_image_move *left);
 
 #endif

@@ -8,6 +8,7 @@
 #ifndef BPT_STORAGE_AUGMENTATION_H
 #define BPT_STORAGE_AUGMENTATION_H
 
+#include "base/images.h"
 #include "base/random.h"
 #include "storage/augment.h"
 #include "storage/images/frame.h"
@@ -34,8 +35,11 @@ struct bpt_augmentation {
     bpt_augmentation_parameter parameters[BPT_AUGMENT_VALUES]; /* shape [n_parameters] */
     /* The smallest H and W that it works on; NULL: 1. */
     uint32_t (*smallest)(const uint32_t *values);
-    /* NULL: it mixes two images, or is for encoded ones alone. Makes [C,H,W] at out from [C,H,W] at
-     * in. @return false if the image stays as it is: then what is in out does not count. */
+    /* Of one that does nothing but move pixels: how, drawn. NULL: it does something else. */
+    bpt_image_move (*move)(const uint32_t *values, bpt_random *random, uint32_t H, uint32_t W);
+    /* NULL: it moves pixels, mixes two images, or is for encoded ones alone. Makes [C,H,W] at out
+     * from [C,H,W] at in. @return false if the image stays as it is: then what is in out does not
+     * count. */
     bool (*apply)(const uint32_t *values, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
                   const uint8_t *restrict in, uint8_t *restrict out);
     /* Of one that takes a part of the image: which part of an image of H by W, for a frame whose
@@ -54,7 +58,7 @@ const bpt_augmentation *bpt_augmentation_at(size_t i);
 
 /** @return whether there is nothing that it could do to raw images */
 static inline bool bpt_augmentation_wants_encoded(const bpt_augmentation *kind) {
-    return !kind->apply && !kind->mix;
+    return !kind->apply && !kind->move && !kind->mix;
 }
 
 /** Writes how an item of this kind is written: "name=FIRST:SECOND".

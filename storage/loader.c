@@ -31,7 +31,10 @@ typedef struct slot {
     uint32_t n;
     uint32_t *indices;      /* shape [batch] */
     uint32_t *passes;       /* shape [batch] */
-    float *pixels;          /* shape [batch, C, H, W] */
+    float *pixels;          /* shape [batch, C, H, W]; NULL where batches are of bytes */
+    uint8_t *bytes;         /* likewise; NULL where they are of floats */
+    bpt_image_move *moves;  /* shape [batch], of bytes; NULL: none is left to make */
+    bpt_images images;      /* of bytes and moves, as lent */
     int32_t *labels;        /* shape [batch] */
     int32_t *second_labels; /* shape [batch]; NULL where no images are mixed */
     float *second_parts;    /* likewise */
@@ -53,6 +56,8 @@ struct bpt_loader {
     uint32_t *all_indices; /* shape [depth, batch]; slots point into these */
     uint32_t *all_passes;
     float *all_pixels;
+    uint8_t *all_bytes;
+    bpt_image_move *all_moves;
     int32_t *all_labels;
     int32_t *all_second_labels;
     float *all_second_parts;
@@ -82,11 +87,26 @@ static size_t scratch_images(const bpt_augment *a) {
 /* Such images are gone from the caches until their batch is used. */
 enum { LARGE_IMAGE = 1 << 16 }; /* values */
 
-static void convert(const bpt_loader *l, const uint8_t *pixels, float *out) {
+static void normalise(const bpt_loader *l, const uint8_t *pixels, float *out) {
     const bool past_caches = l->images.C * l->plane >= LARGE_IMAGE;
     for (uint32_t c = 0; c < l->images.C; c++)
         bpt__normalise(pixels + c * l->plane, l->plane, l->scale[c], l->shift[c], past_caches,
                        out + c * l->plane);
+}
+
+static void put_image(const bpt_loader *l, slot *s, uint32_t i, const bpt__pass_image *image) {
+    const size_t record = l->images.C * l->plane;
+    if (s->pixels) normalise(l, image->pixels, s->pixels + i * record);
+    if (s->bytes) memcpy(s->bytes + i * record, image->pixels, record);
+    if (s->moves) s->moves[i] = image->move;
+}
+
+/* The rest of a batch that is not full. Of bytes it is known by how many images there are. */
+static void put_none(const bpt_loader *l, slot *s) {
+    const size_t record = l->images.C * l->plane;
+    if (s->pixels)
+        memset(s->pixels + s->n * record, 0, (l->batch - s->n) * record * sizeof *s->pixels);
+    s->images.n = s->n;
 }
 
 /* Tells the system which records a batch is made from. */
@@ -108,16 +128,15 @@ static void put_labels(slot *s, uint32_t i, int32_t label, int32_t second, float
 
 static bpt_status fill(const filler *f, slot *s) {
     const bpt_loader *l = f->loader;
-    const size_t record = l->images.C * l->plane;
     expect(l, s);
     for (uint32_t i = 0; i < s->n; i++) {
         bpt__pass_image image;
         BPT_TRY(bpt__pass_image_make(&l->images, &f->scratch, s->indices[i], s->passes[i], &image));
-        convert(l, image.pixels, s->pixels + i * record);
+        put_image(l, s, i, &image);
         put_labels(s, i, (int32_t)image.label, image.second_label, image.second_part);
     }
     BPT_TRY(bpt_dataset_check(l->images.dataset)); /* pixels were read after they were verified */
-    memset(s->pixels + s->n * record, 0, (l->batch - s->n) * record * sizeof *s->pixels);
+    put_none(l, s);
     for (uint32_t i = s->n; i < l->batch; i++) put_labels(s, i, -1, -1, 0);
     return BPT_OK;
 }
@@ -164,52 +183,81 @@ static bpt_status check_partners(const bpt_split *split, const bpt_loader_option
     return BPT_OK;
 }
 
-static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
-    size_t entries, pixels;
-    const uint32_t C = l->images.C;
-    const size_t record = C * l->plane;
-    BPT_TRY(bpt_size_multiply(o->depth, o->batch, &entries));
-    BPT_TRY(bpt_size_multiply(entries, record, &pixels));
-    BPT_TRY(BPT_NEW("loader slots", o->depth, &l->slots));
-    BPT_TRY(BPT_NEW("batch indices", entries, &l->all_indices));
-    BPT_TRY(BPT_NEW("batch passes", entries, &l->all_passes));
-    BPT_TRY(BPT_NEW("batch labels", entries, &l->all_labels));
-    BPT_TRY(BPT_NEW("batch buffers", pixels, &l->all_pixels));
-    BPT_TRY(BPT_NEW("pixel scales", C, &l->scale));
-    BPT_TRY(BPT_NEW("pixel shifts", C, &l->shift));
-    const size_t n_scratch = o->n_threads * scratch_images(&o->augment);
-    if (n_scratch > 0) BPT_TRY(BPT_NEW("augmented images", n_scratch * record, &l->all_scratch));
-    if (bpt_augment_mixes(&o->augment)) {
-        BPT_TRY(BPT_NEW("second labels", entries, &l->all_second_labels));
-        BPT_TRY(BPT_NEW("parts of second labels", entries, &l->all_second_parts));
-    }
-    if (l->images.encoded)
-        BPT_TRY(BPT_NEW("decoded images", o->n_threads * record, &l->all_decoded));
-    for (uint32_t i = 0; i < o->depth; i++) {
-        l->slots[i].indices = l->all_indices + (size_t)i * o->batch;
-        l->slots[i].passes = l->all_passes + (size_t)i * o->batch;
-        l->slots[i].labels = l->all_labels + (size_t)i * o->batch;
-        l->slots[i].pixels = l->all_pixels + (size_t)i * o->batch * record;
-        if (!l->all_second_labels) continue;
-        l->slots[i].second_labels = l->all_second_labels + (size_t)i * o->batch;
-        l->slots[i].second_parts = l->all_second_parts + (size_t)i * o->batch;
-    }
-    for (uint32_t c = 0; c < C; c++) {
+static void make_scales(bpt_loader *l, const bpt_loader_options *o) {
+    for (uint32_t c = 0; c < l->images.C; c++) {
         const double mean = o->mean ? o->mean[c] : 0;
         const double std = o->std && o->std[c] != 0 ? o->std[c] : 1;
         l->scale[c] = (float)(1 / (255 * std));
         l->shift[c] = (float)(-mean / std);
     }
+}
+
+/* What belongs to slot number @p i. */
+static void make_slot(const bpt_loader *l, uint32_t i, slot *s) {
+    const size_t first = (size_t)i * l->batch, record = l->images.C * l->plane;
+    *s = (slot){
+        .indices = l->all_indices + first,
+        .passes = l->all_passes + first,
+        .labels = l->all_labels + first,
+        .pixels = l->all_pixels ? l->all_pixels + first * record : NULL,
+        .bytes = l->all_bytes ? l->all_bytes + first * record : NULL,
+        .moves = l->all_moves ? l->all_moves + first : NULL,
+        .second_labels = l->all_second_labels ? l->all_second_labels + first : NULL,
+        .second_parts = l->all_second_parts ? l->all_second_parts + first : NULL,
+    };
+    s->images = (bpt_images){s->bytes, s->moves, l->scale, l->shift, 0};
+}
+
+static bpt_status allocate_images(bpt_loader *l, const bpt_loader_options *o, size_t entries) {
+    size_t pixels;
+    BPT_TRY(bpt_size_multiply(entries, l->images.C * l->plane, &pixels));
+    if (!o->bytes) return BPT_NEW("batch buffers", pixels, &l->all_pixels);
+    if (l->images.leaves_moves) BPT_TRY(BPT_NEW("moves of images", entries, &l->all_moves));
+    return BPT_NEW("batch buffers", pixels, &l->all_bytes);
+}
+
+static bpt_status allocate_scratch(bpt_loader *l, const bpt_loader_options *o) {
+    const size_t record = l->images.C * l->plane;
+    const size_t n = o->n_threads * scratch_images(&o->augment);
+    if (n > 0) BPT_TRY(BPT_NEW("augmented images", n * record, &l->all_scratch));
+    if (!l->images.encoded) return BPT_OK;
+    return BPT_NEW("decoded images", o->n_threads * record, &l->all_decoded);
+}
+
+static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
+    size_t entries;
+    BPT_TRY(bpt_size_multiply(o->depth, o->batch, &entries));
+    BPT_TRY(BPT_NEW("loader slots", o->depth, &l->slots));
+    BPT_TRY(BPT_NEW("batch indices", entries, &l->all_indices));
+    BPT_TRY(BPT_NEW("batch passes", entries, &l->all_passes));
+    BPT_TRY(BPT_NEW("batch labels", entries, &l->all_labels));
+    BPT_TRY(allocate_images(l, o, entries));
+    BPT_TRY(BPT_NEW("pixel scales", l->images.C, &l->scale));
+    BPT_TRY(BPT_NEW("pixel shifts", l->images.C, &l->shift));
+    if (bpt_augment_mixes(&o->augment)) {
+        BPT_TRY(BPT_NEW("second labels", entries, &l->all_second_labels));
+        BPT_TRY(BPT_NEW("parts of second labels", entries, &l->all_second_parts));
+    }
+    BPT_TRY(allocate_scratch(l, o));
+    make_scales(l, o);
+    for (uint32_t i = 0; i < o->depth; i++) make_slot(l, i, &l->slots[i]);
     return BPT_OK;
+}
+
+/* @return bytes that go with each image of a batch beside its pixels */
+static size_t entry_bytes(const bpt_loader_options *o) {
+    size_t bytes = sizeof(int32_t) + 2 * sizeof(uint32_t); /* label, index, pass */
+    if (bpt_augment_mixes(&o->augment)) bytes += sizeof(int32_t) + sizeof(float);
+    if (o->bytes && bpt_augment_ends_in_moves(&o->augment)) bytes += sizeof(bpt_image_move);
+    return bytes;
 }
 
 size_t bpt_loader_bytes(const bpt_loader_options *o, size_t values) {
     const size_t entries = (size_t)o->depth * o->batch;
     const size_t n_images = o->n_threads * scratch_images(&o->augment);
-    const size_t second = bpt_augment_mixes(&o->augment) ? sizeof(int32_t) + sizeof(float) : 0;
-    size_t bytes, scratch; /* first of a record: pixels, label, index, pass */
-    if (__builtin_mul_overflow(values, sizeof(float), &bytes) ||
-        __builtin_add_overflow(bytes, sizeof(int32_t) + 2 * sizeof(uint32_t) + second, &bytes) ||
+    size_t bytes, scratch;
+    if (__builtin_mul_overflow(values, o->bytes ? 1 : sizeof(float), &bytes) ||
+        __builtin_add_overflow(bytes, entry_bytes(o), &bytes) ||
         __builtin_mul_overflow(bytes, entries, &bytes) ||
         __builtin_mul_overflow(values, n_images, &scratch) ||
         __builtin_add_overflow(bytes, scratch, &bytes))
@@ -269,6 +317,8 @@ bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                                    .W = info->W,
                                    .encoded = info->encoded,
                                    .augment = options->augment,
+                                   .leaves_moves = options->bytes &&
+                                                   bpt_augment_ends_in_moves(&options->augment),
                                    .seed = options->seed,
                                    .partners = options->partners,
                                    .n_partners = options->n_partners};
@@ -309,6 +359,8 @@ void bpt_loader_destroy(bpt_loader *l) {
     bpt_free(l->all_scratch);
     bpt_free(l->all_decoded);
     bpt_free(l->all_pixels);
+    bpt_free(l->all_bytes);
+    bpt_free(l->all_moves);
     bpt_free(l->scale);
     bpt_free(l->shift);
     bpt_free(l);
@@ -353,6 +405,10 @@ uint32_t bpt_loader_room(bpt_loader *l) {
     return n;
 }
 
+static const void *input_of(const slot *s) {
+    return s->pixels ? (const void *)s->pixels : &s->images;
+}
+
 bpt_status bpt_loader_next(bpt_loader *l, bpt_batch *batch) {
     bpt_status status = BPT_OK;
     pthread_mutex_lock(&l->mutex);
@@ -374,7 +430,8 @@ bpt_status bpt_loader_next(bpt_loader *l, bpt_batch *batch) {
         goto done;
     }
     s->state = SLOT_LENT;
-    *batch = (bpt_batch){.pixels = s->pixels,
+    *batch = (bpt_batch){.input = input_of(s),
+                         .pixels = s->pixels,
                          .labels = s->labels,
                          .second_labels = s->second_labels,
                          .second_parts = s->second_parts,
@@ -385,14 +442,14 @@ done:
     return status;
 }
 
-const float *bpt_loader_peek(bpt_loader *l) {
-    const float *pixels = NULL;
+const void *bpt_loader_peek(bpt_loader *l) {
+    const void *input = NULL;
     pthread_mutex_lock(&l->mutex);
     const slot *s = &l->slots[l->taken % l->depth];
     if (l->taken != l->requested && s->state == SLOT_READY && s->error.status == BPT_OK)
-        pixels = s->pixels;
+        input = input_of(s);
     pthread_mutex_unlock(&l->mutex);
-    return pixels;
+    return input;
 }
 
 void bpt_loader_release(bpt_loader *l, const bpt_batch *batch) {

@@ -1,5 +1,6 @@
 /** @file storage/loader.h
- * Turns lists of record indices into batches of floats, ahead of time, on threads of its own.
+ * Turns lists of record indices into batches, ahead of time, on threads of its own: of floats, or
+ * of bytes for whoever normalises them (base/images.h).
  *
  * The caller decides the order: it requests batches, each a list of indices, and takes them back in
  * the order of its requests. The loader's threads read, check, augment and convert the records
@@ -23,10 +24,12 @@
 #ifndef BPT_STORAGE_LOADER_H
 #define BPT_STORAGE_LOADER_H
 
+#include "base/images.h"
 #include "base/status.h"
 #include "storage/augment.h"
 #include "storage/dataset.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +39,8 @@ typedef struct bpt_loader_options {
     uint32_t batch;      /* N: records of a full batch, at least 1 */
     uint32_t n_threads;  /* 1 to 64 */
     uint32_t depth;      /* batches in flight, the ones lent to the caller included: 1 to 1024 */
+    bool bytes;          /* batches are bpt_images. Moves of pixels that the augmentation ends with
+                          * are left to whoever takes them, too */
     const double *mean;  /* shape [C], as of a bpt_split; NULL: 0. Copied */
     const double *std;   /* shape [C]; NULL: 1; an entry of 0 counts as 1. Copied */
     bpt_augment augment; /* what is done to each image before it is normalised */
@@ -52,7 +57,9 @@ typedef struct bpt_loader_options {
 
 /** A batch, lent to the caller until bpt_loader_release(). */
 typedef struct bpt_batch {
-    const float *pixels;   /* shape [N,C,H,W]: (pixel / 255 - mean) / std; rows >= n are 0 */
+    const void *input;   /* for a network: .pixels, or of a loader of bytes a bpt_images */
+    const float *pixels; /* shape [N,C,H,W]: (pixel / 255 - mean) / std; rows >= n are 0. NULL of a
+                          * loader of bytes */
     const int32_t *labels; /* shape [N]; entries >= n are -1 */
     /* Where images are mixed, the labels of those that were mixed in, and which part of an image
      * they are, 0 to 1: shape [N] each; entries >= n are -1 and 0. Else NULL. */
@@ -103,9 +110,9 @@ uint32_t bpt_loader_room(bpt_loader *loader);
 bpt_status bpt_loader_next(bpt_loader *loader, bpt_batch *batch);
 
 /** Looks at the oldest requested batch that has not been taken, without taking it.
- * @return its pixels, which stay as they are until bpt_loader_release() of it; NULL: it is not
- * ready yet, could not be read, or none was requested */
-const float *bpt_loader_peek(bpt_loader *loader);
+ * @return its input, which stays as it is until bpt_loader_release() of it; NULL: it is not ready
+ * yet, could not be read, or none was requested */
+const void *bpt_loader_peek(bpt_loader *loader);
 
 /** Gives a batch back; its buffer will hold another one. Any order. */
 void bpt_loader_release(bpt_loader *loader, const bpt_batch *batch);

@@ -23,7 +23,9 @@ typedef struct bpt__pass_images {
     uint32_t C, H, W; /* of what comes out */
     bool encoded;
     bpt_augment augment;
-    uint64_t seed;            /* of its choices */
+    bool leaves_moves; /* that the list ends with, for whoever takes the image; where it does:
+                        * bpt_augment_ends_in_moves() */
+    uint64_t seed;     /* of its choices */
     const uint32_t *partners; /* records to mix with, shape [n_partners]; NULL: all of the split */
     uint32_t n_partners;
 } bpt__pass_images;
@@ -38,6 +40,7 @@ typedef struct bpt__image_scratch {
 
 typedef struct bpt__pass_image {
     const uint8_t *pixels; /* shape [C,H,W]; in the scratch, or borrowed from the dataset */
+    bpt_image_move move;   /* that is left, where moves are left */
     uint32_t label;
     int32_t second_label; /* of the image that it is mixed with; -1: of none */
     float second_part;    /* of the image, 0 to 1 */

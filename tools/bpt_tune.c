@@ -86,7 +86,7 @@ static bpt_status open_subject(const bpt_tune_options *o, unsigned n_threads, bp
     if (o->data)
         BPT_TRY(bpt_shaped_model_open_data(&shaped, o->train_split, &s->dataset, &s->split));
     BPT_TRY(check_memory(s, n_threads));
-    return o->data ? BPT_OK : bpt_synthetic_make(s->model, s->batch, 1, &s->synthetic);
+    return o->data ? BPT_OK : bpt_synthetic_make(s->model, s->batch, 1, false, &s->synthetic);
 }
 
 static void close_subject(bpt_tune_subject *s) {

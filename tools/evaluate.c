@@ -1,6 +1,7 @@
 #include "tools/evaluate.h"
 
 #include "base/memory.h"
+#include "inner/device.h"
 #include "storage/loader.h"
 
 typedef struct {
@@ -29,7 +30,7 @@ static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *su
         BPT_TRY(request_ahead(r));
         BPT_TRY(bpt_loader_next(r->loader, &batch));
         if (bpt_network_device(net)) bpt_network_set_next(net, bpt_loader_peek(r->loader));
-        BPT_TRY(bpt_network_evaluate(net, batch.pixels, batch.labels, &result));
+        BPT_TRY(bpt_network_evaluate(net, batch.input, batch.labels, &result));
         done += batch.n;
         bpt_loader_release(r->loader, &batch);
         sum->loss_sum += result.loss_sum;
@@ -44,6 +45,7 @@ bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_res
         .batch = e->batch,
         .n_threads = e->loader_threads,
         .depth = BPT_EVALUATION_DEPTH,
+        .bytes = bpt_device_takes_images(bpt_network_device(net)),
         .mean = e->normalise->mean,
         .std = e->normalise->std,
     };

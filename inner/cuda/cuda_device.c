@@ -29,6 +29,7 @@ static bpt_status describe(int index, bpt_cuda_device *d) {
     snprintf(base->name, sizeof base->name, "cuda:%d (%.100s)", index, p.name);
     snprintf(d->card, sizeof d->card, "%.100s", p.name);
     base->bf16 = true;
+    base->can_take_images = true;
     base->memory_bytes = p.totalGlobalMem;
     return BPT_OK;
 }

@@ -12,9 +12,9 @@ struct bpt_cuda_feed {
     size_t bytes;
     char *pinned[2];
     char *device[2];
-    cudaEvent_t there[2];    /* it has arrived */
-    const float *brought[2]; /* for which batch; NULL: none */
-    int side;                /* that was taken last */
+    cudaEvent_t there[2];   /* it has arrived */
+    const void *brought[2]; /* which batch; NULL: none */
+    int side;               /* that was taken last */
     bpt_cuda_stream stream;
 };
 
@@ -55,28 +55,41 @@ void bpt_cuda_feed_free(bpt_cuda_feed *f) {
     bpt_free(f);
 }
 
-static bpt_status bring(bpt_cuda_feed *f, const float *pixels, int side) {
-    for (size_t at = 0; at < f->bytes; at += PIECE_BYTES) {
-        const size_t n = f->bytes - at < PIECE_BYTES ? f->bytes - at : PIECE_BYTES;
-        memcpy(f->pinned[side] + at, (const char *)pixels + at, n);
-        BPT_TRY(bpt_cuda_copy(f->stream, f->device[side] + at, f->pinned[side] + at, n));
+/* What lies between spans goes along. */
+static bpt_status send(bpt_cuda_feed *f, int side, size_t begin, size_t end) {
+    return bpt_cuda_copy(f->stream, f->device[side] + begin, f->pinned[side] + begin, end - begin);
+}
+
+static bpt_status bring(bpt_cuda_feed *f, const bpt_cuda_batch *batch, int side) {
+    size_t sent = 0, end = 0;
+    for (int i = 0; i < batch->n_spans; i++) {
+        const bpt_cuda_span *span = &batch->spans[i];
+        for (size_t done = 0; done < span->bytes; done = end - span->at) {
+            const size_t left = span->bytes - done, n = left < PIECE_BYTES ? left : PIECE_BYTES;
+            memcpy(f->pinned[side] + span->at + done, (const char *)span->from + done, n);
+            end = span->at + done + n;
+            if (end - sent < PIECE_BYTES) continue;
+            BPT_TRY(send(f, side, sent, end));
+            sent = end;
+        }
     }
+    if (end > sent) BPT_TRY(send(f, side, sent, end));
     BPT_CUDA_TRY(cudaEventRecord(f->there[side], f->stream));
-    f->brought[side] = pixels;
+    f->brought[side] = batch->given;
     return BPT_OK;
 }
 
-bpt_status bpt_cuda_feed_take(bpt_cuda_feed *f, const float *pixels, bpt_cuda_stream stream,
-                              const float **device) {
+bpt_status bpt_cuda_feed_take(bpt_cuda_feed *f, const bpt_cuda_batch *batch, bpt_cuda_stream stream,
+                              const void **device) {
     const int side = 1 - f->side;
-    if (f->brought[side] != pixels) BPT_TRY(bring(f, pixels, side));
+    if (f->brought[side] != batch->given) BPT_TRY(bring(f, batch, side));
     BPT_CUDA_TRY(cudaStreamWaitEvent(stream, f->there[side], 0));
     f->brought[side] = NULL; /* what is at the same place by then may be another batch */
     f->side = side;
-    *device = (const float *)f->device[side];
+    *device = f->device[side];
     return BPT_OK;
 }
 
-bpt_status bpt_cuda_feed_bring(bpt_cuda_feed *f, const float *pixels) {
-    return bring(f, pixels, 1 - f->side);
+bpt_status bpt_cuda_feed_bring(bpt_cuda_feed *f, const bpt_cuda_batch *batch) {
+    return bring(f, batch, 1 - f->side);
 }

@@ -1,5 +1,5 @@
 /** @file inner/cuda/cuda_feed.h
- * How batches of pixels come to the GPU: through pinned memory, on a stream of its own, and where
+ * How batches come to the GPU: through pinned memory, on a stream of its own, and where
  * the next batch is known, while a step computes.
  *
  * Threads: the one that owns the device. */
@@ -7,6 +7,24 @@
 #define BPT_INNER_CUDA_CUDA_FEED_H
 
 #include "inner/cuda/cuda.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { BPT_CUDA_BATCH_SPANS = 4 };
+
+typedef struct bpt_cuda_span {
+    const void *from;
+    size_t at, bytes; /* where it is to be in the batch */
+} bpt_cuda_span;
+
+/** What a batch is put together from. */
+typedef struct bpt_cuda_batch {
+    const void *given;                         /* tells it from others */
+    bpt_cuda_span spans[BPT_CUDA_BATCH_SPANS]; /* in the order of their places */
+    int n_spans;
+} bpt_cuda_batch;
 
 typedef struct bpt_cuda_feed bpt_cuda_feed;
 
@@ -20,10 +38,15 @@ size_t bpt_cuda_feed_bytes(size_t bytes);
 
 /** Has a batch on the GPU before what is put on @p stream from now on.
  * @param[out] device where it is, until the next call but one of this function */
-bpt_status bpt_cuda_feed_take(bpt_cuda_feed *feed, const float *pixels, bpt_cuda_stream stream,
-                              const float **device);
+bpt_status bpt_cuda_feed_take(bpt_cuda_feed *feed, const bpt_cuda_batch *batch,
+                              bpt_cuda_stream stream, const void **device);
 
-/** Begins to bring the batch that will be taken next. @param pixels not to change until then */
-bpt_status bpt_cuda_feed_bring(bpt_cuda_feed *feed, const float *pixels);
+/** Begins to bring the batch that will be taken next. What it is put together from is not to change
+ * until then. */
+bpt_status bpt_cuda_feed_bring(bpt_cuda_feed *feed, const bpt_cuda_batch *batch);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -76,9 +76,8 @@ static bool pads_input(const bpt_device_network *net) {
 static bpt_status run_input(const bpt_device_network *net, const void *arg,
                             bpt_cuda_stream stream) {
     const bpt_cuda_activation *in = arg;
-    return bpt_cuda_take_pixels(stream, &net->given->step.pixels, net->batch, in->shape.c,
-                                in->shape.h * in->shape.w, in->row, in->type,
-                                bpt__cuda_at(net, in->value));
+    return bpt_cuda_input_take(stream, &net->input, &net->given->step, in->row, in->type,
+                               bpt__cuda_at(net, in->value));
 }
 
 static bpt_status plan_input(bpt_device_network *net) {

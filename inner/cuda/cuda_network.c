@@ -3,7 +3,6 @@
 
 #include "base/memory.h"
 #include "inner/cuda/cuda_capture.h"
-#include "inner/cuda/cuda_feed.h"
 #include "inner/cuda/cuda_network_life.h"
 
 #include <inttypes.h>
@@ -55,10 +54,6 @@ static bpt_status create_transfer(bpt_device_network *net) {
     return status;
 }
 
-static size_t pixel_bytes(const bpt_device_network *net) {
-    return (size_t)net->batch * bpt_shape_bytes(net->model->input, BPT_F32);
-}
-
 static size_t n_states(const bpt_device_network *net) {
     return net->forward_only ? 0 : net->learning.optimizer->n_states(&net->learning);
 }
@@ -69,7 +64,7 @@ static void count_memory(bpt_device_network *net) {
     const size_t copies = net->type == BPT_BF16 ? net->n_floats * sizeof(bpt_bf16) : 0;
     const size_t more = copies + net->model->segments.n_elements * sizeof(float) +
                         bpt_cuda_library_workspace(net->device->library) +
-                        bpt_cuda_feed_bytes(pixel_bytes(net)) + bpt_cuda_given_bytes(net) +
+                        bpt_cuda_feed_bytes(net->input.bytes) + bpt_cuda_given_bytes(net) +
                         sizeof *net->outcome;
     m->parameters = vector;
     m->gradients = net->forward_only ? 0 : vector;
@@ -131,7 +126,7 @@ static bpt_status allocate(bpt_device_network *net) {
     BPT_TRY(bpt_cuda_allocate(sizeof *net->outcome, (void **)&net->outcome));
     BPT_TRY(bpt_cuda_host_allocate(bpt_cuda_given_bytes(net), (void **)&net->host_given));
     BPT_TRY(bpt_cuda_host_allocate(sizeof *net->host_outcome, (void **)&net->host_outcome));
-    BPT_TRY(bpt_cuda_feed_create(pixel_bytes(net), &net->feed));
+    BPT_TRY(bpt_cuda_feed_create(net->input.bytes, &net->feed));
     BPT_TRY(bpt_cuda_captured_create(&net->captured));
     BPT_TRY(create_transfer(net));
     BPT_TRY(bpt_cuda_update_create(net->segments, net->model->segments.n, &net->learning,
@@ -177,6 +172,7 @@ bpt_status bpt__cuda_network_create(bpt_device *device, const bpt_device_wish *w
     net->type = wish->activations;
     net->learning = wish->learning;
     net->forward_only = wish->forward_only;
+    net->input = bpt_cuda_input_of(wish->images, wish->batch, wish->model->input);
     const bpt_status status = create(net);
     if (status == BPT_OK) {
         *memory = net->memory;

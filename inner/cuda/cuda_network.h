@@ -14,6 +14,7 @@
 #ifndef BPT_INNER_CUDA_CUDA_NETWORK_H
 #define BPT_INNER_CUDA_CUDA_NETWORK_H
 
+#include "inner/cuda/cuda_input.h"
 #include "inner/cuda/cuda_library.h"
 #include "inner/cuda/cuda_step.h"
 #include "inner/cuda/cuda_transfer.h"
@@ -91,7 +92,6 @@ typedef struct bpt_cuda_given {
 } bpt_cuda_given;
 
 typedef struct bpt_cuda_captured bpt_cuda_captured; /* cuda_capture.h */
-typedef struct bpt_cuda_feed bpt_cuda_feed;         /* cuda_feed.h */
 
 struct bpt_device_network {
     bpt_cuda_device *device;
@@ -100,6 +100,7 @@ struct bpt_device_network {
     bpt_value_type type; /* of activations */
     bpt_learning learning;
     bool forward_only;
+    bpt_cuda_input input;
 
     /* the plan */
     bpt_cuda_task *tasks; /* shape [n_tasks] */

@@ -1,6 +1,6 @@
 /* What is done with a network on a GPU: runs, and what they leave behind. */
+#include "base/images.h"
 #include "inner/cuda/cuda_capture.h"
-#include "inner/cuda/cuda_feed.h"
 #include "inner/cuda/cuda_network.h"
 #include "inner/cuda/cuda_network_life.h"
 #include "inner/cuda/cuda_values.h"
@@ -42,7 +42,13 @@ static bpt_status give(bpt_device_network *net, bpt_device_work work, const bpt_
     };
     if (work == BPT_DEVICE_APPLY) return BPT_OK;
     give_labels(net, run);
-    return bpt_cuda_feed_take(net->feed, run->pixels, net->stream, &step->pixels);
+    if (net->input.images) {
+        const bpt_images *images = run->input;
+        step->n_images = (int32_t)images->n;
+        step->has_moves = images->moves != NULL;
+    }
+    const bpt_cuda_batch batch = bpt_cuda_input_batch(&net->input, run->input);
+    return bpt_cuda_feed_take(net->feed, &batch, net->stream, &step->batch);
 }
 
 /* ---- numbers that are no numbers any more ---- */
@@ -109,8 +115,9 @@ static bpt_status check(bpt_device_network *net, bpt_device_work work) {
 static bpt_status begin(bpt_device_network *net, bpt_device_work work, const bpt_device_run *run) {
     BPT_TRY(give(net, work, run));
     BPT_TRY(bpt_cuda_start(net, work));
-    const bool brings = run->next && work != BPT_DEVICE_APPLY;
-    return brings ? bpt_cuda_feed_bring(net->feed, run->next) : BPT_OK;
+    if (!run->next || work == BPT_DEVICE_APPLY) return BPT_OK;
+    const bpt_cuda_batch next = bpt_cuda_input_batch(&net->input, run->next);
+    return bpt_cuda_feed_bring(net->feed, &next);
 }
 
 /* Nothing of it is left on the stream where something failed: what the host gives next lies where

@@ -14,7 +14,7 @@ extern "C" {
 
 /** Written by the host before a step. */
 typedef struct bpt_cuda_step {
-    const float *pixels;               /* the GPU's: the batch, [N, C, H, W] */
+    const void *batch;                 /* the GPU's, as cuda_input.h has it */
     uint64_t seed, step, first_sample; /* bpt_draw */
     uint64_t updates;                  /* this one included, from 1 */
     float rate;                        /* of learning */
@@ -22,6 +22,8 @@ typedef struct bpt_cuda_step {
     float n_samples;                   /* that are there: their label is not -1 */
     int32_t end_sample;                /* behind the last of these: the rest of the batch takes no
                                         * part in statistics */
+    int32_t n_images;                  /* of a batch of images: that are there */
+    int32_t has_moves;                 /* and whether they are moved */
     int32_t has_second;                /* 0: no sample has a second label */
     int32_t trains;                    /* 0: an evaluation, without second labels and smoothing */
 } bpt_cuda_step;

@@ -140,47 +140,6 @@ bpt_status bpt_cuda_check_finite(bpt_cuda_stream stream, const void *x, bpt_valu
 
 /* ---- other orders ---- */
 
-/* A thread takes all channels of a pixel: neighbours read neighbours of each channel. Samples go
- * over the grid's y. */
-template <typename T, int WIDTH>
-static __global__ void take_pixels(const float *const *from, int64_t n, int64_t c, int64_t pixels,
-                                   int64_t padded, T *to) {
-    const float *batch = *from;
-    for (int64_t sample = blockIdx.y; sample < n; sample += gridDim.y)
-        for (int64_t pixel = bpt__thread(); pixel < pixels; pixel += bpt__threads()) {
-            const float *x = batch + sample * c * pixels + pixel;
-            T *y = to + (sample * pixels + pixel) * padded;
-            for (int64_t first = 0; first < padded; first += WIDTH) {
-                float value[WIDTH];
-                for (int i = 0; i < WIDTH; i++)
-                    value[i] = first + i < c ? x[(first + i) * pixels] : 0.0f;
-                bpt__store<WIDTH>(value, y + first);
-            }
-        }
-}
-
-template <typename T>
-static bpt_status run_take_pixels(bpt_cuda_stream stream, const float *const *from, int64_t n,
-                                  int64_t c, int64_t pixels, int64_t padded, void *to) {
-    const unsigned max_y = 65535; /* of a grid, in CUDA */
-    const dim3 grid(bpt__blocks(pixels), n < 1 ? 1 : n < max_y ? (unsigned)n : max_y);
-    T *y = (T *)to;
-    if (padded % 8 == 0)
-        BPT__LAUNCH(take_pixels<T, 8>, grid, BPT__THREADS, stream, from, n, c, pixels, padded, y);
-    else if (padded % 4 == 0)
-        BPT__LAUNCH(take_pixels<T, 4>, grid, BPT__THREADS, stream, from, n, c, pixels, padded, y);
-    else
-        BPT__LAUNCH(take_pixels<T, 1>, grid, BPT__THREADS, stream, from, n, c, pixels, padded, y);
-    return BPT_OK;
-}
-
-bpt_status bpt_cuda_take_pixels(bpt_cuda_stream stream, const float *const *from, int64_t n,
-                                int64_t c, int64_t pixels, int64_t padded, bpt_value_type type,
-                                void *to) {
-    return type == BPT_BF16 ? run_take_pixels<bpt_bf16>(stream, from, n, c, pixels, padded, to)
-                            : run_take_pixels<float>(stream, from, n, c, pixels, padded, to);
-}
-
 /* @param from,to at the first channel of the first row */
 template <typename T, int WIDTH>
 static __global__ void copy_channels(const T *from, int64_t from_c, T *to, int64_t to_c, int64_t n,

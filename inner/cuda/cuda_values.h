@@ -15,14 +15,6 @@
 extern "C" {
 #endif
 
-/** From the caller's batch to the network's input: [N, C, pixels] floats to [N, pixels, padded]
- * values; channels C and above become 0.
- * @param from points to a pointer to the batch, itself in the GPU's memory: which batch is
- * decided when the work runs; @param padded at least c */
-bpt_status bpt_cuda_take_pixels(bpt_cuda_stream stream, const float *const *from, int64_t n,
-                                int64_t c, int64_t pixels, int64_t padded, bpt_value_type type,
-                                void *to);
-
 /** Values to another type. @param n values */
 bpt_status bpt_cuda_convert(bpt_cuda_stream stream, const void *from, bpt_value_type from_type,
                             void *to, bpt_value_type to_type, int64_t n);

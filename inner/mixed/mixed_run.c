@@ -15,8 +15,9 @@ static bool updates(bpt_device_work work) {
 static bpt_status run_cores(bpt_mixed_network *m, bpt_device_work work, const bpt_device_run *run,
                             int64_t first) {
     const bpt_shape in = m->wish.model->input;
-    const float *pixels = run->pixels ? run->pixels + first * in.c * in.h * in.w : NULL;
+    const float *pixels = run->input;
     const int32_t *labels = run->labels ? run->labels + first : NULL;
+    if (pixels) pixels += first * in.c * in.h * in.w;
     bpt_draw draw = run->draw;
     draw.first_sample += (uint64_t)first;
     bpt_network_set_draw(m->cores, draw);

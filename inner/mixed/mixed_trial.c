@@ -60,7 +60,7 @@ static void release(trial *t) {
 /* A rate of 0: weights stay as they are. The next batch is there, as a loader would have it. */
 static bpt_device_run run_of(const trial *t) {
     return (bpt_device_run){
-        .pixels = t->pixels,
+        .input = t->pixels,
         .next = t->pixels,
         .labels = t->labels,
         .updates = 1,

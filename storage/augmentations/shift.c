@@ -1,7 +1,7 @@
 /* shift=PERCENT: the image moved by whole pixels, up to so much of its height and width either way;
  * black where nothing is. */
 #include "storage/augmentation.h"
-#include "storage/augmentations/translate.h"
+#include "storage/image_move.h"
 
 enum { WHOLE = 100 * BPT_AUGMENT_UNIT };
 
@@ -15,11 +15,10 @@ static int64_t draw(bpt_random *random, uint32_t side, uint32_t percent) {
     return (int64_t)bpt_random_below(random, 2 * most + 1) - most;
 }
 
-static bool apply(const uint32_t *values, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
-                  const uint8_t *restrict in, uint8_t *restrict out) {
+static bpt_image_move move(const uint32_t *values, bpt_random *random, uint32_t H, uint32_t W) {
     const int64_t dy = draw(random, H, values[0]);
     const int64_t dx = draw(random, W, values[0]);
-    return bpt__translate(dy, dx, C, H, W, in, out);
+    return (bpt_image_move){bpt__side_shifted(H, dy), bpt__side_shifted(W, dx)};
 }
 
 const bpt_augmentation bpt_augmentation_shift = {.name = "shift",
@@ -30,4 +29,4 @@ const bpt_augmentation bpt_augmentation_shift = {.name = "shift",
                                                                  .min = BPT_AUGMENT_UNIT / 10,
                                                                  .max = 90 * BPT_AUGMENT_UNIT}},
                                                  .smallest = smallest,
-                                                 .apply = apply};
+                                                 .move = move};

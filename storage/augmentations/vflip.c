@@ -1,16 +1,12 @@
 /* vflip: half of all images are mirrored top to bottom. */
 #include "storage/augmentation.h"
+#include "storage/image_move.h"
 
-#include <string.h>
-
-static bool apply(const uint32_t *values, bpt_random *random, uint32_t C, uint32_t H, uint32_t W,
-                  const uint8_t *restrict in, uint8_t *restrict out) {
+static bpt_image_move move(const uint32_t *values, bpt_random *random, uint32_t H, uint32_t W) {
     (void)values;
-    if (bpt_random_below(random, 2) == 0) return false;
-    for (uint32_t c = 0; c < C; c++, in += (size_t)H * W)
-        for (uint32_t y = 0; y < H; y++, out += W) memcpy(out, in + (size_t)(H - 1 - y) * W, W);
-    return true;
+    bpt_image_move m = bpt__image_still(H, W);
+    if (bpt_random_below(random, 2) == 1) m.y = bpt__side_mirrored(H);
+    return m;
 }
 
-const bpt_augmentation bpt_augmentation_vflip = {
-    .name = "vflip", .example = "vflip", .apply = apply};
+const bpt_augmentation bpt_augmentation_vflip = {.name = "vflip", .example = "vflip", .move = move};

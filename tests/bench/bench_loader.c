@@ -5,9 +5,10 @@
  * Makes a dataset of raw images of 3xSIDExSIDE (32), 20,000 of them unless told otherwise, in
  * memory, and takes all of them in a shuffled order, in batches of 128, with one loader thread and
  * with two: as they are, after crop and flip, after each kind of augmentation, or after the LISTs,
- * which are as bpt-train --augment takes them. All are measured in turns, REPETITIONS (9) times
- * after a turn that does not count. Prints a Markdown table of medians, with least and most in
- * brackets.
+ * which are as bpt-train --augment takes them. Batches are of floats, as cores take them, and of
+ * bytes, as a GPU does, which makes the moves that the list ends with. All are measured in turns,
+ * REPETITIONS (9) times after a turn that does not count. Prints a Markdown table of medians, with
+ * least and most in brackets.
  */
 #include "base/memory.h"
 #include "storage/augmentation.h"
@@ -18,7 +19,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { BATCH = 128, DEPTH = 8, MAX_LISTS = 32, MAX_REPETITIONS = 100, MAX_THREADS = 2, SALT = 1 };
+enum { BATCH = 128, DEPTH = 8, MAX_LISTS = 32, MAX_REPETITIONS = 100, SALT = 1 };
+
+static const struct {
+    bool bytes;
+    uint32_t n_threads;
+} ways[] = {{false, 1}, {false, 2}, {true, 1}, {true, 2}};
+#define N_WAYS (sizeof ways / sizeof *ways)
 
 typedef struct bench {
     uint32_t side, n_images, n_repetitions, n_lists;
@@ -26,29 +33,32 @@ typedef struct bench {
     bpt_dataset *dataset;
     const bpt_split *split;
     uint32_t *order; /* shape [n_images] */
-    double rates[MAX_LISTS][MAX_THREADS][MAX_REPETITIONS];
+    double rates[MAX_LISTS][N_WAYS][MAX_REPETITIONS];
 } bench;
 
-static bpt_status measure(const bench *b, const char *list, uint32_t n_threads, double *rate) {
-    const bpt_loader_options o = {.batch = BATCH, .n_threads = n_threads, .depth = DEPTH};
+static bpt_status measure(const bench *b, const char *list, size_t way, double *rate) {
+    const bpt_loader_options o = {
+        .batch = BATCH, .n_threads = ways[way].n_threads, .depth = DEPTH, .bytes = ways[way].bytes};
     return loader_pass(b->dataset, b->split, b->order, b->n_images, list, o, rate);
 }
 
 static bpt_status measure_all(bench *b) {
     for (uint32_t turn = 0; turn <= b->n_repetitions; turn++)
         for (uint32_t i = 0; i < b->n_lists; i++)
-            for (uint32_t t = 0; t < MAX_THREADS; t++)
-                BPT_TRY(measure(b, b->lists[i], t + 1, &b->rates[i][t][turn > 0 ? turn - 1 : 0]));
+            for (size_t w = 0; w < N_WAYS; w++)
+                BPT_TRY(measure(b, b->lists[i], w, &b->rates[i][w][turn > 0 ? turn - 1 : 0]));
     return BPT_OK;
 }
 
 static void print_rates(bench *b) {
-    printf("| images of 3x%ux%u | one thread, images/s | two threads |\n|---|---|---|\n", b->side,
-           b->side);
+    printf(
+        "| images of 3x%ux%u | floats, one thread, images/s | two threads | bytes, one thread | "
+        "two threads |\n|---|---|---|---|---|\n",
+        b->side, b->side);
     for (uint32_t i = 0; i < b->n_lists; i++) {
         printf("| `%s` |", b->lists[i]);
-        for (uint32_t t = 0; t < MAX_THREADS; t++) {
-            const figures of = figures_of(b->rates[i][t], b->n_repetitions);
+        for (size_t w = 0; w < N_WAYS; w++) {
+            const figures of = figures_of(b->rates[i][w], b->n_repetitions);
             printf(" %.0f (%.0f-%.0f) |", of.median, of.least, of.largest);
         }
         printf("\n");

@@ -62,14 +62,14 @@ static bpt_status compute(cores_network *n, bpt_device_work work, const bpt_devi
     bpt_network_set_second(n->net, run->second, run->parts);
     switch (work) {
     case BPT_DEVICE_TRAIN:
-        return bpt_network_train(n->net, run->pixels, run->labels, run->rate, run->denominator,
+        return bpt_network_train(n->net, run->input, run->labels, run->rate, run->denominator,
                                  &n->result);
     case BPT_DEVICE_GRADIENT:
-        return bpt_network_gradient(n->net, run->pixels, run->labels, run->denominator, &n->result);
+        return bpt_network_gradient(n->net, run->input, run->labels, run->denominator, &n->result);
     case BPT_DEVICE_APPLY:
         return bpt_network_apply(n->net, run->rate);
     default:
-        return bpt_network_evaluate(n->net, run->pixels, run->labels, &n->result);
+        return bpt_network_evaluate(n->net, run->input, run->labels, &n->result);
     }
 }
 

@@ -175,39 +175,6 @@ static void test_check_finite(void **state) {
 /* ---- other orders ---- */
 
 typedef struct {
-    size_t n, c, pixels, padded;
-} pixel_case;
-
-static void check_take_pixels(bpt_value_type type, pixel_case p) {
-    float *x = cuda_random(BPT_F32, p.n * p.c * p.pixels, 7);
-    float *expected = floats(p.n * p.pixels * p.padded);
-    for (size_t n = 0; n < p.n; n++)
-        for (size_t c = 0; c < p.c; c++)
-            for (size_t i = 0; i < p.pixels; i++)
-                expected[(n * p.pixels + i) * p.padded + c] =
-                    cuda_rounded(type, x[(n * p.c + c) * p.pixels + i]);
-    void *at = cuda_upload_values(BPT_F32, x, p.n * p.c * p.pixels);
-    void *pointer = cuda_upload(&at, sizeof at);
-    void *out = cuda_poisoned(p.n * p.pixels * p.padded * bpt_value_bytes(type));
-    cuda_ok(bpt_cuda_take_pixels(cuda_stream(), pointer, (int64_t)p.n, (int64_t)p.c,
-                                 (int64_t)p.pixels, (int64_t)p.padded, type, out));
-    check("take pixels", type, out, expected, p.n * p.pixels * p.padded);
-    cuda_free(pointer);
-    cuda_free(at);
-    free(x);
-}
-
-static void test_take_pixels(void **state) {
-    static const pixel_case cases[] = {{1, 3, 49, 3},  {2, 3, 50, 4},  {3, 3, 35, 8},
-                                       {2, 1, 1, 1},   {1, 16, 9, 16}, {5, 2, 300, 8},
-                                       {300, 1, 5, 1}, {2, 10, 7, 12}, {2, 11, 257, 24},
-                                       {0, 3, 4, 4},   {3, 4, 1, 4},   {70000, 1, 2, 2}};
-    (void)state;
-    FOR_TYPES(type)
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) check_take_pixels(type, cases[i]);
-}
-
-typedef struct {
     size_t from_c, from_first, to_c, to_first, n, n_zeros, rows;
 } channel_case;
 
@@ -243,9 +210,9 @@ static void test_copy_channels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_convert),     cmocka_unit_test(test_relu),
-        cmocka_unit_test(test_add),         cmocka_unit_test(test_check_finite),
-        cmocka_unit_test(test_take_pixels), cmocka_unit_test(test_copy_channels),
+        cmocka_unit_test(test_convert),       cmocka_unit_test(test_relu),
+        cmocka_unit_test(test_add),           cmocka_unit_test(test_check_finite),
+        cmocka_unit_test(test_copy_channels),
     };
     const int skipped = cuda_begin();
     if (skipped) return skipped;

@@ -18,7 +18,7 @@ bpt_random subject_stream(uint64_t id) {
 const uint8_t *subject_apply(const bpt_augment *augment, uint64_t id, uint32_t C, uint32_t H,
                              uint32_t W, const uint8_t *in, uint8_t *scratch) {
     bpt_random random = subject_stream(id);
-    return bpt_augment_apply(augment, &random, C, H, W, in, scratch);
+    return bpt_augment_apply(augment, 0, &random, C, H, W, in, scratch, NULL);
 }
 
 void subject_noise(uint64_t id, uint8_t *pixels, size_t n) {

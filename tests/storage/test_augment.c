@@ -23,7 +23,7 @@ static bpt_augment parse(const char *text) {
 static const uint8_t *apply(const bpt_augment *a, uint64_t id, const uint8_t *in,
                             uint8_t *scratch) {
     bpt_random random = bpt_random_stream(3, BPT_PURPOSE_TEST, id);
-    return bpt_augment_apply(a, &random, C, H, W, in, scratch);
+    return bpt_augment_apply(a, 0, &random, C, H, W, in, scratch, NULL);
 }
 
 /* Every pixel differs from all others, and none is black. */
@@ -275,8 +275,9 @@ static void keeps_to_its_memory(void **state) {
             assert_int_equal(bpt_augment_check(&a, h, w), BPT_OK);
             for (uint64_t id = 0; id < 100; id++) {
                 bpt_random random = bpt_random_stream(3, BPT_PURPOSE_TEST, id), same = random;
-                const uint8_t *out = bpt_augment_apply(&a, &random, c, h, w, in, scratch);
-                const uint8_t *again = bpt_augment_apply(&a, &same, c, h, w, in, guarded + 32);
+                const uint8_t *out = bpt_augment_apply(&a, 0, &random, c, h, w, in, scratch, NULL);
+                const uint8_t *again =
+                    bpt_augment_apply(&a, 0, &same, c, h, w, in, guarded + 32, NULL);
                 assert_memory_equal(out, again, size);
             }
             for (size_t k = 0; k < 32; k++) {

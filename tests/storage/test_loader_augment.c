@@ -4,10 +4,12 @@
 #include "base/random.h"
 #include "storage/augmentation.h"
 #include "storage/loader.h"
+#include "tests/storage/batch_floats.h"
 #include "tests/storage/made_dataset.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -88,7 +90,7 @@ static void take_share(const subject *s, const bpt_loader_options *o, uint32_t p
         for (uint32_t i = 0; i < batch.n; i++, taken++) {
             assert_int_equal(batch.labels[i], made_label(3, order[taken], 3));
             float *row = out + (size_t)order[taken] * ROW;
-            memcpy(row, batch.pixels + (size_t)i * RECORD, RECORD * sizeof *out);
+            batch_floats(&batch, i, C, H, W, row);
             row[RECORD] = batch.second_labels ? (float)batch.second_labels[i] : -1;
             row[RECORD + 1] = batch.second_labels ? batch.second_parts[i] : 0;
         }
@@ -98,12 +100,64 @@ static void take_share(const subject *s, const bpt_loader_options *o, uint32_t p
     bpt_loader_destroy(loader);
 }
 
-static void take(const subject *s, const char *list, uint32_t pass, uint32_t n_ranks,
-                 uint32_t n_threads, uint32_t depth, uint32_t size, float *out) {
-    bpt_loader_options o = {.batch = size, .n_threads = n_threads, .depth = depth, .seed = 5};
+static void take_as(const subject *s, bool bytes, const char *list, uint32_t pass, uint32_t n_ranks,
+                    uint32_t n_threads, uint32_t depth, uint32_t size, float *out) {
+    const double mean[C] = {0.48, 0.25, 0.61}, std[C] = {0.2, 0.31, 0.27};
+    bpt_loader_options o = {.batch = size,
+                            .n_threads = n_threads,
+                            .depth = depth,
+                            .bytes = bytes,
+                            .mean = mean,
+                            .std = std,
+                            .seed = 5};
     assert_int_equal(bpt_augment_parse(list, &o.augment), BPT_OK);
     memset(out, 0xff, sizeof(float) * COUNT * ROW); /* no number: none may be left */
     for (uint32_t rank = 0; rank < n_ranks; rank++) take_share(s, &o, pass, rank, n_ranks, out);
+}
+
+static void take(const subject *s, const char *list, uint32_t pass, uint32_t n_ranks,
+                 uint32_t n_threads, uint32_t depth, uint32_t size, float *out) {
+    take_as(s, false, list, pass, n_ranks, n_threads, depth, size, out);
+}
+
+/* Bytes, moved and normalised by whoever takes them, are the floats of a loader that does it. */
+static void is_the_same_in_bytes(void **state) {
+    const subject *s = *state;
+    static const char *const more[] = {"none", "crop=4,flip,vflip,shift=20,crop=10",
+                                       "flip,jitter,crop=2", "crop=2,flip,mixup=1"};
+    for (int i = 0; i < s->n_lists + 4; i++) {
+        const char *list = i < s->n_lists ? s->lists[i] : more[i - s->n_lists];
+        take(s, list, 3, 1, 2, 4, 16, s->expected);
+        take_as(s, true, list, 3, 2, 2, 3, 7, s->found);
+        assert_memory_equal(s->expected, s->found, sizeof(float) * COUNT * ROW);
+    }
+}
+
+/* What is left to whoever takes the bytes, and how many images there are. */
+static void says_what_is_left(void **state) {
+    const subject *s = *state;
+    static const struct {
+        const char *list;
+        bool moves;
+    } cases[] = {{"none", false},       {"flip", true},         {"crop=2,flip", true},
+                 {"jitter,flip", true}, {"flip,jitter", false}, {"flip,cutmix=1", false}};
+    const uint32_t indices[3] = {7, 0, 9};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bpt_loader_options o = {.batch = 5, .n_threads = 1, .depth = 1, .bytes = true};
+        bpt_loader *loader;
+        bpt_batch batch;
+        assert_int_equal(bpt_augment_parse(cases[i].list, &o.augment), BPT_OK);
+        assert_int_equal(bpt_loader_create(s->dataset, s->split, &o, &loader), BPT_OK);
+        assert_int_equal(bpt_loader_request(loader, indices, NULL, 3), BPT_OK);
+        assert_int_equal(bpt_loader_next(loader, &batch), BPT_OK);
+        const bpt_images *images = batch.input;
+        assert_null(batch.pixels);
+        assert_int_equal(images->n, 3);
+        assert_int_equal(images->moves != NULL, cases[i].moves);
+        assert_int_equal(batch.labels[3], -1);
+        bpt_loader_release(loader, &batch);
+        bpt_loader_destroy(loader);
+    }
 }
 
 static void does_not_depend_on_threads_and_ranks(void **state) {
@@ -148,6 +202,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(does_not_depend_on_threads_and_ranks),
         cmocka_unit_test(is_another_in_each_pass),
+        cmocka_unit_test(is_the_same_in_bytes),
+        cmocka_unit_test(says_what_is_left),
         cmocka_unit_test(refuses_what_is_for_encoded_images),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

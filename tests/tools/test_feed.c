@@ -56,7 +56,7 @@ static bpt_feed *create(const subject *s, const uint32_t *records, uint32_t n_he
                         bpt_sampler *sampler) {
     bpt_feed *feed = NULL;
     const bpt_train_options o = {.loader_threads = 1, .prefetch = DEPTH, .seed = SEED};
-    const bpt_loader_options options = bpt_feed_options(&o, s->split, BATCH);
+    const bpt_loader_options options = bpt_feed_options(&o, s->split, BATCH, false);
     assert_int_equal(
         bpt_feed_create(s->dataset, s->split, &options, records, n_held, sampler, &feed), BPT_OK);
     return feed;

@@ -202,7 +202,7 @@ static void test_costs_of_a_network(void **state) {
     double seconds = 0.0;
     bpt_tuned tuned = {.n_costs = 0};
     assert_int_equal(bpt_model_parse("small", small, sizeof small - 1, NULL, &s.model), BPT_OK);
-    assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, &s.synthetic), BPT_OK);
+    assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, false, &s.synthetic), BPT_OK);
     assert_int_equal(bpt_contender_create(&s, &choices, &c), BPT_OK);
     assert_int_equal(bpt_task_costs_list(bpt_contender_costs(c), &list, &n), BPT_OK);
     bpt_free(list);
@@ -247,7 +247,7 @@ static void test_costs_of_cuts(void **state) {
     bpt_cost_table costs = {.workers = 2};
     bpt_contender *c;
     assert_int_equal(bpt_model_parse("wide", wide, sizeof wide - 1, NULL, &s.model), BPT_OK);
-    assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, &s.synthetic), BPT_OK);
+    assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, false, &s.synthetic), BPT_OK);
     assert_int_equal(bpt_cut_costs_measure(&s, &choices, (bpt_cut){0}, 3, &costs), BPT_OK);
     assert_int_equal(costs.n, 5); /* the first layer has no backward data */
     for (size_t i = 0; i < costs.n; i++)
@@ -289,7 +289,7 @@ static void test_lack_of_memory(void **state) {
     bpt_contender *c = NULL;
     int n = 0;
     assert_int_equal(bpt_model_parse("small", small, sizeof small - 1, NULL, &s.model), BPT_OK);
-    assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, &s.synthetic), BPT_OK);
+    assert_int_equal(bpt_synthetic_make(s.model, s.batch, 1, false, &s.synthetic), BPT_OK);
     const uint64_t live = bpt_memory_live();
     for (; !c && n < 10000; n++) {
         bpt_memory_fail_at(n);

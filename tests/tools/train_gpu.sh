@@ -34,6 +34,13 @@ for precision in fp32 tf32 bf16; do
     run 0 "$train" "${common[@]}" --output runs/$precision --epochs $epochs --device cuda --precision $precision
     check_json runs/$precision/summary.json "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < $near"
 done
+# Moves that --augment ends with are the GPU's to make. With something behind them, though it hardly ever happens, they
+# are the cores': which has the same bits.
+run 0 "$train" "${common[@]}" --output runs/moved --epochs 0.2 --device cuda --augment crop=2,flip
+run 0 "$train" "${common[@]}" --output runs/kept --epochs 0.2 --device cuda --augment crop=2,flip,erase=0.0001
+same_weights runs/moved runs/kept
+run 0 "$train" "${common[@]}" --output runs/still --epochs 0.2 --device cuda
+cmp -s runs/moved/model.safetensors runs/still/model.safetensors && die "a GPU moves nothing"
 for device in cpu cuda; do
     run 0 "$eval" --data data --model tiny.yaml --weights runs/gpu/model.safetensors --json --device $device
     check_json out "abs(d['accuracy'] - $(accuracy runs/gpu)) <= 0.005"

@@ -30,15 +30,16 @@ bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options 
 /** Starts to load, or makes the batch up. Once, after bpt_bench_batches_open().
  * @param options the same
  * @param model   of what trains on them
+ * @param bytes   as of bpt_feed_options()
  * @return BPT_OK, BPT_ENOMEM, as bpt_feed_create() */
 bpt_status bpt_bench_batches_start(bpt_bench_batches *b, const bpt_train_options *options,
-                                   const bpt_model *model);
+                                   const bpt_model *model, bool bytes);
 
 /** @param[out] batch borrowed until the next call @return BPT_OK, as bpt_feed_next() */
 bpt_status bpt_bench_batches_next(bpt_bench_batches *b, bpt_batch *batch);
 
-/** @return pixels of the batch that comes next, as bpt_feed_peek() */
-const float *bpt_bench_batches_peek(const bpt_bench_batches *b);
+/** @return input of the batch that comes next, as bpt_feed_peek() */
+const void *bpt_bench_batches_peek(const bpt_bench_batches *b);
 
 /** @return nanoseconds spent waiting for batches so far; 0 without --data */
 uint64_t bpt_bench_batches_wait_ns(const bpt_bench_batches *b);

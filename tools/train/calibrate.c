@@ -6,7 +6,7 @@
 
 static bpt_status step(bpt_job *job, const bpt_synthetic *batch) {
     bpt_batch_result result;
-    return bpt_network_gradient(job->network, batch->pixels, batch->labels, (float)job->batch,
+    return bpt_network_gradient(job->network, batch->input, batch->labels, (float)job->batch,
                                 &result);
 }
 
@@ -27,7 +27,8 @@ static bpt_status time_steps(bpt_job *job, const bpt_synthetic *batch, double le
 
 static bpt_status prepare(bpt_job *job, bpt_synthetic *batch) {
     const uint64_t seed = (uint64_t)job->options->seed;
-    BPT_TRY(bpt_synthetic_make(job->model, job->batch, seed, batch));
+    BPT_TRY(bpt_synthetic_make(job->model, job->batch, seed, bpt_device_takes_images(job->device),
+                               batch));
     bpt_segments_initialise(&job->model->segments, seed, job->flat);
     return bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, job->flat);
 }

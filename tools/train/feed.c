@@ -24,9 +24,10 @@ struct bpt_feed {
 };
 
 bpt_loader_options bpt_feed_options(const bpt_train_options *o, const bpt_split *train,
-                                    uint32_t batch) {
+                                    uint32_t batch, bool bytes) {
     return (bpt_loader_options){
         .batch = batch,
+        .bytes = bytes,
         .n_threads = (uint32_t)o->loader_threads,
         .depth = (uint32_t)o->prefetch,
         .mean = train->mean,
@@ -126,7 +127,7 @@ bpt_status bpt_feed_next(bpt_feed *f, bpt_batch *batch) {
     return BPT_OK;
 }
 
-const float *bpt_feed_peek(bpt_feed *f) {
+const void *bpt_feed_peek(bpt_feed *f) {
     return bpt_loader_peek(f->loader);
 }
 

@@ -28,9 +28,10 @@ typedef struct bpt_feed_gate {
 
 /** @return how the images of @p train are loaded in training: normalised by its own mean and
  * deviation (borrowed), augmented by --augment
- * @param batch samples of a batch of this rank */
+ * @param batch samples of a batch of this rank
+ * @param bytes bpt_device_takes_images() of what trains */
 bpt_loader_options bpt_feed_options(const bpt_train_options *o, const bpt_split *train,
-                                    uint32_t batch);
+                                    uint32_t batch, bool bytes);
 
 /** @param options depth at least 2
  * @param records bpt_held_out_draw() with @p n_held, borrowed: the sampler draws from those that
@@ -57,9 +58,9 @@ void bpt_feed_admit(bpt_feed *feed, uint32_t rounds);
  *         error of the gate */
 bpt_status bpt_feed_next(bpt_feed *feed, bpt_batch *batch);
 
-/** @return pixels of the batch that bpt_feed_next() will give, which stay as they are until the
- * call after that one; NULL: it is not ready yet */
-const float *bpt_feed_peek(bpt_feed *feed);
+/** @return input of the batch that bpt_feed_next() will give, which stays as it is until the call
+ * after that one; NULL: it is not ready yet */
+const void *bpt_feed_peek(bpt_feed *feed);
 
 /** @return the state of the sampler after the batches taken so far */
 bpt_sampler_state bpt_feed_state(const bpt_feed *feed);

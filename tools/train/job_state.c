@@ -187,7 +187,8 @@ static bpt_status open_feed(bpt_job *job, const bpt_checkpoint *c) {
         bpt_sampler_free(sampler);
         return status;
     }
-    const bpt_loader_options options = bpt_feed_options(o, job->train, job->batch);
+    const bpt_loader_options options =
+        bpt_feed_options(o, job->train, job->batch, bpt_device_takes_images(job->device));
     return bpt_feed_create(job->dataset, job->train, &options, job->records, job->held_out, sampler,
                            &job->feed);
 }
@@ -199,8 +200,8 @@ static bpt_status open_quality(bpt_job *job, const bpt_checkpoint *c) {
     const bpt_quality_state state = c && c->exact ? c->quality : (bpt_quality_state){0};
     BPT_TRY(bpt_held_out_draw((uint64_t)job->options->seed, job->train->count, held_out,
                               &job->records));
-    return bpt_quality_create(job->dataset, job->train, job->records, held_out, job->batch, state,
-                              &job->quality);
+    return bpt_quality_create(job->dataset, job->train, job->records, held_out, job->batch,
+                              bpt_device_takes_images(job->device), state, &job->quality);
 }
 
 /* Weights, the optimiser's state and counters: from a checkpoint, or as at the start of a run. The

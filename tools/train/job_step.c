@@ -94,8 +94,8 @@ static bpt_status compute(bpt_job *job, const bpt_batch *batch, bool gradient_on
     bpt_network_set_second(job->network, batch->second_labels, batch->second_parts);
     if (job->device) bpt_network_set_next(job->network, bpt_feed_peek(job->feed));
     if (gradient_only)
-        return bpt_network_gradient(job->network, batch->pixels, batch->labels, all, result);
-    return bpt_network_train(job->network, batch->pixels, batch->labels, rate, own, result);
+        return bpt_network_gradient(job->network, batch->input, batch->labels, all, result);
+    return bpt_network_train(job->network, batch->input, batch->labels, rate, own, result);
 }
 
 /* What it took, and what it could have taken with more workers or fewer waits among tasks. */

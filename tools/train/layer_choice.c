@@ -88,11 +88,11 @@ static bpt_status time_layers(bpt_job *job, double *seconds) {
     const uint64_t seed = (uint64_t)job->options->seed;
     bpt_synthetic batch = {0};
     bpt_batch_result result;
-    BPT_TRY(bpt_synthetic_make(job->model, job->batch, seed, &batch));
+    BPT_TRY(bpt_synthetic_make(job->model, job->batch, seed, false, &batch));
     bpt_segments_initialise(&job->model->segments, seed, job->flat);
     bpt_status status = bpt_network_set(job->network, BPT_VECTOR_WEIGHTS, job->flat);
     for (int i = 0; i < 2 && status == BPT_OK; i++)
-        status = bpt_network_train(job->network, batch.pixels, batch.labels, 0, (float)job->batch,
+        status = bpt_network_train(job->network, batch.input, batch.labels, 0, (float)job->batch,
                                    &result);
     bpt_synthetic_release(&batch);
     if (status == BPT_OK) bpt_network_layer_times(job->network, seconds);

@@ -33,27 +33,32 @@ static size_t decoding_bytes(const bpt_job *job, size_t values) {
 
 /* Two batches of pixels, pinned, on their way to a device. */
 static size_t pinned_bytes(const bpt_job *job, size_t values) {
-    return job->device ? 2 * sizeof(float) * job->batch * values : 0;
+    const size_t value = bpt_device_takes_images(job->device) ? sizeof(uint8_t) : sizeof(float);
+    return job->device ? 2 * value * job->batch * values : 0;
 }
 
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */
 static size_t batch_bytes(const bpt_job *job) {
     if (bpt_job_is_server(job)) return 0;
     const bpt_shape in = job->model->input;
+    const bool bytes_only = bpt_device_takes_images(job->device);
     const bpt_loader_options training = {
         .batch = job->batch,
+        .bytes = bytes_only,
         .n_threads = (uint32_t)job->options->loader_threads,
         .depth = (uint32_t)job->options->prefetch,
         .augment = bpt_train_augment(job->options),
     };
-    const bpt_loader_options evaluating = {
-        .batch = job->batch, .n_threads = training.n_threads, .depth = BPT_EVALUATION_DEPTH};
+    const bpt_loader_options evaluating = {.batch = job->batch,
+                                           .bytes = bytes_only,
+                                           .n_threads = training.n_threads,
+                                           .depth = BPT_EVALUATION_DEPTH};
     const size_t values = (size_t)(in.c * in.h * in.w);
     size_t bytes = bpt_size_add(bpt_loader_bytes(&training, values), decoding_bytes(job, values));
     bytes = bpt_size_add(bytes, pinned_bytes(job, values));
     if (evaluates(job)) bytes = bpt_size_add(bytes, bpt_loader_bytes(&evaluating, values));
     if (!holds_out(job)) return bytes;
-    const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch);
+    const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch, bytes_only);
     return bpt_size_add(bytes, bpt_loader_bytes(&judging, values));
 }
 

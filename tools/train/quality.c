@@ -18,11 +18,12 @@ void bpt_quality_note(bpt_quality_state *state, uint64_t n_correct, uint64_t n_s
     state->taken++;
 }
 
-bpt_loader_options bpt_quality_loader(const bpt_split *train, uint32_t batch) {
+bpt_loader_options bpt_quality_loader(const bpt_split *train, uint32_t batch, bool bytes) {
     return (bpt_loader_options){
         .batch = batch,
         .n_threads = 1,
         .depth = DEPTH,
+        .bytes = bytes,
         .mean = train ? train->mean : NULL,
         .std = train ? train->std : NULL,
     };
@@ -36,9 +37,9 @@ static bpt_status request(bpt_quality *q) {
 }
 
 bpt_status bpt_quality_create(const bpt_dataset *dataset, const bpt_split *train,
-                              const uint32_t *records, uint32_t n, uint32_t batch,
+                              const uint32_t *records, uint32_t n, uint32_t batch, bool bytes,
                               bpt_quality_state state, bpt_quality **out) {
-    const bpt_loader_options options = bpt_quality_loader(train, batch);
+    const bpt_loader_options options = bpt_quality_loader(train, batch, bytes);
     bpt_quality *q = NULL;
     BPT_TRY(BPT_NEW("quality", 1, &q));
     *q =
@@ -64,7 +65,7 @@ bpt_status bpt_quality_measure(bpt_quality *q, bpt_network *network) {
     bpt_batch batch;
     bpt_batch_result result;
     BPT_TRY(bpt_loader_next(q->loader, &batch));
-    const bpt_status status = bpt_network_evaluate(network, batch.pixels, batch.labels, &result);
+    const bpt_status status = bpt_network_evaluate(network, batch.input, batch.labels, &result);
     bpt_loader_release(q->loader, &batch);
     BPT_TRY(status);
     bpt_quality_note(&q->state, result.n_correct, result.n_samples);

@@ -127,7 +127,7 @@ static bpt_status open_data(bpt__replay *r) {
     if (r->n_held)
         BPT_TRY(bpt_held_out_draw((uint64_t)o->seed, r->split->count, (uint32_t)r->n_held,
                                   &r->records));
-    bpt_loader_options loader = bpt_feed_options(o, r->split, (uint32_t)o->batch_size);
+    bpt_loader_options loader = bpt_feed_options(o, r->split, (uint32_t)o->batch_size, false);
     bpt_held_out_skip_partners(r->records, r->n_held, r->split, &loader);
     BPT_TRY(bpt_loader_create(r->dataset, r->split, &loader, &r->loader));
     BPT_TRY(BPT_NEW("passes", (size_t)o->batch_size, &r->passes));

@@ -39,8 +39,8 @@ static bpt_status learn(bpt__replay *r, bpt__replayed *w, const bpt_batch *batch
     if (r->tail) return bpt_replay_tail_step(r->tail, w->network, batch, draw, rate, result);
     bpt_network_set_draw(w->network, draw);
     bpt_network_set_second(w->network, batch->second_labels, batch->second_parts);
-    return bpt_network_train(w->network, batch->pixels, batch->labels, rate,
-                             (float)r->o->batch_size, result);
+    return bpt_network_train(w->network, batch->input, batch->labels, rate, (float)r->o->batch_size,
+                             result);
 }
 
 /* @return rounds of the partition that a worker has heard of when its next answer has come */

@@ -85,7 +85,7 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
 }
 
 static bpt_status fill(const bpt_train_options *o, bench *b) {
-    BPT_TRY(bpt_bench_batches_start(&b->batches, o, b->model));
+    BPT_TRY(bpt_bench_batches_start(&b->batches, o, b->model, bpt_device_takes_images(b->device)));
     BPT_TRY(BPT_NEW("initial weights", b->model->segments.n_elements, &b->weights));
     BPT_TRY(BPT_NEW("step times", (size_t)o->bench, &b->step_ms));
     bpt_segments_initialise(&b->model->segments, (uint64_t)o->seed, b->weights);
@@ -98,7 +98,7 @@ static bpt_status train(const bpt_train_options *o, bench *b, const bpt_batch *b
     bpt_network_set_draw(b->network, (bpt_draw){(uint64_t)o->seed, b->n_steps++, 0});
     bpt_network_set_second(b->network, batch->second_labels, batch->second_parts);
     if (b->device) bpt_network_set_next(b->network, bpt_bench_batches_peek(&b->batches));
-    return bpt_network_train(b->network, batch->pixels, batch->labels, 1e-4f, (float)o->batch_size,
+    return bpt_network_train(b->network, batch->input, batch->labels, 1e-4f, (float)o->batch_size,
                              &result);
 }
 

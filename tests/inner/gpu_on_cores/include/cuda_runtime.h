@@ -55,6 +55,10 @@ inline float __fmaf_rn(float x, float y, float z) {
     return std::fma(x, y, z);
 }
 
+inline float __fadd_rn(float x, float y) {
+    return x + y;
+}
+
 inline float __fmul_rn(float x, float y) {
     return x * y;
 }
