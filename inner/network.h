@@ -88,8 +88,8 @@ bpt_status bpt_network_create(const bpt_model *model, int64_t batch, bpt_value_t
 
 /** The same on a device. What it computes is the same up to rounding, but for batch norms of one
  * that the cores compute beside (inner/mixed/), which alone uses the pool. Costs,
- * cuts and tasks are of the processor's cores alone: a network on a device has none, and
- * bpt_network_hand_out() hands all parts out behind the backward pass.
+ * cuts and tasks are of the processor's cores alone: a network on a device has none. Where cores
+ * compute beside, bpt_network_hand_out() hands all parts out behind the backward pass.
  * @param device borrowed while the network lives; NULL: the processor's cores
  * @param model a whole one, if there is a device
  * @return likewise, and BPT_EUSAGE (the device has less memory than that takes) */
@@ -171,8 +171,9 @@ typedef struct bpt_gradient_parts {
     const size_t *begin; /* of each, in elements of the flat vector: begins of segments, ascending
                           * from 0; shape [n + 1], the last is the number of elements */
     float *flat;         /* where they are put, in canonical order; shape [elements] */
-    void (*take)(void *context, uint32_t part); /* called by a worker as soon as a part is there, in
-                                                 * any order; must not wait */
+    void (*take)(void *context, uint32_t part); /* called as soon as a part is there, in any order:
+                                                 * by a worker, on a device by the thread that runs
+                                                 * the network; must not wait */
     void *context;
 } bpt_gradient_parts;
 

@@ -25,9 +25,9 @@ static bpt_device_run describe(const bpt_network *net, bpt_device_work work, con
     };
 }
 
-/* All parts, once the last of the gradients is there. */
+/* All parts, once the last of the gradients is there, of a device that does not do it by itself. */
 static bpt_status hand_out(bpt_network *net) {
-    if (!net->parts.take) return BPT_OK;
+    if (!net->parts.take || net->device->kind->hand_out) return BPT_OK;
     BPT_TRY(bpt_network_get(net, BPT_VECTOR_GRADIENTS, net->parts.flat));
     for (uint32_t p = 0; p < net->parts.n; p++) net->parts.take(net->parts.context, p);
     return BPT_OK;
@@ -54,6 +54,8 @@ bpt_status bpt__device_run(bpt_network *net, bpt_device_work work, const void *i
 }
 
 bpt_status bpt__device_hand_out(bpt_network *net, const bpt_gradient_parts *parts) {
+    const bpt_device_kind *kind = net->device->kind;
+    if (kind->hand_out) BPT_TRY(kind->hand_out(net->on_device, parts));
     net->parts = *parts;
     net->parts.begin = NULL;
     return BPT_OK;

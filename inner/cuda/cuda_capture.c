@@ -1,22 +1,42 @@
 #include "inner/cuda/cuda_capture.h"
 
 #include "base/memory.h"
+#include "inner/cuda/cuda_hand_out.h"
 
 #include <cuda_runtime_api.h>
 
+/* Of a work; zeros: nothing yet. */
 struct bpt_cuda_captured {
-    cudaGraphExec_t graph; /* NULL: not yet */
-    unsigned n_runs;       /* without it */
+    cudaGraphExec_t *graphs; /* of its pieces; NULL: not yet; shape [n] */
+    size_t n;
+    unsigned n_runs; /* without them */
 };
 
 bpt_status bpt_cuda_captured_create(bpt_cuda_captured **captured) {
-    return BPT_NEW("CUDA graphs", BPT_DEVICE_N_WORKS, captured);
+    BPT_TRY(BPT_NEW("CUDA graphs", BPT_DEVICE_N_WORKS, captured));
+    for (int work = 0; work < BPT_DEVICE_N_WORKS; work++)
+        BPT_TRY(bpt_cuda_captured_cut(*captured, (bpt_device_work)work, 1));
+    return BPT_OK;
+}
+
+static void clear(bpt_cuda_captured *c) {
+    for (size_t i = 0; i < c->n; i++)
+        if (c->graphs[i]) cudaGraphExecDestroy(c->graphs[i]);
+    bpt_free(c->graphs);
+    *c = (bpt_cuda_captured){0};
 }
 
 void bpt_cuda_captured_free(bpt_cuda_captured *captured) {
-    for (int work = 0; captured && work < BPT_DEVICE_N_WORKS; work++)
-        if (captured[work].graph) cudaGraphExecDestroy(captured[work].graph);
+    for (int work = 0; captured && work < BPT_DEVICE_N_WORKS; work++) clear(&captured[work]);
     bpt_free(captured);
+}
+
+bpt_status bpt_cuda_captured_cut(bpt_cuda_captured *captured, bpt_device_work work, size_t n) {
+    bpt_cuda_captured *c = &captured[work];
+    clear(c);
+    BPT_TRY(BPT_NEW("pieces of a CUDA graph", n, &c->graphs));
+    c->n = n;
+    return BPT_OK;
 }
 
 size_t bpt_cuda_given_bytes(const bpt_device_network *net) {
@@ -37,12 +57,27 @@ static bpt_status end(const bpt_device_network *net) {
     return bpt_cuda_copy(net->stream, net->host_outcome, net->outcome, sizeof *net->outcome);
 }
 
-static bpt_status run_tasks(const bpt_device_network *net, bpt_device_work work) {
+/* ---- pieces of a work ---- */
+
+/* Where it is cut, for what takes gradients behind each; else there is one. */
+static bpt_cuda_hand_out *cut_for(const bpt_device_network *net, bpt_device_work work) {
+    return work == BPT_DEVICE_GRADIENT ? net->hand_out : NULL;
+}
+
+static bpt_status run_piece(const bpt_device_network *net, bpt_device_work work, size_t piece) {
     const unsigned phases = bpt__cuda_phases(work);
-    BPT_TRY(begin(net));
-    for (size_t i = 0; i < net->n_tasks; i++)
+    const bpt_cuda_hand_out *h = cut_for(net, work);
+    const size_t first = piece > 0 ? bpt_cuda_hand_out_end(h, piece - 1) : 0;
+    const size_t last = h ? bpt_cuda_hand_out_end(h, piece) : net->n_tasks;
+    if (piece == 0) BPT_TRY(begin(net));
+    for (size_t i = first; i < last; i++)
         if (net->tasks[i].phase & phases) BPT_TRY(bpt_cuda_run_task(net, &net->tasks[i]));
-    return end(net);
+    return last == net->n_tasks ? end(net) : BPT_OK;
+}
+
+static bpt_status hand_out(const bpt_device_network *net, bpt_device_work work, size_t piece) {
+    bpt_cuda_hand_out *h = cut_for(net, work);
+    return h ? bpt_cuda_hand_out_copy(net, h, piece) : BPT_OK;
 }
 
 /* ---- the run that is measured ---- */
@@ -98,11 +133,11 @@ static bool is_step(bpt_device_work work) {
 
 /* ---- the graph ---- */
 
-static bpt_status capture(const bpt_device_network *net, bpt_device_work work,
+static bpt_status capture(const bpt_device_network *net, bpt_device_work work, size_t piece,
                           cudaGraphExec_t *out) {
     cudaGraph_t graph = NULL;
     BPT_CUDA_TRY(cudaStreamBeginCapture(net->stream, cudaStreamCaptureModeThreadLocal));
-    const bpt_status status = run_tasks(net, work);
+    const bpt_status status = run_piece(net, work, piece);
     const cudaError_t ended = cudaStreamEndCapture(net->stream, &graph);
     if (status != BPT_OK && graph) cudaGraphDestroy(graph);
     BPT_TRY(status);
@@ -113,14 +148,23 @@ static bpt_status capture(const bpt_device_network *net, bpt_device_work work,
     return BPT_OK;
 }
 
+static bpt_status replay(const bpt_device_network *net, bpt_device_work work, size_t piece) {
+    cudaGraphExec_t *graph = &net->captured[work].graphs[piece];
+    if (!*graph) BPT_TRY(capture(net, work, piece, graph));
+    BPT_CUDA_TRY(cudaGraphLaunch(*graph, net->stream));
+    return BPT_OK;
+}
+
 bpt_status bpt_cuda_start(bpt_device_network *net, bpt_device_work work) {
     bpt_cuda_captured *c = &net->captured[work];
-    if (!c->graph) {
-        const unsigned n_runs = c->n_runs++;
-        if (n_runs == 0) return run_tasks(net, work);
-        if (n_runs == 1 && is_step(work)) return measure(net, work);
-        BPT_TRY(capture(net, work, &c->graph));
+    const unsigned n_runs = c->n_runs;
+    const bool measures = n_runs == 1 && is_step(work), captured = n_runs > 0 && !measures;
+    if (!captured) c->n_runs++;
+    if (measures) BPT_TRY(measure(net, work));
+    for (size_t i = 0; i < c->n; i++) {
+        if (captured) BPT_TRY(replay(net, work, i));
+        if (n_runs == 0) BPT_TRY(run_piece(net, work, i));
+        BPT_TRY(hand_out(net, work, i));
     }
-    BPT_CUDA_TRY(cudaGraphLaunch(c->graph, net->stream));
     return BPT_OK;
 }

@@ -11,6 +11,10 @@
 bpt_status bpt_cuda_captured_create(bpt_cuda_captured **captured);
 void bpt_cuda_captured_free(bpt_cuda_captured *captured);
 
+/** Has a work captured anew, as so many graphs: pieces of bpt_cuda_hand_out.
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_cuda_captured_cut(bpt_cuda_captured *captured, bpt_device_work work, size_t n);
+
 /** Puts a work on the network's stream: what the host has given, its tasks, the outcome to the
  * host. Its first run loads the kernels; a training step's second one is measured task by task (it
  * has ended then). @return BPT_OK, BPT_EBACKEND, BPT_ENOMEM */

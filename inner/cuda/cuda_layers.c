@@ -228,7 +228,10 @@ static bpt_status plan_all(bpt_device_network *net, layer_plans *plans) {
     }
     BPT_TRY(plan_loss(net, &net->activations[n]));
     if (net->forward_only) return BPT_OK;
-    for (size_t i = n; i-- > 0;) BPT_TRY(plan_backward(net, plans, &model->layers[i]));
+    for (size_t i = n; i-- > 0;) {
+        BPT_TRY(plan_backward(net, plans, &model->layers[i]));
+        net->backward_end[i] = net->n_tasks;
+    }
     return plan_update(net);
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "inner/cuda/cuda_capture.h"
+#include "inner/cuda/cuda_hand_out.h"
 #include "inner/cuda/cuda_network_life.h"
 
 #include <inttypes.h>
@@ -142,6 +143,7 @@ static bpt_status plan(bpt_device_network *net) {
     BPT_TRY(BPT_NEW("orders of segments", n_segments, &net->turns));
     BPT_TRY(BPT_NEW("activations", n_layers + 1, &net->activations));
     BPT_TRY(BPT_NEW("forward passes", n_layers, &net->forward_end));
+    BPT_TRY(BPT_NEW("backward passes", n_layers, &net->backward_end));
     BPT_TRY(bpt__cuda_plan_layers(net));
     lay_segments(net);
     BPT_TRY(bpt__cuda_place_buffers(net));
@@ -200,6 +202,7 @@ static void free_plan(bpt_device_network *net) {
     bpt_free(net->tasks);
     bpt_free(net->places);
     bpt_free(net->forward_end);
+    bpt_free(net->backward_end);
     bpt_free(net->activations);
     bpt_free(net->segments);
     bpt_free(net->turns);
@@ -209,6 +212,7 @@ void bpt__cuda_network_free(bpt_device_network *net) {
     if (!net) return;
     bpt_cuda_library_use(net->device->library, NULL);
     bpt_cuda_captured_free(net->captured);
+    bpt_cuda_hand_out_free(net->hand_out);
     bpt_cuda_feed_free(net->feed);
     bpt_cuda_transfer_free(net->transfer);
     bpt_cuda_update_free(net->update);

@@ -92,6 +92,7 @@ typedef struct bpt_cuda_given {
 } bpt_cuda_given;
 
 typedef struct bpt_cuda_captured bpt_cuda_captured; /* cuda_capture.h */
+typedef struct bpt_cuda_hand_out bpt_cuda_hand_out; /* cuda_hand_out.h */
 
 struct bpt_device_network {
     bpt_cuda_device *device;
@@ -106,6 +107,7 @@ struct bpt_device_network {
     bpt_cuda_task *tasks; /* shape [n_tasks] */
     size_t n_tasks, tasks_capacity;
     size_t *forward_end;              /* of each layer: tasks up to its forward pass */
+    size_t *backward_end;             /* of each layer: tasks up to its backward pass */
     bpt_cuda_activation *activations; /* [0] the input, [1 + i] output of layer i */
     bpt_cuda_place *places;           /* shape [n_places], of buffer 1 and so on */
     size_t n_places, places_capacity;
@@ -136,6 +138,7 @@ struct bpt_device_network {
     bpt_cuda_stream stream;
     bpt_cuda_feed *feed;
     bpt_cuda_captured *captured; /* shape [BPT_DEVICE_N_WORKS] */
+    bpt_cuda_hand_out *hand_out; /* NULL: gradients stay until somebody asks */
     bpt_network_memory memory;
 };
 

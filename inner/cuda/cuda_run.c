@@ -1,6 +1,7 @@
 /* What is done with a network on a GPU: runs, and what they leave behind. */
 #include "base/images.h"
 #include "inner/cuda/cuda_capture.h"
+#include "inner/cuda/cuda_hand_out.h"
 #include "inner/cuda/cuda_network.h"
 #include "inner/cuda/cuda_network_life.h"
 #include "inner/cuda/cuda_values.h"
@@ -128,6 +129,7 @@ bpt_status bpt__cuda_network_begin(bpt_device_network *net, bpt_device_work work
     BPT_TRY(bpt_cuda_use(net->device->index));
     const bpt_status status = begin(net, work, run);
     if (status != BPT_OK) (void)bpt_cuda_wait(net->stream);
+    if (status != BPT_OK) bpt_cuda_hand_out_wait(net->hand_out);
     return status;
 }
 
@@ -135,6 +137,8 @@ bpt_status bpt__cuda_network_end(bpt_device_network *net, bpt_device_work work,
                                  bpt_device_outcome *outcome) {
     const bpt_cuda_outcome *found = net->host_outcome;
     *outcome = (bpt_device_outcome){0};
+    if (net->hand_out && work == BPT_DEVICE_GRADIENT)
+        BPT_TRY(bpt_cuda_hand_out_take(net->hand_out));
     BPT_TRY(bpt_cuda_wait(net->stream));
     outcome->result = (bpt_batch_result){found->loss_sum, found->n_correct, found->n_samples};
     outcome->updated =
@@ -161,8 +165,8 @@ static size_t canonical_bytes(const bpt_device_network *net) {
 
 bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat) {
     BPT_TRY(bpt_cuda_use(net->device->index));
-    BPT_TRY(
-        bpt_cuda_transfer_out(net->stream, net->transfer, find_vector(net, which), net->canonical));
+    BPT_TRY(bpt_cuda_transfer_out(net->stream, net->transfer, 0, net->model->segments.n,
+                                  find_vector(net, which), net->canonical));
     BPT_TRY(bpt_cuda_copy(net->stream, flat, net->canonical, canonical_bytes(net)));
     return bpt_cuda_wait(net->stream);
 }
@@ -182,6 +186,16 @@ bpt_status bpt__cuda_network_add_gradients(bpt_device_network *net, const float 
     BPT_TRY(
         bpt_cuda_transfer_add(net->stream, net->transfer, net->canonical, net->vectors.gradients));
     return bpt_cuda_wait(net->stream);
+}
+
+bpt_status bpt__cuda_network_hand_out(bpt_device_network *net, const bpt_gradient_parts *parts) {
+    bpt_cuda_hand_out *made;
+    BPT_TRY(bpt_cuda_use(net->device->index));
+    BPT_TRY(bpt_cuda_hand_out_create(net, parts, &made));
+    bpt_cuda_hand_out_free(net->hand_out);
+    net->hand_out = made;
+    return bpt_cuda_captured_cut(net->captured, BPT_DEVICE_GRADIENT,
+                                 bpt_cuda_hand_out_pieces(made));
 }
 
 /* ---- asking ---- */

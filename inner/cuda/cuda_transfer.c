@@ -20,13 +20,13 @@ static void cut(const bpt_cuda_order *orders, size_t n, bpt__transfer_range *ran
 
 static bpt_status make_tables(bpt_cuda_transfer *t, const bpt_cuda_order *orders, size_t n) {
     bpt__transfer_range *ranges;
-    int64_t n_ranges = 0;
-    for (size_t s = 0; s < n; s++) n_ranges += ranges_of(&orders[s]);
-    t->n_ranges = (int32_t)n_ranges;
-    BPT_TRY(BPT_NEW("ranges of vectors", (size_t)n_ranges, &ranges));
+    BPT_TRY(BPT_NEW("first ranges", n + 1, &t->first));
+    for (size_t s = 0; s < n; s++) t->first[s + 1] = t->first[s] + (int32_t)ranges_of(&orders[s]);
+    t->n_ranges = t->first[n];
+    BPT_TRY(BPT_NEW("ranges of vectors", (size_t)t->n_ranges, &ranges));
     cut(orders, n, ranges);
     bpt_status status =
-        bpt_cuda_upload(ranges, (size_t)n_ranges * sizeof *ranges, (void **)&t->ranges);
+        bpt_cuda_upload(ranges, (size_t)t->n_ranges * sizeof *ranges, (void **)&t->ranges);
     if (status == BPT_OK) status = bpt_cuda_upload(orders, n * sizeof *orders, (void **)&t->orders);
     bpt_free(ranges);
     return status;
@@ -48,5 +48,6 @@ void bpt_cuda_transfer_free(bpt_cuda_transfer *transfer) {
     if (!transfer) return;
     bpt_cuda_free(transfer->orders);
     bpt_cuda_free(transfer->ranges);
+    bpt_free(transfer->first);
     bpt_free(transfer);
 }

@@ -30,26 +30,28 @@ static __global__ void move(const bpt__transfer_range *ranges, const bpt_cuda_or
     }
 }
 
+/* @param first,n ranges */
 template <way WAY>
-static bpt_status launch(bpt_cuda_stream stream, const bpt_cuda_transfer *t, float *canonical,
-                         float *native) {
-    if (t->n_ranges == 0) return BPT_OK;
-    BPT__LAUNCH(move<WAY>, (unsigned)t->n_ranges, BPT__THREADS, stream, t->ranges, t->orders,
+static bpt_status launch(bpt_cuda_stream stream, const bpt_cuda_transfer *t, int32_t first,
+                         int32_t n, float *canonical, float *native) {
+    if (n == 0) return BPT_OK;
+    BPT__LAUNCH(move<WAY>, (unsigned)n, BPT__THREADS, stream, t->ranges + first, t->orders,
                 canonical, native);
     return BPT_OK;
 }
 
 bpt_status bpt_cuda_transfer_in(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
                                 const float *canonical, float *native) {
-    return launch<IN>(stream, transfer, (float *)canonical, native);
+    return launch<IN>(stream, transfer, 0, transfer->n_ranges, (float *)canonical, native);
 }
 
 bpt_status bpt_cuda_transfer_out(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
-                                 const float *native, float *canonical) {
-    return launch<OUT>(stream, transfer, canonical, (float *)native);
+                                 size_t first, size_t n, const float *native, float *canonical) {
+    const int32_t begin = transfer->first[first], end = transfer->first[first + n];
+    return launch<OUT>(stream, transfer, begin, end - begin, canonical, (float *)native);
 }
 
 bpt_status bpt_cuda_transfer_add(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
                                  const float *canonical, float *native) {
-    return launch<ADD>(stream, transfer, (float *)canonical, native);
+    return launch<ADD>(stream, transfer, 0, transfer->n_ranges, (float *)canonical, native);
 }

@@ -34,8 +34,9 @@ void bpt_cuda_transfer_free(bpt_cuda_transfer *transfer);
 bpt_status bpt_cuda_transfer_in(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
                                 const float *canonical, float *native);
 
+/** Of segments [first, first + n); each at its place in both. */
 bpt_status bpt_cuda_transfer_out(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,
-                                 const float *native, float *canonical);
+                                 size_t first, size_t n, const float *native, float *canonical);
 
 /** native += canonical. Padding stays. */
 bpt_status bpt_cuda_transfer_add(bpt_cuda_stream stream, const bpt_cuda_transfer *transfer,

@@ -23,6 +23,8 @@ typedef struct bpt__transfer_range {
 struct bpt_cuda_transfer {
     bpt__transfer_range *ranges; /* the GPU's; shape [n_ranges] */
     bpt_cuda_order *orders;      /* likewise; shape [segments] */
+    int32_t *first;              /* the host's: range of each segment, and behind the last; shape
+                                  * [segments + 1] */
     int32_t n_ranges;
 };
 

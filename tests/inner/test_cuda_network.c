@@ -242,35 +242,6 @@ static void test_vectors(void **state) {
     net_close(&f);
 }
 
-typedef struct {
-    uint32_t n_taken;
-} taker;
-
-static void take(void *context, uint32_t part) {
-    taker *t = context;
-    assert_int_equal(part, t->n_taken++);
-}
-
-static void test_hand_out(void **state) {
-    (void)state;
-    net_fixture f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = 4});
-    bpt_network *net = on_gpu(&f, BPT_F32, learning);
-    taker t = {0};
-    float *flat = net_floats(f.n_weights);
-    const size_t begin[] = {0, f.model->segments.items[1].offset, f.n_weights};
-    const bpt_gradient_parts parts = {2, begin, flat, take, &t};
-    bpt_batch_result r;
-    net_assert_ok(bpt_network_hand_out(net, &parts));
-    net_assert_ok(bpt_network_gradient(net, f.pixels, f.labels, BATCH, &r));
-    float *gradient = vector_of(net, &f, BPT_VECTOR_GRADIENTS);
-    assert_int_equal(t.n_taken, 2);
-    net_assert_same_bits("gradients", flat, gradient, f.n_weights);
-    free(gradient);
-    free(flat);
-    bpt_network_free(net);
-    net_close(&f);
-}
-
 static void test_second_labels(void **state) {
     (void)state;
     net_fixture f = net_open(net_tiny, 3, (net_options){.n_workers = 1, .seed = 5});
@@ -518,13 +489,13 @@ static int run_cases(void) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_training),      cmocka_unit_test(test_absent_samples),
-        cmocka_unit_test(test_apply),         cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_hand_out),      cmocka_unit_test(test_bad_label),
-        cmocka_unit_test(test_second_labels), cmocka_unit_test(test_not_finite),
-        cmocka_unit_test(test_forward_only),  cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_too_large),     cmocka_unit_test(test_choices),
-        cmocka_unit_test(test_hints),         cmocka_unit_test(test_failures_later),
+        cmocka_unit_test(test_training),       cmocka_unit_test(test_absent_samples),
+        cmocka_unit_test(test_apply),          cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_bad_label),      cmocka_unit_test(test_second_labels),
+        cmocka_unit_test(test_not_finite),     cmocka_unit_test(test_forward_only),
+        cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_too_large),
+        cmocka_unit_test(test_choices),        cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_failures_later),
     };
     const int missing = cuda_begin();
     if (missing) return missing;

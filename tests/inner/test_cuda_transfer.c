@@ -127,7 +127,8 @@ static void test_there_and_back(void **state) {
     float *to = cuda_poisoned(l.n_native * sizeof *to);
     float *back = cuda_poisoned((l.n_canonical + 1) * sizeof *back);
     cuda_ok(bpt_cuda_transfer_in(cuda_stream(), t, from + 1, to));
-    cuda_ok(bpt_cuda_transfer_out(cuda_stream(), t, to, back + 1));
+    cuda_ok(bpt_cuda_transfer_out(cuda_stream(), t, 1, N_SEGMENTS - 1, to, back + 1));
+    cuda_ok(bpt_cuda_transfer_out(cuda_stream(), t, 0, 1, to, back + 1));
     x[0] = NAN;
     assert_values("there", to, expected, l.n_native);
     assert_values("back", back, x, l.n_canonical + 1);

@@ -222,7 +222,6 @@ void bpt_job_close(bpt_job *job) {
     bpt_quality_free(job->quality);
     bpt_feed_free(job->feed);
     bpt_delivery_close(job->delivery);
-    bpt_gradient_sums_close(job->sums);
     if (job->exchange)
         (void)bpt_exchange_destroy(job->exchange); /* its log is written at meetings */
     bpt_free(job->statistics);
@@ -230,6 +229,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_partition_free(job->shares);
     bpt_placed_close(job->placed);
     bpt_network_free(job->network);
+    bpt_gradient_sums_close(job->sums); /* the network hands out into it */
     bpt_device_close(job->device);
     bpt_pool_free(job->pool);
     bpt_model_free(job->model);

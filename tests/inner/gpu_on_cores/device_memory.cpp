@@ -29,6 +29,7 @@ static char *arena;
 static const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 static std::map<char *, block> blocks; /* by their first page */
 static std::set<void *> host_blocks;
+static std::set<void *> registered; /* the host's own memory, by cudaHostRegister() */
 static size_t used;
 static unsigned n_open;
 
@@ -151,6 +152,19 @@ cudaError_t cudaFreeHost(void *at) {
     const cudaError_t error = finish_all();
     if (error == cudaSuccess) free(at);
     return error;
+}
+
+cudaError_t cudaHostRegister(void *at, size_t bytes, unsigned flags) {
+    const holder hold(lock);
+    if (!at || bytes == 0 || flags != cudaHostRegisterDefault) return failed(cudaErrorInvalidValue);
+    if (captures_any()) return spoil_captures();
+    return registered.insert(at).second ? cudaSuccess : failed(cudaErrorInvalidValue);
+}
+
+cudaError_t cudaHostUnregister(void *at) {
+    const holder hold(lock);
+    if (registered.erase(at) == 0) return failed(cudaErrorInvalidValue);
+    return finish_all();
 }
 
 /* ---- copies ---- */

@@ -69,6 +69,9 @@ cudaError_t cudaMalloc(void **at, size_t bytes);
 cudaError_t cudaFree(void *at);
 cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags);
 cudaError_t cudaFreeHost(void *at);
+#define cudaHostRegisterDefault 0x00u
+cudaError_t cudaHostRegister(void *at, size_t bytes, unsigned flags);
+cudaError_t cudaHostUnregister(void *at);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
@@ -76,6 +79,7 @@ cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stre
 /* ---- streams and events ---- */
 
 #define cudaStreamNonBlocking  0x01u
+#define cudaEventBlockingSync  0x01u
 #define cudaEventDisableTiming 0x02u
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags);
