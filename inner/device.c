@@ -84,10 +84,8 @@ bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device) {
     return mixed ? open_mixed(index, tf32, device) : cuda->open(index, tf32, device);
 }
 
-bool bpt_device_take_images(bpt_device *device) {
-    if (!device) return false;
-    device->takes_images = device->can_take_images;
-    return device->takes_images;
+void bpt_device_give_images(bpt_device *device) {
+    if (device) device->takes_images = device->can_take_images;
 }
 
 bpt_status bpt_device_save_choices(const bpt_device *device, const char *path) {

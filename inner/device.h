@@ -64,12 +64,12 @@ typedef void (*bpt_device_visit)(void *context, const char *label, const char *k
 /** One that is open; the first member of what the kind has. */
 typedef struct bpt_device {
     const struct bpt_device_kind *kind;
-    char name[128];  /* "cuda:0 (NVIDIA H100 80GB HBM3)" */
-    bool bf16;       /* it multiplies bfloat16 */
-    bool uses_cores; /* the pool of its networks too */
-    bool can_take_images;
-    bool takes_images;   /* what networks that are created from now on are given */
-    size_t memory_bytes; /* its own */
+    char name[128];       /* "cuda:0 (NVIDIA H100 80GB HBM3)" */
+    bool bf16;            /* it multiplies bfloat16 */
+    bool uses_cores;      /* the pool of its networks too */
+    bool can_take_images; /* bpt_images (base/images.h) as batches */
+    bool takes_images;    /* what networks that are created from now on are given */
+    size_t memory_bytes;  /* its own */
     unsigned n_measured; /* kernels, and shares of the cores, that were measured since it was opened
                           * and not taken from a file (bpt_device_load_choices()) */
 } bpt_device;
@@ -154,9 +154,10 @@ bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device);
 
 /** Has networks that are created from now on take batches of bpt_images (base/images.h), not of
  * floats, if the device can move and normalise them: the same values come of it.
- * @param device NULL: the processor's cores, which cannot; @return whether they will */
-bool bpt_device_take_images(bpt_device *device);
+ * @param device NULL: the processor's cores, which cannot */
+void bpt_device_give_images(bpt_device *device);
 
+/** @return whether networks that are created now do */
 static inline bool bpt_device_takes_images(const bpt_device *device) {
     return device && device->takes_images;
 }

@@ -56,13 +56,14 @@ static bpt_status create_on_device(bpt_network *net, const bpt_model *model, int
     learning.optimizer = bpt_learning_optimizer(&learning);
     net->model = model;
     net->learning = learning;
+    net->takes_images = net->device->takes_images;
     const bpt_device_wish wish = {
         .model = model,
         .batch = batch,
         .activations = activations,
         .learning = learning,
         .forward_only = net->builder.forward_only,
-        .images = net->device->takes_images,
+        .images = net->takes_images,
         .pool = net->pool,
     };
     return net->device->kind->create(net->device, &wish, &net->on_device, &net->memory);

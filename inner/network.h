@@ -30,6 +30,7 @@
 #include "inner/value_type.h"
 #include "scheduler/pool.h"
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct bpt_network bpt_network;
@@ -110,6 +111,10 @@ void bpt_network_free(bpt_network *net);
 /** @return where it computes; NULL: on the processor's cores */
 const bpt_device *bpt_network_device(const bpt_network *net);
 
+/** @return whether its batches are bpt_images (base/images.h), as those of networks that were made
+ * behind bpt_device_give_images() are */
+bool bpt_network_takes_images(const bpt_network *net);
+
 /** @return who computes a step where a device and the cores have it in common, for people; NULL: it
  * is one of them. Valid while the network lives */
 const char *bpt_network_sharing(const bpt_network *net);
@@ -182,7 +187,7 @@ typedef struct bpt_gradient_parts {
  * them. Between runs, once.
  * @param parts .begin is only read by this call; .flat and .context are borrowed while the network
  *              lives
- * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges) */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges), BPT_EBACKEND */
 bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *parts);
 
 /** Clipping and update: changes the weights from the gradients, as they are after

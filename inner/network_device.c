@@ -61,6 +61,10 @@ bpt_status bpt__device_hand_out(bpt_network *net, const bpt_gradient_parts *part
     return BPT_OK;
 }
 
+bool bpt_network_takes_images(const bpt_network *net) {
+    return net->takes_images;
+}
+
 /* ---- times ---- */
 
 typedef struct {

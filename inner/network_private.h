@@ -48,7 +48,8 @@ struct bpt_network {
     bpt_pool *pool;
     bpt_device *device;            /* NULL: the processor's cores, and so is the next */
     bpt_device_network *on_device; /* then of the fields below those count alone that say so */
-    const float *next;             /* of a device: bpt_network_set_next() */
+    const void *next;              /* of a device: bpt_network_set_next() */
+    bool takes_images;             /* likewise: bpt_network_takes_images() */
     bpt_cpu *cpu;
     bpt_blocks blocks;
     bpt_builder builder;

@@ -95,7 +95,7 @@ static void put(way *w, const uint8_t *pixels) {
 static void make_move(way *w) {
     uint8_t *out = next_half(w);
     if (bpt__image_is_still(w->move, w->H, w->W)) return;
-    bpt__image_move(w->move, w->C, w->H, w->W, w->pixels, out);
+    bpt__image_make_move(w->move, w->C, w->H, w->W, w->pixels, out);
     w->move = bpt__image_still(w->H, w->W);
     put(w, out);
 }

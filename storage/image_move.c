@@ -49,31 +49,29 @@ bool bpt__image_is_still(bpt_image_move move, uint32_t H, uint32_t W) {
     return is_still(move.y, H) && is_still(move.x, W);
 }
 
-/* @param from where pixel 0 would come from */
-static inline void move_row(const uint8_t *restrict from, bpt_side_move m, uint32_t W,
+static inline void move_row(const uint8_t *restrict row, bpt_side_move m, uint32_t W,
                             uint8_t *restrict out) {
-    const int32_t n = m.end - m.begin;
+    const int32_t n = m.end - m.begin, from = m.first + m.step * m.begin;
     memset(out, 0, (size_t)m.begin);
     if (m.step > 0)
-        memcpy(out + m.begin, from + m.begin, (size_t)n);
+        memcpy(out + m.begin, row + from, (size_t)n);
     else
-        for (int32_t x = 0; x < n; x++) out[m.begin + x] = from[-m.begin - x];
+        for (int32_t x = 0; x < n; x++) out[m.begin + x] = row[from - x];
     memset(out + m.end, 0, W - (size_t)m.end);
 }
 
 BPT_CLONES static void move_plane(const uint8_t *restrict in, bpt_image_move m, uint32_t H,
                                   uint32_t W, uint8_t *restrict out) {
     for (int32_t y = 0; y < (int32_t)H; y++, out += W) {
-        const int64_t row = m.y.first + (int64_t)m.y.step * y;
-        if (y < m.y.begin || y >= m.y.end)
+        if (y < m.y.begin || y >= m.y.end || m.x.begin == m.x.end)
             memset(out, 0, W);
         else
-            move_row(in + row * W + m.x.first, m.x, W, out);
+            move_row(in + (size_t)(m.y.first + m.y.step * y) * W, m.x, W, out);
     }
 }
 
-void bpt__image_move(bpt_image_move move, uint32_t C, uint32_t H, uint32_t W,
-                     const uint8_t *restrict in, uint8_t *restrict out) {
+void bpt__image_make_move(bpt_image_move move, uint32_t C, uint32_t H, uint32_t W,
+                          const uint8_t *restrict in, uint8_t *restrict out) {
     const size_t plane = (size_t)H * W;
     for (uint32_t c = 0; c < C; c++) move_plane(in + c * plane, move, H, W, out + c * plane);
 }

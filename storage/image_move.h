@@ -34,7 +34,7 @@ bool bpt__image_is_still(bpt_image_move move, uint32_t H, uint32_t W);
 /** Moves an image.
  * @param in      shape [C,H,W]
  * @param[out] out shape [C,H,W] */
-void bpt__image_move(bpt_image_move move, uint32_t C, uint32_t H, uint32_t W,
-                     const uint8_t *restrict in, uint8_t *restrict out);
+void bpt__image_make_move(bpt_image_move move, uint32_t C, uint32_t H, uint32_t W,
+                          const uint8_t *restrict in, uint8_t *restrict out);
 
 #endif

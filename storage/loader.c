@@ -211,7 +211,7 @@ static void make_slot(const bpt_loader *l, uint32_t i, slot *s) {
 static bpt_status allocate_images(bpt_loader *l, const bpt_loader_options *o, size_t entries) {
     size_t pixels;
     BPT_TRY(bpt_size_multiply(entries, l->images.C * l->plane, &pixels));
-    if (!o->bytes) return BPT_NEW("batch buffers", pixels, &l->all_pixels);
+    if (!o->as_images) return BPT_NEW("batch buffers", pixels, &l->all_pixels);
     if (l->images.leaves_moves) BPT_TRY(BPT_NEW("moves of images", entries, &l->all_moves));
     return BPT_NEW("batch buffers", pixels, &l->all_bytes);
 }
@@ -248,7 +248,7 @@ static bpt_status allocate(bpt_loader *l, const bpt_loader_options *o) {
 static size_t entry_bytes(const bpt_loader_options *o) {
     size_t bytes = sizeof(int32_t) + 2 * sizeof(uint32_t); /* label, index, pass */
     if (bpt_augment_mixes(&o->augment)) bytes += sizeof(int32_t) + sizeof(float);
-    if (o->bytes && bpt_augment_ends_in_moves(&o->augment)) bytes += sizeof(bpt_image_move);
+    if (o->as_images && bpt_augment_ends_in_moves(&o->augment)) bytes += sizeof(bpt_image_move);
     return bytes;
 }
 
@@ -256,7 +256,7 @@ size_t bpt_loader_bytes(const bpt_loader_options *o, size_t values) {
     const size_t entries = (size_t)o->depth * o->batch;
     const size_t n_images = o->n_threads * scratch_images(&o->augment);
     size_t bytes, scratch;
-    if (__builtin_mul_overflow(values, o->bytes ? 1 : sizeof(float), &bytes) ||
+    if (__builtin_mul_overflow(values, o->as_images ? 1 : sizeof(float), &bytes) ||
         __builtin_add_overflow(bytes, entry_bytes(o), &bytes) ||
         __builtin_mul_overflow(bytes, entries, &bytes) ||
         __builtin_mul_overflow(values, n_images, &scratch) ||
@@ -317,7 +317,7 @@ bpt_status bpt_loader_create(const bpt_dataset *dataset, const bpt_split *split,
                                    .W = info->W,
                                    .encoded = info->encoded,
                                    .augment = options->augment,
-                                   .leaves_moves = options->bytes &&
+                                   .leaves_moves = options->as_images &&
                                                    bpt_augment_ends_in_moves(&options->augment),
                                    .seed = options->seed,
                                    .partners = options->partners,

@@ -39,7 +39,7 @@ typedef struct bpt_loader_options {
     uint32_t batch;      /* N: records of a full batch, at least 1 */
     uint32_t n_threads;  /* 1 to 64 */
     uint32_t depth;      /* batches in flight, the ones lent to the caller included: 1 to 1024 */
-    bool bytes;          /* batches are bpt_images. Moves of pixels that the augmentation ends with
+    bool as_images;      /* batches are bpt_images. Moves of pixels that the augmentation ends with
                           * are left to whoever takes them, too */
     const double *mean;  /* shape [C], as of a bpt_split; NULL: 0. Copied */
     const double *std;   /* shape [C]; NULL: 1; an entry of 0 counts as 1. Copied */
@@ -57,9 +57,9 @@ typedef struct bpt_loader_options {
 
 /** A batch, lent to the caller until bpt_loader_release(). */
 typedef struct bpt_batch {
-    const void *input;   /* for a network: .pixels, or of a loader of bytes a bpt_images */
+    const void *input;   /* for a network: .pixels, or of a loader of images a bpt_images */
     const float *pixels; /* shape [N,C,H,W]: (pixel / 255 - mean) / std; rows >= n are 0. NULL of a
-                          * loader of bytes */
+                          * loader of images */
     const int32_t *labels; /* shape [N]; entries >= n are -1 */
     /* Where images are mixed, the labels of those that were mixed in, and which part of an image
      * they are, 0 to 1: shape [N] each; entries >= n are -1 and 0. Else NULL. */

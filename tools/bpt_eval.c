@@ -207,7 +207,7 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
     bpt_batch_result result;
     BPT_TRY(bpt_device_option_open(o->device, (bpt_precision)o->precision,
                                    (bpt_host_place)BPT_HOST_PLACE_ALONE, &p->device));
-    (void)bpt_device_take_images(p->device);
+    bpt_device_give_images(p->device);
     BPT_TRY(open_data(o, p));
     BPT_TRY(bpt_shaped_model_fit(p->dataset, o->model, o->input_size));
     e.dataset = p->dataset;

@@ -1,7 +1,6 @@
 #include "tools/evaluate.h"
 
 #include "base/memory.h"
-#include "inner/device.h"
 #include "storage/loader.h"
 
 typedef struct {
@@ -45,7 +44,7 @@ bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_res
         .batch = e->batch,
         .n_threads = e->loader_threads,
         .depth = BPT_EVALUATION_DEPTH,
-        .bytes = bpt_device_takes_images(bpt_network_device(net)),
+        .as_images = bpt_network_takes_images(net),
         .mean = e->normalise->mean,
         .std = e->normalise->std,
     };

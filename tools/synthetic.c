@@ -7,11 +7,11 @@
 
 enum { MIDDLE = 128, DEVIATION = 32 }; /* of bytes */
 
-static bpt_status allocate(const bpt_model *model, size_t n, bool bytes, bpt_synthetic *batch) {
+static bpt_status allocate(const bpt_model *model, size_t n, bool as_images, bpt_synthetic *batch) {
     const bpt_shape in = model->input;
     const size_t C = (size_t)in.c, values = n * (size_t)(in.c * in.h * in.w);
     BPT_TRY(BPT_NEW("synthetic labels", n, &batch->labels));
-    if (!bytes) {
+    if (!as_images) {
         BPT_TRY(BPT_NEW("synthetic pixels", values, &batch->pixels));
         batch->input = batch->pixels;
         return BPT_OK;
@@ -37,17 +37,17 @@ static uint8_t byte_of(float x) {
     return (uint8_t)(byte < 0 ? 0 : byte > UINT8_MAX ? UINT8_MAX : byte);
 }
 
-bpt_status bpt_synthetic_make(const bpt_model *model, int64_t n, uint64_t seed, bool bytes,
+bpt_status bpt_synthetic_make(const bpt_model *model, int64_t n, uint64_t seed, bool as_images,
                               bpt_synthetic *batch) {
     const bpt_shape in = model->input;
     const size_t sample = (size_t)(in.c * in.h * in.w);
     *batch = (bpt_synthetic){0};
-    BPT_TRY(allocate(model, (size_t)n, bytes, batch));
+    BPT_TRY(allocate(model, (size_t)n, as_images, batch));
     for (size_t i = 0; i < (size_t)n; i++) {
         bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_SYNTHETIC, i);
         for (size_t p = i * sample; p < (i + 1) * sample; p++) {
             const float x = bpt_random_normal(&r);
-            if (bytes)
+            if (as_images)
                 batch->bytes[p] = byte_of(x);
             else
                 batch->pixels[p] = x;

@@ -23,10 +23,10 @@ typedef struct bpt_synthetic {
 } bpt_synthetic;
 
 /** Makes a batch of @p n samples as the model wants them; the same for the same seed.
- * @param bytes images, for a device that takes them (inner/device.h), not floats
+ * @param as_images images, for a device that takes them (inner/device.h), not floats
  * @param[out] batch not to be moved; to be released with bpt_synthetic_release(), also on error
  * @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_synthetic_make(const bpt_model *model, int64_t n, uint64_t seed, bool bytes,
+bpt_status bpt_synthetic_make(const bpt_model *model, int64_t n, uint64_t seed, bool as_images,
                               bpt_synthetic *batch);
 void bpt_synthetic_release(bpt_synthetic *batch);
 

@@ -61,6 +61,13 @@ bpt_status bpt_cuda_stream_create(bpt_cuda_stream *stream) {
     return BPT_OK;
 }
 
+bpt_status bpt_cuda_stream_create_first(bpt_cuda_stream *stream) {
+    int last, first;
+    BPT_CUDA_TRY(cudaDeviceGetStreamPriorityRange(&last, &first));
+    BPT_CUDA_TRY(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking, first));
+    return BPT_OK;
+}
+
 void bpt_cuda_stream_free(bpt_cuda_stream stream) {
     if (stream) cudaStreamDestroy(stream);
 }

@@ -56,6 +56,8 @@ bpt_status bpt_cuda_host_allocate(size_t bytes, void **at);
 void bpt_cuda_host_free(void *at);
 
 bpt_status bpt_cuda_stream_create(bpt_cuda_stream *stream);
+/** One whose work goes first where others wait for room on the GPU too. */
+bpt_status bpt_cuda_stream_create_first(bpt_cuda_stream *stream);
 void bpt_cuda_stream_free(bpt_cuda_stream stream);
 
 /** Waits, asleep, until all is done that was put on a stream. */

@@ -5,11 +5,13 @@
 
 #include <cuda_runtime_api.h>
 
-/* Of a work; zeros: nothing yet. */
+/* How a work is run, one way after the other. */
+typedef enum way { BY_TASKS, MEASURED, REPLAYED } way;
+
 struct bpt_cuda_captured {
     cudaGraphExec_t *graphs; /* of its pieces; NULL: not yet; shape [n] */
     size_t n;
-    unsigned n_runs; /* without them */
+    way next;
 };
 
 bpt_status bpt_cuda_captured_create(bpt_cuda_captured **captured) {
@@ -33,9 +35,10 @@ void bpt_cuda_captured_free(bpt_cuda_captured *captured) {
 
 bpt_status bpt_cuda_captured_cut(bpt_cuda_captured *captured, bpt_device_work work, size_t n) {
     bpt_cuda_captured *c = &captured[work];
+    cudaGraphExec_t *graphs;
+    BPT_TRY(BPT_NEW("pieces of a CUDA graph", n, &graphs));
     clear(c);
-    BPT_TRY(BPT_NEW("pieces of a CUDA graph", n, &c->graphs));
-    c->n = n;
+    *c = (bpt_cuda_captured){.graphs = graphs, .n = n};
     return BPT_OK;
 }
 
@@ -48,7 +51,6 @@ bpt_status bpt_cuda_run_task(const bpt_device_network *net, const bpt_cuda_task 
 }
 
 static bpt_status begin(const bpt_device_network *net) {
-    bpt_cuda_library_use(net->device->library, net->workspace);
     BPT_TRY(bpt_cuda_copy(net->stream, net->given, net->host_given, bpt_cuda_given_bytes(net)));
     return bpt_cuda_set(net->stream, net->outcome, 0, sizeof *net->outcome);
 }
@@ -69,6 +71,7 @@ static bpt_status run_piece(const bpt_device_network *net, bpt_device_work work,
     const bpt_cuda_hand_out *h = cut_for(net, work);
     const size_t first = piece > 0 ? bpt_cuda_hand_out_end(h, piece - 1) : 0;
     const size_t last = h ? bpt_cuda_hand_out_end(h, piece) : net->n_tasks;
+    bpt_cuda_library_use(net->device->library, net->workspace);
     if (piece == 0) BPT_TRY(begin(net));
     for (size_t i = first; i < last; i++)
         if (net->tasks[i].phase & phases) BPT_TRY(bpt_cuda_run_task(net, &net->tasks[i]));
@@ -85,6 +88,7 @@ static bpt_status hand_out(const bpt_device_network *net, bpt_device_work work, 
 /* @param marks one more than tasks, recorded before each task and behind the last */
 static bpt_status run_marked(const bpt_device_network *net, unsigned phases, cudaEvent_t *marks) {
     size_t n = 0;
+    bpt_cuda_library_use(net->device->library, net->workspace);
     BPT_TRY(begin(net));
     BPT_CUDA_TRY(cudaEventRecord(marks[n++], net->stream));
     for (size_t i = 0; i < net->n_tasks; i++) {
@@ -157,13 +161,15 @@ static bpt_status replay(const bpt_device_network *net, bpt_device_work work, si
 
 bpt_status bpt_cuda_start(bpt_device_network *net, bpt_device_work work) {
     bpt_cuda_captured *c = &net->captured[work];
-    const unsigned n_runs = c->n_runs;
-    const bool measures = n_runs == 1 && is_step(work), captured = n_runs > 0 && !measures;
-    if (!captured) c->n_runs++;
-    if (measures) BPT_TRY(measure(net, work));
+    const way how = c->next;
+    if (how == BY_TASKS) c->next = is_step(work) ? MEASURED : REPLAYED;
+    if (how == MEASURED) {
+        c->next = REPLAYED;
+        BPT_TRY(measure(net, work));
+    }
     for (size_t i = 0; i < c->n; i++) {
-        if (captured) BPT_TRY(replay(net, work, i));
-        if (n_runs == 0) BPT_TRY(run_piece(net, work, i));
+        if (how == BY_TASKS) BPT_TRY(run_piece(net, work, i));
+        if (how == REPLAYED) BPT_TRY(replay(net, work, i));
         BPT_TRY(hand_out(net, work, i));
     }
     return BPT_OK;

@@ -60,12 +60,14 @@ static bpt_status send(bpt_cuda_feed *f, int side, size_t begin, size_t end) {
     return bpt_cuda_copy(f->stream, f->device[side] + begin, f->pinned[side] + begin, end - begin);
 }
 
+/* What was on its way to this side is overwritten, here or by the later copy, which is of the same
+ * stream. */
 static bpt_status bring(bpt_cuda_feed *f, const bpt_cuda_batch *batch, int side) {
     size_t sent = 0, end = 0;
     for (int i = 0; i < batch->n_spans; i++) {
         const bpt_cuda_span *span = &batch->spans[i];
-        for (size_t done = 0; done < span->bytes; done = end - span->at) {
-            const size_t left = span->bytes - done, n = left < PIECE_BYTES ? left : PIECE_BYTES;
+        for (size_t done = 0, n; done < span->bytes; done += n) {
+            n = span->bytes - done < PIECE_BYTES ? span->bytes - done : PIECE_BYTES;
             memcpy(f->pinned[side] + span->at + done, (const char *)span->from + done, n);
             end = span->at + done + n;
             if (end - sent < PIECE_BYTES) continue;

@@ -4,6 +4,7 @@
 #include "base/memory.h"
 
 #include <cuda_runtime_api.h>
+#include <string.h>
 
 typedef struct cut_piece {
     size_t end;                       /* of its tasks */
@@ -14,11 +15,13 @@ typedef struct cut_piece {
 } cut_piece;
 
 struct bpt_cuda_hand_out {
-    bpt_gradient_parts parts; /* .begin is not kept */
-    cut_piece *pieces;        /* shape [n_pieces] */
+    bpt_gradient_parts parts;  /* .begin is not kept */
+    float *landing;            /* memory that the GPU writes by itself: parts.flat, or the next */
+    float *landing_beside;     /* NULL: the system has pinned parts.flat */
+    bpt_cuda_outcome *outcome; /* likewise of the host: of the loss */
+    cut_piece *pieces;         /* shape [n_pieces] */
     size_t n_pieces;
     bpt_cuda_stream stream;
-    bool pinned; /* parts.flat, by this */
 };
 
 /* ---- pieces ---- */
@@ -57,7 +60,7 @@ static void cut(bpt_cuda_hand_out *h, const bpt_device_network *net, const size_
         p->n += end - begin[part];
         p->begin = end = begin[part];
     }
-    h->pieces[h->n_pieces - 1].end = net->n_tasks;
+    h->pieces[h->n_pieces++] = (cut_piece){.end = net->n_tasks}; /* what is behind the gradients */
 }
 
 size_t bpt_cuda_hand_out_pieces(const bpt_cuda_hand_out *h) {
@@ -79,21 +82,27 @@ static bpt_status create_events(bpt_cuda_hand_out *h) {
     return BPT_OK;
 }
 
-/* Where the system does not let it be, copies are slower, and who puts them on the stream waits. */
-static void pin(bpt_cuda_hand_out *h, size_t bytes) {
-    h->pinned = cudaHostRegister(h->parts.flat, bytes, cudaHostRegisterDefault) == cudaSuccess;
-    if (h->pinned) return;
+/* A copy to other memory would hold up whoever puts it on the stream until it has ended. */
+static bpt_status find_landing(bpt_cuda_hand_out *h, size_t bytes) {
+    const cudaError_t error = cudaHostRegister(h->parts.flat, bytes, cudaHostRegisterDefault);
+    h->landing = h->parts.flat;
+    if (error == cudaSuccess) return BPT_OK;
     (void)cudaGetLastError();
-    bpt_debug("gradients are handed out through memory that the GPU cannot write by itself");
+    h->landing = NULL;
+    bpt_debug("gradients take a copy more: their memory could not be pinned (%s)",
+              cudaGetErrorName(error));
+    BPT_TRY(bpt_cuda_host_allocate(bytes, (void **)&h->landing_beside));
+    h->landing = h->landing_beside;
+    return BPT_OK;
 }
 
 static bpt_status create(bpt_cuda_hand_out *h, const bpt_device_network *net, const size_t *begin) {
-    BPT_TRY(BPT_NEW("pieces of a backward pass", h->parts.n, &h->pieces));
+    BPT_TRY(BPT_NEW("pieces of a backward pass", (size_t)h->parts.n + 1, &h->pieces));
     cut(h, net, begin);
     BPT_TRY(create_events(h));
-    BPT_TRY(bpt_cuda_stream_create(&h->stream));
-    pin(h, begin[h->parts.n] * sizeof *h->parts.flat);
-    return BPT_OK;
+    BPT_TRY(bpt_cuda_stream_create_first(&h->stream));
+    BPT_TRY(bpt_cuda_host_allocate(sizeof *h->outcome, (void **)&h->outcome));
+    return find_landing(h, begin[h->parts.n] * sizeof *h->parts.flat);
 }
 
 bpt_status bpt_cuda_hand_out_create(const bpt_device_network *net, const bpt_gradient_parts *parts,
@@ -117,7 +126,9 @@ void bpt_cuda_hand_out_free(bpt_cuda_hand_out *h) {
         if (h->pieces[i].computed) cudaEventDestroy(h->pieces[i].computed);
         if (h->pieces[i].copied) cudaEventDestroy(h->pieces[i].copied);
     }
-    if (h->pinned) cudaHostUnregister(h->parts.flat);
+    if (h->landing && !h->landing_beside) cudaHostUnregister(h->parts.flat);
+    bpt_cuda_host_free(h->landing_beside);
+    bpt_cuda_host_free(h->outcome);
     bpt_cuda_stream_free(h->stream);
     bpt_free(h->pieces);
     bpt_free(h);
@@ -126,23 +137,37 @@ void bpt_cuda_hand_out_free(bpt_cuda_hand_out *h) {
 /* ---- runs ---- */
 
 bpt_status bpt_cuda_hand_out_copy(const bpt_device_network *net, bpt_cuda_hand_out *h,
-                                  size_t number) {
-    const cut_piece *p = &h->pieces[number];
+                                  size_t piece) {
+    const cut_piece *p = &h->pieces[piece];
+    if (p->n_parts == 0) return BPT_OK;
     BPT_CUDA_TRY(cudaEventRecord(p->computed, net->stream));
     BPT_CUDA_TRY(cudaStreamWaitEvent(h->stream, p->computed, 0));
+    if (piece == 0) BPT_TRY(bpt_cuda_copy(h->stream, h->outcome, net->outcome, sizeof *h->outcome));
     BPT_TRY(bpt_cuda_transfer_out(h->stream, net->transfer, p->first_segment, p->n_segments,
                                   net->vectors.gradients, net->canonical));
-    BPT_TRY(bpt_cuda_copy(h->stream, h->parts.flat + p->begin, net->canonical + p->begin,
-                          p->n * sizeof *h->parts.flat));
+    BPT_TRY(bpt_cuda_copy(h->stream, h->landing + p->begin, net->canonical + p->begin,
+                          p->n * sizeof *h->landing));
     BPT_CUDA_TRY(cudaEventRecord(p->copied, h->stream));
     return BPT_OK;
+}
+
+/* The loss comes before all gradients, and says whether they are worth anything. */
+static bool is_good(const bpt_cuda_hand_out *h) {
+    return !h->outcome->bad_loss && !h->outcome->bad_label;
+}
+
+static void give(const bpt_cuda_hand_out *h, const cut_piece *p) {
+    if (h->landing_beside)
+        memcpy(h->parts.flat + p->begin, h->landing_beside + p->begin, p->n * sizeof *h->landing);
+    for (uint32_t i = p->n_parts; i-- > 0;) h->parts.take(h->parts.context, p->first_part + i);
 }
 
 bpt_status bpt_cuda_hand_out_take(bpt_cuda_hand_out *h) {
     for (size_t i = 0; i < h->n_pieces; i++) {
         const cut_piece *p = &h->pieces[i];
+        if (p->n_parts == 0) continue;
         BPT_CUDA_TRY(cudaEventSynchronize(p->copied));
-        for (uint32_t k = p->n_parts; k-- > 0;) h->parts.take(h->parts.context, p->first_part + k);
+        if (is_good(h)) give(h, p);
     }
     return BPT_OK;
 }

@@ -26,8 +26,8 @@ size_t bpt_cuda_hand_out_end(const bpt_cuda_hand_out *hand_out, size_t piece);
 bpt_status bpt_cuda_hand_out_copy(const bpt_device_network *net, bpt_cuda_hand_out *hand_out,
                                   size_t piece);
 
-/** Waits for the copies behind all pieces, and says of each part that it is there as soon as it is.
- * @return BPT_OK, BPT_EBACKEND */
+/** Waits for the copies behind all pieces, and says of each part that it is there as soon as it is;
+ * of none, where the loss is not finite or a label is not one. @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_cuda_hand_out_take(bpt_cuda_hand_out *hand_out);
 
 /** Waits until nothing of it is under way. */

@@ -128,8 +128,9 @@ bpt_status bpt__cuda_network_begin(bpt_device_network *net, bpt_device_work work
     assert(!net->forward_only || work == BPT_DEVICE_EVALUATE);
     BPT_TRY(bpt_cuda_use(net->device->index));
     const bpt_status status = begin(net, work, run);
-    if (status != BPT_OK) (void)bpt_cuda_wait(net->stream);
-    if (status != BPT_OK) bpt_cuda_hand_out_wait(net->hand_out);
+    if (status == BPT_OK) return BPT_OK;
+    (void)bpt_cuda_wait(net->stream);
+    bpt_cuda_hand_out_wait(net->hand_out);
     return status;
 }
 
@@ -190,12 +191,16 @@ bpt_status bpt__cuda_network_add_gradients(bpt_device_network *net, const float 
 
 bpt_status bpt__cuda_network_hand_out(bpt_device_network *net, const bpt_gradient_parts *parts) {
     bpt_cuda_hand_out *made;
+    assert(!net->hand_out);
     BPT_TRY(bpt_cuda_use(net->device->index));
     BPT_TRY(bpt_cuda_hand_out_create(net, parts, &made));
-    bpt_cuda_hand_out_free(net->hand_out);
-    net->hand_out = made;
-    return bpt_cuda_captured_cut(net->captured, BPT_DEVICE_GRADIENT,
-                                 bpt_cuda_hand_out_pieces(made));
+    const bpt_status status =
+        bpt_cuda_captured_cut(net->captured, BPT_DEVICE_GRADIENT, bpt_cuda_hand_out_pieces(made));
+    if (status == BPT_OK)
+        net->hand_out = made;
+    else
+        bpt_cuda_hand_out_free(made);
+    return status;
 }
 
 /* ---- asking ---- */

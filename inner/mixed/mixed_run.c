@@ -1,6 +1,8 @@
 /* What is done with a network that a device and the cores have in common. */
 #include "inner/mixed/mixed_network.h"
 
+#include <assert.h>
+
 static const bpt_device_kind *kind_of(const bpt_mixed_network *m) {
     return m->device->fast->kind;
 }
@@ -16,6 +18,7 @@ static bpt_status run_cores(bpt_mixed_network *m, bpt_device_work work, const bp
                             int64_t first) {
     const bpt_shape in = m->wish.model->input;
     const float *pixels = run->input;
+    assert(!m->wish.images);
     const int32_t *labels = run->labels ? run->labels + first : NULL;
     if (pixels) pixels += first * in.c * in.h * in.w;
     bpt_draw draw = run->draw;

@@ -37,8 +37,10 @@ typedef struct bench {
 } bench;
 
 static bpt_status measure(const bench *b, const char *list, size_t way, double *rate) {
-    const bpt_loader_options o = {
-        .batch = BATCH, .n_threads = ways[way].n_threads, .depth = DEPTH, .bytes = ways[way].bytes};
+    const bpt_loader_options o = {.batch = BATCH,
+                                  .n_threads = ways[way].n_threads,
+                                  .depth = DEPTH,
+                                  .as_images = ways[way].bytes};
     return loader_pass(b->dataset, b->split, b->order, b->n_images, list, o, rate);
 }
 

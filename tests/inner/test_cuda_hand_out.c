@@ -2,6 +2,7 @@
  * there, and is said to be so once, from the last to the first.
  *
  * ctest: gpu TIMEOUT=120 */
+#include "base/memory.h"
 #include "inner/device.h"
 #include "tests/inner/cuda_fixture.h"
 #include "tests/inner/net_values.h"
@@ -105,37 +106,107 @@ static void test_parts(void **state) {
     check(BPT_F32, 1000, 0);
 }
 
-/* What is not finite is said as without parts, and the next run is whole again. */
-static void test_not_finite(void **state) {
-    (void)state;
-    net_fixture f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = SEED});
+/* A network that hands out, with all segments apart. */
+typedef struct {
+    net_fixture f;
     bpt_device *device;
     bpt_network *net;
+    taker t;
+} subject;
+
+static subject open_subject(void) {
+    subject s = {.f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1, .seed = SEED})};
+    net_assert_ok(bpt_device_open("cuda", false, &s.device));
+    net_assert_ok(
+        bpt_network_create_on(s.device, s.f.model, BATCH, BPT_F32, learning, s.f.pool, &s.net));
+    net_assert_ok(bpt_network_set(s.net, BPT_VECTOR_WEIGHTS, s.f.weights));
+    s.t = cut(&s.f, 1);
+    return s;
+}
+
+static void close_subject(subject *s) {
+    bpt_network_free(s->net);
+    release(&s->t);
+    bpt_device_close(s->device);
+    net_close(&s->f);
+}
+
+static bpt_status hand_out(bpt_network *net, taker *t) {
+    const bpt_gradient_parts parts = {t->n, t->begin, t->flat, take, t};
+    return bpt_network_hand_out(net, &parts);
+}
+
+static void fails(subject *s, bpt_status expected) {
     bpt_batch_result r;
-    net_assert_ok(bpt_device_open("cuda", false, &device));
-    net_assert_ok(bpt_network_create_on(device, f.model, BATCH, BPT_F32, learning, f.pool, &net));
-    net_assert_ok(bpt_network_set(net, BPT_VECTOR_WEIGHTS, f.weights));
-    taker t = cut(&f, 1);
-    const bpt_gradient_parts parts = {t.n, t.begin, t.flat, take, &t};
-    net_assert_ok(bpt_network_hand_out(net, &parts));
+    s->t.next = s->t.n;
+    assert_int_equal(bpt_network_gradient(s->net, s->f.pixels, s->f.labels, BATCH, &r), expected);
+    assert_int_equal(s->t.next, s->t.n); /* others are given nothing */
+}
+
+/* A loss that is not finite, and a label that is none; and the next run is whole again. */
+static void test_bad_batches(void **state) {
+    (void)state;
+    subject s = open_subject();
+    net_assert_ok(hand_out(s.net, &s.t));
     for (int run = 0; run < 4; run++) {
-        const float pixel = f.pixels[3];
-        f.pixels[3] = NAN;
-        t.next = t.n;
-        assert_int_equal(bpt_network_gradient(net, f.pixels, f.labels, BATCH, &r), BPT_ENUMERIC);
-        f.pixels[3] = pixel;
-        check_gradient(&f, net, &t);
+        const float pixel = s.f.pixels[3];
+        const int32_t label = s.f.labels[1];
+        s.f.pixels[3] = NAN;
+        fails(&s, BPT_ENUMERIC);
+        s.f.pixels[3] = pixel;
+        s.f.labels[1] = (int32_t)s.f.model->classes;
+        fails(&s, BPT_EDATA);
+        s.f.labels[1] = label;
+        check_gradient(&s.f, s.net, &s.t);
     }
-    bpt_network_free(net);
-    release(&t);
-    bpt_device_close(device);
-    net_close(&f);
+    close_subject(&s);
+}
+
+/* Memory is pinned once: the second network to hand out into it has the GPU write beside it. */
+static void test_memory_of_another(void **state) {
+    (void)state;
+    subject s = open_subject();
+    bpt_network *other;
+    net_assert_ok(hand_out(s.net, &s.t));
+    net_assert_ok(
+        bpt_network_create_on(s.device, s.f.model, BATCH, BPT_F32, learning, s.f.pool, &other));
+    net_assert_ok(bpt_network_set(other, BPT_VECTOR_WEIGHTS, s.f.weights));
+    net_assert_ok(hand_out(other, &s.t));
+    for (int run = 0; run < 4; run++) {
+        check_gradient(&s.f, other, &s.t);
+        check_gradient(&s.f, s.net, &s.t);
+    }
+    bpt_network_free(other);
+    check_gradient(&s.f, s.net, &s.t);
+    close_subject(&s);
+}
+
+/* Whichever allocation fails, the network computes on as one that hands nothing out. */
+static void test_without_memory(void **state) {
+    (void)state;
+    subject s = open_subject();
+    bpt_batch_result r, first;
+    net_assert_ok(bpt_network_gradient(s.net, s.f.pixels, s.f.labels, BATCH, &first));
+    bpt_status status = BPT_ENOMEM;
+    for (int64_t n = 0; status != BPT_OK; n++) {
+        bpt_memory_fail_at(n);
+        status = hand_out(s.net, &s.t);
+        bpt_memory_fail_at(-1);
+        if (status == BPT_OK) break;
+        assert_int_equal(status, BPT_ENOMEM);
+        net_assert_ok(bpt_network_gradient(s.net, s.f.pixels, s.f.labels, BATCH, &r));
+        assert_true(r.loss_sum == first.loss_sum && r.n_samples == BATCH);
+    }
+    check_gradient(&s.f, s.net, &s.t);
+    close_subject(&s);
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_bad_batches),
+        cmocka_unit_test(test_memory_of_another),
+        cmocka_unit_test(test_without_memory),
     };
     const int skipped = cuda_begin();
     if (skipped) return skipped;

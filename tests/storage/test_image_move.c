@@ -65,7 +65,7 @@ static void several_are_one(void **state) {
             all = bpt__image_move_then(all, m);
         }
         memset(out, 0xA5, sizeof out);
-        bpt__image_move(all, C, H, W, in, out);
+        bpt__image_make_move(all, C, H, W, in, out);
         assert_memory_equal(out, step[n_moves % 2], size);
         for (size_t i = size; i < size + 16; i++) assert_int_equal(out[i], 0xA5);
         if (bpt__image_is_still(all, H, W)) assert_memory_equal(in, out, size);

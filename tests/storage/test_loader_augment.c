@@ -106,7 +106,7 @@ static void take_as(const subject *s, bool bytes, const char *list, uint32_t pas
     bpt_loader_options o = {.batch = size,
                             .n_threads = n_threads,
                             .depth = depth,
-                            .bytes = bytes,
+                            .as_images = bytes,
                             .mean = mean,
                             .std = std,
                             .seed = 5};
@@ -143,7 +143,7 @@ static void says_what_is_left(void **state) {
                  {"jitter,flip", true}, {"flip,jitter", false}, {"flip,cutmix=1", false}};
     const uint32_t indices[3] = {7, 0, 9};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bpt_loader_options o = {.batch = 5, .n_threads = 1, .depth = 1, .bytes = true};
+        bpt_loader_options o = {.batch = 5, .n_threads = 1, .depth = 1, .as_images = true};
         bpt_loader *loader;
         bpt_batch batch;
         assert_int_equal(bpt_augment_parse(cases[i].list, &o.augment), BPT_OK);

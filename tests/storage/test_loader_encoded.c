@@ -148,7 +148,7 @@ static void take_as(const subject *s, bool bytes, const char *list, uint32_t pas
     const bpt_dataset_info *info = bpt_dataset_describe(s->dataset);
     const size_t values = (size_t)C * info->H * info->W;
     bpt_loader_options o = {
-        .batch = BATCH, .n_threads = n_threads, .depth = depth, .bytes = bytes, .seed = 3};
+        .batch = BATCH, .n_threads = n_threads, .depth = depth, .as_images = bytes, .seed = 3};
     bpt_loader *loader;
     uint32_t indices[COUNT], passes[COUNT], requested = 0;
     uint64_t allocations = 0;

@@ -240,11 +240,11 @@ static size_t allocated(const source *s, const bpt_loader_options *o) {
 static void says_how_much_memory_it_takes(void **state) {
     const source *s = &((const subject *)*state)->raw;
     static const char *const lists[] = {"none", "flip", "cutmix=1", "flip,cutmix=1,mixup=1"};
-    bpt_loader_options o = {.batch = BATCH, .n_threads = 3, .depth = 4, .bytes = true};
+    bpt_loader_options o = {.batch = BATCH, .n_threads = 3, .depth = 4, .as_images = true};
     const size_t planned = bpt_loader_bytes(&o, RECORD), taken = allocated(s, &o);
     for (int bytes = 1; bytes >= 0; bytes--)
         for (int i = 0; i < 4; i++) {
-            o.bytes = bytes;
+            o.as_images = bytes;
             o.augment = subject_list(lists[i]);
             const size_t more = bpt_loader_bytes(&o, RECORD) - planned;
             assert_int_equal(allocated(s, &o) - taken, more);

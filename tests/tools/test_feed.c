@@ -52,14 +52,19 @@ static int tear_down(void **state) {
 }
 
 /* @param records of which @p n_held are held out; NULL: none is */
-static bpt_feed *create(const subject *s, const uint32_t *records, uint32_t n_held,
-                        bpt_sampler *sampler) {
+static bpt_feed *create_as(const subject *s, bool as_images, const uint32_t *records,
+                           uint32_t n_held, bpt_sampler *sampler) {
     bpt_feed *feed = NULL;
     const bpt_train_options o = {.loader_threads = 1, .prefetch = DEPTH, .seed = SEED};
-    const bpt_loader_options options = bpt_feed_options(&o, s->split, BATCH, false);
+    const bpt_loader_options options = bpt_feed_options(&o, s->split, BATCH, as_images);
     assert_int_equal(
         bpt_feed_create(s->dataset, s->split, &options, records, n_held, sampler, &feed), BPT_OK);
     return feed;
+}
+
+static bpt_feed *create(const subject *s, const uint32_t *records, uint32_t n_held,
+                        bpt_sampler *sampler) {
+    return create_as(s, false, records, n_held, sampler);
 }
 
 static bpt_sampler *make_sampler(uint32_t count) {
@@ -106,28 +111,38 @@ static void test_without_a_gate(void **state) {
     bpt_sampler_free(expected);
 }
 
+static float first_of(const void *input, bool as_images) {
+    return as_images ? ((const bpt_images *)input)->pixels[0] : ((const float *)input)[0];
+}
+
 /* What is looked at ahead is what then comes, and stays while the batch before is in use. */
-static void test_peek(void **state) {
-    bpt_feed *feed = create(*state, NULL, 0, make_sampler(COUNT));
+static void check_peek(const subject *s, bool as_images) {
+    bpt_feed *feed = create_as(s, as_images, NULL, 0, make_sampler(COUNT));
     assert_null(bpt_feed_peek(feed)); /* nothing is asked for before the first */
-    const float *ahead = NULL;
+    const void *ahead = NULL;
     float first = 0;
     int n_seen = 0;
     for (int i = 0; i < 200 && n_seen < 20; i++) {
         bpt_batch batch;
         assert_int_equal(bpt_feed_next(feed, &batch), BPT_OK);
+        assert_true(as_images == (batch.pixels == NULL));
         if (ahead) {
-            assert_ptr_equal(batch.pixels, ahead);
-            assert_memory_equal(&batch.pixels[0], &first, sizeof first);
+            assert_ptr_equal(batch.input, ahead);
+            assert_true(first_of(ahead, as_images) == first);
             n_seen++;
         }
         if (i % 2) usleep(200); /* its threads come to it */
         ahead = bpt_feed_peek(feed);
-        if (ahead) first = ahead[0];
-        assert_true(ahead != batch.pixels);
+        if (ahead) first = first_of(ahead, as_images);
+        assert_true(ahead != batch.input);
     }
     assert_true(n_seen > 0);
     bpt_feed_free(feed);
+}
+
+static void test_peek(void **state) {
+    check_peek(*state, false);
+    check_peek(*state, true);
 }
 
 static void test_gate(void **state) {

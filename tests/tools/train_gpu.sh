@@ -127,6 +127,24 @@ for update in agwu sgwu easgd allreduce; do
     check_json runs/$update/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' "d['test_accuracy'] > $enough"
 done
 variants || exit 0 # what follows is as on cores, or refused
+# Gradients of several megabytes: they go to the other rank in parts, while others are computed.
+cat >wide.yaml <<'END'
+name: wide
+input: [1, 28, 28]
+classes: 10
+layers:
+  - fc: {name: fc1, outputs: 700}
+  - relu
+  - fc: {name: fc2, outputs: 760}
+  - relu
+  - fc: {name: fc3, outputs: classes}
+END
+for device in cpu cuda:0; do
+    run 0 ranks 2 "$train" "${common[@]}" --model wide.yaml --output runs/wide-$device --update allreduce --epochs 1 \
+        --device $device
+done
+check_json runs/wide-cuda:0/summary.json "abs(d['test_accuracy'] - $(accuracy runs/wide-cpu)) <= 0.01" \
+    "abs(d['test_loss'] - $(python3 -c 'import json; print(json.load(open("runs/wide-cpu/summary.json"))["test_loss"])')) < 1e-3"
 run 0 ranks $((n_gpus + 1)) "$train" "${common[@]}" --output runs/few --update agwu --epochs 0.5 --threads 0
 says "process $((n_gpus + 1)) of $((n_gpus + 1)) on this host finds $n_gpus GPU"
 check_json runs/few/summary.json 'd["ranks"][-1]["device"] == "cpu"' \

@@ -28,8 +28,8 @@ bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options 
     return check_augmentation(b, o);
 }
 
-static bpt_status open_feed(bpt_bench_batches *b, const bpt_train_options *o, bool bytes) {
-    const bpt_loader_options loader = bpt_feed_options(o, b->split, b->batch_size, bytes);
+static bpt_status open_feed(bpt_bench_batches *b, const bpt_train_options *o, bool as_images) {
+    const bpt_loader_options loader = bpt_feed_options(o, b->split, b->batch_size, as_images);
     bpt_sampler *sampler;
     BPT_TRY(
         bpt_sampler_create_global(bpt_train_order(o), b->split->count, b->batch_size, 0, &sampler));
@@ -37,14 +37,17 @@ static bpt_status open_feed(bpt_bench_batches *b, const bpt_train_options *o, bo
 }
 
 bpt_status bpt_bench_batches_start(bpt_bench_batches *b, const bpt_train_options *o,
-                                   const bpt_model *model, bool bytes) {
-    if (b->dataset) return open_feed(b, o, bytes);
-    return bpt_synthetic_make(model, b->batch_size, (uint64_t)o->seed, bytes, &b->made);
+                                   const bpt_model *model, bool as_images) {
+    if (b->dataset) return open_feed(b, o, as_images);
+    return bpt_synthetic_make(model, b->batch_size, (uint64_t)o->seed, as_images, &b->made);
 }
 
 bpt_status bpt_bench_batches_next(bpt_bench_batches *b, bpt_batch *batch) {
     if (b->feed) return bpt_feed_next(b->feed, batch);
-    *batch = (bpt_batch){.n = b->batch_size, .input = b->made.input, .labels = b->made.labels};
+    *batch = (bpt_batch){.n = b->batch_size,
+                         .input = b->made.input,
+                         .pixels = b->made.pixels,
+                         .labels = b->made.labels};
     return BPT_OK;
 }
 

@@ -30,10 +30,10 @@ bpt_status bpt_bench_batches_open(bpt_bench_batches *b, const bpt_train_options 
 /** Starts to load, or makes the batch up. Once, after bpt_bench_batches_open().
  * @param options the same
  * @param model   of what trains on them
- * @param bytes   as of bpt_feed_options()
+ * @param as_images   as of bpt_feed_options()
  * @return BPT_OK, BPT_ENOMEM, as bpt_feed_create() */
 bpt_status bpt_bench_batches_start(bpt_bench_batches *b, const bpt_train_options *options,
-                                   const bpt_model *model, bool bytes);
+                                   const bpt_model *model, bool as_images);
 
 /** @param[out] batch borrowed until the next call @return BPT_OK, as bpt_feed_next() */
 bpt_status bpt_bench_batches_next(bpt_bench_batches *b, bpt_batch *batch);

@@ -24,10 +24,10 @@ struct bpt_feed {
 };
 
 bpt_loader_options bpt_feed_options(const bpt_train_options *o, const bpt_split *train,
-                                    uint32_t batch, bool bytes) {
+                                    uint32_t batch, bool as_images) {
     return (bpt_loader_options){
         .batch = batch,
-        .bytes = bytes,
+        .as_images = as_images,
         .n_threads = (uint32_t)o->loader_threads,
         .depth = (uint32_t)o->prefetch,
         .mean = train->mean,

@@ -29,9 +29,9 @@ typedef struct bpt_feed_gate {
 /** @return how the images of @p train are loaded in training: normalised by its own mean and
  * deviation (borrowed), augmented by --augment
  * @param batch samples of a batch of this rank
- * @param bytes bpt_device_takes_images() of what trains */
+ * @param as_images bpt_device_takes_images() of what trains */
 bpt_loader_options bpt_feed_options(const bpt_train_options *o, const bpt_split *train,
-                                    uint32_t batch, bool bytes);
+                                    uint32_t batch, bool as_images);
 
 /** @param options depth at least 2
  * @param records bpt_held_out_draw() with @p n_held, borrowed: the sampler draws from those that

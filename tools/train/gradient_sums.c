@@ -20,7 +20,7 @@ size_t bpt_gradient_sums_bytes(const bpt_model *model, uint32_t n_ranks) {
     return bpt_reduction_bytes(n, bpt_gradient_buckets_most(n), n_ranks);
 }
 
-/* ---- other threads ---- */
+/* ---- whoever computes gradients, and the MPI thread ---- */
 
 static void take(void *context, uint32_t bucket) {
     bpt_gradient_sums *s = context;
@@ -82,24 +82,19 @@ bpt_status bpt_gradient_sums_open(bpt_comm *comm, const bpt_model *model, bpt_ne
     bpt_gradient_sums *s = NULL;
     size_t *begin = NULL;
     bpt_status status = BPT_NEW("sums of gradients", 1, &s);
-    if (status == BPT_OK) status = BPT_NEW("buckets", model->segments.n + 1, &begin);
-    status = bpt_comm_agree(comm, status);
     if (status == BPT_OK) {
         pthread_mutex_init(&s->mutex, NULL);
         pthread_cond_init(&s->over, NULL);
         s->network = network;
+        *sums = s;
+        status = BPT_NEW("buckets", model->segments.n + 1, &begin);
+    }
+    status = bpt_comm_agree(comm, status);
+    if (status == BPT_OK) {
         s->n_buckets = bpt_gradient_buckets_cut(&model->segments, begin);
         status = connect(s, comm, begin);
-        if (status != BPT_OK) {
-            bpt_gradient_sums_close(s);
-            s = NULL;
-        }
     }
     bpt_free(begin);
-    if (status == BPT_OK)
-        *sums = s;
-    else
-        bpt_free(s);
     return status;
 }
 

@@ -16,10 +16,12 @@ typedef struct bpt_gradient_sums bpt_gradient_sums;
 size_t bpt_gradient_sums_bytes(const bpt_model *model, uint32_t n_ranks);
 
 /** Makes them; collective.
- * @param comm,network borrowed; the network hands out its gradients from then on
+ * @param comm borrowed
+ * @param network borrowed; hands out its gradients from then on, so it is freed before the sums are
+ * closed
  * @param model of the network
- * @param[out] sums caller owns, bpt_gradient_sums_close()
- * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE, BPT_EPEER, BPT_ECOMM */
+ * @param[out] sums caller owns, bpt_gradient_sums_close(), also on error
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE, BPT_EBACKEND, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_gradient_sums_open(bpt_comm *comm, const bpt_model *model, bpt_network *network,
                                   bpt_gradient_sums **sums);
 

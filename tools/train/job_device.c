@@ -43,7 +43,7 @@ bpt_status bpt__job_find_device(const bpt_train_options *o, uint32_t n_ranks, bp
         bpt_device_close(found);
         return status;
     }
-    (void)bpt_device_take_images(found); /* cores cannot: their batches are of floats */
+    bpt_device_give_images(found); /* cores cannot: their batches are of floats */
     *device = found;
     return BPT_OK;
 }

@@ -31,26 +31,33 @@ static size_t decoding_bytes(const bpt_job *job, size_t values) {
     return bpt_size_add(training, bpt_loader_decoding_bytes(job->test, n, values));
 }
 
-/* Two batches of pixels, pinned, on their way to a device. */
+/* Two batches, pinned, on their way to a device; images with room for moves. */
 static size_t pinned_bytes(const bpt_job *job, size_t values) {
-    const size_t value = bpt_device_takes_images(job->device) ? sizeof(uint8_t) : sizeof(float);
-    return job->device ? 2 * value * job->batch * values : 0;
+    const bool as_images = bpt_device_takes_images(job->device);
+    const size_t sample = as_images ? sizeof(bpt_image_move) : 0;
+    size_t bytes;
+    if (!job->device) return 0;
+    if (__builtin_mul_overflow(values, as_images ? sizeof(uint8_t) : sizeof(float), &bytes) ||
+        __builtin_add_overflow(bytes, sample, &bytes) ||
+        __builtin_mul_overflow(bytes, 2 * (size_t)job->batch, &bytes))
+        return SIZE_MAX;
+    return bytes;
 }
 
 /* Batches on their way to the training step, and meanwhile those of an evaluation. */
 static size_t batch_bytes(const bpt_job *job) {
     if (bpt_job_is_server(job)) return 0;
     const bpt_shape in = job->model->input;
-    const bool bytes_only = bpt_device_takes_images(job->device);
+    const bool as_images = bpt_device_takes_images(job->device);
     const bpt_loader_options training = {
         .batch = job->batch,
-        .bytes = bytes_only,
+        .as_images = as_images,
         .n_threads = (uint32_t)job->options->loader_threads,
         .depth = (uint32_t)job->options->prefetch,
         .augment = bpt_train_augment(job->options),
     };
     const bpt_loader_options evaluating = {.batch = job->batch,
-                                           .bytes = bytes_only,
+                                           .as_images = as_images,
                                            .n_threads = training.n_threads,
                                            .depth = BPT_EVALUATION_DEPTH};
     const size_t values = (size_t)(in.c * in.h * in.w);
@@ -58,7 +65,7 @@ static size_t batch_bytes(const bpt_job *job) {
     bytes = bpt_size_add(bytes, pinned_bytes(job, values));
     if (evaluates(job)) bytes = bpt_size_add(bytes, bpt_loader_bytes(&evaluating, values));
     if (!holds_out(job)) return bytes;
-    const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch, bytes_only);
+    const bpt_loader_options judging = bpt_quality_loader(NULL, job->batch, as_images);
     return bpt_size_add(bytes, bpt_loader_bytes(&judging, values));
 }
 

@@ -18,12 +18,12 @@ void bpt_quality_note(bpt_quality_state *state, uint64_t n_correct, uint64_t n_s
     state->taken++;
 }
 
-bpt_loader_options bpt_quality_loader(const bpt_split *train, uint32_t batch, bool bytes) {
+bpt_loader_options bpt_quality_loader(const bpt_split *train, uint32_t batch, bool as_images) {
     return (bpt_loader_options){
         .batch = batch,
         .n_threads = 1,
         .depth = DEPTH,
-        .bytes = bytes,
+        .as_images = as_images,
         .mean = train ? train->mean : NULL,
         .std = train ? train->std : NULL,
     };
@@ -37,9 +37,9 @@ static bpt_status request(bpt_quality *q) {
 }
 
 bpt_status bpt_quality_create(const bpt_dataset *dataset, const bpt_split *train,
-                              const uint32_t *records, uint32_t n, uint32_t batch, bool bytes,
+                              const uint32_t *records, uint32_t n, uint32_t batch, bool as_images,
                               bpt_quality_state state, bpt_quality **out) {
-    const bpt_loader_options options = bpt_quality_loader(train, batch, bytes);
+    const bpt_loader_options options = bpt_quality_loader(train, batch, as_images);
     bpt_quality *q = NULL;
     BPT_TRY(BPT_NEW("quality", 1, &q));
     *q =

@@ -30,17 +30,17 @@ void bpt_quality_note(bpt_quality_state *state, uint64_t n_correct, uint64_t n_s
 /** @return how the records are loaded: as many bytes as bpt_loader_bytes() says
  * @param train whose mean and deviation normalise; borrowed; NULL where only bytes are asked for
  * @param batch that the network is made for
- * @param bytes bpt_device_takes_images() of where it is */
-bpt_loader_options bpt_quality_loader(const bpt_split *train, uint32_t batch, bool bytes);
+ * @param as_images bpt_device_takes_images() of where it is */
+bpt_loader_options bpt_quality_loader(const bpt_split *train, uint32_t batch, bool as_images);
 
 /** @param records held out, shape [n]; borrowed
  * @param n at least 1
- * @param batch, bytes as of bpt_quality_loader()
+ * @param batch, as_images as of bpt_quality_loader()
  * @param state where it goes on; zeros: at the start
  * @param[out] q caller owns, bpt_quality_free()
  * @return BPT_OK, BPT_ENOMEM, BPT_EIO */
 bpt_status bpt_quality_create(const bpt_dataset *dataset, const bpt_split *train,
-                              const uint32_t *records, uint32_t n, uint32_t batch, bool bytes,
+                              const uint32_t *records, uint32_t n, uint32_t batch, bool as_images,
                               bpt_quality_state state, bpt_quality **q);
 void bpt_quality_free(bpt_quality *q);
 

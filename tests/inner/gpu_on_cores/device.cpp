@@ -45,6 +45,8 @@ const char *cudaGetErrorName(cudaError_t error) {
         return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureInvalidated:
         return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorHostMemoryAlreadyRegistered:
+        return "cudaErrorHostMemoryAlreadyRegistered";
     case cudaErrorCapturedEvent:
         return "cudaErrorCapturedEvent";
     case cudaErrorStreamCaptureUnjoined:
