@@ -49,24 +49,21 @@ bool bpt__image_is_still(bpt_image_move move, uint32_t H, uint32_t W) {
     return is_still(move.y, H) && is_still(move.x, W);
 }
 
-static inline void move_row(const uint8_t *restrict row, bpt_side_move m, uint32_t W,
-                            uint8_t *restrict out) {
-    const int32_t n = m.end - m.begin, from = m.first + m.step * m.begin;
-    memset(out, 0, (size_t)m.begin);
-    if (m.step > 0)
-        memcpy(out + m.begin, row + from, (size_t)n);
-    else
-        for (int32_t x = 0; x < n; x++) out[m.begin + x] = row[from - x];
-    memset(out + m.end, 0, W - (size_t)m.end);
-}
-
+/* What is black is so before rows come to lie in it: a call more for each of them would cost as
+ * much as the row. */
 BPT_CLONES static void move_plane(const uint8_t *restrict in, bpt_image_move m, uint32_t H,
                                   uint32_t W, uint8_t *restrict out) {
-    for (int32_t y = 0; y < (int32_t)H; y++, out += W) {
-        if (y < m.y.begin || y >= m.y.end || m.x.begin == m.x.end)
-            memset(out, 0, W);
+    const size_t n_rows = (size_t)(m.y.end - m.y.begin), n = (size_t)(m.x.end - m.x.begin);
+    if (n_rows < H || n < W) memset(out, 0, (size_t)H * W);
+    if (n_rows == 0 || n == 0) return;
+    in += m.x.first + m.x.step * m.x.begin;
+    out += (size_t)m.y.begin * W + (size_t)m.x.begin;
+    for (int32_t y = m.y.begin; y < m.y.end; y++, out += W) {
+        const uint8_t *row = in + (size_t)(m.y.first + m.y.step * y) * W;
+        if (m.x.step > 0)
+            memcpy(out, row, n);
         else
-            move_row(in + (size_t)(m.y.first + m.y.step * y) * W, m.x, W, out);
+            for (size_t x = 0; x < n; x++) out[x] = *(row - x);
     }
 }
 

@@ -76,10 +76,14 @@ variants() {
     [ -z "${BPT_SANITIZED:-}" ]
 }
 
-# Looking for leaks doubles the time of a short run: under sanitizers it is done in one of three.
+length() { # WHOLE SHORT: how long something is to be, which takes several times as long under sanitizers
+    variants && echo "$1" || echo "$2"
+}
+
+# Looking for leaks doubles the time of a short run: under sanitizers it is done in one of five.
 n_runs=0
 leaks_of_run() {
-    [ $((n_runs++ % 3)) -eq 0 ] && unset ASAN_OPTIONS || export ASAN_OPTIONS=detect_leaks=0
+    [ $((n_runs++ % 5)) -eq 0 ] && unset ASAN_OPTIONS || export ASAN_OPTIONS=detect_leaks=0
 }
 
 run() { # STATUS COMMAND...: runs it to the end, output in files out and err

@@ -40,7 +40,8 @@ static void test_both_kinds(void **state) {
         const uint8_t pixel = images.images.pixels[i];
         const float x = (float)pixel * images.images.scale[c] + images.images.shift[c];
         n_clipped += pixel == 0 || pixel == UINT8_MAX;
-        if (pixel > 0 && pixel < UINT8_MAX) assert_true(fabsf(x - floats.pixels[i]) <= 0.501f * step);
+        if (pixel > 0 && pixel < UINT8_MAX)
+            assert_true(fabsf(x - floats.pixels[i]) <= 0.501f * step);
     }
     assert_in_range(n_clipped, 1, N * C * plane / 1000); /* beyond four deviations: 6e-5 */
     bpt_synthetic_release(&images);

@@ -28,7 +28,8 @@ layers:
   - fc: {name: three, outputs: classes}
 END
 auto=("${common[@]}" --update auto --calibrate 0.1 --epochs 0.5)
-run 0 ranks 2 "$train" "${auto[@]}" --model weights.yaml --batch-size 4 --lr 0.001 --output runs/weights
+run 0 ranks 2 "$train" "${auto[@]}" --model weights.yaml --batch-size 4 --lr 0.001 --epochs "$(length 0.5 0.1)" \
+    --output runs/weights
 [ "$(grep -c -- '--update auto' err)" -eq 1 ] || die "not said once"
 says 'its steps would take '
 taken runs/weights

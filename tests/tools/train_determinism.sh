@@ -36,6 +36,7 @@ done
 steps=(--batch-size 50 --epochs 0.5 --eval-every 0.025 --warmup-epochs 0.1)
 run 0 "$train" "${common[@]}" "${steps[@]}" --output runs/local --update local
 for n in 1 2 3 4; do
+    [ $n = 3 ] || variants || continue
     run 0 ranks $n "$train" "${common[@]}" "${steps[@]}" --output runs/sum-$n --update allreduce
     near_weights runs/local runs/sum-$n 1e-5
     python3 - $n <<'END' || die "allreduce on $n ranks leaves the trajectory of one"
@@ -73,6 +74,7 @@ END
 wide=("${common[@]}" --model wide.yaml --batch-size 24 --epochs 0.15 --eval-every 0 --warmup-epochs 0.1 --lr 0.02)
 run 0 "$train" "${wide[@]}" --output runs/wide --update local
 for n in 2 3; do
+    [ $n = 3 ] || variants || continue
     run 0 ranks $n "$train" "${wide[@]}" --output runs/wide-$n --update allreduce
     near_weights runs/wide runs/wide-$n 1e-5
 done
@@ -97,6 +99,7 @@ same_weights runs/parts runs/parts-on
 
 # The same seed twice.
 for update in sgwu allreduce; do
+    [ $update = sgwu ] || variants || continue
     for turn in 1 2; do
         run 0 ranks 2 "$train" "${common[@]}" --output runs/$update-turn-$turn --update $update \
             --partition even --epochs 1

@@ -41,6 +41,7 @@ END
 }
 
 for n in 2 4; do
+    [ $n = 4 ] || variants || continue
     run 0 ranks $n "$train" "${placed[@]}" --output runs/whole-$n
     for border in conv2 fc1 fc2; do
         run 0 ranks $n "$train" "${placed[@]}" --placement $border --output runs/$border-$n
@@ -62,6 +63,7 @@ values() { # BORDER: values of a sample that cross it, and weights before it
     esac
 }
 for n in 2 4; do
+    [ $n = 4 ] || variants || continue
     for border in conv2 fc1 fc2; do
         read -r a p < <(values $border)
         check_json runs/$border-$n/summary.json \

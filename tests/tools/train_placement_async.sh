@@ -46,10 +46,10 @@ exact_bytes() { # RUN BORDER
 
 # Every border, on some number of ranks. An epoch takes longer than a rank is kept waiting for a core: where two are passed
 # at once they have one evaluation.
-mkdir more && (cd more && make_data 8000 400) || die "data"
+mkdir more && (cd more && make_data "$(length 8000 3000)" 400) || die "data"
 for case in "2 conv2" "3 fc1" "4 fc2" "4 fc1"; do
     read -r n border <<<"$case"
-    [[ "$case" = *fc1 ]] || variants || continue
+    [ "$case" = "3 fc1" ] || variants || continue
     run 0 ranks "$n" "$train" "${placed[@]}" --data more/data --placement "$border" --output "runs/$border-$n"
     says "placement: layers from $border on"
     exact_bytes "runs/$border-$n" "$border"
@@ -61,10 +61,10 @@ for case in "2 conv2" "3 fc1" "4 fc2" "4 fc1"; do
 done
 
 # The weights of both parts are in one file.
-run 0 "$eval" --data more/data --split test --model parts.yaml --weights runs/fc1-4/model.safetensors --json
+run 0 "$eval" --data more/data --split test --model parts.yaml --weights runs/fc1-3/model.safetensors --json
 python3 - <<'END' || die "bpt-eval does not see what the run has seen"
 import json
-said, summary = json.load(open("out")), json.load(open("runs/fc1-4/summary.json"))
+said, summary = json.load(open("out")), json.load(open("runs/fc1-3/summary.json"))
 assert abs(said["accuracy"] - summary["test_accuracy"]) < 1e-12, (said, summary)
 END
 

@@ -37,6 +37,7 @@ accuracy() { # RUN
 }
 # One seed tells little: accuracies of the same precision differ by a point and more from seed to seed.
 for seed in 3 2 1; do
+    [ $seed = 1 ] || variants || continue
     for precision in fp32 bf16; do
         run 0 "$train" --data data --model lenet --output runs/lenet-$precision --epochs 5 --eval-every 0 \
             --precision $precision --seed $seed --force
@@ -44,11 +45,11 @@ for seed in 3 2 1; do
     done
 done
 says 'activations and their gradients are bfloat16 on this rank'
-python3 - <<'END' || die "bf16 learns less than fp32"
+python3 - <<END || die "bf16 learns less than fp32"
 from statistics import mean
 fp32, bf16 = (mean(map(float, open(f"accuracies-{p}"))) for p in ("fp32", "bf16"))
 print(f"accuracy: fp32 {fp32:.4f}, bf16 {bf16:.4f}")
-assert fp32 > 0.9 and bf16 > fp32 - 0.005
+assert fp32 > 0.9 and bf16 > fp32 - $(length 0.005 0.02)
 END
 cmp -s runs/lenet-fp32/model.safetensors runs/lenet-bf16/model.safetensors && die "bf16 changes nothing"
 python3 - <<'END' || die "weights are not floats"

@@ -25,10 +25,10 @@ says ' 0 samples have come from rank 0 to begin with; '
 
 # In the middle of its rounds: what had come is kept, what is missing comes, once.
 rounds=(--update agwu --rebalance 0 --sync-every 4 --lr 0.01 --checkpoint-every 8 --scratch "$work/rounds")
-start_ranks 3 ./apart "$train" "${scattered[@]}" "${rounds[@]}" --epochs 60 --output "$work/torn"
+start_ranks 3 ./apart "$train" "${scattered[@]}" "${rounds[@]}" --epochs "$(length 60 30)" --output "$work/torn"
 await torn/log.rank-0.txt ': checkpoint '
 kill_rank 2
-run 0 ranks 3 ./apart "$train" "${scattered[@]}" "${rounds[@]}" --epochs 60 --output "$work/torn" --resume auto
+run 0 ranks 3 ./apart "$train" "${scattered[@]}" "${rounds[@]}" --epochs "$(length 60 30)" --output "$work/torn" --resume auto
 check_given torn 'found > 0' 'found + received >= held + test' 'found + received <= all + test'
 python3 - <<'END_OF_CHECK' || die "rounds that were given out before the stop are not those of after"
 import json
