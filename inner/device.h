@@ -103,7 +103,8 @@ typedef struct bpt_device_kind {
     bpt_status (*get)(bpt_device_network *net, bpt_vector which, float *flat);
     bpt_status (*set)(bpt_device_network *net, bpt_vector which, const float *flat);
 
-    /** As bpt_network_hand_out(): end() of BPT_DEVICE_GRADIENT then calls parts->take(). NULL of a
+    /** As bpt_network_hand_out(): end() of BPT_DEVICE_GRADIENT then calls parts->take(),
+     * of a run that fails perhaps not. NULL of a
      * device that does not: all parts are handed out behind it.
      * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
     bpt_status (*hand_out)(bpt_device_network *net, const bpt_gradient_parts *parts);

@@ -183,8 +183,8 @@ typedef struct bpt_gradient_parts {
 } bpt_gradient_parts;
 
 /** From now on bpt_network_gradient(), or bpt_network_backward(), also hands out the gradients,
- * part by part. Costs that were expected or measured before are kept; that of handing out is not in
- * them. Between runs, once.
+ * part by part; of a run that fails, some or none. Costs that were expected or measured before are
+ * kept; that of handing out is not in them. Between runs, once.
  * @param parts .begin is only read by this call; .flat and .context are borrowed while the network
  *              lives
  * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges), BPT_EBACKEND */

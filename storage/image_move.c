@@ -57,13 +57,13 @@ BPT_CLONES static void move_plane(const uint8_t *restrict in, bpt_image_move m, 
     if (n_rows < H || n < W) memset(out, 0, (size_t)H * W);
     if (n_rows == 0 || n == 0) return;
     in += m.x.first + m.x.step * m.x.begin;
-    out += (size_t)m.y.begin * W + (size_t)m.x.begin;
-    for (int32_t y = m.y.begin; y < m.y.end; y++, out += W) {
+    for (int32_t y = m.y.begin; y < m.y.end; y++) {
+        uint8_t *to = out + (size_t)y * W + (size_t)m.x.begin;
         const uint8_t *row = in + (size_t)(m.y.first + m.y.step * y) * W;
         if (m.x.step > 0)
-            memcpy(out, row, n);
+            memcpy(to, row, n);
         else
-            for (size_t x = 0; x < n; x++) out[x] = *(row - x);
+            for (size_t x = 0; x < n; x++) to[x] = *(row - x);
     }
 }
 

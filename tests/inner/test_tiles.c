@@ -112,7 +112,7 @@ static float *outcome(const network *n, bpt_value_type type, unsigned n_workers,
 }
 
 static void check_network(const network *n, bpt_value_type type) {
-    static const unsigned many[] = {7, 40};
+    static const unsigned many[] = {7, 12, 40};
     size_t n_values;
     float *expected = outcome(n, type, 2, &n_values);
     for (size_t i = 0; i < sizeof many / sizeof *many; i++) {

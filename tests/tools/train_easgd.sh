@@ -6,7 +6,7 @@ make_model
 elastic=("${common[@]}" --update easgd --lr 0.01 --sync-every 2)
 
 # So many images that an epoch takes longer than a rank is kept waiting for a core: a run ends as late as that.
-mkdir more && (cd more && make_data "$(length 8000 3000)" 500) || die "data"
+mkdir more && (cd more && make_data 8000 500) || die "data"
 for n in 1 3; do
     run 0 ranks $n "$train" "${elastic[@]}" --data more/data --epochs 6 --eval-every 2 --output run-$n
     says "update easgd"

@@ -126,7 +126,6 @@ for update in agwu sgwu easgd allreduce; do
         --epochs $epochs_together
     check_json runs/$update/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")' "d['test_accuracy'] > $enough"
 done
-variants || exit 0 # what follows is as on cores, or refused
 # Gradients of several megabytes: they go to the other rank in parts, while others are computed.
 cat >wide.yaml <<'END'
 name: wide
@@ -140,11 +139,12 @@ layers:
   - fc: {name: fc3, outputs: classes}
 END
 for device in cpu cuda:0; do
-    run 0 ranks 2 "$train" "${common[@]}" --model wide.yaml --output runs/wide-$device --update allreduce --epochs 1 \
+    run 0 ranks 2 "$train" "${common[@]}" --model wide.yaml --output runs/wide-$device --update allreduce --epochs 0.1 \
         --device $device
 done
 check_json runs/wide-cuda:0/summary.json "abs(d['test_accuracy'] - $(accuracy runs/wide-cpu)) <= 0.01" \
-    "abs(d['test_loss'] - $(python3 -c 'import json; print(json.load(open("runs/wide-cpu/summary.json"))["test_loss"])')) < 1e-3"
+    "abs(d['test_loss'] - $(python3 -c 'import json; print(json.load(open("runs/wide-cpu/summary.json"))["test_loss"])')) < 1e-4"
+variants || exit 0 # what follows is as on cores, or refused
 run 0 ranks $((n_gpus + 1)) "$train" "${common[@]}" --output runs/few --update agwu --epochs 0.5 --threads 0
 says "process $((n_gpus + 1)) of $((n_gpus + 1)) on this host finds $n_gpus GPU"
 check_json runs/few/summary.json 'd["ranks"][-1]["device"] == "cpu"' \

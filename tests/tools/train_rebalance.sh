@@ -61,7 +61,7 @@ says "bit for bit"
 check_json moved/summary.json 'd["efficiency"] > 0' 'all(r["solo_images_per_s"] > 0 for r in d["ranks"])'
 
 # Where nothing may move, nothing does; where speeds are not measured before, it begins with a guess.
-run 0 ranks 2 "$train" "${parts[@]}" --output fixed --rebalance 0 --calibrate 0 --epochs 40
+run 0 ranks 2 "$train" "${parts[@]}" --output fixed --rebalance 0 --calibrate 0 --epochs $epochs
 shares fixed >none
 check_json none 'len(d) <= 4'
 check_json fixed/summary.json 'd["efficiency"] == 0' 'all(r["solo_images_per_s"] == 0 for r in d["ranks"])'

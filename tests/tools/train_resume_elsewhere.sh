@@ -54,11 +54,12 @@ run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/agwu-on-1 --resume "$b
 check_json runs/agwu-on-1/summary.json 'd["test_accuracy"] > 0.5' 'd["update"] == "local"'
 run 0 ranks 2 "$train" "${both[@]}" --partition even --output runs/agwu-even --resume "$before"
 says "(--partition differs)"
-variants || exit 0 # what follows goes on as the jobs above do, and says it in other words
-run 0 ranks 2 "$train" "${both[@]}" --gamma lag --output runs/agwu-lag --resume "$before"
-says "(--gamma differs)"
-run 0 ranks 2 "$train" "${both[@]}" --idpa-rounds 2 --output runs/agwu-rounds --resume "$before"
-says "(--idpa-rounds differs)"
+if variants; then
+    run 0 ranks 2 "$train" "${both[@]}" --gamma lag --output runs/agwu-lag --resume "$before"
+    says "(--gamma differs)"
+    run 0 ranks 2 "$train" "${both[@]}" --idpa-rounds 2 --output runs/agwu-rounds --resume "$before"
+    says "(--idpa-rounds differs)"
+fi
 run 0 ranks 4 "$train" "${common[@]}" "${lasts[@]}" --update allreduce \
     --output runs/agwu-sum --resume "$before"
 run 0 ranks 2 "$train" "${both[@]}" --seed 5 --output runs/agwu-seed --resume "$before"

@@ -2,7 +2,7 @@
 # Ranks of their own for the global weights: --servers.
 source "$(dirname "$0")/common.sh"
 # An epoch takes longer than a rank is kept waiting for a core: a run ends as late as that.
-make_data "$(length 4000 2000)" 200
+make_data 4000 200
 make_model
 few=("${common[@]}" --epochs 6 --lr 0.02 --sync-every 3)
 
@@ -113,7 +113,7 @@ for server in 1 2; do
 done
 
 # Whoever has nothing to do is not late, and waits for nobody.
-run 0 ranks 3 "$train" "${few[@]}" --servers 1 --epochs "$(length 80 20)" --eval-every "$(length 40 10)" --stall-warning 1 \
+run 0 ranks 3 "$train" "${few[@]}" --servers 1 --epochs 80 --eval-every 40 --stall-warning 1 \
     --output idle
 grep 'has waited' err | grep 'rank 2 ' && die "an idle server stalls"
 

@@ -81,6 +81,7 @@ bpt_status bpt_gradient_sums_open(bpt_comm *comm, const bpt_model *model, bpt_ne
                                   bpt_gradient_sums **sums) {
     bpt_gradient_sums *s = NULL;
     size_t *begin = NULL;
+    *sums = NULL;
     bpt_status status = BPT_NEW("sums of gradients", 1, &s);
     if (status == BPT_OK) {
         pthread_mutex_init(&s->mutex, NULL);
