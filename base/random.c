@@ -81,10 +81,25 @@ float bpt_random_uniform(bpt_random *r) {
     return (float)(bpt_random_u32(r) >> 8) * 0x1p-24f;
 }
 
-float bpt_random_normal(bpt_random *r) {
-    const double u = ((double)bpt_random_u32(r) + 1.0) * 0x1p-32; /* (0, 1]: its log is finite */
-    const double v = (double)bpt_random_u32(r) * 0x1p-32;
+static float normal_of(uint32_t first, uint32_t second) {
+    const double u = ((double)first + 1.0) * 0x1p-32; /* (0, 1]: its log is finite */
+    const double v = (double)second * 0x1p-32;
     return (float)(sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v));
+}
+
+float bpt_random_normal(bpt_random *r) {
+    const uint32_t first = bpt_random_u32(r);
+    return normal_of(first, bpt_random_u32(r));
+}
+
+void bpt_random_normals(bpt_random *r, float *out, size_t n) {
+    enum { MOST = 128 };
+    uint32_t words[2 * MOST];
+    for (size_t from = 0, m; from < n; from += m) {
+        m = n - from < MOST ? n - from : MOST;
+        bpt_random_fill(r, words, 2 * m);
+        for (size_t i = 0; i < m; i++) out[from + i] = normal_of(words[2 * i], words[2 * i + 1]);
+    }
 }
 
 void bpt_random_shuffle_by(bpt_random *r, uint32_t *items, uint32_t n) {

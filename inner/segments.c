@@ -45,7 +45,8 @@ void bpt_segments_initialise(const bpt_segments *s, uint64_t seed, float *weight
         }
         const float deviation = sqrtf(2.0f / (float)segment->role.fan_in);
         bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_INIT, s->n_before + i);
-        for (size_t j = 0; j < segment->count; j++) values[j] = deviation * bpt_random_normal(&r);
+        bpt_random_normals(&r, values, segment->count);
+        for (size_t j = 0; j < segment->count; j++) values[j] *= deviation;
     }
 }
 

@@ -73,6 +73,29 @@ static void test_many_at_once_are_as_one_by_one(void **state) {
         }
 }
 
+/* The same bits, whatever was drawn before and however many at a time. */
+static void test_normals_are_as_one_by_one(void **state) {
+    (void)state;
+    static const size_t lengths[] = {0, 1, 2, 127, 128, 129, 500};
+    for (size_t drawn = 0; drawn < 5; drawn++)
+        for (size_t k = 0; k < sizeof lengths / sizeof *lengths; k++) {
+            const size_t n = lengths[k];
+            bpt_random a = bpt_random_stream(5, BPT_PURPOSE_TEST, n);
+            bpt_random b = a;
+            float found[501];
+            for (size_t i = 0; i < drawn; i++)
+                assert_int_equal(bpt_random_u32(&a), bpt_random_u32(&b));
+            found[n] = 7;
+            bpt_random_normals(&a, found, n);
+            for (size_t i = 0; i < n; i++) {
+                const float expected = bpt_random_normal(&b);
+                assert_memory_equal(&found[i], &expected, sizeof expected);
+            }
+            assert_true(found[n] == 7);
+            assert_int_equal(bpt_random_u32(&a), bpt_random_u32(&b));
+        }
+}
+
 /* Streams with another seed, purpose or id share no number at the same place. */
 static void test_names_separate_streams(void **state) {
     (void)state;
@@ -256,6 +279,7 @@ int main(void) {
         cmocka_unit_test(test_layout_of_a_stream),
         cmocka_unit_test(test_a_copy_continues_alike),
         cmocka_unit_test(test_many_at_once_are_as_one_by_one),
+        cmocka_unit_test(test_normals_are_as_one_by_one),
         cmocka_unit_test(test_names_separate_streams),
         cmocka_unit_test(test_every_bit_is_fair),
         cmocka_unit_test(test_below_is_fair_for_small_n),

@@ -19,7 +19,7 @@ net_fixture gradient_open_typed(const gradient_case *c, int64_t batch, bpt_value
     net_options o = options;
     o.activations = type;
     if (c->text) return net_open(c->text, batch, o);
-    return net_open_built_in(c->name, &override, batch, o);
+    return net_open_built_in(c->name, &override, batch, o, NULL);
 }
 
 net_fixture gradient_open(const gradient_case *c, int64_t batch) {

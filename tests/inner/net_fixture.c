@@ -62,14 +62,16 @@ static void fill_weights(net_fixture *f, uint64_t seed) {
     for (size_t i = 0; i < s->n; i++) {
         const bpt_segment *g = &s->items[i];
         const float scale = g->role.fan_in ? 1.0f / sqrtf((float)g->role.fan_in) : 0.2f;
-        for (size_t j = 0; j < g->count; j++)
-            f->weights[g->offset + j] = g->role.initial + scale * bpt_random_normal(&r);
+        float *values = f->weights + g->offset;
+        bpt_random_normals(&r, values, g->count);
+        for (size_t j = 0; j < g->count; j++) values[j] = g->role.initial + scale * values[j];
     }
 }
 
 static void fill_batch(net_fixture *f, uint64_t seed) {
     bpt_random r = bpt_random_stream(seed, BPT_PURPOSE_TEST, 2);
-    for (size_t i = 0; i < f->n_pixels; i++) f->pixels[i] = 0.5f * bpt_random_normal(&r);
+    bpt_random_normals(&r, f->pixels, f->n_pixels);
+    for (size_t i = 0; i < f->n_pixels; i++) f->pixels[i] *= 0.5f;
     for (int64_t i = 0; i < f->batch; i++)
         f->labels[i] = (int32_t)bpt_random_below(&r, (uint32_t)f->model->classes);
 }
@@ -86,7 +88,8 @@ void net_cut(bpt_model *model, const net_cuts *cuts) {
         }
 }
 
-static net_fixture open_model(bpt_model *model, int64_t batch, net_options o) {
+static net_fixture open_model(bpt_model *model, int64_t batch, net_options o,
+                              const float *weights) {
     const bpt_shape in = model->input;
     net_fixture f = {.model = model, .batch = batch, .n_weights = model->segments.n_elements};
     f.n_pixels = (size_t)(batch * in.c * in.h * in.w);
@@ -96,27 +99,30 @@ static net_fixture open_model(bpt_model *model, int64_t batch, net_options o) {
     f.pixels = net_floats(f.n_pixels);
     f.labels = malloc((size_t)batch * sizeof *f.labels);
     assert_non_null(f.labels);
-    fill_weights(&f, o.seed);
+    if (weights)
+        memcpy(f.weights, weights, f.n_weights * sizeof *f.weights);
+    else
+        fill_weights(&f, o.seed);
     fill_batch(&f, o.seed);
     net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
     return f;
 }
 
 net_fixture net_open(const char *text, int64_t batch, net_options options) {
-    return open_model(net_parse(text), batch, options);
+    return open_model(net_parse(text), batch, options, NULL);
 }
 
 net_fixture net_open_cut(const char *text, int64_t batch, net_options options, net_cuts cuts) {
     bpt_model *model = net_parse(text);
     net_cut(model, &cuts);
-    return open_model(model, batch, options);
+    return open_model(model, batch, options, NULL);
 }
 
 net_fixture net_open_built_in(const char *name, const bpt_model_override *override, int64_t batch,
-                              net_options options) {
+                              net_options options, const float *weights) {
     bpt_model *model = NULL;
     net_assert_ok(bpt_model_load(name, override, &model));
-    return open_model(model, batch, options);
+    return open_model(model, batch, options, weights);
 }
 
 void net_close(net_fixture *f) {

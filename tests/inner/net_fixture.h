@@ -52,9 +52,10 @@ net_fixture net_open_cut(const char *text, int64_t batch, net_options options, n
 /** Lets every convolution of a model be cut so. */
 void net_cut(bpt_model *model, const net_cuts *cuts);
 
-/** @param name a built-in model; @param override may be NULL */
+/** @param name a built-in model; @param override may be NULL
+ * @param weights instead of those of the seed, shape [n_weights]; NULL: those */
 net_fixture net_open_built_in(const char *name, const bpt_model_override *override, int64_t batch,
-                              net_options options);
+                              net_options options, const float *weights);
 void net_close(net_fixture *f);
 
 /** @return a model parsed from YAML; bpt_model_free() */

@@ -75,7 +75,7 @@ static void test_network(void **state) {
     const bpt_model_override override = {.input = {b->channels, b->size, b->size},
                                          .classes = CLASSES};
     const net_options options = {.n_workers = 2, .seed = SEED};
-    net_fixture f = net_open_built_in(b->name, &override, b->batch, options);
+    net_fixture f = net_open_built_in(b->name, &override, b->batch, options, NULL);
     const size_t n_logits = (size_t)(b->batch * CLASSES);
     double *ref_logits = ref_zeros(n_logits), *ref_gradient = ref_zeros(f.n_weights);
     bpt_batch_result result;

@@ -173,7 +173,7 @@ static void test_forward_network(void **state) {
     check_forward(&mixed);
     net_close(&mixed);
     net_fixture resnet =
-        net_open_built_in("resnet20", NULL, 8, (net_options){2, momentum_sgd, SEED, BPT_F32});
+        net_open_built_in("resnet20", NULL, 8, (net_options){2, momentum_sgd, SEED, BPT_F32}, NULL);
     check_forward(&resnet);
     net_close(&resnet);
 }
