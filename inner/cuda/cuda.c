@@ -77,6 +77,10 @@ bpt_status bpt_cuda_wait(bpt_cuda_stream stream) {
     return BPT_OK;
 }
 
+void bpt_cuda_drain(bpt_cuda_stream stream) {
+    if (stream && cudaStreamSynchronize(stream) != cudaSuccess) (void)cudaGetLastError();
+}
+
 bpt_status bpt_cuda_copy(bpt_cuda_stream stream, void *to, const void *from, size_t bytes) {
     BPT_CUDA_TRY(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream));
     return BPT_OK;

@@ -62,6 +62,9 @@ void bpt_cuda_stream_free(bpt_cuda_stream stream);
 
 /** Waits, asleep, until all is done that was put on a stream. */
 bpt_status bpt_cuda_wait(bpt_cuda_stream stream);
+/** The same where something has failed or ends: what fails here is not told, so that the words of
+ * what failed before stay. NULL is allowed. */
+void bpt_cuda_drain(bpt_cuda_stream stream);
 
 /** Copies between any two places, and to the same value; in order with the stream's other work. The
  * host's memory is not to be touched before a wait. */

@@ -137,24 +137,39 @@ static bool is_step(bpt_device_work work) {
 
 /* ---- the graph ---- */
 
+/* @return the graph of what a piece puts on the stream; cudaGraphDestroy() */
 static bpt_status capture(const bpt_device_network *net, bpt_device_work work, size_t piece,
-                          cudaGraphExec_t *out) {
-    cudaGraph_t graph = NULL;
+                          cudaGraph_t *graph) {
+    *graph = NULL;
     BPT_CUDA_TRY(cudaStreamBeginCapture(net->stream, cudaStreamCaptureModeThreadLocal));
     const bpt_status status = run_piece(net, work, piece);
-    const cudaError_t ended = cudaStreamEndCapture(net->stream, &graph);
-    if (status != BPT_OK && graph) cudaGraphDestroy(graph);
-    BPT_TRY(status);
-    BPT_CUDA_TRY(ended);
-    const cudaError_t made = cudaGraphInstantiate(out, graph, 0);
-    cudaGraphDestroy(graph);
-    BPT_CUDA_TRY(made);
+    if (status == BPT_OK) {
+        BPT_CUDA_TRY(cudaStreamEndCapture(net->stream, graph));
+        return BPT_OK;
+    }
+    (void)cudaStreamEndCapture(net->stream, graph); /* fails too where the capture is void */
+    (void)cudaGetLastError();
+    if (*graph) cudaGraphDestroy(*graph);
+    return status;
+}
+
+static bpt_status instantiate(cudaGraph_t graph, cudaGraphExec_t *out) {
+    BPT_CUDA_TRY(cudaGraphInstantiate(out, graph, 0));
     return BPT_OK;
+}
+
+static bpt_status make_graph(const bpt_device_network *net, bpt_device_work work, size_t piece,
+                             cudaGraphExec_t *out) {
+    cudaGraph_t graph;
+    BPT_TRY(capture(net, work, piece, &graph));
+    const bpt_status status = instantiate(graph, out);
+    cudaGraphDestroy(graph);
+    return status;
 }
 
 static bpt_status replay(const bpt_device_network *net, bpt_device_work work, size_t piece) {
     cudaGraphExec_t *graph = &net->captured[work].graphs[piece];
-    if (!*graph) BPT_TRY(capture(net, work, piece, graph));
+    if (!*graph) BPT_TRY(make_graph(net, work, piece, graph));
     BPT_CUDA_TRY(cudaGraphLaunch(*graph, net->stream));
     return BPT_OK;
 }

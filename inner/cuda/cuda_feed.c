@@ -45,7 +45,7 @@ bpt_status bpt_cuda_feed_create(size_t bytes, bpt_cuda_feed **feed) {
 
 void bpt_cuda_feed_free(bpt_cuda_feed *f) {
     if (!f) return;
-    if (f->stream) bpt_cuda_wait(f->stream);
+    bpt_cuda_drain(f->stream);
     for (int i = 0; i < 2; i++) {
         if (f->there[i]) cudaEventDestroy(f->there[i]);
         bpt_cuda_free(f->device[i]);

@@ -121,7 +121,7 @@ bpt_status bpt_cuda_hand_out_create(const bpt_device_network *net, const bpt_gra
 
 void bpt_cuda_hand_out_free(bpt_cuda_hand_out *h) {
     if (!h) return;
-    bpt_cuda_hand_out_wait(h);
+    bpt_cuda_hand_out_drain(h);
     for (size_t i = 0; i < h->n_pieces; i++) {
         if (h->pieces[i].computed) cudaEventDestroy(h->pieces[i].computed);
         if (h->pieces[i].copied) cudaEventDestroy(h->pieces[i].copied);
@@ -172,6 +172,6 @@ bpt_status bpt_cuda_hand_out_take(bpt_cuda_hand_out *h) {
     return BPT_OK;
 }
 
-void bpt_cuda_hand_out_wait(bpt_cuda_hand_out *h) {
-    if (h && h->stream) (void)bpt_cuda_wait(h->stream);
+void bpt_cuda_hand_out_drain(bpt_cuda_hand_out *h) {
+    if (h) bpt_cuda_drain(h->stream);
 }

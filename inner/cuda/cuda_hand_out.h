@@ -31,6 +31,6 @@ bpt_status bpt_cuda_hand_out_copy(const bpt_device_network *net, bpt_cuda_hand_o
 bpt_status bpt_cuda_hand_out_take(bpt_cuda_hand_out *hand_out);
 
 /** Waits until nothing of it is under way. */
-void bpt_cuda_hand_out_wait(bpt_cuda_hand_out *hand_out);
+void bpt_cuda_hand_out_drain(bpt_cuda_hand_out *hand_out);
 
 #endif

@@ -121,26 +121,35 @@ static bpt_status begin(bpt_device_network *net, bpt_device_work work, const bpt
     return bpt_cuda_feed_bring(net->feed, &next);
 }
 
-/* Nothing of it is left on the stream where something failed: what the host gives next lies where
- * what is there now is read. */
+/* Nothing of a run that failed is left on a stream: what the host gives next lies where what is
+ * there now is read. */
+static void settle(const bpt_device_network *net) {
+    bpt_cuda_drain(net->stream);
+    bpt_cuda_hand_out_drain(net->hand_out);
+}
+
 bpt_status bpt__cuda_network_begin(bpt_device_network *net, bpt_device_work work,
                                    const bpt_device_run *run) {
     assert(!net->forward_only || work == BPT_DEVICE_EVALUATE);
     BPT_TRY(bpt_cuda_use(net->device->index));
     const bpt_status status = begin(net, work, run);
-    if (status == BPT_OK) return BPT_OK;
-    (void)bpt_cuda_wait(net->stream);
-    bpt_cuda_hand_out_wait(net->hand_out);
+    if (status != BPT_OK) settle(net);
     return status;
+}
+
+static bpt_status await(bpt_device_network *net, bpt_device_work work) {
+    if (net->hand_out && work == BPT_DEVICE_GRADIENT)
+        BPT_TRY(bpt_cuda_hand_out_take(net->hand_out));
+    return bpt_cuda_wait(net->stream);
 }
 
 bpt_status bpt__cuda_network_end(bpt_device_network *net, bpt_device_work work,
                                  bpt_device_outcome *outcome) {
     const bpt_cuda_outcome *found = net->host_outcome;
     *outcome = (bpt_device_outcome){0};
-    if (net->hand_out && work == BPT_DEVICE_GRADIENT)
-        BPT_TRY(bpt_cuda_hand_out_take(net->hand_out));
-    BPT_TRY(bpt_cuda_wait(net->stream));
+    const bpt_status status = await(net, work);
+    if (status != BPT_OK) settle(net);
+    BPT_TRY(status);
     outcome->result = (bpt_batch_result){found->loss_sum, found->n_correct, found->n_samples};
     outcome->updated =
         (bpt__cuda_phases(work) & BPT_CUDA_UPDATE) && !found->bad_loss && !found->bad_label;
