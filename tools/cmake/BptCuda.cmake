@@ -36,7 +36,7 @@ include(CheckLanguage)
 check_language(CUDA)
 set(missing "")
 if(CMAKE_CUDA_COMPILER)
-  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+  if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES AND NOT DEFINED ENV{CUDAARCHS})
     set(CMAKE_CUDA_ARCHITECTURES 80 90) # machine code for both, and PTX for what comes later
   endif()
   set(CMAKE_CUDA_STANDARD 17)
