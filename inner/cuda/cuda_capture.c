@@ -177,15 +177,12 @@ static bpt_status replay(const bpt_device_network *net, bpt_device_work work, si
 bpt_status bpt_cuda_start(bpt_device_network *net, bpt_device_work work) {
     bpt_cuda_captured *c = &net->captured[work];
     const way how = c->next;
-    if (how == BY_TASKS) c->next = is_step(work) ? MEASURED : REPLAYED;
-    if (how == MEASURED) {
-        c->next = REPLAYED;
-        BPT_TRY(measure(net, work));
-    }
+    if (how == MEASURED) BPT_TRY(measure(net, work));
     for (size_t i = 0; i < c->n; i++) {
         if (how == BY_TASKS) BPT_TRY(run_piece(net, work, i));
         if (how == REPLAYED) BPT_TRY(replay(net, work, i));
         BPT_TRY(hand_out(net, work, i));
     }
+    c->next = how == BY_TASKS && is_step(work) ? MEASURED : REPLAYED;
     return BPT_OK;
 }

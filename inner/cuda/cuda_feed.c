@@ -64,6 +64,7 @@ static bpt_status send(bpt_cuda_feed *f, int side, size_t begin, size_t end) {
  * stream. */
 static bpt_status bring(bpt_cuda_feed *f, const bpt_cuda_batch *batch, int side) {
     size_t sent = 0, end = 0;
+    f->brought[side] = NULL; /* until all of it is on its way */
     for (int i = 0; i < batch->n_spans; i++) {
         const bpt_cuda_span *span = &batch->spans[i];
         for (size_t done = 0, n; done < span->bytes; done += n) {
@@ -85,8 +86,8 @@ bpt_status bpt_cuda_feed_take(bpt_cuda_feed *f, const bpt_cuda_batch *batch, bpt
                               const void **device) {
     const int side = 1 - f->side;
     if (f->brought[side] != batch->given) BPT_TRY(bring(f, batch, side));
-    BPT_CUDA_TRY(cudaStreamWaitEvent(stream, f->there[side], 0));
     f->brought[side] = NULL; /* what is at the same place by then may be another batch */
+    BPT_CUDA_TRY(cudaStreamWaitEvent(stream, f->there[side], 0));
     f->side = side;
     *device = f->device[side];
     return BPT_OK;

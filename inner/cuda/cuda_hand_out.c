@@ -16,8 +16,9 @@ typedef struct cut_piece {
 
 struct bpt_cuda_hand_out {
     bpt_gradient_parts parts;  /* .begin is not kept */
-    float *landing;            /* memory that the GPU writes by itself: parts.flat, or the next */
-    float *landing_beside;     /* NULL: the system has pinned parts.flat */
+    float *landing;            /* what the GPU writes: parts.flat, or the next */
+    float *landing_beside;     /* NULL: the first */
+    bool registered;           /* the system has pinned parts.flat */
     bpt_cuda_outcome *outcome; /* likewise of the host: of the loss */
     cut_piece *pieces;         /* shape [n_pieces] */
     size_t n_pieces;
@@ -82,18 +83,20 @@ static bpt_status create_events(bpt_cuda_hand_out *h) {
     return BPT_OK;
 }
 
-/* A copy to other memory would hold up whoever puts it on the stream until it has ended. */
-static bpt_status find_landing(bpt_cuda_hand_out *h, size_t bytes) {
+/* A copy to memory that is not pinned holds up whoever puts it on the stream until it has ended:
+ * the last way where no more can be pinned. */
+static void find_landing(bpt_cuda_hand_out *h, size_t bytes) {
     const cudaError_t error = cudaHostRegister(h->parts.flat, bytes, cudaHostRegisterDefault);
+    h->registered = error == cudaSuccess;
     h->landing = h->parts.flat;
-    if (error == cudaSuccess) return BPT_OK;
+    if (h->registered) return;
     (void)cudaGetLastError();
-    h->landing = NULL;
     bpt_debug("gradients take a copy more: their memory could not be pinned (%s)",
               cudaGetErrorName(error));
-    BPT_TRY(bpt_cuda_host_allocate(bytes, (void **)&h->landing_beside));
-    h->landing = h->landing_beside;
-    return BPT_OK;
+    if (bpt_cuda_host_allocate(bytes, (void **)&h->landing_beside) == BPT_OK)
+        h->landing = h->landing_beside;
+    else
+        bpt_debug("gradients wait for their copies: %s", bpt_error_last()->text);
 }
 
 static bpt_status create(bpt_cuda_hand_out *h, const bpt_device_network *net, const size_t *begin) {
@@ -102,7 +105,8 @@ static bpt_status create(bpt_cuda_hand_out *h, const bpt_device_network *net, co
     BPT_TRY(create_events(h));
     BPT_TRY(bpt_cuda_stream_create_first(&h->stream));
     BPT_TRY(bpt_cuda_host_allocate(sizeof *h->outcome, (void **)&h->outcome));
-    return find_landing(h, begin[h->parts.n] * sizeof *h->parts.flat);
+    find_landing(h, begin[h->parts.n] * sizeof *h->parts.flat);
+    return BPT_OK;
 }
 
 bpt_status bpt_cuda_hand_out_create(const bpt_device_network *net, const bpt_gradient_parts *parts,
@@ -126,7 +130,7 @@ void bpt_cuda_hand_out_free(bpt_cuda_hand_out *h) {
         if (h->pieces[i].computed) cudaEventDestroy(h->pieces[i].computed);
         if (h->pieces[i].copied) cudaEventDestroy(h->pieces[i].copied);
     }
-    if (h->landing && !h->landing_beside) cudaHostUnregister(h->parts.flat);
+    if (h->registered) cudaHostUnregister(h->parts.flat);
     bpt_cuda_host_free(h->landing_beside);
     bpt_cuda_host_free(h->outcome);
     bpt_cuda_stream_free(h->stream);

@@ -121,8 +121,8 @@ static bpt_status begin(bpt_device_network *net, bpt_device_work work, const bpt
     return bpt_cuda_feed_bring(net->feed, &next);
 }
 
-/* Nothing of a run that failed is left on a stream: what the host gives next lies where what is
- * there now is read. */
+/* Nothing of a run that failed is left on its streams: what the host gives next lies where what is
+ * there now is read. The feed's own stream brings batches one after another all the same. */
 static void settle(const bpt_device_network *net) {
     bpt_cuda_drain(net->stream);
     bpt_cuda_hand_out_drain(net->hand_out);
@@ -173,29 +173,45 @@ static size_t canonical_bytes(const bpt_device_network *net) {
     return net->model->segments.n_elements * sizeof(float);
 }
 
-bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat) {
-    BPT_TRY(bpt_cuda_use(net->device->index));
+static bpt_status get(bpt_device_network *net, bpt_vector which, float *flat) {
     BPT_TRY(bpt_cuda_transfer_out(net->stream, net->transfer, 0, net->model->segments.n,
                                   find_vector(net, which), net->canonical));
-    BPT_TRY(bpt_cuda_copy(net->stream, flat, net->canonical, canonical_bytes(net)));
-    return bpt_cuda_wait(net->stream);
+    return bpt_cuda_copy(net->stream, flat, net->canonical, canonical_bytes(net));
+}
+
+static bpt_status set(bpt_device_network *net, bpt_vector which, const float *flat) {
+    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat, canonical_bytes(net)));
+    BPT_TRY(
+        bpt_cuda_transfer_in(net->stream, net->transfer, net->canonical, find_vector(net, which)));
+    return which == BPT_VECTOR_WEIGHTS ? bpt_cuda_update_copies(net->stream, net->update) : BPT_OK;
+}
+
+static bpt_status add_gradients(bpt_device_network *net, const float *flat) {
+    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat, canonical_bytes(net)));
+    return bpt_cuda_transfer_add(net->stream, net->transfer, net->canonical,
+                                 net->vectors.gradients);
+}
+
+/* The caller's memory is not looked at any more, also where something failed. */
+static bpt_status finish(const bpt_device_network *net, bpt_status status) {
+    if (status == BPT_OK) return bpt_cuda_wait(net->stream);
+    bpt_cuda_drain(net->stream);
+    return status;
+}
+
+bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, float *flat) {
+    BPT_TRY(bpt_cuda_use(net->device->index));
+    return finish(net, get(net, which, flat));
 }
 
 bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, const float *flat) {
     BPT_TRY(bpt_cuda_use(net->device->index));
-    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat, canonical_bytes(net)));
-    BPT_TRY(
-        bpt_cuda_transfer_in(net->stream, net->transfer, net->canonical, find_vector(net, which)));
-    if (which == BPT_VECTOR_WEIGHTS) BPT_TRY(bpt_cuda_update_copies(net->stream, net->update));
-    return bpt_cuda_wait(net->stream);
+    return finish(net, set(net, which, flat));
 }
 
 bpt_status bpt__cuda_network_add_gradients(bpt_device_network *net, const float *flat) {
     BPT_TRY(bpt_cuda_use(net->device->index));
-    BPT_TRY(bpt_cuda_copy(net->stream, net->canonical, flat, canonical_bytes(net)));
-    BPT_TRY(
-        bpt_cuda_transfer_add(net->stream, net->transfer, net->canonical, net->vectors.gradients));
-    return bpt_cuda_wait(net->stream);
+    return finish(net, add_gradients(net, flat));
 }
 
 bpt_status bpt__cuda_network_hand_out(bpt_device_network *net, const bpt_gradient_parts *parts) {

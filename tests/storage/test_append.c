@@ -298,7 +298,7 @@ static void appended_to_as_often_as_can_be(void **state) {
     (void)state;
     enum { MOST = 1024 };
 #ifdef __SANITIZE_ADDRESS__
-    skip(); /* a thousand times what it sees in the others */
+    skip(); /* but for the limit a thousand times what it sees in the others */
 #endif
     const bpt_writer_options o = made_options("train", 1, 2, 2), more = appending(&o);
     assert_int_equal(write_range(place.dataset, &o, 0, 1), BPT_OK);

@@ -488,7 +488,7 @@ static int stride(const deed *d) {
 static void fails_well(const deed *d, int turn, bool forever) {
     bool fired = true;
     for (int after = (turn + forever) % stride(d); fired; after += stride(d)) {
-        const int code = codes[(after + turn) % N_CODES];
+        const int code = codes[(after / stride(d) + turn) % N_CODES];
         prepare(d);
         const uint64_t live = bpt_memory_live();
         inject(code, after, forever);

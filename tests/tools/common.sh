@@ -36,7 +36,9 @@ clean_up() {
 
 command -v python3 >/dev/null || skip "python3 is not there"
 # A python3 that is a script, as pyenv's is, takes three times as long to start as the one it looks for.
-PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable))'):$PATH
+if [ "$(head -c 2 "$(command -v python3)")" = '#!' ]; then
+    PATH=$(python3 -c 'import os, sys; print(os.path.dirname(sys.executable) or "/usr/bin")'):$PATH
+fi
 work=$(mktemp -d "${TMPDIR:-/tmp}/bpt-test-XXXXXX") || exit 1
 trap clean_up EXIT
 trap 'exit 1' INT TERM HUP

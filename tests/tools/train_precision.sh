@@ -49,7 +49,7 @@ python3 - <<END || die "bf16 learns less than fp32"
 from statistics import mean
 fp32, bf16 = (mean(map(float, open(f"accuracies-{p}"))) for p in ("fp32", "bf16"))
 print(f"accuracy: fp32 {fp32:.4f}, bf16 {bf16:.4f}")
-assert fp32 > $(length 0.9 0.6) and bf16 > fp32 - $(length 0.005 0.02)
+assert fp32 > $(length 0.9 0.6) and bf16 > fp32 - $(length 0.005 0.05)
 END
 cmp -s runs/lenet-fp32/model.safetensors runs/lenet-bf16/model.safetensors && die "bf16 changes nothing"
 python3 - <<'END' || die "weights are not floats"

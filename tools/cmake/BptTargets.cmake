@@ -113,6 +113,7 @@ function(bpt_add_test name labels timeout)
   endif()
   add_test(NAME ${name} COMMAND ${ARGN})
   set_tests_properties(${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
+    COST ${timeout} # those that may take long begin before others
     SKIP_RETURN_CODE 77
     ENVIRONMENT "${environment};OMPI_MCA_orte_tmpdir_base=${CMAKE_BINARY_DIR}/mpi/${name}")
   if("once" IN_LIST labels AND BPT_SANITIZE MATCHES address)

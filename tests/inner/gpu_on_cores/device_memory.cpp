@@ -137,6 +137,11 @@ cudaError_t cudaFree(void *at) {
     return cudaSuccess;
 }
 
+size_t gpu_on_cores_pinned(void) {
+    const holder hold(lock);
+    return host_blocks.size() + registered.size();
+}
+
 cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags) {
     const holder hold(lock);
     if (flags != cudaHostAllocDefault) return failed(cudaErrorInvalidValue);

@@ -23,4 +23,7 @@ class open_memory {
 
 } // namespace gpu_on_cores
 
+/** @return pieces of the host's memory that are pinned */
+extern "C" size_t gpu_on_cores_pinned(void);
+
 #endif

@@ -247,6 +247,10 @@ cudaError_t launch(dim3 blocks, dim3 threads, cudaStream_t stream,
     if (n == 0 || n > MAX_THREADS || blocks.x == 0 || blocks.y == 0 || blocks.z != 1 ||
         blocks.y > MAX_GRID_Y)
         return failed(cudaErrorInvalidConfiguration);
+    if (gpu_on_cores_launch_fails) {
+        const cudaError_t error = gpu_on_cores_launch_fails();
+        if (error != cudaSuccess) return failed(error);
+    }
     return put(stream,
                [blocks, threads, run = std::move(of_thread)] { run_grid(blocks, threads, run); });
 }

@@ -36,7 +36,8 @@ enum { WARP = 32, MAX_THREADS = 1024, MAX_GRID_Y = 65535 };
 /** Runs a kernel's body for each thread of a grid. */
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()> &body);
 
-/** Puts a grid on a stream. @return cudaErrorInvalidConfiguration of one that no GPU runs */
+/** Puts a grid on a stream. @return cudaErrorInvalidConfiguration of one that no GPU runs, or what
+ * gpu_on_cores_launch_fails() says */
 cudaError_t launch(dim3 blocks, dim3 threads, cudaStream_t stream, std::function<void()> body);
 
 /* ---- called by the thread that runs ---- */
@@ -49,5 +50,8 @@ int wait_for_block(bool x = true);
 uint64_t exchange(unsigned lanes, uint64_t word, int other);
 
 } // namespace gpu_on_cores
+
+/** For a test to define: what the next launch fails with, cudaSuccess if it does not. */
+extern "C" __attribute__((weak)) cudaError_t gpu_on_cores_launch_fails(void);
 
 #endif

@@ -175,6 +175,11 @@ typedef std::lock_guard<std::recursive_mutex> holder;
 
 /* ---- streams ---- */
 
+size_t gpu_on_cores_streams(void) {
+    const holder hold(lock);
+    return streams.size();
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
     const holder hold(lock);
     if (flags != cudaStreamNonBlocking) return failed(cudaErrorInvalidValue);

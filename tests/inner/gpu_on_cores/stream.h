@@ -38,4 +38,7 @@ cudaError_t finish_all();
 
 } // namespace gpu_on_cores
 
+/** @return streams that there are */
+extern "C" size_t gpu_on_cores_streams(void);
+
 #endif
