@@ -169,8 +169,7 @@ static bpt_status twice(job *j, bpt_status (*run)(bpt_network *, bpt_batch_resul
 
 static bpt_status gradient(bpt_network *net, bpt_batch_result *r) {
     t.n_taken = 0;
-    BPT_TRY(bpt_network_gradient(net, f.pixels, f.labels, BATCH, r));
-    return BPT_OK;
+    return bpt_network_gradient(net, f.pixels, f.labels, BATCH, r);
 }
 
 static bpt_status evaluate(bpt_network *net, bpt_batch_result *r) {
