@@ -106,7 +106,7 @@ typedef struct bpt_device_kind {
     /** As bpt_network_hand_out(): end() of BPT_DEVICE_GRADIENT then calls parts->take(),
      * of a run that fails perhaps not. NULL of a
      * device that does not: all parts are handed out behind it.
-     * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+     * @return BPT_OK, BPT_ENOMEM, BPT_EFULL, BPT_EBACKEND */
     bpt_status (*hand_out)(bpt_device_network *net, const bpt_gradient_parts *parts);
 
     /* Of a device that can be one of two (inner/mixed/); else these three are NULL. */

@@ -2,12 +2,20 @@
 
 #include <cuda_runtime_api.h>
 
-bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int line) {
-    const cudaError_t error = (cudaError_t)code;
-    const bpt_status status = error == cudaErrorMemoryAllocation ? BPT_ENOMEM : BPT_EBACKEND;
+static bpt_status fail(bpt_status status, cudaError_t error, const char *call, const char *file,
+                       int line) {
     cudaGetLastError(); /* an error that is told is over, unless the context is lost */
     return bpt_fail(status, "CUDA: %s (%s) in %s, %s:%d", cudaGetErrorString(error),
                     cudaGetErrorName(error), call, file, line);
+}
+
+bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int line) {
+    const bool full = code == cudaErrorMemoryAllocation;
+    const bpt_status status =
+        fail(full ? BPT_EFULL : BPT_EBACKEND, (cudaError_t)code, call, file, line);
+    if (full)
+        bpt_hint("a smaller --batch-size, or --device cpu; is the GPU in use by another program?");
+    return status;
 }
 
 bpt_status bpt_cuda_count(int *n) {
@@ -48,8 +56,10 @@ bpt_status bpt_cuda_upload(const void *host, size_t bytes, void **at) {
 }
 
 bpt_status bpt_cuda_host_allocate(size_t bytes, void **at) {
-    BPT_CUDA_TRY(cudaHostAlloc(at, bytes ? bytes : 1, cudaHostAllocDefault));
-    return BPT_OK;
+    const cudaError_t error = cudaHostAlloc(at, bytes ? bytes : 1, cudaHostAllocDefault);
+    if (error == cudaSuccess) return BPT_OK;
+    return fail(error == cudaErrorMemoryAllocation ? BPT_ENOMEM : BPT_EBACKEND, error,
+                "cudaHostAlloc()", __FILE__, __LINE__);
 }
 
 void bpt_cuda_host_free(void *at) {

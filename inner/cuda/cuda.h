@@ -24,7 +24,8 @@ typedef struct CUstream_st *bpt_cuda_stream;
 
 /** Translates an error of CUDA's runtime.
  * @param code of cudaError_t, not cudaSuccess; @param call what failed, as it is in the source
- * @return BPT_ENOMEM or BPT_EBACKEND, said with call, file and line */
+ * @return BPT_EFULL (the GPU's memory is, with a hint) or BPT_EBACKEND, said with call, file and
+ * line; in inner/cuda/ BPT_ENOMEM is the host's memory */
 bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int line);
 
 /** Returns the translated error of a call of CUDA's runtime, if it is one. */
@@ -44,14 +45,16 @@ bpt_status bpt_cuda_use(int index);
 /** @param[out] bytes of the GPU's memory that nobody has; @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_cuda_free_bytes(size_t *bytes);
 
-/** @param[out] at memory of the GPU, aligned to 256 bytes; bpt_cuda_free() */
+/** @param[out] at memory of the GPU, aligned to 256 bytes; bpt_cuda_free()
+ * @return BPT_OK, BPT_EFULL, BPT_EBACKEND */
 bpt_status bpt_cuda_allocate(size_t bytes, void **at);
 void bpt_cuda_free(void *at);
 
 /** The same, filled from the host's memory. Waits. */
 bpt_status bpt_cuda_upload(const void *host, size_t bytes, void **at);
 
-/** Memory of the host that the GPU reads and writes by itself; bpt_cuda_host_free(). */
+/** Memory of the host that the GPU reads and writes by itself; bpt_cuda_host_free().
+ * @return BPT_OK, BPT_ENOMEM (so much cannot be pinned), BPT_EBACKEND */
 bpt_status bpt_cuda_host_allocate(size_t bytes, void **at);
 void bpt_cuda_host_free(void *at);
 

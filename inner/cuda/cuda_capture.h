@@ -19,7 +19,7 @@ bpt_status bpt_cuda_captured_cut(bpt_cuda_captured *captured, bpt_device_work wo
 /** Puts a work on the network's stream: what the host has given, its tasks, the outcome to the
  * host; and behind its pieces what is handed out, on a stream of its own. Its first run loads the
  * kernels; a training step's second one is measured task by task (it has ended then). @return
- * BPT_OK, BPT_EBACKEND, BPT_ENOMEM */
+ * BPT_OK, BPT_EBACKEND, BPT_ENOMEM, BPT_EFULL */
 bpt_status bpt_cuda_start(bpt_device_network *net, bpt_device_work work);
 
 /** Runs a task by itself. */

@@ -21,7 +21,7 @@ struct bpt__conv_engine {
 /** Finds the fastest engine, or takes the one that is known to be.
  * @param[in,out] engine zeroed; where that fails it may hold a plan and a graph, which are the
  * caller's
- * @return BPT_OK, BPT_EBACKEND (no engine can do it), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EBACKEND (no engine can do it), BPT_ENOMEM, BPT_EFULL */
 bpt_status bpt__conv_search(bpt_cuda_library *library, const bpt_cuda_conv_problem *problem,
                             bpt_cuda_conv_step step, bpt__conv_engine *engine);
 

@@ -146,7 +146,7 @@ static size_t count_plans(const search *s) {
 /* Where the GPU is nearly full the plans that need little room are still measured. */
 static bpt_status allocate_some(search *s) {
     bpt_status status = allocate(s);
-    while (status == BPT_ENOMEM && s->workspace_bytes > 0) {
+    while (status == BPT_EFULL && s->workspace_bytes > 0) {
         drop_plans(s, s->workspace_bytes / 4);
         if (count_plans(s) == 0) break;
         status = allocate(s);

@@ -93,6 +93,6 @@ bpt_status bpt_cuda_feed_take(bpt_cuda_feed *f, const bpt_cuda_batch *batch, bpt
     return BPT_OK;
 }
 
-bpt_status bpt_cuda_feed_bring(bpt_cuda_feed *f, const bpt_cuda_batch *batch) {
-    return bring(f, batch, 1 - f->side);
+void bpt_cuda_feed_bring(bpt_cuda_feed *f, const bpt_cuda_batch *batch) {
+    (void)bring(f, batch, 1 - f->side);
 }

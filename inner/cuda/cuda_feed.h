@@ -29,7 +29,7 @@ typedef struct bpt_cuda_batch {
 typedef struct bpt_cuda_feed bpt_cuda_feed;
 
 /** @param bytes of a batch @param[out] feed caller owns, bpt_cuda_feed_free()
- * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL, BPT_EBACKEND */
 bpt_status bpt_cuda_feed_create(size_t bytes, bpt_cuda_feed **feed);
 void bpt_cuda_feed_free(bpt_cuda_feed *feed);
 
@@ -42,8 +42,8 @@ bpt_status bpt_cuda_feed_take(bpt_cuda_feed *feed, const bpt_cuda_batch *batch,
                               bpt_cuda_stream stream, const void **device);
 
 /** Begins to bring the batch that will be taken next. What it is put together from is not to change
- * until then. */
-bpt_status bpt_cuda_feed_bring(bpt_cuda_feed *feed, const bpt_cuda_batch *batch);
+ * until then. Where that fails the batch is brought when it is taken, which says what fails. */
+void bpt_cuda_feed_bring(bpt_cuda_feed *feed, const bpt_cuda_batch *batch);
 
 #ifdef __cplusplus
 }

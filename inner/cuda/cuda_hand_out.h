@@ -12,7 +12,7 @@
 
 /** @param parts .begin is read by this call alone, the rest is borrowed
  * @param[out] out caller owns, bpt_cuda_hand_out_free(), before what it has borrowed is gone
- * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL, BPT_EBACKEND */
 bpt_status bpt_cuda_hand_out_create(const bpt_device_network *net, const bpt_gradient_parts *parts,
                                     bpt_cuda_hand_out **out);
 void bpt_cuda_hand_out_free(bpt_cuda_hand_out *hand_out);

@@ -17,20 +17,21 @@ enum { N_RUNS = 3 }; /* of a measurement */
 
 bpt_status bpt__cudnn_failed(const bpt_cuda_library *library, cudnnStatus_t code, const char *call,
                              const char *file, int line) {
-    const bool memory = code == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED ||
-                        code == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    const bpt_status status =
+        code == CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED     ? BPT_ENOMEM
+        : code == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED ? BPT_EFULL
+                                                                       : BPT_EBACKEND;
     char more[BPT__REFUSAL_SIZE] = "";
     library->f.cudnnGetLastErrorString(more, sizeof more);
     more[sizeof more - 1] = '\0';
-    return bpt_fail(memory ? BPT_ENOMEM : BPT_EBACKEND, "cuDNN: %s (%d) in %s, %s:%d%s%s",
-                    library->f.cudnnGetErrorString(code), (int)code, call, file, line,
-                    more[0] ? ": " : "", more);
+    return bpt_fail(status, "cuDNN: %s (%d) in %s, %s:%d%s%s", library->f.cudnnGetErrorString(code),
+                    (int)code, call, file, line, more[0] ? ": " : "", more);
 }
 
 bpt_status bpt__cublaslt_failed(const bpt_cuda_library *library, cublasStatus_t code,
                                 const char *call, const char *file, int line) {
-    const bool memory = code == CUBLAS_STATUS_ALLOC_FAILED;
-    return bpt_fail(memory ? BPT_ENOMEM : BPT_EBACKEND, "cuBLASLt: %s (%d) in %s, %s:%d",
+    const bool full = code == CUBLAS_STATUS_ALLOC_FAILED;
+    return bpt_fail(full ? BPT_EFULL : BPT_EBACKEND, "cuBLASLt: %s (%d) in %s, %s:%d",
                     library->f.cublasLtGetStatusString(code), (int)code, call, file, line);
 }
 

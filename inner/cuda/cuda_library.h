@@ -69,7 +69,7 @@ typedef struct bpt_cuda_conv bpt_cuda_conv;
  * given back. Engines that do not give the same bits each time are passed over.
  * @param[out] conv caller owns, bpt_cuda_conv_free(). .bias and .relu are done by the engine where
  * one can, else by a kernel of ours behind it (bpt_cuda_bias())
- * @return BPT_OK, BPT_EBACKEND (no engine can do it), BPT_ENOMEM */
+ * @return BPT_OK, BPT_EBACKEND (no engine can do it), BPT_ENOMEM, BPT_EFULL */
 bpt_status bpt_cuda_conv_create(bpt_cuda_library *library, const bpt_cuda_conv_problem *problem,
                                 bpt_cuda_conv_step step, bpt_cuda_conv **conv);
 void bpt_cuda_conv_free(bpt_cuda_conv *conv);

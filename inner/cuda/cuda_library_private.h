@@ -76,7 +76,8 @@ struct bpt_cuda_library {
     char refusal[BPT__REFUSAL_SIZE]; /* why the last that was tried could not be done */
 };
 
-/** Translate errors. @return BPT_ENOMEM or BPT_EBACKEND, said with call, file and line */
+/** Translate errors. @return BPT_ENOMEM, BPT_EFULL (the GPU's memory is) or BPT_EBACKEND, said with
+ * call, file and line */
 bpt_status bpt__cudnn_failed(const bpt_cuda_library *library, cudnnStatus_t code, const char *call,
                              const char *file, int line);
 bpt_status bpt__cublaslt_failed(const bpt_cuda_library *library, cublasStatus_t code,

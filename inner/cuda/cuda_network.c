@@ -7,6 +7,7 @@
 #include "inner/cuda/cuda_network_life.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 
 /* ---- vectors ---- */
 
@@ -76,24 +77,29 @@ static void count_memory(bpt_device_network *net) {
 
 /* ---- memory ---- */
 
-static bpt_status fail_measuring(const bpt_device_network *net) {
+static bpt_status fail_full(const bpt_device_network *net, const char *why) {
+    const char *s = net->batch == 1 ? "" : "s", *verb = net->batch == 1 ? "needs" : "need";
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE,
-                 "%" PRId64
-                 " sample%s a step need more memory than %s has free: not even a "
-                 "single layer could be measured",
-                 net->batch, net->batch == 1 ? "" : "s", net->device->base.name);
+        bpt_fail(BPT_EUSAGE, "%" PRId64 " sample%s a step %s %s", net->batch, s, verb, why);
     bpt_hint("a smaller --batch-size, or --device cpu; is the GPU in use by another program?");
     return status;
 }
 
-static bpt_status fail_memory(const bpt_device_network *net, size_t free_bytes) {
-    const bpt_status status = bpt_fail(
-        BPT_EUSAGE, "%" PRId64 " sample%s a step need%s %.1f GB of memory, %s has %.1f GB free",
-        net->batch, net->batch == 1 ? "" : "s", net->batch == 1 ? "s" : "",
-        (double)net->memory.total * 1e-9, net->device->base.name, (double)free_bytes * 1e-9);
-    bpt_hint("a smaller --batch-size, or --device cpu; is the GPU in use by another program?");
-    return status;
+static bpt_status fail_measuring(const bpt_device_network *net) {
+    char why[BPT_ERROR_TEXT_SIZE];
+    snprintf(why, sizeof why,
+             "more memory than %s has free: not even a single layer could be measured",
+             net->device->base.name);
+    return fail_full(net, why);
+}
+
+/* @param has how the GPU's memory stands to what is needed */
+static bpt_status fail_memory(const bpt_device_network *net, const char *has, size_t free_bytes) {
+    char why[BPT_ERROR_TEXT_SIZE];
+    snprintf(why, sizeof why, "%.1f GB of memory, %s %s %.1f GB free",
+             (double)net->memory.total * 1e-9, net->device->base.name, has,
+             (double)free_bytes * 1e-9);
+    return fail_full(net, why);
 }
 
 static bpt_status zeroed(const bpt_device_network *net, size_t bytes, void **at) {
@@ -156,12 +162,13 @@ static bpt_status create(bpt_device_network *net) {
     BPT_TRY(bpt_cuda_use(net->device->index));
     bpt_status status = plan(net);
     net->device->base.n_measured = bpt_cuda_library_measured(net->device->library);
-    if (status == BPT_ENOMEM) return fail_measuring(net);
+    if (status == BPT_EFULL) return fail_measuring(net);
     BPT_TRY(status);
     BPT_TRY(bpt_cuda_free_bytes(&free_bytes));
-    if (net->memory.total > free_bytes) return fail_memory(net, free_bytes);
+    if (net->memory.total > free_bytes) return fail_memory(net, "has", free_bytes);
     status = allocate(net);
-    return status == BPT_ENOMEM ? fail_memory(net, free_bytes) : status;
+    if (status != BPT_EFULL) return status;
+    return fail_memory(net, "has not given it, of", free_bytes); /* it is in pieces, or shared */
 }
 
 bpt_status bpt__cuda_network_create(bpt_device *device, const bpt_device_wish *wish,

@@ -242,7 +242,7 @@ extern const bpt_cuda_layer_kind bpt_cuda_layer_pad_channels;
 extern const bpt_cuda_layer_kind bpt_cuda_layer_relu;
 
 /** Plans all: input, layers, loss, backward passes, update.
- * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL, BPT_EBACKEND */
 bpt_status bpt__cuda_plan_layers(bpt_device_network *net);
 
 #endif

@@ -118,7 +118,8 @@ static bpt_status begin(bpt_device_network *net, bpt_device_work work, const bpt
     BPT_TRY(bpt_cuda_start(net, work));
     if (!run->next || work == BPT_DEVICE_APPLY) return BPT_OK;
     const bpt_cuda_batch next = bpt_cuda_input_batch(&net->input, run->next);
-    return bpt_cuda_feed_bring(net->feed, &next);
+    bpt_cuda_feed_bring(net->feed, &next);
+    return BPT_OK;
 }
 
 /* Nothing of a run that failed is left on its streams: what the host gives next lies where what is

@@ -25,7 +25,7 @@ typedef struct bpt_cuda_transfer bpt_cuda_transfer;
 
 /** @param orders shape [n], copied
  * @param[out] transfer caller owns, bpt_cuda_transfer_free()
- * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL, BPT_EBACKEND */
 bpt_status bpt_cuda_transfer_create(const bpt_cuda_order *orders, size_t n,
                                     bpt_cuda_transfer **transfer);
 void bpt_cuda_transfer_free(bpt_cuda_transfer *transfer);

@@ -34,7 +34,7 @@ typedef struct bpt_cuda_vectors {
 
 /** @param segments shape [n], copied; @param learning .optimizer set; copied
  * @param[out] update caller owns, bpt_cuda_update_free()
- * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL, BPT_EBACKEND */
 bpt_status bpt_cuda_update_create(const bpt_cuda_segment *segments, size_t n,
                                   const bpt_learning *learning, bpt_cuda_vectors vectors,
                                   bpt_cuda_update **update);

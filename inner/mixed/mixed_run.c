@@ -99,8 +99,11 @@ static bpt_status end_update(bpt_mixed_network *m, bool *updated) {
     bpt_device_outcome outcome;
     const bpt_status status = kind_of(m)->end(m->fast, BPT_DEVICE_APPLY, &outcome);
     *updated = outcome.updated;
-    const bpt_status fetched = outcome.updated ? fetch_weights(m) : BPT_OK;
-    return status == BPT_OK ? fetched : status;
+    if (status == BPT_OK) return outcome.updated ? fetch_weights(m) : BPT_OK;
+    bpt_error first;
+    bpt_error_get(&first);
+    if (outcome.updated) (void)fetch_weights(m);
+    return bpt_error_put(&first);
 }
 
 static bpt_status update(bpt_mixed_network *m, bool *updated) {
