@@ -90,15 +90,17 @@ static size_t place_pieces(search *s, void *block) {
                                         : output,
                         &used);
     s->workspace = bpt__piece(block, s->workspace_bytes, &used);
-    s->delay = bpt__piece(block, BPT__DELAY_BYTES, &used);
+    s->delay = bpt__piece(block, s->library->delay_bytes, &used);
     return used;
 }
 
+/* What is read is finite; the workspace may hold anything, as it does in a step. */
 static bpt_status allocate(search *s) {
     const size_t bytes = place_pieces(s, NULL);
     BPT_TRY(bpt_cuda_allocate(bytes, &s->block));
     place_pieces(s, s->block);
-    return bpt_cuda_set(s->library->stream, s->block, 0, bytes);
+    return bpt_cuda_set(s->library->stream, s->block, 0,
+                        (size_t)((char *)s->workspace - (char *)s->block));
 }
 
 static bpt_status run_measured(bpt_cuda_stream stream, void *arg) {
@@ -107,15 +109,19 @@ static bpt_status run_measured(bpt_cuda_stream stream, void *arg) {
 }
 
 /* A plan that does not run is passed over. */
-static void measure(search *s, size_t graph, size_t plan) {
-    uint64_t ns = 0;
+static bpt_status measure(search *s, size_t graph, size_t plan) {
+    char what[128];
+    uint64_t ns;
     s->graph = &s->graphs[graph];
     s->plan = &s->plans[graph][plan];
-    if (bpt__measure(s->library, run_measured, s, s->delay, &ns) != BPT_OK || ns >= s->best_ns)
-        return;
+    snprintf(what, sizeof what, "engine %" PRId64 " of cuDNN's list %d for the %s of a convolution",
+             s->plan->place, (int)s->plan->list, step_texts[s->graph->form.step]);
+    BPT_TRY(bpt__measure(s->library, run_measured, s, s->delay, what, &ns));
+    if (ns >= s->best_ns) return BPT_OK;
     s->best_ns = ns;
     s->best_graph = graph;
     s->best_plan = plan;
+    return BPT_OK;
 }
 
 /* Leaves out the plans that want more room than others. */
@@ -157,7 +163,7 @@ static bpt_status allocate_some(search *s) {
 static bpt_status measure_all(search *s) {
     BPT_TRY(allocate_some(s));
     for (size_t i = 0; i < s->n_graphs; i++)
-        for (size_t j = 0; j < s->n_plans[i]; j++) measure(s, i, j);
+        for (size_t j = 0; j < s->n_plans[i]; j++) BPT_TRY(measure(s, i, j));
     return BPT_OK;
 }
 
@@ -196,7 +202,7 @@ static bpt_status search_plans(bpt_cuda_library *library, const bpt_cuda_conv_pr
     search s = {.library = library, .find_plans = find_plans, .best_ns = UINT64_MAX};
     add_forms(&s, problem, step);
     const bpt_status status = measure_all(&s);
-    if (s.best_ns != UINT64_MAX) take_best(&s, engine);
+    if (status == BPT_OK && s.best_ns != UINT64_MAX) take_best(&s, engine);
     end_search(&s);
     return status;
 }

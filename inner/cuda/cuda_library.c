@@ -2,16 +2,8 @@
 #include "base/memory.h"
 #include "inner/cuda/cuda_library_private.h"
 
-#include <dlfcn.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-
-#define TEXT_OF(x) #x
-#define TEXT(x)    TEXT_OF(x)
-
-static const char *const cudnn_name = "libcudnn.so." TEXT(CUDNN_MAJOR);
-static const char *const cublaslt_name = "libcublasLt.so." TEXT(CUBLAS_VER_MAJOR);
 
 enum { N_RUNS = 3 }; /* of a measurement */
 
@@ -35,62 +27,25 @@ bpt_status bpt__cublaslt_failed(const bpt_cuda_library *library, cublasStatus_t 
                     library->f.cublasLtGetStatusString(code), (int)code, call, file, line);
 }
 
-/* ---- loading ---- */
+/* ---- life ---- */
 
-typedef struct symbol {
-    const char *name;
-    size_t offset; /* of its pointer in the table */
-} symbol;
-
-#define X(name) {#name, offsetof(bpt__cuda_functions, name)},
-static const symbol cudnn_symbols[] = {BPT__CUDNN_FUNCTIONS(X)};
-static const symbol cublaslt_symbols[] = {BPT__CUBLASLT_FUNCTIONS(X)};
-#undef X
-
-static void hint_install(void) {
-    bpt_hint(
-        "cuDNN %d and cuBLAS of CUDA %d are needed, and their folders in LD_LIBRARY_PATH where the "
-        "system does not look (of pip's nvidia-cudnn-cu%d: site-packages/nvidia/*/lib)",
-        CUDNN_MAJOR, CUBLAS_VER_MAJOR, CUBLAS_VER_MAJOR);
-}
-
-/* A library stays loaded until the process ends: threads and kernels of its own live that long. */
-static bpt_status load(const char *file, const symbol *symbols, size_t n,
-                       bpt__cuda_functions *functions) {
-    void *const handle = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!handle) {
-        const bpt_status status =
-            bpt_fail(BPT_EBACKEND, "a GPU cannot be used without %s: %s", file, dlerror());
-        hint_install();
-        return status;
-    }
-    for (size_t i = 0; i < n; i++) {
-        void *const found = dlsym(handle, symbols[i].name);
-        if (!found) {
-            const bpt_status status =
-                bpt_fail(BPT_EBACKEND, "%s is too old: it has no %s()", file, symbols[i].name);
-            hint_install();
-            return status;
-        }
-        memcpy((char *)functions + symbols[i].offset, &found, sizeof found);
-    }
+/* A few times what the GPU keeps of its memory in its cache. */
+static bpt_status size_delay(bpt_cuda_library *library) {
+    int device, cache;
+    BPT_CUDA_TRY(cudaGetDevice(&device));
+    BPT_CUDA_TRY(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
+    library->delay_bytes = (size_t)cache / 2 * 5;
     return BPT_OK;
 }
 
-/* cuBLASLt first: cuDNN then finds it in the process, wherever it was loaded from. */
-static bpt_status load_both(bpt__cuda_functions *functions) {
-    BPT_TRY(
-        load(cublaslt_name, cublaslt_symbols, sizeof cublaslt_symbols / sizeof(symbol), functions));
-    return load(cudnn_name, cudnn_symbols, sizeof cudnn_symbols / sizeof(symbol), functions);
-}
-
 static bpt_status start(bpt_cuda_library *library) {
-    BPT_TRY(load_both(&library->f));
+    BPT_TRY(bpt__cuda_load(&library->f));
     BPT__CUDNN_TRY(library, cudnnCreate(&library->cudnn));
     BPT__CUBLASLT_TRY(library, cublasLtCreate(&library->cublaslt));
     BPT_TRY(bpt_cuda_stream_create(&library->stream));
     BPT_CUDA_TRY(cudaEventCreate(&library->start));
     BPT_CUDA_TRY(cudaEventCreate(&library->stop));
+    BPT_TRY(size_delay(library));
     bpt_debug("cuDNN %d", (int)library->f.cudnnGetVersion());
     return BPT_OK;
 }
@@ -172,7 +127,7 @@ void *bpt__piece(void *block, size_t bytes, size_t *used) {
 
 static bpt_status time_once(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,
                             uint64_t *ns) {
-    BPT_TRY(bpt_cuda_set(library->stream, delay, 0, BPT__DELAY_BYTES));
+    BPT_TRY(bpt_cuda_set(library->stream, delay, 0, library->delay_bytes));
     BPT_CUDA_TRY(cudaEventRecord(library->start, library->stream));
     BPT_TRY(work(library->stream, arg));
     BPT_CUDA_TRY(cudaEventRecord(library->stop, library->stream));
@@ -203,10 +158,15 @@ static bpt_status measure(bpt_cuda_library *library, bpt__work_fn work, void *ar
 }
 
 bpt_status bpt__measure(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,
-                        uint64_t *ns) {
+                        const char *what, uint64_t *ns) {
     const bpt_status status = measure(library, work, arg, delay, ns);
-    if (status != BPT_OK)
-        snprintf(library->refusal, sizeof library->refusal, "%.*s",
-                 (int)sizeof library->refusal - 1, bpt_error_last()->text);
-    return status;
+    if (status == BPT_OK) return BPT_OK;
+    *ns = UINT64_MAX;
+    snprintf(library->refusal, sizeof library->refusal, "%.*s", (int)sizeof library->refusal - 1,
+             bpt_error_last()->text);
+    if (bpt_cuda_wait(library->stream) == BPT_OK) return BPT_OK;
+    bpt_error_record(BPT_EBACKEND, "the GPU is lost since %s was measured: %s", what,
+                     library->refusal);
+    bpt_hint("another version of the library may do without it; --device cpu does");
+    return BPT_EBACKEND;
 }

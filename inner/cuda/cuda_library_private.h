@@ -68,6 +68,7 @@ struct bpt_cuda_library {
     bool tf32;
     bpt_cuda_stream stream; /* for measurements */
     cudaEvent_t start, stop;
+    size_t delay_bytes; /* bpt__measure() */
     void *workspace;
     size_t workspace_bytes;          /* the largest that is wanted */
     bpt__conv_engine *engines;       /* list: the same problem is measured once */
@@ -75,6 +76,10 @@ struct bpt_cuda_library {
     unsigned n_measured;             /* of these, made */
     char refusal[BPT__REFUSAL_SIZE]; /* why the last that was tried could not be done */
 };
+
+/** Loads both libraries (cuda_load.c). @return BPT_OK, BPT_EBACKEND (missing or too old: says which
+ * file is looked for; with a hint) */
+bpt_status bpt__cuda_load(bpt__cuda_functions *functions);
 
 /** Translate errors. @return BPT_ENOMEM, BPT_EFULL (the GPU's memory is) or BPT_EBACKEND, said with
  * call, file and line */
@@ -103,15 +108,14 @@ void bpt__library_want(bpt_cuda_library *library, size_t bytes);
 /** Work to measure, put on the library's stream. */
 typedef bpt_status (*bpt__work_fn)(bpt_cuda_stream stream, void *arg);
 
-enum { BPT__DELAY_BYTES = 128 << 20 };
-
 /** Runs it once, then some times more between events.
- * @param delay of BPT__DELAY_BYTES: the GPU is kept busy with it until the work has been put on the
- * stream, and finds its caches as full of other things as they are in a step
- * @param[out] ns the median
- * @return what the work returns, BPT_EBACKEND; library->refusal then holds the error's words */
+ * @param delay of library->delay_bytes: the GPU is kept busy with it until the work has been put on
+ * the stream, and finds its caches as full of other things as they are in a step
+ * @param what it is, for an error
+ * @param[out] ns the median; UINT64_MAX: it does not run, and library->refusal holds why
+ * @return BPT_OK, BPT_EBACKEND (it has left a GPU on which nothing runs any more; with a hint) */
 bpt_status bpt__measure(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,
-                        uint64_t *ns);
+                        const char *what, uint64_t *ns);
 
 /** A block of the GPU's memory that is handed out in pieces, for measurements: zeros.
  * @return where @p bytes of it begin, aligned to 256 bytes; moves @p used behind them. NULL as

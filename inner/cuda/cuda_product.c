@@ -145,6 +145,7 @@ bpt_status bpt_cuda_product_run(bpt_cuda_stream stream, const bpt_cuda_product *
 /* Memory for what is measured. */
 typedef struct search {
     bpt_cuda_product *product;
+    size_t workspace_bytes; /* the most that an algorithm wants */
     void *block, *a, *b, *bias, *out, *workspace, *delay;
     const bpt__choice *known; /* NULL: nothing is */
 } search;
@@ -166,8 +167,8 @@ static size_t place_pieces(search *s, void *block) {
                         : data  ? x
                                 : y,
                         &used);
-    s->workspace = bpt__piece(block, WORKSPACE, &used);
-    s->delay = bpt__piece(block, BPT__DELAY_BYTES, &used);
+    s->workspace = bpt__piece(block, s->workspace_bytes, &used);
+    s->delay = bpt__piece(block, s->product->library->delay_bytes, &used);
     return used;
 }
 
@@ -234,30 +235,55 @@ static void take(bpt_cuda_product *p, const cublasLtMatmulHeuristicResult_t *res
 }
 
 /* One that does not run is passed over. */
-static void measure(search *s, const cublasLtMatmulHeuristicResult_t *result, int place) {
+static bpt_status measure(search *s, const cublasLtMatmulHeuristicResult_t *result, int place) {
+    char what[128];
     bpt_cuda_product *p = s->product;
     const bpt_cuda_product best = *p;
-    if (!may_run(result)) return;
+    if (!may_run(result)) return BPT_OK;
     take(p, result, place, UINT64_MAX);
-    if (bpt__measure(p->library, run_measured, s, s->delay, &p->ns) != BPT_OK || p->ns >= best.ns)
-        *p = best;
+    snprintf(what, sizeof what, "algorithm %d of cuBLASLt for step %d of a product", place,
+             (int)p->step);
+    BPT_TRY(bpt__measure(p->library, run_measured, s, s->delay, what, &p->ns));
+    if (p->ns >= best.ns) *p = best;
+    return BPT_OK;
+}
+
+/* What is read is finite; the workspace may hold anything, as it does in a step. */
+static bpt_status allocate(search *s) {
+    const size_t bytes = place_pieces(s, NULL);
+    BPT_TRY(bpt_cuda_allocate(bytes, &s->block));
+    place_pieces(s, s->block);
+    return bpt_cuda_set(s->product->library->stream, s->block, 0,
+                        (size_t)((char *)s->workspace - (char *)s->block));
+}
+
+static bpt_status measure_all(search *s, const cublasLtMatmulHeuristicResult_t *results, int n) {
+    if (n == 0) return BPT_OK;
+    s->workspace_bytes = 0;
+    for (int i = 0; i < n; i++)
+        if (may_run(&results[i]) && results[i].workspaceSize > s->workspace_bytes)
+            s->workspace_bytes = results[i].workspaceSize;
+    bpt_status status = allocate(s);
+    for (int i = 0; i < n && status == BPT_OK; i++) status = measure(s, &results[i], i);
+    bpt_cuda_free(s->block);
+    s->block = NULL;
+    return status;
 }
 
 /* In place of what p has where one is faster. */
 static bpt_status choose(search *s) {
     cublasLtMatmulHeuristicResult_t results[N_RESULTS];
+    /* Of the bias an algorithm is told the alignment by its pointer: any memory of a GPU's. */
+    const float *const bias = (const float *)(uintptr_t)256;
     int n = 0;
     bpt_cuda_product *p = s->product;
     BPT_TRY(make_product(p));
-    /* The alignment of the bias is taken from its pointer. */
-    if (p->bias_within)
-        BPT_TRY(set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &s->bias, sizeof s->bias));
+    if (p->bias_within) BPT_TRY(set(p, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias));
     BPT_TRY(make_layouts(p));
     BPT_TRY(ask(p, results, &n));
     if (s->known && s->known->place < n && may_run(&results[s->known->place]))
         take(p, &results[s->known->place], (int)s->known->place, (uint64_t)s->known->ns);
-    for (int i = 0; !s->known && i < n; i++) measure(s, &results[i], i);
-    return BPT_OK;
+    return s->known ? BPT_OK : measure_all(s, results, n);
 }
 
 static bool may_have_bias_within(const bpt_cuda_product *p) {
@@ -284,17 +310,6 @@ static bpt_status choose_bias(search *s) {
                     (int)p->step, p->problem.n, p->problem.c, p->problem.k, p->library->refusal);
 }
 
-static bpt_status measure_algorithms(bpt_cuda_product *p) {
-    search s = {.product = p};
-    const size_t bytes = place_pieces(&s, NULL);
-    BPT_TRY(bpt_cuda_allocate(bytes, &s.block));
-    place_pieces(&s, s.block);
-    bpt_status status = bpt_cuda_set(p->library->stream, s.block, 0, bytes);
-    if (status == BPT_OK) status = choose_bias(&s);
-    bpt_cuda_free(s.block);
-    return status;
-}
-
 static void name_problem(const bpt_cuda_product *p, char key[BPT__CHOICE_KEY_SIZE]) {
     snprintf(key, BPT__CHOICE_KEY_SIZE,
              "product step %d type %d n%" PRId64 " c%" PRId64 " k%" PRId64 "%s", (int)p->step,
@@ -302,11 +317,10 @@ static void name_problem(const bpt_cuda_product *p, char key[BPT__CHOICE_KEY_SIZ
              p->problem.bias ? " bias" : "");
 }
 
-/* Leaves p->ns at UINT64_MAX where nothing is known, or there is no such algorithm here. The
- * pointer stands for the bias', and is as well aligned. */
+/* Leaves p->ns at UINT64_MAX where nothing is known, or there is no such algorithm here. */
 static bpt_status use_known(bpt_cuda_product *p, const char *key) {
     const bpt__choice *known = bpt__choices_find(&p->library->choices, key);
-    search s = {.product = p, .bias = (void *)(uintptr_t)256, .known = known};
+    search s = {.product = p, .known = known};
     p->ns = UINT64_MAX;
     if (!known || known->list != 0 || (known->way == 1 && !may_have_bias_within(p))) return BPT_OK;
     p->bias_within = known->way == 1;
@@ -320,7 +334,8 @@ static bpt_status search_algorithm(bpt_cuda_product *p) {
     name_problem(p, key);
     BPT_TRY(use_known(p, key));
     if (p->ns != UINT64_MAX) return BPT_OK;
-    BPT_TRY(measure_algorithms(p));
+    search s = {.product = p};
+    BPT_TRY(choose_bias(&s));
     bpt__choice c = {.way = p->bias_within, .place = p->place, .ns = (int64_t)p->ns};
     strcpy(c.key, key);
     BPT_TRY(bpt__choices_note(&p->library->choices, &c));

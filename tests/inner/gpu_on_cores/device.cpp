@@ -99,9 +99,9 @@ cudaError_t cudaGetDeviceProperties(struct cudaDeviceProp *properties, int devic
     return cudaSuccess;
 }
 
-/* So few that grids are small, and so many that they are more than one block. */
-cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr, int device) {
+/* So few processors that grids are small, and so many that they are more than one block. */
+cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, int device) {
     const cudaError_t error = check(device);
-    *value = 3;
+    *value = attribute == cudaDevAttrMultiProcessorCount ? 3 : 4096;
     return error;
 }

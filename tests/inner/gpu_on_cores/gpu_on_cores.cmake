@@ -3,9 +3,17 @@
 set(on_cores ${CMAKE_SOURCE_DIR}/tests/inner/gpu_on_cores)
 file(GLOB runtime_sources CONFIGURE_DEPENDS ${on_cores}/*.c ${on_cores}/*.cpp)
 list(FILTER runtime_sources EXCLUDE REGEX "/test_")
-list(FILTER cuda_sources EXCLUDE REGEX "/cuda_(library|conv|conv_search|engines|graph|product)\\.c$")
+set(library_sources ${cuda_sources})
+list(FILTER library_sources INCLUDE REGEX "/cuda_(library|conv|conv_search|engines|graph|product)\\.c$")
+list(FILTER cuda_sources EXCLUDE REGEX "/cuda_(library|load|conv|conv_search|engines|graph|product)\\.c$")
 set(kernel_sources ${cuda_sources})
 list(FILTER kernel_sources INCLUDE REGEX "\\.cu$")
+
+# What calls them itself, with libraries that are made up: for tests that link it before bpt_inner (libraries.h).
+file(GLOB made_up_sources CONFIGURE_DEPENDS ${on_cores}/libraries/*.c)
+add_library(bpt_libraries_on_cores OBJECT ${library_sources} ${made_up_sources})
+target_include_directories(bpt_libraries_on_cores PRIVATE ${on_cores}/include)
+target_link_libraries(bpt_libraries_on_cores PRIVATE bpt_base)
 
 target_sources(bpt_inner PRIVATE ${cuda_sources} ${runtime_sources})
 set_source_files_properties(${cuda_sources} ${runtime_sources} PROPERTIES INCLUDE_DIRECTORIES ${on_cores}/include)

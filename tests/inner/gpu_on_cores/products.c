@@ -14,7 +14,7 @@ static float *new_floats(int64_t n) {
     abort();
 }
 
-static float *read_floats(bpt_value_type type, const void *from, int64_t n) {
+float *gpu_on_cores_read(bpt_value_type type, const void *from, int64_t n) {
     float *to = new_floats(n);
     for (int64_t i = 0; i < n; i++)
         to[i] = type == BPT_BF16 ? bpt_from_bf16(((const bpt_bf16 *)from)[i])
@@ -22,7 +22,7 @@ static float *read_floats(bpt_value_type type, const void *from, int64_t n) {
     return to;
 }
 
-static void write_values(bpt_value_type type, const float *from, int64_t n, void *to) {
+void gpu_on_cores_write(bpt_value_type type, const float *from, int64_t n, void *to) {
     for (int64_t i = 0; i < n; i++) {
         if (type == BPT_BF16)
             ((bpt_bf16 *)to)[i] = bpt_to_bf16(from[i]);
@@ -31,10 +31,9 @@ static void write_values(bpt_value_type type, const float *from, int64_t n, void
     }
 }
 
-/* C [m, n] = A B + beta C, rows of which are lda, ldb, ldc apart; 'T': a factor is given
- * transposed. */
-static void multiply(char ta, char tb, int64_t m, int64_t n, int64_t k, const float *a, int64_t lda,
-                     const float *b, int64_t ldb, float beta, float *c, int64_t ldc) {
+void gpu_on_cores_multiply(char ta, char tb, int64_t m, int64_t n, int64_t k, const float *a,
+                           int64_t lda, const float *b, int64_t ldb, float beta, float *c,
+                           int64_t ldc) {
     const int n_threads = omp_get_max_threads();
     omp_set_num_threads(1); /* what is small is slower with more */
     const dnnl_status_t status = dnnl_sgemm(ta, tb, m, n, k, 1.0f, a, lda, b, ldb, beta, c, ldc);
@@ -94,22 +93,22 @@ typedef struct {
 static void forward(const conv_problem *p, const unfolding *u, const group_values *v) {
     const int64_t row = taps(p) * p->c / p->groups;
     each_tap(u, unfold);
-    multiply('N', 'T', p->p * p->q, p->k / p->groups, row, v->windows, row, v->w, row, 0.0f, v->y,
-             p->k);
+    gpu_on_cores_multiply('N', 'T', p->p * p->q, p->k / p->groups, row, v->windows, row, v->w, row,
+                          0.0f, v->y, p->k);
 }
 
 static void backward_data(const conv_problem *p, const unfolding *u, const group_values *v) {
     const int64_t row = taps(p) * p->c / p->groups;
-    multiply('N', 'N', p->p * p->q, row, p->k / p->groups, v->y, p->k, v->w, row, 0.0f, v->windows,
-             row);
+    gpu_on_cores_multiply('N', 'N', p->p * p->q, row, p->k / p->groups, v->y, p->k, v->w, row, 0.0f,
+                          v->windows, row);
     each_tap(u, fold);
 }
 
 static void backward_weights(const conv_problem *p, const unfolding *u, const group_values *v) {
     const int64_t row = taps(p) * p->c / p->groups;
     each_tap(u, unfold);
-    multiply('T', 'N', p->k / p->groups, row, p->p * p->q, v->y, p->k, v->windows, row, 1.0f, v->w,
-             row);
+    gpu_on_cores_multiply('T', 'N', p->k / p->groups, row, p->p * p->q, v->y, p->k, v->windows, row,
+                          1.0f, v->w, row);
 }
 
 /* ---- whole ---- */
@@ -146,20 +145,23 @@ void gpu_on_cores_conv(const bpt_cuda_conv_problem *p, bpt_cuda_conv_step step, 
     tensors t = {0};
     switch (step) {
     case BPT_CUDA_CONV_FORWARD:
-        t = (tensors){read_floats(p->type, a, n_x), read_floats(p->type, b, n_w), new_floats(n_y)};
+        t = (tensors){gpu_on_cores_read(p->type, a, n_x), gpu_on_cores_read(p->type, b, n_w),
+                      new_floats(n_y)};
         each_group(p, &t, forward);
         add_bias(p, bias, t.y);
-        write_values(p->type, t.y, n_y, out);
+        gpu_on_cores_write(p->type, t.y, n_y, out);
         break;
     case BPT_CUDA_CONV_BACKWARD_DATA:
-        t = (tensors){new_floats(n_x), read_floats(p->type, b, n_w), read_floats(p->type, a, n_y)};
+        t = (tensors){new_floats(n_x), gpu_on_cores_read(p->type, b, n_w),
+                      gpu_on_cores_read(p->type, a, n_y)};
         each_group(p, &t, backward_data);
-        write_values(p->type, t.x, n_x, out);
+        gpu_on_cores_write(p->type, t.x, n_x, out);
         break;
     case BPT_CUDA_CONV_BACKWARD_WEIGHTS:
-        t = (tensors){read_floats(p->type, a, n_x), new_floats(n_w), read_floats(p->type, b, n_y)};
+        t = (tensors){gpu_on_cores_read(p->type, a, n_x), new_floats(n_w),
+                      gpu_on_cores_read(p->type, b, n_y)};
         each_group(p, &t, backward_weights);
-        write_values(BPT_F32, t.w, n_w, out);
+        gpu_on_cores_write(BPT_F32, t.w, n_w, out);
         break;
     }
     free(t.x);

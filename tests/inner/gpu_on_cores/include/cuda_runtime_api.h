@@ -47,7 +47,7 @@ struct cudaDeviceProp {
     int major, minor;
 };
 
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrL2CacheSize = 38 };
 
 #define cudaDeviceScheduleBlockingSync 0x04u
 #define cudaInitDeviceFlagsAreValid    0x01u

@@ -1,0 +1,160 @@
+/** @file tests/inner/gpu_on_cores/include/cudnn.h
+ * What inner/cuda/ uses of cuDNN's graphs, under its names, for GPUs that are made up
+ * (libraries/cudnn.c). Meanings are cuDNN's, numbers are not.
+ *
+ * Threads: one. */
+#ifndef TESTS_INNER_GPU_ON_CORES_CUDNN_H
+#define TESTS_INNER_GPU_ON_CORES_CUDNN_H
+
+#include <cuda_runtime_api.h>
+#include <stdint.h>
+
+#define CUDNN_MAJOR 0
+
+typedef struct cudnnContext *cudnnHandle_t;
+typedef void *cudnnBackendDescriptor_t;
+
+typedef enum cudnnStatus_t {
+    CUDNN_STATUS_SUCCESS,
+    CUDNN_STATUS_BAD_PARAM,
+    CUDNN_STATUS_NOT_SUPPORTED,
+    CUDNN_STATUS_EXECUTION_FAILED,
+    CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED,
+    CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED,
+} cudnnStatus_t;
+
+typedef enum cudnnDataType_t { CUDNN_DATA_FLOAT, CUDNN_DATA_BFLOAT16 } cudnnDataType_t;
+typedef enum cudnnConvolutionMode_t { CUDNN_CROSS_CORRELATION = 1 } cudnnConvolutionMode_t;
+typedef enum cudnnNanPropagation_t { CUDNN_PROPAGATE_NAN = 1 } cudnnNanPropagation_t;
+typedef enum cudnnPointwiseMode_t {
+    CUDNN_POINTWISE_ADD,
+    CUDNN_POINTWISE_RELU_FWD
+} cudnnPointwiseMode_t;
+typedef enum cudnnBackendHeurMode_t {
+    CUDNN_HEUR_MODE_A,
+    CUDNN_HEUR_MODE_FALLBACK
+} cudnnBackendHeurMode_t;
+
+typedef enum cudnnBackendNumericalNote_t {
+    CUDNN_NUMERICAL_NOTE_TENSOR_CORE,
+    CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS,
+    CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION,
+    CUDNN_NUMERICAL_NOTE_FFT,
+    CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC,
+    CUDNN_NUMERICAL_NOTE_WINOGRAD,
+    CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_4x4,
+    CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6,
+    CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13,
+    CUDNN_NUMERICAL_NOTE_TYPE_COUNT,
+} cudnnBackendNumericalNote_t;
+
+typedef enum cudnnBackendDescriptorType_t {
+    CUDNN_BACKEND_TENSOR_DESCRIPTOR,
+    CUDNN_BACKEND_CONVOLUTION_DESCRIPTOR,
+    CUDNN_BACKEND_POINTWISE_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_DATA_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_CONVOLUTION_BACKWARD_FILTER_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR,
+    CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR,
+    CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR,
+    CUDNN_BACKEND_ENGINE_DESCRIPTOR,
+    CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
+    CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR,
+    CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR,
+} cudnnBackendDescriptorType_t;
+
+typedef enum cudnnBackendAttributeType_t {
+    CUDNN_TYPE_HANDLE,
+    CUDNN_TYPE_DATA_TYPE,
+    CUDNN_TYPE_BOOLEAN,
+    CUDNN_TYPE_INT64,
+    CUDNN_TYPE_FLOAT,
+    CUDNN_TYPE_VOID_PTR,
+    CUDNN_TYPE_CONVOLUTION_MODE,
+    CUDNN_TYPE_HEUR_MODE,
+    CUDNN_TYPE_NUMERICAL_NOTE,
+    CUDNN_TYPE_POINTWISE_MODE,
+    CUDNN_TYPE_NAN_PROPOGATION,
+    CUDNN_TYPE_BACKEND_DESCRIPTOR,
+} cudnnBackendAttributeType_t;
+
+typedef enum cudnnBackendAttributeName_t {
+    CUDNN_ATTR_TENSOR_DATA_TYPE,
+    CUDNN_ATTR_TENSOR_DIMENSIONS,
+    CUDNN_ATTR_TENSOR_STRIDES,
+    CUDNN_ATTR_TENSOR_UNIQUE_ID,
+    CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT,
+    CUDNN_ATTR_TENSOR_IS_VIRTUAL,
+    CUDNN_ATTR_CONVOLUTION_COMP_TYPE,
+    CUDNN_ATTR_CONVOLUTION_CONV_MODE,
+    CUDNN_ATTR_CONVOLUTION_SPATIAL_DIMS,
+    CUDNN_ATTR_CONVOLUTION_PRE_PADDINGS,
+    CUDNN_ATTR_CONVOLUTION_POST_PADDINGS,
+    CUDNN_ATTR_CONVOLUTION_DILATIONS,
+    CUDNN_ATTR_CONVOLUTION_FILTER_STRIDES,
+    CUDNN_ATTR_POINTWISE_MODE,
+    CUDNN_ATTR_POINTWISE_MATH_PREC,
+    CUDNN_ATTR_POINTWISE_NAN_PROPAGATION,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_ALPHA,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_BETA,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_X,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_W,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_FORWARD_Y,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_CONV_DESC,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_ALPHA,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_BETA,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DY,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_W,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_DATA_DX,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_CONV_DESC,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_ALPHA,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_BETA,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_X,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DY,
+    CUDNN_ATTR_OPERATION_CONVOLUTION_BWD_FILTER_DW,
+    CUDNN_ATTR_OPERATION_POINTWISE_PW_DESCRIPTOR,
+    CUDNN_ATTR_OPERATION_POINTWISE_XDESC,
+    CUDNN_ATTR_OPERATION_POINTWISE_BDESC,
+    CUDNN_ATTR_OPERATION_POINTWISE_YDESC,
+    CUDNN_ATTR_OPERATIONGRAPH_HANDLE,
+    CUDNN_ATTR_OPERATIONGRAPH_OPS,
+    CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT,
+    CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH,
+    CUDNN_ATTR_ENGINEHEUR_MODE,
+    CUDNN_ATTR_ENGINEHEUR_RESULTS,
+    CUDNN_ATTR_ENGINE_OPERATION_GRAPH,
+    CUDNN_ATTR_ENGINE_GLOBAL_INDEX,
+    CUDNN_ATTR_ENGINE_NUMERICAL_NOTE,
+    CUDNN_ATTR_ENGINECFG_ENGINE,
+    CUDNN_ATTR_EXECUTION_PLAN_HANDLE,
+    CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG,
+    CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE,
+    CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS,
+    CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS,
+    CUDNN_ATTR_VARIANT_PACK_WORKSPACE,
+} cudnnBackendAttributeName_t;
+
+size_t cudnnGetVersion(void);
+const char *cudnnGetErrorString(cudnnStatus_t status);
+void cudnnGetLastErrorString(char *text, size_t size);
+cudnnStatus_t cudnnCreate(cudnnHandle_t *handle);
+cudnnStatus_t cudnnDestroy(cudnnHandle_t handle);
+cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream);
+cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type,
+                                           cudnnBackendDescriptor_t *descriptor);
+cudnnStatus_t cudnnBackendDestroyDescriptor(cudnnBackendDescriptor_t descriptor);
+cudnnStatus_t cudnnBackendSetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t n,
+                                       const void *values);
+cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t descriptor,
+                                       cudnnBackendAttributeName_t name,
+                                       cudnnBackendAttributeType_t type, int64_t n_wanted,
+                                       int64_t *n, void *values);
+cudnnStatus_t cudnnBackendFinalize(cudnnBackendDescriptor_t descriptor);
+cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                                  cudnnBackendDescriptor_t pack);
+
+#endif
