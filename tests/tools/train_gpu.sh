@@ -188,5 +188,8 @@ takes_cores() { # OPTION RUN: it did, and said so once
 }
 run 0 ranks 2 "$train" "${common[@]}" --output runs/placed --epochs 0.5 --update allreduce --placement fc1
 takes_cores placement runs/placed
+run 0 ranks 2 "$train" "${common[@]}" --output runs/chosen --epochs 0.5 --update allreduce --placement auto
+says '--placement auto: every rank keeps all layers, a GPU has whole networks only'
+check_json runs/chosen/summary.json 'd["ranks"][0]["device"].startswith("cuda:0 (")'
 run 0 "$train" "${common[@]}" --output runs/tuned --epochs 0.5 --tuned tuned.yaml
 takes_cores tuned runs/tuned

@@ -279,7 +279,9 @@ static bool is_wanted(const bpt_job *job) {
 bpt_status bpt_layer_choice_check_devices(const bpt_job *job) {
     if (!is_asked_for(job) || !job->any_device) return BPT_OK;
     if (is_auto(job->options)) {
-        bpt_debug("--placement auto: none, a GPU has whole networks only");
+        if (job->rank == 0)
+            bpt_info(
+                "--placement auto: every rank keeps all layers, a GPU has whole networks only");
         return BPT_OK;
     }
     const bpt_status status =
