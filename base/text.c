@@ -4,9 +4,30 @@
 #include <stdio.h>
 #include <string.h>
 
-void bpt_list_add(char *list, size_t size, const char *name) {
+static bool ends_in(const char *list, const char *end) {
+    const size_t length = strlen(list), n = strlen(end);
+    return length >= n && strcmp(list + length - n, end) == 0;
+}
+
+/* The last name goes. */
+static void take_last(char *list) {
+    char *last = list;
+    for (char *at = strstr(list, ", "); at; at = strstr(at + 1, ", ")) last = at;
+    *last = '\0';
+}
+
+static bool append(char *list, size_t size, const char *name) {
     const size_t length = strlen(list);
-    snprintf(list + length, size - length, "%s%s", length ? ", " : "", name);
+    const char *between = length ? ", " : "";
+    if (length + strlen(between) + strlen(name) >= size) return false;
+    snprintf(list + length, size - length, "%s%s", between, name);
+    return true;
+}
+
+void bpt_list_add(char *list, size_t size, const char *name) {
+    static const char more[] = "...";
+    if (ends_in(list, more) || append(list, size, name)) return;
+    while (!append(list, size, more) && list[0]) take_last(list);
 }
 
 static bool continues(unsigned char byte) {

@@ -8,7 +8,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Adds a name to a list of names with commas between them.
+/** Adds a name to a list of names with commas between them. Where it does not fit the list ends
+ * with
+ * "..." instead, for good, in the place of names that were last if need be.
  * @param list shape [size], a text; "" is a list of none */
 void bpt_list_add(char *list, size_t size, const char *name);
 

@@ -35,8 +35,8 @@ static void print_help(void) {
         "examples:\n"
         "  bpt-ingest idx train-images-idx3-ubyte.gz train-labels-idx1-ubyte.gz --out mnist "
         "--split train\n"
-        "  bpt-ingest folder flowers/train --out flowers --split train --short-side 256 --crop 224 "
-        "224\n"
+        "  bpt-ingest folder flowers/train --out flowers224 --split train --short-side 256 \\\n"
+        "      --crop 224 224\n"
         "  bpt-ingest glyphs --out glyphs --split test --count 2000\n"
         "  bpt-ingest info mnist\n"
         "\n" BPT_INGEST_EXIT_STATUS);

@@ -17,17 +17,32 @@ static void test_list(void **state) {
     bpt_list_add(list, sizeof list, "two");
     bpt_list_add(list, sizeof list, "three");
     assert_string_equal(list, "one, two, three");
-    bpt_list_add(list, sizeof list, "four"); /* full to the last byte */
-    assert_string_equal(list, "one, two, three");
+    assert_int_equal(strlen(list), sizeof list - 1); /* full to the last byte */
 }
 
 static void test_list_that_is_cut(void **state) {
     (void)state;
-    char list[8] = "";
+    char list[17] = "";
+    list[sizeof list - 1] = '!';
+    bpt_list_add(list, sizeof list - 1, "one");
+    bpt_list_add(list, sizeof list - 1, "two");
+    bpt_list_add(list, sizeof list - 1, "three");
     bpt_list_add(list, sizeof list - 1, "four");
-    bpt_list_add(list, sizeof list - 1, "five");
-    assert_string_equal(list, "four, ");
-    assert_int_equal(list[sizeof list - 1], 0);
+    assert_string_equal(list, "one, two, ...");
+    bpt_list_add(list, sizeof list - 1, "5");
+    assert_string_equal(list, "one, two, ..."); /* there would be room, and others are missing */
+    assert_int_equal(list[sizeof list - 1], '!');
+}
+
+static void test_list_without_room(void **state) {
+    (void)state;
+    char list[6] = "";
+    bpt_list_add(list, sizeof list, "four");
+    bpt_list_add(list, sizeof list, "five");
+    assert_string_equal(list, "...");
+    char tiny[3] = "";
+    bpt_list_add(tiny, sizeof tiny, "four");
+    assert_string_equal(tiny, "");
 }
 
 static void assert_escaped(const char *text, size_t size, const char *expected) {
@@ -67,6 +82,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list),
         cmocka_unit_test(test_list_that_is_cut),
+        cmocka_unit_test(test_list_without_room),
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_escape_that_is_cut),
     };

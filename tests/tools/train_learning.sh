@@ -63,6 +63,8 @@ run 0 "$train" "${common[@]}" --lr 1e-9 --epochs 3 --output runs/nothing
 [ "$(grep -c 'no better than guessing' err)" -eq 1 ] || die "not one word of a network that learns nothing"
 run 0 "$train" "${common[@]}" --lr 1e-9 --epochs 1 --output runs/begun
 grep -q 'no better than guessing' err && die "the rate is blamed before it is there"
+run 0 "$train" "${common[@]}" --lr 1e-9 --epochs 3 --batch-size 200 --output runs/few
+grep -q 'no better than guessing' err && die "the rate is blamed for what a few steps cannot learn"
 run 0 "$train" "${common[@]}" --epochs 3 --output runs/something
 grep -q 'no better than guessing' err && die "a network that learns is called a guesser"
 

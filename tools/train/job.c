@@ -82,8 +82,8 @@ static void say_what_starts(const bpt_job *job) {
              bpt_partition_choice_name(job->partition), job->n_threads,
              job->n_threads == 1 ? "" : "s");
     if (job->n_servers)
-        bpt_info("of these the last %u hold the global weights, and %u train", job->n_servers,
-                 job->n_workers);
+        bpt_info("servers, which hold the global weights: %u, the last; workers: %u",
+                 job->n_servers, job->n_workers);
     bpt_tuning_say(job->options);
     bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
              job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,

@@ -71,7 +71,8 @@ bpt_status bpt_replay(const char *run, int argc, char **argv) {
     bpt_option_set_free(set);
     if (status != BPT_OK && !bpt_error_last()->hint[0])
         bpt_hint(
-            "a replay needs the run folder as an agwu or easgd run left it, resumed never, and the "
-            "same dataset, model, initial weights and program");
+            "a replay needs the folder of an agwu or easgd run that was never resumed, as the run "
+            "left it, and the same dataset, model, initial weights and program; a run of one rank "
+            "(local) is repeated by --config RUN/config.yaml");
     return status;
 }
