@@ -59,6 +59,10 @@ static bpt_status refuse_other_folder(const bpt__environment_kind *kind, const c
     return status;
 }
 
+bpt_status bpt__directory_check(const bpt__environment_kind *kind, const char *path) {
+    return bpt_path_exists(path) ? refuse_other_folder(kind, path) : BPT_OK;
+}
+
 static bpt_status try_lock(const bpt__environment_kind *kind, const char *path, int *lock,
                            bool *created) {
     const bool is_new = !bpt_path_exists(path);

@@ -20,6 +20,10 @@
 bpt_status bpt__directory_lock(const bpt__environment_kind *kind, const char *path, int *lock,
                                bool *created);
 
+/** Whether such a directory may be there or become one: nothing is touched.
+ * @return BPT_OK, BPT_EEXIST (something else is there), BPT_EIO, as bpt__directory_lock() */
+bpt_status bpt__directory_check(const bpt__environment_kind *kind, const char *path);
+
 /** Removes the files of an environment that nothing came of, with the lock held. Nothing else.
  * @param whole the directory was made for it: it goes too, once it is empty */
 void bpt__directory_clear(const bpt__environment_kind *kind, const char *path, bool whole);

@@ -157,6 +157,10 @@ static bpt_status read_catalog(bpt_writer *w) {
     return bpt__environment_settle(w->env, status);
 }
 
+bpt_status bpt_writer_check_place(const char *path) {
+    return bpt__directory_check(&bpt__dataset_files, path);
+}
+
 bpt_status bpt__writer_open_dataset(bpt_writer *w, const char *path) {
     char *data;
     BPT_TRY(bpt_strdup(path, &w->path));

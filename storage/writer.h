@@ -44,6 +44,11 @@ typedef struct bpt_writer_options {
     const char *terms, *origin;
 } bpt_writer_options;
 
+/** Whether a dataset is there or may become one, before work is done for it.
+ * @return BPT_OK, BPT_EEXIST (a folder of other things), BPT_EIO: what bpt_writer_open() would say
+ */
+bpt_status bpt_writer_check_place(const char *path);
+
 /** Begins a split, creating the dataset if there is none. A dataset whose only split is being
  * replaced takes the new shape and classes; otherwise they must agree.
  * @param path directory; its parent folders are created too

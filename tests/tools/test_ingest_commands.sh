@@ -114,6 +114,10 @@ expect 0 'train: 2 images of 3x32x32' cifar "$work/cifar.bin" --out "$work/cifar
 expect 0 'made by cifar from cifar.bin' info "$work/cifar"
 [ -e "$work/x" ] && failed "refused files left $work/x"
 expect 2 'not empty' glyphs --out "$work" --split train
+mkdir -p "$work/photos/train/a"
+expect 2 'not empty: it holds train' folder "$work/photos/train" --out "$work/photos" --split train \
+    --skip-bad "$work/bad.txt"
+[ ! -e "$work/bad.txt" ] || failed "a refused command leaves a report"
 
 # ---- options from a file, results that cannot be written ----
 printf 'out: %s\nsplit: val\ncount: 20\n' "$data" >"$work/config.yaml"

@@ -28,8 +28,8 @@ extern const bpt_ingest_command bpt_ingest_split;
 extern const bpt_ingest_command bpt_ingest_export;
 extern const bpt_ingest_command bpt_ingest_montage;
 
-/** Checks that a command that writes a split was told which. NULL stands for what was not given.
- * @return BPT_OK, BPT_EUSAGE */
+/** Checks that a command that writes a split was told which, and that a dataset may be there. NULL
+ * stands for what was not given. @return BPT_OK, BPT_EUSAGE, BPT_EEXIST, BPT_EIO */
 bpt_status bpt_ingest_check_target(const bpt_command *usage, const char *out, const char *split);
 
 /** Likewise of a command that makes files of a split. */

@@ -1,3 +1,4 @@
+#include "storage/writer.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/program.h"
 
@@ -9,7 +10,8 @@ static bpt_status missing(const bpt_command *usage, const char *what) {
 
 bpt_status bpt_ingest_check_target(const bpt_command *usage, const char *out, const char *split) {
     if (!bpt_program_has(out)) return missing(usage, "--out DATASET");
-    return bpt_program_has(split) ? BPT_OK : missing(usage, "--split NAME");
+    if (!bpt_program_has(split)) return missing(usage, "--split NAME");
+    return bpt_writer_check_place(out);
 }
 
 bpt_status bpt_ingest_check_source(const bpt_command *usage, const char *split, const char *to) {
