@@ -4,10 +4,10 @@ source "$(dirname "$0")/cluster.sh"
 make_data 1000 200
 make_model
 link_of() { # RUN RANK: megabytes a second as logged
-    sed -n "s/.*placement: rank $2 on .*, its link carries \([0-9.e+]*\) MB.*/\1/p" "$1/log.rank-0.txt"
+    sed -n "s/.*global weights: rank $2 on .*, its link carries \([0-9.e+]*\) MB.*/\1/p" "$1/log.rank-0.txt"
 }
 elements_of() { # RUN SHARD; 0 where it is empty
-    sed -n "s/.*placement: shard $2 of 3 .*elements \([0-9]*\)\.\.\([0-9]*\) .*/\2 \1/p" "$1/log.rank-0.txt" |
+    sed -n "s/.*global weights: shard $2 of 3 .*elements \([0-9]*\)\.\.\([0-9]*\) .*/\2 \1/p" "$1/log.rank-0.txt" |
         awk '{ n = $1 - $2 + 1 } END { print n + 0 }'
 }
 # 2 Mbit/s are 0.25 MB/s, but for what the bucket holds at the start. Hosts of a part of a core each are equally fast also

@@ -127,7 +127,7 @@ static void say_what_starts(const bpt_job *job) {
         char line[200];
         bpt_shard_describe(bpt_exchange_shards(job->exchange), i, line, sizeof line);
         bpt_info(
-            "placement: %s (%s)", line,
+            "global weights: %s (%s)", line,
             bpt_comm_host(job->comm, bpt_shard_at(bpt_exchange_shards(job->exchange), i)->host));
     }
     if (job->rank == 0) bpt__job_warn_late_end(job);

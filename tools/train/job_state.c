@@ -110,7 +110,7 @@ static bpt_status gather_bounds(const bpt_job *job, double *links, double *large
     BPT_TRY(bpt_comm_link_speeds(job->comm, links));
     for (uint32_t r = 0; r < job->n_ranks && job->rank == 0; r++)
         if (links[r] > 0)
-            bpt_info("placement: rank %u on %s, its link carries %.3g MB/s each way", r,
+            bpt_info("global weights: rank %u on %s, its link carries %.3g MB/s each way", r,
                      bpt_comm_host(job->comm, r), links[r] * 1e-6);
     return BPT_OK;
 }
