@@ -180,6 +180,13 @@ size_t gpu_on_cores_streams(void) {
     return streams.size();
 }
 
+size_t gpu_on_cores_undone(void) {
+    const holder hold(lock);
+    size_t n = null_stream.queue.size();
+    for (const CUstream_st *stream : streams) n += stream->queue.size();
+    return n;
+}
+
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
     const holder hold(lock);
     if (flags != cudaStreamNonBlocking) return failed(cudaErrorInvalidValue);

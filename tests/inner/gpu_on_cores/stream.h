@@ -41,4 +41,7 @@ cudaError_t finish_all();
 /** @return streams that there are */
 extern "C" size_t gpu_on_cores_streams(void);
 
+/** @return what has been put on streams and is not done yet */
+extern "C" size_t gpu_on_cores_undone(void);
+
 #endif
