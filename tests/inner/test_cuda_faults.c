@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "inner/device.h"
 #include "tests/inner/cuda_fixture.h"
+#include "tests/inner/given_share.h"
 #include "tests/inner/net_fixture.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -146,6 +148,7 @@ typedef struct {
 /* All that a job does with a network, and what came of it. */
 typedef struct {
     const char *on;           /* device */
+    int64_t n_cores;          /* samples that are the cores'; 0: none, or as is measured */
     bool hands_out, pins_one; /* not what is handed out to */
     bpt_device *device;
     bpt_network *net;
@@ -154,7 +157,8 @@ typedef struct {
     char text[1024]; /* of the first failure */
 } job;
 
-static net_fixture f; /* on cores: the model, weights and a batch */
+static char path[] = "/tmp/bpt-faults-XXXXXX"; /* choices */
+static net_fixture f;                          /* on cores: the model, weights and a batch */
 static taker t;
 
 static void take(void *context, uint32_t part) {
@@ -209,6 +213,10 @@ static bpt_status run(job *j) {
     float *weights = net_floats(f.n_weights);
     bpt_status status;
     BPT_TRY_GOTO(status, note(j, bpt_device_open(j->on, false, &j->device)), done);
+    if (j->n_cores) {
+        const given_share share = {BATCH, j->n_cores, BPT_BF16, 1};
+        give_share(&f, j->device, &share, path);
+    }
     BPT_TRY_GOTO(status,
                  note(j, bpt_network_create_on(j->device, f.model, BATCH, BPT_BF16, learning,
                                                f.pool, &j->net)),
@@ -263,9 +271,9 @@ static void check_holding(const holding *before, int64_t call, int code) {
             (long long)(now.pinned - before->pinned), (long long)(now.streams - before->streams));
 }
 
-/* What the cores beside a GPU take is measured: bits hang on it, and which calls there are. */
+/* Else what the cores take is measured: bits hang on it, and which calls there are. */
 static bool is_alone(const job *j) {
-    return strcmp(j->on, "cuda") == 0;
+    return strcmp(j->on, "cuda") == 0 || j->n_cores > 0;
 }
 
 /* Memory that cannot be pinned is done without, and so are batches that are there early, and cores
@@ -301,7 +309,7 @@ static bool is_like(const job *j, const job *whole) {
 
 /* @return whether the call was reached */
 static bool try(const job *whole, int code, int64_t after, bool forever) {
-    job j = {.on = whole->on, .hands_out = whole->hands_out};
+    job j = {.on = whole->on, .n_cores = whole->n_cores, .hands_out = whole->hands_out};
     const holding before = holding_now();
     inject(code, after, forever);
     const bpt_status status = run(&j);
@@ -327,8 +335,8 @@ enum { STRIDE = 3 };
 enum { STRIDE = 1 };
 #endif
 
-static void check(const char *on, bool hands_out) {
-    job j = {.on = on, .hands_out = hands_out};
+static void check(const char *on, int64_t n_cores, bool hands_out) {
+    job j = {.on = on, .n_cores = n_cores, .hands_out = hands_out};
     inject(0, 0, false);
     net_assert_ok(run(&j));
     const int64_t n_calls = fault.n_calls;
@@ -344,18 +352,24 @@ static void check(const char *on, bool hands_out) {
 
 static void test_without_parts(void **state) {
     (void)state;
-    check("cuda", false);
+    check("cuda", 0, false);
 }
 
 static void test_parts(void **state) {
     (void)state;
-    check("cuda", true);
+    check("cuda", 0, true);
 }
 
 /* GPUs of cores are so slow that the cores take all: what fails is the trial of both. */
 static void test_beside_cores(void **state) {
     (void)state;
-    check("cuda+cpu", false);
+    check("cuda+cpu", 0, false);
+}
+
+/* Both have samples in each step. */
+static void test_share(void **state) {
+    (void)state;
+    check("cuda+cpu", 2, false);
 }
 
 /* Memory that the GPU cannot write by itself has the same in it. */
@@ -393,6 +407,9 @@ static void open_subject(void) {
 
 static int set_up(void **state) {
     (void)state;
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    close(fd);
     open_subject();
     return 0;
 }
@@ -402,6 +419,7 @@ static int tear_down(void **state) {
     free(t.begin);
     free(t.flat);
     net_close(&f);
+    unlink(path);
     return 0;
 }
 
@@ -410,6 +428,7 @@ int main(void) {
         cmocka_unit_test(test_without_parts),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_beside_cores),
+        cmocka_unit_test(test_share),
         cmocka_unit_test(test_gradients_cannot_be_pinned),
     };
     if (!getenv("BPT_GPUS_ON_CORES")) {

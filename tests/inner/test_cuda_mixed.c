@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "inner/device.h"
 #include "tests/inner/cuda_fixture.h"
+#include "tests/inner/given_share.h"
 #include "tests/inner/net_fixture.h"
 
 #include <inttypes.h>
@@ -49,26 +50,9 @@ static bpt_device *open_mixed(void) {
     return device;
 }
 
-/* Puts a share into what a device that has none would write. */
-static void give_share(const net_fixture *f, bpt_device *device, bpt_value_type type,
-                       int64_t n_cores) {
-    static const char none[] = "shares: []";
-    char *text, *with;
-    size_t size;
-    bool alike;
-    net_assert_ok(bpt_device_save_choices(device, path));
-    net_assert_ok(bpt_file_read(path, 1 << 20, &text, &size));
-    char *at = strstr(text, none);
-    assert_non_null(at);
-    *at = '\0';
-    net_assert_ok(bpt_strf(&with, "%sshares:\n  - [0, %d, %d, %zu, %zu, %zu, %d, %" PRId64 "]%s",
-                           text, BATCH, (int)type, f->model->n_layers, f->n_weights,
-                           f->n_pixels / BATCH, N_WORKERS, n_cores, at + sizeof none - 1));
-    net_assert_ok(bpt_file_write(path, with, strlen(with)));
-    net_assert_ok(bpt_device_load_choices(device, path, &alike));
-    assert_true(alike);
-    bpt_free(with);
-    bpt_free(text);
+static void give(const net_fixture *f, bpt_device *device, bpt_value_type type, int64_t n_cores) {
+    const given_share share = {BATCH, n_cores, type, N_WORKERS};
+    give_share(f, device, &share, path);
 }
 
 static bpt_network *create(const net_fixture *f, bpt_device *device, bpt_value_type type) {
@@ -116,7 +100,7 @@ static void check_share(bpt_value_type type, int64_t n_cores, double bound) {
     net_fixture f = open_net(1);
     bpt_device *device = open_mixed();
     bpt_batch_result a, b;
-    give_share(&f, device, type, n_cores);
+    give(&f, device, type, n_cores);
     bpt_network *net = create(&f, device, type);
     train(&f, net, bound);
     compare(&f, net, BPT_VECTOR_WEIGHTS, bound);
@@ -173,7 +157,7 @@ static void check_running_mean(int64_t n_cores, float denominator) {
         normed, BATCH, (net_options){.n_workers = N_WORKERS, .learning = learning, .seed = 3});
     bpt_device *device = open_mixed();
     bpt_batch_result r;
-    give_share(&f, device, BPT_F32, n_cores);
+    give(&f, device, BPT_F32, n_cores);
     bpt_network *net = create(&f, device, BPT_F32);
     f.labels[BATCH - 1] = -1;
     net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.05f, denominator, &r));
