@@ -32,7 +32,7 @@ struct fiber {
 };
 
 /* What a thread of the block does, beside running. */
-enum class waits { no, for_warp, for_block };
+enum class waits { no, for_warp, for_block, for_its_turn };
 
 struct lane {
     fiber *on; /* NULL: not begun, or ended */
@@ -50,6 +50,8 @@ static fiber *running;
 static const std::function<void()> *body;
 static unsigned n_threads, n_begun, n_ended, current;
 static bool backwards;
+static bool
+    ahead; /* warps run ahead of each other: each as far as it can before the next goes on */
 static lane lanes_of_block[MAX_THREADS];
 static std::vector<unsigned> ready;             /* threads that waited, and need not any more */
 static volatile uint64_t words[2][MAX_THREADS]; /* of two exchanges, one after another */
@@ -121,6 +123,7 @@ static void run_threads() {
             (*body)();
             lanes_of_block[current].on = nullptr;
             n_ended++;
+            if (ahead && n_begun % WARP == 0) break; /* others of its warp may wait */
         }
         idle_fibers.push_back(self);
         change(self, &scheduler);
@@ -190,6 +193,34 @@ static void let_go(unsigned begin, unsigned end) {
     }
 }
 
+/* @return lanes of a warp that wait so */
+static unsigned count_lanes(unsigned begin, waits how) {
+    unsigned n = 0;
+    for (unsigned i = begin; i < begin + WARP; i++)
+        n += lanes_of_block[i].on && lanes_of_block[i].state == how;
+    return n;
+}
+
+/* Of warps that run ahead: one that is there for an exchange, else one that a barrier has let go.
+ * @return whether there is one */
+static bool let_warp_go() {
+    const unsigned n_warps = n_threads / WARP;
+    for (const waits how : {waits::for_warp, waits::for_its_turn})
+        for (unsigned n = 0; n < n_warps; n++) {
+            const unsigned begin = WARP * (backwards ? n_warps - 1 - n : n);
+            const unsigned n_there = count_lanes(begin, how);
+            if (n_there != WARP && (how == waits::for_warp || n_there == 0)) continue;
+            let_go(begin, begin + WARP);
+            return true;
+        }
+    return false;
+}
+
+static void let_block_go() {
+    if (!ahead) let_go(0, n_threads);
+    for (unsigned i = 0; ahead && i < n_threads; i++) lanes_of_block[i].state = waits::for_its_turn;
+}
+
 /* All threads wait or have ended. Lets a warp go whose lanes are all there for an exchange, else
  * the block. */
 static void release() {
@@ -207,7 +238,7 @@ static void release() {
         if (!lanes_of_block[i].on) give_up("some threads of a block do not come to a barrier");
     n_barriers++;
     all_true[n_barriers % 2] = true;
-    let_go(0, n_threads);
+    let_block_go();
 }
 
 static void run_block() {
@@ -218,6 +249,8 @@ static void run_block() {
             const unsigned thread = ready.back();
             ready.pop_back();
             change(&scheduler, lanes_of_block[thread].on);
+        } else if (ahead && n_begun % WARP == 0 && let_warp_go()) {
+            continue;
         } else if (n_begun < n_threads) {
             change(&scheduler, take_fiber());
         } else {
@@ -233,6 +266,7 @@ void run_grid(dim3 blocks, dim3 threads, const std::function<void()> &of_thread)
     gridDim = blocks;
     blockDim = threads;
     n_threads = threads.x * threads.y * threads.z;
+    ahead = n_threads % WARP == 0 && draw() % 2;
     const unsigned n_blocks = blocks.x * blocks.y;
     for (unsigned i = 0; i < n_blocks; i++) {
         const unsigned block = backwards ? n_blocks - 1 - i : i;

@@ -1,8 +1,8 @@
 /** @file tests/inner/gpu_on_cores/grid.h
  * Runs the threads of a kernel's grid, block after block. A thread runs until it waits for others;
  * then the next one does. Half of all grids, as drawn, are run from the last block and thread to
- * the first, so that what depends on an order that CUDA does not promise differs from launch to
- * launch.
+ * the first, and in half of them, drawn anew, each warp runs as far as it can before another goes
+ * on, so that what depends on an order that CUDA does not promise differs from launch to launch.
  *
  * A barrier that some threads of a block never come to, and a shuffle that some lanes of a warp do
  * not take part in, end the process: on a GPU they would hang, or be undefined.

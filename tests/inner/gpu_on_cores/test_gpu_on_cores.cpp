@@ -154,6 +154,19 @@ static void test_races_behind_barriers_are_seen(void **) {
     assert_int_equal(outcomes_of(race_behind_barrier, THREADS - 1), 2);
 }
 
+/* What a warp writes behind a shuffle may be there before another warp comes to it. */
+static __global__ void race_behind_shuffle(int *value, int *taken, int writer) {
+    __syncthreads();
+    if (threadIdx.x == blockDim.x - 1 - (unsigned)writer) *taken = *value;
+    (void)__shfl_xor_sync(0xFFFFFFFF, 0, 1);
+    if ((int)threadIdx.x == writer) *value = 1;
+}
+
+static void test_races_of_warps_are_seen(void **) {
+    assert_int_equal(outcomes_of(race_behind_shuffle, 0), 2);
+    assert_int_equal(outcomes_of(race_behind_shuffle, THREADS - 1), 2);
+}
+
 /* ---- what ends the process ---- */
 
 static __global__ void skip_barrier(int) {
@@ -380,6 +393,7 @@ int main(void) {
         cmocka_unit_test(test_refused_grids),
         cmocka_unit_test(test_races_are_seen),
         cmocka_unit_test(test_races_behind_barriers_are_seen),
+        cmocka_unit_test(test_races_of_warps_are_seen),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_streams_wait_for_events_alone),
