@@ -29,10 +29,10 @@ static const double side_s = 0.1, loaded_side_s = 0.15;
 static void show_progress(bpt_search *s, const char *what, size_t round) {
     const uint64_t now = bpt_clock_ns();
     const uint64_t interval_ns = isatty(STDERR_FILENO) ? 200000000 : 5000000000;
-    char line[160];
+    char line[416];
     if (now - s->shown_ns < interval_ns) return;
     s->shown_ns = now;
-    snprintf(line, sizeof line, "%s: round %zu, %.0f of %.0f s", what, round,
+    snprintf(line, sizeof line, "%s%s: round %zu, %.0f of %.0f s", s->teller, what, round,
              s->budget.total - bpt_budget_left(&s->budget), s->budget.total);
     bpt_log_progress(line);
 }
