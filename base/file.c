@@ -247,7 +247,9 @@ static int remove_entry(const char *path, const struct stat *info, int type, str
 }
 
 bpt_status bpt_dir_remove(const char *path) {
-    if (!bpt_path_exists(path)) return BPT_OK;
+    bool there;
+    BPT_TRY(bpt_path_look(path, &there));
+    if (!there) return BPT_OK;
     if (nftw(path, remove_entry, 16, FTW_DEPTH | FTW_PHYS) != 0)
         return bpt_fail_write(errno, "remove", path);
     return BPT_OK;
@@ -274,4 +276,12 @@ uint64_t bpt_dir_bytes(const char *path) {
 bool bpt_path_exists(const char *path) {
     struct stat info;
     return lstat(path, &info) == 0;
+}
+
+bpt_status bpt_path_look(const char *path, bool *exists) {
+    struct stat info;
+    *exists = lstat(path, &info) == 0;
+    if (*exists) return BPT_OK;
+    const bpt_status status = bpt_fail_errno(errno, "look at", path);
+    return status == BPT_ENOENT ? BPT_OK : status;
 }

@@ -77,7 +77,12 @@ bpt_status bpt_dir_remove(const char *path);
  * missing */
 uint64_t bpt_dir_bytes(const char *path);
 
-/** @return whether something is at @p path */
+/** @return whether something is seen at @p path. False also where the system does not say: nothing
+ * may be removed or made anew for that (bpt_path_look()) */
 bool bpt_path_exists(const char *path);
+
+/** Whether something is at @p path; symbolic links are not followed.
+ * @return BPT_OK, BPT_EIO (the system does not say: no right to look, a disk that fails) */
+bpt_status bpt_path_look(const char *path, bool *exists);
 
 #endif

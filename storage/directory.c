@@ -60,12 +60,16 @@ static bpt_status refuse_other_folder(const bpt__environment_kind *kind, const c
 }
 
 bpt_status bpt__directory_check(const bpt__environment_kind *kind, const char *path) {
-    return bpt_path_exists(path) ? refuse_other_folder(kind, path) : BPT_OK;
+    bool there;
+    BPT_TRY(bpt_path_look(path, &there));
+    return there ? refuse_other_folder(kind, path) : BPT_OK;
 }
 
 static bpt_status try_lock(const bpt__environment_kind *kind, const char *path, int *lock,
                            bool *created) {
-    const bool is_new = !bpt_path_exists(path);
+    bool there;
+    BPT_TRY(bpt_path_look(path, &there));
+    const bool is_new = !there;
     BPT_TRY(bpt_dir_create(path, false));
     *created = *created || is_new;
     if (!is_new) BPT_TRY(refuse_other_folder(kind, path));

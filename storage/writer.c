@@ -165,8 +165,10 @@ bpt_status bpt__writer_open_dataset(bpt_writer *w, const char *path) {
     char *data;
     BPT_TRY(bpt_strdup(path, &w->path));
     BPT_TRY(bpt_strf(&data, "%s/%s", path, bpt__dataset_files.data));
-    const bpt_status status = bpt__directory_lock(&bpt__dataset_files, path, &w->lock, &w->created);
-    w->begun = status == BPT_OK && !bpt_path_exists(data); /* known with the lock only */
+    bool there;
+    bpt_status status = bpt__directory_lock(&bpt__dataset_files, path, &w->lock, &w->created);
+    if (status == BPT_OK) status = bpt_path_look(data, &there); /* known with the lock only */
+    w->begun = status == BPT_OK && !there;
     bpt_free(data);
     BPT_TRY(status);
     BPT_TRY(bpt__environment_write(&bpt__dataset_files, path, &w->env));

@@ -219,9 +219,9 @@ static bpt_status load_state(const bpt_job *job, bpt_checkpoint *c) {
 static bpt_status look_for_done(const char *resume, bool *is_checkpoint) {
     char *done;
     BPT_TRY(bpt_strf(&done, "%s/DONE", resume));
-    *is_checkpoint = bpt_path_exists(done);
+    const bpt_status status = bpt_path_look(done, is_checkpoint);
     bpt_free(done);
-    return BPT_OK;
+    return status;
 }
 
 bpt_status bpt_checkpoint_run(const char *resume, char **run) {

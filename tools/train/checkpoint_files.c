@@ -208,7 +208,10 @@ static bpt_status read_serial(const char *path, uint64_t *serial) {
 static bpt_status read_entry(const char *done, entry *e) {
     struct stat st;
     *e = (entry){.name = e->name, .whole = stat(done, &st) == 0};
-    if (!e->whole) return BPT_OK;
+    if (!e->whole) {
+        const bpt_status status = bpt_fail_errno(errno, "look at", done);
+        return status == BPT_ENOENT ? BPT_OK : status;
+    }
     e->made_at = st.st_mtim;
     const bpt_status status = read_serial(done, &e->serial);
     e->damaged = status == BPT_EDATA || status == BPT_ECORRUPT;
@@ -245,8 +248,8 @@ static void place_damaged(listing *l) {
             l->entries[i].serial = is_later(newest, l->entries[i].made_at) ? 0 : UINT64_MAX;
 }
 
-/* "step-00000100", perhaps with what is made of it for a moment: others are the user's. */
-static bool is_one(const char *name) {
+/* "step-00000100", perhaps with an end. */
+bool bpt_checkpoint_is_name(const char *name) {
     static const char begin[] = "step-";
     if (strncmp(name, begin, strlen(begin)) != 0) return false;
     const char *digits = name + strlen(begin), *end = digits + strspn(digits, "0123456789");
@@ -259,7 +262,7 @@ static bpt_status list(const char *folder, listing *l) {
     if (!dir) return errno == ENOENT ? BPT_OK : bpt_fail_errno(errno, "list", folder);
     bpt_status status = BPT_OK;
     for (struct dirent *e; status == BPT_OK && (e = readdir(dir));)
-        if (is_one(e->d_name)) status = add_entry(folder, e->d_name, l);
+        if (bpt_checkpoint_is_name(e->d_name)) status = add_entry(folder, e->d_name, l);
     closedir(dir);
     if (status != BPT_OK) {
         free_listing(l);
@@ -399,7 +402,6 @@ bpt_status bpt_checkpoint_place(const char *folder, const char *from, const char
 
 bpt_status bpt_checkpoint_remove(const char *folder) {
     char *done;
-    if (!bpt_path_exists(folder)) return BPT_OK;
     BPT_TRY(bpt_strf(&done, "%s/DONE", folder));
     bpt_status status = BPT_OK;
     if (unlink(done) == 0)
@@ -413,9 +415,9 @@ bpt_status bpt_checkpoint_remove(const char *folder) {
 static bpt_status is_whole(const char *folder, bool *whole) {
     char *done;
     BPT_TRY(bpt_strf(&done, "%s/DONE", folder));
-    *whole = bpt_path_exists(done);
+    const bpt_status status = bpt_path_look(done, whole);
     bpt_free(done);
-    return BPT_OK;
+    return status;
 }
 
 bpt_status bpt_checkpoint_clear(const char *folder, const char *part, const char *to) {

@@ -71,6 +71,10 @@ bpt_status bpt_checkpoint_torn(const char *folder, char *names, size_t size);
 /** @param[out] serial of the next checkpoint in @p folder */
 bpt_status bpt_checkpoint_next_serial(const char *folder, uint64_t *serial);
 
+/** @return whether an entry of such a folder is a checkpoint by its name, or what is made of one
+ * for a moment: others are the user's */
+bool bpt_checkpoint_is_name(const char *name);
+
 /** Puts a checkpoint that is whole at @p from in the place of what may be at @p to, both in
  * @p folder, for good; at every moment one of them is there whole. Warns where what was there stays
  * beside it, as TO.old.

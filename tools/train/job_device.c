@@ -100,8 +100,9 @@ bpt_status bpt__job_read_choices(const bpt_job *job) {
 }
 
 bpt_status bpt__job_keep_choices(const bpt_job *job) {
-    char *path;
-    if (!job->device) return BPT_OK;
+    char *path, name[40];
+    snprintf(name, sizeof name, "gpu.rank-%" PRIu32 ".yaml", job->rank);
+    if (!job->device) return bpt_run_folder_remove(job->run, name);
     BPT_TRY(choices_path(bpt_run_folder_path(job->run), job->rank, &path));
     const bpt_status status = bpt_device_save_choices(job->device, path);
     bpt_free(path);

@@ -36,13 +36,12 @@ static bpt_status open_first(bpt_job *job) {
     if (o->force && o->init_weights && bpt_run_folder_holds(o->output, o->init_weights))
         return refuse_own_weights(o);
     if (o->resume && !automatic) BPT_TRY(bpt_checkpoint_expect(o->resume));
-    job->finished = automatic && bpt_run_folder_finished(o->output);
+    if (automatic) BPT_TRY(bpt_run_folder_finished(o->output, &job->finished));
     if (job->finished) return BPT_OK;
     const bpt_run_folder_mode start = o->force ? BPT_RUN_REPLACE : BPT_RUN_NEW;
     BPT_TRY(bpt_run_folder_open(o->output, goes_on ? BPT_RUN_GO_ON : start, &job->run));
     /* Again: it may have come to its end before it was locked. */
-    job->finished = automatic && bpt_run_folder_finished(o->output);
-    return BPT_OK;
+    return automatic ? bpt_run_folder_finished(o->output, &job->finished) : BPT_OK;
 }
 
 /* A folder of that path may be there on every host and still not be the same one. */
@@ -74,7 +73,7 @@ static bpt_status begin_first(const bpt_job *job, bool anew) {
     /* Whoever repeats the run does not mean to lose this one, nor its trace. */
     repeat.force = false;
     repeat.trace = repeat.trace_steps = NULL;
-    return bpt_run_folder_begin(job->run, anew, &bpt_train_command, &repeat);
+    return bpt_run_folder_begin(job->run, job->n_ranks, anew, &bpt_train_command, &repeat);
 }
 
 static bpt_status open_log(const bpt_job *job) {

@@ -3,7 +3,10 @@
 #include "base/file.h"
 #include "base/file_system.h"
 #include "base/memory.h"
+#include "tools/train/checkpoint_files.h"
 #include "tools/train/run_folder_state.h"
+
+#include <sys/stat.h>
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,8 +15,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define CONFIG  "config.yaml"
-#define SUMMARY "summary.json"
+#define CONFIG      "config.yaml"
+#define SUMMARY     "summary.json"
+#define CHECKPOINTS "checkpoints"
+#define EXCHANGE    "exchange"
 
 static bpt_status entry(const char *path, const char *name, char **out) {
     return bpt_strf(out, "%s/%s", path, name);
@@ -22,7 +27,11 @@ static bpt_status entry(const char *path, const char *name, char **out) {
 static bpt_status make_subfolder(const char *path, const char *name) {
     char *folder;
     BPT_TRY(entry(path, name, &folder));
-    const bpt_status status = bpt_dir_create(folder, false);
+    bpt_status status = bpt_dir_create(folder, false);
+    if (status == BPT_EEXIST) {
+        status = bpt_fail(BPT_EIO, "%s is no folder, or a link that leads to none", folder);
+        bpt_hint("bring back what it is to lead to, or remove it");
+    }
     bpt_free(folder);
     return status;
 }
@@ -33,17 +42,25 @@ static bpt_status make_subfolder(const char *path, const char *name) {
  */
 static const char signature[] = "# effective configuration of bpt-train";
 
-static bool is_run(const char *path) {
+/* @return what keeps it from being seen */
+static bpt_status look_for_run(const char *path, bool *is) {
     enum { CONFIG_BYTES = 1 << 20 };
     char *file, *text;
     size_t size;
-    if (entry(path, CONFIG, &file) != BPT_OK) return false;
+    *is = false;
+    BPT_TRY(entry(path, CONFIG, &file));
     const bpt_status status = bpt_file_read(file, CONFIG_BYTES, &text, &size);
     bpt_free(file);
-    if (status != BPT_OK) return false;
-    const bool is = strncmp(text, signature, sizeof signature - 1) == 0;
+    if (status == BPT_ENOENT || status == BPT_EDATA) return BPT_OK; /* none, or somebody else's */
+    BPT_TRY(status);
+    *is = strncmp(text, signature, sizeof signature - 1) == 0;
     bpt_free(text);
-    return is;
+    return BPT_OK;
+}
+
+static bool is_run(const char *path) {
+    bool is;
+    return look_for_run(path, &is) == BPT_OK && is;
 }
 
 static bool is_dots(const char *name) {
@@ -107,7 +124,9 @@ static bpt_status look(const char *path, bpt_run_folder_mode mode, size_t *n_mis
     BPT_TRY(count_missing(path, n_missing));
     if (*n_missing > 0) return BPT_OK;
     if (mode == BPT_RUN_NEW) return refuse_existing(path);
-    return is_run(path) || is_empty(path) ? BPT_OK : refuse_stranger(path);
+    bool is;
+    BPT_TRY(look_for_run(path, &is));
+    return is || is_empty(path) ? BPT_OK : refuse_stranger(path);
 }
 
 bpt_status bpt_run_folder_look(const char *path, bpt_run_folder_mode mode) {
@@ -178,14 +197,6 @@ const char *bpt_run_folder_mark(const bpt_run_folder *run) {
 
 /* ---- beginning ---- */
 
-static bpt_status remove_entry(const bpt_run_folder *run, const char *name) {
-    char *path;
-    BPT_TRY(entry(run->path, name, &path));
-    const bpt_status status = bpt_dir_remove(path);
-    bpt_free(path);
-    return status;
-}
-
 /* Whether a name has come to its end, or goes on as that of a file that was left half-written. */
 static bool is_end(const char *rest) {
     return rest[0] == '\0' || strncmp(rest, ".tmp-", 5) == 0;
@@ -200,7 +211,7 @@ static bool is_of_rank(const char *name, const char *begin, const char *end) {
     return digits > 0 && strncmp(name + digits, end, length) == 0 && is_end(name + digits + length);
 }
 
-static const char gpu_begin[] = "gpu.rank-";
+static const char gpu_begin[] = "gpu.rank-", rank_begin[] = ".rank-";
 
 /* How the ranks' GPUs compute. */
 static bool is_gpu(const char *name) {
@@ -218,8 +229,8 @@ static bool is_log(const char *name) {
 
 /* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
 static bool is_made(const char *name) {
-    static const char *const made[] = {CONFIG,     BPT__RUN_METRICS, SUMMARY,
-                                       "exchange", "checkpoints",    "model.safetensors"};
+    static const char *const made[] = {CONFIG,   BPT__RUN_METRICS, SUMMARY,
+                                       EXCHANGE, CHECKPOINTS,      "model.safetensors"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         const size_t length = strlen(made[i]);
         if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
@@ -231,12 +242,77 @@ static bool is_replaced(const char *name) {
     return is_made(name) && strcmp(name, CONFIG) != 0;
 }
 
+static bool is_of_exchange(const char *name) {
+    static const char shards[] = "shards.json";
+    if (strncmp(name, shards, sizeof shards - 1) == 0) return is_end(name + sizeof shards - 1);
+    return is_of_rank(name, "updates.rank-", ".jsonl") ||
+           is_of_rank(name, "steps.rank-", ".jsonl") || is_of_rank(name, "border.rank-", ".jsonl");
+}
+
+/* What a run makes in an entry of this name; NULL: the entry itself. What is there beside is the
+ * user's. */
+typedef bool (*known_fn)(const char *name);
+
+static known_fn made_within(const char *name) {
+    if (strcmp(name, CHECKPOINTS) == 0) return bpt_checkpoint_is_name;
+    return strcmp(name, EXCHANGE) == 0 ? is_of_exchange : NULL;
+}
+
+typedef bpt_status (*path_fn)(const char *path, void *context);
+
+/* Calls fn with the path of each entry of a folder that is known. */
+static bpt_status each_known(const char *folder, known_fn known, path_fn fn, void *context) {
+    DIR *dir = opendir(folder);
+    if (!dir) return bpt_fail_write(errno, "list", folder);
+    bpt_status status = BPT_OK;
+    for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));) {
+        char *path;
+        if (!known(e->d_name)) continue;
+        status = entry(folder, e->d_name, &path);
+        if (status != BPT_OK) break;
+        status = fn(path, context);
+        bpt_free(path);
+    }
+    closedir(dir);
+    return status;
+}
+
+static bool is_folder(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bpt_status remove_path(const char *path, void *context) {
+    (void)context;
+    return bpt_dir_remove(path);
+}
+
+static bpt_status add_bytes(const char *path, void *context) {
+    *(uint64_t *)context += bpt_dir_bytes(path);
+    return BPT_OK;
+}
+
+static bpt_status remove_made(const char *path, known_fn known) {
+    if (!known || !is_folder(path)) return bpt_dir_remove(path);
+    BPT_TRY(each_known(path, known, remove_path, NULL));
+    (void)rmdir(path); /* unless somebody keeps something in it */
+    return BPT_OK;
+}
+
+bpt_status bpt_run_folder_remove(const bpt_run_folder *run, const char *name) {
+    char *path;
+    BPT_TRY(entry(run->path, name, &path));
+    const bpt_status status = remove_made(path, made_within(name));
+    bpt_free(path);
+    return status;
+}
+
 static bpt_status remove_entries(const bpt_run_folder *run, bool (*which)(const char *name)) {
     DIR *dir = opendir(run->path);
     if (!dir) return bpt_fail_write(errno, "list", run->path);
     bpt_status status = BPT_OK;
     for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));)
-        if (which(e->d_name)) status = remove_entry(run, e->d_name);
+        if (which(e->d_name)) status = bpt_run_folder_remove(run, e->d_name);
     closedir(dir);
     return status;
 }
@@ -262,20 +338,36 @@ static bpt_status write_config(const bpt_run_folder *run, const bpt_command *com
     return status;
 }
 
-/* From its configuration on the folder is known as a run, also if this job is killed. */
-bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_command *command,
-                                const void *values) {
-    if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
-    BPT_TRY(remove_entry(run, SUMMARY)); /* final weights without it are those of before */
-    BPT_TRY(remove_entries(run, is_of_start));
-    BPT_TRY(write_config(run, command, values));
-    if (anew) {
-        BPT_TRY(remove_entry(run, BPT__RUN_METRICS));
-        BPT_TRY(remove_entry(run, "exchange"));
-        BPT_TRY(remove_entries(run, is_log));
+/* Of what ranks write when a run begins: of ranks that are no more, and what was left half-written.
+ * Each rank sees to its own: a start that fails is to leave them as they are. */
+static bpt_status remove_of_others(const bpt_run_folder *run, uint32_t n_ranks) {
+    DIR *dir = opendir(run->path);
+    if (!dir) return bpt_fail_write(errno, "list", run->path);
+    bpt_status status = BPT_OK;
+    for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));) {
+        if (!is_of_start(e->d_name)) continue;
+        const char *rank = strstr(e->d_name, rank_begin) + strlen(rank_begin);
+        if (strtoull(rank, NULL, 10) >= n_ranks || strstr(rank, ".tmp-"))
+            status = bpt_run_folder_remove(run, e->d_name);
     }
-    BPT_TRY(make_subfolder(run->path, "checkpoints"));
-    return make_subfolder(run->path, "exchange");
+    closedir(dir);
+    return status;
+}
+
+/* From its configuration on the folder is known as a run, also if this job is killed. */
+bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew,
+                                const bpt_command *command, const void *values) {
+    if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
+    BPT_TRY(make_subfolder(run->path, CHECKPOINTS)); /* what fails here has removed nothing */
+    BPT_TRY(make_subfolder(run->path, EXCHANGE));
+    BPT_TRY(bpt_run_folder_remove(run, SUMMARY)); /* final weights without it are those of before */
+    BPT_TRY(write_config(run, command, values));
+    BPT_TRY(remove_of_others(run, n_ranks));
+    if (!anew) return BPT_OK;
+    BPT_TRY(bpt_run_folder_remove(run, BPT__RUN_METRICS));
+    BPT_TRY(bpt_run_folder_remove(run, EXCHANGE));
+    BPT_TRY(remove_entries(run, is_log));
+    return make_subfolder(run->path, EXCHANGE);
 }
 
 bool bpt_run_folder_had_gpu(const char *path, unsigned *rank) {
@@ -299,7 +391,11 @@ uint64_t bpt_run_folder_frees(const bpt_run_folder *run) {
     char *path;
     for (const struct dirent *e; dir && (e = readdir(dir));) {
         if (!is_replaced(e->d_name) || entry(run->path, e->d_name, &path) != BPT_OK) continue;
-        bytes += bpt_dir_bytes(path);
+        const known_fn known = made_within(e->d_name);
+        if (known && is_folder(path))
+            (void)each_known(path, known, add_bytes, &bytes);
+        else
+            bytes += bpt_dir_bytes(path);
         bpt_free(path);
     }
     if (dir) closedir(dir);
@@ -335,7 +431,8 @@ void bpt_run_folder_close(bpt_run_folder *run) {
     if (run->metrics) fclose(run->metrics);
     const bool made_in_vain = run->n_made && !run->kept;
     /* The lock is the last to go: until then nobody else begins to write here. */
-    if (made_in_vain && run->lock && remove_run(run) == BPT_OK) (void)remove_entry(run, CONFIG);
+    if (made_in_vain && run->lock && remove_run(run) == BPT_OK)
+        (void)bpt_run_folder_remove(run, CONFIG);
     bpt_run_lock_release(run->lock);
     if (made_in_vain) take_back(run);
     (void)bpt_error_put(&error);
@@ -359,10 +456,11 @@ bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, cha
     return entry(run->path, name, out);
 }
 
-bool bpt_run_folder_finished(const char *path) {
+bpt_status bpt_run_folder_finished(const char *path, bool *finished) {
     char *summary;
-    if (entry(path, SUMMARY, &summary) != BPT_OK) return false;
-    const bool finished = bpt_path_exists(summary) && is_run(path);
+    *finished = false;
+    BPT_TRY(entry(path, SUMMARY, &summary));
+    const bpt_status status = bpt_path_look(summary, finished);
     bpt_free(summary);
-    return finished;
+    return status == BPT_OK && *finished ? look_for_run(path, finished) : status;
 }

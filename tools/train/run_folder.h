@@ -55,14 +55,19 @@ bpt_status bpt_run_folder_look(const char *path, bpt_run_folder_mode mode);
 bpt_status bpt_run_folder_check(const bpt_run_folder *run);
 
 /** Rank 0: makes room for what the run will write: removes the run that is replaced, of one that
- * goes on the summary (but not the final weights) and what its ranks write anew behind it (what
- * they are tuned by, and how their GPUs compute), writes config.yaml, and makes subfolders that are
- * missing. No rank has its log open yet.
+ * goes on the summary (but not the final weights) and what ranks that are no more were tuned by and
+ * how their GPUs computed, writes config.yaml, and makes subfolders that are missing. No rank has
+ * its log open yet. What somebody keeps there beside is left alone.
+ * @param n_ranks of this job
  * @param anew also removes what an attempt without a checkpoint left: metrics and logs
  * @param values the options of @p command
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt_run_folder_begin(bpt_run_folder *run, bool anew, const bpt_command *command,
-                                const void *values);
+bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew,
+                                const bpt_command *command, const void *values);
+
+/** Removes a file that the run of before may have left and this one does not write. A missing one
+ * is no error. @return BPT_OK, BPT_EIO, BPT_ENOMEM */
+bpt_status bpt_run_folder_remove(const bpt_run_folder *run, const char *name);
 
 /** @return whether a rank of the run computed on a GPU: the folder keeps how, from its start on
  * @param[out] rank one that did; set only then */
@@ -90,8 +95,9 @@ bool bpt_run_folder_goes_on(const char *run, const char *resume);
 
 const char *bpt_run_folder_path(const bpt_run_folder *run);
 
-/** @return whether the run at @p path came to its end: its summary is there */
-bool bpt_run_folder_finished(const char *path);
+/** @param[out] finished whether the run at @p path came to its end: its summary is there
+ * @return BPT_OK, BPT_EIO (it cannot be seen), BPT_ENOMEM */
+bpt_status bpt_run_folder_finished(const char *path, bool *finished);
 
 /** @return the path of an entry, "<run>/<name>"; caller owns *out, bpt_free() */
 bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, char **out);

@@ -137,8 +137,9 @@ static bpt_status kept_path(const char *run, uint32_t rank, char **path) {
 }
 
 bpt_status bpt_tuning_keep(const bpt_train_options *o, const bpt_run_folder *run, uint32_t rank) {
-    char *path, comment[80];
-    if (!o->tuning) return BPT_OK;
+    char *path, comment[80], name[40];
+    snprintf(name, sizeof name, "tuned.rank-%" PRIu32 ".yaml", rank);
+    if (!o->tuning) return bpt_run_folder_remove(run, name);
     BPT_TRY(kept_path(bpt_run_folder_path(run), rank, &path));
     snprintf(comment, sizeof comment, "# What rank %" PRIu32 " of this run was tuned by.\n", rank);
     const bpt_status status = bpt_tuned_write(path, o->tuning->file, comment);
