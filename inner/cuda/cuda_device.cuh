@@ -14,9 +14,14 @@
 #include <type_traits>
 #include <utility>
 
-constexpr int BPT__WIDTH = 8;             /* values: 16 bytes of bf16, 32 of float */
-constexpr int BPT__THREADS = 256;         /* of a block */
-constexpr int64_t BPT__MAX_BLOCKS = 2048; /* fill any GPU; loops stride over the grid */
+/* They fill any GPU. Tests without one are built with few, so that loops take more than a round. */
+#ifndef BPT_CUDA_MAX_BLOCKS
+#define BPT_CUDA_MAX_BLOCKS 2048
+#endif
+
+constexpr int BPT__WIDTH = 8;                            /* values: 16 bytes of bf16, 32 of float */
+constexpr int BPT__THREADS = 256;                        /* of a block */
+constexpr int64_t BPT__MAX_BLOCKS = BPT_CUDA_MAX_BLOCKS; /* loops stride over the grid */
 constexpr int BPT__WARP = 32;
 
 __device__ inline float bpt__from(float x) {

@@ -19,7 +19,7 @@ target_sources(bpt_inner PRIVATE ${cuda_sources} ${runtime_sources})
 set_source_files_properties(${cuda_sources} ${runtime_sources} PROPERTIES INCLUDE_DIRECTORIES ${on_cores}/include)
 # nvcc lets values be moved by words of another type, and unrolls loops where it is told to.
 set_source_files_properties(${kernel_sources} PROPERTIES LANGUAGE CXX
-  COMPILE_OPTIONS "-fno-strict-aliasing;-Wno-unknown-pragmas;-Wno-shadow")
+  COMPILE_OPTIONS "-fno-strict-aliasing;-Wno-unknown-pragmas;-Wno-shadow" COMPILE_DEFINITIONS BPT_CUDA_MAX_BLOCKS=7)
 # A jump to another stack is none that ends functions, which the address sanitizer would take it for: it is told of stacks
 # instead. What is looked through for faults are the kernels.
 set_source_files_properties(${on_cores}/grid.cpp ${on_cores}/products.c PROPERTIES COMPILE_OPTIONS "-O2;-fno-sanitize=all")
