@@ -22,7 +22,9 @@ bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path) 
         status = BPT_ENOENT;
     if (error_number == EEXIST) status = BPT_EEXIST;
     if (error_number == ENOMEM) status = BPT_ENOMEM;
-    return bpt_fail(status, "cannot %s %s: %s", verb, path, strerror(error_number));
+    bpt_error_record(status, "cannot %s %s: %s", verb, path, strerror(error_number));
+    if (error_number == EMFILE) bpt_hint("raise the limit of open files (`ulimit -n`)");
+    return status;
 }
 
 bpt_status bpt_fail_write(int error_number, const char *verb, const char *path) {

@@ -150,7 +150,7 @@ bpt_status bpt_device_count(int *n);
  * @param tf32 as in bpt_device_kind.open
  * @param[out] device caller owns, bpt_device_close(); NULL: the processor's cores
  * @return BPT_OK, BPT_EUSAGE (no such device here; this program is built without it; with hint),
- * BPT_EBACKEND */
+ * BPT_EFULL (its memory is full), BPT_EBACKEND */
 bpt_status bpt_device_open(const char *choice, bool tf32, bpt_device **device);
 
 /** Has networks that are created from now on take batches of bpt_images (base/images.h), not of

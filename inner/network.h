@@ -187,7 +187,7 @@ typedef struct bpt_gradient_parts {
  * kept; that of handing out is not in them. Between runs, once.
  * @param parts .begin is only read by this call; .flat and .context are borrowed while the network
  *              lives
- * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges), BPT_EBACKEND */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (too many edges), BPT_EFULL (of a device), BPT_EBACKEND */
 bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *parts);
 
 /** Clipping and update: changes the weights from the gradients, as they are after

@@ -62,7 +62,9 @@ static bpt_status refuse_other_folder(const bpt__environment_kind *kind, const c
 bpt_status bpt__directory_check(const bpt__environment_kind *kind, const char *path) {
     bool there;
     BPT_TRY(bpt_path_look(path, &there));
-    return there ? refuse_other_folder(kind, path) : BPT_OK;
+    if (!there) return BPT_OK;
+    BPT_TRY(bpt_dir_create(path, false)); /* of a folder that is there it makes nothing */
+    return refuse_other_folder(kind, path);
 }
 
 static bpt_status try_lock(const bpt__environment_kind *kind, const char *path, int *lock,

@@ -19,7 +19,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { TELLER_SIZE = 258 };
+enum { PREFIX_SIZE = 256 + 2 }; /* of a host's name and ": " */
 
 /* ---- before anything is measured ---- */
 
@@ -162,28 +162,28 @@ static bpt_status tune(bpt_search *s, const char *path) {
     BPT_TRY(make_key(s, &key));
     BPT_TRY(bpt_search_run(s));
     warn_noise(s->noise);
-    bpt_tune_report(s, &key, s->teller,
+    bpt_tune_report(s, &key, s->prefix,
                     stdout); /* first: measured in vain otherwise if the disk is full */
     BPT_TRY(write_file(path, s, &key));
-    printf("%swritten to %s\n", s->teller, path);
+    printf("%swritten to %s\n", s->prefix, path);
     return BPT_OK;
 }
 
-/* @param[out] teller "node1: " where hosts that tune at once are told apart, else "" */
-static void name_teller(const bpt_tune_options *o, char teller[TELLER_SIZE]) {
-    char host[TELLER_SIZE - 2] = "";
-    teller[0] = '\0';
+/* @param[out] prefix "node1: " where hosts that tune at once are told apart, else "" */
+static void name_host(const bpt_tune_options *o, char prefix[PREFIX_SIZE]) {
+    char host[PREFIX_SIZE - 2] = "";
+    prefix[0] = '\0';
     if (bpt_tuned_path_varies(o->out) && gethostname(host, sizeof host - 1) == 0)
-        snprintf(teller, TELLER_SIZE, "%s: ", host);
+        snprintf(prefix, PREFIX_SIZE, "%s: ", host);
 }
 
 static bpt_status run_search(const bpt_tune_options *o, const char *path, uint64_t start_ns) {
-    char teller[TELLER_SIZE];
-    name_teller(o, teller);
+    char prefix[PREFIX_SIZE];
+    name_host(o, prefix);
     bpt_tune_subject subject = {0};
     bpt_search search = {
         .subject = &subject,
-        .teller = teller,
+        .prefix = prefix,
         .limits =
             bpt_knob_limits_make(bpt_pool_allowed_cores(), count_processors(), o->data != NULL),
         .budget = {.start_ns = start_ns, .total = o->budget_s},

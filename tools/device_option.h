@@ -39,7 +39,8 @@ bpt_status bpt_device_option_own(const char *choice, bpt_host_place place, int n
  * @param choice "auto", "cpu", "cuda", "cuda+cpu", or one for all processes, as "cuda:1"
  * @param[out] device caller owns, bpt_device_close(); NULL: the processor's cores
  * @return BPT_OK, BPT_EUSAGE (not known, not there, or none is left for this process; a precision
- * that it does not have; with hint), BPT_ENOMEM, BPT_EBACKEND */
+ * that it does not have; with hint), BPT_ENOMEM, BPT_EFULL (named, and its memory is full),
+ * BPT_EBACKEND */
 bpt_status bpt_device_option_open(const char *choice, bpt_precision precision, bpt_host_place place,
                                   bpt_device **device);
 

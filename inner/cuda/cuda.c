@@ -13,9 +13,12 @@ bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int lin
     const bool full = code == cudaErrorMemoryAllocation;
     const bpt_status status =
         fail(full ? BPT_EFULL : BPT_EBACKEND, (cudaError_t)code, call, file, line);
-    if (full)
-        bpt_hint("a smaller --batch-size, or --device cpu; is the GPU in use by another program?");
+    if (full) bpt_cuda_hint_full();
     return status;
+}
+
+void bpt_cuda_hint_full(void) {
+    bpt_hint("a smaller --batch-size, or --device cpu; is the GPU in use by another program?");
 }
 
 bpt_status bpt_cuda_count(int *n) {

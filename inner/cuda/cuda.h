@@ -24,9 +24,12 @@ typedef struct CUstream_st *bpt_cuda_stream;
 
 /** Translates an error of CUDA's runtime.
  * @param code of cudaError_t, not cudaSuccess; @param call what failed, as it is in the source
- * @return BPT_EFULL (the GPU's memory is, with a hint) or BPT_EBACKEND, said with call, file and
- * line; in inner/cuda/ BPT_ENOMEM is the host's memory */
+ * @return said with call, file and line: BPT_EFULL, where the GPU's memory is full (with a hint),
+ * or BPT_EBACKEND. BPT_ENOMEM is the host's memory, here and in all of inner/cuda/ */
 bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int line);
+
+/** The hint where the GPU's memory is full. */
+void bpt_cuda_hint_full(void);
 
 /** Returns the translated error of a call of CUDA's runtime, if it is one. */
 #define BPT_CUDA_TRY(call)                                                                         \

@@ -16,6 +16,12 @@ static const char *const step_texts[] = {
     [BPT_CUDA_CONV_BACKWARD_WEIGHTS] = "weights' gradient",
 };
 
+static const char *const list_texts[] = {
+    [BPT__ENGINES_LIKELY] = "",
+    [BPT__ENGINES_FALLBACK] = " (fallback)",
+    [BPT__ENGINES_ALL] = " (of all)",
+};
+
 /* ---- measurement ---- */
 
 typedef size_t (*plans_fn)(bpt__conv_graph *graph, bpt__conv_plan *plans);
@@ -114,8 +120,8 @@ static bpt_status measure(search *s, size_t graph, size_t plan) {
     uint64_t ns;
     s->graph = &s->graphs[graph];
     s->plan = &s->plans[graph][plan];
-    snprintf(what, sizeof what, "engine %" PRId64 " of cuDNN's list %d for the %s of a convolution",
-             s->plan->place, (int)s->plan->list, step_texts[s->graph->form.step]);
+    snprintf(what, sizeof what, "engine %" PRId64 "%s of cuDNN for the %s of a convolution",
+             s->plan->place, list_texts[s->plan->list], step_texts[s->graph->form.step]);
     BPT_TRY(bpt__measure(s->library, run_measured, s, s->delay, what, &ns));
     if (ns >= s->best_ns) return BPT_OK;
     s->best_ns = ns;

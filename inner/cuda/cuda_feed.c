@@ -1,5 +1,6 @@
 #include "inner/cuda/cuda_feed.h"
 
+#include "base/log.h"
 #include "base/memory.h"
 
 #include <cuda_runtime_api.h>
@@ -94,5 +95,6 @@ bpt_status bpt_cuda_feed_take(bpt_cuda_feed *f, const bpt_cuda_batch *batch, bpt
 }
 
 void bpt_cuda_feed_bring(bpt_cuda_feed *f, const bpt_cuda_batch *batch) {
-    (void)bring(f, batch, 1 - f->side);
+    if (bring(f, batch, 1 - f->side) != BPT_OK)
+        bpt_debug("a batch goes to the GPU late: %s", bpt_error_last()->text);
 }

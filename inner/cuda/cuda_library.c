@@ -3,7 +3,6 @@
 #include "inner/cuda/cuda_library_private.h"
 
 #include <stdio.h>
-#include <string.h>
 
 enum { N_RUNS = 3 }; /* of a measurement */
 
@@ -16,25 +15,34 @@ bpt_status bpt__cudnn_failed(const bpt_cuda_library *library, cudnnStatus_t code
     char more[BPT__REFUSAL_SIZE] = "";
     library->f.cudnnGetLastErrorString(more, sizeof more);
     more[sizeof more - 1] = '\0';
-    return bpt_fail(status, "cuDNN: %s (%d) in %s, %s:%d%s%s", library->f.cudnnGetErrorString(code),
-                    (int)code, call, file, line, more[0] ? ": " : "", more);
+    bpt_error_record(status, "cuDNN: %s (%d) in %s, %s:%d%s%s",
+                     library->f.cudnnGetErrorString(code), (int)code, call, file, line,
+                     more[0] ? ": " : "", more);
+    if (status == BPT_EFULL) bpt_cuda_hint_full();
+    return status;
 }
 
 bpt_status bpt__cublaslt_failed(const bpt_cuda_library *library, cublasStatus_t code,
                                 const char *call, const char *file, int line) {
-    const bool full = code == CUBLAS_STATUS_ALLOC_FAILED;
-    return bpt_fail(full ? BPT_EFULL : BPT_EBACKEND, "cuBLASLt: %s (%d) in %s, %s:%d",
+    const bool memory = code == CUBLAS_STATUS_ALLOC_FAILED; /* of descriptions: the host's */
+    return bpt_fail(memory ? BPT_ENOMEM : BPT_EBACKEND, "cuBLASLt: %s (%d) in %s, %s:%d",
                     library->f.cublasLtGetStatusString(code), (int)code, call, file, line);
 }
 
 /* ---- life ---- */
 
-/* A few times what the GPU keeps of its memory in its cache. */
+/* On cards whose caches are small it is the time that it takes that counts. */
+#ifndef BPT_CUDA_DELAY_BYTES
+#define BPT_CUDA_DELAY_BYTES ((size_t)128 << 20)
+#endif
+
+/* At least a few times what the GPU keeps of its memory in its cache. */
 static bpt_status size_delay(bpt_cuda_library *library) {
     int device, cache;
     BPT_CUDA_TRY(cudaGetDevice(&device));
     BPT_CUDA_TRY(cudaDeviceGetAttribute(&cache, cudaDevAttrL2CacheSize, device));
     library->delay_bytes = (size_t)cache / 2 * 5;
+    if (library->delay_bytes < BPT_CUDA_DELAY_BYTES) library->delay_bytes = BPT_CUDA_DELAY_BYTES;
     return BPT_OK;
 }
 
@@ -165,8 +173,9 @@ bpt_status bpt__measure(bpt_cuda_library *library, bpt__work_fn work, void *arg,
     snprintf(library->refusal, sizeof library->refusal, "%.*s", (int)sizeof library->refusal - 1,
              bpt_error_last()->text);
     if (bpt_cuda_wait(library->stream) == BPT_OK) return BPT_OK;
-    bpt_error_record(BPT_EBACKEND, "the GPU is lost since %s was measured: %s", what,
-                     library->refusal);
-    bpt_hint("another version of the library may do without it; --device cpu does");
-    return BPT_EBACKEND;
+    const bpt_status lost =
+        bpt_fail(BPT_EBACKEND, "the GPU runs nothing any more since %s was tried: %s", what,
+                 library->refusal);
+    bpt_hint("update the library, or the driver; --device cpu computes without either");
+    return lost;
 }

@@ -20,7 +20,7 @@ typedef struct bpt_cuda_library bpt_cuda_library;
  * @param tf32 lets products of floats use tensor cores, with 10 bits of their mantissas
  * @param[out] library caller owns, bpt_cuda_library_free()
  * @return BPT_OK, BPT_EBACKEND (a library is missing or too old: says which file is looked for;
- * with a hint), BPT_ENOMEM */
+ * with a hint), BPT_ENOMEM, BPT_EFULL */
 bpt_status bpt_cuda_library_open(bool tf32, bpt_cuda_library **library);
 void bpt_cuda_library_free(bpt_cuda_library *library);
 

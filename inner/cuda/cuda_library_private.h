@@ -81,8 +81,8 @@ struct bpt_cuda_library {
  * file is looked for; with a hint) */
 bpt_status bpt__cuda_load(bpt__cuda_functions *functions);
 
-/** Translate errors. @return BPT_ENOMEM, BPT_EFULL (the GPU's memory is) or BPT_EBACKEND, said with
- * call, file and line */
+/** Translate errors. @return BPT_ENOMEM, BPT_EFULL (as bpt_cuda_failed()) or BPT_EBACKEND, said
+ * with call, file and line */
 bpt_status bpt__cudnn_failed(const bpt_cuda_library *library, cudnnStatus_t code, const char *call,
                              const char *file, int line);
 bpt_status bpt__cublaslt_failed(const bpt_cuda_library *library, cublasStatus_t code,
@@ -117,7 +117,7 @@ typedef bpt_status (*bpt__work_fn)(bpt_cuda_stream stream, void *arg);
 bpt_status bpt__measure(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,
                         const char *what, uint64_t *ns);
 
-/** A block of the GPU's memory that is handed out in pieces, for measurements: zeros.
+/** A block of the GPU's memory that is handed out in pieces, for measurements.
  * @return where @p bytes of it begin, aligned to 256 bytes; moves @p used behind them. NULL as
  * block only counts */
 void *bpt__piece(void *block, size_t bytes, size_t *used);

@@ -81,14 +81,14 @@ static bpt_status fail_full(const bpt_device_network *net, const char *why) {
     const char *s = net->batch == 1 ? "" : "s", *verb = net->batch == 1 ? "needs" : "need";
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "%" PRId64 " sample%s a step %s %s", net->batch, s, verb, why);
-    bpt_hint("a smaller --batch-size, or --device cpu; is the GPU in use by another program?");
+    bpt_cuda_hint_full();
     return status;
 }
 
 static bpt_status fail_measuring(const bpt_device_network *net) {
     char why[BPT_ERROR_TEXT_SIZE];
     snprintf(why, sizeof why,
-             "more memory than %s has free: not even a single layer could be measured",
+             "more memory than %s has free: a layer could not even be measured by itself",
              net->device->base.name);
     return fail_full(net, why);
 }
@@ -96,7 +96,7 @@ static bpt_status fail_measuring(const bpt_device_network *net) {
 /* @param has how the GPU's memory stands to what is needed */
 static bpt_status fail_memory(const bpt_device_network *net, const char *has, size_t free_bytes) {
     char why[BPT_ERROR_TEXT_SIZE];
-    snprintf(why, sizeof why, "%.1f GB of memory, %s %s %.1f GB free",
+    snprintf(why, sizeof why, "%.2f GB of memory, %s %s %.2f GB free",
              (double)net->memory.total * 1e-9, net->device->base.name, has,
              (double)free_bytes * 1e-9);
     return fail_full(net, why);
@@ -168,7 +168,8 @@ static bpt_status create(bpt_device_network *net) {
     if (net->memory.total > free_bytes) return fail_memory(net, "has", free_bytes);
     status = allocate(net);
     if (status != BPT_EFULL) return status;
-    return fail_memory(net, "has not given it, of", free_bytes); /* it is in pieces, or shared */
+    /* It is in pieces, or others have taken some since. */
+    return fail_memory(net, "could not give it, with", free_bytes);
 }
 
 bpt_status bpt__cuda_network_create(bpt_device *device, const bpt_device_wish *wish,

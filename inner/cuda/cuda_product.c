@@ -21,6 +21,12 @@ enum {
     WORKSPACE = 32 << 20, /* bytes at most: what cuBLAS itself takes on such GPUs */
 };
 
+static const char *const step_texts[] = {
+    [BPT_CUDA_CONV_FORWARD] = "forward pass",
+    [BPT_CUDA_CONV_BACKWARD_DATA] = "input's gradient",
+    [BPT_CUDA_CONV_BACKWARD_WEIGHTS] = "weights' gradient",
+};
+
 /* Its words for one product D = op(A) op(B). */
 typedef struct matrices {
     cublasLtMatmulDesc_t product;
@@ -239,10 +245,10 @@ static bpt_status measure(search *s, const cublasLtMatmulHeuristicResult_t *resu
     char what[128];
     bpt_cuda_product *p = s->product;
     const bpt_cuda_product best = *p;
-    if (!may_run(result)) return BPT_OK;
+    if (!may_run(result) || result->workspaceSize > s->workspace_bytes) return BPT_OK;
     take(p, result, place, UINT64_MAX);
-    snprintf(what, sizeof what, "algorithm %d of cuBLASLt for step %d of a product", place,
-             (int)p->step);
+    snprintf(what, sizeof what, "algorithm %d of cuBLASLt for the %s of a fully connected layer",
+             place, step_texts[p->step]);
     BPT_TRY(bpt__measure(p->library, run_measured, s, s->delay, what, &p->ns));
     if (p->ns >= best.ns) *p = best;
     return BPT_OK;
@@ -264,6 +270,10 @@ static bpt_status measure_all(search *s, const cublasLtMatmulHeuristicResult_t *
         if (may_run(&results[i]) && results[i].workspaceSize > s->workspace_bytes)
             s->workspace_bytes = results[i].workspaceSize;
     bpt_status status = allocate(s);
+    if (status == BPT_EFULL && s->workspace_bytes > 0) { /* those that want none still are */
+        s->workspace_bytes = 0;
+        status = allocate(s);
+    }
     for (int i = 0; i < n && status == BPT_OK; i++) status = measure(s, &results[i], i);
     bpt_cuda_free(s->block);
     s->block = NULL;

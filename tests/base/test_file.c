@@ -52,6 +52,11 @@ static void test_errno_is_translated(void **state) {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
         assert_int_equal(bpt_fail_errno(rows[i].error_number, "open", "x"), rows[i].status);
     assert_string_equal(bpt_error_last()->text, "cannot open x: Permission denied");
+    assert_int_equal(bpt_fail_errno(EMFILE, "open", "x"), BPT_EIO);
+    assert_non_null(strstr(bpt_error_last()->hint, "ulimit -n"));
+    bool there = true;
+    assert_int_equal(bpt_path_look("nothing/there", &there), BPT_OK);
+    assert_false(there);
 }
 
 static void test_only_regular_files_are_opened(void **state) {

@@ -2,14 +2,11 @@
  * that are given and with the one that is found; the same bits from a share that was kept.
  *
  * ctest: gpu TIMEOUT=240 */
-#include "base/file.h"
-#include "base/memory.h"
 #include "inner/device.h"
 #include "tests/inner/cuda_fixture.h"
 #include "tests/inner/given_share.h"
 #include "tests/inner/net_fixture.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>

@@ -114,6 +114,9 @@ expect 0 'train: 2 images of 3x32x32' cifar "$work/cifar.bin" --out "$work/cifar
 expect 0 'made by cifar from cifar.bin' info "$work/cifar"
 [ -e "$work/x" ] && failed "refused files left $work/x"
 expect 2 'not empty' glyphs --out "$work" --split train
+expect 2 'File exists' glyphs --out "$work/nothing" --split train
+ln -s "$work/nowhere" "$work/dangling"
+expect 2 'File exists' glyphs --out "$work/dangling" --split train
 mkdir -p "$work/photos/train/a"
 expect 2 'not empty: it holds train' folder "$work/photos/train" --out "$work/photos" --split train \
     --skip-bad "$work/bad.txt"

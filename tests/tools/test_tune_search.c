@@ -184,6 +184,7 @@ static void begin_world(uint64_t seed, factor_of factor) {
 static bpt_search run(bool loads, double budget_s) {
     bpt_search s = {
         .subject = loads ? &with_data : &without_data,
+        .prefix = "",
         .limits = {8, 8, loads},
         .budget = {.start_ns = 0, .total = budget_s},
     };

@@ -37,7 +37,7 @@ for shape in 2+1 2+2 3+1; do
         [[ $shape-$update = 3+1-[ae]* ]] || variants || continue
         run 0 ranks $((workers + servers)) "$train" "${few[@]}" --update $update --servers "$servers" \
             --output $shape-$update
-        says "servers, which hold the global weights: $servers, the last; workers: $workers"
+        says "the last $servers of these ranks are servers and hold the global weights, $workers train"
         says "shard $((servers - 1)) of $servers on rank $((workers + servers - 1)): elements"
         served $shape-$update "$workers" "$servers"
         check_json $shape-$update/summary.json 'd["test_accuracy"] > 0.4'

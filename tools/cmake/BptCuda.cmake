@@ -3,7 +3,7 @@
 # CORES asks for neither: GPUs are made up of the processor's cores (tests/inner/gpu_on_cores).
 #
 # CUDA's runtime is linked statically, cuDNN and cuBLASLt are loaded when a GPU is opened
-# (inner/cuda/cuda_library.c): a program starts on a machine that has none of them.
+# (inner/cuda/cuda_load.c): a program starts on a machine that has none of them.
 
 set(BPT_CUDA_FOUND OFF)
 set(BPT_CUDA_ON_CORES OFF)

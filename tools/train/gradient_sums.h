@@ -21,7 +21,7 @@ size_t bpt_gradient_sums_bytes(const bpt_model *model, uint32_t n_ranks);
  * closed
  * @param model of the network
  * @param[out] sums caller owns, bpt_gradient_sums_close(), also on error
- * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE, BPT_EBACKEND, BPT_EPEER, BPT_ECOMM */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE, BPT_EFULL, BPT_EBACKEND, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_gradient_sums_open(bpt_comm *comm, const bpt_model *model, bpt_network *network,
                                   bpt_gradient_sums **sums);
 

@@ -82,7 +82,7 @@ static void say_what_starts(const bpt_job *job) {
              bpt_partition_choice_name(job->partition), job->n_threads,
              job->n_threads == 1 ? "" : "s");
     if (job->n_servers)
-        bpt_info("servers, which hold the global weights: %u, the last; workers: %u",
+        bpt_info("the last %u of these ranks are servers and hold the global weights, %u train",
                  job->n_servers, job->n_workers);
     bpt_tuning_say(job->options);
     bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",

@@ -310,13 +310,14 @@ static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine)
 }
 
 /* Once: a rate that is too high leaves a network that answers the same to every image, with no
- * error anywhere. Of a few steps running statistics of batch norms, by which it is judged, lag. */
+ * error anywhere. After so few steps the running statistics of batch norms, by which a network is
+ * judged, are not yet those of its weights. */
 static void warn_of_chance(bpt_job *job) {
-    enum { FEW = 100 };
+    enum { FEW_STEPS = 100 };
     const bpt_train_options *o = job->options;
     const double begun = 1.0 + o->warmup_epochs; /* epochs after which it should have begun */
     const double chance = bpt_chance_loss(job->train->per_class, (uint32_t)job->model->classes);
-    if (job->warned_of_chance || job->count.steps < FEW || bpt_job_epoch(job) < begun ||
+    if (job->warned_of_chance || job->count.steps < FEW_STEPS || bpt_job_epoch(job) < begun ||
         job->test_loss < 0.99 * chance)
         return;
     job->warned_of_chance = true;

@@ -32,7 +32,7 @@ static void show_progress(bpt_search *s, const char *what, size_t round) {
     char line[416];
     if (now - s->shown_ns < interval_ns) return;
     s->shown_ns = now;
-    snprintf(line, sizeof line, "%s%s: round %zu, %.0f of %.0f s", s->teller, what, round,
+    snprintf(line, sizeof line, "%s%s: round %zu, %.0f of %.0f s", s->prefix, what, round,
              s->budget.total - bpt_budget_left(&s->budget), s->budget.total);
     bpt_log_progress(line);
 }

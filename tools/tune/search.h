@@ -27,7 +27,7 @@ typedef struct bpt_trial {
 
 typedef struct bpt_search {
     const bpt_tune_subject *subject; /* borrowed */
-    const char *teller; /* what progress begins with, "node1: " where others tune too; borrowed */
+    const char *prefix; /* what progress begins with, "node1: " where others tune too; borrowed */
     bpt_knob_limits limits;
     bpt_tune_budget budget;
     /* What came out. */
@@ -51,7 +51,7 @@ typedef struct bpt_search {
 
 /** Searches within the budget; the search is to be released in any case. A result that a comparison
  * with the default in the end does not confirm is dropped.
- * @param search subject, teller, limits and budget are set, the rest is zero
+ * @param search subject, prefix, limits and budget are set, the rest is zero
  * @return BPT_OK, BPT_ECANCELED (a signal), or an error of the parts */
 bpt_status bpt_search_run(bpt_search *search);
 

@@ -13,6 +13,7 @@ list(FILTER kernel_sources INCLUDE REGEX "\\.cu$")
 file(GLOB made_up_sources CONFIGURE_DEPENDS ${on_cores}/libraries/*.c)
 add_library(bpt_libraries_on_cores OBJECT ${library_sources} ${made_up_sources})
 target_include_directories(bpt_libraries_on_cores PRIVATE ${on_cores}/include)
+target_compile_definitions(bpt_libraries_on_cores PRIVATE BPT_CUDA_DELAY_BYTES=4096)
 target_link_libraries(bpt_libraries_on_cores PRIVATE bpt_base)
 
 target_sources(bpt_inner PRIVATE ${cuda_sources} ${runtime_sources})

@@ -17,6 +17,7 @@ struct task {
     CUstream_st *stream;
     std::vector<std::shared_ptr<task>> after; /* of other streams, or of a graph */
     bool done;
+    bool is_mark; /* an event's, not work */
 };
 typedef std::shared_ptr<task> task_ref;
 
@@ -34,7 +35,7 @@ struct CUgraphExec_st {
 struct CUstream_st {
     std::deque<task_ref> queue;
     std::shared_ptr<CUgraph_st> captures; /* NULL: it does not */
-    bool began_capture;
+    bool began_capture, goes_first;
     std::vector<task_ref> last; /* of a capture: what the next task comes after */
 };
 
@@ -49,6 +50,7 @@ namespace gpu_on_cores {
 std::recursive_mutex lock;
 static std::set<CUstream_st *> streams;
 static CUstream_st null_stream;
+static bool only_when_waited_for;
 
 static CUstream_st *find(cudaStream_t stream) {
     return stream ? stream : &null_stream;
@@ -100,7 +102,7 @@ cudaError_t spoil_captures() {
 }
 
 static task_ref add(CUstream_st *stream, std::function<void()> work, std::vector<task_ref> after) {
-    auto t = std::make_shared<task>(task{std::move(work), stream, std::move(after), false});
+    auto t = std::make_shared<task>(task{std::move(work), stream, std::move(after), false, false});
     if (stream->captures) {
         t->after.insert(t->after.end(), stream->last.begin(), stream->last.end());
         stream->captures->tasks.push_back(t);
@@ -109,7 +111,7 @@ static task_ref add(CUstream_st *stream, std::function<void()> work, std::vector
     }
     stream->queue.push_back(t);
     enum { EAGER = 4 }; /* one of so many */
-    if (draw() % EAGER == 0) finish_stream(stream);
+    if (!only_when_waited_for && draw() % EAGER == 0) finish_stream(stream);
     return t;
 }
 
@@ -180,10 +182,16 @@ size_t gpu_on_cores_streams(void) {
     return streams.size();
 }
 
+void gpu_on_cores_only_when_waited_for(bool only) {
+    const holder hold(lock);
+    only_when_waited_for = only;
+}
+
 size_t gpu_on_cores_undone(void) {
     const holder hold(lock);
-    size_t n = null_stream.queue.size();
-    for (const CUstream_st *stream : streams) n += stream->queue.size();
+    size_t n = 0;
+    for (const CUstream_st *stream : streams)
+        for (const task_ref &t : stream->queue) n += !stream->goes_first && !t->is_mark;
     return n;
 }
 
@@ -204,7 +212,9 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int *least, int *greatest) {
 
 cudaError_t cudaStreamCreateWithPriority(cudaStream_t *stream, unsigned flags, int priority) {
     if (priority < -5 || priority > 0) return failed(cudaErrorInvalidValue);
-    return cudaStreamCreateWithFlags(stream, flags);
+    const cudaError_t error = cudaStreamCreateWithFlags(stream, flags);
+    if (error == cudaSuccess) (*stream)->goes_first = priority < 0;
+    return error;
 }
 
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -261,6 +271,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     event->in = find(stream)->captures;
     event->ms = std::make_shared<double>(0.0);
     event->mark = add(find(stream), [ms = event->ms] { *ms = now_ms(); }, {});
+    event->mark->is_mark = true;
     return cudaSuccess;
 }
 

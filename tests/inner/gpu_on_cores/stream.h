@@ -41,7 +41,10 @@ cudaError_t finish_all();
 /** @return streams that there are */
 extern "C" size_t gpu_on_cores_streams(void);
 
-/** @return what has been put on streams and is not done yet */
+/** Whether nothing is done sooner than it is waited for. Before this call: some is. */
+extern "C" void gpu_on_cores_only_when_waited_for(bool only);
+
+/** @return work on streams that is not done yet, but of those that go first */
 extern "C" size_t gpu_on_cores_undone(void);
 
 #endif

@@ -32,6 +32,7 @@ typedef enum cublasLtEpilogue_t {
 typedef enum cublasLtReductionScheme_t {
     CUBLASLT_REDUCTION_SCHEME_INPLACE = 1,
     CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE = 2,
+    CUBLASLT_REDUCTION_SCHEME_MASK = 7,
 } cublasLtReductionScheme_t;
 
 typedef enum cublasLtMatmulDescAttributes_t {

@@ -115,7 +115,7 @@ cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout) {
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *preference) {
     STRIKE();
     *preference = libraries_new(sizeof **preference);
-    (*preference)->schemes = CUBLASLT_REDUCTION_SCHEME_INPLACE;
+    (*preference)->schemes = CUBLASLT_REDUCTION_SCHEME_MASK;
     return CUBLAS_STATUS_SUCCESS;
 }
 
@@ -179,7 +179,7 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
         if (!is_there(desc, a->type, preference, (enum libraries_engine)i)) continue;
         results[(*n)++] = (cublasLtMatmulHeuristicResult_t){
             .algo = {{(uint64_t)i}},
-            .workspaceSize = i == LIBRARIES_ROOMY ? LIBRARIES_ROOM : 0,
+            .workspaceSize = libraries_room((enum libraries_engine)i),
             .state = i == LIBRARIES_UNBUILT ? CUBLAS_STATUS_NOT_SUPPORTED : CUBLAS_STATUS_SUCCESS,
         };
     }
@@ -252,7 +252,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
         (engine == LIBRARIES_ROOMY && (!workspace || workspace_bytes < LIBRARIES_ROOM)) ||
         (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias))
         return CUBLAS_STATUS_INVALID_VALUE;
-    if (libraries_run(engine)) return CUBLAS_STATUS_EXECUTION_FAILED;
+    if (libraries_run(engine, desc->epilogue == CUBLASLT_EPILOGUE_BIAS))
+        return CUBLAS_STATUS_EXECUTION_FAILED;
     return gpu_on_cores_put(stream, run, &call, sizeof call) == cudaSuccess
                ? CUBLAS_STATUS_SUCCESS
                : CUBLAS_STATUS_EXECUTION_FAILED;

@@ -217,10 +217,9 @@ static int64_t get_results(const descriptor *d, int64_t n_wanted, descriptor **c
                                          CUDNN_BACKEND_OPERATIONGRAPH_DESCRIPTOR);
     const cudnnBackendHeurMode_t *mode =
         cudnn_values(d, CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, 1);
-    int64_t n = list_engines(&graph->work.problem, *mode, engines);
-    if (n > n_wanted) n = n_wanted;
-    for (int64_t i = 0; i < n; i++) become(configs[i], graph, engines[i]);
-    return n;
+    const int64_t n = list_engines(&graph->work.problem, *mode, engines);
+    for (int64_t i = 0; i < n && i < n_wanted; i++) become(configs[i], graph, engines[i]);
+    return n; /* that there are, however many were wanted */
 }
 
 cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t of,
@@ -239,7 +238,7 @@ cudnnStatus_t cudnnBackendGetAttribute(cudnnBackendDescriptor_t of,
     else if (name == CUDNN_ATTR_ENGINE_NUMERICAL_NOTE && type == CUDNN_TYPE_NUMERICAL_NOTE)
         memcpy(values, notes, (size_t)(*n = list_notes(d->engine, notes)) * sizeof *notes);
     else if (name == CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE && type == CUDNN_TYPE_INT64)
-        *(int64_t *)values = d->engine == LIBRARIES_ROOMY ? LIBRARIES_ROOM : 0;
+        *(int64_t *)values = (int64_t)libraries_room(d->engine);
     else if (name == CUDNN_ATTR_OPERATIONGRAPH_ENGINE_GLOBAL_COUNT && type == CUDNN_TYPE_INT64)
         *(int64_t *)values = LIBRARIES_N_ENGINES;
     else
@@ -331,7 +330,9 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
     if (!plan->finalized || !pack->finalized || !call.a || !call.b || !call.out || !workspace ||
         (work->problem.bias && !call.bias) || (plan->engine == LIBRARIES_ROOMY && !*workspace))
         return cudnn_refuse(CUDNN_STATUS_BAD_PARAM, "a tensor or the workspace is nowhere");
-    if (libraries_run(plan->engine))
+    const bool way = work->problem.bias || work->problem.relu ||
+                     (work->step == BPT_CUDA_CONV_BACKWARD_WEIGHTS && work->out_type != BPT_F32);
+    if (libraries_run(plan->engine, way))
         return cudnn_refuse(CUDNN_STATUS_EXECUTION_FAILED, "as it does");
     return gpu_on_cores_put(handle->stream, run, &call, sizeof call) == cudaSuccess
                ? CUDNN_STATUS_SUCCESS

@@ -21,9 +21,16 @@ bool libraries_strike(void) {
     return libraries_on_cores.n_calls++ == libraries_on_cores.fail_at;
 }
 
-bool libraries_run(enum libraries_engine engine) {
+size_t libraries_room(enum libraries_engine engine) {
+    if (engine == LIBRARIES_HUGE) return (size_t)1 << 40;
+    return engine == LIBRARIES_ROOMY ? LIBRARIES_ROOM : 0;
+}
+
+bool libraries_run(enum libraries_engine engine, bool way) {
     libraries_state *s = &libraries_on_cores;
     s->runs[engine]++;
+    s->last = engine;
+    s->last_way = way;
     if ((int)engine == s->loses_gpu) s->is_lost = true;
     return engine == LIBRARIES_FAILING || (s->only >= 0 && (int)engine != s->only);
 }

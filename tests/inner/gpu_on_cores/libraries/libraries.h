@@ -2,9 +2,9 @@
  * cuDNN and cuBLASLt for GPUs that are made up: what tests of the search for engines ask of them
  * beside what their own headers declare.
  *
- * Each names engines that are slow, that refuse, that fail when they run, that want room, and that
- * give wrong results or other ones each time, and says so. Who runs what was said to be wrong finds
- * NaNs.
+ * Each names engines that refuse, that fail when they run, that want room or too much of it, and
+ * that give wrong results or other ones each time, and says so: NaNs, for who runs them. How fast
+ * they are a test says.
  *
  * Threads: one. */
 #ifndef TESTS_INNER_GPU_ON_CORES_LIBRARIES_H
@@ -23,6 +23,7 @@ enum libraries_engine {
     LIBRARIES_UNBUILT,  /* there is no plan of it */
     LIBRARIES_FAILING,  /* its plan does not run */
     LIBRARIES_ROOMY,    /* wants a workspace */
+    LIBRARIES_HUGE,     /* wants more than anybody gives; of cuBLASLt though less was asked for */
     LIBRARIES_WINOGRAD, /* of floats: loses precision, and says so */
     LIBRARIES_PLAIN,
     LIBRARIES_N_ENGINES,
@@ -36,7 +37,9 @@ typedef struct libraries_state {
     int64_t n_calls; /* so far */
     int64_t fail_at; /* the call with this number fails; -1: none */
     int runs[LIBRARIES_N_ENGINES];
-    int loses_gpu; /* the engine behind which a GPU runs nothing any more; -1: none */
+    enum libraries_engine last; /* that ran */
+    bool last_way;              /* it had bias or ReLU within, or gradients to be converted */
+    int loses_gpu;              /* the engine behind which a GPU runs nothing any more; -1: none */
     bool is_lost;
     int only;        /* the engine that alone runs; -1: all that can */
     int n_forgotten; /* engines that are not there any more, the first of each list */
@@ -48,7 +51,10 @@ extern libraries_state libraries_on_cores;
 bool libraries_strike(void);
 
 /** Counts a run. @return whether the engine's own way is to fail */
-bool libraries_run(enum libraries_engine engine);
+bool libraries_run(enum libraries_engine engine, bool way);
+
+/** @return bytes of workspace that an engine wants */
+size_t libraries_room(enum libraries_engine engine);
 
 /** @return memory of so many bytes, zeros, that counts as a handle or descriptor */
 void *libraries_new(size_t bytes);

@@ -6,6 +6,7 @@
 #include "tests/inner/cuda_fixture.h"
 #include "tests/inner/gpu_on_cores/libraries/libraries.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -27,6 +28,9 @@ static struct {
     int64_t fail_at; /* the call with this number fails; -1: none */
 } gpu = {.fail_at = -1};
 
+/* Milliseconds that engines take, either way; 0: as they do. */
+static float times[LIBRARIES_N_ENGINES][2];
+
 static int strike(void) {
     const bool fails = gpu.n_calls++ == gpu.fail_at || libraries_on_cores.is_lost;
     return fails ? LAUNCH_FAILURE : 0;
@@ -43,8 +47,21 @@ static int strike(void) {
 MAY_FAIL(cudaMemsetAsync, (void *to, int value, size_t bytes, void *stream),
          (to, value, bytes, stream))
 MAY_FAIL(cudaEventRecord, (void *event, void *stream), (event, stream))
-MAY_FAIL(cudaEventElapsedTime, (float *ms, void *start, void *stop), (ms, start, stop))
 MAY_FAIL(cudaStreamSynchronize, (void *stream), (stream))
+
+MAY_FAIL(cudaEventCreate, (void **event), (event))
+MAY_FAIL(cudaStreamCreateWithFlags, (void **stream, unsigned flags), (stream, flags))
+MAY_FAIL(cudaDeviceGetAttribute, (int *value, int attribute, int device),
+         (value, attribute, device))
+
+int __real_cudaEventElapsedTime(float *ms, void *start, void *stop);
+int __wrap_cudaEventElapsedTime(float *ms, void *start, void *stop);
+int __wrap_cudaEventElapsedTime(float *ms, void *start, void *stop) {
+    const int real = __real_cudaEventElapsedTime(ms, start, stop), code = strike();
+    const float set = times[libraries_on_cores.last][libraries_on_cores.last_way];
+    if (set > 0.0f) *ms = set;
+    return code ? code : real;
+}
 
 int __real_cudaMalloc(void **at, size_t bytes);
 int __wrap_cudaMalloc(void **at, size_t bytes);
@@ -62,6 +79,7 @@ enum { N = 2, C = 4, HEIGHT = 6, WIDTH = 5, K = 6, N_STEPS = 3, N_KINDS = 2 };
 typedef struct {
     bpt_cuda_conv *conv;
     bpt_cuda_product *product;
+    bpt_value_type type;
 } found;
 
 static const bpt_cuda_conv_problem conv_problem = {
@@ -84,7 +102,7 @@ static const bpt_cuda_product_problem product_problem = {.n = N, .c = C, .k = K,
 
 static bpt_status create(bpt_cuda_library *library, bool product, bpt_cuda_conv_step step,
                          bpt_value_type type, found *f) {
-    *f = (found){NULL, NULL};
+    *f = (found){NULL, NULL, type};
     if (product) {
         bpt_cuda_product_problem p = product_problem;
         p.type = type;
@@ -103,15 +121,17 @@ static void release(found *f) {
 /* As many as all of these problems take, of each operand. */
 static const size_t most_values = (size_t)N * HEIGHT * WIDTH * K;
 static float *host;         /* shape [most_values] */
-static void *a, *b, *bias;  /* on the GPU, of floats */
+static void *a[2], *b[2];   /* on the GPU, of either type */
+static void *bias;          /* of floats */
 static void *out, *working; /* poisoned before a run */
 static size_t working_bytes;
 
 static bpt_status run(bpt_cuda_library *library, const found *f) {
     assert_true(bpt_cuda_library_workspace(library) <= working_bytes);
     bpt_cuda_library_use(library, working);
-    if (f->product) return bpt_cuda_product_run(cuda_stream(), f->product, a, b, bias, out);
-    return bpt_cuda_conv_run(cuda_stream(), f->conv, a, b, bias, out);
+    const void *x = a[f->type], *y = b[f->type];
+    if (f->product) return bpt_cuda_product_run(cuda_stream(), f->product, x, y, bias, out);
+    return bpt_cuda_conv_run(cuda_stream(), f->conv, x, y, bias, out);
 }
 
 /* @return what comes of it, shape [most_values], as the GPU left it; free() */
@@ -138,6 +158,7 @@ static void reset(void) {
     gpu.most = 0;
     gpu.n_calls = 0;
     gpu.fail_at = -1;
+    memset(times, 0, sizeof times);
 }
 
 static void create_all(bpt_cuda_library *library, bool product, bpt_value_type type) {
@@ -160,6 +181,7 @@ static void check_engines(bool product, bpt_value_type type, bool tf32) {
     create_all(library, product, type);
     assert_false(has_run(LIBRARIES_UNSTABLE));
     assert_false(has_run(LIBRARIES_UNBUILT));
+    assert_false(has_run(LIBRARIES_HUGE));
     assert_int_equal(has_run(LIBRARIES_TENSOR), tf32 || type == BPT_BF16);
     assert_int_equal(has_run(LIBRARIES_WINOGRAD), !product && type == BPT_BF16);
     assert_true(has_run(LIBRARIES_FAILING)); /* and is passed over */
@@ -195,6 +217,84 @@ static void test_workspace(void **state) {
         release(&plain);
         bpt_cuda_library_free(library);
         reset();
+    }
+}
+
+/* ---- which of those that may ---- */
+
+static float value_at(const float *x, bpt_value_type type, size_t i) {
+    return type == BPT_BF16 ? bpt_from_bf16(((const bpt_bf16 *)x)[i]) : x[i];
+}
+
+/* @return |x - y| / |y| of n values */
+static double difference(const float *x, const float *y, bpt_value_type type, size_t n) {
+    double sum = 0, norm = 0;
+    for (size_t i = 0; i < n; i++) {
+        const double to = (double)value_at(y, type, i), d = (double)value_at(x, type, i) - to;
+        sum += d * d;
+        norm += to * to;
+    }
+    return sqrt(sum / norm);
+}
+
+/* Of a convolution's results. */
+static size_t count_values(bpt_cuda_conv_step step) {
+    static const size_t counts[] = {(size_t)N * HEIGHT * WIDTH * K, (size_t)N * HEIGHT * WIDTH * C,
+                                    (size_t)K * C * 3 * 3};
+    return counts[step];
+}
+
+/* The engine that is the fastest, in its faster way, is what runs.
+ * @param way bias and ReLU within, or gradients to be converted
+ * @return its values; free() */
+static float *run_fastest(bool product, bpt_cuda_conv_step step, bpt_value_type type,
+                          enum libraries_engine engine, bool way) {
+    found f;
+    reset();
+    for (int i = 0; i < LIBRARIES_N_ENGINES; i++)
+        for (int j = 0; j < 2; j++) times[i][j] = i == (int)engine && j == way ? 1.0f : 2.0f;
+    bpt_cuda_library *library = open_library(false);
+    cuda_ok(create(library, product, step, type, &f));
+    memset(libraries_on_cores.runs, 0, sizeof libraries_on_cores.runs);
+    const uint64_t ns = product ? bpt_cuda_product_ns(f.product) : bpt_cuda_conv_ns(f.conv);
+    assert_int_equal(ns, 1000000);
+    float *got = values(library, &f);
+    assert_int_equal(libraries_on_cores.runs[engine], 1);
+    assert_int_equal(libraries_on_cores.last_way, way);
+    release(&f);
+    bpt_cuda_library_free(library);
+    reset();
+    return got;
+}
+
+/* Floats have the same bits either way; bfloat16 that is rounded before the bias, or before it is
+ * converted, has not. */
+static void check_fastest(bool product, bpt_cuda_conv_step step, bpt_value_type type, bool way) {
+    static const enum libraries_engine engines[] = {LIBRARIES_PLAIN, LIBRARIES_ROOMY};
+    const bpt_value_type out_type = step == BPT_CUDA_CONV_BACKWARD_WEIGHTS ? BPT_F32 : type;
+    float *expected = run_fastest(product, step, type, LIBRARIES_PLAIN, product && way);
+    for (size_t i = 0; i < sizeof engines / sizeof *engines; i++) {
+        float *got = run_fastest(product, step, type, engines[i], way);
+        if (type == BPT_F32 || !way)
+            assert_memory_equal(got, expected, most_values * sizeof *got);
+        else if (!(difference(got, expected, out_type, count_values(step)) <= 1e-2))
+            fail_msg("step %d: other values the other way", (int)step);
+        free(got);
+    }
+    free(expected);
+}
+
+static void test_fastest(void **state) {
+    (void)state;
+    for (int i = 0; i < N_STEPS; i++) {
+        const bpt_cuda_conv_step step = (bpt_cuda_conv_step)i;
+        const bool forward = step == BPT_CUDA_CONV_FORWARD;
+        check_fastest(false, step, BPT_F32, false);
+        if (forward) check_fastest(false, step, BPT_F32, true);
+        check_fastest(false, step, BPT_BF16, false);
+        if (step != BPT_CUDA_CONV_BACKWARD_DATA) check_fastest(false, step, BPT_BF16, true);
+        check_fastest(true, step, BPT_F32, forward); /* a bias of floats is within if it can be */
+        check_fastest(true, step, BPT_BF16, false);
     }
 }
 
@@ -282,8 +382,9 @@ static void check_error(bpt_status status, bpt_status expected, const char *text
 static void test_lost(void **state) {
     (void)state;
     static const char *const texts[N_KINDS] = {
-        "since engine 4 of cuDNN's list 0 for the forward pass of a convolution was measured: ",
-        "since algorithm 2 of cuBLASLt for step 0 of a product was measured: "};
+        "since engine 4 of cuDNN for the forward pass of a convolution was tried: ",
+        "since algorithm 2 of cuBLASLt for the forward pass of a fully connected layer was "
+        "tried: "};
     for (int kind = 0; kind < N_KINDS; kind++) {
         found f;
         reset();
@@ -325,14 +426,9 @@ static void test_little_memory(void **state) {
         reset();
         bpt_cuda_library *library = open_library(false);
         gpu.most = LIBRARIES_ROOM;
-        const bpt_status status = create(library, kind, BPT_CUDA_CONV_FORWARD, BPT_F32, &f);
-        if (kind == 0) {
-            cuda_ok(status);
-            assert_false(has_run(LIBRARIES_ROOMY));
-            release(&f);
-        } else {
-            check_error(status, BPT_EFULL, "cudaMalloc(", "cudaErrorMemoryAllocation");
-        }
+        cuda_ok(create(library, kind, BPT_CUDA_CONV_FORWARD, BPT_F32, &f));
+        assert_false(has_run(LIBRARIES_ROOMY));
+        release(&f);
         gpu.most = 1;
         check_error(create(library, kind, BPT_CUDA_CONV_BACKWARD_DATA, BPT_F32, &f), BPT_EFULL,
                     "cudaMalloc(", "cudaErrorMemoryAllocation");
@@ -354,7 +450,7 @@ static bool try_with(bool product, bpt_cuda_conv_step step, int64_t library_call
     const size_t free_before = free_bytes();
     const uint64_t allocations = bpt_memory_live();
     bpt_cuda_library *library;
-    found f = {NULL, NULL};
+    found f;
     reset();
     libraries_on_cores.fail_at = library_call;
     gpu.fail_at = cuda_call;
@@ -417,8 +513,10 @@ static void test_calls(void **state) {
 static int set_up(void **state) {
     (void)state;
     host = cuda_random(BPT_F32, most_values, 1);
-    a = cuda_upload(host, most_values * sizeof *host);
-    b = cuda_upload(host, most_values * sizeof *host);
+    for (int type = 0; type < 2; type++) {
+        a[type] = cuda_upload_values((bpt_value_type)type, host, most_values);
+        b[type] = cuda_upload_values((bpt_value_type)type, host, most_values);
+    }
     bias = cuda_upload(host, K * sizeof *host);
     out = cuda_poisoned(most_values * sizeof *host);
     working_bytes = 2 * LIBRARIES_ROOM;
@@ -431,8 +529,10 @@ static int tear_down(void **state) {
     cuda_free(working);
     cuda_free(out);
     cuda_free(bias);
-    cuda_free(b);
-    cuda_free(a);
+    for (int type = 0; type < 2; type++) {
+        cuda_free(b[type]);
+        cuda_free(a[type]);
+    }
     free(host);
     return 0;
 }
@@ -440,9 +540,10 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_engines),       cmocka_unit_test(test_workspace),
-        cmocka_unit_test(test_known),         cmocka_unit_test(test_known_is_gone),
-        cmocka_unit_test(test_lost),          cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_fastest),       cmocka_unit_test(test_known),
+        cmocka_unit_test(test_known_is_gone), cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_little_memory),
+        cmocka_unit_test(test_calls),
     };
     const int skipped = cuda_begin();
     if (skipped) return skipped;
