@@ -13,13 +13,16 @@
 #include <string.h>
 #include <unistd.h>
 
+/* Nothing is, or can be, there by such a name. */
+static bool is_nothing(int error_number) {
+    return error_number == ENOENT || error_number == ENOTDIR || error_number == ELOOP ||
+           error_number == ENAMETOOLONG;
+}
+
 bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path) {
     bpt_status status = BPT_EIO;
     if (error_number == ENOSPC || error_number == EDQUOT) status = BPT_ENOSPC;
-    /* Nothing can be there by such a name. */
-    if (error_number == ENOENT || error_number == ENOTDIR || error_number == ELOOP ||
-        error_number == ENAMETOOLONG)
-        status = BPT_ENOENT;
+    if (is_nothing(error_number)) status = BPT_ENOENT;
     if (error_number == EEXIST) status = BPT_EEXIST;
     if (error_number == ENOMEM) status = BPT_ENOMEM;
     bpt_error_record(status, "cannot %s %s: %s", verb, path, strerror(error_number));
@@ -283,7 +286,5 @@ bool bpt_path_exists(const char *path) {
 bpt_status bpt_path_look(const char *path, bool *exists) {
     struct stat info;
     *exists = lstat(path, &info) == 0;
-    if (*exists) return BPT_OK;
-    const bpt_status status = bpt_fail_errno(errno, "look at", path);
-    return status == BPT_ENOENT ? BPT_OK : status;
+    return *exists || is_nothing(errno) ? BPT_OK : bpt_fail_errno(errno, "look at", path);
 }

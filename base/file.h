@@ -81,7 +81,8 @@ uint64_t bpt_dir_bytes(const char *path);
  * may be removed or made anew for that (bpt_path_look()) */
 bool bpt_path_exists(const char *path);
 
-/** Whether something is at @p path; symbolic links are not followed.
+/** Whether something is at @p path; symbolic links are not followed. Where nothing is the last
+ * error stays as it is.
  * @return BPT_OK, BPT_EIO (the system does not say: no right to look, a disk that fails) */
 bpt_status bpt_path_look(const char *path, bool *exists);
 

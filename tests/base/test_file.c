@@ -57,6 +57,7 @@ static void test_errno_is_translated(void **state) {
     bool there = true;
     assert_int_equal(bpt_path_look("nothing/there", &there), BPT_OK);
     assert_false(there);
+    assert_non_null(strstr(bpt_error_last()->hint, "ulimit -n")); /* as it was */
 }
 
 static void test_only_regular_files_are_opened(void **state) {

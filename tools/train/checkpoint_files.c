@@ -207,11 +207,10 @@ static bpt_status read_serial(const char *path, uint64_t *serial) {
 /* What cannot be read at all is an error: it may be sound. */
 static bpt_status read_entry(const char *done, entry *e) {
     struct stat st;
-    *e = (entry){.name = e->name, .whole = stat(done, &st) == 0};
-    if (!e->whole) {
-        const bpt_status status = bpt_fail_errno(errno, "look at", done);
-        return status == BPT_ENOENT ? BPT_OK : status;
-    }
+    *e = (entry){.name = e->name};
+    BPT_TRY(bpt_path_look(done, &e->whole));
+    if (!e->whole) return BPT_OK;
+    if (stat(done, &st) != 0) return bpt_fail_errno(errno, "look at", done);
     e->made_at = st.st_mtim;
     const bpt_status status = read_serial(done, &e->serial);
     e->damaged = status == BPT_EDATA || status == BPT_ECORRUPT;
