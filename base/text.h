@@ -8,9 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/** Adds a name to a list of names with commas between them. Where it does not fit the list ends
- * with
- * "..." instead, for good, in the place of names that were last if need be.
+/** Adds a name to a list of names with commas between them. Where it does not fit, "..." ends the
+ * list for good, if need be in the place of the last names.
  * @param list shape [size], a text; "" is a list of none */
 void bpt_list_add(char *list, size_t size, const char *name);
 

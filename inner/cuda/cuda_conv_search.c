@@ -10,12 +10,6 @@
 
 enum { MAX_FORMS = 2 };
 
-static const char *const step_texts[] = {
-    [BPT_CUDA_CONV_FORWARD] = "forward pass",
-    [BPT_CUDA_CONV_BACKWARD_DATA] = "input's gradient",
-    [BPT_CUDA_CONV_BACKWARD_WEIGHTS] = "weights' gradient",
-};
-
 static const char *const list_texts[] = {
     [BPT__ENGINES_LIKELY] = "",
     [BPT__ENGINES_FALLBACK] = " (fallback)",
@@ -121,7 +115,7 @@ static bpt_status measure(search *s, size_t graph, size_t plan) {
     s->graph = &s->graphs[graph];
     s->plan = &s->plans[graph][plan];
     snprintf(what, sizeof what, "engine %" PRId64 "%s of cuDNN for the %s of a convolution",
-             s->plan->place, list_texts[s->plan->list], step_texts[s->graph->form.step]);
+             s->plan->place, list_texts[s->plan->list], bpt__step_text(s->graph->form.step));
     BPT_TRY(bpt__measure(s->library, run_measured, s, s->delay, what, &ns));
     if (ns >= s->best_ns) return BPT_OK;
     s->best_ns = ns;
@@ -219,7 +213,7 @@ static bpt_status no_engine(const bpt_cuda_library *library, const bpt_cuda_conv
     return bpt_fail(BPT_EBACKEND,
                     "cuDNN has no engine for the %s of a convolution of %" PRId64 "x%" PRId64
                     " with %" PRId64 " channels to %" PRId64 " in %" PRId64 " groups (%s): %s",
-                    step_texts[step], p->kernel[0], p->kernel[1], p->c, p->k, p->groups,
+                    bpt__step_text(step), p->kernel[0], p->kernel[1], p->c, p->k, p->groups,
                     p->type == BPT_BF16 ? "bf16" : floats, library->refusal);
 }
 
@@ -270,7 +264,7 @@ static void say_choice(const bpt__conv_engine *engine) {
     const bpt_cuda_conv_problem *p = &engine->graph.form.problem;
     bpt_debug("cuDNN: %s of %" PRId64 "x%" PRId64 ", %" PRId64 " to %" PRId64
               " channels: way %" PRId64 ", list %d, place %" PRId64 ", %.1f us",
-              step_texts[engine->graph.form.step], p->kernel[0], p->kernel[1], p->c, p->k,
+              bpt__step_text(engine->graph.form.step), p->kernel[0], p->kernel[1], p->c, p->k,
               way_of(&engine->graph.form), (int)engine->plan.list, engine->plan.place,
               (double)engine->ns * 1e-3);
 }

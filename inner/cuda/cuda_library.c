@@ -127,6 +127,15 @@ void bpt__library_want(bpt_cuda_library *library, size_t bytes) {
 
 /* ---- measurement ---- */
 
+const char *bpt__step_text(bpt_cuda_conv_step step) {
+    static const char *const texts[] = {
+        [BPT_CUDA_CONV_FORWARD] = "forward pass",
+        [BPT_CUDA_CONV_BACKWARD_DATA] = "input's gradient",
+        [BPT_CUDA_CONV_BACKWARD_WEIGHTS] = "weights' gradient",
+    };
+    return texts[step];
+}
+
 void *bpt__piece(void *block, size_t bytes, size_t *used) {
     const size_t at = *used;
     *used = bpt_size_add(at, bpt_size_add(bytes, 255) / 256 * 256);

@@ -105,6 +105,9 @@ bpt_status bpt__cublaslt_failed(const bpt_cuda_library *library, cublasStatus_t 
 /** Lets the workspace that all share be of at least as many bytes. */
 void bpt__library_want(bpt_cuda_library *library, size_t bytes);
 
+/** @return a step for people */
+const char *bpt__step_text(bpt_cuda_conv_step step);
+
 /** Work to measure, put on the library's stream. */
 typedef bpt_status (*bpt__work_fn)(bpt_cuda_stream stream, void *arg);
 

@@ -21,12 +21,6 @@ enum {
     WORKSPACE = 32 << 20, /* bytes at most: what cuBLAS itself takes on such GPUs */
 };
 
-static const char *const step_texts[] = {
-    [BPT_CUDA_CONV_FORWARD] = "forward pass",
-    [BPT_CUDA_CONV_BACKWARD_DATA] = "input's gradient",
-    [BPT_CUDA_CONV_BACKWARD_WEIGHTS] = "weights' gradient",
-};
-
 /* Its words for one product D = op(A) op(B). */
 typedef struct matrices {
     cublasLtMatmulDesc_t product;
@@ -248,7 +242,7 @@ static bpt_status measure(search *s, const cublasLtMatmulHeuristicResult_t *resu
     if (!may_run(result) || result->workspaceSize > s->workspace_bytes) return BPT_OK;
     take(p, result, place, UINT64_MAX);
     snprintf(what, sizeof what, "algorithm %d of cuBLASLt for the %s of a fully connected layer",
-             place, step_texts[p->step]);
+             place, bpt__step_text(p->step));
     BPT_TRY(bpt__measure(p->library, run_measured, s, s->delay, what, &p->ns));
     if (p->ns >= best.ns) *p = best;
     return BPT_OK;

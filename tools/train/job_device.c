@@ -72,8 +72,10 @@ bpt_status bpt__job_open_device(bpt_job *job) {
 
 /* ---- what a GPU has chosen by measurement, kept with the run ---- */
 
+#define CHOICES_NAME "gpu.rank-%" PRIu32 ".yaml"
+
 static bpt_status choices_path(const char *run, uint32_t rank, char **path) {
-    return bpt_strf(path, "%s/gpu.rank-%" PRIu32 ".yaml", run, rank);
+    return bpt_strf(path, "%s/" CHOICES_NAME, run, rank);
 }
 
 static bpt_status read_choices(const bpt_job *job, const char *run) {
@@ -101,7 +103,7 @@ bpt_status bpt__job_read_choices(const bpt_job *job) {
 
 bpt_status bpt__job_keep_choices(const bpt_job *job) {
     char *path, name[40];
-    snprintf(name, sizeof name, "gpu.rank-%" PRIu32 ".yaml", job->rank);
+    snprintf(name, sizeof name, CHOICES_NAME, job->rank);
     if (!job->device) return bpt_run_folder_remove(job->run, name);
     BPT_TRY(choices_path(bpt_run_folder_path(job->run), job->rank, &path));
     const bpt_status status = bpt_device_save_choices(job->device, path);

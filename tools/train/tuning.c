@@ -132,13 +132,15 @@ void bpt_tuning_say(const bpt_train_options *o) {
 
 /* ---- in a run's folder ---- */
 
+#define KEPT_NAME "tuned.rank-%" PRIu32 ".yaml"
+
 static bpt_status kept_path(const char *run, uint32_t rank, char **path) {
-    return bpt_strf(path, "%s/tuned.rank-%" PRIu32 ".yaml", run, rank);
+    return bpt_strf(path, "%s/" KEPT_NAME, run, rank);
 }
 
 bpt_status bpt_tuning_keep(const bpt_train_options *o, const bpt_run_folder *run, uint32_t rank) {
     char *path, comment[80], name[40];
-    snprintf(name, sizeof name, "tuned.rank-%" PRIu32 ".yaml", rank);
+    snprintf(name, sizeof name, KEPT_NAME, rank);
     if (!o->tuning) return bpt_run_folder_remove(run, name);
     BPT_TRY(kept_path(bpt_run_folder_path(run), rank, &path));
     snprintf(comment, sizeof comment, "# What rank %" PRIu32 " of this run was tuned by.\n", rank);

@@ -50,8 +50,8 @@ static fiber *running;
 static const std::function<void()> *body;
 static unsigned n_threads, n_begun, n_ended, current;
 static bool backwards;
-static bool
-    ahead; /* warps run ahead of each other: each as far as it can before the next goes on */
+/* Warps run ahead of each other: each as far as it can before the next goes on. */
+static bool ahead;
 static lane lanes_of_block[MAX_THREADS];
 static std::vector<unsigned> ready;             /* threads that waited, and need not any more */
 static volatile uint64_t words[2][MAX_THREADS]; /* of two exchanges, one after another */
