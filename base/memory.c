@@ -54,21 +54,25 @@ const char *bpt_memory_bound(void) {
                                                            : "this machine has";
 }
 
+/* @return bytes of whole lines, at least one */
+static size_t whole_lines(size_t bytes) {
+    const size_t lines = (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT;
+    return (lines > 0 ? lines : 1) * BPT_ALIGNMENT;
+}
+
 /* Whole huge pages, as far as they go: fewer misses of the address cache, and MPI, which copies
  * from the memory of another process, has fewer pages to look up. Just advice: all else is as it
  * would be without. */
 static void *allocate(size_t bytes) {
     const size_t alignment = bytes < BPT_HUGE_FROM ? BPT_ALIGNMENT : BPT_HUGE_PAGE;
-    const size_t lines = (bytes + BPT_ALIGNMENT - 1) / BPT_ALIGNMENT;
-    const size_t rounded = (lines > 0 ? lines : 1) * BPT_ALIGNMENT;
     void *memory;
-    if (posix_memalign(&memory, alignment, rounded) != 0) return NULL;
+    if (posix_memalign(&memory, alignment, whole_lines(bytes)) != 0) return NULL;
     if (bytes >= BPT_HUGE_FROM)
         (void)madvise(memory, bytes / BPT_HUGE_PAGE * BPT_HUGE_PAGE, MADV_HUGEPAGE);
-    return memset(memory, 0, rounded);
+    return memory;
 }
 
-bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {
+bpt_status bpt_alloc_unset(const char *what, size_t count, size_t size, void **out) {
     size_t bytes;
     BPT_TRY(bpt_size_multiply(count, size, &bytes));
     if (bytes > SIZE_MAX - BPT_ALIGNMENT)
@@ -78,6 +82,12 @@ bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {
     atomic_fetch_add_explicit(&n_allocations, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&n_live, 1, memory_order_relaxed);
     *out = memory;
+    return BPT_OK;
+}
+
+bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out) {
+    BPT_TRY(bpt_alloc_unset(what, count, size, out));
+    memset(*out, 0, whole_lines(count * size));
     return BPT_OK;
 }
 

@@ -36,6 +36,13 @@ bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out);
 /** BPT_NEW("name", count, &pointer): bpt_alloc() for elements of the pointer's type. */
 #define BPT_NEW(what, count, out) bpt_alloc((what), (count), sizeof **(out), (void **)(out))
 
+/** As bpt_alloc(), but not zeroed: for large buffers of which often just the first part is used.
+ * Nothing is read that was not written. Pages that are never touched cost no memory and no time. */
+bpt_status bpt_alloc_unset(const char *what, size_t count, size_t size, void **out);
+
+#define BPT_NEW_UNSET(what, count, out)                                                            \
+    bpt_alloc_unset((what), (count), sizeof **(out), (void **)(out))
+
 /** Grows an array to at least @p need elements, doubling, and keeps its content; new elements are
  * zero. For growing lists outside of a training step.
  * @param[in,out] array    from bpt_alloc() or NULL (then *capacity is 0)

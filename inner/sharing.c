@@ -21,9 +21,19 @@ static bool get_bit(const uint64_t *words, size_t i) {
 }
 
 static bool all_set(const uint64_t *words, size_t first, size_t n) {
-    for (size_t i = first; i < first + n; i++)
-        if (!get_bit(words, i)) return false;
+    for (size_t i = first, end = first + n, next; i < end; i = next) {
+        const uint64_t from_i = UINT64_MAX << i % WORD_BITS;
+        next = i - i % WORD_BITS + WORD_BITS;
+        const uint64_t to_end = next > end ? UINT64_MAX >> (next - end) : UINT64_MAX;
+        if (~words[i / WORD_BITS] & from_i & to_end) return false;
+    }
     return true;
+}
+
+static bool none_set(const uint64_t *words, size_t n_words) {
+    uint64_t any = 0;
+    for (size_t w = 0; w < n_words; w++) any |= words[w];
+    return any == 0;
 }
 
 bpt_status bpt_sharing_create(size_t n, bpt_sharing **out) {
@@ -65,7 +75,8 @@ typedef struct {
     uint64_t *own;         /* bits that begin at a task, shape [n_users, n_words] */
     uint64_t *reached;     /* bits that have reached it, its own too; likewise */
     uint64_t *all;         /* bits that have reached all users of a buffer, shape [n, n_words] */
-    uint64_t *before;      /* bit b of row a: a is over before b begins; as bpt_sharing.apart */
+    uint64_t *used;        /* bit b: some task uses it; shape [stride] */
+    uint64_t *ordered;     /* bit b of row a: one is over before the other; as bpt_sharing.apart */
 } graph;
 
 static size_t n_uses(const graph *g, size_t buffer) {
@@ -104,10 +115,16 @@ static void look_at(const graph *g, size_t stride, size_t first, size_t end) {
     memset(g->own, 0, g->n_users * n_words * sizeof *g->own);
     for (size_t bit = 0; bit < n_bits; bit++) set_bit(g->own + g->uses[begin + bit] * n_words, bit);
     flow(g, n_words);
-    for (size_t b = 0; b < g->n; b++)
+    for (size_t b = 0; b < g->n; b++) {
+        const uint64_t *all = g->all + b * n_words;
+        if (none_set(all, n_words)) continue; /* as a rule: b is earlier than all of the group, */
+        const bool whole = all_set(all, 0, n_bits); /* or later */
         for (size_t a = first; a < end; a++)
-            if (all_set(g->all + b * n_words, g->first_use[a] - begin, n_uses(g, a)))
-                set_bit(g->before + a * stride, b);
+            if (whole || all_set(all, g->first_use[a] - begin, n_uses(g, a))) {
+                set_bit(g->ordered + a * stride, b);
+                set_bit(g->ordered + b * stride, a);
+            }
+    }
 }
 
 static size_t end_of_group(const graph *g, size_t first) {
@@ -124,11 +141,25 @@ static bpt_status allocate(graph *g, size_t stride) {
     list_uses(g);
     for (size_t b = 0; b < g->n; b++)
         if (n_uses(g, b) > largest) largest = n_uses(g, b);
+    BPT_TRY(BPT_NEW("buffers that are used", stride, &g->used));
+    for (size_t b = 0; b < g->n; b++)
+        if (n_uses(g, b) > 0) set_bit(g->used, b);
     g->n_words = (largest + WORD_BITS - 1) / WORD_BITS;
     BPT_TRY(BPT_NEW("uses that begin", g->n_users * g->n_words, &g->own));
     BPT_TRY(BPT_NEW("uses that are over", g->n_users * g->n_words, &g->reached));
     BPT_TRY(BPT_NEW("uses that are over", g->n * g->n_words, &g->all));
-    return BPT_NEW("order of buffers", g->n * stride, &g->before);
+    return BPT_NEW("order of buffers", g->n * stride, &g->ordered);
+}
+
+/* Buffers that are used and not ordered; but one is not apart from itself. */
+static void keep_apart(const graph *g, bpt_sharing *s) {
+    for (size_t a = 0; a < s->n; a++) {
+        if (n_uses(g, a) == 0) continue;
+        uint64_t *ordered = g->ordered + a * s->stride;
+        set_bit(ordered, a);
+        for (size_t w = 0; w < s->stride; w++)
+            s->apart[a * s->stride + w] |= g->used[w] & ~ordered[w];
+    }
 }
 
 bpt_status bpt_sharing_note(bpt_sharing *s, const bpt_user *users, size_t n_users) {
@@ -139,13 +170,10 @@ bpt_status bpt_sharing_note(bpt_sharing *s, const bpt_user *users, size_t n_user
             end = end_of_group(&g, first);
             look_at(&g, s->stride, first, end);
         }
-        for (size_t a = 0; a < g.n; a++)
-            for (size_t b = 0; b < g.n; b++)
-                if (a != b && !get_bit(g.before + a * s->stride, b) &&
-                    !get_bit(g.before + b * s->stride, a))
-                    set_bit(s->apart + a * s->stride, b);
+        keep_apart(&g, s);
     }
-    bpt_free(g.before);
+    bpt_free(g.ordered);
+    bpt_free(g.used);
     bpt_free(g.all);
     bpt_free(g.reached);
     bpt_free(g.own);

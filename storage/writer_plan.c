@@ -23,7 +23,7 @@ bpt_status bpt__writer_prepare_chunk(bpt_writer *w) {
     if (c->n == 0 && c->capacity > w->chunk_bytes) free_buffer(c); /* one value was as large */
     if (!c->ends) BPT_TRY(BPT_NEW("ends of values", w->chunk_values, &c->ends));
     if (c->bytes) return BPT_OK;
-    BPT_TRY(BPT_NEW("write buffer", w->chunk_bytes, &c->bytes));
+    BPT_TRY(BPT_NEW_UNSET("write buffer", w->chunk_bytes, &c->bytes));
     c->capacity = w->chunk_bytes;
     return BPT_OK;
 }

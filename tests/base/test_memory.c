@@ -2,6 +2,7 @@
 #include "base/memory.h"
 #include "tests/base/support.h"
 
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <setjmp.h>
@@ -86,6 +87,30 @@ static void test_large_memory_is_in_huge_pages(void **state) {
         memset(bytes, 0xAB, sizes[i]);
         bpt_free(bytes);
     }
+}
+
+/* What nobody touches takes no memory; else it is as any other. */
+static void test_unset_memory_is_not_touched(void **state) {
+    (void)state;
+    enum { SIZE = 64 << 20, N_PAGES = SIZE / 4096 };
+    static unsigned char resident[N_PAGES];
+    const uint64_t live = bpt_memory_live(), made = bpt_memory_allocations();
+    unsigned char *bytes;
+    if (sysconf(_SC_PAGESIZE) != 4096) skip();
+    assert_int_equal(BPT_NEW_UNSET("test bytes", SIZE, &bytes), BPT_OK);
+    assert_int_equal((uintptr_t)bytes % BPT_HUGE_PAGE, 0);
+    assert_int_equal(bpt_memory_live(), live + 1);
+    assert_int_equal(bpt_memory_allocations(), made + 1);
+    memset(bytes, 1, SIZE / 4);
+    assert_int_equal(mincore(bytes, SIZE, resident), 0);
+    for (size_t i = 0; i < N_PAGES / 4; i++) assert_true(resident[i] & 1);
+    for (size_t i = N_PAGES / 4; i < N_PAGES; i++) assert_false(resident[i] & 1);
+    bpt_free(bytes);
+    bpt_memory_fail_at(0);
+    assert_int_equal(BPT_NEW_UNSET("test bytes", SIZE, &bytes), BPT_ENOMEM);
+    bpt_memory_fail_at(-1);
+    assert_int_equal(BPT_NEW_UNSET("test bytes", SIZE_MAX, &bytes), BPT_ENOMEM);
+    assert_int_equal(bpt_memory_live(), live);
 }
 
 static void test_element_size_comes_from_the_pointer(void **state) {
@@ -253,6 +278,7 @@ int main(void) {
         cmocka_unit_test(test_machine_has_memory),
         cmocka_unit_test(test_memory_is_aligned_and_zero),
         cmocka_unit_test(test_large_memory_is_in_huge_pages),
+        cmocka_unit_test(test_unset_memory_is_not_touched),
         cmocka_unit_test(test_element_size_comes_from_the_pointer),
         cmocka_unit_test(test_sizes_beyond_memory_are_refused),
         cmocka_unit_test(test_counters_follow_allocations),

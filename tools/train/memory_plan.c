@@ -10,6 +10,7 @@
 #include "tools/train/train_rule.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 /* Without a dataset it is not known of how many samples. */
 static bool holds_out(const bpt_job *job) {
@@ -242,11 +243,13 @@ double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan) {
 }
 
 /* Between a batch that fits and one that does not: where a straight line through their plans meets
- * the limit, which is nearly there as a rule, and in the middle every other time. */
+ * the limit, which is nearly there as a rule, and every other time in the middle of their ratio:
+ * one that was asked for may be a thousand times too large, and large plans take long. */
 static uint32_t guess(uint32_t fits, double fits_bytes, uint32_t fails, double fails_bytes,
                       double limit, int try) {
-    const double part = try % 2 ? 0.5 : (limit - fits_bytes) / (fails_bytes - fits_bytes);
-    const uint32_t next = fits + (uint32_t)(part * (double)(fails - fits));
+    const double line = (limit - fits_bytes) / (fails_bytes - fits_bytes) * (fails - fits);
+    const double middle = sqrt((double)(fits + 1) * fails) - fits;
+    const uint32_t next = fits + (uint32_t)(try % 2 ? middle : line);
     if (next <= fits) return fits + 1;
     return next < fails ? next : fails - 1;
 }
