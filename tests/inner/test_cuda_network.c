@@ -482,6 +482,34 @@ static void test_too_large(void **state) {
     bpt_pool_free(pool);
 }
 
+/* The batch that a hint says would fit does, and little more: nearly all that it takes grows with
+ * it. */
+static void test_what_fits(void **state) {
+    (void)state;
+    static const char text[] =
+        "name: wide\ninput: [1, 28, 28]\nclasses: 10\nlayers:\n"
+        "  - pad_channels: {channels: 256}\n  - global_avgpool\n"
+        "  - fc: {outputs: classes}\n";
+    const int64_t of_a_sample = 256 * 28 * 28 * (int64_t)sizeof(float);
+    bpt_model *model;
+    bpt_network *net = NULL;
+    bpt_pool *pool = net_pool(1);
+    net_assert_ok(bpt_model_parse("wide", text, sizeof text - 1, NULL, &model));
+    const int64_t asked = (int64_t)device->memory_bytes / of_a_sample;
+    assert_int_equal(bpt_network_create_on(device, model, asked, BPT_F32, learning, pool, &net),
+                     BPT_EUSAGE);
+    const int64_t fits = strtoll(bpt_error_last()->hint, NULL, 10);
+    assert_non_null(strstr(bpt_error_last()->hint, " samples a step would fit"));
+    assert_in_range(fits, 1, asked - 1);
+    const int64_t more = fits + fits / 8;
+    assert_int_equal(bpt_network_create_on(device, model, more, BPT_F32, learning, pool, &net),
+                     BPT_EUSAGE);
+    net_assert_ok(bpt_network_create_on(device, model, fits, BPT_F32, learning, pool, &net));
+    bpt_network_free(net);
+    bpt_model_free(model);
+    bpt_pool_free(pool);
+}
+
 static int run_cases(void) {
     static const gradient_sort sorts[] = {{"floats", test_floats}, {"bfloat16", test_halves}};
     return gradient_run("test_cuda_network, layers", sorts, sizeof sorts / sizeof *sorts);
@@ -495,7 +523,7 @@ int main(void) {
         cmocka_unit_test(test_not_finite),     cmocka_unit_test(test_forward_only),
         cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_choices),        cmocka_unit_test(test_hints),
-        cmocka_unit_test(test_failures_later),
+        cmocka_unit_test(test_failures_later), cmocka_unit_test(test_what_fits),
     };
     const int missing = cuda_begin();
     if (missing) return missing;

@@ -6,10 +6,10 @@ unset CUDA_VISIBLE_DEVICES
 n_gpus=${BPT_GPUS_ON_CORES:-$(nvidia-smi -L 2>/dev/null | grep -c '^GPU')}
 [ "$n_gpus" -gt 0 ] || skip "no GPU is here"
 if variants; then
-    epochs=2 near=0.03 enough=0.8 epochs_together=8
+    epochs=2 near=0.03 enough=0.8 epochs_together=8 part=1 every=66
     make_data 4000 1000
 else
-    epochs=1 near=0.04 enough=0.6 epochs_together=2
+    epochs=1 near=0.04 enough=0.6 epochs_together=2 part=0.5 every=16
     make_data 2000 500
 fi
 make_model
@@ -48,17 +48,17 @@ done
 
 # ---- going on, on either ----
 
-run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 40 --device cuda
+run 0 "$train" "${common[@]}" --output runs/on --epochs $part --checkpoint-every $every --device cuda
 cut_back runs/on
-run 0 "$train" "${common[@]}" --output runs/on --epochs 1 --checkpoint-every 40 --device cpu --resume auto
+run 0 "$train" "${common[@]}" --output runs/on --epochs $part --checkpoint-every $every --device cpu --resume auto
 says 'going on from'
 says 'rank 0 computed on cuda until'
 
 # On the same card the bits are those of a run that never stopped: kernels are not measured again.
-run 0 "$train" "${common[@]}" --output runs/whole --epochs 1 --checkpoint-every 40 --device cuda
+run 0 "$train" "${common[@]}" --output runs/whole --epochs $part --checkpoint-every $every --device cuda
 cp -r runs/whole runs/parts
 cut_back runs/parts
-run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --checkpoint-every 40 --device cuda --resume auto
+run 0 "$train" "${common[@]}" --output runs/parts --epochs $part --checkpoint-every $every --device cuda --resume auto
 says 'going on from'
 cmp runs/whole/model.safetensors runs/parts/model.safetensors || die "a resumed run has other bits"
 cmp runs/whole/gpu.rank-0.yaml runs/parts/gpu.rank-0.yaml || die "a resumed run has other kernels"
@@ -68,7 +68,7 @@ cp -r runs/whole runs/begun
 cut_back runs/begun
 for from in runs/begun runs/begun/checkpoints/step-*; do
     [ "$from" = runs/begun ] || variants || continue
-    run 0 "$train" "${common[@]}" --output runs/else --epochs 1 --checkpoint-every 40 --device cuda --resume "$from"
+    run 0 "$train" "${common[@]}" --output runs/else --epochs $part --checkpoint-every $every --device cuda --resume "$from"
     says 'going on from'
     grep -q 'measured anew' err && die "a run that goes on from $from measures kernels that it was given"
     same_weights runs/whole runs/else
@@ -77,20 +77,23 @@ for from in runs/begun runs/begun/checkpoints/step-*; do
 done
 cut_back runs/parts
 sed -i 's/^gpu: .*/gpu: "Another card"/' runs/parts/gpu.rank-0.yaml
-run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
+run 0 "$train" "${common[@]}" --output runs/parts --epochs $part --device cuda --resume auto
 says 'of another card'
 says 'measured anew'
 if variants; then
     cut_back runs/parts
     rm runs/parts/gpu.rank-0.yaml
-    run 0 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
+    run 0 "$train" "${common[@]}" --output runs/parts --epochs $part --device cuda --resume auto
     [ "$(grep -c 'measured anew' err)" -eq 1 ] || die "it does not say once that nothing was kept"
     [ -s runs/parts/gpu.rank-0.yaml ] || die "a resumed run does not keep how it computes"
 fi
 cut_back runs/parts
 echo 'choices: 3' >runs/parts/gpu.rank-0.yaml
-fails_well 2 "$train" "${common[@]}" --output runs/parts --epochs 1 --device cuda --resume auto
+fails_well 2 "$train" "${common[@]}" --output runs/parts --epochs $part --device cuda --resume auto
 says 'gpu.rank-0.yaml'
+run 2 "$train" "${common[@]}" --output runs/parts --epochs $part --device cuda --resume auto --check
+grep -q '^error: rank 0 .*gpu\.rank-0\.yaml' out || die "a look before does not find it"
+says 'hint: remove the file' out
 
 # ---- a GPU and cores of one rank ----
 

@@ -40,7 +40,7 @@ static bpt_status open_engine(bpt_job *job) {
     BPT_TRY(bpt_layer_choice_check(job->options, job->model));
     if (!bpt_job_is_server(job))
         BPT_TRY(bpt_pool_open(job->options->policy, job->n_threads, &job->pool));
-    BPT_TRY(bpt__job_read_choices(job));
+    BPT_TRY(bpt__job_read_choices(job->options, job->rank, job->device));
     BPT_TRY(bpt__job_open_network(job));
     return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
 }

@@ -78,25 +78,24 @@ static bpt_status choices_path(const char *run, uint32_t rank, char **path) {
     return bpt_strf(path, "%s/" CHOICES_NAME, run, rank);
 }
 
-static bpt_status read_choices(const bpt_job *job, const char *run) {
+static bpt_status read_choices(const char *run, uint32_t rank, bpt_device *device) {
     char *path;
     bool alike = true;
-    BPT_TRY(choices_path(run, job->rank, &path));
+    BPT_TRY(choices_path(run, rank, &path));
     const bool there = access(path, F_OK) == 0;
-    const bpt_status status = there ? bpt_device_load_choices(job->device, path, &alike) : BPT_OK;
+    const bpt_status status = there ? bpt_device_load_choices(device, path, &alike) : BPT_OK;
     if (status == BPT_OK && !alike)
         bpt_warn("%s is of another card or another version of its libraries: of no use here", path);
     bpt_free(path);
     return status;
 }
 
-bpt_status bpt__job_read_choices(const bpt_job *job) {
-    const bpt_train_options *o = job->options;
+bpt_status bpt__job_read_choices(const bpt_train_options *o, uint32_t rank, bpt_device *device) {
     char *run;
-    if (!job->device || !o->resume) return BPT_OK;
-    if (bpt_run_folder_goes_on(o->output, o->resume)) return read_choices(job, o->output);
+    if (!device || !o->resume) return BPT_OK;
+    if (bpt_run_folder_goes_on(o->output, o->resume)) return read_choices(o->output, rank, device);
     BPT_TRY(bpt_checkpoint_run(o->resume, &run));
-    const bpt_status status = read_choices(job, run);
+    const bpt_status status = read_choices(run, rank, device);
     bpt_free(run);
     return status;
 }

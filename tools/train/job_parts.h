@@ -17,10 +17,12 @@
 bpt_status bpt__job_find_device(const bpt_train_options *o, uint32_t n_ranks, bpt_host_place place,
                                 bpt_device **device);
 
-/** Lets the rank's GPU, if it has one, compute as it did in the run that is gone on from
- * (RUN/gpu.rank-N.yaml, where that is), before the network is made.
+/** Lets a rank's GPU compute as it did in the run that is gone on from (RUN/gpu.rank-N.yaml, where
+ * that is), before the network is made.
+ * @param o      with an --output
+ * @param device NULL: the rank has none
  * @return BPT_OK, as bpt_device_load_choices() */
-bpt_status bpt__job_read_choices(const bpt_job *job);
+bpt_status bpt__job_read_choices(const bpt_train_options *o, uint32_t rank, bpt_device *device);
 
 /** Keeps how it computes in the run's folder, once that has begun.
  * @return BPT_OK, as bpt_device_save_choices() */

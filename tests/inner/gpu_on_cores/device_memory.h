@@ -10,7 +10,7 @@
 
 namespace gpu_on_cores {
 
-enum : size_t { MEMORY_BYTES = (size_t)4 << 30 };
+enum : size_t { MEMORY_BYTES = (size_t)1 << 30 };
 
 /** While there is one of these, memory can be touched. */
 class open_memory {
