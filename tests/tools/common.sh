@@ -168,6 +168,17 @@ cut_back() { # RUN: to its first checkpoint, unfinished
     find "$1/checkpoints" -mindepth 1 -maxdepth 1 | sort | tail -n +2 | xargs -r rm -r
 }
 
+seal() { # CHECKPOINT: whose files were changed by hand
+    python3 - "$1/DONE" >sealed <<'END' || die "$1/DONE"
+import json, sys
+done = json.load(open(sys.argv[1]))
+print(done["serial"], *(file["name"] for file in done["files"]))
+END
+    # shellcheck disable=SC2046 # several words
+    "${BPT_HELPERS:?}/seal_checkpoint" "$1" $(cat sealed) || die "seal_checkpoint"
+    rm sealed
+}
+
 rank_process() { # N: process id of the N-th local rank of the mpirun that is $pid, from 1
     pgrep -P "$pid" -x bpt-train | sed -n "$1p"
 }

@@ -76,10 +76,7 @@ changed() { # SED RUN: the run as it was at its first checkpoint, whose state is
     step=$(echo "$2"/checkpoints/*)
     grep -q '"device": *"cpu"' "$step/rank-0.json" || die "a checkpoint does not say where it computed"
     sed -i "$1" "$step/rank-0.json"
-    # shellcheck disable=SC2046 # several words
-    "${BPT_HELPERS:?}/seal_checkpoint" "$step" $(python3 -c 'import json, sys
-done = json.load(open(sys.argv[1]))
-print(done["serial"], *(file["name"] for file in done["files"]))' "$step/DONE") || die "seal_checkpoint"
+    seal "$step"
     run 0 "$train" "${common[@]}" --output "$2" --epochs 1 --resume auto
     says 'going on from'
 }

@@ -42,8 +42,7 @@ cut_back before
 step=$(echo before/checkpoints/*)
 sed -i 's/"order": 0, *//; s/"order_block": 0, *//' "$step/rank-0.json"
 grep -q '"order' "$step/rank-0.json" && die "the state still names an order"
-"${BPT_HELPERS:?}/seal_checkpoint" "$step" "$(python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["serial"])' "$step/DONE")" \
-    rank-0.json rank-0.momentum.safetensors model.safetensors || die "seal_checkpoint"
+seal "$step"
 run 0 "$train" "${local[@]}" --output before --resume auto
 same_weights whole before
 cut_back before

@@ -50,7 +50,7 @@ assert all(sum(e["held"]) == 2000 for e in after[3:]), after
 END
 
 # Replayed: shares that follow the slightest drift, in a run that is long enough for some.
-epochs=40
+epochs=$(length 40 16)
 until run 0 ranks 2 "$train" "${parts[@]}" --output moved --force --rebalance 0.000001 --epochs $epochs &&
     shares moved >some && json_holds some 'len(d) > 4' 2>/dev/null; do
     epochs=$((2 * epochs))

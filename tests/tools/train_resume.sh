@@ -79,11 +79,11 @@ same_weights runs/local runs/thrice
 run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/twice --resume runs/twice
 same_weights runs/local runs/twice
 # The counts of a run are those of all its parts.
-check_json runs/twice/summary.json 'd["epochs"] == 16' 'd["steps"] == 1600' \
-    'd["ranks"][0]["samples"] == 32000 and d["ranks"][0]["steps"] == 1600'
+check_json runs/twice/summary.json "d['epochs'] == $n_epochs" "d['steps'] == 100 * $n_epochs" \
+    "d['ranks'][0]['samples'] == 2000 * $n_epochs and d['ranks'][0]['steps'] == 100 * $n_epochs"
 
 # From a checkpoint of before times in steps were told apart: of that part they count as work.
-run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/older --checkpoint-every 1500
+run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/older --checkpoint-every $((90 * n_epochs))
 cut_back runs/older
 older_times runs/older
 before=$(python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print((d["compute_ns"] - d["data_wait_ns"]) * 1e-9)' \

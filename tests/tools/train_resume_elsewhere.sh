@@ -16,7 +16,7 @@ before=$(newest runs/agwu)
 cp -r runs/agwu runs/agwu-worked
 run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu --resume auto
 # The others train on while a rank waits for a core, an epoch in tens of milliseconds.
-check_json runs/agwu/summary.json 'd["test_accuracy"] > 0.5' '16 <= d["epochs"] < 24' \
+check_json runs/agwu/summary.json "d['test_accuracy'] > 0.5 and $n_epochs <= d['epochs'] < 1.5 * $n_epochs" \
     'sum(r["samples"] for r in d["ranks"]) == d["samples"]' \
     'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
     'sum(r["submissions"] for r in d["ranks"]) * 2 * d["weight_bytes"] == sum(r["payload_bytes_sent"] for r in d["ranks"])' \
@@ -30,13 +30,7 @@ says "hint: train it again, from its beginning to its end"
 # before the stop, here of thirty years, is not set against the samples of the first push.
 worked=$(newest runs/agwu-worked)
 sed -i -E 's/"compute_ns": [0-9]+/"compute_ns": 1000000000000000000/' "$worked/rank-1.json"
-python3 - "$worked/DONE" >sealed <<'END' || die "$worked/DONE"
-import json, sys
-done = json.load(open(sys.argv[1]))
-print(done["serial"], *(file["name"] for file in done["files"]))
-END
-# shellcheck disable=SC2046 # several words
-"${BPT_HELPERS:?}/seal_checkpoint" "$worked" $(cat sealed) || die "seal_checkpoint"
+seal "$worked"
 run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu-worked --resume auto --checkpoint-every 10 \
     --checkpoint-keep 1000
 for state in runs/agwu-worked/checkpoints/*/rank-0.json; do

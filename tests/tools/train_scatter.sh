@@ -33,7 +33,7 @@ check_json shared-sgwu/summary.json 'd["data_mode"] == "shared"' 'all(r["data_sa
 for n in 2 4; do
     [ $n = 2 ] || variants || continue
     rounds=$((6 - n)) # a round waits for all ranks, and of four on few cores one may get next to nothing done
-    for epochs in 40 200; do # a rank that other work holds up needs more to have its rounds too
+    for epochs in "$(length 40 20)" 200; do # a rank that other work holds up needs more to have its rounds too
         run 0 ranks $n ./apart "$train" "${scattered[@]}" --update agwu --rebalance 0 --sync-every 4 --epochs $epochs \
             --lr 0.01 --idpa-rounds $rounds --scratch "$work/agwu-$n-$epochs" --output "$work/agwu-run-$n" --force
         grep -q "\"round\": $rounds" agwu-run-$n/metrics.jsonl && break
@@ -46,7 +46,7 @@ run 0 "$train" --replay agwu-run-2
 says "bit for bit"
 
 # Samples that move are sent to who did not have them, and to nobody twice.
-moves=(--update agwu --rebalance 0.000001 --sync-every 4 --epochs 40 --lr 0.01)
+moves=(--update agwu --rebalance 0.000001 --sync-every 4 --epochs "$(length 40 16)" --lr 0.01)
 run 0 ranks 3 ./apart "$train" "${scattered[@]}" "${moves[@]}" --output "$work/moved"
 check_given moved 'received <= all + test' 'received > 0' 'found == 0'
 run 0 "$train" --replay moved

@@ -37,7 +37,7 @@ assert [e["round"] for e in shares][-1] == 4, shares
 END_OF_CHECK
 
 # Stopped and resumed under allreduce: the weights are those of a run that never stopped.
-one=(--update allreduce --epochs 12 --lr 0.01 --eval-every 0 --scratch "$work/one")
+one=(--update allreduce --epochs "$(length 12 5)" --lr 0.01 --eval-every 0 --scratch "$work/one")
 run 0 ranks 2 ./apart "$train" "${scattered[@]}" "${one[@]}" --output "$work/unstopped"
 rm -r one
 # shellcheck disable=SC2086 # several words
