@@ -23,7 +23,7 @@ name: weights
 input: [1, 28, 28]
 classes: 10
 layers:
-  - fc: {name: one, outputs: 4000}
+  - fc: {name: one, outputs: 2000}
   - fc: {name: two, outputs: 1000}
   - fc: {name: three, outputs: classes}
 END
