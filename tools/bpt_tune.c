@@ -79,6 +79,16 @@ static bpt_status check_memory(const bpt_tune_subject *s, unsigned n_threads) {
     return status;
 }
 
+/* A step that no run could make. */
+static bpt_status check_batch(const bpt_tune_subject *s) {
+    const uint32_t has = s->split->count;
+    if (s->batch <= has) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--batch-size %" PRId64 ": split \"%s\" has %u",
+                                       s->batch, s->split->name, has);
+    bpt_hint("give --batch-size %u or less", has);
+    return status;
+}
+
 /* @param n_threads most that are tried */
 static bpt_status open_subject(const bpt_tune_options *o, unsigned n_threads, bpt_tune_subject *s) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
@@ -86,8 +96,10 @@ static bpt_status open_subject(const bpt_tune_options *o, unsigned n_threads, bp
     s->activations = bpt_precision_type((bpt_precision)o->precision, NULL);
     s->learning = learning_of(o);
     BPT_TRY(bpt_shaped_model_load(&shaped, &s->model));
-    if (o->data)
+    if (o->data) {
         BPT_TRY(bpt_shaped_model_open_data(&shaped, o->train_split, &s->dataset, &s->split));
+        BPT_TRY(check_batch(s));
+    }
     BPT_TRY(check_memory(s, n_threads));
     return o->data ? BPT_OK : bpt_synthetic_make(s->model, s->batch, 1, false, &s->synthetic);
 }

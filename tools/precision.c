@@ -9,7 +9,7 @@ static bpt_status check_cores(bpt_precision precision) {
     if (precision == BPT_PRECISION_TF32) {
         status =
             bpt_fail(BPT_EUSAGE, "--precision tf32 is of GPUs, and this computes on the cores");
-        bpt_hint("use fp32, or compute on a GPU (--device cuda)");
+        bpt_hint("use fp32; bpt-train and bpt-eval compute on a GPU with --device cuda");
         return status;
     }
     if (has == BPT_BF16_NATIVE || (has == BPT_BF16_EMULATED && emulated)) return BPT_OK;

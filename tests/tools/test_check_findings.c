@@ -124,6 +124,25 @@ static void test_bound_to_all(void **state) {
     assert_int_equal(n_found, 2);
 }
 
+static void test_more_ranks_than_processors(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    for (int r = 1; r < N; r++) {
+        ranks[r].machine = 1;
+        ranks[r].processors = 1;
+        allow(&ranks[r], 0, 1);
+        ranks[r].threads = 1;
+    }
+    assert_finds(ranks, N, false, 1, "has 2 ranks on its host, which has 1 processor: ");
+    for (int r = 1; r < N; r++) {
+        ranks[r].processors = 2;
+        allow(&ranks[r], 0, 2);
+    }
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+}
+
 static void test_versions(void **state) {
     (void)state;
     bpt_check_facts ranks[N];
@@ -315,13 +334,21 @@ static void test_print(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_good),          cmocka_unit_test(test_bound),
-        cmocka_unit_test(test_bound_to_all),  cmocka_unit_test(test_quota),
-        cmocka_unit_test(test_versions),      cmocka_unit_test(test_clocks),
-        cmocka_unit_test(test_bridges),       cmocka_unit_test(test_files),
-        cmocka_unit_test(test_data),          cmocka_unit_test(test_run_folder),
-        cmocka_unit_test(test_print),         cmocka_unit_test(test_scratch),
-        cmocka_unit_test(test_print_scratch), cmocka_unit_test(test_scratch_of_one_host),
+        cmocka_unit_test(test_good),
+        cmocka_unit_test(test_bound),
+        cmocka_unit_test(test_bound_to_all),
+        cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_more_ranks_than_processors),
+        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_clocks),
+        cmocka_unit_test(test_bridges),
+        cmocka_unit_test(test_files),
+        cmocka_unit_test(test_data),
+        cmocka_unit_test(test_run_folder),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_scratch),
+        cmocka_unit_test(test_print_scratch),
+        cmocka_unit_test(test_scratch_of_one_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

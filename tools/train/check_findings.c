@@ -63,6 +63,24 @@ static void find_bound(const search *s, uint32_t r) {
                f->quota == 1 ? "" : "s", f->threads);
 }
 
+/* Ranks of a host take turns where they are more than its processors: the first of them speaks.
+ * Where some processors are nobody's, each says that it is bound. */
+static void find_crowd(const search *s, uint32_t r) {
+    const bpt_check_facts *f = &s->ranks[r];
+    uint32_t n = 0;
+    for (uint32_t o = 0; o < s->n; o++) {
+        if (s->ranks[o].machine != f->machine) continue;
+        if (o < r) return;
+        n++;
+    }
+    if (n <= f->processors || CPU_COUNT(&f->allowed) == 0 ||
+        bpt_check_unused(s->ranks, s->n, r) > 0)
+        return;
+    report(s, false, r, "start no more ranks on a host than it has cores",
+           "has %u ranks on its host, which has %u processor%s: they take turns", n, f->processors,
+           f->processors == 1 ? "" : "s");
+}
+
 /* ---- programs ---- */
 
 static void find_versions(const search *s, uint32_t r) {
@@ -276,6 +294,7 @@ static void find_run(const search *s, uint32_t r) {
 void bpt_check_find(const bpt_check_facts *ranks, uint32_t n, bpt_check_found found, void *arg) {
     const search s = {ranks, n, found, arg};
     for (uint32_t r = 0; r < n; r++) find_bound(&s, r);
+    for (uint32_t r = 0; r < n; r++) find_crowd(&s, r);
     for (uint32_t r = 1; r < n; r++) find_versions(&s, r);
     for (uint32_t r = 1; r < n; r++) find_clock(&s, r);
     for (uint32_t r = 0; r < n; r++) find_bridge(&s, r);
