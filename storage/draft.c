@@ -8,16 +8,8 @@
 
 /* ---- what is asked for ---- */
 
-static bpt_status check_name(const char *name) {
-    if (bpt__is_split_name(name)) return BPT_OK;
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "\"%s\" is no name for a split", name);
-    bpt_hint("use up to %d letters, digits, '.', '_' and '-', beginning with a letter or digit",
-             BPT__MAX_SPLIT_NAME);
-    return status;
-}
-
 bpt_status bpt__draft_check(const bpt_writer_options *o) {
-    BPT_TRY(check_name(o->split));
+    BPT_TRY(bpt_split_name_check(o->split));
     const uint64_t bytes = (uint64_t)o->C * o->H;
     if (o->encoded && o->C != 1 && o->C != 3)
         return bpt_fail(BPT_EUSAGE, "encoded images have 1 or 3 channels, not %u", o->C);

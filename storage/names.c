@@ -15,6 +15,14 @@ bool bpt__is_split_name(const char *name) {
     return good;
 }
 
+bpt_status bpt_split_name_check(const char *name) {
+    if (bpt__is_split_name(name)) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "\"%s\" is no name for a split", name);
+    bpt_hint("use up to %d letters, digits, '.', '_' and '-', beginning with a letter or digit",
+             BPT__MAX_SPLIT_NAME);
+    return status;
+}
+
 static int compare_texts(const void *a, const void *b) {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }

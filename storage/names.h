@@ -15,6 +15,9 @@ enum { BPT__MAX_SPLIT_NAME = 64 };
 /** @return whether it is 1 to 64 letters, digits, '.', '_', '-', the first a letter or digit */
 bool bpt__is_split_name(const char *name);
 
+/** Makes sure that it is. @return BPT_OK, BPT_EUSAGE (it is not; with hint) */
+bpt_status bpt_split_name_check(const char *name);
+
 /** Makes sure that names of classes, shape [n], are UTF-8, not empty, and each another one.
  * @param where they stand, for messages: "names.txt"
  * @param wrong status to fail with where they are not

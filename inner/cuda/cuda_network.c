@@ -93,13 +93,14 @@ static bpt_status fail_measuring(const bpt_device_network *net) {
     return fail_full(net, why);
 }
 
-/* @return samples a step that fit for certain, if each takes as much of the buffers of values and
- * of what is given as one of this batch, and the workspaces of layers stay as large */
+/* @return samples a step that fit, if each takes as much of the buffers of values and of what is
+ * given as one of this batch, and all else stays as large; with a margin, since each allocation
+ * takes whole pages of the GPU's, and streams and kernels take some too */
 static uint64_t samples_that_fit(const bpt_device_network *net, size_t free_bytes) {
     const bpt_network_memory *m = &net->memory;
     const size_t of_batch = m->activations + m->activation_gradients +
                             bpt_cuda_feed_bytes(net->input.bytes) + bpt_cuda_given_bytes(net);
-    const size_t others = m->total - of_batch;
+    const size_t margin = (size_t)32 << 20, others = m->total - of_batch + margin;
     if (free_bytes <= others) return 0;
     const double part = (double)(free_bytes - others) / (double)of_batch;
     return (uint64_t)(part * (double)net->batch);
@@ -114,10 +115,10 @@ static bpt_status fail_memory(const bpt_device_network *net, const char *has, si
              (double)free_bytes * 1e-9);
     const bpt_status status = fail_full(net, why);
     if (fit > 0 && fit < (uint64_t)net->batch)
-        bpt_hint("%" PRIu64
-                 " sample%s a step would fit; or --device cpu; is the GPU in use by "
-                 "another program?",
-                 fit, fit == 1 ? "" : "s");
+        bpt_hint(
+            "about %" PRIu64
+            " sample%s a step would fit; or --device cpu; is the GPU in use by another program?",
+            fit, fit == 1 ? "" : "s");
     return status;
 }
 

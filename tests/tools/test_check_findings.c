@@ -134,13 +134,17 @@ static void test_more_ranks_than_processors(void **state) {
         allow(&ranks[r], 0, 1);
         ranks[r].threads = 1;
     }
-    assert_finds(ranks, N, false, 1, "has 2 ranks on its host, which has 1 processor: ");
+    assert_finds(ranks, N, false, 1,
+                 "is one of 2 ranks on its host, which share the time of 1 processor");
     for (int r = 1; r < N; r++) {
         ranks[r].processors = 2;
         allow(&ranks[r], 0, 2);
     }
     find(ranks, N);
     assert_int_equal(n_found, 0);
+    ranks[1].quota = ranks[2].quota = 1; /* a container with the time of one */
+    assert_finds(ranks, N, false, 1,
+                 "is one of 2 ranks on its host, which share the time of 1 processor");
 }
 
 static void test_versions(void **state) {

@@ -23,6 +23,7 @@ expect 2 '--split NAME is missing' glyphs --out "$data"
 expect 2 'unexpected argument' glyphs --out "$data" --split train extra
 expect 2 'must be between 1 and 4294967295' glyphs --out "$data" --split train --count 0
 expect 2 'is no name for a split' glyphs --out "$data" --split a/b
+expect 2 'is no name for a split' idx no/images no/labels --out "$data" --split a/b # before the source is looked at
 expect 2 'missing' idx --out "$data" --split train only-one-file
 expect 2 'missing' info
 expect 2 'missing' cifar --out "$data" --split train

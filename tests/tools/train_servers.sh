@@ -113,7 +113,7 @@ for server in 1 2; do
 done
 
 # Whoever has nothing to do is not late, and waits for nobody.
-run 0 ranks 3 "$train" "${few[@]}" --servers 1 --epochs "$(length 60 12)" --eval-every 30 --stall-warning 1 \
+run 0 ranks 3 "$train" "${few[@]}" --servers 1 --epochs "$(length 60 12)" --eval-every "$(length 30 6)" --stall-warning 1 \
     --output idle
 grep 'has waited' err | grep 'rank 2 ' && die "an idle server stalls"
 

@@ -173,7 +173,7 @@ fails_well 2 "$tune" --model lenet --budget 0 --out x.yaml
 fails_well 2 "$tune" --model tiny.yaml --data data --batch-size 601 --out x.yaml
 says 'hint: give --batch-size 600 or less'
 fails_well 2 "$tune" --model lenet --precision tf32 --out x.yaml
-says 'hint: use fp32'
+says 'hint: use fp32; bpt-train and bpt-eval'
 # Only what bpt-tune has made gives way to --force, and what is empty.
 cp -r data folder
 mkfifo pipe.yaml

@@ -116,6 +116,9 @@ function(bpt_add_test name labels timeout)
     COST ${timeout} # those that may take long begin before others
     SKIP_RETURN_CODE 77
     ENVIRONMENT "${environment};OMPI_MCA_orte_tmpdir_base=${CMAKE_BINARY_DIR}/mpi/${name}")
+  if("gpu" IN_LIST labels AND NOT BPT_CUDA_ON_CORES)
+    set_tests_properties(${name} PROPERTIES RESOURCE_LOCK gpu) # some take nearly all of its memory
+  endif()
   if("once" IN_LIST labels AND BPT_SANITIZE MATCHES address)
     set_tests_properties(${name} PROPERTIES DISABLED TRUE)
   endif()

@@ -1,3 +1,4 @@
+#include "storage/names.h"
 #include "storage/writer.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/program.h"
@@ -11,6 +12,7 @@ static bpt_status missing(const bpt_command *usage, const char *what) {
 bpt_status bpt_ingest_check_target(const bpt_command *usage, const char *out, const char *split) {
     if (!bpt_program_has(out)) return missing(usage, "--out DATASET");
     if (!bpt_program_has(split)) return missing(usage, "--split NAME");
+    BPT_TRY(bpt_split_name_check(split));
     return bpt_writer_check_place(out);
 }
 

@@ -63,22 +63,22 @@ static void find_bound(const search *s, uint32_t r) {
                f->quota == 1 ? "" : "s", f->threads);
 }
 
-/* Ranks of a host take turns where they are more than its processors: the first of them speaks.
- * Where some processors are nobody's, each says that it is bound. */
+/* Ranks of a host take turns where they are more than the processors that they may use, or whose
+ * time control groups leave them: the first of them speaks. One that is bound has been told. */
 static void find_crowd(const search *s, uint32_t r) {
     const bpt_check_facts *f = &s->ranks[r];
+    const uint32_t unused = bpt_check_unused(s->ranks, s->n, r), used = f->processors - unused;
+    const uint32_t limit = f->quota < used ? f->quota : used;
     uint32_t n = 0;
     for (uint32_t o = 0; o < s->n; o++) {
         if (s->ranks[o].machine != f->machine) continue;
         if (o < r) return;
         n++;
     }
-    if (n <= f->processors || CPU_COUNT(&f->allowed) == 0 ||
-        bpt_check_unused(s->ranks, s->n, r) > 0)
-        return;
-    report(s, false, r, "start no more ranks on a host than it has cores",
-           "has %u ranks on its host, which has %u processor%s: they take turns", n, f->processors,
-           f->processors == 1 ? "" : "s");
+    if (n <= limit || CPU_COUNT(&f->allowed) == 0 || (f->cores == 1 && unused > 0)) return;
+    report(s, false, r, "start fewer ranks there",
+           "is one of %u ranks on its host, which share the time of %u processor%s", n, limit,
+           limit == 1 ? "" : "s");
 }
 
 /* ---- programs ---- */
