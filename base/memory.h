@@ -1,5 +1,5 @@
 /** @file base/memory.h
- * Memory with a name: aligned, zeroed, counted, and able to fail on demand.
+ * Memory with a name: aligned, zeroed unless nobody needs it, counted, and able to fail on demand.
  *
  * Threads: every function may be called from any thread at any time, except that
  * bpt_memory_fail_at() is for tests that run one thread. */
@@ -36,16 +36,18 @@ bpt_status bpt_alloc(const char *what, size_t count, size_t size, void **out);
 /** BPT_NEW("name", count, &pointer): bpt_alloc() for elements of the pointer's type. */
 #define BPT_NEW(what, count, out) bpt_alloc((what), (count), sizeof **(out), (void **)(out))
 
-/** As bpt_alloc(), but not zeroed: for large buffers of which often just the first part is used.
- * Nothing is read that was not written. Pages that are never touched cost no memory and no time. */
+/** As bpt_alloc(), but not zeroed: for large buffers of which often just the first part is used,
+ * since pages that are never touched cost no memory and no time. The caller reads nothing that it
+ * has not written. */
 bpt_status bpt_alloc_unset(const char *what, size_t count, size_t size, void **out);
 
+/** BPT_NEW_UNSET("name", count, &pointer): likewise. */
 #define BPT_NEW_UNSET(what, count, out)                                                            \
     bpt_alloc_unset((what), (count), sizeof **(out), (void **)(out))
 
 /** Grows an array to at least @p need elements, doubling, and keeps its content; new elements are
  * zero. For growing lists outside of a training step.
- * @param[in,out] array    from bpt_alloc() or NULL (then *capacity is 0)
+ * @param[in,out] array    from one of those above or NULL (then *capacity is 0)
  * @param[in,out] capacity elements
  * @return BPT_OK, BPT_ENOMEM (array and capacity unchanged) */
 bpt_status bpt_grow(const char *what, size_t need, size_t size, void **array, size_t *capacity);
@@ -59,7 +61,7 @@ bpt_status bpt_strdup(const char *text, char **out);
 /** Formats a new string. @return BPT_OK, BPT_ENOMEM; caller owns *out, released by bpt_free() */
 bpt_status bpt_strf(char **out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Releases what bpt_alloc() gave. NULL is allowed. */
+/** Releases what one of those above gave. NULL is allowed. */
 void bpt_free(void *memory);
 
 /** @return how many allocations have been made so far by all threads. Two equal readings around a

@@ -117,8 +117,9 @@ static void look_at(const graph *g, size_t stride, size_t first, size_t end) {
     flow(g, n_words);
     for (size_t b = 0; b < g->n; b++) {
         const uint64_t *all = g->all + b * n_words;
-        if (none_set(all, n_words)) continue; /* as a rule: b is earlier than all of the group, */
-        const bool whole = all_set(all, 0, n_bits); /* or later */
+        /* As a rule b is earlier than all of the group, or later. */
+        if (none_set(all, n_words)) continue;
+        const bool whole = all_set(all, 0, n_bits);
         for (size_t a = first; a < end; a++)
             if (whole || all_set(all, g->first_use[a] - begin, n_uses(g, a))) {
                 set_bit(g->ordered + a * stride, b);

@@ -83,8 +83,10 @@ static bpt_status check_memory(const bpt_tune_subject *s, unsigned n_threads) {
 static bpt_status check_batch(const bpt_tune_subject *s) {
     const uint32_t has = s->split->count;
     if (s->batch <= has) return BPT_OK;
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "--batch-size %" PRId64 ": split \"%s\" has %u",
-                                       s->batch, s->split->name, has);
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "--batch-size %" PRId64 ": a step takes %" PRId64 " samples, split \"%s\" has %u",
+                 s->batch, s->batch, s->split->name, has);
     bpt_hint("give --batch-size %u or less", has);
     return status;
 }

@@ -1,6 +1,8 @@
 #include "inner/cuda/cuda.h"
 
 #include <cuda_runtime_api.h>
+#include <inttypes.h>
+#include <stdio.h>
 
 static bpt_status fail(bpt_status status, cudaError_t error, const char *call, const char *file,
                        int line) {
@@ -13,12 +15,17 @@ bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int lin
     const bool full = code == cudaErrorMemoryAllocation;
     const bpt_status status =
         fail(full ? BPT_EFULL : BPT_EBACKEND, (cudaError_t)code, call, file, line);
-    if (full) bpt_cuda_hint_full();
+    if (full) bpt_cuda_hint_full(0);
     return status;
 }
 
-void bpt_cuda_hint_full(void) {
-    bpt_hint("a smaller --batch-size, or --device cpu; is the GPU in use by another program?");
+void bpt_cuda_hint_full(uint64_t n_fit) {
+    char room[80] = "";
+    if (n_fit > 0)
+        snprintf(room, sizeof room, " (about %" PRIu64 " sample%s a step would fit)", n_fit,
+                 n_fit == 1 ? "" : "s");
+    bpt_hint("a smaller --batch-size%s, or --device cpu; is the GPU in use by another program?",
+             room);
 }
 
 bpt_status bpt_cuda_count(int *n) {

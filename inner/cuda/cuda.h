@@ -28,8 +28,9 @@ typedef struct CUstream_st *bpt_cuda_stream;
  * or BPT_EBACKEND. BPT_ENOMEM is the host's memory, here and in all of inner/cuda/ */
 bpt_status bpt_cuda_failed(int code, const char *call, const char *file, int line);
 
-/** The hint where the GPU's memory is full. */
-void bpt_cuda_hint_full(void);
+/** The hint where the GPU's memory is full.
+ * @param n_fit samples a step for which it has room; 0: not known */
+void bpt_cuda_hint_full(uint64_t n_fit);
 
 /** Returns the translated error of a call of CUDA's runtime, if it is one. */
 #define BPT_CUDA_TRY(call)                                                                         \

@@ -18,7 +18,7 @@ bpt_status bpt__cudnn_failed(const bpt_cuda_library *library, cudnnStatus_t code
     bpt_error_record(status, "cuDNN: %s (%d) in %s, %s:%d%s%s",
                      library->f.cudnnGetErrorString(code), (int)code, call, file, line,
                      more[0] ? ": " : "", more);
-    if (status == BPT_EFULL) bpt_cuda_hint_full();
+    if (status == BPT_EFULL) bpt_cuda_hint_full(0);
     return status;
 }
 

@@ -77,11 +77,12 @@ static void count_memory(bpt_device_network *net) {
 
 /* ---- memory ---- */
 
-static bpt_status fail_full(const bpt_device_network *net, const char *why) {
+/* @param n_fit as of bpt_cuda_hint_full() */
+static bpt_status fail_full(const bpt_device_network *net, const char *why, uint64_t n_fit) {
     const char *s = net->batch == 1 ? "" : "s", *verb = net->batch == 1 ? "needs" : "need";
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "%" PRId64 " sample%s a step %s %s", net->batch, s, verb, why);
-    bpt_cuda_hint_full();
+    bpt_cuda_hint_full(n_fit);
     return status;
 }
 
@@ -90,7 +91,7 @@ static bpt_status fail_measuring(const bpt_device_network *net) {
     snprintf(why, sizeof why,
              "more memory than %s has free: a layer could not even be measured by itself",
              net->device->base.name);
-    return fail_full(net, why);
+    return fail_full(net, why, 0);
 }
 
 /* @return samples a step that fit, if each takes as much of the buffers of values and of what is
@@ -108,18 +109,12 @@ static uint64_t samples_that_fit(const bpt_device_network *net, size_t free_byte
 
 /* @param has how the GPU's memory stands to what is needed */
 static bpt_status fail_memory(const bpt_device_network *net, const char *has, size_t free_bytes) {
-    const uint64_t fit = samples_that_fit(net, free_bytes);
     char why[BPT_ERROR_TEXT_SIZE];
     snprintf(why, sizeof why, "%.2f GB of memory, %s %s %.2f GB free",
              (double)net->memory.total * 1e-9, net->device->base.name, has,
              (double)free_bytes * 1e-9);
-    const bpt_status status = fail_full(net, why);
-    if (fit > 0 && fit < (uint64_t)net->batch)
-        bpt_hint(
-            "about %" PRIu64
-            " sample%s a step would fit; or --device cpu; is the GPU in use by another program?",
-            fit, fit == 1 ? "" : "s");
-    return status;
+    const uint64_t n_fit = samples_that_fit(net, free_bytes);
+    return fail_full(net, why, n_fit < (uint64_t)net->batch ? n_fit : 0);
 }
 
 static bpt_status zeroed(const bpt_device_network *net, size_t bytes, void **at) {

@@ -498,8 +498,10 @@ static void test_what_fits(void **state) {
     const int64_t asked = (int64_t)device->memory_bytes / of_a_sample;
     assert_int_equal(bpt_network_create_on(device, model, asked, BPT_F32, learning, pool, &net),
                      BPT_EUSAGE);
-    const int64_t fits = strtoll(bpt_error_last()->hint + strlen("about "), NULL, 10);
-    assert_non_null(strstr(bpt_error_last()->hint, " samples a step would fit"));
+    const char *said = strstr(bpt_error_last()->hint, "(about ");
+    assert_non_null(said);
+    assert_non_null(strstr(said, " samples a step would fit)"));
+    const int64_t fits = strtoll(said + strlen("(about "), NULL, 10);
     assert_in_range(fits, 1, asked - 1);
     const int64_t more = fits + fits / 8;
     assert_int_equal(bpt_network_create_on(device, model, more, BPT_F32, learning, pool, &net),

@@ -154,6 +154,31 @@ static void test_random_graphs(void **state) {
     }
 }
 
+/* Several times as many uses as are looked at together, in chains: most buffers are over before
+ * most others begin. Every fifth is not used, by turns also where a group of them ends. */
+static void test_many_uses(void **state) {
+    (void)state;
+    enum { N_TASKS = 150, N_USES = 12 };
+    for (uint64_t id = 0; id < 10; id++) {
+        bpt_random r = bpt_random_stream(SEED, BPT_PURPOSE_TEST, 2000 + id);
+        sample *s = new_sample(N_TASKS, MAX_BUFFERS);
+        size_t n_uses = 0;
+        for (size_t t = 1; t < N_TASKS; t++)
+            add_edge(s, t, (uint32_t)(t - 1 - bpt_random_below(&r, t > 3 ? 2 : 1)));
+        for (uint32_t b = 0; b < MAX_BUFFERS; b++) {
+            const size_t first = b * (N_TASKS - 20) / MAX_BUFFERS;
+            s->bytes[b] = 64;
+            for (uint32_t i = 0; i < N_USES && (b + id) % 5; i++)
+                add_use(s, first + bpt_random_below(&r, 20), b);
+        }
+        for (size_t t = 0; t < N_TASKS; t++) n_uses += s->users[t].n_buffers;
+        assert_true(n_uses > 512);
+        find_reach(s);
+        check((const sample *const[]){s}, 1);
+        free(s);
+    }
+}
+
 /* Two graphs on the same buffers: what either keeps apart stays apart. */
 static void test_several_graphs(void **state) {
     (void)state;
@@ -269,9 +294,10 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_random_graphs), cmocka_unit_test(test_several_graphs),
-        cmocka_unit_test(test_chain),         cmocka_unit_test(test_edges_alone_order),
-        cmocka_unit_test(test_overflow),      cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_random_graphs),     cmocka_unit_test(test_several_graphs),
+        cmocka_unit_test(test_many_uses),         cmocka_unit_test(test_chain),
+        cmocka_unit_test(test_edges_alone_order), cmocka_unit_test(test_overflow),
+        cmocka_unit_test(test_no_memory),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -164,7 +164,7 @@ static void allowed_cores_are_those_of_the_process(void **state) {
 /* On a machine that hwloc is told of. */
 static void more_cores_than_a_pool_takes(void **state) {
     (void)state;
-    assert_int_equal(unsetenv("HWLOC_COMPONENTS"), 0); /* beside it the other does not count */
+    assert_int_equal(unsetenv("HWLOC_COMPONENTS"), 0); /* beside it hwloc heeds no other */
     assert_int_equal(setenv("HWLOC_SYNTHETIC", "core:384 pu:1", 1), 0);
     const unsigned n = bpt_pool_allowed_cores();
     assert_int_equal(unsetenv("HWLOC_SYNTHETIC"), 0);

@@ -37,23 +37,18 @@ expect 0 '4000 images checked' verify "$data"
 umount "$disk"
 
 # Larger than a chunk: what is whole stays, and the same command goes on with it when there is room. The images that were
-# there are whole all the time. The new ones are bytes at random, which nobody has to draw.
-{
-    printf '\0\0\010\003\0\0\303\120\0\0\0\034\0\0\0\034' # 50000 images of 28x28
-    head -c 39200000 /dev/urandom
-} >"$work/images"
-{
-    printf '\0\0\010\001\0\0\303\120'
-    head -c 2000000 /dev/urandom | tr -dc '\000-\011' | head -c 50000
-} >"$work/labels"
-[ "$(stat -c %s "$work/labels")" -eq 50008 ] || failed "not 50000 labels"
-files=("$work/images" "$work/labels")
+# there are whole all the time. The new ones are drawn once, and come from files.
+for split in test train; do
+    expect 0 '50000 images' glyphs --out "$work/drawn" --split $split --count 50000 --seed 2
+    expect 0 '' export "$work/drawn" --split $split --to "$work/$split" --format idx
+done
 for size in 12m 26m 38m; do
     [ $size != 26m ] || [ -z "${BPT_SANITIZED:-}" ] || continue # as 38m
     mount -t tmpfs -o size=$size tmpfs "$disk" 2>/dev/null || skip "cannot mount a tmpfs here"
     expect 0 'train: 2000 images' glyphs --out "$data" --split train --count 2000
     for split in test train; do
         how=(--split $split)
+        files=("$work/$split"/*images* "$work/$split"/*labels*)
         [ $split = train ] && how+=(--append)
         mount -o remount,size=$size "$disk"
         expect 1 'o space left' idx "${files[@]}" --out "$data" "${how[@]}"

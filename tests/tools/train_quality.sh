@@ -87,7 +87,8 @@ cut_back known
 newest=$(ls -d known/checkpoints/step-* | tail -n 1)
 check_json "$newest/rank-1.json" 'len(d["exchange"]["quality"]) == 2' \
     'all(q > 0 for q in d["exchange"]["quality"])'
-# Those of two that are equally good, as they may be in the end, count as if alone too: it is told of ones that none has.
+# Two ranks that are equally good, as they may be in the end, count as if alone too: the checkpoint is given a quality that
+# neither has.
 sed -i -E 's/("quality": )\[[^]]*\]/\1[0.377, 0.377]/' "$newest"/rank-[01].json
 check_json "$newest/rank-1.json" 'd["exchange"]["quality"] == [0.377, 0.377]'
 seal "$newest"

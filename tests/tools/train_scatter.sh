@@ -46,8 +46,13 @@ run 0 "$train" --replay agwu-run-2
 says "bit for bit"
 
 # Samples that move are sent to who did not have them, and to nobody twice.
-moves=(--update agwu --rebalance 0.000001 --sync-every 4 --epochs "$(length 40 16)" --lr 0.01)
-run 0 ranks 3 ./apart "$train" "${scattered[@]}" "${moves[@]}" --output "$work/moved"
+moves=(--update agwu --rebalance 0.000001 --sync-every 4 --lr 0.01)
+epochs=$(length 80 20)
+until run 0 ranks 3 ./apart "$train" "${scattered[@]}" "${moves[@]}" --epochs $epochs --scratch "$work/moved-$epochs" \
+    --output "$work/moved" --force && grep -q '"round": 5' moved/metrics.jsonl; do # of the rounds before, the last is 4
+    epochs=$((2 * epochs))
+    [ $epochs -lt 2000 ] || die "no samples have moved"
+done
 check_given moved 'received <= all + test' 'received > 0' 'found == 0'
 run 0 "$train" --replay moved
 says "bit for bit"
@@ -87,8 +92,8 @@ run 2 ranks 2 ./apart "$train" "${scattered[@]}" --scratch "$work/apart" --check
 says "error: rank 1 on $(hostname): cannot write to $work/apart: Not a directory" out
 "$ingest" glyphs --out other --split train --count 300 --seed 7 >out 2>err &&
     "$ingest" glyphs --out other --split test --count 60 >out 2>err || die "bpt-ingest glyphs"
-run 2 ranks 3 ./apart "$train" "${scattered[@]}" --data other --check
-says "error: rank 1 on $(hostname): scratch folder $work/scratch/rank-1 holds images of another dataset" out
+run 2 ranks 3 ./apart "$train" "${scattered[@]}" --data other --scratch "$work/sgwu" --check
+says "error: rank 1 on $(hostname): scratch folder $work/sgwu/rank-1 holds images of another dataset" out
 says "error: rank 2" out
 run 2 ranks 2 ./apart "$train" "${scattered[@]}" --data nowhere --check
 says 'hint: rank 0 has to have the dataset' out

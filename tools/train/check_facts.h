@@ -72,8 +72,8 @@ void bpt_check_interfaces(char *list, size_t size);
  * @param f         its model or model_refusal is set */
 void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts *f);
 
-/** Opens what --device names for this rank, and closes it. Does nothing where --servers leaves no
- * rank to train, which is refused for itself.
+/** Opens what --device names for this rank, reads what a run that is gone on from has kept of it,
+ * and closes it. Does nothing where --servers leaves no rank to train, which is refused for itself.
  * @param f its device_refusal is set, or its threads where a device computes and none are wanted */
 void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f);
 

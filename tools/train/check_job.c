@@ -1,6 +1,5 @@
 /* Whether a job would begin with these options: by its own rules, before all its ranks have opened
  * their parts of it. */
-#include "tools/program.h"
 #include "tools/train/check_facts.h"
 #include "tools/train/host_place.h"
 #include "tools/train/job_parts.h"
@@ -27,9 +26,8 @@ void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_chec
         return;
     }
     f->threads = bpt_device_option_threads(device, f->threads, 0); /* 0: none wanted */
-    if (bpt_program_has(o->output) &&
-        bpt__job_read_choices(o, bpt_comm_rank(comm), device) != BPT_OK)
-        bpt_check_refuse(&f->device_refusal, "remove the file");
+    if (bpt__job_read_choices(o, bpt_comm_rank(comm), device) != BPT_OK)
+        bpt_check_refuse(&f->device_refusal, "name a run whose files this host can read");
     bpt_device_close(device);
 }
 

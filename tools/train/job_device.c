@@ -92,8 +92,10 @@ static bpt_status read_choices(const char *run, uint32_t rank, bpt_device *devic
 
 bpt_status bpt__job_read_choices(const bpt_train_options *o, uint32_t rank, bpt_device *device) {
     char *run;
+    const bool known = o->output && bpt_run_folder_goes_on(o->output, o->resume);
     if (!device || !o->resume) return BPT_OK;
-    if (bpt_run_folder_goes_on(o->output, o->resume)) return read_choices(o->output, rank, device);
+    if (known) return read_choices(o->output, rank, device);
+    if (strcmp(o->resume, "auto") == 0) return BPT_OK; /* of a run that is not named */
     BPT_TRY(bpt_checkpoint_run(o->resume, &run));
     const bpt_status status = read_choices(run, rank, device);
     bpt_free(run);

@@ -19,7 +19,6 @@ bpt_status bpt__job_find_device(const bpt_train_options *o, uint32_t n_ranks, bp
 
 /** Lets a rank's GPU compute as it did in the run that is gone on from (RUN/gpu.rank-N.yaml, where
  * that is), before the network is made.
- * @param o      with an --output
  * @param device NULL: the rank has none
  * @return BPT_OK, as bpt_device_load_choices() */
 bpt_status bpt__job_read_choices(const bpt_train_options *o, uint32_t rank, bpt_device *device);

@@ -243,8 +243,9 @@ double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan) {
 }
 
 /* Between a batch that fits and one that does not: where a straight line through their plans meets
- * the limit, which is nearly there as a rule, and every other time in the middle of their ratio:
- * one that was asked for may be a thousand times too large, and large plans take long. */
+ * the limit, which is nearly there as a rule, and every other time at their geometric mean: one
+ * that was asked for may be a thousand times too large, and large plans take long. fits may be 0.
+ */
 static uint32_t guess(uint32_t fits, double fits_bytes, uint32_t fails, double fails_bytes,
                       double limit, int try) {
     const double line = (limit - fits_bytes) / (fails_bytes - fits_bytes) * (fails - fits);
