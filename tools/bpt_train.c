@@ -3,19 +3,19 @@
 #include "outer/launch.h"
 #include "tools/program.h"
 #include "tools/staging.h"
-#include "tools/train/agreement.h"
-#include "tools/train/check.h"
-#include "tools/train/dry_run.h"
-#include "tools/train/job.h"
-#include "tools/train/learning_options.h"
-#include "tools/train/option_uses.h"
-#include "tools/train/replay.h"
-#include "tools/train/servers.h"
-#include "tools/train/signals.h"
-#include "tools/train/stalls.h"
-#include "tools/train/train_bench.h"
-#include "tools/train/train_loop.h"
-#include "tools/train/tuning.h"
+#include "tools/train/bench/train_bench.h"
+#include "tools/train/check/check.h"
+#include "tools/train/check/dry_run.h"
+#include "tools/train/job/agreement.h"
+#include "tools/train/job/job.h"
+#include "tools/train/job/signals.h"
+#include "tools/train/job/stalls.h"
+#include "tools/train/loop/train_loop.h"
+#include "tools/train/options/learning_options.h"
+#include "tools/train/options/option_uses.h"
+#include "tools/train/options/servers.h"
+#include "tools/train/replay/replay.h"
+#include "tools/train/run/tuning.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
         status = bpt_train_catch_up(&job);
         if (status == BPT_OK)
             status = bpt_job_is_server(&job) ? bpt_train_serve(&job) : loops[job.update](&job);
-        if (status == BPT_OK) status = bpt_job_finish(&job);
+        if (status == BPT_OK) status = bpt_train_finish(&job);
         status = bpt_staging_blame(job.stage, status);
     }
     bpt_log_progress_end();

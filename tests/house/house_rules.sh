@@ -22,6 +22,30 @@ declare -A may_include=(
     [tests]="tests tools outer inner scheduler storage base"
 )
 
+# Folders of tools/train/, and which of the others their files may include; bpt_train.c may all.
+declare -A train_may_include=(
+    [exchange]=""
+    [options]="exchange"
+    [data]="options"
+    [run]="options"
+    [job]="exchange options data run"
+    [report]="options job"
+    [loop]="exchange options run job report"
+    [replay]="exchange options data run"
+    [check]="options data run job"
+    [bench]="options data run job report"
+)
+for folder in "${!train_may_include[@]}"; do
+    for other in $folder ${train_may_include[$folder]}; do
+        may_include[tools/train/$folder]+="tools/train/$other "
+    done
+    may_include[tools/train/$folder]+=${may_include[tools]}
+done
+for folder in "${!train_may_include[@]}"; do
+    may_include[tools]+=" tools/train/$folder"
+    may_include[tests]+=" tools/train/$folder"
+done
+
 # third-party headers (extended regular expression) and the folder that alone may include them
 third_party=(
     '(mpi|mpi-ext)\.h$'                      outer/
@@ -67,6 +91,12 @@ fi
 
 # ---- includes ----
 
+# Sets folder to that of the rules above which path $1 lies in: the innermost.
+find_folder() {
+    folder=${1%/*}
+    while [[ $folder == */* ]] && [ -z "${may_include[$folder]-}" ]; do folder=${folder%/*}; done
+}
+
 # @return whether file $1 may use a header that lives in folder $2 (ends with /)
 may_use() {
     case $1 in
@@ -89,7 +119,9 @@ done < <(grep -HnE '^[[:space:]]*#[[:space:]]*include' -- "${code[@]}")
 
 for include in "${includes[@]}"; do
     read -r file line kind target <<<"$include"
-    folder=${file%%/*} target_folder=${target%%/*}
+    find_folder "$target"
+    target_folder=$folder
+    find_folder "$file"
     allowed=${may_include[$folder]-}
     if [[ $target == *../* ]]; then
         broken "$file:$line" "\"$target\": an include names the folder, never \"../\""

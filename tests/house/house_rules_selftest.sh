@@ -26,6 +26,11 @@ put outer/comm_private.h '#include <mpi.h>' '#include "outer/comm.h"'
 put outer/comm.c '#include "outer/comm_private.h"'
 put tools/train.c '#include "outer/comm.h"' '#include "inner/layer.h"' \
     '#include "storage/dataset.h"' '#include "base/status.h"'
+put tools/bpt_train.c '#include "tools/train/job/job.h"'
+put tools/train/job/job.h '#include "tools/train/options/options.h"' '#include "outer/comm.h"'
+put tools/train/options/options.h '#include "tools/precision.h"'
+put tools/precision.h '#include "base/status.h"'
+put tests/tools/test_job.c '#include "tools/train/job/job.h"'
 put tests/outer/test_comm.c '#include "outer/comm_private.h"' '#include <mpi.h>' \
     'static const char name[] = "bpt-XXXXXX";'
 put build/release/generated.c '#include "../anything.h"' # builds are none of our business
@@ -74,6 +79,9 @@ for pair in base:scheduler base:storage base:inner base:outer base:tools schedul
 done
 put tests/base/support.h 'int x;'
 bad 'tools may not include tests' tools/bad.c '#include "tests/base/support.h"'
+bad 'tools/train/options may not include tools/train/job (tools/train/job/job.h)' tools/train/options/over.c \
+    '#include "tools/train/job/job.h"'
+bad 'base may not include tools/train/job' base/up_there.c '#include "tools/train/job/job.h"'
 bad 'up.c:2: "../status.h"' base/up.c '' '#include "../status.h"'
 bad 'here.c:1: "status.h" is no file of the tree' base/here.c '#include "status.h"'
 bad 'none.c:1: "base/none.h" is no file of the tree' base/none.c '#  include "base/none.h"'

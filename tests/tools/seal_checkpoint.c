@@ -1,5 +1,5 @@
 /* seal_checkpoint FOLDER SERIAL NAME...: writes DONE anew, after a test has changed files. */
-#include "tools/train/checkpoint_files.h"
+#include "tools/train/run/checkpoint_files.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* How a batch is cut by the ranks' speed. */
 #include "base/random.h"
-#include "tools/train/batch_cut.h"
+#include "tools/train/job/batch_cut.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* What limits training, by where its time went. */
-#include "tools/train/bottleneck.h"
+#include "tools/train/report/bottleneck.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What a rank goes on from when an answer has come. */
-#include "tools/train/carry_over.h"
+#include "tools/train/exchange/carry_over.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What guessing comes to, against values worked out by hand. */
-#include "tools/train/chance.h"
+#include "tools/train/job/chance.h"
 
 #include <math.h>
 #include <setjmp.h>

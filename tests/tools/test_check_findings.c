@@ -1,6 +1,6 @@
 /* What --check finds in a table of facts, and how it shows it. */
-#include "tools/train/check_findings.h"
-#include "tools/train/check_print.h"
+#include "tools/train/check/check_findings.h"
+#include "tools/train/check/check_print.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 /* The folder of checkpoints, where the disk fails at the last moment. */
 #include "base/file.h"
 #include "base/memory.h"
-#include "tools/train/checkpoint_files.h"
+#include "tools/train/run/checkpoint_files.h"
 
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* Whether a rank brings more than it costs. */
-#include "tools/train/contribution.h"
+#include "tools/train/report/contribution.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -1,5 +1,5 @@
 /* What a rank has done, to a checkpoint and back, also to that of a version which counted less. */
-#include "tools/train/counters.h"
+#include "tools/train/job/counters.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -3,7 +3,7 @@
 #include "base/memory.h"
 #include "outer/comm.h"
 #include "tests/storage/made_dataset.h"
-#include "tools/train/delivery.h"
+#include "tools/train/data/delivery.h"
 
 #include <math.h>
 #include <setjmp.h>

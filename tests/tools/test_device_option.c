@@ -2,7 +2,7 @@
  * it finds there. Ranks and hosts are made up. */
 #include "base/log.h"
 #include "tools/device_option.h"
-#include "tools/train/host_place.h"
+#include "tools/train/job/host_place.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -4,7 +4,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "tests/storage/made_dataset.h"
-#include "tools/train/feed.h"
+#include "tools/train/data/feed.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

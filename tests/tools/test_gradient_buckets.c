@@ -1,6 +1,6 @@
 /* How a model's weights are cut into buckets. */
 #include "base/random.h"
-#include "tools/train/gradient_buckets.h"
+#include "tools/train/exchange/gradient_buckets.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* Which records of a split are held out. */
 #include "base/memory.h"
-#include "tools/train/held_out.h"
+#include "tools/train/data/held_out.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

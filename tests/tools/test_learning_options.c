@@ -1,5 +1,5 @@
 /* What follows from the options of learning. */
-#include "tools/train/learning_options.h"
+#include "tools/train/options/learning_options.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* What --shared-momentum says: values that are right, and the gain of a run. */
-#include "tools/train/momentum_gain.h"
+#include "tools/train/options/momentum_gain.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,6 +1,6 @@
 /* When a rank's momentum becomes that of all, and what is set then: the network is the test's own.
  */
-#include "tools/train/momentum_of_all.h"
+#include "tools/train/exchange/momentum_of_all.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

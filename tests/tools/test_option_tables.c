@@ -6,8 +6,8 @@
 #include "outer/update_rule.h"
 #include "scheduler/policy.h"
 #include "storage/augmentation.h"
-#include "tools/train/train_options.h"
-#include "tools/train/train_rule.h"
+#include "tools/train/options/train_options.h"
+#include "tools/train/options/train_rule.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

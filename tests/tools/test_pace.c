@@ -1,6 +1,6 @@
 /* How many steps a rank trains between two exchanges. */
 #include "base/status.h"
-#include "tools/train/pace.h"
+#include "tools/train/exchange/pace.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

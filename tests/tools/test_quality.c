@@ -1,5 +1,5 @@
 /* Q of a rank's weights, by hand; and what a checkpoint keeps of it. */
-#include "tools/train/quality.h"
+#include "tools/train/exchange/quality.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,5 +1,5 @@
 /* Numbers of ranks on a line. */
-#include "tools/train/rank_list.h"
+#include "tools/train/job/rank_list.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

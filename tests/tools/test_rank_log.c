@@ -2,7 +2,7 @@
  * is full is heard of. */
 #include "base/file.h"
 #include "base/memory.h"
-#include "tools/train/rank_log.h"
+#include "tools/train/run/rank_log.h"
 
 #include <errno.h>
 #include <setjmp.h>

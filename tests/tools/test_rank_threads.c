@@ -2,7 +2,7 @@
 #include "base/memory.h"
 #include "outer/comm.h"
 #include "scheduler/pool.h"
-#include "tools/train/rank_threads.h"
+#include "tools/train/job/rank_threads.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

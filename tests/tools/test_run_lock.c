@@ -2,7 +2,7 @@
  * not hold. */
 #include "base/file.h"
 #include "base/log.h"
-#include "tools/train/run_lock.h"
+#include "tools/train/run/run_lock.h"
 
 #include <sys/stat.h>
 

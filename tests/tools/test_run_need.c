@@ -1,5 +1,5 @@
 /* How much room a run takes in its folder. */
-#include "tools/train/run_need.h"
+#include "tools/train/job/run_need.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

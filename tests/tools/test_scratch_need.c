@@ -1,5 +1,5 @@
 /* How much room scratch takes. */
-#include "tools/train/scratch_need.h"
+#include "tools/train/data/scratch_need.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

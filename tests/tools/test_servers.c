@@ -1,5 +1,5 @@
 /* Which ranks are servers, and of how many. */
-#include "tools/train/servers.h"
+#include "tools/train/options/servers.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

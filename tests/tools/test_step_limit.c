@@ -1,5 +1,5 @@
 /* What --step-limit says: values that are right, and the limit of a run. */
-#include "tools/train/step_limit.h"
+#include "tools/train/options/step_limit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

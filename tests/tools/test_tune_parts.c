@@ -2,7 +2,7 @@
  * what it learns of tasks. */
 #include "base/clock.h"
 #include "base/memory.h"
-#include "tools/train/train_options.h"
+#include "tools/train/options/train_options.h"
 #include "tools/tune/budget.h"
 #include "tools/tune/contender.h"
 #include "tools/tune/cut_costs.h"

@@ -1,6 +1,6 @@
 /* What --update auto decides by. */
-#include "tools/train/batch_cut.h"
-#include "tools/train/update_choice.h"
+#include "tools/train/job/batch_cut.h"
+#include "tools/train/job/update_choice.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -54,7 +54,7 @@ assert a[-1][1] < a[0][1]
 END
 done
 
-# So it does where gradients are summed in several buckets, of 2 MB and more (tools/train/gradient_buckets.h): of fc3 and fc4,
+# So it does where gradients are summed in several buckets, of 2 MB and more (tools/train/exchange/gradient_buckets.h): of fc3 and fc4,
 # of fc2, of fc1, and of the convolution.
 cat >wide.yaml <<'END'
 name: wide

@@ -1,0 +1,128 @@
+/* Whether the files can be used that options name beside the dataset: a job would find out only
+ * after all its ranks have started. */
+#include "base/file.h"
+#include "base/memory.h"
+#include "inner/model.h"
+#include "tools/shaped_model.h"
+#include "tools/train/check/check_facts.h"
+#include "tools/train/job/checkpoint.h"
+#include "tools/train/run/initial_weights.h"
+#include "tools/train/run/step_trace.h"
+#include "tools/tuned_file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+void bpt_check_refuse(bpt_check_refusal *refusal, const char *hint) {
+    const bpt_error *error = bpt_error_last();
+    snprintf(refusal->what, sizeof refusal->what, "%.255s", error->text);
+    snprintf(refusal->hint, sizeof refusal->hint, "%.159s", error->hint[0] ? error->hint : hint);
+}
+
+/* Of the model as its file has it: ranks that see no dataset can say no more of it. */
+static bpt_status identify(const char *name, uint64_t *identity) {
+    bpt_model *model;
+    BPT_TRY(bpt_model_load(name, NULL, &model));
+    const bpt_status status = bpt_model_identify(model, identity);
+    bpt_model_free(model);
+    return status;
+}
+
+/* In the shape of the dataset. */
+static bpt_status load(const bpt_train_options *o, bpt_model **model) {
+    const bpt_shaped_model wanted = {
+        .model = o->model, .data = o->data, .input_size = o->input_size};
+    return bpt_shaped_model_load(&wanted, model);
+}
+
+static bpt_status fit(const bpt_train_options *o, uint64_t *weight_bytes) {
+    bpt_model *model;
+    BPT_TRY(load(o, &model));
+    *weight_bytes = model->segments.n_elements * sizeof(float);
+    bpt_model_free(model);
+    return BPT_OK;
+}
+
+static bpt_status read_tuned(const char *pattern) {
+    char *path;
+    bpt_tuned *tuned = NULL;
+    BPT_TRY(bpt_tuned_path(pattern, &path));
+    const bpt_status status = bpt_tuned_read(path, &tuned);
+    bpt_tuned_free(tuned);
+    bpt_free(path);
+    return status;
+}
+
+/* As training does at its start.
+ * @param path NULL: of --init-weights */
+static bpt_status read_weights(const bpt_train_options *o, const char *path) {
+    bpt_train_options from = *o;
+    if (path) from.init_weights = path;
+    bpt_model *model;
+    float *weights = NULL;
+    BPT_TRY(load(o, &model));
+    bpt_status status = BPT_NEW("initial weights", model->segments.n_elements, &weights);
+    if (status == BPT_OK) status = bpt_initial_weights(&from, &model->segments, weights);
+    bpt_free(weights);
+    bpt_model_free(model);
+    return status;
+}
+
+static bpt_status look_for(const char *path) {
+    return access(path, R_OK) == 0 ? BPT_OK : bpt_fail_errno(errno, "open", path);
+}
+
+/* Whether weights come from a checkpoint, or would if what --resume names were one. */
+static bool goes_on(const bpt_train_options *o) {
+    if (!o->resume) return false;
+    return strcmp(o->resume, "auto") != 0 ||
+           (o->output && bpt_checkpoint_expect(o->output) == BPT_OK);
+}
+
+void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts *f) {
+    if (!o->model || !*o->model) return;
+    bpt_status status = identify(o->model, &f->model);
+    if (status == BPT_OK && sees_data) status = fit(o, &f->weight_bytes);
+    if (status == BPT_OK) return;
+    f->model = 0;
+    bpt_check_refuse(&f->model_refusal, "name a --model that every host can read");
+}
+
+void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f) {
+    if (o->tuned && *o->tuned && read_tuned(o->tuned) != BPT_OK)
+        bpt_check_refuse(&f->tuned_refusal, "run bpt-tune on this host, or leave out --tuned");
+}
+
+void bpt_check_weights(const bpt_train_options *o, bpt_check_facts *f) {
+    if (!o->init_weights || goes_on(o)) return;
+    if ((f->data && f->model ? read_weights(o, NULL) : look_for(o->init_weights)) != BPT_OK)
+        bpt_check_refuse(&f->weights_refusal,
+                         "name an --init-weights with the weights of this model");
+}
+
+void bpt_check_trace(const bpt_train_options *o, bpt_check_facts *f) {
+    if (o->trace && bpt_step_trace_try(o->trace) != BPT_OK)
+        bpt_check_refuse(&f->trace_refusal, "name a --trace where you may write");
+}
+
+/* Whether all that the ranks read of it is sound, and of this model, where that is known. */
+static bpt_status try_to_go_on(const bpt_train_options *o, uint32_t n_ranks, bool sees_model) {
+    const char *resume = strcmp(o->resume, "auto") == 0 ? o->output : o->resume;
+    char *checkpoint, *weights = NULL;
+    BPT_TRY(bpt_checkpoint_try(resume, n_ranks, &checkpoint));
+    bpt_status status = BPT_OK;
+    if (sees_model && checkpoint) /* it may have gone meanwhile */
+        status = bpt_strf(&weights, "%s/model.safetensors", checkpoint);
+    if (weights) status = read_weights(o, weights);
+    bpt_free(weights);
+    bpt_free(checkpoint);
+    return status;
+}
+
+void bpt_check_resume(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
+    if (goes_on(o) && try_to_go_on(o, bpt_comm_size(comm), f->data && f->model) != BPT_OK)
+        bpt_check_refuse(&f->resume_refusal,
+                         "name the folder of a run that has made a checkpoint of this model");
+}

@@ -1,0 +1,40 @@
+/* Whether a job would begin with these options: by its own rules, before all its ranks have opened
+ * their parts of it. */
+#include "tools/train/check/check_facts.h"
+#include "tools/train/job/host_place.h"
+#include "tools/train/job/job_parts.h"
+#include "tools/train/job/layer_choice.h"
+#include "tools/train/options/servers.h"
+
+static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
+    BPT_TRY(bpt__job_choose(job));
+    if (!f->data || !f->model) return BPT_OK; /* not named, or refused for themselves */
+    BPT_TRY(bpt__job_open_data(job));
+    BPT_TRY(bpt__job_choose_lengths(job));
+    BPT_TRY(bpt__job_load_model(job));
+    return bpt_layer_choice_check(job->options, job->model);
+}
+
+void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
+    const uint32_t n_ranks = bpt_comm_size(comm);
+    bpt_device *device;
+    uint32_t n_servers;
+    if (bpt_servers_count(o, n_ranks, &n_servers) != BPT_OK) return; /* not for a device's sake */
+    const bpt_host_place place = bpt_host_place_of(comm, n_ranks - n_servers);
+    if (bpt__job_find_device(o, n_ranks, place, &device) != BPT_OK) {
+        bpt_check_refuse(&f->device_refusal, "choose --device cpu on this host");
+        return;
+    }
+    f->threads = bpt_device_option_threads(device, f->threads, 0); /* 0: none wanted */
+    if (bpt__job_read_choices(o, bpt_comm_rank(comm), device) != BPT_OK)
+        bpt_check_refuse(&f->device_refusal, "name a run whose files this host can read");
+    bpt_device_close(device);
+}
+
+void bpt_check_job(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f) {
+    bpt_job job = {
+        .options = o, .comm = comm, .rank = bpt_comm_rank(comm), .n_ranks = bpt_comm_size(comm)};
+    if (choose(&job, f) != BPT_OK) bpt_check_refuse(&f->job_refusal, "");
+    bpt_model_free(job.model);
+    bpt__job_close_data(&job);
+}

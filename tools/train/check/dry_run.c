@@ -1,0 +1,151 @@
+#include "tools/train/check/dry_run.h"
+
+#include "tools/shaped_model.h"
+#include "tools/train/job/job_parts.h"
+#include "tools/train/job/layer_choice.h"
+#include "tools/train/job/memory_plan.h"
+#include "tools/train/job/rank_threads.h"
+#include "tools/train/run/tuning.h"
+
+static void print_job(const bpt_job *job) {
+    bpt_options_print(&bpt_train_command, job->options, stdout);
+    printf("\n");
+    bpt_model_print(job->model, stdout);
+    printf("\n");
+}
+
+/* Says so where a plan, of a worker or a server, is more than the machine has, and what helps. */
+static bpt_status print_limit(const bpt_job *job, const bpt_memory_plan *plan) {
+    const size_t limit = bpt_memory_plan_limit(job);
+    char remedy[BPT_MEMORY_REMEDY_SIZE];
+    if (plan->total <= limit) return BPT_OK;
+    BPT_TRY(bpt_memory_plan_remedy(job, plan, limit, remedy));
+    printf("more than the %.1f MB of this machine%s; %s\n", (double)limit * 1e-6,
+           job->ranks_on_host > 1 ? " for each rank on it" : "", remedy);
+    return BPT_OK;
+}
+
+/* With a layer named from which on one rank computes for all: of a rank, of that one, and of what
+ * both need before, to measure speeds with the whole network.
+ * @param[out] most what takes the most of them; the job is before its parting then */
+static bpt_status print_parts(bpt_job *job, bpt_memory_plan *most) {
+    const size_t border = job->parting.border;
+    bpt_memory_plan p;
+    *most = (bpt_memory_plan){0};
+    for (int host = 0; host < 2; host++) {
+        job->parting = (bpt_parting){BPT_PARTING_DONE, host, border};
+        BPT_TRY(bpt_memory_plan_make(job, &p));
+        bpt_memory_plan_print(&p, stdout);
+        printf("\n");
+        if (p.total > most->total) *most = p;
+    }
+    job->parting = (bpt_parting){.stage = BPT_PARTING_BEFORE, .border = border};
+    BPT_TRY(bpt_memory_plan_make(job, &p));
+    printf("before, while speeds are measured with the whole network: %zu bytes, %.1f MB\n",
+           p.total, (double)p.total * 1e-6);
+    if (p.total > most->total) *most = p;
+    return BPT_OK;
+}
+
+/* Whatever the run would refuse for its dataset's or its input's sake is refused here. */
+static bpt_status open_model(bpt_job *job) {
+    const bpt_augment augment = bpt_train_augment(job->options);
+    if (job->options->data) {
+        BPT_TRY(bpt__job_open_data(job));
+        BPT_TRY(bpt__job_choose_lengths(job));
+        return bpt__job_load_model(job);
+    }
+    const bpt_train_options *o = job->options;
+    const bpt_shaped_model shaped = {o->model, NULL, o->input_size, o->classes};
+    BPT_TRY(bpt_shaped_model_load(&shaped, &job->model));
+    return bpt_augment_check(&augment, (uint32_t)job->model->input.h,
+                             (uint32_t)job->model->input.w);
+}
+
+/* As the last worker does: of shares that are not quite equal its is the largest. */
+static bpt_status choose(bpt_job *job) {
+    BPT_TRY(bpt__job_choose(job)); /* tells how many workers there are */
+    job->rank = job->n_workers - 1;
+    return bpt__job_choose(job);
+}
+
+/* What the network takes of a device is known when it is there. */
+static bpt_status print_on_device(const bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    bpt_pool *pool = NULL;
+    bpt_network *net = NULL;
+    bpt_status status = bpt_pool_open(o->policy, job->n_threads, &pool);
+    if (status == BPT_OK)
+        status = bpt_network_create_on(job->device, job->model, job->batch,
+                                       bpt_train_activations(o, job->device),
+                                       bpt_train_learning(o, job->lr_factor), pool, &net);
+    if (status == BPT_OK) {
+        const bpt_network_memory memory = bpt_network_memory_of(net);
+        printf("\n");
+        bpt_memory_plan_print_device(&memory, stdout);
+        printf("of %.1f MB of %s\n", (double)job->device->memory_bytes * 1e-6, job->device->name);
+        if (bpt_network_sharing(net)) printf("%s\n", bpt_network_sharing(net));
+    }
+    bpt_network_free(net);
+    bpt_pool_free(pool);
+    return status;
+}
+
+/* It is not known before a run which host has the servers: at most all of them this one. */
+static unsigned workers_on_host(const bpt_job *job) {
+    return job->ranks_on_host > job->n_servers ? job->ranks_on_host - job->n_servers : 1;
+}
+
+/* As the first worker of the host does. */
+static bpt_status open_device(bpt_job *job, unsigned on_host) {
+    const bpt_host_place first = {.index = 0, .n = on_host};
+    BPT_TRY(bpt__job_find_device(job->options, job->n_ranks, first, &job->device));
+    job->any_device = job->device != NULL;
+    job->n_threads = bpt_device_option_threads(job->device, (unsigned)job->options->threads,
+                                               bpt_rank_threads_expected(0, on_host));
+    return bpt_layer_choice_check_devices(job);
+}
+
+static bpt_status print_server(const bpt_job *job) {
+    bpt_memory_plan plan;
+    BPT_TRY(bpt_memory_plan_make(job, &plan));
+    printf("\n");
+    bpt_memory_plan_print_server(&plan, stdout);
+    return print_limit(job, &plan);
+}
+
+bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint32_t on_host) {
+    bpt_job job = {
+        .options = o,
+        .n_ranks = n_ranks,
+        .ranks_on_host = on_host,
+    };
+    bpt_memory_plan plan;
+    BPT_TRY(choose(&job));
+    const unsigned sharing = workers_on_host(&job);
+    bpt_status status = open_model(&job);
+    if (status == BPT_OK) status = bpt_layer_choice_check(o, job.model);
+    if (status == BPT_OK) status = open_device(&job, sharing);
+    if (status == BPT_OK)
+        status = bpt_tuning_use(o, job.model, job.dataset, job.batch,
+                                bpt_rank_threads_expected(0, sharing), NULL);
+    if (status == BPT_OK) bpt_tuning_say(o);
+    if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
+    if (status == BPT_OK) {
+        print_job(&job);
+        if (bpt_layer_choice_is_named(&job, &job.parting.border))
+            status = print_parts(&job, &plan);
+        else
+            bpt_memory_plan_print(&plan, stdout);
+    }
+    if (status == BPT_OK && job.device) status = print_on_device(&job);
+    if (status == BPT_OK) status = print_limit(&job, &plan);
+    if (status == BPT_OK && job.n_servers > 0) {
+        job.rank = job.n_workers;
+        status = print_server(&job);
+    }
+    bpt_device_close(job.device);
+    bpt_model_free(job.model);
+    bpt__job_close_data(&job);
+    return status;
+}

@@ -1,0 +1,25 @@
+#include "tools/train/exchange/gradient_buckets.h"
+
+static void reverse(size_t *x, uint32_t n) {
+    for (uint32_t i = 0; i < n / 2; i++) {
+        const size_t swap = x[i];
+        x[i] = x[n - 1 - i];
+        x[n - 1 - i] = swap;
+    }
+}
+
+uint32_t bpt_gradient_buckets_cut(const bpt_segments *segments, size_t *begin) {
+    uint32_t n = 0;
+    begin[0] = segments->n_elements;
+    for (size_t s = segments->n; s-- > 0;) {
+        const size_t here = segments->items[s].offset;
+        if (s > 0 && begin[n] - here < BPT_BUCKET_FLOATS) continue;
+        begin[++n] = here;
+    }
+    reverse(begin, n + 1);
+    return n;
+}
+
+uint32_t bpt_gradient_buckets_most(size_t n_elements) {
+    return (uint32_t)(n_elements / BPT_BUCKET_FLOATS + 1);
+}

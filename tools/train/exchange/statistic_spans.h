@@ -1,0 +1,16 @@
+/** @file tools/train/exchange/statistic_spans.h
+ * Which elements of a model's flat vector are running statistics, as the outer layer wants to know.
+ *
+ * Threads: any. */
+#ifndef BPT_TOOLS_STATISTIC_SPANS_H
+#define BPT_TOOLS_STATISTIC_SPANS_H
+
+#include "inner/segments.h"
+#include "outer/merge.h"
+
+/** @param[out] spans neighbouring segments are one; caller owns, bpt_free(); shape [n], may be NULL
+ * where there are none
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_statistic_spans(const bpt_segments *segments, bpt_span **spans, size_t *n);
+
+#endif

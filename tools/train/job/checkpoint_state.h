@@ -1,0 +1,24 @@
+/** @file tools/train/job/checkpoint_state.h
+ * rank-N.json of a checkpoint: where a rank stands, and what job that was.
+ *
+ * Threads: the one that trains. */
+#ifndef BPT_TOOLS_CHECKPOINT_STATE_H
+#define BPT_TOOLS_CHECKPOINT_STATE_H
+
+#include "base/json.h"
+#include "tools/train/job/checkpoint.h"
+
+/** @return vectors of state that the shards have beside the weights */
+uint64_t bpt_checkpoint_velocities(const bpt_job *job);
+
+/** Writes where the job stands.
+ * @return BPT_OK, BPT_ECOMM; what the writer lacks memory for is known at its end */
+bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w);
+
+/** Reads it from c->state, and compares the job that wrote it with this one: fills in all of @p c
+ * but its path.
+ * @param path of the file, for messages
+ * @return BPT_OK, BPT_EDATA (also another format, with hint) */
+bpt_status bpt_checkpoint_get_state(const bpt_job *job, const char *path, bpt_checkpoint *c);
+
+#endif

@@ -1,0 +1,244 @@
+/* How a job is put together. What is chosen for it is in job_choices.c, its dataset in job_data.c,
+ * job_stage.c and job_delivery.c, its folder in job_run.c, what is measured for it in job_settle.c,
+ * where it starts from in job_state.c, and what it does in job_step.c. */
+#include "tools/train/job/job.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/memory.h"
+#include "outer/watch.h"
+#include "tools/staging.h"
+#include "tools/train/job/agreement.h"
+#include "tools/train/job/checkpoint.h"
+#include "tools/train/job/job_parts.h"
+#include "tools/train/job/layer_choice.h"
+#include "tools/train/job/memory_plan.h"
+#include "tools/train/job/rank_threads.h"
+#include "tools/train/job/signals.h"
+#include "tools/train/run/tuning.h"
+
+bpt_status bpt__job_open_network(bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    bpt_network_free(job->network);
+    job->network = NULL;
+    if (bpt_job_is_server(job)) return bpt_memory_plan_check(job);
+    BPT_TRY(bpt_tuning_use(o, job->model, job->dataset, job->batch, job->cores,
+                           job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
+    const bool named = bpt_layer_choice_is_named(job, &job->parting.border);
+    job->parting.stage = named ? BPT_PARTING_BEFORE : BPT_PARTING_NONE;
+    BPT_TRY(bpt_memory_plan_check(job));
+    BPT_TRY(bpt_network_create_on(job->device, job->model, job->batch,
+                                  bpt_train_activations(o, job->device),
+                                  bpt_train_learning(o, job->lr_factor), job->pool, &job->network));
+    bpt_device_option_say(job->network);
+    bpt_tuning_expect(o, job->network);
+    return BPT_OK;
+}
+
+static bpt_status open_engine(bpt_job *job) {
+    BPT_TRY(bpt__job_load_model(job));
+    BPT_TRY(bpt_layer_choice_check(job->options, job->model));
+    if (!bpt_job_is_server(job))
+        BPT_TRY(bpt_pool_open(job->options->policy, job->n_threads, &job->pool));
+    BPT_TRY(bpt__job_read_choices(job->options, job->rank, job->device));
+    BPT_TRY(bpt__job_open_network(job));
+    return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
+}
+
+static bpt_status write_start_event(bpt_job *job) {
+    bpt_json_writer *w = &job->json;
+    bpt_json_open_object(w, NULL);
+    bpt_json_put_text(w, "event", "start");
+    bpt_json_put_text(w, "version", BPT_VERSION);
+    bpt_json_put_text(w, "model", job->model->name);
+    bpt_json_put_u64(w, "ranks", job->n_ranks);
+    bpt_json_put_u64(w, "servers", job->n_servers);
+    bpt_json_put_u64(w, "batch_size", (uint64_t)job->options->batch_size);
+    bpt_json_put_u64(w, "batch_size_all", job->batch_all);
+    bpt_json_put_u64(w, "train_samples", job->epoch_samples);
+    bpt_json_put_real(w, "epoch", bpt_job_epoch(job));
+    bpt_json_put_u64(w, "step", job->count.progress / job->batch_all);
+    bpt_json_close_object(w);
+    return bpt_run_folder_metric(job->run, w);
+}
+
+static void say_what_starts(const bpt_job *job) {
+    char running[48] = "";
+    const size_t n_running = bpt_model_running_statistics(job->model);
+    if (n_running) snprintf(running, sizeof running, " and %zu running statistics", n_running);
+    bpt_info("%s: %zu parameters%s; %s: %u training and %u test images, %u classes",
+             job->model->name, bpt_model_parameters(job->model), running, job->options->data,
+             (unsigned)job->epoch_samples, job->test->count, (unsigned)job->model->classes);
+    if (job->train == job->test && job->rank == 0)
+        bpt_warn(
+            "split %s is trained on and tested with: accuracies are of images that were learnt",
+            job->train->name);
+    bpt__job_say_stage(job);
+    if (bpt_job_scatters(job))
+        bpt_info("the dataset is rank 0's; the others keep what they are given in %s/rank-N",
+                 job->options->scratch);
+    bpt_info("%u rank%s, update %s, partition %s, %u thread%s on this rank", job->n_ranks,
+             job->n_ranks == 1 ? "" : "s", bpt_update_choice_name(job->update),
+             bpt_partition_choice_name(job->partition), job->n_threads,
+             job->n_threads == 1 ? "" : "s");
+    if (job->n_servers)
+        bpt_info("the last %u of these ranks are servers and hold the global weights, %u train",
+                 job->n_servers, job->n_workers);
+    bpt_tuning_say(job->options);
+    bpt_info("batch: %u sample%s a step of this rank, %llu of all ranks; %llu samples to train on",
+             job->batch, job->batch == 1 ? "" : "s", (unsigned long long)job->batch_all,
+             (unsigned long long)job->total_samples);
+    if (job->options->order == BPT_ORDER_BLOCKS)
+        bpt_info("samples come in blocks of %lld, shuffled among %d blocks at a time",
+                 (long long)job->options->order_block, BPT_ORDER_WINDOW);
+    if (job->options->order == BPT_ORDER_SEQUENTIAL) bpt_info("samples come as they are stored");
+    if (job->device)
+        bpt_info("this rank computes on %s, %s", job->device->name,
+                 bpt_precision_text((bpt_precision)job->options->precision, job->device));
+    else if (bpt_train_activations(job->options, NULL) == BPT_BF16)
+        bpt_info("activations and their gradients are bfloat16 on this rank");
+    const bpt_learning learning = bpt_job_learning(job);
+    bpt_info("optimizer %s%s, learning rate %g, schedule %s, warm-up %g epoch%s",
+             learning.optimizer->name, learning.nesterov ? ", Nesterov's momentum" : "",
+             job->schedule.base, job->schedule.kind->name, job->schedule.warmup_epochs,
+             job->schedule.warmup_epochs == 1.0 ? "" : "s");
+    if (job->schedule.warmup_start > 0 && job->schedule.warmup_epochs > 0)
+        bpt_info("the warm-up begins at %g", job->schedule.warmup_start * job->schedule.base);
+    if (job->lr_factor != 1)
+        bpt_info("that is %g x %u %s (--lr-scale linear)", job->options->lr, job->n_workers,
+                 job->n_servers ? "workers" : "ranks");
+    if (job->terms.momentum > 0)
+        bpt_info("server momentum %g: in the long run a push counts %.3g times",
+                 job->terms.momentum, 1 / (1 - job->terms.momentum));
+    if (job->held_out)
+        bpt_info("%u training images are held out: each push counts by a rank's accuracy on some",
+                 (unsigned)job->held_out);
+    if (job->update == BPT_UPDATE_EASGD) bpt_info("elasticity %g", job->terms.elasticity);
+    const bpt_shared_momentum all = bpt_job_shared_momentum(job);
+    if (all.gain > 0)
+        bpt_info("momentum of all ranks, gain %.3g%s", all.gain,
+                 all.ranks > 0 ? ", less where their shares of the data are unequal" : "");
+    if (job->terms.compensation > 0)
+        bpt_info("delay compensation with lambda %g", job->terms.compensation);
+    if (bpt_train_augment(job->options).n > 0) bpt_info("augmentation %s", job->options->augment);
+    for (uint32_t i = 0;
+         job->exchange && !job->sums && i < bpt_shard_count(bpt_exchange_shards(job->exchange));
+         i++) {
+        char line[200];
+        bpt_shard_describe(bpt_exchange_shards(job->exchange), i, line, sizeof line);
+        bpt_info(
+            "global weights: %s (%s)", line,
+            bpt_comm_host(job->comm, bpt_shard_at(bpt_exchange_shards(job->exchange), i)->host));
+    }
+    if (job->rank == 0) bpt__job_warn_late_end(job);
+}
+
+/* A job that is told to stop before it has changed anything, or while it waits for its first
+ * samples, just ends; others save a checkpoint at their first step. One rank is told, all have to
+ * know. */
+bpt_status bpt__job_stop_if_told(bpt_job *job) {
+    const bool told = bpt_signals_stop();
+    bool *all = NULL, any = false;
+    bpt_status status = BPT_NEW("who is told to stop", job->n_ranks, &all);
+    status = bpt_comm_agree(job->comm, status);
+    if (status == BPT_OK) status = bpt_comm_allgather(job->comm, &told, sizeof told, all);
+    for (uint32_t r = 0; status == BPT_OK && r < job->n_ranks; r++) any = any || all[r];
+    bpt_free(all);
+    if (status != BPT_OK || !any) return status;
+    status = bpt_fail(BPT_ESTOPPED, "stopped before the first step, %s",
+                      !job->begun                         ? "nothing is changed"
+                      : bpt_run_folder_replaces(job->run) ? "what --force replaces is removed"
+                                                          : "while samples came");
+    bpt_hint("give the same command again");
+    return status;
+}
+
+static void say_finished(const char *run) {
+    const bool goes_on = bpt_checkpoint_expect(run) == BPT_OK;
+    bpt_info("%s is finished already; another --output with %s %s%s trains on", run,
+             goes_on ? "--resume" : "--init-weights", run, goes_on ? "" : "/model.safetensors");
+}
+
+static bpt_status open_all(bpt_job *job) {
+    BPT_TRY(bpt__job_choose(job));
+    BPT_TRY(bpt__job_open_device(job));
+    BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, job->n_workers,
+                                    job->device && !job->device->uses_cores, &job->n_threads,
+                                    &job->cores, &job->ranks_on_host));
+    BPT_TRY(bpt__job_stage_data(job));
+    bpt_comm_operation_begin(job->comm, "the dataset");
+    bpt_status opened = BPT_OK;
+    if (bpt_job_scatters(job))
+        opened = bpt__job_share_data(job);
+    else if (!bpt_job_is_server(job))
+        opened = bpt__job_open_data(job);
+    bpt_comm_operation_end(job->comm);
+    BPT_TRY(bpt_comm_agree(job->comm, opened));
+    BPT_TRY(bpt_agree_on_dataset(job)); /* before its size counts */
+    BPT_TRY(bpt__job_tell_servers(job));
+    BPT_TRY(bpt_comm_agree(job->comm, bpt__job_choose_lengths(job)));
+    BPT_TRY(bpt__job_stop_if_told(job));
+    BPT_TRY(bpt_comm_agree(job->comm, open_engine(job)));
+    BPT_TRY(bpt_agree_on_model(job));
+    BPT_TRY(bpt__job_stop_if_told(job));
+    BPT_TRY(bpt__job_open_run(job));
+    if (job->finished) {
+        say_finished(job->options->output);
+        return BPT_OK;
+    }
+    BPT_TRY(bpt_step_trace_open(job->options, job->comm, job->pool, &job->trace));
+    BPT_TRY(bpt__job_open_state(job));
+    say_what_starts(job);
+    BPT_TRY(bpt_comm_agree(job->comm, job->rank == 0 ? write_start_event(job) : BPT_OK));
+    bpt_run_folder_keep(job->run);
+    return BPT_OK;
+}
+
+bpt_status bpt_job_open(bpt_job *job, const bpt_train_options *options, bpt_comm *comm) {
+    *job = (bpt_job){
+        .options = options,
+        .comm = comm,
+        .rank = bpt_comm_rank(comm),
+        .n_ranks = bpt_comm_size(comm),
+    };
+    const bpt_status status = open_all(job);
+    if (status != BPT_OK) {
+        (void)bpt_staging_blame(job->stage, status);
+        bpt_job_close(job);
+        return status;
+    }
+    job->comm_cpu_before_s = bpt_comm_cpu_seconds(comm);
+    job->start_ns = job->interval.start_ns = bpt_clock_ns();
+    job->interval.progress = job->count.progress;
+    job->interval.wait_ns = job->count.wait_ns;
+    bpt_comm_doing(comm, "training");
+    return BPT_OK;
+}
+
+void bpt_job_close(bpt_job *job) {
+    bpt_error error;
+    bpt_error_get(&error); /* the reason for which it may be closed */
+    bpt_step_trace_close(job->trace);
+    bpt_quality_free(job->quality);
+    bpt_feed_free(job->feed);
+    bpt_delivery_close(job->delivery);
+    if (job->exchange)
+        (void)bpt_exchange_destroy(job->exchange); /* its log is written at meetings */
+    bpt_free(job->statistics);
+    bpt_free(job->records);
+    bpt_partition_free(job->shares);
+    bpt_placed_close(job->placed);
+    bpt_network_free(job->network);
+    bpt_gradient_sums_close(job->sums); /* the network hands out into it */
+    bpt_device_close(job->device);
+    bpt_pool_free(job->pool);
+    bpt_model_free(job->model);
+    bpt__job_close_data(job);
+    bpt_run_folder_close(job->run);
+    (void)bpt_log_file(NULL);
+    bpt_json_free(&job->json);
+    bpt_free(job->flat);
+    bpt_free(job->solo);
+    (void)bpt_error_put(&error);
+    *job = (bpt_job){0};
+}

@@ -1,0 +1,37 @@
+/** @file tools/train/job/run_need.h
+ * How much room a run takes in its folder, for its weights and checkpoints, and some for what is
+ * small beside them: logs, counters, ends of blocks.
+ *
+ * Threads: any; pure functions. */
+#ifndef BPT_TOOLS_RUN_NEED_H
+#define BPT_TOOLS_RUN_NEED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BPT_RUN_NEED_OTHERS = 128 << 10 }; /* bytes for what is small */
+
+/** What it follows from. */
+typedef struct bpt_run_writes {
+    uint64_t weights;         /* bytes of the model's weights */
+    uint64_t vectors;         /* of as many bytes in a checkpoint: the weights, all ranks' states */
+    uint64_t progress, total; /* samples of all ranks: so far, and of the run */
+    uint64_t every;           /* samples between checkpoints; 0: none is due */
+    uint64_t late;            /* samples by which one may come later than it is due */
+    uint64_t keep;            /* --checkpoint-keep, >= 1 */
+    const uint64_t *there;    /* bytes of the checkpoints in the folder, newest first */
+    size_t n_there;
+} bpt_run_writes;
+
+/** Bytes that are to be free. */
+typedef struct bpt_run_need {
+    uint64_t checkpoints; /* that are made for certain: 0 or 1 */
+    uint64_t least;       /* for those and for the weights at the end: with less the run fails */
+    uint64_t most;        /* that it takes at once with all that are due */
+} bpt_run_need;
+
+/** @return what a run needs. A checkpoint is whole before an older one is removed, and the weights
+ * are whole before those of an earlier end are replaced */
+bpt_run_need bpt_run_need_of(const bpt_run_writes *run);
+
+#endif

@@ -1,0 +1,29 @@
+/** @file tools/train/job/signals.h
+ * What the user asked a running job by signal.
+ *
+ * Threads: handlers may run on any thread; readers on any. */
+#ifndef BPT_TOOLS_SIGNALS_H
+#define BPT_TOOLS_SIGNALS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/** Catches SIGTERM, SIGUSR1, SIGINT (stop with a checkpoint; a second SIGINT ends at once) and
+ * SIGHUP (checkpoint and go on). What comes before there is a job is remembered for it. To be
+ * called by the thread that trains: handlers leave its stack alone. */
+void bpt_signals_catch(void);
+
+/** Undoes it, for what has no state to save: the signals act as they did before, and one that was
+ * caught meanwhile does so now. */
+void bpt_signals_release(void);
+
+/** @return whether the job shall stop */
+bool bpt_signals_stop(void);
+
+/** @return whether either is asked for: the end, or a checkpoint that nobody has taken yet */
+bool bpt_signals_asked(void);
+
+/** @return BPT_MEET_* bits of the meeting that is asked for; for a checkpoint once per signal */
+uint32_t bpt_signals_wants(void);
+
+#endif

@@ -1,0 +1,28 @@
+#include "tools/train/job/stalls.h"
+
+#include "base/log.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* Not by bpt_program_end(): a thread that hangs in a file may hold the lock of the log. */
+static void tell(const bpt_stall *stall) {
+    if (!stall->ends) {
+        bpt_log_urgent(BPT_LOG_WARN, "%s: %s", stall->text, stall->hint);
+        return;
+    }
+    fprintf(stderr,
+            "%sbpt-train: %s, longer than --stall-timeout\n"
+            "hint: %s; a run with checkpoints goes on with --resume auto\n",
+            isatty(STDERR_FILENO) ? "\n" : "", stall->text, stall->hint);
+    fflush(stderr);
+}
+
+bpt_watch_options bpt_stall_options(const bpt_train_options *o) {
+    return (bpt_watch_options){
+        .warning_s = o->stall_warning,
+        .timeout_s = o->stall_timeout,
+        .exit_status = bpt_status_exit(BPT_ECOMM),
+        .tell = tell,
+    };
+}

@@ -1,0 +1,50 @@
+#include "tools/train/options/train_help.h"
+
+const char bpt_train_epilogue[] =
+    "exit status:\n"
+    "  0  done\n"
+    "  1  run-time failure\n"
+    "  2  wrong usage or configuration\n"
+    "  3  dataset, weights or checkpoint missing or damaged\n"
+    "  4  the loss, a gradient or a weight is not a finite number\n"
+    "  75 stopped early, checkpoint saved: go on with --resume auto; or stopped before\n"
+    "     the first step, nothing changed: run the same again\n"
+    "  130 a second SIGINT\n\n"
+    "signals: SIGTERM, SIGUSR1 and SIGINT save a checkpoint and end with 75; a second\n"
+    "SIGINT ends at once; SIGHUP saves a checkpoint and goes on.\n\n"
+    "examples:\n"
+    "  bpt-train --data fashion --model lenet --output runs/one\n"
+    "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
+    "      bpt-train --check --data /data/fashion --output /shared/runs/four\n"
+    "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
+    "      bpt-train --data /data/fashion --model lenet --output /shared/runs/four\n"
+    "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
+    "      bpt-train --data /data/fashion --data-mode scatter \\\n"
+    "      --scratch /var/tmp/bpt --model lenet --output /shared/runs/scattered\n"
+    "  mpirun -np 4 --hostfile hosts --map-by node --bind-to none \\\n"
+    "      bpt-train --data /nfs/fashion --stage /var/tmp/bpt --model lenet \\\n"
+    "      --output /nfs/runs/staged\n"
+    "  bpt-train --config runs/one/config.yaml --output runs/two --seed 2\n"
+    "  bpt-train --model lenet --bench 20";
+
+const char bpt_train_order_help[] =
+    "order of samples: all at random; for cold disks and file servers\n"
+    "blocks of neighbours at random, their samples shuffled among 16 blocks\n"
+    "at a time; or as they are stored, for data that were shuffled then";
+
+const char bpt_train_update_help[] =
+    "how ranks learn from each other: agwu merges weights as they come,\n"
+    "nobody waits; sgwu averages weights, all wait; easgd ties the weights\n"
+    "of each rank to a common centre, nobody waits; allreduce sums\n"
+    "gradients at every step; local is one rank by itself;\n"
+    "default is local on one rank and agwu on several; auto measures, and\n"
+    "takes allreduce where that costs little of the ranks' speed, else agwu";
+
+const char bpt_train_shared_momentum_help[] =
+    "under agwu and sgwu, with sgd: after an exchange a rank goes on with\n"
+    "the momentum of all in place of its own, so much of it that in the\n"
+    "long run a gradient counts GAIN times what it counts by --momentum\n"
+    "alone; 0: each keeps its own; auto: root of the ranks where\n"
+    "--lr-scale multiplies --lr, of unequal ones less, by their shares of\n"
+    "the data; else 0, and beside --server-momentum,\n"
+    "--delay-compensation, --gamma lag and placed layers";

@@ -1,0 +1,15 @@
+/** @file tools/train/options/train_help.h
+ * What bpt-train --help says below its options, and of those that take many words.
+ *
+ * Threads: any. */
+#ifndef BPT_TOOLS_TRAIN_HELP_H
+#define BPT_TOOLS_TRAIN_HELP_H
+
+/* Exit statuses, signals and examples. */
+extern const char bpt_train_epilogue[];
+
+extern const char bpt_train_order_help[];
+extern const char bpt_train_update_help[];
+extern const char bpt_train_shared_momentum_help[];
+
+#endif

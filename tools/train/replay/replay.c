@@ -1,0 +1,78 @@
+#include "tools/train/replay/replay.h"
+
+#include "base/log.h"
+#include "base/memory.h"
+#include "tools/train/replay/replay_start.h"
+#include "tools/train/replay/replay_state.h"
+
+#include <string.h>
+
+static bpt_status compare(const bpt__replay *r) {
+    if (r->tail) BPT_TRY(bpt_replay_tail_get(r->tail, r->global + r->n));
+    bpt_segments_settle(&r->model->segments, r->global); /* as the run has written them */
+    size_t n_different = 0, first = 0;
+    for (size_t i = 0; i < r->n_all; i++) {
+        if (memcmp(&r->final[i], &r->global[i], sizeof(float)) == 0) continue;
+        if (n_different++ == 0) first = i;
+    }
+    if (n_different == 0) {
+        bpt_info("replayed: all %zu weights are equal, bit for bit", r->n_all);
+        return BPT_OK;
+    }
+    return bpt_fail(BPT_ECORRUPT,
+                    "replayed weights differ: %zu of %zu, the first is number %zu "
+                    "(%.9g in the run, %.9g now)",
+                    n_different, r->n_all, first, (double)r->final[first],
+                    (double)r->global[first]);
+}
+
+/* The options of the run itself; the command line goes before, for a dataset that has moved. */
+static bpt_status load_options(const char *run, int argc, char **argv, bpt_train_options *o,
+                               bpt_option_set **set) {
+    char *config = NULL, **all = NULL;
+    bpt_option_request request;
+    bpt_status status;
+    BPT_TRY(bpt_strf(&config, "%s/config.yaml", run));
+    BPT_TRY_GOTO(status, BPT_NEW("arguments", (size_t)argc + 2, &all), done);
+    memcpy(all, argv, (size_t)argc * sizeof *all);
+    all[argc] = "--config";
+    all[argc + 1] = config;
+    status = bpt_options_parse(&bpt_train_command, argc + 2, all, o, &request, set);
+    if (status == BPT_OK) status = bpt_train_options_check(o, *set);
+done:
+    bpt_free(all);
+    bpt_free(config);
+    return status;
+}
+
+/* Somebody may have changed the file. */
+static bpt_status check_named(const char *run, const char *value, const char *key) {
+    return value ? BPT_OK : bpt_fail(BPT_EUSAGE, "%s/config.yaml names no %s", run, key);
+}
+
+static bpt_status repeat(const bpt_train_options *of_run) {
+    bpt__replay r = {.o = of_run};
+    bpt_status status = bpt__replay_open(&r);
+    if (status == BPT_OK) status = bpt__replay_run(&r);
+    if (status == BPT_OK) status = compare(&r);
+    bpt__replay_close(&r);
+    return status;
+}
+
+bpt_status bpt_replay(const char *run, int argc, char **argv) {
+    bpt_train_options of_run = {0};
+    bpt_option_set *set = NULL;
+    bpt_status status = load_options(run, argc, argv, &of_run, &set);
+    if (status == BPT_OK) status = check_named(run, of_run.model, "model");
+    if (status == BPT_OK) status = check_named(run, of_run.data, "data");
+    if (status == BPT_OK) status = bpt_replay_check_start(run, of_run.resume);
+    if (status == BPT_OK) status = bpt_replay_check_devices(run);
+    if (status == BPT_OK) status = repeat(&of_run);
+    bpt_option_set_free(set);
+    if (status != BPT_OK && !bpt_error_last()->hint[0])
+        bpt_hint(
+            "a replay needs the folder of an agwu or easgd run that was never resumed, as the run "
+            "left it, and the same dataset, model, initial weights and program; a run of one rank "
+            "(local) is repeated by --config RUN/config.yaml");
+    return status;
+}

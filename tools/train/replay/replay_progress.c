@@ -1,0 +1,50 @@
+#include "tools/train/replay/replay_progress.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+static void begin_interval(bpt_replay_progress *p) {
+    p->start_ns = bpt_clock_ns();
+    p->first_step = p->done;
+    p->first_sample = p->samples;
+    p->loss_sum = 0;
+}
+
+void bpt_replay_progress_begin(bpt_replay_progress *p, uint64_t n_steps, uint32_t n_ranks,
+                               uint64_t epoch_samples, double interval_s) {
+    *p = (bpt_replay_progress){
+        .n_steps = n_steps,
+        .n_ranks = n_ranks,
+        .epoch_samples = epoch_samples,
+        .interval_s = interval_s,
+    };
+    begin_interval(p);
+}
+
+/* A step is one of every rank, as in training. */
+static void print(const bpt_replay_progress *p, double seconds, float rate) {
+    const uint64_t samples = p->samples - p->first_sample;
+    const double left_s =
+        (double)(p->n_steps - p->done) * seconds / (double)(p->done - p->first_step);
+    const unsigned eta = (unsigned)(left_s < 3.5e6 ? left_s : 3.5e6);
+    char line[256];
+    snprintf(line, sizeof line,
+             "step %" PRIu64 "/%" PRIu64 " epoch %.1f loss %.3f lr %.1e %.0f img/s eta %02u:%02u",
+             p->done / p->n_ranks, (p->n_steps + p->n_ranks - 1) / p->n_ranks,
+             (double)p->samples / (double)p->epoch_samples, p->loss_sum / (double)samples,
+             (double)rate, (double)samples / seconds, eta / 60, eta % 60);
+    bpt_log_progress(line);
+}
+
+void bpt_replay_progress_step(bpt_replay_progress *p, const bpt_batch_result *result, float rate) {
+    p->done++;
+    p->samples += result->n_samples;
+    p->loss_sum += result->loss_sum;
+    const double seconds = bpt_clock_seconds_since(p->start_ns);
+    if (seconds < p->interval_s) return;
+    print(p, seconds, rate);
+    begin_interval(p);
+}

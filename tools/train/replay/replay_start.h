@@ -1,0 +1,24 @@
+/** @file tools/train/replay/replay_start.h
+ * Whether a run is one that can be replayed: it began at its beginning, and computed on cores.
+ *
+ * Threads: one. */
+#ifndef BPT_TOOLS_REPLAY_START_H
+#define BPT_TOOLS_REPLAY_START_H
+
+#include "base/status.h"
+
+/** Checks that a run was never resumed, neither from another run nor in its own folder. A folder
+ * without metrics, or with lines that are no JSON, is taken for one that was not: its other logs
+ * are judged all the same.
+ * @param run    folder of the run
+ * @param resume of its configuration; NULL: none
+ * @return BPT_OK, BPT_EUSAGE (it was, with a hint), BPT_ENOMEM */
+bpt_status bpt_replay_check_start(const char *run, const char *resume);
+
+/** Checks that no rank computed on a device, which rounds otherwise than the cores that a replay
+ * computes on: by the summary, and by what a rank with a GPU keeps from its start on, so that also
+ * a run is known that did not come to its end.
+ * @return BPT_OK, BPT_EUSAGE (one did, with a hint), BPT_ENOMEM */
+bpt_status bpt_replay_check_devices(const char *run);
+
+#endif

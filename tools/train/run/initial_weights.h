@@ -1,0 +1,16 @@
+/** @file tools/train/run/initial_weights.h
+ * The weights that a run begins with.
+ *
+ * Threads: any. */
+#ifndef BPT_TOOLS_INITIAL_WEIGHTS_H
+#define BPT_TOOLS_INITIAL_WEIGHTS_H
+
+#include "inner/segments.h"
+#include "tools/train/options/train_options.h"
+
+/** Reads those of --init-weights, or draws them by the seed where nothing was given.
+ * @param[out] weights shape [s->n_elements]
+ * @return BPT_OK, as bpt_safetensors_read() and bpt_segments_check() */
+bpt_status bpt_initial_weights(const bpt_train_options *o, const bpt_segments *s, float *weights);
+
+#endif

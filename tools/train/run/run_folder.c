@@ -1,0 +1,466 @@
+/* The folder itself: opening, beginning, closing. Files that are written in it while a job runs are
+ * in run_files.c. */
+#include "base/file.h"
+#include "base/file_system.h"
+#include "base/memory.h"
+#include "tools/train/run/checkpoint_files.h"
+#include "tools/train/run/run_folder_state.h"
+
+#include <sys/stat.h>
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define CONFIG      "config.yaml"
+#define SUMMARY     "summary.json"
+#define CHECKPOINTS "checkpoints"
+#define EXCHANGE    "exchange"
+
+static bpt_status entry(const char *path, const char *name, char **out) {
+    return bpt_strf(out, "%s/%s", path, name);
+}
+
+static bpt_status make_subfolder(const char *path, const char *name) {
+    char *folder;
+    BPT_TRY(entry(path, name, &folder));
+    bpt_status status = bpt_dir_create(folder, false);
+    if (status == BPT_EEXIST) {
+        status = bpt_fail(BPT_EIO, "%s is no folder, or a link that leads to none", folder);
+        bpt_hint("bring back what it is to lead to, or remove it");
+    }
+    bpt_free(folder);
+    return status;
+}
+
+/* ---- what may be there ---- */
+
+/* What config.yaml of every run begins with; a folder with another config.yaml is somebody else's.
+ */
+static const char signature[] = "# effective configuration of bpt-train";
+
+/* @return what keeps it from being seen */
+static bpt_status look_for_run(const char *path, bool *is) {
+    enum { CONFIG_BYTES = 1 << 20 };
+    char *file, *text;
+    size_t size;
+    *is = false;
+    BPT_TRY(entry(path, CONFIG, &file));
+    const bpt_status status = bpt_file_read(file, CONFIG_BYTES, &text, &size);
+    bpt_free(file);
+    if (status == BPT_ENOENT || status == BPT_EDATA) return BPT_OK; /* none, or somebody else's */
+    BPT_TRY(status);
+    *is = strncmp(text, signature, sizeof signature - 1) == 0;
+    bpt_free(text);
+    return BPT_OK;
+}
+
+static bool is_run(const char *path) {
+    bool is;
+    return look_for_run(path, &is) == BPT_OK && is;
+}
+
+static bool is_dots(const char *name) {
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
+/* What a job leaves that was killed before the folder was known as a run: the lock, and a part of
+ * the configuration. */
+static bool is_early(const char *name) {
+    static const char part[] = CONFIG ".tmp-"; /* bpt_file_write() */
+    return strcmp(name, BPT_RUN_LOCK_NAME) == 0 || strncmp(name, part, sizeof part - 1) == 0;
+}
+
+static bool is_empty(const char *path) {
+    DIR *dir = opendir(path);
+    bool empty = dir != NULL;
+    for (const struct dirent *e; empty && (e = readdir(dir));)
+        empty = is_dots(e->d_name) || is_early(e->d_name);
+    if (dir) closedir(dir);
+    return empty;
+}
+
+static bpt_status refuse_existing(const char *path) {
+    const bool run = is_run(path) || is_empty(path);
+    const bpt_status status =
+        bpt_fail(BPT_EEXIST, "%s%s exists already", run ? "the run folder " : "", path);
+    if (run)
+        bpt_hint("choose another --output, go on with --resume auto, or replace it with --force");
+    else
+        bpt_hint("it is not a run folder: choose another --output");
+    return status;
+}
+
+static bpt_status refuse_stranger(const char *path) {
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "%s is not a run folder: left as it is", path);
+    bpt_hint(
+        "--force and --resume auto take folders that bpt-train made; name another --output, with "
+        "--resume %s if there are checkpoints in it",
+        path);
+    return status;
+}
+
+/* ---- opening ---- */
+
+/* Parts of @p path that are not there yet: the folder, and those of its parents. */
+static bpt_status count_missing(const char *path, size_t *n) {
+    char *part;
+    BPT_TRY(bpt_strdup(path, &part));
+    size_t length = strlen(part);
+    for (*n = 0;; ++*n) {
+        while (length > 1 && part[length - 1] == '/') length--;
+        part[length] = '\0';
+        if (length == 0 || bpt_path_exists(part)) break;
+        while (length > 0 && part[length - 1] != '/') length--;
+    }
+    bpt_free(part);
+    return BPT_OK;
+}
+
+static bpt_status look(const char *path, bpt_run_folder_mode mode, size_t *n_missing) {
+    BPT_TRY(count_missing(path, n_missing));
+    if (*n_missing > 0) return BPT_OK;
+    if (mode == BPT_RUN_NEW) return refuse_existing(path);
+    bool is;
+    BPT_TRY(look_for_run(path, &is));
+    return is || is_empty(path) ? BPT_OK : refuse_stranger(path);
+}
+
+bpt_status bpt_run_folder_look(const char *path, bpt_run_folder_mode mode) {
+    size_t n_missing;
+    return look(path, mode, &n_missing);
+}
+
+bpt_status bpt_run_folder_check(const bpt_run_folder *run) {
+    if (is_run(run->path)) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EIO, "the run folder %s is gone: it was removed or moved", run->path);
+    bpt_hint("what it held is where it was moved to; start anew with another --output");
+    return status;
+}
+
+/* Rank 0: the folder is there and locked afterwards; what it holds is as it was. */
+static bpt_status open_first(bpt_run_folder *run) {
+    const char *path = run->path;
+    size_t n_missing;
+    BPT_TRY(look(path, run->mode, &n_missing));
+    const bpt_status made = n_missing > 0 ? bpt_dir_create(path, true) : BPT_OK;
+    if (made != BPT_EEXIST) run->n_made = n_missing; /* else somebody was first */
+    return made == BPT_OK ? bpt_run_lock_take(path, &run->lock) : made;
+}
+
+/* What rank 0 has made may take a moment to show on a network file system. */
+static bpt_status await_lock(const char *path, const char *mark) {
+    enum { PATIENCE_MS = 5000, POLL_MS = 50 };
+    bpt_run_sight sight = bpt_run_lock_look(path, mark);
+    for (int waited = 0; sight != BPT_RUN_SEEN && waited < PATIENCE_MS; waited += POLL_MS) {
+        usleep(POLL_MS * 1000);
+        sight = bpt_run_lock_look(path, mark);
+    }
+    if (sight == BPT_RUN_SEEN) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "the run folder %s %s", path,
+                                       sight == BPT_RUN_UNSEEN ? "is not seen on this host"
+                                                               : "on this host is not rank 0's");
+    bpt_hint("name an --output on a file system that all machines share");
+    return status;
+}
+
+/* @param mark NULL on rank 0 */
+static bpt_status open_any(const char *path, bpt_run_folder_mode mode, const char *mark,
+                           bpt_run_folder **out) {
+    bpt_run_folder *run;
+    BPT_TRY(BPT_NEW("run folder", 1, &run));
+    run->mode = mode;
+    bpt_status status = bpt_strdup(path, &run->path);
+    if (status == BPT_OK) status = mark ? await_lock(path, mark) : open_first(run);
+    if (status == BPT_OK)
+        *out = run;
+    else
+        bpt_run_folder_close(run);
+    return status;
+}
+
+bpt_status bpt_run_folder_open(const char *path, bpt_run_folder_mode mode, bpt_run_folder **run) {
+    return open_any(path, mode, NULL, run);
+}
+
+bpt_status bpt_run_folder_join(const char *path, const char *mark, bpt_run_folder **run) {
+    return open_any(path, BPT_RUN_GO_ON, mark, run);
+}
+
+const char *bpt_run_folder_mark(const bpt_run_folder *run) {
+    return bpt_run_lock_mark(run->lock);
+}
+
+/* ---- beginning ---- */
+
+/* Whether a name has come to its end, or goes on as that of a file that was left half-written. */
+static bool is_end(const char *rest) {
+    return rest[0] == '\0' || strncmp(rest, ".tmp-", 5) == 0;
+}
+
+/* A file that each rank has; not what somebody made of it: tuned.rank-0.old.yaml is his. */
+static bool is_of_rank(const char *name, const char *begin, const char *end) {
+    const size_t length = strlen(end);
+    if (strncmp(name, begin, strlen(begin)) != 0) return false;
+    name += strlen(begin);
+    const size_t digits = strspn(name, "0123456789");
+    return digits > 0 && strncmp(name + digits, end, length) == 0 && is_end(name + digits + length);
+}
+
+static const char gpu_begin[] = "gpu.rank-", rank_begin[] = ".rank-";
+
+/* How the ranks' GPUs compute. */
+static bool is_gpu(const char *name) {
+    return is_of_rank(name, gpu_begin, ".yaml");
+}
+
+/* What each rank writes when the run begins: what it is tuned by, and how its GPU computes. */
+static bool is_of_start(const char *name) {
+    return is_gpu(name) || is_of_rank(name, "tuned.rank-", ".yaml");
+}
+
+static bool is_log(const char *name) {
+    return is_of_rank(name, "log.rank-", ".txt");
+}
+
+/* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
+static bool is_made(const char *name) {
+    static const char *const made[] = {CONFIG,   BPT__RUN_METRICS, SUMMARY,
+                                       EXCHANGE, CHECKPOINTS,      "model.safetensors"};
+    for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
+        const size_t length = strlen(made[i]);
+        if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
+    }
+    return is_log(name) || is_of_start(name);
+}
+
+static bool is_replaced(const char *name) {
+    return is_made(name) && strcmp(name, CONFIG) != 0;
+}
+
+static bool is_of_exchange(const char *name) {
+    static const char shards[] = "shards.json";
+    if (strncmp(name, shards, sizeof shards - 1) == 0) return is_end(name + sizeof shards - 1);
+    return is_of_rank(name, "updates.rank-", ".jsonl") ||
+           is_of_rank(name, "steps.rank-", ".jsonl") || is_of_rank(name, "border.rank-", ".jsonl");
+}
+
+/* What a run makes in an entry of this name; NULL: the entry itself. What is there beside is the
+ * user's. */
+typedef bool (*known_fn)(const char *name);
+
+static known_fn made_within(const char *name) {
+    if (strcmp(name, CHECKPOINTS) == 0) return bpt_checkpoint_is_name;
+    return strcmp(name, EXCHANGE) == 0 ? is_of_exchange : NULL;
+}
+
+typedef bpt_status (*path_fn)(const char *path, void *context);
+
+/* Calls fn with the path of each entry of a folder that is known. */
+static bpt_status each_known(const char *folder, known_fn known, path_fn fn, void *context) {
+    DIR *dir = opendir(folder);
+    if (!dir) return bpt_fail_write(errno, "list", folder);
+    bpt_status status = BPT_OK;
+    for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));) {
+        char *path;
+        if (!known(e->d_name)) continue;
+        status = entry(folder, e->d_name, &path);
+        if (status != BPT_OK) break;
+        status = fn(path, context);
+        bpt_free(path);
+    }
+    closedir(dir);
+    return status;
+}
+
+static bool is_folder(const char *path) {
+    struct stat info;
+    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bpt_status remove_path(const char *path, void *context) {
+    (void)context;
+    return bpt_dir_remove(path);
+}
+
+static bpt_status add_bytes(const char *path, void *context) {
+    *(uint64_t *)context += bpt_dir_bytes(path);
+    return BPT_OK;
+}
+
+static bpt_status remove_made(const char *path, known_fn known) {
+    if (!known || !is_folder(path)) return bpt_dir_remove(path);
+    BPT_TRY(each_known(path, known, remove_path, NULL));
+    (void)rmdir(path); /* unless somebody keeps something in it */
+    return BPT_OK;
+}
+
+bpt_status bpt_run_folder_remove(const bpt_run_folder *run, const char *name) {
+    char *path;
+    BPT_TRY(entry(run->path, name, &path));
+    const bpt_status status = remove_made(path, made_within(name));
+    bpt_free(path);
+    return status;
+}
+
+static bpt_status remove_entries(const bpt_run_folder *run, bool (*which)(const char *name)) {
+    DIR *dir = opendir(run->path);
+    if (!dir) return bpt_fail_write(errno, "list", run->path);
+    bpt_status status = BPT_OK;
+    for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));)
+        if (which(e->d_name)) status = bpt_run_folder_remove(run, e->d_name);
+    closedir(dir);
+    return status;
+}
+
+/* The configuration stays until there is a new one: by it the folder is known as a run. What else
+ * somebody keeps there is his. */
+static bpt_status remove_run(const bpt_run_folder *run) {
+    return remove_entries(run, is_replaced);
+}
+
+static bpt_status write_config(const bpt_run_folder *run, const bpt_command *command,
+                               const void *values) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *memory = open_memstream(&text, &size);
+    if (!memory) return bpt_fail_write(errno, "write", CONFIG);
+    fprintf(memory, "%s; repeat with: %s --config THIS --output NEW\n", signature, command->name);
+    bpt_options_print(command, values, memory);
+    bpt_status status = BPT_OK;
+    if (fclose(memory) != 0) status = bpt_fail(BPT_ENOMEM, "cannot print the configuration");
+    if (status == BPT_OK) status = bpt__run_folder_write(run, CONFIG, text, size);
+    free(text); /* the C library's own memory */
+    return status;
+}
+
+/* Of what ranks write when a run begins: of ranks that are no more, and what was left half-written.
+ * Each rank sees to its own: a start that fails is to leave them as they are. */
+static bpt_status remove_of_others(const bpt_run_folder *run, uint32_t n_ranks) {
+    DIR *dir = opendir(run->path);
+    if (!dir) return bpt_fail_write(errno, "list", run->path);
+    bpt_status status = BPT_OK;
+    for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));) {
+        if (!is_of_start(e->d_name)) continue;
+        const char *rank = strstr(e->d_name, rank_begin) + strlen(rank_begin);
+        if (strtoull(rank, NULL, 10) >= n_ranks || strstr(rank, ".tmp-"))
+            status = bpt_run_folder_remove(run, e->d_name);
+    }
+    closedir(dir);
+    return status;
+}
+
+/* From its configuration on the folder is known as a run, also if this job is killed. */
+bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew,
+                                const bpt_command *command, const void *values) {
+    if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
+    BPT_TRY(make_subfolder(run->path, CHECKPOINTS)); /* what fails here has removed nothing */
+    BPT_TRY(make_subfolder(run->path, EXCHANGE));
+    BPT_TRY(bpt_run_folder_remove(run, SUMMARY)); /* final weights without it are those of before */
+    BPT_TRY(write_config(run, command, values));
+    BPT_TRY(remove_of_others(run, n_ranks));
+    if (!anew) return BPT_OK;
+    BPT_TRY(bpt_run_folder_remove(run, BPT__RUN_METRICS));
+    BPT_TRY(bpt_run_folder_remove(run, EXCHANGE));
+    BPT_TRY(remove_entries(run, is_log));
+    return make_subfolder(run->path, EXCHANGE);
+}
+
+bool bpt_run_folder_had_gpu(const char *path, unsigned *rank) {
+    DIR *dir = opendir(path);
+    bool had = false;
+    for (const struct dirent *e; dir && !had && (e = readdir(dir));) {
+        had = is_gpu(e->d_name);
+        if (had) *rank = (unsigned)strtoul(e->d_name + strlen(gpu_begin), NULL, 10);
+    }
+    if (dir) closedir(dir);
+    return had;
+}
+
+bool bpt_run_folder_replaces(const bpt_run_folder *run) {
+    return run->mode == BPT_RUN_REPLACE && run->n_made == 0;
+}
+
+uint64_t bpt_run_folder_frees(const bpt_run_folder *run) {
+    DIR *dir = bpt_run_folder_replaces(run) ? opendir(run->path) : NULL;
+    uint64_t bytes = 0;
+    char *path;
+    for (const struct dirent *e; dir && (e = readdir(dir));) {
+        if (!is_replaced(e->d_name) || entry(run->path, e->d_name, &path) != BPT_OK) continue;
+        const known_fn known = made_within(e->d_name);
+        if (known && is_folder(path))
+            (void)each_known(path, known, add_bytes, &bytes);
+        else
+            bytes += bpt_dir_bytes(path);
+        bpt_free(path);
+    }
+    if (dir) closedir(dir);
+    return bytes;
+}
+
+void bpt_run_folder_keep(bpt_run_folder *run) {
+    run->kept = true;
+}
+
+static bool remove_empty(const char *path) {
+    return rmdir(path) == 0 || !bpt_path_exists(path);
+}
+
+/* Takes back the folders that this process made, once what it put there is gone. They stay where
+ * they hold more by now: another's. */
+static void take_back(const bpt_run_folder *run) {
+    char *path;
+    if (!remove_empty(run->path) || bpt_strdup(run->path, &path) != BPT_OK) return;
+    for (size_t n = run->n_made - 1, length = strlen(path); n > 0; n--) {
+        while (length > 1 && path[length - 1] == '/') length--;
+        while (length > 1 && path[length - 1] != '/') length--;
+        path[length] = '\0';
+        if (!remove_empty(path)) break;
+    }
+    bpt_free(path);
+}
+
+void bpt_run_folder_close(bpt_run_folder *run) {
+    if (!run) return;
+    bpt_error error;
+    bpt_error_get(&error); /* the reason for which a folder is taken back */
+    if (run->metrics) fclose(run->metrics);
+    const bool made_in_vain = run->n_made && !run->kept;
+    /* The lock is the last to go: until then nobody else begins to write here. */
+    if (made_in_vain && run->lock && remove_run(run) == BPT_OK)
+        (void)bpt_run_folder_remove(run, CONFIG);
+    bpt_run_lock_release(run->lock);
+    if (made_in_vain) take_back(run);
+    (void)bpt_error_put(&error);
+    bpt_free(run->path);
+    bpt_free(run);
+}
+
+bool bpt_run_folder_holds(const char *run, const char *path) {
+    return bpt_path_exists(run) && bpt_path_exists(path) && bpt_path_lies_in(path, run);
+}
+
+bool bpt_run_folder_goes_on(const char *run, const char *resume) {
+    return resume && (strcmp(resume, "auto") == 0 || bpt_run_folder_holds(run, resume));
+}
+
+const char *bpt_run_folder_path(const bpt_run_folder *run) {
+    return run->path;
+}
+
+bpt_status bpt_run_folder_entry(const bpt_run_folder *run, const char *name, char **out) {
+    return entry(run->path, name, out);
+}
+
+bpt_status bpt_run_folder_finished(const char *path, bool *finished) {
+    char *summary;
+    *finished = false;
+    BPT_TRY(entry(path, SUMMARY, &summary));
+    const bpt_status status = bpt_path_look(summary, finished);
+    bpt_free(summary);
+    return status == BPT_OK && *finished ? look_for_run(path, finished) : status;
+}
