@@ -74,7 +74,8 @@ changed() { # SED RUN: the run as it was at its first checkpoint, whose state is
     cut_back "$2"
     local step
     step=$(echo "$2"/checkpoints/*)
-    grep -q '"device": *"cpu"' "$step/rank-0.json" || die "a checkpoint does not say where it computed"
+    grep -q '"device": *"cpu"' "$step/rank-0.json" && grep -q '"precision": *"fp32"' "$step/rank-0.json" ||
+        die "a checkpoint does not say where and how it computed"
     sed -i "$1" "$step/rank-0.json"
     seal "$step"
     run 0 "$train" "${common[@]}" --output "$2" --epochs 1 --resume auto
@@ -82,6 +83,10 @@ changed() { # SED RUN: the run as it was at its first checkpoint, whose state is
 }
 changed 's/"device": *"cpu"/"device": "cuda"/' runs/on
 says 'rank 0 computed on cuda until'
-changed 's/"device": *"cpu", *//' runs/older # of before it was said
-grep -q 'last bits' err && die "it warns of a device that no checkpoint names"
+grep -q 'computed in' err && die "it warns of the same precision"
+changed 's/"precision": *"fp32"/"precision": "bf16"/' runs/rounded
+says 'rank 0 computed in bf16 until'
+says 'in fp32 from now on'
+changed 's/"device": *"cpu", *//; s/"precision": *"fp32", *//' runs/older # of before it was said
+grep -qE 'last bits|computed in' err && die "it warns of what no checkpoint names"
 same_weights runs/whole runs/older

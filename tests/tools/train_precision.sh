@@ -83,6 +83,7 @@ run 0 "$train" "${common[@]}" "${bf16[@]}" --output runs/stopped --checkpoint-ev
 rm runs/stopped/summary.json runs/stopped/model.safetensors
 run 0 "$train" "${common[@]}" "${bf16[@]}" --output runs/stopped --checkpoint-every 60 --resume auto
 says 'going on from'
+grep -q 'from now on' err && die "it warns of the same precision"
 same_weights runs/one runs/stopped
 
 # ---- going on with the other precision ----
@@ -95,6 +96,7 @@ go_on() { # FROM TO RUN WHOLE: from FROM's checkpoint at step 60 of 100; WHOLE i
     run 0 "$train" "${common[@]}" --epochs 0.5 --output "$3" --checkpoint-every 60 --precision "$2" \
         --resume auto
     says "going on from $3/checkpoints/step-00000060"
+    says "rank 0 computed in $1 until $3/checkpoints/step-00000060, and in $2 from now on"
     grep -qE 'another job|anew' err && die "from $1 to $2: taken for another job"
     grep -qx "precision: $2" "$3/config.yaml" || die "the configuration of $3 does not say $2"
     for whole in runs/one runs/one-fp32; do

@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "inner/safetensors.h"
 #include "outer/watch.h"
+#include "tools/precision.h"
 #include "tools/train/job/checkpoint_state.h"
 #include "tools/train/options/learning_options.h"
 #include "tools/train/run/checkpoint_files.h"
@@ -345,6 +346,12 @@ void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c) {
             "rank %u: %u kernel%s measured anew, or the cores' share of samples: the last bits of "
             "results may not be those of a run that never stopped",
             job->rank, job->device->n_measured, job->device->n_measured == 1 ? " was" : "s were");
+    if (c && c->exact && !c->same_precision)
+        bpt_warn(
+            "rank %u computed in %s until %s, and in %s from now on: results are not those of a "
+            "run that never stopped (--precision decides)",
+            job->rank, c->precision, c->path,
+            bpt_precision_text((bpt_precision)job->options->precision, job->device));
     if (job->rank != 0) return;
     if (!c && job->options->resume) warn_of_torn(job);
     if (c) warn_of_passed_over(c);

@@ -60,6 +60,8 @@ typedef struct bpt_checkpoint {
     bool same_cuts;             /* of convolutions, by the same costs, on this rank */
     const char *device;         /* kind of what this rank computed on, in state: "cpu", "cuda" */
     bool same_device;           /* of that kind now */
+    const char *precision;      /* likewise: "fp32", "bf16", "tf32"; NULL: it does not say */
+    bool same_precision;        /* as now, as far as it says */
 } bpt_checkpoint;
 
 /** Finds the checkpoint that --resume names, and verifies this rank's part of it. Collective up to
@@ -75,8 +77,8 @@ void bpt_checkpoint_close(bpt_checkpoint *c);
 
 /** Warns where a job goes on otherwise than whoever gave --resume may expect: on rank 0 as another
  * job, or from the start although there are checkpoints, of which none is whole; on every rank
- * whose last bits may differ: with convolutions cut by other costs, on another kind of device, or
- * with kernels of its GPU that the run has not kept. All networks are made.
+ * whose last bits may differ: with convolutions cut by other costs, on another kind of device, in
+ * another precision, or with kernels of its GPU that the run has not kept. All networks are made.
  * @param c NULL: none was found */
 void bpt_checkpoint_warn(const bpt_job *job, const bpt_checkpoint *c);
 

@@ -1,5 +1,6 @@
 #include "tools/train/job/checkpoint_state.h"
 
+#include "tools/precision.h"
 #include "tools/train/job/layer_choice.h"
 #include "tools/train/options/learning_options.h"
 #include "tools/train/options/train_rule.h"
@@ -21,6 +22,10 @@ static const char *rule_name(const bpt_job *job) {
 
 static const char *device_name(const bpt_job *job) {
     return job->device ? job->device->kind->name : "cpu";
+}
+
+static const char *precision_name(const bpt_job *job) {
+    return bpt_precision_text((bpt_precision)job->options->precision, job->device);
 }
 
 static void put_sampler(bpt_json_writer *w, bpt_sampler_state s) {
@@ -56,6 +61,7 @@ bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "velocities", bpt_checkpoint_velocities(job));
     bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
     bpt_json_put_text(w, "device", device_name(job));
+    bpt_json_put_text(w, "precision", precision_name(job));
     bpt_json_put_text(w, "placement", bpt_layer_choice_name(job));
     bpt_json_put_u64(w, "placement_host", job->placed ? bpt_placed_host(job->placed) : 0);
     bpt_json_put_u64(w, "placement_updates",
@@ -220,6 +226,16 @@ static bpt_status compare_device(const bpt_job *job, bpt_checkpoint *c) {
     return BPT_OK;
 }
 
+/* Checkpoints of earlier versions do not say. */
+static bpt_status compare_precision(const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json *root = bpt_json_root(c->state);
+    c->precision = NULL;
+    if (bpt_json_find(root, "precision"))
+        BPT_TRY(bpt_json_get_text(c->state, root, "precision", &c->precision));
+    c->same_precision = !c->precision || strcmp(c->precision, precision_name(job)) == 0;
+    return BPT_OK;
+}
+
 static bpt_status check_format(const bpt_checkpoint *c, const char *path) {
     uint64_t format;
     BPT_TRY(bpt_json_get_u64(c->state, bpt_json_root(c->state), "format", 1, UINT32_MAX, &format));
@@ -250,6 +266,7 @@ bpt_status bpt_checkpoint_get_state(const bpt_job *job, const char *path, bpt_ch
     BPT_TRY(compare_order(job, c));
     BPT_TRY(compare_cuts(job, c));
     BPT_TRY(compare_device(job, c));
+    BPT_TRY(compare_precision(job, c));
     BPT_TRY(bpt_counters_get(doc, root, &c->count));
     BPT_TRY(bpt_json_get_bool(doc, root, "eval_due", &c->eval_due));
     BPT_TRY(bpt_json_get_u64(doc, root, "optimizer_updates", 0, UINT64_MAX, &c->updates));
