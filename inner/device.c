@@ -14,6 +14,8 @@ static const bpt_device_kind *const cuda = &bpt_cuda_device_kind;
 static const bpt_device_kind *const cuda = NULL;
 #endif
 
+enum { LEAST_PINNED = 1 << 20 }; /* bytes: of fewer a copy takes its start, and not its length */
+
 static bpt_status fail_not_built(void) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--device cuda: this bpt is built without CUDA");
     bpt_hint("build where nvcc and cuDNN are (cmake --preset cuda), or use --device cpu");
@@ -104,6 +106,17 @@ bpt_status bpt_device_load_choices(bpt_device *device, const char *path, bool *a
     if (status == BPT_EUSAGE) bpt_hint("remove the file: what it is to hold is measured anew then");
     bpt_yaml_free(doc);
     return status;
+}
+
+void bpt_device_pin(const bpt_device *device, void *at, size_t bytes, bpt_pinned *pinned) {
+    *pinned = (bpt_pinned){0};
+    if (!device || !device->kind->pin || bytes < LEAST_PINNED) return;
+    if (device->kind->pin(device, at, bytes)) *pinned = (bpt_pinned){device, at};
+}
+
+void bpt_device_unpin(bpt_pinned *pinned) {
+    if (pinned->at) pinned->device->kind->unpin(pinned->device, pinned->at);
+    *pinned = (bpt_pinned){0};
 }
 
 void bpt_device_close(bpt_device *device) {

@@ -109,6 +109,11 @@ typedef struct bpt_device_kind {
      * @return BPT_OK, BPT_ENOMEM, BPT_EFULL, BPT_EBACKEND */
     bpt_status (*hand_out)(bpt_device_network *net, const bpt_gradient_parts *parts);
 
+    /** Pins memory of the host, as bpt_device_pin() says. Both NULL of a device that gains nothing
+     * by it. @return whether it could */
+    bool (*pin)(const bpt_device *device, void *at, size_t bytes);
+    void (*unpin)(const bpt_device *device, void *at);
+
     /* Of a device that can be one of two (inner/mixed/); else these three are NULL. */
 
     /** Behind BPT_DEVICE_GRADIENT: adds what another network has of other samples of the same step,
@@ -173,6 +178,19 @@ bpt_status bpt_device_save_choices(const bpt_device *device, const char *path);
  * @return BPT_OK, BPT_EUSAGE (no such file, or not one of choices; with hint), BPT_EIO, BPT_ENOMEM
  */
 bpt_status bpt_device_load_choices(bpt_device *device, const char *path, bool *alike);
+
+/** Memory of a caller's that is pinned; zeros: none. */
+typedef struct bpt_pinned {
+    const bpt_device *device;
+    void *at;
+} bpt_pinned;
+
+/** Lets a device copy from and to a vector of the caller's at its full speed: a hint, which may
+ * come to nothing. One of less than a megabyte gains nothing by it.
+ * @param device NULL: the processor's cores, which copy nothing
+ * @param[out] pinned bpt_device_unpin(), before the memory or the device is gone */
+void bpt_device_pin(const bpt_device *device, void *at, size_t bytes, bpt_pinned *pinned);
+void bpt_device_unpin(bpt_pinned *pinned);
 
 /** @param device NULL is allowed; without networks */
 void bpt_device_close(bpt_device *device);

@@ -1,5 +1,7 @@
 #include "inner/cuda/cuda.h"
 
+#include "base/log.h"
+
 #include <cuda_runtime_api.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -74,6 +76,19 @@ bpt_status bpt_cuda_host_allocate(size_t bytes, void **at) {
 
 void bpt_cuda_host_free(void *at) {
     if (at) cudaFreeHost(at);
+}
+
+bool bpt_cuda_pin(void *at, size_t bytes) {
+    const cudaError_t error = cudaHostRegister(at, bytes, cudaHostRegisterDefault);
+    if (error == cudaSuccess) return true;
+    (void)cudaGetLastError();
+    bpt_debug("%.1f MB could not be pinned (%s): copies of them take longer", (double)bytes * 1e-6,
+              cudaGetErrorName(error));
+    return false;
+}
+
+void bpt_cuda_unpin(void *at) {
+    cudaHostUnregister(at);
 }
 
 bpt_status bpt_cuda_stream_create(bpt_cuda_stream *stream) {

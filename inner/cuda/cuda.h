@@ -62,6 +62,11 @@ bpt_status bpt_cuda_upload(const void *host, size_t bytes, void **at);
 bpt_status bpt_cuda_host_allocate(size_t bytes, void **at);
 void bpt_cuda_host_free(void *at);
 
+/** Makes the caller's memory such; bpt_cuda_unpin(), before it is freed.
+ * @return whether the system pins that much; if not, a word to whoever debugs */
+bool bpt_cuda_pin(void *at, size_t bytes);
+void bpt_cuda_unpin(void *at);
+
 bpt_status bpt_cuda_stream_create(bpt_cuda_stream *stream);
 /** One whose work goes first where others wait for room on the GPU too. */
 bpt_status bpt_cuda_stream_create_first(bpt_cuda_stream *stream);

@@ -61,9 +61,6 @@ static inline size_t bpt__partial_bytes(const bpt__columns &g) {
     return (size_t)g.blocks * (size_t)g.c * sizeof(float2);
 }
 
-/** A width, or a number of rows, as a type. */
-template <int N> struct bpt__number { static constexpr int value = N; };
-
 /** Calls @p f with a value of the type in memory and with a width, as far as channels allow. */
 template <typename F>
 static inline bpt_status bpt__for_columns(bpt_value_type type, int64_t c, const F &f) {

@@ -94,13 +94,12 @@ static size_t place_pieces(search *s, void *block) {
     return used;
 }
 
-/* What is read is finite; the workspace may hold anything, as it does in a step. */
+/* The workspace may hold anything, as it does in a step. */
 static bpt_status allocate(search *s) {
     const size_t bytes = place_pieces(s, NULL);
     BPT_TRY(bpt_cuda_allocate(bytes, &s->block));
     place_pieces(s, s->block);
-    return bpt_cuda_set(s->library->stream, s->block, 0,
-                        (size_t)((char *)s->workspace - (char *)s->block));
+    return bpt__fill(s->library, s->block, (size_t)((char *)s->workspace - (char *)s->block));
 }
 
 static bpt_status run_measured(bpt_cuda_stream stream, void *arg) {

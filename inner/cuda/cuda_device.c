@@ -61,6 +61,16 @@ static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, const bp
     return bpt_cuda_library_read_choices(d->library, d->card, doc, map, alike);
 }
 
+static bool pin(const bpt_device *device, void *at, size_t bytes) {
+    const bpt_cuda_device *d = (const bpt_cuda_device *)device;
+    return bpt_cuda_use(d->index) == BPT_OK && bpt_cuda_pin(at, bytes);
+}
+
+static void unpin(const bpt_device *device, void *at) {
+    (void)device;
+    bpt_cuda_unpin(at);
+}
+
 static void close_device(bpt_device *device) {
     bpt_cuda_device *d = (bpt_cuda_device *)device;
     bpt_cuda_library_free(d->library);
@@ -79,6 +89,8 @@ const bpt_device_kind bpt_cuda_device_kind = {
     .get = bpt__cuda_network_get,
     .set = bpt__cuda_network_set,
     .add_gradients = bpt__cuda_network_add_gradients,
+    .pin = pin,
+    .unpin = unpin,
     .host_allocate = bpt_cuda_host_allocate,
     .host_free = bpt_cuda_host_free,
     .hand_out = bpt__cuda_network_hand_out,

@@ -3,7 +3,8 @@
  * over a block in one order; sizes of launches.
  *
  * A kernel is written once, for T (float or bpt_bf16, what is in memory) and WIDTH (values that a
- * thread takes at once: 1, or BPT__WIDTH, aligned to 16 bytes). Only for .cu files. */
+ * thread takes at once: 1, or BPT__WIDTH, aligned to 16 bytes; some take 4 or 2 too). Only for .cu
+ * files. */
 #ifndef BPT_INNER_CUDA_CUDA_DEVICE_CUH
 #define BPT_INNER_CUDA_CUDA_DEVICE_CUH
 
@@ -45,6 +46,9 @@ template <typename T, int WIDTH>
 using bpt__word =
     std::conditional_t<WIDTH * sizeof(T) % sizeof(uint4) == 0, uint4,
                        std::conditional_t<WIDTH * sizeof(T) % sizeof(uint2) == 0, uint2, T>>;
+
+/** A width, or a number of rows, as a type. */
+template <int N> struct bpt__number { static constexpr int value = N; };
 
 /** Values as they lie in memory. */
 template <typename T, int WIDTH> struct alignas(bpt__word<T, WIDTH>) bpt__pack { T at[WIDTH]; };

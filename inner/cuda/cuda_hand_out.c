@@ -18,7 +18,7 @@ struct bpt_cuda_hand_out {
     bpt_gradient_parts parts;  /* .begin is not kept */
     float *landing;            /* what the GPU writes: parts.flat, or the next */
     float *landing_beside;     /* NULL: the first */
-    bool registered;           /* the system has pinned parts.flat */
+    bool pinned;               /* parts.flat is */
     bpt_cuda_outcome *outcome; /* likewise of the host: of the loss */
     cut_piece *pieces;         /* shape [n_pieces] */
     size_t n_pieces;
@@ -86,13 +86,9 @@ static bpt_status create_events(bpt_cuda_hand_out *h) {
 /* A copy to memory that is not pinned holds up whoever puts it on the stream until it has ended:
  * the last way where no more can be pinned. */
 static void find_landing(bpt_cuda_hand_out *h, size_t bytes) {
-    const cudaError_t error = cudaHostRegister(h->parts.flat, bytes, cudaHostRegisterDefault);
-    h->registered = error == cudaSuccess;
+    h->pinned = bpt_cuda_pin(h->parts.flat, bytes);
     h->landing = h->parts.flat;
-    if (h->registered) return;
-    (void)cudaGetLastError();
-    bpt_debug("gradients take a copy more: their memory could not be pinned (%s)",
-              cudaGetErrorName(error));
+    if (h->pinned) return;
     if (bpt_cuda_host_allocate(bytes, (void **)&h->landing_beside) == BPT_OK)
         h->landing = h->landing_beside;
     else
@@ -130,7 +126,7 @@ void bpt_cuda_hand_out_free(bpt_cuda_hand_out *h) {
         if (h->pieces[i].computed) cudaEventDestroy(h->pieces[i].computed);
         if (h->pieces[i].copied) cudaEventDestroy(h->pieces[i].copied);
     }
-    if (h->registered) cudaHostUnregister(h->parts.flat);
+    if (h->pinned) bpt_cuda_unpin(h->parts.flat);
     bpt_cuda_host_free(h->landing_beside);
     bpt_cuda_host_free(h->outcome);
     bpt_cuda_stream_free(h->stream);

@@ -1,10 +1,15 @@
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/random.h"
 #include "inner/cuda/cuda_library_private.h"
+#include "inner/value_type.h"
 
 #include <stdio.h>
 
-enum { N_RUNS = 3 }; /* of a measurement */
+enum {
+    N_RUNS = 3,      /* of a measurement */
+    N_PATTERN = 4094 /* values; no power of two, at which rows would be alike */
+};
 
 bpt_status bpt__cudnn_failed(const bpt_cuda_library *library, cudnnStatus_t code, const char *call,
                              const char *file, int line) {
@@ -140,6 +145,29 @@ void *bpt__piece(void *block, size_t bytes, size_t *used) {
     const size_t at = *used;
     *used = bpt_size_add(at, bpt_size_add(bytes, 255) / 256 * 256);
     return block ? (char *)block + at : NULL;
+}
+
+/* Begins with the pattern, of whose neighbours any two are a float too, and doubles it. */
+static bpt_status repeat(bpt_cuda_stream stream, const bpt_bf16 *values, void *at, size_t bytes) {
+    size_t done = N_PATTERN * sizeof *values;
+    if (done > bytes) done = bytes;
+    BPT_TRY(bpt_cuda_copy(stream, at, values, done));
+    while (done < bytes) {
+        const size_t n = done < bytes - done ? done : bytes - done;
+        BPT_TRY(bpt_cuda_copy(stream, (char *)at + done, at, n));
+        done += n;
+    }
+    return bpt_cuda_wait(stream);
+}
+
+bpt_status bpt__fill(bpt_cuda_library *library, void *at, size_t bytes) {
+    bpt_bf16 values[N_PATTERN];
+    bpt_random r = bpt_random_stream(0, BPT_PURPOSE_SYNTHETIC, 0);
+    for (size_t i = 0; i < N_PATTERN; i++)
+        values[i] = bpt_to_bf16(2.0f * bpt_random_uniform(&r) - 1.0f);
+    const bpt_status status = repeat(library->stream, values, at, bytes);
+    if (status != BPT_OK) bpt_cuda_drain(library->stream); /* nobody reads the values any more */
+    return status;
 }
 
 static bpt_status time_once(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,

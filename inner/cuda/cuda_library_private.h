@@ -125,6 +125,11 @@ bpt_status bpt__measure(bpt_cuda_library *library, bpt__work_fn work, void *arg,
  * block only counts */
 void *bpt__piece(void *block, size_t bytes, size_t *used);
 
+/** Fills what measurements read with values between -1 and 1, as floats and as bfloat16: a GPU at
+ * the limit of its power takes longer for them than for zeros.
+ * @return BPT_OK, BPT_EBACKEND; nothing is under way */
+bpt_status bpt__fill(bpt_cuda_library *library, void *at, size_t bytes);
+
 /** Frees the list (cuda_conv.c). */
 void bpt__conv_engines_free(bpt_cuda_library *library);
 

@@ -1,4 +1,5 @@
-/* Pooling in [N, H, W, C]: a thread computes one value of a pixel, or eight neighbouring channels.
+/* Pooling in [N, H, W, C]: a thread computes one channel of a pixel, or two, four or eight
+ * neighbouring ones.
  *
  * The backward pass gathers: each pixel of x looks at the windows that it is in, so that nothing is
  * added by several threads at once. */
@@ -291,22 +292,28 @@ size_t bpt_cuda_pool_bytes(const bpt_cuda_pool *pool) {
     return values * (has_small_windows(pool) ? sizeof(uint8_t) : sizeof(int32_t));
 }
 
+/* Calls @p f with a value of the type in memory and the number of channels that a thread takes.
+ * Most of its work is to find its windows, whatever it takes, so it takes as many as divide them.
+ */
+template <typename F> static bpt_status for_packs(const bpt_cuda_pool *pool, const F &f) {
+    const auto of_type = [&](auto value) -> bpt_status {
+        if (pool->c % BPT__WIDTH == 0) return f(value, bpt__number<BPT__WIDTH>());
+        if (pool->c % 4 == 0) return f(value, bpt__number<4>());
+        return pool->c % 2 == 0 ? f(value, bpt__number<2>()) : f(value, bpt__number<1>());
+    };
+    return pool->type == BPT_BF16 ? of_type(bpt_bf16()) : of_type(float());
+}
+
 bpt_status bpt_cuda_pool_forward(bpt_cuda_stream stream, const bpt_cuda_pool *pool, const void *x,
                                  void *y, void *chosen) {
-    const bool packs = pool->c % BPT__WIDTH == 0;
-    if (pool->type == BPT_BF16)
-        return packs ? forward<bpt_bf16, BPT__WIDTH>(stream, pool, x, y, chosen)
-                     : forward<bpt_bf16, 1>(stream, pool, x, y, chosen);
-    return packs ? forward<float, BPT__WIDTH>(stream, pool, x, y, chosen)
-                 : forward<float, 1>(stream, pool, x, y, chosen);
+    return for_packs(pool, [&](auto value, auto width) {
+        return forward<decltype(value), decltype(width)::value>(stream, pool, x, y, chosen);
+    });
 }
 
 bpt_status bpt_cuda_pool_backward(bpt_cuda_stream stream, const bpt_cuda_pool *pool, const void *dy,
                                   const void *chosen, void *dx) {
-    const bool packs = pool->c % BPT__WIDTH == 0;
-    if (pool->type == BPT_BF16)
-        return packs ? backward<bpt_bf16, BPT__WIDTH>(stream, pool, dy, chosen, dx)
-                     : backward<bpt_bf16, 1>(stream, pool, dy, chosen, dx);
-    return packs ? backward<float, BPT__WIDTH>(stream, pool, dy, chosen, dx)
-                 : backward<float, 1>(stream, pool, dy, chosen, dx);
+    return for_packs(pool, [&](auto value, auto width) {
+        return backward<decltype(value), decltype(width)::value>(stream, pool, dy, chosen, dx);
+    });
 }

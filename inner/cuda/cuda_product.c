@@ -248,13 +248,13 @@ static bpt_status measure(search *s, const cublasLtMatmulHeuristicResult_t *resu
     return BPT_OK;
 }
 
-/* What is read is finite; the workspace may hold anything, as it does in a step. */
+/* The workspace may hold anything, as it does in a step. */
 static bpt_status allocate(search *s) {
     const size_t bytes = place_pieces(s, NULL);
     BPT_TRY(bpt_cuda_allocate(bytes, &s->block));
     place_pieces(s, s->block);
-    return bpt_cuda_set(s->product->library->stream, s->block, 0,
-                        (size_t)((char *)s->workspace - (char *)s->block));
+    return bpt__fill(s->product->library, s->block,
+                     (size_t)((char *)s->workspace - (char *)s->block));
 }
 
 static bpt_status measure_all(search *s, const cublasLtMatmulHeuristicResult_t *results, int n) {

@@ -70,6 +70,16 @@ static void close_device(bpt_device *device) {
 }
 
 /* .count and .open: by way of the other device. */
+static bool pin(const bpt_device *device, void *at, size_t bytes) {
+    const bpt_device *fast = ((const bpt_mixed_device *)device)->fast;
+    return fast->kind->pin && fast->kind->pin(fast, at, bytes);
+}
+
+static void unpin(const bpt_device *device, void *at) {
+    const bpt_device *fast = ((const bpt_mixed_device *)device)->fast;
+    fast->kind->unpin(fast, at);
+}
+
 static const bpt_device_kind kind = {
     .name = "cuda+cpu",
     .close = close_device,
@@ -81,6 +91,8 @@ static const bpt_device_kind kind = {
     .set = bpt__mixed_network_set,
     .sharing = bpt__mixed_network_sharing,
     .visit = bpt__mixed_network_visit,
+    .pin = pin,
+    .unpin = unpin,
     .write_choices = write_choices,
     .read_choices = read_choices,
     .products_ns = bpt__mixed_network_products_ns,

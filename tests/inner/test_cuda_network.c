@@ -512,6 +512,38 @@ static void test_what_fits(void **state) {
     bpt_pool_free(pool);
 }
 
+/* Memory can be pinned once, and again when that is over; little of it is not. */
+static void test_pinned(void **state) {
+    (void)state;
+    static const char *const choices[] = {"cuda", "cuda+cpu"};
+    const size_t bytes = 3 << 20;
+    char *at = calloc(1, bytes);
+    assert_non_null(at);
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++) {
+        bpt_device *own;
+        bpt_pinned one, other;
+        net_assert_ok(bpt_device_open(choices[i], false, &own));
+        bpt_device_pin(own, at, 1 << 19, &one);
+        assert_null(one.at);
+        bpt_device_pin(own, at, bytes, &one);
+        assert_ptr_equal(one.at, at);
+        bpt_device_pin(own, at, bytes, &other);
+        assert_null(other.at);
+        bpt_device_unpin(&other);
+        bpt_device_unpin(&one);
+        assert_null(one.at);
+        bpt_device_pin(own, at, bytes, &other);
+        assert_ptr_equal(other.at, at);
+        bpt_device_unpin(&other);
+        bpt_device_close(own);
+    }
+    bpt_pinned none;
+    bpt_device_pin(NULL, at, bytes, &none);
+    assert_null(none.at);
+    bpt_device_unpin(&none);
+    free(at);
+}
+
 static int run_cases(void) {
     static const gradient_sort sorts[] = {{"floats", test_floats}, {"bfloat16", test_halves}};
     return gradient_run("test_cuda_network, layers", sorts, sizeof sorts / sizeof *sorts);
@@ -526,6 +558,7 @@ int main(void) {
         cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_too_large),
         cmocka_unit_test(test_choices),        cmocka_unit_test(test_hints),
         cmocka_unit_test(test_failures_later), cmocka_unit_test(test_what_fits),
+        cmocka_unit_test(test_pinned),
     };
     const int missing = cuda_begin();
     if (missing) return missing;

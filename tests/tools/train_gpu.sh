@@ -35,12 +35,13 @@ for precision in fp32 tf32 bf16; do
     check_json runs/$precision/summary.json "abs(d['test_accuracy'] - $(accuracy runs/cpu)) < $near"
 done
 # Moves that --augment ends with are the GPU's to make. With something behind them, though it hardly ever happens, they
-# are the cores': which has the same bits.
+# are the cores': the weights end where those do, but for what kernels round that either run finds fastest.
 run 0 "$train" "${common[@]}" --output runs/moved --epochs 0.2 --device cuda --augment crop=2,flip
 run 0 "$train" "${common[@]}" --output runs/kept --epochs 0.2 --device cuda --augment crop=2,flip,erase=0.0001
-same_weights runs/moved runs/kept
+near_weights runs/moved runs/kept 0.001
 run 0 "$train" "${common[@]}" --output runs/still --epochs 0.2 --device cuda
-cmp -s runs/moved/model.safetensors runs/still/model.safetensors && die "a GPU moves nothing"
+python3 "$here/weights.py" near runs/moved/model.safetensors runs/still/model.safetensors 0.01 &&
+    die "a GPU moves nothing"
 for device in cpu cuda; do
     run 0 "$eval" --data data --model tiny.yaml --weights runs/gpu/model.safetensors --json --device $device
     check_json out "abs(d['accuracy'] - $(accuracy runs/gpu)) <= 0.005"

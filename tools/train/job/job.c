@@ -42,7 +42,10 @@ static bpt_status open_engine(bpt_job *job) {
         BPT_TRY(bpt_pool_open(job->options->policy, job->n_threads, &job->pool));
     BPT_TRY(bpt__job_read_choices(job->options, job->rank, job->device));
     BPT_TRY(bpt__job_open_network(job));
-    return BPT_NEW("flat vector", job->model->segments.n_elements, &job->flat);
+    const size_t n = job->model->segments.n_elements;
+    BPT_TRY(BPT_NEW("flat vector", n, &job->flat));
+    bpt_device_pin(job->device, job->flat, n * sizeof *job->flat, &job->flat_pinned);
+    return BPT_OK;
 }
 
 static bpt_status write_start_event(bpt_job *job) {
@@ -230,6 +233,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_placed_close(job->placed);
     bpt_network_free(job->network);
     bpt_gradient_sums_close(job->sums); /* the network hands out into it */
+    bpt_device_unpin(&job->flat_pinned);
     bpt_device_close(job->device);
     bpt_pool_free(job->pool);
     bpt_model_free(job->model);

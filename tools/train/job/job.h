@@ -108,6 +108,7 @@ struct bpt_job {
     double comm_cpu_before_s; /* processor time of the MPI thread until then: starting MPI */
     bpt_interval interval;
     float *flat;                           /* scratch vector, shape [n weights] */
+    bpt_pinned flat_pinned;                /* it is, if that helps copies */
     uint64_t eval_every, checkpoint_every; /* samples of progress between them; 0: never */
     uint64_t next_eval, next_checkpoint;   /* progress at which they are due; UINT64_MAX: never */
     bool eval_due;                         /* of the present weights: put off by a stop */

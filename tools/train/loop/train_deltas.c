@@ -23,8 +23,9 @@ typedef struct {
     float *base;   /* global weights that came last: of deltas, what the local ones grew from, shape
                       [n] */
     float *pushed; /* local weights at the last push, shape [n] */
-    float *local;  /* scratch: local weights as a flat vector, shape [n] */
-    bool pending;  /* a push is not yet answered */
+    bpt_pinned pushed_pinned;
+    float *local; /* scratch: local weights as a flat vector, shape [n] */
+    bool pending; /* a push is not yet answered */
     uint64_t pushed_steps, pushed_samples, pushed_busy_ns; /* job's counts at the last push */
     bpt_momentum_of_all momentum;
     bpt_pace pace;
@@ -67,6 +68,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
     bpt_exchange_cost_begin(&m->cost);
     BPT_TRY(BPT_NEW("base weights", n, &m->base));
     BPT_TRY(BPT_NEW("pushed weights", n, &m->pushed));
+    bpt_device_pin(job->device, m->pushed, n * sizeof *m->pushed, &m->pushed_pinned);
     BPT_TRY(bpt_network_get(bpt_job_trained(job), BPT_VECTOR_WEIGHTS, m->base));
     if (job->placed) BPT_TRY(bpt_placed_serve(job));
     if (!bpt_update_is_async(job->update)) {
@@ -85,6 +87,7 @@ static bpt_status merger_close(merger *m, bpt_status status) {
         if (closed == BPT_OK) closed = rested;
     }
     bpt_free(m->base);
+    bpt_device_unpin(&m->pushed_pinned);
     bpt_free(m->pushed);
     return status != BPT_OK ? bpt_error_put(&error) : closed;
 }
