@@ -39,10 +39,13 @@ int bpt_status_exit(bpt_status status) {
     return 1;
 }
 
-/* Names come from files and command lines: they may not break a line nor steer a terminal. */
+/* Names come from files and command lines: they may not break a line nor steer a terminal, which
+ * U+0080 to U+009F do as well. */
 static void keep_printable(char *text) {
-    for (; *text; text++)
-        if ((unsigned char)*text < ' ' || *text == '\x7f') *text = '?';
+    for (unsigned char *at = (unsigned char *)text; *at; at++) {
+        if (*at < ' ' || *at == 0x7F) *at = '?';
+        if (*at == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0) at[0] = at[1] = '?';
+    }
 }
 
 /* Formats beside the last error, since the arguments may be taken from it. */

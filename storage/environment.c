@@ -139,36 +139,68 @@ fail:
     return status;
 }
 
-static bpt_status begin_read(MDB_env *env, const char *path, MDB_txn **txn) {
+/* @return LMDB's code */
+static int begin_read(MDB_env *env, MDB_txn **txn) {
     int code = mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
+    /* Readers that were killed have left their slots in the table. */
+    if (code == MDB_READERS_FULL && mdb_reader_check(env, NULL) == 0)
+        code = mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
     if (code == MDB_MAP_RESIZED) {
         /* A writer has made the map larger since we opened it: take its size. */
         code = mdb_env_set_mapsize(env, 0);
         if (code == 0) code = mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
     }
-    return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", path);
+    return code;
 }
 
-static bpt_status open_to_read(const bpt__environment_kind *kind, const char *path, MDB_env **env) {
+/* Locks are in the folder: who comes to the file by another name does not see them. */
+static bool is_linked(const char *file) {
+    struct stat info;
+    return lstat(file, &info) == 0 && (S_ISLNK(info.st_mode) || info.st_nlink > 1);
+}
+
+/* LMDB's reader table is memory that processes share through a mapped file, which only works on one
+ * machine and in the folder of the writers. Who is not in it asks whether it was overtaken. */
+static bool may_be_seen(const bpt__environment_kind *kind, const char *path, const char *file) {
+    return !kind->foreign && !bpt_file_system_at(path).network && !is_linked(file);
+}
+
+static bpt_status open_to_read(const bpt__environment_kind *kind, const char *path, bool seen,
+                               MDB_env **env) {
     bpt__guard *g;
     BPT_TRY(bpt__guard_create(kind, path, &g));
-    /* LMDB's reader table is memory that processes share through a mapped file, which only works on
-     * one machine. */
-    const bool no_lock = kind->foreign || bpt_file_system_at(path).network;
-    const bpt_status status = no_lock ? BPT_OK : bpt__guard_lock_if_can(g);
+    const bool lock = seen && may_be_seen(kind, path, g->data);
+    const bpt_status status = lock ? bpt__guard_lock_if_can(g) : BPT_OK;
     if (status == BPT_OK) return open_handle(g, path, MDB_RDONLY | MDB_NOTLS, env);
     bpt__guard_free(g);
     return status;
 }
 
+/* LMDB knows a process by its number, and refuses a second of one number, which is in another
+ * container. */
+static bool has_twin(int code) {
+    return code == EAGAIN || code == EACCES;
+}
+
+static bpt_status open_and_begin(const bpt__environment_kind *kind, const char *path, MDB_env **env,
+                                 MDB_txn **txn) {
+    int code = EAGAIN;
+    for (int seen = 1; seen >= 0 && has_twin(code); seen--) {
+        bpt__environment_close(*env, NULL);
+        *env = NULL;
+        BPT_TRY(open_to_read(kind, path, seen, env));
+        code = begin_read(*env, txn);
+    }
+    return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", path);
+}
+
 static bpt_status read_once(const bpt__environment_kind *kind, const char *path, const char *file,
                             bool deep, MDB_env **out_env, MDB_txn **out_txn) {
-    MDB_env *env;
+    MDB_env *env = NULL;
     MDB_txn *txn = NULL;
     bpt_status status;
     BPT_TRY(bpt__page_check_heads(file, &kind->rules));
-    BPT_TRY(open_to_read(kind, path, &env));
-    BPT_TRY_GOTO(status, begin_read(env, path, &txn), fail);
+    BPT_TRY_GOTO(status, open_and_begin(kind, path, &env, &txn), fail);
     status = bpt__page_walk(file, &kind->rules, mdb_txn_id(txn), deep);
     BPT_TRY_GOTO(status, bpt__environment_settle(env, status), fail);
     *out_env = env;
@@ -220,19 +252,30 @@ static bpt_status remove_stump(const bpt__environment_kind *kind, const char *fi
     return unlink(file) == 0 ? BPT_OK : bpt_fail_errno(errno, "remove", file);
 }
 
+static bpt_status fail_begin(int code, const char *path) {
+    if (!has_twin(code)) return bpt__lmdb_fail(code, "read", path);
+    const bpt_status status = bpt_fail(
+        BPT_EIO, "%s is in use by a process that has the number of this one, %ld, in a container",
+        path, (long)getpid());
+    bpt_hint(
+        "let that one end, or run both where processes have one numbering (docker run "
+        "--pid=host)");
+    return status;
+}
+
 static bpt_status check_before_write(MDB_env *env, const char *path) {
     const bpt__guard *g = mdb_env_get_userctx(env);
     MDB_txn *txn = NULL;
-    BPT_TRY(begin_read(env, path, &txn));
+    (void)mdb_reader_check(env, NULL); /* what killed readers saw can be written to again */
+    const int code = begin_read(env, &txn);
+    if (code != 0) return fail_begin(code, path);
     const bpt_status status = bpt__page_walk(g->data, &g->kind->rules, mdb_txn_id(txn), true);
     mdb_txn_abort(txn);
     return bpt__environment_settle(env, status);
 }
 
-/* Locks are in the folder, so writers and readers by another name of the file would not see us. */
 static bpt_status refuse_links(const bpt__environment_kind *kind, const char *file) {
-    struct stat info;
-    if (lstat(file, &info) != 0 || (!S_ISLNK(info.st_mode) && info.st_nlink < 2)) return BPT_OK;
+    if (!is_linked(file)) return BPT_OK;
     const bpt_status status = bpt_fail(
         BPT_EUSAGE, "%s is a link, or has one in another folder: it may only be read", file);
     bpt_hint("copy the %s to have one that may be written", kind->what);

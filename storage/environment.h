@@ -47,8 +47,9 @@ bool bpt__environment_lost(MDB_env *env);
 bool bpt__environment_damaged(MDB_env *env);
 
 /** @param txn that bpt__environment_read() has opened
- * @return whether writers, who do not see this reader, have committed since: what it reads may be
- *         gone, or go. False where they do see it. Cheap; any thread */
+ * @return whether writers, who do not see this reader (of another folder, machine or container),
+ * have committed since: what it reads may be gone, or go. False where they do see it. Cheap; any
+ * thread */
 bool bpt__environment_overtaken(MDB_env *env, MDB_txn *txn);
 
 /** Opens an environment for reading and pins its newest state.

@@ -19,6 +19,7 @@ typedef struct bpt__page_rules {
     uint64_t spare_bytes; /* the map that LMDB makes may be twice as large as the file and these */
     uint16_t flags;       /* of the environment (MDB_*), which are kept in the head pages */
     bool records_in_root; /* there are no named databases: the root holds records */
+    bool any_map;         /* the map may end within a page, as whoever made it wished */
 } bpt__page_rules;
 
 /** Checks the two head pages: what LMDB reads when it opens the file.

@@ -15,12 +15,20 @@ void bpt_interrupt_own_stack(void) {
     (void)sigaltstack(&stack, NULL); /* fails only where the frame is larger than that */
 }
 
+/* What was ignored before stays so: a shell starts commands in the background with SIGINT ignored.
+ */
+static void catch_unless_ignored(int number, const struct sigaction *action) {
+    struct sigaction before;
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN) return;
+    sigaction(number, action, NULL);
+}
+
 void bpt_interrupt_catch(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     bpt_interrupt_own_stack();
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    catch_unless_ignored(SIGINT, &action);
+    catch_unless_ignored(SIGTERM, &action);
 }
 
 bpt_status bpt_interrupt_check(const char *outcome, const char *hint) {

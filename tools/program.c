@@ -5,8 +5,10 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* What can be done about it where the error itself proposes nothing. */
 static void print_general_hint(const char *program, bpt_status status) {
@@ -33,7 +35,15 @@ static void print_general_hint(const char *program, bpt_status status) {
     fprintf(stderr, "hint: `%s --help` explains all options\n", program);
 }
 
+/* A file that the program opens would become standard output else, and be written over. */
+static void have_standard_files(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY); /* the lowest: fd */
+}
+
 void bpt_program_begin(void) {
+    have_standard_files();
     bpt_log_setup(0, BPT_LOG_INFO); /* its seconds are those since the start */
     signal(SIGXFSZ, SIG_IGN);
     (void)bpt_float_flush_denormals();

@@ -18,6 +18,16 @@ bpt_status bpt__png_look(const char *name, const uint8_t *data, size_t size, bpt
  * @return offset */
 size_t bpt__jpeg_scan_offset(const uint8_t *data, size_t size);
 
+/** What the scans of a JPEG are. */
+typedef struct bpt__jpeg_scans {
+    uint64_t n;
+    bool restart; /* their coded bytes have markers to start again at */
+} bpt__jpeg_scans;
+
+/** Counts them up to the end of the image, which need not be that of the file.
+ * @param size of a file that bpt__jpeg_look() accepts */
+bpt__jpeg_scans bpt__jpeg_count_scans(const uint8_t *data, size_t size);
+
 /** A part of an image, in pixels as they are stored, not yet turned; never empty. */
 typedef struct bpt__region {
     uint32_t y, x, h, w;

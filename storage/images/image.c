@@ -44,6 +44,13 @@ static int is_pnm(const uint8_t *data, size_t size) {
            memchr(" \t\r\n", data[2], 4);
 }
 
+/* As text of XML, behind whose first line it begins. */
+static int is_svg(const uint8_t *data, size_t size) {
+    enum { MOST_BEFORE = 1024 };
+    return size >= 5 && memcmp(data, "<?xml", 5) == 0 &&
+           memmem(data, size < MOST_BEFORE ? size : MOST_BEFORE, "<svg", 4);
+}
+
 const char *bpt_image_format_name(const void *data, size_t size) {
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++) {
         const mark *m = &marks[i];
@@ -51,6 +58,7 @@ const char *bpt_image_format_name(const void *data, size_t size) {
             memcmp((const uint8_t *)data + m->offset, m->bytes, m->length) == 0)
             return m->format;
     }
+    if (is_svg(data, size)) return "SVG";
     return is_pnm(data, size) ? "PNM" : NULL;
 }
 

@@ -50,12 +50,7 @@ static bpt_status check_scans(const char *name, const uint8_t *data, size_t size
                               uint32_t W) {
     const uint64_t pixels = (uint64_t)H * W;
     if (pixels * MOST_SCANS <= most_visits) return BPT_OK;
-    const uint8_t *at = data + bpt__jpeg_scan_offset(data, size), *end = data + size;
-    uint64_t n = 0;
-    while ((at = memmem(at, (size_t)(end - at), "\xFF\xDA", 2))) {
-        at += 2;
-        n++;
-    }
+    const uint64_t n = bpt__jpeg_count_scans(data, size).n;
     if (n * pixels <= most_visits) return BPT_OK;
     const bpt_status status = bpt_fail(BPT_EDATA, "%s has %llu scans of %u x %u pixels", name,
                                        (unsigned long long)n, H, W);
@@ -68,7 +63,7 @@ static bpt_status check_scans(const char *name, const uint8_t *data, size_t size
  * with restart markers it might be met in place of one of these. */
 static bool leaves_pixels_whole(const char *warning, const uint8_t *data, size_t size) {
     return strstr(warning, "extraneous bytes before marker 0xd9") &&
-           !memmem(data, size, "\xFF\xDD", 2);
+           !bpt__jpeg_count_scans(data, size).restart;
 }
 
 static bpt_status refuse(const char *name, const char *reason, bool warned) {

@@ -1,5 +1,5 @@
-/* The markers of a JPEG up to its first scan, read as libjpeg reads them: what this accepts has the
- * size for libjpeg that it has here. Source: ITU T.81, annex B. */
+/* The markers of a JPEG, read as libjpeg reads them: what this accepts has the size for libjpeg
+ * that it has here. Source: ITU T.81, annex B. */
 #include "storage/images/codecs.h"
 #include "storage/images/exif.h"
 
@@ -153,4 +153,29 @@ size_t bpt__jpeg_scan_offset(const uint8_t *data, size_t size) {
     size_t scan = 0;
     bpt_image_info info = {0};
     return walk("", data, size, &info, &scan) == BPT_OK ? scan : size;
+}
+
+/* @return where the marker behind a scan's coded bytes begins, in which 0xFF is followed by 0, by
+ * another or by the number of a restart; @p size: there is none */
+static size_t skip_coded(const uint8_t *data, size_t size, size_t at) {
+    const uint8_t *next;
+    while (at < size && (next = memchr(data + at, 0xFF, size - at))) {
+        at = (size_t)(next - data) + 1;
+        if (at < size && data[at] != 0 && data[at] != 0xFF && !stands_alone(data[at]))
+            return at - 1;
+    }
+    return size;
+}
+
+bpt__jpeg_scans bpt__jpeg_count_scans(const uint8_t *data, size_t size) {
+    bpt__jpeg_scans scans = {0};
+    size_t at = 2; /* behind SOI */
+    segment s;
+    while (next_segment("", data, size, &at, &s) == BPT_OK) {
+        if (s.marker == DRI) scans.restart = true;
+        if (s.marker != SOS) continue;
+        scans.n++;
+        at = skip_coded(data, size, at);
+    }
+    return scans;
 }

@@ -90,7 +90,10 @@ bpt_status bpt__png_look(const char *name, const uint8_t *data, size_t size, bpt
     BPT_TRY(read_header(name, &c, info));
     bool has_exif = false;
     while (next_chunk(data, size, &at, &c) && !is(&c, "IEND")) {
-        if (is(&c, "tRNS")) info->alpha = true;
+        if (is(&c, "tRNS")) {
+            if (!is_intact(&c)) return damaged(name, "its transparency fails its checksum");
+            info->alpha = true;
+        }
         if (is(&c, "eXIf") && !has_exif && is_intact(&c)) {
             info->orientation = bpt__exif_orientation(c.body, c.size);
             has_exif = true;

@@ -25,7 +25,7 @@ static const bpt__environment_kind caffe_files = {
     .lost_hint = "copy it again; nobody may write over it while it is read",
     .data = "data.mdb",
     .foreign = true,
-    .rules = {.spare_bytes = (uint64_t)1 << 45, .records_in_root = true},
+    .rules = {.spare_bytes = (uint64_t)1 << 45, .records_in_root = true, .any_map = true},
 };
 
 typedef struct caffe {

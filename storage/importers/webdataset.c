@@ -37,7 +37,8 @@ static const char *const flaws[] = {
     [NO_LABEL] = "it has no .cls",
     [TWO_IMAGES] = "it has more than one image",
     [TWO_LABELS] = "it has more than one .cls",
-    [WRONG_LABEL] = "its .cls is neither a number from 0 on nor the name of a class that is known",
+    [WRONG_LABEL] =
+        "its .cls is neither the number of a class, from 0 on, nor the name of one that is known",
     [IMAGE_SIZE] = "its image is empty, or too large to be one",
 };
 
@@ -104,6 +105,7 @@ static bpt_status read_label(const webdataset *x, const char *shard, const bpt__
         if (!bpt__class_table_find(&x->classes, word, &g->label) &&
             !bpt__class_number(word, &g->label))
             g->sample.flaw = WRONG_LABEL;
+        if (x->classes.n > 0 && g->label >= x->classes.n) g->sample.flaw = WRONG_LABEL;
     }
     bpt_free(buffer.bytes);
     return status;

@@ -86,6 +86,10 @@ static void test_control_characters_do_not_come_through(void **state) {
     bpt_hint("try %s", "a\tb\r");
     assert_string_equal(bpt_error_last()->text, "no ?[2J?? caf\xc3\xa9");
     assert_string_equal(bpt_error_last()->hint, "try a?b?");
+    (void)bpt_fail(BPT_EIO, "%s",
+                   "x\xc2\x9b"
+                   "31m \xc2\x80\xc2\x9f\xc2\xa0 \xc2");
+    assert_string_equal(bpt_error_last()->text, "x??31m ????\xc2\xa0 \xc2");
 }
 
 static void test_fail_can_quote_the_last_error(void **state) {

@@ -212,7 +212,7 @@ static void pixels_that_are_whole_are_had(void **state) {
         memcpy(intact, pixels, sizeof intact);
         const size_t end = file.size - 2;
         made_insert(&file, end, "\0\0\0\1\2\3", 6); /* rubbish before the end */
-        made_insert(&file, file.size, "behind the end", 14);
+        made_insert(&file, file.size, "behind \xFF\xDD end", 13);
         memset(pixels, 0, sizeof pixels);
         assert_int_equal(try_bytes(*state, file.data, file.size), BPT_OK);
         assert_memory_equal(pixels, intact, sizeof intact);
@@ -248,6 +248,17 @@ static void endless_scans_are_an_error(void **state) {
     assert_int_equal(try_bytes(*state, file.data, file.size), BPT_EDATA);
 }
 
+/* Decodes a part of an image of 2048 x 4096 pixels, which goes into the buffer. */
+static bpt_status try_large(const uint8_t *data, size_t size) {
+    bpt_image_decoder *decoder;
+    assert_int_equal(bpt_image_decoder_open(NULL, &decoder), BPT_OK);
+    const bpt_image_fit fit = {.H = 1, .W = 1};
+    const bpt_image_wish wish = {.frame = bpt_image_fit_frame(&fit, 2048, 4096), .C = 1};
+    const bpt_status status = bpt_image_decode(decoder, "a", data, size, &wish, pixels);
+    bpt_image_decoder_close(decoder);
+    return status;
+}
+
 /* Likewise of a large image: far fewer scans are too many. */
 static void scans_of_large_images_are_counted(void **state) {
     (void)state;
@@ -262,16 +273,25 @@ static void scans_of_large_images_are_counted(void **state) {
     const size_t n = file.size - 2 - scan;
     assert_true(n <= sizeof last);
     memcpy(last, file.data + scan, n);
-    bpt_image_decoder *decoder;
-    assert_int_equal(bpt_image_decoder_open(NULL, &decoder), BPT_OK);
-    const bpt_image_fit fit = {.H = 1, .W = 1};
-    const bpt_image_wish wish = {.frame = bpt_image_fit_frame(&fit, SIDE_H, SIDE_W), .C = 1};
-    assert_int_equal(bpt_image_decode(decoder, "a", file.data, file.size, &wish, pixels), BPT_OK);
+    assert_int_equal(try_large(file.data, file.size), BPT_OK);
     for (int i = 0; i < 256; i++) made_insert(&file, scan, last, n);
-    assert_int_equal(bpt_image_decode(decoder, "a", file.data, file.size, &wish, pixels),
-                     BPT_EDATA);
+    assert_int_equal(try_large(file.data, file.size), BPT_EDATA);
     assert_non_null(strstr(bpt_error_last()->text, "scans of 2048 x 4096 pixels"));
-    bpt_image_decoder_close(decoder);
+}
+
+/* Behind the end of an image there may be anything, such as a film. */
+static void bytes_behind_an_image_are_no_scans(void **state) {
+    (void)state;
+    enum { SIDE_H = 2048, SIDE_W = 4096 };
+    uint8_t *in = calloc(SIDE_H, SIDE_W);
+    assert_non_null(in);
+    for (int progressive = 0; progressive < 2; progressive++) {
+        made_jpeg(&file, in, SIDE_H, SIDE_W, TJPF_GRAY, TJSAMP_GRAY, 50,
+                  progressive ? TJFLAG_PROGRESSIVE : 0);
+        for (int i = 0; i < 300; i++) made_insert(&file, file.size, "\xFF\xDA\0\x03", 4);
+        assert_int_equal(try_large(file.data, file.size), BPT_OK);
+    }
+    free(in);
 }
 
 /* Text that unpacks to a thousand times its size is not unpacked. */
@@ -281,6 +301,15 @@ static void packed_text_is_skipped(void **state) {
     made_add_chunk(&file, "iCCP", "broken", 6);
     made_add_chunk(&file, "gAMA", "\0\0\0\0", 4);
     assert_int_equal(try_bytes(*state, file.data, file.size), BPT_OK);
+}
+
+/* libpng would leave it out, and what is transparent would get a colour. */
+static void altered_transparency_is_an_error(void **state) {
+    make(7);
+    uint8_t *at = memmem(file.data, file.size, "tRNS", 4);
+    assert_non_null(at);
+    at[4 + 16] ^= 1; /* its checksum */
+    expect_damaged(*state, "transparency fails its checksum");
 }
 
 static void warm_decoder_does_not_allocate(void **state) {
@@ -330,7 +359,9 @@ int main(void) {
                                         tear_down),
         cmocka_unit_test_setup_teardown(endless_scans_are_an_error, set_up, tear_down),
         cmocka_unit_test(scans_of_large_images_are_counted),
+        cmocka_unit_test(bytes_behind_an_image_are_no_scans),
         cmocka_unit_test_setup_teardown(packed_text_is_skipped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(altered_transparency_is_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(warm_decoder_does_not_allocate, set_up, tear_down),
         cmocka_unit_test(failed_allocations_leave_nothing),
     };

@@ -482,6 +482,8 @@ static void other_formats_are_named(void **state) {
         {"8BPS\0\x01", 6, "is a PSD image"},
         {"P6\n2 2\n255\n", 11, "is a PNM image"},
         {"<svg xmlns", 10, "is an SVG image"},
+        {"<?xml version=\"1.0\"?>\n<svg>", 27, "is an SVG image"},
+        {"<?xml version=\"1.0\"?>\n<html>", 28, "is no image of a known format"},
         {"<html>404", 9, "is no image of a known format"},
         {"P", 1, "is no image of a known format"},
         {"\xFF\xD8", 2, "is no image of a known format"},

@@ -123,6 +123,8 @@ typedef struct entry {
     message value;
 } entry;
 
+static size_t map_bytes = (size_t)1 << 40; /* as Caffe does */
+
 static void make_lmdb(const char *name, const char *database, const entry *entries, size_t n) {
     MDB_env *env;
     MDB_txn *txn;
@@ -131,7 +133,7 @@ static void make_lmdb(const char *name, const char *database, const entry *entri
     bpt_dir_remove(path);
     assert_int_equal(bpt_dir_create(path, true), BPT_OK);
     assert_int_equal(mdb_env_create(&env), 0);
-    assert_int_equal(mdb_env_set_mapsize(env, (size_t)1 << 40), 0); /* as Caffe does */
+    assert_int_equal(mdb_env_set_mapsize(env, map_bytes), 0);
     assert_int_equal(mdb_env_set_maxdbs(env, 2), 0);
     assert_int_equal(mdb_env_open(env, path, 0, 0666), 0);
     assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
@@ -157,6 +159,20 @@ static bpt_status read_lmdb(const char *name, bool rgb) {
     char *files[] = {made_path(name)};
     const bpt_import_source source = {.files = files, .n_files = 1, .rgb = rgb};
     return made_import("caffe", &source, items, MAX_ITEMS, &n_items, &plan);
+}
+
+/* LMDB keeps the size of the map as it was asked for. */
+static void maps_of_any_size_are_read(void **state) {
+    (void)state;
+    const entry entries[] = {{"0", raw_datum(1, 1, 2, "uv", 2, 1)}};
+    static const size_t sizes[] = {10000000, 1000000000};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        map_bytes = sizes[i];
+        make_lmdb("db", NULL, entries, 1);
+        map_bytes = (size_t)1 << 40;
+        assert_int_equal(read_lmdb("db", false), BPT_OK);
+        assert_int_equal(n_items, 1);
+    }
 }
 
 static void planes_become_red_green_blue(void **state) {
@@ -286,13 +302,10 @@ static void memory_may_run_out(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, made_files_set_up, made_files_tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(datum_says_what_was_written),
-        TEST(datum_refuses_what_is_none),
-        TEST(planes_become_red_green_blue),
-        TEST(bad_messages_are_bad_items),
-        TEST(what_is_no_such_database_is_refused),
-        TEST(damage_is_an_error),
-        TEST(memory_may_run_out),
+        TEST(datum_says_what_was_written), TEST(datum_refuses_what_is_none),
+        TEST(maps_of_any_size_are_read),   TEST(planes_become_red_green_blue),
+        TEST(bad_messages_are_bad_items),  TEST(what_is_no_such_database_is_refused),
+        TEST(damage_is_an_error),          TEST(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -92,13 +92,16 @@ static void names_of_classes_are_known(void **state) {
     made_tar_text(&tar, "2.cls", "0");
     made_tar_text(&tar, "3.jpg", "c");
     made_tar_text(&tar, "3.cls", "elm");
+    made_tar_text(&tar, "4.jpg", "d");
+    made_tar_text(&tar, "4.cls", "2");
     put_tar("a.tar");
     const char *const names[] = {"a.tar"};
     assert_int_equal(read_shards(1, names, known, 2), BPT_OK);
     assert_int_equal(plan.n_classes, 2);
     expect_item(0, "a.tar: 1", 1, "a");
     expect_item(1, "a.tar: 2", 0, "b");
-    expect_bad(2, "a.tar: 3", "name of a class");
+    expect_bad(2, "a.tar: 3", "name of one that is known");
+    expect_bad(3, "a.tar: 4", "number of a class");
 }
 
 static void missing_partners_are_bad_items(void **state) {
@@ -127,11 +130,11 @@ static void missing_partners_are_bad_items(void **state) {
     expect_bad(1, "a.tar: 2", "no .jpg, .jpeg or .png");
     expect_bad(2, "a.tar: 3", "more than one image");
     expect_bad(3, "a.tar: 4", "more than one .cls");
-    expect_bad(4, "a.tar: 5", "neither a number");
+    expect_bad(4, "a.tar: 5", "neither the number");
     expect_bad(5, "a.tar: 6", "empty");
     expect_bad(6, "a.tar: 7", "no .jpg");
     expect_item(7, "a.tar: 8", 1, "fine");
-    expect_bad(8, "a.tar: 9", "neither a number");
+    expect_bad(8, "a.tar: 9", "neither the number");
 }
 
 /* Long names in all three ways, and sizes that are said elsewhere. */

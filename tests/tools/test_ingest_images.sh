@@ -73,7 +73,7 @@ while read -r path class; do
 done <in/list.txt
 for format in ustar gnu pax; do
     tar --format=$format --sort=name -C shard -cf $format.tar . || failed "tar --format=$format"
-    expect 3 'neither a number' webdataset $format.tar --out x --split x
+    expect 3 'neither the number' webdataset $format.tar --out x --split x
     expect 0 "train: per class: zero 6, one 6, two 6, three 0" webdataset $format.tar --out w.$format \
         --split train --class-names names
 done

@@ -81,6 +81,22 @@ for signal in TERM INT; do
     expect 0 'is sound' verify "$data"
 done
 
+# In the background of a script SIGINT is ignored, and stays so. Standard files that are closed are /dev/null, and not the
+# first files that the program opens.
+"$ingest" glyphs --out "$work/apart" --split big --count 100000000 <&- >&- 2>&- &
+pid=$!
+left=1200
+until [ -s "$work/apart/data.mdb" ] || [ $((left--)) -eq 0 ]; do sleep 0.05; done
+for fd in 0 1 2; do
+    [ "$(readlink /proc/$pid/fd/$fd)" = /dev/null ] || failed "file $fd: $(readlink /proc/$pid/fd/$fd)"
+done
+kill -INT $pid
+sleep 0.5
+kill -TERM $pid || failed "SIGINT was ignored, and is not any more"
+wait $pid
+[ $? -eq 1 ] || failed "SIGTERM: status $?"
+[ ! -e "$work/apart" ] || failed "a first ingestion that was stopped leaves something"
+
 # A second writer is told so; readers are not disturbed.
 begin "$data" big
 said=$("$ingest" glyphs --out "$data" --split other --count 10 --force 2>&1)

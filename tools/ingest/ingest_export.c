@@ -179,13 +179,27 @@ static bpt_status export_jpeg(export *x) {
 
 static const char image_name[] = "images-idx3-ubyte", label_name[] = "labels-idx1-ubyte";
 
+static bpt_status fail_idx(const export *x, const char *name) {
+    const int error = errno;
+    char *path;
+    BPT_TRY(bpt_strf(&path, "%s/%s", x->o->to, name));
+    const bpt_status status = bpt_fail_write(error, "write", path);
+    bpt_free(path);
+    return status;
+}
+
+static bpt_status write_idx(const export *x, FILE *file, const char *name, const void *data,
+                            size_t size) {
+    return fwrite(data, 1, size, file) == size ? BPT_OK : fail_idx(x, name);
+}
+
 static bpt_status put_idx(export *x, uint32_t i) {
     const uint8_t *pixels;
     uint32_t label;
     BPT_TRY(bpt_dataset_get(x->dataset, x->split, i, &pixels, &label));
     const uint8_t byte = (uint8_t)label;
-    BPT_TRY(write_to(x->images, image_name, pixels, (size_t)x->info->H * x->info->W));
-    return write_to(x->labels, label_name, &byte, 1);
+    BPT_TRY(write_idx(x, x->images, image_name, pixels, (size_t)x->info->H * x->info->W));
+    return write_idx(x, x->labels, label_name, &byte, 1);
 }
 
 /* @param numbers the magic and the dimensions, shape [n] */
@@ -194,20 +208,19 @@ static bpt_status begin_idx(const export *x, const char *name, const uint32_t *n
     char *path;
     BPT_TRY(bpt_strf(&path, "%s/%s", x->o->to, name));
     *out = fopen(path, "wxe");
-    bpt_status status = *out ? BPT_OK : bpt_fail_write(errno, "write", path);
+    bpt_status status = *out ? BPT_OK : fail_idx(x, name);
+    bpt_free(path);
     for (size_t i = 0; i < n && status == BPT_OK; i++) {
         const uint8_t b[4] = {(uint8_t)(numbers[i] >> 24), (uint8_t)(numbers[i] >> 16),
                               (uint8_t)(numbers[i] >> 8), (uint8_t)numbers[i]};
-        status = write_to(*out, path, b, sizeof b);
+        status = write_idx(x, *out, name, b, sizeof b);
     }
-    bpt_free(path);
     return status;
 }
 
-static bpt_status end_idx(FILE **file, const char *name, bpt_status status) {
+static bpt_status end_idx(const export *x, FILE **file, const char *name, bpt_status status) {
     if (!*file) return status;
-    const bpt_status closed =
-        fclose(*file) == 0 || status != BPT_OK ? status : bpt_fail_write(errno, "write", name);
+    const bpt_status closed = fclose(*file) == 0 || status != BPT_OK ? status : fail_idx(x, name);
     *file = NULL;
     return closed;
 }
@@ -232,8 +245,8 @@ static bpt_status export_idx(export *x) {
     bpt_status status = begin_idx(x, image_name, images, 4, &x->images);
     if (status == BPT_OK) status = begin_idx(x, label_name, labels, 2, &x->labels);
     if (status == BPT_OK) status = each_record(x, put_idx);
-    status = end_idx(&x->images, image_name, status);
-    return end_idx(&x->labels, label_name, status);
+    status = end_idx(x, &x->images, image_name, status);
+    return end_idx(x, &x->labels, label_name, status);
 }
 
 /* ---- the command ---- */
