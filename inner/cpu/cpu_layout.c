@@ -164,15 +164,17 @@ bpt_status bpt_layout_channels_last(bpt_cpu *cpu, bpt_value_type type, const int
 bpt_status bpt__layout_family(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
                               dnnl_format_tag_t *tag, int64_t *lanes) {
     const int64_t known[] = {1, 16, 8, dims[1]};
-    for (int i = 0; i < 4; i++) {
-        const bpt_layout *candidate;
-        *tag = i == 3 ? dnnl_nhwc : tag_of_lanes(known[i]);
-        BPT_TRY(bpt__layout_by_tag(cpu, l->type, dims, 4, *tag, &candidate));
-        if (!bpt_layout_equal(l, candidate)) continue;
-        *lanes = known[i];
-        return BPT_OK;
-    }
+    bool has_name = false;
     *lanes = 0;
+    for (int i = 0; i < 4 && !has_name; i++) {
+        const bpt_layout *candidate;
+        const dnnl_format_tag_t name = i == 3 ? dnnl_nhwc : tag_of_lanes(known[i]);
+        BPT_TRY(bpt__layout_by_tag(cpu, l->type, dims, 4, name, &candidate));
+        if (!bpt_layout_equal(l, candidate)) continue;
+        has_name = bpt__md_same(l->md, candidate->md);
+        if (*lanes == 0 || has_name) *tag = name;
+        if (*lanes == 0) *lanes = known[i];
+    }
     return BPT_OK;
 }
 
