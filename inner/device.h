@@ -188,6 +188,7 @@ typedef struct bpt_pinned {
 /** Lets a device copy from and to a vector of the caller's at its full speed: a hint, which may
  * come to nothing. One of less than a megabyte gains nothing by it.
  * @param device NULL: the processor's cores, which copy nothing
+ * @param at     not NULL
  * @param[out] pinned bpt_device_unpin(), before the memory or the device is gone */
 void bpt_device_pin(const bpt_device *device, void *at, size_t bytes, bpt_pinned *pinned);
 void bpt_device_unpin(bpt_pinned *pinned);

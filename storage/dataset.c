@@ -65,11 +65,10 @@ bpt_status bpt__dataset_damaged(const bpt_dataset *dataset, const bpt_split *spl
 }
 
 static bpt_status overtaken(const bpt_dataset *d, const bpt_split *split) {
-    const bpt_status status =
-        bpt_fail(BPT_EIO,
-                 "dataset %s was written to while split %s was read, which had "
-                 "no lock file: it is not there any more as it was",
-                 d->info->path, split->name);
+    const bpt_status status = bpt_fail(BPT_EIO,
+                                       "dataset %s was written to while split %s was read, which "
+                                       "writers could not see: it is not there any more as it was",
+                                       d->info->path, split->name);
     bpt_hint("run this again, and replace no split while it is read");
     return status;
 }

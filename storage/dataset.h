@@ -8,8 +8,10 @@
  * stored value carries a checksum, verified when the process first reads from it.
  *
  * Caveats: open a dataset after fork(), once per process (LMDB's locks belong to the process), and
- * not while the same process writes it. Read-only media and network file systems work; there a
- * reader holds no lock, so nobody may replace a split while it is being read.
+ * not while the same process writes it. Read-only media and network file systems work, and so do
+ * links to data.mdb, containers whose processes have the same numbers, and full tables of readers;
+ * there a reader holds no lock, so nobody may replace a split while it is being read: what is not
+ * there any more is BPT_EIO.
  *
  * Threads: open and close while one thread runs; every other function from any thread. */
 #ifndef BPT_STORAGE_DATASET_H

@@ -142,7 +142,8 @@ fail:
 /* @return LMDB's code */
 static int begin_read(MDB_env *env, MDB_txn **txn) {
     int code = mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
-    /* Readers that were killed have left their slots in the table. */
+    /* Readers that were killed have left their slots in the table; not given back are those of this
+     * process's number, which one in a container may have had. */
     if (code == MDB_READERS_FULL && mdb_reader_check(env, NULL) == 0)
         code = mdb_txn_begin(env, NULL, MDB_RDONLY, txn);
     if (code == MDB_MAP_RESIZED) {
@@ -170,6 +171,11 @@ static bpt_status open_to_read(const bpt__environment_kind *kind, const char *pa
     bpt__guard *g;
     BPT_TRY(bpt__guard_create(kind, path, &g));
     const bool lock = seen && may_be_seen(kind, path, g->data);
+    if (seen && is_linked(g->data))
+        bpt_info(
+            "%s is read without a lock file (its file is a link, or has one): nobody may "
+            "replace a split meanwhile",
+            kind->what);
     const bpt_status status = lock ? bpt__guard_lock_if_can(g) : BPT_OK;
     if (status == BPT_OK) return open_handle(g, path, MDB_RDONLY | MDB_NOTLS, env);
     bpt__guard_free(g);
@@ -182,13 +188,22 @@ static bool has_twin(int code) {
     return code == EAGAIN || code == EACCES;
 }
 
+static bool has_no_place(int code) {
+    return has_twin(code) || code == MDB_READERS_FULL;
+}
+
 static bpt_status open_and_begin(const bpt__environment_kind *kind, const char *path, MDB_env **env,
                                  MDB_txn **txn) {
-    int code = EAGAIN;
-    for (int seen = 1; seen >= 0 && has_twin(code); seen--) {
+    BPT_TRY(open_to_read(kind, path, true, env));
+    int code = begin_read(*env, txn);
+    if (has_no_place(code)) {
+        bpt_info("%s is read without its lock file (%s): nobody may replace a split meanwhile",
+                 kind->what,
+                 has_twin(code) ? "a process in a container has the number of this one"
+                                : "its table of readers is full");
         bpt__environment_close(*env, NULL);
         *env = NULL;
-        BPT_TRY(open_to_read(kind, path, seen, env));
+        BPT_TRY(open_to_read(kind, path, false, env));
         code = begin_read(*env, txn);
     }
     return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", path);
@@ -266,7 +281,7 @@ static bpt_status fail_begin(int code, const char *path) {
 static bpt_status check_before_write(MDB_env *env, const char *path) {
     const bpt__guard *g = mdb_env_get_userctx(env);
     MDB_txn *txn = NULL;
-    (void)mdb_reader_check(env, NULL); /* what killed readers saw can be written to again */
+    (void)mdb_reader_check(env, NULL); /* pages that killed readers saw can be used again */
     const int code = begin_read(env, &txn);
     if (code != 0) return fail_begin(code, path);
     const bpt_status status = bpt__page_walk(g->data, &g->kind->rules, mdb_txn_id(txn), true);

@@ -62,7 +62,8 @@ bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *
 
 /** Opens an environment for writing, creating its files where they are missing. The caller holds
  * the folder's writer lock.
- * @return as bpt__environment_read(), BPT_ENOSPC; never BPT_ENOENT for missing files */
+ * @return as bpt__environment_read(), BPT_ENOSPC, BPT_EFULL (its table of readers); never
+ * BPT_ENOENT for missing files */
 bpt_status bpt__environment_write(const bpt__environment_kind *kind, const char *path,
                                   MDB_env **env);
 

@@ -8,7 +8,7 @@
 #include "base/status.h"
 
 /** From now on SIGINT and SIGTERM do not end the program but are seen by bpt_interrupt_check(). A
- * second one ends it at once. */
+ * second one ends it at once. One that was ignored when the program began stays so. */
 void bpt_interrupt_catch(void);
 
 /** @param outcome what the program leaves: "nothing is stored"

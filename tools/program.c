@@ -35,11 +35,12 @@ static void print_general_hint(const char *program, bpt_status status) {
     fprintf(stderr, "hint: `%s --help` explains all options\n", program);
 }
 
-/* A file that the program opens would become standard output else, and be written over. */
+/* A file that the program opens would become standard output else, and be written over. What is
+ * opened in its place cannot be used either: results that nobody gets are still a failure. */
 static void have_standard_files(void) {
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
         if (fcntl(fd, F_GETFD) < 0 && errno == EBADF)
-            (void)open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY); /* the lowest: fd */
+            (void)open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY); /* the lowest: fd */
 }
 
 void bpt_program_begin(void) {

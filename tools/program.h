@@ -10,8 +10,9 @@
 #include <stdbool.h>
 
 /** Begins a program: seconds of its messages count from here; a write beyond a limit on the size of
- * files (`ulimit -f`) is from here on an error like any other, and does not end the process; and
- * denormal numbers are 0. Before there is a second thread. */
+ * files (`ulimit -f`) is from here on an error like any other, and does not end the process; a
+ * standard file that is closed stays unusable, and no other file takes its number; and denormal
+ * numbers are 0. Before there is a second thread, or a file. */
 void bpt_program_begin(void);
 
 /** @return whether an option that a program cannot do without has a value. An empty one is none: it

@@ -70,8 +70,10 @@ bpt_status bpt__dnnl_check(dnnl_status_t code, const char *call);
 bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **out);
 bpt_status bpt__layout_by_tag(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int n_dims,
                               dnnl_format_tag_t tag, const bpt_layout **out);
-/** bpt_layout_lanes(), and oneDNN's name for the order. @param[out] tag undefined if @p lanes is 0
- */
+/** bpt_layout_lanes(), and oneDNN's name for the order: of several that are the same in memory, as
+ * of one channel or one pixel, that of the same strides, which kernels go by; lanes are of the
+ * first.
+ * @param[out] tag undefined if @p lanes is 0 */
 bpt_status bpt__layout_family(bpt_cpu *cpu, const bpt_layout *l, const int64_t *dims,
                               dnnl_format_tag_t *tag, int64_t *lanes);
 bpt_status bpt__layout_by_strides(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,

@@ -56,28 +56,37 @@ static bool is_known(uint8_t marker) {
            marker == DNL || marker == DRI || (marker >= APP0 && marker <= APP15) || marker == COM;
 }
 
-/* @param[in,out] at where to look for the next marker; then the end of its segment */
-static bpt_status next_segment(const char *name, const uint8_t *data, size_t size, size_t *at,
-                               segment *out) {
+static const char ends_early[] = "is cut short"; /* in place of a reason */
+
+/* @param[in,out] at where to look for the next marker; then the end of its segment
+ * @return NULL, or why there is none */
+static const char *find_segment(const uint8_t *data, size_t size, size_t *at, segment *out) {
     size_t i = *at;
     do {
         while (i < size && data[i] != 0xFF) i++;
         while (i < size && data[i] == 0xFF) i++;
     } while (i < size && data[i] == 0);
-    if (i >= size) return cut(name);
+    if (i >= size) return ends_early;
     *out = (segment){.marker = data[i], .offset = i};
     *at = i + 1;
-    if (stands_alone(out->marker)) return BPT_OK;
-    if (out->marker == EOI) return damaged(name, "it ends before any pixel");
-    if (!is_known(out->marker)) return damaged(name, "its header has an unknown marker");
-    if (size - *at < 2) return cut(name);
+    if (stands_alone(out->marker)) return NULL;
+    if (out->marker == EOI) return "it ends before any pixel";
+    if (!is_known(out->marker)) return "its header has an unknown marker";
+    if (size - *at < 2) return ends_early;
     const size_t length = (size_t)data[*at] << 8 | data[*at + 1];
-    if (length < 2) return damaged(name, "a segment of its header has no length");
-    if (size - *at < length) return cut(name);
+    if (length < 2) return "a segment of its header has no length";
+    if (size - *at < length) return ends_early;
     out->body = data + *at + 2;
     out->size = length - 2;
     *at += length;
-    return BPT_OK;
+    return NULL;
+}
+
+static bpt_status next_segment(const char *name, const uint8_t *data, size_t size, size_t *at,
+                               segment *out) {
+    const char *why = find_segment(data, size, at, out);
+    if (!why) return BPT_OK;
+    return why == ends_early ? cut(name) : damaged(name, why);
 }
 
 static bpt_status unsupported(const char *name, const char *what) {
@@ -171,7 +180,7 @@ bpt__jpeg_scans bpt__jpeg_count_scans(const uint8_t *data, size_t size) {
     bpt__jpeg_scans scans = {0};
     size_t at = 2; /* behind SOI */
     segment s;
-    while (next_segment("", data, size, &at, &s) == BPT_OK) {
+    while (!find_segment(data, size, &at, &s)) {
         if (s.marker == DRI) scans.restart = true;
         if (s.marker != SOS) continue;
         scans.n++;

@@ -22,7 +22,7 @@ declare -A may_include=(
     [tests]="tests tools outer inner scheduler storage base"
 )
 
-# Folders of tools/train/, and which of the others their files may include; bpt_train.c may all.
+# Folders of tools/train/, and which of the others their files may include; of tools/ bpt_train.c alone may any.
 declare -A train_may_include=(
     [exchange]=""
     [options]="exchange"
@@ -41,8 +41,10 @@ for folder in "${!train_may_include[@]}"; do
     done
     may_include[tools/train/$folder]+=${may_include[tools]}
 done
+may_include[tools/bpt_train.c]="${may_include[tools]} "
+may_include[tools/train]="" # all of it is in a folder of these
 for folder in "${!train_may_include[@]}"; do
-    may_include[tools]+=" tools/train/$folder"
+    may_include[tools/bpt_train.c]+="tools/train/$folder "
     may_include[tests]+=" tools/train/$folder"
 done
 
@@ -91,10 +93,10 @@ fi
 
 # ---- includes ----
 
-# Sets folder to that of the rules above which path $1 lies in: the innermost.
+# Sets folder to that of the rules above which path $1 lies in: the innermost, or the file where it has rules of its own.
 find_folder() {
-    folder=${1%/*}
-    while [[ $folder == */* ]] && [ -z "${may_include[$folder]-}" ]; do folder=${folder%/*}; done
+    folder=$1
+    while [[ $folder == */* ]] && [ -z "${may_include[$folder]+is there}" ]; do folder=${folder%/*}; done
 }
 
 # @return whether file $1 may use a header that lives in folder $2 (ends with /)

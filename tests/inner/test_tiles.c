@@ -152,29 +152,31 @@ static void test_network_bf16(void **state) {
     check_network(*state, BPT_BF16);
 }
 
-/* Of one channel orders of values differ by name alone, and kernels go by it: tiles of a chunk have
- * the kernels that it would have as one tile. */
-static void test_one_channel(void **state) {
+/* Of one channel, or one pixel, orders of values differ by name alone, and kernels go by it: tiles
+ * of a chunk have the kernels that it would have as one tile. */
+static void test_orders_of_one_name(void **state) {
     enum { N_SAMPLES = 16 };
-    static const char *const pools[] = {"avgpool", "maxpool"};
+    static const char *const layers[] = {
+        "conv: {name: a, filters: 1, kernel: 3, pad: 1}, avgpool: {kernel: 3, stride: 2, pad: 1}",
+        "conv: {name: a, filters: 1, kernel: 3, pad: 1}, maxpool: {kernel: 3, stride: 2, pad: 1}",
+        "conv: {name: a, filters: 8, kernel: 12}, conv: {name: c, filters: 16, kernel: 1}",
+    };
     char text[400];
     (void)state;
-    for (size_t p = 0; p < sizeof pools / sizeof *pools; p++) {
+    for (size_t p = 0; p < sizeof layers / sizeof *layers; p++) {
         float *expected = NULL;
         snprintf(text, sizeof text,
-                 "{name: t, input: [1, 12, 12], classes: 4, layers: ["
-                 "conv: {name: a, filters: 1, kernel: 3, pad: 1}, "
-                 "%s: {name: p, kernel: 3, stride: 2, pad: 1}, "
+                 "{name: t, input: [1, 12, 12], classes: 4, layers: [%s, "
                  "conv: {name: b, filters: 8, kernel: 3, pad: 1}, "
                  "fc: {name: f, outputs: classes}]}",
-                 pools[p]);
+                 layers[p]);
         for (unsigned n_workers = 2; n_workers <= 16; n_workers *= 2) {
             const net_options options = {.n_workers = n_workers, .seed = SEED};
             net_fixture f = net_open(text, N_SAMPLES, options);
             bpt_batch_result r;
             net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, N_SAMPLES, &r));
             float *x = net_vector(&f, BPT_VECTOR_GRADIENTS);
-            if (expected) net_assert_same_bits(pools[p], expected, x, f.n_weights);
+            if (expected) net_assert_same_bits(layers[p], expected, x, f.n_weights);
             free(expected);
             expected = x;
             net_close(&f);
@@ -248,7 +250,7 @@ int main(void) {
     struct CMUnitTest tests[RULES + 2 * N] = {
         cmocka_unit_test(test_all_samples_are_in_a_tile),
         cmocka_unit_test(test_workers_have_tiles),
-        cmocka_unit_test(test_one_channel),
+        cmocka_unit_test(test_orders_of_one_name),
         cmocka_unit_test(test_costs_say_for_how_many),
         cmocka_unit_test(test_costs_cut_products_too),
         cmocka_unit_test(test_rows_of_one_step_leave_tiles_to_others),

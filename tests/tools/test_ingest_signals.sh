@@ -90,9 +90,10 @@ until [ -s "$work/apart/data.mdb" ] || [ $((left--)) -eq 0 ]; do sleep 0.05; don
 for fd in 0 1 2; do
     [ "$(readlink /proc/$pid/fd/$fd)" = /dev/null ] || failed "file $fd: $(readlink /proc/$pid/fd/$fd)"
 done
+ignored=$(awk '/^SigIgn/{print $2}' /proc/$pid/status)
+[ $((16#$ignored & 2)) -ne 0 ] || failed "SIGINT was ignored, and is not any more: $ignored"
 kill -INT $pid
-sleep 0.5
-kill -TERM $pid || failed "SIGINT was ignored, and is not any more"
+kill -TERM $pid
 wait $pid
 [ $? -eq 1 ] || failed "SIGTERM: status $?"
 [ ! -e "$work/apart" ] || failed "a first ingestion that was stopped leaves something"

@@ -7,11 +7,11 @@
 #include "tools/train/options/servers.h"
 
 static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
-    BPT_TRY(bpt__job_choose(job));
+    BPT_TRY(bpt_job_choose(job));
     if (!f->data || !f->model) return BPT_OK; /* not named, or refused for themselves */
-    BPT_TRY(bpt__job_open_data(job));
-    BPT_TRY(bpt__job_choose_lengths(job));
-    BPT_TRY(bpt__job_load_model(job));
+    BPT_TRY(bpt_job_open_data(job));
+    BPT_TRY(bpt_job_choose_lengths(job));
+    BPT_TRY(bpt_job_load_model(job));
     return bpt_layer_choice_check(job->options, job->model);
 }
 
@@ -21,12 +21,12 @@ void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_chec
     uint32_t n_servers;
     if (bpt_servers_count(o, n_ranks, &n_servers) != BPT_OK) return; /* not for a device's sake */
     const bpt_host_place place = bpt_host_place_of(comm, n_ranks - n_servers);
-    if (bpt__job_find_device(o, n_ranks, place, &device) != BPT_OK) {
+    if (bpt_job_find_device(o, n_ranks, place, &device) != BPT_OK) {
         bpt_check_refuse(&f->device_refusal, "choose --device cpu on this host");
         return;
     }
     f->threads = bpt_device_option_threads(device, f->threads, 0); /* 0: none wanted */
-    if (bpt__job_read_choices(o, bpt_comm_rank(comm), device) != BPT_OK)
+    if (bpt_job_read_choices(o, bpt_comm_rank(comm), device) != BPT_OK)
         bpt_check_refuse(&f->device_refusal, "name a run whose files this host can read");
     bpt_device_close(device);
 }
@@ -36,5 +36,5 @@ void bpt_check_job(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *
         .options = o, .comm = comm, .rank = bpt_comm_rank(comm), .n_ranks = bpt_comm_size(comm)};
     if (choose(&job, f) != BPT_OK) bpt_check_refuse(&f->job_refusal, "");
     bpt_model_free(job.model);
-    bpt__job_close_data(&job);
+    bpt_job_close_data(&job);
 }

@@ -51,9 +51,9 @@ static bpt_status print_parts(bpt_job *job, bpt_memory_plan *most) {
 static bpt_status open_model(bpt_job *job) {
     const bpt_augment augment = bpt_train_augment(job->options);
     if (job->options->data) {
-        BPT_TRY(bpt__job_open_data(job));
-        BPT_TRY(bpt__job_choose_lengths(job));
-        return bpt__job_load_model(job);
+        BPT_TRY(bpt_job_open_data(job));
+        BPT_TRY(bpt_job_choose_lengths(job));
+        return bpt_job_load_model(job);
     }
     const bpt_train_options *o = job->options;
     const bpt_shaped_model shaped = {o->model, NULL, o->input_size, o->classes};
@@ -64,9 +64,9 @@ static bpt_status open_model(bpt_job *job) {
 
 /* As the last worker does: of shares that are not quite equal its is the largest. */
 static bpt_status choose(bpt_job *job) {
-    BPT_TRY(bpt__job_choose(job)); /* tells how many workers there are */
+    BPT_TRY(bpt_job_choose(job)); /* tells how many workers there are */
     job->rank = job->n_workers - 1;
-    return bpt__job_choose(job);
+    return bpt_job_choose(job);
 }
 
 /* What the network takes of a device is known when it is there. */
@@ -99,7 +99,7 @@ static unsigned workers_on_host(const bpt_job *job) {
 /* As the first worker of the host does. */
 static bpt_status open_device(bpt_job *job, unsigned on_host) {
     const bpt_host_place first = {.index = 0, .n = on_host};
-    BPT_TRY(bpt__job_find_device(job->options, job->n_ranks, first, &job->device));
+    BPT_TRY(bpt_job_find_device(job->options, job->n_ranks, first, &job->device));
     job->any_device = job->device != NULL;
     job->n_threads = bpt_device_option_threads(job->device, (unsigned)job->options->threads,
                                                bpt_rank_threads_expected(0, on_host));
@@ -146,6 +146,6 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     }
     bpt_device_close(job.device);
     bpt_model_free(job.model);
-    bpt__job_close_data(&job);
+    bpt_job_close_data(&job);
     return status;
 }

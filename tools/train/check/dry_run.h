@@ -15,7 +15,7 @@
  * @param n_ranks of the job, at least 1
  * @param on_host of them on this host, which share its cores; at least 1
  * @return BPT_OK, BPT_EUSAGE (options that do not fit the number of ranks), as
- *         bpt__job_open_data(), bpt_shaped_model_load() or bpt_memory_plan_make() */
+ *         bpt_job_open_data(), bpt_shaped_model_load() or bpt_memory_plan_make() */
 bpt_status bpt_train_dry_run(const bpt_train_options *options, uint32_t n_ranks, uint32_t on_host);
 
 #endif

@@ -61,7 +61,7 @@ bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "velocities", bpt_checkpoint_velocities(job));
     bpt_json_put_text(w, "cuts", bpt_tuning_cuts(job->options));
     bpt_json_put_text(w, "device", device_name(job));
-    bpt_json_put_text(w, "precision", precision_name(job));
+    if (!bpt_job_is_server(job)) bpt_json_put_text(w, "precision", precision_name(job));
     bpt_json_put_text(w, "placement", bpt_layer_choice_name(job));
     bpt_json_put_u64(w, "placement_host", job->placed ? bpt_placed_host(job->placed) : 0);
     bpt_json_put_u64(w, "placement_updates",
@@ -226,11 +226,11 @@ static bpt_status compare_device(const bpt_job *job, bpt_checkpoint *c) {
     return BPT_OK;
 }
 
-/* Checkpoints of earlier versions do not say. */
+/* Checkpoints of earlier versions do not say, nor do servers, which compute nothing. */
 static bpt_status compare_precision(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json *root = bpt_json_root(c->state);
     c->precision = NULL;
-    if (bpt_json_find(root, "precision"))
+    if (bpt_json_find(root, "precision") && !bpt_job_is_server(job))
         BPT_TRY(bpt_json_get_text(c->state, root, "precision", &c->precision));
     c->same_precision = !c->precision || strcmp(c->precision, precision_name(job)) == 0;
     return BPT_OK;

@@ -36,11 +36,11 @@ bpt_status bpt__job_open_network(bpt_job *job) {
 }
 
 static bpt_status open_engine(bpt_job *job) {
-    BPT_TRY(bpt__job_load_model(job));
+    BPT_TRY(bpt_job_load_model(job));
     BPT_TRY(bpt_layer_choice_check(job->options, job->model));
     if (!bpt_job_is_server(job))
         BPT_TRY(bpt_pool_open(job->options->policy, job->n_threads, &job->pool));
-    BPT_TRY(bpt__job_read_choices(job->options, job->rank, job->device));
+    BPT_TRY(bpt_job_read_choices(job->options, job->rank, job->device));
     BPT_TRY(bpt__job_open_network(job));
     const size_t n = job->model->segments.n_elements;
     BPT_TRY(BPT_NEW("flat vector", n, &job->flat));
@@ -163,7 +163,7 @@ static void say_finished(const char *run) {
 }
 
 static bpt_status open_all(bpt_job *job) {
-    BPT_TRY(bpt__job_choose(job));
+    BPT_TRY(bpt_job_choose(job));
     BPT_TRY(bpt__job_open_device(job));
     BPT_TRY(bpt_rank_threads_choose(job->comm, (unsigned)job->options->threads, job->n_workers,
                                     job->device && !job->device->uses_cores, &job->n_threads,
@@ -174,12 +174,12 @@ static bpt_status open_all(bpt_job *job) {
     if (bpt_job_scatters(job))
         opened = bpt__job_share_data(job);
     else if (!bpt_job_is_server(job))
-        opened = bpt__job_open_data(job);
+        opened = bpt_job_open_data(job);
     bpt_comm_operation_end(job->comm);
     BPT_TRY(bpt_comm_agree(job->comm, opened));
     BPT_TRY(bpt_agree_on_dataset(job)); /* before its size counts */
     BPT_TRY(bpt__job_tell_servers(job));
-    BPT_TRY(bpt_comm_agree(job->comm, bpt__job_choose_lengths(job)));
+    BPT_TRY(bpt_comm_agree(job->comm, bpt_job_choose_lengths(job)));
     BPT_TRY(bpt__job_stop_if_told(job));
     BPT_TRY(bpt_comm_agree(job->comm, open_engine(job)));
     BPT_TRY(bpt_agree_on_model(job));
@@ -237,7 +237,7 @@ void bpt_job_close(bpt_job *job) {
     bpt_device_close(job->device);
     bpt_pool_free(job->pool);
     bpt_model_free(job->model);
-    bpt__job_close_data(job);
+    bpt_job_close_data(job);
     bpt_run_folder_close(job->run);
     (void)bpt_log_file(NULL);
     bpt_json_free(&job->json);

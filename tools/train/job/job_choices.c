@@ -64,13 +64,13 @@ static bpt_status choose(bpt_job *job, bpt_update_choice update) {
     return BPT_OK;
 }
 
-bpt_status bpt__job_choose(bpt_job *job) {
+bpt_status bpt_job_choose(bpt_job *job) {
     return choose(job, (bpt_update_choice)job->options->update);
 }
 
 bpt_status bpt__job_turn_to(bpt_job *job, bpt_update_choice update) {
     BPT_TRY(choose(job, update));
-    BPT_TRY(bpt__job_choose_lengths(job));
+    BPT_TRY(bpt_job_choose_lengths(job));
     return bpt__job_open_network(job);
 }
 
@@ -119,7 +119,7 @@ static bpt_pace_run pace_run(const bpt_job *job) {
     };
 }
 
-bpt_status bpt__job_choose_lengths(bpt_job *job) {
+bpt_status bpt_job_choose_lengths(bpt_job *job) {
     const bpt_train_options *o = job->options;
     job->held_out = bpt_held_out(o, job->update, job->n_workers, job->train->count);
     job->epoch_samples = job->train->count - job->held_out;

@@ -31,14 +31,14 @@ static bpt_status fit(bpt_job *job) {
     return bpt_shaped_model_fit(job->opened, job->options->model, job->options->input_size);
 }
 
-bpt_status bpt__job_open_data(bpt_job *job) {
+bpt_status bpt_job_open_data(bpt_job *job) {
     BPT_TRY(bpt_dataset_open(bpt__job_data_path(job), &job->opened));
     BPT_TRY(fit(job));
     bpt_dataset_set_memory(job->opened, bpt_memory_of_machine());
     return use(job, job->opened);
 }
 
-void bpt__job_close_data(bpt_job *job) {
+void bpt_job_close_data(bpt_job *job) {
     bpt_scratch_close(job->scratch);
     bpt_dataset_close(job->opened);
     bpt_stage_close(job->stage);
@@ -136,6 +136,6 @@ bpt_status bpt__job_tell_servers(bpt_job *job) {
 
 /* ---- the model ---- */
 
-bpt_status bpt__job_load_model(bpt_job *job) {
+bpt_status bpt_job_load_model(bpt_job *job) {
     return bpt_model_load(job->options->model, &job->shape, &job->model);
 }

@@ -31,8 +31,8 @@ static const char *choose_cores(const char *option, bpt_host_place place) {
     return "cpu";
 }
 
-bpt_status bpt__job_find_device(const bpt_train_options *o, uint32_t n_ranks, bpt_host_place place,
-                                bpt_device **device) {
+bpt_status bpt_job_find_device(const bpt_train_options *o, uint32_t n_ranks, bpt_host_place place,
+                               bpt_device **device) {
     const char *choice = o->device, *option = of_cores(o, n_ranks);
     bpt_device *found;
     *device = NULL;
@@ -50,8 +50,8 @@ bpt_status bpt__job_find_device(const bpt_train_options *o, uint32_t n_ranks, bp
 
 static bpt_status open_own(bpt_job *job) {
     if (bpt_job_is_server(job)) return BPT_OK;
-    return bpt__job_find_device(job->options, job->n_ranks,
-                                bpt_host_place_of(job->comm, job->n_workers), &job->device);
+    return bpt_job_find_device(job->options, job->n_ranks,
+                               bpt_host_place_of(job->comm, job->n_workers), &job->device);
 }
 
 static bpt_status tell_others(bpt_job *job) {
@@ -90,7 +90,7 @@ static bpt_status read_choices(const char *run, uint32_t rank, bpt_device *devic
     return status;
 }
 
-bpt_status bpt__job_read_choices(const bpt_train_options *o, uint32_t rank, bpt_device *device) {
+bpt_status bpt_job_read_choices(const bpt_train_options *o, uint32_t rank, bpt_device *device) {
     char *run;
     const bool known = o->output && bpt_run_folder_goes_on(o->output, o->resume);
     if (!device || !o->resume) return BPT_OK;

@@ -1,5 +1,6 @@
 /** @file tools/train/job/job_parts.h
- * Inside of tools/train/: the parts of bpt_job_open(), in the order of their calls.
+ * The parts of bpt_job_open(), in the order of their calls; some of them are what check/ and bench/
+ * make of a job, the others (bpt__) are inside of job/.
  *
  * Threads: the one that trains. */
 #ifndef BPT_TOOLS_JOB_PARTS_H
@@ -14,14 +15,14 @@
  * @param n_ranks of the job
  * @param[out] device caller owns; NULL: the processor's cores
  * @return BPT_OK, BPT_EUSAGE (a GPU is named beside --tuned), as bpt_device_option_open() */
-bpt_status bpt__job_find_device(const bpt_train_options *o, uint32_t n_ranks, bpt_host_place place,
-                                bpt_device **device);
+bpt_status bpt_job_find_device(const bpt_train_options *o, uint32_t n_ranks, bpt_host_place place,
+                               bpt_device **device);
 
 /** Lets a rank's GPU compute as it did in the run that is gone on from (RUN/gpu.rank-N.yaml, where
  * that is), before the network is made.
  * @param device NULL: the rank has none
  * @return BPT_OK, as bpt_device_load_choices() */
-bpt_status bpt__job_read_choices(const bpt_train_options *o, uint32_t rank, bpt_device *device);
+bpt_status bpt_job_read_choices(const bpt_train_options *o, uint32_t rank, bpt_device *device);
 
 /** Keeps how it computes in the run's folder, once that has begun.
  * @return BPT_OK, as bpt_device_save_choices() */
@@ -34,9 +35,9 @@ bpt_status bpt__job_open_device(bpt_job *job);
 
 /** Chooses update, partition, batch and learning rate from options and number of ranks.
  * @return BPT_OK, BPT_EUSAGE (options that do not fit the number of ranks) */
-bpt_status bpt__job_choose(bpt_job *job);
+bpt_status bpt_job_choose(bpt_job *job);
 
-/** Turns to another way of updating: all that bpt__job_choose() and bpt__job_choose_lengths() chose
+/** Turns to another way of updating: all that bpt_job_choose() and bpt_job_choose_lengths() chose
  * by it, and the network, which is made anew; its weights are undefined.
  * @return BPT_OK, as those and bpt__job_open_network() */
 bpt_status bpt__job_turn_to(bpt_job *job, bpt_update_choice update);
@@ -49,7 +50,7 @@ bpt_status bpt__job_open_network(bpt_job *job);
 /** Sets the lengths that are counted in samples; the training split is known.
  * @return BPT_OK, BPT_EUSAGE (a step of all ranks is more than the split, or too few samples for
  *         the rounds of --idpa-rounds) */
-bpt_status bpt__job_choose_lengths(bpt_job *job);
+bpt_status bpt_job_choose_lengths(bpt_job *job);
 
 /** Copies the dataset where --stage says, or finds it there, for ranks that open it. Collective.
  * @return BPT_OK, BPT_ESTOPPED (a rank was told to stop), as bpt_stage_open(), bpt_stage_advance()
@@ -63,10 +64,10 @@ const char *bpt__job_data_path(const bpt_job *job);
 void bpt__job_say_stage(const bpt_job *job);
 
 /** Opens the dataset, finds both splits and checks the augmentation. On an error too the dataset
- * may be open: bpt__job_close_data().
+ * may be open: bpt_job_close_data().
  * @return BPT_OK, BPT_EDATA (an empty split), as bpt_dataset_open(), bpt_dataset_find() or
  *         bpt_augment_check_images() */
-bpt_status bpt__job_open_data(bpt_job *job);
+bpt_status bpt_job_open_data(bpt_job *job);
 
 /** Likewise where bpt_job_scatters(): rank 0 opens the dataset and tells the others of it, which
  * open their scratch. Collective; to be agreed on afterwards.
@@ -79,7 +80,7 @@ bpt_status bpt__job_share_data(bpt_job *job);
 bpt_status bpt__job_tell_servers(bpt_job *job);
 
 /** Closes what either has opened. */
-void bpt__job_close_data(bpt_job *job);
+void bpt_job_close_data(bpt_job *job);
 
 /** Where bpt_job_scatters(): begins to give out samples, and waits until each rank has what it
  * needs for its first steps. The feed and, where there are any, rounds of the data are there.
@@ -92,7 +93,7 @@ bpt_status bpt__job_open_delivery(bpt_job *job);
 bpt_status bpt__job_stop_if_told(bpt_job *job);
 
 /** Loads the model in the shape of the dataset, which is known. @return as bpt_model_load() */
-bpt_status bpt__job_load_model(bpt_job *job);
+bpt_status bpt_job_load_model(bpt_job *job);
 
 /** Opens and locks the run's folder, and leaves what is in it; sets job->finished where there is
  * nothing to do (then at most rank 0 has opened it). Collective.

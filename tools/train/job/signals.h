@@ -9,8 +9,9 @@
 #include <stdint.h>
 
 /** Catches SIGTERM, SIGUSR1, SIGINT (stop with a checkpoint; a second SIGINT ends at once) and
- * SIGHUP (checkpoint and go on). What comes before there is a job is remembered for it. To be
- * called by the thread that trains: handlers leave its stack alone. */
+ * SIGHUP (checkpoint and go on), also where they were ignored: nothing is lost by either. What
+ * comes before there is a job is remembered for it. To be called by the thread that trains:
+ * handlers leave its stack alone. */
 void bpt_signals_catch(void);
 
 /** Undoes it, for what has no state to save: the signals act as they did before, and one that was
