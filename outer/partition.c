@@ -127,6 +127,13 @@ double bpt_partition_equal_ranks(const bpt_partition *p, uint32_t rounds) {
     return sum * sum / squares;
 }
 
+double bpt_partition_part(const bpt_partition *p, uint32_t rank, uint32_t rounds) {
+    uint64_t sum = 0;
+    if (rounds == 0) return 1.0 / p->n_ranks;
+    for (uint32_t r = 0; r < p->n_ranks; r++) sum += bpt_partition_held(p, r, rounds);
+    return (double)bpt_partition_held(p, rank, rounds) / (double)sum;
+}
+
 /* Rounding where the parts meet, not the parts, keeps the sum. */
 uint64_t bpt_partition_steps(const bpt_partition *p, uint32_t rank, uint64_t total) {
     uint64_t before = 0, all = 0;

@@ -79,6 +79,10 @@ uint64_t bpt_partition_held(const bpt_partition *p, uint32_t rank, uint32_t roun
  * number of ranks */
 double bpt_partition_equal_ranks(const bpt_partition *p, uint32_t rounds);
 
+/** @return the part of all that is given out which @p rank holds after @p rounds rounds; before the
+ * first round that of equal ranks */
+double bpt_partition_part(const bpt_partition *p, uint32_t rank, uint32_t rounds);
+
 /** Cuts @p total steps among the ranks in proportion to what each holds by now, after at least one
  * round.
  * @param total at most 2^32 - 1

@@ -147,6 +147,9 @@ static void test_ranks_are_worth_their_shares(void **state) {
     assert_int_equal(bpt_partition_allot(p, skewed), BPT_OK);
     assert_true(bpt_partition_equal_ranks(p, 1) == 2);
     assert_true(bpt_partition_equal_ranks(p, 2) < 1.07);
+    assert_true(bpt_partition_part(p, 1, 0) == 0.5 && bpt_partition_part(p, 0, 1) == 0.5);
+    assert_true(bpt_partition_part(p, 0, 2) == 62.0 / 64 &&
+                bpt_partition_part(p, 1, 2) == 2.0 / 64);
     bpt_partition_free(p);
 }
 

@@ -26,7 +26,7 @@ bpt_status bpt_network_set(bpt_network *net, bpt_vector which, const float *flat
 static const float start[N] = {1, -1}, later[N] = {0.5f, -0.75f};
 
 static void take(bpt_momentum_of_all *m, uint64_t steps, uint64_t progress, double rate) {
-    const bpt_answer_point here = {steps, progress, rate, 2};
+    const bpt_answer_point here = {steps, progress, rate, 2, 0.5};
     float scratch[N];
     assert_int_equal(bpt_momentum_of_all_take(m, here, NULL, start, later, scratch, N), BPT_OK);
 }
@@ -35,7 +35,7 @@ static void take(bpt_momentum_of_all *m, uint64_t steps, uint64_t progress, doub
 static bpt_momentum_of_all opened(double gain) {
     n_set = 0;
     return (bpt_momentum_of_all){.rule = {.gain = gain, .momentum = 0.5, .step_samples = 8},
-                                 .last = {10, 160, 0.375, 2}};
+                                 .last = {10, 160, 0.375, 2, 0.5}};
 }
 
 static void test_it_is_the_way_of_the_weights_over_rate_and_steps(void **state) {
@@ -77,12 +77,60 @@ static void test_the_gain_follows_what_ranks_are_worth(void **state) {
     assert_true(set[0] == 0.5f / (0.25f * 2) && set[1] == -0.25f / (0.25f * 2));
 }
 
+/* Of two with equal parts: what is told while the other stands still is a rank's own way. */
+static void test_alone_each_keeps_its_own(void **state) {
+    (void)state;
+    bpt_momentum_of_all m = opened(1);
+    uint64_t steps = 10, progress = 160;
+    int n_alone = 0;
+    m.rule.ranks = 2;
+    for (int i = 0; i < 20; i++) /* by turns none and twice as much: it comes in pushes */
+        take(&m, steps += 4, progress += i % 2 ? 16 : 48, 0.25);
+    assert_int_equal(n_set, 20);
+    for (; n_set == 20 + n_alone; n_alone++) take(&m, steps += 4, progress += 16, 0.25);
+    assert_in_range(n_alone, 6, 12);
+    for (int i = 0; i < 20; i++) take(&m, steps += 4, progress += 16, 0.25);
+    assert_int_equal(n_set, 20 + n_alone - 1);
+    for (int i = 0; i < 4; i++) take(&m, steps += 4, progress += 32, 0.25); /* it is there again */
+    assert_int_equal(n_set, 20 + n_alone + 3);
+}
+
+/* One that pushes once in 32 answers to this rank, and as much then, is not absent. */
+static void test_rare_pushes_are_no_absence(void **state) {
+    (void)state;
+    bpt_momentum_of_all m = opened(1);
+    uint64_t steps = 10, progress = 160;
+    m.rule.ranks = 2;
+    for (int i = 0; i < 32 * 20; i++) {
+        if (i == 32 * 8) n_set = 0; /* until here it may be taken for absent */
+        take(&m, steps += 4, progress += i % 32 == 31 ? 16 + 32 * 16 : 16, 0.25);
+    }
+    assert_int_equal(n_set, 32 * 12);
+}
+
+/* A rank with nine tenths of the data does nine tenths of the work. */
+static void test_unequal_ranks_are_not_alone(void **state) {
+    (void)state;
+    bpt_momentum_of_all m = opened(1);
+    float scratch[N];
+    m.rule.ranks = 2;
+    for (uint64_t i = 1; i <= 20; i++) {
+        const bpt_answer_point here = {10 + 9 * i, 160 + 40 * i, 0.25, 2, 0.9};
+        assert_int_equal(bpt_momentum_of_all_take(&m, here, NULL, start, later, scratch, N),
+                         BPT_OK);
+    }
+    assert_int_equal(n_set, 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_is_the_way_of_the_weights_over_rate_and_steps),
         cmocka_unit_test(test_what_tells_nothing_is_left_behind),
         cmocka_unit_test(test_the_gain_follows_what_ranks_are_worth),
         cmocka_unit_test(test_without_gain_each_keeps_its_own),
+        cmocka_unit_test(test_alone_each_keeps_its_own),
+        cmocka_unit_test(test_unequal_ranks_are_not_alone),
+        cmocka_unit_test(test_rare_pushes_are_no_absence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,7 +46,8 @@ static uint64_t busy_ns(const bpt_job *job) {
 static bpt_answer_point answer_point(const bpt_job *job) {
     const uint32_t rounds = bpt_partition_rounds(job->shares);
     return (bpt_answer_point){job->count.steps, job->count.progress, bpt_job_rate(job),
-                              bpt_partition_equal_ranks(job->shares, rounds)};
+                              bpt_partition_equal_ranks(job->shares, rounds),
+                              bpt_partition_part(job->shares, job->rank, rounds)};
 }
 
 static bpt_status merger_open(merger *m, bpt_job *job) {
@@ -58,7 +59,7 @@ static bpt_status merger_open(merger *m, bpt_job *job) {
         .pushed_steps = job->count.steps,
         .pushed_samples = job->count.samples,
         .pushed_busy_ns = busy_ns(job),
-        .momentum = {bpt_job_shared_momentum(job), answer_point(job)},
+        .momentum = {.rule = bpt_job_shared_momentum(job), .last = answer_point(job)},
         .pace = job->pace,
         .cost = {.comm = job->comm, .n_threads = job->n_threads},
         .landed_steps = job->count.steps,

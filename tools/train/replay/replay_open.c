@@ -83,8 +83,8 @@ static bpt_status open_worker(bpt__replay *r, uint32_t rank) {
     BPT_TRY(BPT_NEW("answer", r->n, &w->answer));
     memcpy(w->base, r->global, r->n * sizeof *w->base);
     w->momentum = (bpt_momentum_of_all){
-        bpt_train_shared_momentum(r->o, r->update, r->m, r->tail != NULL),
-        bpt__replay_point(r, w),
+        .rule = bpt_train_shared_momentum(r->o, r->update, r->m, r->tail != NULL),
+        .last = bpt__replay_point(r, w),
     };
     return BPT_OK;
 }

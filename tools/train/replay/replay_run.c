@@ -61,8 +61,10 @@ static float rate_of(const bpt__replay *r, const bpt__replayed *w) {
 }
 
 bpt_answer_point bpt__replay_point(const bpt__replay *r, const bpt__replayed *w) {
+    const uint32_t rounds = rounds_heard(w), rank = (uint32_t)(w - r->workers);
     return (bpt_answer_point){w->steps, w->progress, rate_of(r, w),
-                              bpt_partition_equal_ranks(r->shares, rounds_heard(w))};
+                              bpt_partition_equal_ranks(r->shares, rounds),
+                              bpt_partition_part(r->shares, rank, rounds)};
 }
 
 static bpt_status repeat_step(bpt__replay *r, bpt__replayed *w) {
