@@ -171,7 +171,7 @@ static bpt_status open_to_read(const bpt__environment_kind *kind, const char *pa
     bpt__guard *g;
     BPT_TRY(bpt__guard_create(kind, path, &g));
     const bool lock = seen && may_be_seen(kind, path, g->data);
-    if (seen && is_linked(g->data))
+    if (seen && !kind->foreign && is_linked(g->data))
         bpt_info(
             "%s is read without a lock file (its file is a link, or has one): nobody may "
             "replace a split meanwhile",
