@@ -451,7 +451,8 @@ static uint32_t count_right(const bpt_dataset *dataset, const bpt_split *split) 
         uint32_t label;
         const bpt_status status = bpt_dataset_get(dataset, split, i, &pixels, &label);
         if (status != BPT_OK) {
-            if (status != BPT_EIO || !strstr(bpt_error_last()->text, "writers could not see")) _exit(21);
+            if (status != BPT_EIO || !strstr(bpt_error_last()->text, "writers could not see"))
+                _exit(21);
             continue;
         }
         if (label != made_label(1, i, 3)) _exit(22);
