@@ -92,7 +92,7 @@ static void tell(const bpt_launch *launch, const bpt_watch_options *watch, doubl
 }
 
 static void wait_a_little(bpt_comm *c) {
-    const uint64_t until = bpt_clock_ns() + BPT__WATCH_TICK_NS;
+    const uint64_t until = bpt_clock_ns() + BPT__TICK_NS;
     const struct timespec at = bpt_clock_timespec(until);
     (void)pthread_cond_clockwait(&c->done, &c->mutex, CLOCK_MONOTONIC, &at);
 }

@@ -1,6 +1,6 @@
 /** @file outer/comm_state.h
  * Inside of outer/: what comm_start.c (its life), comm.c (the calls), comm_thread.c (the thread),
- * message_watch.c and watch.c share. */
+ * message_watch.c, notice.c and watch.c share. */
 #ifndef BPT_OUTER_COMM_STATE_H
 #define BPT_OUTER_COMM_STATE_H
 
@@ -18,6 +18,9 @@ enum { BPT__LIBRARY_SIZE = 64 };
 /** Nanoseconds that MPI has to end the job; as a rule mpirun ends the rank within one or two
  * seconds. */
 #define BPT__ABORT_NS 5000000000u
+
+/** Nanoseconds between two looks at what no message may tell of: the watch's, and notices'. */
+#define BPT__TICK_NS 250000000u
 
 /** Marks of the thread that makes the collective calls, read by the MPI thread; but for those that
  * are said to be another's. */
@@ -38,6 +41,14 @@ typedef struct bpt__marks {
 
 typedef struct bpt__watch bpt__watch;
 
+/** That a rank was told to stop: outer/notice.h. */
+typedef struct bpt__notice {
+    bool (*_Atomic told)(void); /* of this rank; NULL: nobody is asked, and nothing heard */
+    atomic_bool heard;          /* of another rank; orders nothing, so relaxed */
+    bool passed;                /* to the others; the MPI thread's, and so is the next */
+    uint64_t looked_ns;
+} bpt__notice;
+
 struct bpt_comm {
     pthread_t thread;
     uint32_t rank, size;           /* constant once the thread runs */
@@ -53,6 +64,7 @@ struct bpt_comm {
     bpt__watch *watch;                /* the MPI thread's; NULL: there is none */
     bpt__message_watch message_watch; /* likewise; of nobody at first */
     bpt__marks marks;
+    bpt__notice notice;
 
     atomic_uint n_hurried;   /* threads between wait_begin and wait_end; a hint, so relaxed */
     atomic_uint n_expecting; /* likewise, expect_begin and expect_end */
@@ -69,6 +81,15 @@ struct bpt_comm {
 
 /** Sets the marks as they are at the start. */
 void bpt__marks_begin(bpt__marks *marks);
+
+/** @return whether there is anything to hear or to pass on */
+bool bpt__notice_looks(const bpt_comm *comm);
+
+/** Hears and passes on, if it is time to. */
+void bpt__notice_tick(bpt_comm *comm);
+
+/** Takes what has come and nobody hears any more, before MPI ends. */
+void bpt__notice_end(bpt_comm *comm);
 
 /** Body of the MPI thread. @param comm a bpt_comm */
 void *bpt__comm_main(void *comm);

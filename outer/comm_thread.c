@@ -397,7 +397,7 @@ static bool nap(bpt_comm *c, uint64_t moved_ns, bpt__lateness *late) {
 static bool rest(bpt_comm *c, bool moved, bool has_jobs, uint64_t moved_ns, bpt__lateness *late) {
     if (moved) return sem_trywait(&c->wake) == 0;
     if (has_jobs) return nap(c, moved_ns, late);
-    if (c->watch) return sleep_for(c, BPT__WATCH_TICK_NS);
+    if (c->watch || bpt__notice_looks(c)) return sleep_for(c, BPT__TICK_NS);
     return sem_wait(&c->wake) == 0;
 }
 
@@ -422,6 +422,7 @@ static void serve(bpt_comm *c) {
         if (woken && !take_orders(c, &jobs)) break;
         moved = poll_jobs(c, &jobs);
         bpt__watch_tick(c->watch);
+        bpt__notice_tick(c);
         if (moved || woken) moved_ns = bpt_clock_ns();
     }
     assert(!jobs && "the communication is stopped while something is under way");
@@ -441,6 +442,7 @@ void *bpt__comm_main(void *argument) {
 
     serve(c);
     bpt__watch_end(c->watch);
+    bpt__notice_end(c);
     MPI_Comm_free(&c->messages);
     MPI_Comm_free(&c->collectives);
     MPI_Finalize();

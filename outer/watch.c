@@ -49,7 +49,7 @@ double bpt__watch_limit(const bpt_watch_options *options, double warned_s) {
 }
 
 double bpt__watch_counted(uint64_t gap_ns) {
-    const uint64_t most = 4ull * BPT__WATCH_TICK_NS;
+    const uint64_t most = 4ull * BPT__TICK_NS;
     return 1e-9 * (double)(gap_ns < most ? gap_ns : most);
 }
 
@@ -196,7 +196,7 @@ static void notice_changes(bpt__watch *w, double passed_s) {
 void bpt__watch_tick(bpt__watch *w) {
     if (!w || w->broken) return;
     const uint64_t now = bpt_clock_ns();
-    if (now - w->looked_ns < BPT__WATCH_TICK_NS) return;
+    if (now - w->looked_ns < BPT__TICK_NS) return;
     notice_changes(w, bpt__watch_counted(now - w->looked_ns));
     w->looked_ns = now;
     hear(w);

@@ -8,9 +8,6 @@
 #include "outer/comm_state.h"
 #include "outer/watch.h"
 
-/** Nanoseconds between two looks. */
-#define BPT__WATCH_TICK_NS 250000000u
-
 /** Makes the watch; the size of @p comm is known. On this rank alone: the ranks agree on it before
  * the next.
  * @param[out] watch caller owns, bpt__watch_free()

@@ -1,6 +1,7 @@
 /* bpt-train: from the command line to an exit status. */
 #include "base/log.h"
 #include "outer/launch.h"
+#include "outer/notice.h"
 #include "tools/program.h"
 #include "tools/staging.h"
 #include "tools/train/bench/train_bench.h"
@@ -43,6 +44,7 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
     /* A server computes nothing that could be tuned. */
     const bool serves = bpt_servers_have(options, bpt_comm_rank(comm), bpt_comm_size(comm));
     BPT_TRY(bpt_comm_agree(comm, serves ? BPT_OK : bpt_tuning_open(options, set)));
+    bpt_comm_pass_stop(comm, bpt_signals_stop);
     BPT_TRY(bpt_job_open(&job, options, comm));
     bpt_status status = BPT_OK;
     if (!job.finished) {

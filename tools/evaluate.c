@@ -25,7 +25,8 @@ static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *su
     for (uint32_t done = 0; done < r->e->count;) {
         bpt_batch batch;
         bpt_batch_result result;
-        if (r->e->stop && r->e->stop()) return bpt_fail(BPT_ESTOPPED, "evaluation was stopped");
+        if (r->e->stop && r->e->stop(r->e->stop_arg))
+            return bpt_fail(BPT_ESTOPPED, "evaluation was stopped");
         BPT_TRY(request_ahead(r));
         BPT_TRY(bpt_loader_next(r->loader, &batch));
         if (bpt_network_device(net)) bpt_network_set_next(net, bpt_loader_peek(r->loader));

@@ -19,7 +19,8 @@ typedef struct bpt_evaluation {
     const bpt_split *normalise; /* whose mean and standard deviation are used: the training split */
     uint32_t first, count;      /* records [first, first + count) */
     uint32_t batch, loader_threads;
-    bool (*stop)(void); /* polled at every batch; NULL: never */
+    bool (*stop)(const void *arg); /* polled at every batch; NULL: never */
+    const void *stop_arg;
 } bpt_evaluation;
 
 /** @param[out] result sums over the records; if stopped, over those that were seen

@@ -189,7 +189,7 @@ mapfile -t switches < <(grep -lE '^[[:space:]]*#.*\bBPT_CUDA\b' -- "${code[@]}" 
 [ ${#switches[@]} -le 1 ] || broken "${switches[*]}" "BPT_CUDA is asked in more than one file"
 
 # One thread of a rank calls MPI (MPI_THREAD_FUNNELED). Beside calls these files have jobs for it.
-mpi_thread='^outer/(clock_offset|comm|comm_thread|link_speed|transfers|watch)\.c:'
+mpi_thread='^outer/(clock_offset|comm|comm_thread|link_speed|notice|transfers|watch)\.c:'
 while IFS= read -r found; do
     broken "${found%:*}" "MPI is called beside the files of the MPI thread"
 done < <(grep -HnoE '\bMPI_[A-Z][a-z_]+\(' -- "${code[@]}" | grep -vE "^tests/|$mpi_thread" |

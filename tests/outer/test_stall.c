@@ -159,7 +159,7 @@ static void test_limits(void **state) {
 static void test_suspension(void **state) {
     (void)state;
     assert_true(bpt__watch_counted(0) == 0);
-    assert_true(fabs(bpt__watch_counted(BPT__WATCH_TICK_NS) - 0.25) < 1e-9);
+    assert_true(fabs(bpt__watch_counted(BPT__TICK_NS) - 0.25) < 1e-9);
     assert_true(bpt__watch_counted(3600 * UINT64_C(1000000000)) <= 1);
 }
 

@@ -34,6 +34,7 @@ run 0 "${long[@]}"
 
 keeps run 1 'cannot look at run/summary.json: Stale file handle' unseen /summary.json "${long[@]}" --resume auto
 rm run/summary.json
+keeps run 1 'cannot look at run: Stale file handle' unseen run "${long[@]}" --resume auto
 keeps run 1 '/DONE: Stale file handle' unseen /DONE "${long[@]}" --resume auto
 keeps run 1 '/DONE: Stale file handle' unseen /DONE "$train" "${common[@]}" --output other --resume run
 keeps data 1 'cannot look at data/data.mdb: Stale file handle' \

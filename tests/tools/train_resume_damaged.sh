@@ -161,6 +161,13 @@ run 0 "$train" "${parts[@]}" --output runs/same --resume runs/whole/checkpoints/
 run 0 "$train" "${parts[@]}" --data other --output runs/other --resume runs/whole/checkpoints/step-00000100
 says 'is of another job (what --data holds differs)'
 
+# And so is another split of the same dataset.
+"$ingest" glyphs --out other --split twin --count "$n" --seed 78 >out 2>err || die "another split"
+run 0 "$train" "${parts[@]}" --data other --epochs 0.1 --checkpoint-every 5 --output runs/split
+run 0 "$train" "${parts[@]}" --data other --epochs 0.1 --train-split twin --output runs/twin \
+    --resume runs/split/checkpoints/step-00000005
+says 'is of another job (--train-split differs)'
+
 # A folder with a config.yaml of its own is no run.
 mkdir runs/stranger
 echo "mine: true" >runs/stranger/config.yaml

@@ -70,6 +70,7 @@ bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "held_out", job->held_out);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "dataset", job->dataset_identity);
+    bpt_json_put_text(w, "train_split", job->options->train_split);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
     bpt_counters_put(&count, w);
     bpt_json_put_bool(w, "eval_due", job->eval_due);
@@ -115,13 +116,20 @@ static bool same_placement(const bpt_job *job, const bpt_checkpoint *c) {
     return strcmp(c->placement, bpt_layer_choice_is_named(job, &border) ? named : "") == 0;
 }
 
-/* Checkpoints of earlier versions do not say which dataset they are of. */
+/* Checkpoints of earlier versions do not say which dataset they are of, or which split of it. */
 static bpt_status compare_dataset(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json *root = bpt_json_root(c->state);
-    uint64_t theirs;
-    if (c->differs || !bpt_json_find(root, "dataset")) return BPT_OK;
-    BPT_TRY(bpt_json_get_u64(c->state, root, "dataset", 0, UINT64_MAX, &theirs));
-    if (theirs != job->dataset_identity) c->differs = "what --data holds";
+    uint64_t theirs = job->dataset_identity;
+    const char *split = job->options->train_split;
+    if (bpt_json_find(root, "dataset"))
+        BPT_TRY(bpt_json_get_u64(c->state, root, "dataset", 0, UINT64_MAX, &theirs));
+    if (bpt_json_find(root, "train_split"))
+        BPT_TRY(bpt_json_get_text(c->state, root, "train_split", &split));
+    if (c->differs) return BPT_OK;
+    if (theirs != job->dataset_identity)
+        c->differs = "what --data holds";
+    else if (strcmp(split, job->options->train_split) != 0)
+        c->differs = "--train-split";
     return BPT_OK;
 }
 

@@ -205,6 +205,13 @@ bpt_status bpt_job_note_shares(bpt_job *job);
 /** Prints the line of progress and writes a step event, if it is time to. */
 bpt_status bpt_job_report(bpt_job *job);
 
+/** @return whether this rank asks for a meeting: bpt_job_wants() would say something */
+bool bpt_job_is_asked(const bpt_job *job);
+
+/** @return BPT_MEET_* bits that this rank asks for: what it was told by signal, a checkpoint once
+ * per signal, and the end also where another rank was told */
+uint32_t bpt_job_wants(const bpt_job *job);
+
 /** Evaluates the network's present weights on the test split and writes an event. An evaluation
  * that is stopped stays due (eval_due).
  * @param together all workers take part, each with its part of the split; else this rank alone

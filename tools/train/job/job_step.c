@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "outer/notice.h"
 #include "outer/watch.h"
 #include "tools/evaluate.h"
 #include "tools/train/job/chance.h"
@@ -252,6 +253,16 @@ bpt_status bpt_job_report(bpt_job *job) {
     return status;
 }
 
+/* ---- what is asked by signal ---- */
+
+bool bpt_job_is_asked(const bpt_job *job) {
+    return bpt_signals_asked() || bpt_comm_stop_told(job->comm);
+}
+
+uint32_t bpt_job_wants(const bpt_job *job) {
+    return bpt_signals_wants() | (bpt_comm_stop_told(job->comm) ? BPT_MEET_STOP : 0);
+}
+
 /* ---- evaluation ---- */
 
 static bpt_status write_eval_event(bpt_job *job) {
@@ -289,6 +300,11 @@ static bpt_status sum_contributions(bpt_job *job, const contribution *mine, cont
     return status;
 }
 
+/* One rank is told to stop, and all that evaluate hear of it. */
+static bool stop_told(const void *comm) {
+    return bpt_comm_stop_told(comm);
+}
+
 static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine) {
     if (bpt_job_is_server(job)) return BPT_OK;
     const bpt_record_range all = {.count = job->test->count};
@@ -302,7 +318,8 @@ static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine)
         .count = part.count,
         .batch = job->batch,
         .loader_threads = (uint32_t)job->options->loader_threads,
-        .stop = bpt_signals_stop,
+        .stop = stop_told,
+        .stop_arg = job->comm,
     };
     const bpt_status status = bpt_evaluate(job->network, &e, &mine->result);
     mine->stopped = status == BPT_ESTOPPED;

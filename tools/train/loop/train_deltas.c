@@ -10,7 +10,6 @@
 #include "tools/train/exchange/carry_over.h"
 #include "tools/train/exchange/exchange_cost.h"
 #include "tools/train/exchange/momentum_of_all.h"
-#include "tools/train/job/signals.h"
 #include "tools/train/loop/train_loop.h"
 #include "tools/train/options/train_rule.h"
 #include "tools/train/run/step_log.h"
@@ -125,7 +124,7 @@ static bpt_status push(merger *m) {
         .quality = quality,
         .rates = bpt_train_rates(job->options, job->rates),
         .covered = bpt_feed_state(job->feed).covered,
-        .wants = bpt_signals_wants(),
+        .wants = bpt_job_wants(job),
     };
     BPT_TRY(bpt_exchange_push(job->exchange, &report));
     m->pending = true;
@@ -270,7 +269,7 @@ static bpt_status advance(merger *m, bpt_reply *reply) {
         BPT_TRY(land(m, reply));
     }
     if (bpt_exchange_called(job->exchange)) return push_and_land(m, reply); /* waits for all */
-    return is_due(m) || bpt_signals_asked() ? push(m) : BPT_OK;
+    return is_due(m) || bpt_job_is_asked(job) ? push(m) : BPT_OK;
 }
 
 static bpt_status run_asynchronous(merger *m) {

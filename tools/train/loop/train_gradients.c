@@ -1,5 +1,4 @@
 #include "base/clock.h"
-#include "tools/train/job/signals.h"
 #include "tools/train/loop/train_loop.h"
 
 /* Layers that are placed here are updated while gradients are on their way. */
@@ -18,7 +17,7 @@ static bpt_status exchange(bpt_job *job, float rate, bpt_reply *reply) {
     const bpt_report report = {
         .samples = job->batch,
         .quality = 1.0,
-        .wants = bpt_signals_wants(),
+        .wants = bpt_job_wants(job),
     };
     BPT_TRY(bpt_exchange_push(job->exchange, &report));
     BPT_TRY(learn_placed(job, rate));

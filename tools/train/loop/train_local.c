@@ -1,9 +1,8 @@
-#include "tools/train/job/signals.h"
 #include "tools/train/loop/train_loop.h"
 
 /* What is due after this step: the coordinator's part, where there is none. */
 static uint32_t due(bpt_job *job) {
-    uint32_t reasons = bpt_signals_wants();
+    uint32_t reasons = bpt_job_wants(job);
     if (job->count.progress >= job->total_samples) reasons |= BPT_MEET_END;
     if (job->count.progress >= job->next_eval) {
         reasons |= BPT_MEET_EVAL;

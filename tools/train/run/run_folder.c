@@ -108,16 +108,20 @@ static bpt_status refuse_stranger(const char *path) {
 /* Parts of @p path that are not there yet: the folder, and those of its parents. */
 static bpt_status count_missing(const char *path, size_t *n) {
     char *part;
+    bool there = false;
     BPT_TRY(bpt_strdup(path, &part));
     size_t length = strlen(part);
+    bpt_status status = BPT_OK;
     for (*n = 0;; ++*n) {
         while (length > 1 && part[length - 1] == '/') length--;
         part[length] = '\0';
-        if (length == 0 || bpt_path_exists(part)) break;
+        if (length == 0) break;
+        status = bpt_path_look(part, &there);
+        if (status != BPT_OK || there) break;
         while (length > 0 && part[length - 1] != '/') length--;
     }
     bpt_free(part);
-    return BPT_OK;
+    return status;
 }
 
 static bpt_status look(const char *path, bpt_run_folder_mode mode, size_t *n_missing) {
