@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/text.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -65,6 +66,7 @@ void bpt_log(bpt_log_level level, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    bpt_text_keep_printable(text);
 
     pthread_mutex_lock(&state.mutex);
     if (state.rank == 0 || level != BPT_LOG_INFO) {
@@ -92,6 +94,7 @@ void bpt_log_urgent(bpt_log_level level, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    bpt_text_keep_printable(text);
 
     const bool locked = lock_in_time();
     if (locked) end_progress_locked();

@@ -202,12 +202,10 @@ static bpt_status take_long(bpt_option_set *set, scan *s, const char *argument) 
     const char *attached = name[length] ? name + length + 1 : NULL;
     const bpt_option *o = find_option(set->command, name, length);
     if (o) return take_option(set, s, o, attached);
-    if (strcmp(name, "help") == 0) {
-        s->request = BPT_REQUEST_HELP;
-        return BPT_OK;
-    }
-    if (strcmp(name, "version") == 0) {
-        s->request = BPT_REQUEST_VERSION;
+    const bool help = length == 4 && strncmp(name, "help", 4) == 0;
+    if (help || (length == 7 && strncmp(name, "version", 7) == 0)) {
+        if (attached) return bpt_fail(BPT_EUSAGE, "--%.*s takes no value", (int)length, name);
+        s->request = help ? BPT_REQUEST_HELP : BPT_REQUEST_VERSION;
         return BPT_OK;
     }
     if (length == 6 && strncmp(name, "config", 6) == 0)

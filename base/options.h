@@ -108,6 +108,11 @@ const char *bpt_option_overridden(const bpt_option_set *set, const char *name);
  * @param values the struct that bpt_options_parse() filled */
 void bpt_options_print(const bpt_command *command, const void *values, FILE *out);
 
+/** Looks whether bpt_options_print() could be read back: bytes that are no UTF-8, as paths may
+ * have, could not.
+ * @return BPT_OK, BPT_EUSAGE (with hint) */
+bpt_status bpt_options_check_texts(const bpt_command *command, const void *values);
+
 /** Prints the help text. */
 void bpt_options_help(const bpt_command *command, FILE *out);
 

@@ -1,6 +1,7 @@
 /* The option table as text: help, effective configuration, and the nearest name to a typing error.
  */
 #include "base/options.h"
+#include "base/text.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -70,22 +71,19 @@ void bpt_options_help(const bpt_command *c, FILE *out) {
 }
 
 /* YAML plain text would change some values (": ", "#", "true"), so every text is quoted. Control
- * characters are not allowed as they are, and U+0085, U+2028 and U+2029 would break the line. */
+ * characters are not allowed as they are, nor what is no character, and U+0085, U+2028 and U+2029
+ * would break the line. */
 static void print_quoted(const char *text, FILE *out) {
     fputc('"', out);
-    for (const unsigned char *p = (const unsigned char *)text; *p; p++) {
-        if (*p == '"' || *p == '\\') {
+    for (const char *p = text; *p; p++) {
+        const unsigned unfit = bpt_text_unfit(p);
+        if (*p == '"' || *p == '\\')
             fprintf(out, "\\%c", *p);
-        } else if (*p < 0x20 || *p == 0x7F) {
-            fprintf(out, "\\x%02x", *p);
-        } else if (p[0] == 0xC2 && p[1] >= 0x80 && p[1] < 0xA0) {
-            fprintf(out, "\\x%02x", *++p); /* two bytes, U+0080 to U+009F */
-        } else if (p[0] == 0xE2 && p[1] == 0x80 && (p[2] == 0xA8 || p[2] == 0xA9)) {
-            p += 2;
-            fprintf(out, "\\u%04x", 0x2000 + (*p & 0x3F));
-        } else {
+        else if (unfit)
+            fprintf(out, unfit < 0x100 ? "\\x%02x" : "\\u%04x", unfit);
+        else
             fputc(*p, out);
-        }
+        if (unfit >= 0x80) p += unfit < 0x800 ? 1 : 2; /* it has as many more bytes */
     }
     fputc('"', out);
 }
@@ -160,6 +158,20 @@ static void print_value(const bpt_option *o, const void *field, FILE *out) {
         fputc(']', out);
         break;
     }
+}
+
+bpt_status bpt_options_check_texts(const bpt_command *c, const void *values) {
+    for (size_t i = 0; i < c->n_options; i++) {
+        const bpt_option *o = &c->options[i];
+        if (o->type != BPT_OPTION_TEXT) continue;
+        const char *text = *(const char *const *)((const char *)values + o->offset);
+        if (!text || bpt_text_is_utf8(text)) continue;
+        const bpt_status status = bpt_fail(
+            BPT_EUSAGE, "--%s %s is no UTF-8: no configuration file could have it", o->name, text);
+        bpt_hint("reach it by another name, as by a link");
+        return status;
+    }
+    return BPT_OK;
 }
 
 void bpt_options_print(const bpt_command *c, const void *values, FILE *out) {

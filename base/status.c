@@ -1,5 +1,7 @@
 #include "base/status.h"
 
+#include "base/text.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -39,15 +41,6 @@ int bpt_status_exit(bpt_status status) {
     return 1;
 }
 
-/* Names come from files and command lines: they may not break a line nor steer a terminal, which
- * U+0080 to U+009F do as well. */
-static void keep_printable(char *text) {
-    for (unsigned char *at = (unsigned char *)text; *at; at++) {
-        if (*at < ' ' || *at == 0x7F) *at = '?';
-        if (*at == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0) at[0] = at[1] = '?';
-    }
-}
-
 /* Formats beside the last error, since the arguments may be taken from it. */
 void bpt_error_record(bpt_status status, const char *format, ...) {
     char text[BPT_ERROR_TEXT_SIZE];
@@ -55,7 +48,7 @@ void bpt_error_record(bpt_status status, const char *format, ...) {
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    keep_printable(text);
+    bpt_text_keep_printable(text);
     last_error.status = status;
     last_error.hint[0] = '\0';
     memcpy(last_error.text, text, strlen(text) + 1);
@@ -67,7 +60,7 @@ void bpt_hint(const char *format, ...) {
     va_start(args, format);
     vsnprintf(hint, sizeof hint, format, args);
     va_end(args);
-    keep_printable(hint);
+    bpt_text_keep_printable(hint);
     memcpy(last_error.hint, hint, strlen(hint) + 1);
 }
 

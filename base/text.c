@@ -30,6 +30,16 @@ void bpt_list_add(char *list, size_t size, const char *name) {
     while (!append(list, size, more) && list[0]) take_last(list);
 }
 
+unsigned bpt_text_unfit(const char *text) {
+    const unsigned char *at = (const unsigned char *)text;
+    if (at[0] < ' ' || at[0] == 0x7F) return at[0];
+    if (at[0] == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0) return at[1];
+    if (at[0] == 0xE2 && at[1] == 0x80 && (at[2] == 0xA8 || at[2] == 0xA9))
+        return 0x2000u + (at[2] & 0x3F);
+    if (at[0] == 0xEF && at[1] == 0xBF && at[2] >= 0xBE) return 0xFFC0u + (at[2] & 0x3F);
+    return 0;
+}
+
 static bool continues(unsigned char byte) {
     return (byte & 0xC0) == 0x80;
 }
@@ -37,17 +47,13 @@ static bool continues(unsigned char byte) {
 /* @param[out] shown the first character of a text, as it is or escaped; shape [8]
  * @return bytes that it has in the text */
 static size_t show_first(const unsigned char *text, char *shown) {
-    if (text[0] < ' ' || text[0] == 0x7F) {
-        snprintf(shown, 8, "\\x%02x", text[0]);
-        return 1;
-    }
-    if (text[0] == 0xC2 && text[1] >= 0x80 && text[1] < 0xA0) {
-        snprintf(shown, 8, "\\u%04x", text[1]);
-        return 2;
-    }
+    const unsigned unfit = bpt_text_unfit((const char *)text);
     size_t n = 1;
     while (n < 4 && continues(text[n])) n++;
-    snprintf(shown, 8, "%.*s", (int)n, (const char *)text);
+    if (unfit)
+        snprintf(shown, 8, unfit < 0x80 ? "\\x%02x" : "\\u%04x", unfit);
+    else
+        snprintf(shown, 8, "%.*s", (int)n, (const char *)text);
     return n;
 }
 
@@ -63,6 +69,13 @@ void bpt_text_escape(const char *text, char *out, size_t size) {
         length += more;
     }
     out[length] = '\0';
+}
+
+void bpt_text_keep_printable(char *text) {
+    for (unsigned char *at = (unsigned char *)text; *at; at++) {
+        if (*at < ' ' || *at == 0x7F) *at = '?';
+        if (*at == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0) at[0] = at[1] = '?';
+    }
 }
 
 bool bpt_text_is_utf8(const char *text) {

@@ -14,10 +14,19 @@
 void bpt_list_add(char *list, size_t size, const char *name);
 
 /** Copies a text that somebody else has written so that it breaks no line and steers no terminal:
- * a control character becomes \xNN, one of two bytes (U+0080 to U+009F) \u00NN. Cut between
- * characters.
+ * a control character becomes \xNN, one of more bytes (U+0080 to U+009F), and what breaks lines
+ * (U+2028, U+2029) or is no character (U+FFFE, U+FFFF), \uNNNN. Cut between characters.
  * @param[out] out shape [size], a text */
 void bpt_text_escape(const char *text, char *out, size_t size);
+
+/** @return the code of the first character of a text if it does not belong into one, as
+ * configuration files see it: a control character, U+2028, U+2029, U+FFFE, U+FFFF; else 0 */
+unsigned bpt_text_unfit(const char *text);
+
+/** Makes a text fit for one line of a terminal, in place: names come from files and command lines,
+ * and may not break the line nor steer the terminal. Control characters, and U+0080 to U+009F,
+ * which act as they do, become "?". */
+void bpt_text_keep_printable(char *text);
 
 /** @return whether a text is UTF-8: no surrogates, none longer than need be */
 bool bpt_text_is_utf8(const char *text);

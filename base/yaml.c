@@ -16,7 +16,8 @@
 #include <string.h>
 #include <yaml.h>
 
-enum { MAX_DEPTH = 32, MAX_NODES = 100000, MAX_BYTES = 4 << 20 };
+/* Values: those of the costs of a network with hundreds of unlike convolutions fit. */
+enum { MAX_DEPTH = 32, MAX_NODES = 1000000, MAX_KEYS = 1000, MAX_BYTES = 4 << 20 };
 
 struct bpt_yaml_node {
     bpt_yaml_kind kind;
@@ -50,6 +51,8 @@ static bpt_status fail_at(const bpt_yaml *doc, size_t line0, const char *text) {
 
 static bpt_status attach_key(bpt_yaml *doc, bpt_yaml_node *map, bpt_yaml_node *key) {
     if (key->kind != BPT_YAML_SCALAR) return bpt_yaml_fail(doc, key, "a key must be a plain word");
+    if (map->n_keys == MAX_KEYS)
+        return bpt_yaml_fail(doc, key, "a map has more than %d keys", MAX_KEYS);
     if (bpt_yaml_find(map, key->text))
         return bpt_yaml_fail(doc, key, "\"%s\" is given twice", key->text);
     BPT_TRY(BPT_GROW("YAML keys", map->n_keys + 1, &map->keys, &map->keys_capacity));

@@ -80,6 +80,11 @@ size_t bpt_model_parameters(const bpt_model *model);
 /** @return values of running statistics: saved and sent with the parameters, but not learned */
 size_t bpt_model_running_statistics(const bpt_model *model);
 
+/** @param[out] layer the first that wants more than one; NULL: none does
+ * @return samples of a step that every layer can learn from: 2 where a batch norm is over a single
+ *         pixel, since of one value nothing but the bias is left, else 1 */
+uint32_t bpt_model_least_batch(const bpt_model *model, const bpt_layer **layer);
+
 /** @return floating-point operations of forward (1x) and backward (2x) for one sample */
 uint64_t bpt_model_training_flops(const bpt_model *model);
 

@@ -20,6 +20,17 @@ size_t bpt_model_running_statistics(const bpt_model *model) {
     return model->segments.n_elements - bpt_model_parameters(model);
 }
 
+uint32_t bpt_model_least_batch(const bpt_model *model, const bpt_layer **layer) {
+    *layer = NULL;
+    for (size_t i = 0; i < model->n_layers; i++) {
+        const bpt_layer *l = &model->layers[i];
+        if (l->kind != &bpt_layer_batchnorm || l->out.h * l->out.w > 1) continue;
+        *layer = l;
+        return 2;
+    }
+    return 1;
+}
+
 uint64_t bpt_model_training_flops(const bpt_model *model) {
     uint64_t forward = 0;
     for (size_t i = 0; i < model->n_layers; i++)

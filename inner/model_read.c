@@ -132,7 +132,6 @@ static bool is_layer_name(const char *name) {
     return true;
 }
 
-/* The name that is given, else the kind and the number of layers of this kind up to this one. */
 /* What else tasks and inputs are called by. */
 static bool is_taken(const char *name) {
     static const char *const taken[] = {"input", "loss", "border", "gradients"};
@@ -141,6 +140,7 @@ static bool is_taken(const char *name) {
     return false;
 }
 
+/* The name that is given, else the kind and the number of layers of this kind up to this one. */
 static bpt_status name_layer(const bpt_model *m, bpt_layer *l, const bpt_yaml *doc,
                              const bpt_yaml_node *fields) {
     const bpt_yaml_node *n = fields ? bpt_yaml_find(fields, "name") : NULL;

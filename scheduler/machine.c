@@ -76,7 +76,7 @@ static double togetherness(demand d) {
 static bpt_patience patience(demand d) {
     return (bpt_patience){
         .gain_ns = add_saturated(BPT_MOVE_NS, (uint64_t)(clamp(d.times / 2 - 2) * d.path)),
-        .until_ns = (uint64_t)(0.75 * d.times * d.path),
+        .until_ns = (uint64_t)fmin(0.75 * d.times * d.path, 0x1p62),
     };
 }
 

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "inner/optimizer.h"
 #include "storage/loader.h"
 #include "tools/interrupt.h"
@@ -23,13 +24,19 @@ enum { PREFIX_SIZE = 256 + 2 }; /* of a host's name and ": " */
 
 /* ---- before anything is measured ---- */
 
-static bpt_status check_out(const char *path, bool force) {
-    if (bpt_path_exists(path) && !force) {
+static bpt_status check_free(const char *path, bool force) {
+    bool there;
+    BPT_TRY(bpt_path_look(path, &there));
+    if (there && !force) {
         const bpt_status status = bpt_fail(BPT_EEXIST, "%s is there already", path);
-        bpt_hint("name another file, or give --force to replace it");
+        bpt_hint("name another file, or give --force to replace what bpt-tune has made");
         return status;
     }
-    BPT_TRY(bpt_tuned_check_place(path));
+    return bpt_tuned_check_place(path);
+}
+
+static bpt_status check_out(const char *path, bool force) {
+    BPT_TRY(check_free(path, force));
     return bpt_file_try(path);
 }
 
@@ -171,15 +178,23 @@ static bpt_status make_key(const bpt_search *s, bpt_tuned_key *key) {
     return bpt_tuned_key_make(&step, key);
 }
 
-static bpt_status tune(bpt_search *s, const char *path) {
+static bpt_status tune(bpt_search *s, const char *path, bool force) {
     bpt_tuned_key key;
     BPT_TRY(make_key(s, &key));
-    BPT_TRY(bpt_search_run(s));
+    const bpt_status searched = bpt_search_run(s);
+    if (searched == BPT_ENUMERIC)
+        bpt_hint(
+            "this network does not train by so few samples a step: a larger --batch-size, or "
+            "another model");
+    BPT_TRY(searched);
     warn_noise(s->noise);
     bpt_tune_report(s, &key, s->prefix,
-                    stdout); /* first: measured in vain otherwise if the disk is full */
+                    stdout);          /* first: measured in vain otherwise if the disk is full */
+    BPT_TRY(check_free(path, force)); /* somebody may have put something there meanwhile */
     BPT_TRY(write_file(path, s, &key));
-    printf("%swritten to %s\n", s->prefix, path);
+    char shown[BPT_ERROR_TEXT_SIZE];
+    bpt_text_escape(path, shown, sizeof shown);
+    printf("%swritten to %s\n", s->prefix, shown);
     return BPT_OK;
 }
 
@@ -204,7 +219,7 @@ static bpt_status run_search(const bpt_tune_options *o, const char *path, uint64
     };
     BPT_TRY(check_out(path, o->force));
     bpt_status status = open_subject(o, search.limits.processors, &subject);
-    if (status == BPT_OK) status = tune(&search, path);
+    if (status == BPT_OK) status = tune(&search, path, o->force);
     bpt_search_release(&search);
     close_subject(&subject);
     return status;

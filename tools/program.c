@@ -22,7 +22,7 @@ static void print_general_hint(const char *program, bpt_status status) {
         {BPT_ECORRUPT, "take it from a copy, or make it again"},
         {BPT_EIO, "check that the path exists and that you may read and write there"},
         {BPT_ENOSPC, "make room there, or name a path on another disk"},
-        {BPT_ENOMEM, "lower --batch-size or --prefetch, or end other programs"},
+        {BPT_ENOMEM, "end other programs, or ask for less at a time"},
         {BPT_ENUMERIC, "check the weights and the learning rate that they were trained with"},
         {BPT_EPEER, "that rank says more, here or in its log file"},
         {BPT_ECOMM, "look what mpirun says about hosts and network"},

@@ -162,7 +162,8 @@ bpt_status bpt_cpu_prepare(bpt_cpu *cpu) {
     for (unsigned i = 0; i < cpu->n_workers; i++) {
         bpt_free(cpu->scratch[i]);
         cpu->scratch[i] = NULL;
-        BPT_TRY(bpt_alloc("kernel scratch", bytes, 1, (void **)&cpu->scratch[i]));
+        /* Touched first by the worker that it is for, and no farther than its kernels go. */
+        BPT_TRY(bpt_alloc_unset("kernel scratch", bytes, 1, (void **)&cpu->scratch[i]));
     }
     return BPT_OK;
 }

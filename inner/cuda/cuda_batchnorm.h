@@ -39,7 +39,7 @@ size_t bpt_cuda_batchnorm_workspace(const bpt_cuda_batchnorm *bn);
  * @param step samples that are there and the denominator are read
  * @param[out] mean_gradient,variance_gradient what the running statistics are to move by, as the
  * CPU has it: this batch's share, n_samples / denominator, of running - of this batch (the variance
- * unbiased, rows / (rows - 1); of one row, the biased one), so that running -= momentum * gradient
+ * unbiased, rows / (rows - 1); of one row the running one), so that running -= momentum * gradient
  * also where the gradients of several ranks or devices are added up */
 bpt_status bpt_cuda_batchnorm_forward(bpt_cuda_stream stream, const bpt_cuda_batchnorm *bn,
                                       const bpt_cuda_step *step,

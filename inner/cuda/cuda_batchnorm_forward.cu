@@ -88,9 +88,10 @@ static __global__ void __launch_bounds__(BPT__SUM_THREADS)
     s.mean[c] = (float)mean;
     s.inverse[c] = (float)(1.0 / sqrt(squares / n + (double)s.eps));
     const double share = (double)s.step->n_samples / (double)s.step->denominator;
-    const double unbiased = squares / (n > 1.0 ? n - 1.0 : n);
+    const double known = (double)s.running_variance[c];
+    const double unbiased = n > 1.0 ? squares / (n - 1.0) : known;
     s.mean_gradient[c] = (float)(share * ((double)s.running_mean[c] - mean));
-    s.variance_gradient[c] = (float)(share * ((double)s.running_variance[c] - unbiased));
+    s.variance_gradient[c] = (float)(share * (known - unbiased));
 }
 
 /* ---- values ---- */

@@ -72,7 +72,8 @@ static bpt_moments merge_moments(const bpt__batchnorm *n) {
 
 /* The running statistics' gradient is their
  * distance to the batch's, so that they travel, are summed over ranks by samples, and are applied
- * as every gradient is. The variance that is gathered is that of the population. */
+ * as every gradient is. The variance that is gathered is that of the population, of which one value
+ * says nothing: it then stays. */
 bpt_status bpt__batchnorm_statistics(void *arg, unsigned worker) {
     bpt__batchnorm *n = arg;
     (void)worker;
@@ -83,12 +84,12 @@ bpt_status bpt__batchnorm_statistics(void *arg, unsigned worker) {
     clear_spare_lanes(n, BPT__BN_MEAN, BPT__BN_SHIFT);
     for (int64_t c = 0; c < n->channels; c++) {
         const double var = count > 0.0 ? all.dev[c] / count : 0.0;
-        const double unbiased = count > 1.0 ? all.dev[c] / (count - 1.0) : var;
+        const double known = (double)master(n, BPT__BN_RUNNING_VAR)[c];
+        const double unbiased = count > 1.0 ? all.dev[c] / (count - 1.0) : known;
         set_scale(n, c, all.mean[c], var);
         gradient(n, BPT__BN_RUNNING_MEAN)[c] =
             (float)(share * ((double)master(n, BPT__BN_RUNNING_MEAN)[c] - all.mean[c]));
-        gradient(n, BPT__BN_RUNNING_VAR)[c] =
-            (float)(share * ((double)master(n, BPT__BN_RUNNING_VAR)[c] - unbiased));
+        gradient(n, BPT__BN_RUNNING_VAR)[c] = (float)(share * (known - unbiased));
     }
     return BPT_OK;
 }

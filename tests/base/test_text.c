@@ -66,6 +66,12 @@ static void test_escape(void **state) {
         40,
         "\\u009b"
         "31m \xc2\xa0");
+    assert_escaped(
+        "a\xe2\x80\xa8\xef\xbf\xbe"
+        "b\xe2\x80\xaa",
+        40,
+        "a\\u2028\\ufffe"
+        "b\xe2\x80\xaa");
     assert_escaped("\xff\xc2", 40, "\xff\xc2"); /* no UTF-8: its bytes */
 }
 

@@ -132,7 +132,7 @@ static void test_depth_is_bounded(void **state) {
 
 static void test_number_of_values_is_bounded(void **state) {
     (void)state;
-    enum { TOO_MANY = 100001 };
+    enum { TOO_MANY = 1000001 };
     char *text = calloc(1, 2 * TOO_MANY + 2);
     assert_non_null(text);
     char *p = text;
@@ -143,6 +143,22 @@ static void test_number_of_values_is_bounded(void **state) {
     }
     assert_refused(text, "m.yaml:1", "too many values");
     free(text);
+}
+
+static void test_number_of_keys_is_bounded(void **state) {
+    (void)state;
+    enum { MOST = 1000, SIZE = 16 * (MOST + 1) };
+    char text[SIZE + 1];
+    size_t length = 0;
+    for (int i = 0; i <= MOST; i++) {
+        if (i == MOST) { /* so many are taken */
+            bpt_yaml *doc;
+            assert_int_equal(bpt_yaml_parse("m.yaml", text, length, &doc), BPT_OK);
+            bpt_yaml_free(doc);
+        }
+        length += (size_t)snprintf(text + length, SIZE - length, "key%d: 1\n", i);
+    }
+    assert_refused(text, "m.yaml:1001", "more than 1000 keys");
 }
 
 static void test_files(void **state) {
@@ -293,6 +309,7 @@ int main(void) {
         cmocka_unit_test(test_other_surprises_are_refused),
         cmocka_unit_test(test_depth_is_bounded),
         cmocka_unit_test(test_number_of_values_is_bounded),
+        cmocka_unit_test(test_number_of_keys_is_bounded),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_unknown_keys_are_named_with_the_nearest),
         cmocka_unit_test(test_whole_numbers),

@@ -63,8 +63,9 @@ connect() { # NUMBER NAME RATE
 export_mpi_settings() { # HOST...
     local host
     for host; do echo "$host slots=1"; done >$scratch/emulate/hostfile
+    export PATH=$PATH:$here # of emulate-rsh: Open MPI splits the agent's path at blanks
     export OMPI_MCA_orte_default_hostfile=$scratch/emulate/hostfile OMPI_MCA_orte_tmpdir_base=$scratch \
-        OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent="$here/emulate-rsh" OMPI_MCA_plm_rsh_no_tree_spawn=1 \
+        OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_agent=emulate-rsh OMPI_MCA_plm_rsh_no_tree_spawn=1 \
         OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=$subnet.0/24 \
         OMPI_MCA_oob_tcp_if_include=$subnet.0/24 OMPI_MCA_hwloc_base_binding_policy=none \
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

@@ -69,6 +69,12 @@ stand_in apt-get 'echo "apt-get $*" >>$MACHINE/asked
     [[ " $* " == *" install "* ]] && : >$MACHINE/missing'
 expect 0 'apt-get update failed; going on'
 
+# a user whose language is another: apt's words are in it, unless somebody asks for others
+new_machine python3
+stand_in apt-cache 'shift; word=Installationskandidat; [ "${LC_ALL-}" = C ] && word=Candidate
+    for p; do echo "$p:"; echo "  $word: 1.0"; done'
+LC_ALL= LANG=de_DE.UTF-8 expect 0 'every package is there'
+
 # a package that nobody offers, in both ways that apt says so
 new_machine libdnnl-dev python3
 stand_in apt-cache 'echo "libdnnl-dev:"; echo "  Candidate: (none)"; echo "python3:"; echo "  Candidate: 3"'

@@ -264,7 +264,8 @@ static void batchnorm_forward(ref_stage *g) {
     const double count = ref_moments(n, s.c, m, g->x[0], g->batch->labels, g->mean, g->var);
     for (int64_t c = 0; c < s.c && g->dw[RUNNING_MEAN]; c++) {
         const double share = count / (double)m / g->batch->denominator;
-        const double unbiased = count > 1.0 ? g->var[c] * count / (count - 1.0) : g->var[c];
+        const double unbiased =
+            count > 1.0 ? g->var[c] * count / (count - 1.0) : g->w[RUNNING_VAR][c];
         g->dw[RUNNING_MEAN][c] = share * (g->w[RUNNING_MEAN][c] - g->mean[c]);
         g->dw[RUNNING_VAR][c] = share * (g->w[RUNNING_VAR][c] - unbiased);
     }

@@ -52,7 +52,27 @@ says "wants images of at least 29x29, not 28x28"
 fails_well 2 "$train" "${good[@]}" --output runs/x stray
 says 'unexpected argument "stray"'
 fails_well 2 "$eval" stray
+fails_well 2 "$eval" --help=3
+says '--help takes no value'
 fails_well 2 "$train" "${good[@]}" --output runs/x --classes 3
+# config.yaml could not be read again.
+fails_well 2 "$train" "${good[@]}" --data $'d\xe9' --output runs/x
+says 'is no UTF-8: no configuration file could have it'
+ln -s data $'u\u2028\ufffe'
+run 0 "$train" "${good[@]}" --data $'u\u2028\ufffe' --epochs 0.1 --output made/unusual
+run 0 "$train" --config made/unusual/config.yaml --output made/unusual --force
+# Nothing passes a batch norm over one value.
+sed 's/^  - fc: .*/  - fc: {outputs: 12}\n  - batchnorm: {name: norm}\n  - fc: {outputs: classes}/' tiny.yaml >single.yaml
+fails_well 2 "$train" "${good[@]}" --model single.yaml --batch-size 1 --output runs/x
+says 'batch norm norm has one value a channel'
+fails_well 2 ranks 2 "$train" "${good[@]}" --model single.yaml --batch-size 3 --update allreduce --output runs/x
+says 'that of all ranks'
+run 0 "$train" "${good[@]}" --model single.yaml --batch-size 2 --epochs 0.1 --output made/single
+# A model's name does not steer the terminal.
+sed 's/^name: tiny/name: "a\\e[31mb"/' tiny.yaml >steering.yaml
+run 0 "$train" "${good[@]}" --model steering.yaml --epochs 0.1 --output made/steering
+says ': a?[31mb: '
+says ': a?[31mb: ' made/steering/log.rank-0.txt
 printf 'batch-size: 20\nlearning-rate: 3\n' >config.yaml
 fails_well 2 "$train" --config config.yaml --output runs/x
 says 'config.yaml:2'

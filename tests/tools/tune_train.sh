@@ -7,10 +7,10 @@ make_model
 
 within() { # SECONDS COMMAND...: ends by itself, with 0. A machine that is busy, or sanitizers, may make the round
     # that is begun last a long one; that the budget is not heeded shows all the same
-    local limit=$1 start=$EPOCHREALTIME took
+    local limit=$1 start=${EPOCHREALTIME/,/.} took # a comma in some languages
     shift
     run 0 "$@"
-    took=$(python3 -c "print($EPOCHREALTIME - $start)")
+    took=$(python3 -c "print(${EPOCHREALTIME/,/.} - $start)")
     python3 -c "exit(not $took < 2 * $limit + 10)" || die "$took s for a budget of $limit: $*"
 }
 
@@ -161,6 +161,15 @@ cp all.yaml kept.yaml
 fails_well 2 "$tune" --model lenet --out kept.yaml
 says 'kept.yaml is there already'
 cmp -s all.yaml kept.yaml || die "a refused bpt-tune has changed the file"
+# Nor what somebody puts there while it measures; and it says what of a configuration has no effect.
+printf 'classes: 5\n' >beside.yaml
+start "$tune" --config beside.yaml --data data --model tiny.yaml --batch-size 20 --budget 2 --out race.yaml
+await err 'classes in the configuration is not used with --data'
+sleep 0.5
+echo mine >race.yaml
+finish 2
+says 'race.yaml is there already'
+[ "$(cat race.yaml)" = mine ] || die "a file that came meanwhile is replaced"
 fails_well 1 "$tune" --model lenet --out nowhere/x.yaml
 fails_well 2 "$tune" --model lenet
 fails_well 2 "$tune" --out x.yaml

@@ -1,5 +1,6 @@
 #include "tools/tune/tune_options.h"
 
+#include "base/log.h"
 #include "inner/optimizer.h"
 #include "tools/precision.h"
 #include "tools/program.h"
@@ -98,7 +99,8 @@ const bpt_command bpt_tune_command = {
         "into parts. Cuts may change the last bits of results; nothing else changes any.",
     .epilogue =
         "exit status: 0 done, 1 run-time failure or stopped by a signal (nothing is written),\n"
-        "2 wrong usage or configuration, 3 dataset missing or damaged\n\n"
+        "2 wrong usage or configuration, 3 dataset missing or damaged, 4 a number that is not "
+        "finite\n\n"
         "examples:\n"
         "  bpt-tune --data fashion --model lenet --out lenet.tuned.yaml\n"
         "  bpt-train --data fashion --model lenet --tuned lenet.tuned.yaml --output runs/one",
@@ -106,8 +108,13 @@ const bpt_command bpt_tune_command = {
     .n_options = sizeof rows / sizeof *rows,
 };
 
-static bpt_status refuse_beside(const bpt_option_set *set, const char *name, bool with_data) {
-    if (bpt_option_where(set, name) != BPT_SOURCE_COMMAND_LINE) return BPT_OK;
+static bpt_status refuse_beside(const bpt_tune_options *o, const bpt_option_set *set,
+                                const char *name, bool with_data) {
+    const bpt_option_source where = bpt_option_where(set, name);
+    if (where == BPT_SOURCE_FILE && !bpt_option_is_default(&bpt_tune_command, name, o))
+        bpt_warn("%s in the configuration is not used %s --data", name,
+                 with_data ? "without" : "with");
+    if (where != BPT_SOURCE_COMMAND_LINE) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "--%s is not used %s --data", name, with_data ? "without" : "with");
     bpt_hint(with_data ? "leave it out, or name a dataset" : "the dataset decides it");
@@ -124,9 +131,9 @@ bpt_status bpt_tune_options_check(const bpt_tune_options *o, const bpt_option_se
         return status;
     }
     if (o->data) {
-        BPT_TRY(refuse_beside(set, "classes", false));
+        BPT_TRY(refuse_beside(o, set, "classes", false));
     } else {
-        BPT_TRY(refuse_beside(set, "train-split", true));
+        BPT_TRY(refuse_beside(o, set, "train-split", true));
     }
     return bpt_precision_check((bpt_precision)o->precision, NULL);
 }

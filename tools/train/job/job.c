@@ -17,11 +17,26 @@
 #include "tools/train/job/signals.h"
 #include "tools/train/run/tuning.h"
 
+static bpt_status check_batch_norms(const bpt_job *job) {
+    const bpt_layer *layer;
+    const uint32_t least = bpt_model_least_batch(job->model, &layer);
+    if (job->batch >= least) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE,
+                 "batch norm %s has one value a channel where a step of this rank has one sample: "
+                 "nothing passes it",
+                 layer->name);
+    bpt_hint(job->update == BPT_UPDATE_ALLREDUCE ? "raise --batch-size, which is that of all ranks"
+                                                 : "raise --batch-size");
+    return status;
+}
+
 bpt_status bpt__job_open_network(bpt_job *job) {
     const bpt_train_options *o = job->options;
     bpt_network_free(job->network);
     job->network = NULL;
     if (bpt_job_is_server(job)) return bpt_memory_plan_check(job);
+    BPT_TRY(check_batch_norms(job));
     BPT_TRY(bpt_tuning_use(o, job->model, job->dataset, job->batch, job->cores,
                            job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
     const bool named = bpt_layer_choice_is_named(job, &job->parting.border);

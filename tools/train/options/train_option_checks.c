@@ -193,6 +193,7 @@ bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_
     BPT_TRY(check_scratch(o));
     BPT_TRY(bpt_learning_options_check(o, set));
     if (o->bench) return BPT_OK;
+    BPT_TRY(bpt_options_check_texts(&bpt_train_command, o)); /* config.yaml has them */
     BPT_TRY(check_apart(o));
     BPT_TRY(check_auto(o));
     BPT_TRY(check_tuned(o));
