@@ -1,5 +1,5 @@
 # What the tests of stopping and going on share; sourced by them after common.sh.
-n_epochs=$(length 16 8)
+n_epochs=$(length 12 6)
 lasts=(--lr 0.01 --epochs $n_epochs --eval-every 4) # about a second
 
 newest() { # RUN: its newest whole checkpoint

@@ -176,24 +176,24 @@ assert steps and all(e["loss"] >= least for e in steps), steps
 END
 
 # The rates of a run are those of its schedule.
-for options in "constant" "step --lr-step-size 2 --lr-step-factor 0.5" "multistep --milestones 4,8" \
+for options in "constant" "step --lr-step-size 1 --lr-step-factor 0.5" "multistep --milestones 2,4" \
     "cosine" "onecycle --pct-start 0.4 --div-factor 10 --final-div-factor 100" "polynomial --power 2"; do
     [[ "$options" = onecycle* ]] || variants || continue
     rm -rf runs/rates
     # shellcheck disable=SC2086 # several words
-    run 0 "$train" "${common[@]}" --log-interval 0 --lr 0.02 --epochs 12 --warmup-epochs 0 --output runs/rates \
+    run 0 "$train" "${common[@]}" --log-interval 0 --lr 0.02 --epochs 6 --warmup-epochs 0 --output runs/rates \
         --eval-every 0 --schedule $options
     python3 - "${options%% *}" <<'END' || die "rates of --schedule $options"
 import json, math, sys
-T = 1200
+T = 600
 def cosine(a, b, part): return b + (a - b) * (1 + math.cos(math.pi * part)) / 2
 def onecycle(t):
     top = 0.4 * T - 1
     return cosine(0.1, 1, t / top) if t <= top else cosine(1, 0.001, (t - top) / (T - 1 - top))
 factor = {
     "constant": lambda t: 1,
-    "step": lambda t: 0.5 ** (t // 200),
-    "multistep": lambda t: 0.1 ** (t // 400),
+    "step": lambda t: 0.5 ** (t // 100),
+    "multistep": lambda t: 0.1 ** (t // 200),
     "cosine": lambda t: cosine(1, 0, t / T),
     "onecycle": onecycle,
     "polynomial": lambda t: (1 - t / T) ** 2,

@@ -36,7 +36,7 @@ layers:
   - relu
   - fc: {outputs: classes}
 END
-    weights=(--data data --model heavy.yaml --batch-size 64 --epochs 0.5 --threads 1 --lr 0.001)
+    weights=(--data data --model heavy.yaml --batch-size 64 --epochs 0.25 --threads 1 --lr 0.001)
     plan "$train" "${weights[@]}"
     [ "$planned" -gt 300000000 ] || die "a plan of $planned bytes shows nothing"
     run 0 "$train" "${weights[@]}" --output runs/weights

@@ -33,7 +33,7 @@ check_json shared-sgwu/summary.json 'd["data_mode"] == "shared"' 'all(r["data_sa
 for n in 2 4; do
     [ $n = 2 ] || variants || continue
     rounds=$((6 - n)) # a round waits for all ranks, and of four on few cores one may get next to nothing done
-    for epochs in "$(length 40 20)" 200; do # a rank that other work holds up needs more to have its rounds too
+    for epochs in "$(length 20 12)" 60 200; do # a rank that other work holds up needs more to have its rounds too
         run 0 ranks $n ./apart "$train" "${scattered[@]}" --update agwu --rebalance 0 --sync-every 4 --epochs $epochs \
             --lr 0.01 --idpa-rounds $rounds --scratch "$work/agwu-$n-$epochs" --output "$work/agwu-run-$n" --force
         grep -q "\"round\": $rounds" agwu-run-$n/metrics.jsonl && break
@@ -46,10 +46,10 @@ run 0 "$train" --replay agwu-run-2
 says "bit for bit"
 
 # Samples that move are sent to who did not have them, and to nobody twice.
-moves=(--update agwu --rebalance 0.000001 --sync-every 4 --lr 0.01)
-epochs=$(length 80 20)
+moves=(--update agwu --idpa-rounds 2 --rebalance 0.000001 --sync-every 4 --lr 0.01)
+epochs=$(length 80 24)
 until run 0 ranks 3 ./apart "$train" "${scattered[@]}" "${moves[@]}" --epochs $epochs --scratch "$work/moved-$epochs" \
-    --output "$work/moved" --force && grep -q '"round": 5' moved/metrics.jsonl; do # of the rounds before, the last is 4
+    --output "$work/moved" --force && grep -q '"round": 3' moved/metrics.jsonl; do # of the rounds before, the last is 2
     epochs=$((2 * epochs))
     [ $epochs -lt 2000 ] || die "no samples have moved"
 done
