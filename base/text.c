@@ -49,7 +49,7 @@ static bool continues(unsigned char byte) {
 static size_t show_first(const unsigned char *text, char *shown) {
     const unsigned unfit = bpt_text_unfit((const char *)text);
     size_t n = 1;
-    while (n < 4 && continues(text[n])) n++;
+    while (text[0] >= 0x80 && n < 4 && continues(text[n])) n++;
     if (unfit)
         snprintf(shown, 8, unfit < 0x80 ? "\\x%02x" : "\\u%04x", unfit);
     else

@@ -188,9 +188,10 @@ static bpt_status tune(bpt_search *s, const char *path, bool force) {
             "another model");
     BPT_TRY(searched);
     warn_noise(s->noise);
-    bpt_tune_report(s, &key, s->prefix,
-                    stdout);          /* first: measured in vain otherwise if the disk is full */
-    BPT_TRY(check_free(path, force)); /* somebody may have put something there meanwhile */
+    /* First: it would be measured in vain if the disk were full, or somebody had put something
+     * there meanwhile. */
+    bpt_tune_report(s, &key, s->prefix, stdout);
+    BPT_TRY(check_free(path, force));
     BPT_TRY(write_file(path, s, &key));
     char shown[BPT_ERROR_TEXT_SIZE];
     bpt_text_escape(path, shown, sizeof shown);

@@ -8,7 +8,16 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+/* By the options that a program has. */
+static const char *memory_hint(const char *program) {
+    if (strcmp(program, "bpt-train") == 0)
+        return "lower --batch-size or --prefetch, or end other programs";
+    if (strcmp(program, "bpt-ingest") == 0) return "end other programs";
+    return "lower --batch-size, or end other programs";
+}
 
 /* What can be done about it where the error itself proposes nothing. */
 static void print_general_hint(const char *program, bpt_status status) {
@@ -22,11 +31,14 @@ static void print_general_hint(const char *program, bpt_status status) {
         {BPT_ECORRUPT, "take it from a copy, or make it again"},
         {BPT_EIO, "check that the path exists and that you may read and write there"},
         {BPT_ENOSPC, "make room there, or name a path on another disk"},
-        {BPT_ENOMEM, "end other programs, or ask for less at a time"},
         {BPT_ENUMERIC, "check the weights and the learning rate that they were trained with"},
         {BPT_EPEER, "that rank says more, here or in its log file"},
         {BPT_ECOMM, "look what mpirun says about hosts and network"},
     };
+    if (status == BPT_ENOMEM) {
+        fprintf(stderr, "hint: %s\n", memory_hint(program));
+        return;
+    }
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (hints[i].status == status) {
             fprintf(stderr, "hint: %s\n", hints[i].text);

@@ -73,6 +73,7 @@ static void test_escape(void **state) {
         "a\\u2028\\ufffe"
         "b\xe2\x80\xaa");
     assert_escaped("\xff\xc2", 40, "\xff\xc2"); /* no UTF-8: its bytes */
+    assert_escaped("\n\x80", 40, "\\x0a\x80");
 }
 
 static void test_escape_that_is_cut(void **state) {
