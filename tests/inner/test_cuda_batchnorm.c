@@ -213,7 +213,7 @@ static void run_forward(const layer *l, const void *x, const void *added, void *
 
 static void compare_statistics(const layer *l, moments m, const float *mean_gradient,
                                const float *variance_gradient) {
-    const double rows = (double)l->there, unbiased = rows > 1.0 ? rows / (rows - 1.0) : 1.0;
+    const double rows = (double)l->there;
     double *values = doubles(l->c);
     compare_floats("mean", l->memory.mean, m.mean, l->c);
     for (size_t i = 0; i < l->c; i++) values[i] = inverse_of(m.variance[i]);
@@ -221,7 +221,10 @@ static void compare_statistics(const layer *l, moments m, const float *mean_grad
     for (size_t i = 0; i < l->c; i++) values[i] = share * ((double)l->running_mean[i] - m.mean[i]);
     compare_floats("mean's gradient", mean_gradient, values, l->c);
     for (size_t i = 0; i < l->c; i++)
-        values[i] = share * ((double)l->running_variance[i] - unbiased * m.variance[i]);
+        values[i] =
+            rows > 1.0 /* of one nothing is known */
+                ? share * ((double)l->running_variance[i] - rows / (rows - 1.0) * m.variance[i])
+                : 0.0;
     compare_floats("variance's gradient", variance_gradient, values, l->c);
     free(values);
 }
