@@ -1,0 +1,74 @@
+/* A batch norm of which a channel has one value: that says nothing of a variance, and the running
+ * one stays.
+ * ctest: cpu */
+#include "tests/inner/net_fixture.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+/* Last: it needs those above, and defines fail and skip. */
+#include <cmocka.h>
+
+enum { CHANNELS = 3, BATCH = 4 };
+
+static const char single[] =
+    "{name: t, input: [2, 4, 4], classes: 2, layers: [fc: {outputs: 3}, "
+    "batchnorm, relu, fc: {outputs: classes}]}";
+static const char wide[] =
+    "{name: t, input: [2, 4, 4], classes: 2, layers: [batchnorm, relu, "
+    "fc: {outputs: classes}]}";
+
+/* @return the gradients of the running variances, shape [CHANNELS]; free() */
+static float *variance_gradients(int n_there) {
+    net_fixture f = net_open(single, BATCH, (net_options){.n_workers = 1, .seed = 3});
+    bpt_batch_result result;
+    for (int i = n_there; i < BATCH; i++) f.labels[i] = -1;
+    for (int i = 0; i < n_there; i++) f.labels[i] = i % 2;
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, (float)n_there, &result));
+    float *all = net_vector(&f, BPT_VECTOR_GRADIENTS), *found = net_floats(CHANNELS);
+    const bpt_segments *s = &f.model->segments;
+    size_t at = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->items[i].role.running == 0.0f) continue;
+        at = s->items[i].offset; /* the last is the variance */
+    }
+    for (int c = 0; c < CHANNELS; c++) found[c] = all[at + (size_t)c];
+    free(all);
+    net_close(&f);
+    return found;
+}
+
+static void test_variance_of_one(void **state) {
+    (void)state;
+    float *one = variance_gradients(1), *two = variance_gradients(2);
+    for (int c = 0; c < CHANNELS; c++) {
+        assert_true(one[c] == 0.0f);
+        assert_true(two[c] != 0.0f);
+    }
+    free(one);
+    free(two);
+}
+
+static void test_least_batch(void **state) {
+    (void)state;
+    const bpt_layer *layer;
+    bpt_model *m = net_parse(single);
+    assert_int_equal(bpt_model_least_batch(m, &layer), 2);
+    assert_ptr_equal(layer, &m->layers[1]);
+    bpt_model_free(m);
+    m = net_parse(wide);
+    assert_int_equal(bpt_model_least_batch(m, &layer), 1);
+    assert_null(layer);
+    bpt_model_free(m);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_variance_of_one),
+        cmocka_unit_test(test_least_batch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
