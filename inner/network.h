@@ -54,7 +54,7 @@ typedef enum bpt_vector {
 
 /** Bytes that a network takes, by what they hold; SIZE_MAX where no size_t can tell. What the
  * description of its tasks and kernels takes is not counted: it grows with layers, and with the
- * chunks of a batch until there are some tens (resnet50 with 512 samples: 0.1 GB). */
+ * chunks of a batch until there are some tens. */
 typedef struct bpt_network_memory {
     size_t parameters;
     size_t gradients; /* of parameters */

@@ -57,8 +57,9 @@ static void take_all(bpt_comm *c) {
 
 void bpt__notice_tick(bpt_comm *c) {
     bpt__notice *n = &c->notice;
+    if (!bpt__notice_looks(c)) return;
     const uint64_t now = bpt_clock_ns();
-    if (!bpt__notice_looks(c) || now - n->looked_ns < BPT__TICK_NS) return;
+    if (now - n->looked_ns < BPT__TICK_NS) return;
     n->looked_ns = now;
     take_all(c);
     if (!n->passed && told_here(c)) tell_others(c);

@@ -544,8 +544,7 @@ static void survives(const deed *d, int harm) {
 }
 
 static void try_all(const deed *d) {
-    /* Two of the codes once and the other two from then on; writing takes long. */
-    const int n_turns = d->stores ? 1 : 2;
+    const int n_turns = d->stores ? 1 : N_CODES; /* writing takes long */
     for (int turn = 0; turn < n_turns; turn++) {
         fails_well(d, turn, false);
         fails_well(d, turn + 2, true);

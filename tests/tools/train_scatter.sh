@@ -47,8 +47,8 @@ says "bit for bit"
 
 # Samples that move are sent to who did not have them, and to nobody twice.
 moves=(--update agwu --idpa-rounds 2 --rebalance 0.000001 --sync-every 4 --lr 0.01)
-epochs=$(length 60 28) # two ranks: where three share two cores, speeds take long to settle
-until run 0 ranks 2 ./apart "$train" "${scattered[@]}" "${moves[@]}" --epochs $epochs --scratch "$work/moved-$epochs" \
+epochs=$(length 80 20)
+until run 0 ranks 3 ./apart "$train" "${scattered[@]}" "${moves[@]}" --epochs $epochs --scratch "$work/moved-$epochs" \
     --output "$work/moved" --force && grep -q '"round": 3' moved/metrics.jsonl; do # of the rounds before, the last is 2
     epochs=$((2 * epochs))
     [ $epochs -lt 2000 ] || die "no samples have moved"
