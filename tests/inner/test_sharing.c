@@ -16,7 +16,7 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
-enum { SEED = 20268, MAX_TASKS = 160, MAX_BUFFERS = 90, MAX_LIST = 12 };
+enum { SEED = 20268, MAX_TASKS = 160, MAX_BUFFERS = 90, MAX_LIST = 24 };
 
 typedef struct {
     size_t n_tasks, n_buffers;
@@ -24,6 +24,7 @@ typedef struct {
     uint32_t after[MAX_TASKS][MAX_LIST], touched[MAX_TASKS][MAX_LIST];
     size_t bytes[MAX_BUFFERS];
     bool reaches[MAX_TASKS][MAX_TASKS]; /* [a][b]: b cannot begin before a has ended */
+    bool uses[MAX_BUFFERS][MAX_TASKS];
 } sample;
 
 static void ok(bpt_status status) {
@@ -68,6 +69,12 @@ static sample *random_sample(uint64_t id) {
             const size_t back = 1 + bpt_random_below(&r, spread);
             add_edge(s, t, (uint32_t)(t > back ? t - back : 0));
         }
+    /* Some wait for what the one before waits for, by the same list. */
+    for (size_t t = 1; t < n_tasks; t++)
+        if (bpt_random_below(&r, 3) == 0) {
+            s->users[t].after = s->users[t - 1].after;
+            s->users[t].n_after = s->users[t - 1].n_after;
+        }
     for (uint32_t b = 0; b < s->n_buffers; b++) {
         const size_t first = bpt_random_below(&r, (uint32_t)n_tasks);
         const uint32_t n_uses = bpt_random_below(&r, 6);
@@ -81,9 +88,11 @@ static sample *random_sample(uint64_t id) {
 }
 
 static void find_reach(sample *s) {
+    for (size_t t = 0; t < s->n_tasks; t++)
+        for (size_t i = 0; i < s->users[t].n_buffers; i++) s->uses[s->touched[t][i]][t] = true;
     for (size_t b = 0; b < s->n_tasks; b++)
         for (size_t i = 0; i < s->users[b].n_after; i++) {
-            const size_t before = s->after[b][i];
+            const size_t before = s->users[b].after[i];
             s->reaches[before][b] = true;
             for (size_t a = 0; a < before; a++) s->reaches[a][b] |= s->reaches[a][before];
         }
@@ -92,10 +101,8 @@ static void find_reach(sample *s) {
 /* Every use of @p a ends before any of @p b begins. */
 static bool is_before(const sample *s, uint32_t a, uint32_t b) {
     for (size_t x = 0; x < s->n_tasks; x++)
-        for (size_t y = 0; y < s->n_tasks; y++)
-            if (has(s->touched[x], s->users[x].n_buffers, a) &&
-                has(s->touched[y], s->users[y].n_buffers, b) && !s->reaches[x][y])
-                return false;
+        for (size_t y = 0; s->uses[a][x] && y < s->n_tasks; y++)
+            if (s->uses[b][y] && !s->reaches[x][y]) return false;
     return true;
 }
 
@@ -154,22 +161,24 @@ static void test_random_graphs(void **state) {
     }
 }
 
-/* Several times as many uses as are looked at together, in chains: most buffers are over before
- * most others begin. Every fifth is not used, by turns also where a group of them ends. */
+/* More last uses than are looked at together, in chains: most buffers are over before most others
+ * begin. No edge leads from one use of a buffer to another, so that each is a last one. Every fifth
+ * is not used, by turns also where a group of them ends. By turns all tasks are one chain. */
 static void test_many_uses(void **state) {
     (void)state;
-    enum { N_TASKS = 150, N_USES = 12 };
+    enum { N_TASKS = 150, N_USES = 24, APART = 3, N_PLACES = 12, SPAN = APART * N_PLACES };
     for (uint64_t id = 0; id < 10; id++) {
         bpt_random r = bpt_random_stream(SEED, BPT_PURPOSE_TEST, 2000 + id);
         sample *s = new_sample(N_TASKS, MAX_BUFFERS);
         size_t n_uses = 0;
         for (size_t t = 1; t < N_TASKS; t++)
-            add_edge(s, t, (uint32_t)(t - 1 - bpt_random_below(&r, t > 3 ? 2 : 1)));
+            add_edge(s, t,
+                     (uint32_t)(t - 1 - bpt_random_below(&r, t > 3 && id % 2 ? APART - 1 : 1)));
         for (uint32_t b = 0; b < MAX_BUFFERS; b++) {
-            const size_t first = b * (N_TASKS - 20) / MAX_BUFFERS;
+            const size_t first = b * (N_TASKS - SPAN) / MAX_BUFFERS / APART * APART;
             s->bytes[b] = 64;
             for (uint32_t i = 0; i < N_USES && (b + id) % 5; i++)
-                add_use(s, first + bpt_random_below(&r, 20), b);
+                add_use(s, first + (size_t)APART * bpt_random_below(&r, N_PLACES), b);
         }
         for (size_t t = 0; t < N_TASKS; t++) n_uses += s->users[t].n_buffers;
         assert_true(n_uses > 512);

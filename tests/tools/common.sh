@@ -50,15 +50,15 @@ make_data() { # [TRAIN [TEST]]: dataset "data" of so many images
         die "bpt-ingest glyphs"
 }
 
-make_model() { # model "tiny.yaml": small enough that a step takes about a millisecond
+make_model() { # model "tiny.yaml": small enough that a step takes half a millisecond
     cat >tiny.yaml <<'END'
 name: tiny
 input: [1, 28, 28]
 classes: 10
 layers:
-  - conv: {name: conv1, filters: 16, kernel: 5, stride: 2}
+  - conv: {name: conv1, filters: 8, kernel: 5, stride: 2}
   - relu
-  - conv: {name: conv2, filters: 16, kernel: 3}
+  - conv: {name: conv2, filters: 8, kernel: 3}
   - relu
   - maxpool: {name: pool2, kernel: 2}
   - fc: {name: fc1, outputs: classes}
@@ -181,6 +181,15 @@ END
 
 rank_process() { # N: process id of the N-th local rank of the mpirun that is $pid, from 1
     pgrep -P "$pid" -x bpt-train | sed -n "$1p"
+}
+
+# Lets a process run a fifth of the time, until it ends.
+hinder() { # PID
+    while kill -STOP "$1" 2>/dev/null; do
+        sleep 0.04
+        kill -CONT "$1" 2>/dev/null
+        sleep 0.01
+    done
 }
 
 says() { # TEXT [FILE]: the file (err) holds the text

@@ -8,7 +8,7 @@ make_data 400 100
 cp -r data two
 "$ingest" glyphs --out two --split train --count 400 --seed 7 --force >out 2>err || die "another dataset"
 cp tiny.yaml same.yaml
-sed 's/filters: 16, kernel: 3/filters: 8, kernel: 3/' tiny.yaml >other.yaml
+sed 's/filters: 8, kernel: 3/filters: 4, kernel: 3/' tiny.yaml >other.yaml
 job=("${common[@]}" --epochs 0.5 --eval-every 0 --update agwu)
 
 # pair STATUS OPTION... -- OPTION...: rank 0 with the first, rank 1 with the others

@@ -92,7 +92,7 @@ fails_well 2 "$train" "${good[@]}" --output runs/x --model nowhere.yaml
 sed 's/kernel: 5/kernel: {/' tiny.yaml >broken.yaml
 fails_well 2 "$train" "${good[@]}" --output runs/x --model broken.yaml
 grep -qE 'broken\.yaml:[0-9]+' err || die "no file and line"
-sed 's/filters: 16/filter: 16/' tiny.yaml >broken.yaml
+sed 's/filters: 8/filter: 8/' tiny.yaml >broken.yaml
 fails_well 2 "$train" "${good[@]}" --output runs/x --model broken.yaml
 says 'broken.yaml:5'
 says 'filters'
@@ -244,7 +244,7 @@ fi
 
 # ---- what cannot be written ----
 
-fails_well 1 bash -c 'ulimit -f 16 && exec "$@"' limited "$train" "${good[@]}" --output runs/limited
+fails_well 1 bash -c 'ulimit -f 8 && exec "$@"' limited "$train" "${good[@]}" --output runs/limited
 says 'model.safetensors'
 says 'File too large'
 says 'ulimit -f'

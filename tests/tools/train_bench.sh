@@ -15,7 +15,7 @@ for name, value in (("min", ms[0]), ("median", ms[3]), ("max", ms[6])):
     assert abs(last["step_ms"][name] - value) <= 1e-3 * value + 1e-4, (name, last, ms)
 assert abs(last["images_per_s"] - 16e3 / last["step_ms"]["median"]) < 1e-3 * last["images_per_s"]
 # The usual count: forward and twice as much backward, two operations a multiply-add.
-conv1, conv2, fc = 12 * 12 * 16 * 25, 10 * 10 * 16 * 16 * 9, 400 * 10
+conv1, conv2, fc = 12 * 12 * 8 * 25, 10 * 10 * 8 * 8 * 9, 200 * 10
 assert 0.99 < last["flops_per_image"] / (6 * (conv1 + conv2 + fc)) < 1.1, last["flops_per_image"]
 assert last["threads"] == 1 and last["batch_size"] == 16 and last["steps"] == 7
 assert last["data_wait_ms"] == 0 and last["limit"] in ("work", "imbalance"), last
@@ -145,7 +145,7 @@ done
 [ "$(plan total)" -eq "$total" ] || die "the total is not the sum $total"
 [ "$(plan exchange)" -eq 0 ] || die "an exchange on one rank"
 [ "$(plan 'order of samples')" -eq 0 ] || die "an order of no samples"
-weights=$((4 * (16 * 25 + 16 + 16 * 16 * 9 + 16 + 400 * 10 + 10)))
+weights=$((4 * (8 * 25 + 8 + 8 * 8 * 9 + 8 + 200 * 10 + 10)))
 [ "$(plan parameters)" -ge "$weights" ] && [ "$(plan parameters)" -lt $((weights + 1024)) ] ||
     die "$(plan parameters) bytes of parameters, not $weights"
 # 4 + 3 batches in flight, each of pixels, labels, indices and passes; two images a thread to augment.

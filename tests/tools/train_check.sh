@@ -71,7 +71,7 @@ cat >each-model <<'END'
 exec "$@"
 END
 chmod +x each-model
-mkdir elsewhere && sed 's/filters: 16/filters: 17/' tiny.yaml >elsewhere/tiny.yaml
+mkdir elsewhere && sed 's/filters: 8/filters: 9/' tiny.yaml >elsewhere/tiny.yaml
 run 2 ranks 3 ./each-model "$train" --check --data "$PWD/data" --model tiny.yaml
 one_error "error: rank 2 on $host: has another model than rank 0 on $host"
 run 2 "$train" --check --data data --model tiny.yaml --tuned nosuch-tuned.yaml

@@ -22,8 +22,8 @@ make_model
 quick=(--model tiny.yaml --batch-size 20 --threads 1 --lr 0.05 --epochs 2 --loader-threads 2 --prefetch 3)
 
 # What is learned from files is what is learned from pixels, but for what JPEG loses.
-run 0 "$train" --data small "${quick[@]}" --epochs 5 --output runs/files
-run 0 "$train" --data raw "${quick[@]}" --epochs 5 --output runs/pixels
+run 0 "$train" --data small "${quick[@]}" --epochs 8 --output runs/files
+run 0 "$train" --data raw "${quick[@]}" --epochs 8 --output runs/pixels
 for run in files pixels; do
     check_json runs/$run/summary.json 'd["test_accuracy"] > 0.85'
 done
@@ -47,7 +47,7 @@ run 0 ranks 2 "$train" "${augmented[@]}" --update agwu --output runs/async
 run 0 "$train" --replay runs/async
 
 # A window of images that have the network's size is the image.
-run 0 "$train" --data small "${quick[@]}" --epochs 5 --augment window --output runs/window
+run 0 "$train" --data small "${quick[@]}" --epochs 8 --augment window --output runs/window
 same_weights runs/window runs/files
 run 0 "$train" --data large "${quick[@]}" --augment window,flip --output runs/windows
 run 0 "$train" --data large "${quick[@]}" --augment window,flip --output runs/more --loader-threads 5

@@ -46,7 +46,7 @@ exact_bytes() { # RUN BORDER
 
 # Every border, on some number of ranks. An epoch takes longer than a rank is kept waiting for a core: where two are passed
 # at once they have one evaluation.
-mkdir more && (cd more && make_data "$(length 8000 3000)" 400) || die "data"
+mkdir more && (cd more && make_data "$(length 5000 3000)" 400) || die "data"
 for case in "2 conv2" "3 fc1" "4 fc2"; do
     read -r n border <<<"$case"
     [ "$case" = "3 fc1" ] || variants || continue

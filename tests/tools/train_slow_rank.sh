@@ -70,7 +70,7 @@ judge() { # RUN EXPRESSION...: as check_json, but 1 where others may be to blame
 # Long enough that what a start costs is little. At the end all meet, and the fast one waits for the
 # step that the slow one is at: once.
 for turn in 1 2; do
-    both agwu --update agwu --epochs 20
+    both agwu --update agwu --epochs 7
     judge agwu \
         'd["ranks"][0]["images_per_s"] > 2 * d["ranks"][1]["images_per_s"]' \
         'd["ranks"][0]["samples"] > 2 * d["ranks"][1]["samples"]' \

@@ -26,7 +26,7 @@ run 0 "$train" --data data --model norm.yaml --dry-run
 grep -qE '^total .* 23158 ' out || die "--dry-run counts otherwise"
 says 'and 8 running statistics' out
 run 0 "$train" "${run[@]}" --model tiny.yaml --epochs 0.1
-says 'tiny: 6746 parameters; data: '
+says 'tiny: 2802 parameters; data: '
 
 # One rank shares nothing with other processes: it needs no folder of MPI's, which another job that ends might
 # remove meanwhile.

@@ -54,10 +54,10 @@ says "weights differ"
 file=moved/model.safetensors
 
 # What does not fit is named, and leaves nothing.
-sed -e 's/^name: tiny/name: other/' -e 's/conv2, filters: 16/conv2, filters: 8/' tiny.yaml >other.yaml
+sed -e 's/^name: tiny/name: other/' -e 's/conv2, filters: 8/conv2, filters: 4/' tiny.yaml >other.yaml
 for n in 1 2; do
     fails_well 3 ranks $n "$train" "${common[@]}" --model other.yaml --output x --init-weights $file
-    says "$file: tensor conv2.weight: its shape is not the one of the model, which is [8, 16, 3, 3]"
+    says "$file: tensor conv2.weight: its shape is not the one of the model, which is [4, 8, 3, 3]"
     says "not as in the model are also conv2.bias, fc1.weight"
 done
 fails_well 3 "$train" "${common[@]}" --output x --init-weights nowhere.safetensors
