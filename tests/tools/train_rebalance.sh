@@ -54,7 +54,7 @@ hindered() { # RUN OPTION...
 }
 
 # Replayed: shares that follow the slightest drift.
-epochs=$(length 60 30)
+epochs=$(length 80 45)
 until hindered moved --rebalance 0.000001 --idpa-rounds 2 && json_holds moved.shares 'len(d) > 2' 2>/dev/null; do
     epochs=$((2 * epochs))
     [ $epochs -lt 2000 ] || die "no data have moved"
