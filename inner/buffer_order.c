@@ -11,8 +11,7 @@ enum { WORD_BITS = 64, GROUP_BITS = 512 };
 #define NO_BIT  SIZE_MAX
 #define NO_TASK UINT32_MAX
 
-/* How many bits of a group have got somewhere. As a rule none or all: words are for those between.
- */
+/* How many bits of a group have got somewhere. Often none or all: words are for those between. */
 typedef uint8_t reach;
 enum { NONE, SOME, ALL };
 
@@ -24,8 +23,8 @@ typedef struct {
     const bpt_user *users; /* shape [n_users] */
     size_t n_users, n;     /* n: buffers */
     bool *matters;         /* whether it or one behind it uses a buffer; shape [n_users] */
-    size_t *first_use; /* of each task in `uses`, as in its list of buffers; shape [n_users + 1] */
-    uint8_t *uses;     /* flags of those above */
+    size_t *first_use;     /* of each task in `uses`, as in its list of buffers; shape [n_users] */
+    uint8_t *uses;         /* flags of those above */
     uint32_t *first_task;  /* that uses a buffer, or NO_TASK; shape [n] */
     size_t *n_last;        /* last uses of a buffer; shape [n] */
     uint32_t *members;     /* buffers as they are taken; shape [n] */
@@ -226,7 +225,7 @@ static void look_at(const graph *g, const group *a, const bpt_buffer_pairs *orde
 
 static bpt_status allocate_uses(graph *g) {
     size_t total = 0;
-    BPT_TRY(BPT_NEW("uses of buffers", g->n_users + 1, &g->first_use));
+    BPT_TRY(BPT_NEW("uses of buffers", g->n_users, &g->first_use));
     for (size_t t = 0; t < g->n_users; t++) {
         g->first_use[t] = total;
         total += g->users[t].n_buffers;

@@ -176,7 +176,7 @@ done
 # ---- a second SIGINT ends at once ----
 
 # SIGINT is ignored by what bash puts in the background, unless it is given back.
-start python3 -c 'import os, signal, sys
+start env python3 -c 'import os, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_DFL)
 os.execv(sys.argv[1], sys.argv[1:])' "$train" "${common[@]}" --epochs 1000 --output runs/int \
     --model lenet --batch-size 1000 # a step takes so long that more than one signal comes within it
