@@ -163,8 +163,11 @@ static bpt_status read_range(const reader *r, const bpt_json *tensor, const bpt_
         bpt_json_get_u64(r->header, bpt_json_at(offsets, 0), NULL, 0, r->data_bytes, &out->from) !=
             BPT_OK ||
         bpt_json_get_u64(r->header, bpt_json_at(offsets, 1), NULL, out->from, r->data_bytes,
-                         &out->to) != BPT_OK)
-        return fail_tensor(r, t->name, "its data_offsets are not two numbers inside of the file");
+                         &out->to) != BPT_OK) {
+        (void)fail_tensor(r, t->name, "its data_offsets are not two numbers inside of the file");
+        bpt_hint("the file may be cut short: copy it anew from where it was written");
+        return BPT_EDATA;
+    }
     if (out->to - out->from != t->count * sizeof(float))
         return fail_tensor(r, t->name, "its data_offsets do not fit its shape");
     return BPT_OK;
@@ -241,10 +244,9 @@ static void hint_at_model(const reader *r, const bpt_segment *first) {
 static bpt_status check_header(reader *r) {
     for (size_t i = 0; i < r->segments->n; i++) {
         const bpt_status status = check_tensor(r, &r->segments->items[i], &r->ranges[i]);
-        if (status != BPT_OK) {
-            hint_at_model(r, &r->segments->items[i]);
-            return status;
-        }
+        if (status == BPT_OK) continue;
+        if (!bpt_error_last()->hint[0]) hint_at_model(r, &r->segments->items[i]);
+        return status;
     }
     BPT_TRY(check_no_more(r));
     return check_ranges(r);

@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Asked in good time before the limit; later where who was asked takes long. */
+/* Asked in good time before the limit; later where who was asked takes long. Who did not answer
+ * before is not waited for as long again. */
 static const double patience_s = 5, again_s = 1;
 
 typedef struct {
@@ -28,7 +29,7 @@ struct bpt__watch {
     double thread_s, push_s; /* the thread has not changed, the push is not answered, for so long */
     double help_s;           /* its helper is at one thing for so long */
     double held_s, warned_s; /* what look_at_self() is at for so long; when last warned of */
-    bool asked;
+    bool asked, silent;      /* silent: some rank had not answered at the last verdict */
     double asked_s, ask_from_s; /* in held_s */
     uint32_t serial;            /* of the latest question */
     bpt__rank_view *views;      /* [size]: answers to it */
@@ -150,7 +151,9 @@ static void tell(bpt__watch *w, double limit_s) {
 
 static void judge(bpt__watch *w, double limit_s) {
     w->views[w->comm->rank] = (bpt__rank_view){.answered = true, .at = look_at_self(w)};
-    if (!all_answered(w) && w->held_s < w->asked_s + patience_s) return;
+    const bool all = all_answered(w);
+    if (!all && w->held_s < w->asked_s + (w->silent ? again_s : patience_s)) return;
+    w->silent = !all;
     w->asked = false;
     w->warned_s = w->held_s; /* here, or by the rank whose turn it is */
     w->ask_from_s = w->held_s + again_s;
@@ -188,7 +191,7 @@ static void notice_changes(bpt__watch *w, double passed_s) {
     const double held_s = look_at_self(w).held_s;
     if (held_s < w->held_s) { /* it got on */
         w->warned_s = w->ask_from_s = 0;
-        w->asked = false;
+        w->asked = w->silent = false;
     }
     w->held_s = held_s;
 }

@@ -5,6 +5,7 @@
 #include "inner/safetensors.h"
 
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <inttypes.h>
 #include <setjmp.h>
@@ -222,6 +223,19 @@ static void test_another_model(void **state) {
     assert_non_null(strstr(bpt_error_last()->hint, "not as in the model are also a.bias"));
 }
 
+/* The header is there, the end is not. */
+static void test_cut_short(void **state) {
+    const fixture *f = *state;
+    float values[8];
+    write_raw(f, "{" WEIGHT "," BIAS "}", 0);
+    assert_int_equal(read_back(f, values), BPT_OK);
+    struct stat file;
+    assert_int_equal(stat(f->path, &file), 0);
+    assert_int_equal(truncate(f->path, file.st_size - 1), 0);
+    assert_int_equal(read_back(f, values), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->hint, "cut short"));
+}
+
 static void test_refused_lengths(void **state) {
     const fixture *f = *state;
     static const uint64_t lengths[] = {UINT64_MAX, UINT64_MAX - 7, (uint64_t)INT64_MAX, 1 << 30, 9};
@@ -308,6 +322,7 @@ int main(void) {
         TEST(test_order_of_the_file_does_not_matter),
         TEST(test_refused_headers),
         TEST(test_another_model),
+        TEST(test_cut_short),
         TEST(test_refused_lengths),
         TEST(test_huge_header),
         TEST(test_no_file),

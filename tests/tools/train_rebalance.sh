@@ -49,7 +49,7 @@ hindered() { # RUN OPTION...
     await_steps "$run"
     hinder "$(rank_process 2)" &
     started+=($!)
-    finish 0
+    finish 0 400
     shares "$run" >"$run.shares"
 }
 

@@ -69,7 +69,7 @@ says "bit for bit"
 
 # From another folder the dataset's path leads nowhere: said, not crashed over.
 mkdir elsewhere
-(cd elsewhere && fails_well 3 "$train" --replay "$work/run") || exit 1
+(cd elsewhere && fails_well 3 "$train" --replay "$work/run" && says 'hint: say where the dataset is now: --data') || exit 1
 
 # Nor is one rule's log another's.
 sed -i 's/^gamma: lag/gamma: none/' lag/config.yaml

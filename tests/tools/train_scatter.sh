@@ -56,7 +56,7 @@ for epochs in 100 300 900; do # speeds are known after two seconds
         hinder "$(rank_process $n)" &
         started+=($!)
     done
-    finish 0
+    finish 0 400
     grep -q '"round": 3' moved/metrics.jsonl && break # of the rounds before, the last is 2
     [ $epochs -lt 900 ] || die "no samples have moved"
 done

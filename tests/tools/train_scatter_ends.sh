@@ -117,6 +117,9 @@ damage worn/rank-1/samples.mdb
 fails_well 3 ranks 2 ./apart "$train" "${whole[@]}" --output "$work/x"
 says "bpt-train: rank 1 on $(hostname): scratch folder $work/worn/rank-1 is damaged"
 says 'hint: remove it: what it held is sent again'
+printf 'no LMDB' | dd of=worn/rank-1/samples.mdb bs=8192 conv=notrunc,sync status=none
+fails_well 3 ranks 2 ./apart "$train" "${whole[@]}" --output "$work/x"
+says "hint: remove $work/worn/rank-1: what it held is sent again"
 rm -rf worn x
 run 0 ranks 2 ./apart "$train" "${whole[@]}" --output "$work/after"
 same_weights before after

@@ -45,8 +45,9 @@ frozen() { # UPDATE RANK WHERE TIMEOUT: rank RANK of three is stopped while it t
     ends_named "for rank $2 on $host (does not answer)"
     says "$3"
 }
-# Who does not answer is given five seconds: there is a warning before.
+# Who does not answer is given five seconds: there is a warning before. They are given once.
 frozen agwu 1 'at an exchange of weights' 8
+grep -qE "^bpt-train: .* has waited ([89]|10) s" err || die "it has waited for longer than it was told"
 grep -E '^r0 .* warn: ' err | grep -qF "for rank 1 on $host (does not answer)" || die "no warning"
 frozen agwu 0 'at an exchange of weights' 3 # the coordinator
 frozen sgwu 2 'at an exchange of weights' 3

@@ -91,7 +91,10 @@ static bpt_status open_scratch(bpt_job *job, const description *d) {
     if (job->rank == 0) return BPT_OK;
     BPT_TRY(bpt_strf(&path, "%s/rank-%u", job->options->scratch, job->rank));
     const bpt_status status = bpt_scratch_open(path, d->text, d->size, &job->scratch);
-    if (status != BPT_OK && !bpt_error_last()->hint[0])
+    const bool hinted = status == BPT_OK || bpt_error_last()->hint[0];
+    if (!hinted && (status == BPT_EDATA || status == BPT_ECORRUPT))
+        bpt_hint("remove %s: what it held is sent again", path);
+    else if (!hinted)
         bpt_hint("name a --scratch where %s may write", bpt_comm_host(job->comm, job->rank));
     bpt_free(path);
     return status;

@@ -18,6 +18,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 static bpt_status read_final(bpt__replay *r) {
     char *path;
@@ -121,7 +122,11 @@ static bpt_status open_model(bpt__replay *r) {
 static bpt_status open_data(bpt__replay *r) {
     const bpt_train_options *o = r->o;
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
-    BPT_TRY(bpt_shaped_model_open_data(&shaped, o->train_split, &r->dataset, &r->split));
+    const bpt_status status =
+        bpt_shaped_model_open_data(&shaped, o->train_split, &r->dataset, &r->split);
+    if (status != BPT_OK && access(o->data, F_OK) != 0)
+        bpt_hint("say where the dataset is now: --data DATASET");
+    BPT_TRY(status);
     r->n_held = bpt_held_out(o, r->update, r->m, r->split->count);
     r->n_samples = r->split->count - r->n_held;
     if (r->n_held)
