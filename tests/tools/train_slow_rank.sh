@@ -62,7 +62,7 @@ END
 # figure that is too high says nothing, and is taken again.
 judge() { # RUN EXPRESSION...: as check_json, but 1 where others may be to blame
     json_holds "$1/summary.json" "${@:2}" 2>&1 && return
-    python3 -c "exit(not $(cat others) > 0.05)" || die "$1, and others took but $(cat others) cores"
+    python3 -c "raise SystemExit(not $(cat others) > 0.05)" || die "$1, and others took but $(cat others) cores"
     echo "$1: not judged, others took $(cat others) cores"
     return 1
 }

@@ -11,7 +11,7 @@ within() { # SECONDS COMMAND...: ends by itself, with 0. A machine that is busy,
     shift
     run 0 "$@"
     took=$(python3 -c "print(${EPOCHREALTIME/,/.} - $start)")
-    python3 -c "exit(not $took < 2 * $limit + 10)" || die "$took s for a budget of $limit: $*"
+    python3 -c "raise SystemExit(not $took < 2 * $limit + 10)" || die "$took s for a budget of $limit: $*"
 }
 
 field() { # FILE KEY: value of a line "  KEY: 'VALUE'" or "  KEY: VALUE"
