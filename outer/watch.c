@@ -29,10 +29,11 @@ struct bpt__watch {
     double thread_s, push_s; /* the thread has not changed, the push is not answered, for so long */
     double help_s;           /* its helper is at one thing for so long */
     double held_s, warned_s; /* what look_at_self() is at for so long; when last warned of */
-    bool asked, silent;      /* silent: some rank had not answered at the last verdict */
+    bool asked;
     double asked_s, ask_from_s; /* in held_s */
     uint32_t serial;            /* of the latest question */
     bpt__rank_view *views;      /* [size]: answers to it */
+    bool *silent;               /* [size]: had not answered at the last verdict, nor since */
     message in;
     MPI_Request receiving;
     message *out; /* [2][size]: questions to, then answers to each rank */
@@ -107,6 +108,7 @@ static void take(bpt__watch *w, uint32_t from) {
     } else if (w->asked && w->in.serial == w->serial) {
         w->in.at.what[sizeof w->in.at.what - 1] = '\0';
         w->views[from] = (bpt__rank_view){.answered = true, .at = w->in.at};
+        w->silent[from] = false;
     }
 }
 
@@ -133,10 +135,12 @@ static void ask(bpt__watch *w) {
 
 /* ---- verdict ---- */
 
-static bool all_answered(const bpt__watch *w) {
+/* @return for how long answers to a question are waited for: 0 if all are there */
+static double patience(const bpt__watch *w) {
+    double s = 0;
     for (uint32_t r = 0; r < w->comm->size; r++)
-        if (!w->views[r].answered) return false;
-    return true;
+        if (!w->views[r].answered) s = fmax(s, w->silent[r] ? again_s : patience_s);
+    return s;
 }
 
 static void tell(bpt__watch *w, double limit_s) {
@@ -151,9 +155,8 @@ static void tell(bpt__watch *w, double limit_s) {
 
 static void judge(bpt__watch *w, double limit_s) {
     w->views[w->comm->rank] = (bpt__rank_view){.answered = true, .at = look_at_self(w)};
-    const bool all = all_answered(w);
-    if (!all && w->held_s < w->asked_s + (w->silent ? again_s : patience_s)) return;
-    w->silent = !all;
+    if (w->held_s < w->asked_s + patience(w)) return;
+    for (uint32_t r = 0; r < w->comm->size; r++) w->silent[r] = !w->views[r].answered;
     w->asked = false;
     w->warned_s = w->held_s; /* here, or by the rank whose turn it is */
     w->ask_from_s = w->held_s + again_s;
@@ -191,7 +194,8 @@ static void notice_changes(bpt__watch *w, double passed_s) {
     const double held_s = look_at_self(w).held_s;
     if (held_s < w->held_s) { /* it got on */
         w->warned_s = w->ask_from_s = 0;
-        w->asked = w->silent = false;
+        w->asked = false;
+        memset(w->silent, 0, w->comm->size * sizeof *w->silent);
     }
     w->held_s = held_s;
 }
@@ -211,6 +215,7 @@ void bpt__watch_tick(bpt__watch *w) {
 static void release(bpt__watch *w) {
     bpt_free(w->sending);
     bpt_free(w->out);
+    bpt_free(w->silent);
     bpt_free(w->views);
     bpt_free(w);
 }
@@ -223,6 +228,7 @@ bpt_status bpt__watch_create(const bpt_watch_options *options, bpt_comm *c, bpt_
     w->comm = c;
     w->receiving = MPI_REQUEST_NULL;
     BPT_TRY_GOTO(status, BPT_NEW("views of ranks", c->size, &w->views), err);
+    BPT_TRY_GOTO(status, BPT_NEW("silent ranks", c->size, &w->silent), err);
     BPT_TRY_GOTO(status, BPT_NEW("messages of the watch", 2 * (size_t)c->size, &w->out), err);
     BPT_TRY_GOTO(status, BPT_NEW("requests of the watch", 2 * (size_t)c->size, &w->sending), err);
     for (uint32_t i = 0; i < 2 * c->size; i++) w->sending[i] = MPI_REQUEST_NULL;

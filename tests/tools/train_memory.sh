@@ -19,7 +19,7 @@ near_plan() { # RUN: the peak of each rank is within 10 % and 100 MB of the plan
 # Sanitizers take memory of their own.
 if ! ldd "$train" | grep -qE 'lib(a|t|ub)san'; then
     # Most of it activations, then most of it weights; what either needs is several times the slack.
-    activations=(--data data --model resnet20 --batch-size 512 --epochs 0.5 --threads 2)
+    activations=(--data data --model resnet20 --batch-size 512 --epochs 1 --threads 2)
     plan "$train" "${activations[@]}"
     [ "$planned" -gt 500000000 ] || die "a plan of $planned bytes shows nothing"
     run 0 "$train" "${activations[@]}" --output runs/activations
@@ -36,7 +36,7 @@ layers:
   - relu
   - fc: {outputs: classes}
 END
-    weights=(--data data --model heavy.yaml --batch-size 64 --epochs 0.0625 --threads 1 --lr 0.001)
+    weights=(--data data --model heavy.yaml --batch-size 64 --epochs 0.25 --threads 1 --lr 0.001)
     plan "$train" "${weights[@]}"
     [ "$planned" -gt 300000000 ] || die "a plan of $planned bytes shows nothing"
     run 0 "$train" "${weights[@]}" --output runs/weights

@@ -124,7 +124,7 @@ static bpt_status open_data(bpt__replay *r) {
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
     const bpt_status status =
         bpt_shaped_model_open_data(&shaped, o->train_split, &r->dataset, &r->split);
-    if (status != BPT_OK && access(o->data, F_OK) != 0)
+    if (status == BPT_ENOENT && access(o->data, F_OK) != 0)
         bpt_hint("say where the dataset is now: --data DATASET");
     BPT_TRY(status);
     r->n_held = bpt_held_out(o, r->update, r->m, r->split->count);
