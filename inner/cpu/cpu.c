@@ -107,7 +107,7 @@ void bpt_cpu_free(bpt_cpu *cpu) {
         free_kernel(k);
     }
     free_layouts(cpu->layouts);
-    free_layouts(cpu->by_tag);
+    free_layouts(cpu->named);
     for (unsigned i = 0; i < cpu->n_workers; i++) {
         dnnl_stream_destroy(cpu->streams[i]);
         bpt_free(cpu->scratch[i]);

@@ -37,26 +37,34 @@ bpt_status bpt__layout_copy(bpt_cpu *cpu, const bpt__md *md, const bpt_layout **
     return BPT_OK;
 }
 
-static const bpt_layout *find_by_tag(const bpt_cpu *cpu, bpt_value_type type, const int64_t *dims,
-                                     int n_dims, dnnl_format_tag_t tag) {
-    for (const bpt_layout *l = cpu->by_tag; l; l = l->next)
-        if (l->tag == tag && l->type == type && l->n_dims == n_dims &&
-            memcmp(l->dims, dims, (size_t)n_dims * sizeof *dims) == 0)
+/* One that was made from the same as @p like. */
+static const bpt_layout *find_named(const bpt_cpu *cpu, const bpt_layout *like) {
+    for (const bpt_layout *l = cpu->named; l; l = l->next)
+        if (l->tag == like->tag && l->filters == like->filters && l->type == like->type &&
+            l->n_dims == like->n_dims &&
+            memcmp(l->dims, like->dims, (size_t)like->n_dims * sizeof *l->dims) == 0)
             return l;
     return NULL;
 }
 
+/* Last of all: one without a descriptor has no dimensions and is not found. */
+static void name_layout(bpt_layout *l, const bpt_layout *like) {
+    l->type = like->type;
+    l->filters = like->filters;
+    l->tag = like->tag;
+    l->n_dims = like->n_dims;
+    memcpy(l->dims, like->dims, sizeof l->dims);
+}
+
 bpt_status bpt__layout_by_tag(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int n_dims,
                               dnnl_format_tag_t tag, const bpt_layout **out) {
-    bpt_layout *l;
-    *out = find_by_tag(cpu, type, dims, n_dims, tag);
+    bpt_layout *l, like = {.type = type, .tag = tag, .n_dims = n_dims};
+    memcpy(like.dims, dims, (size_t)n_dims * sizeof *dims);
+    *out = find_named(cpu, &like);
     if (*out) return BPT_OK;
-    BPT_TRY(add_layout(&cpu->by_tag, &l));
+    BPT_TRY(add_layout(&cpu->named, &l));
     BPT__DNNL_TRY(dnnl_memory_desc_create_with_tag(&l->md, n_dims, dims, dnnl_type(type), tag));
-    l->type = type;
-    l->tag = tag;
-    l->n_dims = n_dims; /* last: one without a descriptor has no dimensions and is not found */
-    memcpy(l->dims, dims, (size_t)n_dims * sizeof *dims);
+    name_layout(l, &like);
     *out = l;
     return BPT_OK;
 }
@@ -76,13 +84,13 @@ bpt_status bpt__layout_of_filters(bpt_cpu *cpu, bpt_value_type type, const int64
                                   bpt__filters filters, const bpt_layout **out) {
     enum { N = 3 };
     const int64_t strides[N] = {bpt_winograd_plane(type, dims[1] * dims[2]), dims[2], 1};
-    bpt_layout *l;
-    BPT_TRY(add_layout(&cpu->layouts, &l));
+    bpt_layout *l, like = {.type = type, .filters = filters, .n_dims = N};
+    memcpy(like.dims, dims, N * sizeof *dims);
+    *out = find_named(cpu, &like); /* kernels of the same layout are twins */
+    if (*out) return BPT_OK;
+    BPT_TRY(add_layout(&cpu->named, &l));
     BPT__DNNL_TRY(dnnl_memory_desc_create_with_strides(&l->md, N, dims, dnnl_type(type), strides));
-    l->type = type;
-    l->filters = filters;
-    l->n_dims = N;
-    memcpy(l->dims, dims, N * sizeof *dims);
+    name_layout(l, &like);
     *out = l;
     return BPT_OK;
 }

@@ -22,7 +22,7 @@ struct bpt_layout {
     bpt__md *md;
     bpt__filters filters;
     bpt_value_type type; /* of values that tasks of ours read; a workspace may hold others */
-    bpt_layout *next;    /* in bpt_cpu.layouts or bpt_cpu.by_tag */
+    bpt_layout *next;    /* in bpt_cpu.layouts or bpt_cpu.named */
     /* In the latter: what it was made from. */
     dnnl_format_tag_t tag;
     int n_dims;
@@ -57,7 +57,7 @@ struct bpt_cpu {
     dnnl_stream_t *streams; /* shape [n_workers] */
     char **scratch;         /* shape [n_workers], NULL before bpt_cpu_prepare() */
     bpt_layout *layouts;
-    bpt_layout *by_tag; /* each tag and shape once */
+    bpt_layout *named; /* each tag and shape once, each kind and shape of filters once */
     bpt_kernel *kernels;
 };
 

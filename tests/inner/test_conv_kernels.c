@@ -304,6 +304,39 @@ static void test_tiles_are_alike(void **state) {
     }
 }
 
+/* Descriptors of oneDNN's, of up to 100 KB each, that tasks of one step of a layer have between
+ * them. */
+static size_t descriptors_of(const net_fixture *f, const char *label, const char *kind) {
+    enum { MOST = 64 };
+    const_dnnl_primitive_desc_t found[MOST];
+    const bpt_builder *b = &f->net->builder;
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_step_task *task = &b->tasks[i];
+        if (strcmp(task->info.label, label) != 0 || strcmp(task->info.kind, kind) != 0) continue;
+        const bpt_kernel *k = task->arg;
+        size_t at = 0;
+        while (at < n && found[at] != k->pd) at++;
+        if (at == n && n < MOST) found[n++] = k->pd;
+    }
+    return n;
+}
+
+/* Those of the first tile may have been made while layouts were still open. */
+static void test_tiles_share_descriptors(void **state) {
+    static const char *const kinds[] = {"forward", "backward data", "backward weights"};
+    (void)state;
+    net_fixture f = open_winograd(32, 32, 16, 16, 1, true, 256, (net_cuts){0});
+    conv_check_algorithm(&f, "b", has_winograd());
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        assert_true(conv_tasks(&f, "b", kinds[i]) >= 8);
+        assert_in_range(descriptors_of(&f, "b", kinds[i]), 1, 2);
+        if (conv_tasks(&f, "a", kinds[i]) > 0)
+            assert_in_range(descriptors_of(&f, "a", kinds[i]), 1, 2);
+    }
+    net_close(&f);
+}
+
 static void test_no_winograd_for_wide_pads(void **state) {
     (void)state;
     net_fixture f = open_winograd(32, 32, 15, 16, 2, true, 16, (net_cuts){0});
@@ -390,6 +423,7 @@ int main(void) {
         cmocka_unit_test(test_winograd_in_ranges),
         cmocka_unit_test(test_winograd_in_little_memory),
         cmocka_unit_test(test_tiles_are_alike),
+        cmocka_unit_test(test_tiles_share_descriptors),
         cmocka_unit_test(test_no_winograd_for_wide_pads),
         cmocka_unit_test(test_no_winograd_for_rows),
         cmocka_unit_test(test_channels_that_fill_no_block),
