@@ -50,6 +50,16 @@ size_t conv_tasks(const net_fixture *f, const char *label, const char *kind) {
     return n;
 }
 
+bool conv_is_of_products(const net_fixture *f, const char *label) {
+    const bpt_builder *b = &f->net->builder;
+    for (size_t i = 0; i < b->n_tasks; i++) {
+        const bpt_step_task *task = &b->tasks[i];
+        if (!conv_is_step(task->info) || strcmp(task->info.label, label) != 0) continue;
+        if (strncmp(bpt_kernel_implementation(task->arg), "brg", 3) == 0) return true;
+    }
+    return false;
+}
+
 void conv_check_algorithm(const net_fixture *f, const char *label, bool winograd) {
     const bpt_builder *b = &f->net->builder;
     size_t n = 0;

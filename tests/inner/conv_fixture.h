@@ -25,6 +25,10 @@ bool conv_is_step(bpt_task_info info);
 /** @return tasks of a layer of that kind, in all phases */
 size_t conv_tasks(const net_fixture *f, const char *label, const char *kind);
 
+/** @return whether one of a layer's three steps is done by oneDNN's kernels of matrix products,
+ * which fit their order of sums to the part that they are given */
+bool conv_is_of_products(const net_fixture *f, const char *label);
+
 /** Whether a layer's tasks and its cut in the plan, of all three steps and in all tiles alike, are
  * of Winograd's algorithm. Ends the test where one is not as said. */
 void conv_check_algorithm(const net_fixture *f, const char *label, bool winograd);

@@ -23,17 +23,20 @@ enum { SEED = 20272 };
 
 /* Strides that leave rows over, dilation, one and several groups, a depthwise layer, a ReLU behind
  * and a layer that two others read. */
-static const char net_odd[] =
-    "{name: t, input: [3, 17, 13], classes: 5, layers: ["
-    "conv: {name: a, filters: 32, kernel: 5, pad: 2}, relu, "
-    "conv: {name: b, filters: 48, kernel: 3, stride: 2, pad: 1}, relu: {name: r}, "
-    "conv: {name: c, filters: 48, kernel: 3, pad: 2, dilation: 2, bias: false}, "
-    "conv: {name: d, filters: 48, groups: 48, kernel: 3, pad: 1}, "
-    "conv: {name: e, input: r, filters: 48, kernel: 1}, "
-    "add: {name: s, input: [d, e]}, relu, "
-    "conv: {name: g, filters: 96, groups: 3, kernel: 3}, "
-    "conv: {name: h, filters: 40, kernel: [3, 1], stride: [3, 2]}, "
-    "fc: {outputs: classes}]}";
+#define NET_ODD(h)                                                                                 \
+    "{name: t, input: [3, 17, 13], classes: 5, layers: ["                                          \
+    "conv: {name: a, filters: 32, kernel: 5, pad: 2}, relu, "                                      \
+    "conv: {name: b, filters: 48, kernel: 3, stride: 2, pad: 1}, relu: {name: r}, "                \
+    "conv: {name: c, filters: 48, kernel: 3, pad: 2, dilation: 2, bias: false}, "                  \
+    "conv: {name: d, filters: 48, groups: 48, kernel: 3, pad: 1}, "                                \
+    "conv: {name: e, input: r, filters: 48, kernel: 1}, "                                          \
+    "add: {name: s, input: [d, e]}, relu, "                                                        \
+    "conv: {name: g, filters: 96, groups: 3, kernel: 3}, "                                         \
+    "conv: {name: h, filters: 40, " h                                                              \
+    "}, "                                                                                          \
+    "fc: {outputs: classes}]}"
+static const char net_odd[] = NET_ODD("kernel: [3, 1], stride: [3, 2]");
+static const char net_less_odd[] = NET_ODD("kernel: [3, 1]");
 
 /* Its second convolution suits Winograd's algorithm, 36 patches a sample; the first does not. */
 static const char net_winograd[] =
@@ -90,9 +93,18 @@ static const bpt_cut whole;
 
 /* ---- the same bits ---- */
 
+/* For strides that are unlike, oneDNN 3 has kernels of matrix products on AVX2, which keep no bits.
+ */
+static const char *net_in_one_order(bpt_value_type type) {
+    net_fixture f = open_cut(net_odd, 1, set(1, type, whole, whole, whole));
+    const bool products = conv_is_of_products(&f, "h");
+    net_close(&f);
+    return products ? net_less_odd : net_odd;
+}
+
 static void check_like_whole(bpt_value_type type, int64_t batch, bpt_cut forward, bpt_cut data,
                              bpt_cut weights) {
-    check_same("cut and whole", net_odd, batch, set(1, type, whole, whole, whole),
+    check_same("cut and whole", net_in_one_order(type), batch, set(1, type, whole, whole, whole),
                set(1, type, forward, data, weights));
 }
 
