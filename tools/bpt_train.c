@@ -179,6 +179,17 @@ static void speak_for_itself(bpt_status status) {
     name_rank(launch.rank, host);
 }
 
+/* Rank 0 says it, and its end ends the others before their turn. */
+static int refuse_no_arguments(void) {
+    const uint32_t rank = bpt_launch_here().rank;
+    if (rank != 0) {
+        await_turn(rank, BPT_EUSAGE);
+        return bpt_status_exit(BPT_EUSAGE);
+    }
+    bpt_options_help(&bpt_train_command, stdout);
+    return bpt_program_no_arguments("bpt-train");
+}
+
 int main(int argc, char **argv) {
     bpt_train_options options = {0};
     bpt_option_request request = BPT_REQUEST_RUN;
@@ -186,11 +197,7 @@ int main(int argc, char **argv) {
     bpt_comm *comm = NULL;
     bpt_program_begin();
     bpt_signals_catch(); /* first: a stop while the job starts is a stop like any other */
-    if (argc == 1) {
-        if (is_first_of_launch()) bpt_options_help(&bpt_train_command, stdout);
-        return is_first_of_launch() ? bpt_program_no_arguments("bpt-train")
-                                    : bpt_status_exit(BPT_EUSAGE);
-    }
+    if (argc == 1) return refuse_no_arguments();
     const bpt_status parsed = check_options(argc, argv, &options, &request, &set);
     bpt_status status = parsed;
     if (parsed == BPT_OK && request == BPT_REQUEST_RUN &&

@@ -35,6 +35,32 @@ run 0 ranks 2 "$train" "${common[@]}" --output runs/x --update sgwu --sync-every
 untouched
 [ ! -e trace.json ] || die "--check traces"
 
+# ---- networks ----
+
+# A connection that the process has from its start; with Open MPI 5 it has one to mpirun's server, which is no network.
+python3 - "$train" <<'END' || die "the connection is not counted as it should be"
+import os, socket, subprocess, sys
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+    try:
+        probe.connect(("192.0.2.1", 9))  # sends nothing: it finds out this machine's own address
+    except OSError:
+        raise SystemExit(0)
+    own = probe.getsockname()[0]
+server = socket.create_server((own, 0))
+client = socket.create_connection(server.getsockname())
+peer = server.accept()
+def network(**more):
+    said = subprocess.run([sys.argv[1], "--check"], pass_fds=[client.fileno()], env={**os.environ, **more},
+                          stdout=subprocess.PIPE, check=True, text=True).stdout
+    row = [line for line in said.splitlines() if line.startswith("0 ")][0]
+    return row[said.splitlines()[0].index("network"):].split()[0]
+port = server.getsockname()[1]
+counted = network()
+assert own.startswith("127.") or counted != "-", counted
+assert network(PMIX_SERVER_URI9=f"made-up.0;tcp4://{own}:{port}") == "-"
+assert network(PMIX_SERVER_URI9=f"made-up.0;tcp4://{own}:{port - 1}") == counted
+END
+
 # ---- datasets ----
 
 cat >each <<'END'

@@ -46,20 +46,32 @@ static void add_name(const struct ifaddrs *all, uint32_t address, char *list, si
     }
 }
 
+/* Whether a port of this host is that of mpirun's server, which every process of Open MPI 5 speaks
+ * TCP with: "NAME;tcp4://ADDRESS:PORT" in variables of the environment. */
+static bool is_of_server(unsigned port) {
+    static const char prefix[] = "PMIX_SERVER_URI";
+    for (char **e = environ; *e; e++) {
+        const char *before = strncmp(*e, prefix, sizeof prefix - 1) == 0 ? strrchr(*e, ':') : NULL;
+        if (before && strtoul(before + 1, NULL, 10) == port) return true;
+    }
+    return false;
+}
+
 /* Lines of /proc/net/tcp: number, own address:port, other's, state (1: connected), ..., the tenth
  * word is the inode. An address is a number as it lies in memory; one of IPv6 that stands for one
  * of IPv4 ends with it. */
 static void read_table(const char *path, const struct ifaddrs *all, char *list, size_t size) {
-    char line[512], own[40];
-    unsigned state;
+    char line[512], own[40], other[40];
+    unsigned state, port;
     unsigned long inode;
     FILE *file = fopen(path, "r");
     while (file && fgets(line, sizeof line, file)) {
-        if (sscanf(line, "%*d: %39[0-9A-F]:%*x %*x:%*x %x %*s %*s %*s %*s %*s %lu", own, &state,
-                   &inode) != 3)
+        if (sscanf(line, "%*d: %39[0-9A-F]:%*x %39[0-9A-F]:%x %x %*s %*s %*s %*s %*s %lu", own,
+                   other, &port, &state, &inode) != 5)
             continue;
         const size_t length = strlen(own);
         if (state != 1 || length < 8) continue;
+        if (strcmp(own, other) == 0 && is_of_server(port)) continue;
         const uint32_t address = (uint32_t)strtoul(own + length - 8, NULL, 16);
         if (!is_loopback(address) && holds_socket(inode)) add_name(all, address, list, size);
     }
