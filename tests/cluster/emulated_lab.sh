@@ -69,6 +69,10 @@ export_mpi_settings() { # HOST...
         OMPI_MCA_pml=ob1 OMPI_MCA_btl=tcp,self OMPI_MCA_btl_tcp_if_include=$subnet.0/24 \
         OMPI_MCA_oob_tcp_if_include=$subnet.0/24 OMPI_MCA_hwloc_base_binding_policy=none \
         OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+    # What starts ranks is PRRTE from Open MPI 5 on, which has names of its own.
+    export PRTE_MCA_prte_default_hostfile=$scratch/emulate/hostfile PRTE_MCA_prte_tmpdir_base=$scratch \
+        PRTE_MCA_plm=ssh PRTE_MCA_plm_ssh_agent=emulate-rsh PRTE_MCA_plm_ssh_no_tree_spawn=1 \
+        PRTE_MCA_prte_if_include=eth0,switch PRTE_MCA_hwloc_default_binding_policy=none
 }
 
 # Reads signals and gives them to COMMAND's process group. Before it has one it would ignore them: so we wait.

@@ -17,7 +17,7 @@ FOLDERS = ("base", "scheduler", "storage", "inner", "outer", "tools", "tests", "
 PROGRAMS = {"bpt-train": (), "bpt-eval": (), "bpt-tune": (), "bpt-ingest": ("folder", "list", "webdataset", "caffe", "idx",
             "cifar", "glyphs", "info", "verify", "montage", "merge", "split", "export")}
 # Options of other programs that the documents speak of: mpirun, cmake, tools/*.
-FOREIGN = {"--bind-to", "--map-by", "--hostfile", "--oversubscribe", "--mca", "--install", "--prefix",
+FOREIGN = {"--bind-to", "--map-by", "--hostfile", "--oversubscribe", "--mca", "--prtemca", "--install", "--prefix",
            "--preset", "--no-setup"}
 
 problems = []

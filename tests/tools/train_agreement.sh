@@ -21,9 +21,8 @@ pair() {
     done
     shift
     rm -rf run
-    # shellcheck disable=SC2086 # several words
-    run "$wanted" $BPT_MPIRUN -np 1 "$train" "${job[@]}" --output run "${mine[@]}" : \
-        -np 1 "$train" "${job[@]}" --output run "$@"
+    run "$wanted" ranks 2 "${unlike[@]}" "$train" "${job[@]}" --output run "${mine[@]}" --others \
+        "$train" "${job[@]}" --output run "$@"
 }
 
 refused() { # TEXT: said once, and nothing was begun

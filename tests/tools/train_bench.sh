@@ -204,8 +204,10 @@ for command in idx cifar glyphs info verify; do
     run 0 "$ingest" $command --help
     awk 'length > 100 { exit 1 }' out || die "a line of $command --help is too long"
 done
-fails_well 2 ranks 2 "$train"
-[ "$(grep -c '^usage: ' out)" -eq 1 ] || die "each rank prints the help"
+# Each has a file: mpirun of Open MPI 5.0.7 writes some of one rank's long output to the other stream.
+# shellcheck disable=SC2016 # expanded by the ranks
+fails_well 2 ranks 2 bash -c 'exec "$@" >"help.$OMPI_COMM_WORLD_RANK"' each "$train"
+[ "$(cat help.[01] | grep -c '^usage: ')" -eq 1 ] || die "each rank prints the help"
 # A closed pipe or a full disk at standard output is no success.
 if [ -w /dev/full ]; then
     "$train" --model lenet --dry-run --data data >/dev/full 2>err && die "wrote to a full disk"

@@ -56,8 +56,7 @@ two_hosts() ( # FOLDER SAYS: which has the two working folders, there/runs fille
     work=$work/$1
     cd "$work" && mkdir -p here/runs || exit
     export OMPI_MCA_orte_tmpdir_base=$work # two mpiruns that make its folder at the same moment fail
-    # shellcheck disable=SC2086 # several words
-    fails_well 2 $BPT_MPIRUN -np 1 -wdir "$work/here" "${apart[@]}" : -np 1 -wdir "$work/there" "${apart[@]}"
+    fails_well 2 ranks 2 "${unlike[@]}" env -C "$work/here" "${apart[@]}" --others env -C "$work/there" "${apart[@]}"
     says "$2"
     says 'file system that all machines share'
     [ ! -e here/runs/apart ] || die "a refused start leaves $(find here)"
@@ -197,12 +196,12 @@ late() { # FILE COMMAND...: what one rank does once the file is there
     shift && exec "$@"
 }
 export -f late
-catches() { # PROCESS: until it is bpt-train and catches SIGHUP, the last that it sets
-    local left=400 # 20 s
+catches() { # PROCESS: until it is bpt-train and catches its four signals; UCX catches SIGHUP before
+    local left=2000 four=$((0x4203)) # 20 s; SIGHUP, SIGINT, SIGUSR1, SIGTERM
     until [ "$(cat "/proc/$1/comm" 2>/dev/null)" = bpt-train ] &&
-        [ $((0x$(sed -n 's/^SigCgt:\t*0*//p' "/proc/$1/status") & 1)) -ne 0 ]; do
+        [ $((0x$(sed -n 's/^SigCgt:\t*0*//p' "/proc/$1/status") & four)) -eq $four ]; do
         [ $((left--)) -gt 0 ] || die "it catches no signals"
-        sleep 0.05
+        sleep 0.01
     done
 }
 # The first rank waits for the second one in MPI_Init: it is told to stop there.
@@ -211,7 +210,7 @@ for signal in TERM USR1 INT; do
         # shellcheck disable=SC2206 # several words
         job=("$train" "${good[@]}" --output runs/soon --update sgwu $way)
         rm -f go
-        start_ranks 1 "${job[@]}" : -np 1 bash -c 'late "$@"' late go "${job[@]}"
+        start_ranks 2 "${unlike[@]}" "${job[@]}" --others bash -c 'late "$@"' late go "${job[@]}"
         until first=$(rank_process 1) && [ -n "$first" ]; do sleep 0.05; done
         catches "$first"
         kill -s $signal "$first"
@@ -231,14 +230,15 @@ for wait in 0 0.05 0.1 0.2 0.4; do
     kill -s TERM "$pid"
     finish 75
 done
-run 0 "$train" "${good[@]}" --output runs/one-epoch
+hundred=("$train" "${good[@]}" --epochs 100 --eval-every 0) # at least a third of a second
+run 0 "${hundred[@]}" --output runs/hundred
 rm -rf runs/moment
-start "$train" "${good[@]}" --output runs/moment --resume auto
+start "${hundred[@]}" --output runs/moment --resume auto
 catches "$pid"
 kill -s TERM "$pid"
 finish 75
-run 0 "$train" "${good[@]}" --output runs/moment --resume auto
-same_weights runs/one-epoch runs/moment
+run 0 "${hundred[@]}" --output runs/moment --resume auto
+same_weights runs/hundred runs/moment
 
 # What has nothing to save ends by the signal, as it is used to.
 start "$train" --model tiny.yaml --bench 1000000 --threads 1

@@ -93,16 +93,14 @@ kill $holder $(pgrep -P $holder) 2>/dev/null
 # ---- other ways to read it ----
 
 # Each machine has a folder of its own; here, each rank.
-# shellcheck disable=SC2086 # several words
-run 0 $BPT_MPIRUN -np 1 "$train" "${job[@]}" --stage disk-0 --output unlike : \
-    -np 1 "$train" "${job[@]}" --stage disk-1 --output unlike
+run 0 ranks 2 "${unlike[@]}" "$train" "${job[@]}" --stage disk-0 --output unlike --others \
+    "$train" "${job[@]}" --stage disk-1 --output unlike
 same_weights two unlike
 copy_of disk-0
 copy_of disk-1
 
 # Or only some have one.
-# shellcheck disable=SC2086 # several words
-run 0 $BPT_MPIRUN -np 1 "$train" "${job[@]}" --output some : -np 1 "$train" "${job[@]}" --stage disk-1 --output some
+run 0 ranks 2 "${unlike[@]}" "$train" "${job[@]}" --output some --others "$train" "${job[@]}" --stage disk-1 --output some
 same_weights two some
 
 source "$here/scatter_help.sh"

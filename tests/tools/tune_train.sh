@@ -150,7 +150,7 @@ says "was tuned for batch-size \"20\", that of this run on $host is \"10\""
 sed "s/batch-size: '20'/batch-size: '64'/" "$host.yaml" >of-64.yaml
 some=("$train" --data data --model tiny.yaml --epochs 1 --threads 1 --output runs/some)
 # shellcheck disable=SC2086 # several words
-run 0 taskset -c "${cores%,*}" $BPT_MPIRUN -np 1 "${some[@]}" --tuned of-64.yaml : -np 4 "${some[@]}"
+run 0 taskset -c "${cores%,*}" $BPT_MPIRUN -np 5 "${unlike[@]}" "${some[@]}" --tuned of-64.yaml --others "${some[@]}"
 says "batch: 64 samples a step of this rank"
 # A host without a file of its own.
 fails_well 2 "$train" "${one[@]}" --output runs/other --tuned runs/%h.yaml
