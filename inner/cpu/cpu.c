@@ -27,12 +27,18 @@ void bpt__one_thread(void) {
     done = true;
 }
 
-/* The names of instruction sets are sets of bits: one contains all that it is built upon. */
+/* The names of instruction sets are sets of bits: one contains all that it is built upon. Vectors
+ * of other processors have the same names (those of ARM's SVE that of AVX-512), and no such
+ * kernels. */
 bpt_bf16_support bpt_cpu_bf16(void) {
+#if defined(__x86_64__)
     const unsigned has = (unsigned)dnnl_get_effective_cpu_isa();
     const unsigned native = dnnl_cpu_isa_avx512_core_bf16, emulating = dnnl_cpu_isa_avx512_core;
     if ((has & native) == native) return BPT_BF16_NATIVE;
     return (has & emulating) == emulating ? BPT_BF16_EMULATED : BPT_BF16_NONE;
+#else
+    return BPT_BF16_NONE;
+#endif
 }
 
 static bpt_status create_attr(dnnl_primitive_attr_t *attr) {

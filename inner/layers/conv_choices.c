@@ -112,17 +112,27 @@ bpt_status bpt__conv_order_layouts(bpt_builder *b, const bpt_conv_problem *p, bp
 }
 
 /* oneDNN's kernels of 1x1 with strides copy what they take into scratch memory first; of channels
- * last, where these are fewer than a vector's, they write behind its end (seen with 2.6, AVX2). */
+ * last, where these are fewer than a vector's, they write behind its end (seen with 2.6 on AVX2
+ * and 3.7 on ARM's SVE). */
 static bool overruns_scratch(const bpt_conv_problem *p) {
     const bool strided = p->stride[0] > 1 || p->stride[1] > 1;
     return p->r == 1 && p->s == 1 && strided && p->c / p->groups < BPT_CUT_LANES;
+}
+
+/* Blocks or the plain order are what kernels choose for few channels, but for those of ARM. */
+static bool may_be_last(bpt_conv_order o) {
+#if defined(__x86_64__)
+    return o == BPT_CONV_ORDER_LAST;
+#else
+    return o != BPT_CONV_ORDER_PLAIN;
+#endif
 }
 
 static bpt_status ways_in(bpt_builder *b, const bpt_conv_problem *p, bool backward_data,
                           bpt_conv_order o, bpt_conv_ways *ways) {
     const bpt_layout *src, *dst;
     *ways = (bpt_conv_ways){BPT_CONV_NAIVE, BPT_CONV_NAIVE, BPT_CONV_NAIVE};
-    if (o == BPT_CONV_ORDER_LAST && overruns_scratch(p)) return BPT_OK;
+    if (may_be_last(o) && overruns_scratch(p)) return BPT_OK;
     BPT_TRY(bpt__conv_order_layouts(b, p, o, &src, &dst));
     return bpt_cpu_conv_ways(b->cpu, p, backward_data, src, dst, ways);
 }

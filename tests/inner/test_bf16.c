@@ -6,6 +6,7 @@
 #include "tests/inner/conv_fixture.h"
 #include "tests/inner/gradient_cases.h"
 #include "tests/inner/net_values.h"
+#include "tests/inner/processor.h"
 #include "tests/ref/ref_network.h"
 
 #include <math.h>
@@ -212,7 +213,7 @@ static void test_both_types(void **state) {
 
 /* Kernels of ours where vectors have the instructions, of oneDNN where matrices have them (AMX). */
 static bool has_winograd(void) {
-    return bpt_cpu_bf16() == BPT_BF16_NATIVE && !__builtin_cpu_supports("amx-bf16");
+    return bpt_cpu_bf16() == BPT_BF16_NATIVE && !processor_has_amx();
 }
 
 /* Channels and sides that fill their blocks and patches, and others; tiles with patches enough and

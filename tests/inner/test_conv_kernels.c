@@ -6,6 +6,7 @@
 #include "inner/cpu/cpu_winograd.h"
 #include "inner/network_private.h"
 #include "tests/inner/conv_fixture.h"
+#include "tests/inner/processor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -169,7 +170,7 @@ static void test_what_suits_winograd(void **state) {
 static bool has_winograd(void) {
     const char *limit = getenv("ONEDNN_MAX_CPU_ISA");
     const bool less = limit && (strcmp(limit, "SSE41") == 0 || strcmp(limit, "AVX") == 0);
-    return __builtin_cpu_supports("avx2") && !less;
+    return processor_has_avx2() && !less;
 }
 
 static bool has_kernels(int64_t n, int64_t c, int64_t k, int64_t side) {

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "inner/cpu/cpu.h"
 #include "inner/weight_copies.h"
+#include "tests/inner/processor.h"
 #include "tests/ref/ref.h"
 
 #include <float.h>
@@ -329,14 +330,6 @@ static void test_reorder_there_and_back(void **state) {
     close_device(&d);
 }
 
-static bool has_amx(void) {
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("amx-bf16");
-#else
-    return false;
-#endif
-}
-
 /* oneDNN's copies of weights in the layouts of both passes. */
 typedef struct {
     bpt_kernel *kernel;
@@ -409,7 +402,8 @@ static void test_copies_are_what_kernels_want(void **state) {
                           .dilation = {1, 1},
                           .groups = 1,
                           .type = BPT_BF16};
-    if (bpt_cpu_bf16() != BPT_BF16_NATIVE || !bpt_copy_weights_native() || has_amx()) skip();
+    if (bpt_cpu_bf16() != BPT_BF16_NATIVE || !bpt_copy_weights_native() || processor_has_amx())
+        skip();
     check_copies(p);
     p.r = p.s = 1;
     p.pad[0] = p.pad[1] = 0;

@@ -6,6 +6,7 @@
 #include "inner/network_private.h"
 #include "inner/weight_copies.h"
 #include "tests/inner/part_fixture.h"
+#include "tests/inner/processor.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -184,14 +185,6 @@ static void test_orders_of_all_kinds(void **state) {
     check_orders_of_all_kinds(BPT_F32);
 }
 
-static bool has_amx(void) {
-#if defined(__x86_64__)
-    return __builtin_cpu_supports("amx-bf16");
-#else
-    return false;
-#endif
-}
-
 static void check_orders_of_models(bpt_value_type type) {
     const net_options options = {1, {.momentum = 0.9f, .decay = 1e-2f}, SEED, type};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
@@ -219,7 +212,8 @@ static void test_orders_in_bf16(void **state) {
  * instructions (AMX), whose kernels want other orders. */
 static void test_copies_of_weights_are_one_task(void **state) {
     (void)state;
-    if (bpt_cpu_bf16() != BPT_BF16_NATIVE || !bpt_copy_weights_native() || has_amx()) skip();
+    if (bpt_cpu_bf16() != BPT_BF16_NATIVE || !bpt_copy_weights_native() || processor_has_amx())
+        skip();
     net_fixture f = net_open(models[0], 7, (net_options){1, {.momentum = 0.9f}, SEED, BPT_BF16});
     const bpt_builder *b = &f.net->builder;
     size_t n = 0;
