@@ -113,6 +113,20 @@ static void end_with_word(MDB_env *env, const char *text) {
 
 /* ---- opening ---- */
 
+static void close_handle(const bpt__guard *g, MDB_env *env) {
+    bpt__guard_enter(g);
+    mdb_env_close(env);
+    bpt__guard_leave(g);
+}
+
+static int open_files(const bpt__guard *g, const char *path, unsigned flags, MDB_env *env) {
+    const bool alone = g->kind->rules.flags & MDB_NOSUBDIR;
+    bpt__guard_enter(g);
+    const int code = mdb_env_open(env, alone ? g->data : path, flags, 0666);
+    bpt__guard_leave(g);
+    return code;
+}
+
 /* @param g is freed where this fails, else with the environment */
 static bpt_status open_handle(bpt__guard *g, const char *path, unsigned flags, MDB_env **out) {
     const unsigned kind = g->kind->rules.flags;
@@ -124,8 +138,7 @@ static bpt_status open_handle(bpt__guard *g, const char *path, unsigned flags, M
     if (code == 0) code = mdb_env_set_userctx(env, g);
     if (code == 0) code = mdb_env_set_assert(env, end_with_word);
     if (code == 0) code = mdb_env_set_maxdbs(env, MAX_DATABASES);
-    if (code == 0)
-        code = mdb_env_open(env, kind & MDB_NOSUBDIR ? g->data : path, flags | kind | lock, 0666);
+    if (code == 0) code = open_files(g, path, flags | kind | lock, env);
     if (code != 0) {
         status = bpt__lmdb_fail(code, "open", path);
         goto fail;
@@ -134,7 +147,7 @@ static bpt_status open_handle(bpt__guard *g, const char *path, unsigned flags, M
     *out = env;
     return BPT_OK;
 fail:
-    if (env) mdb_env_close(env);
+    if (env) close_handle(g, env);
     bpt__guard_free(g);
     return status;
 }
@@ -349,6 +362,6 @@ void bpt__environment_close(MDB_env *env, MDB_txn *txn) {
     if (txn) mdb_txn_abort(txn);
     if (!env) return;
     bpt__guard *g = mdb_env_get_userctx(env);
-    mdb_env_close(env);
+    close_handle(g, env);
     bpt__guard_free(g);
 }

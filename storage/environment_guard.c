@@ -4,6 +4,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 
+#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <errno.h>
@@ -30,6 +31,16 @@ bpt_status bpt__guard_create(const bpt__environment_kind *kind, const char *path
 static void close_lock(bpt__guard *g) {
     if (g->lock_fd >= 0) close(g->lock_fd);
     g->lock_fd = -1;
+}
+
+/* What the kernel refuses is no harm: then it is as if nobody had asked. */
+void bpt__guard_enter(const bpt__guard *g) {
+    if (g->lock_fd < 0) return;
+    while (flock(g->lock_fd, LOCK_EX) != 0 && errno == EINTR) continue;
+}
+
+void bpt__guard_leave(const bpt__guard *g) {
+    if (g->lock_fd >= 0) (void)flock(g->lock_fd, LOCK_UN);
 }
 
 void bpt__guard_free(bpt__guard *g) {

@@ -128,6 +128,24 @@ static int write_first(void) {
     return write_train(1) == BPT_OK ? 0 : 1;
 }
 
+static int open_and_close_often(void) {
+    for (int i = 0; i < 300; i++) {
+        bpt_dataset *dataset;
+        if (bpt_dataset_open(place.dataset, &dataset) != BPT_OK) return 1;
+        bpt_dataset_close(dataset);
+    }
+    return 0;
+}
+
+/* Whoever closes last of all takes nothing away from those that open meanwhile. */
+static void come_and_go(void **state) {
+    (void)state;
+    pid_t readers[3];
+    assert_int_equal(status_of(start(write_first)), 0);
+    for (int r = 0; r < 3; r++) readers[r] = start(open_and_close_often);
+    for (int r = 0; r < 3; r++) assert_int_equal(status_of(readers[r]), 0);
+}
+
 /* Has the dataset open until the test closes its end. */
 static int hold(void) {
     bpt_dataset *dataset;
@@ -240,6 +258,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(slots_of_killed_readers_are_given_back, set_up, tear_down),
         cmocka_unit_test_setup_teardown(slots_of_killed_twins_are_done_without, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(come_and_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_through_a_link, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_through_a_hard_link, set_up, tear_down),
         cmocka_unit_test_setup_teardown(processes_may_have_one_number, set_up, tear_down),
