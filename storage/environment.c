@@ -114,16 +114,16 @@ static void end_with_word(MDB_env *env, const char *text) {
 /* ---- opening ---- */
 
 static void close_handle(const bpt__guard *g, MDB_env *env) {
-    bpt__guard_enter(g);
+    const int turn = bpt__guard_enter(g);
     mdb_env_close(env);
-    bpt__guard_leave(g);
+    bpt__guard_leave(turn);
 }
 
 static int open_files(const bpt__guard *g, const char *path, unsigned flags, MDB_env *env) {
     const bool alone = g->kind->rules.flags & MDB_NOSUBDIR;
-    bpt__guard_enter(g);
+    const int turn = bpt__guard_enter(g);
     const int code = mdb_env_open(env, alone ? g->data : path, flags, 0666);
-    bpt__guard_leave(g);
+    bpt__guard_leave(turn);
     return code;
 }
 

@@ -34,13 +34,14 @@ static void close_lock(bpt__guard *g) {
 }
 
 /* What the kernel refuses is no harm: then it is as if nobody had asked. */
-void bpt__guard_enter(const bpt__guard *g) {
-    if (g->lock_fd < 0) return;
-    while (flock(g->lock_fd, LOCK_EX) != 0 && errno == EINTR) continue;
+int bpt__guard_enter(const bpt__guard *g) {
+    const int fd = g->lock_fd >= 0 ? open(g->data, O_RDONLY | O_CLOEXEC | O_NONBLOCK) : -1;
+    while (fd >= 0 && flock(fd, LOCK_EX) != 0 && errno == EINTR) continue;
+    return fd;
 }
 
-void bpt__guard_leave(const bpt__guard *g) {
-    if (g->lock_fd >= 0) (void)flock(g->lock_fd, LOCK_UN);
+void bpt__guard_leave(int turn) {
+    if (turn >= 0) close(turn);
 }
 
 void bpt__guard_free(bpt__guard *g) {

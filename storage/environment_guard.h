@@ -37,12 +37,14 @@ bpt_status bpt__guard_lock(bpt__guard *guard);
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt__guard_lock_if_can(bpt__guard *guard);
 
-/** Keeps other processes of bpt from opening and closing an environment of the same lock file until
- * bpt__guard_leave(): LMDB's last one destroys the mutexes when it closes (from 0.9.29 on, if not
- * before), also where one that opens waits for its turn just then and takes them for good. Waits;
- * does nothing where there is no lock file. */
-void bpt__guard_enter(const bpt__guard *guard);
-void bpt__guard_leave(const bpt__guard *guard);
+/** Keeps other processes of bpt from opening and closing an environment of the same files until
+ * bpt__guard_leave(): LMDB's last one destroys the mutexes when it closes (0.9.31 does, 0.9.24 does
+ * not), also where one that opens waits for its turn just then and takes them for good. Waits; does
+ * nothing where there is no lock file. By flock on the data file, on which LMDB has no locks: on
+ * the lock file, network file systems would take it for one of LMDB's.
+ * @return what bpt__guard_leave() is to be given */
+int bpt__guard_enter(const bpt__guard *guard);
+void bpt__guard_leave(int turn);
 
 /** Watches the data file, where it is there, before LMDB opens it: it reads pages meanwhile.
  * @return BPT_OK, BPT_EIO, BPT_ENOMEM */
