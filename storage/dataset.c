@@ -78,7 +78,7 @@ static bpt_status overtaken(const bpt_dataset *d, const bpt_split *split) {
 bpt_status bpt__dataset_check(const bpt_dataset *d, const bpt_split *split, uint32_t v) {
     const bpt__records *r = &d->records[split->number];
     const bpt__stored_value value = r->values[v];
-    const bool in_danger = bpt__environment_overtaken(d->env, d->txn);
+    const bool in_danger = bpt__environment_overtaken(d->env);
     if (!in_danger && atomic_load_explicit(&r->checked[v], memory_order_relaxed)) return BPT_OK;
     bpt__value_place place = bpt__dataset_place(d, split, v);
     if (d->info->encoded) place.record_bytes = bpt__value_record_bytes(value.data);
@@ -177,31 +177,64 @@ static bpt_status open_split(bpt_dataset *d, const bpt_split *split) {
     return BPT_OK;
 }
 
+static void forget(bpt_dataset *d) {
+    for (size_t s = 0; d->records && s < d->info->n_splits; s++) {
+        bpt_free(d->records[s].stretches);
+        bpt_free(d->records[s].values);
+        bpt_free((void *)d->records[s].checked);
+    }
+    bpt_free(d->records);
+    bpt_free(d->description);
+    bpt__catalog_free(d->catalog);
+    *d = (bpt_dataset){0};
+}
+
+static bpt_status read_all(bpt_dataset *d, const char *path) {
+    BPT_TRY(bpt__description_read(d->txn, path, &d->description, &d->n_description));
+    BPT_TRY(bpt__catalog_read(d->txn, path, &d->catalog));
+    d->info = bpt__catalog_info(d->catalog);
+    d->record_bytes = d->info->encoded ? 0 : (size_t)d->info->C * d->info->H * d->info->W;
+    BPT_TRY(BPT_NEW("splits", d->info->n_splits, &d->records));
+    for (size_t s = 0; s < d->info->n_splits; s++) BPT_TRY(open_split(d, &d->info->splits[s]));
+    return bpt_dataset_check(d);
+}
+
+typedef struct opening {
+    const char *path;
+    bpt_dataset *dataset;
+} opening;
+
+/* All that LMDB is asked for. What is read later are values, each with its checksum. */
+static bpt_status read_contents(void *arg, MDB_env *env, MDB_txn *txn) {
+    const opening *o = arg;
+    bpt_dataset *d = o->dataset;
+    d->env = env;
+    d->txn = txn;
+    const bpt_status status = read_all(d, o->path);
+    if (status != BPT_OK) forget(d);
+    return status;
+}
+
+static bpt_status check_not_empty(const bpt_dataset *d) {
+    if (d->info->n_splits > 0) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_ENOENT, "dataset %s has no split yet", d->info->path);
+    bpt_hint(
+        "its first ingestion was stopped before its end: run the same bpt-ingest again, with "
+        "--resume to go on where it was stopped");
+    return status;
+}
+
 bpt_status bpt__dataset_open(const char *path, bool deep, bpt_dataset **out) {
     bpt_dataset *d;
     BPT_TRY(BPT_NEW("dataset", 1, &d));
-    bpt_status status;
-    BPT_TRY_GOTO(status, bpt__environment_read(&bpt__dataset_files, path, deep, &d->env, &d->txn),
-                 fail);
-    BPT_TRY_GOTO(status, bpt__catalog_read(d->txn, path, &d->catalog), fail);
-    d->info = bpt__catalog_info(d->catalog);
-    if (d->info->n_splits == 0) {
-        status = bpt_fail(BPT_ENOENT, "dataset %s has no split yet", path);
-        bpt_hint(
-            "its first ingestion was stopped before its end: run the same bpt-ingest again, with "
-            "--resume to go on where it was stopped");
-        goto fail;
-    }
-    d->record_bytes = d->info->encoded ? 0 : (size_t)d->info->C * d->info->H * d->info->W;
-    BPT_TRY_GOTO(status, BPT_NEW("splits", d->info->n_splits, &d->records), fail);
-    for (size_t s = 0; s < d->info->n_splits; s++)
-        BPT_TRY_GOTO(status, open_split(d, &d->info->splits[s]), fail);
-    BPT_TRY_GOTO(status, bpt_dataset_check(d), fail);
-    *out = d;
-    return BPT_OK;
-fail:
-    if (d->env) status = bpt__environment_settle(d->env, status);
-    bpt_dataset_close(d);
+    opening o = {.path = path, .dataset = d};
+    bpt_status status =
+        bpt__environment_read(&bpt__dataset_files, path, deep, read_contents, &o, &d->env, &d->txn);
+    if (status == BPT_OK) status = check_not_empty(d);
+    if (status == BPT_OK)
+        *out = d;
+    else
+        bpt_dataset_close(d);
     return status;
 }
 
@@ -211,14 +244,10 @@ bpt_status bpt_dataset_open(const char *path, bpt_dataset **out) {
 
 void bpt_dataset_close(bpt_dataset *d) {
     if (!d) return;
-    for (size_t s = 0; d->records && s < d->info->n_splits; s++) {
-        bpt_free(d->records[s].stretches);
-        bpt_free(d->records[s].values);
-        bpt_free((void *)d->records[s].checked);
-    }
-    bpt_free(d->records);
-    bpt__catalog_free(d->catalog);
-    bpt__environment_close(d->env, d->txn);
+    MDB_env *env = d->env;
+    MDB_txn *txn = d->txn;
+    forget(d);
+    bpt__environment_close(env, txn);
     bpt_free(d);
 }
 
@@ -256,7 +285,12 @@ bpt_status bpt_dataset_bring_to(bpt_dataset *d, uint32_t H, uint32_t W) {
 }
 
 bpt_status bpt_dataset_export(const bpt_dataset *dataset, char **description, size_t *size) {
-    return bpt__description_read(dataset->txn, dataset->info->path, description, size);
+    char *copy;
+    BPT_TRY(bpt_alloc("description", dataset->n_description, 1, (void **)&copy));
+    memcpy(copy, dataset->description, dataset->n_description);
+    *description = copy;
+    *size = dataset->n_description;
+    return BPT_OK;
 }
 
 /* ---- records ---- */

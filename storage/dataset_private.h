@@ -44,10 +44,12 @@ struct bpt_dataset {
     MDB_txn *txn; /* pins the state that values point into */
     bpt__catalog *catalog;
     const bpt_dataset_info *info; /* of the catalog */
-    size_t record_bytes;          /* C*H*W; 0 where records are encoded */
-    bpt__records *records;        /* shape [info->n_splits]; NULL in scratch */
-    bpt__part *parts;             /* of scratch (scratch.c), likewise; else NULL */
-    bool outgrows_memory;         /* what was read may be gone when it is read again */
+    char *description;            /* bpt_dataset_export(), shape [n_description]; NULL in scratch */
+    size_t n_description;
+    size_t record_bytes;   /* C*H*W; 0 where records are encoded */
+    bpt__records *records; /* shape [info->n_splits]; NULL in scratch */
+    bpt__part *parts;      /* of scratch (scratch.c), likewise; else NULL */
+    bool outgrows_memory;  /* what was read may be gone when it is read again */
 };
 
 /** bpt_dataset_open().

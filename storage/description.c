@@ -21,17 +21,22 @@ static char *put_bytes(char *at, const MDB_val *bytes) {
     return at + bytes->mv_size;
 }
 
-/* Goes through the entries twice: the first time only to count.
- * @param out NULL: count */
+/* Goes through the entries twice: the first time only to count. Pages that writers have taken since
+ * may have more.
+ * @param out NULL: count
+ * @param[in,out] size bytes: in, room at @p out */
 static int collect(MDB_cursor *cursor, char *out, size_t *size) {
     MDB_val key, value;
+    const size_t room = *size;
     int code = mdb_cursor_get(cursor, &key, &value, MDB_FIRST);
     for (*size = 0; code == 0; code = mdb_cursor_get(cursor, &key, &value, MDB_NEXT)) {
+        const size_t bytes = LENGTHS + key.mv_size + value.mv_size;
+        if (out && bytes > room - *size) return MDB_CORRUPTED;
         if (out) {
             char *at = put_length(put_length(out + *size, key.mv_size), value.mv_size);
             put_bytes(put_bytes(at, &key), &value);
         }
-        *size += LENGTHS + key.mv_size + value.mv_size;
+        *size += bytes;
     }
     return code == MDB_NOTFOUND ? 0 : code;
 }
@@ -50,6 +55,8 @@ bpt_status bpt__description_read(MDB_txn *txn, const char *path, char **descript
     if (code == 0 && status == BPT_OK) code = collect(cursor, text, size);
     if (cursor) mdb_cursor_close(cursor);
     if (code != 0) status = bpt__lmdb_fail(code, "read", path);
+    if (bpt__environment_gone(mdb_txn_env(txn)))
+        status = bpt_fail(BPT_ECANCELED, "%s was written to while it was read", path);
     if (status == BPT_OK)
         *description = text;
     else

@@ -84,12 +84,21 @@ bool bpt__environment_damaged(MDB_env *env) {
     return bpt__lost_pages_any(g->pages);
 }
 
-bool bpt__environment_overtaken(MDB_env *env, MDB_txn *txn) {
+/* @return commits since, by writers that do not see this reader */
+static uint64_t count_commits(MDB_env *env) {
     const bpt__guard *g = mdb_env_get_userctx(env);
     MDB_envinfo info;
-    if (g->lock_fd >= 0) return false;
+    if (g->lock_fd >= 0 || g->pinned == 0) return 0;
     mdb_env_info(env, &info);
-    return info.me_last_txnid != mdb_txn_id(txn);
+    return info.me_last_txnid - g->pinned;
+}
+
+bool bpt__environment_overtaken(MDB_env *env) {
+    return count_commits(env) > 0;
+}
+
+bool bpt__environment_gone(MDB_env *env) {
+    return count_commits(env) > 1;
 }
 
 bpt_status bpt__environment_settle(MDB_env *env, bpt_status status) {
@@ -102,7 +111,10 @@ bpt_status bpt__environment_settle(MDB_env *env, bpt_status status) {
 static void end_with_word(MDB_env *env, const char *text) {
     const bpt__guard *g = mdb_env_get_userctx(env);
     bpt_status status = bpt__environment_settle(env, BPT_OK);
-    if (status == BPT_OK) {
+    if (status == BPT_OK && bpt__environment_gone(env)) {
+        status = bpt_fail(BPT_EIO, "%s was written to while it was read (%s)", g->data, text);
+        bpt_hint("run this again");
+    } else if (status == BPT_OK) {
         status =
             bpt_fail(BPT_ECORRUPT, "%s was written over while it was in use (%s)", g->data, text);
         bpt_hint("%s", g->kind->lost_hint);
@@ -222,15 +234,37 @@ static bpt_status open_and_begin(const bpt__environment_kind *kind, const char *
     return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", path);
 }
 
-static bpt_status read_once(const bpt__environment_kind *kind, const char *path, const char *file,
-                            bool deep, MDB_env **out_env, MDB_txn **out_txn) {
+/* What somebody wants to read, and how. */
+typedef struct wish {
+    const bpt__environment_kind *kind;
+    const char *path, *file;
+    bool deep;
+    bpt__environment_body body;
+    void *arg;
+} wish;
+
+/* @param[out] is_sound whether the walk found all in order: what fails then is the body */
+static bpt_status read_pinned(const wish *w, MDB_env *env, MDB_txn *txn, bool *is_sound) {
+    ((bpt__guard *)mdb_env_get_userctx(env))->pinned = mdb_txn_id(txn);
+    bpt_status status = bpt__page_walk(w->file, &w->kind->rules, mdb_txn_id(txn), w->deep);
+    BPT_TRY(bpt__environment_settle(env, status));
+    *is_sound = true;
+    if (!w->body) return BPT_OK;
+    status = w->body(w->arg, env, txn);
+    return status == BPT_OK ? BPT_OK : bpt__environment_settle(env, status);
+}
+
+static bpt_status read_once(const wish *w, MDB_env **out_env, MDB_txn **out_txn, bool *is_sound) {
     MDB_env *env = NULL;
     MDB_txn *txn = NULL;
     bpt_status status;
-    BPT_TRY(bpt__page_check_heads(file, &kind->rules));
-    BPT_TRY_GOTO(status, open_and_begin(kind, path, &env, &txn), fail);
-    status = bpt__page_walk(file, &kind->rules, mdb_txn_id(txn), deep);
-    BPT_TRY_GOTO(status, bpt__environment_settle(env, status), fail);
+    *is_sound = false;
+    BPT_TRY(bpt__page_check_heads(w->file, &w->kind->rules));
+    BPT_TRY_GOTO(status, open_and_begin(w->kind, w->path, &env, &txn), fail);
+    status = read_pinned(w, env, txn, is_sound);
+    if (status != BPT_OK && bpt__environment_gone(env))
+        status = bpt_fail(BPT_ECANCELED, "%s was replaced while it was read", w->file);
+    if (status != BPT_OK) goto fail;
     *out_env = env;
     *out_txn = txn;
     return BPT_OK;
@@ -244,22 +278,32 @@ static bpt_status hinted(const bpt__environment_kind *kind, bpt_status status) {
     return status;
 }
 
-bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *path, bool deep,
-                                 MDB_env **env, MDB_txn **txn) {
-    char *file;
-    BPT_TRY(bpt_strf(&file, "%s/%s", path, kind->data));
+/* @param[out] is_there whether it was found: what fails then is the body */
+static bpt_status read_newest(const wish *w, MDB_env **env, MDB_txn **txn, bool *is_there) {
     bpt_status status = BPT_ECANCELED;
     int n_doubts = 0;
     for (int i = 0; status == BPT_ECANCELED && i < MAX_OVERTAKEN; i++) {
-        status = read_once(kind, path, file, deep, env, txn);
+        status = read_once(w, env, txn, is_there);
         /* A head page read while a writer writes it can look damaged; it does not stay so. */
-        if (status == BPT_ECORRUPT && ++n_doubts < MAX_DOUBTS) {
+        if (status == BPT_ECORRUPT && !*is_there && ++n_doubts < MAX_DOUBTS) {
             nanosleep(&(struct timespec){.tv_nsec = 200000}, NULL);
             status = BPT_ECANCELED;
         }
     }
+    return status;
+}
+
+bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *path, bool deep,
+                                 bpt__environment_body body, void *arg, MDB_env **env,
+                                 MDB_txn **txn) {
+    char *file;
+    bool is_there = false;
+    BPT_TRY(bpt_strf(&file, "%s/%s", path, kind->data));
+    const wish w = {
+        .kind = kind, .path = path, .file = file, .deep = deep, .body = body, .arg = arg};
+    bpt_status status = read_newest(&w, env, txn, &is_there);
     bpt_free(file);
-    if (status == BPT_ENOENT) {
+    if (status == BPT_ENOENT && !is_there) {
         status = bpt_fail(BPT_ENOENT, "there is no %s at %s", kind->what, path);
         if (kind->missing_hint) bpt_hint("%s", kind->missing_hint);
     }

@@ -46,19 +46,31 @@ bool bpt__environment_lost(MDB_env *env);
  * above is true for a page of the lock file, too.) */
 bool bpt__environment_damaged(MDB_env *env);
 
-/** @param txn that bpt__environment_read() has opened
+/** @param env that bpt__environment_read() has opened
  * @return whether writers, who do not see this reader (of another folder, machine or container),
- * have committed since: what it reads may be gone, or go. False where they do see it. Cheap; any
- * thread */
-bool bpt__environment_overtaken(MDB_env *env, MDB_txn *txn);
+ * have committed since: what it reads may go. False where they do see it. Cheap; any thread */
+bool bpt__environment_overtaken(MDB_env *env);
 
-/** Opens an environment for reading and pins its newest state.
+/** @return likewise whether what it reads may be gone: LMDB uses the pages that a commit gave up
+ * in the next but one, so two were enough. What was read before this was asked is as it was where
+ * it says no */
+bool bpt__environment_gone(MDB_env *env);
+
+/** What is read at once of the state that bpt__environment_read() has pinned.
+ * @return BPT_OK; else nothing is left of what it made, for it may be run again */
+typedef bpt_status (*bpt__environment_body)(void *arg, MDB_env *env, MDB_txn *txn);
+
+/** Opens an environment for reading and pins its newest state. Where that is gone before all of
+ * @p body has gone well, the newest of then.
  * @param path of its folder
  * @param deep also check free pages and the headers of large values
+ * @param body NULL: nothing
  * @param[out] env, txn closed with bpt__environment_close()
- * @return BPT_OK, BPT_ENOENT, BPT_EDATA (not LMDB), BPT_ECORRUPT, BPT_EIO, BPT_ENOMEM */
+ * @return BPT_OK, BPT_ENOENT, BPT_EDATA (not LMDB), BPT_ECORRUPT, BPT_EIO, BPT_ENOMEM; of @p body
+ */
 bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *path, bool deep,
-                                 MDB_env **env, MDB_txn **txn);
+                                 bpt__environment_body body, void *arg, MDB_env **env,
+                                 MDB_txn **txn);
 
 /** Opens an environment for writing, creating its files where they are missing. The caller holds
  * the folder's writer lock.

@@ -16,8 +16,9 @@ typedef struct bpt__guard {
     char *data, *lock;   /* paths of its files */
     bpt__watched *pages; /* of the data file, */
     bpt__watched *slots; /* of the lock file; NULL: it has none */
-    int lock_fd;    /* -1: none. Open as long as LMDB's own: closing one ends the locks of all */
-    uint64_t bytes; /* of the data file when it was opened. LMDB never makes it shorter */
+    int lock_fd;     /* -1: none. Open as long as LMDB's own: closing one ends the locks of all */
+    uint64_t bytes;  /* of the data file when it was opened. LMDB never makes it shorter */
+    uint64_t pinned; /* by bpt__environment_read(): the transaction whose state it is */
     const bpt__environment_kind *kind;
 } bpt__guard;
 

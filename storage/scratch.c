@@ -86,7 +86,8 @@ bpt_status bpt_scratch_look(const char *path, const char *description, size_t si
     struct stat info = {0};
     bool empty = false;
     *bytes = 0;
-    const bpt_status opened = bpt__environment_read(&bpt__scratch_files, path, false, &env, &txn);
+    const bpt_status opened =
+        bpt__environment_read(&bpt__scratch_files, path, false, NULL, NULL, &env, &txn);
     if (opened == BPT_ENOENT) return BPT_OK;
     BPT_TRY(opened);
     bpt_status status = compare(txn, path, description, size, &empty);

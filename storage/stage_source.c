@@ -55,30 +55,35 @@ static bpt_status look_at_file(const char *dataset, bpt__stage_source *s) {
     return status;
 }
 
-/* @param[out] description checksum of what the dataset says of itself */
-static bpt_status read_description(const char *dataset, bpt__stage_source *s,
-                                   uint64_t *description) {
-    MDB_env *env;
-    MDB_txn *txn;
+typedef struct description {
+    const char *dataset;
+    bpt__stage_source *source;
+    uint64_t checksum; /* of what the dataset says of itself */
+} description;
+
+static bpt_status read_description(void *arg, MDB_env *env, MDB_txn *txn) {
+    description *d = arg;
     MDB_stat stat;
     char *text = NULL;
     size_t size = 0;
-    BPT_TRY(bpt__environment_read(&bpt__dataset_files, dataset, false, &env, &txn));
     mdb_env_stat(env, &stat);
-    s->head_bytes = 2 * (size_t)stat.ms_psize;
-    bpt_status status = bpt__description_read(txn, dataset, &text, &size);
+    d->source->head_bytes = 2 * (size_t)stat.ms_psize;
+    bpt_status status = bpt__description_read(txn, d->dataset, &text, &size);
     status = bpt__environment_settle(env, status);
-    if (status == BPT_OK) *description = bpt_checksum(text, size);
+    if (status == BPT_OK) d->checksum = bpt_checksum(text, size);
     bpt_free(text);
-    bpt__environment_close(env, txn);
     return status;
 }
 
 bpt_status bpt__stage_source_look(const char *dataset, bpt__stage_source *s) {
-    uint64_t description;
-    BPT_TRY(read_description(dataset, s, &description));
+    description d = {.dataset = dataset, .source = s};
+    MDB_env *env;
+    MDB_txn *txn;
+    BPT_TRY(bpt__environment_read(&bpt__dataset_files, dataset, false, read_description, &d, &env,
+                                  &txn));
+    bpt__environment_close(env, txn);
     BPT_TRY(look_at_file(dataset, s));
-    const uint64_t all[] = {s->bytes, s->times[0], s->times[1], s->heads, description};
+    const uint64_t all[] = {s->bytes, s->times[0], s->times[1], s->heads, d.checksum};
     s->identity = bpt_checksum(all, sizeof all);
     if (s->identity == 0) s->identity = 1;
     return BPT_OK;

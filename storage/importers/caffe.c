@@ -174,7 +174,8 @@ static bpt_status read_labels(caffe *x) {
 }
 
 static bpt_status open_environment(caffe *x) {
-    const bpt_status status = bpt__environment_read(&caffe_files, x->path, false, &x->env, &x->txn);
+    const bpt_status status =
+        bpt__environment_read(&caffe_files, x->path, false, NULL, NULL, &x->env, &x->txn);
     if (status == BPT_ECORRUPT)
         bpt_hint("is it one of Caffe's? if so, copy it again; nobody may write it meanwhile");
     BPT_TRY(status);

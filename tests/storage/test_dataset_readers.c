@@ -1,5 +1,6 @@
-/* Who reads a dataset beside others: through a link, where writers do not see it; where readers
- * were killed; and in a container whose processes have numbers of their own. ctest: TIMEOUT=120 */
+/* Who reads a dataset beside others: through a link, where writers do not see it, also while it
+ * opens it; where readers were killed; and in a container whose processes have numbers of their
+ * own. ld --wrap says when a dataset is being opened. ctest: TIMEOUT=120 */
 #include "base/file.h"
 #include "base/memory.h"
 #include "tests/storage/made_dataset.h"
@@ -12,6 +13,7 @@
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -57,18 +59,24 @@ static uint32_t readable(const bpt_dataset *dataset, const bpt_split *split, bpt
     return N;
 }
 
-/* Records that were good are gone with their pages, and the reader has to hear of it. */
-static void check_link(int (*make_link)(const char *from, const char *to)) {
-    char file[100], folder[100], linked[120];
-    bpt_dataset *dataset;
-    const bpt_split *split;
-    bpt_status status;
-    assert_int_equal(write_train(1), BPT_OK);
+static char folder[100], linked[120]; /* another name of the dataset, and of its file */
+
+static void give_another_name(int (*make_link)(const char *from, const char *to)) {
+    char file[100];
     snprintf(file, sizeof file, "%s/data.mdb", place.dataset);
     snprintf(folder, sizeof folder, "%s/link", place.directory);
     snprintf(linked, sizeof linked, "%s/data.mdb", folder);
     assert_int_equal(mkdir(folder, 0777), 0);
     assert_int_equal(make_link(file, linked), 0);
+}
+
+/* Records that were good are gone with their pages, and the reader has to hear of it. */
+static void check_link(int (*make_link)(const char *from, const char *to)) {
+    bpt_dataset *dataset;
+    const bpt_split *split;
+    bpt_status status;
+    assert_int_equal(write_train(1), BPT_OK);
+    give_another_name(make_link);
     assert_int_equal(bpt_dataset_open(folder, &dataset), BPT_OK);
     assert_int_equal(bpt_dataset_find(dataset, "train", &split), BPT_OK);
     assert_int_equal(readable(dataset, split, &status), N);
@@ -88,6 +96,70 @@ static void reads_through_a_link(void **state) {
 static void reads_through_a_hard_link(void **state) {
     (void)state;
     check_link(link);
+}
+
+/* ---- others write while it is opened ---- */
+
+static struct {
+    bool forever; /* each time */
+    int left;     /* calls of LMDB until others write; below 0: they do not */
+    int n;        /* splits that they have stored */
+} others = {.left = -1};
+
+/* Whole splits of one image: what they are stored in is soon used again. */
+static void write_others(void) {
+    enum { MANY = 4 };
+    for (int i = 0; i < MANY; i++) {
+        char name[20];
+        snprintf(name, sizeof name, "other%d", others.forever ? i : others.n);
+        bpt_writer_options o = made_options(name, 1, 16, 16);
+        o.replace = others.forever && others.n >= MANY;
+        assert_int_equal(made_split(place.dataset, &o, 1, 1), BPT_OK);
+        others.n++;
+    }
+}
+
+int __real_mdb_dbi_open(MDB_txn *txn, const char *name, unsigned flags, MDB_dbi *dbi);
+int __wrap_mdb_dbi_open(MDB_txn *txn, const char *name, unsigned flags, MDB_dbi *dbi);
+int __wrap_mdb_dbi_open(MDB_txn *txn, const char *name, unsigned flags, MDB_dbi *dbi) {
+    static bool is_writer;
+    if (!is_writer && others.left >= 0 && others.left-- == 0) {
+        is_writer = true;
+        write_others();
+        is_writer = false;
+        if (others.forever) others.left = 0;
+    }
+    return __real_mdb_dbi_open(txn, name, flags, dbi);
+}
+
+static void opens_while_others_write(void **state) {
+    enum { CALLS = 3 }; /* of `meta`, for its bytes and its entries, and of the records */
+    (void)state;
+    bpt_dataset *dataset;
+    const bpt_split *split;
+    assert_int_equal(write_train(1), BPT_OK);
+    give_another_name(symlink);
+    for (int i = 0; i < CALLS; i++) {
+        others.left = i;
+        assert_int_equal(bpt_dataset_open(folder, &dataset), BPT_OK);
+        assert_true(others.left < 0);
+        assert_int_equal(bpt_dataset_find(dataset, "train", &split), BPT_OK);
+        assert_int_equal(made_equal(dataset, split, 1), N);
+        bpt_dataset_close(dataset);
+    }
+}
+
+static void others_write_faster_than_it_opens(void **state) {
+    (void)state;
+    bpt_dataset *dataset;
+    assert_int_equal(write_train(1), BPT_OK);
+    give_another_name(symlink);
+    others.forever = true;
+    others.left = others.n = 0;
+    assert_int_equal(bpt_dataset_open(folder, &dataset), BPT_EIO);
+    assert_non_null(strstr(bpt_error_last()->text, "changes too fast to be read"));
+    others.forever = false;
+    others.left = -1;
 }
 
 /* ---- processes ---- */
@@ -261,6 +333,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(come_and_go, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_through_a_link, set_up, tear_down),
         cmocka_unit_test_setup_teardown(reads_through_a_hard_link, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(opens_while_others_write, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(others_write_faster_than_it_opens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(processes_may_have_one_number, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
