@@ -107,6 +107,17 @@ done
 "$ingest" info bad.1 --json | grep -o '"mean.*' >mean.bad
 cmp -s mean.bad mean.l || failed "the good images are not those without the bad ones"
 expect 0 '"count": '$n info bad.1 --json
+# The report of what is stored stays where another command is refused.
+again=(folder in --out bad.1 --split train --skip-bad report)
+cp report.1 report
+expect 2 'has a split "train" already' "${again[@]}"
+exec {lock}>>bad.1/writer.lock
+flock -n $lock || failed "writer.lock cannot be locked"
+expect 1 'is being written by another process' "${again[@]}" --force
+exec {lock}>&-
+cmp -s report report.1 || failed "a refused command has changed the report: $(cat report)"
+expect 0 '4 bad images passed over' "${again[@]}" --force
+cmp -s report report.1 || failed "the report was not made anew: $(cat report)"
 mkdir -p none/a && : >none/a/1.jpg && : >none/a/2.jpg
 expect 3 'none of 2 images is sound; the first: none/a/1.jpg is empty' folder none --out x --split x --skip-bad report
 # Lines of a list, and links, that lead nowhere are bad images as well.

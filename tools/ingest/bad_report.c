@@ -1,12 +1,14 @@
 #include "tools/ingest/bad_report.h"
 
 #include "base/file.h"
+#include "base/memory.h"
 
 #include <sys/stat.h>
 
 #include <errno.h>
-#include <stdbool.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char title[] = "# bad images that bpt-ingest has passed over\n";
 
@@ -33,8 +35,37 @@ bpt_status bpt_bad_report_open(bpt_bad_report *r, const char *path) {
         bpt_hint("REPORT, the file that is written, stands behind --skip-bad");
         return status;
     }
-    r->file = fopen(path, "we");
-    return r->file && fputs(title, r->file) >= 0 ? BPT_OK : bpt_fail_write(errno, "write", path);
+    const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
+    r->file = fd >= 0 ? fdopen(fd, "w") : NULL; /* which leaves what is in it */
+    if (r->file) return BPT_OK;
+    const bpt_status status = bpt_fail_write(errno, "write", path);
+    if (fd >= 0) close(fd);
+    return status;
+}
+
+static bpt_status write_line(bpt_bad_report *r, const char *line) {
+    return fprintf(r->file, "%s\n", line) > 0 ? BPT_OK : bpt_fail_write(errno, "write", r->path);
+}
+
+bpt_status bpt_bad_report_begin(bpt_bad_report *r) {
+    if (!r->file || r->begun) return BPT_OK;
+    struct stat info;
+    const int fd = fileno(r->file);
+    const bool is_file = fstat(fd, &info) == 0 && S_ISREG(info.st_mode);
+    if ((is_file && ftruncate(fd, 0) != 0) || fputs(title, r->file) < 0)
+        return bpt_fail_write(errno, "write", r->path);
+    r->begun = true;
+    for (size_t at = 0; at < r->n_early; at += strlen(r->early + at) + 1)
+        BPT_TRY(write_line(r, r->early + at));
+    return BPT_OK;
+}
+
+static bpt_status keep_line(bpt_bad_report *r, const char *line) {
+    const size_t size = strlen(line) + 1;
+    BPT_TRY(BPT_GROW("bad images", r->n_early + size, &r->early, &r->early_capacity));
+    memcpy(r->early + r->n_early, line, size);
+    r->n_early += size;
+    return BPT_OK;
 }
 
 bpt_status bpt_bad_report_add(bpt_bad_report *r, const bpt_error *error, bool can_skip) {
@@ -47,8 +78,7 @@ bpt_status bpt_bad_report_add(bpt_bad_report *r, const bpt_error *error, bool ca
         return status;
     }
     r->n++;
-    return fprintf(r->file, "%s\n", error->text) > 0 ? BPT_OK
-                                                     : bpt_fail_write(errno, "write", r->path);
+    return r->begun ? write_line(r, error->text) : keep_line(r, error->text);
 }
 
 bpt_status bpt_bad_report_recall(bpt_bad_report *r, const char *line) {
@@ -59,11 +89,14 @@ bpt_status bpt_bad_report_recall(bpt_bad_report *r, const char *line) {
         return status;
     }
     r->n++;
-    return fprintf(r->file, "%s\n", line) > 0 ? BPT_OK : bpt_fail_write(errno, "write", r->path);
+    return write_line(r, line);
 }
 
 bpt_status bpt_bad_report_close(bpt_bad_report *r) {
     FILE *file = r->file;
     r->file = NULL;
+    bpt_free(r->early);
+    r->early = NULL;
+    r->n_early = r->early_capacity = 0;
     return !file || fclose(file) == 0 ? BPT_OK : bpt_fail_write(errno, "write", r->path);
 }

@@ -31,8 +31,6 @@ typedef struct job {
     bpt_import_stream *stream;
     bpt_writer *writer; /* NULL until there is a good image: it tells the shape */
     bpt_bad_report bad;
-    char *early; /* what was said of bad images before that, each ended by a 0 byte */
-    size_t n_early, early_capacity;
     const char **source_names;
     char *source_text; /* what they point into */
     bpt_ingest_terms terms;
@@ -47,7 +45,6 @@ static void end(job *j) {
     bpt_bad_report_close(&j->bad);
     bpt_class_names_free(&j->names);
     bpt_ingest_terms_free(&j->terms);
-    bpt_free(j->early);
     bpt_free(j->source_names);
     bpt_free(j->source_text);
 }
@@ -94,9 +91,9 @@ static bpt_writer_options writer_options(const job *j, uint32_t C, uint32_t H, u
 static bpt_status open_writer(job *j, const bpt_import_record *first) {
     const bpt_writer_options options = writer_options(j, first->C, first->H, first->W);
     BPT_TRY(bpt_writer_open(j->o->out, &options, &j->writer));
-    for (size_t at = 0; at < j->n_early; at += strlen(j->early + at) + 1)
-        BPT_TRY(bpt_writer_note(j->writer, j->early + at));
-    return BPT_OK;
+    for (size_t at = 0; at < j->bad.n_early; at += strlen(j->bad.early + at) + 1)
+        BPT_TRY(bpt_writer_note(j->writer, j->bad.early + at));
+    return bpt_bad_report_begin(&j->bad);
 }
 
 static bpt_status check_interrupt(void) {
@@ -106,12 +103,7 @@ static bpt_status check_interrupt(void) {
 
 static bpt_status take_bad(job *j, const bpt_error *error) {
     BPT_TRY(bpt_bad_report_add(&j->bad, error, !j->importer->draws));
-    if (j->writer) return bpt_writer_note(j->writer, error->text);
-    const size_t size = strlen(error->text) + 1;
-    BPT_TRY(BPT_GROW("bad images", j->n_early + size, &j->early, &j->early_capacity));
-    memcpy(j->early + j->n_early, error->text, size);
-    j->n_early += size;
-    return BPT_OK;
+    return j->writer ? bpt_writer_note(j->writer, error->text) : BPT_OK;
 }
 
 static bpt_status take_record(job *j) {
@@ -222,6 +214,7 @@ static bpt_status open_stream(job *j) {
     BPT_TRY(bpt_bad_report_open(&j->bad, j->o->skip_bad)); /* it may lie where images are sought */
     options.C = options.fit.C ? options.fit.C : j->names.C;
     if (j->writer) {
+        BPT_TRY(bpt_bad_report_begin(&j->bad));
         BPT_TRY(bpt_writer_notes(j->writer, recall, &j->bad));
         options.begin = j->begin;
         options.since = bpt_writer_begun(j->writer);
@@ -234,6 +227,7 @@ static bpt_status run_job(job *j) {
     const uint64_t start_ns = bpt_clock_ns();
     BPT_TRY(open_stream(j));
     BPT_TRY(take_records(j));
+    BPT_TRY(bpt_bad_report_begin(&j->bad)); /* none was good */
     BPT_TRY(bpt_bad_report_close(&j->bad));
     BPT_TRY(commit(j));
     bpt_writer_close(j->writer); /* before the same process reads the dataset */
