@@ -381,6 +381,15 @@ bpt_status bpt__environment_write(const bpt__environment_kind *kind, const char 
     return hinted(kind, status);
 }
 
+bpt_status bpt__environment_map(MDB_env *env, const char *path, size_t bytes) {
+    const int code = mdb_env_set_mapsize(env, bytes);
+    if (code == 0) return BPT_OK;
+    const bpt_status status = bpt__lmdb_fail(code, "enlarge the map of", path);
+    if (code == ENOMEM)
+        bpt_hint("raise the limit of addresses (`ulimit -v`), or end other programs");
+    return status;
+}
+
 /* Whether the process may not make the environment's file as large as it has to be. */
 static bool is_limited(MDB_env *env, size_t need_bytes) {
     struct rlimit limit;

@@ -79,6 +79,11 @@ bpt_status bpt__environment_read(const bpt__environment_kind *kind, const char *
 bpt_status bpt__environment_write(const bpt__environment_kind *kind, const char *path,
                                   MDB_env **env);
 
+/** Makes the map of an environment that is open for writing @p bytes large. No transaction is open.
+ * @return BPT_OK; BPT_ENOMEM and what else the system says: then LMDB has no map any more, and the
+ * environment may only be closed */
+bpt_status bpt__environment_map(MDB_env *env, const char *path, size_t bytes);
+
 /** Fails with the meaning of LMDB's (or an errno) @p code of a write: it says EIO of a full disk.
  * @param need_bytes that a transaction writes at most */
 bpt_status bpt__environment_unwritten(MDB_env *env, const char *path, size_t need_bytes, int code);

@@ -194,8 +194,7 @@ bpt_status bpt_scratch_add(bpt_scratch *s, const bpt_split *split, const uint32_
 
 static bpt_status set_map(const bpt_scratch *s, uint64_t bytes) {
     const uint64_t pages = (bytes + s->page_bytes - 1) / s->page_bytes;
-    const int code = mdb_env_set_mapsize(s->dataset.env, (size_t)(pages * s->page_bytes));
-    return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "map", s->path);
+    return bpt__environment_map(s->dataset.env, s->path, (size_t)(pages * s->page_bytes));
 }
 
 /* For all records, should each come in a parcel of its own, and twice that for what LMDB adds: it

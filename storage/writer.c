@@ -172,6 +172,7 @@ bpt_status bpt__writer_open_dataset(bpt_writer *w, const char *path) {
     bpt_free(data);
     BPT_TRY(status);
     BPT_TRY(bpt__environment_write(&bpt__dataset_files, path, &w->env));
+    w->mapped = true;
     return read_catalog(w);
 }
 
@@ -253,7 +254,7 @@ void bpt_writer_close(bpt_writer *w) {
     if (w->stored.status != BPT_OK && strcmp(w->stored.text, error.text) != 0)
         bpt_warn("%s", w->stored.text); /* it came too late to be returned */
     const bool was_empty = w->catalog && bpt__catalog_info(w->catalog)->format == 0;
-    const bool lost = w->env && bpt__environment_lost(w->env);
+    const bool lost = !w->mapped || bpt__environment_lost(w->env);
     const bool damaged = w->env && bpt__environment_damaged(w->env);
     const bool undo = !w->committed && !w->found && (damaged || bpt_writer_kept(w) == 0);
     /* Where even this fails (a full disk), the next writer drops the staging database. */

@@ -45,6 +45,7 @@ struct bpt_writer {
     MDB_env *env;
     bpt__catalog *catalog; /* as it was before */
     MDB_dbi staging, journal;
+    bool mapped;    /* .env can be used: its map could be made larger whenever it had to be */
     bool staged;    /* the staging database exists, and so does the journal if .resumable */
     bool resumable; /* there are terms */
     bool found;     /* by bpt_writer_resume(): must outlive any error */

@@ -24,8 +24,9 @@ static bpt_status grow_map(bpt_writer *w) {
     const size_t step = info.me_mapsize < limit ? info.me_mapsize : limit;
     size_t size = info.me_mapsize + (step > need ? step : need);
     size = (size + w->page_bytes - 1) / w->page_bytes * w->page_bytes;
-    const int code = mdb_env_set_mapsize(w->env, size);
-    if (code != 0) return bpt__lmdb_fail(code, "enlarge the map of", w->path);
+    w->mapped = false;
+    BPT_TRY(bpt__environment_map(w->env, w->path, size));
+    w->mapped = true;
     bpt_debug("map of %s grown to %zu bytes", w->path, size);
     return BPT_OK;
 }

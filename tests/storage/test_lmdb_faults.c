@@ -90,7 +90,6 @@ MAY_FAIL(mdb_env_create, (MDB_env * *env), (env))
 MAY_FAIL(mdb_env_set_maxdbs, (MDB_env * env, MDB_dbi n), (env, n))
 MAY_FAIL(mdb_env_open, (MDB_env * env, const char *path, unsigned flags, mdb_mode_t mode),
          (env, path, flags, mode))
-MAY_FAIL(mdb_env_set_mapsize, (MDB_env * env, size_t size), (env, size))
 MAY_FAIL(mdb_txn_begin, (MDB_env * env, MDB_txn *parent, unsigned flags, MDB_txn **txn),
          (env, parent, flags, txn))
 MAY_FAIL(mdb_txn_renew, (MDB_txn * txn), (txn))
@@ -105,6 +104,16 @@ MAY_FAIL(mdb_get, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *value),
          (txn, dbi, key, value))
 MAY_FAIL(mdb_put, (MDB_txn * txn, MDB_dbi dbi, MDB_val *key, MDB_val *value, unsigned flags),
          (txn, dbi, key, value, flags))
+
+/* Where LMDB cannot map so much, it has given up the map it had. */
+int __real_mdb_env_set_mapsize(MDB_env *env, size_t size);
+int __wrap_mdb_env_set_mapsize(MDB_env *env, size_t size);
+int __wrap_mdb_env_set_mapsize(MDB_env *env, size_t size) {
+    const int code = strike();
+    if (code == 0) return __real_mdb_env_set_mapsize(env, size);
+    assert_int_equal(__real_mdb_env_set_mapsize(env, (size_t)1 << 60), ENOMEM);
+    return code;
+}
 
 /* A commit that fails ends its transaction all the same. */
 int __real_mdb_txn_commit(MDB_txn *txn);
