@@ -15,7 +15,8 @@
 static const char *memory_hint(const char *program) {
     if (strcmp(program, "bpt-train") == 0)
         return "lower --batch-size or --prefetch, or end other programs";
-    if (strcmp(program, "bpt-ingest") == 0) return "end other programs";
+    if (strcmp(program, "bpt-ingest") == 0)
+        return "end other programs, or raise this one's limit of memory (`ulimit -v`)";
     return "lower --batch-size, or end other programs";
 }
 

@@ -76,6 +76,11 @@ expect 2 'name the same split' split a --out x --split s --held-out s
 expect 2 'is read, and cannot be written' split a --out a
 expect 2 'must be between' split a --out x --share 1
 
+# What is refused is so before the records are read, of which one is damaged here.
+cp -r a damaged
+head -c 100 /dev/zero | dd of=damaged/data.mdb bs=1 seek=$(($(stat -c %s a/data.mdb) / 3)) conv=notrunc status=none
+expect 3 'checksum mismatch' split damaged --out x --split s
+expect 2 'has a split "val" already' split damaged --out s
 # Both halves or none, whichever of them is refused.
 expect 2 'is no name for a split' split a --out x --split a/b
 expect 2 'is no name for a split' split a --out x --held-out a/b

@@ -98,7 +98,12 @@ static void choose(const division *d, uint32_t class, uint32_t *records, uint32_
     for (uint32_t i = 0; i < held; i++) d->held_out[records[i]] = 1;
 }
 
+static bpt_status check_interrupt(void) {
+    return bpt_interrupt_check("nothing is stored", "run the same command again");
+}
+
 static bpt_status choose_all(division *d) {
+    bpt_ingest_progress progress = bpt_ingest_progress_start("looked at");
     const uint32_t n_classes = d->info->n_classes;
     uint32_t *records = NULL; /* class by class, shape [count] */
     uint64_t *ends = NULL;    /* shape [n_classes]; first where a class begins */
@@ -119,11 +124,14 @@ static bpt_status choose_all(division *d) {
             goto done;
         }
         records[ends[label]++] = i;
+        BPT_TRY_GOTO(status, check_interrupt(), done);
+        bpt_ingest_progress_show(&progress, i, d->split->count);
     }
     uint64_t begin = 0;
     for (uint32_t c = 0; c < n_classes; begin = ends[c++])
         choose(d, c, records + begin, (uint32_t)(ends[c] - begin));
 done:
+    bpt_log_progress_end();
     bpt_free(records);
     bpt_free(ends);
     bpt_free(left);
@@ -155,7 +163,19 @@ static bpt_status copy_half(division *d, bool held_out, bpt_writer *writer) {
     return bpt_record_copy(&choice, writer, &d->progress, &d->done, d->split->count);
 }
 
-/* They appear together, or neither. */
+/* Before anything is copied. */
+static bpt_status check_halves(const division *d) {
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < d->split->count; i++) n += d->held_out[i];
+    if (n > 0 && n < d->split->count) return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EDATA, "split %s would have no images", n > 0 ? d->o->split : d->o->held_out);
+    bpt_hint("--share is of each class, and rounded to whole images");
+    return status;
+}
+
+/* They appear together, or neither. That they may be written is known before the records are read,
+ * all of them for their classes. */
 static bpt_status write_halves(division *d) {
     const char *source;
     const bpt_writer_options held_out = describe_half(d, d->o->held_out, &source);
@@ -164,6 +184,8 @@ static bpt_status write_halves(division *d) {
     bpt_status status;
     BPT_TRY(bpt_writer_open(d->o->out, &held_out, &writer));
     BPT_TRY_GOTO(status, bpt_writer_check_next(writer, &rest), done);
+    BPT_TRY_GOTO(status, choose_all(d), done);
+    BPT_TRY_GOTO(status, check_halves(d), done);
     d->progress = bpt_ingest_progress_start("stored");
     BPT_TRY_GOTO(status, copy_half(d, true, writer), done);
     BPT_TRY_GOTO(status, bpt_writer_next(writer, &rest), done);
@@ -176,17 +198,6 @@ done:
     return status;
 }
 
-/* Before anything is copied. */
-static bpt_status check_halves(const division *d) {
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < d->split->count; i++) n += d->held_out[i];
-    if (n > 0 && n < d->split->count) return BPT_OK;
-    const bpt_status status =
-        bpt_fail(BPT_EDATA, "split %s would have no images", n > 0 ? d->o->split : d->o->held_out);
-    bpt_hint("--share is of each class, and rounded to whole images");
-    return status;
-}
-
 static bpt_status divide(division *d) {
     if (strcmp(d->o->split, d->o->held_out) == 0)
         return bpt_fail(BPT_EUSAGE, "--split and --held-out name the same split, %s", d->o->split);
@@ -194,8 +205,6 @@ static bpt_status divide(division *d) {
     BPT_TRY(bpt_dataset_open(d->path, &d->dataset));
     d->info = bpt_dataset_describe(d->dataset);
     BPT_TRY(bpt_dataset_find(d->dataset, d->o->from, &d->split));
-    BPT_TRY(choose_all(d));
-    BPT_TRY(check_halves(d));
     return write_halves(d);
 }
 
