@@ -9,6 +9,7 @@
 #include "base/status.h"
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /** Two texts, each of lines. */
 typedef struct bpt__terms {
@@ -16,10 +17,12 @@ typedef struct bpt__terms {
     const char *origin; /* of what: the source */
 } bpt__terms;
 
-/** Writes them.
+/** Writes them. The file's time becomes that when the source began to be read.
  * @param lock open file @param path of the dataset, for messages
+ * @param reading_ns bpt_clock_ns() of then
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
-bpt_status bpt__terms_write(int lock, const char *path, const bpt__terms *terms);
+bpt_status bpt__terms_write(int lock, const char *path, const bpt__terms *terms,
+                            uint64_t reading_ns);
 
 /** Removes what was written; what cannot be removed does no harm. */
 void bpt__terms_clear(int lock);

@@ -3,6 +3,7 @@
  * split in writer_plan.c, going on for another writer in writer_resume.c. */
 #include "storage/writer.h"
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -184,6 +185,7 @@ void bpt__writer_relax(bpt_writer *w) {
 
 static bpt_status open_steps(bpt_writer *w, const char *path, const bpt_writer_options *o) {
     const bpt__terms terms = {o->terms, o->origin};
+    const uint64_t reading_ns = o->reading_ns ? o->reading_ns : bpt_clock_ns();
     BPT_TRY(bpt__writer_open_dataset(w, path));
     BPT_TRY(bpt__writer_plan(w, o));
     bpt__writer_relax(w);
@@ -192,7 +194,7 @@ static bpt_status open_steps(bpt_writer *w, const char *path, const bpt_writer_o
     w->begun = true;
     BPT_TRY(bpt__writer_transact(w, bpt__writer_begin_staging));
     w->staged = true;
-    return w->resumable ? bpt__terms_write(w->lock, path, &terms) : BPT_OK;
+    return w->resumable ? bpt__terms_write(w->lock, path, &terms, reading_ns) : BPT_OK;
 }
 
 bpt_status bpt_writer_open(const char *path, const bpt_writer_options *options, bpt_writer **out) {

@@ -42,6 +42,8 @@ typedef struct bpt_writer_options {
     /* Lines, at most 2^14 bytes each, that say what is made and of which source: only who has the
      * same ones may go on with it. Both NULL: nobody may. */
     const char *terms, *origin;
+    uint64_t reading_ns; /* bpt_clock_ns() when the source began to be read; 0: now. Not looked at
+                            by bpt_writer_resume() */
 } bpt_writer_options;
 
 /** Whether a dataset is there or may become one, before work is done for it.
@@ -75,7 +77,8 @@ uint64_t bpt_writer_position(const bpt_writer *writer);
  * another writer could go on behind, should this one be closed now */
 uint64_t bpt_writer_kept(bpt_writer *writer);
 
-/** @return when the first writer of these records began, by the clock of the file system */
+/** @return when the source of these records began to be read for their first writer, by the clock
+ * of the file system */
 struct timespec bpt_writer_begun(const bpt_writer *writer);
 
 /** Says that nobody will go on with these records: bpt_writer_close() drops them. Those that

@@ -1,6 +1,7 @@
 /* Going on with a split whose writer was stopped: the result is that of one that was not; with
  * other terms, or where what is there is damaged, it is refused and stays.
  * ctest: TIMEOUT=60 */
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
 #include "tests/storage/made_dataset.h"
@@ -20,6 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -372,6 +374,22 @@ static void a_chunk_that_cannot_be_stored(void **state) {
     expect_equal_datasets();
 }
 
+/* The source was read for a while before there was a writer: what changes meanwhile is not what was
+ * stored. */
+static void the_source_was_read_before(void **state) {
+    (void)state;
+    enum { AGO = 1000, SECOND = 1000000000 };
+    bpt_writer_options o = with_terms("train", false);
+    o.reading_ns = bpt_clock_ns() - (uint64_t)AGO * SECOND;
+    bpt_writer *writer;
+    assert_int_equal(bpt_writer_open(place.dataset, &o, &writer), BPT_OK);
+    const struct timespec begun = bpt_writer_begun(writer);
+    const time_t now = time(NULL);
+    assert_true(begun.tv_sec <= now - AGO + 1 && begun.tv_sec > now - 2 * AGO);
+    assert_true(begun.tv_nsec >= 0 && begun.tv_nsec < SECOND);
+    bpt_writer_close(writer);
+}
+
 /* Without a thread chunks are stored all the same. */
 static void no_thread_to_store(void **state) {
     (void)state;
@@ -476,6 +494,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(a_chunk_that_cannot_be_stored, set_up_limited,
                                         tear_down_limited),
         cmocka_unit_test_setup_teardown(no_thread_to_store, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_source_was_read_before, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_record_larger_than_a_chunk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(encoded_ones, set_up, tear_down),
     };

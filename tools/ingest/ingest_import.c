@@ -34,8 +34,9 @@ typedef struct job {
     const char **source_names;
     char *source_text; /* what they point into */
     bpt_ingest_terms terms;
-    uint64_t begin;   /* items that an ingestion that was stopped is done with */
-    uint64_t n_found; /* images that it has stored */
+    uint64_t reading_ns; /* when the source began to be read */
+    uint64_t begin;      /* items that an ingestion that was stopped is done with */
+    uint64_t n_found;    /* images that it has stored */
 } job;
 
 static void end(job *j) {
@@ -85,6 +86,7 @@ static bpt_writer_options writer_options(const job *j, uint32_t C, uint32_t H, u
         .seed = j->importer->draws ? j->source.seed : 0,
         .terms = j->terms.wanted,
         .origin = j->terms.origin,
+        .reading_ns = j->reading_ns,
     };
 }
 
@@ -220,6 +222,7 @@ static bpt_status open_stream(job *j) {
         options.since = bpt_writer_begun(j->writer);
         bpt_writer_shape(j->writer, &options.C, &options.H, &options.W);
     }
+    j->reading_ns = bpt_clock_ns();
     return bpt_import_stream_open(j->importer, j->import, &j->plan, &options, &j->stream);
 }
 
