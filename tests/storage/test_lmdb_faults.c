@@ -10,6 +10,7 @@
 #include "storage/parcel.h"
 #include "storage/scratch.h"
 #include "tests/storage/made_dataset.h"
+#include "tests/storage/made_lmdb.h"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -326,25 +327,6 @@ done:
 
 enum { N_DATA = 4 };
 
-/* Grey Datum messages of 2x2 pixels, each a byte of its own. */
-static void make_lmdb(void) {
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi root;
-    assert_int_equal(mkdir(lmdb, 0700), 0);
-    assert_int_equal(mdb_env_create(&env), 0);
-    assert_int_equal(mdb_env_open(env, lmdb, 0, 0600), 0);
-    assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
-    assert_int_equal(mdb_dbi_open(txn, NULL, 0, &root), 0);
-    for (uint8_t i = 0; i < N_DATA; i++) {
-        uint8_t datum[] = {8, 1, 16, 2, 24, 2, 34, 4, i, i, i, i, 40, i % 3};
-        MDB_val key = {1, &i}, value = {sizeof datum, datum};
-        assert_int_equal(mdb_put(txn, root, &key, &value, 0), 0);
-    }
-    assert_int_equal(mdb_txn_commit(txn), 0);
-    mdb_env_close(env);
-}
-
 static bpt_status read_items(const bpt_importer *importer, void *import, uint64_t count) {
     bpt_import_item item = {0};
     bpt_import_buffer buffer = {0};
@@ -428,7 +410,7 @@ static void prepare(const deed *d) {
     if (d->run == resume_split) assert_int_equal(stop_split(), BPT_OK);
     if (d->run == copy_split)
         assert_int_equal(write_split(source, "train", false, NEW_SALT, NEW), BPT_OK);
-    if (d->run == read_lmdb) make_lmdb();
+    if (d->run == read_lmdb) made_lmdb(lmdb, N_DATA);
 }
 
 static bool holds(const bpt_dataset *dataset, const char *name, uint32_t salt, uint32_t n) {
