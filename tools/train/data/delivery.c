@@ -131,16 +131,19 @@ static bpt_status want_ahead(bpt_delivery *d) {
 
 /* ---- what comes first ---- */
 
-/* The pass over the data that is under way, or begins, covers so many rounds. */
+/* The passes over the data that are under way, or begin, cover at most so many rounds. */
 static uint32_t rounds_to_begin(const bpt_sampler_state *s) {
     uint32_t rounds = s->rounds > s->next_rounds ? s->rounds : s->next_rounds;
     if (rounds == 0) rounds = s->covered;
     return rounds ? rounds : 1;
 }
 
+/* Where the next pass is known to cover more rounds than the one under way, these may have taken
+ * samples from this rank that the one under way still needs. */
 static bpt_status begin_rounds(bpt_delivery *d) {
-    const uint32_t known = bpt_partition_rounds(d->o.shares);
+    const uint32_t known = bpt_partition_rounds(d->o.shares), under_way = d->o.start.rounds;
     d->here = rounds_to_begin(&d->o.start);
+    if (under_way > 0 && under_way < d->here) BPT_TRY(want_rounds(d, under_way));
     BPT_TRY(want_rounds(d, d->here));
     d->first = bpt_scatter_wanted(d->scatter);
     want_test(d);
@@ -264,6 +267,13 @@ void bpt_delivery_stats(bpt_delivery *d, bpt_scatter_stats *stats) {
 
 /* ---- while training ---- */
 
+/* Waiting for it would have no end. */
+static bpt_status fail_unasked(uint32_t sample) {
+    return bpt_fail(BPT_ECOMM,
+                    "sample %u is to be trained on and is not here, and all that was asked for is",
+                    sample);
+}
+
 /* Counts before it looks: what comes in between is not missed. */
 static bpt_status look(void *arg, const uint32_t *indices, uint32_t n, bool wait, bool *here) {
     const bpt_delivery *d = arg;
@@ -273,6 +283,7 @@ static bpt_status look(void *arg, const uint32_t *indices, uint32_t n, bool wait
         while (i < n && bpt_scratch_has(d->o.scratch, d->o.train, indices[i])) i++;
         *here = i == n;
         if (*here || !wait) return BPT_OK;
+        if (n_kept == bpt_scatter_wanted(d->scatter)) return fail_unasked(indices[i]);
         BPT_TRY(bpt_scatter_wait(d->scatter, n_kept + 1, INFINITY));
     }
 }
