@@ -122,6 +122,22 @@ static void test_unequal_ranks_are_not_alone(void **state) {
     assert_int_equal(n_set, 20);
 }
 
+/* A slow rank makes a step in each round, more than its part: what the others bring looks like
+ * little for ever, and they have not gone. */
+static void test_who_waits_for_all_is_not_alone(void **state) {
+    (void)state;
+    bpt_momentum_of_all m = opened(1);
+    float scratch[N];
+    m.rule.ranks = 2;
+    m.synchronous = true;
+    for (uint64_t i = 1; i <= 20; i++) {
+        const bpt_answer_point here = {10 + i, 160 + 12 * i, 0.25, 2, 0.1};
+        assert_int_equal(bpt_momentum_of_all_take(&m, here, NULL, start, later, scratch, N),
+                         BPT_OK);
+    }
+    assert_int_equal(n_set, 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_it_is_the_way_of_the_weights_over_rate_and_steps),
@@ -131,6 +147,7 @@ int main(void) {
         cmocka_unit_test(test_alone_each_keeps_its_own),
         cmocka_unit_test(test_unequal_ranks_are_not_alone),
         cmocka_unit_test(test_rare_pushes_are_no_absence),
+        cmocka_unit_test(test_who_waits_for_all_is_not_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,6 +120,21 @@ for options in "sgwu --partition even" allreduce; do
     same_counts runs/$update runs/$update-stop
 done
 
+# Among unlike ranks, too, whose speeds are guessed here from the numbers of threads. In each round rank 0 makes one step,
+# which is more than its part: what the others bring looks like little, for as long as it goes on.
+guessed=("${common[@]}" --update sgwu --partition idpa --calibrate 0 --rebalance 0 --idpa-rounds 1 --sync-every 1
+    --epochs 1 --eval-every 0 --checkpoint-every 20)
+guess() { # OPTION...
+    run 0 ranks 3 "${unlike[@]}" "$train" "${guessed[@]}" "$@" --others "$train" "${guessed[@]}" --threads 4 "$@"
+}
+guess --output runs/guessed
+grep -qE 'shares by rank 1[0-5]\.' err || die "not the shares that this is about"
+cp -r runs/guessed runs/guessed-on
+cut_back runs/guessed-on
+guess --output runs/guessed-on --resume auto
+says "going on from runs/guessed-on/checkpoints/step-"
+same_weights runs/guessed runs/guessed-on
+
 # Where every meeting is for an evaluation, the one to stop is too: it is made after the resume.
 mkdir few && (cd few && make_data 2000 60) || die "data"
 often=(--data few/data --lr 0.01 --epochs 2 --eval-every 0.001) # about a second

@@ -27,7 +27,7 @@ bpt_status bpt_momentum_of_all_take(bpt_momentum_of_all *m, bpt_answer_point her
                           .samples = here.progress - m->last.progress,
                           .rate = (m->last.rate + here.rate) / 2,
                           .equal_ranks = here.equal_ranks};
-    if (m->rule.ranks > 0) note_others(m, &moved, here.part);
+    if (m->rule.ranks > 0 && !m->synchronous) note_others(m, &moved, here.part);
     if (m->alone) moved.equal_ranks = 1;
     const double scale = bpt_shared_momentum_scale(&m->rule, &moved);
     m->last = here;

@@ -5,7 +5,9 @@
  *
  * Where the gain follows what ranks are worth, and the others bring nothing for long, as while one
  * evaluates or stands still, the way of the weights is this rank's own: followed with the gain of
- * all it would lead away, to chance in the end, and the rank keeps its own momentum.
+ * all it would lead away, to chance in the end, and the rank keeps its own momentum. Ranks that
+ * wait for each other are never alone, however little the others bring: there nothing is counted,
+ * which a resumed job would count anew.
  *
  * Threads: the one that trains. */
 #ifndef BPT_TOOLS_MOMENTUM_OF_ALL_H
@@ -28,6 +30,7 @@ typedef struct bpt_answer_point {
 
 typedef struct bpt_momentum_of_all {
     bpt_shared_momentum rule;
+    bool synchronous;      /* the ranks wait for each other at every answer */
     bpt_answer_point last; /* at the answer before, or at the start */
     double gap;            /* answers in a row by which the others had brought nothing */
     double usual_gap;      /* a mean of such rows that have ended, the latest weighing most */
