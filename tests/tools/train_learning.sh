@@ -67,6 +67,11 @@ run 0 "$train" "${common[@]}" --lr 1e-9 --epochs 3 --batch-size 200 --output run
 grep -q 'no better than guessing' err && die "the rate is blamed for what a few steps cannot learn"
 run 0 "$train" "${common[@]}" --epochs 3 --output runs/something
 grep -q 'no better than guessing' err && die "a network that learns is called a guesser"
+# What a network knows by heart it is certain of, also where it errs: the loss is above that of guessing.
+mkdir few && (cd few && make_data 100 200) || die "data"
+run 0 "$train" "${common[@]}" --data few/data --lr 0.01 --schedule constant --epochs 50 --output runs/by-heart
+check_json runs/by-heart/summary.json 'd["test_accuracy"] > 0.25' 'd["test_loss"] > 2.31'
+grep -q 'no better than guessing' err && die "a network that is certain is called a guesser"
 
 # ---- an asynchronous run can be repeated ----
 

@@ -326,6 +326,15 @@ static bpt_status evaluate_part(bpt_job *job, bool together, contribution *mine)
     return mine->stopped ? BPT_OK : status;
 }
 
+/* The loss alone does not tell: a network that is certain of everything, also where it errs, may
+ * have any while it is mostly right.
+ * @param chance bpt_chance_loss() */
+static bool guesses(const bpt_job *job, double chance) {
+    return job->test_loss >= 0.99 * chance &&
+           bpt_chance_reaches(job->test_accuracy, job->test->per_class,
+                              (uint32_t)job->model->classes);
+}
+
 /* Once: a rate that is too high leaves a network that answers the same to every image, with no
  * error anywhere. After so few steps the running statistics of batch norms, by which a network is
  * judged, are not yet those of its weights. */
@@ -335,7 +344,7 @@ static void warn_of_chance(bpt_job *job) {
     const double begun = 1.0 + o->warmup_epochs; /* epochs after which it should have begun */
     const double chance = bpt_chance_loss(job->train->per_class, (uint32_t)job->model->classes);
     if (job->warned_of_chance || job->count.steps < FEW_STEPS || bpt_job_epoch(job) < begun ||
-        job->test_loss < 0.99 * chance)
+        !guesses(job, chance))
         return;
     job->warned_of_chance = true;
     bpt_warn(
