@@ -2,7 +2,7 @@
 # what calls cuDNN and cuBLASLt is library.c. Adds them to bpt_inner; wants cuda_sources.
 set(on_cores ${CMAKE_SOURCE_DIR}/tests/inner/gpu_on_cores)
 file(GLOB runtime_sources CONFIGURE_DEPENDS ${on_cores}/*.c ${on_cores}/*.cpp)
-list(FILTER runtime_sources EXCLUDE REGEX "/test_")
+list(FILTER runtime_sources EXCLUDE REGEX "/test_[^/]*$")
 set(library_sources ${cuda_sources})
 list(FILTER library_sources INCLUDE REGEX "/cuda_(library|conv|conv_search|engines|graph|product)\\.c$")
 list(FILTER cuda_sources EXCLUDE REGEX "/cuda_(library|load|conv|conv_search|engines|graph|product)\\.c$")
