@@ -146,7 +146,7 @@ typedef struct bpt_device_kind {
 } bpt_device_kind;
 
 /** @param[out] n accelerators that are here and work, of all kinds that this program is built with
- * @return BPT_OK, BPT_EBACKEND */
+ * @return BPT_OK, BPT_EBACKEND (a driver fails, or is too old for this program) */
 bpt_status bpt_device_count(int *n);
 
 /** Opens what an option names.

@@ -30,14 +30,31 @@ void bpt_cuda_hint_full(uint64_t n_fit) {
              room);
 }
 
+/* It takes a driver of its own major version, whichever minor one. */
+static bpt_status fail_driver(int version) {
+    const bpt_status status =
+        bpt_fail(BPT_EBACKEND, "the NVIDIA driver is for CUDA %d.%d, this bpt needs %d.0",
+                 version / 1000, version % 1000 / 10, CUDART_VERSION / 1000);
+    bpt_hint(
+        "a newer driver, or bpt built with CUDA's toolkit for this one; --device cpu needs none");
+    return status;
+}
+
+/* CUDA has one error for a driver that is too old and for none. */
+static bpt_status check_driver(void) {
+    int version = 0;
+    const bool there = cudaDriverGetVersion(&version) == cudaSuccess && version > 0;
+    cudaGetLastError();
+    return there ? fail_driver(version) : BPT_OK;
+}
+
 bpt_status bpt_cuda_count(int *n) {
     const cudaError_t error = cudaGetDeviceCount(n);
     if (error == cudaSuccess) return BPT_OK;
     *n = 0;
     cudaGetLastError();
-    if (error == cudaErrorNoDevice || error == cudaErrorInsufficientDriver ||
-        error == cudaErrorStubLibrary)
-        return BPT_OK;
+    if (error == cudaErrorInsufficientDriver) return check_driver();
+    if (error == cudaErrorNoDevice || error == cudaErrorStubLibrary) return BPT_OK;
     return bpt_cuda_failed(error, "cudaGetDeviceCount()", __FILE__, __LINE__);
 }
 

@@ -40,7 +40,8 @@ void bpt_cuda_hint_full(uint64_t n_fit);
     } while (0)
 
 /** Counts the GPUs that can be used.
- * @param[out] n 0 also where no driver is; @return BPT_OK, BPT_EBACKEND (the driver fails) */
+ * @param[out] n 0 also where no driver is; @return BPT_OK, BPT_EBACKEND (the driver fails, or is
+ * too old: with hint) */
 bpt_status bpt_cuda_count(int *n);
 
 /** Makes a GPU the calling thread's. @return BPT_OK, BPT_EBACKEND */

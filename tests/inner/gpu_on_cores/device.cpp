@@ -1,4 +1,6 @@
-/* Which GPUs there seem to be: as many as BPT_GPUS_ON_CORES says, none without it. */
+/* Which GPUs there seem to be: as many as BPT_GPUS_ON_CORES says, none without it. Their driver
+ * seems to be for the version of CUDA that BPT_DRIVER_ON_CORES says (12040: 12.4; 0: there is
+ * none), for this one without it. */
 #include "tests/inner/gpu_on_cores/device_memory.h"
 #include "tests/inner/gpu_on_cores/stream.h"
 
@@ -59,12 +61,28 @@ const char *cudaGetErrorString(cudaError_t error) {
     return cudaGetErrorName(error);
 }
 
+static int number_of(const char *variable, int otherwise) {
+    const char *text = getenv(variable);
+    return text ? atoi(text) : otherwise;
+}
+
 static int n_devices() {
-    const char *text = getenv("BPT_GPUS_ON_CORES");
-    return text ? atoi(text) : 0;
+    return number_of("BPT_GPUS_ON_CORES", 0);
+}
+
+cudaError_t cudaDriverGetVersion(int *version) {
+    *version = number_of("BPT_DRIVER_ON_CORES", CUDART_VERSION);
+    return cudaSuccess;
+}
+
+static bool is_driver_old() {
+    int version;
+    cudaDriverGetVersion(&version);
+    return version / 1000 < CUDART_VERSION / 1000;
 }
 
 static cudaError_t check(int device) {
+    if (is_driver_old()) return failed(cudaErrorInsufficientDriver);
     if (n_devices() == 0) return failed(cudaErrorNoDevice);
     return device >= 0 && device < n_devices() ? cudaSuccess : failed(cudaErrorInvalidDevice);
 }

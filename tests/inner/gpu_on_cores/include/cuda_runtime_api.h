@@ -9,6 +9,8 @@
 
 #include <stddef.h>
 
+#define CUDART_VERSION 13000
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -52,6 +54,7 @@ enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrL2CacheSiz
 #define cudaDeviceScheduleBlockingSync 0x04u
 #define cudaInitDeviceFlagsAreValid    0x01u
 
+cudaError_t cudaDriverGetVersion(int *version);
 cudaError_t cudaGetDeviceCount(int *n);
 cudaError_t cudaGetDevice(int *device);
 cudaError_t cudaSetDevice(int device);
