@@ -47,6 +47,10 @@ bpt_status bpt_cuda_count(int *n);
 /** Makes a GPU the calling thread's. @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_cuda_use(int index);
 
+/** @param[out] has whether this program's kernels run on the calling thread's GPU
+ * @return BPT_OK, BPT_EFULL, BPT_EBACKEND */
+bpt_status bpt_cuda_has_code(bool *has);
+
 /** @param[out] bytes of the GPU's memory that nobody has; @return BPT_OK, BPT_EBACKEND */
 bpt_status bpt_cuda_free_bytes(size_t *bytes);
 

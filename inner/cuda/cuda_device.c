@@ -7,7 +7,7 @@
 #include <cuda_runtime_api.h>
 #include <stdio.h>
 
-enum { OLDEST_MAJOR = 8 }; /* compute capability: the oldest that kernels are built for (BptCuda) */
+enum { OLDEST_MAJOR = 8 }; /* compute capability: the oldest that multiplies bfloat16 */
 
 static bpt_status fail_old(const struct cudaDeviceProp *p, int index) {
     const bpt_status status =
@@ -17,15 +17,27 @@ static bpt_status fail_old(const struct cudaDeviceProp *p, int index) {
     return status;
 }
 
+static bpt_status fail_code(const struct cudaDeviceProp *p, int index) {
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "--device cuda:%d: this bpt has no code for %s (compute capability %d.%d)",
+        index, p->name, p->major, p->minor);
+    bpt_hint("build it with CUDAARCHS=%d%d in cmake's environment; --device cpu needs none",
+             p->major, p->minor);
+    return status;
+}
+
 /* What waits for the GPU sleeps. */
 static bpt_status describe(int index, bpt_cuda_device *d) {
     bpt_device *base = &d->base;
     struct cudaDeviceProp p;
+    bool has_code;
     BPT_CUDA_TRY(
         cudaInitDevice(index, cudaDeviceScheduleBlockingSync, cudaInitDeviceFlagsAreValid));
     BPT_TRY(bpt_cuda_use(index));
     BPT_CUDA_TRY(cudaGetDeviceProperties(&p, index));
     if (p.major < OLDEST_MAJOR) return fail_old(&p, index);
+    BPT_TRY(bpt_cuda_has_code(&has_code));
+    if (!has_code) return fail_code(&p, index);
     snprintf(base->name, sizeof base->name, "cuda:%d (%.100s)", index, p.name);
     snprintf(d->card, sizeof d->card, "%.100s", p.name);
     base->bf16 = true;

@@ -1,5 +1,5 @@
 /* Which GPUs are opened, and what is said where one is here and cannot be used. GPUs are of cores,
- * which can be given another driver; a card's stays as it is.
+ * which can be given another driver and be those of another build; a card stays as it is.
  *
  * ctest: gpu TIMEOUT=30 */
 #include "inner/device.h"
@@ -22,7 +22,7 @@ static void seem(const char *variable, const char *value) {
 
 static int clear(void **state) {
     (void)state;
-    return unsetenv("BPT_DRIVER_ON_CORES");
+    return unsetenv("BPT_DRIVER_ON_CORES") || unsetenv("BPT_CODE_ON_CORES");
 }
 
 static void assert_refused(bpt_status wanted, const char *text, const char *hint) {
@@ -69,14 +69,26 @@ static void test_no_driver(void **state) {
     assert_refused(BPT_EUSAGE, "no GPU can be used here", "does nvidia-smi list it?");
 }
 
+/* There is one that works as far as it needs no kernel of ours. */
+static void test_no_code(void **state) {
+    (void)state;
+    int n;
+    seem("BPT_CODE_ON_CORES", "0");
+    net_assert_ok(bpt_device_count(&n));
+    assert_true(n > 0);
+    assert_refused(BPT_EUSAGE, "this bpt has no code for GPU on cores (compute capability 9.0)",
+                   "CUDAARCHS=90");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(test_driver, clear),
         cmocka_unit_test_teardown(test_old_driver, clear),
         cmocka_unit_test_teardown(test_no_driver, clear),
+        cmocka_unit_test_teardown(test_no_code, clear),
     };
     if (!getenv("BPT_GPUS_ON_CORES")) {
-        fprintf(stderr, "skipped: a card's driver stays as it is\n");
+        fprintf(stderr, "skipped: a card stays as it is\n");
         return 77;
     }
     return cmocka_run_group_tests(tests, NULL, NULL);

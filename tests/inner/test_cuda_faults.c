@@ -74,6 +74,7 @@ static int strike(const char *call) {
 MAY_FAIL(cudaSetDevice, (int device), (device))
 MAY_FAIL(cudaInitDevice, (int device, unsigned of_device, unsigned flags),
          (device, of_device, flags))
+MAY_FAIL(cudaFuncGetAttributes, (void *attributes, const void *kernel), (attributes, kernel))
 MAY_FAIL(cudaDeviceGetStreamPriorityRange, (int *least, int *greatest), (least, greatest))
 MAY_FAIL(cudaMemGetInfo, (size_t * free_bytes, size_t *all), (free_bytes, all))
 MAY_FAIL(cudaMalloc, (void **at, size_t bytes), (at, bytes))

@@ -124,13 +124,17 @@ says 'samples of a step'
 
 # ---- a GPU that is here and cannot be used ----
 
-if [ -n "${BPT_GPUS_ON_CORES:-}" ]; then # a card's driver stays as it is
+if [ -n "${BPT_GPUS_ON_CORES:-}" ]; then # a card stays as it is
     BPT_DRIVER_ON_CORES=12040 fails_well 1 "$train" --model tiny.yaml --bench 2 --device cuda
     says 'the NVIDIA driver is for CUDA 12.4'
     BPT_DRIVER_ON_CORES=12040 run 0 "$train" --model tiny.yaml --bench 2 --device auto
     says '--device auto takes the cores: the NVIDIA driver is for CUDA 12.4'
     BPT_DRIVER_ON_CORES=0 run 0 "$train" --model tiny.yaml --bench 2 --device auto
     grep -q 'takes the cores' err && die "it speaks of a GPU where there is no driver"
+    BPT_CODE_ON_CORES=0 fails_well 2 "$train" --model tiny.yaml --bench 2 --device cuda
+    says 'this bpt has no code for GPU on cores'
+    BPT_CODE_ON_CORES=0 run 0 "$train" --model tiny.yaml --bench 2 --device auto
+    says '--device auto takes the cores: --device cuda:0: this bpt has no code for GPU on cores'
 fi
 
 # ---- several ranks ----

@@ -1,6 +1,7 @@
 /* Which GPUs there seem to be: as many as BPT_GPUS_ON_CORES says, none without it. Their driver
  * seems to be for the version of CUDA that BPT_DRIVER_ON_CORES says (12040: 12.4; 0: there is
- * none), for this one without it. */
+ * none), for this one without it. With BPT_CODE_ON_CORES=0 the program seems to have no code for
+ * them. */
 #include "tests/inner/gpu_on_cores/device_memory.h"
 #include "tests/inner/gpu_on_cores/stream.h"
 
@@ -37,10 +38,16 @@ const char *cudaGetErrorName(cudaError_t error) {
         return "cudaErrorStubLibrary";
     case cudaErrorInsufficientDriver:
         return "cudaErrorInsufficientDriver";
+    case cudaErrorInvalidDeviceFunction:
+        return "cudaErrorInvalidDeviceFunction";
     case cudaErrorNoDevice:
         return "cudaErrorNoDevice";
     case cudaErrorInvalidDevice:
         return "cudaErrorInvalidDevice";
+    case cudaErrorNoKernelImageForDevice:
+        return "cudaErrorNoKernelImageForDevice";
+    case cudaErrorUnsupportedPtxVersion:
+        return "cudaErrorUnsupportedPtxVersion";
     case cudaErrorNotReady:
         return "cudaErrorNotReady";
     case cudaErrorStreamCaptureUnsupported:
@@ -122,4 +129,13 @@ cudaError_t cudaDeviceGetAttribute(int *value, enum cudaDeviceAttr attribute, in
     const cudaError_t error = check(device);
     *value = attribute == cudaDevAttrMultiProcessorCount ? 3 : 4096;
     return error;
+}
+
+cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *attributes, const void *kernel) {
+    const cudaError_t error = check(current_device);
+    if (error != cudaSuccess) return error;
+    if (!kernel) return failed(cudaErrorInvalidDeviceFunction);
+    if (!number_of("BPT_CODE_ON_CORES", 1)) return failed(cudaErrorNoKernelImageForDevice);
+    *attributes = {90};
+    return cudaSuccess;
 }
