@@ -3,6 +3,7 @@
 
 #include "base/memory.h"
 #include "inner/cpu/cpu.h"
+#include "inner/mixed/mixed_split.h"
 #include "inner/mixed/mixed_trial.h"
 
 #include <inttypes.h>
@@ -95,13 +96,24 @@ static bpt__mixed_problem problem_of(const bpt_device_wish *w) {
     };
 }
 
+/* Who only evaluates has the statistics of those who trained. */
+int64_t bpt__mixed_least(const bpt_device_wish *wish) {
+    const bpt_layer *layer;
+    return wish->forward_only ? 1 : bpt_model_least_batch(wish->model, &layer);
+}
+
+/* A share that a file holds may be one that nothing is learnt with. */
+static bool may_have(const bpt_device_wish *w, int64_t n_cores) {
+    return bpt__mixed_allowed(n_cores, w->batch, bpt__mixed_least(w)) == n_cores;
+}
+
 static bpt_status find_share(bpt_mixed_device *device, const bpt_device_wish *wish,
                              int64_t *n_cores) {
     const bpt__mixed_problem problem = problem_of(wish);
     *n_cores = 0;
     if (!cores_can(wish)) return BPT_OK;
     const bpt__mixed_share *kept = bpt__mixed_shares_find(&device->shares, problem);
-    if (kept) {
+    if (kept && may_have(wish, kept->n_cores)) {
         *n_cores = kept->n_cores;
         return BPT_OK;
     }

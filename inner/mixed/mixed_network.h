@@ -38,6 +38,9 @@ static inline bpt_mixed_network *bpt__mixed(bpt_device_network *net) {
 
 /* ---- life (mixed_network.c) ---- */
 
+/** @return samples that a side is to have of a step at least, if it has any */
+int64_t bpt__mixed_least(const bpt_device_wish *wish);
+
 /** With a share that is known. @param[out] m bpt__mixed_unmake(); set also on failure
  * @return as bpt_device_kind.create */
 bpt_status bpt__mixed_make(bpt_mixed_device *device, const bpt_device_wish *wish, int64_t n_cores,

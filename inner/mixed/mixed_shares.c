@@ -19,15 +19,17 @@ static bool equal(const bpt__mixed_problem *a, const bpt__mixed_problem *b) {
            a->workers == b->workers;
 }
 
+static bpt__mixed_share *find(const bpt__mixed_shares *shares, const bpt__mixed_problem *problem) {
+    for (size_t i = 0; i < shares->n; i++)
+        if (equal(&shares->items[i].problem, problem)) return &shares->items[i];
+    return NULL;
+}
+
 const bpt__mixed_share *bpt__mixed_shares_find(bpt__mixed_shares *shares,
                                                bpt__mixed_problem problem) {
-    for (size_t i = 0; i < shares->n; i++) {
-        bpt__mixed_share *s = &shares->items[i];
-        if (!equal(&s->problem, &problem)) continue;
-        s->used = true;
-        return s;
-    }
-    return NULL;
+    bpt__mixed_share *found = find(shares, &problem);
+    if (found) found->used = true;
+    return found;
 }
 
 static bpt_status add(bpt__mixed_shares *shares, const bpt__mixed_share *share) {
@@ -39,7 +41,10 @@ static bpt_status add(bpt__mixed_shares *shares, const bpt__mixed_share *share) 
 bpt_status bpt__mixed_shares_note(bpt__mixed_shares *shares, bpt__mixed_problem problem,
                                   int64_t n_cores) {
     const bpt__mixed_share share = {.problem = problem, .n_cores = n_cores, .used = true};
-    return add(shares, &share);
+    bpt__mixed_share *found = find(shares, &problem);
+    if (!found) return add(shares, &share);
+    *found = share;
+    return BPT_OK;
 }
 
 /* ---- files ---- */

@@ -38,7 +38,8 @@ void bpt__mixed_shares_clear(bpt__mixed_shares *shares);
 const bpt__mixed_share *bpt__mixed_shares_find(bpt__mixed_shares *shares,
                                                bpt__mixed_problem problem);
 
-/** Adds one as used. @return BPT_OK, BPT_ENOMEM */
+/** Adds one as used, or puts it in the place of another one of its problem. @return BPT_OK,
+ * BPT_ENOMEM */
 bpt_status bpt__mixed_shares_note(bpt__mixed_shares *shares, bpt__mixed_problem problem,
                                   int64_t n_cores);
 

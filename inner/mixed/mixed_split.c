@@ -19,7 +19,13 @@ double bpt__mixed_step_ns(const bpt__mixed_costs *costs, int64_t batch, int64_t 
     return n_cores > 0 && n_cores < batch ? longer + costs->exchange_ns : longer;
 }
 
-int64_t bpt__mixed_split(const bpt__mixed_costs *costs, int64_t batch) {
+int64_t bpt__mixed_allowed(int64_t n_cores, int64_t batch, int64_t least) {
+    if (n_cores == 0 || n_cores == batch) return n_cores;
+    if (batch < 2 * least) return 0;
+    return bpt_smaller(bpt_larger(n_cores, least), batch - least);
+}
+
+int64_t bpt__mixed_split(const bpt__mixed_costs *costs, int64_t batch, int64_t least) {
     const int64_t tile = bpt__mixed_tile(batch);
     int64_t n_device = 0, n_cores = 0;
     while (n_device + n_cores < batch) {
@@ -29,6 +35,7 @@ int64_t bpt__mixed_split(const bpt__mixed_costs *costs, int64_t batch) {
         else
             n_cores += n;
     }
+    n_cores = bpt__mixed_allowed(n_cores, batch, least);
     if (bpt__mixed_step_ns(costs, batch, 0) <= bpt__mixed_step_ns(costs, batch, n_cores))
         n_cores = 0;
     if (bpt__mixed_step_ns(costs, batch, batch) < bpt__mixed_step_ns(costs, batch, n_cores))

@@ -25,9 +25,15 @@ int64_t bpt__mixed_tile(int64_t batch);
 /** @return nanoseconds of a step whose cores take @p n_cores of @p batch samples */
 double bpt__mixed_step_ns(const bpt__mixed_costs *costs, int64_t batch, int64_t n_cores);
 
-/** @return samples that the cores are to take: 0, @p batch, or whole tiles. Each tile goes to the
- * side that would end it first; that is taken if it ends before either side would by itself */
-int64_t bpt__mixed_split(const bpt__mixed_costs *costs, int64_t batch);
+/** @param least samples of a step that can be learnt from: bpt_model_least_batch(), 1 if none are
+ *               learnt from
+ * @return the number next to @p n_cores that leaves neither side fewer than these, but for none */
+int64_t bpt__mixed_allowed(int64_t n_cores, int64_t batch, int64_t least);
+
+/** @return samples that the cores are to take: 0, @p batch, or whole tiles, as far as @p least
+ * allows (see above). Each tile goes to the side that would end it first; that is taken if it ends
+ * before either side would by itself */
+int64_t bpt__mixed_split(const bpt__mixed_costs *costs, int64_t batch, int64_t least);
 
 /** @return the line through two measurements; where they do not rise, through the second and 0
  * @param n1,n2 samples, n1 < n2 or n1 0 */

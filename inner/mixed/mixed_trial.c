@@ -204,12 +204,13 @@ static bpt_status try_both(trial *t, int64_t n_cores, double *ns) {
 
 static bpt_status search(trial *t) {
     const int64_t batch = t->wish->batch, tile = bpt__mixed_tile(batch);
+    const int64_t least = bpt__mixed_least(t->wish);
     int64_t last = 0;
     BPT_TRY(prepare(t));
     BPT_TRY(try_device(t));
     BPT_TRY(try_cores(t));
     for (int i = 0; i < MAX_ATTEMPTS; i++) {
-        const int64_t n = bpt__mixed_split(&t->costs, batch);
+        const int64_t n = bpt__mixed_split(&t->costs, batch, least);
         double ns;
         if (n == 0 || n == batch || llabs(n - last) < tile) break;
         if (bpt__mixed_step_ns(&t->costs, batch, n) >= gain * t->best_ns) break;

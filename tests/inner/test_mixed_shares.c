@@ -48,6 +48,59 @@ static void test_trial(void **state) {
     net_close(&f);
 }
 
+/* A batch norm over one pixel: of one sample nothing passes it. */
+static const char single[] =
+    "{name: t, input: [3, 8, 8], classes: 5, layers: [fc: {name: fc1, outputs: 24}, "
+    "batchnorm: {name: bn}, relu, fc: {name: fc2, outputs: classes}]}";
+
+/* @return shares that were measured though @p device has some */
+static unsigned n_measured(const net_fixture *f, bpt_device *device) {
+    bpt_network *net;
+    net_assert_ok(
+        bpt_network_create_on(device, f->model, BATCH, BPT_F32, mixed_learning, f->pool, &net));
+    bpt_network_free(net);
+    return device->n_measured;
+}
+
+/* A share that is kept and leaves a side one sample is put right, once. */
+static void test_least(void **state) {
+    static const struct {
+        const char *text;
+        int64_t n_cores;
+        unsigned n_measured;
+    } cases[] = {{single, 1, 1},         {single, BATCH - 1, 1}, {single, 2, 0},     {single, 0, 0},
+                 {single, BATCH - 2, 0}, {single, BATCH, 0},     {mixed_plain, 1, 0}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        net_fixture f = mixed_net(cases[i].text, 12);
+        bpt_device *device = mixed_open_sharing(&f, 0, cases[i].n_cores), *next = mixed_open();
+        char path[] = "/tmp/bpt-shares-XXXXXX";
+        bool alike;
+        assert_int_equal(n_measured(&f, device), cases[i].n_measured);
+        mixed_file(path, "");
+        net_assert_ok(bpt_device_save_choices(device, path));
+        net_assert_ok(bpt_device_load_choices(next, path, &alike));
+        assert_int_equal(n_measured(&f, next), 0);
+        unlink(path);
+        bpt_device_close(next);
+        bpt_device_close(device);
+        net_close(&f);
+    }
+}
+
+/* Evaluation takes statistics as they are. */
+static void test_least_of_evaluation(void **state) {
+    (void)state;
+    net_fixture f = mixed_net(single, 14);
+    bpt_device *device = mixed_open_sharing(&f, 1, 1);
+    bpt_network *net;
+    net_assert_ok(bpt_network_create_forward_on(device, f.model, BATCH, BPT_F32, f.pool, &net));
+    assert_int_equal(device->n_measured, 0);
+    bpt_network_free(net);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
 /* @return who computes, of a device that takes so long for a sample and does nothing */
 static void assert_sharing(const net_fixture *f, uint64_t sample_ns, const char *what) {
     bpt_device *device;
@@ -211,6 +264,7 @@ static void test_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_trial),     cmocka_unit_test(test_unlike_devices),
+        cmocka_unit_test(test_least),     cmocka_unit_test(test_least_of_evaluation),
         cmocka_unit_test(test_hints),     cmocka_unit_test(test_forward_only),
         cmocka_unit_test(test_sharing),   cmocka_unit_test(test_bad_files),
         cmocka_unit_test(test_no_memory), cmocka_unit_test(test_steps_allocate_nothing),
