@@ -129,6 +129,10 @@ typedef struct bpt_device_kind {
      * have 7"); NULL of a device that computes by itself. Valid while the network lives */
     const char *(*sharing)(const bpt_device_network *net);
 
+    /** @return memory of the host that a network takes beside the device's, as
+     * bpt_network_host_memory_of(). NULL of a device that takes none */
+    bpt_network_memory (*host_memory)(const bpt_device_network *net);
+
     /** Calls @p visit for the parts of a training step with what each took in one that was measured
      * part by part. */
     void (*visit)(const bpt_device_network *net, bpt_device_visit visit, void *context);

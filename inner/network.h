@@ -215,8 +215,12 @@ size_t bpt_network_n_states(const bpt_network *net);
 uint64_t bpt_network_updates(const bpt_network *net);
 void bpt_network_set_updates(bpt_network *net, uint64_t n);
 
-/** @return what the network takes: as planned */
+/** @return what the network takes: as planned; of one on a device, of the device's memory */
 bpt_network_memory bpt_network_memory_of(const bpt_network *net);
+
+/** @return what one on a device takes of the host's memory: for samples that the cores have. Else
+ * zeros */
+bpt_network_memory bpt_network_host_memory_of(const bpt_network *net);
 
 /** @return measurements of the last run that trained, computed gradients or evaluated; of a head's
  * step, of both halves. Updates by bpt_network_apply() are not in it */

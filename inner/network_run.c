@@ -162,6 +162,11 @@ const char *bpt_network_sharing(const bpt_network *net) {
     return net->device ? net->device->kind->sharing(net->on_device) : NULL;
 }
 
+bpt_network_memory bpt_network_host_memory_of(const bpt_network *net) {
+    if (!net->device || !net->device->kind->host_memory) return (bpt_network_memory){0};
+    return net->device->kind->host_memory(net->on_device);
+}
+
 uint64_t bpt_network_products_ns(const bpt_network *net) {
     return net->device ? net->device->kind->products_ns(net->on_device) : 0;
 }

@@ -90,6 +90,7 @@ static const bpt_device_kind kind = {
     .get = bpt__mixed_network_get,
     .set = bpt__mixed_network_set,
     .sharing = bpt__mixed_network_sharing,
+    .host_memory = bpt__mixed_network_host_memory,
     .visit = bpt__mixed_network_visit,
     .pin = pin,
     .unpin = unpin,

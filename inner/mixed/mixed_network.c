@@ -61,16 +61,18 @@ static void describe(bpt_mixed_network *m) {
                  m->n_cores);
 }
 
+static size_t flat_bytes(const bpt_device_wish *w) {
+    return w->model->segments.n_elements * sizeof(float);
+}
+
 bpt_status bpt__mixed_make(bpt_mixed_device *device, const bpt_device_wish *wish, int64_t n_cores,
                            bpt_mixed_network *m, bpt_network_memory *memory) {
-    const size_t bytes = wish->model->segments.n_elements * sizeof(float);
     *m = (bpt_mixed_network){.device = device, .wish = *wish, .n_cores = n_cores};
     *memory = (bpt_network_memory){0};
     if (n_cores < wish->batch) BPT_TRY(create_fast(m, memory));
     if (n_cores > 0) BPT_TRY(create_cores(m));
     if (m->fast && m->cores && !wish->forward_only)
-        BPT_TRY(device->fast->kind->host_allocate(bytes, (void **)&m->flat));
-    if (!m->fast) *memory = bpt_network_memory_of(m->cores);
+        BPT_TRY(device->fast->kind->host_allocate(flat_bytes(wish), (void **)&m->flat));
     describe(m);
     return BPT_OK;
 }
@@ -142,4 +144,14 @@ void bpt__mixed_network_free(bpt_device_network *net) {
     if (!net) return;
     bpt__mixed_unmake(bpt__mixed(net));
     bpt_free(net);
+}
+
+bpt_network_memory bpt__mixed_network_host_memory(const bpt_device_network *net) {
+    const bpt_mixed_network *m = (const bpt_mixed_network *)net;
+    bpt_network_memory memory = {0};
+    if (m->cores) memory = bpt_network_memory_of(m->cores);
+    if (!m->flat) return memory;
+    memory.workspaces = bpt_size_add(memory.workspaces, flat_bytes(&m->wish));
+    memory.total = bpt_size_add(memory.total, flat_bytes(&m->wish));
+    return memory;
 }

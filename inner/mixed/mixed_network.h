@@ -52,6 +52,9 @@ bpt_status bpt__mixed_network_create(bpt_device *device, const bpt_device_wish *
                                      bpt_device_network **net, bpt_network_memory *memory);
 void bpt__mixed_network_free(bpt_device_network *net);
 
+/** The cores' part, and what is on its way between them and the device. */
+bpt_network_memory bpt__mixed_network_host_memory(const bpt_device_network *net);
+
 /* ---- as the functions of bpt_device_kind (mixed_run.c) ---- */
 
 bpt_status bpt__mixed_network_begin(bpt_device_network *net, bpt_device_work work,

@@ -223,6 +223,33 @@ static void test_bad_files(void **state) {
 
 /* ---- memory ---- */
 
+/* The device's is what it takes for its samples, the host's that of the cores' part and of the
+ * vector between them. */
+static void test_memory(void **state) {
+    static const int64_t shares[] = {0, 4, BATCH};
+    (void)state;
+    net_fixture f = mixed_net(mixed_plain, 15);
+    const size_t weights = bpt_network_memory_of(f.net).parameters;
+    assert_int_equal(bpt_network_host_memory_of(f.net).total, 0);
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        const bool both = shares[i] > 0 && shares[i] < BATCH;
+        const bpt_learning l = both ? (bpt_learning){.label_smoothing = 0.1} : mixed_learning;
+        mixed_shared s = mixed_share(&f, shares[i], mixed_learning);
+        const bpt_network_memory on_device = bpt_network_memory_of(s.net),
+                                 on_host = bpt_network_host_memory_of(s.net);
+        bpt_network_memory plan = {0};
+        assert_int_equal(on_device.parameters, shares[i] < BATCH ? weights : 0);
+        assert_int_equal(on_device.total > 0, shares[i] < BATCH);
+        if (shares[i] > 0)
+            net_assert_ok(bpt_network_plan(f.model, shares[i], BPT_F32, l, MIXED_WORKERS, &plan));
+        assert_int_equal(on_host.parameters, plan.parameters);
+        assert_int_equal(on_host.state, plan.state);
+        assert_int_equal(on_host.total, plan.total + (both ? f.n_weights * sizeof(float) : 0));
+        mixed_unshare(&s);
+    }
+    net_close(&f);
+}
+
 static void test_steps_allocate_nothing(void **state) {
     (void)state;
     net_fixture f = mixed_net(mixed_plain, 10);
@@ -263,11 +290,17 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_trial),     cmocka_unit_test(test_unlike_devices),
-        cmocka_unit_test(test_least),     cmocka_unit_test(test_least_of_evaluation),
-        cmocka_unit_test(test_hints),     cmocka_unit_test(test_forward_only),
-        cmocka_unit_test(test_sharing),   cmocka_unit_test(test_bad_files),
-        cmocka_unit_test(test_no_memory), cmocka_unit_test(test_steps_allocate_nothing),
+        cmocka_unit_test(test_trial),
+        cmocka_unit_test(test_unlike_devices),
+        cmocka_unit_test(test_least),
+        cmocka_unit_test(test_least_of_evaluation),
+        cmocka_unit_test(test_hints),
+        cmocka_unit_test(test_forward_only),
+        cmocka_unit_test(test_sharing),
+        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_steps_allocate_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

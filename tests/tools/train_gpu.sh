@@ -122,6 +122,20 @@ check_json out "abs(d['accuracy'] - $(accuracy runs/mixed)) <= 0.005"
 run 0 "$train" --model tiny.yaml --bench 5 --device cuda:0+cpu --threads 2
 says 'samples of a step'
 
+# What a step takes of memory is the host's where the cores have its samples, and GPUs of cores are so slow that they do.
+run 0 "$train" --model tiny.yaml --dry-run --device cuda+cpu --threads 2
+says 'memory of the GPU' out
+table() { # which of the two
+    awk -v n="$1" '/^memory of/ { i++ } i == n && $1 == "parameters" { print $2 }' out
+}
+if grep -q 'cores have all samples' out; then
+    [ "$(table 1)" -gt 0 ] || die "what the cores take is not the host's"
+    [ "$(table 2)" -eq 0 ] || die "what the cores take is the GPU's"
+elif grep -q 'has all samples' out; then
+    [ -z "$(table 1)" ] || die "what the GPU takes is the host's"
+    [ "$(table 2)" -gt 0 ] || die "what the GPU takes is not the GPU's"
+fi
+
 # ---- a GPU that is here and cannot be used ----
 
 if [ -n "${BPT_GPUS_ON_CORES:-}" ]; then # a card stays as it is

@@ -197,7 +197,9 @@ static bpt_status print_summary(const bpt_train_options *o, bench *b) {
     bpt_json_put_real(&w, "gflops_per_s", (double)flops * (double)o->batch_size * 1e-6 / median);
     bpt_json_put_real(&w, "data_wait_ms", (double)b->spent.data_ns * 1e-6 / (double)n);
     bpt_json_put_text(&w, "limit", bpt_bottleneck_name(bpt_bottleneck_of(&b->spent)));
-    bpt_json_put_u64(&w, "memory_bytes", bpt_network_memory_of(b->network).total);
+    bpt_json_put_u64(&w, "memory_bytes",
+                     bpt_network_memory_of(b->network).total +
+                         bpt_network_host_memory_of(b->network).total);
     bpt_json_close_object(&w);
     const bpt_status status = bpt_json_end_text(&w, &text, &length);
     if (status == BPT_OK) puts(text);

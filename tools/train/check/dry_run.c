@@ -69,26 +69,37 @@ static bpt_status choose(bpt_job *job) {
     return bpt_job_choose(job);
 }
 
-/* What the network takes of a device is known when it is there. */
-static bpt_status print_on_device(const bpt_job *job) {
+/* A network on a device, which says what it takes when it is there. */
+typedef struct on_device {
+    bpt_pool *pool;
+    bpt_network *net; /* NULL: this rank computes on cores alone */
+} on_device;
+
+/* @param[out] plan grows by what it takes of the host; @param[out] there close_on_device(), also on
+ * failure */
+static bpt_status open_on_device(const bpt_job *job, bpt_memory_plan *plan, on_device *there) {
     const bpt_train_options *o = job->options;
-    bpt_pool *pool = NULL;
-    bpt_network *net = NULL;
-    bpt_status status = bpt_pool_open(o->policy, job->n_threads, &pool);
-    if (status == BPT_OK)
-        status = bpt_network_create_on(job->device, job->model, job->batch,
-                                       bpt_train_activations(o, job->device),
-                                       bpt_train_learning(o, job->lr_factor), pool, &net);
-    if (status == BPT_OK) {
-        const bpt_network_memory memory = bpt_network_memory_of(net);
-        printf("\n");
-        bpt_memory_plan_print_device(&memory, stdout);
-        printf("of %.1f MB of %s\n", (double)job->device->memory_bytes * 1e-6, job->device->name);
-        if (bpt_network_sharing(net)) printf("%s\n", bpt_network_sharing(net));
-    }
-    bpt_network_free(net);
-    bpt_pool_free(pool);
-    return status;
+    if (!job->device) return BPT_OK;
+    BPT_TRY(bpt_pool_open(o->policy, job->n_threads, &there->pool));
+    BPT_TRY(bpt_network_create_on(job->device, job->model, job->batch,
+                                  bpt_train_activations(o, job->device),
+                                  bpt_train_learning(o, job->lr_factor), there->pool, &there->net));
+    const bpt_network_memory on_host = bpt_network_host_memory_of(there->net);
+    bpt_memory_plan_add(plan, &on_host);
+    return BPT_OK;
+}
+
+static void close_on_device(on_device *there) {
+    bpt_network_free(there->net);
+    bpt_pool_free(there->pool);
+}
+
+static void print_on_device(const bpt_job *job, const bpt_network *net) {
+    const bpt_network_memory memory = bpt_network_memory_of(net);
+    printf("\n");
+    bpt_memory_plan_print_device(&memory, stdout);
+    printf("of %.1f MB of %s\n", (double)job->device->memory_bytes * 1e-6, job->device->name);
+    if (bpt_network_sharing(net)) printf("%s\n", bpt_network_sharing(net));
 }
 
 /* It is not known before a run which host has the servers: at most all of them this one. */
@@ -121,6 +132,7 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
         .ranks_on_host = on_host,
     };
     bpt_memory_plan plan;
+    on_device there = {0};
     BPT_TRY(choose(&job));
     const unsigned sharing = workers_on_host(&job);
     bpt_status status = open_model(&job);
@@ -131,19 +143,21 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
                                 bpt_rank_threads_expected(0, sharing), NULL);
     if (status == BPT_OK) bpt_tuning_say(o);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
+    if (status == BPT_OK) print_job(&job);
+    if (status == BPT_OK) status = open_on_device(&job, &plan, &there);
     if (status == BPT_OK) {
-        print_job(&job);
         if (bpt_layer_choice_is_named(&job, &job.parting.border))
             status = print_parts(&job, &plan);
         else
             bpt_memory_plan_print(&plan, stdout);
     }
-    if (status == BPT_OK && job.device) status = print_on_device(&job);
+    if (status == BPT_OK && there.net) print_on_device(&job, there.net);
     if (status == BPT_OK) status = print_limit(&job, &plan);
     if (status == BPT_OK && job.n_servers > 0) {
         job.rank = job.n_workers;
         status = print_server(&job);
     }
+    close_on_device(&there);
     bpt_device_close(job.device);
     bpt_model_free(job.model);
     bpt_job_close_data(&job);

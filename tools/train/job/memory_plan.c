@@ -227,6 +227,11 @@ bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan) {
     return BPT_OK;
 }
 
+void bpt_memory_plan_add(bpt_memory_plan *plan, const bpt_network_memory *on_host) {
+    add_network(&plan->network, on_host);
+    plan->total = bpt_size_add(plan->total, on_host->total);
+}
+
 /* ---- what fits ---- */
 
 size_t bpt_memory_plan_limit(const bpt_job *job) {
@@ -318,6 +323,10 @@ bpt_status bpt_memory_plan_remedy(const bpt_job *job, const bpt_memory_plan *pla
     uint32_t batch;
     if (bpt_job_is_server(job)) {
         snprintf(remedy, BPT_MEMORY_REMEDY_SIZE, "give more --servers");
+        return BPT_OK;
+    }
+    if (job->device && plan->total - plan->network.total <= limit) {
+        snprintf(remedy, BPT_MEMORY_REMEDY_SIZE, "--device cuda leaves the cores out");
         return BPT_OK;
     }
     BPT_TRY(find_largest(job, plan, limit, &batch));

@@ -14,8 +14,8 @@
  * take comes on top: some ten megabytes, whatever the model. */
 typedef struct bpt_memory_plan {
     uint32_t batch;             /* samples of a step of this rank */
-    bpt_network_memory network; /* that is trained; of one in parts, those that the rank has; 0
-                                 * where it is on a device */
+    bpt_network_memory network; /* that is trained; of one in parts, those that the rank has; of one
+                                 * on a device what is the host's, if that is known yet */
     size_t evaluation;          /* of one in parts: the whole, which evaluates */
     size_t border;              /* batches of all ranks, where it hosts the tail of one in parts */
     size_t batches;             /* of the loaders, for training and evaluation */
@@ -33,6 +33,9 @@ typedef struct bpt_memory_plan {
  * @return as bpt_network_plan() */
 bpt_status bpt_memory_plan_make(const bpt_job *job, bpt_memory_plan *plan);
 
+/** Adds what a network on a device takes of the host, which is known when it is there. */
+void bpt_memory_plan_add(bpt_memory_plan *plan, const bpt_network_memory *on_host);
+
 /** @return bytes that the machine has for each rank of @p job on it */
 size_t bpt_memory_plan_limit(const bpt_job *job);
 
@@ -44,7 +47,8 @@ double bpt_memory_plan_hosts(const bpt_job *job, const bpt_memory_plan *plan);
 enum { BPT_MEMORY_REMEDY_SIZE = 80 };
 
 /** Tells what helps where a plan does not fit: the largest --batch-size that does, found by
- * planning others, if there is one; for a server, to have more of them. A batch that is cut by
+ * planning others, if there is one; for a server, to have more of them; where only the cores' part
+ * beside a device is too much, to do without it. A batch that is cut by
  * speed is taken to be cut alike.
  * @param plan  of @p job, larger than @p limit
  * @param limit bytes for a rank
