@@ -98,14 +98,24 @@ bpt_status bpt_device_save_choices(const bpt_device *device, const char *path) {
     return status;
 }
 
-bpt_status bpt_device_load_choices(bpt_device *device, const char *path, bool *alike) {
+bpt_status bpt_device_load_choices(bpt_device *device, const char *path, const char **unlike) {
     bpt_yaml *doc = NULL;
     bpt_status status = bpt_yaml_load(path, &doc);
     if (status == BPT_OK)
-        status = device->kind->read_choices(device, doc, bpt_yaml_root(doc), alike);
+        status = device->kind->read_choices(device, doc, bpt_yaml_root(doc), unlike);
     if (status == BPT_EUSAGE) bpt_hint("remove the file: what it is to hold is measured anew then");
     bpt_yaml_free(doc);
     return status;
+}
+
+bpt_status bpt_device_choices_format(const bpt_yaml *doc, const bpt_yaml_node *map, int64_t format,
+                                     const char **unlike) {
+    const bpt_yaml_node *named = bpt_yaml_find(map, "format");
+    int64_t found = format;
+    *unlike = NULL;
+    if (named) BPT_TRY(bpt_yaml_get_int(doc, named, "format", 1, INT32_MAX, &found));
+    if (found != format) *unlike = "another format";
+    return BPT_OK;
 }
 
 void bpt_device_pin(const bpt_device *device, void *at, size_t bytes, bpt_pinned *pinned) {

@@ -142,7 +142,7 @@ typedef struct bpt_device_kind {
      * @param map what write_choices() wrote, in a file that may hold more */
     bpt_status (*write_choices)(const bpt_device *device, char **text);
     bpt_status (*read_choices)(bpt_device *device, const bpt_yaml *doc, const bpt_yaml_node *map,
-                               bool *alike);
+                               const char **unlike);
 
     /** @return nanoseconds of a training step's convolutions and products, each as it was when it
      * was measured by itself */
@@ -178,10 +178,18 @@ bpt_status bpt_device_save_choices(const bpt_device *device, const char *path);
 
 /** Lets networks that are created from now on be computed as another process has chosen: without
  * measurements, and with the bits that it had.
- * @param[out] alike false: the file is of another card or version of a library, and of no use
+ * @param[out] unlike what the file is of, for people, if it is of no use here ("another card");
+ *                    NULL: it is
  * @return BPT_OK, BPT_EUSAGE (no such file, or not one of choices; with hint), BPT_EIO, BPT_ENOMEM
  */
-bpt_status bpt_device_load_choices(bpt_device *device, const char *path, bool *alike);
+bpt_status bpt_device_load_choices(bpt_device *device, const char *path, const char **unlike);
+
+/** Whether choices are of the format that a kind of device reads. Asked before anything else of
+ * them: those of another one may hold what is not known here.
+ * @param[out] unlike as above; NULL also where no format is named
+ * @return BPT_OK, BPT_EUSAGE (it is no number) */
+bpt_status bpt_device_choices_format(const bpt_yaml *doc, const bpt_yaml_node *map, int64_t format,
+                                     const char **unlike);
 
 /** Memory of a caller's that is pinned; zeros: none. */
 typedef struct bpt_pinned {

@@ -3,6 +3,7 @@
 #include "inner/cuda/cuda_choices.h"
 
 #include "base/memory.h"
+#include "inner/device.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -68,19 +69,23 @@ bpt_status bpt__choices_write(const bpt__choices *choices, const bpt__choice_ter
 /* ---- reading ---- */
 
 static bpt_status read_terms(const bpt_yaml *doc, const bpt_yaml_node *map,
-                             const bpt__choice_terms *terms, bool *alike) {
-    const char *gpu;
-    int64_t format, cudnn, cublaslt;
-    bool tf32;
-    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_find(map, "format"), "format", 1, INT32_MAX, &format));
-    BPT_TRY(bpt_yaml_get_text(doc, bpt_yaml_find(map, "gpu"), "gpu", &gpu));
-    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_find(map, "cudnn"), "cudnn", 0, INT64_MAX, &cudnn));
+                             bpt__choice_terms *terms) {
+    BPT_TRY(bpt_yaml_get_text(doc, bpt_yaml_find(map, "gpu"), "gpu", &terms->gpu));
     BPT_TRY(
-        bpt_yaml_get_int(doc, bpt_yaml_find(map, "cublaslt"), "cublaslt", 0, INT64_MAX, &cublaslt));
-    BPT_TRY(bpt_yaml_get_bool(doc, bpt_yaml_find(map, "tf32"), "tf32", &tf32));
-    *alike = format == FORMAT && strcmp(gpu, terms->gpu) == 0 && cudnn == terms->cudnn &&
-             cublaslt == terms->cublaslt && tf32 == terms->tf32;
-    return BPT_OK;
+        bpt_yaml_get_int(doc, bpt_yaml_find(map, "cudnn"), "cudnn", 0, INT64_MAX, &terms->cudnn));
+    BPT_TRY(bpt_yaml_get_int(doc, bpt_yaml_find(map, "cublaslt"), "cublaslt", 0, INT64_MAX,
+                             &terms->cublaslt));
+    return bpt_yaml_get_bool(doc, bpt_yaml_find(map, "tf32"), "tf32", &terms->tf32);
+}
+
+/* @return what a file is of that is not so here, the weightiest first */
+static const char *difference(const bpt__choice_terms *file, const bpt__choice_terms *here) {
+    if (strcmp(file->gpu, here->gpu) != 0) return "another card";
+    if (file->cudnn != here->cudnn) return "another version of cuDNN";
+    if (file->cublaslt != here->cublaslt) return "another version of cuBLASLt";
+    if (file->tf32 != here->tf32)
+        return file->tf32 ? "--precision tf32" : "another --precision than tf32";
+    return NULL;
 }
 
 static bpt_status read_choice(const bpt_yaml *doc, const bpt_yaml_node *row, bpt__choice *c) {
@@ -98,10 +103,12 @@ static bpt_status read_choice(const bpt_yaml *doc, const bpt_yaml_node *row, bpt
 }
 
 bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc, const bpt_yaml_node *map,
-                             const bpt__choice_terms *terms, bool *alike) {
+                             const bpt__choice_terms *terms, const char **unlike) {
     static const char *const keys[] = {"format", "gpu", "cudnn", "cublaslt", "tf32", "choices"};
     const bpt_yaml_node *list;
-    *alike = false;
+    bpt__choice_terms written;
+    BPT_TRY(bpt_device_choices_format(doc, map, FORMAT, unlike));
+    if (*unlike) return BPT_OK;
     BPT_TRY(bpt_yaml_check_keys(doc, map, "a file of choices", keys, sizeof keys / sizeof *keys));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!bpt_yaml_find(map, keys[i]))
@@ -109,8 +116,9 @@ bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc, const b
     list = bpt_yaml_find(map, "choices");
     if (bpt_yaml_node_kind(list) != BPT_YAML_LIST)
         return bpt_yaml_fail(doc, list, "choices are a list");
-    BPT_TRY(read_terms(doc, map, terms, alike));
-    for (size_t i = 0; *alike && i < bpt_yaml_size(list); i++) {
+    BPT_TRY(read_terms(doc, map, &written));
+    *unlike = difference(&written, terms);
+    for (size_t i = 0; !*unlike && i < bpt_yaml_size(list); i++) {
         bpt__choice c = {.used = false};
         BPT_TRY(read_choice(doc, bpt_yaml_at(list, i), &c));
         BPT_TRY(add(choices, &c));

@@ -59,9 +59,10 @@ bpt_status bpt__choices_write(const bpt__choices *choices, const bpt__choice_ter
                               char **text);
 
 /** Adds what a file holds. @param map of it, or the part of it, that holds choices
- * @param[out] alike whether it was written under the same terms; nothing is added otherwise
+ * @param[out] unlike NULL, or what it is of and @p terms are not, for people ("another card"):
+ *                    nothing is added then
  * @return BPT_OK, BPT_EUSAGE (not such a file: names file and line), BPT_ENOMEM */
 bpt_status bpt__choices_read(bpt__choices *choices, const bpt_yaml *doc, const bpt_yaml_node *map,
-                             const bpt__choice_terms *terms, bool *alike);
+                             const bpt__choice_terms *terms, const char **unlike);
 
 #endif

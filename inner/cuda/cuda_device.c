@@ -66,11 +66,11 @@ static bpt_status write_choices(const bpt_device *device, char **text) {
 }
 
 static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, const bpt_yaml_node *map,
-                               bool *alike) {
+                               const char **unlike) {
     const bpt_cuda_device *d = (const bpt_cuda_device *)device;
     if (bpt_yaml_find(map, "shares") && bpt_yaml_find(map, "device")) /* of one with cores beside */
         map = bpt_yaml_find(map, "device");
-    return bpt_cuda_library_read_choices(d->library, d->card, doc, map, alike);
+    return bpt_cuda_library_read_choices(d->library, d->card, doc, map, unlike);
 }
 
 static bool pin(const bpt_device *device, void *at, size_t bytes) {

@@ -111,9 +111,9 @@ bpt_status bpt_cuda_library_write_choices(const bpt_cuda_library *library, const
 
 bpt_status bpt_cuda_library_read_choices(bpt_cuda_library *library, const char *gpu,
                                          const bpt_yaml *doc, const bpt_yaml_node *map,
-                                         bool *alike) {
+                                         const char **unlike) {
     const bpt__choice_terms terms = terms_of(library, gpu);
-    return bpt__choices_read(&library->choices, doc, map, &terms, alike);
+    return bpt__choices_read(&library->choices, doc, map, &terms, unlike);
 }
 
 /* ---- the workspace ---- */

@@ -27,7 +27,7 @@ void bpt_cuda_library_free(bpt_cuda_library *library);
 /** What was chosen so far, as YAML, for another process; and what another one has chosen, before
  * any kernel is created: those are then taken without being measured.
  * @param gpu the card's name: choices of another card, or of another version of a library, are of
- * no use here (@p alike false)
+ * no use here (@p unlike says so)
  * @param[out] text caller owns, bpt_free()
  * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (not such a file) */
 unsigned
@@ -36,7 +36,7 @@ bpt_status bpt_cuda_library_write_choices(const bpt_cuda_library *library, const
                                           char **text);
 bpt_status bpt_cuda_library_read_choices(bpt_cuda_library *library, const char *gpu,
                                          const bpt_yaml *doc, const bpt_yaml_node *map,
-                                         bool *alike);
+                                         const char **unlike);
 
 /** Kernels of both libraries need room that is theirs while they run; it is shared, as work is in
  * order. The largest that any kernel created so far wants: */

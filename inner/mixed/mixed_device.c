@@ -41,23 +41,21 @@ out:
 }
 
 static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, const bpt_yaml_node *map,
-                               bool *alike) {
+                               const char **unlike) {
     static const char *const keys[] = {"format", "shares", "device"};
     bpt_mixed_device *d = (bpt_mixed_device *)device;
-    int64_t format;
-    *alike = false;
-    const bpt_yaml_node *number = bpt_yaml_find(map, "format");
     if (!bpt_yaml_find(map, "shares") && bpt_yaml_find(map, "gpu")) /* of the device alone */
-        return d->fast->kind->read_choices(d->fast, doc, map, alike);
-    if (number) BPT_TRY(bpt_yaml_get_int(doc, number, "format", 1, INT32_MAX, &format));
-    if (number && format != FORMAT) return BPT_OK;
+        return d->fast->kind->read_choices(d->fast, doc, map, unlike);
+    BPT_TRY(bpt_device_choices_format(doc, map, FORMAT, unlike));
+    if (*unlike) return BPT_OK;
     BPT_TRY(bpt_yaml_check_keys(doc, map, "a file of shares and choices", keys,
                                 sizeof keys / sizeof *keys));
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (!bpt_yaml_find(map, keys[i]))
             return bpt_yaml_fail(doc, map, "a file of shares and choices has \"%s\"", keys[i]);
-    BPT_TRY(d->fast->kind->read_choices(d->fast, doc, bpt_yaml_find(map, "device"), alike));
-    return *alike ? bpt__mixed_shares_read(&d->shares, doc, bpt_yaml_find(map, "shares")) : BPT_OK;
+    BPT_TRY(d->fast->kind->read_choices(d->fast, doc, bpt_yaml_find(map, "device"), unlike));
+    if (*unlike) return BPT_OK;
+    return bpt__mixed_shares_read(&d->shares, doc, bpt_yaml_find(map, "shares"));
 }
 
 /* ---- life ---- */

@@ -137,12 +137,12 @@ static bpt_status write_choices(const bpt_device *device, char **text) {
 }
 
 static bpt_status read_choices(bpt_device *device, const bpt_yaml *doc, const bpt_yaml_node *map,
-                               bool *alike) {
+                               const char **unlike) {
     const char *kind;
     (void)device;
     if (!bpt_yaml_find(map, "kind")) return bpt_yaml_fail(doc, map, "there is no \"kind\"");
     BPT_TRY(bpt_yaml_get_text(doc, bpt_yaml_find(map, "kind"), "kind", &kind));
-    *alike = kind[0] == 't';
+    *unlike = kind[0] == 't' ? NULL : "another kind";
     return BPT_OK;
 }
 

@@ -18,7 +18,7 @@ void give_share(const net_fixture *f, bpt_device *device, const given_share *sha
     static const char none[] = "shares: []";
     char *text, *with;
     size_t size;
-    bool alike;
+    const char *unlike;
     net_assert_ok(bpt_device_save_choices(device, path));
     net_assert_ok(bpt_file_read(path, 1 << 20, &text, &size));
     char *at = strstr(text, none);
@@ -30,8 +30,8 @@ void give_share(const net_fixture *f, bpt_device *device, const given_share *sha
                            f->n_pixels / (size_t)share->batch, share->n_workers, share->n_cores,
                            at + sizeof none - 1));
     net_assert_ok(bpt_file_write(path, with, strlen(with)));
-    net_assert_ok(bpt_device_load_choices(device, path, &alike));
-    assert_true(alike);
+    net_assert_ok(bpt_device_load_choices(device, path, &unlike));
+    assert_null(unlike);
     bpt_free(with);
     bpt_free(text);
 }

@@ -33,7 +33,7 @@ bpt_device *mixed_open_sharing(const net_fixture *f, int forward_only, int64_t n
 void mixed_file(char *path, const char *text);
 
 /** Gives a device the choices that a text holds. @return as bpt_device_load_choices() */
-bpt_status mixed_load(bpt_device *device, const char *text, bool *alike);
+bpt_status mixed_load(bpt_device *device, const char *text, const char **unlike);
 
 /** A network with the weights of the fixture's. */
 typedef struct mixed_shared {

@@ -28,10 +28,10 @@ static bpt__choices some(void) {
 }
 
 static bpt_status read_text(const char *text, const bpt__choice_terms *at, bpt__choices *c,
-                            bool *alike) {
+                            const char **unlike) {
     bpt_yaml *doc;
     BPT_TRY(bpt_yaml_parse("choices.yaml", text, strlen(text), &doc));
-    const bpt_status status = bpt__choices_read(c, doc, bpt_yaml_root(doc), at, alike);
+    const bpt_status status = bpt__choices_read(c, doc, bpt_yaml_root(doc), at, unlike);
     bpt_yaml_free(doc);
     return status;
 }
@@ -40,10 +40,10 @@ static void test_round_trip(void **state) {
     (void)state;
     bpt__choices written = some(), read = {0};
     char *text;
-    bool alike;
+    const char *unlike;
     assert_int_equal(bpt__choices_write(&written, &terms, &text), BPT_OK);
-    assert_int_equal(read_text(text, &terms, &read, &alike), BPT_OK);
-    assert_true(alike);
+    assert_int_equal(read_text(text, &terms, &read, &unlike), BPT_OK);
+    assert_null(unlike);
     assert_int_equal(read.n, written.n);
     for (size_t i = 0; i < written.n; i++) {
         const bpt__choice *a = &written.items[i], *b = bpt__choices_find(&read, a->key);
@@ -63,10 +63,10 @@ static void test_empty(void **state) {
     (void)state;
     bpt__choices none = {0}, read = {0};
     char *text;
-    bool alike;
+    const char *unlike;
     assert_int_equal(bpt__choices_write(&none, &terms, &text), BPT_OK);
-    assert_int_equal(read_text(text, &terms, &read, &alike), BPT_OK);
-    assert_true(alike);
+    assert_int_equal(read_text(text, &terms, &read, &unlike), BPT_OK);
+    assert_null(unlike);
     assert_int_equal(read.n, 0);
     bpt_free(text);
 }
@@ -74,18 +74,23 @@ static void test_empty(void **state) {
 /* Of another card or library, or with other products: nothing is taken. */
 static void test_other_terms(void **state) {
     (void)state;
-    const bpt__choice_terms others[] = {{"NVIDIA A100", 91900, 130100, false},
-                                        {terms.gpu, 91901, 130100, false},
-                                        {terms.gpu, 91900, 130200, false},
-                                        {terms.gpu, 91900, 130100, true}};
+    static const struct {
+        bpt__choice_terms terms;
+        const char *unlike;
+    } others[] = {
+        {{"NVIDIA A100", 91900, 130100, false}, "another card"},
+        {{"NVIDIA A100", 91901, 130200, true}, "another card"},
+        {{"NVIDIA H100 80GB HBM3", 91901, 130100, false}, "another version of cuDNN"},
+        {{"NVIDIA H100 80GB HBM3", 91900, 130200, false}, "another version of cuBLASLt"},
+        {{"NVIDIA H100 80GB HBM3", 91900, 130100, true}, "another --precision than tf32"}};
     bpt__choices written = some();
     char *text;
     assert_int_equal(bpt__choices_write(&written, &terms, &text), BPT_OK);
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         bpt__choices read = {0};
-        bool alike = true;
-        assert_int_equal(read_text(text, &others[i], &read, &alike), BPT_OK);
-        assert_false(alike);
+        const char *unlike;
+        assert_int_equal(read_text(text, &others[i].terms, &read, &unlike), BPT_OK);
+        assert_string_equal(unlike, others[i].unlike);
         assert_int_equal(read.n, 0);
     }
     bpt_free(text);
@@ -97,13 +102,13 @@ static void test_used(void **state) {
     (void)state;
     bpt__choices written = some(), read = {0}, again = {0};
     char *text;
-    bool alike;
+    const char *unlike;
     assert_int_equal(bpt__choices_write(&written, &terms, &text), BPT_OK);
-    assert_int_equal(read_text(text, &terms, &read, &alike), BPT_OK);
+    assert_int_equal(read_text(text, &terms, &read, &unlike), BPT_OK);
     bpt_free(text);
     assert_non_null(bpt__choices_find(&read, written.items[2].key));
     assert_int_equal(bpt__choices_write(&read, &terms, &text), BPT_OK);
-    assert_int_equal(read_text(text, &terms, &again, &alike), BPT_OK);
+    assert_int_equal(read_text(text, &terms, &again, &unlike), BPT_OK);
     bpt_free(text);
     assert_int_equal(again.n, 1);
     assert_string_equal(again.items[0].key, written.items[2].key);
@@ -112,16 +117,36 @@ static void test_used(void **state) {
     bpt__choices_clear(&written);
 }
 
-/* A file of an earlier format is one of other terms. */
-static void test_earlier_format(void **state) {
+static void test_tf32(void **state) {
     (void)state;
-    bpt__choices read = {0};
-    bool alike = true;
-    assert_int_equal(read_text("format: 1\ngpu: \"NVIDIA H100 80GB HBM3\"\ncudnn: 91900\n"
-                               "cublaslt: 130100\ntf32: false\nchoices: [[conv, 0, 1, 2]]",
-                               &terms, &read, &alike),
-                     BPT_OK);
-    assert_false(alike);
+    bpt__choice_terms tf32 = terms;
+    bpt__choices none = {0}, read = {0};
+    const char *unlike;
+    char *text;
+    tf32.tf32 = true;
+    assert_int_equal(bpt__choices_write(&none, &tf32, &text), BPT_OK);
+    assert_int_equal(read_text(text, &terms, &read, &unlike), BPT_OK);
+    assert_string_equal(unlike, "--precision tf32");
+    bpt_free(text);
+}
+
+/* A file of another format is not used, whatever it holds. */
+static void test_other_formats(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "format: 1\ngpu: \"NVIDIA H100 80GB HBM3\"\ncudnn: 91900\ncublaslt: 130100\n"
+        "tf32: false\nchoices: [[conv, 0, 1, 2]]",
+        "format: 3\ngpu: \"NVIDIA H100 80GB HBM3\"\ncudnn: 91900\ncublaslt: 130100\n"
+        "tf32: false\nmore: 1\nchoices: []",
+        "format: 3\nothers: []",
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        bpt__choices read = {0};
+        const char *unlike = NULL;
+        assert_int_equal(read_text(texts[i], &terms, &read, &unlike), BPT_OK);
+        assert_string_equal(unlike, "another format");
+        assert_int_equal(read.n, 0);
+    }
 }
 
 static void test_later_counts(void **state) {
@@ -143,6 +168,7 @@ static void test_bad_files(void **state) {
     static const char *const texts[] = {
         "[]",
         "format: 2",
+        "format: two",
         HEAD,
         HEAD "choices: 3",
         HEAD "choices: [[conv, 0, 1, 2]]",
@@ -155,8 +181,8 @@ static void test_bad_files(void **state) {
     };
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         bpt__choices read = {0};
-        bool alike;
-        if (read_text(texts[i], &terms, &read, &alike) != BPT_EUSAGE)
+        const char *unlike;
+        if (read_text(texts[i], &terms, &read, &unlike) != BPT_EUSAGE)
             fail_msg("taken: %s", texts[i]);
         bpt__choices_clear(&read);
     }
@@ -165,9 +191,9 @@ static void test_bad_files(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip),  cmocka_unit_test(test_empty),
-        cmocka_unit_test(test_used),        cmocka_unit_test(test_earlier_format),
+        cmocka_unit_test(test_used),        cmocka_unit_test(test_other_formats),
         cmocka_unit_test(test_other_terms), cmocka_unit_test(test_later_counts),
-        cmocka_unit_test(test_bad_files),
+        cmocka_unit_test(test_bad_files),   cmocka_unit_test(test_tf32),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -124,8 +124,8 @@ static void test_found(void **state) {
     float *first = NULL;
     for (int round = 0; round < 2; round++) {
         bpt_device *device = open_mixed();
-        bool alike;
-        if (first) net_assert_ok(bpt_device_load_choices(device, path, &alike));
+        const char *unlike;
+        if (first) net_assert_ok(bpt_device_load_choices(device, path, &unlike));
         bpt_network *net = create(&f, device, BPT_F32);
         assert_int_equal(device->n_measured == 0, first != NULL);
         net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));

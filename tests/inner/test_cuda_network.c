@@ -432,10 +432,10 @@ static void test_failures_later(void **state) {
 static float *train_alone(net_fixture *f, const char *path, bool reads) {
     bpt_device *own, *shared = device;
     bpt_batch_result r;
-    bool alike = false;
+    const char *unlike = "not read";
     net_assert_ok(bpt_device_open("cuda", false, &own));
-    if (reads) net_assert_ok(bpt_device_load_choices(own, path, &alike));
-    assert_int_equal(alike, reads);
+    if (reads) net_assert_ok(bpt_device_load_choices(own, path, &unlike));
+    assert_int_equal(!unlike, reads);
     device = own;
     bpt_network *net = on_gpu(f, BPT_BF16, learning);
     device = shared;

@@ -25,7 +25,7 @@ static void test_trial(void **state) {
     bpt_device *first = mixed_open(), *second = mixed_open();
     bpt_network *net, *other;
     char path[] = "/tmp/bpt-shares-XXXXXX";
-    bool alike;
+    const char *unlike;
     mixed_file(path, "");
     net_assert_ok(
         bpt_network_create_on(first, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &net));
@@ -33,8 +33,8 @@ static void test_trial(void **state) {
     float *zeros = mixed_vector(net, &f, BPT_VECTOR_STATE_0); /* as of any network that is new */
     for (size_t i = 0; i < f.n_weights; i++) assert_true(zeros[i] == 0.0f);
     net_assert_ok(bpt_device_save_choices(first, path));
-    net_assert_ok(bpt_device_load_choices(second, path, &alike));
-    assert_true(alike);
+    net_assert_ok(bpt_device_load_choices(second, path, &unlike));
+    assert_null(unlike);
     net_assert_ok(
         bpt_network_create_on(second, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &other));
     assert_int_equal(second->n_measured, 0);
@@ -75,11 +75,11 @@ static void test_least(void **state) {
         net_fixture f = mixed_net(cases[i].text, 12);
         bpt_device *device = mixed_open_sharing(&f, 0, cases[i].n_cores), *next = mixed_open();
         char path[] = "/tmp/bpt-shares-XXXXXX";
-        bool alike;
+        const char *unlike;
         assert_int_equal(n_measured(&f, device), cases[i].n_measured);
         mixed_file(path, "");
         net_assert_ok(bpt_device_save_choices(device, path));
-        net_assert_ok(bpt_device_load_choices(next, path, &alike));
+        net_assert_ok(bpt_device_load_choices(next, path, &unlike));
         assert_int_equal(n_measured(&f, next), 0);
         unlink(path);
         bpt_device_close(next);
@@ -128,7 +128,8 @@ static void test_hints(void **state) {
     (void)state;
     net_fixture f = mixed_net(mixed_plain, 13);
     unsigned n_hints = 0;
-    bool refuses = false, alike;
+    bool refuses = false;
+    const char *unlike;
     bpt_device *device;
     bpt_network *net;
     char path[] = "/tmp/bpt-shares-XXXXXX";
@@ -143,7 +144,7 @@ static void test_hints(void **state) {
     net_assert_ok(bpt_mixed_device_open(
         cores_device_open((cores_device_options){.n_hints = &n_hints, .refuses = &refuses}),
         &device));
-    net_assert_ok(bpt_device_load_choices(device, path, &alike));
+    net_assert_ok(bpt_device_load_choices(device, path, &unlike));
     unlink(path);
     net_assert_ok(
         bpt_network_create_on(device, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &net));
@@ -207,17 +208,18 @@ static void test_bad_files(void **state) {
         "shares: []\ndevice: {kind: test}\n",
         "3",
     };
-    bool alike;
+    const char *unlike;
     bpt_device *device = mixed_open();
     (void)state;
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        assert_int_equal(mixed_load(device, texts[i], &alike), BPT_EUSAGE);
-    net_assert_ok(mixed_load(device, "format: 2\nothers: []\n", &alike)); /* not looked into */
-    assert_false(alike);
-    net_assert_ok(mixed_load(device, "gpu: \"x\"\nkind: test\n", &alike)); /* of the device alone */
-    assert_true(alike);
-    net_assert_ok(mixed_load(device, "format: 1\nshares: []\ndevice: {kind: other}\n", &alike));
-    assert_false(alike);
+        assert_int_equal(mixed_load(device, texts[i], &unlike), BPT_EUSAGE);
+    net_assert_ok(mixed_load(device, "format: 2\nothers: []\n", &unlike)); /* not looked into */
+    assert_string_equal(unlike, "another format");
+    net_assert_ok(
+        mixed_load(device, "gpu: \"x\"\nkind: test\n", &unlike)); /* of the device alone */
+    assert_null(unlike);
+    net_assert_ok(mixed_load(device, "format: 1\nshares: []\ndevice: {kind: other}\n", &unlike));
+    assert_non_null(unlike);
     bpt_device_close(device);
 }
 

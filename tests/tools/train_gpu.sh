@@ -79,8 +79,11 @@ done
 cut_back runs/parts
 sed -i 's/^gpu: .*/gpu: "Another card"/' runs/parts/gpu.rank-0.yaml
 run 0 "$train" "${common[@]}" --output runs/parts --epochs $part --device cuda --resume auto
-says 'of another card'
+says 'gpu.rank-0.yaml is of another card: of no use here'
 says 'measured anew'
+cut_back runs/parts
+run 0 "$train" "${common[@]}" --output runs/parts --epochs $part --device cuda --precision tf32 --resume auto
+says 'gpu.rank-0.yaml is of another --precision than tf32: of no use here'
 if variants; then
     cut_back runs/parts
     rm runs/parts/gpu.rank-0.yaml

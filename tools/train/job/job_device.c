@@ -80,12 +80,11 @@ static bpt_status choices_path(const char *run, uint32_t rank, char **path) {
 
 static bpt_status read_choices(const char *run, uint32_t rank, bpt_device *device) {
     char *path;
-    bool alike = true;
+    const char *unlike = NULL;
     BPT_TRY(choices_path(run, rank, &path));
     const bool there = access(path, F_OK) == 0;
-    const bpt_status status = there ? bpt_device_load_choices(device, path, &alike) : BPT_OK;
-    if (status == BPT_OK && !alike)
-        bpt_warn("%s is of another card or another version of its libraries: of no use here", path);
+    const bpt_status status = there ? bpt_device_load_choices(device, path, &unlike) : BPT_OK;
+    if (status == BPT_OK && unlike) bpt_warn("%s is of %s: of no use here", path, unlike);
     bpt_free(path);
     return status;
 }
