@@ -16,9 +16,10 @@
  * at the border, is in inner/network_border.h. Only whole networks evaluate.
  *
  * Activations and their gradients lie in memory as floats or as bfloat16: behind layers that
- * multiply (conv, fc), and behind others as their first input is. The loss takes floats. Weights,
- * their gradients, the optimiser's state, statistics and sums are floats (the kernels of such
- * layers read copies of the weights).
+ * multiply (conv, fc), and behind others as their first input is. Pixels are floats on cores; on a
+ * GPU they, and what comes of them before a product, are as all others. The loss takes floats.
+ * Weights, their gradients, the optimiser's state, statistics and sums are floats (the kernels of
+ * such layers read copies of the weights).
  *
  * Threads: one at a time, the one that owns the pool. */
 #ifndef BPT_INNER_NETWORK_H
