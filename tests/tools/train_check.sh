@@ -78,10 +78,12 @@ says ' hint: copy the dataset' out
 OTHER=nowhere run 2 ranks 3 ./each "$train" --check
 one_error "error: rank 1 on $host: "
 says 'nowhere' out
+says ' hint: the dataset has to be at the same path on every host' out
 cp -r data copy # elsewhere, and the same
 OTHER=copy run 0 ranks 3 ./each "$train" --check
 run 2 "$train" --check --data data --test-split validation
 one_error 'validation'
+says ' hint: its splits are: test, train' out
 
 # ---- what else is named ----
 

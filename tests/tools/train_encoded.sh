@@ -73,6 +73,12 @@ fails_well 2 "$train" --data raw "${quick[@]}" --augment window --output runs/x
 says 'augmentation window is for images that are larger'
 fails_well 2 ranks 2 "$train" --data large "${quick[@]}" --data-mode scatter --scratch scratch --output runs/x
 says 'holds encoded images, which --data-mode scatter does not give out'
+for model in '' '--model tiny.yaml'; do
+    # shellcheck disable=SC2086 # several words
+    run 2 ranks 2 "$train" --check --data large $model --data-mode scatter --scratch scratch --output runs/x
+    says 'holds encoded images, which --data-mode scatter does not give out. hint: copy the dataset' out
+    [ "$(grep -c '^error: ' out)" -eq 1 ] || die "not one error"
+done
 [ -e runs/x ] && die "what was refused left a run"
 
 # Damage: the record is named, nothing is learned from it.

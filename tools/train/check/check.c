@@ -26,6 +26,11 @@ static bool serves(const bpt_train_options *o, const bpt_comm *comm) {
     return bpt_servers_have(o, bpt_comm_rank(comm), bpt_comm_size(comm));
 }
 
+/* Where rank 0 gives out samples, the others need not see the dataset. */
+static bool is_scattered(const bpt_train_options *o, const bpt_comm *comm) {
+    return o->data_mode == BPT_DATA_SCATTER && bpt_comm_size(comm) > 1;
+}
+
 /* ---- this rank ---- */
 
 static void look_at_machine(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
@@ -42,14 +47,12 @@ static void look_at_machine(const bpt_train_options *o, const bpt_comm *comm, bp
     if (sched_getaffinity(0, sizeof f->allowed, &f->allowed) != 0) CPU_ZERO(&f->allowed);
 }
 
-static void look_at_data(const bpt_train_options *o, bpt_check_facts *f) {
+static void look_at_data(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
     f->has_data = o->data && *o->data;
     if (!f->has_data) return;
-    const bpt_status status = bpt_check_data(o->data, o->train_split, o->test_split, &f->data);
-    if (status != BPT_OK) {
+    if (bpt_check_data(o, is_scattered(o, comm), &f->data) != BPT_OK) {
         f->data = 0;
         bpt_check_refuse(&f->data_refusal, "");
-        if (status == BPT_ENOENT) f->data_refusal.hint[0] = '\0'; /* it is elsewhere, among hosts */
     }
     f->data_place = bpt_file_system_at(o->data);
 }
@@ -122,11 +125,6 @@ static bpt_status look_at_run(const bpt_train_options *o, bpt_comm *comm, bpt_ch
 
 /* ---- all ranks ---- */
 
-/* Where rank 0 gives out samples, the others need not see the dataset. */
-static bool is_scattered(const bpt_train_options *o, const bpt_comm *comm) {
-    return o->data_mode == BPT_DATA_SCATTER && bpt_comm_size(comm) > 1;
-}
-
 /* What is the same for all ranks. */
 static void look_as_first(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f) {
     bpt_check_resume(o, comm, f);
@@ -142,7 +140,7 @@ static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_f
     bpt_status status = BPT_OK;
     bpt_comm_operation_begin(comm, "the dataset and the model");
     if (bpt_comm_rank(comm) == 0 || (!is_scattered(o, comm) && !serves(o, comm))) {
-        look_at_data(o, &mine);
+        look_at_data(o, comm, &mine);
         look_at_copy(o, &mine);
     }
     bpt_check_model(o, mine.data != 0, &mine);

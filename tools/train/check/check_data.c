@@ -3,14 +3,17 @@
 #include "storage/dataset.h"
 #include "tools/train/check/check_facts.h"
 #include "tools/train/data/dataset_identity.h"
+#include "tools/train/data/delivery.h"
 
-bpt_status bpt_check_data(const char *path, const char *train, const char *test,
-                          uint64_t *identity) {
+bpt_status bpt_check_data(const bpt_train_options *o, bool scattered, uint64_t *identity) {
     bpt_dataset *dataset = NULL;
     const bpt_split *split;
-    BPT_TRY(bpt_dataset_open(path, &dataset));
-    bpt_status status = bpt_dataset_find(dataset, train, &split);
-    if (status == BPT_OK) status = bpt_dataset_find(dataset, test, &split);
+    bpt_status status = bpt_dataset_open(o->data, &dataset);
+    if (status == BPT_ENOENT) bpt_hint("%s", ""); /* it is elsewhere, among hosts */
+    BPT_TRY(status);
+    status = bpt_dataset_find(dataset, o->train_split, &split);
+    if (status == BPT_OK) status = bpt_dataset_find(dataset, o->test_split, &split);
+    if (status == BPT_OK && scattered) status = bpt_delivery_check(dataset, o->data);
     if (status == BPT_OK) status = bpt_dataset_identify(bpt_dataset_describe(dataset), identity);
     bpt_dataset_close(dataset);
     return status;

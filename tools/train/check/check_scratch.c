@@ -11,7 +11,7 @@
 
 /* What rank 0 tells of its dataset. */
 typedef struct {
-    uint64_t size; /* of the description; 0: it could not be opened, as rank 0 says itself */
+    uint64_t size; /* of the description; 0: it is refused, as rank 0 says itself */
     uint64_t train, test, record_bytes;
 } offer;
 
@@ -75,7 +75,7 @@ bpt_status bpt_check_scratch(const bpt_train_options *o, bpt_comm *comm, bpt_che
     const uint32_t rank = bpt_comm_rank(comm);
     offer of = {0};
     char *text = NULL;
-    if (rank == 0 && o->data && describe(o, &of, &text) != BPT_OK) of.size = 0;
+    if (rank == 0 && f->data && describe(o, &of, &text) != BPT_OK) of.size = 0;
     BPT_TRY(bpt_comm_broadcast(comm, 0, &of, sizeof of));
     bpt_status status = BPT_OK;
     if (rank != 0) status = bpt_alloc("description", of.size, 1, (void **)&text);

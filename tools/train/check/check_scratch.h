@@ -11,7 +11,7 @@
 
 /** Looks at the scratch of this rank, and what it may have to hold, by the dataset that rank 0 has.
  * Collective over at least 2 ranks.
- * @param[in,out] f takes what begins with scratch_ and has_scratch
+ * @param[in,out] f rank 0's data is set; takes what begins with scratch_ and has_scratch
  * @return BPT_OK, BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_check_scratch(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f);
 

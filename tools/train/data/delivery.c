@@ -82,6 +82,14 @@ size_t bpt_delivery_bytes(uint64_t n_train, uint64_t n_test, size_t record_bytes
     return bpt_size_add(bpt_scatter_bytes(&o, n_ranks, rank), own);
 }
 
+bpt_status bpt_delivery_check(const bpt_dataset *dataset, const char *path) {
+    if (!bpt_dataset_describe(dataset)->encoded) return BPT_OK;
+    const bpt_status status = bpt_fail(
+        BPT_EUSAGE, "%s holds encoded images, which --data-mode scatter does not give out", path);
+    bpt_hint("copy the dataset to each machine, or ingest it without --encoded");
+    return status;
+}
+
 /* ---- asking ---- */
 
 /* @return whether record @p i is still to be asked for; then it counts as asked for */

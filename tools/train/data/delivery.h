@@ -51,6 +51,11 @@ typedef struct bpt_delivery_options {
 size_t bpt_delivery_bytes(uint64_t n_train, uint64_t n_test, size_t record_bytes, uint32_t n_ranks,
                           uint32_t rank);
 
+/** Whether rank 0 can give out what a dataset holds.
+ * @param path of it, for the message
+ * @return BPT_OK, BPT_EUSAGE (encoded images; with hint) */
+bpt_status bpt_delivery_check(const bpt_dataset *dataset, const char *path);
+
 /** Asks for what comes first. Collective over the job, of at least 2 ranks.
  * @param options copied; what it points to is borrowed while the delivery lives
  * @param[out] d caller owns, bpt_delivery_close()

@@ -27,14 +27,18 @@ static bpt_status use(bpt_job *job, const bpt_dataset *dataset) {
     return BPT_OK;
 }
 
-static bpt_status fit(bpt_job *job) {
-    return bpt_shaped_model_fit(job->opened, job->options->model, job->options->input_size);
+/* Of who opens the dataset itself. */
+static bpt_status settle(bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    if (bpt_job_scatters(job)) BPT_TRY(bpt_delivery_check(job->opened, o->data));
+    BPT_TRY(bpt_shaped_model_fit(job->opened, o->model, o->input_size));
+    bpt_dataset_set_memory(job->opened, bpt_memory_of_machine());
+    return BPT_OK;
 }
 
 bpt_status bpt_job_open_data(bpt_job *job) {
     BPT_TRY(bpt_dataset_open(bpt__job_data_path(job), &job->opened));
-    BPT_TRY(fit(job));
-    bpt_dataset_set_memory(job->opened, bpt_memory_of_machine());
+    BPT_TRY(settle(job));
     return use(job, job->opened);
 }
 
@@ -63,15 +67,7 @@ static bpt_status open_first(bpt_job *job, description *d) {
         bpt_hint("with --data-mode scatter rank 0 has to have the dataset, which is on %s",
                  bpt_comm_host(job->comm, 0));
     BPT_TRY(status);
-    if (bpt_dataset_describe(job->opened)->encoded) {
-        const bpt_status refused = bpt_fail(
-            BPT_EUSAGE, "%s holds encoded images, which --data-mode scatter does not give out",
-            job->options->data);
-        bpt_hint("copy the dataset to each machine, or ingest it without --encoded");
-        return refused;
-    }
-    BPT_TRY(fit(job));
-    bpt_dataset_set_memory(job->opened, bpt_memory_of_machine());
+    BPT_TRY(settle(job));
     BPT_TRY(bpt_dataset_export(job->opened, &d->text, &size));
     d->size = size;
     return BPT_OK;
