@@ -169,6 +169,11 @@ one_error "error: rank 0 on $host: the run folder there exists already"
 says ' hint: choose another --output, go on' out
 run 0 "$train" --check --data data --model tiny.yaml --output there --force
 run 0 "$train" --check --data data --model tiny.yaml --output there --resume auto
+run 2 "$train" --check --data data --model tiny.yaml --output there --resume auto --force
+one_error '--force would remove there, which --resume goes on from'
+run 2 "$train" --check --data data --model tiny.yaml --output there --init-weights there/model.safetensors --force
+one_error '--force would remove there/model.safetensors, which --init-weights names'
+run 0 "$train" --check --data data --model tiny.yaml --output runs/x --init-weights there/model.safetensors --force
 rm -r there
 
 # ---- cores ----

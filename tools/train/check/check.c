@@ -9,6 +9,7 @@
 #include "storage/stage.h"
 #include "tools/train/check/check_print.h"
 #include "tools/train/check/check_scratch.h"
+#include "tools/train/job/job_parts.h"
 #include "tools/train/options/servers.h"
 #include "tools/train/run/run_folder.h"
 
@@ -73,16 +74,18 @@ static void look_at_copy(const bpt_train_options *o, bpt_check_facts *f) {
 
 /* ---- the place of the run's folder ---- */
 
-static bpt_run_folder_mode mode_of(const bpt_train_options *o) {
-    if (bpt_run_folder_goes_on(o->output, o->resume)) return BPT_RUN_GO_ON;
-    return o->force ? BPT_RUN_REPLACE : BPT_RUN_NEW;
+static bpt_status look_at_folder(const bpt_train_options *o) {
+    bpt_run_folder_mode mode;
+    BPT_TRY(bpt_job_run_mode(o, &mode));
+    BPT_TRY(bpt_run_folder_look(o->output, mode));
+    return BPT_OK;
 }
 
 /* Rank 0: puts an empty file into the nearest folder that is there, if there may be a run.
  * @param[out] mark its path, shape [PATH_SIZE]; "" if it could not be made */
 static void put_mark(const bpt_train_options *o, bpt_check_facts *f, char *mark) {
     char folder[PATH_SIZE - 64];
-    if (bpt_run_folder_look(o->output, mode_of(o)) != BPT_OK) {
+    if (look_at_folder(o) != BPT_OK) {
         bpt_check_refuse(&f->run_refusal, "name another --output");
         return;
     }

@@ -95,6 +95,11 @@ bpt_status bpt__job_stop_if_told(bpt_job *job);
 /** Loads the model in the shape of the dataset, which is known. @return as bpt_model_load() */
 bpt_status bpt_job_load_model(bpt_job *job);
 
+/** What may be at the place of --output, by what is asked for. Changes nothing.
+ * @param[out] mode set on success only
+ * @return BPT_OK, BPT_EUSAGE (--force would remove what the job begins from; with hint) */
+bpt_status bpt_job_run_mode(const bpt_train_options *o, bpt_run_folder_mode *mode);
+
 /** Opens and locks the run's folder, and leaves what is in it; sets job->finished where there is
  * nothing to do (then at most rank 0 has opened it). Collective.
  * @return BPT_OK or an error of the folder, agreed on */

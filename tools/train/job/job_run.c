@@ -27,19 +27,25 @@ static bpt_status refuse_own_weights(const bpt_train_options *o) {
     return status;
 }
 
-/* Rank 0. What may be there depends on what is asked for. */
-static bpt_status open_first(bpt_job *job) {
-    const bpt_train_options *o = job->options;
-    const bool automatic = o->resume && strcmp(o->resume, "auto") == 0;
+bpt_status bpt_job_run_mode(const bpt_train_options *o, bpt_run_folder_mode *mode) {
     const bool goes_on = bpt_run_folder_goes_on(o->output, o->resume);
     if (goes_on && o->force) return refuse_force(o->output);
     if (o->force && o->init_weights && bpt_run_folder_holds(o->output, o->init_weights))
         return refuse_own_weights(o);
+    *mode = goes_on ? BPT_RUN_GO_ON : o->force ? BPT_RUN_REPLACE : BPT_RUN_NEW;
+    return BPT_OK;
+}
+
+/* Rank 0. What may be there depends on what is asked for. */
+static bpt_status open_first(bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    const bool automatic = o->resume && strcmp(o->resume, "auto") == 0;
+    bpt_run_folder_mode mode;
+    BPT_TRY(bpt_job_run_mode(o, &mode));
     if (o->resume && !automatic) BPT_TRY(bpt_checkpoint_expect(o->resume));
     if (automatic) BPT_TRY(bpt_run_folder_finished(o->output, &job->finished));
     if (job->finished) return BPT_OK;
-    const bpt_run_folder_mode start = o->force ? BPT_RUN_REPLACE : BPT_RUN_NEW;
-    BPT_TRY(bpt_run_folder_open(o->output, goes_on ? BPT_RUN_GO_ON : start, &job->run));
+    BPT_TRY(bpt_run_folder_open(o->output, mode, &job->run));
     /* Again: it may have come to its end before it was locked. */
     return automatic ? bpt_run_folder_finished(o->output, &job->finished) : BPT_OK;
 }
