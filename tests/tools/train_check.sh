@@ -155,6 +155,13 @@ run 2 "$train" --check --data data --model tiny.yaml --augment crop=400
 one_error 'crop'
 run 2 "$train" --check --data data --model tiny.yaml --trace nosuch/trace.json
 one_error 'nosuch'
+# Its folder may be the one that the run makes, or one above it, and no other.
+for trace in runs/x/trace.json runs/trace.json ./runs//x/trace.json; do
+    run 0 "$train" --check --data data --model tiny.yaml --output runs/x --trace $trace
+    untouched
+done
+run 2 "$train" --check --data data --model tiny.yaml --output runs/x --trace runs/y/trace.json
+one_error 'runs/y/trace.json'
 
 # ---- the run's folder ----
 

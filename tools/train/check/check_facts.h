@@ -96,7 +96,7 @@ void bpt_check_weights(const bpt_train_options *o, bpt_check_facts *f);
  * @param f its data and model are set; its job_refusal is */
 void bpt_check_job(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f);
 
-/** Whether --trace can be written.
+/** Whether --trace can be written, where its folder is there or is not the run's to make.
  * @param f its trace_refusal is set */
 void bpt_check_trace(const bpt_train_options *o, bpt_check_facts *f);
 

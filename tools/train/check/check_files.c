@@ -1,6 +1,7 @@
 /* Whether the files can be used that options name beside the dataset: a job would find out only
  * after all its ranks have started. */
 #include "base/file.h"
+#include "base/file_system.h"
 #include "base/memory.h"
 #include "inner/model.h"
 #include "tools/shaped_model.h"
@@ -102,8 +103,20 @@ void bpt_check_weights(const bpt_train_options *o, bpt_check_facts *f) {
                          "name an --init-weights with the weights of this model");
 }
 
+/* The run's folder, or one above it, is there before the trace is; whether it can be made is looked
+ * at for its own sake. */
+static bool comes_with_run(const bpt_train_options *o, const char *path) {
+    const char *slash = strrchr(path, '/');
+    char *folder;
+    if (!o->output || !slash) return false;
+    if (bpt_strf(&folder, "%.*s", (int)(slash + 1 - path), path) != BPT_OK) return false;
+    const bool comes = !bpt_path_exists(folder) && bpt_path_lies_in(o->output, folder);
+    bpt_free(folder);
+    return comes;
+}
+
 void bpt_check_trace(const bpt_train_options *o, bpt_check_facts *f) {
-    if (o->trace && bpt_step_trace_try(o->trace) != BPT_OK)
+    if (o->trace && !comes_with_run(o, o->trace) && bpt_step_trace_try(o->trace) != BPT_OK)
         bpt_check_refuse(&f->trace_refusal, "name a --trace where you may write");
 }
 
