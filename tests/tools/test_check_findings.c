@@ -237,7 +237,14 @@ static void test_run_folder(void **state) {
     ranks[0].run_place.free_bytes = 300 << 20;
     assert_finds(ranks, N, false, 0, "is nearly full: 315 MB are free");
     ranks[0].weight_bytes = 400 << 20;
-    assert_finds(ranks, N, true, 0, "has room for 314.6 MB, the weights take 419.4 MB");
+    assert_finds(ranks, N, true, 0, "has room for 314.6 MB, the weights take 419.6 MB");
+    ranks[0].run_frees = 50 << 20;
+    assert_finds(ranks, N, true, 0, "room for 367.0 MB with what is removed, the weights take");
+    ranks[0].run_frees = 200 << 20;
+    assert_finds(ranks, N, false, 0, "is nearly full: 524 MB are free with what is removed");
+    ranks[0].run_frees = (uint64_t)2 << 30;
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
     make_good(ranks);
     strcpy(ranks[0].run_refusal.what, "cannot write to /x");
     strcpy(ranks[0].run_refusal.hint, "name another");

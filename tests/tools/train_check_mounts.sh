@@ -13,6 +13,28 @@ says 'tmpfs local' out
 [ "$(grep -c '^error: ' out)" -eq 1 ] || die "not one error"
 [ -z "$(ls -A small)" ] || die "left: $(ls -A small)"
 
+# What --force removes makes room: half a megabyte of weights.
+make_data 200 50
+cat >wide.yaml <<'END'
+name: wide
+input: [1, 28, 28]
+classes: 10
+layers:
+  - fc: {name: one, outputs: 150}
+  - relu
+  - fc: {name: two, outputs: classes}
+END
+job=("${common[@]}" --model wide.yaml --epochs 0.1)
+run 0 "$train" "${job[@]}" --output small/run
+head -c 300k /dev/zero >small/other
+run 2 "$train" "${job[@]}" --check --output small/next
+says 'the file system of the run folder has room for 0.' out
+says 'the weights take 0.6 MB' out
+run 0 "$train" "${job[@]}" --check --output small/run --force
+says 'MB are free with what is removed' out
+[ -s small/run/model.safetensors ] || die "--check has removed something"
+run 0 "$train" "${job[@]}" --output small/run --force
+
 # Rank 1 has a folder of that name, too, and it is not the same.
 unshare --mount true 2>/dev/null || skip "no mount namespaces"
 mkdir shared

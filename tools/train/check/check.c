@@ -74,10 +74,11 @@ static void look_at_copy(const bpt_train_options *o, bpt_check_facts *f) {
 
 /* ---- the place of the run's folder ---- */
 
-static bpt_status look_at_folder(const bpt_train_options *o) {
+static bpt_status look_at_folder(const bpt_train_options *o, bpt_check_facts *f) {
     bpt_run_folder_mode mode;
     BPT_TRY(bpt_job_run_mode(o, &mode));
     BPT_TRY(bpt_run_folder_look(o->output, mode));
+    if (mode == BPT_RUN_REPLACE) f->run_frees = bpt_run_folder_bytes(o->output);
     return BPT_OK;
 }
 
@@ -85,7 +86,7 @@ static bpt_status look_at_folder(const bpt_train_options *o) {
  * @param[out] mark its path, shape [PATH_SIZE]; "" if it could not be made */
 static void put_mark(const bpt_train_options *o, bpt_check_facts *f, char *mark) {
     char folder[PATH_SIZE - 64];
-    if (look_at_folder(o) != BPT_OK) {
+    if (look_at_folder(o, f) != BPT_OK) {
         bpt_check_refuse(&f->run_refusal, "name another --output");
         return;
     }

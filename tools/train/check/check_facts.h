@@ -53,8 +53,9 @@ typedef struct bpt_check_facts {
     char stage_error[256];
     bpt_file_system stage_place;
 
-    bool has_run;  /* --output is given */
-    bool run_seen; /* what rank 0 has put beside the run's folder is seen here */
+    bool has_run;       /* --output is given */
+    bool run_seen;      /* what rank 0 has put beside the run's folder is seen here */
+    uint64_t run_frees; /* rank 0's: bytes of what --force removes there */
     bpt_check_refusal run_refusal;
     bpt_file_system run_place;
 } bpt_check_facts;

@@ -1,5 +1,8 @@
 #include "tools/train/check/check_findings.h"
 
+#include "base/memory.h"
+#include "tools/train/job/run_need.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -278,17 +281,22 @@ static void find_run(const search *s, uint32_t r) {
         report(s, true, r, "name an --output on a file system that all machines share",
                "does not see the run folder's place of rank 0");
     if (r != 0 || !f->run_place.kind[0]) return; /* the others share it */
-    const double free_mb = 1e-6 * (double)f->run_place.free_bytes;
-    if (f->weight_bytes == 0 && f->run_place.free_bytes < FULL_BYTES)
+    const uint64_t room = bpt_size_add(f->run_place.free_bytes, f->run_frees);
+    const char *frees = f->run_frees > 0 ? " with what is removed" : "";
+    const bpt_run_writes end = {.weights = f->weight_bytes, .keep = 1};
+    const uint64_t least = bpt_run_need_of(&end).least;
+    const double room_mb = 1e-6 * (double)room;
+    if (f->weight_bytes == 0 && room < FULL_BYTES)
         report(s, true, r, "make room there, or name an --output on another disk",
-               "the file system of the run folder is full: %.1f MB are free", free_mb);
-    else if (f->run_place.free_bytes < f->weight_bytes)
+               "the file system of the run folder is full: %.1f MB are free%s", room_mb, frees);
+    else if (f->weight_bytes > 0 && room < least)
         report(s, true, r, "make room there, or name an --output on another disk",
-               "the file system of the run folder has room for %.1f MB, the weights take %.1f MB",
-               free_mb, 1e-6 * (double)f->weight_bytes);
-    else if (f->run_place.free_bytes < LOW_BYTES)
+               "the file system of the run folder has room for %.1f MB%s, the weights take %.1f MB",
+               room_mb, frees, 1e-6 * (double)least);
+    else if (room < LOW_BYTES)
         report(s, false, r, "checkpoints take at least twice the model's size each: make room",
-               "the file system of the run folder is nearly full: %.0f MB are free", free_mb);
+               "the file system of the run folder is nearly full: %.0f MB are free%s", room_mb,
+               frees);
 }
 
 void bpt_check_find(const bpt_check_facts *ranks, uint32_t n, bpt_check_found found, void *arg) {

@@ -389,12 +389,12 @@ bool bpt_run_folder_replaces(const bpt_run_folder *run) {
     return run->mode == BPT_RUN_REPLACE && run->n_made == 0;
 }
 
-uint64_t bpt_run_folder_frees(const bpt_run_folder *run) {
-    DIR *dir = bpt_run_folder_replaces(run) ? opendir(run->path) : NULL;
+uint64_t bpt_run_folder_bytes(const char *run) {
+    DIR *dir = opendir(run);
     uint64_t bytes = 0;
     char *path;
     for (const struct dirent *e; dir && (e = readdir(dir));) {
-        if (!is_replaced(e->d_name) || entry(run->path, e->d_name, &path) != BPT_OK) continue;
+        if (!is_replaced(e->d_name) || entry(run, e->d_name, &path) != BPT_OK) continue;
         const known_fn known = made_within(e->d_name);
         if (known && is_folder(path))
             (void)each_known(path, known, add_bytes, &bytes);
@@ -404,6 +404,10 @@ uint64_t bpt_run_folder_frees(const bpt_run_folder *run) {
     }
     if (dir) closedir(dir);
     return bytes;
+}
+
+uint64_t bpt_run_folder_frees(const bpt_run_folder *run) {
+    return bpt_run_folder_replaces(run) ? bpt_run_folder_bytes(run->path) : 0;
 }
 
 void bpt_run_folder_keep(bpt_run_folder *run) {
