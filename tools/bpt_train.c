@@ -110,8 +110,9 @@ static bpt_status run(bpt_train_options *options, const bpt_option_set *set, bpt
     if (bpt_comm_rank(comm) == 0) bpt_option_uses_warn_ranks(options, set, bpt_comm_size(comm));
     status = settle_recipe(options, set, comm);
     if (status == BPT_OK)
-        status =
-            options->check ? bpt_train_check(options, comm, &verdict) : train(options, set, comm);
+        status = bpt_train_task_of(options) == BPT_TASK_CHECK
+                     ? bpt_train_check(options, comm, &verdict)
+                     : train(options, set, comm);
     if (status != BPT_OK && status != BPT_ESTOPPED && bpt_comm_size(comm) > 1)
         end_job(comm, status);
     return status != BPT_OK ? status : verdict;
@@ -140,7 +141,8 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
     if (!is_first_of_launch()) return BPT_OK;
     bpt_log_setup(0, (bpt_log_level)options->log_level);
     bpt_option_uses_warn(options, *set);
-    if (!options->bench && !options->replay) bpt_learning_options_warn(options, *set);
+    const bpt_train_task task = bpt_train_task_of(options);
+    if (task != BPT_TASK_BENCH && task != BPT_TASK_REPLAY) bpt_learning_options_warn(options, *set);
     return BPT_OK;
 }
 
@@ -148,16 +150,16 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 static bool run_alone(bpt_train_options *options, const bpt_option_set *set, int argc, char **argv,
                       bpt_status *status) {
     bpt_log_setup(0, (bpt_log_level)options->log_level);
-    const bool alone = options->replay || options->bench || options->dry_run;
-    if (alone || options->check) bpt_signals_release(); /* there is nothing to save */
-    if (!alone) return false;
-    if (options->replay) {
+    const bpt_train_task task = bpt_train_task_of(options);
+    if (task != BPT_TASK_TRAIN) bpt_signals_release(); /* there is nothing to save */
+    if (task == BPT_TASK_TRAIN || task == BPT_TASK_CHECK) return false;
+    if (task == BPT_TASK_REPLAY) {
         *status = bpt_replay(options->replay, argc, argv);
         return true;
     }
     *status = bpt_tuning_open(options, set);
     if (*status == BPT_OK)
-        *status = options->bench ? bpt_train_bench(options) : dry_run(options, set);
+        *status = task == BPT_TASK_BENCH ? bpt_train_bench(options) : dry_run(options, set);
     return true;
 }
 

@@ -198,6 +198,12 @@ fi
 
 fails_well 2 "$train" --check --dry-run
 says '--dry-run is not used by --check'
+printf 'dry-run: true\n' >dry.yaml # of a file what --check does not use is warned of
+run 0 "$train" --config dry.yaml --check --data data --model tiny.yaml
+says 'dry-run in the configuration is not used by --check'
+says 'rank  host' out
+run 2 "$train" --config dry.yaml --check --data data --test-split validation
+one_error 'validation'
 fails_well 2 "$train" --check --model tiny.yaml --bench 3
 says '--check is not used by --bench'
 fails_well 2 "$train" --replay runs/x --stall-timeout 3

@@ -171,16 +171,25 @@ enum { N_DEPENDENTS = sizeof dependents / sizeof *dependents };
 
 /* ---- what is chosen ---- */
 
-static const char *task_of(const bpt_train_options *o) {
-    if (o->replay) return "replay";
-    if (o->bench) return "bench";
-    return o->check ? "check" : o->dry_run ? "dry-run" : "train";
+bpt_train_task bpt_train_task_of(const bpt_train_options *o) {
+    if (o->replay) return BPT_TASK_REPLAY;
+    if (o->bench) return BPT_TASK_BENCH;
+    if (o->check) return BPT_TASK_CHECK;
+    return o->dry_run ? BPT_TASK_DRY_RUN : BPT_TASK_TRAIN;
+}
+
+static const char *task_name(const bpt_train_options *o) {
+    static const char *const names[] = {
+        [BPT_TASK_REPLAY] = "replay",   [BPT_TASK_BENCH] = "bench", [BPT_TASK_CHECK] = "check",
+        [BPT_TASK_DRY_RUN] = "dry-run", [BPT_TASK_TRAIN] = "train",
+    };
+    return names[bpt_train_task_of(o)];
 }
 
 static const char *chosen(const bpt_train_options *o, chooser by) {
     switch (by) {
     case BY_TASK:
-        return task_of(o);
+        return task_name(o);
     case BY_DATA:
         return o->data ? "data" : "no-data";
     case BY_BATCHES: /* --dry-run plans for them without a dataset, too */
@@ -217,7 +226,7 @@ static const char *const flags[] = {
 /* "by --optimizer sgd", behind "not used". */
 static void describe(const bpt_train_options *o, chooser by, char *text, size_t size) {
     if (by == BY_TASK)
-        snprintf(text, size, "by --%s", task_of(o));
+        snprintf(text, size, "by --%s", task_name(o));
     else if (by == BY_DATA)
         snprintf(text, size, "with --data");
     else if (by == BY_BATCHES)
@@ -263,7 +272,7 @@ static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is not used %s", d->option, reason);
     const int first = (int)strcspn(d->users + 1, " ");
     if (d->by == BY_TASK)
-        bpt_hint("leave it out, or --%s", task_of(o));
+        bpt_hint("leave it out, or --%s", task_name(o));
     else if (d->by == BY_DATA)
         bpt_hint("the dataset decides it; without --data --bench and --dry-run take any");
     else if (d->by == BY_BATCHES)

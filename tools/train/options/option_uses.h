@@ -13,6 +13,19 @@
 
 #include "tools/train/options/train_options.h"
 
+/** What bpt-train is asked for. */
+typedef enum bpt_train_task {
+    BPT_TASK_REPLAY,
+    BPT_TASK_BENCH,
+    BPT_TASK_CHECK,
+    BPT_TASK_DRY_RUN,
+    BPT_TASK_TRAIN,
+} bpt_train_task;
+
+/** @return the first of them that the options name, training where they name none: what else they
+ * name is not used, and refused or warned of as any other option is */
+bpt_train_task bpt_train_task_of(const bpt_train_options *o);
+
 /** @return whether anything uses an option beside the others, on some number of ranks: what nothing
  * does is no reason to refuse anything else */
 bool bpt_option_uses_any(const bpt_train_options *o, const char *option);

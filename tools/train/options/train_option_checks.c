@@ -18,7 +18,8 @@ static bpt_status missing(const char *name, const char *hint) {
 
 /* Whether the work needs no dataset. */
 static bool is_made_up(const bpt_train_options *o) {
-    return o->bench || o->dry_run;
+    const bpt_train_task task = bpt_train_task_of(o);
+    return task == BPT_TASK_BENCH || task == BPT_TASK_DRY_RUN;
 }
 
 /* Given, and empty: a variable of a script that is not set. */
@@ -54,7 +55,7 @@ static bpt_status check_apart(const bpt_train_options *o) {
 }
 
 static bpt_status check_required(const bpt_train_options *o) {
-    if (o->check) return BPT_OK; /* what is there is looked at */
+    if (bpt_train_task_of(o) == BPT_TASK_CHECK) return BPT_OK; /* what is there is looked at */
     if (!bpt_program_has(o->model)) return missing("model", "e.g. --model lenet");
     if (is_made_up(o)) return BPT_OK;
     if (!bpt_program_has(o->data)) return missing("data", "name a dataset made by bpt-ingest");
