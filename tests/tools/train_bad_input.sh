@@ -67,6 +67,14 @@ fails_well 2 "$train" "${good[@]}" --model single.yaml --batch-size 1 --output r
 says 'batch norm norm has one value a channel'
 fails_well 2 ranks 2 "$train" "${good[@]}" --model single.yaml --batch-size 3 --update allreduce --output runs/x
 says 'that of all ranks'
+fails_well 2 "$train" --model single.yaml --batch-size 1 --bench 1
+says 'batch norm norm has one value a channel'
+run 0 "$train" --model single.yaml --batch-size 2 --bench 1
+for n in 1 2; do
+    run 2 ranks $n "$train" "${good[@]}" --model single.yaml --batch-size $((2 * n - 1)) --update allreduce \
+        --output runs/x --check
+    says "error: rank 0 on $(hostname): batch norm norm has one value a channel" out
+done
 run 0 "$train" "${good[@]}" --model single.yaml --batch-size 2 --epochs 0.1 --output made/single
 # A model's name does not steer the terminal.
 sed 's/^name: tiny/name: "a\\e[31mb"/' tiny.yaml >steering.yaml

@@ -45,8 +45,8 @@ static void close_bench(bench *b) {
 }
 
 /* As of a training on one rank that evaluates nothing. */
-static bpt_status check_memory(const bpt_train_options *o, const bench *b) {
-    const bpt_job job = {
+static bpt_job job_of(const bpt_train_options *o, const bench *b) {
+    return (bpt_job){
         .options = o,
         .model = b->model,
         .device = b->device,
@@ -60,7 +60,6 @@ static bpt_status check_memory(const bpt_train_options *o, const bench *b) {
         .ranks_on_host = 1,
         .n_threads = b->n_threads,
     };
-    return bpt_memory_plan_check(&job);
 }
 
 static bpt_status open_bench(const bpt_train_options *o, bench *b) {
@@ -74,7 +73,9 @@ static bpt_status open_bench(const bpt_train_options *o, bench *b) {
     bpt_tuning_say(o);
     b->n_threads =
         bpt_device_option_threads(b->device, (unsigned)o->threads, bpt_pool_allowed_cores());
-    BPT_TRY(check_memory(o, b));
+    const bpt_job job = job_of(o, b);
+    BPT_TRY(bpt_job_check_batch_norms(&job));
+    BPT_TRY(bpt_memory_plan_check(&job));
     BPT_TRY(bpt_pool_open(o->policy, b->n_threads, &b->pool));
     BPT_TRY(bpt_network_create_on(b->device, b->model, o->batch_size,
                                   bpt_train_activations(o, b->device), bpt_train_learning(o, 1),

@@ -12,7 +12,8 @@ static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
     BPT_TRY(bpt_job_open_data(job));
     BPT_TRY(bpt_job_choose_lengths(job));
     BPT_TRY(bpt_job_load_model(job));
-    return bpt_layer_choice_check(job->options, job->model);
+    BPT_TRY(bpt_layer_choice_check(job->options, job->model));
+    return bpt_job_check_batch_norms(job); /* no rank has fewer samples than this, the first */
 }
 
 void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {

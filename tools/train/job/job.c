@@ -17,7 +17,7 @@
 #include "tools/train/job/signals.h"
 #include "tools/train/run/tuning.h"
 
-static bpt_status check_batch_norms(const bpt_job *job) {
+bpt_status bpt_job_check_batch_norms(const bpt_job *job) {
     const bpt_layer *layer;
     const uint32_t least = bpt_model_least_batch(job->model, &layer);
     if (job->batch >= least) return BPT_OK;
@@ -36,7 +36,7 @@ bpt_status bpt__job_open_network(bpt_job *job) {
     bpt_network_free(job->network);
     job->network = NULL;
     if (bpt_job_is_server(job)) return bpt_memory_plan_check(job);
-    BPT_TRY(check_batch_norms(job));
+    BPT_TRY(bpt_job_check_batch_norms(job));
     BPT_TRY(bpt_tuning_use(o, job->model, job->dataset, job->batch, job->cores,
                            job->n_ranks > 1 ? bpt_comm_host(job->comm, job->rank) : NULL));
     const bool named = bpt_layer_choice_is_named(job, &job->parting.border);

@@ -42,9 +42,14 @@ bpt_status bpt_job_choose(bpt_job *job);
  * @return BPT_OK, as those and bpt__job_open_network() */
 bpt_status bpt__job_turn_to(bpt_job *job, bpt_update_choice update);
 
+/** Whether the model can learn from as few samples as a step of this rank has; model and batch are
+ * there.
+ * @return BPT_OK, BPT_EUSAGE (a batch norm of one value a channel; with hint) */
+bpt_status bpt_job_check_batch_norms(const bpt_job *job);
+
 /** Makes the network for job->batch, anew if there is one; model and pool are there.
- * @return BPT_OK, BPT_EUSAGE (more memory than there is; tuned for something else), BPT_ENOMEM,
- * BPT_EBACKEND */
+ * @return BPT_OK, as bpt_job_check_batch_norms(), BPT_EUSAGE (more memory than there is; tuned for
+ *         something else), BPT_ENOMEM, BPT_EBACKEND */
 bpt_status bpt__job_open_network(bpt_job *job);
 
 /** Sets the lengths that are counted in samples; the training split is known.
