@@ -209,6 +209,15 @@ says '--quality: without effect on 1 rank, where --update is local'
 run 0 "$train" "${good[@]}" --force --update agwu --delay-compensation 1 --server-momentum 0.5
 says '--delay-compensation: without effect on 1 rank, where --update is agwu'
 
+# What counts is how many train. How fast the one is it does measure.
+run 0 ranks 2 "$train" "${good[@]}" --force --servers 1 --quality held-out --held-out 0.3 --max-staleness 0 \
+    --gamma lag --calibrate 0.05 --server-momentum 0.5
+says '--gamma, --max-staleness, --quality, --held-out: without effect on 1 rank that trains, where --update is agwu'
+run 0 ranks 3 "$train" "${good[@]}" --force --servers 1 --quality held-out --held-out 0.3 --max-staleness 0 --gamma lag
+grep -q 'without effect' err && die "warned of what has an effect"
+run 0 "$train" "${good[@]}" --force --quality held-out --held-out 0.3
+says '--quality, --held-out: without effect on 1 rank, where --update is local'
+
 # ---- a rate, decay or warm-up that was for another optimiser or schedule ----
 
 run 0 "$train" --data data --model tiny.yaml --threads 1 --epochs 0.2 --output runs/sgd

@@ -126,5 +126,5 @@ for n in 1 2; do # each rank judges, and would need the images
     [ ! -e x ] && [ ! -e scratch ] || die "what is refused leaves something: $(ls)"
 done
 run 0 "$train" "${judged[@]}" --update agwu --output alone --epochs 0.2
-says "--quality: without effect on 1 rank"
+says "--quality, --held-out: without effect on 1 rank"
 check_json alone/summary.json 'd["ranks"][0]["quality_s"] == 0'

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "inner/optimizer.h"
 #include "inner/schedule.h"
+#include "tools/train/options/servers.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -339,33 +340,58 @@ static bool is_wanted(const bpt_train_options *o, const bpt_option_set *set, con
     return source == BPT_SOURCE_COMMAND_LINE || (source == BPT_SOURCE_FILE && is_set(o, option));
 }
 
-static bool needs_others(const char *option) {
-    static const char *const options[] = {"max-staleness", "gamma",     "calibrate",
-                                          "rebalance",     "placement", "delay-compensation",
-                                          "quality"};
+/* The ranks of a job. */
+typedef struct {
+    uint32_t n, n_workers; /* all; those that train */
+    bpt_update_choice update;
+} company;
+
+static company company_of(const bpt_train_options *o, uint32_t n_ranks) {
+    uint32_t n_servers;
+    if (bpt_servers_count(o, n_ranks, &n_servers) != BPT_OK) n_servers = 0; /* it is refused */
+    return (company){n_ranks, n_ranks - n_servers,
+                     bpt_update_resolve((bpt_update_choice)o->update, n_ranks)};
+}
+
+/* What a worker by itself has no use for, beside servers or not. How fast it is they do ask. */
+static bool needs_others(const company *c, const char *option) {
+    static const char *const options[] = {"max-staleness",      "gamma",  "rebalance", "placement",
+                                          "delay-compensation", "quality"};
+    if (strcmp(option, "calibrate") == 0) return c->n == 1;
+    if (c->n_workers > 1) return false;
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (strcmp(option, options[i]) == 0) return true;
     return false;
 }
 
+static bool is_idle_among(const company *c, const dependent *d) {
+    if (c->n == 1 && strcmp(d->option, "servers") == 0) return false; /* refused, not ignored */
+    return !is_user(d, bpt_update_choice_name(c->update)) || needs_others(c, d->option);
+}
+
+static void add_flag(char list[LIST_SIZE], const char *option) {
+    char flag[64];
+    snprintf(flag, sizeof flag, "--%s", option);
+    bpt_list_add(list, LIST_SIZE, flag);
+}
+
 void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set *set,
                                 uint32_t n_ranks) {
-    const bpt_update_choice update = bpt_update_resolve((bpt_update_choice)o->update, n_ranks);
-    const bool alone = n_ranks == 1 && update != BPT_UPDATE_LOCAL;
-    char list[LIST_SIZE] = "", option[64];
+    const company c = company_of(o, n_ranks);
+    const char *which = c.n > c.n_workers ? " that trains" : "";
+    char list[LIST_SIZE] = "";
     for (const dependent *d = dependents; d != dependents + N_DEPENDENTS; d++) {
-        if (d->by != BY_UPDATE || is_idle(o, d) || !is_wanted(o, set, d->option)) continue;
-        if (n_ranks == 1 && strcmp(d->option, "servers") == 0) continue; /* refused, not ignored */
-        if (!is_user(d, bpt_update_choice_name(update)) || (alone && needs_others(d->option))) {
-            snprintf(option, sizeof option, "--%s", d->option);
-            bpt_list_add(list, sizeof list, option);
-        }
+        if (d->by != BY_UPDATE || is_idle(o, d) || !is_idle_among(&c, d)) continue;
+        if (is_wanted(o, set, d->option)) add_flag(list, d->option);
+        if (strcmp(d->option, "quality") == 0 && o->quality == BPT_QUALITY_HELD_OUT &&
+            is_wanted(o, set, "held-out"))
+            add_flag(list, "held-out");
     }
-    if (o->partition == BPT_PARTITION_IDPA && update == BPT_UPDATE_LOCAL)
+    if (o->partition == BPT_PARTITION_IDPA && c.update == BPT_UPDATE_LOCAL)
         bpt_list_add(list, sizeof list, "--partition idpa");
-    if (o->data_mode == BPT_DATA_SCATTER && n_ranks == 1)
+    if (o->data_mode == BPT_DATA_SCATTER && c.n_workers == 1)
         bpt_list_add(list, sizeof list, "--data-mode scatter");
     if (list[0])
-        bpt_warn("%s: without effect on %u rank%s, where --update is %s", list, n_ranks,
-                 n_ranks == 1 ? "" : "s", bpt_update_choice_name(update));
+        bpt_warn("%s: without effect on %u rank%s%s, where --update is %s", list, c.n_workers,
+                 c.n_workers == 1 ? "" : "s", which, bpt_update_choice_name(c.update));
 }
