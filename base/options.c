@@ -9,13 +9,24 @@
 
 enum { LIST_TEXT_SIZE = BPT_OPTION_LIST_MAX * sizeof "-9223372036854775808," };
 
+/* What a configuration file says of an option, whether it counts or not. */
+typedef struct {
+    const bpt_option *option;
+    size_t file; /* from 1 on, in their order */
+    const char *text;
+} entry;
+
 struct bpt_option_set {
     const bpt_command *command;
     void *values;
     bpt_option_source *sources; /* shape [n_options] */
-    const char **overridden;    /* of the file, by the command line; else NULL; shape [n_options] */
-    char **texts;               /* owned strings that values and overridden ones point to */
+    size_t *files;              /* that have the values, of source FILE alone; shape [n_options] */
+    entry *entries;             /* of all files, one file after the other */
+    size_t n_entries, entries_capacity;
+    char **texts; /* owned strings that values and entries point to */
     size_t n_texts, texts_capacity;
+    const char **configs; /* of --config, borrowed from argv, shape [n_configs] */
+    size_t n_configs, configs_capacity;
     char **operands; /* borrowed from argv, shape [n_operands] */
     size_t n_operands, operands_capacity;
 };
@@ -115,15 +126,25 @@ static bpt_status text_of_value(const bpt_yaml *doc, const bpt_yaml_node *value,
     return BPT_OK;
 }
 
-/* Takes the value of an option from the file unless the command line has one. */
-static bpt_status take_entry(bpt_option_set *set, const bpt_yaml *doc, const bpt_yaml_node *value,
-                             const bpt_option *o) {
+static bpt_status note_entry(bpt_option_set *set, const bpt_option *o, size_t file,
+                             const char *text) {
+    BPT_TRY(
+        BPT_GROW("entries of files", set->n_entries + 1, &set->entries, &set->entries_capacity));
+    BPT_TRY(keep_text(set, text, &text));
+    set->entries[set->n_entries++] = (entry){o, file, text};
+    return BPT_OK;
+}
+
+/* Takes the value of an option from a file unless the command line has one. */
+static bpt_status take_entry(bpt_option_set *set, size_t file, const bpt_yaml *doc,
+                             const bpt_yaml_node *value, const bpt_option *o) {
     const size_t index = (size_t)(o - set->command->options);
     char joined[LIST_TEXT_SIZE];
     const char *text;
     BPT_TRY(text_of_value(doc, value, o, joined, &text));
-    if (set->sources[index] == BPT_SOURCE_COMMAND_LINE)
-        return keep_text(set, text, &set->overridden[index]);
+    BPT_TRY(note_entry(set, o, file, text));
+    if (set->sources[index] == BPT_SOURCE_COMMAND_LINE) return BPT_OK;
+    set->files[index] = file;
     const bpt_status status = assign(set, o, text, BPT_SOURCE_FILE);
     if (status != BPT_EUSAGE) return status;
     const bpt_error error = *bpt_error_last();
@@ -133,7 +154,9 @@ static bpt_status take_entry(bpt_option_set *set, const bpt_yaml *doc, const bpt
     return status;
 }
 
-static bpt_status load_config(bpt_option_set *set, const char *path) {
+/* @param file from 1 on */
+static bpt_status load_config(bpt_option_set *set, size_t file) {
+    const char *path = set->configs[file - 1];
     bpt_yaml *doc;
     BPT_TRY(bpt_yaml_load(path, &doc));
     const bpt_yaml_node *root = bpt_yaml_root(doc);
@@ -149,7 +172,7 @@ static bpt_status load_config(bpt_option_set *set, const char *path) {
             snprintf(where, sizeof where, " in %s:%d", path, bpt_yaml_line(value));
             status = unknown_option(set->command, key, where);
         } else {
-            status = take_entry(set, doc, value, o);
+            status = take_entry(set, file, doc, value, o);
         }
     }
     bpt_yaml_free(doc);
@@ -160,7 +183,6 @@ typedef struct {
     int argc;
     char **argv;
     int next; /* index of the next argument */
-    const char *config;
     bpt_option_request request;
 } scan;
 
@@ -196,6 +218,13 @@ static bpt_status take_option(bpt_option_set *set, scan *s, const bpt_option *o,
     return assign(set, o, value, BPT_SOURCE_COMMAND_LINE);
 }
 
+static bpt_status take_config(bpt_option_set *set, scan *s, const char *attached) {
+    BPT_TRY(BPT_GROW("configurations", set->n_configs + 1, &set->configs, &set->configs_capacity));
+    BPT_TRY(take_value(s, "config", attached, &set->configs[set->n_configs]));
+    set->n_configs++;
+    return BPT_OK;
+}
+
 static bpt_status take_long(bpt_option_set *set, scan *s, const char *argument) {
     const char *name = argument + 2;
     const size_t length = strcspn(name, "=");
@@ -208,8 +237,7 @@ static bpt_status take_long(bpt_option_set *set, scan *s, const char *argument) 
         s->request = help ? BPT_REQUEST_HELP : BPT_REQUEST_VERSION;
         return BPT_OK;
     }
-    if (length == 6 && strncmp(name, "config", 6) == 0)
-        return take_value(s, "config", attached, &s->config);
+    if (length == 6 && strncmp(name, "config", 6) == 0) return take_config(set, s, attached);
     char unknown[80];
     snprintf(unknown, sizeof unknown, "%.*s", (int)(length < 79 ? length : 79), name);
     return unknown_option(set->command, unknown, "");
@@ -260,7 +288,7 @@ static bpt_status parse_into(bpt_option_set *set, scan *s) {
         printf("%.*s %s\n", (int)strcspn(set->command->name, " "), set->command->name, BPT_VERSION);
         return BPT_OK;
     }
-    if (s->config) BPT_TRY(load_config(set, s->config));
+    for (size_t file = 1; file <= set->n_configs; file++) BPT_TRY(load_config(set, file));
     return check_operands(set);
 }
 
@@ -273,8 +301,7 @@ bpt_status bpt_options_parse(const bpt_command *command, int argc, char **argv, 
     bpt_status status;
     scan s = {.argc = argc, .argv = argv, .next = 1, .request = BPT_REQUEST_RUN};
     BPT_TRY_GOTO(status, BPT_NEW("option sources", command->n_options, &set->sources), err_free);
-    BPT_TRY_GOTO(status, BPT_NEW("overridden values", command->n_options, &set->overridden),
-                 err_free);
+    BPT_TRY_GOTO(status, BPT_NEW("files of options", command->n_options, &set->files), err_free);
     BPT_TRY_GOTO(status, parse_into(set, &s), err_free);
     *request = s.request;
     *out = set;
@@ -290,7 +317,9 @@ void bpt_option_set_free(bpt_option_set *set) {
     bpt_free(set->texts);
     bpt_free(set->operands);
     bpt_free(set->sources);
-    bpt_free(set->overridden);
+    bpt_free(set->files);
+    bpt_free(set->entries);
+    bpt_free(set->configs);
     bpt_free(set);
 }
 
@@ -309,7 +338,12 @@ bool bpt_option_is_default(const bpt_command *command, const char *name, const v
     return o && bpt__option_is_default(o, (const char *)values + o->offset);
 }
 
-const char *bpt_option_overridden(const bpt_option_set *set, const char *name) {
-    const bpt_option *o = find_option(set->command, name, strlen(name));
-    return o ? set->overridden[o - set->command->options] : NULL;
+const char *bpt_option_beside(const bpt_option_set *set, const char *name, const char *option) {
+    const bpt_option *wanted = find_option(set->command, name, strlen(name));
+    const bpt_option *o = find_option(set->command, option, strlen(option));
+    const size_t last = o ? set->files[o - set->command->options] : 0;
+    const char *text = NULL;
+    for (size_t i = 0; i < set->n_entries && set->entries[i].file <= last; i++)
+        if (set->entries[i].option == wanted) text = set->entries[i].text;
+    return text;
 }

@@ -2,9 +2,10 @@
  * The option table: one row per option yields parsing, --help, the key in a configuration file, the
  * range error and the printed effective configuration.
  *
- * Command line before configuration file before default. An unknown option is an error that
- * proposes the nearest one; a value out of range is refused, never clamped. Every command also has
- * --help, --version and --config FILE (YAML; keys are the option names).
+ * Command line before configuration files before default, and of several files later ones before
+ * earlier ones. An unknown option is an error that proposes the nearest one; a value out of range
+ * is refused, never clamped. Every command also has --help, --version and --config FILE (YAML; keys
+ * are the option names), which may be given several times.
  *
  * Threads: one thread. */
 #ifndef BPT_BASE_OPTIONS_H
@@ -76,7 +77,7 @@ typedef enum bpt_option_request {
 
 typedef struct bpt_option_set bpt_option_set;
 
-/** Parses a command line (and the file of --config) into a struct.
+/** Parses a command line (and the files of --config) into a struct.
  * Options and operands may be mixed; "--" ends the options; "--name=value" works.
  * @param command borrowed while the set lives
  * @param argv    shape [argc]; argv[0] is skipped
@@ -99,9 +100,10 @@ bpt_option_source bpt_option_where(const bpt_option_set *set, const char *name);
  * @param values the struct that bpt_options_parse() filled */
 bool bpt_option_is_default(const bpt_command *command, const char *name, const void *values);
 
-/** @return what the configuration file says of option @p name where the command line overrides it,
- * as text; NULL where it does not or says nothing. Borrowed from the set */
-const char *bpt_option_overridden(const bpt_option_set *set, const char *name);
+/** @return what configuration files say of option @p name, up to the one that @p option has its
+ * value from and whatever comes later, as text: what that value was meant for. NULL where they say
+ * nothing, or its value is of no file. Borrowed from the set */
+const char *bpt_option_beside(const bpt_option_set *set, const char *name, const char *option);
 
 /** Prints the effective configuration as YAML that --config reads back. Options without a value
  * are left out.

@@ -60,8 +60,8 @@ void bpt_options_help(const bpt_command *c, FILE *out) {
         {.name = "config",
          .type = BPT_OPTION_TEXT,
          .unit = "FILE",
-         .help = "read options from a YAML file, one a line (name: value); the\n"
-                 "command line wins"},
+         .help = "read options from a YAML file, one a line (name: value); of\n"
+                 "several files later ones win, and the command line always"},
         {.name = "help", .type = BPT_OPTION_FLAG, .help = "print this and exit"},
         {.name = "version", .type = BPT_OPTION_FLAG, .help = "print the version and exit"},
     };

@@ -85,13 +85,58 @@ static void test_what_the_command_line_overrides_is_known(void **state) {
     bpt_option_set *set = sample_parse(
         with_config(line, "epochs: 5\nsync: [1, 2]\nlr: 3\n", "--epochs|7|--sync|9|--device|cpu"),
         &v);
-    assert_string_equal(bpt_option_overridden(set, "epochs"), "5");
-    assert_string_equal(bpt_option_overridden(set, "sync"), "1,2");
-    assert_null(bpt_option_overridden(set, "lr"));     /* not overridden */
-    assert_null(bpt_option_overridden(set, "device")); /* not in the file */
-    assert_null(bpt_option_overridden(set, "model"));  /* nowhere */
+    assert_string_equal(bpt_option_beside(set, "epochs", "lr"), "5");
+    assert_string_equal(bpt_option_beside(set, "sync", "lr"), "1,2");
+    assert_string_equal(bpt_option_beside(set, "lr", "lr"), "3"); /* not overridden */
+    assert_null(bpt_option_beside(set, "device", "lr"));          /* not in the file */
+    assert_null(bpt_option_beside(set, "model", "lr"));           /* nowhere */
+    assert_null(bpt_option_beside(set, "lr", "epochs"));          /* whose value is of no file */
     sample_list_equal(v.sync, 1, (const int64_t[]){9});
     bpt_option_set_free(set);
+}
+
+/* The line begins with another file. */
+static char *with_first(char line[1024], const char *text, const char *rest) {
+    char path[SUPPORT_PATH_SIZE];
+    support_write(path, "first.yaml", text, strlen(text));
+    snprintf(line, 1024, "--config|%s|%.500s", path, rest);
+    return line;
+}
+
+static void test_later_files_win_over_earlier_ones(void **state) {
+    (void)state;
+    sample_settings v;
+    char line[1024], rest[1024];
+    with_config(rest, "lr: 2\ndata: /b\nepochs: 6\n", "--epochs|7");
+    bpt_option_set *set = sample_parse(
+        with_first(line, "lr: 3\nmodel: a b\ndata: /a\nforce: true\nepochs: 5\n", rest), &v);
+    assert_true(v.lr == 2);
+    assert_string_equal(v.data, "/b");
+    assert_string_equal(v.model, "a b");
+    assert_true(v.force);
+    assert_int_equal(v.epochs, 7);
+    assert_int_equal(bpt_option_where(set, "lr"), BPT_SOURCE_FILE);
+    assert_int_equal(bpt_option_where(set, "model"), BPT_SOURCE_FILE);
+    assert_int_equal(bpt_option_where(set, "epochs"), BPT_SOURCE_COMMAND_LINE);
+    assert_int_equal(bpt_option_where(set, "device"), BPT_SOURCE_DEFAULT);
+    /* What a value was meant for. */
+    assert_string_equal(bpt_option_beside(set, "lr", "model"), "3");
+    assert_string_equal(bpt_option_beside(set, "lr", "data"), "2");
+    assert_string_equal(bpt_option_beside(set, "model", "data"), "a b");
+    assert_string_equal(bpt_option_beside(set, "epochs", "model"), "5");
+    bpt_option_set_free(set);
+}
+
+static void test_each_of_several_files_is_looked_at(void **state) {
+    (void)state;
+    sample_settings v;
+    bpt_option_request request;
+    bpt_option_set *set;
+    char line[1024], rest[1024];
+    with_config(rest, "epochs: 6\n", "");
+    with_first(line, "\nepochs: 0\n", rest);
+    assert_int_equal(sample_parse_line(line, &v, &request, &set), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "first.yaml:2: epochs"));
 }
 
 static void test_command_line_wins_over_file_over_default(void **state) {
@@ -350,6 +395,8 @@ int main(void) {
         cmocka_unit_test(test_file_sets_every_type),
         cmocka_unit_test(test_file_takes_lists_in_every_form),
         cmocka_unit_test(test_what_the_command_line_overrides_is_known),
+        cmocka_unit_test(test_later_files_win_over_earlier_ones),
+        cmocka_unit_test(test_each_of_several_files_is_looked_at),
         cmocka_unit_test(test_command_line_wins_over_file_over_default),
         cmocka_unit_test(test_an_empty_file_changes_nothing),
         cmocka_unit_test(test_errors_in_a_file_name_its_line),

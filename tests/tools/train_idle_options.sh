@@ -232,6 +232,13 @@ run 0 "$train" --config runs/sgd/config.yaml --optimizer sgd --schedule cosine -
 quiet
 run 0 "$train" --config runs/changed/config.yaml --output runs/changed-again
 quiet
+printf 'optimizer: adamw\n' >other.yaml # a later file is as the command line there, and an earlier one is not
+run 0 "$train" --config runs/sgd/config.yaml --config other.yaml --output runs/layered
+says 'lr stays 0.02: the configuration has it, for --optimizer sgd; the default of adamw is 0.001'
+grep -qx 'optimizer: "*adamw"*' runs/layered/config.yaml || die "the later file does not count"
+run 0 "$train" --config other.yaml --config runs/sgd/config.yaml --output runs/layered-again
+quiet
+grep -qx 'optimizer: "*sgd"*' runs/layered-again/config.yaml || die "the later file does not count"
 printf 'lr: 0.5\n' >config.yaml # what it was for is not said: the default
 run 0 "$train" --config config.yaml --data data --model tiny.yaml --threads 1 --epochs 0.2 --optimizer lars \
     --output runs/plain

@@ -222,12 +222,11 @@ static bool is_start_of_nothing(const bpt_train_options *o, const bpt_option_set
 void bpt_learning_options_warn(const bpt_train_options *o, const bpt_option_set *set) {
     for (int i = 0; i < N_ADAPTED; i++) {
         const char *option = adapted[i].option, *chooser = adapted[i].chooser;
-        const char *before = bpt_option_overridden(set, chooser), *now = choice_of(o, chooser);
+        const char *before = bpt_option_beside(set, chooser, option), *now = choice_of(o, chooser);
         const double value = *(const double *)((const char *)o + adapted[i].offset);
         const double fallback = default_of(option, now);
         if (!before) before = table_default(chooser);
-        if (bpt_option_where(set, chooser) == BPT_SOURCE_COMMAND_LINE &&
-            bpt_option_where(set, option) == BPT_SOURCE_FILE && strcmp(before, now) != 0 &&
+        if (bpt_option_where(set, option) == BPT_SOURCE_FILE && strcmp(before, now) != 0 &&
             value != fallback)
             bpt_warn("%s stays %g: the configuration has it, for --%s %s; the default of %s is %g",
                      option, value, chooser, before, now, fallback);
