@@ -173,14 +173,23 @@ static bpt_status read_range(const reader *r, const bpt_json *tensor, const bpt_
     return BPT_OK;
 }
 
+static bpt_status check_dtype(const reader *r, const bpt_json *tensor, const bpt_segment *t) {
+    const char *dtype;
+    char text[64] = "it has no dtype";
+    if (bpt_json_get_text(r->header, tensor, "dtype", &dtype) == BPT_OK) {
+        if (strcmp(dtype, "F32") == 0) return BPT_OK;
+        snprintf(text, sizeof text, "its dtype is %.24s, not F32", dtype);
+    }
+    (void)fail_tensor(r, t->name, text);
+    bpt_hint("save the weights as float32");
+    return BPT_EDATA;
+}
+
 static bpt_status check_tensor(const reader *r, const bpt_segment *t, range *out) {
     const bpt_json *tensor = bpt_json_find(bpt_json_root(r->header), t->name);
-    const char *dtype;
     if (!tensor) return fail_tensor(r, t->name, "the model has it and the file does not");
     if (!bpt_json_is_object(tensor)) return fail_tensor(r, t->name, "not a JSON object");
-    if (bpt_json_get_text(r->header, tensor, "dtype", &dtype) != BPT_OK ||
-        strcmp(dtype, "F32") != 0)
-        return fail_tensor(r, t->name, "its dtype is not F32");
+    BPT_TRY(check_dtype(r, tensor, t));
     BPT_TRY(check_shape(r, tensor, t));
     return read_range(r, tensor, t, out);
 }

@@ -162,9 +162,9 @@ static void test_refused_headers(void **state) {
         {"{\"__metadata__\":{}," TENSOR("c", "F32", "[0]", "[0,0]") "," WEIGHT "," BIAS "}",
          "tensor c: the file has it and the model does not", 0},
         {"{" WEIGHT "," TENSOR("a.bias", "F16", "[2]", "[24,32]") "}",
-         "tensor a.bias: its dtype is not F32", 0},
+         "tensor a.bias: its dtype is F16, not F32", 0},
         {"{" WEIGHT ",\"a.bias\":{\"shape\":[2],\"data_offsets\":[24,32]}}",
-         "tensor a.bias: its dtype is not F32", 0},
+         "tensor a.bias: it has no dtype", 0},
         {"{" WEIGHT ",\"a.bias\":[]}", "tensor a.bias: not a JSON object", 0},
         {"{" WEIGHT "," TENSOR("a.bias", "F32", "[3]", "[24,32]") "}",
          "tensor a.bias: its shape is not the one of the model", 0},
@@ -221,6 +221,19 @@ static void test_another_model(void **state) {
         strstr(bpt_error_last()->text,
                "tensor a.weight: its shape is not the one of the model, which is [2, 3]"));
     assert_non_null(strstr(bpt_error_last()->hint, "not as in the model are also a.bias"));
+}
+
+/* The right model, saved with other numbers: nothing is said of another model. */
+static void test_another_dtype(void **state) {
+    const fixture *f = *state;
+    float values[8];
+    write_raw(f,
+              "{" TENSOR("a.weight", "BF16", "[2,3]", "[0,12]") "," TENSOR("a.bias", "BF16", "[2]",
+                                                                           "[12,16]") "}",
+              0);
+    assert_int_equal(read_back(f, values), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "tensor a.weight: its dtype is BF16, not F32"));
+    assert_string_equal(bpt_error_last()->hint, "save the weights as float32");
 }
 
 /* The header is there, the end is not. */
@@ -322,6 +335,7 @@ int main(void) {
         TEST(test_order_of_the_file_does_not_matter),
         TEST(test_refused_headers),
         TEST(test_another_model),
+        TEST(test_another_dtype),
         TEST(test_cut_short),
         TEST(test_refused_lengths),
         TEST(test_huge_header),
