@@ -66,6 +66,21 @@ says 'holds raw images of 28x28 pixels (HxW), not 32x24'
 fails_well 2 "$eval" --data raw --model tiny.yaml --weights runs/files/model.safetensors --input-size 30 30
 fails_well 2 "$tune" --data raw --model tiny.yaml --input-size 30 30 --out x.yaml --budget 1
 
+# A network that takes any size goes on at another one as another job, of which it is told why.
+cat >any.yaml <<'END'
+name: any
+input: [1, 28, 28]
+classes: 10
+layers:
+  - conv: {filters: 8, kernel: 5, stride: 2}
+  - global_avgpool
+  - fc: {outputs: classes}
+END
+any=("$train" --data large "${quick[@]}" --model any.yaml --epochs 0.4)
+run 0 "${any[@]}" --output runs/any --checkpoint-every 10
+run 0 "${any[@]}" --output runs/any-larger --input-size 36 36 --resume runs/any
+says '(the size of the input, by --input-size, --model or --data, differs)'
+
 # What cannot be done.
 fails_well 2 "$train" --data large "${quick[@]}" --augment flip,resized-crop --output runs/x
 says 'resized-crop can only be the first'

@@ -86,4 +86,14 @@ near_weights runs/plain-1.6 runs/plain-ranks 1e-6
 goes_on batch 0 1 --batch-size 30
 goes_on seed 1 1 --seed 2
 goes_on agwu 2 2 --update agwu
+# Another model of the same tensors. Checkpoints of before models were told apart say nothing.
+sed 's/maxpool/avgpool/' tiny.yaml >average.yaml
+goes_on model 0 1 --epochs 2 --model average.yaml
+says '(what --model says differs)'
+cp -r $from before-models
+sed -i -E 's/"(model|input_height|input_width)": [0-9]+, *//g' before-models/rank-0.json
+grep -q '"model"' before-models/rank-0.json && die "the state still names a model"
+seal before-models
+run 0 "$train" "${plain[@]}" --epochs 2 --model average.yaml --output runs/plain-before --resume before-models
+grep -q 'is of another job' err && die "a checkpoint that does not say which model it is of is of another job"
 from=$before goes_on from-agwu 1 1

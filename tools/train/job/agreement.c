@@ -171,12 +171,13 @@ bpt_status bpt_agree_on_dataset(bpt_job *job) {
     return status;
 }
 
-static bpt_status compare_models(const bpt_job *job, const uint64_t *all) {
+static bpt_status compare_models(bpt_job *job, const uint64_t *all) {
+    job->model_identity = all[0] >> 11;
     if (all[job->rank] == all[0]) return BPT_OK;
     return another(job, "model", job->options->model, 0, "give every host the same file");
 }
 
-bpt_status bpt_agree_on_model(const bpt_job *job) {
+bpt_status bpt_agree_on_model(bpt_job *job) {
     uint64_t mine = 0, *all;
     bpt_status status = bpt_model_identify(job->model, &mine);
     status = gather(job->comm, status, mine, &all);

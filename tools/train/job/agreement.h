@@ -25,9 +25,9 @@ bpt_status bpt_agree_on_tuning(const bpt_train_options *options, bpt_comm *comm,
  * @return BPT_OK, BPT_EDATA (names the dataset), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_agree_on_dataset(bpt_job *job);
 
-/** Compares the models.
+/** Compares the models; sets job->model_identity.
  * @return BPT_OK, BPT_EDATA (names the file), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
-bpt_status bpt_agree_on_model(const bpt_job *job);
+bpt_status bpt_agree_on_model(bpt_job *job);
 
 /** Compares the checkpoints that ranks found at one path, which on hosts that share no folder may
  * be those of two jobs.

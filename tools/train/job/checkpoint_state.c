@@ -70,6 +70,9 @@ bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w) {
     bpt_json_put_u64(w, "held_out", job->held_out);
     bpt_json_put_u64(w, "train_samples", job->epoch_samples);
     bpt_json_put_u64(w, "dataset", job->dataset_identity);
+    bpt_json_put_u64(w, "model", job->model_identity);
+    bpt_json_put_u64(w, "input_height", (uint64_t)job->model->input.h);
+    bpt_json_put_u64(w, "input_width", (uint64_t)job->model->input.w);
     bpt_json_put_text(w, "train_split", job->options->train_split);
     bpt_json_put_u64(w, "total_samples", job->total_samples);
     bpt_counters_put(&count, w);
@@ -116,20 +119,37 @@ static bool same_placement(const bpt_job *job, const bpt_checkpoint *c) {
     return strcmp(c->placement, bpt_layer_choice_is_named(job, &border) ? named : "") == 0;
 }
 
-/* Checkpoints of earlier versions do not say which dataset they are of, or which split of it. */
-static bpt_status compare_dataset(const bpt_job *job, bpt_checkpoint *c) {
+/* Checkpoints of earlier versions do not say what they learn from, or not all of it. */
+static bpt_status look_for_other(const bpt_json_doc *doc, const char *key, uint64_t mine,
+                                 bool *other) {
+    const bpt_json *root = bpt_json_root(doc);
+    uint64_t theirs = mine;
+    if (bpt_json_find(root, key)) BPT_TRY(bpt_json_get_u64(doc, root, key, 0, UINT64_MAX, &theirs));
+    *other = theirs != mine;
+    return BPT_OK;
+}
+
+/* By the size of the input the identity of an encoded dataset differs too, and that of the model.
+ */
+static bpt_status compare_inputs(const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json *root = bpt_json_root(c->state);
-    uint64_t theirs = job->dataset_identity;
     const char *split = job->options->train_split;
-    if (bpt_json_find(root, "dataset"))
-        BPT_TRY(bpt_json_get_u64(c->state, root, "dataset", 0, UINT64_MAX, &theirs));
+    bool height, width, dataset, model;
+    BPT_TRY(look_for_other(c->state, "input_height", (uint64_t)job->model->input.h, &height));
+    BPT_TRY(look_for_other(c->state, "input_width", (uint64_t)job->model->input.w, &width));
+    BPT_TRY(look_for_other(c->state, "dataset", job->dataset_identity, &dataset));
+    BPT_TRY(look_for_other(c->state, "model", job->model_identity, &model));
     if (bpt_json_find(root, "train_split"))
         BPT_TRY(bpt_json_get_text(c->state, root, "train_split", &split));
     if (c->differs) return BPT_OK;
-    if (theirs != job->dataset_identity)
+    if (height || width)
+        c->differs = "the size of the input, by --input-size, --model or --data,";
+    else if (dataset)
         c->differs = "what --data holds";
     else if (strcmp(split, job->options->train_split) != 0)
         c->differs = "--train-split";
+    else if (model)
+        c->differs = "what --model says";
     return BPT_OK;
 }
 
@@ -179,7 +199,7 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
             BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
         if (!c->differs && theirs != numbers[i].mine) c->differs = numbers[i].what;
     }
-    BPT_TRY(compare_dataset(job, c));
+    BPT_TRY(compare_inputs(job, c));
     c->exact = !c->differs;
     c->exchange = bpt_json_find(root, "exchange");
     return BPT_OK;

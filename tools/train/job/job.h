@@ -66,6 +66,7 @@ struct bpt_job {
     const bpt_dataset *dataset; /* of either; borrowed */
     uint64_t scratch_identity;  /* of what scratch is filled from, where it is in use */
     uint64_t dataset_identity;  /* bpt_dataset_identify(): 53 bits of it, as JSON holds them */
+    uint64_t model_identity;    /* bpt_model_identify(), likewise */
     const bpt_split *train, *test;
     bpt_split told[2];        /* on a server these two, as far as it is told of them */
     bpt_model_override shape; /* of the dataset's images */
