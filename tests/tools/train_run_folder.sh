@@ -89,8 +89,15 @@ run 0 "$train" "${good[@]}" --output runs/attempt --resume auto
 [ "$(cd runs/attempt && echo log.*)" = "log.rank-0.old.txt log.rank-0.txt" ] || die "left: $(ls runs/attempt)"
 grep -q ' 2 ranks, update ' runs/attempt/log.rank-0.old.txt || die "another message"
 grep -q ' 2 ranks, update ' runs/attempt/log.rank-0.txt && die "the log begins with the attempt before"
-mkdir -p runs/early && touch runs/early/run.lock runs/early/config.yaml.tmp-1 # killed as it began to write
-run 0 "$train" "${good[@]}" --output runs/early --resume auto
+for way in --force "--resume auto"; do # killed as it began to write
+    mkdir -p runs/early/{checkpoints,exchange} && touch runs/early/run.lock runs/early/config.yaml.tmp-1
+    # shellcheck disable=SC2086 # several words
+    run 0 "$train" "${good[@]}" --output runs/early $way
+    rm -r runs/early
+done
+mkdir -p runs/early/checkpoints/step-00000010 # which a killed start does not leave
+fails_well 2 "$train" "${good[@]}" --output runs/early --force
+says 'runs/early is not a run folder: left as it is'
 
 # Where somebody removes the lock file, the next one is another job's: who ends leaves it alone.
 two=("$train" "${common[@]}" --log-interval 1000 --eval-every 0 --epochs 100000 --output runs/two --resume auto)

@@ -67,20 +67,36 @@ static bool is_dots(const char *name) {
     return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* What a job leaves that was killed before the folder was known as a run: the lock, and a part of
- * the configuration. */
-static bool is_early(const char *name) {
+typedef bool (*entry_fn)(const char *folder, const char *name);
+
+/* Whether a folder can be read, and has no other entries than those; NULL: none at all. */
+static bool has_only(const char *path, entry_fn which) {
+    DIR *dir = opendir(path);
+    bool only = dir != NULL;
+    for (const struct dirent *e; only && (e = readdir(dir));)
+        only = is_dots(e->d_name) || (which && which(path, e->d_name));
+    if (dir) closedir(dir);
+    return only;
+}
+
+static bool is_bare(const char *folder, const char *name) {
+    char *path;
+    if (entry(folder, name, &path) != BPT_OK) return false;
+    const bool bare = has_only(path, NULL);
+    bpt_free(path);
+    return bare;
+}
+
+/* What a job leaves that was killed before the folder was known as a run: the lock, a part of the
+ * configuration, and subfolders with nothing in them. */
+static bool is_early(const char *folder, const char *name) {
     static const char part[] = CONFIG ".tmp-"; /* bpt_file_write() */
+    if (strcmp(name, CHECKPOINTS) == 0 || strcmp(name, EXCHANGE) == 0) return is_bare(folder, name);
     return strcmp(name, BPT_RUN_LOCK_NAME) == 0 || strncmp(name, part, sizeof part - 1) == 0;
 }
 
 static bool is_empty(const char *path) {
-    DIR *dir = opendir(path);
-    bool empty = dir != NULL;
-    for (const struct dirent *e; empty && (e = readdir(dir));)
-        empty = is_dots(e->d_name) || is_early(e->d_name);
-    if (dir) closedir(dir);
-    return empty;
+    return has_only(path, is_early);
 }
 
 static bpt_status refuse_existing(const char *path) {
