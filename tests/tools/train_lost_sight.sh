@@ -80,3 +80,29 @@ run 0 "${long[@]}" --epochs 0.5 --checkpoint-every 0 --force
 [ -e run/checkpoints/best ] && [ -e run/checkpoints/note ] && [ -e run/exchange/note ] ||
     die "--force takes what is not the run's"
 [ -z "$(ls -d run/checkpoints/step-* 2>/dev/null)" ] || die "--force leaves checkpoints of before"
+
+# Folders that he keeps elsewhere, by links: emptied like others, and still there.
+others=(run/checkpoints/best run/checkpoints/note run/exchange/note)
+elsewhere() { # STEPS: whether the links are, what he keeps, and checkpoints of these steps alone
+    [ -L run/checkpoints ] && [ -L run/exchange ] || die "a link is gone: $(ls -l run)"
+    ls "${others[@]}" >/dev/null || die "what is not the run's is gone"
+    [ "$(cd disk/checkpoints && echo step-*)" = "$1" ] || die "checkpoints: $(ls disk/checkpoints)"
+    [ ! -e disk/exchange/updates.rank-3.jsonl ] || die "the log of a rank of before is still there"
+}
+mkdir disk && mv run/checkpoints run/exchange disk
+ln -s ../disk/checkpoints ../disk/exchange run
+run 0 "${long[@]}" --force
+touch run/exchange/updates.rank-3.jsonl
+newest=run/checkpoints/$(cd run/checkpoints && echo step-* | sed 's/.* //')
+keeps run 2 "--force would remove $newest/model.safetensors, which --init-weights names" \
+    "${long[@]}" --force --init-weights "$newest/model.safetensors"
+keeps run 2 '--force would remove run, which --resume goes on from' "${long[@]}" --force --resume "$newest"
+run 0 "${long[@]}" --epochs 1 --checkpoint-every 15 --force
+elsewhere step-00000015
+run 0 "${long[@]}" --epochs 1 --resume run/checkpoints/step-00000015
+rm -r run/summary.json disk/checkpoints/step-*
+touch run/exchange/updates.rank-3.jsonl
+run 0 "${long[@]}" --epochs 1 --checkpoint-every 15 --resume auto
+elsewhere step-00000015
+mv disk away
+keeps run 1 'run/checkpoints is no folder, or a link that leads to none' "${long[@]}" --force

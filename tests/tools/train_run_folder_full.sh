@@ -56,6 +56,12 @@ same_weights small/run apart
 
 # What --force removes makes room; where that is not enough it stays.
 run 0 dd if=/dev/zero of=small/other bs=1k count=13k
+mv small/run/checkpoints small/linked
+ln -s ../linked small/run/checkpoints
+run 0 "$train" "${job[@]}" "${kept[@]}" --force
+! grep -q 'MB are free' err || die "a warning without need"
+rm small/run/checkpoints
+mv small/linked small/run/checkpoints
 run 0 "$train" "${job[@]}" "${kept[@]}" --force
 ! grep -q 'MB are free' err || die "a warning without need"
 rm -r small/run/checkpoints

@@ -36,6 +36,11 @@ static bpt_status make_subfolder(const char *path, const char *name) {
     return status;
 }
 
+static bpt_status make_subfolders(const char *path) {
+    BPT_TRY(make_subfolder(path, CHECKPOINTS));
+    return make_subfolder(path, EXCHANGE);
+}
+
 /* ---- what may be there ---- */
 
 /* What config.yaml of every run begins with; a folder with another config.yaml is somebody else's.
@@ -297,9 +302,10 @@ static bpt_status each_known(const char *folder, known_fn known, path_fn fn, voi
     return status;
 }
 
+/* Also a link to one: what a run makes may lie on another disk. */
 static bool is_folder(const char *path) {
     struct stat info;
-    return lstat(path, &info) == 0 && S_ISDIR(info.st_mode);
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 static bpt_status remove_path(const char *path, void *context) {
@@ -315,7 +321,7 @@ static bpt_status add_bytes(const char *path, void *context) {
 static bpt_status remove_made(const char *path, known_fn known) {
     if (!known || !is_folder(path)) return bpt_dir_remove(path);
     BPT_TRY(each_known(path, known, remove_path, NULL));
-    (void)rmdir(path); /* unless somebody keeps something in it */
+    (void)rmdir(path); /* unless somebody keeps something in it, or it is a link */
     return BPT_OK;
 }
 
@@ -377,9 +383,9 @@ static bpt_status remove_of_others(const bpt_run_folder *run, uint32_t n_ranks) 
 /* From its configuration on the folder is known as a run, also if this job is killed. */
 bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew,
                                 const bpt_command *command, const void *values) {
+    BPT_TRY(make_subfolders(run->path)); /* what fails here has removed nothing */
     if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
-    BPT_TRY(make_subfolder(run->path, CHECKPOINTS)); /* what fails here has removed nothing */
-    BPT_TRY(make_subfolder(run->path, EXCHANGE));
+    BPT_TRY(make_subfolders(run->path));
     BPT_TRY(bpt_run_folder_remove(run, SUMMARY)); /* final weights without it are those of before */
     BPT_TRY(write_config(run, command, values));
     BPT_TRY(remove_of_others(run, n_ranks));
@@ -387,7 +393,7 @@ bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew
     BPT_TRY(bpt_run_folder_remove(run, BPT__RUN_METRICS));
     BPT_TRY(bpt_run_folder_remove(run, EXCHANGE));
     BPT_TRY(remove_entries(run, is_log));
-    return make_subfolder(run->path, EXCHANGE);
+    return make_subfolders(run->path);
 }
 
 bool bpt_run_folder_had_gpu(const char *path, unsigned *rank) {
@@ -464,8 +470,18 @@ void bpt_run_folder_close(bpt_run_folder *run) {
     bpt_free(run);
 }
 
+/* The folder of checkpoints may be a link, by which they lie elsewhere. */
+static bool is_among_checkpoints(const char *run, const char *path) {
+    char *checkpoints;
+    if (entry(run, CHECKPOINTS, &checkpoints) != BPT_OK) return false;
+    const bool is = is_folder(checkpoints) && bpt_path_lies_in(path, checkpoints);
+    bpt_free(checkpoints);
+    return is;
+}
+
 bool bpt_run_folder_holds(const char *run, const char *path) {
-    return bpt_path_exists(run) && bpt_path_exists(path) && bpt_path_lies_in(path, run);
+    if (!bpt_path_exists(run) || !bpt_path_exists(path)) return false;
+    return bpt_path_lies_in(path, run) || is_among_checkpoints(run, path);
 }
 
 bool bpt_run_folder_goes_on(const char *run, const char *resume) {

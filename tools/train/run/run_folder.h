@@ -57,7 +57,8 @@ bpt_status bpt_run_folder_check(const bpt_run_folder *run);
 /** Rank 0: makes room for what the run will write: removes the run that is replaced, of one that
  * goes on the summary (but not the final weights) and what ranks that are no more were tuned by and
  * how their GPUs computed, writes config.yaml, and makes subfolders that are missing. No rank has
- * its log open yet. What somebody keeps there beside is left alone.
+ * its log open yet. What somebody keeps there beside is left alone; subfolders that are links stay
+ * links, and are emptied of what runs make.
  * @param n_ranks of this job
  * @param anew also removes what an attempt without a checkpoint left: metrics and logs
  * @param values the options of @p command
@@ -90,7 +91,8 @@ void bpt_run_folder_keep(bpt_run_folder *run);
  * parents that it made. NULL is allowed. Leaves this thread's last error as it is. */
 void bpt_run_folder_close(bpt_run_folder *run);
 
-/** @return whether @p path is the run folder @p run or lies in it; both exist, else false */
+/** @return whether @p path is the run folder @p run or lies in it, or where the folder of its
+ * checkpoints leads as a link; both exist, else false */
 bool bpt_run_folder_holds(const char *run, const char *path);
 
 /** @param resume of --resume; NULL: not given
