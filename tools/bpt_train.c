@@ -2,12 +2,14 @@
 #include "base/log.h"
 #include "outer/launch.h"
 #include "outer/notice.h"
+#include "outer/watch.h"
 #include "tools/program.h"
 #include "tools/staging.h"
 #include "tools/train/bench/train_bench.h"
 #include "tools/train/check/check.h"
 #include "tools/train/check/dry_run.h"
 #include "tools/train/job/agreement.h"
+#include "tools/train/job/checkpoint.h"
 #include "tools/train/job/job.h"
 #include "tools/train/job/signals.h"
 #include "tools/train/job/stalls.h"
@@ -91,14 +93,26 @@ static void end_job(bpt_comm *comm, bpt_status status) {
     bpt_comm_abort(comm, bpt_program_end("bpt-train", status));
 }
 
+/* Of the job that this one goes on from, as rank 0 sees it. */
+static bpt_status batch_before(const bpt_train_options *options, bpt_comm *comm, int64_t *batch) {
+    *batch = 0;
+    bpt_comm_operation_begin(comm, "the checkpoint");
+    if (bpt_comm_rank(comm) == 0) *batch = bpt_checkpoint_batch(options, bpt_comm_size(comm));
+    bpt_comm_operation_end(comm);
+    return bpt_comm_broadcast(comm, 0, batch, sizeof *batch);
+}
+
 /* What all ranks train with. */
 static bpt_status settle_recipe(bpt_train_options *options, const bpt_option_set *set,
                                 bpt_comm *comm) {
     bool tuned;
+    int64_t before;
     BPT_TRY(bpt_agree_on_tuning(options, comm, &tuned));
-    if (bpt_learning_options_share(options, set, bpt_comm_size(comm), tuned) &&
+    BPT_TRY(batch_before(options, comm, &before));
+    if (bpt_learning_options_share(options, set, bpt_comm_size(comm), tuned, before) &&
         bpt_comm_rank(comm) == 0)
-        bpt_info("many ranks: half of the batch at half of the rate, since neither is given");
+        bpt_info("many ranks: half of the batch at half of the rate, %s",
+                 before ? "as before, where they are not given" : "since neither is given");
     return bpt_agree_on_options(options, comm);
 }
 
@@ -128,7 +142,8 @@ static bpt_status dry_run(bpt_train_options *options, const bpt_option_set *set)
     if (!is_first_of_launch()) return BPT_OK;
     const bpt_launch launch = bpt_launch_here();
     bpt_option_uses_warn_ranks(options, set, launch.size);
-    (void)bpt_learning_options_share(options, set, launch.size, options->tuned != NULL);
+    (void)bpt_learning_options_share(options, set, launch.size, options->tuned != NULL,
+                                     bpt_checkpoint_batch(options, launch.size));
     return bpt_train_dry_run(options, launch.size, launch.on_host);
 }
 

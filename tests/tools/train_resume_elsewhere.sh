@@ -97,3 +97,28 @@ seal before-models
 run 0 "$train" "${plain[@]}" --epochs 2 --model average.yaml --output runs/plain-before --resume before-models
 grep -q 'is of another job' err && die "a checkpoint that does not say which model it is of is of another job"
 from=$before goes_on from-agwu 1 1
+
+# ---- many ranks, which have half of the batch where nobody gives it: a job that goes on keeps to what it had ----
+
+many=(--data data --model tiny.yaml --threads 1 --epochs 1 --update sgwu --sync-every 1 --checkpoint-every 4)
+keeps_batch() { # RUN BATCH RATE OPTION...: it goes on from there as the same job
+    run 0 ranks 5 "$train" "${many[@]}" --output runs/many-on --force --resume "$1" "${@:4}"
+    says "batch: $2 samples a step of this rank"
+    says "that is $3 x 5 ranks"
+    grep -q 'is of another job' err && die "another job with ${*:4}"
+    grep -qx "batch-size: $2" runs/many-on/config.yaml && grep -qx "lr: $3" runs/many-on/config.yaml ||
+        die "config.yaml has not what was trained with"
+}
+run 0 ranks 5 "$train" "${many[@]}" --output runs/many-half
+run 0 ranks 5 "$train" "${many[@]}" --output runs/many-whole --lr 0.03
+keeps_batch runs/many-half 32 0.005 --lr 0.005
+keeps_batch runs/many-half 32 0.01 --update auto
+keeps_batch runs/many-whole 64 0.02
+run 0 ranks 5 "$train" "${many[@]}" --output runs/many-none --resume runs/many-half --lr-scale none
+says "batch: 32 samples a step of this rank"
+says "learning rate 0.01,"
+grep -q 'is of another job' err && die "another job with --lr-scale none"
+# Not where it is another job anyway.
+run 0 ranks 5 "$train" --data data --model tiny.yaml --threads 1 --epochs 1 --update allreduce \
+    --output runs/many-sum --resume runs/many-half
+grep -qx "batch-size: 64" runs/many-sum/config.yaml || die "the batch of all ranks is that of one"

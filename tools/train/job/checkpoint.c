@@ -197,20 +197,24 @@ done:
 
 /* ---- going on ---- */
 
+static bpt_status read_state(const char *path, bpt_json_doc **state) {
+    char *text;
+    size_t size;
+    BPT_TRY(bpt_file_read(path, 256 << 20, &text, &size));
+    const bpt_status status = bpt_json_parse(path, text, size, state);
+    bpt_free(text);
+    return status;
+}
+
 /* A rank that the checkpoint does not know learns the progress from rank 0's state. */
 static bpt_status load_state(const bpt_job *job, bpt_checkpoint *c) {
-    char *path, *text;
-    size_t size;
+    char *path;
     BPT_TRY(bpt_strf(&path, "%s/rank-%u.json", c->path, job->rank));
     if (!bpt_path_exists(path)) {
         bpt_free(path);
         BPT_TRY(bpt_strf(&path, "%s/rank-0.json", c->path));
     }
-    bpt_status status = bpt_file_read(path, 256 << 20, &text, &size);
-    if (status == BPT_OK) {
-        status = bpt_json_parse(path, text, size, &c->state);
-        bpt_free(text);
-    }
+    bpt_status status = read_state(path, &c->state);
     if (status == BPT_OK) status = bpt_checkpoint_get_state(job, path, c);
     bpt_free(path);
     return status;
@@ -266,6 +270,29 @@ bpt_status bpt_checkpoint_try(const char *resume, uint32_t n_ranks, char **path)
     bpt_free(*path);
     *path = NULL;
     return status;
+}
+
+static bpt_status look_for_batch(const char *resume, uint32_t n_ranks, int64_t servers,
+                                 int64_t *batch) {
+    char *folder, *path;
+    bpt_json_doc *state = NULL;
+    BPT_TRY(locate(resume, &folder));
+    if (!folder) return BPT_OK;
+    bpt_status status = bpt_strf(&path, "%s/rank-0.json", folder);
+    bpt_free(folder);
+    BPT_TRY(status);
+    status = read_state(path, &state);
+    bpt_free(path);
+    if (status == BPT_OK) status = bpt_checkpoint_get_batch(state, n_ranks, servers, batch);
+    bpt_json_doc_free(state);
+    return status;
+}
+
+int64_t bpt_checkpoint_batch(const bpt_train_options *o, uint32_t n_ranks) {
+    const char *resume = o->resume && strcmp(o->resume, "auto") == 0 ? o->output : o->resume;
+    int64_t batch = 0;
+    if (resume && look_for_batch(resume, n_ranks, o->servers, &batch) != BPT_OK) return 0;
+    return batch;
 }
 
 /* Rank 0 chooses for all, so that ranks cannot differ in what they find.

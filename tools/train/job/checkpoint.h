@@ -32,6 +32,12 @@ bpt_status bpt_checkpoint_expect(const char *resume);
  * @return as above, or as bpt_checkpoint_verify() */
 bpt_status bpt_checkpoint_try(const char *resume, uint32_t n_ranks, char **path);
 
+/** Looks what batch the job had that --resume goes on from. It needs no job; what cannot be read is
+ * left to whoever opens the checkpoint.
+ * @param n_ranks of this job
+ * @return its --batch-size; 0: there is none, or it had other ranks or merged no weights */
+int64_t bpt_checkpoint_batch(const bpt_train_options *o, uint32_t n_ranks);
+
 /** Tells the run that a path of --resume belongs to: of a checkpoint the folder two above it, else
  * the path itself.
  * @param resume not "auto"

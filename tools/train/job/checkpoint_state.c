@@ -275,8 +275,23 @@ static bpt_status check_format(const bpt_checkpoint *c, const char *path) {
     return status;
 }
 
+bpt_status bpt_checkpoint_get_batch(const bpt_json_doc *state, uint32_t n_ranks, int64_t servers,
+                                    int64_t *batch) {
+    const bpt_json *root = bpt_json_root(state);
+    const char *update, *sums = bpt_update_choice_name(BPT_UPDATE_ALLREDUCE);
+    uint64_t ranks, apart = 0, size;
+    BPT_TRY(bpt_json_get_u64(state, root, "ranks", 1, UINT32_MAX, &ranks));
+    if (bpt_json_find(root, "servers"))
+        BPT_TRY(bpt_json_get_u64(state, root, "servers", 0, UINT32_MAX, &apart));
+    BPT_TRY(bpt_json_get_text(state, root, "update", &update));
+    BPT_TRY(bpt_json_get_u64(state, root, "batch_size", 1, INT64_MAX, &size));
+    const bool same = ranks == n_ranks && apart == (uint64_t)servers && strcmp(update, sums) != 0;
+    *batch = same ? (int64_t)size : 0;
+    return BPT_OK;
+}
+
 /* Checkpoints of earlier versions say nothing: batches were cut evenly. */
-static bpt_status get_batch(const bpt_json_doc *doc, const bpt_job *job, bpt_checkpoint *c) {
+static bpt_status get_cut(const bpt_json_doc *doc, const bpt_job *job, bpt_checkpoint *c) {
     const bpt_json *root = bpt_json_root(doc);
     c->first_sample = job->first_sample;
     c->batch = job->batch;
@@ -303,7 +318,7 @@ bpt_status bpt_checkpoint_get_state(const bpt_job *job, const char *path, bpt_ch
         BPT_TRY(
             bpt_json_get_u64(doc, root, "placement_updates", 0, UINT64_MAX, &c->placement_updates));
     if (c->exact) {
-        BPT_TRY(get_batch(doc, job, c));
+        BPT_TRY(get_cut(doc, job, c));
         if (job->held_out && !bpt_job_is_server(job)) /* servers judge nothing */
             BPT_TRY(bpt_quality_get(doc, root, "quality", &c->quality));
         return get_sampler(doc, &c->sampler);

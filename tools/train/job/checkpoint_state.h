@@ -21,4 +21,11 @@ bpt_status bpt_checkpoint_put_state(const bpt_job *job, bpt_json_writer *w);
  * @return BPT_OK, BPT_EDATA (also another format, with hint) */
 bpt_status bpt_checkpoint_get_state(const bpt_job *job, const char *path, bpt_checkpoint *c);
 
+/** Reads --batch-size of the job that wrote the state.
+ * @param n_ranks,servers of a job that may go on
+ * @param[out] batch 0: that has other ranks than those of the state, or these merged no weights
+ * @return BPT_OK, BPT_EDATA */
+bpt_status bpt_checkpoint_get_batch(const bpt_json_doc *state, uint32_t n_ranks, int64_t servers,
+                                    int64_t *batch);
+
 #endif

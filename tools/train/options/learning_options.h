@@ -18,12 +18,15 @@ void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *se
 
 /** Sets --batch-size and --lr, where nobody gave either, to what suits the ranks of the job: with
  * sgd half of both where more than four merge what they learn at multiplied rates, since their
- * steps are large together. A tuned file, which is for a batch, leaves them alone.
+ * steps are large together. A tuned file, which is for a batch, leaves them alone. A job that goes
+ * on has half of the batch where it had half, whatever else is given by now, and then half of the
+ * rate unless that is.
  * @param n_ranks of the job, servers among them
  * @param tuned   whether any of them is by a file
+ * @param before  --batch-size of the job that goes on: bpt_checkpoint_batch(); 0: none does
  * @return whether it did */
 bool bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set, uint32_t n_ranks,
-                                bool tuned);
+                                bool tuned, int64_t before);
 
 /** Checks the values of optimiser and schedule. A milestone on the command line that training does
  * not reach is an error.
