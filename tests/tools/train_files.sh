@@ -12,6 +12,7 @@ for entry in config.yaml log.rank-0.txt metrics.jsonl summary.json model.safeten
     [ -s runs/one/$entry ] || die "no runs/one/$entry"
 done
 [ -z "$(find runs/one -name '*.tmp*')" ] || die "temporary files are left"
+cmp tiny.yaml runs/one/model.yaml || die "the model's file is another one"
 grep -qE '^20[0-9-]+T[0-9:]+Z r0 [^ ]+ info: ' runs/one/log.rank-0.txt || die "the log's lines"
 [ ! -s out ] || die "words on standard output"
 
@@ -114,3 +115,15 @@ for log in steps updates; do
         --resume auto
     says 'finite'
 done
+
+# The copy of the model's file: by it a run is repeated, also in its own place; one that goes on has its own.
+copy=("$train" "${common[@]}" --output runs/copy --epochs 1 --checkpoint-every 60)
+run 0 "${copy[@]}"
+run 0 "${copy[@]}" --force --model runs/copy/model.yaml
+cmp tiny.yaml runs/copy/model.yaml || die "the copy that was trained by is another one"
+rm runs/copy/summary.json
+sed 's/maxpool/avgpool/' tiny.yaml >average.yaml
+run 0 "${copy[@]}" --model average.yaml --resume auto
+cmp average.yaml runs/copy/model.yaml || die "the copy is of the model before"
+run 0 "${copy[@]}" --epochs 0.1 --model lenet --force
+grep -qx 'name: lenet' runs/copy/model.yaml || die "no copy of a built-in model"

@@ -79,7 +79,8 @@ static bpt_status begin_first(const bpt_job *job, bool anew) {
     /* Whoever repeats the run does not mean to lose this one, nor its trace. */
     repeat.force = false;
     repeat.trace = repeat.trace_steps = NULL;
-    return bpt_run_folder_begin(job->run, job->n_ranks, anew, &bpt_train_command, &repeat);
+    const bpt_bytes model = {job->model_text, job->model_bytes};
+    return bpt_run_folder_begin(job->run, job->n_ranks, anew, &bpt_train_command, &repeat, &model);
 }
 
 static bpt_status open_log(const bpt_job *job) {

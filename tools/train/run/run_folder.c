@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #define CONFIG      "config.yaml"
+#define MODEL       "model.yaml"
 #define SUMMARY     "summary.json"
 #define CHECKPOINTS "checkpoints"
 #define EXCHANGE    "exchange"
@@ -254,8 +255,8 @@ static bool is_log(const char *name) {
 
 /* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
 static bool is_made(const char *name) {
-    static const char *const made[] = {CONFIG,   BPT__RUN_METRICS, SUMMARY,
-                                       EXCHANGE, CHECKPOINTS,      "model.safetensors"};
+    static const char *const made[] = {CONFIG,   MODEL,       BPT__RUN_METRICS,   SUMMARY,
+                                       EXCHANGE, CHECKPOINTS, "model.safetensors"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         const size_t length = strlen(made[i]);
         if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
@@ -263,8 +264,9 @@ static bool is_made(const char *name) {
     return is_log(name) || is_of_start(name);
 }
 
+/* What is written anew when a run begins stays until then. */
 static bool is_replaced(const char *name) {
-    return is_made(name) && strcmp(name, CONFIG) != 0;
+    return is_made(name) && strcmp(name, CONFIG) != 0 && strcmp(name, MODEL) != 0;
 }
 
 static bool is_of_exchange(const char *name) {
@@ -382,12 +384,14 @@ static bpt_status remove_of_others(const bpt_run_folder *run, uint32_t n_ranks) 
 
 /* From its configuration on the folder is known as a run, also if this job is killed. */
 bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew,
-                                const bpt_command *command, const void *values) {
+                                const bpt_command *command, const void *values,
+                                const bpt_bytes *model) {
     BPT_TRY(make_subfolders(run->path)); /* what fails here has removed nothing */
     if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
     BPT_TRY(make_subfolders(run->path));
     BPT_TRY(bpt_run_folder_remove(run, SUMMARY)); /* final weights without it are those of before */
     BPT_TRY(write_config(run, command, values));
+    BPT_TRY(bpt__run_folder_write(run, MODEL, model->data, model->size));
     BPT_TRY(remove_of_others(run, n_ranks));
     if (!anew) return BPT_OK;
     BPT_TRY(bpt_run_folder_remove(run, BPT__RUN_METRICS));
@@ -461,7 +465,8 @@ void bpt_run_folder_close(bpt_run_folder *run) {
     if (run->metrics) fclose(run->metrics);
     const bool made_in_vain = run->n_made && !run->kept;
     /* The lock is the last to go: until then nobody else begins to write here. */
-    if (made_in_vain && run->lock && remove_run(run) == BPT_OK)
+    if (made_in_vain && run->lock && remove_run(run) == BPT_OK &&
+        bpt_run_folder_remove(run, MODEL) == BPT_OK)
         (void)bpt_run_folder_remove(run, CONFIG);
     bpt_run_lock_release(run->lock);
     if (made_in_vain) take_back(run);

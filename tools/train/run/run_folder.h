@@ -3,6 +3,7 @@
  *
  *     RUN/config.yaml  log.rank-N.txt  metrics.jsonl  summary.json  model.safetensors  checkpoints/
  *     RUN/exchange/  what an agwu run is replayed from
+ *     RUN/model.yaml  the model's file
  *     RUN/tuned.rank-N.yaml  what rank N was tuned by, with --tuned
  *     RUN/gpu.rank-N.yaml  which kernels rank N's GPU found fastest, if it has one
  *     RUN/run.lock   while a job writes there (run_lock.h)
@@ -11,6 +12,7 @@
 #ifndef BPT_TOOLS_RUN_FOLDER_H
 #define BPT_TOOLS_RUN_FOLDER_H
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/options.h"
 #include "base/status.h"
@@ -56,15 +58,17 @@ bpt_status bpt_run_folder_check(const bpt_run_folder *run);
 
 /** Rank 0: makes room for what the run will write: removes the run that is replaced, of one that
  * goes on the summary (but not the final weights) and what ranks that are no more were tuned by and
- * how their GPUs computed, writes config.yaml, and makes subfolders that are missing. No rank has
- * its log open yet. What somebody keeps there beside is left alone; subfolders that are links stay
- * links, and are emptied of what runs make.
+ * how their GPUs computed, writes config.yaml and model.yaml, and makes subfolders that are
+ * missing. No rank has its log open yet. What somebody keeps there beside is left alone; subfolders
+ * that are links stay links, and are emptied of what runs make.
  * @param n_ranks of this job
  * @param anew also removes what an attempt without a checkpoint left: metrics and logs
  * @param values the options of @p command
+ * @param model  what model.yaml holds
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew,
-                                const bpt_command *command, const void *values);
+                                const bpt_command *command, const void *values,
+                                const bpt_bytes *model);
 
 /** Removes a file that the run of before may have left and this one does not write. A missing one
  * is no error. @return BPT_OK, BPT_EIO, BPT_ENOMEM */
