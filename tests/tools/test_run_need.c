@@ -12,7 +12,8 @@
 enum { WEIGHTS = 100, CHECKPOINT = 300 };
 
 /* A run of 1000 samples from its start on. */
-static const bpt_run_writes fresh = {.weights = WEIGHTS, .vectors = 3, .total = 1000, .keep = 3};
+static const bpt_run_writes fresh = {
+    .weights = WEIGHTS, .checkpoint = CHECKPOINT, .total = 1000, .keep = 3};
 
 static void assert_need(bpt_run_writes run, uint64_t least, uint64_t most) {
     const bpt_run_need need = bpt_run_need_of(&run);

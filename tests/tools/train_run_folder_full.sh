@@ -77,3 +77,24 @@ head -c 20m /dev/zero >small/more 2>/dev/null
 fails_well 1 "$train" "${job[@]}" "${kept[@]}" --force
 says 'MB are free with what is removed'
 cmp small/run/model.safetensors kept.safetensors || die "--force on a full disk has taken what it does not replace"
+
+# Checkpoints that lie on another disk by a link: each has to have room for its own.
+rm -r small/*
+size 1600k
+mkdir -p small/run large
+ln -s ../../large small/run/checkpoints
+run 0 "$train" "${job[@]}" "${kept[@]}" --resume auto
+! grep -q 'MB are free' err || die "a warning without need"
+[ -d large/step-00000006 ] || die "no checkpoints"
+head -c 1m /dev/zero >small/more 2>/dev/null
+rm small/run/model.safetensors
+head -c 1m /dev/zero >small/more 2>/dev/null
+fails_well 1 "$train" "${job[@]}" "${kept[@]}" --force # what makes room behind the link makes none here
+says 'no room for the run in small/run: its weights take 1.1 MB'
+[ -d large/step-00000006 ] || die "what was refused has taken checkpoints"
+mkdir -p small/few beside
+ln -s ../small/few beside/checkpoints
+fails_well 1 "$train" "${job[@]}" "${kept[@]}" --output beside --resume auto
+says 'no room for the run in beside/checkpoints: a checkpoint takes 2.2 MB'
+says 'hint: make room there, or let it lead to another disk'
+run 0 "$train" "${job[@]}" --output beside --resume auto # none is due

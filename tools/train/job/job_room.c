@@ -1,4 +1,5 @@
-/* Whether the disk of the run's folder has room for what the run learns. */
+/* Whether the disk of the run's folder has room for what the run learns, and that of its
+ * checkpoints. */
 #include "base/file_system.h"
 #include "base/log.h"
 #include "base/memory.h"
@@ -7,23 +8,35 @@
 #include "tools/train/job/run_need.h"
 #include "tools/train/run/checkpoint_files.h"
 
-/* What the folder holds, bytes. */
+/* A disk that the run writes to: one, or another by a link to its checkpoints. */
+typedef struct {
+    const char *path;
+    bool has_weights, has_checkpoints;
+} disk;
+
+/* What the run has there, bytes. */
 typedef struct {
     uint64_t *checkpoints; /* newest first; NULL: none */
     size_t n;
     uint64_t goes; /* of what is removed or replaced */
 } contents;
 
-static bpt_status look(const bpt_job *job, contents *h) {
+static bpt_status look_at_checkpoints(const bpt_job *job, contents *h) {
     char *checkpoints;
-    *h = (contents){.goes = bpt_run_folder_frees(job->run)};
-    if (bpt_run_folder_replaces(job->run)) return BPT_OK;
+    uint64_t goes = 0;
     BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
     const uint64_t step = job->count.progress / job->batch_all;
     const bpt_status status =
-        bpt_checkpoint_bytes(checkpoints, step, &h->checkpoints, &h->n, &h->goes);
+        bpt_checkpoint_bytes(checkpoints, step, &h->checkpoints, &h->n, &goes);
     bpt_free(checkpoints);
+    h->goes += goes;
+    while (bpt_run_folder_replaces(job->run) && h->n > 0) h->goes += h->checkpoints[--h->n];
     return status;
+}
+
+static bpt_status look(const bpt_job *job, const disk *d, contents *h) {
+    *h = (contents){.goes = d->has_weights ? bpt_run_folder_frees(job->run) : 0};
+    return d->has_checkpoints ? look_at_checkpoints(job, h) : BPT_OK;
 }
 
 /* Ranks that merge save at an exchange: the one under way, or the one after it. */
@@ -32,13 +45,16 @@ static uint64_t late(const bpt_job *job) {
     return merges ? 2 * job->pace.limit * job->batch_all : 0;
 }
 
-static bpt_run_need need_of(const bpt_job *job, const contents *h) {
+static bpt_run_need need_of(const bpt_job *job, const disk *d, const contents *h) {
+    const uint64_t weights = job->model->segments.n_elements * sizeof(float);
+    const uint64_t vectors =
+        1 + bpt_checkpoint_velocities(job) + job->n_workers * bpt_job_n_states(job);
     return bpt_run_need_of(&(bpt_run_writes){
-        .weights = job->model->segments.n_elements * sizeof(float),
-        .vectors = 1 + bpt_checkpoint_velocities(job) + job->n_workers * bpt_job_n_states(job),
+        .weights = d->has_weights ? weights : 0,
+        .checkpoint = vectors * weights,
         .progress = job->count.progress,
         .total = job->total_samples,
-        .every = job->checkpoint_every,
+        .every = d->has_checkpoints ? job->checkpoint_every : 0,
         .late = late(job),
         .keep = (uint64_t)job->options->checkpoint_keep,
         .there = h->checkpoints,
@@ -50,44 +66,62 @@ static const char *with_what_goes(const contents *h) {
     return h->goes > 0 ? " with what is removed" : "";
 }
 
-static bpt_status refuse(const char *path, const bpt_run_need *need, uint64_t there,
+static const char *what_takes(const disk *d, const bpt_run_need *need) {
+    if (!d->has_weights) return "a checkpoint takes";
+    return need->checkpoints > 0 ? "its weights and a checkpoint take" : "its weights take";
+}
+
+static bpt_status refuse(const disk *d, const bpt_run_need *need, uint64_t there,
                          const contents *h) {
     const double mb = 1e-6;
     const bpt_status status = bpt_fail(
-        BPT_ENOSPC, "no room for the run in %s: its weights%s take %.1f MB, %.1f MB are free%s",
-        path, need->checkpoints > 0 ? " and a checkpoint" : "", mb * (double)need->least,
-        mb * (double)there, with_what_goes(h));
-    if (h->n > 0)
+        BPT_ENOSPC, "no room for the run in %s: %s %.1f MB, %.1f MB are free%s", d->path,
+        what_takes(d, need), mb * (double)need->least, mb * (double)there, with_what_goes(h));
+    if (!d->has_weights)
+        bpt_hint("make room there, or let it lead to another disk");
+    else if (h->n > 0)
         bpt_hint("make room there, or go on with an --output on another disk and --resume %s",
-                 path);
+                 d->path);
     else
         bpt_hint("make room there, or name an --output on another disk");
     return status;
 }
 
-static void warn(const char *path, const bpt_run_need *need, uint64_t there, const contents *h,
+static void warn(const disk *d, const bpt_run_need *need, uint64_t there, const contents *h,
                  bool fewer) {
     const double mb = 1e-6;
     bpt_warn(
-        "checkpoints and weights of the run take %.1f MB, %.1f MB are free on the disk of %s%s: "
-        "make room meanwhile%s",
-        mb * (double)need->most, mb * (double)there, path, with_what_goes(h),
-        fewer ? ", or lower --checkpoint-keep" : "");
+        "checkpoints%s of the run take %.1f MB, %.1f MB are free on the disk of %s%s: make room "
+        "meanwhile%s",
+        d->has_weights ? " and weights" : "", mb * (double)need->most, mb * (double)there, d->path,
+        with_what_goes(h), fewer ? ", or lower --checkpoint-keep" : "");
+}
+
+static bpt_status check(const bpt_job *job, const disk *d) {
+    const bpt_file_system fs = bpt_file_system_at(d->path);
+    contents h;
+    if (!fs.kind[0] || fs.free_bytes == UINT64_MAX) return BPT_OK; /* the first write will tell */
+    BPT_TRY(look(job, d, &h));
+    const bpt_run_need need = need_of(job, d, &h);
+    const uint64_t there = fs.free_bytes + h.goes;
+    bpt_status status = BPT_OK;
+    if (there < need.least && (d->has_weights || need.checkpoints > 0))
+        status = refuse(d, &need, there, &h);
+    else if (there < need.most)
+        warn(d, &need, there, &h, job->options->checkpoint_keep > 1);
+    bpt_free(h.checkpoints);
+    return status;
 }
 
 bpt_status bpt__job_check_room(const bpt_job *job) {
     const char *path = bpt_run_folder_path(job->run);
-    const bpt_file_system fs = bpt_file_system_at(path);
-    contents h;
-    if (!fs.kind[0] || fs.free_bytes == UINT64_MAX) return BPT_OK; /* the first write will tell */
-    BPT_TRY(look(job, &h));
-    const bpt_run_need need = need_of(job, &h);
-    const uint64_t there = fs.free_bytes + h.goes;
-    bpt_status status = BPT_OK;
-    if (there < need.least)
-        status = refuse(path, &need, there, &h);
-    else if (there < need.most)
-        warn(path, &need, there, &h, job->options->checkpoint_keep > 1);
-    bpt_free(h.checkpoints);
+    char *checkpoints;
+    if (!bpt_run_folder_is_apart(job->run, "checkpoints"))
+        return check(job, &(disk){path, true, true});
+    BPT_TRY(check(job, &(disk){path, true, false}));
+    if (job->checkpoint_every == 0) return BPT_OK;
+    BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));
+    const bpt_status status = check(job, &(disk){checkpoints, false, true});
+    bpt_free(checkpoints);
     return status;
 }

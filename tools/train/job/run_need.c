@@ -15,7 +15,7 @@ static uint64_t count_certain(const bpt_run_writes *run) {
 /* What more there is on the disk than now, at most: while one of n checkpoints is written, or at
  * the end. Once those that are there now are gone, another one changes nothing. */
 static uint64_t need_of(const bpt_run_writes *run, uint64_t n) {
-    const int64_t weights = (int64_t)run->weights, checkpoint = (int64_t)run->vectors * weights;
+    const int64_t weights = (int64_t)run->weights, checkpoint = (int64_t)run->checkpoint;
     int64_t more = 0, most = 0;
     uint64_t old = run->n_there, made = 0;
     for (; n > 0 && (old > 0 || made <= run->keep); n--) {

@@ -1,6 +1,6 @@
 /** @file tools/train/job/run_need.h
- * How much room a run takes in its folder, for its weights and checkpoints, and some for what is
- * small beside them: logs, counters, ends of blocks.
+ * How much room a run takes on a disk, for its weights and checkpoints, and some for what is small
+ * beside them: logs, counters, ends of blocks.
  *
  * Threads: any; pure functions. */
 #ifndef BPT_TOOLS_RUN_NEED_H
@@ -13,10 +13,10 @@ enum { BPT_RUN_NEED_OTHERS = 128 << 10 }; /* bytes for what is small */
 
 /** What it follows from. */
 typedef struct bpt_run_writes {
-    uint64_t weights;         /* bytes of the model's weights */
-    uint64_t vectors;         /* of as many bytes in a checkpoint: the weights, all ranks' states */
+    uint64_t weights;         /* bytes of the model's weights; 0: they are written elsewhere */
+    uint64_t checkpoint;      /* bytes of one */
     uint64_t progress, total; /* samples of all ranks: so far, and of the run */
-    uint64_t every;           /* samples between checkpoints; 0: none is due */
+    uint64_t every;           /* samples between checkpoints; 0: none is due, or elsewhere */
     uint64_t late;            /* samples by which one may come later than it is due */
     uint64_t keep;            /* --checkpoint-keep, >= 1 */
     const uint64_t *there;    /* bytes of the checkpoints in the folder, newest first */

@@ -415,25 +415,48 @@ bool bpt_run_folder_replaces(const bpt_run_folder *run) {
     return run->mode == BPT_RUN_REPLACE && run->n_made == 0;
 }
 
-uint64_t bpt_run_folder_bytes(const char *run) {
-    DIR *dir = opendir(run);
-    uint64_t bytes = 0;
+static bool is_apart(const char *folder, const char *name) {
+    struct stat here, there;
     char *path;
-    for (const struct dirent *e; dir && (e = readdir(dir));) {
-        if (!is_replaced(e->d_name) || entry(run, e->d_name, &path) != BPT_OK) continue;
-        const known_fn known = made_within(e->d_name);
-        if (known && is_folder(path))
-            (void)each_known(path, known, add_bytes, &bytes);
-        else
-            bytes += bpt_dir_bytes(path);
-        bpt_free(path);
-    }
+    if (entry(folder, name, &path) != BPT_OK) return false;
+    const bool apart =
+        stat(folder, &here) == 0 && stat(path, &there) == 0 && here.st_dev != there.st_dev;
+    bpt_free(path);
+    return apart;
+}
+
+bool bpt_run_folder_is_apart(const bpt_run_folder *run, const char *name) {
+    return is_apart(run->path, name);
+}
+
+static void add_freed(const char *folder, const char *name, uint64_t *bytes) {
+    const known_fn known = made_within(name);
+    char *path;
+    if (entry(folder, name, &path) != BPT_OK) return;
+    if (!known || !is_folder(path))
+        (void)add_bytes(path, bytes);
+    else if (!is_apart(folder, name))
+        (void)each_known(path, known, add_bytes, bytes);
+    bpt_free(path);
+}
+
+/* @param except NULL: nothing */
+static uint64_t count_freed(const char *folder, const char *except) {
+    DIR *dir = opendir(folder);
+    uint64_t bytes = 0;
+    for (const struct dirent *e; dir && (e = readdir(dir));)
+        if (is_replaced(e->d_name) && (!except || strcmp(e->d_name, except) != 0))
+            add_freed(folder, e->d_name, &bytes);
     if (dir) closedir(dir);
     return bytes;
 }
 
+uint64_t bpt_run_folder_bytes(const char *run) {
+    return count_freed(run, NULL);
+}
+
 uint64_t bpt_run_folder_frees(const bpt_run_folder *run) {
-    return bpt_run_folder_replaces(run) ? bpt_run_folder_bytes(run->path) : 0;
+    return bpt_run_folder_replaces(run) ? count_freed(run->path, CHECKPOINTS) : 0;
 }
 
 void bpt_run_folder_keep(bpt_run_folder *run) {

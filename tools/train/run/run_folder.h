@@ -81,11 +81,15 @@ bool bpt_run_folder_had_gpu(const char *path, unsigned *rank);
 /** @return on rank 0, whether the folder was there and bpt_run_folder_begin() clears it */
 bool bpt_run_folder_replaces(const bpt_run_folder *run);
 
-/** @return bytes on the disk of what BPT_RUN_REPLACE removes of the run at @p run; 0: there is
- * none */
+/** @return whether a subfolder lies on another disk than the folder, as by a link */
+bool bpt_run_folder_is_apart(const bpt_run_folder *run, const char *name);
+
+/** @return bytes on the disk of the run at @p run of what BPT_RUN_REPLACE removes; 0: there is none
+ */
 uint64_t bpt_run_folder_bytes(const char *run);
 
-/** @return likewise, of what bpt_run_folder_begin() clears there */
+/** @return likewise, of what bpt_run_folder_begin() clears, but for checkpoints:
+ * bpt_checkpoint_bytes() */
 uint64_t bpt_run_folder_frees(const bpt_run_folder *run);
 
 /** From here on there is something of value in the folder. */
