@@ -28,6 +28,31 @@ ONEDNN_MAX_CPU_ISA=AVX512_CORE fails_well 2 "$train" --model tiny.yaml --bench 2
 says 'this processor has no instructions for bfloat16 (avx512_bf16)'
 says 'bf16-emulated'
 ONEDNN_MAX_CPU_ISA=AVX512_CORE run 0 "$train" --model tiny.yaml --bench 2 --precision bf16-emulated
+
+# ---- ranks that compute each in its own ----
+
+# A replay takes each rank's from the summary; config.yaml says that of rank 0.
+agwu=("$train" "${common[@]}" --epochs 0.3 --update agwu --calibrate 0.05)
+for emulated in 0 1; do
+    own=(fp32 fp32)
+    own[emulated]=bf16-emulated
+    to=runs/unlike-$emulated
+    ONEDNN_MAX_CPU_ISA=AVX512_CORE run 0 ranks 2 "${unlike[@]}" "${agwu[@]}" --output $to --precision "${own[0]}" \
+        --others "${agwu[@]}" --output $to --precision "${own[1]}"
+    check_json $to/summary.json "[r['precision'] == 'bf16' for r in d['ranks']] == [$emulated == 0, $emulated == 1]" \
+        "d['ranks'][1 - $emulated]['precision'] == 'fp32'"
+    ONEDNN_MAX_CPU_ISA=AVX512_CORE run 0 "$train" --replay $to
+    says 'bit for bit'
+done
+ONEDNN_MAX_CPU_ISA=AVX2 fails_well 2 "$train" --replay runs/unlike-1
+says 'runs/unlike-1 cannot be replayed here: rank 1 computed in bf16'
+# Of a summary that does not say it, and of one that says what cannot be.
+sed -i 's/"precision": "[a-z0-9]*",//g' runs/unlike-1/summary.json
+ONEDNN_MAX_CPU_ISA=AVX512_CORE fails_well 3 "$train" --replay runs/unlike-1
+says 'weights differ'
+sed -i 's/"precision": "bf16"/"precision": "tf32"/' runs/unlike-0/summary.json
+fails_well 3 "$train" --replay runs/unlike-0
+says 'runs/unlike-0/summary.json: "precision" of rank 0 is "tf32"'
 grep -q avx512_bf16 /proc/cpuinfo || skip "this processor has no instructions for bfloat16"
 
 # ---- what it learns ----

@@ -142,6 +142,21 @@ says 'runs/unlike/tuned.rank-1.yaml'
 rm runs/unlike/tuned.rank-1.yaml
 fails_well 2 "$train" --replay runs/unlike
 says 'runs/unlike/tuned.rank-1.yaml'
+# One rank may be tuned and another not: of each counts what the summary says, whatever its neighbours have kept.
+for tuned in 0 1; do
+    to=runs/one-$tuned options=("" "")
+    options[tuned]='--tuned gone.yaml'
+    # shellcheck disable=SC2086 # several words
+    run 0 two "${unlike[@]}" "$train" "${async[@]}" --output $to ${options[0]} --others "$train" "${async[@]}" --output $to ${options[1]}
+    check_json $to/summary.json "[r['tuned'] for r in d['ranks']] == [$tuned == 0, $tuned == 1]"
+    run 0 "$train" --replay $to
+    says 'bit for bit'
+    cp $to/tuned.rank-$tuned.yaml $to/tuned.rank-$((1 - tuned)).yaml
+    run 0 "$train" --replay $to
+    rm $to/tuned.rank-$tuned.yaml
+    fails_well 2 "$train" --replay $to
+    says "$to/tuned.rank-$tuned.yaml"
+done
 # A run in the place of another one leaves none of its files.
 run 0 one "$train" "${local[@]}" --epochs 0.1 --output runs/async --force
 [ -z "$(find runs/async -name 'tuned.rank-*')" ] || die "files of another run: $(ls runs/async)"

@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "tools/train/replay/replay_ranks.h"
 #include "tools/train/replay/replay_start.h"
 #include "tools/train/replay/replay_state.h"
 

@@ -10,7 +10,6 @@
 #include "tools/train/exchange/statistic_spans.h"
 #include "tools/train/options/learning_options.h"
 #include "tools/train/options/train_rule.h"
-#include "tools/train/replay/replay_start.h"
 #include "tools/train/replay/replay_state.h"
 #include "tools/train/run/initial_weights.h"
 #include "tools/train/run/shard_log.h"
@@ -70,11 +69,12 @@ static bpt_status open_shares(bpt__replay *r) {
 }
 
 static bpt_status open_worker(bpt__replay *r, uint32_t rank) {
+    const bpt_replay_rank own = r->ranks[rank];
     bpt__replayed *w = &r->workers[rank];
     w->log = &r->logs.workers[rank];
-    if (r->o->tuned) BPT_TRY(bpt_tuning_kept(r->o->replay, rank, &w->tuned));
+    if (own.tuned) BPT_TRY(bpt_tuning_kept(r->o->replay, rank, &w->tuned));
     bpt_model_use_costs(r->model, w->tuned ? w->tuned->choices.cuts : NULL);
-    BPT_TRY(bpt_network_create(r->trained, r->o->batch_size, bpt_train_activations(r->o, NULL),
+    BPT_TRY(bpt_network_create(r->trained, r->o->batch_size, own.activations,
                                bpt_train_learning(r->o, r->lr_factor), r->pool, &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
     BPT_TRY(bpt_sampler_create_local(bpt_train_order(r->o), rank, r->shares, &w->sampler));
@@ -102,7 +102,7 @@ static bpt_status open_model(bpt__replay *r) {
     pool.n_workers = bpt_pool_allowed_cores();
     BPT_TRY(bpt_pool_create(&pool, &r->pool));
     BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
-    BPT_TRY(bpt_replay_tail_open(r->o->replay, r->m, r->model, r->o, r->pool, &r->tail));
+    BPT_TRY(bpt_replay_tail_open(r->o, r->ranks, r->m, r->model, r->pool, &r->tail));
     r->trained = r->tail ? bpt_replay_tail_head(r->tail) : r->model;
     r->n = r->trained->segments.n_elements;
     r->n_all = r->model->segments.n_elements;
@@ -156,6 +156,8 @@ bpt_status bpt__replay_open(bpt__replay *r) {
     r->update = r->o->update == BPT_UPDATE_EASGD ? BPT_UPDATE_EASGD : BPT_UPDATE_AGWU;
     r->rule = bpt_train_rule(r->o, r->update);
     r->terms = bpt_train_terms(r->o, r->update, r->m);
+    BPT_TRY(BPT_NEW("ranks of the run", r->m, &r->ranks));
+    BPT_TRY(bpt_replay_ranks_read(r->o, r->m, r->ranks));
     BPT_TRY(open_data(r));
     BPT_TRY(open_logs(r));
     BPT_TRY(open_model(r));
@@ -180,6 +182,7 @@ void bpt__replay_close(bpt__replay *r) {
         bpt_free(w->answer);
     }
     bpt_free(r->workers);
+    bpt_free(r->ranks);
     bpt_free(r->applied);
     bpt_free(r->n_met);
     bpt_free(r->records);

@@ -3,11 +3,8 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/memory.h"
-#include "tools/train/run/run_folder.h"
 
 #include <string.h>
-
-/* ---- where it began ---- */
 
 /* What the events "start" of a run say: each part of it begins with one. */
 typedef struct {
@@ -72,50 +69,4 @@ bpt_status bpt_replay_check_start(const char *run, const char *resume) {
                  "%s cannot be replayed: it was resumed, the last time at epoch %.2f, and "
                  "its logs do not say how the part before was left",
                  run, s.epoch));
-}
-
-/* ---- what it computed on ---- */
-
-static bpt_status refuse_device(const char *run, size_t rank, const char *device) {
-    const bpt_status status = bpt_fail(
-        BPT_EUSAGE,
-        "%s cannot be replayed: rank %zu computed on %s, and a replay computes on cores, which "
-        "round otherwise",
-        run, rank, device);
-    bpt_hint("train with --device cpu to have a run that can be replayed");
-    return status;
-}
-
-static bpt_status look_at_summary(const char *run, const bpt_json_doc *doc) {
-    const bpt_json *ranks;
-    if (bpt_json_get_array(doc, bpt_json_root(doc), "ranks", &ranks) != BPT_OK) return BPT_OK;
-    for (size_t i = 0; i < bpt_json_size(ranks); i++) {
-        const char *device;
-        if (bpt_json_get_text(doc, bpt_json_at(ranks, i), "device", &device) != BPT_OK) continue;
-        if (strcmp(device, "cpu") != 0) return refuse_device(run, i, device);
-    }
-    return BPT_OK;
-}
-
-/* Of a run that ended before its summary. */
-static bpt_status look_at_choices(const char *run) {
-    unsigned rank;
-    return bpt_run_folder_had_gpu(run, &rank) ? refuse_device(run, rank, "a GPU") : BPT_OK;
-}
-
-bpt_status bpt_replay_check_devices(const char *run) {
-    char *path, *text = NULL;
-    size_t size = 0;
-    bpt_json_doc *doc = NULL;
-    BPT_TRY(bpt_strf(&path, "%s/summary.json", run));
-    bpt_status status = bpt_file_read(path, (size_t)1 << 30, &text, &size);
-    if (status == BPT_OK) status = bpt_json_parse(path, text, size, &doc);
-    if (status == BPT_OK)
-        status = look_at_summary(run, doc);
-    else if (status != BPT_ENOMEM)
-        status = BPT_OK;
-    bpt_json_doc_free(doc);
-    bpt_free(text);
-    bpt_free(path);
-    return status == BPT_OK ? look_at_choices(run) : status;
 }

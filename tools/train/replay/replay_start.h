@@ -1,5 +1,5 @@
 /** @file tools/train/replay/replay_start.h
- * Whether a run is one that can be replayed: it began at its beginning, and computed on cores.
+ * Whether a run can be replayed from its beginning: it was never resumed.
  *
  * Threads: one. */
 #ifndef BPT_TOOLS_REPLAY_START_H
@@ -14,11 +14,5 @@
  * @param resume of its configuration; NULL: none
  * @return BPT_OK, BPT_EUSAGE (it was, with a hint), BPT_ENOMEM */
 bpt_status bpt_replay_check_start(const char *run, const char *resume);
-
-/** Checks that no rank computed on a device, which rounds otherwise than the cores that a replay
- * computes on: by the summary, and by what a rank with a GPU keeps from its start on, so that also
- * a run is known that did not come to its end.
- * @return BPT_OK, BPT_EUSAGE (one did, with a hint), BPT_ENOMEM */
-bpt_status bpt_replay_check_devices(const char *run);
 
 #endif

@@ -17,13 +17,14 @@
 #include "tools/train/options/train_options.h"
 #include "tools/train/replay/replay_log.h"
 #include "tools/train/replay/replay_progress.h"
+#include "tools/train/replay/replay_ranks.h"
 #include "tools/train/replay/replay_tail.h"
 #include "tools/tuned_file.h"
 
 /* A worker of the run, as far as it has been repeated. */
 typedef struct bpt__replayed {
     const bpt_replay_worker *log;
-    bpt_tuned *tuned; /* NULL: the run was not */
+    bpt_tuned *tuned; /* NULL: the rank was not */
     bpt_network *network;
     bpt_sampler *sampler;
     float *base;             /* as in train_deltas.c; shape [n] */
@@ -48,6 +49,7 @@ typedef struct bpt__replay {
     const bpt_update_rule *rule;
     bpt_update_terms terms;
     bpt_replay_logs logs;
+    bpt_replay_rank *ranks; /* shape [m] */
     bpt_dataset *dataset;
     const bpt_split *split;
     uint64_t n_held, n_samples; /* of the split: held out; left to train on */

@@ -90,10 +90,12 @@ static bpt_status read_log(bpt_replay_tail *t, const bpt_model *whole) {
     return bpt_fail(BPT_EDATA, "%s is empty", t->path);
 }
 
-/* @param[out] path caller owns; NULL: no rank has one */
-static bpt_status find_log(const char *run, uint32_t n_workers, char **path) {
+/* @param[out] path caller owns; NULL: no rank has one
+ * @param[out] host the rank that has */
+static bpt_status find_log(const char *run, uint32_t n_workers, char **path, uint32_t *host) {
     for (uint32_t r = 0; r < n_workers; r++) {
         BPT_TRY(bpt_strf(path, "%s/exchange/border.rank-%" PRIu32 ".jsonl", run, r));
+        *host = r;
         if (bpt_path_exists(*path)) return BPT_OK;
         bpt_free(*path);
     }
@@ -104,21 +106,22 @@ static bpt_status find_log(const char *run, uint32_t n_workers, char **path) {
 /* ---- life ---- */
 
 static bpt_status open_parts(bpt_replay_tail *t, const bpt_model *whole, const bpt_train_options *o,
-                             bpt_pool *pool) {
+                             bpt_value_type activations, bpt_pool *pool) {
     t->batch = (float)o->batch_size;
     BPT_TRY(BPT_NEW("steps of workers", t->n_workers, &t->steps));
     BPT_TRY(read_log(t, whole));
-    return bpt_network_create(t->model, o->batch_size, bpt_train_activations(o, NULL),
-                              bpt_train_learning(o, 1), pool, &t->network);
+    return bpt_network_create(t->model, o->batch_size, activations, bpt_train_learning(o, 1), pool,
+                              &t->network);
 }
 
-bpt_status bpt_replay_tail_open(const char *run, uint32_t n_workers, const bpt_model *whole,
-                                const bpt_train_options *options, bpt_pool *pool,
+bpt_status bpt_replay_tail_open(const bpt_train_options *options, const bpt_replay_rank *ranks,
+                                uint32_t n_workers, const bpt_model *whole, bpt_pool *pool,
                                 bpt_replay_tail **out) {
     char *path;
+    uint32_t host;
     bpt_replay_tail *t = NULL;
     *out = NULL;
-    BPT_TRY(find_log(run, n_workers, &path));
+    BPT_TRY(find_log(options->replay, n_workers, &path, &host));
     if (!path) return BPT_OK;
     bpt_status status = BPT_NEW("layers of one rank", 1, &t);
     if (status != BPT_OK) {
@@ -127,7 +130,7 @@ bpt_status bpt_replay_tail_open(const char *run, uint32_t n_workers, const bpt_m
     }
     t->path = path;
     t->n_workers = n_workers;
-    status = open_parts(t, whole, options, pool);
+    status = open_parts(t, whole, options, ranks[host].activations, pool);
     if (status == BPT_OK)
         *out = t;
     else

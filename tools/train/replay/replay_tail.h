@@ -9,17 +9,19 @@
 #include "inner/network.h"
 #include "storage/loader.h"
 #include "tools/train/options/train_options.h"
+#include "tools/train/replay/replay_ranks.h"
 
 typedef struct bpt_replay_tail bpt_replay_tail;
 
-/** @param run its folder
+/** @param options of the run; .replay is its folder
+ * @param ranks shape [n_workers]
  * @param n_workers at least 1
  * @param whole,pool borrowed
  * @param[out] tail caller owns, bpt_replay_tail_close(); NULL: every rank computed all layers
  * @return BPT_OK, BPT_EUSAGE (of a run that was resumed), BPT_EDATA (names file, line and field),
  *         BPT_EIO, BPT_ENOMEM, or as bpt_network_create() */
-bpt_status bpt_replay_tail_open(const char *run, uint32_t n_workers, const bpt_model *whole,
-                                const bpt_train_options *options, bpt_pool *pool,
+bpt_status bpt_replay_tail_open(const bpt_train_options *options, const bpt_replay_rank *ranks,
+                                uint32_t n_workers, const bpt_model *whole, bpt_pool *pool,
                                 bpt_replay_tail **tail);
 void bpt_replay_tail_close(bpt_replay_tail *tail);
 

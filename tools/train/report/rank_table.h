@@ -17,6 +17,7 @@ typedef struct bpt_rank_summary {
     double solo;    /* images a second by itself as measured before training; 0: not */
     uint64_t threads, loader_threads, prefetch;
     char policy[24];
+    char precision[8];
     char device[128]; /* its name; "": the cores */
     bool tuned, cuts;
     bpt_scatter_stats data; /* of this part of the run; zero where every rank opens the */
