@@ -141,6 +141,20 @@ bpt_status bpt__option_parse(const bpt_option *o, const char *text, void *field)
     return BPT_OK;
 }
 
+size_t bpt__option_size(const bpt_option *o) {
+    static const size_t sizes[] = {
+        [BPT_OPTION_FLAG] = sizeof(bool),
+        [BPT_OPTION_INT] = sizeof(int64_t),
+        [BPT_OPTION_SIZE] = sizeof(uint64_t),
+        [BPT_OPTION_REAL] = sizeof(double),
+        [BPT_OPTION_TEXT] = sizeof(const char *),
+        [BPT_OPTION_CHOICE] = sizeof(int),
+        [BPT_OPTION_PAIR] = 2 * sizeof(int64_t),
+        [BPT_OPTION_LIST] = BPT_OPTION_LIST_MAX * sizeof(int64_t),
+    };
+    return sizes[o->type];
+}
+
 void bpt__option_clear(const bpt_option *o, void *field) {
     switch (o->type) {
     case BPT_OPTION_FLAG:
@@ -175,15 +189,6 @@ bool bpt__option_is_default(const bpt_option *o, const void *field) {
         const char *text = *(const char *const *)field;
         return text && o->value ? strcmp(text, o->value) == 0 : text == o->value;
     }
-    static const size_t sizes[] = {
-        [BPT_OPTION_FLAG] = sizeof(bool),
-        [BPT_OPTION_INT] = sizeof(int64_t),
-        [BPT_OPTION_SIZE] = sizeof(uint64_t),
-        [BPT_OPTION_REAL] = sizeof(double),
-        [BPT_OPTION_CHOICE] = sizeof(int),
-        [BPT_OPTION_PAIR] = 2 * sizeof(int64_t),
-        [BPT_OPTION_LIST] = BPT_OPTION_LIST_MAX * sizeof(int64_t),
-    };
     union { /* a field of any type but text */
         bool flag;
         int64_t numbers[BPT_OPTION_LIST_MAX];
@@ -193,5 +198,5 @@ bool bpt__option_is_default(const bpt_option *o, const void *field) {
     } fallback;
     bpt__option_clear(o, &fallback);
     if (o->value && bpt__option_parse(o, o->value, &fallback) != BPT_OK) return false;
-    return memcmp(field, &fallback, sizes[o->type]) == 0;
+    return memcmp(field, &fallback, bpt__option_size(o)) == 0;
 }

@@ -12,6 +12,9 @@
  * @return BPT_OK, BPT_EUSAGE (names option and value) */
 bpt_status bpt__option_parse(const bpt_option *o, const char *text, void *field);
 
+/** @return bytes of the field that an option sets */
+size_t bpt__option_size(const bpt_option *o);
+
 /** Sets the value of an option that has neither been given nor a default: 0, false, NULL, -1s. */
 void bpt__option_clear(const bpt_option *o, void *field);
 

@@ -323,6 +323,11 @@ void bpt_option_set_free(bpt_option_set *set) {
     bpt_free(set);
 }
 
+void bpt_option_copy(const bpt_command *command, const char *name, const void *from, void *to) {
+    const bpt_option *o = find_option(command, name, strlen(name));
+    if (o) memcpy((char *)to + o->offset, (const char *)from + o->offset, bpt__option_size(o));
+}
+
 char *const *bpt_option_operands(const bpt_option_set *set, int *n) {
     *n = (int)set->n_operands;
     return set->operands;

@@ -115,6 +115,10 @@ void bpt_options_print(const bpt_command *command, const void *values, FILE *out
  * @return BPT_OK, BPT_EUSAGE (with hint) */
 bpt_status bpt_options_check_texts(const bpt_command *command, const void *values);
 
+/** Copies the value of option @p name (which must be in the table) from one struct to another. A
+ * text stays that of the set that @p from was filled with. */
+void bpt_option_copy(const bpt_command *command, const char *name, const void *from, void *to);
+
 /** Prints the help text. */
 void bpt_options_help(const bpt_command *command, FILE *out);
 

@@ -102,6 +102,28 @@ static void test_defaults_are_known_as_such(void **state) {
     bpt_option_set_free(set);
 }
 
+static void test_one_value_is_copied(void **state) {
+    (void)state;
+    sample_settings from, to;
+    bpt_option_set *set = sample_parse(
+        "--force|--epochs|20|--cache|3G|--lr|2.5e-3|--model|a|--data|/d|--device|cuda|"
+        "--resize|0|48|--sync|8,14,19|--rank|9",
+        &from);
+    for (size_t i = 0; i < sample_command.n_options; i++) {
+        bpt_option_set *other = sample_parse("", &to);
+        bpt_option_copy(&sample_command, sample_command.options[i].name, &from, &to);
+        for (size_t k = 0; k < sample_command.n_options; k++)
+            assert_int_equal(is_default(sample_command.options[k].name, &to), i != k);
+        bpt_option_set_free(other);
+    }
+    bpt_option_copy(&sample_command, "model", &from, &to);
+    assert_string_equal(to.model, "a");
+    sample_list_equal(to.sync, 3, (const int64_t[]){8, 14, 18});
+    bpt_option_copy(&sample_command, "sync", &from, &to);
+    sample_list_equal(to.sync, 3, (const int64_t[]){8, 14, 19});
+    bpt_option_set_free(set);
+}
+
 static void test_values_may_look_like_anything(void **state) {
     (void)state;
     sample_settings v;
@@ -367,6 +389,7 @@ int main(void) {
         cmocka_unit_test(test_defaults_fill_every_field),
         cmocka_unit_test(test_command_line_sets_every_type),
         cmocka_unit_test(test_defaults_are_known_as_such),
+        cmocka_unit_test(test_one_value_is_copied),
         cmocka_unit_test(test_values_may_look_like_anything),
         cmocka_unit_test(test_operands_are_kept_in_order),
         cmocka_unit_test(test_number_of_operands_is_checked),
