@@ -162,14 +162,13 @@ static bpt_status check_options(int argc, char **argv, bpt_train_options *option
 }
 
 /* What needs no other rank. @return whether that was all */
-static bool run_alone(bpt_train_options *options, const bpt_option_set *set, int argc, char **argv,
-                      bpt_status *status) {
+static bool run_alone(bpt_train_options *options, const bpt_option_set *set, bpt_status *status) {
     bpt_log_setup(0, (bpt_log_level)options->log_level);
     const bpt_train_task task = bpt_train_task_of(options);
     if (task != BPT_TASK_TRAIN) bpt_signals_release(); /* there is nothing to save */
     if (task == BPT_TASK_TRAIN || task == BPT_TASK_CHECK) return false;
     if (task == BPT_TASK_REPLAY) {
-        *status = bpt_replay(options->replay, argc, argv);
+        *status = bpt_replay(options, set);
         return true;
     }
     *status = bpt_tuning_open(options, set);
@@ -217,8 +216,7 @@ int main(int argc, char **argv) {
     if (argc == 1) return refuse_no_arguments();
     const bpt_status parsed = check_options(argc, argv, &options, &request, &set);
     bpt_status status = parsed;
-    if (parsed == BPT_OK && request == BPT_REQUEST_RUN &&
-        !run_alone(&options, set, argc, argv, &status)) {
+    if (parsed == BPT_OK && request == BPT_REQUEST_RUN && !run_alone(&options, set, &status)) {
         const bpt_watch_options watch = bpt_stall_options(&options);
         status = bpt_comm_start_watched(&watch, &comm);
         if (status == BPT_OK) status = run(&options, set, comm);

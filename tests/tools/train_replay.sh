@@ -182,6 +182,23 @@ cp -r data moved
 cp tiny.yaml renamed.yaml
 run 0 "$train" --replay run --data moved --model renamed.yaml --log-interval 1 --log-level debug
 says "bit for bit"
+# So it is in a configuration file, of which nothing else counts; the command line wins over it.
+printf 'replay: run\ndata: moved\nmodel: renamed.yaml\nlog-level: debug\nbatch-size: 10\nlr: 7\n' >replay.yaml
+run 0 "$train" --config replay.yaml
+says "bit for bit"
+says "debug: " # the level
+says "lr, batch-size in the configuration are not used by --replay"
+echo 'data: nowhere' >nowhere.yaml
+fails_well 3 "$train" --replay run --config nowhere.yaml
+says "nowhere"
+run 0 "$train" --config nowhere.yaml --replay run --data moved
+says "bit for bit"
+run 0 "$train" --config less/config.yaml --replay less
+says "bit for bit"
+run 0 "$train" --replay=run --
+says "bit for bit"
+fails_well 2 "$train" --config replay.yaml --replay ''
+says "--replay is missing"
 
 rm -rf other
 cp -r run other

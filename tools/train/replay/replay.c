@@ -2,6 +2,7 @@
 
 #include "base/log.h"
 #include "base/memory.h"
+#include "tools/train/options/option_uses.h"
 #include "tools/train/replay/replay_ranks.h"
 #include "tools/train/replay/replay_start.h"
 #include "tools/train/replay/replay_state.h"
@@ -27,23 +28,28 @@ static bpt_status compare(const bpt__replay *r) {
                     (double)r->global[first]);
 }
 
-/* The options of the run itself; the command line goes before, for a dataset that has moved. */
-static bpt_status load_options(const char *run, int argc, char **argv, bpt_train_options *o,
-                               bpt_option_set **set) {
-    char *config = NULL, **all = NULL;
+/* @param[out] set caller owns */
+static bpt_status read_config(const char *run, bpt_train_options *o, bpt_option_set **set) {
+    char *config;
     bpt_option_request request;
-    bpt_status status;
     BPT_TRY(bpt_strf(&config, "%s/config.yaml", run));
-    BPT_TRY_GOTO(status, BPT_NEW("arguments", (size_t)argc + 2, &all), done);
-    memcpy(all, argv, (size_t)argc * sizeof *all);
-    all[argc] = "--config";
-    all[argc + 1] = config;
-    status = bpt_options_parse(&bpt_train_command, argc + 2, all, o, &request, set);
-    if (status == BPT_OK) status = bpt_train_options_check(o, *set);
-done:
-    bpt_free(all);
+    char *arguments[] = {"bpt-train", "--config", config};
+    const bpt_status status = bpt_options_parse(&bpt_train_command, 3, arguments, o, &request, set);
     bpt_free(config);
     return status;
+}
+
+/* The options of the run itself, and over them what the user gave, on the command line or in a
+ * file, of those that a replay uses: a dataset that has moved. Others in a file are warned of. */
+static bpt_status load_options(const bpt_train_options *given, const bpt_option_set *set,
+                               bpt_train_options *of_run, bpt_option_set **set_of_run) {
+    BPT_TRY(read_config(given->replay, of_run, set_of_run));
+    for (size_t i = 0; i < bpt_train_command.n_options; i++) {
+        const char *name = bpt_train_command.options[i].name;
+        if (bpt_option_where(set, name) != BPT_SOURCE_DEFAULT && bpt_option_uses_any(given, name))
+            bpt_option_copy(&bpt_train_command, name, given, of_run);
+    }
+    return bpt_train_options_check(of_run, *set_of_run);
 }
 
 /* Somebody may have changed the file. */
@@ -60,16 +66,17 @@ static bpt_status repeat(const bpt_train_options *of_run) {
     return status;
 }
 
-bpt_status bpt_replay(const char *run, int argc, char **argv) {
+bpt_status bpt_replay(const bpt_train_options *given, const bpt_option_set *set) {
+    const char *run = given->replay;
     bpt_train_options of_run = {0};
-    bpt_option_set *set = NULL;
-    bpt_status status = load_options(run, argc, argv, &of_run, &set);
+    bpt_option_set *set_of_run = NULL;
+    bpt_status status = load_options(given, set, &of_run, &set_of_run);
     if (status == BPT_OK) status = check_named(run, of_run.model, "model");
     if (status == BPT_OK) status = check_named(run, of_run.data, "data");
     if (status == BPT_OK) status = bpt_replay_check_start(run, of_run.resume);
     if (status == BPT_OK) status = bpt_replay_check_devices(run);
     if (status == BPT_OK) status = repeat(&of_run);
-    bpt_option_set_free(set);
+    bpt_option_set_free(set_of_run);
     if (status != BPT_OK && !bpt_error_last()->hint[0])
         bpt_hint(
             "a replay needs the folder of an agwu or easgd run that was never resumed, as the run "

@@ -11,12 +11,14 @@
 #define BPT_TOOLS_REPLAY_H
 
 #include "base/status.h"
+#include "tools/train/options/train_options.h"
 
-/** @param run       folder of the run; its configuration is used
- * @param argc,argv the command line, whose options go before the configuration's
+/** @param given what the user gave; .replay is the folder of the run, whose configuration counts
+ * but for what a replay uses of these
+ * @param set   of the same
  * @return BPT_OK (the weights are equal bit for bit), BPT_ECORRUPT (they differ: says where),
  *         BPT_EUSAGE (not an agwu run, or one that was resumed), BPT_ENOENT, BPT_EDATA, or any
  * error of the parts */
-bpt_status bpt_replay(const char *run, int argc, char **argv);
+bpt_status bpt_replay(const bpt_train_options *given, const bpt_option_set *set);
 
 #endif
