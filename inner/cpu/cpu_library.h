@@ -15,4 +15,8 @@ void bpt_cpu_library(char *text, size_t size);
  * what ONEDNN_MAX_CPU_ISA of the environment leaves of it */
 unsigned bpt_cpu_instructions(void);
 
+/** Writes both, and the architecture whose instructions they are: "oneDNN 2.6.3 on x86_64,
+ * instructions 0x7f". @param size of @p text in bytes */
+void bpt_cpu_kernels(char *text, size_t size);
+
 #endif

@@ -20,6 +20,20 @@ total = int(lines[0][1])
 assert steps == sorted(steps) and 0 < steps[-1] <= total, lines
 END
 
+# Kernels of other processors sum otherwise.
+grep -q 'other kernels' err && die "it warns of its own kernels"
+check_json run/summary.json 'all(r["kernels"].startswith("oneDNN ") for r in d["ranks"])'
+cp -r run other
+python3 - <<'END'
+import json
+d = json.load(open("run/summary.json"))
+d["ranks"][1]["kernels"] = "oneDNN 1.0, instructions 0x1"
+json.dump(d, open("other/summary.json", "w"))
+END
+run 0 "$train" --replay other
+says "warn: rank 1 computed with other kernels (oneDNN 1.0, instructions 0x1) than this processor has (oneDNN "
+[ "$(grep -c 'other kernels' err)" -eq 1 ] || die "it warns of more ranks"
+
 # Shares that are smaller than a batch, as large as one, and with a bound on staleness.
 mkdir small && (cd small && make_data 400 60) || die "data"
 few=("${common[@]}" --data small/data --update agwu --epochs 5)

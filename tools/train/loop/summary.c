@@ -3,6 +3,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "inner/cpu/cpu_library.h"
 #include "inner/safetensors.h"
 #include "outer/watch.h"
 #include "tools/precision.h"
@@ -36,6 +37,7 @@ static bpt_status summarise_rank(bpt_job *job, bpt_rank_summary *r) {
     if (!bpt_job_is_server(job)) {
         r->loader_threads = (uint64_t)job->options->loader_threads;
         r->prefetch = (uint64_t)job->options->prefetch;
+        bpt_cpu_kernels(r->kernels, sizeof r->kernels);
         snprintf(r->precision, sizeof r->precision, "%s",
                  bpt_precision_text((bpt_precision)job->options->precision, job->device));
         snprintf(r->policy, sizeof r->policy, "%s", job->options->policy);
@@ -58,6 +60,7 @@ static void put_rank(const bpt_job *job, uint32_t rank, const bpt_rank_summary *
     bpt_json_put_text(w, "role", rank < job->n_workers ? "worker" : "server");
     bpt_json_put_text(w, "device", r->device[0] ? r->device : "cpu");
     bpt_json_put_text(w, "precision", r->precision);
+    bpt_json_put_text(w, "kernels", r->kernels);
     bpt_json_put_u64(w, "threads", r->threads);
     bpt_json_put_text(w, "policy", r->policy);
     bpt_json_put_u64(w, "loader_threads", r->loader_threads);

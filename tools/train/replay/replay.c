@@ -80,7 +80,8 @@ bpt_status bpt_replay(const bpt_train_options *given, const bpt_option_set *set)
     if (status != BPT_OK && !bpt_error_last()->hint[0])
         bpt_hint(
             "a replay needs the folder of an agwu or easgd run that was never resumed, as the run "
-            "left it, and the same dataset, model, initial weights and program; a run of one rank "
-            "(local) is repeated by --config RUN/config.yaml");
+            "left it, and the same dataset, model, initial weights, program and kind of processor; "
+            "a "
+            "run of one rank (local) is repeated by --config RUN/config.yaml");
     return status;
 }

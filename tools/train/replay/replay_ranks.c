@@ -2,7 +2,9 @@
 
 #include "base/file.h"
 #include "base/json.h"
+#include "base/log.h"
 #include "base/memory.h"
+#include "inner/cpu/cpu_library.h"
 #include "tools/precision.h"
 #include "tools/train/run/run_folder.h"
 
@@ -106,6 +108,21 @@ static bpt_status check_here(const char *run, uint32_t rank, bpt_precision preci
     return status;
 }
 
+/* Kernels of other instructions sum in another order. */
+static bpt_status compare_kernels(const bpt_json_doc *doc, const bpt_json *entry, uint32_t rank) {
+    char here[80];
+    const char *there;
+    if (!bpt_json_find(entry, "kernels")) return BPT_OK;
+    BPT_TRY(bpt_json_get_text(doc, entry, "kernels", &there));
+    bpt_cpu_kernels(here, sizeof here);
+    if (strcmp(there, here) != 0)
+        bpt_warn("rank %" PRIu32
+                 " computed with other kernels (%.79s) than this processor has (%s): "
+                 "last bits may differ",
+                 rank, there, here);
+    return BPT_OK;
+}
+
 /* @param entry of the rank in the summary; NULL: there is none */
 static bpt_status read_rank(const bpt_train_options *o, uint32_t rank, const bpt_json_doc *doc,
                             const bpt_json *entry, bpt_replay_rank *out) {
@@ -114,6 +131,7 @@ static bpt_status read_rank(const bpt_train_options *o, uint32_t rank, const bpt
     if (entry && bpt_json_find(entry, "tuned"))
         BPT_TRY(bpt_json_get_bool(doc, entry, "tuned", &tuned));
     if (entry) BPT_TRY(read_precision(o->replay, rank, doc, entry, &precision));
+    if (entry) BPT_TRY(compare_kernels(doc, entry, rank));
     BPT_TRY(check_here(o->replay, rank, precision));
     *out = (bpt_replay_rank){.tuned = tuned, .activations = bpt_precision_type(precision, NULL)};
     return BPT_OK;

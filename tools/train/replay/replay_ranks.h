@@ -24,8 +24,9 @@ typedef struct bpt_replay_rank {
  * @return BPT_OK, BPT_EUSAGE (one did, with a hint), BPT_ENOMEM */
 bpt_status bpt_replay_check_devices(const char *run);
 
-/** Reads it of the workers. Of what the summary does not say, as those of earlier versions, it is
- * what config.yaml says, which is rank 0's.
+/** Reads it of the workers, and warns of kernels that are not those of this processor. Of what the
+ * summary does not say, as those of earlier versions, it is what config.yaml says, which is rank
+ * 0's.
  * @param options of the run; .replay is its folder
  * @param[out] ranks shape [n]
  * @return BPT_OK, BPT_EUSAGE (this processor cannot compute so, with a hint), BPT_EDATA (names file

@@ -18,6 +18,7 @@ typedef struct bpt_rank_summary {
     uint64_t threads, loader_threads, prefetch;
     char policy[24];
     char precision[8];
+    char kernels[80]; /* of its processor */
     char device[128]; /* its name; "": the cores */
     bool tuned, cuts;
     bpt_scatter_stats data; /* of this part of the run; zero where every rank opens the */
