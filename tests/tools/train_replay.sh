@@ -9,7 +9,7 @@ make_model
 run 0 ranks 3 "$train" "${common[@]}" --output run --update agwu --epochs 3 --sync-every 3 \
     --checkpoint-every 30 --augment crop=2,flip --weight-decay 0.001
 python3 -c 'import json; [json.loads(line) for line in open("run/metrics.jsonl")]' || die "metrics.jsonl is no JSON"
-run 0 "$train" --replay run --log-interval 0.1
+run 0 "$train" --replay run --log-interval 0
 says "bit for bit"
 # Its progress is shown.
 python3 - <<'END' || die "no progress"
