@@ -132,11 +132,30 @@ static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, cons
     return answer(code, "convolution_backward_data_primitive_desc_create", pd);
 }
 
+/* oneDNN's kernels of weights' gradients in bfloat16 turn the source in scratch memory and, where
+ * strides are wider than a row or pads higher than the image, read there what nobody has written
+ * (docs/decisions.md). They do not take the plain order of weights, which leaves matrix products.
+ */
+static bool reads_unwritten_scratch(const bpt_conv_problem *p) {
+    const bool skips_rows = p->stride[1] > p->w && p->pad[1] > 0;
+    return p->type == BPT_BF16 && (skips_rows || p->pad[0] > p->h);
+}
+
+static bpt_status plain_gradient(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout **out) {
+    int64_t dims[5];
+    const int n_dims = bpt_conv_weight_dims(p, dims);
+    return bpt_layout_plain(cpu, BPT_F32, dims, n_dims, out);
+}
+
 static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
                                       const bpt_layout *src, const bpt_layout *weights,
                                       const bpt_layout *dst, const_dnnl_primitive_desc_t forward,
                                       dnnl_primitive_desc_t *pd) {
     conv_mds m;
+    const bpt_layout *given = weights;
+    *pd = NULL;
+    if (reads_unwritten_scratch(p)) BPT_TRY(plain_gradient(cpu, p, &weights));
+    if (given && !bpt_layout_equal(given, weights)) return BPT_OK;
     BPT_TRY(describe(cpu, p, src, BPT_F32, weights, dst, &m));
     const dnnl_status_t code = dnnl_convolution_backward_weights_primitive_desc_create(
         pd, cpu->engine, dnnl_convolution_direct, m.src, m.weights, m.bias, m.dst, p->stride,
