@@ -184,6 +184,8 @@ static void test_kernels(void **state) {
         "conv: {name: a, filters: 16, kernel: 3, pad: 1}, "
         "conv: {name: b, filters: 16, kernel: 3, pad: 1}, batchnorm: {name: n}, "
         "add: {name: s, input: [n, a]}, conv: {name: c, filters: 3, kernel: 3}",
+        /* 1x1 of 60 values, to an odd number of filters that fills no block */
+        "conv: {name: a, filters: 24, kernel: [4, 2]}, conv: {name: b, filters: 33, kernel: 1}",
     };
     (void)state;
     check_layers(layers, sizeof layers / sizeof *layers);
