@@ -5,6 +5,13 @@
 
 #include <string.h>
 
+/* Chunks have one number of samples, or two. What a kernel is may hang on it. */
+static bool is_first_of_size(const bpt_conv_state *state, size_t c) {
+    for (size_t before = 0; before < c; before++)
+        if (state->problem[before].n == state->problem[c].n) return false;
+    return true;
+}
+
 /* ---- the algorithm ---- */
 
 static bool is_to_cut_rows(const bpt_layer *l) {
@@ -23,7 +30,7 @@ static bpt_status choose_algorithm(const bpt_layer *l, bpt_builder *b, bpt_conv_
     for (size_t c = 0; c < b->n_chunks && winograd; c++)
         winograd = bpt_conv_suits_winograd(&state->problem[c]);
     for (size_t c = 0; c < b->n_chunks && winograd; c++) {
-        if (c > 0 && state->problem[c].n == state->problem[c - 1].n) continue;
+        if (!is_first_of_size(state, c)) continue;
         BPT_TRY(bpt_cpu_conv_has_winograd(b->cpu, &state->problem[c], &winograd));
     }
     for (size_t c = 0; c < b->n_chunks; c++) state->problem[c].winograd = winograd;
@@ -146,31 +153,38 @@ static bpt_status ways_in(bpt_builder *b, const bpt_conv_problem *p, bool backwa
     return bpt_cpu_conv_ways(b->cpu, p, backward_data, src, dst, ways);
 }
 
-/* The slowest of the passes. */
-static bpt_status way_in(bpt_builder *b, const bpt_conv_problem *p, bool backward_data,
+static void take_slower(bpt_conv_way other, bpt_conv_way *way) {
+    if (other < *way) *way = other;
+}
+
+/* The slowest of the passes, of all chunks: they share weights, and so an order. */
+static bpt_status way_in(bpt_builder *b, const bpt_conv_state *state, bool backward_data,
                          bpt_conv_order o, bpt_conv_way *way) {
     bpt_conv_ways all;
-    BPT_TRY(ways_in(b, p, backward_data, o, &all));
-    *way = all.forward;
-    if (all.backward_data < *way) *way = all.backward_data;
-    if (all.backward_weights < *way) *way = all.backward_weights;
+    *way = BPT_CONV_DIRECT;
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        if (!is_first_of_size(state, c)) continue;
+        BPT_TRY(ways_in(b, &state->problem[c], backward_data, o, &all));
+        take_slower(all.forward, way);
+        take_slower(all.backward_data, way);
+        take_slower(all.backward_weights, way);
+    }
     return BPT_OK;
 }
 
 /* The forward kernel's own choice binds the backward ones, and for some channel counts and
  * instruction sets leaves them nothing but plain loops. Channels last may have direct kernels for
  * all passes then; the plain order has matrix products, and ranges of channels, where they are
- * wanted. One chunk answers for all of a layer: they share weights. */
+ * wanted. */
 static bpt_status choose_fast_order(const bpt_layer *l, bpt_builder *b, bool backward_data,
                                     const bpt_conv_state *state, bpt_conv_order *out) {
-    const bpt_conv_problem *p = &state->problem[0];
     bpt_conv_way way;
     *out = BPT_CONV_ORDER_CHOSEN;
-    BPT_TRY(way_in(b, p, backward_data, BPT_CONV_ORDER_CHOSEN, &way));
+    BPT_TRY(way_in(b, state, backward_data, BPT_CONV_ORDER_CHOSEN, &way));
     if (way != BPT_CONV_NAIVE) return BPT_OK;
-    BPT_TRY(way_in(b, p, backward_data, BPT_CONV_ORDER_LAST, &way));
+    BPT_TRY(way_in(b, state, backward_data, BPT_CONV_ORDER_LAST, &way));
     const bool last = way == BPT_CONV_DIRECT && !cuts_channels(state);
-    if (!last) BPT_TRY(way_in(b, p, backward_data, BPT_CONV_ORDER_PLAIN, &way));
+    if (!last) BPT_TRY(way_in(b, state, backward_data, BPT_CONV_ORDER_PLAIN, &way));
     if (way == BPT_CONV_NAIVE) return BPT_OK;
     *out = last ? BPT_CONV_ORDER_LAST : BPT_CONV_ORDER_PLAIN;
     bpt_debug("layer %s: %s, for want of fast kernels in others", l->name,
@@ -183,14 +197,18 @@ static bpt_status choose_fast_order(const bpt_layer *l, bpt_builder *b, bool bac
  * up, unless ranges of blocks are wanted. */
 static bpt_status choose_order(const bpt_layer *l, bpt_builder *b, bool backward_data,
                                const bpt_conv_state *state, bpt_conv_order *out) {
-    const bpt_conv_problem *p = &state->problem[0];
     bpt_conv_way way;
     BPT_TRY(choose_fast_order(l, b, backward_data, state, out));
     if (*out != BPT_CONV_ORDER_CHOSEN) return BPT_OK;
-    if (!cuts_rows(state) && (cuts_channels(state) || !pads_channels(p))) return BPT_OK;
-    BPT_TRY(way_in(b, p, backward_data, BPT_CONV_ORDER_LAST, &way));
+    if (!cuts_rows(state) && (cuts_channels(state) || !pads_channels(&state->problem[0])))
+        return BPT_OK;
+    BPT_TRY(way_in(b, state, backward_data, BPT_CONV_ORDER_LAST, &way));
     if (way != BPT_CONV_NAIVE) *out = BPT_CONV_ORDER_LAST;
     return BPT_OK;
+}
+
+static void leave_whole_if(bool whole, bpt_conv_step step, bpt_conv_state *state) {
+    if (whole) state->cut[step] = (bpt_cut){0};
 }
 
 /* Matrix products have other bits for other numbers of samples: there, what is cut into tiles as
@@ -199,9 +217,12 @@ static bpt_status leave_products_whole(bpt_builder *b, bool backward_data, bpt_c
                                        bpt_conv_state *state) {
     bpt_conv_ways ways;
     if (b->n_tiles == b->n_chunks) return BPT_OK; /* that is whole */
-    BPT_TRY(ways_in(b, &state->problem[0], backward_data, o, &ways));
-    if (ways.forward == BPT_CONV_PRODUCTS) state->cut[BPT_CONV_FORWARD] = (bpt_cut){0};
-    if (ways.backward_data == BPT_CONV_PRODUCTS) state->cut[BPT_CONV_BACKWARD_DATA] = (bpt_cut){0};
+    for (size_t c = 0; c < b->n_chunks; c++) {
+        if (!is_first_of_size(state, c)) continue;
+        BPT_TRY(ways_in(b, &state->problem[c], backward_data, o, &ways));
+        leave_whole_if(ways.forward == BPT_CONV_PRODUCTS, BPT_CONV_FORWARD, state);
+        leave_whole_if(ways.backward_data == BPT_CONV_PRODUCTS, BPT_CONV_BACKWARD_DATA, state);
+    }
     return BPT_OK;
 }
 

@@ -53,13 +53,19 @@ static bpt_status note_cut(const bpt_layer *l, bpt_builder *b, const bpt_conv_st
     return BPT_OK;
 }
 
+static bool keep_bits(const bpt_builder *b, bpt_kernel *const *kernels) {
+    for (size_t c = 0; c < b->n_chunks; c++)
+        if (!bpt_cpu_conv_keeps_bits(kernels[c])) return false;
+    return true;
+}
+
 bpt_status bpt__conv_cut_step(const bpt_layer *l, bpt_builder *b, const bpt_conv_state *state,
                               bpt_conv_whole step, bpt_conv_pieces *pieces) {
     bpt_cut cut = state->cut[step.step];
     step.label = l->name;
     step.problems = state->problem;
-    /* The kernel that was made, for the layouts of its weights too, has the last word. */
-    if (state->usual[step.step] && !bpt_cpu_conv_keeps_bits(step.kernels[0])) cut = (bpt_cut){0};
+    /* The kernels that were made, for the layouts of their weights too, have the last word. */
+    if (state->usual[step.step] && !keep_bits(b, step.kernels)) cut = (bpt_cut){0};
     BPT_TRY(bpt__conv_pieces(b, &step, cut, pieces));
     return note_cut(l, b, state, step.step, cut, pieces);
 }

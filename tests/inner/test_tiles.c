@@ -152,6 +152,17 @@ static void test_network_bf16(void **state) {
     check_network(*state, BPT_BF16);
 }
 
+static float *gradient_of(const char *text, int64_t batch, unsigned n_workers, size_t *n) {
+    const net_options options = {.n_workers = n_workers, .seed = SEED};
+    net_fixture f = net_open(text, batch, options);
+    bpt_batch_result r;
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, (float)batch, &r));
+    float *x = net_vector(&f, BPT_VECTOR_GRADIENTS);
+    *n = f.n_weights;
+    net_close(&f);
+    return x;
+}
+
 /* Of one channel, or one pixel, orders of values differ by name alone, and kernels go by it: tiles
  * of a chunk have the kernels that it would have as one tile. */
 static void test_orders_of_one_name(void **state) {
@@ -162,6 +173,7 @@ static void test_orders_of_one_name(void **state) {
         "conv: {name: a, filters: 8, kernel: 12}, conv: {name: c, filters: 16, kernel: 1}",
     };
     char text[400];
+    size_t n;
     (void)state;
     for (size_t p = 0; p < sizeof layers / sizeof *layers; p++) {
         float *expected = NULL;
@@ -171,17 +183,29 @@ static void test_orders_of_one_name(void **state) {
                  "fc: {name: f, outputs: classes}]}",
                  layers[p]);
         for (unsigned n_workers = 2; n_workers <= 16; n_workers *= 2) {
-            const net_options options = {.n_workers = n_workers, .seed = SEED};
-            net_fixture f = net_open(text, N_SAMPLES, options);
-            bpt_batch_result r;
-            net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, N_SAMPLES, &r));
-            float *x = net_vector(&f, BPT_VECTOR_GRADIENTS);
-            if (expected) net_assert_same_bits(layers[p], expected, x, f.n_weights);
+            float *x = gradient_of(text, N_SAMPLES, n_workers, &n);
+            if (expected) net_assert_same_bits(layers[p], expected, x, n);
             free(expected);
             expected = x;
-            net_close(&f);
         }
         free(expected);
+    }
+}
+
+/* Of one sample oneDNN computes a convolution that is padded by more than its kernel by plain
+ * loops, of two by a matrix product: chunks of both sizes stay whole. */
+static void test_chunks_of_unlike_kernels(void **state) {
+    static const char wide[] =
+        "{name: t, input: [1, 28, 28], classes: 10, layers: [conv: {filters: 16, kernel: 5, "
+        "stride: 2}, relu, conv: {name: b, filters: 3, kernel: 5, pad: [6, 2]}, relu, "
+        "fc: {name: f, outputs: classes}]}";
+    size_t n;
+    (void)state;
+    for (int64_t batch = 5; batch <= 7; batch++) {
+        float *expected = gradient_of(wide, batch, 2, &n), *x = gradient_of(wide, batch, 40, &n);
+        net_assert_same_bits("chunks of one sample and two", expected, x, n);
+        free(expected);
+        free(x);
     }
 }
 
@@ -246,11 +270,12 @@ static void test_rows_of_one_step_leave_tiles_to_others(void **state) {
 }
 
 int main(void) {
-    enum { N = sizeof networks / sizeof *networks, RULES = 6 };
+    enum { N = sizeof networks / sizeof *networks, RULES = 7 };
     struct CMUnitTest tests[RULES + 2 * N] = {
         cmocka_unit_test(test_all_samples_are_in_a_tile),
         cmocka_unit_test(test_workers_have_tiles),
         cmocka_unit_test(test_orders_of_one_name),
+        cmocka_unit_test(test_chunks_of_unlike_kernels),
         cmocka_unit_test(test_costs_say_for_how_many),
         cmocka_unit_test(test_costs_cut_products_too),
         cmocka_unit_test(test_rows_of_one_step_leave_tiles_to_others),
