@@ -244,6 +244,14 @@ const gradient_case gradient_cases[] = {
                    "conv: {name: a, filters: 16, kernel: 3}, lrn: {alpha: 0.5, k: 2}, "
                    "conv: {name: b, filters: 5, kernel: 2}, "
                    "lrn: {size: 3, alpha: 1, beta: 0.5}, " TO_CLASSES)},
+    {.name = "lrn of one channel at a time, of 8, 16 and 24",
+     .text = MODEL("[3, 4, 4]", "4",
+                   "conv: {name: a, filters: 8, kernel: 2}, lrn: {size: 1, alpha: 1}, "
+                   "conv: {name: b, filters: 16, kernel: 2}, lrn: {size: 1, alpha: 1}, "
+                   "conv: {name: c, filters: 24, kernel: 1}, "
+                   "lrn: {size: 1, alpha: 1, beta: 1}, " TO_CLASSES),
+     .small = MODEL("[3, 3, 3]", "4",
+                    "conv: {filters: 8, kernel: 2}, lrn: {size: 1, alpha: 1}, " TO_CLASSES)},
     {.name = "dropout of a fully connected layer",
      .draws = true,
      .text = MODEL("[2, 4, 4]", "4",
