@@ -22,7 +22,7 @@ static bpt_status parse(bpt_layer *l, const bpt_model_scope *scope, const bpt_ya
 typedef struct {
     bpt_kernel *forward[BPT_MAX_TILES];
     bpt_ref workspace[BPT_MAX_TILES];
-    bpt_activation in;
+    bpt_activation in; /* in the order of the kernels */
 } lrn_state;
 
 static bpt_lrn lrn_of(const bpt_layer *l) {
@@ -45,11 +45,33 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, lrn_state *state
                               state->in.value_ready[t], &out->value_ready[t]);
 }
 
+/* oneDNN's kernels of AVX-512 for channels last: gradients of more channels than a vector has are
+ * wrong in floats where they fill no vector and the window is wide, in bfloat16 where it is either
+ * (docs/decisions.md). */
+static bool errs_with_channels_last(const bpt_layer *l, bpt_value_type type) {
+    enum { LANES = 16, WIDE = 7 };
+    const bpt_lrn_config *config = l->config;
+    const bool wide = config->size >= WIDE, uneven = l->in.c % LANES != 0;
+    return l->in.c > LANES && (type == BPT_F32 ? wide && uneven : wide || uneven);
+}
+
+/* The input as it comes, or the plain order in place of channels last. Of one pixel these are the
+ * same but for their names, by which kernels go. */
+static bpt_status order_input(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
+                              bpt_activation *out) {
+    const int64_t dims[] = {bpt_builder_tile_samples(b, 0), l->in.c, l->in.h, l->in.w};
+    int64_t lanes;
+    BPT_TRY(bpt_layout_lanes(b->cpu, in->layout[0], dims, &lanes));
+    *out = *in;
+    if (lanes == 8 || lanes == 16 || !errs_with_channels_last(l, in->type)) return BPT_OK;
+    return bpt_builder_convert_to_plain(b, l->name, in, in->type, out);
+}
+
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state_out) {
     lrn_state *state;
     BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
-    state->in = *inputs[0];
+    BPT_TRY(order_input(l, b, inputs[0], &state->in));
     BPT_TRY(bpt_builder_alike(b, &state->in, out));
     for (size_t t = 0; t < b->n_tiles; t++) BPT_TRY(plan_tile(l, b, state, out, t));
     *state_out = state;
@@ -58,8 +80,8 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
 
 static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                 const bpt_activation *out, void *arg) {
-    const lrn_state *state = arg;
-    bpt_activation *in = inputs[0];
+    lrn_state *state = arg;
+    bpt_activation *in = &state->in;
     if (!in->wants_grad) return BPT_OK;
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
@@ -71,7 +93,7 @@ static bpt_status plan_backward(const bpt_layer *l, bpt_builder *b, bpt_activati
         BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_BACKWARD, k, (bpt_task_info){"backward", l->name},
                                    out->grad_ready[t], &in->grad_ready[t]));
     }
-    return BPT_OK;
+    return bpt_builder_convert_back(b, l->name, inputs[0], in);
 }
 
 static const char *const fields[] = {"size", "alpha", "beta", "k"};

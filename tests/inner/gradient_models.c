@@ -252,6 +252,14 @@ const gradient_case gradient_cases[] = {
                    "lrn: {size: 1, alpha: 1, beta: 1}, " TO_CLASSES),
      .small = MODEL("[3, 3, 3]", "4",
                     "conv: {filters: 8, kernel: 2}, lrn: {size: 1, alpha: 1}, " TO_CLASSES)},
+    {.name = "lrn of 20 channels, one pixel, a window of 7",
+     .text = MODEL("[4, 1, 1]", "4",
+                   "conv: {filters: 20, kernel: 1}, lrn: {size: 7, alpha: 1}, " TO_CLASSES)},
+    {.name = "lrn of 24 channels, windows of 3, 7 and 15",
+     .text = MODEL("[8, 3, 2]", "4",
+                   "conv: {name: a, filters: 24, kernel: 1}, lrn: {name: l, size: 7, alpha: 1}, "
+                   "lrn: {name: m, size: 15, alpha: 1, beta: 1}, "
+                   "lrn: {name: n, size: 3, alpha: 1}, " TO_CLASSES)},
     {.name = "dropout of a fully connected layer",
      .draws = true,
      .text = MODEL("[2, 4, 4]", "4",
