@@ -157,6 +157,17 @@ static void take_slower(bpt_conv_way other, bpt_conv_way *way) {
     if (other < *way) *way = other;
 }
 
+/* Whether weights' gradients are products of the whole batch, and no kernel's: that of its chunks
+ * then does not count. */
+static bool gathers_gradient(const bpt_builder *b, const bpt_conv_state *state, bpt_conv_order o) {
+    bpt_conv_problem batch = state->problem[0];
+    const bool in_blocks =
+        o == BPT_CONV_ORDER_CHOSEN && batch.c % BPT_CUT_LANES == 0 && batch.k % BPT_CUT_LANES == 0;
+    const bool whole = bpt_cut_is_whole(state->cut[BPT_CONV_BACKWARD_WEIGHTS], batch.n);
+    batch.n = b->batch;
+    return in_blocks && whole && bpt_conv_suits_gather(&batch);
+}
+
 /* The slowest of the passes, of all chunks: they share weights, and so an order. */
 static bpt_status way_in(bpt_builder *b, const bpt_conv_state *state, bool backward_data,
                          bpt_conv_order o, bpt_conv_way *way) {
@@ -167,7 +178,7 @@ static bpt_status way_in(bpt_builder *b, const bpt_conv_state *state, bool backw
         BPT_TRY(ways_in(b, &state->problem[c], backward_data, o, &all));
         take_slower(all.forward, way);
         take_slower(all.backward_data, way);
-        take_slower(all.backward_weights, way);
+        if (!gathers_gradient(b, state, o)) take_slower(all.backward_weights, way);
     }
     return BPT_OK;
 }

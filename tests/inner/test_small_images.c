@@ -6,7 +6,7 @@
  * ctest: cpu TIMEOUT=60 */
 #include "base/random.h"
 #include "inner/cpu/cpu.h"
-#include "tests/inner/net_fixture.h"
+#include "tests/inner/conv_fixture.h"
 #include "tests/ref/ref.h"
 
 #include <setjmp.h>
@@ -208,10 +208,24 @@ static void test_mobilenet(void **state) {
     net_close(&f);
 }
 
+/* What is gathered needs no such kernel, and stays in blocks of channels. */
+static void test_gathered_gradient(void **state) {
+    static const char text[] =
+        "{name: t, input: [3, 2, 2], classes: 3, layers: [conv: {name: a, filters: 256, kernel: "
+        "2}, conv: {name: b, filters: 256, kernel: 3, stride: 2, pad: 1}, fc: {outputs: classes}]}";
+    const net_options options = {.n_workers = 1, .seed = SEED, .activations = BPT_BF16};
+    (void)state;
+    if (bpt_cpu_bf16() != BPT_BF16_NATIVE) skip();
+    net_fixture f = net_open(text, 8, options);
+    assert_true(conv_tasks(&f, "b", "gather") > 0);
+    net_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients_of_weights),
         cmocka_unit_test(test_mobilenet),
+        cmocka_unit_test(test_gathered_gradient),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);
