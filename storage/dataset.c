@@ -192,6 +192,8 @@ static void forget(bpt_dataset *d) {
 static bpt_status read_all(bpt_dataset *d, const char *path) {
     BPT_TRY(bpt__description_read(d->txn, path, &d->description, &d->n_description));
     BPT_TRY(bpt__catalog_read(d->txn, path, &d->catalog));
+    if (bpt__environment_gone(d->env)) /* its entries have no checksums that tell whose they are */
+        return bpt_fail(BPT_ECANCELED, "%s was written to while it was read", path);
     d->info = bpt__catalog_info(d->catalog);
     d->record_bytes = d->info->encoded ? 0 : (size_t)d->info->C * d->info->H * d->info->W;
     BPT_TRY(BPT_NEW("splits", d->info->n_splits, &d->records));

@@ -78,22 +78,32 @@ static bpt_status check_owner(bpt_scratch *s, const char *description, size_t si
     return status;
 }
 
+typedef struct owner {
+    const char *path, *description;
+    size_t size;
+} owner;
+
+static bpt_status compare_owner(void *arg, MDB_env *env, MDB_txn *txn) {
+    (void)env;
+    const owner *o = arg;
+    bool empty;
+    return compare(txn, o->path, o->description, o->size, &empty);
+}
+
 bpt_status bpt_scratch_look(const char *path, const char *description, size_t size,
                             uint64_t *bytes) {
+    owner o = {path, description, size};
     MDB_env *env;
     MDB_txn *txn;
     char *file;
     struct stat info = {0};
-    bool empty = false;
     *bytes = 0;
     const bpt_status opened =
-        bpt__environment_read(&bpt__scratch_files, path, false, NULL, NULL, &env, &txn);
+        bpt__environment_read(&bpt__scratch_files, path, false, compare_owner, &o, &env, &txn);
     if (opened == BPT_ENOENT) return BPT_OK;
     BPT_TRY(opened);
-    bpt_status status = compare(txn, path, description, size, &empty);
     bpt__environment_close(env, txn);
-    if (status == BPT_OK) status = bpt_strf(&file, "%s/%s", path, bpt__scratch_files.data);
-    BPT_TRY(status);
+    BPT_TRY(bpt_strf(&file, "%s/%s", path, bpt__scratch_files.data));
     if (stat(file, &info) == 0) *bytes = (uint64_t)info.st_size;
     bpt_free(file);
     return BPT_OK;

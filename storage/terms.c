@@ -19,17 +19,18 @@ static const char end[] = "end\n";
 
 enum { MAX_BYTES = 1 << 16 };
 
-/* By the clock of the file system, which need not be this host's.
- * @return whether it could be set */
-static bool set_back(int lock, uint64_t ns) {
+/* By the clock of the file system, which need not be this host's. Who may write the file need not
+ * own it, and only owners set its time: then it stays that of now, and what changed just before
+ * that is not seen. */
+static void set_back(int lock, uint64_t ns) {
     enum { SECOND = 1000000000 };
     struct stat info;
-    if (fstat(lock, &info) != 0) return false;
+    if (fstat(lock, &info) != 0) return;
     struct timespec t = info.st_mtim;
     t.tv_sec -= (time_t)(ns / SECOND);
     t.tv_nsec -= (long)(ns % SECOND);
     if (t.tv_nsec < 0) t = (struct timespec){t.tv_sec - 1, t.tv_nsec + SECOND};
-    return futimens(lock, (const struct timespec[]){t, t}) == 0;
+    (void)futimens(lock, (const struct timespec[]){t, t});
 }
 
 bpt_status bpt__terms_write(int lock, const char *path, const bpt__terms *terms,
@@ -41,8 +42,8 @@ bpt_status bpt__terms_write(int lock, const char *path, const bpt__terms *terms,
     errno = 0;
     if (ftruncate(lock, 0) != 0 || pwrite(lock, text, size, 0) != (ssize_t)size)
         status = bpt_fail_write(errno ? errno : ENOSPC, "write the lock file of", path);
-    else if (!set_back(lock, bpt_clock_ns() - reading_ns))
-        status = bpt_fail_write(errno, "set the time of the lock file of", path);
+    else
+        set_back(lock, bpt_clock_ns() - reading_ns);
     bpt_free(text);
     return status;
 }

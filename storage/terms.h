@@ -17,7 +17,8 @@ typedef struct bpt__terms {
     const char *origin; /* of what: the source */
 } bpt__terms;
 
-/** Writes them. The file's time becomes that when the source began to be read.
+/** Writes them. The file's time becomes that when the source began to be read, if it is this
+ * user's.
  * @param lock open file @param path of the dataset, for messages
  * @param reading_ns bpt_clock_ns() of then
  * @return BPT_OK, BPT_ENOSPC, BPT_EIO, BPT_ENOMEM */

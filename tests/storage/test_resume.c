@@ -390,6 +390,28 @@ static void the_source_was_read_before(void **state) {
     bpt_writer_close(writer);
 }
 
+/* As who may write the folder, and does not own what is in it. */
+static bool is_owner = true;
+int __real_futimens(int fd, const struct timespec times[2]);
+int __wrap_futimens(int fd, const struct timespec times[2]);
+int __wrap_futimens(int fd, const struct timespec times[2]) {
+    if (is_owner) return __real_futimens(fd, times);
+    errno = EPERM;
+    return -1;
+}
+
+static void another_owns_the_lock_file(void **state) {
+    (void)state;
+    bpt_writer_options o = with_terms("train", false);
+    o.reading_ns = bpt_clock_ns() - 1;
+    is_owner = false;
+    bpt_writer *writer;
+    assert_int_equal(bpt_writer_open(place.dataset, &o, &writer), BPT_OK);
+    assert_true(bpt_writer_begun(writer).tv_sec > time(NULL) - 1000);
+    bpt_writer_close(writer);
+    is_owner = true;
+}
+
 /* Without a thread chunks are stored all the same. */
 static void no_thread_to_store(void **state) {
     (void)state;
@@ -495,6 +517,7 @@ int main(void) {
                                         tear_down_limited),
         cmocka_unit_test_setup_teardown(no_thread_to_store, set_up, tear_down),
         cmocka_unit_test_setup_teardown(the_source_was_read_before, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(another_owns_the_lock_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_record_larger_than_a_chunk, set_up, tear_down),
         cmocka_unit_test_setup_teardown(encoded_ones, set_up, tear_down),
     };
