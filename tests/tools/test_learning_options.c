@@ -106,6 +106,34 @@ static void test_momentum_is_shared_by_deltas_of_sgd(void **state) {
     }
 }
 
+/* Of five ranks that merge. */
+static void test_half_of_the_batch(void **state) {
+    (void)state;
+    static const struct {
+        int n_arguments; /* of those below */
+        bool tuned;
+        int64_t before, batch_size;
+        double lr;
+    } cases[] = {{3, false, 0, 32, 0.01},  {5, false, 0, 64, 0.005}, {5, false, 32, 32, 0.005},
+                 {3, false, 32, 32, 0.01}, {3, false, 64, 64, 0.02}, {5, false, 64, 64, 0.005},
+                 {3, true, 0, 64, 0.02},   {3, true, 32, 64, 0.02}};
+    char *arguments[] = {"bpt-train", "--update", "agwu", "--lr", "0.005"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bpt_train_options o = {0};
+        bpt_option_request request;
+        bpt_option_set *set;
+        assert_int_equal(bpt_options_parse(&bpt_train_command, cases[i].n_arguments, arguments, &o,
+                                           &request, &set),
+                         BPT_OK);
+        bpt_learning_options_default(&o, set);
+        const bool halved = bpt_learning_options_share(&o, set, 5, cases[i].tuned, cases[i].before);
+        if (halved != (cases[i].batch_size == 32) || o.batch_size != cases[i].batch_size ||
+            o.lr != cases[i].lr)
+            fail_msg("case %zu: a batch of %d at %g", i, (int)o.batch_size, o.lr);
+        bpt_option_set_free(set);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_whole_numbers_of_samples),
@@ -113,6 +141,7 @@ int main(void) {
         cmocka_unit_test(test_nesterov_is_of_sgd),
         cmocka_unit_test(test_momentum_is_shared_by_deltas_of_sgd),
         cmocka_unit_test(test_momentum_is_shared_for_certain),
+        cmocka_unit_test(test_half_of_the_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -95,6 +95,10 @@ for model in '' '--model tiny.yaml'; do
     [ "$(grep -c '^error: ' out)" -eq 1 ] || die "not one error"
 done
 [ -e runs/x ] && die "what was refused left a run"
+# Beside servers alone nobody is given samples.
+run 0 ranks 2 "$train" --data large "${quick[@]}" --servers 1 --data-mode scatter --scratch scratch --output runs/served
+says '--data-mode scatter: without effect on 1 rank that trains'
+[ -e scratch ] && die "samples were given out"
 
 # Damage: the record is named, nothing is learned from it.
 offset=$(LC_ALL=C grep -obUaP '\xFF\xD8\xFF' large/data.mdb | sed -n 20p | cut -d: -f1)

@@ -29,7 +29,7 @@ static bool serves(const bpt_train_options *o, const bpt_comm *comm) {
 
 /* Where rank 0 gives out samples, the others need not see the dataset. */
 static bool is_scattered(const bpt_train_options *o, const bpt_comm *comm) {
-    return o->data_mode == BPT_DATA_SCATTER && bpt_comm_size(comm) > 1;
+    return bpt_servers_scatter(o, bpt_comm_size(comm));
 }
 
 /* ---- this rank ---- */

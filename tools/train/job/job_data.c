@@ -3,9 +3,10 @@
 #include "base/memory.h"
 #include "tools/shaped_model.h"
 #include "tools/train/job/job_parts.h"
+#include "tools/train/options/servers.h"
 
 bool bpt_job_scatters(const bpt_job *job) {
-    return job->options->data_mode == BPT_DATA_SCATTER && job->n_ranks > 1;
+    return bpt_servers_scatter(job->options, job->n_ranks);
 }
 
 /* @param dataset the job's from now on */

@@ -204,11 +204,11 @@ bool bpt_learning_options_share(bpt_train_options *o, const bpt_option_set *set,
                                 bool tuned, int64_t before) {
     enum { FEW = 4 }; /* docs/performance.md, "Accuracy of the ways of updating" */
     const bool has_rate = bpt_option_where(set, "lr") != BPT_SOURCE_DEFAULT;
-    if ((int64_t)n_ranks - o->servers <= FEW || !is_sgd(o) ||
+    if ((int64_t)n_ranks - o->servers <= FEW || !is_sgd(o) || tuned ||
         bpt_option_where(set, "batch-size") != BPT_SOURCE_DEFAULT)
         return false;
     const bool halves = before ? before == o->batch_size / 2 && o->update != BPT_UPDATE_ALLREDUCE
-                               : multiplies_rate(o) && !tuned && !has_rate;
+                               : multiplies_rate(o) && !has_rate;
     if (!halves) return false;
     o->batch_size /= 2;
     if (!has_rate) o->lr /= 2;

@@ -18,9 +18,9 @@ void bpt_learning_options_default(bpt_train_options *o, const bpt_option_set *se
 
 /** Sets --batch-size and --lr, where nobody gave either, to what suits the ranks of the job: with
  * sgd half of both where more than four merge what they learn at multiplied rates, since their
- * steps are large together. A tuned file, which is for a batch, leaves them alone. A job that goes
- * on has half of the batch where it had half, whatever else is given by now, and then half of the
- * rate unless that is.
+ * steps are large together. A tuned file, which is for a batch, leaves them alone. Else a job that
+ * goes on has half of the batch where it had half, whatever is given by now of the rest, and then
+ * half of the rate unless that is.
  * @param n_ranks of the job, servers among them
  * @param tuned   whether any of them is by a file
  * @param before  --batch-size of the job that goes on: bpt_checkpoint_batch(); 0: none does

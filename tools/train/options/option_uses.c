@@ -389,7 +389,7 @@ void bpt_option_uses_warn_ranks(const bpt_train_options *o, const bpt_option_set
     }
     if (o->partition == BPT_PARTITION_IDPA && c.update == BPT_UPDATE_LOCAL)
         bpt_list_add(list, sizeof list, "--partition idpa");
-    if (o->data_mode == BPT_DATA_SCATTER && c.n_workers == 1)
+    if (o->data_mode == BPT_DATA_SCATTER && !bpt_servers_scatter(o, n_ranks))
         bpt_list_add(list, sizeof list, "--data-mode scatter");
     if (list[0])
         bpt_warn("%s: without effect on %u rank%s%s, where --update is %s", list, c.n_workers,

@@ -20,6 +20,13 @@ bpt_status bpt_servers_count(const bpt_train_options *o, uint32_t n_ranks, uint3
     return status;
 }
 
+bool bpt_servers_scatter(const bpt_train_options *o, uint32_t n_ranks) {
+    uint32_t n;
+    if (o->data_mode != BPT_DATA_SCATTER) return false;
+    if (bpt_servers_count(o, n_ranks, &n) != BPT_OK) n = 0; /* it is refused */
+    return n_ranks - n > 1;
+}
+
 bool bpt_servers_have(const bpt_train_options *o, uint32_t rank, uint32_t n_ranks) {
     const uint32_t n = have_use(o, n_ranks) ? (uint32_t)o->servers : 0;
     return n < n_ranks && rank >= n_ranks - n;

@@ -19,4 +19,7 @@ bpt_status bpt_servers_count(const bpt_train_options *o, uint32_t n_ranks, uint3
 /** @return whether @p rank is one of them; false where there are too many */
 bool bpt_servers_have(const bpt_train_options *o, uint32_t rank, uint32_t n_ranks);
 
+/** @return whether rank 0 gives out samples: by --data-mode scatter, to others that train */
+bool bpt_servers_scatter(const bpt_train_options *o, uint32_t n_ranks);
+
 #endif
