@@ -119,61 +119,47 @@ static bool same_placement(const bpt_job *job, const bpt_checkpoint *c) {
     return strcmp(c->placement, bpt_layer_choice_is_named(job, &border) ? named : "") == 0;
 }
 
-/* Checkpoints of earlier versions do not say what they learn from, or not all of it. */
-static bpt_status look_for_other(const bpt_json_doc *doc, const char *key, uint64_t mine,
-                                 bool *other) {
-    const bpt_json *root = bpt_json_root(doc);
-    uint64_t theirs = mine;
-    if (bpt_json_find(root, key)) BPT_TRY(bpt_json_get_u64(doc, root, key, 0, UINT64_MAX, &theirs));
-    *other = theirs != mine;
+/* Checkpoints of earlier versions do not name it. */
+static bpt_status compare_split(const bpt_job *job, bpt_checkpoint *c) {
+    const bpt_json *root = bpt_json_root(c->state);
+    const char *split = job->options->train_split;
+    if (bpt_json_find(root, "train_split"))
+        BPT_TRY(bpt_json_get_text(c->state, root, "train_split", &split));
+    if (!c->differs && strcmp(split, job->options->train_split) != 0) c->differs = "--train-split";
     return BPT_OK;
 }
 
-/* By the size of the input the identity of an encoded dataset differs too, and that of the model.
- */
-static bpt_status compare_inputs(const bpt_job *job, bpt_checkpoint *c) {
-    const bpt_json *root = bpt_json_root(c->state);
-    const char *split = job->options->train_split;
-    bool height, width, dataset, model;
-    BPT_TRY(look_for_other(c->state, "input_height", (uint64_t)job->model->input.h, &height));
-    BPT_TRY(look_for_other(c->state, "input_width", (uint64_t)job->model->input.w, &width));
-    BPT_TRY(look_for_other(c->state, "dataset", job->dataset_identity, &dataset));
-    BPT_TRY(look_for_other(c->state, "model", job->model_identity, &model));
-    if (bpt_json_find(root, "train_split"))
-        BPT_TRY(bpt_json_get_text(c->state, root, "train_split", &split));
-    if (c->differs) return BPT_OK;
-    if (height || width)
-        c->differs = "the size of the input, by --input-size, --model or --data,";
-    else if (dataset)
-        c->differs = "what --data holds";
-    else if (strcmp(split, job->options->train_split) != 0)
-        c->differs = "--train-split";
-    else if (model)
-        c->differs = "what --model says";
-    return BPT_OK;
-}
+/* What it means where a number is not there: earlier versions had none of it, or did not say. */
+typedef enum absence { NEEDED, WAS_0, UNKNOWN } absence;
 
 /* In what the job that wrote the state differs from this one; NULL: it can go on bit for bit. */
 static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
+    static const char input_size[] = "the size of the input, by --input-size, --model or --data,";
     const struct {
         const char *key;
         uint64_t mine;
         const char *what;
-        bool later; /* earlier versions had none of it, and did not write 0 */
+        absence absent;
     } numbers[] = {
-        {"ranks", job->n_ranks, "the number of ranks", false},
-        {"servers", job->n_servers, "--servers", true},
-        {"batch_size", (uint64_t)job->options->batch_size, "--batch-size", false},
-        {"seed", (uint64_t)job->options->seed, "--seed", false},
-        {"order", bpt_train_order(job->options).kind, "--order", true},
-        {"order_block", bpt_train_order(job->options).block, "--order-block", true},
-        {"rounds", bpt_job_rounds(job), "--idpa-rounds", false},
-        {"held_out", job->held_out, "--quality or --held-out", true},
-        {"train_samples", job->epoch_samples, "the number of training samples", false},
-        {"total_samples", job->total_samples, "--epochs", false},
-        {"optimizer_states", bpt_job_n_states(job), "--momentum, 0 in one of the two,", false},
+        {"ranks", job->n_ranks, "the number of ranks", NEEDED},
+        {"servers", job->n_servers, "--servers", WAS_0},
+        {"batch_size", (uint64_t)job->options->batch_size, "--batch-size", NEEDED},
+        {"seed", (uint64_t)job->options->seed, "--seed", NEEDED},
+        {"order", bpt_train_order(job->options).kind, "--order", WAS_0},
+        {"order_block", bpt_train_order(job->options).block, "--order-block", WAS_0},
+        {"rounds", bpt_job_rounds(job), "--idpa-rounds", NEEDED},
+        {"held_out", job->held_out, "--quality or --held-out", WAS_0},
+        {"train_samples", job->epoch_samples, "the number of training samples", NEEDED},
+        {"total_samples", job->total_samples, "--epochs", NEEDED},
+        {"optimizer_states", bpt_job_n_states(job), "--momentum, 0 in one of the two,", NEEDED},
         {"velocities", bpt_checkpoint_velocities(job), "--server-momentum, 0 in one of the two,",
-         true},
+         WAS_0},
+        /* By the size of the input the identity of an encoded dataset differs too, and that of the
+         * model. */
+        {"input_height", (uint64_t)job->model->input.h, input_size, UNKNOWN},
+        {"input_width", (uint64_t)job->model->input.w, input_size, UNKNOWN},
+        {"dataset", job->dataset_identity, "what --data holds", UNKNOWN},
+        {"model", job->model_identity, "what --model says", UNKNOWN},
     };
     const bpt_json_doc *doc = c->state;
     const bpt_json *root = bpt_json_root(doc);
@@ -194,12 +180,12 @@ static bpt_status compare_shape(const bpt_job *job, bpt_checkpoint *c) {
     else if (!same_placement(job, c))
         c->differs = "--placement";
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        uint64_t theirs = 0;
-        if (!numbers[i].later || bpt_json_find(root, numbers[i].key))
+        uint64_t theirs = numbers[i].absent == UNKNOWN ? numbers[i].mine : 0;
+        if (numbers[i].absent == NEEDED || bpt_json_find(root, numbers[i].key))
             BPT_TRY(bpt_json_get_u64(doc, root, numbers[i].key, 0, UINT64_MAX, &theirs));
         if (!c->differs && theirs != numbers[i].mine) c->differs = numbers[i].what;
     }
-    BPT_TRY(compare_inputs(job, c));
+    BPT_TRY(compare_split(job, c));
     c->exact = !c->differs;
     c->exchange = bpt_json_find(root, "exchange");
     return BPT_OK;
