@@ -4,6 +4,7 @@
 #include "base/option_values.h"
 #include "base/yaml.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <string.h>
 
@@ -325,7 +326,8 @@ void bpt_option_set_free(bpt_option_set *set) {
 
 void bpt_option_copy(const bpt_command *command, const char *name, const void *from, void *to) {
     const bpt_option *o = find_option(command, name, strlen(name));
-    if (o) memcpy((char *)to + o->offset, (const char *)from + o->offset, bpt__option_size(o));
+    assert(o);
+    memcpy((char *)to + o->offset, (const char *)from + o->offset, bpt__option_size(o));
 }
 
 char *const *bpt_option_operands(const bpt_option_set *set, int *n) {

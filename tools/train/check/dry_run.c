@@ -75,8 +75,8 @@ typedef struct on_device {
     bpt_network *net; /* NULL: this rank computes on cores alone */
 } on_device;
 
-/* @param[out] plan grows by what it takes of the host; @param[out] there close_on_device(), also on
- * failure */
+/* @param[in,out] plan grows by what it takes of the host, if it can be had
+ * @param[out] there close_on_device(), also on failure */
 static bpt_status open_on_device(const bpt_job *job, bpt_memory_plan *plan, on_device *there) {
     const bpt_train_options *o = job->options;
     if (!job->device) return BPT_OK;
@@ -144,13 +144,15 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     if (status == BPT_OK) bpt_tuning_say(o);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
     if (status == BPT_OK) print_job(&job);
-    if (status == BPT_OK) status = open_on_device(&job, &plan, &there);
+    const bpt_status opened =
+        status == BPT_OK ? open_on_device(&job, &plan, &there) : BPT_OK; /* said behind the plan */
     if (status == BPT_OK) {
         if (bpt_layer_choice_is_named(&job, &job.parting.border))
             status = print_parts(&job, &plan);
         else
             bpt_memory_plan_print(&plan, stdout);
     }
+    if (status == BPT_OK) status = opened;
     if (status == BPT_OK && there.net) print_on_device(&job, there.net);
     if (status == BPT_OK) status = print_limit(&job, &plan);
     if (status == BPT_OK && job.n_servers > 0) {

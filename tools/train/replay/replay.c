@@ -81,7 +81,6 @@ bpt_status bpt_replay(const bpt_train_options *given, const bpt_option_set *set)
         bpt_hint(
             "a replay needs the folder of an agwu or easgd run that was never resumed, as the run "
             "left it, and the same dataset, model, initial weights, program and kind of processor; "
-            "a "
-            "run of one rank (local) is repeated by --config RUN/config.yaml");
+            "a run of one rank (local) is repeated by --config RUN/config.yaml");
     return status;
 }

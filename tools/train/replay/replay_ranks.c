@@ -13,9 +13,8 @@
 
 /* ---- the summary ---- */
 
-/* @param[out] doc to be freed; NULL: there is no summary, or none that could be read: of a run that
- *                 ended before it
- * @return BPT_OK, BPT_ENOMEM */
+/* @param[out] doc to be freed; NULL: there is no summary, of a run that ended before it
+ * @return BPT_OK, as bpt_file_read() but for BPT_ENOENT, as bpt_json_parse() */
 static bpt_status load(const char *run, bpt_json_doc **doc) {
     char *path, *text = NULL;
     size_t size = 0;
@@ -25,7 +24,7 @@ static bpt_status load(const char *run, bpt_json_doc **doc) {
     if (status == BPT_OK) status = bpt_json_parse(path, text, size, doc);
     bpt_free(text);
     bpt_free(path);
-    return status == BPT_ENOMEM ? status : BPT_OK;
+    return status == BPT_ENOENT ? BPT_OK : status;
 }
 
 /* @return what it says of each rank; NULL: nothing */
