@@ -56,14 +56,17 @@ static bool errs_with_channels_last(const bpt_layer *l, bpt_value_type type) {
 }
 
 /* The input as it comes, or the plain order in place of channels last. Of one pixel these are the
- * same but for their names, by which kernels go. */
+ * same but for their names, which oneDNN 3 does not look at: there it is blocks. */
 static bpt_status order_input(const bpt_layer *l, bpt_builder *b, const bpt_activation *in,
                               bpt_activation *out) {
+    enum { BLOCK = 16 };
     const int64_t dims[] = {bpt_builder_tile_samples(b, 0), l->in.c, l->in.h, l->in.w};
     int64_t lanes;
     BPT_TRY(bpt_layout_lanes(b->cpu, in->layout[0], dims, &lanes));
     *out = *in;
     if (lanes == 8 || lanes == 16 || !errs_with_channels_last(l, in->type)) return BPT_OK;
+    if (l->in.h * l->in.w == 1)
+        return bpt_builder_convert_to_lanes(b, l->name, in, in->type, BLOCK, out);
     return bpt_builder_convert_to_plain(b, l->name, in, in->type, out);
 }
 
