@@ -208,15 +208,18 @@ BPT_CLONES static void forward_plain(const void *restrict in, const void *restri
     BPT_FOR_TYPE(type, FORWARD_PLAIN_OF, addend);
 }
 
-void bpt_batchnorm_forward(const bpt_lanes *a, const void *x, const void *z, const float *mean,
-                           const float *scale, const float *bias, bool relu, void *y) {
+void bpt_batchnorm_forward(const bpt_lanes *a, const void *x, const void *z, const int32_t *labels,
+                           const float *mean, const float *scale, const float *bias, bool relu,
+                           void *y) {
     const int64_t block = a->n_pixels * a->lanes;
     const bpt_value_type type = a->type;
     for (int64_t i = 0; i < a->n_samples * a->n_blocks; i++) {
         const int64_t c = i % a->n_blocks * a->lanes, at = i * block;
         const void *in = bpt_value_at(type, x, at), *addend = z ? bpt_value_at(type, z, at) : NULL;
         void *out = bpt_place_at(type, y, at);
-        if (a->lanes == 1)
+        if (labels[i / a->n_blocks] < 0)
+            memset(out, 0, (size_t)block * bpt_value_bytes(type));
+        else if (a->lanes == 1)
             forward_plain(in, addend, type, a->n_pixels, mean[c], scale[c], bias[c], relu, out);
         else
             forward_block(in, addend, type, a->n_pixels, a->lanes, mean + c, scale + c, bias + c,

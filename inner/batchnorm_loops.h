@@ -55,12 +55,14 @@ void bpt_moments_of(const bpt_lanes *a, const void *x, const int32_t *labels, bp
 void bpt_moments_merge(size_t n_channels, bpt_moments *into, const bpt_moments *from);
 
 /** y = (x - mean) * scale + bias + z, channel by channel: in this order, so that a large mean costs
- * no digits.
+ * no digits. Of a sample that is not there 0, since it may be far from what there is: divided by
+ * the root of little, layer after layer, it would not stay a number.
  * @param z    NULL: nothing is added; else in the order of @p x
- * @param mean,scale,bias shape [n_channels]
+ * @param labels shape [n_samples]; @param mean,scale,bias shape [n_channels]
  * @param relu whether values below 0 become 0 */
-void bpt_batchnorm_forward(const bpt_lanes *a, const void *x, const void *z, const float *mean,
-                           const float *scale, const float *bias, bool relu, void *y);
+void bpt_batchnorm_forward(const bpt_lanes *a, const void *x, const void *z, const int32_t *labels,
+                           const float *mean, const float *scale, const float *bias, bool relu,
+                           void *y);
 
 /** Sums over a tile, of some channels: of dy, and of dy * (x - mean).
  * @param y      NULL, or the output behind a ReLU: dy counts where y > 0 only

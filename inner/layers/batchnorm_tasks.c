@@ -116,8 +116,9 @@ bpt_status bpt__batchnorm_normalise(void *arg, unsigned worker) {
     const void *addend = n->add ? bpt_at(blocks, n->other.value[t]) : NULL;
     (void)worker;
     bpt_batchnorm_forward(&n->tile[t], bpt_at(blocks, n->in.value[t]), addend,
-                          array(n, BPT__BN_MEAN), array(n, BPT__BN_SCALE), array(n, BPT__BN_SHIFT),
-                          n->relu, bpt_at(blocks, n->out.value[t]));
+                          labels_from(n, n->b->tile_start[t]), array(n, BPT__BN_MEAN),
+                          array(n, BPT__BN_SCALE), array(n, BPT__BN_SHIFT), n->relu,
+                          bpt_at(blocks, n->out.value[t]));
     return BPT_OK;
 }
 

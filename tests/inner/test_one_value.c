@@ -1,5 +1,5 @@
 /* A batch norm of which a channel has one value: that says nothing of a variance, and the running
- * one stays.
+ * one stays; and samples that are not there are not divided by what is left of it, a root of eps.
  * ctest: cpu */
 #include "tests/inner/net_fixture.h"
 
@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 /* Last: it needs those above, and defines fail and skip. */
@@ -52,6 +53,45 @@ static void test_variance_of_one(void **state) {
     free(two);
 }
 
+/* Nine batch norms, one behind the other. @param fuses what is computed with each: nothing, a ReLU,
+ * or an addition and a ReLU */
+static void write_chain(int fuses, char *text, size_t size) {
+    size_t n = (size_t)snprintf(text, size, "{name: t, input: [2, 1, 1], classes: 2, layers: [");
+    for (int i = 0; i < 9; i++) {
+        n += (size_t)snprintf(text + n, size - n,
+                              "fc: {name: f%d, outputs: 3}, batchnorm: {name: b%d, eps: 1e-12}, ",
+                              i, i);
+        if (fuses > 1)
+            n += (size_t)snprintf(text + n, size - n, "add: {input: [f%d, b%d]}, ", i, i);
+        if (fuses > 0) n += (size_t)snprintf(text + n, size - n, "relu, ");
+    }
+    snprintf(text + n, size - n, "fc: {outputs: classes}]}");
+}
+
+/* Of the one sample nothing but the bias is left in each; those that are not there would become a
+ * million times as large, and infinite in the seventh. */
+static void test_absent_samples(void **state) {
+    (void)state;
+    for (int fuses = 0; fuses < 3; fuses++) {
+        char text[2048];
+        bpt_batch_result before, after;
+        write_chain(fuses, text, sizeof text);
+        net_fixture f = net_open(text, BATCH, (net_options){.n_workers = 2, .seed = 5});
+        for (int i = 1; i < BATCH; i++) f.labels[i] = -1;
+        net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 1.0f, &before));
+        float *gradient = net_vector(&f, BPT_VECTOR_GRADIENTS);
+        for (size_t i = 2; i < f.n_pixels; i++) f.pixels[i] = 1e3f;
+        net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 1.0f, &after));
+        float *again = net_vector(&f, BPT_VECTOR_GRADIENTS);
+        net_assert_same_bits("gradient", gradient, again, f.n_weights);
+        assert_true(before.loss_sum == after.loss_sum);
+        net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.1f, 1.0f, &after));
+        free(again);
+        free(gradient);
+        net_close(&f);
+    }
+}
+
 static void test_least_batch(void **state) {
     (void)state;
     const bpt_layer *layer;
@@ -68,6 +108,7 @@ static void test_least_batch(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variance_of_one),
+        cmocka_unit_test(test_absent_samples),
         cmocka_unit_test(test_least_batch),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

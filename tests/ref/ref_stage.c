@@ -255,6 +255,14 @@ static void pad_channels_backward(ref_stage *g) {
 
 enum { WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 
+/* Statistics say nothing of samples that are not there: these become 0. */
+static void clear_absent(ref_stage *g) {
+    const size_t per_sample = g->n_out / (size_t)g->batch->n;
+    for (int64_t i = 0; i < g->batch->n; i++)
+        if (g->batch->labels[i] < 0)
+            memset(g->y + (size_t)i * per_sample, 0, per_sample * sizeof *g->y);
+}
+
 static void batchnorm_forward(ref_stage *g) {
     const bpt_batchnorm_config *config = g->layer->config;
     const bpt_shape s = g->layer->in;
@@ -273,6 +281,7 @@ static void batchnorm_forward(ref_stage *g) {
     ref_batchnorm_forward(n, s.c, m, g->x[0], recalls ? g->w[RUNNING_MEAN] : g->mean,
                           recalls ? g->w[RUNNING_VAR] : g->var, config->eps, g->w[WEIGHT],
                           g->w[BIAS], g->y);
+    clear_absent(g);
 }
 
 static void batchnorm_terms(ref_stage *g, int64_t pixels) {
