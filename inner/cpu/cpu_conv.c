@@ -133,12 +133,12 @@ static bpt_status backward_data_pd(bpt_cpu *cpu, const bpt_conv_problem *p, cons
 }
 
 /* oneDNN's kernels of weights' gradients in bfloat16 turn the source in scratch memory and, where
- * strides are wider than a row or pads higher than the image, read there what nobody has written
- * (docs/decisions.md). They do not take the plain order of weights, which leaves matrix products.
+ * strides are wider than a row or pads higher than the image, read there or behind the source what
+ * nobody has written (docs/decisions.md). They do not take the plain order of weights, which leaves
+ * matrix products.
  */
 static bool reads_unwritten_scratch(const bpt_conv_problem *p) {
-    const bool skips_rows = p->stride[1] > p->w && p->pad[1] > 0;
-    return p->type == BPT_BF16 && (skips_rows || p->pad[0] > p->h);
+    return p->type == BPT_BF16 && (p->stride[1] > p->w || p->pad[0] > p->h);
 }
 
 static bpt_status plain_gradient(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout **out) {

@@ -1,11 +1,12 @@
 /* Convolutions of images that are smaller than their windows, strides or pads, by kernels for
  * bfloat16: gradients of weights against sums of whole numbers, which have to be exact. In all
  * orders that kernels take, also those that no layer would have here. CMakeLists.txt fills memory
- * that nobody has written, so that it is not taken for zeros.
+ * that nobody has written, so that it is not taken for zeros; scratch and what is around operands
+ * are filled here, with NaNs: 0 times these is not 0 either.
  *
  * ctest: cpu TIMEOUT=60 */
 #include "base/random.h"
-#include "inner/cpu/cpu.h"
+#include "inner/cpu/cpu_private.h"
 #include "tests/inner/conv_fixture.h"
 #include "tests/ref/ref.h"
 
@@ -19,7 +20,7 @@
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
 
-enum { SEED = 30091, N_SAMPLES = 2 };
+enum { SEED = 30091, N_SAMPLES = 2, NANS = 0xFF /* bytes of such, of either type */ };
 
 typedef enum { CHOSEN, LAST, PLAIN, N_ORDERS } order;
 
@@ -60,6 +61,7 @@ static void start(gradient *g) {
     net_assert_ok(bpt_blocks_allocate(&g->blocks, 0));
     net_assert_ok(bpt_cpu_resolve(g->cpu, BPT_BLOCK_ACTIVATIONS, &g->blocks));
     net_assert_ok(bpt_cpu_prepare(g->cpu));
+    memset(g->blocks.base[BPT_BLOCK_ACTIVATIONS], NANS, g->blocks.bytes[BPT_BLOCK_ACTIVATIONS]);
 }
 
 /* @return false: there is no such kernel, or one of plain loops */
@@ -139,6 +141,7 @@ static bool check_in(const bpt_conv_problem *p, order o) {
         fill(bpt_at(&g.blocks, dy), (size_t)(p->n * p->k * p->p * p->q), 2);
         net_assert_ok(bpt_kernel_run(g.take_x, 0));
         net_assert_ok(bpt_kernel_run(g.take_dy, 0));
+        memset(g.cpu->scratch[0], NANS, bpt_cpu_scratch_bytes(g.cpu));
         net_assert_ok(bpt_kernel_run(g.gradient, 0));
         net_assert_ok(bpt_kernel_run(g.give, 0));
         check(&g, bpt_at(&g.blocks, x), bpt_at(&g.blocks, dy), bpt_at(&g.blocks, dw));
@@ -160,30 +163,36 @@ static size_t check_orders(bpt_conv_problem p) {
     return n;
 }
 
-/* Images of 1x1 to 2x3 under kernels of 2x2 to 7x7. */
+/* Kernels of K x K, and of K x 1. */
+static size_t check_kernels(bpt_conv_problem p, int64_t kernel, int64_t pad) {
+    p.r = p.s = kernel;
+    p.pad[0] = p.pad[1] = pad;
+    size_t n = check_orders(p);
+    p.s = 1;
+    p.pad[1] = 0;
+    return n + check_orders(p);
+}
+
+/* Images of 1x1 to 2x3 under kernels of up to 7x7, with pads and without. */
 static size_t check_channels(int64_t c, int64_t k, int64_t groups) {
+    bpt_conv_problem p = {
+        .n = N_SAMPLES, .c = c, .k = k, .dilation = {1, 1}, .groups = groups, .type = BPT_BF16};
     size_t n = 0;
     for (int64_t size = 0; size < 6; size++)
-        for (int64_t kernel = 2; kernel <= 7; kernel++)
-            for (int64_t stride = 1; stride <= 4; stride++)
-                n += check_orders((bpt_conv_problem){.n = N_SAMPLES,
-                                                     .c = c,
-                                                     .h = 1 + size % 2,
-                                                     .w = 1 + size / 2,
-                                                     .k = k,
-                                                     .r = kernel,
-                                                     .s = kernel,
-                                                     .stride = {stride, stride},
-                                                     .pad = {kernel / 2, kernel / 2},
-                                                     .dilation = {1, 1},
-                                                     .groups = groups,
-                                                     .type = BPT_BF16});
+        for (int64_t kernel = 1; kernel <= 7; kernel++)
+            for (int64_t stride = 1; stride <= 4; stride++) {
+                p.h = 1 + size % 2;
+                p.w = 1 + size / 2;
+                p.stride[0] = p.stride[1] = stride;
+                n += check_kernels(p, kernel, 0);
+                if (kernel > 1) n += check_kernels(p, kernel, kernel / 2);
+            }
     return n;
 }
 
 static void test_gradients_of_weights(void **state) {
-    static const int64_t channels[][3] = {{5, 8, 1},   {16, 16, 1},  {139, 3, 1}, {1, 1, 1},
-                                          {32, 32, 2}, {32, 32, 32}, {5, 5, 5}};
+    static const int64_t channels[][3] = {{5, 8, 1}, {7, 16, 1},  {16, 16, 1},  {139, 3, 1},
+                                          {1, 1, 1}, {32, 32, 2}, {32, 32, 32}, {5, 5, 5}};
     (void)state;
     if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
     for (size_t i = 0; i < sizeof channels / sizeof *channels; i++)
