@@ -238,6 +238,39 @@ bpt_status bpt_dir_create(const char *path, bool must_be_new) {
     return status;
 }
 
+/* Bytes up to the end of the last whole line, of so many; below 0: they cannot be read. */
+static off_t whole_lines(int fd, off_t bytes) {
+    char block[4096];
+    while (bytes > 0) {
+        const off_t begin = bytes > (off_t)sizeof block ? bytes - (off_t)sizeof block : 0;
+        const size_t n = (size_t)(bytes - begin);
+        if (pread(fd, block, n, begin) != (ssize_t)n) return -1;
+        const char *newline = memrchr(block, '\n', n);
+        if (newline) return begin + (newline - block) + 1;
+        bytes = begin;
+    }
+    return 0;
+}
+
+static void cut_torn_line(const char *path, int writer) {
+    struct stat info;
+    if (fstat(writer, &info) != 0 || !S_ISREG(info.st_mode)) return;
+    const int reader = open(path, O_RDONLY | O_CLOEXEC);
+    if (reader < 0) return;
+    const off_t end = whole_lines(reader, info.st_size);
+    close(reader);
+    /* Where that fails the half line stays. */
+    if (end >= 0 && end < info.st_size && ftruncate(writer, end) != 0) return;
+}
+
+bpt_status bpt_file_append(const char *path, FILE **file) {
+    FILE *opened = fopen(path, "ae");
+    if (!opened) return bpt_fail_write(errno, "open", path);
+    cut_torn_line(path, fileno(opened));
+    *file = opened;
+    return BPT_OK;
+}
+
 bool bpt_file_is_at(int fd, const char *path) {
     struct stat mine, there;
     return fstat(fd, &mine) == 0 && stat(path, &there) == 0 && mine.st_ino == there.st_ino &&

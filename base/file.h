@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
 /** Fails with the meaning of @p error_number (an errno): "cannot <verb> <path>: <reason>". */
 bpt_status bpt_fail_errno(int error_number, const char *verb, const char *path);
@@ -56,6 +57,13 @@ typedef struct bpt_bytes {
 
 /** Likewise for a file whose parts, shape [n_parts], lie in several places: none is copied. */
 bpt_status bpt_file_write_parts(const char *path, const bpt_bytes *parts, size_t n_parts);
+
+/** Opens a file that lines are appended to, and makes it if it is not there. What a kill or a full
+ * disk has left of a line at its end is cut off, so that the next line stands by itself; where the
+ * file cannot be read or cut, and in what is no regular file, it stays.
+ * @param[out] file caller closes with fclose(); set on success only
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM */
+bpt_status bpt_file_append(const char *path, FILE **file);
 
 /** @return whether @p path leads to the file that is open as @p fd: who removes a lock file may
  * hold its lock, and who waited for it then has the lock of nothing */

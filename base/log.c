@@ -1,6 +1,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/text.h"
 
 #include <errno.h>
@@ -31,12 +32,10 @@ void bpt_log_setup(int rank, bpt_log_level level) {
 bpt_status bpt_log_file(const char *path) {
     pthread_mutex_lock(&state.mutex);
     if (state.file) fclose(state.file);
-    state.file = path ? fopen(path, "a") : NULL;
-    const int error = errno;
-    const bool failed = path && !state.file;
+    state.file = NULL;
+    const bpt_status status = path ? bpt_file_append(path, &state.file) : BPT_OK;
     pthread_mutex_unlock(&state.mutex);
-    if (failed) return bpt_fail(BPT_EIO, "cannot open log file %s: %s", path, strerror(error));
-    return BPT_OK;
+    return status;
 }
 
 static void write_file_line(bpt_log_level level, const char *text) {

@@ -24,7 +24,7 @@ typedef enum bpt_log_level {
 void bpt_log_setup(int rank, bpt_log_level level);
 
 /** Also writes to a file (appended; UTC time, rank and host on every line). NULL closes it.
- * @return BPT_OK, BPT_EIO */
+ * @return BPT_OK, BPT_EIO, BPT_ENOSPC, BPT_ENOMEM */
 bpt_status bpt_log_file(const char *path);
 
 /** Logs one line at @p level: lower case, no full stop, no newline. */

@@ -71,11 +71,7 @@ bpt_status bpt__update_log_open(const char *path, bpt__update_log **log) {
     BPT_TRY_GOTO(status, BPT_GROW("lines", ROOM_BYTES, &l->writing.text, &l->writing.room),
                  err_free);
     BPT_TRY_GOTO(status, reserve_line(&l->line), err_free);
-    l->file = fopen(path, "ae");
-    if (!l->file) {
-        status = bpt_fail_write(errno, "open", path);
-        goto err_free;
-    }
+    BPT_TRY_GOTO(status, bpt_file_append(path, &l->file), err_free);
     pthread_mutex_init(&l->mutex, NULL);
     *log = l;
     return BPT_OK;

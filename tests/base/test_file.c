@@ -240,6 +240,50 @@ static void test_full_disk_keeps_the_old_file(void **state) {
     bpt_free(data);
 }
 
+static void append(const char *path, const char *text) {
+    FILE *file = NULL;
+    assert_int_equal(bpt_file_append(path, &file), BPT_OK);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void test_lines_are_appended_behind_whole_ones(void **state) {
+    (void)state;
+    enum { LONG = 3 * 4096 };
+    char path[SUPPORT_PATH_SIZE], text[LONG + 16];
+    support_path(path, "lines");
+    append(path, "one\n");
+    append(path, "two\nthr");
+    append(path, "four\n");
+    assert_content(path, "one\ntwo\nfour\n");
+    /* However long what is torn is, and if it is all. */
+    memset(text, 'x', LONG);
+    for (size_t n = LONG - 4096 - 2; n <= LONG - 4096 + 2; n++) {
+        text[n] = '\0';
+        support_write(path, "lines", text, n);
+        append(path, "a\n");
+        append(path, text);
+        append(path, "b\n");
+        assert_content(path, "a\nb\n");
+        text[n] = 'x';
+    }
+    /* Bytes that no text has end no line. */
+    support_write(path, "lines", "a\n\0\0", 4);
+    append(path, "b\n");
+    assert_content(path, "a\nb\n");
+}
+
+static void test_what_cannot_be_cut_is_appended_to(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE];
+    FILE *file = NULL;
+    append("/dev/null", "to nobody\n");
+    append("/dev/zero", "which has no end\n");
+    assert_int_equal(bpt_file_append(support_path(path, "no/folder/lines"), &file), BPT_EIO);
+    assert_non_null(strstr(bpt_error_last()->text, path));
+    assert_null(file);
+}
+
 static void test_dir_create_makes_parents(void **state) {
     (void)state;
     char path[SUPPORT_PATH_SIZE];
@@ -343,6 +387,8 @@ int main(void) {
         cmocka_unit_test(test_write_that_runs_out_of_memory_keeps_the_old_file),
         cmocka_unit_test(test_write_that_fails_keeps_the_old_file),
         cmocka_unit_test(test_full_disk_keeps_the_old_file),
+        cmocka_unit_test(test_lines_are_appended_behind_whole_ones),
+        cmocka_unit_test(test_what_cannot_be_cut_is_appended_to),
         cmocka_unit_test(test_dir_create_makes_parents),
         cmocka_unit_test(test_dir_create_takes_a_slash_at_the_end),
         cmocka_unit_test(test_dir_create_does_not_take_a_file_for_a_folder),

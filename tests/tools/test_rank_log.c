@@ -49,6 +49,29 @@ static void test_lines_are_appended(void **state) {
     bpt_free(text);
 }
 
+static void write_file(const char *path, const char *text) {
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_true(fputs(text, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* A buffer goes to the file when it is full, wherever a line is then; behind it came a kill. */
+static void test_half_a_line_is_cut(void **state) {
+    (void)state;
+    bpt_rank_log log;
+    char path[128], *text = NULL;
+    size_t size;
+    path_of("steps.rank-4.jsonl", path);
+    write_file(path, "{\"step\": 0}\n{\"st");
+    assert_int_equal(bpt_rank_log_open(NULL, "steps", 4, &log), BPT_OK);
+    assert_int_equal(bpt_rank_log_print(&log, "{\"step\": 1}\n"), BPT_OK);
+    assert_int_equal(bpt_rank_log_close(&log), BPT_OK);
+    assert_int_equal(bpt_file_read(path, 1000, &text, &size), BPT_OK);
+    assert_string_equal(text, "{\"step\": 0}\n{\"step\": 1}\n");
+    bpt_free(text);
+}
+
 static void test_a_full_disk(void **state) {
     (void)state;
     bpt_rank_log log;
@@ -83,6 +106,7 @@ static void test_no_place(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lines_are_appended),
+        cmocka_unit_test(test_half_a_line_is_cut),
         cmocka_unit_test(test_a_full_disk),
         cmocka_unit_test(test_no_place),
     };

@@ -13,9 +13,8 @@ bpt_status bpt_rank_log_open(const bpt_run_folder *run, const char *name, uint32
     *log = (bpt_rank_log){0};
     snprintf(entry, sizeof entry, "exchange/%s.rank-%" PRIu32 ".jsonl", name, rank);
     BPT_TRY(bpt_run_folder_entry(run, entry, &log->path));
-    log->file = fopen(log->path, "a");
-    if (log->file) return BPT_OK;
-    const bpt_status status = bpt_fail_write(errno, "open", log->path);
+    const bpt_status status = bpt_file_append(log->path, &log->file);
+    if (status == BPT_OK) return BPT_OK;
     bpt_free(log->path);
     log->path = NULL;
     return status;

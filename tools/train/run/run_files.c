@@ -5,7 +5,6 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <unistd.h>
 
 bpt_status bpt__run_folder_write(const bpt_run_folder *run, const char *name, const char *text,
                                  size_t size) {
@@ -16,23 +15,11 @@ bpt_status bpt__run_folder_write(const bpt_run_folder *run, const char *name, co
     return status;
 }
 
-/* Cuts a file after its last whole line: a full disk or a kill may have left half of one. */
-static void cut_torn_line(FILE *file) {
-    long end = 0;
-    rewind(file);
-    for (int c; (c = fgetc(file)) != EOF;)
-        if (c == '\n') end = ftell(file);
-    /* If it cannot be read or cut, the half line stays, as it would without this. */
-    if (!ferror(file) && ftruncate(fileno(file), end) == 0) fseek(file, 0, SEEK_END);
-}
-
 static bpt_status open_metrics(bpt_run_folder *run) {
     if (run->metrics) return BPT_OK;
     char *path;
     BPT_TRY(bpt_run_folder_entry(run, BPT__RUN_METRICS, &path));
-    run->metrics = fopen(path, "a+");
-    const bpt_status status = run->metrics ? BPT_OK : bpt_fail_write(errno, "open", path);
-    if (run->metrics) cut_torn_line(run->metrics);
+    const bpt_status status = bpt_file_append(path, &run->metrics);
     bpt_free(path);
     return status;
 }
