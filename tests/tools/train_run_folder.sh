@@ -69,18 +69,30 @@ two_hosts unlike "the run folder runs/apart on this host is not rank 0's" || exi
 wait $unseen || exit 1
 rm -r unseen unlike
 
-# A killed run holds nobody back. Who goes on replaces what it kept of its ranks, of which there may be fewer now.
+# A killed run holds nobody back. Who goes on replaces what it kept of its ranks, of which there may be fewer now, and
+# removes what it has left half-written.
 start "$train" "${common[@]}" --epochs 100000 --checkpoint-every 10 --output runs/killed
 await runs/killed/log.rank-0.txt "info: checkpoint "
 kill -s KILL "$pid"
 wait "$pid" 2>/dev/null
 [ -e runs/killed/run.lock ] || die "it was not locked"
 touch runs/killed/{gpu,tuned}.rank-{7,0.old}.yaml
+halves=(config.yaml model.yaml summary.json model.safetensors gpu.rank-0.yaml exchange/shards.json)
+others=(summary.json.tmp-mine summary.json.tmp- notes.tmp-1 exchange/notes.tmp-1)
+touch "${others[@]/#/runs/killed/}"
+for half in "${halves[@]}"; do
+    touch "runs/killed/$half.tmp-4711"
+done
+mkdir runs/killed/checkpoints.tmp-1
 run 0 "$train" "${common[@]}" --epochs 2 --output runs/killed --resume auto
 says "going on from runs/killed/checkpoints/"
 [ "$(cd runs/killed && echo {gpu,tuned}.rank-*)" = "gpu.rank-0.old.yaml tuned.rank-0.old.yaml" ] ||
     die "left: $(ls runs/killed)"
 [ ! -e runs/killed/run.lock ] || die "the lock file is left"
+[ -z "$(find runs/killed -name '*.tmp-4711')" ] || die "left: $(find runs/killed -name '*.tmp-*')"
+for other in "${others[@]}" checkpoints.tmp-1; do
+    [ -e "runs/killed/$other" ] || die "$other of the user's is gone"
+done
 # Without a checkpoint nothing of it is left, of ranks that there are no more too; what somebody keeps there is his.
 run 0 ranks 2 "$train" "${good[@]}" --output runs/attempt
 rm runs/attempt/summary.json

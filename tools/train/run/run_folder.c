@@ -223,9 +223,11 @@ const char *bpt_run_folder_mark(const bpt_run_folder *run) {
 
 /* ---- beginning ---- */
 
+static const char part_end[] = ".tmp-"; /* bpt_file_write() */
+
 /* Whether a name has come to its end, or goes on as that of a file that was left half-written. */
 static bool is_end(const char *rest) {
-    return rest[0] == '\0' || strncmp(rest, ".tmp-", 5) == 0;
+    return rest[0] == '\0' || strncmp(rest, part_end, sizeof part_end - 1) == 0;
 }
 
 /* A file that each rank has; not what somebody made of it: tuned.rank-0.old.yaml is his. */
@@ -253,15 +255,31 @@ static bool is_log(const char *name) {
     return is_of_rank(name, "log.rank-", ".txt");
 }
 
-/* Whether a run makes an entry of this name, or a killed one may have left it half-written. */
-static bool is_made(const char *name) {
-    static const char *const made[] = {CONFIG,   MODEL,       BPT__RUN_METRICS,   SUMMARY,
-                                       EXCHANGE, CHECKPOINTS, "model.safetensors"};
+/* Whether a run makes a file of this name, or a killed one may have left it half-written. */
+static bool is_file_made(const char *name) {
+    static const char *const made[] = {CONFIG, MODEL, BPT__RUN_METRICS, SUMMARY,
+                                       "model.safetensors"};
     for (size_t i = 0; i < sizeof made / sizeof *made; i++) {
         const size_t length = strlen(made[i]);
         if (strncmp(name, made[i], length) == 0 && is_end(name + length)) return true;
     }
     return is_log(name) || is_of_start(name);
+}
+
+static bool is_made(const char *name) {
+    return is_file_made(name) || strcmp(name, EXCHANGE) == 0 || strcmp(name, CHECKPOINTS) == 0;
+}
+
+/* By the end of the name that bpt_file_write() gives a file until it is whole. */
+static bool is_part(const char *name) {
+    const char *end = strstr(name, part_end);
+    if (!end) return false;
+    end += sizeof part_end - 1;
+    return *end && end[strspn(end, "0123456789")] == '\0';
+}
+
+static bool is_part_of_file(const char *name) {
+    return is_part(name) && is_file_made(name);
 }
 
 /* What is written anew when a run begins stays until then. */
@@ -274,6 +292,10 @@ static bool is_of_exchange(const char *name) {
     if (strncmp(name, shards, sizeof shards - 1) == 0) return is_end(name + sizeof shards - 1);
     return is_of_rank(name, "updates.rank-", ".jsonl") ||
            is_of_rank(name, "steps.rank-", ".jsonl") || is_of_rank(name, "border.rank-", ".jsonl");
+}
+
+static bool is_part_of_exchange(const char *name) {
+    return is_part(name) && is_of_exchange(name);
 }
 
 /* What a run makes in an entry of this name; NULL: the entry itself. What is there beside is the
@@ -366,8 +388,8 @@ static bpt_status write_config(const bpt_run_folder *run, const bpt_command *com
     return status;
 }
 
-/* Of what ranks write when a run begins: of ranks that are no more, and what was left half-written.
- * Each rank sees to its own: a start that fails is to leave them as they are. */
+/* What each rank writes when the run begins, of ranks that are no more. Each sees to its own: a
+ * start that fails is to leave them as they are. */
 static bpt_status remove_of_others(const bpt_run_folder *run, uint32_t n_ranks) {
     DIR *dir = opendir(run->path);
     if (!dir) return bpt_fail_write(errno, "list", run->path);
@@ -375,10 +397,19 @@ static bpt_status remove_of_others(const bpt_run_folder *run, uint32_t n_ranks) 
     for (const struct dirent *e; status == BPT_OK && (e = readdir(dir));) {
         if (!is_of_start(e->d_name)) continue;
         const char *rank = strstr(e->d_name, rank_begin) + strlen(rank_begin);
-        if (strtoull(rank, NULL, 10) >= n_ranks || strstr(rank, ".tmp-"))
-            status = bpt_run_folder_remove(run, e->d_name);
+        if (strtoull(rank, NULL, 10) >= n_ranks) status = bpt_run_folder_remove(run, e->d_name);
     }
     closedir(dir);
+    return status;
+}
+
+/* What a killed job has left half-written: nobody else writes here now. */
+static bpt_status remove_parts(const bpt_run_folder *run) {
+    char *exchange;
+    BPT_TRY(remove_entries(run, is_part_of_file));
+    BPT_TRY(entry(run->path, EXCHANGE, &exchange));
+    const bpt_status status = each_known(exchange, is_part_of_exchange, remove_path, NULL);
+    bpt_free(exchange);
     return status;
 }
 
@@ -389,6 +420,7 @@ bpt_status bpt_run_folder_begin(bpt_run_folder *run, uint32_t n_ranks, bool anew
     BPT_TRY(make_subfolders(run->path)); /* what fails here has removed nothing */
     if (run->mode == BPT_RUN_REPLACE) BPT_TRY(remove_run(run));
     BPT_TRY(make_subfolders(run->path));
+    BPT_TRY(remove_parts(run));
     BPT_TRY(bpt_run_folder_remove(run, SUMMARY)); /* final weights without it are those of before */
     BPT_TRY(write_config(run, command, values));
     BPT_TRY(bpt__run_folder_write(run, MODEL, model->data, model->size));
