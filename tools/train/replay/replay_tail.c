@@ -118,7 +118,7 @@ bpt_status bpt_replay_tail_open(const bpt_train_options *options, const bpt_repl
                                 uint32_t n_workers, const bpt_model *whole, bpt_pool *pool,
                                 bpt_replay_tail **out) {
     char *path;
-    uint32_t host;
+    uint32_t host = 0;
     bpt_replay_tail *t = NULL;
     *out = NULL;
     BPT_TRY(find_log(options->replay, n_workers, &path, &host));
