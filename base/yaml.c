@@ -205,17 +205,21 @@ err_free:
     return status;
 }
 
-bpt_status bpt_yaml_load(const char *path, bpt_yaml **doc) {
-    char *text;
-    size_t size;
-    bpt_status status = bpt_file_read(path, MAX_BYTES, &text, &size);
+bpt_status bpt_yaml_read(const char *path, char **text, size_t *size) {
+    const bpt_status status = bpt_file_read(path, MAX_BYTES, text, size);
     /* A configuration that is not there, or cannot be one, is no missing data. */
     if (status == BPT_ENOENT || status == BPT_EDATA) {
         const bpt_error error = *bpt_error_last();
         return bpt_fail(BPT_EUSAGE, "%s", error.text);
     }
-    BPT_TRY(status);
-    status = bpt_yaml_parse(path, text, size, doc);
+    return status;
+}
+
+bpt_status bpt_yaml_load(const char *path, bpt_yaml **doc) {
+    char *text;
+    size_t size;
+    BPT_TRY(bpt_yaml_read(path, &text, &size));
+    const bpt_status status = bpt_yaml_parse(path, text, size, doc);
     bpt_free(text);
     return status;
 }

@@ -25,7 +25,12 @@ typedef enum bpt_yaml_kind { BPT_YAML_SCALAR, BPT_YAML_LIST, BPT_YAML_MAP } bpt_
  *         regular file), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_yaml_load(const char *path, bpt_yaml **doc);
 
-/** The same from memory. @param name stands for the path in errors; copied */
+/** The first half of it, for who keeps what was parsed: reads the file's text.
+ * @param[out] text caller owns, bpt_free(); shape [*size]
+ * @return as bpt_yaml_load(), but for syntax */
+bpt_status bpt_yaml_read(const char *path, char **text, size_t *size);
+
+/** The second half, of text in memory. @param name stands for the path in errors; copied */
 bpt_status bpt_yaml_parse(const char *name, const char *text, size_t size, bpt_yaml **doc);
 void bpt_yaml_free(bpt_yaml *doc);
 

@@ -107,17 +107,22 @@ bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
 
 bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *override,
                           bpt_model **model) {
-    char *path;
-    bpt_yaml *doc = NULL;
+    char *path, *text = NULL;
+    size_t size;
     BPT_TRY(bpt__model_find(name_or_path, &path));
     const bool exists = bpt_path_exists(path);
-    bpt_status status = bpt_yaml_load(path, &doc);
+    bpt_status status = bpt_yaml_read(path, &text, &size);
     if (status == BPT_EUSAGE && !exists)
         bpt_hint("check the path, or give the name of a built-in model, e.g. lenet");
-    if (status == BPT_OK) status = build(doc, override, model);
-    bpt_yaml_free(doc);
+    if (status == BPT_OK) status = bpt_model_parse(path, text, size, override, model);
     bpt_free(path);
-    return with_hint(status);
+    if (status != BPT_OK) {
+        bpt_free(text);
+        return with_hint(status);
+    }
+    (*model)->text = text;
+    (*model)->text_bytes = size;
+    return BPT_OK;
 }
 
 void bpt_model_free(bpt_model *model) {
@@ -131,5 +136,6 @@ void bpt_model_free(bpt_model *model) {
     bpt_segments_clear(&model->segments);
     bpt_free(model->name);
     bpt_free(model->source);
+    bpt_free(model->text);
     bpt_free(model);
 }

@@ -26,6 +26,8 @@ typedef enum bpt_model_role {
 typedef struct bpt_model {
     char *name;   /* from the file */
     char *source; /* path of the file */
+    char *text;   /* of the file, as it was read; shape [text_bytes]; NULL: of one from memory */
+    size_t text_bytes;
     bpt_shape input;
     int64_t classes;
     bpt_layer *layers; /* in an order in which inputs come first; shape [n_layers] */

@@ -150,10 +150,12 @@ static void test_load_by_path(void **state) {
     fclose(f);
     bpt_model *m = NULL;
     assert_int_equal(bpt_model_load(path, NULL, &m), BPT_OK);
+    unlink(path); /* what it was made of is known without the file */
     assert_string_equal(m->source, path);
     assert_int_equal(m->segments.n_elements, 7 * 297 + 7);
+    assert_string_equal(m->text, HEAD "  - fc: {outputs: classes}\n");
+    assert_int_equal(m->text_bytes, strlen(m->text));
     bpt_model_free(m);
-    unlink(path);
     rmdir(folder);
 }
 

@@ -4,7 +4,6 @@
 #include "tools/train/job/job.h"
 
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "outer/watch.h"
@@ -51,16 +50,8 @@ bpt_status bpt__job_open_network(bpt_job *job) {
     return BPT_OK;
 }
 
-/* For the run's folder. Now: --force may be about to replace the file, and others may change it. */
-static bpt_status keep_model(bpt_job *job) {
-    enum { MAX_BYTES = 4 << 20 }; /* none is larger: base/yaml.c */
-    if (job->rank != 0) return BPT_OK;
-    return bpt_file_read(job->model->source, MAX_BYTES, &job->model_text, &job->model_bytes);
-}
-
 static bpt_status open_engine(bpt_job *job) {
     BPT_TRY(bpt_job_load_model(job));
-    BPT_TRY(keep_model(job));
     BPT_TRY(bpt_layer_choice_check(job->options, job->model));
     if (!bpt_job_is_server(job))
         BPT_TRY(bpt_pool_open(job->options->policy, job->n_threads, &job->pool));
@@ -261,7 +252,6 @@ void bpt_job_close(bpt_job *job) {
     bpt_device_close(job->device);
     bpt_pool_free(job->pool);
     bpt_model_free(job->model);
-    bpt_free(job->model_text);
     bpt_job_close_data(job);
     bpt_run_folder_close(job->run);
     (void)bpt_log_file(NULL);

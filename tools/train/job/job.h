@@ -71,8 +71,6 @@ struct bpt_job {
     bpt_split told[2];        /* on a server these two, as far as it is told of them */
     bpt_model_override shape; /* of the dataset's images */
     bpt_model *model;
-    char *model_text; /* of rank 0: its file, as it was then; shape [model_bytes] */
-    size_t model_bytes;
     bpt_device *device;   /* that the network is on; NULL: on the cores, or a server */
     bool any_device;      /* of any rank */
     bpt_pool *pool;       /* NULL on a server, and so are network, feed and shares */

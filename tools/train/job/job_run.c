@@ -79,7 +79,8 @@ static bpt_status begin_first(const bpt_job *job, bool anew) {
     /* Whoever repeats the run does not mean to lose this one, nor its trace. */
     repeat.force = false;
     repeat.trace = repeat.trace_steps = NULL;
-    const bpt_bytes model = {job->model_text, job->model_bytes};
+    /* As it was read: --force may have removed the file, and others may have changed it. */
+    const bpt_bytes model = {job->model->text, job->model->text_bytes};
     return bpt_run_folder_begin(job->run, job->n_ranks, anew, &bpt_train_command, &repeat, &model);
 }
 
