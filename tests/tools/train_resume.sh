@@ -56,9 +56,10 @@ stop_by_signal() { # RUN SIGNAL COMMAND...: leaves RUN with a checkpoint
 }
 
 run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/local
+attended=(env --default-signal=INT) # which a shell without job control ignores for its background
 for signal in TERM USR1 INT; do
     [ $signal = USR1 ] || variants || continue
-    stop_by_signal runs/local-$signal $signal "$train" "${common[@]}" "${lasts[@]}"
+    stop_by_signal runs/local-$signal $signal "${attended[@]}" "$train" "${common[@]}" "${lasts[@]}"
     run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/local-$signal --resume auto
     says "going on from runs/local-$signal/checkpoints/step-"
     same_weights runs/local runs/local-$signal
@@ -190,10 +191,7 @@ done
 
 # ---- a second SIGINT ends at once ----
 
-# SIGINT is ignored by what bash puts in the background, unless it is given back.
-start env python3 -c 'import os, signal, sys
-signal.signal(signal.SIGINT, signal.SIG_DFL)
-os.execv(sys.argv[1], sys.argv[1:])' "$train" "${common[@]}" --epochs 1000 --output runs/int \
+start "${attended[@]}" "$train" "${common[@]}" --epochs 1000 --output runs/int \
     --model lenet --batch-size 1000 # a step takes so long that more than one signal comes within it
 await runs/int/metrics.jsonl '"event": "start"'
 for ((i = 0; i < 1000; i++)); do # one alone would come to 75, at the end of the step

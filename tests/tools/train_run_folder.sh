@@ -215,10 +215,15 @@ late() { # FILE COMMAND...: what one rank does once the file is there
     shift && exec "$@"
 }
 export -f late
-catches() { # PROCESS: until it is bpt-train and catches its four signals; UCX catches SIGHUP before
+mask() { # PROCESS WHICH: the signals that it catches (Cgt) or ignores (Ign)
+    echo $((0x$(sed -n "s/^Sig$2:\t*//p" "/proc/$1/status")))
+}
+# Until it is bpt-train and catches its four signals, but for SIGINT where bash has it ignored in the background; UCX
+# catches SIGHUP before.
+catches() { # PROCESS
     local left=2000 four=$((0x4203)) # 20 s; SIGHUP, SIGINT, SIGUSR1, SIGTERM
     until [ "$(cat "/proc/$1/comm" 2>/dev/null)" = bpt-train ] &&
-        [ $((0x$(sed -n 's/^SigCgt:\t*0*//p' "/proc/$1/status") & four)) -eq $four ]; do
+        [ $((($(mask "$1" Cgt) | $(mask "$1" Ign)) & four)) -eq $four ]; do
         [ $((left--)) -gt 0 ] || die "it catches no signals"
         sleep 0.01
     done
@@ -249,6 +254,14 @@ for wait in 0 0.05 0.1 0.2 0.4; do
     kill -s TERM "$pid"
     finish 75
 done
+# Started by a shell that has SIGINT ignored for it, in the background of a script, it leaves it so.
+start "$train" "${good[@]}" --epochs 100000 --output runs/moment --resume auto
+catches "$pid"
+[ $(($(mask "$pid" Ign) & 2)) -ne 0 ] || die "SIGINT was ignored, and is not any more"
+kill -s INT "$pid"
+kill -s INT "$pid" # caught, a second one would end it
+kill -s TERM "$pid"
+finish 75
 hundred=("$train" "${good[@]}" --epochs 100 --eval-every 0) # at least a third of a second
 run 0 "${hundred[@]}" --output runs/hundred
 rm -rf runs/moment

@@ -42,7 +42,12 @@ void bpt_signals_catch(void) {
     struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     bpt_interrupt_own_stack();
-    for (unsigned i = 0; i < N_NUMBERS; i++) sigaction(numbers[i], &action, &before[i]);
+    for (unsigned i = 0; i < N_NUMBERS; i++) {
+        sigaction(numbers[i], NULL, &before[i]);
+        /* A script's Ctrl-C is not meant for what it runs in the background. */
+        if (numbers[i] == SIGINT && before[i].sa_handler == SIG_IGN) continue;
+        sigaction(numbers[i], &action, NULL);
+    }
 }
 
 void bpt_signals_release(void) {

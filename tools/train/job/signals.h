@@ -9,7 +9,9 @@
 #include <stdint.h>
 
 /** Catches SIGTERM, SIGUSR1, SIGINT (stop with a checkpoint; a second SIGINT ends at once) and
- * SIGHUP (checkpoint and go on), also where they were ignored: nothing is lost by either. What
+ * SIGHUP (checkpoint and go on). The first two and SIGHUP also where they were ignored, as nohup
+ * does: they are sent to this process by somebody who means it, and nothing is lost. Not so SIGINT,
+ * which shells ignore for what scripts run in the background, and mpirun never for ranks. What
  * comes before there is a job is remembered for it. To be called by the thread that trains:
  * handlers leave its stack alone. */
 void bpt_signals_catch(void);
