@@ -71,6 +71,27 @@ void bpt_text_escape(const char *text, char *out, size_t size) {
     out[length] = '\0';
 }
 
+/* Whether a shell takes all of it as it stands. */
+static bool is_plain_word(const char *text) {
+    static const char plain[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:=@%+,-";
+    const char *at = text;
+    while (*at && (strchr(plain, *at) || (unsigned char)*at >= 0x80)) at++;
+    return at > text && !*at;
+}
+
+void bpt_text_quote(const char *text, char *out, size_t size) {
+    const bool plain = is_plain_word(text);
+    const char *quote = plain ? "" : "'";
+    size_t length = (size_t)snprintf(out, size, "%s", quote);
+    for (; *text && length < size; text++) {
+        const char same[] = {*text, '\0'};
+        const char *shown = *text == '\'' ? "'\\''" : same;
+        length += (size_t)snprintf(out + length, size - length, "%s", shown);
+    }
+    if (length < size) snprintf(out + length, size - length, "%s", quote);
+}
+
 void bpt_text_keep_printable(char *text) {
     for (unsigned char *at = (unsigned char *)text; *at; at++) {
         if (*at < ' ' || *at == 0x7F) *at = '?';

@@ -19,6 +19,11 @@ void bpt_list_add(char *list, size_t size, const char *name);
  * @param[out] out shape [size], a text */
 void bpt_text_escape(const char *text, char *out, size_t size);
 
+/** Copies a text, such as a path, as one word of a shell, for messages that say what to type: in
+ * single quotes where a shell would take it for something else.
+ * @param[out] out shape [size], a text */
+void bpt_text_quote(const char *text, char *out, size_t size);
+
 /** @return the code of the first character of a text if it does not belong into one, as
  * configuration files see it: a control character, U+2028, U+2029, U+FFFE, U+FFFF; else 0 */
 unsigned bpt_text_unfit(const char *text);

@@ -85,6 +85,28 @@ static void test_escape_that_is_cut(void **state) {
     assert_escaped("ab\xe2\x82\xac", 6, "ab\xe2\x82\xac");
 }
 
+static void test_quote(void **state) {
+    (void)state;
+    static const char *const of[][2] = {
+        {"runs/a-1_b.c", "runs/a-1_b.c"},
+        {"", "''"},
+        {"my runs", "'my runs'"},
+        {"it's", "'it'\\''s'"},
+        {"$HOME", "'$HOME'"},
+        {"Gr\303\266\303\237e", "Gr\303\266\303\237e"},
+        {"~/a", "'~/a'"},
+    };
+    char out[32], small[6];
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        bpt_text_quote(of[i][0], out, sizeof out);
+        assert_string_equal(out, of[i][1]);
+    }
+    bpt_text_quote("longer than that", small, sizeof small);
+    assert_string_equal(small, "'long");
+    bpt_text_quote("it's", small, sizeof small);
+    assert_string_equal(small, "'it'\\");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_list),
@@ -92,6 +114,7 @@ int main(void) {
         cmocka_unit_test(test_list_without_room),
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_escape_that_is_cut),
+        cmocka_unit_test(test_quote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

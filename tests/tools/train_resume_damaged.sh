@@ -85,6 +85,11 @@ cp -r runs/whole runs/damaged
 damage runs/damaged/checkpoints/step-00000100/model.safetensors
 fails_well 3 "$train" "${parts[@]}" --output runs/new --resume runs/damaged/checkpoints/step-00000100
 says "hint: go on from another checkpoint: --resume runs/damaged/checkpoints/step-00000200"
+# A path that a hint says to type can be typed.
+cp -r runs/damaged "runs/d a's"
+fails_well 3 "$train" "${parts[@]}" --output runs/new --resume "runs/d a's/checkpoints/step-00000100"
+hinted=$(sed -n "s/^hint: go on from another checkpoint: --resume //p" err)
+[ "$(eval "printf %s $hinted")" = "runs/d a's/checkpoints/step-00000200" ] || die "it says --resume $hinted"
 run 2 "$train" "${parts[@]}" --check --output runs/new --resume runs/damaged/checkpoints/step-00000100
 says 'step-00000100/model.safetensors is damaged' out
 run 0 "$train" "${parts[@]}" --check --output runs/damaged --resume auto

@@ -110,6 +110,7 @@ done
 mkdir -p runs/early/checkpoints/step-00000010 # which a killed start does not leave
 fails_well 2 "$train" "${good[@]}" --output runs/early --force
 says 'runs/early is not a run folder: left as it is'
+says '--resume runs/early if'
 
 # Where somebody removes the lock file, the next one is another job's: who ends leaves it alone.
 two=("$train" "${common[@]}" --log-interval 1000 --eval-every 0 --epochs 100000 --output runs/two --resume auto)
@@ -187,8 +188,9 @@ for n in 1 2; do
     says "runs/old is finished already; another --output with --resume runs/old trains on"
     [ "$(sums runs/old)" = "$before" ] || die "a finished run was changed"
 done
-run 0 "$train" "${good[@]}" --output new/plain --resume auto
-says "another --output with --init-weights new/plain/model.safetensors trains on" # it has no checkpoint
+mv new/plain "new/my run"
+run 0 "$train" "${good[@]}" --output "new/my run" --resume auto
+says "another --output with --init-weights 'new/my run/model.safetensors' trains on" # it has no checkpoint
 
 # Who goes on in its folder has no summary until it ends, and the final weights of before. Messages follow those before.
 cp -r runs/old runs/goes-on

@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "outer/watch.h"
 #include "tools/staging.h"
 #include "tools/train/job/agreement.h"
@@ -173,8 +174,11 @@ bpt_status bpt__job_stop_if_told(bpt_job *job) {
 
 static void say_finished(const char *run) {
     const bool goes_on = bpt_checkpoint_expect(run) == BPT_OK;
-    bpt_info("%s is finished already; another --output with %s %s%s trains on", run,
-             goes_on ? "--resume" : "--init-weights", run, goes_on ? "" : "/model.safetensors");
+    char path[1024], word[1024];
+    snprintf(path, sizeof path, "%s%s", run, goes_on ? "" : "/model.safetensors");
+    bpt_text_quote(path, word, sizeof word);
+    bpt_info("%s is finished already; another --output with %s %s trains on", run,
+             goes_on ? "--resume" : "--init-weights", word);
 }
 
 static bpt_status open_all(bpt_job *job) {

@@ -478,9 +478,11 @@ static void hint_at_another(const char *folder) {
         status = bpt_checkpoint_find(path, slash + 1, &other);
     }
     bpt_error_put(&error);
-    if (status == BPT_OK && other)
-        bpt_hint("go on from another checkpoint: --resume %s", other);
-    else
+    if (status == BPT_OK && other) {
+        char word[BPT_ERROR_HINT_SIZE];
+        bpt_text_quote(other, word, sizeof word);
+        bpt_hint("go on from another checkpoint: --resume %s", word);
+    } else
         bpt_hint("there is no other whole checkpoint; start anew with --force, without --resume");
     bpt_free(other);
     bpt_free(path);

@@ -3,6 +3,7 @@
 #include "base/file.h"
 #include "base/file_system.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "tools/train/run/checkpoint_files.h"
 #include "tools/train/run/run_folder_state.h"
 
@@ -118,10 +119,12 @@ static bpt_status refuse_existing(const char *path) {
 
 static bpt_status refuse_stranger(const char *path) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "%s is not a run folder: left as it is", path);
+    char word[BPT_ERROR_HINT_SIZE];
+    bpt_text_quote(path, word, sizeof word);
     bpt_hint(
         "--force and --resume auto take folders that bpt-train made; name another --output, with "
         "--resume %s if there are checkpoints in it",
-        path);
+        word);
     return status;
 }
 
