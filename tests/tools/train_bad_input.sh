@@ -70,6 +70,11 @@ says 'that of all ranks'
 fails_well 2 "$train" --model single.yaml --batch-size 1 --bench 1
 says 'batch norm norm has one value a channel'
 run 0 "$train" --model single.yaml --batch-size 2 --bench 1
+fails_well 2 "$train" --model single.yaml --batch-size 1 --dry-run
+says 'batch norm norm has one value a channel'
+fails_well 2 ranks 2 "$train" "${good[@]}" --model single.yaml --batch-size 3 --update allreduce --output runs/x --dry-run
+says 'that of all ranks'
+run 0 "$train" --model single.yaml --batch-size 2 --dry-run
 for n in 1 2; do
     run 2 ranks $n "$train" "${good[@]}" --model single.yaml --batch-size $((2 * n - 1)) --update allreduce \
         --output runs/x --check

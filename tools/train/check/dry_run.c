@@ -69,6 +69,14 @@ static bpt_status choose(bpt_job *job) {
     return bpt_job_choose(job);
 }
 
+/* By the first worker's step: no other has fewer samples. */
+static bpt_status check_batch_norms(const bpt_job *job) {
+    bpt_job first = *job;
+    first.rank = 0;
+    BPT_TRY(bpt_job_choose(&first));
+    return bpt_job_check_batch_norms(&first);
+}
+
 /* A network on a device, which says what it takes when it is there. */
 typedef struct on_device {
     bpt_pool *pool;
@@ -137,6 +145,7 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
     const unsigned sharing = workers_on_host(&job);
     bpt_status status = open_model(&job);
     if (status == BPT_OK) status = bpt_layer_choice_check(o, job.model);
+    if (status == BPT_OK) status = check_batch_norms(&job);
     if (status == BPT_OK) status = open_device(&job, sharing);
     if (status == BPT_OK)
         status = bpt_tuning_use(o, job.model, job.dataset, job.batch,
