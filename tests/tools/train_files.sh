@@ -115,6 +115,11 @@ for log in steps updates; do
         --resume auto
     says 'finite'
 done
+# Metrics that cannot be written are an error, on a device too, which is not read to its end.
+cp -r runs/full runs/full-metrics
+ln -sf /dev/full runs/full-metrics/metrics.jsonl
+fails_well 1 timeout -s KILL 60 "$train" "${common[@]}" --update agwu --output runs/full-metrics --epochs 1 --resume auto
+says 'runs/full-metrics/metrics.jsonl: No space left on device'
 
 # The copy of the model's file: by it a run is repeated, also in its own place; one that goes on has its own.
 copy=("$train" "${common[@]}" --output runs/copy --epochs 1 --checkpoint-every 60)
