@@ -236,8 +236,8 @@ static void test_run_folder(void **state) {
     assert_finds(ranks, N, true, 0, "is full: 3.1 MB are free");
     ranks[0].run_place.free_bytes = 300 << 20;
     assert_finds(ranks, N, false, 0, "is nearly full: 315 MB are free");
-    ranks[0].weight_bytes = 400 << 20;
-    assert_finds(ranks, N, true, 0, "has room for 314.6 MB, the weights take 419.6 MB");
+    ranks[0].run_need = (bpt_run_need){.least = 400 << 20, .most = 400 << 20};
+    assert_finds(ranks, N, true, 0, "has room for 314.6 MB, the weights take 419.4 MB");
     ranks[0].run_frees = 50 << 20;
     assert_finds(ranks, N, true, 0, "room for 367.0 MB with what is removed, the weights take");
     ranks[0].run_frees = 200 << 20;
@@ -245,6 +245,10 @@ static void test_run_folder(void **state) {
     ranks[0].run_frees = (uint64_t)2 << 30;
     find(ranks, N);
     assert_int_equal(n_found, 0);
+    ranks[0].run_need = (bpt_run_need){1, (uint64_t)1 << 30, (uint64_t)60 << 30};
+    assert_finds(ranks, N, false, 0, "room for 2462.1 MB with what is removed, checkpoints and");
+    ranks[0].run_need.least = (uint64_t)55 << 30;
+    assert_finds(ranks, N, true, 0, "the weights and a checkpoint take 59055.8 MB");
     make_good(ranks);
     strcpy(ranks[0].run_refusal.what, "cannot write to /x");
     strcpy(ranks[0].run_refusal.hint, "name another");

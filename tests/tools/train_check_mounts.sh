@@ -25,6 +25,14 @@ layers:
   - fc: {name: two, outputs: classes}
 END
 job=("${common[@]}" --model wide.yaml --epochs 0.1)
+# By what it keeps: a checkpoint has the momentum, too.
+keeps=("${job[@]}" --epochs 1 --checkpoint-every 4 --output small/run)
+fails_well 1 "$train" "${keeps[@]}"
+takes=$(sed -n 's/.*: its weights and a checkpoint take \([0-9.]* MB\),.*/\1/p' err)
+[ -n "$takes" ] || die "it is not refused for what it keeps"
+run 2 "$train" "${keeps[@]}" --check
+says "the weights and a checkpoint take $takes" out
+run 0 "$train" "${keeps[@]}" --momentum 0 --checkpoint-every 0 --check
 run 0 "$train" "${job[@]}" --output small/run
 head -c 300k /dev/zero >small/other
 run 2 "$train" "${job[@]}" --check --output small/next

@@ -8,6 +8,7 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "outer/comm.h"
+#include "tools/train/job/run_need.h"
 #include "tools/train/options/train_options.h"
 
 #include <sched.h>
@@ -36,7 +37,6 @@ typedef struct bpt_check_facts {
     bpt_file_system data_place;
 
     uint64_t model; /* bpt_model_identify() of it in its own shape; 0: none is named, or refused */
-    uint64_t weight_bytes; /* of it in the shape of the dataset; 0: not known */
     bpt_check_refusal model_refusal, device_refusal, tuned_refusal, resume_refusal;
     /* Rank 0's: what it says holds for all. */
     bpt_check_refusal job_refusal, trace_refusal, weights_refusal;
@@ -56,6 +56,9 @@ typedef struct bpt_check_facts {
     bool has_run;       /* --output is given */
     bool run_seen;      /* what rank 0 has put beside the run's folder is seen here */
     uint64_t run_frees; /* rank 0's: bytes of what --force removes there */
+    /* Rank 0's: of a run that begins anew; of one that goes on, or where the job is refused, that
+     * of its weights alone. most 0: not known. */
+    bpt_run_need run_need;
     bpt_check_refusal run_refusal;
     bpt_file_system run_place;
 } bpt_check_facts;
@@ -82,6 +85,9 @@ void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_chec
  * @param f its tuned_refusal is set */
 void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f);
 
+/** @return whether weights come from a checkpoint, or would if what --resume names were one */
+bool bpt_check_goes_on(const bpt_train_options *o);
+
 /** Looks for what --resume goes on from: whether it is sound, and of the model in the shape of the
  * dataset, where both are known.
  * @param f its data and model are set; its resume_refusal is */
@@ -94,7 +100,7 @@ void bpt_check_weights(const bpt_train_options *o, bpt_check_facts *f);
 
 /** Chooses and checks what a job would by the options, the number of ranks, the dataset and the
  * model, as far as it does so by itself.
- * @param f its data and model are set; its job_refusal is */
+ * @param f its data and model are set; its job_refusal is, or what its run_need is known by */
 void bpt_check_job(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f);
 
 /** Whether --trace can be written, where its folder is there or is not the run's to make.

@@ -38,10 +38,11 @@ static bpt_status load(const bpt_train_options *o, bpt_model **model) {
     return bpt_shaped_model_load(&wanted, model);
 }
 
-static bpt_status fit(const bpt_train_options *o, uint64_t *weight_bytes) {
+static bpt_status fit(const bpt_train_options *o, bpt_run_need *need) {
     bpt_model *model;
     BPT_TRY(load(o, &model));
-    *weight_bytes = model->segments.n_elements * sizeof(float);
+    const bpt_run_writes end = {.weights = model->segments.n_elements * sizeof(float), .keep = 1};
+    *need = bpt_run_need_of(&end);
     bpt_model_free(model);
     return BPT_OK;
 }
@@ -75,8 +76,7 @@ static bpt_status look_for(const char *path) {
     return access(path, R_OK) == 0 ? BPT_OK : bpt_fail_errno(errno, "open", path);
 }
 
-/* Whether weights come from a checkpoint, or would if what --resume names were one. */
-static bool goes_on(const bpt_train_options *o) {
+bool bpt_check_goes_on(const bpt_train_options *o) {
     if (!o->resume) return false;
     return strcmp(o->resume, "auto") != 0 ||
            (o->output && bpt_checkpoint_expect(o->output) == BPT_OK);
@@ -85,7 +85,7 @@ static bool goes_on(const bpt_train_options *o) {
 void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts *f) {
     if (!o->model || !*o->model) return;
     bpt_status status = identify(o->model, &f->model);
-    if (status == BPT_OK && sees_data) status = fit(o, &f->weight_bytes);
+    if (status == BPT_OK && sees_data) status = fit(o, &f->run_need);
     if (status == BPT_OK) return;
     f->model = 0;
     bpt_check_refuse(&f->model_refusal, "name a --model that every host can read");
@@ -97,7 +97,7 @@ void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f) {
 }
 
 void bpt_check_weights(const bpt_train_options *o, bpt_check_facts *f) {
-    if (!o->init_weights || goes_on(o)) return;
+    if (!o->init_weights || bpt_check_goes_on(o)) return;
     if ((f->data && f->model ? read_weights(o, NULL) : look_for(o->init_weights)) != BPT_OK)
         bpt_check_refuse(&f->weights_refusal,
                          "name an --init-weights with the weights of this model");
@@ -135,7 +135,7 @@ static bpt_status try_to_go_on(const bpt_train_options *o, uint32_t n_ranks, boo
 }
 
 void bpt_check_resume(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
-    if (goes_on(o) && try_to_go_on(o, bpt_comm_size(comm), f->data && f->model) != BPT_OK)
+    if (bpt_check_goes_on(o) && try_to_go_on(o, bpt_comm_size(comm), f->data && f->model) != BPT_OK)
         bpt_check_refuse(&f->resume_refusal,
                          "name the folder of a run that has made a checkpoint of this model");
 }

@@ -1,7 +1,6 @@
 #include "tools/train/check/check_findings.h"
 
 #include "base/memory.h"
-#include "tools/train/job/run_need.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -283,16 +282,22 @@ static void find_run(const search *s, uint32_t r) {
     if (r != 0 || !f->run_place.kind[0]) return; /* the others share it */
     const uint64_t room = bpt_size_add(f->run_place.free_bytes, f->run_frees);
     const char *frees = f->run_frees > 0 ? " with what is removed" : "";
-    const bpt_run_writes end = {.weights = f->weight_bytes, .keep = 1};
-    const uint64_t least = bpt_run_need_of(&end).least;
-    const double room_mb = 1e-6 * (double)room;
-    if (f->weight_bytes == 0 && room < FULL_BYTES)
+    const bpt_run_need *need = &f->run_need;
+    const double mb = 1e-6, room_mb = mb * (double)room;
+    if (need->most == 0 && room < FULL_BYTES)
         report(s, true, r, "make room there, or name an --output on another disk",
                "the file system of the run folder is full: %.1f MB are free%s", room_mb, frees);
-    else if (f->weight_bytes > 0 && room < least)
-        report(s, true, r, "make room there, or name an --output on another disk",
-               "the file system of the run folder has room for %.1f MB%s, the weights take %.1f MB",
-               room_mb, frees, 1e-6 * (double)least);
+    else if (room < need->least)
+        report(
+            s, true, r, "make room there, or name an --output on another disk",
+            "the file system of the run folder has room for %.1f MB%s, the weights%s take %.1f MB",
+            room_mb, frees, need->checkpoints > 0 ? " and a checkpoint" : "",
+            mb * (double)need->least);
+    else if (room < need->most)
+        report(s, false, r, "make room meanwhile, or lower --checkpoint-keep",
+               "the file system of the run folder has room for %.1f MB%s, checkpoints and weights "
+               "take %.1f MB",
+               room_mb, frees, mb * (double)need->most);
     else if (room < LOW_BYTES)
         report(s, false, r, "checkpoints take at least twice the model's size each: make room",
                "the file system of the run folder is nearly full: %.0f MB are free%s", room_mb,

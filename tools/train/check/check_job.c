@@ -5,6 +5,7 @@
 #include "tools/train/job/job_parts.h"
 #include "tools/train/job/layer_choice.h"
 #include "tools/train/options/servers.h"
+#include "tools/train/run/run_folder.h"
 
 static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
     BPT_TRY(bpt_job_choose(job));
@@ -14,6 +15,13 @@ static bpt_status choose(bpt_job *job, const bpt_check_facts *f) {
     BPT_TRY(bpt_job_load_model(job));
     BPT_TRY(bpt_layer_choice_check(job->options, job->model));
     return bpt_job_check_batch_norms(job); /* no rank has fewer samples than this, the first */
+}
+
+/* How far a run has come that goes on is in a checkpoint, which is not opened here. */
+static void look_at_need(const bpt_job *job, bpt_check_facts *f) {
+    const bpt_train_options *o = job->options;
+    if (!job->model || bpt_check_goes_on(o)) return;
+    f->run_need = bpt_job_need(job, o->output && bpt_run_folder_is_apart(o->output, "checkpoints"));
 }
 
 void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
@@ -35,7 +43,10 @@ void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_chec
 void bpt_check_job(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *f) {
     bpt_job job = {
         .options = o, .comm = comm, .rank = bpt_comm_rank(comm), .n_ranks = bpt_comm_size(comm)};
-    if (choose(&job, f) != BPT_OK) bpt_check_refuse(&f->job_refusal, "");
+    if (choose(&job, f) != BPT_OK)
+        bpt_check_refuse(&f->job_refusal, "");
+    else
+        look_at_need(&job, f);
     bpt_model_free(job.model);
     bpt_job_close_data(&job);
 }

@@ -9,6 +9,7 @@
 #include "tools/device_option.h"
 #include "tools/train/job/checkpoint.h"
 #include "tools/train/job/job.h"
+#include "tools/train/job/run_need.h"
 
 /** Opens what --device names. Beside --tuned or a named layer, which are of the cores, auto takes
  * these, with a warning where there is a GPU.
@@ -109,6 +110,11 @@ bpt_status bpt_job_run_mode(const bpt_train_options *o, bpt_run_folder_mode *mod
  * nothing to do (then at most rank 0 has opened it). Collective.
  * @return BPT_OK or an error of the folder, agreed on */
 bpt_status bpt__job_open_run(bpt_job *job);
+
+/** What a run that begins anew takes in its folder; model and lengths are known.
+ * @param apart whether its checkpoints are to lie on another disk
+ * @return bytes */
+bpt_run_need bpt_job_need(const bpt_job *job, bool apart);
 
 /** Rank 0: looks whether the disk of the folder has room for the weights and checkpoints of the
  * run, with what it replaces gone. Warns where it has for the next of them, and not for all that

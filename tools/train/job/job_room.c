@@ -6,7 +6,6 @@
 #include "base/text.h"
 #include "tools/train/job/checkpoint_state.h"
 #include "tools/train/job/job_parts.h"
-#include "tools/train/job/run_need.h"
 #include "tools/train/run/checkpoint_files.h"
 
 /* A disk that the run writes to: one, or another by a link to its checkpoints. */
@@ -48,8 +47,9 @@ static uint64_t late(const bpt_job *job) {
 
 static bpt_run_need need_of(const bpt_job *job, const disk *d, const contents *h) {
     const uint64_t weights = job->model->segments.n_elements * sizeof(float);
-    const uint64_t vectors =
-        1 + bpt_checkpoint_velocities(job) + job->n_workers * bpt_job_n_states(job);
+    const bpt_learning learning = bpt_train_learning(job->options, job->lr_factor);
+    const uint64_t vectors = 1 + bpt_checkpoint_velocities(job) +
+                             job->n_workers * learning.optimizer->n_states(&learning);
     return bpt_run_need_of(&(bpt_run_writes){
         .weights = d->has_weights ? weights : 0,
         .checkpoint = vectors * weights,
@@ -61,6 +61,10 @@ static bpt_run_need need_of(const bpt_job *job, const disk *d, const contents *h
         .there = h->checkpoints,
         .n_there = h->n,
     });
+}
+
+bpt_run_need bpt_job_need(const bpt_job *job, bool apart) {
+    return need_of(job, &(disk){.has_weights = true, .has_checkpoints = !apart}, &(contents){0});
 }
 
 static const char *with_what_goes(const contents *h) {
@@ -119,8 +123,7 @@ static bpt_status check(const bpt_job *job, const disk *d) {
 bpt_status bpt__job_check_room(const bpt_job *job) {
     const char *path = bpt_run_folder_path(job->run);
     char *checkpoints;
-    if (!bpt_run_folder_is_apart(job->run, "checkpoints"))
-        return check(job, &(disk){path, true, true});
+    if (!bpt_run_folder_is_apart(path, "checkpoints")) return check(job, &(disk){path, true, true});
     BPT_TRY(check(job, &(disk){path, true, false}));
     if (job->checkpoint_every == 0) return BPT_OK;
     BPT_TRY(bpt_run_folder_entry(job->run, "checkpoints", &checkpoints));

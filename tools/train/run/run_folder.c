@@ -450,18 +450,14 @@ bool bpt_run_folder_replaces(const bpt_run_folder *run) {
     return run->mode == BPT_RUN_REPLACE && run->n_made == 0;
 }
 
-static bool is_apart(const char *folder, const char *name) {
+bool bpt_run_folder_is_apart(const char *run, const char *name) {
     struct stat here, there;
     char *path;
-    if (entry(folder, name, &path) != BPT_OK) return false;
+    if (entry(run, name, &path) != BPT_OK) return false;
     const bool apart =
-        stat(folder, &here) == 0 && stat(path, &there) == 0 && here.st_dev != there.st_dev;
+        stat(run, &here) == 0 && stat(path, &there) == 0 && here.st_dev != there.st_dev;
     bpt_free(path);
     return apart;
-}
-
-bool bpt_run_folder_is_apart(const bpt_run_folder *run, const char *name) {
-    return is_apart(run->path, name);
 }
 
 static void add_freed(const char *folder, const char *name, uint64_t *bytes) {
@@ -470,7 +466,7 @@ static void add_freed(const char *folder, const char *name, uint64_t *bytes) {
     if (entry(folder, name, &path) != BPT_OK) return;
     if (!known || !is_folder(path))
         (void)add_bytes(path, bytes);
-    else if (!is_apart(folder, name))
+    else if (!bpt_run_folder_is_apart(folder, name))
         (void)each_known(path, known, add_bytes, bytes);
     bpt_free(path);
 }

@@ -81,8 +81,9 @@ bool bpt_run_folder_had_gpu(const char *path, unsigned *rank);
 /** @return on rank 0, whether the folder was there and bpt_run_folder_begin() clears it */
 bool bpt_run_folder_replaces(const bpt_run_folder *run);
 
-/** @return whether a subfolder lies on another disk than the folder, as by a link */
-bool bpt_run_folder_is_apart(const bpt_run_folder *run, const char *name);
+/** @param run the folder's path; one that is not there is not apart
+ * @return whether a subfolder lies on another disk than the folder, as by a link */
+bool bpt_run_folder_is_apart(const char *run, const char *name);
 
 /** @return bytes on the disk of the run at @p run of what BPT_RUN_REPLACE removes; 0: there is none
  */
