@@ -84,6 +84,14 @@ says "bit for bit"
 # From another folder the dataset's path leads nowhere: said, not crashed over.
 mkdir elsewhere
 (cd elsewhere && fails_well 3 "$train" --replay "$work/run" && says 'hint: say where the dataset is now: --data') || exit 1
+# And so do that of the model, of which the run has kept a copy, and that of its first weights.
+run 0 ranks 2 "$train" "${few[@]}" --output warm --init-weights run/model.safetensors
+here_is=(--data "$work/small/data")
+(cd elsewhere && fails_well 2 "$train" --replay "$work/warm" "${here_is[@]}" &&
+    says "hint: it counts from where the run was started; a copy was kept: --model $work/warm/model.yaml" &&
+    here_is+=(--model "$work/warm/model.yaml") && fails_well 3 "$train" --replay "$work/warm" "${here_is[@]}" &&
+    says 'hint: say where what the run began with is now: --init-weights' &&
+    run 0 "$train" --replay "$work/warm" "${here_is[@]}" --init-weights "$work/run/model.safetensors") || exit 1
 
 # Nor is one rule's log another's.
 sed -i 's/^gamma: lag/gamma: none/' lag/config.yaml

@@ -1,6 +1,7 @@
 /* What a replay is put together from: dataset, logs, model, shares, and a network a worker. */
 #include "base/log.h"
 #include "base/memory.h"
+#include "base/text.h"
 #include "inner/safetensors.h"
 #include "outer/staleness.h"
 #include "tools/shaped_model.h"
@@ -16,6 +17,7 @@
 #include "tools/train/run/tuning.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -90,6 +92,25 @@ static bpt_status open_worker(bpt__replay *r, uint32_t rank) {
     return BPT_OK;
 }
 
+/* Of a run with a model file that was named from another folder. Built-in models are found from
+ * everywhere. */
+static bpt_status hint_at_model(const bpt_train_options *o, bpt_status status) {
+    char path[BPT_ERROR_HINT_SIZE], word[BPT_ERROR_HINT_SIZE];
+    if (status != BPT_EUSAGE || !strstr(bpt_error_last()->text, o->model)) return status;
+    if (access(o->model, F_OK) == 0) return status;
+    snprintf(path, sizeof path, "%s/model.yaml", o->replay);
+    bpt_text_quote(path, word, sizeof word);
+    bpt_hint("it counts from where the run was started; a copy was kept: --model %s", word);
+    return status;
+}
+
+static bpt_status open_weights(bpt__replay *r) {
+    const bpt_status status = bpt_initial_weights(r->o, &r->model->segments, r->global);
+    if (status == BPT_ENOENT)
+        bpt_hint("say where what the run began with is now: --init-weights FILE");
+    return status;
+}
+
 static bpt_status open_model(bpt__replay *r) {
     r->lr_factor = bpt_train_lr_factor(r->o, r->update, r->m);
     r->schedule = bpt_train_schedule(r->o, r->lr_factor);
@@ -101,7 +122,7 @@ static bpt_status open_model(bpt__replay *r) {
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = bpt_pool_allowed_cores();
     BPT_TRY(bpt_pool_create(&pool, &r->pool));
-    BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
+    BPT_TRY(hint_at_model(r->o, bpt_model_load(r->o->model, &shape, &r->model)));
     BPT_TRY(bpt_replay_tail_open(r->o, r->ranks, r->m, r->model, r->pool, &r->tail));
     r->trained = r->tail ? bpt_replay_tail_head(r->tail) : r->model;
     r->n = r->trained->segments.n_elements;
@@ -114,7 +135,7 @@ static bpt_status open_model(bpt__replay *r) {
     BPT_TRY(BPT_NEW("scratch weights", r->n, &r->scratch));
     BPT_TRY(BPT_NEW("final weights", r->n_all, &r->final));
     BPT_TRY(read_final(r));
-    BPT_TRY(bpt_initial_weights(r->o, &r->model->segments, r->global));
+    BPT_TRY(open_weights(r));
     if (r->tail) BPT_TRY(bpt_replay_tail_set(r->tail, r->global + r->n));
     return BPT_OK;
 }
@@ -126,7 +147,7 @@ static bpt_status open_data(bpt__replay *r) {
         bpt_shaped_model_open_data(&shaped, o->train_split, &r->dataset, &r->split);
     if (status == BPT_ENOENT && access(o->data, F_OK) != 0)
         bpt_hint("say where the dataset is now: --data DATASET");
-    BPT_TRY(status);
+    BPT_TRY(hint_at_model(o, status)); /* an encoded dataset is opened for it */
     r->n_held = bpt_held_out(o, r->update, r->m, r->split->count);
     r->n_samples = r->split->count - r->n_held;
     if (r->n_held)
