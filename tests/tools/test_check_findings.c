@@ -145,6 +145,9 @@ static void test_more_ranks_than_processors(void **state) {
     ranks[1].quota = ranks[2].quota = 1; /* a container with the time of one */
     assert_finds(ranks, N, false, 1,
                  "is one of 2 ranks on its host, which share the time of 1 processor");
+    ranks[2].serves = true;
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
 }
 
 static void test_versions(void **state) {

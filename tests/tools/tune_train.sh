@@ -146,6 +146,15 @@ run 0 two "$train" "${one[@]}" --update allreduce --batch-size 40 --output runs/
 same_weights runs/two runs/two-plain
 fails_well 2 two "$train" "${one[@]}" --update allreduce --batch-size 20 --output runs/other --tuned %h.yaml
 says "was tuned for batch-size \"20\", that of this run on $host is \"10\""
+# A look before says the same of each rank, and nothing of a file that is right.
+run 0 two "$train" "${one[@]}" --update allreduce --batch-size 40 --output runs/other --tuned %h.yaml --check
+run 2 two "$train" "${one[@]}" --update allreduce --batch-size 20 --output runs/other --tuned %h.yaml --check
+[ "$(grep -c "^error: rank [01] on $host: .* was tuned for batch-size \"20\", that of this run is \"10\"" out)" -eq 2 ] ||
+    die "a look before does not find that the file is for another batch"
+if [ "$cores" != "${cores%,*}" ]; then
+    run 2 taskset -c "$cores" "$train" "${one[@]}" --output runs/other --tuned "$host.yaml" --check
+    says 'was tuned for cores "1", that of this run is "2"' out
+fi
 # Many ranks have half of the batch where nobody gives it, but all the whole one where one of them is tuned.
 sed "s/batch-size: '20'/batch-size: '64'/" "$host.yaml" >of-64.yaml
 some=("$train" --data data --model tiny.yaml --epochs 1 --threads 1 --output runs/some)

@@ -10,6 +10,7 @@
 #include "tools/train/check/check_print.h"
 #include "tools/train/check/check_scratch.h"
 #include "tools/train/job/job_parts.h"
+#include "tools/train/job/rank_threads.h"
 #include "tools/train/options/servers.h"
 #include "tools/train/run/run_folder.h"
 
@@ -25,6 +26,13 @@ enum { PATH_SIZE = 4096 };
 /* Whether this rank is a server, which looks at no dataset and keeps no samples. */
 static bool serves(const bpt_train_options *o, const bpt_comm *comm) {
     return bpt_servers_have(o, bpt_comm_rank(comm), bpt_comm_size(comm));
+}
+
+/* The others are servers. */
+static uint32_t n_workers(const bpt_train_options *o, const bpt_comm *comm) {
+    uint32_t n = 0;
+    while (n < bpt_comm_size(comm) && !bpt_servers_have(o, n, bpt_comm_size(comm))) n++;
+    return n;
 }
 
 /* Where rank 0 gives out samples, the others need not see the dataset. */
@@ -44,7 +52,8 @@ static void look_at_machine(const bpt_train_options *o, const bpt_comm *comm, bp
     f->processors = online > 0 ? (uint32_t)online : 1;
     f->cores = bpt_pool_bound_cores();
     f->quota = bpt_pool_quota_cores();
-    f->threads = serves(o, comm) ? 1 : (uint32_t)o->threads;
+    f->serves = serves(o, comm);
+    f->threads = f->serves ? 1 : (uint32_t)o->threads;
     if (sched_getaffinity(0, sizeof f->allowed, &f->allowed) != 0) CPU_ZERO(&f->allowed);
 }
 
@@ -142,18 +151,18 @@ static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_f
     bpt_check_facts mine = {0};
     look_at_machine(o, comm, &mine);
     bpt_status status = BPT_OK;
+    unsigned cores;
     bpt_comm_operation_begin(comm, "the dataset and the model");
     if (bpt_comm_rank(comm) == 0 || (!is_scattered(o, comm) && !serves(o, comm))) {
         look_at_data(o, comm, &mine);
         look_at_copy(o, &mine);
     }
     bpt_check_model(o, mine.data != 0, &mine);
-    if (!serves(o, comm)) {
-        bpt_check_device(o, comm, &mine);
-        bpt_check_tuned(o, &mine);
-    }
+    if (!mine.serves) bpt_check_device(o, comm, &mine);
+    status = bpt_rank_threads_cores(comm, n_workers(o, comm), mine.on_device, &cores);
+    if (status == BPT_OK && !mine.serves) bpt_check_tuned(o, comm, cores, &mine);
     if (bpt_comm_rank(comm) == 0) look_as_first(o, comm, &mine);
-    if (is_scattered(o, comm)) status = bpt_check_scratch(o, comm, &mine);
+    if (status == BPT_OK && is_scattered(o, comm)) status = bpt_check_scratch(o, comm, &mine);
     bpt_comm_operation_end(comm);
     BPT_TRY(status);
     bpt_comm_operation_begin(comm, "the run folder");

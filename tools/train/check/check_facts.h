@@ -27,6 +27,8 @@ typedef struct bpt_check_facts {
     uint32_t cores;      /* that this rank may use, at least 1 */
     uint32_t quota;      /* cores whose time control groups leave the ranks of its host */
     uint32_t threads;    /* that --threads wants; 0: as many as there are cores */
+    bool serves;         /* a server, which computes next to nothing */
+    bool on_device;      /* a device computes for it, without the cores */
     cpu_set_t allowed;   /* processors that it may use; none: not known */
     char network[64];    /* interfaces of its connections, with commas; "": none by TCP */
     double clock_ahead_s, clock_error_s; /* against rank 0 */
@@ -78,12 +80,16 @@ void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts
 
 /** Opens what --device names for this rank, reads what a run that is gone on from has kept of it,
  * and closes it. Does nothing where --servers leaves no rank to train, which is refused for itself.
- * @param f its device_refusal is set, or its threads where a device computes and none are wanted */
+ * @param f its device_refusal is set, or its threads where a device computes and none are wanted;
+ *          and whether it computes alone */
 void bpt_check_device(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f);
 
-/** Reads --tuned; whether it is for this machine and batch is asked when training starts.
- * @param f its tuned_refusal is set */
-void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f);
+/** Reads --tuned, and asks whether it is for this machine and the rank's step, where the dataset
+ * and the model are known.
+ * @param cores that the rank has for itself
+ * @param f     its data and model are set; its tuned_refusal is */
+void bpt_check_tuned(const bpt_train_options *o, bpt_comm *comm, unsigned cores,
+                     bpt_check_facts *f);
 
 /** @return whether weights come from a checkpoint, or would if what --resume names were one */
 bool bpt_check_goes_on(const bpt_train_options *o);

@@ -9,7 +9,6 @@
 #include "tools/train/job/checkpoint.h"
 #include "tools/train/run/initial_weights.h"
 #include "tools/train/run/step_trace.h"
-#include "tools/tuned_file.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -47,16 +46,6 @@ static bpt_status fit(const bpt_train_options *o, bpt_run_need *need) {
     return BPT_OK;
 }
 
-static bpt_status read_tuned(const char *pattern) {
-    char *path;
-    bpt_tuned *tuned = NULL;
-    BPT_TRY(bpt_tuned_path(pattern, &path));
-    const bpt_status status = bpt_tuned_read(path, &tuned);
-    bpt_tuned_free(tuned);
-    bpt_free(path);
-    return status;
-}
-
 /* As training does at its start.
  * @param path NULL: of --init-weights */
 static bpt_status read_weights(const bpt_train_options *o, const char *path) {
@@ -89,11 +78,6 @@ void bpt_check_model(const bpt_train_options *o, bool sees_data, bpt_check_facts
     if (status == BPT_OK) return;
     f->model = 0;
     bpt_check_refuse(&f->model_refusal, "name a --model that every host can read");
-}
-
-void bpt_check_tuned(const bpt_train_options *o, bpt_check_facts *f) {
-    if (o->tuned && *o->tuned && read_tuned(o->tuned) != BPT_OK)
-        bpt_check_refuse(&f->tuned_refusal, "run bpt-tune on this host, or leave out --tuned");
 }
 
 void bpt_check_weights(const bpt_train_options *o, bpt_check_facts *f) {

@@ -66,18 +66,20 @@ static void find_bound(const search *s, uint32_t r) {
 }
 
 /* Ranks of a host take turns where they are more than the processors that they may use, or whose
- * time control groups leave them: the first of them speaks. One that is bound has been told. */
+ * time control groups leave them: the first of them speaks. One that is bound has been told.
+ * Servers need next to none of it. */
 static void find_crowd(const search *s, uint32_t r) {
     const bpt_check_facts *f = &s->ranks[r];
     const uint32_t unused = bpt_check_unused(s->ranks, s->n, r), used = f->processors - unused;
     const uint32_t limit = f->quota < used ? f->quota : used;
     uint32_t n = 0;
     for (uint32_t o = 0; o < s->n; o++) {
-        if (s->ranks[o].machine != f->machine) continue;
+        if (s->ranks[o].machine != f->machine || s->ranks[o].serves) continue;
         if (o < r) return;
         n++;
     }
-    if (n <= limit || CPU_COUNT(&f->allowed) == 0 || (f->cores == 1 && unused > 0)) return;
+    if (f->serves || n <= limit || CPU_COUNT(&f->allowed) == 0 || (f->cores == 1 && unused > 0))
+        return;
     report(s, false, r, "start fewer ranks there",
            "is one of %u ranks on its host, which share the time of %u processor%s", n, limit,
            limit == 1 ? "" : "s");

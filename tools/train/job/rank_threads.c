@@ -86,6 +86,29 @@ static unsigned share_of(const neighbours *n, unsigned cores) {
                                   n->workers - n->devices);
 }
 
+/* Also of its ranks.
+ * @param[out] mine the processors that this rank may use; none where it is not known */
+static bpt_status look_at_host(bpt_comm *comm, uint32_t n_workers, bool on_device, cpu_set_t *mine,
+                               neighbours *n) {
+    affinity own;
+    memset(&own, 0, sizeof own);
+    own.on_device = on_device;
+    (void)sched_getaffinity(0, sizeof own.set, &own.set); /* else: empty, the same on all ranks */
+    *mine = own.set;
+    return count_ranks(comm, &own, n_workers, n);
+}
+
+bpt_status bpt_rank_threads_cores(bpt_comm *comm, uint32_t n_workers, bool on_device,
+                                  unsigned *cores) {
+    neighbours n;
+    cpu_set_t mine;
+    *cores = 1;
+    BPT_TRY(look_at_host(comm, n_workers, on_device, &mine, &n));
+    if (bpt_comm_rank(comm) < n_workers && !on_device)
+        *cores = share_of(&n, bpt_pool_bound_cores());
+    return BPT_OK;
+}
+
 bool bpt_rank_threads_lack(unsigned wanted, unsigned cores, unsigned processors) {
     return cores < wanted && processors < wanted;
 }
@@ -97,16 +120,13 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_w
     const unsigned present = online > 0 ? (unsigned)online : 1; /* logical processors */
     const unsigned bound = bpt_pool_bound_cores();
     neighbours n;
-    affinity mine;
-    memset(&mine, 0, sizeof mine);
-    mine.on_device = on_device;
-    (void)sched_getaffinity(0, sizeof mine.set, &mine.set); /* else: empty, the same on all ranks */
-    BPT_TRY(count_ranks(comm, &mine, n_workers, &n));
+    cpu_set_t mine;
+    BPT_TRY(look_at_host(comm, n_workers, on_device, &mine, &n));
     *on_host = n.ranks;
     *chosen = *cores = 1;
     if (bpt_comm_rank(comm) >= n_workers) return BPT_OK;
     /* Bound to a single core, although the ranks of the host leave others idle. */
-    const unsigned allowed = (unsigned)CPU_COUNT(&mine.set);
+    const unsigned allowed = (unsigned)CPU_COUNT(&mine);
     const bool loses = bound == 1 && allowed * n.workers < present && !on_device;
     const bool lacks = bpt_rank_threads_lack(wanted, bound, allowed);
     if (wanted && lacks && allowed >= present)

@@ -39,6 +39,12 @@ bpt_status bpt_rank_threads_choose(bpt_comm *comm, unsigned wanted, uint32_t n_w
                                    bool on_device, unsigned *chosen, unsigned *cores,
                                    unsigned *on_host);
 
+/** Tells the cores that bpt_rank_threads_choose() finds, without a warning. Collective.
+ * @param[out] cores at least 1
+ * @return as that */
+bpt_status bpt_rank_threads_cores(bpt_comm *comm, uint32_t n_workers, bool on_device,
+                                  unsigned *cores);
+
 /** Tells, before there is a job, what bpt_rank_threads_choose() will choose where all ranks of the
  * host may use the same cores; where they are bound to cores of their own it chooses more.
  * @param on_host workers of the job on this host, at least 1

@@ -94,21 +94,27 @@ void bpt_tuning_close(bpt_train_options *o) {
 
 /* ---- using the file ---- */
 
-bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, const bpt_dataset *dataset,
-                          int64_t batch, unsigned cores, const char *host) {
-    if (!o->tuning) return BPT_OK;
+bpt_status bpt_tuning_check(const bpt_train_options *o, const char *path, const bpt_tuned *file,
+                            const bpt_tuning_job *job) {
     const bpt_learning learning = bpt_train_learning(o, 1);
     const bpt_tuned_step step = {
-        .model = model,
-        .batch = batch,
+        .model = job->model,
+        .batch = job->batch,
         .activations = bpt_train_activations(o, NULL),
         .optimizer = bpt_learning_optimizer(&learning)->name,
-        .cores = cores,
-        .dataset = dataset,
+        .cores = job->cores,
+        .dataset = job->dataset,
     };
     bpt_tuned_key here;
     BPT_TRY(bpt_tuned_key_make(&step, &here));
-    BPT_TRY(bpt_tuned_key_check(o->tuning->path, &o->tuning->file->key, &here, host));
+    return bpt_tuned_key_check(path, &file->key, &here, job->host);
+}
+
+bpt_status bpt_tuning_use(const bpt_train_options *o, bpt_model *model, const bpt_dataset *dataset,
+                          int64_t batch, unsigned cores, const char *host) {
+    if (!o->tuning) return BPT_OK;
+    const bpt_tuning_job job = {model, dataset, batch, cores, host};
+    BPT_TRY(bpt_tuning_check(o, o->tuning->path, o->tuning->file, &job));
     bpt_model_use_costs(model, o->tuning->file->choices.cuts);
     return BPT_OK;
 }

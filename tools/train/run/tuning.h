@@ -21,6 +21,21 @@
 bpt_status bpt_tuning_open(bpt_train_options *o, const bpt_option_set *set);
 void bpt_tuning_close(bpt_train_options *o);
 
+/** What a file of --tuned has to be for. */
+typedef struct bpt_tuning_job {
+    const bpt_model *model;
+    const bpt_dataset *dataset; /* that is trained on; NULL: images are made up */
+    int64_t batch;              /* samples of a step of this rank */
+    unsigned cores;             /* that this rank has for itself */
+    const char *host;           /* for messages where there are several; NULL: no need to say */
+} bpt_tuning_job;
+
+/** Whether a file is for this machine and what is to be run on it.
+ * @param path of the file, for messages
+ * @return BPT_OK, BPT_EUSAGE (names field and values; with hint), BPT_ENOMEM */
+bpt_status bpt_tuning_check(const bpt_train_options *o, const char *path, const bpt_tuned *file,
+                            const bpt_tuning_job *job);
+
 /** Checks that the file is for this machine and what is to be run on it, and lets networks that are
  * created or planned from now on cut their convolutions as it says.
  * @param model uses the file's costs until it is freed
