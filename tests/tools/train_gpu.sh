@@ -67,7 +67,9 @@ grep -q 'measured anew' err && die "a resumed run measures kernels that it was g
 # Also in another folder, from the run or from one of its checkpoints.
 cp -r runs/whole runs/begun
 cut_back runs/begun
-for from in runs/begun runs/begun/checkpoints/step-*; do
+cp -r runs/begun runs/linked # its checkpoints lie elsewhere
+mkdir -p elsewhere && mv runs/linked/checkpoints elsewhere/many && ln -s "$PWD/elsewhere/many" runs/linked/checkpoints
+for from in runs/begun runs/begun/checkpoints/step-* runs/linked/checkpoints/step-*; do
     [ "$from" = runs/begun ] || variants || continue
     run 0 "$train" "${common[@]}" --output runs/else --epochs $part --checkpoint-every $every --device cuda --resume "$from"
     says 'going on from'

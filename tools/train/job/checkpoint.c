@@ -229,10 +229,38 @@ static bpt_status look_for_done(const char *resume, bool *is_checkpoint) {
     return status;
 }
 
+/* Cuts the last part of a path off; "" where it has no other.
+ * @return whether that part is a name, no "." or ".." */
+static bool cut_last(char *path) {
+    size_t end = strlen(path);
+    while (end > 0 && path[end - 1] == '/') path[--end] = '\0';
+    char *slash = strrchr(path, '/'), *last = slash ? slash + 1 : path;
+    const bool name = *last && strcmp(last, ".") != 0 && strcmp(last, "..") != 0;
+    *last = '\0';
+    return name;
+}
+
+/* The folder two above a checkpoint by its path as it is given, if a run is there: where
+ * RUN/checkpoints is a link, the folder two above what it leads to may be anywhere.
+ * @param[out] run NULL: none is there */
+static bpt_status find_by_name(const char *checkpoint, char **run) {
+    char *path, *config = NULL;
+    *run = NULL;
+    BPT_TRY(bpt_strdup(checkpoint, &path));
+    bpt_status status = BPT_OK;
+    if (cut_last(path) && cut_last(path)) status = bpt_strf(&config, "%sconfig.yaml", path);
+    if (config && bpt_path_exists(config)) status = bpt_strf(run, "%s.", path);
+    bpt_free(config);
+    bpt_free(path);
+    return status;
+}
+
 bpt_status bpt_checkpoint_run(const char *resume, char **run) {
     bool is_checkpoint;
     BPT_TRY(look_for_done(resume, &is_checkpoint));
-    return bpt_strf(run, "%s%s", resume, is_checkpoint ? "/../.." : "");
+    if (!is_checkpoint) return bpt_strdup(resume, run);
+    BPT_TRY(find_by_name(resume, run));
+    return *run ? BPT_OK : bpt_strf(run, "%s/../..", resume);
 }
 
 /* The newest whole checkpoint of a run, or the one that was named itself; NULL if there is none. */

@@ -38,8 +38,8 @@ bpt_status bpt_checkpoint_try(const char *resume, uint32_t n_ranks, char **path)
  * @return its --batch-size; 0: there is none, or it had other ranks or merged no weights */
 int64_t bpt_checkpoint_batch(const bpt_train_options *o, uint32_t n_ranks);
 
-/** Tells the run that a path of --resume belongs to: of a checkpoint the folder two above it, else
- * the path itself.
+/** Tells the run that a path of --resume belongs to: of a checkpoint the folder two above it, by
+ * its path if a run is there, else behind links; else the path itself.
  * @param resume not "auto"
  * @param[out] run caller owns, bpt_free()
  * @return BPT_OK, BPT_ENOMEM */
