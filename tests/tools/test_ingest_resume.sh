@@ -119,6 +119,32 @@ expect 0 '2 bad images passed over, listed in report' "${bad[@]}" report --out d
 cmp -s report report.whole || failed "another report: $(cat report)"
 same data whole || failed "with bad images: other data"
 
+# ---- a shard that becomes shorter ends it; --resume would refuse what it is now, and is not offered ----
+rm -rf data
+python3 - <<'END' || failed "no shards"
+import glob, tarfile
+names = sorted(glob.glob("png/?/[0-9]*.png"))[1:]
+for shard, part in enumerate((names[:250], names[250:])):
+    with tarfile.open(f"shard-{shard}.tar", "w") as tar:
+        for name in part:
+            key = name[4:-4].replace("/", "-")
+            open("cls", "w").write(name[4])
+            tar.add(name, key + ".png")
+            tar.add("cls", key + ".cls")
+END
+shards=(webdataset shard-0.tar shard-1.tar --out data --split train "${size[@]}")
+"$ingest" "${shards[@]}" --threads 1 >said 2>&1 &
+pid=$! left=1200
+until [ "$(stat -c %s data/data.mdb 2>/dev/null || echo 0)" -gt $((15 << 20)) ]; do
+    [ $((left--)) -gt 0 ] || break
+    sleep 0.01
+done
+truncate -s 4096 shard-1.tar
+wait $pid
+grep -q 'shard-1.tar became shorter' said || failed "a shard that became shorter: $(cat said)"
+grep -q -e '--resume goes on' said && failed "--resume is offered: $(cat said)"
+expect 3 'is damaged or no tar file' "${shards[@]}" --resume
+
 # ---- appending ----
 rm -rf data whole
 rm png/0/000.png png/7/zzz.png
