@@ -4,7 +4,11 @@
 #include <assert.h>
 #include <immintrin.h>
 
-#define NATIVE __attribute__((target("arch=x86-64-v4,avx512bf16,prefer-vector-width=512")))
+/* Features, no arch=: that takes away what -march= has more, and intrinsics cannot be inlined. */
+#define NATIVE                                                                                     \
+    __attribute__((                                                                                \
+        target("avx512f,avx512bw,avx512cd,avx512dq,avx512vl,avx512bf16,fma,"                       \
+               "prefer-vector-width=512")))
 #define INLINE NATIVE static inline __attribute__((always_inline))
 
 enum { LANES = 16, PATCH = 2, WINDOW = PATCH + 2 };
