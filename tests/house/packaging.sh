@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a packager does: a build for a processor of today.
+# What a packager does: a build without a type, one for a processor of today.
 #
 # usage: packaging.sh BUILD COMPILER
 set -u
@@ -14,6 +14,14 @@ die() {
     exit 1
 }
 quiet() { "$@" >"$place/answer" 2>&1; }
+
+type_of() { sed -n 's/^CMAKE_BUILD_TYPE:[A-Z]*=//p' "$place/plain/CMakeCache.txt"; }
+
+# Who says nothing gets programs that are optimised, and who says something gets that.
+quiet cmake -S "$root" -B "$place/plain" -DBPT_TESTS=OFF -DBPT_CUDA=OFF || die "a plain build is not configured"
+[ "$(type_of)" = Release ] || die "a build without a type is of type \"$(type_of)\""
+quiet cmake -DCMAKE_BUILD_TYPE=None "$place/plain" || die "a build of type None is not configured"
+[ "$(type_of)" = None ] || die "a build of type None is of type $(type_of)"
 
 # Processors that are given have all that the sources ask for, and more.
 flags=(-std=c17 -O2 -D_GNU_SOURCE -ffp-contract=off -fopenmp -I "$root" -c -o "$place/object")
