@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What a packager does: a build without a type, one for a processor of today.
+# What a packager does: a build without a type, one for a processor of today, an installation into a folder of its own.
 #
 # usage: packaging.sh BUILD COMPILER
 set -u
@@ -30,3 +30,16 @@ if quiet "$compiler" -march=sapphirerapids "${flags[@]}" -xc /dev/null; then
         quiet "$compiler" -march=sapphirerapids "${flags[@]}" "$source" || die "$source for sapphirerapids"
     done
 fi
+
+# Programs run from where they were put, though nothing else is known there; what their hints name is there.
+DESTDIR=$place/a quiet cmake --install "$build" --prefix /usr || die "it is not installed"
+mv "$place/a" "$place/moved"
+cd / || exit 1
+for program in ingest train eval tune; do
+    quiet env -i "$place/moved/usr/bin/bpt-$program" --version || die "bpt-$program does not run"
+    [ -f "$place/moved/usr/share/man/man1/bpt-$program.1" ] || die "no manual page of bpt-$program"
+done
+quiet env -i "$place/moved/usr/bin/bpt-train" --model lenet --dry-run || die "no models"
+for text in LICENSE README.md docs/models.md docs/formats.md; do
+    [ -f "$place/moved/usr/share/doc/bpt/$text" ] || die "$text is not installed"
+done
