@@ -161,6 +161,16 @@ static size_t problem_line(const yaml_parser_t *parser, const char *text, size_t
     return line;
 }
 
+/* What libyaml says of a tab names no tab. */
+static const char *problem_text(const yaml_parser_t *parser, const char *text, size_t size) {
+    size_t line = problem_line(parser, text, size), i = 0;
+    for (; line > 0 && i < size; i++) line -= text[i] == '\n';
+    while (i < size && text[i] == ' ') i++;
+    if (i < size && text[i] == '\t')
+        return "a tab at the begin of the line: YAML indents by spaces";
+    return parser->problem ? parser->problem : "not valid YAML";
+}
+
 static bpt_status build_tree(bpt_yaml *doc, yaml_parser_t *parser, const char *text, size_t size) {
     builder b = {.doc = doc};
     bool over = false;
@@ -169,8 +179,7 @@ static bpt_status build_tree(bpt_yaml *doc, yaml_parser_t *parser, const char *t
         if (!yaml_parser_parse(parser, &event)) {
             if (parser->error == YAML_MEMORY_ERROR)
                 return bpt_fail(BPT_ENOMEM, "%s: out of memory", doc->name);
-            return fail_at(doc, problem_line(parser, text, size),
-                           parser->problem ? parser->problem : "not valid YAML");
+            return fail_at(doc, problem_line(parser, text, size), problem_text(parser, text, size));
         }
         over = event.type == YAML_STREAM_END_EVENT;
         const bpt_status status = take_event(&b, &event);
