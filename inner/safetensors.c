@@ -16,7 +16,7 @@
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the format is little-endian");
 
-enum { LENGTH_BYTES = 8, DATA_ALIGNMENT = 64, MAX_HEADER_BYTES = 16 << 20 };
+enum { LENGTH_BYTES = 8, DATA_ALIGNMENT = 64, MAX_HEADER_BYTES = 16 << 20, MOST_OTHERS = 4096 };
 
 static const char METADATA_KEY[] = "__metadata__";
 
@@ -75,7 +75,8 @@ free_writer:
 
 /* Where a tensor's bytes are, counted from the end of the header. */
 typedef struct {
-    const bpt_segment *segment;
+    const bpt_segment *segment; /* NULL: passed over */
+    const char *name;
     uint64_t from, to;
 } range;
 
@@ -85,7 +86,9 @@ typedef struct {
     uint64_t header_bytes, data_bytes;
     bpt_json_doc *header;
     const bpt_segments *segments;
-    range *ranges; /* shape [segments->n] */
+    const char *except; /* names of layers, "a,b"; NULL: none */
+    range *ranges;      /* shape [segments->n + tensors of the file] */
+    size_t n_ranges;
 } reader;
 
 static bpt_status read_at(const reader *r, void *to, size_t bytes, uint64_t offset) {
@@ -105,12 +108,17 @@ static bpt_status measure(reader *r, uint64_t size) {
         return bpt_fail(BPT_EDATA, "%s: %" PRIu64 " bytes are too few for a safetensors file",
                         r->path, size);
     BPT_TRY(read_at(r, &r->header_bytes, LENGTH_BYTES, 0));
-    if (r->header_bytes > size - LENGTH_BYTES || r->header_bytes > MAX_HEADER_BYTES)
-        return bpt_fail(BPT_EDATA,
-                        "%s: not a safetensors file: header of %" PRIu64
-                        " bytes in a file of "
-                        "%" PRIu64,
-                        r->path, r->header_bytes, size);
+    if (r->header_bytes > size - LENGTH_BYTES || r->header_bytes > MAX_HEADER_BYTES) {
+        (void)bpt_fail(BPT_EDATA,
+                       "%s: not a safetensors file: header of %" PRIu64
+                       " bytes in a file of %" PRIu64,
+                       r->path, r->header_bytes, size);
+        /* a zip archive, as torch.save() writes, or a pickle, as it did before */
+        if (memcmp(&r->header_bytes, "PK\3\4", 4) == 0 ||
+            memcmp(&r->header_bytes, "\x80\2", 2) == 0)
+            bpt_hint("PyTorch writes one with safetensors.torch.save_file(); see docs/formats.md");
+        return BPT_EDATA;
+    }
     r->data_bytes = size - LENGTH_BYTES - r->header_bytes;
     return BPT_OK;
 }
@@ -155,21 +163,23 @@ static bpt_status check_shape(const reader *r, const bpt_json *tensor, const bpt
     return fail_tensor(r, t->name, text);
 }
 
-static bpt_status read_range(const reader *r, const bpt_json *tensor, const bpt_segment *t,
-                             range *out) {
+/* @param t NULL: a tensor that is passed over */
+static bpt_status read_range(reader *r, const bpt_json *tensor, const char *name,
+                             const bpt_segment *t) {
     const bpt_json *offsets = bpt_json_find(tensor, "data_offsets");
-    out->segment = t;
+    range *out = &r->ranges[r->n_ranges++];
+    *out = (range){.segment = t, .name = name};
     if (!bpt_json_is_array(offsets) || bpt_json_size(offsets) != 2 ||
         bpt_json_get_u64(r->header, bpt_json_at(offsets, 0), NULL, 0, r->data_bytes, &out->from) !=
             BPT_OK ||
         bpt_json_get_u64(r->header, bpt_json_at(offsets, 1), NULL, out->from, r->data_bytes,
                          &out->to) != BPT_OK) {
-        (void)fail_tensor(r, t->name, "its data_offsets are not two numbers inside of the file");
+        (void)fail_tensor(r, name, "its data_offsets are not two numbers inside of the file");
         bpt_hint("the file may be cut short: copy it anew from where it was written");
         return BPT_EDATA;
     }
-    if (out->to - out->from != t->count * sizeof(float))
-        return fail_tensor(r, t->name, "its data_offsets do not fit its shape");
+    if (t && out->to - out->from != t->count * sizeof(float))
+        return fail_tensor(r, name, "its data_offsets do not fit its shape");
     return BPT_OK;
 }
 
@@ -185,13 +195,33 @@ static bpt_status check_dtype(const reader *r, const bpt_json *tensor, const bpt
     return BPT_EDATA;
 }
 
-static bpt_status check_tensor(const reader *r, const bpt_segment *t, range *out) {
+static bpt_status check_tensor(reader *r, const bpt_segment *t) {
     const bpt_json *tensor = bpt_json_find(bpt_json_root(r->header), t->name);
     if (!tensor) return fail_tensor(r, t->name, "the model has it and the file does not");
     if (!bpt_json_is_object(tensor)) return fail_tensor(r, t->name, "not a JSON object");
     BPT_TRY(check_dtype(r, tensor, t));
     BPT_TRY(check_shape(r, tensor, t));
-    return read_range(r, tensor, t, out);
+    return read_range(r, tensor, t->name, t);
+}
+
+/* ---- what is passed over ---- */
+
+/* @return whether the name begins with that of a layer of the list, and a dot behind it */
+static bool is_listed(const char *list, const char *name) {
+    for (const char *layer = list; layer && *layer; layer += strspn(layer, ",")) {
+        const size_t length = strcspn(layer, ",");
+        if (strncmp(name, layer, length) == 0 && name[length] == '.') return true;
+        layer += length;
+    }
+    return false;
+}
+
+/* @return whether PyTorch has it in the files of every batch norm; the mean of all batches, which
+ * alone needs that count, is none of ours */
+static bool is_count(const char *name) {
+    static const char suffix[] = ".num_batches_tracked";
+    const size_t length = strlen(name), end = sizeof suffix - 1;
+    return length > end && strcmp(name + length - end, suffix) == 0;
 }
 
 static bool is_segment(const bpt_segments *s, const char *name) {
@@ -200,17 +230,48 @@ static bool is_segment(const bpt_segments *s, const char *name) {
     return false;
 }
 
-/* All segments have been found, so a member beyond their number is one too many; it is among the
- * first n + 2, since keys differ. */
-static bpt_status check_no_more(const reader *r) {
+/* @return whether @p name is that of a tensor, and not of a segment that is read */
+static bool is_beside(const reader *r, const char *name) {
+    return strcmp(name, METADATA_KEY) != 0 &&
+           (is_listed(r->except, name) || !is_segment(r->segments, name));
+}
+
+/* Tensors of the file that are read into no segment: named, or known to mean nothing. */
+static bpt_status check_others(reader *r) {
     const bpt_json *root = bpt_json_root(r->header);
-    const bool has_metadata = bpt_json_find(root, METADATA_KEY) != NULL;
-    const bpt_segments *s = r->segments;
-    if (bpt_json_size(root) == s->n + has_metadata) return BPT_OK;
-    const char *name = "?";
-    for (size_t i = 0; i < s->n + 2 && bpt_json_member(root, i, &name); i++)
-        if (strcmp(name, METADATA_KEY) != 0 && !is_segment(s, name)) break;
-    return fail_tensor(r, name, "the file has it and the model does not");
+    const size_t n = bpt_json_size(root);
+    const char *name;
+    for (size_t i = 0; i < n && i < r->segments->n + MOST_OTHERS; i++) { /* each in linear time */
+        const bpt_json *tensor = bpt_json_member(root, i, &name);
+        if (!is_beside(r, name)) continue;
+        if (!is_listed(r->except, name) && !is_count(name))
+            return fail_tensor(r, name, "the file has it and the model does not");
+        if (!bpt_json_is_object(tensor)) return fail_tensor(r, name, "not a JSON object");
+        BPT_TRY(read_range(r, tensor, name, NULL));
+    }
+    if (n <= r->segments->n + MOST_OTHERS) return BPT_OK;
+    return bpt_fail(BPT_EDATA, "%s: %zu tensors, the model has %zu", r->path, n, r->segments->n);
+}
+
+/* A name of the list that nothing has was mistyped. */
+static bpt_status check_names(const reader *r) {
+    for (const char *layer = r->except; layer && *layer; layer += strspn(layer, ",")) {
+        const int length = (int)strcspn(layer, ",");
+        char only[BPT_NAME_SIZE];
+        bool known = false;
+        const char *name = "";
+        snprintf(only, sizeof only, "%.*s", length, layer);
+        for (size_t i = 0; !known && i < r->segments->n; i++)
+            known = is_listed(only, r->segments->items[i].name);
+        for (size_t i = 0;
+             !known && i < MOST_OTHERS && bpt_json_member(bpt_json_root(r->header), i, &name); i++)
+            known = is_listed(only, name);
+        if (!known)
+            return bpt_fail(BPT_EUSAGE, "neither the model nor %s has a layer \"%s\" with weights",
+                            r->path, only);
+        layer += length;
+    }
+    return BPT_OK;
 }
 
 static int compare_ranges(const void *a, const void *b) {
@@ -221,11 +282,11 @@ static int compare_ranges(const void *a, const void *b) {
 /* The format allows neither overlaps nor holes. */
 static bpt_status check_ranges(const reader *r) {
     uint64_t end = 0;
-    qsort(r->ranges, r->segments->n, sizeof *r->ranges, compare_ranges);
-    for (size_t i = 0; i < r->segments->n; i++) {
+    qsort(r->ranges, r->n_ranges, sizeof *r->ranges, compare_ranges);
+    for (size_t i = 0; i < r->n_ranges; i++) {
         const range *t = &r->ranges[i];
         if (t->from != end)
-            return fail_tensor(r, t->segment->name,
+            return fail_tensor(r, t->name,
                                t->from < end ? "its data overlap with another tensor's"
                                              : "there is a hole before its data");
         end = t->to;
@@ -243,6 +304,7 @@ static void hint_at_model(const reader *r, const bpt_segment *first) {
     bpt_error_get(&error); /* looking at shapes may record others */
     for (const bpt_segment *t = first + 1; t < r->segments->items + r->segments->n; t++) {
         const bpt_json *tensor = bpt_json_find(root, t->name);
+        if (is_listed(r->except, t->name)) continue;
         if (!tensor || !has_shape(r, tensor, t)) bpt_list_add(others, sizeof others, t->name);
     }
     (void)bpt_error_put(&error);
@@ -251,33 +313,41 @@ static void hint_at_model(const reader *r, const bpt_segment *first) {
 }
 
 static bpt_status check_header(reader *r) {
+    BPT_TRY(check_names(r));
     for (size_t i = 0; i < r->segments->n; i++) {
-        const bpt_status status = check_tensor(r, &r->segments->items[i], &r->ranges[i]);
+        if (is_listed(r->except, r->segments->items[i].name)) continue;
+        const bpt_status status = check_tensor(r, &r->segments->items[i]);
         if (status == BPT_OK) continue;
         if (!bpt_error_last()->hint[0]) hint_at_model(r, &r->segments->items[i]);
         return status;
     }
-    BPT_TRY(check_no_more(r));
+    BPT_TRY(check_others(r));
     return check_ranges(r);
 }
 
 static bpt_status read_values(const reader *r, float *values) {
     const uint64_t start = LENGTH_BYTES + r->header_bytes;
-    for (size_t i = 0; i < r->segments->n; i++) {
+    for (size_t i = 0; i < r->n_ranges; i++) {
         const range *t = &r->ranges[i];
-        BPT_TRY(read_at(r, values + t->segment->offset, t->to - t->from, start + t->from));
+        if (t->segment)
+            BPT_TRY(read_at(r, values + t->segment->offset, t->to - t->from, start + t->from));
     }
     return BPT_OK;
 }
 
 bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *values) {
-    reader r = {.path = path, .segments = s};
+    return bpt_safetensors_read_except(path, s, NULL, values);
+}
+
+bpt_status bpt_safetensors_read_except(const char *path, const bpt_segments *s, const char *except,
+                                       float *values) {
+    reader r = {.path = path, .segments = s, .except = except};
     uint64_t bytes;
     BPT_TRY(bpt_file_open(path, &r.fd, &bytes));
     bpt_status status;
     BPT_TRY_GOTO(status, measure(&r, bytes), done);
     BPT_TRY_GOTO(status, read_header(&r), done);
-    BPT_TRY_GOTO(status, BPT_NEW("tensor ranges", s->n, &r.ranges), done);
+    BPT_TRY_GOTO(status, BPT_NEW("tensor ranges", s->n + MOST_OTHERS + s->n, &r.ranges), done);
     BPT_TRY_GOTO(status, check_header(&r), done);
     status = read_values(&r, values);
 done:

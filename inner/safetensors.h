@@ -25,8 +25,18 @@ bpt_status bpt_safetensors_write(const char *path, const bpt_segments *s, const 
 /** Reads a file into the flat vector of @p s, by name: the order in the file does not matter.
  * A missing tensor, another shape or type, a tensor too many, overlapping or overhanging offsets
  * are errors that name file and tensor; the hint lists what else is missing or of another shape.
+ * Tensors called NAME.num_batches_tracked, by which PyTorch counts, are passed over.
  * @param[out] values shape [s->n_elements]; unspecified on error
  * @return BPT_OK, BPT_ENOENT, BPT_EDATA, BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *values);
+
+/** The same but for some layers: their tensors may be missing in the file, be of any shape and
+ * type, or be unknown to @p s, and their values stay as they are.
+ * @param except names with commas between them; a name stands for all tensors "<name>...."; NULL:
+ *               none
+ * @param[in,out] values shape [s->n_elements]; unspecified on error
+ * @return likewise, and BPT_EUSAGE (neither file nor @p s has a tensor of such a name) */
+bpt_status bpt_safetensors_read_except(const char *path, const bpt_segments *s, const char *except,
+                                       float *values);
 
 #endif

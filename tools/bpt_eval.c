@@ -4,10 +4,10 @@
 #include "base/memory.h"
 #include "base/options.h"
 #include "inner/network.h"
-#include "inner/safetensors.h"
 #include "tools/device_option.h"
 #include "tools/evaluate.h"
 #include "tools/program.h"
+#include "tools/saved_weights.h"
 #include "tools/shaped_model.h"
 #include "tools/staging.h"
 
@@ -164,8 +164,7 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
         bpt_device_option_threads(p->device, (unsigned)o->threads, bpt_pool_allowed_cores());
     BPT_TRY(bpt_model_load(o->model, &shape, &p->model));
     BPT_TRY(BPT_NEW("weights", p->model->segments.n_elements, &p->weights));
-    BPT_TRY(bpt_safetensors_read(o->weights, &p->model->segments, p->weights));
-    BPT_TRY(bpt_segments_check(&p->model->segments, o->weights, p->weights));
+    BPT_TRY(bpt_saved_weights_read(o->weights, &p->model->segments, NULL, p->weights));
     BPT_TRY(bpt_pool_create(&pool, &p->pool));
     BPT_TRY(bpt_network_create_forward_on(
         p->device, p->model, batch, bpt_precision_type((bpt_precision)o->precision, p->device),

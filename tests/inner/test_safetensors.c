@@ -211,6 +211,53 @@ static void test_refused_headers(void **state) {
     }
 }
 
+/* ---- what is passed over ---- */
+
+static bpt_status read_except(const fixture *f, const char *except, float *values) {
+    for (int i = 0; i < 8; i++) values[i] = 100.0f;
+    return bpt_safetensors_read_except(f->path, &f->segments, except, values);
+}
+
+/* What is excepted may be of another shape or missing, and other layers may be in the file. */
+static void test_except(void **state) {
+    fixture *f = *state;
+    float values[8];
+    assert_int_equal(bpt_segments_add(&f->segments, "b.bias", (int64_t[]){1}, 1,
+                                      (bpt_segment_role){.fan_in = 0}),
+                     BPT_OK);
+    float nine[9];
+    for (int i = 0; i < 9; i++) nine[i] = 100.0f;
+    write_raw(f, "{" TENSOR("b.bias", "F32", "[8]", "[0,32]") "}", 0);
+    assert_int_equal(bpt_safetensors_read_except(f->path, &f->segments, "a,b", nine), BPT_OK);
+    for (int i = 0; i < 9; i++) assert_true(nine[i] == 100.0f);
+    write_raw(f, "{" WEIGHT "," TENSOR("old.head.bias", "I8", "[8]", "[24,32]") "}", 0);
+    assert_int_equal(bpt_safetensors_read_except(f->path, &f->segments, "b,old", nine), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "tensor a.bias: the model has it"));
+    f->segments.n = 2;
+    f->segments.n_elements = 8;
+    assert_int_equal(read_except(f, "old", values), BPT_EDATA); /* a.bias is not excepted */
+    write_raw(f, "{" WEIGHT "," BIAS "," TENSOR("old.head.bias", "I8", "[3]", "[32,35]") "}", 3);
+    assert_int_equal(read_except(f, "old", values), BPT_OK);
+    assert_memory_equal(values, f->values, sizeof values);
+    assert_int_equal(read_except(f, "ol", values), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "has a layer \"ol\" with weights"));
+    assert_int_equal(read_except(f, NULL, values), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "tensor old.head.bias: the file has it"));
+}
+
+/* Files of PyTorch count the batches of each batch norm. */
+static void test_counts_of_batches(void **state) {
+    const fixture *f = *state;
+    float values[8];
+    write_raw(
+        f, "{" WEIGHT "," BIAS "," TENSOR("a.num_batches_tracked", "I64", "[]", "[32,40]") "}", 8);
+    assert_int_equal(read_back(f, values), BPT_OK);
+    assert_memory_equal(values, f->values, sizeof values);
+    write_raw(f, "{" WEIGHT "," BIAS "," TENSOR(".num_batches_tracked", "I64", "[]", "[32,40]") "}",
+              8);
+    assert_int_equal(read_back(f, values), BPT_EDATA);
+}
+
 /* Both tensors are those of another model: the error names the first, the hint the other. */
 static void test_another_model(void **state) {
     const fixture *f = *state;
@@ -259,7 +306,11 @@ static void test_refused_lengths(void **state) {
         write_bytes(f, bytes, sizeof bytes);
         assert_int_equal(read_back(f, values), BPT_EDATA);
         assert_non_null(strstr(bpt_error_last()->text, "not a safetensors file: header of"));
+        assert_string_equal(bpt_error_last()->hint, "");
     }
+    write_bytes(f, "PK\3\4 of torch.save()", 23);
+    assert_int_equal(read_back(f, values), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->hint, "save_file()"));
     write_bytes(f, "1234567", 7);
     assert_int_equal(read_back(f, values), BPT_EDATA);
     assert_non_null(strstr(bpt_error_last()->text, "7 bytes are too few"));
@@ -334,6 +385,8 @@ int main(void) {
         TEST(test_writing_takes_no_second_copy),
         TEST(test_order_of_the_file_does_not_matter),
         TEST(test_refused_headers),
+        TEST(test_except),
+        TEST(test_counts_of_batches),
         TEST(test_another_model),
         TEST(test_another_dtype),
         TEST(test_cut_short),

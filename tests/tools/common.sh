@@ -251,7 +251,7 @@ same_weights() { # RUN RUN
     cmp "$1/model.safetensors" "$2/model.safetensors" || die "the weights of $1 and $2 differ"
 }
 
-near_weights() { # RUN RUN TOLERANCE: norm of the difference over the norm
-    python3 "$here/weights.py" near "$1/model.safetensors" "$2/model.safetensors" "$3" ||
+near_weights() { # RUN RUN TOLERANCE [LAYER...]: norm of the difference over the norm
+    python3 "$here/weights.py" near "$1/model.safetensors" "$2/model.safetensors" "${@:3}" ||
         die "the weights of $1 and $2 are not near"
 }

@@ -62,6 +62,34 @@ for n in 1 2; do
 done
 fails_well 3 "$train" "${common[@]}" --output x --init-weights nowhere.safetensors
 says "RUN/model.safetensors"
+fails_well 3 "$train" "${common[@]}" --output x --init-weights moved
+says 'moved: not a regular file'
+says "RUN/model.safetensors"
+fails_well 3 "$eval" --data data --model tiny.yaml --weights moved
+says "RUN/model.safetensors"
+
+# Layers that are excepted begin as they would without the file, whatever it has of them: there are other classes then.
+fails_well 3 "$train" "${common[@]}" --model other.yaml --output x --init-weights $file
+says 'layers of --init-except begin anew'
+still+=(--model other.yaml)
+run 0 "$train" "${common[@]}" "${still[@]}" --output drawn
+except=(--init-weights $file --init-except conv2,fc1)
+run 0 "$train" "${common[@]}" "${still[@]}" --output tuned "${except[@]}"
+says "weights begin as those of $file, but not those of conv2,fc1"
+near_weights moved tuned 1e-6 conv1
+near_weights drawn tuned 1e-6 conv2 fc1
+run 0 "$train" --check "${common[@]}" --model other.yaml "${except[@]}" --output x
+run 0 "$train" --config tuned/config.yaml --output tuned-again
+same_weights tuned tuned-again
+run 0 ranks 2 "$train" "${common[@]}" --model other.yaml --update agwu --epochs 1 --output tuned-async "${except[@]}"
+run 0 "$train" --replay tuned-async
+says "bit for bit"
+fails_well 2 "$train" "${common[@]}" --output x --init-weights $file --init-except conv3
+says "neither the model nor $file has a layer \"conv3\" with weights"
+fails_well 2 "$train" "${common[@]}" --output x --init-except fc1
+says '--init-except is not used without --init-weights'
+fails_well 2 "$train" "${common[@]}" --output x --init-weights $file --init-except ''
+says '--init-except is missing'
 head -c 1000 $file >short.safetensors
 run 3 "$train" "${common[@]}" --output x --init-weights short.safetensors
 [ ! -e x ] || die "a refused run leaves a folder"

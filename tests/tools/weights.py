@@ -3,7 +3,7 @@
 
     weights.py finite FILE              every tensor lies in the file and is finite
     weights.py normal FILE              no number is denormal
-    weights.py near FILE FILE TOLERANCE  |a - b| <= TOLERANCE |a| over all tensors together
+    weights.py near FILE FILE TOLERANCE [LAYER...]  |a - b| <= TOLERANCE |a| over all tensors together, or those of layers
 """
 import json
 import math
@@ -46,9 +46,11 @@ def normal(path):
             sys.exit(f"{path}: {name} holds a denormal number")
 
 
-def near(path_a, path_b, tolerance):
+def near(path_a, path_b, tolerance, *layers):
     a, b = read(path_a), read(path_b)
-    if a.keys() != b.keys():
+    if layers:
+        a, b = ({name: t[name] for name in t if name.rpartition(".")[0] in layers} for t in (a, b))
+    if not a or a.keys() != b.keys():
         sys.exit(f"{path_a} and {path_b} hold different tensors")
     pairs = [pair for name in a for pair in zip(a[name], b[name])]
     difference = math.sqrt(sum((x - y) ** 2 for x, y in pairs))

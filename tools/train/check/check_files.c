@@ -50,7 +50,7 @@ static bpt_status fit(const bpt_train_options *o, bpt_run_need *need) {
  * @param path NULL: of --init-weights */
 static bpt_status read_weights(const bpt_train_options *o, const char *path) {
     bpt_train_options from = *o;
-    if (path) from.init_weights = path;
+    if (path) from.init_weights = path, from.init_except = NULL;
     bpt_model *model;
     float *weights = NULL;
     BPT_TRY(load(o, &model));

@@ -217,7 +217,9 @@ static bpt_status set_state(bpt_job *job, const bpt_checkpoint *c, float *weight
     } else if (job->rank == 0) {
         status = bpt_initial_weights(job->options, &job->model->segments, weights);
         if (status == BPT_OK && job->options->init_weights)
-            bpt_info("weights begin as those of %s", job->options->init_weights);
+            bpt_info("weights begin as those of %s%s%s", job->options->init_weights,
+                     job->options->init_except ? ", but not those of " : "",
+                     job->options->init_except ? job->options->init_except : "");
     }
     BPT_TRY(bpt_comm_agree(job->comm, status));
     BPT_TRY(bpt_comm_broadcast(job->comm, 0, weights, n * sizeof *weights));

@@ -23,6 +23,7 @@ typedef enum {
     BY_DATA_MODE,
     BY_QUALITY,
     BY_RESUME,
+    BY_INIT,
     N_CHOOSERS
 } chooser;
 
@@ -40,6 +41,7 @@ static const dependent dependents[] = {
     {"train-split", BY_TASK, " train check dry-run bench "},
     {"test-split", BY_TASK, " train check dry-run "},
     {"init-weights", BY_TASK, " train check dry-run replay "},
+    {"init-except", BY_TASK, " train check dry-run "},
     {"output", BY_TASK, " train check dry-run "},
     {"force", BY_TASK, " train check dry-run "},
     {"input-size", BY_TASK, " train check dry-run bench "},
@@ -166,6 +168,8 @@ static const dependent dependents[] = {
     {"held-out", BY_QUALITY, " held-out "},
 
     {"init-weights", BY_RESUME, " anew "},
+    {"init-except", BY_RESUME, " anew "},
+    {"init-except", BY_INIT, " file "},
 };
 
 enum { N_DEPENDENTS = sizeof dependents / sizeof *dependents };
@@ -213,6 +217,8 @@ static const char *chosen(const bpt_train_options *o, chooser by) {
         return o->quality == BPT_QUALITY_HELD_OUT ? "held-out" : "off";
     case BY_RESUME: /* with auto there may be nothing to go on from */
         return o->resume && strcmp(o->resume, "auto") != 0 ? "resumed" : "anew";
+    case BY_INIT:
+        return o->init_weights ? "file" : "drawn";
     case N_CHOOSERS:
         break;
     }
@@ -236,6 +242,8 @@ static void describe(const bpt_train_options *o, chooser by, char *text, size_t 
         snprintf(text, size, "without --trace");
     else if (by == BY_RESUME)
         snprintf(text, size, "with --resume RUN");
+    else if (by == BY_INIT)
+        snprintf(text, size, "without --init-weights");
     else
         snprintf(text, size, "by --%s %s", flags[by], chosen(o, by));
 }
@@ -282,6 +290,8 @@ static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
         bpt_hint("leave it out, or give --trace FILE");
     else if (d->by == BY_RESUME)
         bpt_hint("leave one of them out: both say where to begin");
+    else if (d->by == BY_INIT)
+        bpt_hint("leave it out, or name a file with --init-weights");
     else
         bpt_hint("leave it out, or choose --%s %.*s", flags[d->by], first, d->users + 1);
     return status;

@@ -41,6 +41,11 @@ const char bpt_train_update_help[] =
     "default is local on one rank and agwu on several; auto measures, and\n"
     "takes allreduce where that costs little of the ranks' speed, else agwu";
 
+const char bpt_train_placement_help[] =
+    "under allreduce and agwu: first of the layers that one rank has for\n"
+    "all: activations travel in place of their gradients; auto: where\n"
+    "measurements say that this is faster; off: every rank has all";
+
 const char bpt_train_shared_momentum_help[] =
     "under agwu and sgwu, with sgd: after an exchange a rank goes on with\n"
     "the momentum of all in place of its own, so much of it that in the\n"
@@ -49,3 +54,10 @@ const char bpt_train_shared_momentum_help[] =
     "--lr-scale multiplies --lr, of unequal ones less, by their shares of\n"
     "the data; else 0, and beside --server-momentum,\n"
     "--delay-compensation, --gamma lag and placed layers";
+
+const char bpt_train_precision_help[] =
+    "what activations and their gradients are in memory: floats, or\n"
+    "bfloat16, which is faster and takes half the memory; weights and sums\n"
+    "stay floats. bf16 needs a processor or GPU that multiplies it; auto is\n"
+    "bf16 there and fp32 elsewhere; bf16-emulated does without, slowly, on\n"
+    "cores; tf32, on a GPU: floats, multiplied with less precision";

@@ -10,6 +10,8 @@ extern const char bpt_train_epilogue[];
 
 extern const char bpt_train_order_help[];
 extern const char bpt_train_update_help[];
+extern const char bpt_train_placement_help[];
 extern const char bpt_train_shared_momentum_help[];
+extern const char bpt_train_precision_help[];
 
 #endif

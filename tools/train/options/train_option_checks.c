@@ -27,6 +27,7 @@ static bpt_status check_empty(const bpt_train_options *o) {
     const struct {
         const char *name, *value;
     } paths[] = {{"init-weights", o->init_weights},
+                 {"init-except", o->init_except},
                  {"replay", o->replay},
                  {"resume", o->resume},
                  {"stage", o->stage},

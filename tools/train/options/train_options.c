@@ -41,6 +41,12 @@ static const bpt_option rows[] = {
      .unit = "FILE",
      .help = "weights of the same model to begin with (.safetensors), e.g. those of\n"
              "another run; else they are drawn by the seed"},
+    {.name = "init-except",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(init_except),
+     .unit = "LAYER,...",
+     .help = "with --init-weights: layers whose weights are drawn all the same, e.g. the\n"
+             "last where classes are others; FILE may lack them, or have others"},
     {.name = "output",
      .letter = 'o',
      .type = BPT_OPTION_TEXT,
@@ -336,9 +342,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(placement),
      .value = "off",
      .unit = "LAYER",
-     .help = "under allreduce and agwu: first of the layers that one rank has for\n"
-             "all: activations travel in place of their gradients; auto: where\n"
-             "measurements say that this is faster; off: every rank has all"},
+     .help = bpt_train_placement_help},
     {.name = "servers",
      .type = BPT_OPTION_INT,
      .offset = FIELD(servers),
@@ -463,11 +467,7 @@ static const bpt_option rows[] = {
      .offset = FIELD(precision),
      .value = "fp32",
      .choices = BPT_PRECISIONS,
-     .help = "what activations and their gradients are in memory: floats, or\n"
-             "bfloat16, which is faster and takes half the memory; weights and sums\n"
-             "stay floats. bf16 needs a processor or GPU that multiplies it; auto is\n"
-             "bf16 there and fp32 elsewhere; bf16-emulated does without, slowly, on\n"
-             "cores; tf32, on a GPU: floats, multiplied with less precision"},
+     .help = bpt_train_precision_help},
     {.name = "threads",
      .letter = 't',
      .type = BPT_OPTION_INT,

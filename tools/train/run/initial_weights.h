@@ -8,7 +8,8 @@
 #include "inner/segments.h"
 #include "tools/train/options/train_options.h"
 
-/** Reads those of --init-weights, or draws them by the seed where nothing was given.
+/** Reads those of --init-weights, or draws them by the seed where nothing was given, and for the
+ * layers of --init-except.
  * @param[out] weights shape [s->n_elements]
  * @return BPT_OK, as bpt_safetensors_read() and bpt_segments_check() */
 bpt_status bpt_initial_weights(const bpt_train_options *o, const bpt_segments *s, float *weights);
