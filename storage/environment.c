@@ -139,12 +139,28 @@ static int open_files(const bpt__guard *g, const char *path, unsigned flags, MDB
     return code;
 }
 
-/* @param g is freed where this fails, else with the environment */
-static bpt_status open_handle(bpt__guard *g, const char *path, unsigned flags, MDB_env **out) {
+/* LMDB begins a lock file anew but while another process uses it: so one is at it now, whose LMDB
+ * has another layout of it. That the data file is right was looked at before. */
+static bool has_unlike_lock(const bpt__guard *g, int code) {
+    return g->lock_fd >= 0 && (code == MDB_VERSION_MISMATCH || code == MDB_INVALID);
+}
+
+static bpt_status refuse_unlike(const bpt__guard *g) {
+    const bpt_status status = bpt_fail(
+        BPT_EIO, "%s is in use by a program whose LMDB has another kind of lock file", g->data);
+    bpt_hint("let that one end: it has another LMDB, or is built for another system");
+    return status;
+}
+
+/* @param g is freed where this fails, else with the environment
+ * @param[out] unlike whether it fails for a lock file that is in use in another layout */
+static bpt_status open_handle(bpt__guard *g, const char *path, unsigned flags, MDB_env **out,
+                              bool *unlike) {
     const unsigned kind = g->kind->rules.flags;
     const unsigned lock = g->lock_fd < 0 ? MDB_NOLOCK : 0;
     MDB_env *env = NULL;
     bpt_status status;
+    *unlike = false;
     BPT_TRY_GOTO(status, bpt__guard_watch(g), fail);
     int code = mdb_env_create(&env);
     if (code == 0) code = mdb_env_set_userctx(env, g);
@@ -152,7 +168,8 @@ static bpt_status open_handle(bpt__guard *g, const char *path, unsigned flags, M
     if (code == 0) code = mdb_env_set_maxdbs(env, MAX_DATABASES);
     if (code == 0) code = open_files(g, path, flags | kind | lock, env);
     if (code != 0) {
-        status = bpt__lmdb_fail(code, "open", path);
+        *unlike = has_unlike_lock(g, code);
+        status = *unlike ? refuse_unlike(g) : bpt__lmdb_fail(code, "open", path);
         goto fail;
     }
     BPT_TRY_GOTO(status, bpt__guard_watch_opened(g, env), fail);
@@ -192,8 +209,9 @@ static bool may_be_seen(const bpt__environment_kind *kind, const char *path, con
 }
 
 static bpt_status open_to_read(const bpt__environment_kind *kind, const char *path, bool seen,
-                               MDB_env **env) {
+                               MDB_env **env, bool *unlike) {
     bpt__guard *g;
+    *unlike = false;
     BPT_TRY(bpt__guard_create(kind, path, &g));
     const bool lock = seen && may_be_seen(kind, path, g->data);
     if (seen && !kind->foreign && is_linked(g->data))
@@ -202,7 +220,7 @@ static bpt_status open_to_read(const bpt__environment_kind *kind, const char *pa
             "replace a split meanwhile",
             kind->what);
     const bpt_status status = lock ? bpt__guard_lock_if_can(g) : BPT_OK;
-    if (status == BPT_OK) return open_handle(g, path, MDB_RDONLY | MDB_NOTLS, env);
+    if (status == BPT_OK) return open_handle(g, path, MDB_RDONLY | MDB_NOTLS, env, unlike);
     bpt__guard_free(g);
     return status;
 }
@@ -219,16 +237,19 @@ static bool has_no_place(int code) {
 
 static bpt_status open_and_begin(const bpt__environment_kind *kind, const char *path, MDB_env **env,
                                  MDB_txn **txn) {
-    BPT_TRY(open_to_read(kind, path, true, env));
-    int code = begin_read(*env, txn);
-    if (has_no_place(code)) {
+    bool unlike;
+    const bpt_status status = open_to_read(kind, path, true, env, &unlike);
+    if (status != BPT_OK && !unlike) return status;
+    int code = unlike ? 0 : begin_read(*env, txn);
+    if (unlike || has_no_place(code)) {
         bpt_info("%s is read without its lock file (%s): nobody may replace a split meanwhile",
                  kind->what,
-                 has_twin(code) ? "a process in a container has the number of this one"
-                                : "its table of readers is full");
+                 unlike           ? "a program with another LMDB uses it"
+                 : has_twin(code) ? "a process in a container has the number of this one"
+                                  : "its table of readers is full");
         bpt__environment_close(*env, NULL);
         *env = NULL;
-        BPT_TRY(open_to_read(kind, path, false, env));
+        BPT_TRY(open_to_read(kind, path, false, env, &unlike));
         code = begin_read(*env, txn);
     }
     return code == 0 ? BPT_OK : bpt__lmdb_fail(code, "read", path);
@@ -358,11 +379,12 @@ static bpt_status open_to_write(const bpt__environment_kind *kind, const char *p
                                 MDB_env **env) {
     bpt__guard *g;
     bpt_status status;
+    bool unlike;
     BPT_TRY(bpt__guard_create(kind, path, &g));
     BPT_TRY_GOTO(status, refuse_links(kind, g->data), fail);
     BPT_TRY_GOTO(status, bpt__guard_lock(g), fail);
     BPT_TRY_GOTO(status, remove_stump(kind, g->data), fail);
-    return open_handle(g, path, MDB_NOTLS, env);
+    return open_handle(g, path, MDB_NOTLS, env, &unlike);
 fail:
     bpt__guard_free(g);
     return status;

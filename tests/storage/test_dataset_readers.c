@@ -1,6 +1,7 @@
 /* Who reads a dataset beside others: through a link, where writers do not see it, also while it
- * opens it; where readers were killed; and in a container whose processes have numbers of their
- * own. ld --wrap says when a dataset is being opened. ctest: TIMEOUT=120 */
+ * opens it; where readers were killed; in a container whose processes have numbers of their own;
+ * and beside programs with another LMDB. ld --wrap says when a dataset is being opened.
+ * ctest: TIMEOUT=120 */
 #include "base/file.h"
 #include "base/memory.h"
 #include "tests/storage/made_dataset.h"
@@ -326,6 +327,37 @@ static void processes_may_have_one_number(void **state) {
     assert_int_equal(write_train(2), BPT_OK);
 }
 
+/* ---- other builds ---- */
+
+/* The number of the layout, behind LMDB's magic. */
+static void alter_lock_file(void) {
+    enum { AT_FORMAT = 4 };
+    char name[100];
+    snprintf(name, sizeof name, "%s/lock.mdb", place.dataset);
+    FILE *file = fopen(name, "r+b");
+    assert_non_null(file);
+    assert_int_equal(fseek(file, AT_FORMAT, SEEK_SET), 0);
+    assert_int_equal(fputc(0x7F, file), 0x7F);
+    assert_int_equal(fclose(file), 0);
+}
+
+static int read_and_be_refused_by_another_lmdb(void) {
+    const int status = read_all();
+    if (status != 0) return status;
+    if (write_train(2) != BPT_EIO) return 4;
+    return strstr(bpt_error_last()->text, "in use by a program whose LMDB") ? 0 : 5;
+}
+
+static void a_lock_file_of_another_lmdb_is_done_without(void **state) {
+    (void)state;
+    assert_int_equal(status_of(start(write_first)), 0);
+    assert_true(begin_to_hold(start));
+    alter_lock_file();
+    assert_int_equal(status_of(start(read_and_be_refused_by_another_lmdb)), 0);
+    assert_int_equal(end_to_hold(), 0);
+    assert_int_equal(status_of(start(replace)), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(slots_of_killed_readers_are_given_back, set_up, tear_down),
@@ -336,6 +368,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(opens_while_others_write, set_up, tear_down),
         cmocka_unit_test_setup_teardown(others_write_faster_than_it_opens, set_up, tear_down),
         cmocka_unit_test_setup_teardown(processes_may_have_one_number, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_lock_file_of_another_lmdb_is_done_without, set_up,
+                                        tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
