@@ -314,6 +314,24 @@ static void test_dir_create_does_not_take_a_file_for_a_folder(void **state) {
     assert_content(support_path(path, "a-file"), "x");
 }
 
+/* Neither where all goes well nor where it does not. */
+static void test_nothing_stays_open(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE], *data;
+    size_t size;
+    const int before = count_entries("/proc/self/fd", "");
+    assert_int_equal(bpt_dir_create(support_path(path, "open/a/b"), true), BPT_OK);
+    assert_int_equal(bpt_dir_sync(path), BPT_OK);
+    assert_int_not_equal(bpt_file_write(path, "x", 1), BPT_OK); /* a folder is there */
+    assert_int_equal(bpt_file_try(support_path(path, "open/file")), BPT_OK);
+    assert_int_equal(bpt_file_write(path, "xyz", 3), BPT_OK);
+    assert_int_equal(bpt_file_read(path, 2, &data, &size), BPT_EDATA);
+    assert_content(path, "xyz");
+    assert_int_equal(bpt_file_write(support_path(path, "none/file"), "x", 1), BPT_EIO);
+    assert_int_equal(bpt_file_read(support_path(path, "open"), 9, &data, &size), BPT_EDATA);
+    assert_int_equal(count_entries("/proc/self/fd", ""), before);
+}
+
 /* The kernel lets nobody make or remove anything there. */
 static void test_folders_that_cannot_be_changed_are_named(void **state) {
     (void)state;
@@ -392,6 +410,7 @@ int main(void) {
         cmocka_unit_test(test_dir_create_makes_parents),
         cmocka_unit_test(test_dir_create_takes_a_slash_at_the_end),
         cmocka_unit_test(test_dir_create_does_not_take_a_file_for_a_folder),
+        cmocka_unit_test(test_nothing_stays_open),
         cmocka_unit_test(test_folders_that_cannot_be_changed_are_named),
         cmocka_unit_test(test_dir_remove_takes_all_but_what_links_point_to),
         cmocka_unit_test(test_dir_bytes_counts_what_is_on_the_disk),

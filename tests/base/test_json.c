@@ -91,7 +91,10 @@ static void test_texts_round_trip(void **state) {
     for (int i = 1; i < 128; i++) all[i - 1] = (char)i;
     all[127] = '\0';
     const char *const texts[] = {
-        "", all, "\"quoted\" \\ back", "Grüße, 猫 \xF0\x9F\x90\x88", "a\nb\tc\r", "\x7f"};
+        "", all, "\"quoted\" \\ back", "Grüße, 猫 \xF0\x9F\x90\x88", "a\nb\tc\r", "\x7f",
+        /* the first and the last of each length, and beside the surrogates */
+        "\xC2\x80 \xDF\xBF \xE0\xA0\x80 \xED\x9F\xBF \xEE\x80\x80 \xEF\xBF\xBF "
+        "\xF0\x90\x80\x80 \xF4\x8F\xBF\xBF"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         bpt_json_writer w = {0};
         bpt_json_open_object(&w, NULL);
@@ -205,6 +208,7 @@ static void test_writer_depth_is_bounded(void **state) {
     bpt_json_reset(&w);
     for (int i = 0; i < 3 * BPT_JSON_DEPTH; i++) bpt_json_open_object(&w, "k");
     for (int i = 0; i < 4 * BPT_JSON_DEPTH; i++) bpt_json_close_object(&w);
+    assert_int_equal(w.depth, 0);
     assert_int_equal(bpt_json_end_text(&w, &text, &length), BPT_EFULL);
     bpt_json_free(&w);
 }

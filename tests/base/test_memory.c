@@ -220,6 +220,13 @@ static void test_strings(void **state) {
     bpt_free(copy);
     assert_int_equal(bpt_strdup("conv1", &copy), BPT_OK);
     assert_string_equal(copy, "conv1");
+    char long_text[200] = "";
+    for (size_t n = 0; n + 1 < sizeof long_text; long_text[n++] = 'x', long_text[n] = '\0') {
+        char *same;
+        assert_int_equal(bpt_strdup(long_text, &same), BPT_OK);
+        assert_memory_equal(same, long_text, n + 1); /* with its end, also behind whole lines */
+        bpt_free(same);
+    }
     assert_int_equal(bpt_strf(&text, "%s/step-%08d", copy, 120), BPT_OK);
     assert_string_equal(text, "conv1/step-00000120");
     bpt_free(text);

@@ -360,8 +360,9 @@ static bpt_status parse_once(void *arg) {
     bpt_option_request request;
     bpt_option_set *set;
     BPT_TRY(sample_parse_line(arg, &v, &request, &set));
+    const bool has_default = v.model != NULL;
     bpt_option_set_free(set);
-    return BPT_OK;
+    return has_default ? BPT_OK : BPT_EDATA;
 }
 
 static void test_allocation_failures_are_reported(void **state) {

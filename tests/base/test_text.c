@@ -40,6 +40,10 @@ static void test_list_without_room(void **state) {
     bpt_list_add(list, sizeof list, "four");
     bpt_list_add(list, sizeof list, "five");
     assert_string_equal(list, "...");
+    char cut[8] = "";
+    bpt_list_add(cut, sizeof cut, "too long");
+    bpt_list_add(cut, sizeof cut, "5");
+    assert_string_equal(cut, "..."); /* for good */
     char tiny[3] = "";
     bpt_list_add(tiny, sizeof tiny, "four");
     assert_string_equal(tiny, "");

@@ -78,9 +78,9 @@ static void the_timetable_is_the_published_one(void **state) {
 
 /* Task 2 waits for task 0's transfer on the fast worker; the short task 3 of lowest rank fits into
  * the gap before it. */
-static void a_gap_is_used(void **state) {
-    (void)state;
-    static const uint64_t costs[][2] = {{10, 99}, {100, 20}, {3, 3}};
+/* @param on_0, on_1 costs of a task that goes into the gap of worker 1, which is 40 long */
+static void check_gap(uint64_t on_0, uint64_t on_1) {
+    const uint64_t costs[][2] = {{10, 99}, {100, 20}, {on_0, on_1}};
     static const uint64_t transfer[] = {30};
     static const uint8_t kinds[] = {0, 1};
     const bpt_machine m = {
@@ -101,6 +101,12 @@ static void a_gap_is_used(void **state) {
     assert_int_equal(t.makespan_ns, 60);
     bpt_timetable_free(&t);
     bpt_graph_free(g);
+}
+
+static void a_gap_is_used(void **state) {
+    (void)state;
+    check_gap(3, 3);
+    check_gap(50, 40); /* all of it */
 }
 
 static void every_timetable_is_possible(void **state) {

@@ -1,4 +1,5 @@
 /* Running graphs: the same values with any number of workers, order, counts, sizes. */
+#include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/pool.h"
 #include "tests/scheduler/random_dag.h"
@@ -36,8 +37,10 @@ static void any_number_of_workers_gives_the_same(void **state) {
             for (int turn = 0; turn < 5; turn++) {
                 dag_clear(&d);
                 const uint64_t allocations = bpt_memory_allocations();
+                const uint64_t begin = bpt_clock_ns();
                 bpt_run_stats stats;
                 assert_int_equal(bpt_pool_run(pool, d.graph, &stats), BPT_OK);
+                assert_in_range(stats.wall_ns, 1, bpt_clock_ns() - begin);
                 assert_int_equal(bpt_memory_allocations(), allocations);
                 dag_check(&d); /* equal to the one right answer */
                 assert_int_equal(stats.n_tasks, d.n);

@@ -296,6 +296,26 @@ static void one_worker_of_the_pool_does_what_was_played(void **state) {
     dag_free(&d);
 }
 
+/* Of as many workers, under the same policy, but with other costs. */
+static void keys_of_a_run_before_do_not_count(void **state) {
+    (void)state;
+    static const uint64_t costs[] = {10, 10, 1, 100};
+    bpt_machine m = alike(2);
+    m.cost_ns = costs;
+    bpt_graph *const g = create(4, 1);
+    add(g, 10, NULL, 0);
+    add(g, 10, NULL, 0);
+    const uint32_t before = add(g, 1, NULL, 0);
+    add(g, 1, &before, 1);
+    assert_int_equal(makespan(g, m, critical_path), 101);
+    bpt_pool *pool;
+    assert_int_equal(bpt_pool_open("critical-path", 2, &pool), BPT_OK);
+    assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
+    bpt_pool_free(pool);
+    assert_int_equal(makespan(g, m, critical_path), 101);
+    bpt_graph_free(g);
+}
+
 static void nonsense_is_refused_and_nothing_leaks(void **state) {
     (void)state;
     bpt_graph *const g = create(1, 0);
@@ -340,6 +360,7 @@ int main(void) {
         cmocka_unit_test(every_timetable_is_possible_and_repeats),
         cmocka_unit_test(no_worker_idles_while_a_task_is_ready),
         cmocka_unit_test(one_worker_of_the_pool_does_what_was_played),
+        cmocka_unit_test(keys_of_a_run_before_do_not_count),
         cmocka_unit_test(nonsense_is_refused_and_nothing_leaks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

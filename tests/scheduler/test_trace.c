@@ -136,6 +136,8 @@ static void a_full_ring_loses_its_oldest(void **state) {
         assert_float_equal(real(doc, e, "dur"), 0.5, 1e-9);
     }
     bpt_json_doc_free(doc);
+    for (uint64_t i = 0; i < 5; i++) bpt_trace_add(trace, 0, (bpt_task_info){0}, i, 1000, 2000);
+    assert_int_equal(bpt_trace_lost(trace), 6 + 1); /* of all workers */
     bpt_trace_free(trace);
 }
 
