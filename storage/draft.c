@@ -120,8 +120,9 @@ static bpt_status check_split(const bpt__catalog *catalog, const bpt__draft_comp
             bpt_fail(BPT_EEXIST, "dataset %s has a split \"%s\" already (%u images)", old->path,
                      o->split, there->count);
         bpt_hint(
-            "--force replaces it, an import with --append adds to it; --split NAME gives the new "
-            "one another name");
+            "--force replaces it, an import with --append adds to it; --%s NAME gives the new one "
+            "another name",
+            o->naming ? o->naming : "split");
         return status;
     }
     const remainder rest = remainder_of(catalog, company, there);

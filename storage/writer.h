@@ -26,11 +26,12 @@ typedef struct bpt_writer bpt_writer;
 
 /** What is written. Texts and arrays are borrowed during bpt_writer_open() only. */
 typedef struct bpt_writer_options {
-    const char *split; /* 1 to 64 letters, digits, '.', '_', '-', the first a letter or digit */
-    bool replace;      /* a split of this name is replaced, not refused */
-    bool append;       /* a split of this name gets the records added; not with .replace */
-    bool encoded;      /* images are JPEG files; H and W do not count */
-    uint32_t C, H, W;  /* each >= 1; C*H*W at most 2^28; encoded: C is 1 or 3 */
+    const char *split;  /* 1 to 64 letters, digits, '.', '_', '-', the first a letter or digit */
+    const char *naming; /* the option that says its name, for hints; NULL: "split" */
+    bool replace;       /* a split of this name is replaced, not refused */
+    bool append;        /* a split of this name gets the records added; not with .replace */
+    bool encoded;       /* images are JPEG files; H and W do not count */
+    uint32_t C, H, W;   /* each >= 1; C*H*W at most 2^28; encoded: C is 1 or 3 */
     uint32_t
         n_classes; /* 1 to 65,536; may be less than the dataset has where class_names is NULL */
     const char *const *class_names; /* shape [n_classes], distinct; NULL: those of the dataset, or

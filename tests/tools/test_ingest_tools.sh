@@ -91,6 +91,9 @@ for taken in train val; do
     rm -rf taken
     quiet glyphs --out taken --split $taken --count 10
     expect 2 "has a split \"$taken\" already" split a --out taken
+    option=--split
+    [ $taken = val ] && option=--held-out
+    expect 2 "$option NAME gives the new one another name" split a --out taken
     [ "$("$ingest" info taken | grep -c '^split ')" -eq 1 ] || failed "$taken was there, and the other half is stored"
 done
 expect 0 'train: per class: 0 90, 1 90' split a --out taken --force

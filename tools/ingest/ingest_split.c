@@ -138,10 +138,13 @@ done:
     return status;
 }
 
-/* @param source borrowed while the options are used */
-static bpt_writer_options describe_half(const division *d, const char *name, const char **source) {
+/* @param naming the option that says its name
+ * @param source borrowed while the options are used */
+static bpt_writer_options describe_half(const division *d, const char *naming, const char *name,
+                                        const char **source) {
     *source = bpt_record_base_name(d->path);
     return (bpt_writer_options){.split = name,
+                                .naming = naming,
                                 .replace = d->o->force,
                                 .encoded = d->info->encoded,
                                 .C = d->info->C,
@@ -178,8 +181,8 @@ static bpt_status check_halves(const division *d) {
  * all of them for their classes. */
 static bpt_status write_halves(division *d) {
     const char *source;
-    const bpt_writer_options held_out = describe_half(d, d->o->held_out, &source);
-    const bpt_writer_options rest = describe_half(d, d->o->split, &source);
+    const bpt_writer_options held_out = describe_half(d, "held-out", d->o->held_out, &source);
+    const bpt_writer_options rest = describe_half(d, "split", d->o->split, &source);
     bpt_writer *writer;
     bpt_status status;
     BPT_TRY(bpt_writer_open(d->o->out, &held_out, &writer));
