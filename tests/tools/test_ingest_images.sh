@@ -116,6 +116,8 @@ flock -n $lock || failed "writer.lock cannot be locked"
 expect 1 'is being written by another process' "${again[@]}" --force
 exec {lock}>&-
 cmp -s report report.1 || failed "a refused command has changed the report: $(cat report)"
+expect 2 'has a split "train" already' folder in --out bad.1 --split train --skip-bad new.report
+[ -e new.report ] && failed "a refused command has left a report: $(cat new.report)"
 expect 0 '4 bad images passed over' "${again[@]}" --force
 cmp -s report report.1 || failed "the report was not made anew: $(cat report)"
 mkdir -p none/a && : >none/a/1.jpg && : >none/a/2.jpg

@@ -35,6 +35,7 @@ bpt_status bpt_bad_report_open(bpt_bad_report *r, const char *path) {
         bpt_hint("REPORT, the file that is written, stands behind --skip-bad");
         return status;
     }
+    r->is_new = !bpt_path_exists(path);
     const int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
     r->file = fd >= 0 ? fdopen(fd, "w") : NULL; /* which leaves what is in it */
     if (r->file) return BPT_OK;
@@ -94,6 +95,7 @@ bpt_status bpt_bad_report_recall(bpt_bad_report *r, const char *line) {
 
 bpt_status bpt_bad_report_close(bpt_bad_report *r) {
     FILE *file = r->file;
+    if (file && r->is_new && !r->begun) (void)unlink(r->path);
     r->file = NULL;
     bpt_free(r->early);
     r->early = NULL;

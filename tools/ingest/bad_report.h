@@ -17,6 +17,7 @@ typedef struct bpt_bad_report {
     FILE *file;
     uint64_t n;      /* lines */
     bpt_error first; /* of them */
+    bool is_new;     /* nothing was there before */
     bool begun;
     char *early; /* lines of before, each ended by a 0 byte */
     size_t n_early, early_capacity;
@@ -42,7 +43,8 @@ bpt_status bpt_bad_report_add(bpt_bad_report *r, const bpt_error *error, bool ca
  * @return BPT_OK, BPT_EUSAGE (nothing may be passed over), BPT_EIO, BPT_ENOSPC */
 bpt_status bpt_bad_report_recall(bpt_bad_report *r, const char *line);
 
-/** Writes out what is left, if it was begun, and closes the file; once more does no harm.
+/** Writes out what is left, if it was begun, and closes the file; once more does no harm. One that
+ * was not begun and is new is removed.
  * @return BPT_OK, BPT_EIO, BPT_ENOSPC */
 bpt_status bpt_bad_report_close(bpt_bad_report *r);
 
