@@ -125,23 +125,28 @@ static bpt_status take_known(list *l) {
     return BPT_OK;
 }
 
-/* @return whether all labels are numbers */
+static bool has_digits_only(const char *text) {
+    return *text && !text[strspn(text, "0123456789")];
+}
+
+/* Also where all of them are numbers but too high: names would be a surprise.
+ * @return whether all labels are numbers of classes */
 static bool take_numbers(list *l) {
     const entry *other = NULL; /* whose label is none */
     bool any = false;
     for (size_t i = 0; i < l->n; i++) {
         entry *e = &l->entries[i];
         if (!e->label_text) continue;
+        any |= has_digits_only(e->label_text);
         if (!bpt__class_number(e->label_text, &e->label)) {
             if (!other) other = e;
             continue;
         }
-        any = true;
         if (e->label >= l->n_classes) l->n_classes = e->label + 1;
     }
     if (other && any)
-        bpt_warn("%s: labels are taken for names, not numbers: line %u has \"%s\"", l->file,
-                 other->line, other->label_text);
+        bpt_warn("%s: labels are taken for names, not for numbers from 0 to %d: line %u has \"%s\"",
+                 l->file, BPT_IMPORT_MAX_CLASSES - 1, other->line, other->label_text);
     return !other;
 }
 

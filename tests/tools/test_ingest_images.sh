@@ -138,6 +138,12 @@ expect 0 '5 bad images passed over' folder in --out f5 --split train --skip-bad 
 rm in/one/zloop.png
 echo nolabel >a.list
 expect 3 'is no path and label' list a.list --out x --split x --skip-bad wrong.report
+# Numbers that are none of a class are names, which is told.
+path=$(find in/one -name '0*.png' | head -1)
+for label in 65536 70000000000; do
+    printf '%s %s\n' "$path" $label >high.list
+    expect 0 "for numbers from 0 to 65535: line 1 has \"$label\"" list high.list --out h.$label --split train
+done
 echo 'in/one/00.png 1' >a.list
 for source in a.list in/one/empty.png "$(find in/one -name '0*.png' | head -1)"; do # a source where the report is wanted
     cp -p "$source" source.before
