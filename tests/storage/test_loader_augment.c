@@ -64,7 +64,7 @@ static int tear_down(void **state) {
     free(s->found);
     bpt_dataset_close(s->dataset);
     made_place_remove(&s->place);
-    return bpt_memory_live() == 0 ? 0 : 1;
+    return 0;
 }
 
 /* Takes every n_ranks-th record of an order, as rank number rank, into its place in @p out. */
@@ -206,5 +206,7 @@ int main(void) {
         cmocka_unit_test(says_what_is_left),
         cmocka_unit_test(refuses_what_is_for_encoded_images),
     };
-    return cmocka_run_group_tests(tests, set_up, tear_down);
+    /* What a group's tear_down() returns does not count in what cmocka returns. */
+    const int failed = cmocka_run_group_tests(tests, set_up, tear_down);
+    return failed ? failed : bpt_memory_live() != 0;
 }
