@@ -148,6 +148,7 @@ static void says_at_which_size_images_are_wanted(void **state) {
     assert_int_equal(bpt_dataset_bring_to(dataset, 0, 8), BPT_EUSAGE);
     assert_int_equal(bpt_dataset_bring_to(dataset, 8, 16385), BPT_EUSAGE);
     assert_int_equal(bpt_dataset_describe(dataset)->H, 0);
+    assert_int_equal(bpt_dataset_bring_to(dataset, 16384, 16384), BPT_OK);
     assert_int_equal(bpt_dataset_bring_to(dataset, 24, 32), BPT_OK);
     assert_int_equal(bpt_dataset_describe(dataset)->H, 24);
     assert_int_equal(bpt_dataset_describe(dataset)->W, 32);

@@ -246,6 +246,7 @@ static void endless_scans_are_an_error(void **state) {
     memcpy(one, file.data + scan, n);
     for (int i = 0; i < 600; i++) made_insert(&file, next, one, n);
     assert_int_equal(try_bytes(*state, file.data, file.size), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "more than 500 scans"));
 }
 
 /* Decodes a part of an image of 2048 x 4096 pixels, which goes into the buffer. */

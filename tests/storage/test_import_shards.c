@@ -214,6 +214,7 @@ static void what_is_no_shard_is_refused(void **state) {
         file[0] = made_path(wrong[i].name);
         made_refused("webdataset", &(bpt_import_source){.files = file, .n_files = 1},
                      wrong[i].status, wrong[i].text);
+        assert_non_null(strstr(bpt_error_last()->text, file[0]));
     }
 }
 
@@ -265,6 +266,7 @@ static void memory_may_run_out(void **state) {
         bpt_memory_fail_at(-1);
         if (status == BPT_OK) {
             assert_int_equal(plan.count, 2);
+            assert_string_equal(plan.class_names[1], "oak");
             importer->close(import);
             assert_true(n > 10);
             break;

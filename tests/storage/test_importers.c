@@ -162,6 +162,10 @@ static void idx_refuses_what_is_wrong(void **state) {
     put_file("huge", changed, sizeof changed - 1);
     memset(changed + 8, 0, 4);
     put_file("flat", changed, sizeof changed - 1);
+    memcpy(changed + 8, (const uint8_t[]){0, 0, 0, 1, 0, 0, 0x40, 0}, 8);
+    put_file("widest", changed, sizeof changed - 1);
+    changed[15] = 1;
+    put_file("wider", changed, sizeof changed - 1);
     memcpy(changed, images, sizeof images);
     changed[2] = 0x0D;
     put_file("floats", changed, sizeof images);
@@ -186,6 +190,8 @@ static void idx_refuses_what_is_wrong(void **state) {
     expect_idx("six", "labels", BPT_EDATA, "6 images");
     expect_idx("huge", "labels", BPT_EDATA, "announces");
     expect_idx("flat", "labels", BPT_EDATA, "announces");
+    expect_idx("widest", "labels", BPT_EDATA, "image 0 of 5"); /* which is not there */
+    expect_idx("wider", "labels", BPT_EDATA, "announces images of 1x16385");
     expect_idx("images", "liar", BPT_EDATA, "its labels");
     expect_idx("images", "none", BPT_EDATA, "no labels");
 }
@@ -210,6 +216,11 @@ static void idx_survives_damaged_gzip(void **state) {
         assert_true(status == BPT_EDATA || (status == BPT_OK && at >= 3 && at < 10));
         content[at] ^= 0x21;
     }
+    put_file("damaged", content, size - 9);
+    expect_idx("damaged", "labels.gz", BPT_EDATA, "its gzip stream is cut");
+    content[size - 5] ^= 0x21; /* of the checksum */
+    put_file("damaged", content, size);
+    expect_idx("damaged", "labels.gz", BPT_EDATA, "is damaged at");
     bpt_free(content);
 }
 
@@ -301,7 +312,7 @@ static void cifar_tells_variants_of_one_size(void **state) {
 static void cifar_refuses_what_is_wrong(void **state) {
     (void)state;
     char ten[] = "10.bin", hundred[] = "100.bin", odd[] = "odd", gz[] = "gz", bad[] = "bad",
-         empty[] = "empty", missing[] = "missing";
+         empty[] = "empty", missing[] = "missing", folder[] = ".";
     put_cifar(ten, 1, 2, 0);
     put_cifar(hundred, 2, 2, 0);
     put_cifar(bad, 1, 2, 9); /* labels 9 and 10 */
@@ -315,6 +326,8 @@ static void cifar_refuses_what_is_wrong(void **state) {
     assert_int_equal(open_cifar(1, (char *[]){odd}, &plan, &import), BPT_EDATA);
     assert_int_equal(open_cifar(1, (char *[]){empty}, &plan, &import), BPT_EDATA);
     assert_int_equal(open_cifar(1, (char *[]){missing}, &plan, &import), BPT_ENOENT);
+    assert_int_equal(open_cifar(1, (char *[]){folder}, &plan, &import), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "is not a file"));
     assert_int_equal(open_cifar(1, (char *[]){gz}, &plan, &import), BPT_EDATA);
     assert_non_null(strstr(bpt_error_last()->hint, "unpack"));
     assert_int_equal(open_cifar(1, (char *[]){bad}, &plan, &import), BPT_OK);
@@ -396,6 +409,28 @@ static void glyphs_are_balanced_and_visible(void **state) {
     assert_true(orders_differ);
 }
 
+/* Of all that show a digit: ink in the upper half less that in the lower, and in the right less
+ * that in the left. */
+static void add_sides(const glyph *g, int64_t *upper, int64_t *right) {
+    for (int p = 0; p < GLYPH; p++) {
+        *upper += p / 28 < 14 ? g->pixels[p] : -g->pixels[p];
+        *right += p % 28 < 14 ? -g->pixels[p] : g->pixels[p];
+    }
+}
+
+/* A 7 has more above and on the right, as a 9, a 6 below and on the left. */
+static void glyphs_stand_upright(void **state) {
+    (void)state;
+    enum { COUNT = 1000 };
+    static glyph drawn[COUNT];
+    int64_t upper[10] = {0}, right[10] = {0};
+    draw(3, "train", drawn, COUNT);
+    for (size_t i = 0; i < COUNT; i++)
+        add_sides(&drawn[i], &upper[drawn[i].label], &right[drawn[i].label]);
+    assert_true(upper[7] > 0 && upper[9] > 0 && upper[6] < 0);
+    assert_true(right[7] > 0 && right[9] > 0 && right[6] < 0);
+}
+
 static void registry_knows_its_importers(void **state) {
     (void)state;
     assert_null(bpt_importer_find("jpeg"));
@@ -406,10 +441,15 @@ static void registry_knows_its_importers(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
-        TEST(idx_reads_plain_and_gzip),         TEST(idx_refuses_what_is_wrong),
-        TEST(idx_survives_damaged_gzip),        TEST(cifar_reads_both_variants),
-        TEST(cifar_tells_variants_of_one_size), TEST(cifar_refuses_what_is_wrong),
-        TEST(glyphs_follow_their_seed),         TEST(glyphs_are_balanced_and_visible),
+        TEST(idx_reads_plain_and_gzip),
+        TEST(idx_refuses_what_is_wrong),
+        TEST(idx_survives_damaged_gzip),
+        TEST(cifar_reads_both_variants),
+        TEST(cifar_tells_variants_of_one_size),
+        TEST(cifar_refuses_what_is_wrong),
+        TEST(glyphs_follow_their_seed),
+        TEST(glyphs_are_balanced_and_visible),
+        TEST(glyphs_stand_upright),
         TEST(registry_knows_its_importers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
