@@ -87,6 +87,14 @@ run 0 ranks 9 "${small[@]}" "$train" --model lenet --update agwu --servers 1 --b
 [ "$(grep -c 'more than the ' out)" -eq 1 ] || die "not the server alone is too large"
 says 'more than the 16.7 MB of this machine for each rank on it; give more --servers' out
 
+# A replay has the networks of all ranks in one process: four of lenet, with 64 samples each, and no batch to lower.
+run 0 ranks 4 "$train" "${common[@]}" --model lenet --batch-size 64 --update agwu --epochs 0.5 --output runs/four
+small 30000000
+fails_well 2 "${small[@]}" "$train" --replay runs/four
+says 'a replay of 4 ranks needs 0.'
+small 1000000000
+run 0 "${small[@]}" "$train" --replay runs/four
+
 # Batches that are cut by speed, here 1 to 4 by the threads: the rank with most of one names a batch that it then takes.
 cat >each <<'END'
 #!/bin/sh

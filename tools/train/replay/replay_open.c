@@ -182,6 +182,7 @@ bpt_status bpt__replay_open(bpt__replay *r) {
     BPT_TRY(open_data(r));
     BPT_TRY(open_logs(r));
     BPT_TRY(open_model(r));
+    BPT_TRY(bpt__replay_check_memory(r));
     BPT_TRY(open_shares(r));
     BPT_TRY(BPT_NEW("applied updates", r->logs.n_shards, &r->applied));
     BPT_TRY(BPT_NEW("met workers", r->logs.n_shards, &r->n_met));

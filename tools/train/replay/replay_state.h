@@ -85,6 +85,11 @@ typedef struct bpt__replay {
 bpt_status bpt__replay_open(bpt__replay *r);
 void bpt__replay_close(bpt__replay *r);
 
+/** Whether the machine has memory for the workers' networks, vectors and batches, which are not
+ * there yet; model, dataset, ranks and pool are.
+ * @return BPT_OK, BPT_EUSAGE (with hint), as bpt_network_plan() */
+bpt_status bpt__replay_check_memory(const bpt__replay *r);
+
 /** @return where a worker stands, as in train_deltas.c */
 bpt_answer_point bpt__replay_point(const bpt__replay *r, const bpt__replayed *w);
 
