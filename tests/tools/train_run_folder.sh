@@ -182,6 +182,19 @@ same_weights new/run new/plain
 
 # ---- a finished run stays as it is ----
 
+# What the command line says of force and resume counts before what a file says; else each excludes the other.
+echo 'force: true' >force.yaml
+echo 'resume: auto' >resume.yaml
+run 0 "$train" "${good[@]}" --epochs 2 --checkpoint-every 10 --output runs/either
+cut_back runs/either
+run 0 "$train" "${good[@]}" --epochs 2 --config force.yaml --output runs/either --resume auto
+says 'going on from runs/either'
+says 'force in the configuration is not used beside --resume'
+run 0 "$train" "${good[@]}" --epochs 1 --config resume.yaml --output runs/either --force
+says 'resume in the configuration is not used beside --force'
+[ -z "$(ls runs/either/checkpoints)" ] || die "it is not replaced"
+fails_well 2 "$train" "${good[@]}" --config force.yaml --config resume.yaml --output runs/either
+says '--force would remove runs/either, which --resume goes on from'
 before=$(sums runs/old)
 for n in 1 2; do
     run 0 on $n "$train" "${common[@]}" --epochs 7 --lr 0.3 --output runs/old --resume auto
