@@ -18,6 +18,8 @@ lines = re.findall(r"^step (\d+)/(\d+) epoch [\d.]+ loss [\d.]+ lr \S+ \d+ img/s
 steps = [int(done) for done, _ in lines]
 total = int(lines[0][1])
 assert steps == sorted(steps) and 0 < steps[-1] <= total, lines
+said, = re.findall(r"replaying (\d+) steps of 3 ranks, with \d+ pushes", open("err").read())
+assert int(said) == total, (said, total) # in what the line of progress counts
 END
 
 # Kernels of other processors sum otherwise.

@@ -167,9 +167,9 @@ static void begin_progress(bpt__replay *r) {
         n_steps += w->pushes[w->n_pushes - 1].pushed_at;
         n_pushes += w->n_pushes;
     }
-    bpt_info("replaying %" PRIu64 " steps and %" PRIu64 " pushes of %" PRIu32 " rank%s", n_steps,
-             n_pushes, r->m, r->m == 1 ? "" : "s");
     bpt_replay_progress_begin(&r->progress, n_steps, r->m, r->n_samples, r->o->log_interval);
+    bpt_info("replaying %" PRIu64 " steps of %" PRIu32 " rank%s, with %" PRIu64 " pushes",
+             bpt_replay_progress_steps(&r->progress), r->m, r->m == 1 ? "" : "s", n_pushes);
 }
 
 bpt_status bpt__replay_open(bpt__replay *r) {

@@ -24,7 +24,10 @@ void bpt_replay_progress_begin(bpt_replay_progress *p, uint64_t n_steps, uint32_
     begin_interval(p);
 }
 
-/* A step is one of every rank, as in training. */
+uint64_t bpt_replay_progress_steps(const bpt_replay_progress *p) {
+    return (p->n_steps + p->n_ranks - 1) / p->n_ranks;
+}
+
 static void print(const bpt_replay_progress *p, double seconds, float rate) {
     const uint64_t samples = p->samples - p->first_sample;
     const double left_s =
@@ -33,7 +36,7 @@ static void print(const bpt_replay_progress *p, double seconds, float rate) {
     char line[256];
     snprintf(line, sizeof line,
              "step %" PRIu64 "/%" PRIu64 " epoch %.1f loss %.3f lr %.1e %.0f img/s eta %02u:%02u",
-             p->done / p->n_ranks, (p->n_steps + p->n_ranks - 1) / p->n_ranks,
+             p->done / p->n_ranks, bpt_replay_progress_steps(p),
              (double)p->samples / (double)p->epoch_samples, p->loss_sum / (double)samples,
              (double)rate, (double)samples / seconds, eta / 60, eta % 60);
     bpt_log_progress(line);

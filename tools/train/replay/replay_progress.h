@@ -25,6 +25,10 @@ typedef struct bpt_replay_progress {
 void bpt_replay_progress_begin(bpt_replay_progress *p, uint64_t n_steps, uint32_t n_ranks,
                                uint64_t epoch_samples, double interval_s);
 
+/** @return steps to be repeated as lines of progress count them: one is of every rank, as in
+ * training */
+uint64_t bpt_replay_progress_steps(const bpt_replay_progress *p);
+
 /** Counts a step of one rank, and prints a line if it is time to.
  * @param rate its learning rate */
 void bpt_replay_progress_step(bpt_replay_progress *p, const bpt_batch_result *result, float rate);
