@@ -47,6 +47,22 @@ pair 2 --output elsewhere --
 refused 'has --output "run", rank 0 on'
 [ ! -e elsewhere ] || die "rank 0 began by itself"
 
+# ---- version ----
+later=$PWD/bpt-train.later # as this one, but for the version that it says it has
+python3 - "$train" "$later" <<'END' || die "no bpt-train of another version"
+import subprocess, sys
+version = subprocess.check_output([sys.argv[1], "--version"], text=True).split()[1].encode()
+program = open(sys.argv[1], "rb").read()
+held = version.ljust(32, b"\0")
+assert program.count(held) == 1
+open(sys.argv[2], "wb").write(program.replace(held, b"77.7".ljust(32, b"\0")))
+END
+chmod +x "$later"
+run 2 ranks 2 "${unlike[@]}" "$train" "${job[@]}" --output run --others "$later" "${job[@]}" --output run
+refused "runs bpt 77.7, rank 0 on $(hostname) runs "
+run 2 ranks 2 "${unlike[@]}" "$later" "${job[@]}" --output run --others "$train" "${job[@]}" --output run
+refused "rank 0 on $(hostname) runs 77.7"
+
 # Before MPI is started nobody knows of another's errors: who has one says so, and once where all have it.
 alone() { # TEXT: of rank 1, and of no other
     refused "$1"

@@ -10,6 +10,11 @@
 
 #include "tools/train/job/job.h"
 
+/** Compares the versions of bpt, but for --check, whose findings say it. Before all else that ranks
+ * exchange, and the same in all versions: what comes then may be another message in each.
+ * @return BPT_OK, BPT_EUSAGE (names both), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
+bpt_status bpt_agree_on_version(const bpt_train_options *options, bpt_comm *comm);
+
 /** Compares the options but for those that may be another for every host: where its files are, how
  * many threads it has, what it is tuned by.
  * @return BPT_OK, BPT_EUSAGE (names the option), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
