@@ -86,3 +86,16 @@ done
 run 0 ranks 3 "$train" "${common[@]}" --output runs/bound --lr 0.01 --update agwu --epochs 2 --max-staleness 0
 check_json runs/bound/summary.json 'd["test_accuracy"] > 0.2' 'len(d["staleness"]) <= 5' \
     'len(d["shard_spread"]) <= 3' # 0 to (m - 1)(2 S + 1)
+
+# What is in the logs of the exchange is told to whoever reads them.
+python3 - "$here/../../docs/formats.md" <<'END' || die "fields that docs/formats.md does not name"
+import glob, json, re, sys
+text = open(sys.argv[1]).read()
+told = re.split(r"^## ", text[text.index("## Logs of an exchange"):], flags=re.M)[1]
+named = set(re.findall(r"`([a-z_]+)`", told))
+logs = glob.glob("runs/bound/exchange/*")
+assert len(logs) > 3, logs
+for path in logs:
+    for line in open(path):
+        assert named >= json.loads(line).keys(), (path, line)
+END
