@@ -111,6 +111,8 @@ static bpt_status run_loss(void *arg, unsigned worker) {
             result.loss_sum += mixed_loss(x, largest, &of, classes, smoothing, scale, grad);
         else
             result.loss_sum += sample_loss(x, largest, of.label, classes, scale, grad);
+        if (!trains && chunk->net->answers)
+            chunk->net->answers[chunk->first + i] = (int32_t)largest;
         result.n_correct += largest == (of.second_part > 0.5 ? of.second : of.label);
         result.n_samples++;
     }

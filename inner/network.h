@@ -148,6 +148,12 @@ void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
  * @param parts  shape [N], 0 to 1; likewise. NULL if @p labels is */
 void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float *parts);
 
+/** Has evaluations tell what they take each sample for, from the next one on. Of a network on the
+ * processor's cores.
+ * @param answers shape [N], a class for each sample that is there, others are not written; borrowed
+ *                while the network lives. NULL: not told */
+void bpt_network_tell_answers(bpt_network *net, int32_t *answers);
+
 /** Says which input the step after the next one will be given: a device copies it while the next
  * one computes. A hint, and nothing on the processor's cores.
  * @param input as it will be given then; what is there must neither change nor be freed until then.

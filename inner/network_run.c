@@ -85,6 +85,11 @@ void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float
     net->second.parts = parts;
 }
 
+void bpt_network_tell_answers(bpt_network *net, int32_t *answers) {
+    assert(!net->device);
+    net->answers = answers;
+}
+
 /* ---- whole networks and tails ---- */
 
 bpt_status bpt_network_train(bpt_network *net, const void *input, const int32_t *labels, float rate,

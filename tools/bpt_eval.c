@@ -5,6 +5,7 @@
 #include "base/options.h"
 #include "inner/network.h"
 #include "tools/device_option.h"
+#include "tools/eval/per_class.h"
 #include "tools/evaluate.h"
 #include "tools/program.h"
 #include "tools/saved_weights.h"
@@ -13,6 +14,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 typedef struct {
     const char *data, *stage, *split, *train_split, *model, *weights;
@@ -20,7 +22,7 @@ typedef struct {
     int64_t input_size[2];
     const char *device; /* for bpt_device_option_open() */
     int precision;      /* bpt_precision */
-    bool json;
+    bool per_class, json;
 } eval_options;
 
 #define FIELD(name) offsetof(eval_options, name)
@@ -111,10 +113,16 @@ static const bpt_option rows[] = {
      .max = 64,
      .unit = "N",
      .help = "threads that prepare batches"},
+    {.name = "per-class",
+     .type = BPT_OPTION_FLAG,
+     .offset = FIELD(per_class),
+     .help = "also print the accuracy of each class, and what the others were taken\n"
+             "for; computed on cores"},
     {.name = "json",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(json),
-     .help = "print one JSON object: accuracy, correct, count, loss"},
+     .help = "print one JSON object: accuracy, correct, count, loss; with --per-class\n"
+             "also per_class and confusion"},
 };
 
 static const bpt_command command = {
@@ -138,7 +146,20 @@ typedef struct {
     bpt_pool *pool;
     bpt_network *network;
     float *weights;
+    bpt_per_class classes; /* .confusion: NULL without --per-class */
 } parts;
+
+/* What computes: where single answers are wanted it is the cores, that alone tell them. */
+static const char *device_of(const eval_options *o) {
+    return o->per_class && strcmp(o->device, "auto") == 0 ? "cpu" : o->device;
+}
+
+static bpt_status check_per_class(const eval_options *o) {
+    if (!o->per_class || strcmp(device_of(o), "cpu") == 0) return BPT_OK;
+    const bpt_status status = bpt_fail(BPT_EUSAGE, "--per-class is not for --device %s", o->device);
+    bpt_hint("give --device cpu, or leave it out");
+    return status;
+}
 
 static bpt_status check(const eval_options *o) {
     const char *missing = !bpt_program_has(o->data)      ? "data"
@@ -146,7 +167,10 @@ static bpt_status check(const eval_options *o) {
                           : !bpt_program_has(o->weights) ? "weights"
                           : o->stage && !*o->stage       ? "stage"
                                                          : NULL;
-    if (!missing) return bpt_device_option_check(o->device, (bpt_precision)o->precision);
+    if (!missing) {
+        BPT_TRY(check_per_class(o));
+        return bpt_device_option_check(device_of(o), (bpt_precision)o->precision);
+    }
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", missing);
     bpt_hint("usage: %s %s", command.name, command.synopsis);
     return status;
@@ -173,7 +197,22 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
     return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
 }
 
-static bpt_status print_result(const eval_options *o, const bpt_batch_result *r) {
+static bpt_status make_confusion(const char *data, parts *p, bpt_evaluation *e) {
+    const bpt_dataset_info *info = bpt_dataset_describe(p->dataset);
+    bpt_per_class *c = &p->classes;
+    if (info->n_classes > BPT_PER_CLASS_MOST)
+        return bpt_fail(BPT_EUSAGE, "%s has %u classes, --per-class takes up to %d", data,
+                        info->n_classes, BPT_PER_CLASS_MOST);
+    *c = (bpt_per_class){.n = info->n_classes, .names = info->classes};
+    BPT_TRY(BPT_NEW("answers by class", (size_t)c->n * c->n, &c->confusion));
+    memset(c->confusion, 0, (size_t)c->n * c->n * sizeof *c->confusion);
+    e->confusion = c->confusion;
+    e->n_classes = c->n;
+    return BPT_OK;
+}
+
+static bpt_status print_result(const eval_options *o, const bpt_per_class *classes,
+                               const bpt_batch_result *r) {
     const double accuracy = (double)r->n_correct / (double)r->n_samples;
     const double loss = r->loss_sum / (double)r->n_samples;
     bpt_json_writer w = {0};
@@ -182,6 +221,7 @@ static bpt_status print_result(const eval_options *o, const bpt_batch_result *r)
     if (!o->json) {
         printf("%s: accuracy %.4f (%llu of %llu), loss %.4f\n", o->split, accuracy,
                (unsigned long long)r->n_correct, (unsigned long long)r->n_samples, loss);
+        if (classes->confusion) bpt_per_class_print(classes);
         return BPT_OK;
     }
     bpt_json_open_object(&w, NULL);
@@ -189,6 +229,7 @@ static bpt_status print_result(const eval_options *o, const bpt_batch_result *r)
     bpt_json_put_u64(&w, "correct", r->n_correct);
     bpt_json_put_u64(&w, "count", r->n_samples);
     bpt_json_put_real(&w, "loss", loss);
+    if (classes->confusion) bpt_per_class_put(classes, &w);
     bpt_json_close_object(&w);
     const bpt_status status = bpt_json_end_text(&w, &text, &length);
     if (status == BPT_OK) puts(text);
@@ -204,7 +245,7 @@ static bpt_status open_data(const eval_options *o, parts *p) {
 static bpt_status evaluate(const eval_options *o, parts *p) {
     bpt_evaluation e = {.loader_threads = (uint32_t)o->loader_threads};
     bpt_batch_result result;
-    BPT_TRY(bpt_device_option_open(o->device, (bpt_precision)o->precision,
+    BPT_TRY(bpt_device_option_open(device_of(o), (bpt_precision)o->precision,
                                    (bpt_host_place)BPT_HOST_PLACE_ALONE, &p->device));
     bpt_device_give_images(p->device);
     BPT_TRY(open_data(o, p));
@@ -216,9 +257,10 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
         return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->split);
     e.count = e.split->count;
     e.batch = (uint32_t)o->batch_size < e.count ? (uint32_t)o->batch_size : (uint32_t)e.count;
+    if (o->per_class) BPT_TRY(make_confusion(o->data, p, &e));
     BPT_TRY(open_network(o, e.batch, p));
     BPT_TRY(bpt_evaluate(p->network, &e, &result));
-    return print_result(o, &result);
+    return print_result(o, &p->classes, &result);
 }
 
 static bpt_status run(int argc, char **argv, bpt_option_set **set) {
@@ -237,6 +279,7 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
     bpt_dataset_close(p.dataset);
     bpt_stage_close(p.stage);
     bpt_free(p.weights);
+    bpt_free(p.classes.confusion);
     return status;
 }
 

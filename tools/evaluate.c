@@ -7,6 +7,7 @@ typedef struct {
     const bpt_evaluation *e;
     bpt_loader *loader;
     uint32_t *indices; /* shape [batch] */
+    int32_t *answers;  /* shape [batch]; NULL: nobody asks */
     uint32_t requested;
 } reader;
 
@@ -21,6 +22,11 @@ static bpt_status request_ahead(reader *r) {
     return BPT_OK;
 }
 
+static void count_answers(const reader *r, const bpt_batch *batch) {
+    for (uint32_t i = 0; i < batch->n; i++)
+        r->e->confusion[(size_t)batch->labels[i] * r->e->n_classes + (size_t)r->answers[i]]++;
+}
+
 static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *sum) {
     for (uint32_t done = 0; done < r->e->count;) {
         bpt_batch batch;
@@ -31,6 +37,7 @@ static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *su
         BPT_TRY(bpt_loader_next(r->loader, &batch));
         if (bpt_network_device(net)) bpt_network_set_next(net, bpt_loader_peek(r->loader));
         BPT_TRY(bpt_network_evaluate(net, batch.input, batch.labels, &result));
+        if (r->answers) count_answers(r, &batch);
         done += batch.n;
         bpt_loader_release(r->loader, &batch);
         sum->loss_sum += result.loss_sum;
@@ -53,10 +60,14 @@ bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_res
     bpt_status status;
     *result = (bpt_batch_result){0};
     BPT_TRY(BPT_NEW("evaluation indices", e->batch, &r.indices));
+    if (e->confusion) BPT_TRY_GOTO(status, BPT_NEW("answers", e->batch, &r.answers), done);
+    if (r.answers) bpt_network_tell_answers(net, r.answers);
     BPT_TRY_GOTO(status, bpt_loader_create(e->dataset, e->split, &options, &r.loader), done);
     status = evaluate_all(net, &r, result);
+    if (r.answers) bpt_network_tell_answers(net, NULL);
     bpt_loader_destroy(r.loader);
 done:
+    bpt_free(r.answers);
     bpt_free(r.indices);
     return status;
 }

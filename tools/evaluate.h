@@ -19,6 +19,11 @@ typedef struct bpt_evaluation {
     const bpt_split *normalise; /* whose mean and standard deviation are used: the training split */
     uint32_t first, count;      /* records [first, first + count) */
     uint32_t batch, loader_threads;
+    /* Where it is wanted what is taken for what, of a network on cores: how many images of class i
+     * (row) the network took for class j (column), shape [n_classes, n_classes], added to; NULL: no
+     */
+    uint64_t *confusion;
+    uint32_t n_classes;
     bool (*stop)(const void *arg); /* polled at every batch; NULL: never */
     const void *stop_arg;
 } bpt_evaluation;
