@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 enum { MAX_LAYERS = 1024, MAX_CLASSES = 1 << 20, MAX_FIELDS = 15 };
 
@@ -85,6 +86,24 @@ static const bpt_layer_kind *find_kind(const char *name) {
     return NULL;
 }
 
+/* What files of other systems have that has another name here, or none. @return NULL: not known */
+static const char *known_elsewhere(const char *name) {
+    static const struct {
+        const char *name, *hint;
+    } layers[] = {
+        {"dense", "a fully connected layer is called fc"},
+        {"linear", "a fully connected layer is called fc"},
+        {"conv2d", "a convolution is called conv"},
+        {"flatten", "leave it out: fc takes all values of its input"},
+        {"softmax",
+         "leave it out: it is behind the last layer, with the loss, and not written down"},
+        {"residual", "name the layers that are added, e.g. \"- add: {input: [a, b]}\""},
+    };
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        if (strcasecmp(name, layers[i].name) == 0) return layers[i].hint;
+    return NULL;
+}
+
 static bpt_status fail_unknown_kind(const bpt_yaml *doc, const bpt_yaml_node *item,
                                     const char *name) {
     enum { MAX_KINDS = 32 };
@@ -99,7 +118,9 @@ static bpt_status fail_unknown_kind(const bpt_yaml *doc, const bpt_yaml_node *it
     }
     const char *nearest = bpt_nearest(name, names, n);
     const bpt_status status = bpt_yaml_fail(doc, item, "there is no kind of layer \"%s\"", name);
-    if (nearest)
+    if (known_elsewhere(name))
+        bpt_hint("%s; the kinds are %s", known_elsewhere(name), list);
+    else if (nearest)
         bpt_hint("did you mean \"%s\"? the kinds are %s", nearest, list);
     else
         bpt_hint("the kinds are %s", list);

@@ -402,6 +402,11 @@ static void test_errors_of_layers(void **state) {
     check_error(HEAD "  - relu\n  - maxpol: {kernel: 2}\n",
                 "t.yaml:6: there is no kind of layer \"maxpol\"",
                 "did you mean \"maxpool\"? " KINDS);
+    check_error(
+        HEAD "  - softmax\n", "t.yaml:5: there is no kind of layer \"softmax\"",
+        "leave it out: it is behind the last layer, with the loss, and not written down; " KINDS);
+    check_error(HEAD "  - Linear: {outputs: 3}\n", "t.yaml:5: there is no kind of layer \"Linear\"",
+                "a fully connected layer is called fc; " KINDS);
     check_error(HEAD "  - transformer\n", "t.yaml:5: there is no kind of layer \"transformer\"",
                 KINDS);
     check_error(HEAD "  - {relu: {}, fc: {}}\n",
