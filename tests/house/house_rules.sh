@@ -5,6 +5,7 @@
 #   - file names are unique, no file of code has more than 600 lines, none has unfinished marks
 #   - the switch BPT_CUDA is asked in one file
 #   - MPI is called in the files alone whose functions the MPI thread runs
+#   - tests compare numbers by assert_near() of tests/base/near.h: cmocka's assert_float_equal() passes at NaN
 #   - clang-format 14 (if it is there) would change nothing
 #
 # usage: house_rules.sh [ROOT]     exit status: 0 all rules hold, 1 a rule is broken (printed)
@@ -193,6 +194,11 @@ mpi_thread='^outer/(clock_offset|comm|comm_thread|link_speed|notice|transfers|wa
 while IFS= read -r found; do
     broken "${found%:*}" "MPI is called beside the files of the MPI thread"
 done < <(grep -HnoE '\bMPI_[A-Z][a-z_]+\(' -- "${code[@]}" | grep -vE "^tests/|$mpi_thread" |
+    sed 's/:[^:]*$/:/')
+
+while IFS= read -r found; do
+    broken "${found%:*}" "assert_float_equal() passes at NaN: use assert_near()"
+done < <(grep -HnoE '\bassert_float_(not_)?equal\(' -- "${code[@]}" | grep -v '^tests/base/near\.h:' |
     sed 's/:[^:]*$/:/')
 
 # ---- layout ----

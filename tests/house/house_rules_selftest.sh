@@ -121,6 +121,8 @@ bad 'notes.md:1: unfinished mark' docs/notes.md "${unfinished}: write"
 put outer/transfers.c 'int f(void) { return MPI_Test(0, 0, 0); }'
 check
 bad 'exchange.c:2: MPI is called beside' outer/exchange.c '' 'int g(void) { return MPI_Test(0, 0, 0); }'
+put tests/base/near.h '/* in place of assert_float_equal() */'
+bad 'test_sum.c:2: assert_float_equal() passes at NaN' tests/base/test_sum.c '' 'void f(void) { assert_float_equal(1, 1, 0); }'
 bad 'BPT_CUDA is asked in more than one file' tools/ask.c '#if defined(BPT_CUDA)' '#endif'
 check
 

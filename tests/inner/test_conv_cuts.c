@@ -4,6 +4,7 @@
  * ctest: cpu TIMEOUT=120 */
 #include "base/memory.h"
 #include "inner/network_private.h"
+#include "tests/base/near.h"
 #include "tests/inner/conv_fixture.h"
 #include "tests/ref/ref_network.h"
 
@@ -284,7 +285,7 @@ static void check_largest_of_two(const net_fixture *f, const bpt_cost_table *tab
     bpt__visit_step(f->net, add_forward, &sum);
     const uint64_t ns = bpt_cost_table_find(table, BPT_CONV_FORWARD, &note[i].problem, note[i].cut);
     assert_true(sum.ns > 0);
-    assert_float_equal((double)ns, (double)sum.ns * 2 / 3 / (double)f->batch, 1.0);
+    assert_near((double)ns, (double)sum.ns * 2 / 3 / (double)f->batch, 1.0);
 }
 
 static void test_costs_of_a_network_are_noted(void **state) {

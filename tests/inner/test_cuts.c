@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "inner/cost_table.h"
+#include "tests/base/near.h"
 #include "tests/inner/conv_fixture.h"
 
 #include <setjmp.h>
@@ -143,11 +144,10 @@ static void test_the_largest_part(void **state) {
                 {{.rows = 5}, 4.0 / 51},
                 {{.channels = 4}, 0.0}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_float_equal(bpt_cut_largest(&p, BPT_CONV_FORWARD, rows[i].cut), rows[i].share, 1e-9);
-    assert_float_equal(bpt_cut_largest(&p, BPT_CONV_BACKWARD_DATA, (bpt_cut){.channels = 2}),
-                       1.0 / 6, 1e-9); /* of two blocks of the input */
-    assert_float_equal(bpt_cut_largest(&p, BPT_CONV_BACKWARD_DATA, (bpt_cut){.rows = 5}), 4.0 / 51,
-                       1e-9);
+        assert_near(bpt_cut_largest(&p, BPT_CONV_FORWARD, rows[i].cut), rows[i].share, 1e-9);
+    assert_near(bpt_cut_largest(&p, BPT_CONV_BACKWARD_DATA, (bpt_cut){.channels = 2}), 1.0 / 6,
+                1e-9); /* of two blocks of the input */
+    assert_near(bpt_cut_largest(&p, BPT_CONV_BACKWARD_DATA, (bpt_cut){.rows = 5}), 4.0 / 51, 1e-9);
 }
 
 /* Rows want channels last and have pads of one side, which Winograd's algorithm takes neither of.

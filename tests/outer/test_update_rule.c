@@ -1,6 +1,7 @@
 /* Update rules against their closed forms. */
 #include "base/random.h"
 #include "outer/update_rule.h"
+#include "tests/base/near.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -46,11 +47,11 @@ static void test_gamma_of_the_notes(void **state) {
     (void)state;
     double gamma[3];
     weigh_agwu(9, (const uint64_t[]){9, 9, 5}, gamma);
-    assert_float_equal(gamma[0], 0.3786, 5e-5);
-    assert_float_equal(gamma[2], 0.2428, 5e-5);
+    assert_near(gamma[0], 0.3786, 5e-5);
+    assert_near(gamma[2], 0.2428, 5e-5);
     weigh_agwu(99, (const uint64_t[]){99, 99, 95}, gamma);
-    assert_float_equal(gamma[1], 0.3378, 5e-5);
-    assert_float_equal(gamma[2], 0.3244, 5e-5);
+    assert_near(gamma[1], 0.3378, 5e-5);
+    assert_near(gamma[2], 0.3244, 5e-5);
 }
 
 static void test_gamma_sums_to_one_and_grows(void **state) {
@@ -62,13 +63,13 @@ static void test_gamma_sums_to_one_and_grows(void **state) {
         uint64_t base[3];
         for (int j = 0; j < 3; j++) base[j] = bpt_random_below(&r, (uint32_t)version + 1);
         weigh_agwu(version, base, gamma);
-        assert_float_equal(gamma[0] + gamma[1] + gamma[2], 1, 1e-12);
+        assert_near(gamma[0] + gamma[1] + gamma[2], 1, 1e-12);
         for (int j = 0; j < 3; j++)
             for (int k = 0; k < 3; k++)
                 if (base[j] < base[k]) assert_true(gamma[j] < gamma[k]);
     }
     weigh_agwu(0, (const uint64_t[]){0, 0, 0}, gamma);
-    for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], 1.0 / 3, 1e-15);
+    for (int j = 0; j < 3; j++) assert_near(gamma[j], 1.0 / 3, 1e-15);
 }
 
 /* Lags of 0, 1 and 3: 1, 1/2 and 1/4 over their sum, early and late alike. */
@@ -78,7 +79,7 @@ static void test_gamma_by_lag(void **state) {
     for (uint64_t version = 3; version < 1000; version += 99) {
         weigh_by(&bpt_rule_agwu_lag, version, (const uint64_t[]){version, version - 1, version - 3},
                  gamma);
-        for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], (4 >> j) / 7.0, 1e-15);
+        for (int j = 0; j < 3; j++) assert_near(gamma[j], (4 >> j) / 7.0, 1e-15);
     }
 }
 
@@ -86,7 +87,7 @@ static void test_gamma_without_age(void **state) {
     (void)state;
     double gamma[3];
     weigh_by(&bpt_rule_agwu_none, 9, (const uint64_t[]){9, 0, 5}, gamma);
-    for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], 1.0 / 3, 1e-15);
+    for (int j = 0; j < 3; j++) assert_near(gamma[j], 1.0 / 3, 1e-15);
 }
 
 /* One worker with Q = 1 is plain sequential training: the server holds what the worker has. */
@@ -112,7 +113,7 @@ static void test_agwu_of_one_is_the_worker(void **state) {
                                          .parts = (const float *const[]){delta},
                                          .factors = &factor,
                                          .n_parts = 1});
-        for (int i = 0; i < N; i++) assert_float_equal(global[i], local[i], 1e-6f);
+        for (int i = 0; i < N; i++) assert_near(global[i], local[i], 1e-6f);
     }
 }
 
@@ -153,7 +154,7 @@ static void test_sgwu(void **state) {
             double expected = 0;
             for (int j = 0; j < 3; j++)
                 expected += ((double)before[i] + parts[j][i]) * quality[c][j] / sum;
-            assert_float_equal(global[i], expected, 1e-5);
+            assert_near(global[i], expected, 1e-5);
         }
     }
 }
@@ -163,7 +164,7 @@ static void test_sgwu_without_any_quality_is_the_average(void **state) {
     double gamma[3];
     const bpt_update_inputs in = {.n_workers = 3, .quality = (const double[]){0, 0, 0}};
     bpt_rule_sgwu.weigh(&in, gamma);
-    for (int j = 0; j < 3; j++) assert_float_equal(gamma[j], 1.0 / 3, 1e-15);
+    for (int j = 0; j < 3; j++) assert_near(gamma[j], 1.0 / 3, 1e-15);
 }
 
 /* A rule of no values is one of rounds. */
@@ -186,9 +187,9 @@ static void test_shares_of_quality(void **state) {
     const bpt_update_inputs alone = {.n_workers = 1, .quality = all};
     const bpt_update_inputs none = {.n_workers = 1, .quality = some + 1};
     for (uint32_t j = 0; j < 3; j++)
-        assert_float_equal(bpt_quality_share(&known, j), 1.5 - 0.5 * j, 1e-12);
-    assert_float_equal(bpt_quality_share(&half, 0), 4.0 / 3, 1e-12);
-    assert_float_equal(bpt_quality_share(&half, 2), 2.0 / 3, 1e-12);
+        assert_near(bpt_quality_share(&known, j), 1.5 - 0.5 * j, 1e-12);
+    assert_near(bpt_quality_share(&half, 0), 4.0 / 3, 1e-12);
+    assert_near(bpt_quality_share(&half, 2), 2.0 / 3, 1e-12);
     assert_true(bpt_quality_share(&alone, 0) == 1); /* no damping */
     assert_true(bpt_quality_share(&none, 0) == 0);
     for (uint32_t m = 1; m <= 3; m++)
@@ -216,10 +217,10 @@ static void test_easgd(void **state) {
     push_easgd(centre, x, 0.25);
     assert_true(centre[0] == 10);
     bpt_easgd_pull(x, pushed, centre, 0.25, 1);
-    assert_float_equal(x[0], 14, 1e-5);
+    assert_near(x[0], 14, 1e-5);
     float later[1] = {17}; /* it has trained on meanwhile */
     bpt_easgd_pull(later, pushed, centre, 0.25, 1);
-    assert_float_equal(later[0], 15, 1e-5);
+    assert_near(later[0], 15, 1e-5);
 }
 
 /* ALGORITHMS 6: but for training, the sum of all workers and the centre stays, whoever comes when.
@@ -238,7 +239,7 @@ static void test_easgd_keeps_the_sum(void **state) {
         x[j][0] += step;
         sum += step;
         bpt_easgd_pull(x[j], pushed[j], centre, 0.3, 1);
-        assert_float_equal(x[0][0] + x[1][0] + x[2][0] + centre[0], sum, 1e-3);
+        assert_near(x[0][0] + x[1][0] + x[2][0] + centre[0], sum, 1e-3);
     }
 }
 

@@ -1,5 +1,6 @@
 /* What is laid over a rule, by hand. */
 #include "outer/merge.h"
+#include "tests/base/near.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,7 +62,7 @@ static void test_gain_of_momentum(void **state) {
                          .n_parts = 1,
                          .velocity = velocity,
                          .momentum = 0.9F});
-    assert_float_equal(global[0], 10, 1e-4);
+    assert_near(global[0], 10, 1e-4);
 }
 
 enum { WIDE = 3000, FIRST = 100 };

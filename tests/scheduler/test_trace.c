@@ -4,6 +4,7 @@
 #include "base/memory.h"
 #include "scheduler/pool.h"
 #include "scheduler/trace.h"
+#include "tests/base/near.h"
 #include "tests/scheduler/random_dag.h"
 
 #include <setjmp.h>
@@ -103,7 +104,7 @@ static void every_task_is_in_it_once(void **state) {
         const double begin = real(doc, e, "ts"), length = real(doc, e, "dur");
         assert_true(begin >= last_end[worker] - 1e-3); /* one at a time, in their order */
         last_end[worker] = begin + length;
-        assert_float_equal(length * 1e3, (double)measured[id], 1.5);
+        assert_near(length * 1e3, (double)measured[id], 1.5);
     }
     for (int i = 0; i < 300; i++) assert_int_equal(seen[i], 1);
     bpt_json_doc_free(doc);
@@ -132,8 +133,8 @@ static void a_full_ring_loses_its_oldest(void **state) {
         assert_int_equal(whole(doc, e, "pid"), 1);
         assert_string_equal(text_of(doc, e, "name"), i % 2 ? "odd wait" : "wait");
         assert_string_equal(text_of(doc, e, "cat"), "wait");
-        assert_float_equal(real(doc, e, "ts"), 6.0 + (double)i, 1e-9);
-        assert_float_equal(real(doc, e, "dur"), 0.5, 1e-9);
+        assert_near(real(doc, e, "ts"), 6.0 + (double)i, 1e-9);
+        assert_near(real(doc, e, "dur"), 0.5, 1e-9);
     }
     bpt_json_doc_free(doc);
     for (uint64_t i = 0; i < 5; i++) bpt_trace_add(trace, 0, (bpt_task_info){0}, i, 1000, 2000);
@@ -169,7 +170,7 @@ static void messages_are_pairs(void **state) {
             assert_string_equal(text_of(doc, e, "cat"), "send");
             assert_string_equal(text_of(doc, e, "id"), id);
             assert_int_equal(whole(doc, e, "tid"), 1);
-            assert_float_equal(real(doc, e, "ts"), (double)(end ? 9 - sent : sent), 1e-9);
+            assert_near(real(doc, e, "ts"), (double)(end ? 9 - sent : sent), 1e-9);
             if (!end) assert_int_equal(whole(doc, bpt_json_find(e, "args"), "bytes"), 100 + sent);
         }
     }

@@ -6,6 +6,7 @@
 #include "outer/update_rule.h"
 #include "scheduler/policy.h"
 #include "storage/augmentation.h"
+#include "tests/base/near.h"
 #include "tools/train/options/train_options.h"
 #include "tools/train/options/train_rule.h"
 
@@ -110,7 +111,7 @@ static void test_terms(void **state) {
         const bpt_update_terms terms = bpt_train_terms(&o, (bpt_update_choice)u, 3);
         assert_true(terms.momentum == (merges ? 0.5 : 0));
         assert_true(terms.compensation == (u == BPT_UPDATE_AGWU ? 2 : 0));
-        assert_float_equal(terms.elasticity, u == BPT_UPDATE_EASGD ? 0.3 : 0, 1e-15);
+        assert_near(terms.elasticity, u == BPT_UPDATE_EASGD ? 0.3 : 0, 1e-15);
         assert_true(bpt_update_merges((bpt_update_choice)u) == (merges || u == BPT_UPDATE_EASGD));
         assert_true(bpt_update_is_async((bpt_update_choice)u) ==
                     (u == BPT_UPDATE_AGWU || u == BPT_UPDATE_EASGD));

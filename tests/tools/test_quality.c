@@ -1,4 +1,5 @@
 /* Q of a rank's weights, by hand; and what a checkpoint keeps of it. */
+#include "tests/base/near.h"
 #include "tools/train/exchange/quality.h"
 
 #include <setjmp.h>
@@ -13,9 +14,9 @@ static void test_note(void **state) {
     (void)state;
     bpt_quality_state s = {0};
     bpt_quality_note(&s, 7, 8);
-    assert_float_equal(s.mean, 0.8, 1e-12);
+    assert_near(s.mean, 0.8, 1e-12);
     bpt_quality_note(&s, 0, 8);
-    assert_float_equal(s.mean, 0.625, 1e-12);
+    assert_near(s.mean, 0.625, 1e-12);
     assert_int_equal(s.taken, 2);
 }
 
