@@ -8,7 +8,7 @@
 static const double least_ranks = 1.5;
 
 double bpt_shared_momentum_gain(const bpt_shared_momentum *s, double equal_ranks) {
-    if (s->gain == 0 || s->ranks == 0) return s->gain;
+    if (s->ranks == 0) return s->gain;
     return equal_ranks < least_ranks ? 0 : s->gain * sqrt(equal_ranks / s->ranks);
 }
 

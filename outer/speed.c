@@ -21,8 +21,8 @@ static int side(double mean, bpt_timing timing) {
 static void add(bpt_speed *s, bpt_timing timing) {
     enum { LONG = 32 };
     if (s->n == LONG) {
-        s->window.samples = (s->window.samples + 1) / 2; /* never to nothing */
-        s->window.busy_ns = (s->window.busy_ns + 1) / 2;
+        s->window.samples /= 2; /* there were as many as measurements, or more */
+        s->window.busy_ns /= 2;
         s->n = LONG / 2;
     }
     s->window.samples += timing.samples;
