@@ -28,7 +28,7 @@ static void test_largest_remainder(void **state) {
     assert_int_equal(bpt_share_proportional(7, (const double[]){0, 2, 0, 5}, 4, count), BPT_OK);
     assert_memory_equal(count, ((const uint64_t[]){0, 2, 0, 5}), 32);
     assert_int_equal(bpt_share_proportional(7, (const double[]){0, 0}, 2, count), BPT_EUSAGE);
-    assert_int_equal(bpt_share_proportional(7, (const double[]){1, -1}, 2, count), BPT_EUSAGE);
+    assert_int_equal(bpt_share_proportional(7, (const double[]){2, -1}, 2, count), BPT_EUSAGE);
     assert_int_equal(bpt_share_proportional(7, (const double[]){1, NAN}, 2, count), BPT_EUSAGE);
 }
 
@@ -79,8 +79,13 @@ static void test_clamp_and_respread(void **state) {
     /* 500 over ranks 1 and 2 in proportion 2 : 1, less what they hold */
     assert_memory_equal(count, ((const uint64_t[]){0, 233, 67}), 24);
     assert_int_equal(bpt_idpa_next(0, held, (const double[]){1, 1, 2}, 3, count), BPT_OK);
-    assert_int_equal(sum(count, 3), 0);
+    assert_memory_equal(count, ((const uint64_t[]){0, 0, 0}), 24);
+    /* Two are at the target, and the third is one short of it. */
+    const uint64_t short_of_one[] = {100, 100, 99};
+    assert_int_equal(bpt_idpa_next(1, short_of_one, (const double[]){1, 1, 1}, 3, count), BPT_OK);
+    assert_memory_equal(count, ((const uint64_t[]){0, 0, 1}), 24);
     assert_int_equal(bpt_idpa_next(10, held, (const double[]){1, 0, 2}, 3, count), BPT_EUSAGE);
+    assert_int_equal(bpt_idpa_next(10, held, (const double[]){-1, 2, 2}, 3, count), BPT_EUSAGE);
 }
 
 static void test_nobody_starts_without_a_sample(void **state) {
@@ -88,9 +93,17 @@ static void test_nobody_starts_without_a_sample(void **state) {
     uint64_t count[3];
     assert_int_equal(bpt_idpa_first(10, (const double[]){1000, 1, 1}, 3, count), BPT_OK);
     assert_memory_equal(count, ((const uint64_t[]){8, 1, 1}), 24);
-    assert_int_equal(bpt_idpa_first(2, (const double[]){1, 1, 1}, 3, count), BPT_OK);
-    assert_int_equal(sum(count, 3), 2);
+    assert_int_equal(bpt_idpa_first(10, (const double[]){1, 1000, 1}, 3, count), BPT_OK);
+    assert_memory_equal(count, ((const uint64_t[]){1, 8, 1}), 24);
+    assert_int_equal(bpt_idpa_first(3, (const double[]){1, 1, 1000}, 3, count), BPT_OK);
+    assert_memory_equal(count, ((const uint64_t[]){1, 1, 1}), 24);
+    /* One that is enough is left as it is, and so is all where there is not one for each. */
+    assert_int_equal(bpt_idpa_first(12, (const double[]){10, 1, 1}, 3, count), BPT_OK);
+    assert_memory_equal(count, ((const uint64_t[]){10, 1, 1}), 24);
+    assert_int_equal(bpt_idpa_first(2, (const double[]){1, 4, 3}, 3, count), BPT_OK);
+    assert_memory_equal(count, ((const uint64_t[]){0, 1, 1}), 24);
     assert_int_equal(bpt_idpa_first(10, (const double[]){1, 0, 1}, 3, count), BPT_EUSAGE);
+    assert_int_equal(bpt_idpa_first(10, (const double[]){-1, 2, 1}, 3, count), BPT_EUSAGE);
 }
 
 /* Speeds 4:2:1, all believed alike: by batch 3 the times of a pass differ by less than 10 %. And a

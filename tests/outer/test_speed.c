@@ -63,6 +63,32 @@ static void test_one_outlier_is_noise_two_are_a_change(void **state) {
     assert_true(after(&s, 100) == 100);
 }
 
+/* Off by more than a quarter, to either side. */
+static void test_how_far_is_a_change(void **state) {
+    (void)state;
+    const struct {
+        uint64_t ns;
+        bool changes;
+    } rows[] = {{130, true}, {120, false}, {70, true}, {80, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        bpt_speed s = {0};
+        for (int k = 0; k < 20; k++) after(&s, 100);
+        after(&s, rows[i].ns);
+        const double mean = after(&s, rows[i].ns);
+        assert_true(rows[i].changes == (mean == (double)rows[i].ns));
+    }
+}
+
+/* The window is 32 measurements, and half as many as it goes on. */
+static void test_a_long_window_counts_half(void **state) {
+    (void)state;
+    bpt_speed s = {0};
+    for (int i = 0; i < 32; i++) after(&s, 100);
+    assert_int_equal(s.n, 32);
+    assert_true(after(&s, 117) == 101); /* (16 x 100 + 117) / 17 */
+    assert_int_equal(s.n, 17);
+}
+
 /* High and low by turns is noise too. */
 static void test_outliers_to_both_sides(void **state) {
     (void)state;
@@ -85,6 +111,8 @@ int main(void) {
         cmocka_unit_test(test_mean),
         cmocka_unit_test(test_short_times),
         cmocka_unit_test(test_one_outlier_is_noise_two_are_a_change),
+        cmocka_unit_test(test_how_far_is_a_change),
+        cmocka_unit_test(test_a_long_window_counts_half),
         cmocka_unit_test(test_outliers_to_both_sides),
         cmocka_unit_test(test_slow_change),
     };

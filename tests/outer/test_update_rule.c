@@ -38,8 +38,15 @@ static void test_names(void **state) {
     assert_string_equal(bpt_rule_sgwu.name, "sgwu");
     assert_string_equal(bpt_rule_easgd.name, "easgd");
     assert_string_equal(bpt_rule_allreduce.name, "allreduce");
-    assert_true(bpt_rule_sgwu.synchronous);
-    assert_false(bpt_rule_agwu.synchronous);
+}
+
+static void test_who_waits_and_who_counts_quality(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        const bpt_update_rule *r = rules[i];
+        assert_int_equal(r->synchronous, r == &bpt_rule_sgwu || r == &bpt_rule_allreduce);
+        assert_int_equal(r->ignores_quality, r == &bpt_rule_easgd);
+    }
 }
 
 /* ALGORITHMS 1.3: versions (9,9,5) at i = 10, and the same lags at i = 100. */
@@ -144,8 +151,8 @@ static void merge_three(const bpt_update_rule *rule, float parts[3][WIDE], float
 static void test_sgwu(void **state) {
     (void)state;
     static float parts[3][WIDE], global[WIDE], before[WIDE];
-    const double quality[2][3] = {{0.5, 0.8, 0.7}, {1, 1, 1}};
-    for (int c = 0; c < 2; c++) {
+    const double quality[3][3] = {{0.5, 0.8, 0.7}, {1, 1, 1}, {0.1, 0.2, 0.3}};
+    for (int c = 0; c < 3; c++) {
         draw(parts, before, (uint64_t)c);
         memcpy(global, before, sizeof global);
         merge_three(&bpt_rule_sgwu, parts, global, quality[c]);
@@ -272,6 +279,7 @@ int main(void) {
         cmocka_unit_test(test_easgd),
         cmocka_unit_test(test_easgd_keeps_the_sum),
         cmocka_unit_test(test_names),
+        cmocka_unit_test(test_who_waits_and_who_counts_quality),
         cmocka_unit_test(test_gamma_of_the_notes),
         cmocka_unit_test(test_gamma_sums_to_one_and_grows),
         cmocka_unit_test(test_gamma_by_lag),

@@ -28,13 +28,34 @@ static void test_nobody_waits(void **state) {
     assert_true(bpt_gain_without_async(r, 2, 1, 10) == -0.5);
 }
 
+/* The same in a twentieth of the time; and one that has computed nothing saves nothing. */
+static void test_nobody_waits_for_long(void **state) {
+    (void)state;
+    const bpt_effort r[] = {
+        {.samples = 50, .submissions = 5, .compute_s = 0.5, .comm_s = 0.01, .threads = 1},
+        {.samples = 1, .submissions = 5, .compute_s = 0.5, .comm_s = 0.01, .threads = 1},
+        {.samples = 0, .submissions = 0, .compute_s = 0, .comm_s = 0.01, .threads = 1},
+    };
+    assert_true(fabs(bpt_gain_without_async(r, 2, 1, 0.5) - (100 * 0.005 - 1) / 0.5) < 1e-12);
+    assert_true(fabs(bpt_gain_without_async(r, 3, 1, 0.5) - (100 * 0.005 - 1) / 0.5) < 1e-12);
+    const bpt_effort one_push[] = {
+        {.samples = 50, .submissions = 0, .compute_s = 0.5, .comm_s = 0.01, .threads = 1},
+        {.samples = 1, .submissions = 1, .compute_s = 0.5, .comm_s = 0.01, .threads = 1},
+    };
+    assert_true(fabs(bpt_gain_without_async(one_push, 2, 1, 0.5) - (100 * 0.01 - 1) / 0.5) < 1e-12);
+}
+
 /* Equal shares: a rank of less than half the speed holds two others up by more than it does. */
 static void test_all_wait(void **state) {
     (void)state;
     bpt_effort r[] = {{.samples = 100, .compute_s = 1},
                       {.samples = 100, .compute_s = 1},
                       {.samples = 100, .compute_s = 2}};
+    const bpt_effort short_run[] = {{.samples = 100, .compute_s = 0.1},
+                                    {.samples = 100, .compute_s = 0.1},
+                                    {.samples = 100, .compute_s = 0.2}};
     assert_true(fabs(bpt_gain_without_sync(r, 3, 2) - 0.25) < 1e-12);
+    assert_true(fabs(bpt_gain_without_sync(short_run, 3, 2) - 0.25) < 1e-12);
     assert_true(bpt_gain_without_sync(r, 3, 0) < 0);
     r[2].compute_s = 1.5;
     assert_true(fabs(bpt_gain_without_sync(r, 3, 2)) < 1e-12);
@@ -48,6 +69,8 @@ static void test_all_wait(void **state) {
 static void test_of_one(void **state) {
     (void)state;
     const bpt_effort r[] = {{.samples = 100, .compute_s = 1}, {.samples = 0}};
+    const bpt_effort untimed[] = {{.samples = 100}, {.samples = 100}};
+    assert_true(bpt_gain_without_sync(untimed, 2, 0) < -1);
     assert_true(bpt_gain_without_sync(r, 2, 0) < -1);
     assert_true(bpt_gain_without_sync(r, 2, 1) == 0);
 }
@@ -55,6 +78,7 @@ static void test_of_one(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nobody_waits),
+        cmocka_unit_test(test_nobody_waits_for_long),
         cmocka_unit_test(test_all_wait),
         cmocka_unit_test(test_of_one),
     };

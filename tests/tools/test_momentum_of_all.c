@@ -95,6 +95,37 @@ static void test_alone_each_keeps_its_own(void **state) {
     assert_int_equal(n_set, 20 + n_alone + 3);
 }
 
+/* Of four with equal parts, of which the others bring so many samples between two answers, and this
+ * one eight.
+ * @return answers until it goes on alone, at most 20 */
+static int answers_until_alone(bpt_momentum_of_all *m, uint64_t others) {
+    float scratch[N];
+    const int before = n_set;
+    m->rule.ranks = 4;
+    for (int i = 1; i <= 20; i++) {
+        const bpt_answer_point here = {m->last.steps + 4, m->last.progress + 8 + others, 0.25, 2,
+                                       0.25};
+        assert_int_equal(bpt_momentum_of_all_take(m, here, NULL, start, later, scratch, N), BPT_OK);
+        if (n_set < before + i) return i;
+    }
+    return 20;
+}
+
+/* Less than half of the 24 that are theirs, four times in a row, where they were always there. */
+static void test_what_absence_is(void **state) {
+    (void)state;
+    bpt_momentum_of_all m = opened(1);
+    assert_int_equal(answers_until_alone(&m, 12), 20);
+    assert_int_equal(answers_until_alone(&m, 11), 5);
+    /* An answer at once behind another, as at a meeting, ends no absence. */
+    const int before = n_set;
+    const bpt_answer_point again = {m.last.steps, m.last.progress + 8, 0.25, 2, 0.25};
+    float scratch[N];
+    assert_int_equal(bpt_momentum_of_all_take(&m, again, NULL, start, later, scratch, N), BPT_OK);
+    assert_int_equal(answers_until_alone(&m, 0), 1);
+    assert_int_equal(n_set, before);
+}
+
 /* One that pushes once in 32 answers to this rank, and as much then, is not absent. */
 static void test_rare_pushes_are_no_absence(void **state) {
     (void)state;
@@ -145,6 +176,7 @@ int main(void) {
         cmocka_unit_test(test_the_gain_follows_what_ranks_are_worth),
         cmocka_unit_test(test_without_gain_each_keeps_its_own),
         cmocka_unit_test(test_alone_each_keeps_its_own),
+        cmocka_unit_test(test_what_absence_is),
         cmocka_unit_test(test_unequal_ranks_are_not_alone),
         cmocka_unit_test(test_rare_pushes_are_no_absence),
         cmocka_unit_test(test_who_waits_for_all_is_not_alone),

@@ -1,5 +1,6 @@
 /* How many steps a rank trains between two exchanges. */
 #include "base/status.h"
+#include "tests/base/near.h"
 #include "tools/train/exchange/pace.h"
 
 #include <setjmp.h>
@@ -42,11 +43,16 @@ static void test_what_is_given_stays(void **state) {
     const struct {
         const char *text;
         uint64_t every;
-    } cases[] = {{"7", 7}, {"1000", 1000}, {"0.05ep", 100}, {"0.00001ep", 1}};
+    } cases[] = {{"7", 7},        {"1000", 1000},  {"0.05ep", 100},
+                 {"0.0007ep", 1}, {"0.0008ep", 2}, {"0.00001ep", 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         bpt_pace p = bpt_pace_begin(cases[i].text, run);
         assert_int_equal(p.every, cases[i].every);
+        assert_int_equal(p.most, cases[i].every);
+        assert_int_equal(p.limit, cases[i].every);
         assert_false(note(&p, 10, 1.0, 1.0)); /* costs as much as the steps */
+        const bpt_pace_span last = {10, 1.0, 1.0, 0.1, 10 * run.batch_all, 1};
+        assert_false(bpt_pace_note(&p, &last)); /* and the end is near */
         assert_int_equal(p.every, cases[i].every);
     }
 }
@@ -115,10 +121,13 @@ static void test_auto_follows_the_cost(void **state) {
     assert_false(note(&p, 4, 0.04, 0.0007)); /* 3.5 steps' worth */
     assert_int_equal(p.every, 4);
     p = bpt_pace_begin("auto", run);
-    assert_true(note(&p, 8, 0.08, 0.0039));
+    assert_true(note(&p, 8, 0.08, 0.00399));
     assert_int_equal(p.every, 20);
     for (int i = 0; i < 20; i++) (void)note(&p, 20, 0.2, 0.02);
     assert_int_equal(p.every, 32);
+    const double before = p.exchange_s;
+    (void)note(&p, 32, 0.32, 0.06); /* the latest weighs a quarter */
+    assert_near(p.exchange_s, 0.75 * before + 0.25 * 0.06, 1e-12);
     for (int i = 0; i < 40; i++) (void)note(&p, 32, 0.32, 0.0029);
     assert_in_range(p.every, 15, 16);
     /* A host that is slowed down feels both alike, and one moment of it changes little. */
@@ -146,6 +155,11 @@ static void test_a_lower_rate_allows_longer_intervals(void **state) {
         (void)bpt_pace_note(&p, &span);
         assert_int_equal(p.every, cases[i].every);
     }
+    /* A warm-up may begin at no rate. */
+    p = bpt_pace_begin("auto", run);
+    p.most = 4;
+    (void)bpt_pace_note(&p, &(bpt_pace_span){4, 0.04, 1, 0, 4 * run.batch_all, run.epoch_samples});
+    assert_int_equal(p.every, 4);
     /* One that goes on knows how high the rate was. */
     p = bpt_pace_begin("auto", run);
     p.most = 4;
@@ -188,6 +202,9 @@ static void test_nothing_is_learnt_from_nothing(void **state) {
     assert_false(note(&p, 8, 0.0, 1.0)); /* a coarse clock */
     assert_false(note(&p, 8, 0.1, 0.0));
     assert_int_equal(p.every, 4);
+    assert_true(p.step_s == 0 && p.exchange_s == 0 && p.step_all == 0);
+    assert_true(note(&p, 1, 0.01, 1.0)); /* one step is something */
+    assert_int_equal(p.every, 32);
 }
 
 int main(void) {

@@ -54,8 +54,24 @@ static void test_somebody_trains(void **state) {
     assert_refused(BPT_UPDATE_EASGD, 1000000, 4);
 }
 
+/* Rank 0 gives samples out where another rank trains beside it, and as it is told to. */
+static void test_whom_samples_are_given_to(void **state) {
+    (void)state;
+    bpt_train_options o = with(BPT_UPDATE_AGWU, 0);
+    for (uint32_t n = 1; n <= 4; n++) assert_false(bpt_servers_scatter(&o, n));
+    o.data_mode = BPT_DATA_SCATTER;
+    for (uint32_t servers = 0; servers <= 5; servers++)
+        for (uint32_t n = 1; n <= 4; n++) {
+            o.servers = servers;
+            /* Too many of them are refused elsewhere, and count as none here. */
+            const uint32_t workers = servers < n ? n - servers : n;
+            assert_int_equal(bpt_servers_scatter(&o, n), workers > 1);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_the_last_serve),
-                                       cmocka_unit_test(test_somebody_trains)};
+                                       cmocka_unit_test(test_somebody_trains),
+                                       cmocka_unit_test(test_whom_samples_are_given_to)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
