@@ -188,7 +188,6 @@ bpt_status bpt_coordinator_copy(bpt_coordinator *to, const bpt_coordinator *from
     if (n > 0) memcpy(to->table, from->table, n * sizeof *to->table);
     memcpy(to->covered, from->covered, m * sizeof *to->covered);
     memcpy(to->held, from->held, m * sizeof *to->held);
-    memcpy(to->speed, from->speed, m * sizeof *to->speed);
     memcpy(to->measured, from->measured, m * sizeof *to->measured);
     return BPT_OK;
 }

@@ -46,6 +46,21 @@ static void test_meetings(void **state) {
     bpt_coordinator_free(c);
 }
 
+/* A meeting that is called is for what comes up later, too. */
+static void test_no_reason_takes_the_place_of_another(void **state) {
+    (void)state;
+    bpt_coordinator *c = make((bpt_coordinator_options){
+        .n_ranks = 1, .total_samples = 60, .checkpoint_every = 40, .eval_every = 50});
+    assert_int_equal(report(c, 0, (bpt_report){.wants = BPT_MEET_STOP}).meet, BPT_MEET_STOP);
+    assert_int_equal(report(c, 0, (bpt_report){.samples = 40}).meet,
+                     BPT_MEET_STOP | BPT_MEET_CHECKPOINT);
+    assert_int_equal(report(c, 0, (bpt_report){.samples = 10}).meet,
+                     BPT_MEET_STOP | BPT_MEET_CHECKPOINT | BPT_MEET_EVAL);
+    assert_int_equal(report(c, 0, (bpt_report){.samples = 10}).meet,
+                     BPT_MEET_STOP | BPT_MEET_CHECKPOINT | BPT_MEET_EVAL | BPT_MEET_END);
+    bpt_coordinator_free(c);
+}
+
 static void test_goes_on_from_progress(void **state) {
     (void)state;
     bpt_coordinator *c =
@@ -149,6 +164,29 @@ static void test_shares_follow_speeds(void **state) {
     bpt_coordinator_free(c);
 }
 
+/* Shares of 10 and 10, made even by what was believed, of ranks that are so fast.
+ * @return what the first holds once that is known */
+static uint32_t settled_share(uint64_t samples, uint64_t of_other) {
+    bpt_coordinator *c = make(
+        (bpt_coordinator_options){.n_ranks = 2, .n_samples = 20, .n_rounds = 1, .rebalance = 0.05});
+    for (int i = 0; i < 8; i++) {
+        report(c, 0, (bpt_report){.samples = samples, .busy_ns = 1000000000, .covered = 1});
+        report(c, 1, (bpt_report){.samples = of_other, .busy_ns = 1000000000, .covered = 1});
+    }
+    const uint32_t held = bpt_coordinator_directive(c).held[0];
+    bpt_coordinator_free(c);
+    return held;
+}
+
+/* A twentieth of 10 is half a sample, and rounding makes another: one sample does not move. */
+static void test_rounding_moves_nothing(void **state) {
+    (void)state;
+    assert_int_equal(settled_share(106, 94), 10); /* 10.6: 11 */
+    assert_int_equal(settled_share(94, 106), 10);
+    assert_int_equal(settled_share(116, 84), 12); /* 11.6: 12 */
+    assert_int_equal(settled_share(84, 116), 8);
+}
+
 /* Nothing moves while a rank is still at its first pass over what it holds, nor while the speed of
  * one is not known well. */
 static void test_shares_wait_for_whole_passes(void **state) {
@@ -195,13 +233,21 @@ static void test_save_and_load(void **state) {
     report(a, 0, (bpt_report){.samples = 30, .busy_ns = 3333, .covered = 1});
     report(a, 1, (bpt_report){.samples = 10, .busy_ns = 7777, .covered = 1});
     assert_int_equal(bpt_coordinator_directive(a).rounds, 2);
-    bpt_json_writer w = {0};
+    bpt_json_writer w = {0}, other = {0};
     bpt_json_doc *doc = NULL;
     const char *text = save(a, &w);
+    /* What it has come to by itself is nothing any more. */
+    report(b, 0, (bpt_report){.samples = 80, .busy_ns = 1000000000, .covered = 1});
+    assert_int_equal(bpt_coordinator_met(b), BPT_MEET_CHECKPOINT);
+    report(b, 1, (bpt_report){.samples = 5, .busy_ns = 1000000000, .wants = BPT_MEET_STOP});
     assert_int_equal(bpt_json_parse("state", text, strlen(text), &doc), BPT_OK);
     assert_int_equal(bpt_coordinator_load(b, doc, state_in(doc)), BPT_OK);
+    assert_int_equal(bpt_coordinator_directive(b).meet, 0);
     bpt_coordinator_copy(copy, a);
     bpt_json_doc_free(doc);
+    assert_string_equal(save(b, &other), text);
+    assert_string_equal(save(copy, &other), text);
+    bpt_json_free(&other);
 
     bpt_coordinator *all[] = {a, b, copy};
     for (int i = 0; i < 3; i++) {
@@ -224,14 +270,44 @@ static void test_save_and_load(void **state) {
     bpt_json_free(&w);
 }
 
+/* A meeting that is called, and when the next ones are due. */
+static void test_copy_between_meetings(void **state) {
+    (void)state;
+    const bpt_coordinator_options o = {.n_ranks = 1, .checkpoint_every = 40, .eval_every = 50};
+    bpt_coordinator *a = make(o), *copy = make(o);
+    report(a, 0, (bpt_report){.samples = 55});
+    assert_int_equal(bpt_coordinator_met(a), BPT_MEET_CHECKPOINT | BPT_MEET_EVAL);
+    report(a, 0, (bpt_report){.wants = BPT_MEET_STOP});
+    assert_int_equal(bpt_coordinator_copy(copy, a), BPT_OK);
+    assert_int_equal(bpt_coordinator_directive(copy).meet, BPT_MEET_STOP);
+    assert_int_equal(report(copy, 0, (bpt_report){.samples = 24}).meet, BPT_MEET_STOP);
+    assert_int_equal(report(copy, 0, (bpt_report){.samples = 1}).meet,
+                     BPT_MEET_STOP | BPT_MEET_CHECKPOINT);
+    assert_int_equal(report(copy, 0, (bpt_report){.samples = 20}).meet,
+                     BPT_MEET_STOP | BPT_MEET_CHECKPOINT | BPT_MEET_EVAL);
+    bpt_coordinator_free(copy);
+    bpt_coordinator_free(a);
+}
+
+static bpt_status load(bpt_coordinator *c, const char *text) {
+    bpt_json_doc *doc = NULL;
+    assert_int_equal(bpt_json_parse("state", text, strlen(text), &doc), BPT_OK);
+    const bpt_status status = bpt_coordinator_load(c, doc, bpt_json_root(doc));
+    bpt_json_doc_free(doc);
+    return status;
+}
+
 static void test_load_of_something_else(void **state) {
     (void)state;
+    static const char good[] =
+        "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[0,20]],\"covered\":[0,1],"
+        "\"timed_samples\":[0,0],\"timed_ns\":[0,0]}";
     const char *const bad[] = {
         "{}",
-        "{\"ranks\":3,\"samples\":61,\"progress\":0,\"rounds\":[],\"covered\":[],\"timed_samples\":"
-        "[],\"timed_ns\":[]}",
-        "{\"ranks\":2,\"samples\":60,\"progress\":0,\"rounds\":[],\"covered\":[],\"timed_samples\":"
-        "[],\"timed_ns\":[]}",
+        "{\"ranks\":3,\"samples\":61,\"progress\":0,\"rounds\":[[0,20]],\"covered\":[0,1],"
+        "\"timed_samples\":[0,0],\"timed_ns\":[0,0]}",
+        "{\"ranks\":2,\"samples\":60,\"progress\":0,\"rounds\":[[0,20]],\"covered\":[0,1],"
+        "\"timed_samples\":[0,0],\"timed_ns\":[0,0]}",
         "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[],\"covered\":[],\"timed_samples\":"
         "[],\"timed_ns\":[]}",
         "{\"ranks\":2,\"samples\":61,\"progress\":0,\"rounds\":[[10,11]],\"covered\":[0,0],"
@@ -247,12 +323,29 @@ static void test_load_of_something_else(void **state) {
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         bpt_coordinator *c = make(saved_options);
-        bpt_json_doc *doc = NULL;
-        assert_int_equal(bpt_json_parse("state", bad[i], strlen(bad[i]), &doc), BPT_OK);
-        assert_int_equal(bpt_coordinator_load(c, doc, bpt_json_root(doc)), BPT_EDATA);
-        bpt_json_doc_free(doc);
+        assert_int_equal(load(c, bad[i]), BPT_EDATA);
         bpt_coordinator_free(c);
     }
+    bpt_coordinator *c = make(saved_options);
+    assert_int_equal(load(c, good), BPT_OK);
+    bpt_coordinator_free(c);
+}
+
+/* Where there is no split to give out there are no rounds. */
+static void test_load_without_samples(void **state) {
+    (void)state;
+    bpt_coordinator *c = make((bpt_coordinator_options){.n_ranks = 1});
+    assert_int_equal(load(c,
+                          "{\"ranks\":1,\"samples\":0,\"progress\":7,\"rounds\":[],\"covered\":[0],"
+                          "\"timed_samples\":[0],\"timed_ns\":[0]}"),
+                     BPT_OK);
+    assert_int_equal(bpt_coordinator_directive(c).progress, 7);
+    assert_int_equal(
+        load(c,
+             "{\"ranks\":1,\"samples\":0,\"progress\":7,\"rounds\":[[0]],\"covered\":[0],"
+             "\"timed_samples\":[0],\"timed_ns\":[0]}"),
+        BPT_EDATA);
+    bpt_coordinator_free(c);
 }
 
 static void test_wrong_options_and_no_memory(void **state) {
@@ -279,14 +372,18 @@ static void test_wrong_options_and_no_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_meetings),
+        cmocka_unit_test(test_no_reason_takes_the_place_of_another),
         cmocka_unit_test(test_goes_on_from_progress),
         cmocka_unit_test(test_rounds),
         cmocka_unit_test(test_even_shares),
         cmocka_unit_test(test_rounds_without_measurements),
         cmocka_unit_test(test_shares_follow_speeds),
+        cmocka_unit_test(test_rounding_moves_nothing),
         cmocka_unit_test(test_shares_wait_for_whole_passes),
         cmocka_unit_test(test_save_and_load),
+        cmocka_unit_test(test_copy_between_meetings),
         cmocka_unit_test(test_load_of_something_else),
+        cmocka_unit_test(test_load_without_samples),
         cmocka_unit_test(test_wrong_options_and_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
