@@ -102,6 +102,8 @@ static void test_nobody_starts_without_a_sample(void **state) {
     assert_memory_equal(count, ((const uint64_t[]){10, 1, 1}), 24);
     assert_int_equal(bpt_idpa_first(2, (const double[]){1, 4, 3}, 3, count), BPT_OK);
     assert_memory_equal(count, ((const uint64_t[]){0, 1, 1}), 24);
+    assert_int_equal(bpt_idpa_first(0, (const double[]){1, 4, 3}, 3, count), BPT_OK);
+    assert_memory_equal(count, ((const uint64_t[]){0, 0, 0}), 24);
     assert_int_equal(bpt_idpa_first(10, (const double[]){1, 0, 1}, 3, count), BPT_EUSAGE);
     assert_int_equal(bpt_idpa_first(10, (const double[]){-1, 2, 1}, 3, count), BPT_EUSAGE);
 }

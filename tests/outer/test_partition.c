@@ -162,6 +162,9 @@ static void test_wrong_input(void **state) {
     assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 100, 1, 65, &p), BPT_EUSAGE);
     assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 100, 1, 0, &p), BPT_EUSAGE);
     assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 11, 4, 3, &p), BPT_EUSAGE);
+    assert_int_equal(bpt_partition_check(1, 1, 1), BPT_OK);
+    assert_int_equal(bpt_partition_check(UINT32_MAX, 1, BPT_PARTITION_ROUNDS_MAX), BPT_OK);
+    assert_int_equal(bpt_partition_bytes(100), 400);
     assert_null(p);
     assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 12, 4, 3, &p), BPT_OK);
     assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){2, 2, 2, 2}), BPT_EDATA);

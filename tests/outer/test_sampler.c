@@ -105,11 +105,71 @@ static void test_an_allotment_that_is_not_here_yet(void **state) {
     bpt_partition_free(p);
 }
 
-/* Saved at any point and restored in a new stream: the same indices follow. */
-static void test_resume(void **state) {
+/* The next pass was to cover what was known when it was prepared: the one after it covers all. */
+static void test_a_pass_that_was_prepared(void **state) {
     (void)state;
     bpt_partition *p = make_partition();
-    assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){35, 25}), BPT_OK);
+    bpt_sampler *s = make_local(p, 1);
+    uint32_t index[20];
+    assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){40, 20}), BPT_OK);
+    const bpt_sampler_state one = {.pass = 1, .covered = 1, .next_rounds = 1};
+    const bpt_sampler_state two = {.pass = 1, .covered = 1, .next_rounds = 2};
+    const bpt_sampler_state three = {.pass = 1, .covered = 1, .next_rounds = 3};
+    assert_int_equal(bpt_sampler_state_set(s, &three), BPT_EDATA);
+    assert_int_equal(bpt_sampler_state_set(s, &one), BPT_OK);
+    assert_int_equal(bpt_sampler_next(s, 10, index, NULL), BPT_OK);
+    assert_pass(p, 1, 1, index);
+    assert_int_equal(bpt_sampler_next(s, 20, index, NULL), BPT_OK);
+    assert_pass(p, 1, 2, index);
+    assert_int_equal(bpt_sampler_state_set(s, &two), BPT_OK);
+    assert_int_equal(bpt_sampler_next(s, 20, index, NULL), BPT_OK);
+    assert_pass(p, 1, 2, index);
+    bpt_sampler_free(s);
+    bpt_partition_free(p);
+}
+
+static const bpt_order orders[] = {{.seed = SEED},
+                                   {.seed = SEED, .kind = BPT_ORDER_BLOCKS, .block = 3},
+                                   {.seed = SEED, .kind = BPT_ORDER_SEQUENTIAL}};
+
+/* Asserts that @p index is the order of a pass over @p samples. */
+static void assert_order(const bpt_order *o, uint64_t id, uint32_t *samples, uint32_t n,
+                         const uint32_t *index) {
+    uint32_t scratch[2 * N];
+    bpt_order_pass(o, id, samples, n, scratch);
+    assert_memory_equal(index, samples, n * sizeof *index);
+}
+
+/* Of a rank's pass by (seed, rank, pass), of all by (seed, epoch); one at a time or many. */
+static void test_order_of_passes(void **state) {
+    (void)state;
+    for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+        bpt_partition *p = NULL;
+        bpt_sampler *local = NULL, *global = NULL;
+        uint32_t index[3 * N], samples[N];
+        assert_int_equal(bpt_partition_create(orders[o], N, 2, 1, &p), BPT_OK);
+        assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){33, 27}), BPT_OK);
+        assert_int_equal(bpt_sampler_create_local(orders[o], 1, p, &local), BPT_OK);
+        assert_int_equal(bpt_sampler_next(local, 54, index, NULL), BPT_OK);
+        for (uint64_t pass = 0; pass < 2; pass++) {
+            assert_int_equal(bpt_partition_samples(p, 1, 1, samples), BPT_OK);
+            assert_order(&orders[o], UINT64_C(1) << 32 | pass, samples, 27, index + 27 * pass);
+        }
+        assert_int_equal(bpt_sampler_create_global(orders[o], N, 1, 0, &global), BPT_OK);
+        for (uint32_t i = 0; i < 3 * N; i++)
+            assert_int_equal(bpt_sampler_next(global, 1, index + i, NULL), BPT_OK);
+        for (uint64_t epoch = 0; epoch < 3; epoch++) {
+            for (uint32_t i = 0; i < N; i++) samples[i] = i;
+            assert_order(&orders[o], epoch, samples, N, index + N * epoch);
+        }
+        bpt_sampler_free(global);
+        bpt_sampler_free(local);
+        bpt_partition_free(p);
+    }
+}
+
+/* Saved at any point and restored in a new stream: the same indices follow. */
+static void check_resume(const bpt_partition *p) {
     for (int kind = 0; kind < 2; kind++)
         for (size_t step = 0; step < 40; step++) {
             bpt_sampler *a = kind ? make_global(7, 2) : make_local(p, 1);
@@ -125,6 +185,14 @@ static void test_resume(void **state) {
             bpt_sampler_free(a);
             bpt_sampler_free(b);
         }
+}
+
+static void test_resume(void **state) {
+    (void)state;
+    bpt_partition *p = make_partition();
+    check_resume(p);
+    assert_int_equal(bpt_partition_allot(p, (const uint32_t[]){35, 25}), BPT_OK);
+    check_resume(p);
     bpt_partition_free(p);
 }
 
@@ -180,6 +248,12 @@ static void test_wrong_use(void **state) {
     uint32_t index[8];
     assert_int_equal(bpt_sampler_create_global((bpt_order){.seed = 1}, 0, 4, 0, &s), BPT_EUSAGE);
     assert_int_equal(bpt_sampler_create_global((bpt_order){.seed = 1}, 9, 4, 5, &s), BPT_EUSAGE);
+    assert_int_equal(bpt_sampler_create_global((bpt_order){.seed = 1}, 9, 0, 0, &s), BPT_EUSAGE);
+    assert_int_equal(bpt_sampler_create_global((bpt_order){.seed = 1}, UINT64_C(1) << 32, 4, 0, &s),
+                     BPT_EUSAGE);
+    assert_int_equal(bpt_sampler_create_global((bpt_order){.seed = 1}, 1, 1, 1, &s), BPT_OK);
+    assert_int_equal(bpt_sampler_next(s, 0, index, NULL), BPT_OK); /* a part of nothing */
+    bpt_sampler_free(s);
     s = make_global(7, 2);
     assert_int_equal(bpt_sampler_next(s, 6, index, NULL), BPT_EUSAGE);
     bpt_sampler_free(s);
@@ -196,6 +270,8 @@ static void test_wrong_use(void **state) {
 
 static void test_memory(void **state) {
     (void)state;
+    assert_int_equal(bpt_sampler_bytes(orders[0], 100), 400);
+    assert_int_equal(bpt_sampler_bytes(orders[1], 100), 4 * (100 + 100 + 34));
     bpt_partition *p = make_partition();
     const uint64_t live = bpt_memory_live();
     bpt_sampler *s = NULL;
@@ -219,6 +295,8 @@ int main(void) {
         cmocka_unit_test(test_passes),
         cmocka_unit_test(test_an_allotment_joins_at_the_next_pass),
         cmocka_unit_test(test_an_allotment_that_is_not_here_yet),
+        cmocka_unit_test(test_a_pass_that_was_prepared),
+        cmocka_unit_test(test_order_of_passes),
         cmocka_unit_test(test_resume),
         cmocka_unit_test(test_state_of_another_stream),
         cmocka_unit_test(test_global_stream_for_any_ranks),
