@@ -105,13 +105,70 @@ static void test_few_lines_wait(void **state) {
     assert_int_equal(count_lines(), 1);
 }
 
+/* @return how often the file holds a line, of which it is made */
+static size_t count_lines_of(const char *line) {
+    char *text;
+    size_t size;
+    assert_int_equal(bpt_file_read(path, 1 << 10, &text, &size), BPT_OK);
+    for (size_t at = 0; at < size; at += strlen(line))
+        assert_memory_equal(text + at, line, strlen(line));
+    bpt_free(text);
+    return size / strlen(line);
+}
+
+static void test_what_a_line_says(void **state) {
+    (void)state;
+    const bpt__update update = {.shard = 2,
+                                .version = 9,
+                                .worker = 1,
+                                .seq = 4,
+                                .base = 6,
+                                .gamma = 0.375,
+                                .quality = 1.25,
+                                .staleness = 3,
+                                .lead = 5};
+    static const char line[] =
+        "{\"shard\": 2, \"version\": 9, \"worker\": 1, \"seq\": 4, \"base\": 6, "
+        "\"gamma\": 0.375, \"q\": 1.25, \"staleness\": 3, \"lead\": 5}\n";
+    bpt__update_log *log;
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(bpt__update_log_open(path, &log), BPT_OK);
+    assert_int_equal(bpt__update_log_add(log, &update), BPT_OK);
+    assert_int_equal(bpt__update_log_close(log), BPT_OK);
+    assert_int_equal(count_lines_of(line), 1);
+    /* Lines that are as many as are waited for are handed on. */
+    assert_int_equal(remove(path), 0);
+    assert_int_equal(bpt__update_log_open(path, &log), BPT_OK);
+    assert_false(bpt__update_log_due(log, 1));
+    assert_int_equal(bpt__update_log_add(log, &update), BPT_OK);
+    assert_false(bpt__update_log_due(log, sizeof line));
+    assert_true(bpt__update_log_due(log, sizeof line - 1));
+    assert_int_equal(bpt__update_log_write(log, sizeof line), BPT_OK);
+    assert_int_equal(count_lines_of(line), 0);
+    assert_int_equal(bpt__update_log_write(log, sizeof line - 1), BPT_OK);
+    assert_int_equal(count_lines_of(line), 1);
+    assert_int_equal(bpt__update_log_close(log), BPT_OK);
+}
+
+static void test_nowhere_to_write(void **state) {
+    (void)state;
+    bpt__update_log *log = NULL;
+    assert_int_equal(bpt__update_log_open("/nowhere/log", &log), BPT_EIO);
+    assert_non_null(strstr(bpt_error_last()->text, "/nowhere/log"));
+    assert_int_equal(bpt__update_log_close(NULL), BPT_OK);
+}
+
 static void test_a_full_disk(void **state) {
     (void)state;
     bpt__update_log *log;
     assert_int_equal(bpt__update_log_open("/dev/full", &log), BPT_OK);
     assert_int_equal(bpt__update_log_add(log, &(bpt__update){.version = 1}), BPT_OK);
     assert_int_equal(bpt__update_log_write(log, 0), BPT_ENOSPC);
+    assert_non_null(strstr(bpt_error_last()->text, "/dev/full"));
     bpt__update_log_close(log);
+    assert_int_equal(bpt__update_log_open("/dev/full", &log), BPT_OK);
+    assert_int_equal(bpt__update_log_add(log, &(bpt__update){.version = 1}), BPT_OK);
+    assert_int_equal(bpt__update_log_close(log), BPT_ENOSPC);
 }
 
 int main(void) {
@@ -119,6 +176,8 @@ int main(void) {
         cmocka_unit_test(test_first_lines_take_no_memory),
         cmocka_unit_test(test_two_threads),
         cmocka_unit_test(test_few_lines_wait),
+        cmocka_unit_test(test_what_a_line_says),
+        cmocka_unit_test(test_nowhere_to_write),
         cmocka_unit_test(test_a_full_disk),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -1,5 +1,7 @@
-/* Q of a rank's weights, by hand; and what a checkpoint keeps of it. */
+/* Q of a rank's weights, by hand; which records it is taken from, where the network is the test's
+ * own; and what a checkpoint keeps of it. */
 #include "tests/base/near.h"
+#include "tests/storage/made_dataset.h"
 #include "tools/train/exchange/quality.h"
 
 #include <setjmp.h>
@@ -55,11 +57,60 @@ static void test_saved(void **state) {
     bpt_json_doc_free(doc);
 }
 
+enum { SALT = 1, SIDE = 4, N_RECORDS = 20, HELD = 5, BATCH = 2 };
+
+static const uint32_t held[HELD] = {3, 1, 4, 15, 9};
+static const bpt_split *of;
+static uint32_t next; /* of the records held out, which come round and round */
+
+bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32_t *labels,
+                                bpt_batch_result *result) {
+    const float *pixel = input;
+    (void)net;
+    for (int i = 0; i < BATCH; i++, next++) {
+        const uint32_t record = held[next % HELD];
+        assert_int_equal(labels[i], made_label(SALT, record, 3));
+        for (size_t p = 0; p < SIDE * SIDE; p++)
+            assert_near(*pixel++, (made_pixel(SALT, record, p) / 255.0 - of->mean[0]) / of->std[0],
+                        1e-5);
+    }
+    *result = (bpt_batch_result){.n_correct = 1, .n_samples = BATCH};
+    return BPT_OK;
+}
+
+/* One batch each time, the next ones; and who goes on goes on there. */
+static void test_records_come_round(void **state) {
+    (void)state;
+    const made_place place = made_place_create();
+    const bpt_writer_options options = made_options("train", 1, SIDE, SIDE);
+    bpt_dataset *dataset = NULL;
+    bpt_quality *q = NULL;
+    assert_int_equal(made_split(place.dataset, &options, SALT, N_RECORDS), BPT_OK);
+    assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_OK);
+    assert_int_equal(bpt_dataset_find(dataset, "train", &of), BPT_OK);
+    bpt_quality_state at = {0}, expected = {0};
+    for (int part = 0; part < 2; part++) {
+        assert_int_equal(bpt_quality_create(dataset, of, held, HELD, BATCH, false, at, &q), BPT_OK);
+        for (int i = 0; i < 7; i++) {
+            assert_int_equal(bpt_quality_measure(q, NULL), BPT_OK);
+            bpt_quality_note(&expected, 1, BATCH);
+        }
+        at = bpt_quality_state_get(q);
+        assert_int_equal(at.taken, expected.taken);
+        assert_true(at.mean == expected.mean);
+        assert_int_equal(next, at.taken * BATCH);
+        bpt_quality_free(q);
+    }
+    bpt_dataset_close(dataset);
+    made_place_remove(&place);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_note),
         cmocka_unit_test(test_bounds),
         cmocka_unit_test(test_saved),
+        cmocka_unit_test(test_records_come_round),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
