@@ -52,6 +52,22 @@ static void test_open_mpi(void **state) {
     assert_true(bpt_launch_is_split(&launch, 1));
 }
 
+static void test_sizes(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        uint32_t size;
+    } rows[] = {{"1", 1}, {"2", 2}, {"9", 9}, {"10", 10}, {"98", 98}, {"4294967295", UINT32_MAX}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const bpt_launch launch = READ({"PMI_SIZE", rows[i].text});
+        assert_int_equal(launch.size, rows[i].size);
+        assert_int_equal(launch.rank, 0);
+        assert_int_equal(launch.on_host, 1);
+        assert_true(launch.connects);
+        assert_int_equal(bpt_launch_is_split(&launch, 1), rows[i].size > 1);
+    }
+}
+
 static void test_pmi(void **state) {
     (void)state;
     const bpt_launch launch = READ({"PMI_SIZE", "3"}, {"PMI_RANK", "2"}, {"MPI_LOCALNRANKS", "3"});
@@ -99,8 +115,8 @@ static void test_pmix_alone(void **state) {
 
 static void test_nonsense(void **state) {
     (void)state;
-    static const char *const values[] = {
-        "", "-3", "0", "two", "2x", "4294967296", "99999999999999999999"};
+    static const char *const values[] = {"",    "-3", "+3", " 3",         "0",
+                                         "two", "2x", "2a", "4294967296", "99999999999999999999"};
     for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
         const bpt_launch launch = READ({"PMI_SIZE", values[i]}, {"SLURM_STEP_NUM_TASKS", "2"});
         assert_int_equal(launch.size, 2); /* of the next kind that makes sense */
@@ -120,10 +136,11 @@ static void test_refusal(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_nobody),   cmocka_unit_test(test_open_mpi),
-        cmocka_unit_test(test_pmi),      cmocka_unit_test(test_slurm),
-        cmocka_unit_test(test_nested),   cmocka_unit_test(test_pmix_alone),
-        cmocka_unit_test(test_nonsense), cmocka_unit_test(test_refusal),
+        cmocka_unit_test(test_nobody),     cmocka_unit_test(test_open_mpi),
+        cmocka_unit_test(test_sizes),      cmocka_unit_test(test_pmi),
+        cmocka_unit_test(test_slurm),      cmocka_unit_test(test_nested),
+        cmocka_unit_test(test_pmix_alone), cmocka_unit_test(test_nonsense),
+        cmocka_unit_test(test_refusal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

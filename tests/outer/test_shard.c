@@ -99,6 +99,20 @@ static void test_borders(void **state) {
         {16, 160, 320, 480}, {0, 160, 144, 480}, {0, 160, 170, 480}, {0, 160, 320, 1008}};
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(bpt_shard_table_at(1000, 4, 0, wrong[i], &t), BPT_EDATA);
+    assert_int_equal(bpt_shard_table_at(64, 2, 0, (const uint64_t[]){32, 16}, &t), BPT_EDATA);
+    assert_int_equal(bpt_shard_table_at(64, 3, 0, (const uint64_t[]){0, 32, 16}, &t), BPT_EDATA);
+}
+
+/* Ten times a tenth is not all of it, as floating-point numbers have it. */
+static void test_the_last_ends_with_the_vector(void **state) {
+    (void)state;
+    const size_t n = (size_t)1 << 60;
+    double part[10];
+    bpt_shard_table *t = NULL;
+    for (int s = 0; s < 10; s++) part[s] = 0.1;
+    assert_int_equal(bpt_shard_table_create(n, 10, 0, part, &t), BPT_OK);
+    assert_true(bpt_shard_at(t, 9)->end == n);
+    bpt_shard_table_free(t);
 }
 
 /* Of three shards the second is empty: what it has taken is in no answer. */
@@ -107,6 +121,7 @@ static void test_spread(void **state) {
     bpt_shard_table *t = NULL;
     assert_int_equal(bpt_shard_table_at(100, 3, 0, (const uint64_t[]){0, 48, 48}, &t), BPT_OK);
     assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){7, 1, 7}), 0);
+    assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){0, 0, 0}), 0);
     assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){9, 30, 7}), 2);
     assert_int_equal(bpt_shard_spread(t, (const uint64_t[]){3, 3, 8}), 5);
     bpt_shard_table_free(t);
@@ -189,6 +204,11 @@ static void test_placement_by_messages(void **state) {
     /* f = 9/20, 9/20, 2/20: the last part would be 1/73, less than a quarter of a third */
     place((const double[]){9, 9, 2}, 3, part);
     assert_true(near(part[0], 0.5) && near(part[1], 0.5) && part[2] == 0);
+    /* f / (1 - 2 f) of f = 0.396 and 0.208: 1.904 and 0.356; 0.3975 and 0.205: 1.939 and 0.347 */
+    place((const double[]){396, 396, 208}, 3, part);
+    assert_true(part[2] * 3 > 0.25 && part[2] * 3 < 0.26);
+    place((const double[]){3975, 3975, 2050}, 3, part);
+    assert_true(part[2] == 0);
 }
 
 static void test_room(void **state) {
@@ -197,6 +217,9 @@ static void test_room(void **state) {
     assert_true(near(bpt_place_room(0.25, 4e9, 4e9), 0.75)); /* half of what is left */
     assert_true(bpt_place_room(0.25, 6e9, 4e9) == 1 && bpt_place_room(0.25, 1e12, 4e9) == 1);
     assert_true(bpt_place_room(1, 0, 4e9) == 1);
+    assert_true(bpt_place_room(0.75, 4e9, 4e9) == 1);
+    assert_true(bpt_place_planned(1) == 1 && bpt_place_planned(2) == 1);
+    assert_true(near(bpt_place_planned(3), 2.0 / 3) && near(bpt_place_planned(4), 0.5));
 }
 
 /* A rank hosts no more than it has memory for, even if others then host little. */
@@ -372,6 +395,7 @@ int main(void) {
         cmocka_unit_test(test_describe),
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_the_last_ends_with_the_vector),
         cmocka_unit_test(test_spread),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_placement_by_speed),
