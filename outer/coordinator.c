@@ -290,7 +290,6 @@ static bpt_status load_rounds(bpt_coordinator *c, const bpt_json_doc *doc, const
         return bpt_fail(BPT_EDATA, "%zu saved rounds of data of %llu samples", n,
                         (unsigned long long)c->options.n_samples);
     c->rounds = 0;
-    memset(c->held, 0, c->options.n_ranks * sizeof *c->held);
     for (size_t a = 0; a < n; a++) BPT_TRY(load_round(c, doc, bpt_json_at(rounds, a)));
     return BPT_OK;
 }

@@ -113,6 +113,12 @@ static void test_rounds_without_measurements(void **state) {
     report(c, 1, (bpt_report){.samples = 10, .covered = 1});
     assert_memory_equal(bpt_coordinator_directive(c).held, ((const uint32_t[]){40, 20}), 8);
     bpt_coordinator_free(c);
+    c = make((bpt_coordinator_options){
+        .n_ranks = 2, .n_samples = 60, .n_rounds = 2, .speed = (const double[]){2, 1}});
+    report(c, 0, (bpt_report){.samples = 20, .covered = 1});
+    report(c, 1, (bpt_report){.samples = 10, .busy_ns = 5, .covered = 1});
+    assert_memory_equal(bpt_coordinator_directive(c).held, ((const uint32_t[]){40, 20}), 8);
+    bpt_coordinator_free(c);
 }
 
 /* One pass of every rank over what it holds, by which each needs so long for a sample. */
@@ -159,7 +165,7 @@ static void test_shares_follow_speeds(void **state) {
 
     o.rebalance = 0;
     c = make(o);
-    for (int i = 0; i < 5; i++) pass(c, after);
+    for (int i = 0; i < 20; i++) pass(c, after);
     assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
     bpt_coordinator_free(c);
 }
@@ -189,22 +195,29 @@ static void test_rounding_moves_nothing(void **state) {
 
 /* Nothing moves while a rank is still at its first pass over what it holds, nor while the speed of
  * one is not known well. */
-static void test_shares_wait_for_whole_passes(void **state) {
-    (void)state;
+static void check_waiting_for(uint32_t late) {
     const uint64_t s = 1000000000;
+    const uint32_t other = 1 - late;
     bpt_coordinator *c = make(
         (bpt_coordinator_options){.n_ranks = 2, .n_samples = 100, .n_rounds = 1, .rebalance = 0.1});
     for (int i = 0; i < 8; i++)
-        report(c, 0, (bpt_report){.samples = 50, .busy_ns = s, .covered = 1});
+        report(c, other, (bpt_report){.samples = 50, .busy_ns = s, .covered = 1});
     for (int i = 0; i < 7; i++)
-        report(c, 1, (bpt_report){.samples = 50, .busy_ns = 2 * s, .covered = 1});
+        report(c, late, (bpt_report){.samples = 50, .busy_ns = 2 * s, .covered = 1});
     assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
-    report(c, 1, (bpt_report){.samples = 50, .busy_ns = 2 * s, .covered = 0});
+    report(c, late, (bpt_report){.samples = 50, .busy_ns = 2 * s, .covered = 0});
     assert_int_equal(bpt_coordinator_directive(c).rounds, 1);
-    report(c, 1, (bpt_report){.covered = 1});
+    report(c, late, (bpt_report){.covered = 1});
     assert_int_equal(bpt_coordinator_directive(c).rounds, 2);
-    assert_memory_equal(bpt_coordinator_directive(c).held, ((const uint32_t[]){67, 33}), 8);
+    assert_int_equal(bpt_coordinator_directive(c).held[other], 67);
+    assert_int_equal(bpt_coordinator_directive(c).held[late], 33);
     bpt_coordinator_free(c);
+}
+
+static void test_shares_wait_for_whole_passes(void **state) {
+    (void)state;
+    check_waiting_for(0);
+    check_waiting_for(1);
 }
 
 static const bpt_coordinator_options saved_options = {
