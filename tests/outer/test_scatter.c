@@ -154,6 +154,11 @@ static void test_each_gets_what_it_wants(void **state) {
     assert_int_equal(s.n_kept, n);
     for (uint32_t i = 0; i < n; i++) assert_int_equal(s.order[i], 100 * rank() + i);
     assert_sums(x, n);
+    if (rank() != 0) { /* nothing is asked for any more */
+        want(x, 0, 0, 1);
+        assert_int_equal(bpt_scatter_wait(x, n + 1, 0.1), BPT_OK);
+        assert_int_equal(bpt_scatter_kept(x), n);
+    }
     end(x, &s);
 }
 
