@@ -238,6 +238,12 @@ static void test_bytes(void **state) {
                      (2000 + 5 * shard) * sizeof(float));
     assert_int_equal(bpt_exchange_bytes(1000, 4, 0.25, &(bpt_update_terms){.compensation = 0.1}),
                      (2000 + 7 * shard) * sizeof(float));
+    /* A server has no vectors of its own, and all who push are others. */
+    assert_int_equal(bpt_exchange_server_bytes(1000, 3, 0.25, &(bpt_update_terms){0}),
+                     4 * shard * sizeof(float));
+    assert_int_equal(bpt_exchange_server_bytes(
+                         1000, 3, 0.25, &(bpt_update_terms){.momentum = 0.1, .compensation = 0.1}),
+                     8 * shard * sizeof(float));
 }
 
 int main(void) {

@@ -157,6 +157,12 @@ static void test_too_many_buckets(void **state) {
     free(begin);
 }
 
+/* Two vectors: what is summed, and what the others send of it, of which pieces are aligned. */
+static void test_bytes(void **state) {
+    (void)state;
+    assert_int_equal(bpt_reduction_bytes(1000, 2, 4), (1000 + 1000 + 2 * 4 * 16) * sizeof(float));
+}
+
 /* The n-th allocation of every rank fails, n = 0, 1, 2, ... until none does. */
 static void test_no_memory(void **state) {
     (void)state;
@@ -181,7 +187,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_bucket),       cmocka_unit_test(test_many_buckets),
         cmocka_unit_test(test_large_buckets),    cmocka_unit_test(test_ranks_that_differ),
-        cmocka_unit_test(test_too_many_buckets), cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_too_many_buckets), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_no_memory),
     };
     return RUN_WITH_MPI(tests);
 }

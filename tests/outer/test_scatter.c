@@ -344,6 +344,17 @@ static void test_end_before_all_has_come(void **state) {
     free(s.order);
 }
 
+/* Of four ranks: rank 0 has requests of the three others, and parcels; they have requests with
+ * parcels, and a list of what they want. */
+static void test_bytes(void **state) {
+    (void)state;
+    const bpt_scatter_options o = {
+        .parcel_bytes = 8, .item_bytes = 100, .items_per_parcel = 10, .n_items = 7000};
+    const size_t parcel = 8 + 10 * 100, request = 2 * 4 + 10 * 4;
+    assert_int_equal(bpt_scatter_bytes(&o, 4, 0), 4 * parcel + 3 * 2 * request);
+    assert_int_equal(bpt_scatter_bytes(&o, 4, 1), 2 * (parcel + request) + 7000 * 5);
+}
+
 /* Nothing is allocated once it is made. */
 static void test_memory_is_fixed(void **state) {
     (void)state;
@@ -390,19 +401,13 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_each_gets_what_it_wants),
-        cmocka_unit_test(test_order),
-        cmocka_unit_test(test_wait_is_bounded),
-        cmocka_unit_test(test_what_cannot_be_made),
-        cmocka_unit_test(test_too_much_in_one_request),
-        cmocka_unit_test(test_other_sizes),
-        cmocka_unit_test(test_what_cannot_be_kept),
-        cmocka_unit_test(test_own_disk),
-        cmocka_unit_test(test_parts_are_seen),
-        cmocka_unit_test(test_damage_on_the_way),
-        cmocka_unit_test(test_end_before_all_has_come),
-        cmocka_unit_test(test_memory_is_fixed),
-        cmocka_unit_test(test_no_memory),
+        cmocka_unit_test(test_each_gets_what_it_wants), cmocka_unit_test(test_order),
+        cmocka_unit_test(test_wait_is_bounded),         cmocka_unit_test(test_what_cannot_be_made),
+        cmocka_unit_test(test_too_much_in_one_request), cmocka_unit_test(test_other_sizes),
+        cmocka_unit_test(test_what_cannot_be_kept),     cmocka_unit_test(test_own_disk),
+        cmocka_unit_test(test_parts_are_seen),          cmocka_unit_test(test_damage_on_the_way),
+        cmocka_unit_test(test_end_before_all_has_come), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_memory_is_fixed),         cmocka_unit_test(test_no_memory),
     };
     return RUN_WITH_MPI(tests);
 }
