@@ -145,6 +145,33 @@ static void test_malformed_snapshots(void **state) {
     fixture_end(&f);
 }
 
+/* A rank by itself, whose messages are under way to nobody: who waits hears why it is in vain, and
+ * so does who pushes again. */
+static void test_what_ends_an_exchange_is_told(void **state) {
+    (void)state;
+    fixture f;
+    if (bpt_comm_size(comm) > 1) return;
+    fixture_prepare(&f, &bpt_rule_agwu, 100, 0);
+    fixture_start(&f);
+    atomic_store(&broken, true);
+    const bpt_report report = {.samples = 1, .quality = 1};
+    bpt_status status;
+    bpt_reply reply;
+    do /* until MPI was asked */
+        status = bpt_exchange_push(f.x, &report);
+    while (status == BPT_OK && (status = bpt_exchange_wait(f.x, &reply)) == BPT_OK);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(status, BPT_ECOMM);
+        assert_non_null(strstr(bpt_error_last()->text, "MPI cannot complete messages"));
+        status = bpt_exchange_push(f.x, &report);
+    }
+    atomic_store(&broken, false);
+    assert_int_equal(bpt_exchange_destroy(f.x), BPT_ECOMM);
+    assert_int_equal(bpt_dir_remove(f.folder), BPT_OK);
+    free(f.vector);
+    free(f.initial);
+}
+
 /* The first of the errors is told, and its text with it. Last: it leaves messages under way. */
 static void test_several_errors_at_the_end(void **state) {
     (void)state;
@@ -174,6 +201,7 @@ int main(void) {
         cmocka_unit_test(test_ranks_that_differ),
         cmocka_unit_test(test_quality_must_be_a_number),
         cmocka_unit_test(test_malformed_snapshots),
+        cmocka_unit_test(test_what_ends_an_exchange_is_told),
         cmocka_unit_test(test_several_errors_at_the_end),
     };
     return RUN_WITH_MPI(tests);

@@ -225,6 +225,11 @@ static void check_wants(const bpt_update_rule *rule, uint32_t n_servers) {
     if (f.rank == f.m - 1) f.options.wants = stop_at_last;
     fixture_start(&f);
     assert_int_equal(push_until_met(&f, 100 * m), BPT_MEET_STOP);
+    for (int i = 0; i < 3 && is_worker(&f); i++) { /* asked for once, met for once */
+        fixture_push(&f, 10, 0);
+        const bpt_reply reply = fixture_wait(&f);
+        assert_true(reply.meet == 0 && reply.met == 0);
+    }
     fixture_end(&f);
 }
 

@@ -1,5 +1,6 @@
 /* Synchronous rules through the exchange: the same bits as one rank that computes it all.
  * ctest: TIMEOUT=60 RANKS=1,2,3,4 */
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/memory.h"
 #include "tests/outer/exchange_fixture.h"
@@ -45,7 +46,7 @@ static void check_rounds(const bpt_update_rule *rule, size_t n, uint64_t rounds)
     memcpy(expected, f.initial, n * sizeof *expected);
     const uint32_t n_shards = bpt_shard_count(bpt_exchange_shards(f.x));
     assert_int_equal(n_shards, rule->payload == BPT_PAYLOAD_NONE ? 1 : f.m);
-    const uint64_t allocations = bpt_memory_allocations();
+    const uint64_t allocations = bpt_memory_allocations(), begin_ns = bpt_clock_ns();
     for (uint64_t round = 1; round <= rounds; round++) {
         fixture_push(&f, 10 + f.rank, 0);
         const bpt_reply reply = fixture_wait(&f);
@@ -59,6 +60,11 @@ static void check_rounds(const bpt_update_rule *rule, size_t n, uint64_t rounds)
     }
     if (rule->payload == BPT_PAYLOAD_NONE) /* no log */
         assert_int_equal(bpt_memory_allocations(), allocations);
+    const uint64_t passed_ns = bpt_clock_ns() - begin_ns;
+    bpt_exchange_stats stats;
+    assert_int_equal(bpt_exchange_stats_get(f.x, &stats), BPT_OK);
+    assert_true(stats.wait_ns <= passed_ns);
+    if (rounds > 20 && f.m > 1) assert_true(stats.wait_ns > 0);
     free(expected);
     fixture_end(&f);
 }
