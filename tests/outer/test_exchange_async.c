@@ -6,6 +6,7 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "outer/sampler.h"
+#include "tests/base/near.h"
 #include "tests/outer/exchange_fixture.h"
 
 #include <setjmp.h>
@@ -150,6 +151,21 @@ static void check_run(size_t n, const double *part, uint64_t pushes_per_rank, ui
     fixture_end(&f);
 }
 
+/* Asserts that the first update of this rank's log weighs its worker against all of them. */
+static void assert_qualities_are_known(const fixture *f) {
+    char *text = NULL;
+    size_t size = 0;
+    bpt_json_doc *doc = NULL;
+    double sum = 0;
+    for (uint32_t j = 0; j < f->m; j++) sum += fixture_quality(j);
+    assert_int_equal(bpt_file_read(f->log_path, 1 << 26, &text, &size), BPT_OK);
+    assert_int_equal(bpt_json_parse("log", text, strcspn(text, "\n"), &doc), BPT_OK);
+    const double own = fixture_quality((uint32_t)get(doc, "worker"));
+    assert_near(get_real(doc, "q"), own * f->m / sum, 1e-12);
+    bpt_json_doc_free(doc);
+    bpt_free(text);
+}
+
 /* Goes on from a meeting to which the ranks came with unlike numbers of pushes. */
 static void test_resume(void **state) {
     (void)state;
@@ -186,6 +202,7 @@ static void test_resume(void **state) {
     assert_int_equal(reply.versions[0], sum_over_ranks(f.pushes));
     assert_int_equal(reply.progress, 10 * sum_over_ranks(f.pushes));
     assert_same_on_all_ranks(reply.values, sizeof values);
+    assert_qualities_are_known(&f);
     fixture_end(&f);
     bpt_json_doc_free(doc);
     bpt_json_free(&w);

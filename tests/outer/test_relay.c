@@ -1,14 +1,16 @@
 /* Batches of all ranks through a server: what arrives, what comes back, in what order, and what it
- * puts on the wires.
+ * puts on the wires. A call of MPI is replaced here.
  * ctest: TIMEOUT=60 RANKS=1,2,3,4 */
 #include "base/memory.h"
 #include "base/random.h"
 #include "outer/relay.h"
 #include "tests/outer/exchange_fixture.h"
 
+#include <mpi.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -20,6 +22,13 @@
 #include <cmocka.h>
 
 enum { MAX_RANKS = 16 };
+
+static atomic_bool broken; /* MPI is, on this rank */
+
+int MPI_Testsome(int n, MPI_Request *requests, int *n_done, int *index, MPI_Status *statuses) {
+    if (atomic_load(&broken)) return MPI_ERR_OTHER;
+    return PMPI_Testsome(n, requests, n_done, index, statuses);
+}
 
 /* ---- a relay with made-up batches ---- */
 
@@ -72,8 +81,7 @@ static void open_relay(relay *x, uint32_t server, size_t values, bool own_thread
     if (bpt_relay_create(comm, &options, &x->r) != BPT_OK) fail_msg("%s", bpt_error_last()->text);
 }
 
-static void close_relay(relay *x) {
-    assert_int_equal(bpt_relay_destroy(x->r), BPT_OK);
+static void free_batches(relay *x) {
     for (uint32_t w = 0; w < x->m; w++) {
         free(x->places[w]);
         free(x->labels[w]);
@@ -81,6 +89,11 @@ static void close_relay(relay *x) {
     free(x->mine);
     free(x->gradient);
     free(x->my_labels);
+}
+
+static void close_relay(relay *x) {
+    assert_int_equal(bpt_relay_destroy(x->r), BPT_OK);
+    free_batches(x);
 }
 
 /* ---- the worker's side ---- */
@@ -337,11 +350,36 @@ static void test_ranks_that_differ(void **state) {
     }
 }
 
+static void assert_broken(bpt_status status) {
+    assert_int_equal(status, BPT_ECOMM);
+    assert_non_null(strstr(bpt_error_last()->text, "MPI cannot complete messages"));
+}
+
+/* A rank by itself, whose messages are under way to nobody: all who wait hear why it is in vain. */
+static void test_what_ends_a_relay_is_told(void **state) {
+    (void)state;
+    relay x;
+    bpt_relay_result result;
+    bpt_relay_note note = {0};
+    uint32_t worker = 0;
+    if (bpt_comm_size(comm) > 1) return;
+    open_relay(&x, 0, 5, false);
+    send_batch(&x, 1);
+    atomic_store(&broken, true);
+    assert_broken(bpt_relay_wait(x.r, &result)); /* nobody answers it */
+    assert_broken(bpt_relay_next(x.r, &worker, &note));
+    assert_int_equal(worker, BPT_RELAY_NOBODY);
+    assert_broken(bpt_relay_send(x.r, &note, x.mine, x.my_labels, x.gradient));
+    atomic_store(&broken, false);
+    assert_broken(bpt_relay_destroy(x.r));
+    free_batches(&x);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_in_step),           cmocka_unit_test(test_large_batches),
         cmocka_unit_test(test_each_at_its_pace),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_ranks_that_differ),
+        cmocka_unit_test(test_ranks_that_differ), cmocka_unit_test(test_what_ends_a_relay_is_told),
     };
     return RUN_WITH_MPI(tests);
 }
