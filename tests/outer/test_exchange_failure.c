@@ -104,8 +104,69 @@ static void test_ranks_that_differ(void **state) {
         assert_int_equal(create(&f), BPT_EUSAGE);
         assert_non_null(strstr(bpt_error_last()->text, "another update rule"));
         f.options.rule = &bpt_rule_agwu;
+        f.options.max_staleness = odd ? 2 : 3;
+        assert_int_equal(create(&f), BPT_EUSAGE);
+        assert_non_null(strstr(bpt_error_last()->text, "another staleness bound"));
+        f.options.max_staleness = BPT_STALENESS_NONE;
+        f.options.part = odd ? (const double[]){0.5, 0.25, 0.25} : NULL;
+        assert_int_equal(create(&f), BPT_EUSAGE);
+        assert_non_null(strstr(bpt_error_last()->text, "cuts them in other shards"));
+        f.options.part = NULL;
     }
     fixture_start(&f);
+    fixture_end(&f);
+}
+
+/* @return the state of this rank's shard of three after so many submissions of each worker */
+static bpt_json_doc *snapshot_after(uint32_t rank, uint64_t pushes) {
+    bpt_json_writer w = {0};
+    bpt_json_doc *doc = NULL;
+    const char *text;
+    size_t length;
+    bpt_json_open_object(&w, NULL);
+    bpt_json_put_text(&w, "rule", "agwu");
+    bpt_json_put_u64(&w, "shard", rank);
+    bpt_json_put_u64(&w, "version", 3 * pushes);
+    bpt_json_open_array(&w, "seq");
+    for (int j = 0; j < 3; j++) bpt_json_put_u64(&w, NULL, pushes);
+    bpt_json_close_array(&w);
+    bpt_json_open_array(&w, "staleness");
+    for (int i = 0; i < BPT_STALENESS_BUCKETS; i++) bpt_json_put_u64(&w, NULL, 0);
+    bpt_json_close_array(&w);
+    bpt_coordinator *c = NULL;
+    const bpt_coordinator_options options = {.n_ranks = 3, .total_samples = 50};
+    assert_int_equal(bpt_coordinator_create(&options, &c), BPT_OK);
+    bpt_coordinator_save(c, &w, "coordinator");
+    bpt_coordinator_free(c);
+    bpt_json_close_object(&w);
+    assert_int_equal(bpt_json_end_text(&w, &text, &length), BPT_OK);
+    assert_int_equal(bpt_json_parse("state", text, length, &doc), BPT_OK);
+    bpt_json_free(&w);
+    return doc;
+}
+
+static bpt_status create_from(fixture *f, bpt_json_doc *doc) {
+    f->options.snapshot_doc = doc;
+    f->options.snapshot = doc ? bpt_json_root(doc) : NULL;
+    const bpt_status status = create(f);
+    bpt_json_doc_free(doc);
+    return status;
+}
+
+/* Each from a checkpoint of its own, or some of them from none. */
+static void test_ranks_that_go_on_apart(void **state) {
+    (void)state;
+    fixture f;
+    if (bpt_comm_size(comm) != 3) return;
+    fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
+    for (uint32_t odd = 0; odd < 3; odd++) {
+        const bool other = f.rank == odd;
+        assert_int_equal(create_from(&f, snapshot_after(f.rank, other ? 3 : 2)), BPT_EUSAGE);
+        assert_non_null(strstr(bpt_error_last()->text, "resumes from another step"));
+        assert_int_equal(create_from(&f, other ? NULL : snapshot_after(f.rank, 2)), BPT_EUSAGE);
+        assert_non_null(strstr(bpt_error_last()->text, "resumes (or not)"));
+    }
+    assert_int_equal(create_from(&f, snapshot_after(f.rank, 2)), BPT_OK);
     fixture_end(&f);
 }
 
@@ -199,6 +260,7 @@ int main(void) {
         cmocka_unit_test(test_no_folder_for_the_log),
         cmocka_unit_test(test_wrong_coordinator_options),
         cmocka_unit_test(test_ranks_that_differ),
+        cmocka_unit_test(test_ranks_that_go_on_apart),
         cmocka_unit_test(test_quality_must_be_a_number),
         cmocka_unit_test(test_malformed_snapshots),
         cmocka_unit_test(test_what_ends_an_exchange_is_told),
