@@ -14,7 +14,7 @@ enum {
     MAX_RANKS = 4,
     MOST_IN_FLIGHT = 4,
     CHUNKS = MOST_IN_FLIGHT + 2,
-    BYTES = CHUNKS * BPT__CHUNK_BYTES + 100,
+    BYTES = CHUNKS * BPT__CHUNK_BYTES + 1, /* the last chunk is as short as can be */
     TAG = 7,
 };
 
@@ -99,6 +99,14 @@ static void count_bytes(void *arg, const bpt_message *m) {
     assert_true(m->begin_ns > 0 && m->begin_ns <= m->end_ns);
     assert_true(m->bytes <= BPT__CHUNK_BYTES);
     (m->sent ? told->sent : told->received)[m->peer] += m->bytes;
+}
+
+static void test_chunks(void **state) {
+    (void)state;
+    assert_int_equal(bpt__transfers_chunks(0), 0);
+    assert_int_equal(bpt__transfers_chunks(1), 1);
+    assert_int_equal(bpt__transfers_chunks(BPT__CHUNK_BYTES), 1);
+    assert_int_equal(bpt__transfers_chunks(BPT__CHUNK_BYTES + 1), 2);
 }
 
 static void test_all_arrives_in_order(void **state) {
@@ -210,6 +218,7 @@ static void test_few_are_under_way(void **state) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_all_arrives_in_order),
         cmocka_unit_test(test_groups_share_a_receiver),
         cmocka_unit_test(test_few_are_under_way),
