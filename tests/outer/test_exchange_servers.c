@@ -211,6 +211,34 @@ static void test_meetings(void **state) {
     }
 }
 
+/* Data are given out to workers: servers, one of which decides about it, have no list of them. */
+static void check_partition(uint32_t n_servers) {
+    enum { SAMPLES = 240, ROUNDS = 2 };
+    fixture f;
+    const uint32_t m = prepare(&f, &bpt_rule_agwu, 100, n_servers);
+    bpt_partition *p = NULL;
+    f.coordinator.n_samples = SAMPLES;
+    f.coordinator.n_rounds = ROUNDS;
+    if (is_worker(&f))
+        assert_int_equal(bpt_partition_create((bpt_order){0}, SAMPLES, m, ROUNDS, &p), BPT_OK);
+    f.options.partition = p;
+    fixture_start(&f);
+    if (p) assert_int_equal(bpt_partition_rounds(p), 1);
+    while (p && bpt_partition_rounds(p) < ROUNDS) {
+        const bpt_report report = {.samples = 10, .busy_ns = 1000, .quality = 1, .covered = 1};
+        assert_int_equal(bpt_exchange_push(f.x, &report), BPT_OK);
+        (void)fixture_wait(&f);
+    }
+    tell(&f, 0);
+    fixture_end(&f);
+    bpt_partition_free(p);
+}
+
+static void test_partition(void **state) {
+    (void)state;
+    for (uint32_t servers = 1; servers < bpt_comm_size(comm); servers++) check_partition(servers);
+}
+
 static uint32_t n_asked; /* by the MPI thread alone */
 
 static uint32_t stop_at_last(void) {
@@ -243,9 +271,8 @@ static void test_wants(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rounds),
-        cmocka_unit_test(test_meetings),
-        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_rounds), cmocka_unit_test(test_meetings),
+        cmocka_unit_test(test_resume), cmocka_unit_test(test_partition),
         cmocka_unit_test(test_wants),
     };
     return RUN_WITH_MPI(tests);
