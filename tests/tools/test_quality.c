@@ -62,6 +62,7 @@ enum { SALT = 1, SIDE = 4, N_RECORDS = 20, HELD = 5, BATCH = 2 };
 static const uint32_t held[HELD] = {3, 1, 4, 15, 9};
 static const bpt_split *of;
 static uint32_t next; /* of the records held out, which come round and round */
+static bpt_status answer;
 
 bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32_t *labels,
                                 bpt_batch_result *result) {
@@ -75,7 +76,7 @@ bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32
                         1e-5);
     }
     *result = (bpt_batch_result){.n_correct = 1, .n_samples = BATCH};
-    return BPT_OK;
+    return answer;
 }
 
 /* One batch each time, the next ones; and who goes on goes on there. */
@@ -99,6 +100,11 @@ static void test_records_come_round(void **state) {
         assert_int_equal(at.taken, expected.taken);
         assert_true(at.mean == expected.mean);
         assert_int_equal(next, at.taken * BATCH);
+        if (part == 1) { /* weights that are no numbers have no quality */
+            answer = BPT_ENUMERIC;
+            assert_int_equal(bpt_quality_measure(q, NULL), BPT_ENUMERIC);
+            assert_int_equal(bpt_quality_state_get(q).taken, at.taken);
+        }
         bpt_quality_free(q);
     }
     bpt_dataset_close(dataset);
