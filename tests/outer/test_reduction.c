@@ -126,6 +126,21 @@ static void test_large_buckets(void **state) {
     run((const size_t[]){0, 1600000, 3000000}, 2);
 }
 
+/* What is under way when it ends is summed all the same. */
+static void test_end_before_all_is_summed(void **state) {
+    (void)state;
+    enum { N_BUCKETS = 2 };
+    const size_t begin[] = {0, 1600000, 3000000};
+    const bpt_reduction_options options = {N_BUCKETS, begin, note, &seen};
+    bpt_reduction *r;
+    memset(seen.summed, 0, sizeof seen.summed);
+    assert_int_equal(bpt_reduction_create(comm, &options, &r), BPT_OK);
+    for (uint32_t b = 0; b < N_BUCKETS; b++) bpt_reduction_give(r, b);
+    assert_int_equal(bpt_reduction_destroy(r), BPT_OK);
+    for (uint32_t b = 0; b < N_BUCKETS; b++) assert_int_equal(seen.summed[b], 1);
+    assert_int_equal(seen.status, BPT_OK);
+}
+
 static void test_ranks_that_differ(void **state) {
     (void)state;
     const bool odd = bpt_comm_size(comm) > 1 && bpt_comm_rank(comm) == bpt_comm_size(comm) - 1;
@@ -185,9 +200,13 @@ static void test_no_memory(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_bucket),       cmocka_unit_test(test_many_buckets),
-        cmocka_unit_test(test_large_buckets),    cmocka_unit_test(test_ranks_that_differ),
-        cmocka_unit_test(test_too_many_buckets), cmocka_unit_test(test_bytes),
+        cmocka_unit_test(test_one_bucket),
+        cmocka_unit_test(test_many_buckets),
+        cmocka_unit_test(test_end_before_all_is_summed),
+        cmocka_unit_test(test_large_buckets),
+        cmocka_unit_test(test_ranks_that_differ),
+        cmocka_unit_test(test_too_many_buckets),
+        cmocka_unit_test(test_bytes),
         cmocka_unit_test(test_no_memory),
     };
     return RUN_WITH_MPI(tests);
