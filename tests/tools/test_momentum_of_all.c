@@ -114,7 +114,7 @@ static int answers_until_alone(bpt_momentum_of_all *m, uint64_t others) {
 /* Less than half of the 24 that are theirs, four times in a row, where they were always there. */
 static void test_what_absence_is(void **state) {
     (void)state;
-    bpt_momentum_of_all m = opened(1);
+    bpt_momentum_of_all m = opened(2);
     assert_int_equal(answers_until_alone(&m, 12), 20);
     assert_int_equal(answers_until_alone(&m, 11), 5);
     /* An answer at once behind another, as at a meeting, ends no absence. */
