@@ -5,6 +5,7 @@
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_entry.h"
 
+#include <lmdb.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -150,6 +151,29 @@ static void entries_of_others(void **state) {
     expect_refused(BPT_ECORRUPT, "unknown entry other");
 }
 
+static void drop_database(const char *name) {
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    assert_int_equal(mdb_env_create(&env), 0);
+    assert_int_equal(mdb_env_set_maxdbs(env, 8), 0);
+    assert_int_equal(mdb_env_open(env, place.dataset, MDB_NOLOCK, 0666), 0);
+    assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
+    assert_int_equal(mdb_dbi_open(txn, name, 0, &dbi), 0);
+    assert_int_equal(mdb_drop(txn, dbi, 1), 0);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+}
+
+/* A writer would otherwise store a second split beside one that is lost. */
+static void records_that_are_missing(void **state) {
+    (void)state;
+    write_anew();
+    drop_database("train@1");
+    expect_refused(BPT_ECORRUPT, "missing");
+    assert_non_null(strstr(bpt_error_last()->text, "its database train@1"));
+}
+
 /* Only who reads the records sees it. */
 static void records_of_another_size(void **state) {
     (void)state;
@@ -164,7 +188,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(schemas_that_are_unknown), TEST(shapes_and_classes_that_cannot_be),
         TEST(splits_that_lie),          TEST(intakes_that_lie),
-        TEST(entries_of_others),        TEST(records_of_another_size),
+        TEST(records_that_are_missing), TEST(entries_of_others),
+        TEST(records_of_another_size),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
