@@ -218,6 +218,72 @@ static void what_is_no_shard_is_refused(void **state) {
     }
 }
 
+static void refuse_tar(const char *says) {
+    put_tar("a.tar");
+    if (read_shard("a.tar") != BPT_EDATA || !strstr(bpt_error_last()->text, says))
+        fail_msg("%s: %s", says, bpt_error_last()->text);
+}
+
+static void pax_headers_that_make_no_sense(void **state) {
+    (void)state;
+    static const char *const wrong[] = {"16 path=long.jpg\n",
+                                        "17 path=long.jpgX",
+                                        "18 path=long.jpg\n",
+                                        "path=long.jpg\n",
+                                        "16path=long.jpg\n",
+                                        "2 \n",
+                                        "0 a=b\n",
+                                        "99999999999999999999 a=b\n"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        made_tar_add(&tar, "pax", 'x', wrong[i], strlen(wrong[i]));
+        made_tar_text(&tar, "1.jpg", "image");
+        refuse_tar("a pax header that makes no sense");
+    }
+    static const char *const sizes[] = {"10 size=a\n", "12 size=-17\n",
+                                        "31 size=1000000000000000000000\n"};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        made_tar_add(&tar, "pax", 'x', sizes[i], strlen(sizes[i]));
+        made_tar_text(&tar, "1.jpg", "image");
+        refuse_tar("a size that is no number");
+    }
+}
+
+/* What pax says of a size is of the member, not of a long name before it. */
+static void a_long_name_has_its_own_size(void **state) {
+    (void)state;
+    made_tar_add(&tar, "pax", 'x', "9 size=5\n", 9);
+    made_tar_add(&tar, "././@LongLink", 'L', "longer.jpg", 11);
+    made_tar_text(&tar, "cut", "image");
+    made_tar_text(&tar, "longer.cls", "1");
+    put_tar("a.tar");
+    assert_int_equal(read_shard("a.tar"), BPT_OK);
+    assert_int_equal(n_items, 1);
+    expect_item(0, "a.tar: longer", 1, "image");
+}
+
+static void sizes_that_cannot_be(void **state) {
+    (void)state;
+    enum { AT_SIZE = 124, BLOCK = 512, LONG = (1 << 20) + 1 };
+    static const char *const wrong[] = {
+        "\x80\x01\0\0\0\0\0\0\0\0\0\x05", "\x80\0\0\x01\0\0\0\0\0\0\0\x05",
+        "\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", "0000000000x"};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        made_tar_text(&tar, "1.jpg", "image");
+        memcpy(tar.bytes + AT_SIZE, wrong[i], 12);
+        made_tar_sum(&tar, 0);
+        refuse_tar("a size of no number");
+    }
+    made_tar_add(&tar, "././@LongLink", 'L', "", 0);
+    snprintf((char *)tar.bytes + AT_SIZE, 12, "%011o", LONG);
+    made_tar_sum(&tar, 0);
+    static uint8_t whole[BLOCK + LONG + BLOCK];
+    memcpy(whole, tar.bytes, BLOCK);
+    made_bytes("a.tar", whole, sizeof whole);
+    tar.size = 0;
+    assert_int_equal(read_shard("a.tar"), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "a name or header of over 1 MiB"));
+}
+
 /* Any byte changed, any length: an error or other samples, never a crash. */
 static void damage_is_an_error(void **state) {
     (void)state;
@@ -284,6 +350,9 @@ int main(void) {
         TEST(missing_partners_are_bad_items),
         TEST(dialects_of_tar_are_read),
         TEST(what_is_no_shard_is_refused),
+        TEST(pax_headers_that_make_no_sense),
+        TEST(a_long_name_has_its_own_size),
+        TEST(sizes_that_cannot_be),
         TEST(damage_is_an_error),
         TEST(memory_may_run_out),
     };
