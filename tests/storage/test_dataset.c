@@ -165,6 +165,16 @@ static void refuses_what_does_not_fit(void **state) {
     assert_non_null(strstr(bpt_error_last()->hint, "--force"));
     bpt_writer_options other = made_options("test", 1, 4, 5);
     assert_int_equal(bpt_writer_open(place.dataset, &other, &writer), BPT_EDATA);
+    other = made_options("test", 3, 4, 4);
+    assert_int_equal(bpt_writer_open(place.dataset, &other, &writer), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, "the new ones are 3x4x4"));
+    static const uint32_t shapes[][3] = {
+        {0, 4, 4}, {1, 0, 4}, {1, 4, 0}, {1, 16385, 16384}, {1u << 31, 1u << 31, 4}};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        other = made_options("test", shapes[i][0], shapes[i][1], shapes[i][2]);
+        assert_int_equal(bpt_writer_open(place.dataset, &other, &writer), BPT_EUSAGE);
+        assert_non_null(strstr(bpt_error_last()->text, "cannot be stored"));
+    }
     other = made_options("test", 1, 4, 4);
     other.n_classes = 4;
     assert_int_equal(bpt_writer_open(place.dataset, &other, &writer), BPT_EDATA);

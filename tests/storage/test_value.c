@@ -56,6 +56,9 @@ static void finds_any_change(void **state) {
     other = place;
     other.n = N - 1;
     assert_false(bpt__value_intact(value, SIZE, &other));
+    other = place;
+    other.record_bytes--; /* so that it would fit */
+    assert_false(bpt__value_intact(value, SIZE, &other));
     assert_false(bpt__value_intact(value, 31, &place));
 }
 
