@@ -8,6 +8,7 @@
 
 #include <sys/wait.h>
 
+#include <lmdb.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -313,8 +314,55 @@ static void appended_to_as_often_as_can_be(void **state) {
     bpt_dataset_close(dataset);
 }
 
+/* Changes a byte of the first value of a database. */
+static void damage_first_value(const char *database) {
+    MDB_env *env;
+    MDB_txn *txn;
+    MDB_dbi dbi;
+    MDB_cursor *cursor;
+    MDB_val key, value;
+    static uint8_t bytes[1 << 18];
+    assert_int_equal(mdb_env_create(&env), 0);
+    assert_int_equal(mdb_env_set_maxdbs(env, 8), 0);
+    assert_int_equal(mdb_env_open(env, place.dataset, MDB_NOLOCK, 0666), 0);
+    assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
+    assert_int_equal(mdb_dbi_open(txn, database, 0, &dbi), 0);
+    assert_int_equal(mdb_cursor_open(txn, dbi, &cursor), 0);
+    assert_int_equal(mdb_cursor_get(cursor, &key, &value, MDB_FIRST), 0);
+    assert_true(value.mv_size <= sizeof bytes);
+    memcpy(bytes, value.mv_data, value.mv_size);
+    bytes[100] ^= 1;
+    value.mv_data = bytes;
+    assert_int_equal(mdb_cursor_put(cursor, &key, &value, MDB_CURRENT), 0);
+    mdb_cursor_close(cursor);
+    assert_int_equal(mdb_txn_commit(txn), 0);
+    mdb_env_close(env);
+}
+
+/* By the numbers that the split has for them, not those of what was added. */
+static void damaged_records_are_named(void **state) {
+    (void)state;
+    enum { FIRST = 700, ALL = 1000 };
+    const bpt_writer_options o = made_options("train", 1, 16, 16), more = appending(&o);
+    const bpt_split *split;
+    const uint8_t *pixels;
+    uint32_t label;
+    uint64_t n_records;
+    assert_int_equal(write_range(place.dataset, &o, 0, FIRST), BPT_OK);
+    assert_int_equal(write_range(place.dataset, &more, FIRST, ALL), BPT_OK);
+    damage_first_value("train@2");
+    bpt_dataset *dataset = open_at(place.dataset, "train", &split);
+    assert_int_equal(bpt_dataset_get(dataset, split, FIRST - 1, &pixels, &label), BPT_OK);
+    assert_int_equal(bpt_dataset_get(dataset, split, FIRST, &pixels, &label), BPT_ECORRUPT);
+    assert_non_null(strstr(bpt_error_last()->text, "records 700 to 7"));
+    bpt_dataset_close(dataset);
+    assert_int_equal(bpt_dataset_verify(place.dataset, NULL, NULL, &n_records), BPT_ECORRUPT);
+    assert_non_null(strstr(bpt_error_last()->text, "records 700 to 7"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(damaged_records_are_named, set_up, tear_down),
         cmocka_unit_test_setup_teardown(like_one_that_was_written_at_once, set_up, tear_down),
         cmocka_unit_test_setup_teardown(encoded_ones, set_up, tear_down),
         cmocka_unit_test_setup_teardown(all_sources_are_told, set_up, tear_down),

@@ -8,8 +8,10 @@
 #include <lmdb.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -183,13 +185,45 @@ static void records_of_another_size(void **state) {
     assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_ECORRUPT);
 }
 
+/* Fewer classes than the records have: the last one's images belong to none. */
+static void labels_beyond_the_classes(void **state) {
+    (void)state;
+    char from[80], to[80];
+    const bpt_split *split;
+    const uint8_t *pixels;
+    uint32_t label;
+    uint64_t n_records;
+    bpt_dataset *dataset;
+    write_anew();
+    assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_OK);
+    assert_int_equal(bpt_dataset_find(dataset, "train", &split), BPT_OK);
+    const unsigned n[] = {(unsigned)split->per_class[0], (unsigned)split->per_class[1],
+                          (unsigned)split->per_class[2]};
+    snprintf(from, sizeof from, "[%u, %u, %u]", n[0], n[1], n[2]);
+    snprintf(to, sizeof to, "[%u, %u]", n[0], n[1] + n[2]);
+    bpt_dataset_close(dataset);
+    assert_true(made_entry_alter(place.dataset, "dataset", "\"1\", \"2\"", "\"1\""));
+    assert_true(made_entry_alter(place.dataset, "split/train", from, to));
+    assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_OK);
+    assert_int_equal(bpt_dataset_find(dataset, "train", &split), BPT_OK);
+    for (uint32_t i = 0; i < split->count; i++) {
+        const bool beyond = made_label(1, i, 3) == 2;
+        assert_int_equal(bpt_dataset_get(dataset, split, i, &pixels, &label),
+                         beyond ? BPT_ECORRUPT : BPT_OK);
+        if (beyond) assert_non_null(strstr(bpt_error_last()->text, "a label is out of range"));
+    }
+    bpt_dataset_close(dataset);
+    assert_int_equal(bpt_dataset_verify(place.dataset, NULL, NULL, &n_records), BPT_ECORRUPT);
+    assert_non_null(strstr(bpt_error_last()->text, "a label is out of range"));
+}
+
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(schemas_that_are_unknown), TEST(shapes_and_classes_that_cannot_be),
         TEST(splits_that_lie),          TEST(intakes_that_lie),
         TEST(records_that_are_missing), TEST(entries_of_others),
-        TEST(records_of_another_size),
+        TEST(records_of_another_size),  TEST(labels_beyond_the_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

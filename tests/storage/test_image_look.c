@@ -115,6 +115,29 @@ static void jpeg_headers(void **state) {
            0, SCAN);
 }
 
+#define EXIF_BLOCK(orientation)                                                                    \
+    0xFF, 0xE1, 0, 30, 'E', 'x', 'i', 'f', 0, 0, 'I', 'I', '*', 0, 8, 0, 0, 0, 1, 0, 0x12, 1, 3,   \
+        0, 1, 0, 0, 0, orientation, 0, 0, 0
+#define ADOBE 'A', 'd', 'o', 'b', 'e'
+
+/* The first Exif block counts, and Adobe's marker only where it is whole. */
+static void jpeg_applications(void **state) {
+    (void)state;
+    static const uint8_t two[] = {0xFF, 0xD8, EXIF_BLOCK(6), EXIF_BLOCK(3), FRAME, SCAN},
+                         whole[] = {0xFF, 0xD8, 0xFF, 0xEE, 0, 14, ADOBE, 0,
+                                    0x64, 0,    0,    0,    0, 0,  FRAME, SCAN},
+                         part[] = {0xFF, 0xD8, 0xFF, 0xEE, 0, 13,    ADOBE, 0,
+                                   0x64, 0,    0,    0,    0, FRAME, SCAN};
+    bpt_image_info info;
+    assert_int_equal(look(two, sizeof two, &info), BPT_OK);
+    assert_int_equal(info.orientation, 6);
+    assert_false(info.adobe);
+    assert_int_equal(look(whole, sizeof whole, &info), BPT_OK);
+    assert_true(info.adobe);
+    assert_int_equal(look(part, sizeof part, &info), BPT_OK);
+    assert_false(info.adobe);
+}
+
 /* ---- Exif ---- */
 
 enum { AT_TYPE = 12, AT_COUNT = 14, AT_VALUE = 18, EXIF = 22 };
@@ -152,6 +175,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(png_headers),
         cmocka_unit_test(jpeg_headers),
+        cmocka_unit_test(jpeg_applications),
         cmocka_unit_test(orientations_that_make_no_sense),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
