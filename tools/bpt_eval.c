@@ -10,6 +10,7 @@
 #include "tools/program.h"
 #include "tools/saved_weights.h"
 #include "tools/shaped_model.h"
+#include "tools/split_option.h"
 #include "tools/staging.h"
 
 #include <stddef.h>
@@ -251,8 +252,8 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
     BPT_TRY(open_data(o, p));
     BPT_TRY(bpt_shaped_model_fit(p->dataset, o->model, o->input_size));
     e.dataset = p->dataset;
-    BPT_TRY(bpt_dataset_find(p->dataset, o->split, &e.split));
-    BPT_TRY(bpt_dataset_find(p->dataset, o->train_split, &e.normalise));
+    BPT_TRY(bpt_split_option_find(p->dataset, "split", o->split, &e.split));
+    BPT_TRY(bpt_split_option_find(p->dataset, "train-split", o->train_split, &e.normalise));
     if (e.split->count == 0)
         return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->split);
     e.count = e.split->count;

@@ -45,3 +45,9 @@ run 0 "$eval" --data data "${weights[@]}" --split three --per-class
 grep -qE '^ +0 +-  2$' out || die "a class without images"
 run 2 "$eval" --data data "${weights[@]}" --per-class --device cuda
 says '--per-class is not for --device cuda'
+
+# Who has held out images by `bpt-ingest split`, or none, is told how to name them.
+run 3 "$eval" --data data "${weights[@]}" --split val
+says 'its splits are: test, three, train; --split names one of them'
+run 3 "$train" "${common[@]}" --test-split val --output x
+says 'its splits are: test, three, train; --test-split names one of them, and `bpt-ingest split` makes two of one'

@@ -2,6 +2,7 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "tools/shaped_model.h"
+#include "tools/split_option.h"
 #include "tools/train/job/job_parts.h"
 #include "tools/train/options/servers.h"
 
@@ -20,8 +21,8 @@ static bpt_status use(bpt_job *job, const bpt_dataset *dataset) {
         .classes = info->n_classes,
     };
     BPT_TRY(bpt_augment_check_images(&augment, info->encoded, info->H, info->W));
-    BPT_TRY(bpt_dataset_find(dataset, o->train_split, &job->train));
-    BPT_TRY(bpt_dataset_find(dataset, o->test_split, &job->test));
+    BPT_TRY(bpt_split_option_find(dataset, "train-split", o->train_split, &job->train));
+    BPT_TRY(bpt_split_option_find(dataset, "test-split", o->test_split, &job->test));
     if (job->train->count == 0 || job->test->count == 0)
         return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data,
                         job->train->count == 0 ? o->train_split : o->test_split);
