@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Last: it needs those above, and defines fail and skip. */
 #include <cmocka.h>
@@ -219,11 +220,115 @@ static void test_samples_that_nobody_asked_for(void **state) {
     close_moved(&m);
 }
 
+/* ---- samples that come while it trains ---- */
+
+static const bpt_record_range test_part = {.first = 50, .count = 10}; /* of the same split */
+
+/* @return how many of the samples of rank 1 after so many rounds, or of the test part, are here */
+static uint32_t count_here(const moved *m, const bpt_split *train, uint32_t rounds) {
+    uint32_t samples[COUNT], n = (uint32_t)bpt_partition_held(m->shares, 1, rounds), here = 0;
+    assert_int_equal(bpt_partition_samples(m->shares, 1, rounds, samples), BPT_OK);
+    for (uint32_t i = 0; rounds == 0 && i < test_part.count; i++)
+        samples[n++] = test_part.first + i;
+    for (uint32_t i = 0; i < n; i++) here += bpt_scratch_has(m->scratch, train, samples[i]);
+    return here;
+}
+
+/* The first round is here when training begins, the test part when it is awaited. */
+static void await_begin(const moved *m, const bpt_split *train) {
+    uint64_t n_kept = 0;
+    bool here = false;
+    assert_int_equal(bpt_delivery_await_first(m->delivery, 0, &n_kept, &here), BPT_OK);
+    assert_true(n_kept >= 15 || !here);
+    while (!here) {
+        const uint64_t before = n_kept;
+        assert_int_equal(bpt_delivery_await_first(m->delivery, INFINITY, &n_kept, &here), BPT_OK);
+        assert_true(n_kept > before || here);
+    }
+    assert_int_equal(count_here(m, train, 1), 15);
+    assert_int_equal(bpt_delivery_await_test(m->delivery), BPT_OK);
+    assert_int_equal(count_here(m, train, 0), test_part.count);
+}
+
+/* The second round is asked for when it is known, and trained on when it has come. */
+static void train_into_second_round(const moved *m, const bpt_split *train) {
+    bpt_batch batch;
+    while (count_here(m, train, 2) < 30) {
+        assert_int_equal(bpt_delivery_advance(m->delivery, m->feed), BPT_OK);
+        usleep(1000);
+    }
+    assert_int_equal(bpt_feed_state(m->feed).covered, 0);
+    for (int i = 0; i < 40 && bpt_feed_state(m->feed).covered < 2; i++) {
+        assert_int_equal(bpt_delivery_advance(m->delivery, m->feed), BPT_OK);
+        assert_int_equal(bpt_feed_next(m->feed, &batch), BPT_OK);
+    }
+    assert_int_equal(bpt_feed_state(m->feed).covered, 2);
+}
+
+static void test_round_that_comes_later(void **state) {
+    (void)state;
+    const uint32_t held[2][2] = {{15, 15}, {30, 30}}, rank = bpt_comm_rank(comm);
+    moved m = {.place = made_place_create()};
+    m.dataset = make_dataset(&m.place, 0);
+    m.scratch = rank == 0 ? NULL : open_scratch(&m.place, m.dataset);
+    assert_int_equal(bpt_partition_create((bpt_order){0}, COUNT, 2, 2, &m.shares), BPT_OK);
+    assert_int_equal(bpt_partition_allot(m.shares, held[0]), BPT_OK);
+    bpt_delivery_options options = {
+        .rank = rank,
+        .dataset = m.scratch ? bpt_scratch_dataset(m.scratch) : m.dataset,
+        .record_bytes = (size_t)H * W,
+        .scratch = m.scratch,
+        .identity = identify(m.dataset),
+        .shares = m.shares,
+        .batch = BATCH,
+        .prefetch = PREFETCH,
+        .test_part = test_part,
+    };
+    assert_int_equal(bpt_dataset_find(options.dataset, "train", &options.train), BPT_OK);
+    options.test = options.train;
+    assert_int_equal(bpt_delivery_open(comm, &options, &m.delivery), BPT_OK);
+    assert_int_equal(bpt_delivery_found(m.delivery), 0);
+    if (rank != 0) await_begin(&m, options.train);
+    assert_int_equal(bpt_partition_allot(m.shares, held[1]), BPT_OK);
+    uint64_t here = 0; /* a sample may be of both */
+    if (rank != 0) {
+        m.feed = make_feed(&m, options.train, &options.start);
+        bpt_delivery_attach(m.delivery, m.feed);
+        train_into_second_round(&m, options.train);
+        for (uint32_t i = 0; i < COUNT; i++) here += bpt_scratch_has(m.scratch, options.train, i);
+        bpt_feed_free(m.feed);
+        m.feed = NULL;
+    }
+    bpt_delivery_close(m.delivery);
+    /* Who begins anew finds all of it, and asks for nothing. */
+    bpt_scatter_stats stats;
+    assert_int_equal(bpt_delivery_open(comm, &options, &m.delivery), BPT_OK);
+    assert_int_equal(bpt_delivery_found(m.delivery), here);
+    assert_int_equal(bpt_delivery_settle(m.delivery), BPT_OK);
+    bpt_delivery_stats(m.delivery, &stats);
+    assert_int_equal(stats.items_kept, 0);
+    close_moved(&m);
+}
+
+/* Of a sample to train on its number, its kind and two marks, one of them as large as a number; of
+ * one to test on the first two; and of parcels. Rank 0 has parcels alone. */
+static void test_bytes(void **state) {
+    (void)state;
+    const size_t few = bpt_delivery_bytes(1000, 100, 16, 4, 1);
+    assert_int_equal(bpt_delivery_bytes(3000, 100, 16, 4, 1) - few, 2000 * (4 + 1 + 1 + 4));
+    assert_int_equal(bpt_delivery_bytes(1000, 700, 16, 4, 1) - few, 600 * (4 + 1));
+    assert_int_equal(bpt_delivery_bytes(1000, 100, 16, 4, 0),
+                     bpt_delivery_bytes(3000, 700, 16, 4, 0));
+    assert_true(few > (size_t)2 * 4096 * 16); /* two parcels of as many as there may be */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_split_that_rank_0_lacks),
         cmocka_unit_test(test_pass_over_samples_given_away),
         cmocka_unit_test(test_samples_that_nobody_asked_for),
+        cmocka_unit_test(test_round_that_comes_later),
+        cmocka_unit_test(test_bytes),
     };
     if (bpt_comm_start(&comm) != BPT_OK) return 1;
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
