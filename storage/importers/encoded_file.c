@@ -2,11 +2,13 @@
 
 #include "base/file.h"
 #include "base/memory.h"
+#include "base/text.h"
 
 #include <sys/stat.h>
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <unistd.h>
 
 /* @param[out] n what came: less than @p size at the end of the file */
@@ -41,10 +43,12 @@ static int open_file(const char *path) {
 }
 
 bpt_status bpt__encoded_file_read(const char *path, bpt_import_buffer *buffer, size_t *size) {
-    const int fd = open_file(path);
-    if (fd < 0 && errno == ENXIO) return bpt_fail(BPT_EDATA, "%s is not a file", path);
-    if (fd < 0) return bpt_fail_errno(errno, "open", path);
-    const bpt_status status = read_whole(fd, path, buffer, size);
+    const int fd = open_file(path), error = errno;
+    char shown[PATH_MAX];
+    bpt_text_escape(path, shown, sizeof shown);
+    if (fd < 0 && error == ENXIO) return bpt_fail(BPT_EDATA, "%s is not a file", shown);
+    if (fd < 0) return bpt_fail_errno(error, "open", shown);
+    const bpt_status status = read_whole(fd, shown, buffer, size);
     close(fd);
     return status;
 }

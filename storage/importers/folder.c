@@ -17,6 +17,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -214,7 +215,9 @@ static bpt_status folder_next(void *import, bpt_import_item *item) {
 
 static void folder_describe(void *import, const bpt_import_item *item, char *name, size_t size) {
     const folder *f = import;
-    snprintf(name, size, "%s/%s", f->path, bpt__file_list_name(&f->files, item->number));
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s", f->path, bpt__file_list_name(&f->files, item->number));
+    bpt_text_escape(path, name, size);
 }
 
 static bpt_status folder_load(void *import, const bpt_import_item *item, bpt_import_buffer *buffer,

@@ -12,6 +12,7 @@
 #include "storage/importer.h"
 #include "storage/importers/encoded_file.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -223,7 +224,9 @@ static void list_describe(void *import, const bpt_import_item *item, char *name,
     const list *l = import;
     const entry *e = &l->entries[item->number];
     const char *root, *slash = separator(l, e, &root);
-    snprintf(name, size, "%s%s%s", root, slash, e->path);
+    char path[PATH_MAX];
+    snprintf(path, sizeof path, "%s%s%s", root, slash, e->path);
+    bpt_text_escape(path, name, size);
 }
 
 static bpt_status list_load(void *import, const bpt_import_item *item, bpt_import_buffer *buffer,

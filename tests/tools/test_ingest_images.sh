@@ -136,6 +136,16 @@ rm in/loop
 ln -s zloop.png in/one/zloop.png
 expect 0 '5 bad images passed over' folder in --out f5 --split train --skip-bad wrong.report
 rm in/one/zloop.png
+# A name that would break its line is told from one with a question mark in its place.
+for name in $'a\nb.png' 'a?b.png'; do
+    echo 'no image' >"in/one/$name"
+    : >"in/two/$name"
+done
+expect 0 '8 bad images passed over' folder in --out f6 --split train --skip-bad wrong.report
+for name in 'in/one/a\x0ab.png' 'in/two/a\x0ab.png' 'in/one/a?b.png' 'in/two/a?b.png'; do
+    grep -qF "$name" wrong.report || failed "$name is not in the report: $(cat wrong.report)"
+done
+rm in/*/a?b.png
 echo nolabel >a.list
 expect 3 'is no path and label' list a.list --out x --split x --skip-bad wrong.report
 # Numbers that are none of a class are names, which is told.
