@@ -20,8 +20,6 @@ static bpt__task *meld_siblings(bpt__task *first) {
         bpt__task *const a = first;
         bpt__task *const b = a->sibling;
         first = b ? b->sibling : NULL;
-        a->sibling = NULL;
-        if (b) b->sibling = NULL;
         bpt__task *const pair = bpt__heap_meld(a, b);
         pair->sibling = pairs;
         pairs = pair;
