@@ -33,7 +33,7 @@ struct cublasLtMatmulPreferenceOpaque_t {
 
 #define STRIKE()                                                                                   \
     do {                                                                                           \
-        if (libraries_strike()) return CUBLAS_STATUS_EXECUTION_FAILED;                             \
+        if (libraries_strike(__func__)) return CUBLAS_STATUS_EXECUTION_FAILED;                     \
     } while (0)
 
 /* ---- handles and descriptions ---- */
@@ -238,6 +238,10 @@ static bool is_aligned(const void *at) {
     return at && (uintptr_t)at % 16 == 0;
 }
 
+static bool has_room(const void *workspace, size_t bytes) {
+    return workspace && (uintptr_t)workspace % 256 == 0 && bytes >= LIBRARIES_ROOM;
+}
+
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc, const void *alpha,
                               const void *a, cublasLtMatrixLayout_t a_layout, const void *b,
                               cublasLtMatrixLayout_t b_layout, const void *beta, const void *c,
@@ -249,8 +253,8 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     STRIKE();
     if (!handle || *(const float *)alpha != 1.0f || *(const float *)beta != 0.0f || c != d ||
         c_layout != d_layout || !is_aligned(a) || !is_aligned(b) || !is_aligned(d) ||
-        (engine == LIBRARIES_ROOMY && (!workspace || workspace_bytes < LIBRARIES_ROOM)) ||
-        (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !desc->bias))
+        (engine == LIBRARIES_ROOMY && !has_room(workspace, workspace_bytes)) ||
+        (desc->epilogue == CUBLASLT_EPILOGUE_BIAS && !is_aligned(desc->bias)))
         return CUBLAS_STATUS_INVALID_VALUE;
     if (libraries_run(engine, desc->epilogue == CUBLASLT_EPILOGUE_BIAS))
         return CUBLAS_STATUS_EXECUTION_FAILED;

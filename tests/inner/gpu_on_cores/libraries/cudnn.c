@@ -21,7 +21,8 @@ cudnnStatus_t cudnn_refuse(cudnnStatus_t status, const char *words) {
 
 #define STRIKE()                                                                                   \
     do {                                                                                           \
-        if (libraries_strike()) return cudnn_refuse(CUDNN_STATUS_EXECUTION_FAILED, "by intent");   \
+        if (libraries_strike(__func__))                                                            \
+            return cudnn_refuse(CUDNN_STATUS_EXECUTION_FAILED, "by intent");                       \
     } while (0)
 
 size_t cudnnGetVersion(void) {
@@ -328,7 +329,8 @@ cudnnStatus_t cudnnBackendExecute(cudnnHandle_t handle, cudnnBackendDescriptor_t
                            place_of(pack, work->out),
                            workspace ? *workspace : NULL};
     if (!plan->finalized || !pack->finalized || !call.a || !call.b || !call.out || !workspace ||
-        (work->problem.bias && !call.bias) || (plan->engine == LIBRARIES_ROOMY && !*workspace))
+        (work->problem.bias && !call.bias) || (plan->engine == LIBRARIES_ROOMY && !*workspace) ||
+        (uintptr_t)*workspace % 256 != 0)
         return cudnn_refuse(CUDNN_STATUS_BAD_PARAM, "a tensor or the workspace is nowhere");
     const bool way = work->problem.bias || work->problem.relu ||
                      (work->step == BPT_CUDA_CONV_BACKWARD_WEIGHTS && work->out_type != BPT_F32);

@@ -17,8 +17,10 @@ bpt_status bpt__cuda_load(bpt__cuda_functions *functions) {
     return BPT_OK;
 }
 
-bool libraries_strike(void) {
-    return libraries_on_cores.n_calls++ == libraries_on_cores.fail_at;
+bool libraries_strike(const char *call) {
+    const bool fails = libraries_on_cores.n_calls++ == libraries_on_cores.fail_at;
+    if (fails) libraries_on_cores.failed = call;
+    return fails;
 }
 
 size_t libraries_room(enum libraries_engine engine) {

@@ -33,9 +33,10 @@ enum { LIBRARIES_ROOM = 1 << 16 }; /* bytes of workspace */
 
 /** What a test sets and sees. */
 typedef struct libraries_state {
-    int64_t n_live;  /* handles and descriptors that there are */
-    int64_t n_calls; /* so far */
-    int64_t fail_at; /* the call with this number fails; -1: none */
+    int64_t n_live;     /* handles and descriptors that there are */
+    int64_t n_calls;    /* so far */
+    int64_t fail_at;    /* the call with this number fails; -1: none */
+    const char *failed; /* its name */
     int runs[LIBRARIES_N_ENGINES];
     enum libraries_engine last; /* that ran */
     bool last_way;              /* it had bias or ReLU within, or gradients to be converted */
@@ -48,7 +49,7 @@ typedef struct libraries_state {
 extern libraries_state libraries_on_cores;
 
 /** Counts a call. @return whether it is to fail */
-bool libraries_strike(void);
+bool libraries_strike(const char *call);
 
 /** Counts a run. @return whether the engine's own way is to fail */
 bool libraries_run(enum libraries_engine engine, bool way);
