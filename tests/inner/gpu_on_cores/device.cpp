@@ -16,6 +16,10 @@ cudaError_t gpu_on_cores::failed(cudaError_t error) {
     return error;
 }
 
+int gpu_on_cores::current_gpu() {
+    return current_device;
+}
+
 using namespace gpu_on_cores;
 
 cudaError_t cudaGetLastError(void) {
@@ -48,6 +52,8 @@ const char *cudaGetErrorName(cudaError_t error) {
         return "cudaErrorNoKernelImageForDevice";
     case cudaErrorUnsupportedPtxVersion:
         return "cudaErrorUnsupportedPtxVersion";
+    case cudaErrorInvalidResourceHandle:
+        return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotReady:
         return "cudaErrorNotReady";
     case cudaErrorStreamCaptureUnsupported:

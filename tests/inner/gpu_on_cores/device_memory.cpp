@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <set>
 #include <unistd.h>
 
 using namespace gpu_on_cores;
@@ -18,8 +17,10 @@ typedef std::lock_guard<std::recursive_mutex> holder;
 
 enum : size_t { ARENA_BYTES = 8 * MEMORY_BYTES, ALIGNMENT = 256 };
 enum { POISON = 0xFF }; /* of floats and bfloat16, NaNs */
+enum { NO_GPU = -2 };
 
 struct block {
+    int gpu;
     char *begin;
     size_t bytes;  /* that were asked for */
     size_t mapped; /* whole pages, which end behind them */
@@ -28,23 +29,40 @@ struct block {
 static char *arena;
 static const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 static std::map<char *, block> blocks; /* by their first page */
-static std::set<void *> host_blocks;
-static std::map<void *, size_t> registered; /* the host's own memory, by cudaHostRegister() */
-static size_t used;
+static std::map<int, size_t> used;     /* bytes of each GPU that has given some */
 static unsigned n_open;
+static int open_gpu = NO_GPU;
+
+/* The host's memory that is pinned. */
+struct pinned {
+    size_t bytes;
+    bool is_own; /* the host's, by cudaHostRegister() */
+};
+static std::map<char *, pinned> pins; /* by where they begin */
 
 /* ---- who may touch it ---- */
 
-static void protect(int how) {
-    for (const auto &b : blocks) mprotect(b.first, b.second.mapped, how);
+static void open_of(int gpu) {
+    if (gpu == open_gpu) return;
+    for (const auto &b : blocks) {
+        const bool open = gpu == ALL_GPUS || gpu == b.second.gpu;
+        mprotect(b.first, b.second.mapped, open ? PROT_READ | PROT_WRITE : PROT_NONE);
+    }
+    open_gpu = gpu;
+}
+
+/* Where it alone has given memory there is none to keep from it, nor to close again. */
+void open_memory::turn_to(int gpu) {
+    const bool alone = used.size() == 1 && used.count(gpu) == 1;
+    open_of(alone ? ALL_GPUS : gpu);
 }
 
 open_memory::open_memory() {
-    if (n_open++ == 0) protect(PROT_READ | PROT_WRITE);
+    n_open++;
 }
 
 open_memory::~open_memory() {
-    if (--n_open == 0) protect(PROT_NONE);
+    if (--n_open == 0) open_of(NO_GPU);
 }
 
 /* ---- blocks ---- */
@@ -69,11 +87,17 @@ static bool make_arena() {
     return true;
 }
 
+static size_t used_of(int gpu) {
+    const auto found = used.find(gpu);
+    return found == used.end() ? 0 : found->second;
+}
+
 /* A block ends with its pages' end as far as its alignment lets it. What is before and behind it
  * the address sanitizer does not let pass. */
 static cudaError_t allocate(void **at, size_t bytes) {
     const size_t mapped = (bytes + page - 1) / page * page;
-    if (bytes == 0 || bytes > MEMORY_BYTES || used + mapped > MEMORY_BYTES || !make_arena())
+    const int gpu = current_gpu();
+    if (bytes == 0 || bytes > MEMORY_BYTES || used_of(gpu) + mapped > MEMORY_BYTES || !make_arena())
         return failed(cudaErrorMemoryAllocation);
     char *gap = find_gap(mapped);
     if (!gap || mprotect(gap, mapped, PROT_READ | PROT_WRITE) != 0)
@@ -83,8 +107,8 @@ static cudaError_t allocate(void **at, size_t bytes) {
     ASAN_POISON_MEMORY_REGION(gap, (size_t)(begin - gap));
     ASAN_POISON_MEMORY_REGION(begin + bytes, mapped - (size_t)(begin - gap) - bytes);
     mprotect(gap, mapped, PROT_NONE);
-    blocks[gap] = {begin, bytes, mapped};
-    used += mapped;
+    blocks[gap] = {gpu, begin, bytes, mapped};
+    used[gpu] += mapped;
     *at = begin;
     return cudaSuccess;
 }
@@ -101,9 +125,22 @@ static bool is_ours(const void *at) {
     return arena && (const char *)at >= arena && (const char *)at < arena + ARENA_BYTES;
 }
 
-/* Of the host, or within one block. */
+/* How much of the host's memory is pinned. */
+enum class part { none, some, all };
+
+static part pinned_part(const void *at, size_t bytes) {
+    const char *begin = (const char *)at, *end = begin + bytes;
+    for (const auto &p : pins) {
+        const char *first = p.first, *last = first + p.second.bytes;
+        if (first >= end || last <= begin) continue;
+        return first <= begin && end <= last ? part::all : part::some;
+    }
+    return part::none;
+}
+
+/* Of the host, pinned as a whole or not at all, or within one block. */
 static bool may_copy(const void *at, size_t bytes) {
-    if (!is_ours(at)) return at != nullptr || bytes == 0;
+    if (!is_ours(at)) return (at != nullptr || bytes == 0) && pinned_part(at, bytes) != part::some;
     const auto b = find(at);
     return b != blocks.end() && (const char *)at >= b->second.begin &&
            (const char *)at + bytes <= b->second.begin + b->second.bytes;
@@ -111,7 +148,7 @@ static bool may_copy(const void *at, size_t bytes) {
 
 cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
     const holder hold(lock);
-    *free_bytes = MEMORY_BYTES - used;
+    *free_bytes = MEMORY_BYTES - used_of(current_gpu());
     *total_bytes = MEMORY_BYTES;
     return cudaSuccess;
 }
@@ -132,14 +169,16 @@ cudaError_t cudaFree(void *at) {
     ASAN_UNPOISON_MEMORY_REGION(b->first, b->second.mapped);
     mmap(b->first, b->second.mapped, PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    used -= b->second.mapped;
+    const auto left = used.find(b->second.gpu);
+    left->second -= b->second.mapped;
+    if (left->second == 0) used.erase(left);
     blocks.erase(b);
     return cudaSuccess;
 }
 
 size_t gpu_on_cores_pinned(void) {
     const holder hold(lock);
-    return host_blocks.size() + registered.size();
+    return pins.size();
 }
 
 cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags) {
@@ -147,44 +186,60 @@ cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags) {
     if (flags != cudaHostAllocDefault) return failed(cudaErrorInvalidValue);
     if (captures_any()) return spoil_captures();
     if (posix_memalign(at, page, bytes) != 0) return failed(cudaErrorMemoryAllocation);
-    host_blocks.insert(*at);
+    pins[(char *)*at] = {bytes, false};
     return cudaSuccess;
+}
+
+/* @param is_own the host's */
+static bool is_pinned(void *at, bool is_own) {
+    const auto found = pins.find((char *)at);
+    return found != pins.end() && found->second.is_own == is_own;
 }
 
 cudaError_t cudaFreeHost(void *at) {
     const holder hold(lock);
-    if (host_blocks.erase(at) == 0) return failed(cudaErrorInvalidValue);
+    if (!is_pinned(at, false)) return failed(cudaErrorInvalidValue);
     const cudaError_t error = finish_all();
-    if (error == cudaSuccess) free(at);
-    return error;
+    if (error != cudaSuccess) return error;
+    pins.erase((char *)at);
+    free(at);
+    return cudaSuccess;
 }
 
 cudaError_t cudaHostRegister(void *at, size_t bytes, unsigned flags) {
     const holder hold(lock);
     if (!at || bytes == 0 || flags != cudaHostRegisterDefault) return failed(cudaErrorInvalidValue);
     if (captures_any()) return spoil_captures();
-    const bool fresh = registered.emplace(at, bytes).second;
-    return fresh ? cudaSuccess : failed(cudaErrorHostMemoryAlreadyRegistered);
+    if (pinned_part(at, bytes) != part::none) return failed(cudaErrorHostMemoryAlreadyRegistered);
+    pins[(char *)at] = {bytes, true};
+    return cudaSuccess;
 }
 
 cudaError_t cudaHostUnregister(void *at) {
     const holder hold(lock);
-    const auto found = registered.find(at);
-    if (found == registered.end()) return failed(cudaErrorInvalidValue);
+    if (!is_pinned(at, true)) return failed(cudaErrorInvalidValue);
     /* It is to be there still, which a sanitizer looks at. */
     (void)((volatile char *)at)[0];
-    (void)((volatile char *)at)[found->second - 1];
-    registered.erase(found);
+    (void)((volatile char *)at)[pins[(char *)at].bytes - 1];
+    pins.erase((char *)at);
     return finish_all();
 }
 
 /* ---- copies ---- */
 
+/* A graph's copy comes to memory that is pinned or the GPU's. Others of the host's would be copied
+ * piece by piece by the driver, which nobody has a use for in a graph. */
+static bool is_lasting(const void *at, size_t bytes) {
+    return is_ours(at) || pinned_part(at, bytes) == part::all;
+}
+
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind,
                             cudaStream_t stream) {
     const holder hold(lock);
     if (!may_copy(to, bytes) || !may_copy(from, bytes)) return failed(cudaErrorInvalidValue);
-    return put(stream, [to, from, bytes] {
+    if (captures(stream) && !(is_lasting(to, bytes) && is_lasting(from, bytes)))
+        return spoil_captures();
+    return put(stream, reach::all_gpus, [to, from, bytes] {
         if (bytes) memcpy(to, from, bytes); /* of nothing, addresses may be NULL */
     });
 }
@@ -192,5 +247,5 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
     const holder hold(lock);
     if (!is_ours(to) || !may_copy(to, bytes)) return failed(cudaErrorInvalidValue);
-    return put(stream, [to, value, bytes] { memset(to, value, bytes); });
+    return put(stream, reach::its_gpu, [to, value, bytes] { memset(to, value, bytes); });
 }

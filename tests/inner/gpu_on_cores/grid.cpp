@@ -278,14 +278,14 @@ void run_grid(dim3 blocks, dim3 threads, const std::function<void()> &of_thread)
 cudaError_t launch(dim3 blocks, dim3 threads, cudaStream_t stream,
                    std::function<void()> of_thread) {
     const uint64_t n = (uint64_t)threads.x * threads.y * threads.z;
-    if (n == 0 || n > MAX_THREADS || blocks.x == 0 || blocks.y == 0 || blocks.z != 1 ||
-        blocks.y > MAX_GRID_Y)
+    if (n == 0 || n > MAX_THREADS || threads.z > MAX_THREADS_Z || blocks.x == 0 ||
+        blocks.x > INT32_MAX || blocks.y == 0 || blocks.z != 1 || blocks.y > MAX_GRID_Y)
         return failed(cudaErrorInvalidConfiguration);
     if (gpu_on_cores_launch_fails) {
         const cudaError_t error = gpu_on_cores_launch_fails();
         if (error != cudaSuccess) return failed(error);
     }
-    return put(stream,
+    return put(stream, reach::its_gpu,
                [blocks, threads, run = std::move(of_thread)] { run_grid(blocks, threads, run); });
 }
 

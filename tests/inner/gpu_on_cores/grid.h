@@ -31,7 +31,7 @@ extern dim3 blockDim, gridDim;
 
 namespace gpu_on_cores {
 
-enum { WARP = 32, MAX_THREADS = 1024, MAX_GRID_Y = 65535 };
+enum { WARP = 32, MAX_THREADS = 1024, MAX_THREADS_Z = 64, MAX_GRID_Y = 65535 };
 
 /** Runs a kernel's body for each thread of a grid. */
 void run_grid(dim3 blocks, dim3 threads, const std::function<void()> &body);

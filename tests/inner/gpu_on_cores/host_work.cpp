@@ -8,5 +8,6 @@ cudaError_t gpu_on_cores_put(cudaStream_t stream, void (*fn)(const void *arg), c
                              size_t bytes) {
     const char *from = (const char *)arg;
     return gpu_on_cores::put(
-        stream, [fn, copy = std::vector<char>(from, from + bytes)] { fn(copy.data()); });
+        stream, gpu_on_cores::reach::its_gpu,
+        [fn, copy = std::vector<char>(from, from + bytes)] { fn(copy.data()); });
 }

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdlib>
 #include <deque>
+#include <map>
 #include <memory>
 #include <set>
 #include <vector>
@@ -16,6 +18,7 @@ struct task {
     std::function<void()> work;
     CUstream_st *stream;
     std::vector<std::shared_ptr<task>> after; /* of other streams, or of a graph */
+    int gpu;                                  /* whose memory alone it reaches, or ALL_GPUS */
     bool done;
     bool is_mark; /* an event's, not work */
 };
@@ -28,11 +31,13 @@ struct CUgraph_st {
 
 struct CUgraphExec_st {
     std::vector<std::function<void()>> works;
+    std::vector<int> gpus;                 /* that these reach */
     std::vector<std::vector<size_t>> next; /* those that wait for it */
     std::vector<size_t> n_before;
 };
 
 struct CUstream_st {
+    int gpu;
     std::deque<task_ref> queue;
     std::shared_ptr<CUgraph_st> captures; /* NULL: it does not */
     bool began_capture, goes_first;
@@ -43,23 +48,34 @@ struct CUevent_st {
     task_ref mark;
     std::shared_ptr<CUgraph_st> in; /* a capture; NULL: none */
     std::shared_ptr<double> ms;     /* when it was passed */
+    int gpu;
+    bool times; /* else nobody may ask when it was passed */
 };
 
 namespace gpu_on_cores {
 
 std::recursive_mutex lock;
 static std::set<CUstream_st *> streams;
-static CUstream_st null_stream;
+static std::map<int, CUstream_st> null_streams; /* of each GPU */
 static bool only_when_waited_for;
 
 static CUstream_st *find(cudaStream_t stream) {
-    return stream ? stream : &null_stream;
+    if (stream) return stream;
+    CUstream_st *found = &null_streams[current_gpu()];
+    found->gpu = current_gpu();
+    return found;
 }
 
 /* ---- doing ---- */
 
+/* Not 0, of which nothing but zeros would come. */
+static uint64_t first_state() {
+    const char *order = getenv("BPT_ORDER_ON_CORES");
+    return 0x9E3779B97F4A7C15u * (2 * (order ? strtoull(order, nullptr, 10) : 0) + 1);
+}
+
 uint64_t draw() {
-    static uint64_t state = 0x9E3779B97F4A7C15u;
+    static uint64_t state = first_state();
     state ^= state << 13;
     state ^= state >> 7;
     state ^= state << 17;
@@ -75,6 +91,7 @@ static void do_first(CUstream_st *stream) {
     if (first->done) return; /* by one of these */
     stream->queue.pop_front();
     first->done = true;
+    open_memory::turn_to(first->gpu);
     first->work();
 }
 
@@ -101,8 +118,14 @@ cudaError_t spoil_captures() {
     return failed(cudaErrorStreamCaptureUnsupported);
 }
 
-static task_ref add(CUstream_st *stream, std::function<void()> work, std::vector<task_ref> after) {
-    auto t = std::make_shared<task>(task{std::move(work), stream, std::move(after), false, false});
+bool captures(cudaStream_t stream) {
+    return find(stream)->captures != nullptr;
+}
+
+static task_ref add(CUstream_st *stream, int gpu, std::function<void()> work,
+                    std::vector<task_ref> after) {
+    auto t =
+        std::make_shared<task>(task{std::move(work), stream, std::move(after), gpu, false, false});
     if (stream->captures) {
         t->after.insert(t->after.end(), stream->last.begin(), stream->last.end());
         stream->captures->tasks.push_back(t);
@@ -115,17 +138,19 @@ static task_ref add(CUstream_st *stream, std::function<void()> work, std::vector
     return t;
 }
 
-cudaError_t put(cudaStream_t stream, std::function<void()> work) {
+cudaError_t put(cudaStream_t stream, reach how_far, std::function<void()> work) {
     const std::lock_guard<std::recursive_mutex> hold(lock);
-    const CUstream_st *on = find(stream);
+    CUstream_st *on = find(stream);
     if (on->captures && on->captures->invalid) return failed(cudaErrorStreamCaptureInvalidated);
-    add(find(stream), std::move(work), {});
+    if (how_far == reach::its_gpu && on->gpu != current_gpu())
+        return failed(cudaErrorInvalidResourceHandle);
+    add(on, how_far == reach::its_gpu ? on->gpu : ALL_GPUS, std::move(work), {});
     return cudaSuccess;
 }
 
 cudaError_t finish_all() {
     if (captures_any()) return spoil_captures();
-    finish_stream(&null_stream);
+    for (auto &of_gpu : null_streams) finish_stream(&of_gpu.second);
     for (CUstream_st *stream : streams) finish_stream(stream);
     return cudaSuccess;
 }
@@ -141,6 +166,7 @@ static void run_graph(const CUgraphExec_st &exec) {
         std::swap(ready[draw() % ready.size()], ready.back());
         const size_t i = ready.back();
         ready.pop_back();
+        open_memory::turn_to(exec.gpus[i]);
         exec.works[i]();
         for (const size_t other : exec.next[i])
             if (--n_before[other] == 0) ready.push_back(other);
@@ -152,6 +178,7 @@ static CUgraphExec_st *make_exec(const CUgraph_st &graph) {
     for (const task_ref &t : graph.tasks) {
         const size_t place = exec->works.size();
         exec->works.push_back(t->work);
+        exec->gpus.push_back(t->gpu);
         exec->next.emplace_back();
         exec->n_before.push_back(0);
         for (size_t i = 0; i < place; i++)
@@ -199,6 +226,7 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned flags) {
     const holder hold(lock);
     if (flags != cudaStreamNonBlocking) return failed(cudaErrorInvalidValue);
     *stream = new CUstream_st{};
+    (*stream)->gpu = current_gpu();
     streams.insert(*stream);
     return cudaSuccess;
 }
@@ -244,15 +272,17 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     if (event->in)
         waiting->last.push_back(event->mark);
     else
-        add(waiting, [] {}, {event->mark});
+        add(waiting, ALL_GPUS, [] {}, {event->mark});
     return cudaSuccess;
 }
 
 /* ---- events ---- */
 
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned) {
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned flags) {
     const holder hold(lock);
     *event = new CUevent_st{};
+    (*event)->gpu = current_gpu();
+    (*event)->times = !(flags & cudaEventDisableTiming);
     return cudaSuccess;
 }
 
@@ -268,9 +298,11 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
     const holder hold(lock);
-    event->in = find(stream)->captures;
+    CUstream_st *on = find(stream);
+    if (event->gpu != on->gpu) return failed(cudaErrorInvalidResourceHandle);
+    event->in = on->captures;
     event->ms = std::make_shared<double>(0.0);
-    event->mark = add(find(stream), [ms = event->ms] { *ms = now_ms(); }, {});
+    event->mark = add(on, ALL_GPUS, [ms = event->ms] { *ms = now_ms(); }, {});
     event->mark->is_mark = true;
     return cudaSuccess;
 }
@@ -285,7 +317,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
 
 cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t stop) {
     const holder hold(lock);
-    if (!start->mark || !stop->mark) return failed(cudaErrorInvalidValue);
+    if (!start->mark || !stop->mark || !start->times || !stop->times || start->gpu != stop->gpu)
+        return failed(cudaErrorInvalidResourceHandle);
     if (!start->mark->done || !stop->mark->done) return failed(cudaErrorNotReady);
     *ms = (float)(*stop->ms - *start->ms);
     return cudaSuccess;
@@ -343,7 +376,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t *exec, cudaGraph_t graph, unsig
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t exec, cudaStream_t stream) {
-    return put(stream, [exec] { run_graph(*exec); });
+    return put(stream, reach::all_gpus, [exec] { run_graph(*exec); });
 }
 
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) {

@@ -20,7 +20,8 @@ extern std::recursive_mutex lock;
 /** Keeps an error for cudaGetLastError(). @return it */
 cudaError_t failed(cudaError_t error);
 
-/** @return the next of a series of numbers, the same in each process (Marsaglia's xorshift) */
+/** @return the next of a series of numbers (Marsaglia's xorshift), the same in each process of the
+ * same BPT_ORDER_ON_CORES */
 uint64_t draw();
 
 /** @return whether any stream captures */
@@ -30,8 +31,21 @@ bool captures_any();
  * @return cudaErrorStreamCaptureUnsupported, kept */
 cudaError_t spoil_captures();
 
-/** Puts work on a stream, or into the graph that it captures; NULL is a stream too. */
-cudaError_t put(cudaStream_t stream, std::function<void()> work);
+/** @return the calling thread's GPU */
+int current_gpu();
+
+/** What memory of GPUs work can reach. */
+enum class reach {
+    its_gpu,  /* the stream's, which has to be the calling thread's */
+    all_gpus, /* as copies do */
+};
+
+/** Puts work on a stream, or into the graph that it captures; NULL is a stream too, one for each
+ * GPU. @return cudaErrorInvalidResourceHandle: the stream is of another GPU */
+cudaError_t put(cudaStream_t stream, reach how_far, std::function<void()> work);
+
+/** @return whether this stream captures */
+bool captures(cudaStream_t stream);
 
 /** Does what is left on all streams. @return as spoil_captures() while one captures */
 cudaError_t finish_all();

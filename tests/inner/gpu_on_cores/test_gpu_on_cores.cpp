@@ -113,6 +113,8 @@ static void test_refused_grids(void **) {
     assert_int_equal(run(stream, reverse, 0, THREADS, none), cudaErrorInvalidConfiguration);
     assert_int_equal(run(stream, reverse, 1, 1025, none), cudaErrorInvalidConfiguration);
     assert_int_equal(run(stream, reverse, dim3(1, 65536), 1, none), cudaErrorInvalidConfiguration);
+    assert_int_equal(run(stream, reverse, 1u << 31, 1, none), cudaErrorInvalidConfiguration);
+    assert_int_equal(run(stream, reverse, 1, dim3(1, 1, 65), none), cudaErrorInvalidConfiguration);
     assert_int_equal(cudaGetLastError(), cudaErrorInvalidConfiguration);
     assert_int_equal(cudaGetLastError(), cudaSuccess);
 }
@@ -219,7 +221,17 @@ static void assert_ends(void (*fn)()) {
     assert_true(WIFSIGNALED(status));
 }
 
+static void touch_memory_of_another_gpu() {
+    ok(cudaSetDevice(0));
+    (void)run(stream, write_behind, 1, 1, of_gpu, (size_t)0);
+}
+
 static void test_faults(void **) {
+    ok(cudaSetDevice(1));
+    of_gpu = new_ints(page_ints());
+    assert_ends(touch_memory_of_another_gpu);
+    ok(cudaFree(of_gpu));
+    ok(cudaSetDevice(0));
     of_gpu = new_ints(page_ints());
     assert_ends(start_barrier);
     assert_ends(start_shuffle);
@@ -254,6 +266,39 @@ static void test_memory(void **) {
     assert_int_equal(cudaFreeHost(bytes), cudaErrorInvalidValue);
 }
 
+/* Memory that is pinned as a whole, and what CUDA refuses of other memory. */
+static void test_pinned_memory(void **) {
+    enum { BYTES = 64 };
+    char bytes[3 * BYTES];
+    void *at = NULL, *own = NULL;
+    cudaGraph_t graph = NULL;
+    ok(cudaMalloc(&at, sizeof bytes));
+    ok(cudaHostAlloc(&own, BYTES, cudaHostAllocDefault));
+    ok(cudaHostRegister(bytes + BYTES, BYTES, cudaHostRegisterDefault));
+    for (int i = 1; i < 2 * BYTES; i++)
+        assert_int_equal(cudaHostRegister(bytes + i, BYTES, cudaHostRegisterDefault),
+                         cudaErrorHostMemoryAlreadyRegistered);
+    assert_int_equal(cudaHostRegister(own, 1, cudaHostRegisterDefault),
+                     cudaErrorHostMemoryAlreadyRegistered);
+    assert_int_equal(cudaMemcpyAsync(at, bytes, BYTES + 1, cudaMemcpyDefault, stream),
+                     cudaErrorInvalidValue);
+    assert_int_equal(cudaMemcpyAsync(bytes + 2 * BYTES - 1, at, 2, cudaMemcpyDefault, stream),
+                     cudaErrorInvalidValue);
+    ok(cudaMemcpyAsync(bytes, at, BYTES, cudaMemcpyDefault, stream));
+    ok(cudaMemcpyAsync(bytes + BYTES, at, BYTES, cudaMemcpyDefault, stream));
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+    ok(cudaMemcpyAsync(bytes + BYTES, at, BYTES, cudaMemcpyDefault, stream));
+    ok(cudaMemcpyAsync(at, own, BYTES, cudaMemcpyDefault, stream));
+    assert_int_equal(cudaMemcpyAsync(bytes, at, BYTES, cudaMemcpyDefault, stream),
+                     cudaErrorStreamCaptureUnsupported);
+    assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    assert_int_equal(cudaHostUnregister(own), cudaErrorInvalidValue);
+    assert_int_equal(cudaFreeHost(bytes + BYTES), cudaErrorInvalidValue);
+    ok(cudaHostUnregister(bytes + BYTES));
+    ok(cudaFreeHost(own));
+    ok(cudaFree(at));
+}
+
 /* ---- streams ---- */
 
 static __global__ void add_one(int *value) {
@@ -286,19 +331,58 @@ static void test_streams_wait_for_events_alone(void **) {
 }
 
 static void test_times(void **) {
-    cudaEvent_t events[2];
+    cudaEvent_t events[2], timeless;
     float ms = -1.0f;
     int *value = new_ints(1);
     for (int i = 0; i < 2; i++) ok(cudaEventCreate(&events[i]));
-    assert_int_equal(cudaEventElapsedTime(&ms, events[0], events[1]), cudaErrorInvalidValue);
+    ok(cudaEventCreateWithFlags(&timeless, cudaEventDisableTiming));
+    assert_int_equal(cudaEventElapsedTime(&ms, events[0], events[1]),
+                     cudaErrorInvalidResourceHandle);
     ok(cudaEventRecord(events[0], stream));
     ok(run(stream, add_one, 1, 1, value));
     ok(cudaEventRecord(events[1], stream));
     ok(cudaEventSynchronize(events[1]));
     ok(cudaEventElapsedTime(&ms, events[0], events[1]));
     assert_true(ms >= 0.0f);
+    ok(cudaEventRecord(timeless, stream));
+    ok(cudaEventSynchronize(timeless));
+    assert_int_equal(cudaEventElapsedTime(&ms, events[0], timeless),
+                     cudaErrorInvalidResourceHandle);
+    ok(cudaEventDestroy(timeless));
     for (int i = 0; i < 2; i++) ok(cudaEventDestroy(events[i]));
     ok(cudaFree(value));
+}
+
+/* Streams and events are of the GPU that was the thread's when they were made. What another one
+ * computes is waited for by its events, and fetched by copies. */
+static void test_another_gpu(void **) {
+    int *here = new_ints(1), *there, found = 0;
+    cudaStream_t of_there;
+    cudaEvent_t event, of_here;
+    ok(cudaEventCreate(&of_here));
+    ok(cudaSetDevice(1));
+    ok(cudaStreamCreateWithFlags(&of_there, cudaStreamNonBlocking));
+    ok(cudaEventCreate(&event));
+    there = new_ints(1);
+    assert_int_equal(run(stream, add_one, 1, 1, here), cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaMemsetAsync(here, 0, sizeof *here, stream),
+                     cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaEventRecord(event, stream), cudaErrorInvalidResourceHandle);
+    assert_int_equal(cudaEventRecord(of_here, of_there), cudaErrorInvalidResourceHandle);
+    ok(cudaMemsetAsync(there, 0, sizeof *there, of_there));
+    ok(run(of_there, add_one, 1, 1, there));
+    ok(cudaEventRecord(event, of_there));
+    ok(cudaStreamWaitEvent(stream, event, 0));
+    ok(cudaMemcpyAsync(here, there, sizeof *here, cudaMemcpyDefault, stream));
+    ok(cudaSetDevice(0));
+    ok(run(stream, add_one, 1, 1, here));
+    read_ints(here, &found, 1);
+    assert_int_equal(found, 2);
+    ok(cudaFree(there));
+    ok(cudaFree(here));
+    ok(cudaStreamDestroy(of_there));
+    ok(cudaEventDestroy(event));
+    ok(cudaEventDestroy(of_here));
 }
 
 /* ---- graphs ---- */
@@ -396,14 +480,16 @@ int main(void) {
         cmocka_unit_test(test_races_of_warps_are_seen),
         cmocka_unit_test(test_faults),
         cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_pinned_memory),
         cmocka_unit_test(test_streams_wait_for_events_alone),
         cmocka_unit_test(test_times),
+        cmocka_unit_test(test_another_gpu),
         cmocka_unit_test(test_graph),
         cmocka_unit_test(test_unjoined_capture),
         cmocka_unit_test(test_spoilt_capture),
         cmocka_unit_test(test_event_of_an_ended_capture),
     };
-    setenv("BPT_GPUS_ON_CORES", "1", 1);
+    setenv("BPT_GPUS_ON_CORES", "2", 1);
     ok(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
     ok(cudaStreamCreateWithFlags(&other, cudaStreamNonBlocking));
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
