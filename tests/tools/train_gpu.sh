@@ -182,6 +182,12 @@ for device in cpu cuda:0; do
 done
 check_json runs/wide-cuda:0/summary.json "abs(d['test_accuracy'] - $(accuracy runs/wide-cpu)) <= 0.01" \
     "abs(d['test_loss'] - $(python3 -c 'import json; print(json.load(open("runs/wide-cpu/summary.json"))["test_loss"])')) < 1e-4"
+if [ -n "${BPT_GPUS_ON_CORES:-}" ]; then # each rank has one of its own, and computes what it would on one for both
+    BPT_GPUS_ON_CORES=2 run 0 ranks 2 "$train" "${common[@]}" --model wide.yaml --output runs/wide-each \
+        --update allreduce --epochs 0.1 --device cuda
+    check_json runs/wide-each/summary.json 'all(r["device"].startswith("cuda:%d (" % r["rank"]) for r in d["ranks"])'
+    same_weights runs/wide-cuda:0 runs/wide-each
+fi
 variants || exit 0 # what follows is as on cores, or refused
 run 0 ranks $((n_gpus + 1)) "$train" "${common[@]}" --output runs/few --update agwu --epochs 0.5 --threads 0
 says "process $((n_gpus + 1)) of $((n_gpus + 1)) on this host finds $n_gpus GPU"
