@@ -253,9 +253,11 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return cudaSuccess;
 }
 
+/* While any stream captures there is nothing to wait for: a call that CUDA takes as unsafe, if it
+ * does not forbid it. */
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     const holder hold(lock);
-    if (find(stream)->captures) return spoil_captures();
+    if (captures_any()) return spoil_captures();
     finish_stream(find(stream));
     return cudaSuccess;
 }
@@ -309,6 +311,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     const holder hold(lock);
+    if (captures_any()) return spoil_captures();
     if (event->in) return failed(cudaErrorCapturedEvent);
     const open_memory open;
     if (event->mark) finish(event->mark);

@@ -433,22 +433,52 @@ static void test_unjoined_capture(void **) {
     ok(cudaFree(value));
 }
 
+static cudaError_t wait_for_stream() {
+    return cudaStreamSynchronize(stream);
+}
+
+static cudaError_t wait_for_other_stream() {
+    return cudaStreamSynchronize(other);
+}
+
+static cudaError_t wait_for_event() {
+    cudaEvent_t event;
+    ok(cudaEventCreate(&event));
+    const cudaError_t error = cudaEventSynchronize(event);
+    ok(cudaEventDestroy(event));
+    return error;
+}
+
+static cudaError_t allocate() {
+    void *at;
+    return cudaMalloc(&at, 1);
+}
+
+static cudaError_t allocate_pinned() {
+    void *at;
+    return cudaHostAlloc(&at, 1, cudaHostAllocDefault);
+}
+
+static cudaError_t free_memory() {
+    return cudaFree(of_gpu);
+}
+
 /* What CUDA forbids while a stream captures leaves no graph. */
 static void test_spoilt_capture(void **) {
+    cudaError_t (*const calls[])() = {wait_for_stream, wait_for_other_stream, wait_for_event,
+                                      allocate,        allocate_pinned,       free_memory};
     int *value = new_ints(1);
-    for (int i = 0; i < 3; i++) {
-        void *at = NULL;
+    of_gpu = new_ints(1);
+    for (cudaError_t (*const call)() : calls) {
         cudaGraph_t graph = NULL;
         ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
         ok(run(stream, add_one, 1, 1, value));
-        assert_int_equal(i == 0   ? cudaStreamSynchronize(stream)
-                         : i == 1 ? cudaMalloc(&at, 1)
-                                  : cudaHostAlloc(&at, 1, cudaHostAllocDefault),
-                         cudaErrorStreamCaptureUnsupported);
+        assert_int_equal(call(), cudaErrorStreamCaptureUnsupported);
         assert_int_equal(run(stream, add_one, 1, 1, value), cudaErrorStreamCaptureInvalidated);
         assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
         assert_null(graph);
     }
+    ok(cudaFree(of_gpu));
     ok(cudaFree(value));
 }
 
