@@ -134,6 +134,21 @@ static bool misses_odd_filter(const bpt_conv_problem *p, bool backward_data) {
            p->k / p->groups % 2 != 0;
 }
 
+/* oneDNN's kernels of large windows multiply pairs of channels of the input in bfloat16; of
+ * channels last, where their number is odd, the last one of the last pixel makes a pair with what
+ * lies behind the input. That is multiplied by 0, which gives no number where it is none
+ * (docs/decisions.md). */
+static bool reads_behind_input(const bpt_conv_problem *p) {
+    enum { SAFE_CHANNELS = 32, SAFE_WINDOW = 32 };
+    const int64_t channels = p->c / p->groups;
+    return p->type == BPT_BF16 && channels % 2 != 0 && channels > SAFE_CHANNELS &&
+           p->r * p->s > SAFE_WINDOW;
+}
+
+static bool errs_with_channels_last(const bpt_conv_problem *p, bool backward_data) {
+    return overruns_scratch(p) || misses_odd_filter(p, backward_data) || reads_behind_input(p);
+}
+
 /* Blocks or the plain order are what kernels choose for few channels, but for those of ARM. */
 static bool may_be_last(bpt_conv_order o) {
 #if defined(__x86_64__)
@@ -147,8 +162,7 @@ static bpt_status ways_in(bpt_builder *b, const bpt_conv_problem *p, bool backwa
                           bpt_conv_order o, bpt_conv_ways *ways) {
     const bpt_layout *src, *dst;
     *ways = (bpt_conv_ways){BPT_CONV_NAIVE, BPT_CONV_NAIVE, BPT_CONV_NAIVE};
-    if (may_be_last(o) && (overruns_scratch(p) || misses_odd_filter(p, backward_data)))
-        return BPT_OK;
+    if (may_be_last(o) && errs_with_channels_last(p, backward_data)) return BPT_OK;
     BPT_TRY(bpt__conv_order_layouts(b, p, o, &src, &dst));
     return bpt_cpu_conv_ways(b->cpu, p, backward_data, src, dst, ways);
 }
