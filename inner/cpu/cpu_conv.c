@@ -316,6 +316,26 @@ static bpt__spec backward_spec(bpt__operation operation, const bpt_conv_problem 
     return spec;
 }
 
+/* oneDNN keeps the code of kernels for all of the process, and takes orders of activations for the
+ * same where all that differs are strides over a single value. Of kernels that choose the order of
+ * their weights by that of such activations one is then given the code of the other, for another
+ * order of weights: so these are named, once they are chosen. */
+static bool has_one_order(const bpt_conv_problem *p) {
+    return (p->c == 1 || p->h * p->w == 1) && (p->k == 1 || p->p * p->q == 1);
+}
+
+/* @param[in,out] pd whose weights were to be chosen; NULL behind it: to be made with these
+ * @param[out] weights NULL: it may stay as it is */
+static bpt_status name_weights(bpt_cpu *cpu, const bpt_conv_problem *p, int dnnl_arg,
+                               dnnl_primitive_desc_t *pd, const bpt_layout **weights) {
+    *weights = NULL;
+    if (!*pd || !has_one_order(p)) return BPT_OK;
+    const bpt_status status = operand(cpu, *pd, dnnl_arg, weights);
+    dnnl_primitive_desc_destroy(*pd);
+    *pd = NULL;
+    return status;
+}
+
 bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
                                       const bpt_kernel *forward, const bpt_layout *weights,
                                       bpt_kernel **out) {
@@ -329,8 +349,10 @@ bpt_status bpt_cpu_conv_backward_data(bpt_cpu *cpu, const bpt_conv_problem *p,
         (*out)->spec = spec;
         return BPT_OK;
     }
-    BPT_TRY(backward_data_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
-                             forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
+    const bpt_layout *src = forward->layouts[BPT_SLOT_SRC], *dst = forward->layouts[BPT_SLOT_DST];
+    BPT_TRY(backward_data_pd(cpu, p, src, weights, dst, forward->pd, &pd));
+    if (!weights) BPT_TRY(name_weights(cpu, p, DNNL_ARG_WEIGHTS, &pd, &weights));
+    if (!pd && weights) BPT_TRY(backward_data_pd(cpu, p, src, weights, dst, forward->pd, &pd));
     return create_kernel(cpu, &spec, pd, slots, 3, out);
 }
 
@@ -348,7 +370,9 @@ bpt_status bpt_cpu_conv_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *p
         (*out)->spec = spec;
         return BPT_OK;
     }
-    BPT_TRY(backward_weights_pd(cpu, p, forward->layouts[BPT_SLOT_SRC], weights,
-                                forward->layouts[BPT_SLOT_DST], forward->pd, &pd));
+    const bpt_layout *src = forward->layouts[BPT_SLOT_SRC], *dst = forward->layouts[BPT_SLOT_DST];
+    BPT_TRY(backward_weights_pd(cpu, p, src, weights, dst, forward->pd, &pd));
+    if (!weights) BPT_TRY(name_weights(cpu, p, DNNL_ARG_DIFF_WEIGHTS, &pd, &weights));
+    if (!pd && weights) BPT_TRY(backward_weights_pd(cpu, p, src, weights, dst, forward->pd, &pd));
     return create_kernel(cpu, &spec, pd, slots, p->bias ? 4 : 3, out);
 }
