@@ -45,8 +45,8 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(init_except),
      .unit = "LAYER,...",
-     .help = "with --init-weights: layers whose weights are drawn all the same, e.g. the\n"
-             "last where classes are others; FILE may lack them, or have others"},
+     .help = "with --init-weights: layers whose weights are drawn all the same, as of\n"
+             "the last for other classes; FILE may lack them, or have others"},
     {.name = "output",
      .letter = 'o',
      .type = BPT_OPTION_TEXT,
