@@ -1,8 +1,9 @@
-/* Convolutions of images that are smaller than their windows, strides or pads, by kernels for
- * bfloat16: gradients of weights against sums of whole numbers, which have to be exact. In all
- * orders that kernels take, also those that no layer would have here. CMakeLists.txt fills memory
- * that nobody has written, so that it is not taken for zeros; scratch and what is around operands
- * are filled here, with NaNs: 0 times these is not 0 either.
+/* Convolutions of images that are smaller than their windows, strides or pads, and with windows
+ * that leave values out, by kernels for bfloat16: gradients of weights against sums of whole
+ * numbers, which have to be exact. In all orders that kernels take, also those that no layer would
+ * have here. CMakeLists.txt fills memory that nobody has written, so that it is not taken for
+ * zeros; scratch and what is around operands are filled here, with NaNs: 0 times these is not 0
+ * either.
  *
  * ctest: cpu TIMEOUT=60 */
 #include "base/random.h"
@@ -108,6 +109,7 @@ static void check(const gradient *g, const float *x, const float *dy, const floa
                           .s = p->s,
                           .stride = {p->stride[0], p->stride[1]},
                           .pad = {p->pad[0], p->pad[1]},
+                          .dilation = {p->dilation[0], p->dilation[1]},
                           .groups = p->groups};
     const size_t n_w = (size_t)(p->k * p->c / p->groups * p->r * p->s);
     double *ref_x = ref_doubles(x, (size_t)(p->n * p->c * p->h * p->w));
@@ -150,15 +152,16 @@ static bool check_in(const bpt_conv_problem *p, order o) {
     return has;
 }
 
-static int64_t outputs(int64_t in, int64_t kernel, int64_t stride, int64_t pad) {
-    return in + 2 * pad < kernel ? 0 : (in + 2 * pad - kernel) / stride + 1;
+static int64_t outputs(const bpt_conv_problem *p, int64_t in, int64_t kernel, int axis) {
+    const int64_t reach = (kernel - 1) * p->dilation[axis] + 1, room = in + 2 * p->pad[axis];
+    return room < reach ? 0 : (room - reach) / p->stride[axis] + 1;
 }
 
 /* @return in how many orders there was a kernel */
 static size_t check_orders(bpt_conv_problem p) {
     size_t n = 0;
-    p.p = outputs(p.h, p.r, p.stride[0], p.pad[0]);
-    p.q = outputs(p.w, p.s, p.stride[1], p.pad[1]);
+    p.p = outputs(&p, p.h, p.r, 0);
+    p.q = outputs(&p, p.w, p.s, 1);
     for (int o = 0; o < N_ORDERS && p.p > 0 && p.q > 0; o++) n += check_in(&p, (order)o);
     return n;
 }
@@ -199,6 +202,31 @@ static void test_gradients_of_weights(void **state) {
         assert_true(check_channels(channels[i][0], channels[i][1], channels[i][2]) > 0);
 }
 
+/* Windows that leave values out, over rows that are longer than what kernels take at once. */
+static void test_dilated_windows(void **state) {
+    static const int64_t channels[][3] = {{16, 16, 1}, {20, 50, 1}, {17, 3, 1},
+                                          {3, 3, 3},   {34, 34, 2}, {16, 16, 16}};
+    static const int64_t widths[] = {14, 28, 31, 41, 70};
+    size_t n = 0;
+    (void)state;
+    if (bpt_cpu_bf16() == BPT_BF16_NONE) skip();
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++)
+        for (size_t w = 0; w < sizeof widths / sizeof *widths; w++)
+            for (int64_t dilation = 2; dilation <= 3; dilation++) {
+                const bpt_conv_problem p = {.n = N_SAMPLES,
+                                            .c = channels[i][0],
+                                            .k = channels[i][1],
+                                            .groups = channels[i][2],
+                                            .h = 7,
+                                            .w = widths[w],
+                                            .stride = {1, 1},
+                                            .dilation = {dilation, dilation},
+                                            .type = BPT_BF16};
+                n += check_kernels(p, 1, 0) + check_kernels(p, 3, dilation);
+            }
+    assert_true(n > 0);
+}
+
 /* The last of its layers have images of one pixel, and strides of two. */
 static void test_mobilenet(void **state) {
     const bpt_model_override override = {.input = {3, 16, 16}, .classes = 10};
@@ -233,6 +261,7 @@ static void test_gathered_gradient(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gradients_of_weights),
+        cmocka_unit_test(test_dilated_windows),
         cmocka_unit_test(test_mobilenet),
         cmocka_unit_test(test_gathered_gradient),
     };
