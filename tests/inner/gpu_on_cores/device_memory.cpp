@@ -155,7 +155,7 @@ cudaError_t cudaMemGetInfo(size_t *free_bytes, size_t *total_bytes) {
 
 cudaError_t cudaMalloc(void **at, size_t bytes) {
     const holder hold(lock);
-    return captures_any() ? spoil_captures() : allocate(at, bytes);
+    return is_unsafe() ? spoil_captures() : allocate(at, bytes);
 }
 
 /* Waits, as CUDA's does. */
@@ -184,7 +184,7 @@ size_t gpu_on_cores_pinned(void) {
 cudaError_t cudaHostAlloc(void **at, size_t bytes, unsigned flags) {
     const holder hold(lock);
     if (flags != cudaHostAllocDefault) return failed(cudaErrorInvalidValue);
-    if (captures_any()) return spoil_captures();
+    if (is_unsafe()) return spoil_captures();
     if (posix_memalign(at, page, bytes) != 0) return failed(cudaErrorMemoryAllocation);
     pins[(char *)*at] = {bytes, false};
     return cudaSuccess;
@@ -209,7 +209,7 @@ cudaError_t cudaFreeHost(void *at) {
 cudaError_t cudaHostRegister(void *at, size_t bytes, unsigned flags) {
     const holder hold(lock);
     if (!at || bytes == 0 || flags != cudaHostRegisterDefault) return failed(cudaErrorInvalidValue);
-    if (captures_any()) return spoil_captures();
+    if (is_unsafe()) return spoil_captures();
     if (pinned_part(at, bytes) != part::none) return failed(cudaErrorHostMemoryAlreadyRegistered);
     pins[(char *)at] = {bytes, true};
     return cudaSuccess;
@@ -238,7 +238,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     const holder hold(lock);
     if (!may_copy(to, bytes) || !may_copy(from, bytes)) return failed(cudaErrorInvalidValue);
     if (captures(stream) && !(is_lasting(to, bytes) && is_lasting(from, bytes)))
-        return spoil_captures();
+        return spoil_capture_of(stream);
     return put(stream, reach::all_gpus, [to, from, bytes] {
         if (bytes) memcpy(to, from, bytes); /* of nothing, addresses may be NULL */
     });

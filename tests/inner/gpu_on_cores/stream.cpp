@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <thread>
 #include <vector>
 
 using gpu_on_cores::failed;
@@ -26,7 +27,10 @@ typedef std::shared_ptr<task> task_ref;
 
 struct CUgraph_st {
     std::vector<task_ref> tasks;
-    bool ended, invalid; /* its capture */
+    /* its capture: */
+    std::thread::id by;
+    enum cudaStreamCaptureMode mode;
+    bool ended, invalid;
 };
 
 struct CUgraphExec_st {
@@ -106,15 +110,27 @@ static void finish_stream(CUstream_st *stream) {
 
 /* ---- putting ---- */
 
-bool captures_any() {
+/* As CUDA does it to threads that have not exchanged their mode. */
+static bool forbids(const CUgraph_st &capture) {
+    if (capture.by != std::this_thread::get_id())
+        return capture.mode == cudaStreamCaptureModeGlobal;
+    return capture.mode != cudaStreamCaptureModeRelaxed;
+}
+
+bool is_unsafe() {
     for (const CUstream_st *stream : streams)
-        if (stream->captures) return true;
+        if (stream->captures && forbids(*stream->captures)) return true;
     return false;
 }
 
 cudaError_t spoil_captures() {
     for (const CUstream_st *stream : streams)
-        if (stream->captures) stream->captures->invalid = true;
+        if (stream->captures && forbids(*stream->captures)) stream->captures->invalid = true;
+    return failed(cudaErrorStreamCaptureUnsupported);
+}
+
+cudaError_t spoil_capture_of(cudaStream_t stream) {
+    find(stream)->captures->invalid = true;
     return failed(cudaErrorStreamCaptureUnsupported);
 }
 
@@ -149,7 +165,7 @@ cudaError_t put(cudaStream_t stream, reach how_far, std::function<void()> work) 
 }
 
 cudaError_t finish_all() {
-    if (captures_any()) return spoil_captures();
+    if (is_unsafe()) return spoil_captures();
     for (auto &of_gpu : null_streams) finish_stream(&of_gpu.second);
     for (CUstream_st *stream : streams) finish_stream(stream);
     return cudaSuccess;
@@ -253,11 +269,12 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
     return cudaSuccess;
 }
 
-/* While any stream captures there is nothing to wait for: a call that CUDA takes as unsafe, if it
- * does not forbid it. */
+/* A stream that captures there is no waiting for, whoever waits; another one is a call that CUDA
+ * takes as unsafe, if it does not forbid it. */
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
     const holder hold(lock);
-    if (captures_any()) return spoil_captures();
+    if (captures(stream)) return spoil_capture_of(stream);
+    if (is_unsafe()) return spoil_captures();
     finish_stream(find(stream));
     return cudaSuccess;
 }
@@ -311,7 +328,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
     const holder hold(lock);
-    if (captures_any()) return spoil_captures();
+    if (is_unsafe()) return spoil_captures();
     if (event->in) return failed(cudaErrorCapturedEvent);
     const open_memory open;
     if (event->mark) finish(event->mark);
@@ -329,10 +346,12 @@ cudaError_t cudaEventElapsedTime(float *ms, cudaEvent_t start, cudaEvent_t stop)
 
 /* ---- graphs ---- */
 
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode) {
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode) {
     const holder hold(lock);
     if (!stream || stream->captures) return failed(cudaErrorStreamCaptureUnsupported);
     stream->captures = std::make_shared<CUgraph_st>();
+    stream->captures->by = std::this_thread::get_id();
+    stream->captures->mode = mode;
     stream->began_capture = true;
     return cudaSuccess;
 }

@@ -24,12 +24,17 @@ cudaError_t failed(cudaError_t error);
  * same BPT_ORDER_ON_CORES */
 uint64_t draw();
 
-/** @return whether any stream captures */
-bool captures_any();
+/** @return whether a capture forbids the calling thread what is unsafe meanwhile: one that began in
+ * this thread, but in relaxed mode, or in any thread in global mode */
+bool is_unsafe();
 
-/** A call that CUDA forbids while a stream captures: what is captured becomes invalid.
+/** A call that captures forbid the calling thread: they become invalid.
  * @return cudaErrorStreamCaptureUnsupported, kept */
 cudaError_t spoil_captures();
+
+/** What no capture can take, or a wait for a stream that captures: its capture becomes invalid.
+ * @return as spoil_captures() */
+cudaError_t spoil_capture_of(cudaStream_t stream);
 
 /** @return the calling thread's GPU */
 int current_gpu();
@@ -47,7 +52,7 @@ cudaError_t put(cudaStream_t stream, reach how_far, std::function<void()> work);
 /** @return whether this stream captures */
 bool captures(cudaStream_t stream);
 
-/** Does what is left on all streams. @return as spoil_captures() while one captures */
+/** Does what is left on all streams. @return as spoil_captures() where is_unsafe() */
 cudaError_t finish_all();
 
 } // namespace gpu_on_cores

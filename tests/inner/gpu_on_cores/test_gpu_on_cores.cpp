@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <thread>
 #include <unistd.h>
 
 /* Last: it needs those above, and defines fail and skip. */
@@ -482,6 +483,63 @@ static void test_spoilt_capture(void **) {
     ok(cudaFree(value));
 }
 
+/* What other threads do meanwhile: one that has a GPU of its own allocates, computes, waits. */
+static void work_on_another_gpu(cudaError_t *error) {
+    void *at = NULL;
+    cudaStream_t mine;
+    cudaGraph_t graph = NULL;
+    (void)cudaSetDevice(1);
+    (void)cudaStreamCreateWithFlags(&mine, cudaStreamNonBlocking);
+    *error = cudaMalloc(&at, sizeof(int));
+    if (!*error) *error = cudaStreamBeginCapture(mine, cudaStreamCaptureModeThreadLocal);
+    if (!*error) *error = cudaMemsetAsync(at, 0, sizeof(int), mine);
+    if (!*error) *error = cudaStreamEndCapture(mine, &graph);
+    if (!*error) *error = cudaGraphDestroy(graph);
+    if (!*error) *error = cudaStreamSynchronize(mine);
+    if (!*error) *error = cudaFree(at);
+    (void)cudaStreamDestroy(mine);
+}
+
+static void wait_for_the_capture(cudaError_t *error) {
+    *error = cudaStreamSynchronize(stream);
+}
+
+/* Captures while another thread does something. @return what became of the capture */
+static cudaError_t capture_beside(void (*fn)(cudaError_t *), enum cudaStreamCaptureMode mode,
+                                  cudaError_t *of_thread) {
+    cudaGraph_t graph = NULL;
+    int *value = new_ints(1);
+    ok(cudaStreamBeginCapture(stream, mode));
+    ok(run(stream, add_one, 1, 1, value));
+    std::thread(fn, of_thread).join();
+    const cudaError_t error = cudaStreamEndCapture(stream, &graph);
+    if (!error) ok(cudaGraphDestroy(graph));
+    ok(cudaFree(value));
+    return error;
+}
+
+/* The mode says of which threads a capture forbids what. */
+static void test_captures_of_threads(void **) {
+    cudaError_t of_thread;
+    cudaGraph_t graph = NULL;
+    void *at = NULL;
+    ok(capture_beside(work_on_another_gpu, cudaStreamCaptureModeThreadLocal, &of_thread));
+    ok(of_thread);
+    ok(capture_beside(work_on_another_gpu, cudaStreamCaptureModeRelaxed, &of_thread));
+    ok(of_thread);
+    assert_int_equal(capture_beside(work_on_another_gpu, cudaStreamCaptureModeGlobal, &of_thread),
+                     cudaErrorStreamCaptureInvalidated);
+    assert_int_equal(of_thread, cudaErrorStreamCaptureUnsupported);
+    assert_int_equal(capture_beside(wait_for_the_capture, cudaStreamCaptureModeRelaxed, &of_thread),
+                     cudaErrorStreamCaptureInvalidated);
+    assert_int_equal(of_thread, cudaErrorStreamCaptureUnsupported);
+    ok(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed));
+    ok(cudaMalloc(&at, 1));
+    ok(cudaFree(at));
+    ok(cudaStreamEndCapture(stream, &graph));
+    ok(cudaGraphDestroy(graph));
+}
+
 /* An event of a capture is of no use behind it. */
 static void test_event_of_an_ended_capture(void **) {
     int *value = new_ints(1);
@@ -517,6 +575,7 @@ int main(void) {
         cmocka_unit_test(test_graph),
         cmocka_unit_test(test_unjoined_capture),
         cmocka_unit_test(test_spoilt_capture),
+        cmocka_unit_test(test_captures_of_threads),
         cmocka_unit_test(test_event_of_an_ended_capture),
     };
     setenv("BPT_GPUS_ON_CORES", "2", 1);
