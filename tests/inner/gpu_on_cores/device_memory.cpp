@@ -5,6 +5,7 @@
 #include <sanitizer/asan_interface.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
@@ -130,12 +131,14 @@ enum class part { none, some, all };
 
 static part pinned_part(const void *at, size_t bytes) {
     const char *begin = (const char *)at, *end = begin + bytes;
+    size_t n = 0; /* no two pieces overlap */
     for (const auto &p : pins) {
-        const char *first = p.first, *last = first + p.second.bytes;
-        if (first >= end || last <= begin) continue;
-        return first <= begin && end <= last ? part::all : part::some;
+        const char *first = std::max<const char *>(p.first, begin);
+        const char *last = std::min<const char *>(p.first + p.second.bytes, end);
+        if (first < last) n += (size_t)(last - first);
     }
-    return part::none;
+    if (n == bytes) return part::all;
+    return n > 0 ? part::some : part::none;
 }
 
 /* Of the host, pinned as a whole or not at all, or within one block. */

@@ -261,6 +261,11 @@ static void test_pinned_memory(void **) {
     assert_int_equal(cudaMemcpyAsync(bytes, at, BYTES, cudaMemcpyDefault, stream),
                      cudaErrorStreamCaptureUnsupported);
     assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
+    ok(cudaHostRegister(bytes, BYTES, cudaHostRegisterDefault)); /* beside the other */
+    ok(cudaMemcpyAsync(bytes + 1, at, 2 * BYTES - 1, cudaMemcpyDefault, stream));
+    assert_int_equal(cudaMemcpyAsync(bytes + 1, at, 2 * BYTES, cudaMemcpyDefault, stream),
+                     cudaErrorInvalidValue);
+    ok(cudaHostUnregister(bytes));
     assert_int_equal(cudaHostUnregister(own), cudaErrorInvalidValue);
     assert_int_equal(cudaFreeHost(bytes + BYTES), cudaErrorInvalidValue);
     ok(cudaHostUnregister(bytes + BYTES));
