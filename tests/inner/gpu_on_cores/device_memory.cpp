@@ -224,8 +224,10 @@ cudaError_t cudaHostUnregister(void *at) {
     /* It is to be there still, which a sanitizer looks at. */
     (void)((volatile char *)at)[0];
     (void)((volatile char *)at)[pins[(char *)at].bytes - 1];
+    const cudaError_t error = finish_all();
+    if (error != cudaSuccess) return error;
     pins.erase((char *)at);
-    return finish_all();
+    return cudaSuccess;
 }
 
 /* ---- copies ---- */

@@ -260,6 +260,7 @@ static void test_pinned_memory(void **) {
     ok(cudaMemcpyAsync(at, own, BYTES, cudaMemcpyDefault, stream));
     assert_int_equal(cudaMemcpyAsync(bytes, at, BYTES, cudaMemcpyDefault, stream),
                      cudaErrorStreamCaptureUnsupported);
+    assert_int_equal(cudaHostUnregister(bytes + BYTES), cudaErrorStreamCaptureUnsupported);
     assert_int_equal(cudaStreamEndCapture(stream, &graph), cudaErrorStreamCaptureInvalidated);
     ok(cudaHostRegister(bytes, BYTES, cudaHostRegisterDefault)); /* beside the other */
     ok(cudaMemcpyAsync(bytes + 1, at, 2 * BYTES - 1, cudaMemcpyDefault, stream));
