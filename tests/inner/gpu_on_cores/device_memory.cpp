@@ -249,8 +249,8 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
     });
 }
 
-/* On a stream of another GPU than the thread's CUDA refuses kernels. That it refuses this too is
- * taken for granted: it says nothing of it. */
+/* CUDA's guide says that kernels are refused on a stream of another GPU than the thread's. That
+ * this is too is an assumption: of it nothing is said. */
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream) {
     const holder hold(lock);
     if (!is_ours(to) || !may_copy(to, bytes)) return failed(cudaErrorInvalidValue);

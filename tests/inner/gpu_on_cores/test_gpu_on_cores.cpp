@@ -235,7 +235,7 @@ static void test_memory(void **) {
 }
 
 /* Memory that is pinned as a whole, and what is refused of other memory: by CUDA copies over its
- * edge, here alone captured ones: CUDA does not say that it refuses these. */
+ * edge, here alone captured ones, of which CUDA's manual does not say it. */
 static void test_pinned_memory(void **) {
     enum { BYTES = 64 };
     char bytes[3 * BYTES];
