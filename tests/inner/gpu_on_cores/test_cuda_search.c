@@ -224,6 +224,24 @@ static void test_workspace(void **state) {
     }
 }
 
+/* The search has told an algorithm that the bias begins as memory of a GPU does. */
+static void test_place_of_bias(void **state) {
+    (void)state;
+    found f;
+    reset();
+    bpt_cuda_library *library = open_library(false);
+    cuda_ok(create(library, true, BPT_CUDA_CONV_FORWARD, BPT_F32, &f));
+    cuda_ok(run(library, &f));
+    const float *elsewhere = (const float *)b[BPT_F32] + 4; /* 16 bytes */
+    assert_int_equal(
+        bpt_cuda_product_run(cuda_stream(), f.product, a[BPT_F32], b[BPT_F32], elsewhere, out),
+        BPT_EBACKEND);
+    cuda_ok(bpt_cuda_wait(cuda_stream()));
+    release(&f);
+    bpt_cuda_library_free(library);
+    reset();
+}
+
 /* ---- which of those that may ---- */
 
 static float value_at(const float *x, bpt_value_type type, size_t i) {
@@ -555,10 +573,10 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_engines),       cmocka_unit_test(test_workspace),
-        cmocka_unit_test(test_fastest),       cmocka_unit_test(test_known),
-        cmocka_unit_test(test_known_is_gone), cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_little_memory),
-        cmocka_unit_test(test_calls),
+        cmocka_unit_test(test_place_of_bias), cmocka_unit_test(test_fastest),
+        cmocka_unit_test(test_known),         cmocka_unit_test(test_known_is_gone),
+        cmocka_unit_test(test_lost),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_little_memory), cmocka_unit_test(test_calls),
     };
     const int skipped = cuda_begin();
     if (skipped) return skipped;
