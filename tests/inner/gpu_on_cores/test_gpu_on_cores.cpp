@@ -1,4 +1,6 @@
 /* GPUs that are made up behave as a GPU does, and what they are there to find is found. */
+#include "tests/inner/gpu_on_cores/stream.h"
+
 #include <sys/wait.h>
 
 #include <signal.h>
@@ -10,6 +12,35 @@
 #include "tests/inner/gpu_on_cores/gpu_fixture.h"
 
 enum { THREADS = 128, BLOCKS = 3, N = THREADS * BLOCKS };
+
+/* ---- what is drawn ---- */
+
+/* @return the first number that a process draws. @param order NULL: none is given */
+static uint64_t first_drawn(const char *order) {
+    int ends[2], status;
+    uint64_t drawn = 0;
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        unsetenv("BPT_ORDER_ON_CORES");
+        if (order) setenv("BPT_ORDER_ON_CORES", order, 1);
+        drawn = gpu_on_cores::draw();
+        _exit(write(ends[1], &drawn, sizeof drawn) != sizeof drawn);
+    }
+    close(ends[1]);
+    assert_int_equal(read(ends[0], &drawn, sizeof drawn), sizeof drawn);
+    close(ends[0]);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    return drawn;
+}
+
+/* Before all others: in a process that has drawn, the order is chosen. */
+static void test_orders(void **) {
+    const uint64_t drawn = first_drawn(NULL), of_one = first_drawn("1");
+    assert_true(first_drawn("0") == drawn && first_drawn("1") == of_one);
+    assert_true(of_one != drawn && first_drawn("2") != drawn && first_drawn("2") != of_one);
+}
 
 /* ---- grids ---- */
 
@@ -358,6 +389,7 @@ static void test_another_gpu(void **) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_orders),
         cmocka_unit_test(test_barrier),
         cmocka_unit_test(test_shuffles),
         cmocka_unit_test(test_barrier_and),
