@@ -118,7 +118,8 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(per_class),
      .help = "also print the accuracy of each class, and what the others were taken\n"
-             "for; computed on cores"},
+             "for; computed on the cores, which --device auto takes then; not with\n"
+             "--device cuda, nor --precision tf32"},
     {.name = "json",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(json),
@@ -156,9 +157,15 @@ static const char *device_of(const eval_options *o) {
 }
 
 static bpt_status check_per_class(const eval_options *o) {
-    if (!o->per_class || strcmp(device_of(o), "cpu") == 0) return BPT_OK;
-    const bpt_status status = bpt_fail(BPT_EUSAGE, "--per-class is not for --device %s", o->device);
-    bpt_hint("give --device cpu, or leave it out");
+    bpt_status status = BPT_OK;
+    if (!o->per_class) return BPT_OK;
+    if (strcmp(device_of(o), "cpu") != 0) {
+        status = bpt_fail(BPT_EUSAGE, "--per-class is not for --device %s", o->device);
+        bpt_hint("it is computed on the cores: give --device cpu, or leave --device out");
+    } else if (o->precision == BPT_PRECISION_TF32) {
+        status = bpt_fail(BPT_EUSAGE, "--per-class is not for --precision tf32, which is of GPUs");
+        bpt_hint("it is computed on the cores: give --precision fp32, or leave --precision out");
+    }
     return status;
 }
 

@@ -45,6 +45,10 @@ run 0 "$eval" --data data "${weights[@]}" --split three --per-class
 grep -qE '^ +0 +-  2$' out || die "a class without images"
 run 2 "$eval" --data data "${weights[@]}" --per-class --device cuda
 says '--per-class is not for --device cuda'
+says 'give --device cpu'
+run 2 "$eval" --data data "${weights[@]}" --per-class --precision tf32
+says '--per-class is not for --precision tf32'
+says 'give --precision fp32'
 
 # Who has held out images by `bpt-ingest split`, or none, is told how to name them.
 run 3 "$eval" --data data "${weights[@]}" --split val
