@@ -274,9 +274,11 @@ static bpt_status check_names(const reader *r) {
     return BPT_OK;
 }
 
+/* An empty one comes before that which begins where it lies. */
 static int compare_ranges(const void *a, const void *b) {
     const range *x = a, *y = b;
-    return (x->from > y->from) - (x->from < y->from);
+    if (x->from != y->from) return x->from < y->from ? -1 : 1;
+    return (x->to > y->to) - (x->to < y->to);
 }
 
 /* The format allows neither overlaps nor holes. */

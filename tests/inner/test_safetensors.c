@@ -245,6 +245,23 @@ static void test_except(void **state) {
     assert_non_null(strstr(bpt_error_last()->text, "tensor old.head.bias: the file has it"));
 }
 
+/* Whatever its place among the tensors of the header. */
+static void test_empty_beside_another(void **state) {
+    const fixture *f = *state;
+    static const char *const headers[] = {
+        "{" WEIGHT "," TENSOR("old.b", "F32", "[0]", "[24,24]") "," BIAS "}",
+        "{" TENSOR("old.b", "F32", "[0]", "[0,0]") "," WEIGHT "," BIAS "}",
+        "{" WEIGHT "," BIAS
+        "," TENSOR("old.a", "F32", "[0]", "[0,0]") "," TENSOR("old.b", "F32", "[0]", "[32,32]") "}",
+    };
+    float values[8];
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++) {
+        write_raw(f, headers[i], 0);
+        assert_int_equal(read_except(f, "old", values), BPT_OK);
+        assert_memory_equal(values, f->values, sizeof values);
+    }
+}
+
 /* Files of PyTorch count the batches of each batch norm. */
 static void test_counts_of_batches(void **state) {
     const fixture *f = *state;
@@ -386,6 +403,7 @@ int main(void) {
         TEST(test_order_of_the_file_does_not_matter),
         TEST(test_refused_headers),
         TEST(test_except),
+        TEST(test_empty_beside_another),
         TEST(test_counts_of_batches),
         TEST(test_another_model),
         TEST(test_another_dtype),
