@@ -325,7 +325,8 @@ static void test_refused_lengths(void **state) {
         assert_non_null(strstr(bpt_error_last()->text, "not a safetensors file: header of"));
         assert_string_equal(bpt_error_last()->hint, "");
     }
-    write_bytes(f, "PK\3\4 of torch.save()", 23);
+    static const char zip[] = "PK\3\4 of torch.save()";
+    write_bytes(f, zip, sizeof zip);
     assert_int_equal(read_back(f, values), BPT_EDATA);
     assert_non_null(strstr(bpt_error_last()->hint, "save_file()"));
     write_bytes(f, "1234567", 7);
