@@ -236,12 +236,17 @@ static bool is_beside(const reader *r, const char *name) {
            (is_listed(r->except, name) || !is_segment(r->segments, name));
 }
 
+/* Of members of the header: each is found in linear time. */
+static size_t most_looked_at(const reader *r) {
+    return r->segments->n + MOST_OTHERS;
+}
+
 /* Tensors of the file that are read into no segment: named, or known to mean nothing. */
 static bpt_status check_others(reader *r) {
     const bpt_json *root = bpt_json_root(r->header);
-    const size_t n = bpt_json_size(root);
+    const size_t n = bpt_json_size(root), most = most_looked_at(r);
     const char *name;
-    for (size_t i = 0; i < n && i < r->segments->n + MOST_OTHERS; i++) { /* each in linear time */
+    for (size_t i = 0; i < n && i < most; i++) {
         const bpt_json *tensor = bpt_json_member(root, i, &name);
         if (!is_beside(r, name)) continue;
         if (!is_listed(r->except, name) && !is_count(name))
@@ -249,8 +254,23 @@ static bpt_status check_others(reader *r) {
         if (!bpt_json_is_object(tensor)) return fail_tensor(r, name, "not a JSON object");
         BPT_TRY(read_range(r, tensor, name, NULL));
     }
-    if (n <= r->segments->n + MOST_OTHERS) return BPT_OK;
+    if (n <= most) return BPT_OK;
     return bpt_fail(BPT_EDATA, "%s: %zu tensors, the model has %zu", r->path, n, r->segments->n);
+}
+
+static bool is_layer_of_model(const reader *r, const char *list) {
+    for (size_t i = 0; i < r->segments->n; i++)
+        if (is_listed(list, r->segments->items[i].name)) return true;
+    return false;
+}
+
+static bool is_layer_of_file(const reader *r, const char *list) {
+    const bpt_json *root = bpt_json_root(r->header);
+    const size_t most = most_looked_at(r);
+    const char *name;
+    for (size_t i = 0; i < most && bpt_json_member(root, i, &name); i++)
+        if (is_listed(list, name)) return true;
+    return false;
 }
 
 /* A name of the list that nothing has was mistyped. */
@@ -258,15 +278,8 @@ static bpt_status check_names(const reader *r) {
     for (const char *layer = r->except; layer && *layer; layer += strspn(layer, ",")) {
         const int length = (int)strcspn(layer, ",");
         char only[BPT_NAME_SIZE];
-        bool known = false;
-        const char *name = "";
         snprintf(only, sizeof only, "%.*s", length, layer);
-        for (size_t i = 0; !known && i < r->segments->n; i++)
-            known = is_listed(only, r->segments->items[i].name);
-        for (size_t i = 0;
-             !known && i < MOST_OTHERS && bpt_json_member(bpt_json_root(r->header), i, &name); i++)
-            known = is_listed(only, name);
-        if (!known)
+        if (!is_layer_of_model(r, only) && !is_layer_of_file(r, only))
             return bpt_fail(BPT_EUSAGE, "neither the model nor %s has a layer \"%s\" with weights",
                             r->path, only);
         layer += length;
@@ -349,7 +362,7 @@ bpt_status bpt_safetensors_read_except(const char *path, const bpt_segments *s, 
     bpt_status status;
     BPT_TRY_GOTO(status, measure(&r, bytes), done);
     BPT_TRY_GOTO(status, read_header(&r), done);
-    BPT_TRY_GOTO(status, BPT_NEW("tensor ranges", s->n + MOST_OTHERS + s->n, &r.ranges), done);
+    BPT_TRY_GOTO(status, BPT_NEW("tensor ranges", s->n + most_looked_at(&r), &r.ranges), done);
     BPT_TRY_GOTO(status, check_header(&r), done);
     status = read_values(&r, values);
 done:

@@ -66,6 +66,16 @@ static void write_raw(const fixture *f, const char *header, size_t n_extra) {
     write_bytes(f, bytes, 8 + length + sizeof f->values + n_extra);
 }
 
+/* Likewise, of any length. */
+static void write_long(const fixture *f, const char *header, uint64_t length) {
+    FILE *out = fopen(f->path, "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(&length, sizeof length, 1, out), 1);
+    assert_int_equal(fwrite(header, 1, length, out), length);
+    assert_int_equal(fwrite(f->values, sizeof f->values, 1, out), 1);
+    assert_int_equal(fclose(out), 0);
+}
+
 static bpt_status read_back(const fixture *f, float *values) {
     return bpt_safetensors_read(f->path, &f->segments, values);
 }
@@ -262,6 +272,26 @@ static void test_empty_beside_another(void **state) {
     }
 }
 
+/* The last of as many as are looked at is a layer as the first is. */
+static void test_many_others(void **state) {
+    const fixture *f = *state;
+    enum { OTHERS = 4096, SIZE = 128 * OTHERS };
+    float values[8];
+    char *header;
+    assert_int_equal(BPT_NEW("header", SIZE, &header), BPT_OK);
+    size_t length = (size_t)snprintf(header, SIZE, "{" WEIGHT "," BIAS);
+    for (int i = 0; i < OTHERS; i++)
+        length += (size_t)snprintf(header + length, SIZE - length,
+                                   ",\"%s.%d\":{\"data_offsets\":[32,32]}",
+                                   i < OTHERS - 1 ? "head" : "last", i);
+    length += (size_t)snprintf(header + length, SIZE - length, "}");
+    write_long(f, header, length);
+    assert_int_equal(read_except(f, "head,last", values), BPT_OK);
+    assert_memory_equal(values, f->values, sizeof values);
+    assert_int_equal(read_except(f, "head,lost", values), BPT_EUSAGE);
+    bpt_free(header);
+}
+
 /* Files of PyTorch count the batches of each batch norm. */
 static void test_counts_of_batches(void **state) {
     const fixture *f = *state;
@@ -405,6 +435,7 @@ int main(void) {
         TEST(test_refused_headers),
         TEST(test_except),
         TEST(test_empty_beside_another),
+        TEST(test_many_others),
         TEST(test_counts_of_batches),
         TEST(test_another_model),
         TEST(test_another_dtype),
