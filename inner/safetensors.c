@@ -206,11 +206,16 @@ static bpt_status check_tensor(reader *r, const bpt_segment *t) {
 
 /* ---- what is passed over ---- */
 
-/* @return whether the name begins with that of a layer of the list, and a dot behind it */
+/* @param layer of so many bytes, with more behind them
+ * @return whether it is the layer whose tensor has this name: a dot follows there */
+static bool is_of_layer(const char *name, const char *layer, size_t length) {
+    return strncmp(name, layer, length) == 0 && name[length] == '.';
+}
+
 static bool is_listed(const char *list, const char *name) {
     for (const char *layer = list; layer && *layer; layer += strspn(layer, ",")) {
         const size_t length = strcspn(layer, ",");
-        if (strncmp(name, layer, length) == 0 && name[length] == '.') return true;
+        if (is_of_layer(name, layer, length)) return true;
         layer += length;
     }
     return false;
@@ -258,30 +263,29 @@ static bpt_status check_others(reader *r) {
     return bpt_fail(BPT_EDATA, "%s: %zu tensors, the model has %zu", r->path, n, r->segments->n);
 }
 
-static bool is_layer_of_model(const reader *r, const char *list) {
+static bool is_layer_of_model(const reader *r, const char *layer, size_t length) {
     for (size_t i = 0; i < r->segments->n; i++)
-        if (is_listed(list, r->segments->items[i].name)) return true;
+        if (is_of_layer(r->segments->items[i].name, layer, length)) return true;
     return false;
 }
 
-static bool is_layer_of_file(const reader *r, const char *list) {
+static bool is_layer_of_file(const reader *r, const char *layer, size_t length) {
     const bpt_json *root = bpt_json_root(r->header);
     const size_t most = most_looked_at(r);
     const char *name;
     for (size_t i = 0; i < most && bpt_json_member(root, i, &name); i++)
-        if (is_listed(list, name)) return true;
+        if (is_of_layer(name, layer, length)) return true;
     return false;
 }
 
 /* A name of the list that nothing has was mistyped. */
 static bpt_status check_names(const reader *r) {
     for (const char *layer = r->except; layer && *layer; layer += strspn(layer, ",")) {
-        const int length = (int)strcspn(layer, ",");
-        char only[BPT_NAME_SIZE];
-        snprintf(only, sizeof only, "%.*s", length, layer);
-        if (!is_layer_of_model(r, only) && !is_layer_of_file(r, only))
-            return bpt_fail(BPT_EUSAGE, "neither the model nor %s has a layer \"%s\" with weights",
-                            r->path, only);
+        const size_t length = strcspn(layer, ",");
+        if (!is_layer_of_model(r, layer, length) && !is_layer_of_file(r, layer, length))
+            return bpt_fail(BPT_EUSAGE,
+                            "neither the model nor %s has a layer \"%.*s\" with weights", r->path,
+                            (int)length, layer);
         layer += length;
     }
     return BPT_OK;

@@ -272,6 +272,19 @@ static void test_empty_beside_another(void **state) {
     }
 }
 
+/* Names of the file alone are of any length. */
+static void test_long_name(void **state) {
+    const fixture *f = *state;
+#define LONG "a_module_of_another_program.within_one_of_its_own.within_one_more.head"
+    float values[8];
+    write_raw(f, "{" WEIGHT "," BIAS "," TENSOR(LONG ".bias", "I8", "[3]", "[32,35]") "}", 3);
+    assert_int_equal(read_except(f, LONG, values), BPT_OK);
+    assert_memory_equal(values, f->values, sizeof values);
+    assert_int_equal(read_except(f, LONG "," LONG "s", values), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "has a layer \"" LONG "s\" with weights"));
+#undef LONG
+}
+
 /* The last of as many as are looked at is a layer as the first is. */
 static void test_many_others(void **state) {
     const fixture *f = *state;
@@ -435,6 +448,7 @@ int main(void) {
         TEST(test_refused_headers),
         TEST(test_except),
         TEST(test_empty_beside_another),
+        TEST(test_long_name),
         TEST(test_many_others),
         TEST(test_counts_of_batches),
         TEST(test_another_model),
