@@ -90,6 +90,14 @@ fails_well 2 "$train" "${common[@]}" --output x --init-except fc1
 says '--init-except is not used without --init-weights'
 fails_well 2 "$train" "${common[@]}" --output x --init-weights $file --init-except ''
 says '--init-except is missing'
+says 'name layers, e.g. fc1'
+for list in , ,fc1 fc1, conv1,,fc1; do
+    fails_well 2 "$train" "${common[@]}" --output x --init-weights $file --init-except $list
+    says "--init-except $list: a name beside a comma is empty"
+done
+fails_well 2 "$train" "${common[@]}" --output x --resume kept --init-except fc1
+says '--init-except is not used with --resume RUN'
+says 'the run has all weights to go on with'
 head -c 1000 $file >short.safetensors
 run 3 "$train" "${common[@]}" --output x --init-weights short.safetensors
 [ ! -e x ] || die "a refused run leaves a folder"

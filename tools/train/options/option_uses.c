@@ -289,7 +289,7 @@ static bpt_status refuse(const bpt_train_options *o, const dependent *d) {
     else if (d->by == BY_TRACE)
         bpt_hint("leave it out, or give --trace FILE");
     else if (d->by == BY_RESUME)
-        bpt_hint("leave one of them out: both say where to begin");
+        bpt_hint("leave one of them out: the run has all weights to go on with");
     else if (d->by == BY_INIT)
         bpt_hint("leave it out, or name a file with --init-weights");
     else

@@ -27,7 +27,6 @@ static bpt_status check_empty(const bpt_train_options *o) {
     const struct {
         const char *name, *value;
     } paths[] = {{"init-weights", o->init_weights},
-                 {"init-except", o->init_except},
                  {"replay", o->replay},
                  {"resume", o->resume},
                  {"stage", o->stage},
@@ -36,7 +35,20 @@ static bpt_status check_empty(const bpt_train_options *o) {
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++)
         if (paths[i].value && !*paths[i].value)
             return missing(paths[i].name, "name a file or folder, or leave it out");
+    if (o->init_except && !*o->init_except)
+        return missing("init-except", "name layers, e.g. fc1 or conv1,fc1, or leave it out");
     return BPT_OK;
+}
+
+/* No layer has an empty name: one was forgotten, or is a variable that is not set. */
+static bpt_status check_except(const bpt_train_options *o) {
+    const char *list = o->init_except;
+    if (!list || (list[0] != ',' && !strstr(list, ",,") && list[strlen(list) - 1] != ','))
+        return BPT_OK;
+    const bpt_status status =
+        bpt_fail(BPT_EUSAGE, "--init-except %s: a name beside a comma is empty", list);
+    bpt_hint("put one comma between two names of layers, and none elsewhere");
+    return status;
 }
 
 /* What is put there before the run begins makes the folder of a run one of somebody else's. */
@@ -189,6 +201,7 @@ static bpt_status check_partition(const bpt_train_options *o, const bpt_option_s
 bpt_status bpt_train_options_check(const bpt_train_options *o, const bpt_option_set *set) {
     BPT_TRY(bpt_option_uses_check(o, set));
     BPT_TRY(check_empty(o));
+    BPT_TRY(check_except(o));
     if (o->replay) return BPT_OK; /* what ranks computed with, their run says */
     BPT_TRY(bpt_device_option_check(o->device, (bpt_precision)o->precision));
     BPT_TRY(check_required(o));
