@@ -86,6 +86,9 @@ run 0 "$train" --replay tuned-async
 says "bit for bit"
 fails_well 2 "$train" "${common[@]}" --output x --init-weights $file --init-except conv3
 says "neither the model nor $file has a layer \"conv3\" with weights"
+says 'without --init-weights --dry-run lists the layers of the model'
+fails_well 2 "$train" --check "${common[@]}" --output x --init-weights $file --init-except conv3
+says 'without --init-weights --dry-run lists the layers of the model' out
 fails_well 2 "$train" "${common[@]}" --output x --init-except fc1
 says '--init-except is not used without --init-weights'
 fails_well 2 "$train" "${common[@]}" --output x --init-weights $file --init-except ''

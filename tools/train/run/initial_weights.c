@@ -8,6 +8,8 @@ bpt_status bpt_initial_weights(const bpt_train_options *o, const bpt_segments *s
     if (!o->init_weights || o->init_except) bpt_segments_initialise(s, (uint64_t)o->seed, weights);
     if (!o->init_weights) return BPT_OK;
     const bpt_status status = bpt_saved_weights_read(o->init_weights, s, o->init_except, weights);
+    if (status == BPT_EUSAGE)
+        bpt_hint("without --init-weights --dry-run lists the layers of the model");
     if (status != BPT_EDATA) return status;
     bpt_error error;
     bpt_error_get(&error);
