@@ -87,6 +87,12 @@ says "bit for bit"
 fails_well 2 "$train" "${common[@]}" --output x --init-weights $file --init-except conv3
 says "neither the model nor $file has a layer \"conv3\" with weights"
 says 'without --init-weights --dry-run lists the layers of the model'
+fails_well 2 "$train" --dry-run "${common[@]}" --output x --init-weights $file --init-except conv3
+says "has a layer \"conv3\" with weights"
+fails_well 3 "$train" --dry-run "${common[@]}" --model other.yaml --output x --init-weights $file
+says "$file: tensor conv2.weight: its shape is not the one of the model"
+run 0 "$train" --dry-run "${common[@]}" --model other.yaml "${except[@]}" --output x
+run 0 "$train" --dry-run "${common[@]}" --output warm --resume auto --init-weights nowhere.safetensors
 fails_well 2 "$train" --check "${common[@]}" --output x --init-weights $file --init-except conv3
 says 'without --init-weights --dry-run lists the layers of the model' out
 fails_well 2 "$train" "${common[@]}" --output x --init-except fc1

@@ -52,11 +52,8 @@ static bpt_status read_weights(const bpt_train_options *o, const char *path) {
     bpt_train_options from = *o;
     if (path) from.init_weights = path, from.init_except = NULL;
     bpt_model *model;
-    float *weights = NULL;
     BPT_TRY(load(o, &model));
-    bpt_status status = BPT_NEW("initial weights", model->segments.n_elements, &weights);
-    if (status == BPT_OK) status = bpt_initial_weights(&from, &model->segments, weights);
-    bpt_free(weights);
+    const bpt_status status = bpt_initial_weights_try(&from, &model->segments);
     bpt_model_free(model);
     return status;
 }

@@ -1,10 +1,12 @@
 #include "tools/train/check/dry_run.h"
 
 #include "tools/shaped_model.h"
+#include "tools/train/check/check_facts.h"
 #include "tools/train/job/job_parts.h"
 #include "tools/train/job/layer_choice.h"
 #include "tools/train/job/memory_plan.h"
 #include "tools/train/job/rank_threads.h"
+#include "tools/train/run/initial_weights.h"
 #include "tools/train/run/tuning.h"
 
 static void print_job(const bpt_job *job) {
@@ -47,13 +49,22 @@ static bpt_status print_parts(bpt_job *job, bpt_memory_plan *most) {
     return BPT_OK;
 }
 
-/* Whatever the run would refuse for its dataset's or its input's sake is refused here. */
+/* What a checkpoint is gone on from has others. */
+static bpt_status try_weights(const bpt_job *job) {
+    const bpt_train_options *o = job->options;
+    if (!o->init_weights || bpt_check_goes_on(o)) return BPT_OK;
+    return bpt_initial_weights_try(o, &job->model->segments);
+}
+
+/* Whatever the run would refuse for its dataset's or its input's sake is refused here. Without a
+ * dataset the model may be of another shape than the weights. */
 static bpt_status open_model(bpt_job *job) {
     const bpt_augment augment = bpt_train_augment(job->options);
     if (job->options->data) {
         BPT_TRY(bpt_job_open_data(job));
         BPT_TRY(bpt_job_choose_lengths(job));
-        return bpt_job_load_model(job);
+        BPT_TRY(bpt_job_load_model(job));
+        return try_weights(job);
     }
     const bpt_train_options *o = job->options;
     const bpt_shaped_model shaped = {o->model, NULL, o->input_size, o->classes};

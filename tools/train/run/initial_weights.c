@@ -1,5 +1,6 @@
 #include "tools/train/run/initial_weights.h"
 
+#include "base/memory.h"
 #include "tools/saved_weights.h"
 
 #include <string.h>
@@ -15,5 +16,13 @@ bpt_status bpt_initial_weights(const bpt_train_options *o, const bpt_segments *s
     bpt_error_get(&error);
     if (strstr(error.hint, "number of classes"))
         bpt_hint("%s; layers of --init-except begin anew", error.hint);
+    return status;
+}
+
+bpt_status bpt_initial_weights_try(const bpt_train_options *o, const bpt_segments *s) {
+    float *weights;
+    BPT_TRY(BPT_NEW("initial weights", s->n_elements, &weights));
+    const bpt_status status = bpt_initial_weights(o, s, weights);
+    bpt_free(weights);
     return status;
 }

@@ -14,4 +14,8 @@
  * @return BPT_OK, as bpt_safetensors_read() and bpt_segments_check() */
 bpt_status bpt_initial_weights(const bpt_train_options *o, const bpt_segments *s, float *weights);
 
+/** Whether they can be read: keeps nothing of them.
+ * @return likewise, and BPT_ENOMEM */
+bpt_status bpt_initial_weights_try(const bpt_train_options *o, const bpt_segments *s);
+
 #endif
