@@ -89,6 +89,7 @@ typedef struct {
     const char *except; /* names of layers, "a,b"; NULL: none */
     range *ranges;      /* shape [segments->n + tensors of the file] */
     size_t n_ranges;
+    size_t n_alike; /* once tensors are not as in the model: how many others are */
 } reader;
 
 static bpt_status read_at(const reader *r, void *to, size_t bytes, uint64_t offset) {
@@ -316,15 +317,18 @@ static bpt_status check_ranges(const reader *r) {
 }
 
 /* Beside the tensor in the error: what else is missing or of another shape. */
-static void hint_at_model(const reader *r, const bpt_segment *first) {
+static void hint_at_model(reader *r, const bpt_segment *first) {
     const bpt_json *root = bpt_json_root(r->header);
     bpt_error error;
     char others[160] = "";
     bpt_error_get(&error); /* looking at shapes may record others */
-    for (const bpt_segment *t = first + 1; t < r->segments->items + r->segments->n; t++) {
+    for (const bpt_segment *t = r->segments->items; t < r->segments->items + r->segments->n; t++) {
         const bpt_json *tensor = bpt_json_find(root, t->name);
         if (is_listed(r->except, t->name)) continue;
-        if (!tensor || !has_shape(r, tensor, t)) bpt_list_add(others, sizeof others, t->name);
+        if (tensor && has_shape(r, tensor, t))
+            r->n_alike++;
+        else if (t != first)
+            bpt_list_add(others, sizeof others, t->name);
     }
     (void)bpt_error_put(&error);
     bpt_hint("the file may belong to another model, or to another number of classes%s%s",
@@ -355,13 +359,14 @@ static bpt_status read_values(const reader *r, float *values) {
 }
 
 bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *values) {
-    return bpt_safetensors_read_except(path, s, NULL, values);
+    return bpt_safetensors_read_except(path, s, NULL, values, NULL);
 }
 
 bpt_status bpt_safetensors_read_except(const char *path, const bpt_segments *s, const char *except,
-                                       float *values) {
+                                       float *values, size_t *n_alike) {
     reader r = {.path = path, .segments = s, .except = except};
     uint64_t bytes;
+    if (n_alike) *n_alike = 0;
     BPT_TRY(bpt_file_open(path, &r.fd, &bytes));
     bpt_status status;
     BPT_TRY_GOTO(status, measure(&r, bytes), done);
@@ -370,6 +375,7 @@ bpt_status bpt_safetensors_read_except(const char *path, const bpt_segments *s, 
     BPT_TRY_GOTO(status, check_header(&r), done);
     status = read_values(&r, values);
 done:
+    if (n_alike) *n_alike = r.n_alike;
     bpt_free(r.ranges);
     bpt_json_doc_free(r.header);
     close(r.fd);

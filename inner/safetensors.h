@@ -35,8 +35,10 @@ bpt_status bpt_safetensors_read(const char *path, const bpt_segments *s, float *
  * @param except names with commas between them; a name stands for all tensors "<name>...."; NULL:
  *               none
  * @param[in,out] values shape [s->n_elements]; unspecified on error
+ * @param[out] n_alike where the file lacks tensors, or has them in another shape: how many others
+ *               have theirs; else 0. NULL: nobody asks
  * @return likewise, and BPT_EUSAGE (neither file nor @p s has a tensor of such a name) */
 bpt_status bpt_safetensors_read_except(const char *path, const bpt_segments *s, const char *except,
-                                       float *values);
+                                       float *values, size_t *n_alike);
 
 #endif

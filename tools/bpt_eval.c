@@ -196,7 +196,7 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
         bpt_device_option_threads(p->device, (unsigned)o->threads, bpt_pool_allowed_cores());
     BPT_TRY(bpt_model_load(o->model, &shape, &p->model));
     BPT_TRY(BPT_NEW("weights", p->model->segments.n_elements, &p->weights));
-    BPT_TRY(bpt_saved_weights_read(o->weights, &p->model->segments, NULL, p->weights));
+    BPT_TRY(bpt_saved_weights_read(o->weights, &p->model->segments, NULL, p->weights, NULL));
     BPT_TRY(bpt_pool_create(&pool, &p->pool));
     BPT_TRY(bpt_network_create_forward_on(
         p->device, p->model, batch, bpt_precision_type((bpt_precision)o->precision, p->device),

@@ -12,8 +12,8 @@ static bool is_folder(const char *path) {
 }
 
 bpt_status bpt_saved_weights_read(const char *path, const bpt_segments *s, const char *except,
-                                  float *weights) {
-    const bpt_status status = bpt_safetensors_read_except(path, s, except, weights);
+                                  float *weights, size_t *n_alike) {
+    const bpt_status status = bpt_safetensors_read_except(path, s, except, weights, n_alike);
     if (status == BPT_ENOENT || (status != BPT_OK && is_folder(path)))
         bpt_hint("the final weights of a run are RUN/model.safetensors");
     BPT_TRY(status);

@@ -225,7 +225,7 @@ static void test_refused_headers(void **state) {
 
 static bpt_status read_except(const fixture *f, const char *except, float *values) {
     for (int i = 0; i < 8; i++) values[i] = 100.0f;
-    return bpt_safetensors_read_except(f->path, &f->segments, except, values);
+    return bpt_safetensors_read_except(f->path, &f->segments, except, values, NULL);
 }
 
 /* What is excepted may be of another shape or missing, and other layers may be in the file. */
@@ -238,10 +238,11 @@ static void test_except(void **state) {
     float nine[9];
     for (int i = 0; i < 9; i++) nine[i] = 100.0f;
     write_raw(f, "{" TENSOR("b.bias", "F32", "[8]", "[0,32]") "}", 0);
-    assert_int_equal(bpt_safetensors_read_except(f->path, &f->segments, "a,b", nine), BPT_OK);
+    assert_int_equal(bpt_safetensors_read_except(f->path, &f->segments, "a,b", nine, NULL), BPT_OK);
     for (int i = 0; i < 9; i++) assert_true(nine[i] == 100.0f);
     write_raw(f, "{" WEIGHT "," TENSOR("old.head.bias", "I8", "[8]", "[24,32]") "}", 0);
-    assert_int_equal(bpt_safetensors_read_except(f->path, &f->segments, "b,old", nine), BPT_EDATA);
+    assert_int_equal(bpt_safetensors_read_except(f->path, &f->segments, "b,old", nine, NULL),
+                     BPT_EDATA);
     assert_non_null(strstr(bpt_error_last()->text, "tensor a.bias: the model has it"));
     f->segments.n = 2;
     f->segments.n_elements = 8;
@@ -328,6 +329,32 @@ static void test_another_model(void **state) {
         strstr(bpt_error_last()->text,
                "tensor a.weight: its shape is not the one of the model, which is [2, 3]"));
     assert_non_null(strstr(bpt_error_last()->hint, "not as in the model are also a.bias"));
+}
+
+/* Only who finds some tensors, but not all, may wish to except the others. */
+static void test_alike(void **state) {
+    const fixture *f = *state;
+    static const struct {
+        const char *header, *except;
+        size_t n_alike;
+    } cases[] = {
+        {"{" WEIGHT "}", NULL, 1},
+        {"{" BIAS "}", NULL, 1},
+        {"{" TENSOR("a.weight", "F32", "[4,3]", "[0,24]") "," BIAS "}", NULL, 1},
+        {"{" TENSOR("a.weight", "F32", "[4,3]", "[0,24]") "}", NULL, 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[24,99]") "}", NULL, 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F16", "[2]", "[24,28]") "}", NULL, 0},
+        {"{" WEIGHT "," BIAS "}", "b", 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        float values[8];
+        size_t n_alike = 7;
+        write_raw(f, cases[i].header, 0);
+        assert_int_not_equal(
+            bpt_safetensors_read_except(f->path, &f->segments, cases[i].except, values, &n_alike),
+            BPT_OK);
+        assert_int_equal(n_alike, cases[i].n_alike);
+    }
 }
 
 /* The right model, saved with other numbers: nothing is said of another model. */
@@ -452,6 +479,7 @@ int main(void) {
         TEST(test_many_others),
         TEST(test_counts_of_batches),
         TEST(test_another_model),
+        TEST(test_alike),
         TEST(test_another_dtype),
         TEST(test_cut_short),
         TEST(test_refused_lengths),

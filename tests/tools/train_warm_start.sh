@@ -71,6 +71,9 @@ says "RUN/model.safetensors"
 # Layers that are excepted begin as they would without the file, whatever it has of them: there are other classes then.
 fails_well 3 "$train" "${common[@]}" --model other.yaml --output x --init-weights $file
 says 'layers of --init-except begin anew'
+fails_well 3 "$train" "${common[@]}" --model lenet --output x --init-weights $file
+says 'not as in the model are also'
+grep -q 'init-except' err && die "where nothing fits, nothing is to be excepted"
 still+=(--model other.yaml)
 run 0 "$train" "${common[@]}" "${still[@]}" --output drawn
 except=(--init-weights $file --init-except conv2,fc1)

@@ -3,19 +3,18 @@
 #include "base/memory.h"
 #include "tools/saved_weights.h"
 
-#include <string.h>
-
 bpt_status bpt_initial_weights(const bpt_train_options *o, const bpt_segments *s, float *weights) {
     if (!o->init_weights || o->init_except) bpt_segments_initialise(s, (uint64_t)o->seed, weights);
     if (!o->init_weights) return BPT_OK;
-    const bpt_status status = bpt_saved_weights_read(o->init_weights, s, o->init_except, weights);
+    size_t n_alike;
+    const bpt_status status =
+        bpt_saved_weights_read(o->init_weights, s, o->init_except, weights, &n_alike);
     if (status == BPT_EUSAGE)
         bpt_hint("without --init-weights --dry-run lists the layers of the model");
-    if (status != BPT_EDATA) return status;
-    bpt_error error;
+    if (status == BPT_OK || n_alike == 0) return status;
+    bpt_error error; /* of the same model but for some layers */
     bpt_error_get(&error);
-    if (strstr(error.hint, "number of classes"))
-        bpt_hint("%s; layers of --init-except begin anew", error.hint);
+    bpt_hint("%s; layers of --init-except begin anew", error.hint);
     return status;
 }
 
