@@ -161,13 +161,21 @@ static size_t problem_line(const yaml_parser_t *parser, const char *text, size_t
     return line;
 }
 
+/* Whether what the scanner cannot read is a tab with nothing but spaces before it. Elsewhere tabs
+ * are allowed, also at the beginning of a line within brackets. */
+static bool is_at_indenting_tab(const yaml_parser_t *parser, const char *text, size_t size) {
+    size_t line = parser->problem_mark.line, i = 0;
+    if (parser->error != YAML_SCANNER_ERROR) return false;
+    for (; line > 0 && i < size; i++) line -= text[i] == '\n';
+    const size_t begin = i;
+    while (i < size && text[i] == ' ') i++;
+    return i < size && text[i] == '\t' && parser->problem_mark.column == i - begin;
+}
+
 /* What libyaml says of a tab names no tab. */
 static const char *problem_text(const yaml_parser_t *parser, const char *text, size_t size) {
-    size_t line = problem_line(parser, text, size), i = 0;
-    for (; line > 0 && i < size; i++) line -= text[i] == '\n';
-    while (i < size && text[i] == ' ') i++;
-    if (i < size && text[i] == '\t')
-        return "a tab at the begin of the line: YAML indents by spaces";
+    if (is_at_indenting_tab(parser, text, size))
+        return "a tab at the beginning of the line: YAML indents by spaces";
     return parser->problem ? parser->problem : "not valid YAML";
 }
 

@@ -81,8 +81,10 @@ static void test_an_empty_file_is_an_empty_map(void **state) {
 static void test_syntax_errors_name_file_and_line(void **state) {
     (void)state;
     assert_refused("a: 1\nb: [1, 2\nc: 3\n", "m.yaml:3", NULL);
-    assert_refused("a: 1\n\tb: 2\n", "m.yaml:2", "a tab at the begin of the line");
-    assert_refused("a:\n  b: 1\n  \tc: 2\n", "m.yaml:3", "a tab at the begin of the line");
+    assert_refused("a: 1\n\tb: 2\n", "m.yaml:2", "a tab at the beginning of the line");
+    assert_refused("a:\n  b: 1\n  \tc: 2\n", "m.yaml:3", "a tab at the beginning of the line");
+    bpt_yaml_free(parse("a: {b: 1,\n\t\tc: 2}\n")); /* within brackets tabs are allowed */
+    assert_refused("a: {b: 1,\n\t\tc: ]}\n", "m.yaml:2", "did not find expected node content");
     assert_refused("a: 1\nb: \"open\n", "m.yaml:3", NULL);
     assert_refused("a: 1\nb: 2\nc: \xFF\n", "m.yaml:3", NULL); /* not UTF-8 */
     assert_refused("a: 1\n\x01: 2\n", "m.yaml:2", "control characters");
