@@ -80,16 +80,30 @@ static bool is_plain_word(const char *text) {
     return at > text && !*at;
 }
 
-void bpt_text_quote(const char *text, char *out, size_t size) {
-    const bool plain = is_plain_word(text);
-    const char *quote = plain ? "" : "'";
-    size_t length = (size_t)snprintf(out, size, "%s", quote);
-    for (; *text && length < size; text++) {
+/* Whether a message shows it as it is, and a user finds the keys. */
+static bool can_be_typed(const char *text) {
+    while (*text && !bpt_text_unfit(text)) text++;
+    return !*text;
+}
+
+/* @param[in,out] length of what is in @p out, or would be if there were room
+ * @return whether there was */
+static bool put(const char *text, char *out, size_t size, size_t *length) {
+    *length += (size_t)snprintf(out + *length, size - *length, "%s", text);
+    return *length < size;
+}
+
+bool bpt_text_quote(const char *text, char *out, size_t size) {
+    const char *quote = is_plain_word(text) ? "" : "'";
+    size_t length = 0;
+    bool done = can_be_typed(text) && put(quote, out, size, &length);
+    for (; done && *text; text++) {
         const char same[] = {*text, '\0'};
-        const char *shown = *text == '\'' ? "'\\''" : same;
-        length += (size_t)snprintf(out + length, size - length, "%s", shown);
+        done = put(*text == '\'' ? "'\\''" : same, out, size, &length);
     }
-    if (length < size) snprintf(out + length, size - length, "%s", quote);
+    done = done && put(quote, out, size, &length);
+    if (!done) out[0] = '\0';
+    return done;
 }
 
 void bpt_text_keep_printable(char *text) {

@@ -1,5 +1,5 @@
 /** @file base/text.h
- * Small texts for messages, in memory of a fixed size: what does not fit is cut.
+ * Small texts for messages, in memory of a fixed size: what does not fit is cut, or left out.
  *
  * Threads: any; nothing is shared. */
 #ifndef BPT_BASE_TEXT_H
@@ -21,8 +21,9 @@ void bpt_text_escape(const char *text, char *out, size_t size);
 
 /** Copies a text, such as a path, as one word of a shell, for messages that say what to type: in
  * single quotes where a shell would take it for something else.
- * @param[out] out shape [size], a text */
-void bpt_text_quote(const char *text, char *out, size_t size);
+ * @param[out] out shape [size], size >= 1, a text; "" on failure, since a part is another word
+ * @return whether all of it fits, and can be typed (bpt_text_unfit() has no fault to find) */
+bool bpt_text_quote(const char *text, char *out, size_t size);
 
 /** @return the code of the first character of a text if it does not belong into one, as
  * configuration files see it: a control character, U+2028, U+2029, U+FFFE, U+FFFF; else 0 */

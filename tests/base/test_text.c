@@ -102,13 +102,30 @@ static void test_quote(void **state) {
     };
     char out[32], small[6];
     for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        bpt_text_quote(of[i][0], out, sizeof out);
+        assert_true(bpt_text_quote(of[i][0], out, sizeof out));
         assert_string_equal(out, of[i][1]);
     }
-    bpt_text_quote("longer than that", small, sizeof small);
-    assert_string_equal(small, "'long");
-    bpt_text_quote("it's", small, sizeof small);
-    assert_string_equal(small, "'it'\\");
+    assert_true(bpt_text_quote("five5", small, sizeof small));
+    assert_string_equal(small, "five5");
+    assert_true(bpt_text_quote("a b", small, sizeof small));
+    assert_string_equal(small, "'a b'");
+}
+
+/* A part of a word, or one with a question mark in it, would be another. */
+static void test_quote_that_is_none(void **state) {
+    (void)state;
+    static const char *const of[] = {"longer than that", "a  b", "it's", "'", "sixsix"};
+    static const char *const untypable[] = {"a\nb", "a\tb", "\x7f", "a\xc2\x85", "\xe2\x80\xa8"};
+    char out[32], small[6], least[1];
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        assert_false(bpt_text_quote(of[i], small, sizeof small));
+        assert_string_equal(small, "");
+        assert_false(bpt_text_quote(of[i], least, sizeof least));
+    }
+    for (size_t i = 0; i < sizeof untypable / sizeof *untypable; i++) {
+        assert_false(bpt_text_quote(untypable[i], out, sizeof out));
+        assert_string_equal(out, "");
+    }
 }
 
 int main(void) {
@@ -119,6 +136,7 @@ int main(void) {
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_escape_that_is_cut),
         cmocka_unit_test(test_quote),
+        cmocka_unit_test(test_quote_that_is_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

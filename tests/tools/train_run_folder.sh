@@ -111,6 +111,10 @@ mkdir -p runs/early/checkpoints/step-00000010 # which a killed start does not le
 fails_well 2 "$train" "${good[@]}" --output runs/early --force
 says 'runs/early is not a run folder: left as it is'
 says '--resume runs/early if'
+long=runs/$(printf '%0220d' 0)/$(printf '%0220d' 0) # a part of it would be another path
+mkdir -p $long/checkpoints/step-00000010
+fails_well 2 "$train" "${good[@]}" --output $long --force
+says '--resume RUN if there are checkpoints in it'
 
 # Where somebody removes the lock file, the next one is another job's: who ends leaves it alone.
 two=("$train" "${common[@]}" --log-interval 1000 --eval-every 0 --epochs 100000 --output runs/two --resume auto)

@@ -174,9 +174,11 @@ bpt_status bpt__job_stop_if_told(bpt_job *job) {
 
 static void say_finished(const char *run) {
     const bool goes_on = bpt_checkpoint_expect(run) == BPT_OK;
-    char path[1024], word[1024];
-    snprintf(path, sizeof path, "%s%s", run, goes_on ? "" : "/model.safetensors");
-    bpt_text_quote(path, word, sizeof word);
+    const char *file = goes_on ? "" : "/model.safetensors";
+    char path[460], word[480]; /* a line of the log has room for it and for the run */
+    const size_t length = (size_t)snprintf(path, sizeof path, "%s%s", run, file);
+    const bool named = length < sizeof path && bpt_text_quote(path, word, sizeof word);
+    if (!named) snprintf(word, sizeof word, "RUN%s", file);
     bpt_info("%s is finished already; another --output with %s %s trains on", run,
              goes_on ? "--resume" : "--init-weights", word);
 }

@@ -82,13 +82,14 @@ static bpt_status refuse(const disk *d, const bpt_run_need *need, uint64_t there
     const bpt_status status = bpt_fail(
         BPT_ENOSPC, "no room for the run in %s: %s %.1f MB, %.1f MB are free%s", d->path,
         what_takes(d, need), mb * (double)need->least, mb * (double)there, with_what_goes(h));
-    char word[BPT_ERROR_HINT_SIZE];
-    bpt_text_quote(d->path, word, sizeof word);
+    static const char resume[] =
+        "make room there, or go on with an --output on another disk and --resume";
+    char word[BPT_ERROR_HINT_SIZE - sizeof resume];
+    const bool named = bpt_text_quote(d->path, word, sizeof word);
     if (!d->has_weights)
         bpt_hint("make room there, or let it lead to another disk");
     else if (h->n > 0)
-        bpt_hint("make room there, or go on with an --output on another disk and --resume %s",
-                 word);
+        bpt_hint("%s %s", resume, named ? word : "RUN");
     else
         bpt_hint("make room there, or name an --output on another disk");
     return status;

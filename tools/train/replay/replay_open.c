@@ -95,12 +95,13 @@ static bpt_status open_worker(bpt__replay *r, uint32_t rank) {
 /* Of a run with a model file that was named from another folder. Built-in models are found from
  * everywhere. */
 static bpt_status hint_at_model(const bpt_train_options *o, bpt_status status) {
-    char path[BPT_ERROR_HINT_SIZE], word[BPT_ERROR_HINT_SIZE];
+    static const char kept[] = "it counts from where the run was started; a copy was kept: --model";
+    char path[BPT_ERROR_HINT_SIZE], word[BPT_ERROR_HINT_SIZE - sizeof kept];
     if (status != BPT_EUSAGE || !strstr(bpt_error_last()->text, o->model)) return status;
     if (access(o->model, F_OK) == 0) return status;
-    snprintf(path, sizeof path, "%s/model.yaml", o->replay);
-    bpt_text_quote(path, word, sizeof word);
-    bpt_hint("it counts from where the run was started; a copy was kept: --model %s", word);
+    const size_t length = (size_t)snprintf(path, sizeof path, "%s/model.yaml", o->replay);
+    const bool named = length < sizeof path && bpt_text_quote(path, word, sizeof word);
+    bpt_hint("%s %s", kept, named ? word : "RUN/model.yaml");
     return status;
 }
 

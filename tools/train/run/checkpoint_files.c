@@ -479,9 +479,10 @@ static void hint_at_another(const char *folder) {
     }
     bpt_error_put(&error);
     if (status == BPT_OK && other) {
-        char word[BPT_ERROR_HINT_SIZE];
-        bpt_text_quote(other, word, sizeof word);
-        bpt_hint("go on from another checkpoint: --resume %s", word);
+        static const char go_on[] = "go on from another checkpoint: --resume";
+        char word[BPT_ERROR_HINT_SIZE - sizeof go_on];
+        const bool named = bpt_text_quote(other, word, sizeof word);
+        bpt_hint("%s %s", go_on, named ? word : "RUN/checkpoints/STEP");
     } else
         bpt_hint("there is no other whole checkpoint; start anew with --force, without --resume");
     bpt_free(other);

@@ -119,12 +119,11 @@ static bpt_status refuse_existing(const char *path) {
 
 static bpt_status refuse_stranger(const char *path) {
     const bpt_status status = bpt_fail(BPT_EUSAGE, "%s is not a run folder: left as it is", path);
-    char word[BPT_ERROR_HINT_SIZE];
-    bpt_text_quote(path, word, sizeof word);
-    bpt_hint(
+    static const char hint[] =
         "--force and --resume auto take folders that bpt-train made; name another --output, with "
-        "--resume %s if there are checkpoints in it",
-        word);
+        "--resume %s if there are checkpoints in it";
+    char word[BPT_ERROR_HINT_SIZE - sizeof hint];
+    bpt_hint(hint, bpt_text_quote(path, word, sizeof word) ? word : "RUN");
     return status;
 }
 
