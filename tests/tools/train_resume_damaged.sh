@@ -93,6 +93,11 @@ hinted=$(sed -n "s/^hint: go on from another checkpoint: --resume //p" err)
 run 2 "$train" "${parts[@]}" --check --output runs/new --resume runs/damaged/checkpoints/step-00000100
 says 'step-00000100/model.safetensors is damaged' out
 run 0 "$train" "${parts[@]}" --check --output runs/damaged --resume auto
+long="runs/$(printf '%0200d' 0) $(printf '%0050d' 0)" # --check has room for what training has
+cp -r runs/damaged "$long"
+run 2 "$train" "${parts[@]}" --check --output runs/new --resume "$long/checkpoints/step-00000100"
+says "hint: go on from another checkpoint: --resume '$long/checkpoints/step-00000200'" out
+rm -r "$long"
 
 # A number that is another one by a single digit is noticed, too.
 sed -i 's/"serial": 2/"serial": 1/' runs/damaged/checkpoints/step-00000200/DONE

@@ -17,7 +17,7 @@
 
 /** Why a file that an option names can't be used; empty where it can, or where none is named. */
 typedef struct bpt_check_refusal {
-    char what[256], hint[160];
+    char what[256], hint[BPT_ERROR_HINT_SIZE];
 } bpt_check_refusal;
 
 typedef struct bpt_check_facts {

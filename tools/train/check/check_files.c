@@ -18,7 +18,7 @@
 void bpt_check_refuse(bpt_check_refusal *refusal, const char *hint) {
     const bpt_error *error = bpt_error_last();
     snprintf(refusal->what, sizeof refusal->what, "%.255s", error->text);
-    snprintf(refusal->hint, sizeof refusal->hint, "%.159s", error->hint[0] ? error->hint : hint);
+    snprintf(refusal->hint, sizeof refusal->hint, "%s", error->hint[0] ? error->hint : hint);
 }
 
 /* Of the model as its file has it: ranks that see no dataset can say no more of it. */

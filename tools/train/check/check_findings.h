@@ -11,7 +11,7 @@ typedef struct bpt_check_finding {
     bool error; /* else a warning: the job would run, but not well */
     uint32_t rank;
     char what[384];
-    char hint[160]; /* may be "" */
+    char hint[BPT_ERROR_HINT_SIZE]; /* may be "" */
 } bpt_check_finding;
 
 /** Takes a finding, borrowed for the call. */
