@@ -29,7 +29,7 @@ typedef struct bpt_learning {
     double eta;                     /* lars: trust coefficient, > 0 */
     double clip_norm;               /* all: largest norm of the whole gradient; 0: any */
     double step_limit;              /* all: largest rate * |g| / |w| of a segment that decays, g
-                                     * clipped; 0: any */
+                                     * clipped, trust aside; 0: any */
     double label_smoothing;         /* all: part of a label that goes to all classes, in [0, 1] */
     const bpt_optimizer *optimizer; /* NULL: sgd */
 } bpt_learning;
@@ -56,7 +56,8 @@ struct bpt_optimizer {
     size_t (*n_states)(const bpt_learning *l);
 
     /** A factor for segments that decay; NULL where it needs none.
-     * @param weights,gradient norms of the segment, the gradient's after clipping */
+     * @param weights,gradient norms of the segment, the gradient's after clipping and before its
+     *                         step is limited */
     float (*trust)(const bpt_learning *l, double weights, double gradient);
 
     void (*update)(const bpt_learning *l, const bpt_update_range *r);

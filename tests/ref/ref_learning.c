@@ -33,25 +33,27 @@ double ref_norm(const double *x, size_t n) {
     return sqrt(sum);
 }
 
-void ref_lars_update(size_t n, double *w, double *v, const double *g, double rate,
+void ref_lars_update(size_t n, double *w, double *v, const double *g, double norm, double rate,
                      const bpt_learning *l) {
-    const double of_w = ref_norm(w, n), of_g = ref_norm(g, n);
-    const double trust = of_w > 0 && of_g > 0 ? l->eta * of_w / (of_g + l->decay * of_w) : 1.0;
+    const double of_w = ref_norm(w, n);
+    const double trust = of_w > 0 && norm > 0 ? l->eta * of_w / (norm + l->decay * of_w) : 1.0;
     for (size_t i = 0; i < n; i++) {
         v[i] = l->momentum * v[i] + trust * (g[i] + l->decay * w[i]);
         w[i] -= rate * v[i];
     }
 }
 
-/* Of one segment. @param l whose decay is 0 where the segment does not decay */
+/* Of one segment.
+ * @param l    whose decay is 0 where the segment does not decay
+ * @param norm of the gradient before its step was limited */
 static void update_segment(const bpt_segment *s, const bpt_learning *l, uint64_t t, double rate,
-                           double *w, double *const *states, const double *g) {
+                           double *w, double *const *states, const double *g, double norm) {
     const char *name = bpt_learning_optimizer(l)->name;
     double *a = states[0] + s->offset, *b = states[1] + s->offset;
     if (strcmp(name, "adamw") == 0)
         ref_adamw_update(s->count, w, a, b, g, t, rate, l);
     else if (strcmp(name, "lars") == 0 && s->role.decays)
-        ref_lars_update(s->count, w, a, g, rate, l);
+        ref_lars_update(s->count, w, a, g, norm, rate, l);
     else if (l->nesterov)
         ref_nesterov_update(s->count, w, a, g, rate, l->momentum, l->decay);
     else
@@ -86,10 +88,11 @@ void ref_learning_update(const bpt_segments *s, const bpt_learning *l, uint64_t 
         const size_t begin = segment->offset;
         bpt_learning of_segment = *l;
         if (!segment->role.decays) of_segment.decay = 0.0;
+        const double norm = ref_norm(clipped + begin, segment->count);
         const double limited = step_scale(segment, l->step_limit, rate, w + begin, clipped + begin);
         for (size_t j = 0; j < segment->count; j++) clipped[begin + j] *= limited;
         if (segment->role.running == 0.0f)
-            update_segment(segment, &of_segment, t, rate, w + begin, states, clipped + begin);
+            update_segment(segment, &of_segment, t, rate, w + begin, states, clipped + begin, norm);
         else
             for (size_t j = begin; j < begin + segment->count; j++)
                 w[j] -= (double)segment->role.running * g[j];

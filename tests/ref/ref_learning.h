@@ -25,16 +25,18 @@ void ref_adamw_update(size_t n, double *w, double *m, double *v, const double *g
                       double rate, const bpt_learning *l);
 
 /** One whole segment: v = momentum * v + trust * (g + decay * w);  w = w - rate * v, with
- * trust = eta |w| / (|g| + decay |w|), or 1 where a norm is 0
- * @param l momentum, decay, eta are read */
-void ref_lars_update(size_t n, double *w, double *v, const double *g, double rate,
+ * trust = eta |w| / (norm + decay |w|), or 1 where a norm is 0
+ * @param norm of g, before its step was limited
+ * @param l    momentum, decay, eta are read */
+void ref_lars_update(size_t n, double *w, double *v, const double *g, double norm, double rate,
                      const bpt_learning *l);
 
 /** @return the Euclidean norm of x, shape [n] */
 double ref_norm(const double *x, size_t n);
 
 /** Clips, limits the step of each segment, then updates all segments as @p l says; running
- * statistics follow their gradient.
+ * statistics follow their gradient. The trust of lars is that of the gradient before its step is
+ * limited.
  * @param w,g     flat
  * @param states  as the optimiser's table has them; flat; shape [BPT_MAX_STATES]
  * @param t       number of the update, from 1 */

@@ -52,14 +52,14 @@ static void test_lars(void **state) {
     const bpt_learning l = {.momentum = 0.9, .decay = 0.2, .eta = 0.1};
     double w[] = {3, 4}, v[] = {0, 0};
     const double g[] = {0.6, 0.8};
-    ref_lars_update(2, w, v, g, 0.5, &l); /* norms 5 and 1: trust 0.1 * 5 / (1 + 0.2 * 5) */
+    ref_lars_update(2, w, v, g, 1, 0.5, &l); /* norms 5 and 1: trust 0.1 * 5 / (1 + 0.2 * 5) */
     check(v, (double[]){0.25 * 1.2, 0.25 * 1.6}, 2);
     check(w, (double[]){2.85, 3.8}, 2);
-    ref_lars_update(2, w, v, g, 0.5, &l); /* norms 4.75 and 1 */
+    ref_lars_update(2, w, v, g, 1, 0.5, &l); /* norms 4.75 and 1 */
     const double trust = 0.1 * 4.75 / 1.95;
     check(v, (double[]){0.27 + trust * 1.17, 0.36 + trust * 1.56}, 2);
     double zero[] = {0}, still[] = {0};
-    ref_lars_update(1, zero, still, (double[]){2}, 0.5, &l);
+    ref_lars_update(1, zero, still, (double[]){2}, 2, 0.5, &l);
     check(zero, (double[]){-1}, 1); /* weights of norm 0: trust 1 */
 }
 
