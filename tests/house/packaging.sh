@@ -32,7 +32,12 @@ if quiet "$compiler" -march=sapphirerapids "${flags[@]}" -xc /dev/null; then
 fi
 
 # Programs run from where they were put, though nothing else is known there; what their hints name is there.
+# The build's list of what was installed stays that of the user.
+list=$build/install_manifest.txt
+[ -f "$list" ] && cp -p "$list" "$place/list"
 DESTDIR=$place/a quiet cmake --install "$build" --prefix /usr || die "it is not installed"
+rm -f "$list"
+[ -f "$place/list" ] && cp -p "$place/list" "$list"
 mv "$place/a" "$place/moved"
 cd / || exit 1
 for program in ingest train eval tune; do
