@@ -3,6 +3,7 @@
  * ctest: cpu */
 #include "base/random.h"
 #include "outer/layer_placement.h"
+#include "tests/base/near.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -126,10 +127,6 @@ static double megabytes(const bpt_placement_job *job, size_t cut) {
     return bpt_placement_bytes(job, cut) / (job->n_workers - 1) / 1e6;
 }
 
-static void check_near(double x, double expected, double tolerance) {
-    if (!(fabs(x - expected) <= tolerance)) fail_msg("%.9g, not %.9g", x, expected);
-}
-
 /* ---- section 2 ---- */
 
 /* The most samples of a worker's step with which a cut puts no more on wires. */
@@ -144,15 +141,15 @@ static void test_vgg16(void **state) {
     (void)state;
     const table t = vgg16();
     bpt_placement_job job = job_of(&t, 4, 32);
-    check_near(megabytes(&job, BPT_PLACEMENT_NONE), 1106.9, 0.05);
-    check_near(megabytes(&job, t.last_conv), 124.1, 0.05);
+    assert_near(megabytes(&job, BPT_PLACEMENT_NONE), 1106.9, 0.05);
+    assert_near(megabytes(&job, t.last_conv), 124.1, 0.05);
     check_break_even(job, t.last_conv, 4928);
     assert_true(bpt_placement_bytes(&job, t.last_conv) ==
                 2.0 * 3 * 4 * 14714688 + 2.0 * 3 * 32 * 4 * 25088);
     assert_true(bpt_placement_bytes(&job, BPT_PLACEMENT_NONE) ==
                 2.0 * 3 * 4 * (14714688 + 123642856));
     job.batch = 128;
-    check_near(megabytes(&job, t.last_conv), 143.4, 0.05);
+    assert_near(megabytes(&job, t.last_conv), 143.4, 0.05);
     job.label_bytes = 4;
     assert_true(bpt_placement_bytes(&job, t.last_conv) ==
                 2.0 * 3 * 4 * 14714688 + 2.0 * 3 * 128 * 4 * 25088 + 3 * 128 * 4);
@@ -168,12 +165,12 @@ static void test_alexnet(void **state) {
     (void)state;
     const table t = alexnet();
     const bpt_placement_job job = job_of(&t, 8, 128);
-    check_near(megabytes(&job, BPT_PLACEMENT_NONE), 487.7, 0.05);
-    check_near(megabytes(&job, t.last_conv), 28.1, 0.05);
+    assert_near(megabytes(&job, BPT_PLACEMENT_NONE), 487.7, 0.05);
+    assert_near(megabytes(&job, t.last_conv), 28.1, 0.05);
     check_break_even(job, t.last_conv, 6361);
     const bpt_placement p = bpt_placement_choose(&job);
     assert_int_equal(p.cut, t.last_conv);
-    check_near(p.classic_bytes / p.bytes, 17.35, 0.01);
+    assert_near(p.classic_bytes / p.bytes, 17.35, 0.01);
     assert_non_null(strstr(p.reason, "fc6: 17.4 times fewer bytes, "));
 }
 
@@ -200,8 +197,8 @@ static void test_choice(void **state) {
     const bpt_placement_job job = job_of(&t, 4, 32);
     const bpt_placement p = bpt_placement_choose(&job);
     assert_int_equal(p.cut, t.last_conv);
-    check_near(p.classic_seconds, 8 + 830.145264 / 125, 1e-9);
-    check_near(p.seconds, 7.93607 + 107.555712 / 125 + 4 * 0.06393, 1e-4);
+    assert_near(p.classic_seconds, 8 + 830.145264 / 125, 1e-9);
+    assert_near(p.seconds, 7.93607 + 107.555712 / 125 + 4 * 0.06393, 1e-4);
     assert_string_equal(p.reason, "fc6: 8.9 times fewer bytes, 1.62 times as fast as without");
 }
 
@@ -347,15 +344,15 @@ static void test_overlapping_steps(void **state) {
                              .bytes_per_s = 40,
                              .server_bytes = 1e9};
     assert_true(bpt_placement_link_bytes(&job, 0) == 2 * (2 * 4 * 600 / 4 / 3 + 2 * 2 * 4 * 5));
-    check_near(bpt_placement_seconds(&job, 0), 2 * (400 + 80) / 40.0, 1e-12); /* the link */
+    assert_near(bpt_placement_seconds(&job, 0), 2 * (400 + 80) / 40.0, 1e-12); /* the link */
     job.bytes_per_s = 4000;
-    check_near(bpt_placement_seconds(&job, 0), 6, 1e-12); /* the server */
+    assert_near(bpt_placement_seconds(&job, 0), 6, 1e-12); /* the server */
     layers[1].server_s = 0.5;
-    check_near(bpt_placement_seconds(&job, 0), 1 + 80 / 4000.0 + 0.5, 1e-12); /* a worker */
+    assert_near(bpt_placement_seconds(&job, 0), 1 + 80 / 4000.0 + 0.5, 1e-12); /* a worker */
     job.overlaps = false;
-    check_near(bpt_placement_seconds(&job, 0), 1 + 960 / 4000.0 + 3 * 0.5, 1e-12);
-    check_near(bpt_placement_seconds(&job, BPT_PLACEMENT_NONE),
-               4 + 2 * (2 * 4 * 9000 / 4 / 3) / 4000.0, 1e-12);
+    assert_near(bpt_placement_seconds(&job, 0), 1 + 960 / 4000.0 + 3 * 0.5, 1e-12);
+    assert_near(bpt_placement_seconds(&job, BPT_PLACEMENT_NONE),
+                4 + 2 * (2 * 4 * 9000 / 4 / 3) / 4000.0, 1e-12);
 }
 
 /* ---- against all cuts ---- */
@@ -455,11 +452,11 @@ static void test_least_of_all_cuts(void **state) {
         const bpt_placement p = bpt_placement_choose(&job);
         const bool none = p.cut == BPT_PLACEMENT_NONE;
         const double seconds = seconds_of(&job, none ? job.n_layers : p.cut + 1);
-        check_near(p.seconds, seconds, 1e-9 * seconds);
+        assert_near(p.seconds, seconds, 1e-9 * seconds);
         assert_true(strlen(p.reason) > 0 && strlen(p.reason) + 1 < sizeof p.reason);
         if (p.cut != expected) { /* two that are alike, but for rounding */
             assert_true(!none && expected != BPT_PLACEMENT_NONE);
-            check_near(seconds, seconds_of(&job, expected + 1), 1e-9 * seconds);
+            assert_near(seconds, seconds_of(&job, expected + 1), 1e-9 * seconds);
         }
         n_placed += !none;
         n_none += none;

@@ -3,6 +3,7 @@
 #include "base/random.h"
 #include "outer/placement.h"
 #include "outer/shard.h"
+#include "tests/base/near.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -148,10 +149,6 @@ static void place(const double *speed, uint32_t n, double *part) {
     bpt_place_shards(&(bpt_place_inputs){.n_ranks = n, .speed = speed}, part);
 }
 
-static bool near(double x, double y) {
-    return fabs(x - y) < 1e-12;
-}
-
 static void test_placement_by_speed(void **state) {
     (void)state;
     double part[4];
@@ -173,10 +170,12 @@ static void test_placement_in_rounds(void **state) {
     double part[8];
     bpt_place_inputs in = {8, speed, link, .pushed_bytes_per_s = 100, .in_rounds = true};
     bpt_place_shards(&in, part); /* half of all speed, but no more than memory is planned for */
-    assert_true(near(part[0], 0.25) && near(part[7], 0.75 / 7));
+    assert_near(part[0], 0.25, 1e-12);
+    assert_near(part[7], 0.75 / 7, 1e-12);
     in.pushed_bytes_per_s = 250; /* 250 (1/8 + p 6/8) = 62.5 for p = 1/6 */
     bpt_place_shards(&in, part);
-    assert_true(near(part[0], 1.0 / 6) && near(part[7], 5.0 / 42));
+    assert_near(part[0], 1.0 / 6, 1e-12);
+    assert_near(part[7], 5.0 / 42, 1e-12);
 }
 
 /* What is guessed decides little. */
@@ -185,7 +184,9 @@ static void test_placement_by_guesses(void **state) {
     double part[4];
     bpt_place_shards(&(bpt_place_inputs){4, (const double[]){700, 100, 100, 100}, .guessed = true},
                      part);
-    assert_true(near(part[0], 0.5) && near(part[1], 0.5 / 3) && near(part[3], 0.5 / 3));
+    assert_near(part[0], 0.5, 1e-12);
+    assert_near(part[1], 0.5 / 3, 1e-12);
+    assert_near(part[3], 0.5 / 3, 1e-12);
 }
 
 /* Where nobody waits, messages are to cost all ranks the same part of their time. */
@@ -199,11 +200,16 @@ static void test_placement_by_messages(void **state) {
     /* f / (1 - 2 f): 3/10 / 4/10 = 9/12, twice 2/10 / 6/10 = 4/12, twice 3/20 / 14/20 = 3/14 */
     place((const double[]){6, 4, 4, 3, 3}, 5, part);
     const double all = 3.0 / 4 + 2.0 / 3 + 3.0 / 7;
-    assert_true(near(part[0], 3.0 / 4 / all) && near(part[1], 1.0 / 3 / all));
-    assert_true(near(part[2], part[1]) && near(part[3], 3.0 / 14 / all) && part[4] == part[3]);
+    assert_near(part[0], 3.0 / 4 / all, 1e-12);
+    assert_near(part[1], 1.0 / 3 / all, 1e-12);
+    assert_near(part[2], part[1], 1e-12);
+    assert_near(part[3], 3.0 / 14 / all, 1e-12);
+    assert_true(part[4] == part[3]);
     /* f = 9/20, 9/20, 2/20: the last part would be 1/73, less than a quarter of a third */
     place((const double[]){9, 9, 2}, 3, part);
-    assert_true(near(part[0], 0.5) && near(part[1], 0.5) && part[2] == 0);
+    assert_near(part[0], 0.5, 1e-12);
+    assert_near(part[1], 0.5, 1e-12);
+    assert_true(part[2] == 0);
     /* f / (1 - 2 f) of f = 0.396 and 0.208: 1.904 and 0.356; 0.3975 and 0.205: 1.939 and 0.347 */
     place((const double[]){396, 396, 208}, 3, part);
     assert_true(part[2] * 3 > 0.25 && part[2] * 3 < 0.26);
@@ -213,13 +219,14 @@ static void test_placement_by_messages(void **state) {
 
 static void test_room(void **state) {
     (void)state;
-    assert_true(near(bpt_place_room(0.25, 0, 4e9), 0.25));   /* what was planned for is there */
-    assert_true(near(bpt_place_room(0.25, 4e9, 4e9), 0.75)); /* half of what is left */
+    assert_near(bpt_place_room(0.25, 0, 4e9), 0.25, 1e-12);   /* what was planned for is there */
+    assert_near(bpt_place_room(0.25, 4e9, 4e9), 0.75, 1e-12); /* half of what is left */
     assert_true(bpt_place_room(0.25, 6e9, 4e9) == 1 && bpt_place_room(0.25, 1e12, 4e9) == 1);
     assert_true(bpt_place_room(1, 0, 4e9) == 1);
     assert_true(bpt_place_room(0.75, 4e9, 4e9) == 1);
     assert_true(bpt_place_planned(1) == 1 && bpt_place_planned(2) == 1);
-    assert_true(near(bpt_place_planned(3), 2.0 / 3) && near(bpt_place_planned(4), 0.5));
+    assert_near(bpt_place_planned(3), 2.0 / 3, 1e-12);
+    assert_near(bpt_place_planned(4), 0.5, 1e-12);
 }
 
 /* A rank hosts no more than it has memory for, even if others then host little. */
@@ -230,15 +237,21 @@ static void test_placement_by_memory(void **state) {
                            .speed = (const double[]){400, 200, 100, 100},
                            .largest = (const double[]){0.5, 1, 1, 1}};
     bpt_place_shards(&in, part); /* of the rest 1/2 to 1/6 to 1/6 */
-    assert_true(near(part[0], 0.5) && near(part[1], 0.3));
-    assert_true(near(part[2], 0.1) && near(part[3], 0.1));
+    assert_near(part[0], 0.5, 1e-12);
+    assert_near(part[1], 0.3, 1e-12);
+    assert_near(part[2], 0.1, 1e-12);
+    assert_near(part[3], 0.1, 1e-12);
     in.largest = (const double[]){0.75, 0.5, 0.5, 0.5}; /* 0.15, and twice 0.05: too small */
     bpt_place_shards(&in, part);
-    assert_true(near(part[0], 0.75) && near(part[1], 0.25) && part[2] == 0 && part[3] == 0);
+    assert_near(part[0], 0.75, 1e-12);
+    assert_near(part[1], 0.25, 1e-12);
+    assert_true(part[2] == 0 && part[3] == 0);
     in.largest = (const double[]){0.95, 0.5, 0.5, 0.5}; /* all too small, but somebody has to */
     bpt_place_shards(&in, part);
-    assert_true(near(part[0], 0.95) && near(part[1], 0.03));
-    assert_true(near(part[2], 0.01) && near(part[3], 0.01));
+    assert_near(part[0], 0.95, 1e-12);
+    assert_near(part[1], 0.03, 1e-12);
+    assert_near(part[2], 0.01, 1e-12);
+    assert_near(part[3], 0.01, 1e-12);
 }
 
 /* @return bytes a second that a rank's link carries each way, by who sends what to whom */
