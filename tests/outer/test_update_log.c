@@ -34,6 +34,14 @@ static int remove_folder(void **state) {
     return bpt_dir_remove(folder) == BPT_OK ? 0 : -1;
 }
 
+/* @return a log in a file of its own, whatever tests before left */
+static bpt__update_log *open_anew(void) {
+    bpt__update_log *log;
+    remove(path);
+    assert_int_equal(bpt__update_log_open(path, &log), BPT_OK);
+    return log;
+}
+
 /* @return the lines of the file, checked */
 static uint64_t count_lines(void) {
     char *text;
@@ -55,15 +63,13 @@ static uint64_t count_lines(void) {
 /* Lines are added between steps of training, where nothing is allocated. */
 static void test_first_lines_take_no_memory(void **state) {
     (void)state;
-    bpt__update_log *log;
-    assert_int_equal(bpt__update_log_open(path, &log), BPT_OK);
+    bpt__update_log *log = open_anew();
     const uint64_t before = bpt_memory_allocations();
     const bpt__update widest = {UINT32_MAX, UINT32_MAX, UINT64_MAX,   UINT64_MAX,  UINT64_MAX,
                                 UINT64_MAX, UINT64_MAX, -1.0 / 3e200, -1.0 / 3e200};
     for (int i = 0; i < 100; i++) assert_int_equal(bpt__update_log_add(log, &widest), BPT_OK);
     assert_int_equal(bpt_memory_allocations(), before);
     assert_int_equal(bpt__update_log_close(log), BPT_OK);
-    assert_int_equal(remove(path), 0);
 }
 
 static atomic_bool all_added;
@@ -78,10 +84,9 @@ static void *add_lines(void *log) {
 
 static void test_two_threads(void **state) {
     (void)state;
-    bpt__update_log *log;
     pthread_t thread;
     void *result;
-    assert_int_equal(bpt__update_log_open(path, &log), BPT_OK);
+    bpt__update_log *log = open_anew();
     assert_int_equal(pthread_create(&thread, NULL, add_lines, log), 0);
     while (!atomic_load(&all_added)) assert_int_equal(bpt__update_log_write(log, 4096), BPT_OK);
     assert_int_equal(pthread_join(thread, &result), 0);
@@ -94,9 +99,7 @@ static void test_two_threads(void **state) {
 
 static void test_few_lines_wait(void **state) {
     (void)state;
-    bpt__update_log *log;
-    assert_int_equal(remove(path), 0);
-    assert_int_equal(bpt__update_log_open(path, &log), BPT_OK);
+    bpt__update_log *log = open_anew();
     const bpt__update update = {.shard = 2, .version = 1};
     assert_int_equal(bpt__update_log_add(log, &update), BPT_OK);
     assert_int_equal(bpt__update_log_write(log, 4096), BPT_OK);
@@ -130,15 +133,12 @@ static void test_what_a_line_says(void **state) {
     static const char line[] =
         "{\"shard\": 2, \"version\": 9, \"worker\": 1, \"seq\": 4, \"base\": 6, "
         "\"gamma\": 0.375, \"q\": 1.25, \"staleness\": 3, \"lead\": 5}\n";
-    bpt__update_log *log;
-    assert_int_equal(remove(path), 0);
-    assert_int_equal(bpt__update_log_open(path, &log), BPT_OK);
+    bpt__update_log *log = open_anew();
     assert_int_equal(bpt__update_log_add(log, &update), BPT_OK);
     assert_int_equal(bpt__update_log_close(log), BPT_OK);
     assert_int_equal(count_lines_of(line), 1);
     /* Lines that are as many as are waited for are handed on. */
-    assert_int_equal(remove(path), 0);
-    assert_int_equal(bpt__update_log_open(path, &log), BPT_OK);
+    log = open_anew();
     assert_false(bpt__update_log_due(log, 1));
     assert_int_equal(bpt__update_log_add(log, &update), BPT_OK);
     assert_false(bpt__update_log_due(log, sizeof line));
