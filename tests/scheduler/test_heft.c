@@ -76,8 +76,6 @@ static void the_timetable_is_the_published_one(void **state) {
     bpt_graph_free(g);
 }
 
-/* Task 2 waits for task 0's transfer on the fast worker; the short task 3 of lowest rank fits into
- * the gap before it. */
 /* @param on_0, on_1 costs of a task that goes into the gap of worker 1, which is 40 long */
 static void check_gap(uint64_t on_0, uint64_t on_1) {
     const uint64_t costs[][2] = {{10, 99}, {100, 20}, {on_0, on_1}};
@@ -103,6 +101,8 @@ static void check_gap(uint64_t on_0, uint64_t on_1) {
     bpt_graph_free(g);
 }
 
+/* Task 2 waits for task 0's transfer on the fast worker; the short task 3 of lowest rank fits into
+ * the gap before it. */
 static void a_gap_is_used(void **state) {
     (void)state;
     check_gap(3, 3);
