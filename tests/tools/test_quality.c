@@ -60,7 +60,7 @@ static void test_saved(void **state) {
 enum { SALT = 1, SIDE = 4, N_RECORDS = 20, HELD = 5, BATCH = 2 };
 
 static const uint32_t held[HELD] = {3, 1, 4, 15, 9};
-static const bpt_split *of;
+static const bpt_split *split;
 static uint32_t next; /* of the records held out, which come round and round */
 static bpt_status answer;
 
@@ -72,7 +72,8 @@ bpt_status bpt_network_evaluate(bpt_network *net, const void *input, const int32
         const uint32_t record = held[next % HELD];
         assert_int_equal(labels[i], made_label(SALT, record, 3));
         for (size_t p = 0; p < SIDE * SIDE; p++)
-            assert_near(*pixel++, (made_pixel(SALT, record, p) / 255.0 - of->mean[0]) / of->std[0],
+            assert_near(*pixel++,
+                        (made_pixel(SALT, record, p) / 255.0 - split->mean[0]) / split->std[0],
                         1e-5);
     }
     *result = (bpt_batch_result){.n_correct = 1, .n_samples = BATCH};
@@ -88,10 +89,11 @@ static void test_records_come_round(void **state) {
     bpt_quality *q = NULL;
     assert_int_equal(made_split(place.dataset, &options, SALT, N_RECORDS), BPT_OK);
     assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_OK);
-    assert_int_equal(bpt_dataset_find(dataset, "train", &of), BPT_OK);
+    assert_int_equal(bpt_dataset_find(dataset, "train", &split), BPT_OK);
     bpt_quality_state at = {0}, expected = {0};
     for (int part = 0; part < 2; part++) {
-        assert_int_equal(bpt_quality_create(dataset, of, held, HELD, BATCH, false, at, &q), BPT_OK);
+        assert_int_equal(bpt_quality_create(dataset, split, held, HELD, BATCH, false, at, &q),
+                         BPT_OK);
         for (int i = 0; i < 7; i++) {
             assert_int_equal(bpt_quality_measure(q, NULL), BPT_OK);
             bpt_quality_note(&expected, 1, BATCH);
