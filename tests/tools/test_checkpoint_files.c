@@ -73,7 +73,8 @@ static int set_up(void **state) {
 
 static int tear_down(void **state) {
     (void)state;
-    return bpt_dir_remove(folder) == BPT_OK ? 0 : -1;
+    bpt_dir_remove(folder);
+    return 0;
 }
 
 /* The one that was there is there again, whole, and the new one where it was made. */
