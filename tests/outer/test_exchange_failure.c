@@ -157,7 +157,7 @@ static bpt_status create_from(fixture *f, bpt_json_doc *doc) {
 static void test_ranks_that_go_on_apart(void **state) {
     (void)state;
     fixture f;
-    if (bpt_comm_size(comm) != 3) return;
+    if (bpt_comm_size(comm) != 3) skip();
     fixture_prepare(&f, &bpt_rule_agwu, 100, 50);
     for (uint32_t odd = 0; odd < 3; odd++) {
         const bool other = f.rank == odd;
@@ -211,16 +211,14 @@ static void test_malformed_snapshots(void **state) {
 static void test_what_ends_an_exchange_is_told(void **state) {
     (void)state;
     fixture f;
-    if (bpt_comm_size(comm) > 1) return;
+    if (bpt_comm_size(comm) > 1) skip();
     fixture_prepare(&f, &bpt_rule_agwu, 100, 0);
     fixture_start(&f);
     atomic_store(&broken, true);
     const bpt_report report = {.samples = 1, .quality = 1};
-    bpt_status status;
     bpt_reply reply;
-    do /* until MPI was asked */
-        status = bpt_exchange_push(f.x, &report);
-    while (status == BPT_OK && (status = bpt_exchange_wait(f.x, &reply)) == BPT_OK);
+    bpt_status status = bpt_exchange_push(f.x, &report); /* in vain where MPI was asked before it */
+    if (status == BPT_OK) status = bpt_exchange_wait(f.x, &reply);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(status, BPT_ECOMM);
         assert_non_null(strstr(bpt_error_last()->text, "MPI cannot complete messages"));
