@@ -242,7 +242,7 @@ mask() { # PROCESS WHICH: the signals that it catches (Cgt) or ignores (Ign)
 catches() { # PROCESS
     local left=2000 four=$((0x4203)) # 20 s; SIGHUP, SIGINT, SIGUSR1, SIGTERM
     until [ "$(cat "/proc/$1/comm" 2>/dev/null)" = bpt-train ] &&
-        [ $((($(mask "$1" Cgt) | $(mask "$1" Ign)) & four)) -eq $four ]; do
+        [ $((($(mask "$1" Cgt) | ($(mask "$1" Ign) & 2)) & four)) -eq $four ]; do
         [ $((left--)) -gt 0 ] || die "it catches no signals"
         sleep 0.01
     done
