@@ -1,7 +1,7 @@
 /* Which GPUs are opened, and what is said where one is here and cannot be used. GPUs are of cores,
  * which can be given another driver, be those of another build, and be two; a card stays as it is.
  *
- * ctest: gpu TIMEOUT=60 */
+ * ctest: gpu TIMEOUT=30 */
 #include "inner/device.h"
 #include "tests/inner/net_fixture.h"
 
