@@ -1,10 +1,10 @@
 /* Any byte of the data file may change: then verify says so, or what is read is still exactly
  * right; nothing crashes, nothing hangs. ctest: TIMEOUT=60 */
-#include "base/memory.h"
 #include "base/random.h"
 #include "base/status.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_entry.h"
+#include "tests/storage/made_group.h"
 
 #include <sys/stat.h>
 
@@ -321,7 +321,5 @@ int main(void) {
         cmocka_unit_test(writers_leave_what_is_short),
         cmocka_unit_test(writers_begin_stumps_anew),
     };
-    /* What a group's tear_down() returns does not count in what cmocka returns. */
-    const int failed = cmocka_run_group_tests(tests, set_up, tear_down);
-    return failed ? failed : bpt_memory_live() != 0;
+    return made_run_group(tests, set_up, tear_down);
 }

@@ -1,9 +1,9 @@
 /* The two head pages, which LMDB believes before anything else: whatever stands in them, a dataset
  * is read right or is damaged (exit status 3); nothing crashes, and no other error is said. ctest:
  * TIMEOUT=60 */
-#include "base/memory.h"
 #include "base/status.h"
 #include "tests/storage/made_dataset.h"
+#include "tests/storage/made_group.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -147,7 +147,5 @@ int main(void) {
         cmocka_unit_test(any_sizes),
         cmocka_unit_test(values_beyond_the_last_page),
     };
-    /* What a group's tear_down() returns does not count in what cmocka returns. */
-    const int failed = cmocka_run_group_tests(tests, set_up, tear_down);
-    return failed ? failed : bpt_memory_live() != 0;
+    return made_run_group(tests, set_up, tear_down);
 }

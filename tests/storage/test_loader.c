@@ -4,6 +4,7 @@
 #include "base/random.h"
 #include "storage/loader.h"
 #include "tests/storage/made_dataset.h"
+#include "tests/storage/made_group.h"
 
 #include <fcntl.h>
 #include <math.h>
@@ -306,7 +307,5 @@ int main(void) {
         cmocka_unit_test(survives_failed_allocations), cmocka_unit_test(reports_damage),
         cmocka_unit_test(augments_each_pass_anew),     cmocka_unit_test(refuses_too_small_images),
     };
-    /* What a group's tear_down() returns does not count in what cmocka returns. */
-    const int failed = cmocka_run_group_tests(tests, set_up, tear_down);
-    return failed ? failed : bpt_memory_live() != 0;
+    return made_run_group(tests, set_up, tear_down);
 }

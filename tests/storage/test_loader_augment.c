@@ -6,6 +6,7 @@
 #include "storage/loader.h"
 #include "tests/storage/batch_floats.h"
 #include "tests/storage/made_dataset.h"
+#include "tests/storage/made_group.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -206,7 +207,5 @@ int main(void) {
         cmocka_unit_test(says_what_is_left),
         cmocka_unit_test(refuses_what_is_for_encoded_images),
     };
-    /* What a group's tear_down() returns does not count in what cmocka returns. */
-    const int failed = cmocka_run_group_tests(tests, set_up, tear_down);
-    return failed ? failed : bpt_memory_live() != 0;
+    return made_run_group(tests, set_up, tear_down);
 }

@@ -8,6 +8,7 @@
 #include "tests/storage/batch_floats.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"
+#include "tests/storage/made_group.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -442,7 +443,5 @@ int main(void) {
         cmocka_unit_test(says_how_much_memory_decoding_takes),
         cmocka_unit_test(reports_files_that_are_wrong),
     };
-    /* What a group's tear_down() returns does not count in what cmocka returns. */
-    const int failed = cmocka_run_group_tests(tests, set_up, tear_down);
-    return failed ? failed : bpt_memory_live() != 0;
+    return made_run_group(tests, set_up, tear_down);
 }

@@ -7,6 +7,7 @@
 #include "tests/storage/augment_subject.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"
+#include "tests/storage/made_group.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -262,7 +263,5 @@ int main(void) {
         cmocka_unit_test(wants_images_to_mix_with),
         cmocka_unit_test(says_how_much_memory_it_takes),
     };
-    /* What a group's tear_down() returns does not count in what cmocka returns. */
-    const int failed = cmocka_run_group_tests(tests, set_up, tear_down);
-    return failed ? failed : bpt_memory_live() != 0;
+    return made_run_group(tests, set_up, tear_down);
 }

@@ -5,6 +5,7 @@
 #include "storage/parcel.h"
 #include "storage/scratch.h"
 #include "tests/storage/made_dataset.h"
+#include "tests/storage/made_group.h"
 
 #include <sys/wait.h>
 
@@ -447,7 +448,5 @@ int main(void) {
         cmocka_unit_test_teardown(transactions_fail, remove_scratch),
         cmocka_unit_test(tells_its_bytes),
     };
-    /* What a group's tear_down() returns does not count in what cmocka returns. */
-    const int failed = cmocka_run_group_tests(tests, set_up, tear_down);
-    return failed ? failed : bpt_memory_live() != 0;
+    return made_run_group(tests, set_up, tear_down);
 }
