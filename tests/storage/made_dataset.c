@@ -2,7 +2,6 @@
 
 #include "base/file.h"
 
-#include <lmdb.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,18 +74,4 @@ uint32_t made_equal(const bpt_dataset *dataset, const bpt_split *split, uint32_t
             if (pixels[p] != made_pixel(salt, i, p)) return i;
     }
     return split->count;
-}
-
-size_t made_databases(const made_place *place) {
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi root;
-    MDB_stat info;
-    if (mdb_env_create(&env) != 0 || mdb_env_open(env, place->dataset, MDB_RDONLY, 0) != 0 ||
-        mdb_txn_begin(env, NULL, MDB_RDONLY, &txn) != 0 || mdb_dbi_open(txn, NULL, 0, &root) != 0 ||
-        mdb_stat(txn, root, &info) != 0)
-        abort();
-    mdb_txn_abort(txn);
-    mdb_env_close(env);
-    return info.ms_entries;
 }

@@ -39,7 +39,4 @@ bpt_status made_split(const char *path, const bpt_writer_options *o, uint32_t sa
  */
 uint32_t made_equal(const bpt_dataset *dataset, const bpt_split *split, uint32_t salt);
 
-/** @return how many named databases its environment has; ends the test program if it cannot tell */
-size_t made_databases(const made_place *place);
-
 #endif

@@ -1,9 +1,9 @@
 #include "tests/storage/made_entry.h"
 
 #include "base/checksum.h"
+#include "tests/storage/made_database.h"
 
 #include <endian.h>
-#include <lmdb.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,44 +31,31 @@ static size_t altered(const MDB_val *value, const char *from, const char *to, ch
     return at ? SUM + (size_t)n : 0;
 }
 
-static bool alter(MDB_txn *txn, const made_entry *e, const char *from) {
+static bool alter(const made_database *meta, const made_entry *e, const char *from) {
     static char entry[SUM + 2 * MAX_TEXT];
     MDB_val name = {strlen(e->key), (void *)(uintptr_t)e->key}, value;
-    MDB_dbi meta;
-    if (mdb_dbi_open(txn, "meta", 0, &meta) || mdb_get(txn, meta, &name, &value)) return false;
+    if (mdb_get(meta->txn, meta->dbi, &name, &value)) return false;
     value = (MDB_val){altered(&value, from, e->text, entry), entry};
-    return value.mv_size && mdb_put(txn, meta, &name, &value, 0) == 0;
+    return value.mv_size && mdb_put(meta->txn, meta->dbi, &name, &value, 0) == 0;
 }
 
-static bool put(MDB_txn *txn, const made_entry *e) {
+static bool put(const made_database *meta, const made_entry *e) {
     static char entry[SUM + MAX_TEXT];
     const size_t size = strlen(e->text);
     MDB_val name = {strlen(e->key), (void *)(uintptr_t)e->key}, value = {SUM + size, entry};
-    MDB_dbi meta;
-    if (size > MAX_TEXT || mdb_dbi_open(txn, "meta", 0, &meta)) return false;
+    if (size > MAX_TEXT) return false;
     const uint64_t checksum = htole64(bpt_checksum(e->text, size));
     memcpy(entry, &checksum, SUM);
     memcpy(entry + SUM, e->text, size);
-    return mdb_put(txn, meta, &name, &value, 0) == 0;
+    return mdb_put(meta->txn, meta->dbi, &name, &value, 0) == 0;
 }
 
 /* @param from NULL: the entry is put anew */
 static bool change(const char *path, const made_entry *e, const char *from) {
-    MDB_env *env;
-    MDB_txn *txn;
-    bool done = false;
-    if (mdb_env_create(&env)) return false;
-    if (mdb_env_set_maxdbs(env, 8) == 0 &&
-        mdb_env_open(env, path, MDB_NOSYNC | MDB_NOLOCK, 0666) == 0 &&
-        mdb_txn_begin(env, NULL, 0, &txn) == 0) {
-        done = from ? alter(txn, e, from) : put(txn, e);
-        if (done)
-            done = mdb_txn_commit(txn) == 0;
-        else
-            mdb_txn_abort(txn);
-    }
-    mdb_env_close(env);
-    return done;
+    made_database meta;
+    if (!made_database_open(path, "meta", 0, &meta)) return false;
+    const bool done = from ? alter(&meta, e, from) : put(&meta, e);
+    return made_database_close(&meta, done) && done;
 }
 
 bool made_entry_alter(const char *path, const char *key, const char *from, const char *to) {

@@ -3,6 +3,7 @@
  * ctest: TIMEOUT=180 */
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/storage/made_database.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"
 
@@ -247,20 +248,20 @@ static void replaced_as_a_whole(void **state) {
     assert_int_equal(write_range(place.dataset, &train, 0, 10), BPT_OK);
     assert_int_equal(write_range(place.dataset, &more, 10, 20), BPT_OK);
     assert_int_equal(write_range(place.dataset, &test, 0, 5), BPT_OK);
-    assert_int_equal(made_databases(&place), 4);
+    assert_int_equal(made_databases(place.dataset), 4);
     more.split = "test";
     assert_int_equal(write_range(place.dataset, &more, 5, 6), BPT_OK);
-    assert_int_equal(made_databases(&place), 5);
+    assert_int_equal(made_databases(place.dataset), 5);
     const bpt_split *split;
     assert_int_equal(write_range(place.dataset, &again, 0, 30), BPT_OK);
-    assert_int_equal(made_databases(&place), 4);
+    assert_int_equal(made_databases(place.dataset), 4);
     bpt_dataset *dataset = open_at(place.dataset, "train", &split);
     assert_int_equal(split->n_intakes, 1);
     assert_int_equal(bpt_dataset_describe(dataset)->format, BPT_DATASET_FORMAT_APPENDED);
     bpt_dataset_close(dataset);
     again.split = "test";
     assert_int_equal(write_range(place.dataset, &again, 0, 3), BPT_OK);
-    assert_int_equal(made_databases(&place), 3);
+    assert_int_equal(made_databases(place.dataset), 3);
     dataset = open_at(place.dataset, "test", &split);
     assert_int_equal(bpt_dataset_describe(dataset)->format, BPT_DATASET_FORMAT_RAW);
     bpt_dataset_close(dataset);
@@ -284,10 +285,10 @@ static void survives_being_killed(void **state) {
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_true(WIFSIGNALED(status));
     expect_sound(20);
-    assert_int_equal(made_databases(&place), 3); /* two chunks of it, or one */
+    assert_int_equal(made_databases(place.dataset), 3); /* two chunks of it, or one */
     assert_int_equal(write_range(place.dataset, &more, 20, 25), BPT_OK);
     expect_sound(25);
-    assert_int_equal(made_databases(&place), 3);
+    assert_int_equal(made_databases(place.dataset), 3);
     const bpt_split *split;
     bpt_dataset *dataset = open_at(place.dataset, "train", &split);
     assert_int_equal(made_equal(dataset, split, SALT), 25);
@@ -316,18 +317,12 @@ static void appended_to_as_often_as_can_be(void **state) {
 
 /* Changes a byte of the first value of a database. */
 static void damage_first_value(const char *database) {
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi dbi;
+    made_database d;
     MDB_cursor *cursor;
     MDB_val key, value;
     static uint8_t bytes[1 << 18];
-    assert_int_equal(mdb_env_create(&env), 0);
-    assert_int_equal(mdb_env_set_maxdbs(env, 8), 0);
-    assert_int_equal(mdb_env_open(env, place.dataset, MDB_NOLOCK, 0666), 0);
-    assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
-    assert_int_equal(mdb_dbi_open(txn, database, 0, &dbi), 0);
-    assert_int_equal(mdb_cursor_open(txn, dbi, &cursor), 0);
+    assert_true(made_database_open(place.dataset, database, 0, &d));
+    assert_int_equal(mdb_cursor_open(d.txn, d.dbi, &cursor), 0);
     assert_int_equal(mdb_cursor_get(cursor, &key, &value, MDB_FIRST), 0);
     assert_true(value.mv_size <= sizeof bytes);
     memcpy(bytes, value.mv_data, value.mv_size);
@@ -335,8 +330,7 @@ static void damage_first_value(const char *database) {
     value.mv_data = bytes;
     assert_int_equal(mdb_cursor_put(cursor, &key, &value, MDB_CURRENT), 0);
     mdb_cursor_close(cursor);
-    assert_int_equal(mdb_txn_commit(txn), 0);
-    mdb_env_close(env);
+    assert_true(made_database_close(&d, true));
 }
 
 /* By the numbers that the split has for them, not those of what was added. */

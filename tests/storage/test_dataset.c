@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "base/memory.h"
 #include "tests/base/near.h"
+#include "tests/storage/made_database.h"
 #include "tests/storage/made_dataset.h"
 
 #include <sys/stat.h>
@@ -294,17 +295,17 @@ static void cleans_up_after_the_killed(void **state) {
     bpt_dataset *dataset;
     assert_int_equal(bpt_dataset_open(place.dataset, &dataset), BPT_ENOENT);
     assert_int_equal(made_split(place.dataset, &o, 1, 10), BPT_OK);
-    assert_int_equal(made_databases(&place), 2);
+    assert_int_equal(made_databases(place.dataset), 2);
     write_and_die(&test);
     expect_sound(10);
-    assert_int_equal(made_databases(&place), 3);
+    assert_int_equal(made_databases(place.dataset), 3);
     dataset = open_dataset();
     assert_int_equal(bpt_dataset_describe(dataset)->n_splits, 1);
     bpt_dataset_close(dataset);
     bpt_writer_options again = o;
     again.replace = true;
     assert_int_equal(made_split(place.dataset, &again, 2, 12), BPT_OK);
-    assert_int_equal(made_databases(&place), 2);
+    assert_int_equal(made_databases(place.dataset), 2);
     expect_sound(12);
 }
 

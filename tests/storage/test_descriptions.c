@@ -2,6 +2,7 @@
  * what is wrong with it, by who reads and by who writes. */
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/storage/made_database.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_entry.h"
 
@@ -154,17 +155,10 @@ static void entries_of_others(void **state) {
 }
 
 static void drop_database(const char *name) {
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi dbi;
-    assert_int_equal(mdb_env_create(&env), 0);
-    assert_int_equal(mdb_env_set_maxdbs(env, 8), 0);
-    assert_int_equal(mdb_env_open(env, place.dataset, MDB_NOLOCK, 0666), 0);
-    assert_int_equal(mdb_txn_begin(env, NULL, 0, &txn), 0);
-    assert_int_equal(mdb_dbi_open(txn, name, 0, &dbi), 0);
-    assert_int_equal(mdb_drop(txn, dbi, 1), 0);
-    assert_int_equal(mdb_txn_commit(txn), 0);
-    mdb_env_close(env);
+    made_database d;
+    assert_true(made_database_open(place.dataset, name, 0, &d));
+    assert_int_equal(mdb_drop(d.txn, d.dbi, 1), 0);
+    assert_true(made_database_close(&d, true));
 }
 
 /* A writer would otherwise store a second split beside one that is lost. */

@@ -1,6 +1,7 @@
 /* Datasets of JPEG files: written and read back, described, checked, damaged. ctest: TIMEOUT=60 */
 #include "base/memory.h"
 #include "storage/dataset.h"
+#include "tests/storage/made_database.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"
 
@@ -164,21 +165,14 @@ static void says_at_which_size_images_are_wanted(void **state) {
 
 /* @param[out] text shape [size]: an entry of `meta` without its checksum */
 static void get_meta(const char *name, char *text, size_t size) {
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi meta;
+    made_database meta;
     MDB_val key = {strlen(name), (void *)(uintptr_t)name}, value;
-    assert_int_equal(mdb_env_create(&env), 0);
-    assert_int_equal(mdb_env_set_maxdbs(env, 4), 0);
-    assert_int_equal(mdb_env_open(env, place.dataset, MDB_RDONLY, 0), 0);
-    assert_int_equal(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn), 0);
-    assert_int_equal(mdb_dbi_open(txn, "meta", 0, &meta), 0);
-    assert_int_equal(mdb_get(txn, meta, &key, &value), 0);
+    assert_true(made_database_open(place.dataset, "meta", MDB_RDONLY, &meta));
+    assert_int_equal(mdb_get(meta.txn, meta.dbi, &key, &value), 0);
     assert_true(value.mv_size - 8 < size);
     memcpy(text, (const char *)value.mv_data + 8, value.mv_size - 8);
     text[value.mv_size - 8] = '\0';
-    mdb_txn_abort(txn);
-    mdb_env_close(env);
+    made_database_close(&meta, false);
 }
 
 /* To the letter: programs that know format 1 alone read what is raw, and refuse what is not. */

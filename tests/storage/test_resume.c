@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/storage/made_database.h"
 #include "tests/storage/made_dataset.h"
 #include "tests/storage/made_encoded.h"
 
@@ -11,7 +12,6 @@
 #include <sys/wait.h>
 
 #include <errno.h>
-#include <lmdb.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -107,22 +107,6 @@ static bpt_writer *resume(const bpt_writer_options *o) {
     return writer;
 }
 
-/* @return databases of the dataset, `meta` among them */
-static size_t count_databases(const char *path) {
-    MDB_env *env;
-    MDB_txn *txn;
-    MDB_dbi root;
-    MDB_stat stat;
-    assert_int_equal(mdb_env_create(&env), 0);
-    assert_int_equal(mdb_env_open(env, path, MDB_RDONLY | MDB_NOLOCK, 0), 0);
-    assert_int_equal(mdb_txn_begin(env, NULL, MDB_RDONLY, &txn), 0);
-    assert_int_equal(mdb_dbi_open(txn, NULL, 0, &root), 0);
-    assert_int_equal(mdb_stat(txn, root, &stat), 0);
-    mdb_txn_abort(txn);
-    mdb_env_close(env);
-    return stat.ms_entries;
-}
-
 /* Does the rest, and commits. */
 static void finish(bpt_writer *writer, const bpt_writer_options *o, bool noting) {
     const uint32_t from = (uint32_t)bpt_writer_position(writer);
@@ -134,10 +118,10 @@ static void finish(bpt_writer *writer, const bpt_writer_options *o, bool noting)
 /* Of a journal nothing is left then. */
 static void write_whole(const bpt_writer_options *o, bool noting) {
     bpt_writer *writer;
-    const size_t before = bpt_path_exists(whole) ? count_databases(whole) : 1;
+    const size_t before = bpt_path_exists(whole) ? made_databases(whole) : 1;
     assert_int_equal(bpt_writer_open(whole, o, &writer), BPT_OK);
     finish(writer, o, noting);
-    assert_int_equal(count_databases(whole), before + 1);
+    assert_int_equal(made_databases(whole), before + 1);
 }
 
 static void expect_equal_files(const bpt_dataset *a, const bpt_split *x, const bpt_dataset *b,

@@ -1,6 +1,7 @@
 /* Splits that appear together: both or none, whatever happens on the way. ctest: TIMEOUT=60 */
 #include "base/file.h"
 #include "base/memory.h"
+#include "tests/storage/made_database.h"
 #include "tests/storage/made_dataset.h"
 
 #include <sys/stat.h>
@@ -94,7 +95,7 @@ static void appear_together(void **state) {
     assert_int_equal(made_split(place.dataset, &old, 3, 10), BPT_OK);
     assert_int_equal(write_both(false), BPT_OK);
     expect_both(10);
-    assert_int_equal(made_databases(&place), 4);
+    assert_int_equal(made_databases(place.dataset), 4);
 }
 
 static void of_a_new_dataset(void **state) {
@@ -124,7 +125,7 @@ static void unseen_before(void **state) {
     assert_int_equal(count_from_outside("few", 3), 10);
     bpt_writer_close(writer); /* given up: as if it had not been */
     assert_int_equal(count_equal("few", 3), 10);
-    assert_int_equal(made_databases(&place), 2);
+    assert_int_equal(made_databases(place.dataset), 2);
     assert_int_equal(write_both(true), BPT_OK);
     expect_both(0);
 }
@@ -200,7 +201,7 @@ static void replace_two(void **state) {
     assert_int_equal(bpt_dataset_describe(dataset)->format, 1);
     assert_int_equal(bpt_dataset_describe(dataset)->n_classes, 10);
     bpt_dataset_close(dataset);
-    assert_int_equal(made_databases(&place), 3);
+    assert_int_equal(made_databases(place.dataset), 3);
 }
 
 static void killed_between(void **state) {
@@ -221,7 +222,7 @@ static void killed_between(void **state) {
     assert_int_equal(count_equal("many", MANY_SALT), 0);
     assert_int_equal(write_both(true), BPT_OK);
     expect_both(0);
-    assert_int_equal(made_databases(&place), 3);
+    assert_int_equal(made_databases(place.dataset), 3);
 }
 
 static void any_failed_allocation(void **state) {
