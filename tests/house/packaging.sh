@@ -34,8 +34,8 @@ if quiet "$compiler" -march=sapphirerapids "${flags[@]}" -xc /dev/null; then
     done
 fi
 
-# Programs run from where they were put, though nothing else is known there (but for libraries, which may be of a module);
-# what their hints name is there.
+# Programs run from where they were put, though nothing else is known there, but for libraries, which may be of a
+# module. What their hints name is there.
 bare() { quiet env -i ${LD_LIBRARY_PATH:+"LD_LIBRARY_PATH=$LD_LIBRARY_PATH"} "$@"; }
 # The build's list of what was installed stays that of the user.
 list=$build/install_manifest.txt
