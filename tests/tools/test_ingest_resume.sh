@@ -152,6 +152,27 @@ grep -q 'shard-1.tar became shorter' said || failed "a shard that became shorter
 grep -q -e '--resume goes on' said && failed "--resume is offered: $(cat said)"
 expect 3 'is damaged or no tar file' "${shards[@]}" --resume
 
+# ---- nor where an image is gone that is not read yet ----
+cp -r png less
+rm less/0/000.png less/7/zzz.png
+gone=$(find less -name '*.png' | sort | tail -1)
+cp "$gone" back.png
+for _ in 1 2 3 4 5 6; do
+    rm -rf data
+    cp back.png "$gone"
+    "$ingest" folder less --out data --split train "${size[@]}" --threads 1 >said 2>&1 &
+    pid=$!
+    until [ "$(stat -c %s data/data.mdb 2>/dev/null || echo 0)" -gt $((17 << 20)) ]; do
+        kill -0 $pid 2>/dev/null || break
+        sleep 0.01
+    done
+    rm "$gone"
+    wait $pid || break
+done
+grep -q "cannot open $gone" said || failed "an image that is gone: $(cat said)"
+grep -q -e '--resume goes on' said && failed "--resume is offered: $(cat said)"
+expect 3 'the source is not what it was' folder less --out data --split train "${size[@]}" --resume
+
 # ---- appending ----
 rm -rf data whole
 rm png/0/000.png png/7/zzz.png

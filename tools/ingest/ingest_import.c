@@ -239,12 +239,14 @@ static bpt_status run_job(job *j) {
                               bpt_clock_seconds_since(start_ns));
 }
 
-/* Whether the source is still what it was when the ingestion began; else --resume refuses it. */
-static bool has_same_source(const job *j) {
-    bpt_ingest_terms now;
-    if (bpt_ingest_terms_make(j->o, j->importer, &j->source, j->import, &j->plan, &now) != BPT_OK)
-        return false;
-    const bool same = strcmp(now.origin, j->terms.origin) == 0;
+/* Whether the source is still what it was when the ingestion began; else --resume refuses it. What
+ * the importer has listed is not looked for again: of that what failed tells enough. */
+static bool has_same_source(const job *j, bpt_status failure) {
+    bpt_ingest_terms now = {0};
+    if (failure == BPT_ENOENT) return false; /* an image that was there is gone */
+    const bpt_status status =
+        bpt_ingest_terms_make(j->o, j->importer, &j->source, j->import, &j->plan, &now);
+    const bool same = status == BPT_OK && strcmp(now.origin, j->terms.origin) == 0;
     bpt_ingest_terms_free(&now);
     return same;
 }
@@ -253,7 +255,7 @@ static bool has_same_source(const job *j) {
 static void offer_resume(const job *j, bpt_error *error) {
     const bool begun = j->writer && j->stream; /* else it was refused */
     const uint64_t kept = begun ? bpt_writer_kept(j->writer) : 0;
-    if (kept == 0 || !has_same_source(j)) return;
+    if (kept == 0 || !has_same_source(j, error->status)) return;
     const bool stopped = error->status == BPT_ECANCELED; /* nothing is wrong but the time */
     char hint[BPT_ERROR_HINT_SIZE];
     snprintf(hint, sizeof hint,
