@@ -14,11 +14,11 @@
 #include "tools/train/job/signals.h"
 #include "tools/train/job/stalls.h"
 #include "tools/train/loop/train_loop.h"
+#include "tools/train/options/force_or_resume.h"
 #include "tools/train/options/learning_options.h"
 #include "tools/train/options/option_uses.h"
 #include "tools/train/options/servers.h"
 #include "tools/train/replay/replay.h"
-#include "tools/train/run/run_folder.h"
 #include "tools/train/run/tuning.h"
 
 #include <signal.h>
@@ -149,31 +149,18 @@ static bpt_status dry_run(bpt_train_options *options, const bpt_option_set *set)
     return bpt_train_dry_run(options, launch.size, launch.on_host);
 }
 
-/* To replace the run's folder and to go on in it exclude each other: what the command line says
- * counts before what a file says, and where both say it the run refuses them. */
-static void choose_force_or_resume(bpt_train_options *o, const bpt_option_set *set) {
-    const bpt_option_source force = bpt_option_where(set, "force");
-    const bpt_option_source resume = bpt_option_where(set, "resume");
-    if (!o->force || force == resume || !bpt_run_folder_goes_on(o->output, o->resume)) return;
-    const bool goes_on = resume == BPT_SOURCE_COMMAND_LINE;
-    if (goes_on)
-        o->force = false;
-    else
-        o->resume = NULL;
-    if (is_first_of_launch())
-        bpt_warn("%s in the configuration is not used beside --%s", goes_on ? "force" : "resume",
-                 goes_on ? "resume" : "force");
-}
-
 static bpt_status check_options(int argc, char **argv, bpt_train_options *options,
                                 bpt_option_request *request, bpt_option_set **set) {
     BPT_TRY(bpt_options_parse(&bpt_train_command, argc, argv, options, request, set));
     if (*request != BPT_REQUEST_RUN) return BPT_OK;
+    const char *unused = bpt_force_or_resume(options, *set);
     BPT_TRY(bpt_train_options_check(options, *set));
-    bpt_log_setup(0, (bpt_log_level)options->log_level);
-    if (options->output) choose_force_or_resume(options, *set);
     bpt_learning_options_default(options, *set);
     if (!is_first_of_launch()) return BPT_OK;
+    bpt_log_setup(0, (bpt_log_level)options->log_level);
+    if (unused)
+        bpt_warn("%s in the configuration is not used beside --%s", unused,
+                 options->force ? "force" : "resume");
     bpt_option_uses_warn(options, *set);
     const bpt_train_task task = bpt_train_task_of(options);
     if (task != BPT_TASK_BENCH && task != BPT_TASK_REPLAY) bpt_learning_options_warn(options, *set);

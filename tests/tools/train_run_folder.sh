@@ -68,6 +68,13 @@ unseen=$!
 two_hosts unlike "the run folder runs/apart on this host is not rank 0's" || exit 1
 wait $unseen || exit 1
 rm -r unseen unlike
+# A rank that does not see the folder chooses between force in a file and --resume as rank 0 does.
+echo 'force: true' >force.yaml
+mkdir -p there
+run 0 "$train" "${common[@]}" --epochs 1 --checkpoint-every 10 --output here/runs/apart
+apart+=(--config "$work/force.yaml" --resume runs/apart)
+fails_well 2 ranks 2 "${unlike[@]}" env -C "$work/here" "${apart[@]}" --others env -C "$work/there" "${apart[@]}"
+says 'the run folder runs/apart is not seen on this host'
 
 # A killed run holds nobody back. Who goes on replaces what it kept of its ranks, of which there may be fewer now, and
 # removes what it has left half-written.
@@ -197,6 +204,14 @@ says 'force in the configuration is not used beside --resume'
 run 0 "$train" "${good[@]}" --epochs 1 --config resume.yaml --output runs/either --force
 says 'resume in the configuration is not used beside --force'
 [ -z "$(ls runs/either/checkpoints)" ] || die "it is not replaced"
+# Nor does it clash with what is given beside the other; a name that leads out of the folder is of another.
+echo 'resume: ./runs//either/checkpoints' >resume.yaml
+run 0 "$train" "${good[@]}" --config resume.yaml --output runs/either/ --force --init-weights runs/old/model.safetensors
+says 'resume in the configuration is not used beside --force'
+echo 'resume: runs/either/../old' >resume.yaml
+run 0 "$train" "${good[@]}" --epochs 7 --config resume.yaml --output runs/either --force
+says 'going on from runs/either/../old'
+echo 'resume: auto' >resume.yaml
 fails_well 2 "$train" "${good[@]}" --config force.yaml --config resume.yaml --output runs/either
 says '--force would remove runs/either, which --resume goes on from'
 before=$(sums runs/old)
