@@ -125,6 +125,17 @@ bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *ov
     return BPT_OK;
 }
 
+bool bpt_model_is_there(const char *name_or_path) {
+    bpt_error error;
+    char *path;
+    bpt_error_get(&error);
+    const bool found = bpt__model_find(name_or_path, &path) == BPT_OK;
+    const bool there = found && bpt_path_exists(path);
+    if (found) bpt_free(path);
+    (void)bpt_error_put(&error);
+    return there;
+}
+
 void bpt_model_free(bpt_model *model) {
     if (!model) return;
     for (size_t i = 0; i < model->n_layers; i++) {

@@ -59,6 +59,11 @@ bpt_status bpt_model_load(const char *name_or_path, const bpt_model_override *ov
 /** The same from memory. @param source stands for the path in errors */
 bpt_status bpt_model_parse(const char *source, const char *text, size_t size,
                            const bpt_model_override *override, bpt_model **model);
+
+/** @return whether bpt_model_load() would find a file by that name or path, sound or not; the last
+ * error stays as it is */
+bool bpt_model_is_there(const char *name_or_path);
+
 void bpt_model_free(bpt_model *model);
 
 /** Lets networks that are created from now on cut their convolutions by costs.

@@ -95,6 +95,16 @@ here_is=(--data "$work/small/data")
     says 'hint: say where what the run began with is now: --init-weights' &&
     run 0 "$train" --replay "$work/warm" "${here_is[@]}" --init-weights "$work/run/model.safetensors") || exit 1
 
+# A built-in model is found from everywhere; what is wrong with images of another size is said.
+run 0 ranks 2 "$train" "${few[@]}" --model lenet --epochs 1 --output built-in
+run 0 "$ingest" export small/data --split train --to pngs --format png
+run 0 "$ingest" folder pngs --out tiny-images --split train --resize 4 4
+fails_well 2 "$train" --replay built-in --data tiny-images
+says 'hint: the input of the model is 1x4x4'
+run 0 "$ingest" folder pngs --out other-images --split other
+fails_well 3 "$train" --replay built-in --data other-images
+says 'hint: the run is of another dataset: --data DATASET names it'
+
 # Nor is one rule's log another's.
 sed -i 's/^gamma: lag/gamma: none/' lag/config.yaml
 fails_well 3 "$train" --replay lag

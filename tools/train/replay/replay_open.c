@@ -92,13 +92,15 @@ static bpt_status open_worker(bpt__replay *r, uint32_t rank) {
     return BPT_OK;
 }
 
-/* Of a run with a model file that was named from another folder. Built-in models are found from
- * everywhere. */
-static bpt_status hint_at_model(const bpt_train_options *o, bpt_status status) {
+/* The model file of a run may have been named from another folder. */
+static bpt_status find_model(const bpt_train_options *o) {
     static const char kept[] = "it counts from where the run was started; a copy was kept: --model";
     char path[BPT_ERROR_HINT_SIZE], word[BPT_ERROR_HINT_SIZE - sizeof kept];
-    if (status != BPT_EUSAGE || !strstr(bpt_error_last()->text, o->model)) return status;
-    if (access(o->model, F_OK) == 0) return status;
+    bpt_model *model;
+    if (bpt_model_is_there(o->model)) return BPT_OK;
+    const bpt_status status = bpt_model_load(o->model, NULL, &model); /* says so */
+    if (status == BPT_OK) bpt_model_free(model);                      /* it came just now */
+    if (status != BPT_EUSAGE) return status;
     const size_t length = (size_t)snprintf(path, sizeof path, "%s/model.yaml", o->replay);
     const bool named = length < sizeof path && bpt_text_quote(path, word, sizeof word);
     bpt_hint("%s %s", kept, named ? word : "RUN/model.yaml");
@@ -123,7 +125,7 @@ static bpt_status open_model(bpt__replay *r) {
     bpt_pool_options pool = BPT_POOL_OPTIONS_INIT;
     pool.n_workers = bpt_pool_allowed_cores();
     BPT_TRY(bpt_pool_create(&pool, &r->pool));
-    BPT_TRY(hint_at_model(r->o, bpt_model_load(r->o->model, &shape, &r->model)));
+    BPT_TRY(bpt_model_load(r->o->model, &shape, &r->model));
     BPT_TRY(bpt_replay_tail_open(r->o, r->ranks, r->m, r->model, r->pool, &r->tail));
     r->trained = r->tail ? bpt_replay_tail_head(r->tail) : r->model;
     r->n = r->trained->segments.n_elements;
@@ -144,11 +146,14 @@ static bpt_status open_model(bpt__replay *r) {
 static bpt_status open_data(bpt__replay *r) {
     const bpt_train_options *o = r->o;
     const bpt_shaped_model shaped = {o->model, o->data, o->input_size, o->classes};
+    const bool is_there = access(o->data, F_OK) == 0;
+    if (is_there) BPT_TRY(find_model(o)); /* an encoded dataset is opened for it */
     const bpt_status status =
         bpt_shaped_model_open_data(&shaped, o->train_split, &r->dataset, &r->split);
-    if (status == BPT_ENOENT && access(o->data, F_OK) != 0)
-        bpt_hint("say where the dataset is now: --data DATASET");
-    BPT_TRY(hint_at_model(o, status)); /* an encoded dataset is opened for it */
+    if (status == BPT_ENOENT)
+        bpt_hint("%s", is_there ? "the run is of another dataset: --data DATASET names it"
+                                : "say where the dataset is now: --data DATASET");
+    BPT_TRY(status);
     r->n_held = bpt_held_out(o, r->update, r->m, r->split->count);
     r->n_samples = r->split->count - r->n_held;
     if (r->n_held)
