@@ -1,6 +1,7 @@
 #include "tools/shaped_model.h"
 
 #include "base/memory.h"
+#include "tools/split_option.h"
 
 /* @return a side that is asked for, or else the one that is there */
 static uint32_t side(int64_t asked, uint32_t own) {
@@ -31,15 +32,16 @@ bpt_status bpt_shaped_model_fit(bpt_dataset *dataset, const char *name, const in
     return status;
 }
 
-bpt_status bpt_shaped_model_open_data(const bpt_shaped_model *w, const char *split_name,
+bpt_status bpt_shaped_model_open_data(const bpt_shaped_model *w, const char *train_split,
                                       bpt_dataset **out, const bpt_split **split) {
     bpt_dataset *dataset;
     const bpt_split *found = NULL;
     BPT_TRY(bpt_dataset_open(w->data, &dataset));
     bpt_status status = bpt_shaped_model_fit(dataset, w->model, w->input_size);
-    if (status == BPT_OK) status = bpt_dataset_find(dataset, split_name, &found);
+    if (status == BPT_OK)
+        status = bpt_split_option_find(dataset, "train-split", train_split, &found);
     if (status == BPT_OK && found->count == 0)
-        status = bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", w->data, split_name);
+        status = bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", w->data, train_split);
     if (status != BPT_OK) {
         bpt_dataset_close(dataset);
         return status;

@@ -26,12 +26,13 @@ bpt_status bpt_shaped_model_fit(bpt_dataset *dataset, const char *model, const i
 
 /** Opens the dataset and finds the images to learn from, as that model takes them; the dataset is
  * told how much memory the machine has.
- * @param wanted .data is not NULL
+ * @param wanted      .data is not NULL
+ * @param train_split --train-split
  * @param[out] dataset caller owns, bpt_dataset_close()
  * @param[out] split   of that name, not empty: borrowed from the dataset
- * @return BPT_OK, as bpt_dataset_open(), bpt_shaped_model_fit() and bpt_dataset_find(), BPT_EDATA
- *         (the split is empty) */
-bpt_status bpt_shaped_model_open_data(const bpt_shaped_model *wanted, const char *split_name,
+ * @return BPT_OK, as bpt_dataset_open(), bpt_shaped_model_fit() and bpt_split_option_find(),
+ *         BPT_EDATA (the split is empty) */
+bpt_status bpt_shaped_model_open_data(const bpt_shaped_model *wanted, const char *train_split,
                                       bpt_dataset **dataset, const bpt_split **split);
 
 /** Loads the model with the shape of the dataset where there is one, else with what is asked for.

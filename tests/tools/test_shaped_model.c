@@ -72,6 +72,7 @@ static void assert_refused(bpt_status status, const char *split_name, const int6
 static void test_refused(void **state) {
     (void)state;
     assert_refused(BPT_ENOENT, "nosuch", NULL);
+    assert_non_null(strstr(bpt_error_last()->hint, "--train-split names one of them"));
     assert_refused(BPT_EUSAGE, "train", (const int64_t[]){8, 8}); /* raw images have their size */
 }
 

@@ -83,7 +83,7 @@ cp -r data copy # elsewhere, and the same
 OTHER=copy run 0 ranks 3 ./each "$train" --check
 run 2 "$train" --check --data data --test-split validation
 one_error 'validation'
-says ' hint: its splits are: test, train' out
+says ' hint: its splits are: test, train; --test-split names one of them' out
 
 # ---- what else is named ----
 

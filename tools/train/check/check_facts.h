@@ -116,8 +116,8 @@ void bpt_check_trace(const bpt_train_options *o, bpt_check_facts *f);
 /** Opens the dataset, looks for both splits, and closes it.
  * @param scattered whether rank 0 is to give out its samples
  * @param[out] identity of what it holds: bpt_dataset_identify()
- * @return BPT_OK, as bpt_dataset_open() (without a hint where there is none), bpt_dataset_find() or
- *         bpt_delivery_check() */
+ * @return BPT_OK, as bpt_dataset_open() (without a hint where there is none),
+ *         bpt_split_option_find() or bpt_delivery_check() */
 bpt_status bpt_check_data(const bpt_train_options *o, bool scattered, uint64_t *identity);
 
 #endif

@@ -3,6 +3,7 @@
 #include "base/file_system.h"
 #include "base/memory.h"
 #include "storage/scratch.h"
+#include "tools/split_option.h"
 #include "tools/train/data/scratch_need.h"
 #include "tools/train/options/option_uses.h"
 #include "tools/train/options/servers.h"
@@ -21,8 +22,9 @@ static bpt_status describe(const bpt_train_options *o, offer *of, char **text) {
     const bpt_split *train, *test;
     size_t size = 0;
     BPT_TRY(bpt_dataset_open(o->data, &dataset));
-    bpt_status status = bpt_dataset_find(dataset, o->train_split, &train);
-    if (status == BPT_OK) status = bpt_dataset_find(dataset, o->test_split, &test);
+    bpt_status status = bpt_split_option_find(dataset, "train-split", o->train_split, &train);
+    if (status == BPT_OK)
+        status = bpt_split_option_find(dataset, "test-split", o->test_split, &test);
     if (status == BPT_OK) status = bpt_dataset_export(dataset, text, &size);
     if (status == BPT_OK) {
         const bpt_dataset_info *info = bpt_dataset_describe(dataset);
