@@ -248,8 +248,12 @@ static void test_run_folder(void **state) {
     ranks[0].run_frees = (uint64_t)2 << 30;
     find(ranks, N);
     assert_int_equal(n_found, 0);
-    ranks[0].run_need = (bpt_run_need){1, (uint64_t)1 << 30, (uint64_t)60 << 30};
+    ranks[0].run_need = (bpt_run_need){1, (uint64_t)1 << 30, (uint64_t)60 << 30, false};
     assert_finds(ranks, N, false, 0, "room for 2462.1 MB with what is removed, checkpoints and");
+    assert_string_equal(found[0].hint, "make room meanwhile");
+    ranks[0].run_need.fewer = true;
+    assert_finds(ranks, N, false, 0, "checkpoints and weights take");
+    assert_string_equal(found[0].hint, "make room meanwhile, or lower --checkpoint-keep");
     ranks[0].run_need.least = (uint64_t)55 << 30;
     assert_finds(ranks, N, true, 0, "the weights and a checkpoint take 59055.8 MB");
     make_good(ranks);

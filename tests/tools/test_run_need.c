@@ -80,6 +80,9 @@ static void test_late(void **state) {
     run.late = 400;
     assert_need(run, WEIGHTS, CHECKPOINT + WEIGHTS);
     assert_int_equal(bpt_run_need_of(&run).checkpoints, 0);
+    assert_true(bpt_run_need_of(&run).fewer);
+    run.keep = 1;
+    assert_false(bpt_run_need_of(&run).fewer);
 }
 
 int main(void) {

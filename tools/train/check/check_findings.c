@@ -296,7 +296,9 @@ static void find_run(const search *s, uint32_t r) {
             room_mb, frees, need->checkpoints > 0 ? " and a checkpoint" : "",
             mb * (double)need->least);
     else if (room < need->most)
-        report(s, false, r, "make room meanwhile, or lower --checkpoint-keep",
+        report(s, false, r,
+               need->fewer ? "make room meanwhile, or lower --checkpoint-keep"
+                           : "make room meanwhile",
                "the file system of the run folder has room for %.1f MB%s, checkpoints and weights "
                "take %.1f MB",
                room_mb, frees, mb * (double)need->most);

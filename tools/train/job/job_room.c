@@ -95,14 +95,13 @@ static bpt_status refuse(const disk *d, const bpt_run_need *need, uint64_t there
     return status;
 }
 
-static void warn(const disk *d, const bpt_run_need *need, uint64_t there, const contents *h,
-                 bool fewer) {
+static void warn(const disk *d, const bpt_run_need *need, uint64_t there, const contents *h) {
     const double mb = 1e-6;
     bpt_warn(
         "checkpoints%s of the run take %.1f MB, %.1f MB are free on the disk of %s%s: make room "
         "meanwhile%s",
         d->has_weights ? " and weights" : "", mb * (double)need->most, mb * (double)there, d->path,
-        with_what_goes(h), fewer ? ", or lower --checkpoint-keep" : "");
+        with_what_goes(h), need->fewer ? ", or lower --checkpoint-keep" : "");
 }
 
 static bpt_status check(const bpt_job *job, const disk *d) {
@@ -116,7 +115,7 @@ static bpt_status check(const bpt_job *job, const disk *d) {
     if (there < need.least && (d->has_weights || need.checkpoints > 0))
         status = refuse(d, &need, there, &h);
     else if (there < need.most)
-        warn(d, &need, there, &h, job->options->checkpoint_keep > 1);
+        warn(d, &need, there, &h);
     bpt_free(h.checkpoints);
     return status;
 }

@@ -35,5 +35,6 @@ bpt_run_need bpt_run_need_of(const bpt_run_writes *run) {
         .checkpoints = certain,
         .least = need_of(run, certain),
         .most = need_of(run, count_due(run)),
+        .fewer = run->keep > 1,
     };
 }

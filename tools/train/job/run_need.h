@@ -6,6 +6,7 @@
 #ifndef BPT_TOOLS_RUN_NEED_H
 #define BPT_TOOLS_RUN_NEED_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -28,6 +29,7 @@ typedef struct bpt_run_need {
     uint64_t checkpoints; /* that are made for certain: 0 or 1 */
     uint64_t least;       /* for those and for the weights at the end: with less the run fails */
     uint64_t most;        /* that it takes at once with all that are due */
+    bool fewer;           /* a lower --checkpoint-keep may take less */
 } bpt_run_need;
 
 /** @return what a run needs. A checkpoint is whole before an older one is removed, and the weights
