@@ -256,6 +256,10 @@ static void test_run_folder(void **state) {
     assert_string_equal(found[0].hint, "make room meanwhile, or lower --checkpoint-keep");
     ranks[0].run_need.least = (uint64_t)55 << 30;
     assert_finds(ranks, N, true, 0, "the weights and a checkpoint take 59055.8 MB");
+    ranks[0].run_finished = true; /* nothing is written: the other ranks need not even see it */
+    ranks[1].run_seen = ranks[2].run_seen = false;
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
     make_good(ranks);
     strcpy(ranks[0].run_refusal.what, "cannot write to /x");
     strcpy(ranks[0].run_refusal.hint, "name another");

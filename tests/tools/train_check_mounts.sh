@@ -34,6 +34,10 @@ run 2 "$train" "${keeps[@]}" --check
 says "the weights and a checkpoint take $takes" out
 run 0 "$train" "${keeps[@]}" --momentum 0 --checkpoint-every 0 --check
 run 0 "$train" "${job[@]}" --output small/run
+head -c 2m /dev/zero >small/other 2>/dev/null # which a finished run needs nothing of
+run 0 "$train" "${job[@]}" --output small/run --resume auto
+run 0 ranks 2 "$train" "${job[@]}" --output small/run --resume auto --check
+says ': 0 errors' out
 head -c 300k /dev/zero >small/other
 run 2 "$train" "${job[@]}" --check --output small/next
 says 'the file system of the run folder has room for 0.' out

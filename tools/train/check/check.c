@@ -86,6 +86,8 @@ static void look_at_copy(const bpt_train_options *o, bpt_check_facts *f) {
 static bpt_status look_at_folder(const bpt_train_options *o, bpt_check_facts *f) {
     bpt_run_folder_mode mode;
     BPT_TRY(bpt_job_run_mode(o, &mode));
+    if (o->resume && strcmp(o->resume, "auto") == 0)
+        BPT_TRY(bpt_run_folder_finished(o->output, &f->run_finished));
     BPT_TRY(bpt_run_folder_look(o->output, mode));
     if (mode == BPT_RUN_REPLACE) f->run_frees = bpt_run_folder_bytes(o->output);
     return BPT_OK;
@@ -99,6 +101,7 @@ static void put_mark(const bpt_train_options *o, bpt_check_facts *f, char *mark)
         bpt_check_refuse(&f->run_refusal, "name another --output");
         return;
     }
+    if (f->run_finished) return;
     bpt_path_nearest(o->output, folder, sizeof folder);
     snprintf(mark, PATH_SIZE, "%s/.bpt-check-XXXXXX", folder);
     const int fd = mkstemp(mark);

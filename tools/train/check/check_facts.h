@@ -56,6 +56,7 @@ typedef struct bpt_check_facts {
     bpt_file_system stage_place;
 
     bool has_run;       /* --output is given */
+    bool run_finished;  /* rank 0's: the job ends at once, and writes nothing */
     bool run_seen;      /* what rank 0 has put beside the run's folder is seen here */
     uint64_t run_frees; /* rank 0's: bytes of what --force removes there */
     /* Rank 0's: of a run that begins anew; of one that goes on, or where the job is refused, that

@@ -275,7 +275,7 @@ static void find_stage(const search *s, uint32_t r) {
 
 static void find_run(const search *s, uint32_t r) {
     const bpt_check_facts *f = &s->ranks[r];
-    if (!f->has_run) return;
+    if (!f->has_run || s->ranks[0].run_finished) return;
     find_refusal(s, r, &f->run_refusal);
     if (f->run_refusal.what[0]) return;
     if (!f->run_seen && !s->ranks[0].run_refusal.what[0])
