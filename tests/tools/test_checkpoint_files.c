@@ -245,6 +245,18 @@ static void test_a_list_that_cannot_be_read(void **state) {
     check_holds(second, "second");
 }
 
+/* By a run that goes on, between finding it and reading it. */
+static void test_one_that_was_removed_meanwhile(void **state) {
+    (void)state;
+    char path[64], done[100];
+    snprintf(path, sizeof path, "%s/step-00000003", folder);
+    snprintf(done, sizeof done, "%s/DONE", path);
+    make_whole(path, "third");
+    assert_int_equal(unlink(done), 0);
+    assert_int_equal(bpt_checkpoint_verify(path, 0), BPT_ENOENT);
+    assert_non_null(strstr(bpt_error_last()->hint, "has removed it meanwhile: try again"));
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_sync_that_fails_moves_nothing),
@@ -254,6 +266,7 @@ int main(void) {
         cmocka_unit_test(test_what_an_interrupted_job_left),
         cmocka_unit_test(test_names_of_users),
         cmocka_unit_test(test_a_list_that_cannot_be_read),
+        cmocka_unit_test(test_one_that_was_removed_meanwhile),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

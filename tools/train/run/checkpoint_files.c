@@ -210,9 +210,13 @@ static bpt_status read_entry(const char *done, entry *e) {
     *e = (entry){.name = e->name};
     BPT_TRY(bpt_path_look(done, &e->whole));
     if (!e->whole) return BPT_OK;
-    if (stat(done, &st) != 0) return bpt_fail_errno(errno, "look at", done);
+    e->whole = stat(done, &st) == 0;
+    if (!e->whole && errno == ENOENT) return BPT_OK; /* it was removed just now */
+    if (!e->whole) return bpt_fail_errno(errno, "look at", done);
     e->made_at = st.st_mtim;
     const bpt_status status = read_serial(done, &e->serial);
+    e->whole = status != BPT_ENOENT;
+    if (!e->whole) return BPT_OK;
     e->damaged = status == BPT_EDATA || status == BPT_ECORRUPT;
     if (e->damaged) e->serial = 0;
     return e->damaged ? BPT_OK : status;
@@ -489,6 +493,16 @@ static void hint_at_another(const char *folder) {
     bpt_free(path);
 }
 
+/* By its list: who removes a checkpoint begins with that. */
+static bool is_removed(const char *done) {
+    bpt_error error;
+    bool there;
+    bpt_error_get(&error);
+    const bool known = bpt_path_look(done, &there) == BPT_OK;
+    (void)bpt_error_put(&error);
+    return known && !there;
+}
+
 bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank) {
     char *path, *text = NULL;
     size_t size;
@@ -499,7 +513,12 @@ bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank) {
     BPT_TRY_GOTO(status, bpt_json_parse(path, text, size, &doc), done);
     status = verify_list(doc, folder, rank);
 done:
-    if (status == BPT_ECORRUPT || status == BPT_EDATA) hint_at_another(folder);
+    if (status != BPT_OK && is_removed(path))
+        bpt_hint(
+            "a run that goes on has removed it meanwhile: try again; or this host does not "
+            "see the folder");
+    else if (status == BPT_ECORRUPT || status == BPT_EDATA)
+        hint_at_another(folder);
     bpt_json_doc_free(doc);
     bpt_free(text);
     bpt_free(path);

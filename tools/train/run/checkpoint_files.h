@@ -33,7 +33,8 @@ bpt_status bpt_checkpoint_write_done(const char *folder, uint64_t serial,
                                      const bpt_checkpoint_file *files, size_t n);
 
 /** Checks the files of DONE's list that one rank reads: its own, and the weights on rank 0. The
- * hint names another whole checkpoint, if there is one.
+ * hint names another whole checkpoint, if there is one; where this one, which was found whole, is
+ * whole no more, it says that a run has removed it.
  * @return BPT_OK, BPT_ECORRUPT (names the file, or DONE itself), BPT_ENOENT (no DONE: not a whole
  * checkpoint), BPT_EDATA (also another format), BPT_EIO, BPT_ENOMEM */
 bpt_status bpt_checkpoint_verify(const char *folder, uint32_t rank);
