@@ -28,13 +28,6 @@ static bool serves(const bpt_train_options *o, const bpt_comm *comm) {
     return bpt_servers_have(o, bpt_comm_rank(comm), bpt_comm_size(comm));
 }
 
-/* The others are servers. */
-static uint32_t n_workers(const bpt_train_options *o, const bpt_comm *comm) {
-    uint32_t n = 0;
-    while (n < bpt_comm_size(comm) && !bpt_servers_have(o, n, bpt_comm_size(comm))) n++;
-    return n;
-}
-
 /* Where rank 0 gives out samples, the others need not see the dataset. */
 static bool is_scattered(const bpt_train_options *o, const bpt_comm *comm) {
     return bpt_servers_scatter(o, bpt_comm_size(comm));
@@ -149,8 +142,9 @@ static void look_as_first(const bpt_train_options *o, bpt_comm *comm, bpt_check_
     bpt_check_trace(o, f);
 }
 
-static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_facts *all,
-                         bpt_clock_offset *clocks) {
+/* @param n_workers ranks that are no servers */
+static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, uint32_t n_workers,
+                         bpt_check_facts *all, bpt_clock_offset *clocks) {
     bpt_check_facts mine = {0};
     look_at_machine(o, comm, &mine);
     bpt_status status = BPT_OK;
@@ -162,7 +156,7 @@ static bpt_status gather(const bpt_train_options *o, bpt_comm *comm, bpt_check_f
     }
     bpt_check_model(o, mine.data != 0, &mine);
     if (!mine.serves) bpt_check_device(o, comm, &mine);
-    status = bpt_rank_threads_cores(comm, n_workers(o, comm), mine.on_device, &cores);
+    status = bpt_rank_threads_cores(comm, n_workers, mine.on_device, &cores);
     if (status == BPT_OK && !mine.serves) bpt_check_tuned(o, comm, cores, &mine);
     if (bpt_comm_rank(comm) == 0) look_as_first(o, comm, &mine);
     if (status == BPT_OK && is_scattered(o, comm)) status = bpt_check_scratch(o, comm, &mine);
@@ -200,7 +194,7 @@ bpt_status bpt_train_check(const bpt_train_options *options, bpt_comm *comm, bpt
     bpt_status status = BPT_NEW("facts of ranks", n, &all);
     if (status == BPT_OK) status = BPT_NEW("clocks of ranks", n, &clocks);
     status = bpt_comm_agree(comm, status);
-    if (status == BPT_OK) status = gather(options, comm, all, clocks);
+    if (status == BPT_OK) status = gather(options, comm, n - n_servers, all, clocks);
     if (status == BPT_OK && bpt_comm_rank(comm) == 0) n_errors = bpt_check_print(all, n, stdout);
     if (status == BPT_OK) status = bpt_comm_broadcast(comm, 0, &n_errors, sizeof n_errors);
     if (status == BPT_OK) set_verdict(n_errors, verdict);
