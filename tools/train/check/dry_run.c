@@ -144,6 +144,26 @@ static bpt_status print_server(const bpt_job *job) {
     return print_limit(job, &plan);
 }
 
+static bpt_status print_plan(bpt_job *job, bpt_memory_plan *plan) {
+    if (bpt_layer_choice_is_named(job, &job->parting.border)) return print_parts(job, plan);
+    bpt_memory_plan_print(plan, stdout);
+    return BPT_OK;
+}
+
+/* Of a rank, and of a server where there are any.
+ * @param opened what came of the network on the device: said behind the plan
+ * @param there  that network; NULL: there is none */
+static bpt_status report(bpt_job *job, bpt_memory_plan *plan, bpt_status opened,
+                         const bpt_network *there) {
+    BPT_TRY(print_plan(job, plan));
+    BPT_TRY(opened);
+    if (there) print_on_device(job, there);
+    BPT_TRY(print_limit(job, plan));
+    if (job->n_servers == 0) return BPT_OK;
+    job->rank = job->n_workers;
+    return print_server(job);
+}
+
 bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint32_t on_host) {
     bpt_job job = {
         .options = o,
@@ -163,21 +183,10 @@ bpt_status bpt_train_dry_run(const bpt_train_options *o, uint32_t n_ranks, uint3
                                 bpt_rank_threads_expected(0, sharing), NULL);
     if (status == BPT_OK) bpt_tuning_say(o);
     if (status == BPT_OK) status = bpt_memory_plan_make(&job, &plan);
-    if (status == BPT_OK) print_job(&job);
-    const bpt_status opened =
-        status == BPT_OK ? open_on_device(&job, &plan, &there) : BPT_OK; /* said behind the plan */
     if (status == BPT_OK) {
-        if (bpt_layer_choice_is_named(&job, &job.parting.border))
-            status = print_parts(&job, &plan);
-        else
-            bpt_memory_plan_print(&plan, stdout);
-    }
-    if (status == BPT_OK) status = opened;
-    if (status == BPT_OK && there.net) print_on_device(&job, there.net);
-    if (status == BPT_OK) status = print_limit(&job, &plan);
-    if (status == BPT_OK && job.n_servers > 0) {
-        job.rank = job.n_workers;
-        status = print_server(&job);
+        print_job(&job);
+        const bpt_status opened = open_on_device(&job, &plan, &there);
+        status = report(&job, &plan, opened, there.net);
     }
     close_on_device(&there);
     bpt_device_close(job.device);
