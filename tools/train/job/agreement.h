@@ -10,8 +10,8 @@
 
 #include "tools/train/job/job.h"
 
-/** Compares the versions of bpt, but for --check, whose findings say it. Before all else that ranks
- * exchange, and the same in all versions: what comes then may be another message in each.
+/** Compares the versions of bpt, but for --check, whose findings say it. The first of bpt-train's
+ * own messages, and the same in all versions: what comes then may be another one in each.
  * @return BPT_OK, BPT_EUSAGE (names both), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
 bpt_status bpt_agree_on_version(const bpt_train_options *options, bpt_comm *comm);
 
