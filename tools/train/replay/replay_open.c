@@ -70,13 +70,22 @@ static bpt_status open_shares(bpt__replay *r) {
     return BPT_OK;
 }
 
+void bpt__replay_use_cuts(const bpt__replay *r, uint32_t rank) {
+    const bpt_tuned *tuned = r->workers[rank].tuned;
+    bpt_model_use_costs(r->model, tuned ? tuned->choices.cuts : NULL);
+}
+
+static bpt_status read_tuned(bpt__replay *r) {
+    for (uint32_t j = 0; j < r->m; j++)
+        if (r->ranks[j].tuned) BPT_TRY(bpt_tuning_kept(r->o->replay, j, &r->workers[j].tuned));
+    return BPT_OK;
+}
+
 static bpt_status open_worker(bpt__replay *r, uint32_t rank) {
-    const bpt_replay_rank own = r->ranks[rank];
     bpt__replayed *w = &r->workers[rank];
     w->log = &r->logs.workers[rank];
-    if (own.tuned) BPT_TRY(bpt_tuning_kept(r->o->replay, rank, &w->tuned));
-    bpt_model_use_costs(r->model, w->tuned ? w->tuned->choices.cuts : NULL);
-    BPT_TRY(bpt_network_create(r->trained, r->o->batch_size, own.activations,
+    bpt__replay_use_cuts(r, rank);
+    BPT_TRY(bpt_network_create(r->trained, r->o->batch_size, r->ranks[rank].activations,
                                bpt_train_learning(r->o, r->lr_factor), r->pool, &w->network));
     BPT_TRY(bpt_network_set(w->network, BPT_VECTOR_WEIGHTS, r->global));
     BPT_TRY(bpt_sampler_create_local(bpt_train_order(r->o), rank, r->shares, &w->sampler));
@@ -188,11 +197,12 @@ bpt_status bpt__replay_open(bpt__replay *r) {
     BPT_TRY(open_data(r));
     BPT_TRY(open_logs(r));
     BPT_TRY(open_model(r));
+    BPT_TRY(BPT_NEW("replay workers", r->m, &r->workers));
+    BPT_TRY(read_tuned(r));
     BPT_TRY(bpt__replay_check_memory(r));
     BPT_TRY(open_shares(r));
     BPT_TRY(BPT_NEW("applied updates", r->logs.n_shards, &r->applied));
     BPT_TRY(BPT_NEW("met workers", r->logs.n_shards, &r->n_met));
-    BPT_TRY(BPT_NEW("replay workers", r->m, &r->workers));
     for (uint32_t j = 0; j < r->m; j++) BPT_TRY(open_worker(r, j));
     begin_progress(r);
     return BPT_OK;

@@ -85,8 +85,11 @@ typedef struct bpt__replay {
 bpt_status bpt__replay_open(bpt__replay *r);
 void bpt__replay_close(bpt__replay *r);
 
+/** Cuts the convolutions of networks that are made from now on as those of a rank were. */
+void bpt__replay_use_cuts(const bpt__replay *r, uint32_t rank);
+
 /** Whether the machine has memory for the workers' networks, vectors and batches, which are not
- * there yet; model, dataset, ranks and pool are.
+ * there yet; model, dataset, pool, ranks and what they were tuned by are.
  * @return BPT_OK, BPT_EUSAGE (with hint), as bpt_network_plan() */
 bpt_status bpt__replay_check_memory(const bpt__replay *r);
 
