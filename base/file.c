@@ -139,8 +139,16 @@ bpt_status bpt_dir_sync(const char *path) {
     return sync_and_close_dir(fd, path);
 }
 
+static const char part[] = ".tmp-"; /* and the number of the process */
+
 static bpt_status name_temporary(const char *path, char **temporary) {
-    return bpt_strf(temporary, "%s.tmp-%ld", path, (long)getpid());
+    return bpt_strf(temporary, "%s%s%ld", path, part, (long)getpid());
+}
+
+bool bpt_file_is_part_end(const char *end) {
+    if (strncmp(end, part, sizeof part - 1) != 0) return false;
+    end += sizeof part - 1;
+    return *end && end[strspn(end, "0123456789")] == '\0';
 }
 
 static int create_file(const char *path) {
@@ -314,6 +322,11 @@ uint64_t bpt_dir_bytes(const char *path) {
 bool bpt_path_exists(const char *path) {
     struct stat info;
     return lstat(path, &info) == 0;
+}
+
+bool bpt_path_is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
 }
 
 bpt_status bpt_path_look(const char *path, bool *exists) {

@@ -43,6 +43,11 @@ bpt_status bpt_file_read(const char *path, size_t max_bytes, char **data, size_t
  *         <folder>): then the new file is in place, and a crash may still bring the old one back */
 bpt_status bpt_file_write(const char *path, const void *data, size_t size);
 
+/** @param end what a name goes on with behind that of a file
+ * @return whether it is what bpt_file_write() adds until the file is whole: who is killed meanwhile
+ * leaves such a part */
+bool bpt_file_is_part_end(const char *end);
+
 /** Tries whether bpt_file_write() can make a file at @p path, for what takes long before it has
  * one: makes the temporary file, empty, and removes it. What only a whole file shows is not seen: a
  * disk that gets full, a folder that cannot be read for its fsync, a file that may not be replaced.
@@ -88,6 +93,9 @@ uint64_t bpt_dir_bytes(const char *path);
 /** @return whether something is seen at @p path. False also where the system does not say: nothing
  * may be removed or made anew for that (bpt_path_look()) */
 bool bpt_path_exists(const char *path);
+
+/** @return whether a folder is at @p path, or what a symbolic link there leads to is one */
+bool bpt_path_is_folder(const char *path);
 
 /** Whether something is at @p path; symbolic links are not followed. Where nothing is the last
  * error stays as it is.

@@ -390,6 +390,27 @@ static void test_path_exists_sees_dangling_links(void **state) {
     assert_true(bpt_path_exists(path));
 }
 
+static void test_what_a_killed_writer_leaves_is_a_part(void **state) {
+    (void)state;
+    assert_true(bpt_file_is_part_end(".tmp-4711"));
+    const char *others[] = {"", ".tmp-", ".tmp-mine", ".tmp-1.old", ".tmp", "x.tmp-1"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        assert_false(bpt_file_is_part_end(others[i]));
+}
+
+static void test_links_lead_to_folders(void **state) {
+    (void)state;
+    char path[SUPPORT_PATH_SIZE];
+    support_path(path, "to-folder");
+    assert_int_equal(symlink(".", path), 0);
+    assert_true(bpt_path_is_folder(path));
+    assert_int_equal(unlink(path), 0);
+    assert_false(bpt_path_is_folder(path));
+    assert_int_equal(bpt_file_write(path, "x", 1), BPT_OK);
+    assert_false(bpt_path_is_folder(path));
+    assert_int_equal(unlink(path), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errno_is_translated),
@@ -415,6 +436,8 @@ int main(void) {
         cmocka_unit_test(test_dir_remove_takes_all_but_what_links_point_to),
         cmocka_unit_test(test_dir_bytes_counts_what_is_on_the_disk),
         cmocka_unit_test(test_path_exists_sees_dangling_links),
+        cmocka_unit_test(test_what_a_killed_writer_leaves_is_a_part),
+        cmocka_unit_test(test_links_lead_to_folders),
     };
     return cmocka_run_group_tests(tests, support_make_scratch, support_remove_scratch);
 }

@@ -45,8 +45,8 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(init_except),
      .unit = "LAYER,...",
-     .help = "with --init-weights: layers whose weights are drawn all the same, as of\n"
-             "the last for other classes; FILE may lack them, or have others"},
+     .help = "layers that --init-weights leaves as they are drawn, as the last one for\n"
+             "other classes; FILE may lack them, or have others"},
     {.name = "output",
      .letter = 'o',
      .type = BPT_OPTION_TEXT,

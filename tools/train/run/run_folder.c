@@ -97,9 +97,10 @@ static bool is_bare(const char *folder, const char *name) {
 /* What a job leaves that was killed before the folder was known as a run: the lock, a part of the
  * configuration, and subfolders with nothing in them. */
 static bool is_early(const char *folder, const char *name) {
-    static const char part[] = CONFIG ".tmp-"; /* bpt_file_write() */
+    const size_t length = strlen(CONFIG);
     if (strcmp(name, CHECKPOINTS) == 0 || strcmp(name, EXCHANGE) == 0) return is_bare(folder, name);
-    return strcmp(name, BPT_RUN_LOCK_NAME) == 0 || strncmp(name, part, sizeof part - 1) == 0;
+    return strcmp(name, BPT_RUN_LOCK_NAME) == 0 ||
+           (strncmp(name, CONFIG, length) == 0 && bpt_file_is_part_end(name + length));
 }
 
 static bool is_empty(const char *path) {
@@ -225,11 +226,9 @@ const char *bpt_run_folder_mark(const bpt_run_folder *run) {
 
 /* ---- beginning ---- */
 
-static const char part_end[] = ".tmp-"; /* bpt_file_write() */
-
 /* Whether a name has come to its end, or goes on as that of a file that was left half-written. */
 static bool is_end(const char *rest) {
-    return rest[0] == '\0' || strncmp(rest, part_end, sizeof part_end - 1) == 0;
+    return rest[0] == '\0' || bpt_file_is_part_end(rest);
 }
 
 /* A file that each rank has; not what somebody made of it: tuned.rank-0.old.yaml is his. */
@@ -272,12 +271,9 @@ static bool is_made(const char *name) {
     return is_file_made(name) || strcmp(name, EXCHANGE) == 0 || strcmp(name, CHECKPOINTS) == 0;
 }
 
-/* By the end of the name that bpt_file_write() gives a file until it is whole. */
 static bool is_part(const char *name) {
-    const char *end = strstr(name, part_end);
-    if (!end) return false;
-    end += sizeof part_end - 1;
-    return *end && end[strspn(end, "0123456789")] == '\0';
+    const char *end = strrchr(name, '.');
+    return end && bpt_file_is_part_end(end);
 }
 
 static bool is_part_of_file(const char *name) {
@@ -328,12 +324,6 @@ static bpt_status each_known(const char *folder, known_fn known, path_fn fn, voi
     return status;
 }
 
-/* Also a link to one: what a run makes may lie on another disk. */
-static bool is_folder(const char *path) {
-    struct stat info;
-    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
-}
-
 static bpt_status remove_path(const char *path, void *context) {
     (void)context;
     return bpt_dir_remove(path);
@@ -344,8 +334,9 @@ static bpt_status add_bytes(const char *path, void *context) {
     return BPT_OK;
 }
 
+/* Of a link to a folder, too: what a run makes may lie on another disk. */
 static bpt_status remove_made(const char *path, known_fn known) {
-    if (!known || !is_folder(path)) return bpt_dir_remove(path);
+    if (!known || !bpt_path_is_folder(path)) return bpt_dir_remove(path);
     BPT_TRY(each_known(path, known, remove_path, NULL));
     (void)rmdir(path); /* unless somebody keeps something in it, or it is a link */
     return BPT_OK;
@@ -463,7 +454,7 @@ static void add_freed(const char *folder, const char *name, uint64_t *bytes) {
     const known_fn known = made_within(name);
     char *path;
     if (entry(folder, name, &path) != BPT_OK) return;
-    if (!known || !is_folder(path))
+    if (!known || !bpt_path_is_folder(path))
         (void)add_bytes(path, bytes);
     else if (!bpt_run_folder_is_apart(folder, name))
         (void)each_known(path, known, add_bytes, bytes);
@@ -532,7 +523,7 @@ void bpt_run_folder_close(bpt_run_folder *run) {
 static bool is_among_checkpoints(const char *run, const char *path) {
     char *checkpoints;
     if (entry(run, CHECKPOINTS, &checkpoints) != BPT_OK) return false;
-    const bool is = is_folder(checkpoints) && bpt_path_lies_in(path, checkpoints);
+    const bool is = bpt_path_is_folder(checkpoints) && bpt_path_lies_in(path, checkpoints);
     bpt_free(checkpoints);
     return is;
 }

@@ -1,5 +1,6 @@
 #include "tools/train/run/trace_parts.h"
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/memory.h"
 
@@ -28,13 +29,10 @@ static size_t count_digits(const char *text) {
     return strspn(text, "0123456789");
 }
 
-/* "", or what the name of a file that was to become a part ends with (scheduler/trace_file.c). */
+/* "", or what the name of a file that was to become a part ends with: in scheduler/trace_file.c
+ * as any other. */
 static bool is_end(const char *text) {
-    static const char temporary[] = ".tmp-";
-    const size_t n = sizeof temporary - 1;
-    if (!*text) return true;
-    const size_t digits = strncmp(text, temporary, n) == 0 ? count_digits(text + n) : 0;
-    return digits > 0 && !text[n + digits];
+    return !*text || bpt_file_is_part_end(text);
 }
 
 /* @param[out] process that a part's name has; @return whether it is the name of a part of @p base,
