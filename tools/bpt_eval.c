@@ -123,8 +123,8 @@ static const bpt_option rows[] = {
     {.name = "json",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(json),
-     .help = "print one JSON object: accuracy, correct, count, loss; with --per-class\n"
-             "also per_class and confusion"},
+     .help = "print one JSON object: accuracy, correct, count, loss; and with\n"
+             "--per-class per_class and confusion"},
 };
 
 static const bpt_command command = {

@@ -45,7 +45,7 @@ static const bpt_option rows[] = {
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(init_except),
      .unit = "LAYER,...",
-     .help = "layers that --init-weights leaves as they are drawn, as the last one for\n"
+     .help = "layers that --init-weights leaves as they are drawn: the last one for\n"
              "other classes; FILE may lack them, or have others"},
     {.name = "output",
      .letter = 'o',
