@@ -196,6 +196,17 @@ for file in steps.rank-1 updates.rank-2; do
     fails_well 3 "$train" --replay other
     says "other/exchange/$file.jsonl ends after line "
 done
+# A push that only a host has written down, behind a meeting: the last may follow another one.
+rm -rf other && cp -r run other
+python3 - other/exchange/updates.rank-0.jsonl <<'END'
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+of_worker = [line for line in lines if line["worker"] == 1]
+more = of_worker[-1] | {"version": lines[-1]["version"] + 1, "seq": of_worker[-1]["seq"] + 1}
+print(json.dumps(more), file=open(sys.argv[1], "a"))
+END
+fails_well 3 "$train" --replay other
+says "other/exchange/steps.rank-1.jsonl ends after line "
 # A configuration that was not that of the run.
 for wrong in "sync-every: 4" "batch-size: 10"; do
     rm -rf other

@@ -175,6 +175,8 @@ static bpt_status answer_meeting(host *h, uint64_t version) {
 static bpt_status take(host *h, const bpt_replay_update *u, uint64_t version) {
     const bpt_replay_worker *w = &h->logs->workers[u->worker];
     uint64_t *taken = &h->taken[u->worker];
+    if (*taken == w->n_pushes && u->seq == *taken + 1)
+        return ends_early(h->facts, "steps", u->worker, w->n_lines, "push", u->seq);
     if (*taken == w->n_pushes || !h->clocks.active[u->worker])
         return bpt_fail(BPT_EDATA,
                         "%s/exchange/updates.rank-%" PRIu32 ".jsonl, line %" PRIu64
