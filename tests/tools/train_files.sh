@@ -79,6 +79,42 @@ run 0 "$train" "${common[@]}" --model lenet --output runs/slow --epochs 1 --lr 0
 grep -qE '^step [0-9]+/100 epoch [0-9.]+ loss [0-9.]+ lr [0-9.e+-]+ [0-9]+ img/s data [0-9]+% wait [0-9]+% eta [0-9]+:[0-9]+$' err ||
     die "no line of progress"
 
+# A run of less than an interval has its line nevertheless, at its end, and a longer one tells of its last steps there.
+last_step() { # RUN: its step events, which are one; that
+    python3 - "$1/metrics.jsonl" <<'END' || die "$1/metrics.jsonl: the step event at the end"
+import json, sys
+events = [json.loads(line) for line in open(sys.argv[1])]
+step, = (e for e in events if e["event"] == "step")
+end = events[-1]
+assert end["event"] == "end" and step["step"] == end["step"] and step["epoch"] == end["epoch"], (step, end)
+assert step["loss"] > 0 and step["images_per_s"] > 0, step
+json.dump(step, open("step.json", "w"))
+END
+}
+run 0 "$train" "${common[@]}" --log-interval 3600 --output runs/short --epochs 2 --eval-every 0.5
+grep -qE '^step 200/200 epoch 2.0 loss ' err || die "no line of progress at the end"
+last_step runs/short
+mean=$(python3 -c '
+import json
+losses = [e["loss"] for e in map(json.loads, open("runs/one/metrics.jsonl")) if e["event"] == "step"]
+assert len(losses) == 200
+print(sum(losses) / 200)')
+check_json step.json "math.isclose(d['loss'], $mean, rel_tol=1e-6)" 'd["step"] == 200'
+for update in agwu sgwu allreduce; do
+    run 0 ranks 2 "$train" "${common[@]}" --log-interval 3600 --output runs/short-$update --epochs 1 --lr 0.01 \
+        --update $update
+    last_step runs/short-$update
+done
+# Who is stopped tells of the steps before as well.
+start "$train" "${common[@]}" --log-interval 3600 --eval-every 0 --checkpoint-every 40 --epochs 100000 --output runs/cut
+until [ -e runs/cut/checkpoints/step-00000040/DONE ]; do
+    kill -0 "$pid" || die "ended too early"
+    sleep 0.01
+done
+kill -s TERM "$pid"
+finish 75
+check_json <(tail -n 1 runs/cut/metrics.jsonl) 'd["event"] == "step"' 'd["step"] >= 40' 'd["loss"] > 0'
+
 # bpt-eval finds the same accuracy, to the last image, at any batch size and number of threads.
 correct=$(python3 -c 'import json; print(round(json.load(open("runs/one/summary.json"))["test_accuracy"] * 500))')
 loss=$(python3 -c 'import json; print(json.load(open("runs/one/summary.json"))["test_loss"])')

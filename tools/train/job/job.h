@@ -203,8 +203,13 @@ void bpt_job_note_reply(bpt_job *job, const bpt_reply *reply);
  * @return BPT_OK or an error of the run's folder */
 bpt_status bpt_job_note_shares(bpt_job *job);
 
-/** Prints the line of progress and writes a step event, if it is time to. */
+/** Prints the line of progress and writes a step event, if it is time to.
+ * @return BPT_OK or an error of the run's folder */
 bpt_status bpt_job_report(bpt_job *job);
+
+/** The same at the end, of the steps that no line has told of: a run of less than --log-interval
+ * would have none, and of any other the last losses would be in no file. */
+bpt_status bpt_job_report_rest(bpt_job *job);
 
 /** @return whether this rank asks for a meeting: bpt_job_wants() would say something */
 bool bpt_job_is_asked(const bpt_job *job);

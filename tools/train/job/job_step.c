@@ -237,10 +237,7 @@ static bpt_status write_step_event(bpt_job *job, const progress *p) {
     return status;
 }
 
-bpt_status bpt_job_report(bpt_job *job) {
-    if (job->rank != 0 ||
-        bpt_clock_seconds_since(job->interval.start_ns) < job->options->log_interval)
-        return BPT_OK;
+static bpt_status report(bpt_job *job) {
     const progress p = measure(job);
     print_progress(job, &p);
     const bpt_status status = write_step_event(job, &p);
@@ -251,6 +248,15 @@ bpt_status bpt_job_report(bpt_job *job) {
         .data_wait_ns = bpt_feed_wait_ns(job->feed),
     };
     return status;
+}
+
+bpt_status bpt_job_report(bpt_job *job) {
+    const bool due = bpt_clock_seconds_since(job->interval.start_ns) >= job->options->log_interval;
+    return job->rank == 0 && due ? report(job) : BPT_OK;
+}
+
+bpt_status bpt_job_report_rest(bpt_job *job) {
+    return job->rank == 0 && job->interval.loss_samples > 0 ? report(job) : BPT_OK;
 }
 
 /* ---- what is asked by signal ---- */

@@ -19,8 +19,9 @@ static bpt_status tell_servers(bpt_job *job, uint32_t *reasons) {
 bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
     BPT_TRY(tell_servers(job, &reasons));
     *over = (reasons & BPT_MEET_END) != 0;
-    if (*over) return BPT_OK; /* the end has its own evaluation, and needs no checkpoint */
     bool stop = (reasons & BPT_MEET_STOP) != 0;
+    if (*over || stop) BPT_TRY(bpt_job_report_rest(job));
+    if (*over) return BPT_OK; /* the end has its own evaluation, and needs no checkpoint */
     if (reasons & BPT_MEET_EVAL) {
         job->eval_due = true;
         if (!stop) BPT_TRY(bpt_job_evaluate(job, true, &stop));

@@ -579,7 +579,7 @@ static const bpt_option rows[] = {
      .max = 1e6,
      .unit = "SECONDS",
      .help = "seconds between lines of progress, and between those of metrics;\n"
-             "0: after every step, under sgwu every exchange"},
+             "last ones at the end; 0: after every step, under sgwu every exchange"},
     {.name = "log-level",
      .type = BPT_OPTION_CHOICE,
      .offset = FIELD(log_level),
