@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Ranks of their own for the global weights: --servers.
 source "$(dirname "$0")/common.sh"
-# An epoch takes longer than a rank is kept waiting for a core: a run ends as late as that.
-make_data "$(length 4000 2000)" 200
+n_images=$(length 4000 2000)
+make_data "$n_images" 200
 make_model
 few=("${common[@]}" --epochs 3 --lr 0.02 --sync-every 3)
 
@@ -18,7 +18,7 @@ served() { # RUN WORKERS SERVERS
         'all(r["samples"] > 0 and r["submissions"] > 0 for r in d["ranks"] if r["role"] == "worker")' \
         'all(r["limit"] == "" and r["path_s"] == r["work_s"] == 0 for r in d["ranks"] if r["role"] == "server")' \
         'all(r["limit"] != "" and 0 < r["path_s"] <= r["compute_s"] for r in d["ranks"] if r["role"] == "worker")' \
-        'sum(r["samples"] for r in d["ranks"]) == d["samples"] and 3 <= d["epochs"] < 5' \
+        'sum(r["samples"] for r in d["ranks"]) == d["samples"] and d["epochs"] >= 3' \
         '0 < d["efficiency"]'
     [ "$2" -eq 1 ] || check_json "$1/summary.json" \
         "sum(d['staleness']) == $3 * sum(r['submissions'] for r in d['ranks'])"
@@ -28,6 +28,25 @@ events = [json.loads(line) for line in open(sys.argv[1] + "/metrics.jsonl")]
 for e in events:
     assert e["event"] != "shares" or len(e["held"]) == int(sys.argv[2]), e
 assert events[0]["ranks"] > events[0]["servers"] > 0, events[0]
+END
+}
+
+# How far a run goes over its end hangs on how long a rank waits for a core, what a worker does about it does not: with
+# all trained by what it knows it makes no push that is not answered, and where an answer says so it comes to the meeting
+# before its next step.
+ends_as_heard() { # RUN: of 3 epochs, which never stopped
+    python3 - "$1" "$n_images" 20 <<'END' || die "$1 goes on behind its end"
+import glob, json, sys
+run, total, batch = sys.argv[1], 3 * int(sys.argv[2]), int(sys.argv[3])
+logs = glob.glob(run + "/exchange/steps.rank-*.jsonl")
+assert logs
+for log in logs:
+    landings = [e for e in map(json.loads, open(log)) if "landed_at" in e]
+    for before, e in zip(landings, landings[1:]):
+        own = (e["landed_at"] - e["pushed_at"]) * batch
+        assert before["progress"] + own < total + batch or e["landed_at"] - e["pushed_at"] <= before["every"], (log, e)
+        assert before["progress"] < total or e["pushed_at"] == before["landed_at"], (log, before, e)
+    assert landings[-1]["met"] and landings[-1]["progress"] >= total, (log, landings[-1])
 END
 }
 
@@ -43,6 +62,7 @@ for shape in 2+2 3+1; do
         check_json $shape-$update/summary.json 'd["test_accuracy"] > 0.4'
         [ -e $shape-$update/exchange/updates.rank-0.jsonl ] && die "rank 0 hosts a shard"
         [ $update = sgwu ] && continue
+        ends_as_heard $shape-$update
         run 0 "$train" --replay $shape-$update
         says "bit for bit"
     done
