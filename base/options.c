@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+static const char *version = BPT_VERSION; /* what --version says */
+
 enum { LIST_TEXT_SIZE = BPT_OPTION_LIST_MAX * sizeof "-9223372036854775808," };
 
 /* What a configuration file says of an option, whether it counts or not. */
@@ -286,11 +288,15 @@ static bpt_status parse_into(bpt_option_set *set, scan *s) {
         return BPT_OK;
     }
     if (s->request == BPT_REQUEST_VERSION) {
-        printf("%.*s %s\n", (int)strcspn(set->command->name, " "), set->command->name, BPT_VERSION);
+        printf("%.*s %s\n", (int)strcspn(set->command->name, " "), set->command->name, version);
         return BPT_OK;
     }
     for (size_t file = 1; file <= set->n_configs; file++) BPT_TRY(load_config(set, file));
     return check_operands(set);
+}
+
+void bpt_options_name_version(const char *name) {
+    version = name;
 }
 
 bpt_status bpt_options_parse(const bpt_command *command, int argc, char **argv, void *values,

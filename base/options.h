@@ -87,6 +87,11 @@ typedef struct bpt_option_set bpt_option_set;
  *         read), BPT_ENOMEM */
 bpt_status bpt_options_parse(const bpt_command *command, int argc, char **argv, void *values,
                              bpt_option_request *request, bpt_option_set **set);
+
+/** Says what --version prints from now on, in the place of BPT_VERSION.
+ * @param name borrowed */
+void bpt_options_name_version(const char *name);
+
 void bpt_option_set_free(bpt_option_set *set);
 
 /** @return operands in order, shape [*n]; borrowed from the set */

@@ -1,6 +1,7 @@
 /* bpt-ingest: makes datasets of images, and looks at them. */
 #include "base/log.h"
 #include "base/memory.h"
+#include "tools/build_name.h"
 #include "tools/ingest/ingest_commands.h"
 #include "tools/program.h"
 
@@ -72,7 +73,7 @@ int main(int argc, char **argv) {
         return bpt_program_end("bpt-ingest", BPT_OK);
     }
     if (strcmp(argv[1], "--version") == 0) {
-        printf("bpt-ingest %s\n", BPT_VERSION);
+        printf("bpt-ingest %s\n", bpt_build_name);
         return bpt_program_end("bpt-ingest", BPT_OK);
     }
     return bpt_program_end("bpt-ingest", run(argc, argv));

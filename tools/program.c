@@ -3,6 +3,8 @@
 #include "base/file.h"
 #include "base/float_mode.h"
 #include "base/log.h"
+#include "base/options.h"
+#include "tools/build_name.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -59,6 +61,7 @@ static void have_standard_files(void) {
 void bpt_program_begin(void) {
     have_standard_files();
     bpt_log_setup(0, BPT_LOG_INFO); /* its seconds are those since the start */
+    bpt_options_name_version(bpt_build_name);
     signal(SIGXFSZ, SIG_IGN);
     (void)bpt_float_flush_denormals();
 }

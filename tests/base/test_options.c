@@ -311,6 +311,15 @@ static void test_help_and_version_win_over_what_follows(void **state) {
     assert_string_equal(text, "bpt-test " BPT_VERSION "\n");
     bpt_option_set_free(set);
     free(text);
+
+    bpt_options_name_version("7.5+of_a_test");
+    support_capture_start(STDOUT_FILENO);
+    assert_int_equal(sample_parse_line("--version|a|b|c|d", &v, &request, &set), BPT_OK);
+    text = support_capture_end();
+    bpt_options_name_version(BPT_VERSION);
+    assert_string_equal(text, "bpt-test 7.5+of_a_test\n");
+    bpt_option_set_free(set);
+    free(text);
 }
 
 static void test_help_text(void **state) {

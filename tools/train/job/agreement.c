@@ -3,6 +3,7 @@
 #include "base/checksum.h"
 #include "base/memory.h"
 #include "base/text.h"
+#include "tools/build_name.h"
 #include "tools/train/data/dataset_identity.h"
 #include "tools/train/options/option_uses.h"
 
@@ -22,25 +23,24 @@ static bpt_status gather(bpt_comm *comm, bpt_status status, uint64_t mine, uint6
 
 /* ---- version ---- */
 
-enum { VERSION_SIZE = 32 };
-
-static bpt_status compare_versions(const bpt_comm *comm, char (*all)[VERSION_SIZE]) {
+static bpt_status compare_versions(const bpt_comm *comm, char (*all)[BPT_BUILD_NAME_SIZE]) {
     const uint32_t rank = bpt_comm_rank(comm);
-    if (memcmp(all[rank], all[0], VERSION_SIZE) == 0) return BPT_OK;
+    if (memcmp(all[rank], all[0], BPT_BUILD_NAME_SIZE) == 0) return BPT_OK;
     const bpt_status status =
         bpt_fail(BPT_EUSAGE, "rank %u on %s runs bpt %s, rank 0 on %s runs %s", rank,
                  bpt_comm_host(comm, rank), all[rank], bpt_comm_host(comm, 0), all[0]);
-    bpt_hint("install the same version on all hosts; `which bpt-train` there says what is run");
+    bpt_hint(
+        "install what the same sources are built to on all hosts; `which bpt-train` there says "
+        "what is run");
     return status;
 }
 
 bpt_status bpt_agree_on_version(const bpt_train_options *options, bpt_comm *comm) {
-    static const char version[VERSION_SIZE] = BPT_VERSION;
-    char(*all)[VERSION_SIZE];
+    char(*all)[BPT_BUILD_NAME_SIZE];
     bpt_status status =
         bpt_alloc("versions of ranks", bpt_comm_size(comm), sizeof *all, (void **)&all);
     BPT_TRY(bpt_comm_agree(comm, status));
-    status = bpt_comm_allgather(comm, version, sizeof version, all);
+    status = bpt_comm_allgather(comm, bpt_build_name, sizeof bpt_build_name, all);
     if (status == BPT_OK && bpt_train_task_of(options) != BPT_TASK_CHECK)
         status = compare_versions(comm, all);
     status = bpt_comm_agree(comm, status); /* also of a rank that alone is to check */

@@ -8,6 +8,7 @@
 #include "base/memory.h"
 #include "base/text.h"
 #include "outer/watch.h"
+#include "tools/build_name.h"
 #include "tools/staging.h"
 #include "tools/train/job/agreement.h"
 #include "tools/train/job/checkpoint.h"
@@ -68,7 +69,7 @@ static bpt_status write_start_event(bpt_job *job) {
     bpt_json_writer *w = &job->json;
     bpt_json_open_object(w, NULL);
     bpt_json_put_text(w, "event", "start");
-    bpt_json_put_text(w, "version", BPT_VERSION);
+    bpt_json_put_text(w, "version", bpt_build_name);
     bpt_json_put_text(w, "model", job->model->name);
     bpt_json_put_u64(w, "ranks", job->n_ranks);
     bpt_json_put_u64(w, "servers", job->n_servers);

@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# build_name.sh SOURCES VERSION PROGRAMS: the name that a build says it has (tools/build_name.h) is that of its sources:
+# where they are does not matter, nor what else lies beside them, and any change of one makes another name.
+set -u
+sources=$1 version=$2 programs=$3
+place=$(mktemp -d "${TMPDIR:-/tmp}/bpt-build-name.XXXXXX") || exit 1
+trap 'rm -rf "$place"' EXIT
+
+die() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+name_of() { # TREE
+    cmake -DSOURCE_DIR="$1" -DVERSION="$version" -DOUT="$place/name.c" -P "$sources/tools/cmake/NameBuild.cmake" ||
+        die "no name of $1"
+    sed -n 's/.* = "\(.*\)";$/\1/p' "$place/name.c"
+}
+
+here=$(name_of "$sources")
+[[ $here =~ ^$version\+[0-9a-f]{8}$ ]] || die "the name \"$here\""
+for program in train eval ingest tune; do
+    said=$("$programs/bpt-$program" --version)
+    [ "$said" = "bpt-$program $here" ] || die "bpt-$program --version: $said, its sources are $here"
+done
+[ "$("$programs/bpt-ingest" glyphs --version | cut -d' ' -f2)" = "$here" ] || die "bpt-ingest glyphs --version"
+
+tree=$place/tree
+mkdir "$tree"
+for folder in base inner outer scheduler storage tools; do
+    (cd "$sources" && find "$folder" -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) \
+        -exec cp --parents {} "$tree" \;) || die "no copy"
+done
+[ "$(name_of "$tree")" = "$here" ] || die "a copy has another name"
+mkdir "$tree/docs" "$tree/tests"
+echo "int x;" >"$tree/tests/test_x.c"
+echo "words" >"$tree/docs/words.md"
+[ "$(name_of "$tree")" = "$here" ] || die "words and tests change the name"
+names=$here
+for change in 'echo >>base/log.c' 'echo >>outer/exchange.h' 'echo >>inner/cuda/cuda_norms.cu' \
+    'echo >>inner/cuda/cuda_columns.cuh' 'mv scheduler/pool.h scheduler/pond.h' 'rm storage/stage.h' \
+    'echo >tools/train/loop/new.c'; do
+    (cd "$tree" && eval "$change") || die "$change"
+    names+=$'\n'$(name_of "$tree")
+    [ "$(sort -u <<<"$names" | wc -l)" -eq "$(wc -l <<<"$names")" ] || die "no new name after: $change"
+done
+exit 0
