@@ -69,6 +69,16 @@ static double mixed_loss(const float *x, int64_t largest, const sample_classes *
            of_second * ((double)x[largest] - (double)x[second]) + each * below;
 }
 
+/* @param loss -log(softmax(x)[label]) */
+static bpt_answer answer_of(const float *x, int64_t largest, int32_t label, double loss) {
+    const double below = (double)x[largest] - (double)x[label]; /* 0 where it is the label */
+    return (bpt_answer){
+        .predicted = (int32_t)largest,
+        .probability = exp(below - loss),
+        .label_probability = exp(-loss),
+    };
+}
+
 /* @param i number of the sample in the batch
  * @param trains whether gradients are computed: an evaluation does not look at second labels */
 static sample_classes classes_of(const bpt_network *net, int32_t label, int64_t i, bool trains) {
@@ -107,12 +117,12 @@ static bpt_status run_loss(void *arg, unsigned worker) {
             continue;
         }
         const int64_t largest = arg_max(x, classes);
-        if (of.second >= 0 || (trains && smoothing > 0.0))
-            result.loss_sum += mixed_loss(x, largest, &of, classes, smoothing, scale, grad);
-        else
-            result.loss_sum += sample_loss(x, largest, of.label, classes, scale, grad);
+        const double loss = of.second >= 0 || (trains && smoothing > 0.0)
+                                ? mixed_loss(x, largest, &of, classes, smoothing, scale, grad)
+                                : sample_loss(x, largest, of.label, classes, scale, grad);
+        result.loss_sum += loss;
         if (!trains && chunk->net->answers)
-            chunk->net->answers[chunk->first + i] = (int32_t)largest;
+            chunk->net->answers[chunk->first + i] = answer_of(x, largest, of.label, loss);
         result.n_correct += largest == (of.second_part > 0.5 ? of.second : of.label);
         result.n_samples++;
     }

@@ -148,11 +148,18 @@ void bpt_network_set_draw(bpt_network *net, bpt_draw draw);
  * @param parts  shape [N], 0 to 1; likewise. NULL if @p labels is */
 void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float *parts);
 
-/** Has evaluations tell what they take each sample for, from the next one on. Of a network on the
+/** What a network says of one sample. Probabilities are those of softmax, 0 to 1. */
+typedef struct bpt_answer {
+    int32_t predicted;        /* the likeliest class; of several the one with the least number */
+    double probability;       /* of that class */
+    double label_probability; /* of the sample's label: exp(-loss) of the sample */
+} bpt_answer;
+
+/** Has evaluations tell what they say of each sample, from the next one on. Of a network on the
  * processor's cores.
- * @param answers shape [N], a class for each sample that is there, others are not written; borrowed
+ * @param answers shape [N], one for each sample that is there, others are not written; borrowed
  *                while the network lives. NULL: not told */
-void bpt_network_tell_answers(bpt_network *net, int32_t *answers);
+void bpt_network_tell_answers(bpt_network *net, bpt_answer *answers);
 
 /** Says which input the step after the next one will be given: a device copies it while the next
  * one computes. A hint, and nothing on the processor's cores.

@@ -85,7 +85,7 @@ struct bpt_network {
         const int32_t *labels; /* NULL: no sample has one; shape [N] */
         const float *parts;    /* shape [N] */
     } second;                  /* the caller's, of one batch: bpt_network_set_second() */
-    int32_t *answers;          /* the caller's, shape [N]: bpt_network_tell_answers(); NULL: none */
+    bpt_answer *answers;       /* the caller's, shape [N]: bpt_network_tell_answers(); NULL: none */
     uint64_t updates;          /* the one of this run included */
     float clip_scale;          /* set by a task; 1 without clipping */
     /* set by a task that has met one that is not finite */

@@ -85,7 +85,7 @@ void bpt_network_set_second(bpt_network *net, const int32_t *labels, const float
     net->second.parts = parts;
 }
 
-void bpt_network_tell_answers(bpt_network *net, int32_t *answers) {
+void bpt_network_tell_answers(bpt_network *net, bpt_answer *answers) {
     assert(!net->device);
     net->answers = answers;
 }

@@ -205,6 +205,11 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
     return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
 }
 
+static bpt_status take_answers(void *arg, const bpt_batch_answers *batch) {
+    bpt_per_class_count(arg, batch);
+    return BPT_OK;
+}
+
 static bpt_status make_confusion(const char *data, parts *p, bpt_evaluation *e) {
     const bpt_dataset_info *info = bpt_dataset_describe(p->dataset);
     bpt_per_class *c = &p->classes;
@@ -214,8 +219,8 @@ static bpt_status make_confusion(const char *data, parts *p, bpt_evaluation *e) 
     *c = (bpt_per_class){.n = info->n_classes, .names = info->classes};
     BPT_TRY(BPT_NEW("answers by class", (size_t)c->n * c->n, &c->confusion));
     memset(c->confusion, 0, (size_t)c->n * c->n * sizeof *c->confusion);
-    e->confusion = c->confusion;
-    e->n_classes = c->n;
+    e->take = take_answers;
+    e->take_arg = c;
     return BPT_OK;
 }
 

@@ -6,8 +6,8 @@
 typedef struct {
     const bpt_evaluation *e;
     bpt_loader *loader;
-    uint32_t *indices; /* shape [batch] */
-    int32_t *answers;  /* shape [batch]; NULL: nobody asks */
+    uint32_t *indices;   /* shape [batch] */
+    bpt_answer *answers; /* shape [batch]; NULL: nobody asks */
     uint32_t requested;
 } reader;
 
@@ -22,9 +22,14 @@ static bpt_status request_ahead(reader *r) {
     return BPT_OK;
 }
 
-static void count_answers(const reader *r, const bpt_batch *batch) {
-    for (uint32_t i = 0; i < batch->n; i++)
-        r->e->confusion[(size_t)batch->labels[i] * r->e->n_classes + (size_t)r->answers[i]]++;
+static bpt_status pass_on(const reader *r, const bpt_batch *batch, uint32_t done) {
+    const bpt_batch_answers given = {
+        .first = r->e->first + done,
+        .n = batch->n,
+        .labels = batch->labels,
+        .answers = r->answers,
+    };
+    return r->e->take(r->e->take_arg, &given);
 }
 
 static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *sum) {
@@ -37,7 +42,7 @@ static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *su
         BPT_TRY(bpt_loader_next(r->loader, &batch));
         if (bpt_network_device(net)) bpt_network_set_next(net, bpt_loader_peek(r->loader));
         BPT_TRY(bpt_network_evaluate(net, batch.input, batch.labels, &result));
-        if (r->answers) count_answers(r, &batch);
+        if (r->answers) BPT_TRY(pass_on(r, &batch, done));
         done += batch.n;
         bpt_loader_release(r->loader, &batch);
         sum->loss_sum += result.loss_sum;
@@ -60,7 +65,7 @@ bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_res
     bpt_status status;
     *result = (bpt_batch_result){0};
     BPT_TRY(BPT_NEW("evaluation indices", e->batch, &r.indices));
-    if (e->confusion) BPT_TRY_GOTO(status, BPT_NEW("answers", e->batch, &r.answers), done);
+    if (e->take) BPT_TRY_GOTO(status, BPT_NEW("answers", e->batch, &r.answers), done);
     if (r.answers) bpt_network_tell_answers(net, r.answers);
     BPT_TRY_GOTO(status, bpt_loader_create(e->dataset, e->split, &options, &r.loader), done);
     status = evaluate_all(net, &r, result);

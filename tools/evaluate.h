@@ -12,6 +12,13 @@
 
 enum { BPT_EVALUATION_DEPTH = 3 }; /* batches that are in memory at a time */
 
+/** What a network on cores says of the records of a batch. */
+typedef struct bpt_batch_answers {
+    uint32_t first, n;         /* records [first, first + n) of the split */
+    const int32_t *labels;     /* shape [n] */
+    const bpt_answer *answers; /* shape [n] */
+} bpt_batch_answers;
+
 /** What to evaluate on. */
 typedef struct bpt_evaluation {
     const bpt_dataset *dataset;
@@ -19,18 +26,17 @@ typedef struct bpt_evaluation {
     const bpt_split *normalise; /* whose mean and standard deviation are used: the training split */
     uint32_t first, count;      /* records [first, first + count) */
     uint32_t batch, loader_threads;
-    /* Where it is wanted what is taken for what, of a network on cores: how many images of class i
-     * (row) the network took for class j (column), shape [n_classes, n_classes], added to; NULL: no
-     */
-    uint64_t *confusion;
-    uint32_t n_classes;
+    /* Where single answers are wanted, of a network on cores: is given those of each batch, in the
+     * order of the records; what it returns but BPT_OK ends the evaluation. NULL: no */
+    bpt_status (*take)(void *arg, const bpt_batch_answers *batch);
+    void *take_arg;
     bool (*stop)(const void *arg); /* polled at every batch; NULL: never */
     const void *stop_arg;
 } bpt_evaluation;
 
 /** @param[out] result sums over the records; if stopped, over those that were seen
  * @return BPT_OK, BPT_ESTOPPED (stop() said so), BPT_ECORRUPT, BPT_ENUMERIC, BPT_ENOMEM,
- *         BPT_EBACKEND, as bpt_loader_create() */
+ *         BPT_EBACKEND, as bpt_loader_create() and take() */
 bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_result *result);
 
 #endif

@@ -2,6 +2,7 @@
  *
  * ctest: cpu */
 #include "base/random.h"
+#include "tests/base/near.h"
 #include "tests/inner/net_fixture.h"
 #include "tests/ref/ref.h"
 #include "tests/ref/ref_learning.h"
@@ -245,6 +246,64 @@ static void test_equal_logits(void **state) {
     net_close(&f);
 }
 
+static const bpt_answer untold = {-7, -7.0, -7.0};
+
+static void assert_untold(const bpt_answer *a) {
+    assert_int_equal(a->predicted, untold.predicted);
+    assert_near(a->probability, untold.probability, 0.0);
+    assert_near(a->label_probability, untold.label_probability, 0.0);
+}
+
+/* @return the label's probability */
+static double check_answer(const float *x, int classes, int32_t label, const bpt_answer *a) {
+    int32_t largest = 0;
+    double sum = 0.0;
+    for (int32_t k = 1; k < classes; k++)
+        if (x[k] > x[largest]) largest = k;
+    for (int k = 0; k < classes; k++) sum += exp((double)x[k] - (double)x[largest]);
+    const double p = exp((double)x[label] - (double)x[largest]) / sum;
+    assert_int_equal(a->predicted, largest);
+    assert_near(a->probability, 1.0 / sum, 1e-6 / sum);
+    assert_near(a->label_probability, p, 1e-6 * p);
+    if (largest == label) assert_near(a->probability, a->label_probability, 0.0);
+    return p;
+}
+
+/* For logits from equal ones to such that no float has the label's probability. Nothing is said of
+ * samples that are not there, nor in a step that learns. */
+static void test_answers(void **state) {
+    (void)state;
+    enum { BATCH = 37, CLASSES = 5 };
+    static const float scales[] = {0.0f, 1.0f, 20.0f, 100.0f};
+    net_fixture f = open_identity(CLASSES, BATCH, 0.0);
+    bpt_answer answers[BATCH];
+    bpt_batch_result result;
+    double least = 1.0;
+    for (int i = 4; i < BATCH; i += 9) f.labels[i] = -1;
+    for (int i = 0; i < BATCH; i++) answers[i] = untold;
+    bpt_network_tell_answers(f.net, answers);
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 4, &result));
+    for (int i = 0; i < BATCH; i++) assert_untold(&answers[i]);
+    for (size_t s = 0; s < sizeof scales / sizeof *scales; s++) {
+        bpt_random r = bpt_random_stream(SEED, BPT_PURPOSE_TEST, 200 + s);
+        for (size_t i = 0; i < f.n_pixels; i++) f.pixels[i] = scales[s] * bpt_random_normal(&r);
+        net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &result));
+        for (int i = 0; i < BATCH; i++) {
+            if (f.labels[i] < 0)
+                assert_untold(&answers[i]);
+            else
+                least = fmin(least, check_answer(f.pixels + (size_t)i * CLASSES, CLASSES,
+                                                 f.labels[i], &answers[i]));
+        }
+    }
+    assert_true(least > 0.0 && least < 1e-40);
+    bpt_network_tell_answers(f.net, NULL);
+    answers[0] = untold;
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &result));
+    assert_untold(&answers[0]);
+    net_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits_small_and_large),
@@ -254,6 +313,7 @@ int main(void) {
         cmocka_unit_test(test_second_labels_are_of_one_batch),
         cmocka_unit_test(test_logits_that_would_overflow),
         cmocka_unit_test(test_equal_logits),
+        cmocka_unit_test(test_answers),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);

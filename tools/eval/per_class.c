@@ -28,6 +28,11 @@ static uint32_t mistake_of(const bpt_per_class *c, uint32_t i) {
     return mistake;
 }
 
+void bpt_per_class_count(bpt_per_class *c, const bpt_batch_answers *batch) {
+    for (uint32_t i = 0; i < batch->n; i++)
+        c->confusion[(size_t)batch->labels[i] * c->n + (size_t)batch->answers[i].predicted]++;
+}
+
 void bpt_per_class_print(const bpt_per_class *c) {
     enum { SHOWN = 128 };
     char name[SHOWN], other[SHOWN];

@@ -6,6 +6,7 @@
 #define BPT_TOOLS_PER_CLASS_H
 
 #include "base/json.h"
+#include "tools/evaluate.h"
 
 #include <stdint.h>
 
@@ -17,6 +18,9 @@ typedef struct bpt_per_class {
     const char *const *names; /* shape [n] */
     uint64_t *confusion;      /* shape [n, n]: images of class i that were taken for class j */
 } bpt_per_class;
+
+/** Adds what a batch was taken for. @param batch its labels and answers are below c->n */
+void bpt_per_class_count(bpt_per_class *c, const bpt_batch_answers *batch);
 
 /** Prints a line for each class: images, accuracy, and for what most of the others were taken. */
 void bpt_per_class_print(const bpt_per_class *c);
