@@ -6,6 +6,7 @@
 #include "inner/network.h"
 #include "tools/device_option.h"
 #include "tools/eval/per_class.h"
+#include "tools/eval/predictions.h"
 #include "tools/evaluate.h"
 #include "tools/program.h"
 #include "tools/saved_weights.h"
@@ -19,6 +20,7 @@
 
 typedef struct {
     const char *data, *stage, *split, *train_split, *model, *weights;
+    const char *predictions; /* NULL: not wanted */
     int64_t batch_size, threads, loader_threads;
     int64_t input_size[2];
     const char *device; /* for bpt_device_option_open() */
@@ -120,6 +122,13 @@ static const bpt_option rows[] = {
      .help = "also print the accuracy of each class, and what the others were taken\n"
              "for; computed on the cores, which --device auto takes then; not with\n"
              "--device cuda, nor --precision tf32"},
+    {.name = "predictions",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(predictions),
+     .unit = "FILE",
+     .help = "also write what each sample is taken for, one JSON object a line, in\n"
+             "the order of the split; replaces an earlier such file, and no other;\n"
+             "computed on the cores, as --per-class"},
     {.name = "json",
      .type = BPT_OPTION_FLAG,
      .offset = FIELD(json),
@@ -148,36 +157,44 @@ typedef struct {
     bpt_pool *pool;
     bpt_network *network;
     float *weights;
-    bpt_per_class classes; /* .confusion: NULL without --per-class */
+    bpt_per_class classes;       /* .confusion: NULL without --per-class */
+    bpt_predictions predictions; /* .names: NULL without --predictions */
 } parts;
 
-/* What computes: where single answers are wanted it is the cores, that alone tell them. */
-static const char *device_of(const eval_options *o) {
-    return o->per_class && strcmp(o->device, "auto") == 0 ? "cpu" : o->device;
+/* @return the option that wants single answers, which the cores alone tell; NULL: none does */
+static const char *wants_answers(const eval_options *o) {
+    return o->per_class ? "per-class" : o->predictions ? "predictions" : NULL;
 }
 
-static bpt_status check_per_class(const eval_options *o) {
+static const char *device_of(const eval_options *o) {
+    return wants_answers(o) && strcmp(o->device, "auto") == 0 ? "cpu" : o->device;
+}
+
+static bpt_status check_answers(const eval_options *o) {
+    const char *option = wants_answers(o);
     bpt_status status = BPT_OK;
-    if (!o->per_class) return BPT_OK;
+    if (!option) return BPT_OK;
     if (strcmp(device_of(o), "cpu") != 0) {
-        status = bpt_fail(BPT_EUSAGE, "--per-class is not for --device %s", o->device);
+        status = bpt_fail(BPT_EUSAGE, "--%s is not for --device %s", option, o->device);
         bpt_hint("it is computed on the cores: give --device cpu, or leave --device out");
     } else if (o->precision == BPT_PRECISION_TF32) {
-        status = bpt_fail(BPT_EUSAGE, "--per-class is not for --precision tf32, which is of GPUs");
+        status = bpt_fail(BPT_EUSAGE, "--%s is not for --precision tf32, which is of GPUs", option);
         bpt_hint("it is computed on the cores: give --precision fp32, or leave --precision out");
     }
     return status;
 }
 
 static bpt_status check(const eval_options *o) {
-    const char *missing = !bpt_program_has(o->data)      ? "data"
-                          : !bpt_program_has(o->model)   ? "model"
-                          : !bpt_program_has(o->weights) ? "weights"
-                          : o->stage && !*o->stage       ? "stage"
-                                                         : NULL;
+    const char *missing = !bpt_program_has(o->data)            ? "data"
+                          : !bpt_program_has(o->model)         ? "model"
+                          : !bpt_program_has(o->weights)       ? "weights"
+                          : o->stage && !*o->stage             ? "stage"
+                          : o->predictions && !*o->predictions ? "predictions"
+                                                               : NULL;
     if (!missing) {
-        BPT_TRY(check_per_class(o));
-        return bpt_device_option_check(device_of(o), (bpt_precision)o->precision);
+        BPT_TRY(check_answers(o));
+        BPT_TRY(bpt_device_option_check(device_of(o), (bpt_precision)o->precision));
+        return o->predictions ? bpt_predictions_try(o->predictions) : BPT_OK;
     }
     const bpt_status status = bpt_fail(BPT_EUSAGE, "--%s is missing", missing);
     bpt_hint("usage: %s %s", command.name, command.synopsis);
@@ -205,12 +222,7 @@ static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) 
     return bpt_network_set(p->network, BPT_VECTOR_WEIGHTS, p->weights);
 }
 
-static bpt_status take_answers(void *arg, const bpt_batch_answers *batch) {
-    bpt_per_class_count(arg, batch);
-    return BPT_OK;
-}
-
-static bpt_status make_confusion(const char *data, parts *p, bpt_evaluation *e) {
+static bpt_status make_confusion(const char *data, parts *p) {
     const bpt_dataset_info *info = bpt_dataset_describe(p->dataset);
     bpt_per_class *c = &p->classes;
     if (info->n_classes > BPT_PER_CLASS_MOST)
@@ -219,8 +231,22 @@ static bpt_status make_confusion(const char *data, parts *p, bpt_evaluation *e) 
     *c = (bpt_per_class){.n = info->n_classes, .names = info->classes};
     BPT_TRY(BPT_NEW("answers by class", (size_t)c->n * c->n, &c->confusion));
     memset(c->confusion, 0, (size_t)c->n * c->n * sizeof *c->confusion);
+    return BPT_OK;
+}
+
+static bpt_status take_answers(void *arg, const bpt_batch_answers *batch) {
+    parts *p = arg;
+    if (p->classes.confusion) bpt_per_class_count(&p->classes, batch);
+    return p->predictions.names ? bpt_predictions_add(&p->predictions, batch) : BPT_OK;
+}
+
+/* Gets ready for what the options want of single answers. */
+static bpt_status ask_for_answers(const eval_options *o, parts *p, bpt_evaluation *e) {
+    if (!wants_answers(o)) return BPT_OK;
+    if (o->per_class) BPT_TRY(make_confusion(o->data, p));
+    if (o->predictions) p->predictions.names = bpt_dataset_describe(p->dataset)->classes;
     e->take = take_answers;
-    e->take_arg = c;
+    e->take_arg = p;
     return BPT_OK;
 }
 
@@ -270,10 +296,11 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
         return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->split);
     e.count = e.split->count;
     e.batch = (uint32_t)o->batch_size < e.count ? (uint32_t)o->batch_size : (uint32_t)e.count;
-    if (o->per_class) BPT_TRY(make_confusion(o->data, p, &e));
+    BPT_TRY(ask_for_answers(o, p, &e));
     BPT_TRY(open_network(o, e.batch, p));
     BPT_TRY(bpt_evaluate(p->network, &e, &result));
-    return print_result(o, &p->classes, &result);
+    BPT_TRY(print_result(o, &p->classes, &result)); /* first: a full disk does not take it away */
+    return o->predictions ? bpt_predictions_write(&p->predictions, o->predictions) : BPT_OK;
 }
 
 static bpt_status run(int argc, char **argv, bpt_option_set **set) {
@@ -293,6 +320,7 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
     bpt_stage_close(p.stage);
     bpt_free(p.weights);
     bpt_free(p.classes.confusion);
+    bpt_predictions_free(&p.predictions);
     return status;
 }
 

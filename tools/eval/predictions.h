@@ -1,0 +1,38 @@
+/** @file tools/eval/predictions.h
+ * The file of bpt-eval --predictions: a line of JSON for each sample; docs/formats.md has its form.
+ *
+ * It is kept in memory, some 100 bytes a sample, until it is whole: who is killed before leaves
+ * nothing.
+ *
+ * Threads: one. */
+#ifndef BPT_TOOLS_PREDICTIONS_H
+#define BPT_TOOLS_PREDICTIONS_H
+
+#include "base/json.h"
+#include "tools/evaluate.h"
+
+#include <stddef.h>
+
+/** Set .names, zero-initialise the rest; release with bpt_predictions_free(). */
+typedef struct bpt_predictions {
+    const char *const *names; /* of classes: those of labels and answers; borrowed */
+    char *text;               /* the lines so far, shape [length] */
+    size_t length, capacity;
+    bpt_json_writer line;
+} bpt_predictions;
+
+/** Tries whether a file can be made at @p path, before what is to be in it is computed. A file of
+ * predictions that is there will be replaced; anything else is left alone.
+ * @return BPT_OK, BPT_EEXIST (something else is there), BPT_EUSAGE ("-"), BPT_EIO, BPT_ENOSPC,
+ *         BPT_ENOMEM */
+bpt_status bpt_predictions_try(const char *path);
+
+/** Adds the lines of a batch. @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_predictions_add(bpt_predictions *p, const bpt_batch_answers *batch);
+
+/** Writes all lines. @return as bpt_file_write() */
+bpt_status bpt_predictions_write(const bpt_predictions *p, const char *path);
+
+void bpt_predictions_free(bpt_predictions *p);
+
+#endif
