@@ -8,6 +8,8 @@
 #include "storage/images/image.h"
 #include "storage/parcel.h"
 
+#include <sys/stat.h>
+
 #include <string.h>
 
 const bpt_dataset_info *bpt_dataset_describe(const bpt_dataset *dataset) {
@@ -251,6 +253,20 @@ void bpt_dataset_close(bpt_dataset *d) {
     forget(d);
     bpt__environment_close(env, txn);
     bpt_free(d);
+}
+
+static bool look_at_data(const char *path, struct stat *info) {
+    char *file;
+    if (bpt_strf(&file, "%s/data.mdb", path) != BPT_OK) return false;
+    const bool there = stat(file, info) == 0;
+    bpt_free(file);
+    return there;
+}
+
+bool bpt_dataset_is_same(const char *a, const char *b) {
+    struct stat x, y;
+    return look_at_data(a, &x) && look_at_data(b, &y) && x.st_dev == y.st_dev &&
+           x.st_ino == y.st_ino;
 }
 
 static void hint_splits(const bpt_dataset_info *info) {

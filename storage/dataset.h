@@ -86,6 +86,10 @@ typedef struct bpt_dataset_info {
 bpt_status bpt_dataset_open(const char *path, bpt_dataset **out);
 void bpt_dataset_close(bpt_dataset *dataset);
 
+/** @return whether both paths lead to one dataset, which a process opens only once: by its file,
+ * that may be a link in another folder. False where either cannot be looked at */
+bool bpt_dataset_is_same(const char *a, const char *b);
+
 /** @return the schema: borrowed, valid until bpt_dataset_close() */
 const bpt_dataset_info *bpt_dataset_describe(const bpt_dataset *dataset);
 

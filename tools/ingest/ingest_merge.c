@@ -139,7 +139,7 @@ done:
 static bpt_status check_once(char *const *paths, size_t n) {
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < i; j++) {
-            if (!bpt_record_same_place(paths[i], paths[j])) continue;
+            if (!bpt_dataset_is_same(paths[i], paths[j])) continue;
             const bpt_status status =
                 bpt_fail(BPT_EUSAGE, "%s and %s are the same dataset", paths[j], paths[i]);
             bpt_hint("name each of them once");

@@ -1,11 +1,6 @@
 #include "tools/ingest/record_copy.h"
 
-#include "base/memory.h"
 #include "tools/interrupt.h"
-
-#include <sys/stat.h>
-
-#include <string.h>
 
 static bpt_status copy_one(const bpt_record_choice *c, bpt_writer *writer, uint32_t i) {
     const uint8_t *pixels = NULL;
@@ -41,23 +36,8 @@ bpt_status bpt_record_copy(const bpt_record_choice *c, bpt_writer *writer,
     return bpt_dataset_check(c->dataset);
 }
 
-/* By its file, which may be a link in another folder. */
-static bool look_at_data(const char *path, struct stat *info) {
-    char *file;
-    if (bpt_strf(&file, "%s/data.mdb", path) != BPT_OK) return false;
-    const bool there = stat(file, info) == 0;
-    bpt_free(file);
-    return there;
-}
-
-bool bpt_record_same_place(const char *a, const char *b) {
-    struct stat x, y;
-    return look_at_data(a, &x) && look_at_data(b, &y) && x.st_dev == y.st_dev &&
-           x.st_ino == y.st_ino;
-}
-
 bpt_status bpt_record_check_apart(const char *from, const char *to) {
-    if (!bpt_record_same_place(from, to)) return BPT_OK;
+    if (!bpt_dataset_is_same(from, to)) return BPT_OK;
     const bpt_status status = bpt_fail(BPT_EUSAGE, "%s is read, and cannot be written as well", to);
     bpt_hint("give --out another dataset");
     return status;

@@ -35,9 +35,6 @@ bpt_status bpt_record_label(const bpt_dataset *dataset, const bpt_split *split, 
 bpt_status bpt_record_copy(const bpt_record_choice *choice, bpt_writer *writer,
                            bpt_ingest_progress *progress, uint64_t *done, uint64_t total);
 
-/** @return whether both paths lead to one dataset */
-bool bpt_record_same_place(const char *a, const char *b);
-
 /** Makes sure that what is written is no dataset that is read at the same time.
  * @return BPT_OK, BPT_EUSAGE */
 bpt_status bpt_record_check_apart(const char *from, const char *to);
