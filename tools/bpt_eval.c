@@ -7,6 +7,7 @@
 #include "tools/device_option.h"
 #include "tools/eval/per_class.h"
 #include "tools/eval/predictions.h"
+#include "tools/eval/trained_on.h"
 #include "tools/evaluate.h"
 #include "tools/program.h"
 #include "tools/saved_weights.h"
@@ -19,7 +20,7 @@
 #include <string.h>
 
 typedef struct {
-    const char *data, *stage, *split, *train_split, *model, *weights;
+    const char *data, *stage, *split, *train_data, *train_split, *model, *weights;
     const char *predictions; /* NULL: not wanted */
     int64_t batch_size, threads, loader_threads;
     int64_t input_size[2];
@@ -49,6 +50,13 @@ static const bpt_option rows[] = {
      .value = "test",
      .unit = "NAME",
      .help = "split to evaluate on"},
+    {.name = "train-data",
+     .type = BPT_OPTION_TEXT,
+     .offset = FIELD(train_data),
+     .unit = "DATASET",
+     .help = "dataset that the weights were trained on, where --data is another one:\n"
+             "it has --train-split, and the classes; where --data has others there\n"
+             "is no accuracy, and --predictions tells what its images are"},
     {.name = "train-split",
      .type = BPT_OPTION_TEXT,
      .offset = FIELD(train_split),
@@ -152,14 +160,20 @@ static const bpt_command command = {
 typedef struct {
     bpt_stage *stage; /* NULL: the dataset is read where it is */
     bpt_dataset *dataset;
+    bpt_dataset *other; /* that was trained on; NULL: the same one was */
+    bool no_labels;     /* its classes are others */
     bpt_model *model;
     bpt_device *device; /* NULL: the processor's cores */
     bpt_pool *pool;
     bpt_network *network;
     float *weights;
     bpt_per_class classes;       /* .confusion: NULL without --per-class */
-    bpt_predictions predictions; /* .names: NULL without --predictions */
+    bpt_predictions predictions; /* .labels: NULL without --predictions */
 } parts;
+
+static bpt_dataset *trained_on(const parts *p) {
+    return p->other ? p->other : p->dataset;
+}
 
 /* @return the option that wants single answers, which the cores alone tell; NULL: none does */
 static const char *wants_answers(const eval_options *o) {
@@ -189,6 +203,7 @@ static bpt_status check(const eval_options *o) {
                           : !bpt_program_has(o->model)         ? "model"
                           : !bpt_program_has(o->weights)       ? "weights"
                           : o->stage && !*o->stage             ? "stage"
+                          : o->train_data && !*o->train_data   ? "train-data"
                           : o->predictions && !*o->predictions ? "predictions"
                                                                : NULL;
     if (!missing) {
@@ -203,7 +218,7 @@ static bpt_status check(const eval_options *o) {
 
 /* @param batch samples that are computed at a time */
 static bpt_status open_network(const eval_options *o, uint32_t batch, parts *p) {
-    const bpt_dataset_info *info = bpt_dataset_describe(p->dataset);
+    const bpt_dataset_info *info = bpt_dataset_describe(trained_on(p));
     const bpt_model_override shape = {
         .input = {.c = info->C, .h = info->H, .w = info->W},
         .classes = info->n_classes,
@@ -237,38 +252,63 @@ static bpt_status make_confusion(const char *data, parts *p) {
 static bpt_status take_answers(void *arg, const bpt_batch_answers *batch) {
     parts *p = arg;
     if (p->classes.confusion) bpt_per_class_count(&p->classes, batch);
-    return p->predictions.names ? bpt_predictions_add(&p->predictions, batch) : BPT_OK;
+    return p->predictions.labels ? bpt_predictions_add(&p->predictions, batch) : BPT_OK;
 }
 
 /* Gets ready for what the options want of single answers. */
 static bpt_status ask_for_answers(const eval_options *o, parts *p, bpt_evaluation *e) {
+    if (p->no_labels && (o->per_class || !o->predictions)) {
+        const bpt_status status = bpt_fail(
+            BPT_EUSAGE, "the classes of %s are not those of %s: no answer is right or wrong",
+            o->data, o->train_data);
+        bpt_hint(
+            "--predictions without --per-class tells what its images are taken for; or ingest "
+            "them with --class-names");
+        return status;
+    }
     if (!wants_answers(o)) return BPT_OK;
     if (o->per_class) BPT_TRY(make_confusion(o->data, p));
-    if (o->predictions) p->predictions.names = bpt_dataset_describe(p->dataset)->classes;
+    if (o->predictions) {
+        p->predictions.labels = bpt_dataset_describe(p->dataset)->classes;
+        p->predictions.classes = bpt_dataset_describe(trained_on(p))->classes;
+        p->predictions.no_labels = p->no_labels;
+    }
     e->take = take_answers;
     e->take_arg = p;
     return BPT_OK;
 }
 
-static bpt_status print_result(const eval_options *o, const bpt_per_class *classes,
-                               const bpt_batch_result *r) {
-    const double accuracy = (double)r->n_correct / (double)r->n_samples;
-    const double loss = r->loss_sum / (double)r->n_samples;
+static double share_correct(const bpt_batch_result *r) {
+    return (double)r->n_correct / (double)r->n_samples;
+}
+
+static double mean_loss(const bpt_batch_result *r) {
+    return r->loss_sum / (double)r->n_samples;
+}
+
+static void print_text(const eval_options *o, const parts *p, const bpt_batch_result *r) {
+    if (p->no_labels) {
+        printf("%s: %llu images, whose classes are not those of %s\n", o->split,
+               (unsigned long long)r->n_samples, o->train_data);
+        return;
+    }
+    printf("%s: accuracy %.4f (%llu of %llu), loss %.4f\n", o->split, share_correct(r),
+           (unsigned long long)r->n_correct, (unsigned long long)r->n_samples, mean_loss(r));
+    if (p->classes.confusion) bpt_per_class_print(&p->classes);
+}
+
+static bpt_status print_json(const parts *p, const bpt_batch_result *r) {
     bpt_json_writer w = {0};
     const char *text;
     size_t length;
-    if (!o->json) {
-        printf("%s: accuracy %.4f (%llu of %llu), loss %.4f\n", o->split, accuracy,
-               (unsigned long long)r->n_correct, (unsigned long long)r->n_samples, loss);
-        if (classes->confusion) bpt_per_class_print(classes);
-        return BPT_OK;
-    }
     bpt_json_open_object(&w, NULL);
-    bpt_json_put_real(&w, "accuracy", accuracy);
-    bpt_json_put_u64(&w, "correct", r->n_correct);
+    if (!p->no_labels) {
+        bpt_json_put_real(&w, "accuracy", share_correct(r));
+        bpt_json_put_u64(&w, "correct", r->n_correct);
+    }
     bpt_json_put_u64(&w, "count", r->n_samples);
-    bpt_json_put_real(&w, "loss", loss);
-    if (classes->confusion) bpt_per_class_put(classes, &w);
+    if (!p->no_labels) bpt_json_put_real(&w, "loss", mean_loss(r));
+    if (p->classes.confusion) bpt_per_class_put(&p->classes, &w);
     bpt_json_close_object(&w);
     const bpt_status status = bpt_json_end_text(&w, &text, &length);
     if (status == BPT_OK) puts(text);
@@ -277,8 +317,19 @@ static bpt_status print_result(const eval_options *o, const bpt_per_class *class
 }
 
 static bpt_status open_data(const eval_options *o, parts *p) {
+    /* First, so that damage of this one is not blamed on the copy of the other. */
+    if (o->train_data && !bpt_dataset_is_same(o->train_data, o->data))
+        BPT_TRY(bpt_dataset_open(o->train_data, &p->other));
     if (o->stage) BPT_TRY(bpt_staging_alone(o->data, o->stage, &p->stage));
-    return bpt_dataset_open(p->stage ? bpt_stage_path(p->stage) : o->data, &p->dataset);
+    BPT_TRY(bpt_dataset_open(p->stage ? bpt_stage_path(p->stage) : o->data, &p->dataset));
+    p->no_labels = p->other && !bpt_trained_on_same_classes(p->other, p->dataset);
+    return BPT_OK;
+}
+
+/* Settles at which size the network takes images. */
+static bpt_status fit_data(const eval_options *o, const parts *p) {
+    BPT_TRY(bpt_shaped_model_fit(trained_on(p), o->model, o->input_size));
+    return p->other ? bpt_trained_on_fit(p->other, p->dataset) : BPT_OK;
 }
 
 static bpt_status evaluate(const eval_options *o, parts *p) {
@@ -288,10 +339,11 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
                                    (bpt_host_place)BPT_HOST_PLACE_ALONE, &p->device));
     bpt_device_give_images(p->device);
     BPT_TRY(open_data(o, p));
-    BPT_TRY(bpt_shaped_model_fit(p->dataset, o->model, o->input_size));
+    BPT_TRY(fit_data(o, p));
     e.dataset = p->dataset;
+    e.no_labels = p->no_labels;
     BPT_TRY(bpt_split_option_find(p->dataset, "split", o->split, &e.split));
-    BPT_TRY(bpt_split_option_find(p->dataset, "train-split", o->train_split, &e.normalise));
+    BPT_TRY(bpt_split_option_find(trained_on(p), "train-split", o->train_split, &e.normalise));
     if (e.split->count == 0)
         return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->split);
     e.count = e.split->count;
@@ -299,7 +351,11 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
     BPT_TRY(ask_for_answers(o, p, &e));
     BPT_TRY(open_network(o, e.batch, p));
     BPT_TRY(bpt_evaluate(p->network, &e, &result));
-    BPT_TRY(print_result(o, &p->classes, &result)); /* first: a full disk does not take it away */
+    if (o->json)
+        BPT_TRY(print_json(p, &result));
+    else
+        print_text(o, p, &result);
+    /* Last: a full disk does not take the result away. */
     return o->predictions ? bpt_predictions_write(&p->predictions, o->predictions) : BPT_OK;
 }
 
@@ -316,6 +372,7 @@ static bpt_status run(int argc, char **argv, bpt_option_set **set) {
     bpt_device_close(p.device);
     bpt_pool_free(p.pool);
     bpt_model_free(p.model);
+    bpt_dataset_close(p.other);
     bpt_dataset_close(p.dataset);
     bpt_stage_close(p.stage);
     bpt_free(p.weights);

@@ -8,6 +8,7 @@ typedef struct {
     bpt_loader *loader;
     uint32_t *indices;   /* shape [batch] */
     bpt_answer *answers; /* shape [batch]; NULL: nobody asks */
+    int32_t *any_class;  /* shape [batch]; in place of labels; NULL: there are labels */
     uint32_t requested;
 } reader;
 
@@ -32,6 +33,20 @@ static bpt_status pass_on(const reader *r, const bpt_batch *batch, uint32_t done
     return r->e->take(r->e->take_arg, &given);
 }
 
+/* A network evaluates nothing but samples of some class. */
+static const int32_t *labels_of(const reader *r, const bpt_batch *batch) {
+    if (!r->any_class) return batch->labels;
+    for (uint32_t i = 0; i < r->e->batch; i++) r->any_class[i] = i < batch->n ? 0 : -1;
+    return r->any_class;
+}
+
+/* Takes away what was said of that class. */
+static void forget_labels(const reader *r, const bpt_batch *batch, bpt_batch_result *result) {
+    result->loss_sum = 0.0;
+    result->n_correct = 0;
+    for (uint32_t i = 0; r->answers && i < batch->n; i++) r->answers[i].label_probability = 0.0;
+}
+
 static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *sum) {
     for (uint32_t done = 0; done < r->e->count;) {
         bpt_batch batch;
@@ -41,7 +56,8 @@ static bpt_status evaluate_all(bpt_network *net, reader *r, bpt_batch_result *su
         BPT_TRY(request_ahead(r));
         BPT_TRY(bpt_loader_next(r->loader, &batch));
         if (bpt_network_device(net)) bpt_network_set_next(net, bpt_loader_peek(r->loader));
-        BPT_TRY(bpt_network_evaluate(net, batch.input, batch.labels, &result));
+        BPT_TRY(bpt_network_evaluate(net, batch.input, labels_of(r, &batch), &result));
+        if (r->any_class) forget_labels(r, &batch, &result);
         if (r->answers) BPT_TRY(pass_on(r, &batch, done));
         done += batch.n;
         bpt_loader_release(r->loader, &batch);
@@ -66,12 +82,14 @@ bpt_status bpt_evaluate(bpt_network *net, const bpt_evaluation *e, bpt_batch_res
     *result = (bpt_batch_result){0};
     BPT_TRY(BPT_NEW("evaluation indices", e->batch, &r.indices));
     if (e->take) BPT_TRY_GOTO(status, BPT_NEW("answers", e->batch, &r.answers), done);
+    if (e->no_labels) BPT_TRY_GOTO(status, BPT_NEW("labels", e->batch, &r.any_class), done);
     if (r.answers) bpt_network_tell_answers(net, r.answers);
     BPT_TRY_GOTO(status, bpt_loader_create(e->dataset, e->split, &options, &r.loader), done);
     status = evaluate_all(net, &r, result);
     if (r.answers) bpt_network_tell_answers(net, NULL);
     bpt_loader_destroy(r.loader);
 done:
+    bpt_free(r.any_class);
     bpt_free(r.answers);
     bpt_free(r.indices);
     return status;

@@ -53,10 +53,11 @@ static bpt_status add_line(bpt_predictions *p, uint32_t sample, int32_t label,
     bpt_json_reset(&p->line);
     bpt_json_open_object(&p->line, NULL);
     bpt_json_put_u64(&p->line, "sample", sample);
-    bpt_json_put_text(&p->line, "label", p->names[label]);
-    bpt_json_put_text(&p->line, "predicted", p->names[answer->predicted]);
+    bpt_json_put_text(&p->line, "label", p->labels[label]);
+    bpt_json_put_text(&p->line, "predicted", p->classes[answer->predicted]);
     bpt_json_put_real(&p->line, "probability", shorten(answer->probability));
-    bpt_json_put_real(&p->line, "label_probability", shorten(answer->label_probability));
+    if (!p->no_labels)
+        bpt_json_put_real(&p->line, "label_probability", shorten(answer->label_probability));
     bpt_json_close_object(&p->line);
     BPT_TRY(bpt_json_end_text(&p->line, &text, &length));
     BPT_TRY(BPT_GROW("predictions", p->length + length + 1, &p->text, &p->capacity));

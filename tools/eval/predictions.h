@@ -11,12 +11,15 @@
 #include "base/json.h"
 #include "tools/evaluate.h"
 
+#include <stdbool.h>
 #include <stddef.h>
 
-/** Set .names, zero-initialise the rest; release with bpt_predictions_free(). */
+/** Set the names, zero-initialise the rest; release with bpt_predictions_free(). */
 typedef struct bpt_predictions {
-    const char *const *names; /* of classes: those of labels and answers; borrowed */
-    char *text;               /* the lines so far, shape [length] */
+    const char *const *labels;  /* names of the dataset's classes; borrowed */
+    const char *const *classes; /* of the network's; likewise */
+    bool no_labels;             /* the former are others: samples have no probability of theirs */
+    char *text;                 /* the lines so far, shape [length] */
     size_t length, capacity;
     bpt_json_writer line;
 } bpt_predictions;
