@@ -87,6 +87,9 @@ run 0 "$ingest" folder files --out three --split test --resize 28 28 --channels 
 refused 2 'three holds images of 3 channels, and data of 1' --data three --train-data data
 run 0 "$ingest" folder files --out large --split test --resize 32 32
 refused 2 'large holds raw images of 32x32 pixels (HxW), not 28x28' --data large --train-data data
+says 'by the same options'
+refused 2 'large holds raw images of 32x32 pixels (HxW), not 28x28' --data large --train-data encoded
+says 'give --input-size as in training'
 refused 3 'no split "train"' --data data --train-data apart
 refused 3 'no dataset at nowhere' --data data --train-data nowhere
 refused 2 '--train-data is missing' --data data --train-data ''

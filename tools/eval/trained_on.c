@@ -14,7 +14,10 @@ bpt_status bpt_trained_on_fit(const bpt_dataset *trained, bpt_dataset *dataset) 
     }
     status = bpt_dataset_bring_to(dataset, wanted->H, wanted->W);
     if (status != BPT_OK)
-        bpt_hint("ingest them at the size of those that were trained on, by the same options");
+        bpt_hint("%s", wanted->encoded
+                           ? "give --input-size as in training, or ingest them at another size"
+                           : "ingest them at the size of those that were trained on"
+                             ", by the same options");
     return status;
 }
 
