@@ -87,8 +87,8 @@ expect 0 '"classes": ["cat", "dog", "bird"]' info --json "$work/idx"
 printf '\xef\xbb\xbfcat\r\nd\x1b[31mog\r\nb\xc2\x9bird\r\n' >"$work/names" # as some editors begin a file, and worse
 expect 0 'per class: cat 1, d\x1b[31mog 1, b\u009bird 1' idx "$work/images" "$work/labels" --out "$work/odd" \
     --split train --class-names "$work/names"
-expect 0 '    d\x1b[31mog ' info "$work/odd"
-expect 0 '    b\u009bird ' info "$work/odd"
+expect 0 '         1  d\x1b[31mog' info "$work/odd"
+expect 0 '         1  b\u009bird' info "$work/odd"
 expect 0 '"classes": ["cat", "d\u001b[31mog", ' info --json "$work/odd"
 expect 0 'the first of them is 3' idx "$work/images" "$work/labels" --out "$work/ten" --split train --classes 10
 printf 'a 1\0\0b' >"$work/wide"

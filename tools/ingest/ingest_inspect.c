@@ -155,10 +155,10 @@ static void print_split(const bpt_dataset_info *info, const bpt_split *split) {
     printf("\n  std  ");
     for (uint32_t c = 0; c < info->C; c++) printf(" %.4f", split->std[c]);
     print_origins(split);
-    printf("\n  images per class\n");
+    printf("\n    images  class\n"); /* names last: of these columns are no bytes */
     for (uint32_t i = 0; i < info->n_classes; i++) {
         bpt_text_escape(info->classes[i], shown, sizeof shown);
-        printf("    %-20s %10" PRIu64 "\n", shown, split->per_class[i]);
+        printf("%10" PRIu64 "  %s\n", split->per_class[i], shown);
     }
 }
 
