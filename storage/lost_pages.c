@@ -1,6 +1,7 @@
 /* What runs in the handler takes no lock and no memory, and calls only what a handler may. It asks
  * the system whose page it was: LMDB does not tell where its maps are, and moves them. Marks are
- * never given back, only used again, so that a handler on another thread may look at any. */
+ * never given back, only used again, and only for the same file, so that a handler on another
+ * thread may look at any: whose a mark is does not change under its eyes. */
 #include "storage/lost_pages.h"
 
 #include "base/file.h"
@@ -24,9 +25,9 @@ typedef struct file_id {
 
 struct bpt__watched {
     bpt__watched *next;
-    atomic_bool used; /* release after id is written; acquire in the handler */
+    atomic_bool used; /* release after lost is cleared; acquire in the handler */
     atomic_bool lost; /* set before zeros can be seen; release and acquire */
-    file_id id;
+    file_id id;       /* written before the mark can be found */
 };
 _Static_assert(ATOMIC_BOOL_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2, "safe in a handler");
 
@@ -100,12 +101,15 @@ static bool find_file(uintptr_t address, file_id *id) {
     return found;
 }
 
+static bool same_file(file_id a, file_id b) {
+    return a.inode == b.inode && a.major == b.major && a.minor == b.minor;
+}
+
 static bool mark_lost(file_id id) {
     bool found = false;
     bpt__watched *w = atomic_load_explicit(&all, memory_order_acquire);
     for (; w && id.inode != 0; w = w->next) {
-        if (!atomic_load_explicit(&w->used, memory_order_acquire) || w->id.inode != id.inode ||
-            w->id.major != id.major || w->id.minor != id.minor)
+        if (!same_file(w->id, id) || !atomic_load_explicit(&w->used, memory_order_acquire))
             continue;
         atomic_store_explicit(&w->lost, true, memory_order_release);
         found = true;
@@ -161,9 +165,11 @@ static void install(void) {
     sigaction(SIGBUS, &action, NULL);
 }
 
-static bpt__watched *find_unused(void) {
+/* @return a mark of this file that was given back; NULL: there is none */
+static bpt__watched *find_unused(file_id id) {
     bpt__watched *w = atomic_load_explicit(&all, memory_order_relaxed);
-    while (w && atomic_load_explicit(&w->used, memory_order_relaxed)) w = w->next;
+    while (w && (atomic_load_explicit(&w->used, memory_order_relaxed) || !same_file(w->id, id)))
+        w = w->next;
     return w;
 }
 
@@ -182,15 +188,15 @@ bpt_status bpt__lost_pages_watch(int fd, const char *path, bpt__watched **out) {
     if (id.inode == 0) bpt_debug("%s is not watched: /proc/self/maps does not name it", path);
     pthread_mutex_lock(&mutex);
     install();
-    bpt__watched *w = find_unused();
+    bpt__watched *w = find_unused(id);
     const bool is_new = !w;
     if (is_new) w = calloc(1, sizeof *w); /* for ever, so not one of bpt_memory_live() */
     if (w) {
-        w->id = id;
         atomic_store_explicit(&w->lost, false, memory_order_relaxed);
         atomic_store_explicit(&w->used, true, memory_order_release);
     }
     if (w && is_new) {
+        w->id = id;
         w->next = atomic_load_explicit(&all, memory_order_relaxed);
         atomic_store_explicit(&all, w, memory_order_release);
     }
