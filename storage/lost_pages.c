@@ -26,7 +26,7 @@ typedef struct file_id {
 struct bpt__watched {
     bpt__watched *next;
     atomic_bool used; /* release after lost is cleared; acquire in the handler */
-    atomic_bool lost; /* set before zeros can be seen; release and acquire */
+    atomic_bool lost; /* set before zeros can be seen; release, and acquire behind a fence */
     file_id id;       /* written before the mark can be found */
 };
 _Static_assert(ATOMIC_BOOL_LOCK_FREE == 2 && ATOMIC_POINTER_LOCK_FREE == 2, "safe in a handler");
@@ -210,6 +210,11 @@ void bpt__lost_pages_unwatch(bpt__watched *watched) {
     if (watched) atomic_store_explicit(&watched->used, false, memory_order_release);
 }
 
+/* Who asks has read pages before, and a processor may do even a load that acquires before earlier
+ * reads. */
 bool bpt__lost_pages_any(const bpt__watched *watched) {
+#ifndef __SANITIZE_THREAD__ /* which knows no fences, and lets no load go before another */
+    atomic_thread_fence(memory_order_acquire);
+#endif
     return watched && atomic_load_explicit(&watched->lost, memory_order_acquire);
 }
