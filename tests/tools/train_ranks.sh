@@ -14,6 +14,14 @@ for e in map(json.loads, open(sys.argv[1])):
 END
 }
 
+never_goes_back() { # RUN: what happened later stands at a later epoch
+    python3 - "$1/metrics.jsonl" <<'END' || die "$1/metrics.jsonl goes back"
+import itertools, json, sys
+for e, next in itertools.pairwise(map(json.loads, open(sys.argv[1]))):
+    assert e["epoch"] <= next["epoch"], (e, next)
+END
+}
+
 limits_are_told() { # RUN: in the summary, and of several ranks in the table at the end
     python3 - "$1/summary.json" <<'END' || die "what limited the ranks of $1"
 import json, re, sys
@@ -51,6 +59,7 @@ for update in agwu sgwu allreduce; do
             'math.isclose(sum(r["share"] for r in d["ranks"]), 1)' \
             'all(r["steps"] > 0 and r["host"] for r in d["ranks"])'
         limits_are_told $out
+        never_goes_back $out
         head -n 1 $out/metrics.jsonl >begun.json
         all=$([ $update = allreduce ] && echo 20 || echo $((20 * n)))
         check_json begun.json 'd["event"] == "start"' 'd["batch_size"] == 20' "d['batch_size_all'] == $all"

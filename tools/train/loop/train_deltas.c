@@ -209,8 +209,8 @@ static bpt_status land(merger *m, bpt_reply *reply) {
     bpt_step_trace_wait(job->trace, "weights", start_ns);
     const uint64_t own = job->count.samples - m->pushed_samples;
     bpt_job_note_reply(job, reply);
+    job->count.unreported = own; /* first: the event of a round says where the job is */
     BPT_TRY(bpt_job_note_shares(job));
-    job->count.unreported = own;
     m->pending = false;
     BPT_TRY(carry_over(m, reply, own > 0));
     BPT_TRY(evaluate_between(m));
