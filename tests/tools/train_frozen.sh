@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Under agwu a host that does not answer for a while does not stop the others.
+# Under agwu a host that does not answer for a while does not stop the others, until all may have trained enough.
 source "$(dirname "$0")/common.sh"
 make_data
 make_model
@@ -12,7 +12,7 @@ steps = [e["step"] for e in map(json.loads, whole) if e["event"] == "step"]
 print(steps[-1] if steps else 0)'
 }
 
-start_ranks 2 "$train" "${common[@]}" --lr 0.01 --update agwu --sync-every 4 --eval-every 0 --epochs 1000 --output run
+start_ranks 2 "$train" "${common[@]}" --lr 0.01 --update agwu --sync-every 4 --eval-every 0 --epochs 10000 --output run
 await_steps run
 frozen=$(rank_process 2)
 kill -STOP "$frozen" || die "no second rank"
@@ -34,3 +34,15 @@ for line in open("run/exchange/steps.rank-0.jsonl"):
     if "landed_at" in e: longest = max(longest, e["landed_at"] - e["pushed_at"])
 print(longest)')
 [ "$steps" -gt 4 ] || die "no push was answered later than the next was due"
+
+# Who holds the weights does not answer: each of the others trains its part of what is left, not all of it.
+rm -r run
+epochs=$(length 100 20)
+start_ranks 5 "$train" "${common[@]}" --lr 0.001 --servers 1 --partition even --sync-every 4 --eval-every 0 \
+    --epochs "$epochs" --output run
+await_steps run
+kill -STOP "$(rank_process 5)" || die "no server"
+until sleep 1 && [ "$(steps_done)" = "${before:-}" ]; do before=$(steps_done); done # rank 0 waits
+kill -CONT "$(rank_process 5)"
+finish 0
+check_json run/summary.json "$epochs <= d['epochs'] < 1.5 * $epochs"

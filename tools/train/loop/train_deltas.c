@@ -244,13 +244,20 @@ static bpt_status run_synchronous(merger *m) {
     return BPT_OK;
 }
 
+/* Samples of all ranks: what was told last, and this rank's since then over its part of the data,
+ * for nobody has told what the others did meanwhile. */
+static double reckoned_progress(const bpt_job *job) {
+    const uint32_t rounds = bpt_partition_rounds(job->shares);
+    const double part = bpt_partition_part(job->shares, job->rank, rounds);
+    return (double)job->count.progress + (double)job->count.unreported / part;
+}
+
 /* Whether a push that is due waits for the answer of the one before. As a rule it does not: a slow
  * link or a host that does not answer makes pushes rarer, and nobody waits. But a rank that is held
- * by the bound on staleness waits, for that is what the bound is for; and so does one that may have
- * trained enough, since it hears of the end by an answer. */
+ * by the bound on staleness waits, for that is what the bound is for; and so does one where all may
+ * have trained enough, since it hears of the end by an answer. */
 static bool waits_at_push(const bpt_job *job) {
-    return job->options->max_staleness >= 0 ||
-           job->count.progress + job->count.unreported >= job->total_samples;
+    return job->options->max_staleness >= 0 || reckoned_progress(job) >= (double)job->total_samples;
 }
 
 static bool is_due(const merger *m) {
