@@ -1,4 +1,5 @@
 /* bpt-train: from the command line to an exit status. */
+#include "base/clock.h"
 #include "base/log.h"
 #include "outer/launch.h"
 #include "outer/notice.h"
@@ -21,9 +22,11 @@
 #include "tools/train/replay/replay.h"
 #include "tools/train/run/tuning.h"
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A run that was stopped keeps its own reason. */
@@ -64,13 +67,15 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
     return status;
 }
 
-/* Gives lower ranks, and whoever the failure is of, the time to say why. */
+/* Gives lower ranks, and whoever the failure is of, the time to say why. Where mpirun ends the job
+ * meanwhile another rank was first. Whoever else sends a signal has not heard why yet. */
 static void await_turn(uint32_t rank, bpt_status status) {
-    enum { TURN_US = 2000000, MAX_TURNS = 2, PATIENCE_US = 6000000 };
-    const useconds_t turn = TURN_US * (rank < MAX_TURNS ? rank : MAX_TURNS);
-    const bool woken = usleep(turn + (status == BPT_EPEER ? PATIENCE_US : 0)) != 0;
-    /* By the signal with which mpirun ends a job: another rank was first. */
-    if (woken && bpt_signals_stop()) _exit(bpt_status_exit(status));
+    enum { TURN_S = 2, MAX_TURNS = 2, PATIENCE_S = 6 };
+    const uint64_t turn_s = TURN_S * (rank < MAX_TURNS ? rank : MAX_TURNS);
+    const uint64_t all_s = turn_s + (status == BPT_EPEER ? PATIENCE_S : 0);
+    const struct timespec at = bpt_clock_timespec(bpt_clock_ns() + all_s * 1000000000);
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
+        if (bpt_signals_ended()) _exit(bpt_status_exit(status));
 }
 
 /* Puts the rank before this thread's last error, unless that says it already. */

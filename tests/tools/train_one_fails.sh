@@ -21,6 +21,16 @@ for odd in 0 2; do
     [ ! -e runs/x ] || die "a failed start leaves a run folder"
 done
 
+# One that is asked to stop while it gives others their turn to speak says what failed all the same.
+ODD=1 OTHER=nowhere start_ranks 2 ./each "$train" "${good[@]}" --output runs/x
+until odd=$(rank_process 2) && ((0x0$(sed -n 's/^SigCgt:\s*//p' "/proc/$odd/status" 2>/dev/null) & 1 << 14)); do # SIGTERM
+    kill -0 "$pid" 2>/dev/null || die "ended before rank 1 caught signals"
+    sleep 0.02
+done
+while kill -s TERM "$odd" 2>/dev/null; do sleep 0.1; done
+finish 3
+says "rank 1 on $(hostname): there is no dataset at nowhere"
+
 # ---- while all train ----
 
 # Records of the middle of the file, whose structure stays whole: found when they are read.

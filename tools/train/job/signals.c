@@ -17,6 +17,7 @@ static struct sigaction before[N_NUMBERS];
 static atomic_int stop_requested; /* by which signal; 0: by none */
 static atomic_bool interrupted;   /* by SIGINT, which the second time ends the process */
 static atomic_bool checkpoint_requested;
+static atomic_bool ended; /* by the launcher */
 _Static_assert(ATOMIC_INT_LOCK_FREE == 2 && ATOMIC_BOOL_LOCK_FREE == 2, "safe in a handler");
 
 static int stop_signal(void) {
@@ -28,7 +29,10 @@ static bool take_checkpoint(void) {
     return atomic_exchange_explicit(&checkpoint_requested, false, memory_order_relaxed);
 }
 
-static void on_signal(int number) {
+static void on_signal(int number, siginfo_t *info, void *context) {
+    (void)context;
+    if (number == SIGTERM && info->si_pid == getppid())
+        atomic_store_explicit(&ended, true, memory_order_relaxed);
     if (number == SIGHUP) {
         atomic_store_explicit(&checkpoint_requested, true, memory_order_relaxed);
         return;
@@ -39,7 +43,8 @@ static void on_signal(int number) {
 }
 
 void bpt_signals_catch(void) {
-    struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_RESTART | SA_ONSTACK};
+    struct sigaction action = {.sa_sigaction = on_signal,
+                               .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK};
     sigemptyset(&action.sa_mask);
     bpt_interrupt_own_stack();
     for (unsigned i = 0; i < N_NUMBERS; i++) {
@@ -58,6 +63,10 @@ void bpt_signals_release(void) {
 
 bool bpt_signals_stop(void) {
     return stop_signal() != 0;
+}
+
+bool bpt_signals_ended(void) {
+    return atomic_load_explicit(&ended, memory_order_relaxed);
 }
 
 bool bpt_signals_asked(void) {

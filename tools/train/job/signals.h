@@ -23,6 +23,10 @@ void bpt_signals_release(void);
 /** @return whether the job shall stop */
 bool bpt_signals_stop(void);
 
+/** @return whether SIGTERM came from the process that started this one, by which mpirun ends the
+ * ranks of a job when one has failed; anybody else's asks for no more than the job to stop */
+bool bpt_signals_ended(void);
+
 /** @return whether either is asked for: the end, or a checkpoint that nobody has taken yet */
 bool bpt_signals_asked(void);
 
