@@ -26,13 +26,17 @@ bpt_status bpt_partition_check(uint64_t n_samples, uint32_t n_ranks, uint32_t n_
     if (n_rounds < 1 || n_rounds > BPT_PARTITION_ROUNDS_MAX)
         return bpt_fail(BPT_EUSAGE, "%u rounds of data: between 1 and %d are possible", n_rounds,
                         BPT_PARTITION_ROUNDS_MAX);
-    if (n_samples / n_rounds < n_ranks) {
+    if (n_samples / n_rounds >= n_ranks) return BPT_OK;
+    if (n_ranks == 1) {
+        (void)bpt_fail(BPT_EUSAGE, "%llu sample%s cannot be given out in %u rounds",
+                       (unsigned long long)n_samples, n_samples == 1 ? "" : "s", n_rounds);
+        bpt_hint("use fewer rounds");
+    } else {
         (void)bpt_fail(BPT_EUSAGE, "%llu samples in %u rounds leave some of %u ranks without any",
                        (unsigned long long)n_samples, n_rounds, n_ranks);
         bpt_hint("use fewer rounds or fewer ranks");
-        return BPT_EUSAGE;
     }
-    return BPT_OK;
+    return BPT_EUSAGE;
 }
 
 bpt_status bpt_partition_create(bpt_order order, uint64_t n_samples, uint32_t n_ranks,

@@ -165,6 +165,10 @@ static void test_wrong_input(void **state) {
     assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 100, 1, 65, &p), BPT_EUSAGE);
     assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 100, 1, 0, &p), BPT_EUSAGE);
     assert_int_equal(bpt_partition_create((bpt_order){.seed = 1}, 11, 4, 3, &p), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "leave some of 4 ranks without any"));
+    assert_int_equal(bpt_partition_check(3, 1, 4), BPT_EUSAGE);
+    assert_non_null(strstr(bpt_error_last()->text, "3 samples cannot be given out in 4 rounds"));
+    assert_string_equal(bpt_error_last()->hint, "use fewer rounds"); /* there are no fewer ranks */
     assert_int_equal(bpt_partition_check(1, 1, 1), BPT_OK);
     assert_int_equal(bpt_partition_check(UINT32_MAX, 1, BPT_PARTITION_ROUNDS_MAX), BPT_OK);
     assert_int_equal(bpt_partition_bytes(100), 400);
