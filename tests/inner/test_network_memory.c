@@ -117,6 +117,53 @@ static void test_parts_touch_what_they_say(void **state) {
                                     (net_cuts){.step = {cuts[i], cuts[i], cuts[i]}}));
 }
 
+/* ---- a step finds nothing ---- */
+
+/* Channels that fill no block: what fills it up is computed with, and has to be a number. A
+ * rectifier would drop it otherwise. */
+static const char spare_lanes[] =
+    "{name: t, input: [3, 9, 8], classes: 5, layers: ["
+    "conv: {name: a, filters: 43, kernel: 3}, batchnorm: {name: b}, "
+    "conv: {name: c, filters: 43, kernel: 3, pad: 1, bias: false}, batchnorm: {name: d}, "
+    "add: {name: s, input: [d, b]}, conv: {name: e, filters: 45, kernel: 1}, "
+    "batchnorm: {name: f}, relu, lrn, dropout, maxpool: {kernel: 3, stride: 2}, "
+    "avgpool: {kernel: 2, stride: 1}, fc: {name: g, outputs: classes}]}";
+
+/* NaNs in memory that activations, their gradients, workspaces and sums have in turn. */
+static void spoil(const bpt_network *net) {
+    static const bpt_block blocks[] = {BPT_BLOCK_ACTIVATIONS, BPT_BLOCK_PARTIALS};
+    for (size_t i = 0; i < 2; i++)
+        memset(net->blocks.base[blocks[i]], 0xFF, net->blocks.bytes[blocks[i]]);
+}
+
+static void check_nothing_is_left(net_fixture f) {
+    bpt_batch_result trained, evaluated, again;
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &evaluated));
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 7, &trained));
+    float *expected = net_vector(&f, BPT_VECTOR_GRADIENTS);
+    spoil(f.net);
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &again));
+    assert_memory_equal(&again, &evaluated, sizeof again);
+    spoil(f.net);
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 7, &again));
+    assert_memory_equal(&again, &trained, sizeof again);
+    float *gradient = net_vector(&f, BPT_VECTOR_GRADIENTS);
+    net_assert_same_bits("gradients", expected, gradient, f.n_weights);
+    free(gradient);
+    free(expected);
+    net_close(&f);
+}
+
+static void test_nothing_is_left_from_a_step(void **state) {
+    (void)state;
+    for (int type = BPT_F32; type <= BPT_BF16; type++) {
+        if (type == BPT_BF16 && bpt_cpu_bf16() == BPT_BF16_NONE) continue;
+        const net_options options = {2, momentum_sgd, SEED, (bpt_value_type)type};
+        check_nothing_is_left(net_open(net_mixed, 7, options));
+        check_nothing_is_left(net_open(spare_lanes, 7, options));
+    }
+}
+
 /* ---- what it saves ---- */
 
 /* Activations have to stay for the backward pass, their gradients do not. */
@@ -197,6 +244,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tasks_touch_what_they_say),
         cmocka_unit_test(test_parts_touch_what_they_say),
+        cmocka_unit_test(test_nothing_is_left_from_a_step),
         cmocka_unit_test(test_sharing_saves),
         cmocka_unit_test(test_forward_network),
         cmocka_unit_test(test_forward_network_that_is_not_finite),
