@@ -239,10 +239,30 @@ static void test_equal_logits(void **state) {
     net_fixture f = open_identity(4, 4, 0.0);
     bpt_batch_result result;
     for (size_t i = 0; i < f.n_pixels; i++) f.pixels[i] = 0.5f;
-    for (int i = 0; i < 4; i++) f.labels[i] = i;
-    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &result));
-    assert_int_equal(result.n_correct, 1);
-    assert_true(fabs(result.loss_sum - 4.0 * log(4.0)) < 1e-12);
+    for (int32_t label = 0; label < 4; label++) {
+        for (int i = 0; i < 4; i++) f.labels[i] = label;
+        net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &result));
+        assert_int_equal(result.n_correct, label == 0 ? 4 : 0);
+        assert_true(fabs(result.loss_sum - 4.0 * log(4.0)) < 1e-12);
+    }
+    net_close(&f);
+}
+
+/* Of as much of the one class as of the other, the first counts. */
+static void test_hits_of_halves(void **state) {
+    (void)state;
+    const int32_t seconds[] = {1, 1, 1};
+    const float parts[] = {0.5f, 0.5000001f, 0.25f};
+    net_fixture f = open_identity(2, 3, 0.0);
+    bpt_batch_result result;
+    for (int i = 0; i < 3; i++) {
+        f.pixels[2 * i] = 1.0f; /* all are taken for class 0 */
+        f.pixels[2 * i + 1] = 0.0f;
+        f.labels[i] = 0;
+    }
+    bpt_network_set_second(f.net, seconds, parts);
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 3, &result));
+    assert_int_equal(result.n_correct, 2);
     net_close(&f);
 }
 
@@ -313,6 +333,7 @@ int main(void) {
         cmocka_unit_test(test_second_labels_are_of_one_batch),
         cmocka_unit_test(test_logits_that_would_overflow),
         cmocka_unit_test(test_equal_logits),
+        cmocka_unit_test(test_hits_of_halves),
         cmocka_unit_test(test_answers),
     };
     print_message("seed %d\n", (int)SEED);
