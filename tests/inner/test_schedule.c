@@ -48,6 +48,7 @@ static void test_warmup(void **state) {
     check_rate(&s, 2.5, 0.4);
     check_step(&s, 0, 0.5, 0.1); /* read where the step ends: no step has rate 0 */
     check_step(&s, 1.5, 0.5, 0.4);
+    check_step(&s, 1.5, 0.75, 0.4); /* ends beyond it: no more than the base rate */
     /* a warm-up longer than the run stays where the run ends */
     const bpt_schedule longer = {
         .kind = &bpt_schedule_constant, .base = 0.4, .total_epochs = 2, .warmup_epochs = 8};
@@ -170,6 +171,18 @@ static void test_onecycle_of_a_run(void **state) {
                                .final_div_factor = 10};
     for (int t = 0; t < 3; t++) rates[t] = 0.505 + 0.495 * cos(acos(-1.0) * (t + 0.25) / 2.25);
     check_run(high, 3, rates);
+    /* the first step is the top, and what is beyond the end stays there */
+    const bpt_schedule top = {.kind = &bpt_schedule_onecycle,
+                              .base = 1,
+                              .pct_start = 0.25,
+                              .div_factor = 10,
+                              .final_div_factor = 10};
+    for (int t = 0; t < 4; t++) rates[t] = 0.505 + 0.495 * cos(acos(-1.0) * t / 3.0);
+    check_run(top, 4, rates);
+    bpt_schedule ended = top;
+    ended.total_epochs = 2;
+    check_step(&ended, 2, 0.5, 0.01);
+    check_step(&ended, 9, 0.5, 0.01);
     /* no way up */
     const bpt_schedule down = {
         .kind = &bpt_schedule_onecycle, .base = 1, .div_factor = 1, .final_div_factor = 1e300};
