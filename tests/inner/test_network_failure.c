@@ -183,6 +183,15 @@ static void test_apply_of_what_is_not_a_number(void **state) {
     gradient[f.model->segments.items[3].offset] = NAN;
     net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_GRADIENTS, gradient));
     check_not_finite(bpt_network_apply(f.net, 0.0f), f.model->segments.items[3].name);
+    /* the next that is a number is applied, until a weight is none */
+    gradient[f.model->segments.items[3].offset] = 0.0f;
+    net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_GRADIENTS, gradient));
+    net_assert_ok(bpt_network_apply(f.net, 0.1f));
+    gradient[f.model->segments.items[3].offset] = 1e30f;
+    net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_GRADIENTS, gradient));
+    check_not_finite(bpt_network_apply(f.net, 1e30f), f.model->segments.items[3].name);
+    net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_WEIGHTS, f.weights));
+    net_assert_ok(bpt_network_apply(f.net, 0.0f));
     free(gradient);
     net_close(&f);
 }

@@ -153,6 +153,19 @@ static void test_he_initialisation(void **state) {
     bpt_segments_clear(&s);
 }
 
+/* Of one input, as a convolution of 1x1 of each channel by itself has them. */
+static void test_one_input(void **state) {
+    (void)state;
+    bpt_segments s = {0};
+    assert_int_equal(bpt_segments_add(&s, "a.weight", (int64_t[]){1000, 1, 1, 1}, 4,
+                                      (bpt_segment_role){.fan_in = 1, .decays = true}),
+                     BPT_OK);
+    float *w = initialise(&s, 21);
+    check_moments(&s.items[0], w);
+    bpt_free(w);
+    bpt_segments_clear(&s);
+}
+
 static void test_streams(void **state) {
     (void)state;
     bpt_segments small = make_table(10), large = make_table(100);
@@ -178,7 +191,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_offsets),   cmocka_unit_test(test_values_from_outside),
         cmocka_unit_test(test_too_large), cmocka_unit_test(test_he_initialisation),
-        cmocka_unit_test(test_streams),
+        cmocka_unit_test(test_one_input), cmocka_unit_test(test_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
