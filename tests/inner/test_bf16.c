@@ -186,6 +186,11 @@ static void test_kernels(void **state) {
         "add: {name: s, input: [n, a]}, conv: {name: c, filters: 3, kernel: 3}",
         /* 1x1 of 60 values, to an odd number of filters that fills no block */
         "conv: {name: a, filters: 24, kernel: [4, 2]}, conv: {name: b, filters: 33, kernel: 1}",
+        /* channels last that fill no vector, and a wide window */
+        "conv: {name: a, filters: 8, kernel: 3}, conv: {name: b, filters: 24, kernel: 1}, "
+        "lrn: {size: 3, alpha: 1}",
+        "conv: {name: a, filters: 20, kernel: 3}, conv: {name: b, filters: 32, kernel: 1}, "
+        "lrn: {size: 7, alpha: 1}",
     };
     (void)state;
     check_layers(layers, sizeof layers / sizeof *layers);
