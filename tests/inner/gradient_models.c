@@ -165,6 +165,20 @@ const gradient_case gradient_cases[] = {
      .text = MODEL("[2, 5, 4]", "3",
                    "fc: {name: a, outputs: 20}, fc: {name: b, input: input, outputs: 20}, "
                    "add: {name: s, input: [a, b]}, add: {input: [s, s]}, " TO_CLASSES)},
+    {.name = "add in place of a maximum's relu",
+     .text = MODEL("[3, 6, 6]", "4",
+                   "conv: {name: a, filters: 5, kernel: 3}, maxpool: {kernel: 2}, "
+                   "relu: {name: r}, conv: {name: b, input: input, filters: 5, kernel: 5}, "
+                   "add: {input: [r, b]}, " TO_CLASSES)},
+    {.name = "add and concat, first or last of the pixels",
+     .text = MODEL("[3, 6, 6]", "4",
+                   "maxpool: {name: l, kernel: 2}, maxpool: {name: m, input: input, kernel: 2}, "
+                   "conv: {name: a, input: input, filters: 3, kernel: 2, stride: 2}, "
+                   "add: {name: s, input: [l, a]}, "
+                   "conv: {name: b, input: input, filters: 3, kernel: 2, stride: 2}, "
+                   "relu: {name: r}, add: {name: t, input: [r, m]}, "
+                   "conv: {name: c, input: input, filters: 2, kernel: 4, stride: 2, pad: 1}, "
+                   "concat: {name: u, input: [c, m]}, concat: {input: [s, t, u]}, " TO_CLASSES)},
     {.name = "relu beside another reader of its input",
      .text = MODEL("[3, 5, 5]", "4",
                    "conv: {name: a, filters: 18, kernel: 3}, relu: {name: r, input: a}, "
