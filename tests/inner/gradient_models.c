@@ -205,6 +205,13 @@ const gradient_case gradient_cases[] = {
      .text = MODEL("[3, 5, 4]", "4",
                    "conv: {name: a, filters: 7, kernel: 3, pad: 1}, relu: {name: r}, "
                    "concat: {input: [r, input, r]}, conv: {filters: 5, kernel: 2}, " TO_CLASSES)},
+    {.name = "concat and pad_channels, a block of 16 and channels that fill none",
+     .text = MODEL("[3, 4, 4]", "4",
+                   "conv: {name: a, filters: 16, kernel: 3}, "
+                   "conv: {name: b, input: input, filters: 5, kernel: 3}, "
+                   "concat: {name: c, input: [a, b]}, "
+                   "pad_channels: {name: d, input: a, channels: 20}, "
+                   "concat: {input: [c, d]}, " TO_CLASSES)},
     {.name = "pad_channels, 16 to 32 and 5 to 8",
      .text = MODEL("[5, 5, 4]", "4",
                    "conv: {name: a, filters: 16, kernel: 3, pad: 1}, relu, "
