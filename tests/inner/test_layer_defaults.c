@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 /* Last: it needs those above, and defines fail and skip. */
@@ -66,6 +67,51 @@ static void test_numbers(void **state) {
     assert_true(((const bpt_dropout_config *)m->layers[3].config)->rate == 0.5);
 }
 
+/* ---- the last window ---- */
+
+static bpt_status parse_pool(const char *fields, bpt_model **m) {
+    char model[160];
+    snprintf(model, sizeof model,
+             "{name: t, input: [3, 5, 5], classes: 4, layers: [maxpool: {%s}, fc: {outputs: "
+             "classes}]}",
+             fields);
+    return bpt_model_parse("t.yaml", model, strlen(model), NULL, m);
+}
+
+/* Rows and columns by themselves, as PyTorch has them. */
+static void test_last_windows(void **state) {
+    (void)state;
+    static const struct {
+        const char *fields;
+        int64_t h, w;
+    } cases[] = {
+        {"kernel: [3, 4], stride: [3, 2], pad: [0, 2], ceil: true", 2, 4},
+        {"kernel: [4, 3], stride: [2, 3], pad: [2, 0], ceil: true", 4, 2},
+        {"kernel: [4, 3], stride: [2, 3], pad: [2, 0]", 3, 1},
+        {"kernel: 2, stride: 3, pad: 1, ceil: true", 2, 2}, /* a third had padding alone */
+        {"kernel: 4, stride: 2, pad: 1, ceil: true", 3, 3},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        bpt_model *m;
+        assert_int_equal(parse_pool(cases[i].fields, &m), BPT_OK);
+        const bpt_shape *out = &m->layers[0].out;
+        if (out->h != cases[i].h || out->w != cases[i].w)
+            fail_msg("%s: %dx%d", cases[i].fields, (int)out->h, (int)out->w);
+        bpt_model_free(m);
+    }
+}
+
+static void test_too_much_padding(void **state) {
+    (void)state;
+    bpt_model *m;
+    assert_int_equal(parse_pool("kernel: 3, pad: [1, 2]", &m), BPT_EUSAGE);
+    assert_int_equal(parse_pool("kernel: 3, pad: [2, 1]", &m), BPT_EUSAGE);
+    assert_int_equal(parse_pool("kernel: 3, pad: 1", &m), BPT_OK);
+    bpt_model_free(m);
+}
+
+/* ---- weights ---- */
+
 /* Nothing but weights of products decays; of running statistics alone none is learned. */
 static void test_roles(void **state) {
     static const struct {
@@ -98,6 +144,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_windows, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_numbers, set_up, tear_down),
+        cmocka_unit_test(test_last_windows),
+        cmocka_unit_test(test_too_much_padding),
         cmocka_unit_test_setup_teardown(test_roles, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
