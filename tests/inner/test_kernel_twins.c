@@ -93,6 +93,10 @@ static void test_convolutions(void **state) {
     check_twins("forward", first, twin, true);
     ok(bpt_cpu_conv_forward(cpu, &problem, src, weights, dst, &other));
     check_twins("forward, weights of another order", first, other, false);
+    ok(bpt_cpu_conv_forward(cpu, &problem, NULL, NULL, dst, &other));
+    check_twins("forward, a source of its choice", first, other, false);
+    ok(bpt_cpu_conv_forward(cpu, &problem, src, NULL, NULL, &other));
+    check_twins("forward, a destination of its choice", first, other, false);
     ok(bpt_cpu_conv_backward_data(cpu, &problem, first, NULL, &data));
     ok(bpt_cpu_conv_backward_weights(cpu, &problem, first, NULL, &gradient));
     check_twins("backward", data, gradient, false);
