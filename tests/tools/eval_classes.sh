@@ -39,8 +39,29 @@ assert [c["class"] for c in whole["per_class"]] == [str(i) for i in range(10)]
 assert (three["count"], three["correct"]) == (sum(rows[3]), rows[3][3])
 END
 
+# For people it says the same.
 run 0 "$eval" --data data "${weights[@]}" --per-class
-[ "$(wc -l <out)" -eq 12 ] || die "not a line for each class"
+python3 - <<'END' || die "the lines of the classes"
+import json, re
+whole = json.load(open("whole"))
+first, head, *lines = open("out").read().splitlines()
+assert first == "test: accuracy %.4f (%d of %d), loss %.4f" % tuple(whole[k] for k in ("accuracy", "correct", "count", "loss"))
+assert head.startswith("  images  accuracy  class, and what most"), head
+assert len(lines) == len(whole["per_class"]) == 10
+n_mistaken = 0
+for i, (line, told, row) in enumerate(zip(lines, whole["per_class"], whole["confusion"])):
+    images, accuracy, name, n, other = re.fullmatch(r" *(\d+) +([\d.]+)  (\S+)(?: \((\d+): (\S+)\))?", line).groups()
+    assert (int(images), name) == (told["count"], told["class"]), (line, told)
+    assert accuracy == "%.4f" % (told["correct"] / told["count"]), (line, told)
+    wrong = {str(j): taken for j, taken in enumerate(row) if j != i}
+    most = max(wrong.values())
+    if most == 0:
+        assert n is None, line
+        continue
+    n_mistaken += 1
+    assert int(n) == most and other == next(j for j in wrong if wrong[j] == most), (line, row) # of several the first
+assert n_mistaken > 0, lines
+END
 run 0 "$eval" --data data "${weights[@]}" --split three --per-class
 grep -qE '^ +0 +-  2$' out || die "a class without images"
 run 2 "$eval" --data data "${weights[@]}" --per-class --device cuda
@@ -49,6 +70,18 @@ says 'give --device cpu'
 run 2 "$eval" --data data "${weights[@]}" --per-class --precision tf32
 says '--per-class is not for --precision tf32'
 says 'give --precision fp32'
+
+# Images are normalised as those of the split that the weights come from.
+run 0 "$eval" --data data "${weights[@]}" --train-split three --json
+check_json out "d['count'] == 100 and d['loss'] != json.load(open('plain'))['loss']"
+run 3 "$eval" --data data "${weights[@]}" --train-split val
+says 'its splits are: test, three, train; --train-split names one of them'
+
+# A table of all pairs of more classes would be too large.
+echo "one/3/$(ls one/3 | head -n 1) 4096" >list.txt
+"$ingest" list list.txt --out many --split train >out 2>err || die "no dataset of many classes"
+fails_well 2 "$eval" --data many --split train "${weights[@]}" --per-class
+says 'many has 4097 classes, --per-class takes up to 4096'
 
 # Who has held out images by `bpt-ingest split`, or none, is told how to name them.
 run 3 "$eval" --data data "${weights[@]}" --split val
