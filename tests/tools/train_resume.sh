@@ -89,8 +89,19 @@ cut_back runs/older
 older_times runs/older
 before=$(python3 -c 'import json, sys; d = json.load(open(sys.argv[1])); print((d["compute_ns"] - d["data_wait_ns"]) * 1e-9)' \
     "$(newest runs/older)/rank-0.json")
-run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/older --resume auto
+run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/older --resume auto --checkpoint-every 70 --checkpoint-keep 100
 same_weights runs/local runs/older
+# Evaluations and checkpoints come where they would have come, by the steps of the whole job.
+python3 - runs/older $((90 * n_epochs)) $((100 * n_epochs)) <<'END' || die "evaluations or checkpoints of a run that goes on"
+import json, os, sys
+run, begin, end = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+events = [json.loads(line) for line in open(run + "/metrics.jsonl")]
+start = max(i for i, e in enumerate(events) if e["event"] == "start")
+assert events[start]["step"] == begin, events[start]
+assert [e["step"] for e in events[start:] if e["event"] == "eval"] == [end], events[start:]
+wanted = ["step-%08d" % step for step in [begin] + [s for s in range(0, end, 70) if s > begin]]
+assert sorted(os.listdir(run + "/checkpoints")) == wanted, os.listdir(run + "/checkpoints")
+END
 check_json runs/older/summary.json "$before < d['ranks'][0]['work_s'] < d['ranks'][0]['compute_s']" \
     "0 < d['ranks'][0]['path_s'] < d['ranks'][0]['compute_s'] - $before"
 
