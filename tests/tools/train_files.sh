@@ -75,7 +75,7 @@ END
 python3 "$here/weights.py" finite runs/one/model.safetensors || die "the weights"
 
 # Progress, of steps that take long enough for it on any machine.
-run 0 "$train" "${common[@]}" --model lenet --output runs/slow --epochs 1 --lr 0.01 --eval-every 0
+run 0 "$train" "${common[@]}" --model lenet --output runs/slow --epochs 0.995 --lr 0.01 --eval-every 0
 grep -qE '^step [0-9]+/100 epoch [0-9.]+ loss [0-9.]+ lr [0-9.e+-]+ [0-9]+ img/s data [0-9]+% wait [0-9]+% eta [0-9]+:[0-9]+$' err ||
     die "no line of progress"
 
@@ -130,8 +130,21 @@ run 0 "$eval" --data data --model tiny.yaml --weights runs/one/model.safetensors
 check_json out 'd["count"] == 2000'
 
 # The configuration repeats the run, wherever it is run from and also where --force made it.
-run 0 "$train" --config runs/one/config.yaml --output runs/two
+run 0 "$train" --config runs/one/config.yaml --output runs/two --log-interval 0.02
 same_weights runs/one runs/two
+# Of each interval its own mean is told, whatever steps are in it.
+python3 - <<'END' || die "losses of intervals"
+import json, math
+def steps(run):
+    events = [json.loads(line) for line in open(run + "/metrics.jsonl")]
+    return [(e["step"], e["loss"]) for e in events if e["event"] == "step"]
+each, before = dict(steps("runs/one")), 0
+assert sorted(each) == list(range(1, 201)), each
+for step, loss in steps("runs/two"):
+    mean = math.fsum(each[s] for s in range(before + 1, step + 1)) / (step - before)
+    assert math.isclose(loss, mean, rel_tol=1e-9), (before, step, loss, mean)
+    before = step
+END
 run 0 "$train" --config runs/one/config.yaml --output runs/two --force
 run 2 "$train" --config runs/two/config.yaml
 says "exists already"

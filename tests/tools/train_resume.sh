@@ -56,6 +56,16 @@ stop_by_signal() { # RUN SIGNAL COMMAND...: leaves RUN with a checkpoint
 }
 
 run 0 "$train" "${common[@]}" "${lasts[@]}" --output runs/local
+# The time that is left is that of the samples that are left, as fast as those of the interval.
+python3 - $((100 * n_epochs)) <<'END' || die "the time that is left"
+import re, sys
+total = int(sys.argv[1])
+lines = re.findall(r"^step (\d+)/(\d+) .* (\d+) img/s .* eta (\d+):(\d\d)$", open("err").read(), re.M)
+assert len(lines) == total, len(lines)
+for step, of, speed, minutes, seconds in (map(int, line) for line in lines):
+    left, eta = 20 * (total - step), 60 * minutes + seconds
+    assert of == total and left / (speed + 0.5) - 1 <= eta <= left / max(speed - 0.5, 0.1), (step, speed, eta)
+END
 attended=(env --default-signal=INT) # which a shell without job control ignores for its background
 for signal in TERM USR1 INT; do
     [ $signal = USR1 ] || variants || continue
