@@ -5,6 +5,20 @@ source "$(dirname "$0")/resume_help.sh"
 make_data
 make_model
 
+# Samples and seconds of a rank are of the same part of a job: of all of it, or, where it goes on as another one, of what
+# came since.
+speed_of_first() { # RUN [CHECKPOINT]: in the table of the last run; CHECKPOINT of another job that RUN goes on from
+    python3 - "$@" <<'END' || die "the speed of rank 0 in the table of $1"
+import json, re, sys
+summary = json.load(open(sys.argv[1] + "/summary.json"))
+before = json.load(open(sys.argv[2] + "/rank-0.json"))["seconds"] if sys.argv[2:] else 0
+told, = re.findall(r"info: +0  \S+ +cpu +(\d+) ", open("err").read())
+rank = summary["ranks"][0]
+seconds = summary["seconds"] - before - rank["eval_s"]
+assert seconds > 0 and abs(int(told) - rank["samples"] / seconds) < 0.51, (told, before, summary)
+END
+}
+
 # agwu depends on who comes first; it goes on from where all ranks met, and ends well.
 both=("${common[@]}" "${lasts[@]}" --update agwu)
 start_ranks 2 "$train" "${both[@]}" --output runs/agwu
@@ -15,6 +29,7 @@ stopped runs/agwu
 before=$(newest runs/agwu)
 cp -r runs/agwu runs/agwu-worked
 run 0 ranks 2 "$train" "${both[@]}" --output runs/agwu --resume auto
+speed_of_first runs/agwu
 # The others train on while a rank waits for a core, an epoch in tens of milliseconds.
 check_json runs/agwu/summary.json "d['test_accuracy'] > 0.5" "$n_epochs <= d['epochs'] < 1.5 * $n_epochs" \
     'sum(r["samples"] for r in d["ranks"]) == d["samples"]' \
@@ -41,6 +56,7 @@ done
 
 run 0 ranks 3 "$train" "${both[@]}" --output runs/agwu-on-3 --resume "$before"
 says "the number of ranks differs"
+speed_of_first runs/agwu-on-3 "$before"
 check_json runs/agwu-on-3/summary.json 'd["test_accuracy"] > 0.5' 'len(d["ranks"]) == 3'
 fails_well 2 "$train" --replay runs/agwu-on-3
 says "bpt-train: runs/agwu-on-3 cannot be replayed: it went on from $before"
