@@ -155,8 +155,9 @@ run 0 "$train" --config runs/one/config.yaml --output runs/three --seed 2
 ! cmp -s runs/one/model.safetensors runs/three/model.safetensors || die "the seed changes nothing"
 
 # Where logs cannot be written out either, a run says what ended it: that they are cut is the lesser evil.
-run 0 "$train" "${common[@]}" --update agwu --output runs/full --epochs 1 --checkpoint-every 50
-rm runs/full/summary.json
+# With the bound it waits at each push, so that the meeting for a checkpoint comes before the end.
+run 0 "$train" "${common[@]}" --update agwu --output runs/full --epochs 1 --checkpoint-every 50 --max-staleness 0
+cut_back runs/full
 for log in steps updates; do
     cp -r runs/full runs/full-$log
     ln -sf /dev/full runs/full-$log/exchange/$log.rank-0.jsonl

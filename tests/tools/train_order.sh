@@ -30,10 +30,12 @@ cut_back again-blocks
 cp -r again-blocks other
 run 0 "$train" "${local[@]}" --output other --resume auto
 says '(--order differs)'
+says 'starts anew, the samples come in another order'
 cp -r again-blocks larger
 rm -r other
 run 0 "$train" "${local[@]}" --order blocks --order-block 31 --output larger --resume auto
 says '(--order-block differs)'
+says 'starts anew, the samples come in another order'
 
 # A checkpoint of before there were orders is one of all at random.
 run 0 "$train" "${local[@]}" --output whole
@@ -48,6 +50,7 @@ same_weights whole before
 cut_back before
 run 0 "$train" "${local[@]}" "${blocks[@]}" --output before --resume auto
 says '(--order differs)'
+says 'starts anew, the samples come in another order'
 
 # ---- shares ----
 

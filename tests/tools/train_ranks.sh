@@ -24,7 +24,7 @@ END
 
 limits_are_told() { # RUN: in the summary, and of several ranks in the table at the end
     python3 - "$1/summary.json" <<'END' || die "what limited the ranks of $1"
-import json, re, sys
+import json, math, re, sys
 summary = json.load(open(sys.argv[1]))
 limits = ("work", "path", "imbalance", "data", "messages", "between")
 for r in summary["ranks"]:
@@ -37,6 +37,15 @@ if len(summary["ranks"]) > 1:
     rows = re.findall(r" (\d+) +\S+ +cpu +[\d.]+ +\S+ +[\d.]+% +\S+ +([\d.]+)% +([\d.]+)% +(\w+)$", table, re.M)
     assert [row[0] for row in rows] == [str(r["rank"]) for r in summary["ranks"]], rows
     assert [row[3] for row in rows] == [r["limit"] for r in summary["ranks"]], rows
+    alone = [r["solo_images_per_s"] for r in summary["ranks"]]
+    assert len(set(alone)) == len(alone) and min(alone) > 0, alone # each its own
+    told = re.findall(r" \d+ +\S+ +cpu +[\d.]+ +(\d+) +[\d.]+% +([\d.]+) +[\d.]+% +[\d.]+% +\w+$", table, re.M)
+    assert told == [("%.0f" % r["solo_images_per_s"], "%.2f" % r["efficiency"]) for r in summary["ranks"]], told
+    first = summary["ranks"][0]
+    speed = first["samples"] / (summary["seconds"] - first["eval_s"])
+    assert math.isclose(first["efficiency"], speed / first["solo_images_per_s"], rel_tol=1e-6), summary
+    together = sum(r["efficiency"] * a for r, a in zip(summary["ranks"], alone)) / sum(alone)
+    assert math.isclose(summary["efficiency"], together, rel_tol=1e-6), summary
     for row, r in zip(rows, summary["ranks"]):
         busy = r["compute_s"] + r["wait_s"] + r["eval_s"] + r["quality_s"]
         assert abs(float(row[1]) - 100 * r["wait_s"] / busy) < 0.06, (row, r)

@@ -21,10 +21,16 @@ END
 
 # agwu depends on who comes first; it goes on from where all ranks met, and ends well.
 both=("${common[@]}" "${lasts[@]}" --update agwu)
-start_ranks 2 "$train" "${both[@]}" --output runs/agwu
-await_steps runs/agwu
-kill -s TERM "$(rank_process 1)"
-finish 75
+for _ in 1 2 3 4 5; do # until the signal comes before the end does
+    start_ranks 2 "$train" "${both[@]}" --output runs/agwu
+    await_steps runs/agwu
+    kill -s TERM "$(rank_process 1)" 2>/dev/null
+    wait "$pid"
+    status=$?
+    [ $status -eq 0 ] || break
+    rm -r runs/agwu
+done
+[ $status -eq 75 ] || die "exit status $status instead of 75"
 stopped runs/agwu
 before=$(newest runs/agwu)
 cp -r runs/agwu runs/agwu-worked
@@ -101,6 +107,8 @@ goes_on ranks 0 2 --update allreduce --epochs 1.6
 near_weights runs/plain-1.6 runs/plain-ranks 1e-6
 goes_on batch 0 1 --batch-size 30
 goes_on seed 1 1 --seed 2
+mkdir few && (cd few && make_data 1000 60) || die "data"
+goes_on size 1 1 --data few/data
 goes_on agwu 2 2 --update agwu
 # Another model of the same tensors. Checkpoints of before models were told apart say nothing.
 sed 's/maxpool/avgpool/' tiny.yaml >average.yaml
