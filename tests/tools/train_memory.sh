@@ -16,6 +16,26 @@ near_plan() { # RUN: the peak of each rank is within 10 % and 100 MB of the plan
         "all(abs(r['peak_rss_bytes'] - $planned) <= 0.1 * $planned + 100e6 for r in d['ranks'])"
 }
 
+# The total is that of the rows. A batch of 20 images is in memory once for each of those that come next, and three times
+# for an evaluation; a vector has 2802 weights.
+rows() { # VECTORS COMMAND...
+    plan "${@:2}"
+    python3 - "$1" "$planned" <<'END' || die "the rows of the plan: ${*:2}"
+import re, sys
+vectors, planned = map(int, sys.argv[1:])
+rows = {name: int(n) for name, n in re.findall(r"^  ([a-z ]+?) +(\d+) +[\d.]+ MB$", open("out").read(), re.M)}
+total = rows.pop("total")
+assert len(rows) >= 10 and total == planned == sum(rows.values()), (rows, total)
+assert rows["batches"] == (5 + 3) * 20 * (28 * 28 * 4 + 12), rows
+assert rows["vectors of weights"] == vectors * 2802 * 4, rows
+assert rows["order of samples"] >= 4 * 1024, rows
+END
+}
+small_plan=("$train" "${common[@]}" --prefetch 5)
+rows 2 "${small_plan[@]}"
+rows 3 ranks 2 "${small_plan[@]}" --update agwu # of the weights that came last, and of those that were pushed
+rows 2 ranks 2 "${small_plan[@]}" --update allreduce --batch-size 40
+
 # Sanitizers take memory of their own.
 if ! ldd "$train" | grep -qE 'lib(a|t|ub)san'; then
     # Most of it activations, then most of it weights; what either needs is several times the slack.

@@ -104,6 +104,8 @@ done
 run 0 ranks 3 "$train" "${common[@]}" --output runs/bound --lr 0.01 --update agwu --epochs 2 --max-staleness 0
 check_json runs/bound/summary.json 'd["test_accuracy"] > 0.2' 'len(d["staleness"]) <= 5' \
     'len(d["shard_spread"]) <= 3' # 0 to (m - 1)(2 S + 1)
+run 0 "$train" --replay runs/bound # which looks at each push's lead
+says "bit for bit"
 
 # What is in the logs of the exchange is told to whoever reads them.
 python3 - "$here/../../docs/formats.md" <<'END' || die "fields that docs/formats.md does not name"

@@ -156,6 +156,9 @@ cut_back runs/guessed-on
 guess --output runs/guessed-on --resume auto
 says "going on from runs/guessed-on/checkpoints/step-"
 same_weights runs/guessed runs/guessed-on
+# Where a round has more steps, a rank makes as many as its part of the data is worth.
+guess --sync-every 4 --output runs/weighted
+check_json runs/weighted/summary.json 'all(r["steps"] >= 5 * d["ranks"][0]["steps"] > 0 for r in d["ranks"][1:])'
 
 # Where every meeting is for an evaluation, the one to stop is too: it is made after the resume.
 mkdir few && (cd few && make_data 2000 60) || die "data"
@@ -178,15 +181,23 @@ for options in "1 local" "2 sgwu --partition even --sync-every 1" "2 allreduce";
     n=${words[0]} name=runs/often-${words[1]}
     both=("${common[@]}" "${often[@]}" --update "${words[@]:1}")
     run 0 ranks "$n" "$train" "${both[@]}" --output "$name"
-    start_often --output "$name-stop"
-    await "$name-stop/metrics.jsonl" '"event": "eval"'
-    kill -s TERM "$(last_rank)" || die "rank $n of $name is not there"
-    finish 75
-    # Once more, perhaps while that evaluation is made.
+    for _ in 1 2 3 4 5; do # until the signal comes before the end does
+        rm -rf "$name-stop"
+        start_often --output "$name-stop"
+        await "$name-stop/metrics.jsonl" '"event": "eval"'
+        kill -s TERM "$(last_rank)" 2>/dev/null
+        wait "$pid"
+        status=$?
+        [ $status -eq 0 ] || break
+    done
+    [ $status -eq 75 ] || die "exit status $status instead of 75: $name"
+    # Once more, perhaps while that evaluation is made; it may also come to its end before it is told.
     start_often --output "$name-stop" --resume auto
     await "$name-stop/log.rank-$((n - 1)).txt" "going on from"
-    kill -s TERM "$(last_rank)" || die "rank $n of $name is not there"
-    finish 75
+    kill -s TERM "$(last_rank)" 2>/dev/null
+    wait "$pid"
+    status=$?
+    [ $status -eq 75 ] || [ $status -eq 0 ] || die "exit status $status instead of 75: $name"
     run 0 ranks "$n" "$train" "${both[@]}" --output "$name-stop" --resume auto
     same_weights "$name" "$name-stop"
     same_evaluations "$name" "$name-stop"
