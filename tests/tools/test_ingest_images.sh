@@ -172,6 +172,8 @@ printf 'in/one/00.png b\xe9\n' >latin.txt
 expect 3 $'latin.txt: line 1: "b\xe9" is no class name' list latin.txt --out x --split x
 printf 'zero\n\none\n' >names.bad
 expect 3 'names.bad: "", number 2, is no class name' folder in --out x --split x --class-names names.bad
+seq 65537 >names.bad
+expect 3 'names.bad names 65537 classes, and a dataset has at most 65536' folder in --out x --split x --class-names names.bad
 printf 'zero\none\nzero\n' >names.bad
 expect 3 'names.bad: the class name "zero" is given twice' folder in --out x --split x --class-names names.bad
 expect 1 'cannot write no/such' folder in --out x --split x --skip-bad no/such/report

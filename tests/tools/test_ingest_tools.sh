@@ -64,6 +64,7 @@ expect 3 'both holds images of 1x1x2 (CxHxW), g of 1x28x28' merge g both --out x
 # ---- split ----
 expect 0 'val: per class: 0 20, 1 20, 2 20, 3 20, 4 20' split a --out s --share 0.2 --seed 7
 expect 0 'train: per class: 0 80, 1 80' split a --out s2 --share 0.2 --seed 7
+[ "$("$ingest" info s2 | grep -c 'made by split, seed 7 from a')" = 2 ] || failed "the seed is not kept"
 cmp -s s/data.mdb s2/data.mdb || failed "equal seeds, different splits"
 quiet split a --out s3 --share 0.2 --seed 8
 cmp -s s/data.mdb s3/data.mdb && failed "another seed, the same split"
