@@ -196,6 +196,22 @@ for file in steps.rank-1 updates.rank-2; do
     fails_well 3 "$train" --replay other
     says "other/exchange/$file.jsonl ends after line "
 done
+# The last pass is missing, or there is one more than the steps have begun.
+passes() { # EXPRESSION: lines of a log of steps, by those of the run and the number of its last that is a pass
+    rm -rf other && cp -r run other
+    python3 - other/exchange/steps.rank-1.jsonl "$1" <<'END' || die "no other passes"
+import json, sys
+lines = [json.loads(line) for line in open(sys.argv[1])]
+last = max(i for i, line in enumerate(lines) if "pass" in line)
+print(*map(json.dumps, eval(sys.argv[2])), sep="\n", file=open(sys.argv[1], "w"))
+END
+    fails_well 3 "$train" --replay other
+}
+passes 'lines[:last] + lines[last + 1:]'
+says "other/exchange/steps.rank-1.jsonl ends after line "
+says ": pass "
+passes 'lines + [lines[last] | {"pass": lines[last]["pass"] + 1}]'
+says "other/exchange/steps.rank-1.jsonl, line $(wc -l <other/exchange/steps.rank-1.jsonl): \"pass\" is "
 # A push that only a host has written down, behind a meeting: the last may follow another one.
 rm -rf other && cp -r run other
 python3 - other/exchange/updates.rank-0.jsonl <<'END'
