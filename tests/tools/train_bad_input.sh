@@ -22,6 +22,14 @@ fails_well 2 "$train" "${good[@]}" --output runs/x --seed -1
 says '-1 is out of range, it must be at least 0'
 fails_well 2 "$train" "${good[@]}" --output runs/x --seed 9999999999999999
 says '9999999999999999 is out of range, it must be at most 9e+15'
+# Bounds beyond which steps, samples or a sum of what was before have no meaning, or no end.
+for option in 'epochs 0' 'prefetch 1' 'loader-threads 0' 'threads 257' 'checkpoint-keep 0' 'idpa-rounds 0' 'idpa-rounds 65' \
+    'order-block 0' 'held-out 0' 'held-out 0.51' 'momentum 1' 'server-momentum 1' 'beta1 1' 'elasticity 1' 'lr-step-size 0' \
+    'adam-eps 0'; do
+    # shellcheck disable=SC2086 # name and value
+    fails_well 2 "$train" "${good[@]}" --output runs/x --$option
+    says "${option#* } is out of range, it must be "
+done
 fails_well 2 "$train" "${good[@]}" --output runs/x --update agvu
 says 'agwu'
 fails_well 2 "$train" "${good[@]}" --output
