@@ -45,3 +45,12 @@ for run in agwu sgwu; do
     grep -q '"event": "eval"' runs/$run/metrics.jsonl && die "$run: an evaluation has ended before the stop"
     grep -q '"eval_due": true' runs/$run/checkpoints/*/rank-0.json || die "$run: no evaluation is due"
 done
+
+# What was trained before the evaluation, no line of which was due yet, is told of all the same.
+start "$train" "${wide[@]}" --log-interval 3600 --checkpoint-every 3 --output runs/rest
+await runs/rest/checkpoints/step-00000003/DONE '' # the evaluation follows after the next step
+sleep 1
+kill -s TERM "$pid"
+finish 75 30
+grep -q '"event": "eval"' runs/rest/metrics.jsonl && die "an evaluation has ended before the stop"
+check_json <(tail -n 1 runs/rest/metrics.jsonl) 'd["event"] == "step"' 'd["step"] >= 3' 'd["loss"] > 0'

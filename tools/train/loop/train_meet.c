@@ -19,13 +19,14 @@ static bpt_status tell_servers(bpt_job *job, uint32_t *reasons) {
 bpt_status bpt_train_meet(bpt_job *job, uint32_t reasons, bool *over) {
     BPT_TRY(tell_servers(job, &reasons));
     *over = (reasons & BPT_MEET_END) != 0;
+    /* The end has its own evaluation, and needs no checkpoint. */
+    if (*over) return bpt_job_report_rest(job);
     bool stop = (reasons & BPT_MEET_STOP) != 0;
-    if (*over || stop) BPT_TRY(bpt_job_report_rest(job));
-    if (*over) return BPT_OK; /* the end has its own evaluation, and needs no checkpoint */
     if (reasons & BPT_MEET_EVAL) {
         job->eval_due = true;
         if (!stop) BPT_TRY(bpt_job_evaluate(job, true, &stop));
     }
+    if (stop) BPT_TRY(bpt_job_report_rest(job));
     if (stop || reasons & BPT_MEET_CHECKPOINT) BPT_TRY(bpt_checkpoint_save(job));
     if (!stop) return BPT_OK;
     const bpt_status status =
