@@ -321,7 +321,12 @@ static bpt_status open_data(const eval_options *o, parts *p) {
     if (o->train_data && !bpt_dataset_is_same(o->train_data, o->data))
         BPT_TRY(bpt_dataset_open(o->train_data, &p->other));
     if (o->stage) BPT_TRY(bpt_staging_alone(o->data, o->stage, &p->stage));
-    BPT_TRY(bpt_dataset_open(p->stage ? bpt_stage_path(p->stage) : o->data, &p->dataset));
+    const char *path = p->stage ? bpt_stage_path(p->stage) : o->data;
+    if (p->other && p->stage && bpt_dataset_is_same(o->train_data, path)) { /* the copy itself */
+        bpt_dataset_close(p->other);
+        p->other = NULL;
+    }
+    BPT_TRY(bpt_dataset_open(path, &p->dataset));
     p->no_labels = p->other && !bpt_trained_on_same_classes(p->other, p->dataset);
     return BPT_OK;
 }

@@ -70,6 +70,10 @@ for same in data data/ link; do
     cmp out whole || die "the dataset itself is another one as $same"
 done
 
+run 0 "$eval" --data data --stage own "${weights[@]}"
+run 0 "$eval" --data data --stage own --train-data own/* "${weights[@]}" --json
+cmp out whole || die "the copy that is read is another dataset than itself"
+
 # Files are brought to the size of those that were trained on.
 run 0 "$ingest" folder sorted --out encoded --split test --encoded --resize 56 56
 run 0 "$eval" --data encoded --train-data data "${weights[@]}" --predictions encoded.jsonl
