@@ -90,7 +90,7 @@ static void find_crowd(const search *s, uint32_t r) {
 static void find_versions(const search *s, uint32_t r) {
     const bpt_check_facts *f = &s->ranks[r], *first = &s->ranks[0];
     if (strcmp(f->version, first->version) != 0)
-        report(s, true, r, "install what the same sources are built to on all hosts",
+        report(s, true, r, "install builds of the same sources on all hosts",
                "runs bpt %s, rank 0 runs %s", f->version, first->version);
     if (strcmp(f->library, first->library) != 0)
         report(s, false, r, "install the same version on all hosts", "has %s, rank 0 has %s",

@@ -30,8 +30,8 @@ static bpt_status compare_versions(const bpt_comm *comm, char (*all)[BPT_BUILD_N
         bpt_fail(BPT_EUSAGE, "rank %u on %s runs bpt %s, rank 0 on %s runs %s", rank,
                  bpt_comm_host(comm, rank), all[rank], bpt_comm_host(comm, 0), all[0]);
     bpt_hint(
-        "install what the same sources are built to on all hosts; `which bpt-train` there says "
-        "what is run");
+        "install builds of the same sources on all hosts; `which bpt-train` there says what is "
+        "run");
     return status;
 }
 
