@@ -68,14 +68,17 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
 }
 
 /* Gives lower ranks, and whoever the failure is of, the time to say why. Where mpirun ends the job
- * meanwhile another rank was first. Whoever else sends a signal has not heard why yet. */
+ * meanwhile another rank was first: where a script stands between, it ends that as well. Whoever
+ * else sends a signal has not heard why yet. */
 static void await_turn(uint32_t rank, bpt_status status) {
     enum { TURN_S = 2, MAX_TURNS = 2, PATIENCE_S = 6 };
+    const pid_t parent = getppid();
     const uint64_t turn_s = TURN_S * (rank < MAX_TURNS ? rank : MAX_TURNS);
     const uint64_t all_s = turn_s + (status == BPT_EPEER ? PATIENCE_S : 0);
     const struct timespec at = bpt_clock_timespec(bpt_clock_ns() + all_s * 1000000000);
     while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &at, NULL) == EINTR)
         if (bpt_signals_ended()) _exit(bpt_status_exit(status));
+    if (getppid() != parent) _exit(bpt_status_exit(status));
 }
 
 /* Puts the rank before this thread's last error, unless that says it already. */

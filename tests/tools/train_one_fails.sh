@@ -31,6 +31,13 @@ while kill -s TERM "$odd" 2>/dev/null; do sleep 0.1; done
 finish 3
 says "rank 1 on $(hostname): there is no dataset at nowhere"
 
+# Where a script stands between, it is the script that mpirun ends: its rank says no more than others do.
+printf '#!/bin/sh\n"$@"\nexit $?\n' >between
+chmod +x between
+run 2 ranks 3 ./between "$train" "${good[@]}" --foo
+sleep 3 # longer than a turn: for a rank that outlives mpirun
+[ "$(grep -c '^bpt-train: ' err)" -eq 1 ] || die "all fail alike, and not one says so: $(cat err)"
+
 # ---- while all train ----
 
 # Records of the middle of the file, whose structure stays whole: found when they are read.
