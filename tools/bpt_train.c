@@ -131,7 +131,7 @@ static bpt_status run(bpt_train_options *options, const bpt_option_set *set, bpt
     BPT_TRY(bpt_launch_check(&launch, bpt_comm_size(comm), bpt_comm_library(comm)));
     bpt_log_setup((int)bpt_comm_rank(comm), (bpt_log_level)options->log_level);
     if (bpt_comm_rank(comm) == 0) bpt_option_uses_warn_ranks(options, set, bpt_comm_size(comm));
-    status = bpt_agree_on_version(options, comm);
+    status = bpt_agree_on_version(comm);
     if (status == BPT_OK) status = settle_recipe(options, set, comm);
     if (status == BPT_OK)
         status = bpt_train_task_of(options) == BPT_TASK_CHECK

@@ -45,7 +45,6 @@ static void make_good(bpt_check_facts *ranks) {
         };
         snprintf(ranks[r].host, sizeof ranks[r].host, "%c", 'a' + r);
         ranks[r].machine = (uint32_t)r;
-        snprintf(ranks[r].version, sizeof ranks[r].version, "1.0");
         snprintf(ranks[r].library, sizeof ranks[r].library, "Open MPI v4.1.4");
         snprintf(ranks[r].thread_level, sizeof ranks[r].thread_level, "multiple");
         snprintf(ranks[r].network, sizeof ranks[r].network, "eth0");
@@ -150,12 +149,9 @@ static void test_more_ranks_than_processors(void **state) {
     assert_int_equal(n_found, 0);
 }
 
-static void test_versions(void **state) {
+static void test_libraries(void **state) {
     (void)state;
     bpt_check_facts ranks[N];
-    make_good(ranks);
-    strcpy(ranks[2].version, "1.1");
-    assert_finds(ranks, N, true, 2, "runs bpt 1.1, rank 0 runs 1.0");
     make_good(ranks);
     strcpy(ranks[1].library, "Open MPI v4.1.6");
     assert_finds(ranks, N, false, 1, "Open MPI v4.1.6");
@@ -365,7 +361,7 @@ int main(void) {
         cmocka_unit_test(test_bound_to_all),
         cmocka_unit_test(test_quota),
         cmocka_unit_test(test_more_ranks_than_processors),
-        cmocka_unit_test(test_versions),
+        cmocka_unit_test(test_libraries),
         cmocka_unit_test(test_clocks),
         cmocka_unit_test(test_bridges),
         cmocka_unit_test(test_files),

@@ -62,6 +62,11 @@ run 2 ranks 2 "${unlike[@]}" "$train" "${job[@]}" --output run --others "$later"
 refused "runs bpt 77.7, rank 0 on $(hostname) runs "
 run 2 ranks 2 "${unlike[@]}" "$later" "${job[@]}" --output run --others "$train" "${job[@]}" --output run
 refused "rank 0 on $(hostname) runs 77.7"
+# Findings of --check are of one form in each build, too; and all ranks with another one are named.
+run 2 ranks 4 "${unlike[@]}" "$train" --check --data data --others "$later" --check --data data
+refused "rank 1 on $(hostname) runs bpt 77.7, rank 0 on $(hostname) runs "
+says "; others than rank 0 run also ranks 2 on $(hostname), 3 on $(hostname)"
+[ ! -s out ] || die "--check of unlike builds goes on"
 
 # Before MPI is started nobody knows of another's errors: who has one says so, and once where all have it.
 alone() { # TEXT: of rank 1, and of no other

@@ -7,7 +7,6 @@
 #include "outer/watch.h"
 #include "scheduler/pool.h"
 #include "storage/stage.h"
-#include "tools/build_name.h"
 #include "tools/train/check/check_print.h"
 #include "tools/train/check/check_scratch.h"
 #include "tools/train/job/job_parts.h"
@@ -39,7 +38,6 @@ static bool is_scattered(const bpt_train_options *o, const bpt_comm *comm) {
 static void look_at_machine(const bpt_train_options *o, const bpt_comm *comm, bpt_check_facts *f) {
     const long online = sysconf(_SC_NPROCESSORS_ONLN);
     snprintf(f->host, sizeof f->host, "%s", bpt_comm_host(comm, bpt_comm_rank(comm)));
-    snprintf(f->version, sizeof f->version, "%s", bpt_build_name);
     snprintf(f->library, sizeof f->library, "%s", bpt_comm_library(comm));
     snprintf(f->thread_level, sizeof f->thread_level, "%s", bpt_comm_thread_level(comm));
     while (!bpt_comm_together(comm, f->machine, bpt_comm_rank(comm))) f->machine++;

@@ -8,7 +8,6 @@
 #include "base/file_system.h"
 #include "base/status.h"
 #include "outer/comm.h"
-#include "tools/build_name.h"
 #include "tools/train/job/run_need.h"
 #include "tools/train/options/train_options.h"
 
@@ -22,7 +21,7 @@ typedef struct bpt_check_refusal {
 } bpt_check_refusal;
 
 typedef struct bpt_check_facts {
-    char host[64], version[BPT_BUILD_NAME_SIZE], library[64], thread_level[16];
+    char host[64], library[64], thread_level[16];
     uint32_t machine;    /* the lowest rank on it: hosts may share a name */
     uint32_t processors; /* of the host, online: logical ones */
     uint32_t cores;      /* that this rank may use, at least 1 */

@@ -87,11 +87,8 @@ static void find_crowd(const search *s, uint32_t r) {
 
 /* ---- programs ---- */
 
-static void find_versions(const search *s, uint32_t r) {
+static void find_libraries(const search *s, uint32_t r) {
     const bpt_check_facts *f = &s->ranks[r], *first = &s->ranks[0];
-    if (strcmp(f->version, first->version) != 0)
-        report(s, true, r, "install builds of the same sources on all hosts",
-               "runs bpt %s, rank 0 runs %s", f->version, first->version);
     if (strcmp(f->library, first->library) != 0)
         report(s, false, r, "install the same version on all hosts", "has %s, rank 0 has %s",
                f->library, first->library);
@@ -312,7 +309,7 @@ void bpt_check_find(const bpt_check_facts *ranks, uint32_t n, bpt_check_found fo
     const search s = {ranks, n, found, arg};
     for (uint32_t r = 0; r < n; r++) find_bound(&s, r);
     for (uint32_t r = 0; r < n; r++) find_crowd(&s, r);
-    for (uint32_t r = 1; r < n; r++) find_versions(&s, r);
+    for (uint32_t r = 1; r < n; r++) find_libraries(&s, r);
     for (uint32_t r = 1; r < n; r++) find_clock(&s, r);
     for (uint32_t r = 0; r < n; r++) find_bridge(&s, r);
     const uint32_t common = find_common_data(&s);

@@ -23,27 +23,42 @@ static bpt_status gather(bpt_comm *comm, bpt_status status, uint64_t mine, uint6
 
 /* ---- version ---- */
 
-static bpt_status compare_versions(const bpt_comm *comm, char (*all)[BPT_BUILD_NAME_SIZE]) {
-    const uint32_t rank = bpt_comm_rank(comm);
-    if (memcmp(all[rank], all[0], BPT_BUILD_NAME_SIZE) == 0) return BPT_OK;
+/* Of all ranks that run another build than rank 0. */
+static bpt_status refuse_versions(const bpt_comm *comm, char (*all)[BPT_BUILD_NAME_SIZE],
+                                  uint32_t first) {
+    char more[256] = "", one[96];
+    for (uint32_t r = first + 1; r < bpt_comm_size(comm); r++) {
+        if (memcmp(all[r], all[0], BPT_BUILD_NAME_SIZE) == 0) continue;
+        snprintf(one, sizeof one, "%u on %s", r, bpt_comm_host(comm, r));
+        bpt_list_add(more, sizeof more, one);
+    }
     const bpt_status status =
-        bpt_fail(BPT_EUSAGE, "rank %u on %s runs bpt %s, rank 0 on %s runs %s", rank,
-                 bpt_comm_host(comm, rank), all[rank], bpt_comm_host(comm, 0), all[0]);
+        bpt_fail(BPT_EUSAGE, "rank %u on %s runs bpt %s, rank 0 on %s runs %s%s%s", first,
+                 bpt_comm_host(comm, first), all[first], bpt_comm_host(comm, 0), all[0],
+                 more[0] ? "; others than rank 0 run also ranks " : "", more);
     bpt_hint(
         "install builds of the same sources on all hosts; `which bpt-train` there says what is "
         "run");
     return status;
 }
 
-bpt_status bpt_agree_on_version(const bpt_train_options *options, bpt_comm *comm) {
+/* All ranks alike, so that none goes on with one that does not look. */
+static bpt_status compare_versions(const bpt_comm *comm, char (*all)[BPT_BUILD_NAME_SIZE]) {
+    for (uint32_t r = 1; r < bpt_comm_size(comm); r++) {
+        all[r][BPT_BUILD_NAME_SIZE - 1] = '\0';
+        if (memcmp(all[r], all[0], BPT_BUILD_NAME_SIZE) != 0) return refuse_versions(comm, all, r);
+    }
+    return BPT_OK;
+}
+
+bpt_status bpt_agree_on_version(bpt_comm *comm) {
     char(*all)[BPT_BUILD_NAME_SIZE];
     bpt_status status =
         bpt_alloc("versions of ranks", bpt_comm_size(comm), sizeof *all, (void **)&all);
     BPT_TRY(bpt_comm_agree(comm, status));
     status = bpt_comm_allgather(comm, bpt_build_name, sizeof bpt_build_name, all);
-    if (status == BPT_OK && bpt_train_task_of(options) != BPT_TASK_CHECK)
-        status = compare_versions(comm, all);
-    status = bpt_comm_agree(comm, status); /* also of a rank that alone is to check */
+    if (status == BPT_OK) status = compare_versions(comm, all);
+    status = bpt_comm_agree(comm, status); /* one of an older build may not have looked */
     bpt_free(all);
     return status;
 }

@@ -10,10 +10,12 @@
 
 #include "tools/train/job/job.h"
 
-/** Compares the versions of bpt, but for --check, whose findings say it. The first of bpt-train's
- * own messages, and the same in all versions: what comes then may be another one in each.
- * @return BPT_OK, BPT_EUSAGE (names both), BPT_ENOMEM, BPT_EPEER, BPT_ECOMM */
-bpt_status bpt_agree_on_version(const bpt_train_options *options, bpt_comm *comm);
+/** Compares the versions of bpt, also for --check, whose ranks send each other what they found. The
+ * first of bpt-train's own messages, and the same in all versions: what comes then may be another
+ * one in each.
+ * @return BPT_OK, BPT_EUSAGE (names all that are unlike rank 0's), BPT_ENOMEM, BPT_EPEER,
+ *         BPT_ECOMM */
+bpt_status bpt_agree_on_version(bpt_comm *comm);
 
 /** Compares the options but for those that may be another for every host: where its files are, how
  * many threads it has, what it is tuned by.
