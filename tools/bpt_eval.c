@@ -337,6 +337,17 @@ static bpt_status fit_data(const eval_options *o, const parts *p) {
     return p->other ? bpt_trained_on_fit(p->other, p->dataset) : BPT_OK;
 }
 
+static bpt_status find_trained_split(const eval_options *o, const parts *p,
+                                     const bpt_split **split) {
+    const bpt_status status =
+        bpt_split_option_find(trained_on(p), "train-split", o->train_split, split);
+    if (status != BPT_ENOENT || o->train_data) return status;
+    bpt_error error;
+    bpt_error_get(&error);
+    bpt_hint("%s; of another dataset, --train-data names it", error.hint);
+    return status;
+}
+
 static bpt_status evaluate(const eval_options *o, parts *p) {
     bpt_evaluation e = {.loader_threads = (uint32_t)o->loader_threads};
     bpt_batch_result result;
@@ -348,7 +359,7 @@ static bpt_status evaluate(const eval_options *o, parts *p) {
     e.dataset = p->dataset;
     e.no_labels = p->no_labels;
     BPT_TRY(bpt_split_option_find(p->dataset, "split", o->split, &e.split));
-    BPT_TRY(bpt_split_option_find(trained_on(p), "train-split", o->train_split, &e.normalise));
+    BPT_TRY(find_trained_split(o, p, &e.normalise));
     if (e.split->count == 0)
         return bpt_fail(BPT_EDATA, "%s: split \"%s\" is empty", o->data, o->split);
     e.count = e.split->count;

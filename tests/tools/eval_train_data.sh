@@ -95,6 +95,9 @@ says 'by the same options'
 refused 2 'large holds raw images of 32x32 pixels (HxW), not 28x28' --data large --train-data encoded
 says 'give --input-size as in training'
 refused 3 'no split "train"' --data data --train-data apart
+grep -q -- '--train-data names it' err && die "the option that was given is said to be missing"
+refused 3 'no split "train"' --data apart
+says 'of another dataset, --train-data names it' # it may have been forgotten
 refused 3 'no dataset at nowhere' --data data --train-data nowhere
 refused 2 '--train-data is missing' --data data --train-data ''
 [ -e no.jsonl ] && die "predictions of what was refused"
