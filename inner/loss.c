@@ -42,7 +42,8 @@ static double sample_loss(const float *x, int64_t largest, int32_t label, int64_
     }
     for (int64_t k = 0; grad && k < classes; k++)
         grad[k] = (float)((double)grad[k] / sum - (k == label ? 1.0 : 0.0)) * scale;
-    return log(sum) + (double)x[largest] - (double)x[label];
+    /* The difference first: added to a large logit the logarithm would be lost. */
+    return log(sum) + ((double)x[largest] - (double)x[label]);
 }
 
 /* The same with a target of several classes. A sample that is of two is so by its parts; and of

@@ -324,6 +324,31 @@ static void test_answers(void **state) {
     net_close(&f);
 }
 
+/* Beside which the logarithm of the sum would be lost: several classes would be certain. */
+static void test_equal_large_logits(void **state) {
+    (void)state;
+    enum { BATCH = 2, CLASSES = 4 };
+    static const float logits[BATCH][CLASSES] = {
+        {3e38f, -3e38f, 3e38f, 3e38f},
+        {1e20f, 1e20f, 0.0f, 1.0f},
+    };
+    static const double n_largest[BATCH] = {3.0, 2.0};
+    net_fixture f = open_identity(CLASSES, BATCH, 0.0);
+    bpt_answer answers[BATCH];
+    bpt_batch_result result;
+    memcpy(f.pixels, logits, sizeof logits);
+    f.labels[0] = 2;
+    f.labels[1] = 1;
+    bpt_network_tell_answers(f.net, answers);
+    net_assert_ok(bpt_network_evaluate(f.net, f.pixels, f.labels, &result));
+    assert_near(result.loss_sum, log(3.0) + log(2.0), 1e-12);
+    for (int i = 0; i < BATCH; i++) {
+        assert_near(answers[i].probability, 1.0 / n_largest[i], 1e-12);
+        assert_near(answers[i].label_probability, 1.0 / n_largest[i], 1e-12);
+    }
+    net_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_logits_small_and_large),
@@ -335,6 +360,7 @@ int main(void) {
         cmocka_unit_test(test_equal_logits),
         cmocka_unit_test(test_hits_of_halves),
         cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_equal_large_logits),
     };
     print_message("seed %d\n", (int)SEED);
     return cmocka_run_group_tests(tests, NULL, NULL);
