@@ -225,9 +225,17 @@ static void test_forward_network(void **state) {
     net_close(&resnet);
 }
 
+/* No ReLU and no maximum behind what is not finite: it hangs on oneDNN's code which of them drop a
+ * NaN. */
+static const char unrectified[] =
+    "{name: t, input: [3, 9, 11], classes: 7, layers: ["
+    "conv: {name: conv1, filters: 17, kernel: 3, pad: 1}, relu, maxpool: {kernel: 3, stride: 2}, "
+    "conv: {name: conv2, filters: 16, kernel: 3, pad: 1}, batchnorm, avgpool: {kernel: 3}, "
+    "fc: {outputs: 20}, fc: {outputs: classes}]}";
+
 static void test_forward_network_that_is_not_finite(void **state) {
     (void)state;
-    net_fixture f = net_open(net_mixed, 6, (net_options){2, momentum_sgd, SEED, BPT_F32});
+    net_fixture f = net_open(unrectified, 6, (net_options){2, momentum_sgd, SEED, BPT_F32});
     bpt_network *net = NULL;
     bpt_batch_result result;
     net_assert_ok(bpt_network_create_forward(f.model, f.batch, BPT_F32, f.pool, &net));
