@@ -28,7 +28,7 @@ tree="$place/a [copy] of it*"
 mkdir "$tree"
 for folder in base inner outer scheduler storage tools; do
     (cd "$sources" && find "$folder" -type f \( -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' \) \
-        -exec cp --parents {} "$tree" \;) || die "no copy"
+        -exec cp --parents -t "$tree" {} +) || die "no copy"
 done
 [ "$(name_of "$tree")" = "$here" ] || die "a copy has another name"
 mkdir "$tree/docs" "$tree/tests"
@@ -65,7 +65,8 @@ for change in 'echo >>base/log.c' 'echo >>outer/exchange.h' 'echo >>inner/cuda/c
     'echo >>inner/cuda/cuda_columns.cuh' 'mv scheduler/pool.h scheduler/pond.h' 'rm storage/stage.h' \
     'echo >tools/train/loop/new.c'; do
     (cd "$tree" && eval "$change") || die "$change"
-    names+=$'\n'$(name_of "$tree")
+    new=$(name_of "$tree") || exit 1
+    names+=$'\n'$new
     [ "$(sort -u <<<"$names" | wc -l)" -eq "$(wc -l <<<"$names")" ] || die "no new name after: $change"
 done
 exit 0

@@ -64,7 +64,8 @@ cp named.jsonl replaced.jsonl
 run 0 "$eval" "${weights[@]}" --predictions replaced.jsonl
 cmp replaced.jsonl lines.jsonl || die "an earlier file was not replaced"
 cp tiny.yaml mine
-for there in mine run /dev/null; do
+mkfifo pipe
+for there in mine run pipe; do
     fails_well 2 "$eval" "${weights[@]}" --predictions $there
     says "$there exists already and is no file of predictions"
 done

@@ -34,12 +34,10 @@ bpt_status __wrap_bpt_search_run(bpt_search *s) {
 
 /* ---- tests ---- */
 
-static char folder[] = "/tmp/bpt-tune-written-XXXXXX";
+static char folder[] = "/tmp/bpt-tune-written-XXXXXX", path[64];
 
 /* @return what the program writes; to be freed */
 static bpt_tuned *tune(void) {
-    char path[64];
-    snprintf(path, sizeof path, "%s/lenet.yaml", folder);
     char *arguments[] = {"bpt-tune", "--model", "lenet", "--batch-size", "8", "--force",
                          "--out",    path,      NULL};
     assert_int_equal(bpt_tune_main(8, arguments), 0);
@@ -71,6 +69,8 @@ int main(void) {
         cmocka_unit_test(test_the_best_is_written),
     };
     if (!mkdtemp(folder)) return 1;
+    snprintf(path, sizeof path, "%s/lenet.yaml", folder);
     const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    if (failed) unlink(path);
     return rmdir(folder) != 0 || failed;
 }

@@ -107,7 +107,7 @@ for update in agwu sgwu allreduce; do
 done
 # Who is stopped tells of the steps before as well.
 start "$train" "${common[@]}" --log-interval 3600 --eval-every 0 --checkpoint-every 40 --epochs 100000 --output runs/cut
-until [ -e runs/cut/checkpoints/step-00000040/DONE ]; do
+until compgen -G 'runs/cut/checkpoints/step-*/DONE' >/dev/null; do # the first is there for a while only
     kill -0 "$pid" || die "ended too early"
     sleep 0.01
 done
