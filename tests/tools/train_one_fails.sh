@@ -52,8 +52,10 @@ for at in range(len(data) // 3, 2 * len(data) // 3, 512):
         data[at + 8] ^= 0x55
 open(path, "wb").write(data)
 END
+# It may be a while before a rank that waits for a core reads one.
 for update in agwu sgwu allreduce; do
-    ODD=1 OTHER=damaged fails_well 3 ranks 3 ./each "$train" "${good[@]}" --update $update --output runs/$update
+    ODD=1 OTHER=damaged fails_well 3 ranks 3 ./each "$train" "${good[@]}" --epochs 1000 --update $update \
+        --output runs/$update
     says 'damaged'
     [ ! -e runs/$update/model.safetensors ] || die "weights of a failed run"
 done
