@@ -147,16 +147,21 @@ start_ranks() { # N COMMAND...: likewise under mpirun, which is $pid
     start $BPT_MPIRUN -np "$n" "$@" $(calibration "$@")
 }
 
-finish() { # STATUS [SECONDS]: waits for $pid, which has so long
-    local wanted=$1 left=$((${2:-120} * 10)) status
+await_end() { # [SECONDS]: waits for $pid, which has so long; $status
+    local left=$((${1:-120} * 10))
     while kill -0 "$pid" 2>/dev/null; do
-        [ $((left--)) -gt 0 ] || die "process $pid has not ended after ${2:-120} s"
+        [ $((left--)) -gt 0 ] || die "process $pid has not ended after ${1:-120} s"
         sleep 0.1
     done
     wait "$pid"
     status=$?
     without_zeros err
-    [ $status -eq "$wanted" ] || die "exit status $status instead of $wanted"
+}
+
+finish() { # STATUS [SECONDS]: likewise, and ends so
+    local status
+    await_end "${2:-}"
+    [ $status -eq "$1" ] || die "exit status $status instead of $1"
 }
 
 await() { # FILE TEXT: until the file holds the text
@@ -179,8 +184,7 @@ stop_early() { # RUN SIGNAL COMMAND...: ends the training of COMMAND with a chec
         start "$@" --output "$run"
         await_steps "$run"
         kill -s "$signal" "$pid" 2>/dev/null
-        wait "$pid"
-        status=$?
+        await_end
         [ $status -eq 0 ] || break
         rm -r "$run"
     done
