@@ -358,6 +358,31 @@ static void test_costs_of_another_algorithm_are_none(void **state) {
     bpt_cost_table_clear(&c.table);
 }
 
+/* Whatever tells two convolutions apart, the number of their samples aside. */
+static void test_costs_of_another_convolution_are_none(void **state) {
+    (void)state;
+    choice c = open_choice(4);
+    bpt_conv_problem *p = &c.problem;
+    int64_t *const numbers[] = {&p->c,         &p->h,           &p->w,           &p->k,
+                                &p->p,         &p->q,           &p->r,           &p->s,
+                                &p->stride[0], &p->stride[1],   &p->pad[0],      &p->pad[1],
+                                &p->groups,    &p->dilation[0], &p->dilation[1], &p->n};
+    const bpt_cut cut = {1, 1, 1};
+    note(&c, BPT_CONV_FORWARD, 1, 1, 1, 100);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        ++*numbers[i];
+        assert_int_equal(bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, p, cut),
+                         numbers[i] == &p->n ? 100 : 0);
+        --*numbers[i];
+    }
+    p->type = BPT_BF16;
+    assert_int_equal(bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, p, cut), 0);
+    p->type = BPT_F32;
+    assert_int_equal(bpt_cost_table_find(&c.table, BPT_CONV_BACKWARD_DATA, p, cut), 0);
+    assert_int_equal(bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, p, cut), 100);
+    bpt_cost_table_clear(&c.table);
+}
+
 /* 2^62 a sample: 16 samples take longer than any number can say, and so does a sum of steps. */
 static void test_absurd_costs_are_long(void **state) {
     (void)state;
@@ -480,6 +505,7 @@ static void test_a_wrong_file_is_refused_by_line(void **state) {
         "workers: 4\ncosts:\n  - [forward, fp32, direct, [64, 8], [1, 1, 1], 5]\n",
         "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [0, 1, 1], 5]\n",
         "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [1, 65, 1], 5]\n",
+        "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [1, 1, 65], 5]\n",
         "workers: 4\ncosts:\n  - [forward, fp32, direct, " CONV ", [1, 1, 1], 0]\n",
         "workers: 4\ncosts:\n"
         "  - [forward, fp32, direct, [0, 8, 8, 64, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1], [1, 1, 1], "
@@ -509,6 +535,7 @@ int main(void) {
         cmocka_unit_test(test_a_layer_has_rows_or_channels),
         cmocka_unit_test(test_winograd_is_not_cut_along_rows),
         cmocka_unit_test(test_costs_of_another_algorithm_are_none),
+        cmocka_unit_test(test_costs_of_another_convolution_are_none),
         cmocka_unit_test(test_absurd_costs_are_long),
         cmocka_unit_test(test_a_newer_cost_takes_the_place_of_the_old),
         cmocka_unit_test(test_of_two_tables_the_shorter_costs_stay),

@@ -442,6 +442,34 @@ static void test_errors_of_layers(void **state) {
                 "t.yaml:6: layer maxpool1: pad 2x2 is more than half of its kernel 3x3", NULL);
 }
 
+/* @return an add of the model's own input, @p n times, in a model of one class; caller frees */
+static char *add_of(int n) {
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    fprintf(out, "name: t\ninput: [1, 2, 2]\nclasses: 1\nlayers:\n  - add: {input: [input");
+    for (int i = 1; i < n; i++) fprintf(out, ", input");
+    fprintf(out, "]}\n  - fc: {outputs: classes}\n");
+    assert_int_equal(fclose(out), 0);
+    return text;
+}
+
+static void test_number_of_inputs(void **state) {
+    (void)state;
+    char *most = add_of(64), *more = add_of(65), *one = add_of(1);
+    bpt_model *m = must_parse(most);
+    assert_int_equal(m->layers[0].n_inputs, 64);
+    bpt_model_free(m);
+    check_error(more, "t.yaml:5: layer add1: 65 inputs, more than 64",
+                "join some of them in a layer before it");
+    check_error(one, "t.yaml:5: layer add1: add takes two or more inputs",
+                "name them: \"- add: {input: [conv1, conv2]}\"");
+    free(one);
+    free(more);
+    free(most);
+}
+
 static void test_errors_of_names(void **state) {
     (void)state;
     check_error(HEAD "  - relu: {name: a}\n  - relu: {name: a}\n",
@@ -468,6 +496,12 @@ static void test_errors_of_shapes(void **state) {
                 "t.yaml:6: layer conv1: the input 3x2x2, padded by 1x1, is smaller than its "
                 "kernel 5x5",
                 "the input of the model is 3x9x11");
+    check_error(HEAD "  - conv: {filters: 4, kernel: 1, groups: 3}\n",
+                "t.yaml:5: layer conv1: 3 input channels and 4 filters do not divide in 3 groups",
+                NULL);
+    check_error(HEAD "  - conv: {filters: 4, kernel: 1, groups: 2}\n",
+                "t.yaml:5: layer conv1: 3 input channels and 4 filters do not divide in 2 groups",
+                NULL);
     check_error(HEAD "  - relu\n",
                 "t.yaml:5: layer relu1: the last layer gives 3x9x11, not 7x1x1: one value for each "
                 "class",
@@ -481,7 +515,6 @@ static void test_errors_of_shapes(void **state) {
                 NULL);
 }
 
-/* Every allocation may fail, and nothing is left behind. */
 /* Classes from pixels, with nothing in between that could learn. */
 static void test_without_weights(void **state) {
     (void)state;
@@ -491,6 +524,7 @@ static void test_without_weights(void **state) {
         "t.yaml: there is nothing to train: no layer has weights", NULL);
 }
 
+/* Every allocation may fail, and nothing is left behind. */
 static void test_out_of_memory(void **state) {
     (void)state;
     const uint64_t before = bpt_memory_live();
@@ -525,6 +559,7 @@ int main(void) {
         cmocka_unit_test(test_fusions),
         cmocka_unit_test(test_errors_of_the_head),
         cmocka_unit_test(test_errors_of_layers),
+        cmocka_unit_test(test_number_of_inputs),
         cmocka_unit_test(test_errors_of_names),
         cmocka_unit_test(test_errors_of_shapes),
         cmocka_unit_test(test_without_weights),

@@ -201,7 +201,11 @@ static void test_refused_headers(void **state) {
          "tensor a.bias: its data_offsets are not two numbers inside of the file", 0},
         {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[24,28]") "}",
          "tensor a.bias: its data_offsets do not fit its shape", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[24,36]") "}",
+         "tensor a.bias: its data_offsets do not fit its shape", 4},
         {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[24]") "}",
+         "tensor a.bias: its data_offsets are not two numbers inside of the file", 0},
+        {"{" WEIGHT "," TENSOR("a.bias", "F32", "[2]", "[24,32,40]") "}",
          "tensor a.bias: its data_offsets are not two numbers inside of the file", 0},
         {"{" WEIGHT "," BIAS "}", "4 bytes follow the last tensor", 4},
         {"[1]", "the header is not a JSON object", 0},
@@ -286,24 +290,38 @@ static void test_long_name(void **state) {
 #undef LONG
 }
 
-/* The last of as many as are looked at is a layer as the first is. */
+enum { MOST_OTHERS = 4096 };
+
+/* @param n tensors beside the model's, all empty: of a layer "head", the last of them of "last" */
+static void write_others(const fixture *f, int n) {
+    const size_t size = 64 * ((size_t)n + 4);
+    char *header;
+    assert_int_equal(BPT_NEW("header", size, &header), BPT_OK);
+    size_t length = (size_t)snprintf(header, size, "{" WEIGHT "," BIAS);
+    for (int i = 0; i < n; i++)
+        length += (size_t)snprintf(header + length, size - length,
+                                   ",\"%s.%d\":{\"data_offsets\":[32,32]}",
+                                   i < n - 1 ? "head" : "last", i);
+    length += (size_t)snprintf(header + length, size - length, "}");
+    write_long(f, header, length);
+    bpt_free(header);
+}
+
+/* The last of as many as are looked at is a layer as the first is; of more, none is read. */
 static void test_many_others(void **state) {
     const fixture *f = *state;
-    enum { OTHERS = 4096, SIZE = 128 * OTHERS };
     float values[8];
-    char *header;
-    assert_int_equal(BPT_NEW("header", SIZE, &header), BPT_OK);
-    size_t length = (size_t)snprintf(header, SIZE, "{" WEIGHT "," BIAS);
-    for (int i = 0; i < OTHERS; i++)
-        length += (size_t)snprintf(header + length, SIZE - length,
-                                   ",\"%s.%d\":{\"data_offsets\":[32,32]}",
-                                   i < OTHERS - 1 ? "head" : "last", i);
-    length += (size_t)snprintf(header + length, SIZE - length, "}");
-    write_long(f, header, length);
+    write_others(f, MOST_OTHERS);
     assert_int_equal(read_except(f, "head,last", values), BPT_OK);
     assert_memory_equal(values, f->values, sizeof values);
     assert_int_equal(read_except(f, "head,lost", values), BPT_EUSAGE);
-    bpt_free(header);
+    write_others(f, MOST_OTHERS + 1);
+    assert_int_equal(read_except(f, "head", values), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, ": 4099 tensors, the model has 2"));
+    for (int i = 0; i < 8; i++) assert_true(values[i] == 100.0f);
+    write_others(f, 2 * MOST_OTHERS);
+    assert_int_equal(read_except(f, "head", values), BPT_EDATA);
+    assert_non_null(strstr(bpt_error_last()->text, ": 8194 tensors, the model has 2"));
 }
 
 /* Files of PyTorch count the batches of each batch norm. */
