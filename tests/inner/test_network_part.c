@@ -314,6 +314,45 @@ static void test_border_is_handed_out(void **state) {
     for (unsigned n = 1; n <= 3; n++) check_handed_out(n);
 }
 
+/* ---- borders that are not finite ---- */
+
+/* A value of a head's border that is none, once, and none the next time. */
+static void check_border_value(bpt_value_type type, float value) {
+    static const char text[] =
+        "{name: t, input: [2, 4, 4], classes: 3, layers: ["
+        "conv: {name: a, filters: 16, kernel: 3, pad: 1}, fc: {name: b, outputs: 8}, "
+        "fc: {outputs: classes}]}";
+    const net_options options = {.n_workers = 2, .seed = 8, .activations = type};
+    net_fixture f = net_open(text, BATCH, options);
+    part_fixture p = part_open(&f, 0, options);
+    float *bias = f.weights + f.model->segments.items[1].offset + 15;
+    assert_int_equal(p.from.type, type);
+    *bias = value;
+    part_set(&p, BPT_VECTOR_WEIGHTS, f.weights);
+    assert_int_equal(bpt_network_forward(p.head, f.pixels, f.labels, BATCH), BPT_ENUMERIC);
+    assert_string_equal(bpt_error_last()->text,
+                        "a value of the border is not a finite number: layer a is the first whose "
+                        "output is not");
+    *bias = 1.0f;
+    part_set(&p, BPT_VECTOR_WEIGHTS, f.weights);
+    net_assert_ok(bpt_network_forward(p.head, f.pixels, f.labels, BATCH));
+    f.pixels[f.n_pixels - 1] = value;
+    assert_int_equal(bpt_network_forward(p.head, f.pixels, f.labels, BATCH), BPT_ENUMERIC);
+    assert_non_null(strstr(bpt_error_last()->text, "nor is all of the input"));
+    part_close(&p);
+    net_close(&f);
+}
+
+static void test_border_that_is_not_finite(void **state) {
+    (void)state;
+    const int n_types = bpt_cpu_bf16() == BPT_BF16_NONE ? 1 : 2;
+    for (int type = 0; type < n_types; type++) {
+        check_border_value(type == 0 ? BPT_F32 : BPT_BF16, NAN);
+        check_border_value(type == 0 ? BPT_F32 : BPT_BF16, INFINITY);
+        check_border_value(type == 0 ? BPT_F32 : BPT_BF16, -INFINITY);
+    }
+}
+
 /* ---- the numbers of threads ---- */
 
 static float *train_parts(unsigned n_workers) {
@@ -352,6 +391,7 @@ int main(void) {
         cmocka_unit_test(test_types_of_borders),
         cmocka_unit_test(test_optimisers),
         cmocka_unit_test(test_border_is_handed_out),
+        cmocka_unit_test(test_border_that_is_not_finite),
         cmocka_unit_test(test_workers_do_not_change_bits),
     };
     if (cmocka_run_group_tests(tests, NULL, NULL) != 0) return 1;
