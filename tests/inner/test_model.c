@@ -220,6 +220,9 @@ static void test_override_keeps_zeros(void **state) {
     assert_int_equal(parse(HEAD "  - relu\n", &huge, &m), BPT_EUSAGE);
     const bpt_model_override classes = {.classes = -3};
     assert_int_equal(parse(HEAD "  - relu\n", &classes, &m), BPT_EUSAGE);
+    const bpt_model_override many = {.classes = (1 << 20) + 1};
+    assert_int_equal(parse(HEAD "  - fc: {outputs: classes}\n", &many, &m), BPT_EUSAGE);
+    assert_string_equal(bpt_error_last()->text, "t.yaml: 1048577 classes, outside of 1 to 1048576");
 }
 
 static void test_print(void **state) {
@@ -385,6 +388,10 @@ static void test_errors_of_the_head(void **state) {
                 NULL);
     check_error("name: t\ninput: [1024, 1048576, 2]\nclasses: 2",
                 "t.yaml: the input 1024x1048576x2 is empty or larger than 1073741824 values", NULL);
+    check_error("name: t\ninput: [1073741824, 1073741824, 16]\nclasses: 2", /* 2^64 */
+                "t.yaml: the input 1073741824x1073741824x16 is empty or larger than 1073741824 "
+                "values",
+                NULL);
     check_error("name: t\ninput: [1, 2, 3]\n", "t.yaml:1: classes is missing", NULL);
     check_error("name: t\ninput: [1, 2, 3]\nclasses: 2", "t.yaml:1: layers is missing", NULL);
     check_error("name: t\ninput: [1, 2, 3]\nclasses: 2\nlayers: []",
@@ -442,32 +449,16 @@ static void test_errors_of_layers(void **state) {
                 "t.yaml:6: layer maxpool1: pad 2x2 is more than half of its kernel 3x3", NULL);
 }
 
-/* @return an add of the model's own input, @p n times, in a model of one class; caller frees */
-static char *add_of(int n) {
-    char *text = NULL;
-    size_t size = 0;
-    FILE *out = open_memstream(&text, &size);
-    assert_non_null(out);
-    fprintf(out, "name: t\ninput: [1, 2, 2]\nclasses: 1\nlayers:\n  - add: {input: [input");
-    for (int i = 1; i < n; i++) fprintf(out, ", input");
-    fprintf(out, "]}\n  - fc: {outputs: classes}\n");
-    assert_int_equal(fclose(out), 0);
-    return text;
-}
-
-static void test_number_of_inputs(void **state) {
+static void test_too_many_layers(void **state) {
     (void)state;
-    char *most = add_of(64), *more = add_of(65), *one = add_of(1);
-    bpt_model *m = must_parse(most);
-    assert_int_equal(m->layers[0].n_inputs, 64);
-    bpt_model_free(m);
-    check_error(more, "t.yaml:5: layer add1: 65 inputs, more than 64",
-                "join some of them in a layer before it");
-    check_error(one, "t.yaml:5: layer add1: add takes two or more inputs",
-                "name them: \"- add: {input: [conv1, conv2]}\"");
-    free(one);
-    free(more);
-    free(most);
+    enum { N = 1025 };
+    static const char head[] = HEAD, line[] = "  - relu\n";
+    char *text = malloc(sizeof head + N * sizeof line), *at = text;
+    assert_non_null(text);
+    at += sprintf(at, "%s", head);
+    for (int i = 0; i < N; i++) at += sprintf(at, "%s", line);
+    check_error(text, "t.yaml:5: 1025 layers, more than 1024", NULL);
+    free(text);
 }
 
 static void test_errors_of_names(void **state) {
@@ -488,6 +479,14 @@ static void test_errors_of_names(void **state) {
                 "t.yaml:5: layer name \"a1234567890123456789012345678901\": letters, digits, - and "
                 "_ are allowed, 31 of them at most",
                 NULL);
+    static const char *const taken[] = {"input", "loss", "border", "gradients"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        char text[128], message[128];
+        snprintf(text, sizeof text, HEAD "  - relu: {name: %s}\n", taken[i]);
+        snprintf(message, sizeof message,
+                 "t.yaml:5: a layer cannot be called %s: that is the model's", taken[i]);
+        check_error(text, message, NULL);
+    }
 }
 
 static void test_errors_of_shapes(void **state) {
@@ -506,6 +505,14 @@ static void test_errors_of_shapes(void **state) {
                 "t.yaml:5: layer relu1: the last layer gives 3x9x11, not 7x1x1: one value for each "
                 "class",
                 "end the model with \"- fc: {outputs: classes}\"");
+    check_error(HEAD "  - conv: {filters: classes, kernel: [8, 11]}\n",
+                "t.yaml:5: layer conv1: the last layer gives 7x2x1, not 7x1x1: one value for each "
+                "class",
+                NULL);
+    check_error(HEAD "  - conv: {filters: classes, kernel: [9, 10]}\n",
+                "t.yaml:5: layer conv1: the last layer gives 7x1x2, not 7x1x1: one value for each "
+                "class",
+                NULL);
     check_error(HEAD "  - fc: {outputs: 1048576}\n  - fc: {outputs: 1048576}\n",
                 "t.yaml:6: layer fc2: with fc2.weight the model has more than 1073741824 weights",
                 NULL);
@@ -559,7 +566,7 @@ int main(void) {
         cmocka_unit_test(test_fusions),
         cmocka_unit_test(test_errors_of_the_head),
         cmocka_unit_test(test_errors_of_layers),
-        cmocka_unit_test(test_number_of_inputs),
+        cmocka_unit_test(test_too_many_layers),
         cmocka_unit_test(test_errors_of_names),
         cmocka_unit_test(test_errors_of_shapes),
         cmocka_unit_test(test_without_weights),

@@ -242,13 +242,17 @@ static void test_fusion_ends_at_the_border(void **state) {
     bpt_model_free(whole);
 }
 
-/* A cut of a convolution that was given goes along with it. */
+/* A cut of a convolution that was given goes along with it, and so do the costs that others follow
+ * from. */
 static void test_cuts_go_along(void **state) {
     (void)state;
+    const bpt_cost_table costs = {.workers = 1};
     bpt_model *whole = net_parse(residual), *tail = NULL;
+    bpt_model_use_costs(whole, &costs);
     net_assert_ok(
         bpt_model_set_cut(whole, "c2", BPT_CONV_FORWARD, (bpt_cut){.samples = 1, .rows = 2}));
     net_assert_ok(bpt_model_part(whole, 3, BPT_MODEL_TAIL, &tail));
+    assert_ptr_equal(tail->costs, &costs);
     const bpt_conv_config *config = tail->layers[0].config;
     assert_true(config->cut_is_given[BPT_CONV_FORWARD]);
     assert_int_equal(config->cut[BPT_CONV_FORWARD].rows, 2);
