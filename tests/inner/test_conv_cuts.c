@@ -294,6 +294,8 @@ static void test_costs_of_a_network_are_noted(void **state) {
     net_fixture f = open_cut(net_odd, 2, set(1, BPT_F32, cut, cut, cut));
     bpt_cost_table table = {.workers = 4};
     bpt_batch_result result;
+    net_assert_ok(bpt_network_note_costs(f.net, &table));
+    assert_int_equal(table.n, 0); /* what did not run has no cost: a file with 0 is refused */
     net_assert_ok(bpt_network_train(f.net, f.pixels, f.labels, 0.0f, 2.0f, &result));
     net_assert_ok(bpt_network_note_costs(f.net, &table));
     assert_int_equal(table.n, 7 * 3 - 1); /* the first has no backward data */
@@ -340,6 +342,12 @@ static void test_all_are_cut_alike(void **state) {
     assert_true(bpt_network_n_cuts(other) > 10);
     bpt_network_free(other);
     bpt_model_set_cuts(f.model, NULL);
+    for (size_t i = 0; i < f.model->n_layers; i++) {
+        if (f.model->layers[i].kind != &bpt_layer_conv) continue;
+        const bpt_conv_config *config = f.model->layers[i].config;
+        for (int step = 0; step < BPT_N_CONV_STEPS; step++)
+            assert_false(config->cut_is_given[step]);
+    }
     net_assert_ok(bpt_network_create(f.model, 1, BPT_F32, learning, f.pool, &other));
     assert_int_equal(bpt_network_n_cuts(other), 0);
     bpt_network_free(other);

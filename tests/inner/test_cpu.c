@@ -478,6 +478,87 @@ static void test_layouts_are_made_once(void **state) {
     close_device(&d);
 }
 
+/* ---- parts ---- */
+
+enum { SAMPLES, CHANNELS, ROWS, COLUMNS, N_DIMS };
+
+/* @return where a value of an activation lies, in values from its begin */
+static int64_t place(const int64_t *dims, int64_t lanes, const int64_t *at) {
+    const int64_t n_blocks = (dims[CHANNELS] + lanes - 1) / lanes;
+    const int64_t block = at[SAMPLES] * n_blocks + at[CHANNELS] / lanes;
+    return ((block * dims[ROWS] + at[ROWS]) * dims[COLUMNS] + at[COLUMNS]) * lanes +
+           at[CHANNELS] % lanes;
+}
+
+/* @return whether all of a part lies as a whole of its extent would, from where it begins on */
+static bool lies_as_whole(const int64_t *dims, int64_t lanes, const int64_t *from,
+                          const int64_t *extent) {
+    const bool last = lanes == dims[CHANNELS];
+    const int64_t begin = place(dims, lanes, from);
+    for (int64_t n = 0; n < extent[SAMPLES]; n++)
+        for (int64_t c = 0; c < extent[CHANNELS]; c++)
+            for (int64_t h = 0; h < extent[ROWS]; h++)
+                for (int64_t w = 0; w < extent[COLUMNS]; w++) {
+                    const int64_t own[] = {n, c, h, w};
+                    const int64_t there[] = {from[0] + n, from[1] + c, from[2] + h, from[3] + w};
+                    if (place(dims, lanes, there) - begin !=
+                        place(extent, last ? extent[CHANNELS] : lanes, own))
+                        return false;
+                }
+    return true;
+}
+
+/* A last block that is not full reaches over channels that are not the part's. */
+static bool ends_with_block(const int64_t *dims, int64_t lanes, const int64_t *from,
+                            const int64_t *extent) {
+    return extent[CHANNELS] == dims[CHANNELS] || (from[CHANNELS] + extent[CHANNELS]) % lanes == 0;
+}
+
+/* Every part of samples, channels and rows in units of @p step. @return how many can be had */
+static int check_parts(bpt_cpu *cpu, bpt_value_type type, const int64_t *dims, int64_t lanes,
+                       const int64_t *step) {
+    const bpt_layout *whole;
+    int n = 0;
+    int64_t from[N_DIMS] = {0}, extent[N_DIMS] = {0, 0, 0, dims[COLUMNS]};
+    ok(bpt_layout_of_lanes(cpu, type, dims, lanes, &whole));
+    for (from[0] = 0; from[0] < dims[0]; from[0] += step[0])
+        for (extent[0] = step[0]; from[0] + extent[0] <= dims[0]; extent[0] += step[0])
+            for (from[1] = 0; from[1] < dims[1]; from[1] += step[1])
+                for (extent[1] = step[1]; from[1] + extent[1] <= dims[1]; extent[1] += step[1])
+                    for (from[2] = 0; from[2] < dims[2]; from[2] += step[2])
+                        for (extent[2] = step[2]; from[2] + extent[2] <= dims[2];
+                             extent[2] += step[2]) {
+                            bpt_part part;
+                            ok(bpt_layout_part(cpu, whole, dims, from, extent, &part));
+                            if (!part.layout) continue;
+                            assert_true(lies_as_whole(dims, lanes, from, extent));
+                            assert_true(ends_with_block(dims, lanes, from, extent));
+                            assert_int_equal(part.offset, (size_t)place(dims, lanes, from) *
+                                                              bpt_value_bytes(type));
+                            n++;
+                        }
+    return n;
+}
+
+/* What has gaps between its values is no part: kernels would take others' for its own. */
+static void test_parts_without_gaps(void **state) {
+    (void)state;
+    const int64_t dims[] = {3, 32, 4, 2}, odd[] = {2, 24, 3, 2};
+    const int64_t eights[] = {1, 8, 1, 1}, fours[] = {1, 4, 1, 1};
+    device d = open_device();
+    for (int type = BPT_F32; type <= BPT_BF16; type++) {
+        const bpt_value_type t = (bpt_value_type)type;
+        /* 6 ranges of samples, and of each of 3 samples 9 ranges of rows */
+        assert_int_equal(check_parts(d.cpu, t, dims, 32, eights), 6 + 3 * 9);
+        assert_true(check_parts(d.cpu, t, dims, 16, eights) > 6 + 3 * 2);
+        assert_true(check_parts(d.cpu, t, dims, 8, eights) > 6 + 3 * 3);
+        assert_true(check_parts(d.cpu, t, dims, 1, eights) > 6);
+        check_parts(d.cpu, t, odd, 16, eights);
+        check_parts(d.cpu, t, odd, 8, fours);
+    }
+    close_device(&d);
+}
+
 static void test_wrong_problem(void **state) {
     (void)state;
     device d = open_device();
@@ -505,6 +586,7 @@ int main(void) {
         cmocka_unit_test(test_block_that_moves),
         cmocka_unit_test(test_plan_that_overflows),
         cmocka_unit_test(test_layouts_are_made_once),
+        cmocka_unit_test(test_parts_without_gaps),
         cmocka_unit_test(test_wrong_problem),
     };
     print_message("seed %d\n", (int)SEED);

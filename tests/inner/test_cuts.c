@@ -65,6 +65,15 @@ static void check_rows_reached(const bpt_conv_problem *whole, const bpt_conv_par
         }
 }
 
+/* A window that begins behind the first row, or ends a stride before the last, has no kernel. */
+static void check_pads(const bpt_conv_problem *p) {
+    const int64_t window = (p->r - 1) * p->dilation[0] + 1;
+    const int64_t end =
+        (p->p - 1) * p->stride[0] + window - p->pad[0]; /* behind the last row read */
+    assert_true(p->pad[0] >= 0);
+    assert_true(p->h - end < p->stride[0]);
+}
+
 /* How many parts give each (sample, channel, row) of what the step computes. */
 static void count_results(const bpt_conv_part *part, bpt_conv_step step, const int64_t *extent,
                           uint8_t *counts) {
@@ -89,6 +98,7 @@ static bool check_step(const bpt_conv_problem *p, bpt_conv_step step, bpt_cut cu
         bpt_conv_part part;
         if (!bpt_cut_part(p, step, cut, i, &part)) return false;
         assert_true(part.partial < bpt_cut_partials(cut, p->n));
+        check_pads(&part.problem);
         check_rows(p, &part, data);
         if (data) check_rows_reached(p, &part);
         count_results(&part, step, extent, counts);
@@ -320,6 +330,10 @@ static void test_a_layer_has_rows_or_channels(void **state) {
     choose(&c, 1, 1); /* 50 + 30 by channels, 40 + 100 by rows */
     assert_cut(c.cuts[BPT_CONV_FORWARD], 4, 1);
     assert_cut(c.cuts[BPT_CONV_BACKWARD_DATA], 4, 1);
+    bpt_cut cuts[BPT_N_CONV_STEPS] = {{0}}; /* the first layer of a model has no backward data */
+    bpt_cost_table_choose(&c.table, &c.problem, (int64_t[]){1}, 1, false, cuts);
+    assert_cut(cuts[BPT_CONV_FORWARD], 1, 4);
+    assert_cut(cuts[BPT_CONV_BACKWARD_DATA], 1, 1);
     note(&c, BPT_CONV_BACKWARD_DATA, 1, 1, 4, 35);
     choose(&c, 1, 1); /* 40 + 35 by rows */
     assert_cut(c.cuts[BPT_CONV_FORWARD], 1, 4);
@@ -417,6 +431,8 @@ static void test_a_newer_cost_takes_the_place_of_the_old(void **state) {
         bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, &c.problem, (bpt_cut){3, 1, 1}), 270);
     assert_int_equal(
         bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, &c.problem, (bpt_cut){1, 2, 1}), 0);
+    assert_int_equal(
+        bpt_cost_table_find(&c.table, BPT_CONV_FORWARD, &c.problem, (bpt_cut){1, 1, 2}), 0);
     bpt_cost_table_clear(&c.table);
 }
 
@@ -485,6 +501,41 @@ static void test_a_file_gives_the_table_back(void **state) {
     bpt_cost_table_clear(&c.table);
 }
 
+/* Numbers of as many digits as there are, far to the right. */
+static void test_a_file_of_long_numbers(void **state) {
+    (void)state;
+    enum { N = 9, INDENT = 400, MOST = INT32_MAX };
+    bpt_cost_table t = {.workers = 1}, read = {0};
+    bpt_cost cost = {.problem = {.c = MOST,
+                                 .h = MOST,
+                                 .w = MOST,
+                                 .k = MOST,
+                                 .p = MOST,
+                                 .q = MOST,
+                                 .r = MOST,
+                                 .s = MOST,
+                                 .stride = {MOST, MOST},
+                                 .pad = {MOST, MOST},
+                                 .dilation = {MOST, MOST},
+                                 .groups = MOST},
+                     .ns = INT64_MAX};
+    char *text, *again;
+    for (int i = 0; i < N; i++) {
+        cost.cut = (bpt_cut){MOST - i, BPT_MAX_CUT, BPT_MAX_CUT};
+        assert_int_equal(bpt_cost_table_add(&t, &cost), BPT_OK);
+    }
+    assert_int_equal(bpt_cost_table_write(&t, INDENT, &text), BPT_OK);
+    assert_int_equal(parse(text, &read), BPT_OK);
+    assert_int_equal(read.n, N);
+    assert_true(read.costs[N - 1].ns == INT64_MAX);
+    assert_int_equal(bpt_cost_table_write(&read, INDENT, &again), BPT_OK);
+    assert_string_equal(text, again);
+    bpt_free(again);
+    bpt_free(text);
+    bpt_cost_table_clear(&read);
+    bpt_cost_table_clear(&t);
+}
+
 #define CONV "[64, 8, 8, 64, 8, 8, 3, 3, 1, 1, 1, 1, 1, 1, 1]"
 
 static void test_a_wrong_file_is_refused_by_line(void **state) {
@@ -540,6 +591,7 @@ int main(void) {
         cmocka_unit_test(test_a_newer_cost_takes_the_place_of_the_old),
         cmocka_unit_test(test_of_two_tables_the_shorter_costs_stay),
         cmocka_unit_test(test_a_file_gives_the_table_back),
+        cmocka_unit_test(test_a_file_of_long_numbers),
         cmocka_unit_test(test_a_wrong_file_is_refused_by_line),
     };
     print_message("seed %d\n", (int)SEED);
