@@ -1,8 +1,10 @@
 /* A batch norm of which a channel has one value: that says nothing of a variance, and the running
  * one stays; and samples that are not there are not divided by what is left of it, a root of eps.
+ * And activations of one pixel, whose orders are all the same.
  * ctest: cpu */
 #include "tests/inner/net_fixture.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -105,11 +107,44 @@ static void test_least_batch(void **state) {
     bpt_model_free(m);
 }
 
+/* Of one pixel, a convolution's order of values is that of a fully connected layer, and an addition
+ * takes both as they are; gradients of the latter are to lie in one piece. @return them; free() */
+static float *gradients_of_sum(int64_t channels, const char *inputs) {
+    char text[400];
+    snprintf(text, sizeof text,
+             "{name: t, input: [3, 2, 2], classes: 2, layers: ["
+             "conv: {name: a, filters: %d, kernel: 2}, fc: {name: b, input: input, outputs: %d}, "
+             "add: {input: %s}, fc: {outputs: classes}]}",
+             (int)channels, (int)channels, inputs);
+    net_fixture f = net_open(text, 9, (net_options){.n_workers = 2, .seed = 6});
+    bpt_batch_result result;
+    net_assert_ok(bpt_network_gradient(f.net, f.pixels, f.labels, 9.0f, &result));
+    float *gradients = net_vector(&f, BPT_VECTOR_GRADIENTS);
+    net_close(&f);
+    return gradients;
+}
+
+static void test_sum_of_single_pixels(void **state) {
+    static const int64_t channels[] = {1, 3, 5, 8, 16, 20, 32};
+    (void)state;
+    for (size_t i = 0; i < sizeof channels / sizeof *channels; i++) {
+        const int64_t k = channels[i];
+        float *x = gradients_of_sum(k, "[a, b]"), *y = gradients_of_sum(k, "[b, a]");
+        for (int64_t j = 0; j < 2 * (12 * k + k) + 2 * k + 2; j++)
+            if (!(fabsf(x[j] - y[j]) <= 1e-5f))
+                fail_msg("%d channels: gradient %d is %g or %g", (int)k, (int)j, (double)x[j],
+                         (double)y[j]);
+        free(y);
+        free(x);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_variance_of_one),
         cmocka_unit_test(test_absent_samples),
         cmocka_unit_test(test_least_batch),
+        cmocka_unit_test(test_sum_of_single_pixels),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
