@@ -33,6 +33,12 @@ static void ok(bpt_status status) {
 static void check_twins(const char *what, const bpt_kernel *a, const bpt_kernel *b, bool twins) {
     if ((a->pd == b->pd) != twins)
         fail_msg("%s: kernels are %stwins", what, twins ? "no " : "taken for ");
+    if (!twins) return;
+    /* the first may only be described, and is then not asked for its scratch memory */
+    assert_int_equal(a->scratch_bytes, b->scratch_bytes);
+    assert_int_equal(a->scratch_arg, b->scratch_arg);
+    assert_memory_equal(a->layouts, b->layouts, sizeof a->layouts);
+    assert_memory_equal(a->arg_of_slot, b->arg_of_slot, sizeof a->arg_of_slot);
 }
 
 /* ---- problems ---- */

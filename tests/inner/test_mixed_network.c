@@ -231,6 +231,29 @@ static void test_weights_set(void **state) {
     net_close(&f);
 }
 
+/* As a run that is resumed does. Beside a device the cores have no momenta. */
+static void test_momenta_set(void **state) {
+    static const int64_t shares[] = {0, 4, BATCH};
+    (void)state;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        net_fixture f = mixed_net(mixed_plain, 16);
+        mixed_shared s = mixed_share(&f, shares[i], mixed_learning);
+        float *momenta = net_floats(f.n_weights);
+        for (size_t j = 0; j < f.n_weights; j++) momenta[j] = (float)(j % 7) * 0.01f - 0.03f;
+        net_assert_ok(bpt_network_set(f.net, BPT_VECTOR_STATE_0, momenta));
+        net_assert_ok(bpt_network_set(s.net, BPT_VECTOR_STATE_0, momenta));
+        float *back = mixed_vector(s.net, &f, BPT_VECTOR_STATE_0);
+        net_assert_same_bits("momenta", back, momenta, f.n_weights);
+        train_both(&f, s.net, 2);
+        mixed_compare("weights", &f, s.net, BPT_VECTOR_WEIGHTS);
+        mixed_compare("momenta", &f, s.net, BPT_VECTOR_STATE_0);
+        free(back);
+        free(momenta);
+        mixed_unshare(&s);
+        net_close(&f);
+    }
+}
+
 /* It counts updates. */
 static void test_adamw(void **state) {
     static const int64_t shares[] = {0, 4, BATCH};
@@ -299,10 +322,11 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_training), cmocka_unit_test(test_apply),
-        cmocka_unit_test(test_hand_out), cmocka_unit_test(test_running_mean),
-        cmocka_unit_test(test_sum),      cmocka_unit_test(test_weights_set),
-        cmocka_unit_test(test_adamw),    cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_training),    cmocka_unit_test(test_apply),
+        cmocka_unit_test(test_hand_out),    cmocka_unit_test(test_running_mean),
+        cmocka_unit_test(test_sum),         cmocka_unit_test(test_weights_set),
+        cmocka_unit_test(test_momenta_set), cmocka_unit_test(test_adamw),
+        cmocka_unit_test(test_errors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
