@@ -4,12 +4,14 @@
  * ctest: cpu TIMEOUT=120 */
 #include "base/memory.h"
 #include "inner/mixed/mixed_device.h"
+#include "inner/mixed/mixed_shares.h"
 #include "tests/inner/mixed_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -96,6 +98,46 @@ static void test_least_of_evaluation(void **state) {
     bpt_network *net;
     net_assert_ok(bpt_network_create_forward_on(device, f.model, BATCH, BPT_F32, f.pool, &net));
     assert_int_equal(device->n_measured, 0);
+    bpt_network_free(net);
+    bpt_device_close(device);
+    net_close(&f);
+}
+
+/* What was measured for one network is nothing for another. */
+static void test_other_problems(void **state) {
+    (void)state;
+    bpt__mixed_shares shares = {0};
+    bpt__mixed_problem p = {1, 9, 0, 3, 100, 64, 2};
+    int64_t *const numbers[] = {&p.forward_only, &p.batch, &p.type,   &p.layers,
+                                &p.elements,     &p.input, &p.workers};
+    net_assert_ok(bpt__mixed_shares_note(&shares, p, 4));
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        ++*numbers[i];
+        assert_null(bpt__mixed_shares_find(&shares, p));
+        --*numbers[i];
+    }
+    assert_int_equal(bpt__mixed_shares_find(&shares, p)->n_cores, 4);
+    bpt__mixed_shares_clear(&shares);
+}
+
+/* Made-up values double until they are none any more; real ones may be 0. */
+static void test_trial_without_numbers(void **state) {
+    (void)state;
+    char text[4096];
+    size_t n = (size_t)snprintf(
+        text, sizeof text, "{name: t, input: [1, 2, 2], classes: 3, layers: [relu: {name: a0}");
+    for (int i = 1; i <= 70; i++)
+        n += (size_t)snprintf(text + n, sizeof text - n,
+                              ", add: {name: a%d, input: [a%d, a%d, a%d, a%d]}", i, i - 1, i - 1,
+                              i - 1, i - 1);
+    n += (size_t)snprintf(text + n, sizeof text - n, ", fc: {outputs: classes}]}");
+    assert_true(n < sizeof text);
+    net_fixture f = mixed_net(text, 17);
+    bpt_device *device = mixed_open();
+    bpt_network *net;
+    net_assert_ok(
+        bpt_network_create_on(device, f.model, BATCH, BPT_F32, mixed_learning, f.pool, &net));
+    assert_non_null(strstr(bpt_network_sharing(net), "test:0 has all samples"));
     bpt_network_free(net);
     bpt_device_close(device);
     net_close(&f);
@@ -296,6 +338,8 @@ int main(void) {
         cmocka_unit_test(test_unlike_devices),
         cmocka_unit_test(test_least),
         cmocka_unit_test(test_least_of_evaluation),
+        cmocka_unit_test(test_other_problems),
+        cmocka_unit_test(test_trial_without_numbers),
         cmocka_unit_test(test_hints),
         cmocka_unit_test(test_forward_only),
         cmocka_unit_test(test_sharing),

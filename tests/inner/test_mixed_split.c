@@ -77,6 +77,7 @@ static void test_least(void **state) {
     static const int64_t wanted[] = {0, 2, 2, 3, 4, 5, 5, 7}; /* of 7, by what is asked for */
     for (int64_t n = 0; n <= 7; n++) assert_int_equal(bpt__mixed_allowed(n, 7, 2), wanted[n]);
     for (int64_t n = 0; n <= 3; n++) assert_int_equal(bpt__mixed_allowed(n, 3, 2), n < 3 ? 0 : 3);
+    for (int64_t n = 1; n <= 3; n++) assert_int_equal(bpt__mixed_allowed(n, 4, 2), 2);
     for (int64_t n = 0; n <= 7; n++) assert_int_equal(bpt__mixed_allowed(n, 7, 1), n);
     const bpt__mixed_costs cores_slow = costs(10, 70, 0), device_slow = costs(70, 10, 0);
     assert_int_equal(bpt__mixed_split(&cores_slow, 8, 1), 1);
