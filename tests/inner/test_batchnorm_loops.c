@@ -52,8 +52,10 @@ static void sum(const values *v, bpt_channels part, sums *s) {
     assert_true(moments.count == 2.0 * PIXELS);
 }
 
-static void check(double found, double whole, bool own) {
-    assert_true(found == (own ? whole : untouched));
+static void check(const values *v, const char *what, int64_t at, double found, double expected) {
+    if (found == expected) return;
+    fail_msg("%d lanes: %s %d is %.17g, not %.17g", (int)v->a.lanes, what, (int)at, found,
+             expected);
 }
 
 static void check_part(const values *v, bpt_channels part, const sums *whole) {
@@ -61,15 +63,17 @@ static void check_part(const values *v, bpt_channels part, const sums *whole) {
     sum(v, part, &s);
     for (int64_t c = 0; c < MAX_CHANNELS; c++) {
         const bool own = c >= part.first && c < part.end;
-        check(s.mean[c], whole->mean[c], own);
-        check(s.dev[c], whole->dev[c], own);
-        check(s.dy[c], whole->dy[c], own);
-        check(s.dyx[c], whole->dyx[c], own);
+        check(v, "mean", c, s.mean[c], own ? whole->mean[c] : untouched);
+        check(v, "deviation", c, s.dev[c], own ? whole->dev[c] : untouched);
+        check(v, "sum of dy", c, s.dy[c], own ? whole->dy[c] : untouched);
+        check(v, "sum of dy x", c, s.dyx[c], own ? whole->dyx[c] : untouched);
     }
     for (int64_t i = 0; i < SAMPLES * PIXELS * (int64_t)bpt_lanes_channels(&v->a); i++) {
         const int64_t block = i / v->a.lanes / PIXELS % v->a.n_blocks;
         const int64_t c = block * v->a.lanes + i % v->a.lanes;
-        check((double)s.masked[i], (double)whole->masked[i], c >= part.first && c < part.end);
+        const bool own = c >= part.first && c < part.end;
+        check(v, "masked gradient", i, (double)s.masked[i],
+              own ? (double)whole->masked[i] : untouched);
     }
 }
 
