@@ -94,7 +94,8 @@ static void test_momentum_is_shared_by_deltas_of_sgd(void **state) {
     without[4].lr_scale = BPT_LR_SCALE_NONE;
     for (size_t i = 0; i < sizeof without / sizeof *without; i++)
         if (gain(&without[i], BPT_UPDATE_AGWU, 4) != 0) fail_msg("there is a gain in case %zu", i);
-    assert_true(gain(&without[3], BPT_UPDATE_SGWU, 4) == 2); /* which has no gamma */
+    for (size_t i = 2; i <= 3; i++) /* of agwu alone */
+        assert_true(gain(&without[i], BPT_UPDATE_SGWU, 4) == 2);
     bpt_train_options other = without[4];
     other.shared_momentum = "3";
     assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == 3);
@@ -104,6 +105,52 @@ static void test_momentum_is_shared_by_deltas_of_sgd(void **state) {
         const bool sgd = bpt_optimizer_at((size_t)i) == &bpt_optimizer_sgd;
         assert_true(gain(&other, BPT_UPDATE_AGWU, 4) == (sgd ? 2 : 0));
     }
+}
+
+/* Values that no default is. */
+static void test_options_reach_the_optimiser(void **state) {
+    (void)state;
+    const bpt_train_options o = {
+        .momentum = 0.5,
+        .weight_decay = 0.0625,
+        .beta1 = 0.75,
+        .beta2 = 0.875,
+        .adam_eps = 0.25,
+        .lars_eta = 0.125,
+        .clip_norm = 3,
+        .label_smoothing = 0.375,
+        .step_limit = "0.03125",
+    };
+    const bpt_learning l = bpt_train_learning(&o, 1);
+    assert_ptr_equal(l.optimizer, bpt_optimizer_at(0));
+    assert_true(l.momentum == 0.5 && l.decay == 0.0625);
+    assert_true(l.beta1 == 0.75 && l.beta2 == 0.875 && l.eps == 0.25);
+    assert_true(l.eta == 0.125 && l.clip_norm == 3 && l.label_smoothing == 0.375);
+    for (size_t i = 0; bpt_optimizer_at(i); i++) {
+        bpt_train_options by = o;
+        by.optimizer = (int)i;
+        const bool sgd = bpt_optimizer_at(i) == &bpt_optimizer_sgd;
+        assert_true(bpt_train_learning(&by, 1).step_limit == (sgd ? 0.03125 : 0));
+    }
+}
+
+/* @param arguments  of the command line, shape [n]
+ * @param n_ranks    of the job, those that serve among them
+ * @param before     the batch of the run that it goes on from, 0: none */
+static void assert_batch(int n, char **arguments, uint32_t n_ranks, bool tuned, int64_t before,
+                         int64_t batch_size, double lr) {
+    bpt_train_options o = {0};
+    bpt_option_request request;
+    bpt_option_set *set;
+    assert_int_equal(bpt_options_parse(&bpt_train_command, n, arguments, &o, &request, &set),
+                     BPT_OK);
+    bpt_learning_options_default(&o, set);
+    const int64_t whole = o.batch_size;
+    const bool halved = bpt_learning_options_share(&o, set, n_ranks, tuned, before);
+    if (halved != (batch_size < whole) || o.batch_size != batch_size || o.lr != lr)
+        fail_msg("%u ranks, %s %s ...: a batch of %d at %g", n_ranks, n > 1 ? arguments[1] : "",
+                 n > 2 ? arguments[2] : "", (int)o.batch_size, o.lr);
+    bpt_option_set_free(set);
 }
 
 /* Of five ranks that merge. */
@@ -118,19 +165,35 @@ static void test_half_of_the_batch(void **state) {
                  {3, false, 32, 32, 0.01}, {3, false, 64, 64, 0.02}, {5, false, 64, 64, 0.005},
                  {3, true, 0, 64, 0.02},   {3, true, 32, 64, 0.02}};
     char *arguments[] = {"bpt-train", "--update", "agwu", "--lr", "0.005"};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_batch(cases[i].n_arguments, arguments, 5, cases[i].tuned, cases[i].before,
+                     cases[i].batch_size, cases[i].lr);
+}
+
+static void test_whole_batch(void **state) {
+    (void)state;
+    static const struct {
+        char *option, *value;
+        uint32_t n_ranks;
+        int64_t before, batch_size;
+        double lr;
+    } cases[] = {
+        {"--update", "default", 5, 0, 32, 0.01},
+        {"--update", "default", 4, 0, 64, 0.02},
+        {"--servers", "1", 5, 0, 64, 0.02}, /* four that train */
+        {"--servers", "1", 6, 0, 32, 0.01},
+        {"--optimizer", "adamw", 5, 0, 64, 0.001},
+        {"--batch-size", "64", 5, 0, 64, 0.02},
+        {"--batch-size", "64", 5, 32, 64, 0.02},
+        {"--lr-scale", "none", 5, 0, 64, 0.02},
+        {"--update", "auto", 5, 0, 64, 0.02}, /* it may come to be allreduce */
+        {"--update", "allreduce", 5, 0, 64, 0.02},
+        {"--update", "allreduce", 5, 32, 64, 0.02},
+    };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        bpt_train_options o = {0};
-        bpt_option_request request;
-        bpt_option_set *set;
-        assert_int_equal(bpt_options_parse(&bpt_train_command, cases[i].n_arguments, arguments, &o,
-                                           &request, &set),
-                         BPT_OK);
-        bpt_learning_options_default(&o, set);
-        const bool halved = bpt_learning_options_share(&o, set, 5, cases[i].tuned, cases[i].before);
-        if (halved != (cases[i].batch_size == 32) || o.batch_size != cases[i].batch_size ||
-            o.lr != cases[i].lr)
-            fail_msg("case %zu: a batch of %d at %g", i, (int)o.batch_size, o.lr);
-        bpt_option_set_free(set);
+        char *arguments[] = {"bpt-train", cases[i].option, cases[i].value};
+        assert_batch(3, arguments, cases[i].n_ranks, false, cases[i].before, cases[i].batch_size,
+                     cases[i].lr);
     }
 }
 
@@ -142,6 +205,8 @@ int main(void) {
         cmocka_unit_test(test_momentum_is_shared_by_deltas_of_sgd),
         cmocka_unit_test(test_momentum_is_shared_for_certain),
         cmocka_unit_test(test_half_of_the_batch),
+        cmocka_unit_test(test_whole_batch),
+        cmocka_unit_test(test_options_reach_the_optimiser),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
