@@ -120,6 +120,9 @@ expect 2 'has a split "train" already' folder in --out bad.1 --split train --ski
 [ -e new.report ] && failed "a refused command has left a report: $(cat new.report)"
 expect 0 '4 bad images passed over' "${again[@]}" --force
 cmp -s report report.1 || failed "the report was not made anew: $(cat report)"
+: >empty.report # as mktemp makes it
+expect 0 '4 bad images passed over, listed in empty.report' folder in --out bad.e --split train --skip-bad empty.report
+cmp -s empty.report report.1 || failed "an empty report was not filled: $(cat empty.report)"
 mkdir -p none/a && : >none/a/1.jpg && : >none/a/2.jpg
 expect 3 'none of 2 images is sound; the first: none/a/1.jpg is empty' folder none --out x --split x --skip-bad report
 # Lines of a list, and links, that lead nowhere are bad images as well.
@@ -135,6 +138,7 @@ expect 0 '6 bad images passed over' list in/list.txt --out l6 --split train --cl
 rm in/loop
 ln -s zloop.png in/one/zloop.png
 expect 0 '5 bad images passed over' folder in --out f5 --split train --skip-bad wrong.report
+[ "$(wc -l <wrong.report)" = 6 ] || failed "lines of a report before are left: $(cat wrong.report)"
 rm in/one/zloop.png
 # A name that would break its line is told from one with a question mark in its place.
 for name in $'a\nb.png' 'a?b.png'; do

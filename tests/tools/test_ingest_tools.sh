@@ -29,6 +29,11 @@ sort_idx() { # DIR: checksums of its images with their labels, sorted
 expect 2 'exists' export a --split train --to png
 expect 2 '--to PATH is missing' export a --split train
 expect 3 'has no split' export a --split nowhere --to x
+printf '\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\2abcd' >images
+printf '\0\0\10\1\0\0\0\2\0\1' >labels
+quiet idx images labels --out four --split s --classes 4
+expect 0 '2 images of split s written' export four --split s --to four.png
+[ "$(ls four.png | tr '\n' ' ')" = '0 1 2 3 ' ] || failed "a class without images has no folder: $(ls four.png)"
 [ -e x ] && failed "a refused export left a folder"
 
 # ---- merge ----
@@ -52,8 +57,6 @@ expect 3 'has no split "test"' merge a b --from test --out x --split x
 expect 2 'argument' merge a --out x --split x
 printf 'cat\ndog\n' >one.names
 printf 'bird\ndog\n' >two.names
-printf '\0\0\10\3\0\0\0\2\0\0\0\1\0\0\0\2abcd' >images
-printf '\0\0\10\1\0\0\0\2\0\1' >labels
 quiet idx images labels --out one --split s --class-names one.names
 quiet idx images labels --out two --split s --class-names two.names
 expect 0 'per class: cat 1, dog 2, bird 1' merge one two --out both --split s
@@ -81,6 +84,8 @@ expect 2 'must be between' split a --out x --share 1
 cp -r a damaged
 head -c 100 /dev/zero | dd of=damaged/data.mdb bs=1 seek=$(($(stat -c %s a/data.mdb) / 3)) conv=notrunc status=none
 expect 3 'checksum mismatch' split damaged --out x --split s
+expect 3 'checksum mismatch' export damaged --split train --to x --format idx
+[ -e x ] && failed "an export that failed left a folder"
 expect 2 'has a split "val" already' split damaged --out s
 # Both halves or none, whichever of them is refused.
 expect 2 'is no name for a split' split a --out x --split a/b
@@ -122,6 +127,18 @@ expect 0 'row 3: 2, the first 5 of 100' montage a --split train --to sheet.png -
 expect 0 'row 2: dog, the first 2 of 2' montage both --split s --to both.png
 mkdir -p cl/sheet && cp both.png cl/sheet/
 expect 0 '1 image of 1x11x50' folder cl --out sheet --split s
+quiet export sheet --split s --to sheet.idx --format idx
+pixels=$(tail -c +17 sheet.idx/images-idx3-ubyte | tr '\140' . | fold -w 50) # in front of a grey ground
+[[ $pixels =~ ^\.+$'\n'\.+$'\n'\.\.ab\.+$'\n'\.+$'\n'\.+$'\n'\.\.cd\.\.cd\.+$'\n'\.+$'\n'\.+$'\n'\.\.ab\.+$'\n'\.+$'\n'\.+$ ]] ||
+    failed "the images are not where they belong: $pixels"
+# Colours: one red image of the fourth class, as wide as the sheet but for the ground around it.
+{ printf '\3' && head -c 1024 /dev/zero | tr '\0' '\377' && head -c 2048 /dev/zero; } >red.bin
+quiet cifar red.bin --out red --split s
+mkdir -p of-red/red
+expect 0 'row 4: ' montage red --split s --to of-red/red/sheet.png --columns 1
+quiet folder of-red --out red-sheet --split s
+red=$("$ingest" info red-sheet --json | grep -o '"mean": \[[^]]*')
+[[ $red =~ 0\.4283[0-9]*,\ 0\.3451[0-9]*,\ 0\.3451[0-9]*$ ]] || failed "the red image is not red: $red"
 expect 3 'has no split' montage a --split nowhere --to x.png
 expect 0 'row 3: 2, the first 5 of 100' montage a --split train --to sheet.png --columns 5
 echo mine >mine.txt
