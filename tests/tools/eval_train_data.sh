@@ -87,6 +87,15 @@ refused() { # STATUS SAYS OPTION...
 }
 refused 2 'the classes of unsorted are not those of data' --data unsorted --train-data data
 refused 2 'the classes of unsorted are not those of data' --data unsorted --train-data data --per-class --predictions no.jsonl
+# One class more, behind the others, or one less: numbers of classes mean the same, and yet not all of them are known.
+mkdir more fewer
+cp -r files/* more
+cp -r files/0 more/a
+cp -r files/[0-8] fewer
+for other in more fewer; do
+    run 0 "$ingest" folder $other --out data-$other --split test
+    refused 2 "the classes of data-$other are not those of data" --data data-$other --train-data data
+done
 run 0 "$ingest" folder files --out three --split test --resize 28 28 --channels 3
 refused 2 'three holds images of 3 channels, and data of 1' --data three --train-data data
 run 0 "$ingest" folder files --out large --split test --resize 32 32
