@@ -201,6 +201,12 @@ static void test_bridges(void **state) {
     make_good(ranks);
     strcpy(ranks[2].network, "eth0, docker0");
     assert_finds(ranks, N, false, 2, "docker0");
+    static const char *const others[] = {"virbr0", "br-1a2b", "lxcbr0",
+                                         "lxdbr0", "podman1", "cni0"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        strcpy(ranks[2].network, others[i]);
+        assert_finds(ranks, N, false, 2, others[i]);
+    }
     strcpy(ranks[2].network, "eth0, bond0, br0"); /* a bridge of one's own is no bad sign */
     find(ranks, N);
     assert_int_equal(n_found, 0);
@@ -219,6 +225,7 @@ static void test_data(void **state) {
     ranks[2].data = 0;
     strcpy(ranks[2].data_refusal.what, "/data is not there");
     assert_finds(ranks, N, true, 2, "/data is not there");
+    assert_non_null(strstr(found[0].hint, "at the same path on every host"));
     for (int r = 0; r < N; r++) ranks[r].has_data = false;
     find(ranks, N);
     assert_int_equal(n_found, 0);
@@ -237,6 +244,9 @@ static void test_run_folder(void **state) {
     assert_finds(ranks, N, false, 0, "is nearly full: 315 MB are free");
     ranks[0].run_need = (bpt_run_need){.least = 400 << 20, .most = 400 << 20};
     assert_finds(ranks, N, true, 0, "has room for 314.6 MB, the weights take 419.4 MB");
+    ranks[0].run_place.free_bytes = 3 << 20; /* what is needed says more than that it is full */
+    assert_finds(ranks, N, true, 0, "has room for 3.1 MB, the weights take 419.4 MB");
+    ranks[0].run_place.free_bytes = 300 << 20;
     ranks[0].run_frees = 50 << 20;
     assert_finds(ranks, N, true, 0, "room for 367.0 MB with what is removed, the weights take");
     ranks[0].run_frees = 200 << 20;
@@ -261,6 +271,30 @@ static void test_run_folder(void **state) {
     strcpy(ranks[0].run_refusal.hint, "name another");
     ranks[1].run_seen = ranks[2].run_seen = false; /* of course: one finding for one cause */
     assert_finds(ranks, N, true, 0, "cannot write to /x");
+}
+
+static void test_stage(void **state) {
+    (void)state;
+    bpt_check_facts ranks[N];
+    make_good(ranks);
+    for (int r = 0; r < N; r++) {
+        ranks[r].has_stage = true;
+        ranks[r].stage_need = 100 << 20;
+        ranks[r].stage_place = (bpt_file_system){.kind = "xfs", .free_bytes = 300 << 20};
+    }
+    find(ranks, N);
+    assert_int_equal(n_found, 0);
+    ranks[1].stage_place.free_bytes = 99 << 20;
+    assert_finds(ranks, N, true, 1, "has room for 103.8 MB, 104.9 MB are to be copied");
+    ranks[2].machine = 1; /* ranks of one host share a copy: the first of them speaks */
+    ranks[2].stage_place.free_bytes = 99 << 20;
+    assert_finds(ranks, N, true, 1, "has room for 103.8 MB, 104.9 MB are to be copied");
+    ranks[1].has_stage = false;
+    assert_finds(ranks, N, true, 2, "has room for 103.8 MB, 104.9 MB are to be copied");
+    ranks[2].stage_place = (bpt_file_system){.kind = "nfs", .network = true, .free_bytes = 1 << 30};
+    assert_finds(ranks, N, false, 2, "its copy of the dataset is on a network file system (nfs)");
+    strcpy(ranks[2].stage_error, "cannot write to /s");
+    assert_finds(ranks, N, true, 2, "cannot write to /s");
 }
 
 /* Rank 0 has the dataset, the others have room for what it gives them. */
@@ -368,6 +402,7 @@ int main(void) {
         cmocka_unit_test(test_data),
         cmocka_unit_test(test_run_folder),
         cmocka_unit_test(test_print),
+        cmocka_unit_test(test_stage),
         cmocka_unit_test(test_scratch),
         cmocka_unit_test(test_print_scratch),
         cmocka_unit_test(test_scratch_of_one_host),

@@ -136,8 +136,11 @@ static void make_two(char *first, char *second) {
 static void test_a_damaged_list(void **state) {
     (void)state;
     char first[64], second[64], names[100], *found;
+    uint64_t serial;
     assert_int_equal(bpt_checkpoint_remove(old), BPT_OK);
     make_two(first, second);
+    assert_int_equal(bpt_checkpoint_next_serial(folder, &serial), BPT_OK);
+    assert_int_equal(serial, 2); /* that of the second is not known */
     assert_int_equal(bpt_checkpoint_find(folder, NULL, &found), BPT_OK);
     assert_string_equal(found, second);
     bpt_free(found);
@@ -168,6 +171,8 @@ static void test_a_damaged_list(void **state) {
     assert_true(n == 0 && goes == 0);
     bpt_free(bytes);
     assert_int_equal(bpt_checkpoint_remove(first), BPT_OK);
+    assert_int_equal(bpt_checkpoint_next_serial(folder, &serial), BPT_OK);
+    assert_int_equal(serial, 1);
     assert_int_equal(bpt_checkpoint_remove(second), BPT_OK);
 }
 
