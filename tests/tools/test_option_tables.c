@@ -7,6 +7,7 @@
 #include "scheduler/policy.h"
 #include "storage/augmentation.h"
 #include "tests/base/near.h"
+#include "tools/train/options/option_uses.h"
 #include "tools/train/options/train_options.h"
 #include "tools/train/options/train_rule.h"
 
@@ -206,6 +207,30 @@ static void test_augmentations(void **state) {
     }
 }
 
+/* @param[out] list names of the options that the task of @p o has a use for, with a space behind
+ * each, in the order of --help, shape [size] */
+static void list_used(const bpt_train_options *o, char *list, size_t size) {
+    list[0] = '\0';
+    for (size_t i = 0; i < bpt_train_command.n_options; i++) {
+        const char *name = bpt_train_command.options[i].name;
+        const size_t length = strlen(list);
+        if (bpt_option_uses_any(o, name)) snprintf(list + length, size - length, "%s ", name);
+    }
+}
+
+/* What a task has no use for is refused, not ignored. */
+static void test_what_tasks_use(void **state) {
+    (void)state;
+    char used[1024];
+    list_used(&(bpt_train_options){.replay = "runs/one"}, used, sizeof used);
+    assert_string_equal(used, "data model init-weights replay log-interval log-level ");
+    list_used(&(bpt_train_options){.bench = 3}, used, sizeof used);
+    assert_string_equal(used,
+                        "data model input-size classes batch-size optimizer momentum nesterov "
+                        "weight-decay clip-norm step-limit label-smoothing seed device precision "
+                        "threads policy tuned replay bench trace log-level ");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_optimizers),   cmocka_unit_test(test_augmentations),
@@ -213,7 +238,7 @@ int main(void) {
         cmocka_unit_test(test_rules),        cmocka_unit_test(test_terms),
         cmocka_unit_test(test_partitions),   cmocka_unit_test(test_data_modes),
         cmocka_unit_test(test_enumerations), cmocka_unit_test(test_policies),
-        cmocka_unit_test(test_orders),
+        cmocka_unit_test(test_orders),       cmocka_unit_test(test_what_tasks_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
