@@ -101,7 +101,10 @@ import json; print(json.load(open('$out/summary.json'))['test_accuracy'])"))"
 done
 
 # A staleness bound of 0 keeps the ranks in step.
-run 0 ranks 3 "$train" "${common[@]}" --output runs/bound --lr 0.01 --update agwu --epochs 2 --max-staleness 0
+run 0 ranks 3 "$train" "${common[@]}" --output runs/bound --lr 0.01 --update agwu --epochs 2 --max-staleness 0 \
+    --eval-every 0.25
+# Nor does any get far while rank 0 evaluates, which it does again and again.
+[ "$(grep -c '"event": "eval"' runs/bound/metrics.jsonl)" -ge 5 ] || die "too few evaluations while nobody waits"
 check_json runs/bound/summary.json 'd["test_accuracy"] > 0.2' 'len(d["staleness"]) <= 5' \
     'len(d["shard_spread"]) <= 3' # 0 to (m - 1)(2 S + 1)
 run 0 "$train" --replay runs/bound # which looks at each push's lead
