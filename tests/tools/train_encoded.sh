@@ -61,6 +61,7 @@ run 0 "$train" --data large --model tiny.yaml --dry-run --input-size 36 36
 says '1x36x36' out
 run 0 "$train" --data large --model tiny.yaml --bench 1 --batch-size 4 --input-size 36 36
 run 0 "$tune" --data large --model tiny.yaml --batch-size 4 --input-size 36 36 --budget 1 --out tuned.yaml
+grep -qx "  images: 'encoded'" tuned.yaml || die "it was tuned for other images: $(grep images: tuned.yaml)"
 fails_well 2 "$train" --data raw "${quick[@]}" --input-size 32 24 --output runs/x
 says 'holds raw images of 28x28 pixels (HxW), not 32x24'
 fails_well 2 "$eval" --data raw --model tiny.yaml --weights runs/files/model.safetensors --input-size 30 30
@@ -78,8 +79,10 @@ layers:
 END
 any=("$train" --data large "${quick[@]}" --model any.yaml --epochs 0.4)
 run 0 "${any[@]}" --output runs/any --checkpoint-every 10
-run 0 "${any[@]}" --output runs/any-larger --input-size 36 36 --resume runs/any
-says '(the size of the input, by --input-size, --model or --data, differs)'
+for size in 36x28 28x36; do
+    run 0 "${any[@]}" --output runs/any-$size --input-size $size --resume runs/any
+    says '(the size of the input, by --input-size, --model or --data, differs)'
+done
 
 # What cannot be done.
 fails_well 2 "$train" --data large "${quick[@]}" --augment flip,resized-crop --output runs/x
