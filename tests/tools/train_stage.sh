@@ -44,7 +44,8 @@ run 0 ranks 2 "$train" "${job[@]}" --output two
 same_weights two altered
 
 # Damage that its times do not show: the records tell, and the next run makes it anew.
-python3 - "$copy" <<'END_OF_HIDE' || die "cannot hide damage"
+hide_damage() {
+    python3 - "$copy" <<'END_OF_HIDE' || die "cannot hide damage"
 import os, sys
 path = sys.argv[1] + "/data.mdb"
 with open(path, "r+b") as f:
@@ -60,12 +61,21 @@ def time(ns):
 seal[3:] = [str(info.st_ino), str(info.st_size), time(info.st_mtime_ns), time(info.st_ctime_ns)]
 open(sys.argv[1] + "/stage.seal", "w").write(" ".join(seal) + "\n")
 END_OF_HIDE
+}
+hide_damage
 fails_well 3 ranks 2 "$train" "${job[@]}" --stage stage --output hidden
 says "$copy is damaged"
 says 'hint: run this again'
 run 0 ranks 2 "$train" "${job[@]}" --stage stage --output hidden --force
 says 'the dataset is copied: '
 same_weights two hidden
+evaluated=("$eval" --data data --split train --model tiny.yaml --weights two/model.safetensors --stage stage)
+hide_damage
+fails_well 3 "${evaluated[@]}"
+says "$copy is damaged"
+says 'hint: run this again'
+run 0 "${evaluated[@]}"
+says 'the dataset is copied: '
 
 # ---- two jobs at once, and one that is not let in ----
 
