@@ -107,6 +107,18 @@ run 0 ranks 3 "$train" "${common[@]}" --output runs/bound --lr 0.01 --update agw
 [ "$(grep -c '"event": "eval"' runs/bound/metrics.jsonl)" -ge 5 ] || die "too few evaluations while nobody waits"
 check_json runs/bound/summary.json 'd["test_accuracy"] > 0.2' 'len(d["staleness"]) <= 5' \
     'len(d["shard_spread"]) <= 3' # 0 to (m - 1)(2 S + 1)
+# Who is held by it waits: no push is under way for longer than an interval.
+python3 - runs/bound/exchange/steps.rank-*.jsonl <<'END' || die "a rank trains on while it is held"
+import json, sys
+assert len(sys.argv) == 4, sys.argv
+for path in sys.argv[1:]:
+    landings = [e for e in map(json.loads, open(path)) if "landed_at" in e]
+    assert len(landings) > 2, path
+    every = landings[0]["pushed_at"]
+    for e in landings:
+        assert e["landed_at"] - e["pushed_at"] <= every, (path, every, e)
+        every = e["every"]
+END
 run 0 "$train" --replay runs/bound # which looks at each push's lead
 says "bit for bit"
 

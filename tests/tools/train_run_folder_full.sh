@@ -43,6 +43,7 @@ fails_well 1 "$train" "${job[@]}" "${kept[@]}"
 says 'warn: checkpoints and weights of the run take 7.3 MB, 5.2 MB are free on the disk of small/run: '
 says 'checkpoint not saved: '
 says 'hint: make room, then go on from the checkpoint before with --resume auto'
+[ -z "$(find small/run/checkpoints -name '*.part')" ] || die "a part of a checkpoint takes room: $(ls small/run/checkpoints)"
 fails_well 1 "$train" "${job[@]}" "${kept[@]}" --resume auto
 says 'no room for the run in small/run: '
 says 'hint: make room there, or go on with an --output on another disk and --resume small/run'
