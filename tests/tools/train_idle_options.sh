@@ -47,6 +47,10 @@ says 'bpt-train: --data is missing'
 for option in model data output; do # as of "$variable" that is not set
     refused "bpt-train: --$option is missing" --$option ''
 done
+for option in resume trace tuned; do
+    refused "bpt-train: --$option is missing" --$option ''
+    says 'or leave it out'
+done
 fails_well 2 "$eval" --data data --model tiny.yaml --weights ''
 says 'bpt-eval: --weights is missing'
 [ ! -e runs ] || die "a refused start leaves a run folder"
