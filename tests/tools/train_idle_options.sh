@@ -201,8 +201,8 @@ run 0 "$train" --config runs/x/config.yaml --output runs/from-two # as it came f
 says '--partition idpa: without effect on 1 rank'
 run 0 "$train" "${good[@]}" --dry-run --partition idpa --force
 says '--partition idpa: without effect on 1 rank'
-run 0 "$train" "${good[@]}" --force --update agwu --max-staleness 1 --sync-every 4
-says '--max-staleness: without effect on 1 rank, where --update is agwu'
+run 0 "$train" "${good[@]}" --force --update agwu --max-staleness 1 --sync-every 4 --calibrate 0.05
+says '--calibrate, --max-staleness: without effect on 1 rank, where --update is agwu'
 run 0 ranks 2 "$train" "${good[@]}" --force --sync-every 1 --max-staleness 1 --idpa-rounds 1
 grep -q 'without effect' err && die "warned of what has an effect"
 

@@ -165,6 +165,16 @@ fi
 run 0 ranks 3 "$train" --model lenet --update agwu --servers 1 --dry-run
 says "memory of a server:" out
 says "servers" out
+python3 - <<'END' || die "the plan of memory where there is a server"
+import re
+text = open("out").read()
+weights = 4 * int(re.search(r"^total +10x1x1 +(\d+) ", text, re.M)[1])
+rank, server = ({name: int(n) for name, n in re.findall(r"^  (\S.*?) +(\d+) +[\d.]+ MB$", part, re.M)}
+                for part in text.split("memory of a server:"))
+assert rank["exchange"] == 2 * weights, rank # what is sent, and what comes back
+assert rank["vectors of weights"] == 3 * weights, rank # to read through, and two that deltas are taken of
+assert server["vectors of weights"] == 2 * weights < server["exchange"], server # it compares nothing
+END
 run 0 ranks 3 "$train" --check --data data --output there --servers 1
 run 0 ranks 3 "$train" "${few[@]}" --servers 1 --trace trace.json --trace-steps 1-3 --output traced
 check_json trace.json 'len({e["pid"] for e in d["traceEvents"]}) == 3'
