@@ -108,6 +108,8 @@ run 0 "$train" "${good[@]}" --output runs/attempt --resume auto
 [ "$(cd runs/attempt && echo log.*)" = "log.rank-0.old.txt log.rank-0.txt" ] || die "left: $(ls runs/attempt)"
 grep -q ' 2 ranks, update ' runs/attempt/log.rank-0.old.txt || die "another message"
 grep -q ' 2 ranks, update ' runs/attempt/log.rank-0.txt && die "the log begins with the attempt before"
+[ "$(grep -c '"event": "start"' runs/attempt/metrics.jsonl)" -eq 1 ] || die "events of the attempt before"
+[ -z "$(ls runs/attempt/exchange)" ] || die "an exchange of the attempt before: $(ls runs/attempt/exchange)"
 for way in --force "--resume auto"; do # killed as it began to write
     mkdir -p runs/early/{checkpoints,exchange} && touch runs/early/run.lock runs/early/config.yaml.tmp-1
     # shellcheck disable=SC2086 # several words
