@@ -201,6 +201,17 @@ while IFS= read -r found; do
 done < <(grep -HnoE '\bassert_float_(not_)?equal\(' -- "${code[@]}" | grep -v '^tests/base/near\.h:' |
     sed 's/:[^:]*$/:/')
 
+# A script of tests that gives a function of common.sh another meaning gives it to the others there that call it, too.
+shared=tests/tools/common.sh
+mapfile -t sourcing < <(printf '%s\n' "${files[@]}" | grep -E '^tests/.*\.sh$' |
+    xargs -r grep -lE '^source .*/(common|cluster)\.sh"$' -- 2>/dev/null)
+if [ -f $shared ] && [ ${#sourcing[@]} -gt 0 ]; then
+    functions=$(sed -nE 's/^([a-z_]+)\(\).*/\1/p' $shared | paste -sd'|')
+    while IFS= read -r found; do
+        broken "${found%:*}" "$shared has a function of this name: ${found##*:}"
+    done < <(grep -HnoE "^($functions)\(\)" -- "${sourcing[@]}" | grep -v "^$shared:")
+fi
+
 # ---- layout ----
 
 formatter=${CLANG_FORMAT:-clang-format}

@@ -123,6 +123,11 @@ check
 bad 'exchange.c:2: MPI is called beside' outer/exchange.c '' 'int g(void) { return MPI_Test(0, 0, 0); }'
 put tests/base/near.h '/* in place of assert_float_equal() */'
 bad 'test_sum.c:2: assert_float_equal() passes at NaN' tests/base/test_sum.c '' 'void f(void) { assert_float_equal(1, 1, 0); }'
+put tests/tools/common.sh 'await_exit() {' 'true' '}'
+put tests/tools/alone.sh 'await_exit() {' 'true' '}'
+check
+bad 'ends.sh:2: tests/tools/common.sh has a function of this name: await_exit()' tests/cluster/ends.sh \
+    'source "$here/../tools/common.sh"' 'await_exit() {' 'true' '}'
 bad 'BPT_CUDA is asked in more than one file' tools/ask.c '#if defined(BPT_CUDA)' '#endif'
 check
 

@@ -147,7 +147,7 @@ start_ranks() { # N COMMAND...: likewise under mpirun, which is $pid
     start $BPT_MPIRUN -np "$n" "$@" $(calibration "$@")
 }
 
-await_end() { # [SECONDS]: waits for $pid, which has so long; $status
+await_exit() { # [SECONDS]: waits for $pid, which has so long; $status
     local left=$((${1:-120} * 10))
     while kill -0 "$pid" 2>/dev/null; do
         [ $((left--)) -gt 0 ] || die "process $pid has not ended after ${1:-120} s"
@@ -160,7 +160,7 @@ await_end() { # [SECONDS]: waits for $pid, which has so long; $status
 
 finish() { # STATUS [SECONDS]: likewise, and ends so
     local status
-    await_end "${2:-}"
+    await_exit "${2:-}"
     [ $status -eq "$1" ] || die "exit status $status instead of $1"
 }
 
@@ -184,7 +184,7 @@ stop_early() { # RUN SIGNAL COMMAND...: ends the training of COMMAND with a chec
         start "$@" --output "$run"
         await_steps "$run"
         kill -s "$signal" "$pid" 2>/dev/null
-        await_end
+        await_exit
         [ $status -eq 0 ] || break
         rm -r "$run"
     done

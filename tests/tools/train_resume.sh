@@ -186,7 +186,7 @@ for options in "1 local" "2 sgwu --partition even --sync-every 1" "2 allreduce";
         start_often --output "$name-stop"
         await "$name-stop/metrics.jsonl" '"event": "eval"'
         kill -s TERM "$(last_rank)" 2>/dev/null
-        await_end
+        await_exit
         [ $status -eq 0 ] || break
     done
     [ $status -eq 75 ] || die "exit status $status instead of 75: $name"
@@ -194,7 +194,7 @@ for options in "1 local" "2 sgwu --partition even --sync-every 1" "2 allreduce";
     start_often --output "$name-stop" --resume auto
     await "$name-stop/log.rank-$((n - 1)).txt" "going on from"
     kill -s TERM "$(last_rank)" 2>/dev/null
-    await_end
+    await_exit
     [ $status -eq 75 ] || [ $status -eq 0 ] || die "exit status $status instead of 75: $name"
     run 0 ranks "$n" "$train" "${both[@]}" --output "$name-stop" --resume auto
     same_weights "$name" "$name-stop"

@@ -25,7 +25,7 @@ for _ in 1 2 3 4 5; do # until the signal comes before the end does
     start_ranks 2 "$train" "${both[@]}" --output runs/agwu
     await_steps runs/agwu
     kill -s TERM "$(rank_process 1)" 2>/dev/null
-    await_end
+    await_exit
     [ $status -eq 0 ] || break
     rm -r runs/agwu
 done
