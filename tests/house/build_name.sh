@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# build_name.sh SOURCES VERSION PROGRAMS: the name that a build says it has (tools/build_name.h) is that of its sources:
-# where they are does not matter, nor what else lies beside them, and any change of one makes another name.
+# build_name.sh SOURCES VERSION PROGRAMS GENERATOR: the name that a build says it has (tools/build_name.h) is that of its
+# sources: where they are does not matter, nor what else lies beside them, and any change of one makes another name.
 set -u
-sources=$1 version=$2 programs=$3
+sources=$1 version=$2 programs=$3 generator=$4
 place=$(mktemp -d "${TMPDIR:-/tmp}/bpt-build-name.XXXXXX") || exit 1
 trap 'rm -rf "$place"' EXIT
 
@@ -51,7 +51,7 @@ built() { # the name
     cmake --build "$tree" >"$place/log" 2>&1 || die "no build: $(cat "$place/log")"
     sed -n 's/.* = "\(.*\)";$/\1/p' "$tree/build_name.c"
 }
-cmake -S "$tree" -B "$tree" >"$place/log" 2>&1 || die "no configuration: $(cat "$place/log")"
+cmake -G "$generator" -S "$tree" -B "$tree" >"$place/log" 2>&1 || die "no configuration: $(cat "$place/log")"
 [ "$(built)" = "$here" ] || die "the build in a copy has another name"
 echo >"$tree/outer/new.h"
 [ "$(built)" != "$here" ] || die "a new source is not seen"
