@@ -39,6 +39,16 @@ static bpt_status write_trace(bpt_job *job, bpt_status status) {
     return bpt_error_put(&error);
 }
 
+/* How the losses grew is what there is to look at. */
+static bpt_status report_divergence(bpt_job *job, bpt_status status) {
+    bpt_error error;
+    if (status != BPT_ENUMERIC) return status;
+    bpt_error_get(&error);
+    if (bpt_job_report_rest(job) != BPT_OK)
+        bpt_warn("the last losses are not told: %s", bpt_error_last()->text);
+    return bpt_error_put(&error);
+}
+
 static bpt_status train(bpt_train_options *options, const bpt_option_set *set, bpt_comm *comm) {
     static bpt_status (*const loops[])(bpt_job *) = {
         [BPT_UPDATE_LOCAL] = bpt_train_local,         [BPT_UPDATE_AGWU] = bpt_train_asynchronous,
@@ -58,7 +68,7 @@ static bpt_status train(bpt_train_options *options, const bpt_option_set *set, b
         if (status == BPT_OK)
             status = bpt_job_is_server(&job) ? bpt_train_serve(&job) : loops[job.update](&job);
         if (status == BPT_OK) status = bpt_train_finish(&job);
-        status = bpt_staging_blame(job.stage, status);
+        status = report_divergence(&job, bpt_staging_blame(job.stage, status));
     }
     bpt_log_progress_end();
     if (status == BPT_OK || status == BPT_ESTOPPED) status = write_trace(&job, status);

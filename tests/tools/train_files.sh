@@ -171,6 +171,12 @@ ln -sf /dev/full runs/full-metrics/metrics.jsonl
 fails_well 1 timeout -s KILL 60 "$train" "${common[@]}" --update agwu --output runs/full-metrics --epochs 1 --resume auto
 says 'runs/full-metrics/metrics.jsonl: No space left on device'
 
+# What became of the losses of a run that diverges is told, also between two lines.
+fails_well 4 "$train" "${common[@]}" --output runs/diverged --epochs 1 --lr 1e12 --log-interval 1000
+says 'finite'
+grep -qE 'step [0-9]+/100 epoch .* loss ' err || die "no line of a run that diverged"
+[ "$(grep -c '"event": *"step"' runs/diverged/metrics.jsonl)" = 1 ] || die "the losses of a run that diverged"
+
 # The copy of the model's file: by it a run is repeated, also in its own place; one that goes on has its own.
 copy=("$train" "${common[@]}" --output runs/copy --epochs 1 --checkpoint-every 60)
 run 0 "${copy[@]}"

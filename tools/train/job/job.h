@@ -207,8 +207,10 @@ bpt_status bpt_job_note_shares(bpt_job *job);
  * @return BPT_OK or an error of the run's folder */
 bpt_status bpt_job_report(bpt_job *job);
 
-/** The same at the end, of the steps that no line has told of: a run of less than --log-interval
- * would have none, and of any other the last losses would be in no file. */
+/** The same at the end, also where weights or losses are no numbers any more, of the steps that no
+ * line has told of: a run of less than --log-interval would have none, and of any other the last
+ * losses would be in no file.
+ * @return BPT_OK or an error of the run's folder */
 bpt_status bpt_job_report_rest(bpt_job *job);
 
 /** @return whether this rank asks for a meeting: bpt_job_wants() would say something */
