@@ -320,6 +320,26 @@ static void a_start_may_fail(void **state) {
     bpt_graph_free(t.g);
 }
 
+static bpt_status complete_without_a_word(void *arg, unsigned worker) {
+    const trio *const t = arg;
+    (void)worker;
+    return bpt_graph_complete(t->g, bpt_graph_run_number(t->g), t->event, BPT_ECOMM);
+}
+
+static void an_end_with_an_error_gets_a_text(void **state) {
+    (void)state;
+    trio t;
+    trio_create(&t, complete_without_a_word);
+    bpt_pool *pool = create(1);
+    bpt_error_record(BPT_EIO, "an older failure of this thread");
+    assert_int_equal(bpt_pool_run(pool, t.g, NULL), BPT_ECOMM);
+    assert_int_equal(bpt_error_last()->status, BPT_ECOMM);
+    assert_non_null(strstr(bpt_error_last()->text, "message halo"));
+    assert_int_equal(atomic_load(&t.n_last), 0);
+    bpt_pool_free(pool);
+    bpt_graph_free(t.g);
+}
+
 static bpt_status fail_late(void *arg, unsigned worker) {
     trio *const t = arg;
     (void)worker;
@@ -519,6 +539,7 @@ int main(void) {
         cmocka_unit_test(wrong_ends_are_refused),
         cmocka_unit_test(only_events_can_be_ended),
         cmocka_unit_test(a_start_may_fail),
+        cmocka_unit_test(an_end_with_an_error_gets_a_text),
         cmocka_unit_test(an_end_in_a_run_that_has_failed_is_right),
         cmocka_unit_test(a_late_end_does_not_touch_the_next_run),
         cmocka_unit_test(an_old_end_within_a_run_is_refused),

@@ -184,9 +184,20 @@ static void fifo_is_not_by_id(void **state) {
     bpt_graph_free(g);
 }
 
-/* As above in the pool: when the roots are over, one worker has the ends of both long chains, the
- * other many short tasks. It must not do all of them first. */
+/* When the roots are over, one worker has the ends of both long chains, the other many short tasks.
+ * It must not do all of them first. */
+typedef enum {
+    AT_ONCE,      /* both chains are there before a short task begins */
+    LATER,        /* not before two short tasks have begun */
+    BEHIND_EVENT, /* the second is behind an event that a short task ends */
+    PATIENT,      /* there is more work, so that for some time no move is worth it */
+} chains_come;
+
+enum { N_SHORT = 20, N_MORE = 16, NO_EVENT = UINT32_MAX };
+
 static struct {
+    bpt_graph *g;
+    uint32_t event;           /* NO_EVENT, or what the second short task ends */
     _Atomic bool first_chain; /* has begun: both were made ready */
     _Atomic uint32_t n_started, second_chain, last_short;
 } race;
@@ -197,37 +208,61 @@ static bpt_status end_short_root(void *arg, unsigned worker) {
     return BPT_OK;
 }
 
+static bpt_status wait_for_short(void *arg, unsigned worker) {
+    (void)arg, (void)worker;
+    while (atomic_load(&race.n_started) < 2) sched_yield();
+    return BPT_OK;
+}
+
 static bpt_status nap(void *arg, unsigned worker) {
     (void)worker;
     _Atomic uint32_t *const when = arg;
     if (when) atomic_store(when, atomic_fetch_add(&race.n_started, 1));
     if (!when) atomic_store(&race.first_chain, true);
     const struct timespec ms = {.tv_nsec = when ? 2000000 : 90000000};
+    if (race.event != NO_EVENT && when == &race.last_short && atomic_load(when) == 1)
+        (void)bpt_graph_complete(race.g, bpt_graph_run_number(race.g), race.event, BPT_OK);
     return nanosleep(&ms, NULL) == 0 ? BPT_OK : BPT_EIO;
+}
+
+static void build_race(chains_come when) {
+    const uint64_t unit = 1000000;
+    const bpt_task_fn long_root = when == LATER ? wait_for_short : NULL;
+    const bpt_task_fn short_root = when == LATER ? NULL : end_short_root;
+    uint32_t id, behind = 0;
+    bpt_graph *g;
+    assert_int_equal(bpt_graph_create(5 + N_SHORT + N_MORE, 3 + N_SHORT, &g), BPT_OK);
+    (void)bpt_graph_add(g, long_root, NULL, info, 1, NULL, 0, &id);
+    (void)bpt_graph_add(g, short_root, NULL, info, 1, NULL, 0, &id);
+    race.g = g;
+    race.event = NO_EVENT;
+    if (when == BEHIND_EVENT) {
+        (void)bpt_graph_add_event(g, NULL, NULL, info, unit, &(uint32_t){0}, 1, &race.event);
+        behind = race.event;
+    }
+    (void)bpt_graph_add(g, nap, NULL, info, unit, &(uint32_t){0}, 1, &id);
+    (void)bpt_graph_add(g, nap, &race.second_chain, info, unit, &behind, 1, &id);
+    for (int i = 0; i < N_SHORT; i++)
+        (void)bpt_graph_add(g, nap, &race.last_short, info, 1000, &(uint32_t){1}, 1, &id);
+    for (int i = 0; i < N_MORE && when == PATIENT; i++)
+        (void)bpt_graph_add(g, NULL, NULL, info, unit * 9 / 10, NULL, 0, &id);
 }
 
 static void a_long_path_is_fetched_from_a_busy_worker(void **state) {
     (void)state;
-    enum { N_SHORT = 20 };
-    bpt_graph *g;
-    uint32_t id;
-    assert_int_equal(bpt_graph_create(4 + N_SHORT, 2 + N_SHORT, &g), BPT_OK);
-    (void)bpt_graph_add(g, NULL, NULL, info, 1, NULL, 0, &id);
-    (void)bpt_graph_add(g, end_short_root, NULL, info, 1, NULL, 0, &id);
-    for (int chain = 0; chain < 2; chain++)
-        (void)bpt_graph_add(g, nap, chain ? &race.second_chain : NULL, info, 1000000000,
-                            &(uint32_t){0}, 1, &id);
-    for (int i = 0; i < N_SHORT; i++)
-        (void)bpt_graph_add(g, nap, &race.last_short, info, 1000, &(uint32_t){1}, 1, &id);
     bpt_pool *const pool = create(&bpt_policy_critical_path, 2);
-    for (int turn = 0; turn < 3; turn++) {
-        atomic_store(&race.first_chain, false);
-        atomic_store(&race.n_started, 0);
-        assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
-        assert_true(atomic_load(&race.second_chain) < atomic_load(&race.last_short));
+    for (int when = AT_ONCE; when <= PATIENT; when++) {
+        build_race((chains_come)when);
+        for (int turn = 0; turn < 2; turn++) {
+            atomic_store(&race.first_chain, false);
+            atomic_store(&race.n_started, 0);
+            assert_int_equal(bpt_pool_run(pool, race.g, NULL), BPT_OK);
+            if (atomic_load(&race.second_chain) > atomic_load(&race.last_short))
+                fail_msg("all short tasks were first, case %d, turn %d", when, turn);
+        }
+        bpt_graph_free(race.g);
     }
     bpt_pool_free(pool);
-    bpt_graph_free(g);
 }
 
 static void keys_of_level_fall_with_depth(void **state) {
