@@ -5,6 +5,7 @@
 #include "base/random.h"
 #include "inner/network_private.h"
 #include "inner/weight_copies.h"
+#include "tests/inner/conv_fixture.h"
 #include "tests/inner/part_fixture.h"
 #include "tests/inner/processor.h"
 
@@ -200,6 +201,60 @@ static void test_orders(void **state) {
     check_orders_of_models(BPT_F32);
 }
 
+/* ---- tiles and cuts ---- */
+
+/* More workers than chunks: a chunk has tiles, and what is made of the whole chunk waits for all of
+ * them. A batch norm that adds and rectifies, an activation that three read. */
+static const char tiled[] =
+    "{name: t, input: [3, 8, 8], classes: 5, layers: ["
+    "conv: {name: a, filters: 32, kernel: 3, pad: 1}, batchnorm, relu: {name: r}, "
+    "conv: {name: b, filters: 48, kernel: 3, pad: 1, bias: false}, relu, "
+    "conv: {name: g, filters: 32, groups: 2, kernel: 3, pad: 1}, batchnorm: {name: n}, "
+    "add: {name: s, input: [n, r]}, relu: {name: q}, "
+    "conv: {name: c, filters: 32, kernel: 3, stride: 2, pad: 1}, "
+    "conv: {name: d, input: q, filters: 32, kernel: 1, stride: 2}, "
+    "concat: {name: j, input: [c, d]}, batchnorm, "
+    "fc: {name: f, outputs: 70}, relu, fc: {outputs: classes}]}";
+
+static void check_orders_of_tiles(const char *text, int64_t batch, bpt_value_type type,
+                                  bpt_cut cut) {
+    const net_options options = {8, {.momentum = 0.9f, .decay = 1e-2f}, SEED, type};
+    const net_cuts cuts = {.step = {cut, cut, cut}};
+    net_fixture f = net_open_cut(text, batch, options, cuts);
+    assert_true(f.net->builder.n_tiles > f.net->builder.n_chunks);
+    check_orders(&f, TRAINING, BPT_VECTOR_WEIGHTS);
+    check_orders(&f, GRADIENT, BPT_VECTOR_GRADIENTS);
+    net_close(&f);
+}
+
+static void check_orders_of_cuts(bpt_value_type type) {
+    static const bpt_cut cuts[] = {{0}, {.samples = 1}, {.channels = 2}, {.rows = 2}};
+    for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
+        check_orders_of_tiles(tiled, 7, type, cuts[i]);
+    check_orders_of_tiles(net_mixed, 9, type, (bpt_cut){0}); /* products are turned from 8 on */
+}
+
+static void test_orders_of_cuts(void **state) {
+    (void)state;
+    check_orders_of_cuts(BPT_F32);
+    if (bpt_cpu_bf16() != BPT_BF16_NONE) check_orders_of_cuts(BPT_BF16);
+}
+
+/* Weights' gradients of the whole batch, in ranges of filters, behind what is gathered. */
+static void test_orders_of_gathered_gradients(void **state) {
+    (void)state;
+    static const char gathered[] =
+        "{name: t, input: [3, 4, 3], classes: 5, layers: ["
+        "conv: {name: a, filters: 256, kernel: 1}, relu, "
+        "conv: {name: b, filters: 80, kernel: 3, pad: 1}, relu, fc: {outputs: classes}]}";
+    const net_options options = {.n_workers = 8, .seed = SEED};
+    net_fixture f = net_open(gathered, 7, options);
+    if (conv_has_avx512()) assert_true(conv_tasks(&f, "b", "gather") > 0);
+    net_close(&f);
+    check_orders_of_tiles(gathered, 7, BPT_F32, (bpt_cut){0});
+    if (bpt_cpu_bf16() != BPT_BF16_NONE) check_orders_of_tiles(gathered, 7, BPT_BF16, (bpt_cut){0});
+}
+
 /* With copies of the weights in every step, and reorders that change the type. */
 static void test_orders_in_bf16(void **state) {
     (void)state;
@@ -334,6 +389,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_orders),
         cmocka_unit_test(test_orders_of_all_kinds),
+        cmocka_unit_test(test_orders_of_cuts),
+        cmocka_unit_test(test_orders_of_gathered_gradients),
         cmocka_unit_test(test_orders_in_bf16),
         cmocka_unit_test(test_copies_of_weights_are_one_task),
         cmocka_unit_test(test_orders_with_norms),
