@@ -1,5 +1,7 @@
 /* Gradients that are handed out part by part while others are computed: each part once a step,
  * whole when it is handed out, and the same bits as without. ctest: cpu TIMEOUT=60 */
+#include "inner/network_private.h"
+#include "scheduler/graph_private.h"
 #include "tests/inner/net_fixture.h"
 
 #include <setjmp.h>
@@ -88,10 +90,50 @@ static void test_with_norms(void **state) {
     check(2, 2, (bpt_learning){.clip_norm = 0.01});
 }
 
+/* @return tasks of a kind and label; a label of NULL is any */
+static uint32_t count(const bpt_graph *g, const char *kind, const char *label) {
+    uint32_t n = 0;
+    for (size_t i = 0; i < g->n_tasks; i++)
+        n += strcmp(g->plans[i].info.kind, kind) == 0 &&
+             (!label || strcmp(g->plans[i].info.label, label) == 0);
+    return n;
+}
+
+/* A gradient of several ranges is exported behind the sums of all of them. */
+static void test_exports_wait_for_every_sum(void **state) {
+    (void)state;
+    net_fixture f = net_open(net_mixed, BATCH, (net_options){.n_workers = 1});
+    const bpt_segments *segments = &f.model->segments;
+    size_t begin[MAX_PARTS + 1];
+    float *flat = net_floats(f.n_weights), *taken = net_floats(f.n_weights);
+    const uint32_t n = cut(segments, 1, begin);
+    taker t = {.begin = begin, .flat = flat, .taken = taken};
+    const bpt_gradient_parts parts = {n, begin, flat, take, &t};
+    assert_int_equal(bpt_network_hand_out(f.net, &parts), BPT_OK);
+    const bpt_graph *g = f.net->graphs[BPT_GRAPH_GRADIENT];
+    assert_int_equal(count(g, "export", NULL), segments->n);
+    assert_true(count(g, "reduce", NULL) > segments->n); /* one has more ranges */
+    for (size_t i = 0; i < g->n_tasks; i++) {
+        const bpt__plan *plan = &g->plans[i];
+        if (strcmp(plan->info.kind, "export") != 0) continue;
+        assert_int_equal(plan->n_before, count(g, "reduce", plan->info.label));
+        for (uint32_t k = 0; k < plan->n_before; k++) {
+            const uint32_t before = g->before[plan->first_before + k];
+            assert_true(k == 0 || before > g->before[plan->first_before + k - 1]);
+            assert_string_equal(g->plans[before].info.kind, "reduce");
+            assert_string_equal(g->plans[before].info.label, plan->info.label);
+        }
+    }
+    free(taken);
+    free(flat);
+    net_close(&f);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parts),
         cmocka_unit_test(test_with_norms),
+        cmocka_unit_test(test_exports_wait_for_every_sum),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
