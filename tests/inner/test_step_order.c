@@ -228,7 +228,8 @@ static void check_orders_of_tiles(const char *text, int64_t batch, bpt_value_typ
 }
 
 static void check_orders_of_cuts(bpt_value_type type) {
-    static const bpt_cut cuts[] = {{0}, {.samples = 1}, {.channels = 2}, {.rows = 2}};
+    static const bpt_cut cuts[] = {
+        {0}, {.samples = 1}, {.samples = 2}, {.channels = 2}, {.rows = 2}};
     for (size_t i = 0; i < sizeof cuts / sizeof *cuts; i++)
         check_orders_of_tiles(tiled, 7, type, cuts[i]);
     check_orders_of_tiles(net_mixed, 9, type, (bpt_cut){0}); /* products are turned from 8 on */
