@@ -3,6 +3,7 @@
  * ctest: cpu TIMEOUT=60 */
 #include "base/memory.h"
 #include "base/random.h"
+#include "tests/base/near.h"
 #include "tests/inner/net_fixture.h"
 #include "tests/ref/ref_network.h"
 
@@ -380,7 +381,7 @@ static void test_steps_start_no_threads(void **state) {
 typedef struct {
     unsigned n_tasks, n_visits;
     const char *label, *kind; /* of the visit before */
-    uint64_t ns;
+    uint64_t ns, pool_ns;
     bool seen_update, seen_pool, seen_loss;
 } times;
 
@@ -394,6 +395,7 @@ static void add_time(void *context, const char *label, const char *kind, unsigne
     t->n_tasks += n_tasks;
     t->n_visits++;
     t->ns += ns;
+    if (strcmp(label, "pool1") == 0) t->pool_ns += ns;
     if (strcmp(label, "fc1.weight") == 0 && strcmp(kind, "update") == 0) t->seen_update = true;
     if (strcmp(label, "pool1") == 0 && strcmp(kind, "backward") == 0) t->seen_pool = true;
     if (strcmp(label, "loss") == 0 && strcmp(kind, "loss") == 0) t->seen_loss = n_tasks == 2;
@@ -410,7 +412,14 @@ static void test_times_cover_all_tasks(void **state) {
     bpt_network_visit_times(f.net, add_time, &t);
     assert_int_equal(t.n_tasks, run.n_tasks);
     assert_true(t.n_visits < t.n_tasks);
-    assert_true(t.ns > 0 && t.ns <= run.busy_ns);
+    assert_true(t.ns > 0 && t.ns <= run.busy_ns && t.ns + t.n_tasks >= run.busy_ns);
+    /* A layer's part of the time that the step took. */
+    double seconds[8] = {0};
+    const size_t pool = 2;
+    assert_string_equal(f.model->layers[pool].name, "pool1");
+    bpt_network_layer_times(f.net, seconds);
+    const double part = (double)t.pool_ns / (double)run.busy_ns;
+    assert_near(seconds[pool] / ((double)run.wall_ns * 1e-9), part, 1e-9);
     assert_true(t.seen_update && t.seen_pool && t.seen_loss);
     net_close(&f);
 }

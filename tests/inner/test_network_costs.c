@@ -2,6 +2,7 @@
  * is complete, also where gradients are handed out, and learns the same bits.
  *
  * ctest: cpu TIMEOUT=60 */
+#include "base/memory.h"
 #include "inner/network_private.h"
 #include "tests/inner/net_fixture.h"
 
@@ -168,6 +169,55 @@ static void test_handed_out_as_measured(void **state) {
     net_close(&f);
 }
 
+/* ---- a table of costs in a file ---- */
+
+static bpt_status read_table(const char *text, bpt_cost_table *table) {
+    bpt_yaml *doc;
+    net_assert_ok(bpt_yaml_parse("costs.yaml", text, strlen(text), &doc));
+    const bpt_status status = bpt_cost_table_read(doc, bpt_yaml_root(doc), table);
+    bpt_yaml_free(doc);
+    return status;
+}
+
+#define COST(type)                                                                                 \
+    "  - [backward_data, " type                                                                    \
+    ", winograd, [16, 2, 3, 32, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, "                               \
+    "4], [5, 6, 7], 99]\n"
+
+/* Numbers have their order, so that files of other versions mean the same. */
+static void test_each_number_of_a_file(void **state) {
+    (void)state;
+    bpt_cost_table t = {0};
+    net_assert_ok(read_table("workers: 3\nmargin-percent: 4\ncosts:\n" COST("bf16"), &t));
+    assert_int_equal(t.workers, 3);
+    assert_int_equal(t.margin_percent, 4);
+    assert_int_equal(t.n, 1);
+    const bpt_cost *c = &t.costs[0];
+    const bpt_conv_problem *p = &c->problem;
+    const int64_t read[] = {p->c,      p->h,      p->w,           p->k,           p->p,
+                            p->q,      p->r,      p->s,           p->stride[0],   p->stride[1],
+                            p->pad[0], p->pad[1], p->dilation[0], p->dilation[1], p->groups};
+    static const int64_t expected[] = {16, 2, 3, 32, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 4};
+    for (size_t i = 0; i < 15; i++) assert_int_equal(read[i], expected[i]);
+    assert_int_equal(c->step, BPT_CONV_BACKWARD_DATA);
+    assert_int_equal(p->type, BPT_BF16);
+    assert_true(p->winograd);
+    assert_int_equal(c->cut.samples, 5);
+    assert_int_equal(c->cut.channels, 6);
+    assert_int_equal(c->cut.rows, 7);
+    assert_int_equal(c->ns, 99);
+    bpt_cost_table_clear(&t);
+}
+
+static void test_a_file_that_is_refused_leaves_no_memory(void **state) {
+    (void)state;
+    const uint64_t live = bpt_memory_live();
+    bpt_cost_table t = {0};
+    assert_int_equal(read_table("workers: 3\ncosts:\n" COST("bf16") COST("fp64"), &t), BPT_EUSAGE);
+    assert_int_equal(t.n, 0);
+    assert_int_equal(bpt_memory_live(), live);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_planned_from_the_first_run),
@@ -176,6 +226,8 @@ int main(void) {
         cmocka_unit_test(test_same_bits),
         cmocka_unit_test(test_handed_out_as_told),
         cmocka_unit_test(test_handed_out_as_measured),
+        cmocka_unit_test(test_each_number_of_a_file),
+        cmocka_unit_test(test_a_file_that_is_refused_leaves_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -353,6 +353,42 @@ static void test_border_that_is_not_finite(void **state) {
     }
 }
 
+/* ---- what was measured ---- */
+
+static void add_time(void *context, const char *label, const char *kind, unsigned n_tasks,
+                     uint64_t ns) {
+    bpt_run_stats *sum = context;
+    (void)label;
+    (void)kind;
+    sum->n_tasks += n_tasks;
+    sum->busy_ns += ns;
+}
+
+/* Of a head, both halves of the step. */
+static void test_times_of_a_head(void **state) {
+    (void)state;
+    const net_options options = {.n_workers = 2, .seed = 9};
+    net_fixture f = net_open(net_mixed, BATCH, options);
+    size_t layer = 0;
+    bpt_batch_result result;
+    net_assert_ok(bpt_model_find_border(f.model, "conv5", &layer));
+    part_fixture p = part_open(&f, layer, options);
+    for (int step = 0; step < 2; step++) {
+        bpt_run_stats sum = {0};
+        part_train(&p, &f, 0.01f, BATCH, &result);
+        const bpt_run_stats run = bpt_network_last_run(p.head);
+        bpt_network_visit_times(p.head, add_time, &sum);
+        assert_int_equal(sum.n_tasks, run.n_tasks);
+        assert_in_range(run.busy_ns, sum.busy_ns - sum.n_tasks, sum.busy_ns);
+        assert_in_range(run.busy_ns, 1, 2 * run.wall_ns);
+        assert_int_equal(bpt_network_critical_path(p.head),
+                         bpt_graph_measured_path(p.head->graphs[BPT_GRAPH_FORWARD]) +
+                             bpt_graph_measured_path(p.head->graphs[BPT_GRAPH_TRAIN]));
+    }
+    part_close(&p);
+    net_close(&f);
+}
+
 /* ---- the numbers of threads ---- */
 
 static float *train_parts(unsigned n_workers) {
@@ -392,6 +428,7 @@ int main(void) {
         cmocka_unit_test(test_optimisers),
         cmocka_unit_test(test_border_is_handed_out),
         cmocka_unit_test(test_border_that_is_not_finite),
+        cmocka_unit_test(test_times_of_a_head),
         cmocka_unit_test(test_workers_do_not_change_bits),
     };
     if (cmocka_run_group_tests(tests, NULL, NULL) != 0) return 1;

@@ -236,6 +236,15 @@ static void test_step_scale(void **state) {
     assert_true(isnan(bpt_step_scale(0.5, 2, NAN, 8)));
 }
 
+/* Without either norm there is nothing to compare: weights of 0 would never leave it. */
+static void test_trust(void **state) {
+    (void)state;
+    const bpt_learning l = {.optimizer = &bpt_optimizer_lars, .eta = 0.5, .decay = 0.25};
+    assert_true(bpt_optimizer_lars.trust(&l, 8, 6) == 0.5f);
+    assert_true(bpt_optimizer_lars.trust(&l, 0, 6) == 1.0f);
+    assert_true(bpt_optimizer_lars.trust(&l, 8, 0) == 1.0f);
+}
+
 static void test_clip_scale(void **state) {
     (void)state;
     assert_true(bpt_clip_scale(2, 1) == 1.0f);
@@ -389,6 +398,7 @@ int main(void) {
         cmocka_unit_test(test_steps_follow_reference),
         cmocka_unit_test(test_workers_do_not_change_bits),
         cmocka_unit_test(test_state_is_all),
+        cmocka_unit_test(test_trust),
         cmocka_unit_test(test_clip_scale),
         cmocka_unit_test(test_step_scale),
         cmocka_unit_test(test_loose_bound_changes_nothing),
