@@ -105,6 +105,11 @@ static void test_least_batch(void **state) {
     assert_int_equal(bpt_model_least_batch(m, &layer), 1);
     assert_null(layer);
     bpt_model_free(m);
+    m = net_parse(
+        "{name: t, input: [2, 1, 3], classes: 2, layers: [conv: {filters: 4, kernel: 1}, "
+        "batchnorm, fc: {outputs: classes}]}"); /* a row of several */
+    assert_int_equal(bpt_model_least_batch(m, &layer), 1);
+    bpt_model_free(m);
 }
 
 /* Of one pixel, a convolution's order of values is that of a fully connected layer, and an addition

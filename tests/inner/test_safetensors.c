@@ -113,6 +113,30 @@ static void test_round_trip(void **state) {
         bpt_safetensors_write("/tmp/no/such/folder/m", &f->segments, f->values, NULL, 0), BPT_EIO);
 }
 
+/* The values begin at a whole cache line, however long the header is. */
+static void test_headers_of_any_length(void **state) {
+    const fixture *f = *state;
+    for (size_t n = 0; n < 64; n++) {
+        char text[65] = "", *bytes;
+        size_t size;
+        uint64_t length;
+        float values[8] = {0};
+        memset(text, 'x', n);
+        const bpt_metadata metadata = {"k", text};
+        assert_int_equal(bpt_safetensors_write(f->path, &f->segments, f->values, &metadata, 1),
+                         BPT_OK);
+        assert_int_equal(bpt_file_read(f->path, 4096, &bytes, &size), BPT_OK);
+        memcpy(&length, bytes, sizeof length);
+        assert_int_equal((sizeof length + length) % 64, 0);
+        assert_int_equal(size, sizeof length + length + sizeof f->values);
+        assert_int_equal(bytes[sizeof length], '{');
+        assert_non_null(memchr(bytes + sizeof length + length - 64, '}', 64));
+        bpt_free(bytes);
+        assert_int_equal(read_back(f, values), BPT_OK);
+        assert_memory_equal(values, f->values, sizeof values);
+    }
+}
+
 static long peak_rss_kib(void) {
     struct rusage usage;
     assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
@@ -487,6 +511,7 @@ static void test_out_of_memory(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_bytes),
+        TEST(test_headers_of_any_length),
         TEST(test_round_trip),
         TEST(test_writing_takes_no_second_copy),
         TEST(test_order_of_the_file_does_not_matter),
