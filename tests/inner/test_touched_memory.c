@@ -6,6 +6,7 @@
 #include "inner/network_private.h"
 #include "tests/inner/net_fixture.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,6 +44,13 @@ static const char gathered[] =
 
 static const bpt_block results[] = {BPT_BLOCK_GRADIENTS, BPT_BLOCK_PARTIALS};
 enum { N_RESULTS = sizeof results / sizeof *results };
+
+/* Channels that fill no block, but so many that kernels take blocks. */
+static const char spare[] =
+    "{name: t, input: [3, 8, 8], classes: 5, layers: ["
+    "conv: {name: a, filters: 28, kernel: 3, pad: 1}, batchnorm, relu, "
+    "conv: {name: b, filters: 44, kernel: 3, pad: 1}, batchnorm, "
+    "conv: {name: c, filters: 28, kernel: 3}, fc: {outputs: classes}]}";
 
 /* The memory of activations, and which of its bytes a task has to do with. */
 typedef struct {
@@ -97,7 +105,7 @@ static uint64_t checksum_of_own(const bpt_network *net, const picture *p) {
  * @param sums of what each task has touched, shape [n_tasks]: written, or compared with */
 static void run(bpt_network *net, picture *p, unsigned phases, bool alone, uint64_t *sums) {
     const bpt_builder *b = &net->builder;
-    memset(p->memory, 0, p->n);
+    memset(p->memory, 0xff, p->n); /* no numbers */
     for (int i = 0; i < N_RESULTS; i++)
         memset(net->blocks.base[results[i]], 0, net->blocks.bytes[results[i]]);
     for (size_t i = 0; i < b->n_tasks; i++) {
@@ -134,6 +142,9 @@ static void check(const char *text, bpt_value_type type) {
         for (int alone = 0; alone < 2; alone++)
             run(net, &p, trains ? TRAINING : EVALUATION, alone, sums);
     }
+    float *gradient = net_vector(&f, BPT_VECTOR_GRADIENTS);
+    for (size_t i = 0; i < f.n_weights; i++) assert_true(isfinite(gradient[i]));
+    free(gradient);
     free(p.own);
     free(p.before);
     free(sums);
@@ -144,6 +155,7 @@ static void check_all(bpt_value_type type) {
     check(net_mixed, type);
     check(joined, type);
     check(gathered, type);
+    check(spare, type);
 }
 
 static void test_floats(void **state) {
