@@ -7,8 +7,6 @@
 #include "base/clones.h"
 #include "inner/network_private.h"
 
-#include <math.h>
-
 BPT_CLONES bool bpt__all_finite(const float *x, size_t n) {
     int bad = 0; /* x - x is 0 or NaN; no early end, so that the loop can be one of vectors */
     for (size_t i = 0; i < n; i++) bad |= x[i] - x[i] != 0.0f;

@@ -3,7 +3,6 @@
 #include "base/options.h"
 #include "inner/model_parts.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { MAX_INPUTS = 64 };

@@ -25,7 +25,6 @@
 #include "inner/value_type.h"
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 enum { BPT_WINOGRAD_MAX_LANES = 16 };

@@ -7,7 +7,6 @@
 
 #include "scheduler/machine.h"
 
-#include <stddef.h>
 #include <stdint.h>
 
 typedef struct bpt_timetable {

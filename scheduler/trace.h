@@ -12,8 +12,6 @@
 
 #include "scheduler/graph.h"
 
-#include <stdbool.h>
-
 typedef struct bpt_trace bpt_trace;
 
 /** @param n_workers in [1, BPT_MAX_WORKERS]

@@ -1,7 +1,6 @@
 /* The plans of both ways of a step are measured, with what comes behind them, and the fastest
  * stays. */
 #include "base/log.h"
-#include "base/memory.h"
 #include "inner/cuda/cuda_conv_engine.h"
 
 #include <inttypes.h>

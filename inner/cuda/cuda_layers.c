@@ -1,5 +1,4 @@
 /* From a model to tasks: the input, layer by layer forward, the loss, and back; the update. */
-#include "base/memory.h"
 #include "inner/cuda/cuda_network.h"
 #include "inner/cuda/cuda_values.h"
 #include "inner/readers.h"
