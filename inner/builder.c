@@ -71,9 +71,9 @@ void bpt_builder_release(bpt_builder *b) {
     bpt_free(b->weights);
 }
 
-bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out) {
+bpt_status bpt_builder_object(bpt_builder *b, size_t count, size_t size, void **out) {
     BPT_TRY(BPT_GROW("network objects", b->n_objects + 1, &b->objects, &b->objects_capacity));
-    BPT_TRY(bpt_alloc("network object", bytes, 1, out));
+    BPT_TRY(bpt_alloc("network object", count, size, out));
     b->objects[b->n_objects++] = *out;
     return BPT_OK;
 }
@@ -93,7 +93,7 @@ bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, voi
                             bpt_task_info info, bpt_places touches, bpt_deps after,
                             bpt_deps *done) {
     bpt_ref *refs;
-    BPT_TRY(bpt_builder_object(b, touches.n * sizeof *refs, (void **)&refs));
+    BPT_TRY(BPT_BUILDER_NEW(b, touches.n, &refs));
     if (touches.n) memcpy(refs, touches.refs, touches.n * sizeof *refs);
     return add_task(b,
                     (bpt_step_task){.phase = phase,
@@ -123,7 +123,7 @@ bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kerne
 
 bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps *out) {
     uint32_t *copy;
-    BPT_TRY(bpt_builder_object(b, n * sizeof *ids, (void **)&copy));
+    BPT_TRY(BPT_BUILDER_NEW(b, n, &copy));
     if (n) memcpy(copy, ids, n * sizeof *ids);
     *out = (bpt_deps){copy, n};
     return BPT_OK;
@@ -135,7 +135,7 @@ bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out) 
         return BPT_OK;
     }
     uint32_t *ids;
-    BPT_TRY(bpt_builder_object(b, (x.n + y.n) * sizeof *ids, (void **)&ids));
+    BPT_TRY(BPT_BUILDER_NEW(b, x.n + y.n, &ids));
     memcpy(ids, x.ids, x.n * sizeof *ids);
     memcpy(ids + x.n, y.ids, y.n * sizeof *ids);
     *out = (bpt_deps){ids, x.n + y.n};

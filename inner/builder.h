@@ -156,8 +156,13 @@ int64_t bpt_builder_chunk_samples(const bpt_builder *b, size_t c);
 /** Releases what the builder handed out (not kernels and blocks). */
 void bpt_builder_release(bpt_builder *b);
 
-/** Allocates memory that lives as long as the network. @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_builder_object(bpt_builder *b, size_t bytes, void **out);
+/** Allocates memory that lives as long as the network, zeroed.
+ * @param count,size elements and the bytes of one; through the macro, which takes the size from the
+ *                   pointer: BPT_BUILDER_NEW(b, count, &pointer)
+ * @return BPT_OK, BPT_ENOMEM */
+bpt_status bpt_builder_object(bpt_builder *b, size_t count, size_t size, void **out);
+#define BPT_BUILDER_NEW(b, count, out)                                                             \
+    bpt_builder_object((b), (count), sizeof **(out), (void **)(out))
 
 /** Adds a task.
  * @param touches all that it reads or writes in buffers, copied: other memory may lie at the same

@@ -19,7 +19,7 @@ static bpt_status plan_sum(bpt_builder *b, const char *label, bpt_activation *a,
                            const bpt_activation *views, size_t n_views) {
     bpt_ref *parts;
     bpt_deps after = {0};
-    BPT_TRY(bpt_builder_object(b, n_views * sizeof *parts, (void **)&parts));
+    BPT_TRY(BPT_BUILDER_NEW(b, n_views, &parts));
     for (size_t v = 0; v < n_views; v++) {
         parts[v] = views[v].grad[t];
         BPT_TRY(bpt_deps_join(b, after, views[v].grad_ready[t], &after));

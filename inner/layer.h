@@ -71,7 +71,7 @@ typedef struct bpt_layer_kind {
      * @param in         the inputs, shape [l->n_inputs]; behind them, if l->fusion.add, that
      * layer's other input
      * @param[out] out   the output, zeroed; may share memory with an input that is not read_only
-     * @param[out] state what plan_backward() will be given, from bpt_builder_object(); may be left
+     * @param[out] state what plan_backward() will be given, from BPT_BUILDER_NEW(); may be left
      * NULL
      * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
     bpt_status (*plan_forward)(const bpt_layer *l, bpt_builder *b, bpt_activation *const *in,

@@ -157,7 +157,7 @@ bpt_status bpt__plan_loss(bpt_network *net, bpt_activation *logits) {
     for (size_t c = 0; c < b->n_chunks; c++) {
         loss_chunk *chunk;
         bpt_deps after, done;
-        BPT_TRY(bpt_builder_object(b, sizeof *chunk, (void **)&chunk));
+        BPT_TRY(BPT_BUILDER_NEW(b, 1, &chunk));
         plan_chunk(net, &plain, c, chunk);
         BPT_TRY(bpt_deps_of_chunk(b, plain.value_ready, c, &after));
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_LOSS, run_loss, chunk,

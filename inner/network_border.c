@@ -35,7 +35,7 @@ static bpt_status plan_checks(bpt_network *net, bpt_deps *done) {
     bpt_deps checked[BPT_MAX_TILES];
     for (size_t t = 0; t < b->n_tiles; t++) {
         check_task *task;
-        BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+        BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
         *task = (check_task){net, a->value[t], a->layout[t]};
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_FORWARD, run_check, task,
                                  (bpt_task_info){"check", "border"}, BPT_PLACES(a->value[t]),

@@ -125,7 +125,7 @@ static bpt_status add_takers(bpt_network *net, bpt_graph *g, const uint32_t *exp
         part_task *task;
         uint32_t id;
         while (s < segments->n && segments->items[s].offset < net->parts.begin[p + 1]) s++;
-        BPT_TRY(bpt_builder_object(&net->builder, sizeof *task, (void **)&task));
+        BPT_TRY(BPT_BUILDER_NEW(&net->builder, 1, &task));
         *task = (part_task){&net->parts, p};
         BPT_TRY(bpt_graph_add(g, run_take, task, (bpt_task_info){"hand out", "gradients"}, 0,
                               exports + first, s - first, &id));

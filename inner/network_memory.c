@@ -18,7 +18,7 @@ static void add_buffer(bpt_ref where, uint32_t *buffers, size_t *n) {
 static bpt_status list_buffers(bpt_builder *b, const bpt_step_task *task, bpt_user *user) {
     const size_t n_places = task->kernel ? BPT_N_SLOTS : task->touches.n;
     uint32_t *buffers;
-    BPT_TRY(bpt_builder_object(b, n_places * sizeof *buffers, (void **)&buffers));
+    BPT_TRY(BPT_BUILDER_NEW(b, n_places, &buffers));
     for (size_t i = 0; i < n_places; i++)
         add_buffer(task->kernel ? bpt_kernel_operand(task->kernel, (bpt_slot)i)
                                 : task->touches.refs[i],

@@ -32,7 +32,7 @@ typedef struct {
 static bpt_status create_inputs(bpt_network *net, layer_plans *plans, size_t layer) {
     const size_t n = plans->readers.n_inputs[layer];
     bpt_activation ***in = &plans->in[layer];
-    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof **in, (void **)in));
+    BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, in));
     for (size_t j = 0; j < n; j++) {
         const bpt_reading *r = &plans->readers.inputs[layer][j];
         (*in)[j] = &plans->views[r->activation][r->reader];
@@ -43,13 +43,11 @@ static bpt_status create_inputs(bpt_network *net, layer_plans *plans, size_t lay
 static bpt_status create_plans(bpt_network *net, layer_plans *plans) {
     const size_t n = net->model->n_layers;
     BPT_TRY(bpt_readers_find(net->model, &plans->readers));
-    BPT_TRY(
-        bpt_builder_object(&net->builder, (n + 1) * sizeof *plans->views, (void **)&plans->views));
-    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *plans->in, (void **)&plans->in));
-    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *plans->states, (void **)&plans->states));
+    BPT_TRY(BPT_BUILDER_NEW(&net->builder, n + 1, &plans->views));
+    BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &plans->in));
+    BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &plans->states));
     for (size_t a = 0; a <= n; a++)
-        BPT_TRY(bpt_builder_object(&net->builder, plans->readers.n[a] * sizeof **plans->views,
-                                   (void **)&plans->views[a]));
+        BPT_TRY(BPT_BUILDER_NEW(&net->builder, plans->readers.n[a], &plans->views[a]));
     for (size_t i = 0; i < n; i++) BPT_TRY(create_inputs(net, plans, i));
     return BPT_OK;
 }

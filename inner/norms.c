@@ -34,7 +34,7 @@ bpt_status bpt__plan_squares(bpt_network *net, size_t segment, const bpt_squares
                              bpt_deps measured, bpt_deps *known) {
     bpt_builder *b = &net->builder;
     segment_task *task;
-    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
     *task = (segment_task){parts, n, &net->squares[segment]};
     return bpt_builder_task(b, BPT_PHASE_APPLY, run_segment, task,
                             (bpt_task_info){"norm", b->weights[segment].segment->name},

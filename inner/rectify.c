@@ -41,7 +41,7 @@ bpt_status bpt_rectify_tasks(bpt_builder *b, const char *label, const bpt_activa
                              bpt_activation *masked) {
     for (size_t t = 0; t < b->n_tiles; t++) {
         rectify_task *task;
-        BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+        BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
         *task = (rectify_task){b->blocks,       out->value[t], out->grad[t],
                                masked->grad[t], out->type,     bpt_layout_values(out->layout[t])};
         BPT_TRY(bpt_builder_task(b, BPT_PHASE_BACKWARD, run_rectify, task,

@@ -28,7 +28,7 @@ bpt_status bpt_builder_copy_samples(bpt_builder *b, bpt_phase phase, bpt_task_in
                                     bpt_sample_run from, bpt_sample_run to, size_t bytes,
                                     size_t zeros, bpt_deps after, bpt_deps *done) {
     copy_task *task;
-    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
     *task = (copy_task){b->blocks, from, to, bytes, zeros, bpt_builder_tile_samples(b, t)};
     return bpt_builder_task(b, phase, run_copy, task, info, BPT_PLACES(from.first, to.first), after,
                             done);

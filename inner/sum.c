@@ -55,7 +55,7 @@ bpt_status bpt_builder_sum(bpt_builder *b, bpt_phase phase, bpt_task_info info,
                            const bpt_ref *parts, size_t n_parts, bpt_ref sum,
                            const bpt_layout *layout, bpt_deps after, bpt_deps *done) {
     sum_task *task;
-    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
     *task = (sum_task){.blocks = b->blocks,
                        .sum = sum,
                        .parts = parts,
@@ -63,7 +63,7 @@ bpt_status bpt_builder_sum(bpt_builder *b, bpt_phase phase, bpt_task_info info,
                        .type = bpt_layout_type(layout),
                        .n = bpt_layout_values(layout)};
     bpt_ref *touches;
-    BPT_TRY(bpt_builder_object(b, (n_parts + 1) * sizeof *touches, (void **)&touches));
+    BPT_TRY(BPT_BUILDER_NEW(b, n_parts + 1, &touches));
     memcpy(touches, parts, n_parts * sizeof *touches);
     touches[n_parts] = sum;
     return bpt_builder_task(b, phase, run_sum, task, info, (bpt_places){touches, n_parts + 1},

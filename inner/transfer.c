@@ -18,7 +18,7 @@ static bpt_status plan_copy(bpt_network *net, bpt_phase phase, const char *kind,
 
 bpt_status bpt__plan_transfers(bpt_network *net) {
     const size_t n = net->model->segments.n;
-    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->exports, (void **)&net->exports));
+    BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &net->exports));
     for (size_t s = 0; s < n; s++) {
         const bpt_weight_plan *w = &net->builder.weights[s];
         const bpt_segment *segment = w->segment;

@@ -177,8 +177,8 @@ static bpt_status plan_reduces(bpt_network *net, size_t segment, segment_plan *p
     net->reduces[segment].first = (uint32_t)b->n_tasks;
     p->weights = w;
     p->n = (n + RANGE_FLOATS - 1) / RANGE_FLOATS;
-    BPT_TRY(bpt_builder_object(b, p->n * sizeof *p->tasks, (void **)&p->tasks));
-    BPT_TRY(bpt_builder_object(b, p->n * sizeof *p->parts, (void **)&p->parts));
+    BPT_TRY(BPT_BUILDER_NEW(b, p->n, &p->tasks));
+    BPT_TRY(BPT_BUILDER_NEW(b, p->n, &p->parts));
     net->reduces[segment].n = (uint32_t)p->n;
     for (size_t i = 0; i < p->n; i++) {
         const size_t begin = i * RANGE_FLOATS;
@@ -226,7 +226,7 @@ static bpt_status plan_ranges(bpt_network *net, segment_plan *p, bpt_phase phase
                               const char *what, bpt_deps after, bpt_deps *done) {
     bpt_builder *b = &net->builder;
     uint32_t *ids;
-    BPT_TRY(bpt_builder_object(b, p->n * sizeof *ids, (void **)&ids));
+    BPT_TRY(BPT_BUILDER_NEW(b, p->n, &ids));
     for (size_t i = 0; i < p->n; i++) {
         bpt_deps one;
         BPT_TRY(bpt_builder_task(b, phase, fn, &p->tasks[i],
@@ -265,14 +265,10 @@ static void reserve_states(bpt_network *net) {
 bpt_status bpt__plan_updates(bpt_network *net) {
     const size_t n = net->model->segments.n;
     segment_plan *plans;
-    void *squares;
     reserve_states(net);
-    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *plans, (void **)&plans));
-    BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->reduces, (void **)&net->reduces));
-    if (net->wants_norms) {
-        BPT_TRY(bpt_builder_object(&net->builder, n * sizeof *net->squares, &squares));
-        net->squares = squares;
-    }
+    BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &plans));
+    BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &net->reduces));
+    if (net->wants_norms) BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &net->squares));
     for (size_t s = 0; s < n; s++) BPT_TRY(plan_reduces(net, s, &plans[s]));
     if (net->wants_norms) BPT_TRY(plan_norms(net, plans, n));
     for (size_t s = 0; s < n; s++)

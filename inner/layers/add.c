@@ -35,7 +35,7 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, const bpt_activa
                             bpt_activation *out, size_t t) {
     bpt_ref *parts;
     bpt_deps after = {0};
-    BPT_TRY(bpt_builder_object(b, l->n_inputs * sizeof *parts, (void **)&parts));
+    BPT_TRY(BPT_BUILDER_NEW(b, l->n_inputs, &parts));
     for (size_t j = 0; j < l->n_inputs; j++) {
         parts[j] = in[j].value[t];
         BPT_TRY(bpt_deps_join(b, after, in[j].value_ready[t], &after));
@@ -49,7 +49,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
                                bpt_activation *out, void **state) {
     bpt_activation *in;
     bool wants_grad = false;
-    BPT_TRY(bpt_builder_object(b, l->n_inputs * sizeof *in, (void **)&in));
+    BPT_TRY(BPT_BUILDER_NEW(b, l->n_inputs, &in));
     for (size_t j = 0; j < l->n_inputs; j++) {
         BPT_TRY(bpt_builder_convert(b, l->name, inputs[j], inputs[0]->layout, &in[j]));
         wants_grad |= in[j].wants_grad;

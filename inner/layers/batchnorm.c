@@ -104,7 +104,7 @@ static bpt_status add_tile_task(const bpt_layer *l, bpt_builder *b, bpt_phase ph
                                 const char *kind, bpt_task_fn fn, bpt__batchnorm *n, size_t t,
                                 bpt_places touches, bpt_deps after, bpt_deps *done) {
     bpt__batchnorm_tile *task;
-    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
     *task = (bpt__batchnorm_tile){n, t};
     return bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name}, touches, after,
                             done);
@@ -123,7 +123,7 @@ static bpt_status add_chunk_tasks(const bpt_layer *l, bpt_builder *b, bpt_phase 
         bpt__batchnorm_part *task;
         bpt_deps part;
         if (channels.first == channels.end) continue;
-        BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+        BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
         *task = (bpt__batchnorm_part){n, c, channels};
         BPT_TRY(bpt_builder_task(b, phase, fn, task, (bpt_task_info){kind, l->name}, touches, after,
                                  &part));
@@ -175,7 +175,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
                                bpt_activation *out, void **state) {
     const bpt_batchnorm_config *config = l->config;
     bpt__batchnorm *n;
-    BPT_TRY(bpt_builder_object(b, sizeof *n, (void **)&n));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &n));
     n->b = b;
     n->eps = config->eps;
     n->relu = l->fusion.relu;

@@ -39,8 +39,8 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     bpt_activation *in;
     int64_t *channels, lanes;
     bool wants_grad = false;
-    BPT_TRY(bpt_builder_object(b, l->n_inputs * sizeof *in, (void **)&in));
-    BPT_TRY(bpt_builder_object(b, l->n_inputs * sizeof *channels, (void **)&channels));
+    BPT_TRY(BPT_BUILDER_NEW(b, l->n_inputs, &in));
+    BPT_TRY(BPT_BUILDER_NEW(b, l->n_inputs, &channels));
     for (size_t j = 0; j < l->n_inputs; j++) {
         channels[j] = l->ins[j].c;
         wants_grad |= inputs[j]->wants_grad;

@@ -182,7 +182,7 @@ static bpt_status plan_backward_weights(const bpt_layer *l, bpt_builder *b, bpt_
     const bpt_layout *layout = state->gradient;
     const size_t n_partials = b->weights[l->first_segment].n_partials;
     partial_gradient *partials;
-    BPT_TRY(bpt_builder_object(b, n_partials * sizeof *partials, (void **)&partials));
+    BPT_TRY(BPT_BUILDER_NEW(b, n_partials, &partials));
     for (size_t i = 0; i < n_partials; i++) place_partial(l, b, layout, i, &partials[i]);
     BPT_TRY(state->gather.n ? plan_gathered(l, b, state, out, partials)
                             : plan_chunks(l, b, state, out, partials));

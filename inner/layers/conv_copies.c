@@ -49,7 +49,7 @@ bpt_status bpt__conv_copies_plan(const bpt_layer *l, bpt_builder *b, const bpt_c
     *copies = NULL;
     BPT_TRY(suits(b, p, master->layout, layout, dims, &suitable));
     if (!suitable) return BPT_OK;
-    BPT_TRY(bpt_builder_object(b, sizeof *c, (void **)&c));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &c));
     *c = (bpt_conv_copies){
         .blocks = b->blocks,
         .step = b->step,

@@ -225,7 +225,7 @@ bpt_status bpt__conv_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activa
     const bpt_activation *in = inputs[0];
     bpt_conv_state *state;
     const bpt_layout *layouts[BPT_MAX_TILES];
-    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &state));
     BPT_TRY(create_forward(l, b, in->wants_grad, state));
     if (!b->forward_only) BPT_TRY(create_backward_weights(l, b, state));
     BPT_TRY(plan_master(l, b, state));

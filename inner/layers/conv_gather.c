@@ -59,7 +59,7 @@ static bool is_fast(const bpt_kernel *k) {
 static bpt_status create_range(bpt_builder *b, const bpt_conv_problem *p, bpt_conv_range *range,
                                bool *fast) {
     const size_t n_taps = (size_t)(p->r * p->s);
-    BPT_TRY(bpt_builder_object(b, n_taps * sizeof(bpt_kernel *), (void **)&range->taps));
+    BPT_TRY(BPT_BUILDER_NEW(b, n_taps, &range->taps));
     for (int64_t r = 0; r < p->r; r++)
         for (int64_t s = 0; s < p->s; s++) {
             bpt_kernel **tap = &range->taps[r * p->s + s];
@@ -73,7 +73,7 @@ static bpt_status create_ranges(bpt_builder *b, bpt_conv_gather *g) {
     const int64_t k = g->batch.k, filters = bpt_conv_gather_filters(&g->batch);
     const size_t n = (size_t)(bpt_quotient_up(k, filters));
     bool fast = true;
-    BPT_TRY(bpt_builder_object(b, n * sizeof *g->ranges, (void **)&g->ranges));
+    BPT_TRY(BPT_BUILDER_NEW(b, n, &g->ranges));
     for (size_t i = 0; i < n && fast; i++) {
         const int64_t first = (int64_t)i * filters, left = k - first;
         g->ranges[i].filters = (bpt_tap_filters){first, left < filters ? left : filters};
@@ -134,7 +134,7 @@ static bpt_status run_gradient(void *arg, unsigned worker) {
 static bpt_status plan_gather(bpt_builder *b, const char *label, bpt_task_fn fn, gather_task task,
                               bpt_deps after, bpt_deps *done) {
     gather_task *own;
-    BPT_TRY(bpt_builder_object(b, sizeof *own, (void **)&own));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &own));
     *own = task;
     return bpt_builder_task(b, BPT_PHASE_BACKWARD, fn, own, (bpt_task_info){"gather", label},
                             BPT_PLACES(task.from, task.to, task.bias), after, done);
@@ -218,7 +218,7 @@ static bpt_status plan_range(bpt_builder *b, const bpt_conv_gather *g,
     const bpt_conv_problem *p = &g->batch;
     range_task *task;
     bpt_ref product;
-    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
     BPT_TRY(bpt_builder_workspace(b, (size_t)(p->c * range->filters.n) * sizeof(float), &product));
     for (int64_t tap = 0; tap < p->r * p->s; tap++)
         bind_tap(p, range, tap, source, gradient, product);
@@ -270,7 +270,7 @@ bpt_status bpt__conv_gather_plan(bpt_builder *b, const bpt_conv_gather *g,
     bpt_ref source;
     bpt_deps ready;
     gathered *of_range;
-    BPT_TRY(bpt_builder_object(b, g->n * sizeof *of_range, (void **)&of_range));
+    BPT_TRY(BPT_BUILDER_NEW(b, g->n, &of_range));
     BPT_TRY(bpt_builder_workspace(b, bytes, &source));
     BPT_TRY(gather_sources(b, g, o, source, copied, &ready));
     for (size_t i = 0; i < g->n; i++) {

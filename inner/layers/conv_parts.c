@@ -89,7 +89,7 @@ static bpt_status create_piece(const chunk_step *s, bpt_cut cut, size_t i, bpt_c
 
 static bpt_status leave_whole(bpt_builder *b, const bpt_conv_whole *whole, bpt_conv_pieces *out) {
     for (size_t c = 0; c < b->n_chunks; c++) {
-        BPT_TRY(bpt_builder_object(b, sizeof *out[c].items, (void **)&out[c].items));
+        BPT_TRY(BPT_BUILDER_NEW(b, 1, &out[c].items));
         out[c].items[0] = (bpt_conv_piece){.part = {.problem = whole->problems[c]},
                                            .kernel = whole->kernels[c],
                                            .weights = {whole->weights, 0}};
@@ -104,7 +104,7 @@ static bpt_status cut_chunk(const chunk_step *s, bpt_cut cut, bpt_conv_pieces *o
     const int64_t n = s->problem->n;
     out->n = bpt_cut_parts(cut, n);
     out->n_partials = bpt_cut_partials(cut, n);
-    BPT_TRY(bpt_builder_object(s->b, out->n * sizeof *out->items, (void **)&out->items));
+    BPT_TRY(BPT_BUILDER_NEW(s->b, out->n, &out->items));
     *why = NULL;
     for (size_t i = 0; i < out->n && !*why; i++)
         BPT_TRY(create_piece(s, bpt_cut_normal(cut, n), i, &out->items[i], why));

@@ -90,7 +90,7 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
                             bpt_deps after, bpt_deps *done) {
     const bpt_dropout_config *config = l->config;
     mask_task *task;
-    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
     *task = (mask_task){
         .b = b,
         .from = from,
@@ -110,7 +110,7 @@ static bpt_status plan_tile(const bpt_layer *l, bpt_builder *b, bpt_phase phase,
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state) {
     bpt_activation *in;
-    BPT_TRY(bpt_builder_object(b, sizeof *in, (void **)&in));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &in));
     BPT_TRY(bpt_builder_convert_to_plain(b, l->name, inputs[0], inputs[0]->type, in));
     if (in->read_only)
         BPT_TRY(bpt_builder_alike(b, in, out));

@@ -151,7 +151,7 @@ static bpt_status plan_turned(const bpt_layer *l, bpt_builder *b, const forward_
                               bpt_deps after, bpt_deps *done) {
     const int64_t n = b->batch, c = n_inputs(l);
     turned_task *task;
-    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
     *task = (turned_task){.blocks = b->blocks,
                           .bias = p->bias,
                           .out = p->out,
@@ -219,7 +219,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
                                bpt_activation *out, void **state_out) {
     fc_state *state;
     bpt_deps in_ready;
-    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &state));
     BPT_TRY(plan_segments(l, b));
     BPT_TRY(view_weights(l, b, state));
     BPT_TRY(bpt_builder_convert_to_plain(b, l->name, inputs[0], b->type, &state->in));
@@ -308,7 +308,7 @@ static bpt_status plan_backward_bias(const bpt_layer *l, bpt_builder *b, const b
                                      bpt_deps after) {
     bias_task *task;
     bpt_deps done;
-    BPT_TRY(bpt_builder_object(b, sizeof *task, (void **)&task));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &task));
     *task = (bias_task){
         .blocks = b->blocks,
         .out_grad = out->grad[0],

@@ -73,7 +73,7 @@ static bpt_status order_input(const bpt_layer *l, bpt_builder *b, const bpt_acti
 static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activation *const *inputs,
                                bpt_activation *out, void **state_out) {
     lrn_state *state;
-    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &state));
     BPT_TRY(order_input(l, b, inputs[0], &state->in));
     BPT_TRY(bpt_builder_alike(b, &state->in, out));
     for (size_t t = 0; t < b->n_tiles; t++) BPT_TRY(plan_tile(l, b, state, out, t));

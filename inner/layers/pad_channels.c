@@ -29,7 +29,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
     const size_t out_bytes = bpt_shape_bytes(l->out, type);
     bpt_activation *in;
     int64_t lanes;
-    BPT_TRY(bpt_builder_object(b, sizeof *in, (void **)&in));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &in));
     BPT_TRY(bpt_builder_choose_lanes(b, inputs[0], cuts, 2, &lanes));
     BPT_TRY(bpt_builder_convert_to_lanes(b, l->name, inputs[0], type, lanes, in));
     BPT_TRY(bpt_builder_reserve_lanes(b, l->out, type, lanes, in->wants_grad, out));

@@ -55,7 +55,7 @@ bpt_status bpt__pool_plan_forward(const bpt_layer *l, bpt_builder *b, bpt_pool_k
                                   const bpt_pool_config *config, const bpt_activation *in,
                                   bpt_activation *out, void **state_out) {
     pool_state *state;
-    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &state));
     state->kind = kind;
     for (size_t t = 0; t < b->n_tiles; t++)
         state->problem[t] = bpt__window_problem(l, bpt_builder_tile_samples(b, t), config->kernel,

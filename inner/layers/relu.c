@@ -20,7 +20,7 @@ static bpt_status plan_forward(const bpt_layer *l, bpt_builder *b, bpt_activatio
                                bpt_activation *out, void **state_out) {
     const bpt_activation *in = inputs[0];
     relu_state *state;
-    BPT_TRY(bpt_builder_object(b, sizeof *state, (void **)&state));
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &state));
     BPT_TRY(plan_output(b, in, out));
     for (size_t t = 0; t < b->n_tiles; t++) {
         bpt_kernel *k;
