@@ -90,7 +90,7 @@ static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
                                bpt_cuda_activation *const *in, bpt_cuda_activation *out,
                                void **state) {
     batchnorm_state *s;
-    BPT_TRY(BPT_CUDA_OBJECT(net, &s));
+    BPT_TRY(BPT_CUDA_NEW(net, 1, &s));
     BPT_TRY(describe(net, l, in, s));
     *out = (bpt_cuda_activation){
         .shape = l->out, .row = l->out.c, .type = net->type, .wants_grad = true};

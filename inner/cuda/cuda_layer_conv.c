@@ -94,7 +94,7 @@ static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
                                void **state) {
     bpt_cuda_conv_problem p = describe(net, l, inputs[0]);
     conv_state *s;
-    BPT_TRY(BPT_CUDA_OBJECT(net, &s));
+    BPT_TRY(BPT_CUDA_NEW(net, 1, &s));
     lay_weights(net, l, &p);
     *out = (bpt_cuda_activation){
         .shape = l->out, .row = l->out.c, .type = net->type, .wants_grad = true};

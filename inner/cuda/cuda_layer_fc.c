@@ -54,7 +54,7 @@ static bpt_status plan_forward(bpt_device_network *net, const bpt_layer *l,
     const bpt_cuda_product_problem p = {net->type, net->batch, l->in.c * pixels, l->out.c,
                                         config->bias};
     fc_state *s;
-    BPT_TRY(BPT_CUDA_OBJECT(net, &s));
+    BPT_TRY(BPT_CUDA_NEW(net, 1, &s));
     if (pixels > 1) /* canonical weights take [C, H, W], activations come as [H, W, C] */
         net->turns[l->first_segment] = (bpt_cuda_turn){p.k, l->in.c, pixels, l->in.c};
     *out = (bpt_cuda_activation){

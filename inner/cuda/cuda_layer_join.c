@@ -28,7 +28,7 @@ static bpt_status run_add(const bpt_device_network *net, const void *arg, bpt_cu
 
 static bpt_status plan_add_task(bpt_device_network *net, const bpt_layer *l, const add_state *s) {
     bpt_cuda_buffer *touches;
-    BPT_TRY(bpt__cuda_object(net, (s->n + 1) * sizeof *touches, (void **)&touches));
+    BPT_TRY(BPT_CUDA_NEW(net, s->n + 1, &touches));
     for (size_t j = 0; j < s->n; j++) touches[j] = s->in[j].value;
     touches[s->n] = s->out.value;
     return bpt__cuda_task(net, BPT_CUDA_FORWARD, run_add, s, l->name, "forward", touches, s->n + 1);
@@ -38,8 +38,8 @@ static bpt_status plan_add(bpt_device_network *net, const bpt_layer *l,
                            bpt_cuda_activation *const *in, bpt_cuda_activation *out, void **state) {
     add_state *s;
     bpt_cuda_activation *views;
-    BPT_TRY(BPT_CUDA_OBJECT(net, &s));
-    BPT_TRY(bpt__cuda_object(net, l->n_inputs * sizeof *views, (void **)&views));
+    BPT_TRY(BPT_CUDA_NEW(net, 1, &s));
+    BPT_TRY(BPT_CUDA_NEW(net, l->n_inputs, &views));
     *out = (bpt_cuda_activation){.shape = l->out, .row = in[0]->row, .type = net->type};
     for (size_t j = 0; j < l->n_inputs; j++) {
         views[j] = *in[j];
@@ -78,7 +78,7 @@ static bpt_status run_copy(const bpt_device_network *net, const void *arg, bpt_c
 static bpt_status plan_copy(bpt_device_network *net, const bpt_layer *l, bpt_cuda_phase phase,
                             const copy_task *task) {
     copy_task *t;
-    BPT_TRY(BPT_CUDA_OBJECT(net, &t));
+    BPT_TRY(BPT_CUDA_NEW(net, 1, &t));
     *t = *task;
     return BPT_CUDA_TASK(net, phase, run_copy, t, l->name,
                          phase == BPT_CUDA_BACKWARD ? "backward" : "forward", t->from, t->to);

@@ -46,7 +46,7 @@ static bpt_status plan(bpt_device_network *net, const bpt_layer *l, bpt_cuda_poo
                        const bpt_pool_config *config, const bpt_cuda_activation *in,
                        bpt_cuda_activation *out, void **state) {
     pool_state *s;
-    BPT_TRY(BPT_CUDA_OBJECT(net, &s));
+    BPT_TRY(BPT_CUDA_NEW(net, 1, &s));
     *out = (bpt_cuda_activation){
         .shape = l->out, .row = in->row, .type = net->type, .wants_grad = in->wants_grad};
     BPT_TRY(bpt__cuda_reserve_values(net, out));

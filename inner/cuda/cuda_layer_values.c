@@ -14,7 +14,7 @@ typedef struct {
 static bpt_status plan_output(bpt_device_network *net, const bpt_layer *l,
                               const bpt_cuda_activation *in, bpt_cuda_activation *out,
                               value_state **state) {
-    BPT_TRY(BPT_CUDA_OBJECT(net, state));
+    BPT_TRY(BPT_CUDA_NEW(net, 1, state));
     *out = (bpt_cuda_activation){
         .shape = l->out, .row = in->row, .type = net->type, .wants_grad = in->wants_grad};
     BPT_TRY(bpt__cuda_reserve_values(net, out));

@@ -33,7 +33,7 @@ typedef struct {
 static bpt_status create_inputs(bpt_device_network *net, layer_plans *plans, size_t layer) {
     const size_t n = plans->readers.n_inputs[layer];
     bpt_cuda_activation ***in = &plans->in[layer];
-    BPT_TRY(bpt__cuda_object(net, n * sizeof **in, (void **)in));
+    BPT_TRY(BPT_CUDA_NEW(net, n, in));
     for (size_t j = 0; j < n; j++) {
         const bpt_reading *r = &plans->readers.inputs[layer][j];
         (*in)[j] = &plans->views[r->activation][r->reader];
@@ -44,12 +44,11 @@ static bpt_status create_inputs(bpt_device_network *net, layer_plans *plans, siz
 static bpt_status create_plans(bpt_device_network *net, layer_plans *plans) {
     const size_t n = net->model->n_layers;
     BPT_TRY(bpt_readers_find(net->model, &plans->readers));
-    BPT_TRY(bpt__cuda_object(net, (n + 1) * sizeof *plans->views, (void **)&plans->views));
-    BPT_TRY(bpt__cuda_object(net, n * sizeof *plans->in, (void **)&plans->in));
-    BPT_TRY(bpt__cuda_object(net, n * sizeof *plans->states, (void **)&plans->states));
+    BPT_TRY(BPT_CUDA_NEW(net, n + 1, &plans->views));
+    BPT_TRY(BPT_CUDA_NEW(net, n, &plans->in));
+    BPT_TRY(BPT_CUDA_NEW(net, n, &plans->states));
     for (size_t a = 0; a <= n; a++)
-        BPT_TRY(bpt__cuda_object(net, plans->readers.n[a] * sizeof **plans->views,
-                                 (void **)&plans->views[a]));
+        BPT_TRY(BPT_CUDA_NEW(net, plans->readers.n[a], &plans->views[a]));
     for (size_t i = 0; i < n; i++) BPT_TRY(create_inputs(net, plans, i));
     return BPT_OK;
 }
@@ -114,7 +113,7 @@ static bpt_status plan_sum(bpt_device_network *net, const char *label, const bpt
     t->n_values = bpt__cuda_values(net, a);
     for (int i = 0; i < t->n; i++) touches[i] = t->terms[i];
     touches[t->n] = t->sum;
-    BPT_TRY(BPT_CUDA_OBJECT(net, &kept));
+    BPT_TRY(BPT_CUDA_NEW(net, 1, &kept));
     *kept = *t;
     BPT_TRY(bpt__cuda_task(net, BPT_CUDA_BACKWARD, run_sum, kept, label, "sum gradients", touches,
                            (size_t)t->n + 1));
@@ -187,7 +186,7 @@ static bpt_status run_loss(const bpt_device_network *net, const void *arg, bpt_c
 
 static bpt_status plan_loss(bpt_device_network *net, bpt_cuda_activation *logits) {
     loss_task *t;
-    BPT_TRY(BPT_CUDA_OBJECT(net, &t));
+    BPT_TRY(BPT_CUDA_NEW(net, 1, &t));
     if (!net->forward_only) BPT_TRY(bpt__cuda_reserve_grad(net, logits, &logits->grad));
     t->logits = *logits;
     BPT_TRY(bpt__cuda_reserve(net, BPT_CUDA_WORKSPACE, 2 * (size_t)net->batch * sizeof(double),

@@ -144,9 +144,11 @@ struct bpt_device_network {
 
 /* ---- planning (cuda_plan.c). @return BPT_OK, BPT_ENOMEM ---- */
 
-/** Memory that lives as long as the network, zeroed. */
-bpt_status bpt__cuda_object(bpt_device_network *net, size_t bytes, void **out);
-#define BPT_CUDA_OBJECT(net, out) bpt__cuda_object((net), sizeof **(out), (void **)(out))
+/** Memory that lives as long as the network, zeroed; through the macro, which takes the size of an
+ * element from the pointer: BPT_CUDA_NEW(net, count, &pointer). */
+bpt_status bpt__cuda_object(bpt_device_network *net, size_t count, size_t size, void **out);
+#define BPT_CUDA_NEW(net, count, out)                                                              \
+    bpt__cuda_object((net), (count), sizeof **(out), (void **)(out))
 
 bpt_status bpt__cuda_reserve(bpt_device_network *net, bpt_cuda_buffer_kind kind, size_t bytes,
                              bpt_cuda_buffer *out);

@@ -5,10 +5,10 @@
 
 #include <stdlib.h>
 
-bpt_status bpt__cuda_object(bpt_device_network *net, size_t bytes, void **out) {
+bpt_status bpt__cuda_object(bpt_device_network *net, size_t count, size_t size, void **out) {
     BPT_TRY(
         BPT_GROW("objects of a plan", net->n_objects + 1, &net->objects, &net->objects_capacity));
-    BPT_TRY(bpt_alloc("object of a plan", 1, bytes, &net->objects[net->n_objects]));
+    BPT_TRY(bpt_alloc("object of a plan", count, size, &net->objects[net->n_objects]));
     *out = net->objects[net->n_objects++];
     return BPT_OK;
 }
@@ -40,7 +40,7 @@ bpt_status bpt__cuda_reserve_grad(bpt_device_network *net, const bpt_cuda_activa
 static bpt_status list_places(bpt_device_network *net, const bpt_cuda_buffer *touches, size_t n,
                               bpt_cuda_task *task) {
     uint32_t *places;
-    BPT_TRY(bpt__cuda_object(net, (n ? n : 1) * sizeof *places, (void **)&places));
+    BPT_TRY(BPT_CUDA_NEW(net, n, &places));
     for (size_t i = 0; i < n; i++) {
         bool listed = touches[i] == 0;
         for (size_t k = 0; k < task->n_places; k++) listed |= places[k] == touches[i] - 1;
