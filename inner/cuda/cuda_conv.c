@@ -22,12 +22,9 @@ bool bpt__conv_is_converted(const bpt__conv_form *form) {
 }
 
 size_t bpt__conv_converted_bytes(const bpt__conv_form *form) {
-    size_t used = 0;
-    if (bpt__conv_is_converted(form))
-        bpt__piece(
-            NULL, (size_t)bpt__conv_filter_values(&form->problem) * bpt_value_bytes(form->out_type),
-            &used);
-    return used;
+    if (!bpt__conv_is_converted(form)) return 0;
+    return bpt__piece_bytes((size_t)bpt__conv_filter_values(&form->problem) *
+                            bpt_value_bytes(form->out_type));
 }
 
 static bpt_status run_behind(bpt_cuda_stream stream, const bpt__conv_form *form, const float *bias,

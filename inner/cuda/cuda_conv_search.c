@@ -27,7 +27,7 @@ typedef struct search {
     bpt__conv_plan plans[MAX_FORMS][BPT__MAX_PLANS];
     size_t n_graphs, n_plans[MAX_FORMS];
     size_t workspace_bytes;
-    void *block, *a, *b, *bias, *out, *workspace, *delay;
+    bpt__operands operands;
     const bpt__conv_graph *graph; /* that is being measured, with */
     const bpt__conv_plan *plan;
     size_t best_graph, best_plan;
@@ -69,41 +69,25 @@ static void add_forms(search *s, const bpt_cuda_conv_problem *problem, bpt_cuda_
     for (size_t i = 0; i < n; i++) add_form(s, &forms[i]);
 }
 
-/* @param block NULL: only counts. @return bytes of all pieces */
-static size_t place_pieces(search *s, void *block) {
+static bpt_status allocate(search *s) {
     const bpt__conv_form *form = &s->graphs[0].form;
     const bpt_cuda_conv_problem *p = &form->problem;
-    const size_t bytes = bpt_value_bytes(p->type);
-    const size_t input = (size_t)(p->n * p->h * p->w * p->c) * bytes;
-    const size_t output = (size_t)(p->n * p->p * p->q * p->k) * bytes;
-    const size_t filters = (size_t)bpt__conv_filter_values(p) * bytes;
-    const bool backward_data = form->step == BPT_CUDA_CONV_BACKWARD_DATA;
-    const bool weights = form->step == BPT_CUDA_CONV_BACKWARD_WEIGHTS;
-    size_t used = 0;
-    s->a = bpt__piece(block, backward_data ? output : input, &used);
-    s->b = bpt__piece(block, weights ? output : filters, &used);
-    s->bias = bpt__piece(block, (size_t)p->k * sizeof(float), &used);
-    s->out = bpt__piece(block,
-                        weights         ? (size_t)bpt__conv_filter_values(p) * sizeof(float)
-                        : backward_data ? input
-                                        : output,
-                        &used);
-    s->workspace = bpt__piece(block, s->workspace_bytes, &used);
-    s->delay = bpt__piece(block, s->library->delay_bytes, &used);
-    return used;
-}
-
-/* The workspace may hold anything, as it does in a step. */
-static bpt_status allocate(search *s) {
-    const size_t bytes = place_pieces(s, NULL);
-    BPT_TRY(bpt_cuda_allocate(bytes, &s->block));
-    place_pieces(s, s->block);
-    return bpt__fill(s->library, s->block, (size_t)((char *)s->workspace - (char *)s->block));
+    const size_t bytes = bpt_value_bytes(p->type), filters = (size_t)bpt__conv_filter_values(p);
+    const bpt__operand_bytes sizes = {
+        .x = (size_t)(p->n * p->h * p->w * p->c) * bytes,
+        .y = (size_t)(p->n * p->p * p->q * p->k) * bytes,
+        .weights = filters * bytes,
+        .float_weights = filters * sizeof(float),
+        .bias = (size_t)p->k * sizeof(float),
+        .workspace = s->workspace_bytes,
+    };
+    return bpt__operands_allocate(s->library, form->step, &sizes, &s->operands);
 }
 
 static bpt_status run_measured(bpt_cuda_stream stream, void *arg) {
     const search *s = arg;
-    return bpt__conv_run_plan(stream, s->graph, s->plan, s->a, s->b, s->bias, s->out, s->workspace);
+    const bpt__operands *o = &s->operands;
+    return bpt__conv_run_plan(stream, s->graph, s->plan, o->a, o->b, o->bias, o->out, o->workspace);
 }
 
 /* A plan that does not run is passed over. */
@@ -114,7 +98,7 @@ static bpt_status measure(search *s, size_t graph, size_t plan) {
     s->plan = &s->plans[graph][plan];
     snprintf(what, sizeof what, "engine %" PRId64 "%s of cuDNN for the %s of a convolution",
              s->plan->place, list_texts[s->plan->list], bpt__step_text(s->graph->form.step));
-    BPT_TRY(bpt__measure(s->library, run_measured, s, s->delay, what, &ns));
+    BPT_TRY(bpt__measure(s->library, run_measured, s, s->operands.delay, what, &ns));
     if (ns >= s->best_ns) return BPT_OK;
     s->best_ns = ns;
     s->best_graph = graph;
@@ -170,7 +154,7 @@ static void end_search(search *s) {
         for (size_t j = 0; j < s->n_plans[i]; j++) bpt__plan_free(s->library, &s->plans[i][j]);
         bpt__graph_free(&s->graphs[i]);
     }
-    if (s->block) bpt_cuda_free(s->block);
+    if (s->operands.block) bpt_cuda_free(s->operands.block);
 }
 
 static void name_problem(const bpt_cuda_conv_problem *p, bpt_cuda_conv_step step,

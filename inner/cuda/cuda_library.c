@@ -141,10 +141,26 @@ const char *bpt__step_text(bpt_cuda_conv_step step) {
     return texts[step];
 }
 
-void *bpt__piece(void *block, size_t bytes, size_t *used) {
+/* @return where the next piece of a block is; moves @p used behind it. NULL as block only counts */
+static void *take_piece(void *block, size_t bytes, size_t *used) {
     const size_t at = *used;
-    *used = bpt_size_add(at, bpt_size_add(bytes, 255) / 256 * 256);
+    *used = bpt_size_add(at, bpt__piece_bytes(bytes));
     return block ? (char *)block + at : NULL;
+}
+
+/* @return bytes of all of them; o->block NULL only counts */
+static size_t place_operands(const bpt_cuda_library *library, bpt_cuda_conv_step step,
+                             const bpt__operand_bytes *n, bpt__operands *o) {
+    const bool data = step == BPT_CUDA_CONV_BACKWARD_DATA;
+    const bool weights = step == BPT_CUDA_CONV_BACKWARD_WEIGHTS;
+    size_t used = 0;
+    o->a = take_piece(o->block, data ? n->y : n->x, &used);
+    o->b = take_piece(o->block, weights ? n->y : n->weights, &used);
+    o->bias = take_piece(o->block, n->bias, &used);
+    o->out = take_piece(o->block, weights ? n->float_weights : data ? n->x : n->y, &used);
+    o->workspace = take_piece(o->block, n->workspace, &used);
+    o->delay = take_piece(o->block, library->delay_bytes, &used);
+    return used;
 }
 
 /* Begins with the pattern, of whose neighbours any two are a float too, and doubles it. */
@@ -160,7 +176,7 @@ static bpt_status repeat(bpt_cuda_stream stream, const bpt_bf16 *values, void *a
     return bpt_cuda_wait(stream);
 }
 
-bpt_status bpt__fill(bpt_cuda_library *library, void *at, size_t bytes) {
+static bpt_status fill(bpt_cuda_library *library, void *at, size_t bytes) {
     bpt_bf16 values[N_PATTERN];
     bpt_random r = bpt_random_stream(0, BPT_PURPOSE_SYNTHETIC, 0);
     for (size_t i = 0; i < N_PATTERN; i++)
@@ -168,6 +184,14 @@ bpt_status bpt__fill(bpt_cuda_library *library, void *at, size_t bytes) {
     const bpt_status status = repeat(library->stream, values, at, bytes);
     if (status != BPT_OK) bpt_cuda_drain(library->stream); /* nobody reads the values any more */
     return status;
+}
+
+bpt_status bpt__operands_allocate(bpt_cuda_library *library, bpt_cuda_conv_step step,
+                                  const bpt__operand_bytes *bytes, bpt__operands *o) {
+    *o = (bpt__operands){0};
+    BPT_TRY(bpt_cuda_allocate(place_operands(library, step, bytes, o), &o->block));
+    place_operands(library, step, bytes, o);
+    return fill(library, o->block, (size_t)((char *)o->workspace - (char *)o->block));
 }
 
 static bpt_status time_once(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,

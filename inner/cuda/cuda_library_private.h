@@ -6,6 +6,7 @@
 #ifndef BPT_INNER_CUDA_CUDA_LIBRARY_PRIVATE_H
 #define BPT_INNER_CUDA_CUDA_LIBRARY_PRIVATE_H
 
+#include "base/memory.h"
 #include "inner/cuda/cuda_choices.h"
 #include "inner/cuda/cuda_library.h"
 
@@ -120,15 +121,33 @@ typedef bpt_status (*bpt__work_fn)(bpt_cuda_stream stream, void *arg);
 bpt_status bpt__measure(bpt_cuda_library *library, bpt__work_fn work, void *arg, void *delay,
                         const char *what, uint64_t *ns);
 
-/** A block of the GPU's memory that is handed out in pieces, for measurements.
- * @return where @p bytes of it begin, aligned to 256 bytes; moves @p used behind them. NULL as
- * block only counts */
-void *bpt__piece(void *block, size_t bytes, size_t *used);
+/** @return bytes that something takes where pieces of a block lie one behind the other, each
+ * aligned to 256 bytes */
+static inline size_t bpt__piece_bytes(size_t bytes) {
+    return bpt_size_add(bytes, 255) / 256 * 256;
+}
 
-/** Fills what measurements read with values between -1 and 1, as floats and as bfloat16: a GPU at
- * the limit of its power takes longer for them than for zeros.
- * @return BPT_OK, BPT_EBACKEND; nothing is under way */
-bpt_status bpt__fill(bpt_cuda_library *library, void *at, size_t bytes);
+/** What a step that is measured works on: bpt_cuda_conv_run() names it, the delay is that of
+ * bpt__measure(). */
+typedef struct bpt__operands {
+    void *block; /* that they are in; bpt_cuda_free() */
+    void *a, *b, *bias, *out, *workspace, *delay;
+} bpt__operands;
+
+/** Their sizes in bytes, by what they are in the forward pass. */
+typedef struct bpt__operand_bytes {
+    size_t x, y, weights; /* and their gradients, but for */
+    size_t float_weights; /* those of the weights, which are floats */
+    size_t bias, workspace;
+} bpt__operand_bytes;
+
+/** Takes memory for them, and fills all that may be read with values between -1 and 1, as floats
+ * and as bfloat16: a GPU at the limit of its power takes longer for them than for zeros. The
+ * workspace may hold anything, as it does in a step.
+ * @param[out] operands .block is the caller's, also where that fails; NULL: there is none
+ * @return BPT_OK, BPT_EFULL, BPT_EBACKEND; nothing is under way */
+bpt_status bpt__operands_allocate(bpt_cuda_library *library, bpt_cuda_conv_step step,
+                                  const bpt__operand_bytes *bytes, bpt__operands *operands);
 
 /** Frees the list (cuda_conv.c). */
 void bpt__conv_engines_free(bpt_cuda_library *library);

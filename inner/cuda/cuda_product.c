@@ -146,35 +146,14 @@ bpt_status bpt_cuda_product_run(bpt_cuda_stream stream, const bpt_cuda_product *
 typedef struct search {
     bpt_cuda_product *product;
     size_t workspace_bytes; /* the most that an algorithm wants */
-    void *block, *a, *b, *bias, *out, *workspace, *delay;
+    bpt__operands operands;
     const bpt__choice *known; /* NULL: nothing is */
 } search;
 
-static size_t place_pieces(search *s, void *block) {
-    const bpt_cuda_product_problem *p = &s->product->problem;
-    const bpt_cuda_conv_step step = s->product->step;
-    const bool weights = step == BPT_CUDA_CONV_BACKWARD_WEIGHTS;
-    const bool data = step == BPT_CUDA_CONV_BACKWARD_DATA;
-    const size_t bytes = bpt_value_bytes(p->type);
-    const size_t x = (size_t)(p->n * p->c) * bytes, y = (size_t)(p->n * p->k) * bytes;
-    const size_t w = (size_t)(p->k * p->c) * bytes;
-    size_t used = 0;
-    s->a = bpt__piece(block, data ? y : x, &used);
-    s->b = bpt__piece(block, weights ? y : w, &used);
-    s->bias = bpt__piece(block, (size_t)p->k * sizeof(float), &used);
-    s->out = bpt__piece(block,
-                        weights ? (size_t)(p->k * p->c) * sizeof(float)
-                        : data  ? x
-                                : y,
-                        &used);
-    s->workspace = bpt__piece(block, s->workspace_bytes, &used);
-    s->delay = bpt__piece(block, s->product->library->delay_bytes, &used);
-    return used;
-}
-
 static bpt_status run_measured(bpt_cuda_stream stream, void *arg) {
     const search *s = arg;
-    return run(stream, s->product, s->a, s->b, s->bias, s->out, s->workspace);
+    const bpt__operands *o = &s->operands;
+    return run(stream, s->product, o->a, o->b, o->bias, o->out, o->workspace);
 }
 
 static bpt_status prefer(const bpt_cuda_product *p, cublasLtMatmulPreference_t preference,
@@ -243,18 +222,23 @@ static bpt_status measure(search *s, const cublasLtMatmulHeuristicResult_t *resu
     take(p, result, place, UINT64_MAX);
     snprintf(what, sizeof what, "algorithm %d of cuBLASLt for the %s of a fully connected layer",
              place, bpt__step_text(p->step));
-    BPT_TRY(bpt__measure(p->library, run_measured, s, s->delay, what, &p->ns));
+    BPT_TRY(bpt__measure(p->library, run_measured, s, s->operands.delay, what, &p->ns));
     if (p->ns >= best.ns) *p = best;
     return BPT_OK;
 }
 
-/* The workspace may hold anything, as it does in a step. */
 static bpt_status allocate(search *s) {
-    const size_t bytes = place_pieces(s, NULL);
-    BPT_TRY(bpt_cuda_allocate(bytes, &s->block));
-    place_pieces(s, s->block);
-    return bpt__fill(s->product->library, s->block,
-                     (size_t)((char *)s->workspace - (char *)s->block));
+    const bpt_cuda_product_problem *p = &s->product->problem;
+    const size_t bytes = bpt_value_bytes(p->type), weights = (size_t)(p->k * p->c);
+    const bpt__operand_bytes sizes = {
+        .x = (size_t)(p->n * p->c) * bytes,
+        .y = (size_t)(p->n * p->k) * bytes,
+        .weights = weights * bytes,
+        .float_weights = weights * sizeof(float),
+        .bias = (size_t)p->k * sizeof(float),
+        .workspace = s->workspace_bytes,
+    };
+    return bpt__operands_allocate(s->product->library, s->product->step, &sizes, &s->operands);
 }
 
 static bpt_status measure_all(search *s, const cublasLtMatmulHeuristicResult_t *results, int n) {
@@ -269,8 +253,7 @@ static bpt_status measure_all(search *s, const cublasLtMatmulHeuristicResult_t *
         status = allocate(s);
     }
     for (int i = 0; i < n && status == BPT_OK; i++) status = measure(s, &results[i], i);
-    bpt_cuda_free(s->block);
-    s->block = NULL;
+    bpt_cuda_free(s->operands.block);
     return status;
 }
 
