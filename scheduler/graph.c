@@ -143,7 +143,7 @@ static void sort_roots(bpt_graph *g) {
 }
 
 static void set_keys(bpt_graph *g, const bpt_policy *policy, const bpt_machine *m) {
-    g->patience = policy->keys ? policy->keys(g, m, g->keys) : BPT_PATIENCE_ENDLESS;
+    g->patience = policy->keys ? policy->keys(m, g, g->keys) : BPT_PATIENCE_ENDLESS;
     for (size_t i = 0; i < g->n_tasks; i++) g->tasks[i].key = policy->keys ? g->keys[i] : 1;
 }
 

@@ -54,7 +54,7 @@ typedef struct bpt_policy {
      * @return the patience: a worker puts off its own best task for one that it may steal whose key
      *         is greater by more than the gain. Without keys it first does all that is in its own
      *         queue */
-    bpt_patience (*keys)(const bpt_graph *g, const bpt_machine *m, uint64_t *key);
+    bpt_patience (*keys)(const bpt_machine *m, const bpt_graph *g, uint64_t *key);
 
     /** @return the worker whose queue task @p id goes to; @p maker is the one that made it ready */
     unsigned (*place)(const bpt_policy_view *v, uint32_t id, unsigned maker);

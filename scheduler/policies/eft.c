@@ -1,12 +1,8 @@
 #include "scheduler/load.h"
 
-static bpt_patience keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
-    return bpt_machine_keys(m, g, key);
-}
-
 const bpt_policy bpt_policy_eft = {
     .name = "eft",
-    .keys = keys,
+    .keys = bpt_machine_keys,
     .place = bpt__earliest_finish,
     .stealing = BPT_STEAL_ALIKE,
 };

@@ -2,7 +2,7 @@
 #include "scheduler/policy.h"
 
 /* A level is the number of edges of the longest way from an entry. Predecessors have lower ids. */
-static bpt_patience keys(const bpt_graph *g, const bpt_machine *m, uint64_t *key) {
+static bpt_patience keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key) {
     (void)m;
     for (size_t i = 0; i < g->n_tasks; i++) {
         const bpt__plan *const plan = &g->plans[i];

@@ -272,7 +272,7 @@ static void keys_of_level_fall_with_depth(void **state) {
     dag_create(&d, &r, 300, NULL);
     static uint64_t key[300], depth[300];
     const bpt_machine alike = {.n_workers = 2, .n_kinds = 1};
-    bpt_policy_level.keys(d.graph, &alike, key);
+    bpt_policy_level.keys(&alike, d.graph, key);
     for (uint32_t id = 0; id < d.n; id++) {
         const dag_task *const t = &d.tasks[id];
         depth[id] = 0;

@@ -125,7 +125,7 @@ static void one_worker_runs_the_greatest_key_first(void **state) {
             order.n = 0;
             assert_int_equal(bpt_pool_run(pool, g, NULL), BPT_OK);
             assert_int_equal(order.n, d.n);
-            bpt_policy_critical_path.keys(g, &alone, key);
+            bpt_policy_critical_path.keys(&alone, g, key);
             bool over[300] = {false};
             for (size_t k = 0; k < order.n; k++) {
                 assert_int_equal(order.ids[k], naive_next(&d, key, over));
