@@ -19,16 +19,13 @@ bpt_status bpt_graph_create(size_t max_tasks, size_t max_edges, bpt_graph **out)
     BPT_TRY_GOTO(status, BPT_NEW("graph edges", max_edges, &g->before), free_plans);
     BPT_TRY_GOTO(status, BPT_NEW("graph edges", max_edges, &g->successors), free_before);
     BPT_TRY_GOTO(status, BPT_NEW("graph roots", max_tasks, &g->roots), free_successors);
-    BPT_TRY_GOTO(status, BPT_NEW("graph ranks", max_tasks, &g->ranks), free_roots);
-    BPT_TRY_GOTO(status, BPT_NEW("graph keys", max_tasks, &g->keys), free_ranks);
+    BPT_TRY_GOTO(status, BPT_NEW("graph keys", max_tasks, &g->keys), free_roots);
     g->max_tasks = max_tasks;
     g->max_edges = max_edges;
     pthread_mutex_init(&g->lock, NULL);
     *out = g;
     return BPT_OK;
 
-free_ranks:
-    bpt_free(g->ranks);
 free_roots:
     bpt_free(g->roots);
 free_successors:
@@ -49,7 +46,6 @@ void bpt_graph_free(bpt_graph *g) {
     assert(!g->pool);
     pthread_mutex_destroy(&g->lock);
     bpt_free(g->keys);
-    bpt_free(g->ranks);
     bpt_free(g->roots);
     bpt_free(g->successors);
     bpt_free(g->before);
@@ -87,7 +83,7 @@ static bpt_status add(bpt_graph *g, uint8_t state, bpt_task_fn fn, void *arg, bp
         g->before[g->n_edges++] = after[i];
         g->tasks[after[i]].n_successors++;
     }
-    g->edges_changed = g->ranks_changed = true;
+    g->edges_changed = true;
     g->keyed_for = NULL;
     *id = (uint32_t)g->n_tasks++;
     return BPT_OK;
@@ -108,7 +104,6 @@ void bpt_graph_set_cost(bpt_graph *g, uint32_t id, uint64_t cost_ns) {
     assert(id < g->n_tasks && !g->pool);
     if (g->plans[id].cost_ns == cost_ns) return;
     g->plans[id].cost_ns = cost_ns;
-    g->ranks_changed = true;
     g->keyed_for = NULL;
 }
 
@@ -168,28 +163,6 @@ void bpt__graph_reset(bpt_graph *g) {
 
 size_t bpt_graph_n_tasks(const bpt_graph *g) {
     return g->n_tasks;
-}
-
-static void refresh_ranks(bpt_graph *g) {
-    if (!g->ranks_changed) return;
-    const bpt_machine alike = {.n_workers = 1, .n_kinds = 1};
-    bpt_machine_ranks(&alike, g, false, g->ranks);
-    g->critical_path = 0;
-    for (size_t i = 0; i < g->n_tasks; i++)
-        if (g->critical_path < g->ranks[i]) g->critical_path = g->ranks[i];
-    g->ranks_changed = false;
-}
-
-/* The ranks are a cache inside of an object that is never const itself. */
-uint64_t bpt_graph_rank(const bpt_graph *g, uint32_t id) {
-    assert(id < g->n_tasks);
-    refresh_ranks((bpt_graph *)g);
-    return g->ranks[id];
-}
-
-uint64_t bpt_graph_critical_path(const bpt_graph *g) {
-    refresh_ranks((bpt_graph *)g);
-    return g->critical_path;
 }
 
 uint64_t bpt_graph_measured(const bpt_graph *g, uint32_t id) {

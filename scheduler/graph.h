@@ -79,14 +79,6 @@ uint64_t bpt_graph_cost(const bpt_graph *g, uint32_t id);
 
 size_t bpt_graph_n_tasks(const bpt_graph *g);
 
-/** @return upward rank of a task: its cost plus the largest upward rank of a successor (HEFT,
- * Topcuoglu, Hariri, Wu 2002, without transfer costs). Unknown costs count as 1 ns. Asking
- * after a change computes them all. */
-uint64_t bpt_graph_rank(const bpt_graph *g, uint32_t id);
-
-/** @return the largest upward rank: no run can be shorter, with these costs */
-uint64_t bpt_graph_critical_path(const bpt_graph *g);
-
 /** @return measured nanoseconds of task @p id in the last run, at least 1; 0 if it did not run. Of
  * an event: from its start to its end, or that of its start function if it was completed earlier; 0
  * if the run failed before its end */

@@ -49,14 +49,11 @@ struct bpt_graph {
     uint32_t *before;     /* [max_edges] ids, by task */
     uint32_t *successors; /* [max_edges] ids, by task */
     bpt__task **roots;    /* [max_tasks] tasks that wait for none, first to run first */
-    uint64_t *ranks;      /* [max_tasks] upward ranks, at least 1 */
     uint64_t *keys;       /* [max_tasks] scratch of a policy */
     size_t n_tasks, max_tasks;
     size_t n_edges, max_edges;
     size_t n_roots;
-    uint64_t critical_path;
     bool edges_changed; /* since successors were made */
-    bool ranks_changed; /* since ranks were computed */
     /* The policy that the keys in the tasks and the order of the roots are of, for alike workers;
      * NULL: of none, or costs or edges have changed. */
     const bpt_policy *keyed_for;

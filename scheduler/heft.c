@@ -84,7 +84,7 @@ static int compare(const void *a, const void *b) {
 
 static void plan_all(planner *p, uint64_t *rank, ranked *order) {
     const size_t n = p->g->n_tasks;
-    bpt_machine_ranks(p->m, p->g, true, rank);
+    bpt_machine_ranks(p->m, p->g, rank);
     for (uint32_t i = 0; i < n; i++) order[i] = (ranked){rank[i], i};
     qsort(order, n, sizeof *order, compare);
     for (unsigned w = 0; w < p->m->n_workers; w++) p->first[w] = NONE;

@@ -26,7 +26,7 @@ static uint64_t add_saturated(uint64_t a, uint64_t b) {
 
 /* Successors have higher ids, so from last to first a task's rank holds the longest way from its
  * end when its turn comes. */
-void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers, uint64_t *rank) {
+void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, uint64_t *rank) {
     for (size_t i = 0; i < g->n_tasks; i++) rank[i] = 0;
     for (size_t i = g->n_tasks; i-- > 0;) {
         const bpt__plan *const plan = &g->plans[i];
@@ -34,7 +34,7 @@ void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers,
         for (uint32_t k = 0; k < plan->n_before; k++) {
             const uint32_t edge = plan->first_before + k;
             uint64_t way = rank[i];
-            if (transfers && m->n_kinds > 1)
+            if (m->n_kinds > 1)
                 way = add_saturated(way, m->edge_ns ? m->edge_ns[edge] : m->transfer_ns);
             uint64_t *const before = &rank[g->before[edge]];
             if (*before < way) *before = way;
@@ -96,7 +96,7 @@ static uint64_t rank_together(const bpt_machine *m, const bpt_graph *g, const ui
 
 /* From last to first: those before a task have their ranks still. */
 bpt_patience bpt_machine_keys(const bpt_machine *m, const bpt_graph *g, uint64_t *key) {
-    bpt_machine_ranks(m, g, true, key);
+    bpt_machine_ranks(m, g, key);
     if (m->n_kinds > 1) return (bpt_patience){BPT_MOVE_NS, 0};
     const demand d = demand_of(m, g, key);
     const double part = togetherness(d);

@@ -8,7 +8,6 @@
 
 #include "scheduler/graph.h"
 
-#include <stdbool.h>
 #include <stdint.h>
 
 /** All arrays are borrowed. Zero-initialised but for n_workers and n_kinds = 1: workers that are
@@ -63,9 +62,8 @@ uint64_t bpt_machine_cost(const bpt_machine *m, const bpt_graph *g, uint32_t id,
  * mean cost over all workers, plus the largest sum of a transfer between kinds and rank of a
  * successor. The equation has the mean over all pairs of workers there, of which those of one kind
  * transfer nothing: the same where every worker is of a kind of its own.
- * @param transfers false: a transfer counts as nothing
  * @param[out] rank shape [n_tasks], at least 1 each */
-void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, bool transfers, uint64_t *rank);
+void bpt_machine_ranks(const bpt_machine *m, const bpt_graph *g, uint64_t *rank);
 
 /** Writes keys for queues: upward ranks, transfers counted; but siblings, tasks behind the same
  * one, are kept together where the graph as a whole has time. They read what it wrote, and the one

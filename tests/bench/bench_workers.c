@@ -10,6 +10,7 @@
  * tiles. What workers take from each other in caches and memory is not in it. */
 #include "scheduler/simulate.h"
 #include "tests/bench/policy_graphs.h"
+#include "tests/scheduler/graph_ranks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -40,7 +41,7 @@ static bpt_status print_row(const step_graph *one, double alone, const step_grap
     BPT_TRY(simulate(one->graph, n_workers, &unsplit));
     printf("| %u | %.2f | %.2f | %.2f | %.2f | %.2f |\n", n_workers, ms, alone / ms,
            (double)work_of(s->graph) / (double)work_of(one->graph),
-           1e-6 * (double)bpt_graph_critical_path(s->graph), unsplit);
+           1e-6 * (double)graph_critical_path(s->graph), unsplit);
     fflush(stdout);
     return BPT_OK;
 }

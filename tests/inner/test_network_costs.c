@@ -5,6 +5,7 @@
 #include "base/memory.h"
 #include "inner/network_private.h"
 #include "tests/inner/net_fixture.h"
+#include "tests/scheduler/graph_ranks.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -45,13 +46,13 @@ static void test_planned_from_the_first_run(void **state) {
     uint64_t cost = COST;
     net_fixture f = open_net();
     const bpt_graph *g = f.net->graphs[BPT_GRAPH_TRAIN];
-    const uint64_t unknown = bpt_graph_critical_path(g);
+    const uint64_t unknown = graph_critical_path(g);
     assert_true(unknown > 0 && unknown < COST);
     bpt_network_expect(f.net, same_for_all, &cost);
-    const uint64_t expected = bpt_graph_critical_path(g);
+    const uint64_t expected = graph_critical_path(g);
     assert_in_range(expected / COST, unknown / 2, unknown);
     train_once(&f);
-    assert_int_equal(bpt_graph_critical_path(g), expected);
+    assert_int_equal(graph_critical_path(g), expected);
     net_close(&f);
 }
 
@@ -61,9 +62,9 @@ static void test_an_unknown_task_is_measured(void **state) {
     net_fixture f = open_net();
     const bpt_graph *g = f.net->graphs[BPT_GRAPH_TRAIN];
     bpt_network_expect(f.net, all_but_loss, &cost);
-    const uint64_t expected = bpt_graph_critical_path(g);
+    const uint64_t expected = graph_critical_path(g);
     train_once(&f);
-    assert_true(bpt_graph_critical_path(g) < expected / 2);
+    assert_true(graph_critical_path(g) < expected / 2);
     net_close(&f);
 }
 
@@ -78,10 +79,10 @@ static void test_the_first_runs_tell(void **state) {
         for (uint32_t i = 0; i < bpt_graph_n_tasks(g); i++)
             assert_int_equal(bpt_graph_cost(g, i), bpt_graph_measured(g, i));
     }
-    const uint64_t learned = bpt_graph_critical_path(g);
+    const uint64_t learned = graph_critical_path(g);
     assert_true(learned > 0);
     for (int run = 0; run < 3; run++) train_once(&f);
-    assert_int_equal(bpt_graph_critical_path(g), learned);
+    assert_int_equal(graph_critical_path(g), learned);
     net_close(&f);
 }
 
@@ -134,7 +135,7 @@ static void gradient_once(net_fixture *f) {
 }
 
 static uint64_t gradient_path(const net_fixture *f) {
-    return bpt_graph_critical_path(f->net->graphs[BPT_GRAPH_GRADIENT]);
+    return graph_critical_path(f->net->graphs[BPT_GRAPH_GRADIENT]);
 }
 
 /* Behind the longest path comes at most an export. */

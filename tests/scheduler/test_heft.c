@@ -54,7 +54,7 @@ static void ranks_are_the_published_ones(void **state) {
                                              63.33, 42.67, 35.67, 44.33, 14.67};
     uint64_t rank[N_TASKS];
     bpt_graph *const g = create_published();
-    bpt_machine_ranks(&published, g, true, rank);
+    bpt_machine_ranks(&published, g, rank);
     for (size_t i = 0; i < N_TASKS; i++) assert_near((double)rank[i] / SCALE, expected[i], 0.005);
     bpt_graph_free(g);
 }

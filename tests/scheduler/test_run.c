@@ -2,6 +2,7 @@
 #include "base/clock.h"
 #include "base/memory.h"
 #include "scheduler/pool.h"
+#include "tests/scheduler/graph_ranks.h"
 #include "tests/scheduler/random_dag.h"
 
 #include <setjmp.h>
@@ -231,7 +232,7 @@ static void wide_and_long_graphs(void **state) {
                          BPT_OK);
     }
     assert_int_equal(bpt_graph_add(fan, use_scratch, NULL, info, 0, middle, N, &id), BPT_OK);
-    assert_int_equal(bpt_graph_critical_path(chain), N);
+    assert_int_equal(graph_critical_path(chain), N);
     for (unsigned n_workers = 1; n_workers <= 3; n_workers++) {
         bpt_pool *pool = create(n_workers);
         run_and_count(pool, wide);

@@ -3,6 +3,7 @@
 #include "base/memory.h"
 #include "scheduler/pool.h"
 #include "scheduler/simulate.h"
+#include "tests/scheduler/graph_ranks.h"
 #include "tests/scheduler/random_dag.h"
 #include "tests/scheduler/timetable_check.h"
 
@@ -239,7 +240,7 @@ static void no_worker_idles_while_a_task_is_ready(void **state) {
         dag_create(&d, &r, 1 + bpt_random_below(&r, 300), NULL);
         uint64_t work = 0;
         for (uint32_t id = 0; id < d.n; id++) work += d.tasks[id].cost_ns ? d.tasks[id].cost_ns : 1;
-        const uint64_t path = bpt_graph_critical_path(d.graph);
+        const uint64_t path = graph_critical_path(d.graph);
         const unsigned p = 1 + bpt_random_below(&r, 16);
         for (size_t k = 0; k < 3; k++) {
             const uint64_t ns = makespan(d.graph, alike(p), greedy[k]);
