@@ -14,30 +14,20 @@ bpt_status bpt_graph_create(size_t max_tasks, size_t max_edges, bpt_graph **out)
     bpt_graph *g;
     bpt_status status;
     BPT_TRY(BPT_NEW("graph", 1, &g));
+    pthread_mutex_init(&g->lock, NULL);
     BPT_TRY_GOTO(status, BPT_NEW("graph tasks", max_tasks, &g->tasks), free_graph);
-    BPT_TRY_GOTO(status, BPT_NEW("graph plans", max_tasks, &g->plans), free_tasks);
-    BPT_TRY_GOTO(status, BPT_NEW("graph edges", max_edges, &g->before), free_plans);
-    BPT_TRY_GOTO(status, BPT_NEW("graph edges", max_edges, &g->successors), free_before);
-    BPT_TRY_GOTO(status, BPT_NEW("graph roots", max_tasks, &g->roots), free_successors);
-    BPT_TRY_GOTO(status, BPT_NEW("graph keys", max_tasks, &g->keys), free_roots);
+    BPT_TRY_GOTO(status, BPT_NEW("graph plans", max_tasks, &g->plans), free_graph);
+    BPT_TRY_GOTO(status, BPT_NEW("graph edges", max_edges, &g->before), free_graph);
+    BPT_TRY_GOTO(status, BPT_NEW("graph edges", max_edges, &g->successors), free_graph);
+    BPT_TRY_GOTO(status, BPT_NEW("graph roots", max_tasks, &g->roots), free_graph);
+    BPT_TRY_GOTO(status, BPT_NEW("graph keys", max_tasks, &g->keys), free_graph);
     g->max_tasks = max_tasks;
     g->max_edges = max_edges;
-    pthread_mutex_init(&g->lock, NULL);
     *out = g;
     return BPT_OK;
 
-free_roots:
-    bpt_free(g->roots);
-free_successors:
-    bpt_free(g->successors);
-free_before:
-    bpt_free(g->before);
-free_plans:
-    bpt_free(g->plans);
-free_tasks:
-    bpt_free(g->tasks);
 free_graph:
-    bpt_free(g);
+    bpt_graph_free(g);
     return status;
 }
 

@@ -197,23 +197,17 @@ bpt_status bpt_simulate(bpt_graph *g, const bpt_machine *m, const bpt_policy *po
     simulation s = {.g = g, .m = m, .policy = policy, .t = t};
     bpt_status status;
     BPT_TRY(bpt_timetable_create(g, m, t));
-    BPT_TRY_GOTO(status, BPT_NEW("simulated workers", m->n_workers, &s.workers), free_timetable);
-    BPT_TRY_GOTO(status, BPT_NEW("simulated loads", m->n_workers, &s.loads), free_workers);
-    BPT_TRY_GOTO(status, BPT_NEW("simulated gifts", g->n_tasks, &s.given_ns), free_loads);
+    BPT_TRY_GOTO(status, BPT_NEW("simulated workers", m->n_workers, &s.workers), done);
+    BPT_TRY_GOTO(status, BPT_NEW("simulated loads", m->n_workers, &s.loads), done);
+    BPT_TRY_GOTO(status, BPT_NEW("simulated gifts", g->n_tasks, &s.given_ns), done);
     g->keyed_for = NULL;
     bpt__graph_prepare(g, policy, m);
     play(&s);
     g->keyed_for = NULL; /* the keys are those of other workers */
+done:
     bpt_free(s.given_ns);
     bpt_free(s.loads);
     bpt_free(s.workers);
-    return BPT_OK;
-
-free_loads:
-    bpt_free(s.loads);
-free_workers:
-    bpt_free(s.workers);
-free_timetable:
-    bpt_timetable_free(t);
+    if (status != BPT_OK) bpt_timetable_free(t);
     return status;
 }
