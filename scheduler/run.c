@@ -9,6 +9,14 @@
 
 #include <assert.h>
 
+/* Queues a heap of tasks and wakes up to @p n workers for them. */
+static void queue(bpt__worker *w, bpt__task *heap, unsigned n) {
+    const uint64_t key = heap->key; /* once it is queued, another may run it */
+    bpt__ready_push(&w->ready, heap);
+    bpt__pool_announce(w->pool, key);
+    bpt__pool_wake(w->pool, n);
+}
+
 /* Releases the successors of a task that is over into the queue of @p w, for a policy that leaves
  * them there.
  * @return the one of those made ready that runs first, kept out of the queue; NULL if none was */
@@ -31,12 +39,7 @@ static bpt__task *release(bpt__worker *w, const bpt__task *task) {
             first = ready;
         }
     }
-    if (others) {
-        const uint64_t key = others->key;
-        bpt__ready_push(&w->ready, others);
-        bpt__pool_announce(w->pool, key);
-        bpt__pool_wake(w->pool, n_others);
-    }
+    if (others) queue(w, others, n_others);
     return first;
 }
 
@@ -54,12 +57,7 @@ static void end_event(bpt_pool *pool, const bpt__task *event) {
         bpt__place_successors(pool, event, event->home, false);
     } else {
         bpt__task *const first = release(home, event);
-        if (first) {
-            const uint64_t key = first->key;
-            bpt__ready_push(&home->ready, first);
-            bpt__pool_announce(pool, key);
-            bpt__pool_wake(pool, 1);
-        }
+        if (first) queue(home, first, 1);
     }
     count_over(pool, 1);
 }
