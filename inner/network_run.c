@@ -164,7 +164,8 @@ const bpt_device *bpt_network_device(const bpt_network *net) {
 }
 
 const char *bpt_network_sharing(const bpt_network *net) {
-    return net->device ? net->device->kind->sharing(net->on_device) : NULL;
+    if (!net->device || !net->device->kind->sharing) return NULL;
+    return net->device->kind->sharing(net->on_device);
 }
 
 bpt_network_memory bpt_network_host_memory_of(const bpt_network *net) {

@@ -106,7 +106,6 @@ const bpt_device_kind bpt_cuda_device_kind = {
     .host_allocate = bpt_cuda_host_allocate,
     .host_free = bpt_cuda_host_free,
     .hand_out = bpt__cuda_network_hand_out,
-    .sharing = bpt__cuda_network_sharing,
     .visit = bpt__cuda_network_visit,
     .write_choices = write_choices,
     .read_choices = read_choices,

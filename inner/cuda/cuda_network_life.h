@@ -18,7 +18,6 @@ bpt_status bpt__cuda_network_get(bpt_device_network *net, bpt_vector which, floa
 bpt_status bpt__cuda_network_set(bpt_device_network *net, bpt_vector which, const float *flat);
 bpt_status bpt__cuda_network_add_gradients(bpt_device_network *net, const float *flat);
 bpt_status bpt__cuda_network_hand_out(bpt_device_network *net, const bpt_gradient_parts *parts);
-const char *bpt__cuda_network_sharing(const bpt_device_network *net);
 void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context);
 uint64_t bpt__cuda_network_products_ns(const bpt_device_network *net);
 

@@ -231,11 +231,6 @@ bpt_status bpt__cuda_network_hand_out(bpt_device_network *net, const bpt_gradien
 
 /* ---- asking ---- */
 
-const char *bpt__cuda_network_sharing(const bpt_device_network *net) {
-    (void)net;
-    return NULL;
-}
-
 void bpt__cuda_network_visit(const bpt_device_network *net, bpt_device_visit visit, void *context) {
     const unsigned phases = bpt__cuda_phases(BPT_DEVICE_TRAIN);
     for (size_t i = 0; i < net->n_tasks; i++)

@@ -121,11 +121,6 @@ static bpt_status host_allocate(size_t bytes, void **at) {
     return bpt_alloc("memory of a test", 1, bytes, at);
 }
 
-static const char *sharing(const bpt_device_network *net) {
-    (void)net;
-    return NULL;
-}
-
 static void visit(const bpt_device_network *net, bpt_device_visit each, void *context) {
     (void)net;
     each(context, "all", "step", 1);
@@ -169,7 +164,6 @@ static const bpt_device_kind kind = {
     .add_gradients = add_gradients,
     .host_allocate = host_allocate,
     .host_free = bpt_free,
-    .sharing = sharing,
     .visit = visit,
     .write_choices = write_choices,
     .read_choices = read_choices,
