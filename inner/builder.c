@@ -80,13 +80,22 @@ bpt_status bpt_builder_object(bpt_builder *b, size_t count, size_t size, void **
 
 /* ---- tasks ---- */
 
+/* @return @p id alone, as a list */
+static bpt_status list_one(bpt_builder *b, uint32_t id, bpt_deps *out) {
+    uint32_t *ids;
+    BPT_TRY(BPT_BUILDER_NEW(b, 1, &ids));
+    ids[0] = id;
+    *out = (bpt_deps){ids, 1};
+    return BPT_OK;
+}
+
 static bpt_status add_task(bpt_builder *b, bpt_step_task task, bpt_deps *done) {
     const uint32_t id = (uint32_t)b->n_tasks;
     if (b->n_tasks >= INT32_MAX) return bpt_fail(BPT_EFULL, "a step has too many tasks");
     BPT_TRY(BPT_GROW("step tasks", b->n_tasks + 1, &b->tasks, &b->tasks_capacity));
     b->tasks[b->n_tasks] = task;
     b->n_tasks++;
-    return done ? bpt_deps_copy(b, &id, 1, done) : BPT_OK;
+    return done ? list_one(b, id, done) : BPT_OK;
 }
 
 bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
@@ -121,12 +130,14 @@ bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kerne
                     done);
 }
 
-bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps *out) {
-    uint32_t *copy;
-    BPT_TRY(BPT_BUILDER_NEW(b, n, &copy));
-    if (n) memcpy(copy, ids, n * sizeof *ids);
-    *out = (bpt_deps){copy, n};
-    return BPT_OK;
+bpt_status bpt_builder_reorder(bpt_builder *b, bpt_phase phase, bpt_task_info info,
+                               const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
+                               bpt_ref to_ref, bpt_deps after, bpt_deps *done) {
+    bpt_kernel *k;
+    BPT_TRY(bpt_cpu_reorder(b->cpu, from, to, &k));
+    bpt_kernel_bind(k, BPT_SLOT_SRC, from_ref);
+    bpt_kernel_bind(k, BPT_SLOT_DST, to_ref);
+    return bpt_builder_kernel(b, phase, k, info, after, done);
 }
 
 bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out) {
@@ -260,22 +271,12 @@ static bool same_layouts(const bpt_builder *b, const bpt_activation *in,
     return true;
 }
 
-static bpt_status copy_tile(bpt_builder *b, bpt_phase phase, bpt_task_info info,
-                            const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
-                            bpt_ref to_ref, bpt_deps after, bpt_deps *done) {
-    bpt_kernel *k;
-    BPT_TRY(bpt_cpu_reorder(b->cpu, from, to, &k));
-    bpt_kernel_bind(k, BPT_SLOT_SRC, from_ref);
-    bpt_kernel_bind(k, BPT_SLOT_DST, to_ref);
-    return bpt_builder_kernel(b, phase, k, info, after, done);
-}
-
 static bpt_status copy_values(bpt_builder *b, const char *label, const bpt_activation *in,
                               bpt_activation *out) {
     for (size_t t = 0; t < b->n_tiles; t++)
-        BPT_TRY(copy_tile(b, BPT_PHASE_FORWARD, (bpt_task_info){"reorder", label}, in->layout[t],
-                          in->value[t], out->layout[t], out->value[t], in->value_ready[t],
-                          &out->value_ready[t]));
+        BPT_TRY(bpt_builder_reorder(b, BPT_PHASE_FORWARD, (bpt_task_info){"reorder", label},
+                                    in->layout[t], in->value[t], out->layout[t], out->value[t],
+                                    in->value_ready[t], &out->value_ready[t]));
     return BPT_OK;
 }
 
@@ -309,9 +310,9 @@ bpt_status bpt_builder_convert_back(bpt_builder *b, const char *label, bpt_activ
         if (alias)
             in->grad_ready[t] = out->grad_ready[t];
         else
-            BPT_TRY(copy_tile(b, BPT_PHASE_BACKWARD, (bpt_task_info){"reorder back", label},
-                              out->layout[t], out->grad[t], in->layout[t], in->grad[t],
-                              out->grad_ready[t], &in->grad_ready[t]));
+            BPT_TRY(bpt_builder_reorder(
+                b, BPT_PHASE_BACKWARD, (bpt_task_info){"reorder back", label}, out->layout[t],
+                out->grad[t], in->layout[t], in->grad[t], out->grad_ready[t], &in->grad_ready[t]));
     }
     return BPT_OK;
 }

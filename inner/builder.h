@@ -176,8 +176,14 @@ bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, voi
 bpt_status bpt_builder_kernel(bpt_builder *b, bpt_phase phase, bpt_kernel *kernel,
                               bpt_task_info info, bpt_deps after, bpt_deps *done);
 
+/** Adds a task that copies a tensor to another layout, and to that one's type (bpt_cpu_reorder()).
+ * @param from_ref,to_ref where the layouts' values are
+ * @param[out] done as above */
+bpt_status bpt_builder_reorder(bpt_builder *b, bpt_phase phase, bpt_task_info info,
+                               const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
+                               bpt_ref to_ref, bpt_deps after, bpt_deps *done);
+
 /* Lists of tasks. @return BPT_OK, BPT_ENOMEM */
-bpt_status bpt_deps_copy(bpt_builder *b, const uint32_t *ids, size_t n, bpt_deps *out);
 bpt_status bpt_deps_join(bpt_builder *b, bpt_deps x, bpt_deps y, bpt_deps *out);
 /** Joins one list per tile, as a task needs that works on the whole batch.
  * @param ready shape [n_tiles] */

@@ -5,33 +5,23 @@
 
 #include <assert.h>
 
-static bpt_status plan_copy(bpt_network *net, bpt_phase phase, const char *kind, const char *label,
-                            const bpt_layout *from, bpt_ref from_ref, const bpt_layout *to,
-                            bpt_ref to_ref) {
-    bpt_kernel *k;
-    BPT_TRY(bpt_cpu_reorder(net->cpu, from, to, &k));
-    bpt_kernel_bind(k, BPT_SLOT_SRC, from_ref);
-    bpt_kernel_bind(k, BPT_SLOT_DST, to_ref);
-    return bpt_builder_kernel(&net->builder, phase, k, (bpt_task_info){kind, label}, (bpt_deps){0},
-                              NULL);
-}
-
 bpt_status bpt__plan_transfers(bpt_network *net) {
+    bpt_builder *b = &net->builder;
     const size_t n = net->model->segments.n;
-    BPT_TRY(BPT_BUILDER_NEW(&net->builder, n, &net->exports));
+    BPT_TRY(BPT_BUILDER_NEW(b, n, &net->exports));
     for (size_t s = 0; s < n; s++) {
-        const bpt_weight_plan *w = &net->builder.weights[s];
+        const bpt_weight_plan *w = &b->weights[s];
         const bpt_segment *segment = w->segment;
         const bpt_ref flat = bpt_ref_in(BPT_BLOCK_FLAT, segment->offset * sizeof(float));
         const bpt_ref native = bpt_ref_in(BPT_BLOCK_NATIVE, w->master.offset);
         const bpt_layout *plain = w->flat;
         if (!plain)
             BPT_TRY(bpt_layout_plain(net->cpu, BPT_F32, segment->dims, segment->n_dims, &plain));
-        net->exports[s] = (uint32_t)net->builder.n_tasks;
-        BPT_TRY(plan_copy(net, BPT_PHASE_EXPORT, "export", segment->name, w->layout, native, plain,
-                          flat));
-        BPT_TRY(plan_copy(net, BPT_PHASE_IMPORT, "import", segment->name, plain, flat, w->layout,
-                          native));
+        net->exports[s] = (uint32_t)b->n_tasks;
+        BPT_TRY(bpt_builder_reorder(b, BPT_PHASE_EXPORT, (bpt_task_info){"export", segment->name},
+                                    w->layout, native, plain, flat, (bpt_deps){0}, NULL));
+        BPT_TRY(bpt_builder_reorder(b, BPT_PHASE_IMPORT, (bpt_task_info){"import", segment->name},
+                                    plain, flat, w->layout, native, (bpt_deps){0}, NULL));
     }
     return BPT_OK;
 }

@@ -115,13 +115,9 @@ static bpt_status adapt_partial(const bpt_layer *l, bpt_builder *b, const bpt_la
                                 size_t i, partial_gradient *partial) {
     const bpt_weight_plan *w = &b->weights[l->first_segment];
     if (bpt_layout_equal(layout, w->layout)) return BPT_OK;
-    bpt_kernel *reorder;
-    BPT_TRY(bpt_cpu_reorder(b->cpu, layout, w->layout, &reorder));
-    bpt_kernel_bind(reorder, BPT_SLOT_SRC, partial->where);
-    bpt_kernel_bind(reorder, BPT_SLOT_DST, bpt_builder_partial(b, l->first_segment, i));
-    return bpt_builder_kernel(b, BPT_PHASE_BACKWARD, reorder,
-                              (bpt_task_info){"reorder gradient", l->name}, partial->done,
-                              &partial->done);
+    return bpt_builder_reorder(
+        b, BPT_PHASE_BACKWARD, (bpt_task_info){"reorder gradient", l->name}, layout, partial->where,
+        w->layout, bpt_builder_partial(b, l->first_segment, i), partial->done, &partial->done);
 }
 
 static bpt_status plan_weights_piece(const bpt_layer *l, bpt_builder *b,

@@ -180,13 +180,9 @@ bpt_status bpt__conv_view_weights(const bpt_layer *l, bpt_builder *b, bpt_phase 
     const bpt_ref master = bpt_ref_plus(b->weights[l->first_segment].master, from.offset);
     *out = (bpt_weights_view){.layout = wanted, .where = master};
     if (bpt_layout_equal(wanted, from.layout)) return BPT_OK;
-    bpt_kernel *k;
     out->where = bpt_blocks_reserve(b->blocks, BPT_BLOCK_PARTIALS, bpt_layout_bytes(wanted));
-    BPT_TRY(bpt_cpu_reorder(b->cpu, from.layout, wanted, &k));
-    bpt_kernel_bind(k, BPT_SLOT_SRC, master);
-    bpt_kernel_bind(k, BPT_SLOT_DST, out->where);
-    BPT_TRY(bpt_builder_kernel(b, phase, k, (bpt_task_info){"reorder weights", l->name},
-                               (bpt_deps){0}, &out->ready));
+    BPT_TRY(bpt_builder_reorder(b, phase, (bpt_task_info){"reorder weights", l->name}, from.layout,
+                                master, wanted, out->where, (bpt_deps){0}, &out->ready));
     return bpt_builder_weights_read(b, l->first_segment, out->ready);
 }
 

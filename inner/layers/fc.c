@@ -86,15 +86,13 @@ static bpt_status view_weights(const bpt_layer *l, bpt_builder *b, fc_state *sta
         const piece p = pieces[i];
         const int64_t dims[] = {p.size, c};
         const bpt_layout *from, *to;
-        bpt_kernel *k;
         BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, 2, &from));
         BPT_TRY(bpt_layout_plain(b->cpu, b->type, dims, 2, &to));
-        BPT_TRY(bpt_cpu_reorder(b->cpu, from, to, &k));
-        bpt_kernel_bind(k, BPT_SLOT_SRC, bpt_ref_plus(master, float_bytes(p.begin * c)));
-        bpt_kernel_bind(k, BPT_SLOT_DST, bpt_ref_plus(state->weights, value_bytes(b, p.begin * c)));
-        BPT_TRY(bpt_builder_kernel(b, BPT_PHASE_FORWARD, k,
-                                   (bpt_task_info){"reorder weights", l->name}, (bpt_deps){0},
-                                   &state->weights_ready[i]));
+        BPT_TRY(bpt_builder_reorder(b, BPT_PHASE_FORWARD,
+                                    (bpt_task_info){"reorder weights", l->name}, from,
+                                    bpt_ref_plus(master, float_bytes(p.begin * c)), to,
+                                    bpt_ref_plus(state->weights, value_bytes(b, p.begin * c)),
+                                    (bpt_deps){0}, &state->weights_ready[i]));
         BPT_TRY(bpt_builder_weights_read(b, l->first_segment, state->weights_ready[i]));
     }
     return BPT_OK;
