@@ -185,6 +185,11 @@ bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
  * @param[out] dims shape [5] @return their number */
 int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims);
 
+/** Weights in their own dimensions, row-major floats: as they are in files and between ranks.
+ * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+bpt_status bpt_cpu_conv_plain_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                      const bpt_layout **out);
+
 /** @param src,dst layouts of SRC and DST
  * @param[out] lanes that the blocks of both have, 8 or 16; 0: they have others or none */
 bpt_status bpt_cpu_conv_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,

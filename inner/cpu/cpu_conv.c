@@ -21,6 +21,13 @@ int bpt_conv_weight_dims(const bpt_conv_problem *p, int64_t *dims) {
     return n;
 }
 
+bpt_status bpt_cpu_conv_plain_weights(bpt_cpu *cpu, const bpt_conv_problem *p,
+                                      const bpt_layout **out) {
+    int64_t dims[5];
+    const int n_dims = bpt_conv_weight_dims(p, dims);
+    return bpt_layout_plain(cpu, BPT_F32, dims, n_dims, out);
+}
+
 bpt_status bpt_cpu_conv_lanes(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout *src,
                               const bpt_layout *dst, int64_t *lanes) {
     int64_t of_dst;
@@ -153,12 +160,6 @@ static bpt_status errs_in_order(bpt_cpu *cpu, const bpt_conv_problem *p, const b
     return BPT_OK;
 }
 
-static bpt_status plain_gradient(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout **out) {
-    int64_t dims[5];
-    const int n_dims = bpt_conv_weight_dims(p, dims);
-    return bpt_layout_plain(cpu, BPT_F32, dims, n_dims, out);
-}
-
 static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
                                       const bpt_layout *src, const bpt_layout *weights,
                                       const bpt_layout *dst, const_dnnl_primitive_desc_t forward,
@@ -168,7 +169,7 @@ static bpt_status backward_weights_pd(bpt_cpu *cpu, const bpt_conv_problem *p,
     bool errs;
     *pd = NULL;
     BPT_TRY(errs_in_order(cpu, p, src, &errs));
-    if (errs || reads_unwritten_scratch(p)) BPT_TRY(plain_gradient(cpu, p, &weights));
+    if (errs || reads_unwritten_scratch(p)) BPT_TRY(bpt_cpu_conv_plain_weights(cpu, p, &weights));
     if (given && !bpt_layout_equal(given, weights)) return BPT_OK;
     BPT_TRY(describe(cpu, p, src, BPT_F32, weights, dst, &m));
     const dnnl_status_t code = dnnl_convolution_backward_weights_primitive_desc_create(

@@ -76,16 +76,8 @@ static void cut_patches(bpt__winograd *w, const bpt_conv_problem *p, const int64
     w->n_ranges = 1;
 }
 
-/* ---- layouts ---- */
-
 static int64_t channels_of(const bpt_winograd_image *m) {
     return m->blocks * m->lanes;
-}
-
-static bpt_status plain_weights(bpt_cpu *cpu, const bpt_conv_problem *p, const bpt_layout **out) {
-    int64_t dims[5];
-    const int n = bpt_conv_weight_dims(p, dims);
-    return bpt_layout_plain(cpu, BPT_F32, dims, n, out);
 }
 
 /* ---- the matrix product ---- */
@@ -271,7 +263,7 @@ bpt_status bpt__winograd_backward_weights(bpt_cpu *cpu, const bpt_conv_problem *
     cut_product(&plan);
     plan.filters = (bpt_winograd_filters){
         p->type, p->k, p->c, p->c * filter, filter, channels_of(&plan.out), channels_of(&plan.in)};
-    BPT_TRY(plain_weights(cpu, p, &plain));
+    BPT_TRY(bpt_cpu_conv_plain_weights(cpu, p, &plain));
     if (weights && !bpt_layout_equal(weights, plain)) return no_kernel();
     const int64_t patches = plan.in.n * plan.in.rows * plan.in.columns;
     const int64_t c = channels_of(&plan.in), k = channels_of(&plan.out), range = c / plan.n_ranges;

@@ -161,9 +161,7 @@ static bpt_status plan_master(const bpt_layer *l, bpt_builder *b, const bpt_conv
     const bpt_layout **flat = &b->weights[l->first_segment].flat;
     const bpt_layout *master = bpt_kernel_layout(state->forward[0], BPT_SLOT_WEIGHTS);
     size_t n_partials = 0;
-    int64_t dims[5];
-    const int n_dims = bpt_conv_weight_dims(&state->problem[0], dims);
-    BPT_TRY(bpt_layout_plain(b->cpu, BPT_F32, dims, n_dims, flat));
+    BPT_TRY(bpt_cpu_conv_plain_weights(b->cpu, &state->problem[0], flat));
     if (bpt_layout_is_copy(master)) master = *flat;
     if (b->type != BPT_F32) master = b->forward_only ? *flat : state->gradient;
     for (size_t c = 0; c < b->n_chunks; c++)
