@@ -42,6 +42,11 @@ typedef enum bpt_device_work {
     BPT_DEVICE_N_WORKS,
 } bpt_device_work;
 
+/** @return whether the work changes weights */
+static inline bool bpt_device_updates(bpt_device_work work) {
+    return work == BPT_DEVICE_TRAIN || work == BPT_DEVICE_APPLY;
+}
+
 /** What a run is given; borrowed until it has ended. Vectors of labels as in inner/network.h. */
 typedef struct bpt_device_run {
     const void *input;

@@ -270,12 +270,11 @@ typedef uint64_t (*bpt_cost_of)(void *context, const char *label, const char *ki
  * @param cost asked for every task, and not kept */
 void bpt_network_expect(bpt_network *net, bpt_cost_of cost, void *context);
 
-/** Time of the last bpt_network_train() by kind of task, summed over its tasks; for reports.
- * @param visit called for each pair of layer label and task kind, in order of the step
- * @param n_tasks of that pair; @param ns their summed time */
-void bpt_network_visit_times(const bpt_network *net,
-                             void (*visit)(void *context, const char *label, const char *kind,
-                                           unsigned n_tasks, uint64_t ns),
-                             void *context);
+/** Told for each pair of layer label and task kind. @param ns summed time of its @p n_tasks */
+typedef void (*bpt_visit_times)(void *context, const char *label, const char *kind,
+                                unsigned n_tasks, uint64_t ns);
+
+/** Time of the last bpt_network_train() by kind of task, in the order of the step; for reports. */
+void bpt_network_visit_times(const bpt_network *net, bpt_visit_times visit, void *context);
 
 #endif

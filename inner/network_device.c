@@ -5,10 +5,6 @@
 
 #include <string.h>
 
-static bool updates(bpt_device_work work) {
-    return work == BPT_DEVICE_TRAIN || work == BPT_DEVICE_APPLY;
-}
-
 static bpt_device_run describe(const bpt_network *net, bpt_device_work work, const void *input,
                                const int32_t *labels) {
     const bool evaluates = work == BPT_DEVICE_EVALUATE;
@@ -19,7 +15,7 @@ static bpt_device_run describe(const bpt_network *net, bpt_device_work work, con
         .parts = evaluates ? NULL : net->second.parts,
         .next = net->next,
         .draw = net->step.draw,
-        .updates = net->updates + updates(work),
+        .updates = net->updates + bpt_device_updates(work),
         .rate = net->step.rate,
         .denominator = net->step.denominator,
     };
@@ -92,8 +88,7 @@ void bpt__device_layer_times(const bpt_network *net, double *seconds) {
 }
 
 typedef struct {
-    void (*visit)(void *context, const char *label, const char *kind, unsigned n_tasks,
-                  uint64_t ns);
+    bpt_visit_times visit;
     void *context;
 } visitor;
 
@@ -102,10 +97,7 @@ static void visit_one(void *context, const char *label, const char *kind, uint64
     v->visit(v->context, label, kind, 1, ns);
 }
 
-void bpt__device_visit_times(const bpt_network *net,
-                             void (*visit)(void *context, const char *label, const char *kind,
-                                           unsigned n_tasks, uint64_t ns),
-                             void *context) {
+void bpt__device_visit_times(const bpt_network *net, bpt_visit_times visit, void *context) {
     visitor v = {visit, context};
     net->device->kind->visit(net->on_device, visit_one, &v);
 }

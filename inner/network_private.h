@@ -1,8 +1,7 @@
 /** @file inner/network_private.h
  * What the parts of a network share: network.c (life), network_run.c (runs), network_plan.c,
  * network_memory.c, network_graphs.c, network_costs.c, network_cuts.c, network_border.c,
- * network_device.c, loss.c,
- * update.c, norms.c, transfer.c, finite.c. */
+ * network_device.c, loss.c, update.c, norms.c, transfer.c, finite.c. */
 #ifndef BPT_INNER_NETWORK_PRIVATE_H
 #define BPT_INNER_NETWORK_PRIVATE_H
 
@@ -98,10 +97,7 @@ bpt_status bpt__device_run(bpt_network *net, bpt_device_work work, const void *i
                            const int32_t *labels, bpt_batch_result *result);
 bpt_status bpt__device_hand_out(bpt_network *net, const bpt_gradient_parts *parts);
 void bpt__device_layer_times(const bpt_network *net, double *seconds);
-void bpt__device_visit_times(const bpt_network *net,
-                             void (*visit)(void *context, const char *label, const char *kind,
-                                           unsigned n_tasks, uint64_t ns),
-                             void *context);
+void bpt__device_visit_times(const bpt_network *net, bpt_visit_times visit, void *context);
 
 /* ---- on the cores ---- */
 

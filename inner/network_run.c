@@ -233,8 +233,7 @@ void bpt_network_layer_times(const bpt_network *net, double *seconds) {
 
 /* Tasks that follow each other and are of one layer and kind. */
 typedef struct {
-    void (*visit)(void *context, const char *label, const char *kind, unsigned n_tasks,
-                  uint64_t ns);
+    bpt_visit_times visit;
     void *context;
     bpt_task_info info;
     unsigned n_tasks;
@@ -257,10 +256,7 @@ static void add_time(void *context, bpt_task_info info, uint64_t ns) {
     k->ns += ns;
 }
 
-void bpt_network_visit_times(const bpt_network *net,
-                             void (*visit)(void *context, const char *label, const char *kind,
-                                           unsigned n_tasks, uint64_t ns),
-                             void *context) {
+void bpt_network_visit_times(const bpt_network *net, bpt_visit_times visit, void *context) {
     if (net->device) {
         bpt__device_visit_times(net, visit, context);
         return;

@@ -7,10 +7,6 @@ static const bpt_device_kind *kind_of(const bpt_mixed_network *m) {
     return m->device->fast->kind;
 }
 
-static bool updates(bpt_device_work work) {
-    return work == BPT_DEVICE_TRAIN || work == BPT_DEVICE_APPLY;
-}
-
 /* ---- the cores' part ---- */
 
 /* Those of a batch from sample @p first on. */
@@ -42,7 +38,7 @@ static bpt_status run_cores(bpt_mixed_network *m, bpt_device_work work, const bp
 
 /* The cores have all samples. */
 static void run_whole(bpt_mixed_network *m, bpt_device_work work, const bpt_device_run *run) {
-    if (updates(work)) bpt_network_set_updates(m->cores, run->updates - 1);
+    if (bpt_device_updates(work)) bpt_network_set_updates(m->cores, run->updates - 1);
     m->cores_status = run_cores(m, work, run, 0);
 }
 
@@ -123,7 +119,7 @@ static bpt_status join(bpt_mixed_network *m, bpt_device_work work, bpt_device_ou
 static bpt_status end_whole(const bpt_mixed_network *m, bpt_device_work work,
                             bpt_device_outcome *outcome) {
     outcome->result = m->by_cores;
-    outcome->updated = updates(work) && bpt_network_updates(m->cores) == m->run.updates;
+    outcome->updated = bpt_device_updates(work) && bpt_network_updates(m->cores) == m->run.updates;
     return m->cores_status;
 }
 
