@@ -140,38 +140,51 @@ static bpt_status fill_handing_graph(bpt_network *net, bpt_graph *g, uint32_t *i
     return add_takers(net, g, exports);
 }
 
-bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *parts) {
-    const size_t n_segments = net->model->segments.n;
-    size_t n_tasks, n_edges, n_sums = 0;
+/* @param[out] learned as of bpt__network_keep_costs() */
+static bpt_status make_handing_graph(bpt_network *net, bpt_graph **out, unsigned *learned) {
+    const size_t n_segments = net->model->segments.n, n_parts = net->parts.n;
+    size_t n_tasks, n_edges;
     uint32_t *ids = NULL, *exports = NULL, *edges = NULL;
     bpt_graph *g = NULL;
     bpt_status status;
-    unsigned learned = 0;
-    assert(!net->border_taker.take);
-    if (net->device) return bpt__device_hand_out(net, parts);
-    for (size_t s = 0; s < n_segments; s++) n_sums += net->reduces[s].n;
-    net->parts = *parts;
     count_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), &n_tasks, &n_edges);
-    BPT_TRY_GOTO(
-        status,
-        bpt_graph_create(n_tasks + n_segments + parts->n, n_edges + n_sums + n_segments, &g), done);
+    size_t n_all = n_edges + n_segments;
+    for (size_t s = 0; s < n_segments; s++) n_all += net->reduces[s].n;
+    BPT_TRY_GOTO(status, bpt_graph_create(n_tasks + n_segments + n_parts, n_all, &g), done);
     BPT_TRY_GOTO(status, BPT_NEW("task ids", net->builder.n_tasks, &ids), done);
     BPT_TRY_GOTO(status, BPT_NEW("exports of segments", n_segments, &exports), done);
     BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);
-    status = fill_handing_graph(net, g, ids, exports, edges);
-    if (status == BPT_OK) bpt__network_keep_costs(net, g, exports, &learned);
+    BPT_TRY_GOTO(status, fill_handing_graph(net, g, ids, exports, edges), done);
+    bpt__network_keep_costs(net, g, exports, learned);
 done:
     bpt_free(edges);
     bpt_free(exports);
     bpt_free(ids);
+    if (status == BPT_OK)
+        *out = g;
+    else
+        bpt_graph_free(g);
+    return status;
+}
+
+static void replace_gradient_graph(bpt_network *net, bpt_graph *g) {
+    bpt_graph_free(net->graphs[BPT_GRAPH_GRADIENT]);
+    net->graphs[BPT_GRAPH_GRADIENT] = g;
+}
+
+bpt_status bpt_network_hand_out(bpt_network *net, const bpt_gradient_parts *parts) {
+    bpt_graph *g;
+    unsigned learned;
+    assert(!net->border_taker.take);
+    if (net->device) return bpt__device_hand_out(net, parts);
+    net->parts = *parts;
+    const bpt_status status = make_handing_graph(net, &g, &learned);
     net->parts.begin = NULL;
     if (status != BPT_OK) {
         net->parts.take = NULL;
-        bpt_graph_free(g);
         return status;
     }
-    bpt_graph_free(net->graphs[BPT_GRAPH_GRADIENT]);
-    net->graphs[BPT_GRAPH_GRADIENT] = g;
+    replace_gradient_graph(net, g);
     net->runs_learned[BPT_GRAPH_GRADIENT] = learned;
     return BPT_OK;
 }
@@ -219,32 +232,36 @@ void bpt__hurry_to_border(bpt_network *net) {
     bpt_graph_set_cost(g, net->border_taker.task, all);
 }
 
-bpt_status bpt_network_hand_border(bpt_network *net, bpt_border_take take, void *context) {
-    bpt_graph *const before = net->graphs[BPT_GRAPH_GRADIENT];
-    const bpt_activation *a = &net->border;
-    size_t n_tasks, n_edges, n_ready = 0;
+/* The tasks that it has from the graph before keep their costs. */
+static bpt_status make_border_graph(bpt_network *net, bpt_graph **out) {
+    const bpt_graph *before = net->graphs[BPT_GRAPH_GRADIENT];
+    size_t n_tasks, n_edges;
     uint32_t *ids = NULL, *edges = NULL;
     bpt_graph *g = NULL;
     bpt_status status;
-    assert(net->model->role == BPT_MODEL_TAIL && !net->device);
-    assert(!net->border_taker.take && !net->parts.take);
-    for (size_t t = 0; t < net->builder.n_tiles; t++) n_ready += a->grad_ready[t].n;
     count_graph(&net->builder, bpt__graph_phases(net, BPT_GRAPH_GRADIENT), &n_tasks, &n_edges);
-    n_edges += n_ready;
+    for (size_t t = 0; t < net->builder.n_tiles; t++) n_edges += net->border.grad_ready[t].n;
     BPT_TRY_GOTO(status, bpt_graph_create(n_tasks + 1, n_edges, &g), done);
     BPT_TRY_GOTO(status, BPT_NEW("task ids", net->builder.n_tasks, &ids), done);
     BPT_TRY_GOTO(status, BPT_NEW("task edges", n_edges, &edges), done);
-    status = fill_border_graph(net, g, ids, edges);
+    BPT_TRY_GOTO(status, fill_border_graph(net, g, ids, edges), done);
+    for (uint32_t i = 0; i < n_tasks; i++) bpt_graph_set_cost(g, i, bpt_graph_cost(before, i));
 done:
     bpt_free(edges);
     bpt_free(ids);
-    if (status != BPT_OK) {
+    if (status == BPT_OK)
+        *out = g;
+    else
         bpt_graph_free(g);
-        return status;
-    }
-    for (uint32_t i = 0; i < n_tasks; i++) bpt_graph_set_cost(g, i, bpt_graph_cost(before, i));
-    bpt_graph_free(before);
-    net->graphs[BPT_GRAPH_GRADIENT] = g;
+    return status;
+}
+
+bpt_status bpt_network_hand_border(bpt_network *net, bpt_border_take take, void *context) {
+    bpt_graph *g;
+    assert(net->model->role == BPT_MODEL_TAIL && !net->device);
+    assert(!net->border_taker.take && !net->parts.take);
+    BPT_TRY(make_border_graph(net, &g));
+    replace_gradient_graph(net, g);
     net->border_taker.take = take;
     net->border_taker.context = context;
     bpt__hurry_to_border(net);
