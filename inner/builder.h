@@ -7,7 +7,8 @@
  * than chunks. Convolutions may be cut further (inner/cuts.h). Layers add kernels, memory and
  * tasks; which tasks a graph holds follows from their phase.
  *
- * Everything that a builder hands out lives as long as the network.
+ * Everything that a builder hands out lives as long as the network. Unless it says otherwise, what
+ * plans returns BPT_OK, BPT_ENOMEM, BPT_EFULL (2^31 - 1 tasks are there) or BPT_EBACKEND.
  *
  * Threads: one. */
 #ifndef BPT_INNER_BUILDER_H
@@ -168,7 +169,7 @@ bpt_status bpt_builder_object(bpt_builder *b, size_t count, size_t size, void **
  * @param touches all that it reads or writes in buffers, copied: other memory may lie at the same
  *                place while no task that touches a buffer runs
  * @param[out] done the task, as a list of one; may be NULL
- * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (2^31 - 1 tasks are there) */
+ * @return BPT_OK, BPT_ENOMEM, BPT_EFULL */
 bpt_status bpt_builder_task(bpt_builder *b, bpt_phase phase, bpt_task_fn fn, void *arg,
                             bpt_task_info info, bpt_places touches, bpt_deps after, bpt_deps *done);
 

@@ -73,14 +73,15 @@ typedef struct bpt_layer_kind {
      * @param[out] out   the output, zeroed; may share memory with an input that is not read_only
      * @param[out] state what plan_backward() will be given, from BPT_BUILDER_NEW(); may be left
      * NULL
-     * @return BPT_OK, BPT_ENOMEM, BPT_EBACKEND */
+     * @return BPT_OK, BPT_ENOMEM, BPT_EFULL (too many tasks), BPT_EBACKEND */
     bpt_status (*plan_forward)(const bpt_layer *l, bpt_builder *b, bpt_activation *const *in,
                                bpt_activation *out, void **state);
 
     /** Plans the backward pass: from out->grad to the grad of each input (unless its wants_grad is
      * false) and to the gradients of the layer's weights. An input's grad may be set to other
      * memory than was reserved for it, also to out->grad; it is grad_read_only then, and who
-     * works in place on gradients must look at that. */
+     * works in place on gradients must look at that.
+     * @return as plan_forward() */
     bpt_status (*plan_backward)(const bpt_layer *l, bpt_builder *b, bpt_activation *const *in,
                                 const bpt_activation *out, void *state);
 } bpt_layer_kind;

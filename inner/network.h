@@ -21,6 +21,9 @@
  * Weights, their gradients, the optimiser's state, statistics and sums are floats (the kernels of
  * such layers read copies of the weights).
  *
+ * On a device, what runs may also end with BPT_ENOMEM, BPT_EFULL (its memory is full) or
+ * BPT_EBACKEND, where a function's errors do not name them.
+ *
  * Threads: one at a time, the one that owns the pool. */
 #ifndef BPT_INNER_NETWORK_H
 #define BPT_INNER_NETWORK_H

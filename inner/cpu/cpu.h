@@ -5,8 +5,8 @@
  * A layout says how a tensor's values lie in memory; convolutions choose theirs. A kernel is
  * created once, tells which layouts it wants, has its memory bound by bpt_kernel_bind(), is made
  * ready by bpt_cpu_prepare() and bpt_cpu_resolve(), and is then run any number of times by any
- * worker, one at a time. Layouts and kernels belong to the
- * bpt_cpu that made them and are released with it.
+ * worker, one at a time. Layouts and kernels belong to the bpt_cpu that made them and are released
+ * with it.
  *
  * Each call runs on the calling thread alone: parallelism is the scheduler's.
  *
@@ -176,9 +176,10 @@ typedef struct bpt_conv_problem {
     bpt_value_type type; /* of SRC, DST, their gradients, and WEIGHTS; all others are floats */
 } bpt_conv_problem;
 
-/** Whether Winograd's algorithm, F(4x4, 3x3), suits a convolution: it needs a quarter of the
- * products, but its weights are four times as large. By the problem alone, never by a measured
- * time, since it rounds otherwise. Says nothing of kernels. */
+/** Whether Winograd's algorithm suits a convolution (inner/winograd_loops.h): it needs a quarter of
+ * the products, of bfloat16 four ninths, but its weights are four times as large, or not quite
+ * twice. By the problem alone, never by a measured time, since it rounds otherwise. Says nothing of
+ * kernels. */
 bool bpt_conv_suits_winograd(const bpt_conv_problem *p);
 
 /** Dimensions of a convolution's weights: K, C, R, S, or G, K/G, C/G, R, S if there are groups.
@@ -215,8 +216,8 @@ bpt_status bpt_cpu_conv_ways(bpt_cpu *cpu, const bpt_conv_problem *p, bool backw
 
 /** Whether all three passes of a convolution that suits Winograd's algorithm have kernels of it, in
  * layouts of their choice, that are worth their while, so that .winograd may be set: from AVX2 on,
- * from 16 patches of 4x4 outputs on, and with at most 128 MiB of a worker's scratch memory. All
- * want activations in blocks of channels. */
+ * of bfloat16 where vectors multiply it and matrices (AMX) do not, and with at most 128 MiB of a
+ * worker's scratch memory. All want activations in blocks of channels. */
 bpt_status bpt_cpu_conv_has_winograd(bpt_cpu *cpu, const bpt_conv_problem *p, bool *has);
 
 /** Forward: SRC [N,C,H,W], WEIGHTS (bpt_conv_weight_dims(), or a copy: bpt_layout_is_copy()), BIAS

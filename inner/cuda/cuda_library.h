@@ -30,13 +30,14 @@ void bpt_cuda_library_free(bpt_cuda_library *library);
  * no use here (@p unlike says so)
  * @param[out] text caller owns, bpt_free()
  * @return BPT_OK, BPT_ENOMEM, BPT_EUSAGE (not such a file) */
-unsigned
-bpt_cuda_library_measured(const bpt_cuda_library *library); /* choices made since it was opened */
 bpt_status bpt_cuda_library_write_choices(const bpt_cuda_library *library, const char *gpu,
                                           char **text);
 bpt_status bpt_cuda_library_read_choices(bpt_cuda_library *library, const char *gpu,
                                          const bpt_yaml *doc, const bpt_yaml_node *map,
                                          const char **unlike);
+
+/** @return choices made since it was opened, and not read */
+unsigned bpt_cuda_library_measured(const bpt_cuda_library *library);
 
 /** Kernels of both libraries need room that is theirs while they run; it is shared, as work is in
  * order. The largest that any kernel created so far wants: */
@@ -86,7 +87,7 @@ bpt_status bpt_cuda_conv_run(bpt_cuda_stream stream, const bpt_cuda_conv *conv, 
 typedef struct bpt_cuda_product_problem {
     bpt_value_type type; /* of x, y, their gradients and the weights; sums are floats */
     int64_t n, c, k;
-    bool bias; /* added in the forward pass, in its epilogue */
+    bool bias; /* added in the forward pass */
 } bpt_cuda_product_problem;
 
 typedef struct bpt_cuda_product bpt_cuda_product;

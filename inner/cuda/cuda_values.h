@@ -35,7 +35,7 @@ bpt_status bpt_cuda_add(bpt_cuda_stream stream, const void *const *terms, int n_
                         bpt_value_type type, int64_t n, void *sum);
 
 /** Copies channels of each row: to[row][to_first + i] = from[row][from_first + i] for i below @p n;
- * and zeros[row][to_first + n + i] = 0 for i below @p n_zeros. For joins, their backward passes and
+ * and to[row][to_first + n + i] = 0 for i below @p n_zeros. For joins, their backward passes and
  * padding.
  * @param from_c,to_c channels of a whole row */
 bpt_status bpt_cuda_copy_channels(bpt_cuda_stream stream, const void *from, int64_t from_c,
