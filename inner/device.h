@@ -108,9 +108,8 @@ typedef struct bpt_device_kind {
     bpt_status (*get)(bpt_device_network *net, bpt_vector which, float *flat);
     bpt_status (*set)(bpt_device_network *net, bpt_vector which, const float *flat);
 
-    /** As bpt_network_hand_out(): end() of BPT_DEVICE_GRADIENT then calls parts->take(),
-     * of a run that fails perhaps not. NULL of a
-     * device that does not: all parts are handed out behind it.
+    /** As bpt_network_hand_out(): end() of BPT_DEVICE_GRADIENT then calls parts->take(), of a run
+     * that fails perhaps not. NULL of a device that does not: all parts are handed out behind it.
      * @return BPT_OK, BPT_ENOMEM, BPT_EFULL, BPT_EBACKEND */
     bpt_status (*hand_out)(bpt_device_network *net, const bpt_gradient_parts *parts);
 
@@ -131,7 +130,7 @@ typedef struct bpt_device_kind {
     void (*host_free)(void *at);
 
     /** @return who computes a step, for people ("of 64 samples of a step cuda:0 has 57, 2 cores
-     * have 7"); NULL of a device that computes by itself. Valid while the network lives */
+     * have 7"). Valid while the network lives. NULL of a device that computes by itself */
     const char *(*sharing)(const bpt_device_network *net);
 
     /** @return memory of the host that a network takes beside the device's, as

@@ -21,9 +21,6 @@
 #error "bpt needs a oneDNN that was built for OpenMP (as Debian's and Ubuntu's are)"
 #endif
 
-/** Appends max(x, 0) to what a kernel does last. Version 2 wants a factor too. */
-dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops);
-
 /** A memory descriptor; always behind a pointer. */
 #if DNNL_VERSION_MAJOR >= 3
 typedef struct dnnl_memory_desc bpt__md;
@@ -33,6 +30,9 @@ typedef dnnl_memory_desc_t bpt__md;
 
 /** @return the type of the values that it describes */
 dnnl_data_type_t bpt__md_type(const bpt__md *md);
+
+/** Appends max(x, 0) to what a kernel does last. Version 2 wants a factor too. */
+dnnl_status_t bpt__post_ops_append_relu(dnnl_post_ops_t ops);
 
 /** Appends that a kernel adds its result to what is there. */
 dnnl_status_t bpt__post_ops_append_sum(dnnl_post_ops_t ops);

@@ -1,6 +1,6 @@
 /** @file inner/cuda/cuda_feed.h
- * How batches come to the GPU: through pinned memory, on a stream of its own, and where
- * the next batch is known, while a step computes.
+ * How batches come to the GPU: through pinned memory, on a stream of its own, and where the next
+ * batch is known, while a step computes.
  *
  * Threads: the one that owns the device. */
 #ifndef BPT_INNER_CUDA_CUDA_FEED_H

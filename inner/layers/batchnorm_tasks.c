@@ -70,10 +70,9 @@ static bpt_moments merge_moments(const bpt__batchnorm *n) {
     return all;
 }
 
-/* The running statistics' gradient is their
- * distance to the batch's, so that they travel, are summed over ranks by samples, and are applied
- * as every gradient is. The variance that is gathered is that of the population, of which one value
- * says nothing: it then stays. */
+/* The running statistics' gradient is their distance to the batch's, so that they travel, are
+ * summed over ranks by samples, and are applied as every gradient is. The variance that is gathered
+ * is that of the population, of which one value says nothing: it then stays. */
 bpt_status bpt__batchnorm_statistics(void *arg, unsigned worker) {
     bpt__batchnorm *n = arg;
     (void)worker;

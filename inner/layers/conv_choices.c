@@ -171,8 +171,9 @@ static void take_slower(bpt_conv_way other, bpt_conv_way *way) {
     if (other < *way) *way = other;
 }
 
-/* Whether weights' gradients are products of the whole batch, and no kernel's: that of its chunks
- * then does not count. */
+/* Whether weights' gradients are going to be products of the whole batch, and no kernel's: that of
+ * its chunks then does not count. bpt__conv_gather_create() decides, by the layouts of kernels that
+ * there are not yet; whole blocks of BPT_CUT_LANES are taken for such as it wants. */
 static bool gathers_gradient(const bpt_builder *b, const bpt_conv_state *state, bpt_conv_order o) {
     bpt_conv_problem batch = state->problem[0];
     const bool in_blocks =

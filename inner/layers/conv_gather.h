@@ -37,7 +37,7 @@ typedef struct bpt_conv_gather {
     size_t n;               /* 0: chunk by chunk */
 } bpt_conv_gather;
 
-/** Makes the kernels.
+/** Makes the kernels. Before there are any, gathers_gradient() of conv_choices.c foretells whether.
  * @param chunk   problem of a chunk; @param forward its kernel, whose activation layouts all
  *                chunks have
  * @param[out] out      ->n is 0 where kernels or layouts do not allow it
