@@ -24,9 +24,8 @@ static const char *const algorithm_names[] = {"direct", "winograd"};
 
 /* ---- writing ---- */
 
-enum {
-    LINE_SIZE = 640
-}; /* of an entry: 19 numbers of up to 20 digits, three words; besides the indent */
+/* Of an entry: 19 numbers of up to 20 digits, three words; besides the indent. */
+enum { LINE_SIZE = 640 };
 
 static int write_list(char *at, size_t size, const int64_t *numbers, int n) {
     int length = 0;

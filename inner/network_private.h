@@ -55,19 +55,15 @@ struct bpt_network {
     bpt_learning learning; /* .optimizer is set; on a device too */
     bool wants_norms;      /* an update needs norms: it follows the sums as a task of its own */
     bpt_squares *squares;  /* of each segment; NULL unless it wants norms; shape [segments] */
-    bpt_activation
-        *activations;         /* [0] the input, [1 + i] output of layer i; shape [n_layers + 1] */
-    bpt_chunk_result *chunks; /* shape [n_chunks] */
+    bpt_activation *activations; /* [0] the input, [1 + i] output of layer i; [n_layers + 1] */
+    bpt_chunk_result *chunks;    /* shape [n_chunks] */
     bpt_graph *graphs[BPT_N_GRAPHS];
     unsigned runs_learned[BPT_N_GRAPHS]; /* of BPT__LEARNING_RUNS, that have told how long the
                                           * tasks take; all if bpt_network_expect() has */
-    size_t *
-        forward_end; /* of each layer: tasks of the plan up to its forward pass; shape [n_layers] */
-    bpt_activation border; /* of a part: inner/network_border.h */
-    uint32_t *exports;     /* task of the plan that exports a segment; shape [segments] */
-    bpt_task_range
-        *reduces; /* those that sum its gradient; shape [segments]; NULL without gradients
-                   */
+    size_t *forward_end;      /* tasks of the plan up to each layer's forward pass; [n_layers] */
+    bpt_activation border;    /* of a part: inner/network_border.h */
+    uint32_t *exports;        /* task of the plan that exports a segment; shape [segments] */
+    bpt_task_range *reduces;  /* those that sum its gradient; [segments]; NULL without gradients */
     bpt_gradient_parts parts; /* .take is NULL: none are handed out; on a device too */
     struct {
         bpt_border_take take; /* NULL: nobody wants it as soon as it is there */

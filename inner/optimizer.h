@@ -36,9 +36,9 @@ typedef struct bpt_learning {
 
 /** Neighbouring values of one segment, to be updated. */
 typedef struct bpt_update_range {
-    float *w,
-        *state[BPT_MAX_STATES]; /* shape [n]; no overlap; state as the table says, else NULL */
-    const float *g;             /* shape [n]; not yet multiplied by scale */
+    float *w;                     /* shape [n], as the next two; no overlap */
+    float *state[BPT_MAX_STATES]; /* as the table says, else NULL */
+    const float *g;               /* not yet multiplied by scale */
     size_t n;
     float rate;
     bool decays;     /* whether the segment's weights decay */

@@ -20,8 +20,7 @@
 
 /** A task, as far as memory is concerned. */
 typedef struct bpt_user {
-    const uint32_t
-        *after; /* tasks that have ended when it begins, all before it; shape [n_after] */
+    const uint32_t *after; /* tasks that have ended when it begins, all before it; [n_after] */
     size_t n_after;
     const uint32_t *buffers; /* what it reads or writes, each once; shape [n_buffers] */
     size_t n_buffers;

@@ -21,10 +21,9 @@
 /** What one worker was given. Read while others write it: a policy must do with values that are a
  * moment old. Cleared before a run. */
 typedef struct bpt_load {
-    _Alignas(
-        64) _Atomic uint64_t until_ns; /* when the task that it runs should end; 0: runs none */
-    _Atomic uint64_t queued_ns;        /* expected time of the tasks in its queue */
-    _Atomic uint64_t assigned_ns;      /* expected time of all it was given in this run */
+    _Alignas(64) _Atomic uint64_t until_ns; /* when the task that it runs should end; 0: none */
+    _Atomic uint64_t queued_ns;             /* expected time of the tasks in its queue */
+    _Atomic uint64_t assigned_ns;           /* expected time of all it was given in this run */
 } bpt_load;
 
 /** What a policy sees when it looks for a place. */

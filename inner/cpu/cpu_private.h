@@ -37,9 +37,8 @@ struct bpt_kernel {
     dnnl_primitive_t primitive; /* NULL before bpt_cpu_prepare() */
     const bpt_layout *layouts[BPT_N_SLOTS];
     bpt_ref refs[BPT_N_SLOTS];
-    dnnl_exec_arg_t
-        args[BPT_N_SLOTS + 1];    /* operands in use, then the scratchpad if there is one */
-    int arg_of_slot[BPT_N_SLOTS]; /* index into args, -1 for none */
+    dnnl_exec_arg_t args[BPT_N_SLOTS + 1]; /* those in use, then the scratchpad if there is one */
+    int arg_of_slot[BPT_N_SLOTS];          /* index into args, -1 for none */
     int n_args;
     int scratch_arg;         /* index into args, -1 for none */
     size_t scratch_bytes;    /* that a worker has to have for it */

@@ -15,9 +15,8 @@ bool bpt_conv_suits_gather(const bpt_conv_problem *batch) {
            bpt_conv_gather_filters(p) < p->k;
 }
 
-enum {
-    RANGE_BYTES = 640 << 10
-}; /* of a second-level cache, which holds some activations as well */
+/* Of a second-level cache, which holds some activations as well. */
+enum { RANGE_BYTES = 640 << 10 };
 
 /* Products of 128 columns are a sixth faster than narrow ones in bfloat16 (docs/decisions.md), if
  * they stay in the cache. Of four ranges at least, as many as there are chunks. */

@@ -17,8 +17,7 @@ enum {
 };
 
 static const uint64_t enough_ns = 500000000; /* of steps that are timed */
-static const double gain =
-    0.98; /* what takes longer than that part of another's time is no faster */
+static const double gain = 0.98; /* what takes more than that part of another's is no faster */
 
 /* What all steps are given, and what was found. */
 typedef struct trial {
