@@ -6,7 +6,8 @@
  * by itself. So what stands behind a table here is a network, not a layer: bpt_network
  * (inner/network.h) has the one interface for both, and asks the table for what it is to do.
  *
- * A kind of device is a folder of inner/ and a line in device.c.
+ * A kind of device is a folder of inner/ with such a table. CUDA's is the only one: device.c knows
+ * it by name, in the choices that it reads and in its errors.
  *
  * Threads: a device and its networks belong to one thread. */
 #ifndef BPT_INNER_DEVICE_H

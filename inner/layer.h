@@ -1,6 +1,10 @@
 /** @file inner/layer.h
- * What a kind of layer is: a table of functions. A new kind is one file in inner/layers/ and one
- * line in inner/layers/registry.c.
+ * What a kind of layer is: a table of functions. A new kind is one file in inner/layers/, named at
+ * the end of this header and in inner/layers/registry.c. On a GPU it is also in one of
+ * inner/cuda/cuda_layer_*.c, named in cuda_network.h and cuda_layers.c there; else a GPU refuses
+ * models that have it. Some kinds are known by name elsewhere: those that multiply
+ * (inner/model_part.c), that are computed with others (inner/fusion.c), that do not learn from a
+ * single sample (inner/model_print.c).
  *
  * Letters: N batch, C input channels, K output channels, H W input size, P Q output size, R S
  * kernel.

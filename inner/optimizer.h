@@ -1,5 +1,7 @@
 /** @file inner/optimizer.h
- * Optimisers: from a gradient to new weights. One file of inner/optimizers/ each, a row of a table.
+ * Optimisers: from a gradient to new weights. One file of inner/optimizers/ each, a row of a table
+ * and a name in BPT_OPTIMIZERS; for GPUs a rule of inner/cuda/cuda_update.c, which takes one that
+ * it does not know for SGD.
  *
  * An update is elementwise, one pass over memory, but for what its segment's norms tell. Gradients
  * may be clipped by their global norm first. Running statistics are no business of an optimiser.
