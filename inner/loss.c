@@ -97,35 +97,44 @@ static bpt_status check_class(int32_t label, int64_t classes) {
                     label, classes);
 }
 
+/* @param i number of the sample in the chunk; @param x its logits
+ * @param grad of these; NULL in an evaluation
+ * @param[in,out] result what the sample has is added */
+static bpt_status take_sample(const loss_chunk *chunk, int64_t i, int32_t label, const float *x,
+                              float *grad, bpt_batch_result *result) {
+    const bpt_network *net = chunk->net;
+    const int64_t classes = chunk->classes, number = chunk->first + i;
+    const float scale = 1.0f / net->step.denominator;
+    const double smoothing = net->learning.label_smoothing;
+    const sample_classes of = classes_of(net, label, number, grad != NULL);
+    BPT_TRY(check_class(of.label, classes));
+    BPT_TRY(check_class(of.second, classes));
+    if (of.label < 0) { /* not 0 times something: that may be NaN here */
+        if (grad) memset(grad, 0, (size_t)classes * sizeof *grad);
+        return BPT_OK;
+    }
+    const int64_t largest = arg_max(x, classes);
+    const double loss = of.second >= 0 || (grad && smoothing > 0.0)
+                            ? mixed_loss(x, largest, &of, classes, smoothing, scale, grad)
+                            : sample_loss(x, largest, of.label, classes, scale, grad);
+    if (!grad && net->answers) net->answers[number] = answer_of(x, largest, of.label, loss);
+    result->loss_sum += loss;
+    result->n_correct += largest == (of.second_part > 0.5 ? of.second : of.label);
+    result->n_samples++;
+    return BPT_OK;
+}
+
 static bpt_status run_loss(void *arg, unsigned worker) {
     (void)worker;
     const loss_chunk *chunk = arg;
     const bpt_blocks *blocks = &chunk->net->blocks;
-    const int64_t classes = chunk->classes;
     const float *x = bpt_at(blocks, chunk->logits);
     const int32_t *labels = bpt_at(blocks, chunk->labels);
-    const bool trains = chunk->net->step.trains;
-    float *grad = trains ? bpt_at(blocks, chunk->grad) : NULL;
-    const float scale = 1.0f / chunk->net->step.denominator;
-    const double smoothing = chunk->net->learning.label_smoothing;
+    float *grad = chunk->net->step.trains ? bpt_at(blocks, chunk->grad) : NULL;
     bpt_batch_result result = {0};
-    for (int64_t i = 0; i < chunk->n; i++, x += classes, grad = grad ? grad + classes : NULL) {
-        const sample_classes of = classes_of(chunk->net, labels[i], chunk->first + i, trains);
-        BPT_TRY(check_class(of.label, classes));
-        BPT_TRY(check_class(of.second, classes));
-        if (of.label < 0) { /* not 0 times something: that may be NaN here */
-            if (grad) memset(grad, 0, (size_t)classes * sizeof *grad);
-            continue;
-        }
-        const int64_t largest = arg_max(x, classes);
-        const double loss = of.second >= 0 || (trains && smoothing > 0.0)
-                                ? mixed_loss(x, largest, &of, classes, smoothing, scale, grad)
-                                : sample_loss(x, largest, of.label, classes, scale, grad);
-        result.loss_sum += loss;
-        if (!trains && chunk->net->answers)
-            chunk->net->answers[chunk->first + i] = answer_of(x, largest, of.label, loss);
-        result.n_correct += largest == (of.second_part > 0.5 ? of.second : of.label);
-        result.n_samples++;
+    for (int64_t i = 0; i < chunk->n; i++) {
+        const int64_t at = i * chunk->classes;
+        BPT_TRY(take_sample(chunk, i, labels[i], x + at, grad ? grad + at : NULL, &result));
     }
     *chunk->result = result;
     /* Ends the step before any weight is changed: what led here can be computed again. */
