@@ -42,19 +42,12 @@ int64_t bpt_tap_row(const bpt_conv_problem *p, int64_t row) {
     return group * (p->h / stride) + longer + row / stride;
 }
 
-static int64_t lines(const bpt_conv_problem *p, int64_t n) {
-    const int64_t line = LINE / (int64_t)bpt_value_bytes(p->type);
-    return bpt_quotient_up(n, line);
-}
-
 static int64_t whole_lines(const bpt_conv_problem *p, int64_t n) {
-    return lines(p, n) * (LINE / (int64_t)bpt_value_bytes(p->type));
+    return bpt_rounded_up(n, LINE / (int64_t)bpt_value_bytes(p->type));
 }
 
-/* An odd number of cache lines: powers of two would share a set of the cache. */
 int64_t bpt_tap_channel(const bpt_conv_problem *p, int64_t s) {
-    const int64_t n = lines(p, p->h * bpt_tap_span_of(p, 1, s).n * p->n);
-    return (n | 1) * (LINE / (int64_t)bpt_value_bytes(p->type));
+    return bpt_odd_lines(p->type, p->h * bpt_tap_span_of(p, 1, s).n * p->n);
 }
 
 int64_t bpt_tap_source(const bpt_conv_problem *p, int64_t s) {

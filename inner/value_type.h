@@ -21,6 +21,13 @@ static inline size_t bpt_value_bytes(bpt_value_type type) {
     return type == BPT_BF16 ? sizeof(bpt_bf16) : sizeof(float);
 }
 
+/** @return values that an array of @p n takes in whole lines of the cache, an odd number of them:
+ * arrays that are powers of two apart would share a set of the cache */
+static inline int64_t bpt_odd_lines(bpt_value_type type, int64_t n) {
+    const int64_t line = 64 / (int64_t)bpt_value_bytes(type);
+    return ((n + line - 1) / line | 1) * line;
+}
+
 /** @return where value number @p i of an array is; bpt_place_at() to write there */
 static inline const void *bpt_value_at(bpt_value_type type, const void *x, int64_t i) {
     return (const char *)x + i * (int64_t)bpt_value_bytes(type);

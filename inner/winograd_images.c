@@ -1,16 +1,13 @@
 /* Winograd's transforms of activations: windows, patches, results. */
 #include "base/clones.h"
-#include "base/integers.h"
 #include "inner/winograd_native.h"
 #include "inner/winograd_transforms.h"
 
 #include <assert.h>
 #include <string.h>
 
-/* An odd number of cache lines. */
 int64_t bpt_winograd_plane(bpt_value_type type, int64_t n) {
-    const int64_t line = 64 / (int64_t)bpt_value_bytes(type);
-    return (bpt_quotient_up(n, line) | 1) * line;
+    return bpt_odd_lines(type, n);
 }
 
 int64_t bpt_winograd_matrix(const bpt_winograd_image *m) {
